@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine.h - what an FSDP engine is: a struct of functions, obtained from one
+ * exported function, that a model drives and hooks (as with PyTorch's
+ * `fully_shard`).
+ *
+ * A step, as the driver of a model calls it on every rank:
+ *
+ *     for each microbatch
+ *         set_gradient_sync(is this one reduced?)
+ *         at(BEGIN, sequence)
+ *         for each point of the sequence
+ *             at(point, module)
+ *             after a PRE point the module computes: param(), grad()
+ *         at(END, sequence)
+ *     clip_grad_norm()                      (optional)
+ *     step(), zero_grad()
+ *
+ * What the engine must do (rules of the cycle, docs/ARCHITECTURE.md):
+ *  1. Keep 1/S of every flat parameter (S = the extent of mesh dimension
+ *     "shard"). A unit's flat parameter is its parameters, flattened, in the
+ *     model's order, right-padded to a multiple of S; rank s of the shard
+ *     dimension owns the s-th of S equal parts. (Ott et al., FairScale FSDP;
+ *     Zhao et al., "PyTorch FSDP", arXiv 2304.11277, section 3.2.1; seed 001.)
+ *  2. Unshard a unit for its window (model.h) and reshard it at the end:
+ *     2U all-gathers a step, 2U - 1 with the root kept. A unit that is not
+ *     resharded after forward stays unsharded until its next backward window
+ *     closes or, if its sequence has none, until the forward window does.
+ *     With S = 1 there is nothing to gather: no copy, no collective.
+ *  3. When a unit's backward window closes and gradient sync is on, fold the
+ *     unsharded gradient over "shard" by a reduce-scatter, then over
+ *     "replicate" by an all-reduce (each only where the extent exceeds 1),
+ *     multiply once by 1 / divide factor, and add to the gradient shard.
+ *     With sync off the unsharded gradient stays and the next one adds to it.
+ *  4. Padding holds +0 on the wire and never reaches a result.
+ *  5. The optimizer touches shards only.
+ *
+ * Strategies are two values, the mesh and reshard_after_forward:
+ *     FULL_SHARD 1 x K yes; SHARD_GRAD_OP 1 x K no; NO_SHARD K x 1;
+ *     HYBRID_SHARD R x S yes; HYBRID_SHARD_ZERO2 R x S no.
+ *
+ * Errors: functions return enum fsdp_status; the detail goes to env->error.
+ * After a failure the driver calls comm->abort, then destroy and close only.
+ * Threads: one thread per rank calls an engine, always the same one. An
+ * engine has no mutable state at file scope: ranks may be threads.
+ * "Collective" below: every rank calls it, in the same order. A function
+ * that an engine does not have is NULL, and its claim is not made.
+ *
+ * The ABI is version 0 until a third party has built against it.
+ */
+#ifndef FSDP_ENGINE_H
+#define FSDP_ENGINE_H
+
+#include <fsdp/comm.h>
+#include <fsdp/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FSDP_ABI_VERSION 0u
+
+/*
+ * What a rank is given. The driver owns it, from before `open` until after
+ * `close`; nothing in it changes between `shard` and `destroy`, but for
+ * `rank` under the claim "serial" (below) and what `error` points to.
+ */
+struct fsdp_env {
+    uint32_t size;
+    uint32_t rank;  /* in [0, world) */
+    uint32_t world; /* product of the mesh's extents */
+    const struct fsdp_mesh *mesh;
+    const struct fsdp_comm *comm;
+    const struct fsdp_device *device;
+    /* The model's stream; the engine orders its own work to it. May be NULL:
+     * then the model's work has finished on return. */
+    struct fsdp_stream *compute;
+    struct fsdp_error *error;
+    /* Out of band: gathers `bytes` (<= 4096, the same on all ranks) of host
+     * memory of every rank into all[world * bytes]. Collective. */
+    int (*exchange)(void *exchange_self, const void *mine, uint64_t bytes,
+                    void *all);
+    void *exchange_self;
+    void *engine; /* what `open` keeps; the driver leaves it alone */
+};
+
+enum fsdp_layout {
+    FSDP_LAYOUT_FLAT = 0,          /* one flat parameter a unit (FSDP1) */
+    FSDP_LAYOUT_PER_PARAMETER = 1, /* dimension 0 of each (FSDP2) */
+};
+
+enum fsdp_optimizer {
+    FSDP_OPTIMIZER_SGD = 0,
+    FSDP_OPTIMIZER_MOMENTUM = 1,
+    FSDP_OPTIMIZER_ADAMW = 2,
+};
+
+/* Zeroed fields mean what the comment calls the default. */
+struct fsdp_options {
+    uint32_t size;
+    uint32_t layout;                /* default: flat */
+    uint32_t fold;                  /* of every reduction; default: RANK */
+    uint32_t reshard_after_forward; /* default 0: no */
+    uint32_t keep_root; /* 1: the root unit is not resharded after forward */
+
+    uint32_t optimizer;
+    float momentum, beta1, beta2, eps;
+    uint32_t n_groups; /* parameter groups; 0: one group */
+    const uint32_t *group_of_parameter;
+
+    float divide_factor;   /* default 0: the world */
+    uint32_t param_dtype;  /* of unsharded copies; default: as stored */
+    uint32_t reduce_dtype; /* on the wire; default: as stored */
+    uint32_t output_dtype;
+    uint32_t buffer_dtype;
+    uint32_t offload; /* 1: shards, gradients and moments rest on the host */
+
+    /* How much an engine may run ahead. 0, 0, 0 is the strict profile: a
+     * unit is gathered at its window's first point and nothing is in flight
+     * across a point. Results do not depend on them. */
+    uint32_t prefetch_forward;  /* units gathered ahead */
+    uint32_t prefetch_backward; /* units gathered ahead */
+    uint32_t reduces_in_flight; /* reduce inputs still alive */
+};
+
+/* A tensor that an engine lends. */
+struct fsdp_tensor {
+    void *data;
+    uint32_t dtype;
+    uint32_t place;
+    uint32_t n_dims;
+    uint64_t shape[FSDP_MAX_DIMS];
+    int64_t stride[FSDP_MAX_DIMS]; /* in elements */
+};
+
+/*
+ * A part of one parameter that this rank owns, without padding: elements
+ * [first, first + n). Device pointers, valid until the next call but for
+ * another `pieces`. grad is NULL while there is none; a state the optimizer
+ * lacks is NULL. All are float32. The same form for every layout.
+ */
+struct fsdp_piece {
+    uint32_t size;
+    uint32_t parameter;
+    uint64_t first, n;
+    const void *value;
+    const void *grad;
+    const void *state[2]; /* momentum: v; AdamW: m, v */
+};
+
+struct fsdp_clip {
+    uint32_t size;
+    float max_norm; /* > 0; infinity measures only */
+    float p;        /* 1, 2 or infinity */
+    uint32_t error_if_nonfinite;
+};
+
+struct fsdp_step {
+    uint32_t size;
+    uint32_t n_groups;         /* as in the options; 0 counts as 1 */
+    const float *lr;           /* [n_groups] */
+    const float *weight_decay; /* [n_groups], or NULL: 0 */
+    float inverse_scale;       /* of the loss; 0 counts as 1 */
+    uint32_t found_inf;        /* out: any rank's gradient was not finite;
+                                  then no rank's step changed anything */
+};
+
+enum fsdp_save_form {
+    FSDP_SAVE_FULL = 0,
+    FSDP_SAVE_SHARDED = 1,
+    FSDP_SAVE_LOCAL = 2,
+};
+
+struct fsdp_save {
+    uint32_t size;
+    uint32_t form;
+    const char *directory; /* UTF-8; made if missing */
+    uint32_t rank0_only;   /* full: one rank writes, the others send */
+    uint32_t n_extra;      /* the caller's own state, opaque */
+    const char *const *extra_name;
+    const void *const *extra_data;
+    const uint64_t *extra_bytes;
+};
+
+struct fsdp_sharded; /* a model that an engine has sharded; the engine's own */
+
+struct fsdp_engine {
+    uint32_t size;
+    uint32_t abi; /* FSDP_ABI_VERSION */
+    const char *name, *version;
+
+    /*
+     * Capabilities, NULL-ended: what is claimed is tested, what is not is
+     * reported as not claimed, never as passed. The strings:
+     *   flat, per-parameter            layouts
+     *   full-shard, shard-grad-op, no-shard, hybrid-shard,
+     *   hybrid-shard-zero2             strategies
+     *   keep-root, no-sync, eval, cancel, unshard-all
+     *   sgd, momentum, adamw, groups   optimizers
+     *   fold-rank, fold-ring, fold-tree
+     *   f32-fma                        device of that profile, or takes one
+     *   strict-memory                  0, 0, 0 of the options is exact
+     *   prefetch, clip, frozen, shared, recompute, offload, bf16, loss-scale
+     *   save-full, save-sharded, save-local, load
+     *   serial                         plays all ranks in one process: the
+     *                                  driver sets env->rank between passes
+     */
+    const char *const *claims;
+
+    /* Brings a device or a communicator of the engine's own: replaces
+     * env->device, env->comm. NULL: the engine takes what it is given.
+     * Collective. `close` undoes it, after the last destroy; any state. */
+    int (*open)(struct fsdp_env *env);
+    void (*close)(struct fsdp_env *env);
+
+    /* Shards a model. *out is set even on failure (NULL only if nothing was
+     * made); the caller destroys it. `options` is read during the call only;
+     * env, model and units are borrowed until destroy. Collective.
+     * INVALID: options that do not fit, named in env->error.
+     * UNSUPPORTED: what the engine does not claim. */
+    int (*shard)(const struct fsdp_env *env, const struct fsdp_model *model,
+                 const struct fsdp_units *units,
+                 const struct fsdp_options *options,
+                 struct fsdp_sharded **out);
+
+    /* The model stands at a point (model.h). Collective. A point that is not
+     * the next one of the sequence: INVALID, and nothing has changed. CANCEL
+     * is allowed anywhere between BEGIN and END: the engine is back at rest,
+     * and all gradients since the last zero_grad are dropped. */
+    int (*at)(struct fsdp_sharded *sharded, uint32_t point, uint32_t index);
+
+    /* Parameter p in full, for compute on env->compute. Valid from its
+     * module's PRE point to that module's POST point; INVALID while its unit
+     * is sharded. Local. */
+    int (*param)(struct fsdp_sharded *sharded, uint32_t p,
+                 struct fsdp_tensor *out);
+    /* Storage for a fresh gradient of p, contents undefined: the model
+     * overwrites all of it by its module's POST_BACKWARD, where the engine
+     * takes it: the first of a step is kept, later ones are added to the sum
+     * (one rounding). A parameter without a gradient contributes +0. INVALID
+     * outside its module's backward. Local. */
+    int (*grad)(struct fsdp_sharded *sharded, uint32_t p,
+                struct fsdp_tensor *out);
+
+    /* From the next BEGIN on: reduce at the end of a unit's backward (the
+     * state after shard), or keep unsharded gradients. Local. */
+    int (*set_gradient_sync)(struct fsdp_sharded *sharded, uint32_t on);
+    /* Freezes or thaws a parameter from the next BEGIN on. Local; every rank
+     * the same. */
+    int (*set_requires_grad)(struct fsdp_sharded *sharded, uint32_t p,
+                             uint32_t on);
+    /* The norm over all parameters' gradients, before clipping: for p = 1 and
+     * 2 the correctly rounded value of the exact sum's root, so that it does
+     * not depend on world, layout or order. If norm > max_norm, gradients are
+     * multiplied by max_norm / (norm + 1e-6f). Collective. */
+    int (*clip_grad_norm)(struct fsdp_sharded *sharded,
+                          const struct fsdp_clip *clip, float *out_norm);
+    /* One step of the optimizer. INVALID between BEGIN and END, and while
+     * gradients that sync has not reduced are pending. Collective only if
+     * claims has loss-scale; otherwise local. */
+    int (*step)(struct fsdp_sharded *sharded, struct fsdp_step *step);
+    /* Drops all gradients, reduced and pending. Local. */
+    int (*zero_grad)(struct fsdp_sharded *sharded);
+
+    /* Visits what this rank owns, parameters ascending, then first ascending.
+     * Local; not between BEGIN and END. */
+    int (*pieces)(struct fsdp_sharded *sharded,
+                  void (*visit)(void *context, const struct fsdp_piece *piece),
+                  void *context);
+    /* Unshards everything for reading through param, until reshard_all.
+     * Collective; not between BEGIN and END. */
+    int (*unshard_all)(struct fsdp_sharded *sharded);
+    int (*reshard_all)(struct fsdp_sharded *sharded);
+
+    /* Checkpoints: a snapshot of the state at save_begin, complete on disk
+     * after save_wait; load replaces all state or changes nothing.
+     * Collective. */
+    int (*save_begin)(struct fsdp_sharded *sharded,
+                      const struct fsdp_save *save);
+    int (*save_wait)(struct fsdp_sharded *sharded);
+    int (*load)(struct fsdp_sharded *sharded, const char *directory);
+
+    /* Gives everything back, whatever state it is in; NULL is allowed. Local:
+     * no collective, as other ranks may be gone. */
+    void (*destroy)(struct fsdp_sharded *sharded);
+};
+
+/* The one symbol of a plug-in. Static storage; never fails. */
+const struct fsdp_engine *fsdp_engine_v1(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
