@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model_build_finish.c - the builder's sequences, and the parallel arrays that
+ * it ends in.
+ */
+#include "model_build_internal.h"
+#include "model_sequence.h"
+
+#include <string.h>
+
+/* An own sequence is stored at once; train and eval have slots of their own
+ * at the front, so that the array is grown by copying. */
+static int build_slot(struct model_build *b, const char *name, uint32_t *slot)
+{
+    const struct fsdp_sequence **grown;
+    const uint32_t n = b->n_sequences < 2 ? 2 : b->n_sequences;
+
+    *slot = n;
+    if (strcmp(name, "train") == 0) {
+        *slot = FSDP_SEQUENCE_TRAIN;
+    } else if (strcmp(name, "eval") == 0) {
+        *slot = FSDP_SEQUENCE_EVAL;
+    }
+    for (uint32_t i = 0; i < b->n_sequences; i++) {
+        if (b->sequence[i] != NULL && strcmp(b->sequence[i]->name, name) == 0) {
+            return model_build_fail(b, FSDP_ERR_INVALID,
+                                    "sequence %s: a second one", name);
+        }
+    }
+    grown = model_build_alloc(b, n + 1, sizeof(struct fsdp_sequence *));
+    if (grown == NULL) {
+        return b->status;
+    }
+    for (uint32_t i = 0; i < b->n_sequences; i++) {
+        grown[i] = b->sequence[i];
+    }
+    b->sequence = grown;
+    b->n_sequences = *slot == n ? n + 1 : n;
+    return FSDP_OK;
+}
+
+static int build_store(struct model_build *b, uint32_t slot, const char *name,
+                       uint32_t n, uint32_t **point, uint32_t **module)
+{
+    struct fsdp_sequence *sequence = model_build_alloc(b, 1, sizeof(*sequence));
+
+    *point = model_build_alloc(b, n, sizeof(uint32_t));
+    *module = model_build_alloc(b, n, sizeof(uint32_t));
+    if (b->status != FSDP_OK) {
+        return b->status;
+    }
+    sequence->size = sizeof(*sequence);
+    sequence->n = n;
+    sequence->name = model_build_string(b, name);
+    sequence->point = *point;
+    sequence->module = *module;
+    b->sequence[slot] = sequence;
+    return b->status;
+}
+
+int model_build_sequence(struct model_build *b, const char *name, uint32_t n,
+                         const uint32_t *point, const uint32_t *module)
+{
+    uint32_t slot;
+    uint32_t *points;
+    uint32_t *modules;
+    char detail[96] = "";
+
+    FSDP_TRY(model_build_open(b, name));
+    FSDP_TRY(build_slot(b, name, &slot));
+    FSDP_TRY(build_store(b, slot, name, n, &points, &modules));
+    for (uint32_t i = 0; i < n; i++) {
+        points[i] = point[i];
+        modules[i] = module[i];
+    }
+    if (model_sequence_check(b->sequence[slot], b->modules.n, detail,
+                             sizeof(detail)) != FSDP_OK) {
+        return model_build_fail(b, FSDP_ERR_INVALID, "sequence %s: %s", name,
+                                detail);
+    }
+    return FSDP_OK;
+}
+
+/* The two sequences that follow from the tree, where none was given. */
+static int build_derived(struct model_build *b, const int32_t *parent)
+{
+    const uint32_t n = b->modules.n;
+    uint32_t slot;
+    uint32_t *point;
+    uint32_t *module;
+
+    if (b->n_sequences == 0) {
+        b->sequence = model_build_alloc(b, 2, sizeof(struct fsdp_sequence *));
+        if (b->sequence == NULL) {
+            return b->status;
+        }
+        b->n_sequences = 2;
+    }
+    for (slot = 0; slot < 2; slot++) {
+        const bool train = slot == FSDP_SEQUENCE_TRAIN;
+
+        if (b->sequence[slot] != NULL) {
+            continue;
+        }
+        if (n > UINT32_MAX / 4) {
+            return model_build_fail(b, FSDP_ERR_INVALID, "too many modules");
+        }
+        FSDP_TRY(build_store(b, slot, train ? "train" : "eval",
+                             (train ? 4 : 2) * n, &point, &module));
+        model_sequence_forward(n, parent, point, module);
+        if (train) {
+            model_sequence_mirror(2 * n, point, module);
+        }
+    }
+    return FSDP_OK;
+}
+
+static int build_modules(struct model_build *b, struct fsdp_model *out)
+{
+    const size_t n = b->modules.n;
+    const char **name = model_build_alloc(b, n, sizeof(char *));
+    const char **class_name = model_build_alloc(b, n, sizeof(char *));
+    int32_t *parent = model_build_alloc(b, n, sizeof(int32_t));
+    size_t i = 0;
+
+    if (b->status != FSDP_OK) {
+        return b->status;
+    }
+    for (const struct build_node *m = b->modules.first; m != NULL;
+         m = m->next, i++) {
+        name[i] = m->name;
+        class_name[i] = m->class_name;
+        parent[i] = m->owner;
+    }
+    out->n_modules = b->modules.n;
+    out->module_name = name;
+    out->module_class = class_name;
+    out->module_parent = parent;
+    return build_derived(b, parent);
+}
+
+static int build_parameters(struct model_build *b, struct fsdp_model *out)
+{
+    const size_t n = b->parameters.n;
+    const char **name = model_build_alloc(b, n, sizeof(char *));
+    uint32_t *module = model_build_alloc(b, n, sizeof(uint32_t));
+    uint64_t(*shape)[FSDP_MAX_DIMS] = model_build_alloc(b, n, sizeof(*shape));
+    uint32_t *n_dims = model_build_alloc(b, n, sizeof(uint32_t));
+    uint32_t *dtype = model_build_alloc(b, n, sizeof(uint32_t));
+    uint32_t *flags = model_build_alloc(b, n, sizeof(uint32_t));
+    int32_t *alias = model_build_alloc(b, n, sizeof(int32_t));
+    size_t i = 0;
+
+    if (b->status != FSDP_OK) {
+        return b->status;
+    }
+    for (const struct build_node *p = b->parameters.first; p != NULL;
+         p = p->next, i++) {
+        name[i] = p->name;
+        module[i] = (uint32_t)p->owner;
+        memcpy(shape[i], p->shape, sizeof(shape[i]));
+        n_dims[i] = p->n_dims;
+        dtype[i] = p->dtype;
+        flags[i] = p->flags;
+        alias[i] = p->alias;
+    }
+    out->n_parameters = b->parameters.n;
+    out->parameter_name = name;
+    out->parameter_module = module;
+    out->parameter_shape = (const uint64_t(*)[FSDP_MAX_DIMS])shape;
+    out->parameter_n_dims = n_dims;
+    out->parameter_dtype = dtype;
+    out->parameter_flags = flags;
+    out->parameter_alias = alias;
+    return FSDP_OK;
+}
+
+static int build_buffers(struct model_build *b, struct fsdp_model *out)
+{
+    const size_t n = b->buffers.n;
+    const char **name = model_build_alloc(b, n, sizeof(char *));
+    uint32_t *module = model_build_alloc(b, n, sizeof(uint32_t));
+    uint64_t *numel = model_build_alloc(b, n, sizeof(uint64_t));
+    uint32_t *dtype = model_build_alloc(b, n, sizeof(uint32_t));
+    uint32_t *flags = model_build_alloc(b, n, sizeof(uint32_t));
+    size_t i = 0;
+
+    if (b->status != FSDP_OK) {
+        return b->status;
+    }
+    for (const struct build_node *p = b->buffers.first; p != NULL;
+         p = p->next, i++) {
+        name[i] = p->name;
+        module[i] = (uint32_t)p->owner;
+        numel[i] = p->shape[0];
+        dtype[i] = p->dtype;
+        flags[i] = p->flags;
+    }
+    out->n_buffers = b->buffers.n;
+    out->buffer_name = name;
+    out->buffer_module = module;
+    out->buffer_numel = numel;
+    out->buffer_dtype = dtype;
+    out->buffer_flags = flags;
+    return FSDP_OK;
+}
+
+int model_build_finish(struct model_build *b, struct fsdp_model *out)
+{
+    struct fsdp_model model = {.size = sizeof(model)};
+
+    memset(out, 0, sizeof(*out));
+    FSDP_TRY(model_build_open(b, "finish"));
+    if (b->modules.n == 0) {
+        return model_build_fail(b, FSDP_ERR_INVALID, "there is no module");
+    }
+    FSDP_TRY(build_modules(b, &model));
+    FSDP_TRY(build_parameters(b, &model));
+    FSDP_TRY(build_buffers(b, &model));
+    model.n_sequences = b->n_sequences;
+    model.sequence = b->sequence;
+    b->finished = true;
+    *out = model;
+    return FSDP_OK;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wrap.h - wrap policies: from a model to its units.
+ *
+ * A policy marks modules; a marked module starts a unit that takes all
+ * modules below it that are not marked themselves (seed 001, rule 1). What
+ * no mark covers belongs to the root's unit. Units without a parameter
+ * vanish (their modules have FSDP_NO_UNIT), and units are numbered by their
+ * first module in the model's order.
+ */
+#ifndef FSDP_KIT_WRAP_H
+#define FSDP_KIT_WRAP_H
+
+#include <fsdp/model.h>
+
+struct wrap_units {
+    struct fsdp_units units;
+    uint32_t *unit_of_module; /* what units.unit_of_module points to */
+};
+
+/* One unit for everything. */
+int wrap_whole(const struct fsdp_model *model, struct wrap_units *out);
+/* Bottom-up, as PyTorch's size_based_auto_wrap_policy: a module is marked when
+ * the parameters below it that no mark covers yet are at least min_numel. */
+int wrap_by_size(const struct fsdp_model *model, uint64_t min_numel,
+                 struct wrap_units *out);
+/* Modules of these classes (transformer_auto_wrap_policy). INVALID if a class
+ * names no module of the model. */
+int wrap_by_class(const struct fsdp_model *model,
+                  const char *const *module_class, uint32_t n_classes,
+                  struct wrap_units *out);
+/* mark(context, model, module) != 0 marks. */
+int wrap_by_callback(const struct fsdp_model *model,
+                     int (*mark)(void *context, const struct fsdp_model *model,
+                                 uint32_t module),
+                     void *context, struct wrap_units *out);
+/* Modules by name, one unit each. INVALID if a name is unknown or twice. */
+int wrap_by_hand(const struct fsdp_model *model, const char *const *name,
+                 uint32_t n_names, struct wrap_units *out);
+/* Groups of sibling modules as one unit each: group[i] holds n_members[i]
+ * module names with one common parent. INVALID if they are not siblings. */
+int wrap_groups(const struct fsdp_model *model, const char *const *const *group,
+                const uint32_t *n_members, uint32_t n_groups,
+                struct wrap_units *out);
+/* Consecutive leaf modules with parameters, `per_unit` of them a unit (the
+ * last may have fewer): the granularity axis of seed 003, exercise 16.5.2. */
+int wrap_every(const struct fsdp_model *model, uint32_t per_unit,
+               struct wrap_units *out);
+
+void wrap_release(struct wrap_units *units);
+
+#endif
