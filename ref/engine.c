@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine.c - the reference engine as the contract sees it, walked point by
+ * point in at(). Nothing runs ahead: a unit is
+ * gathered when its window begins, reduced when it ends.
+ */
+#include "sharded.h"
+
+#include <string.h>
+
+/* ---- Points ------------------------------------------------------------ */
+
+static int begin(struct fsdp_sharded *s, uint32_t sequence)
+{
+    if (s->sequence || s->summoned || sequence >= s->model->n_sequences) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.at",
+                        "BEGIN of sequence %u: of %u, and only at rest",
+                        sequence, s->model->n_sequences);
+    }
+    s->sequence = s->model->sequence[sequence];
+    s->sequence_index = sequence;
+    s->next = 0;
+    s->sync = s->next_sync;
+    return FSDP_OK;
+}
+
+static int end(struct fsdp_sharded *s, uint32_t sequence)
+{
+    if (!s->sequence || sequence != s->sequence_index ||
+        s->next != s->sequence->n) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.at",
+                        "END at point %u of %u", s->next,
+                        s->sequence ? s->sequence->n : 0);
+    }
+    s->sequence = NULL;
+    return FSDP_OK;
+}
+
+static int cancel(struct fsdp_sharded *s)
+{
+    if (!s->sequence) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.at",
+                        "CANCEL, but no pass has begun");
+    }
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        ref_reshard(s, u);
+    }
+    ref_drop_gradients(s);
+    memset(s->in_backward, 0, s->model->n_modules * sizeof *s->in_backward);
+    s->sequence = NULL;
+    return FSDP_OK;
+}
+
+/* The windows that begin or end at this point of the sequence. */
+static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
+{
+    uint8_t action = s->action[s->sequence_index][s->next];
+    uint32_t u = s->units->unit_of_module[module];
+
+    s->next++;
+    if (action & REF_UNSHARD) {
+        FSDP_TRY(ref_unshard(s, u));
+        if (action & REF_BACKWARD) {
+            FSDP_TRY(ref_open_gradient(s, u));
+        }
+    }
+    if (point == FSDP_PRE_BACKWARD) {
+        s->in_backward[module] = true;
+    } else if (point == FSDP_POST_BACKWARD) {
+        FSDP_TRY(ref_take_gradients(s, module));
+        s->in_backward[module] = false;
+    }
+    if (action & REF_RESHARD) {
+        ref_reshard(s, u);
+        if ((action & REF_BACKWARD) && s->sync) {
+            FSDP_TRY(ref_reduce(s, u));
+        }
+    }
+    return FSDP_OK;
+}
+
+static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    const struct fsdp_sequence *q = s->sequence;
+
+    switch (point) {
+    case FSDP_BEGIN:
+        return begin(s, index);
+    case FSDP_END:
+        return end(s, index);
+    case FSDP_CANCEL:
+        return cancel(s);
+    default:
+        if (!q || s->next >= q->n || q->point[s->next] != point ||
+            q->module[s->next] != index) {
+            return ref_fail(s->env, FSDP_ERR_INVALID, "ref.at",
+                            "point %u of module %u is not point %u of the "
+                            "sequence",
+                            point, index, s->next);
+        }
+        return pass_point(s, point, index);
+    }
+}
+
+/* ---- What the model asks for ------------------------------------------- */
+
+static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
+{
+    struct ref_unit *x;
+
+    *out = (struct fsdp_tensor){0};
+    if (p >= s->model->n_parameters) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.param",
+                        "parameter %u of %u", p, s->model->n_parameters);
+    }
+    x = &s->unit[s->parameter[p].unit];
+    if (!x->open) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.param",
+                        "%s is asked for outside its unit's window",
+                        s->model->parameter_name[p]);
+    }
+    *out = ref_tensor(s->env, s->model, p,
+                      (x->full ? x->full : x->shard) + s->parameter[p].offset);
+    return FSDP_OK;
+}
+
+static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
+{
+    struct ref_parameter *x;
+    struct ref_unit *u;
+
+    *out = (struct fsdp_tensor){0};
+    if (p >= s->model->n_parameters ||
+        !s->in_backward[s->model->parameter_module[p]]) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.grad",
+                        "gradient %u is asked for outside its module's "
+                        "backward",
+                        p);
+    }
+    x = &s->parameter[p];
+    u = &s->unit[x->unit];
+    if (x->accumulated && !x->staging) {
+        FSDP_TRY(ref_take(s, FSDP_STAGING, x->unit, x->numel, &x->staging));
+    }
+    x->fresh = true;
+    *out = ref_tensor(s->env, s->model, p,
+                      x->staging ? x->staging : u->grad_full + x->offset);
+    return FSDP_OK;
+}
+
+/* ---- Between passes ---------------------------------------------------- */
+
+static int at_rest(const struct fsdp_sharded *s, const char *where)
+{
+    if (s->sequence || s->summoned) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, where,
+                        "only at rest: not between BEGIN and END, nor between "
+                        "unshard_all and reshard_all");
+    }
+    return FSDP_OK;
+}
+
+static int set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
+{
+    s->next_sync = on != 0;
+    return FSDP_OK;
+}
+
+static int step(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    uint32_t groups = s->options.n_groups ? s->options.n_groups : 1;
+
+    FSDP_TRY(at_rest(s, "ref.step"));
+    if ((how->n_groups ? how->n_groups : 1) != groups) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.step",
+                        "%u parameter groups, but the options have %u",
+                        how->n_groups, groups);
+    }
+    if (how->inverse_scale != 0.0f && how->inverse_scale != 1.0f) {
+        return ref_fail(s->env, FSDP_ERR_UNSUPPORTED, "ref.step",
+                        "loss-scale is not claimed");
+    }
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        if (s->unit[u].grad_full) {
+            return ref_fail(s->env, FSDP_ERR_INVALID, "ref.step",
+                            "unit %u has gradients that were not reduced: "
+                            "the last microbatch must have gradient sync on",
+                            u);
+        }
+    }
+    how->found_inf = 0;
+    return ref_step(s, how);
+}
+
+static int zero_grad(struct fsdp_sharded *s)
+{
+    FSDP_TRY(at_rest(s, "ref.zero_grad"));
+    ref_drop_gradients(s);
+    return FSDP_OK;
+}
+
+static int pieces(struct fsdp_sharded *s,
+                  void (*visit)(void *, const struct fsdp_piece *),
+                  void *context)
+{
+    FSDP_TRY(at_rest(s, "ref.pieces"));
+    for (uint32_t i = 0; i < s->n_parts; i++) {
+        const struct ref_part *part = &s->part[i];
+        struct ref_unit *u = &s->unit[s->parameter[part->parameter].unit];
+        struct fsdp_piece piece = {.size = sizeof piece,
+                                   .parameter = part->parameter,
+                                   .first = part->first,
+                                   .n = part->n,
+                                   .value = u->shard + part->local};
+        if (u->grad_shard) {
+            piece.grad = u->grad_shard + part->local;
+        }
+        for (uint32_t k = 0; k < s->n_states; k++) {
+            piece.state[k] = u->state[k] + part->local;
+        }
+        visit(context, &piece);
+    }
+    return FSDP_OK;
+}
+
+static int unshard_all(struct fsdp_sharded *s)
+{
+    FSDP_TRY(at_rest(s, "ref.unshard_all"));
+    s->summoned = true;
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        FSDP_TRY(ref_unshard(s, u));
+    }
+    return FSDP_OK;
+}
+
+static int reshard_all(struct fsdp_sharded *s)
+{
+    if (!s->summoned) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.reshard_all",
+                        "unshard_all comes first");
+    }
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        ref_reshard(s, u);
+    }
+    s->summoned = false;
+    return FSDP_OK;
+}
+
+const struct fsdp_engine *fsdp_ref_engine(void)
+{
+    static const char *const claims[] = {
+        "flat",      "full-shard",    "shard-grad-op",
+        "no-shard",  "hybrid-shard",  "hybrid-shard-zero2",
+        "keep-root", "no-sync",       "eval",
+        "cancel",    "unshard-all",   "sgd",
+        "momentum",  "adamw",         "groups",
+        "fold-rank", "fold-ring",     "fold-tree",
+        "f32-fma",   "strict-memory", NULL};
+    static const struct fsdp_engine engine = {.size = sizeof engine,
+                                              .abi = FSDP_ABI_VERSION,
+                                              .name = "ref",
+                                              .version = "0.1.0",
+                                              .claims = claims,
+                                              .open = ref_open,
+                                              .close = ref_close,
+                                              .shard = ref_shard,
+                                              .at = at,
+                                              .param = param,
+                                              .grad = grad,
+                                              .set_gradient_sync =
+                                                  set_gradient_sync,
+                                              .step = step,
+                                              .zero_grad = zero_grad,
+                                              .pieces = pieces,
+                                              .unshard_all = unshard_all,
+                                              .reshard_all = reshard_all,
+                                              .destroy = ref_destroy};
+
+    return &engine;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plain_device.c - the reference device: memory, streams on which everything has
+ * finished when the call returns, and the table of operators.
+ *
+ * What holds for every operator is checked here: how many ranges it has,
+ * that they are there, and which of them may lie on one another.
+ */
+#include "plain_device.h"
+
+#include "ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ALIGNMENT = 64
+};
+
+struct fsdp_stream {
+    const char *name;
+};
+
+/*
+ * over[o] is a set of inputs, bit i for in[i], that out[o] may be: the same
+ * range, to the byte. With `in_place` it has to be.
+ */
+struct ref_operator {
+    int (*run)(const struct fsdp_op *op);
+    uint32_t n_in, n_out;
+    uint32_t over[FSDP_OP_MAX_OUT];
+    bool in_place;
+};
+
+enum {
+    IN_0 = 1u << 0,
+    IN_1 = 1u << 1,
+    IN_2 = 1u << 2,
+    IN_3 = 1u << 3
+};
+
+/* NORM_SUM is missing. */
+static const struct ref_operator operators[FSDP_N_OPS] = {
+    [FSDP_OP_FILL] = {ref_fill, 0, 1, {0}, false},
+    [FSDP_OP_SCALE] = {ref_scale, 1, 1, {IN_0}, true},
+    [FSDP_OP_ADD] = {ref_add, 2, 1, {IN_0 | IN_1}, false},
+    [FSDP_OP_COPY_2D] = {ref_copy_2d, 1, 1, {0}, false},
+    [FSDP_OP_CAST] = {ref_cast, 1, 1, {0}, false},
+    [FSDP_OP_GEMM] = {ref_gemm, 2, 1, {0}, false},
+    [FSDP_OP_GEMM_GRAD] = {ref_gemm_grad, 2, 1, {0}, false},
+    [FSDP_OP_BIAS] = {ref_bias, 2, 1, {IN_0}, false},
+    [FSDP_OP_COLUMN_SUM] = {ref_column_sum, 1, 1, {0}, false},
+    [FSDP_OP_RELU] = {ref_relu, 1, 1, {IN_0}, false},
+    [FSDP_OP_RELU_BACKWARD] = {ref_relu_backward, 2, 1, {IN_1}, false},
+    [FSDP_OP_GELU] = {ref_gelu, 1, 1, {0}, false},
+    [FSDP_OP_GELU_BACKWARD] = {ref_gelu_backward, 2, 1, {IN_1}, false},
+    [FSDP_OP_NORM] = {ref_norm, 3, 2, {0}, false},
+    [FSDP_OP_NORM_BACKWARD] = {ref_norm_backward, 4, 1, {0}, false},
+    [FSDP_OP_NORM_GRAD] = {ref_norm_grad, 3, 2, {0}, false},
+    [FSDP_OP_EMBEDDING] = {ref_embedding, 3, 1, {0}, false},
+    [FSDP_OP_EMBEDDING_GRAD] = {ref_embedding_grad, 2, 2, {0}, false},
+    [FSDP_OP_ATTENTION] = {ref_attention, 1, 2, {0}, false},
+    [FSDP_OP_ATTENTION_BACKWARD] = {ref_attention_backward, 4, 1, {0}, false},
+    [FSDP_OP_MSE] = {ref_mse, 2, 2, {0}, false},
+    [FSDP_OP_CROSS_ENTROPY] = {ref_cross_entropy, 2, 2, {0, IN_0}, false},
+    [FSDP_OP_SGD] = {ref_sgd, 2, 1, {IN_0}, true},
+    [FSDP_OP_MOMENTUM] = {ref_momentum, 3, 2, {IN_0, IN_2}, true},
+    [FSDP_OP_ADAMW] = {ref_adamw, 4, 3, {IN_0, IN_2, IN_3}, true},
+    [FSDP_OP_LINEAR_LOSS] = {ref_linear_loss, 2, 2, {0}, false},
+};
+
+static bool overlap(const void *a, uint64_t a_bytes, const void *b,
+                    uint64_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a;
+    uintptr_t y = (uintptr_t)b;
+
+    if (a_bytes == 0 || b_bytes == 0) {
+        return false;
+    }
+    return x <= y ? y - x < a_bytes : x - y < b_bytes;
+}
+
+/* May out[o] lie where it lies? */
+static bool placed_well(const struct fsdp_op *op,
+                        const struct ref_operator *rule, uint32_t o)
+{
+    const struct fsdp_out *out = &op->out[o];
+
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const struct fsdp_in *in = &op->in[i];
+        bool over = (rule->over[o] >> i & 1u) != 0;
+        bool same = in->p == out->p && in->bytes == out->bytes;
+
+        if (overlap(in->p, in->bytes, out->p, out->bytes) && !(over && same)) {
+            return false;
+        }
+        if (rule->in_place && over && !same) {
+            return false;
+        }
+    }
+    for (uint32_t other = 0; other < o; other++) {
+        if (overlap(op->out[other].p, op->out[other].bytes, out->p,
+                    out->bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool well_formed(const struct fsdp_op *op,
+                        const struct ref_operator *rule)
+{
+    uint32_t flags = op->kind == FSDP_OP_GEMM ? FSDP_OP_TRANSPOSE_B : 0;
+
+    if ((op->flags & ~flags) != 0 || op->n_in != rule->n_in ||
+        op->n_out != rule->n_out) {
+        return false;
+    }
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (op->in[i].p == NULL && op->in[i].bytes > 0) {
+            return false;
+        }
+    }
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        if (op->out[o].p == NULL && op->out[o].bytes > 0) {
+            return false;
+        }
+        if (!placed_well(op, rule, o)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int device_run(void *self, struct fsdp_stream *stream,
+                      const struct fsdp_op *op)
+{
+    const struct ref_operator *rule;
+
+    (void)self;
+    (void)stream;
+    if (op == NULL || op->size < sizeof(*op)) {
+        return FSDP_ERR_INVALID;
+    }
+    if (op->kind >= FSDP_N_OPS || operators[op->kind].run == NULL) {
+        return FSDP_ERR_UNSUPPORTED;
+    }
+    rule = &operators[op->kind];
+    if (!well_formed(op, rule)) {
+        return FSDP_ERR_INVALID;
+    }
+    return rule->run(op);
+}
+
+static int device_alloc(void *self, uint64_t bytes, void **out)
+{
+    (void)self;
+    if (out == NULL) {
+        return FSDP_ERR_INVALID;
+    }
+    *out = NULL;
+    if (bytes > PTRDIFF_MAX - ALIGNMENT) {
+        return FSDP_ERR_NOMEM;
+    }
+    /* aligned_alloc wants a multiple of the alignment, and 0 may give NULL. */
+    *out = aligned_alloc(ALIGNMENT, (bytes / ALIGNMENT + 1) * ALIGNMENT);
+    return *out != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+}
+
+static void device_free(void *self, void *p)
+{
+    (void)self;
+    free(p);
+}
+
+static void device_live(void *self, struct fsdp_stream *stream, uint32_t kind,
+                        uint32_t unit, void *p, uint64_t bytes)
+{
+    (void)self;
+    (void)stream;
+    (void)kind;
+    (void)unit;
+    (void)p;
+    (void)bytes;
+}
+
+static void device_dead(void *self, struct fsdp_stream *stream, void *p)
+{
+    (void)self;
+    (void)stream;
+    (void)p;
+}
+
+static int device_copy(void *self, struct fsdp_stream *stream, void *to,
+                       const void *from, uint64_t bytes)
+{
+    (void)self;
+    (void)stream;
+    if (bytes == 0) {
+        return FSDP_OK;
+    }
+    if (to == NULL || from == NULL) {
+        return FSDP_ERR_INVALID;
+    }
+    memcpy(to, from, bytes);
+    return FSDP_OK;
+}
+
+static int device_stream_open(void *self, const char *name,
+                              struct fsdp_stream **out)
+{
+    (void)self;
+    if (out == NULL) {
+        return FSDP_ERR_INVALID;
+    }
+    *out = malloc(sizeof(**out));
+    if (*out == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    (*out)->name = name;
+    return FSDP_OK;
+}
+
+static void device_stream_close(void *self, struct fsdp_stream *stream)
+{
+    (void)self;
+    free(stream);
+}
+
+static int device_wait(void *self, struct fsdp_stream *later,
+                       struct fsdp_stream *earlier, const char *edge)
+{
+    (void)self;
+    (void)later;
+    (void)earlier;
+    (void)edge;
+    return FSDP_OK;
+}
+
+static int device_sync(void *self, struct fsdp_stream *stream)
+{
+    (void)self;
+    (void)stream;
+    return FSDP_OK;
+}
+
+int ref_device_open(struct fsdp_device *out)
+{
+    if (out == NULL) {
+        return FSDP_ERR_INVALID;
+    }
+    *out = (struct fsdp_device){
+        .size = sizeof(*out),
+        .place = FSDP_PLACE_HOST,
+        .self = NULL,
+        .profile = "f32-fma",
+        .alloc = device_alloc,
+        .free = device_free,
+        .live = device_live,
+        .dead = device_dead,
+        .copy = device_copy,
+        .run = device_run,
+        .stream_open = device_stream_open,
+        .stream_close = device_stream_close,
+        .wait = device_wait,
+        .sync = device_sync,
+    };
+    return FSDP_OK;
+}
+
+void ref_device_close(struct fsdp_device *device)
+{
+    if (device != NULL) {
+        *device = (struct fsdp_device){0};
+    }
+}

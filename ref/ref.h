@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ref.h - what the two engines of this folder share: the sharded one
+ * (sharded.h) and the run that nobody shards (unsharded.c).
+ */
+#ifndef REF_REF_H
+#define REF_REF_H
+
+#include <fsdp/engine.h>
+
+/* Fills env->error, if nobody did before, and returns status. */
+__attribute__((format(printf, 4, 5))) int ref_fail(const struct fsdp_env *env,
+                                                   int32_t status,
+                                                   const char *where,
+                                                   const char *format, ...);
+
+/* options.c: refuses what does not fit, and what is not claimed. */
+int ref_check(const struct fsdp_env *env, const struct fsdp_model *model,
+              const struct fsdp_units *units,
+              const struct fsdp_options *options);
+
+/* optimizer.c: an operator over n elements of a parameter. */
+struct ref_hyper {
+    uint32_t optimizer;
+    float lr, weight_decay, momentum, beta1, beta2, eps, power[2];
+};
+struct ref_hyper ref_hyper(const struct fsdp_options *options,
+                           const float power[2], uint32_t flags, uint32_t group,
+                           const struct fsdp_step *step);
+struct fsdp_op ref_optimizer_op(const struct ref_hyper *h, uint64_t n,
+                                const float *g, float *w, float *const *state);
+uint32_t ref_optimizer_states(uint32_t optimizer); /* 0, 1 or 2 */
+
+/* tensor.c: float32 data in the shape of parameter p. */
+struct fsdp_tensor ref_tensor(const struct fsdp_env *env,
+                              const struct fsdp_model *model, uint32_t p,
+                              float *data);
+
+/* env->device = a device of plain loops; and back. */
+int ref_open(struct fsdp_env *env);
+void ref_close(struct fsdp_env *env);
+
+/* The engines, as the contract sees them. */
+const struct fsdp_engine *fsdp_ref_engine(void);
+const struct fsdp_engine *fsdp_unsharded_engine(void);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shard.c - makes and unmakes a sharded model: checks, arrays, layout, the
+ * agreement of all ranks, initial values.
+ */
+#include "sharded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t hash(uint64_t h, const void *bytes, uint64_t n)
+{
+    const unsigned char *b = bytes;
+
+    for (uint64_t i = 0; i < n; i++) {
+        h = (h ^ b[i]) * 0x100000001b3u; /* FNV-1a */
+    }
+    return h;
+}
+
+/* All ranks must shard the same model in the same way: collectives of equal
+ * size between ranks that disagree would mix parameters silently. */
+static int check_agreement(const struct fsdp_sharded *s)
+{
+    const struct fsdp_env *env = s->env;
+    const struct fsdp_model *model = s->model;
+    struct fsdp_options o = s->options;
+    uint64_t all[256];
+    uint64_t mine = 0xcbf29ce484222325u;
+
+    if (env->world > 256) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "a world of %u ranks; up to 256 are served",
+                        env->world);
+    }
+    o.group_of_parameter = NULL;
+    mine = hash(mine, &o, sizeof o);
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        mine = hash(mine, model->parameter_name[p],
+                    strlen(model->parameter_name[p]));
+        mine = hash(mine, &s->parameter[p].numel, sizeof(uint64_t));
+        mine = hash(mine, &s->parameter[p].unit, sizeof(uint32_t));
+    }
+    FSDP_TRY(env->exchange(env->exchange_self, &mine, sizeof mine, all));
+    for (uint32_t r = 0; r < env->world; r++) {
+        if (all[r] != all[0]) {
+            return ref_fail(env, FSDP_ERR_MISMATCH, "ref.shard",
+                            "rank %u shards another model, or with other "
+                            "options or units, than rank 0",
+                            r);
+        }
+    }
+    return FSDP_OK;
+}
+
+static int make_arrays(struct fsdp_sharded *s)
+{
+    const struct fsdp_model *model = s->model;
+    uint32_t n_p = model->n_parameters;
+
+    s->unit = calloc(s->units->n_units + 1u, sizeof *s->unit);
+    s->parameter = calloc(n_p + 1u, sizeof *s->parameter);
+    s->part = calloc(n_p + 1u, sizeof *s->part);
+    s->action = calloc(model->n_sequences + 1u, sizeof *s->action);
+    s->in_backward = calloc(model->n_modules + 1u, sizeof *s->in_backward);
+    if (!s->unit || !s->parameter || !s->part || !s->action ||
+        !s->in_backward) {
+        return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard", "out of memory");
+    }
+    if (s->options.n_groups) {
+        s->group = malloc((n_p + 1u) * sizeof *s->group);
+        if (!s->group) {
+            return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard",
+                            "out of memory");
+        }
+        memcpy(s->group, s->options.group_of_parameter, n_p * sizeof *s->group);
+    }
+    for (uint32_t q = 0; q < model->n_sequences; q++) {
+        s->action[q] = malloc(model->sequence[q]->n + 1u);
+        if (!s->action[q]) {
+            return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard",
+                            "out of memory");
+        }
+        FSDP_TRY(
+            ref_plan(model->sequence[q], s->units, &s->options, s->action[q]));
+    }
+    return FSDP_OK;
+}
+
+int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
+              const struct fsdp_units *units,
+              const struct fsdp_options *options, struct fsdp_sharded **out)
+{
+    struct fsdp_sharded *s;
+
+    *out = NULL;
+    FSDP_TRY(ref_check(env, model, units, options));
+    s = calloc(1, sizeof *s);
+    if (!s) {
+        return ref_fail(env, FSDP_ERR_NOMEM, "ref.shard", "out of memory");
+    }
+    *out = s; /* the caller destroys it, also when what follows fails */
+    s->env = env;
+    s->model = model;
+    s->units = units;
+    s->options = *options;
+    s->replicas = env->mesh->extent[FSDP_DIM_REPLICATE];
+    s->shards = env->mesh->extent[FSDP_DIM_SHARD];
+    s->coordinate = env->rank % s->shards;
+    s->divide = 1.0f / (options->divide_factor != 0.0f ? options->divide_factor
+                                                       : (float)env->world);
+    s->n_states = ref_optimizer_states(options->optimizer);
+    s->next_sync = true;
+    s->power[0] = s->power[1] = 1.0f;
+    FSDP_TRY(make_arrays(s));
+    FSDP_TRY(ref_layout(s));
+    FSDP_TRY(check_agreement(s));
+    return ref_initialise(s);
+}
+
+void ref_destroy(struct fsdp_sharded *s)
+{
+    if (!s) {
+        return;
+    }
+    if (s->unit && s->parameter) {
+        ref_drop_gradients(s);
+    }
+    for (uint32_t u = 0; s->unit && u < s->units->n_units; u++) {
+        ref_drop(s, &s->unit[u].full);
+        ref_drop(s, &s->unit[u].shard);
+        ref_drop(s, &s->unit[u].state[0]);
+        ref_drop(s, &s->unit[u].state[1]);
+    }
+    for (uint32_t q = 0; s->action && q < s->model->n_sequences; q++) {
+        free(s->action[q]);
+    }
+    free(s->unit);
+    free(s->parameter);
+    free(s->part);
+    free(s->group);
+    free(s->action);
+    free(s->in_backward);
+    free(s);
+}
