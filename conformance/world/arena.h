@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arena.h - the memory that the ranks of one world share, be they processes
+ * or threads: barriers, where each rank stands, and the places through which
+ * collectives move data.
+ *
+ * There is no lock: whoever dies, dies without one. Ranks wait on futexes.
+ */
+#ifndef FSDP_CTS_ARENA_H
+#define FSDP_CTS_ARENA_H
+
+#include "world_kinds.h"
+
+#include <stdalign.h>
+#include <stddef.h>
+
+/*
+ * A barrier of one group. `word` counts completed rounds in steps of 2; its
+ * lowest bit says that no further round will ever complete, because the world
+ * was aborted or a member has left.
+ */
+struct arena_barrier {
+    alignas(64) _Atomic uint32_t word;
+    _Atomic uint32_t arrived;
+};
+
+/* What one rank tells about itself. */
+struct arena_rank {
+    alignas(64) struct world_progress progress;
+    _Atomic uint32_t left;  /* its body has returned */
+    _Atomic uint32_t ended; /* `status` and `error` are final */
+    int32_t status;
+    struct fsdp_error error;
+};
+
+/* One part in flight. The header is next to the data, so that a small
+ * collective touches one page of each member. */
+struct arena_place {
+    alignas(64) struct world_header header;
+    alignas(64) unsigned char data[WORLD_PLACE_BYTES];
+};
+
+struct arena {
+    uint32_t n_ranks;
+    uint32_t n_groups; /* of each rank */
+    size_t bytes;      /* of the mapping */
+    _Atomic int32_t aborted;
+    alignas(64) _Atomic uint32_t n_ended; /* the supervisor waits on it */
+    struct arena_barrier barrier[WORLD_MAX_GROUPS][WORLD_MAX_RANKS];
+    struct arena_rank rank[WORLD_MAX_RANKS];
+    /* [n_ranks][n_groups][2]; see arena_carrier.c */
+    struct arena_place place[];
+};
+
+/* NULL: no memory. Shared with processes forked later on. */
+struct arena *arena_open(const struct world_job *job);
+void arena_close(struct arena *arena);
+
+/* Every pending and later wait at a barrier ends at once. The first status
+ * stays. */
+void arena_abort(struct arena *arena, int32_t status);
+
+/* Waits for the `n` members of a barrier. False: no round will complete. */
+bool arena_meet(struct arena_barrier *barrier, uint32_t n);
+/* No further round of this barrier will complete. */
+void arena_shut(struct arena_barrier *barrier);
+
+/* Runs the body as this rank, with a communicator over the arena. */
+void arena_rank_run(struct arena *arena, const struct world_job *job,
+                    uint32_t rank);
+/* The last thing that a rank does. */
+void arena_rank_end(struct arena *arena, uint32_t rank);
+
+/* What a supervisor remembers between two looks. */
+struct arena_watch {
+    uint64_t beats;
+    int64_t since_ms; /* when that was first seen */
+};
+
+int64_t arena_now_ms(void);
+/* Milliseconds since any rank got on. */
+int64_t arena_idle_ms(struct arena *arena, struct arena_watch *watch);
+/* Returns when n_ended is not `seen` any more, or after some milliseconds. */
+void arena_wait_ended(struct arena *arena, uint32_t seen, int64_t ms);
+
+/* What rank `rank`, which has ended, says of itself. */
+void arena_read_result(struct arena *arena, uint32_t rank,
+                       struct world_result *result);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arena_carrier.c - turns through shared memory, and a rank's life in it.
+ *
+ * A turn is one barrier. Each rank has two places in each of its groups and
+ * fills them alternately: what it wrote in turn t is read by the others
+ * before they arrive at turn t + 1, so when that is over the place is free
+ * for turn t + 2.
+ */
+#include "arena.h"
+
+struct member {
+    struct world_comm comm; /* the carrier's user knows this part */
+    struct arena *arena;
+    uint32_t turns[WORLD_MAX_GROUPS];
+    struct world_rank rank;
+};
+
+static struct arena_place *place_of(struct member *m, uint32_t group,
+                                    uint32_t rank)
+{
+    /* Members of a group have taken the same number of turns in it. */
+    uint32_t side = m->turns[group] & 1;
+    struct arena *arena = m->arena;
+    return &arena->place[(rank * arena->n_groups + group) * 2 + side];
+}
+
+static void *place(struct world_comm *comm, uint32_t group)
+{
+    struct member *m = (struct member *)comm;
+    return place_of(m, group, m->rank.rank)->data;
+}
+
+static int check(struct world_comm *comm)
+{
+    struct member *m = (struct member *)comm;
+    return atomic_load(&m->arena->aborted) == FSDP_OK ? FSDP_OK
+                                                      : FSDP_ERR_ABORTED;
+}
+
+/* Why a barrier was shut. */
+static int shut_status(struct member *m, const struct world_group *g)
+{
+    FSDP_TRY(check(&m->comm));
+    uint32_t left = g->first;
+    for (uint32_t i = 0; i < g->extent; i++) {
+        uint32_t r = g->first + i * g->stride;
+        if (atomic_load(&m->arena->rank[r].left) != 0) {
+            left = r;
+            break;
+        }
+    }
+    return world_comm_deserted(&m->comm, left);
+}
+
+static int turn(struct world_comm *comm, uint32_t group,
+                const struct world_turn *turn, const unsigned char **parts)
+{
+    struct member *m = (struct member *)comm;
+    const struct world_group *g = &comm->group[group];
+    const struct world_header *header[WORLD_MAX_RANKS];
+    uint64_t skip = turn->pattern == WORLD_EACH ? g->me * turn->bytes : 0;
+
+    place_of(m, group, m->rank.rank)->header = turn->header;
+    if (!arena_meet(&m->arena->barrier[group][g->first], g->extent)) {
+        return shut_status(m, g);
+    }
+    for (uint32_t i = 0; i < g->extent; i++) {
+        struct arena_place *other =
+            place_of(m, group, g->first + i * g->stride);
+        header[i] = &other->header;
+        parts[i] = other->data + skip;
+    }
+    m->turns[group]++;
+    return world_comm_agree(comm, group, header);
+}
+
+static void abort_world(struct world_comm *comm, int32_t status)
+{
+    arena_abort(((struct member *)comm)->arena, status);
+}
+
+static const struct world_carrier carrier = {
+    .place = place,
+    .turn = turn,
+    .abort = abort_world,
+    .check = check,
+};
+
+void arena_rank_run(struct arena *arena, const struct world_job *job,
+                    uint32_t rank)
+{
+    struct member m = {.arena = arena};
+    struct arena_rank *own = &arena->rank[rank];
+    world_comm_init(&m.comm, &carrier, job->mesh, rank, &own->progress,
+                    &own->error, &m.rank);
+    own->status = job->body(job->context, &m.rank);
+    if (own->status != FSDP_OK) {
+        arena_abort(arena, own->status);
+    }
+    /* Whoever waits for this rank, waits in vain. */
+    atomic_store(&own->left, 1);
+    for (uint32_t group = 0; group < arena->n_groups; group++) {
+        arena_shut(&arena->barrier[group][m.comm.group[group].first]);
+    }
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * world.c - checks what it is asked for and hands it to one kind of world.
+ */
+#include "world_kinds.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int world_fail(struct fsdp_error *error, int32_t status, uint32_t rank,
+               int32_t native, const char *where, const char *format, ...)
+{
+    if (error == NULL || error->status != FSDP_OK) {
+        return status;
+    }
+    va_list arguments;
+    error->status = status;
+    error->rank = (int32_t)rank;
+    error->native = native;
+    (void)snprintf(error->where, sizeof(error->where), "%s", where);
+    va_start(arguments, format);
+    (void)vsnprintf(error->message, sizeof(error->message), format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+uint32_t world_mesh_ranks(const struct fsdp_mesh *mesh,
+                          struct fsdp_error *error)
+{
+    if (mesh == NULL || mesh->size < sizeof(*mesh) || mesh->n_dims == 0 ||
+        mesh->n_dims > WORLD_MAX_DIMS || mesh->extent == NULL) {
+        (void)world_fail(error, FSDP_ERR_INVALID, 0, 0, "world",
+                         "a mesh has 1 to %d dimensions", (int)WORLD_MAX_DIMS);
+        return 0;
+    }
+    uint32_t ranks = 1;
+    for (uint32_t d = 0; d < mesh->n_dims; d++) {
+        uint32_t extent = mesh->extent[d];
+        if (extent == 0 || extent > WORLD_MAX_RANKS / ranks) {
+            (void)world_fail(error, FSDP_ERR_INVALID, 0, 0, "world",
+                             "extent %u of dimension %u: a world has 1 to %d "
+                             "ranks",
+                             extent, d, (int)WORLD_MAX_RANKS);
+            return 0;
+        }
+        ranks *= extent;
+    }
+    return ranks;
+}
+
+void world_progress_read(struct world_progress *progress,
+                         struct world_result *result)
+{
+    result->n_collectives =
+        atomic_load_explicit(&progress->n_collectives, memory_order_relaxed);
+    result->in_collective =
+        atomic_load_explicit(&progress->in_collective, memory_order_relaxed);
+    result->last_kind =
+        atomic_load_explicit(&progress->last_kind, memory_order_relaxed);
+    result->last_unit =
+        atomic_load_explicit(&progress->last_unit, memory_order_relaxed);
+}
+
+int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
+              int (*body)(void *context, struct world_rank *rank),
+              void *context, struct world_result *result,
+              struct fsdp_error *error)
+{
+    struct world_job job = {
+        .mesh = mesh,
+        .n_ranks = world_mesh_ranks(mesh, error),
+        .timeout_ms = timeout_ms,
+        .body = body,
+        .context = context,
+        .result = result,
+        .error = error,
+    };
+    if (job.n_ranks == 0) {
+        return FSDP_ERR_INVALID;
+    }
+    if (body == NULL || result == NULL || timeout_ms == 0) {
+        return world_fail(error, FSDP_ERR_INVALID, 0, 0, "world",
+                          "no body, no result or no time");
+    }
+    memset(result, 0, job.n_ranks * sizeof(*result));
+    switch (kind) {
+    case WORLD_LOCAL:
+        return world_run_local(&job);
+    case WORLD_THREADS:
+        return world_run_threads(&job);
+    case WORLD_MPI:
+        return world_run_mpi(&job);
+    default:
+        return world_fail(error, FSDP_ERR_INVALID, 0, 0, "world",
+                          "no such kind of world: %u", kind);
+    }
+}

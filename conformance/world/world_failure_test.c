@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * world_failure_test.c - ranks that fail, die, hang or disagree: the others
+ * learn it, the caller learns who it was, and nothing is left behind.
+ */
+#include "world_body.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum {
+    K = 4,
+    CULPRIT = 1,
+    PATIENT_MS = 20000,
+    HASTY_MS = 500,
+    EXIT_HUNG = 70,
+};
+
+static const char *const dims[] = {"replicate", "shard"};
+static const uint32_t extents[] = {1, K};
+static const struct fsdp_mesh mesh = {
+    .size = sizeof(mesh), .n_dims = 2, .name = dims, .extent = extents};
+
+static int64_t now_ms(void)
+{
+    struct timespec now = {0};
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void run_in(uint32_t kind, uint32_t timeout_ms,
+                   int (*body)(void *, struct world_rank *),
+                   struct world_result *result)
+{
+    assert_int_equal(
+        world_run(kind, &mesh, timeout_ms, body, NULL, result, NULL), FSDP_OK);
+    errno = 0;
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+/* All ranks meet once; then all but the culprit wait in a barrier. */
+static int others_wait(struct world_rank *rank)
+{
+    float x = 1;
+    float sum = 0;
+    FSDP_TRY(world_body_run(rank, FSDP_ALL_REDUCE, 1, &x, &sum));
+    if (rank->rank == CULPRIT) {
+        return FSDP_OK;
+    }
+    return world_body_run(rank, FSDP_BARRIER, 0, NULL, NULL);
+}
+
+static void expect_others(const struct world_result *result, uint32_t end,
+                          int32_t status)
+{
+    for (uint32_t r = 0; r < K; r++) {
+        if (r != CULPRIT) {
+            assert_int_equal(result[r].end, end);
+            assert_int_equal(result[r].status, status);
+            assert_int_equal(result[r].n_collectives, 2);
+            assert_int_equal(result[r].in_collective, 1);
+            assert_int_equal(result[r].last_kind, FSDP_BARRIER);
+            assert_int_equal(result[r].last_unit, 3);
+        }
+    }
+    assert_int_equal(result[CULPRIT].n_collectives, 1);
+    assert_int_equal(result[CULPRIT].in_collective, 0);
+    assert_int_equal(result[CULPRIT].last_kind, FSDP_ALL_REDUCE);
+}
+
+static int fails(void *context, struct world_rank *rank)
+{
+    (void)context;
+    int status = others_wait(rank);
+    if (rank->rank == CULPRIT) {
+        rank->error->status = FSDP_ERR_NOMEM;
+        (void)snprintf(rank->error->message, sizeof(rank->error->message),
+                       "two terabytes");
+        return FSDP_ERR_NOMEM;
+    }
+    /* Later calls of any kind fail, too. */
+    char all[K];
+    if (world_body_run(rank, FSDP_BARRIER, 0, NULL, NULL) != FSDP_ERR_ABORTED ||
+        rank->exchange(rank->exchange_self, "a", 1, all) != FSDP_ERR_ABORTED) {
+        return FSDP_ERR_INTERNAL;
+    }
+    return status;
+}
+
+static void a_failure_aborts_the_others(void **state)
+{
+    (void)state;
+    for (uint32_t kind = WORLD_LOCAL; kind <= WORLD_THREADS; kind++) {
+        struct world_result result[K];
+        run_in(kind, PATIENT_MS, fails, result);
+        expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
+        assert_int_equal(result[CULPRIT].end, WORLD_RETURNED);
+        assert_int_equal(result[CULPRIT].status, FSDP_ERR_NOMEM);
+        assert_string_equal(result[CULPRIT].error.message, "two terabytes");
+    }
+}
+
+static int aborts(void *context, struct world_rank *rank)
+{
+    (void)context;
+    FSDP_TRY(others_wait(rank));
+    rank->comm.abort(rank->comm.self, FSDP_ERR_DEVICE);
+    rank->comm.abort(rank->comm.self, FSDP_OK);
+    return FSDP_OK;
+}
+
+static void abort_ends_pending_calls(void **state)
+{
+    (void)state;
+    for (uint32_t kind = WORLD_LOCAL; kind <= WORLD_THREADS; kind++) {
+        struct world_result result[K];
+        run_in(kind, PATIENT_MS, aborts, result);
+        expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
+        assert_int_equal(result[CULPRIT].status, FSDP_OK);
+    }
+}
+
+static int exits(void *context, struct world_rank *rank)
+{
+    (void)context;
+    FSDP_TRY(others_wait(rank));
+    exit(3);
+}
+
+static int crashes(void *context, struct world_rank *rank)
+{
+    (void)context;
+    FSDP_TRY(others_wait(rank));
+    (void)raise(SIGSEGV);
+    return FSDP_OK;
+}
+
+static int is_killed(void *context, struct world_rank *rank)
+{
+    (void)context;
+    FSDP_TRY(others_wait(rank));
+    (void)raise(SIGKILL);
+    return FSDP_OK;
+}
+
+static void a_death_aborts_the_others(void **state)
+{
+    (void)state;
+    struct world_result result[K];
+
+    run_in(WORLD_LOCAL, PATIENT_MS, exits, result);
+    expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
+    assert_int_equal(result[CULPRIT].end, WORLD_EXITED);
+    assert_int_equal(result[CULPRIT].status, 3);
+
+    run_in(WORLD_LOCAL, PATIENT_MS, crashes, result);
+    expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
+    assert_int_equal(result[CULPRIT].end, WORLD_SIGNALLED);
+    assert_int_equal(result[CULPRIT].signal, SIGSEGV);
+
+    run_in(WORLD_LOCAL, PATIENT_MS, is_killed, result);
+    expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
+    assert_int_equal(result[CULPRIT].end, WORLD_SIGNALLED);
+    assert_int_equal(result[CULPRIT].signal, SIGKILL);
+}
+
+static int hangs(void *context, struct world_rank *rank)
+{
+    (void)context;
+    FSDP_TRY(others_wait(rank));
+    while (pause() < 0) {
+    }
+    return FSDP_OK;
+}
+
+static void a_hang_is_ended(void **state)
+{
+    (void)state;
+    struct world_result result[K];
+    int64_t begin = now_ms();
+
+    run_in(WORLD_LOCAL, HASTY_MS, hangs, result);
+
+    assert_true(now_ms() - begin >= 2 * HASTY_MS);
+    assert_true(now_ms() - begin < PATIENT_MS);
+    expect_others(result, WORLD_TIMED_OUT, FSDP_ERR_ABORTED);
+    assert_int_equal(result[CULPRIT].end, WORLD_TIMED_OUT);
+    assert_int_equal(result[CULPRIT].status, FSDP_ERR_TIMEOUT);
+    assert_int_equal(result[CULPRIT].signal, SIGKILL);
+}
+
+static int is_slow(void *context, struct world_rank *rank)
+{
+    (void)context;
+    FSDP_TRY(others_wait(rank));
+    world_body_dawdle(rank);
+    return FSDP_OK;
+}
+
+static void a_slow_thread_is_noticed(void **state)
+{
+    (void)state;
+    struct world_result result[K];
+
+    run_in(WORLD_THREADS, HASTY_MS, is_slow, result);
+
+    expect_others(result, WORLD_TIMED_OUT, FSDP_ERR_ABORTED);
+    assert_int_equal(result[CULPRIT].end, WORLD_TIMED_OUT);
+}
+
+static void a_hanging_thread_ends_the_process(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct world_result result[K];
+        (void)fclose(stderr);
+        (void)world_run(WORLD_THREADS, &mesh, HASTY_MS, hangs, NULL, result,
+                        NULL);
+        _exit(0);
+    }
+    int wait_status = 0;
+    assert_int_equal(waitpid(pid, &wait_status, 0), pid);
+    assert_true(WIFEXITED(wait_status));
+    assert_int_equal(WEXITSTATUS(wait_status), EXIT_HUNG);
+}
+
+/* An engine that does not look at what its collectives return. */
+static int ignores_everything(void *context, struct world_rank *rank)
+{
+    (void)context;
+    if (rank->rank == CULPRIT) {
+        return FSDP_ERR_INTERNAL;
+    }
+    for (;;) {
+        (void)world_body_run(rank, FSDP_BARRIER, 0, NULL, NULL);
+    }
+}
+
+static void who_ignores_an_abort_is_ended(void **state)
+{
+    (void)state;
+    struct world_result result[K];
+
+    run_in(WORLD_LOCAL, HASTY_MS, ignores_everything, result);
+
+    assert_int_equal(result[CULPRIT].end, WORLD_RETURNED);
+    for (uint32_t r = 0; r < K; r++) {
+        if (r != CULPRIT) {
+            assert_int_equal(result[r].end, WORLD_TIMED_OUT);
+            assert_int_equal(result[r].status, FSDP_ERR_TIMEOUT);
+        }
+    }
+}
+
+static int disagrees(void *context, struct world_rank *rank)
+{
+    float in[8] = {0};
+    float out[8] = {0};
+    (void)context;
+    uint64_t n = rank->rank == CULPRIT ? 2 : 1;
+    int status = world_body_run(rank, FSDP_ALL_GATHER, n, in, out);
+    if (status != FSDP_ERR_MISMATCH) {
+        return FSDP_ERR_INTERNAL;
+    }
+    struct fsdp_error first = *rank->error;
+    uint32_t kind =
+        rank->rank == CULPRIT ? FSDP_BROADCAST : FSDP_REDUCE_SCATTER;
+    status = world_body_run(rank, kind, 1, in, out);
+    *rank->error = first;
+    return status == FSDP_ERR_MISMATCH ? FSDP_OK : FSDP_ERR_INTERNAL;
+}
+
+static void disagreement_is_told_to_all(void **state)
+{
+    (void)state;
+    for (uint32_t kind = WORLD_LOCAL; kind <= WORLD_THREADS; kind++) {
+        struct world_result result[K];
+        run_in(kind, PATIENT_MS, disagrees, result);
+        assert_string_equal(world_body_verdict(result, K), "");
+        for (uint32_t r = 0; r < K; r++) {
+            const char *text = result[r].error.message;
+            assert_int_equal(result[r].error.status, FSDP_ERR_MISMATCH);
+            assert_int_equal(result[r].error.rank, r);
+            assert_non_null(strstr(text, "rank 0: all_gather n 1 "));
+            assert_non_null(strstr(text, "rank 1: all_gather n 2 "));
+        }
+    }
+}
+
+static int leaves(void *context, struct world_rank *rank)
+{
+    (void)context;
+    return others_wait(rank);
+}
+
+/* Long before the watchdog: whoever has returned will never come. The first
+ * to find out fails, and that may abort the others before they do. */
+static void leaving_early_is_a_mismatch(void **state)
+{
+    (void)state;
+    for (uint32_t kind = WORLD_LOCAL; kind <= WORLD_THREADS; kind++) {
+        struct world_result result[K];
+        uint32_t told = 0;
+        run_in(kind, PATIENT_MS, leaves, result);
+        for (uint32_t r = 0; r < K; r++) {
+            int32_t status = result[r].status;
+            assert_int_equal(result[r].end, WORLD_RETURNED);
+            if (r == CULPRIT) {
+                assert_int_equal(status, FSDP_OK);
+            } else if (status == FSDP_ERR_MISMATCH) {
+                told++;
+                assert_non_null(strstr(result[r].error.message, "rank 1 "));
+            } else {
+                assert_int_equal(status, FSDP_ERR_ABORTED);
+            }
+        }
+        assert_true(told >= 1);
+    }
+}
+
+static int waits_for_a_signal(void *context, struct world_rank *rank)
+{
+    const int *pipe_ends = context;
+    (void)world_body_run(rank, FSDP_BARRIER, 0, NULL, NULL);
+    (void)!write(pipe_ends[1], "x", 1);
+    while (pause() < 0) {
+    }
+    return FSDP_OK;
+}
+
+/* The ranks hold the pipe open; that it closes shows that all are gone. */
+static void ranks_die_with_their_parent(void **state)
+{
+    (void)state;
+    int ends[2];
+    char byte;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct world_result result[K];
+        (void)world_run(WORLD_LOCAL, &mesh, PATIENT_MS, waits_for_a_signal,
+                        ends, result, NULL);
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    for (uint32_t r = 0; r < K; r++) {
+        assert_int_equal(read(ends[0], &byte, 1), 1);
+    }
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+
+    struct pollfd end = {.fd = ends[0], .events = POLLIN};
+    assert_int_equal(poll(&end, 1, PATIENT_MS / 2), 1);
+    assert_int_equal(read(ends[0], &byte, 1), 0);
+    (void)close(ends[0]);
+}
+
+static uint32_t count_lines(const char *path)
+{
+    uint32_t n = 0;
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    for (int c = fgetc(file); c != EOF; c = fgetc(file)) {
+        n += c == '\n';
+    }
+    (void)fclose(file);
+    return n;
+}
+
+static uint32_t count_entries(const char *path)
+{
+    uint32_t n = 0;
+    DIR *directory = opendir(path);
+    assert_non_null(directory);
+    while (readdir(directory) != NULL) {
+        n++;
+    }
+    (void)closedir(directory);
+    return n;
+}
+
+static void many_worlds_leave_nothing_behind(void **state)
+{
+    (void)state;
+    struct world_result result[K];
+    run_in(WORLD_LOCAL, PATIENT_MS, leaves, result);
+    run_in(WORLD_LOCAL, PATIENT_MS, crashes, result);
+    uint32_t files = count_entries("/proc/self/fd");
+    uint32_t maps = count_lines("/proc/self/maps");
+
+    for (uint32_t i = 0; i < 300; i++) {
+        run_in(WORLD_LOCAL, PATIENT_MS, i % 2 == 0 ? leaves : crashes, result);
+    }
+
+    assert_int_equal(count_entries("/proc/self/fd"), files);
+    /* An allocator may map a little of its own meanwhile. */
+    assert_true(count_lines("/proc/self/maps") <= maps + 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failure_aborts_the_others),
+        cmocka_unit_test(abort_ends_pending_calls),
+        cmocka_unit_test(a_death_aborts_the_others),
+        cmocka_unit_test(a_hang_is_ended),
+        cmocka_unit_test(a_slow_thread_is_noticed),
+        cmocka_unit_test(a_hanging_thread_ends_the_process),
+        cmocka_unit_test(who_ignores_an_abort_is_ended),
+        cmocka_unit_test(disagreement_is_told_to_all),
+        cmocka_unit_test(leaving_early_is_a_mismatch),
+        cmocka_unit_test(ranks_die_with_their_parent),
+        cmocka_unit_test(many_worlds_leave_nothing_behind),
+    };
+    /* Crashes are on purpose here and need no core. */
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

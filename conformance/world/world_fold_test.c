@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * world_fold_test.c - the folds against bits written by hand.
+ *
+ * At 1e8 a float32 has steps of 8 and at 2^24 of 2, so small summands are
+ * lost or kept depending on whom they meet first: each order of the data
+ * below has a sum of its own.
+ */
+#include "world_fold.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+    MOST = 8
+};
+
+static uint32_t bits(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof(u));
+    return u;
+}
+
+/* The fold of one element. */
+static float fold(uint32_t kind, uint32_t owner, const float *x, uint32_t n)
+{
+    const float *in[MOST];
+    float out = -1.0f;
+    for (uint32_t r = 0; r < n; r++) {
+        in[r] = &x[r];
+    }
+    world_fold(kind, owner, in, n, 1, &out);
+    return out;
+}
+
+static void one_input_is_returned_as_it_is(void **state)
+{
+    (void)state;
+    const float x[] = {-0.0f};
+
+    for (uint32_t kind = 0; kind <= FSDP_FOLD_TREE; kind++) {
+        assert_int_equal(bits(fold(kind, 0, x, 1)), 0x80000000);
+    }
+}
+
+static void rank_adds_from_the_left(void **state)
+{
+    (void)state;
+    const float x[] = {1e8f, 1, -1e8f, 1, 16777216, 1, 1, -16777216};
+    /* 1e8 + 1 is 1e8; 2^24 + 1 is a tie and goes to the even 2^24. */
+    const float want[] = {1e8f, 1e8f, 0, 1, 16777216, 16777216, 16777216, 0};
+
+    for (uint32_t n = 1; n <= MOST; n++) {
+        assert_int_equal(bits(fold(FSDP_FOLD_RANK, 0, x, n)),
+                         bits(want[n - 1]));
+    }
+}
+
+static void ring_adds_the_owner_last(void **state)
+{
+    (void)state;
+    const float x[] = {1e8f, 1, -1e8f, 1};
+    /* owner 0: ((1 + -1e8) + 1) + 1e8
+     * owner 1: ((-1e8 + 1) + 1e8) + 1
+     * owner 2: ((1 + 1e8) + 1) + -1e8
+     * owner 3: ((1e8 + 1) + -1e8) + 1 */
+    const float want[] = {0, 1, 0, 1};
+
+    for (uint32_t owner = 0; owner < 4; owner++) {
+        assert_int_equal(bits(fold(FSDP_FOLD_RING, owner, x, 4)),
+                         bits(want[owner]));
+    }
+}
+
+static void ring_of_two_and_three(void **state)
+{
+    (void)state;
+    const float x[] = {16777216, 1, 1};
+
+    /* Two: the order of one addition does not matter. */
+    assert_int_equal(bits(fold(FSDP_FOLD_RING, 0, x, 2)), bits(16777216));
+    assert_int_equal(bits(fold(FSDP_FOLD_RING, 1, x, 2)), bits(16777216));
+    /* (1 + 1) + 2^24 keeps both; 2^24 anywhere else loses both. */
+    assert_int_equal(bits(fold(FSDP_FOLD_RING, 0, x, 3)), bits(16777218));
+    assert_int_equal(bits(fold(FSDP_FOLD_RING, 1, x, 3)), bits(16777216));
+    assert_int_equal(bits(fold(FSDP_FOLD_RING, 2, x, 3)), bits(16777216));
+}
+
+static void tree_is_balanced(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t n;
+        float x[MOST];
+        float want;
+    } row[] = {
+        {2, {16777216, 1}, 16777216},
+        /* (x0 + x1) + x2: the bigger half is the left one. */
+        {3, {1, 1, 16777216}, 16777218},
+        {3, {16777216, 1, 1}, 16777216},
+        /* (x0 + x1) + (x2 + x3); RANK would lose the ones. */
+        {4, {16777216, -16777216, 1, 1}, 2},
+        {4, {16777216, 2, 1, 1}, 16777220},
+        {4, {16777216, 1, -16777216, 1}, 1},
+        /* ((x0 + x1) + x2) + (x3 + x4) */
+        {5, {1, 1, 16777216, 1, 1}, 16777220},
+        {5, {16777216, 1, 1, 1, 1}, 16777218},
+        /* ((x0 + x1) + x2) + ((x3 + x4) + x5) */
+        {6, {16777216, 1, 1, 1, 1, 16777216}, 33554432},
+        {6, {16777216, 1, 1, 1, 1, 2}, 16777220},
+        {6, {-16777216, 0, 0, 1, 1, 16777216}, 2},
+        /* ((x0 + x1) + (x2 + x3)) + ((x4 + x5) + x6) */
+        {7, {16777216, 1, 1, 1, 1, 1, 2}, 16777222},
+        {7, {16777216, 1, 1, 1, 16777216, 1, -16777216}, 16777218},
+        /* ((x0 + x1) + (x2 + x3)) + ((x4 + x5) + (x6 + x7)) */
+        {8, {16777216, 1, 1, 1, 1, 1, 1, 1}, 16777222},
+        {8, {16777216, 1, 1, 1, 16777216, 1, 1, 1}, 33554436},
+    };
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        float got = fold(FSDP_FOLD_TREE, 0, row[i].x, row[i].n);
+        if (bits(got) != bits(row[i].want)) {
+            fail_msg("row %zu: got %.9g, want %.9g", i, (double)got,
+                     (double)row[i].want);
+        }
+    }
+}
+
+/* Many elements are folded as each of them alone, also in place. */
+static void blocks_do_not_change_a_bit(void **state)
+{
+    (void)state;
+    enum {
+        N = 1000
+    };
+    static float x[MOST][N];
+    static float out[N];
+    uint32_t seed = 1;
+    for (uint32_t r = 0; r < MOST; r++) {
+        for (uint32_t i = 0; i < N; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            x[r][i] = (float)((double)(seed >> 8) - 8e6) *
+                      (seed & 512 ? 1e-3f : 1e3f);
+        }
+    }
+    for (uint32_t n = 1; n <= MOST; n++) {
+        const float *in[MOST];
+        for (uint32_t r = 0; r < n; r++) {
+            in[r] = x[r];
+        }
+        for (uint32_t kind = 0; kind <= FSDP_FOLD_TREE; kind++) {
+            world_fold(kind, n - 1, in, n, N, out);
+            for (uint32_t i = 0; i < N; i++) {
+                float one[MOST];
+                for (uint32_t r = 0; r < n; r++) {
+                    one[r] = x[r][i];
+                }
+                assert_int_equal(bits(out[i]), bits(fold(kind, n - 1, one, n)));
+            }
+            static float last[N];
+            memcpy(last, x[n - 1], sizeof(last));
+            in[n - 1] = last;
+            world_fold(kind, n - 1, in, n, N, last);
+            assert_memory_equal(last, out, sizeof(last));
+            in[n - 1] = x[n - 1];
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_input_is_returned_as_it_is),
+        cmocka_unit_test(rank_adds_from_the_left),
+        cmocka_unit_test(ring_adds_the_owner_last),
+        cmocka_unit_test(ring_of_two_and_three),
+        cmocka_unit_test(tree_is_balanced),
+        cmocka_unit_test(blocks_do_not_change_a_bit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * world_local.c - every rank a forked process.
+ *
+ * The parent sleeps until a rank says that it ends, and looks every few
+ * milliseconds for ranks that died without a word. It never waits for a
+ * process that is not its own child.
+ */
+#include "arena.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    LOOK_MS = 2,
+    /* What ranks that the watchdog has aborted get to write what they know. */
+    GRACE_MS = 500,
+};
+
+struct child {
+    pid_t pid; /* 0: not started, or reaped */
+    bool late; /* had not ended when the watchdog fired */
+    bool shot; /* was sent SIGKILL by us */
+};
+
+struct local {
+    const struct world_job *job;
+    struct arena *arena;
+    struct child child[WORLD_MAX_RANKS];
+    uint32_t n_running;
+};
+
+static _Noreturn void be_rank(const struct local *local, uint32_t rank,
+                              pid_t parent)
+{
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
+                                SIGABRT, SIGSYS, SIGTRAP, SIGINT,
+                                SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+    /* The parent may have died before the kernel knew what to do then. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) {
+        _exit(EXIT_FAILURE);
+    }
+    /* The parent's handlers, of a test framework say, would take this
+     * process for the parent. A rank that crashes has to die of it. */
+    for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
+        (void)signal(fatal[i], SIG_DFL);
+    }
+    arena_rank_run(local->arena, local->job, rank);
+    (void)fflush(NULL);
+    arena_rank_end(local->arena, rank);
+    _exit(EXIT_SUCCESS);
+}
+
+static void note_end(struct local *local, uint32_t rank, int wait_status)
+{
+    struct world_result *result = &local->job->result[rank];
+    const struct child *child = &local->child[rank];
+    arena_read_result(local->arena, rank, result);
+    if (atomic_load(&local->arena->rank[rank].ended) != 0) {
+        result->end = child->late ? WORLD_TIMED_OUT : WORLD_RETURNED;
+        return;
+    }
+    if (WIFSIGNALED(wait_status)) {
+        result->end = child->shot ? WORLD_TIMED_OUT : WORLD_SIGNALLED;
+        result->status = child->shot ? FSDP_ERR_TIMEOUT : FSDP_ERR_ABORTED;
+        result->signal = WTERMSIG(wait_status);
+    } else {
+        result->end = WORLD_EXITED;
+        result->status = WEXITSTATUS(wait_status);
+    }
+    arena_abort(local->arena, FSDP_ERR_ABORTED);
+}
+
+/* Collects those who have ended; waits for those who have said so. */
+static void reap(struct local *local)
+{
+    for (uint32_t r = 0; r < local->job->n_ranks; r++) {
+        struct child *child = &local->child[r];
+        if (child->pid == 0) {
+            continue;
+        }
+        bool said =
+            atomic_load(&local->arena->rank[r].ended) != 0 || child->shot;
+        int wait_status = 0;
+        pid_t pid;
+        do {
+            pid = waitpid(child->pid, &wait_status, said ? 0 : WNOHANG);
+        } while (pid < 0 && errno == EINTR);
+        if (pid != 0) {
+            /* An error means that somebody else has collected it (SIGCHLD
+             * ignored, say): then its status is lost, but it is gone. */
+            note_end(local, r, wait_status);
+            child->pid = 0;
+            local->n_running--;
+        }
+    }
+}
+
+static void shoot(struct local *local)
+{
+    for (uint32_t r = 0; r < local->job->n_ranks; r++) {
+        if (local->child[r].pid != 0) {
+            local->child[r].late = true;
+            local->child[r].shot = true;
+            (void)kill(local->child[r].pid, SIGKILL);
+        }
+    }
+}
+
+/* Looks after the ranks until the last one is gone. */
+static void supervise(struct local *local)
+{
+    struct arena_watch watch = {0};
+    int64_t limit = local->job->timeout_ms;
+    bool fired = false;
+    while (local->n_running > 0) {
+        uint32_t seen = atomic_load(&local->arena->n_ended);
+        reap(local);
+        if (local->n_running == 0) {
+            break;
+        }
+        if (arena_idle_ms(local->arena, &watch) > limit) {
+            if (fired) {
+                shoot(local);
+                continue;
+            }
+            fired = true;
+            watch.since_ms = arena_now_ms();
+            limit = limit < GRACE_MS ? limit : GRACE_MS;
+            for (uint32_t r = 0; r < local->job->n_ranks; r++) {
+                local->child[r].late =
+                    local->child[r].pid != 0 &&
+                    atomic_load(&local->arena->rank[r].ended) == 0;
+            }
+            arena_abort(local->arena, FSDP_ERR_TIMEOUT);
+        }
+        arena_wait_ended(local->arena, seen, LOOK_MS);
+    }
+}
+
+int world_run_local(const struct world_job *job)
+{
+    struct local local = {.job = job, .arena = arena_open(job)};
+    int status = FSDP_OK;
+    if (local.arena == NULL) {
+        return world_fail(job->error, FSDP_ERR_NOMEM, 0, errno, "world",
+                          "no shared memory for %u ranks", job->n_ranks);
+    }
+    /* What is buffered now would be written once by each rank. */
+    (void)fflush(NULL);
+    pid_t parent = getpid();
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            be_rank(&local, r, parent);
+        }
+        if (pid < 0) {
+            status = world_fail(job->error, FSDP_ERR_NOMEM, r, errno, "world",
+                                "cannot start rank %u of %u", r, job->n_ranks);
+            shoot(&local);
+            break;
+        }
+        local.child[r].pid = pid;
+        local.n_running++;
+    }
+    supervise(&local);
+    arena_close(local.arena);
+    return status;
+}

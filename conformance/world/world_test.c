@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * world_test.c - collectives between processes and between threads.
+ */
+#include "world_body.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+    TIMEOUT_MS = 20000
+};
+
+static const char *const dims[] = {"replicate", "shard"};
+static const uint32_t kinds[] = {WORLD_LOCAL, WORLD_THREADS};
+
+static struct fsdp_mesh mesh_of(const uint32_t *extent)
+{
+    return (struct fsdp_mesh){.size = sizeof(struct fsdp_mesh),
+                              .n_dims = 2,
+                              .name = dims,
+                              .extent = extent};
+}
+
+static void expect_all_well(uint32_t r, uint32_t s,
+                            int (*body)(void *, struct world_rank *))
+{
+    uint32_t extent[] = {r, s};
+    struct fsdp_mesh mesh = mesh_of(extent);
+    for (uint32_t k = 0; k < 2; k++) {
+        struct world_result result[WORLD_MAX_RANKS];
+        struct fsdp_error error = {0};
+        int status =
+            world_run(kinds[k], &mesh, TIMEOUT_MS, body, &mesh, result, &error);
+        assert_int_equal(status, FSDP_OK);
+        const char *verdict = world_body_verdict(result, r * s);
+        if (verdict[0] != '\0') {
+            fail_msg("mesh %u x %u, world %u: %s", r, s, kinds[k], verdict);
+        }
+    }
+}
+
+static void collectives_match_their_definition(void **state)
+{
+    (void)state;
+    static const uint32_t worlds[] = {1, 2, 3, 4, 7, 8};
+
+    for (uint32_t i = 0; i < 6; i++) {
+        expect_all_well(1, worlds[i], world_body_collectives);
+        expect_all_well(worlds[i], 1, world_body_collectives);
+    }
+    expect_all_well(2, 2, world_body_collectives);
+    expect_all_well(2, 3, world_body_collectives);
+}
+
+static void exchange_gathers(void **state)
+{
+    (void)state;
+    expect_all_well(1, 1, world_body_exchange);
+    expect_all_well(2, 2, world_body_exchange);
+    expect_all_well(1, 7, world_body_exchange);
+}
+
+/* Groups of one dimension go their own pace: group g does g times the work,
+ * and then the other dimension makes them meet. */
+static int uneven_groups(void *context, struct world_rank *rank)
+{
+    uint32_t row = rank->rank / 2;
+    (void)context;
+    struct fsdp_collective c = {.size = sizeof(c),
+                                .kind = FSDP_ALL_REDUCE,
+                                .dtype = FSDP_DTYPE_F32,
+                                .n = 1};
+    float got = 0;
+    for (uint32_t round = 0; round < 20; round++) {
+        float mine = (float)rank->rank;
+        c.in = &mine;
+        c.out = &got;
+        c.dim = FSDP_DIM_SHARD;
+        for (uint32_t i = 0; i <= row * 10; i++) {
+            FSDP_TRY(rank->comm.run(rank->comm.self, NULL, &c));
+            if (!(got == (float)(4 * row + 1))) {
+                return FSDP_ERR_INTERNAL;
+            }
+        }
+        c.dim = FSDP_DIM_REPLICATE;
+        FSDP_TRY(rank->comm.run(rank->comm.self, NULL, &c));
+        if (!(got == (float)(rank->rank % 2 == 0 ? 6 : 9))) {
+            return FSDP_ERR_INTERNAL;
+        }
+    }
+    return FSDP_OK;
+}
+
+static void groups_operate_at_the_same_time(void **state)
+{
+    (void)state;
+    expect_all_well(3, 2, uneven_groups);
+}
+
+/* 8 and 2 byte elements move as they are; only float32 is reduced. */
+static int other_dtypes(void *context, struct world_rank *rank)
+{
+    int64_t mine = -5 - (int64_t)rank->rank;
+    int64_t all[4] = {0};
+    uint16_t half = 0x7e00;
+    uint16_t got = 0;
+    (void)context;
+    struct fsdp_collective c = {.size = sizeof(c),
+                                .kind = FSDP_ALL_GATHER,
+                                .dim = FSDP_DIM_WORLD,
+                                .dtype = FSDP_DTYPE_I64,
+                                .n = 1,
+                                .in = &mine,
+                                .out = all};
+    FSDP_TRY(rank->comm.run(rank->comm.self, NULL, &c));
+    for (int64_t r = 0; r < 4; r++) {
+        if (all[r] != -5 - r) {
+            return FSDP_ERR_INTERNAL;
+        }
+    }
+    c.kind = FSDP_BROADCAST;
+    c.dtype = FSDP_DTYPE_F16;
+    c.root = 2;
+    c.in = &half;
+    c.out = &got;
+    FSDP_TRY(rank->comm.run(rank->comm.self, NULL, &c));
+    if (got != 0x7e00) {
+        return FSDP_ERR_INTERNAL;
+    }
+    c.kind = FSDP_ALL_REDUCE;
+    c.root = 0;
+    int status = rank->comm.run(rank->comm.self, NULL, &c);
+    return status == FSDP_ERR_UNSUPPORTED ? FSDP_OK : FSDP_ERR_INTERNAL;
+}
+
+static void other_dtypes_are_moved_but_not_reduced(void **state)
+{
+    (void)state;
+    expect_all_well(2, 2, other_dtypes);
+}
+
+/* Calls that no rank could answer are refused before anything is sent, so
+ * the world goes on afterwards. */
+static int bad_calls(void *context, struct world_rank *rank)
+{
+    float x[8] = {0};
+    float y[8] = {0};
+    (void)context;
+    const struct fsdp_collective good = {.size = sizeof(good),
+                                         .kind = FSDP_ALL_GATHER,
+                                         .dim = FSDP_DIM_SHARD,
+                                         .dtype = FSDP_DTYPE_F32,
+                                         .n = 2,
+                                         .in = x,
+                                         .out = y};
+    struct fsdp_collective bad[13];
+    for (uint32_t i = 0; i < 13; i++) {
+        bad[i] = good;
+    }
+    bad[0].size = 8;
+    bad[1].kind = FSDP_N_COLLECTIVES;
+    bad[2].dim = 2;
+    bad[3].dtype = FSDP_DTYPE_NONE;
+    bad[4].in = NULL;
+    bad[5].out = NULL;
+    bad[6].in = y + 1; /* neither apart nor its own part */
+    bad[7].n = UINT64_MAX / 4;
+    bad[8].kind = FSDP_REDUCE_SCATTER;
+    bad[8].in = y;
+    bad[9].kind = FSDP_ALL_REDUCE;
+    bad[9].fold = 3;
+    bad[10].kind = FSDP_BROADCAST;
+    bad[10].root = 2;
+    bad[11].kind = FSDP_BARRIER;
+    bad[12].kind = FSDP_ALL_REDUCE;
+    bad[12].in = y + 1;
+    for (uint32_t i = 0; i < 13; i++) {
+        *rank->error = (struct fsdp_error){0};
+        int status = rank->comm.run(rank->comm.self, NULL, &bad[i]);
+        if (status != FSDP_ERR_INVALID || rank->error->status != status) {
+            rank->error->native = (int32_t)i;
+            return FSDP_ERR_INTERNAL;
+        }
+    }
+    return rank->comm.run(rank->comm.self, NULL, &good);
+}
+
+static void bad_calls_are_refused(void **state)
+{
+    (void)state;
+    expect_all_well(2, 2, bad_calls);
+}
+
+static int nothing(void *context, struct world_rank *rank)
+{
+    (void)context;
+    (void)rank;
+    return FSDP_OK;
+}
+
+static void meshes_that_are_no_world_are_refused(void **state)
+{
+    (void)state;
+    static const uint32_t extent[][2] = {
+        {0, 1}, {1, 0}, {1, 65}, {9, 8}, {65536, 65536}};
+    struct world_result result[WORLD_MAX_RANKS];
+
+    for (uint32_t i = 0; i < 5; i++) {
+        struct fsdp_mesh mesh = mesh_of(extent[i]);
+        struct fsdp_error error = {0};
+        int status = world_run(WORLD_LOCAL, &mesh, TIMEOUT_MS, nothing, NULL,
+                               result, &error);
+        assert_int_equal(status, FSDP_ERR_INVALID);
+        assert_int_equal(error.status, FSDP_ERR_INVALID);
+    }
+    struct fsdp_mesh mesh = mesh_of((const uint32_t[]){1, 2});
+    assert_int_equal(
+        world_run(3, &mesh, TIMEOUT_MS, nothing, NULL, result, NULL),
+        FSDP_ERR_INVALID);
+    assert_int_equal(
+        world_run(WORLD_LOCAL, &mesh, 0, nothing, NULL, result, NULL),
+        FSDP_ERR_INVALID);
+    mesh.n_dims = 0;
+    assert_int_equal(
+        world_run(WORLD_LOCAL, &mesh, TIMEOUT_MS, nothing, NULL, result, NULL),
+        FSDP_ERR_INVALID);
+}
+
+static void the_largest_world_runs(void **state)
+{
+    (void)state;
+    expect_all_well(8, 8, nothing);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(collectives_match_their_definition),
+        cmocka_unit_test(exchange_gathers),
+        cmocka_unit_test(groups_operate_at_the_same_time),
+        cmocka_unit_test(other_dtypes_are_moved_but_not_reduced),
+        cmocka_unit_test(bad_calls_are_refused),
+        cmocka_unit_test(meshes_that_are_no_world_are_refused),
+        cmocka_unit_test(the_largest_world_runs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}
