@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compute.c - activations of a pass, and the way to weights, gradients and
+ * the loss. The operators are in compute_op.c.
+ */
+#include "compute.h"
+
+#include "batch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int compute_open(struct compute *c, const struct fsdp_model *model,
+                 const struct fsdp_device *device, struct fsdp_stream *stream,
+                 const struct workload_access *access, uint64_t grains,
+                 struct fsdp_error *error)
+{
+    memset(c, 0, sizeof(*c));
+    c->model = model;
+    c->device = device;
+    c->stream = stream;
+    c->access = *access;
+    c->grains = grains;
+    c->error = error;
+    return compute_alloc(c, 1, &c->sum);
+}
+
+int compute_alloc(struct compute *c, uint64_t n, void *out)
+{
+    const uint64_t bytes = n * 4;
+    struct compute_buffer *grown;
+    void *p = NULL;
+    int status;
+
+    grown = realloc(c->buffer, (c->n_buffers + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return batch_fail(c->error, FSDP_ERR_NOMEM, "workload",
+                          "no memory for the list of activations");
+    }
+    c->buffer = grown;
+    status = c->device->alloc(c->device->self, bytes, &p);
+    if (status != FSDP_OK) {
+        return batch_fail(c->error, status, "workload",
+                          "no memory for an activation of %llu bytes",
+                          (unsigned long long)bytes);
+    }
+    c->buffer[c->n_buffers].p = p;
+    c->buffer[c->n_buffers].bytes = bytes;
+    c->n_buffers++;
+    memcpy(out, &p, sizeof(p));
+    return FSDP_OK;
+}
+
+static void all_dead(struct compute *c)
+{
+    for (uint32_t i = 0; c->live && i < c->n_buffers; i++) {
+        c->device->dead(c->device->self, c->stream, c->buffer[i].p);
+    }
+    c->live = false;
+}
+
+void compute_close(struct compute *c)
+{
+    if (c->device != NULL && c->live) {
+        /* What is in flight may still use the storage; whether that failed
+         * changes nothing any more. */
+        (void)c->device->sync(c->device->self, c->stream);
+        all_dead(c);
+    }
+    for (uint32_t i = 0; i < c->n_buffers; i++) {
+        c->device->free(c->device->self, c->buffer[i].p);
+    }
+    free(c->buffer);
+    memset(c, 0, sizeof(*c));
+}
+
+int compute_begin(struct compute *c)
+{
+    if (c->live) {
+        return batch_fail(c->error, FSDP_ERR_INVALID, "workload",
+                          "a pass begins before the last one has ended");
+    }
+    c->live = true;
+    c->have_loss = false;
+    for (uint32_t i = 0; i < c->n_buffers; i++) {
+        c->device->live(c->device->self, c->stream, FSDP_ACTIVATION,
+                        FSDP_NO_UNIT, c->buffer[i].p, c->buffer[i].bytes);
+    }
+    return FSDP_OK;
+}
+
+int compute_upload(struct compute *c, void *to, const void *from, uint64_t n)
+{
+    const int status =
+        c->device->copy(c->device->self, c->stream, to, from, n * 4);
+
+    if (status != FSDP_OK) {
+        return batch_fail(c->error, status, "workload",
+                          "samples were not copied: %s",
+                          fsdp_status_text(status));
+    }
+    return FSDP_OK;
+}
+
+int compute_end(struct compute *c, float *out_loss)
+{
+    float loss = NAN;
+    int status = FSDP_OK;
+    int synced;
+
+    if (!c->live) {
+        return batch_fail(c->error, FSDP_ERR_INVALID, "workload",
+                          "a pass ends that has not begun");
+    }
+    if (c->have_loss) {
+        status = c->device->copy(c->device->self, c->stream, &loss, c->sum,
+                                 sizeof(loss));
+    }
+    /* The host reads the loss, and overwrites its samples. */
+    synced = c->device->sync(c->device->self, c->stream);
+    all_dead(c);
+    if (out_loss != NULL) {
+        *out_loss = loss;
+    }
+    status = status != FSDP_OK ? status : synced;
+    if (status != FSDP_OK) {
+        return batch_fail(c->error, status, "workload",
+                          "the loss was not fetched: %s",
+                          fsdp_status_text(status));
+    }
+    return FSDP_OK;
+}
+
+/* Operators know float32 without strides, where the device's pointers are. */
+static int check_tensor(struct compute *c, uint32_t p, const char *what,
+                        int status, const struct fsdp_tensor *t)
+{
+    uint64_t numel = 1;
+    uint64_t dense = 1;
+
+    if (status != FSDP_OK) {
+        return batch_fail(c->error, status, "workload", "%s %s: %s",
+                          c->model->parameter_name[p], what,
+                          fsdp_status_text(status));
+    }
+    for (uint32_t d = 0; d < t->n_dims && d < FSDP_MAX_DIMS; d++) {
+        numel *= t->shape[d];
+    }
+    for (uint32_t d = t->n_dims; d > 0 && d <= FSDP_MAX_DIMS; d--) {
+        if (t->shape[d - 1] > 1 && t->stride[d - 1] != (int64_t)dense) {
+            dense = 0;
+            break;
+        }
+        dense *= t->shape[d - 1];
+    }
+    if (t->dtype != FSDP_DTYPE_F32) {
+        return batch_fail(c->error, FSDP_ERR_UNSUPPORTED, "workload",
+                          "%s %s: dtype %u, operators take float32",
+                          c->model->parameter_name[p], what,
+                          (unsigned)t->dtype);
+    }
+    if (t->data == NULL || t->place != c->device->place ||
+        t->n_dims > FSDP_MAX_DIMS || numel != fsdp_numel(c->model, p) ||
+        (numel > 0 && dense != numel)) {
+        return batch_fail(c->error, FSDP_ERR_MISMATCH, "workload",
+                          "%s %s: not %llu dense elements on the device",
+                          c->model->parameter_name[p], what,
+                          (unsigned long long)fsdp_numel(c->model, p));
+    }
+    return FSDP_OK;
+}
+
+int compute_param(struct compute *c, uint32_t p, const float **out)
+{
+    struct fsdp_tensor t = {0};
+    const int status = c->access.param(c->access.self, p, &t);
+
+    FSDP_TRY(check_tensor(c, p, "param", status, &t));
+    *out = t.data;
+    return FSDP_OK;
+}
+
+int compute_grad(struct compute *c, uint32_t p, float **out)
+{
+    struct fsdp_tensor t = {0};
+    const int status = c->access.grad(c->access.self, p, &t);
+
+    FSDP_TRY(check_tensor(c, p, "grad", status, &t));
+    *out = t.data;
+    return FSDP_OK;
+}

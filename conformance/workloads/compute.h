@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compute.h - what the computes of workloads share: activations, weights and
+ * gradients, and one short call for each operator, which fills in the ranges
+ * from the dimensions.
+ *
+ * Storage is given by compute_alloc between compute_open and compute_begin and
+ * given back by compute_close. It is live from compute_begin to compute_end.
+ */
+#ifndef FSDP_CTS_COMPUTE_H
+#define FSDP_CTS_COMPUTE_H
+
+#include "workload.h"
+
+struct compute_buffer {
+    void *p;
+    uint64_t bytes;
+};
+
+struct compute {
+    const struct fsdp_device *device;
+    struct fsdp_stream *stream;
+    struct workload_access access;
+    const struct fsdp_model *model;
+    struct fsdp_error *error;
+    uint64_t grains; /* of a rank and microbatch */
+    struct compute_buffer *buffer;
+    uint32_t n_buffers;
+    float *sum;     /* the loss, on the device */
+    bool live;      /* between begin and end */
+    bool have_loss; /* the pass came as far as the loss */
+};
+
+int compute_open(struct compute *c, const struct fsdp_model *model,
+                 const struct fsdp_device *device, struct fsdp_stream *stream,
+                 const struct workload_access *access, uint64_t grains,
+                 struct fsdp_error *error);
+/* `n` elements of 4 bytes. */
+int compute_alloc(struct compute *c, uint64_t n, void *out);
+void compute_close(struct compute *c);
+
+int compute_begin(struct compute *c);
+/* n elements of 4 bytes; `from` stays as it is until compute_end. */
+int compute_upload(struct compute *c, void *to, const void *from, uint64_t n);
+/* The loss: the column sum of scale * row_loss. Scaled first, like a gradient:
+ * behind the sum the scale, where it is no power of two, would round once in
+ * each rank, and the curve would depend on the world. */
+int compute_loss(struct compute *c, float *row_loss, uint64_t rows,
+                 float scale);
+/* Fetches the loss, NaN if the pass did not come that far, waits for the
+ * stream, and all activations are dead, even if something fails. */
+int compute_end(struct compute *c, float *out_loss);
+
+/* The whole of parameter p, or of its gradient: float32, dense. */
+int compute_param(struct compute *c, uint32_t p, const float **out);
+int compute_grad(struct compute *c, uint32_t p, float **out);
+
+/* Operators, see op.h. */
+int compute_add(struct compute *c, uint64_t n, const float *a, const float *b,
+                float *y);
+int compute_gemm(struct compute *c, uint64_t m, uint64_t n, uint64_t k,
+                 const float *a, const float *b, float *out);
+/* B is [n, k]. */
+int compute_gemm_transposed(struct compute *c, uint64_t m, uint64_t n,
+                            uint64_t k, const float *a, const float *b,
+                            float *out);
+int compute_gemm_grad(struct compute *c, uint64_t m, uint64_t n, uint64_t rows,
+                      const float *x, const float *g, float *w);
+int compute_bias(struct compute *c, uint64_t rows, uint64_t n, float *y,
+                 const float *b); /* in place */
+int compute_column_sum(struct compute *c, uint64_t rows, uint64_t n,
+                       const float *x, float *s);
+int compute_relu(struct compute *c, uint64_t n, const float *x, float *y);
+int compute_relu_backward(struct compute *c, uint64_t n, const float *x,
+                          float *dy); /* in place */
+int compute_gelu(struct compute *c, uint64_t n, const float *x, float *y);
+int compute_gelu_backward(struct compute *c, uint64_t n, const float *x,
+                          float *dy); /* in place */
+int compute_norm(struct compute *c, uint64_t rows, uint64_t n, float eps,
+                 const float *x, const float *gamma, const float *beta,
+                 float *y, float *stat);
+int compute_norm_backward(struct compute *c, uint64_t rows, uint64_t n,
+                          const float *x, const float *gamma, const float *stat,
+                          const float *dy, float *dx);
+int compute_norm_grad(struct compute *c, uint64_t rows, uint64_t n,
+                      const float *x, const float *stat, const float *dy,
+                      float *dgamma, float *dbeta);
+
+struct compute_embedding {
+    uint64_t rows, n, period, vocabulary;
+};
+int compute_embedding(struct compute *c, const struct compute_embedding *e,
+                      const int32_t *id, const float *table,
+                      const float *position, float *y);
+int compute_embedding_grad(struct compute *c, const struct compute_embedding *e,
+                           const int32_t *id, const float *dy, float *dtable,
+                           float *dposition);
+
+struct compute_attention {
+    uint64_t batch, time, heads, head_dim;
+    float scale;
+};
+int compute_attention(struct compute *c, const struct compute_attention *a,
+                      const float *qkv, float *o, float *stat);
+int compute_attention_backward(struct compute *c,
+                               const struct compute_attention *a,
+                               const float *qkv, const float *o,
+                               const float *stat, const float *d_o,
+                               float *dqkv);
+
+int compute_mse(struct compute *c, uint64_t rows, uint64_t n, float scale,
+                const float *y, const float *target, float *row_loss,
+                float *dy);
+int compute_linear_loss(struct compute *c, uint64_t rows, uint64_t n,
+                        float scale, const float *y, const float *coefficient,
+                        float *row_loss, float *dy);
+int compute_cross_entropy(struct compute *c, uint64_t rows, uint64_t n,
+                          float scale, float *logits, const int32_t *id,
+                          float *row_loss); /* dlogits takes logits' place */
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpt.c - a byte-level, decoder-only transformer that learns a text: embedding
+ * of bytes and positions, blocks of attention and MLP with the norms in front
+ * (pre-norm), a last norm, a head of its own. Here: its config and its data.
+ *
+ * A step has 8 windows of the text, or one per grain if there are more of
+ * those. The text is cut into as many parts, and each has one of the windows,
+ * at another place at every step: no two of a step are the same, nor of two
+ * steps soon after one another. The loss is the mean over positions. There are
+ * no exact data: softmax rounds.
+ */
+#include "gpt.h"
+#include "workload_list.h"
+
+#include <fsdp/arith/philox.h>
+#include <stdlib.h>
+
+enum {
+    GPT_SAMPLES = 8
+};
+
+/* Where windows may start: one byte must follow them. */
+static uint64_t places(const struct gpt_model *m)
+{
+    return m->base.config.text_bytes > m->size.time
+               ? m->base.config.text_bytes - m->size.time
+               : 0;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        const uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/*
+ * The first byte of a step's sample: a walk through the sample's part of the
+ * text, from a random place in strides that have no divisor in common with
+ * the part's extent, so that all of it is seen before a window comes again.
+ */
+static const unsigned char *window(const struct gpt_model *m, uint32_t step,
+                                   uint64_t sample)
+{
+    const uint64_t parts = m->batch.step_samples;
+    const uint64_t low = places(m) * sample / parts;
+    const uint64_t extent = places(m) * (sample + 1) / parts - low;
+    const uint64_t random =
+        fsdp_random_bits(m->base.config.seed, BATCH_INPUT, sample);
+    uint64_t stride = extent / 2 + extent / 8;
+
+    while (stride > 1 && common_divisor(extent, stride) != 1) {
+        stride--;
+    }
+    stride = stride > 0 ? stride : 1;
+    return (const unsigned char *)m->base.config.text + low +
+           (random + step % extent * stride) % extent;
+}
+
+void gpt_draw(const struct gpt_model *m, uint32_t step, uint64_t first,
+              uint64_t n, int32_t *id, int32_t *target)
+{
+    const uint64_t time = m->size.time;
+
+    for (uint64_t i = 0; i < n; i++) {
+        const unsigned char *text = window(m, step, first + i);
+
+        for (uint64_t t = 0; t < time; t++) {
+            id[i * time + t] = text[t];
+            target[i * time + t] = text[t + 1];
+        }
+    }
+}
+
+static void gpt_release(struct workload_model *model)
+{
+    if (model != NULL) {
+        struct gpt_model *m = model->self;
+
+        model_build_destroy(m->build);
+        free(m);
+    }
+}
+
+static int fill(struct gpt_model *m, struct fsdp_error *error)
+{
+    struct workload_config *config = &m->base.config;
+    const struct gpt_size *size = gpt_size_find(config->size);
+
+    if (config->data != WORKLOAD_NATURAL &&
+        config->data != WORKLOAD_REPLICATED) {
+        return batch_fail(error, FSDP_ERR_INVALID, "gpt",
+                          "data of kind %u are not offered",
+                          (unsigned)config->data);
+    }
+    if (size == NULL) {
+        return batch_fail(error, FSDP_ERR_INVALID, "gpt",
+                          "no size \"%s\"; the first is \"%s\"", config->size,
+                          gpt_size_names[0]);
+    }
+    m->size = *size;
+    config->size = size->name;
+    if (config->text == NULL) {
+        return batch_fail(error, FSDP_ERR_INVALID, "gpt",
+                          "gpt needs a text to learn, and got none");
+    }
+    FSDP_TRY(batch_plan(config, GPT_SAMPLES, &m->batch, error));
+    if (places(m) < m->batch.step_samples ||
+        places(m) > UINT64_MAX / (m->batch.step_samples + 1)) {
+        return batch_fail(error, FSDP_ERR_INVALID, "gpt",
+                          "a text of %llu bytes does not have %llu windows of "
+                          "%u",
+                          (unsigned long long)config->text_bytes,
+                          (unsigned long long)m->batch.step_samples,
+                          (unsigned)size->time);
+    }
+    m->build = model_build_create();
+    if (m->build == NULL || gpt_build(m) != FSDP_OK) {
+        return batch_fail(error, FSDP_ERR_NOMEM, "gpt",
+                          "no memory for the description");
+    }
+    return FSDP_OK;
+}
+
+static int gpt_describe(const struct workload_config *config,
+                        struct workload_model **out, struct fsdp_error *error)
+{
+    struct gpt_model *m = calloc(1, sizeof(*m));
+    int status;
+
+    *out = NULL;
+    if (m == NULL) {
+        return batch_fail(error, FSDP_ERR_NOMEM, "gpt",
+                          "no memory for the description");
+    }
+    m->base.workload = &workload_gpt;
+    m->base.config = *config;
+    m->base.self = m;
+    status = fill(m, error);
+    if (status != FSDP_OK) {
+        gpt_release(&m->base);
+        return status;
+    }
+    *out = &m->base;
+    return FSDP_OK;
+}
+
+static uint64_t gpt_digest(const struct workload_model *model, uint32_t rank,
+                           uint32_t step, uint32_t microbatch, uint32_t grain)
+{
+    const struct gpt_model *m = model->self;
+    const uint64_t n = m->batch.grain_samples;
+    const uint64_t rows = n * m->size.time;
+    int32_t *data = calloc(2 * rows, sizeof(*data));
+    uint64_t hash;
+
+    if (data == NULL) {
+        return 0;
+    }
+    gpt_draw(m, step,
+             batch_first(&m->base.config, &m->batch, rank, microbatch, grain),
+             n, data, data + rows);
+    hash = batch_hash(batch_hash_start, data, 2 * rows * sizeof(*data));
+    free(data);
+    return hash;
+}
+
+const struct workload workload_gpt = {
+    .name = "gpt",
+    .summary = "byte-level transformer on a text, cross entropy",
+    .sizes = gpt_size_names,
+    .data_kinds = 1u << WORKLOAD_NATURAL | 1u << WORKLOAD_REPLICATED,
+    .describe = gpt_describe,
+    .release = gpt_release,
+    .open = gpt_open,
+    .begin = gpt_begin,
+    .compute = gpt_compute,
+    .end = gpt_end,
+    .close = gpt_close,
+    .digest = gpt_digest,
+};

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpt_compute.c - gpt's forward and backward, module by module.
+ *
+ * Every module reads its input from where its predecessor left it and leaves
+ * its own for its successor, so that composites have nothing to do. Backward,
+ * `dh` is the gradient of the residual stream, which a norm adds to, and `dn`
+ * that of what lies between a norm and it.
+ */
+#include "gpt.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const float norm_eps = 1e-5f;
+
+struct block {
+    float *n1, *stat1; /* norm1 */
+    float *qkv, *o, *stat_o;
+    float *mid;        /* the residual stream behind attention */
+    float *n2, *stat2; /* norm2 */
+    float *up, *act;   /* before and behind GELU */
+    float *end;        /* the residual stream behind the block */
+};
+
+struct workload_run {
+    const struct gpt_model *model;
+    struct compute compute;
+    struct compute_attention attention;
+    struct compute_embedding embedding;
+    uint64_t rows, width;
+    int32_t *host; /* ids, then targets */
+    int32_t *id, *target;
+    float *start; /* the residual stream in front of the first block */
+    struct block *block;
+    float *n, *stat; /* the last norm */
+    float *logits, *row_loss;
+    float *dh, *dn, *d_norm, *d_wide;
+};
+
+static int allocate_block(struct workload_run *run, struct block *b)
+{
+    struct compute *c = &run->compute;
+    const uint64_t n = run->rows * run->width;
+
+    FSDP_TRY(compute_alloc(c, n, &b->n1));
+    FSDP_TRY(compute_alloc(c, 2 * run->rows, &b->stat1));
+    FSDP_TRY(compute_alloc(c, 3 * n, &b->qkv));
+    FSDP_TRY(compute_alloc(c, n, &b->o));
+    FSDP_TRY(
+        compute_alloc(c, 2 * run->rows * run->attention.heads, &b->stat_o));
+    FSDP_TRY(compute_alloc(c, n, &b->mid));
+    FSDP_TRY(compute_alloc(c, n, &b->n2));
+    FSDP_TRY(compute_alloc(c, 2 * run->rows, &b->stat2));
+    FSDP_TRY(compute_alloc(c, GPT_WIDEN * n, &b->up));
+    FSDP_TRY(compute_alloc(c, GPT_WIDEN * n, &b->act));
+    return compute_alloc(c, n, &b->end);
+}
+
+static int allocate(struct workload_run *run)
+{
+    struct compute *c = &run->compute;
+    const uint32_t blocks = run->model->size.blocks;
+    const uint64_t n = run->rows * run->width;
+
+    run->host = calloc(2 * run->rows, sizeof(*run->host));
+    run->block = calloc(blocks, sizeof(*run->block));
+    if (run->host == NULL || run->block == NULL) {
+        return batch_fail(c->error, FSDP_ERR_NOMEM, "gpt",
+                          "no memory for a run");
+    }
+    FSDP_TRY(compute_alloc(c, run->rows, &run->id));
+    FSDP_TRY(compute_alloc(c, run->rows, &run->target));
+    FSDP_TRY(compute_alloc(c, n, &run->start));
+    for (uint32_t b = 0; b < blocks; b++) {
+        FSDP_TRY(allocate_block(run, &run->block[b]));
+    }
+    FSDP_TRY(compute_alloc(c, n, &run->n));
+    FSDP_TRY(compute_alloc(c, 2 * run->rows, &run->stat));
+    FSDP_TRY(compute_alloc(c, run->rows * GPT_VOCABULARY, &run->logits));
+    FSDP_TRY(compute_alloc(c, run->rows, &run->row_loss));
+    FSDP_TRY(compute_alloc(c, n, &run->dh));
+    FSDP_TRY(compute_alloc(c, n, &run->dn));
+    FSDP_TRY(compute_alloc(c, n, &run->d_norm));
+    return compute_alloc(c, GPT_WIDEN * n, &run->d_wide);
+}
+
+int gpt_open(const struct workload_model *model,
+             const struct fsdp_device *device, struct fsdp_stream *stream,
+             const struct workload_access *access, struct fsdp_error *error,
+             struct workload_run **out)
+{
+    struct workload_run *run = calloc(1, sizeof(*run));
+    const struct gpt_model *m = model->self;
+    const struct gpt_size *size = &m->size;
+
+    *out = run;
+    if (run == NULL) {
+        return batch_fail(error, FSDP_ERR_NOMEM, "gpt", "no memory for a run");
+    }
+    run->model = m;
+    run->rows = m->batch.samples * size->time;
+    run->width = size->width;
+    run->attention.batch = m->batch.samples;
+    run->attention.time = size->time;
+    run->attention.heads = size->heads;
+    run->attention.head_dim = size->width / size->heads;
+    run->attention.scale = 1.0f / sqrtf((float)(size->width / size->heads));
+    run->embedding.rows = run->rows;
+    run->embedding.n = size->width;
+    run->embedding.period = size->time;
+    run->embedding.vocabulary = GPT_VOCABULARY;
+    FSDP_TRY(compute_open(&run->compute, &model->model, device, stream, access,
+                          m->batch.grains, error));
+    return allocate(run);
+}
+
+void gpt_close(struct workload_run *run)
+{
+    if (run != NULL) {
+        compute_close(&run->compute);
+        free(run->host);
+        free(run->block);
+        free(run);
+    }
+}
+
+int gpt_begin(struct workload_run *run, uint32_t rank, uint32_t step,
+              uint32_t microbatch)
+{
+    const struct gpt_model *m = run->model;
+
+    FSDP_TRY(compute_begin(&run->compute));
+    gpt_draw(m, step,
+             batch_first(&m->base.config, &m->batch, rank, microbatch, 0),
+             m->batch.samples, run->host, run->host + run->rows);
+    FSDP_TRY(compute_upload(&run->compute, run->id, run->host, run->rows));
+    return compute_upload(&run->compute, run->target, run->host + run->rows,
+                          run->rows);
+}
+
+int gpt_end(struct workload_run *run, float *out_loss)
+{
+    return compute_end(&run->compute, out_loss);
+}
+
+/* y = x W + b; the bias is the parameter behind the weight. */
+static int affine(struct workload_run *run, uint32_t weight, uint64_t n_in,
+                  uint64_t n_out, const float *x, float *y)
+{
+    struct compute *c = &run->compute;
+    const float *w;
+    const float *bias;
+
+    FSDP_TRY(compute_param(c, weight, &w));
+    FSDP_TRY(compute_param(c, weight + 1, &bias));
+    FSDP_TRY(compute_gemm(c, run->rows, n_out, n_in, x, w, y));
+    return compute_bias(c, run->rows, n_out, y, bias);
+}
+
+static int affine_backward(struct workload_run *run, uint32_t weight,
+                           uint64_t n_in, uint64_t n_out, const float *x,
+                           const float *dy, float *dx)
+{
+    struct compute *c = &run->compute;
+    const float *w;
+    float *dw;
+    float *dbias;
+
+    FSDP_TRY(compute_param(c, weight, &w));
+    FSDP_TRY(compute_grad(c, weight, &dw));
+    FSDP_TRY(compute_grad(c, weight + 1, &dbias));
+    FSDP_TRY(compute_column_sum(c, run->rows, n_out, dy, dbias));
+    FSDP_TRY(compute_gemm_grad(c, n_in, n_out, run->rows, x, dy, dw));
+    return compute_gemm_transposed(c, run->rows, n_in, n_out, dy, w, dx);
+}
+
+static int norm(struct workload_run *run, uint32_t gamma, const float *x,
+                float *y, float *stat)
+{
+    const float *g;
+    const float *b;
+
+    FSDP_TRY(compute_param(&run->compute, gamma, &g));
+    FSDP_TRY(compute_param(&run->compute, gamma + 1, &b));
+    return compute_norm(&run->compute, run->rows, run->width, norm_eps, x, g, b,
+                        y, stat);
+}
+
+/* dn is the gradient of the norm's output; dx its input's. */
+static int norm_backward(struct workload_run *run, uint32_t gamma,
+                         const float *x, const float *stat, float *dx)
+{
+    struct compute *c = &run->compute;
+    const float *g;
+    float *dgamma;
+    float *dbeta;
+
+    FSDP_TRY(compute_param(c, gamma, &g));
+    FSDP_TRY(compute_grad(c, gamma, &dgamma));
+    FSDP_TRY(compute_grad(c, gamma + 1, &dbeta));
+    FSDP_TRY(compute_norm_grad(c, run->rows, run->width, x, stat, run->dn,
+                               dgamma, dbeta));
+    return compute_norm_backward(c, run->rows, run->width, x, g, stat, run->dn,
+                                 dx);
+}
+
+/* A block's norm: its input's gradient meets that of the residual stream. */
+static int inner_norm_backward(struct workload_run *run, uint32_t gamma,
+                               const float *x, const float *stat)
+{
+    FSDP_TRY(norm_backward(run, gamma, x, stat, run->d_norm));
+    return compute_add(&run->compute, run->rows * run->width, run->dh,
+                       run->d_norm, run->dh);
+}
+
+static int attention(struct workload_run *run, uint32_t i, const float *x)
+{
+    struct compute *c = &run->compute;
+    struct block *b = &run->block[i];
+    const uint64_t d = run->width;
+
+    FSDP_TRY(affine(run, gpt_parameter(i, GPT_QKV), d, 3 * d, b->n1, b->qkv));
+    FSDP_TRY(compute_attention(c, &run->attention, b->qkv, b->o, b->stat_o));
+    FSDP_TRY(affine(run, gpt_parameter(i, GPT_PROJECT), d, d, b->o, b->mid));
+    return compute_add(c, run->rows * d, b->mid, x, b->mid);
+}
+
+static int attention_backward(struct workload_run *run, uint32_t i)
+{
+    struct block *b = &run->block[i];
+    const uint64_t d = run->width;
+
+    FSDP_TRY(affine_backward(run, gpt_parameter(i, GPT_PROJECT), d, d, b->o,
+                             run->dh, run->dn));
+    FSDP_TRY(compute_attention_backward(&run->compute, &run->attention, b->qkv,
+                                        b->o, b->stat_o, run->dn, run->d_wide));
+    return affine_backward(run, gpt_parameter(i, GPT_QKV), d, 3 * d, b->n1,
+                           run->d_wide, run->dn);
+}
+
+static int mlp(struct workload_run *run, uint32_t i)
+{
+    struct compute *c = &run->compute;
+    struct block *b = &run->block[i];
+    const uint64_t d = run->width;
+    const uint64_t wide = GPT_WIDEN * d;
+
+    FSDP_TRY(affine(run, gpt_parameter(i, GPT_UP), d, wide, b->n2, b->up));
+    FSDP_TRY(compute_gelu(c, run->rows * wide, b->up, b->act));
+    FSDP_TRY(affine(run, gpt_parameter(i, GPT_DOWN), wide, d, b->act, b->end));
+    return compute_add(c, run->rows * d, b->end, b->mid, b->end);
+}
+
+static int mlp_backward(struct workload_run *run, uint32_t i)
+{
+    struct block *b = &run->block[i];
+    const uint64_t d = run->width;
+    const uint64_t wide = GPT_WIDEN * d;
+
+    FSDP_TRY(affine_backward(run, gpt_parameter(i, GPT_DOWN), wide, d, b->act,
+                             run->dh, run->d_wide));
+    FSDP_TRY(compute_gelu_backward(&run->compute, run->rows * wide, b->up,
+                                   run->d_wide));
+    return affine_backward(run, gpt_parameter(i, GPT_UP), d, wide, b->n2,
+                           run->d_wide, run->dn);
+}
+
+static int head(struct workload_run *run)
+{
+    struct compute *c = &run->compute;
+    const float scale = 1.0f / (float)run->rows;
+    const float *w;
+
+    FSDP_TRY(compute_param(c, gpt_last_parameters(run->model) + 2, &w));
+    FSDP_TRY(compute_gemm(c, run->rows, GPT_VOCABULARY, run->width, run->n, w,
+                          run->logits));
+    FSDP_TRY(compute_cross_entropy(c, run->rows, GPT_VOCABULARY, scale,
+                                   run->logits, run->target, run->row_loss));
+    return compute_loss(c, run->row_loss, run->rows, scale);
+}
+
+static int head_backward(struct workload_run *run)
+{
+    struct compute *c = &run->compute;
+    const uint32_t weight = gpt_last_parameters(run->model) + 2;
+    const float *w;
+    float *dw;
+
+    FSDP_TRY(compute_param(c, weight, &w));
+    FSDP_TRY(compute_grad(c, weight, &dw));
+    FSDP_TRY(compute_gemm_grad(c, run->width, GPT_VOCABULARY, run->rows, run->n,
+                               run->logits, dw));
+    return compute_gemm_transposed(c, run->rows, run->width, GPT_VOCABULARY,
+                                   run->logits, w, run->dn);
+}
+
+static int embed(struct workload_run *run)
+{
+    const float *wte;
+    const float *wpe;
+
+    FSDP_TRY(compute_param(&run->compute, GPT_WTE, &wte));
+    FSDP_TRY(compute_param(&run->compute, GPT_WPE, &wpe));
+    return compute_embedding(&run->compute, &run->embedding, run->id, wte, wpe,
+                             run->start);
+}
+
+static int embed_backward(struct workload_run *run)
+{
+    float *dwte;
+    float *dwpe;
+
+    FSDP_TRY(compute_grad(&run->compute, GPT_WTE, &dwte));
+    FSDP_TRY(compute_grad(&run->compute, GPT_WPE, &dwpe));
+    return compute_embedding_grad(&run->compute, &run->embedding, run->id,
+                                  run->dh, dwte, dwpe);
+}
+
+/* The residual stream in front of block i. */
+static const float *stream_before(const struct workload_run *run, uint32_t i)
+{
+    return i == 0 ? run->start : run->block[i - 1].end;
+}
+
+static int block_part(struct workload_run *run, bool back, uint32_t i,
+                      uint32_t part)
+{
+    struct block *b = &run->block[i];
+    const float *x = stream_before(run, i);
+    const uint32_t gamma1 = gpt_parameter(i, GPT_GAMMA1);
+    const uint32_t gamma2 = gpt_parameter(i, GPT_GAMMA2);
+
+    switch (part) {
+    case GPT_NORM1:
+        return back ? inner_norm_backward(run, gamma1, x, b->stat1)
+                    : norm(run, gamma1, x, b->n1, b->stat1);
+    case GPT_ATTENTION:
+        return back ? attention_backward(run, i) : attention(run, i, x);
+    case GPT_NORM2:
+        return back ? inner_norm_backward(run, gamma2, b->mid, b->stat2)
+                    : norm(run, gamma2, b->mid, b->n2, b->stat2);
+    case GPT_MLP:
+        return back ? mlp_backward(run, i) : mlp(run, i);
+    default:
+        return FSDP_OK;
+    }
+}
+
+int gpt_compute(struct workload_run *run, uint32_t point, uint32_t module)
+{
+    const uint32_t blocks = run->model->size.blocks;
+    const uint32_t last = gpt_last_modules(run->model);
+    const uint32_t gamma = gpt_last_parameters(run->model);
+    const bool back = point == FSDP_PRE_BACKWARD;
+    const float *x = stream_before(run, blocks);
+
+    if (!back && point != FSDP_PRE_FORWARD && point != FSDP_PRE_RECOMPUTE) {
+        return FSDP_OK;
+    }
+    if (module == GPT_EMBED) {
+        return back ? embed_backward(run) : embed(run);
+    }
+    if (module >= GPT_FIRST_BLOCK && module < last) {
+        const uint32_t at = module - GPT_FIRST_BLOCK;
+
+        return block_part(run, back, at / GPT_MODULES_A_BLOCK,
+                          at % GPT_MODULES_A_BLOCK);
+    }
+    if (module == last) {
+        return back ? norm_backward(run, gamma, x, run->stat, run->dh)
+                    : norm(run, gamma, x, run->n, run->stat);
+    }
+    if (module == last + 1) {
+        return back ? head_backward(run) : head(run);
+    }
+    return FSDP_OK;
+}

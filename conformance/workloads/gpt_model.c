@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpt_model.c - gpt's sizes, its tree of modules and parameters, and its
+ * initial weights.
+ */
+#include "gpt.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * "odd": biases are smaller than eight ranks, and the model (3455 elements), a
+ * block (365) and what is outside of blocks (2725) are multiples of none of
+ * 2, 3, 4 and 7.
+ */
+static const struct gpt_size sizes[] = {
+    {"odd", 5, 1, 31, 2},
+    {"tiny", 20, 2, 16, 2},
+    {"small", 64, 4, 64, 4},
+};
+const char *const gpt_size_names[] = {"odd", "tiny", "small", NULL};
+
+const struct gpt_size *gpt_size_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        if (name == NULL || strcmp(sizes[i].name, name) == 0) {
+            return &sizes[i];
+        }
+    }
+    return NULL;
+}
+
+static void matrix(struct gpt_model *m, int32_t module, const char *name,
+                   uint64_t rows, uint64_t columns)
+{
+    const uint64_t shape[] = {rows, columns};
+
+    model_build_parameter(m->build, name, module, FSDP_DTYPE_F32, 0, 2, shape);
+}
+
+/* What is no matrix is not decayed, as is usual. */
+static void vector(struct gpt_model *m, int32_t module, const char *name,
+                   uint64_t n)
+{
+    model_build_parameter(m->build, name, module, FSDP_DTYPE_F32, FSDP_NO_DECAY,
+                          1, &n);
+}
+
+static const char *join(char full[64], uint32_t block, const char *name)
+{
+    snprintf(full, 64, "blocks.%u%s", (unsigned)block, name);
+    return full;
+}
+
+static void build_block(struct gpt_model *m, uint32_t b)
+{
+    const uint64_t d = m->size.width;
+    struct model_build *build = m->build;
+    char s[64];
+    const int32_t block =
+        model_build_module(build, join(s, b, ""), "Block", GPT_ROOT);
+    int32_t at;
+
+    at = model_build_module(build, join(s, b, ".norm1"), "LayerNorm", block);
+    vector(m, at, join(s, b, ".norm1.gamma"), d);
+    vector(m, at, join(s, b, ".norm1.beta"), d);
+    at = model_build_module(build, join(s, b, ".attn"), "Attention", block);
+    matrix(m, at, join(s, b, ".attn.qkv.weight"), d, 3 * d);
+    vector(m, at, join(s, b, ".attn.qkv.bias"), 3 * d);
+    matrix(m, at, join(s, b, ".attn.project.weight"), d, d);
+    vector(m, at, join(s, b, ".attn.project.bias"), d);
+    at = model_build_module(build, join(s, b, ".norm2"), "LayerNorm", block);
+    vector(m, at, join(s, b, ".norm2.gamma"), d);
+    vector(m, at, join(s, b, ".norm2.beta"), d);
+    at = model_build_module(build, join(s, b, ".mlp"), "MLP", block);
+    matrix(m, at, join(s, b, ".mlp.up.weight"), d, GPT_WIDEN * d);
+    vector(m, at, join(s, b, ".mlp.up.bias"), GPT_WIDEN * d);
+    matrix(m, at, join(s, b, ".mlp.down.weight"), GPT_WIDEN * d, d);
+    vector(m, at, join(s, b, ".mlp.down.bias"), d);
+}
+
+enum gpt_init {
+    GPT_INIT_EMBEDDING,
+    GPT_INIT_MATRIX,
+    GPT_INIT_ONE,
+    GPT_INIT_0
+};
+
+static enum gpt_init init_of(const struct gpt_model *m, uint32_t p)
+{
+    const uint32_t last = gpt_last_parameters(m);
+
+    if (p == GPT_WTE || p == GPT_WPE) {
+        return GPT_INIT_EMBEDDING;
+    }
+    if (m->base.model.parameter_n_dims[p] == 2) {
+        return GPT_INIT_MATRIX;
+    }
+    const uint32_t in_block =
+        (p - GPT_FIRST_BLOCK_PARAMETER) % GPT_PARAMETERS_A_BLOCK;
+
+    return p == last || (p < last &&
+                         (in_block == GPT_GAMMA1 || in_block == GPT_GAMMA2))
+               ? GPT_INIT_ONE
+               : GPT_INIT_0;
+}
+
+/* Gains are near 1, biases near 0, and none exactly: an element that got lost
+ * or was taken for its neighbour shows from the first step on. */
+static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
+                   void *out)
+{
+    const struct gpt_model *m = context;
+    const struct fsdp_model *model = &m->base.model;
+    const uint64_t seed = m->base.config.seed;
+    float *w = out;
+
+    if (p >= model->n_parameters || first > fsdp_numel(model, p) ||
+        n > fsdp_numel(model, p) - first) {
+        return FSDP_ERR_INVALID;
+    }
+    switch (init_of(m, p)) {
+    case GPT_INIT_EMBEDDING:
+        batch_uniform(seed, p, first, n, 0.5f, w);
+        break;
+    case GPT_INIT_MATRIX:
+        batch_uniform(seed, p, first, n,
+                      sqrtf(1.0f / (float)model->parameter_shape[p][0]), w);
+        break;
+    case GPT_INIT_ONE:
+        batch_uniform(seed, p, first, n, 0.0625f, w);
+        for (uint64_t i = 0; i < n; i++) {
+            w[i] += 1.0f;
+        }
+        break;
+    case GPT_INIT_0:
+        batch_uniform(seed, p, first, n, 0.03125f, w);
+        break;
+    }
+    return FSDP_OK;
+}
+
+int gpt_build(struct gpt_model *m)
+{
+    const uint64_t d = m->size.width;
+    int32_t at;
+
+    model_build_module(m->build, "gpt", "GPT", -1);
+    at = model_build_module(m->build, "embed", "Embedding", GPT_ROOT);
+    matrix(m, at, "embed.wte", GPT_VOCABULARY, d);
+    matrix(m, at, "embed.wpe", m->size.time, d);
+    for (uint32_t b = 0; b < m->size.blocks; b++) {
+        build_block(m, b);
+    }
+    at = model_build_module(m->build, "norm", "LayerNorm", GPT_ROOT);
+    vector(m, at, "norm.gamma", d);
+    vector(m, at, "norm.beta", d);
+    at = model_build_module(m->build, "head", "Linear", GPT_ROOT);
+    matrix(m, at, "head.weight", d, GPT_VOCABULARY);
+    FSDP_TRY(model_build_finish(m->build, &m->base.model));
+    m->base.model.initial = initial;
+    m->base.model.context = m;
+    return FSDP_OK;
+}

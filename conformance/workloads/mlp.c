@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mlp.c - seed 003's miniature: linear layers without bias, a ReLU after every
+ * one of them, the last included, and the mean squared error. Its size "seed"
+ * is that of the text: 16-32-32-16-8, 2176 parameters, 256 samples that are
+ * the same at every step.
+ *
+ * Natural data: inputs are uniform, targets are what one random layer with a
+ * ReLU makes of them. Initial weights of the last layer are not negative, as
+ * its ReLU would keep an output dead for ever that starts so.
+ *
+ * Exact data: a single step (forward, backward, fold) has no rounding before
+ * the division by the world, so that every order of summation gives the same
+ * bits. Inputs are -1, 0 or 1, targets -2..2, weights -1 or 1 where (i - j)
+ * mod in < 3 and 0 elsewhere. Hence at most 3 terms a sum in forward: outputs
+ * are integers of at most 3^4 = 81. Backward is in units of the loss scale
+ * 2 / (rows * n), a power of two as rows and n are, and a row of a weight has
+ * at most 3 * ceil(out / in) entries. The largest sums are those of the
+ * losses, 256 * 8 * 83^2 = 1.4e7, and of a gradient, 256 * 96 * 504 = 1.2e7
+ * (size "wide"); both are below 2^24.
+ */
+#include "compute.h"
+#include "layers.h"
+#include "workload_list.h"
+
+#include <fsdp/arith/philox.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    MLP_SAMPLES = 256, /* a step */
+    MLP_BAND = 3       /* exact weights: terms of a sum */
+};
+
+/* "empty" has units with fewer elements than ranks; "wide" units of 8, 192,
+ * 4608 and 192 elements. */
+static const struct layers_size sizes[] = {
+    {"seed", 4, {16, 32, 32, 16}, {32, 32, 16, 8}},
+    {"odd", 3, {5, 7, 3}, {7, 3, 2}},
+    {"empty", 2, {3, 1}, {1, 2}},
+    {"wide", 4, {4, 2, 96, 48}, {2, 96, 48, 4}},
+};
+static const char *const size_names[] = {"seed", "odd", "empty", "wide", NULL};
+
+struct workload_run {
+    const struct layers_model *model;
+    struct compute compute;
+    float *host;              /* samples, then targets */
+    float *x[LAYERS_MAX + 1]; /* inputs of layers, and the output */
+    float *pre[LAYERS_MAX];   /* of the ReLU */
+    float *dy[2];             /* gradient of layer u's output: dy[u % 2] */
+    float *target;
+    float *row_loss;
+};
+
+static int mlp_initial(void *context, uint32_t p, uint64_t first, uint64_t n,
+                       void *out)
+{
+    const struct layers_model *m = context;
+    const bool last = p + 1 == m->size.n;
+    float *w = out;
+
+    if (!layers_slice_ok(m, p, first, n)) {
+        return FSDP_ERR_INVALID;
+    }
+    const uint32_t inputs = m->size.in[p];
+    const uint32_t outputs = m->size.out[p];
+
+    batch_uniform(m->base.config.seed, p, first, n, 1.0f, w);
+    for (uint64_t e = 0; e < n; e++) {
+        const uint64_t i = (first + e) / outputs;
+        const uint64_t j = (first + e) % outputs % inputs;
+
+        if (m->base.config.data == WORKLOAD_EXACT) {
+            const uint64_t place = (i + inputs - j) % inputs;
+            const bool positive = w[e] >= 0.0f || (last && place == 0);
+
+            w[e] = place >= MLP_BAND ? 0.0f : positive ? 1.0f : -1.0f;
+        } else if (last) {
+            w[e] = fabsf(w[e]) * (1.0f / (float)inputs);
+        } else {
+            w[e] *= sqrtf(3.0f / (float)inputs);
+        }
+    }
+    return FSDP_OK;
+}
+
+static uint32_t inputs_of(const struct layers_model *m)
+{
+    return m->size.in[0];
+}
+
+static uint32_t outputs_of(const struct layers_model *m)
+{
+    return m->size.out[m->size.n - 1];
+}
+
+/* One layer with a ReLU; in double, so that its own rounding is no theme. */
+static void teach(const struct layers_model *m, const float *x, float *target)
+{
+    const uint32_t n_in = inputs_of(m);
+    const uint32_t n_out = outputs_of(m);
+
+    for (uint32_t j = 0; j < n_out; j++) {
+        double sum = 0.0;
+
+        for (uint32_t i = 0; i < n_in; i++) {
+            sum += (double)x[i] * (double)fsdp_random_uniform(
+                                      m->base.config.seed, BATCH_TEACHER,
+                                      (uint64_t)i * n_out + j);
+        }
+        sum = 1.0 + 0.5 * sum / sqrt((double)n_in);
+        target[j] = sum > 0.0 ? (float)sum : 0.0f;
+    }
+}
+
+/* Samples [first, first + n) of every step. */
+static void draw(const struct layers_model *m, uint64_t first, uint64_t n,
+                 float *x, float *target)
+{
+    const uint64_t seed = m->base.config.seed;
+    const uint64_t n_in = inputs_of(m);
+    const uint64_t n_out = outputs_of(m);
+
+    if (m->base.config.data == WORKLOAD_EXACT) {
+        batch_integers(seed, BATCH_INPUT, batch_index(0, first, n_in), n * n_in,
+                       1, x);
+        batch_integers(seed, BATCH_TARGET, batch_index(0, first, n_out),
+                       n * n_out, 2, target);
+        return;
+    }
+    batch_uniform(seed, BATCH_INPUT, batch_index(0, first, n_in), n * n_in,
+                  2.0f, x);
+    for (uint64_t i = 0; i < n; i++) {
+        teach(m, x + i * n_in, target + i * n_out);
+    }
+}
+
+static int mlp_describe(const struct workload_config *config,
+                        struct workload_model **out, struct fsdp_error *error)
+{
+    return layers_describe(&workload_mlp, "MLP", sizes,
+                           sizeof(sizes) / sizeof(sizes[0]), MLP_SAMPLES,
+                           config, mlp_initial, out, error);
+}
+
+static int allocate(struct workload_run *run)
+{
+    const struct layers_size *size = &run->model->size;
+    const uint64_t rows = run->model->batch.samples;
+    uint64_t widest = 0;
+
+    run->host = calloc(rows * (inputs_of(run->model) + outputs_of(run->model)),
+                       sizeof(*run->host));
+    if (run->host == NULL) {
+        return batch_fail(run->compute.error, FSDP_ERR_NOMEM, "mlp",
+                          "no memory for samples");
+    }
+    FSDP_TRY(compute_alloc(&run->compute, rows * size->in[0], &run->x[0]));
+    for (uint32_t u = 0; u < size->n; u++) {
+        const uint64_t n = rows * size->out[u];
+
+        widest = n > widest ? n : widest;
+        FSDP_TRY(compute_alloc(&run->compute, n, &run->pre[u]));
+        FSDP_TRY(compute_alloc(&run->compute, n, &run->x[u + 1]));
+    }
+    FSDP_TRY(compute_alloc(&run->compute, widest, &run->dy[0]));
+    FSDP_TRY(compute_alloc(&run->compute, widest, &run->dy[1]));
+    FSDP_TRY(compute_alloc(&run->compute, rows * outputs_of(run->model),
+                           &run->target));
+    return compute_alloc(&run->compute, rows, &run->row_loss);
+}
+
+static int mlp_open(const struct workload_model *model,
+                    const struct fsdp_device *device,
+                    struct fsdp_stream *stream,
+                    const struct workload_access *access,
+                    struct fsdp_error *error, struct workload_run **out)
+{
+    struct workload_run *run = calloc(1, sizeof(*run));
+
+    *out = run;
+    if (run == NULL) {
+        return batch_fail(error, FSDP_ERR_NOMEM, "mlp", "no memory for a run");
+    }
+    run->model = model->self;
+    FSDP_TRY(compute_open(&run->compute, &model->model, device, stream, access,
+                          run->model->batch.grains, error));
+    return allocate(run);
+}
+
+static void mlp_close(struct workload_run *run)
+{
+    if (run != NULL) {
+        compute_close(&run->compute);
+        free(run->host);
+        free(run);
+    }
+}
+
+static int mlp_begin(struct workload_run *run, uint32_t rank, uint32_t step,
+                     uint32_t microbatch)
+{
+    const struct layers_model *m = run->model;
+    const uint64_t rows = m->batch.samples;
+    float *target = run->host + rows * inputs_of(m);
+
+    (void)step;
+    FSDP_TRY(compute_begin(&run->compute));
+    draw(m, batch_first(&m->base.config, &m->batch, rank, microbatch, 0), rows,
+         run->host, target);
+    FSDP_TRY(compute_upload(&run->compute, run->x[0], run->host,
+                            rows * inputs_of(m)));
+    return compute_upload(&run->compute, run->target, target,
+                          rows * outputs_of(m));
+}
+
+static int forward(struct workload_run *run, uint32_t u)
+{
+    const struct layers_size *size = &run->model->size;
+    const uint64_t rows = run->model->batch.samples;
+    const float *w;
+
+    FSDP_TRY(compute_param(&run->compute, u, &w));
+    FSDP_TRY(compute_gemm(&run->compute, rows, size->out[u], size->in[u],
+                          run->x[u], w, run->pre[u]));
+    FSDP_TRY(compute_relu(&run->compute, rows * size->out[u], run->pre[u],
+                          run->x[u + 1]));
+    if (u + 1 < size->n) {
+        return FSDP_OK;
+    }
+    const uint64_t n = size->out[u];
+    const float elements = (float)(rows * n);
+
+    FSDP_TRY(compute_mse(&run->compute, rows, n, 2.0f / elements, run->x[u + 1],
+                         run->target, run->row_loss, run->dy[u % 2]));
+    return compute_loss(&run->compute, run->row_loss, rows, 1.0f / elements);
+}
+
+static int backward(struct workload_run *run, uint32_t u)
+{
+    const struct layers_size *size = &run->model->size;
+    const uint64_t rows = run->model->batch.samples;
+    float *dy = run->dy[u % 2];
+    const float *w;
+    float *dw;
+
+    FSDP_TRY(compute_relu_backward(&run->compute, rows * size->out[u],
+                                   run->pre[u], dy));
+    FSDP_TRY(compute_grad(&run->compute, u, &dw));
+    FSDP_TRY(compute_gemm_grad(&run->compute, size->in[u], size->out[u], rows,
+                               run->x[u], dy, dw));
+    if (u == 0) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(compute_param(&run->compute, u, &w));
+    return compute_gemm_transposed(&run->compute, rows, size->in[u],
+                                   size->out[u], dy, w, run->dy[(u + 1) % 2]);
+}
+
+static int mlp_compute(struct workload_run *run, uint32_t point,
+                       uint32_t module)
+{
+    if (module == 0 || module > run->model->size.n) {
+        return FSDP_OK;
+    }
+    switch (point) {
+    case FSDP_PRE_FORWARD:
+    case FSDP_PRE_RECOMPUTE:
+        return forward(run, module - 1);
+    case FSDP_PRE_BACKWARD:
+        return backward(run, module - 1);
+    default:
+        return FSDP_OK;
+    }
+}
+
+static int mlp_end(struct workload_run *run, float *out_loss)
+{
+    return compute_end(&run->compute, out_loss);
+}
+
+static uint64_t mlp_digest(const struct workload_model *model, uint32_t rank,
+                           uint32_t step, uint32_t microbatch, uint32_t grain)
+{
+    const struct layers_model *m = model->self;
+    const uint64_t n = m->batch.grain_samples;
+    const uint64_t n_in = n * inputs_of(m);
+    const uint64_t n_out = n * outputs_of(m);
+    float *data = calloc(n_in + n_out, sizeof(*data));
+    uint64_t hash = batch_hash_start;
+
+    (void)step;
+    if (data == NULL) {
+        return 0;
+    }
+    draw(m, batch_first(&m->base.config, &m->batch, rank, microbatch, grain), n,
+         data, data + n_in);
+    hash = batch_hash(hash, data, (n_in + n_out) * sizeof(*data));
+    free(data);
+    return hash;
+}
+
+const struct workload workload_mlp = {
+    .name = "mlp",
+    .summary = "seed 003's layers with ReLU, mean squared error",
+    .sizes = size_names,
+    .data_kinds = 1u << WORKLOAD_NATURAL | 1u << WORKLOAD_EXACT |
+                  1u << WORKLOAD_REPLICATED,
+    .describe = mlp_describe,
+    .release = layers_release,
+    .open = mlp_open,
+    .begin = mlp_begin,
+    .compute = mlp_compute,
+    .end = mlp_end,
+    .close = mlp_close,
+    .digest = mlp_digest,
+};

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * workload_exact_test.c - exact data are exact: no order of any sum of a step
+ * rounds.
+ *
+ * The device is the reference one, with a look over its shoulder: for every
+ * sum, terms are multiples of some 2^low, and if their magnitudes add up to at
+ * most 2^24 of it, then every partial sum in every order is a float32. The
+ * result must also be the sum that double arithmetic finds in reverse.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "workload_testing.h"
+
+/* A sum, watched. */
+struct tally {
+    double sum, magnitude;
+    int low; /* all terms are multiples of 2^low */
+};
+
+static const struct tally nothing = {0.0, 0.0, INT16_MAX};
+
+static double most; /* magnitude of a sum, in multiples of its 2^low */
+
+static void tally_add(struct tally *t, double term)
+{
+    int exponent;
+    uint64_t digits;
+
+    if (term == 0.0) {
+        return;
+    }
+    digits = (uint64_t)ldexp(frexp(fabs(term), &exponent), 53);
+    exponent += __builtin_ctzll(digits) - 53;
+    t->low = exponent < t->low ? exponent : t->low;
+    t->sum += term;
+    t->magnitude += fabs(term);
+}
+
+static void tally_check(const struct tally *t, float result)
+{
+    const double multiples = ldexp(t->magnitude, -t->low);
+
+    most = fmax(most, multiples);
+    assert_true(multiples <= 0x1p24);
+    assert_true((double)result == t->sum);
+}
+
+static void check_gemm(const struct fsdp_op *op)
+{
+    const float *a = op->in[0].p;
+    const float *b = op->in[1].p;
+    const float *c = op->out[0].p;
+    const uint64_t m = op->dim[0];
+    const uint64_t n = op->dim[1];
+    const uint64_t k = op->dim[2];
+    const bool grad = op->kind == FSDP_OP_GEMM_GRAD;
+    const bool transposed = (op->flags & FSDP_OP_TRANSPOSE_B) != 0;
+
+    for (uint64_t i = 0; i < m; i++) {
+        for (uint64_t j = 0; j < n; j++) {
+            struct tally t = nothing;
+
+            for (uint64_t x = k; x-- > 0;) {
+                const float left = grad ? a[x * m + i] : a[i * k + x];
+                const float right = transposed ? b[j * k + x] : b[x * n + j];
+
+                tally_add(&t, (double)left * (double)right);
+            }
+            tally_check(&t, c[i * n + j]);
+        }
+    }
+}
+
+static void check_loss(const struct fsdp_op *op)
+{
+    const uint64_t n = op->dim[1];
+    const float *y = op->in[0].p;
+    const float *other = op->in[1].p;
+    const float *row_loss = op->out[0].p;
+    const float *dy = op->out[1].p;
+
+    for (uint64_t r = 0; r < op->dim[0]; r++) {
+        struct tally t = nothing;
+
+        for (uint64_t j = n; j-- > 0;) {
+            const double a = (double)y[r * n + j];
+            const double b = (double)other[r * n + j];
+            const double slope = op->kind == FSDP_OP_MSE ? a - b : b;
+
+            tally_add(&t, op->kind == FSDP_OP_MSE ? slope * slope : a * b);
+            assert_true((double)dy[r * n + j] == (double)op->f[0] * slope);
+        }
+        tally_check(&t, row_loss[r]);
+    }
+}
+
+static void check_column_sum(const struct fsdp_op *op)
+{
+    const uint64_t n = op->dim[1];
+    const float *x = op->in[0].p;
+    const float *s = op->out[0].p;
+
+    for (uint64_t j = 0; j < n; j++) {
+        struct tally t = nothing;
+
+        for (uint64_t r = op->dim[0]; r-- > 0;) {
+            tally_add(&t, (double)x[r * n + j]);
+        }
+        tally_check(&t, s[j]);
+    }
+}
+
+static void check_sum(const float *a, const float *b, const float *y,
+                      uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        struct tally t = nothing;
+
+        tally_add(&t, (double)a[i]);
+        tally_add(&t, (double)b[i]);
+        tally_check(&t, y[i]);
+    }
+}
+
+static struct fsdp_device plain;
+
+static int run_and_check(void *self, struct fsdp_stream *stream,
+                         const struct fsdp_op *op)
+{
+    float *before = NULL; /* ADD is in place */
+
+    if (op->kind == FSDP_OP_ADD) {
+        before = malloc(op->in[0].bytes);
+        assert_non_null(before);
+        memcpy(before, op->in[0].p, op->in[0].bytes);
+    }
+    FSDP_TRY(plain.run(self, stream, op));
+    switch (op->kind) {
+    case FSDP_OP_GEMM:
+    case FSDP_OP_GEMM_GRAD:
+        check_gemm(op);
+        break;
+    case FSDP_OP_MSE:
+    case FSDP_OP_LINEAR_LOSS:
+        check_loss(op);
+        break;
+    case FSDP_OP_COLUMN_SUM:
+        check_column_sum(op);
+        break;
+    case FSDP_OP_ADD:
+        check_sum(before, op->in[1].p, op->out[0].p, op->dim[0]);
+        break;
+    case FSDP_OP_RELU:
+    case FSDP_OP_RELU_BACKWARD:
+    case FSDP_OP_SCALE: /* by a power of two: asserted below */
+        break;
+    default:
+        fail_msg("operator %u is not watched", (unsigned)op->kind);
+    }
+    if (op->kind == FSDP_OP_SCALE) {
+        int exponent;
+
+        assert_true(frexpf(op->f[0], &exponent) == 0.5f);
+    }
+    free(before);
+    return FSDP_OK;
+}
+
+/* Sums of all ranks' and microbatches' gradients, and of the losses. */
+struct folded {
+    struct tally *element;
+    struct tally loss;
+};
+
+static void step(struct trial *t, uint32_t number, struct folded *f)
+{
+    const struct fsdp_model *model = &t->model->model;
+    const struct workload_config *config = &t->model->config;
+
+    f->loss = nothing;
+    for (uint32_t microbatch = 0; microbatch < config->microbatches;
+         microbatch++) {
+        for (uint32_t rank = 0; rank < config->world; rank++) {
+            size_t at = 0;
+
+            tally_add(&f->loss, (double)trial_pass(t, FSDP_SEQUENCE_TRAIN, rank,
+                                                   number, microbatch));
+            for (uint32_t p = 0; p < model->n_parameters; p++) {
+                for (uint64_t e = 0; e < fsdp_numel(model, p); e++, at++) {
+                    if (rank == 0 && microbatch == 0) {
+                        f->element[at] = nothing;
+                    }
+                    tally_add(&f->element[at], (double)t->grad[p][e]);
+                }
+            }
+        }
+    }
+    tally_check(&f->loss, (float)f->loss.sum);
+}
+
+/* Plain SGD with the mean over the world. */
+static void update(struct trial *t, float lr, const struct folded *f)
+{
+    const struct fsdp_model *model = &t->model->model;
+    const double mean = 1.0 / (double)t->model->config.world;
+    bool moved = false;
+    size_t at = 0;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        for (uint64_t e = 0; e < fsdp_numel(model, p); e++, at++) {
+            const struct tally *g = &f->element[at];
+            struct tally w = nothing;
+
+            tally_check(g, (float)g->sum);
+            tally_add(&w, (double)t->weight[p][e]);
+            tally_add(&w, -(double)lr * mean * g->sum);
+            t->weight[p][e] = (float)w.sum;
+            tally_check(&w, t->weight[p][e]);
+            moved |= g->sum != 0.0;
+        }
+    }
+    assert_true(moved);
+}
+
+static void check(const char *workload, const char *size, uint32_t world,
+                  uint32_t microbatches, uint32_t steps, float lr)
+{
+    const struct workload_config config = {.size = size,
+                                           .data = WORKLOAD_EXACT,
+                                           .seed = 2 + world,
+                                           .world = world,
+                                           .microbatches = microbatches};
+    struct trial t;
+    struct folded f;
+    size_t n = 0;
+    int exponent;
+
+    trial_open(&t, workload, &config);
+    plain = t.device;
+    t.device.run = run_and_check;
+    for (uint32_t p = 0; p < t.model->model.n_parameters; p++) {
+        n += fsdp_numel(&t.model->model, p);
+    }
+    f.element = calloc(n, sizeof(*f.element));
+    assert_non_null(f.element);
+    for (uint32_t s = 0; s < steps; s++) {
+        step(&t, s, &f);
+        if (frexp((double)world, &exponent) == 0.5) {
+            update(&t, lr, &f);
+        }
+    }
+    free(f.element);
+    trial_close(&t);
+}
+
+static void test_mlp_is_exact_for_a_step(void **state)
+{
+    const char *const *size = workload_find("mlp")->sizes;
+
+    (void)state;
+    for (; *size != NULL; size++) {
+        most = 0.0;
+        check("mlp", *size, 1, 1, 1, 0.0625f);
+        check("mlp", *size, 2, 1, 1, 0.0625f);
+        check("mlp", *size, 3, 1, 1, 0.0625f);
+        check("mlp", *size, 7, 1, 1, 0.0625f);
+        check("mlp", *size, 8, 4, 1, 0.0625f);
+        print_message("mlp %s: sums of at most 2^%.1f\n", *size, log2(most));
+    }
+}
+
+static void test_linear_is_exact_for_many_steps(void **state)
+{
+    (void)state;
+    for (const char *const *size = (const char *const[]){"small", "tiny", NULL};
+         *size != NULL; size++) {
+        most = 0.0;
+        check("linear", *size, 1, 1, 40, 0.0625f);
+        check("linear", *size, 2, 2, 40, 0.0625f);
+        check("linear", *size, 4, 1, 40, 0.5f);
+        check("linear", *size, 8, 4, 40, 0.0625f);
+        check("linear", *size, 3, 1, 1, 0.0625f);
+        print_message("linear %s: sums of at most 2^%.1f\n", *size, log2(most));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mlp_is_exact_for_a_step),
+        cmocka_unit_test(test_linear_is_exact_for_many_steps),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

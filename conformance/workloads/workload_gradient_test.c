@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * workload_gradient_test.c - gradients against finite differences of the
+ * loss, in every parameter of every workload.
+ *
+ * A parameter is moved along its own gradient g, or along g in a random half
+ * of its elements and 0 elsewhere: the loss then changes by the sum of g^2
+ * over those, so that a gradient in a wrong place shows like one of a wrong
+ * size. The step is such that the expected change is far above float32's
+ * rounding of the loss.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <fsdp/arith/philox.h>
+
+#include "workload_testing.h"
+
+enum {
+    MASKS = 4
+};
+
+static double worst; /* relative error so far */
+
+static float moved_loss(struct trial *t, uint32_t p, const float *direction,
+                        const float *at, float h)
+{
+    const uint64_t n = fsdp_numel(&t->model->model, p);
+    float loss;
+
+    for (uint64_t e = 0; e < n; e++) {
+        t->weight[p][e] = at[e] + h * direction[e];
+    }
+    loss = trial_pass(t, FSDP_SEQUENCE_EVAL, 1, 2, 0);
+    memcpy(t->weight[p], at, n * sizeof(*at));
+    return loss;
+}
+
+static double difference(struct trial *t, uint32_t p, const float *direction,
+                         const float *at, float h)
+{
+    return ((double)moved_loss(t, p, direction, at, h) -
+            (double)moved_loss(t, p, direction, at, -h)) /
+           (2.0 * (double)h);
+}
+
+/* One direction: masked by bits of stream `mask`, not at all for 0. */
+static void check_direction(struct trial *t, uint32_t p, uint32_t mask,
+                            const float *grad, const float *at,
+                            float *direction)
+{
+    const uint64_t n = fsdp_numel(&t->model->model, p);
+    double slope = 0.0;
+    double found;
+    float h;
+
+    for (uint64_t e = 0; e < n; e++) {
+        const bool moves = mask == 0 || fsdp_random_uniform(p, mask, e) < 0.0f;
+
+        direction[e] = moves ? grad[e] : 0.0f;
+        slope += (double)direction[e] * (double)direction[e];
+    }
+    if (slope == 0.0) {
+        assert_true(mask != 0 || n < 4);
+        return;
+    }
+    /* A change of 1e-3, unless that takes it too far from here. */
+    h = (float)fmin(1e-3 / slope, 0.05 / sqrt(slope));
+    /* Two step sizes, so that the error of second order cancels. */
+    found = (4.0 * difference(t, p, direction, at, 0.5f * h) -
+             difference(t, p, direction, at, h)) /
+            3.0;
+    worst = fmax(worst, fabs(found - slope) / slope);
+    if (!(fabs(found - slope) <= 0.02 * slope + 3e-7 / (double)h)) {
+        fail_msg("%s, mask %u: slope %g, by differences %g",
+                 t->model->model.parameter_name[p], (unsigned)mask, slope,
+                 found);
+    }
+}
+
+static void check_parameter(struct trial *t, uint32_t p)
+{
+    const uint64_t n = fsdp_numel(&t->model->model, p);
+    float *copy = calloc(3 * n, sizeof(*copy));
+
+    assert_non_null(copy);
+    memcpy(copy, t->weight[p], n * sizeof(*copy));
+    (void)trial_pass(t, FSDP_SEQUENCE_TRAIN, 1, 2, 0);
+    memcpy(copy + n, t->grad[p], n * sizeof(*copy));
+    for (uint64_t e = 0; e < n; e++) {
+        assert_true(isfinite(copy[n + e])); /* all of it was written */
+    }
+    for (uint32_t mask = 0; mask <= MASKS; mask++) {
+        check_direction(t, p, mask, copy + n, copy, copy + 2 * n);
+    }
+    free(copy);
+}
+
+static void check(const char *workload, const char *size, uint32_t data)
+{
+    struct workload_config config = {.size = size,
+                                     .data = data,
+                                     .seed = 5,
+                                     .world = 2,
+                                     .microbatches = 1,
+                                     .grains = 4};
+    struct trial t;
+
+    worst = 0.0;
+    config.text = trial_text(&config.text_bytes);
+    trial_open(&t, workload, &config);
+    for (uint32_t p = 0; p < t.model->model.n_parameters; p++) {
+        check_parameter(&t, p);
+    }
+    trial_close(&t);
+    print_message("%s %s: relative error at most %.2g\n", workload, size,
+                  worst);
+}
+
+static void test_mlp(void **state)
+{
+    (void)state;
+    check("mlp", "seed", WORKLOAD_NATURAL);
+    check("mlp", "odd", WORKLOAD_NATURAL);
+    check("mlp", "empty", WORKLOAD_NATURAL);
+    check("mlp", "wide", WORKLOAD_NATURAL);
+}
+
+static void test_linear(void **state)
+{
+    (void)state;
+    check("linear", "small", WORKLOAD_NATURAL);
+    check("linear", "tiny", WORKLOAD_NATURAL);
+    check("linear", "small", WORKLOAD_EXACT);
+}
+
+static void test_gpt(void **state)
+{
+    (void)state;
+    check("gpt", "odd", WORKLOAD_NATURAL);
+    check("gpt", "tiny", WORKLOAD_NATURAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mlp),
+        cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_gpt),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * workload_list.h - the workloads, each by its own name.
+ */
+#ifndef FSDP_CTS_WORKLOAD_LIST_H
+#define FSDP_CTS_WORKLOAD_LIST_H
+
+#include "workload.h"
+
+extern const struct workload workload_mlp;
+extern const struct workload workload_linear;
+extern const struct workload workload_gpt;
+
+#endif
