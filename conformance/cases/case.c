@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * case.c - what a case is called, and what an engine and the unsharded run
+ * are told of it. Everything follows from the fields of
+ * a case alone, so that every process that has the case has all of this.
+ */
+#include "cases/case.h"
+
+#include "workloads/workload.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What an id does not mention. */
+enum {
+    DEFAULT_SEED = 1,
+    DEFAULT_STEPS = 4,
+    DEFAULT_RECORDED_STEPS = 2,
+};
+
+#define N_OF(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
+
+const char *case_strategy_name(uint32_t strategy)
+{
+    static const char *const name[] = {"full-shard", "shard-grad-op",
+                                       "no-shard", "hybrid-shard",
+                                       "hybrid-shard-zero2"};
+
+    return strategy < N_OF(name) ? name[strategy] : NULL;
+}
+
+const char *case_wrap_name(uint32_t wrap)
+{
+    static const char *const name[] = {"whole", "layer", "pair",
+                                       "size",  "block", "head"};
+
+    return wrap < N_OF(name) ? name[wrap] : NULL;
+}
+
+const char *case_scenario_name(uint32_t scenario)
+{
+    static const char *const name[] = {"train",  "eval",    "cancel",
+                                       "misuse", "options", "disagree",
+                                       "summon", "again"};
+
+    return scenario < N_OF(name) ? name[scenario] : NULL;
+}
+
+const char *case_fold_name(uint32_t fold)
+{
+    static const char *const name[] = {"rank", "ring", "tree"};
+
+    return fold < N_OF(name) ? name[fold] : NULL;
+}
+
+const char *case_optimizer_name(uint32_t optimizer)
+{
+    static const char *const name[] = {"sgd", "momentum", "adamw"};
+
+    return optimizer < N_OF(name) ? name[optimizer] : NULL;
+}
+
+const char *case_layout_name(uint32_t layout)
+{
+    static const char *const name[] = {"flat", "per-parameter"};
+
+    return layout < N_OF(name) ? name[layout] : NULL;
+}
+
+const char *case_data_name(uint32_t data)
+{
+    static const char *const name[] = {"natural", "exact", "replicated"};
+
+    return data < N_OF(name) ? name[data] : NULL;
+}
+
+bool case_value(const char *(*name)(uint32_t), const char *text, uint32_t *out)
+{
+    for (uint32_t i = 0; name(i) != NULL; i++) {
+        if (strcmp(name(i), text) == 0) {
+            *out = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void case_sync_text(const struct run_case *c,
+                    char text[CASE_MAX_MICROBATCHES + 1])
+{
+    uint32_t n = 0;
+
+    while (n < c->microbatches && n < CASE_MAX_MICROBATCHES) {
+        text[n] = c->sync[n] != 0 ? 's' : 'n';
+        n++;
+    }
+    text[n] = '\0';
+}
+
+void case_float_text(float x, char text[CASE_FLOAT_BYTES])
+{
+    char *plus;
+
+    for (int digits = 1; digits <= 9; digits++) {
+        (void)snprintf(text, CASE_FLOAT_BYTES, "%.*g", digits, (double)x);
+        /* By way of double, as readers of JSON go. */
+        if ((float)strtod(text, NULL) == x) {
+            break;
+        }
+    }
+    plus = strchr(text, '+');
+    if (plus != NULL) {
+        memmove(plus, plus + 1, strlen(plus));
+    }
+}
+
+/* A text that grows from the left in a buffer of CASE_ID_BYTES. What does not
+ * fit is cut off; the ids of well-formed cases fit. */
+struct id {
+    char *text;
+    size_t length;
+};
+
+__attribute__((format(printf, 2, 3))) static void
+id_add(struct id *id, const char *format, ...)
+{
+    const size_t room = CASE_ID_BYTES - id->length;
+    va_list arguments;
+    int n;
+
+    va_start(arguments, format);
+    n = vsnprintf(id->text + id->length, room, format, arguments);
+    va_end(arguments);
+    if (n > 0) {
+        id->length += (size_t)n < room ? (size_t)n : room - 1;
+    }
+}
+
+static void id_add_float(struct id *id, const char *what, float x)
+{
+    char text[CASE_FLOAT_BYTES];
+
+    case_float_text(x, text);
+    id_add(id, ".%s%s", what, text);
+}
+
+static void id_add_unless(struct id *id, const char *what, uint64_t value,
+                          uint64_t unless)
+{
+    if (value != unless) {
+        id_add(id, ".%s%llu", what, (unsigned long long)value);
+    }
+}
+
+/* Only malformed cases have a value without a name. */
+static const char *named(const char *name)
+{
+    return name != NULL ? name : "unknown";
+}
+
+/* Bits, so that a difference in the sign of zero shows as well. */
+static bool same_float(float a, float b)
+{
+    return memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+/* R where the strategy leaves no choice; 0 where it does. */
+static uint32_t usual_replicas(const struct run_case *c)
+{
+    switch (c->strategy) {
+    case CASE_FULL_SHARD:
+    case CASE_SHARD_GRAD_OP:
+        return 1;
+    case CASE_NO_SHARD:
+        return c->ranks;
+    default:
+        return 0;
+    }
+}
+
+static void id_add_what_is_special(struct id *id, const struct run_case *c)
+{
+    const uint32_t usual_grains = c->fold == FSDP_FOLD_TREE ? CASE_GRAINS : 0;
+
+    if (c->scenario != CASE_TRAIN) {
+        id_add(id, ".%s", named(case_scenario_name(c->scenario)));
+    }
+    if (c->keep_root != 0) {
+        id_add(id, ".keep-root");
+    }
+    id_add_unless(id, "grains", c->grains, usual_grains);
+    if (!same_float(c->lr, case_default_lr(c))) {
+        id_add_float(id, "lr", c->lr);
+    }
+    if (!same_float(c->weight_decay, 0.0f)) {
+        id_add_float(id, "wd", c->weight_decay);
+    }
+    if (!same_float(c->divide_factor, 0.0f)) {
+        id_add_float(id, "div", c->divide_factor);
+    }
+    id_add_unless(id, "pf", c->prefetch_forward, 0);
+    id_add_unless(id, "pb", c->prefetch_backward, 0);
+    id_add_unless(id, "rif", c->reduces_in_flight, 0);
+    id_add_unless(id, "steps", c->steps, DEFAULT_STEPS);
+    id_add_unless(id, "rec", c->recorded_steps,
+                  c->steps < DEFAULT_RECORDED_STEPS ? c->steps
+                                                    : DEFAULT_RECORDED_STEPS);
+    id_add_unless(id, "seed", c->seed, DEFAULT_SEED);
+}
+
+void case_id(const struct run_case *c, char id[CASE_ID_BYTES])
+{
+    struct id out = {id, 0};
+    char sync[CASE_MAX_MICROBATCHES + 1];
+
+    id_add(&out, "%.16s.%.16s.%s.%s.k%u", c->workload, c->size,
+           named(case_data_name(c->data)),
+           named(case_strategy_name(c->strategy)), c->ranks);
+    if (c->replicas != usual_replicas(c)) {
+        id_add(&out, "r%u", c->replicas);
+    }
+    case_sync_text(c, sync);
+    id_add(&out, ".%s.%s.%s.%s.%s", named(case_layout_name(c->layout)),
+           named(case_wrap_name(c->wrap)), named(case_fold_name(c->fold)), sync,
+           named(case_optimizer_name(c->optimizer)));
+    id_add_what_is_special(&out, c);
+}
+
+float case_default_lr(const struct run_case *c)
+{
+    /* By workload, then optimizer: small enough that every curve falls. */
+    static const float mlp[] = {0.05f, 0.02f, 0.01f};
+    static const float gpt[] = {0.1f, 0.02f, 0.001f};
+    static const float other[] = {0.25f, 0.25f, 0.03125f};
+    const uint32_t o = c->optimizer < N_OF(mlp) ? c->optimizer : 0;
+
+    if (strncmp(c->workload, "gpt", sizeof(c->workload)) == 0) {
+        return gpt[o];
+    }
+    if (strncmp(c->workload, "mlp", sizeof(c->workload)) == 0) {
+        /* Exact data ask for a power of two. */
+        return c->data == WORKLOAD_EXACT ? 0.0625f : mlp[o];
+    }
+    return other[o];
+}
+
+bool case_trains(const struct run_case *c)
+{
+    return c->scenario != CASE_OPTIONS && c->scenario != CASE_DISAGREE;
+}
+
+uint32_t case_shard_degree(const struct run_case *c)
+{
+    return c->replicas != 0 ? c->ranks / c->replicas : 0;
+}
+
+void case_options(const struct run_case *c, struct fsdp_options *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->size = sizeof(*out);
+    out->layout = c->layout;
+    out->fold = c->fold;
+    out->reshard_after_forward =
+        c->strategy == CASE_FULL_SHARD || c->strategy == CASE_HYBRID_SHARD;
+    out->keep_root = c->keep_root;
+    out->optimizer = c->optimizer;
+    out->momentum = 0.9f;
+    out->beta1 = 0.9f;
+    out->beta2 = 0.999f;
+    out->eps = 1e-8f;
+    out->divide_factor = c->divide_factor;
+    out->prefetch_forward = c->prefetch_forward;
+    out->prefetch_backward = c->prefetch_backward;
+    out->reduces_in_flight = c->reduces_in_flight;
+}
+
+void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
+{
+    struct id out = {key, 0};
+    char sync[CASE_MAX_MICROBATCHES + 1];
+
+    case_sync_text(c, sync);
+    id_add(&out, "%.16s.%.16s.%s.seed%llu.k%ur%u.%s", c->workload, c->size,
+           named(case_data_name(c->data)), (unsigned long long)c->seed,
+           c->ranks, c->replicas, named(case_fold_name(c->fold)));
+    if (c->fold == FSDP_FOLD_RING) {
+        /* An element is folded in an order that begins after its owner, and
+         * who that is depends on the units. */
+        id_add(&out, ".%s.%s", named(case_layout_name(c->layout)),
+               named(case_wrap_name(c->wrap)));
+    }
+    id_add(&out, ".g%u.%s.%s", c->grains, sync,
+           named(case_optimizer_name(c->optimizer)));
+    id_add_float(&out, "lr", c->lr);
+    id_add_float(&out, "wd", c->weight_decay);
+    id_add_float(&out, "div", c->divide_factor);
+    id_add(&out, ".steps%u.rec%u", c->steps, c->recorded_steps);
+    if (c->scenario == CASE_EVAL) {
+        id_add(&out, ".eval");
+    }
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * case.h - a case: one configuration of workload, strategy and world that an
+ * engine runs, and from whose record requirements are judged.
+ *
+ * A case is plain data and has no pointers, so that it can be compared,
+ * hashed and written. Its id is made of its fields alone.
+ */
+#ifndef FSDP_CTS_CASE_H
+#define FSDP_CTS_CASE_H
+
+#include <fsdp/engine.h>
+#include <stddef.h>
+
+enum case_strategy {
+    CASE_FULL_SHARD = 0,
+    CASE_SHARD_GRAD_OP = 1,
+    CASE_NO_SHARD = 2,
+    CASE_HYBRID_SHARD = 3,
+    CASE_HYBRID_SHARD_ZERO2 = 4,
+    CASE_N_STRATEGIES = 5,
+};
+
+enum case_wrap {
+    CASE_WRAP_WHOLE = 0, /* one unit */
+    CASE_WRAP_LAYER = 1, /* each leaf module with parameters */
+    CASE_WRAP_PAIR = 2,  /* two consecutive leaves a unit */
+    CASE_WRAP_SIZE = 3,  /* by size: a quarter of the model */
+    CASE_WRAP_BLOCK = 4, /* by class "Block" or "Linear"; the rest: root */
+    CASE_WRAP_HEAD = 5,  /* by hand: the last leaf alone; the rest: root */
+    CASE_N_WRAPS = 6,
+};
+
+/* What the driver does with the engine. */
+enum case_scenario {
+    CASE_TRAIN = 0,    /* trains */
+    CASE_EVAL = 1,     /* trains, with an evaluation pass after each step */
+    CASE_CANCEL = 2,   /* trains; before each step a pass is cancelled */
+    CASE_MISUSE = 3,   /* trains; makes wrong calls on the way (answers) */
+    CASE_OPTIONS = 4,  /* offers options that do not fit (answers) */
+    CASE_DISAGREE = 5, /* rank 0 is given another fold than the others */
+    CASE_SUMMON = 6,   /* trains, with unshard_all and reshard_all between */
+    CASE_AGAIN = 7,    /* trains, destroys, trains again: the same record */
+    CASE_N_SCENARIOS = 8,
+};
+
+enum {
+    CASE_MAX_MICROBATCHES = 4,
+    CASE_MAX_RANKS = 64,
+    CASE_MAX_STEPS = 100000,
+    CASE_MAX_AHEAD = 64, /* of the three options that let an engine run ahead */
+    CASE_GRAINS = 8,     /* of a step under FSDP_FOLD_TREE */
+};
+
+struct run_case {
+    char workload[16];
+    char size[16];
+    uint32_t data; /* enum workload_data */
+    uint32_t scenario;
+    uint64_t seed;
+    uint32_t strategy;
+    uint32_t ranks;    /* K >= 1 */
+    uint32_t replicas; /* R: 1 unless HYBRID (2 <= R < K), K for NO_SHARD */
+    uint32_t layout;   /* enum fsdp_layout */
+    uint32_t wrap;
+    uint32_t fold;   /* enum fsdp_fold */
+    uint32_t grains; /* 8 under FSDP_FOLD_TREE, else 0 */
+    uint32_t keep_root;
+    uint32_t microbatches;                /* a step: 1..4 */
+    uint32_t sync[CASE_MAX_MICROBATCHES]; /* 1: reduced; the last is 1 */
+    uint32_t optimizer;
+    float lr, weight_decay;
+    float divide_factor; /* 0: the world */
+    uint32_t prefetch_forward, prefetch_backward, reduces_in_flight;
+    uint32_t steps;
+    uint32_t recorded_steps; /* tensors are recorded for steps [0, this) */
+};
+
+/* "mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd", then what is not
+ * the default: "k8r2" are 8 ranks in 2 replicas, "ns" are two microbatches of
+ * which the second is reduced. Lower case letters, digits, dots, hyphens. */
+enum {
+    CASE_ID_BYTES = 160
+};
+void case_id(const struct run_case *c, char id[CASE_ID_BYTES]);
+
+/* Names of enum values, as in ids; NULL out of range. */
+const char *case_strategy_name(uint32_t strategy);
+const char *case_wrap_name(uint32_t wrap);
+const char *case_scenario_name(uint32_t scenario);
+const char *case_fold_name(uint32_t fold);
+const char *case_optimizer_name(uint32_t optimizer);
+const char *case_layout_name(uint32_t layout);
+const char *case_data_name(uint32_t data);
+
+/* The value that one of the functions above gives this name to. */
+bool case_value(const char *(*name)(uint32_t), const char *text, uint32_t *out);
+
+/* Which microbatches are reduced, "nns"; the fewest digits that give x back
+ * when they are read, without a plus sign. */
+void case_sync_text(const struct run_case *c,
+                    char text[CASE_MAX_MICROBATCHES + 1]);
+enum {
+    CASE_FLOAT_BYTES = 24
+};
+void case_float_text(float x, char text[CASE_FLOAT_BYTES]);
+
+/* The learning rate of a case that asks for no other. */
+float case_default_lr(const struct run_case *c);
+
+/* Whether the scenario trains: the others are about answers alone. */
+bool case_trains(const struct run_case *c);
+
+/* NULL if c is well formed: every value in its range, and the fields agree.
+ * Else a sentence that says what is wrong. Whether its workload exists is
+ * for case_model_make. */
+const char *case_check(const struct run_case *c);
+
+/* Shard degree S = K / R. */
+uint32_t case_shard_degree(const struct run_case *c);
+
+/* The options that an engine is given for c. (The extents of its mesh are
+ * {replicas, case_shard_degree}.) */
+void case_options(const struct run_case *c, struct fsdp_options *out);
+
+/* The key of the unsharded run that c must equal: two cases with the same key
+ * share one baseline. A file name. */
+void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES]);
+
+/*
+ * The manifest: every case of the suite, in a fixed order. Generated, and
+ * pinned by count and SHA-256 (manifest.c): every pair of values of its axes
+ * (manifest_axes.h) occurs. `n_ranks` = 0: the suite's own world sizes;
+ * otherwise a list made by the same rules for these world sizes. INVALID: a
+ * world size of 0 or over CASE_MAX_RANKS. NOMEM.
+ */
+struct case_list {
+    struct run_case *c;
+    uint32_t n;
+};
+int manifest_make(const uint32_t *ranks, uint32_t n_ranks,
+                  struct case_list *out);
+void manifest_release(struct case_list *list);
+extern const char manifest_sha256[]; /* of the ids, one a line, LF */
+extern const uint32_t manifest_count;
+
+#endif

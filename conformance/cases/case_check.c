@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * case_check.c - when a case is well formed. Cases come from files and command
+ * lines too; what passes here can be run, or at least be refused by name.
+ */
+#include "cases/case.h"
+
+#include <math.h>
+#include <string.h>
+
+#define N_OF(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
+
+/* A word of an id: 1 to 15 characters, ended within its array. */
+static bool is_word(const char word[16])
+{
+    size_t n = 0;
+
+    while (n < 16 && word[n] != '\0') {
+        if (strchr("abcdefghijklmnopqrstuvwxyz0123456789-", word[n]) == NULL) {
+            return false;
+        }
+        n++;
+    }
+    return n > 0 && n < 16;
+}
+
+static const char *check_names(const struct run_case *c)
+{
+    if (!is_word(c->workload) || !is_word(c->size)) {
+        return "workload and size are words of 1 to 15 of a-z, 0-9 and -";
+    }
+    if (case_data_name(c->data) == NULL ||
+        case_scenario_name(c->scenario) == NULL ||
+        case_strategy_name(c->strategy) == NULL ||
+        case_layout_name(c->layout) == NULL ||
+        case_wrap_name(c->wrap) == NULL || case_fold_name(c->fold) == NULL ||
+        case_optimizer_name(c->optimizer) == NULL) {
+        return "data, scenario, strategy, layout, wrap, fold or optimizer is "
+               "not in its list";
+    }
+    return NULL;
+}
+
+static const char *check_world(const struct run_case *c)
+{
+    const bool hybrid = c->strategy == CASE_HYBRID_SHARD ||
+                        c->strategy == CASE_HYBRID_SHARD_ZERO2;
+
+    if (c->ranks < 1 || c->ranks > CASE_MAX_RANKS) {
+        return "ranks is from 1 to 64";
+    }
+    if (!hybrid &&
+        c->replicas != (c->strategy == CASE_NO_SHARD ? c->ranks : 1)) {
+        return "replicas is 1, or all ranks under no-shard";
+    }
+    if (hybrid && (c->replicas < 2 || c->replicas >= c->ranks ||
+                   c->ranks % c->replicas != 0)) {
+        return "a hybrid strategy has replicas from 2 to below ranks that "
+               "divide ranks";
+    }
+    if (c->fold == FSDP_FOLD_TREE
+            ? c->grains != CASE_GRAINS || CASE_GRAINS % c->ranks != 0
+            : c->grains != 0) {
+        return "fold tree has 8 grains, which ranks divides; others have none";
+    }
+    if (c->scenario == CASE_DISAGREE && c->ranks < 2) {
+        return "one rank cannot disagree";
+    }
+    return NULL;
+}
+
+static const char *check_microbatches(const struct run_case *c)
+{
+    if (c->microbatches < 1 || c->microbatches > CASE_MAX_MICROBATCHES) {
+        return "a step has 1 to 4 microbatches";
+    }
+    for (uint32_t b = 0; b < CASE_MAX_MICROBATCHES; b++) {
+        if (c->sync[b] > (b < c->microbatches ? 1u : 0u)) {
+            return "sync is 0 or 1, and 0 beyond the microbatches";
+        }
+    }
+    return c->sync[c->microbatches - 1] == 1
+               ? NULL
+               : "the last microbatch of a step is reduced";
+}
+
+static const char *check_numbers(const struct run_case *c)
+{
+    if (c->keep_root > 1) {
+        return "keep_root is 0 or 1";
+    }
+    if (!(c->lr > 0.0f && c->lr <= 1e6f)) {
+        return "lr is over 0 and at most 1e6";
+    }
+    if (!(c->weight_decay >= 0.0f && c->weight_decay <= 1e6f) ||
+        signbit(c->weight_decay)) {
+        return "weight_decay is from 0 to 1e6";
+    }
+    if (!(c->divide_factor >= 0.0f && c->divide_factor <= 1e6f) ||
+        signbit(c->divide_factor)) {
+        return "divide_factor is from 0 (the world) to 1e6";
+    }
+    if (c->prefetch_forward > CASE_MAX_AHEAD ||
+        c->prefetch_backward > CASE_MAX_AHEAD ||
+        c->reduces_in_flight > CASE_MAX_AHEAD) {
+        return "prefetch and reduces_in_flight are at most 64";
+    }
+    if (c->steps < 1 || c->steps > CASE_MAX_STEPS ||
+        c->recorded_steps > c->steps) {
+        return "steps is from 1 to 100000, recorded_steps at most that";
+    }
+    return NULL;
+}
+
+const char *case_check(const struct run_case *c)
+{
+    static const char *(*const check[])(const struct run_case *) = {
+        check_names, check_world, check_microbatches, check_numbers};
+    const char *wrong = NULL;
+
+    for (uint32_t i = 0; i < N_OF(check) && wrong == NULL; i++) {
+        wrong = check[i](c);
+    }
+    return wrong;
+}

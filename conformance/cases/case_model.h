@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * case_model.h - from a case to the model that its workload describes and the
+ * units that its wrap policy makes of it. The same on every rank, and in the
+ * process that judges.
+ */
+#ifndef FSDP_CTS_CASE_MODEL_H
+#define FSDP_CTS_CASE_MODEL_H
+
+#include "cases/case.h"
+#include "kit/wrap.h"
+#include "workloads/workload.h"
+
+struct case_model {
+    struct workload_model *model;
+    struct wrap_units units;
+};
+
+/* INVALID: unknown workload or size, or a config that does not fit (says what
+ * would be right). `text` is borrowed until the release. */
+int case_model_make(const struct run_case *c, const char *text,
+                    uint64_t text_bytes, struct case_model *out,
+                    struct fsdp_error *error);
+void case_model_release(struct case_model *m); /* any state */
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * manifest_core.c - the cases that the manifest has whatever its axes are:
+ * those that a person looks at first, and those whose point is one number.
+ */
+#include "cases/manifest_axes.h"
+
+#include "workloads/workload.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct core {
+    struct manifest_axes axes;
+    bool own; /* the suite's own world sizes, not asked ones */
+    struct manifest_world first; /* where one world is enough */
+    struct case_list *list;
+};
+
+/* The steps of the loss curve in seed 003, code 16.5.1. */
+enum {
+    CURVE_STEPS = 40
+};
+
+static const struct manifest_world *core_world(const struct core *core,
+                                               uint32_t i)
+{
+    return i < core->axes.n[AXIS_WORLD] ? &core->axes.world[i] : NULL;
+}
+
+static void start_seed(uint32_t strategy, struct manifest_world world,
+                       struct run_case *c)
+{
+    manifest_start("mlp", "seed", WORKLOAD_NATURAL, strategy, world, c);
+}
+
+static bool fits(uint32_t strategy, const struct manifest_world *world)
+{
+    const bool hybrid =
+        strategy == CASE_HYBRID_SHARD || strategy == CASE_HYBRID_SHARD_ZERO2;
+
+    return hybrid == (world->replicas != 0);
+}
+
+/* Whether a world is small for a strategy, and so cheap; asked worlds all
+ * are, as there may be no other. */
+static bool is_small(const struct core *core,
+                     const struct manifest_world *world, uint32_t ranks)
+{
+    return !core->own || world->ranks <= (world->replicas != 0 ? 6 : ranks);
+}
+
+/* Under every strategy the curve of one rank more, and more: where it parts
+ * from the unsharded one is the first thing to know of an engine. */
+static int add_curves(const struct core *core)
+{
+    const struct manifest_world *world;
+    struct run_case c;
+
+    for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
+        for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
+            if (!fits(s, world) || !is_small(core, world, 4)) {
+                continue;
+            }
+            start_seed(s, *world, &c);
+            c.steps = CURVE_STEPS;
+            FSDP_TRY(manifest_add(core->list, &c));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Seed 003: the miniature of section 5 and its wraps of exercise 16.5.2, and
+ * replicated data, whose curve is the same in every world. */
+static int add_miniature(const struct core *core)
+{
+    static const uint32_t wrap[] = {CASE_WRAP_LAYER, CASE_WRAP_WHOLE,
+                                    CASE_WRAP_PAIR};
+    const struct manifest_world *world;
+    struct run_case c;
+
+    for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
+        if (world->replicas != 0 || (core->own && world->ranks > 4)) {
+            continue;
+        }
+        manifest_start("mlp", "seed", WORKLOAD_REPLICATED, CASE_FULL_SHARD,
+                       *world, &c);
+        c.steps = CURVE_STEPS;
+        FSDP_TRY(manifest_add(core->list, &c));
+        if (core->own && world->ranks != 4) {
+            continue;
+        }
+        for (uint32_t w = 0; w < 3; w++) {
+            start_seed(CASE_FULL_SHARD, *world, &c);
+            c.wrap = wrap[w];
+            c.steps = CURVE_STEPS;
+            FSDP_TRY(manifest_add(core->list, &c));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Eight grains give one curve in every world that divides them. */
+static int add_trees(const struct core *core)
+{
+    static const char *const model[][2] = {{"mlp", "seed"}, {"gpt", "tiny"}};
+    const struct manifest_world *world;
+    struct run_case c;
+
+    for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
+        if (world->replicas != 0 || CASE_GRAINS % world->ranks != 0) {
+            continue;
+        }
+        for (uint32_t m = 0; m < 2; m++) {
+            for (uint32_t o = 0; o <= FSDP_OPTIMIZER_ADAMW; o++) {
+                manifest_start(model[m][0], model[m][1], WORKLOAD_NATURAL,
+                               CASE_FULL_SHARD, *world, &c);
+                c.fold = FSDP_FOLD_TREE;
+                c.grains = CASE_GRAINS;
+                c.optimizer = o;
+                manifest_numbers(&c);
+                FSDP_TRY(manifest_add(core->list, &c));
+            }
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Where shards are padded, and where some ranks' are empty, under every
+ * strategy: the optimizer must touch no more than what is there. */
+static int add_ragged(const struct core *core)
+{
+    static const struct manifest_world odd[] = {{3, 0}, {6, 2}};
+    static const struct manifest_world empty[] = {{7, 0}, {8, 2}};
+    struct run_case c;
+
+    for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
+        const uint32_t w = fits(s, &odd[0]) ? 0 : 1;
+
+        for (uint32_t o = 0; o <= FSDP_OPTIMIZER_ADAMW && core->own; o++) {
+            manifest_start("mlp", "odd", WORKLOAD_NATURAL, s, odd[w], &c);
+            c.optimizer = o;
+            manifest_numbers(&c);
+            FSDP_TRY(manifest_add(core->list, &c));
+            manifest_start("mlp", "empty", WORKLOAD_NATURAL, s, empty[w], &c);
+            c.optimizer = o;
+            manifest_numbers(&c);
+            FSDP_TRY(manifest_add(core->list, &c));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* A transformer by its blocks, as it is trained in practice. Its root has
+ * parameters of its own, and a window around those of all blocks. */
+static int add_blocks(const struct core *core)
+{
+    const struct manifest_world *world;
+    struct run_case c;
+
+    for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
+        for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
+            if (!fits(s, world) || !is_small(core, world, 3) ||
+                world->ranks == 1) {
+                continue;
+            }
+            manifest_start("gpt", "odd", WORKLOAD_NATURAL, s, *world, &c);
+            c.wrap = CASE_WRAP_BLOCK;
+            FSDP_TRY(manifest_add(core->list, &c));
+            if (s == CASE_FULL_SHARD || s == CASE_HYBRID_SHARD) {
+                c.keep_root = 1;
+                FSDP_TRY(manifest_add(core->list, &c));
+            }
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Gradients that are not divided by the world. */
+static int add_divide_factors(const struct core *core)
+{
+    static const float factor[] = {1.0f, 3.0f, 0.7f};
+    struct run_case c;
+
+    for (uint32_t i = 0; i < 3; i++) {
+        start_seed(CASE_FULL_SHARD, core->first, &c);
+        c.divide_factor = factor[i];
+        FSDP_TRY(manifest_add(core->list, &c));
+    }
+    return FSDP_OK;
+}
+
+/* A language model that learns, and a model that is large enough for the
+ * memory of a process to tell. */
+static int add_large(const struct core *core)
+{
+    struct run_case c;
+
+    manifest_start("gpt", "small", WORKLOAD_NATURAL, CASE_FULL_SHARD,
+                   core->first, &c);
+    c.optimizer = FSDP_OPTIMIZER_ADAMW;
+    c.wrap = CASE_WRAP_BLOCK;
+    c.steps = 20;
+    manifest_numbers(&c);
+    FSDP_TRY(manifest_add(core->list, &c));
+
+    manifest_start("linear", "large", WORKLOAD_EXACT, CASE_FULL_SHARD,
+                   core->first, &c);
+    c.steps = 2;
+    c.recorded_steps = 0;
+    return manifest_add(core->list, &c);
+}
+
+/* Scenarios that are about answers: under every strategy, in a world of one,
+ * an even and an odd one. */
+static int add_answers(const struct core *core)
+{
+    static const uint32_t scenario[] = {CASE_OPTIONS, CASE_DISAGREE};
+    const struct manifest_world *world;
+    struct run_case c;
+
+    for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
+        for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
+            if (!fits(s, world) || !is_small(core, world, 3)) {
+                continue;
+            }
+            for (uint32_t k = 0; k < 2; k++) {
+                start_seed(s, *world, &c);
+                c.scenario = scenario[k];
+                if (case_check(&c) == NULL) {
+                    FSDP_TRY(manifest_add(core->list, &c));
+                }
+            }
+        }
+    }
+    return FSDP_OK;
+}
+
+int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
+                  struct case_list *list)
+{
+    struct core core = {.own = n_ranks == 0, .list = list};
+
+    FSDP_TRY(manifest_axes_make(ranks, n_ranks, &core.axes));
+    core.first = core.own ? (struct manifest_world){2, 0} : core.axes.world[0];
+    FSDP_TRY(add_curves(&core));
+    FSDP_TRY(add_miniature(&core));
+    FSDP_TRY(add_trees(&core));
+    FSDP_TRY(add_ragged(&core));
+    FSDP_TRY(add_blocks(&core));
+    FSDP_TRY(add_divide_factors(&core));
+    FSDP_TRY(add_large(&core));
+    return add_answers(&core);
+}

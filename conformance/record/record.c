@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record.c - a record in memory: made, released, searched; and what the
+ * things in it are called.
+ */
+#include "record/record_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N_OF(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
+
+const char *record_stage_name(uint32_t stage)
+{
+    static const char *const name[] = {
+        "initial", "unsharded", "local-gradient", "reduced", "before",
+        "after",   "state0",    "state1",         "final",   "summoned"};
+
+    return stage < N_OF(name) ? name[stage] : NULL;
+}
+
+const char *record_collective_name(uint32_t kind)
+{
+    static const char *const name[] = {"all-gather", "reduce-scatter",
+                                       "all-reduce", "broadcast", "barrier"};
+
+    return kind < N_OF(name) ? name[kind] : NULL;
+}
+
+const char *record_dim_name(uint32_t dim)
+{
+    switch (dim) {
+    case FSDP_DIM_REPLICATE:
+        return "replicate";
+    case FSDP_DIM_SHARD:
+        return "shard";
+    case FSDP_DIM_WORLD:
+        return "world";
+    default:
+        return NULL;
+    }
+}
+
+const char *record_dtype_name(uint32_t dtype)
+{
+    static const char *const name[] = {"none", "f32", "bf16", "f16",
+                                       "i32",  "i64", "u8"};
+
+    return dtype < N_OF(name) ? name[dtype] : NULL;
+}
+
+const char *record_kind_name(uint32_t kind)
+{
+    static const char *const name[] = {
+        "param-shard", "param-full", "grad-shard", "grad-full",
+        "optim",       "staging",    "activation"};
+
+    return kind < N_OF(name) ? name[kind] : NULL;
+}
+
+const char *record_end_name(uint32_t end)
+{
+    static const char *const name[] = {"returned", "signalled", "exited",
+                                       "timed-out"};
+
+    return end < N_OF(name) ? name[end] : NULL;
+}
+
+const char *record_unit_name(uint32_t unit)
+{
+    return unit == FSDP_NO_UNIT ? "none" : NULL;
+}
+
+int record_fail(struct fsdp_error *error, int status, const char *where,
+                const char *format, ...)
+{
+    if (error != NULL && error->status == FSDP_OK) {
+        va_list arguments;
+
+        error->status = status;
+        (void)snprintf(error->where, sizeof(error->where), "%s", where);
+        va_start(arguments, format);
+        (void)vsnprintf(error->message, sizeof(error->message), format,
+                        arguments);
+        va_end(arguments);
+    }
+    return status;
+}
+
+int record_init(struct record *r, const struct run_case *c, uint32_t n_ranks)
+{
+    memset(r, 0, sizeof(*r));
+    r->c = *c;
+    case_id(c, r->id);
+    r->rank = calloc((size_t)n_ranks + (n_ranks == 0), sizeof(*r->rank));
+    if (r->rank == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    r->n_ranks = n_ranks;
+    return FSDP_OK;
+}
+
+void record_rank_release(struct record_rank *rank)
+{
+    free(rank->loss);
+    free(rank->other_loss);
+    for (uint32_t i = 0; rank->sequence != NULL && i < rank->n_sequences; i++) {
+        free(rank->sequence[i].c);
+    }
+    free(rank->sequence);
+    free(rank->step_sequence);
+    free(rank->memory.after_step);
+    free(rank->memory.allocations);
+    free(rank->answer);
+    for (uint32_t i = 0; rank->tensor != NULL && i < rank->n_tensors; i++) {
+        free(rank->tensor[i].data);
+    }
+    free(rank->tensor);
+    memset(rank, 0, sizeof(*rank));
+}
+
+void record_release(struct record *r)
+{
+    for (uint32_t i = 0; r->rank != NULL && i < r->n_ranks; i++) {
+        record_rank_release(&r->rank[i]);
+    }
+    free(r->rank);
+    free(r->claim);
+    memset(r, 0, sizeof(*r));
+}
+
+bool record_claims(const struct record *r, const char *claim)
+{
+    for (uint32_t i = 0; i < r->n_claims; i++) {
+        if (strncmp(r->claim[i], claim, sizeof(r->claim[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+int record_tensor_order(const void *a, const void *b)
+{
+    const struct record_tensor *const x = a;
+    const struct record_tensor *const y = b;
+    int order = compare(x->stage, y->stage);
+
+    order = order != 0 ? order : compare(x->step, y->step);
+    order = order != 0 ? order : compare(x->microbatch, y->microbatch);
+    order = order != 0 ? order : compare(x->parameter, y->parameter);
+    return order != 0 ? order : compare(x->first, y->first);
+}
+
+void record_sort(struct record_rank *rank)
+{
+    if (rank->n_tensors > 1) {
+        qsort(rank->tensor, rank->n_tensors, sizeof(*rank->tensor),
+              record_tensor_order);
+    }
+}
+
+/* Index of the first tensor that is not before `key`. */
+static uint32_t not_before(const struct record_rank *rank,
+                           const struct record_tensor *key)
+{
+    uint32_t low = 0;
+    uint32_t high = rank->n_tensors;
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+
+        if (record_tensor_order(&rank->tensor[middle], key) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+const struct record_tensor *record_find(const struct record_rank *rank,
+                                        uint32_t stage, uint32_t step,
+                                        uint32_t microbatch, uint32_t parameter,
+                                        uint64_t first)
+{
+    const struct record_tensor key = {.stage = stage,
+                                      .step = step,
+                                      .microbatch = microbatch,
+                                      .parameter = parameter,
+                                      .first = first};
+    const uint32_t i = not_before(rank, &key);
+
+    return i < rank->n_tensors &&
+                   record_tensor_order(&rank->tensor[i], &key) == 0
+               ? &rank->tensor[i]
+               : NULL;
+}
+
+uint32_t record_parts(const struct record_rank *rank, uint32_t stage,
+                      uint32_t step, uint32_t microbatch, uint32_t parameter,
+                      uint32_t *out_index)
+{
+    struct record_tensor key = {.stage = stage,
+                                .step = step,
+                                .microbatch = microbatch,
+                                .parameter = parameter};
+    const uint32_t begin = not_before(rank, &key);
+    uint32_t end = begin;
+
+    while (end < rank->n_tensors && rank->tensor[end].stage == stage &&
+           rank->tensor[end].step == step &&
+           rank->tensor[end].microbatch == microbatch &&
+           rank->tensor[end].parameter == parameter) {
+        end++;
+    }
+    *out_index = begin;
+    return end - begin;
+}
+
+void record_tensor_name(const struct record_tensor *t,
+                        char name[RECORD_TENSOR_NAME_BYTES])
+{
+    const char *const stage = record_stage_name(t->stage);
+
+    (void)snprintf(name, RECORD_TENSOR_NAME_BYTES, "%s.%u.%u.%u#%llu",
+                   stage != NULL ? stage : "unknown", t->step, t->microbatch,
+                   t->parameter, (unsigned long long)t->first);
+}
+
+/* Digits at *s, and the character that ends them. */
+static bool parse_number(const char **s, char end, uint64_t most, uint64_t *out)
+{
+    uint64_t x = 0;
+    const char *p = *s;
+
+    while (*p >= '0' && *p <= '9') {
+        const uint64_t digit = (uint64_t)(*p - '0');
+
+        if (x > (most - digit) / 10) {
+            return false;
+        }
+        x = x * 10 + digit;
+        p++;
+    }
+    if (p == *s || *p != end || (**s == '0' && p != *s + 1)) {
+        return false;
+    }
+    *s = end == '\0' ? p : p + 1;
+    *out = x;
+    return true;
+}
+
+bool record_tensor_parse(const char *name, struct record_tensor *t)
+{
+    const char *const dot = strchr(name, '.');
+    uint64_t number[3];
+    const char *s;
+
+    memset(t, 0, sizeof(*t));
+    if (dot == NULL) {
+        return false;
+    }
+    while (t->stage < RECORD_N_STAGES) {
+        const char *const stage = record_stage_name(t->stage);
+
+        if (strlen(stage) == (size_t)(dot - name) &&
+            strncmp(stage, name, (size_t)(dot - name)) == 0) {
+            break;
+        }
+        t->stage++;
+    }
+    s = dot + 1;
+    if (t->stage == RECORD_N_STAGES ||
+        !parse_number(&s, '.', UINT32_MAX, &number[0]) ||
+        !parse_number(&s, '.', UINT32_MAX, &number[1]) ||
+        !parse_number(&s, '#', UINT32_MAX, &number[2]) ||
+        !parse_number(&s, '\0', RECORD_MAX_EXACT, &t->first)) {
+        return false;
+    }
+    t->step = (uint32_t)number[0];
+    t->microbatch = (uint32_t)number[1];
+    t->parameter = (uint32_t)number[2];
+    return true;
+}

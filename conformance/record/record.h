@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record.h - what a run showed. Recorders fill it, the judge reads it, and
+ * nothing else passes between the two.
+ *
+ * On disk (docs/INTERPRETING.md is normative) a case is a folder:
+ *
+ *     case.json              the case, engine, claims, how each rank ended
+ *     rank-R.json            status, losses, collectives, memory, answers
+ *     rank-R.safetensors     tensors of the recorded steps
+ *
+ * Each file is written under a name ending in ".partial" and renamed: a file
+ * that is there is whole.
+ */
+#ifndef FSDP_CTS_RECORD_H
+#define FSDP_CTS_RECORD_H
+
+#include "cases/case.h"
+#include "world/world.h"
+
+enum {
+    RECORD_VERSION = 1
+};
+
+/* Names of enum values in records; NULL out of range. */
+const char *record_collective_name(uint32_t kind); /* "all-gather" */
+const char *record_dim_name(uint32_t dim);         /* "shard", "world" */
+const char *record_dtype_name(uint32_t dtype);     /* "f32" */
+const char *record_kind_name(uint32_t kind);       /* "param-shard" */
+const char *record_end_name(uint32_t end);         /* "signalled" */
+
+/* Stages of a step, in the order in which a fault would travel. */
+enum record_stage {
+    RECORD_INITIAL = 0,        /* pieces' values after shard; step 0 */
+    RECORD_UNSHARDED = 1,      /* a parameter as the forward saw it */
+    RECORD_LOCAL_GRADIENT = 2, /* fresh, of one microbatch, as the model left
+                                  it */
+    RECORD_REDUCED = 3,        /* pieces' gradients before the optimizer */
+    RECORD_BEFORE = 4,         /* pieces' values before the optimizer */
+    RECORD_AFTER = 5,          /* pieces' values after it */
+    RECORD_STATE0 = 6,         /* pieces' optimizer states after it */
+    RECORD_STATE1 = 7,
+    RECORD_FINAL = 8,    /* pieces' values after the last step; step = steps */
+    RECORD_SUMMONED = 9, /* a parameter as unshard_all showed it */
+    RECORD_N_STAGES = 10,
+};
+const char *record_stage_name(uint32_t stage); /* "local-gradient" */
+
+/*
+ * Every array below is its owner's: malloc'ed by itself, freed by
+ * record_rank_release. An array of 0 elements may be NULL.
+ */
+
+/* Elements [first, first + n) of a parameter. Sorted by (stage, step,
+ * microbatch, parameter, first); a rank may own several parts. */
+struct record_tensor {
+    uint32_t stage, step, microbatch, parameter;
+    uint64_t first, n;
+    float *data;
+};
+
+struct record_collective {
+    uint32_t kind, dim, dtype, fold, root, unit;
+    uint64_t n;
+};
+
+/* What one step (or shard, or the end) communicated. Equal ones are stored
+ * once. */
+struct record_sequence {
+    uint32_t n;
+    struct record_collective *c;
+};
+
+/* Live bytes at rest, by kind. */
+struct record_rest {
+    uint64_t live[FSDP_N_KINDS];
+};
+
+struct record_memory {
+    uint64_t peak[FSDP_N_KINDS]; /* bytes live at once, of each kind alone */
+    uint64_t peak_parameters;    /* PARAM_SHARD + PARAM_FULL */
+    uint64_t peak_engine;        /* all kinds but ACTIVATION */
+    uint64_t peak_storage;       /* allocated by the engine */
+    uint64_t peak_live_over_storage; /* most that live exceeded storage by */
+    uint64_t bad_ranges; /* live outside an allocation, overlapping, or freed
+                            while live */
+    struct record_rest after_shard;
+    struct record_rest *after_step;   /* [n_steps], after zero_grad */
+    uint64_t left_live, left_storage; /* after destroy and close */
+    uint64_t *allocations;            /* [n_steps], by the engine */
+    /* The process, where every rank is one; 0 where unknown. */
+    uint64_t process_growth; /* resident bytes at peak over those at start */
+    uint32_t new_channels;   /* sockets, pipes, shared mappings opened since */
+};
+
+struct record_answer {
+    char name[32];
+    int32_t status;
+};
+
+struct record_rank {
+    bool present;   /* both files were there and whole */
+    int32_t status; /* what the run ended with; never OK if not present */
+    struct fsdp_error error;
+    uint32_t end, signal; /* enum world_end, from case.json */
+    int32_t exit_status;
+    uint64_t n_collectives;
+    uint32_t in_collective, last_kind, last_unit;
+
+    uint32_t n_losses; /* steps * microbatches, by step */
+    float *loss;       /* this rank's own, not folded */
+    /* EVAL: of the evaluation pass after each step, on the next step's first
+     * microbatch. AGAIN: all losses of the first life. Else none. */
+    uint32_t n_other_losses;
+    float *other_loss;
+
+    uint32_t n_sequences; /* written as one, empty, if there is none */
+    struct record_sequence *sequence;
+    uint32_t shard_sequence; /* index: what `shard` communicated */
+    uint32_t n_steps;
+    uint32_t *step_sequence; /* [n_steps]: index for each step */
+    uint32_t end_sequence;   /* index: what came after the last step */
+
+    struct record_memory memory;
+    uint32_t n_answers;
+    struct record_answer *answer;
+    uint32_t n_tensors;
+    struct record_tensor *tensor;
+    double seconds; /* for people; never judged */
+};
+
+struct record {
+    struct run_case c;
+    char id[CASE_ID_BYTES];
+    char engine[64], engine_version[32];
+    uint32_t n_claims;
+    char (*claim)[32];
+    char world[16]; /* "local", "threads", "mpi" */
+    uint32_t n_ranks;
+    struct record_rank *rank; /* [n_ranks] */
+};
+
+/* Makes an empty record for K ranks; NOMEM. `record_release` takes any state,
+ * NULL members too. */
+int record_init(struct record *r, const struct run_case *c, uint32_t n_ranks);
+void record_release(struct record *r);
+void record_rank_release(struct record_rank *rank);
+bool record_claims(const struct record *r, const char *claim);
+
+/* The part of `parameter` that begins at `first`, or NULL. */
+const struct record_tensor *record_find(const struct record_rank *rank,
+                                        uint32_t stage, uint32_t step,
+                                        uint32_t microbatch, uint32_t parameter,
+                                        uint64_t first);
+/* Index of the first tensor of (stage, step, microbatch, parameter), and how
+ * many parts follow each other there. */
+uint32_t record_parts(const struct record_rank *rank, uint32_t stage,
+                      uint32_t step, uint32_t microbatch, uint32_t parameter,
+                      uint32_t *out_index);
+/* Sorts tensors into the order that record_find needs. */
+void record_sort(struct record_rank *rank);
+
+/* Makes the directory if missing, and removes from it what an earlier run of
+ * a case left there: case.json and the files of all ranks. IO. */
+int record_clear(const char *directory, struct fsdp_error *error);
+/* Writes what rank r of a case showed: rank-R.json and rank-R.safetensors.
+ * The tensors come first, so that a rank that dies in between is not
+ * `present`. The directory is made if missing. What is not UTF-8 in the text
+ * of an error is written as '?'. INVALID: a sequence index out of range, an
+ * array of n > 0 elements that is NULL, a tensor twice. IO: says which
+ * file. */
+int record_write_rank(const char *directory, uint32_t rank,
+                      const struct record_rank *r, struct fsdp_error *error);
+/* Writes case.json: the case, engine, claims, world and how ranks ended.
+ * The directory is made if missing. INVALID: a case that case_check refuses,
+ * n_ranks that are not the case's. IO. */
+int record_write_case(const char *directory, const struct record *r,
+                      struct fsdp_error *error);
+/* Reads a case's folder. FORMAT: a file that is malformed, of another
+ * version, has unknown fields, contradicts itself or the case, or belongs to
+ * a rank that the case does not have (says which and what). A missing rank
+ * file is no error: that rank is not `present`, and its status is
+ * exit_status, or INTERNAL if that is OK. Other files are not looked at. IO:
+ * no case.json. *out is to be released whatever is returned. */
+int record_read(const char *directory, struct record *out,
+                struct fsdp_error *error);
+
+#endif

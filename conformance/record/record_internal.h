@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record_internal.h - what the writer and the reader of records share: the
+ * text that one makes, the strict look at JSON that the other takes. Private
+ * to record*.c.
+ */
+#ifndef FSDP_CTS_RECORD_INTERNAL_H
+#define FSDP_CTS_RECORD_INTERNAL_H
+
+#include "record/record.h"
+
+#include <jansson.h>
+#include <stddef.h>
+
+enum {
+    RECORD_PATH_BYTES = 4096,
+    RECORD_TENSOR_NAME_BYTES = 96,
+    /* Bounds of what a reader takes. */
+    RECORD_MAX_CLAIMS = 256,
+    RECORD_MAX_PARAMETERS = 1 << 20,
+    RECORD_MAX_JSON_BYTES = 1 << 28,
+};
+
+/* Above it a reader of JSON that has no integers may round: such numbers are
+ * written as strings. */
+#define RECORD_MAX_EXACT ((uint64_t)1 << 53)
+
+/* Fills *error unless somebody was first (or it is NULL); returns status. */
+__attribute__((format(printf, 4, 5))) int record_fail(struct fsdp_error *error,
+                                                      int status,
+                                                      const char *where,
+                                                      const char *format, ...);
+
+/* Makes it unless it is there. IO. */
+int record_make_directory(const char *directory, struct fsdp_error *error);
+/* directory/name, directory/rank-R<suffix>. INVALID: too long. */
+int record_path(char path[RECORD_PATH_BYTES], const char *directory,
+                const char *name, struct fsdp_error *error);
+int record_rank_path(char path[RECORD_PATH_BYTES], const char *directory,
+                     uint32_t rank, const char *suffix,
+                     struct fsdp_error *error);
+
+/* "reduced.1.0.7#128", and back: only what is spelled exactly so. */
+void record_tensor_name(const struct record_tensor *t,
+                        char name[RECORD_TENSOR_NAME_BYTES]);
+bool record_tensor_parse(const char *name, struct record_tensor *t);
+
+/* The order of record_find: (stage, step, microbatch, parameter, first). */
+int record_tensor_order(const void *a, const void *b);
+
+/* record_text.c: a text that grows. After NOMEM all calls do nothing. */
+struct record_text {
+    char *text;
+    size_t length, room;
+    bool failed;
+};
+__attribute__((format(printf, 2, 3))) void
+record_text_add(struct record_text *t, const char *format, ...);
+/* With quotes and escapes; at most `most` bytes of s are looked at. */
+void record_text_string(struct record_text *t, const char *s, size_t most);
+/* A number; a string above RECORD_MAX_EXACT. */
+void record_text_u64(struct record_text *t, uint64_t x);
+/* [decimal, "0xbits"] */
+void record_text_float(struct record_text *t, float x);
+/* "name", or the number where the value has none. */
+void record_text_name(struct record_text *t, const char *name, uint32_t value);
+/* Writes to path.partial and renames; frees the text either way. */
+int record_text_save(struct record_text *t, const char *path,
+                     struct fsdp_error *error);
+
+/*
+ * record_json.c: a strict look at JSON. Functions return false after the
+ * first refusal, whose sentence names the file and the field.
+ */
+struct record_json {
+    const char *file;
+    struct fsdp_error *error;
+    int status; /* FSDP_OK until something is refused */
+};
+
+/* Where a value stands: "memory.after_step[3]". index -1: no index. */
+struct record_field {
+    const char *name;
+    int64_t index;
+};
+struct record_field record_field(const char *name);
+struct record_field record_element(const char *name, size_t index);
+
+__attribute__((format(printf, 3, 4))) bool record_refuse(struct record_json *j,
+                                                         struct record_field at,
+                                                         const char *format,
+                                                         ...);
+
+/* The root of a text; NULL: refused. */
+json_t *record_json_load(struct record_json *j, const char *text, size_t bytes);
+/* Zeroed room for n elements, one at least; NULL: refused, out of memory. */
+void *record_json_room(struct record_json *j, size_t n, size_t bytes);
+/* Before all other fields, which may be others in another version. */
+bool record_json_version(struct record_json *j, const json_t *root);
+/* v is an object with exactly these n keys; values in their order. */
+bool record_json_object(struct record_json *j, struct record_field at,
+                        const json_t *v, const char *const *key, size_t n,
+                        json_t **value);
+bool record_json_array(struct record_json *j, struct record_field at,
+                       const json_t *v, size_t least, size_t most);
+bool record_json_u64(struct record_json *j, struct record_field at,
+                     const json_t *v, uint64_t *out);
+bool record_json_u32(struct record_json *j, struct record_field at,
+                     const json_t *v, uint32_t most, uint32_t *out);
+bool record_json_i32(struct record_json *j, struct record_field at,
+                     const json_t *v, int32_t *out);
+bool record_json_flag(struct record_json *j, struct record_field at,
+                      const json_t *v, uint32_t *out);
+/* Fewer than `room` bytes, none of them a control character's. */
+bool record_json_text(struct record_json *j, struct record_field at,
+                      const json_t *v, char *out, size_t room);
+/* A plain number that a float32 can hold; and [decimal, "0xbits"]. */
+bool record_json_real(struct record_json *j, struct record_field at,
+                      const json_t *v, float *out);
+bool record_json_float(struct record_json *j, struct record_field at,
+                       const json_t *v, float *out);
+/* A name that the function gives to a value; with `numbers` also a number
+ * that it has no name for. */
+bool record_json_name(struct record_json *j, struct record_field at,
+                      const json_t *v, const char *(*name)(uint32_t),
+                      bool numbers, uint32_t *out);
+
+/* "none" for FSDP_NO_UNIT alone: for record_text_name, record_json_name. */
+const char *record_unit_name(uint32_t unit);
+
+/* record_parse_case.c, record_parse_rank.c: the files' texts. `error` gets
+ * sentences that begin with `file`. */
+int record_parse_case(const char *text, size_t bytes, const char *file,
+                      struct record *out, struct fsdp_error *error);
+/* *n_tensors: how many the other file has to have. */
+int record_parse_rank(const char *text, size_t bytes, const char *file,
+                      const struct run_case *c, uint32_t rank,
+                      struct record_rank *out, uint32_t *n_tensors,
+                      struct fsdp_error *error);
+
+#endif

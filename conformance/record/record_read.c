@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record_read.c - reads a case's folder. It may come from a stranger: memory
+ * is taken in proportion to the files' sizes, and every number is checked
+ * before it is used.
+ */
+#include "record/record_internal.h"
+
+#include "kit/safetensors.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char where[] = "record_read";
+
+/* Of a long path the end says more. */
+static const char *tail(const char *path)
+{
+    const size_t length = strlen(path);
+
+    return length > 80 ? path + length - 80 : path;
+}
+
+static int fail_with_errno(struct fsdp_error *error, const char *path)
+{
+    return record_fail(error, FSDP_ERR_IO, where, "%s: %s", tail(path),
+                       strerror(errno));
+}
+
+static int read_open(int fd, const char *path, char **out, size_t *bytes,
+                     struct fsdp_error *error)
+{
+    struct stat st;
+    size_t n = 0;
+    char *text;
+
+    if (fstat(fd, &st) != 0) {
+        return fail_with_errno(error, path);
+    }
+    if (!S_ISREG(st.st_mode) || st.st_size > RECORD_MAX_JSON_BYTES) {
+        return record_fail(error, FSDP_ERR_FORMAT, where,
+                           "%s: a regular file of at most %d bytes was "
+                           "expected",
+                           tail(path), RECORD_MAX_JSON_BYTES);
+    }
+    text = malloc((size_t)st.st_size + 1);
+    if (text == NULL) {
+        return record_fail(error, FSDP_ERR_NOMEM, where, "%s: out of memory",
+                           tail(path));
+    }
+    while (n < (size_t)st.st_size) {
+        const ssize_t got = read(fd, text + n, (size_t)st.st_size - n);
+
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            free(text);
+            return fail_with_errno(error, path);
+        }
+        if (got == 0) {
+            break;
+        }
+        n += (size_t)got;
+    }
+    *out = text;
+    *bytes = n;
+    return FSDP_OK;
+}
+
+/* The whole of a file; *out is NULL if there is none. */
+static int read_file(const char *path, char **out, size_t *bytes,
+                     struct fsdp_error *error)
+{
+    /* Not to hang on a pipe that somebody put there. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int status;
+
+    *out = NULL;
+    if (fd < 0) {
+        return errno == ENOENT ? FSDP_OK : fail_with_errno(error, path);
+    }
+    status = read_open(fd, path, out, bytes, error);
+    (void)close(fd);
+    return status;
+}
+
+static int refuse_tensor(const char *path, const struct safetensors_tensor *t,
+                         const char *what, struct fsdp_error *error)
+{
+    return record_fail(error, FSDP_ERR_FORMAT, where, "%s: \"%.40s\": %s",
+                       tail(path), t->name, what);
+}
+
+static int take_tensor(const char *path, const struct safetensors_tensor *t,
+                       const struct run_case *c, struct record_tensor *out,
+                       struct fsdp_error *error)
+{
+    struct record_tensor got;
+
+    if (!record_tensor_parse(t->name, &got)) {
+        return refuse_tensor(path, t,
+                             "stage.step.microbatch.parameter#first was "
+                             "expected",
+                             error);
+    }
+    if (strcmp(t->dtype, "F32") != 0 || t->n_dims != 1) {
+        return refuse_tensor(path, t, "F32 of one dimension was expected",
+                             error);
+    }
+    if (got.step > c->steps || got.microbatch >= c->microbatches ||
+        got.parameter >= RECORD_MAX_PARAMETERS) {
+        return refuse_tensor(path, t,
+                             "step, microbatch or parameter is out "
+                             "of range",
+                             error);
+    }
+    got.n = t->shape[0];
+    got.data = malloc(t->bytes != 0 ? t->bytes : 1);
+    if (got.data == NULL) {
+        return record_fail(error, FSDP_ERR_NOMEM, where, "%s: out of memory",
+                           tail(path));
+    }
+    memcpy(got.data, t->data, t->bytes);
+    *out = got;
+    return FSDP_OK;
+}
+
+static int take_tensors(const char *path, const struct safetensors_file *file,
+                        const struct run_case *c, uint32_t n_tensors,
+                        struct record_rank *r, struct fsdp_error *error)
+{
+    const char *const version = safetensors_meta(file, "record-version");
+
+    if (version == NULL || strcmp(version, "1") != 0 ||
+        safetensors_meta_at(file, 1) != NULL) {
+        return record_fail(error, FSDP_ERR_FORMAT, where,
+                           "%s: __metadata__: record-version \"1\" alone was "
+                           "expected",
+                           tail(path));
+    }
+    if (safetensors_count(file) != n_tensors) {
+        return record_fail(error, FSDP_ERR_FORMAT, where,
+                           "%s: %zu tensors, where the rank's JSON says %u",
+                           tail(path), safetensors_count(file), n_tensors);
+    }
+    r->tensor = calloc((size_t)n_tensors + 1, sizeof(*r->tensor));
+    if (r->tensor == NULL) {
+        return record_fail(error, FSDP_ERR_NOMEM, where, "%s: out of memory",
+                           tail(path));
+    }
+    for (uint32_t i = 0; i < n_tensors; i++) {
+        FSDP_TRY(take_tensor(path, safetensors_at(file, i), c, &r->tensor[i],
+                             error));
+        r->n_tensors++;
+    }
+    record_sort(r);
+    return FSDP_OK;
+}
+
+static int read_tensors(const char *path, const struct run_case *c,
+                        uint32_t n_tensors, struct record_rank *r,
+                        struct fsdp_error *error)
+{
+    struct safetensors_file *file;
+    char why[200] = "";
+    int status = safetensors_open(path, &file, why, sizeof(why));
+
+    if (status != FSDP_OK) {
+        return record_fail(error, status, where, "%s", why);
+    }
+    status = take_tensors(path, file, c, n_tensors, r, error);
+    safetensors_close(file);
+    return status;
+}
+
+/* A rank whose files are not both there keeps what case.json said of it. */
+static int read_rank(const char *directory, const struct run_case *c,
+                     uint32_t rank, struct record_rank *r,
+                     struct fsdp_error *error)
+{
+    char path[2][RECORD_PATH_BYTES];
+    uint32_t n_tensors;
+    size_t bytes = 0;
+    char *text;
+    int status;
+
+    r->status = r->exit_status != FSDP_OK ? r->exit_status : FSDP_ERR_INTERNAL;
+    FSDP_TRY(record_rank_path(path[0], directory, rank, ".json", error));
+    FSDP_TRY(record_rank_path(path[1], directory, rank, ".safetensors", error));
+    if (access(path[1], F_OK) != 0) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(read_file(path[0], &text, &bytes, error));
+    if (text == NULL) {
+        return FSDP_OK;
+    }
+    status =
+        record_parse_rank(text, bytes, path[0], c, rank, r, &n_tensors, error);
+    free(text);
+    if (status == FSDP_OK) {
+        status = read_tensors(path[1], c, n_tensors, r, error);
+    }
+    r->present = status == FSDP_OK;
+    return status;
+}
+
+/* Whether a name is that of a rank's file, and of which rank. */
+static bool is_rank_file(const char *name, unsigned long *rank)
+{
+    char *end;
+
+    if (strncmp(name, "rank-", 5) != 0 || name[5] < '0' || name[5] > '9') {
+        return false;
+    }
+    *rank = strtoul(name + 5, &end, 10);
+    return strcmp(end, ".json") == 0 || strcmp(end, ".safetensors") == 0;
+}
+
+/* A rank too many is what another run left, or another world. */
+static int check_names(const char *directory, uint32_t n_ranks,
+                       struct fsdp_error *error)
+{
+    DIR *const folder = opendir(directory);
+    const struct dirent *entry;
+    int status = FSDP_OK;
+
+    if (folder == NULL) {
+        return fail_with_errno(error, directory);
+    }
+    while (status == FSDP_OK && (entry = readdir(folder)) != NULL) {
+        unsigned long rank;
+
+        if (is_rank_file(entry->d_name, &rank) && rank >= n_ranks) {
+            status = record_fail(error, FSDP_ERR_FORMAT, where,
+                                 "%s/%.40s: the case has %u ranks",
+                                 tail(directory), entry->d_name, n_ranks);
+        }
+    }
+    (void)closedir(folder);
+    return status;
+}
+
+int record_read(const char *directory, struct record *out,
+                struct fsdp_error *error)
+{
+    char path[RECORD_PATH_BYTES];
+    size_t bytes = 0;
+    char *text;
+    int status;
+
+    memset(out, 0, sizeof(*out));
+    FSDP_TRY(record_path(path, directory, "case.json", error));
+    FSDP_TRY(read_file(path, &text, &bytes, error));
+    if (text == NULL) {
+        errno = ENOENT;
+        return fail_with_errno(error, path);
+    }
+    status = record_parse_case(text, bytes, path, out, error);
+    free(text);
+    if (status == FSDP_OK) {
+        status = check_names(directory, out->n_ranks, error);
+    }
+    for (uint32_t r = 0; r < out->n_ranks && status == FSDP_OK; r++) {
+        status = read_rank(directory, &out->c, r, &out->rank[r], error);
+    }
+    return status;
+}
