@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compare.c - findings, and walks over the ranks, the collectives and the
+ * answers of a record, none of whose numbers is trusted.
+ */
+#include "judge/compare.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct finding finding_at(const char *stage, int64_t step, int64_t microbatch,
+                          int64_t rank)
+{
+    return (struct finding){.form = FINDING_TEXT,
+                            .stage = stage,
+                            .step = step,
+                            .microbatch = microbatch,
+                            .unit = -1,
+                            .rank = rank,
+                            .parameter = -1,
+                            .element = -1,
+                            .flat = -1,
+                            .shard = -1,
+                            .local = -1};
+}
+
+static bool finding_set(struct finding *f, struct finding at, uint32_t form,
+                        uint64_t got, uint64_t want, const char *note)
+{
+    *f = at;
+    f->form = form;
+    f->got = got;
+    f->want = want;
+    snprintf(f->note, sizeof(f->note), "%s", note);
+    return false;
+}
+
+bool finding_text(struct finding *f, struct finding at, const char *note)
+{
+    return finding_set(f, at, FINDING_TEXT, 0, 0, note);
+}
+
+bool finding_missing(struct finding *f, struct finding at, const char *note)
+{
+    return finding_set(f, at, FINDING_MISSING, 0, 0, note);
+}
+
+bool finding_count(struct finding *f, struct finding at, uint64_t got,
+                   uint64_t want, const char *note)
+{
+    return finding_set(f, at, FINDING_COUNT, got, want, note);
+}
+
+bool finding_bytes(struct finding *f, struct finding at, uint64_t got,
+                   uint64_t want, const char *note)
+{
+    return finding_set(f, at, FINDING_BYTES, got, want, note);
+}
+
+bool finding_bits(struct finding *f, struct finding at, float got, float want,
+                  const char *note)
+{
+    uint32_t got_bits, want_bits;
+
+    memcpy(&got_bits, &got, sizeof(got_bits));
+    memcpy(&want_bits, &want, sizeof(want_bits));
+    return finding_set(f, at, FINDING_BITS, got_bits, want_bits, note);
+}
+
+bool compare_case_trains(const struct expect *e)
+{
+    return e->c->scenario != CASE_OPTIONS && e->c->scenario != CASE_DISAGREE;
+}
+
+bool compare_case_staged(const struct expect *e)
+{
+    return compare_case_trains(e) && e->c->scenario != CASE_CANCEL &&
+           e->c->scenario != CASE_MISUSE && compare_recorded_steps(e) > 0;
+}
+
+bool compare_case_strict(const struct expect *e)
+{
+    return compare_case_trains(e) && e->c->prefetch_forward == 0 &&
+           e->c->prefetch_backward == 0 && e->c->reduces_in_flight == 0;
+}
+
+bool compare_case_communicates(const struct expect *e)
+{
+    return compare_case_trains(e) && e->c->ranks > 1;
+}
+
+uint32_t compare_recorded_steps(const struct expect *e)
+{
+    return e->c->recorded_steps < e->c->steps ? e->c->recorded_steps
+                                              : e->c->steps;
+}
+
+const struct record_rank *compare_rank(const struct record *r, uint32_t k)
+{
+    if (r->rank == NULL || k >= r->n_ranks || !r->rank[k].present) {
+        return NULL;
+    }
+    return &r->rank[k];
+}
+
+struct record_rank *compare_rank_to_spoil(struct record *r, uint32_t k)
+{
+    return compare_rank(r, k) == NULL ? NULL : &r->rank[k];
+}
+
+bool compare_ranks(const struct expect *e, const struct record *r,
+                   bool (*check)(const struct expect *e,
+                                 const struct record_rank *rank, uint32_t k,
+                                 struct finding *f),
+                   struct finding *f)
+{
+    for (uint32_t k = 0; k < e->c->ranks; k++) {
+        const struct record_rank *rank = compare_rank(r, k);
+
+        if (rank == NULL) {
+            return finding_text(f, finding_at(NULL, -1, -1, k),
+                                "this rank's files are missing");
+        }
+        if (!check(e, rank, k, f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct record_sequence *compare_sequence(const struct record_rank *rank,
+                                               uint32_t index)
+{
+    if (rank->sequence == NULL || index >= rank->n_sequences) {
+        return NULL;
+    }
+    if (rank->sequence[index].n > 0 && rank->sequence[index].c == NULL) {
+        return NULL;
+    }
+    return &rank->sequence[index];
+}
+
+bool compare_steps(const struct expect *e, const struct record *r,
+                   bool (*check)(const struct expect *e,
+                                 const struct record_sequence *sequence,
+                                 struct finding at, struct finding *f),
+                   struct finding *f)
+{
+    for (uint32_t k = 0; k < e->c->ranks; k++) {
+        const struct record_rank *rank = compare_rank(r, k);
+
+        for (uint32_t t = 0; t < e->c->steps; t++) {
+            const struct record_sequence *s = NULL;
+            struct finding at = finding_at("collectives", t, -1, k);
+
+            if (rank != NULL && rank->step_sequence != NULL &&
+                t < rank->n_steps) {
+                s = compare_sequence(rank, rank->step_sequence[t]);
+            }
+            if (s == NULL) {
+                return finding_text(f, at,
+                                    "this step's collectives are not recorded");
+            }
+            if (!check(e, s, at, f)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+struct record_sequence *compare_sequence_to_spoil(struct record *r)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, 0);
+    const struct record_sequence *s;
+
+    if (rank == NULL || rank->step_sequence == NULL || rank->n_steps == 0) {
+        return NULL;
+    }
+    s = compare_sequence(rank, rank->step_sequence[0]);
+    if (s == NULL || s->n == 0) {
+        return NULL;
+    }
+    return &rank->sequence[rank->step_sequence[0]];
+}
+
+uint64_t compare_count(const struct record_sequence *sequence, uint32_t kind)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < sequence->n; i++) {
+        n += sequence->c[i].kind == kind;
+    }
+    return n;
+}
+
+bool compare_same_collective(const struct record_collective *a,
+                             const struct record_collective *b)
+{
+    return a->kind == b->kind && a->dim == b->dim && a->dtype == b->dtype &&
+           a->fold == b->fold && a->root == b->root && a->unit == b->unit &&
+           a->n == b->n;
+}
+
+/* The first answer of this name at or after index `from`; a call may have been
+ * made more than once. */
+static struct record_answer *answer_find(const struct record_rank *rank,
+                                         const char *name, uint32_t *from)
+{
+    for (; rank->answer != NULL && *from < rank->n_answers; (*from)++) {
+        if (strncmp(rank->answer[*from].name, name,
+                    sizeof(rank->answer[*from].name)) == 0) {
+            return &rank->answer[*from];
+        }
+    }
+    return NULL;
+}
+
+static bool answered(const struct record_rank *rank,
+                     const struct compare_answer *answer, struct finding at,
+                     struct finding *f)
+{
+    const struct record_answer *got;
+    char note[sizeof(f->note)];
+    uint32_t i = 0, n = 0;
+
+    while ((got = answer_find(rank, answer->name, &i)) != NULL) {
+        if (got->status != answer->want && got->status != answer->or_want) {
+            snprintf(note, sizeof(note), "%s: answered %d (%s), not %d (%s)",
+                     answer->name, got->status, fsdp_status_text(got->status),
+                     answer->want, fsdp_status_text(answer->want));
+            return finding_text(f, at, note);
+        }
+        i++;
+        n++;
+    }
+    if (n == 0) {
+        snprintf(note, sizeof(note), "%s: no answer is recorded", answer->name);
+        return finding_text(f, at, note);
+    }
+    return true;
+}
+
+bool compare_answers(const struct expect *e, const struct record *r,
+                     const struct compare_answer *answer, uint32_t n,
+                     struct finding *f)
+{
+    for (uint32_t k = 0; k < e->c->ranks; k++) {
+        const struct record_rank *rank = compare_rank(r, k);
+        struct finding at = finding_at("answers", -1, -1, k);
+
+        if (rank == NULL) {
+            return finding_text(f, at, "this rank's files are missing");
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            if (!answered(rank, &answer[i], at, f)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool compare_spoil_answers(struct record *r,
+                           const struct compare_answer *answer, uint32_t n)
+{
+    for (uint32_t k = r->n_ranks; k > 0; k--) {
+        const struct record_rank *rank = compare_rank(r, k - 1);
+
+        for (uint32_t i = 0; rank != NULL && i < n; i++) {
+            uint32_t from = 0;
+            struct record_answer *got =
+                answer_find(rank, answer[i].name, &from);
+
+            if (got != NULL) {
+                got->status = FSDP_ERR_INTERNAL;
+                return true;
+            }
+        }
+    }
+    return false;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compare.h - what requirements share: walking over a record without trusting
+ * it, comparing values in bits, and saying where they first differ.
+ *
+ * Every function that takes a `struct finding *` returns true if all is well
+ * and otherwise fills the finding and returns false, so that a requirement
+ * reads `return compare_...`. What the record lacks is never skipped: it
+ * fails as "not recorded".
+ *
+ * Walks go by what the oracle says a rank must own, see or send, never by what
+ * the record lists; so a record cannot pass by leaving things out.
+ */
+#ifndef FSDP_CTS_COMPARE_H
+#define FSDP_CTS_COMPARE_H
+
+#include "judge/requirement.h"
+
+/* ---- findings ---- */
+
+/* A place; -1 for what does not apply, and everything else is -1. */
+struct finding finding_at(const char *stage, int64_t step, int64_t microbatch,
+                          int64_t rank);
+/* Each stores `at` with its note in *f and returns false. */
+bool finding_text(struct finding *f, struct finding at, const char *note);
+/* What would be compared with is not there: no failure, and never a pass. */
+bool finding_missing(struct finding *f, struct finding at, const char *note);
+bool finding_count(struct finding *f, struct finding at, uint64_t got,
+                   uint64_t want, const char *note);
+bool finding_bytes(struct finding *f, struct finding at, uint64_t got,
+                   uint64_t want, const char *note);
+bool finding_bits(struct finding *f, struct finding at, float got, float want,
+                  const char *note);
+
+/* ---- which cases ---- */
+
+/* The engine is to run to the end: not OPTIONS, not DISAGREE. */
+bool compare_case_trains(const struct expect *e);
+/* Stages are judged one by one: tensors are recorded, and nothing but
+ * training happens (CANCEL and MISUSE have requirements of their own). */
+bool compare_case_staged(const struct expect *e);
+/* The strict profile: no prefetch and no reduction in flight. */
+bool compare_case_strict(const struct expect *e);
+/* Trains, and more than one rank: there is something to communicate. */
+bool compare_case_communicates(const struct expect *e);
+/* Steps whose tensors are recorded. */
+uint32_t compare_recorded_steps(const struct expect *e);
+
+/* ---- ranks and steps ---- */
+
+/* Rank k, or NULL if the record has none or its files were missing. */
+const struct record_rank *compare_rank(const struct record *r, uint32_t k);
+struct record_rank *compare_rank_to_spoil(struct record *r, uint32_t k);
+
+/* Calls `check` for every rank of the case. */
+bool compare_ranks(const struct expect *e, const struct record *r,
+                   bool (*check)(const struct expect *e,
+                                 const struct record_rank *rank, uint32_t k,
+                                 struct finding *f),
+                   struct finding *f);
+
+/* Calls `check` for every rank and step with what was communicated in it;
+ * `at` is that place. */
+bool compare_steps(const struct expect *e, const struct record *r,
+                   bool (*check)(const struct expect *e,
+                                 const struct record_sequence *sequence,
+                                 struct finding at, struct finding *f),
+                   struct finding *f);
+
+/* Sequence `index` of a rank, or NULL if there is none or it is malformed. */
+const struct record_sequence *compare_sequence(const struct record_rank *rank,
+                                               uint32_t index);
+/* What rank 0 communicated in step 0, for spoiling; NULL if nothing. */
+struct record_sequence *compare_sequence_to_spoil(struct record *r);
+/* How many collectives of a kind a sequence has. */
+uint64_t compare_count(const struct record_sequence *sequence, uint32_t kind);
+/* Whether two collectives agree in every field. */
+bool compare_same_collective(const struct record_collective *a,
+                             const struct record_collective *b);
+
+/* ---- tensors ---- */
+
+/* Elements [first, first + n) of a parameter, at one place of a run. */
+struct compare_part {
+    uint32_t rank, step, microbatch, parameter, unit;
+    uint64_t first, n;
+};
+
+/* Calls `check` for every part that the oracle gives to every rank, for steps
+ * [from, to). Empty parts are left out. */
+bool compare_parts(const struct expect *e, const struct record *r,
+                   uint32_t from, uint32_t to,
+                   bool (*check)(const struct expect *e, const struct record *r,
+                                 const struct compare_part *part,
+                                 struct finding *f),
+                   struct finding *f);
+
+/* Calls `check` for every whole parameter on every rank and microbatch, for
+ * steps [from, to): the form of local stages. Only parameters that train. */
+bool compare_whole(const struct expect *e, const struct record *r,
+                   uint32_t from, uint32_t to,
+                   bool (*check)(const struct expect *e, const struct record *r,
+                                 const struct compare_part *part,
+                                 struct finding *f),
+                   struct finding *f);
+
+/* The values that a record shows at exactly this part, or NULL. */
+const float *compare_values(const struct record *r, uint32_t stage,
+                            const struct compare_part *part);
+/* The values of the part within rank k's whole parameter, or NULL. */
+const float *compare_values_in_whole(const struct expect *e,
+                                     const struct record *r, uint32_t k,
+                                     uint32_t stage,
+                                     const struct compare_part *part);
+/* The same of the baseline, which keeps whole parameters under rank 0. */
+const float *compare_baseline(const struct expect *e, uint32_t stage,
+                              const struct compare_part *part);
+
+/* Compares part->n values in bits. `got` NULL: not recorded, a failure; `want`
+ * NULL: missing; a NaN in `want`: a failure. The finding names parameter,
+ * element, flat, shard, local index. */
+bool compare_equal(const struct expect *e, const struct compare_part *part,
+                   uint32_t stage, const float *got, const float *want,
+                   struct finding *f);
+/* The same for element i of the part. */
+bool compare_element(const struct expect *e, const struct compare_part *part,
+                     uint32_t stage, uint64_t i, float got, float want,
+                     struct finding *f);
+/* That a stage's values at this part are not recorded. */
+bool compare_missing(const struct compare_part *part, uint32_t stage,
+                     struct finding *f);
+/* Whether every rank's weights before this step are the baseline's, in bits:
+ * from there on the two runs can be compared. */
+bool compare_starts_alike(const struct expect *e, const struct record *r,
+                          uint32_t step);
+
+/* Compares the part with the same part of the first replica. */
+bool compare_replica(const struct expect *e, const struct record *r,
+                     const struct compare_part *part, uint32_t stage,
+                     struct finding *f);
+/* Compares `want`, what the owner of the part holds, with what every rank of
+ * its shard group saw there. */
+bool compare_gathered(const struct expect *e, const struct record *r,
+                      const struct compare_part *part, uint32_t stage,
+                      const float *want, struct finding *f);
+
+/* The first tensor with values of a stage in `step` or later, on the last rank
+ * that has one; NULL: there is none. */
+struct record_tensor *compare_tensor_to_spoil(struct record *r, uint32_t stage,
+                                              uint32_t step);
+/* Flips the last bit of its first value. */
+bool compare_spoil_stage(struct record *r, uint32_t stage, uint32_t step);
+
+/* ---- curves ---- */
+
+/* Loss i (by step, then microbatch) of a record, folded over its ranks; false
+ * if a rank lacks it. */
+bool compare_loss(const struct expect *e, const struct record *r, uint64_t i,
+                  float *out);
+/* Compares the first n folded losses in bits. */
+bool compare_curves(const struct expect *e, const struct record *r,
+                    const struct record *other, uint64_t n, struct finding *f);
+/* Losses that a case has: steps times microbatches. */
+uint64_t compare_n_losses(const struct expect *e);
+/* Changes the last loss of rank 0 so that no rounding can hide it. */
+bool compare_spoil_curve(struct record *r);
+
+/*
+ * The record of the case that `change` makes of this one; NULL if this run
+ * has none, or it did not end well. A requirement that needs it applies only
+ * where it is: a case that was to be run and left no good record is judged,
+ * and found wanting, by itself.
+ */
+const struct record *compare_companion(const struct expect *e,
+                                       void (*change)(struct run_case *c));
+/* The record of this case on one rank, whatever its wrap and strategy, or
+ * NULL. */
+const struct record *compare_companion_single(const struct expect *e);
+
+/* ---- answers to wrong calls ---- */
+
+struct compare_answer {
+    const char *name;
+    int32_t want, or_want; /* either status is right */
+};
+
+/* Every rank answered every one of these as wanted. */
+bool compare_answers(const struct expect *e, const struct record *r,
+                     const struct compare_answer *answer, uint32_t n,
+                     struct finding *f);
+/* Turns the last rank's first of these answers into INTERNAL. */
+bool compare_spoil_answers(struct record *r,
+                           const struct compare_answer *answer, uint32_t n);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect.c - the oracle's view of the flat layout: which parameters make up a
+ * unit's flat parameter, where in it they lie, and which slice of it each
+ * shard owns. Written from the contract alone; engines compute it themselves.
+ */
+#include "judge/expect.h"
+
+#include "judge/expect_walk.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether the oracle has rules for this case at all. */
+static bool case_is_known(const struct run_case *c)
+{
+    return c->ranks >= 1 && c->ranks <= WORLD_MAX_RANKS && c->replicas >= 1 &&
+           c->ranks % c->replicas == 0 && c->layout == FSDP_LAYOUT_FLAT &&
+           c->fold <= FSDP_FOLD_TREE && c->microbatches >= 1 &&
+           c->microbatches <= CASE_MAX_MICROBATCHES &&
+           c->optimizer <= FSDP_OPTIMIZER_ADAMW &&
+           c->scenario < CASE_N_SCENARIOS;
+}
+
+static bool model_is_known(const struct fsdp_model *model,
+                           const struct fsdp_units *units)
+{
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        uint32_t m = model->parameter_module[p];
+
+        if (m >= model->n_modules || model->parameter_alias[p] >= 0 ||
+            model->parameter_dtype[p] != FSDP_DTYPE_F32 ||
+            (model->parameter_flags[p] & FSDP_FROZEN) != 0 ||
+            model->parameter_n_dims[p] > FSDP_MAX_DIMS ||
+            units->unit_of_module[m] >= units->n_units) {
+            return false;
+        }
+    }
+    for (uint32_t m = 0; m < model->n_modules; m++) {
+        if (units->unit_of_module[m] != FSDP_NO_UNIT &&
+            units->unit_of_module[m] >= units->n_units) {
+            return false;
+        }
+    }
+    return model->n_modules >= 1 && model->n_sequences >= 1;
+}
+
+/* Parameters follow each other in their unit in the model's order. */
+static void lay_out(struct expect *e)
+{
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        uint32_t u = e->units->unit_of_module[e->model->parameter_module[p]];
+
+        e->unit_of_parameter[p] = u;
+        e->offset[p] = e->unit[u].numel;
+        e->unit[u].numel += fsdp_numel(e->model, p);
+    }
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        struct expect_unit *unit = &e->unit[u];
+
+        unit->chunk = unit->numel / e->shards;
+        unit->chunk += unit->numel % e->shards != 0 ? 1 : 0;
+        unit->padded = unit->chunk * e->shards;
+        e->total += unit->numel;
+        e->resting += unit->chunk;
+        if (unit->padded > e->largest) {
+            e->largest = unit->padded;
+        }
+    }
+}
+
+int expect_make(const struct run_case *c, const struct fsdp_model *model,
+                const struct fsdp_units *units, struct expect *out)
+{
+    int status = FSDP_OK;
+
+    memset(out, 0, sizeof(*out));
+    if (!case_is_known(c) || !model_is_known(model, units)) {
+        return FSDP_ERR_INVALID;
+    }
+    out->c = c;
+    out->model = model;
+    out->units = units;
+    case_options(c, &out->options);
+    out->replicas = c->replicas;
+    out->shards = c->ranks / c->replicas;
+    /* One more than needed, so that nothing is ever a calloc of 0. */
+    out->unit = calloc((size_t)units->n_units + 1, sizeof(*out->unit));
+    out->unit_of_parameter = calloc((size_t)model->n_parameters + 1,
+                                    sizeof(*out->unit_of_parameter));
+    out->offset = calloc((size_t)model->n_parameters + 1, sizeof(*out->offset));
+    if (out->unit == NULL || out->unit_of_parameter == NULL ||
+        out->offset == NULL) {
+        status = FSDP_ERR_NOMEM;
+    } else {
+        lay_out(out);
+        status = expect_walk(out);
+    }
+    if (status != FSDP_OK) {
+        expect_release(out);
+    }
+    return status;
+}
+
+void expect_release(struct expect *e)
+{
+    free(e->unit);
+    free(e->unit_of_parameter);
+    free(e->offset);
+    free(e->step.c);
+    free(e->end.c);
+    memset(e, 0, sizeof(*e));
+}
+
+int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
+                 uint32_t *n)
+{
+    struct expect_part *part = NULL;
+
+    *out = NULL;
+    *n = 0;
+    if (s >= e->shards) {
+        return FSDP_ERR_INVALID;
+    }
+    /* In the flat layout a parameter is in one shard at one place at most. */
+    part = calloc((size_t)e->model->n_parameters + 1, sizeof(*part));
+    if (part == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        uint64_t chunk = e->unit[e->unit_of_parameter[p]].chunk;
+        uint64_t shard_begin = s * chunk, shard_end = shard_begin + chunk;
+        uint64_t begin = e->offset[p], end = begin + fsdp_numel(e->model, p);
+
+        begin = begin < shard_begin ? shard_begin : begin;
+        end = end > shard_end ? shard_end : end;
+        if (begin < end) {
+            part[*n].parameter = p;
+            part[*n].first = begin - e->offset[p];
+            part[*n].n = end - begin;
+            part[*n].local = begin - shard_begin;
+            (*n)++;
+        }
+    }
+    *out = part;
+    return FSDP_OK;
+}

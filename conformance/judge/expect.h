@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect.h - what a case must show, computed in closed form from the model's
+ * description, its call sequence and the options alone; never from what an
+ * engine reported. This is the oracle.
+ */
+#ifndef FSDP_CTS_EXPECT_H
+#define FSDP_CTS_EXPECT_H
+
+#include "record/record.h"
+
+struct expect_unit {
+    uint64_t numel;  /* m_u */
+    uint64_t chunk;  /* ceil(m_u / S): a rank's shard */
+    uint64_t padded; /* chunk * S */
+};
+
+/* Elements [first, first + n) of a parameter, owned by shard `shard` at
+ * `local` in it. */
+struct expect_part {
+    uint32_t parameter;
+    uint64_t first, n, local;
+};
+
+struct expect {
+    const struct run_case *c;
+    const struct fsdp_model *model;
+    const struct fsdp_units *units;
+    struct fsdp_options options;
+    uint32_t replicas, shards; /* R, S */
+
+    struct expect_unit *unit;    /* [n_units] */
+    uint32_t *unit_of_parameter; /* [n_parameters] */
+    uint64_t *offset; /* [n_parameters]: in the unit's flat parameter */
+    uint64_t total;   /* M */
+    uint64_t resting; /* elements of all shards of one rank */
+    uint64_t largest; /* elements of the largest padded unit */
+
+    /* The collectives of one step, in order (all its microbatches, a cancelled
+     * pass before them, an evaluation after them), and those after the last
+     * step. `shard` communicates nothing. */
+    struct record_sequence step;
+    struct record_sequence end;
+
+    /* Bytes, over the whole run. Exact for the strict profile (no prefetch,
+     * nothing in flight); with prefetch they are the bound, and `step` says
+     * which collectives there are, not their order. */
+    uint64_t peak[FSDP_N_KINDS]; /* of each kind alone */
+    uint64_t peak_parameters;    /* PARAM_SHARD + PARAM_FULL */
+    uint64_t peak_full;          /* PARAM_FULL alone */
+    uint64_t peak_grads;         /* GRAD_FULL alone */
+    uint64_t peak_engine;        /* all kinds but ACTIVATION */
+    struct record_rest rest;     /* after shard and after every step */
+
+    /* The unsharded run with the same key, and other records of this run by
+     * case id (NULL if there is none). */
+    const struct record *baseline;
+    const struct record *(*lookup)(void *context, const char *id);
+    void *lookup_context;
+};
+
+/*
+ * Computes everything but baseline and lookup, which the caller sets. The
+ * case, the model and the units are borrowed until the release.
+ *
+ * INVALID: a case, a model or units that the oracle has no rules for (another
+ * layout than flat, tied or frozen parameters, another dtype than float32, a
+ * window that never closes). NOMEM.
+ *
+ * A case that does not train (OPTIONS, DISAGREE) communicates nothing and has
+ * only what rests: its step and its end are empty.
+ */
+int expect_make(const struct run_case *c, const struct fsdp_model *model,
+                const struct fsdp_units *units, struct expect *out);
+void expect_release(struct expect *e); /* any state */
+
+/* The parts that shard index s of the shard dimension owns, parameters
+ * ascending, none of them empty. Sets *n; *out is malloc'ed, the caller's.
+ * NOMEM, INVALID: no such shard. */
+int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
+                 uint32_t *n);
+
+/* Folds x[0..world-1] in the case's fold over the mesh: within the shard group
+ * first, then across replicas. `flat` is the element's place in its unit's
+ * flat parameter (the ring's owner depends on it). The judge's own loop. */
+float expect_fold(const struct expect *e, uint32_t unit, uint64_t flat,
+                  const float *x);
+/* The loss is folded as gradients are, as an element that rank 0 owns, and
+ * multiplied by 1 / world. */
+float expect_fold_loss(const struct expect *e, const float *x);
+
+#endif

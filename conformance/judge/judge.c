@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge.c - judges all cases of a run, one after the other, so that no more
+ * than one case's records have to be in memory.
+ */
+#include "judge/judge_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *judge_outcome_name(uint32_t outcome)
+{
+    static const char *const names[JUDGE_N_OUTCOMES] = {
+        "pass", "fail",        "error",          "timeout",   "blocked",
+        "skip", "not-claimed", "not-applicable", "incomplete"};
+
+    return outcome < JUDGE_N_OUTCOMES ? names[outcome] : NULL;
+}
+
+const char *judge_verdict_name(uint32_t verdict)
+{
+    static const char *const names[] = {"CONFORMANT", "NON-CONFORMANT",
+                                        "INCOMPLETE"};
+
+    return verdict <= JUDGE_UNDECIDED ? names[verdict] : NULL;
+}
+
+bool judge_claims(const struct judge_result *r, const char *claim)
+{
+    for (uint32_t i = 0; i < r->n_claims; i++) {
+        if (strncmp(r->claim[i], claim, sizeof(r->claim[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Copies a string into a field, cut if it does not fit. */
+static void put(char *to, size_t bytes, const char *from)
+{
+    size_t n = strnlen(from, bytes - 1);
+
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
+static int set_claims(struct judge_result *out, uint32_t n,
+                      const char *const *claims, const char (*own)[32])
+{
+    out->claim = calloc((size_t)n + 1, sizeof(*out->claim));
+    if (out->claim == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    out->n_claims = n;
+    for (uint32_t i = 0; i < n; i++) {
+        put(out->claim[i], sizeof(out->claim[i]),
+            claims != NULL ? claims[i] : own[i]);
+    }
+    return FSDP_OK;
+}
+
+/* Who is judged: the engine of the first record that there is. */
+static int identify(struct judge *j)
+{
+    const struct judge_input *in = j->in;
+    struct judge_result *out = j->out;
+    const struct record *r = NULL;
+    uint32_t n = 0;
+    int status = FSDP_OK;
+
+    for (uint32_t i = 0; i < in->n_cases && r == NULL; i++) {
+        struct fsdp_error error = {0};
+        char id[CASE_ID_BYTES];
+
+        case_id(&in->cases[i], id);
+        r = in->record(in->record_context, id, &error);
+    }
+    if (r != NULL) {
+        put(out->engine, sizeof(out->engine), r->engine);
+        put(out->engine_version, sizeof(out->engine_version),
+            r->engine_version);
+        put(out->world, sizeof(out->world), r->world);
+    }
+    if (in->claims != NULL) {
+        while (in->claims[n] != NULL) {
+            n++;
+        }
+        status = set_claims(out, n, in->claims, NULL);
+    } else if (r != NULL) {
+        status =
+            set_claims(out, r->n_claims, NULL, (const char(*)[32])r->claim);
+    }
+    if (in->next != NULL) {
+        in->next(in->record_context);
+    }
+    return status;
+}
+
+static void mark_reported(struct judge *j)
+{
+    const char *const *only = j->in->only;
+
+    for (uint32_t q = 0; q < j->out->n_requirements; q++) {
+        j->out->reported[q] = only == NULL;
+    }
+    for (; only != NULL && *only != NULL; only++) {
+        uint32_t q = requirement_index(j->in->requirements, *only);
+
+        if (q < j->out->n_requirements) {
+            j->out->reported[q] = true;
+        }
+    }
+}
+
+static int prepare(struct judge *j)
+{
+    const struct judge_input *in = j->in;
+    struct judge_result *out = j->out;
+    uint64_t n = requirement_count(in->requirements);
+
+    out->requirement = in->requirements;
+    out->n_requirements = (uint32_t)n;
+    out->n_cases = in->n_cases;
+    out->manifest = in->n_manifest;
+    out->selected = in->n_cases;
+    if (in->manifest_sha256 != NULL) {
+        put(out->manifest_sha256, sizeof(out->manifest_sha256),
+            in->manifest_sha256);
+    }
+    out->reported = calloc(n + 1, sizeof(*out->reported));
+    out->n_proofs = calloc(n + 1, sizeof(*out->n_proofs));
+    out->cases = calloc((size_t)in->n_cases + 1, sizeof(*out->cases));
+    out->item = calloc(in->n_cases * n + 1, sizeof(*out->item));
+    j->order = calloc(n + 1, sizeof(*j->order));
+    j->run = requirement_index(in->requirements, REQUIREMENT_RUN);
+    if (out->reported == NULL || out->n_proofs == NULL || out->cases == NULL ||
+        out->item == NULL || j->order == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    mark_reported(j);
+    return requirement_order(in->requirements, j->order);
+}
+
+int judge(const struct judge_input *in, struct judge_result *out)
+{
+    struct judge j = {.in = in, .out = out};
+    int status;
+
+    memset(out, 0, sizeof(*out));
+    if (in->requirements == NULL || in->describe == NULL ||
+        in->undescribe == NULL || in->record == NULL || in->baseline == NULL) {
+        return FSDP_ERR_INVALID;
+    }
+    status = prepare(&j);
+    if (status == FSDP_OK) {
+        status = identify(&j);
+    }
+    for (uint32_t i = 0; i < in->n_cases && status == FSDP_OK; i++) {
+        status = judge_one_case(&j, i);
+        if (in->next != NULL) {
+            in->next(in->record_context);
+        }
+    }
+    free(j.order);
+    if (status != FSDP_OK) {
+        judge_release(out);
+        return status;
+    }
+    judge_conclude(out);
+    return FSDP_OK;
+}
+
+void judge_release(struct judge_result *r)
+{
+    if (r->item != NULL) {
+        for (uint64_t i = 0; i < (uint64_t)r->n_cases * r->n_requirements;
+             i++) {
+            free(r->item[i].detail);
+        }
+    }
+    free(r->item);
+    free(r->cases);
+    free(r->reported);
+    free(r->n_proofs);
+    free(r->claim);
+    memset(r, 0, sizeof(*r));
+}

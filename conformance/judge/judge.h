@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge.h - from records to a verdict. The judge knows records, what the
+ * oracle expects, and requirements; it never sees an engine.
+ *
+ * Every (requirement, case) comes to one of a closed set of outcomes, of
+ * which pass alone is a pass. Along the way the checker proves itself: for
+ * each requirement that held, a copy of the record is spoiled and must fail.
+ * A judge that does not notice has no verdict to give.
+ */
+#ifndef FSDP_CTS_JUDGE_H
+#define FSDP_CTS_JUDGE_H
+
+#include "judge/requirement.h"
+
+enum judge_outcome {
+    JUDGE_PASS = 0,
+    JUDGE_FAIL = 1,
+    JUDGE_ERROR = 2,   /* a rank crashed or left */
+    JUDGE_TIMEOUT = 3, /* made no progress */
+    JUDGE_BLOCKED = 4, /* what it needs failed */
+    JUDGE_SKIP = 5,    /* the suite itself lacks something; the case says */
+    JUDGE_NOT_CLAIMED = 6,
+    JUDGE_NOT_APPLICABLE = 7,
+    JUDGE_INCOMPLETE = 8, /* no record, or not enough to tell */
+    JUDGE_N_OUTCOMES = 9,
+};
+const char *judge_outcome_name(uint32_t outcome); /* "not-claimed" */
+
+/* The numbers are the exit codes of commands. */
+enum judge_verdict {
+    JUDGE_CONFORMANT = 0,
+    JUDGE_NON_CONFORMANT = 1,
+    JUDGE_UNDECIDED = 2, /* "INCOMPLETE" */
+};
+const char *judge_verdict_name(uint32_t verdict);
+
+/* A case's model and units, from whoever knows workloads. */
+struct judge_model {
+    const struct fsdp_model *model;
+    const struct fsdp_units *units;
+    void *own;
+};
+
+struct judge_input {
+    const struct requirement *const *requirements; /* NULL-ended, checked */
+    /* Requirements to report, NULL-ended; NULL: all. What they need is judged
+     * along with them. */
+    const char *const *only;
+    const struct run_case *cases; /* what should have been run */
+    uint32_t n_cases;
+    uint32_t n_manifest; /* cases of the whole suite */
+    const char *manifest_sha256;
+    /* NULL-ended; NULL: those of the first record that is found. */
+    const char *const *claims;
+
+    /* INVALID: there is no such model; says why. */
+    int (*describe)(void *context, const struct run_case *c,
+                    struct judge_model *out, struct fsdp_error *error);
+    void (*undescribe)(void *context, struct judge_model *model);
+    void *model_context;
+
+    /* The record of a case by its id, the unsharded run by its key. NULL:
+     * there is none, or it is malformed (then *error says how). They stay
+     * valid until `next`, which says that the judge is done with all it was
+     * given so far; `next` may be NULL. */
+    const struct record *(*record)(void *context, const char *id,
+                                   struct fsdp_error *error);
+    const struct record *(*baseline)(void *context, const char *key,
+                                     struct fsdp_error *error);
+    void (*next)(void *context);
+    void *record_context;
+};
+
+enum {
+    JUDGE_NONE = UINT32_MAX,
+    JUDGE_PROOFS = 3
+};
+
+/* What went wrong, with the names that the model gives it. */
+struct judge_detail {
+    struct finding finding;
+    char unit[64]; /* its first module; "(root)" */
+    char parameter[64];
+};
+
+struct judge_item {
+    uint32_t outcome;
+    uint32_t blocked_by;         /* index of a requirement, or JUDGE_NONE */
+    struct judge_detail *detail; /* NULL: there is none */
+};
+
+/* What people want to see of a case. */
+struct judge_case {
+    struct run_case c;
+    char id[CASE_ID_BYTES];
+    uint32_t outcome; /* PASS: judged. Else what all of it came to */
+    char reason[512]; /* why, where the outcome is not PASS */
+    bool has_losses, has_counts;
+    float final_loss;              /* folded; of the last microbatch */
+    uint32_t n_losses, losses_off; /* losses_off: bits differ from the
+                                      unsharded run's */
+    uint64_t peak, peak_expected;  /* parameters, bytes; worst rank */
+    uint32_t collectives, collectives_expected; /* of step 0, rank 0 */
+    double seconds;
+};
+
+struct judge_level {
+    uint32_t count[JUDGE_N_OUTCOMES]; /* of MUST requirements */
+};
+
+struct judge_result {
+    const struct requirement *const *requirement;
+    uint32_t n_requirements;
+    bool *reported; /* [n_requirements]; false: judged for others' sake */
+    struct judge_case *cases;
+    uint32_t n_cases;
+    struct judge_item *item; /* [n_cases * n_requirements], by case */
+
+    char engine[64], engine_version[32], world[16];
+    uint32_t n_claims;
+    char (*claim)[32];
+
+    uint32_t count[JUDGE_N_OUTCOMES]; /* of reported items */
+    struct judge_level level[N_LEVELS];
+    int32_t highest_level; /* all up to here passed; -1: none */
+    uint32_t manifest, selected, not_claimed, expected, executed;
+    char manifest_sha256[65];
+
+    uint32_t *n_proofs; /* [n_requirements]: spoiled records it noticed */
+    bool abandoned;     /* one was not noticed: no verdict */
+    uint32_t verdict;
+    char reason[256]; /* of a verdict that is INCOMPLETE */
+};
+
+/* Judges. NOMEM; INVALID: an input that lacks a function. Any other trouble
+ * is an outcome. */
+int judge(const struct judge_input *in, struct judge_result *out);
+void judge_release(struct judge_result *r); /* any state */
+
+static inline const struct judge_item *
+judge_item_at(const struct judge_result *r, uint32_t c, uint32_t q)
+{
+    return &r->item[(uint64_t)c * r->n_requirements + q];
+}
+
+/* Whether requirement q held somewhere, but nothing could be spoiled there:
+ * its check is unproved. */
+bool judge_is_unproved(const struct judge_result *r, uint32_t q);
+
+#endif

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_case.c - one case: what there is to judge it by, and what each
+ * requirement says of it.
+ */
+#include "judge/judge_internal.h"
+
+#include "judge/case_claims.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The whole case comes to this, and why. */
+static void settle(struct judge_view *v, uint32_t outcome, const char *what,
+                   const char *why)
+{
+    v->summary->outcome = outcome;
+    (void)snprintf(v->summary->reason, sizeof(v->summary->reason), "%s%s%s",
+                   what, why[0] != '\0' ? ": " : "", why);
+}
+
+/* What the case needs and the engine does not claim; NULL: nothing. */
+static const char *unclaimed(const struct judge_result *r,
+                             const struct run_case *c)
+{
+    const char *list[CASE_MAX_CLAIMS];
+    uint32_t n = case_claims(c, list);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (!judge_claims(r, list[i])) {
+            return list[i];
+        }
+    }
+    return NULL;
+}
+
+static bool same_engine(const struct judge_result *out, const struct record *r)
+{
+    if (strncmp(out->engine, r->engine, sizeof(r->engine)) != 0 ||
+        strncmp(out->engine_version, r->engine_version,
+                sizeof(r->engine_version)) != 0 ||
+        out->n_claims != r->n_claims) {
+        return false;
+    }
+    for (uint32_t i = 0; i < r->n_claims; i++) {
+        if (!judge_claims(out, r->claim[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The judge's own lookup: what cannot be read is not there. */
+static const struct record *lookup(void *context, const char *id)
+{
+    const struct judge *j = context;
+    struct fsdp_error error = {0};
+
+    return j->in->record(j->in->record_context, id, &error);
+}
+
+static void describe(struct judge *j, struct judge_view *v)
+{
+    struct fsdp_error error = {0};
+
+    if (j->in->describe(j->in->model_context, &v->summary->c, &v->model,
+                        &error) != FSDP_OK) {
+        settle(v, JUDGE_SKIP, "the suite has no such model", error.message);
+        return;
+    }
+    v->described = true;
+    if (expect_make(&v->summary->c, v->model.model, v->model.units,
+                    &v->expect) != FSDP_OK) {
+        settle(v, JUDGE_SKIP, "the oracle has no rules for this case", "");
+        return;
+    }
+    v->expected = true;
+    v->expect.lookup = lookup;
+    v->expect.lookup_context = j;
+}
+
+static void find_record(struct judge *j, struct judge_view *v)
+{
+    struct fsdp_error error = {0};
+    char id[CASE_ID_BYTES];
+    const struct record *r =
+        j->in->record(j->in->record_context, v->summary->id, &error);
+
+    if (r == NULL) {
+        settle(v, JUDGE_INCOMPLETE,
+               error.status != FSDP_OK ? "the record cannot be read"
+                                       : "there is no record",
+               error.message);
+        return;
+    }
+    case_id(&r->c, id);
+    if (strcmp(id, v->summary->id) != 0 || r->n_ranks != v->summary->c.ranks) {
+        settle(v, JUDGE_INCOMPLETE, "the record is of another case", id);
+    } else if (!same_engine(j->out, r)) {
+        settle(v, JUDGE_INCOMPLETE,
+               "the record is of another engine, version or claims", r->engine);
+    } else {
+        v->record = r;
+        judge_ends(v);
+    }
+}
+
+/* Nothing can be said of a curve without the run that it must equal. */
+static void find_baseline(struct judge *j, struct judge_view *v)
+{
+    struct fsdp_error error = {0};
+    char key[CASE_ID_BYTES];
+    const struct record *r = NULL;
+
+    if (!case_trains(&v->summary->c)) {
+        return;
+    }
+    case_baseline_key(&v->summary->c, key);
+    r = j->in->baseline(j->in->record_context, key, &error);
+    for (uint32_t i = 0; r != NULL && i < r->n_ranks; i++) {
+        if (!r->rank[i].present || r->rank[i].status != FSDP_OK ||
+            r->rank[i].end != WORLD_RETURNED) {
+            r = NULL;
+        }
+    }
+    if (r == NULL || r->n_ranks == 0) {
+        settle(v, JUDGE_INCOMPLETE,
+               "the unsharded run to compare with is missing or failed", key);
+        v->record = NULL;
+    } else {
+        v->expect.baseline = r;
+    }
+}
+
+static void gather(struct judge *j, struct judge_view *v)
+{
+    const char *claim = unclaimed(j->out, &v->summary->c);
+
+    describe(j, v);
+    if (claim != NULL && j->out->claim != NULL) {
+        settle(v, JUDGE_NOT_CLAIMED, "the engine does not claim", claim);
+    } else if (v->expected) {
+        find_record(j, v);
+        if (v->record != NULL) {
+            find_baseline(j, v);
+        }
+    }
+}
+
+/* The first failure that requirement q waits for, in this case. */
+static uint32_t blocker(const struct judge_result *out,
+                        const struct judge_item *items, const uint32_t *cause,
+                        uint32_t q)
+{
+    const char *at = out->requirement[q]->needs;
+    char id[REQUIREMENT_ID_BYTES];
+
+    while (requirement_next_need(&at, id)) {
+        uint32_t need = requirement_index(out->requirement, id);
+
+        if (need == out->n_requirements) {
+            continue;
+        }
+        if (items[need].outcome == JUDGE_FAIL ||
+            items[need].outcome == JUDGE_ERROR ||
+            items[need].outcome == JUDGE_TIMEOUT) {
+            return need;
+        }
+        if (cause[need] != JUDGE_NONE) {
+            return cause[need];
+        }
+    }
+    return JUDGE_NONE;
+}
+
+/* Where an element lies in its unit, where the requirement did not say. */
+static void complete_place(const struct expect *e, struct finding *f)
+{
+    uint32_t u;
+
+    if (f->parameter < 0 || f->parameter >= (int64_t)e->model->n_parameters) {
+        return;
+    }
+    u = e->unit_of_parameter[f->parameter];
+    f->unit = f->unit >= 0 ? f->unit : (int64_t)u;
+    if (f->element < 0 || f->flat >= 0 || e->unit[u].chunk == 0) {
+        return;
+    }
+    f->flat = (int64_t)e->offset[f->parameter] + f->element;
+    f->shard = f->flat / (int64_t)e->unit[u].chunk;
+    f->local = f->flat % (int64_t)e->unit[u].chunk;
+}
+
+static void name_places(const struct judge_view *v, struct judge_detail *d)
+{
+    const struct fsdp_model *model = v->expect.model;
+    const struct fsdp_units *units = v->expect.units;
+
+    complete_place(&v->expect, &d->finding);
+    for (uint32_t m = model->n_modules; m-- > 0;) {
+        if (d->finding.unit >= 0 &&
+            units->unit_of_module[m] == (uint64_t)d->finding.unit) {
+            const char *name = model->module_name[m];
+
+            (void)snprintf(d->unit, sizeof(d->unit), "%s",
+                           name[0] != '\0' ? name : "(root)");
+        }
+    }
+    if (d->finding.parameter >= 0 &&
+        d->finding.parameter < (int64_t)model->n_parameters) {
+        (void)snprintf(d->parameter, sizeof(d->parameter), "%s",
+                       model->parameter_name[d->finding.parameter]);
+    }
+}
+
+static struct finding nowhere(void)
+{
+    struct finding f = {.step = -1, .microbatch = -1, .unit = -1};
+
+    f.rank = f.parameter = f.element = f.flat = f.shard = f.local = -1;
+    return f;
+}
+
+static int keep(const struct judge_view *v, const struct finding *f,
+                struct judge_item *item)
+{
+    item->detail = calloc(1, sizeof(*item->detail));
+    if (item->detail == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    item->detail->finding = *f;
+    item->detail->finding.note[sizeof(f->note) - 1] = '\0';
+    name_places(v, item->detail);
+    return FSDP_OK;
+}
+
+/* Asks the requirement itself. */
+static int hear(const struct judge_view *v, const struct requirement *q,
+                struct judge_item *item)
+{
+    struct finding f = nowhere();
+
+    if (q->holds(&v->expect, v->record, &f)) {
+        item->outcome = JUDGE_PASS;
+        return FSDP_OK;
+    }
+    item->outcome = f.form == FINDING_MISSING ? JUDGE_INCOMPLETE : JUDGE_FAIL;
+    return keep(v, &f, item);
+}
+
+static int judge_item(const struct judge *j, const struct judge_view *v,
+                      uint32_t q, uint32_t cause, struct judge_item *item)
+{
+    const struct requirement *requirement = j->out->requirement[q];
+    bool runs = q == j->run || j->run == j->out->n_requirements;
+
+    item->blocked_by = JUDGE_NONE;
+    if (v->record != NULL && v->ended != JUDGE_PASS && runs) {
+        struct finding f = nowhere();
+
+        f.stage = "run";
+        memcpy(f.note, v->ended_note, sizeof(f.note));
+        item->outcome = v->ended;
+        return keep(v, &f, item);
+    }
+    if (v->expected && !requirement->applies(&v->expect)) {
+        item->outcome = JUDGE_NOT_APPLICABLE;
+    } else if (v->record == NULL) {
+        item->outcome = v->summary->outcome;
+    } else if (requirement->claim != NULL &&
+               !judge_claims(j->out, requirement->claim)) {
+        item->outcome = JUDGE_NOT_CLAIMED;
+    } else if (cause != JUDGE_NONE) {
+        item->outcome = JUDGE_BLOCKED;
+        item->blocked_by = cause;
+    } else {
+        return hear(v, requirement, item);
+    }
+    return FSDP_OK;
+}
+
+static int judge_items(struct judge *j, const struct judge_view *v,
+                       struct judge_item *items)
+{
+    uint32_t n = j->out->n_requirements;
+    uint32_t *cause = calloc((size_t)n + 1, sizeof(*cause));
+    int status = cause != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+
+    for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
+        uint32_t q = j->order[i];
+
+        cause[q] = blocker(j->out, items, cause, q);
+        status = judge_item(j, v, q, cause[q], &items[q]);
+    }
+    free(cause);
+    return status;
+}
+
+int judge_one_case(struct judge *j, uint32_t index)
+{
+    struct judge_item *items =
+        &j->out->item[(uint64_t)index * j->out->n_requirements];
+    struct judge_view v = {.summary = &j->out->cases[index]};
+    int status;
+
+    v.summary->c = j->in->cases[index];
+    case_id(&v.summary->c, v.summary->id);
+    gather(j, &v);
+    status = judge_items(j, &v, items);
+    if (status == FSDP_OK && v.record != NULL) {
+        v.summary->outcome = v.ended;
+        judge_summarise(&v);
+        status = judge_prove(j, &v, items);
+    }
+    if (v.expected) {
+        expect_release(&v.expect);
+    }
+    if (v.described) {
+        j->in->undescribe(j->in->model_context, &v.model);
+    }
+    return status;
+}

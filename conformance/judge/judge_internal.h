@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* judge_internal.h - shared by judge*.c, and by nobody else. */
+#ifndef FSDP_CTS_JUDGE_INTERNAL_H
+#define FSDP_CTS_JUDGE_INTERNAL_H
+
+#include "judge/judge.h"
+
+struct judge {
+    const struct judge_input *in;
+    struct judge_result *out;
+    uint32_t *order; /* of requirements: nothing before what it needs */
+    uint32_t run;    /* index of REQUIREMENT_RUN; n_requirements: none */
+};
+
+/* What is at hand while one case is judged. */
+struct judge_view {
+    struct judge_case *summary;
+    struct judge_model model;
+    struct expect expect;
+    bool described, expected;
+    const struct record *record;
+    uint32_t ended; /* PASS, or ERROR or TIMEOUT: how the ranks ended */
+    char ended_note[160];
+};
+
+bool judge_claims(const struct judge_result *r, const char *claim);
+
+/* judge_ends.c: how ranks ended. Sets v->ended and the summary's reason. */
+void judge_ends(struct judge_view *v);
+
+/* judge_case.c: fills out->cases[index] and its items. NOMEM. */
+int judge_one_case(struct judge *j, uint32_t index);
+
+/* judge_summary.c */
+void judge_summarise(struct judge_view *v);
+
+/* judge_prove.c: spoils copies of the record for every item that passed. */
+int judge_prove(struct judge *j, const struct judge_view *v,
+                const struct judge_item *items);
+
+/* judge_verdict.c: counts, levels and the verdict. */
+void judge_conclude(struct judge_result *r);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_store.c - a folder of records as the judge asks for them. Cases share
+ * baselines and are compared with each other, so records stay in memory until
+ * the judge has moved on and they have become too many.
+ */
+#include "judge/judge_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STORE_PATH_BYTES = 4096,
+    STORE_NAME_BYTES = CASE_ID_BYTES + 16
+};
+
+/* What may stay between two cases. */
+static const uint64_t keep_bytes = 256u << 20;
+
+struct entry {
+    struct entry *next; /* the most recently used comes first */
+    char name[STORE_NAME_BYTES];
+    struct record record;
+    struct fsdp_error error; /* not OK: the record could not be read */
+    uint64_t bytes;
+};
+
+struct judge_store {
+    struct entry *entries;
+    char folder[STORE_PATH_BYTES - STORE_NAME_BYTES];
+};
+
+int judge_store_open(const char *folder, struct judge_store **out)
+{
+    struct judge_store *store = NULL;
+
+    *out = NULL;
+    if (strlen(folder) >= sizeof(store->folder)) {
+        return FSDP_ERR_INVALID;
+    }
+    store = calloc(1, sizeof(*store));
+    if (store == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    memcpy(store->folder, folder, strlen(folder) + 1);
+    *out = store;
+    return FSDP_OK;
+}
+
+static void entry_release(struct entry *entry)
+{
+    record_release(&entry->record);
+    free(entry);
+}
+
+void judge_store_close(struct judge_store *store)
+{
+    while (store != NULL && store->entries != NULL) {
+        struct entry *next = store->entries->next;
+
+        entry_release(store->entries);
+        store->entries = next;
+    }
+    free(store);
+}
+
+static uint64_t size_of(const struct record *r)
+{
+    uint64_t bytes = sizeof(*r);
+
+    for (uint32_t k = 0; k < r->n_ranks; k++) {
+        for (uint32_t i = 0; i < r->rank[k].n_tensors; i++) {
+            bytes += sizeof(r->rank[k].tensor[i]) +
+                     r->rank[k].tensor[i].n * sizeof(float);
+        }
+    }
+    return bytes;
+}
+
+/* Takes the entry out of the list; NULL: it is not there. */
+static struct entry *take(struct judge_store *store, const char *name)
+{
+    for (struct entry **at = &store->entries; *at != NULL; at = &(*at)->next) {
+        if (strcmp((*at)->name, name) == 0) {
+            struct entry *entry = *at;
+
+            *at = entry->next;
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* IO is "there is none", and is not remembered: it may be there next time. */
+static struct entry *load(const struct judge_store *store, const char *name)
+{
+    struct entry *entry = calloc(1, sizeof(*entry));
+    char path[STORE_PATH_BYTES + 2];
+    int status;
+
+    if (entry == NULL) {
+        return NULL;
+    }
+    (void)snprintf(entry->name, sizeof(entry->name), "%s", name);
+    (void)snprintf(path, sizeof(path), "%s/%s", store->folder, name);
+    status = record_read(path, &entry->record, &entry->error);
+    if (status == FSDP_ERR_IO) {
+        entry_release(entry);
+        return NULL;
+    }
+    if (status != FSDP_OK) {
+        entry->error.status = status;
+    } else {
+        entry->bytes = size_of(&entry->record);
+    }
+    return entry;
+}
+
+static const struct record *find(struct judge_store *store, const char *name,
+                                 struct fsdp_error *error)
+{
+    struct entry *entry = take(store, name);
+
+    if (entry == NULL) {
+        entry = load(store, name);
+    }
+    if (entry == NULL) {
+        return NULL;
+    }
+    entry->next = store->entries;
+    store->entries = entry;
+    if (entry->error.status != FSDP_OK) {
+        *error = entry->error;
+        return NULL;
+    }
+    return &entry->record;
+}
+
+const struct record *judge_store_record(void *context, const char *id,
+                                        struct fsdp_error *error)
+{
+    return find(context, id, error);
+}
+
+const struct record *judge_store_baseline(void *context, const char *key,
+                                          struct fsdp_error *error)
+{
+    char name[STORE_NAME_BYTES];
+
+    (void)snprintf(name, sizeof(name), "baseline/%s", key);
+    return find(context, name, error);
+}
+
+void judge_store_next(void *context)
+{
+    struct judge_store *store = context;
+    struct entry **at = &store->entries;
+    uint64_t bytes = 0;
+
+    while (*at != NULL && bytes + (*at)->bytes <= keep_bytes) {
+        bytes += (*at)->bytes;
+        at = &(*at)->next;
+    }
+    while (*at != NULL) {
+        struct entry *entry = *at;
+
+        *at = entry->next;
+        entry_release(entry);
+    }
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_testing.h - a run made up for tests of the judge: two cases of two
+ * ranks, their records in memory, and a handful of requirements that are easy
+ * to satisfy and to break. Test only.
+ */
+#ifndef FSDP_CTS_JUDGE_TESTING_H
+#define FSDP_CTS_JUDGE_TESTING_H
+
+#include "judge/expect_testing.h"
+#include "judge/judge.h"
+
+enum {
+    TESTING_CASES = 2,
+    TESTING_STEPS = 3,
+    /* Indices of the table below. */
+    TESTING_SURVIVES = 0, /* MUST */
+    TESTING_LOSS,         /* MUST; needs survives: the first loss is 1 */
+    TESTING_FINITE,       /* MUST; needs loss: all losses are finite */
+    TESTING_RING,         /* MUST; needs finite: applies under the ring fold */
+    TESTING_LAST,         /* MUST; needs ring: the last loss is 1 */
+    TESTING_PEAK,         /* SHOULD; claim strict-memory */
+    TESTING_N
+};
+
+struct testing_run {
+    struct judge_input in;
+    struct testing_model model;
+    struct run_case c[TESTING_CASES];
+    struct record record[TESTING_CASES], baseline;
+    bool missing[TESTING_CASES], malformed[TESTING_CASES];
+    bool no_baseline, no_model;
+    uint32_t n_next;
+};
+
+/* All is well: judged as it is, the verdict is CONFORMANT. */
+void testing_run_make(struct testing_run *run);
+void testing_run_release(struct testing_run *run);
+
+/* The table of requirements, NULL-ended; a test may change its own copy. */
+extern const struct requirement *const testing_requirements[TESTING_N + 1];
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_verdict.c - from outcomes to counts, levels and one verdict. Nothing
+ * but pass counts as pass, and a run of nothing is INCOMPLETE.
+ */
+#include "judge/case_claims.h"
+#include "judge/judge_internal.h"
+#include <stdio.h>
+
+static void count_cases(struct judge_result *r)
+{
+    for (uint32_t i = 0; i < r->n_cases; i++) {
+        switch (r->cases[i].outcome) {
+        case JUDGE_NOT_CLAIMED:
+            r->not_claimed++;
+            break;
+        case JUDGE_PASS:
+        case JUDGE_ERROR:
+        case JUDGE_TIMEOUT:
+            r->executed++;
+            break;
+        default:
+            break;
+        }
+    }
+    r->expected = r->n_cases - r->not_claimed;
+}
+
+static void count_items(struct judge_result *r)
+{
+    for (uint32_t i = 0; i < r->n_cases; i++) {
+        for (uint32_t q = 0; q < r->n_requirements; q++) {
+            uint32_t outcome = judge_item_at(r, i, q)->outcome;
+            const struct requirement *requirement = r->requirement[q];
+
+            if (!r->reported[q]) {
+                continue;
+            }
+            r->count[outcome]++;
+            if (requirement->must != 0 && requirement->level < N_LEVELS) {
+                r->level[requirement->level].count[outcome]++;
+            }
+        }
+    }
+}
+
+/* A level of which nothing was asked neither helps nor hinders. */
+static void find_highest_level(struct judge_result *r)
+{
+    r->highest_level = -1;
+    for (uint32_t l = 0; l < N_LEVELS; l++) {
+        const uint32_t *n = r->level[l].count;
+
+        if (n[JUDGE_FAIL] + n[JUDGE_ERROR] + n[JUDGE_TIMEOUT] +
+                n[JUDGE_BLOCKED] + n[JUDGE_SKIP] + n[JUDGE_INCOMPLETE] >
+            0) {
+            return;
+        }
+        if (n[JUDGE_PASS] > 0) {
+            r->highest_level = (int32_t)l;
+        }
+    }
+}
+
+static const char *unclaimed_core(const struct judge_result *r)
+{
+    for (uint32_t i = 0; core_claims[i] != NULL; i++) {
+        if (!judge_claims(r, core_claims[i])) {
+            return core_claims[i];
+        }
+    }
+    return NULL;
+}
+
+static uint32_t sum(const struct judge_result *r, uint32_t outcome)
+{
+    uint32_t n = 0;
+
+    for (uint32_t l = 0; l < N_LEVELS; l++) {
+        n += r->level[l].count[outcome];
+    }
+    return n;
+}
+
+static bool is_selection(const struct judge_result *r)
+{
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        if (!r->reported[q]) {
+            return true;
+        }
+    }
+    return r->selected != r->manifest;
+}
+
+/* Why there is no verdict, into r->reason; false: nothing stands against
+ * CONFORMANT. */
+static bool is_undecided(struct judge_result *r)
+{
+    const char *claim = unclaimed_core(r);
+    char *why = r->reason;
+    size_t bytes = sizeof(r->reason);
+
+    if (r->executed == 0 || r->count[JUDGE_PASS] == 0) {
+        (void)snprintf(why, bytes, "nothing was run that passed");
+    } else if (r->executed != r->expected) {
+        (void)snprintf(why, bytes, "%u of %u cases have a record", r->executed,
+                       r->expected);
+    } else if (sum(r, JUDGE_INCOMPLETE) + sum(r, JUDGE_SKIP) +
+                   sum(r, JUDGE_BLOCKED) >
+               0) {
+        (void)snprintf(why, bytes, "%u incomplete, %u skipped, %u blocked",
+                       sum(r, JUDGE_INCOMPLETE), sum(r, JUDGE_SKIP),
+                       sum(r, JUDGE_BLOCKED));
+    } else if (claim != NULL) {
+        (void)snprintf(why, bytes, "the engine does not claim %s", claim);
+    } else if (is_selection(r)) {
+        (void)snprintf(why, bytes,
+                       "a selection: %u of %u cases, or not every requirement",
+                       r->selected, r->manifest);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void judge_conclude(struct judge_result *r)
+{
+    count_cases(r);
+    count_items(r);
+    find_highest_level(r);
+    if (r->abandoned) { /* the reason is there already */
+        r->verdict = JUDGE_UNDECIDED;
+    } else if (sum(r, JUDGE_FAIL) + sum(r, JUDGE_ERROR) +
+                   sum(r, JUDGE_TIMEOUT) >
+               0) {
+        r->verdict = JUDGE_NON_CONFORMANT;
+    } else if (is_undecided(r)) {
+        r->verdict = JUDGE_UNDECIDED;
+    } else {
+        r->verdict = JUDGE_CONFORMANT;
+    }
+}
+
+bool judge_is_unproved(const struct judge_result *r, uint32_t q)
+{
+    if (q >= r->n_requirements || r->n_proofs[q] > 0) {
+        return false;
+    }
+    for (uint32_t i = 0; i < r->n_cases; i++) {
+        if (judge_item_at(r, i, q)->outcome == JUDGE_PASS) {
+            return true;
+        }
+    }
+    return false;
+}

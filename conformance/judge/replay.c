@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * replay.c - the judge's own reduction and optimizer, element by element, as
+ * engine.h (rule 3) and op.h state them.
+ */
+#include "judge/replay.h"
+
+#include <math.h>
+
+static float scale_of(const struct expect *e, uint32_t unit)
+{
+    float divide = e->options.divide_factor;
+
+    if (e->units->divide_factor != NULL &&
+        e->units->divide_factor[unit] != 0.0f) {
+        divide = e->units->divide_factor[unit];
+    }
+    return 1.0f / (divide != 0.0f ? divide : (float)e->c->ranks);
+}
+
+bool replay_reduction_find(const struct expect *e, const struct record *r,
+                           const struct compare_part *part,
+                           struct replay_reduction *out, struct finding *f)
+{
+    *out = (struct replay_reduction){
+        .e = e,
+        .unit = part->unit,
+        .flat = e->offset[part->parameter] + part->first,
+        .scale = scale_of(e, part->unit),
+    };
+    if (e->c->ranks > WORLD_MAX_RANKS ||
+        e->c->microbatches > CASE_MAX_MICROBATCHES) {
+        return finding_text(f, finding_at(NULL, -1, -1, -1),
+                            "more ranks or microbatches than the judge knows");
+    }
+    for (uint32_t b = 0; b < e->c->microbatches; b++) {
+        for (uint32_t k = 0; k < e->c->ranks; k++) {
+            struct compare_part local = *part;
+
+            local.rank = k;
+            local.microbatch = b;
+            out->grad[b][k] =
+                compare_values_in_whole(e, r, k, RECORD_LOCAL_GRADIENT, &local);
+            if (out->grad[b][k] == NULL) {
+                return compare_missing(&local, RECORD_LOCAL_GRADIENT, f);
+            }
+        }
+    }
+    return true;
+}
+
+/* The first of a sum is kept as it is: -0 is not +0 + -0. */
+float replay_reduced(const struct replay_reduction *reduction, uint64_t i)
+{
+    const struct run_case *c = reduction->e->c;
+    float pending[WORLD_MAX_RANKS], sum = 0.0f;
+    bool is_pending = false, is_sum = false;
+
+    for (uint32_t b = 0; b < c->microbatches; b++) {
+        for (uint32_t k = 0; k < c->ranks; k++) {
+            float g = reduction->grad[b][k][i];
+
+            pending[k] = is_pending ? pending[k] + g : g;
+        }
+        is_pending = c->sync[b] == 0;
+        if (!is_pending) {
+            float g = expect_fold(reduction->e, reduction->unit,
+                                  reduction->flat + i, pending) *
+                      reduction->scale;
+
+            sum = is_sum ? sum + g : g;
+            is_sum = true;
+        }
+    }
+    return sum;
+}
+
+bool replay_compare_reduced(const struct expect *e, const struct record *r,
+                            const struct compare_part *part, struct finding *f)
+{
+    const float *got = compare_values(r, RECORD_REDUCED, part);
+    struct replay_reduction reduction;
+
+    if (got == NULL) {
+        return compare_missing(part, RECORD_REDUCED, f);
+    }
+    if (!replay_reduction_find(e, r, part, &reduction, f)) {
+        return false;
+    }
+    for (uint64_t i = 0; i < part->n; i++) {
+        if (!compare_element(e, part, RECORD_REDUCED, i, got[i],
+                             replay_reduced(&reduction, i), f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct replay_optimizer replay_optimizer_at(const struct expect *e,
+                                            uint32_t parameter, uint32_t step)
+{
+    bool decays = (e->model->parameter_flags[parameter] & FSDP_NO_DECAY) == 0;
+    struct replay_optimizer o = {.kind = e->options.optimizer,
+                                 .lr = e->c->lr,
+                                 .weight_decay =
+                                     decays ? e->c->weight_decay : 0.0f,
+                                 .momentum = e->options.momentum,
+                                 .beta1 = e->options.beta1,
+                                 .beta2 = e->options.beta2,
+                                 .eps = e->options.eps,
+                                 .p1 = 1.0f,
+                                 .p2 = 1.0f};
+
+    for (uint32_t t = 0; t <= step; t++) {
+        o.p1 *= o.beta1;
+        o.p2 *= o.beta2;
+    }
+    return o;
+}
+
+static struct replay_element step_adamw(const struct replay_optimizer *o,
+                                        struct replay_element x, float g)
+{
+    float m = fmaf(o->beta1, x.state[0], (1.0f - o->beta1) * g);
+    float v = fmaf(o->beta2, x.state[1], ((1.0f - o->beta2) * g) * g);
+    float w = fmaf(-(o->lr * o->weight_decay), x.weight, x.weight);
+
+    w = fmaf(-(o->lr / (1.0f - o->p1)),
+             m / (sqrtf(v) / sqrtf(1.0f - o->p2) + o->eps), w);
+    return (struct replay_element){.weight = w, .state = {m, v}};
+}
+
+struct replay_element replay_step(const struct replay_optimizer *o,
+                                  struct replay_element x, float g)
+{
+    float d;
+
+    if (o->kind == FSDP_OPTIMIZER_ADAMW) {
+        return step_adamw(o, x, g);
+    }
+    d = !(o->weight_decay != 0.0f) ? g : fmaf(o->weight_decay, x.weight, g);
+    if (o->kind == FSDP_OPTIMIZER_MOMENTUM) {
+        x.state[0] = fmaf(o->momentum, x.state[0], d);
+        d = x.state[0];
+    }
+    x.weight = fmaf(-o->lr, d, x.weight);
+    return x;
+}
+
+/* Values before and after a step; state[s] is NULL where the optimizer has
+ * none, and before the first step, where it is +0. */
+struct step_values {
+    const float *before, *gradient, *after;
+    const float *state_before[2], *state_after[2];
+};
+
+static bool step_values_find(const struct record *r,
+                             const struct compare_part *part, uint32_t n_states,
+                             struct step_values *out, struct finding *f)
+{
+    *out = (struct step_values){
+        .before = compare_values(r, RECORD_BEFORE, part),
+        .gradient = compare_values(r, RECORD_REDUCED, part),
+        .after = compare_values(r, RECORD_AFTER, part)};
+    if (out->before == NULL) {
+        return compare_missing(part, RECORD_BEFORE, f);
+    }
+    if (out->gradient == NULL) {
+        return compare_missing(part, RECORD_REDUCED, f);
+    }
+    if (out->after == NULL) {
+        return compare_missing(part, RECORD_AFTER, f);
+    }
+    for (uint32_t s = 0; s < n_states; s++) {
+        uint32_t stage = s == 0 ? RECORD_STATE0 : RECORD_STATE1;
+        struct compare_part earlier = *part;
+
+        out->state_after[s] = compare_values(r, stage, part);
+        if (out->state_after[s] == NULL) {
+            return compare_missing(part, stage, f);
+        }
+        if (part->step > 0) {
+            earlier.step = part->step - 1;
+            out->state_before[s] = compare_values(r, stage, &earlier);
+            if (out->state_before[s] == NULL) {
+                return compare_missing(&earlier, stage, f);
+            }
+        }
+    }
+    return true;
+}
+
+bool replay_compare_step(const struct expect *e, const struct record *r,
+                         const struct compare_part *part, struct finding *f)
+{
+    static const uint32_t states[] = {[FSDP_OPTIMIZER_SGD] = 0,
+                                      [FSDP_OPTIMIZER_MOMENTUM] = 1,
+                                      [FSDP_OPTIMIZER_ADAMW] = 2};
+    struct replay_optimizer o =
+        replay_optimizer_at(e, part->parameter, part->step);
+    struct step_values v;
+
+    if (o.kind > FSDP_OPTIMIZER_ADAMW) {
+        return finding_text(f, finding_at("after", part->step, -1, -1),
+                            "an optimizer that the judge does not know");
+    }
+    if (!step_values_find(r, part, states[o.kind], &v, f)) {
+        return false;
+    }
+    for (uint64_t i = 0; i < part->n; i++) {
+        struct replay_element x = {.weight = v.before[i]};
+
+        for (uint32_t s = 0; s < states[o.kind]; s++) {
+            x.state[s] =
+                v.state_before[s] == NULL ? 0.0f : v.state_before[s][i];
+        }
+        x = replay_step(&o, x, v.gradient[i]);
+        for (uint32_t s = 0; s < states[o.kind]; s++) {
+            if (!compare_element(e, part,
+                                 s == 0 ? RECORD_STATE0 : RECORD_STATE1, i,
+                                 v.state_after[s][i], x.state[s], f)) {
+                return false;
+            }
+        }
+        if (!compare_element(e, part, RECORD_AFTER, i, v.after[i], x.weight,
+                             f)) {
+            return false;
+        }
+    }
+    return true;
+}

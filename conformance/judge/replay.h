@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * replay.h - what follows from a record's own values: the reduced gradient
+ * from its local gradients, the next weights from its gradients. So every
+ * stage is judged by itself, and a fault is found where it happened, however
+ * wrong the values were that went in.
+ */
+#ifndef FSDP_CTS_REPLAY_H
+#define FSDP_CTS_REPLAY_H
+
+#include "judge/compare.h"
+
+/* Where the inputs of one part's reduction lie. */
+struct replay_reduction {
+    const struct expect *e;
+    uint32_t unit;
+    uint64_t flat; /* of the part's first element */
+    float scale;   /* 1 / divide factor, one rounding */
+    const float *grad[CASE_MAX_MICROBATCHES][WORLD_MAX_RANKS];
+};
+
+/* Finds the local gradients of `part` on all ranks and microbatches of its
+ * step. False, with the finding, if one is not recorded. */
+bool replay_reduction_find(const struct expect *e, const struct record *r,
+                           const struct compare_part *part,
+                           struct replay_reduction *out, struct finding *f);
+
+/*
+ * The reduced gradient of the part's element i. Microbatches without sync add
+ * up on each rank; one with sync folds what has added up over the mesh,
+ * multiplies once by `scale`, and adds to the sum of the step.
+ */
+float replay_reduced(const struct replay_reduction *reduction, uint64_t i);
+
+/* Compares what r recorded as reduced with its replay; a `check` of
+ * compare_parts. */
+bool replay_compare_reduced(const struct expect *e, const struct record *r,
+                            const struct compare_part *part, struct finding *f);
+
+/* One element on its way through the optimizer (op.h). */
+struct replay_element {
+    float weight;
+    float state[2]; /* momentum: v; AdamW: m, v */
+};
+
+struct replay_optimizer {
+    uint32_t kind; /* enum fsdp_optimizer */
+    float lr, weight_decay, momentum, beta1, beta2, eps;
+    float p1, p2; /* running products, this step included */
+};
+
+/* The optimizer of a parameter in a step. */
+struct replay_optimizer replay_optimizer_at(const struct expect *e,
+                                            uint32_t parameter, uint32_t step);
+/* What one step with gradient g makes of x. */
+struct replay_element replay_step(const struct replay_optimizer *o,
+                                  struct replay_element x, float g);
+
+/* Compares weights and states after the step with the replay from weights,
+ * gradient and states before it; a `check` of compare_parts. */
+bool replay_compare_step(const struct expect *e, const struct record *r,
+                         const struct compare_part *part, struct finding *f);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.h - what was judged, for programs and for people. The JSON Lines
+ * report is the product (docs/INTERPRETING.md says how to read it); JUnit and
+ * the text are the same items in other clothes.
+ */
+#ifndef FSDP_CTS_REPORT_H
+#define FSDP_CTS_REPORT_H
+
+#include "judge/judge.h"
+#include <stdio.h>
+
+enum {
+    REPORT_VERSION = 1
+};
+
+/* What the result does not know about the run. NULL or 0: unknown. */
+struct report_meta {
+    const char *suite_version, *commit;
+    bool dirty;
+    const char *compiler;
+    const char *records;    /* the folder that was judged */
+    const char *rerun;      /* a command to which a case's id is appended */
+    int64_t started, ended; /* seconds since 1970 */
+    const char *report;     /* path of the JSON Lines report, for the text */
+};
+
+/* Both write PATH.partial and rename it: a report that is there is whole. IO:
+ * says which file and why. NOMEM. */
+int report_jsonl(const struct judge_result *r, const struct report_meta *meta,
+                 const char *path, struct fsdp_error *error);
+int report_junit(const struct judge_result *r, const struct report_meta *meta,
+                 const char *path, struct fsdp_error *error);
+
+/* Cases, requirements, the first failures in full, levels, the verdict. IO: a
+ * write failed. */
+int report_text(const struct judge_result *r, const struct report_meta *meta,
+                FILE *out);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_text.c - the report for people: what ran, what was asked of it, the
+ * first failures in full, and at the end the line that counts.
+ */
+#include "judge/report_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    MAX_SHOWN = 20
+};
+
+static const char *or_unknown(const char *name)
+{
+    return name != NULL ? name : "?";
+}
+
+static void put_case(FILE *f, const struct judge_case *c)
+{
+    char model[40], peak[48] = "-", counts[32] = "-", loss[24] = "-";
+    char off[32] = "-";
+
+    (void)snprintf(model, sizeof(model), "%s.%s", c->c.workload, c->c.size);
+    if (c->has_losses) {
+        (void)snprintf(loss, sizeof(loss), "%.9g", (double)c->final_loss);
+        (void)snprintf(off, sizeof(off), "%" PRIu32 "/%" PRIu32, c->losses_off,
+                       c->n_losses);
+    }
+    if (c->has_counts) {
+        (void)snprintf(peak, sizeof(peak), "%" PRIu64 "/%" PRIu64, c->peak,
+                       c->peak_expected);
+        (void)snprintf(counts, sizeof(counts), "%" PRIu32 "/%" PRIu32,
+                       c->collectives, c->collectives_expected);
+    }
+    (void)fprintf(f,
+                  "%-12s %-10s %-18s %3" PRIu32 " %-6s %-5s %-9s %5" PRIu32
+                  " %12s %7s %19s %9s %s\n",
+                  model, or_unknown(case_data_name(c->c.data)),
+                  or_unknown(case_strategy_name(c->c.strategy)), c->c.ranks,
+                  or_unknown(case_wrap_name(c->c.wrap)),
+                  or_unknown(case_fold_name(c->c.fold)),
+                  or_unknown(case_scenario_name(c->c.scenario)), c->c.steps,
+                  loss, off, peak, counts,
+                  c->outcome == JUDGE_PASS ? "judged"
+                                           : judge_outcome_name(c->outcome));
+}
+
+static void put_cases(FILE *f, const struct judge_result *r)
+{
+    (void)fprintf(f,
+                  "%-12s %-10s %-18s %3s %-6s %-5s %-9s %5s %12s %7s %19s %9s "
+                  "%s\n",
+                  "model", "data", "strategy", "K", "wrap", "fold", "scenario",
+                  "steps", "final loss", "off", "peak/oracle", "comm/want",
+                  "case");
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        put_case(f, &r->cases[c]);
+    }
+    (void)fputs("off: losses whose bits differ from the unsharded run's; "
+                "peak/oracle: bytes of parameters;\n"
+                "comm/want: collectives of the first step\n\n",
+                f);
+}
+
+static void put_requirement(FILE *f, const struct judge_result *r, uint32_t q)
+{
+    uint32_t n[JUDGE_N_OUTCOMES] = {0};
+
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        n[judge_item_at(r, c, q)->outcome]++;
+    }
+    (void)fprintf(
+        f, "%-36s %-6s %-8s %6u %6u %7u %11u %6u  %s\n", r->requirement[q]->id,
+        r->requirement[q]->must != 0 ? "MUST" : "SHOULD",
+        or_unknown(requirement_level_name(r->requirement[q]->level)),
+        n[JUDGE_PASS], n[JUDGE_FAIL] + n[JUDGE_ERROR] + n[JUDGE_TIMEOUT],
+        n[JUDGE_BLOCKED], n[JUDGE_NOT_CLAIMED],
+        n[JUDGE_SKIP] + n[JUDGE_INCOMPLETE],
+        judge_is_unproved(r, q) ? "unproved: nothing could be spoiled" : "");
+}
+
+static void put_requirements(FILE *f, const struct judge_result *r)
+{
+    (void)fprintf(f, "%-36s %-6s %-8s %6s %6s %7s %11s %6s\n", "requirement",
+                  "", "level", "pass", "fail", "blocked", "not claimed",
+                  "open");
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        if (r->reported[q]) {
+            put_requirement(f, r, q);
+        }
+    }
+    (void)fputc('\n', f);
+}
+
+static bool is_failure(const struct judge_result *r, uint32_t c, uint32_t q)
+{
+    uint32_t outcome = judge_item_at(r, c, q)->outcome;
+
+    return r->reported[q] && (outcome == JUDGE_FAIL || outcome == JUDGE_ERROR ||
+                              outcome == JUDGE_TIMEOUT);
+}
+
+static void put_failure(FILE *f, const struct judge_result *r, uint32_t c,
+                        uint32_t q, const struct report_meta *meta)
+{
+    const struct judge_item *item = judge_item_at(r, c, q);
+    const struct requirement *requirement = r->requirement[q];
+    const struct finding *found = &item->detail->finding;
+    char line[REPORT_LINE_BYTES], clean[REPORT_LINE_BYTES];
+    char value[REPORT_VALUE_BYTES];
+
+    (void)fprintf(f, "%s %s (%s): %s\n", judge_outcome_name(item->outcome),
+                  requirement->id, requirement->must != 0 ? "MUST" : "SHOULD",
+                  requirement->text);
+    (void)fprintf(f, "  case   %s\n", r->cases[c].id);
+    report_place(item->detail, line);
+    if (line[0] != '\0') {
+        (void)fprintf(f, "  where  %s\n", report_printable(line, clean));
+    }
+    if (report_has_values(found)) {
+        (void)fprintf(f, "  got    %s\n",
+                      report_value(found->form, found->got, value));
+        (void)fprintf(f, "  want   %s\n",
+                      report_value(found->form, found->want, value));
+    }
+    /* How ranks ended is longer than a note. */
+    (void)fprintf(f, "  what   %s\n",
+                  report_printable(item->outcome == JUDGE_FAIL
+                                       ? found->note
+                                       : r->cases[c].reason,
+                                   clean));
+    if (meta->rerun != NULL) {
+        (void)fprintf(f, "  rerun  %s %s\n",
+                      report_printable(meta->rerun, clean), r->cases[c].id);
+    }
+}
+
+/* The case in which q fails for the n-th time, from 0; n_cases: none. */
+static uint32_t nth_failure(const struct judge_result *r, uint32_t q,
+                            uint32_t n)
+{
+    uint32_t c = 0;
+
+    for (; c < r->n_cases; c++) {
+        if (is_failure(r, c, q) && n-- == 0) {
+            break;
+        }
+    }
+    return c;
+}
+
+/* The lowest level first, and every requirement once before any twice: what
+ * is wrong first is most likely the cause of the rest. */
+static void put_failures(FILE *f, const struct judge_result *r,
+                         const struct report_meta *meta)
+{
+    uint32_t total = 0, shown = 0;
+
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        for (uint32_t c = 0; c < r->n_cases; c++) {
+            total += is_failure(r, c, q) ? 1 : 0;
+        }
+    }
+    for (uint32_t n = 0; shown < total && shown < MAX_SHOWN; n++) {
+        for (uint32_t l = 0; l < N_LEVELS; l++) {
+            for (uint32_t q = 0; q < r->n_requirements; q++) {
+                uint32_t c = r->n_cases;
+
+                if (r->requirement[q]->level == l) {
+                    c = nth_failure(r, q, n);
+                }
+                if (c < r->n_cases && shown < MAX_SHOWN) {
+                    put_failure(f, r, c, q, meta);
+                    shown++;
+                }
+            }
+        }
+    }
+    if (total > shown) {
+        (void)fprintf(f, "and %" PRIu32 " failures more%s%s\n", total - shown,
+                      meta->report != NULL ? ": " : "",
+                      meta->report != NULL ? meta->report : "");
+    }
+    (void)fputs(total > 0 ? "\n" : "", f);
+}
+
+static void put_unjudged(FILE *f, const struct judge_result *r)
+{
+    uint32_t total = 0;
+    char clean[REPORT_LINE_BYTES];
+
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        uint32_t outcome = r->cases[c].outcome;
+
+        if (outcome != JUDGE_INCOMPLETE && outcome != JUDGE_SKIP) {
+            continue;
+        }
+        if (total < MAX_SHOWN) {
+            (void)fprintf(f, "%s %s: %s\n", judge_outcome_name(outcome),
+                          r->cases[c].id,
+                          report_printable(r->cases[c].reason, clean));
+        }
+        total++;
+    }
+    if (total > MAX_SHOWN) {
+        (void)fprintf(f, "and %" PRIu32 " cases more without a judgement\n",
+                      total - MAX_SHOWN);
+    }
+    (void)fputs(total > 0 ? "\n" : "", f);
+}
+
+static void put_levels(FILE *f, const struct judge_result *r)
+{
+    for (uint32_t l = 0; l < N_LEVELS; l++) {
+        const uint32_t *n = r->level[l].count;
+        uint32_t bad = n[JUDGE_FAIL] + n[JUDGE_ERROR] + n[JUDGE_TIMEOUT];
+
+        if (n[JUDGE_PASS] + bad + n[JUDGE_BLOCKED] + n[JUDGE_INCOMPLETE] +
+                n[JUDGE_SKIP] >
+            0) {
+            (void)fprintf(f,
+                          "level %-9s %6" PRIu32 " pass %6" PRIu32
+                          " fail %6" PRIu32 " blocked %6" PRIu32 " open\n",
+                          requirement_level_name(l), n[JUDGE_PASS], bad,
+                          n[JUDGE_BLOCKED],
+                          n[JUDGE_INCOMPLETE] + n[JUDGE_SKIP]);
+        }
+    }
+    (void)fprintf(f, "right up to level: %s\n",
+                  r->highest_level >= 0 ? or_unknown(requirement_level_name(
+                                              (uint32_t)r->highest_level))
+                                        : "none");
+}
+
+static void put_verdict(FILE *f, const struct judge_result *r)
+{
+    char engine[REPORT_LINE_BYTES], reason[REPORT_LINE_BYTES];
+
+    (void)fprintf(
+        f,
+        "%s: %s, %" PRIu32 " of %" PRIu32 " cases judged, %" PRIu32
+        " not claimed; %" PRIu32 " pass, %" PRIu32 " fail, %" PRIu32
+        " blocked%s%s\n",
+        judge_verdict_name(r->verdict),
+        report_printable(r->engine[0] != '\0' ? r->engine : "no engine",
+                         engine),
+        r->executed, r->expected, r->not_claimed, r->count[JUDGE_PASS],
+        r->count[JUDGE_FAIL] + r->count[JUDGE_ERROR] + r->count[JUDGE_TIMEOUT],
+        r->count[JUDGE_BLOCKED], r->reason[0] != '\0' ? "; " : "",
+        report_printable(r->reason, reason));
+}
+
+int report_text(const struct judge_result *r, const struct report_meta *meta,
+                FILE *out)
+{
+    put_cases(out, r);
+    put_requirements(out, r);
+    put_failures(out, r, meta);
+    put_unjudged(out, r);
+    put_levels(out, r);
+    put_verdict(out, r);
+    return fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
+}

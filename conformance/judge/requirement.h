@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * requirement.h - what a requirement is: one sentence, and a pure function
+ * that says whether a record satisfies it.
+ *
+ * One small file each in requirements/; the table is generated from the
+ * folder. A requirement knows records and what the oracle expects, no engine.
+ */
+#ifndef FSDP_CTS_REQUIREMENT_H
+#define FSDP_CTS_REQUIREMENT_H
+
+#include "judge/expect.h"
+
+/* How far an engine is right. The levels build on each other. */
+enum requirement_level {
+    LEVEL_RUN = 0,      /* ends, without error */
+    LEVEL_LAYOUT = 1,   /* shards */
+    LEVEL_GATHER = 2,   /* unsharded parameters */
+    LEVEL_GRADIENT = 3, /* local gradients */
+    LEVEL_REDUCE = 4,   /* reduced shards */
+    LEVEL_STEP = 5,     /* optimizer and curve */
+    LEVEL_COMM = 6,     /* what was communicated */
+    LEVEL_MEMORY = 7,   /* what was resident */
+    LEVEL_ERRORS = 8,   /* misuse and failure */
+    N_LEVELS = 9,
+};
+const char *requirement_level_name(uint32_t level);
+
+enum finding_form {
+    FINDING_TEXT = 0,
+    FINDING_BITS = 1,  /* got, want: bits of a float32 */
+    FINDING_COUNT = 2, /* got, want: a number */
+    FINDING_BYTES = 3, /* got, want: bytes */
+    /* Not a failure: what it would compare with (a record that `lookup` does
+     * not have) is missing. The outcome is incomplete, never a pass. */
+    FINDING_MISSING = 4,
+};
+
+/* Where a requirement first failed. -1: does not apply. */
+struct finding {
+    uint32_t form;
+    const char *stage; /* static; "reduced", "all-gather" */
+    int64_t step, microbatch, unit, rank, parameter;
+    int64_t element; /* in the parameter */
+    int64_t flat;    /* in the unit's flat parameter */
+    int64_t shard;   /* which shard that is in */
+    int64_t local;   /* index in that shard */
+    uint64_t got, want;
+    char note[160]; /* what is wrong and what would be right */
+};
+
+struct requirement {
+    const char *id;    /* "comm.all-gather-count": a slug, never reused */
+    const char *text;  /* one sentence */
+    const char *since; /* version of the suite */
+    uint32_t must;     /* 1: MUST, 0: SHOULD */
+    uint32_t level;
+    const char *needs; /* ids, separated by spaces: a failure there makes this
+                          one blocked; NULL: none */
+    const char *claim; /* the capability it belongs to; NULL: all engines */
+    /* Whether the requirement says anything about this case. */
+    bool (*applies)(const struct expect *e);
+    /* Fills *f where it returns false. Must not trust any number in r. */
+    bool (*holds)(const struct expect *e, const struct record *r,
+                  struct finding *f);
+    /* Does the least damage to r that `holds` must notice. False: this record
+     * has nothing to spoil. */
+    bool (*spoil)(const struct expect *e, struct record *r);
+};
+
+#define REQUIREMENT(ident)                 \
+    extern const struct requirement ident; \
+    const struct requirement ident
+
+/* Generated from the folder; NULL-ended, sorted by id. */
+extern const struct requirement *const requirements[];
+
+/* The requirement that comes to error or timeout, instead of fail, when a
+ * rank crashed or hung. What needs it is then blocked. */
+#define REQUIREMENT_RUN "run.survives"
+
+/* The index of an id in a NULL-ended table; its length if there is none. */
+uint32_t requirement_index(const struct requirement *const *table,
+                           const char *id);
+uint32_t requirement_count(const struct requirement *const *table);
+
+/* The next id of a list like `needs`, from *at on, which moves behind it.
+ * Writes it to id; false: there is none (or it is longer than an id). */
+enum {
+    REQUIREMENT_ID_BYTES = 64
+};
+bool requirement_next_need(const char **at, char id[REQUIREMENT_ID_BYTES]);
+
+/* An order in which nothing stands before what it needs. order[count].
+ * FORMAT: a cycle. */
+int requirement_order(const struct requirement *const *table, uint32_t *order);
+
+/* What is wrong with the table as such: ids that are no slugs, are ordinals or
+ * occur twice; needs that do not exist, go round in a circle or let a MUST
+ * wait for a SHOULD; texts that are no sentence; levels out of range; missing
+ * functions. FORMAT, and the first fault in `why`. */
+int requirement_set_check(const struct requirement *const *table, char *why,
+                          uint32_t why_bytes);
+
+#endif

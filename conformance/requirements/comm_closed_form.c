@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm_closed_form.c - the number of collectives, written as a formula and not
+ * walked, so that the oracle is checked too.
+ */
+#include "judge/compare.h"
+
+static bool applies(const struct expect *e)
+{
+    return compare_case_communicates(e) && e->c->scenario != CASE_CANCEL;
+}
+
+static bool check(const struct expect *e,
+                  const struct record_sequence *sequence, struct finding at,
+                  struct finding *f)
+{
+    uint64_t units = e->units->n_units, passes = e->c->microbatches, synced = 0;
+    bool reshards = e->options.reshard_after_forward != 0;
+    bool keeps = reshards && e->options.keep_root != 0 &&
+                 e->units->unit_of_module[0] != FSDP_NO_UNIT;
+    uint64_t want[3];
+
+    for (uint32_t b = 0; b < e->c->microbatches; b++) {
+        synced += e->c->sync[b] != 0;
+    }
+    want[FSDP_ALL_GATHER] =
+        passes * (units * (reshards ? 2 : 1) - (keeps ? 1 : 0));
+    if (e->c->scenario == CASE_EVAL) {
+        want[FSDP_ALL_GATHER] += units;
+    }
+    want[FSDP_ALL_GATHER] *= e->shards > 1;
+    want[FSDP_REDUCE_SCATTER] = units * synced * (e->shards > 1);
+    want[FSDP_ALL_REDUCE] = units * synced * (e->replicas > 1);
+    for (uint32_t kind = 0; kind < 3; kind++) {
+        uint64_t got = compare_count(sequence, kind);
+
+        if (got != want[kind]) {
+            return finding_count(
+                f, at, got, want[kind],
+                kind == FSDP_ALL_GATHER       ? "all-gathers in this step"
+                : kind == FSDP_REDUCE_SCATTER ? "reduce-scatters in this step"
+                                              : "all-reduces in this step");
+        }
+    }
+    return true;
+}
+
+static bool holds(const struct expect *e, const struct record *r,
+                  struct finding *f)
+{
+    return compare_steps(e, r, check, f);
+}
+
+static bool spoil(const struct expect *e, struct record *r)
+{
+    struct record_sequence *s = compare_sequence_to_spoil(r);
+
+    (void)e;
+    for (uint32_t i = 0; s != NULL && i < s->n; i++) {
+        if (true) {
+            s->c[i].kind = FSDP_BARRIER;
+            return true;
+        }
+    }
+    return false;
+}
+
+REQUIREMENT(comm_closed_form) = {
+    .id = "comm.closed-form",
+    .text = "With U units and B microbatches a step makes U B (1 + "
+            "reshard) all-gathers (one less a microbatch if the root is "
+            "kept), and U reduce-scatters and all-reduces for each "
+            "synchronised microbatch, where shard and replica degree "
+            "exceed 1.",
+    .since = "1.0",
+    .must = 1,
+    .level = LEVEL_COMM,
+    .needs = "comm.all-gather-count comm.reduce-scatter-count "
+             "comm.all-reduce-count",
+    .applies = applies,
+    .holds = holds,
+    .spoil = spoil,
+};

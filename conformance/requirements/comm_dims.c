@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm_dims.c - a reduction over the wrong group gives plausible values.
+ */
+#include "judge/compare.h"
+
+static bool check(const struct expect *e,
+                  const struct record_sequence *sequence, struct finding at,
+                  struct finding *f)
+{
+    (void)e;
+    for (uint32_t i = 0; i < sequence->n; i++) {
+        const struct record_collective *c = &sequence->c[i];
+        uint32_t want =
+            c->kind == FSDP_ALL_REDUCE ? FSDP_DIM_REPLICATE : FSDP_DIM_SHARD;
+
+        if (c->dim != want) {
+            at.unit = c->unit;
+            return finding_count(f, at, c->dim, want,
+                                 "mesh dimension of a collective");
+        }
+    }
+    return true;
+}
+
+static bool holds(const struct expect *e, const struct record *r,
+                  struct finding *f)
+{
+    return compare_steps(e, r, check, f);
+}
+
+static bool spoil(const struct expect *e, struct record *r)
+{
+    struct record_sequence *s = compare_sequence_to_spoil(r);
+
+    (void)e;
+    for (uint32_t i = 0; s != NULL && i < s->n; i++) {
+        if (true) {
+            s->c[i].dim = s->c[i].dim == FSDP_DIM_SHARD ? FSDP_DIM_REPLICATE
+                                                        : FSDP_DIM_SHARD;
+            return true;
+        }
+    }
+    return false;
+}
+
+REQUIREMENT(comm_dims) = {
+    .id = "comm.dims",
+    .text = "All-gather and reduce-scatter run over the shard "
+            "dimension, all-reduce over the replicate dimension.",
+    .since = "1.0",
+    .must = 1,
+    .level = LEVEL_COMM,
+    .needs = "comm.nothing-else",
+    .applies = compare_case_communicates,
+    .holds = holds,
+    .spoil = spoil,
+};

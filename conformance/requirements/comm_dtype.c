@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm_dtype.c - a reduction in another type loses bits and halves traffic.
+ */
+#include "judge/compare.h"
+
+static bool check(const struct expect *e,
+                  const struct record_sequence *sequence, struct finding at,
+                  struct finding *f)
+{
+    (void)e;
+    for (uint32_t i = 0; i < sequence->n; i++) {
+        if (sequence->c[i].dtype != FSDP_DTYPE_F32) {
+            at.unit = sequence->c[i].unit;
+            return finding_count(f, at, sequence->c[i].dtype, FSDP_DTYPE_F32,
+                                 "dtype of a collective");
+        }
+    }
+    return true;
+}
+
+static bool holds(const struct expect *e, const struct record *r,
+                  struct finding *f)
+{
+    return compare_steps(e, r, check, f);
+}
+
+static bool spoil(const struct expect *e, struct record *r)
+{
+    struct record_sequence *s = compare_sequence_to_spoil(r);
+
+    (void)e;
+    for (uint32_t i = 0; s != NULL && i < s->n; i++) {
+        if (true) {
+            s->c[i].dtype = FSDP_DTYPE_BF16;
+            return true;
+        }
+    }
+    return false;
+}
+
+REQUIREMENT(comm_dtype) = {
+    .id = "comm.dtype",
+    .text = "Every collective of a step moves float32.",
+    .since = "1.0",
+    .must = 1,
+    .level = LEVEL_COMM,
+    .needs = "comm.nothing-else",
+    .applies = compare_case_communicates,
+    .holds = holds,
+    .spoil = spoil,
+};

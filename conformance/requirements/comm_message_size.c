@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm_message_size.c - collectives move even sizes: a shard of a unit is the
+ * unit, padded, over the shard degree.
+ */
+#include "judge/compare.h"
+
+static bool check(const struct expect *e,
+                  const struct record_sequence *sequence, struct finding at,
+                  struct finding *f)
+{
+    for (uint32_t i = 0; i < sequence->n; i++) {
+        const struct record_collective *c = &sequence->c[i];
+
+        at.unit = c->unit;
+        if (c->unit >= e->units->n_units) {
+            return finding_count(
+                f, at, c->unit, e->units->n_units,
+                "a collective of no unit; the model has so many");
+        }
+        if (c->n != e->unit[c->unit].chunk) {
+            return finding_count(f, at, c->n, e->unit[c->unit].chunk,
+                                 "elements of a collective");
+        }
+    }
+    return true;
+}
+
+static bool holds(const struct expect *e, const struct record *r,
+                  struct finding *f)
+{
+    return compare_steps(e, r, check, f);
+}
+
+static bool spoil(const struct expect *e, struct record *r)
+{
+    struct record_sequence *s = compare_sequence_to_spoil(r);
+
+    (void)e;
+    for (uint32_t i = 0; s != NULL && i < s->n; i++) {
+        if (true) {
+            s->c[i].n++;
+            return true;
+        }
+    }
+    return false;
+}
+
+REQUIREMENT(comm_message_size) = {
+    .id = "comm.message-size",
+    .text = "Every collective moves exactly one shard of the unit that "
+            "it names.",
+    .since = "1.0",
+    .must = 1,
+    .level = LEVEL_COMM,
+    .needs = "comm.nothing-else",
+    .applies = compare_case_communicates,
+    .holds = holds,
+    .spoil = spoil,
+};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm_reduce_scatter_count.c - a unit is reduced once for each synchronised
+ * microbatch, and not at all without sync.
+ */
+#include "judge/compare.h"
+
+static bool check(const struct expect *e,
+                  const struct record_sequence *sequence, struct finding at,
+                  struct finding *f)
+{
+    uint64_t got = compare_count(sequence, FSDP_REDUCE_SCATTER);
+    uint64_t want = compare_count(&e->step, FSDP_REDUCE_SCATTER);
+
+    at.stage = "reduce-scatter";
+    return got == want ||
+           finding_count(f, at, got, want, "reduce-scatters in this step");
+}
+
+static bool holds(const struct expect *e, const struct record *r,
+                  struct finding *f)
+{
+    return compare_steps(e, r, check, f);
+}
+
+/* Turns one of another kind into this kind, or this into another. */
+static bool spoil(const struct expect *e, struct record *r)
+{
+    struct record_sequence *s = compare_sequence_to_spoil(r);
+
+    (void)e;
+    if (s == NULL) {
+        return false;
+    }
+    s->c[0].kind = s->c[0].kind == FSDP_REDUCE_SCATTER ? FSDP_BARRIER
+                                                       : FSDP_REDUCE_SCATTER;
+    return true;
+}
+
+REQUIREMENT(comm_reduce_scatter_count) = {
+    .id = "comm.reduce-scatter-count",
+    .text = "Each step of each rank makes as many reduce-scatters as "
+            "the windows of its units need, no more and no fewer.",
+    .since = "1.0",
+    .must = 1,
+    .level = LEVEL_COMM,
+    .needs = "comm.nothing-else",
+    .applies = compare_case_communicates,
+    .holds = holds,
+    .spoil = spoil,
+};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * eval_equals_training_forward.c - an evaluation sees the weights of the next
+ * training forward, and leaves no trace.
+ */
+#include "judge/compare.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool applies(const struct expect *e)
+{
+    return e->c->scenario == CASE_EVAL;
+}
+
+static bool check(const struct expect *e, const struct record_rank *rank,
+                  uint32_t k, struct finding *f)
+{
+    uint64_t per_step = e->c->microbatches;
+
+    if (rank->other_loss == NULL || rank->n_other_losses != e->c->steps) {
+        return finding_count(f, finding_at("evaluation", -1, -1, k),
+                             rank->n_other_losses, e->c->steps,
+                             "losses of evaluations recorded");
+    }
+    for (uint32_t t = 0; t < e->c->steps; t++) {
+        struct finding at = finding_at("evaluation", t, -1, k);
+        float got = rank->other_loss[t];
+
+        if (!isfinite(got)) {
+            return finding_bits(f, at, got, 0.0f, "not finite");
+        }
+        if (t + 1 == e->c->steps) {
+            break; /* no training forward follows */
+        }
+        if (rank->loss == NULL || (t + 1) * per_step >= rank->n_losses) {
+            return finding_text(f, at, "the next step's loss is not recorded");
+        }
+        if (memcmp(&got, &rank->loss[(t + 1) * per_step], sizeof(got)) != 0) {
+            return finding_bits(f, at, got, rank->loss[(t + 1) * per_step],
+                                "differs from the next training forward");
+        }
+    }
+    return true;
+}
+
+static bool holds(const struct expect *e, const struct record *r,
+                  struct finding *f)
+{
+    return compare_ranks(e, r, check, f);
+}
+
+static bool spoil(const struct expect *e, struct record *r)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+
+    (void)e;
+    if (rank == NULL) {
+        return false;
+    }
+
+    if (rank->other_loss == NULL || rank->n_other_losses == 0) {
+        return false;
+    }
+    rank->other_loss[0] = NAN;
+    return true;
+}
+
+REQUIREMENT(eval_equals_training_forward) = {
+    .id = "eval.equals-training-forward",
+    .text = "The evaluation after a step gives each rank the loss of "
+            "the next step's first forward, bit for bit.",
+    .since = "1.0",
+    .must = 1,
+    .level = LEVEL_STEP,
+    .needs = "num.loss-finite",
+    .claim = "eval",
+    .applies = applies,
+    .holds = holds,
+    .spoil = spoil,
+};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory_rest_after_shard.c - at rest a rank holds its shards and optimizer
+ * states, 1/S of each, and nothing else.
+ */
+#include "judge/compare.h"
+
+/* Activations are the model's, and another requirement's. */
+static const char *const kinds[FSDP_N_KINDS] = {
+    "parameter shard",    "unsharded parameter", "gradient shard",
+    "unsharded gradient", "optimizer state",     "staging",
+    "activation"};
+
+static bool check(const struct expect *e, const struct record_rank *rank,
+                  uint32_t k, struct finding *f)
+{
+    const struct record_rest *got = &rank->memory.after_shard;
+
+    for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
+        if (kind != FSDP_ACTIVATION && got->live[kind] != e->rest.live[kind]) {
+            return finding_bytes(f, finding_at(kinds[kind], -1, -1, k),
+                                 got->live[kind], e->rest.live[kind],
+                                 "live at rest");
+        }
+    }
+    return true;
+}
+
+static bool holds(const struct expect *e, const struct record *r,
+                  struct finding *f)
+{
+    return compare_ranks(e, r, check, f);
+}
+
+static bool spoil(const struct expect *e, struct record *r)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+
+    (void)e;
+    if (rank == NULL) {
+        return false;
+    }
+
+    rank->memory.after_shard.live[FSDP_PARAM_SHARD]++;
+    return true;
+}
+
+REQUIREMENT(memory_rest_after_shard) = {
+    .id = "memory.rest-after-shard",
+    .text = "After sharding the live bytes of each kind are those of "
+            "the shards and states, to the byte.",
+    .since = "1.0",
+    .must = 1,
+    .level = LEVEL_MEMORY,
+    .needs = "memory.ranges-valid",
+    .applies = compare_case_trains,
+    .holds = holds,
+    .spoil = spoil,
+};

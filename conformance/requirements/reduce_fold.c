@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reduce_fold.c - gradients of ranks meet in the order that the specification
+ * gives.
+ */
+#include "judge/replay.h"
+
+static bool applies(const struct expect *e)
+{
+    return compare_case_staged(e) && e->c->microbatches == 1;
+}
+
+static bool holds(const struct expect *e, const struct record *r,
+                  struct finding *f)
+{
+    return compare_parts(e, r, 0, compare_recorded_steps(e),
+                         replay_compare_reduced, f);
+}
+
+static bool spoil(const struct expect *e, struct record *r)
+{
+    (void)e;
+    return compare_spoil_stage(r, RECORD_REDUCED, 0);
+}
+
+REQUIREMENT(reduce_fold) = {
+    .id = "reduce.fold",
+    .text = "A reduced gradient is the fold of the ranks' own local "
+            "gradients times 1 / divide factor, bit for bit.",
+    .since = "1.0",
+    .must = 1,
+    .level = LEVEL_REDUCE,
+    .needs = "grad.finite reduce.scale reduce.replicas-equal",
+    .applies = applies,
+    .holds = holds,
+    .spoil = spoil,
+};

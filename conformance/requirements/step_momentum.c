@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step_momentum.c - the optimizer, element by element: v = fma(mu, v, g), w =
+ * fma(-lr, v, w).
+ */
+#include "judge/replay.h"
+
+static bool applies(const struct expect *e)
+{
+    return compare_case_staged(e) && e->c->optimizer == FSDP_OPTIMIZER_MOMENTUM;
+}
+
+static bool holds(const struct expect *e, const struct record *r,
+                  struct finding *f)
+{
+    return compare_parts(e, r, 0, compare_recorded_steps(e),
+                         replay_compare_step, f);
+}
+
+static bool spoil(const struct expect *e, struct record *r)
+{
+    (void)e;
+    return compare_spoil_stage(r, RECORD_STATE0, 0);
+}
+
+REQUIREMENT(step_momentum) = {
+    .id = "step.momentum",
+    .text = "Weights and velocity after the step follow from weights, "
+            "reduced gradient and velocity before it by the formula of "
+            "op.h, bit for bit.",
+    .since = "1.0",
+    .must = 1,
+    .level = LEVEL_STEP,
+    .needs = "step.every-element-changes step.weights-untouched",
+    .claim = "momentum",
+    .applies = applies,
+    .holds = holds,
+    .spoil = spoil,
+};
