@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arguments.h - the options that commands share, parsed and checked: a wrong
+ * one is a usage error with one line that says what would be right.
+ */
+#ifndef FSDP_CTS_ARGUMENTS_H
+#define FSDP_CTS_ARGUMENTS_H
+
+#include "judge/requirement.h"
+#include "world/world.h"
+
+/* Exit codes; the first three are enum judge_verdict. */
+enum {
+    EXIT_CONFORMANT = 0,
+    EXIT_NOT_CONFORMANT = 1,
+    EXIT_INCOMPLETE = 2,
+    EXIT_USAGE = 64,
+    EXIT_BAD_DATA = 65,
+};
+
+enum {
+    ARGUMENTS_MAX = 64
+}; /* values of a list */
+
+struct name_list { /* NULL-ended */
+    const char *name[ARGUMENTS_MAX + 1];
+    uint32_t n;
+};
+
+struct arguments {
+    struct name_list engines, workloads, requirements, cases, strategies;
+    uint32_t ranks[ARGUMENTS_MAX], n_ranks;
+    uint32_t world; /* enum world_kind */
+    const char *launcher, *text, *mutant;
+    const char *records, *report, *junit;
+    uint32_t level; /* requirements up to it; N_LEVELS: all */
+    uint32_t timeout_ms, jobs;
+    bool partial_ok, json, quiet, help, verbose;
+    const char *const *rest; /* what is no option */
+    int n_rest;
+    /* worker only */
+    const char *batch;
+};
+
+/* Which options a command takes. */
+enum {
+    TAKES_ENGINE = 1,
+    TAKES_SELECTION = 2, /* --workload --ranks --case --strategy */
+    TAKES_JUDGE = 4,     /* --requirement --level --report --junit */
+    TAKES_WORLD = 8,     /* --world --launcher --timeout --jobs */
+    TAKES_RECORDS = 16,
+    TAKES_TEXT = 32,
+    TAKES_JSON = 64,
+    TAKES_WORKER = 128,
+    TAKES_MUTANT = 256,
+};
+
+/* Returns 0, or EXIT_USAGE after a line on stderr. The lists' names point
+ * into argv, which is changed at commas. */
+int arguments_parse(int argc, char **argv, unsigned takes,
+                    struct arguments *out);
+/* Prints the options that a command takes. */
+void arguments_help(unsigned takes);
+
+#endif

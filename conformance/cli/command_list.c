@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command_list.c - what there is: requirements, cases, workloads, engines,
+ * mutants. docs/requirements.md is made of its output.
+ */
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/engine_load.h"
+#include "cli/selection.h"
+#include "mutants/mutant.h"
+#include "workloads/workload.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One row, as text or as an element of a JSON array. Keys and values are in
+ * pairs; the first value is the id. */
+struct row {
+    const char *key[8], *value[8];
+    int n;
+};
+
+static void add(struct row *r, const char *key, const char *value)
+{
+    r->key[r->n] = key;
+    r->value[r->n++] = value ? value : "";
+}
+
+static int print(json_t *array, const struct row *r, const char *line)
+{
+    json_t *o;
+
+    if (!array) {
+        printf("%s\n", line);
+        return 0;
+    }
+    o = json_object();
+    for (int i = 0; i < r->n; i++) {
+        if (json_object_set_new(o, r->key[i], json_string(r->value[i]))) {
+            json_decref(o);
+            return -1;
+        }
+    }
+    return json_array_append_new(array, o);
+}
+
+static int list_requirements(json_t *array, const struct arguments *a)
+{
+    (void)a;
+    for (const struct requirement *const *p = requirements; *p; p++) {
+        const struct requirement *q = *p;
+        char line[512];
+        struct row r = {.n = 0};
+        add(&r, "id", q->id);
+        add(&r, "text", q->text);
+        add(&r, "must", q->must ? "MUST" : "SHOULD");
+        add(&r, "level", requirement_level_name(q->level));
+        add(&r, "since", q->since);
+        add(&r, "needs", q->needs);
+        add(&r, "claim", q->claim);
+        snprintf(line, sizeof line, "%-34s %-6s %-9s %s", q->id,
+                 q->must ? "MUST" : "SHOULD", requirement_level_name(q->level),
+                 q->text);
+        if (print(array, &r, line)) {
+            return EXIT_INCOMPLETE;
+        }
+    }
+    return 0;
+}
+
+static int list_cases(json_t *array, const struct arguments *a)
+{
+    struct case_list cases;
+    int code = selection_make(a, &cases);
+
+    for (uint32_t i = 0; !code && i < cases.n; i++) {
+        char id[CASE_ID_BYTES];
+        struct row r = {.n = 0};
+        case_id(&cases.c[i], id);
+        add(&r, "id", id);
+        if (print(array, &r, id)) {
+            code = EXIT_INCOMPLETE;
+        }
+    }
+    manifest_release(&cases);
+    return code;
+}
+
+static int list_workloads(json_t *array, const struct arguments *a)
+{
+    (void)a;
+    for (const struct workload *const *w = workloads; *w; w++) {
+        char sizes[128] = "";
+        char line[512];
+        struct row r = {.n = 0};
+        for (const char *const *s = (*w)->sizes; *s; s++) {
+            size_t used = strlen(sizes);
+            snprintf(sizes + used, sizeof sizes - used, "%s%s", used ? " " : "",
+                     *s);
+        }
+        add(&r, "name", (*w)->name);
+        add(&r, "summary", (*w)->summary);
+        add(&r, "sizes", sizes);
+        snprintf(line, sizeof line, "%-8s %s (sizes: %s)", (*w)->name,
+                 (*w)->summary, sizes);
+        if (print(array, &r, line)) {
+            return EXIT_INCOMPLETE;
+        }
+    }
+    return 0;
+}
+
+static int list_engines(json_t *array, const struct arguments *a)
+{
+    (void)a;
+    for (const struct engine_entry *e = engine_list; e->name; e++) {
+        char line[256];
+        struct row r = {.n = 0};
+        add(&r, "name", e->name);
+        add(&r, "summary", e->summary);
+        snprintf(line, sizeof line, "%-10s %s", e->name, e->summary);
+        if (print(array, &r, line)) {
+            return EXIT_INCOMPLETE;
+        }
+    }
+    return 0;
+}
+
+static int list_mutants(json_t *array, const struct arguments *a)
+{
+    (void)a;
+    for (const struct mutant *const *p = mutants; *p; p++) {
+        const struct mutant *m = *p;
+        char line[1024];
+        struct row r = {.n = 0};
+        add(&r, "name", m->name);
+        add(&r, "text", m->text);
+        add(&r, "evidence", m->evidence);
+        add(&r, "kills", m->kills);
+        snprintf(line, sizeof line, "%-28s %s\n%28s killed by: %s", m->name,
+                 m->text, "", m->kills);
+        if (print(array, &r, line)) {
+            return EXIT_INCOMPLETE;
+        }
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*list)(json_t *array, const struct arguments *a);
+} lists[] = {
+    {"requirements", list_requirements}, {"cases", list_cases},
+    {"workloads", list_workloads},       {"engines", list_engines},
+    {"mutants", list_mutants},
+};
+enum {
+    N_LISTS = sizeof lists / sizeof lists[0]
+};
+
+static int list(const struct arguments *a, const char *what)
+{
+    json_t *array = a->json ? json_array() : NULL;
+    int code = EXIT_USAGE;
+    int i = 0;
+
+    while (i < N_LISTS && strcmp(lists[i].name, what) != 0) {
+        i++;
+    }
+    if (i == N_LISTS) {
+        fprintf(stderr,
+                "fsdp-cts list: unknown list '%s'; there are: requirements, "
+                "cases, workloads, engines, mutants\n",
+                what);
+    } else {
+        code = lists[i].list(array, a);
+    }
+    if (array && code == 0) {
+        json_dumpf(array, stdout, JSON_INDENT(1));
+        printf("\n");
+    }
+    json_decref(array);
+    return code;
+}
+
+int command_list(int argc, char **argv)
+{
+    struct arguments a;
+
+    if (arguments_parse(argc, argv, TAKES_SELECTION | TAKES_JSON, &a)) {
+        return EXIT_USAGE;
+    }
+    if (a.help) {
+        printf("usage: fsdp-cts list "
+               "requirements|cases|workloads|engines|mutants [OPTION ...]\n\n");
+        arguments_help(TAKES_SELECTION | TAKES_JSON);
+        return 0;
+    }
+    if (a.n_rest != 1) {
+        fprintf(stderr, "fsdp-cts list: needs one of requirements, cases, "
+                        "workloads, engines, mutants\n");
+        return EXIT_USAGE;
+    }
+    return list(&a, a.rest[0]);
+}

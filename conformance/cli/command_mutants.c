@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command_mutants.c - runs every mutant over the cases that show it and
+ * compares the first causes that were found with those it lists, strictly
+ * both ways. Prints the kill matrix.
+ */
+#include "cli/commands.h"
+#include "cli/evaluate.h"
+#include "cli/folder.h"
+#include "cli/selection.h"
+#include "cli/supervise.h"
+#include "mutants/mutant.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TAKES = TAKES_ENGINE | TAKES_WORLD | TAKES_JSON
+};
+
+/* A mutant's hang is judged by a watchdog: no reason to wait for long. */
+enum {
+    MUTANT_TIMEOUT_MS = 1500
+};
+
+/* The cases that show a mutant, and those that their requirements look up. */
+static int cases_of(const struct mutant *m, const struct case_list *all,
+                    struct case_list *out)
+{
+    uint32_t most = m->n_cases ? m->n_cases : 3;
+
+    *out = (struct case_list){calloc(most, sizeof *out->c), 0};
+    for (uint32_t i = 0; out->c && i < all->n && out->n < most; i++) {
+        if (m->shows(&all->c[i])) {
+            out->c[out->n++] = all->c[i];
+        }
+    }
+    return out->c ? FSDP_OK : FSDP_ERR_NOMEM;
+}
+
+/* Ids that failed, crashed or hung somewhere, sorted (the table is). */
+static void first_causes(const struct judge_result *r, char *out, size_t size)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        bool failed = false;
+        for (uint32_t c = 0; c < r->n_cases; c++) {
+            uint32_t outcome = judge_item_at(r, c, q)->outcome;
+            failed = failed || outcome == JUDGE_FAIL ||
+                     outcome == JUDGE_ERROR || outcome == JUDGE_TIMEOUT;
+        }
+        if (failed && used < size) {
+            used += (size_t)snprintf(out + used, size - used, "%s%s",
+                                     used ? " " : "", r->requirement[q]->id);
+        }
+    }
+}
+
+/* The same ids, whatever their order. */
+static bool same_ids(const char *a, const char *b)
+{
+    const char *lists[2] = {a, b};
+
+    for (int k = 0; k < 2; k++) {
+        char copy[4096];
+        char other[4096];
+        char *rest = copy;
+        char *id;
+        snprintf(copy, sizeof copy, "%s", lists[k]);
+        snprintf(other, sizeof other, " %s ", lists[1 - k]);
+        while ((id = strtok_r(rest, " ", &rest))) {
+            char padded[128];
+            snprintf(padded, sizeof padded, " %s ", id);
+            if (!strstr(other, padded)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static int run_mutant(const struct arguments *a, const struct mutant *m,
+                      const struct case_list *cases, const struct text *text,
+                      char *found, size_t size)
+{
+    struct folder folder = {.temporary = false};
+    struct fsdp_error error = {0};
+    struct supervise_engine said = {.known = false};
+    struct case_list baselines = {NULL, 0};
+    struct judge_result r = {0};
+    struct supervise_job job = {.engine = "unsharded",
+                                .launcher = a->launcher,
+                                .timeout_ms = 20000,
+                                .n_workers = a->jobs};
+    struct evaluation e = {.cases = cases, .text = text};
+    int status = folder_open(NULL, &folder, &error);
+
+    if (status == FSDP_OK && selection_baselines(cases, &baselines)) {
+        status = FSDP_ERR_NOMEM;
+    }
+    job.records = e.records = folder.path;
+    if (status == FSDP_OK && baselines.n) {
+        job.cases = baselines.c;
+        job.n_cases = baselines.n;
+        status = supervise(&job, &said, &error);
+    }
+    if (status == FSDP_OK) {
+        job.cases = cases->c;
+        job.n_cases = cases->n;
+        job.engine = a->engines.n ? a->engines.name[0] : "ref";
+        job.mutant = m->name;
+        job.world = a->world;
+        job.timeout_ms = MUTANT_TIMEOUT_MS;
+        status = supervise(&job, &said, &error);
+    }
+    if (status == FSDP_OK) {
+        status = evaluate(&e, &r, &error);
+        first_causes(&r, found, size);
+    }
+    if (status != FSDP_OK) {
+        snprintf(found, size, "(%s: %s)", fsdp_status_text(status),
+                 error.message);
+    }
+    judge_release(&r);
+    manifest_release(&baselines);
+    folder_close(&folder);
+    return status;
+}
+
+static bool wanted(const struct arguments *a, const char *name)
+{
+    for (int i = 0; i < a->n_rest; i++) {
+        if (strcmp(a->rest[i], name) == 0) {
+            return true;
+        }
+    }
+    return a->n_rest == 0;
+}
+
+static int check_names(const struct arguments *a)
+{
+    for (int i = 0; i < a->n_rest; i++) {
+        const struct mutant *const *m = mutants;
+        while (*m && strcmp((*m)->name, a->rest[i]) != 0) {
+            m++;
+        }
+        if (!*m) {
+            fprintf(stderr,
+                    "fsdp-cts mutants: unknown mutant '%s'; see: fsdp-cts "
+                    "list mutants\n",
+                    a->rest[i]);
+            return EXIT_USAGE;
+        }
+    }
+    return 0;
+}
+
+static int run_all(const struct arguments *a, const struct case_list *all,
+                   const struct text *text)
+{
+    uint32_t passed = 0;
+    uint32_t failed = 0;
+    bool interrupted = false;
+
+    for (const struct mutant *const *m = mutants; *m && !interrupted; m++) {
+        char found[4096] = "";
+        struct case_list cases = {NULL, 0};
+        int status;
+        bool good;
+        if (!wanted(a, (*m)->name)) {
+            continue;
+        }
+        status = cases_of(*m, all, &cases);
+        if (status == FSDP_OK && cases.n == 0) {
+            snprintf(found, sizeof found, "(no case of the manifest shows it)");
+            status = FSDP_ERR_INVALID;
+        } else if (status == FSDP_OK) {
+            status = run_mutant(a, *m, &cases, text, found, sizeof found);
+        }
+        interrupted = status == FSDP_ERR_ABORTED;
+        good = status == FSDP_OK && found[0] && same_ids(found, (*m)->kills);
+        passed += good;
+        failed += !good;
+        printf("%-4s %-28s %s\n", good ? "ok" : "BAD", (*m)->name,
+               found[0] ? found : "(survived)");
+        if (!good) {
+            printf("     %-28s listed: %s\n", "", (*m)->kills);
+        }
+        fflush(stdout);
+        manifest_release(&cases);
+    }
+    printf("%u passed, %u failed\n", passed, failed);
+    return passed && !failed ? 0 : EXIT_NOT_CONFORMANT;
+}
+
+int command_mutants(int argc, char **argv)
+{
+    struct arguments a;
+    struct case_list all;
+    struct text text;
+    struct fsdp_error error = {0};
+    int code = arguments_parse(argc, argv, TAKES, &a);
+
+    if (code || check_names(&a)) {
+        return EXIT_USAGE;
+    }
+    if (a.help) {
+        printf("usage: fsdp-cts mutants [NAME ...] [OPTION ...]\n\nRuns "
+               "mutants of an engine and prints, for each, the requirements\n"
+               "that failed as first causes: the kill matrix.\n\n");
+        arguments_help(TAKES);
+        return 0;
+    }
+    text_load(NULL, &text, &error);
+    if (manifest_make(NULL, 0, &all) != FSDP_OK) {
+        return EXIT_INCOMPLETE;
+    }
+    supervise_catch_signals();
+    code = run_all(&a, &all, &text);
+    manifest_release(&all);
+    return code;
+}

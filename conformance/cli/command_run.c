@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command_run.c - the main job: run the unsharded baselines, run the engine,
+ * judge what was recorded.
+ */
+#include "cli/commands.h"
+#include "cli/evaluate.h"
+#include "cli/folder.h"
+#include "cli/miniature.h"
+#include "cli/selection.h"
+#include "cli/supervise.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    TAKES = TAKES_ENGINE | TAKES_SELECTION | TAKES_JUDGE | TAKES_WORLD |
+            TAKES_RECORDS | TAKES_TEXT | TAKES_MUTANT
+};
+
+static void help(void)
+{
+    printf(
+        "usage: fsdp-cts run [OPTION ...]\n\n"
+        "Runs an engine through the suite's cases and says, with evidence,\n"
+        "whether its loss curve is bit-exact, its peak memory as the closed\n"
+        "form says, and its collectives the right number and size.\n\n");
+    arguments_help(TAKES);
+    printf("\nexit: 0 conformant, 1 not conformant, 2 incomplete (a selection "
+           "is, unless\n--partial-ok), 64 usage error\n");
+}
+
+/* What else a rerun of one case has to say. */
+static void make_rerun(const struct arguments *a, const char *engine,
+                       char text[1024])
+{
+    static const char *const world[] = {"local", "threads", "mpi"};
+    size_t n;
+
+    snprintf(text, 1024, "fsdp-cts run --engine %s", engine);
+    n = strlen(text);
+    if (a->world != WORLD_LOCAL) {
+        snprintf(text + n, 1024 - n, " --world %s", world[a->world]);
+        n = strlen(text);
+    }
+    if (a->mutant) {
+        snprintf(text + n, 1024 - n, " --mutant %s", a->mutant);
+        n = strlen(text);
+    }
+    if (a->text) {
+        snprintf(text + n, 1024 - n, " --text %s", a->text);
+        n = strlen(text);
+    }
+    snprintf(text + n, 1024 - n, " --case ");
+}
+
+static int run_cases(const struct arguments *a, const char *engine,
+                     const struct case_list *cases, const char *records)
+{
+    struct case_list baselines;
+    struct supervise_engine said = {.known = false};
+    struct fsdp_error error = {0};
+    struct supervise_job job = {.records = records,
+                                .text = a->text,
+                                .launcher = a->launcher,
+                                .timeout_ms = a->timeout_ms,
+                                .n_workers = a->jobs};
+    int code = selection_baselines(cases, &baselines);
+    int status = FSDP_OK;
+
+    if (code == 0 && baselines.n) {
+        job.cases = baselines.c;
+        job.n_cases = baselines.n;
+        job.engine = "unsharded";
+        job.title = a->quiet ? NULL : "baseline";
+        status = supervise(&job, &said, &error);
+    }
+    if (code == 0 && status == FSDP_OK) {
+        said = (struct supervise_engine){.known = false};
+        job.cases = cases->c;
+        job.n_cases = cases->n;
+        job.engine = engine;
+        job.mutant = a->mutant;
+        job.world = a->world;
+        job.title = a->quiet ? NULL : engine;
+        status = supervise(&job, &said, &error);
+    }
+    if (status != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s: %s\n", fsdp_status_text(status),
+                error.message);
+        code = status == FSDP_ERR_INVALID ? EXIT_USAGE : EXIT_INCOMPLETE;
+    }
+    manifest_release(&baselines);
+    return code;
+}
+
+static int run_engine(const struct arguments *a, const char *engine,
+                      const struct case_list *cases, const struct text *text)
+{
+    struct folder folder = {.temporary = false};
+    struct fsdp_error error = {0};
+    struct name_list storage;
+    const char *all[512];
+    struct evaluation e = {
+        .cases = cases, .text = text, .only = evaluate_only(a, &storage, all)};
+    int64_t started = (int64_t)time(NULL);
+    char rerun[1024];
+    int code;
+
+    if (folder_open(a->records, &folder, &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+        folder_close(&folder);
+        return EXIT_USAGE;
+    }
+    e.records = folder.path;
+    code = run_cases(a, engine, cases, folder.path);
+    if (code == 0) {
+        make_rerun(a, engine, rerun);
+        code = evaluate_and_report(&e, a, rerun, started);
+        if (!a->quiet) {
+            miniature_print(&e);
+        }
+    }
+    folder_sweep(&folder);
+    folder_close(&folder);
+    return code;
+}
+
+int command_run(int argc, char **argv)
+{
+    struct arguments a;
+    struct case_list cases = {NULL, 0};
+    struct text text = {NULL, 0, NULL};
+    struct fsdp_error error = {0};
+    int code = arguments_parse(argc, argv, TAKES, &a);
+
+    if (code == 0 && a.help) {
+        help();
+        return 0;
+    }
+    if (code == 0 && a.n_rest) {
+        fprintf(stderr,
+                "fsdp-cts run: '%s' is no option; see: fsdp-cts run "
+                "--help\n",
+                a.rest[0]);
+        return EXIT_USAGE;
+    }
+    if (code) {
+        return code;
+    }
+    if (text_load(a.text, &text, &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+        return EXIT_USAGE;
+    }
+    code = selection_make(&a, &cases);
+    supervise_catch_signals();
+    if (a.engines.n == 0) {
+        a.engines.name[a.engines.n++] = "ref";
+    }
+    for (uint32_t i = 0; i < a.engines.n && code == 0; i++) {
+        code = run_engine(&a, a.engines.name[i], &cases, &text);
+    }
+    manifest_release(&cases);
+    text_release(&text);
+    return code;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command_worker.c - the command that supervisors start; not for people.
+ */
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/worker.h"
+
+#include <stdio.h>
+
+int command_worker(int argc, char **argv)
+{
+    struct arguments a;
+    struct worker_options o;
+
+    if (arguments_parse(argc, argv,
+                        TAKES_ENGINE | TAKES_WORLD | TAKES_RECORDS |
+                            TAKES_TEXT | TAKES_WORKER | TAKES_MUTANT,
+                        &a)) {
+        return EXIT_USAGE;
+    }
+    if (!a.batch || !a.records || a.engines.n != 1 || a.n_rest) {
+        fprintf(stderr, "fsdp-cts worker: is started by fsdp-cts run\n");
+        return EXIT_USAGE;
+    }
+    o = (struct worker_options){.batch = a.batch,
+                                .records = a.records,
+                                .engine = a.engines.name[0],
+                                .mutant = a.mutant,
+                                .text = a.text,
+                                .world = a.world,
+                                .timeout_ms = a.timeout_ms};
+    return worker_run(&o);
+}

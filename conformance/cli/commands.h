@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * commands.h - the commands; each takes what follows its name and returns an
+ * exit code.
+ */
+#ifndef FSDP_CTS_COMMANDS_H
+#define FSDP_CTS_COMMANDS_H
+
+int command_run(int argc, char **argv);
+int command_list(int argc, char **argv);
+int command_verify(int argc, char **argv);
+int command_mutants(int argc, char **argv);
+int command_worker(int argc, char **argv);
+
+#endif

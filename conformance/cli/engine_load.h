@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine_load.h - an engine by name ("ref", "unsharded") or by the path of a
+ * plug-in that exports fsdp_engine_v1.
+ */
+#ifndef FSDP_CTS_ENGINE_LOAD_H
+#define FSDP_CTS_ENGINE_LOAD_H
+
+#include <fsdp/engine.h>
+
+struct engine_entry {
+    const char *name, *summary;
+    const struct fsdp_engine *(*get)(void);
+};
+/* The engines that are built in; ends with a NULL name. */
+extern const struct engine_entry engine_list[];
+
+/* A name with a '/' or ending in ".so" is a path. INVALID: unknown name (the
+ * message lists the known ones); IO: no such file or not loadable; MISMATCH:
+ * no symbol, another ABI version, or a struct that is too small. A plug-in
+ * stays loaded until the process ends. */
+int engine_load(const char *name, const struct fsdp_engine **out,
+                struct fsdp_error *error);
+
+bool engine_claims(const struct fsdp_engine *engine, const char *claim);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main.c - fsdp-cts: finds the command.
+ */
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/version.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help; /* NULL: not for people */
+} commands[] = {
+    {"run", command_run, "run engines through the suite and judge them"},
+    {"list", command_list,
+     "list requirements, cases, workloads, engines or mutants"},
+    {"verify", command_verify, "judge records that were kept by run"},
+    {"mutants", command_mutants,
+     "run engines that are wrong in one way; print the kill matrix"},
+    {"worker", command_worker, NULL},
+};
+enum {
+    N_COMMANDS = sizeof commands / sizeof commands[0]
+};
+
+static void help(FILE *to)
+{
+    fprintf(to,
+            "fsdp-cts %s - conformance tests for Fully Sharded Data Parallel\n"
+            "\nusage: fsdp-cts COMMAND [OPTION ...]\n\n",
+            version_text());
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (commands[i].help) {
+            fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
+        }
+    }
+    fprintf(to, "\nfsdp-cts COMMAND --help says more.\n"
+                "exit: 0 conformant, 1 not conformant, 2 incomplete, 64 usage "
+                "error, 65 bad data\n");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        help(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("fsdp-cts %s\n", version_text());
+        return 0;
+    }
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return commands[i].run(argc - 1, argv + 1);
+        }
+    }
+    fprintf(stderr,
+            "fsdp-cts: unknown command '%s'; there are: run, list, verify, "
+            "mutants\n",
+            argv[1]);
+    return EXIT_USAGE;
+}

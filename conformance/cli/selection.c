@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * selection.c - filters the manifest.
+ */
+#include "cli/selection.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool listed(const struct name_list *list, const char *name)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (strcmp(list->name[i], name) == 0) {
+            return true;
+        }
+    }
+    return list->n == 0;
+}
+
+static bool selected(const struct arguments *a, const struct run_case *c)
+{
+    char id[CASE_ID_BYTES];
+    bool ranks = a->n_ranks == 0;
+
+    for (uint32_t i = 0; i < a->n_ranks; i++) {
+        ranks = ranks || a->ranks[i] == c->ranks;
+    }
+    case_id(c, id);
+    return ranks && listed(&a->workloads, c->workload) &&
+           listed(&a->cases, id) &&
+           listed(&a->strategies, case_strategy_name(c->strategy));
+}
+
+static bool has_ranks(const struct case_list *list, uint32_t ranks)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (list->c[i].ranks == ranks) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int out_of_memory(void)
+{
+    fprintf(stderr, "fsdp-cts: out of memory\n");
+    return EXIT_INCOMPLETE;
+}
+
+static int append(struct case_list *to, const struct run_case *c)
+{
+    struct run_case *grown = realloc(to->c, (to->n + 1u) * sizeof *grown);
+
+    if (!grown) {
+        return FSDP_ERR_NOMEM;
+    }
+    to->c = grown;
+    to->c[to->n++] = *c;
+    return FSDP_OK;
+}
+
+static int append_selected(const struct arguments *a,
+                           const struct case_list *from, struct case_list *to)
+{
+    for (uint32_t i = 0; i < from->n; i++) {
+        if (selected(a, &from->c[i])) {
+            FSDP_TRY(append(to, &from->c[i]));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Every case that was asked for by id must be there. */
+static int check_cases(const struct arguments *a, const struct case_list *list)
+{
+    for (uint32_t i = 0; i < a->cases.n; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < list->n && !found; k++) {
+            char id[CASE_ID_BYTES];
+            case_id(&list->c[k], id);
+            found = strcmp(id, a->cases.name[i]) == 0;
+        }
+        if (!found) {
+            fprintf(stderr,
+                    "fsdp-cts: no case '%s' in the selection; see: fsdp-cts "
+                    "list cases\n",
+                    a->cases.name[i]);
+            return EXIT_USAGE;
+        }
+    }
+    return 0;
+}
+
+int selection_make(const struct arguments *a, struct case_list *out)
+{
+    struct case_list own;
+    uint32_t other[ARGUMENTS_MAX];
+    uint32_t n_other = 0;
+    int status = manifest_make(NULL, 0, &own);
+
+    *out = (struct case_list){NULL, 0};
+    for (uint32_t i = 0; i < a->n_ranks && status == FSDP_OK; i++) {
+        if (!has_ranks(&own, a->ranks[i])) {
+            other[n_other++] = a->ranks[i];
+        }
+    }
+    if (status == FSDP_OK) {
+        status = append_selected(a, &own, out);
+    }
+    manifest_release(&own);
+    if (status == FSDP_OK && n_other) {
+        status = manifest_make(other, n_other, &own);
+        if (status == FSDP_OK) {
+            status = append_selected(a, &own, out);
+            manifest_release(&own);
+        }
+    }
+    if (status != FSDP_OK) {
+        return out_of_memory();
+    }
+    if (check_cases(a, out)) {
+        return EXIT_USAGE;
+    }
+    if (out->n == 0) {
+        fprintf(stderr, "fsdp-cts: no case has all of what was asked for; "
+                        "see: fsdp-cts list cases\n");
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+int selection_baselines(const struct case_list *cases, struct case_list *out)
+{
+    *out = (struct case_list){NULL, 0};
+    for (uint32_t i = 0; i < cases->n; i++) {
+        char key[CASE_ID_BYTES];
+        bool known = !case_trains(&cases->c[i]);
+        case_baseline_key(&cases->c[i], key);
+        for (uint32_t k = 0; k < out->n && !known; k++) {
+            char other[CASE_ID_BYTES];
+            case_baseline_key(&out->c[k], other);
+            known = strcmp(key, other) == 0;
+        }
+        if (!known) {
+            struct run_case plain = cases->c[i];
+            if (plain.scenario != CASE_EVAL) {
+                plain.scenario = CASE_TRAIN; /* what the key stands for */
+            }
+            if (append(out, &plain) != FSDP_OK) {
+                return out_of_memory();
+            }
+        }
+    }
+    return 0;
+}

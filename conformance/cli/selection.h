@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * selection.h - which cases of the manifest a command is about.
+ */
+#ifndef FSDP_CTS_SELECTION_H
+#define FSDP_CTS_SELECTION_H
+
+#include "cli/arguments.h"
+
+/* The cases that the arguments select, in the manifest's order. World sizes
+ * that the suite's own manifest lacks get one made by the same rules. Returns
+ * 0, or an exit code after a line on stderr: selecting nothing is an error.
+ * The caller releases the list. */
+int selection_make(const struct arguments *a, struct case_list *out);
+
+/* The unsharded runs that these cases are compared with, each once. */
+int selection_baselines(const struct case_list *cases, struct case_list *out);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * version.h - which version of the suite this is.
+ */
+#ifndef FSDP_CTS_VERSION_H
+#define FSDP_CTS_VERSION_H
+
+const char *version_text(void);
+
+#endif

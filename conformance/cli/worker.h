@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker.h - the process that runs cases. The supervisor never loads an
+ * engine: it starts workers, gives each a batch of cases in a file, and reads
+ * from standard output which one has begun and which has ended:
+ *
+ *     engine ref 0.1.0 flat full-shard ...
+ *     begin 3
+ *     end 3
+ *
+ * A batch file is an array of struct run_case as it lies in memory: it never
+ * leaves the machine or the version that wrote it.
+ */
+#ifndef FSDP_CTS_WORKER_H
+#define FSDP_CTS_WORKER_H
+
+#include "record/record.h"
+
+struct worker_options {
+    const char *batch;   /* file */
+    const char *records; /* folder */
+    const char *engine;
+    const char *mutant; /* NULL: none */
+    const char *text;   /* NULL: the built-in one */
+    uint32_t world;     /* enum world_kind */
+    uint32_t timeout_ms;
+};
+
+/* Runs the batch; returns an exit code. */
+int worker_run(const struct worker_options *o);
+
+/* The folder of a case's record below `records`: its id, or for the unsharded
+ * run "baseline/" and its key. Truncation is impossible: ids are bounded. */
+enum {
+    WORKER_PATH_BYTES = 4096
+};
+void worker_folder(const char *records, const struct run_case *c, bool baseline,
+                   char path[WORKER_PATH_BYTES]);
+
+/* case.json of a case: engine and claims, and how ranks ended. */
+int worker_write_case(const char *folder, const struct run_case *c,
+                      const struct fsdp_engine *engine, const char *world,
+                      uint32_t n_ranks, const struct world_result *ends,
+                      struct fsdp_error *error);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drive.h - the life of one case on one rank: open, shard, train as the
+ * scenario says, destroy; and the record of it.
+ */
+#ifndef FSDP_CTS_DRIVE_H
+#define FSDP_CTS_DRIVE_H
+
+#include "cases/case_model.h"
+#include "run/recorder.h"
+#include "world/world.h"
+
+/* What a driver needs; shared by all ranks and never written by them. */
+struct drive {
+    const struct run_case *c;
+    const struct case_model *model;
+    const struct fsdp_engine *engine;
+    /* Gives the device to an engine that brings none. */
+    const struct fsdp_engine *device_engine;
+    /* NULL, or changes copies of env and engine (mutants/mutant.h). */
+    void (*wrap)(struct fsdp_env *env, struct fsdp_engine *engine);
+    const char *directory; /* where the rank's record goes; NULL: nowhere */
+    bool look_at_process;  /* every rank is a process of its own */
+};
+
+/* A rank while it is being driven. */
+struct driver {
+    const struct drive *d;
+    struct fsdp_env env;
+    struct fsdp_mesh mesh;
+    uint32_t extent[2];
+    struct fsdp_engine engine; /* a copy: a mutant may have changed it */
+    struct fsdp_options options;
+    struct recorder *recorder;
+    struct record_rank *out; /* of the rank that is being played */
+    struct fsdp_sharded *sharded;
+    struct workload_run *run;
+
+    uint32_t step, microbatch; /* now */
+    bool recording;            /* tensors of this pass are wanted */
+    bool forward;              /* the point is a forward one */
+    struct fsdp_tensor *lent;  /* [n_parameters]: gradients lent, by data */
+};
+
+/*
+ * Runs the case on this rank; a body of world_run. context: struct drive.
+ * Writes the rank's record whatever happens. Returns what the run ended with.
+ */
+int drive_rank(void *context, struct world_rank *rank);
+/* The same for an engine with the claim "serial", in a world of one: plays
+ * all ranks of the case and writes a record for each. */
+int drive_serial(void *context, struct world_rank *rank);
+
+/* One answer of the record. OK or NOMEM. */
+int drive_answer(struct driver *x, const char *name, int status);
+/* drive_wrong.c: calls that an engine must refuse. */
+int drive_options(struct driver *x);
+int drive_disagree(struct driver *x);
+int drive_wrong_at_rest(struct driver *x);
+int drive_wrong_in_pass(struct driver *x, uint32_t i);
+int drive_wrong_step(struct driver *x);
+
+#endif

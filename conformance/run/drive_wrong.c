@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drive_wrong.c - calls that an engine must refuse, and what it answered. The
+ * run goes on after them: a refusal changes nothing.
+ */
+#include "run/drive.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int drive_answer(struct driver *x, const char *name, int status)
+{
+    struct record_rank *out = x->out;
+    struct record_answer *grown =
+        realloc(out->answer, (out->n_answers + 1u) * sizeof *grown);
+
+    if (!grown) {
+        return FSDP_ERR_NOMEM;
+    }
+    out->answer = grown;
+    grown += out->n_answers++;
+    memset(grown, 0, sizeof *grown);
+    strncpy(grown->name, name, sizeof grown->name - 1);
+    grown->status = status;
+    /* A refusal was asked for: it is not how the run ends. */
+    *x->env.error = (struct fsdp_error){0};
+    return FSDP_OK;
+}
+
+static void ignore_piece(void *context, const struct fsdp_piece *piece)
+{
+    (void)context;
+    (void)piece;
+}
+
+int drive_wrong_at_rest(struct driver *x)
+{
+    const struct fsdp_engine *e = &x->engine;
+    const struct fsdp_model *model = &x->d->model->model->model;
+    struct fsdp_tensor t;
+
+    FSDP_TRY(drive_answer(x, "point-before-begin",
+                          e->at(x->sharded, model->sequence[0]->point[0],
+                                model->sequence[0]->module[0])));
+    FSDP_TRY(drive_answer(x, "param-at-rest", e->param(x->sharded, 0, &t)));
+    FSDP_TRY(drive_answer(x, "grad-at-rest", e->grad(x->sharded, 0, &t)));
+    return drive_answer(x, "unknown-parameter",
+                        e->param(x->sharded, model->n_parameters, &t));
+}
+
+/* i points of the training sequence have been passed. */
+int drive_wrong_in_pass(struct driver *x, uint32_t i)
+{
+    const struct fsdp_engine *e = &x->engine;
+    const struct fsdp_model *model = &x->d->model->model->model;
+    struct fsdp_step step = {
+        .size = sizeof step, .n_groups = 1, .lr = &x->d->c->lr};
+    struct fsdp_tensor t;
+
+    if (i == 0) {
+        FSDP_TRY(
+            drive_answer(x, "begin-twice", e->at(x->sharded, FSDP_BEGIN, 0)));
+        FSDP_TRY(drive_answer(x, "step-in-pass", e->step(x->sharded, &step)));
+        FSDP_TRY(drive_answer(x, "pieces-in-pass",
+                              e->pieces(x->sharded, ignore_piece, NULL)));
+        FSDP_TRY(drive_answer(x, "end-early", e->at(x->sharded, FSDP_END, 0)));
+        FSDP_TRY(drive_answer(x, "point-out-of-order",
+                              e->at(x->sharded, FSDP_POST_BACKWARD, 0)));
+        FSDP_TRY(drive_answer(
+            x, "unknown-module",
+            e->at(x->sharded, FSDP_PRE_FORWARD, model->n_modules)));
+    } else if (i == 1) {
+        FSDP_TRY(
+            drive_answer(x, "grad-in-forward", e->grad(x->sharded, 0, &t)));
+    }
+    return FSDP_OK;
+}
+
+int drive_wrong_step(struct driver *x)
+{
+    struct fsdp_step step = {
+        .size = sizeof step, .n_groups = 1, .lr = &x->d->c->lr};
+
+    return drive_answer(x, "step-with-pending",
+                        x->engine.step(x->sharded, &step));
+}
+
+/* Shards with something wrong, asks for the answer, destroys. */
+static int offer(struct driver *x, const char *name, const struct fsdp_env *env,
+                 const struct fsdp_units *units,
+                 const struct fsdp_options *options)
+{
+    struct fsdp_sharded *sharded = NULL;
+    int status = x->engine.shard(env, &x->d->model->model->model, units,
+                                 options, &sharded);
+
+    x->engine.destroy(sharded);
+    return drive_answer(x, name, status);
+}
+
+static int offer_units(struct driver *x)
+{
+    const struct fsdp_units *good = &x->d->model->units.units;
+    uint32_t n = x->d->model->model->model.n_modules;
+    struct fsdp_units units = *good;
+    uint32_t *wrong = malloc(n * sizeof *wrong);
+    int status;
+
+    if (!wrong) {
+        return FSDP_ERR_NOMEM;
+    }
+    memcpy(wrong, good->unit_of_module, n * sizeof *wrong);
+    wrong[n - 1] = good->n_units + 7;
+    units.unit_of_module = wrong;
+    status = offer(x, "unit-out-of-range", &x->env, &units, &x->options);
+    free(wrong);
+    return status;
+}
+
+static int offer_mesh(struct driver *x)
+{
+    uint32_t extent[2] = {x->extent[0] + 1, x->extent[1]};
+    struct fsdp_mesh mesh = x->mesh;
+    struct fsdp_env env = x->env;
+
+    mesh.extent = extent;
+    env.mesh = &mesh;
+    return offer(x, "mesh-does-not-divide", &env, &x->d->model->units.units,
+                 &x->options);
+}
+
+static int offer_groups(struct driver *x)
+{
+    uint32_t n = x->d->model->model->model.n_parameters;
+    uint32_t *group = calloc(n, sizeof *group);
+    struct fsdp_options o = x->options;
+    int status;
+
+    if (!group) {
+        return FSDP_ERR_NOMEM;
+    }
+    group[n - 1] = 2;
+    o.n_groups = 2;
+    o.group_of_parameter = group;
+    status =
+        offer(x, "group-out-of-range", &x->env, &x->d->model->units.units, &o);
+    free(group);
+    return status;
+}
+
+int drive_options(struct driver *x)
+{
+    const struct fsdp_units *units = &x->d->model->units.units;
+    struct fsdp_options o = x->options;
+
+    o.layout = 99;
+    FSDP_TRY(offer(x, "unknown-layout", &x->env, units, &o));
+    o = x->options;
+    o.optimizer = 99;
+    FSDP_TRY(offer(x, "unknown-optimizer", &x->env, units, &o));
+    o = x->options;
+    o.fold = 99;
+    FSDP_TRY(offer(x, "unknown-fold", &x->env, units, &o));
+    o = x->options;
+    o.divide_factor = -2.0f;
+    FSDP_TRY(offer(x, "negative-divide-factor", &x->env, units, &o));
+    o.divide_factor = NAN;
+    FSDP_TRY(offer(x, "nan-divide-factor", &x->env, units, &o));
+    o = x->options;
+    o.param_dtype = FSDP_DTYPE_BF16;
+    FSDP_TRY(offer(x, "unclaimed-dtype", &x->env, units, &o));
+    FSDP_TRY(offer_units(x));
+    FSDP_TRY(offer_groups(x));
+    return offer_mesh(x);
+}
+
+int drive_disagree(struct driver *x)
+{
+    struct fsdp_options o = x->options;
+
+    if (x->env.rank == 0) {
+        o.fold = o.fold == FSDP_FOLD_RANK ? FSDP_FOLD_RING : FSDP_FOLD_RANK;
+    }
+    return offer(x, "shard", &x->env, &x->d->model->units.units, &o);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * meter.c - counts storage and live bytes, finds ranges that cannot be, and
+ * fills what holds no value with NaN.
+ *
+ * Tables are searched linearly: an engine has a few hundred ranges at most.
+ */
+#include "run/meter.h"
+
+#include <fsdp/op.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HELD_BYTES = 1 << 20
+}; /* held back in all; larger blocks are not */
+
+static void raise_to(uint64_t *peak, uint64_t now)
+{
+    if (now > *peak) {
+        *peak = now;
+    }
+}
+
+/* NaN, in the order of the stream. A range that is no multiple of 4 keeps its
+ * last bytes. */
+static void poison(struct meter *m, struct fsdp_stream *stream, void *p,
+                   uint64_t bytes)
+{
+    struct fsdp_op fill = {.size = sizeof fill,
+                           .kind = FSDP_OP_FILL,
+                           .unit = FSDP_NO_UNIT,
+                           .dim = {bytes / 4},
+                           .f = {NAN},
+                           .n_out = 1,
+                           .out = {{p, bytes / 4 * 4}}};
+
+    if (bytes >= 4) {
+        (void)m->real->run(m->real->self, stream, &fill);
+    }
+}
+
+/* ---- Storage ----------------------------------------------------------- */
+
+static struct meter_block *find_block(struct meter *m, const void *p,
+                                      uint64_t bytes)
+{
+    const unsigned char *b = p;
+
+    for (uint32_t i = 0; i < m->n_blocks; i++) {
+        struct meter_block *x = &m->block[i];
+        if (b >= x->p && b <= x->p + x->bytes &&
+            bytes <= (uint64_t)(x->p + x->bytes - b)) {
+            return x;
+        }
+    }
+    return NULL;
+}
+
+static int device_alloc(void *self, uint64_t bytes, void **out)
+{
+    struct meter_handle *h = self;
+    struct meter *m = h->meter;
+    int status;
+
+    *out = NULL;
+    if (m->n_blocks == m->block_capacity) {
+        uint32_t capacity = m->block_capacity ? 2 * m->block_capacity : 64;
+        void *grown = realloc(m->block, capacity * sizeof *m->block);
+        if (!grown) {
+            return FSDP_ERR_NOMEM;
+        }
+        m->block = grown;
+        m->block_capacity = capacity;
+    }
+    status = m->real->alloc(m->real->self, bytes, out);
+    if (status != FSDP_OK) {
+        return status;
+    }
+    m->block[m->n_blocks++] = (struct meter_block){*out, bytes, h->is_model};
+    poison(m, NULL, *out, bytes);
+    if (!h->is_model) {
+        m->allocations++;
+        m->storage += bytes;
+        raise_to(&m->peak_storage, m->storage);
+    }
+    return FSDP_OK;
+}
+
+/* The oldest block that is held back goes when room is needed. */
+static void hold_back(struct meter *m, void *p, uint64_t bytes)
+{
+    if (bytes > HELD_BYTES) {
+        m->real->free(m->real->self, p);
+        return;
+    }
+    for (uint32_t i = 0; i < METER_HELD; i++) {
+        uint32_t k = (m->next_held + i) % METER_HELD;
+        if (m->held[k] && (i == 0 || m->held_bytes + bytes > HELD_BYTES)) {
+            m->real->free(m->real->self, m->held[k]);
+            m->held_bytes -= m->held_size[k];
+            m->held[k] = NULL;
+        }
+    }
+    m->held[m->next_held] = p;
+    m->held_size[m->next_held] = bytes;
+    m->held_bytes += bytes;
+    m->next_held = (m->next_held + 1) % METER_HELD;
+}
+
+static void device_free(void *self, void *p)
+{
+    struct meter_handle *h = self;
+    struct meter *m = h->meter;
+
+    for (uint32_t i = 0; p && i < m->n_blocks; i++) {
+        struct meter_block x = m->block[i];
+        if (x.p != p) {
+            continue;
+        }
+        m->block[i] = m->block[--m->n_blocks];
+        if (!x.is_model) {
+            m->storage -= x.bytes;
+        }
+        for (uint32_t k = 0; k < m->n_ranges; k++) {
+            if (m->range[k].p >= x.p && m->range[k].p < x.p + x.bytes) {
+                m->bad_ranges++; /* freed while live */
+            }
+        }
+        hold_back(m, p, x.bytes);
+        return;
+    }
+    m->bad_ranges += p != NULL; /* freed what was never allocated */
+}
+
+/* ---- Values ------------------------------------------------------------ */
+
+static void count(struct meter *m)
+{
+    uint64_t engine = 0;
+
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        raise_to(&m->peak[k], m->live[k]);
+        engine += k == FSDP_ACTIVATION ? 0 : m->live[k];
+    }
+    raise_to(&m->peak_parameters,
+             m->live[FSDP_PARAM_SHARD] + m->live[FSDP_PARAM_FULL]);
+    raise_to(&m->peak_engine, engine);
+    if (engine > m->storage) {
+        raise_to(&m->peak_over, engine - m->storage);
+    }
+}
+
+static void device_live(void *self, struct fsdp_stream *stream, uint32_t kind,
+                        uint32_t unit, void *p, uint64_t bytes)
+{
+    struct meter_handle *h = self;
+    struct meter *m = h->meter;
+    unsigned char *b = p;
+
+    (void)unit;
+    m->real->live(m->real->self, stream, kind, unit, p, bytes);
+    if (bytes == 0) {
+        return;
+    }
+    if (kind >= FSDP_N_KINDS || !find_block(m, p, bytes)) {
+        m->bad_ranges++;
+        return;
+    }
+    for (uint32_t i = 0; i < m->n_ranges; i++) {
+        if (b < m->range[i].p + m->range[i].bytes &&
+            m->range[i].p < b + bytes) {
+            m->bad_ranges++; /* overlaps another live range */
+        }
+    }
+    if (m->n_ranges == m->range_capacity) {
+        uint32_t capacity = m->range_capacity ? 2 * m->range_capacity : 64;
+        void *grown = realloc(m->range, capacity * sizeof *m->range);
+        if (!grown) {
+            m->bad_ranges++; /* cannot be followed: the record says so */
+            return;
+        }
+        m->range = grown;
+        m->range_capacity = capacity;
+    }
+    m->range[m->n_ranges++] = (struct meter_range){b, bytes, kind};
+    m->live[kind] += bytes;
+    count(m);
+}
+
+static void device_dead(void *self, struct fsdp_stream *stream, void *p)
+{
+    struct meter_handle *h = self;
+    struct meter *m = h->meter;
+
+    for (uint32_t i = 0; p && i < m->n_ranges; i++) {
+        struct meter_range x = m->range[i];
+        if (x.p == p) {
+            m->range[i] = m->range[--m->n_ranges];
+            m->live[x.kind] -= x.bytes;
+            poison(m, stream, p, x.bytes);
+            break;
+        }
+    }
+    m->real->dead(m->real->self, stream, p);
+}
+
+/* ---- Handed on --------------------------------------------------------- */
+
+static const struct fsdp_device *real(void *self)
+{
+    return ((struct meter_handle *)self)->meter->real;
+}
+
+static int device_copy(void *self, struct fsdp_stream *stream, void *to,
+                       const void *from, uint64_t bytes)
+{
+    return real(self)->copy(real(self)->self, stream, to, from, bytes);
+}
+
+static int device_run(void *self, struct fsdp_stream *stream,
+                      const struct fsdp_op *op)
+{
+    return real(self)->run(real(self)->self, stream, op);
+}
+
+static int device_stream_open(void *self, const char *name,
+                              struct fsdp_stream **out)
+{
+    return real(self)->stream_open(real(self)->self, name, out);
+}
+
+static void device_stream_close(void *self, struct fsdp_stream *stream)
+{
+    real(self)->stream_close(real(self)->self, stream);
+}
+
+static int device_wait(void *self, struct fsdp_stream *later,
+                       struct fsdp_stream *earlier, const char *edge)
+{
+    return real(self)->wait(real(self)->self, later, earlier, edge);
+}
+
+static int device_sync(void *self, struct fsdp_stream *stream)
+{
+    return real(self)->sync(real(self)->self, stream);
+}
+
+static void open_handle(struct meter *m, struct meter_handle *h, bool is_model)
+{
+    h->meter = m;
+    h->is_model = is_model;
+    h->device = (struct fsdp_device){.size = sizeof h->device,
+                                     .place = m->real->place,
+                                     .self = h,
+                                     .profile = m->real->profile,
+                                     .alloc = device_alloc,
+                                     .free = device_free,
+                                     .live = device_live,
+                                     .dead = device_dead,
+                                     .copy = device_copy,
+                                     .run = device_run,
+                                     .stream_open = device_stream_open,
+                                     .stream_close = device_stream_close,
+                                     .wait = device_wait,
+                                     .sync = device_sync};
+}
+
+void meter_open(struct meter *m, const struct fsdp_device *real_device)
+{
+    *m = (struct meter){.real = real_device};
+    open_handle(m, &m->engine, false);
+    open_handle(m, &m->model, true);
+}
+
+void meter_close(struct meter *m, struct record_memory *out)
+{
+    memcpy(out->peak, m->peak, sizeof out->peak);
+    out->peak_parameters = m->peak_parameters;
+    out->peak_engine = m->peak_engine;
+    out->peak_storage = m->peak_storage;
+    out->peak_live_over_storage = m->peak_over;
+    out->bad_ranges = m->bad_ranges;
+    out->left_live = 0;
+    out->left_storage = 0;
+    for (uint32_t i = 0; i < m->n_ranges; i++) {
+        out->left_live += m->range[i].bytes;
+    }
+    for (uint32_t i = 0; i < m->n_blocks; i++) {
+        out->left_storage += m->block[i].bytes;
+        m->real->free(m->real->self, m->block[i].p);
+    }
+    for (uint32_t i = 0; i < METER_HELD; i++) {
+        m->real->free(m->real->self, m->held[i]);
+    }
+    free(m->block);
+    free(m->range);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * meter.h - the wrapped device: storage, live bytes by kind, poison.
+ *
+ * One meter serves two handles of the same device, the engine's and the
+ * model's, so that ranges of both are checked against each other.
+ */
+#ifndef FSDP_CTS_METER_H
+#define FSDP_CTS_METER_H
+
+#include "record/record.h"
+
+struct meter;
+
+/* A device as its user sees it, and whose it is. */
+struct meter_handle {
+    struct fsdp_device device;
+    struct meter *meter;
+    bool is_model;
+};
+
+struct meter_block { /* storage */
+    unsigned char *p;
+    uint64_t bytes;
+    bool is_model;
+};
+
+struct meter_range { /* live */
+    unsigned char *p;
+    uint64_t bytes;
+    uint32_t kind;
+};
+
+enum {
+    METER_HELD = 64
+}; /* freed blocks that are held back */
+
+struct meter {
+    const struct fsdp_device *real;
+    struct meter_handle engine, model;
+    struct meter_block *block;
+    uint32_t n_blocks, block_capacity;
+    struct meter_range *range;
+    uint32_t n_ranges, range_capacity;
+    void *held[METER_HELD];
+    uint64_t held_size[METER_HELD], held_bytes;
+    uint32_t next_held;
+
+    uint64_t live[FSDP_N_KINDS], peak[FSDP_N_KINDS];
+    uint64_t peak_parameters, peak_engine, storage, peak_storage, peak_over;
+    uint64_t bad_ranges;
+    uint64_t allocations; /* by the engine, since last asked */
+};
+
+void meter_open(struct meter *m, const struct fsdp_device *real);
+void meter_close(struct meter *m, struct record_memory *out);
+
+#endif

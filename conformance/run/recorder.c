@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recorder.c - the wrapped communicator, tensors, and the end of a record.
+ * The wrapped device is in meter.c.
+ */
+#include "run/recorder.h"
+#include "run/meter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct recorder {
+    struct record_rank *out;
+    struct meter meter;
+    const struct fsdp_device *real_device;
+    struct fsdp_comm comm;
+    const struct fsdp_comm *real_comm;
+    struct record_sequence open; /* since the last mark */
+    uint32_t capacity;
+    bool out_of_memory;
+};
+
+static int run(void *self, struct fsdp_stream *stream,
+               const struct fsdp_collective *c)
+{
+    struct recorder *r = self;
+    int status;
+
+    if (r->open.n == r->capacity) {
+        uint32_t capacity = r->capacity ? 2 * r->capacity : 64;
+        void *grown = realloc(r->open.c, capacity * sizeof *r->open.c);
+        if (!grown) {
+            return FSDP_ERR_NOMEM;
+        }
+        r->open.c = grown;
+        r->capacity = capacity;
+    }
+    status = r->real_comm->run(r->real_comm->self, stream, c);
+    if (status == FSDP_OK) {
+        r->open.c[r->open.n++] = (struct record_collective){
+            c->kind, c->dim, c->dtype, c->fold, c->root, c->unit, c->n};
+    }
+    return status;
+}
+
+static void abort_all(void *self, int32_t status)
+{
+    struct recorder *r = self;
+
+    r->real_comm->abort(r->real_comm->self, status);
+}
+
+int recorder_open(struct fsdp_env *env, struct record_rank *out,
+                  struct recorder **recorder)
+{
+    struct recorder *r = calloc(1, sizeof *r);
+
+    *recorder = r;
+    if (!r) {
+        return FSDP_ERR_NOMEM;
+    }
+    r->out = out;
+    r->real_device = env->device;
+    r->real_comm = env->comm;
+    r->comm = (struct fsdp_comm){sizeof r->comm, r, run, abort_all};
+    meter_open(&r->meter, env->device);
+    env->device = &r->meter.engine.device;
+    env->comm = &r->comm;
+    return FSDP_OK;
+}
+
+const struct fsdp_device *recorder_model_device(struct recorder *r)
+{
+    return &r->meter.model.device;
+}
+
+static bool same(const struct record_sequence *a,
+                 const struct record_sequence *b)
+{
+    if (a->n != b->n) {
+        return false;
+    }
+    for (uint32_t i = 0; i < a->n; i++) {
+        const struct record_collective *x = &a->c[i];
+        const struct record_collective *y = &b->c[i];
+        if (x->kind != y->kind || x->dim != y->dim || x->dtype != y->dtype ||
+            x->fold != y->fold || x->root != y->root || x->unit != y->unit ||
+            x->n != y->n) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int64_t recorder_mark(struct recorder *r)
+{
+    struct record_rank *out = r->out;
+    struct record_sequence *grown;
+
+    for (uint32_t i = 0; i < out->n_sequences; i++) {
+        if (same(&out->sequence[i], &r->open)) {
+            r->open.n = 0;
+            return i;
+        }
+    }
+    grown =
+        realloc(out->sequence, (out->n_sequences + 1u) * sizeof *out->sequence);
+    if (!grown) {
+        return -1;
+    }
+    out->sequence = grown;
+    out->sequence[out->n_sequences] = r->open;
+    r->open = (struct record_sequence){0, NULL};
+    r->capacity = 0;
+    return out->n_sequences++;
+}
+
+void recorder_rest(const struct recorder *r, struct record_rest *out)
+{
+    memcpy(out->live, r->meter.live, sizeof out->live);
+}
+
+uint64_t recorder_allocations(struct recorder *r)
+{
+    uint64_t n = r->meter.allocations;
+
+    r->meter.allocations = 0;
+    return n;
+}
+
+static struct record_tensor *find_tensor(struct record_rank *out,
+                                         const struct record_tensor *key)
+{
+    for (uint32_t i = out->n_tensors; i-- > 0;) {
+        struct record_tensor *t = &out->tensor[i];
+        if (t->stage == key->stage && t->step == key->step &&
+            t->microbatch == key->microbatch &&
+            t->parameter == key->parameter && t->first == key->first) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
+                    uint32_t step, uint32_t microbatch, uint32_t parameter,
+                    uint64_t first, uint64_t n, const void *device_data)
+{
+    const struct fsdp_device *d = r->real_device;
+    struct record_tensor t = {stage,
+                              step,
+                              microbatch,
+                              parameter,
+                              first,
+                              n,
+                              malloc(n * sizeof(float) + 1)};
+    struct record_tensor *known = find_tensor(out, &t);
+    struct record_tensor *grown;
+    int status;
+
+    if (!t.data) {
+        return FSDP_ERR_NOMEM;
+    }
+    status = d->copy(d->self, NULL, t.data, device_data, n * sizeof *t.data);
+    if (status == FSDP_OK && known && known->n == n) {
+        for (uint64_t i = 0; i < n; i++) {
+            known->data[i] = known->data[i] + t.data[i];
+        }
+    }
+    if (status != FSDP_OK || known) {
+        free(t.data);
+        return status;
+    }
+    grown = realloc(out->tensor, (out->n_tensors + 1u) * sizeof *grown);
+    if (!grown) {
+        free(t.data);
+        return FSDP_ERR_NOMEM;
+    }
+    out->tensor = grown;
+    out->tensor[out->n_tensors++] = t;
+    return FSDP_OK;
+}
+
+void recorder_close(struct recorder *r)
+{
+    if (r) {
+        meter_close(&r->meter, &r->out->memory);
+        free(r->open.c);
+        free(r);
+    }
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recorder.h - wraps the device and the communicator that an engine and a
+ * model are given, and fills a rank's record with what passes through.
+ *
+ * Storage is seen at alloc and free, values at live and dead. What is
+ * allocated, and what is dead, is filled with NaN, so that a stale read shows
+ * in the numbers. Freed blocks are held back for a while for the same reason.
+ */
+#ifndef FSDP_CTS_RECORDER_H
+#define FSDP_CTS_RECORDER_H
+
+#include "record/record.h"
+
+struct recorder;
+
+/* Wraps env->device and env->comm in place. `engine` storage and the model's
+ * are told apart: recorder_model_device is the model's own handle. `out` is
+ * filled as the run goes on; recorder and out outlive the engine. NOMEM. */
+int recorder_open(struct fsdp_env *env, struct record_rank *out,
+                  struct recorder **recorder);
+const struct fsdp_device *recorder_model_device(struct recorder *r);
+
+/* A part of the run ends: what was communicated since the last mark becomes a
+ * sequence of the record. Returns its index, or -1: out of memory. */
+int64_t recorder_mark(struct recorder *r);
+/* Live bytes by kind, now. */
+void recorder_rest(const struct recorder *r, struct record_rest *out);
+/* Allocations by the engine since the last call. */
+uint64_t recorder_allocations(struct recorder *r);
+
+/* Copies n float32 from the device and appends them as a tensor; adds to it
+ * if the tensor is already there (a gradient used twice). */
+int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
+                    uint32_t step, uint32_t microbatch, uint32_t parameter,
+                    uint64_t first, uint64_t n, const void *device_data);
+
+/* After destroy: fills peaks and what was left, frees what is held back. */
+void recorder_close(struct recorder *r);
+
+#endif
