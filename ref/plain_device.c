@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plain_device.c - the reference device: memory, streams on which everything has
- * finished when the call returns, and the table of operators.
+ * plain_device.c - the reference device: memory, streams on which everything
+ * has finished when the call returns, and the table of operators.
  *
  * What holds for every operator is checked here: how many ranges it has,
  * that they are there, and which of them may lie on one another.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plain_device.h - the reference device: host memory, streams that finish at once,
+ * plain_device.h - the reference device: memory, streams that finish at once,
  * and the operators of profile "f32-fma" as plain loops. Other devices are
  * judged by its bits.
  *

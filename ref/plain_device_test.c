@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plain_device_test.c - the reference device itself: memory, streams, and that it
- * refuses an operator that is not formed as op.h says, without writing.
+ * plain_device_test.c - the reference device itself: memory, streams, and that
+ * it refuses an operator that is not formed as op.h says, without writing.
  */
 #include "plain_device.h"
 

@@ -163,7 +163,12 @@ static const char *named(const char *name)
 /* Bits, so that a difference in the sign of zero shows as well. */
 static bool same_float(float a, float b)
 {
-    return memcmp(&a, &b, sizeof(a)) == 0;
+    uint32_t x;
+    uint32_t y;
+
+    memcpy(&x, &a, sizeof(x));
+    memcpy(&y, &b, sizeof(y));
+    return x == y;
 }
 
 /* R where the strategy leaves no choice; 0 where it does. */

@@ -9,6 +9,8 @@
 #ifndef FSDP_CTS_CASE_H
 #define FSDP_CTS_CASE_H
 
+#include "cases/data.h"
+
 #include <fsdp/engine.h>
 #include <stddef.h>
 

@@ -5,8 +5,6 @@
  */
 #include "cases/manifest_axes.h"
 
-#include "workloads/workload.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,25 +149,32 @@ static int add_ragged(const struct core *core)
     return FSDP_OK;
 }
 
+static int add_block(const struct core *core, uint32_t strategy,
+                     struct manifest_world world)
+{
+    struct run_case c;
+
+    manifest_start("gpt", "odd", WORKLOAD_NATURAL, strategy, world, &c);
+    c.wrap = CASE_WRAP_BLOCK;
+    FSDP_TRY(manifest_add(core->list, &c));
+    if (strategy == CASE_FULL_SHARD || strategy == CASE_HYBRID_SHARD) {
+        c.keep_root = 1;
+        FSDP_TRY(manifest_add(core->list, &c));
+    }
+    return FSDP_OK;
+}
+
 /* A transformer by its blocks, as it is trained in practice. Its root has
  * parameters of its own, and a window around those of all blocks. */
 static int add_blocks(const struct core *core)
 {
     const struct manifest_world *world;
-    struct run_case c;
 
     for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
         for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
-            if (!fits(s, world) || !is_small(core, world, 3) ||
-                world->ranks == 1) {
-                continue;
-            }
-            manifest_start("gpt", "odd", WORKLOAD_NATURAL, s, *world, &c);
-            c.wrap = CASE_WRAP_BLOCK;
-            FSDP_TRY(manifest_add(core->list, &c));
-            if (s == CASE_FULL_SHARD || s == CASE_HYBRID_SHARD) {
-                c.keep_root = 1;
-                FSDP_TRY(manifest_add(core->list, &c));
+            if (world->ranks > 1 && fits(s, world) &&
+                is_small(core, world, 3)) {
+                FSDP_TRY(add_block(core, s, *world));
             }
         }
     }
@@ -236,6 +241,47 @@ static int add_answers(const struct core *core)
     return FSDP_OK;
 }
 
+/* Exact data: the order of no sum matters, so every world has one curve. */
+static int add_exact_worlds(const struct core *core)
+{
+    const struct manifest_world *world;
+    struct run_case c;
+
+    for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
+        if (world->replicas == 0) {
+            manifest_start("linear", "small", WORKLOAD_EXACT, CASE_FULL_SHARD,
+                           *world, &c);
+            FSDP_TRY(manifest_add(core->list, &c));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* The same curve whatever is gathered together, and however far ahead: each
+ * strict case has its twins. */
+static int add_schedules(const struct core *core)
+{
+    static const uint32_t wrap[] = {CASE_WRAP_WHOLE, CASE_WRAP_LAYER,
+                                    CASE_WRAP_PAIR, CASE_WRAP_BLOCK};
+    static const uint32_t ahead[][3] = {{1, 1, 0}, {2, 1, 1}, {3, 3, 2}};
+    const struct manifest_world world = {core->own ? 3 : core->first.ranks, 0};
+    struct run_case c;
+
+    for (uint32_t w = 0; w < 4; w++) {
+        manifest_start("gpt", "tiny", WORKLOAD_NATURAL, CASE_FULL_SHARD, world,
+                       &c);
+        c.wrap = wrap[w];
+        FSDP_TRY(manifest_add(core->list, &c));
+        for (uint32_t a = 0; a < 3 && wrap[w] == CASE_WRAP_LAYER; a++) {
+            c.prefetch_forward = ahead[a][0];
+            c.prefetch_backward = ahead[a][1];
+            c.reduces_in_flight = ahead[a][2];
+            FSDP_TRY(manifest_add(core->list, &c));
+        }
+    }
+    return FSDP_OK;
+}
+
 int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
                   struct case_list *list)
 {
@@ -250,5 +296,7 @@ int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
     FSDP_TRY(add_blocks(&core));
     FSDP_TRY(add_divide_factors(&core));
     FSDP_TRY(add_large(&core));
+    FSDP_TRY(add_exact_worlds(&core));
+    FSDP_TRY(add_schedules(&core));
     return add_answers(&core);
 }

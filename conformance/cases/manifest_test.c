@@ -299,7 +299,7 @@ static void the_core_is_there(void **state)
         "mlp.seed.natural.hybrid-shard.k6r2.flat.layer.rank.s.sgd.steps40",
         "mlp.seed.natural.full-shard.k8.flat.layer.tree.s.adamw",
         "gpt.tiny.natural.full-shard.k1.flat.layer.tree.s.momentum",
-        "gpt.small.natural.full-shard.k2.flat.block.rank.s.adamw.steps20",
+        "gpt.small.natural.full-shard.k2.flat.block.rank.s.adamw.steps20.rec1",
         "linear.large.exact.full-shard.k2.flat.layer.rank.s.sgd.steps2.rec0",
         "mlp.seed.natural.no-shard.k3.flat.layer.rank.s.sgd.disagree",
         "mlp.seed.natural.full-shard.k1.flat.layer.rank.s.sgd.options",

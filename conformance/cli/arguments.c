@@ -35,6 +35,7 @@ enum option_code {
     OPTION_VERBOSE,
     OPTION_BATCH,
     OPTION_TIMEOUT_MS,
+    OPTION_RECORD_ONLY,
 };
 
 struct option_row {
@@ -73,6 +74,8 @@ static const struct option_row rows[] = {
      "write the report in JUnit's form"},
     {"partial-ok", NULL, OPTION_PARTIAL_OK, TAKES_JUDGE,
      "exit 0 if all of a selection passes (else 2: INCOMPLETE)"},
+    {"record-only", NULL, OPTION_RECORD_ONLY, TAKES_RUN,
+     "run and keep records, do not judge; exit 0 if all cases ran"},
     {"records", "DIR", OPTION_RECORDS, TAKES_RECORDS, "where records are kept"},
     {"text", "FILE", OPTION_TEXT, TAKES_TEXT,
      "the text that gpt learns (the one that ships with the suite)"},
@@ -304,6 +307,9 @@ static int take(int code, char *value, struct arguments *out)
                    : usage("--timeout-ms '%s'%s", value, "");
     case OPTION_PARTIAL_OK:
         out->partial_ok = true;
+        return 0;
+    case OPTION_RECORD_ONLY:
+        out->record_only = true;
         return 0;
     case OPTION_JSON:
         out->json = true;

@@ -35,7 +35,7 @@ struct arguments {
     const char *records, *report, *junit;
     uint32_t level; /* requirements up to it; N_LEVELS: all */
     uint32_t timeout_ms, jobs;
-    bool partial_ok, json, quiet, help, verbose;
+    bool partial_ok, record_only, json, quiet, help, verbose;
     const char *const *rest; /* what is no option */
     int n_rest;
     /* worker only */
@@ -53,6 +53,7 @@ enum {
     TAKES_JSON = 64,
     TAKES_WORKER = 128,
     TAKES_MUTANT = 256,
+    TAKES_RUN = 512,
 };
 
 /* Returns 0, or EXIT_USAGE after a line on stderr. The lists' names point

@@ -16,7 +16,7 @@
 
 enum {
     TAKES = TAKES_ENGINE | TAKES_SELECTION | TAKES_JUDGE | TAKES_WORLD |
-            TAKES_RECORDS | TAKES_TEXT | TAKES_MUTANT
+            TAKES_RECORDS | TAKES_TEXT | TAKES_MUTANT | TAKES_RUN
 };
 
 static void help(void)
@@ -115,7 +115,7 @@ static int run_engine(const struct arguments *a, const char *engine,
     }
     e.records = folder.path;
     code = run_cases(a, engine, cases, folder.path);
-    if (code == 0) {
+    if (code == 0 && !a->record_only) {
         make_rerun(a, engine, rerun);
         code = evaluate_and_report(&e, a, rerun, started);
         if (!a->quiet) {

@@ -164,13 +164,19 @@ void miniature_print(const struct evaluation *e)
 {
     struct judge_store *store = NULL;
 
+    bool book = false; /* K = 4, as the book has it, is among them */
+
+    for (uint32_t i = 0; i < e->cases->n; i++) {
+        book = book || (is_miniature(&e->cases->c[i], CASE_WRAP_LAYER) &&
+                        e->cases->c[i].ranks == 4);
+    }
     if (judge_store_open(e->records, &store) != FSDP_OK) {
         return;
     }
     for (uint32_t i = 0; i < e->cases->n; i++) {
         const struct run_case *c = &e->cases->c[i];
         struct figures f;
-        if (!is_miniature(c, CASE_WRAP_LAYER)) {
+        if (!is_miniature(c, CASE_WRAP_LAYER) || (book && c->ranks != 4)) {
             continue;
         }
         f = look(store, e->text, c);

@@ -7,6 +7,7 @@
 #define FSDP_CTS_SUPERVISE_H
 
 #include "record/record.h"
+#include "world/world.h"
 
 struct supervise_job {
     const struct run_case *cases;

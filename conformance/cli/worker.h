@@ -15,6 +15,7 @@
 #define FSDP_CTS_WORKER_H
 
 #include "record/record.h"
+#include "world/world.h"
 
 struct worker_options {
     const char *batch;   /* file */

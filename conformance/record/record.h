@@ -16,7 +16,7 @@
 #define FSDP_CTS_RECORD_H
 
 #include "cases/case.h"
-#include "world/world.h"
+#include "record/ending.h"
 
 enum {
     RECORD_VERSION = 1

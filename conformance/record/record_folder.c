@@ -54,20 +54,31 @@ static int remove_file(const char *path, struct fsdp_error *error)
     return FSDP_OK;
 }
 
-int record_clear(const char *directory, struct fsdp_error *error)
+static int remove_rank(const char *directory, uint32_t rank,
+                       struct fsdp_error *error)
 {
     static const char *const suffix[] = {
         ".json", ".safetensors", ".json.partial", ".safetensors.partial"};
     char path[RECORD_PATH_BYTES];
 
+    for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++) {
+        FSDP_TRY(record_rank_path(path, directory, rank, suffix[i], error));
+        FSDP_TRY(remove_file(path, error));
+    }
+    return FSDP_OK;
+}
+
+int record_clear(const char *directory, struct fsdp_error *error)
+{
+    char path[RECORD_PATH_BYTES];
+
     FSDP_TRY(record_make_directory(directory, error));
     FSDP_TRY(record_path(path, directory, "case.json", error));
     FSDP_TRY(remove_file(path, error));
+    FSDP_TRY(record_path(path, directory, "case.json.partial", error));
+    FSDP_TRY(remove_file(path, error));
     for (uint32_t r = 0; r < WORLD_MAX_RANKS; r++) {
-        for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++) {
-            FSDP_TRY(record_rank_path(path, directory, r, suffix[i], error));
-            FSDP_TRY(remove_file(path, error));
-        }
+        FSDP_TRY(remove_rank(directory, r, error));
     }
     return FSDP_OK;
 }

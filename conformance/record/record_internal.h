@@ -99,7 +99,7 @@ void *record_json_room(struct record_json *j, size_t n, size_t bytes);
 bool record_json_version(struct record_json *j, const json_t *root);
 /* v is an object with exactly these n keys; values in their order. */
 bool record_json_object(struct record_json *j, struct record_field at,
-                        const json_t *v, const char *const *key, size_t n,
+                        json_t *v, const char *const *key, size_t n,
                         json_t **value);
 bool record_json_array(struct record_json *j, struct record_field at,
                        const json_t *v, size_t least, size_t most);

@@ -81,7 +81,7 @@ void *record_json_room(struct record_json *j, size_t n, size_t bytes)
 bool record_json_version(struct record_json *j, const json_t *root)
 {
     const json_t *const v = json_object_get(root, "version");
-    uint32_t version;
+    uint32_t version = 0;
 
     if (v == NULL) {
         return record_refuse(j, record_field("version"),
@@ -96,10 +96,9 @@ bool record_json_version(struct record_json *j, const json_t *root)
 }
 
 bool record_json_object(struct record_json *j, struct record_field at,
-                        const json_t *v, const char *const *key, size_t n,
+                        json_t *v, const char *const *key, size_t n,
                         json_t **value)
 {
-    json_t *const object = (json_t *)(uintptr_t)v; /* jansson iterates so */
     const char *name;
     json_t *member;
 
@@ -115,7 +114,7 @@ bool record_json_object(struct record_json *j, struct record_field at,
     if (json_object_size(v) == n) {
         return true;
     }
-    json_object_foreach(object, name, member)
+    json_object_foreach(v, name, member)
     {
         size_t i = 0;
 
@@ -252,7 +251,7 @@ static bool agrees(const json_t *decimal, float x)
                : isinf(x) ? strcmp(text, x < 0.0f ? "-inf" : "inf") == 0
                           : false;
     }
-    return round_number(decimal, &y) && memcmp(&x, &y, sizeof(x)) == 0;
+    return round_number(decimal, &y) && x == y && !signbit(x) == !signbit(y);
 }
 
 bool record_json_float(struct record_json *j, struct record_field at,

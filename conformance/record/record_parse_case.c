@@ -83,8 +83,7 @@ static bool parse_numbers(struct record_json *j, json_t *const *v,
     return true;
 }
 
-static bool parse_run_case(struct record_json *j, const json_t *v,
-                           struct run_case *c)
+static bool parse_run_case(struct record_json *j, json_t *v, struct run_case *c)
 {
     static const char *const key[] = {"data",
                                       "scenario",
@@ -157,7 +156,7 @@ static bool parse_claims(struct record_json *j, const json_t *v,
     return true;
 }
 
-static bool parse_end(struct record_json *j, size_t i, const json_t *v,
+static bool parse_end(struct record_json *j, size_t i, json_t *v,
                       struct record_rank *r)
 {
     static const char *const key[] = {
@@ -197,8 +196,7 @@ static bool parse_ends(struct record_json *j, const json_t *v, struct record *r)
     return true;
 }
 
-static bool parse_root(struct record_json *j, const json_t *root,
-                       struct record *r)
+static bool parse_root(struct record_json *j, json_t *root, struct record *r)
 {
     static const char *const key[] = {
         "version",        "id",     "case",  "engine",

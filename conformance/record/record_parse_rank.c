@@ -50,8 +50,7 @@ static bool parse_losses(struct record_json *j, const struct run_case *c,
                         &r->other_loss, &r->n_other_losses);
 }
 
-static bool parse_error(struct record_json *j, const json_t *v,
-                        struct record_rank *r)
+static bool parse_error(struct record_json *j, json_t *v, struct record_rank *r)
 {
     static const char *const key[] = {"status", "rank", "native", "where",
                                       "message"};
@@ -198,7 +197,7 @@ static bool parse_memory_steps(struct record_json *j, json_t *const *v,
     return true;
 }
 
-static bool parse_memory(struct record_json *j, const json_t *v,
+static bool parse_memory(struct record_json *j, json_t *v,
                          struct record_rank *r)
 {
     static const char *const key[] = {"peak",
@@ -280,7 +279,7 @@ static bool parse_head(struct record_json *j, json_t *const *v, uint32_t rank,
                          mine, rank);
 }
 
-static bool parse_root(struct record_json *j, const json_t *root,
+static bool parse_root(struct record_json *j, json_t *root,
                        const struct run_case *c, uint32_t rank,
                        struct record_rank *r, uint32_t *n_tensors)
 {

@@ -316,19 +316,22 @@ static inline void replace(const char *folder, const char *name,
                            const char *was, const char *now)
 {
     struct bytes b = load(folder, name);
-    char *const at = strstr(b.p, was);
-    char *text;
-    int n;
+    const char *const at = strstr(b.p, was);
+    const size_t more = strlen(now);
+    char *const text = malloc(b.n + more);
+    size_t before;
+    size_t after;
 
+    assert_non_null(text);
     if (at == NULL) {
         fail_msg("%s has no %s", name, was);
-        return;
     }
-    text = malloc(b.n + strlen(now) + 1);
-    assert_non_null(text);
-    n = sprintf(text, "%.*s%s%s", (int)(at - b.p), b.p, now, at + strlen(was));
-    assert_true(n > 0);
-    store(folder, name, text, (size_t)n);
+    before = (size_t)(at - b.p);
+    after = b.n - before - strlen(was);
+    memcpy(text, b.p, before);
+    memcpy(text + before, now, more);
+    memcpy(text + before + more, at + strlen(was), after);
+    store(folder, name, text, before + more + after);
     free(text);
     free(b.p);
 }

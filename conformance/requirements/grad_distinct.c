@@ -4,7 +4,6 @@
  * gives the right answer.
  */
 #include "judge/compare.h"
-#include "workloads/workload.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -29,7 +29,6 @@ static bool spoil(const struct expect *e, struct record *r)
     if (rank == NULL) {
         return false;
     }
-
     rank->memory.peak_live_over_storage++;
     return true;
 }

@@ -83,11 +83,9 @@ static bool spoil(const struct expect *e, struct record *r)
 {
     struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
 
-    (void)e;
     if (rank == NULL) {
         return false;
     }
-
     rank->memory.peak_parameters = 4 * (e->resting + e->largest) + 1;
     return true;
 }

@@ -30,7 +30,6 @@ static bool spoil(const struct expect *e, struct record *r)
     if (rank == NULL) {
         return false;
     }
-
     rank->memory.bad_ranges++;
     return true;
 }

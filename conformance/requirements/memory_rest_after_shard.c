@@ -40,7 +40,6 @@ static bool spoil(const struct expect *e, struct record *r)
     if (rank == NULL) {
         return false;
     }
-
     rank->memory.after_shard.live[FSDP_PARAM_SHARD]++;
     return true;
 }

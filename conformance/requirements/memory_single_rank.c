@@ -35,7 +35,6 @@ static bool spoil(const struct expect *e, struct record *r)
     if (rank == NULL) {
         return false;
     }
-
     rank->memory.peak[FSDP_PARAM_FULL]++;
     return true;
 }

@@ -5,7 +5,6 @@
  * step, and only powers of two divide exactly.
  */
 #include "judge/compare.h"
-#include "workloads/workload.h"
 
 #include <string.h>
 

@@ -3,7 +3,6 @@
  * num_loss_falls.c - equal curves prove nothing if nothing is learned.
  */
 #include "judge/compare.h"
-#include "workloads/workload.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
  * train like one rank.
  */
 #include "judge/compare.h"
-#include "workloads/workload.h"
 
 /* K equal values, folded and divided by K, are the value again: the fold's
  * roundings cancel for 2 and 4, in every order. */

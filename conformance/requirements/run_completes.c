@@ -35,7 +35,6 @@ static bool spoil(const struct expect *e, struct record *r)
     if (rank == NULL) {
         return false;
     }
-
     rank->status = FSDP_ERR_INTERNAL;
     return true;
 }

@@ -5,7 +5,6 @@
  * have moments that may cancel.)
  */
 #include "judge/replay.h"
-#include "workloads/workload.h"
 
 #include <string.h>
 

@@ -14,13 +14,9 @@
 #ifndef FSDP_CTS_WORKLOAD_H
 #define FSDP_CTS_WORKLOAD_H
 
-#include <fsdp/engine.h>
+#include "cases/data.h"
 
-enum workload_data {
-    WORKLOAD_NATURAL = 0,    /* order matters, and is specified */
-    WORKLOAD_EXACT = 1,      /* every order of summation gives the same bits */
-    WORKLOAD_REPLICATED = 2, /* every rank has the same batch (seed 003) */
-};
+#include <fsdp/engine.h>
 
 struct workload_config {
     const char *size; /* one of workload.sizes; NULL: the first */

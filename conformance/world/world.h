@@ -17,6 +17,8 @@
 #ifndef FSDP_CTS_WORLD_H
 #define FSDP_CTS_WORLD_H
 
+#include "record/ending.h"
+
 #include <fsdp/engine.h>
 
 enum world_kind {
@@ -38,16 +40,6 @@ struct world_rank {
     struct fsdp_error *error;
 };
 
-enum world_end {
-    WORLD_RETURNED = 0,  /* the body returned; `status` is its result */
-    WORLD_SIGNALLED = 1, /* killed by `signal` */
-    WORLD_EXITED = 2,    /* left with exit(`status`) in the middle */
-    /* Had not ended when the watchdog found no progress. `status` is what the
-     * body returned after its collectives were aborted, FSDP_ERR_TIMEOUT if
-     * it had to be killed. in_collective is 1 for those who waited. */
-    WORLD_TIMED_OUT = 3,
-};
-
 /* How a rank ended, and the last collective that it entered. `exchange` is
  * progress, but does not count as a collective here. */
 struct world_result {
@@ -59,10 +51,6 @@ struct world_result {
     uint32_t last_kind;     /* enum fsdp_collective_kind */
     uint32_t last_unit;
     struct fsdp_error error;
-};
-
-enum {
-    WORLD_MAX_RANKS = 64
 };
 
 /*

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * data.h - the kinds of data that a workload is trained on.
+ */
+#ifndef FSDP_CTS_DATA_H
+#define FSDP_CTS_DATA_H
+
+enum workload_data {
+    WORKLOAD_NATURAL = 0,    /* order matters, and is specified */
+    WORKLOAD_EXACT = 1,      /* every order of summation gives the same bits */
+    WORKLOAD_REPLICATED = 2, /* every rank has the same batch (seed 003) */
+};
+
+#endif
