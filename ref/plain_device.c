@@ -228,12 +228,23 @@ static void device_stream_close(void *self, struct fsdp_stream *stream)
     free(stream);
 }
 
+static int device_mark(void *self, struct fsdp_stream *stream,
+                       uint64_t *out_ticket)
+{
+    (void)self;
+    (void)stream;
+    *out_ticket = 1; /* everything that was given has finished */
+    return FSDP_OK;
+}
+
 static int device_wait(void *self, struct fsdp_stream *later,
-                       struct fsdp_stream *earlier, const char *edge)
+                       struct fsdp_stream *earlier, uint64_t ticket,
+                       const char *edge)
 {
     (void)self;
     (void)later;
     (void)earlier;
+    (void)ticket;
     (void)edge;
     return FSDP_OK;
 }
@@ -263,6 +274,7 @@ int ref_device_open(struct fsdp_device *out)
         .run = device_run,
         .stream_open = device_stream_open,
         .stream_close = device_stream_close,
+        .mark = device_mark,
         .wait = device_wait,
         .sync = device_sync,
     };

@@ -77,6 +77,7 @@ static void streams_finish_at_once(void **state)
     struct fsdp_stream *one;
     struct fsdp_stream *two;
     struct fsdp_device device;
+    uint64_t ticket = 0;
 
     (void)state;
     assert_int_equal(ref_device_open(&device), FSDP_OK);
@@ -88,7 +89,10 @@ static void streams_finish_at_once(void **state)
     assert_string_equal(to, from);
     assert_int_equal(device.copy(NULL, one, NULL, NULL, 0), FSDP_OK);
     assert_int_equal(device.copy(NULL, one, NULL, from, 1), FSDP_ERR_INVALID);
-    assert_int_equal(device.wait(NULL, two, one, "one->two"), FSDP_OK);
+    assert_int_equal(device.mark(NULL, one, &ticket), FSDP_OK);
+    assert_true(ticket != 0);
+    assert_int_equal(device.wait(NULL, two, one, ticket, "one->two"), FSDP_OK);
+    assert_int_equal(device.wait(NULL, NULL, one, 0, "one->host"), FSDP_OK);
     assert_int_equal(device.sync(NULL, two), FSDP_OK);
     assert_int_equal(device.sync(NULL, NULL), FSDP_OK);
 

@@ -20,6 +20,11 @@ static int collective(struct fsdp_sharded *s, uint32_t kind, uint32_t dim,
                                 .in = in,
                                 .out = out};
 
+    if (!comm->takes_streams) { /* it reads at once what the stream makes */
+        const struct fsdp_device *d = s->env->device;
+        FSDP_TRY(d->wait(d->self, NULL, s->env->compute, 0,
+                         "compute->communicator"));
+    }
     return comm->run(comm->self, s->env->compute, &c);
 }
 

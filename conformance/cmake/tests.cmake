@@ -160,6 +160,11 @@ add_test(NAME conformance.plugin COMMAND fsdp-cts run
     --engine $<TARGET_FILE:fsdp-ref-plugin> --ranks 3,4 --partial-ok)
 set_tests_properties(conformance.plugin PROPERTIES LABELS conformance
     TIMEOUT 300 PROCESSORS 2)
+# The example for third parties, which runs ahead where ref does not.
+add_test(NAME conformance.example COMMAND fsdp-cts run
+    --engine $<TARGET_FILE:overlap>)
+set_tests_properties(conformance.example PROPERTIES LABELS conformance
+    TIMEOUT 300 PROCESSORS 2)
 
 # ---- Mutants: each is judged exactly as listed ----
 file(GLOB mutants CONFIGURE_DEPENDS ${here}/mutants/*.c)

@@ -32,6 +32,43 @@ bool finding_bytes(struct finding *f, struct finding at, uint64_t got,
 bool finding_bits(struct finding *f, struct finding at, float got, float want,
                   const char *note);
 
+/* ---- words ---- */
+
+enum {
+    COMPARE_WORDS_BYTES = 64
+};
+
+/* Like finding_text, with a note made of parts; cut where it is full. */
+bool finding_note(struct finding *f, struct finding at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+const char *compare_parameter_name(const struct expect *e, uint64_t parameter);
+/* "an all-gather of unit layers.2" */
+void compare_collective_words(const struct expect *e,
+                              const struct record_collective *c,
+                              char out[COMPARE_WORDS_BYTES]);
+
+/* "runs over", "replicate", "shard"; a NULL name is unknown. */
+struct compare_wording {
+    const char *verb, *got, *want;
+};
+/* "collective 3 of the step, an all-gather of unit layers.2, runs over
+ * replicate, expected shard"; `index` counts from 0, the words from 1. */
+bool finding_collective(const struct expect *e, struct finding *f,
+                        struct finding at, const struct record_collective *c,
+                        uint32_t index, const struct compare_wording *wording);
+
+/* finding_bytes with the peak of each kind alone, as far as the note
+ * reaches. */
+bool finding_peak(struct finding *f, struct finding at, uint64_t got,
+                  uint64_t want, const char *note,
+                  const struct record_memory *memory);
+
+/* "got is want times 2", "got is want divided by 4"; false: the factor is not
+ * simple. */
+bool compare_factor_words(double got, double want,
+                          char out[COMPARE_WORDS_BYTES]);
+
 /* ---- which cases ---- */
 
 /* The engine is to run to the end: not OPTIONS, not DISAGREE. */
@@ -84,6 +121,9 @@ bool compare_same_collective(const struct record_collective *a,
 struct compare_part {
     uint32_t rank, step, microbatch, parameter, unit;
     uint64_t first, n;
+    /* Both sides are the engine's own: the same NaN on both is no difference
+     * here; grad.finite and the baseline find it. */
+    bool own;
 };
 
 /* Calls `check` for every part that the oracle gives to every rank, for steps

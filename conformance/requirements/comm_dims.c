@@ -8,16 +8,17 @@ static bool check(const struct expect *e,
                   const struct record_sequence *sequence, struct finding at,
                   struct finding *f)
 {
-    (void)e;
     for (uint32_t i = 0; i < sequence->n; i++) {
         const struct record_collective *c = &sequence->c[i];
         uint32_t want =
             c->kind == FSDP_ALL_REDUCE ? FSDP_DIM_REPLICATE : FSDP_DIM_SHARD;
 
         if (c->dim != want) {
-            at.unit = c->unit;
-            return finding_count(f, at, c->dim, want,
-                                 "mesh dimension of a collective");
+            struct compare_wording wording = {"runs over",
+                                              record_dim_name(c->dim),
+                                              record_dim_name(want)};
+
+            return finding_collective(e, f, at, c, i, &wording);
         }
     }
     return true;

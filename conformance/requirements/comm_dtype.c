@@ -8,12 +8,15 @@ static bool check(const struct expect *e,
                   const struct record_sequence *sequence, struct finding at,
                   struct finding *f)
 {
-    (void)e;
     for (uint32_t i = 0; i < sequence->n; i++) {
-        if (sequence->c[i].dtype != FSDP_DTYPE_F32) {
-            at.unit = sequence->c[i].unit;
-            return finding_count(f, at, sequence->c[i].dtype, FSDP_DTYPE_F32,
-                                 "dtype of a collective");
+        const struct record_collective *c = &sequence->c[i];
+
+        if (c->dtype != FSDP_DTYPE_F32) {
+            struct compare_wording wording = {
+                "moves", record_dtype_name(c->dtype),
+                record_dtype_name(FSDP_DTYPE_F32)};
+
+            return finding_collective(e, f, at, c, i, &wording);
         }
     }
     return true;

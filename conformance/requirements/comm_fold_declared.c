@@ -13,9 +13,11 @@ static bool check(const struct expect *e,
         const struct record_collective *c = &sequence->c[i];
 
         if (c->kind != FSDP_ALL_GATHER && c->fold != e->c->fold) {
-            at.unit = c->unit;
-            return finding_count(f, at, c->fold, e->c->fold,
-                                 "fold of a reduction");
+            struct compare_wording wording = {"asks for fold",
+                                              case_fold_name(c->fold),
+                                              case_fold_name(e->c->fold)};
+
+            return finding_collective(e, f, at, c, i, &wording);
         }
     }
     return true;

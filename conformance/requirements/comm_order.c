@@ -10,6 +10,19 @@ static bool applies(const struct expect *e)
     return compare_case_communicates(e) && compare_case_strict(e);
 }
 
+static bool out_of_order(const struct expect *e, uint32_t i,
+                         const struct record_collective *got, struct finding at,
+                         struct finding *f)
+{
+    char is[COMPARE_WORDS_BYTES], expected[COMPARE_WORDS_BYTES];
+
+    compare_collective_words(e, got, is);
+    compare_collective_words(e, &e->step.c[i], expected);
+    at.unit = got->unit == FSDP_NO_UNIT ? -1 : (int64_t)got->unit;
+    return finding_note(f, at, "collective %u of the step is %s, expected %s",
+                        i + 1, is, expected);
+}
+
 static bool check(const struct expect *e,
                   const struct record_sequence *sequence, struct finding at,
                   struct finding *f)
@@ -18,14 +31,8 @@ static bool check(const struct expect *e,
         const struct record_collective *got = &sequence->c[i];
         const struct record_collective *want = &e->step.c[i];
 
-        at.unit = got->unit;
-        if (got->kind != want->kind) {
-            return finding_count(f, at, got->kind, want->kind,
-                                 "kind of a collective, out of order");
-        }
-        if (got->unit != want->unit) {
-            return finding_count(f, at, got->unit, want->unit,
-                                 "unit of a collective, out of order");
+        if (got->kind != want->kind || got->unit != want->unit) {
+            return out_of_order(e, i, got, at, f);
         }
     }
     return sequence->n == e->step.n ||

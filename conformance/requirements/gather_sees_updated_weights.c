@@ -14,9 +14,11 @@ static bool check(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f)
 {
     struct compare_part earlier = *part;
+    struct compare_part own = *part;
 
     earlier.step = part->step - 1;
-    return compare_gathered(e, r, part, RECORD_UNSHARDED,
+    own.own = true;
+    return compare_gathered(e, r, &own, RECORD_UNSHARDED,
                             compare_values(r, RECORD_AFTER, &earlier), f);
 }
 

@@ -12,8 +12,8 @@ static bool check(const struct expect *e, const struct record_rank *rank,
     uint64_t want = e->peak_grads;
 
     return got == want ||
-           finding_bytes(f, finding_at("unsharded gradient", -1, -1, k), got,
-                         want, "unsharded gradients at once");
+           finding_peak(f, finding_at("unsharded gradient", -1, -1, k), got,
+                         want, "unsharded gradients at once", &rank->memory);
 }
 
 static bool holds(const struct expect *e, const struct record *r,

@@ -11,8 +11,8 @@ static bool check(const struct expect *e, const struct record_rank *rank,
     uint64_t want = e->peak_parameters;
 
     return got == want ||
-           finding_bytes(f, finding_at("parameters", -1, -1, k), got, want,
-                         "parameters at once, sharded and not");
+           finding_peak(f, finding_at("parameters", -1, -1, k), got, want,
+                         "parameters at once, sharded and not", &rank->memory);
 }
 
 static bool holds(const struct expect *e, const struct record *r,

@@ -12,8 +12,8 @@ static bool check(const struct expect *e, const struct record_rank *rank,
     uint64_t want = e->peak_engine;
 
     return got == want ||
-           finding_bytes(f, finding_at("memory", -1, -1, k), got, want,
-                         "live at once, all kinds but activations");
+           finding_peak(f, finding_at("memory", -1, -1, k), got, want,
+                         "live at once, all kinds but activations", &rank->memory);
 }
 
 static bool holds(const struct expect *e, const struct record *r,

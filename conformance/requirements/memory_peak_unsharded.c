@@ -17,8 +17,8 @@ static bool check(const struct expect *e, const struct record_rank *rank,
     uint64_t want = e->peak_full;
 
     return got == want ||
-           finding_bytes(f, finding_at("unsharded parameter", -1, -1, k), got,
-                         want, "unsharded parameters at once");
+           finding_peak(f, finding_at("unsharded parameter", -1, -1, k), got,
+                         want, "unsharded parameters at once", &rank->memory);
 }
 
 static bool holds(const struct expect *e, const struct record *r,

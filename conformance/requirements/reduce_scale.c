@@ -5,6 +5,8 @@
  */
 #include "judge/replay.h"
 
+#include <stdio.h>
+
 static bool applies(const struct expect *e)
 {
     float divide = e->options.divide_factor;
@@ -24,6 +26,21 @@ static bool is_scaled_by(struct replay_reduction x, const float *got,
         }
     }
     return true;
+}
+
+static bool wrong_factor(const struct compare_part *part, float got, float want,
+                         struct finding *f)
+{
+    struct finding at = finding_at("reduced", part->step, -1, part->rank);
+    char words[COMPARE_WORDS_BYTES], note[sizeof(f->note)];
+    bool simple = compare_factor_words((double)got, (double)want, words);
+
+    at.parameter = part->parameter;
+    at.unit = part->unit;
+    (void)snprintf(note, sizeof(note),
+                   "all of this part is scaled by another factor%s%s",
+                   simple ? ": " : "", simple ? words : "");
+    return finding_bits(f, at, got, want, note);
 }
 
 static bool check(const struct expect *e, const struct record *r,
@@ -48,13 +65,7 @@ static bool check(const struct expect *e, const struct record *r,
     for (uint32_t w = 0; w < 5 && !is_scaled_by(x, got, part->n, x.scale);
          w++) {
         if (is_scaled_by(x, got, part->n, wrong[w])) {
-            struct finding at =
-                finding_at("reduced", part->step, -1, part->rank);
-
-            at.parameter = part->parameter;
-            at.unit = part->unit;
-            return finding_bits(f, at, wrong[w], x.scale,
-                                "all of this part is scaled by another factor");
+            return wrong_factor(part, wrong[w], x.scale, f);
         }
     }
     return true;

@@ -5,26 +5,37 @@
  */
 #include "judge/compare.h"
 
-#include <stdio.h>
+#include <string.h>
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)
 {
-    char note[sizeof(f->note)];
+    const struct fsdp_error *error = &rank->error;
+    int where = (int)strnlen(error->where, sizeof(error->where));
 
     (void)e;
     if (rank->status == FSDP_OK) {
         return true;
     }
-    snprintf(note, sizeof(note), "ended with %d (%s): %.90s", rank->status,
-             fsdp_status_text(rank->status), rank->error.message);
-    return finding_text(f, finding_at("run", -1, -1, k), note);
+    return finding_note(f, finding_at("run", -1, -1, k),
+                        "ended with %d (%s)%s%.*s: %.*s", rank->status,
+                        fsdp_status_text(rank->status),
+                        where > 0 ? " in " : "", where, error->where,
+                        (int)sizeof(error->message), error->message);
+}
+
+/* Aborted ranks only followed another one, so they come last. */
+static bool check_causes(const struct expect *e, const struct record_rank *rank,
+                         uint32_t k, struct finding *f)
+{
+    return rank->status == FSDP_ERR_ABORTED || check(e, rank, k, f);
 }
 
 static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)
 {
-    return compare_ranks(e, r, check, f);
+    return compare_ranks(e, r, check_causes, f) &&
+           compare_ranks(e, r, check, f);
 }
 
 static bool spoil(const struct expect *e, struct record *r)

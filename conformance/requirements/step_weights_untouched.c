@@ -9,10 +9,12 @@ static bool check(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f)
 {
     struct compare_part earlier = *part;
+    struct compare_part own = *part;
     uint32_t stage = part->step == 0 ? RECORD_INITIAL : RECORD_AFTER;
 
     earlier.step = part->step == 0 ? 0 : part->step - 1;
-    return compare_equal(e, part, RECORD_BEFORE,
+    own.own = true;
+    return compare_equal(e, &own, RECORD_BEFORE,
                          compare_values(r, RECORD_BEFORE, part),
                          compare_values(r, stage, &earlier), f);
 }

@@ -5,17 +5,22 @@
  * record.h.
  */
 #include "run/drive.h"
-#include "run/process.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const struct fsdp_model *model_of(const struct driver *x)
 {
     return &x->d->model->model->model;
+}
+
+/* What the model's stream makes is read when it is done. */
+static int finish_compute(struct driver *x)
+{
+    const struct fsdp_device *d = recorder_model_device(x->recorder);
+
+    return d->wait(d->self, NULL, x->env.compute, 0, "compute->recorder");
 }
 
 /* ---- What the workload asks the engine for ----------------------------- */
@@ -31,6 +36,7 @@ static int access_param(void *self, uint32_t p, struct fsdp_tensor *out)
     }
     if (x->recording && x->forward && x->microbatch == 0 &&
         !record_find(o, RECORD_UNSHARDED, x->step, 0, p, 0)) {
+        FSDP_TRY(finish_compute(x));
         return recorder_tensor(x->recorder, x->out, RECORD_UNSHARDED, x->step,
                                0, p, 0, fsdp_numel(model_of(x), p), out->data);
     }
@@ -57,6 +63,7 @@ static int record_gradients(struct driver *x, uint32_t module)
 
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         if (model->parameter_module[p] == module && x->lent[p].data) {
+            FSDP_TRY(finish_compute(x));
             FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_LOCAL_GRADIENT,
                                      x->step, x->microbatch, p, 0,
                                      fsdp_numel(model, p), x->lent[p].data));
@@ -84,6 +91,17 @@ static int pass_point(struct driver *x, uint32_t point, uint32_t module)
     return FSDP_OK;
 }
 
+/* The watchdog counts what goes through the world; alone, nothing would. */
+static int show_progress(struct driver *x)
+{
+    uint64_t mine = x->step;
+    uint64_t all;
+
+    return x->alone
+               ? x->env.exchange(x->env.exchange_self, &mine, sizeof mine, &all)
+               : FSDP_OK;
+}
+
 /* The first n points of a sequence, on rank's samples of (step, microbatch);
  * the loss is asked for if all are passed. */
 static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
@@ -108,6 +126,7 @@ static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
         return w->end(x->run, &ignored);
     }
     FSDP_TRY(x->engine.at(x->sharded, FSDP_END, sequence));
+    FSDP_TRY(show_progress(x));
     return w->end(x->run, loss);
 }
 
@@ -118,6 +137,9 @@ struct pieces_visit {
     uint32_t stage, step;
     int status;
 };
+
+/* Beyond any model here; a piece within it is for requirements to judge. */
+#define PIECE_MOST ((uint64_t)1 << 52)
 
 static void visit_piece(void *context, const struct fsdp_piece *piece)
 {
@@ -130,6 +152,10 @@ static void visit_piece(void *context, const struct fsdp_piece *piece)
         data = piece->state[0];
     } else if (v->stage == RECORD_STATE1) {
         data = piece->state[1];
+    }
+    if (piece->parameter >= 1u << 20 || piece->first > PIECE_MOST ||
+        piece->n > PIECE_MOST) {
+        v->status = FSDP_ERR_INVALID; /* no record could hold it */
     }
     if (v->status == FSDP_OK && data && piece->n) {
         v->status =
@@ -168,7 +194,7 @@ static int record_after(struct driver *x)
 }
 
 /* The microbatches of one rank. */
-static int microbatches(struct driver *x)
+int drive_microbatches(struct driver *x)
 {
     const struct run_case *c = x->d->c;
     uint32_t n = model_of(x)->sequence[FSDP_SEQUENCE_TRAIN]->n;
@@ -187,7 +213,7 @@ static int microbatches(struct driver *x)
     return FSDP_OK;
 }
 
-static int optimize(struct driver *x)
+int drive_optimize(struct driver *x)
 {
     const struct run_case *c = x->d->c;
     struct fsdp_step step = {.size = sizeof step,
@@ -202,7 +228,7 @@ static int optimize(struct driver *x)
 }
 
 /* An evaluation pass on the samples that the next step begins with. */
-static int evaluate(struct driver *x)
+int drive_evaluate(struct driver *x)
 {
     bool recording = x->recording;
     const struct fsdp_sequence *q = model_of(x)->sequence[FSDP_SEQUENCE_EVAL];
@@ -235,7 +261,7 @@ static int cancelled_pass(struct driver *x)
     return FSDP_OK;
 }
 
-static int end_step(struct driver *x)
+int drive_end_step(struct driver *x)
 {
     int64_t sequence = recorder_mark(x->recorder);
     struct record_memory *m = &x->out->memory;
@@ -258,10 +284,10 @@ static int one_step(struct driver *x, uint32_t step)
         FSDP_TRY(drive_wrong_at_rest(x));
     }
     FSDP_TRY(cancelled_pass(x));
-    FSDP_TRY(microbatches(x));
-    FSDP_TRY(optimize(x));
-    FSDP_TRY(evaluate(x));
-    return end_step(x);
+    FSDP_TRY(drive_microbatches(x));
+    FSDP_TRY(drive_optimize(x));
+    FSDP_TRY(drive_evaluate(x));
+    return drive_end_step(x);
 }
 
 /* ---- A life: from shard to destroy ------------------------------------- */
@@ -277,6 +303,7 @@ static int summon(struct driver *x)
     FSDP_TRY(x->engine.unshard_all(x->sharded));
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         FSDP_TRY(x->engine.param(x->sharded, p, &t));
+        FSDP_TRY(finish_compute(x));
         FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_SUMMONED,
                                  x->d->c->steps, 0, p, 0, fsdp_numel(model, p),
                                  t.data));
@@ -284,7 +311,7 @@ static int summon(struct driver *x)
     return x->engine.reshard_all(x->sharded);
 }
 
-static int open_run(struct driver *x)
+int drive_open_run(struct driver *x)
 {
     const struct workload *w = x->d->model->model->workload;
     struct workload_access access = {access_param, access_grad, x};
@@ -293,7 +320,7 @@ static int open_run(struct driver *x)
                    x->env.compute, &access, x->env.error, &x->run);
 }
 
-static int shard(struct driver *x)
+int drive_shard(struct driver *x)
 {
     int64_t sequence;
 
@@ -310,7 +337,7 @@ static int shard(struct driver *x)
                                    : FSDP_OK;
 }
 
-static int end_life(struct driver *x)
+int drive_end_life(struct driver *x)
 {
     int64_t sequence;
 
@@ -328,15 +355,15 @@ static int end_life(struct driver *x)
 
 static int train(struct driver *x)
 {
-    FSDP_TRY(shard(x));
-    FSDP_TRY(open_run(x));
+    FSDP_TRY(drive_shard(x));
+    FSDP_TRY(drive_open_run(x));
     for (uint32_t step = 0; step < x->d->c->steps; step++) {
         FSDP_TRY(one_step(x, step));
     }
-    return end_life(x);
+    return drive_end_life(x);
 }
 
-static void end_of_run(struct driver *x)
+void drive_end_of_run(struct driver *x)
 {
     x->d->model->model->workload->close(x->run);
     x->engine.destroy(x->sharded);
@@ -358,7 +385,7 @@ static void forget_first_life(struct record_rank *out)
     out->n_steps = 0;
 }
 
-static int live(struct driver *x)
+int drive_live(struct driver *x)
 {
     switch (x->d->c->scenario) {
     case CASE_OPTIONS:
@@ -367,228 +394,10 @@ static int live(struct driver *x)
         return drive_disagree(x);
     case CASE_AGAIN:
         FSDP_TRY(train(x));
-        end_of_run(x);
+        drive_end_of_run(x);
         forget_first_life(x->out);
         return train(x);
     default:
         return train(x);
     }
-}
-
-/* ---- A rank ------------------------------------------------------------ */
-
-static int make_record(const struct run_case *c, struct record_rank *out)
-{
-    size_t losses = (size_t)c->steps * c->microbatches + 1;
-
-    out->present = true;
-    out->sequence = calloc(1, sizeof *out->sequence); /* nothing was sent */
-    out->n_sequences = out->sequence != NULL;
-    out->loss = calloc(losses, sizeof *out->loss);
-    out->other_loss = calloc(losses, sizeof *out->other_loss);
-    out->step_sequence = calloc(c->steps + 1u, sizeof *out->step_sequence);
-    out->memory.after_step =
-        calloc(c->steps + 1u, sizeof *out->memory.after_step);
-    out->memory.allocations =
-        calloc(c->steps + 1u, sizeof *out->memory.allocations);
-    return out->sequence && out->loss && out->other_loss &&
-                   out->step_sequence && out->memory.after_step &&
-                   out->memory.allocations
-               ? FSDP_OK
-               : FSDP_ERR_NOMEM;
-}
-
-static void make_env(struct driver *x, struct world_rank *rank)
-{
-    static const char *const names[] = {"replicate", "shard"};
-    const struct run_case *c = x->d->c;
-
-    x->extent[FSDP_DIM_REPLICATE] = c->replicas;
-    x->extent[FSDP_DIM_SHARD] = case_shard_degree(c);
-    x->mesh = (struct fsdp_mesh){sizeof x->mesh, 2, names, x->extent};
-    x->env = (struct fsdp_env){.size = sizeof x->env,
-                               .rank = rank->rank,
-                               .world = c->ranks,
-                               .mesh = &x->mesh,
-                               .comm = &rank->comm,
-                               .error = rank->error,
-                               .exchange = rank->exchange,
-                               .exchange_self = rank->exchange_self};
-}
-
-/* Opens engine and device, lives, and gives everything back. `play` does what
- * lies between. */
-static int with_engine(struct driver *x, int (*play)(struct driver *))
-{
-    struct fsdp_env lender; /* of the device, to an engine that has none */
-    struct process_view before, after;
-    int status = FSDP_OK;
-
-    x->engine = *x->d->engine;
-    x->lent = calloc(model_of(x)->n_parameters + 1u, sizeof *x->lent);
-    if (!x->lent) {
-        return FSDP_ERR_NOMEM;
-    }
-    if (x->engine.open) {
-        status = x->engine.open(&x->env);
-    }
-    lender = x->env;
-    lender.engine = NULL;
-    if (status == FSDP_OK && !x->env.device) {
-        status = x->d->device_engine->open(&lender);
-        x->env.device = lender.device;
-    }
-    if (status == FSDP_OK) {
-        const struct fsdp_device *device = x->env.device;
-        const struct fsdp_comm *comm = x->env.comm;
-        status = recorder_open(&x->env, x->out, &x->recorder);
-        if (status == FSDP_OK) {
-            if (x->d->wrap) {
-                x->d->wrap(&x->env, &x->engine);
-            }
-            case_options(x->d->c, &x->options);
-            process_look(&before);
-            status = play(x);
-            if (status != FSDP_OK) {
-                comm->abort(comm->self, status);
-            }
-            process_look(&after);
-            end_of_run(x);
-            recorder_close(x->recorder);
-        }
-        if (x->d->look_at_process && status == FSDP_OK) {
-            struct record_memory *m = &x->out->memory;
-            m->process_growth = after.peak_bytes > before.resident_bytes
-                                    ? after.peak_bytes - before.resident_bytes
-                                    : 0;
-            m->new_channels = after.channels > before.channels
-                                  ? after.channels - before.channels
-                                  : 0;
-        }
-        x->env.device = device;
-        x->env.comm = comm;
-    }
-    if (lender.engine) {
-        x->d->device_engine->close(&lender);
-        x->env.device = NULL;
-    }
-    if (x->d->engine->close) {
-        x->d->engine->close(&x->env);
-    }
-    free(x->lent);
-    return status;
-}
-
-static int write_record(const struct drive *d, uint32_t rank, int status,
-                        const struct fsdp_error *why, double seconds,
-                        struct record_rank *out)
-{
-    struct fsdp_error error = {0};
-
-    out->status = status;
-    out->error = *why;
-    out->seconds = seconds;
-    if (out->error.status == FSDP_OK && status != FSDP_OK) {
-        out->error.status = status;
-        snprintf(out->error.message, sizeof out->error.message, "%s",
-                 fsdp_status_text(status));
-    }
-    record_sort(out);
-    return d->directory ? record_write_rank(d->directory, rank, out, &error)
-                        : FSDP_OK;
-}
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-int drive_rank(void *context, struct world_rank *rank)
-{
-    const struct drive *d = context;
-    struct record_rank out = {0};
-    struct driver x = {.d = d, .out = &out};
-    double began = now();
-    int status = make_record(d->c, &out);
-    int written;
-
-    if (d->look_at_process) {
-        mallopt(M_MMAP_THRESHOLD, 128 * 1024); /* freed memory goes back */
-    }
-    make_env(&x, rank);
-    if (status == FSDP_OK) {
-        status = with_engine(&x, live);
-    }
-    if (status != FSDP_OK) {
-        rank->comm.abort(rank->comm.self, status);
-    }
-    written =
-        write_record(d, rank->rank, status, rank->error, now() - began, &out);
-    record_rank_release(&out);
-    return status != FSDP_OK ? status : written;
-}
-
-/* ---- All ranks, one after the other ------------------------------------ */
-
-/* Every rank's microbatches, then one step. Rank 0's record has what all have
- * in common. */
-static int live_serial(struct driver *x)
-{
-    const struct run_case *c = x->d->c;
-    struct record_rank *all = x->out;
-
-    FSDP_TRY(shard(x));
-    FSDP_TRY(open_run(x));
-    for (x->step = 0; x->step < c->steps; x->step++) {
-        x->recording = x->step < c->recorded_steps;
-        for (uint32_t r = 0; r < c->ranks; r++) {
-            x->env.rank = r;
-            x->out = &all[r];
-            FSDP_TRY(microbatches(x));
-        }
-        x->env.rank = 0;
-        x->out = all;
-        FSDP_TRY(optimize(x));
-        for (uint32_t r = 0; r < c->ranks; r++) {
-            x->env.rank = r;
-            x->out = &all[r];
-            FSDP_TRY(evaluate(x));
-        }
-        x->env.rank = 0;
-        x->out = all;
-        FSDP_TRY(end_step(x));
-        for (uint32_t r = 1; r < c->ranks; r++) {
-            all[r].n_steps = all->n_steps;
-        }
-    }
-    return end_life(x);
-}
-
-int drive_serial(void *context, struct world_rank *rank)
-{
-    const struct drive *d = context;
-    struct record_rank *all = calloc(d->c->ranks, sizeof *all);
-    struct driver x = {.d = d, .out = all};
-    double began = now();
-    int status = all ? FSDP_OK : FSDP_ERR_NOMEM;
-    int written = FSDP_OK;
-
-    for (uint32_t r = 0; all && r < d->c->ranks; r++) {
-        status = status != FSDP_OK ? status : make_record(d->c, &all[r]);
-    }
-    if (status == FSDP_OK) {
-        make_env(&x, rank);
-        x.env.rank = 0;
-        status = with_engine(&x, live_serial);
-    }
-    for (uint32_t r = 0; all && r < d->c->ranks; r++) {
-        int s = write_record(d, r, status, rank->error, now() - began, &all[r]);
-        written = written != FSDP_OK ? written : s;
-        record_rank_release(&all[r]);
-    }
-    free(all);
-    return status != FSDP_OK ? status : written;
 }

@@ -36,10 +36,14 @@ struct driver {
     struct fsdp_sharded *sharded;
     struct workload_run *run;
 
-    uint32_t step, microbatch; /* now */
-    bool recording;            /* tensors of this pass are wanted */
-    bool forward;              /* the point is a forward one */
-    struct fsdp_tensor *lent;  /* [n_parameters]: gradients lent, by data */
+    bool alone;                  /* in a world of one: no collective shows
+                                    that the run gets on */
+    uint32_t step, microbatch;   /* now */
+    bool recording;              /* tensors of this pass are wanted */
+    bool forward;                /* the point is a forward one */
+    struct fsdp_stream *compute; /* that this driver opened */
+    uint64_t *numel;             /* [n_units], for the recorder */
+    struct fsdp_tensor *lent;    /* [n_parameters]: gradients lent, by data */
 };
 
 /*
@@ -50,6 +54,17 @@ int drive_rank(void *context, struct world_rank *rank);
 /* The same for an engine with the claim "serial", in a world of one: plays
  * all ranks of the case and writes a record for each. */
 int drive_serial(void *context, struct world_rank *rank);
+
+/* drive.c: the parts of a life, in their order. */
+int drive_shard(struct driver *x);
+int drive_open_run(struct driver *x);
+int drive_microbatches(struct driver *x); /* of one rank and step */
+int drive_optimize(struct driver *x);
+int drive_evaluate(struct driver *x);
+int drive_end_step(struct driver *x);
+int drive_end_life(struct driver *x);
+void drive_end_of_run(struct driver *x);
+int drive_live(struct driver *x); /* all of it, as the scenario says */
 
 /* One answer of the record. OK or NOMEM. */
 int drive_answer(struct driver *x, const char *name, int status);

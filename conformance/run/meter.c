@@ -123,9 +123,12 @@ static void device_free(void *self, void *p)
         if (!x.is_model) {
             m->storage -= x.bytes;
         }
-        for (uint32_t k = 0; k < m->n_ranges; k++) {
-            if (m->range[k].p >= x.p && m->range[k].p < x.p + x.bytes) {
+        for (uint32_t k = m->n_ranges; k-- > 0;) {
+            struct meter_range live = m->range[k];
+            if (live.p >= x.p && live.p < x.p + x.bytes) {
                 m->bad_ranges++; /* freed while live */
+                m->live[live.kind] -= live.bytes;
+                m->range[k] = m->range[--m->n_ranges];
             }
         }
         hold_back(m, p, x.bytes);
@@ -178,7 +181,7 @@ static void device_live(void *self, struct fsdp_stream *stream, uint32_t kind,
         uint32_t capacity = m->range_capacity ? 2 * m->range_capacity : 64;
         void *grown = realloc(m->range, capacity * sizeof *m->range);
         if (!grown) {
-            m->bad_ranges++; /* cannot be followed: the record says so */
+            m->out_of_memory = true; /* the engine is not to blame */
             return;
         }
         m->range = grown;
@@ -236,10 +239,17 @@ static void device_stream_close(void *self, struct fsdp_stream *stream)
     real(self)->stream_close(real(self)->self, stream);
 }
 
-static int device_wait(void *self, struct fsdp_stream *later,
-                       struct fsdp_stream *earlier, const char *edge)
+static int device_mark(void *self, struct fsdp_stream *stream,
+                       uint64_t *out_ticket)
 {
-    return real(self)->wait(real(self)->self, later, earlier, edge);
+    return real(self)->mark(real(self)->self, stream, out_ticket);
+}
+
+static int device_wait(void *self, struct fsdp_stream *later,
+                       struct fsdp_stream *earlier, uint64_t ticket,
+                       const char *edge)
+{
+    return real(self)->wait(real(self)->self, later, earlier, ticket, edge);
 }
 
 static int device_sync(void *self, struct fsdp_stream *stream)
@@ -263,6 +273,7 @@ static void open_handle(struct meter *m, struct meter_handle *h, bool is_model)
                                      .run = device_run,
                                      .stream_open = device_stream_open,
                                      .stream_close = device_stream_close,
+                                     .mark = device_mark,
                                      .wait = device_wait,
                                      .sync = device_sync};
 }

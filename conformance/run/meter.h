@@ -50,6 +50,7 @@ struct meter {
     uint64_t peak_parameters, peak_engine, storage, peak_storage, peak_over;
     uint64_t bad_ranges;
     uint64_t allocations; /* by the engine, since last asked */
+    bool out_of_memory;   /* a range could not be followed: no measurement */
 };
 
 void meter_open(struct meter *m, const struct fsdp_device *real);

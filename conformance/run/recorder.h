@@ -19,11 +19,18 @@ struct recorder;
  * filled as the run goes on; recorder and out outlive the engine. NOMEM. */
 int recorder_open(struct fsdp_env *env, struct record_rank *out,
                   struct recorder **recorder);
+/* From now on looks at the padding of flat parameters on the wire: numel[u]
+ * elements of unit u are no padding. Borrowed. */
+void recorder_watch_padding(struct recorder *r, const uint64_t *numel,
+                            uint32_t n_units, uint32_t shards);
 const struct fsdp_device *recorder_model_device(struct recorder *r);
 
 /* A part of the run ends: what was communicated since the last mark becomes a
  * sequence of the record. Returns its index, or -1: out of memory. */
 int64_t recorder_mark(struct recorder *r);
+/* NOMEM: something went by that there was no memory to follow; the record
+ * says too little to be judged. */
+int recorder_status(const struct recorder *r);
 /* Live bytes by kind, now. */
 void recorder_rest(const struct recorder *r, struct record_rest *out);
 /* Allocations by the engine since the last call. */

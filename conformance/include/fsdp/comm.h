@@ -89,16 +89,23 @@ struct fsdp_collective {
 
 /*
  * One communicator, of one rank. Collective: every rank of the group calls.
- * One thread at a time calls `run`.
+ * One thread at a time calls `run`. Collectives of one communicator happen in
+ * the order of the calls, whatever streams they are given.
  */
 struct fsdp_comm {
     uint32_t size;
+    uint32_t place; /* enum fsdp_place: of in and out */
+    /* 1: enqueues on the stream, in its order. 0: knows no streams: what it
+     * reads and writes must have been synchronised before the call (a `wait`
+     * with later = NULL), and it has finished on return. */
+    uint32_t takes_streams;
     void *self;
-    /* Enqueues on `stream`, in its order; NULL: has finished on return. */
+    /* stream = NULL: has finished on return. The struct is read during the
+     * call only. */
     int (*run)(void *self, struct fsdp_stream *stream,
                const struct fsdp_collective *collective);
     /* Any thread, any number of times: every pending and every later call of
-     * every rank returns FSDP_ERR_ABORTED. Called by the driver of a run on
+     * every rank returns FSDP_ERR_ABORTED, `exchange` of the env included. Called by the driver of a run on
      * the failure of a rank, never by an engine. Local. */
     void (*abort)(void *self, int32_t status);
 };

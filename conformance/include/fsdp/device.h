@@ -13,6 +13,10 @@
  * `wait` and `sync` alone. A device on which every stream finishes at once
  * is a valid device.
  *
+ * An operator's struct is read during the call only; what its ranges point to
+ * is used until the stream has come that far. `free` and `stream_close` may
+ * only be given what no stream still uses.
+ *
  * Threads: one thread of a rank calls its device at a time.
  * Memory pointers are the device's; only `copy` takes host pointers too.
  */
@@ -60,10 +64,16 @@ struct fsdp_device {
 
     /* From here on, in the order of `stream`, [p, p + bytes) holds a value of
      * `kind` that belongs to `unit` (or FSDP_NO_UNIT). It lies inside one
-     * allocation and overlaps no other live range. 0 bytes: no effect. */
+     * allocation and overlaps no other live range. 0 bytes: no effect.
+     *
+     * What counts as live at once: a range counts until its `dead` is ordered
+     * before whatever makes the next one live. Enqueueing `dead` behind work
+     * that has not run does not give the memory back yet. */
     void (*live)(void *self, struct fsdp_stream *stream, uint32_t kind,
                  uint32_t unit, void *p, uint64_t bytes);
-    /* The range that began at p is dead; NULL or 0 bytes live: no effect. */
+    /* The live range that began at p is dead. NULL, or a p at which no live
+     * range begins: no effect. An empty range was never live: do not call
+     * `dead` for it, another one may begin at its address. */
     void (*dead)(void *self, struct fsdp_stream *stream, void *p);
 
     /* Copies bytes; either side may be host memory. With a stream, host
@@ -76,12 +86,20 @@ struct fsdp_device {
 
     int (*stream_open)(void *self, const char *name,
                        struct fsdp_stream **out);
-    void (*stream_close)(void *self, struct fsdp_stream *stream); /* NULL ok */
-    /* What `later` is given from now on starts after all that `earlier` was
-     * given before now has finished. `edge` names the reason, such as
-     * "all-gather->compute"; it is static, and traces and mutants use it. */
+    /* Waits until the stream has nothing left to do. NULL: no effect. */
+    void (*stream_close)(void *self, struct fsdp_stream *stream);
+    /* A ticket for all that `stream` was given so far; never 0. Tickets of a
+     * stream grow. NULL stream: any ticket, its work has finished. Local. */
+    int (*mark)(void *self, struct fsdp_stream *stream, uint64_t *out_ticket);
+    /* What `later` is given from now on starts after what `earlier` was given
+     * up to `ticket` has finished; ticket 0: all that it was given before now.
+     * later = NULL: the call returns when that has finished. earlier = NULL:
+     * nothing to wait for. `edge` names the reason, such as
+     * "all-gather->compute"; it is static, and traces, race detectors and
+     * mutants use it: do not replace a wait by a sync. */
     int (*wait)(void *self, struct fsdp_stream *later,
-                struct fsdp_stream *earlier, const char *edge);
+                struct fsdp_stream *earlier, uint64_t ticket,
+                const char *edge);
     /* Blocks the caller until the stream has nothing left to do; returns its
      * first failure. NULL: all streams of the device. */
     int (*sync)(void *self, struct fsdp_stream *stream);

@@ -40,6 +40,8 @@
  *     HYBRID_SHARD R x S yes; HYBRID_SHARD_ZERO2 R x S no.
  *
  * Errors: functions return enum fsdp_status; the detail goes to env->error.
+ * A failure of work on a stream is returned by the next call that waits for
+ * it, at the latest by pieces or step.
  * After a failure the driver calls comm->abort, then destroy and close only.
  * Threads: one thread per rank calls an engine, always the same one. An
  * engine has no mutable state at file scope: ranks may be threads.
@@ -72,8 +74,9 @@ struct fsdp_env {
     const struct fsdp_mesh *mesh;
     const struct fsdp_comm *comm;
     const struct fsdp_device *device;
-    /* The model's stream; the engine orders its own work to it. May be NULL:
-     * then the model's work has finished on return. */
+    /* The model's stream; the engine orders its own work to it. `open` may set
+     * it; else the driver opens one, named "compute", on the device. NULL only
+     * if the device has no streams: then work has finished on return. */
     struct fsdp_stream *compute;
     struct fsdp_error *error;
     /* Out of band: gathers `bytes` (<= 4096, the same on all ranks) of host
@@ -117,7 +120,11 @@ struct fsdp_options {
 
     /* How much an engine may run ahead. 0, 0, 0 is the strict profile: a
      * unit is gathered at its window's first point and nothing is in flight
-     * across a point. Results do not depend on them. */
+     * across a point. Results do not depend on them.
+     * Ahead: at a point, the next `prefetch` units of the same phase of the
+     * sequence that are not unsharded yet may be gathered; no prefetch crosses
+     * from forward to backward or from one pass to the next. Reduces may be in
+     * flight at most until the next BEGIN, step or pieces. */
     uint32_t prefetch_forward;  /* units gathered ahead */
     uint32_t prefetch_backward; /* units gathered ahead */
     uint32_t reduces_in_flight; /* reduce inputs still alive */
@@ -243,7 +250,8 @@ struct fsdp_engine {
                 struct fsdp_tensor *out);
 
     /* From the next BEGIN on: reduce at the end of a unit's backward (the
-     * state after shard), or keep unsharded gradients. Local. */
+     * state after shard), or keep unsharded gradients. Local. UNSUPPORTED for
+     * off without the claim no-sync. */
     int (*set_gradient_sync)(struct fsdp_sharded *sharded, uint32_t on);
     /* Freezes or thaws a parameter from the next BEGIN on. Local; every rank
      * the same. */
@@ -263,6 +271,7 @@ struct fsdp_engine {
     int (*zero_grad)(struct fsdp_sharded *sharded);
 
     /* Visits what this rank owns, parameters ascending, then first ascending.
+     * What it shows has been synchronised: every stream's work on it is done.
      * Local; not between BEGIN and END. */
     int (*pieces)(struct fsdp_sharded *sharded,
                   void (*visit)(void *context, const struct fsdp_piece *piece),

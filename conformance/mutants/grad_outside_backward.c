@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * grad_outside_backward.c - storage for a gradient is lent outside the
+ * backward.
+ */
+#include "mutants/wrap_kit.h"
+
+static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
+{
+    int status = mutant_real.engine.grad(s, p, out);
+
+    return status == FSDP_ERR_INVALID ? FSDP_OK : status;
+}
+
+static void wrap(struct fsdp_env *env, struct fsdp_engine *engine)
+{
+    mutant_keep(env, engine);
+    engine->grad = grad;
+}
+
+static bool shows(const struct run_case *c)
+{
+    return mutant_mlp(c) && c->scenario == CASE_MISUSE;
+}
+
+MUTANT(grad_outside_backward) = {
+    .name = "grad-outside-backward",
+    .text = "grad succeeds outside its module's backward",
+    .evidence = "X22: pytorch/pytorch#117510",
+    .kills = "error.gradient-outside-backward",
+    .shows = shows,
+    .wrap = wrap,
+};

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * allocation_test.c - every allocation of a case fails once: on each rank the
+ * first, the second, ... until a run gets through without meeting the fault.
+ * Whatever fails, the rank says so, the others are released, nothing is left
+ * behind, and the next run gives the same bits.
+ *
+ * The test is linked with --wrap of malloc, calloc, realloc, aligned_alloc and
+ * free: that reaches the engine, its device, the driver, the recorder and the
+ * workload, but not what libraries allocate for themselves.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "run/drive.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Engines are linked, not included, as they are everywhere here. */
+const struct fsdp_engine *fsdp_ref_engine(void);
+const struct fsdp_engine *fsdp_unsharded_engine(void);
+
+enum {
+    MAX_RANKS = 4,
+    MAX_POINTERS = 1 << 15,
+    MAX_SITES = 20000,
+    TIMEOUT_MS = 20000
+};
+
+/* ---- The fault --------------------------------------------------------- */
+
+enum fault_what {
+    FAULT_NONE,
+    FAULT_DEVICE, /* the device's alloc */
+    FAULT_MEMORY, /* malloc and its family, on a rank's thread */
+};
+
+static struct {
+    uint32_t what, rank;
+    uint64_t nth;
+} fault;
+
+/* Of the rank at fault; written by its thread alone while ranks run. */
+static uint64_t n_asked;
+static bool has_failed;
+
+/* The rank that this thread plays, counted from 1; 0: none. */
+static _Thread_local uint32_t playing;
+
+static bool fails(uint32_t what)
+{
+    if (fault.what != what || playing != fault.rank + 1 ||
+        ++n_asked != fault.nth) {
+        return false;
+    }
+    has_failed = true;
+    return true;
+}
+
+/* ---- malloc and its family --------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *pointers[MAX_POINTERS]; /* allocated by ranks, not yet freed */
+static uint32_t n_pointers;
+
+static void *note(void *p)
+{
+    if (p && playing) {
+        pthread_mutex_lock(&lock);
+        if (n_pointers < MAX_POINTERS) {
+            pointers[n_pointers++] = p;
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    return p;
+}
+
+static void forget(const void *p)
+{
+    if (!p) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = n_pointers; i-- > 0;) {
+        if (pointers[i] == p) {
+            pointers[i] = pointers[--n_pointers];
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static bool out_of_memory(void)
+{
+    bool yes = fails(FAULT_MEMORY);
+
+    if (yes) {
+        errno = ENOMEM;
+    }
+    return yes;
+}
+
+/* Weak, so that a test that was linked without --wrap says so (main). */
+#define WEAK __attribute__((weak))
+WEAK void *__real_malloc(size_t bytes);
+WEAK void *__real_calloc(size_t n, size_t bytes);
+WEAK void *__real_realloc(void *p, size_t bytes);
+WEAK void *__real_aligned_alloc(size_t alignment, size_t bytes);
+WEAK void __real_free(void *p);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *p, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+void __wrap_free(void *p);
+
+void *__wrap_malloc(size_t bytes)
+{
+    return out_of_memory() ? NULL : note(__real_malloc(bytes));
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+    return out_of_memory() ? NULL : note(__real_calloc(n, bytes));
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return out_of_memory() ? NULL
+                           : note(__real_aligned_alloc(alignment, bytes));
+}
+
+void *__wrap_realloc(void *p, size_t bytes)
+{
+    if (out_of_memory()) {
+        return NULL;
+    }
+    forget(p); /* first: another thread may get the same address */
+    return note(__real_realloc(p, bytes));
+}
+
+void __wrap_free(void *p)
+{
+    forget(p);
+    __real_free(p);
+}
+
+/* ---- The device's alloc ------------------------------------------------ */
+
+static struct lender {
+    struct fsdp_device device; /* the real one, but for alloc */
+    const struct fsdp_device *real;
+} lenders[MAX_RANKS];
+
+static int lent_alloc(void *self, uint64_t bytes, void **out)
+{
+    const struct fsdp_device *real = lenders[playing - 1].real;
+
+    *out = NULL;
+    return fails(FAULT_DEVICE) ? FSDP_ERR_NOMEM : real->alloc(self, bytes, out);
+}
+
+static int open_lender(struct fsdp_env *env)
+{
+    struct lender *l = &lenders[playing - 1];
+    int status = fsdp_ref_engine()->open(env);
+
+    l->real = NULL;
+    if (status == FSDP_OK) {
+        l->real = env->device;
+        l->device = *env->device;
+        l->device.alloc = lent_alloc;
+        env->device = &l->device;
+    }
+    return status;
+}
+
+static void close_lender(struct fsdp_env *env)
+{
+    if (lenders[playing - 1].real) {
+        env->device = lenders[playing - 1].real;
+    }
+    fsdp_ref_engine()->close(env);
+}
+
+/* ---- A run ------------------------------------------------------------- */
+
+/* A case, and what its first run showed. */
+struct scene {
+    struct run_case c;
+    struct case_model model;
+    struct fsdp_engine engine, device_engine;
+    struct drive drive;
+    bool serial;
+    char directory[64];
+    struct world_result ends[CASE_MAX_RANKS];
+    struct record record; /* of the last run */
+    struct record first;
+};
+
+static int body(void *context, struct world_rank *rank)
+{
+    const struct scene *s = context;
+    int status;
+
+    playing = rank->rank + 1;
+    status = s->serial ? drive_serial((void *)(intptr_t)&s->drive, rank)
+                       : drive_rank((void *)(intptr_t)&s->drive, rank);
+    playing = 0;
+    return status;
+}
+
+/* What was recorded, as the judge would read it. */
+static void read_back(struct scene *s)
+{
+    struct record r;
+    struct fsdp_error error = {0};
+
+    assert_int_equal(record_init(&r, &s->c, s->c.ranks), FSDP_OK);
+    for (uint32_t k = 0; k < s->c.ranks; k++) {
+        r.rank[k].end = s->ends[k].end;
+        r.rank[k].exit_status = s->ends[k].status;
+        r.rank[k].n_collectives = s->ends[k].n_collectives;
+    }
+    snprintf(r.engine, sizeof r.engine, "ref");
+    snprintf(r.engine_version, sizeof r.engine_version, "0");
+    snprintf(r.world, sizeof r.world, "threads");
+    assert_int_equal(record_write_case(s->directory, &r, &error), FSDP_OK);
+    record_release(&r);
+    record_release(&s->record);
+    if (record_read(s->directory, &s->record, &error) != FSDP_OK) {
+        fail_msg("record: %s", error.message);
+    }
+}
+
+static void run(struct scene *s)
+{
+    uint32_t extent[2] = {s->serial ? 1 : s->c.replicas,
+                          s->serial ? 1 : case_shard_degree(&s->c)};
+    const struct fsdp_mesh mesh = {sizeof mesh, 2, NULL, extent};
+    struct fsdp_error error = {0};
+
+    n_asked = 0;
+    has_failed = false;
+    memset(s->ends, 0, sizeof s->ends);
+    assert_int_equal(record_clear(s->directory, &error), FSDP_OK);
+    assert_int_equal(
+        world_run(WORLD_THREADS, &mesh, TIMEOUT_MS, body, s, s->ends, &error),
+        FSDP_OK);
+    for (uint32_t r = 1; s->serial && r < s->c.ranks; r++) {
+        s->ends[r] = s->ends[0];
+    }
+    read_back(s);
+}
+
+/* ---- What must hold ---------------------------------------------------- */
+
+static void assert_no_half_files(const struct scene *s)
+{
+    DIR *d = opendir(s->directory);
+    const struct dirent *e;
+
+    assert_non_null(d);
+    while ((e = readdir(d))) {
+        if (strstr(e->d_name, ".partial")) {
+            fail_msg("%s was left behind", e->d_name);
+        }
+    }
+    closedir(d);
+}
+
+static void assert_clean(const struct scene *s)
+{
+    assert_int_equal(n_pointers, 0);
+    for (uint32_t r = 0; r < s->c.ranks; r++) {
+        const struct record_rank *x = &s->record.rank[r];
+        assert_int_equal(s->ends[r].end, WORLD_RETURNED);
+        if (x->present) {
+            assert_int_equal(x->memory.left_live, 0);
+            assert_int_equal(x->memory.left_storage, 0);
+            assert_int_equal(x->memory.bad_ranges, 0);
+        }
+    }
+    assert_no_half_files(s);
+}
+
+static void assert_passed(const struct scene *s)
+{
+    assert_clean(s);
+    for (uint32_t r = 0; r < s->c.ranks; r++) {
+        const struct record_rank *x = &s->record.rank[r];
+        const struct record_rank *y = &s->first.rank[r];
+        assert_int_equal(s->ends[r].status, FSDP_OK);
+        assert_true(x->present);
+        assert_int_equal(x->n_losses, s->c.steps * s->c.microbatches);
+        if (s->first.n_ranks) {
+            assert_memory_equal(x->loss, y->loss,
+                                x->n_losses * sizeof *x->loss);
+        }
+    }
+}
+
+/* Others may have done all of their work before the rank failed. */
+static void assert_failed(const struct scene *s)
+{
+    bool shown = false; /* to who reads the records */
+
+    assert_clean(s);
+    for (uint32_t r = 0; r < s->c.ranks; r++) {
+        const struct world_result *end = &s->ends[r];
+        bool finished = end->status == FSDP_OK &&
+                        end->n_collectives == s->first.rank[r].n_collectives;
+        if (r == fault.rank || s->serial) {
+            assert_int_equal(end->status, FSDP_ERR_NOMEM);
+        } else if (!finished) {
+            assert_int_equal(end->status, FSDP_ERR_ABORTED);
+        }
+        shown = shown || s->record.rank[r].status != FSDP_OK;
+    }
+    assert_true(shown);
+}
+
+/* Fails every site of `what`; returns how many there were. */
+static uint64_t fail_every(struct scene *s, uint32_t what)
+{
+    uint32_t threads = s->serial ? 1 : s->c.ranks;
+    uint64_t n = 0;
+
+    for (uint32_t r = 0; r < threads; r++) {
+        for (uint64_t nth = 1; nth < MAX_SITES; nth++) {
+            fault.what = what;
+            fault.rank = r;
+            fault.nth = nth;
+            run(s);
+            if (!has_failed) {
+                break;
+            }
+            assert_failed(s);
+            if (n++ % 8 == 0) {
+                fault.what = FAULT_NONE;
+                run(s);
+                assert_passed(s);
+            }
+        }
+        assert_false(has_failed);
+        assert_passed(s);
+    }
+    return n;
+}
+
+/* ---- Cases ------------------------------------------------------------- */
+
+static struct run_case odd(uint32_t strategy, uint32_t ranks)
+{
+    struct run_case c = {.data = WORKLOAD_NATURAL,
+                         .scenario = CASE_TRAIN,
+                         .seed = 1,
+                         .strategy = strategy,
+                         .ranks = ranks,
+                         .replicas = strategy == CASE_NO_SHARD ? ranks : 1,
+                         .wrap = CASE_WRAP_LAYER,
+                         .microbatches = 2,
+                         .sync = {0, 1},
+                         .optimizer = FSDP_OPTIMIZER_MOMENTUM,
+                         .lr = 0.02f,
+                         .steps = 2,
+                         .recorded_steps = 1};
+
+    snprintf(c.workload, sizeof c.workload, "mlp");
+    snprintf(c.size, sizeof c.size, "odd");
+    assert_null(case_check(&c));
+    return c;
+}
+
+static void open_scene(struct scene *s, const struct run_case *c,
+                       const struct fsdp_engine *engine)
+{
+    struct fsdp_error error = {0};
+
+    memset(s, 0, sizeof *s);
+    s->c = *c;
+    s->engine = *engine;
+    s->device_engine = *fsdp_ref_engine();
+    if (engine->open == s->device_engine.open) {
+        s->engine.open = open_lender;
+        s->engine.close = close_lender;
+    }
+    s->device_engine.open = open_lender;
+    s->device_engine.close = close_lender;
+    for (const char *const *x = engine->claims; *x; x++) {
+        s->serial = s->serial || strcmp(*x, "serial") == 0;
+    }
+    snprintf(s->directory, sizeof s->directory, "/tmp/allocation_test.XXXXXX");
+    assert_non_null(mkdtemp(s->directory));
+    assert_int_equal(case_model_make(&s->c, NULL, 0, &s->model, &error),
+                     FSDP_OK);
+    s->drive = (struct drive){.c = &s->c,
+                              .model = &s->model,
+                              .engine = &s->engine,
+                              .device_engine = &s->device_engine,
+                              .directory = s->directory};
+    fault.what = FAULT_NONE;
+    run(s);
+    assert_passed(s);
+    s->first = s->record;
+    memset(&s->record, 0, sizeof s->record);
+}
+
+static void close_scene(struct scene *s)
+{
+    struct fsdp_error error = {0};
+    char path[96];
+
+    record_release(&s->record);
+    record_release(&s->first);
+    case_model_release(&s->model);
+    assert_int_equal(record_clear(s->directory, &error), FSDP_OK);
+    snprintf(path, sizeof path, "%s/case.json", s->directory);
+    unlink(path);
+    assert_int_equal(rmdir(s->directory), 0);
+}
+
+static void fail_all(struct run_case c, const struct fsdp_engine *engine,
+                     const char *name)
+{
+    struct scene s;
+    uint64_t device, memory;
+
+    open_scene(&s, &c, engine);
+    device = fail_every(&s, FAULT_DEVICE);
+    memory = fail_every(&s, FAULT_MEMORY);
+    print_message("%s: %llu device allocations and %llu of malloc failed\n",
+                  name, (unsigned long long)device, (unsigned long long)memory);
+    /* A case that allocates less than a shard and a model does not run. */
+    assert_true(device > 10 && memory > 10);
+    close_scene(&s);
+}
+
+static void full_shard(void **state)
+{
+    (void)state;
+    fail_all(odd(CASE_FULL_SHARD, 3), fsdp_ref_engine(), "full-shard, K = 3");
+}
+
+static void no_shard(void **state)
+{
+    (void)state;
+    fail_all(odd(CASE_NO_SHARD, 2), fsdp_ref_engine(), "no-shard, K = 2");
+}
+
+static void unsharded(void **state)
+{
+    (void)state;
+    fail_all(odd(CASE_FULL_SHARD, 3), fsdp_unsharded_engine(), "unsharded");
+}
+
+static int is_wrapped(void **state)
+{
+    (void)state;
+    if (!__real_malloc) {
+        print_error("link with -Wl,--wrap=malloc,--wrap=calloc,"
+                    "--wrap=realloc,--wrap=aligned_alloc,--wrap=free\n");
+        return -1;
+    }
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_shard),
+        cmocka_unit_test(no_shard),
+        cmocka_unit_test(unsharded),
+    };
+
+    return cmocka_run_group_tests(tests, is_wrapped, NULL) != 0;
+}

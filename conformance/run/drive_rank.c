@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drive_rank.c - a rank from the outside: record, env, engine and device are
+ * made, the case is lived through (drive.c), all is given back, the record is
+ * written, whatever happened.
+ */
+#include "run/drive.h"
+#include "run/process.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const struct fsdp_model *model_of(const struct driver *x)
+{
+    return &x->d->model->model->model;
+}
+
+static int make_record(const struct run_case *c, struct record_rank *out)
+{
+    size_t losses = (size_t)c->steps * c->microbatches + 1;
+
+    out->present = true;
+    out->sequence = calloc(1, sizeof *out->sequence); /* nothing was sent */
+    out->n_sequences = out->sequence != NULL;
+    out->loss = calloc(losses, sizeof *out->loss);
+    out->other_loss = calloc(losses, sizeof *out->other_loss);
+    out->step_sequence = calloc(c->steps + 1u, sizeof *out->step_sequence);
+    out->memory.after_step =
+        calloc(c->steps + 1u, sizeof *out->memory.after_step);
+    out->memory.allocations =
+        calloc(c->steps + 1u, sizeof *out->memory.allocations);
+    return out->sequence && out->loss && out->other_loss &&
+                   out->step_sequence && out->memory.after_step &&
+                   out->memory.allocations
+               ? FSDP_OK
+               : FSDP_ERR_NOMEM;
+}
+
+static void make_env(struct driver *x, struct world_rank *rank)
+{
+    static const char *const names[] = {"replicate", "shard"};
+    const struct run_case *c = x->d->c;
+
+    x->alone = rank->world == 1;
+    x->extent[FSDP_DIM_REPLICATE] = c->replicas;
+    x->extent[FSDP_DIM_SHARD] = case_shard_degree(c);
+    x->mesh = (struct fsdp_mesh){sizeof x->mesh, 2, names, x->extent};
+    x->env = (struct fsdp_env){.size = sizeof x->env,
+                               .rank = rank->rank,
+                               .world = c->ranks,
+                               .mesh = &x->mesh,
+                               .comm = &rank->comm,
+                               .error = rank->error,
+                               .exchange = rank->exchange,
+                               .exchange_self = rank->exchange_self};
+}
+
+/* The engine's own device and communicator, or the suite's device; and the
+ * model's stream. `lender` lends the device to an engine that has none. */
+static int open_engine(struct driver *x, struct fsdp_env *lender)
+{
+    int status = FSDP_OK;
+
+    x->engine = *x->d->engine;
+    if (x->engine.open) {
+        status = x->engine.open(&x->env);
+    }
+    *lender = x->env;
+    lender->engine = NULL;
+    if (status == FSDP_OK && !x->env.device) {
+        status = x->d->device_engine->open(lender);
+        x->env.device = lender->device;
+    }
+    if (status == FSDP_OK && !x->env.compute) {
+        status = x->env.device->stream_open(x->env.device->self, "compute",
+                                            &x->compute);
+        x->env.compute = x->compute;
+    }
+    return status;
+}
+
+static void close_engine(struct driver *x, struct fsdp_env *lender)
+{
+    if (x->env.device && x->compute) {
+        x->env.device->stream_close(x->env.device->self, x->compute);
+    }
+    if (lender->engine) {
+        x->d->device_engine->close(lender);
+        x->env.device = NULL;
+    }
+    if (x->d->engine->close) {
+        x->d->engine->close(&x->env);
+    }
+}
+
+/* Padding has its place in the flat layout alone. */
+static int watch_padding(struct driver *x)
+{
+    const struct fsdp_units *units = &x->d->model->units.units;
+    const struct fsdp_model *model = model_of(x);
+
+    if (x->d->c->layout != FSDP_LAYOUT_FLAT) {
+        return FSDP_OK;
+    }
+    x->numel = calloc(units->n_units + 1u, sizeof *x->numel);
+    if (!x->numel) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        x->numel[units->unit_of_module[model->parameter_module[p]]] +=
+            fsdp_numel(model, p);
+    }
+    recorder_watch_padding(x->recorder, x->numel, units->n_units,
+                           x->extent[FSDP_DIM_SHARD]);
+    return FSDP_OK;
+}
+
+static void note_process(struct driver *x, const struct process_view *before)
+{
+    struct record_memory *m = &x->out->memory;
+    struct process_view after;
+
+    process_look(&after);
+    if (!x->d->look_at_process) {
+        return;
+    }
+    if (after.peak_bytes > before->resident_bytes) {
+        m->process_growth = after.peak_bytes - before->resident_bytes;
+    }
+    if (after.channels > before->channels) {
+        m->new_channels = after.channels - before->channels;
+    }
+}
+
+/* Plays the case between recorder and mutant; others learn of a failure at
+ * once. */
+static int play_recorded(struct driver *x, int (*play)(struct driver *))
+{
+    const struct fsdp_comm *comm = x->env.comm;
+    struct process_view before;
+    int status;
+
+    FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
+    status = watch_padding(x);
+    if (x->d->wrap) {
+        x->d->wrap(&x->env, &x->engine);
+    }
+    case_options(x->d->c, &x->options);
+    process_look(&before);
+    if (status == FSDP_OK) {
+        status = play(x);
+    }
+    if (status == FSDP_OK) {
+        status = recorder_status(x->recorder);
+    }
+    if (status != FSDP_OK) {
+        comm->abort(comm->self, status);
+    }
+    note_process(x, &before);
+    drive_end_of_run(x);
+    recorder_close(x->recorder);
+    return status;
+}
+
+/* Opens engine and device, plays, and gives everything back. */
+static int with_engine(struct driver *x, int (*play)(struct driver *))
+{
+    struct fsdp_env lender = {.engine = NULL};
+    const struct fsdp_device *device;
+    const struct fsdp_comm *comm;
+    int status;
+
+    x->lent = calloc(model_of(x)->n_parameters + 1u, sizeof *x->lent);
+    if (!x->lent) {
+        return FSDP_ERR_NOMEM;
+    }
+    status = open_engine(x, &lender);
+    device = x->env.device;
+    comm = x->env.comm;
+    if (status == FSDP_OK) {
+        status = play_recorded(x, play);
+    }
+    x->env.device = device; /* not the recorder's or the mutant's */
+    x->env.comm = comm;
+    close_engine(x, &lender);
+    free(x->numel);
+    free(x->lent);
+    return status;
+}
+
+static int write_record(const struct drive *d, uint32_t rank, int status,
+                        const struct fsdp_error *why, double seconds,
+                        struct record_rank *out)
+{
+    struct fsdp_error error = {0};
+
+    out->status = status;
+    out->error = *why;
+    out->seconds = seconds;
+    if (out->error.status == FSDP_OK && status != FSDP_OK) {
+        out->error.status = status;
+        snprintf(out->error.message, sizeof out->error.message, "%s",
+                 fsdp_status_text(status));
+    }
+    record_sort(out);
+    return d->directory ? record_write_rank(d->directory, rank, out, &error)
+                        : FSDP_OK;
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int drive_rank(void *context, struct world_rank *rank)
+{
+    const struct drive *d = context;
+    struct record_rank out = {0};
+    struct driver x = {.d = d, .out = &out};
+    double began = now();
+    int status = make_record(d->c, &out);
+    int written;
+
+    if (d->look_at_process) {
+        mallopt(M_MMAP_THRESHOLD, 128 * 1024); /* freed memory goes back */
+    }
+    make_env(&x, rank);
+    if (status == FSDP_OK) {
+        status = with_engine(&x, drive_live);
+    }
+    if (status != FSDP_OK) {
+        rank->comm.abort(rank->comm.self, status);
+    }
+    written =
+        write_record(d, rank->rank, status, rank->error, now() - began, &out);
+    record_rank_release(&out);
+    return status != FSDP_OK ? status : written;
+}
+
+/* ---- All ranks, one after the other ------------------------------------ */
+
+/* Every rank's microbatches, then one step. Rank 0's record has what all have
+ * in common. */
+static int live_serial(struct driver *x)
+{
+    const struct run_case *c = x->d->c;
+    struct record_rank *all = x->out;
+
+    FSDP_TRY(drive_shard(x));
+    FSDP_TRY(drive_open_run(x));
+    for (x->step = 0; x->step < c->steps; x->step++) {
+        x->recording = x->step < c->recorded_steps;
+        for (uint32_t r = 0; r < c->ranks; r++) {
+            x->env.rank = r;
+            x->out = &all[r];
+            FSDP_TRY(drive_microbatches(x));
+        }
+        x->env.rank = 0;
+        x->out = all;
+        FSDP_TRY(drive_optimize(x));
+        for (uint32_t r = 0; r < c->ranks; r++) {
+            x->env.rank = r;
+            x->out = &all[r];
+            FSDP_TRY(drive_evaluate(x));
+        }
+        x->env.rank = 0;
+        x->out = all;
+        FSDP_TRY(drive_end_step(x));
+        for (uint32_t r = 1; r < c->ranks; r++) {
+            all[r].n_steps = all->n_steps;
+        }
+    }
+    return drive_end_life(x);
+}
+
+int drive_serial(void *context, struct world_rank *rank)
+{
+    const struct drive *d = context;
+    struct record_rank *all = calloc(d->c->ranks, sizeof *all);
+    struct driver x = {.d = d, .out = all};
+    double began = now();
+    int status = all ? FSDP_OK : FSDP_ERR_NOMEM;
+    int written = FSDP_OK;
+
+    for (uint32_t r = 0; all && r < d->c->ranks; r++) {
+        status = status != FSDP_OK ? status : make_record(d->c, &all[r]);
+    }
+    if (status == FSDP_OK) {
+        make_env(&x, rank);
+        x.env.rank = 0;
+        status = with_engine(&x, live_serial);
+    }
+    for (uint32_t r = 0; all && r < d->c->ranks; r++) {
+        int s = write_record(d, r, status, rank->error, now() - began, &all[r]);
+        written = written != FSDP_OK ? written : s;
+        record_rank_release(&all[r]);
+    }
+    free(all);
+    return status != FSDP_OK ? status : written;
+}
