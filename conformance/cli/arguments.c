@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum option_code {
@@ -227,8 +228,12 @@ static int check_requirements(const struct name_list *list)
 static int check_writable(const char *path)
 {
     char partial[4096];
+    struct stat s;
     FILE *f;
 
+    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) {
+        return usage("cannot write %s: %s", path, strerror(EISDIR));
+    }
     snprintf(partial, sizeof partial, "%s.partial", path);
     f = fopen(partial, "we");
     if (!f) {

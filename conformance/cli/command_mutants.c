@@ -121,8 +121,8 @@ static int run_mutant(const struct arguments *a, const struct mutant *m,
         first_causes(&r, found, size);
     }
     if (status != FSDP_OK) {
-        snprintf(found, size, "(%s: %s)", fsdp_status_text(status),
-                 error.message);
+        snprintf(found, size, "%s",
+                 error.message[0] ? error.message : fsdp_status_text(status));
     }
     judge_release(&r);
     manifest_release(&baselines);
@@ -163,9 +163,10 @@ static int run_all(const struct arguments *a, const struct case_list *all,
 {
     uint32_t passed = 0;
     uint32_t failed = 0;
-    bool interrupted = false;
+    bool go_on = true;
+    int code = EXIT_NOT_CONFORMANT;
 
-    for (const struct mutant *const *m = mutants; *m && !interrupted; m++) {
+    for (const struct mutant *const *m = mutants; *m && go_on; m++) {
         char found[4096] = "";
         struct case_list cases = {NULL, 0};
         int status;
@@ -180,7 +181,13 @@ static int run_all(const struct arguments *a, const struct case_list *all,
         } else if (status == FSDP_OK) {
             status = run_mutant(a, *m, &cases, text, found, sizeof found);
         }
-        interrupted = status == FSDP_ERR_ABORTED;
+        if (cases.n && status == FSDP_ERR_INVALID) { /* the engine's fault */
+            fprintf(stderr, "fsdp-cts mutants: %s\n", found);
+            manifest_release(&cases);
+            return EXIT_USAGE;
+        }
+        go_on = status != FSDP_ERR_ABORTED;
+        code = go_on ? code : EXIT_INCOMPLETE;
         good = status == FSDP_OK && found[0] && same_ids(found, (*m)->kills);
         passed += good;
         failed += !good;
@@ -193,7 +200,7 @@ static int run_all(const struct arguments *a, const struct case_list *all,
         manifest_release(&cases);
     }
     printf("%u passed, %u failed\n", passed, failed);
-    return passed && !failed ? 0 : EXIT_NOT_CONFORMANT;
+    return passed && !failed ? 0 : code;
 }
 
 int command_mutants(int argc, char **argv)

@@ -69,15 +69,9 @@ static int run_cases(const struct arguments *a, const char *engine,
     int code = selection_baselines(cases, &baselines);
     int status = FSDP_OK;
 
-    if (code == 0 && baselines.n) {
-        job.cases = baselines.c;
-        job.n_cases = baselines.n;
-        job.engine = "unsharded";
-        job.title = a->quiet ? NULL : "baseline";
-        status = supervise(&job, &said, &error);
-    }
-    if (code == 0 && status == FSDP_OK) {
-        said = (struct supervise_engine){.known = false};
+    /* The engine first: if it cannot be loaded, that is known at once, and
+     * whatever it writes, the baselines come from the suite. */
+    if (code == 0) {
         job.cases = cases->c;
         job.n_cases = cases->n;
         job.engine = engine;
@@ -86,9 +80,22 @@ static int run_cases(const struct arguments *a, const char *engine,
         job.title = a->quiet ? NULL : engine;
         status = supervise(&job, &said, &error);
     }
+    if (code == 0 && status == FSDP_OK && baselines.n) {
+        said = (struct supervise_engine){.known = false};
+        job.cases = baselines.c;
+        job.n_cases = baselines.n;
+        job.engine = "unsharded";
+        job.mutant = NULL;
+        job.world = WORLD_LOCAL;
+        job.title = a->quiet ? NULL : "baseline";
+        status = supervise(&job, &said, &error);
+    }
     if (status != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: %s: %s\n", fsdp_status_text(status),
-                error.message);
+        if (!supervise_interrupted()) { /* else command_run says so */
+            fprintf(stderr, "fsdp-cts: %s\n",
+                    error.message[0] ? error.message
+                                     : fsdp_status_text(status));
+        }
         code = status == FSDP_ERR_INVALID ? EXIT_USAGE : EXIT_INCOMPLETE;
     }
     manifest_release(&baselines);
@@ -114,11 +121,12 @@ static int run_engine(const struct arguments *a, const char *engine,
         return EXIT_USAGE;
     }
     e.records = folder.path;
+    folder_sweep(&folder); /* of a run that was killed */
     code = run_cases(a, engine, cases, folder.path);
     if (code == 0 && !a->record_only) {
         make_rerun(a, engine, rerun);
         code = evaluate_and_report(&e, a, rerun, started);
-        if (!a->quiet) {
+        if (!a->quiet && !supervise_interrupted()) {
             miniature_print(&e);
         }
     }
@@ -149,6 +157,11 @@ int command_run(int argc, char **argv)
     if (code) {
         return code;
     }
+    if (a.engines.n > 1 && (a.records || a.report || a.junit)) {
+        fprintf(stderr, "fsdp-cts run: --records, --report and --junit are "
+                        "about one engine\n");
+        return EXIT_USAGE;
+    }
     if (text_load(a.text, &text, &error) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
         return EXIT_USAGE;
@@ -158,8 +171,16 @@ int command_run(int argc, char **argv)
     if (a.engines.n == 0) {
         a.engines.name[a.engines.n++] = "ref";
     }
-    for (uint32_t i = 0; i < a.engines.n && code == 0; i++) {
-        code = run_engine(&a, a.engines.name[i], &cases, &text);
+    /* Every engine has its turn; the first that is not conformant decides. */
+    for (uint32_t i = 0;
+         i < a.engines.n && code != EXIT_USAGE && !supervise_interrupted();
+         i++) {
+        int one = run_engine(&a, a.engines.name[i], &cases, &text);
+        code = code == 0 || one == EXIT_USAGE ? one : code;
+    }
+    if (supervise_interrupted()) { /* maybe while a verdict was printed */
+        fprintf(stderr, "fsdp-cts: interrupted\n");
+        code = code == 0 ? EXIT_INCOMPLETE : code;
     }
     manifest_release(&cases);
     text_release(&text);

@@ -4,6 +4,7 @@
  */
 #include "cli/evaluate.h"
 #include "cases/case_model.h"
+#include "cli/supervise.h"
 #include "cli/version.h"
 #include "judge/judge_store.h"
 #include "judge/report.h"
@@ -17,9 +18,13 @@ static int describe(void *context, const struct run_case *c,
                     struct judge_model *out, struct fsdp_error *error)
 {
     const struct text *text = context;
-    struct case_model *m = calloc(1, sizeof *m);
+    struct case_model *m;
     int status;
 
+    if (supervise_interrupted()) {
+        return FSDP_ERR_ABORTED; /* the rest goes by quickly */
+    }
+    m = calloc(1, sizeof *m);
     if (!m) {
         return FSDP_ERR_NOMEM;
     }
@@ -66,6 +71,10 @@ int evaluate(const struct evaluation *e, struct judge_result *out,
     if (status == FSDP_OK) {
         in.record_context = store;
         status = judge(&in, out);
+    }
+    if (supervise_interrupted()) {
+        status = FSDP_ERR_ABORTED;
+        snprintf(error->message, sizeof error->message, "interrupted");
     }
     judge_store_close(store);
     return status;
@@ -141,8 +150,11 @@ int evaluate_and_report(const struct evaluation *e, const struct arguments *a,
         }
     }
     if (status != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: %s: %s\n", fsdp_status_text(status),
-                error.message);
+        if (!supervise_interrupted()) { /* the command says that */
+            fprintf(stderr, "fsdp-cts: %s\n",
+                    error.message[0] ? error.message
+                                     : fsdp_status_text(status));
+        }
         code = EXIT_INCOMPLETE;
     }
     judge_release(&r);

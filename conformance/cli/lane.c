@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,9 +111,15 @@ static void make_command(struct lane *l, struct command *c)
     add_option(c, "--timeout-ms", timeout);
 }
 
-static void become(struct command *c, int out)
+/* A worker dies with its supervisor. mpirun is asked to end instead, so that
+ * it takes its ranks with it. */
+static void become(struct command *c, int out, bool mpi, pid_t parent)
 {
     setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, mpi ? SIGTERM : SIGKILL);
+    if (getppid() != parent) {
+        _exit(127);
+    }
     dup2(out, STDOUT_FILENO);
     if (geteuid() == 0) { /* Open MPI asks for consent to run as root */
         setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
@@ -121,14 +128,15 @@ static void become(struct command *c, int out)
     setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     execvp(c->word[0], c->word);
-    fprintf(stderr, "fsdp-cts: cannot start %s: %s\n", c->word[0],
-            strerror(errno));
+    dprintf(STDOUT_FILENO, "refuse %d cannot start %s: %s\n", FSDP_ERR_IO,
+            c->word[0], strerror(errno));
     _exit(127);
 }
 
 int lane_start(struct lane *l, uint32_t index, struct fsdp_error *error)
 {
     struct command c;
+    pid_t self = getpid();
     int ends[2];
 
     FSDP_TRY(write_batch(l, index, error));
@@ -139,11 +147,12 @@ int lane_start(struct lane *l, uint32_t index, struct fsdp_error *error)
     l->started = l->next;
     l->in_case = false;
     l->killed = false;
+    l->refused = (struct fsdp_error){0};
     l->line_n = 0;
     clock_gettime(CLOCK_MONOTONIC, &l->last);
     l->pid = fork();
     if (l->pid == 0) {
-        become(&c, ends[1]);
+        become(&c, ends[1], l->job->world == WORLD_MPI, self);
     }
     close(ends[1]);
     l->fd = ends[0];
@@ -158,7 +167,9 @@ int lane_start(struct lane *l, uint32_t index, struct fsdp_error *error)
 
 static void take_line(struct lane *l, struct supervise_engine *engine)
 {
+    char message[sizeof l->refused.message];
     unsigned i;
+    int status;
 
     if (sscanf(l->line, "begin %u", &i) == 1) {
         l->in_case = true;
@@ -171,6 +182,15 @@ static void take_line(struct lane *l, struct supervise_engine *engine)
             l->next = l->started + i + 1;
         }
         l->n_ended++;
+    } else if (sscanf(l->line, "again %u", &i) == 1) {
+        l->in_case = false;
+        if (l->started + i < l->n) {
+            l->next = l->started + i;
+        }
+    } else if (sscanf(l->line, "refuse %d %215[^\n]", &status, message) == 2 &&
+               l->refused.status == FSDP_OK) {
+        l->refused.status = status;
+        snprintf(l->refused.message, sizeof l->refused.message, "%s", message);
     } else if (sscanf(l->line, "engine %63s %31s %1023[^\n]", engine->name,
                       engine->version, engine->claims) >= 2) {
         engine->known = true;
@@ -239,6 +259,40 @@ static int account(struct lane *l, const struct supervise_engine *said,
                              c->ranks, ends, error);
 }
 
+/* Ends what a worker left behind. It becomes ours when its parent dies
+ * (supervise_catch_signals), so nothing of it runs on when this returns. */
+static void end_group(pid_t group)
+{
+    kill(-group, SIGKILL);
+    while (waitpid(-group, NULL, 0) > 0 || errno == EINTR) {
+    }
+}
+
+/* No worker could run: the user's to put right, unless memory was short. */
+static int refused(const struct lane *l, int wait_status,
+                   struct fsdp_error *error)
+{
+    bool early = !l->in_case && l->next == l->started;
+    struct fsdp_error why = l->refused;
+
+    if (why.status == FSDP_OK) {
+        snprintf(why.message, sizeof why.message,
+                 "engine %.100s: the worker %s %d before its first case",
+                 l->job->engine,
+                 WIFSIGNALED(wait_status) ? "was ended by signal"
+                                          : "exited with",
+                 WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
+                                          : WEXITSTATUS(wait_status));
+    }
+    if (early && why.status != FSDP_ERR_NOMEM) {
+        why.status = FSDP_ERR_INVALID;
+    }
+    if (error->status == FSDP_OK) {
+        *error = why;
+    }
+    return error->status;
+}
+
 int lane_end(struct lane *l, const struct supervise_engine *engine,
              struct fsdp_error *error)
 {
@@ -248,19 +302,12 @@ int lane_end(struct lane *l, const struct supervise_engine *engine,
     close(l->fd);
     while (waitpid(l->pid, &wait_status, 0) < 0 && errno == EINTR) {
     }
-    kill(-l->pid, SIGKILL); /* what it left behind */
+    end_group(l->pid);
     l->pid = 0;
     unlink(l->batch);
-    if (l->next == l->n) {
-        return FSDP_OK;
-    }
-    if (!l->in_case && l->next == l->started) {
-        if (error->status == FSDP_OK) {
-            error->status = FSDP_ERR_INVALID;
-            snprintf(error->message, sizeof error->message,
-                     "the worker ended before its first case");
-        }
-        return FSDP_ERR_INVALID;
+    if (l->refused.status != FSDP_OK ||
+        (l->next < l->n && !l->in_case && l->next == l->started)) {
+        return refused(l, wait_status, error);
     }
     if (l->in_case) {
         status = account(l, engine, wait_status, error);
@@ -270,30 +317,52 @@ int lane_end(struct lane *l, const struct supervise_engine *engine,
     return status;
 }
 
-void lane_watch(struct lane *l)
+static int64_t since_ms(const struct timespec *then)
 {
     struct timespec now;
-    double seconds;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    seconds = (double)(now.tv_sec - l->last.tv_sec);
+    return (now.tv_sec - then->tv_sec) * 1000 +
+           (now.tv_nsec - then->tv_nsec) / 1000000;
+}
+
+void lane_watch(struct lane *l)
+{
+    int64_t most = 4ll * l->job->timeout_ms + 30000;
+
     /* A world ends itself after its own watchdog's time, twice at most. */
-    if (l->pid && seconds > 4e-3 * l->job->timeout_ms + 30) {
+    if (l->pid && since_ms(&l->last) > most) {
         l->killed = true;
         kill(-l->pid, SIGKILL);
     }
 }
 
-void lane_kill(struct lane *l)
+void lane_stop(struct lane *l)
 {
     if (l->pid) {
         kill(-l->pid, SIGTERM); /* mpirun takes its ranks with it */
-        usleep(50 * 1000);
-        kill(-l->pid, SIGKILL);
-        close(l->fd);
-        while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR) {
-        }
-        l->pid = 0;
-        unlink(l->batch);
+        clock_gettime(CLOCK_MONOTONIC, &l->last);
     }
+}
+
+void lane_kill(struct lane *l)
+{
+    int64_t patience = l->job && l->job->world == WORLD_MPI ? 1500 : 50;
+
+    if (!l->pid) {
+        return;
+    }
+    while (waitpid(l->pid, NULL, WNOHANG) == 0) {
+        if (since_ms(&l->last) > patience) {
+            kill(-l->pid, SIGKILL);
+            while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR) {
+            }
+            break;
+        }
+        usleep(2000);
+    }
+    close(l->fd);
+    end_group(l->pid);
+    l->pid = 0;
+    unlink(l->batch);
 }

@@ -21,9 +21,10 @@ struct lane {
     int fd;           /* its standard output */
     char line[2048];
     size_t line_n;
-    struct timespec last; /* sign of life */
-    char batch[4200];     /* file */
-    bool killed;          /* by us: it made no progress */
+    struct timespec last;      /* sign of life */
+    char batch[4200];          /* file */
+    bool killed;               /* by us: it made no progress */
+    struct fsdp_error refused; /* why it cannot go on, in its own words */
     uint32_t n_ended;
 };
 
@@ -37,7 +38,10 @@ int lane_end(struct lane *l, const struct supervise_engine *engine,
              struct fsdp_error *error);
 /* Kills the worker if it gave no sign of life for too long. */
 void lane_watch(struct lane *l);
-/* Ends the worker and everything it started. */
+/* Asks the worker to end. */
+void lane_stop(struct lane *l);
+/* After lane_stop: ends the worker and everything it started, by force if it
+ * takes long. */
 void lane_kill(struct lane *l);
 
 #endif

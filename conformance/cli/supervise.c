@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -33,6 +34,47 @@ void supervise_catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* workers' children become ours */
+}
+
+bool supervise_interrupted(void)
+{
+    return interrupted != 0;
+}
+
+/* Ranks of mpirun are in groups of their own. When it has ended they are our
+ * children, and we have no others. */
+static void end_orphans(void)
+{
+    char path[64];
+    FILE *f;
+    int pid;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+    f = fopen(path, "re");
+    while (f && fscanf(f, "%d", &pid) == 1) {
+        kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+    }
+    if (f) {
+        fclose(f);
+    }
+}
+
+/* A folder may have records of an earlier run: none may pass for one of this
+ * run, whose worker did not come to writing it. */
+static int clear_records(const struct supervise_job *job,
+                         struct fsdp_error *error)
+{
+    bool baseline = strcmp(job->engine, "unsharded") == 0;
+    char folder[WORKER_PATH_BYTES];
+
+    for (uint32_t i = 0; i < job->n_cases; i++) {
+        worker_folder(job->records, &job->cases[i], baseline, folder);
+        FSDP_TRY(record_clear(folder, error));
+    }
+    return FSDP_OK;
 }
 
 /* Progress: one line that rewrites itself on a terminal, a line for each
@@ -143,6 +185,9 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
     int status = lane ? deal(job, lane, n_lanes) : FSDP_ERR_NOMEM;
     uint32_t shown = UINT32_MAX;
 
+    if (status == FSDP_OK) {
+        status = clear_records(job, error);
+    }
     while (status == FSDP_OK && !interrupted &&
            start(lane, n_lanes, most, &status, error)) {
         turn(lane, n_lanes, engine, &status, error);
@@ -152,10 +197,14 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
         }
     }
     for (uint32_t k = 0; lane && k < MAX_LANES; k++) {
+        lane_stop(&lane[k]);
+    }
+    for (uint32_t k = 0; lane && k < MAX_LANES; k++) {
         lane_kill(&lane[k]);
         free(lane[k].cases);
     }
     free(lane);
+    end_orphans();
     if (interrupted && status == FSDP_OK) {
         error->status = FSDP_ERR_ABORTED;
         snprintf(error->message, sizeof error->message, "interrupted");

@@ -39,7 +39,11 @@ struct supervise_engine {
 int supervise(const struct supervise_job *job, struct supervise_engine *engine,
               struct fsdp_error *error);
 
-/* From now on SIGINT and SIGTERM end a running supervise(). */
+/* From now on SIGINT and SIGTERM end a running supervise(), and what workers
+ * leave behind becomes the caller's, so that it can be ended. The caller has
+ * no other children. */
 void supervise_catch_signals(void);
+/* Whether one of the two has come. */
+bool supervise_interrupted(void);
 
 #endif

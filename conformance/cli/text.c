@@ -62,8 +62,9 @@ static int read_all(FILE *f, const char *path, struct text *out,
     }
     if (ferror(f) || n < TEXT_LEAST) {
         bool failed = ferror(f) != 0;
+        int why = errno;
         free(bytes);
-        return failed ? refuse(error, FSDP_ERR_IO, path, strerror(EIO))
+        return failed ? refuse(error, FSDP_ERR_IO, path, strerror(why))
                       : refuse(error, FSDP_ERR_INVALID, path,
                                "is too short: gpt needs 1024 bytes or more");
     }

@@ -9,11 +9,9 @@
 #include "run/drive.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 
 struct worker {
@@ -201,8 +199,18 @@ static void introduce(const struct fsdp_engine *engine)
     printf("\n");
 }
 
+static void say(const struct worker *w, const char *what, size_t i)
+{
+    if (w->mpi_rank == 0) {
+        printf("%s %zu\n", what, i);
+        fflush(stdout);
+    }
+}
+
 static int run_batch(struct worker *w, const struct run_case *c, size_t n)
 {
+    int status;
+
     if (w->mpi_rank == 0) {
         introduce(w->engine);
     }
@@ -213,17 +221,30 @@ static int run_batch(struct worker *w, const struct run_case *c, size_t n)
                      w->mpi_world);
             return FSDP_ERR_INVALID;
         }
-        if (w->mpi_rank == 0) {
-            printf("begin %zu\n", i);
-            fflush(stdout);
+        say(w, "begin", i);
+        status = run_case(w, &c[i]);
+        if (w->o->world == WORLD_MPI && status == FSDP_ERR_ABORTED) {
+            say(w, "again", i);
+            return FSDP_OK;
         }
-        FSDP_TRY(run_case(w, &c[i]));
-        if (w->mpi_rank == 0) {
-            printf("end %zu\n", i);
-            fflush(stdout);
-        }
+        FSDP_TRY(status);
+        say(w, "end", i);
     }
     return FSDP_OK;
+}
+
+/* On standard output, as all that the supervisor has to know; one line. */
+static void refuse(const struct worker *w, int status)
+{
+    char line[sizeof w->error.message];
+
+    snprintf(line, sizeof line, "%s",
+             w->error.message[0] ? w->error.message : fsdp_status_text(status));
+    for (char *p = line; *p; p++) {
+        *p = *p == '\n' ? ' ' : *p;
+    }
+    printf("\nrefuse %d %s\n", status, line);
+    fflush(stdout);
 }
 
 int worker_run(const struct worker_options *o)
@@ -233,9 +254,6 @@ int worker_run(const struct worker_options *o)
     size_t n = 0;
     int status = open_worker(&w);
 
-    if (o->world != WORLD_MPI) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left behind */
-    }
     if (status == FSDP_OK) {
         status = read_batch(o->batch, &batch, &n, &w.error);
     }
@@ -243,8 +261,7 @@ int worker_run(const struct worker_options *o)
         status = run_batch(&w, batch, n);
     }
     if (status != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts worker: %s: %s\n", fsdp_status_text(status),
-                w.error.message);
+        refuse(&w, status);
     }
     free(batch);
     text_release(&w.text);

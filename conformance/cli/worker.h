@@ -8,6 +8,10 @@
  *     begin 3
  *     end 3
  *
+ * A worker that cannot go on, for a reason that is no engine's fault, says so
+ * with "refuse STATUS MESSAGE" and ends. After "again 3" it has ended without
+ * case 3: an MPI world is unusable after a failure, a new one is not.
+ *
  * A batch file is an array of struct run_case as it lies in memory: it never
  * leaves the machine or the version that wrote it.
  */

@@ -112,6 +112,9 @@ file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
 foreach(file ${run_tests})
     unit(${file} LINK fsdp-run fsdp-ref TIMEOUT 300)
 endforeach()
+# It makes every allocation of a rank fail in turn.
+target_link_options(allocation_test PRIVATE
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free)
 
 # ---- Lints ----
 foreach(lint layers words names)
@@ -131,7 +134,7 @@ foreach(script ${scripts})
     add_test(NAME command.${name}
         COMMAND ${script} $<TARGET_FILE:fsdp-cts> ${here}/include
         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(command.${name} PROPERTIES LABELS command TIMEOUT 300
+    set_tests_properties(command.${name} PROPERTIES LABELS command TIMEOUT 600
         SKIP_RETURN_CODE 77 PROCESSORS 2)
 endforeach()
 

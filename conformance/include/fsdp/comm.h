@@ -58,7 +58,10 @@ struct fsdp_mesh {
     const uint32_t *extent; /* each >= 1; their product is the world */
 };
 
-enum { FSDP_DIM_REPLICATE = 0, FSDP_DIM_SHARD = 1 };
+enum {
+    FSDP_DIM_REPLICATE = 0,
+    FSDP_DIM_SHARD = 1
+};
 
 /*
  * One collective. All ranks of the group give the same kind, dim, dtype,
@@ -105,8 +108,9 @@ struct fsdp_comm {
     int (*run)(void *self, struct fsdp_stream *stream,
                const struct fsdp_collective *collective);
     /* Any thread, any number of times: every pending and every later call of
-     * every rank returns FSDP_ERR_ABORTED, `exchange` of the env included. Called by the driver of a run on
-     * the failure of a rank, never by an engine. Local. */
+     * every rank returns FSDP_ERR_ABORTED, `exchange` of the env included.
+     * Called by the driver of a run on the failure of a rank, never by an
+     * engine. Local. */
     void (*abort)(void *self, int32_t status);
 };
 

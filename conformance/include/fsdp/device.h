@@ -84,8 +84,7 @@ struct fsdp_device {
     int (*run)(void *self, struct fsdp_stream *stream,
                const struct fsdp_op *op);
 
-    int (*stream_open)(void *self, const char *name,
-                       struct fsdp_stream **out);
+    int (*stream_open)(void *self, const char *name, struct fsdp_stream **out);
     /* Waits until the stream has nothing left to do. NULL: no effect. */
     void (*stream_close)(void *self, struct fsdp_stream *stream);
     /* A ticket for all that `stream` was given so far; never 0. Tickets of a
@@ -98,8 +97,7 @@ struct fsdp_device {
      * "all-gather->compute"; it is static, and traces, race detectors and
      * mutants use it: do not replace a wait by a sync. */
     int (*wait)(void *self, struct fsdp_stream *later,
-                struct fsdp_stream *earlier, uint64_t ticket,
-                const char *edge);
+                struct fsdp_stream *earlier, uint64_t ticket, const char *edge);
     /* Blocks the caller until the stream has nothing left to do; returns its
      * first failure. NULL: all streams of the device. */
     int (*sync)(void *self, struct fsdp_stream *stream);

@@ -227,8 +227,7 @@ struct fsdp_engine {
      * UNSUPPORTED: what the engine does not claim. */
     int (*shard)(const struct fsdp_env *env, const struct fsdp_model *model,
                  const struct fsdp_units *units,
-                 const struct fsdp_options *options,
-                 struct fsdp_sharded **out);
+                 const struct fsdp_options *options, struct fsdp_sharded **out);
 
     /* The model stands at a point (model.h). Collective. A point that is not
      * the next one of the sequence: INVALID, and nothing has changed. CANCEL

@@ -21,7 +21,9 @@
 extern "C" {
 #endif
 
-enum { FSDP_MAX_DIMS = 4 };
+enum {
+    FSDP_MAX_DIMS = 4
+};
 
 enum fsdp_dtype {
     FSDP_DTYPE_NONE = 0, /* "as the option says", "unchanged" */
@@ -87,7 +89,10 @@ struct fsdp_sequence {
     const uint32_t *module;
 };
 
-enum { FSDP_SEQUENCE_TRAIN = 0, FSDP_SEQUENCE_EVAL = 1 };
+enum {
+    FSDP_SEQUENCE_TRAIN = 0,
+    FSDP_SEQUENCE_EVAL = 1
+};
 
 /* parameter_flags, buffer_flags */
 enum {

@@ -42,7 +42,11 @@
 extern "C" {
 #endif
 
-enum { FSDP_MAX_GRAINS = 64, FSDP_OP_MAX_IN = 8, FSDP_OP_MAX_OUT = 4 };
+enum {
+    FSDP_MAX_GRAINS = 64,
+    FSDP_OP_MAX_IN = 8,
+    FSDP_OP_MAX_OUT = 4
+};
 
 /*
  * kind            dim[]                in[] -> out[]
@@ -191,7 +195,9 @@ enum fsdp_op_kind {
     FSDP_N_OPS = 27,
 };
 
-enum { FSDP_OP_TRANSPOSE_B = 1u }; /* flags */
+enum {
+    FSDP_OP_TRANSPOSE_B = 1u
+}; /* flags */
 
 struct fsdp_in {
     const void *p;

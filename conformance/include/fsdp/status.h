@@ -16,18 +16,18 @@
 extern "C" {
 #endif
 
-#define FSDP_STATUS_MAP(X)                                                     \
-    X(OK, 0, "ok")                                                             \
-    X(ERR_INVALID, -1, "invalid argument or call out of sequence")             \
-    X(ERR_UNSUPPORTED, -2, "not claimed by this engine")                       \
-    X(ERR_NOMEM, -3, "out of memory")                                          \
-    X(ERR_IO, -4, "input or output failed")                                    \
-    X(ERR_FORMAT, -5, "malformed data")                                        \
-    X(ERR_MISMATCH, -6, "ranks or versions disagree")                          \
-    X(ERR_COMM, -7, "a collective failed")                                     \
-    X(ERR_DEVICE, -8, "the device failed")                                     \
-    X(ERR_TIMEOUT, -9, "no progress in time")                                  \
-    X(ERR_ABORTED, -10, "another rank failed first")                           \
+#define FSDP_STATUS_MAP(X)                                         \
+    X(OK, 0, "ok")                                                 \
+    X(ERR_INVALID, -1, "invalid argument or call out of sequence") \
+    X(ERR_UNSUPPORTED, -2, "not claimed by this engine")           \
+    X(ERR_NOMEM, -3, "out of memory")                              \
+    X(ERR_IO, -4, "input or output failed")                        \
+    X(ERR_FORMAT, -5, "malformed data")                            \
+    X(ERR_MISMATCH, -6, "ranks or versions disagree")              \
+    X(ERR_COMM, -7, "a collective failed")                         \
+    X(ERR_DEVICE, -8, "the device failed")                         \
+    X(ERR_TIMEOUT, -9, "no progress in time")                      \
+    X(ERR_ABORTED, -10, "another rank failed first")               \
     X(ERR_INTERNAL, -11, "a bug")
 
 enum fsdp_status {
@@ -53,9 +53,9 @@ struct fsdp_error {
 static inline const char *fsdp_status_text(int32_t status)
 {
     switch (status) {
-#define X(name, value, text)                                                   \
-    case value:                                                                \
-        return text;
+#define X(name, value, text) \
+case value:                  \
+    return text;
         FSDP_STATUS_MAP(X)
 #undef X
     default:
@@ -65,11 +65,11 @@ static inline const char *fsdp_status_text(int32_t status)
 
 /* Hands a failure on to the caller. It hides a return, and is the only
  * macro here that does. */
-#define FSDP_TRY(expr)                                                         \
-    do {                                                                       \
-        int fsdp_try_status_ = (expr);                                         \
-        if (fsdp_try_status_ != 0)                                             \
-            return fsdp_try_status_;                                           \
+#define FSDP_TRY(expr)                 \
+    do {                               \
+        int fsdp_try_status_ = (expr); \
+        if (fsdp_try_status_ != 0)     \
+            return fsdp_try_status_;   \
     } while (0)
 
 #ifdef __cplusplus

@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# interrupt_test.sh - a run that is ended at any moment, by SIGINT, SIGTERM or
+# SIGKILL, leaves no process, no shared memory and, if it had a chance, no
+# half-written file; it never says that all is well.
+#
+# usage: interrupt_test.sh FSDP-CTS [INCLUDE-FOLDER] [MOMENTS]
+set -uo pipefail
+
+cts=$(realpath "$1")
+moments=${3:-10}
+folder=$(mktemp -d)
+export TMPDIR=$folder/tmp
+passed=0
+failed=0
+# What was ended is found by this name: it is in every worker's command line.
+# It is not the folder's own, which is this script's as well.
+records=$folder/records.$$.unique
+trap 'rm -rf "$folder"' EXIT
+mkdir "$TMPDIR"
+
+result() # WHAT, why it failed or nothing
+{
+    if [ -z "$2" ]; then
+        passed=$((passed + 1))
+    else
+        echo "FAIL $1: $2"
+        failed=$((failed + 1))
+    fi
+}
+
+shared_memory()
+{
+    find /dev/shm -mindepth 1 2>/dev/null | sort
+}
+
+half_written()
+{
+    find "$1" \( -name '*.partial' -o -name '.batch-*' \) -print -quit \
+        2>/dev/null
+}
+
+# Processes of a run to the records folder $1.
+processes()
+{
+    pgrep -f -- "--records $1"
+}
+
+# until_gone FOLDER: waits for 2 s at most
+until_gone()
+{
+    for _ in $(seq 40); do
+        processes "$1" >/dev/null || return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+# moment SIGNAL WORLD SECONDS ARGUMENT...
+moment()
+{
+    local signal=$1 world=$2 seconds=$3 why='' kept=$records begun got pid
+    local before where
+    shift 3
+    before=$(shared_memory)
+    # With records kept, and with a folder of the run's own.
+    if [ "$((RANDOM % 2))" -eq 0 ]; then
+        "$cts" run --quiet --world "$world" --records "$records" "$@" \
+            >"$folder/out" 2>"$folder/err" &
+    else
+        kept=$TMPDIR
+        "$cts" run --quiet --world "$world" "$@" \
+            >"$folder/out" 2>"$folder/err" &
+    fi
+    pid=$!
+    begun=$(date +%s%N)
+    sleep "$seconds"
+    if ! kill -s "$signal" "$pid" 2>/dev/null; then
+        wait "$pid"
+        return 1 # it had ended: no moment of the run
+    fi
+    wait "$pid" 2>/dev/null
+    got=$?
+    where=$records
+    [ "$kept" = "$TMPDIR" ] && where=$TMPDIR/fsdp-cts.
+    if [ "$got" -eq 0 ]; then
+        why='exit code 0'
+    elif ! until_gone "$where"; then
+        why="processes are left: $(processes "$where" | tr '\n' ' ')"
+    elif [ "$(($(date +%s%N) - begun))" -gt \
+        "$(awk -v s="$seconds" 'BEGIN { printf "%.0f", (s + 4) * 1e9 }')" ]
+    then
+        why='it took more than 4 s to end'
+    elif [ "$signal" != KILL ] && [ -n "$(half_written "$folder")" ]; then
+        why="left $(half_written "$folder")"
+    elif [ "$signal" != KILL ] && [ -n "$(ls -A "$TMPDIR")" ]; then
+        why="left $(ls -A "$TMPDIR")"
+    elif [ "$signal" != KILL ] && ! grep -q interrupted "$folder/err"; then
+        why="does not say why: $(head -c 200 "$folder/err")"
+    elif [ "$(shared_memory)" != "$before" ]; then
+        why="left in /dev/shm: $(shared_memory | head -3)"
+    fi
+    result "SIG$signal after $seconds s, $world" "$why"
+    # What SIGKILL left is swept by the next run into the same folder.
+    rm -rf "$TMPDIR"
+    mkdir "$TMPDIR"
+    return 0
+}
+
+# A random moment in [0.02, $1) seconds.
+random()
+{
+    awk -v n="$RANDOM" -v most="$1" \
+        'BEGIN { printf "%.3f", 0.02 + n / 32768 * (most - 0.02) }'
+}
+
+RANDOM=${SEED:-$$}
+begun=$(date +%s%N)
+"$cts" run --quiet --ranks 3 >/dev/null 2>&1
+most=$(awk -v ns="$(($(date +%s%N) - begun))" 'BEGIN { print ns / 1e9 }')
+mpi=$("$cts" run --quiet --world mpi --ranks 2 --workload linear \
+    --partial-ok 2>/dev/null)
+
+for signal in INT TERM KILL; do
+    hits=0
+    tries=0
+    while [ "$hits" -lt "$moments" ] && [ "$tries" -lt "$((5 * moments))" ]; do
+        tries=$((tries + 1))
+        # From the first worker's start to the middle of judging.
+        moment "$signal" local "$(random "$most")" --ranks 3 &&
+            hits=$((hits + 1))
+    done
+    result "SIG$signal" "$([ "$hits" -eq "$moments" ] ||
+        echo "only $hits of $tries runs were still there")"
+    # The whole manifest is still running then.
+    moment "$signal" local "$(random 2)"
+    moment "$signal" threads "$(random 2)"
+    [ -z "$mpi" ] || moment "$signal" mpi "$(random 2)" --ranks 3
+done
+
+# A run into the folder that all of these were ended in is as good as any.
+if "$cts" run --quiet --records "$records" --workload linear --partial-ok \
+    >"$folder/out" 2>"$folder/err"; then
+    result 'a run afterwards' "$(half_written "$records")"
+else
+    result 'a run afterwards' "$(cat "$folder/out" "$folder/err")"
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

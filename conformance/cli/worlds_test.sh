@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# worlds_test.sh - the same cases in the three worlds show the same: tensors
+# byte for byte, everything else but times and what the kernel says about a
+# process (process_growth, new_channels), which belongs to the world.
+#
+# usage: worlds_test.sh FSDP-CTS [INCLUDE-FOLDER]
+# Exits 77 if there is no MPI, after comparing the other two.
+set -uo pipefail
+
+cts=$(realpath "$1")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+passed=0
+failed=0
+
+result() # WHAT, why it failed or nothing
+{
+    if [ -z "$2" ]; then
+        passed=$((passed + 1))
+    else
+        echo "FAIL $1: $2"
+        failed=$((failed + 1))
+    fi
+}
+
+# Two world sizes, so that MPI needs two launches only; every workload,
+# strategy and scenario that the manifest has there.
+cases=$("$cts" list cases | sort | awk -F. '
+    {
+        ranks = $5
+        if (ranks != "k3" && ranks != "k4" && ranks != "k4r2")
+            next
+        # The first of each workload, strategy and whatever is special.
+        key = $1 " " $4 " " ($11 ~ /^steps/ ? "" : $11)
+        if (!(key in seen) && n < 16) {
+            seen[key] = 1
+            n++
+            printf "%s%s", (n > 1 ? "," : ""), $0
+        }
+    }')
+n_cases=$(tr ',' '\n' <<<"$cases" | wc -l)
+result 'the selection' "$([ "$n_cases" -ge 12 ] || echo "$n_cases cases")"
+
+worlds='local threads'
+reason=''
+if ! command -v mpirun >/dev/null; then
+    reason='mpirun is not installed'
+elif ! "$cts" run --quiet --world mpi --workload linear --ranks 2 \
+    --partial-ok >"$folder/out" 2>&1; then
+    reason="no MPI world: $(head -c 200 "$folder/out")"
+else
+    worlds='local threads mpi'
+fi
+
+for world in $worlds; do
+    "$cts" run --quiet --world "$world" --case "$cases" --partial-ok \
+        --records "$folder/$world" >"$folder/out" 2>"$folder/err"
+    got=$?
+    result "the cases pass in world $world" "$([ "$got" -eq 0 ] ||
+        echo "exit $got: $(head -c 300 "$folder/out" "$folder/err")")"
+done
+
+# What is compared of a rank's JSON.
+plain()
+{
+    sed -E -e '/^ *"seconds":/d' -e '/"process_growth":/d' \
+        -e '/"new_channels":/d' "$1"
+}
+
+for world in $worlds; do
+    [ "$world" = local ] && continue
+    n=0
+    for file in "$folder"/local/*/rank-*; do
+        other=$folder/$world/${file#"$folder"/local/}
+        name="$world: ${file#"$folder"/local/}"
+        n=$((n + 1))
+        if [ ! -e "$other" ]; then
+            result "$name" 'is not there'
+        elif [ "${file##*.}" = safetensors ]; then
+            result "$name" "$(cmp "$file" "$other" 2>&1)"
+        else
+            result "$name" "$(diff <(plain "$file") <(plain "$other") |
+                head -n 5)"
+        fi
+    done
+    # Both files of 3 or 4 ranks a case.
+    result "$world: files" "$([ "$n" -ge "$((6 * n_cases))" ] || echo "$n")"
+done
+
+# The comparison can fail: one byte, one number.
+first=$(find "$folder/local" -name 'rank-1.safetensors' | sort | head -n 1)
+printf '\001' | dd of="$first" bs=1 seek=9 conv=notrunc 2>/dev/null
+result 'a changed byte shows' "$(
+    cmp -s "$first" "$folder/threads/${first#"$folder"/local/}" && echo equal)"
+
+echo "$passed passed, $failed failed, $n_cases cases in: $worlds"
+if [ "$failed" -ne 0 ]; then
+    exit 1
+fi
+if [ -n "$reason" ]; then
+    echo "skipped: $reason"
+    exit 77
+fi
