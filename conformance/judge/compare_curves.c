@@ -80,7 +80,7 @@ bool compare_spoil_curve(struct record *r)
         return false;
     }
     loss = &rank->loss[rank->n_losses - 1];
-    *loss = 2.0f * *loss + 64.0f;
+    *loss = *loss == *loss ? 2.0f * *loss + 64.0f : 1.0f;
     return true;
 }
 

@@ -38,7 +38,7 @@ static float fold_group(uint32_t fold, const float *x, uint32_t n,
 static float fold_mesh(const struct expect *e, const float *x,
                        uint32_t shard_owner, uint32_t replica_owner)
 {
-    float replica[WORLD_MAX_RANKS];
+    float replica[WORLD_MAX_RANKS] = {0};
 
     for (uint32_t r = 0; r < e->replicas; r++) {
         replica[r] =

@@ -314,9 +314,19 @@ static void a_selection_is_incomplete(void **state)
     r = judged(run);
     assert_int_equal(r.verdict, JUDGE_UNDECIDED);
     assert_int_equal(r.count[JUDGE_PASS], 10);
+    assert_string_equal(r.reason,
+                        "a selection of 2 of 3 cases; all of it passed");
+    judge_release(&r);
+    run->record[0].rank[0].memory.peak_parameters += 4; /* a SHOULD */
+    r = judged(run);
+    assert_string_equal(r.reason, "a selection of 2 of 3 cases");
     judge_release(&r);
     run->in.n_manifest = 2;
     run->in.only = only;
+    r = judged(run);
+    assert_string_equal(r.reason, "a selection of 1 of 6 requirements; all of "
+                                  "it passed");
+    judge_release(&r);
     run->record[0].rank[0].loss[0] = 3; /* judged, and not reported */
     r = judged(run);
     assert_int_equal(r.count[JUDGE_PASS], 1);

@@ -92,6 +92,34 @@ static bool is_selection(const struct judge_result *r)
     return r->selected != r->manifest;
 }
 
+/* Whether every reported item that could be told passed; a SHOULD counts. */
+static bool all_passed(const struct judge_result *r)
+{
+    return r->count[JUDGE_PASS] > 0 && r->count[JUDGE_FAIL] == 0 &&
+           r->count[JUDGE_ERROR] == 0 && r->count[JUDGE_TIMEOUT] == 0 &&
+           r->count[JUDGE_BLOCKED] == 0 && r->count[JUDGE_INCOMPLETE] == 0 &&
+           r->count[JUDGE_SKIP] == 0;
+}
+
+static void say_selection(struct judge_result *r)
+{
+    const char *passed = all_passed(r) ? "; all of it passed" : "";
+    uint32_t reported = 0;
+
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        reported += r->reported[q] ? 1 : 0;
+    }
+    if (r->selected != r->manifest) {
+        (void)snprintf(r->reason, sizeof(r->reason),
+                       "a selection of %u of %u cases%s", r->selected,
+                       r->manifest, passed);
+    } else {
+        (void)snprintf(r->reason, sizeof(r->reason),
+                       "a selection of %u of %u requirements%s", reported,
+                       r->n_requirements, passed);
+    }
+}
+
 /* Why there is no verdict, into r->reason; false: nothing stands against
  * CONFORMANT. */
 static bool is_undecided(struct judge_result *r)
@@ -114,9 +142,7 @@ static bool is_undecided(struct judge_result *r)
     } else if (claim != NULL) {
         (void)snprintf(why, bytes, "the engine does not claim %s", claim);
     } else if (is_selection(r)) {
-        (void)snprintf(why, bytes,
-                       "a selection: %u of %u cases, or not every requirement",
-                       r->selected, r->manifest);
+        say_selection(r);
     } else {
         return false;
     }

@@ -90,6 +90,7 @@ bool replay_compare_reduced(const struct expect *e, const struct record *r,
     for (uint64_t i = 0; i < part->n; i++) {
         if (!compare_element(e, part, RECORD_REDUCED, i, got[i],
                              replay_reduced(&reduction, i), f)) {
+            replay_hint(&reduction, got, part->n, f);
             return false;
         }
     }

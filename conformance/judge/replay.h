@@ -37,6 +37,11 @@ float replay_reduced(const struct replay_reduction *reduction, uint64_t i);
 bool replay_compare_reduced(const struct expect *e, const struct record *r,
                             const struct compare_part *part, struct finding *f);
 
+/* Where `got`, the part's n recorded values, are something else that has a
+ * name, f's note says so. */
+void replay_hint(const struct replay_reduction *reduction, const float *got,
+                 uint64_t n, struct finding *f);
+
 /* One element on its way through the optimizer (op.h). */
 struct replay_element {
     float weight;

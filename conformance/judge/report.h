@@ -32,8 +32,8 @@ int report_jsonl(const struct judge_result *r, const struct report_meta *meta,
 int report_junit(const struct judge_result *r, const struct report_meta *meta,
                  const char *path, struct fsdp_error *error);
 
-/* Cases, requirements, the first failures in full, levels, the verdict. IO: a
- * write failed. */
+/* Cases, requirements, the first different failures in full, levels, the
+ * verdict. IO: a write failed. NOMEM. */
 int report_text(const struct judge_result *r, const struct report_meta *meta,
                 FILE *out);
 

@@ -7,7 +7,7 @@
 
 enum {
     REPORT_PATH_BYTES = 4096,
-    REPORT_LINE_BYTES = 640
+    REPORT_LINE_BYTES = 1280
 };
 
 struct report_file {
@@ -39,6 +39,15 @@ bool report_shows(const struct judge_result *r, uint32_t c, uint32_t q);
 /* Why an item is not a pass, in one line; "" if it is one. */
 const char *report_why(const struct judge_result *r, uint32_t c, uint32_t q,
                        char out[REPORT_LINE_BYTES]);
+
+/* The command that runs case c again; "" if nobody knows one. */
+const char *report_rerun(const struct report_meta *meta,
+                         const struct judge_case *c,
+                         char out[REPORT_LINE_BYTES]);
+
+/* The failures in full, requirements within a level in the given order. */
+void report_failures(FILE *f, const struct judge_result *r,
+                     const struct report_meta *meta, const uint32_t *order);
 
 /* "step 2, unit 3 (fc3), rank 1, fc3.weight[17] = flat 17, shard 0 [17]" */
 const char *report_place(const struct judge_detail *d,

@@ -103,8 +103,7 @@ static void set_rerun(json_t *o, const struct judge_case *c,
     char line[REPORT_LINE_BYTES];
 
     if (m->rerun != NULL) {
-        (void)snprintf(line, sizeof(line), "%s %s", m->rerun, c->id);
-        set(o, "rerun", text(line), status);
+        set(o, "rerun", text(report_rerun(m, c, line)), status);
     }
 }
 

@@ -94,7 +94,7 @@ static void put_case(FILE *f, const struct judge_result *r, uint32_t c,
 {
     const struct judge_item *item = judge_item_at(r, c, q);
     const char *element = element_of(item->outcome);
-    char why[REPORT_LINE_BYTES];
+    char why[REPORT_LINE_BYTES], rerun[REPORT_LINE_BYTES];
 
     (void)fputs("    <testcase", f);
     put_attribute(f, "classname", r->requirement[q]->id);
@@ -111,9 +111,7 @@ static void put_case(FILE *f, const struct judge_result *r, uint32_t c,
         put_escaped(f, r->requirement[q]->text);
         if (meta->rerun != NULL) {
             (void)fputs("\nrerun: ", f);
-            put_escaped(f, meta->rerun);
-            (void)fputc(' ', f);
-            put_escaped(f, r->cases[c].id);
+            put_escaped(f, report_rerun(meta, &r->cases[c], rerun));
         }
         (void)fprintf(f, "</%s>\n    </testcase>\n", element);
     } else {

@@ -109,6 +109,24 @@ bool report_shows(const struct judge_result *r, uint32_t c, uint32_t q)
            judge_item_at(r, c, q)->outcome != JUDGE_NOT_APPLICABLE;
 }
 
+const char *report_rerun(const struct report_meta *meta,
+                         const struct judge_case *c,
+                         char out[REPORT_LINE_BYTES])
+{
+    size_t most = REPORT_LINE_BYTES - CASE_ID_BYTES - 1, n;
+
+    out[0] = '\0';
+    if (meta->rerun != NULL) {
+        n = strnlen(meta->rerun, most);
+        while (n > 0 && meta->rerun[n - 1] == ' ') {
+            n--;
+        }
+        (void)snprintf(out, REPORT_LINE_BYTES, "%.*s %s", (int)n, meta->rerun,
+                       c->id);
+    }
+    return out;
+}
+
 static void append(char *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -48,7 +48,7 @@ static int set_up(void **state)
         return -1;
     }
     b.meta = (struct report_meta){.suite_version = "1.0",
-                                  .rerun = "fsdp-cts run --case",
+                                  .rerun = "fsdp-cts run --case ",
                                   .started = 86400,
                                   .report = "run.jsonl"};
     strcpy(b.path, "/tmp/report_test.XXXXXX");
@@ -197,6 +197,7 @@ static void junit(void **state)
                                     "?[31m differ; got 0x3f000000 (0.5), "
                                     "want 0x3f800000 (1)\""));
     assert_non_null(strstr(b->text, "message=\"blocked by test.loss\"/>"));
+    assert_non_null(strstr(b->text, "rerun: fsdp-cts run --case mlp.seed"));
     assert_non_null(strstr(b->text, "timestamp=\"1970-01-02T00:00:00\""));
 }
 
@@ -225,33 +226,63 @@ static void for_people(void **state)
     assert_int_equal(times(b->text, "more"), 0);
 }
 
-static void no_more_than_twenty_in_full(void **state)
+/* 30 times the same case, where two requirements fail; `letter`: in another
+ * way in each case, else with another number. */
+static void report_many(struct bench *b, bool letter)
 {
-    struct bench *b = *state;
     struct judge_result many = b->result;
+    struct judge_detail detail[30];
     FILE *f = fopen(b->path, "wb");
 
-    /* 15 times the same case, with 2 failures each. */
-    many.n_cases = 15;
-    many.cases = calloc(15, sizeof(*many.cases));
-    many.item = calloc(15 * TESTING_N, sizeof(*many.item));
+    many.n_cases = 30;
+    many.cases = calloc(30, sizeof(*many.cases));
+    many.item = calloc((size_t)30 * TESTING_N, sizeof(*many.item));
     assert_non_null(many.cases);
     assert_non_null(many.item);
-    for (uint32_t c = 0; c < 15; c++) {
-        memcpy(&many.item[c * TESTING_N], b->result.item,
-               TESTING_N * sizeof(*many.item));
-        many.item[c * TESTING_N + TESTING_PEAK] =
-            many.item[c * TESTING_N + TESTING_LOSS];
+    for (uint32_t c = 0; c < 30; c++) {
+        struct judge_item *item = &many.item[c * TESTING_N];
+
+        memcpy(item, b->result.item, TESTING_N * sizeof(*item));
+        detail[c] = *item[TESTING_LOSS].detail;
+        (void)snprintf(detail[c].finding.note, sizeof(detail[c].finding.note),
+                       letter ? "rank %u is %c" : "rank %u is wrong", c,
+                       'A' + (int)c);
+        item[TESTING_LOSS].detail = &detail[c];
+        item[TESTING_PEAK] = item[TESTING_LOSS];
+        (void)snprintf(many.cases[c].id, sizeof(many.cases[c].id), "case.%u",
+                       c);
     }
     assert_non_null(f);
     assert_int_equal(report_text(&many, &b->meta, f), FSDP_OK);
     assert_int_equal(fclose(f), 0);
     slurp(b);
-    assert_int_equal(times(b->text, "\nfail "), 20);
-    assert_int_equal(times(b->text, "fail test.peak (SHOULD)"), 10);
-    assert_non_null(strstr(b->text, "and 10 failures more: run.jsonl\n"));
     free(many.cases);
     free(many.item);
+}
+
+static void no_more_than_twenty_in_full(void **state)
+{
+    struct bench *b = *state;
+
+    report_many(b, true);
+    assert_int_equal(times(b->text, "\nfail "), 20);
+    assert_int_equal(times(b->text, "fail test.peak (SHOULD)"), 10);
+    assert_int_equal(times(b->text, " more case"), 0);
+    assert_non_null(
+        strstr(b->text, "and 40 different failures more: run.jsonl\n"));
+}
+
+static void the_same_failure_once(void **state)
+{
+    struct bench *b = *state;
+
+    report_many(b, false);
+    assert_int_equal(times(b->text, "\nfail "), 2);
+    assert_int_equal(times(b->text, "fail test.peak (SHOULD)"), 1);
+    assert_int_equal(
+        times(b->text, "\n  and 29 more cases: case.1, case.2, case.3, ...\n"),
+        2);
+    assert_int_equal(times(b->text, "different failures"), 0);
 }
 
 static void a_path_that_cannot_be_written(void **state)
@@ -279,6 +310,7 @@ int main(void)
         TEST(junit),
         TEST(for_people),
         TEST(no_more_than_twenty_in_full),
+        TEST(the_same_failure_once),
         TEST(a_path_that_cannot_be_written),
     };
 

@@ -6,6 +6,7 @@
 #include "judge/report_internal.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -94,98 +95,6 @@ static void put_requirements(FILE *f, const struct judge_result *r)
     (void)fputc('\n', f);
 }
 
-static bool is_failure(const struct judge_result *r, uint32_t c, uint32_t q)
-{
-    uint32_t outcome = judge_item_at(r, c, q)->outcome;
-
-    return r->reported[q] && (outcome == JUDGE_FAIL || outcome == JUDGE_ERROR ||
-                              outcome == JUDGE_TIMEOUT);
-}
-
-static void put_failure(FILE *f, const struct judge_result *r, uint32_t c,
-                        uint32_t q, const struct report_meta *meta)
-{
-    const struct judge_item *item = judge_item_at(r, c, q);
-    const struct requirement *requirement = r->requirement[q];
-    const struct finding *found = &item->detail->finding;
-    char line[REPORT_LINE_BYTES], clean[REPORT_LINE_BYTES];
-    char value[REPORT_VALUE_BYTES];
-
-    (void)fprintf(f, "%s %s (%s): %s\n", judge_outcome_name(item->outcome),
-                  requirement->id, requirement->must != 0 ? "MUST" : "SHOULD",
-                  requirement->text);
-    (void)fprintf(f, "  case   %s\n", r->cases[c].id);
-    report_place(item->detail, line);
-    if (line[0] != '\0') {
-        (void)fprintf(f, "  where  %s\n", report_printable(line, clean));
-    }
-    if (report_has_values(found)) {
-        (void)fprintf(f, "  got    %s\n",
-                      report_value(found->form, found->got, value));
-        (void)fprintf(f, "  want   %s\n",
-                      report_value(found->form, found->want, value));
-    }
-    /* How ranks ended is longer than a note. */
-    (void)fprintf(f, "  what   %s\n",
-                  report_printable(item->outcome == JUDGE_FAIL
-                                       ? found->note
-                                       : r->cases[c].reason,
-                                   clean));
-    if (meta->rerun != NULL) {
-        (void)fprintf(f, "  rerun  %s %s\n",
-                      report_printable(meta->rerun, clean), r->cases[c].id);
-    }
-}
-
-/* The case in which q fails for the n-th time, from 0; n_cases: none. */
-static uint32_t nth_failure(const struct judge_result *r, uint32_t q,
-                            uint32_t n)
-{
-    uint32_t c = 0;
-
-    for (; c < r->n_cases; c++) {
-        if (is_failure(r, c, q) && n-- == 0) {
-            break;
-        }
-    }
-    return c;
-}
-
-/* The lowest level first, and every requirement once before any twice: what
- * is wrong first is most likely the cause of the rest. */
-static void put_failures(FILE *f, const struct judge_result *r,
-                         const struct report_meta *meta)
-{
-    uint32_t total = 0, shown = 0;
-
-    for (uint32_t q = 0; q < r->n_requirements; q++) {
-        for (uint32_t c = 0; c < r->n_cases; c++) {
-            total += is_failure(r, c, q) ? 1 : 0;
-        }
-    }
-    for (uint32_t n = 0; shown < total && shown < MAX_SHOWN; n++) {
-        for (uint32_t l = 0; l < N_LEVELS; l++) {
-            for (uint32_t q = 0; q < r->n_requirements; q++) {
-                uint32_t c = r->n_cases;
-
-                if (r->requirement[q]->level == l) {
-                    c = nth_failure(r, q, n);
-                }
-                if (c < r->n_cases && shown < MAX_SHOWN) {
-                    put_failure(f, r, c, q, meta);
-                    shown++;
-                }
-            }
-        }
-    }
-    if (total > shown) {
-        (void)fprintf(f, "and %" PRIu32 " failures more%s%s\n", total - shown,
-                      meta->report != NULL ? ": " : "",
-                      meta->report != NULL ? meta->report : "");
-    }
-    (void)fputs(total > 0 ? "\n" : "", f);
-}
-
 static void put_unjudged(FILE *f, const struct judge_result *r)
 {
     uint32_t total = 0;
@@ -238,28 +147,38 @@ static void put_verdict(FILE *f, const struct judge_result *r)
 {
     char engine[REPORT_LINE_BYTES], reason[REPORT_LINE_BYTES];
 
+    bool why = r->reason[0] != '\0';
+
     (void)fprintf(
         f,
-        "%s: %s, %" PRIu32 " of %" PRIu32 " cases judged, %" PRIu32
+        "%s%s%s%s: %s, %" PRIu32 " of %" PRIu32 " cases judged, %" PRIu32
         " not claimed; %" PRIu32 " pass, %" PRIu32 " fail, %" PRIu32
-        " blocked%s%s\n",
-        judge_verdict_name(r->verdict),
+        " blocked\n",
+        judge_verdict_name(r->verdict), why ? " (" : "",
+        report_printable(r->reason, reason), why ? ")" : "",
         report_printable(r->engine[0] != '\0' ? r->engine : "no engine",
                          engine),
         r->executed, r->expected, r->not_claimed, r->count[JUDGE_PASS],
         r->count[JUDGE_FAIL] + r->count[JUDGE_ERROR] + r->count[JUDGE_TIMEOUT],
-        r->count[JUDGE_BLOCKED], r->reason[0] != '\0' ? "; " : "",
-        report_printable(r->reason, reason));
+        r->count[JUDGE_BLOCKED]);
 }
 
 int report_text(const struct judge_result *r, const struct report_meta *meta,
                 FILE *out)
 {
-    put_cases(out, r);
-    put_requirements(out, r);
-    put_failures(out, r, meta);
-    put_unjudged(out, r);
-    put_levels(out, r);
-    put_verdict(out, r);
-    return fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
+    uint32_t *order = calloc((size_t)r->n_requirements + 1, sizeof(*order));
+    int status = order != NULL ? requirement_order(r->requirement, order)
+                               : FSDP_ERR_NOMEM;
+
+    if (status == FSDP_OK) {
+        put_cases(out, r);
+        put_requirements(out, r);
+        report_failures(out, r, meta, order);
+        put_unjudged(out, r);
+        put_levels(out, r);
+        put_verdict(out, r);
+        status = fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
+    }
+    free(order);
+    return status;
 }

@@ -30,7 +30,8 @@ MUTANT(brackets_unchecked) = {
     .name = "brackets-unchecked",
     .text = "BEGIN twice and an early END are not refused",
     .evidence = "X22: pytorch/pytorch#117510",
-    .kills = "error.out-of-order",
+    .kills = "error.out-of-order "
+             "error.pass-edges",
     .shows = shows,
     .wrap = wrap,
 };

@@ -30,7 +30,8 @@ MUTANT(disagreement_ignored) = {
     .name = "disagreement-ignored",
     .text = "ranks that are given other options are not told",
     .evidence = "X32: pytorch/pytorch#170667",
-    .kills = "error.ranks-disagree",
+    .kills = "error.ranks-disagree "
+             "error.units-disagree",
     .shows = shows,
     .wrap = wrap,
 };

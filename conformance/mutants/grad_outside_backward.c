@@ -27,7 +27,8 @@ MUTANT(grad_outside_backward) = {
     .name = "grad-outside-backward",
     .text = "grad succeeds outside its module's backward",
     .evidence = "X22: pytorch/pytorch#117510",
-    .kills = "error.gradient-outside-backward",
+    .kills = "error.gradient-after-backward "
+             "error.gradient-outside-backward",
     .shows = shows,
     .wrap = wrap,
 };

@@ -30,7 +30,9 @@ MUTANT(order_unchecked) = {
     .name = "order-unchecked",
     .text = "a point out of order is not refused",
     .evidence = "X32: pytorch/pytorch#64629",
-    .kills = "error.out-of-order error.unknown-index",
+    .kills = "error.out-of-order "
+             "error.pass-edges "
+             "error.unknown-index",
     .shows = shows,
     .wrap = wrap,
 };

@@ -42,7 +42,8 @@ MUTANT(step_drops_pending) = {
     .name = "step-drops-pending",
     .text = "step while gradients are pending is not refused",
     .evidence = "X24: allenai/open-instruct#1498",
-    .kills = "error.step-with-pending",
+    .kills = "error.step-arguments "
+             "error.step-with-pending",
     .shows = shows,
     .wrap = wrap,
 };

@@ -27,7 +27,8 @@ MUTANT(step_in_pass) = {
     .name = "step-in-pass",
     .text = "step succeeds where it must be refused, and does nothing",
     .evidence = "X16: pytorch/pytorch#180666",
-    .kills = "error.step-in-pass",
+    .kills = "error.step-arguments "
+             "error.step-in-pass",
     .shows = shows,
     .wrap = wrap,
 };

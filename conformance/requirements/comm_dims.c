@@ -14,9 +14,8 @@ static bool check(const struct expect *e,
             c->kind == FSDP_ALL_REDUCE ? FSDP_DIM_REPLICATE : FSDP_DIM_SHARD;
 
         if (c->dim != want) {
-            struct compare_wording wording = {"runs over",
-                                              record_dim_name(c->dim),
-                                              record_dim_name(want)};
+            struct compare_wording wording = {
+                "runs over", record_dim_name(c->dim), record_dim_name(want)};
 
             return finding_collective(e, f, at, c, i, &wording);
         }

@@ -22,8 +22,8 @@ static const struct record_tensor *shown(const struct record_rank *rank,
         if (t->stage != RECORD_INITIAL || t->parameter != part->parameter) {
             continue;
         }
-        if (found == NULL || (t->first == part->first &&
-                              found->first != part->first)) {
+        if (found == NULL ||
+            (t->first == part->first && found->first != part->first)) {
             found = t;
         }
     }

@@ -68,9 +68,8 @@ static bool check(const struct expect *e, const struct record_rank *rank,
     uint64_t got = rank->memory.peak_parameters;
 
     return got <= bound ||
-           finding_peak(
-               f, finding_at("parameters", -1, -1, k), got, bound,
-               "the bound is M/K + the largest unit", &rank->memory);
+           finding_peak(f, finding_at("parameters", -1, -1, k), got, bound,
+                        "the bound is M/K + the largest unit", &rank->memory);
 }
 
 static bool holds(const struct expect *e, const struct record *r,

@@ -13,7 +13,7 @@ static bool check(const struct expect *e, const struct record_rank *rank,
 
     return got == want ||
            finding_peak(f, finding_at("unsharded gradient", -1, -1, k), got,
-                         want, "unsharded gradients at once", &rank->memory);
+                        want, "unsharded gradients at once", &rank->memory);
 }
 
 static bool holds(const struct expect *e, const struct record *r,

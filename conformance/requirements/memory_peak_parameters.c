@@ -12,7 +12,7 @@ static bool check(const struct expect *e, const struct record_rank *rank,
 
     return got == want ||
            finding_peak(f, finding_at("parameters", -1, -1, k), got, want,
-                         "parameters at once, sharded and not", &rank->memory);
+                        "parameters at once, sharded and not", &rank->memory);
 }
 
 static bool holds(const struct expect *e, const struct record *r,

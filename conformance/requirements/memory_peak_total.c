@@ -13,7 +13,8 @@ static bool check(const struct expect *e, const struct record_rank *rank,
 
     return got == want ||
            finding_peak(f, finding_at("memory", -1, -1, k), got, want,
-                         "live at once, all kinds but activations", &rank->memory);
+                        "live at once, all kinds but activations",
+                        &rank->memory);
 }
 
 static bool holds(const struct expect *e, const struct record *r,

@@ -18,7 +18,7 @@ static bool check(const struct expect *e, const struct record_rank *rank,
 
     return got == want ||
            finding_peak(f, finding_at("unsharded parameter", -1, -1, k), got,
-                         want, "unsharded parameters at once", &rank->memory);
+                        want, "unsharded parameters at once", &rank->memory);
 }
 
 static bool holds(const struct expect *e, const struct record *r,

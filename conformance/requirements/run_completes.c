@@ -12,16 +12,16 @@ static bool check(const struct expect *e, const struct record_rank *rank,
 {
     const struct fsdp_error *error = &rank->error;
     int where = (int)strnlen(error->where, sizeof(error->where));
+    int message = (int)strnlen(error->message, sizeof(error->message));
 
     (void)e;
     if (rank->status == FSDP_OK) {
         return true;
     }
-    return finding_note(f, finding_at("run", -1, -1, k),
-                        "ended with %d (%s)%s%.*s: %.*s", rank->status,
-                        fsdp_status_text(rank->status),
-                        where > 0 ? " in " : "", where, error->where,
-                        (int)sizeof(error->message), error->message);
+    return finding_note(
+        f, finding_at("run", -1, -1, k), "ended with %d (%s)%s%.*s%s%.*s",
+        rank->status, fsdp_status_text(rank->status), where > 0 ? " in " : "",
+        where, error->where, message > 0 ? ": " : "", message, error->message);
 }
 
 /* Aborted ranks only followed another one, so they come last. */

@@ -125,6 +125,9 @@ static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
         FSDP_TRY(x->engine.at(x->sharded, FSDP_CANCEL, 0));
         return w->end(x->run, &ignored);
     }
+    if (wrong) {
+        FSDP_TRY(drive_wrong_before_end(x, q));
+    }
     FSDP_TRY(x->engine.at(x->sharded, FSDP_END, sequence));
     FSDP_TRY(show_progress(x));
     return w->end(x->run, loss);
@@ -219,10 +222,14 @@ int drive_optimize(struct driver *x)
     struct fsdp_step step = {.size = sizeof step,
                              .n_groups = 1,
                              .lr = &c->lr,
-                             .weight_decay = &c->weight_decay};
+                             .weight_decay = &c->weight_decay,
+                             .found_inf = 1};
 
     FSDP_TRY(record_before(x));
     FSDP_TRY(x->engine.step(x->sharded, &step));
+    if (c->scenario == CASE_MISUSE && x->step == 0) {
+        FSDP_TRY(drive_answer(x, "found-inf", (int)step.found_inf));
+    }
     FSDP_TRY(record_after(x));
     return x->engine.zero_grad(x->sharded);
 }
@@ -258,6 +265,12 @@ static int cancelled_pass(struct driver *x)
     FSDP_TRY(pass(x, FSDP_SEQUENCE_TRAIN, 5 * q->n / 8, x->step, 0, &ignored));
     memset(x->lent, 0, model_of(x)->n_parameters * sizeof *x->lent);
     x->recording = recording;
+    if (x->step == 0) {
+        FSDP_TRY(drive_answer(x, "param-after-cancel",
+                              drive_ask_all(x, x->engine.param)));
+        FSDP_TRY(drive_answer(x, "grad-after-cancel",
+                              drive_ask_all(x, x->engine.grad)));
+    }
     return FSDP_OK;
 }
 
@@ -308,7 +321,9 @@ static int summon(struct driver *x)
                                  x->d->c->steps, 0, p, 0, fsdp_numel(model, p),
                                  t.data));
     }
-    return x->engine.reshard_all(x->sharded);
+    FSDP_TRY(x->engine.reshard_all(x->sharded));
+    return drive_answer(x, "param-after-reshard-all",
+                        drive_ask_all(x, x->engine.param));
 }
 
 int drive_open_run(struct driver *x)

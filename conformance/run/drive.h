@@ -73,6 +73,10 @@ int drive_options(struct driver *x);
 int drive_disagree(struct driver *x);
 int drive_wrong_at_rest(struct driver *x);
 int drive_wrong_in_pass(struct driver *x, uint32_t i);
+/* INVALID if all parameters are refused so; else the first other answer. */
+int drive_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
+                                               struct fsdp_tensor *));
+int drive_wrong_before_end(struct driver *x, const struct fsdp_sequence *q);
 int drive_wrong_step(struct driver *x);
 
 #endif

@@ -34,10 +34,26 @@ static void ignore_piece(void *context, const struct fsdp_piece *piece)
     (void)piece;
 }
 
+int drive_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
+                                               struct fsdp_tensor *))
+{
+    struct fsdp_tensor t;
+    int status = FSDP_ERR_INVALID;
+
+    for (uint32_t p = 0; p < x->d->model->model->model.n_parameters &&
+                         status == FSDP_ERR_INVALID;
+         p++) {
+        status = ask(x->sharded, p, &t);
+    }
+    return status;
+}
+
 int drive_wrong_at_rest(struct driver *x)
 {
     const struct fsdp_engine *e = &x->engine;
     const struct fsdp_model *model = &x->d->model->model->model;
+    const float lr[2] = {x->d->c->lr, x->d->c->lr};
+    struct fsdp_step groups = {.size = sizeof groups, .n_groups = 2, .lr = lr};
     struct fsdp_tensor t;
 
     FSDP_TRY(drive_answer(x, "point-before-begin",
@@ -45,6 +61,12 @@ int drive_wrong_at_rest(struct driver *x)
                                 model->sequence[0]->module[0])));
     FSDP_TRY(drive_answer(x, "param-at-rest", e->param(x->sharded, 0, &t)));
     FSDP_TRY(drive_answer(x, "grad-at-rest", e->grad(x->sharded, 0, &t)));
+    FSDP_TRY(
+        drive_answer(x, "cancel-at-rest", e->at(x->sharded, FSDP_CANCEL, 0)));
+    FSDP_TRY(drive_answer(x, "end-at-rest", e->at(x->sharded, FSDP_END, 0)));
+    FSDP_TRY(drive_answer(x, "unknown-sequence",
+                          e->at(x->sharded, FSDP_BEGIN, model->n_sequences)));
+    FSDP_TRY(drive_answer(x, "step-groups", e->step(x->sharded, &groups)));
     return drive_answer(x, "unknown-parameter",
                         e->param(x->sharded, model->n_parameters, &t));
 }
@@ -70,11 +92,28 @@ int drive_wrong_in_pass(struct driver *x, uint32_t i)
         FSDP_TRY(drive_answer(
             x, "unknown-module",
             e->at(x->sharded, FSDP_PRE_FORWARD, model->n_modules)));
+        if (e->unshard_all) {
+            FSDP_TRY(drive_answer(x, "unshard-all-in-pass",
+                                  e->unshard_all(x->sharded)));
+        }
     } else if (i == 1) {
         FSDP_TRY(
             drive_answer(x, "grad-in-forward", e->grad(x->sharded, 0, &t)));
     }
     return FSDP_OK;
+}
+
+/* All points have been passed: only END may follow. */
+int drive_wrong_before_end(struct driver *x, const struct fsdp_sequence *q)
+{
+    const struct fsdp_engine *e = &x->engine;
+
+    FSDP_TRY(drive_answer(
+        x, "point-after-last",
+        e->at(x->sharded, q->point[q->n - 1], q->module[q->n - 1])));
+    FSDP_TRY(drive_answer(x, "end-of-another",
+                          e->at(x->sharded, FSDP_END, FSDP_SEQUENCE_EVAL)));
+    return drive_answer(x, "grad-after-backward", drive_ask_all(x, e->grad));
 }
 
 int drive_wrong_step(struct driver *x)
@@ -91,7 +130,8 @@ static int offer(struct driver *x, const char *name, const struct fsdp_env *env,
                  const struct fsdp_units *units,
                  const struct fsdp_options *options)
 {
-    struct fsdp_sharded *sharded = NULL;
+    /* What an engine that does not set it would have destroyed. */
+    struct fsdp_sharded *sharded = (struct fsdp_sharded *)(void *)x;
     int status = x->engine.shard(env, &x->d->model->model->model, units,
                                  options, &sharded);
 
@@ -175,6 +215,31 @@ int drive_options(struct driver *x)
     return offer_mesh(x);
 }
 
+/* Rank 0 wraps its last two units as one. */
+static int disagree_on_units(struct driver *x)
+{
+    const struct fsdp_units *good = &x->d->model->units.units;
+    uint32_t n = x->d->model->model->model.n_modules;
+    struct fsdp_units units = *good;
+    uint32_t *unit = malloc(n * sizeof *unit);
+    int status;
+
+    if (!unit) {
+        return FSDP_ERR_NOMEM;
+    }
+    memcpy(unit, good->unit_of_module, n * sizeof *unit);
+    if (x->env.rank == 0 && good->n_units > 1) {
+        units.n_units--;
+        for (uint32_t m = 0; m < n; m++) {
+            unit[m] = unit[m] == units.n_units ? units.n_units - 1 : unit[m];
+        }
+    }
+    units.unit_of_module = unit;
+    status = offer(x, "shard-units", &x->env, &units, &x->options);
+    free(unit);
+    return status;
+}
+
 int drive_disagree(struct driver *x)
 {
     struct fsdp_options o = x->options;
@@ -182,5 +247,6 @@ int drive_disagree(struct driver *x)
     if (x->env.rank == 0) {
         o.fold = o.fold == FSDP_FOLD_RANK ? FSDP_FOLD_RING : FSDP_FOLD_RANK;
     }
-    return offer(x, "shard", &x->env, &x->d->model->units.units, &o);
+    FSDP_TRY(offer(x, "shard", &x->env, &x->d->model->units.units, &o));
+    return disagree_on_units(x);
 }

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * error_after_reshard_all.c - reshard_all gives back what unshard_all showed.
+ */
+#include "judge/compare.h"
+
+static const struct compare_answer answers[] = {
+    {"param-after-reshard-all", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+};
+
+enum {
+    N_ANSWERS = sizeof(answers) / sizeof(answers[0])
+};
+
+static bool applies(const struct expect *e)
+{
+    return e->c->scenario == CASE_SUMMON;
+}
+
+static bool holds(const struct expect *e, const struct record *r,
+                  struct finding *f)
+{
+    return compare_answers(e, r, answers, N_ANSWERS, f);
+}
+
+static bool spoil(const struct expect *e, struct record *r)
+{
+    (void)e;
+    return compare_spoil_answers(r, answers, N_ANSWERS);
+}
+
+REQUIREMENT(error_after_reshard_all) = {
+    .id = "error.after-reshard-all",
+    .text = "After reshard_all parameters are refused as INVALID.",
+    .since = "1.0",
+    .must = 1,
+    .level = LEVEL_ERRORS,
+    .needs = "run.survives run.ranks-present",
+    .claim = "unshard-all",
+    .applies = applies,
+    .holds = holds,
+    .spoil = spoil,
+};

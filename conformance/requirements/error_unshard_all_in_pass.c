@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * error_unshard_all_in_pass.c - in a pass the windows say what is unsharded.
+ */
+#include "judge/compare.h"
+
+static const struct compare_answer answers[] = {
+    {"unshard-all-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+};
+
+enum {
+    N_ANSWERS = sizeof(answers) / sizeof(answers[0])
+};
+
+static bool applies(const struct expect *e)
+{
+    return e->c->scenario == CASE_MISUSE;
+}
+
+static bool holds(const struct expect *e, const struct record *r,
+                  struct finding *f)
+{
+    return compare_answers(e, r, answers, N_ANSWERS, f);
+}
+
+static bool spoil(const struct expect *e, struct record *r)
+{
+    (void)e;
+    return compare_spoil_answers(r, answers, N_ANSWERS);
+}
+
+REQUIREMENT(error_unshard_all_in_pass) = {
+    .id = "error.unshard-all-in-pass",
+    .text = "unshard_all between BEGIN and END is refused as INVALID.",
+    .since = "1.0",
+    .must = 1,
+    .level = LEVEL_ERRORS,
+    .needs = "run.survives run.ranks-present",
+    .claim = "unshard-all",
+    .applies = applies,
+    .holds = holds,
+    .spoil = spoil,
+};
