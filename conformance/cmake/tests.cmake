@@ -127,6 +127,14 @@ foreach(lint layers words names)
         LABELS lint TIMEOUT 120)
 endforeach()
 
+add_test(NAME lint.requirements_page
+    COMMAND ${here}/lint/requirements_page $<TARGET_FILE:fsdp-cts> --check
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+add_test(NAME lint.requirements_page.self-test
+    COMMAND ${here}/lint/requirements_page --self-test)
+set_tests_properties(lint.requirements_page lint.requirements_page.self-test
+    PROPERTIES LABELS lint TIMEOUT 120)
+
 # ---- Commands ----
 file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh)
 foreach(script ${scripts})
@@ -181,3 +189,18 @@ foreach(file ${mutants})
             TIMEOUT 120)
     endif()
 endforeach()
+
+# ---- Source mutation: a sample of all small changes to ref's source ----
+add_test(NAME mutation.source COMMAND
+    ${here}/mutants/source/kill_rate ${CMAKE_BINARY_DIR})
+set_tests_properties(mutation.source PROPERTIES LABELS mutant TIMEOUT 1200
+    PROCESSORS 2)
+
+# ---- CUDA: the shared headers compile for the device ----
+find_program(NVCC nvcc)
+if(NVCC)
+    add_test(NAME cuda.arith COMMAND ${NVCC} -arch=sm_90 --fmad=false
+        -I ${here}/include -c ${here}/include/fsdp/arith/arith_cuda_test.cu
+        -o ${CMAKE_BINARY_DIR}/arith_cuda_test.o)
+    set_tests_properties(cuda.arith PROPERTIES LABELS unit TIMEOUT 300)
+endif()

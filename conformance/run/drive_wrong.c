@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int drive_answer(struct driver *x, const char *name, int status)
+static int add_answer(struct record_rank *out, const char *name, int status)
 {
-    struct record_rank *out = x->out;
     struct record_answer *grown =
         realloc(out->answer, (out->n_answers + 1u) * sizeof *grown);
 
@@ -23,9 +22,20 @@ int drive_answer(struct driver *x, const char *name, int status)
     memset(grown, 0, sizeof *grown);
     strncpy(grown->name, name, sizeof grown->name - 1);
     grown->status = status;
-    /* A refusal was asked for: it is not how the run ends. */
-    *x->env.error = (struct fsdp_error){0};
     return FSDP_OK;
+}
+
+int drive_answer(struct driver *x, const char *name, int status)
+{
+    struct fsdp_error *e = x->env.error;
+    bool silent = status != FSDP_OK &&
+                  (e->status != status || e->rank != (int32_t)x->env.rank ||
+                   !e->where[0] || !e->message[0]);
+
+    /* A refusal was asked for: it is not how the run ends. */
+    *e = (struct fsdp_error){0};
+    FSDP_TRY(add_answer(x->out, name, status));
+    return silent ? add_answer(x->out, "said-nothing", status) : FSDP_OK;
 }
 
 static void ignore_piece(void *context, const struct fsdp_piece *piece)
