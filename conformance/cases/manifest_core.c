@@ -258,7 +258,7 @@ static int add_exact_worlds(const struct core *core)
 }
 
 /* The same curve whatever is gathered together, and however far ahead: each
- * strict case has its twins. */
+ * strict case has its twins. And one block more costs what it takes at rest. */
 static int add_schedules(const struct core *core)
 {
     static const uint32_t wrap[] = {CASE_WRAP_WHOLE, CASE_WRAP_LAYER,
@@ -272,6 +272,9 @@ static int add_schedules(const struct core *core)
                        &c);
         c.wrap = wrap[w];
         FSDP_TRY(manifest_add(core->list, &c));
+        memcpy(c.size, "tall", sizeof "tall"); /* one block more */
+        FSDP_TRY(manifest_add(core->list, &c));
+        memcpy(c.size, "tiny", sizeof "tiny");
         for (uint32_t a = 0; a < 3 && wrap[w] == CASE_WRAP_LAYER; a++) {
             c.prefetch_forward = ahead[a][0];
             c.prefetch_backward = ahead[a][1];

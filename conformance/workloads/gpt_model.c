@@ -13,13 +13,15 @@
  * "odd": biases are smaller than eight ranks, and the model (3455 elements), a
  * block (365) and what is outside of blocks (2725) are multiples of none of
  * 2, 3, 4 and 7.
+ * "tall": "tiny" with one block more, for the slope of memory.
  */
 static const struct gpt_size sizes[] = {
     {"odd", 5, 1, 31, 2},
     {"tiny", 20, 2, 16, 2},
+    {"tall", 20, 2, 16, 3},
     {"small", 64, 4, 64, 4},
 };
-const char *const gpt_size_names[] = {"odd", "tiny", "small", NULL};
+const char *const gpt_size_names[] = {"odd", "tiny", "tall", "small", NULL};
 
 const struct gpt_size *gpt_size_find(const char *name)
 {
