@@ -114,6 +114,18 @@ static int write_reports(const struct judge_result *r,
     return FSDP_OK;
 }
 
+/* The first case whose record cannot be read; there is one. */
+static const struct judge_case *first_unread(const struct judge_result *r)
+{
+    uint32_t i = 0;
+
+    while (i + 1 < r->n_cases &&
+           !strstr(r->cases[i].reason, "cannot be read")) {
+        i++;
+    }
+    return &r->cases[i];
+}
+
 /* All of a selection passed, and nobody asked for more. */
 static bool partial_pass(const struct judge_result *r,
                          const struct arguments *a)
@@ -143,6 +155,12 @@ int evaluate_and_report(const struct evaluation *e, const struct arguments *a,
         meta.ended = (int64_t)time(NULL);
         status = write_reports(&r, &meta, a, &error);
         code = partial_pass(&r, a) ? 0 : (int)r.verdict;
+        if (r.verdict == JUDGE_UNDECIDED && r.malformed) {
+            code = EXIT_BAD_DATA;
+            fprintf(stderr, "fsdp-cts: %u records cannot be read: %s: %s\n",
+                    r.malformed, first_unread(&r)->id,
+                    first_unread(&r)->reason);
+        }
         if (!a->quiet) {
             report_text(&r, &meta, stdout);
         } else {

@@ -45,6 +45,9 @@ add_test(NAME exhaustive.rsqrt COMMAND arith_exhaustive rsqrt --threads 2)
 set_tests_properties(exhaustive.rsqrt PROPERTIES LABELS unit TIMEOUT 300
     PROCESSORS 2)
 
+# ---- The optimized engine's device ----
+include(${CMAKE_SOURCE_DIR}/impl/host/tests.cmake)
+
 # ---- Kit, cases, records, judge ----
 foreach(name safetensors_test safetensors_write_test safetensors_refused_test
         model_build_test wrap_test)

@@ -125,6 +125,7 @@ struct judge_result {
     struct judge_level level[N_LEVELS];
     int32_t highest_level; /* all up to here passed; -1: none */
     uint32_t manifest, selected, not_claimed, expected, executed;
+    uint32_t malformed; /* records that are there and cannot be read */
     char manifest_sha256[65];
 
     uint32_t *n_proofs; /* [n_requirements]: spoiled records it noticed */

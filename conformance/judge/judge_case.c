@@ -87,6 +87,7 @@ static void find_record(struct judge *j, struct judge_view *v)
         j->in->record(j->in->record_context, v->summary->id, &error);
 
     if (r == NULL) {
+        j->out->malformed += error.status != FSDP_OK;
         settle(v, JUDGE_INCOMPLETE,
                error.status != FSDP_OK ? "the record cannot be read"
                                        : "there is no record",
@@ -123,7 +124,12 @@ static void find_baseline(struct judge *j, struct judge_view *v)
             r = NULL;
         }
     }
-    if (r == NULL || r->n_ranks == 0) {
+    if (error.status != FSDP_OK) {
+        j->out->malformed++;
+        settle(v, JUDGE_INCOMPLETE, "the unsharded run cannot be read",
+               error.message);
+        v->record = NULL;
+    } else if (r == NULL || r->n_ranks == 0) {
         settle(v, JUDGE_INCOMPLETE,
                "the unsharded run to compare with is missing or failed", key);
         v->record = NULL;
