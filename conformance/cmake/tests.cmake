@@ -151,6 +151,7 @@ endforeach()
 
 # ---- Conformance: the reference engine, one run, one test a requirement ----
 set(records ${CMAKE_BINARY_DIR}/records/ref)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/records)
 add_test(NAME conformance.ref.run COMMAND fsdp-cts run --engine ref
     --records ${records} --record-only)
 set_tests_properties(conformance.ref.run PROPERTIES LABELS conformance

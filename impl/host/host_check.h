@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host_check.h - is an operator what op.h says it is? Asked once, before any of
+ * the levels' operators, which then trust it.
+ */
+#ifndef HOST_CHECK_H
+#define HOST_CHECK_H
+
+#include <fsdp/op.h>
+
+/* OK, INVALID, or UNSUPPORTED for a kind or a cast that there is not. */
+int host_check(const struct fsdp_op *op);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host_device.h - the device on the CPU: memory of the C library, streams as
+ * threads, the operators of host_ops.h. What runs at once on it runs at once
+ * in truth, so that a wait that an engine forgot is a race here, too.
+ *
+ * Errors: what can be seen without reading memory, an operator that there is
+ * not or that has wrong shapes, is returned by the call. The rest is a failure
+ * of the stream, and sticks: later work on it is not run, streams that wait
+ * for it fail alike, and `wait` with later = NULL and `sync` return it.
+ */
+#ifndef HOST_DEVICE_H
+#define HOST_DEVICE_H
+
+#include "host_stream.h"
+#include "simd.h"
+
+#include <fsdp/device.h>
+
+/* UNSUPPORTED for a level that is not to be had here, NOMEM. */
+int host_device_open(enum simd_level level, struct fsdp_device *out);
+
+/* Closes streams that are still open, too. A device that never was opened, all
+ * zero, is allowed. */
+void host_device_close(struct fsdp_device *device);
+
+/* Gives work other than an operator to a stream of such a device. */
+int host_device_push(struct fsdp_stream *stream, host_work *work,
+                     const void *argument, size_t bytes);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host_env.h - what an engine that runs on the host has as `open` and `close`.
+ */
+#ifndef HOST_ENV_H
+#define HOST_ENV_H
+
+#include <fsdp/engine.h>
+
+/* Replaces env->device by the host's, with the instructions that FSDP_SIMD of
+ * the environment names, and env->comm by one that takes its streams; keeps
+ * what it needs in env->engine. Changes nothing if it fails; env->error says
+ * why. */
+int host_open(struct fsdp_env *env);
+
+/* Undoes host_open; no effect if that has failed. */
+void host_close(struct fsdp_env *env);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host_ops.h - the operators of profile "f32-fma" (op.h) on the host.
+ *
+ * Bits do not depend on the level, nor on where the ranges lie. Threads: there
+ * is no state but that of struct host_ops; threads that run at once have one
+ * each.
+ */
+#ifndef HOST_OPS_H
+#define HOST_OPS_H
+
+#include "simd.h"
+
+#include <fsdp/op.h>
+
+struct host_ops;
+
+/* UNSUPPORTED for a level that is not to be had here, NOMEM. */
+int host_ops_create(enum simd_level level, struct host_ops **out);
+
+/* NULL is allowed. */
+void host_ops_destroy(struct host_ops *ops);
+
+/*
+ * Runs an operator; it has finished when this returns. INVALID, before
+ * anything is written, if the ranges are not what op.h says; UNSUPPORTED for
+ * NORM_SUM and for casts other than between f32 and bf16; NOMEM if scratch
+ * memory cannot grow.
+ */
+int host_ops_run(struct host_ops *ops, const struct fsdp_op *op);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * maximum.h - maximum (op.h) in any order: of integers that are ordered as
+ * the floats are, +0 above -0, with NaN kept track of beside them.
+ */
+#ifndef HOST_MAXIMUM_H
+#define HOST_MAXIMUM_H
+
+#include "level.h"
+
+#include <stdint.h>
+#include <string.h>
+
+struct maximum {
+    int32_t key;
+    int32_t nan; /* not 0 once a NaN was seen */
+};
+
+/* Its own inverse: turns the order of negative floats around. */
+HOST_INLINE int32_t maximum_key(int32_t bits)
+{
+    return bits ^ (bits >> 31 & 0x7fffffff);
+}
+
+/* Of nothing: -infinity. */
+HOST_INLINE struct maximum maximum_start(void)
+{
+    return (struct maximum){~0x7f800000, 0};
+}
+
+HOST_INLINE struct maximum maximum_take(struct maximum m, float x)
+{
+    int32_t key;
+
+    memcpy(&key, &x, sizeof(key));
+    m.nan |= (key & 0x7fffffff) > 0x7f800000;
+    key = maximum_key(key);
+    m.key = m.key > key ? m.key : key;
+    return m;
+}
+
+HOST_INLINE float maximum_end(struct maximum m)
+{
+    int32_t bits = m.nan != 0 ? 0x7fc00000 : maximum_key(m.key);
+    float x;
+
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+HOST_INLINE float maximum_of(const float *x, uint64_t n)
+{
+    struct maximum m = maximum_start();
+
+    for (uint64_t i = 0; i < n; i++) {
+        m = maximum_take(m, x[i]);
+    }
+    return maximum_end(m);
+}
+
+#endif
