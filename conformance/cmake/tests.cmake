@@ -47,6 +47,7 @@ set_tests_properties(exhaustive.rsqrt PROPERTIES LABELS unit TIMEOUT 300
 
 # ---- The optimized engine's device ----
 include(${CMAKE_SOURCE_DIR}/impl/host/tests.cmake)
+include(${CMAKE_SOURCE_DIR}/impl/host/device_tests.cmake)
 
 # ---- Kit, cases, records, judge ----
 foreach(name safetensors_test safetensors_write_test safetensors_refused_test
