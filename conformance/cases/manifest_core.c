@@ -288,18 +288,17 @@ static int add_schedules(const struct core *core)
 int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
                   struct case_list *list)
 {
+    static int (*const add[])(const struct core *) = {
+        add_curves,    add_miniature,      add_trees, add_ragged,
+        add_blocks,    add_divide_factors, add_large, add_exact_worlds,
+        add_schedules, add_answers,
+    };
     struct core core = {.own = n_ranks == 0, .list = list};
 
     FSDP_TRY(manifest_axes_make(ranks, n_ranks, &core.axes));
     core.first = core.own ? (struct manifest_world){2, 0} : core.axes.world[0];
-    FSDP_TRY(add_curves(&core));
-    FSDP_TRY(add_miniature(&core));
-    FSDP_TRY(add_trees(&core));
-    FSDP_TRY(add_ragged(&core));
-    FSDP_TRY(add_blocks(&core));
-    FSDP_TRY(add_divide_factors(&core));
-    FSDP_TRY(add_large(&core));
-    FSDP_TRY(add_exact_worlds(&core));
-    FSDP_TRY(add_schedules(&core));
-    return add_answers(&core);
+    for (size_t i = 0; i < sizeof add / sizeof add[0]; i++) {
+        FSDP_TRY(add[i](&core));
+    }
+    return FSDP_OK;
 }

@@ -73,7 +73,7 @@ static uint32_t value_of(struct coverage *v, const struct run_case *c,
     }
     if (i == v->n[axis]) {
         assert_true(i < MAX_VALUES);
-        (void)strcpy(v->word[axis][i], word);
+        memcpy(v->word[axis][i], word, sizeof word);
         v->n[axis]++;
     }
     return i;

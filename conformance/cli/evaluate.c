@@ -58,7 +58,7 @@ int evaluate(const struct evaluation *e, struct judge_result *out,
                              .claims = e->claims,
                              .describe = describe,
                              .undescribe = undescribe,
-                             .model_context = (void *)(intptr_t)e->text,
+                             .model_context = (void *)e->text,
                              .record = judge_store_record,
                              .baseline = judge_store_baseline,
                              .next = judge_store_next};

@@ -165,32 +165,63 @@ int lane_start(struct lane *l, uint32_t index, struct fsdp_error *error)
     return FSDP_OK;
 }
 
+/* Whether a line is this word and the index of a case. */
+static bool says(const char *line, const char *word, uint32_t *index)
+{
+    size_t n = strlen(word);
+    char *end;
+    unsigned long value;
+
+    if (strncmp(line, word, n) != 0 || line[n] < '0' || line[n] > '9') {
+        return false;
+    }
+    errno = 0;
+    value = strtoul(line + n, &end, 10);
+    *index = (uint32_t)value;
+    return errno == 0 && value <= UINT32_MAX;
+}
+
+/* "refuse", a status and a sentence. */
+static void take_refusal(struct lane *l)
+{
+    const char *number = l->line + strlen("refuse ");
+    char *end;
+    long status;
+
+    errno = 0;
+    status = strtol(number, &end, 10);
+    if (end == number || errno != 0 || status < INT32_MIN ||
+        status > INT32_MAX || end[0] != ' ' || end[1] == '\0') {
+        return; /* printed by the engine */
+    }
+    if (l->refused.status == FSDP_OK) {
+        l->refused.status = (int32_t)status;
+        snprintf(l->refused.message, sizeof l->refused.message, "%s", end + 1);
+    }
+}
+
 static void take_line(struct lane *l, struct supervise_engine *engine)
 {
-    char message[sizeof l->refused.message];
-    unsigned i;
-    int status;
+    uint32_t i;
 
-    if (sscanf(l->line, "begin %u", &i) == 1) {
+    if (says(l->line, "begin ", &i)) {
         l->in_case = true;
         if (l->started + i < l->n) {
             l->next = l->started + i;
         }
-    } else if (sscanf(l->line, "end %u", &i) == 1) {
+    } else if (says(l->line, "end ", &i)) {
         l->in_case = false;
         if (l->started + i < l->n) {
             l->next = l->started + i + 1;
         }
         l->n_ended++;
-    } else if (sscanf(l->line, "again %u", &i) == 1) {
+    } else if (says(l->line, "again ", &i)) {
         l->in_case = false;
         if (l->started + i < l->n) {
             l->next = l->started + i;
         }
-    } else if (sscanf(l->line, "refuse %d %215[^\n]", &status, message) == 2 &&
-               l->refused.status == FSDP_OK) {
-        l->refused.status = status;
-        snprintf(l->refused.message, sizeof l->refused.message, "%s", message);
+    } else if (strncmp(l->line, "refuse ", strlen("refuse ")) == 0) {
+        take_refusal(l);
     } else if (sscanf(l->line, "engine %63s %31s %1023[^\n]", engine->name,
                       engine->version, engine->claims) >= 2) {
         engine->known = true;
@@ -328,7 +359,7 @@ static int64_t since_ms(const struct timespec *then)
 
 void lane_watch(struct lane *l)
 {
-    int64_t most = 4ll * l->job->timeout_ms + 30000;
+    int64_t most = 4LL * l->job->timeout_ms + 30000;
 
     /* A world ends itself after its own watchdog's time, twice at most. */
     if (l->pid && since_ms(&l->last) > most) {

@@ -47,12 +47,17 @@ bool supervise_interrupted(void)
 static void end_orphans(void)
 {
     char path[64];
+    char word[24];
     FILE *f;
-    int pid;
 
     snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
     f = fopen(path, "re");
-    while (f && fscanf(f, "%d", &pid) == 1) {
+    while (f && fscanf(f, "%23s", word) == 1) {
+        pid_t pid = (pid_t)strtol(word, NULL, 10);
+
+        if (pid <= 0) {
+            break;
+        }
         kill(pid, SIGKILL);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
         }

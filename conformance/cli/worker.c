@@ -94,8 +94,8 @@ static int run_world(struct worker *w, const struct drive *d,
         extent[0] = extent[1] = 1;
     }
     FSDP_TRY(world_run(w->o->world, &mesh, w->o->timeout_ms,
-                       serial ? drive_serial : drive_rank, (void *)(intptr_t)d,
-                       ends, &w->error));
+                       serial ? drive_serial : drive_rank, (void *)d, ends,
+                       &w->error));
     for (uint32_t r = 1; serial && r < d->c->ranks; r++) {
         ends[r] = ends[0];
     }
@@ -241,7 +241,9 @@ static void refuse(const struct worker *w, int status)
     snprintf(line, sizeof line, "%s",
              w->error.message[0] ? w->error.message : fsdp_status_text(status));
     for (char *p = line; *p; p++) {
-        *p = *p == '\n' ? ' ' : *p;
+        if (*p == '\n') {
+            *p = ' ';
+        }
     }
     printf("\nrefuse %d %s\n", status, line);
     fflush(stdout);

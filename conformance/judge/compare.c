@@ -60,7 +60,8 @@ bool finding_bytes(struct finding *f, struct finding at, uint64_t got,
 bool finding_bits(struct finding *f, struct finding at, float got, float want,
                   const char *note)
 {
-    uint32_t got_bits, want_bits;
+    uint32_t got_bits;
+    uint32_t want_bits;
 
     memcpy(&got_bits, &got, sizeof(got_bits));
     memcpy(&want_bits, &want, sizeof(want_bits));
@@ -222,7 +223,8 @@ static bool answered(const struct record_rank *rank,
 {
     const struct record_answer *got;
     char note[sizeof(f->note)];
-    uint32_t i = 0, n = 0;
+    uint32_t i = 0;
+    uint32_t n = 0;
 
     while ((got = answer_find(rank, answer->name, &i)) != NULL) {
         if (got->status != answer->want && got->status != answer->or_want) {

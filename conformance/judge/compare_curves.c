@@ -5,6 +5,7 @@
  */
 #include "judge/compare.h"
 
+#include <fsdp/arith/bits.h>
 #include <string.h>
 
 uint64_t compare_n_losses(const struct expect *e)
@@ -50,7 +51,8 @@ bool compare_curves(const struct expect *e, const struct record *r,
         struct finding at =
             finding_at("loss", (int64_t)(i / e->c->microbatches),
                        (int64_t)(i % e->c->microbatches), -1);
-        float got, want;
+        float got;
+        float want;
 
         if (!compare_loss(e, r, i, &got)) {
             return finding_text(f, at, "a rank's loss is not recorded");
@@ -63,7 +65,7 @@ bool compare_curves(const struct expect *e, const struct record *r,
             return finding_bits(f, at, got, want,
                                 "the loss to compare with is NaN");
         }
-        if (memcmp(&got, &want, sizeof(got)) != 0) {
+        if (fsdp_f32_bits(got) != fsdp_f32_bits(want)) {
             return finding_bits(f, at, got, want,
                                 "the folded losses differ in bits");
         }
@@ -87,7 +89,8 @@ bool compare_spoil_curve(struct record *r)
 static const struct record *look_up(const struct expect *e,
                                     const struct run_case *c)
 {
-    char id[CASE_ID_BYTES], own[CASE_ID_BYTES];
+    char id[CASE_ID_BYTES];
+    char own[CASE_ID_BYTES];
     const struct record *other;
 
     if (e->lookup == NULL) {

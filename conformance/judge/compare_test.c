@@ -203,7 +203,10 @@ static void nan_equals_nothing(void **state)
 {
     const struct fixture *x = *state;
     struct compare_part part = {.n = 1};
-    const float nan = NAN, one = 1.0f, zero = 0.0f, minus = -0.0f;
+    const float nan = NAN;
+    const float one = 1.0f;
+    const float zero = 0.0f;
+    const float minus = -0.0f;
     struct finding f;
 
     assert_false(compare_equal(&x->e, &part, RECORD_AFTER, &nan, &nan, &f));

@@ -5,6 +5,7 @@
  */
 #include "judge/compare.h"
 
+#include <fsdp/arith/bits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,7 +169,8 @@ bool compare_element(const struct expect *e, const struct compare_part *part,
     uint64_t flat = e->offset[part->parameter] + part->first + i;
     struct finding at;
 
-    if ((part->own || want == want) && memcmp(&got, &want, sizeof(got)) == 0) {
+    if ((part->own || want == want) &&
+        fsdp_f32_bits(got) == fsdp_f32_bits(want)) {
         return true;
     }
     at = place_of(part, stage);

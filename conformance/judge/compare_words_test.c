@@ -145,7 +145,9 @@ static void what_a_wrong_sum_is_instead(void **state)
 {
     struct fixture *x = *state;
     struct finding f = {0};
-    float a[2] = {3, 3}, b[2] = {5, 5}, got[2];
+    float a[2] = {3, 3};
+    float b[2] = {5, 5};
+    float got[2];
     struct replay_reduction reduction = {.e = &x->e, .scale = 1.0f};
 
     x->c.microbatches = 2;
@@ -201,7 +203,8 @@ static void peaks_are_told_by_kind(void **state)
 {
     struct record_memory m = {
         .peak = {[FSDP_PARAM_SHARD] = 2176, [FSDP_PARAM_FULL] = 4096}};
-    struct finding f, at = finding_at("memory", -1, -1, 0);
+    struct finding f;
+    struct finding at = finding_at("memory", -1, -1, 0);
 
     (void)state;
     assert_false(finding_peak(&f, at, 5, 4, "at once", &m));

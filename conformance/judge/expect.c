@@ -128,8 +128,10 @@ int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
     }
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
         uint64_t chunk = e->unit[e->unit_of_parameter[p]].chunk;
-        uint64_t shard_begin = s * chunk, shard_end = shard_begin + chunk;
-        uint64_t begin = e->offset[p], end = begin + fsdp_numel(e->model, p);
+        uint64_t shard_begin = s * chunk;
+        uint64_t shard_end = shard_begin + chunk;
+        uint64_t begin = e->offset[p];
+        uint64_t end = begin + fsdp_numel(e->model, p);
 
         begin = begin < shard_begin ? shard_begin : begin;
         end = end > shard_end ? shard_end : end;

@@ -96,8 +96,10 @@ static void check_folds(uint32_t strategy, uint32_t replicas, uint32_t fold,
 /* Around 1e8 a float32 counts in eights: 1e8 + 3 is 1e8. */
 static void folds_within_a_shard_group(void **state)
 {
-    static const float x[] = {1e8f, 1, -1e8f, 3}, y[] = {1, 1e8f, -1e8f, 3};
-    static const float rank[] = {3, 3, 3, 3}, ring[] = {0, 1, 0, 3};
+    static const float x[] = {1e8f, 1, -1e8f, 3};
+    static const float y[] = {1, 1e8f, -1e8f, 3};
+    static const float rank[] = {3, 3, 3, 3};
+    static const float ring[] = {0, 1, 0, 3};
     static const float tree[] = {0, 0, 0, 0};
 
     (void)state;
@@ -118,7 +120,8 @@ static void folds_across_replicas(void **state)
     static const float ring[] = {0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0};
     static const float rank[] = {4, 4, 4, 4, 4, 4};
     /* (a + b) + c, and not a + (b + c), which is 1. */
-    static const float z[] = {1, 0, -1e8f, 0, 1e8f, 0}, tree[] = {0};
+    static const float z[] = {1, 0, -1e8f, 0, 1e8f, 0};
+    static const float tree[] = {0};
 
     (void)state;
     check_folds(CASE_HYBRID_SHARD, 3, FSDP_FOLD_RING, 12, x, ring, 12);
@@ -128,7 +131,8 @@ static void folds_across_replicas(void **state)
 
 static void folds_of_a_loss(void **state)
 {
-    static const float four[] = {1, 2, 3, 4}, three[] = {1, 2, 4};
+    static const float four[] = {1, 2, 3, 4};
+    static const float three[] = {1, 2, 4};
     static const float order[] = {1e8f, 1, -1e8f, 3};
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
@@ -163,7 +167,8 @@ static int make(const struct testing_model *t, const struct run_case *c)
 static void what_it_has_no_rules_for(void **state)
 {
     struct testing_model t;
-    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1), bad = c;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+    struct run_case bad = c;
 
     (void)state;
     testing_mlp(&t);

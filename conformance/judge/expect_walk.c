@@ -29,7 +29,8 @@ struct walk {
 
 static void grow(struct walk *w, uint32_t kind, uint64_t elements)
 {
-    uint64_t parameters, engine = 0;
+    uint64_t parameters;
+    uint64_t engine = 0;
 
     w->live[kind] += elements;
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
@@ -229,6 +230,14 @@ static int walk_sequence(struct walk *w, uint32_t index, uint32_t part,
     return status;
 }
 
+static int walk_summon(struct walk *w)
+{
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        FSDP_TRY(unshard(w, u));
+    }
+    return FSDP_OK;
+}
+
 /* The order in which the driver of a case calls an engine. */
 static int walk_run(struct walk *w)
 {
@@ -247,18 +256,14 @@ static int walk_run(struct walk *w)
         FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_EVAL, 8, false));
     }
     w->out = &w->e->end;
-    if (c->scenario == CASE_SUMMON) {
-        for (uint32_t u = 0; u < w->e->units->n_units; u++) {
-            FSDP_TRY(unshard(w, u));
-        }
-    }
-    return FSDP_OK;
+    return c->scenario == CASE_SUMMON ? walk_summon(w) : FSDP_OK;
 }
 
 /* Elements of the `n` largest units, padded. */
 static uint64_t largest_units(const struct expect *e, uint32_t n)
 {
-    uint64_t sum = 0, below = UINT64_MAX;
+    uint64_t sum = 0;
+    uint64_t below = UINT64_MAX;
 
     while (n > 0) {
         uint64_t best = 0;
@@ -296,7 +301,8 @@ static void allow_for_running_ahead(const struct expect *e, struct walk *w)
 {
     const struct fsdp_options *o = &e->options;
     uint64_t all = largest_units(e, e->units->n_units);
-    uint64_t parameters, grads;
+    uint64_t parameters;
+    uint64_t grads;
     uint32_t ahead = o->prefetch_forward > o->prefetch_backward
                          ? o->prefetch_forward
                          : o->prefetch_backward;

@@ -94,7 +94,7 @@ static int tear_down(void **state)
     judge_store_close(f->store);
     testing_run_release(&f->run);
     (void)snprintf(command, sizeof(command), "rm -r -- '%s'", f->path);
-    return system(command);
+    return system(command); /* the test's own folder. NOLINT(cert-env33-c) */
 }
 
 static void what_is_there_is_found(void **state)
@@ -102,7 +102,8 @@ static void what_is_there_is_found(void **state)
     struct folder *f = *state;
     struct fsdp_error error = {0};
     char name[CASE_ID_BYTES + 16];
-    const struct record *r = NULL, *baseline = NULL;
+    const struct record *r = NULL;
+    const struct record *baseline = NULL;
 
     assert_null(judge_store_record(f->store, f->id, &error));
     assert_int_equal(error.status, FSDP_OK); /* absent is no failure */

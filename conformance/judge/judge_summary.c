@@ -6,7 +6,7 @@
  */
 #include "judge/judge_internal.h"
 
-#include <string.h>
+#include <fsdp/arith/bits.h>
 
 /* The folded loss number i; false: some rank has none. An unsharded run may
  * have all of its ranks in one record of one rank, folded already. */
@@ -37,14 +37,15 @@ static void summarise_losses(struct judge_view *v)
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
-        float got, want;
+        float got;
+        float want;
 
         if (!fold_loss(&v->expect, v->record, i, &got) ||
             !fold_loss(&v->expect, v->expect.baseline, i, &want)) {
             return;
         }
         s->n_losses++;
-        s->losses_off += memcmp(&got, &want, sizeof(got)) != 0 ? 1 : 0;
+        s->losses_off += fsdp_f32_bits(got) != fsdp_f32_bits(want) ? 1 : 0;
         s->final_loss = got;
     }
     s->has_losses = n > 0;

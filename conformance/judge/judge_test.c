@@ -12,6 +12,7 @@
 
 #include "judge/judge_testing.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static int set_up(void **state)
@@ -208,12 +209,15 @@ static void records_of_others_do_not_count(void **state)
     check_item(&r, 1, TESTING_SURVIVES, JUDGE_INCOMPLETE, JUDGE_NONE);
     judge_release(&r);
     run->record[1].c.ranks = 2;
-    strcpy(run->record[1].engine, "other");
+    (void)snprintf(run->record[1].engine, sizeof(run->record[1].engine),
+                   "other");
     r = judged(run);
     check_item(&r, 1, TESTING_SURVIVES, JUDGE_INCOMPLETE, JUDGE_NONE);
     judge_release(&r);
-    strcpy(run->record[1].engine, "made-up");
-    strcpy(run->record[1].claim[5], "clip");
+    (void)snprintf(run->record[1].engine, sizeof(run->record[1].engine),
+                   "made-up");
+    (void)snprintf(run->record[1].claim[5], sizeof(run->record[1].claim[5]),
+                   "clip");
     r = judged(run);
     check_item(&r, 1, TESTING_SURVIVES, JUDGE_INCOMPLETE, JUDGE_NONE);
     assert_int_equal(r.verdict, JUDGE_UNDECIDED);
@@ -282,7 +286,8 @@ static void the_core_must_be_claimed(void **state)
     for (uint32_t i = 0; i < TESTING_CASES; i++) {
         run->c[i].strategy = CASE_SHARD_GRAD_OP;
         run->record[i].c.strategy = CASE_SHARD_GRAD_OP;
-        strcpy(run->record[i].claim[1], "clip"); /* not full-shard */
+        (void)snprintf(run->record[i].claim[1], sizeof(run->record[i].claim[1]),
+                       "clip"); /* not full-shard */
     }
     run->c[1].scenario = run->record[1].c.scenario = CASE_MISUSE;
     r = judged(run);

@@ -53,11 +53,14 @@ bool replay_reduction_find(const struct expect *e, const struct record *r,
 float replay_reduced(const struct replay_reduction *reduction, uint64_t i)
 {
     const struct run_case *c = reduction->e->c;
-    float pending[WORLD_MAX_RANKS], sum = 0.0f;
+    float pending[WORLD_MAX_RANKS];
+    float sum = 0.0f;
     bool is_pending = false, is_sum = false;
 
     for (uint32_t b = 0; b < c->microbatches; b++) {
         for (uint32_t k = 0; k < c->ranks; k++) {
+            /* replay_reduction_find has seen that all are there.
+             * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
             float g = reduction->grad[b][k][i];
 
             pending[k] = is_pending ? pending[k] + g : g;
@@ -217,9 +220,13 @@ bool replay_compare_step(const struct expect *e, const struct record *r,
         }
         x = replay_step(&o, x, v.gradient[i]);
         for (uint32_t s = 0; s < states[o.kind]; s++) {
+            /* step_values_find has seen that all are there.
+             * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+            float after = v.state_after[s][i];
+
             if (!compare_element(e, part,
                                  s == 0 ? RECORD_STATE0 : RECORD_STATE1, i,
-                                 v.state_after[s][i], x.state[s], f)) {
+                                 after, x.state[s], f)) {
                 return false;
             }
         }

@@ -42,7 +42,8 @@ static const char *alone(const struct replay_reduction *reduction,
                          const float *got, uint64_t n)
 {
     const struct run_case *c = reduction->e->c;
-    uint32_t first = 0, last = c->microbatches - 1;
+    uint32_t first = 0;
+    uint32_t last = c->microbatches - 1;
 
     if (is_alone(reduction, got, n, 0, 1)) {
         return "equals the first microbatch alone: later ones were not added";

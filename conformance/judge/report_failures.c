@@ -28,7 +28,8 @@ static void put_failure(FILE *f, const struct judge_result *r, uint32_t c,
     const struct judge_item *item = judge_item_at(r, c, q);
     const struct requirement *requirement = r->requirement[q];
     const struct finding *found = &item->detail->finding;
-    char line[REPORT_LINE_BYTES], clean[REPORT_LINE_BYTES];
+    char line[REPORT_LINE_BYTES];
+    char clean[REPORT_LINE_BYTES];
     char value[REPORT_VALUE_BYTES];
 
     (void)fprintf(f, "%s %s (%s): %s\n", judge_outcome_name(item->outcome),
@@ -93,7 +94,8 @@ static size_t next_word(const char **at)
 static bool same_words(const char *a, const char *b)
 {
     for (;;) {
-        size_t n = next_word(&a), m = next_word(&b);
+        size_t n = next_word(&a);
+        size_t m = next_word(&b);
 
         if (n != m || strncmp(a, b, n) != 0) {
             return false;
@@ -111,7 +113,8 @@ static bool same_failure(const struct judge_result *r, uint32_t c, uint32_t d,
 {
     const struct judge_item *x = judge_item_at(r, c, q);
     const struct judge_item *y = judge_item_at(r, d, q);
-    const char *a = x->detail->finding.stage, *b = y->detail->finding.stage;
+    const char *a = x->detail->finding.stage;
+    const char *b = y->detail->finding.stage;
 
     return is_failure(r, d, q) && x->outcome == y->outcome &&
            strcmp(a != NULL ? a : "", b != NULL ? b : "") == 0 &&
@@ -136,7 +139,8 @@ static bool is_new(const struct judge_result *r, uint32_t c, uint32_t q)
 static void put_also(FILE *f, const struct judge_result *r, uint32_t c,
                      uint32_t q)
 {
-    uint32_t total = 0, shown = 0;
+    uint32_t total = 0;
+    uint32_t shown = 0;
 
     for (uint32_t d = c + 1; d < r->n_cases; d++) {
         total += same_failure(r, c, d, q) ? 1 : 0;
@@ -177,7 +181,8 @@ static uint32_t put_round(FILE *f, const struct judge_result *r,
     uint32_t shown = 0;
 
     for (uint32_t i = 0; i < r->n_requirements && shown < room; i++) {
-        uint32_t q = order[i], c = r->n_cases;
+        uint32_t q = order[i];
+        uint32_t c = r->n_cases;
 
         if (r->requirement[q]->level == level) {
             c = nth_failure(r, q, n);
@@ -196,7 +201,9 @@ static uint32_t put_round(FILE *f, const struct judge_result *r,
 void report_failures(FILE *f, const struct judge_result *r,
                      const struct report_meta *meta, const uint32_t *order)
 {
-    uint32_t total = 0, different = 0, shown = 0;
+    uint32_t total = 0;
+    uint32_t different = 0;
+    uint32_t shown = 0;
 
     for (uint32_t q = 0; q < r->n_requirements; q++) {
         for (uint32_t c = 0; c < r->n_cases; c++) {

@@ -72,7 +72,8 @@ static int put_line(FILE *f, json_t *o, int status)
 static int put_header(FILE *f, const struct judge_result *r,
                       const struct report_meta *m)
 {
-    json_t *o = json_object(), *claims = json_array();
+    json_t *o = json_object();
+    json_t *claims = json_array();
     int status = claims != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
 
     set(o, "type", json_string("header"), &status);
@@ -140,7 +141,8 @@ static int put_case(FILE *f, const struct judge_case *c,
 static void set_value(json_t *o, const char *key, uint32_t form, uint64_t x,
                       int *status)
 {
-    char digits[24], decimal_key[32];
+    char digits[24];
+    char decimal_key[32];
     uint32_t bits = (uint32_t)x;
     float value;
 
@@ -252,7 +254,8 @@ static json_t *levels(const struct judge_result *r, int *status)
 
 static json_t *proofs(const struct judge_result *r, int *status)
 {
-    json_t *o = json_object(), *unproved = json_array();
+    json_t *o = json_object();
+    json_t *unproved = json_array();
     uint64_t n = 0;
 
     for (uint32_t q = 0; q < r->n_requirements; q++) {

@@ -94,7 +94,8 @@ static void put_case(FILE *f, const struct judge_result *r, uint32_t c,
 {
     const struct judge_item *item = judge_item_at(r, c, q);
     const char *element = element_of(item->outcome);
-    char why[REPORT_LINE_BYTES], rerun[REPORT_LINE_BYTES];
+    char why[REPORT_LINE_BYTES];
+    char rerun[REPORT_LINE_BYTES];
 
     (void)fputs("    <testcase", f);
     put_attribute(f, "classname", r->requirement[q]->id);

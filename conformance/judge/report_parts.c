@@ -73,7 +73,9 @@ const char *report_printable(const char *in, char out[REPORT_LINE_BYTES])
     size_t n = 0;
 
     while (in != NULL && in[n] != '\0' && n + 1 < REPORT_LINE_BYTES) {
-        out[n] = in[n] >= ' ' && in[n] <= '~' ? in[n] : '?';
+        bool printable = in[n] >= ' ' && in[n] <= '~';
+
+        out[n] = (char)(printable ? in[n] : '?');
         n++;
     }
     out[n] = '\0';
@@ -113,7 +115,8 @@ const char *report_rerun(const struct report_meta *meta,
                          const struct judge_case *c,
                          char out[REPORT_LINE_BYTES])
 {
-    size_t most = REPORT_LINE_BYTES - CASE_ID_BYTES - 1, n;
+    size_t most = REPORT_LINE_BYTES - CASE_ID_BYTES - 1;
+    size_t n;
 
     out[0] = '\0';
     if (meta->rerun != NULL) {
@@ -179,7 +182,8 @@ const char *report_why(const struct judge_result *r, uint32_t c, uint32_t q,
     const struct judge_item *item = judge_item_at(r, c, q);
     const struct finding *f =
         item->detail != NULL ? &item->detail->finding : NULL;
-    char place[REPORT_LINE_BYTES], got[REPORT_VALUE_BYTES];
+    char place[REPORT_LINE_BYTES];
+    char got[REPORT_VALUE_BYTES];
     char want[REPORT_VALUE_BYTES];
 
     out[0] = '\0';

@@ -13,6 +13,7 @@
 #include "judge/judge_testing.h"
 #include "judge/report.h"
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,7 +41,8 @@ static int set_up(void **state)
     memset(&b, 0, sizeof(b));
     testing_run_make(&b.run);
     for (uint32_t i = 0; i < TESTING_CASES; i++) {
-        strcpy(b.run.record[i].engine, hostile);
+        (void)snprintf(b.run.record[i].engine, sizeof(b.run.record[i].engine),
+                       "%s", hostile);
     }
     b.run.record[0].rank[1].loss[0] = 0.5f;
     b.run.missing[1] = true;
@@ -99,7 +101,8 @@ static void json_lines(void **state)
 {
     struct bench *b = *state;
     uint32_t n[4] = {0};
-    json_t *failed = NULL, *footer = NULL;
+    json_t *failed = NULL;
+    json_t *footer = NULL;
 
     assert_int_equal(report_jsonl(&b->result, &b->meta, b->path, &b->error),
                      FSDP_OK);
@@ -240,7 +243,7 @@ static void report_many(struct bench *b, bool letter)
     assert_non_null(many.cases);
     assert_non_null(many.item);
     for (uint32_t c = 0; c < 30; c++) {
-        struct judge_item *item = &many.item[c * TESTING_N];
+        struct judge_item *item = &many.item[(size_t)c * TESTING_N];
 
         memcpy(item, b->result.item, TESTING_N * sizeof(*item));
         detail[c] = *item[TESTING_LOSS].detail;

@@ -20,7 +20,10 @@ static const char *or_unknown(const char *name)
 
 static void put_case(FILE *f, const struct judge_case *c)
 {
-    char model[40], peak[48] = "-", counts[32] = "-", loss[24] = "-";
+    char model[40];
+    char peak[48] = "-";
+    char counts[32] = "-";
+    char loss[24] = "-";
     char off[32] = "-";
 
     (void)snprintf(model, sizeof(model), "%s.%s", c->c.workload, c->c.size);
@@ -145,7 +148,8 @@ static void put_levels(FILE *f, const struct judge_result *r)
 
 static void put_verdict(FILE *f, const struct judge_result *r)
 {
-    char engine[REPORT_LINE_BYTES], reason[REPORT_LINE_BYTES];
+    char engine[REPORT_LINE_BYTES];
+    char reason[REPORT_LINE_BYTES];
 
     bool why = r->reason[0] != '\0';
 

@@ -81,7 +81,9 @@ static bool is_ready(const struct requirement *const *table, uint32_t i,
 
 int requirement_order(const struct requirement *const *table, uint32_t *order)
 {
-    uint32_t n = requirement_count(table), done = 0, before;
+    uint32_t n = requirement_count(table);
+    uint32_t done = 0;
+    uint32_t before;
     bool *placed = calloc((size_t)n + 1, sizeof(*placed));
 
     if (placed == NULL) {

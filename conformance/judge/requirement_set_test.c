@@ -13,6 +13,7 @@
 #include "judge/case_claims.h"
 #include "judge/judge_testing.h"
 #include "judge/record_copy.h"
+#include <stdio.h>
 #include <string.h>
 
 /* Checks the table with its first requirement but `survives` replaced. */
@@ -115,7 +116,8 @@ static void fields(void **state)
 static void the_order_of_judging(void **state)
 {
     const struct requirement *backwards[TESTING_N + 1] = {NULL};
-    uint32_t order[TESTING_N], place[TESTING_N];
+    uint32_t order[TESTING_N];
+    uint32_t place[TESTING_N];
 
     (void)state;
     for (uint32_t i = 0; i < TESTING_N; i++) {
@@ -136,11 +138,13 @@ static void check_claims(const struct run_case *c, const char *want)
 {
     const char *list[CASE_MAX_CLAIMS];
     char text[256] = "";
+    size_t end = 0;
     uint32_t n = case_claims(c, list);
 
     for (uint32_t i = 0; i < n; i++) {
-        strcat(text, i > 0 ? " " : "");
-        strcat(text, list[i]);
+        end += (size_t)snprintf(text + end, sizeof(text) - end, "%s%s",
+                                i > 0 ? " " : "", list[i]);
+        assert_true(end < sizeof(text));
     }
     assert_string_equal(text, want);
 }

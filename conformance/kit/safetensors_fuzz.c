@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t bytes);
 
 /* Not assert(), which a release build would drop. */
@@ -24,7 +25,9 @@ static void require(bool condition)
 static void require_same(const struct safetensors_tensor *a,
                          const struct safetensors_tensor *b)
 {
-    require(a != NULL && b != NULL);
+    require(a != NULL);
+    require(b != NULL);
+    require(a->name != NULL);
     require(strcmp(a->name, b->name) == 0);
     require(strcmp(a->dtype, b->dtype) == 0);
     require(a->n_dims == b->n_dims);

@@ -250,7 +250,7 @@ static int keep_entries(const struct safetensors_report *report,
                         struct safetensors_file *file)
 {
     file->tensors = calloc(file->n + 1, sizeof(*file->tensors));
-    file->by_name = calloc(file->n + 1, sizeof(*file->by_name));
+    file->by_name = calloc(file->n + 1, sizeof(struct safetensors_tensor *));
     if (file->tensors == NULL || file->by_name == NULL) {
         return safetensors_refuse(report, FSDP_ERR_NOMEM, "out of memory");
     }
@@ -258,7 +258,8 @@ static int keep_entries(const struct safetensors_report *report,
         file->tensors[i] = entries[i].tensor;
         file->by_name[i] = &file->tensors[i];
     }
-    qsort(file->by_name, file->n, sizeof(*file->by_name), compare_name);
+    qsort(file->by_name, file->n, sizeof(struct safetensors_tensor *),
+          compare_name);
     return FSDP_OK;
 }
 

@@ -202,14 +202,14 @@ static int put_meta(json_t *root, const struct safetensors_meta *meta, size_t n,
     if (json_object_set_new(root, SAFETENSORS_METADATA, object) != 0) {
         return refuse_memory(report);
     }
-    pairs = calloc(n, sizeof(*pairs));
+    pairs = calloc(n, sizeof(struct safetensors_meta *));
     if (pairs == NULL) {
         return refuse_memory(report);
     }
     for (size_t i = 0; i < n; i++) {
         pairs[i] = &meta[i];
     }
-    qsort(pairs, n, sizeof(*pairs), compare_pair);
+    qsort(pairs, n, sizeof(struct safetensors_meta *), compare_pair);
     status = put_pairs(object, pairs, n, report);
     free(pairs);
     return status;

@@ -261,9 +261,10 @@ const struct safetensors_tensor *
 safetensors_find(const struct safetensors_file *file, const char *name)
 {
     const struct safetensors_tensor **const found =
-        file->n == 0 ? NULL
-                     : bsearch(name, file->by_name, file->n,
-                               sizeof(*file->by_name), compare_tensor);
+        file->n == 0
+            ? NULL
+            : bsearch(name, file->by_name, file->n,
+                      sizeof(struct safetensors_tensor *), compare_tensor);
 
     return found == NULL ? NULL : *found;
 }

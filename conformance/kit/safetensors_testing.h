@@ -59,11 +59,13 @@ static inline int drop_scratch(void **state)
 #define TEST(NAME) \
     cmocka_unit_test_setup_teardown(NAME, make_scratch, drop_scratch)
 
+/* SHAPE is a list in braces. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define TENSOR(NAME, DTYPE, N_DIMS, SHAPE, DATA, BYTES)                       \
     {                                                                         \
         .name = (NAME), .dtype = (DTYPE), .n_dims = (N_DIMS), .shape = SHAPE, \
         .data = (DATA), .bytes = (BYTES)                                      \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 #define SHAPE(...)  \
     {               \
         __VA_ARGS__ \

@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,8 +38,7 @@ static void add(const char *name, const char *class_name, int32_t parent,
 
     assert_true(m >= 0);
     if (numel > 0) {
-        strcpy(weight, name);
-        strcat(weight, ".weight");
+        (void)snprintf(weight, sizeof(weight), "%s.weight", name);
         assert_true(model_build_parameter(builder, weight, m, FSDP_DTYPE_F32, 0,
                                           1, &numel) >= 0);
     }

@@ -4,21 +4,28 @@
  */
 #include "mutants/wrap_kit.h"
 
+static int swap(struct fsdp_stream *stream, float *p, float *q, uint64_t n)
+{
+    float a[64];
+    float b[64];
+
+    FSDP_TRY(mutant_get(stream, p, n, a));
+    FSDP_TRY(mutant_get(stream, q, n, b));
+    FSDP_TRY(mutant_put(stream, b, n, p));
+    return mutant_put(stream, a, n, q);
+}
+
 static int run(void *self, struct fsdp_stream *stream,
                const struct fsdp_collective *c)
 {
     (void)self;
     float *out = c->out;
-    float a[64], b[64];
 
     FSDP_TRY(mutant_communicate(stream, c));
     for (uint64_t i = 0; c->kind == FSDP_ALL_GATHER && i < c->n; i += 64) {
         uint64_t n = c->n - i < 64 ? c->n - i : 64;
 
-        FSDP_TRY(mutant_get(stream, out + i, n, a));
-        FSDP_TRY(mutant_get(stream, out + c->n + i, n, b));
-        FSDP_TRY(mutant_put(stream, b, n, out + i));
-        FSDP_TRY(mutant_put(stream, a, n, out + c->n + i));
+        FSDP_TRY(swap(stream, out + i, out + c->n + i, n));
     }
     return FSDP_OK;
 }

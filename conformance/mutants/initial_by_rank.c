@@ -8,7 +8,8 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out)
 {
     float *x = out;
-    float factor = (float)(1 + mutant_real.rank / mutant_real.shards);
+    uint32_t replica = mutant_real.rank / mutant_real.shards;
+    float factor = (float)(1 + replica);
 
     FSDP_TRY(mutant_real.initial(context, p, first, n, out));
     for (uint64_t i = 0; i < n; i++) {

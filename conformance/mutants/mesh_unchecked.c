@@ -23,7 +23,7 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
 static int exchange(void *self, const void *mine, uint64_t bytes, void *all)
 {
     (void)self;
-    for (uint64_t r = 0; r < 2 * mutant_real.world; r++) {
+    for (uint64_t r = 0; r < 2 * (uint64_t)mutant_real.world; r++) {
         memcpy((char *)all + r * bytes, mine, bytes);
     }
     return FSDP_OK;

@@ -15,7 +15,8 @@ static int run(void *self, struct fsdp_stream *stream, const struct fsdp_op *op)
         return mutant_run(stream, op);
     }
     for (uint64_t i = 0; i < op->dim[0]; i++) {
-        float x, y;
+        float x;
+        float y;
 
         FSDP_TRY(mutant_get(stream, w + i, 1, &x));
         FSDP_TRY(mutant_get(stream, g + i, 1, &y));

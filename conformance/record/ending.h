@@ -6,7 +6,9 @@
 #ifndef FSDP_CTS_ENDING_H
 #define FSDP_CTS_ENDING_H
 
-enum { WORLD_MAX_RANKS = 64 };
+enum {
+    WORLD_MAX_RANKS = 64
+};
 
 enum world_end {
     WORLD_RETURNED = 0,  /* the body returned; `status` is its result */

@@ -84,8 +84,8 @@ struct record_memory {
     uint64_t peak_live_over_storage; /* most that live exceeded storage by */
     uint64_t dirty_padding; /* elements of padding on the wire that were not
                                +0 (flat layout) */
-    uint64_t bad_ranges; /* live outside an allocation, overlapping, or freed
-                            while live */
+    uint64_t bad_ranges;    /* live outside an allocation, overlapping, or freed
+                               while live */
     struct record_rest after_shard;
     struct record_rest *after_step;   /* [n_steps], after zero_grad */
     uint64_t left_live, left_storage; /* after destroy and close */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static void fuzz_case(const char *text, size_t bytes)

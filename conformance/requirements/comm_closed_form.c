@@ -14,7 +14,9 @@ static bool check(const struct expect *e,
                   const struct record_sequence *sequence, struct finding at,
                   struct finding *f)
 {
-    uint64_t units = e->units->n_units, passes = e->c->microbatches, synced = 0;
+    uint64_t units = e->units->n_units;
+    uint64_t passes = e->c->microbatches;
+    uint64_t synced = 0;
     bool reshards = e->options.reshard_after_forward != 0;
     bool keeps = reshards && e->options.keep_root != 0 &&
                  e->units->unit_of_module[0] != FSDP_NO_UNIT;

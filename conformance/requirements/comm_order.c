@@ -14,7 +14,8 @@ static bool out_of_order(const struct expect *e, uint32_t i,
                          const struct record_collective *got, struct finding at,
                          struct finding *f)
 {
-    char is[COMPARE_WORDS_BYTES], expected[COMPARE_WORDS_BYTES];
+    char is[COMPARE_WORDS_BYTES];
+    char expected[COMPARE_WORDS_BYTES];
 
     compare_collective_words(e, got, is);
     compare_collective_words(e, &e->step.c[i], expected);

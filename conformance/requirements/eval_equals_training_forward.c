@@ -5,8 +5,8 @@
  */
 #include "judge/compare.h"
 
+#include <fsdp/arith/bits.h>
 #include <math.h>
-#include <string.h>
 
 static bool applies(const struct expect *e)
 {
@@ -36,7 +36,8 @@ static bool check(const struct expect *e, const struct record_rank *rank,
         if (rank->loss == NULL || (t + 1) * per_step >= rank->n_losses) {
             return finding_text(f, at, "the next step's loss is not recorded");
         }
-        if (memcmp(&got, &rank->loss[(t + 1) * per_step], sizeof(got)) != 0) {
+        if (fsdp_f32_bits(got) !=
+            fsdp_f32_bits(rank->loss[(t + 1) * per_step])) {
             return finding_bits(f, at, got, rank->loss[(t + 1) * per_step],
                                 "differs from the next training forward");
         }

@@ -81,7 +81,9 @@ static bool check_number(const struct expect *e, const struct record_rank *rank,
 {
     const struct record_tensor *other = NULL;
     struct expect_part *part = NULL;
-    uint32_t n_parts = 0, got = 0, want = 0;
+    uint32_t n_parts = 0;
+    uint32_t got = 0;
+    uint32_t want = 0;
 
     if (expect_parts(e, k % e->shards, &part, &n_parts) != FSDP_OK) {
         return finding_text(f, finding_at("initial", 0, -1, k),

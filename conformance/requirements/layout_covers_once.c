@@ -15,7 +15,8 @@ static void count_owners(const struct expect *e, const struct record *r,
 {
     for (uint32_t k = from; k < from + e->shards; k++) {
         const struct record_rank *rank = compare_rank(r, k);
-        uint32_t i = 0, n = 0;
+        uint32_t i = 0;
+        uint32_t n = 0;
 
         if (rank != NULL && rank->tensor != NULL) {
             n = record_parts(rank, RECORD_INITIAL, 0, 0, p, &i);
@@ -33,7 +34,8 @@ static void count_owners(const struct expect *e, const struct record *r,
 static bool parameter_holds(const struct expect *e, const struct record *r,
                             uint32_t from, uint32_t p, struct finding *f)
 {
-    uint64_t numel = fsdp_numel(e->model, p), x = 0;
+    uint64_t numel = fsdp_numel(e->model, p);
+    uint64_t x = 0;
     uint8_t *owners = calloc(numel > 0 ? numel : 1, 1);
     struct finding at = finding_at("initial", 0, -1, -1);
     bool once;

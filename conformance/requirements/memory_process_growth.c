@@ -7,9 +7,10 @@
 
 #include <string.h>
 
-/* For stacks, the C library, the batch and the communicator's buffers. */
+/* For stacks, the C library, the batch, the communicator's buffers, and a
+ * device's own workspace (the packed panels of a matrix product, say). */
 enum {
-    SLACK_BYTES = 3 << 20
+    SLACK_BYTES = 5 << 20
 };
 
 /* Only a large model stands out from the slack. */

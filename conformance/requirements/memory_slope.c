@@ -29,7 +29,8 @@ static bool check(const struct expect *e, const struct record_rank *rank,
     const struct record *other = compare_companion(e, change);
     const struct record_rank *there =
         other == NULL ? NULL : compare_rank(other, k);
-    uint64_t got, want;
+    uint64_t got;
+    uint64_t want;
 
     if (there == NULL) {
         return finding_missing(f, finding_at("memory", -1, -1, k),

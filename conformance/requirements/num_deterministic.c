@@ -5,6 +5,7 @@
  */
 #include "judge/compare.h"
 
+#include <fsdp/arith/bits.h>
 #include <string.h>
 
 static bool applies(const struct expect *e)
@@ -23,7 +24,8 @@ static bool check(const struct expect *e, const struct record_rank *rank,
                              "losses recorded of the first life");
     }
     for (uint32_t i = 0; i < rank->n_losses; i++) {
-        if (memcmp(&rank->loss[i], &rank->other_loss[i], sizeof(float)) != 0) {
+        if (fsdp_f32_bits(rank->loss[i]) !=
+            fsdp_f32_bits(rank->other_loss[i])) {
             return finding_bits(
                 f,
                 finding_at("loss", i / e->c->microbatches,

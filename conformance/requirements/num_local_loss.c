@@ -5,7 +5,7 @@
  */
 #include "judge/compare.h"
 
-#include <string.h>
+#include <fsdp/arith/bits.h>
 
 static bool applies(const struct expect *e)
 {
@@ -31,7 +31,7 @@ static bool holds(const struct expect *e, const struct record *r,
                     f, at, "this loss or the baseline's is not recorded");
             }
             if (!(want->loss[i] == want->loss[i]) ||
-                memcmp(&got->loss[i], &want->loss[i], sizeof(float)) != 0) {
+                fsdp_f32_bits(got->loss[i]) != fsdp_f32_bits(want->loss[i])) {
                 return finding_bits(f, at, got->loss[i], want->loss[i],
                                     "this rank's loss differs in bits");
             }

@@ -17,7 +17,8 @@ static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)
 {
     struct finding at = finding_at("loss", (int64_t)e->c->steps - 1, -1, -1);
-    float first, last;
+    float first;
+    float last;
 
     if (!compare_loss(e, r, 0, &first) ||
         !compare_loss(e, r, compare_n_losses(e) - 1, &last)) {

@@ -32,7 +32,8 @@ static bool wrong_factor(const struct compare_part *part, float got, float want,
                          struct finding *f)
 {
     struct finding at = finding_at("reduced", part->step, -1, part->rank);
-    char words[COMPARE_WORDS_BYTES], note[sizeof(f->note)];
+    char words[COMPARE_WORDS_BYTES];
+    char note[sizeof(f->note)];
     bool simple = compare_factor_words((double)got, (double)want, words);
 
     at.parameter = part->parameter;

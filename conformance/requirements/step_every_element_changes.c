@@ -6,11 +6,11 @@
  */
 #include "judge/replay.h"
 
-#include <string.h>
+#include <fsdp/arith/bits.h>
 
 static bool differs(float a, float b)
 {
-    return memcmp(&a, &b, sizeof(a)) != 0;
+    return fsdp_f32_bits(a) != fsdp_f32_bits(b);
 }
 
 /* The weight that element i of the first step must become: states are +0. */

@@ -111,7 +111,9 @@ static bool out_of_memory(void)
     return yes;
 }
 
-/* Weak, so that a test that was linked without --wrap says so (main). */
+/* Weak, so that a test that was linked without --wrap says so (main). The
+ * linker makes these names: NOLINTBEGIN(bugprone-reserved-identifier,
+ * cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming) */
 #define WEAK __attribute__((weak))
 WEAK void *__real_malloc(size_t bytes);
 WEAK void *__real_calloc(size_t n, size_t bytes);
@@ -123,6 +125,8 @@ void *__wrap_calloc(size_t n, size_t bytes);
 void *__wrap_realloc(void *p, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 void __wrap_free(void *p);
+/* NOLINTEND(bugprone-reserved-identifier,
+ * cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming) */
 
 void *__wrap_malloc(size_t bytes)
 {
@@ -214,8 +218,8 @@ static int body(void *context, struct world_rank *rank)
     int status;
 
     playing = rank->rank + 1;
-    status = s->serial ? drive_serial((void *)(intptr_t)&s->drive, rank)
-                       : drive_rank((void *)(intptr_t)&s->drive, rank);
+    status = s->serial ? drive_serial((void *)&s->drive, rank)
+                       : drive_rank((void *)&s->drive, rank);
     playing = 0;
     return status;
 }
@@ -434,7 +438,8 @@ static void fail_all(struct run_case c, const struct fsdp_engine *engine,
                      const char *name)
 {
     struct scene s;
-    uint64_t device, memory;
+    uint64_t device;
+    uint64_t memory;
 
     open_scene(&s, &c, engine);
     device = fail_every(&s, FAULT_DEVICE);

@@ -102,6 +102,26 @@ static int show_progress(struct driver *x)
                : FSDP_OK;
 }
 
+static int pass_points(struct driver *x, const struct fsdp_sequence *q,
+                       uint32_t n, bool wrong)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (wrong) {
+            FSDP_TRY(drive_wrong_in_pass(x, i));
+        }
+        FSDP_TRY(pass_point(x, q->point[i], q->module[i]));
+    }
+    return FSDP_OK;
+}
+
+static int cancel_pass(struct driver *x)
+{
+    float ignored;
+
+    FSDP_TRY(x->engine.at(x->sharded, FSDP_CANCEL, 0));
+    return x->d->model->model->workload->end(x->run, &ignored);
+}
+
 /* The first n points of a sequence, on rank's samples of (step, microbatch);
  * the loss is asked for if all are passed. */
 static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
@@ -111,19 +131,12 @@ static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
     const struct workload *w = x->d->model->model->workload;
     bool wrong = x->d->c->scenario == CASE_MISUSE && x->step == 0 &&
                  microbatch == 0 && sequence == FSDP_SEQUENCE_TRAIN;
-    float ignored;
 
     FSDP_TRY(w->begin(x->run, x->env.rank, step, microbatch));
     FSDP_TRY(x->engine.at(x->sharded, FSDP_BEGIN, sequence));
-    for (uint32_t i = 0; i < n; i++) {
-        if (wrong) {
-            FSDP_TRY(drive_wrong_in_pass(x, i));
-        }
-        FSDP_TRY(pass_point(x, q->point[i], q->module[i]));
-    }
+    FSDP_TRY(pass_points(x, q, n, wrong));
     if (n < q->n) {
-        FSDP_TRY(x->engine.at(x->sharded, FSDP_CANCEL, 0));
-        return w->end(x->run, &ignored);
+        return cancel_pass(x);
     }
     if (wrong) {
         FSDP_TRY(drive_wrong_before_end(x, q));

@@ -245,36 +245,45 @@ int drive_rank(void *context, struct world_rank *rank)
 
 /* ---- All ranks, one after the other ------------------------------------ */
 
+/* Does what every rank does for itself, into the record of each. */
+static int on_every_rank(struct driver *x, int (*play)(struct driver *))
+{
+    struct record_rank *all = x->out;
+
+    for (uint32_t r = 0; r < x->d->c->ranks; r++) {
+        x->env.rank = r;
+        x->out = &all[r];
+        FSDP_TRY(play(x));
+    }
+    x->env.rank = 0;
+    x->out = all;
+    return FSDP_OK;
+}
+
 /* Every rank's microbatches, then one step. Rank 0's record has what all have
  * in common. */
-static int live_serial(struct driver *x)
+static int step_serial(struct driver *x)
 {
     const struct run_case *c = x->d->c;
     struct record_rank *all = x->out;
 
+    x->recording = x->step < c->recorded_steps;
+    FSDP_TRY(on_every_rank(x, drive_microbatches));
+    FSDP_TRY(drive_optimize(x));
+    FSDP_TRY(on_every_rank(x, drive_evaluate));
+    FSDP_TRY(drive_end_step(x));
+    for (uint32_t r = 1; r < c->ranks; r++) {
+        all[r].n_steps = all->n_steps;
+    }
+    return FSDP_OK;
+}
+
+static int live_serial(struct driver *x)
+{
     FSDP_TRY(drive_shard(x));
     FSDP_TRY(drive_open_run(x));
-    for (x->step = 0; x->step < c->steps; x->step++) {
-        x->recording = x->step < c->recorded_steps;
-        for (uint32_t r = 0; r < c->ranks; r++) {
-            x->env.rank = r;
-            x->out = &all[r];
-            FSDP_TRY(drive_microbatches(x));
-        }
-        x->env.rank = 0;
-        x->out = all;
-        FSDP_TRY(drive_optimize(x));
-        for (uint32_t r = 0; r < c->ranks; r++) {
-            x->env.rank = r;
-            x->out = &all[r];
-            FSDP_TRY(drive_evaluate(x));
-        }
-        x->env.rank = 0;
-        x->out = all;
-        FSDP_TRY(drive_end_step(x));
-        for (uint32_t r = 1; r < c->ranks; r++) {
-            all[r].n_steps = all->n_steps;
-        }
+    for (x->step = 0; x->step < x->d->c->steps; x->step++) {
+        FSDP_TRY(step_serial(x));
     }
     return drive_end_life(x);
 }

@@ -81,36 +81,42 @@ int drive_wrong_at_rest(struct driver *x)
                         e->param(x->sharded, model->n_parameters, &t));
 }
 
-/* i points of the training sequence have been passed. */
-int drive_wrong_in_pass(struct driver *x, uint32_t i)
+/* The training sequence has begun; no point of it has been passed. */
+static int wrong_after_begin(struct driver *x)
 {
     const struct fsdp_engine *e = &x->engine;
     const struct fsdp_model *model = &x->d->model->model->model;
     struct fsdp_step step = {
         .size = sizeof step, .n_groups = 1, .lr = &x->d->c->lr};
+
+    FSDP_TRY(drive_answer(x, "begin-twice", e->at(x->sharded, FSDP_BEGIN, 0)));
+    FSDP_TRY(drive_answer(x, "step-in-pass", e->step(x->sharded, &step)));
+    FSDP_TRY(drive_answer(x, "pieces-in-pass",
+                          e->pieces(x->sharded, ignore_piece, NULL)));
+    FSDP_TRY(drive_answer(x, "end-early", e->at(x->sharded, FSDP_END, 0)));
+    FSDP_TRY(drive_answer(x, "point-out-of-order",
+                          e->at(x->sharded, FSDP_POST_BACKWARD, 0)));
+    FSDP_TRY(
+        drive_answer(x, "unknown-module",
+                     e->at(x->sharded, FSDP_PRE_FORWARD, model->n_modules)));
+    if (e->unshard_all) {
+        FSDP_TRY(
+            drive_answer(x, "unshard-all-in-pass", e->unshard_all(x->sharded)));
+    }
+    return FSDP_OK;
+}
+
+/* i points of the training sequence have been passed. */
+int drive_wrong_in_pass(struct driver *x, uint32_t i)
+{
     struct fsdp_tensor t;
 
     if (i == 0) {
-        FSDP_TRY(
-            drive_answer(x, "begin-twice", e->at(x->sharded, FSDP_BEGIN, 0)));
-        FSDP_TRY(drive_answer(x, "step-in-pass", e->step(x->sharded, &step)));
-        FSDP_TRY(drive_answer(x, "pieces-in-pass",
-                              e->pieces(x->sharded, ignore_piece, NULL)));
-        FSDP_TRY(drive_answer(x, "end-early", e->at(x->sharded, FSDP_END, 0)));
-        FSDP_TRY(drive_answer(x, "point-out-of-order",
-                              e->at(x->sharded, FSDP_POST_BACKWARD, 0)));
-        FSDP_TRY(drive_answer(
-            x, "unknown-module",
-            e->at(x->sharded, FSDP_PRE_FORWARD, model->n_modules)));
-        if (e->unshard_all) {
-            FSDP_TRY(drive_answer(x, "unshard-all-in-pass",
-                                  e->unshard_all(x->sharded)));
-        }
-    } else if (i == 1) {
-        FSDP_TRY(
-            drive_answer(x, "grad-in-forward", e->grad(x->sharded, 0, &t)));
+        return wrong_after_begin(x);
     }
-    return FSDP_OK;
+    return i == 1 ? drive_answer(x, "grad-in-forward",
+                                 x->engine.grad(x->sharded, 0, &t))
+                  : FSDP_OK;
 }
 
 /* All points have been passed: only END may follow. */

@@ -7,20 +7,25 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* From a line of the kernel's, if it begins with this word. */
+static void take_kilobytes(const char *line, const char *word, uint64_t *bytes)
+{
+    if (strncmp(line, word, strlen(word)) == 0) {
+        *bytes = strtoull(line + strlen(word), NULL, 10) * 1024;
+    }
+}
 
 static void read_status(struct process_view *out)
 {
     FILE *f = fopen("/proc/self/status", "re");
     char line[256];
-    unsigned long long kilobytes;
 
     while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "VmRSS: %llu", &kilobytes) == 1) {
-            out->resident_bytes = kilobytes * 1024;
-        } else if (sscanf(line, "VmHWM: %llu", &kilobytes) == 1) {
-            out->peak_bytes = kilobytes * 1024;
-        }
+        take_kilobytes(line, "VmRSS:", &out->resident_bytes);
+        take_kilobytes(line, "VmHWM:", &out->peak_bytes);
     }
     if (f) {
         fclose(f);

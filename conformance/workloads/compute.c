@@ -62,13 +62,15 @@ static void all_dead(struct compute *c)
 
 void compute_close(struct compute *c)
 {
-    if (c->device != NULL && c->live) {
-        /* What is in flight may still use the storage; whether that failed
-         * changes nothing any more. */
+    if (c->device != NULL) {
+        if (c->live) {
+            all_dead(c);
+        }
+        /* What is in flight, a poison of what is dead included, may still use
+         * the storage; whether that failed changes nothing any more. */
         (void)c->device->sync(c->device->self, c->stream);
-        all_dead(c);
     }
-    for (uint32_t i = 0; i < c->n_buffers; i++) {
+    for (uint32_t i = 0; c->device != NULL && i < c->n_buffers; i++) {
         c->device->free(c->device->self, c->buffer[i].p);
     }
     free(c->buffer);

@@ -38,7 +38,7 @@ struct workload_run {
     float *dh, *dn, *d_norm, *d_wide;
 };
 
-static int allocate_block(struct workload_run *run, struct block *b)
+static int allocate_attention(struct workload_run *run, struct block *b)
 {
     struct compute *c = &run->compute;
     const uint64_t n = run->rows * run->width;
@@ -49,12 +49,36 @@ static int allocate_block(struct workload_run *run, struct block *b)
     FSDP_TRY(compute_alloc(c, n, &b->o));
     FSDP_TRY(
         compute_alloc(c, 2 * run->rows * run->attention.heads, &b->stat_o));
-    FSDP_TRY(compute_alloc(c, n, &b->mid));
+    return compute_alloc(c, n, &b->mid);
+}
+
+static int allocate_block(struct workload_run *run, struct block *b)
+{
+    struct compute *c = &run->compute;
+    const uint64_t n = run->rows * run->width;
+
+    FSDP_TRY(allocate_attention(run, b));
     FSDP_TRY(compute_alloc(c, n, &b->n2));
     FSDP_TRY(compute_alloc(c, 2 * run->rows, &b->stat2));
     FSDP_TRY(compute_alloc(c, GPT_WIDEN * n, &b->up));
     FSDP_TRY(compute_alloc(c, GPT_WIDEN * n, &b->act));
     return compute_alloc(c, n, &b->end);
+}
+
+/* What lies behind the last block, and what its gradients need. */
+static int allocate_head(struct workload_run *run)
+{
+    struct compute *c = &run->compute;
+    const uint64_t n = run->rows * run->width;
+
+    FSDP_TRY(compute_alloc(c, n, &run->n));
+    FSDP_TRY(compute_alloc(c, 2 * run->rows, &run->stat));
+    FSDP_TRY(compute_alloc(c, run->rows * GPT_VOCABULARY, &run->logits));
+    FSDP_TRY(compute_alloc(c, run->rows, &run->row_loss));
+    FSDP_TRY(compute_alloc(c, n, &run->dh));
+    FSDP_TRY(compute_alloc(c, n, &run->dn));
+    FSDP_TRY(compute_alloc(c, n, &run->d_norm));
+    return compute_alloc(c, GPT_WIDEN * n, &run->d_wide);
 }
 
 static int allocate(struct workload_run *run)
@@ -75,14 +99,7 @@ static int allocate(struct workload_run *run)
     for (uint32_t b = 0; b < blocks; b++) {
         FSDP_TRY(allocate_block(run, &run->block[b]));
     }
-    FSDP_TRY(compute_alloc(c, n, &run->n));
-    FSDP_TRY(compute_alloc(c, 2 * run->rows, &run->stat));
-    FSDP_TRY(compute_alloc(c, run->rows * GPT_VOCABULARY, &run->logits));
-    FSDP_TRY(compute_alloc(c, run->rows, &run->row_loss));
-    FSDP_TRY(compute_alloc(c, n, &run->dh));
-    FSDP_TRY(compute_alloc(c, n, &run->dn));
-    FSDP_TRY(compute_alloc(c, n, &run->d_norm));
-    return compute_alloc(c, GPT_WIDEN * n, &run->d_wide);
+    return allocate_head(run);
 }
 
 int gpt_open(const struct workload_model *model,
@@ -105,7 +122,7 @@ int gpt_open(const struct workload_model *model,
     run->attention.time = size->time;
     run->attention.heads = size->heads;
     run->attention.head_dim = size->width / size->heads;
-    run->attention.scale = 1.0f / sqrtf((float)(size->width / size->heads));
+    run->attention.scale = 1.0f / sqrtf((float)run->attention.head_dim);
     run->embedding.rows = run->rows;
     run->embedding.n = size->width;
     run->embedding.period = size->time;

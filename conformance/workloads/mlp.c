@@ -144,11 +144,28 @@ static int mlp_describe(const struct workload_config *config,
                            config, mlp_initial, out, error);
 }
 
-static int allocate(struct workload_run *run)
+/* Each layer's output, before and behind its activation. */
+static int allocate_layers(struct workload_run *run, uint64_t rows,
+                           uint64_t *widest)
 {
     const struct layers_size *size = &run->model->size;
+
+    *widest = 0;
+    FSDP_TRY(compute_alloc(&run->compute, rows * size->in[0], &run->x[0]));
+    for (uint32_t u = 0; u < size->n; u++) {
+        const uint64_t n = rows * size->out[u];
+
+        *widest = n > *widest ? n : *widest;
+        FSDP_TRY(compute_alloc(&run->compute, n, &run->pre[u]));
+        FSDP_TRY(compute_alloc(&run->compute, n, &run->x[u + 1]));
+    }
+    return FSDP_OK;
+}
+
+static int allocate(struct workload_run *run)
+{
     const uint64_t rows = run->model->batch.samples;
-    uint64_t widest = 0;
+    uint64_t widest;
 
     run->host = calloc(rows * (inputs_of(run->model) + outputs_of(run->model)),
                        sizeof(*run->host));
@@ -156,14 +173,7 @@ static int allocate(struct workload_run *run)
         return batch_fail(run->compute.error, FSDP_ERR_NOMEM, "mlp",
                           "no memory for samples");
     }
-    FSDP_TRY(compute_alloc(&run->compute, rows * size->in[0], &run->x[0]));
-    for (uint32_t u = 0; u < size->n; u++) {
-        const uint64_t n = rows * size->out[u];
-
-        widest = n > widest ? n : widest;
-        FSDP_TRY(compute_alloc(&run->compute, n, &run->pre[u]));
-        FSDP_TRY(compute_alloc(&run->compute, n, &run->x[u + 1]));
-    }
+    FSDP_TRY(allocate_layers(run, rows, &widest));
     FSDP_TRY(compute_alloc(&run->compute, widest, &run->dy[0]));
     FSDP_TRY(compute_alloc(&run->compute, widest, &run->dy[1]));
     FSDP_TRY(compute_alloc(&run->compute, rows * outputs_of(run->model),

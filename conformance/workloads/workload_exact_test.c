@@ -136,15 +136,21 @@ static struct fsdp_device plain;
 static int run_and_check(void *self, struct fsdp_stream *stream,
                          const struct fsdp_op *op)
 {
+    const uint32_t kind = op->kind;
     float *before = NULL; /* ADD is in place */
+    int status;
 
-    if (op->kind == FSDP_OP_ADD) {
+    if (kind == FSDP_OP_ADD) {
         before = malloc(op->in[0].bytes);
         assert_non_null(before);
         memcpy(before, op->in[0].p, op->in[0].bytes);
     }
-    FSDP_TRY(plain.run(self, stream, op));
-    switch (op->kind) {
+    status = plain.run(self, stream, op);
+    if (status != FSDP_OK) {
+        free(before);
+        return status;
+    }
+    switch (kind) {
     case FSDP_OP_GEMM:
     case FSDP_OP_GEMM_GRAD:
         check_gemm(op);
@@ -164,9 +170,9 @@ static int run_and_check(void *self, struct fsdp_stream *stream,
     case FSDP_OP_SCALE: /* by a power of two: asserted below */
         break;
     default:
-        fail_msg("operator %u is not watched", (unsigned)op->kind);
+        fail_msg("operator %u is not watched", (unsigned)kind);
     }
-    if (op->kind == FSDP_OP_SCALE) {
+    if (kind == FSDP_OP_SCALE) {
         int exponent;
 
         assert_true(frexpf(op->f[0], &exponent) == 0.5f);
@@ -250,7 +256,7 @@ static void check(const char *workload, const char *size, uint32_t world,
     for (uint32_t p = 0; p < t.model->model.n_parameters; p++) {
         n += fsdp_numel(&t.model->model, p);
     }
-    f.element = calloc(n, sizeof(*f.element));
+    f.element = calloc(n + 1, sizeof(*f.element));
     assert_non_null(f.element);
     for (uint32_t s = 0; s < steps; s++) {
         step(&t, s, &f);

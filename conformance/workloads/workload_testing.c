@@ -126,13 +126,15 @@ int trial_try(struct trial *t, const char *workload,
     model = &t->model->model;
     t->weight = calloc(model->n_parameters, sizeof(*t->weight));
     t->grad = calloc(model->n_parameters, sizeof(*t->grad));
-    assert_true(t->weight != NULL && t->grad != NULL);
+    assert_non_null(t->weight);
+    assert_non_null(t->grad);
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         const uint64_t n = fsdp_numel(model, p);
 
         t->weight[p] = calloc(n, sizeof(float));
         t->grad[p] = calloc(n, sizeof(float));
-        assert_true(t->weight[p] != NULL && t->grad[p] != NULL);
+        assert_non_null(t->weight[p]);
+        assert_non_null(t->grad[p]);
         assert_int_equal(model->initial(model->context, p, 0, n, t->weight[p]),
                          FSDP_OK);
     }

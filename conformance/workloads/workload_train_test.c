@@ -95,7 +95,8 @@ static void test_linear_falls(void **state)
     assert_true(last < first);
 }
 
-/* x[a..b) by the balanced tree of op.h and comm.h. */
+/* x[a..b) by the balanced tree of op.h and comm.h, which is defined by
+ * recursion. NOLINTNEXTLINE(misc-no-recursion) */
 static float tree(const float *x, uint32_t n)
 {
     const uint32_t left = n - n / 2;
@@ -126,7 +127,8 @@ static float *step_under_tree(const char *workload, const char *size,
     }
     all = calloc(*n * world, sizeof(*all)); /* [element][rank] */
     out = calloc(*n, sizeof(*out));
-    assert_true(all != NULL && out != NULL);
+    assert_non_null(all);
+    assert_non_null(out);
     for (uint32_t rank = 0; rank < world; rank++) {
         float *to = all + rank;
 

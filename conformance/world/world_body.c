@@ -4,6 +4,7 @@
  */
 #include "world_body.h"
 
+#include <fsdp/arith/bits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,10 +42,11 @@ static int flunk(struct world_rank *rank, int line, const char *what)
 static float value(uint32_t rank, uint64_t i)
 {
     static const float scale[] = {1e8f, 1, -1e8f, 1.5f, 3e-5f, -7, 4e3f};
-    uint64_t h = (i * 31 + rank * 17 + 5) * 2654435761u;
-    return scale[(i + rank * 3) % 7] * (float)(1 + (h >> 7) % 97);
+    uint64_t h = (i * 31 + (uint64_t)rank * 17 + 5) * 2654435761u;
+    return scale[(i + (uint64_t)rank * 3) % 7] * (float)(1 + (h >> 7) % 97);
 }
 
+/* As comm.h defines it, by recursion. NOLINTNEXTLINE(misc-no-recursion) */
 static float tree(const struct scene *s, uint32_t a, uint32_t b, uint64_t i)
 {
     if (b - a == 1) {
@@ -73,7 +75,7 @@ static float folded(const struct scene *s, uint32_t fold, uint32_t owner,
 
 static bool same(float a, float b)
 {
-    return memcmp(&a, &b, sizeof(a)) == 0;
+    return fsdp_f32_bits(a) == fsdp_f32_bits(b);
 }
 
 /* n floats and a fence, all set to the fence. */

@@ -197,7 +197,7 @@ static void a_hang_is_ended(void **state)
 
     run_in(WORLD_LOCAL, HASTY_MS, hangs, result);
 
-    assert_true(now_ms() - begin >= 2 * HASTY_MS);
+    assert_true(now_ms() - begin >= 2L * HASTY_MS);
     assert_true(now_ms() - begin < PATIENT_MS);
     expect_others(result, WORLD_TIMED_OUT, FSDP_ERR_ABORTED);
     assert_int_equal(result[CULPRIT].end, WORLD_TIMED_OUT);

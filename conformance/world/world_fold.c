@@ -32,7 +32,8 @@ static void fold_chain(uint32_t first, const float *const *in, uint32_t n_in,
     }
 }
 
-/* tree(a, b) of comm.h. The depth is log2 of the number of inputs. */
+/* tree(a, b) of comm.h. The depth is log2 of the number of inputs.
+ * NOLINTNEXTLINE(misc-no-recursion): comm.h defines it so. */
 static void fold_tree(const float *const *in, uint32_t a, uint32_t b,
                       uint64_t at, uint64_t n, float *sum)
 {

@@ -213,6 +213,8 @@ static void test_failure(void **state)
 {
     static const int32_t good = 0;
     static const int32_t bad = 1;
+    /* Whether the one that fails comes first or last, sync tells. */
+    struct fsdp_stream *older = open_stream();
     struct fsdp_stream *s = open_stream();
     struct fsdp_stream *other = open_stream();
     struct gate gate = {0};
@@ -243,6 +245,7 @@ static void test_failure(void **state)
     assert_true(y[0] == 4.0f);
     device.stream_close(device.self, s);
     device.stream_close(device.self, other);
+    device.stream_close(device.self, older);
     assert_int_equal(device.sync(device.self, NULL), FSDP_OK);
 }
 

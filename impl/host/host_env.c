@@ -58,7 +58,7 @@ int host_open(struct fsdp_env *env)
     }
     h = calloc(1, sizeof(*h));
     if (h == NULL) {
-        return fail(env, FSDP_ERR_NOMEM, "the host device");
+        return fail(env, FSDP_ERR_NOMEM, "no memory for the host device");
     }
     status = host_device_open(level, &h->device);
     if (status == FSDP_OK) {
@@ -67,7 +67,11 @@ int host_open(struct fsdp_env *env)
     if (status != FSDP_OK) {
         host_device_close(&h->device);
         free(h);
-        return fail(env, status, "no host device over this communicator");
+        return fail(env, status,
+                    status == FSDP_ERR_UNSUPPORTED
+                        ? "the communicator is not one of the host that "
+                          "takes no streams"
+                        : "no memory for the host device");
     }
     h->real_device = env->device;
     h->real_comm = env->comm;

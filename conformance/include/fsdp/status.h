@@ -31,7 +31,7 @@ extern "C" {
     X(ERR_INTERNAL, -11, "a bug")
 
 enum fsdp_status {
-#define X(name, value, text) FSDP_##name = value,
+#define X(name, value, text) FSDP_##name = (value),
     FSDP_STATUS_MAP(X)
 #undef X
 };
