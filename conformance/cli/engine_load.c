@@ -13,10 +13,12 @@
 /* Built-in engines are linked, not included: they are seen through the
  * contract alone, like any other. */
 const struct fsdp_engine *fsdp_ref_engine(void);
+const struct fsdp_engine *fsdp_impl_engine(void);
 const struct fsdp_engine *fsdp_unsharded_engine(void);
 
 const struct engine_entry engine_list[] = {
     {"ref", "the reference: plain loops, nothing runs ahead", fsdp_ref_engine},
+    {"impl", "the optimized one: streams, prefetch, SIMD", fsdp_impl_engine},
     {"unsharded", "the baseline: all ranks played in one process",
      fsdp_unsharded_engine},
     {NULL, NULL, NULL},

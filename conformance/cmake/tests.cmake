@@ -48,6 +48,9 @@ set_tests_properties(exhaustive.rsqrt PROPERTIES LABELS unit TIMEOUT 300
 # ---- The optimized engine's device ----
 include(${CMAKE_SOURCE_DIR}/impl/host/tests.cmake)
 include(${CMAKE_SOURCE_DIR}/impl/host/device_tests.cmake)
+foreach(name engine_place_test engine_schedule_test)
+    unit(impl/engine/${name}.c LINK fsdp-impl-all)
+endforeach()
 
 # ---- Kit, cases, records, judge ----
 foreach(name safetensors_test safetensors_write_test safetensors_refused_test
@@ -176,6 +179,22 @@ add_test(NAME conformance.plugin COMMAND fsdp-cts run
     --engine $<TARGET_FILE:fsdp-ref-plugin> --ranks 3,4 --partial-ok)
 set_tests_properties(conformance.plugin PROPERTIES LABELS conformance
     TIMEOUT 300 PROCESSORS 2)
+# The optimized engine, on the host's streams, at each level of instructions.
+add_test(NAME conformance.impl COMMAND fsdp-cts run --engine impl)
+set_tests_properties(conformance.impl PROPERTIES LABELS conformance
+    TIMEOUT 600 PROCESSORS 2)
+set(levels_here portable)
+file(STRINGS /proc/cpuinfo avx2 REGEX "^flags.* avx2 " LIMIT_COUNT 1)
+if(avx2)
+    list(APPEND levels_here avx2)
+endif()
+foreach(level ${levels_here})
+    add_test(NAME conformance.impl.${level} COMMAND fsdp-cts run
+        --engine impl --workload mlp,gpt --ranks 3,4 --partial-ok)
+    set_tests_properties(conformance.impl.${level} PROPERTIES
+        LABELS conformance TIMEOUT 600 PROCESSORS 2
+        ENVIRONMENT FSDP_SIMD=${level})
+endforeach()
 # The example for third parties, which runs ahead where ref does not.
 add_test(NAME conformance.example COMMAND fsdp-cts run
     --engine $<TARGET_FILE:overlap>)

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl.h - the optimized engine, as those see it who link it.
+ */
+#ifndef IMPL_IMPL_H
+#define IMPL_IMPL_H
+
+#include <fsdp/engine.h>
+
+const struct fsdp_engine *fsdp_impl_engine(void);
+
+/* The device that it is linked with (impl_devices.c). */
+int impl_open_device(struct fsdp_env *env);
+void impl_close_device(struct fsdp_env *env);
+
+#endif
