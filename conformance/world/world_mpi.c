@@ -411,12 +411,18 @@ int world_mpi_open(uint32_t *out_rank, uint32_t *out_world,
         int provided = 0;
         int rank = 0;
         int world = 0;
-        int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
+        /* An engine may call from a thread of its own, one at a time. */
+        int code =
+            MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
         if (code == MPI_SUCCESS) {
             code = MPI_Comm_dup(MPI_COMM_WORLD, &mpi.control);
         }
         if (code != MPI_SUCCESS) {
             return failed(error, code, "MPI_Init_thread");
+        }
+        if (provided < MPI_THREAD_SERIALIZED) {
+            return failed(error, MPI_ERR_OTHER,
+                          "MPI_Init_thread with MPI_THREAD_SERIALIZED");
         }
         (void)MPI_Comm_set_errhandler(mpi.control, MPI_ERRORS_RETURN);
         (void)MPI_Comm_rank(mpi.control, &rank);
