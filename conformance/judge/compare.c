@@ -185,6 +185,13 @@ struct record_sequence *compare_sequence_to_spoil(struct record *r)
     return &rank->sequence[rank->step_sequence[0]];
 }
 
+struct record_collective *compare_collective_to_spoil(struct record *r)
+{
+    struct record_sequence *s = compare_sequence_to_spoil(r);
+
+    return s == NULL || s->n == 0 ? NULL : &s->c[0];
+}
+
 uint64_t compare_count(const struct record_sequence *sequence, uint32_t kind)
 {
     uint64_t n = 0;

@@ -109,6 +109,8 @@ const struct record_sequence *compare_sequence(const struct record_rank *rank,
                                                uint32_t index);
 /* What rank 0 communicated in step 0, for spoiling; NULL if nothing. */
 struct record_sequence *compare_sequence_to_spoil(struct record *r);
+/* The first collective of that; NULL if nothing. */
+struct record_collective *compare_collective_to_spoil(struct record *r);
 /* How many collectives of a kind a sequence has. */
 uint64_t compare_count(const struct record_sequence *sequence, uint32_t kind);
 /* Whether two collectives agree in every field. */
