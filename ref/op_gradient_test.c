@@ -70,7 +70,8 @@ static void activations(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct trial f, b;
+        struct trial f;
+        struct trial b;
 
         trial_open(&f, pairs[i][0], 100, 0, 0, 0, 0);
         trial_open(&b, pairs[i][1], 100, 0, 0, 0, 0);
@@ -89,7 +90,9 @@ static void activations(void **state)
 
 static void gemm(void **state)
 {
-    struct trial f, grad_b, grad_a;
+    struct trial f;
+    struct trial grad_b;
+    struct trial grad_a;
 
     (void)state;
     trial_open(&f, FSDP_OP_GEMM, 6, 5, 4, 0, 0);
@@ -112,7 +115,8 @@ static void gemm(void **state)
 
 static void bias(void **state)
 {
-    struct trial f, b;
+    struct trial f;
+    struct trial b;
 
     (void)state;
     trial_open(&f, FSDP_OP_BIAS, 6, 5, 0, 0, 0);
@@ -127,7 +131,9 @@ static void bias(void **state)
 
 static void norm(void **state)
 {
-    struct trial f, b, grad;
+    struct trial f;
+    struct trial b;
+    struct trial grad;
 
     (void)state;
     trial_open(&f, FSDP_OP_NORM, 4, 37, 0, 0, 0);
@@ -155,7 +161,8 @@ static void norm(void **state)
 
 static void embedding(void **state)
 {
-    struct trial f, b;
+    struct trial f;
+    struct trial b;
 
     (void)state;
     trial_open(&f, FSDP_OP_EMBEDDING, 8, 3, 4, 5, 0);
@@ -171,7 +178,8 @@ static void embedding(void **state)
 
 static void attention(void **state)
 {
-    struct trial f, b;
+    struct trial f;
+    struct trial b;
 
     (void)state;
     trial_open(&f, FSDP_OP_ATTENTION, 2, 7, 2, 3, 0);

@@ -57,6 +57,7 @@ static inline float literal_lanes(enum literal_order order, uint64_t n,
     return lane[0];
 }
 
+/* The specification is recursive. NOLINTNEXTLINE(misc-no-recursion) */
 static inline float literal_tree(const float *x, uint64_t g)
 {
     uint64_t half = (g + 1) / 2;

@@ -99,7 +99,9 @@ static void updates_are_literal(void **state)
 
     (void)state;
     for (int i = 0; i < 6; i++) {
-        struct trial sgd, momentum, adamw;
+        struct trial sgd;
+        struct trial momentum;
+        struct trial adamw;
 
         open_optimizer(&sgd, FSDP_OP_SGD, sizes[i], f);
         open_optimizer(&momentum, FSDP_OP_MOMENTUM, sizes[i], f);

@@ -24,7 +24,10 @@ static void elements_are_what_they_say(void **state)
     (void)state;
     for (uint32_t i = 0; i < N_SIZES; i++) {
         uint64_t n = sizes[i];
-        struct trial fill, scale, add, bias;
+        struct trial fill;
+        struct trial scale;
+        struct trial add;
+        struct trial bias;
 
         trial_open(&fill, FSDP_OP_FILL, n, 0, 0, 0, 0);
         trial_open(&scale, FSDP_OP_SCALE, n, 0, 0, 0, 0);
@@ -55,7 +58,8 @@ static void relu_keeps_nan(void **state)
 {
     static const float x[] = {1.5f, -1.5f, 0.0f, -0.0f, INFINITY, -INFINITY};
     static const float y[] = {1.5f, 0.0f, 0.0f, 0.0f, INFINITY, 0.0f};
-    struct trial forward, backward;
+    struct trial forward;
+    struct trial backward;
 
     (void)state;
     trial_open(&forward, FSDP_OP_RELU, 7, 0, 0, 0, 0);
@@ -82,13 +86,14 @@ static void relu_keeps_nan(void **state)
 static void gelu_is_the_tanh_form(void **state)
 {
     const float c = 0.797884561f;
-    struct trial forward, backward;
+    struct trial forward;
+    struct trial backward;
 
     (void)state;
     trial_open(&forward, FSDP_OP_GELU, 65, 0, 0, 0, 0);
     trial_open(&backward, FSDP_OP_GELU_BACKWARD, 65, 0, 0, 0, 0);
     forward.in[0][64] = NAN;
-    memcpy(backward.in[0], forward.in[0], 65 * 4);
+    memcpy(backward.in[0], forward.in[0], 65 * sizeof(float));
 
     assert_int_equal(trial_run(&forward), FSDP_OK);
     assert_int_equal(trial_run(&backward), FSDP_OK);

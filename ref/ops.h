@@ -59,7 +59,9 @@ static inline uint64_t ref_words(uint64_t rows, uint64_t columns)
     return ref_times(ref_times(rows, columns), 4);
 }
 
-/* INVALID unless the ranges, in[] and then out[], are as long as `bytes`. */
+/* INVALID unless the ranges, in[] and then out[], are as long as `bytes`,
+ * which has as many: plain_device.c has counted them.
+ * NOLINTBEGIN(clang-analyzer-core.UndefinedBinaryOperatorResult) */
 static inline int ref_lengths(const struct fsdp_op *op, const uint64_t *bytes)
 {
     for (uint32_t i = 0; i < op->n_in; i++, bytes++) {
@@ -74,6 +76,7 @@ static inline int ref_lengths(const struct fsdp_op *op, const uint64_t *bytes)
     }
     return FSDP_OK;
 }
+/* NOLINTEND(clang-analyzer-core.UndefinedBinaryOperatorResult) */
 
 /* `grains` equal parts of `rows` rows? */
 static inline bool ref_grains_fit(uint64_t grains, uint64_t rows)
@@ -127,7 +130,8 @@ static inline float ref_lanes_fold(float lane[REF_LANES])
     return lane[0];
 }
 
-/* tree() of each column: adds up part[0], ..., part[grains - 1] in part[0]. */
+/* tree() of each column: adds up part[0], ..., part[grains - 1] in part[0].
+ * The specification is recursive. NOLINTNEXTLINE(misc-no-recursion) */
 static inline void ref_tree(float (*part)[REF_COLUMNS], uint64_t grains,
                             uint64_t columns)
 {

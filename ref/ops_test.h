@@ -189,7 +189,12 @@ static inline void trial_close(struct trial *t)
 /* The same bits, or both NaN. */
 static inline bool same_bits(float a, float b)
 {
-    return memcmp(&a, &b, sizeof(a)) == 0 || (a != a && b != b);
+    uint32_t a_bits;
+    uint32_t b_bits;
+
+    memcpy(&a_bits, &a, sizeof(a_bits));
+    memcpy(&b_bits, &b, sizeof(b_bits));
+    return a_bits == b_bits || (a != a && b != b);
 }
 
 #endif

@@ -29,15 +29,16 @@ int ref_take(struct fsdp_sharded *s, uint32_t kind, uint32_t unit, uint64_t n,
              float **out)
 {
     const struct fsdp_device *d = s->env->device;
+    const uint64_t bytes = n * sizeof **out;
     void *p = NULL;
-    int status = d->alloc(d->self, n * sizeof **out, &p);
+    int status = d->alloc(d->self, bytes, &p);
 
     if (status != FSDP_OK) {
         return ref_fail(s->env, status, "ref.alloc",
                         "the device has no %llu bytes for unit %u",
-                        (unsigned long long)(n * sizeof **out), unit);
+                        (unsigned long long)bytes, unit);
     }
-    d->live(d->self, s->env->compute, kind, unit, p, n * sizeof **out);
+    d->live(d->self, s->env->compute, kind, unit, p, bytes);
     *out = p;
     return FSDP_OK;
 }

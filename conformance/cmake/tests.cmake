@@ -134,6 +134,10 @@ foreach(lint layers words names)
         LABELS lint TIMEOUT 120)
 endforeach()
 
+add_test(NAME lint.format COMMAND ${here}/lint/format
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+set_tests_properties(lint.format PROPERTIES LABELS lint TIMEOUT 120
+    SKIP_RETURN_CODE 77)
 add_test(NAME lint.requirements_page
     COMMAND ${here}/lint/requirements_page $<TARGET_FILE:fsdp-cts> --check
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

@@ -202,6 +202,28 @@ uint64_t compare_count(const struct record_sequence *sequence, uint32_t kind)
     return n;
 }
 
+bool compare_kind_count(const struct expect *e,
+                        const struct record_sequence *sequence, uint32_t kind,
+                        const char *what, struct finding at, struct finding *f)
+{
+    uint64_t got = compare_count(sequence, kind);
+    uint64_t want = compare_count(&e->step, kind);
+
+    at.stage = record_collective_name(kind);
+    return got == want || finding_count(f, at, got, want, what);
+}
+
+bool compare_spoil_kind_count(struct record *r, uint32_t kind)
+{
+    struct record_collective *c = compare_collective_to_spoil(r);
+
+    if (c == NULL) {
+        return false;
+    }
+    c->kind = c->kind == kind ? (uint32_t)FSDP_BARRIER : kind;
+    return true;
+}
+
 bool compare_same_collective(const struct record_collective *a,
                              const struct record_collective *b)
 {

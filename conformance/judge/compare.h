@@ -109,6 +109,12 @@ const struct record_sequence *compare_sequence(const struct record_rank *rank,
                                                uint32_t index);
 /* What rank 0 communicated in step 0, for spoiling; NULL if nothing. */
 struct record_sequence *compare_sequence_to_spoil(struct record *r);
+/* Whether a step has as many collectives of a kind as the oracle says; `what`
+ * names it, "all-gathers". And the least damage to that: one that is none. */
+bool compare_kind_count(const struct expect *e,
+                        const struct record_sequence *sequence, uint32_t kind,
+                        const char *what, struct finding at, struct finding *f);
+bool compare_spoil_kind_count(struct record *r, uint32_t kind);
 /* The first collective of that; NULL if nothing. */
 struct record_collective *compare_collective_to_spoil(struct record *r);
 /* How many collectives of a kind a sequence has. */

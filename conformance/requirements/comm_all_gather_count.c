@@ -8,12 +8,8 @@ static bool check(const struct expect *e,
                   const struct record_sequence *sequence, struct finding at,
                   struct finding *f)
 {
-    uint64_t got = compare_count(sequence, FSDP_ALL_GATHER);
-    uint64_t want = compare_count(&e->step, FSDP_ALL_GATHER);
-
-    at.stage = "all-gather";
-    return got == want ||
-           finding_count(f, at, got, want, "all-gathers in this step");
+    return compare_kind_count(e, sequence, FSDP_ALL_GATHER,
+                              "all-gathers in this step", at, f);
 }
 
 static bool holds(const struct expect *e, const struct record *r,
@@ -22,18 +18,10 @@ static bool holds(const struct expect *e, const struct record *r,
     return compare_steps(e, r, check, f);
 }
 
-/* Turns one of another kind into this kind, or this into another. */
 static bool spoil(const struct expect *e, struct record *r)
 {
-    struct record_sequence *s = compare_sequence_to_spoil(r);
-
     (void)e;
-    if (s == NULL) {
-        return false;
-    }
-    s->c[0].kind =
-        s->c[0].kind == FSDP_ALL_GATHER ? FSDP_BARRIER : FSDP_ALL_GATHER;
-    return true;
+    return compare_spoil_kind_count(r, FSDP_ALL_GATHER);
 }
 
 REQUIREMENT(comm_all_gather_count) = {

@@ -9,12 +9,8 @@ static bool check(const struct expect *e,
                   const struct record_sequence *sequence, struct finding at,
                   struct finding *f)
 {
-    uint64_t got = compare_count(sequence, FSDP_REDUCE_SCATTER);
-    uint64_t want = compare_count(&e->step, FSDP_REDUCE_SCATTER);
-
-    at.stage = "reduce-scatter";
-    return got == want ||
-           finding_count(f, at, got, want, "reduce-scatters in this step");
+    return compare_kind_count(e, sequence, FSDP_REDUCE_SCATTER,
+                              "reduce-scatters in this step", at, f);
 }
 
 static bool holds(const struct expect *e, const struct record *r,
@@ -23,18 +19,10 @@ static bool holds(const struct expect *e, const struct record *r,
     return compare_steps(e, r, check, f);
 }
 
-/* Turns one of another kind into this kind, or this into another. */
 static bool spoil(const struct expect *e, struct record *r)
 {
-    struct record_sequence *s = compare_sequence_to_spoil(r);
-
     (void)e;
-    if (s == NULL) {
-        return false;
-    }
-    s->c[0].kind = s->c[0].kind == FSDP_REDUCE_SCATTER ? FSDP_BARRIER
-                                                       : FSDP_REDUCE_SCATTER;
-    return true;
+    return compare_spoil_kind_count(r, FSDP_REDUCE_SCATTER);
 }
 
 REQUIREMENT(comm_reduce_scatter_count) = {

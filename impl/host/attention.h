@@ -163,9 +163,9 @@ HOST_INLINE void head_ragged_step(vec acc[], const float *e, const float *row,
 
     HOST_UNROLL
     for (int v = 0; v < QUERY_VECS; v++) {
-        vec factor = vec_load(e + v * VEC_WIDTH);
-        vec_bits seen =
-            *(const vec_bits_at *)(edge + QUERIES - first + v * VEC_WIDTH);
+        vec factor = vec_load(e + (uint64_t)v * VEC_WIDTH);
+        vec_bits seen = *(const vec_bits_at *)(edge + QUERIES - first +
+                                               (uint64_t)v * VEC_WIDTH);
 
         HOST_UNROLL
         for (int r = 0; r < HEAD_ROWS; r++) {
@@ -196,14 +196,14 @@ static inline void head_chains_over_keys(float *sums, const float *e,
                                    sums + d * QUERIES, QUERIES},
                     true);
         for (int r = 0; r < HEAD_ROWS * QUERY_VECS; r++) {
-            acc[r] = vec_load(sums + d * QUERIES + r * VEC_WIDTH);
+            acc[r] = vec_load(sums + d * QUERIES + (uint64_t)r * VEC_WIDTH);
         }
         for (uint64_t j = i0 + 1; j < keys; j++) {
             head_ragged_step(acc, e + j * QUERIES, rows + j * h->padded + d,
                              j - i0);
         }
         for (int r = 0; r < HEAD_ROWS * QUERY_VECS; r++) {
-            vec_store(sums + d * QUERIES + r * VEC_WIDTH, acc[r]);
+            vec_store(sums + d * QUERIES + (uint64_t)r * VEC_WIDTH, acc[r]);
         }
     }
 }

@@ -322,14 +322,14 @@ static void run_blas(sgemm *blas, const struct fsdp_op *op)
          op->out[0].p, n);
 }
 
-/* Seconds of one run, from `repeat` of them; of sgemm if there is no ops. */
+/* Seconds of one run, from `repeat` of them; of sgemm if there is `blas`. */
 static double seconds(struct host_ops *ops, sgemm *blas,
                       const struct fsdp_op *op, int repeat)
 {
     double start = now();
 
     for (int i = 0; i < repeat; i++) {
-        if (ops == NULL) {
+        if (blas != NULL) {
             run_blas(blas, op);
         } else if (host_ops_run(ops, op) != FSDP_OK) {
             return -1.0;
@@ -353,7 +353,7 @@ static void measure(const struct bench *b, struct host_ops *ops,
         printf("%-9s %-26s no memory\n", simd_name(level), b->name);
         return;
     }
-    once = seconds(ops, NULL, &op, 1);
+    (void)seconds(ops, NULL, &op, 1); /* warms the caches */
     once = seconds(ops, NULL, &op, 1);
     repeat = once < 0.01 ? (int)(0.01 / once) + 1 : 1;
     for (int i = 0; i < ROUNDS; i++) {

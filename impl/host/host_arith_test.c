@@ -24,7 +24,12 @@ enum {
 
 static bool same(float a, float b)
 {
-    return memcmp(&a, &b, sizeof(a)) == 0 || (a != a && b != b);
+    uint32_t a_bits;
+    uint32_t b_bits;
+
+    memcpy(&a_bits, &a, sizeof(a_bits));
+    memcpy(&b_bits, &b, sizeof(b_bits));
+    return a_bits == b_bits || (a != a && b != b);
 }
 
 /* Loops of their own, which vectorise as those of the operators do. */

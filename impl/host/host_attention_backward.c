@@ -34,10 +34,12 @@ HOST_INLINE void take_rows(const int rows, float *sum,
 {
     uint64_t d = 0;
 
-    for (; d + 4 * VEC_WIDTH <= padded; d += 4 * VEC_WIDTH) {
+    for (; d + UINT64_C(4) * VEC_WIDTH <= padded;
+         d += UINT64_C(4) * VEC_WIDTH) {
         take_queries(rows, 4, sum, s, d, padded);
     }
-    for (; d + 2 * VEC_WIDTH <= padded; d += 2 * VEC_WIDTH) {
+    for (; d + UINT64_C(2) * VEC_WIDTH <= padded;
+         d += UINT64_C(2) * VEC_WIDTH) {
         take_queries(rows, 2, sum, s, d, padded);
     }
     for (; d < padded; d += VEC_WIDTH) {

@@ -54,8 +54,8 @@ HOST_INLINE void block_sum(const struct columns *s, const int vecs, uint64_t at,
     }
     HOST_UNROLL
     for (int v = 0; v < vecs; v++) {
-        float *g = total->dgamma + at + v * VEC_WIDTH;
-        float *b = total->dbeta + at + v * VEC_WIDTH;
+        float *g = total->dgamma + at + (uint64_t)v * VEC_WIDTH;
+        float *b = total->dbeta + at + (uint64_t)v * VEC_WIDTH;
 
         vec_store(g, vec_load(g) + dgamma[v]);
         vec_store(b, vec_load(b) + dbeta[v]);
@@ -99,7 +99,8 @@ static void grain_sum(const struct columns *s, uint64_t grain,
             block_sum(s, STRIP_VECS, 0, r, end, total);
             continue;
         }
-        for (; at + 4 * VEC_WIDTH <= s->width; at += 4 * VEC_WIDTH) {
+        for (; at + UINT64_C(4) * VEC_WIDTH <= s->width;
+             at += UINT64_C(4) * VEC_WIDTH) {
             block_sum(s, 4, at, r, end, total);
         }
         for (; at + VEC_WIDTH <= s->width; at += VEC_WIDTH) {
@@ -111,7 +112,8 @@ static void grain_sum(const struct columns *s, uint64_t grain,
     }
 }
 
-/* tree() over `grains` grains from `first`. */
+/* tree() over `grains` grains from `first`; the specification is recursive.
+ * NOLINTNEXTLINE(misc-no-recursion) */
 static void tree_sum(const struct columns *s, uint64_t first, uint64_t grains,
                      struct strip *sum)
 {

@@ -117,8 +117,8 @@ static int barrier(struct fixture *x, struct fsdp_stream *stream, uint32_t unit)
 
 static void push_gate(struct fsdp_stream *s, struct gate *gate)
 {
-    assert_int_equal(host_device_push(s, pass_gate, &gate, sizeof(gate)),
-                     FSDP_OK);
+    assert_int_equal(
+        host_device_push(s, pass_gate, &gate, sizeof(struct gate *)), FSDP_OK);
 }
 
 static int sync_all(struct fixture *x)

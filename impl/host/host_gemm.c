@@ -131,6 +131,8 @@ static void narrow_tile(struct tile t, uint64_t rows, uint64_t columns,
         memcpy(copy + r * TILE_COLUMNS, c + r * t.c_stride, bytes);
     }
     t.c = copy;
+    /* There are 1 to TILE_ROWS rows.
+     * NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
     tiles[rows - 1](&(struct tile){t.depth, t.a, t.row, t.step, t.b, t.b_stride,
                                    copy, TILE_COLUMNS},
                     fresh);
@@ -228,7 +230,8 @@ int HOST_NAME(host_gemm)(const struct fsdp_op *op, struct workspace *ws)
 }
 
 /* tree() over `grains` grains of `rows` rows each, of whose gradients g has
- * the first; `right` has room for as many as the tree is high. */
+ * the first; `right` has room for as many as the tree is high. The
+ * specification is recursive. NOLINTNEXTLINE(misc-no-recursion) */
 static void grad_tree(const struct gemm *g, uint64_t grains, float *right)
 {
     uint64_t left = (grains + 1) / 2;
@@ -271,7 +274,7 @@ int HOST_NAME(host_gemm_grad)(const struct fsdp_op *op, struct workspace *ws)
     uint64_t n = op->dim[1];
     uint64_t grains = op->dim[3];
     /* A tree is taken in strips, lest its right sides be as large as W. */
-    uint64_t strip = grains > 1 ? smaller(n, 16 * TILE_COLUMNS) : n;
+    uint64_t strip = grains > 1 ? smaller(n, UINT64_C(16) * TILE_COLUMNS) : n;
     uint64_t tree = grains > 1 ? m * strip * height(grains) : 0;
     float *packed =
         workspace_get(ws, PACKED_A + PACKED_B + tree, sizeof(float));

@@ -103,7 +103,7 @@ static float lanes_sum(const float *x, uint64_t n)
     for (uint64_t c = 0; c < whole; c += LANES) {
         HOST_UNROLL
         for (int v = 0; v < LANES_VECS; v++) {
-            lanes_add(&acc, v, vec_load(x + c + v * VEC_WIDTH));
+            lanes_add(&acc, v, vec_load(x + c + (uint64_t)v * VEC_WIDTH));
         }
     }
     lanes_store(&acc, lane);

@@ -16,7 +16,7 @@ static float row_mean(const float *x, uint64_t n)
     for (uint64_t c = 0; c < whole; c += LANES) {
         HOST_UNROLL
         for (int v = 0; v < LANES_VECS; v++) {
-            lanes_add(&acc, v, vec_load(x + c + v * VEC_WIDTH));
+            lanes_add(&acc, v, vec_load(x + c + (uint64_t)v * VEC_WIDTH));
         }
     }
     lanes_store(&acc, lane);
@@ -35,7 +35,7 @@ static float row_variance(const float *x, float mean, uint64_t n)
     for (uint64_t c = 0; c < whole; c += LANES) {
         HOST_UNROLL
         for (int v = 0; v < LANES_VECS; v++) {
-            vec d = vec_load(x + c + v * VEC_WIDTH) - vec_splat(mean);
+            vec d = vec_load(x + c + (uint64_t)v * VEC_WIDTH) - vec_splat(mean);
 
             lanes_fma(&acc, v, d, d);
         }

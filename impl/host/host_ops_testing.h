@@ -145,7 +145,12 @@ static inline uint64_t lay_out(struct trial *t, float *memory, uint64_t shift)
 
 static inline bool same_bits(float a, float b)
 {
-    return memcmp(&a, &b, sizeof(a)) == 0 || (a != a && b != b);
+    uint32_t a_bits;
+    uint32_t b_bits;
+
+    memcpy(&a_bits, &a, sizeof(a_bits));
+    memcpy(&b_bits, &b, sizeof(b_bits));
+    return a_bits == b_bits || (a != a && b != b);
 }
 
 static inline void check_same(const struct trial *t, enum simd_level level,
@@ -230,7 +235,9 @@ static inline void try_op(struct trial *t)
     float *want = malloc(n * sizeof(float));
     float *got = malloc(n * sizeof(float));
 
-    assert_true(before != NULL && want != NULL && got != NULL);
+    assert_non_null(before);
+    assert_non_null(want);
+    assert_non_null(got);
     for (uint64_t i = 0; i < n; i++) {
         before[i] = 12345.0f;
     }

@@ -42,8 +42,8 @@ static void push_append(struct host_stream *s, int *list, int *n, int value)
 
 static void push_gate(struct host_stream *s, struct gate *gate)
 {
-    assert_int_equal(host_stream_push(s, pass_gate, &gate, sizeof(gate)),
-                     FSDP_OK);
+    assert_int_equal(
+        host_stream_push(s, pass_gate, &gate, sizeof(struct gate *)), FSDP_OK);
 }
 
 static void push_failure(struct host_stream *s, int status)

@@ -41,7 +41,7 @@ HOST_INLINE void lanes_store(const struct lanes *acc, float lane[LANES])
 {
     HOST_UNROLL
     for (int v = 0; v < LANES_VECS; v++) {
-        vec_store(lane + v * VEC_WIDTH, acc->v[v]);
+        vec_store(lane + (uint64_t)v * VEC_WIDTH, acc->v[v]);
     }
 }
 

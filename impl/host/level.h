@@ -11,9 +11,9 @@
 #    define HOST_LEVEL portable
 #endif
 
-#define HOST_PASTE_(name, level) name##_##level
-#define HOST_PASTE(name, level)  HOST_PASTE_(name, level)
-#define HOST_NAME(name)          HOST_PASTE(name, HOST_LEVEL)
+#define HOST_PASTE(name, level)  name##_##level
+#define HOST_EXPAND(name, level) HOST_PASTE(name, level)
+#define HOST_NAME(name)          HOST_EXPAND(name, HOST_LEVEL)
 
 /*
  * In front of a loop whose rounds do not depend on one another although what

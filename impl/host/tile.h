@@ -45,7 +45,8 @@ HOST_INLINE void tile_chains(const int rows, const int vecs,
     for (int r = 0; r < rows; r++) {
         HOST_UNROLL
         for (int v = 0; v < vecs; v++) {
-            float *c = t->c + (uint64_t)r * t->c_stride + v * VEC_WIDTH;
+            float *c =
+                t->c + (uint64_t)r * t->c_stride + (uint64_t)v * VEC_WIDTH;
 
             acc[r * vecs + v] = fresh ? vec_splat(0.0f) : vec_load(c);
         }
@@ -55,7 +56,7 @@ HOST_INLINE void tile_chains(const int rows, const int vecs,
 
         HOST_UNROLL
         for (int v = 0; v < vecs; v++) {
-            right[v] = vec_load(b + v * VEC_WIDTH);
+            right[v] = vec_load(b + (uint64_t)v * VEC_WIDTH);
         }
         HOST_UNROLL
         for (int r = 0; r < rows; r++) {
@@ -73,7 +74,8 @@ HOST_INLINE void tile_chains(const int rows, const int vecs,
     for (int r = 0; r < rows; r++) {
         HOST_UNROLL
         for (int v = 0; v < vecs; v++) {
-            vec_store(t->c + (uint64_t)r * t->c_stride + v * VEC_WIDTH,
+            vec_store(t->c + (uint64_t)r * t->c_stride +
+                          (uint64_t)v * VEC_WIDTH,
                       acc[r * vecs + v]);
         }
     }
