@@ -113,11 +113,16 @@ static bool same_failure(const struct judge_result *r, uint32_t c, uint32_t d,
 {
     const struct judge_item *x = judge_item_at(r, c, q);
     const struct judge_item *y = judge_item_at(r, d, q);
-    const char *a = x->detail->finding.stage;
-    const char *b = y->detail->finding.stage;
+    const char *a;
+    const char *b;
 
-    return is_failure(r, d, q) && x->outcome == y->outcome &&
-           strcmp(a != NULL ? a : "", b != NULL ? b : "") == 0 &&
+    if (x->outcome != y->outcome || !is_failure(r, d, q) || x->detail == NULL ||
+        y->detail == NULL) {
+        return false; /* what passed has no detail */
+    }
+    a = x->detail->finding.stage;
+    b = y->detail->finding.stage;
+    return strcmp(a != NULL ? a : "", b != NULL ? b : "") == 0 &&
            same_words(x->detail->finding.note, y->detail->finding.note);
 }
 
