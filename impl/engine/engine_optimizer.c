@@ -6,8 +6,6 @@
  */
 #include "engine_state.h"
 
-#include <string.h>
-
 struct hyper {
     float lr, weight_decay;
 };
@@ -79,7 +77,7 @@ static uint32_t gather_spans(const struct fsdp_sharded *s, uint32_t i,
         const struct impl_span *next = &s->span[i];
         struct hyper own = hyper_of(next, how);
         if (next->unit != first->unit || next->local != first->local + *n ||
-            memcmp(&own, h, sizeof own) != 0) {
+            !(own.lr == h->lr && own.weight_decay == h->weight_decay)) {
             break;
         }
         *n += next->n;

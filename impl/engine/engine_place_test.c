@@ -146,7 +146,8 @@ static void further_ahead_storage_is_within_the_bound(void **unused)
 static void kept_units_need_their_sum(void **unused)
 {
     struct impl_life life[MAX_LIVES];
-    uint64_t room, sum = 0;
+    uint64_t room;
+    uint64_t sum = 0;
     uint32_t n = 30;
 
     (void)unused;

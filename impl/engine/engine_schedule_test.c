@@ -15,12 +15,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* NOLINTBEGIN(readability-identifier-naming): as sequences are written. */
 enum {
     F = FSDP_PRE_FORWARD,
     f = FSDP_POST_FORWARD,
     B = FSDP_PRE_BACKWARD,
     b = FSDP_POST_BACKWARD
 };
+/* NOLINTEND(readability-identifier-naming) */
 
 static const uint32_t unit_of_module[] = {0, 1, 2};
 static const struct fsdp_model model = {.size = sizeof model, .n_modules = 3};

@@ -34,7 +34,7 @@ static int ensure(struct fsdp_sharded *s, struct impl_block *block,
     if (status != FSDP_OK) {
         return impl_fail(s->env, status, "impl.alloc",
                          "the device has no %llu bytes for %s",
-                         (unsigned long long)(room * sizeof *block->p), what);
+                         (unsigned long long)room * sizeof *block->p, what);
     }
     *block = (struct impl_block){p, room};
     return FSDP_OK;
