@@ -14,8 +14,8 @@ static uint64_t hash(uint64_t h, const void *bytes, uint64_t n)
     const unsigned char *b = bytes;
 
     for (uint64_t i = 0; b && i < n; i++) {
-        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult):
-         * every array that is hashed is filled. */
+        /* Every array that is hashed is filled. */
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
         h = (h ^ b[i]) * 0x100000001b3u; /* FNV-1a */
     }
     return h;
