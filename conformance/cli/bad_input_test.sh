@@ -208,7 +208,7 @@ judged() # WHAT CODE TEXT: verify of a spoiled copy says so and names TEXT
     got=$?
     if [ "$got" -ne "$code" ]; then
         why="exit code $got, not $code"
-    elif ! cat out err | grep -qF -- "$text"; then
+    elif ! grep -qF -- "$text" out err; then
         why="'$text' is nowhere in the output"
     fi
     result "$what" "$why"

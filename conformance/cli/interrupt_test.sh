@@ -105,7 +105,7 @@ moment()
     elif [ "$signal" != KILL ] && ! grep -q interrupted "$folder/err"; then
         why="does not say why: $(head -c 200 "$folder/err")"
     elif [ "$(shared_memory)" != "$before" ]; then
-        why="left in /dev/shm: $(shared_memory | head -3)"
+        why="left in /dev/shm: $(shared_memory | sed -n 1,3p)"
     fi
     result "SIG$signal after $seconds s, $world" "$why"
     # What SIGKILL left is swept by the next run into the same folder.

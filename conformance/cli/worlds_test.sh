@@ -82,7 +82,7 @@ for world in $worlds; do
             result "$name" "$(cmp "$file" "$other" 2>&1)"
         else
             result "$name" "$(diff <(plain "$file") <(plain "$other") |
-                head -n 5)"
+                sed -n 1,5p)"
         fi
     done
     # Both files of 3 or 4 ranks a case.
@@ -90,7 +90,7 @@ for world in $worlds; do
 done
 
 # The comparison can fail: one byte, one number.
-first=$(find "$folder/local" -name 'rank-1.safetensors' | sort | head -n 1)
+first=$(find "$folder/local" -name 'rank-1.safetensors' | sort | sed -n 1p)
 printf '\001' | dd of="$first" bs=1 seek=9 conv=notrunc 2>/dev/null
 result 'a changed byte shows' "$(
     cmp -s "$first" "$folder/threads/${first#"$folder"/local/}" && echo equal)"
