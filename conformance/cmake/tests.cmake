@@ -120,8 +120,10 @@ foreach(file ${run_tests})
     unit(${file} LINK fsdp-run fsdp-ref TIMEOUT 300)
 endforeach()
 # It makes every allocation of a rank fail in turn.
+target_link_libraries(allocation_test PRIVATE fsdp-impl-all)
 target_link_options(allocation_test PRIVATE
-    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free)
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+    -Wl,--wrap=free,--wrap=pthread_create)
 
 # ---- Lints ----
 foreach(lint layers words names)
