@@ -212,6 +212,12 @@ add_test(NAME conformance.example COMMAND fsdp-cts run
 set_tests_properties(conformance.example PROPERTIES LABELS conformance
     TIMEOUT 300 PROCESSORS 2)
 
+# ---- The package: what an engine from elsewhere builds against ----
+add_test(NAME package COMMAND ${here}/cmake/package_test.sh
+    ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/docs/example)
+set_tests_properties(package PROPERTIES LABELS conformance TIMEOUT 600
+    SKIP_RETURN_CODE 77 PROCESSORS 2)
+
 # ---- Mutants: each is judged exactly as listed ----
 file(GLOB mutants CONFIGURE_DEPENDS ${here}/mutants/*.c)
 foreach(file ${mutants})
