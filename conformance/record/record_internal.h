@@ -19,6 +19,7 @@ enum {
     RECORD_MAX_CLAIMS = 256,
     RECORD_MAX_PARAMETERS = 1 << 20,
     RECORD_MAX_JSON_BYTES = 1 << 28,
+    RECORD_MAX_MOMENTS = 1 << 16,
 };
 
 /* Above it a reader of JSON that has no integers may round: such numbers are

@@ -178,19 +178,54 @@ static bool parse_memory_steps(struct record_json *j, json_t *const *v,
     if (!record_json_array(j, record_field("memory.after_step"), v[0],
                            r->n_steps, r->n_steps) ||
         !record_json_array(j, record_field("memory.allocations"), v[1],
-                           r->n_steps, r->n_steps)) {
+                           r->n_steps, r->n_steps) ||
+        !record_json_array(j, record_field("memory.launches"), v[2], r->n_steps,
+                           r->n_steps)) {
         return false;
     }
     m->after_step = record_json_room(j, r->n_steps, sizeof(*m->after_step));
     m->allocations = record_json_room(j, r->n_steps, sizeof(*m->allocations));
-    if (m->after_step == NULL || m->allocations == NULL) {
+    m->launches = record_json_room(j, r->n_steps, sizeof(*m->launches));
+    if (m->after_step == NULL || m->allocations == NULL ||
+        m->launches == NULL) {
         return false;
     }
     for (size_t i = 0; i < r->n_steps; i++) {
         if (!parse_kinds(j, record_element("memory.after_step", i),
                          json_array_get(v[0], i), m->after_step[i].live) ||
             !record_json_u64(j, record_element("memory.allocations", i),
-                             json_array_get(v[1], i), &m->allocations[i])) {
+                             json_array_get(v[1], i), &m->allocations[i]) ||
+            !record_json_u64(j, record_element("memory.launches", i),
+                             json_array_get(v[2], i), &m->launches[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool parse_timeline(struct record_json *j, const json_t *v,
+                           struct record_memory *m)
+{
+    if (!record_json_array(j, record_field("memory.timeline"), v, 0,
+                           RECORD_MAX_MOMENTS)) {
+        return false;
+    }
+    m->moment = record_json_room(j, json_array_size(v), sizeof(*m->moment));
+    if (m->moment == NULL) {
+        return false;
+    }
+    m->n_moments = (uint32_t)json_array_size(v);
+    for (size_t i = 0; i < m->n_moments; i++) {
+        const struct record_field at = record_element("memory.timeline", i);
+        const json_t *const moment = json_array_get(v, i);
+        struct record_moment *const out = &m->moment[i];
+
+        if (!record_json_array(j, at, moment, 3, 3) ||
+            !record_json_name(j, at, json_array_get(moment, 0),
+                              record_point_name, false, &out->point) ||
+            !record_json_u32(j, at, json_array_get(moment, 1), UINT32_MAX,
+                             &out->module) ||
+            !parse_kinds(j, at, json_array_get(moment, 2), out->live)) {
             return false;
         }
     }
@@ -204,6 +239,8 @@ static bool parse_memory(struct record_json *j, json_t *v,
                                       "after_shard",
                                       "after_step",
                                       "allocations",
+                                      "launches",
+                                      "timeline",
                                       "peak_parameters",
                                       "peak_engine",
                                       "peak_storage",
@@ -227,16 +264,17 @@ static bool parse_memory(struct record_json *j, json_t *v,
         !parse_kinds(j, record_field("memory.peak"), value[0], m->peak) ||
         !parse_kinds(j, record_field("memory.after_shard"), value[1],
                      m->after_shard.live) ||
-        !parse_memory_steps(j, value + 2, r)) {
+        !parse_memory_steps(j, value + 2, r) ||
+        !parse_timeline(j, value[5], m)) {
         return false;
     }
     for (size_t i = 0; i < N_OF(number); i++) {
-        if (!record_json_u64(j, record_field(key[4 + i]), value[4 + i],
+        if (!record_json_u64(j, record_field(key[6 + i]), value[6 + i],
                              number[i])) {
             return false;
         }
     }
-    return record_json_u32(j, record_field("memory.new_channels"), value[13],
+    return record_json_u32(j, record_field("memory.new_channels"), value[15],
                            UINT32_MAX, &m->new_channels);
 }
 

@@ -75,6 +75,28 @@ static int record_gradients(struct driver *x, uint32_t module)
 
 /* ---- A pass over one microbatch ---------------------------------------- */
 
+/* A line of the timeline, where one is wanted. Far more points than any
+ * model here has would only make the record large. */
+static int note_moment(struct driver *x, uint32_t point, uint32_t module)
+{
+    enum {
+        MOST = 1 << 16
+    };
+
+    return x->watching && x->out->memory.n_moments < MOST
+               ? recorder_moment(x->recorder, x->out, point, module)
+               : FSDP_OK;
+}
+
+/* Tells the engine; `index` is a module or a sequence. */
+static int at(struct driver *x, uint32_t point, uint32_t index)
+{
+    bool of_module = point != FSDP_BEGIN && point != FSDP_END;
+
+    FSDP_TRY(x->engine.at(x->sharded, point, index));
+    return note_moment(x, point, of_module ? index : 0);
+}
+
 static int pass_point(struct driver *x, uint32_t point, uint32_t module)
 {
     const struct workload *w = x->d->model->model->workload;
@@ -83,7 +105,7 @@ static int pass_point(struct driver *x, uint32_t point, uint32_t module)
     if (point == FSDP_POST_BACKWARD && x->recording) {
         FSDP_TRY(record_gradients(x, module));
     }
-    FSDP_TRY(x->engine.at(x->sharded, point, module));
+    FSDP_TRY(at(x, point, module));
     if (point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD ||
         point == FSDP_PRE_RECOMPUTE) {
         FSDP_TRY(w->compute(x->run, point, module));
@@ -118,7 +140,7 @@ static int cancel_pass(struct driver *x)
 {
     float ignored;
 
-    FSDP_TRY(x->engine.at(x->sharded, FSDP_CANCEL, 0));
+    FSDP_TRY(at(x, FSDP_CANCEL, 0));
     return x->d->model->model->workload->end(x->run, &ignored);
 }
 
@@ -133,7 +155,7 @@ static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
                  microbatch == 0 && sequence == FSDP_SEQUENCE_TRAIN;
 
     FSDP_TRY(w->begin(x->run, x->env.rank, step, microbatch));
-    FSDP_TRY(x->engine.at(x->sharded, FSDP_BEGIN, sequence));
+    FSDP_TRY(at(x, FSDP_BEGIN, sequence));
     FSDP_TRY(pass_points(x, q, n, wrong));
     if (n < q->n) {
         return cancel_pass(x);
@@ -141,7 +163,7 @@ static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
     if (wrong) {
         FSDP_TRY(drive_wrong_before_end(x, q));
     }
-    FSDP_TRY(x->engine.at(x->sharded, FSDP_END, sequence));
+    FSDP_TRY(at(x, FSDP_END, sequence));
     FSDP_TRY(show_progress(x));
     return w->end(x->run, loss);
 }
@@ -240,11 +262,13 @@ int drive_optimize(struct driver *x)
 
     FSDP_TRY(record_before(x));
     FSDP_TRY(x->engine.step(x->sharded, &step));
+    FSDP_TRY(note_moment(x, RECORD_POINT_STEP, 0));
     if (c->scenario == CASE_MISUSE && x->step == 0) {
         FSDP_TRY(drive_answer(x, "found-inf", (int)step.found_inf));
     }
     FSDP_TRY(record_after(x));
-    return x->engine.zero_grad(x->sharded);
+    FSDP_TRY(x->engine.zero_grad(x->sharded));
+    return note_moment(x, RECORD_POINT_ZERO_GRAD, 0);
 }
 
 /* An evaluation pass on the samples that the next step begins with. */
@@ -299,6 +323,7 @@ int drive_end_step(struct driver *x)
     x->out->n_steps = x->step + 1;
     recorder_rest(x->recorder, &m->after_step[x->step]);
     m->allocations[x->step] = recorder_allocations(x->recorder);
+    m->launches[x->step] = recorder_launches(x->recorder);
     return FSDP_OK;
 }
 
@@ -306,6 +331,10 @@ static int one_step(struct driver *x, uint32_t step)
 {
     x->step = step;
     x->recording = step < x->d->c->recorded_steps;
+    x->watching = x->env.rank == 0 && step == (x->d->c->steps > 1 ? 1u : 0u);
+    if (x->watching) {
+        FSDP_TRY(recorder_moment(x->recorder, NULL, 0, 0));
+    }
     if (x->d->c->scenario == CASE_MISUSE && step == 0) {
         FSDP_TRY(drive_wrong_at_rest(x));
     }
@@ -361,6 +390,7 @@ int drive_shard(struct driver *x)
     x->out->shard_sequence = (uint32_t)sequence;
     recorder_rest(x->recorder, &x->out->memory.after_shard);
     (void)recorder_allocations(x->recorder);
+    (void)recorder_launches(x->recorder);
     return x->d->c->recorded_steps ? record_pieces(x, RECORD_INITIAL, 0)
                                    : FSDP_OK;
 }
@@ -407,6 +437,7 @@ static void forget_first_life(struct record_rank *out)
         free(out->tensor[i].data);
     }
     out->n_tensors = 0;
+    out->memory.n_moments = 0;
     memcpy(out->other_loss, out->loss, out->n_losses * sizeof *out->loss);
     out->n_other_losses = out->n_losses;
     out->n_losses = 0;

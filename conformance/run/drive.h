@@ -41,6 +41,7 @@ struct driver {
     uint32_t step, microbatch;   /* now */
     bool recording;              /* tensors of this pass are wanted */
     bool forward;                /* the point is a forward one */
+    bool watching;               /* this step's timeline is wanted */
     struct fsdp_stream *compute; /* that this driver opened */
     uint64_t *numel;             /* [n_units], for the recorder */
     struct fsdp_tensor *lent;    /* [n_parameters]: gradients lent, by data */

@@ -32,9 +32,10 @@ static int make_record(const struct run_case *c, struct record_rank *out)
         calloc(c->steps + 1u, sizeof *out->memory.after_step);
     out->memory.allocations =
         calloc(c->steps + 1u, sizeof *out->memory.allocations);
+    out->memory.launches = calloc(c->steps + 1u, sizeof *out->memory.launches);
     return out->sequence && out->loss && out->other_loss &&
                    out->step_sequence && out->memory.after_step &&
-                   out->memory.allocations
+                   out->memory.allocations && out->memory.launches
                ? FSDP_OK
                : FSDP_ERR_NOMEM;
 }

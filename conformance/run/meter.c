@@ -139,17 +139,45 @@ static void device_free(void *self, void *p)
 
 /* ---- Values ------------------------------------------------------------ */
 
-static void count(struct meter *m)
+static uint64_t engine_bytes(const struct meter *m)
 {
     uint64_t engine = 0;
 
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
-        raise_to(&m->peak[k], m->live[k]);
         engine += k == FSDP_ACTIVATION ? 0 : m->live[k];
+    }
+    return engine;
+}
+
+/* Of moments as full, the one with more activations. */
+static void note_fullest(struct meter *m, uint64_t engine)
+{
+    if (engine > m->fullest_engine ||
+        (engine == m->fullest_engine &&
+         m->live[FSDP_ACTIVATION] > m->fullest[FSDP_ACTIVATION])) {
+        m->fullest_engine = engine;
+        memcpy(m->fullest, m->live, sizeof m->fullest);
+    }
+}
+
+void meter_fullest(struct meter *m, uint64_t out[FSDP_N_KINDS])
+{
+    memcpy(out, m->fullest, sizeof m->fullest);
+    m->fullest_engine = engine_bytes(m);
+    memcpy(m->fullest, m->live, sizeof m->fullest);
+}
+
+static void count(struct meter *m)
+{
+    uint64_t engine = engine_bytes(m);
+
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        raise_to(&m->peak[k], m->live[k]);
     }
     raise_to(&m->peak_parameters,
              m->live[FSDP_PARAM_SHARD] + m->live[FSDP_PARAM_FULL]);
     raise_to(&m->peak_engine, engine);
+    note_fullest(m, engine);
     if (engine > m->storage) {
         raise_to(&m->peak_over, engine - m->storage);
     }
@@ -225,6 +253,9 @@ static int device_copy(void *self, struct fsdp_stream *stream, void *to,
 static int device_run(void *self, struct fsdp_stream *stream,
                       const struct fsdp_op *op)
 {
+    struct meter_handle *h = self;
+
+    h->meter->launches += !h->is_model;
     return real(self)->run(real(self)->self, stream, op);
 }
 

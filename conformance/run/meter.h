@@ -50,10 +50,16 @@ struct meter {
     uint64_t peak_parameters, peak_engine, storage, peak_storage, peak_over;
     uint64_t bad_ranges;
     uint64_t allocations; /* by the engine, since last asked */
-    bool out_of_memory;   /* a range could not be followed: no measurement */
+    uint64_t launches;    /* operators that it ran, since last asked */
+    /* By kind, when the engine held most since last asked; and how much. */
+    uint64_t fullest[FSDP_N_KINDS], fullest_engine;
+    bool out_of_memory; /* a range could not be followed: no measurement */
 };
 
 void meter_open(struct meter *m, const struct fsdp_device *real);
+/* Live bytes by kind at the fullest moment since the last call; the next
+ * interval begins with what is live now. */
+void meter_fullest(struct meter *m, uint64_t out[FSDP_N_KINDS]);
 void meter_close(struct meter *m, struct record_memory *out);
 
 #endif

@@ -182,6 +182,34 @@ uint64_t recorder_allocations(struct recorder *r)
     return n;
 }
 
+uint64_t recorder_launches(struct recorder *r)
+{
+    uint64_t n = r->meter.launches;
+
+    r->meter.launches = 0;
+    return n;
+}
+
+int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
+                    uint32_t module)
+{
+    struct record_moment moment = {.point = point, .module = module};
+    struct record_memory *m = out ? &out->memory : NULL;
+    struct record_moment *grown;
+
+    meter_fullest(&r->meter, moment.live);
+    if (!m) {
+        return FSDP_OK;
+    }
+    grown = realloc(m->moment, (m->n_moments + 1u) * sizeof *grown);
+    if (!grown) {
+        return FSDP_ERR_NOMEM;
+    }
+    m->moment = grown;
+    m->moment[m->n_moments++] = moment;
+    return FSDP_OK;
+}
+
 static struct record_tensor *find_tensor(struct record_rank *out,
                                          const struct record_tensor *key)
 {

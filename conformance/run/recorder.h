@@ -35,6 +35,12 @@ int recorder_status(const struct recorder *r);
 void recorder_rest(const struct recorder *r, struct record_rest *out);
 /* Allocations by the engine since the last call. */
 uint64_t recorder_allocations(struct recorder *r);
+/* Operators that the engine ran since the last call. */
+uint64_t recorder_launches(struct recorder *r);
+/* Appends to the timeline: live bytes at the fullest moment since the last
+ * call. A call with out = NULL only forgets what was before. NOMEM. */
+int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
+                    uint32_t module);
 
 /* Copies n float32 from the device and appends them as a tensor; adds to it
  * if the tensor is already there (a gradient used twice). */
