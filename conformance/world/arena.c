@@ -35,23 +35,29 @@ static void futex_wake(_Atomic uint32_t *word)
     (void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-struct arena *arena_open(const struct world_job *job)
+size_t arena_bytes(const struct world_job *job)
 {
-    uint32_t n_groups = job->mesh->n_dims + 1;
-    size_t bytes = sizeof(struct arena) +
-                   sizeof(struct arena_place) * 2 * n_groups * job->n_ranks;
-    /* Anonymous: it has no name, and is gone with the last process. Most of
-     * it is never touched and so never exists. */
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
-        return NULL;
-    }
+    size_t n_groups = job->mesh->n_dims + 1;
+    return sizeof(struct arena) +
+           sizeof(struct arena_place) * 2 * n_groups * job->n_ranks;
+}
+
+struct arena *arena_make(const struct world_job *job, void *memory)
+{
     struct arena *arena = memory;
     arena->n_ranks = job->n_ranks;
-    arena->n_groups = n_groups;
-    arena->bytes = bytes;
+    arena->n_groups = job->mesh->n_dims + 1;
+    arena->bytes = arena_bytes(job);
     return arena;
+}
+
+struct arena *arena_open(const struct world_job *job)
+{
+    /* Anonymous: it has no name, and is gone with the last process. Most of
+     * it is never touched and so never exists. */
+    void *memory = mmap(NULL, arena_bytes(job), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : arena_make(job, memory);
 }
 
 void arena_close(struct arena *arena)
