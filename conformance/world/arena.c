@@ -15,6 +15,8 @@
 enum {
     SHUT = 1,
     ROUND = 2,
+    /* For a microsecond or two: where ranks have cores, most arrive in it. */
+    SPINS = 100,
     /* More ranks than cores are normal, so yielding is what makes the others
      * arrive, and it is cheaper than to sleep and be woken. */
     YIELDS = 50,
@@ -22,6 +24,14 @@ enum {
      * before it does. */
     LONGEST_SLEEP_MS = 100,
 };
+
+/* Tells the core that it only waits. */
+static inline void cpu_relax(void)
+{
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#endif
+}
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ms)
 {
@@ -112,7 +122,9 @@ bool arena_meet(struct arena_barrier *barrier, uint32_t n)
         if (now & SHUT) {
             return false;
         }
-        if (tries < YIELDS) {
+        if (tries < SPINS) {
+            cpu_relax();
+        } else if (tries < SPINS + YIELDS) {
             (void)sched_yield();
         } else {
             futex_wait(&barrier->word, word, LONGEST_SLEEP_MS);
