@@ -42,7 +42,7 @@ struct driver {
     bool recording;              /* tensors of this pass are wanted */
     bool forward;                /* the point is a forward one */
     struct fsdp_stream *compute; /* that this driver opened */
-    uint64_t *numel;             /* [n_units], for the recorder */
+    struct wire wire;            /* for the recorder */
     struct fsdp_tensor *lent;    /* [n_parameters]: gradients lent, by data */
 };
 
