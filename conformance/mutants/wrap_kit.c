@@ -144,6 +144,8 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     struct fsdp_options o = *options;
 
     my.model = *model;
+    mutant_real.model = model;
+    mutant_real.units = units;
     if (my.options) {
         my.options(&o);
     }
@@ -167,6 +169,19 @@ void mutant_initial(struct fsdp_engine *engine,
 {
     my.initial = initial;
     engine->shard = shard;
+}
+
+void mutant_know(struct fsdp_engine *engine)
+{
+    engine->shard = shard;
+}
+
+uint64_t mutant_block(uint32_t p)
+{
+    uint64_t rows = mutant_real.model->parameter_shape[p][0];
+
+    return (rows + mutant_real.shards - 1) / mutant_real.shards *
+           (fsdp_numel(mutant_real.model, p) / rows);
 }
 
 static void tell(void *context, const struct fsdp_piece *piece)
@@ -336,7 +351,7 @@ bool mutant_natural(const struct run_case *c)
     return (strcmp(c->workload, "mlp") == 0 ||
             strcmp(c->workload, "linear") == 0) &&
            strcmp(c->size, "large") != 0 && c->data == WORKLOAD_NATURAL &&
-           c->ranks > 2 &&
+           c->ranks > 2 && c->layout == FSDP_LAYOUT_FLAT &&
            (c->scenario == CASE_TRAIN || c->scenario == CASE_EVAL ||
             c->scenario == CASE_SUMMON || c->scenario == CASE_AGAIN);
 }
@@ -351,7 +366,7 @@ bool mutant_train(const struct run_case *c)
 {
     return mutant_mlp(c) && c->scenario == CASE_TRAIN && c->microbatches == 1 &&
            c->wrap == CASE_WRAP_LAYER && c->fold == FSDP_FOLD_RANK &&
-           c->divide_factor == 0.0f;
+           c->layout == FSDP_LAYOUT_FLAT && c->divide_factor == 0.0f;
 }
 
 bool mutant_plain(const struct run_case *c)
@@ -359,6 +374,14 @@ bool mutant_plain(const struct run_case *c)
     return mutant_train(c) && c->strategy == CASE_FULL_SHARD &&
            (c->ranks == 3 || c->ranks == 4) &&
            c->optimizer == FSDP_OPTIMIZER_SGD;
+}
+
+bool mutant_rows(const struct run_case *c)
+{
+    return mutant_mlp(c) && strcmp(c->size, "odd") == 0 &&
+           c->layout == FSDP_LAYOUT_PER_PARAMETER &&
+           c->strategy == CASE_FULL_SHARD && c->wrap == CASE_WRAP_WHOLE &&
+           c->scenario == CASE_TRAIN;
 }
 
 bool mutant_hybrid(const struct run_case *c)

@@ -17,6 +17,9 @@ struct mutant_real {
     const struct fsdp_device *device;
     struct fsdp_engine engine;
     uint32_t rank, world, replicas, shards; /* of this rank's run */
+    /* What shard was given, where mutant_know asked for it. */
+    const struct fsdp_model *model;
+    const struct fsdp_units *units;
     /* The model's, where mutant_initial stands before it. */
     int (*initial)(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out);
@@ -55,6 +58,11 @@ void mutant_initial(struct fsdp_engine *engine,
                     int (*initial)(void *context, uint32_t p, uint64_t first,
                                    uint64_t n, void *out));
 
+/* From now on mutant_real has model and units. And elements of parameter p's
+ * rows that a shard has room for; p has rows. */
+void mutant_know(struct fsdp_engine *engine);
+uint64_t mutant_block(uint32_t p);
+
 /* Every piece goes through `tell`, which hands on what it likes. */
 struct mutant_visit {
     void (*visit)(void *context, const struct fsdp_piece *piece);
@@ -79,16 +87,19 @@ void mutant_ballast(struct fsdp_env *env, struct fsdp_engine *engine,
                     uint32_t kind);
 
 /* Natural data through a small workload on three ranks or more, in a scenario
- * that makes no mistakes. And that with several microbatches a step. */
+ * that makes no mistakes, flat. And that with several microbatches a step. */
 bool mutant_natural(const struct run_case *c);
 bool mutant_accumulates(const struct run_case *c);
 /* Natural data through an MLP whose shards are all filled. */
 bool mutant_mlp(const struct run_case *c);
-/* mutant_mlp that only trains, one microbatch a step, each layer a unit,
+/* mutant_mlp that only trains, one microbatch a step, each layer a unit, flat,
  * ranks folded in order. */
 bool mutant_train(const struct run_case *c);
 /* mutant_train with SGD, fully sharded over 3 or 4 ranks. */
 bool mutant_plain(const struct run_case *c);
+/* Matrices whose rows do not divide, in one unit, sharded parameter by
+ * parameter: over 4 and 7 ranks some own none. */
+bool mutant_rows(const struct run_case *c);
 /* mutant_train with more than one shard and more than one replica. */
 bool mutant_hybrid(const struct run_case *c);
 

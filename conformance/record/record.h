@@ -96,7 +96,9 @@ struct record_memory {
     uint64_t peak_storage;       /* allocated by the engine */
     uint64_t peak_live_over_storage; /* most that live exceeded storage by */
     uint64_t dirty_padding; /* elements of padding on the wire that were not
-                               +0 (flat layout) */
+                               +0 */
+    uint64_t misplaced;     /* elements that were gathered first and were not
+                               where the layout has them */
     uint64_t bad_ranges;    /* live outside an allocation, overlapping, or freed
                                while live */
     struct record_rest after_shard;

@@ -246,6 +246,7 @@ static bool parse_memory(struct record_json *j, json_t *v,
                                       "peak_storage",
                                       "peak_live_over_storage",
                                       "dirty_padding",
+                                      "misplaced",
                                       "bad_ranges",
                                       "left_live",
                                       "left_storage",
@@ -254,9 +255,9 @@ static bool parse_memory(struct record_json *j, json_t *v,
     struct record_memory *const m = &r->memory;
     uint64_t *const number[] = {&m->peak_parameters, &m->peak_engine,
                                 &m->peak_storage,    &m->peak_live_over_storage,
-                                &m->dirty_padding,   &m->bad_ranges,
-                                &m->left_live,       &m->left_storage,
-                                &m->process_growth};
+                                &m->dirty_padding,   &m->misplaced,
+                                &m->bad_ranges,      &m->left_live,
+                                &m->left_storage,    &m->process_growth};
     json_t *value[N_OF(key)];
 
     if (!record_json_object(j, record_field("memory"), v, key, N_OF(key),
@@ -274,8 +275,9 @@ static bool parse_memory(struct record_json *j, json_t *v,
             return false;
         }
     }
-    return record_json_u32(j, record_field("memory.new_channels"), value[15],
-                           UINT32_MAX, &m->new_channels);
+    return record_json_u32(j, record_field("memory.new_channels"),
+                           value[6 + N_OF(number)], UINT32_MAX,
+                           &m->new_channels);
 }
 
 static bool parse_answers(struct record_json *j, const json_t *v,

@@ -136,6 +136,7 @@ static inline void make_good_rank(struct record_rank *r)
     m->peak_live_over_storage = 4;
     m->bad_ranges = 5;
     m->dirty_padding = 17;
+    m->misplaced = 18;
     m->left_live = 6;
     m->left_storage = 7;
     m->process_growth = 8;

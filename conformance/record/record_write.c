@@ -157,6 +157,7 @@ static void add_memory(struct record_text *t, const struct record_rank *r)
         {"peak_storage", m->peak_storage},
         {"peak_live_over_storage", m->peak_live_over_storage},
         {"dirty_padding", m->dirty_padding},
+        {"misplaced", m->misplaced},
         {"bad_ranges", m->bad_ranges},
         {"left_live", m->left_live},
         {"left_storage", m->left_storage},

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * comm_padding_zero.c - what pads a flat parameter on the wire is +0, so that
+ * comm_padding_zero.c - what pads shards on the wire is +0, so that
  * nothing that was there before can reach a result by way of a reduction.
  */
 #include "judge/compare.h"
 
 static bool applies(const struct expect *e)
 {
-    return compare_case_trains(e) && e->c->layout == FSDP_LAYOUT_FLAT &&
-           e->shards > 1;
+    return compare_case_trains(e) && e->shards > 1;
 }
 
 static bool check(const struct expect *e, const struct record_rank *rank,
@@ -21,7 +20,7 @@ static bool check(const struct expect *e, const struct record_rank *rank,
            finding_count(f, finding_at("wire", -1, -1, k), got, 0,
                          "elements of padding in all-gathers and "
                          "reduce-scatters that were not +0: fill the tail of "
-                         "each flat parameter and gradient");
+                         "each flat parameter, or block of rows, and gradient");
 }
 
 static bool holds(const struct expect *e, const struct record *r,
@@ -44,11 +43,11 @@ static bool spoil(const struct expect *e, struct record *r)
 
 REQUIREMENT(comm_padding_zero) = {
     .id = "comm.padding-zero",
-    .text = "The padding of flat parameters and gradients is +0 on the wire.",
+    .text = "The padding of parameters and gradients is +0 on the wire.",
     .since = "1.0",
     .must = 1,
     .level = LEVEL_COMM,
-    .needs = "run.completes comm.message-size",
+    .needs = "run.completes comm.message-size comm.packing-order",
     .applies = applies,
     .holds = holds,
     .spoil = spoil,

@@ -135,7 +135,8 @@ static bool spoil(const struct expect *e, struct record *r)
 REQUIREMENT(layout_chunk_rule) = {
     .id = "layout.chunk-rule",
     .text = "Rank s of the shard dimension owns the s-th of S equal "
-            "parts of each padded flat parameter, no more and no less.",
+            "parts of each padded flat parameter, or, per parameter, the "
+            "s-th ceil(d_0 / S) rows of each, no more and no less.",
     .since = "1.0",
     .must = 1,
     .level = LEVEL_LAYOUT,

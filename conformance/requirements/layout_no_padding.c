@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layout_no_padding.c - padding fills a flat parameter to equal shards and
- * belongs to no parameter.
+ * layout_no_padding.c - padding fills a flat parameter, or the rows of one, to
+ * equal shards and belongs to no parameter.
  */
 #include "judge/compare.h"
 

@@ -92,7 +92,7 @@ static bool spoil(const struct expect *e, struct record *r)
 REQUIREMENT(memory_peak_bound) = {
     .id = "memory.peak-bound",
     .text = "A rank never holds more parameters than its shards and the "
-            "largest padded unit.",
+            "largest unit as it is unsharded: padded, or by rows.",
     .since = "1.0",
     .must = 1,
     .level = LEVEL_MEMORY,

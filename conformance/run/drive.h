@@ -43,7 +43,7 @@ struct driver {
     bool forward;                /* the point is a forward one */
     bool watching;               /* this step's timeline is wanted */
     struct fsdp_stream *compute; /* that this driver opened */
-    uint64_t *numel;             /* [n_units], for the recorder */
+    struct wire wire;            /* for the recorder */
     struct fsdp_tensor *lent;    /* [n_parameters]: gradients lent, by data */
 };
 

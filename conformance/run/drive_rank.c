@@ -97,26 +97,19 @@ static void close_engine(struct driver *x, struct fsdp_env *lender)
     }
 }
 
-/* Padding has its place in the flat layout alone. */
-static int watch_padding(struct driver *x)
+/* Values are looked at where tensors are: what is too large for those is too
+ * large to be made again here. */
+static int watch_wire(struct driver *x)
 {
-    const struct fsdp_units *units = &x->d->model->units.units;
-    const struct fsdp_model *model = model_of(x);
+    const struct run_case *c = x->d->c;
+    int status =
+        wire_make(model_of(x), &x->d->model->units.units, c->layout,
+                  x->extent[FSDP_DIM_SHARD], c->recorded_steps > 0, &x->wire);
 
-    if (x->d->c->layout != FSDP_LAYOUT_FLAT) {
-        return FSDP_OK;
+    if (status == FSDP_OK) {
+        recorder_watch(x->recorder, &x->wire);
     }
-    x->numel = calloc(units->n_units + 1u, sizeof *x->numel);
-    if (!x->numel) {
-        return FSDP_ERR_NOMEM;
-    }
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        x->numel[units->unit_of_module[model->parameter_module[p]]] +=
-            fsdp_numel(model, p);
-    }
-    recorder_watch_padding(x->recorder, x->numel, units->n_units,
-                           x->extent[FSDP_DIM_SHARD]);
-    return FSDP_OK;
+    return status;
 }
 
 static void note_process(struct driver *x, const struct process_view *before)
@@ -145,7 +138,7 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
     int status;
 
     FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
-    status = watch_padding(x);
+    status = watch_wire(x);
     if (x->d->wrap) {
         x->d->wrap(&x->env, &x->engine);
     }
@@ -187,7 +180,7 @@ static int with_engine(struct driver *x, int (*play)(struct driver *))
     x->env.device = device; /* not the recorder's or the mutant's */
     x->env.comm = comm;
     close_engine(x, &lender);
-    free(x->numel);
+    wire_release(&x->wire);
     free(x->lent);
     return status;
 }

@@ -15,39 +15,10 @@ struct recorder {
     const struct fsdp_device *real_device;
     struct fsdp_comm comm;
     const struct fsdp_comm *real_comm;
-    const uint64_t *numel; /* [n_units], NULL: padding is not looked at */
-    uint32_t n_units, shards;
-    uint64_t dirty_padding;
+    struct wire *wire;           /* NULL: messages are not looked at */
     struct record_sequence open; /* since the last mark */
     uint32_t capacity;
 };
-
-/* Whether what lies behind the unit's parameters on the wire is all +0. */
-static int look_at_padding(struct recorder *r, struct fsdp_stream *stream,
-                           const struct fsdp_collective *c, const void *whole)
-{
-    const struct fsdp_device *d = r->real_device;
-    uint32_t tail[WORLD_MAX_RANKS];
-    uint64_t padding;
-
-    if (!r->numel || c->unit >= r->n_units || c->dim != FSDP_DIM_SHARD ||
-        c->dtype != FSDP_DTYPE_F32 || !whole ||
-        c->n * r->shards < r->numel[c->unit]) {
-        return FSDP_OK;
-    }
-    padding = c->n * r->shards - r->numel[c->unit];
-    if (padding == 0 || padding > WORLD_MAX_RANKS) {
-        return FSDP_OK; /* a shard of another size is another fault */
-    }
-    FSDP_TRY(d->copy(d->self, stream, tail,
-                     (const float *)whole + r->numel[c->unit],
-                     padding * sizeof(float)));
-    FSDP_TRY(d->wait(d->self, NULL, stream, 0, "wire->recorder"));
-    for (uint64_t i = 0; i < padding; i++) {
-        r->dirty_padding += tail[i] != 0;
-    }
-    return FSDP_OK;
-}
 
 static int run(void *self, struct fsdp_stream *stream,
                const struct fsdp_collective *c)
@@ -55,10 +26,9 @@ static int run(void *self, struct fsdp_stream *stream,
     struct recorder *r = self;
     int status;
 
-    if (c->kind == FSDP_REDUCE_SCATTER) {
-        FSDP_TRY(look_at_padding(r, stream, c, c->in));
+    if (r->wire && c->kind == FSDP_REDUCE_SCATTER) {
+        FSDP_TRY(wire_look(r->wire, r->real_device, stream, c, c->in));
     }
-
     if (r->open.n == r->capacity) {
         uint32_t capacity = r->capacity ? 2 * r->capacity : 64;
         void *grown = realloc(r->open.c, capacity * sizeof *r->open.c);
@@ -69,8 +39,8 @@ static int run(void *self, struct fsdp_stream *stream,
         r->capacity = capacity;
     }
     status = r->real_comm->run(r->real_comm->self, stream, c);
-    if (status == FSDP_OK && c->kind == FSDP_ALL_GATHER) {
-        status = look_at_padding(r, stream, c, c->out);
+    if (status == FSDP_OK && r->wire && c->kind == FSDP_ALL_GATHER) {
+        status = wire_look(r->wire, r->real_device, stream, c, c->out);
     }
     if (status == FSDP_OK) {
         r->open.c[r->open.n++] = (struct record_collective){
@@ -110,12 +80,9 @@ int recorder_open(struct fsdp_env *env, struct record_rank *out,
     return FSDP_OK;
 }
 
-void recorder_watch_padding(struct recorder *r, const uint64_t *numel,
-                            uint32_t n_units, uint32_t shards)
+void recorder_watch(struct recorder *r, struct wire *wire)
 {
-    r->numel = numel;
-    r->n_units = n_units;
-    r->shards = shards;
+    r->wire = wire;
 }
 
 const struct fsdp_device *recorder_model_device(struct recorder *r)
@@ -267,7 +234,10 @@ void recorder_close(struct recorder *r)
 {
     if (r) {
         meter_close(&r->meter, &r->out->memory);
-        r->out->memory.dirty_padding = r->dirty_padding;
+        if (r->wire) {
+            r->out->memory.dirty_padding = r->wire->dirty;
+            r->out->memory.misplaced = r->wire->misplaced;
+        }
         free(r->open.c);
         free(r);
     }

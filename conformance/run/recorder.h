@@ -11,6 +11,7 @@
 #define FSDP_CTS_RECORDER_H
 
 #include "record/record.h"
+#include "run/wire.h"
 
 struct recorder;
 
@@ -19,10 +20,8 @@ struct recorder;
  * filled as the run goes on; recorder and out outlive the engine. NOMEM. */
 int recorder_open(struct fsdp_env *env, struct record_rank *out,
                   struct recorder **recorder);
-/* From now on looks at the padding of flat parameters on the wire: numel[u]
- * elements of unit u are no padding. Borrowed. */
-void recorder_watch_padding(struct recorder *r, const uint64_t *numel,
-                            uint32_t n_units, uint32_t shards);
+/* From now on looks at what goes over the wire. Borrowed. */
+void recorder_watch(struct recorder *r, struct wire *wire);
 const struct fsdp_device *recorder_model_device(struct recorder *r);
 
 /* A part of the run ends: what was communicated since the last mark becomes a
