@@ -11,6 +11,7 @@
 #define FSDP_CTS_RECORDER_H
 
 #include "record/record.h"
+#include "run/race.h"
 
 struct recorder;
 
@@ -23,7 +24,16 @@ int recorder_open(struct fsdp_env *env, struct record_rank *out,
  * elements of unit u are no padding. Borrowed. */
 void recorder_watch_padding(struct recorder *r, const uint64_t *numel,
                             uint32_t n_units, uint32_t shards);
+/* From now on follows who is ordered behind whom; without streams there is
+ * nothing to follow. NOMEM. */
+int recorder_watch_races(struct recorder *r);
+/* The run stands here (enum race_point); for descriptions of races. */
+void recorder_place(struct recorder *r, uint32_t step, uint32_t point,
+                    uint32_t module);
 const struct fsdp_device *recorder_model_device(struct recorder *r);
+/* Waits for the model's stream: for the recorder's sake alone, so nothing is
+ * ordered by it. */
+int recorder_finish_compute(struct recorder *r);
 
 /* A part of the run ends: what was communicated since the last mark becomes a
  * sequence of the record. Returns its index, or -1: out of memory. */
