@@ -17,6 +17,7 @@
 
 #include "cases/case.h"
 #include "record/ending.h"
+#include "record/record_races.h"
 
 enum {
     RECORD_VERSION = 2
@@ -144,6 +145,7 @@ struct record_rank {
     uint32_t end_sequence;   /* index: what came after the last step */
 
     struct record_memory memory;
+    struct record_races races; /* by the order of calls, not by luck */
     uint32_t n_answers;
     struct record_answer *answer;
     uint32_t n_tensors;

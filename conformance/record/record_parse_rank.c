@@ -328,8 +328,8 @@ static bool parse_root(struct record_json *j, json_t *root,
     static const char *const key[] = {
         "version",        "rank",         "status",    "error",
         "losses",         "other_losses", "sequences", "shard_sequence",
-        "step_sequences", "end_sequence", "memory",    "answers",
-        "tensors",        "seconds"};
+        "step_sequences", "end_sequence", "memory",    "races",
+        "answers",        "tensors",      "seconds"};
     json_t *value[N_OF(key)];
 
     if (!record_json_version(j, root) ||
@@ -337,16 +337,18 @@ static bool parse_root(struct record_json *j, json_t *root,
                             value) ||
         !parse_head(j, value, rank, r) || !parse_losses(j, c, value + 4, r) ||
         !parse_sequences(j, value[6], r) || !parse_steps(j, c, value + 7, r) ||
-        !parse_memory(j, value[10], r) || !parse_answers(j, value[11], r) ||
-        !record_json_u32(j, record_field("tensors"), value[12], UINT32_MAX,
+        !parse_memory(j, value[10], r) ||
+        !record_races_parse(j, value[11], &r->races) ||
+        !parse_answers(j, value[12], r) ||
+        !record_json_u32(j, record_field("tensors"), value[13], UINT32_MAX,
                          n_tensors)) {
         return false;
     }
-    if (!json_is_number(value[13]) || !(json_number_value(value[13]) >= 0.0)) {
+    if (!json_is_number(value[14]) || !(json_number_value(value[14]) >= 0.0)) {
         return record_refuse(j, record_field("seconds"),
                              "a number from 0 was expected");
     }
-    r->seconds = json_number_value(value[13]);
+    r->seconds = json_number_value(value[14]);
     return true;
 }
 

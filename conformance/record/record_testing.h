@@ -148,6 +148,20 @@ static inline void make_good_rank(struct record_rank *r)
     m->launches = COPY(launches);
     m->n_moments = 2;
     m->moment = COPY(moment);
+    r->races = (struct record_races){
+        .count = 3,
+        .unfollowed = 2,
+        .n = 2,
+        .race = {{"all-gather->compute",
+                  FSDP_PARAM_FULL,
+                  3,
+                  {"all-gather", "gathering", "pre-forward", 1, 2},
+                  {"gemm", "compute", "pre-forward", 1, 4}},
+                 {"dead->reuse",
+                  FSDP_N_KINDS,
+                  FSDP_NO_UNIT,
+                  {"dead", "host", "zero-grad", 0, UINT32_MAX},
+                  {"live", "01234567890123456789012", "", UINT32_MAX, 0}}}};
     r->n_answers = 2;
     r->answer = COPY(answer);
     make_tensors(r);

@@ -216,6 +216,7 @@ static int write_text(const char *directory, uint32_t rank,
     add_floats(&t, "other_losses", r->other_loss, r->n_other_losses, 1);
     add_sequences(&t, r);
     add_memory(&t, r);
+    record_races_add(&t, &r->races);
     add_answers(&t, r);
     record_text_add(
         &t, " \"tensors\": %u,\n \"seconds\": %.17g\n}\n", r->n_tensors,

@@ -38,6 +38,7 @@ struct driver {
 
     bool alone;                  /* in a world of one: no collective shows
                                     that the run gets on */
+    bool serial;                 /* plays all ranks, one after the other */
     uint32_t step, microbatch;   /* now */
     bool recording;              /* tensors of this pass are wanted */
     bool forward;                /* the point is a forward one */
