@@ -58,8 +58,11 @@ static int open_streams(struct fsdp_sharded *s)
     }
     s->last = s->replicating;
     s->reducing = s->replicating;
-    if (s->shards > 1 || s->replicas == 1) {
+    if (s->shards > 1) {
         FSDP_TRY(d->stream_open(d->self, "reduce-scatter", &s->reducing));
+    }
+    if (!s->reducing) { /* alone: another stream would only cost waits */
+        s->reducing = s->env->compute;
     }
     if (!s->last) {
         s->last = s->reducing;
@@ -71,7 +74,7 @@ static void close_streams(struct fsdp_sharded *s)
 {
     const struct fsdp_device *d = s->env->device;
 
-    if (s->reducing != s->replicating) {
+    if (s->reducing != s->replicating && s->reducing != s->env->compute) {
         d->stream_close(d->self, s->reducing);
     }
     d->stream_close(d->self, s->replicating);
