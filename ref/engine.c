@@ -204,6 +204,7 @@ static int pieces(struct fsdp_sharded *s,
                   void *context)
 {
     FSDP_TRY(at_rest(s, "ref.pieces"));
+    FSDP_TRY(s->env->device->sync(s->env->device->self, NULL));
     for (uint32_t i = 0; i < s->n_parts; i++) {
         const struct ref_part *part = &s->part[i];
         struct ref_unit *u = &s->unit[s->parameter[part->parameter].unit];

@@ -146,6 +146,7 @@ int ref_initialise(struct fsdp_sharded *s)
             FSDP_TRY(ref_fill_zero(s, u, x->state[i], x->chunk));
         }
     }
+    FSDP_TRY(d->wait(d->self, NULL, s->env->compute, 0, "fill->copy"));
     for (uint32_t i = 0; i < s->n_parts; i++) {
         const struct ref_part *part = &s->part[i];
         float slice[1024];

@@ -49,6 +49,7 @@ void ref_drop(struct fsdp_sharded *s, float **p)
 
     if (*p) {
         d->dead(d->self, s->env->compute, *p);
+        (void)d->wait(d->self, NULL, s->env->compute, 0, "dead->free");
         d->free(d->self, *p);
     }
     *p = NULL;

@@ -74,7 +74,7 @@ static const struct option_row rows[] = {
     {"junit", "FILE.xml", OPTION_JUNIT, TAKES_JUDGE,
      "write the report in JUnit's form"},
     {"partial-ok", NULL, OPTION_PARTIAL_OK, TAKES_JUDGE,
-     "exit 0 if all of a selection passes (else 2: INCOMPLETE)"},
+     "exit 0 if all of a selection passes, 77 if none is claimed"},
     {"record-only", NULL, OPTION_RECORD_ONLY, TAKES_RUN,
      "run and keep records, do not judge; exit 0 if all cases ran"},
     {"records", "DIR", OPTION_RECORDS, TAKES_RECORDS, "where records are kept"},

@@ -16,6 +16,7 @@ enum {
     EXIT_INCOMPLETE = 2,
     EXIT_USAGE = 64,
     EXIT_BAD_DATA = 65,
+    EXIT_SKIPPED = 77, /* with --partial-ok: none of it is claimed */
 };
 
 enum {

@@ -233,7 +233,7 @@ for file in case.json rank-0.json rank-1.json rank-1.safetensors; do
 done
 : >"$record/case.json"
 judged 'case.json is empty' 65 'case.json'
-sed -i 's/"version": 1/"version": 2/' "$record/case.json"
+sed -i 's/"version": 2/"version": 999/' "$record/case.json"
 judged 'case.json of another version' 65 'case.json'
 sed -i 's/^{/{"extra": 1,/' "$record/case.json"
 judged 'case.json with an unknown field' 65 'case.json'

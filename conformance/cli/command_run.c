@@ -28,7 +28,9 @@ static void help(void)
         "form says, and its collectives the right number and size.\n\n");
     arguments_help(TAKES);
     printf("\nexit: 0 conformant, 1 not conformant, 2 incomplete (a selection "
-           "is, unless\n--partial-ok), 64 usage error\n");
+           "is, unless\n--partial-ok), 64 usage error, 77 skipped (a selection "
+           "that "
+           "is not claimed)\n");
 }
 
 /* What else a rerun of one case has to say. */

@@ -21,8 +21,9 @@ static void help(void)
            "Judges the records in a folder that 'fsdp-cts run --records' "
            "wrote.\n\n");
     arguments_help(TAKES);
-    printf("\nexit: 0 conformant, 1 not conformant, 2 incomplete, 64 usage "
-           "error, 65 bad data\n");
+    printf(
+        "\nexit: 0 conformant, 1 not conformant, 2 incomplete, 64 usage "
+        "error, 65 bad data,\n77 skipped (a selection that is not claimed)\n");
 }
 
 static int verify(const struct arguments *a, const char *records)

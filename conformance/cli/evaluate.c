@@ -126,15 +126,33 @@ static const struct judge_case *first_unread(const struct judge_result *r)
     return &r->cases[i];
 }
 
-/* All of a selection passed, and nobody asked for more. */
-static bool partial_pass(const struct judge_result *r,
-                         const struct arguments *a)
+/* Nothing of a selection but passes and what is not claimed or does not
+ * apply, and nobody asked for more. */
+static bool partial_ok(const struct judge_result *r, const struct arguments *a)
 {
     return a->partial_ok && r->verdict == JUDGE_UNDECIDED && !r->abandoned &&
-           r->executed == r->expected && r->count[JUDGE_PASS] > 0 &&
-           r->count[JUDGE_FAIL] == 0 && r->count[JUDGE_ERROR] == 0 &&
-           r->count[JUDGE_TIMEOUT] == 0 && r->count[JUDGE_BLOCKED] == 0 &&
-           r->count[JUDGE_INCOMPLETE] == 0;
+           r->executed == r->expected && r->count[JUDGE_FAIL] == 0 &&
+           r->count[JUDGE_ERROR] == 0 && r->count[JUDGE_TIMEOUT] == 0 &&
+           r->count[JUDGE_BLOCKED] == 0 && r->count[JUDGE_INCOMPLETE] == 0;
+}
+
+static int exit_code(const struct judge_result *r, const struct arguments *a)
+{
+    if (!partial_ok(r, a)) {
+        return (int)r->verdict;
+    }
+    return r->count[JUDGE_PASS] > 0 ? EXIT_CONFORMANT : EXIT_SKIPPED;
+}
+
+/* The one line of --quiet. */
+static const char *in_a_word(const struct judge_result *r, int code)
+{
+    if (code == EXIT_SKIPPED) {
+        return "SKIPPED: not claimed, or it applies to none of these cases";
+    }
+    return code == EXIT_CONFORMANT && r->verdict == JUDGE_UNDECIDED
+               ? "PASSED, of a selection: no verdict"
+               : judge_verdict_name(r->verdict);
 }
 
 int evaluate_and_report(const struct evaluation *e, const struct arguments *a,
@@ -154,7 +172,7 @@ int evaluate_and_report(const struct evaluation *e, const struct arguments *a,
     if (status == FSDP_OK) {
         meta.ended = (int64_t)time(NULL);
         status = write_reports(&r, &meta, a, &error);
-        code = partial_pass(&r, a) ? 0 : (int)r.verdict;
+        code = exit_code(&r, a);
         if (r.verdict == JUDGE_UNDECIDED && r.malformed) {
             code = EXIT_BAD_DATA;
             fprintf(stderr, "fsdp-cts: %u records cannot be read: %s: %s\n",
@@ -164,7 +182,7 @@ int evaluate_and_report(const struct evaluation *e, const struct arguments *a,
         if (!a->quiet) {
             report_text(&r, &meta, stdout);
         } else {
-            printf("%s\n", judge_verdict_name(r.verdict));
+            printf("%s\n", in_a_word(&r, code));
         }
     }
     if (status != FSDP_OK) {

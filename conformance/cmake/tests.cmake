@@ -120,8 +120,10 @@ foreach(file ${run_tests})
     unit(${file} LINK fsdp-run fsdp-ref TIMEOUT 300)
 endforeach()
 # It makes every allocation of a rank fail in turn.
+target_link_libraries(allocation_test PRIVATE fsdp-impl-all)
 target_link_options(allocation_test PRIVATE
-    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free)
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+    -Wl,--wrap=free,--wrap=pthread_create)
 
 # ---- Lints ----
 foreach(lint layers words names)
@@ -209,6 +211,12 @@ add_test(NAME conformance.example COMMAND fsdp-cts run
     --engine $<TARGET_FILE:overlap>)
 set_tests_properties(conformance.example PROPERTIES LABELS conformance
     TIMEOUT 300 PROCESSORS 2)
+
+# ---- The package: what an engine from elsewhere builds against ----
+add_test(NAME package COMMAND ${here}/cmake/package_test.sh
+    ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/docs/example)
+set_tests_properties(package PROPERTIES LABELS conformance TIMEOUT 600
+    SKIP_RETURN_CODE 77 PROCESSORS 2)
 
 # ---- Mutants: each is judged exactly as listed ----
 file(GLOB mutants CONFIGURE_DEPENDS ${here}/mutants/*.c)

@@ -72,11 +72,6 @@ struct judge_input {
     void *record_context;
 };
 
-enum {
-    JUDGE_NONE = UINT32_MAX,
-    JUDGE_PROOFS = 3
-};
-
 /* What went wrong, with the names that the model gives it. */
 struct judge_detail {
     struct finding finding;
@@ -88,6 +83,44 @@ struct judge_item {
     uint32_t outcome;
     uint32_t blocked_by;         /* index of a requirement, or JUDGE_NONE */
     struct judge_detail *detail; /* NULL: there is none */
+};
+
+enum {
+    JUDGE_NONE = UINT32_MAX,
+    JUDGE_PROOFS = 3
+};
+
+/*
+ * What was measured of a case exactly: the same at every run of the same
+ * program, so that any change is a change of the program. Each is that of the
+ * rank that has most, over its whole run.
+ */
+enum judge_figure {
+    JUDGE_PEAK = 0, /* + kind: FSDP_N_KINDS of them */
+    JUDGE_PEAK_PARAMETERS = JUDGE_PEAK + FSDP_N_KINDS,
+    JUDGE_PEAK_ENGINE,
+    JUDGE_PEAK_STORAGE,
+    JUDGE_COLLECTIVES, /* + kind: FSDP_N_COLLECTIVES of them */
+    JUDGE_WIRE_BYTES = JUDGE_COLLECTIVES + FSDP_N_COLLECTIVES,
+    JUDGE_ALLOCATIONS,
+    JUDGE_LAUNCHES,
+    JUDGE_N_FIGURES,
+};
+const char *judge_figure_name(uint32_t figure); /* "peak.param-full" */
+
+struct judge_moment {
+    uint32_t point, unit; /* unit: JUDGE_NONE where there is none */
+    uint64_t live[FSDP_N_KINDS];
+};
+
+struct judge_figures {
+    uint64_t figure[JUDGE_N_FIGURES];
+    uint32_t steps;
+    uint64_t bound; /* of JUDGE_PEAK_ENGINE: the oracle's */
+    /* A step of rank 0: record_memory's timeline. */
+    uint32_t step, n_moments, n_units;
+    struct judge_moment *moment;
+    char (*unit)[64]; /* [n_units]: names, as in judge_detail */
 };
 
 /* What people want to see of a case. */
@@ -103,6 +136,7 @@ struct judge_case {
     uint64_t peak, peak_expected;  /* parameters, bytes; worst rank */
     uint32_t collectives, collectives_expected; /* of step 0, rank 0 */
     double seconds;
+    struct judge_figures *figures; /* NULL: not all ranks ran to the end */
 };
 
 struct judge_level {

@@ -317,7 +317,10 @@ int judge_one_case(struct judge *j, uint32_t index)
     if (status == FSDP_OK && v.record != NULL) {
         v.summary->outcome = v.ended;
         judge_summarise(&v);
-        status = judge_prove(j, &v, items);
+        status = judge_measure(&v);
+        if (status == FSDP_OK) {
+            status = judge_prove(j, &v, items);
+        }
     }
     if (v.expected) {
         expect_release(&v.expect);

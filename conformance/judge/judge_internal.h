@@ -34,6 +34,11 @@ int judge_one_case(struct judge *j, uint32_t index);
 /* judge_summary.c */
 void judge_summarise(struct judge_view *v);
 
+/* judge_figures.c: fills the summary's figures, if the ranks ended well.
+ * NOMEM. */
+int judge_measure(struct judge_view *v);
+void judge_figures_release(struct judge_figures *f);
+
 /* judge_prove.c: spoils copies of the record for every item that passed. */
 int judge_prove(struct judge *j, const struct judge_view *v,
                 const struct judge_item *items);

@@ -56,6 +56,9 @@ static void complete(struct record *r)
             calloc(TESTING_STEPS, sizeof(*rank->memory.allocations));
         assert_non_null(rank->sequence);
         assert_non_null(rank->step_sequence);
+        rank->memory.launches =
+            calloc(TESTING_STEPS, sizeof(*rank->memory.launches));
+        assert_non_null(rank->memory.launches);
         assert_non_null(rank->memory.after_step);
         assert_non_null(rank->memory.allocations);
     }

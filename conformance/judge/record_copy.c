@@ -82,6 +82,10 @@ static int copy_rank(const struct record_rank *from, struct record_rank *to)
                                     sizeof(*to->memory.after_step), &status);
     to->memory.allocations = copy_of(from->memory.allocations, from->n_steps,
                                      sizeof(*to->memory.allocations), &status);
+    to->memory.launches = copy_of(from->memory.launches, from->n_steps,
+                                  sizeof(*to->memory.launches), &status);
+    to->memory.moment = copy_of(from->memory.moment, from->memory.n_moments,
+                                sizeof(*to->memory.moment), &status);
     to->answer =
         copy_of(from->answer, from->n_answers, sizeof(*to->answer), &status);
     copy_sequences(from, to, &status);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 enum {
-    REPORT_VERSION = 1
+    REPORT_VERSION = 2
 };
 
 /* What the result does not know about the run. NULL or 0: unknown. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_jsonl.c - the report as JSON Lines: a header, a line for each case,
- * a line for each (requirement, case) that was judged, and a footer. A file
- * without its footer is no report.
+ * report_jsonl.c - the report as JSON Lines: a header, a line for each case
+ * and one of its exact figures, a line for each (requirement, case) that was
+ * judged, and a footer. A file without its footer is no report.
  */
 #include "judge/report_internal.h"
 
@@ -135,6 +135,64 @@ static int put_case(FILE *f, const struct judge_case *c,
             &status);
     }
     set_rerun(o, c, m, &status);
+    return put_line(f, o, status);
+}
+
+static void append(json_t *list, json_t *value, int *status)
+{
+    if (value == NULL || json_array_append_new(list, value) != 0) {
+        *status = FSDP_ERR_NOMEM;
+    }
+}
+
+static json_t *moment(const struct judge_moment *m, int *status)
+{
+    json_t *o = json_array();
+    json_t *live = json_array();
+
+    append(o, text(record_point_name(m->point)), status);
+    append(o, m->unit == JUDGE_NONE ? json_null() : number(m->unit), status);
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        append(live, number(m->live[k]), status);
+    }
+    append(o, live, status);
+    return o;
+}
+
+static json_t *timeline(const struct judge_figures *figures, int *status)
+{
+    json_t *o = json_object();
+    json_t *units = json_array();
+    json_t *moments = json_array();
+
+    set(o, "step", number(figures->step), status);
+    for (uint32_t u = 0; u < figures->n_units; u++) {
+        append(units, text(figures->unit[u]), status);
+    }
+    set(o, "units", units, status);
+    for (uint32_t i = 0; i < figures->n_moments; i++) {
+        append(moments, moment(&figures->moment[i], status), status);
+    }
+    set(o, "moments", moments, status);
+    return o;
+}
+
+static int put_figures(FILE *f, const struct judge_case *c)
+{
+    const struct judge_figures *figures = c->figures;
+    json_t *o = json_object();
+    json_t *all = json_object();
+    int status = FSDP_OK;
+
+    set(o, "type", json_string("figures"), &status);
+    set(o, "case", text(c->id), &status);
+    set(o, "steps", number(figures->steps), &status);
+    for (uint32_t i = 0; i < JUDGE_N_FIGURES; i++) {
+        set(all, judge_figure_name(i), number(figures->figure[i]), &status);
+    }
+    set(o, "figures", all, &status);
+    set(o, "bound", number(figures->bound), &status);
+    set(o, "timeline", timeline(figures, &status), &status);
     return put_line(f, o, status);
 }
 
@@ -298,6 +356,9 @@ static int put_items(FILE *f, const struct judge_result *r,
 {
     for (uint32_t c = 0; c < r->n_cases; c++) {
         FSDP_TRY(put_case(f, &r->cases[c], meta));
+        if (r->cases[c].figures != NULL) {
+            FSDP_TRY(put_figures(f, &r->cases[c]));
+        }
         for (uint32_t q = 0; q < r->n_requirements; q++) {
             if (report_shows(r, c, q)) {
                 FSDP_TRY(put_item(f, r, c, q, meta));

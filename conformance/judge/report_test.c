@@ -32,6 +32,42 @@ struct bench {
     char path[64], text[MAX_BYTES];
 };
 
+/* One step of `n` all-gathers, with what is measured beside it. */
+static void give_step(struct record_rank *r, uint32_t n)
+{
+    r->n_sequences = 2; /* shard and the end communicate nothing */
+    r->sequence = calloc(2, sizeof(*r->sequence));
+    r->n_steps = 1;
+    r->step_sequence = calloc(1, sizeof(*r->step_sequence));
+    r->memory.after_step = calloc(1, sizeof(*r->memory.after_step));
+    r->memory.allocations = calloc(1, sizeof(*r->memory.allocations));
+    r->memory.launches = calloc(1, sizeof(*r->memory.launches));
+    r->memory.moment = calloc(1, sizeof(*r->memory.moment));
+    if (r->sequence == NULL || r->step_sequence == NULL ||
+        r->memory.after_step == NULL || r->memory.allocations == NULL ||
+        r->memory.launches == NULL || r->memory.moment == NULL) {
+        abort();
+    }
+    r->step_sequence[0] = 1;
+    r->sequence[1].c = calloc(n, sizeof(*r->sequence[1].c));
+    if (r->sequence[1].c == NULL) {
+        abort();
+    }
+    r->sequence[1].n = n;
+    for (uint32_t i = 0; i < n; i++) {
+        r->sequence[1].c[i] =
+            (struct record_collective){.kind = FSDP_ALL_GATHER,
+                                       .dim = FSDP_DIM_SHARD,
+                                       .dtype = FSDP_DTYPE_F32,
+                                       .n = 10};
+    }
+    r->memory.allocations[0] = n + 2;
+    r->memory.launches[0] = 9 - n;
+    r->memory.n_moments = 1;
+    r->memory.moment[0] =
+        (struct record_moment){FSDP_PRE_FORWARD, 1, {1, 2, 3, 4, 5, 6, 7}};
+}
+
 /* A run in which a requirement fails, one is blocked, one case is missing. */
 static int set_up(void **state)
 {
@@ -45,6 +81,8 @@ static int set_up(void **state)
                        "%s", hostile);
     }
     b.run.record[0].rank[1].loss[0] = 0.5f;
+    give_step(&b.run.record[0].rank[0], 2);
+    give_step(&b.run.record[0].rank[1], 3);
     b.run.missing[1] = true;
     if (judge(&b.run.in, &b.result) != FSDP_OK) {
         return -1;
@@ -100,7 +138,7 @@ static const char *string_at(const json_t *o, const char *key)
 static void json_lines(void **state)
 {
     struct bench *b = *state;
-    uint32_t n[4] = {0};
+    uint32_t n[5] = {0};
     json_t *failed = NULL;
     json_t *footer = NULL;
 
@@ -119,6 +157,7 @@ static void json_lines(void **state)
         n[1] += strcmp(type, "case") == 0 ? 1 : 0;
         n[2] += strcmp(type, "item") == 0 ? 1 : 0;
         n[3] += strcmp(type, "footer") == 0 ? 1 : 0;
+        n[4] += strcmp(type, "figures") == 0 ? 1 : 0;
         if (strcmp(string_at(o, "outcome"), "fail") == 0) {
             failed = json_incref(o);
         }
@@ -131,6 +170,7 @@ static void json_lines(void **state)
     assert_int_equal(n[1], 2);
     assert_int_equal(n[2], 10); /* 12, of which 2 do not apply */
     assert_int_equal(n[3], 1);
+    assert_int_equal(n[4], 1); /* of the case whose ranks ran to the end */
     assert_string_equal(string_at(failed, "requirement"), "test.loss");
     assert_int_equal(
         strncmp(string_at(failed, "rerun"), "fsdp-cts run --case mlp.seed", 28),
@@ -164,6 +204,29 @@ static void a_failure_in_json(void **state)
     assert_non_null(strstr(
         b->text, "\"manifest\":{\"cases\":2,\"selected\":2,\"not_claimed\":0,"
                  "\"expected\":2,\"executed\":1,\"sha256\":\"00ff\"}"));
+}
+
+/* Of each figure that of the rank with most; the timeline is rank 0's. */
+static void exact_figures(void **state)
+{
+    struct bench *b = *state;
+    const char *at;
+
+    assert_int_equal(report_jsonl(&b->result, &b->meta, b->path, &b->error),
+                     FSDP_OK);
+    slurp(b);
+    at = strstr(b->text, "{\"type\":\"figures\",\"case\":\"mlp.");
+    assert_non_null(at);
+    assert_non_null(
+        strstr(at, "\"steps\":1,\"figures\":{\"peak.param-shard\""));
+    assert_non_null(strstr(
+        at, "\"collectives.all-gather\":3,\"collectives.reduce-scatter\":0,"
+            "\"collectives.all-reduce\":0,\"collectives.broadcast\":0,"
+            "\"collectives.barrier\":0,\"wire-bytes\":120,"
+            "\"allocations\":5,\"launches\":7}"));
+    assert_non_null(strstr(at, "\"timeline\":{\"step\":0,\"units\":["));
+    assert_non_null(strstr(at, "\"moments\":[[\"pre-forward\",0,"
+                               "[1,2,3,4,5,6,7]]]}}"));
 }
 
 static uint32_t times(const char *text, const char *what)
@@ -310,6 +373,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(json_lines),
         TEST(a_failure_in_json),
+        TEST(exact_figures),
         TEST(junit),
         TEST(for_people),
         TEST(no_more_than_twenty_in_full),

@@ -60,6 +60,16 @@ const char *record_kind_name(uint32_t kind)
     return kind < N_OF(name) ? name[kind] : NULL;
 }
 
+const char *record_point_name(uint32_t point)
+{
+    static const char *const name[] = {
+        "begin",         "pre-forward",   "post-forward",   "pre-backward",
+        "post-backward", "pre-recompute", "post-recompute", "end",
+        "cancel",        "step",          "zero-grad"};
+
+    return point < N_OF(name) ? name[point] : NULL;
+}
+
 const char *record_end_name(uint32_t end)
 {
     static const char *const name[] = {"returned", "signalled", "exited",
@@ -113,6 +123,8 @@ void record_rank_release(struct record_rank *rank)
     free(rank->step_sequence);
     free(rank->memory.after_step);
     free(rank->memory.allocations);
+    free(rank->memory.launches);
+    free(rank->memory.moment);
     free(rank->answer);
     for (uint32_t i = 0; rank->tensor != NULL && i < rank->n_tensors; i++) {
         free(rank->tensor[i].data);

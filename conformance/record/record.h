@@ -17,9 +17,10 @@
 
 #include "cases/case.h"
 #include "record/ending.h"
+#include "record/record_races.h"
 
 enum {
-    RECORD_VERSION = 1
+    RECORD_VERSION = 2
 };
 
 /* Names of enum values in records; NULL out of range. */
@@ -76,6 +77,19 @@ struct record_rest {
     uint64_t live[FSDP_N_KINDS];
 };
 
+/* A moment of the timeline: the fullest one from the point before to the end
+ * of this one, by what the engine holds. */
+struct record_moment {
+    uint32_t point;  /* enum fsdp_point, or one of those below */
+    uint32_t module; /* of a point of a module; else 0 */
+    uint64_t live[FSDP_N_KINDS];
+};
+enum {
+    RECORD_POINT_STEP = 9,      /* fsdp_engine.step */
+    RECORD_POINT_ZERO_GRAD = 10 /* fsdp_engine.zero_grad */
+};
+const char *record_point_name(uint32_t point); /* "pre-forward" */
+
 struct record_memory {
     uint64_t peak[FSDP_N_KINDS]; /* bytes live at once, of each kind alone */
     uint64_t peak_parameters;    /* PARAM_SHARD + PARAM_FULL */
@@ -92,6 +106,11 @@ struct record_memory {
     struct record_rest *after_step;   /* [n_steps], after zero_grad */
     uint64_t left_live, left_storage; /* after destroy and close */
     uint64_t *allocations;            /* [n_steps], by the engine */
+    uint64_t *launches;               /* [n_steps]: operators it ran */
+    /* Rank 0 alone: of the second step, or of the first if it is the only
+     * one. */
+    uint32_t n_moments;
+    struct record_moment *moment;
     /* The process, where every rank is one; 0 where unknown. */
     uint64_t process_growth; /* resident bytes at peak over those at start */
     uint32_t new_channels;   /* sockets, pipes, shared mappings opened since */
@@ -126,6 +145,7 @@ struct record_rank {
     uint32_t end_sequence;   /* index: what came after the last step */
 
     struct record_memory memory;
+    struct record_races races; /* by the order of calls, not by luck */
     uint32_t n_answers;
     struct record_answer *answer;
     uint32_t n_tensors;

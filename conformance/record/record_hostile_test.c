@@ -138,10 +138,13 @@ static uint64_t walk(const struct record *r)
             const struct record_sequence *const q =
                 &k->sequence[k->step_sequence[s]];
 
-            sum += k->memory.allocations[s];
+            sum += k->memory.allocations[s] + k->memory.launches[s];
             for (uint32_t c = 0; c < q->n; c++) {
                 sum += q->c[c].n;
             }
+        }
+        for (uint32_t m = 0; m < k->memory.n_moments; m++) {
+            sum += k->memory.moment[m].live[0];
         }
         for (uint32_t l = 0; l < k->n_losses; l++) {
             sum += k->loss[l] > 0.0f;

@@ -19,6 +19,7 @@ enum {
     RECORD_MAX_CLAIMS = 256,
     RECORD_MAX_PARAMETERS = 1 << 20,
     RECORD_MAX_JSON_BYTES = 1 << 28,
+    RECORD_MAX_MOMENTS = 1 << 16,
 };
 
 /* Above it a reader of JSON that has no integers may round: such numbers are
@@ -127,6 +128,13 @@ bool record_json_name(struct record_json *j, struct record_field at,
 
 /* "none" for FSDP_NO_UNIT alone: for record_text_name, record_json_name. */
 const char *record_unit_name(uint32_t unit);
+
+/* record_races.c: the field "races" of a rank's file; and "nothing" beside the
+ * names of kinds. */
+const char *record_race_kind_name(uint32_t kind);
+void record_races_add(struct record_text *t, const struct record_races *r);
+bool record_races_parse(struct record_json *j, json_t *v,
+                        struct record_races *out);
 
 /* record_parse_case.c, record_parse_rank.c: the files' texts. `error` gets
  * sentences that begin with `file`. */

@@ -178,19 +178,54 @@ static bool parse_memory_steps(struct record_json *j, json_t *const *v,
     if (!record_json_array(j, record_field("memory.after_step"), v[0],
                            r->n_steps, r->n_steps) ||
         !record_json_array(j, record_field("memory.allocations"), v[1],
-                           r->n_steps, r->n_steps)) {
+                           r->n_steps, r->n_steps) ||
+        !record_json_array(j, record_field("memory.launches"), v[2], r->n_steps,
+                           r->n_steps)) {
         return false;
     }
     m->after_step = record_json_room(j, r->n_steps, sizeof(*m->after_step));
     m->allocations = record_json_room(j, r->n_steps, sizeof(*m->allocations));
-    if (m->after_step == NULL || m->allocations == NULL) {
+    m->launches = record_json_room(j, r->n_steps, sizeof(*m->launches));
+    if (m->after_step == NULL || m->allocations == NULL ||
+        m->launches == NULL) {
         return false;
     }
     for (size_t i = 0; i < r->n_steps; i++) {
         if (!parse_kinds(j, record_element("memory.after_step", i),
                          json_array_get(v[0], i), m->after_step[i].live) ||
             !record_json_u64(j, record_element("memory.allocations", i),
-                             json_array_get(v[1], i), &m->allocations[i])) {
+                             json_array_get(v[1], i), &m->allocations[i]) ||
+            !record_json_u64(j, record_element("memory.launches", i),
+                             json_array_get(v[2], i), &m->launches[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool parse_timeline(struct record_json *j, const json_t *v,
+                           struct record_memory *m)
+{
+    if (!record_json_array(j, record_field("memory.timeline"), v, 0,
+                           RECORD_MAX_MOMENTS)) {
+        return false;
+    }
+    m->moment = record_json_room(j, json_array_size(v), sizeof(*m->moment));
+    if (m->moment == NULL) {
+        return false;
+    }
+    m->n_moments = (uint32_t)json_array_size(v);
+    for (size_t i = 0; i < m->n_moments; i++) {
+        const struct record_field at = record_element("memory.timeline", i);
+        const json_t *const moment = json_array_get(v, i);
+        struct record_moment *const out = &m->moment[i];
+
+        if (!record_json_array(j, at, moment, 3, 3) ||
+            !record_json_name(j, at, json_array_get(moment, 0),
+                              record_point_name, false, &out->point) ||
+            !record_json_u32(j, at, json_array_get(moment, 1), UINT32_MAX,
+                             &out->module) ||
+            !parse_kinds(j, at, json_array_get(moment, 2), out->live)) {
             return false;
         }
     }
@@ -204,6 +239,8 @@ static bool parse_memory(struct record_json *j, json_t *v,
                                       "after_shard",
                                       "after_step",
                                       "allocations",
+                                      "launches",
+                                      "timeline",
                                       "peak_parameters",
                                       "peak_engine",
                                       "peak_storage",
@@ -228,17 +265,19 @@ static bool parse_memory(struct record_json *j, json_t *v,
         !parse_kinds(j, record_field("memory.peak"), value[0], m->peak) ||
         !parse_kinds(j, record_field("memory.after_shard"), value[1],
                      m->after_shard.live) ||
-        !parse_memory_steps(j, value + 2, r)) {
+        !parse_memory_steps(j, value + 2, r) ||
+        !parse_timeline(j, value[5], m)) {
         return false;
     }
     for (size_t i = 0; i < N_OF(number); i++) {
-        if (!record_json_u64(j, record_field(key[4 + i]), value[4 + i],
+        if (!record_json_u64(j, record_field(key[6 + i]), value[6 + i],
                              number[i])) {
             return false;
         }
     }
-    return record_json_u32(j, record_field("memory.new_channels"), value[14],
-                           UINT32_MAX, &m->new_channels);
+    return record_json_u32(j, record_field("memory.new_channels"),
+                           value[6 + N_OF(number)], UINT32_MAX,
+                           &m->new_channels);
 }
 
 static bool parse_answers(struct record_json *j, const json_t *v,
@@ -289,8 +328,8 @@ static bool parse_root(struct record_json *j, json_t *root,
     static const char *const key[] = {
         "version",        "rank",         "status",    "error",
         "losses",         "other_losses", "sequences", "shard_sequence",
-        "step_sequences", "end_sequence", "memory",    "answers",
-        "tensors",        "seconds"};
+        "step_sequences", "end_sequence", "memory",    "races",
+        "answers",        "tensors",      "seconds"};
     json_t *value[N_OF(key)];
 
     if (!record_json_version(j, root) ||
@@ -298,16 +337,18 @@ static bool parse_root(struct record_json *j, json_t *root,
                             value) ||
         !parse_head(j, value, rank, r) || !parse_losses(j, c, value + 4, r) ||
         !parse_sequences(j, value[6], r) || !parse_steps(j, c, value + 7, r) ||
-        !parse_memory(j, value[10], r) || !parse_answers(j, value[11], r) ||
-        !record_json_u32(j, record_field("tensors"), value[12], UINT32_MAX,
+        !parse_memory(j, value[10], r) ||
+        !record_races_parse(j, value[11], &r->races) ||
+        !parse_answers(j, value[12], r) ||
+        !record_json_u32(j, record_field("tensors"), value[13], UINT32_MAX,
                          n_tensors)) {
         return false;
     }
-    if (!json_is_number(value[13]) || !(json_number_value(value[13]) >= 0.0)) {
+    if (!json_is_number(value[14]) || !(json_number_value(value[14]) >= 0.0)) {
         return record_refuse(j, record_field("seconds"),
                              "a number from 0 was expected");
     }
-    r->seconds = json_number_value(value[13]);
+    r->seconds = json_number_value(value[14]);
     return true;
 }
 

@@ -109,6 +109,10 @@ static inline void make_good_rank(struct record_rank *r)
     const float other[] = {float_of(0xff800000), 3.40282347e38f, 0.1f};
     const uint32_t step_sequence[] = {1, 2, 1};
     const uint64_t allocations[] = {3, 0, UINT64_C(1) << 53};
+    const uint64_t launches[] = {1, UINT64_MAX, 0};
+    const struct record_moment moment[] = {
+        {FSDP_PRE_FORWARD, 3, {1, 2, 3, 4, 5, 6, UINT64_MAX}},
+        {RECORD_POINT_ZERO_GRAD, 0, {7}}};
     const struct record_answer answer[] = {
         {"param-at-rest", -1}, {"0123456789012345678901234567890", INT32_MIN}};
     struct record_memory *const m = &r->memory;
@@ -141,6 +145,23 @@ static inline void make_good_rank(struct record_rank *r)
     assert_non_null(m->after_step);
     m->after_step[2].live[FSDP_OPTIM] = (UINT64_C(1) << 53) + 1;
     m->allocations = COPY(allocations);
+    m->launches = COPY(launches);
+    m->n_moments = 2;
+    m->moment = COPY(moment);
+    r->races = (struct record_races){
+        .count = 3,
+        .unfollowed = 2,
+        .n = 2,
+        .race = {{"all-gather->compute",
+                  FSDP_PARAM_FULL,
+                  3,
+                  {"all-gather", "gathering", "pre-forward", 1, 2},
+                  {"gemm", "compute", "pre-forward", 1, 4}},
+                 {"dead->reuse",
+                  FSDP_N_KINDS,
+                  FSDP_NO_UNIT,
+                  {"dead", "host", "zero-grad", 0, UINT32_MAX},
+                  {"live", "01234567890123456789012", "", UINT32_MAX, 0}}}};
     r->n_answers = 2;
     r->answer = COPY(answer);
     make_tensors(r);
@@ -171,6 +192,7 @@ static inline void make_failed_rank(struct record_rank *r)
     r->step_sequence = COPY(step_sequence);
     r->memory.after_step = calloc(1, sizeof(*r->memory.after_step));
     r->memory.allocations = calloc(1, sizeof(*r->memory.allocations));
+    r->memory.launches = calloc(1, sizeof(*r->memory.launches));
 }
 
 static inline void make_record(struct record *out)
@@ -233,6 +255,8 @@ static inline void assert_same_ranks(const struct record_rank *a,
     ASSERT_SAME(a->n_steps, a->step_sequence, b->step_sequence)
     ASSERT_SAME(a->n_steps, a->memory.after_step, b->memory.after_step)
     ASSERT_SAME(a->n_steps, a->memory.allocations, b->memory.allocations)
+    ASSERT_SAME(a->n_steps, a->memory.launches, b->memory.launches)
+    ASSERT_SAME(a->memory.n_moments, a->memory.moment, b->memory.moment)
     ASSERT_SAME(a->n_answers, a->answer, b->answer)
     assert_int_equal(a->n_sequences, b->n_sequences);
     for (uint32_t i = 0; i < a->n_sequences; i++) {
@@ -250,6 +274,8 @@ static inline void assert_same_ranks(const struct record_rank *a,
     x.step_sequence = y.step_sequence = NULL;
     x.memory.after_step = y.memory.after_step = NULL;
     x.memory.allocations = y.memory.allocations = NULL;
+    x.memory.launches = y.memory.launches = NULL;
+    x.memory.moment = y.memory.moment = NULL;
     x.answer = y.answer = NULL;
     x.tensor = y.tensor = NULL;
     assert_memory_equal(&x, &y, sizeof(x));

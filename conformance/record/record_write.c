@@ -26,7 +26,8 @@ static const char *check_rank(const struct record_rank *r)
         (r->n_tensors != 0 && r->tensor == NULL) ||
         (r->n_steps != 0 &&
          (r->step_sequence == NULL || m->after_step == NULL ||
-          m->allocations == NULL))) {
+          m->allocations == NULL || m->launches == NULL)) ||
+        (m->n_moments != 0 && m->moment == NULL)) {
         return "an array that has elements is NULL";
     }
     if (r->shard_sequence >= n_sequences || r->end_sequence >= n_sequences) {
@@ -129,6 +130,21 @@ static void add_numbers(struct record_text *t, const uint64_t *x, uint32_t n)
     record_text_add(t, "]");
 }
 
+static void add_timeline(struct record_text *t, const struct record_memory *m)
+{
+    record_text_add(t, ",\n  \"timeline\": [");
+    for (uint32_t i = 0; i < m->n_moments; i++) {
+        const struct record_moment *const x = &m->moment[i];
+
+        record_text_add(t, "%s\n   [", i == 0 ? "" : ",");
+        record_text_name(t, record_point_name(x->point), x->point);
+        record_text_add(t, ", %u, ", x->module);
+        add_numbers(t, x->live, FSDP_N_KINDS);
+        record_text_add(t, "]");
+    }
+    record_text_add(t, "]");
+}
+
 static void add_memory(struct record_text *t, const struct record_rank *r)
 {
     const struct record_memory *const m = &r->memory;
@@ -164,6 +180,9 @@ static void add_memory(struct record_text *t, const struct record_rank *r)
     }
     record_text_add(t, "],\n  \"allocations\": ");
     add_numbers(t, m->allocations, r->n_steps);
+    record_text_add(t, ",\n  \"launches\": ");
+    add_numbers(t, m->launches, r->n_steps);
+    add_timeline(t, m);
     record_text_add(t, "},\n");
 }
 
@@ -197,6 +216,7 @@ static int write_text(const char *directory, uint32_t rank,
     add_floats(&t, "other_losses", r->other_loss, r->n_other_losses, 1);
     add_sequences(&t, r);
     add_memory(&t, r);
+    record_races_add(&t, &r->races);
     add_answers(&t, r);
     record_text_add(
         &t, " \"tensors\": %u,\n \"seconds\": %.17g\n}\n", r->n_tensors,

@@ -7,7 +7,8 @@
  *
  * The test is linked with --wrap of malloc, calloc, realloc, aligned_alloc and
  * free: that reaches the engine, its device, the driver, the recorder and the
- * workload, but not what libraries allocate for themselves.
+ * workload, but not what libraries allocate for themselves. --wrap of
+ * pthread_create makes a thread that a rank starts (a stream) play that rank.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,6 +31,7 @@
 /* Engines are linked, not included, as they are everywhere here. */
 const struct fsdp_engine *fsdp_ref_engine(void);
 const struct fsdp_engine *fsdp_unsharded_engine(void);
+const struct fsdp_engine *fsdp_impl_engine(void);
 
 enum {
     MAX_RANKS = 4,
@@ -51,9 +53,9 @@ static struct {
     uint64_t nth;
 } fault;
 
-/* Of the rank at fault; written by its thread alone while ranks run. */
-static uint64_t n_asked;
-static bool has_failed;
+/* Of the rank at fault, by all of its threads. */
+static _Atomic uint64_t n_asked;
+static atomic_bool has_failed;
 
 /* The rank that this thread plays, counted from 1; 0: none. */
 static _Thread_local uint32_t playing;
@@ -125,6 +127,10 @@ void *__wrap_calloc(size_t n, size_t bytes);
 void *__wrap_realloc(void *p, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 void __wrap_free(void *p);
+WEAK int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how,
+                               void *(*start)(void *), void *context);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how,
+                          void *(*start)(void *), void *context);
 /* NOLINTEND(bugprone-reserved-identifier,
  * cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming) */
 
@@ -159,12 +165,49 @@ void __wrap_free(void *p)
     __real_free(p);
 }
 
+/* ---- Threads of a rank ------------------------------------------------- */
+
+struct start {
+    void *(*start)(void *);
+    void *context;
+    uint32_t playing;
+};
+
+static void *play(void *context)
+{
+    struct start s = *(struct start *)context;
+
+    __real_free(context);
+    playing = s.playing;
+    return s.start(s.context);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how,
+                          void *(*start)(void *), void *context)
+{
+    struct start *s = __real_malloc(sizeof *s);
+    int status;
+
+    if (!s) {
+        return EAGAIN;
+    }
+    *s = (struct start){start, context, playing};
+    status = __real_pthread_create(thread, how, play, s);
+    if (status != 0) {
+        __real_free(s);
+    }
+    return status;
+}
+
 /* ---- The device's alloc ------------------------------------------------ */
 
 static struct lender {
     struct fsdp_device device; /* the real one, but for alloc */
     const struct fsdp_device *real;
 } lenders[MAX_RANKS];
+
+/* The engine that brings the device. */
+static const struct fsdp_engine *bringer;
 
 static int lent_alloc(void *self, uint64_t bytes, void **out)
 {
@@ -177,7 +220,7 @@ static int lent_alloc(void *self, uint64_t bytes, void **out)
 static int open_lender(struct fsdp_env *env)
 {
     struct lender *l = &lenders[playing - 1];
-    int status = fsdp_ref_engine()->open(env);
+    int status = bringer->open(env);
 
     l->real = NULL;
     if (status == FSDP_OK) {
@@ -194,7 +237,7 @@ static void close_lender(struct fsdp_env *env)
     if (lenders[playing - 1].real) {
         env->device = lenders[playing - 1].real;
     }
-    fsdp_ref_engine()->close(env);
+    bringer->close(env);
 }
 
 /* ---- A run ------------------------------------------------------------- */
@@ -395,7 +438,8 @@ static void open_scene(struct scene *s, const struct run_case *c,
     s->c = *c;
     s->engine = *engine;
     s->device_engine = *fsdp_ref_engine();
-    if (engine->open == s->device_engine.open) {
+    bringer = engine->open ? engine : fsdp_ref_engine();
+    if (engine->open) {
         s->engine.open = open_lender;
         s->engine.close = close_lender;
     }
@@ -463,6 +507,18 @@ static void no_shard(void **state)
     fail_all(odd(CASE_NO_SHARD, 2), fsdp_ref_engine(), "no-shard, K = 2");
 }
 
+/* Running ahead, everything that its streams and slots need is there. */
+static void optimized(void **state)
+{
+    struct run_case c = odd(CASE_FULL_SHARD, 2);
+
+    (void)state;
+    c.prefetch_forward = c.prefetch_backward = 1;
+    c.reduces_in_flight = 1;
+    assert_null(case_check(&c));
+    fail_all(c, fsdp_impl_engine(), "optimized, K = 2");
+}
+
 static void unsharded(void **state)
 {
     (void)state;
@@ -474,7 +530,8 @@ static int is_wrapped(void **state)
     (void)state;
     if (!__real_malloc) {
         print_error("link with -Wl,--wrap=malloc,--wrap=calloc,"
-                    "--wrap=realloc,--wrap=aligned_alloc,--wrap=free\n");
+                    "--wrap=realloc,--wrap=aligned_alloc,--wrap=free,"
+                    "--wrap=pthread_create\n");
         return -1;
     }
     return 0;
@@ -485,6 +542,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_shard),
         cmocka_unit_test(no_shard),
+        cmocka_unit_test(optimized),
         cmocka_unit_test(unsharded),
     };
 

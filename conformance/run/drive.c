@@ -15,12 +15,10 @@ static const struct fsdp_model *model_of(const struct driver *x)
     return &x->d->model->model->model;
 }
 
-/* What the model's stream makes is read when it is done. */
-static int finish_compute(struct driver *x)
+/* For those who describe what happens: the run stands here. */
+static void place(struct driver *x, uint32_t point, uint32_t index)
 {
-    const struct fsdp_device *d = recorder_model_device(x->recorder);
-
-    return d->wait(d->self, NULL, x->env.compute, 0, "compute->recorder");
+    recorder_place(x->recorder, x->step, point, index);
 }
 
 /* ---- What the workload asks the engine for ----------------------------- */
@@ -36,7 +34,7 @@ static int access_param(void *self, uint32_t p, struct fsdp_tensor *out)
     }
     if (x->recording && x->forward && x->microbatch == 0 &&
         !record_find(o, RECORD_UNSHARDED, x->step, 0, p, 0)) {
-        FSDP_TRY(finish_compute(x));
+        FSDP_TRY(recorder_finish_compute(x->recorder));
         return recorder_tensor(x->recorder, x->out, RECORD_UNSHARDED, x->step,
                                0, p, 0, fsdp_numel(model_of(x), p), out->data);
     }
@@ -63,7 +61,7 @@ static int record_gradients(struct driver *x, uint32_t module)
 
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         if (model->parameter_module[p] == module && x->lent[p].data) {
-            FSDP_TRY(finish_compute(x));
+            FSDP_TRY(recorder_finish_compute(x->recorder));
             FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_LOCAL_GRADIENT,
                                      x->step, x->microbatch, p, 0,
                                      fsdp_numel(model, p), x->lent[p].data));
@@ -75,15 +73,38 @@ static int record_gradients(struct driver *x, uint32_t module)
 
 /* ---- A pass over one microbatch ---------------------------------------- */
 
+/* A line of the timeline, where one is wanted. Far more points than any
+ * model here has would only make the record large. */
+static int note_moment(struct driver *x, uint32_t point, uint32_t module)
+{
+    enum {
+        MOST = 1 << 16
+    };
+
+    return x->watching && x->out->memory.n_moments < MOST
+               ? recorder_moment(x->recorder, x->out, point, module)
+               : FSDP_OK;
+}
+
+/* Tells the engine; `index` is a module or a sequence. */
+static int at(struct driver *x, uint32_t point, uint32_t index)
+{
+    bool of_module = point != FSDP_BEGIN && point != FSDP_END;
+
+    FSDP_TRY(x->engine.at(x->sharded, point, index));
+    return note_moment(x, point, of_module ? index : 0);
+}
+
 static int pass_point(struct driver *x, uint32_t point, uint32_t module)
 {
     const struct workload *w = x->d->model->model->workload;
 
     x->forward = point == FSDP_PRE_FORWARD;
+    place(x, point, module);
     if (point == FSDP_POST_BACKWARD && x->recording) {
         FSDP_TRY(record_gradients(x, module));
     }
-    FSDP_TRY(x->engine.at(x->sharded, point, module));
+    FSDP_TRY(at(x, point, module));
     if (point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD ||
         point == FSDP_PRE_RECOMPUTE) {
         FSDP_TRY(w->compute(x->run, point, module));
@@ -118,7 +139,8 @@ static int cancel_pass(struct driver *x)
 {
     float ignored;
 
-    FSDP_TRY(x->engine.at(x->sharded, FSDP_CANCEL, 0));
+    place(x, FSDP_CANCEL, 0);
+    FSDP_TRY(at(x, FSDP_CANCEL, 0));
     return x->d->model->model->workload->end(x->run, &ignored);
 }
 
@@ -132,8 +154,9 @@ static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
     bool wrong = x->d->c->scenario == CASE_MISUSE && x->step == 0 &&
                  microbatch == 0 && sequence == FSDP_SEQUENCE_TRAIN;
 
+    place(x, FSDP_BEGIN, sequence);
     FSDP_TRY(w->begin(x->run, x->env.rank, step, microbatch));
-    FSDP_TRY(x->engine.at(x->sharded, FSDP_BEGIN, sequence));
+    FSDP_TRY(at(x, FSDP_BEGIN, sequence));
     FSDP_TRY(pass_points(x, q, n, wrong));
     if (n < q->n) {
         return cancel_pass(x);
@@ -141,7 +164,8 @@ static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
     if (wrong) {
         FSDP_TRY(drive_wrong_before_end(x, q));
     }
-    FSDP_TRY(x->engine.at(x->sharded, FSDP_END, sequence));
+    place(x, FSDP_END, sequence);
+    FSDP_TRY(at(x, FSDP_END, sequence));
     FSDP_TRY(show_progress(x));
     return w->end(x->run, loss);
 }
@@ -184,6 +208,7 @@ static int record_pieces(struct driver *x, uint32_t stage, uint32_t step)
 {
     struct pieces_visit v = {x, stage, step, FSDP_OK};
 
+    place(x, RACE_AT_PIECES, 0);
     FSDP_TRY(x->engine.pieces(x->sharded, visit_piece, &v));
     return v.status;
 }
@@ -239,12 +264,16 @@ int drive_optimize(struct driver *x)
                              .found_inf = 1};
 
     FSDP_TRY(record_before(x));
+    place(x, RACE_AT_STEP, 0);
     FSDP_TRY(x->engine.step(x->sharded, &step));
+    FSDP_TRY(note_moment(x, RECORD_POINT_STEP, 0));
     if (c->scenario == CASE_MISUSE && x->step == 0) {
         FSDP_TRY(drive_answer(x, "found-inf", (int)step.found_inf));
     }
     FSDP_TRY(record_after(x));
-    return x->engine.zero_grad(x->sharded);
+    place(x, RACE_AT_ZERO_GRAD, 0);
+    FSDP_TRY(x->engine.zero_grad(x->sharded));
+    return note_moment(x, RECORD_POINT_ZERO_GRAD, 0);
 }
 
 /* An evaluation pass on the samples that the next step begins with. */
@@ -299,6 +328,7 @@ int drive_end_step(struct driver *x)
     x->out->n_steps = x->step + 1;
     recorder_rest(x->recorder, &m->after_step[x->step]);
     m->allocations[x->step] = recorder_allocations(x->recorder);
+    m->launches[x->step] = recorder_launches(x->recorder);
     return FSDP_OK;
 }
 
@@ -306,6 +336,10 @@ static int one_step(struct driver *x, uint32_t step)
 {
     x->step = step;
     x->recording = step < x->d->c->recorded_steps;
+    x->watching = x->env.rank == 0 && step == (x->d->c->steps > 1 ? 1u : 0u);
+    if (x->watching) {
+        FSDP_TRY(recorder_moment(x->recorder, NULL, 0, 0));
+    }
     if (x->d->c->scenario == CASE_MISUSE && step == 0) {
         FSDP_TRY(drive_wrong_at_rest(x));
     }
@@ -326,10 +360,11 @@ static int summon(struct driver *x)
     if (x->d->c->scenario != CASE_SUMMON || !x->engine.unshard_all) {
         return FSDP_OK;
     }
+    place(x, RACE_AT_SUMMON, 0);
     FSDP_TRY(x->engine.unshard_all(x->sharded));
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         FSDP_TRY(x->engine.param(x->sharded, p, &t));
-        FSDP_TRY(finish_compute(x));
+        FSDP_TRY(recorder_finish_compute(x->recorder));
         FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_SUMMONED,
                                  x->d->c->steps, 0, p, 0, fsdp_numel(model, p),
                                  t.data));
@@ -352,6 +387,7 @@ int drive_shard(struct driver *x)
 {
     int64_t sequence;
 
+    place(x, RACE_AT_SHARD, 0);
     FSDP_TRY(x->engine.shard(&x->env, model_of(x), &x->d->model->units.units,
                              &x->options, &x->sharded));
     sequence = recorder_mark(x->recorder);
@@ -361,6 +397,7 @@ int drive_shard(struct driver *x)
     x->out->shard_sequence = (uint32_t)sequence;
     recorder_rest(x->recorder, &x->out->memory.after_shard);
     (void)recorder_allocations(x->recorder);
+    (void)recorder_launches(x->recorder);
     return x->d->c->recorded_steps ? record_pieces(x, RECORD_INITIAL, 0)
                                    : FSDP_OK;
 }
@@ -393,6 +430,7 @@ static int train(struct driver *x)
 
 void drive_end_of_run(struct driver *x)
 {
+    place(x, RACE_AT_DESTROY, 0);
     x->d->model->model->workload->close(x->run);
     x->engine.destroy(x->sharded);
     x->run = NULL;
@@ -407,6 +445,7 @@ static void forget_first_life(struct record_rank *out)
         free(out->tensor[i].data);
     }
     out->n_tensors = 0;
+    out->memory.n_moments = 0;
     memcpy(out->other_loss, out->loss, out->n_losses * sizeof *out->loss);
     out->n_other_losses = out->n_losses;
     out->n_losses = 0;

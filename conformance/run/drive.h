@@ -38,9 +38,11 @@ struct driver {
 
     bool alone;                  /* in a world of one: no collective shows
                                     that the run gets on */
+    bool serial;                 /* plays all ranks, one after the other */
     uint32_t step, microbatch;   /* now */
     bool recording;              /* tensors of this pass are wanted */
     bool forward;                /* the point is a forward one */
+    bool watching;               /* this step's timeline is wanted */
     struct fsdp_stream *compute; /* that this driver opened */
     struct wire wire;            /* for the recorder */
     struct fsdp_tensor *lent;    /* [n_parameters]: gradients lent, by data */

@@ -32,9 +32,10 @@ static int make_record(const struct run_case *c, struct record_rank *out)
         calloc(c->steps + 1u, sizeof *out->memory.after_step);
     out->memory.allocations =
         calloc(c->steps + 1u, sizeof *out->memory.allocations);
+    out->memory.launches = calloc(c->steps + 1u, sizeof *out->memory.launches);
     return out->sequence && out->loss && out->other_loss &&
                    out->step_sequence && out->memory.after_step &&
-                   out->memory.allocations
+                   out->memory.allocations && out->memory.launches
                ? FSDP_OK
                : FSDP_ERR_NOMEM;
 }
@@ -138,6 +139,9 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
 
     FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
     status = watch_wire(x);
+    if (status == FSDP_OK && !x->serial) {
+        status = recorder_watch_races(x->recorder);
+    }
     if (x->d->wrap) {
         x->d->wrap(&x->env, &x->engine);
     }
@@ -296,6 +300,7 @@ int drive_serial(void *context, struct world_rank *rank)
     if (status == FSDP_OK) {
         make_env(&x, rank);
         x.env.rank = 0;
+        x.serial = true;
         status = with_engine(&x, live_serial);
     }
     for (uint32_t r = 0; all && r < d->c->ranks; r++) {

@@ -120,6 +120,9 @@ static void device_free(void *self, void *p)
             continue;
         }
         m->block[i] = m->block[--m->n_blocks];
+        if (m->race) {
+            race_free(m->race, x.p, x.bytes);
+        }
         if (!x.is_model) {
             m->storage -= x.bytes;
         }
@@ -139,17 +142,45 @@ static void device_free(void *self, void *p)
 
 /* ---- Values ------------------------------------------------------------ */
 
-static void count(struct meter *m)
+static uint64_t engine_bytes(const struct meter *m)
 {
     uint64_t engine = 0;
 
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
-        raise_to(&m->peak[k], m->live[k]);
         engine += k == FSDP_ACTIVATION ? 0 : m->live[k];
+    }
+    return engine;
+}
+
+/* Of moments as full, the one with more activations. */
+static void note_fullest(struct meter *m, uint64_t engine)
+{
+    if (engine > m->fullest_engine ||
+        (engine == m->fullest_engine &&
+         m->live[FSDP_ACTIVATION] > m->fullest[FSDP_ACTIVATION])) {
+        m->fullest_engine = engine;
+        memcpy(m->fullest, m->live, sizeof m->fullest);
+    }
+}
+
+void meter_fullest(struct meter *m, uint64_t out[FSDP_N_KINDS])
+{
+    memcpy(out, m->fullest, sizeof m->fullest);
+    m->fullest_engine = engine_bytes(m);
+    memcpy(m->fullest, m->live, sizeof m->fullest);
+}
+
+static void count(struct meter *m)
+{
+    uint64_t engine = engine_bytes(m);
+
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        raise_to(&m->peak[k], m->live[k]);
     }
     raise_to(&m->peak_parameters,
              m->live[FSDP_PARAM_SHARD] + m->live[FSDP_PARAM_FULL]);
     raise_to(&m->peak_engine, engine);
+    note_fullest(m, engine);
     if (engine > m->storage) {
         raise_to(&m->peak_over, engine - m->storage);
     }
@@ -162,10 +193,12 @@ static void device_live(void *self, struct fsdp_stream *stream, uint32_t kind,
     struct meter *m = h->meter;
     unsigned char *b = p;
 
-    (void)unit;
     m->real->live(m->real->self, stream, kind, unit, p, bytes);
     if (bytes == 0) {
         return;
+    }
+    if (m->race) {
+        race_value(m->race, stream, true, unit, p, bytes);
     }
     if (kind >= FSDP_N_KINDS || !find_block(m, p, bytes)) {
         m->bad_ranges++;
@@ -187,7 +220,7 @@ static void device_live(void *self, struct fsdp_stream *stream, uint32_t kind,
         m->range = grown;
         m->range_capacity = capacity;
     }
-    m->range[m->n_ranges++] = (struct meter_range){b, bytes, kind};
+    m->range[m->n_ranges++] = (struct meter_range){b, bytes, kind, unit};
     m->live[kind] += bytes;
     count(m);
 }
@@ -200,6 +233,9 @@ static void device_dead(void *self, struct fsdp_stream *stream, void *p)
     for (uint32_t i = 0; p && i < m->n_ranges; i++) {
         struct meter_range x = m->range[i];
         if (x.p == p) {
+            if (m->race) {
+                race_value(m->race, stream, false, x.unit, p, x.bytes);
+            }
             m->range[i] = m->range[--m->n_ranges];
             m->live[x.kind] -= x.bytes;
             poison(m, stream, p, x.bytes);
@@ -209,51 +245,93 @@ static void device_dead(void *self, struct fsdp_stream *stream, void *p)
     m->real->dead(m->real->self, stream, p);
 }
 
-/* ---- Handed on --------------------------------------------------------- */
+/* ---- Handed on, after a look at the order ------------------------------ */
 
 static const struct fsdp_device *real(void *self)
 {
     return ((struct meter_handle *)self)->meter->real;
 }
 
+static struct race *race_of(void *self)
+{
+    return ((struct meter_handle *)self)->meter->race;
+}
+
 static int device_copy(void *self, struct fsdp_stream *stream, void *to,
                        const void *from, uint64_t bytes)
 {
+    struct race *race = race_of(self);
+
+    if (race) {
+        race_copy(race, stream, to, from, bytes);
+    }
     return real(self)->copy(real(self)->self, stream, to, from, bytes);
 }
 
 static int device_run(void *self, struct fsdp_stream *stream,
                       const struct fsdp_op *op)
 {
+    struct meter_handle *h = self;
+    struct race *race = race_of(self);
+
+    h->meter->launches += !h->is_model;
+    if (race) {
+        race_operator(race, stream, op);
+    }
     return real(self)->run(real(self)->self, stream, op);
 }
 
 static int device_stream_open(void *self, const char *name,
                               struct fsdp_stream **out)
 {
-    return real(self)->stream_open(real(self)->self, name, out);
+    int status = real(self)->stream_open(real(self)->self, name, out);
+
+    if (status == FSDP_OK && race_of(self)) {
+        race_stream_open(race_of(self), *out, name);
+    }
+    return status;
 }
 
 static void device_stream_close(void *self, struct fsdp_stream *stream)
 {
+    struct race *race = race_of(self);
+
+    if (race) {
+        race_stream_close(race, stream);
+    }
     real(self)->stream_close(real(self)->self, stream);
 }
 
 static int device_mark(void *self, struct fsdp_stream *stream,
                        uint64_t *out_ticket)
 {
-    return real(self)->mark(real(self)->self, stream, out_ticket);
+    int status = real(self)->mark(real(self)->self, stream, out_ticket);
+
+    if (status == FSDP_OK && race_of(self)) {
+        race_mark(race_of(self), stream, *out_ticket);
+    }
+    return status;
 }
 
 static int device_wait(void *self, struct fsdp_stream *later,
                        struct fsdp_stream *earlier, uint64_t ticket,
                        const char *edge)
 {
+    struct race *race = race_of(self);
+
+    if (race) {
+        race_wait(race, later, earlier, ticket);
+    }
     return real(self)->wait(real(self)->self, later, earlier, ticket, edge);
 }
 
 static int device_sync(void *self, struct fsdp_stream *stream)
 {
+    struct race *race = race_of(self);
+
+    if (race) {
+        race_sync(race, stream);
+    }
     return real(self)->sync(real(self)->self, stream);
 }
 
@@ -285,6 +363,31 @@ void meter_open(struct meter *m, const struct fsdp_device *real_device)
     open_handle(m, &m->model, true);
 }
 
+/* What is live at an address. */
+static void look_up(void *self, uintptr_t p, uint32_t *kind, uint32_t *unit)
+{
+    const struct meter *m = self;
+
+    for (uint32_t i = 0; i < m->n_ranges; i++) {
+        const struct meter_range *x = &m->range[i];
+        if (p - (uintptr_t)x->p < x->bytes) {
+            *kind = x->kind;
+            *unit = x->unit;
+        }
+    }
+}
+
+int meter_watch_races(struct meter *m, struct fsdp_stream *compute)
+{
+    m->race = race_open(compute);
+    if (!m->race) {
+        return FSDP_ERR_NOMEM;
+    }
+    m->race->look_up = look_up;
+    m->race->self = m;
+    return FSDP_OK;
+}
+
 void meter_close(struct meter *m, struct record_memory *out)
 {
     memcpy(out->peak, m->peak, sizeof out->peak);
@@ -307,4 +410,5 @@ void meter_close(struct meter *m, struct record_memory *out)
     }
     free(m->block);
     free(m->range);
+    race_close(m->race);
 }

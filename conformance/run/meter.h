@@ -9,6 +9,7 @@
 #define FSDP_CTS_METER_H
 
 #include "record/record.h"
+#include "run/race.h"
 
 struct meter;
 
@@ -28,7 +29,7 @@ struct meter_block { /* storage */
 struct meter_range { /* live */
     unsigned char *p;
     uint64_t bytes;
-    uint32_t kind;
+    uint32_t kind, unit;
 };
 
 enum {
@@ -37,6 +38,7 @@ enum {
 
 struct meter {
     const struct fsdp_device *real;
+    struct race *race; /* NULL: order is not followed */
     struct meter_handle engine, model;
     struct meter_block *block;
     uint32_t n_blocks, block_capacity;
@@ -50,10 +52,18 @@ struct meter {
     uint64_t peak_parameters, peak_engine, storage, peak_storage, peak_over;
     uint64_t bad_ranges;
     uint64_t allocations; /* by the engine, since last asked */
-    bool out_of_memory;   /* a range could not be followed: no measurement */
+    uint64_t launches;    /* operators that it ran, since last asked */
+    /* By kind, when the engine held most since last asked; and how much. */
+    uint64_t fullest[FSDP_N_KINDS], fullest_engine;
+    bool out_of_memory; /* a range could not be followed: no measurement */
 };
 
 void meter_open(struct meter *m, const struct fsdp_device *real);
+/* Live bytes by kind at the fullest moment since the last call; the next
+ * interval begins with what is live now. */
+void meter_fullest(struct meter *m, uint64_t out[FSDP_N_KINDS]);
+/* From now on follows the order of streams, too. NOMEM. */
+int meter_watch_races(struct meter *m, struct fsdp_stream *compute);
 void meter_close(struct meter *m, struct record_memory *out);
 
 #endif

@@ -11,6 +11,7 @@
 
 struct recorder {
     struct record_rank *out;
+    const struct fsdp_env *env;
     struct meter meter;
     const struct fsdp_device *real_device;
     struct fsdp_comm comm;
@@ -20,12 +21,31 @@ struct recorder {
     uint32_t capacity;
 };
 
+static void follow(struct recorder *r, struct fsdp_stream *stream,
+                   const struct fsdp_collective *c)
+{
+    const struct fsdp_env *env = r->env;
+    uint32_t shards = env->mesh->extent[FSDP_DIM_SHARD];
+    uint32_t extent = env->world;
+    uint32_t me = env->rank;
+
+    if (c->dim < env->mesh->n_dims && shards > 0) {
+        extent = env->mesh->extent[c->dim];
+        me = c->dim == FSDP_DIM_SHARD ? env->rank % shards : env->rank / shards;
+    }
+    race_collective(r->meter.race, r->comm.takes_streams ? stream : NULL,
+                    extent, me, c);
+}
+
 static int run(void *self, struct fsdp_stream *stream,
                const struct fsdp_collective *c)
 {
     struct recorder *r = self;
     int status;
 
+    if (r->meter.race) {
+        follow(r, stream, c);
+    }
     if (r->wire && c->kind == FSDP_REDUCE_SCATTER) {
         FSDP_TRY(wire_look(r->wire, r->real_device, stream, c, c->in));
     }
@@ -66,6 +86,7 @@ int recorder_open(struct fsdp_env *env, struct record_rank *out,
         return FSDP_ERR_NOMEM;
     }
     r->out = out;
+    r->env = env;
     r->real_device = env->device;
     r->real_comm = env->comm;
     r->comm = (struct fsdp_comm){.size = sizeof r->comm,
@@ -83,6 +104,26 @@ int recorder_open(struct fsdp_env *env, struct record_rank *out,
 void recorder_watch(struct recorder *r, struct wire *wire)
 {
     r->wire = wire;
+}
+
+int recorder_watch_races(struct recorder *r)
+{
+    return meter_watch_races(&r->meter, r->env->compute);
+}
+
+void recorder_place(struct recorder *r, uint32_t step, uint32_t point,
+                    uint32_t module)
+{
+    if (r->meter.race) {
+        race_place(r->meter.race, step, point, module);
+    }
+}
+
+int recorder_finish_compute(struct recorder *r)
+{
+    const struct fsdp_device *d = r->real_device;
+
+    return d->wait(d->self, NULL, r->env->compute, 0, "compute->recorder");
 }
 
 const struct fsdp_device *recorder_model_device(struct recorder *r)
@@ -133,7 +174,9 @@ int64_t recorder_mark(struct recorder *r)
 
 int recorder_status(const struct recorder *r)
 {
-    return r->meter.out_of_memory ? FSDP_ERR_NOMEM : FSDP_OK;
+    bool followed = !r->meter.race || !r->meter.race->out_of_memory;
+
+    return r->meter.out_of_memory || !followed ? FSDP_ERR_NOMEM : FSDP_OK;
 }
 
 void recorder_rest(const struct recorder *r, struct record_rest *out)
@@ -149,6 +192,34 @@ uint64_t recorder_allocations(struct recorder *r)
     return n;
 }
 
+uint64_t recorder_launches(struct recorder *r)
+{
+    uint64_t n = r->meter.launches;
+
+    r->meter.launches = 0;
+    return n;
+}
+
+int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
+                    uint32_t module)
+{
+    struct record_moment moment = {.point = point, .module = module};
+    struct record_memory *m = out ? &out->memory : NULL;
+    struct record_moment *grown;
+
+    meter_fullest(&r->meter, moment.live);
+    if (!m) {
+        return FSDP_OK;
+    }
+    grown = realloc(m->moment, (m->n_moments + 1u) * sizeof *grown);
+    if (!grown) {
+        return FSDP_ERR_NOMEM;
+    }
+    m->moment = grown;
+    m->moment[m->n_moments++] = moment;
+    return FSDP_OK;
+}
+
 static struct record_tensor *find_tensor(struct record_rank *out,
                                          const struct record_tensor *key)
 {
@@ -161,6 +232,18 @@ static struct record_tensor *find_tensor(struct record_rank *out,
         }
     }
     return NULL;
+}
+
+/* What the model sees is read behind its stream; pieces, when the host does. */
+static void note_read(struct recorder *r, uint32_t stage, const void *p,
+                      uint64_t n)
+{
+    bool seen = stage == RECORD_UNSHARDED || stage == RECORD_LOCAL_GRADIENT ||
+                stage == RECORD_SUMMONED;
+
+    if (r->meter.race) {
+        race_record(r->meter.race, seen, p, n * sizeof(float));
+    }
 }
 
 int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
@@ -182,6 +265,7 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
     if (!t.data) {
         return FSDP_ERR_NOMEM;
     }
+    note_read(r, stage, device_data, n);
     status = d->copy(d->self, NULL, t.data, device_data, n * sizeof *t.data);
     if (status == FSDP_OK && known && known->n == n) {
         for (uint64_t i = 0; i < n; i++) {
@@ -205,6 +289,9 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
 void recorder_close(struct recorder *r)
 {
     if (r) {
+        if (r->meter.race) {
+            r->out->races = r->meter.race->found;
+        }
         meter_close(&r->meter, &r->out->memory);
         if (r->wire) {
             r->out->memory.dirty_padding = r->wire->dirty;

@@ -11,6 +11,7 @@
 #define FSDP_CTS_RECORDER_H
 
 #include "record/record.h"
+#include "run/race.h"
 #include "run/wire.h"
 
 struct recorder;
@@ -22,7 +23,16 @@ int recorder_open(struct fsdp_env *env, struct record_rank *out,
                   struct recorder **recorder);
 /* From now on looks at what goes over the wire. Borrowed. */
 void recorder_watch(struct recorder *r, struct wire *wire);
+/* From now on follows who is ordered behind whom; without streams there is
+ * nothing to follow. NOMEM. */
+int recorder_watch_races(struct recorder *r);
+/* The run stands here (enum race_point); for descriptions of races. */
+void recorder_place(struct recorder *r, uint32_t step, uint32_t point,
+                    uint32_t module);
 const struct fsdp_device *recorder_model_device(struct recorder *r);
+/* Waits for the model's stream: for the recorder's sake alone, so nothing is
+ * ordered by it. */
+int recorder_finish_compute(struct recorder *r);
 
 /* A part of the run ends: what was communicated since the last mark becomes a
  * sequence of the record. Returns its index, or -1: out of memory. */
@@ -34,6 +44,12 @@ int recorder_status(const struct recorder *r);
 void recorder_rest(const struct recorder *r, struct record_rest *out);
 /* Allocations by the engine since the last call. */
 uint64_t recorder_allocations(struct recorder *r);
+/* Operators that the engine ran since the last call. */
+uint64_t recorder_launches(struct recorder *r);
+/* Appends to the timeline: live bytes at the fullest moment since the last
+ * call. A call with out = NULL only forgets what was before. NOMEM. */
+int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
+                    uint32_t module);
 
 /* Copies n float32 from the device and appends them as a tensor; adds to it
  * if the tensor is already there (a gradient used twice). */

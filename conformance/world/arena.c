@@ -15,6 +15,8 @@
 enum {
     SHUT = 1,
     ROUND = 2,
+    /* For a microsecond or two: where ranks have cores, most arrive in it. */
+    SPINS = 100,
     /* More ranks than cores are normal, so yielding is what makes the others
      * arrive, and it is cheaper than to sleep and be woken. */
     YIELDS = 50,
@@ -22,6 +24,14 @@ enum {
      * before it does. */
     LONGEST_SLEEP_MS = 100,
 };
+
+/* Tells the core that it only waits. */
+static inline void cpu_relax(void)
+{
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#endif
+}
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ms)
 {
@@ -35,23 +45,29 @@ static void futex_wake(_Atomic uint32_t *word)
     (void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-struct arena *arena_open(const struct world_job *job)
+size_t arena_bytes(const struct world_job *job)
 {
-    uint32_t n_groups = job->mesh->n_dims + 1;
-    size_t bytes = sizeof(struct arena) +
-                   sizeof(struct arena_place) * 2 * n_groups * job->n_ranks;
-    /* Anonymous: it has no name, and is gone with the last process. Most of
-     * it is never touched and so never exists. */
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
-        return NULL;
-    }
+    size_t n_groups = job->mesh->n_dims + 1;
+    return sizeof(struct arena) +
+           sizeof(struct arena_place) * 2 * n_groups * job->n_ranks;
+}
+
+struct arena *arena_make(const struct world_job *job, void *memory)
+{
     struct arena *arena = memory;
     arena->n_ranks = job->n_ranks;
-    arena->n_groups = n_groups;
-    arena->bytes = bytes;
+    arena->n_groups = job->mesh->n_dims + 1;
+    arena->bytes = arena_bytes(job);
     return arena;
+}
+
+struct arena *arena_open(const struct world_job *job)
+{
+    /* Anonymous: it has no name, and is gone with the last process. Most of
+     * it is never touched and so never exists. */
+    void *memory = mmap(NULL, arena_bytes(job), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : arena_make(job, memory);
 }
 
 void arena_close(struct arena *arena)
@@ -106,7 +122,9 @@ bool arena_meet(struct arena_barrier *barrier, uint32_t n)
         if (now & SHUT) {
             return false;
         }
-        if (tries < YIELDS) {
+        if (tries < SPINS) {
+            cpu_relax();
+        } else if (tries < SPINS + YIELDS) {
             (void)sched_yield();
         } else {
             futex_wait(&barrier->word, word, LONGEST_SLEEP_MS);

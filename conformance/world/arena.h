@@ -13,6 +13,7 @@
 
 #include <stdalign.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /*
  * A barrier of one group. `word` counts completed rounds in steps of 2; its
@@ -29,6 +30,7 @@ struct arena_rank {
     alignas(64) struct world_progress progress;
     _Atomic uint32_t left;  /* its body has returned */
     _Atomic uint32_t ended; /* `status` and `error` are final */
+    pid_t pid;              /* set before its first turn */
     int32_t status;
     struct fsdp_error error;
 };
@@ -54,6 +56,10 @@ struct arena {
 
 /* NULL: no memory. Shared with processes forked later on. */
 struct arena *arena_open(const struct world_job *job);
+/* The same over memory that is shared otherwise, all zero: its bytes, and the
+ * arena in it. One rank makes it before any uses it. */
+size_t arena_bytes(const struct world_job *job);
+struct arena *arena_make(const struct world_job *job, void *memory);
 void arena_close(struct arena *arena);
 
 /* Every pending and later wait at a barrier ends at once. The first status

@@ -1,33 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_comm.c - all collectives, in bounded turns of a carrier.
+ * world_comm.c - what a rank calls: is the call one that comm.h allows, and do
+ * all members of the group make the same one?
  *
  * Every turn carries a header that the carrier compares before anybody reads
  * what was sent, so ranks that disagree learn it instead of getting wrong
- * data. A collective that moves nothing still takes one turn.
+ * data. A collective that moves nothing still takes one turn. How data move
+ * is in world_turns.c and world_straight.c.
  */
-#include "world_comm.h"
-#include "world_fold.h"
+#include "world_turns.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum {
-    KIND_EXCHANGE = FSDP_N_COLLECTIVES
-};
-
-/* One call, and how it is cut: elements [at, at + m) of n in a turn. */
-struct call {
-    struct world_comm *comm;
-    uint32_t group;
-    uint32_t extent;
-    uint32_t me;
-    uint64_t element_bytes;
-    struct world_turn turn;
-    const unsigned char *in;
-    unsigned char *out;
-    const unsigned char *part[WORLD_MAX_RANKS];
-};
 
 static bool is_reduction(uint32_t kind)
 {
@@ -121,105 +105,7 @@ static int check_call(const struct world_comm *comm,
     return check_buffers(comm, c, group);
 }
 
-/* Copies elements [at, at + m) of what this rank sends into its place. */
-static void publish(struct call *call, uint64_t at, uint64_t m)
-{
-    uint64_t bytes = m * call->element_bytes;
-    uint64_t from = at * call->element_bytes;
-    if (bytes == 0 || (call->turn.pattern == WORLD_ROOT &&
-                       call->turn.header.root != call->me)) {
-        return;
-    }
-    unsigned char *to = call->comm->carrier->place(call->comm, call->group);
-    if (call->turn.pattern != WORLD_EACH) {
-        memcpy(to, call->in + from, bytes);
-        return;
-    }
-    uint64_t stride = call->turn.header.n * call->element_bytes;
-    for (uint32_t r = 0; r < call->extent; r++) {
-        memcpy(to + r * bytes, call->in + r * stride + from, bytes);
-    }
-}
-
-static void fold_part(struct call *call, uint32_t owner, uint64_t skip,
-                      uint64_t m, float *out)
-{
-    const float *in[WORLD_MAX_RANKS];
-    for (uint32_t r = 0; r < call->extent; r++) {
-        in[r] = (const float *)(const void *)call->part[r] + skip;
-    }
-    world_fold(call->turn.header.fold, owner, in, call->extent, m, out);
-}
-
-/* Under RING the owner of an element depends on where it stands in the whole
- * call, wherever the turns cut it. */
-static void fold_owned(struct call *call, uint64_t at, uint64_t m)
-{
-    float *out = (float *)(void *)call->out;
-    uint64_t n = call->turn.header.n;
-    uint64_t block = n / call->extent + (n % call->extent != 0);
-    for (uint64_t i = at; i < at + m;) {
-        uint64_t owner = i / block;
-        uint64_t end = (owner + 1) * block;
-        uint64_t run = (end < at + m ? end : at + m) - i;
-        fold_part(call, (uint32_t)owner, i - at, run, out + i);
-        i += run;
-    }
-}
-
-/* Takes elements [at, at + m) from what the members sent. */
-static void receive(struct call *call, uint64_t at, uint64_t m)
-{
-    uint64_t bytes = m * call->element_bytes;
-    unsigned char *to = call->out + at * call->element_bytes;
-    switch (call->turn.header.kind) {
-    case FSDP_REDUCE_SCATTER:
-        fold_part(call, call->me, 0, m, (float *)(void *)to);
-        break;
-    case FSDP_ALL_REDUCE:
-        fold_owned(call, at, m);
-        break;
-    case FSDP_BROADCAST:
-        memcpy(to, call->part[call->turn.header.root], bytes);
-        break;
-    default: /* FSDP_ALL_GATHER, KIND_EXCHANGE */
-        for (uint32_t r = 0; r < call->extent; r++) {
-            uint64_t whole = call->turn.header.n * call->element_bytes;
-            memcpy(to + r * whole, call->part[r], bytes);
-        }
-    }
-}
-
-static int take_turns(struct call *call)
-{
-    struct world_comm *comm = call->comm;
-    struct world_turn *turn = &call->turn;
-    uint64_t n = turn->header.n;
-    /* check_call refused what has no bytes.
-     * NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
-    uint64_t most = WORLD_PLACE_BYTES / call->element_bytes;
-    if (turn->pattern == WORLD_EACH) {
-        most /= call->extent;
-    }
-    turn->header.sequence = comm->sequence[call->group]++;
-    uint64_t at = 0;
-    do {
-        uint64_t m = n - at < most ? n - at : most;
-        publish(call, at, m);
-        turn->bytes = m * call->element_bytes;
-        FSDP_TRY(comm->carrier->turn(comm, call->group, turn, call->part));
-        atomic_fetch_add_explicit(&comm->progress->beats, 1,
-                                  memory_order_relaxed);
-        turn->header.turn++;
-        if (m > 0) {
-            receive(call, at, m);
-        }
-        at += m;
-    } while (at < n);
-    return FSDP_OK;
-}
-
-static void call_begin(struct call *call, struct world_comm *comm,
+static void call_begin(struct world_call *call, struct world_comm *comm,
                        uint32_t group, uint64_t element_bytes)
 {
     memset(call, 0, sizeof(*call));
@@ -228,18 +114,6 @@ static void call_begin(struct call *call, struct world_comm *comm,
     call->extent = comm->group[group].extent;
     call->me = comm->group[group].me;
     call->element_bytes = element_bytes;
-}
-
-static uint32_t pattern_of(uint32_t kind)
-{
-    switch (kind) {
-    case FSDP_REDUCE_SCATTER:
-        return WORLD_EACH;
-    case FSDP_BROADCAST:
-        return WORLD_ROOT;
-    default:
-        return WORLD_ALL;
-    }
 }
 
 static void enter(struct world_progress *progress,
@@ -268,12 +142,11 @@ static int run(void *self, struct fsdp_stream *stream,
     }
     FSDP_TRY(check_call(comm, c, &group));
 
-    struct call call;
+    struct world_call call;
     call_begin(&call, comm, group,
                c->kind == FSDP_BARRIER ? 1 : fsdp_dtype_bytes(c->dtype));
     call.in = c->in;
     call.out = c->out;
-    call.turn.pattern = pattern_of(c->kind);
     call.turn.header.kind = c->kind;
     call.turn.header.dtype = c->dtype;
     call.turn.header.fold = c->fold;
@@ -282,7 +155,7 @@ static int run(void *self, struct fsdp_stream *stream,
     enter(progress, c);
     int status = comm->carrier->check(comm);
     if (status == FSDP_OK) {
-        status = take_turns(&call);
+        status = world_run_call(&call);
     }
     if (status != FSDP_ERR_ABORTED && status != FSDP_ERR_TIMEOUT) {
         atomic_store_explicit(&progress->in_collective, 0,
@@ -299,14 +172,13 @@ static int exchange(void *self, const void *mine, uint64_t bytes, void *all)
         (bytes > 0 && (mine == NULL || all == NULL))) {
         return refuse(comm, FSDP_ERR_INVALID, "exchange: bad buffer or size");
     }
-    struct call call;
+    struct world_call call;
     call_begin(&call, comm, comm->n_dims, 1);
     call.in = mine;
     call.out = all;
-    call.turn.pattern = WORLD_ALL;
-    call.turn.header.kind = KIND_EXCHANGE;
+    call.turn.header.kind = WORLD_EXCHANGE;
     call.turn.header.n = bytes;
-    return take_turns(&call);
+    return world_run_call(&call);
 }
 
 static void abort_comm(void *self, int32_t status)
@@ -320,7 +192,7 @@ static void describe(const struct world_header *h, char *out, size_t room)
     static const char *const name[] = {"all_gather", "reduce_scatter",
                                        "all_reduce", "broadcast",
                                        "barrier",    "exchange"};
-    const char *kind = h->kind <= KIND_EXCHANGE ? name[h->kind] : "?";
+    const char *kind = h->kind <= WORLD_EXCHANGE ? name[h->kind] : "?";
     (void)snprintf(
         out, room, "%s n %llu dtype %u fold %u root %u (no. %llu.%llu)", kind,
         (unsigned long long)h->n, h->dtype, h->fold, h->root,

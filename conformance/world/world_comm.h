@@ -5,7 +5,8 @@
  * A carrier moves bounded messages between the ranks of a group, in turns:
  * each member puts its part into its `place`, then all take the turn, then
  * each may read what it was sent. Shared memory and MPI are two carriers, so
- * both deliver the same bits by construction.
+ * both deliver the same bits by construction. A carrier between processes of
+ * one machine can also read a member's memory, which spares a copy.
  */
 #ifndef FSDP_CTS_WORLD_COMM_H
 #define FSDP_CTS_WORLD_COMM_H
@@ -76,6 +77,18 @@ struct world_carrier {
     void (*abort)(struct world_comm *comm, int32_t status);
     /* FSDP_OK, or what a call that has not yet begun must return. */
     int (*check)(struct world_comm *comm);
+    /* Copies `bytes` from an address in the memory of a member, who has shown
+     * it in a turn and waits in a later one. Any failure leaves `to` undefined
+     * and nothing else. NULL: the carrier cannot. */
+    int (*fetch)(struct world_comm *comm, uint32_t group, uint32_t member,
+                 uint64_t theirs, void *to, uint64_t bytes);
+};
+
+/* What is known of a group: do all members reach each other's memory? */
+enum {
+    WORLD_UNTRIED = 0,
+    WORLD_STRAIGHT = 1,
+    WORLD_NOT_STRAIGHT = 2,
 };
 
 /* One rank's communicator; a carrier embeds it as its first member. */
@@ -84,6 +97,7 @@ struct world_comm {
     uint32_t n_dims;
     struct world_group group[WORLD_MAX_GROUPS];
     uint64_t sequence[WORLD_MAX_GROUPS];
+    uint8_t straight[WORLD_MAX_GROUPS]; /* WORLD_UNTRIED, ... */
     struct world_progress *progress;
     struct world_rank *rank; /* which this is the comm of */
 };

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -133,6 +134,50 @@ static void abort_ends_pending_calls(void **state)
         run_in(kind, PATIENT_MS, aborts, result);
         expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
         assert_int_equal(result[CULPRIT].status, FSDP_OK);
+    }
+}
+
+/* Gives a reduce-scatter blocks of which others may not read theirs. */
+static int cannot_be_read(void *context, struct world_rank *rank)
+{
+    enum {
+        BLOCK = 256 * 1024, /* bytes, whole pages */
+        N = BLOCK / (int)sizeof(float),
+    };
+    (void)context;
+    size_t bytes = (size_t)BLOCK * K;
+    unsigned char *in = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    float *out = malloc(BLOCK);
+    if (in == MAP_FAILED || out == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t r = 0; r < K; r++) {
+        if (rank->rank == CULPRIT && r != CULPRIT &&
+            mprotect(in + (size_t)BLOCK * r, BLOCK, PROT_NONE) != 0) {
+            return FSDP_ERR_INTERNAL;
+        }
+    }
+    int status = world_body_run(rank, FSDP_REDUCE_SCATTER, N, in, out);
+    free(out);
+    (void)munmap(in, bytes);
+    return status;
+}
+
+/* COMM where members read each other's memory; else the culprit dies of it. */
+static void what_cannot_be_read_is_a_failure(void **state)
+{
+    (void)state;
+    struct world_result result[K];
+    run_in(WORLD_LOCAL, PATIENT_MS, cannot_be_read, result);
+    for (uint32_t r = 0; r < K; r++) {
+        if (r != CULPRIT) {
+            assert_int_equal(result[r].end, WORLD_RETURNED);
+            assert_true(result[r].status == FSDP_ERR_COMM ||
+                        result[r].status == FSDP_ERR_ABORTED);
+            assert_true(result[r].status == FSDP_ERR_ABORTED ||
+                        result[r].error.message[0] != '\0');
+        }
     }
 }
 
@@ -419,6 +464,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failure_aborts_the_others),
         cmocka_unit_test(abort_ends_pending_calls),
+        cmocka_unit_test(what_cannot_be_read_is_a_failure),
         cmocka_unit_test(a_death_aborts_the_others),
         cmocka_unit_test(a_hang_is_ended),
         cmocka_unit_test(a_slow_thread_is_noticed),

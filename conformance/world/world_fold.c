@@ -11,13 +11,22 @@
 #include <string.h>
 
 enum {
-    BLOCK = 256
+    BLOCK = 1024
 };
 
-static void add(float *sum, const float *x, uint64_t n)
+/* `sum` is never one of the inputs, which is what lets these be vectors. */
+static void add(float *restrict sum, const float *restrict x, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
         sum[i] = sum[i] + x[i];
+    }
+}
+
+static void add_two(float *restrict sum, const float *x, const float *y,
+                    uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        sum[i] = x[i] + y[i];
     }
 }
 
@@ -26,8 +35,12 @@ static void add(float *sum, const float *x, uint64_t n)
 static void fold_chain(uint32_t first, const float *const *in, uint32_t n_in,
                        uint64_t at, uint64_t n, float *sum)
 {
-    memcpy(sum, in[first % n_in] + at, n * sizeof(float));
-    for (uint32_t k = 1; k < n_in; k++) {
+    if (n_in == 1) {
+        memcpy(sum, in[0] + at, n * sizeof(float));
+        return;
+    }
+    add_two(sum, in[first % n_in] + at, in[(first + 1) % n_in] + at, n);
+    for (uint32_t k = 2; k < n_in; k++) {
         add(sum, in[(first + k) % n_in] + at, n);
     }
 }
@@ -39,6 +52,10 @@ static void fold_tree(const float *const *in, uint32_t a, uint32_t b,
 {
     if (b - a == 1) {
         memcpy(sum, in[a] + at, n * sizeof(float));
+        return;
+    }
+    if (b - a == 2) {
+        add_two(sum, in[a] + at, in[a + 1] + at, n);
         return;
     }
     uint32_t mid = a + (b - a + 1) / 2;

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench.h - the three parts of `fsdp-cts bench`.
+ */
+#ifndef FSDP_CTS_BENCH_H
+#define FSDP_CTS_BENCH_H
+
+#include "bench/bench_report.h"
+
+#include <fsdp/engine.h>
+
+enum {
+    BENCH_MAX_ENGINES = 8,
+    BENCH_MAX_RANKS_GIVEN = 8,
+};
+
+struct bench_engine {
+    const char *label; /* in names */
+    const struct fsdp_engine *engine;
+};
+
+struct bench_plan {
+    struct bench_report report;
+    struct bench_engine engine[BENCH_MAX_ENGINES];
+    uint32_t n_engines;
+    uint32_t ranks[BENCH_MAX_RANKS_GIVEN], n_ranks;
+    const struct fsdp_engine *plain; /* the reference, whose device is lent */
+    const char *text;
+    uint64_t text_bytes;
+    struct fsdp_error error;
+};
+
+/* Operators of each engine's device, at each level of instructions that it
+ * has (FSDP_SIMD), beside plain loops and OpenBLAS. */
+int bench_operators(struct bench_plan *plan);
+/* All-gather, reduce-scatter and all-reduce between local processes, beside
+ * memcpy. */
+int bench_collectives(struct bench_plan *plan);
+/* Whole steps beside the bare model, memory, and what a unit costs. */
+int bench_steps(struct bench_plan *plan);
+
+#endif

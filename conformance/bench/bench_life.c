@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_life.c - the life of an engine, as a training program would have it.
+ */
+#include "bench/bench_life.h"
+
+#include "bench/bench_report.h"
+#include "workloads/workload_list.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct bench_model bench_models[] = {
+    {"gpt-256", &workload_gpt, "bench", "tokens/s", 8 * 128, true},
+    {"gpt-small", &workload_gpt, "small", "tokens/s", 8 * 64, false},
+    {"mlp-wide", &workload_mlp, "wide", "samples/s", 256, false},
+    {NULL, NULL, NULL, NULL, 0, false},
+};
+
+bool bench_claims(const struct fsdp_engine *engine, const char *claim)
+{
+    for (const char *const *c = engine->claims; *c; c++) {
+        if (strcmp(*c, claim) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- Open and close ---------------------------------------------------- */
+
+static int describe(struct bench_life *life, const struct bench_model *model,
+                    const char *text, uint64_t text_bytes,
+                    struct fsdp_error *error)
+{
+    struct workload_config config = {.size = model->size,
+                                     .data = WORKLOAD_NATURAL,
+                                     .seed = 1,
+                                     .world = life->env.world,
+                                     .microbatches = 1,
+                                     .text = text,
+                                     .text_bytes = text_bytes};
+    const char *block = "Block";
+    int status;
+
+    FSDP_TRY(model->workload->describe(&config, &life->model, error));
+    status = wrap_by_class(&life->model->model, &block, 1, &life->units);
+    return status == FSDP_ERR_INVALID
+               ? wrap_every(&life->model->model, 1, &life->units)
+               : status;
+}
+
+static int open_engine(struct bench_life *life)
+{
+    const struct fsdp_engine *engine = life->who->engine;
+
+    if (engine->open) {
+        FSDP_TRY(engine->open(&life->env));
+    }
+    if (!life->env.device) {
+        life->lent = life->env;
+        FSDP_TRY(life->who->lender->open(&life->lent));
+        life->env.device = life->lent.device;
+    }
+    if (!life->env.compute) {
+        FSDP_TRY(life->env.device->stream_open(life->env.device->self,
+                                               "compute", &life->compute));
+        life->env.compute = life->compute;
+    }
+    return FSDP_OK;
+}
+
+static int access_param(void *self, uint32_t p, struct fsdp_tensor *out)
+{
+    struct bench_life *life = self;
+
+    return life->who->engine->param(life->sharded, p, out);
+}
+
+static int access_grad(void *self, uint32_t p, struct fsdp_tensor *out)
+{
+    struct bench_life *life = self;
+
+    return life->who->engine->grad(life->sharded, p, out);
+}
+
+static int shard(struct bench_life *life)
+{
+    const struct fsdp_engine *engine = life->who->engine;
+    bool ahead = !life->who->strict && bench_claims(engine, "prefetch");
+    struct fsdp_options options = {.size = sizeof options,
+                                   .layout = FSDP_LAYOUT_FLAT,
+                                   .fold = FSDP_FOLD_RANK,
+                                   .reshard_after_forward = 1,
+                                   .optimizer = FSDP_OPTIMIZER_ADAMW,
+                                   .beta1 = 0.9f,
+                                   .beta2 = 0.999f,
+                                   .eps = 1e-8f,
+                                   .prefetch_forward = ahead,
+                                   .prefetch_backward = ahead,
+                                   .reduces_in_flight = ahead};
+
+    return engine->shard(&life->env, &life->model->model, &life->units.units,
+                         &options, &life->sharded);
+}
+
+int bench_life_open(struct bench_life *life, const struct bench_contestant *who,
+                    const struct bench_model *model, const char *text,
+                    uint64_t text_bytes, struct world_rank *rank)
+{
+    static const char *const names[] = {"replicate", "shard"};
+    struct workload_access access = {access_param, access_grad, life};
+
+    memset(life, 0, sizeof *life);
+    life->who = who;
+    life->extent[0] = 1;
+    life->extent[1] = rank->world;
+    life->mesh = (struct fsdp_mesh){sizeof life->mesh, 2, names, life->extent};
+    life->comm = rank->comm;
+    life->env = (struct fsdp_env){.size = sizeof life->env,
+                                  .rank = rank->rank,
+                                  .world = rank->world,
+                                  .mesh = &life->mesh,
+                                  .comm = &life->comm,
+                                  .error = rank->error,
+                                  .exchange = rank->exchange,
+                                  .exchange_self = rank->exchange_self};
+    FSDP_TRY(describe(life, model, text, text_bytes, rank->error));
+    FSDP_TRY(open_engine(life));
+    FSDP_TRY(shard(life));
+    return model->workload->open(life->model, life->env.device,
+                                 life->env.compute, &access, rank->error,
+                                 &life->run);
+}
+
+void bench_life_close(struct bench_life *life)
+{
+    const struct fsdp_engine *engine = life->who ? life->who->engine : NULL;
+
+    if (!engine) {
+        return;
+    }
+    if (life->model) {
+        life->model->workload->close(life->run);
+    }
+    engine->destroy(life->sharded);
+    if (life->compute) {
+        life->env.device->stream_close(life->env.device->self, life->compute);
+    }
+    if (life->lent.engine) {
+        life->who->lender->close(&life->lent);
+        life->env.device = NULL;
+    }
+    if (engine->close) {
+        engine->close(&life->env);
+    }
+    wrap_release(&life->units);
+    if (life->model) {
+        life->model->workload->release(life->model);
+    }
+    memset(life, 0, sizeof *life);
+}
+
+/* ---- A step ------------------------------------------------------------ */
+
+static int pass(struct bench_life *life)
+{
+    const struct fsdp_engine *engine = life->who->engine;
+    const struct fsdp_sequence *q =
+        life->model->model.sequence[FSDP_SEQUENCE_TRAIN];
+
+    FSDP_TRY(engine->at(life->sharded, FSDP_BEGIN, FSDP_SEQUENCE_TRAIN));
+    for (uint32_t i = 0; i < q->n; i++) {
+        FSDP_TRY(engine->at(life->sharded, q->point[i], q->module[i]));
+        if (q->point[i] == FSDP_PRE_FORWARD ||
+            q->point[i] == FSDP_PRE_BACKWARD) {
+            FSDP_TRY(life->model->workload->compute(life->run, q->point[i],
+                                                    q->module[i]));
+        }
+    }
+    return engine->at(life->sharded, FSDP_END, FSDP_SEQUENCE_TRAIN);
+}
+
+static int optimize(struct bench_life *life)
+{
+    const struct fsdp_engine *engine = life->who->engine;
+    const struct fsdp_device *d = life->env.device;
+    float lr = 1e-3f;
+    struct fsdp_step step = {.size = sizeof step, .n_groups = 1, .lr = &lr};
+
+    FSDP_TRY(engine->step(life->sharded, &step));
+    FSDP_TRY(engine->zero_grad(life->sharded));
+    return d->sync(d->self, NULL);
+}
+
+int bench_life_step(struct bench_life *life, double *seconds)
+{
+    const struct workload *w = life->model->workload;
+    const struct fsdp_device *d = life->env.device;
+    double begin;
+
+    FSDP_TRY(life->who->engine->set_gradient_sync(life->sharded, 1));
+    FSDP_TRY(w->begin(life->run, life->env.rank, life->step++, 0));
+    FSDP_TRY(d->sync(d->self, NULL));
+    begin = bench_now();
+    FSDP_TRY(pass(life));
+    FSDP_TRY(w->end(life->run, &life->loss));
+    FSDP_TRY(optimize(life));
+    *seconds = bench_now() - begin;
+    if (!isfinite(life->loss)) {
+        if (life->env.error && life->env.error->status == FSDP_OK) {
+            snprintf(life->env.error->message, sizeof life->env.error->message,
+                     "step %u: the loss is not finite", life->step);
+        }
+        return FSDP_ERR_INTERNAL;
+    }
+    return FSDP_OK;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_operator_list.h - the operators that are measured.
+ */
+#ifndef FSDP_CTS_BENCH_OPERATOR_LIST_H
+#define FSDP_CTS_BENCH_OPERATOR_LIST_H
+
+#include <fsdp/op.h>
+
+/* An operator with ranges of its own: a word each, a letter for a dimension,
+ * digits for numbers; =0: in place. */
+struct bench_operator {
+    const char *name;
+    uint32_t kind, flags;
+    const char *ranges;
+    uint64_t dim[5];
+    float f[8];
+};
+
+/* Ends with a NULL name. */
+extern const struct bench_operator bench_operator_list[];
+
+/* Fills in op, with ranges from malloc. NOMEM. */
+int bench_operator_make(const struct bench_operator *b, struct fsdp_op *op);
+void bench_operator_release(struct fsdp_op *op); /* any state */
+
+/* 2 for each fused multiply and add. 0: measured in bytes. */
+double bench_operator_flops(const struct bench_operator *b);
+/* Read and written. */
+double bench_operator_bytes(const struct fsdp_op *op);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_report.h - what was measured: samples with a name and a unit, shown
+ * while they come in and written as JSON (docs/performance.md) at the end.
+ */
+#ifndef FSDP_CTS_BENCH_REPORT_H
+#define FSDP_CTS_BENCH_REPORT_H
+
+#include <fsdp/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    BENCH_NAME_BYTES = 96,
+};
+
+struct bench_result {
+    char name[BENCH_NAME_BYTES]; /* a slug that stays as it is */
+    const char *unit;            /* static */
+    bool higher;                 /* is better */
+    double *sample;
+    uint32_t n;
+    double ratio;         /* to something else; NAN: to nothing */
+    const char *ratio_to; /* what that is; static */
+};
+
+struct bench_report {
+    struct bench_result *result;
+    uint32_t n;
+    bool out_of_memory;
+    const char *filter; /* a part of a name; NULL: all */
+    bool terminal;      /* somebody is watching */
+    uint32_t samples;   /* of each result */
+};
+
+/* Seconds, of no particular beginning. */
+double bench_now(void);
+
+/* The p-th part (0 to 1) of the samples lies below; n >= 1. Interpolates. */
+double bench_quantile(const double *sample, uint32_t n, double p);
+
+/* Whether results of this name are wanted. */
+bool bench_wants(const struct bench_report *report, const char *name);
+
+/* What is being measured, for somebody who watches. */
+void bench_progress(const struct bench_report *report, const char *what);
+
+/* Takes a copy of the samples and prints a row. With `base` there is a ratio:
+ * the median of sample[i] / base[i], which were measured in turns. */
+void bench_add(struct bench_report *report, const char *name, const char *unit,
+               const double *sample, uint32_t n, const double *base,
+               const char *ratio_to);
+
+/* IO, NOMEM. path NULL: nowhere. */
+int bench_write(const struct bench_report *report, const char *path,
+                const char *commit, struct fsdp_error *error);
+void bench_release(struct bench_report *report);
+
+#endif

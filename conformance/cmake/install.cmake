@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` gives to those who bring an engine: the headers of the
+# contract, the command, the device of the host as a library (for an engine
+# whose only novelty is its sharding), both engines as plug-ins, a package for
+# find_package and one for pkg-config.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/fsdp-cts)
+set_target_properties(fsdp-api PROPERTIES EXPORT_NAME api)
+set_target_properties(fsdp-host PROPERTIES EXPORT_NAME host)
+set_target_properties(fsdp-host-ops PROPERTIES EXPORT_NAME host-ops)
+install(TARGETS fsdp-cts fsdp-api fsdp-host fsdp-host-ops EXPORT fsdp-cts)
+install(DIRECTORY conformance/include/fsdp DESTINATION
+    ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+install(FILES impl/host/host_env.h DESTINATION
+    ${CMAKE_INSTALL_INCLUDEDIR}/fsdp-host)
+install(TARGETS fsdp-ref-plugin fsdp-impl LIBRARY DESTINATION
+    ${CMAKE_INSTALL_LIBDIR}/fsdp-cts)
+install(EXPORT fsdp-cts NAMESPACE fsdp:: DESTINATION ${package})
+
+configure_package_config_file(conformance/cmake/fsdp-cts-config.cmake.in
+    ${CMAKE_BINARY_DIR}/package/fsdp-cts-config.cmake
+    INSTALL_DESTINATION ${package})
+write_basic_package_version_file(
+    ${CMAKE_BINARY_DIR}/package/fsdp-cts-config-version.cmake
+    COMPATIBILITY SameMinorVersion)
+# Relative, so that `cmake --install --prefix` may put it anywhere.
+file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(conformance/cmake/fsdp-cts.pc.in
+    ${CMAKE_BINARY_DIR}/package/fsdp-cts.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/package/fsdp-cts-config.cmake
+    ${CMAKE_BINARY_DIR}/package/fsdp-cts-config-version.cmake
+    conformance/cmake/fsdp_cts_discover_tests.cmake DESTINATION ${package})
+install(FILES ${CMAKE_BINARY_DIR}/package/fsdp-cts.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_figures.c - what a record shows of a case to the last byte: peaks,
+ * collectives, bytes on the wire, allocations, operator launches, and the
+ * timeline of one step. They decide nothing here; conformance/track/ compares
+ * them with those of earlier runs.
+ */
+#include "judge/judge_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *judge_figure_name(uint32_t figure)
+{
+    static const char *const name[JUDGE_N_FIGURES] = {
+        "peak.param-shard",
+        "peak.param-full",
+        "peak.grad-shard",
+        "peak.grad-full",
+        "peak.optim",
+        "peak.staging",
+        "peak.activation",
+        "peak.parameters",
+        "peak.engine",
+        "peak.storage",
+        "collectives.all-gather",
+        "collectives.reduce-scatter",
+        "collectives.all-reduce",
+        "collectives.broadcast",
+        "collectives.barrier",
+        "wire-bytes",
+        "allocations",
+        "launches"};
+
+    return figure < JUDGE_N_FIGURES ? name[figure] : NULL;
+}
+
+/* What a rank gets from the others of its group. */
+static uint64_t wire_bytes(const struct run_case *c,
+                           const struct record_collective *x)
+{
+    uint64_t bytes = x->n * fsdp_dtype_bytes(x->dtype);
+    uint64_t group = x->dim == FSDP_DIM_SHARD       ? case_shard_degree(c)
+                     : x->dim == FSDP_DIM_REPLICATE ? c->replicas
+                                                    : c->ranks;
+
+    switch (x->kind) {
+    case FSDP_ALL_GATHER:
+    case FSDP_REDUCE_SCATTER:
+        return bytes * (group - 1);
+    case FSDP_ALL_REDUCE:
+        return (2 * bytes * (group - 1) + group - 1) / group;
+    case FSDP_BROADCAST:
+        return group > 1 ? bytes : 0;
+    default:
+        return 0;
+    }
+}
+
+static void add_sequence(const struct run_case *c, const struct record_rank *r,
+                         uint32_t index, uint64_t *figure)
+{
+    const struct record_sequence *s;
+
+    if (index >= r->n_sequences) {
+        return;
+    }
+    s = &r->sequence[index];
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->c[i].kind < FSDP_N_COLLECTIVES) {
+            figure[JUDGE_COLLECTIVES + s->c[i].kind]++;
+        }
+        figure[JUDGE_WIRE_BYTES] += wire_bytes(c, &s->c[i]);
+    }
+}
+
+static void measure_rank(const struct run_case *c, const struct record_rank *r,
+                         uint64_t *figure)
+{
+    const struct record_memory *m = &r->memory;
+
+    memcpy(&figure[JUDGE_PEAK], m->peak, sizeof(m->peak));
+    figure[JUDGE_PEAK_PARAMETERS] = m->peak_parameters;
+    figure[JUDGE_PEAK_ENGINE] = m->peak_engine;
+    figure[JUDGE_PEAK_STORAGE] = m->peak_storage;
+    add_sequence(c, r, r->shard_sequence, figure);
+    add_sequence(c, r, r->end_sequence, figure);
+    for (uint32_t s = 0; s < r->n_steps; s++) {
+        add_sequence(c, r, r->step_sequence[s], figure);
+        figure[JUDGE_ALLOCATIONS] += m->allocations ? m->allocations[s] : 0;
+        figure[JUDGE_LAUNCHES] += m->launches ? m->launches[s] : 0;
+    }
+}
+
+static void name_units(const struct judge_view *v, struct judge_figures *f)
+{
+    const struct fsdp_model *model = v->expect.model;
+
+    for (uint32_t m = model->n_modules; m-- > 0;) {
+        uint32_t u = v->expect.units->unit_of_module[m];
+        const char *name = model->module_name[m];
+
+        if (u < f->n_units) {
+            (void)snprintf(f->unit[u], sizeof(f->unit[u]), "%s",
+                           name[0] != '\0' ? name : "(root)");
+        }
+    }
+}
+
+static void copy_moments(const struct judge_view *v,
+                         const struct record_memory *m, struct judge_figures *f)
+{
+    for (uint32_t i = 0; i < f->n_moments; i++) {
+        const struct record_moment *from = &m->moment[i];
+        bool of_module = from->point >= FSDP_PRE_FORWARD &&
+                         from->point <= FSDP_POST_RECOMPUTE &&
+                         from->module < v->expect.model->n_modules;
+        uint32_t unit = of_module
+                            ? v->expect.units->unit_of_module[from->module]
+                            : JUDGE_NONE;
+
+        f->moment[i].point = from->point;
+        f->moment[i].unit = unit < f->n_units ? unit : JUDGE_NONE;
+        memcpy(f->moment[i].live, from->live, sizeof(from->live));
+    }
+}
+
+static bool ended_well(const struct record *r)
+{
+    for (uint32_t k = 0; k < r->n_ranks; k++) {
+        if (!r->rank[k].present || r->rank[k].status != FSDP_OK ||
+            r->rank[k].n_steps == 0) {
+            return false;
+        }
+    }
+    return r->n_ranks > 0;
+}
+
+int judge_measure(struct judge_view *v)
+{
+    const struct record *r = v->record;
+    struct judge_figures *f;
+
+    if (v->ended != JUDGE_PASS || !ended_well(r)) {
+        return FSDP_OK;
+    }
+    f = calloc(1, sizeof(*f));
+    v->summary->figures = f;
+    if (f == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t k = 0; k < r->n_ranks; k++) {
+        uint64_t figure[JUDGE_N_FIGURES] = {0};
+
+        measure_rank(&r->c, &r->rank[k], figure);
+        for (uint32_t i = 0; i < JUDGE_N_FIGURES; i++) {
+            f->figure[i] = figure[i] > f->figure[i] ? figure[i] : f->figure[i];
+        }
+    }
+    f->steps = r->rank[0].n_steps;
+    f->step = f->steps > 1 ? 1 : 0;
+    f->bound = v->expect.peak_engine;
+    f->n_units = v->expect.units->n_units;
+    f->n_moments = r->rank[0].memory.n_moments;
+    f->unit = calloc((size_t)f->n_units + 1, sizeof(*f->unit));
+    f->moment = calloc((size_t)f->n_moments + 1, sizeof(*f->moment));
+    if (f->unit == NULL || f->moment == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    name_units(v, f);
+    copy_moments(v, &r->rank[0].memory, f);
+    return FSDP_OK;
+}
+
+void judge_figures_release(struct judge_figures *f)
+{
+    if (f != NULL) {
+        free(f->moment);
+        free(f->unit);
+        free(f);
+    }
+}
