@@ -50,7 +50,8 @@ REQUIREMENT(comm_packing_order) = {
     .since = "1.0",
     .must = 1,
     .level = LEVEL_COMM,
-    .needs = "layout.initial-values gather.unsharded-values comm.message-size",
+    .needs = "layout.initial-values gather.unsharded-values "
+             "comm.message-size comm.order",
     .applies = applies,
     .holds = holds,
     .spoil = spoil,

@@ -102,10 +102,16 @@ int impl_summon(struct fsdp_sharded *s)
     }
     s->summoned = true;
     for (uint32_t u = 0; u < s->units.n_units; u++) {
+        float *full = s->full.p + s->unit[u].own_full;
+
+        s->unit[u].arrived_life = NULL;
         if (s->shards > 1) {
-            FSDP_TRY(impl_gather(s, u, s->full.p + s->unit[u].own_full, 0));
+            FSDP_TRY(impl_gather(s, u, s->packs ? s->wire.p : full, 0));
         }
         FSDP_TRY(impl_open(s, u));
+        if (s->packs) {
+            FSDP_TRY(impl_unpack(s, u, full));
+        }
     }
     return FSDP_OK;
 }

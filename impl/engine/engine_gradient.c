@@ -15,9 +15,9 @@ int impl_open_gradient(struct fsdp_sharded *s, uint32_t u,
         return FSDP_OK; /* a pass without sync left it */
     }
     x->grad = s->grads.p + (s->resident ? x->own_grad : life->offset);
-    impl_live(s, s->env->compute, FSDP_GRAD_FULL, u, x->grad, x->padded);
+    impl_live(s, s->env->compute, FSDP_GRAD_FULL, u, x->grad, x->whole);
     return impl_fill_zero(s, s->env->compute, u, x->grad + x->numel,
-                          x->padded - x->numel);
+                          x->whole - x->numel);
 }
 
 int impl_lend_gradient(struct fsdp_sharded *s, uint32_t p, float **out)
@@ -96,7 +96,7 @@ int impl_drop_gradients(struct fsdp_sharded *s)
     FSDP_TRY(impl_wait(s, s->env->compute, s->last, 0, "reduce->optimizer"));
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
-        impl_dead(s, s->env->compute, &x->grad, x->padded);
+        impl_dead(s, s->env->compute, &x->grad, x->whole);
         impl_dead(s, s->env->compute, &x->grad_shard, x->chunk);
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {

@@ -138,6 +138,8 @@ static int check_choices(const struct fsdp_env *env,
         uint32_t value, most;
         const char *choice;
     } option[] = {
+        {"layout", o->layout, FSDP_LAYOUT_PER_PARAMETER,
+         "flat (0), per-parameter (1)"},
         {"fold", o->fold, FSDP_FOLD_TREE, "rank (0), ring (1), tree (2)"},
         {"optimizer", o->optimizer, FSDP_OPTIMIZER_ADAMW,
          "sgd (0), momentum (1), adamw (2)"},
@@ -175,10 +177,6 @@ static int check_claims(const struct fsdp_env *env,
         {"buffer_dtype", o->buffer_dtype},
     };
 
-    if (o->layout != FSDP_LAYOUT_FLAT) {
-        return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
-                         "layout %u is not claimed; flat (0) is", o->layout);
-    }
     for (uint32_t i = 0; i < sizeof dtype / sizeof dtype[0]; i++) {
         if (dtype[i].value > FSDP_DTYPE_F32) {
             return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,

@@ -52,19 +52,21 @@ static int cancel(struct fsdp_sharded *s)
 }
 
 /* Without anything ahead all that was done before is over first. */
-static int gather(struct fsdp_sharded *s, const struct impl_plan *plan,
+static int gather(struct fsdp_sharded *s, struct impl_plan *plan,
                   const struct impl_action *a, uint32_t point)
 {
-    const struct impl_life *life = &plan->full[a->life];
+    const struct impl_life *of = s->packs ? plan->wire : plan->full;
+    const struct impl_life *life = &of[a->life];
+    const struct impl_block *block = s->packs ? &s->wire : &s->full;
     bool forward = point == FSDP_PRE_FORWARD;
     uint32_t depth =
         forward ? s->options.prefetch_forward : s->options.prefetch_backward;
     uint64_t free_at = s->begun;
 
     if (life->after != IMPL_NO_LIFE) {
-        free_at = plan->full[life->after].died;
+        free_at = of[life->after].died;
     }
-    return impl_gather(s, a->unit, s->full.p + life->offset,
+    return impl_gather(s, a->unit, block->p + life->offset,
                        depth > 0 ? free_at : 0);
 }
 
@@ -75,7 +77,14 @@ static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
 
     switch (a->what) {
     case IMPL_GATHER:
+        if (s->packs) {
+            s->unit[a->unit].arrived_life = &plan->wire[a->life];
+        }
         return gather(s, plan, a, point);
+    case IMPL_UNPACK:
+        return impl_unpack(s, a->unit, s->full.p + plan->full[a->life].offset);
+    case IMPL_PACK:
+        return s->sync ? impl_pack(s, a->unit, &plan->wire[a->life]) : FSDP_OK;
     case IMPL_OPEN:
         return impl_open(s, a->unit);
     case IMPL_GRADIENT:
@@ -86,7 +95,13 @@ static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
     case IMPL_REDUCE:
         return s->sync ? impl_reduce(s, a->unit, &plan->sum[a->life]) : FSDP_OK;
     default:
-        return s->sync ? impl_retire(s, a->unit) : FSDP_OK;
+        if (s->sync) {
+            return impl_retire(s, a->unit);
+        }
+        /* Nothing was sent, but what lay there before is as dead. */
+        return s->packs
+                   ? impl_mark(s, s->env->compute, &plan->wire[a->life].died)
+                   : FSDP_OK;
     }
 }
 

@@ -16,7 +16,8 @@ static int fold(struct fsdp_sharded *s, uint32_t u, float *to)
     x->sent_by = s->reducing;
     if (s->shards > 1) {
         FSDP_TRY(impl_collective(s, s->reducing, FSDP_REDUCE_SCATTER,
-                                 FSDP_DIM_SHARD, u, x->grad, to));
+                                 FSDP_DIM_SHARD, u,
+                                 s->packs ? x->packed : x->grad, to));
         FSDP_TRY(impl_mark(s, s->reducing, &x->sent));
         if (s->replicas == 1) {
             return FSDP_OK;
@@ -100,7 +101,9 @@ int impl_reduce(struct fsdp_sharded *s, uint32_t u, const struct impl_life *sum)
 {
     struct impl_unit *x = &s->unit[u];
 
-    FSDP_TRY(impl_fill_missing(s, u));
+    if (!s->packs) { /* what is packed is complete */
+        FSDP_TRY(impl_fill_missing(s, u));
+    }
     FSDP_TRY(impl_wait(s, s->reducing, s->env->compute, 0,
                        s->shards > 1 ? "compute->reduce-scatter"
                                      : "compute->all-reduce"));
@@ -128,8 +131,12 @@ int impl_retire(struct fsdp_sharded *s, uint32_t u)
     }
     FSDP_TRY(
         impl_wait(s, s->env->compute, x->sent_by, x->sent, "reduce->reuse"));
-    impl_dead(s, s->env->compute, &x->grad, x->padded);
     x->in_flight = false;
+    if (s->packs) {
+        impl_dead(s, s->env->compute, &x->packed, x->padded);
+        return impl_mark(s, s->env->compute, &x->packed_life->died);
+    }
+    impl_dead(s, s->env->compute, &x->grad, x->whole);
     return FSDP_OK;
 }
 

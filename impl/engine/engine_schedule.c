@@ -16,6 +16,8 @@ struct walk {
     const uint8_t *window; /* [n]: IMPL_BEGINS, ... */
     uint32_t *full;        /* [n_units]: its life, or IMPL_NO_LIFE */
     uint32_t *grad;        /* [n_units]: its life, also while it is sent */
+    uint32_t *arrived;     /* [n_units]: life of what is not unpacked yet */
+    uint32_t *packed;      /* [n_units]: life of what is sent for grad */
     uint32_t *open;        /* [n_units]: in a window, or kept since one */
     uint32_t *reduced;     /* [n_units]: in this pass */
     uint32_t *sent;        /* units whose gradient is in flight, in order */
@@ -33,14 +35,54 @@ static uint32_t unit_at(const struct walk *w, uint32_t i)
     return w->x->units->unit_of_module[w->plan->sequence->module[i]];
 }
 
+/* A life that begins now. */
+static uint32_t begin_life(struct walk *w, struct impl_life *of, uint32_t *n,
+                           uint64_t size)
+{
+    of[*n] = (struct impl_life){.size = size, .begin = w->plan->n_actions};
+    return (*n)++;
+}
+
+static bool is_gathered(const struct walk *w, uint32_t u)
+{
+    return w->full[u] != IMPL_NO_LIFE || w->arrived[u] != IMPL_NO_LIFE;
+}
+
 static void gather(struct walk *w, uint32_t u)
 {
     struct impl_plan *plan = w->plan;
 
-    w->full[u] = plan->n_full++;
-    plan->full[w->full[u]] = (struct impl_life){.size = w->x->extent[u].padded,
-                                                .begin = plan->n_actions};
+    if (w->x->packs) {
+        w->arrived[u] =
+            begin_life(w, plan->wire, &plan->n_wire, w->x->extent[u].padded);
+        act(w, IMPL_GATHER, u, w->arrived[u]);
+        return;
+    }
+    w->full[u] =
+        begin_life(w, plan->full, &plan->n_full, w->x->extent[u].whole);
     act(w, IMPL_GATHER, u, w->full[u]);
+}
+
+static void unpack(struct walk *w, uint32_t u)
+{
+    struct impl_plan *plan = w->plan;
+
+    w->full[u] =
+        begin_life(w, plan->full, &plan->n_full, w->x->extent[u].whole);
+    act(w, IMPL_UNPACK, u, w->full[u]);
+    plan->wire[w->arrived[u]].end = plan->n_actions;
+    w->arrived[u] = IMPL_NO_LIFE;
+}
+
+static void pack(struct walk *w, uint32_t u)
+{
+    struct impl_plan *plan = w->plan;
+
+    w->packed[u] =
+        begin_life(w, plan->wire, &plan->n_wire, w->x->extent[u].padded);
+    act(w, IMPL_PACK, u, w->packed[u]);
+    plan->grad[w->grad[u]].end = plan->n_actions;
+    w->grad[u] = IMPL_NO_LIFE;
 }
 
 /* The units whose windows come next in this phase. One that is kept since an
@@ -56,7 +98,7 @@ static void gather_ahead(struct walk *w, uint32_t at)
          i++) {
         uint32_t u = unit_at(w, i);
         if ((w->window[i] & IMPL_BEGINS) && !w->open[u]) {
-            if (w->full[u] == IMPL_NO_LIFE) {
+            if (!is_gathered(w, u)) {
                 gather(w, u);
             }
             depth--;
@@ -64,13 +106,20 @@ static void gather_ahead(struct walk *w, uint32_t at)
     }
 }
 
+/* Where what is sent of unit u lives. */
+static struct impl_life *sent_life(struct walk *w, uint32_t u)
+{
+    return w->x->packs ? &w->plan->wire[w->packed[u]]
+                       : &w->plan->grad[w->grad[u]];
+}
+
 static void retire(struct walk *w)
 {
     uint32_t u = w->sent[0];
 
-    act(w, IMPL_RETIRE, u, IMPL_NO_LIFE);
-    w->plan->grad[w->grad[u]].end = w->plan->n_actions;
-    w->grad[u] = IMPL_NO_LIFE;
+    act(w, IMPL_RETIRE, u, w->packed[u]);
+    sent_life(w, u)->end = w->plan->n_actions;
+    w->grad[u] = w->packed[u] = IMPL_NO_LIFE;
     w->n_sent--;
     memmove(w->sent, w->sent + 1, w->n_sent * sizeof *w->sent);
 }
@@ -81,22 +130,25 @@ static void begin_window(struct walk *w, uint32_t at, uint32_t u)
 
     w->open[u] = 1;
     if (w->x->gathers) {
-        if (w->full[u] == IMPL_NO_LIFE) {
+        if (!is_gathered(w, u)) {
             gather(w, u);
         }
         gather_ahead(w, at);
     }
     act(w, IMPL_OPEN, u, IMPL_NO_LIFE);
+    if (w->arrived[u] != IMPL_NO_LIFE) {
+        unpack(w, u);
+    }
     if (!(w->window[at] & IMPL_BACKWARD)) {
         return;
     }
     plan->has_backward = true;
-    while (w->grad[u] != IMPL_NO_LIFE) { /* its last one is still being sent */
+    /* Its last one is still being sent. */
+    while (w->grad[u] != IMPL_NO_LIFE || w->packed[u] != IMPL_NO_LIFE) {
         retire(w);
     }
-    w->grad[u] = plan->n_grad++;
-    plan->grad[w->grad[u]] = (struct impl_life){.size = w->x->extent[u].padded,
-                                                .begin = plan->n_actions};
+    w->grad[u] =
+        begin_life(w, plan->grad, &plan->n_grad, w->x->extent[u].whole);
     act(w, IMPL_GRADIENT, u, w->grad[u]);
 }
 
@@ -118,6 +170,9 @@ static void end_window(struct walk *w, uint32_t at, uint32_t u)
     }
     if (most > 0 && w->n_sent == most) {
         retire(w);
+    }
+    if (w->x->packs) {
+        pack(w, u);
     }
     plan->reduces_again = plan->reduces_again || w->reduced[u];
     w->reduced[u] = 1;
@@ -180,6 +235,7 @@ static void walk(struct walk *w)
 
     for (uint32_t u = 0; u < w->x->units->n_units; u++) {
         w->full[u] = w->grad[u] = IMPL_NO_LIFE;
+        w->arrived[u] = w->packed[u] = IMPL_NO_LIFE;
         w->open[u] = w->reduced[u] = 0;
     }
     for (uint32_t i = 0; i < plan->sequence->n; i++) {
@@ -192,25 +248,27 @@ static void walk(struct walk *w)
     }
     plan->first[plan->sequence->n] = plan->n_actions;
     for (; w->n_sent > 0; w->n_sent--) { /* until the next pass begins */
-        plan->grad[w->grad[w->sent[w->n_sent - 1]]].end = plan->n_actions + 1;
+        sent_life(w, w->sent[w->n_sent - 1])->end = plan->n_actions + 1;
     }
 }
 
-/* At most seven actions, one of each life and two points a window. */
+/* At most nine actions, one of each life, two of those on the wire, and two
+ * points a window. */
 static int make_arrays(struct impl_plan *p)
 {
     size_t n = p->sequence->n + (size_t)1;
 
-    p->action = calloc(4 * n, sizeof *p->action);
+    p->action = calloc(5 * n, sizeof *p->action);
     p->first = calloc(n, sizeof *p->first);
     p->full = calloc(n, sizeof *p->full);
     p->grad = calloc(n, sizeof *p->grad);
+    p->wire = calloc(n, sizeof *p->wire);
     p->fresh = calloc(n, sizeof *p->fresh);
     p->sum = calloc(n, sizeof *p->sum);
     p->fresh_module = calloc(n, sizeof *p->fresh_module);
     p->fresh_of_point = calloc(n, sizeof *p->fresh_of_point);
-    return p->action && p->first && p->full && p->grad && p->fresh && p->sum &&
-                   p->fresh_module && p->fresh_of_point
+    return p->action && p->first && p->full && p->grad && p->wire && p->fresh &&
+                   p->sum && p->fresh_module && p->fresh_of_point
                ? FSDP_OK
                : FSDP_ERR_NOMEM;
 }
@@ -221,7 +279,7 @@ int impl_plan_make(const struct impl_schedule *x,
 {
     size_t n = x->units->n_units + (size_t)1;
     uint8_t *window = calloc(sequence->n + (size_t)1, 1);
-    uint32_t *scratch = calloc(5 * n, sizeof *scratch);
+    uint32_t *scratch = calloc(7 * n, sizeof *scratch);
     struct walk w = {.x = x,
                      .plan = out,
                      .window = window,
@@ -229,7 +287,9 @@ int impl_plan_make(const struct impl_schedule *x,
                      .grad = scratch + n,
                      .open = scratch + 2 * n,
                      .reduced = scratch + 3 * n,
-                     .sent = scratch + 4 * n};
+                     .sent = scratch + 4 * n,
+                     .arrived = scratch + 5 * n,
+                     .packed = scratch + 6 * n};
     int status = FSDP_ERR_NOMEM;
 
     *out = (struct impl_plan){.sequence = sequence};
@@ -256,6 +316,7 @@ void impl_plan_release(struct impl_plan *plan)
     free(plan->first);
     free(plan->full);
     free(plan->grad);
+    free(plan->wire);
     free(plan->fresh);
     free(plan->sum);
     free(plan->fresh_module);

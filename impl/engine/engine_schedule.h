@@ -12,12 +12,15 @@
 #include <fsdp/engine.h>
 
 enum impl_do {
-    IMPL_GATHER,   /* issue the all-gather; life: of its parameters */
+    IMPL_GATHER,   /* issue the all-gather; life: of its parameters, or of
+                    * what arrives, if that is to be unpacked */
     IMPL_OPEN,     /* a window begins: compute waits for the all-gather */
     IMPL_GRADIENT, /* a backward window begins; life: of its gradient */
     IMPL_RESHARD,  /* a window ends, the unit is not kept */
     IMPL_REDUCE,   /* a backward window ends; life: of a later contribution */
-    IMPL_RETIRE,   /* what was sent longest ago is dead */
+    IMPL_RETIRE,   /* what was sent longest ago is dead; life: if packed */
+    IMPL_UNPACK,   /* what arrived becomes parameters; life: of these */
+    IMPL_PACK,     /* the gradient becomes what is sent; life: of that */
 };
 
 struct impl_action {
@@ -33,8 +36,9 @@ struct impl_plan {
     bool accumulates;   /* a module has several backwards in one pass */
     bool reduces_again; /* a unit has several backward windows */
 
-    struct impl_life *full, *grad; /* moments: actions */
-    uint32_t n_full, n_grad;
+    /* Moments: actions. On the wire is what arrived and what was packed. */
+    struct impl_life *full, *grad, *wire;
+    uint32_t n_full, n_grad, n_wire;
     /* Fresh gradients of a module that meet older ones, and contributions to
      * a gradient shard; moments: twice the points. */
     struct impl_life *fresh, *sum; /* fresh has room for sum behind it */
@@ -45,7 +49,7 @@ struct impl_plan {
 
 /* A unit's size and where it goes; what the plan depends on. */
 struct impl_extent {
-    uint64_t padded, chunk;
+    uint64_t whole, padded, chunk;
     bool kept; /* not resharded after forward */
 };
 
@@ -55,6 +59,7 @@ struct impl_schedule {
     const struct fsdp_options *options;
     const struct impl_extent *extent; /* [n_units] */
     bool gathers;                     /* S > 1 */
+    bool packs;                       /* and not where parameters lie */
 };
 
 /* INVALID: the sequence has points or modules that are none, or a window that

@@ -30,10 +30,10 @@ static const struct fsdp_units units = {
     .size = sizeof units, .n_units = 3, .unit_of_module = unit_of_module};
 
 /* "G1" gather, "O" open, "+" gradient, "-" reshard, "R" reduce, "x" retire,
- * with the unit; "|" between points. */
+ * "U" unpack, "P" pack, with the unit; "|" between points. */
 static void show(const struct impl_plan *plan, char *out)
 {
-    static const char letter[] = "GO+-Rx";
+    static const char letter[] = "GO+-RxUP";
 
     for (uint32_t i = 0; i < plan->sequence->n; i++) {
         out += sprintf(out, i > 0 ? "|" : "");
@@ -46,7 +46,7 @@ static void show(const struct impl_plan *plan, char *out)
 
 struct expected {
     uint32_t forward, backward, in_flight;
-    bool kept;
+    bool kept, packs;
     const char *actions;
 };
 
@@ -57,8 +57,9 @@ static void assert_plan(const struct fsdp_sequence *q, const struct expected *e)
                                          .prefetch_backward = e->backward,
                                          .reduces_in_flight = e->in_flight};
     const struct impl_extent extent[] = {
-        {32, 16, e->kept}, {64, 32, e->kept}, {96, 48, e->kept}};
-    const struct impl_schedule x = {&model, &units, &options, extent, true};
+        {30, 32, 16, e->kept}, {64, 64, 32, e->kept}, {95, 96, 48, e->kept}};
+    const struct impl_schedule x = {&model, &units, &options,
+                                    extent, true,   e->packs};
     struct impl_plan plan;
     const char *what = "";
     char text[1024] = "";
@@ -72,6 +73,10 @@ static void assert_plan(const struct fsdp_sequence *q, const struct expected *e)
     for (uint32_t i = 0; i < plan.n_grad; i++) {
         assert_true(plan.grad[i].begin < plan.grad[i].end);
     }
+    assert_int_equal(plan.n_wire, e->packs ? plan.n_full + plan.n_sum : 0);
+    for (uint32_t i = 0; i < plan.n_wire; i++) {
+        assert_true(plan.wire[i].begin < plan.wire[i].end);
+    }
     impl_plan_release(&plan);
 }
 
@@ -81,16 +86,41 @@ static void units_follow_one_another(void **unused)
     static const uint32_t module[] = {0, 0, 1, 1, 2, 2, 2, 2, 1, 1, 0, 0};
     const struct fsdp_sequence q = {sizeof q, 12, "train", point, module};
     static const struct expected expected[] = {
-        {0, 0, 0, false,
+        {0, 0, 0, false, false,
          "G0O0|-0|G1O1|-1|G2O2|-2|"
          "G2O2+2|-2R2x2|G1O1+1|-1R1x1|G0O0+0|-0R0x0"},
-        {1, 1, 0, false,
+        {1, 1, 0, false, false,
          "G0G1O0|-0|G2O1|-1|O2|-2|"
          "G2G1O2+2|-2R2x2|G0O1+1|-1R1x1|O0+0|-0R0x0"},
-        {2, 0, 1, false,
+        {2, 0, 1, false, false,
          "G0G1G2O0|-0|O1|-1|O2|-2|"
          "G2O2+2|-2R2|G1O1+1|-1x2R1|G0O0+0|-0x1R0"},
-        {3, 3, 3, true, "G0G1G2O0||O1||O2||O2+2|-2R2|O1+1|-1R1|O0+0|-0R0"},
+        {3, 3, 3, true, false,
+         "G0G1G2O0||O1||O2||O2+2|-2R2|O1+1|-1R1|O0+0|-0R0"},
+    };
+
+    (void)unused;
+    for (uint32_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        assert_plan(&q, &expected[i]);
+    }
+}
+
+/* What arrives is unpacked where a window opens, not where it was gathered;
+ * a gradient is packed before it is sent, and dead then. */
+static void units_are_packed(void **unused)
+{
+    static const uint32_t point[] = {F, f, F, f, F, f, B, b, B, b, B, b};
+    static const uint32_t module[] = {0, 0, 1, 1, 2, 2, 2, 2, 1, 1, 0, 0};
+    const struct fsdp_sequence q = {sizeof q, 12, "train", point, module};
+    static const struct expected expected[] = {
+        {0, 0, 0, false, true,
+         "G0O0U0|-0|G1O1U1|-1|G2O2U2|-2|"
+         "G2O2U2+2|-2P2R2x2|G1O1U1+1|-1P1R1x1|G0O0U0+0|-0P0R0x0"},
+        {1, 2, 1, false, true,
+         "G0G1O0U0|-0|G2O1U1|-1|O2U2|-2|"
+         "G2G1G0O2U2+2|-2P2R2|O1U1+1|-1x2P1R1|O0U0+0|-0x1P0R0"},
+        {0, 0, 1, true, true,
+         "G0O0U0||G1O1U1||G2O2U2||O2+2|-2P2R2|O1+1|-1x2P1R1|O0+0|-0x1P0R0"},
     };
 
     (void)unused;
@@ -106,7 +136,11 @@ static void windows_nest(void **unused)
     static const uint32_t module[] = {0, 1, 1, 2, 2, 0, 0, 2, 2, 1, 1, 0};
     const struct fsdp_sequence q = {sizeof q, 12, "train", point, module};
     static const struct expected expected = {
-        1, 1, 0, false,
+        1,
+        1,
+        0,
+        false,
+        false,
         "G0G1O0|G2O1|-1|O2|-2|-0|"
         "G0G2O0+0|G1O2+2|-2R2x2|O1+1|-1R1x1|-0R0x0"};
 
@@ -128,7 +162,11 @@ static void wrong_sequences_are_refused(void **unused)
     };
     const struct fsdp_options options = {.size = sizeof options};
     const struct impl_extent extent[3] = {{0}};
-    const struct impl_schedule x = {&model, &units, &options, extent, true};
+    const struct impl_schedule x = {.model = &model,
+                                    .units = &units,
+                                    .options = &options,
+                                    .extent = extent,
+                                    .gathers = true};
 
     (void)unused;
     for (uint32_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -147,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(units_follow_one_another),
+        cmocka_unit_test(units_are_packed),
         cmocka_unit_test(windows_nest),
         cmocka_unit_test(wrong_sequences_are_refused),
     };

@@ -18,7 +18,8 @@ static int make_plans(struct fsdp_sharded *s)
                                     .units = &s->units,
                                     .options = &s->options,
                                     .extent = s->extent,
-                                    .gathers = s->shards > 1};
+                                    .gathers = s->shards > 1,
+                                    .packs = s->packs};
 
     s->plan = calloc(s->model->n_sequences + (size_t)1, sizeof *s->plan);
     s->in_backward =
@@ -119,7 +120,7 @@ static int make(struct fsdp_sharded *s)
     s->n_states = impl_n_states(s->options.optimizer);
     s->next_sync = true;
     s->power[0] = s->power[1] = 1.0f;
-    FSDP_TRY(impl_flatten(s));
+    FSDP_TRY(impl_lay_out(s));
     FSDP_TRY(make_plans(s));
     FSDP_TRY(impl_agree(s));
     FSDP_TRY(open_streams(s));
@@ -158,8 +159,10 @@ static void bury(struct fsdp_sharded *s)
         impl_dead(s, NULL, &x->shard, x->chunk);
         impl_dead(s, NULL, &x->state[0], x->chunk);
         impl_dead(s, NULL, &x->state[1], x->chunk);
-        impl_dead(s, NULL, &x->full, x->padded);
-        impl_dead(s, NULL, &x->grad, x->padded);
+        impl_dead(s, NULL, &x->full, x->whole);
+        impl_dead(s, NULL, &x->grad, x->whole);
+        impl_dead(s, NULL, &x->arrived, x->padded);
+        impl_dead(s, NULL, &x->packed, x->padded);
         impl_dead(s, NULL, &x->grad_shard, x->chunk);
     }
     for (uint32_t p = 0; s->parameter && p < s->model->n_parameters; p++) {
@@ -181,6 +184,6 @@ void impl_destroy(struct fsdp_sharded *s)
     }
     free(s->plan);
     free(s->in_backward);
-    impl_flat_release(s);
+    impl_layout_release(s);
     free(s);
 }

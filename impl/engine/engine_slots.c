@@ -87,8 +87,8 @@ static void place_all(struct fsdp_sharded *s)
         x->own_full = s->full_sum;
         x->own_grad = s->grad_sum;
         x->own_grad_shard = s->grad_shard_sum;
-        s->full_sum += impl_room(x->padded);
-        s->grad_sum += x->trains ? impl_room(x->padded) : 0;
+        s->full_sum += impl_room(x->whole);
+        s->grad_sum += x->trains ? impl_room(x->whole) : 0;
         s->grad_shard_sum += x->trains ? impl_room(x->chunk) : 0;
     }
 }
@@ -107,6 +107,10 @@ int impl_slots_make(struct fsdp_sharded *s)
             return impl_out_of_memory(s->env);
         }
         s->grad_room = room > s->grad_room ? room : s->grad_room;
+        if (impl_place(plan->wire, plan->n_wire, &room) != FSDP_OK) {
+            return impl_out_of_memory(s->env);
+        }
+        s->wire_room = room > s->wire_room ? room : s->wire_room;
     }
     place_all(s);
     return make_rest(s);
@@ -200,6 +204,9 @@ int impl_slots_begin(struct fsdp_sharded *s, struct impl_plan *plan, bool sync)
     if (s->shards > 1) {
         FSDP_TRY(ensure(s, &s->full, s->full_room, "unsharded parameters"));
     }
+    if (s->packs) {
+        FSDP_TRY(ensure(s, &s->wire, s->wire_room, "what is packed"));
+    }
     if (!plan->has_backward) {
         return FSDP_OK;
     }
@@ -216,6 +223,14 @@ int impl_slots_begin(struct fsdp_sharded *s, struct impl_plan *plan, bool sync)
 
 int impl_slots_summon(struct fsdp_sharded *s)
 {
+    uint64_t most = 0;
+
+    for (uint32_t u = 0; s->packs && u < s->units.n_units; u++) {
+        most = s->unit[u].padded > most ? s->unit[u].padded : most;
+    }
+    if (s->packs) { /* one at a time */
+        FSDP_TRY(ensure(s, &s->wire, most, "what is gathered"));
+    }
     return ensure(s, &s->full, s->full_sum, "all unsharded parameters");
 }
 
@@ -231,8 +246,8 @@ int impl_slots_dismiss(struct fsdp_sharded *s)
 
 void impl_slots_release(struct fsdp_sharded *s)
 {
-    struct impl_block *block[] = {&s->rest, &s->grad_shards, &s->full,
-                                  &s->grads, &s->staging};
+    struct impl_block *block[] = {&s->rest,  &s->grad_shards, &s->full,
+                                  &s->grads, &s->staging,     &s->wire};
 
     for (uint32_t i = 0; i < sizeof block / sizeof block[0]; i++) {
         drop(s, block[i]);

@@ -2,12 +2,12 @@
 /*
  * engine_state.h - the data of the optimized engine.
  *
- * Read in this order: engine_options.c (what is refused), engine_flat.c
+ * Read in this order: engine_options.c (what is refused), engine_layout.c
  * (where parameters lie), engine_windows.c and engine_schedule.c (what happens
  * when), engine_place.c and engine_slots.c (where it is stored),
- * engine_unshard.c, engine_gradient.c, engine_reduce.c (the cycle of a unit),
- * engine_optimizer.c, engine_points.c and engine_between.c (the functions of
- * the contract), engine_shard.c and engine_vtable.c.
+ * engine_unshard.c, engine_gradient.c, engine_pack.c, engine_reduce.c (the
+ * cycle of a unit), engine_optimizer.c, engine_points.c and engine_between.c
+ * (the functions of the contract), engine_shard.c and engine_vtable.c.
  *
  * Streams. Compute is the model's; gathers, reductions within the shard
  * dimension and those over replicas have one each. Each crossing is a wait
@@ -33,22 +33,26 @@
 /* Lengths are in elements. Pointers are NULL while nothing is live there. */
 struct impl_unit {
     uint64_t numel;  /* of its parameters */
-    uint64_t chunk;  /* ceil(numel / S): of a shard */
-    uint64_t padded; /* chunk * S */
+    uint64_t chunk;  /* of a shard, with its padding */
+    uint64_t padded; /* chunk * S: on the wire */
+    uint64_t whole;  /* of an unsharded copy: padded, or numel if packed */
     float scale;     /* 1 / divide factor */
     bool trains;     /* has a backward window in some sequence */
 
     float *shard, *state[2]; /* [chunk], always */
-    float *full;             /* [padded], from the all-gather on, if S > 1 */
-    float *grad;             /* [padded], from backward until it was sent */
+    float *full;             /* [whole], from the all-gather on, if S > 1 */
+    float *grad;             /* [whole], from backward until it was sent */
     float *grad_shard;       /* [chunk], from the first reduce to zero_grad */
-    uint64_t own_grad;       /* places in their storage */
+    float *arrived;          /* [padded], gathered and not unpacked yet */
+    float *packed;           /* [padded], while it is sent in place of grad */
+    struct impl_life *arrived_life, *packed_life; /* or NULL */
+    uint64_t own_grad;                            /* places in their storage */
     uint64_t own_grad_shard;
     uint64_t own_full;
 
     uint64_t gathered;           /* ticket of its all-gather */
     bool open;                   /* in a window, or kept since one */
-    bool in_flight;              /* grad is being sent */
+    bool in_flight;              /* grad, or packed, is being sent */
     struct fsdp_stream *sent_by; /* and has been, at this ticket */
     uint64_t sent;
 };
@@ -56,7 +60,9 @@ struct impl_unit {
 struct impl_parameter {
     uint32_t unit, group;
     uint64_t numel;
-    uint64_t offset;           /* in the unit's flat parameter */
+    uint64_t offset;           /* in the unit's unsharded copy */
+    uint64_t block, block_at;  /* per parameter: elements of the rows of a
+                                * shard, and where in it they begin */
     uint64_t module_offset;    /* among those of its module */
     uint64_t first, n, local;  /* [first, first + n) is this rank's, at local
                                 * in its shard; n = 0: none is */
@@ -98,6 +104,7 @@ struct fsdp_sharded {
     uint32_t shards, replicas; /* S, R */
     uint32_t coordinate;       /* of this rank in "shard" */
     uint32_t n_states;         /* of the optimizer: 0, 1, 2 */
+    bool packs;                /* per parameter, S > 1 */
 
     struct impl_unit *unit;           /* [n_units] */
     struct impl_parameter *parameter; /* [n_parameters] */
@@ -108,8 +115,8 @@ struct fsdp_sharded {
     uint64_t *module_numel;     /* [n_modules] */
     struct impl_plan *plan;     /* [n_sequences] */
 
-    struct impl_block rest, grad_shards, full, grads, staging;
-    uint64_t full_room, grad_room;               /* as planned */
+    struct impl_block rest, grad_shards, full, grads, staging, wire;
+    uint64_t full_room, grad_room, wire_room;    /* as planned */
     uint64_t grad_sum, grad_shard_sum, full_sum; /* all units at once */
     bool resident;        /* each unit's gradient has its own place */
     uint32_t stages;      /* IMPL_STAGE_... that staging has */
@@ -161,9 +168,11 @@ int impl_check(const struct fsdp_env *env, const struct fsdp_model *model,
                const struct fsdp_options *options);
 /* ---- engine_agree.c: every rank shards the same. Collective. ---- */
 int impl_agree(const struct fsdp_sharded *s);
-/* ---- engine_flat.c: sizes, offsets, own parts, spans ---- */
-int impl_flatten(struct fsdp_sharded *s);
-void impl_flat_release(struct fsdp_sharded *s);
+/* ---- engine_layout.c: sizes, offsets, own parts, spans ---- */
+int impl_lay_out(struct fsdp_sharded *s);
+void impl_layout_release(struct fsdp_sharded *s);
+/* Per parameter: elements of x that shard k owns, rows of it. */
+uint64_t impl_rows(const struct impl_parameter *x, uint32_t k);
 
 /* ---- engine_slots.c ---- */
 /* Places all that the plans let live; no storage yet but for what rests. */
@@ -176,8 +185,9 @@ int impl_slots_dismiss(struct fsdp_sharded *s);
 void impl_slots_release(struct fsdp_sharded *s); /* any state */
 
 /* ---- engine_unshard.c ---- */
-/* What lay in its place must be dead by `free_at`, a ticket of compute; 0: all
- * that compute was given. */
+/* To where it is whole or, if units are packed, to where it arrives. What lay
+ * there must be dead by `free_at`, a ticket of compute; 0: all that compute
+ * was given. */
 int impl_gather(struct fsdp_sharded *s, uint32_t u, float *to,
                 uint64_t free_at);
 int impl_open(struct fsdp_sharded *s, uint32_t u);
@@ -195,6 +205,10 @@ int impl_take_gradients(struct fsdp_sharded *s, uint32_t module);
 int impl_fill_missing(struct fsdp_sharded *s, uint32_t u);
 /* Reduced and pending ones; nothing is in flight. */
 int impl_drop_gradients(struct fsdp_sharded *s);
+
+/* ---- engine_pack.c, if units are packed ---- */
+int impl_unpack(struct fsdp_sharded *s, uint32_t u, float *to);
+int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life);
 
 /* ---- engine_reduce.c ---- */
 int impl_reduce(struct fsdp_sharded *s, uint32_t u,

@@ -24,10 +24,15 @@ int impl_gather(struct fsdp_sharded *s, uint32_t u, float *to, uint64_t free_at)
     FSDP_TRY(wait_for_optimizer(s));
     FSDP_TRY(
         impl_wait(s, s->gathering, s->env->compute, free_at, "dead->reuse"));
-    x->full = to;
-    impl_live(s, s->gathering, FSDP_PARAM_FULL, u, x->full, x->padded);
+    if (s->packs) {
+        x->arrived = to;
+    } else {
+        x->full = to;
+    }
+    impl_live(s, s->gathering, s->packs ? FSDP_STAGING : FSDP_PARAM_FULL, u, to,
+              x->padded);
     FSDP_TRY(impl_collective(s, s->gathering, FSDP_ALL_GATHER, FSDP_DIM_SHARD,
-                             u, x->shard, x->full));
+                             u, x->shard, to));
     return impl_mark(s, s->gathering, &x->gathered);
 }
 
@@ -52,7 +57,7 @@ int impl_reshard(struct fsdp_sharded *s, uint32_t u, uint64_t *died)
     if (!x->full) {
         return FSDP_OK;
     }
-    impl_dead(s, s->env->compute, &x->full, x->padded);
+    impl_dead(s, s->env->compute, &x->full, x->whole);
     return impl_mark(s, s->env->compute, died);
 }
 
@@ -65,6 +70,7 @@ int impl_reshard_all(struct fsdp_sharded *s)
                            "all-gather->compute"));
     }
     for (uint32_t u = 0; u < s->units.n_units; u++) {
+        impl_dead(s, s->env->compute, &s->unit[u].arrived, s->unit[u].padded);
         FSDP_TRY(impl_reshard(s, u, &died));
     }
     return FSDP_OK;

@@ -10,15 +10,29 @@
 
 const struct fsdp_engine *fsdp_impl_engine(void)
 {
-    static const char *const claims[] = {
-        "flat",      "full-shard",    "shard-grad-op",
-        "no-shard",  "hybrid-shard",  "hybrid-shard-zero2",
-        "keep-root", "no-sync",       "eval",
-        "cancel",    "unshard-all",   "sgd",
-        "momentum",  "adamw",         "groups",
-        "fold-rank", "fold-ring",     "fold-tree",
-        "f32-fma",   "strict-memory", "prefetch",
-        NULL};
+    static const char *const claims[] = {"flat",
+                                         "per-parameter",
+                                         "full-shard",
+                                         "shard-grad-op",
+                                         "no-shard",
+                                         "hybrid-shard",
+                                         "hybrid-shard-zero2",
+                                         "keep-root",
+                                         "no-sync",
+                                         "eval",
+                                         "cancel",
+                                         "unshard-all",
+                                         "sgd",
+                                         "momentum",
+                                         "adamw",
+                                         "groups",
+                                         "fold-rank",
+                                         "fold-ring",
+                                         "fold-tree",
+                                         "f32-fma",
+                                         "strict-memory",
+                                         "prefetch",
+                                         NULL};
     static const struct fsdp_engine engine = {.size = sizeof engine,
                                               .abi = FSDP_ABI_VERSION,
                                               .name = "impl",

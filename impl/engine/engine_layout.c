@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_flat.c - the flat layout as tables: a unit is its parameters one
- * behind the other, padded to a multiple of S and cut into S shards. All else
- * reads off these tables where a parameter lies and which part is whose.
+ * engine_layout.c - layouts as tables. Flat: a unit is its parameters one
+ * behind the other, padded to a multiple of S and cut into S shards. Per
+ * parameter: a shard is a block of ceil(d_0 / S) rows of each. All else reads
+ * off these tables where a parameter lies and which part is whose.
  */
 #include "engine_state.h"
 
@@ -52,6 +53,28 @@ static bool count(const struct fsdp_model *model, uint32_t p, uint64_t *out)
     return n <= MOST_ELEMENTS;
 }
 
+/* Rows of the first dimension, as many as S shards need to hold them all; what
+ * has no dimension is one row. */
+static uint64_t block_of(const struct fsdp_sharded *s, uint32_t p)
+{
+    uint64_t rows =
+        s->model->parameter_n_dims[p] > 0 ? s->model->parameter_shape[p][0] : 1;
+
+    return rows == 0 ? 0
+                     : (rows / s->shards + (rows % s->shards != 0)) *
+                           (s->parameter[p].numel / rows);
+}
+
+uint64_t impl_rows(const struct impl_parameter *x, uint32_t k)
+{
+    uint64_t first = k * x->block;
+
+    if (first >= x->numel) {
+        return 0;
+    }
+    return x->numel - first < x->block ? x->numel - first : x->block;
+}
+
 static void shape_tensor(const struct fsdp_sharded *s, uint32_t p)
 {
     struct fsdp_tensor *t = &s->parameter[p].tensor;
@@ -85,6 +108,9 @@ static int place_parameters(struct fsdp_sharded *s)
         }
         x->offset = unit->numel;
         unit->numel += x->numel;
+        x->block = block_of(s, p);
+        x->block_at = unit->chunk;
+        unit->chunk += x->block;
         x->module_offset = s->module_numel[m];
         s->module_numel[m] += x->numel;
         x->group = s->options.n_groups ? s->options.group_of_parameter[p] : 0;
@@ -103,8 +129,11 @@ static bool is_kept(const struct fsdp_sharded *s, uint32_t u)
     return own && own[u] ? own[u] == 2 : !s->options.reshard_after_forward;
 }
 
-static void size_units(struct fsdp_sharded *s)
+static int size_units(struct fsdp_sharded *s)
 {
+    bool flat = s->options.layout == FSDP_LAYOUT_FLAT;
+
+    s->packs = !flat && s->shards > 1;
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
         float divide = s->options.divide_factor;
@@ -113,26 +142,50 @@ static void size_units(struct fsdp_sharded *s)
             divide = s->units.divide_factor[u];
         }
         x->scale = 1.0f / (divide != 0.0f ? divide : (float)s->env->world);
-        x->chunk = x->numel / s->shards + (x->numel % s->shards != 0);
+        if (flat) {
+            x->chunk = x->numel / s->shards + (x->numel % s->shards != 0);
+        }
+        if (x->chunk > MOST_ELEMENTS / s->shards) {
+            return impl_fail(s->env, FSDP_ERR_INVALID, "impl.shard",
+                             "unit %u, padded, is larger than any storage", u);
+        }
         x->padded = x->chunk * s->shards;
-        s->extent[u] = (struct impl_extent){x->padded, x->chunk, is_kept(s, u)};
+        x->whole = s->packs ? x->numel : x->padded;
+        s->extent[u] =
+            (struct impl_extent){x->whole, x->padded, x->chunk, is_kept(s, u)};
+    }
+    return FSDP_OK;
+}
+
+/* The part of a parameter that is this rank's. */
+static void cut_flat(const struct fsdp_sharded *s, struct impl_parameter *x)
+{
+    uint64_t low = s->coordinate * s->unit[x->unit].chunk;
+    uint64_t high = low + s->unit[x->unit].chunk;
+    uint64_t from = x->offset > low ? x->offset : low;
+    uint64_t to = x->offset + x->numel < high ? x->offset + x->numel : high;
+
+    if (from < to) {
+        x->first = from - x->offset;
+        x->n = to - from;
+        x->local = from - low;
     }
 }
 
-/* The part of each parameter that is this rank's. */
+static void cut_rows(const struct fsdp_sharded *s, struct impl_parameter *x)
+{
+    x->n = impl_rows(x, s->coordinate);
+    x->first = x->n > 0 ? s->coordinate * x->block : 0;
+    x->local = x->block_at;
+}
+
 static void find_own_parts(struct fsdp_sharded *s)
 {
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        struct impl_parameter *x = &s->parameter[p];
-        uint64_t low = s->coordinate * s->unit[x->unit].chunk;
-        uint64_t high = low + s->unit[x->unit].chunk;
-        uint64_t from = x->offset > low ? x->offset : low;
-        uint64_t to = x->offset + x->numel < high ? x->offset + x->numel : high;
-
-        if (from < to) {
-            x->first = from - x->offset;
-            x->n = to - from;
-            x->local = from - low;
+        if (s->options.layout == FSDP_LAYOUT_FLAT) {
+            cut_flat(s, &s->parameter[p]);
+        } else {
+            cut_rows(s, &s->parameter[p]);
         }
     }
 }
@@ -166,7 +219,7 @@ static int find_spans(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-int impl_flatten(struct fsdp_sharded *s)
+int impl_lay_out(struct fsdp_sharded *s)
 {
     s->unit = calloc(s->units.n_units + (size_t)1, sizeof *s->unit);
     s->extent = calloc(s->units.n_units + (size_t)1, sizeof *s->extent);
@@ -178,14 +231,14 @@ int impl_flatten(struct fsdp_sharded *s)
         return impl_out_of_memory(s->env);
     }
     FSDP_TRY(place_parameters(s));
-    size_units(s);
+    FSDP_TRY(size_units(s));
     find_own_parts(s);
     FSDP_TRY(index_parameters(s, s->units.n_units, true, &s->of_unit));
     FSDP_TRY(index_parameters(s, s->model->n_modules, false, &s->of_module));
     return find_spans(s);
 }
 
-void impl_flat_release(struct fsdp_sharded *s)
+void impl_layout_release(struct fsdp_sharded *s)
 {
     free(s->unit);
     free(s->extent);
