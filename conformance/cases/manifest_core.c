@@ -360,3 +360,24 @@ int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
     }
     return FSDP_OK;
 }
+
+/* Reductions in two dimensions, one behind the other, several in a step and in
+ * flight: the most that waits have to order. */
+int manifest_ahead(uint32_t n_ranks, struct case_list *list)
+{
+    static const uint32_t ahead[][3] = {{0, 0, 0}, {1, 1, 1}, {2, 2, 2}};
+    const struct manifest_world world = {4, 2};
+    struct run_case c;
+
+    for (uint32_t a = 0; n_ranks == 0 && a < 3; a++) {
+        manifest_start("gpt", "tiny", WORKLOAD_NATURAL, CASE_HYBRID_SHARD,
+                       world, &c);
+        c.microbatches = 2;
+        c.sync[1] = 1;
+        c.prefetch_forward = ahead[a][0];
+        c.prefetch_backward = ahead[a][1];
+        c.reduces_in_flight = ahead[a][2];
+        FSDP_TRY(manifest_add(list, &c));
+    }
+    return FSDP_OK;
+}
