@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 248;
+const uint32_t manifest_count = 309;
 const char manifest_sha256[] =
-    "4cec61ad749394d4933b431b840c3f75ebc10b15f6a78f9ea921205404341ac2";
+    "23b08abf9eee1f71161ebe95acdd81d971137b08b368eabcb31fe61951b05f49";
 
 /* Which pairs occur. A pair is (i, j), places in the row of all values of
  * all axes. */

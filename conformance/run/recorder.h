@@ -36,6 +36,11 @@ void recorder_rest(const struct recorder *r, struct record_rest *out);
 /* Allocations by the engine since the last call. */
 uint64_t recorder_allocations(struct recorder *r);
 
+/* From here on until recorder_watched: by how many bytes what the engine has
+ * live, or has allocated, grows beyond what it was here. */
+void recorder_watch(struct recorder *r);
+uint64_t recorder_watched(struct recorder *r);
+
 /* Copies n float32 from the device and appends them as a tensor; adds to it
  * if the tensor is already there (a gradient used twice). */
 int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
