@@ -12,30 +12,14 @@
 
 /* ---- What is this rank's ------------------------------------------------ */
 
-/* A flat parameter is what its parameters, in their order, make it. */
-static uint64_t hash_unit(const struct fsdp_sharded *s, uint32_t u)
-{
-    uint64_t h = 0xcbf29ce484222325u + s->options.layout;
-
-    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        const char *name = s->model->parameter_name[p];
-        for (; s->parameter[p].unit == u && *name; name++) {
-            h = (h ^ (unsigned char)*name) * 0x100000001b3u; /* FNV-1a */
-        }
-        h = s->parameter[p].unit == u ? h ^ s->parameter[p].numel : h;
-    }
-    return h;
-}
-
 static int local_table(struct fsdp_sharded *s, struct ref_checkpoints *c)
 {
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         uint64_t padded = s->unit[u].chunk * s->shards;
         for (uint32_t k = 0; k <= s->n_states; k++) {
-            char name[64];
-            snprintf(name, sizeof name, "%sunit.%05u.%016llx.%u",
-                     k ? "optim." : "", u, (unsigned long long)hash_unit(s, u),
-                     k);
+            char name[CHECKPOINT_UNIT_NAME_BYTES];
+            checkpoint_unit_name(s->model, s->units, s->options.layout, u, k,
+                                 name);
             FSDP_TRY(
                 checkpoint_table_add(&c->local, name, 1, &padded, k > 0, NULL));
         }

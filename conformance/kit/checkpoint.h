@@ -63,6 +63,16 @@ uint32_t checkpoint_states(uint32_t optimizer); /* 0, 1 or 2 */
 int checkpoint_table_add(struct checkpoint_table *table, const char *name,
                          uint32_t n_dims, const uint64_t *shape, bool is_state,
                          uint32_t *out);
+/* What the flat shards of unit u are called in the local form: k = 0, or state
+ * k - 1. It has a hash of layout, names and sizes of the unit's parameters, so
+ * that shards that were cut otherwise are not taken for these. */
+enum {
+    CHECKPOINT_UNIT_NAME_BYTES = 64
+};
+void checkpoint_unit_name(const struct fsdp_model *model,
+                          const struct fsdp_units *units, uint32_t layout,
+                          uint32_t u, uint32_t k,
+                          char name[CHECKPOINT_UNIT_NAME_BYTES]);
 void checkpoint_table_release(struct checkpoint_table *table);
 
 struct checkpoint_slice {

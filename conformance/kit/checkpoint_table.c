@@ -97,6 +97,30 @@ uint32_t checkpoint_states(uint32_t optimizer)
                                                   : 0;
 }
 
+void checkpoint_unit_name(const struct fsdp_model *model,
+                          const struct fsdp_units *units, uint32_t layout,
+                          uint32_t u, uint32_t k,
+                          char name[CHECKPOINT_UNIT_NAME_BYTES])
+{
+    const uint64_t prime = 0x100000001b3u; /* FNV-1a */
+    uint64_t h = (0xcbf29ce484222325u ^ layout) * prime;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        uint64_t numel = fsdp_numel(model, p);
+        if (units->unit_of_module[model->parameter_module[p]] != u) {
+            continue;
+        }
+        for (const char *c = model->parameter_name[p]; *c; c++) {
+            h = (h ^ (unsigned char)*c) * prime;
+        }
+        for (uint32_t i = 0; i < 8; i++) {
+            h = (h ^ (numel >> (8 * i) & 0xff)) * prime;
+        }
+    }
+    (void)snprintf(name, CHECKPOINT_UNIT_NAME_BYTES, "%sunit.%05u.%016llx.%u",
+                   k ? "optim." : "", u, (unsigned long long)h, k);
+}
+
 static int compare_name(const void *a, const void *b)
 {
     const char *const *left = a;

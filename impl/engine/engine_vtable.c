@@ -10,34 +10,42 @@
 
 const struct fsdp_engine *fsdp_impl_engine(void)
 {
-    static const char *const claims[] = {
-        "flat",      "full-shard",    "shard-grad-op",
-        "no-shard",  "hybrid-shard",  "hybrid-shard-zero2",
-        "keep-root", "no-sync",       "eval",
-        "cancel",    "unshard-all",   "sgd",
-        "momentum",  "adamw",         "groups",
-        "fold-rank", "fold-ring",     "fold-tree",
-        "f32-fma",   "strict-memory", "prefetch",
-        NULL};
-    static const struct fsdp_engine engine = {.size = sizeof engine,
-                                              .abi = FSDP_ABI_VERSION,
-                                              .name = "impl",
-                                              .version = "0.1.0",
-                                              .claims = claims,
-                                              .open = impl_open_device,
-                                              .close = impl_close_device,
-                                              .shard = impl_shard,
-                                              .at = impl_at,
-                                              .param = impl_param,
-                                              .grad = impl_grad,
-                                              .set_gradient_sync =
-                                                  impl_set_gradient_sync,
-                                              .step = impl_step,
-                                              .zero_grad = impl_zero_grad,
-                                              .pieces = impl_pieces,
-                                              .unshard_all = impl_summon,
-                                              .reshard_all = impl_dismiss,
-                                              .destroy = impl_destroy};
+    static const char *const claims[] = {"flat",          "full-shard",
+                                         "shard-grad-op", "no-shard",
+                                         "hybrid-shard",  "hybrid-shard-zero2",
+                                         "keep-root",     "no-sync",
+                                         "eval",          "cancel",
+                                         "unshard-all",   "sgd",
+                                         "momentum",      "adamw",
+                                         "groups",        "fold-rank",
+                                         "fold-ring",     "fold-tree",
+                                         "f32-fma",       "strict-memory",
+                                         "prefetch",      "save-full",
+                                         "save-sharded",  "save-local",
+                                         "load",          NULL};
+    static const struct fsdp_engine engine = {
+        .size = sizeof engine,
+        .abi = FSDP_ABI_VERSION,
+        .name = "impl",
+        .version = "0.1.0",
+        .claims = claims,
+        .open = impl_open_device,
+        .close = impl_close_device,
+        .shard = impl_shard,
+        .at = impl_at,
+        .param = impl_param,
+        .grad = impl_grad,
+        .set_gradient_sync = impl_set_gradient_sync,
+        .step = impl_step,
+        .zero_grad = impl_zero_grad,
+        .pieces = impl_pieces,
+        .unshard_all = impl_summon,
+        .reshard_all = impl_dismiss,
+        .save_begin = impl_save_begin,
+        .save_wait = impl_save_wait,
+        .load = impl_restore,
+        .destroy = impl_destroy,
+        .loaded_extra = impl_loaded_extra};
 
     return &engine;
 }
