@@ -20,6 +20,10 @@ static const struct {
     {"verify", command_verify, "judge records that were kept by run"},
     {"mutants", command_mutants,
      "run engines that are wrong in one way; print the kill matrix"},
+    {"consolidate", command_consolidate,
+     "make a full checkpoint of a sharded one"},
+    {"inspect", command_inspect,
+     "say what a safetensors file or a checkpoint has"},
     {"worker", command_worker, NULL},
 };
 enum {
@@ -34,7 +38,7 @@ static void help(FILE *to)
             version_text());
     for (int i = 0; i < N_COMMANDS; i++) {
         if (commands[i].help) {
-            fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
+            fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].help);
         }
     }
     fprintf(to, "\nfsdp-cts COMMAND --help says more.\n"
@@ -64,7 +68,7 @@ int main(int argc, char **argv)
     }
     fprintf(stderr,
             "fsdp-cts: unknown command '%s'; there are: run, list, verify, "
-            "mutants\n",
+            "mutants, consolidate, inspect\n",
             argv[1]);
     return EXIT_USAGE;
 }

@@ -135,6 +135,8 @@ int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
 void checkpoint_write(struct checkpoint_saving *s);
 /* Collective. The manifest, the new name; *s is given back in any case. */
 int checkpoint_finish(const struct fsdp_env *env, struct checkpoint_saving *s);
+/* Gives it back, and removes what was written so far. Rank 0; local. */
+void checkpoint_cancel(struct checkpoint_saving *s);
 /* Gives it back without finishing. NULL is allowed. Local. */
 void checkpoint_drop(struct checkpoint_saving *s);
 

@@ -15,26 +15,55 @@
 
 static const char *const stem[] = {"model", "optimizer"};
 
-/* Deals the tensors of one kind, in their order, to files of up to `most`
+static int compare_entries(const void *a, const void *b)
+{
+    const struct checkpoint_entry *const *x = a;
+    const struct checkpoint_entry *const *y = b;
+
+    return strcmp((*x)->name, (*y)->name);
+}
+
+/* By name, whatever order the table has: the same tensors are the same files.
+ * NULL: out of memory. */
+static const struct checkpoint_entry **
+sort_entries(const struct checkpoint_table *table, uint32_t *n)
+{
+    const struct checkpoint_entry **out =
+        calloc(table->n + (size_t)1, sizeof(struct checkpoint_entry *));
+
+    *n = 0;
+    for (uint32_t i = 0; out && i < table->n; i++) {
+        if (table->entry[i].name) {
+            out[(*n)++] = &table->entry[i];
+        }
+    }
+    if (out) {
+        qsort(out, *n, sizeof(struct checkpoint_entry *), compare_entries);
+    }
+    return out;
+}
+
+/* Deals the tensors of one kind, by name, to files of up to `most`
  * bytes; a larger tensor has a file of its own. Returns how many. */
-static uint32_t deal(const struct checkpoint_table *table, bool states,
-                     uint64_t most, uint32_t first, uint32_t *file_of,
-                     uint64_t *total)
+static uint32_t deal(const struct checkpoint_table *table,
+                     const struct checkpoint_entry *const *sorted,
+                     uint32_t n_sorted, bool states, uint64_t most,
+                     uint32_t first, uint32_t *file_of, uint64_t *total)
 {
     uint32_t n = 0;
     uint64_t used = 0;
 
     *total = 0;
-    for (uint32_t i = 0; i < table->n; i++) {
-        uint64_t bytes = table->entry[i].numel * sizeof(float);
-        if (!table->entry[i].name || table->entry[i].is_state != states) {
+    for (uint32_t i = 0; i < n_sorted; i++) {
+        uint64_t bytes = sorted[i]->numel * sizeof(float);
+        if (sorted[i]->is_state != states) {
             continue;
         }
         if (n == 0 || (used > 0 && used + bytes > most)) {
             n++;
             used = 0;
         }
-        file_of[i] = first + n - 1;
+        file_of[sorted[i] - table->entry] = first + n - 1;
         used += bytes;
         *total += bytes;
     }
@@ -84,17 +113,24 @@ static int plan_file(struct checkpoint_full *f, uint32_t k,
 int checkpoint_full_plan(const struct checkpoint_table *table, uint64_t most,
                          struct checkpoint_full *out, char *why)
 {
+    const struct checkpoint_entry **sorted;
+    uint32_t n_sorted;
     uint32_t n[2];
     int status = FSDP_OK;
 
     *out = (struct checkpoint_full){0};
     out->file_of = calloc(table->n + (size_t)1, sizeof *out->file_of);
     out->at = calloc(table->n + (size_t)1, sizeof *out->at);
-    if (!out->file_of || !out->at) {
+    sorted = sort_entries(table, &n_sorted);
+    if (!out->file_of || !out->at || !sorted) {
+        free(sorted);
         return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
     }
-    n[0] = deal(table, false, most, 0, out->file_of, &out->total[0]);
-    n[1] = deal(table, true, most, n[0], out->file_of, &out->total[1]);
+    n[0] = deal(table, sorted, n_sorted, false, most, 0, out->file_of,
+                &out->total[0]);
+    n[1] = deal(table, sorted, n_sorted, true, most, n[0], out->file_of,
+                &out->total[1]);
+    free(sorted);
     out->file = calloc(n[0] + n[1] + (size_t)1, sizeof *out->file);
     if (!out->file) {
         return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");

@@ -462,6 +462,12 @@ int checkpoint_finish(const struct fsdp_env *env, struct checkpoint_saving *s)
     return status;
 }
 
+void checkpoint_cancel(struct checkpoint_saving *s)
+{
+    checkpoint_place_remove(&s->place);
+    checkpoint_drop(s);
+}
+
 void checkpoint_drop(struct checkpoint_saving *s)
 {
     if (!s) {
