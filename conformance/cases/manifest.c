@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 299;
+const uint32_t manifest_count = 360;
 const char manifest_sha256[] =
-    "301d5def6af4a56cbe985dfc20cb808b2c2754ce81021ea133122d2b51303f0c";
+    "3b9fdbce5fd4431047d5d14ecfe72eace77243c27d14e03349d313c0bb5a3ebd";
 
 /* Which pairs occur. A pair is (i, j), places in the row of all values of
  * all axes. */

@@ -175,6 +175,7 @@ void impl_destroy(struct fsdp_sharded *s)
     if (!s) {
         return;
     }
+    impl_checkpoints_release(s);
     (void)s->env->device->sync(s->env->device->self, NULL);
     bury(s);
     close_streams(s);
