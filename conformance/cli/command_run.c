@@ -8,6 +8,7 @@
 #include "cli/folder.h"
 #include "cli/miniature.h"
 #include "cli/selection.h"
+#include "cli/shrink.h"
 #include "cli/supervise.h"
 
 #include <stdio.h>
@@ -109,8 +110,12 @@ static int run_engine(const struct arguments *a, const char *engine,
     struct fsdp_error error = {0};
     struct name_list storage;
     const char *all[512];
-    struct evaluation e = {
-        .cases = cases, .text = text, .only = evaluate_only(a, &storage, all)};
+    struct shrink shrink = {
+        .a = a, .engine = engine, .text = text, .seconds = 60};
+    struct evaluation e = {.cases = cases,
+                           .text = text,
+                           .only = evaluate_only(a, &storage, all),
+                           .failure = &shrink.failure};
     int64_t started = (int64_t)time(NULL);
     char rerun[1024];
     int code;
@@ -128,6 +133,11 @@ static int run_engine(const struct arguments *a, const char *engine,
         code = evaluate_and_report(&e, a, rerun, started);
         if (!a->quiet && !supervise_interrupted()) {
             miniature_print(&e);
+        }
+        shrink.rerun = rerun;
+        if (shrink.failure.found && !a->quiet && a->n_seeds &&
+            !supervise_interrupted()) {
+            shrink_and_show(&shrink);
         }
     }
     folder_sweep(&folder);

@@ -3,6 +3,7 @@
  * evaluate.c - from a folder of records to a verdict, reports and exit code.
  */
 #include "cli/evaluate.h"
+#include "cases/case_graph.h"
 #include "cases/case_model.h"
 #include "cli/supervise.h"
 #include "cli/version.h"
@@ -34,7 +35,8 @@ static int describe(void *context, const struct run_case *c,
         free(m);
         return status;
     }
-    *out = (struct judge_model){&m->model->model, &m->units.units, m};
+    *out = (struct judge_model){&m->model->model, &m->units.units,
+                                m->model->idle, m};
     return FSDP_OK;
 }
 
@@ -78,6 +80,39 @@ int evaluate(const struct evaluation *e, struct judge_result *out,
     }
     judge_store_close(store);
     return status;
+}
+
+/* Of all that a case fails, what comes first: the lowest level. */
+bool evaluate_failure_of(const struct judge_result *r, uint32_t c,
+                         uint32_t *out)
+{
+    uint32_t lowest = N_LEVELS;
+
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        uint32_t outcome = judge_item_at(r, c, q)->outcome;
+
+        if ((outcome == JUDGE_FAIL || outcome == JUDGE_ERROR ||
+             outcome == JUDGE_TIMEOUT) &&
+            r->requirement[q]->must && r->requirement[q]->level < lowest) {
+            lowest = r->requirement[q]->level;
+            *out = q;
+        }
+    }
+    return lowest < N_LEVELS;
+}
+
+struct evaluate_failure evaluate_first_failure(const struct judge_result *r)
+{
+    struct evaluate_failure f = {.found = false};
+    uint32_t q = 0;
+
+    for (uint32_t c = 0; c < r->n_cases && !f.found; c++) {
+        if (case_is_graph(&r->cases[c].c) && evaluate_failure_of(r, c, &q)) {
+            f = (struct evaluate_failure){true, r->cases[c].c,
+                                          r->requirement[q]};
+        }
+    }
+    return f;
 }
 
 const char *const *evaluate_only(const struct arguments *a,
@@ -160,6 +195,9 @@ int evaluate_and_report(const struct evaluation *e, const struct arguments *a,
             fprintf(stderr, "fsdp-cts: %u records cannot be read: %s: %s\n",
                     r.malformed, first_unread(&r)->id,
                     first_unread(&r)->reason);
+        }
+        if (e->failure) {
+            *e->failure = evaluate_first_failure(&r);
         }
         if (!a->quiet) {
             report_text(&r, &meta, stdout);

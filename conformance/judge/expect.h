@@ -33,6 +33,14 @@ struct expect {
     uint32_t *unit_of_parameter; /* [n_parameters] */
     uint64_t *offset; /* [n_parameters]: in the unit's flat parameter */
     uint64_t total;   /* M */
+    /* What a training pass makes of a parameter, [n_parameters]: how often its
+     * module has a backward; bit b: that leaves a gradient in microbatch b;
+     * whether a forward asks for it. And of a unit, [n_units]: whether it has
+     * a backward window, so that it is reduced and stepped. */
+    uint32_t *backwards;
+    uint8_t *has_gradient;
+    bool *seen;
+    bool *trained;
     uint64_t resting; /* elements of all shards of one rank */
     uint64_t largest; /* elements of the largest padded unit */
 
@@ -72,6 +80,11 @@ struct expect {
  */
 int expect_make(const struct run_case *c, const struct fsdp_model *model,
                 const struct fsdp_units *units, struct expect *out);
+/* The same for a model whose passes leave some parameters alone (`idle`: bits
+ * of data.h; NULL: none). */
+int expect_make_idle(const struct run_case *c, const struct fsdp_model *model,
+                     const struct fsdp_units *units, const uint8_t *idle,
+                     struct expect *out);
 void expect_release(struct expect *e); /* any state */
 
 /* The parts that shard index s of the shard dimension owns, parameters

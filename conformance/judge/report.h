@@ -32,6 +32,10 @@ int report_jsonl(const struct judge_result *r, const struct report_meta *meta,
 int report_junit(const struct judge_result *r, const struct report_meta *meta,
                  const char *path, struct fsdp_error *error);
 
+/* How requirement q failed in case c, which it did. */
+void report_failure(const struct judge_result *r, uint32_t c, uint32_t q,
+                    const struct report_meta *meta, FILE *out);
+
 /* Cases, requirements, the first different failures in full, levels, the
  * verdict. IO: a write failed. NOMEM. */
 int report_text(const struct judge_result *r, const struct report_meta *meta,

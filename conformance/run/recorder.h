@@ -36,8 +36,12 @@ void recorder_rest(const struct recorder *r, struct record_rest *out);
 /* Allocations by the engine since the last call. */
 uint64_t recorder_allocations(struct recorder *r);
 
+/* Whether a tensor is there already. (record_find wants them sorted, which
+ * they are when all are there.) */
+bool recorder_has(const struct record_rank *out, uint32_t stage, uint32_t step,
+                  uint32_t microbatch, uint32_t parameter, uint64_t first);
 /* Copies n float32 from the device and appends them as a tensor; adds to it
- * if the tensor is already there (a gradient used twice). */
+ * if the tensor is already there (a piece that is shown twice). */
 int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
                     uint32_t step, uint32_t microbatch, uint32_t parameter,
                     uint64_t first, uint64_t n, const void *device_data);
