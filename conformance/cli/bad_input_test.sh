@@ -103,6 +103,13 @@ refused '65 world sizes' 64 'more than 64' \
 refused 'ranks that no mesh divides' 64 'no case' \
     run --ranks 5 --strategy hybrid-shard
 refused '--timeout 0' 64 "--timeout '0'" run --timeout 0
+refused '--seeds 0' 64 "--seeds '0'" run --workload graph --seeds 0
+refused '--first-seed -1' 64 "--first-seed '-1'" \
+    run --workload graph --seeds 1 --first-seed=-1
+refused 'seeds of another workload' 64 'workload graph' \
+    run --workload mlp --seeds 1
+refused 'a part of a graph that is none' 64 "no case 'graph.y" \
+    run --case graph.y.natural.full-shard.k2.flat.drawn.rank.s.sgd
 refused '--jobs 0' 64 "--jobs '0'" run --jobs 0
 
 # ---- Plug-ins ----
