@@ -50,7 +50,7 @@ struct option_row {
 
 static const struct option_row rows[] = {
     {"engine", "NAME|PATH.so", OPTION_ENGINE, TAKES_ENGINE,
-     "the engine to judge (ref); see: list engines"},
+     "the engines to judge, with commas (run: ref,impl); see: list engines"},
     {"world", "local|threads|mpi", OPTION_WORLD, TAKES_WORLD,
      "how ranks run (local: a process each)"},
     {"launcher", "CMD", OPTION_LAUNCHER, TAKES_WORLD,

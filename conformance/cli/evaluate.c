@@ -68,7 +68,7 @@ int evaluate(const struct evaluation *e, struct judge_result *out,
                                        sizeof error->message);
 
     if (status == FSDP_OK) {
-        status = judge_store_open(e->records, &store);
+        status = judge_store_open(e->records, e->baselines, &store);
     }
     if (status == FSDP_OK) {
         in.record_context = store;
@@ -136,19 +136,6 @@ const char *const *evaluate_only(const struct arguments *a,
     return all;
 }
 
-static int write_reports(const struct judge_result *r,
-                         const struct report_meta *meta,
-                         const struct arguments *a, struct fsdp_error *error)
-{
-    if (a->report) {
-        FSDP_TRY(report_jsonl(r, meta, a->report, error));
-    }
-    if (a->junit) {
-        FSDP_TRY(report_junit(r, meta, a->junit, error));
-    }
-    return FSDP_OK;
-}
-
 /* The first case whose record cannot be read; there is one. */
 static const struct judge_case *first_unread(const struct judge_result *r)
 {
@@ -172,47 +159,118 @@ static bool partial_pass(const struct judge_result *r,
            r->count[JUDGE_INCOMPLETE] == 0;
 }
 
-int evaluate_and_report(const struct evaluation *e, const struct arguments *a,
-                        const char *rerun, int64_t started)
+static void say(const struct fsdp_error *error, int status)
 {
-    struct judge_result r = {0};
-    struct fsdp_error error = {0};
-    struct report_meta meta = {.suite_version = version_text(),
-                               .compiler = __VERSION__,
-                               .records = e->records,
-                               .rerun = rerun,
-                               .started = started,
-                               .report = a->report};
-    int status = evaluate(e, &r, &error);
-    int code = EXIT_INCOMPLETE;
+    if (!supervise_interrupted()) { /* the command says that */
+        fprintf(stderr, "fsdp-cts: %s\n",
+                error->message[0] ? error->message : fsdp_status_text(status));
+    }
+}
 
-    if (status == FSDP_OK) {
-        meta.ended = (int64_t)time(NULL);
-        status = write_reports(&r, &meta, a, &error);
-        code = partial_pass(&r, a) ? 0 : (int)r.verdict;
-        if (r.verdict == JUDGE_UNDECIDED && r.malformed) {
-            code = EXIT_BAD_DATA;
-            fprintf(stderr, "fsdp-cts: %u records cannot be read: %s: %s\n",
-                    r.malformed, first_unread(&r)->id,
-                    first_unread(&r)->reason);
+void evaluate_judge(const struct evaluation *e, const struct arguments *a,
+                    const char *rerun, int64_t started, struct evaluated *out)
+{
+    struct fsdp_error error = {0};
+    const struct judge_result *r = &out->r;
+    int status;
+
+    *out = (struct evaluated){.code = EXIT_INCOMPLETE,
+                              .meta = {.suite_version = version_text(),
+                                       .compiler = __VERSION__,
+                                       .records = e->records,
+                                       .rerun = rerun,
+                                       .started = started,
+                                       .report = a->report}};
+    status = evaluate(e, &out->r, &error);
+    if (status != FSDP_OK) {
+        say(&error, status);
+        return;
+    }
+    out->judged = true;
+    out->meta.ended = (int64_t)time(NULL);
+    out->code = partial_pass(r, a) ? 0 : (int)r->verdict;
+    if (r->verdict == JUDGE_UNDECIDED && r->malformed) {
+        out->code = EXIT_BAD_DATA;
+        fprintf(stderr, "fsdp-cts: %u records cannot be read: %s: %s\n",
+                r->malformed, first_unread(r)->id, first_unread(r)->reason);
+    }
+}
+
+bool evaluate_write(const struct arguments *a, const struct evaluated *all,
+                    uint32_t n)
+{
+    struct report_part part[ARGUMENTS_MAX];
+    struct fsdp_error error = {0};
+    uint32_t n_parts = 0;
+    int status = FSDP_OK;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (all[i].judged) {
+            part[n_parts++] = (struct report_part){&all[i].r, &all[i].meta};
         }
-        if (e->failure) {
-            *e->failure = evaluate_first_failure(&r);
-        }
-        if (!a->quiet) {
-            report_text(&r, &meta, stdout);
-        } else {
-            printf("%s\n", judge_verdict_name(r.verdict));
-        }
+    }
+    if (a->report && n_parts) {
+        status = report_jsonl_all(part, n_parts, a->report, &error);
+    }
+    if (a->junit && n_parts && status == FSDP_OK) {
+        status = report_junit_all(part, n_parts, a->junit, &error);
     }
     if (status != FSDP_OK) {
-        if (!supervise_interrupted()) { /* the command says that */
-            fprintf(stderr, "fsdp-cts: %s\n",
-                    error.message[0] ? error.message
-                                     : fsdp_status_text(status));
-        }
-        code = EXIT_INCOMPLETE;
+        say(&error, status);
     }
-    judge_release(&r);
-    return code;
+    return status == FSDP_OK;
+}
+
+void evaluate_print(const struct arguments *a, const struct evaluated *one,
+                    uint32_t n)
+{
+    if (!one->judged) {
+        return;
+    }
+    if (!a->quiet) {
+        report_text(&one->r, &one->meta, stdout);
+    } else {
+        printf("%s%s%s\n", n > 1 ? one->r.engine : "", n > 1 ? " " : "",
+               judge_verdict_name(one->r.verdict));
+    }
+}
+
+void evaluate_print_summary(const struct evaluated *all, uint32_t n)
+{
+    printf("\n%-16s %9s %11s %7s %7s %7s  %-10s %s\n", "engine", "cases",
+           "not claimed", "pass", "fail", "blocked", "right to", "verdict");
+    for (uint32_t i = 0; i < n; i++) {
+        const struct judge_result *r = &all[i].r;
+        char cases[24];
+
+        if (!all[i].judged) {
+            continue;
+        }
+        snprintf(cases, sizeof cases, "%u/%u", r->executed, r->expected);
+        printf("%-16s %9s %11u %7u %7u %7u  %-10s %s\n", r->engine, cases,
+               r->not_claimed, r->count[JUDGE_PASS],
+               r->count[JUDGE_FAIL] + r->count[JUDGE_ERROR] +
+                   r->count[JUDGE_TIMEOUT],
+               r->count[JUDGE_BLOCKED],
+               r->highest_level >= 0
+                   ? requirement_level_name((uint32_t)r->highest_level)
+                   : "none",
+               judge_verdict_name(r->verdict));
+    }
+}
+
+int evaluate_worse(int a, int b)
+{
+    static const int order[] = {EXIT_CONFORMANT, EXIT_INCOMPLETE, EXIT_BAD_DATA,
+                                EXIT_NOT_CONFORMANT, EXIT_USAGE};
+    size_t i = 0;
+    size_t k = 0;
+
+    while (i < 4 && order[i] != a) {
+        i++;
+    }
+    while (k < 4 && order[k] != b) {
+        k++;
+    }
+    return i > k ? a : b;
 }
