@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 360;
+const uint32_t manifest_count = 368;
 const char manifest_sha256[] =
-    "3b9fdbce5fd4431047d5d14ecfe72eace77243c27d14e03349d313c0bb5a3ebd";
+    "7c28d5115bd1115c5949a408dd66a727b160e4a448fc8d3f2342465b8c0ee8b3";
 
 /* Which pairs occur. A pair is (i, j), places in the row of all values of
  * all axes. */

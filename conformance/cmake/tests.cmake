@@ -57,7 +57,7 @@ foreach(name safetensors_test safetensors_write_test safetensors_refused_test
         model_build_test wrap_test)
     unit(conformance/kit/${name}.c LINK fsdp-kit)
 endforeach()
-foreach(name case_test case_model_test manifest_test)
+foreach(name case_test case_model_test case_graph_test manifest_test)
     unit(conformance/cases/${name}.c LINK fsdp-cases)
 endforeach()
 foreach(name record_test record_hostile_test)
