@@ -66,10 +66,15 @@ static int why_not(const struct fsdp_env *env, uint32_t rank,
     if (error == cudaErrorInsufficientDriver) {
         (void)cudaDriverGetVersion(&driver);
         (void)cudaRuntimeGetVersion(&runtime);
+        if (driver == 0) {
+            return fail(env, FSDP_ERR_DEVICE, c->native,
+                        "rank %u: no GPU driver; this build needs one for "
+                        "CUDA %d.%d or later",
+                        rank, runtime / 1000, runtime / 10 % 100);
+        }
         return fail(env, FSDP_ERR_DEVICE, c->native,
-                    "rank %u: the driver supports CUDA %d.%d, this build "
-                    "needs %d.%d: install a newer driver (a driver that is "
-                    "missing counts as 0.0)",
+                    "rank %u: the GPU driver supports CUDA %d.%d; this build "
+                    "needs %d.%d: install a newer driver",
                     rank, driver / 1000, driver / 10 % 100, runtime / 1000,
                     runtime / 10 % 100);
     }

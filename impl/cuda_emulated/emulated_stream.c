@@ -24,7 +24,7 @@ struct item {
     /* Or, if work.progress is NULL, a record of, or a wait for this: */
     cudaEvent_t event;
     uint64_t number;
-    bool waits;
+    cudaStream_t recorder; /* of a wait: who was to record that number */
 };
 
 struct emulated_stream {
@@ -79,9 +79,9 @@ static bool do_item(struct item *item)
         }
         return done;
     }
-    if (item->waits) {
+    if (item->recorder != NULL) {
         return item->event->done >= item->number ||
-               advance(item->event->stream, item->event, item->number);
+               advance(item->recorder, item->event, item->number);
     }
     item->event->done = item->number;
     return true;
@@ -149,6 +149,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
         stream->first = item->next;
         if (item->event != NULL) {
+            if (item->recorder == NULL) {
+                item->event->done = item->number; /* nobody waits for it */
+            }
             release_event(item->event);
         } else if (item->work.done != NULL) {
             item->work.done(item->work.argument);
@@ -199,7 +202,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
     if (status == cudaSuccess && event->recorded > event->done) {
         status = push(stream, (struct item){.event = event,
                                             .number = event->recorded,
-                                            .waits = true});
+                                            .recorder = event->stream});
         event->users += status == cudaSuccess;
     }
     return status;
