@@ -122,14 +122,15 @@ static int pass_point(struct driver *x, uint32_t point, uint32_t module)
     return FSDP_OK;
 }
 
-/* The watchdog counts what goes through the world; alone, nothing would. */
+/* The watchdog counts what goes through the world: nothing would where a rank
+ * is alone, or where an engine has brought a communicator of a GPU. */
 static int show_progress(struct driver *x)
 {
     uint64_t mine = x->step;
-    uint64_t all;
+    uint64_t all[WORLD_MAX_RANKS];
 
-    return x->alone
-               ? x->env.exchange(x->env.exchange_self, &mine, sizeof mine, &all)
+    return x->alone || x->env.comm->place != FSDP_PLACE_HOST
+               ? x->env.exchange(x->env.exchange_self, &mine, sizeof mine, all)
                : FSDP_OK;
 }
 
