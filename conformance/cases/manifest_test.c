@@ -39,6 +39,10 @@ static void word_of(const struct run_case *c, uint32_t axis, char word[48])
         (void)snprintf(word, 48, "%u.%u", c->ranks,
                        c->strategy >= CASE_HYBRID_SHARD ? c->replicas : 0);
         return;
+    case AXIS_AHEAD:
+        (void)snprintf(word, 48, "%u.%u.%u", c->prefetch_forward,
+                       c->prefetch_backward, c->reduces_in_flight);
+        return;
     case AXIS_SYNC:
         case_sync_text(c, sync);
         (void)snprintf(word, 48, "%s", sync);

@@ -21,6 +21,8 @@ struct mutant {
     /* The cases that show it; the first `n_cases` of the manifest for which
      * `shows` is true are run (0 counts as 3). */
     bool (*shows)(const struct run_case *c);
+    const char *engine; /* that is made wrong; NULL: ref, which runs nothing
+                           ahead, so that it gets no case that asks for it */
     uint32_t n_cases;
     /* Changes the env and the engine that the driver gives out. Called on
      * every rank after open and before shard, with copies. What it needs to
