@@ -128,7 +128,8 @@ struct fsdp_options {
      * Ahead: at a point, the next `prefetch` units of the same phase of the
      * sequence that are not unsharded yet may be gathered; no prefetch crosses
      * from forward to backward or from one pass to the next. Reduces may be in
-     * flight at most until the next BEGIN, step or pieces. */
+     * flight at most until the next BEGIN, step or pieces. Each is at most
+     * the number of units: more is INVALID under the claim prefetch. */
     uint32_t prefetch_forward;  /* units gathered ahead */
     uint32_t prefetch_backward; /* units gathered ahead */
     uint32_t reduces_in_flight; /* reduce inputs still alive */
