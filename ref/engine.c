@@ -12,7 +12,8 @@
 
 static int begin(struct fsdp_sharded *s, uint32_t sequence)
 {
-    if (s->sequence || s->summoned || sequence >= s->model->n_sequences) {
+    if (s->sequence || s->summoned || s->torn ||
+        sequence >= s->model->n_sequences) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.at",
                         "BEGIN of sequence %u: of %u, and only at rest",
                         sequence, s->model->n_sequences);
@@ -150,8 +151,12 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
 
 /* ---- Between passes ---------------------------------------------------- */
 
-static int at_rest(const struct fsdp_sharded *s, const char *where)
+int ref_at_rest(const struct fsdp_sharded *s, const char *where)
 {
+    if (s->torn) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, where,
+                        "a load failed half way: load again");
+    }
     if (s->sequence || s->summoned) {
         return ref_fail(s->env, FSDP_ERR_INVALID, where,
                         "only at rest: not between BEGIN and END, nor between "
@@ -170,7 +175,7 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     uint32_t groups = s->options.n_groups ? s->options.n_groups : 1;
 
-    FSDP_TRY(at_rest(s, "ref.step"));
+    FSDP_TRY(ref_at_rest(s, "ref.step"));
     if ((how->n_groups ? how->n_groups : 1) != groups) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.step",
                         "%u parameter groups, but the options have %u",
@@ -194,7 +199,7 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 
 static int zero_grad(struct fsdp_sharded *s)
 {
-    FSDP_TRY(at_rest(s, "ref.zero_grad"));
+    FSDP_TRY(ref_at_rest(s, "ref.zero_grad"));
     ref_drop_gradients(s);
     return FSDP_OK;
 }
@@ -203,7 +208,7 @@ static int pieces(struct fsdp_sharded *s,
                   void (*visit)(void *, const struct fsdp_piece *),
                   void *context)
 {
-    FSDP_TRY(at_rest(s, "ref.pieces"));
+    FSDP_TRY(ref_at_rest(s, "ref.pieces"));
     FSDP_TRY(s->env->device->sync(s->env->device->self, NULL));
     for (uint32_t i = 0; i < s->n_parts; i++) {
         const struct ref_part *part = &s->part[i];
@@ -226,7 +231,7 @@ static int pieces(struct fsdp_sharded *s,
 
 static int unshard_all(struct fsdp_sharded *s)
 {
-    FSDP_TRY(at_rest(s, "ref.unshard_all"));
+    FSDP_TRY(ref_at_rest(s, "ref.unshard_all"));
     s->summoned = true;
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         FSDP_TRY(ref_unshard(s, u));
@@ -270,6 +275,10 @@ const struct fsdp_engine *fsdp_ref_engine(void)
                                          "fold-tree",
                                          "f32-fma",
                                          "strict-memory",
+                                         "save-full",
+                                         "save-sharded",
+                                         "save-local",
+                                         "load",
                                          NULL};
     static const struct fsdp_engine engine = {.size = sizeof engine,
                                               .abi = FSDP_ABI_VERSION,
@@ -289,7 +298,11 @@ const struct fsdp_engine *fsdp_ref_engine(void)
                                               .pieces = pieces,
                                               .unshard_all = unshard_all,
                                               .reshard_all = reshard_all,
-                                              .destroy = ref_destroy};
+                                              .save_begin = ref_save_begin,
+                                              .save_wait = ref_save_wait,
+                                              .load = ref_load,
+                                              .destroy = ref_destroy,
+                                              .loaded_extra = ref_loaded_extra};
 
     return &engine;
 }

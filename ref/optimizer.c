@@ -87,6 +87,7 @@ int ref_step(struct fsdp_sharded *s, struct fsdp_step *step)
 {
     s->power[0] *= s->options.beta1;
     s->power[1] *= s->options.beta2;
+    s->steps++;
     for (uint32_t i = 0; i < s->n_parts; i++) {
         FSDP_TRY(step_part(s, &s->part[i], step));
     }

@@ -123,6 +123,7 @@ void ref_destroy(struct fsdp_sharded *s)
     if (!s) {
         return;
     }
+    ref_checkpoints_release(s);
     if (s->unit && s->parameter) {
         ref_drop_gradients(s);
     }

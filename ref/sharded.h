@@ -76,6 +76,9 @@ struct fsdp_sharded {
     bool sync;     /* of this pass */
     bool next_sync;
     float power[2]; /* running products of beta1, beta2 */
+    uint64_t steps; /* of the optimizer, as many as are in power */
+    bool torn;      /* a load failed half way: only another one helps */
+    struct ref_checkpoints *checkpoints; /* from the first save or load on */
 };
 
 /* One line each around the device: storage with a kind, and back. */
@@ -109,6 +112,15 @@ void ref_drop_gradients(struct fsdp_sharded *s);
 
 /* optimizer.c */
 int ref_step(struct fsdp_sharded *s, struct fsdp_step *step);
+
+/* save.c, load.c */
+int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
+int ref_save_wait(struct fsdp_sharded *s);
+int ref_load(struct fsdp_sharded *s, const char *directory);
+int ref_loaded_extra(struct fsdp_sharded *s, const char *name,
+                     const void **data, uint64_t *bytes);
+void ref_checkpoints_release(struct fsdp_sharded *s);
+int ref_at_rest(const struct fsdp_sharded *s, const char *where);
 
 /* shard.c */
 int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,

@@ -41,9 +41,10 @@ const char *case_wrap_name(uint32_t wrap)
 
 const char *case_scenario_name(uint32_t scenario)
 {
-    static const char *const name[] = {"train",  "eval",    "cancel",
-                                       "misuse", "options", "disagree",
-                                       "summon", "again"};
+    static const char *const name[] = {
+        "train",        "eval",   "cancel", "misuse", "options",
+        "disagree",     "summon", "again",  "resume", "resume-full",
+        "resume-local", "grow",   "shrink"};
 
     return scenario < N_OF(name) ? name[scenario] : NULL;
 }
@@ -254,6 +255,32 @@ float case_default_lr(const struct run_case *c)
 bool case_trains(const struct run_case *c)
 {
     return c->scenario != CASE_OPTIONS && c->scenario != CASE_DISAGREE;
+}
+
+bool case_resumes(const struct run_case *c)
+{
+    return c->scenario >= CASE_RESUME && c->scenario <= CASE_SHRINK;
+}
+
+/* Whoever loads has another mesh and other units. */
+bool case_saver(const struct run_case *c, struct run_case *out)
+{
+    *out = *c;
+    if (c->scenario != CASE_GROW && c->scenario != CASE_SHRINK) {
+        return false;
+    }
+    out->scenario = CASE_TRAIN;
+    out->ranks = c->scenario == CASE_GROW ? c->ranks / 2 : 2 * c->ranks;
+    out->wrap = c->wrap == CASE_WRAP_WHOLE ? CASE_WRAP_LAYER : CASE_WRAP_WHOLE;
+    out->keep_root = 0;
+    out->strategy = CASE_FULL_SHARD;
+    out->replicas = 1;
+    if (c->strategy == CASE_FULL_SHARD && out->ranks >= 4) {
+        out->strategy = CASE_HYBRID_SHARD;
+        out->replicas = 2;
+    }
+    out->recorded_steps = 0;
+    return true;
 }
 
 uint32_t case_shard_degree(const struct run_case *c)

@@ -43,7 +43,17 @@ enum case_scenario {
     CASE_DISAGREE = 5, /* rank 0 is given another fold than the others */
     CASE_SUMMON = 6,   /* trains, with unshard_all and reshard_all between */
     CASE_AGAIN = 7,    /* trains, destroys, trains again: the same record */
-    CASE_N_SCENARIOS = 8,
+    /* Trains half of the steps, saves, destroys; another life loads and
+     * trains the rest. What is saved: shards, everything gathered, flat shards
+     * as they are. */
+    CASE_RESUME = 8,
+    CASE_RESUME_FULL = 9,
+    CASE_RESUME_LOCAL = 10,
+    /* The same, but what is loaded was saved by half, or twice, as many ranks
+     * under another strategy and wrap. Under FSDP_FOLD_TREE alone. */
+    CASE_GROW = 11,
+    CASE_SHRINK = 12,
+    CASE_N_SCENARIOS = 13,
 };
 
 enum {
@@ -112,6 +122,11 @@ float case_default_lr(const struct run_case *c);
 
 /* Whether the scenario trains: the others are about answers alone. */
 bool case_trains(const struct run_case *c);
+
+/* Whether the scenario saves and loads; it does so after half of the steps. */
+bool case_resumes(const struct run_case *c);
+/* GROW, SHRINK: the case of those who save. False: the case's own ranks. */
+bool case_saver(const struct run_case *c, struct run_case *out);
 
 /* NULL if c is well formed: every value in its range, and the fields agree.
  * Else a sentence that says what is wrong. Whether its workload exists is

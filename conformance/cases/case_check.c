@@ -66,6 +66,13 @@ static const char *check_world(const struct run_case *c)
     if (c->scenario == CASE_DISAGREE && c->ranks < 2) {
         return "one rank cannot disagree";
     }
+    if ((c->scenario == CASE_GROW &&
+         (c->fold != FSDP_FOLD_TREE || c->ranks < 2)) ||
+        (c->scenario == CASE_SHRINK &&
+         (c->fold != FSDP_FOLD_TREE || CASE_GRAINS % (2 * c->ranks) != 0))) {
+        return "other ranks save under fold tree: half as many, or twice as "
+               "many, that divide its grains";
+    }
     return NULL;
 }
 
@@ -108,6 +115,9 @@ static const char *check_numbers(const struct run_case *c)
     if (c->steps < 1 || c->steps > CASE_MAX_STEPS ||
         c->recorded_steps > c->steps) {
         return "steps is from 1 to 100000, recorded_steps at most that";
+    }
+    if (case_resumes(c) && c->steps < 2) {
+        return "half of the steps come before what is saved: 2 at least";
     }
     return NULL;
 }

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 296;
+const uint32_t manifest_count = 360;
 const char manifest_sha256[] =
-    "ccaf70a3a5dbfb863901818d112c15480ec367b8bcc1c2bc9da93a2b63128474";
+    "3b9fdbce5fd4431047d5d14ecfe72eace77243c27d14e03349d313c0bb5a3ebd";
 
 /* Which pairs occur. A pair is (i, j), places in the row of all values of
  * all axes. */
@@ -228,6 +228,9 @@ int manifest_make(const uint32_t *ranks, uint32_t n_ranks,
     }
     if (status == FSDP_OK) {
         status = add_generated(&axes, out);
+    }
+    if (status == FSDP_OK) {
+        status = manifest_ahead(n_ranks, out);
     }
     if (status != FSDP_OK) {
         manifest_release(out);

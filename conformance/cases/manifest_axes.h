@@ -77,5 +77,8 @@ int manifest_add(struct case_list *list, const struct run_case *c);
 /* manifest_core.c: the cases that were chosen by hand. */
 int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
                   struct case_list *list);
+/* More of these, which stand behind the generated ones so that those do not
+ * depend on them. n_ranks 0: the suite's own worlds. */
+int manifest_ahead(uint32_t n_ranks, struct case_list *list);
 
 #endif

@@ -343,13 +343,72 @@ static int add_schedules(const struct core *core)
     return FSDP_OK;
 }
 
+static int add_resumed(const struct core *core, const char *size,
+                       uint32_t strategy, struct manifest_world world,
+                       uint32_t scenario, uint32_t optimizer, uint32_t wrap)
+{
+    struct run_case c;
+
+    manifest_start("mlp", size, WORKLOAD_NATURAL, strategy, world, &c);
+    c.scenario = scenario;
+    c.optimizer = optimizer;
+    c.wrap = wrap;
+    if (scenario == CASE_GROW || scenario == CASE_SHRINK) {
+        c.fold = FSDP_FOLD_TREE;
+        c.grains = CASE_GRAINS;
+    }
+    c.recorded_steps = c.steps;
+    manifest_numbers(&c);
+    return case_check(&c) == NULL ? manifest_add(core->list, &c) : FSDP_OK;
+}
+
+/* Checkpoints under every strategy, in every form: uneven shards and empty
+ * ones, one writer and many; and saved by half or twice as many ranks. */
+static int add_checkpoints(const struct core *core)
+{
+    const uint32_t adamw = FSDP_OPTIMIZER_ADAMW;
+    const uint32_t momentum = FSDP_OPTIMIZER_MOMENTUM;
+    const struct manifest_world *world;
+
+    for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
+        for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
+            bool hybrid = world->replicas != 0;
+            bool odd = world->ranks == (hybrid ? 6 : 3);
+            bool empty = world->ranks == (hybrid ? 8 : 7);
+            if (!fits(s, world) || (hybrid && world->replicas != 2)) {
+                continue;
+            }
+            if (odd) {
+                FSDP_TRY(add_resumed(core, "odd", s, *world, CASE_RESUME, adamw,
+                                     CASE_WRAP_LAYER));
+                FSDP_TRY(add_resumed(core, "odd", s, *world, CASE_RESUME_FULL,
+                                     adamw, CASE_WRAP_LAYER));
+            } else if (empty) {
+                FSDP_TRY(add_resumed(core, "empty", s, *world, CASE_RESUME,
+                                     momentum, CASE_WRAP_LAYER));
+            } else if (is_small(core, world, 4)) {
+                FSDP_TRY(add_resumed(core, "seed", s, *world, CASE_RESUME_FULL,
+                                     momentum, CASE_WRAP_WHOLE));
+                FSDP_TRY(add_resumed(core, "odd", s, *world, CASE_RESUME_LOCAL,
+                                     adamw, CASE_WRAP_PAIR));
+            }
+            FSDP_TRY(add_resumed(core, "odd", s, *world, CASE_GROW, adamw,
+                                 CASE_WRAP_LAYER));
+            FSDP_TRY(add_resumed(core, "odd", s, *world, CASE_SHRINK, adamw,
+                                 CASE_WRAP_WHOLE));
+        }
+    }
+    return FSDP_OK;
+}
+
 int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
                   struct case_list *list)
 {
     static int (*const add[])(const struct core *) = {
-        add_curves,    add_miniature,      add_trees, add_ragged,
-        add_blocks,    add_divide_factors, add_large, add_exact_worlds,
-        add_schedules, add_answers,        add_rows,  add_plain_rows,
+        add_curves,      add_miniature,      add_trees, add_ragged,
+        add_blocks,      add_divide_factors, add_large, add_exact_worlds,
+        add_schedules,   add_answers,        add_rows,  add_plain_rows,
+        add_checkpoints,
     };
     struct core core = {.own = n_ranks == 0, .list = list};
 
@@ -357,6 +416,27 @@ int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
     core.first = core.own ? (struct manifest_world){2, 0} : core.axes.world[0];
     for (size_t i = 0; i < sizeof add / sizeof add[0]; i++) {
         FSDP_TRY(add[i](&core));
+    }
+    return FSDP_OK;
+}
+
+/* Reductions in two dimensions, one behind the other, several in a step and in
+ * flight: the most that waits have to order. */
+int manifest_ahead(uint32_t n_ranks, struct case_list *list)
+{
+    static const uint32_t ahead[][3] = {{0, 0, 0}, {1, 1, 1}, {2, 2, 2}};
+    const struct manifest_world world = {4, 2};
+    struct run_case c;
+
+    for (uint32_t a = 0; n_ranks == 0 && a < 3; a++) {
+        manifest_start("gpt", "tiny", WORKLOAD_NATURAL, CASE_HYBRID_SHARD,
+                       world, &c);
+        c.microbatches = 2;
+        c.sync[1] = 1;
+        c.prefetch_forward = ahead[a][0];
+        c.prefetch_backward = ahead[a][1];
+        c.reduces_in_flight = ahead[a][2];
+        FSDP_TRY(manifest_add(list, &c));
     }
     return FSDP_OK;
 }

@@ -110,7 +110,9 @@ static int run_mutant(const struct arguments *a, const struct mutant *m,
     if (status == FSDP_OK) {
         job.cases = cases->c;
         job.n_cases = cases->n;
-        job.engine = a->engines.n ? a->engines.name[0] : "ref";
+        job.engine = m->engine      ? m->engine
+                     : a->engines.n ? a->engines.name[0]
+                                    : "ref";
         job.mutant = m->name;
         job.world = a->world;
         job.timeout_ms = MUTANT_TIMEOUT_MS;

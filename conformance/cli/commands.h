@@ -11,6 +11,8 @@ int command_list(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_mutants(int argc, char **argv);
 int command_bench(int argc, char **argv);
+int command_consolidate(int argc, char **argv);
+int command_inspect(int argc, char **argv);
 int command_worker(int argc, char **argv);
 
 #endif

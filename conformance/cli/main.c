@@ -22,6 +22,10 @@ static const struct {
      "run engines that are wrong in one way; print the kill matrix"},
     {"bench", command_bench,
      "measure operators, collectives and whole steps of engines"},
+    {"consolidate", command_consolidate,
+     "make a full checkpoint of a sharded one"},
+    {"inspect", command_inspect,
+     "say what a safetensors file or a checkpoint has"},
     {"worker", command_worker, NULL},
 };
 enum {
@@ -36,7 +40,7 @@ static void help(FILE *to)
             version_text());
     for (int i = 0; i < N_COMMANDS; i++) {
         if (commands[i].help) {
-            fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
+            fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].help);
         }
     }
     fprintf(to, "\nfsdp-cts COMMAND --help says more.\n"
@@ -66,7 +70,7 @@ int main(int argc, char **argv)
     }
     fprintf(stderr,
             "fsdp-cts: unknown command '%s'; there are: run, list, verify, "
-            "mutants, bench\n",
+            "mutants, bench, consolidate, inspect\n",
             argv[1]);
     return EXIT_USAGE;
 }

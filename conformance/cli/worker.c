@@ -102,10 +102,46 @@ static int run_world(struct worker *w, const struct drive *d,
     return FSDP_OK;
 }
 
+/* GROW, SHRINK: other ranks than the case's train half of the steps and save.
+ * MPI has no others: threads of its first process play them. */
+static int save_first(struct worker *w, const struct drive *d)
+{
+    static const char *const names[] = {"replicate", "shard"};
+    struct world_result ends[WORLD_MAX_RANKS] = {0};
+    struct case_model model = {0};
+    struct run_case c;
+    struct drive saver = *d;
+    bool mpi = w->o->world == WORLD_MPI;
+    uint32_t extent[2];
+    struct fsdp_mesh mesh = {sizeof mesh, 2, names, extent};
+    int status;
+
+    if (!case_saver(d->c, &c) || engine_claims(w->engine, "serial") ||
+        w->mpi_rank != 0) {
+        return FSDP_OK;
+    }
+    status = case_model_make(&c, w->text.bytes, w->text.n, &model, &w->error);
+    saver.c = &c;
+    saver.model = &model;
+    saver.directory = NULL;
+    saver.look_at_process = false;
+    saver.saves_only = true;
+    extent[0] = c.replicas;
+    extent[1] = case_shard_degree(&c);
+    if (status == FSDP_OK) {
+        status =
+            world_run(mpi ? WORLD_THREADS : w->o->world, &mesh,
+                      w->o->timeout_ms, drive_rank, &saver, ends, &w->error);
+    }
+    case_model_release(&model);
+    return status;
+}
+
 static int run_case(struct worker *w, const struct run_case *c)
 {
     struct world_result ends[WORLD_MAX_RANKS] = {0};
     char folder[WORKER_PATH_BYTES];
+    char checkpoints[WORKER_PATH_BYTES + 16];
     struct case_model model = {0};
     struct drive d = {.c = c,
                       .model = &model,
@@ -113,6 +149,7 @@ static int run_case(struct worker *w, const struct run_case *c)
                       .device_engine = w->device_engine,
                       .wrap = w->mutant ? w->mutant->wrap : NULL,
                       .directory = folder,
+                      .checkpoints = checkpoints,
                       .look_at_process = w->o->world == WORLD_LOCAL};
     int status;
 
@@ -122,9 +159,19 @@ static int run_case(struct worker *w, const struct run_case *c)
                  folder, strerror(errno));
         return FSDP_ERR_IO;
     }
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", folder);
+    if (w->mpi_rank == 0) {
+        drive_clear_checkpoints(checkpoints);
+    }
     status = case_model_make(c, w->text.bytes, w->text.n, &model, &w->error);
     if (status == FSDP_OK) {
+        status = save_first(w, &d);
+    }
+    if (status == FSDP_OK) {
         status = run_world(w, &d, ends);
+    }
+    if (w->mpi_rank == 0) {
+        drive_clear_checkpoints(checkpoints);
     }
     if (status == FSDP_OK && w->mpi_rank == 0) {
         status =

@@ -125,6 +125,19 @@ target_link_options(allocation_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
     -Wl,--wrap=free,--wrap=pthread_create)
 
+# ---- Checkpoints ----
+file(GLOB checkpoint_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
+    ${here}/cli/checkpoint_*_test.c)
+foreach(file ${checkpoint_tests})
+    unit(${file} LINK fsdp-run fsdp-ref fsdp-impl-all TIMEOUT 300)
+endforeach()
+
+unit(conformance/kit/checkpoint_durability_test.c LINK fsdp-kit TIMEOUT 300)
+# Each call that writes fails in turn.
+target_link_options(checkpoint_durability_test PRIVATE
+    -Wl,--wrap=write,--wrap=pwrite,--wrap=fsync,--wrap=renameat
+    -Wl,--wrap=mkdirat,--wrap=ftruncate,--wrap=openat,--wrap=close)
+
 # ---- Lints ----
 foreach(lint layers words names)
     add_test(NAME lint.${lint} COMMAND ${here}/lint/${lint}

@@ -39,6 +39,19 @@ static bool leaves_unreduced(const struct run_case *c)
     return false;
 }
 
+/* What a scenario that resumes needs beside `load`. */
+static const char *of_save(uint32_t scenario)
+{
+    switch (scenario) {
+    case CASE_RESUME_FULL:
+        return "save-full";
+    case CASE_RESUME_LOCAL:
+        return "save-local";
+    default:
+        return "save-sharded";
+    }
+}
+
 uint32_t case_claims(const struct run_case *c,
                      const char *list[CASE_MAX_CLAIMS])
 {
@@ -62,6 +75,10 @@ uint32_t case_claims(const struct run_case *c,
     }
     if (of_scenario(c->scenario) != NULL) {
         list[n++] = of_scenario(c->scenario);
+    }
+    if (case_resumes(c)) {
+        list[n++] = of_save(c->scenario);
+        list[n++] = "load";
     }
     if (c->prefetch_forward != 0 || c->prefetch_backward != 0 ||
         c->reduces_in_flight != 0) {

@@ -22,6 +22,9 @@ struct mutant {
      * `shows` is true are run (0 counts as 3). */
     bool (*shows)(const struct run_case *c);
     uint32_t n_cases;
+    /* The engine that it makes wrong: one of the list. NULL: the one that the
+     * command names, or the reference. */
+    const char *engine;
     /* Changes the env and the engine that the driver gives out. Called on
      * every rank after open and before shard, with copies. What it needs to
      * remember is _Thread_local: a rank is a thread or a process. */

@@ -28,7 +28,8 @@ static _Thread_local struct {
     void (*tell)(const struct mutant_visit *v, const struct fsdp_piece *piece);
     bool known[STALE_UNITS];
     float stale[STALE_UNITS][STALE_FLOATS];
-    uint32_t kind; /* held, or of the ballast */
+    const char *edge; /* forgotten */
+    uint32_t kind;    /* held, or of the ballast */
     bool holding;
     void *ballast;
     uint64_t ballast_bytes; /* of this rank's shards */
@@ -338,6 +339,23 @@ void mutant_ballast(struct fsdp_env *env, struct fsdp_engine *engine,
     engine->destroy = ballast_destroy;
 }
 
+/* ---- Order ------------------------------------------------------------- */
+
+static int forget_wait(void *self, struct fsdp_stream *later,
+                       struct fsdp_stream *earlier, uint64_t ticket,
+                       const char *edge)
+{
+    return strcmp(edge, my.edge) == 0
+               ? FSDP_OK
+               : mutant_real.device->wait(self, later, earlier, ticket, edge);
+}
+
+void mutant_forget_wait(struct fsdp_env *env, const char *edge)
+{
+    my.edge = edge;
+    mutant_device(env)->wait = forget_wait;
+}
+
 /* ---- Cases ------------------------------------------------------------- */
 
 bool mutant_mlp(const struct run_case *c)
@@ -387,4 +405,15 @@ bool mutant_rows(const struct run_case *c)
 bool mutant_hybrid(const struct run_case *c)
 {
     return mutant_train(c) && c->ranks > c->replicas && c->replicas > 1;
+}
+
+bool mutant_ahead(const struct run_case *c)
+{
+    return c->scenario == CASE_TRAIN && c->prefetch_forward > 0 &&
+           c->reduces_in_flight > 0;
+}
+
+bool mutant_hybrid_ahead(const struct run_case *c)
+{
+    return mutant_ahead(c) && c->ranks > c->replicas && c->replicas > 1;
 }

@@ -86,6 +86,9 @@ void mutant_let_go(void);
 void mutant_ballast(struct fsdp_env *env, struct fsdp_engine *engine,
                     uint32_t kind);
 
+/* Waits with this name are forgotten. */
+void mutant_forget_wait(struct fsdp_env *env, const char *edge);
+
 /* Natural data through a small workload on three ranks or more, in a scenario
  * that makes no mistakes, flat. And that with several microbatches a step. */
 bool mutant_natural(const struct run_case *c);
@@ -102,5 +105,8 @@ bool mutant_plain(const struct run_case *c);
 bool mutant_rows(const struct run_case *c);
 /* mutant_train with more than one shard and more than one replica. */
 bool mutant_hybrid(const struct run_case *c);
+/* Gathers and reductions run ahead; the second: in both dimensions. */
+bool mutant_ahead(const struct run_case *c);
+bool mutant_hybrid_ahead(const struct run_case *c);
 
 #endif

@@ -43,7 +43,11 @@ enum record_stage {
     RECORD_STATE1 = 7,
     RECORD_FINAL = 8,    /* pieces' values after the last step; step = steps */
     RECORD_SUMMONED = 9, /* a parameter as unshard_all showed it */
-    RECORD_N_STAGES = 10,
+    /* Pieces' values and states after a load; the step that follows. */
+    RECORD_LOADED = 10,
+    RECORD_LOADED0 = 11,
+    RECORD_LOADED1 = 12,
+    RECORD_N_STAGES = 13,
 };
 const char *record_stage_name(uint32_t stage); /* "local-gradient" */
 

@@ -47,7 +47,8 @@ REQUIREMENT(comm_padding_zero) = {
     .since = "1.0",
     .must = 1,
     .level = LEVEL_COMM,
-    .needs = "run.completes comm.message-size comm.packing-order",
+    .needs = "run.completes stream.no-race comm.message-size "
+             "comm.packing-order",
     .applies = applies,
     .holds = holds,
     .spoil = spoil,

@@ -15,7 +15,8 @@ static bool applies(const struct expect *e)
     uint32_t scenario = e->c->scenario;
 
     return scenario == CASE_MISUSE || scenario == CASE_OPTIONS ||
-           scenario == CASE_DISAGREE || scenario == CASE_CANCEL;
+           scenario == CASE_DISAGREE || scenario == CASE_CANCEL ||
+           case_resumes(e->c);
 }
 
 static bool check(const struct expect *e, const struct record_rank *rank,

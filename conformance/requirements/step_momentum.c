@@ -31,7 +31,8 @@ REQUIREMENT(step_momentum) = {
     .since = "1.0",
     .must = 1,
     .level = LEVEL_STEP,
-    .needs = "step.every-element-changes step.weights-untouched",
+    .needs = "step.every-element-changes step.weights-untouched "
+             "checkpoint.moments",
     .claim = "momentum",
     .applies = applies,
     .holds = holds,

@@ -157,6 +157,9 @@ static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
     place(x, FSDP_BEGIN, sequence);
     FSDP_TRY(w->begin(x->run, x->env.rank, step, microbatch));
     FSDP_TRY(at(x, FSDP_BEGIN, sequence));
+    if (case_resumes(x->d->c) && x->step == 0 && microbatch == 0) {
+        FSDP_TRY(drive_wrong_checkpoint_in_pass(x));
+    }
     FSDP_TRY(pass_points(x, q, n, wrong));
     if (n < q->n) {
         return cancel_pass(x);
@@ -188,9 +191,9 @@ static void visit_piece(void *context, const struct fsdp_piece *piece)
 
     if (v->stage == RECORD_REDUCED) {
         data = piece->grad;
-    } else if (v->stage == RECORD_STATE0) {
+    } else if (v->stage == RECORD_STATE0 || v->stage == RECORD_LOADED0) {
         data = piece->state[0];
-    } else if (v->stage == RECORD_STATE1) {
+    } else if (v->stage == RECORD_STATE1 || v->stage == RECORD_LOADED1) {
         data = piece->state[1];
     }
     if (piece->parameter >= 1u << 20 || piece->first > PIECE_MOST ||
@@ -204,7 +207,7 @@ static void visit_piece(void *context, const struct fsdp_piece *piece)
     }
 }
 
-static int record_pieces(struct driver *x, uint32_t stage, uint32_t step)
+int drive_record_pieces(struct driver *x, uint32_t stage, uint32_t step)
 {
     struct pieces_visit v = {x, stage, step, FSDP_OK};
 
@@ -220,8 +223,8 @@ static int record_before(struct driver *x)
     if (!x->recording) {
         return FSDP_OK;
     }
-    FSDP_TRY(record_pieces(x, RECORD_REDUCED, x->step));
-    return record_pieces(x, RECORD_BEFORE, x->step);
+    FSDP_TRY(drive_record_pieces(x, RECORD_REDUCED, x->step));
+    return drive_record_pieces(x, RECORD_BEFORE, x->step);
 }
 
 static int record_after(struct driver *x)
@@ -229,9 +232,9 @@ static int record_after(struct driver *x)
     if (!x->recording) {
         return FSDP_OK;
     }
-    FSDP_TRY(record_pieces(x, RECORD_AFTER, x->step));
-    FSDP_TRY(record_pieces(x, RECORD_STATE0, x->step));
-    return record_pieces(x, RECORD_STATE1, x->step);
+    FSDP_TRY(drive_record_pieces(x, RECORD_AFTER, x->step));
+    FSDP_TRY(drive_record_pieces(x, RECORD_STATE0, x->step));
+    return drive_record_pieces(x, RECORD_STATE1, x->step);
 }
 
 /* The microbatches of one rank. */
@@ -332,7 +335,7 @@ int drive_end_step(struct driver *x)
     return FSDP_OK;
 }
 
-static int one_step(struct driver *x, uint32_t step)
+int drive_step(struct driver *x, uint32_t step)
 {
     x->step = step;
     x->recording = step < x->d->c->recorded_steps;
@@ -345,6 +348,9 @@ static int one_step(struct driver *x, uint32_t step)
     }
     FSDP_TRY(cancelled_pass(x));
     FSDP_TRY(drive_microbatches(x));
+    if (case_resumes(x->d->c) && step == 0) {
+        FSDP_TRY(drive_wrong_save(x));
+    }
     FSDP_TRY(drive_optimize(x));
     FSDP_TRY(drive_evaluate(x));
     return drive_end_step(x);
@@ -398,7 +404,7 @@ int drive_shard(struct driver *x)
     recorder_rest(x->recorder, &x->out->memory.after_shard);
     (void)recorder_allocations(x->recorder);
     (void)recorder_launches(x->recorder);
-    return x->d->c->recorded_steps ? record_pieces(x, RECORD_INITIAL, 0)
+    return x->d->c->recorded_steps ? drive_record_pieces(x, RECORD_INITIAL, 0)
                                    : FSDP_OK;
 }
 
@@ -408,7 +414,7 @@ int drive_end_life(struct driver *x)
 
     FSDP_TRY(summon(x));
     if (x->d->c->recorded_steps) {
-        FSDP_TRY(record_pieces(x, RECORD_FINAL, x->d->c->steps));
+        FSDP_TRY(drive_record_pieces(x, RECORD_FINAL, x->d->c->steps));
     }
     sequence = recorder_mark(x->recorder);
     if (sequence < 0) {
@@ -423,7 +429,7 @@ static int train(struct driver *x)
     FSDP_TRY(drive_shard(x));
     FSDP_TRY(drive_open_run(x));
     for (uint32_t step = 0; step < x->d->c->steps; step++) {
-        FSDP_TRY(one_step(x, step));
+        FSDP_TRY(drive_step(x, step));
     }
     return drive_end_life(x);
 }
@@ -464,7 +470,13 @@ int drive_live(struct driver *x)
         drive_end_of_run(x);
         forget_first_life(x->out);
         return train(x);
+    case CASE_RESUME:
+    case CASE_RESUME_FULL:
+    case CASE_RESUME_LOCAL:
+    case CASE_GROW:
+    case CASE_SHRINK:
+        return drive_resume(x);
     default:
-        return train(x);
+        return x->d->saves_only ? drive_save_only(x) : train(x);
     }
 }

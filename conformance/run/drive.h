@@ -19,8 +19,10 @@ struct drive {
     const struct fsdp_engine *device_engine;
     /* NULL, or changes copies of env and engine (mutants/mutant.h). */
     void (*wrap)(struct fsdp_env *env, struct fsdp_engine *engine);
-    const char *directory; /* where the rank's record goes; NULL: nowhere */
-    bool look_at_process;  /* every rank is a process of its own */
+    const char *directory;   /* where the rank's record goes; NULL: nowhere */
+    bool look_at_process;    /* every rank is a process of its own */
+    const char *checkpoints; /* where they go; names beside it are used too */
+    bool saves_only; /* these ranks save what those of another case load */
 };
 
 /* A rank while it is being driven. */
@@ -70,6 +72,8 @@ int drive_live(struct driver *x); /* all of it, as the scenario says */
 
 /* One answer of the record. OK or NOMEM. */
 int drive_answer(struct driver *x, const char *name, int status);
+/* A count beside the answers, up to INT32_MAX. */
+int drive_answer_number(struct driver *x, const char *name, uint64_t number);
 /* drive_wrong.c: calls that an engine must refuse. */
 int drive_options(struct driver *x);
 int drive_disagree(struct driver *x);
@@ -80,5 +84,16 @@ int drive_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
                                                struct fsdp_tensor *));
 int drive_wrong_before_end(struct driver *x, const struct fsdp_sequence *q);
 int drive_wrong_step(struct driver *x);
+
+int drive_step(struct driver *x, uint32_t step); /* all of a step */
+/* What pieces show, under a stage of the record. */
+int drive_record_pieces(struct driver *x, uint32_t stage, uint32_t step);
+/* drive_checkpoint.c: lives with a checkpoint between them. */
+int drive_resume(struct driver *x);
+int drive_save_only(struct driver *x);
+/* Removes what a case left at that name, and at names that begin so. */
+void drive_clear_checkpoints(const char *checkpoints);
+int drive_wrong_checkpoint_in_pass(struct driver *x);
+int drive_wrong_save(struct driver *x); /* there are gradients */
 
 #endif

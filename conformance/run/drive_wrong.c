@@ -38,6 +38,12 @@ int drive_answer(struct driver *x, const char *name, int status)
     return silent ? add_answer(x->out, "said-nothing", status) : FSDP_OK;
 }
 
+int drive_answer_number(struct driver *x, const char *name, uint64_t number)
+{
+    return add_answer(x->out, name,
+                      number < INT32_MAX ? (int)number : INT32_MAX);
+}
+
 static void ignore_piece(void *context, const struct fsdp_piece *piece)
 {
     (void)context;

@@ -17,6 +17,7 @@ struct recorder {
     struct fsdp_comm comm;
     const struct fsdp_comm *real_comm;
     struct wire *wire;           /* NULL: messages are not looked at */
+    uint64_t before[2], base[2]; /* of recorder_watch_peak: live, storage */
     struct record_sequence open; /* since the last mark */
     uint32_t capacity;
 };
@@ -218,6 +219,42 @@ int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
     m->moment = grown;
     m->moment[m->n_moments++] = moment;
     return FSDP_OK;
+}
+
+static uint64_t live_now(const struct meter *m)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        sum += k == FSDP_ACTIVATION ? 0 : m->live[k];
+    }
+    return sum;
+}
+
+/* The peaks begin anew, and are put together again at the end. */
+void recorder_watch_peak(struct recorder *r)
+{
+    struct meter *m = &r->meter;
+
+    r->before[0] = m->peak_engine;
+    r->before[1] = m->peak_storage;
+    r->base[0] = m->peak_engine = live_now(m);
+    r->base[1] = m->peak_storage = m->storage;
+}
+
+uint64_t recorder_watched_peak(struct recorder *r)
+{
+    struct meter *m = &r->meter;
+    uint64_t live = m->peak_engine - r->base[0];
+    uint64_t storage = m->peak_storage - r->base[1];
+
+    if (m->peak_engine < r->before[0]) {
+        m->peak_engine = r->before[0];
+    }
+    if (m->peak_storage < r->before[1]) {
+        m->peak_storage = r->before[1];
+    }
+    return live > storage ? live : storage;
 }
 
 static struct record_tensor *find_tensor(struct record_rank *out,

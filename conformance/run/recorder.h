@@ -51,6 +51,11 @@ uint64_t recorder_launches(struct recorder *r);
 int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
                     uint32_t module);
 
+/* From here on until recorder_watched_peak: by how many bytes what the engine
+ * has live, or has allocated, grows beyond what it was here. */
+void recorder_watch_peak(struct recorder *r);
+uint64_t recorder_watched_peak(struct recorder *r);
+
 /* Copies n float32 from the device and appends them as a tensor; adds to it
  * if the tensor is already there (a gradient used twice). */
 int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,

@@ -7,8 +7,12 @@
 
 #include <stddef.h>
 
-static int at_rest(const struct fsdp_sharded *s, const char *where)
+int impl_at_rest(const struct fsdp_sharded *s, const char *where)
 {
+    if (s->torn) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, where,
+                         "a load failed half way: load again");
+    }
     if (s->sequence || s->summoned) {
         return impl_fail(s->env, FSDP_ERR_INVALID, where,
                          "only at rest: not between BEGIN and END, nor between "
@@ -27,7 +31,7 @@ static int check_step(const struct fsdp_sharded *s, const struct fsdp_step *how)
 {
     uint32_t groups = s->options.n_groups ? s->options.n_groups : 1;
 
-    FSDP_TRY(at_rest(s, "impl.step"));
+    FSDP_TRY(impl_at_rest(s, "impl.step"));
     if ((how->n_groups ? how->n_groups : 1) != groups || !how->lr) {
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.step",
                          "%u parameter groups, but the options have %u, each "
@@ -60,7 +64,7 @@ int impl_step(struct fsdp_sharded *s, struct fsdp_step *how)
 
 int impl_zero_grad(struct fsdp_sharded *s)
 {
-    FSDP_TRY(at_rest(s, "impl.zero_grad"));
+    FSDP_TRY(impl_at_rest(s, "impl.zero_grad"));
     FSDP_TRY(impl_retire_all(s));
     return impl_drop_gradients(s);
 }
@@ -69,7 +73,7 @@ int impl_zero_grad(struct fsdp_sharded *s)
 int impl_pieces(struct fsdp_sharded *s,
                 void (*visit)(void *, const struct fsdp_piece *), void *context)
 {
-    FSDP_TRY(at_rest(s, "impl.pieces"));
+    FSDP_TRY(impl_at_rest(s, "impl.pieces"));
     FSDP_TRY(impl_retire_all(s));
     FSDP_TRY(s->env->device->sync(s->env->device->self, NULL));
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
@@ -96,7 +100,7 @@ int impl_pieces(struct fsdp_sharded *s,
 
 int impl_summon(struct fsdp_sharded *s)
 {
-    FSDP_TRY(at_rest(s, "impl.unshard_all"));
+    FSDP_TRY(impl_at_rest(s, "impl.unshard_all"));
     if (s->shards > 1) {
         FSDP_TRY(impl_slots_summon(s));
     }

@@ -91,6 +91,7 @@ int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how)
 
     s->power[0] *= s->options.beta1;
     s->power[1] *= s->options.beta2;
+    s->steps++;
     s->stepped = true;
     for (uint32_t i = 0; i < s->n_spans; i = next) {
         const struct impl_span *span = &s->span[i];

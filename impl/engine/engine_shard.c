@@ -59,8 +59,11 @@ static int open_streams(struct fsdp_sharded *s)
     }
     s->last = s->replicating;
     s->reducing = s->replicating;
-    if (s->shards > 1 || s->replicas == 1) {
+    if (s->shards > 1) {
         FSDP_TRY(d->stream_open(d->self, "reduce-scatter", &s->reducing));
+    }
+    if (!s->reducing) { /* alone: another stream would only cost waits */
+        s->reducing = s->env->compute;
     }
     if (!s->last) {
         s->last = s->reducing;
@@ -72,7 +75,7 @@ static void close_streams(struct fsdp_sharded *s)
 {
     const struct fsdp_device *d = s->env->device;
 
-    if (s->reducing != s->replicating) {
+    if (s->reducing != s->replicating && s->reducing != s->env->compute) {
         d->stream_close(d->self, s->reducing);
     }
     d->stream_close(d->self, s->replicating);
@@ -172,6 +175,7 @@ void impl_destroy(struct fsdp_sharded *s)
     if (!s) {
         return;
     }
+    impl_checkpoints_release(s);
     (void)s->env->device->sync(s->env->device->self, NULL);
     bury(s);
     close_streams(s);

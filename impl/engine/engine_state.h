@@ -7,7 +7,8 @@
  * when), engine_place.c and engine_slots.c (where it is stored),
  * engine_unshard.c, engine_gradient.c, engine_pack.c, engine_reduce.c (the
  * cycle of a unit), engine_optimizer.c, engine_points.c and engine_between.c
- * (the functions of the contract), engine_shard.c and engine_vtable.c.
+ * (the functions of the contract), engine_save.c, engine_gather_full.c and
+ * engine_load.c (checkpoints), engine_shard.c and engine_vtable.c.
  *
  * Streams. Compute is the model's; gathers, reductions within the shard
  * dimension and those over replicas have one each. Each crossing is a wait
@@ -135,6 +136,10 @@ struct fsdp_sharded {
     bool summoned; /* between unshard_all and reshard_all */
     bool sync, next_sync;
     uint32_t *in_backward; /* [n_modules]: 1 + its point, or 0 */
+
+    uint64_t steps; /* of the optimizer, as many as are in power */
+    bool torn;      /* a load failed half way: only another one helps */
+    struct impl_checkpoints *checkpoints; /* from the first save or load on */
 };
 
 /* ---- engine_device.c: lines around device and communicator ---- */
@@ -219,6 +224,15 @@ int impl_retire_all(struct fsdp_sharded *s);
 /* ---- engine_optimizer.c ---- */
 uint32_t impl_n_states(uint32_t optimizer);
 int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how);
+
+/* ---- engine_save.c, engine_load.c ---- */
+int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
+int impl_save_wait(struct fsdp_sharded *s);
+int impl_restore(struct fsdp_sharded *s, const char *directory);
+int impl_loaded_extra(struct fsdp_sharded *s, const char *name,
+                      const void **data, uint64_t *bytes);
+void impl_checkpoints_release(struct fsdp_sharded *s);
+int impl_at_rest(const struct fsdp_sharded *s, const char *where);
 
 /* ---- engine_points.c, engine_between.c, engine_shard.c: the contract ---- */
 int impl_at(struct fsdp_sharded *s, uint32_t point, uint32_t index);

@@ -191,6 +191,8 @@ struct fsdp_save {
     const char *const *extra_name;
     const void *const *extra_data;
     const uint64_t *extra_bytes;
+    uint64_t file_bytes; /* full: a file is not larger, unless one tensor is;
+                            0: 5 * 10^9 */
 };
 
 struct fsdp_sharded; /* a model that an engine has sharded; the engine's own */
@@ -285,8 +287,11 @@ struct fsdp_engine {
     int (*reshard_all)(struct fsdp_sharded *sharded);
 
     /* Checkpoints: a snapshot of the state at save_begin, complete on disk
-     * after save_wait; load replaces all state or changes nothing.
-     * Collective. */
+     * after save_wait; training may go on in between. load takes the newest
+     * complete checkpoint of a directory, saved by any number of ranks; it
+     * replaces all state, and drops all gradients, or changes nothing.
+     * INVALID: not at rest; a save while another one has not been waited for,
+     * or with gradients that no step has used. Collective. */
     int (*save_begin)(struct fsdp_sharded *sharded,
                       const struct fsdp_save *save);
     int (*save_wait)(struct fsdp_sharded *sharded);
@@ -295,6 +300,15 @@ struct fsdp_engine {
     /* Gives everything back, whatever state it is in; NULL is allowed. Local:
      * no collective, as other ranks may be gone. */
     void (*destroy)(struct fsdp_sharded *sharded);
+
+    /* What the caller saved of its own (fsdp_save.extra_...) under this name,
+     * in the checkpoint that was loaded last: this rank's if as many ranks
+     * saved it, else rank 0's. Valid until the next load, or destroy.
+     * "checkpoint.path" and "checkpoint.reason": which one it was, and why, as
+     * text. INVALID: it has none of this name. Local. Part of the claim
+     * load. */
+    int (*loaded_extra)(struct fsdp_sharded *sharded, const char *name,
+                        const void **data, uint64_t *bytes);
 };
 
 /* The one symbol of a plug-in. Static storage; never fails. */

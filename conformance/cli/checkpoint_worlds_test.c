@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint_worlds_test.c - what some ranks saved, others load: other worlds,
+ * meshes, wraps, engines and forms, to the last bit of every parameter and
+ * moment.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli/checkpoint_testing.h"
+
+static const struct fsdp_engine *engine(uint32_t i)
+{
+    return i == 0 ? fsdp_ref_engine() : fsdp_impl_engine();
+}
+
+/* Saved by `from`, loaded by `to`, in a form; both engines in both roles. */
+static void move(struct arrangement from, struct arrangement to,
+                 const char *size, uint32_t form, uint32_t rank0_only,
+                 uint64_t file_bytes)
+{
+    testing.form = form;
+    testing.rank0_only = rank0_only;
+    testing.file_bytes = file_bytes;
+    for (uint32_t i = 0; i < 4; i++) {
+        char directory[] = "/tmp/checkpoint_worlds_test.XXXXXX";
+        struct shown saved;
+        struct shown loaded;
+        struct fsdp_error why;
+        int status;
+
+        assert_non_null(mkdtemp(directory));
+        from.engine = engine(i / 2);
+        to.engine = engine(i % 2);
+        testing_write(&from, size, directory, &saved);
+        status = testing_read(&to, size, FSDP_OPTIMIZER_ADAMW, directory,
+                              &loaded, &why);
+        if (status != FSDP_OK) {
+            fail_msg("form %u, %u -> %u ranks, %s -> %s: %s", form, from.ranks,
+                     to.ranks, from.engine->name, to.engine->name, why.message);
+        }
+        assert_true(shown_equal(&saved, &loaded));
+        assert_true(saved.x[2][0] != 0.0f); /* it has trained */
+        shown_release(&saved);
+        shown_release(&loaded);
+        checkpoint_files_remove(directory);
+    }
+}
+
+#define ONE                                 \
+    {                                       \
+        .ranks = 1, .wrap = CASE_WRAP_WHOLE \
+    }
+#define FULL_SHARD(K, WRAP)          \
+    {                                \
+        .ranks = (K), .wrap = (WRAP) \
+    }
+#define HYBRID(K, R, WRAP)                            \
+    {                                                 \
+        .ranks = (K), .replicas = (R), .wrap = (WRAP) \
+    }
+#define NO_SHARD(K, WRAP)                           \
+    {                                               \
+        .ranks = (K), .wrap = (WRAP), .whole = true \
+    }
+
+static const struct {
+    struct arrangement from, to;
+    const char *size;
+} moves[] = {
+    {FULL_SHARD(2, CASE_WRAP_LAYER), FULL_SHARD(2, CASE_WRAP_LAYER), "odd"},
+    {FULL_SHARD(4, CASE_WRAP_LAYER), FULL_SHARD(2, CASE_WRAP_LAYER), "odd"},
+    {FULL_SHARD(2, CASE_WRAP_LAYER), FULL_SHARD(4, CASE_WRAP_LAYER), "odd"},
+    {FULL_SHARD(3, CASE_WRAP_PAIR), FULL_SHARD(7, CASE_WRAP_LAYER), "odd"},
+    {FULL_SHARD(7, CASE_WRAP_LAYER), FULL_SHARD(3, CASE_WRAP_WHOLE), "odd"},
+    /* To shards of which some are empty, and back. */
+    {FULL_SHARD(2, CASE_WRAP_LAYER), FULL_SHARD(8, CASE_WRAP_LAYER), "empty"},
+    {FULL_SHARD(8, CASE_WRAP_LAYER), FULL_SHARD(2, CASE_WRAP_LAYER), "empty"},
+    {ONE, FULL_SHARD(5, CASE_WRAP_LAYER), "odd"},
+    {FULL_SHARD(5, CASE_WRAP_LAYER), ONE, "odd"},
+    {HYBRID(4, 2, CASE_WRAP_LAYER), FULL_SHARD(4, CASE_WRAP_LAYER), "odd"},
+    {FULL_SHARD(3, CASE_WRAP_LAYER), HYBRID(6, 2, CASE_WRAP_HEAD), "odd"},
+    {NO_SHARD(3, CASE_WRAP_WHOLE), HYBRID(4, 2, CASE_WRAP_PAIR), "seed"},
+    {FULL_SHARD(4, CASE_WRAP_SIZE), NO_SHARD(2, CASE_WRAP_LAYER), "seed"},
+};
+enum {
+    N_MOVES = sizeof moves / sizeof moves[0]
+};
+
+static void sharded(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < N_MOVES; i++) {
+        move(moves[i].from, moves[i].to, moves[i].size, FSDP_SAVE_SHARDED, 0,
+             0);
+    }
+}
+
+static void full_by_one(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < N_MOVES; i += 2) {
+        move(moves[i].from, moves[i].to, moves[i].size, FSDP_SAVE_FULL, 1, 0);
+    }
+}
+
+/* In several files, each of which has tensors of all ranks. */
+static void full_by_all(void **state)
+{
+    (void)state;
+    for (uint32_t i = 1; i < N_MOVES; i += 2) {
+        move(moves[i].from, moves[i].to, moves[i].size, FSDP_SAVE_FULL, 0,
+             2000);
+    }
+}
+
+static void local(void **state)
+{
+    const struct arrangement three = FULL_SHARD(3, CASE_WRAP_LAYER);
+    const struct arrangement six = HYBRID(6, 2, CASE_WRAP_LAYER);
+
+    (void)state;
+    move(three, three, "odd", FSDP_SAVE_LOCAL, 0, 0);
+    move(three, six, "odd", FSDP_SAVE_LOCAL, 0, 0);
+}
+
+/* Flat shards of other units are not these. */
+static void local_of_others(void **state)
+{
+    char directory[] = "/tmp/checkpoint_worlds_test.XXXXXX";
+    struct arrangement from = FULL_SHARD(3, CASE_WRAP_LAYER);
+    const struct arrangement others[] = {FULL_SHARD(3, CASE_WRAP_WHOLE),
+                                         FULL_SHARD(4, CASE_WRAP_LAYER)};
+    struct shown saved;
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    testing.form = FSDP_SAVE_LOCAL;
+    from.engine = fsdp_ref_engine();
+    testing_write(&from, "odd", directory, &saved);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct arrangement to = others[i / 2];
+        struct shown loaded;
+        struct fsdp_error why;
+
+        to.engine = engine(i % 2);
+        assert_int_equal(testing_read(&to, "odd", FSDP_OPTIMIZER_ADAMW,
+                                      directory, &loaded, &why),
+                         FSDP_ERR_FORMAT);
+        assert_non_null(strstr(why.message, "manifest.json"));
+        shown_release(&loaded);
+    }
+    shown_release(&saved);
+    checkpoint_files_remove(directory);
+}
+
+/* Both engines write the same bytes, twice. */
+static void engines_write_the_same(void **state)
+{
+    const struct {
+        uint32_t form, alone;
+    } forms[] = {{FSDP_SAVE_SHARDED, 0},
+                 {FSDP_SAVE_LOCAL, 0},
+                 {FSDP_SAVE_FULL, 0},
+                 {FSDP_SAVE_FULL, 1}};
+    struct arrangement a = FULL_SHARD(3, CASE_WRAP_PAIR);
+
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        char x[] = "/tmp/checkpoint_worlds_test.XXXXXX";
+        char y[] = "/tmp/checkpoint_worlds_test.XXXXXX";
+        struct shown shown;
+
+        assert_non_null(mkdtemp(x));
+        assert_non_null(mkdtemp(y));
+        testing.form = forms[i].form;
+        testing.rank0_only = forms[i].alone;
+        testing.file_bytes = 3000;
+        a.engine = fsdp_ref_engine();
+        testing_write(&a, "odd", x, &shown);
+        shown_release(&shown);
+        a.engine = fsdp_impl_engine();
+        testing_write(&a, "odd", y, &shown);
+        shown_release(&shown);
+        assert_int_equal(checkpoint_files_equal(x, y), FSDP_OK);
+        checkpoint_files_remove(x);
+        checkpoint_files_remove(y);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sharded),
+        cmocka_unit_test(full_by_one),
+        cmocka_unit_test(full_by_all),
+        cmocka_unit_test(local),
+        cmocka_unit_test(local_of_others),
+        cmocka_unit_test(engines_write_the_same),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""pytorch_step.py - the workload gpt-256 of `fsdp-cts bench` under PyTorch's
+FSDP2 (fully_shard) on the CPU: gloo, one thread a rank, float32, AdamW.
+
+usage: pytorch_step.py TEXT [--ranks K] [--samples N] [--json FILE]
+
+The model is that of conformance/workloads/gpt*.c: bytes, learned positions,
+blocks with the norms in front, tanh GELU, a head of its own. A step is 8
+windows of 128 bytes in all. Samples and memory are those of the slowest and
+of the largest rank; memory is the growth of the peak resident set since torch
+was imported.
+"""
+
+import argparse
+import datetime
+import json
+import math
+import os
+import resource
+import socket
+import statistics
+import time
+
+WIDTH, HEADS, TIME, BLOCKS, WINDOWS, VOCABULARY = 256, 8, 128, 4, 8, 256
+WARM = 3
+
+
+def peak_bytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def make_model(torch):
+    nn = torch.nn
+    functional = nn.functional
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm1 = nn.LayerNorm(WIDTH)
+            self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+            self.project = nn.Linear(WIDTH, WIDTH)
+            self.norm2 = nn.LayerNorm(WIDTH)
+            self.up = nn.Linear(WIDTH, 4 * WIDTH)
+            self.down = nn.Linear(4 * WIDTH, WIDTH)
+
+        def forward(self, x):
+            samples, steps, _ = x.shape
+            q, k, v = (
+                self.qkv(self.norm1(x))
+                .view(samples, steps, 3, HEADS, WIDTH // HEADS)
+                .permute(2, 0, 3, 1, 4)
+            )
+            o = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            o = o.transpose(1, 2).reshape(samples, steps, WIDTH)
+            x = x + self.project(o)
+            up = functional.gelu(self.up(self.norm2(x)), approximate="tanh")
+            return x + self.down(up)
+
+    class Gpt(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wte = nn.Embedding(VOCABULARY, WIDTH)
+            self.wpe = nn.Embedding(TIME, WIDTH)
+            self.blocks = nn.ModuleList(Block() for _ in range(BLOCKS))
+            self.norm = nn.LayerNorm(WIDTH)
+            self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
+
+        def forward(self, ids, targets):
+            x = self.wte(ids) + self.wpe.weight
+            for block in self.blocks:
+                x = block(x)
+            logits = self.head(self.norm(x))
+            return functional.cross_entropy(
+                logits.view(-1, VOCABULARY), targets.reshape(-1)
+            )
+
+    return Gpt()
+
+
+def draw(torch, text, step, rank, ranks):
+    """This rank's windows of a step, at other places at every step."""
+    part = (len(text) - TIME - 1) // WINDOWS
+    each = WINDOWS // ranks
+    windows = []
+    for w in range(rank * each, (rank + 1) * each):
+        at = w * part + step * 7919 % part
+        windows.append(list(text[at : at + TIME + 1]))
+    both = torch.tensor(windows)
+    return both[:, :-1].contiguous(), both[:, 1:].contiguous()
+
+
+def train(rank, arguments, port, results):
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.fsdp import fully_shard
+
+    torch.set_num_threads(1)
+    torch.set_num_interop_threads(1)
+    before = peak_bytes()
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
+    os.environ["MASTER_PORT"] = str(port)
+    dist.init_process_group("gloo", rank=rank, world_size=arguments.ranks)
+    mesh = dist.device_mesh.init_device_mesh("cpu", (arguments.ranks,))
+    torch.manual_seed(1)
+    model = make_model(torch)
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=1e-3, weight_decay=0.0, fused=arguments.fused
+    )
+    with open(arguments.text, "rb") as f:
+        text = f.read()
+    seconds, losses = [], []
+    for step in range(WARM + arguments.samples):
+        ids, targets = draw(torch, text, step, rank, arguments.ranks)
+        dist.barrier()
+        begin = time.perf_counter()
+        loss = model(ids, targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+        mine = torch.tensor([time.perf_counter() - begin], dtype=torch.float64)
+        dist.all_reduce(mine, dist.ReduceOp.MAX)
+        seconds.append(mine.item())
+    assert all(math.isfinite(x) for x in losses)
+    memory = torch.tensor([peak_bytes() - before], dtype=torch.float64)
+    dist.all_reduce(memory, dist.ReduceOp.MAX)
+    dist.destroy_process_group()
+    if rank == 0:
+        results.put((seconds[WARM:], memory.item(), losses[0], losses[-1]))
+
+
+def quantile(values, p):
+    values = sorted(values)
+    at = p * (len(values) - 1)
+    i = int(at)
+    rest = values[i + 1] - values[i] if i + 1 < len(values) else 0.0
+    return values[i] + (at - i) * rest
+
+
+def row(name, unit, better, samples):
+    return {
+        "name": name,
+        "unit": unit,
+        "better": better,
+        "median": statistics.median(samples),
+        "p10": quantile(samples, 0.1),
+        "p90": quantile(samples, 0.9),
+        "samples": samples,
+    }
+
+
+def hardware():
+    cpu = "unknown"
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        for line in f:
+            if line.startswith("model name"):
+                cpu = line.split(":", 1)[1].strip()
+                break
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES")
+        * os.sysconf("SC_PAGE_SIZE"),
+        "gpu": None,
+    }
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("text")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--samples", type=int, default=12)
+    parser.add_argument("--json")
+    parser.add_argument("--no-fused", dest="fused", action="store_false")
+    arguments = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch
+    from torch import multiprocessing
+
+    context = multiprocessing.get_context("spawn")
+    results = context.SimpleQueue()
+    port = free_port()
+    ranks = [
+        context.Process(target=train, args=(r, arguments, port, results))
+        for r in range(arguments.ranks)
+    ]
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join()
+    if any(process.exitcode != 0 for process in ranks):
+        raise SystemExit("a rank has failed")
+    seconds, memory, first, last = results.get()
+    tokens = [WINDOWS * TIME / s for s in seconds]
+    name = f"step.gpt-256.fsdp2.k{arguments.ranks}.pytorch"
+    document = {
+        "format": "fsdp-bench",
+        "version": 1,
+        "commit": "pytorch " + torch.__version__,
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime(
+            "%Y-%m-%dT%H:%M:%SZ"
+        ),
+        "hardware": hardware(),
+        "results": [
+            row(name, "tokens/s", "higher", tokens),
+            row(name + ".memory", "MiB", "lower", [memory / 2**20]),
+        ],
+    }
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as f:
+            json.dump(document, f, indent=1)
+    print(
+        f"{name} {statistics.median(tokens):.1f} tokens/s, "
+        f"{memory / 2**20:.1f} MiB, loss {first:.3f} -> {last:.3f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint.h - checkpoints on disk: what engines may share, because a file
+ * format and its durability are nothing that two engines should disagree on.
+ * Who owns which slice, and how it is gathered, is each engine's own.
+ *
+ * The format is specified in docs/checkpoints.md. In short: a directory has
+ * checkpoint-000001, checkpoint-000002, ...; each is written under another
+ * name, flushed, given a manifest with sizes and SHA-256, and renamed last. So
+ * whatever has such a name is whole, and one that was interrupted has not.
+ *
+ * Everything is float32 and named: a table lists the tensors with their global
+ * shapes; a slice is elements [first, first + n) of one of them, flattened in
+ * C order. Layouts, world sizes and wrap policies are all sets of slices, so
+ * that whoever loads asks for its own and needs to know nothing of who saved.
+ *
+ * WHY is a buffer of CHECKPOINT_WHY_BYTES: a failure says there what is wrong
+ * in which file, and what was expected. Functions marked collective must be
+ * called by every rank of the world; they agree: all succeed, or all return
+ * the status of the first rank that failed.
+ */
+#ifndef CHECKPOINT_H
+#define CHECKPOINT_H
+
+#include <fsdp/engine.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    CHECKPOINT_WHY_BYTES = 190,
+    CHECKPOINT_PATH_BYTES = 1024,
+    CHECKPOINT_FILE_NAME_BYTES = 64,
+    CHECKPOINT_SHA_BYTES = 32,
+    CHECKPOINT_MAX_WORLD = 256,
+};
+
+/* ---- Tables and slices -------------------------------------------------- */
+
+struct checkpoint_entry {
+    char *name; /* NULL: stored with its original, and left out */
+    uint32_t n_dims;
+    uint64_t shape[FSDP_MAX_DIMS];
+    uint64_t numel;
+    bool is_state; /* of the optimizer: in files of its own in the full form */
+};
+
+struct checkpoint_table {
+    struct checkpoint_entry *entry;
+    uint32_t n;
+};
+
+/* Entry p * (1 + states) + k is parameter p (k = 0) or its state k - 1. The
+ * states are "optim.state.<parameter>." and momentum_buffer, or exp_avg and
+ * exp_avg_sq. INVALID: two tensors have one name. NOMEM. */
+int checkpoint_table_of_model(const struct fsdp_model *model,
+                              uint32_t optimizer, struct checkpoint_table *out,
+                              char *why);
+uint32_t checkpoint_states(uint32_t optimizer); /* 0, 1 or 2 */
+/* Appends an entry, which `*out` is the index of. */
+int checkpoint_table_add(struct checkpoint_table *table, const char *name,
+                         uint32_t n_dims, const uint64_t *shape, bool is_state,
+                         uint32_t *out);
+/* What the flat shards of unit u are called in the local form: k = 0, or state
+ * k - 1. It has a hash of layout, names and sizes of the unit's parameters, so
+ * that shards that were cut otherwise are not taken for these. */
+enum {
+    CHECKPOINT_UNIT_NAME_BYTES = 64
+};
+void checkpoint_unit_name(const struct fsdp_model *model,
+                          const struct fsdp_units *units, uint32_t layout,
+                          uint32_t u, uint32_t k,
+                          char name[CHECKPOINT_UNIT_NAME_BYTES]);
+void checkpoint_table_release(struct checkpoint_table *table);
+
+struct checkpoint_slice {
+    uint32_t entry;
+    uint64_t first, n;
+};
+
+/* What is written. `read` gives elements [at, at + n) of slice i. */
+struct checkpoint_source {
+    const struct checkpoint_slice *slice;
+    uint32_t n;
+    int (*read)(void *context, uint32_t i, uint64_t at, uint64_t n, float *to);
+    void *context;
+};
+
+/* A box of a tensor: what a chunk of DCP's form can say. */
+struct checkpoint_box {
+    uint64_t offset[FSDP_MAX_DIMS], shape[FSDP_MAX_DIMS];
+    uint64_t first, n; /* as a slice */
+};
+enum {
+    CHECKPOINT_MAX_BOXES = 2 * FSDP_MAX_DIMS
+};
+/* The fewest boxes that make [first, first + n) of a tensor of that shape: up
+ * to 2 n_dims - 1, each of them a run in C order; returns how many. */
+uint32_t checkpoint_boxes(uint32_t n_dims, const uint64_t *shape,
+                          uint64_t first, uint64_t n,
+                          struct checkpoint_box box[CHECKPOINT_MAX_BOXES]);
+
+/* ---- Saving ------------------------------------------------------------- */
+
+struct checkpoint_state {
+    uint64_t step;  /* optimizer steps so far */
+    float power[2]; /* running products of beta1, beta2 */
+};
+
+struct checkpoint_request {
+    const struct fsdp_env *env;
+    const struct fsdp_save *save;
+    uint32_t world, shards, replicas;     /* that save; for people */
+    const char *layout, *optimizer;       /* words of engine.h; for people */
+    const struct checkpoint_table *table; /* lives until the end */
+    struct checkpoint_source source;      /* of the first replica alone */
+    struct checkpoint_state state;
+};
+
+struct checkpoint_saving;
+
+/* Collective. Makes the place and copies the caller's own state. */
+int checkpoint_begin(const struct checkpoint_request *request,
+                     struct checkpoint_saving **out);
+/* More of the caller's own state, under the name of any rank. */
+int checkpoint_add_extra(struct checkpoint_saving *s, uint32_t rank,
+                         const char *name, const void *data, uint64_t bytes);
+/* The full form only, rank 0 or the owner: a slice goes into its file. */
+int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
+                   uint64_t n, const float *data);
+/* Writes and flushes what the source has. Local; touches files only, so that
+ * another thread may do it. A failure is kept for checkpoint_finish. */
+void checkpoint_write(struct checkpoint_saving *s);
+/* Collective. The manifest, the new name; *s is given back in any case. */
+int checkpoint_finish(const struct fsdp_env *env, struct checkpoint_saving *s);
+/* Gives it back, and removes what was written so far. Rank 0; local. */
+void checkpoint_cancel(struct checkpoint_saving *s);
+/* Gives it back without finishing. NULL is allowed. Local. */
+void checkpoint_drop(struct checkpoint_saving *s);
+
+/* ---- Loading ------------------------------------------------------------ */
+
+struct checkpoint_file {
+    char name[CHECKPOINT_FILE_NAME_BYTES];
+    uint64_t bytes;
+    unsigned char sha256[CHECKPOINT_SHA_BYTES];
+};
+
+struct checkpoint_manifest {
+    char form[16], layout[32], optimizer[16];
+    uint32_t world, shards, replicas;
+    struct checkpoint_table table;
+    struct checkpoint_file *file; /* by name */
+    uint32_t n_files;
+};
+
+/* The text of manifest.json, the caller's to free; NULL: out of memory. */
+char *checkpoint_manifest_text(const struct checkpoint_manifest *m,
+                               size_t *bytes);
+/* FORMAT: anything but what checkpoint_manifest_text wrote. */
+int checkpoint_manifest_parse(const char *text, size_t bytes,
+                              struct checkpoint_manifest *out, char *why);
+void checkpoint_manifest_release(struct checkpoint_manifest *m);
+
+struct checkpoint;
+
+/*
+ * Opens the newest complete checkpoint of a directory, or the directory itself
+ * if it has a manifest. Complete is one whose manifest is right and whose
+ * files have the sizes that it says. All headers are read, and must give each
+ * tensor exactly once. Local.
+ */
+int checkpoint_open(const char *directory, struct checkpoint **out, char *why);
+void checkpoint_close(struct checkpoint *c); /* NULL is allowed */
+const char *checkpoint_path(const struct checkpoint *c);
+/* Why this one: a sentence that names those that were passed over. */
+const char *checkpoint_reason(const struct checkpoint *c);
+const struct checkpoint_manifest *
+checkpoint_manifest_of(const struct checkpoint *c);
+struct checkpoint_state checkpoint_state_of(const struct checkpoint *c);
+
+/* That it has these tensors and no others. FORMAT. */
+int checkpoint_expect(const struct checkpoint *c,
+                      const struct checkpoint_table *table, char *why);
+/* Hashes every file i with i % of = part. FORMAT: other bytes. */
+int checkpoint_verify(struct checkpoint *c, uint32_t part, uint32_t of,
+                      char *why);
+/* Elements [first, first + n) of the entry of that name. */
+int checkpoint_read(struct checkpoint *c, const char *name, uint64_t first,
+                    uint64_t n, float *to, char *why);
+
+/* What a rank's own state is: item i; false past the last. */
+struct checkpoint_extra {
+    uint32_t rank;
+    const char *name;
+    uint64_t bytes;
+};
+bool checkpoint_extra_at(const struct checkpoint *c, uint32_t i,
+                         struct checkpoint_extra *out);
+int checkpoint_extra_read(struct checkpoint *c, uint32_t i, void *to,
+                          char *why);
+
+/* Collective: open, expect, and each rank verifies its share of the files. What
+ * was saved in the local form must have the tensors of `local`. */
+int checkpoint_load_open(const struct fsdp_env *env, const char *directory,
+                         const struct checkpoint_table *table,
+                         const struct checkpoint_table *local,
+                         struct checkpoint **out);
+bool checkpoint_is_local(const struct checkpoint *c);
+
+/* What a rank keeps of a loaded checkpoint's own state, by name: this rank's
+ * if as many ranks saved it, else rank 0's. And "checkpoint.path" and
+ * "checkpoint.reason", as text. */
+struct checkpoint_kept {
+    char **name;
+    unsigned char **data;
+    uint64_t *bytes;
+    uint32_t n;
+};
+int checkpoint_keep(struct checkpoint *c, uint32_t rank, uint32_t world,
+                    struct checkpoint_kept *out, char *why);
+bool checkpoint_kept_find(const struct checkpoint_kept *kept, const char *name,
+                          const void **data, uint64_t *bytes);
+void checkpoint_kept_release(struct checkpoint_kept *kept);
+
+/* ---- What all of it uses ------------------------------------------------ */
+
+/* Collective. The status and sentence of the first rank that has one; it goes
+ * to env->error of every rank. */
+int checkpoint_agree(const struct fsdp_env *env, const char *where, int status,
+                     const char *why);
+__attribute__((format(printf, 3, 4))) int
+checkpoint_refuse(char *why, int status, const char *format, ...);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint_table.c - the tensors of a checkpoint, by name and global shape,
+ * and how a run of one of them falls into boxes.
+ */
+#include "checkpoint_internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int checkpoint_refuse(char *why, int status, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(why, CHECKPOINT_WHY_BYTES, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+int checkpoint_refuse_system(char *why, const char *file, const char *what)
+{
+    return checkpoint_refuse(why,
+                             errno == ENOMEM ? FSDP_ERR_NOMEM : FSDP_ERR_IO,
+                             "%.90s: %s: %s", file, what, strerror(errno));
+}
+
+/* The product, or UINT64_MAX where it has no 62 bits. */
+static uint64_t numel_of(uint32_t n_dims, const uint64_t *shape)
+{
+    uint64_t n = 1;
+
+    for (uint32_t d = 0; d < n_dims; d++) {
+        if (__builtin_mul_overflow(n, shape[d], &n) || n >> 60) {
+            return UINT64_MAX;
+        }
+    }
+    return n;
+}
+
+int checkpoint_table_add(struct checkpoint_table *table, const char *name,
+                         uint32_t n_dims, const uint64_t *shape, bool is_state,
+                         uint32_t *out)
+{
+    struct checkpoint_entry *e;
+    uint64_t numel =
+        n_dims <= FSDP_MAX_DIMS ? numel_of(n_dims, shape) : UINT64_MAX;
+
+    if (numel == UINT64_MAX) {
+        return FSDP_ERR_INVALID;
+    }
+    if ((table->n & (table->n - 1)) == 0) { /* full at every power of two */
+        size_t room = table->n == 0 ? 1 : 2 * (size_t)table->n;
+        e = realloc(table->entry, room * sizeof *e);
+        if (!e) {
+            return FSDP_ERR_NOMEM;
+        }
+        table->entry = e;
+    }
+    e = &table->entry[table->n];
+    memset(e, 0, sizeof *e);
+    e->n_dims = n_dims;
+    e->numel = numel;
+    e->is_state = is_state;
+    if (n_dims > 0) {
+        memcpy(e->shape, shape, n_dims * sizeof *shape);
+    }
+    if (name) {
+        e->name = strdup(name);
+        if (!e->name) {
+            return FSDP_ERR_NOMEM;
+        }
+    }
+    if (out) {
+        *out = table->n;
+    }
+    table->n++;
+    return FSDP_OK;
+}
+
+void checkpoint_table_release(struct checkpoint_table *table)
+{
+    for (uint32_t i = 0; i < table->n; i++) {
+        free(table->entry[i].name);
+    }
+    free(table->entry);
+    *table = (struct checkpoint_table){0};
+}
+
+uint32_t checkpoint_states(uint32_t optimizer)
+{
+    return optimizer == FSDP_OPTIMIZER_ADAMW      ? 2
+           : optimizer == FSDP_OPTIMIZER_MOMENTUM ? 1
+                                                  : 0;
+}
+
+void checkpoint_unit_name(const struct fsdp_model *model,
+                          const struct fsdp_units *units, uint32_t layout,
+                          uint32_t u, uint32_t k,
+                          char name[CHECKPOINT_UNIT_NAME_BYTES])
+{
+    const uint64_t prime = 0x100000001b3u; /* FNV-1a */
+    uint64_t h = (0xcbf29ce484222325u ^ layout) * prime;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        uint64_t numel = fsdp_numel(model, p);
+        if (units->unit_of_module[model->parameter_module[p]] != u) {
+            continue;
+        }
+        for (const char *c = model->parameter_name[p]; *c; c++) {
+            h = (h ^ (unsigned char)*c) * prime;
+        }
+        for (uint32_t i = 0; i < 8; i++) {
+            h = (h ^ (numel >> (8 * i) & 0xff)) * prime;
+        }
+    }
+    (void)snprintf(name, CHECKPOINT_UNIT_NAME_BYTES, "%sunit.%05u.%016llx.%u",
+                   k ? "optim." : "", u, (unsigned long long)h, k);
+}
+
+static int compare_name(const void *a, const void *b)
+{
+    const char *const *left = a;
+    const char *const *right = b;
+
+    return strcmp(*left, *right);
+}
+
+/* A parameter may be called as another one's state is. */
+static int check_unique(const struct checkpoint_table *table, char *why)
+{
+    const char **name = calloc(table->n + (size_t)1, sizeof *name);
+    uint32_t n = 0;
+    int status = FSDP_OK;
+
+    if (!name) {
+        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+    }
+    for (uint32_t i = 0; i < table->n; i++) {
+        if (table->entry[i].name) {
+            name[n++] = table->entry[i].name;
+        }
+    }
+    qsort(name, n, sizeof *name, compare_name);
+    for (uint32_t i = 1; i < n && status == FSDP_OK; i++) {
+        if (strcmp(name[i - 1], name[i]) == 0) {
+            status =
+                checkpoint_refuse(why, FSDP_ERR_INVALID,
+                                  "two tensors have the name %.120s", name[i]);
+        }
+    }
+    free(name);
+    return status;
+}
+
+static int add_parameter(const struct fsdp_model *model, uint32_t p,
+                         uint32_t optimizer, struct checkpoint_table *out)
+{
+    static const char *const momentum[] = {"momentum_buffer"};
+    static const char *const adamw[] = {"exp_avg", "exp_avg_sq"};
+    const char *const *state =
+        optimizer == FSDP_OPTIMIZER_ADAMW ? adamw : momentum;
+    bool own = !model->parameter_alias || model->parameter_alias[p] < 0;
+    size_t room = strlen(model->parameter_name[p]) + 48;
+    char *name = malloc(room);
+    int status =
+        name ? checkpoint_table_add(out, own ? model->parameter_name[p] : NULL,
+                                    model->parameter_n_dims[p],
+                                    model->parameter_shape[p], false, NULL)
+             : FSDP_ERR_NOMEM;
+
+    for (uint32_t k = 0; status == FSDP_OK && k < checkpoint_states(optimizer);
+         k++) {
+        (void)snprintf(name, room, "optim.state.%s.%s",
+                       model->parameter_name[p], state[k]);
+        own = own && !(model->parameter_flags[p] & FSDP_FROZEN);
+        status = checkpoint_table_add(out, own ? name : NULL,
+                                      model->parameter_n_dims[p],
+                                      model->parameter_shape[p], true, NULL);
+    }
+    free(name);
+    return status;
+}
+
+int checkpoint_table_of_model(const struct fsdp_model *model,
+                              uint32_t optimizer, struct checkpoint_table *out,
+                              char *why)
+{
+    int status = FSDP_OK;
+
+    *out = (struct checkpoint_table){0};
+    for (uint32_t p = 0; status == FSDP_OK && p < model->n_parameters; p++) {
+        status = add_parameter(model, p, optimizer, out);
+    }
+    if (status != FSDP_OK) {
+        (void)checkpoint_refuse(why, status, "%s", fsdp_status_text(status));
+    } else {
+        status = check_unique(out, why);
+    }
+    if (status != FSDP_OK) {
+        checkpoint_table_release(out);
+    }
+    return status;
+}
+
+/* The largest box that begins at `first`, is a run, and ends by `end`. */
+static void largest_box(uint32_t n_dims, const uint64_t *shape, uint64_t first,
+                        uint64_t end, struct checkpoint_box *box)
+{
+    uint64_t stride = 1;
+    uint64_t rest = first;
+    uint32_t d = n_dims;
+
+    /* Full below dimension d: as far out as place and length allow. */
+    while (d > 1 && shape[d - 1] > 0 && first % (stride * shape[d - 1]) == 0 &&
+           end - first >= stride * shape[d - 1]) {
+        stride *= shape[--d];
+    }
+    memset(box, 0, sizeof *box);
+    box->first = first;
+    box->n = n_dims == 0 ? 1 : stride;
+    for (uint32_t i = n_dims; i-- > 0;) {
+        box->offset[i] = shape[i] ? rest % shape[i] : 0;
+        rest = shape[i] ? rest / shape[i] : 0;
+        box->shape[i] = i >= d ? shape[i] : 1;
+    }
+    if (n_dims > 0) {
+        uint64_t room = shape[d - 1] - box->offset[d - 1];
+        uint64_t wanted = (end - first) / stride;
+        box->shape[d - 1] = wanted < room ? wanted : room;
+        box->n = stride * box->shape[d - 1];
+    }
+}
+
+uint32_t checkpoint_boxes(uint32_t n_dims, const uint64_t *shape,
+                          uint64_t first, uint64_t n,
+                          struct checkpoint_box box[CHECKPOINT_MAX_BOXES])
+{
+    uint64_t end = first + n;
+    uint32_t found = 0;
+
+    while (first < end && found < CHECKPOINT_MAX_BOXES) {
+        largest_box(n_dims, shape, first, end, &box[found]);
+        first += box[found++].n;
+    }
+    return found;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint_files.c - compares, damages and removes folders of checkpoints.
+ */
+#include "run/checkpoint_files.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MAX_FILES = 4096,
+    PATH_BYTES = 8400
+};
+
+struct listing {
+    char *path[MAX_FILES]; /* relative */
+    uint64_t bytes[MAX_FILES];
+    uint32_t n;
+    int status;
+};
+
+/* nftw gives its visitor no context. */
+static _Thread_local struct listing *into;
+static _Thread_local size_t skip;
+
+static int note(const char *path, const struct stat *s, int type,
+                struct FTW *ftw)
+{
+    (void)ftw;
+    if (type == FTW_DNR || type == FTW_NS || into->n == MAX_FILES) {
+        into->status = FSDP_ERR_IO;
+    } else if (type == FTW_F) {
+        into->bytes[into->n] = (uint64_t)s->st_size;
+        into->path[into->n] = strdup(path + skip);
+        into->status = into->path[into->n] ? into->status : FSDP_ERR_NOMEM;
+        into->n += into->path[into->n] != NULL;
+    }
+    return into->status != FSDP_OK;
+}
+
+static int compare_text(const void *a, const void *b)
+{
+    const char *const *x = a;
+    const char *const *y = b;
+
+    return strcmp(*x, *y);
+}
+
+static struct listing *list(const char *folder)
+{
+    struct listing *l = calloc(1, sizeof *l);
+
+    if (l) {
+        into = l;
+        skip = strlen(folder);
+        if (nftw(folder, note, 16, FTW_PHYS) != 0 && l->status == FSDP_OK) {
+            l->status = FSDP_ERR_IO;
+        }
+    }
+    return l;
+}
+
+static void release(struct listing *l)
+{
+    for (uint32_t i = 0; l && i < l->n; i++) {
+        free(l->path[i]);
+    }
+    free(l);
+}
+
+static int files_equal(const char *a, const char *b)
+{
+    FILE *x = fopen(a, "rbe");
+    FILE *y = fopen(b, "rbe");
+    int status = x && y ? FSDP_OK : FSDP_ERR_IO;
+    int c = 0;
+
+    while (status == FSDP_OK && c != EOF) {
+        c = getc(x);
+        status = c == getc(y) ? FSDP_OK : FSDP_ERR_MISMATCH;
+    }
+    if (x) {
+        (void)fclose(x);
+    }
+    if (y) {
+        (void)fclose(y);
+    }
+    return status;
+}
+
+static int listings_equal(const char *a, const char *b, struct listing *x,
+                          struct listing *y)
+{
+    if (x->status != FSDP_OK || y->status != FSDP_OK) {
+        return FSDP_ERR_IO;
+    }
+    if (x->n != y->n || x->n == 0) {
+        return FSDP_ERR_MISMATCH;
+    }
+    qsort(x->path, x->n, sizeof *x->path, compare_text);
+    qsort(y->path, y->n, sizeof *y->path, compare_text);
+    for (uint32_t i = 0; i < x->n; i++) {
+        char left[PATH_BYTES];
+        char right[PATH_BYTES];
+        if (strcmp(x->path[i], y->path[i]) != 0) {
+            return FSDP_ERR_MISMATCH;
+        }
+        (void)snprintf(left, sizeof left, "%s%s", a, x->path[i]);
+        (void)snprintf(right, sizeof right, "%s%s", b, y->path[i]);
+        FSDP_TRY(files_equal(left, right));
+    }
+    return FSDP_OK;
+}
+
+int checkpoint_files_equal(const char *a, const char *b)
+{
+    struct listing *x = list(a);
+    struct listing *y = list(b);
+    int status = x && y ? listings_equal(a, b, x, y) : FSDP_ERR_NOMEM;
+
+    release(x);
+    release(y);
+    return status;
+}
+
+static int turn_bit(const char *path, uint64_t at)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    unsigned char byte;
+    int status = FSDP_ERR_IO;
+
+    if (fd >= 0 && pread(fd, &byte, 1, (off_t)at) == 1) {
+        byte ^= 1;
+        status = pwrite(fd, &byte, 1, (off_t)at) == 1 ? FSDP_OK : FSDP_ERR_IO;
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return status;
+}
+
+int checkpoint_files_damage(const char *folder)
+{
+    struct listing *l = list(folder);
+    int status = FSDP_ERR_IO;
+    uint32_t largest = 0;
+
+    for (uint32_t i = 0; l && i < l->n; i++) {
+        largest = l->bytes[i] > l->bytes[largest] ? i : largest;
+    }
+    if (l && l->n > 0 && l->bytes[largest] > 0) {
+        char path[PATH_BYTES];
+        (void)snprintf(path, sizeof path, "%s%s", folder, l->path[largest]);
+        status = turn_bit(path, l->bytes[largest] / 2);
+    }
+    release(l);
+    return status;
+}
+
+static int erase(const char *path, const struct stat *s, int type,
+                 struct FTW *ftw)
+{
+    (void)s;
+    (void)type;
+    (void)ftw;
+    (void)remove(path);
+    return 0;
+}
+
+void checkpoint_files_remove(const char *folder)
+{
+    (void)nftw(folder, erase, 16, FTW_DEPTH | FTW_PHYS);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint_files.h - what the driver does to checkpoints from the outside,
+ * whatever engine wrote them and in whatever form.
+ */
+#ifndef FSDP_CTS_CHECKPOINT_FILES_H
+#define FSDP_CTS_CHECKPOINT_FILES_H
+
+#include <fsdp/status.h>
+
+/* Whether two folders have the same files with the same bytes. OK, MISMATCH,
+ * or IO. */
+int checkpoint_files_equal(const char *a, const char *b);
+/* Turns the lowest bit of the byte in the middle of the largest file. */
+int checkpoint_files_damage(const char *folder);
+/* Removes a folder and all in it. */
+void checkpoint_files_remove(const char *folder);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * save.c - 6. Checkpoints: this rank's parts by name, and gathered where one
+ * rank writes for all. A snapshot is written at once; only that it counts
+ * waits for save_wait.
+ */
+#include "checkpoints.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What is this rank's ------------------------------------------------ */
+
+static int local_table(struct fsdp_sharded *s, struct ref_checkpoints *c)
+{
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        uint64_t padded = s->unit[u].chunk * s->shards;
+        for (uint32_t k = 0; k <= s->n_states; k++) {
+            char name[CHECKPOINT_UNIT_NAME_BYTES];
+            checkpoint_unit_name(s->model, s->units, s->options.layout, u, k,
+                                 name);
+            FSDP_TRY(
+                checkpoint_table_add(&c->local, name, 1, &padded, k > 0, NULL));
+        }
+    }
+    return FSDP_OK;
+}
+
+static void list_slices(struct fsdp_sharded *s, struct ref_checkpoints *c)
+{
+    for (uint32_t i = 0; i < s->n_parts; i++) {
+        const struct ref_part *part = &s->part[i];
+        const struct ref_unit *u = &s->unit[s->parameter[part->parameter].unit];
+        for (uint32_t k = 0; k <= s->n_states; k++) {
+            c->slice[c->n] = (struct checkpoint_slice){
+                part->parameter * (1 + s->n_states) + k, part->first, part->n};
+            c->at[c->n++] = (k ? u->state[k - 1] : u->shard) + part->local;
+        }
+    }
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        const struct ref_unit *x = &s->unit[u];
+        for (uint32_t k = 0; k <= s->n_states; k++) {
+            c->local_slice[c->n_local] = (struct checkpoint_slice){
+                u * (1 + s->n_states) + k, s->coordinate * x->chunk, x->chunk};
+            c->local_at[c->n_local++] = k ? x->state[k - 1] : x->shard;
+        }
+    }
+}
+
+int ref_checkpoints(struct fsdp_sharded *s)
+{
+    char why[CHECKPOINT_WHY_BYTES] = "out of memory";
+    size_t n = (size_t)(s->n_parts + s->units->n_units) * (1 + s->n_states) + 1;
+    struct ref_checkpoints *c;
+    int status;
+
+    if (s->checkpoints) {
+        return FSDP_OK;
+    }
+    c = s->checkpoints = calloc(1, sizeof *c);
+    if (!c) {
+        return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.checkpoint", "%s", why);
+    }
+    c->slice = calloc(n, sizeof *c->slice);
+    c->local_slice = calloc(n, sizeof *c->local_slice);
+    c->at = calloc(n, sizeof *c->at);
+    c->local_at = calloc(n, sizeof *c->local_at);
+    status = c->slice && c->local_slice && c->at && c->local_at
+                 ? checkpoint_table_of_model(s->model, s->options.optimizer,
+                                             &c->table, why)
+                 : FSDP_ERR_NOMEM;
+    if (status == FSDP_OK) {
+        status = local_table(s, c);
+    }
+    if (status != FSDP_OK) {
+        ref_checkpoints_release(s);
+        return ref_fail(s->env, status, "ref.checkpoint", "%s", why);
+    }
+    list_slices(s, c);
+    return FSDP_OK;
+}
+
+void ref_checkpoints_release(struct fsdp_sharded *s)
+{
+    struct ref_checkpoints *c = s->checkpoints;
+
+    if (c) {
+        checkpoint_drop(c->saving);
+        checkpoint_kept_release(&c->kept);
+        checkpoint_table_release(&c->table);
+        checkpoint_table_release(&c->local);
+        free(c->slice);
+        free(c->local_slice);
+        free(c->at);
+        free(c->local_at);
+        free(c);
+    }
+    s->checkpoints = NULL;
+}
+
+/* ---- One rank writes, the others send ----------------------------------- */
+
+/* n elements at p become rank 0's, who puts them where they belong. */
+static int put(struct fsdp_sharded *s, uint32_t entry, uint64_t first,
+               const float *p, uint64_t n)
+{
+    const struct fsdp_device *d = s->env->device;
+    float slice[1024];
+
+    for (uint64_t done = 0; s->env->rank == 0 && done < n;) {
+        uint64_t m = n - done < 1024 ? n - done : 1024;
+        FSDP_TRY(d->copy(d->self, NULL, slice, p + done, m * sizeof *p));
+        /* A failure is told by save_wait: the others must not wait. */
+        (void)checkpoint_put(s->checkpoints->saving, entry, first + done, m,
+                             slice);
+        done += m;
+    }
+    return FSDP_OK;
+}
+
+/* One slice of shard index `root`, of which everybody knows. */
+static int send_slice(struct fsdp_sharded *s, uint32_t root,
+                      const struct checkpoint_slice *x, float *own)
+{
+    const struct fsdp_device *d = s->env->device;
+    const struct fsdp_comm *comm = s->env->comm;
+    float *staging = NULL;
+    float *p = own;
+    int status = FSDP_OK;
+
+    if (s->coordinate != root) {
+        FSDP_TRY(ref_take(s, FSDP_STAGING, FSDP_NO_UNIT, x->n, &staging));
+        p = staging;
+    }
+    if (s->shards > 1) {
+        struct fsdp_collective c = {.size = sizeof c,
+                                    .kind = FSDP_BROADCAST,
+                                    .dim = FSDP_DIM_SHARD,
+                                    .dtype = FSDP_DTYPE_F32,
+                                    .root = root,
+                                    .unit = FSDP_NO_UNIT,
+                                    .n = x->n,
+                                    .in = s->coordinate == root ? p : NULL,
+                                    .out = p};
+        status = d->wait(d->self, NULL, s->env->compute, 0,
+                         "compute->communicator");
+        if (status == FSDP_OK) {
+            status = comm->run(comm->self, NULL, &c);
+        }
+    }
+    if (status == FSDP_OK) {
+        status = put(s, x->entry, x->first, p, x->n);
+    }
+    ref_drop(s, &staging);
+    return status;
+}
+
+/* Slice by slice, so that no more than one is anywhere in addition. */
+static int send_all(struct fsdp_sharded *s)
+{
+    struct ref_checkpoints *c = s->checkpoints;
+    struct checkpoint_slice all[CHECKPOINT_MAX_WORLD];
+    bool more = true;
+
+    for (uint32_t i = 0; more; i++) {
+        struct checkpoint_slice mine = {0, 0, 0};
+        if (i < c->n) {
+            mine = c->slice[i];
+        }
+        FSDP_TRY(
+            s->env->exchange(s->env->exchange_self, &mine, sizeof mine, all));
+        more = false;
+        for (uint32_t r = 0; r < s->shards; r++) {
+            more = more || all[r].n > 0;
+            if (all[r].n > 0 && s->env->rank < s->shards) {
+                FSDP_TRY(send_slice(s, r, &all[r],
+                                    s->coordinate == r ? c->at[i] : NULL));
+            }
+        }
+    }
+    return FSDP_OK;
+}
+
+/* ---- The contract ------------------------------------------------------- */
+
+static int read_slice(void *context, uint32_t i, uint64_t at, uint64_t n,
+                      float *to)
+{
+    struct fsdp_sharded *s = context;
+    const struct fsdp_device *d = s->env->device;
+
+    return d->copy(d->self, NULL, to, s->checkpoints->at[i] + at,
+                   n * sizeof *to);
+}
+
+static int read_local(void *context, uint32_t i, uint64_t at, uint64_t n,
+                      float *to)
+{
+    struct fsdp_sharded *s = context;
+    const struct fsdp_device *d = s->env->device;
+
+    return d->copy(d->self, NULL, to, s->checkpoints->local_at[i] + at,
+                   n * sizeof *to);
+}
+
+static int check_state(struct fsdp_sharded *s)
+{
+    FSDP_TRY(ref_at_rest(s, "ref.save_begin"));
+    if (s->checkpoints && s->checkpoints->saving) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.save_begin",
+                        "another save is under way: save_wait comes first");
+    }
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        if (s->unit[u].grad_full || s->unit[u].grad_shard) {
+            return ref_fail(s->env, FSDP_ERR_INVALID, "ref.save_begin",
+                            "there are gradients, which are no part of a "
+                            "checkpoint: step and zero_grad come first");
+        }
+    }
+    return FSDP_OK;
+}
+
+int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    static const char *const layout[] = {"flat", "per-parameter"};
+    static const char *const optimizer[] = {"sgd", "momentum", "adamw"};
+    struct checkpoint_request request = {.env = s->env, .save = save};
+    struct ref_checkpoints *c;
+    bool local = save->form == FSDP_SAVE_LOCAL;
+
+    FSDP_TRY(check_state(s));
+    FSDP_TRY(ref_checkpoints(s));
+    c = s->checkpoints;
+    request.world = s->env->world;
+    request.shards = s->shards;
+    request.replicas = s->replicas;
+    request.layout = layout[s->options.layout];
+    request.optimizer = optimizer[s->options.optimizer];
+    request.table = local ? &c->local : &c->table;
+    request.source = (struct checkpoint_source){
+        local ? c->local_slice : c->slice, local ? c->n_local : c->n,
+        local ? read_local : read_slice, s};
+    request.state =
+        (struct checkpoint_state){s->steps, {s->power[0], s->power[1]}};
+    FSDP_TRY(checkpoint_begin(&request, &c->saving));
+    if (save->form == FSDP_SAVE_FULL && save->rank0_only) {
+        FSDP_TRY(send_all(s));
+    }
+    checkpoint_write(c->saving);
+    return FSDP_OK;
+}
+
+int ref_save_wait(struct fsdp_sharded *s)
+{
+    struct checkpoint_saving *saving;
+
+    if (!s->checkpoints || !s->checkpoints->saving) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.save_wait",
+                        "save_begin comes first");
+    }
+    saving = s->checkpoints->saving;
+    s->checkpoints->saving = NULL;
+    return checkpoint_finish(s->env, saving);
+}
