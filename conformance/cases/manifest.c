@@ -67,7 +67,10 @@ static uint32_t gain(const struct pairs *p, const uint32_t pick[N_AXES],
     uint32_t n = 0;
 
     for (uint32_t b = 0; b < N_AXES; b++) {
-        if (b != a && pick[b] != MANIFEST_OPEN) {
+        /* Every value is shown in the flat layout, whatever else is. */
+        const bool sure = b == AXIS_LAYOUT && pick[b] == FSDP_LAYOUT_FLAT;
+
+        if (b != a && !sure && pick[b] != MANIFEST_OPEN) {
             n += a < b ? *pair_at(p, a, value, b, pick[b]) == 0
                        : *pair_at(p, b, pick[b], a, value) == 0;
         }

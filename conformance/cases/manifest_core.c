@@ -417,14 +417,51 @@ static int add_graphs(const struct core *core)
     return FSDP_OK;
 }
 
+/* The same of parameters sharded by rows; a world of four is made of two, and
+ * of eight, some of which own nothing. */
+static int add_resumed_rows(const struct core *core)
+{
+    static const uint32_t scenario[] = {CASE_RESUME, CASE_RESUME_FULL,
+                                        CASE_RESUME_LOCAL, CASE_GROW,
+                                        CASE_SHRINK};
+    static const struct manifest_world worlds[] = {{4, 0}, {6, 2}};
+    struct run_case c;
+
+    for (uint32_t w = 0; w < 2 && core->own; w++) {
+        for (uint32_t i = 0; i < 5; i++) {
+            bool tree = scenario[i] == CASE_GROW || scenario[i] == CASE_SHRINK;
+
+            manifest_start("mlp", "odd", WORKLOAD_NATURAL,
+                           worlds[w].replicas != 0 ? CASE_HYBRID_SHARD
+                                                   : CASE_FULL_SHARD,
+                           worlds[w], &c);
+            c.layout = FSDP_LAYOUT_PER_PARAMETER;
+            c.scenario = scenario[i];
+            c.optimizer = FSDP_OPTIMIZER_ADAMW;
+            c.wrap = CASE_WRAP_PAIR;
+            c.fold = tree ? FSDP_FOLD_TREE : FSDP_FOLD_RANK;
+            c.grains = tree ? CASE_GRAINS : 0;
+            c.recorded_steps = c.steps;
+            manifest_numbers(&c);
+            if (case_check(&c) == NULL) {
+                FSDP_TRY(manifest_add(core->list, &c));
+            }
+        }
+    }
+    return FSDP_OK;
+}
+
 int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
                   struct case_list *list)
 {
     static int (*const add[])(const struct core *) = {
-        add_curves,      add_miniature,      add_trees, add_ragged,
-        add_blocks,      add_divide_factors, add_large, add_exact_worlds,
-        add_schedules,   add_answers,        add_rows,  add_plain_rows,
-        add_checkpoints, add_graphs,
+        add_curves,      add_miniature,      add_trees,  add_ragged,
+        add_blocks,      add_divide_factors, add_large,  add_exact_worlds,
+        add_schedules,   add_answers,        add_rows,   add_plain_rows,
+        add_curves,      add_miniature,      add_trees,  add_ragged,
+        add_blocks,      add_divide_factors, add_large,  add_exact_worlds,
+        add_schedules,   add_answers,        add_rows,   add_plain_rows,
+        add_checkpoints, add_resumed_rows,   add_graphs,
     };
     struct core core = {.own = n_ranks == 0, .list = list};
 

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layout_test.c - which elements each of four shards owns, and how they lie on
+ * the wire, worked out by hand: 5 rows of 2, 3 elements, a scalar, and a
+ * parameter without elements, in one unit of 14.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sharded.h"
+
+#include <string.h>
+
+enum {
+    PARAMETERS = 4,
+    SHARDS = 4
+};
+
+static const uint64_t shape[PARAMETERS][FSDP_MAX_DIMS] = {
+    {5, 2}, {3}, {0}, {0, 4}};
+static const uint32_t n_dims[PARAMETERS] = {2, 1, 0, 2};
+static const uint32_t module_of[PARAMETERS] = {0, 0, 0, 0};
+static const uint32_t unit_of_module[] = {0};
+static const struct fsdp_model model = {.size = sizeof model,
+                                        .n_modules = 1,
+                                        .n_parameters = PARAMETERS,
+                                        .parameter_module = module_of,
+                                        .parameter_shape = shape,
+                                        .parameter_n_dims = n_dims};
+static const struct fsdp_units units = {
+    .size = sizeof units, .n_units = 1, .unit_of_module = unit_of_module};
+
+struct fixture {
+    struct fsdp_env env;
+    struct ref_unit unit;
+    struct ref_parameter parameter[PARAMETERS];
+    struct ref_part part[PARAMETERS + 1];
+    struct fsdp_sharded s;
+};
+
+static void lay_out(struct fixture *x, uint32_t layout, uint32_t shards,
+                    uint32_t coordinate)
+{
+    memset(x, 0, sizeof *x);
+    x->s = (struct fsdp_sharded){.env = &x->env,
+                                 .model = &model,
+                                 .units = &units,
+                                 .options = {.layout = layout},
+                                 .shards = shards,
+                                 .coordinate = coordinate,
+                                 .unit = &x->unit,
+                                 .parameter = x->parameter,
+                                 .part = x->part};
+    ref_layout(&x->s);
+}
+
+static void check(uint32_t layout, uint32_t coordinate,
+                  const struct ref_part *want, uint32_t n)
+{
+    struct fixture x;
+
+    lay_out(&x, layout, SHARDS, coordinate);
+    assert_int_equal(x.s.n_parts, n);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(x.part[i].parameter, want[i].parameter);
+        assert_int_equal(x.part[i].first, want[i].first);
+        assert_int_equal(x.part[i].n, want[i].n);
+        assert_int_equal(x.part[i].local, want[i].local);
+    }
+}
+
+static void flat_shards_are_equal(void **state)
+{
+    static const struct ref_part s2[] = {{0, 8, 2, 0}, {1, 0, 2, 2}};
+    static const struct ref_part s3[] = {{1, 2, 1, 0}, {2, 0, 1, 1}};
+    struct fixture x;
+
+    (void)state;
+    lay_out(&x, FSDP_LAYOUT_FLAT, SHARDS, 0);
+    assert_false(x.s.packs);
+    assert_int_equal(x.unit.chunk, 4);
+    assert_int_equal(x.unit.whole, 16);
+    check(FSDP_LAYOUT_FLAT, 0, (const struct ref_part[]){{0, 0, 4, 0}}, 1);
+    check(FSDP_LAYOUT_FLAT, 2, s2, 2);
+    check(FSDP_LAYOUT_FLAT, 3, s3, 2);
+}
+
+/* 2, 2, 1 and no rows, as torch.chunk deals them. */
+static void rows_are_dealt_in_blocks(void **state)
+{
+    static const struct ref_part s0[] = {
+        {0, 0, 4, 0}, {1, 0, 1, 4}, {2, 0, 1, 5}};
+    static const struct ref_part s1[] = {{0, 4, 4, 0}, {1, 1, 1, 4}};
+    static const struct ref_part s2[] = {{0, 8, 2, 0}, {1, 2, 1, 4}};
+    struct fixture x;
+
+    (void)state;
+    lay_out(&x, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
+    assert_true(x.s.packs);
+    assert_int_equal(x.unit.chunk, 6);
+    assert_int_equal(x.unit.whole, 14);
+    check(FSDP_LAYOUT_PER_PARAMETER, 0, s0, 3);
+    check(FSDP_LAYOUT_PER_PARAMETER, 1, s1, 2);
+    check(FSDP_LAYOUT_PER_PARAMETER, 2, s2, 2);
+    check(FSDP_LAYOUT_PER_PARAMETER, 3, NULL, 0);
+}
+
+static void one_shard_is_all(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    lay_out(&x, FSDP_LAYOUT_PER_PARAMETER, 1, 0);
+    assert_false(x.s.packs);
+    assert_int_equal(x.unit.chunk, 14);
+    assert_int_equal(x.unit.whole, 14);
+    assert_int_equal(x.s.n_parts, 3);
+    for (uint32_t i = 0; i < x.s.n_parts; i++) {
+        assert_int_equal(x.part[i].local, x.parameter[i].offset);
+    }
+}
+
+static void what_is_packed_comes_back(void **state)
+{
+    static const float wire[] = {1, 2,  3, 4, 11, 14, 5, 6, 7, 8, 12, 0,
+                                 9, 10, 0, 0, 13, 0,  0, 0, 0, 0, 0,  0};
+    struct fixture x;
+    float whole[14];
+    float back[14];
+
+    (void)state;
+    lay_out(&x, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
+    for (int i = 0; i < 14; i++) {
+        whole[i] = (float)(i + 1);
+        back[i] = -1.0f;
+    }
+    assert_int_equal(ref_open(&x.env), FSDP_OK);
+    assert_int_equal(ref_take(&x.s, FSDP_STAGING, 0, 24, &x.unit.wire),
+                     FSDP_OK);
+    memset(x.unit.wire, 0xff, sizeof wire);
+    assert_int_equal(ref_pack(&x.s, 0, whole), FSDP_OK);
+    assert_memory_equal(x.unit.wire, wire, sizeof wire);
+    assert_int_equal(ref_unpack(&x.s, 0, back), FSDP_OK);
+    assert_memory_equal(back, whole, sizeof whole);
+    ref_drop(&x.s, &x.unit.wire);
+    ref_close(&x.env);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flat_shards_are_equal),
+        cmocka_unit_test(rows_are_dealt_in_blocks),
+        cmocka_unit_test(one_shard_is_all),
+        cmocka_unit_test(what_is_packed_comes_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}
