@@ -234,11 +234,14 @@ static void note(const struct subject *s, struct launch *x, uint32_t ranks)
     double *bare = engine + n;
     char name[BENCH_NAME_BYTES];
 
-    to_rates(engine, 2 * n, s->model->units_a_step);
+    to_rates(engine, x->n * n, s->model->units_a_step);
     name_of(s, "full-shard", ranks, "", name);
-    bench_add(report, name, s->model->unit, engine, n, bare, "no engine");
-    name_of(s, "no-engine", ranks, "", name);
-    bench_add(report, name, s->model->unit, bare, n, NULL, NULL);
+    bench_add(report, name, s->model->unit, engine, n, x->n > 1 ? bare : NULL,
+              "no engine");
+    if (x->n > 1) {
+        name_of(s, "no-engine", ranks, "", name);
+        bench_add(report, name, s->model->unit, bare, n, NULL, NULL);
+    }
 }
 
 static void note_scaling(const struct subject *s, const struct launch *one,
@@ -254,7 +257,7 @@ static void note_scaling(const struct subject *s, const struct launch *one,
     }
     name_of(s, "full-shard", ranks, ".scaling", name);
     if (ratio) {
-        bench_add(report, name, "of k1", ratio, n, NULL, NULL);
+        bench_add(report, name, "ratio", ratio, n, NULL, NULL);
     }
     free(ratio);
 }
@@ -286,7 +289,7 @@ static int measure_model(const struct subject *s)
     int status = FSDP_OK;
 
     for (uint32_t k = 0; k < plan->n_ranks && status == FSDP_OK; k++) {
-        x[k] = launch_of(s, true);
+        x[k] = launch_of(s, !plan->alone);
         status = make_findings(&x[k], 2 * plan->report.samples);
     }
     if (status == FSDP_OK) {
