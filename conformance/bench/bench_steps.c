@@ -102,6 +102,24 @@ static int take_samples(struct launch *x, struct world_rank *rank,
     return FSDP_OK;
 }
 
+/* Alone, an engine and the bare model are in the same place, to the bit:
+ * what is compared does the same work. */
+static int same_losses(const struct launch *x, const struct world_rank *rank,
+                       const struct bench_life *life)
+{
+    for (uint32_t c = 1; c < x->n && rank->world == 1; c++) {
+        if (memcmp(&life[c].loss, &life[0].loss, sizeof life[c].loss) != 0) {
+            snprintf(rank->error->message, sizeof rank->error->message,
+                     "%s: after %u steps the loss is %.9g, without an engine "
+                     "it is %.9g",
+                     x->model->name, life[0].step, (double)life[0].loss,
+                     (double)life[c].loss);
+            return FSDP_ERR_MISMATCH;
+        }
+    }
+    return FSDP_OK;
+}
+
 static int body(void *context, struct world_rank *rank)
 {
     struct launch *x = context;
@@ -115,6 +133,9 @@ static int body(void *context, struct world_rank *rank)
     }
     if (status == FSDP_OK) {
         status = take_samples(x, rank, life);
+    }
+    if (status == FSDP_OK) {
+        status = same_losses(x, rank, life);
     }
     x->findings->growth[rank->rank] = peak_memory() - before;
     if (status != FSDP_OK) {
