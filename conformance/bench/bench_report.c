@@ -35,7 +35,7 @@ static int ascending(const void *a, const void *b)
 
 double bench_quantile(const double *sample, uint32_t n, double p)
 {
-    double *sorted = malloc(n * sizeof *sorted);
+    double *sorted = malloc(((size_t)n + 1) * sizeof *sorted);
     double at = p * (n - 1);
     uint32_t i = (uint32_t)at;
     double value = NAN;

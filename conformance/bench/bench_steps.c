@@ -107,8 +107,13 @@ static int take_samples(struct launch *x, struct world_rank *rank,
 static int same_losses(const struct launch *x, const struct world_rank *rank,
                        const struct bench_life *life)
 {
+    uint32_t own;
+    uint32_t other;
+
+    memcpy(&own, &life[0].loss, sizeof own);
     for (uint32_t c = 1; c < x->n && rank->world == 1; c++) {
-        if (memcmp(&life[c].loss, &life[0].loss, sizeof life[c].loss) != 0) {
+        memcpy(&other, &life[c].loss, sizeof other);
+        if (own != other) {
             snprintf(rank->error->message, sizeof rank->error->message,
                      "%s: after %u steps the loss is %.9g, without an engine "
                      "it is %.9g",
