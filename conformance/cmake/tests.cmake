@@ -114,6 +114,9 @@ if(MPI_C_FOUND)
     endforeach()
 endif()
 
+# ---- Measurements ----
+unit(conformance/bench/bench_report_test.c LINK fsdp-bench)
+
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/run/*_test.c)
