@@ -136,6 +136,12 @@ target_link_options(checkpoint_durability_test PRIVATE
     -Wl,--wrap=write,--wrap=pwrite,--wrap=fsync,--wrap=renameat
     -Wl,--wrap=mkdirat,--wrap=ftruncate,--wrap=openat,--wrap=close)
 
+# A short run; more is for people: ci/fuzz --runs 10000000.
+add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 safetensors
+    checkpoint)
+set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 600
+    SKIP_RETURN_CODE 77)
+
 # ---- Lints ----
 foreach(lint layers words names)
     add_test(NAME lint.${lint} COMMAND ${here}/lint/${lint}
