@@ -142,6 +142,16 @@ target_link_options(checkpoint_durability_test PRIVATE
     -Wl,--wrap=write,--wrap=pwrite,--wrap=fsync,--wrap=renameat
     -Wl,--wrap=mkdirat,--wrap=ftruncate,--wrap=openat,--wrap=close)
 
+# For people: how fast, against plain writing and reading.
+add_executable(checkpoint_bench ${here}/kit/checkpoint_bench.c)
+target_link_libraries(checkpoint_bench PRIVATE house fsdp-kit)
+
+# A short run; more is for people: ci/fuzz --runs 10000000.
+add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 safetensors
+    checkpoint)
+set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 600
+    SKIP_RETURN_CODE 77)
+
 # ---- Lints ----
 foreach(lint layers words names)
     add_test(NAME lint.${lint} COMMAND ${here}/lint/${lint}

@@ -292,7 +292,7 @@ struct fsdp_engine {
      * complete checkpoint of a directory, saved by any number of ranks; it
      * replaces all state, and drops all gradients, or changes nothing.
      * INVALID: not at rest; a save while another one has not been waited for,
-     * or with gradients that no step has used. Collective. */
+     * or while there are gradients (zero_grad drops them). Collective. */
     int (*save_begin)(struct fsdp_sharded *sharded,
                       const struct fsdp_save *save);
     int (*save_wait)(struct fsdp_sharded *sharded);
