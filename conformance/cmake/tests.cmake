@@ -116,6 +116,9 @@ endif()
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/run/*_test.c)
+list(FILTER run_tests EXCLUDE REGEX "/race_damage_test\\.c$")
+unit(conformance/run/race_damage_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
+    WITH ${here}/run/late_testing.c TIMEOUT 300)
 foreach(file ${run_tests})
     unit(${file} LINK fsdp-run fsdp-ref TIMEOUT 300)
 endforeach()
@@ -176,8 +179,8 @@ foreach(file ${requirements})
     file(STRINGS ${file} line REGEX "\\.id = \"" LIMIT_COUNT 1)
     string(REGEX REPLACE ".*\\.id = \"([^\"]+)\".*" "\\1" id "${line}")
     set(engine ref)
-    if(id MATCHES "prefetch")
-        set(engine impl) # ref does not run ahead, and does not claim to
+    if(id MATCHES "prefetch|^stream")
+        set(engine impl) # ref does not run ahead, and has one stream
     endif()
     add_test(NAME conformance.${engine}.${id} COMMAND fsdp-cts verify
         ${CMAKE_BINARY_DIR}/records/${engine} --requirement ${id}

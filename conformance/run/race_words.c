@@ -74,26 +74,40 @@ static void fill_side(const struct race *r, const struct race_access *a,
     out->module = a->module;
 }
 
+/* The same edge, and what is live there: described before. */
+static bool is_known(const struct record_races *found,
+                     const struct record_race *x)
+{
+    for (uint32_t i = 0; i < found->n; i++) {
+        if (found->race[i].kind == x->kind &&
+            strcmp(found->race[i].edge, x->edge) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void race_describe(struct race *r, const struct race_range *earlier,
                    const struct race_access *later, uintptr_t at)
 {
     struct record_races *found = &r->found;
-    struct record_race *x;
+    struct record_race x = {.kind = FSDP_N_KINDS, .unit = later->unit};
+    uint32_t unit = FSDP_NO_UNIT;
 
     found->count++;
     if (found->n == RECORD_RACES) {
         return;
     }
-    x = &found->race[found->n++];
-    *x = (struct record_race){.kind = FSDP_N_KINDS, .unit = later->unit};
     if (r->look_up) {
-        uint32_t unit = FSDP_NO_UNIT;
-        r->look_up(r->self, at, &x->kind, &unit);
-        x->unit = x->unit != FSDP_NO_UNIT ? x->unit : unit;
+        r->look_up(r->self, at, &x.kind, &unit);
     }
-    x->unit = x->unit != FSDP_NO_UNIT ? x->unit : earlier->access.unit;
-    snprintf(x->edge, sizeof x->edge, "%s->%s", side_name(r, &earlier->access),
+    x.unit = x.unit != FSDP_NO_UNIT ? x.unit : earlier->access.unit;
+    x.unit = x.unit != FSDP_NO_UNIT ? x.unit : unit;
+    snprintf(x.edge, sizeof x.edge, "%s->%s", side_name(r, &earlier->access),
              side_name(r, later));
-    fill_side(r, &earlier->access, &x->earlier);
-    fill_side(r, later, &x->later);
+    fill_side(r, &earlier->access, &x.earlier);
+    fill_side(r, later, &x.later);
+    if (!is_known(found, &x)) {
+        found->race[found->n++] = x;
+    }
 }
