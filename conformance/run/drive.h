@@ -27,6 +27,9 @@ struct drive {
 struct driver {
     const struct drive *d;
     struct fsdp_env env;
+    /* What env->error points to: not the communicator's, whose collectives
+     * may fail on a thread of their own. */
+    struct fsdp_error error;
     struct fsdp_mesh mesh;
     uint32_t extent[2];
     struct fsdp_engine engine; /* a copy: a mutant may have changed it */

@@ -53,7 +53,7 @@ static void make_env(struct driver *x, struct world_rank *rank)
                                .world = c->ranks,
                                .mesh = &x->mesh,
                                .comm = &rank->comm,
-                               .error = rank->error,
+                               .error = &x->error,
                                .exchange = rank->exchange,
                                .exchange_self = rank->exchange_self};
 }
@@ -168,6 +168,15 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
     return status;
 }
 
+/* All streams have ended. What a communicator said comes first: what others
+ * say followed from it. */
+static void settle_error(struct driver *x, struct world_rank *rank)
+{
+    if (rank->error->status == FSDP_OK) {
+        *rank->error = x->error;
+    }
+}
+
 /* Opens engine and device, plays, and gives everything back. */
 static int with_engine(struct driver *x, int (*play)(struct driver *))
 {
@@ -237,6 +246,7 @@ int drive_rank(void *context, struct world_rank *rank)
     if (status == FSDP_OK) {
         status = with_engine(&x, drive_live);
     }
+    settle_error(&x, rank);
     if (status != FSDP_OK) {
         rank->comm.abort(rank->comm.self, status);
     }
@@ -308,6 +318,7 @@ int drive_serial(void *context, struct world_rank *rank)
         x.env.rank = 0;
         x.serial = true;
         status = with_engine(&x, live_serial);
+        settle_error(&x, rank);
     }
     for (uint32_t r = 0; all && r < d->c->ranks; r++) {
         int s = write_record(d, r, status, rank->error, now() - began, &all[r]);
