@@ -317,6 +317,7 @@ static int one_step(struct driver *x, uint32_t step)
     FSDP_TRY(cancelled_pass(x));
     FSDP_TRY(drive_microbatches(x));
     FSDP_TRY(drive_optimize(x));
+    recorder_end_flights(x->recorder);
     FSDP_TRY(drive_evaluate(x));
     return drive_end_step(x);
 }

@@ -147,6 +147,7 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
     status = watch_padding(x);
     if (status == FSDP_OK && !x->serial) {
         status = recorder_watch_races(x->recorder);
+        recorder_watch_flights(x->recorder, x->d->c->steps - 1);
     }
     if (x->d->wrap) {
         x->d->wrap(&x->env, &x->engine);

@@ -145,6 +145,20 @@ int recorder_watch_races(struct recorder *r)
     return meter_watch_races(&r->meter, r->env->compute);
 }
 
+void recorder_watch_flights(struct recorder *r, uint32_t step)
+{
+    if (r->meter.race) {
+        race_watch_flights(r->meter.race, step);
+    }
+}
+
+void recorder_end_flights(struct recorder *r)
+{
+    if (r->meter.race) {
+        race_flight_end(r->meter.race);
+    }
+}
+
 void recorder_place(struct recorder *r, uint32_t step, uint32_t point,
                     uint32_t module)
 {
@@ -297,6 +311,8 @@ void recorder_close(struct recorder *r)
     if (r) {
         if (r->meter.race) {
             r->out->races = r->meter.race->found;
+            r->out->flights = r->meter.race->flights;
+            r->meter.race->flights = (struct record_flights){0, NULL};
         }
         meter_close(&r->meter, &r->out->memory);
         r->out->memory.dirty_padding = r->dirty_padding;
