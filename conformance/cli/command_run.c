@@ -9,6 +9,7 @@
 #include "cli/miniature.h"
 #include "cli/selection.h"
 #include "cli/supervise.h"
+#include "cli/trace_merge.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -77,8 +78,10 @@ static int run_cases(const struct arguments *a, const char *engine,
         job.engine = engine;
         job.mutant = a->mutant;
         job.world = a->world;
+        job.trace = a->trace != NULL;
         job.title = a->quiet ? NULL : engine;
         status = supervise(&job, &said, &error);
+        job.trace = false;
     }
     if (code == 0 && status == FSDP_OK && baselines.n) {
         said = (struct supervise_engine){.known = false};
@@ -123,6 +126,12 @@ static int run_engine(const struct arguments *a, const char *engine,
     e.records = folder.path;
     folder_sweep(&folder); /* of a run that was killed */
     code = run_cases(a, engine, cases, folder.path);
+    if (code == 0 && a->trace &&
+        trace_merge(folder.path, &cases->c[0], engine, a->trace, &error) !=
+            FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+        code = EXIT_INCOMPLETE;
+    }
     if (code == 0 && !a->record_only) {
         make_rerun(a, engine, rerun);
         code = evaluate_and_report(&e, a, rerun, started);
@@ -157,9 +166,9 @@ int command_run(int argc, char **argv)
     if (code) {
         return code;
     }
-    if (a.engines.n > 1 && (a.records || a.report || a.junit)) {
-        fprintf(stderr, "fsdp-cts run: --records, --report and --junit are "
-                        "about one engine\n");
+    if (a.engines.n > 1 && (a.trace || a.records || a.report || a.junit)) {
+        fprintf(stderr, "fsdp-cts run: --records, --report, --junit and "
+                        "--trace are about one engine\n");
         return EXIT_USAGE;
     }
     if (text_load(a.text, &text, &error) != FSDP_OK) {
@@ -167,6 +176,11 @@ int command_run(int argc, char **argv)
         return EXIT_USAGE;
     }
     code = selection_make(&a, &cases);
+    if (code == 0 && a.trace && cases.n != 1) {
+        fprintf(stderr, "fsdp-cts run: --trace is about one case; see: "
+                        "--case\n");
+        code = EXIT_USAGE;
+    }
     supervise_catch_signals();
     if (a.engines.n == 0) {
         a.engines.name[a.engines.n++] = "ref";

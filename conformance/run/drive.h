@@ -21,6 +21,7 @@ struct drive {
     void (*wrap)(struct fsdp_env *env, struct fsdp_engine *engine);
     const char *directory; /* where the rank's record goes; NULL: nowhere */
     bool look_at_process;  /* every rank is a process of its own */
+    bool trace;            /* rank-R.trace.partial is wanted, too */
 };
 
 /* A rank while it is being driven. */

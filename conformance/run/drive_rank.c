@@ -135,6 +135,18 @@ static void note_process(struct driver *x, const struct process_view *before)
     }
 }
 
+/* For people: a trace that could not be written fails nothing. */
+static void write_trace(struct driver *x)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/rank-%u.trace.partial",
+                     x->d->directory, x->env.rank);
+
+    if (n > 0 && (size_t)n < sizeof path) {
+        (void)recorder_write_trace(x->recorder, path);
+    }
+}
+
 /* Plays the case between recorder and mutant; others learn of a failure at
  * once. */
 static int play_recorded(struct driver *x, int (*play)(struct driver *))
@@ -148,6 +160,9 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
     if (status == FSDP_OK && !x->serial) {
         status = recorder_watch_races(x->recorder);
         recorder_watch_flights(x->recorder, x->d->c->steps - 1);
+        if (status == FSDP_OK && x->d->trace) {
+            status = recorder_watch_time(x->recorder);
+        }
     }
     if (x->d->wrap) {
         x->d->wrap(&x->env, &x->engine);
@@ -165,6 +180,9 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
     }
     note_process(x, &before);
     drive_end_of_run(x);
+    if (x->d->trace && x->d->directory) {
+        write_trace(x);
+    }
     recorder_close(x->recorder);
     return status;
 }

@@ -142,6 +142,9 @@ void race_flight_end(struct race *r);
 void race_flight_note(struct race *r, uint32_t stream, uint64_t tick,
                       const struct race_clock *clock,
                       const struct fsdp_collective *c);
+/* race_words.c: "all-gather", "pre-forward". */
+const char *race_what_name(uint32_t what);
+const char *race_point_name(uint32_t point);
 /* The slot of a stream, which is opened if it was not known; RACE_STREAMS: too
  * many are open. */
 uint32_t race_slot(struct race *r, struct fsdp_stream *handle);

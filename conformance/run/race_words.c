@@ -27,7 +27,7 @@ static const char *const points[RACE_N_POINTS] = {
     "zero-grad",     "summon",        "destroy",
 };
 
-static const char *what_name(uint32_t what)
+const char *race_what_name(uint32_t what)
 {
     if (what >= RACE_COPY) {
         return others[what - RACE_COPY];
@@ -38,6 +38,11 @@ static const char *what_name(uint32_t what)
                    : "collective";
     }
     return what < FSDP_N_OPS ? operators[what] : "operator";
+}
+
+const char *race_point_name(uint32_t point)
+{
+    return point < RACE_N_POINTS ? points[point] : "unknown";
 }
 
 static const char *stream_name(const struct race *r, uint32_t stream)
@@ -58,7 +63,7 @@ static const char *side_name(const struct race *r, const struct race_access *a)
     case RACE_RECORD:
         return stream_name(r, a->stream);
     default:
-        return a->what >= RACE_COLLECTIVE ? what_name(a->what)
+        return a->what >= RACE_COLLECTIVE ? race_what_name(a->what)
                                           : stream_name(r, a->stream);
     }
 }
@@ -66,10 +71,9 @@ static const char *side_name(const struct race *r, const struct race_access *a)
 static void fill_side(const struct race *r, const struct race_access *a,
                       struct record_race_side *out)
 {
-    snprintf(out->what, sizeof out->what, "%s", what_name(a->what));
+    snprintf(out->what, sizeof out->what, "%s", race_what_name(a->what));
     snprintf(out->stream, sizeof out->stream, "%s", stream_name(r, a->stream));
-    snprintf(out->point, sizeof out->point, "%s",
-             a->point < RACE_N_POINTS ? points[a->point] : "unknown");
+    snprintf(out->point, sizeof out->point, "%s", race_point_name(a->point));
     out->step = a->step;
     out->module = a->module;
 }
