@@ -78,6 +78,9 @@ static void streams_finish_at_once(void **state)
     struct fsdp_stream *two;
     struct fsdp_device device;
     uint64_t ticket = 0;
+    uint64_t next = 0;
+    uint64_t before = 0;
+    uint64_t behind = 0;
 
     (void)state;
     assert_int_equal(ref_device_open(&device), FSDP_OK);
@@ -91,6 +94,13 @@ static void streams_finish_at_once(void **state)
     assert_int_equal(device.copy(NULL, one, NULL, from, 1), FSDP_ERR_INVALID);
     assert_int_equal(device.mark(NULL, one, &ticket), FSDP_OK);
     assert_true(ticket != 0);
+    assert_int_equal(device.mark(NULL, one, &next), FSDP_OK);
+    assert_true(next > ticket);
+    assert_int_equal(device.mark(NULL, NULL, &next), FSDP_OK);
+    assert_true(next != 0);
+    assert_int_equal(device.stamp(NULL, one, &before), FSDP_OK);
+    assert_int_equal(device.stamp(NULL, NULL, &behind), FSDP_OK);
+    assert_true(before > 0 && behind >= before);
     assert_int_equal(device.wait(NULL, two, one, ticket, "one->two"), FSDP_OK);
     assert_int_equal(device.wait(NULL, NULL, one, 0, "one->host"), FSDP_OK);
     assert_int_equal(device.sync(NULL, two), FSDP_OK);

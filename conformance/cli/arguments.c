@@ -39,6 +39,8 @@ enum option_code {
     OPTION_RECORD_ONLY,
     OPTION_SEEDS,
     OPTION_FIRST_SEED,
+    OPTION_TRACE,
+    OPTION_TRACE_EVENTS,
 };
 
 struct option_row {
@@ -83,6 +85,8 @@ static const struct option_row rows[] = {
      "exit 0 if all of a selection passes, 77 if none is claimed"},
     {"record-only", NULL, OPTION_RECORD_ONLY, TAKES_RUN,
      "run and keep records, do not judge; exit 0 if all cases ran"},
+    {"trace", "FILE.json", OPTION_TRACE, TAKES_RUN,
+     "write what ran when, of one case; for Perfetto"},
     {"records", "DIR", OPTION_RECORDS, TAKES_RECORDS, "where records are kept"},
     {"text", "FILE", OPTION_TEXT, TAKES_TEXT,
      "the text that gpt learns (the one that ships with the suite)"},
@@ -90,6 +94,7 @@ static const struct option_row rows[] = {
      "make the engine wrong in this way; see: list mutants"},
     {"json", NULL, OPTION_JSON, TAKES_JSON, "print JSON"},
     {"batch", "FILE", OPTION_BATCH, TAKES_WORKER, "cases to run"},
+    {"trace-events", NULL, OPTION_TRACE_EVENTS, TAKES_WORKER, "take times"},
     {"timeout-ms", "N", OPTION_TIMEOUT_MS, TAKES_WORKER, "watchdog"},
     {"quiet", NULL, OPTION_QUIET, 0, "no progress, no tables"},
     {"verbose", NULL, OPTION_VERBOSE, 0, "every failure, every case"},
@@ -291,6 +296,12 @@ static int take(int code, char *value, struct arguments *out)
     case OPTION_JUNIT:
         out->junit = value;
         return check_writable(value);
+    case OPTION_TRACE:
+        out->trace = value;
+        return check_writable(value);
+    case OPTION_TRACE_EVENTS:
+        out->trace_events = true;
+        return 0;
     case OPTION_TEXT:
         out->text = value;
         return 0;

@@ -33,7 +33,7 @@ struct arguments {
     uint32_t ranks[ARGUMENTS_MAX], n_ranks;
     uint32_t world; /* enum world_kind */
     const char *launcher, *text, *mutant;
-    const char *records, *report, *junit;
+    const char *records, *report, *junit, *trace;
     uint32_t level; /* requirements up to it; N_LEVELS: all */
     uint32_t timeout_ms, jobs;
     uint32_t n_seeds, first_seed; /* random cases; n_seeds 0: the manifest */
@@ -42,6 +42,7 @@ struct arguments {
     int n_rest;
     /* worker only */
     const char *batch;
+    bool trace_events;
 };
 
 /* Which options a command takes. */

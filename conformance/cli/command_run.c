@@ -11,6 +11,7 @@
 #include "cli/selection.h"
 #include "cli/shrink.h"
 #include "cli/supervise.h"
+#include "cli/trace_merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,7 @@ static int run_cases(const struct arguments *a,
         job.records = engines->of[i].records;
         job.engine = engines->of[i].engine;
         job.title = a->quiet ? NULL : job.engine;
+        job.trace = a->trace != NULL;
         status = supervise(&job, &said, &error);
     }
     if (code == 0 && status == FSDP_OK && baselines.n) {
@@ -198,6 +200,12 @@ static int run(const struct arguments *a, const struct case_list *cases,
     if (code == 0) {
         code = run_cases(a, &engines, cases, folder.path);
     }
+    if (code == 0 && a->trace &&
+        trace_merge(engines.of[0].records, &cases->c[0], engines.of[0].engine,
+                    a->trace, &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+        code = EXIT_INCOMPLETE;
+    }
     if (code == 0 && !a->record_only) {
         code = judge_all(a, &engines, &e, started);
     }
@@ -228,6 +236,11 @@ int command_run(int argc, char **argv)
     if (code) {
         return code;
     }
+    if (a.trace && a.engines.n != 1) {
+        fprintf(stderr, "fsdp-cts run: --trace is about one engine; see: "
+                        "--engine\n");
+        return EXIT_USAGE;
+    }
     if (text_load(a.text, &text, &error) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
         return EXIT_USAGE;
@@ -237,6 +250,11 @@ int command_run(int argc, char **argv)
         a.engines.name[a.engines.n++] = "impl";
     }
     code = selection_make(&a, &cases);
+    if (code == 0 && a.trace && cases.n != 1) {
+        fprintf(stderr, "fsdp-cts run: --trace is about one case; see: "
+                        "--case\n");
+        code = EXIT_USAGE;
+    }
     supervise_catch_signals();
     if (code == 0) {
         code = run(&a, &cases, &text);

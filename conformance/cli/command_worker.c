@@ -29,6 +29,7 @@ int command_worker(int argc, char **argv)
                                 .mutant = a.mutant,
                                 .text = a.text,
                                 .world = a.world,
-                                .timeout_ms = a.timeout_ms};
+                                .timeout_ms = a.timeout_ms,
+                                .trace = a.trace_events};
     return worker_run(&o);
 }

@@ -109,6 +109,9 @@ static void make_command(struct lane *l, struct command *c)
     add_option(c, "--text", job->text);
     add_option(c, "--world", world[job->world]);
     add_option(c, "--timeout-ms", timeout);
+    if (job->trace) {
+        add(c, "--trace-events", 0);
+    }
 }
 
 /* A worker dies with its supervisor. mpirun is asked to end instead, so that

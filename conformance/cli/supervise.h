@@ -20,6 +20,7 @@ struct supervise_job {
     const char *launcher; /* MPI: "mpirun -n {K}" */
     uint32_t timeout_ms;  /* without progress of a case */
     uint32_t n_workers;   /* at a time; MPI: one */
+    bool trace;           /* ranks leave traces in the case's folder */
     const char *title;    /* for progress; NULL: silent */
 };
 

@@ -150,7 +150,8 @@ static int run_case(struct worker *w, const struct run_case *c)
                       .wrap = w->mutant ? w->mutant->wrap : NULL,
                       .directory = folder,
                       .checkpoints = checkpoints,
-                      .look_at_process = w->o->world == WORLD_LOCAL};
+                      .look_at_process = w->o->world == WORLD_LOCAL,
+                      .trace = w->o->trace};
     int status;
 
     worker_folder(w->o->records, c, engine_claims(w->engine, "serial"), folder);

@@ -29,6 +29,7 @@ struct worker_options {
     const char *text;   /* NULL: the built-in one */
     uint32_t world;     /* enum world_kind */
     uint32_t timeout_ms;
+    bool trace; /* ranks leave traces in the case's folder */
 };
 
 /* Runs the batch; returns an exit code. */

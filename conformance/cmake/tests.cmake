@@ -120,6 +120,10 @@ unit(conformance/bench/bench_report_test.c LINK fsdp-bench)
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/run/*_test.c)
+list(FILTER run_tests EXCLUDE REGEX "/(race_damage|trace)_test\\.c$")
+unit(conformance/run/race_damage_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
+    WITH ${here}/run/late_testing.c TIMEOUT 300)
+unit(conformance/run/trace_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 foreach(file ${run_tests})
     unit(${file} LINK fsdp-run fsdp-ref TIMEOUT 300)
 endforeach()
@@ -205,8 +209,8 @@ foreach(file ${requirements})
     file(STRINGS ${file} line REGEX "\\.id = \"" LIMIT_COUNT 1)
     string(REGEX REPLACE ".*\\.id = \"([^\"]+)\".*" "\\1" id "${line}")
     set(engine ref)
-    if(id MATCHES "prefetch|options-ahead")
-        set(engine impl) # ref does not run ahead, and does not claim to
+    if(id MATCHES "prefetch|options-ahead|^stream")
+        set(engine impl) # ref does not run ahead, and has one stream
     endif()
     add_test(NAME conformance.${engine}.${id} COMMAND fsdp-cts verify
         ${CMAKE_BINARY_DIR}/records/${engine} --requirement ${id}

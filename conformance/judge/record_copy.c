@@ -88,6 +88,8 @@ static int copy_rank(const struct record_rank *from, struct record_rank *to)
                                 sizeof(*to->memory.moment), &status);
     to->answer =
         copy_of(from->answer, from->n_answers, sizeof(*to->answer), &status);
+    to->flights.flight = copy_of(from->flights.flight, from->flights.n,
+                                 sizeof(*to->flights.flight), &status);
     copy_sequences(from, to, &status);
     copy_tensors(from, to, &status);
     return status;

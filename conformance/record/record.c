@@ -127,6 +127,7 @@ void record_rank_release(struct record_rank *rank)
     free(rank->memory.launches);
     free(rank->memory.moment);
     free(rank->answer);
+    free(rank->flights.flight);
     for (uint32_t i = 0; rank->tensor != NULL && i < rank->n_tensors; i++) {
         free(rank->tensor[i].data);
     }

@@ -17,6 +17,7 @@
 
 #include "cases/case.h"
 #include "record/ending.h"
+#include "record/record_flights.h"
 #include "record/record_races.h"
 
 enum {
@@ -150,6 +151,7 @@ struct record_rank {
 
     struct record_memory memory;
     struct record_races races; /* by the order of calls, not by luck */
+    struct record_flights flights; /* of the last step, in order of calls */
     uint32_t n_answers;
     struct record_answer *answer;
     uint32_t n_tensors;

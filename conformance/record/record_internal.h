@@ -129,6 +129,11 @@ bool record_json_name(struct record_json *j, struct record_field at,
 /* "none" for FSDP_NO_UNIT alone: for record_text_name, record_json_name. */
 const char *record_unit_name(uint32_t unit);
 
+/* record_flights.c: the field "flights". */
+void record_flights_add(struct record_text *t, const struct record_flights *f);
+bool record_flights_parse(struct record_json *j, const json_t *v,
+                          struct record_flights *out);
+
 /* record_races.c: the field "races" of a rank's file; and "nothing" beside the
  * names of kinds. */
 const char *record_race_kind_name(uint32_t kind);

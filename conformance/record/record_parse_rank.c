@@ -329,7 +329,7 @@ static bool parse_root(struct record_json *j, json_t *root,
         "version",        "rank",         "status",    "error",
         "losses",         "other_losses", "sequences", "shard_sequence",
         "step_sequences", "end_sequence", "memory",    "races",
-        "answers",        "tensors",      "seconds"};
+        "answers",        "tensors",      "seconds",   "flights"};
     json_t *value[N_OF(key)];
 
     if (!record_json_version(j, root) ||
@@ -339,6 +339,7 @@ static bool parse_root(struct record_json *j, json_t *root,
         !parse_sequences(j, value[6], r) || !parse_steps(j, c, value + 7, r) ||
         !parse_memory(j, value[10], r) ||
         !record_races_parse(j, value[11], &r->races) ||
+        !record_flights_parse(j, value[15], &r->flights) ||
         !parse_answers(j, value[12], r) ||
         !record_json_u32(j, record_field("tensors"), value[13], UINT32_MAX,
                          n_tensors)) {

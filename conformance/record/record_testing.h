@@ -115,6 +115,9 @@ static inline void make_good_rank(struct record_rank *r)
         {RECORD_POINT_ZERO_GRAD, 0, {7}}};
     const struct record_answer answer[] = {
         {"param-at-rest", -1}, {"0123456789012345678901234567890", INT32_MIN}};
+    const struct record_flight flight[] = {
+        {FSDP_ALL_GATHER, 0, 1, 0, 2, 1},
+        {77, FSDP_NO_UNIT, 0, 7, RECORD_NO_POSITION, 0}};
     struct record_memory *const m = &r->memory;
 
     r->present = true;
@@ -162,6 +165,7 @@ static inline void make_good_rank(struct record_rank *r)
                   FSDP_NO_UNIT,
                   {"dead", "host", "zero-grad", 0, UINT32_MAX},
                   {"live", "01234567890123456789012", "", UINT32_MAX, 0}}}};
+    r->flights = (struct record_flights){2, COPY(flight)};
     r->n_answers = 2;
     r->answer = COPY(answer);
     make_tensors(r);
@@ -258,6 +262,8 @@ static inline void assert_same_ranks(const struct record_rank *a,
     ASSERT_SAME(a->n_steps, a->memory.launches, b->memory.launches)
     ASSERT_SAME(a->memory.n_moments, a->memory.moment, b->memory.moment)
     ASSERT_SAME(a->n_answers, a->answer, b->answer)
+    assert_int_equal(a->flights.n, b->flights.n);
+    ASSERT_SAME(a->flights.n, a->flights.flight, b->flights.flight)
     assert_int_equal(a->n_sequences, b->n_sequences);
     for (uint32_t i = 0; i < a->n_sequences; i++) {
         assert_int_equal(a->sequence[i].n, b->sequence[i].n);
@@ -277,6 +283,7 @@ static inline void assert_same_ranks(const struct record_rank *a,
     x.memory.launches = y.memory.launches = NULL;
     x.memory.moment = y.memory.moment = NULL;
     x.answer = y.answer = NULL;
+    x.flights.flight = y.flights.flight = NULL;
     x.tensor = y.tensor = NULL;
     assert_memory_equal(&x, &y, sizeof(x));
 }

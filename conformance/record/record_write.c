@@ -23,6 +23,7 @@ static const char *check_rank(const struct record_rank *r)
         (r->n_other_losses != 0 && r->other_loss == NULL) ||
         (r->n_sequences != 0 && r->sequence == NULL) ||
         (r->n_answers != 0 && r->answer == NULL) ||
+        (r->flights.n != 0 && r->flights.flight == NULL) ||
         (r->n_tensors != 0 && r->tensor == NULL) ||
         (r->n_steps != 0 &&
          (r->step_sequence == NULL || m->after_step == NULL ||
@@ -217,6 +218,7 @@ static int write_text(const char *directory, uint32_t rank,
     add_sequences(&t, r);
     add_memory(&t, r);
     record_races_add(&t, &r->races);
+    record_flights_add(&t, &r->flights);
     add_answers(&t, r);
     record_text_add(
         &t, " \"tensors\": %u,\n \"seconds\": %.17g\n}\n", r->n_tensors,

@@ -363,6 +363,7 @@ int drive_step(struct driver *x, uint32_t step)
         FSDP_TRY(drive_wrong_save(x));
     }
     FSDP_TRY(drive_optimize(x));
+    recorder_end_flights(x->recorder);
     FSDP_TRY(drive_evaluate(x));
     return drive_end_step(x);
 }

@@ -21,6 +21,7 @@ struct drive {
     void (*wrap)(struct fsdp_env *env, struct fsdp_engine *engine);
     const char *directory;   /* where the rank's record goes; NULL: nowhere */
     bool look_at_process;    /* every rank is a process of its own */
+    bool trace;              /* rank-R.trace.partial is wanted, too */
     const char *checkpoints; /* where they go; names beside it are used too */
     bool saves_only; /* these ranks save what those of another case load */
 };
@@ -29,6 +30,9 @@ struct drive {
 struct driver {
     const struct drive *d;
     struct fsdp_env env;
+    /* What env->error points to: not the communicator's, whose collectives
+     * may fail on a thread of their own. */
+    struct fsdp_error error;
     struct fsdp_mesh mesh;
     uint32_t extent[2];
     struct fsdp_engine engine; /* a copy: a mutant may have changed it */

@@ -54,7 +54,7 @@ static void make_env(struct driver *x, struct world_rank *rank)
                                .world = c->ranks,
                                .mesh = &x->mesh,
                                .comm = &rank->comm,
-                               .error = rank->error,
+                               .error = &x->error,
                                .exchange = rank->exchange,
                                .exchange_self = rank->exchange_self};
 }
@@ -129,6 +129,18 @@ static void note_process(struct driver *x, const struct process_view *before)
     }
 }
 
+/* For people: a trace that could not be written fails nothing. */
+static void write_trace(struct driver *x)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/rank-%u.trace.partial",
+                     x->d->directory, x->env.rank);
+
+    if (n > 0 && (size_t)n < sizeof path) {
+        (void)recorder_write_trace(x->recorder, path);
+    }
+}
+
 /* Plays the case between recorder and mutant; others learn of a failure at
  * once. */
 static int play_recorded(struct driver *x, int (*play)(struct driver *))
@@ -141,6 +153,10 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
     status = watch_wire(x);
     if (status == FSDP_OK && !x->serial) {
         status = recorder_watch_races(x->recorder);
+        recorder_watch_flights(x->recorder, x->d->c->steps - 1);
+        if (status == FSDP_OK && x->d->trace) {
+            status = recorder_watch_time(x->recorder);
+        }
     }
     if (x->d->wrap) {
         x->d->wrap(&x->env, &x->engine);
@@ -158,8 +174,20 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
     }
     note_process(x, &before);
     drive_end_of_run(x);
+    if (x->d->trace && x->d->directory) {
+        write_trace(x);
+    }
     recorder_close(x->recorder);
     return status;
+}
+
+/* All streams have ended. What a communicator said comes first: what others
+ * say followed from it. */
+static void settle_error(struct driver *x, struct world_rank *rank)
+{
+    if (rank->error->status == FSDP_OK) {
+        *rank->error = x->error;
+    }
 }
 
 /* Opens engine and device, plays, and gives everything back. */
@@ -231,6 +259,7 @@ int drive_rank(void *context, struct world_rank *rank)
     if (status == FSDP_OK) {
         status = with_engine(&x, drive_live);
     }
+    settle_error(&x, rank);
     if (status != FSDP_OK) {
         rank->comm.abort(rank->comm.self, status);
     }
@@ -302,6 +331,7 @@ int drive_serial(void *context, struct world_rank *rank)
         x.env.rank = 0;
         x.serial = true;
         status = with_engine(&x, live_serial);
+        settle_error(&x, rank);
     }
     for (uint32_t r = 0; all && r < d->c->ranks; r++) {
         int s = write_record(d, r, status, rank->error, now() - began, &all[r]);

@@ -257,15 +257,25 @@ static struct race *race_of(void *self)
     return ((struct meter_handle *)self)->meter->race;
 }
 
+static struct trace *trace_of(void *self)
+{
+    return ((struct meter_handle *)self)->meter->trace;
+}
+
 static int device_copy(void *self, struct fsdp_stream *stream, void *to,
                        const void *from, uint64_t bytes)
 {
     struct race *race = race_of(self);
+    struct trace_event *event;
+    int status;
 
     if (race) {
         race_copy(race, stream, to, from, bytes);
     }
-    return real(self)->copy(real(self)->self, stream, to, from, bytes);
+    event = trace_begin(trace_of(self), stream, RACE_COPY, FSDP_NO_UNIT, bytes);
+    status = real(self)->copy(real(self)->self, stream, to, from, bytes);
+    trace_end(trace_of(self), stream, event);
+    return status;
 }
 
 static int device_run(void *self, struct fsdp_stream *stream,
@@ -273,12 +283,18 @@ static int device_run(void *self, struct fsdp_stream *stream,
 {
     struct meter_handle *h = self;
     struct race *race = race_of(self);
+    struct trace_event *event;
+    int status;
 
     h->meter->launches += !h->is_model;
     if (race) {
         race_operator(race, stream, op);
     }
-    return real(self)->run(real(self)->self, stream, op);
+    event = trace_begin(trace_of(self), stream, RACE_OPERATOR + op->kind,
+                        op->unit, trace_operator_bytes(op));
+    status = real(self)->run(real(self)->self, stream, op);
+    trace_end(trace_of(self), stream, event);
+    return status;
 }
 
 static int device_stream_open(void *self, const char *name,
@@ -321,6 +337,7 @@ static int device_wait(void *self, struct fsdp_stream *later,
 
     if (race) {
         race_wait(race, later, earlier, ticket);
+        trace_wait(trace_of(self), later, edge);
     }
     return real(self)->wait(real(self)->self, later, earlier, ticket, edge);
 }
@@ -410,5 +427,6 @@ void meter_close(struct meter *m, struct record_memory *out)
     }
     free(m->block);
     free(m->range);
+    trace_close(m->trace);
     race_close(m->race);
 }

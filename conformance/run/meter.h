@@ -10,6 +10,7 @@
 
 #include "record/record.h"
 #include "run/race.h"
+#include "run/trace.h"
 
 struct meter;
 
@@ -38,7 +39,8 @@ enum {
 
 struct meter {
     const struct fsdp_device *real;
-    struct race *race; /* NULL: order is not followed */
+    struct race *race;   /* NULL: order is not followed */
+    struct trace *trace; /* NULL: nobody wants one */
     struct meter_handle engine, model;
     struct meter_block *block;
     uint32_t n_blocks, block_capacity;

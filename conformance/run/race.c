@@ -91,11 +91,15 @@ void race_close(struct race *r)
         race_map_release(&r->stream[i].read);
     }
     race_map_release(&r->written);
+    free(r->tick_at);
+    free(r->pending);
+    free(r->flights.flight);
     free(r);
 }
 
 void race_place(struct race *r, uint32_t step, uint32_t point, uint32_t module)
 {
+    race_flight_place(r, step, point);
     r->step = step;
     r->point = (uint8_t)point;
     r->module = module;

@@ -15,6 +15,7 @@
 #ifndef FSDP_CTS_RACE_H
 #define FSDP_CTS_RACE_H
 
+#include "record/record_flights.h"
 #include "record/record_races.h"
 #include "run/race_map.h"
 
@@ -67,6 +68,12 @@ struct race_stream {
     struct race_map read; /* by this stream */
 };
 
+/* A collective that the model's stream has not waited for. */
+struct race_pending {
+    uint32_t index, stream;
+    uint64_t tick;
+};
+
 struct race {
     /* What is live at an address; fills kind and unit where something is. */
     void (*look_up)(void *self, uintptr_t p, uint32_t *kind, uint32_t *unit);
@@ -82,6 +89,16 @@ struct race {
     uint32_t module;
     bool out_of_memory;
     struct record_races found;
+
+    /* race_flight.c */
+    bool flights_wanted, in_flight_step;
+    uint32_t flight_step, position;
+    uint64_t *tick_at; /* [n_ticks]: of compute, where positions begin */
+    uint32_t n_ticks, tick_room;
+    struct race_pending *pending;
+    uint32_t n_pending, pending_room;
+    struct record_flights flights; /* the caller may take them away */
+    uint32_t flight_room;
 };
 
 /* `compute`: the model's stream, NULL if there is none. NULL: no memory. */
@@ -118,6 +135,16 @@ void race_free(struct race *r, void *p, uint64_t bytes);
 void race_record(struct race *r, bool behind_compute, const void *p,
                  uint64_t bytes);
 
+/* race_flight.c: of this step it is noted when collectives are given out. */
+void race_watch_flights(struct race *r, uint32_t step);
+void race_flight_place(struct race *r, uint32_t step, uint32_t point);
+void race_flight_end(struct race *r);
+void race_flight_note(struct race *r, uint32_t stream, uint64_t tick,
+                      const struct race_clock *clock,
+                      const struct fsdp_collective *c);
+/* race_words.c: "all-gather", "pre-forward". */
+const char *race_what_name(uint32_t what);
+const char *race_point_name(uint32_t point);
 /* The slot of a stream, which is opened if it was not known; RACE_STREAMS: too
  * many are open. */
 uint32_t race_slot(struct race *r, struct fsdp_stream *handle);

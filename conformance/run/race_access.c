@@ -199,6 +199,7 @@ void race_collective(struct race *r, struct fsdp_stream *stream,
         reads(&now, c->in, scatters ? bytes * extent : bytes);
     }
     writes(&now, c->out, gathers ? bytes * extent : bytes);
+    race_flight_note(r, now.stream, now.access.tick, now.clock, c);
 }
 
 void race_copy(struct race *r, struct fsdp_stream *stream, void *to,

@@ -27,7 +27,7 @@ static const char *const points[RACE_N_POINTS] = {
     "zero-grad",     "summon",        "destroy",
 };
 
-static const char *what_name(uint32_t what)
+const char *race_what_name(uint32_t what)
 {
     if (what >= RACE_COPY) {
         return others[what - RACE_COPY];
@@ -38,6 +38,11 @@ static const char *what_name(uint32_t what)
                    : "collective";
     }
     return what < FSDP_N_OPS ? operators[what] : "operator";
+}
+
+const char *race_point_name(uint32_t point)
+{
+    return point < RACE_N_POINTS ? points[point] : "unknown";
 }
 
 static const char *stream_name(const struct race *r, uint32_t stream)
@@ -58,7 +63,7 @@ static const char *side_name(const struct race *r, const struct race_access *a)
     case RACE_RECORD:
         return stream_name(r, a->stream);
     default:
-        return a->what >= RACE_COLLECTIVE ? what_name(a->what)
+        return a->what >= RACE_COLLECTIVE ? race_what_name(a->what)
                                           : stream_name(r, a->stream);
     }
 }
@@ -66,34 +71,47 @@ static const char *side_name(const struct race *r, const struct race_access *a)
 static void fill_side(const struct race *r, const struct race_access *a,
                       struct record_race_side *out)
 {
-    snprintf(out->what, sizeof out->what, "%s", what_name(a->what));
+    snprintf(out->what, sizeof out->what, "%s", race_what_name(a->what));
     snprintf(out->stream, sizeof out->stream, "%s", stream_name(r, a->stream));
-    snprintf(out->point, sizeof out->point, "%s",
-             a->point < RACE_N_POINTS ? points[a->point] : "unknown");
+    snprintf(out->point, sizeof out->point, "%s", race_point_name(a->point));
     out->step = a->step;
     out->module = a->module;
+}
+
+/* The same edge, and what is live there: described before. */
+static bool is_known(const struct record_races *found,
+                     const struct record_race *x)
+{
+    for (uint32_t i = 0; i < found->n; i++) {
+        if (found->race[i].kind == x->kind &&
+            strcmp(found->race[i].edge, x->edge) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void race_describe(struct race *r, const struct race_range *earlier,
                    const struct race_access *later, uintptr_t at)
 {
     struct record_races *found = &r->found;
-    struct record_race *x;
+    struct record_race x = {.kind = FSDP_N_KINDS, .unit = later->unit};
+    uint32_t unit = FSDP_NO_UNIT;
 
     found->count++;
     if (found->n == RECORD_RACES) {
         return;
     }
-    x = &found->race[found->n++];
-    *x = (struct record_race){.kind = FSDP_N_KINDS, .unit = later->unit};
     if (r->look_up) {
-        uint32_t unit = FSDP_NO_UNIT;
-        r->look_up(r->self, at, &x->kind, &unit);
-        x->unit = x->unit != FSDP_NO_UNIT ? x->unit : unit;
+        r->look_up(r->self, at, &x.kind, &unit);
     }
-    x->unit = x->unit != FSDP_NO_UNIT ? x->unit : earlier->access.unit;
-    snprintf(x->edge, sizeof x->edge, "%s->%s", side_name(r, &earlier->access),
+    x.unit = x.unit != FSDP_NO_UNIT ? x.unit : earlier->access.unit;
+    x.unit = x.unit != FSDP_NO_UNIT ? x.unit : unit;
+    snprintf(x.edge, sizeof x.edge, "%s->%s", side_name(r, &earlier->access),
              side_name(r, later));
-    fill_side(r, &earlier->access, &x->earlier);
-    fill_side(r, later, &x->later);
+    fill_side(r, &earlier->access, &x.earlier);
+    fill_side(r, later, &x.later);
+    if (!is_known(found, &x)) {
+        found->race[found->n++] = x;
+    }
 }

@@ -22,16 +22,20 @@ struct recorder {
     uint32_t capacity;
 };
 
+static uint32_t extent_of(const struct fsdp_env *env, uint32_t dim)
+{
+    return dim < env->mesh->n_dims ? env->mesh->extent[dim] : env->world;
+}
+
 static void follow(struct recorder *r, struct fsdp_stream *stream,
                    const struct fsdp_collective *c)
 {
     const struct fsdp_env *env = r->env;
     uint32_t shards = env->mesh->extent[FSDP_DIM_SHARD];
-    uint32_t extent = env->world;
+    uint32_t extent = extent_of(env, c->dim);
     uint32_t me = env->rank;
 
     if (c->dim < env->mesh->n_dims && shards > 0) {
-        extent = env->mesh->extent[c->dim];
         me = c->dim == FSDP_DIM_SHARD ? env->rank % shards : env->rank / shards;
     }
     race_collective(r->meter.race, r->comm.takes_streams ? stream : NULL,
@@ -42,6 +46,8 @@ static int run(void *self, struct fsdp_stream *stream,
                const struct fsdp_collective *c)
 {
     struct recorder *r = self;
+    struct trace *trace = r->meter.trace;
+    struct trace_event *event;
     int status;
 
     if (r->meter.race) {
@@ -59,7 +65,10 @@ static int run(void *self, struct fsdp_stream *stream,
         r->open.c = grown;
         r->capacity = capacity;
     }
+    event = trace_begin(trace, stream, RACE_COLLECTIVE + c->kind, c->unit,
+                        trace_collective_bytes(c, extent_of(r->env, c->dim)));
     status = r->real_comm->run(r->real_comm->self, stream, c);
+    trace_end(trace, stream, event);
     if (status == FSDP_OK && r->wire && c->kind == FSDP_ALL_GATHER) {
         status = wire_look(r->wire, r->real_device, stream, c, c->out);
     }
@@ -110,6 +119,33 @@ void recorder_watch(struct recorder *r, struct wire *wire)
 int recorder_watch_races(struct recorder *r)
 {
     return meter_watch_races(&r->meter, r->env->compute);
+}
+
+int recorder_watch_time(struct recorder *r)
+{
+    r->meter.trace = trace_open(r->real_device, r->meter.race);
+    return r->meter.trace ? FSDP_OK : FSDP_ERR_NOMEM;
+}
+
+int recorder_write_trace(struct recorder *r, const char *path)
+{
+    (void)r->real_device->sync(r->real_device->self, NULL);
+    return r->meter.trace ? trace_write(r->meter.trace, path, r->env->rank)
+                          : FSDP_OK;
+}
+
+void recorder_watch_flights(struct recorder *r, uint32_t step)
+{
+    if (r->meter.race) {
+        race_watch_flights(r->meter.race, step);
+    }
+}
+
+void recorder_end_flights(struct recorder *r)
+{
+    if (r->meter.race) {
+        race_flight_end(r->meter.race);
+    }
 }
 
 void recorder_place(struct recorder *r, uint32_t step, uint32_t point,
@@ -340,6 +376,8 @@ void recorder_close(struct recorder *r)
     if (r) {
         if (r->meter.race) {
             r->out->races = r->meter.race->found;
+            r->out->flights = r->meter.race->flights;
+            r->meter.race->flights = (struct record_flights){0, NULL};
         }
         meter_close(&r->meter, &r->out->memory);
         if (r->wire) {

@@ -26,6 +26,14 @@ void recorder_watch(struct recorder *r, struct wire *wire);
 /* From now on follows who is ordered behind whom; without streams there is
  * nothing to follow. NOMEM. */
 int recorder_watch_races(struct recorder *r);
+/* Events for a trace, after recorder_watch_races. NOMEM. */
+int recorder_watch_time(struct recorder *r);
+/* Writes them; every stream is waited for. IO. */
+int recorder_write_trace(struct recorder *r, const char *path);
+/* Of this step, when collectives are given out is noted, too. */
+void recorder_watch_flights(struct recorder *r, uint32_t step);
+/* That step has ended. */
+void recorder_end_flights(struct recorder *r);
 /* The run stands here (enum race_point); for descriptions of races. */
 void recorder_place(struct recorder *r, uint32_t step, uint32_t point,
                     uint32_t module);

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     ALIGNMENT = 64
@@ -239,6 +240,23 @@ static int device_sync(void *self, struct fsdp_stream *stream)
     return first;
 }
 
+static int do_stamp(void *argument, int failed)
+{
+    uint64_t **ns = argument;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    **ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return failed;
+}
+
+static int device_stamp(void *self, struct fsdp_stream *stream, uint64_t *ns)
+{
+    (void)self;
+    return stream != NULL ? host_device_push(stream, do_stamp, &ns, sizeof ns)
+                          : do_stamp(&ns, FSDP_OK);
+}
+
 /* ---- The device -------------------------------------------------------- */
 
 int host_device_open(enum simd_level level, struct fsdp_device *out)
@@ -276,6 +294,7 @@ int host_device_open(enum simd_level level, struct fsdp_device *out)
         .mark = device_mark,
         .wait = device_wait,
         .sync = device_sync,
+        .stamp = device_stamp,
     };
     return FSDP_OK;
 }

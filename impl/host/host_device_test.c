@@ -183,6 +183,29 @@ static void test_stream(void **state)
 
 /* What can be seen in the operator is said by the call, and is no failure of
  * the stream. */
+/* Times are taken when the stream has come that far, not when it is asked. */
+static void test_stamp(void **state)
+{
+    struct fsdp_stream *s;
+    struct gate gate = {0};
+    uint64_t now = 0;
+    uint64_t times[3] = {0, 0, 0};
+
+    (void)state;
+    s = open_stream();
+    assert_int_equal(device.stamp(device.self, s, &times[0]), FSDP_OK);
+    assert_int_equal(device.sync(device.self, s), FSDP_OK);
+    assert_true(times[0] > 0);
+    push_gate(s, &gate);
+    assert_int_equal(device.stamp(device.self, s, &times[1]), FSDP_OK);
+    assert_int_equal(device.stamp(device.self, NULL, &now), FSDP_OK);
+    gate.open = 1;
+    assert_int_equal(device.stamp(device.self, s, &times[2]), FSDP_OK);
+    assert_int_equal(device.sync(device.self, s), FSDP_OK);
+    assert_true(times[0] <= now && now <= times[1] && times[1] <= times[2]);
+    device.stream_close(device.self, s);
+}
+
 static void test_wrong_operator(void **state)
 {
     struct fsdp_stream *s = open_stream();
@@ -398,10 +421,15 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_device, close_device)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open), TEST(test_memory),
-        TEST(test_null_stream),      TEST(test_stream),
-        TEST(test_wrong_operator),   TEST(test_failure),
-        TEST(test_many_streams),     TEST(test_random_programs),
+        cmocka_unit_test(test_open),
+        TEST(test_memory),
+        TEST(test_stamp),
+        TEST(test_null_stream),
+        TEST(test_stream),
+        TEST(test_wrong_operator),
+        TEST(test_failure),
+        TEST(test_many_streams),
+        TEST(test_random_programs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -93,7 +93,8 @@ struct fsdp_collective {
 /*
  * One communicator, of one rank. Collective: every rank of the group calls.
  * One thread at a time calls `run`. Collectives of one communicator happen in
- * the order of the calls, whatever streams they are given.
+ * the order of the calls, whatever streams they are given; no memory is
+ * ordered by that: who needs the result of one on another stream waits.
  */
 struct fsdp_comm {
     uint32_t size;

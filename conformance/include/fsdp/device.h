@@ -101,6 +101,12 @@ struct fsdp_device {
     /* Blocks the caller until the stream has nothing left to do; returns its
      * first failure. NULL: all streams of the device. */
     int (*sync)(void *self, struct fsdp_stream *stream);
+    /* For traces: writes the time at which the stream has come this far to
+     * *ns, in nanoseconds of a clock that all ranks of a machine share
+     * (CLOCK_MONOTONIC). *ns is host memory and stays valid until the stream
+     * has been synchronised. NULL, or beyond `size`: the device does not
+     * tell. */
+    int (*stamp)(void *self, struct fsdp_stream *stream, uint64_t *ns);
 };
 
 #ifdef __cplusplus
