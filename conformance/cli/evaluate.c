@@ -47,6 +47,30 @@ static void undescribe(void *context, struct judge_model *model)
     free(model->own);
 }
 
+/* Whether a case is in no list but the seeds': then the number of cases says
+ * nothing about how much of the suite was run. */
+static bool is_foreign(const struct case_list *cases)
+{
+    struct case_list all;
+    uint32_t known = 0;
+
+    if (manifest_make(NULL, 0, &all) != FSDP_OK) {
+        return true;
+    }
+    for (uint32_t i = 0; i < cases->n; i++) {
+        bool found = !case_is_graph(&cases->c[i]);
+
+        for (uint32_t k = 0; k < all.n && !found; k++) {
+            /* Cases are zeroed before they are filled, and have no padding.
+             * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-*) */
+            found = memcmp(&all.c[k], &cases->c[i], sizeof all.c[k]) == 0;
+        }
+        known += found;
+    }
+    manifest_release(&all);
+    return known != cases->n;
+}
+
 int evaluate(const struct evaluation *e, struct judge_result *out,
              struct fsdp_error *error)
 {
@@ -56,6 +80,7 @@ int evaluate(const struct evaluation *e, struct judge_result *out,
                              .cases = e->cases->c,
                              .n_cases = e->cases->n,
                              .n_manifest = manifest_count,
+                             .foreign = is_foreign(e->cases),
                              .manifest_sha256 = manifest_sha256,
                              .claims = e->claims,
                              .describe = describe,

@@ -123,6 +123,7 @@ static int prepare(struct judge *j)
     out->n_cases = in->n_cases;
     out->manifest = in->n_manifest;
     out->selected = in->n_cases;
+    out->foreign = in->foreign;
     if (in->manifest_sha256 != NULL) {
         put(out->manifest_sha256, sizeof(out->manifest_sha256),
             in->manifest_sha256);

@@ -51,6 +51,7 @@ struct judge_input {
     const struct run_case *cases; /* what should have been run */
     uint32_t n_cases;
     uint32_t n_manifest; /* cases of the whole suite */
+    bool foreign;        /* these cases are others, however many they are */
     const char *manifest_sha256;
     /* NULL-ended; NULL: those of the first record that is found. */
     const char *const *claims;
@@ -159,6 +160,7 @@ struct judge_result {
     uint32_t count[JUDGE_N_OUTCOMES]; /* of reported items */
     struct judge_level level[N_LEVELS];
     int32_t highest_level; /* all up to here passed; -1: none */
+    bool foreign;          /* the cases are not those of the manifest */
     uint32_t manifest, selected, not_claimed, expected, executed;
     uint32_t malformed; /* records that are there and cannot be read */
     char manifest_sha256[65];

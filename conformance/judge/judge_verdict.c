@@ -89,7 +89,7 @@ static bool is_selection(const struct judge_result *r)
             return true;
         }
     }
-    return r->selected != r->manifest;
+    return r->foreign || r->selected != r->manifest;
 }
 
 /* Whether every reported item that could be told passed; a SHOULD counts. */
@@ -109,7 +109,11 @@ static void say_selection(struct judge_result *r)
     for (uint32_t q = 0; q < r->n_requirements; q++) {
         reported += r->reported[q] ? 1 : 0;
     }
-    if (r->selected != r->manifest) {
+    if (r->foreign) {
+        (void)snprintf(r->reason, sizeof(r->reason),
+                       "%u cases that are not the manifest's%s", r->selected,
+                       passed);
+    } else if (r->selected != r->manifest) {
         (void)snprintf(r->reason, sizeof(r->reason),
                        "a selection of %u of %u cases%s", r->selected,
                        r->manifest, passed);

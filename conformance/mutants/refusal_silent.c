@@ -5,12 +5,13 @@
 #include "mutants/wrap_kit.h"
 
 static _Thread_local struct fsdp_error nobody_reads;
+static _Thread_local struct fsdp_env silent; /* is borrowed until destroy */
 
 static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
                  const struct fsdp_units *units,
                  const struct fsdp_options *options, struct fsdp_sharded **out)
 {
-    struct fsdp_env silent = *env;
+    silent = *env;
 
     nobody_reads = (struct fsdp_error){0};
     silent.error = &nobody_reads;

@@ -53,6 +53,9 @@ struct fsdp_sharded {
     uint64_t *offset;  /* [n_parameters]: in the unit's flat parameter */
     uint8_t **plan;    /* [n_sequences][n points] */
     bool *in_backward; /* [n_modules] */
+    bool *has;         /* [n_parameters]: a gradient, in its unit's */
+    bool *asked;       /* [n_parameters]: for its first one, just now */
+    float **again;     /* [n_parameters]: a later one, to be added */
 
     float *storage;    /* all that rests, then the pool */
     float **free_slot; /* those of the pool that are not in use */
@@ -227,6 +230,10 @@ static int open_window(struct fsdp_sharded *s, uint32_t at, uint32_t u)
     }
     /* Padding, and parameters that will get no gradient, contribute +0. */
     FSDP_TRY(take(s, s->env->compute, FSDP_GRAD_FULL, u, &x->grad));
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        uint32_t m = s->model->parameter_module[p];
+        s->has[p] = s->units->unit_of_module[m] != u && s->has[p];
+    }
     return run(s, s->env->compute, FSDP_OP_FILL, padded, (float[2]){0}, NULL,
                NULL, x->grad);
 }
@@ -311,10 +318,28 @@ static int close_window(struct fsdp_sharded *s, uint32_t u, bool backward)
     return most > 0 ? FSDP_OK : retire(s, 1, "reduce->reuse");
 }
 
+/* A gradient of a module that is called twice in a pass has storage of its
+ * own, which compute has used when it is given back. */
+static void drop_again(struct fsdp_sharded *s, uint32_t p)
+{
+    const struct fsdp_device *d = s->env->device;
+
+    if (s->again[p]) {
+        d->dead(d->self, s->env->compute, s->again[p]);
+        (void)d->wait(d->self, NULL, s->env->compute, 0, "compute->free");
+        d->free(d->self, s->again[p]);
+        s->again[p] = NULL;
+    }
+}
+
 static void drop_gradients(struct fsdp_sharded *s)
 {
     const struct fsdp_device *d = s->env->device;
 
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        drop_again(s, p);
+        s->asked[p] = false;
+    }
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         give(s, &s->unit[u].grad);
         if (s->unit[u].reduced) {
@@ -365,6 +390,28 @@ static int cancel(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
+/* A module's backward is over: its first gradient is in place, a later one is
+ * added. */
+static int take_gradients(struct fsdp_sharded *s, uint32_t module)
+{
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        float *sum;
+        if (s->model->parameter_module[p] != module) {
+            continue;
+        }
+        if (s->again[p]) {
+            sum = s->unit[s->units->unit_of_module[module]].grad + s->offset[p];
+            FSDP_TRY(run(s, s->env->compute, FSDP_OP_ADD,
+                         fsdp_numel(s->model, p), (float[2]){0}, sum,
+                         s->again[p], sum));
+            drop_again(s, p);
+        }
+        s->has[p] = s->has[p] || s->asked[p];
+        s->asked[p] = false;
+    }
+    return FSDP_OK;
+}
+
 static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     const struct fsdp_sequence *q = s->sequence;
@@ -392,6 +439,9 @@ static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     }
     if (point == FSDP_PRE_BACKWARD || point == FSDP_POST_BACKWARD) {
         s->in_backward[index] = point == FSDP_PRE_BACKWARD;
+    }
+    if (point == FSDP_POST_BACKWARD) {
+        FSDP_TRY(take_gradients(s, index));
     }
     return does & CLOSES ? close_window(s, u, does & BACKWARD) : FSDP_OK;
 }
@@ -433,13 +483,38 @@ static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
     return lend(s, p, s->shards > 1 ? x->full : x->shard, out);
 }
 
+static int lend_again(struct fsdp_sharded *s, uint32_t p)
+{
+    const struct fsdp_device *d = s->env->device;
+    uint32_t m = s->model->parameter_module[p];
+    uint64_t bytes = fsdp_numel(s->model, p) * sizeof(float);
+    void *storage;
+
+    if (d->alloc(d->self, bytes, &storage) != FSDP_OK) {
+        return fail(s->env, FSDP_ERR_NOMEM, "grad: no memory for another one");
+    }
+    s->again[p] = storage;
+    d->live(d->self, s->env->compute, FSDP_STAGING, s->units->unit_of_module[m],
+            storage, bytes);
+    return FSDP_OK;
+}
+
 static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
 {
     if (p >= s->model->n_parameters ||
         !s->in_backward[s->model->parameter_module[p]]) {
         return fail(s->env, FSDP_ERR_INVALID, "grad: not in its backward");
     }
-    return lend(s, p, unit_of(s, p)->grad, out);
+    FSDP_TRY(lend(s, p, unit_of(s, p)->grad, out));
+    if (!s->has[p]) {
+        s->asked[p] = true;
+        return FSDP_OK;
+    }
+    if (!s->again[p]) {
+        FSDP_TRY(lend_again(s, p));
+    }
+    out->data = s->again[p];
+    return FSDP_OK;
 }
 
 /* ---- Between passes ---------------------------------------------------- */
@@ -867,7 +942,11 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->offset = calloc(model->n_parameters + (size_t)1, sizeof *s->offset);
     s->plan = calloc(model->n_sequences + (size_t)1, sizeof *s->plan);
     s->in_backward = calloc(model->n_modules + (size_t)1, sizeof(bool));
-    if (!s->unit || !s->offset || !s->plan || !s->in_backward) {
+    s->has = calloc(model->n_parameters + (size_t)1, sizeof *s->has);
+    s->asked = calloc(model->n_parameters + (size_t)1, sizeof *s->asked);
+    s->again = calloc(model->n_parameters + (size_t)1, sizeof *s->again);
+    if (!s->unit || !s->offset || !s->plan || !s->in_backward || !s->has ||
+        !s->asked || !s->again) {
         return FSDP_ERR_NOMEM;
     }
     lay_out(s);
@@ -889,6 +968,9 @@ static void give_back(struct fsdp_sharded *s)
         d->dead(d->self, NULL, x->grad);
         d->dead(d->self, NULL, x->shard);
         d->dead(d->self, NULL, x->reduced ? x->grad_shard : NULL);
+    }
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        drop_again(s, p);
     }
     for (uint32_t i = 0; i < s->n_in_flight; i++) {
         d->dead(d->self, NULL, s->in_flight[i]);
@@ -913,6 +995,9 @@ static void destroy(struct fsdp_sharded *s)
     free(s->offset);
     free(s->plan);
     free(s->in_backward);
+    free(s->has);
+    free(s->asked);
+    free(s->again);
     free(s->free_slot);
     free(s->in_flight);
     free(s);
