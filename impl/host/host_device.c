@@ -9,10 +9,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 enum {
-    ALIGNMENT = 64
+    ALIGNMENT = 64,
+    PAGE = 4096,
+    LARGE_PAGE = 2 << 20,
+    LARGE = 256 << 10, /* storage that asks for large pages */
 };
 
 struct fsdp_stream {
@@ -43,19 +47,42 @@ _Static_assert(sizeof(struct operation) <= HOST_STREAM_ARGUMENT,
 
 /* ---- Memory ------------------------------------------------------------ */
 
+/* Large pages spare faults, and work where memory is copied page by page, as
+ * between ranks. It is advice: without it everything works, too. */
+static void ask_for_large_pages(void *p, uint64_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    unsigned char *from = p;
+    uint64_t lead = (PAGE - (uintptr_t)p % PAGE) % PAGE;
+
+    (void)madvise(from + lead, (bytes - lead) / PAGE * PAGE, MADV_HUGEPAGE);
+#else
+    (void)p;
+    (void)bytes;
+#endif
+}
+
 static int device_alloc(void *self, uint64_t bytes, void **out)
 {
+    uint64_t alignment = bytes < LARGE_PAGE ? ALIGNMENT : LARGE_PAGE;
+
     (void)self;
     if (out == NULL) {
         return FSDP_ERR_INVALID;
     }
     *out = NULL;
-    if (bytes > PTRDIFF_MAX - ALIGNMENT) {
+    if (bytes > PTRDIFF_MAX - alignment) {
         return FSDP_ERR_NOMEM;
     }
     /* aligned_alloc wants a multiple of the alignment, and 0 may give NULL. */
-    *out = aligned_alloc(ALIGNMENT, (bytes / ALIGNMENT + 1) * ALIGNMENT);
-    return *out != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    *out = aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
+    if (*out == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    if (bytes >= LARGE) {
+        ask_for_large_pages(*out, bytes);
+    }
+    return FSDP_OK;
 }
 
 static void device_free(void *self, void *p)
