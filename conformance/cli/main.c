@@ -20,6 +20,7 @@ static const struct {
     {"verify", command_verify, "judge records that were kept by run"},
     {"mutants", command_mutants,
      "run engines that are wrong in one way; print the kill matrix"},
+    {"track", command_track, "keep what was measured, and judge what changed"},
     {"worker", command_worker, NULL},
 };
 enum {
@@ -64,7 +65,7 @@ int main(int argc, char **argv)
     }
     fprintf(stderr,
             "fsdp-cts: unknown command '%s'; there are: run, list, verify, "
-            "mutants\n",
+            "mutants, track\n",
             argv[1]);
     return EXIT_USAGE;
 }
