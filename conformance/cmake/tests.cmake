@@ -123,6 +123,13 @@ endforeach()
 target_link_options(allocation_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free)
 
+# ---- Track ----
+foreach(name edivisive_test results_test track_judge_test track_page_test)
+    unit(conformance/track/${name}.c LINK fsdp-track TIMEOUT 300)
+endforeach()
+add_executable(track_benchmark ${here}/track/track_benchmark.c)
+target_link_libraries(track_benchmark PRIVATE house fsdp-track)
+
 # ---- Lints ----
 foreach(lint layers words names)
     add_test(NAME lint.${lint} COMMAND ${here}/lint/${lint}

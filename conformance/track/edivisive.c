@@ -17,6 +17,7 @@
 enum {
     WINDOW_MOST = 400
 };
+#define ROUNDING 1e-9
 
 const struct edivisive_options edivisive_defaults = {
     .window = 50,
@@ -49,77 +50,105 @@ static void shuffle(double *x, uint32_t n, uint64_t *state)
     }
 }
 
-/* Sums of distances within the parts and between them. */
-struct distances {
-    double left, right, all;
+/*
+ * The values that are looked at, oldest first, and of each the sums of its
+ * distances to those before and behind it. From these the divergence of all
+ * cuts follows in one pass, and a value that comes or goes costs one, too.
+ */
+struct window {
     uint32_t n;
+    double x[WINDOW_MOST], left[WINDOW_MOST], right[WINDOW_MOST];
+    double all; /* distances */
 };
 
-static double divergence(const struct distances *d, uint32_t cut)
+static void push(struct window *w, double x)
+{
+    double sum = 0.0;
+
+    for (uint32_t i = 0; i < w->n; i++) {
+        double d = fabs(w->x[i] - x);
+
+        w->right[i] += d;
+        sum += d;
+    }
+    w->x[w->n] = x;
+    w->left[w->n] = sum;
+    w->right[w->n] = 0.0;
+    w->all += sum;
+    w->n++;
+}
+
+/* The oldest value goes. */
+static void pop(struct window *w)
+{
+    size_t bytes = (w->n - 1) * sizeof(double);
+    double x = w->x[0];
+
+    w->all -= w->right[0];
+    w->n--;
+    memmove(w->x, w->x + 1, bytes);
+    memmove(w->left, w->left + 1, bytes);
+    memmove(w->right, w->right + 1, bytes);
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->left[i] -= fabs(w->x[i] - x);
+    }
+}
+
+static void fill(struct window *w, const double *x, uint32_t n)
+{
+    w->n = 0;
+    w->all = 0.0;
+    for (uint32_t i = 0; i < n; i++) {
+        push(w, x[i]);
+    }
+}
+
+/* Of the parts before and behind a cut; left, right: distances in them. */
+static double divergence(const struct window *w, uint32_t cut, double left,
+                         double right)
 {
     double n = cut;
-    double m = d->n - cut;
-    double between = (d->all - d->left - d->right) / (n * m);
-    double left = cut > 1 ? d->left / (n * (n - 1) / 2) : 0.0;
-    double right = d->n - cut > 1 ? d->right / (m * (m - 1) / 2) : 0.0;
+    double m = w->n - cut;
+    double between = (w->all - left - right) / (n * m);
 
+    left = cut > 1 ? left / (n * (n - 1) / 2) : 0.0;
+    right = w->n - cut > 1 ? right / (m * (m - 1) / 2) : 0.0;
     return n * m / (n + m) * (2 * between - left - right);
-}
-
-/* x[k] goes from the right part to the left one. */
-static void move(struct distances *d, const double *x, uint32_t k)
-{
-    double left = 0.0;
-    double right = 0.0;
-
-    for (uint32_t i = 0; i < k; i++) {
-        left += fabs(x[k] - x[i]);
-    }
-    for (uint32_t i = k + 1; i < d->n; i++) {
-        right += fabs(x[k] - x[i]);
-    }
-    d->left += left;
-    d->right -= right;
-}
-
-static struct distances whole(const double *x, uint32_t n)
-{
-    struct distances d = {.n = n};
-
-    for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t j = i + 1; j < n; j++) {
-            d.all += fabs(x[i] - x[j]);
-        }
-    }
-    d.right = d.all;
-    return d;
 }
 
 double edivisive_divergence(const double *x, uint32_t n, uint32_t cut)
 {
-    struct distances d = whole(x, n);
+    struct window w;
+    double left = 0.0;
+    double right;
 
+    fill(&w, x, n < WINDOW_MOST ? n : WINDOW_MOST);
+    right = w.all;
     for (uint32_t k = 0; k < cut; k++) {
-        move(&d, x, k);
+        left += w.left[k];
+        right -= w.right[k];
     }
-    return divergence(&d, cut);
+    return divergence(&w, cut, left, right);
 }
 
 /* The largest divergence of all cuts that the options allow. */
-static double best_cut(const double *x, struct distances d,
+static double best_cut(const struct window *w,
                        const struct edivisive_options *o, uint32_t *cut)
 {
     double best = -1.0;
+    double left = 0.0;
+    double right = w->all;
 
     *cut = 0;
-    for (uint32_t k = 0; k + o->after < d.n; k++) {
+    for (uint32_t k = 1; k + o->after <= w->n; k++) {
         double q;
 
-        move(&d, x, k);
-        q = k + 1 >= o->before ? divergence(&d, k + 1) : -1.0;
+        left += w->left[k - 1];
+        right -= w->right[k - 1];
+        q = k >= o->before ? divergence(w, k, left, right) : -1.0;
         if (q > best) {
             best = q;
-            *cut = k + 1;
+            *cut = k;
         }
     }
     return best;
@@ -127,22 +156,22 @@ static double best_cut(const double *x, struct distances d,
 
 /* How likely so large a divergence is where nothing changed. It stops as soon
  * as that is more than the options allow. */
-static double chance_of(const double *x, struct distances d, double q,
+static double chance_of(const struct window *w, double q,
                         const struct edivisive_options *o)
 {
     uint64_t state = o->seed;
     uint32_t larger = 1;
     double tries = (double)o->permutations + 1;
     double y[WINDOW_MOST];
+    struct window other;
 
-    memcpy(y, x, d.n * sizeof(*x));
+    memcpy(y, w->x, w->n * sizeof(*y));
     for (uint32_t i = 0; i < o->permutations; i++) {
         uint32_t ignored;
 
-        shuffle(y, d.n, &state);
-        d.left = 0.0;
-        d.right = d.all;
-        larger += !(best_cut(y, d, o, &ignored) < q) ? 1 : 0;
+        shuffle(y, w->n, &state);
+        fill(&other, y, w->n);
+        larger += !(best_cut(&other, o, &ignored) < q) ? 1 : 0;
         if (larger / tries > o->significance) {
             break;
         }
@@ -150,31 +179,29 @@ static double chance_of(const double *x, struct distances d, double q,
     return larger / tries;
 }
 
-/* Whether the window x[0..n-1] has a change. */
-static bool look(const double *x, uint32_t n, const struct edivisive_options *o,
+/* Whether the window has a change. */
+static bool look(const struct window *w, const struct edivisive_options *o,
                  struct edivisive_change *out)
 {
-    struct distances d;
     double q;
     uint32_t cut;
 
-    if (n < o->before + o->after) {
+    if (w->n < o->before + o->after) {
         return false;
     }
-    d = whole(x, n);
-    q = best_cut(x, d, o, &cut);
+    q = best_cut(w, o, &cut);
     if (cut == 0) {
         return false;
     }
     out->begin = cut;
-    out->before = median_of(x, cut);
-    out->after = median_of(x + cut, n - cut);
-    /* The sums that a permutation moves are rounded: equal is not less. */
+    out->before = median_of(w->x, cut);
+    out->after = median_of(w->x + cut, w->n - cut);
     if (!(fabs(out->after - out->before) >= o->least * fabs(out->before)) ||
-        !(q > 1e-12 * d.all)) {
+        !(q > ROUNDING * w->all)) {
         return false;
     }
-    out->chance = chance_of(x, d, q * (1 - 1e-12), o);
+    /* Sums in another order are rounded otherwise: equal is not less. */
+    out->chance = chance_of(w, q * (1 - ROUNDING), o);
     return out->chance <= o->significance;
 }
 
@@ -189,7 +216,7 @@ int edivisive_changes(const double *x, uint32_t n,
                       const struct edivisive_options *o,
                       struct edivisive_change **out, uint32_t *n_out)
 {
-    uint32_t first = 0; /* of the level that lasts */
+    struct window w = {.n = 0}; /* no more than the level that lasts */
 
     *out = NULL;
     *n_out = 0;
@@ -206,13 +233,16 @@ int edivisive_changes(const double *x, uint32_t n,
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t from = i + 1 - first > o->window ? i + 1 - o->window : first;
         struct edivisive_change *c = &(*out)[*n_out];
 
-        if (look(x + from, i + 1 - from, o, c)) {
-            c->begin += from;
+        if (w.n == o->window) {
+            pop(&w);
+        }
+        push(&w, x[i]);
+        if (look(&w, o, c)) {
+            c->begin += i + 1 - w.n;
             c->found = i;
-            first = c->begin;
+            fill(&w, x + c->begin, i + 1 - c->begin);
             (*n_out)++;
         }
     }

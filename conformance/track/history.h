@@ -66,6 +66,10 @@ struct history_series {
 int history_series(struct history *h, struct history_series **out, uint32_t *n,
                    struct fsdp_error *error);
 
+/* Whether a run has a value of the series. */
+int history_has(struct history *h, const struct history_series *s, int64_t run,
+                bool *has, struct fsdp_error *error);
+
 struct history_exact {
     int64_t run, bundle; /* equal bundles have equal figures */
 };

@@ -126,6 +126,28 @@ int history_series(struct history *h, struct history_series **out, uint32_t *n,
     return status;
 }
 
+int history_has(struct history *h, const struct history_series *s, int64_t run,
+                bool *has, struct fsdp_error *error)
+{
+    sqlite3_stmt *q;
+    int status = history_prepare(
+        h,
+        s->exact ? "SELECT 1 FROM exact WHERE series = ? AND run = ?"
+                 : "SELECT 1 FROM timed WHERE series = ? AND run = ?",
+        &q, error);
+
+    *has = false;
+    if (status == FSDP_OK && (sqlite3_bind_int64(q, 1, s->id) != SQLITE_OK ||
+                              sqlite3_bind_int64(q, 2, run) != SQLITE_OK)) {
+        status = history_fail(h, error);
+    }
+    if (status == FSDP_OK) {
+        status = history_step(h, q, has, error);
+    }
+    (void)sqlite3_finalize(q);
+    return status;
+}
+
 static void take_exact(sqlite3_stmt *q, void *row)
 {
     struct history_exact *x = row;

@@ -5,12 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    SHORT = 64
+};
+
 static int by_size(const void *a, const void *b)
 {
     const double *x = a;
     const double *y = b;
 
     return (*x > *y) - (*x < *y);
+}
+
+/* A window of runs is short: insertion is quickest there, and there are
+ * hundreds of thousands of windows. */
+static void sort(double *x, uint32_t n)
+{
+    if (n > SHORT) {
+        qsort(x, n, sizeof(*x), by_size);
+        return;
+    }
+    for (uint32_t i = 1; i < n; i++) {
+        double y = x[i];
+        uint32_t k = i;
+
+        for (; k > 0 && x[k - 1] > y; k--) {
+            x[k] = x[k - 1];
+        }
+        x[k] = y;
+    }
 }
 
 double quantile_of(const double *x, uint32_t n, double q)
@@ -27,7 +50,7 @@ double quantile_of(const double *x, uint32_t n, double q)
         return 0.0;
     }
     memcpy(sorted, x, n * sizeof(*x));
-    qsort(sorted, n, sizeof(*sorted), by_size);
+    sort(sorted, n);
     place = q * (n - 1);
     below = (uint32_t)place;
     if (below + 1 >= n) {

@@ -220,7 +220,7 @@ static void say_moment(const struct steps *s, const struct figures_moment *m)
     }
 }
 
-/* What a pointer is told: once for moments that are alike. */
+/* What a pointer is told: the fullest moment of a unit's turn. */
 static void spans(const struct steps *s)
 {
     const struct figures *f = &s->figures;
@@ -230,12 +230,15 @@ static void spans(const struct steps *s)
 
     (void)fprintf(s->page->f, "<g class=\"spans\">");
     for (uint32_t i = 0; i < f->n_moments && n < SPANS_MOST; n++) {
-        uint32_t end = i + 1;
+        const struct figures_moment *first = &f->moment[i];
+        const struct figures_moment *most = first;
+        uint32_t end = i;
 
-        while (end < f->n_moments && f->moment[end].unit == f->moment[i].unit &&
-               f->moment[end].point == f->moment[i].point &&
-               memcmp(f->moment[end].live, f->moment[i].live,
-                      sizeof(f->moment[i].live)) == 0) {
+        while (end < f->n_moments && f->moment[end].unit == first->unit &&
+               phase_of(f->moment[end].point) == phase_of(first->point)) {
+            if (pile(&f->moment[end], N_PILED) > pile(most, N_PILED)) {
+                most = &f->moment[end];
+            }
             end++;
         }
         (void)fprintf(s->page->f,
@@ -244,7 +247,7 @@ static void spans(const struct steps *s)
                       page_at(left(s, i), x), AREA_TOP,
                       page_at(left(s, end) - left(s, i), width),
                       PLOT_BOTTOM - AREA_TOP);
-        say_moment(s, &f->moment[i]);
+        say_moment(s, most);
         (void)fprintf(s->page->f, "</title></rect>");
         i = end;
     }

@@ -278,6 +278,8 @@ static int judge_timed(struct judging *j, uint32_t series)
             (void)track_fail(j->error, status, "%s", fsdp_status_text(status));
         } else {
             status = judge_changes(j, series, t, median, n, all, n_changes);
+            j->v->points[series] = (struct track_points){true, n_changes, all};
+            all = NULL;
         }
     }
     free(all);
@@ -301,34 +303,6 @@ static int64_t run_before(const struct judging *j)
     return 0;
 }
 
-/* Whether the series has a value in the run. */
-static int has_run(struct judging *j, const struct history_series *s,
-                   int64_t run, bool *has)
-{
-    uint32_t n = 0;
-    int status;
-
-    *has = false;
-    if (s->exact) {
-        struct history_exact *x = NULL;
-
-        status = history_exact(j->h, s->id, &x, &n, j->error);
-        for (uint32_t i = n; i-- > 0 && !*has;) {
-            *has = x[i].run == run;
-        }
-        free(x);
-    } else {
-        struct history_timed *x = NULL;
-
-        status = history_timed(j->h, s->id, &x, &n, j->error);
-        for (uint32_t i = n; i-- > 0 && !*has;) {
-            *has = x[i].run == run;
-        }
-        free(x);
-    }
-    return status;
-}
-
 static int note_gone(struct judging *j, uint32_t series, int64_t before)
 {
     const struct history_series *s = &j->v->series[series];
@@ -336,8 +310,8 @@ static int note_gone(struct judging *j, uint32_t series, int64_t before)
     bool was = false;
     bool is = false;
 
-    FSDP_TRY(has_run(j, s, before, &was));
-    FSDP_TRY(has_run(j, s, j->newest, &is));
+    FSDP_TRY(history_has(j->h, s, before, &was, j->error));
+    FSDP_TRY(history_has(j->h, s, j->newest, &is, j->error));
     if (was && !is) {
         v->gone[v->n_gone++] =
             (struct track_gone){.series = series, .last = before};
@@ -386,7 +360,8 @@ static int judge_all(struct judging *j)
     int64_t before = run_before(j);
 
     v->gone = calloc(v->n_series + 1u, sizeof(*v->gone));
-    if (v->gone == NULL) {
+    v->points = calloc(v->n_series + 1u, sizeof(*v->points));
+    if (v->gone == NULL || v->points == NULL) {
         return track_fail(j->error, FSDP_ERR_NOMEM, "out of memory");
     }
     for (uint32_t i = 0; i < v->n_series; i++) {
@@ -430,6 +405,10 @@ int track_judge(struct history *h, int64_t run,
 
 void track_verdict_release(struct track_verdict *v)
 {
+    for (uint32_t i = 0; v->points != NULL && i < v->n_series; i++) {
+        free(v->points[i].change);
+    }
+    free(v->points);
     free(v->run);
     free(v->series);
     free(v->accepted);

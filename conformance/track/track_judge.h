@@ -28,11 +28,19 @@ struct track_gone {
     int64_t last; /* run */
 };
 
+/* Change points of a timed series, for those who draw it as well. */
+struct track_points {
+    bool known;
+    uint32_t n;
+    struct edivisive_change *change;
+};
+
 struct track_verdict {
     struct history_run *run; /* all, oldest first */
     uint32_t n_runs;
     struct history_series *series;
     uint32_t n_series;
+    struct track_points *points; /* [n_series], up to the judged run */
     struct history_accepted *accepted;
     uint32_t n_accepted;
     uint32_t newest; /* index of the run that is judged */
