@@ -179,6 +179,34 @@ static double chance_of(const struct window *w, double q,
     return larger / tries;
 }
 
+/* How far values are from the medians of their parts, in all. */
+static double misfit(const struct window *w, uint32_t cut)
+{
+    double before = median_of(w->x, cut);
+    double after = median_of(w->x + cut, w->n - cut);
+    double sum = 0.0;
+
+    for (uint32_t i = 0; i < w->n; i++) {
+        sum += fabs(w->x[i] - (i < cut ? before : after));
+    }
+    return sum;
+}
+
+/* A change is told while few runs show it, with the last of the old level
+ * among them: the cut that fits best is a little later. */
+static uint32_t refined(const struct window *w, uint32_t cut,
+                        const struct edivisive_options *o)
+{
+    uint32_t best = cut;
+
+    for (uint32_t k = cut + 1; k < w->n && k < cut + o->after; k++) {
+        if (misfit(w, k) < misfit(w, best)) {
+            best = k;
+        }
+    }
+    return best;
+}
+
 /* Whether the window has a change. */
 static bool look(const struct window *w, const struct edivisive_options *o,
                  struct edivisive_change *out)
@@ -202,7 +230,14 @@ static bool look(const struct window *w, const struct edivisive_options *o,
     }
     /* Sums in another order are rounded otherwise: equal is not less. */
     out->chance = chance_of(w, q * (1 - ROUNDING), o);
-    return out->chance <= o->significance;
+    if (!(out->chance <= o->significance)) {
+        return false;
+    }
+    /* Too few runs of the new level: the next one will tell. */
+    out->begin = refined(w, cut, o);
+    out->before = median_of(w->x, out->begin);
+    out->after = median_of(w->x + out->begin, w->n - out->begin);
+    return w->n - out->begin >= o->after;
 }
 
 static bool options_make_sense(const struct edivisive_options *o)
