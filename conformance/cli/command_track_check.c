@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,10 +72,10 @@ const char *track_change_text(const struct track_verdict *v,
     if (c->exact) {
         exact_text(c, values, sizeof(values));
     } else {
-        (void)snprintf(values, sizeof(values),
-                       "%.5g -> %.5g (%+.2f %%, chance %.2g)", c->before,
-                       c->after, 100.0 * (c->after / c->before - 1.0),
-                       c->chance);
+        (void)snprintf(
+            values, sizeof(values), "%.5g -> %.5g (%+.2f %%, chance %.2g)",
+            c->before, c->after,
+            100.0 * (c->after - c->before) / fabs(c->before), c->chance);
     }
     (void)snprintf(out, TRACK_CHANGE_BYTES, "%s%s%s %s: %s", s->name,
                    s->engine[0] != '\0' ? " " : "", s->engine, c->figure,

@@ -195,8 +195,7 @@ int history_timed(struct history *h, int64_t series, struct history_timed **out,
     for (uint32_t i = 0; status == FSDP_OK && i < r.n; i++) {
         const struct history_timed *x = &(*out)[i];
 
-        if (!(x->median > 0.0) || !isfinite(x->median) || !isfinite(x->p10) ||
-            !isfinite(x->p90)) {
+        if (!isfinite(x->median) || !isfinite(x->p10) || !isfinite(x->p90)) {
             status = track_fail(error, FSDP_ERR_FORMAT,
                                 "%s: is damaged: a median that is no number",
                                 h->path);

@@ -73,11 +73,12 @@ static void run_cell(struct page *page, const char *label, int64_t id)
         (void)fprintf(page->f, "<td></td>");
         return;
     }
-    (void)fprintf(page->f,
-                  "<td class=\"run\" data-l=\"%s\"><code>%.10s</code><br><span "
-                  "class=\"dim\">run "
-                  "%" PRId64 ", %s</span></td>",
-                  label, r->commit, r->id, page_date(r->date, date));
+    (void)fprintf(
+        page->f,
+        "<td class=\"run\" data-l=\"%s\"><code>%.10s</code> <br><span "
+        "class=\"dim\">run "
+        "%" PRId64 ", %s</span></td>",
+        label, r->commit, r->id, page_date(r->date, date));
 }
 
 /* Index of the case that a series belongs to. */
@@ -158,7 +159,7 @@ static void change_row(struct page *page, const struct page_case *cases,
                   "data-l=\"figure\">",
                   c->worse ? "worse" : "better",
                   c->worse ? "regression" : "improvement");
-    page_escape_name(page->f, c->figure);
+    page_escape(page->f, c->figure);
     (void)fprintf(page->f, "</td><td data-l=\"engine\">");
     page_escape(page->f, page->v.series[c->series].engine);
     (void)fprintf(page->f, "</td><td class=\"wide\">");

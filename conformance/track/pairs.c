@@ -28,7 +28,8 @@ static const struct timed_result *find(const struct results *r,
     return NULL;
 }
 
-/* ratio[i] = B / A of pair i. false: a file lacks it. */
+/* ratio[i] = B / A of pair i. false: a file lacks it, or it is not above 0,
+ * where no ratio says anything. */
 static bool take_ratios(const struct results *r, uint32_t n,
                         const struct timed_result *like, double *ratio)
 {
@@ -36,7 +37,8 @@ static bool take_ratios(const struct results *r, uint32_t n,
         const struct timed_result *a = find(&r[i], like);
         const struct timed_result *b = find(&r[i + 1], like);
 
-        if (a == NULL || b == NULL) {
+        if (a == NULL || b == NULL || !(a->median > 0.0) ||
+            !(b->median > 0.0)) {
             return false;
         }
         ratio[i / 2] = b->median / a->median;

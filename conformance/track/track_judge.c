@@ -10,6 +10,7 @@
 #include "track/median.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,8 +234,8 @@ static int judge_changes(struct judging *j, uint32_t series,
         double before = median_of(median + from, e->begin - from);
         bool down = e->after < e->before;
         /* What was undone since, wholly or nearly, is no change any more. */
-        bool stands = down ? now < before * (1.0 - j->options->least)
-                           : now > before * (1.0 + j->options->least);
+        double least = j->options->least * fabs(before);
+        bool stands = down ? now < before - least : now > before + least;
         struct track_change c = {.worse = down == s->higher,
                                  .series = series,
                                  .before = before,

@@ -302,7 +302,7 @@ static void a_damaged_history(void **state)
     assert_int_equal(track_look(b), FSDP_ERR_FORMAT);
     assert_non_null(strstr(b->error.message, "figures are missing"));
     memset(&b->error, 0, sizeof(b->error));
-    query(b->db, "DELETE FROM exact; UPDATE timed SET median = -1");
+    query(b->db, "DELETE FROM exact; UPDATE timed SET median = 9e999");
     assert_int_equal(track_look(b), FSDP_ERR_FORMAT);
     assert_non_null(strstr(b->error.message, "no number"));
     memset(&b->error, 0, sizeof(b->error));
