@@ -26,6 +26,7 @@ static const struct {
      "make a full checkpoint of a sharded one"},
     {"inspect", command_inspect,
      "say what a safetensors file or a checkpoint has"},
+    {"track", command_track, "keep what was measured, and judge what changed"},
     {"worker", command_worker, NULL},
 };
 enum {
@@ -68,9 +69,12 @@ int main(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr,
-            "fsdp-cts: unknown command '%s'; there are: run, list, verify, "
-            "mutants, bench, consolidate, inspect\n",
-            argv[1]);
+    fprintf(stderr, "fsdp-cts: unknown command '%s'; there are:", argv[1]);
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (commands[i].help) {
+            fprintf(stderr, " %s", commands[i].name);
+        }
+    }
+    fprintf(stderr, "\n");
     return EXIT_USAGE;
 }

@@ -147,14 +147,21 @@ target_link_options(checkpoint_durability_test PRIVATE
     -Wl,--wrap=mkdirat,--wrap=ftruncate,--wrap=openat,--wrap=close)
 
 # For people: how fast, against plain writing and reading.
-add_executable(checkpoint_bench ${here}/kit/checkpoint_bench.c)
-target_link_libraries(checkpoint_bench PRIVATE house fsdp-kit)
+add_executable(checkpoint_benchmark ${here}/kit/checkpoint_benchmark.c)
+target_link_libraries(checkpoint_benchmark PRIVATE house fsdp-kit)
 
 # A short run; more is for people: ci/fuzz --runs 10000000.
 add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 safetensors
     checkpoint)
 set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 600
     SKIP_RETURN_CODE 77)
+
+# ---- Track ----
+foreach(name edivisive_test results_test track_judge_test track_page_test)
+    unit(conformance/track/${name}.c LINK fsdp-track TIMEOUT 300)
+endforeach()
+add_executable(track_benchmark ${here}/track/track_benchmark.c)
+target_link_libraries(track_benchmark PRIVATE house fsdp-track)
 
 # ---- Lints ----
 foreach(lint layers words names)

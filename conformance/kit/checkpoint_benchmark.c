@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_bench.c - how fast a rank's shards are saved and loaded, against
+ * checkpoint_benchmark.c - how fast a rank's shards are saved and loaded, against
  * plain writing with a flush, and plain reading, of as many bytes on the same
  * disk: what dd does. Prints medians; bounds nothing.
  *
- * usage: checkpoint_bench FOLDER [MIB [TIMES]]
+ * usage: checkpoint_benchmark FOLDER [MIB [TIMES]]
  */
 #include "checkpoint.h"
 
@@ -208,7 +208,7 @@ static int run(struct bench *b, uint32_t times)
         t[k][0] = median(t[k], times);
     }
     if (t[0][0] <= 0 || t[1][0] <= 0 || t[2][0] <= 0 || t[3][0] <= 0) {
-        fprintf(stderr, "checkpoint_bench: %s: cannot write or read\n",
+        fprintf(stderr, "checkpoint_benchmark: %s: cannot write or read\n",
                 b->folder);
         return 1;
     }
@@ -232,7 +232,7 @@ int main(int argc, char **argv)
     b.each = mib * (1 << 18) / TENSORS;
     b.data = malloc(TENSORS * b.each * sizeof *b.data + 1);
     if (!b.data || times == 0 || times > MAX_TIMES || mib == 0) {
-        fprintf(stderr, "usage: checkpoint_bench FOLDER [MIB [TIMES]]\n");
+        fprintf(stderr, "usage: checkpoint_benchmark FOLDER [MIB [TIMES]]\n");
         free(b.data);
         return 64;
     }
