@@ -458,9 +458,6 @@ int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
         add_curves,      add_miniature,      add_trees,  add_ragged,
         add_blocks,      add_divide_factors, add_large,  add_exact_worlds,
         add_schedules,   add_answers,        add_rows,   add_plain_rows,
-        add_curves,      add_miniature,      add_trees,  add_ragged,
-        add_blocks,      add_divide_factors, add_large,  add_exact_worlds,
-        add_schedules,   add_answers,        add_rows,   add_plain_rows,
         add_checkpoints, add_resumed_rows,   add_graphs,
     };
     struct core core = {.own = n_ranks == 0, .list = list};
