@@ -58,11 +58,17 @@ if(TARGET fsdp-impl-cuda-emulated)
         "mlp.(seed|odd|empty|wide)|linear.(small|tiny)")
     add_test(NAME conformance.cuda-emulated.gpt COMMAND ${script}
         $<TARGET_FILE:fsdp-cts> ${emulated} gpt.tiny)
+    # All ranks on one GPU: CUDA IPC in place of NCCL.
+    add_test(NAME conformance.cuda-emulated.ipc COMMAND ${script}
+        $<TARGET_FILE:fsdp-cts> ${emulated} "mlp.(odd|wide)|linear.tiny")
     add_test(NAME conformance.cuda-emulated.threads COMMAND ${script}
         $<TARGET_FILE:fsdp-cts> ${emulated} mlp.odd --world threads)
     set_tests_properties(conformance.cuda-emulated.mlp
         conformance.cuda-emulated.gpt conformance.cuda-emulated.threads
+        conformance.cuda-emulated.ipc
         PROPERTIES LABELS conformance TIMEOUT 900 PROCESSORS 2)
+    set_tests_properties(conformance.cuda-emulated.ipc PROPERTIES
+        ENVIRONMENT FSDP_EMULATED_GPUS=1)
     add_test(NAME command.cuda_faults COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/faults_test.sh
         $<TARGET_FILE:fsdp-cts> ${emulated})

@@ -49,8 +49,10 @@ expect no-device-somewhere 'rank 1: no GPU: no CUDA-capable device' \
     FSDP_EMULATED_FAULT=no-device@1
 expect old-driver 'the GPU driver supports CUDA 11.4; this build needs 13.0' \
     FSDP_EMULATED_FAULT=old-driver
-expect few-gpus '2 ranks on this host, and 2 of them on GPU' \
-    FSDP_EMULATED_GPUS=1
+expect few-gpus '2 ranks on this host, too few GPUs for one each' \
+    FSDP_EMULATED_GPUS=1 FSDP_CUDA_COMM=nccl
+expect ipc-rank-dies 'killed by signal 11' FSDP_EMULATED_GPUS=1 \
+    FSDP_EMULATED_FAULT=launch-dies:40@1
 expect no-image 'this build has no kernels for this GPU' \
     FSDP_EMULATED_FAULT=no-image
 expect nccl-version 'NCCL: version 3.1.0 was found, 2.x is needed' \
