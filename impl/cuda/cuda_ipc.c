@@ -197,10 +197,30 @@ static void give_up(void *self)
     (void)self;
 }
 
+/* All others have taken what lies in the outbox. */
+static int emptied(struct ipc *x)
+{
+    struct cuda_wait wait = {0, 0};
+
+    for (uint32_t r = 0; r < x->group.extent; r++) {
+        if (r == x->group.me) {
+            continue;
+        }
+        FSDP_TRY(come_to(x, &x->counters->taken[world_rank(x, r)], x->turn));
+        while (cudaEventQuery(x->taken[r]) == cudaErrorNotReady) {
+            FSDP_TRY(cuda_device_look(x->group.device, &wait));
+        }
+    }
+    return FSDP_OK;
+}
+
 static void end(void *self)
 {
     struct ipc *x = self;
 
+    if (x->group.extent > 1 && cuda_device_status(x->group.device) == FSDP_OK) {
+        (void)emptied(x);
+    }
     for (uint32_t r = 0; r < x->group.extent; r++) {
         if (x->put[r] != NULL) {
             (void)cudaEventDestroy(x->put[r]);
@@ -292,6 +312,10 @@ int cuda_ipc_open(const struct fsdp_env *env, const struct cuda_group *group,
     }
     if (status == FSDP_OK) {
         status = open_others(x, all);
+    }
+    /* Nobody goes on, and perhaps away, before all have opened his. */
+    if (status == FSDP_OK) {
+        status = env->exchange(env->exchange_self, &mine, 1, all);
     }
     free(all);
     return status;

@@ -59,7 +59,7 @@ int cuda_nccl_open(const struct cuda_group *group, const void *id,
 
 /* ---- cuda_ipc.c ---- */
 
-/* Collective among all ranks, whose processes share a host: one exchange. A
+/* Collective among all ranks, whose processes share a host: two exchanges. A
  * turn moves place_bytes to each member, or less. */
 int cuda_ipc_open(const struct fsdp_env *env, const struct cuda_group *group,
                   struct cuda_counters *counters, uint64_t place_bytes,
