@@ -97,8 +97,22 @@ static void take_gpu(uint32_t local_rank, struct choice *mine, int *ordinal)
     mine->native = (int32_t)error;
 }
 
+/* NCCL refuses two ranks on one GPU, unless it takes each for a host of its
+ * own; then it knows no other way between them than sockets. */
+static void pretend_hosts(const struct fsdp_env *env)
+{
+    char rank[16];
+
+    snprintf(rank, sizeof(rank), "rank%u", env->rank);
+    (void)setenv("NCCL_HOSTID", rank, 1);
+    (void)setenv("NCCL_NET", "Socket", 0);
+    (void)setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+    (void)setenv("NCCL_MNNVL_ENABLE", "0", 0);
+    (void)setenv("NCCL_MAX_CTAS", "2", 0);
+}
+
 /* Whether ranks share GPUs, the same answer on every rank. FSDP_CUDA_COMM of
- * the environment may ask for nccl, or for ipc. */
+ * the environment may ask for nccl, for ipc, or for nccl by sockets. */
 static int check_choices(const struct fsdp_env *env, const struct choice *all,
                          const struct choice *mine, uint32_t locals,
                          bool *shares)
@@ -118,6 +132,11 @@ static int check_choices(const struct fsdp_env *env, const struct choice *all,
             sharing += all[r].host == all[other].host &&
                        strcmp(all[r].bus, all[other].bus) == 0;
         }
+    }
+    if (wish != NULL && strcmp(wish, "nccl-sockets") == 0) {
+        pretend_hosts(env);
+        *shares = false;
+        return FSDP_OK;
     }
     *shares = sharing > 0 || (wish != NULL && strcmp(wish, "ipc") == 0);
     if (*shares && (!one_host || (wish != NULL && strcmp(wish, "nccl") == 0))) {
