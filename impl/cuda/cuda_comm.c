@@ -153,7 +153,7 @@ static void give_up(void *self)
 /* ---- Open and close ---------------------------------------------------- */
 
 /* The last dimension is the fastest; the world comes last. */
-static void set_groups(struct cuda_comm *x, uint32_t *first)
+static void set_groups(struct cuda_comm *x)
 {
     const struct fsdp_mesh *mesh = x->env->mesh;
     uint32_t stride = 1;
@@ -161,14 +161,12 @@ static void set_groups(struct cuda_comm *x, uint32_t *first)
     for (uint32_t d = x->n_dims; d-- > 0;) {
         uint32_t me = x->env->rank / stride % mesh->extent[d];
 
-        x->member[d].group =
-            (struct cuda_group){x->device, mesh->extent[d], me};
-        first[d] = x->env->rank - me * stride;
+        x->member[d].group = (struct cuda_group){
+            x->device, mesh->extent[d], me, x->env->rank - me * stride, stride};
         stride *= mesh->extent[d];
     }
     x->member[x->n_dims].group =
-        (struct cuda_group){x->device, x->env->world, x->env->rank};
-    first[x->n_dims] = 0;
+        (struct cuda_group){x->device, x->env->world, x->env->rank, 0, 1};
 }
 
 static uint64_t staging_bytes(void)
@@ -180,8 +178,8 @@ static uint64_t staging_bytes(void)
 }
 
 /* A dimension that is the whole world shares nothing with the group of the
- * world: that one is for the few who ask for it, and small. */
-static int open_member(struct cuda_comm *x, uint32_t g, const void *id)
+ * world: that one is for the few who ask for it. */
+static int open_member(struct cuda_comm *x, uint32_t g)
 {
     struct cuda_member *m = &x->member[g];
     uint64_t bytes = staging_bytes();
@@ -201,56 +199,57 @@ static int open_member(struct cuda_comm *x, uint32_t g, const void *id)
                                 "the communicator", "no memory for staging");
     }
     m->staging = p;
-    return cuda_nccl_open(&m->group, id, &m->transport);
-}
-
-/* The first member of a group has made its id; all learn all of them. */
-static int meet(struct cuda_comm *x, const uint32_t *first,
-                unsigned char (*all)[CUDA_NCCL_ID])
-{
-    const struct fsdp_env *env = x->env;
-    unsigned char id[CUDA_NCCL_ID];
-
-    for (uint32_t g = 0; g <= x->n_dims; g++) {
-        bool makes = first[g] == env->rank && x->member[g].group.extent > 1;
-        int status = FSDP_OK;
-
-        memset(id, 0, sizeof(id));
-        if (makes) {
-            status = cuda_nccl_id(x->device, id);
-        }
-        FSDP_TRY(env->exchange(env->exchange_self, id, sizeof(id), all));
-        FSDP_TRY(status);
-        if (x->member[g].group.extent == 1) {
-            FSDP_TRY(open_member(x, g, NULL));
-        } else {
-            FSDP_TRY(open_member(x, g, all[first[g]]));
-        }
-    }
     return FSDP_OK;
 }
 
-static int open_all(struct cuda_comm *x)
+/* The first member of a group makes its id; all learn all of them. */
+static int open_nccl(struct cuda_comm *x, struct cuda_member *m)
 {
-    unsigned char(*all)[CUDA_NCCL_ID] = calloc(x->env->world, sizeof(*all));
-    uint32_t first[GROUPS];
+    const struct fsdp_env *env = x->env;
+    unsigned char id[CUDA_NCCL_ID] = {0};
+    unsigned char(*all)[CUDA_NCCL_ID] = calloc(env->world, sizeof(*all));
+    int made = FSDP_OK;
     int status;
 
     if (all == NULL) {
         return cuda_device_fail(x->device, FSDP_ERR_NOMEM, 0,
                                 "the communicator", "no host memory");
     }
-    set_groups(x, first);
-    status = cuda_nccl_check(x->device);
-    if (status == FSDP_OK) {
-        status = meet(x, first, all);
+    if (m->group.first == env->rank && m->group.extent > 1) {
+        made = cuda_nccl_id(x->device, id);
+    }
+    status = env->exchange(env->exchange_self, id, sizeof(id), all);
+    status = made != FSDP_OK ? made : status;
+    if (status == FSDP_OK && m->group.extent > 1) {
+        status = cuda_nccl_open(&m->group, all[m->group.first], &m->transport);
     }
     free(all);
     return status;
 }
 
+static int open_all(struct cuda_comm *x, bool shares)
+{
+    set_groups(x);
+    if (!shares) {
+        FSDP_TRY(cuda_nccl_check(x->device));
+    }
+    for (uint32_t g = 0; g <= x->n_dims; g++) {
+        struct cuda_member *m = &x->member[g];
+
+        FSDP_TRY(open_member(x, g));
+        if (shares) {
+            FSDP_TRY(cuda_ipc_open(x->env, &m->group,
+                                   cuda_watch_counters(x->watch, g),
+                                   m->chunk * sizeof(float), &m->transport));
+        } else {
+            FSDP_TRY(open_nccl(x, m));
+        }
+    }
+    return FSDP_OK;
+}
+
 int cuda_comm_open(const struct fsdp_env *env, struct cuda_device *device,
-                   struct cuda_watch *watch, struct fsdp_comm *out)
+                   struct cuda_watch *watch, bool shares, struct fsdp_comm *out)
 {
     struct cuda_comm *x = calloc(1, sizeof(*x));
 
@@ -272,7 +271,7 @@ int cuda_comm_open(const struct fsdp_env *env, struct cuda_device *device,
                               .run = run,
                               .abort = abort_all};
     cuda_device_hook(device, &(struct cuda_hooks){x, look, give_up});
-    return open_all(x);
+    return open_all(x, shares);
 }
 
 void cuda_comm_close(struct fsdp_comm *comm)

@@ -17,10 +17,12 @@
 
 #include "cuda_transport.h"
 
-/* Collective: two exchanges. Bytes of staging memory of a dimension are
+/* Collective. `shares`: ranks share GPUs of one host, and CUDA IPC moves what
+ * NCCL moves else. Bytes of staging memory of a dimension are
  * FSDP_CUDA_STAGING of the environment; 32 MiB without. */
 int cuda_comm_open(const struct fsdp_env *env, struct cuda_device *device,
-                   struct cuda_watch *watch, struct fsdp_comm *out);
+                   struct cuda_watch *watch, bool shares,
+                   struct fsdp_comm *out);
 /* All zero is allowed. */
 void cuda_comm_close(struct fsdp_comm *comm);
 

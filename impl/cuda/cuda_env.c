@@ -97,10 +97,29 @@ static void take_gpu(uint32_t local_rank, struct choice *mine, int *ordinal)
     mine->native = (int32_t)error;
 }
 
-static int check_choices(const struct fsdp_env *env, const struct choice *all,
-                         const struct choice *mine, uint32_t locals)
+/* NCCL refuses two ranks on one GPU, unless it takes each for a host of its
+ * own; then it knows no other way between them than sockets. */
+static void pretend_hosts(const struct fsdp_env *env)
 {
+    char rank[16];
+
+    snprintf(rank, sizeof(rank), "rank%u", env->rank);
+    (void)setenv("NCCL_HOSTID", rank, 1);
+    (void)setenv("NCCL_NET", "Socket", 0);
+    (void)setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+    (void)setenv("NCCL_MNNVL_ENABLE", "0", 0);
+    (void)setenv("NCCL_MAX_CTAS", "2", 0);
+}
+
+/* Whether ranks share GPUs, the same answer on every rank. FSDP_CUDA_COMM of
+ * the environment may ask for nccl, for ipc, or for nccl by sockets. */
+static int check_choices(const struct fsdp_env *env, const struct choice *all,
+                         const struct choice *mine, uint32_t locals,
+                         bool *shares)
+{
+    const char *wish = getenv("FSDP_CUDA_COMM");
     uint32_t sharing = 0;
+    bool one_host = true;
 
     for (uint32_t r = 0; r < env->world; r++) {
         if (all[r].native != 0) {
@@ -108,20 +127,29 @@ static int check_choices(const struct fsdp_env *env, const struct choice *all,
         }
     }
     for (uint32_t r = 0; r < env->world; r++) {
-        sharing +=
-            all[r].host == mine->host && strcmp(all[r].bus, mine->bus) == 0;
+        one_host = one_host && all[r].host == mine->host;
+        for (uint32_t other = 0; other < r; other++) {
+            sharing += all[r].host == all[other].host &&
+                       strcmp(all[r].bus, all[other].bus) == 0;
+        }
     }
-    if (sharing > 1) {
+    if (wish != NULL && strcmp(wish, "nccl-sockets") == 0) {
+        pretend_hosts(env);
+        *shares = false;
+        return FSDP_OK;
+    }
+    *shares = sharing > 0 || (wish != NULL && strcmp(wish, "ipc") == 0);
+    if (*shares && (!one_host || (wish != NULL && strcmp(wish, "nccl") == 0))) {
         return fail(env, FSDP_ERR_UNSUPPORTED, 0,
-                    "%u ranks on this host, and %u of them on GPU %s: NCCL "
-                    "needs a GPU a rank; use fewer ranks or more GPUs",
-                    locals, sharing, mine->bus);
+                    "%u ranks on this host, too few GPUs for one each: NCCL "
+                    "needs a GPU a rank, and CUDA IPC all ranks on one host",
+                    locals);
     }
     return FSDP_OK;
 }
 
 static int choose(const struct fsdp_env *env, const struct cuda_watch *watch,
-                  int *ordinal)
+                  int *ordinal, bool *shares)
 {
     struct choice mine = {.host = cuda_watch_host(watch)};
     struct choice *all = calloc(env->world, sizeof(*all));
@@ -133,7 +161,8 @@ static int choose(const struct fsdp_env *env, const struct cuda_watch *watch,
     take_gpu(cuda_watch_local_rank(watch), &mine, ordinal);
     status = env->exchange(env->exchange_self, &mine, sizeof(mine), all);
     if (status == FSDP_OK) {
-        status = check_choices(env, all, &mine, cuda_watch_locals(watch));
+        status =
+            check_choices(env, all, &mine, cuda_watch_locals(watch), shares);
     }
     free(all);
     return status;
@@ -150,6 +179,7 @@ static void release(struct cuda *c)
 int cuda_open(struct fsdp_env *env)
 {
     struct cuda *c = calloc(1, sizeof(*c));
+    bool shares = false;
     int ordinal = 0;
     int status;
 
@@ -158,14 +188,14 @@ int cuda_open(struct fsdp_env *env)
     }
     status = cuda_watch_open(env, &c->watch);
     if (status == FSDP_OK) {
-        status = choose(env, c->watch, &ordinal);
+        status = choose(env, c->watch, &ordinal, &shares);
     }
     if (status == FSDP_OK) {
         status = cuda_device_open(env, c->watch, ordinal, &c->device);
     }
     if (status == FSDP_OK) {
-        status =
-            cuda_comm_open(env, cuda_device_of(&c->device), c->watch, &c->comm);
+        status = cuda_comm_open(env, cuda_device_of(&c->device), c->watch,
+                                shares, &c->comm);
     }
     if (status != FSDP_OK) {
         release(c);

@@ -100,8 +100,11 @@ static int run(struct cuda_member *m, const struct cuda_target *target,
 {
     uint64_t all = t->n * m->group.extent;
 
+    /* Products have many exponents; uniform numbers lie on one grid, on which
+     * sums are exact in any order. */
     for (uint64_t i = 0; i < all; i++) {
-        t->host[i] = fsdp_random_uniform(m->group.me, 0, i);
+        t->host[i] = fsdp_random_uniform(m->group.me, 0, i) *
+                     fsdp_random_uniform(m->group.me, 1, i);
     }
     FSDP_TRY(move(m, target, t->in, t->host, all * sizeof(*t->host)));
     FSDP_TRY(

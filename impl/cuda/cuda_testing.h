@@ -11,6 +11,8 @@
 #include "cuda/cuda_env.h"
 #include "host/host_ops_testing.h"
 
+#include <cuda_runtime_api.h>
+
 static struct fsdp_error cuda_error;
 static struct fsdp_env cuda_env;
 
@@ -47,24 +49,35 @@ static inline int open_alone(void)
     return cuda_open(&cuda_env);
 }
 
-/* For main: 77, which CTest takes as skipped, where there is no GPU. */
-static inline int skip_without_gpu(void)
+/* For main: 77, which CTest takes as skipped, where there are too few GPUs. */
+static inline int skip_without_gpus(int wanted)
 {
+    int count = 0;
+
     if (open_alone() != FSDP_OK) {
         printf("skipped: %s\n", cuda_error.message);
         return 77;
     }
     cuda_close(&cuda_env);
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count < wanted) {
+        printf("skipped: %d GPUs, %d are needed\n", count, wanted);
+        return 77;
+    }
     return 0;
 }
 
-static int open_device(void **state)
+static inline int skip_without_gpu(void)
+{
+    return skip_without_gpus(1);
+}
+
+static inline int open_device(void **state)
 {
     (void)state;
     return open_alone();
 }
 
-static int close_device(void **state)
+static inline int close_device(void **state)
 {
     (void)state;
     cuda_close(&cuda_env);

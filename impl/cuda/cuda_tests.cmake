@@ -39,3 +39,59 @@ function(cuda_unit name)
 endfunction()
 
 cuda_unit(cuda_ops_test LINK fsdp-host-ops fsdp-ref TIMEOUT 600)
+cuda_unit(cuda_device_test LINK fsdp-host-ops fsdp-ref)
+cuda_unit(cuda_comm_test LINK fsdp-host-ops fsdp-ref)
+if(TARGET fsdp-cuda)
+    add_test(NAME cuda.resources COMMAND
+        ${CMAKE_SOURCE_DIR}/impl/cuda/resources_test.sh
+        ${CMAKE_CUDA_COMPILER} ${CMAKE_SOURCE_DIR}/conformance/include)
+    set_tests_properties(cuda.resources PROPERTIES LABELS unit TIMEOUT 1200)
+endif()
+
+# The engine on the emulated GPU: a selection that has every operator, every
+# strategy and every fold, K = 1 to 4.
+if(TARGET fsdp-impl-cuda-emulated)
+    set(emulated $<TARGET_FILE:fsdp-impl-cuda-emulated>)
+    set(script ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/emulated_conformance.sh)
+    add_test(NAME conformance.cuda-emulated.mlp COMMAND ${script}
+        $<TARGET_FILE:fsdp-cts> ${emulated}
+        "mlp.(seed|odd|empty|wide)|linear.(small|tiny)")
+    add_test(NAME conformance.cuda-emulated.gpt COMMAND ${script}
+        $<TARGET_FILE:fsdp-cts> ${emulated} gpt.tiny)
+    # All ranks on one GPU: CUDA IPC in place of NCCL.
+    add_test(NAME conformance.cuda-emulated.ipc COMMAND ${script}
+        $<TARGET_FILE:fsdp-cts> ${emulated} "mlp.(odd|wide)|linear.tiny")
+    add_test(NAME conformance.cuda-emulated.threads COMMAND ${script}
+        $<TARGET_FILE:fsdp-cts> ${emulated} mlp.odd --world threads)
+    set_tests_properties(conformance.cuda-emulated.mlp
+        conformance.cuda-emulated.gpt conformance.cuda-emulated.threads
+        conformance.cuda-emulated.ipc
+        PROPERTIES LABELS conformance TIMEOUT 900 PROCESSORS 2)
+    set_tests_properties(conformance.cuda-emulated.ipc PROPERTIES
+        ENVIRONMENT FSDP_EMULATED_GPUS=1)
+    add_test(NAME command.cuda_faults COMMAND
+        ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/faults_test.sh
+        $<TARGET_FILE:fsdp-cts> ${emulated})
+    set_tests_properties(command.cuda_faults PROPERTIES LABELS command
+        TIMEOUT 900 PROCESSORS 2)
+endif()
+
+# The engine on a GPU: K = 1 where there is one, more where there are more.
+if(TARGET fsdp-impl-cuda)
+    foreach(ranks 1 2 4)
+        add_test(NAME gpu.conformance.k${ranks} COMMAND
+            ${CMAKE_SOURCE_DIR}/impl/cuda/gpu_conformance.sh
+            $<TARGET_FILE:fsdp-cts> $<TARGET_FILE:fsdp-impl-cuda> ${ranks})
+        set_tests_properties(gpu.conformance.k${ranks} PROPERTIES LABELS gpu
+            TIMEOUT 1800 SKIP_RETURN_CODE 77 RESOURCE_GROUPS gpus:${ranks}
+            RUN_SERIAL ON)
+    endforeach()
+endif()
+if(TARGET fsdp-impl-cuda-emulated)
+    add_test(NAME command.ci_gpu COMMAND
+        ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/gpu_script_test.sh
+        ${CMAKE_SOURCE_DIR}/ci/gpu $<TARGET_FILE:fsdp-cts> ${emulated}
+        $<TARGET_FILE:cuda_device_test_emulated>)
+    set_tests_properties(command.ci_gpu PROPERTIES LABELS command
+        TIMEOUT 900 PROCESSORS 2)
+endif()

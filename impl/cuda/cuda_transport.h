@@ -22,17 +22,18 @@ struct cuda_message {
 struct cuda_group {
     struct cuda_device *device;
     uint32_t extent, me;
+    uint32_t first, stride; /* member r is rank first + r * stride */
 };
 
 struct cuda_transport {
     void *self;
-    /* message[r] with each member r but oneself. */
+    /* message[r] with each member r but oneself. The longest of all messages
+     * of the group is one that every member sends or receives. */
     int (*exchange)(void *self, const struct cuda_target *target,
                     const struct cuda_message *message);
     /* Every member's bytes, in order; in may be its own place in out. */
     int (*all_gather)(void *self, const struct cuda_target *target,
                       const void *in, void *out, uint64_t bytes);
-    /* NULL: exchange serves. */
     int (*broadcast)(void *self, const struct cuda_target *target,
                      const void *in, void *out, uint64_t bytes, uint32_t root);
     /* A reduce-scatter by ring of float32; NULL: there is none. */
@@ -55,5 +56,13 @@ int cuda_nccl_id(struct cuda_device *device, void *id);
 /* Collective within the group. */
 int cuda_nccl_open(const struct cuda_group *group, const void *id,
                    struct cuda_transport *out);
+
+/* ---- cuda_ipc.c ---- */
+
+/* Collective among all ranks, whose processes share a host: two exchanges. A
+ * turn moves place_bytes to each member, or less. */
+int cuda_ipc_open(const struct fsdp_env *env, const struct cuda_group *group,
+                  struct cuda_counters *counters, uint64_t place_bytes,
+                  struct cuda_transport *out);
 
 #endif

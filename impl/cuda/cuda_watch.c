@@ -23,7 +23,7 @@ enum {
     SPINS = 2000,     /* looks before the processor is given away */
     LOOK_AROUND = 64, /* looks after which others are looked at */
     PATIENCE_S = 60,
-    MOST_RANKS = 64,
+    MOST_RANKS = CUDA_COUNTED,
 };
 
 /* What a rank tells the others of itself. */
@@ -36,6 +36,7 @@ struct card {
 struct board {
     _Atomic uint32_t aborted;
     _Atomic uint32_t left[MOST_RANKS]; /* in good order */
+    struct cuda_counters counters[CUDA_COUNTERS];
 };
 
 struct cuda_watch {
@@ -218,6 +219,11 @@ uint32_t cuda_watch_locals(const struct cuda_watch *w)
 uint32_t cuda_watch_local_rank(const struct cuda_watch *w)
 {
     return w->local_rank;
+}
+
+struct cuda_counters *cuda_watch_counters(struct cuda_watch *w, uint32_t group)
+{
+    return &w->board->counters[group];
 }
 
 void cuda_watch_abort(struct cuda_watch *w)

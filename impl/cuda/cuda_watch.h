@@ -28,6 +28,18 @@ uint64_t cuda_watch_host(const struct cuda_watch *watch);
 uint32_t cuda_watch_locals(const struct cuda_watch *watch);
 uint32_t cuda_watch_local_rank(const struct cuda_watch *watch);
 
+/* Numbers that the ranks of a host share, for a group of ranks: how far each
+ * rank has come. */
+enum {
+    CUDA_COUNTERS = 3,
+    CUDA_COUNTED = 64 /* ranks */
+};
+struct cuda_counters {
+    _Atomic uint64_t put[CUDA_COUNTED], taken[CUDA_COUNTED];
+};
+struct cuda_counters *cuda_watch_counters(struct cuda_watch *watch,
+                                          uint32_t group);
+
 /* Tells the ranks of this host. Any thread. */
 void cuda_watch_abort(struct cuda_watch *watch);
 

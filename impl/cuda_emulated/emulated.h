@@ -9,6 +9,7 @@
  * with the count-th call (the first); without a rank, on every rank:
  *   no-device, old-driver, no-image, no-memory, nccl-version   at the start
  *   launch        a kernel ends with an illegal address
+ *   launch-dies   the process crashes when a kernel begins
  *   nccl-error    a collective fails, seen by ncclCommGetAsyncError
  *   nccl-hang     a collective never ends
  *   nccl-order    ncclReduceScatter's ring runs backwards
@@ -31,6 +32,7 @@ cudaError_t emulated_broken(void);
 
 /* Memory of the device is there only while the device works: the host that
  * reads it dies of SIGSEGV, as with a GPU. */
+void emulated_memory_make(void);
 void emulated_memory_open(void);
 void emulated_memory_close(void);
 

@@ -81,6 +81,7 @@ cudaError_t cudaSetDevice(int device)
     int count;
     cudaError_t status = cudaGetDeviceCount(&count);
 
+    emulated_memory_make();
     broken = cudaSuccess; /* a new rank may be on a thread of an old one */
     return status != cudaSuccess           ? status
            : device >= 0 && device < count ? cudaSuccess

@@ -5,10 +5,13 @@
  */
 #include "emulated.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum {
     ALIGNMENT = 256,
@@ -29,6 +32,7 @@ static size_t high; /* what was ever given */
 static struct block block[MOST_BLOCKS];
 static size_t n_blocks;
 static unsigned int working;
+static int memory_fd = -1;
 
 static void protect(int how)
 {
@@ -75,12 +79,7 @@ static cudaError_t allocate(size_t bytes, void **p)
     size_t i;
 
     if (base == NULL) {
-        base = mmap(NULL, ROOM, PROT_NONE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (base == MAP_FAILED) {
-            base = NULL;
-            return cudaErrorMemoryAllocation;
-        }
+        return cudaErrorMemoryAllocation;
     }
     i = find(bytes, &at);
     if (n_blocks == MOST_BLOCKS || at > ROOM - bytes) {
@@ -97,6 +96,23 @@ static cudaError_t allocate(size_t bytes, void **p)
         protect(working > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
     }
     return cudaSuccess;
+}
+
+/* Shared, so that another process can open a part of it. */
+void emulated_memory_make(void)
+{
+    pthread_mutex_lock(&lock);
+    if (base == NULL) {
+        memory_fd = memfd_create("emulated-gpu", MFD_CLOEXEC);
+        if (memory_fd >= 0 && ftruncate(memory_fd, (off_t)ROOM) == 0) {
+            base = mmap(NULL, ROOM, PROT_NONE, MAP_SHARED | MAP_NORESERVE,
+                        memory_fd, 0);
+        }
+        if (base == MAP_FAILED) {
+            base = NULL;
+        }
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 cudaError_t cudaMalloc(void **p, size_t bytes)
@@ -153,4 +169,83 @@ cudaError_t cudaFreeHost(void *p)
 {
     free(p);
     return cudaSuccess;
+}
+
+/* ---- Between processes ------------------------------------------------- */
+
+enum {
+    MOST_OPEN = 64
+};
+
+struct exported {
+    int pid, fd;
+    size_t at, bytes;
+};
+
+/* What this process has opened, for the way back. */
+static struct {
+    char *p, *map;
+    size_t bytes;
+} opened[MOST_OPEN];
+
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *p)
+{
+    struct exported x = {getpid(), memory_fd, 0, 0};
+
+    memset(handle, 0, sizeof(*handle));
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < n_blocks; i++) {
+        if (base + block[i].at == (char *)p) {
+            x.at = block[i].at;
+            x.bytes = block[i].bytes;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    memcpy(handle->reserved, &x, sizeof(x));
+    return x.bytes > 0 ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+cudaError_t cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t handle,
+                                 unsigned int flags)
+{
+    const size_t page = 4096;
+    struct exported x;
+    char path[64];
+    size_t from;
+    int fd;
+    int i = 0;
+
+    (void)flags;
+    memcpy(&x, handle.reserved, sizeof(x));
+    while (i < MOST_OPEN && opened[i].p != NULL) {
+        i++;
+    }
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", x.pid, x.fd);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || i == MOST_OPEN || x.pid == getpid()) {
+        return cudaErrorInvalidValue; /* one's own cannot be opened */
+    }
+    from = x.at / page * page;
+    opened[i].bytes = x.at + x.bytes - from;
+    opened[i].map = mmap(NULL, opened[i].bytes, PROT_READ | PROT_WRITE,
+                         MAP_SHARED, fd, (off_t)from);
+    close(fd);
+    if (opened[i].map == MAP_FAILED) {
+        return cudaErrorInvalidValue;
+    }
+    opened[i].p = opened[i].map + (x.at - from);
+    *p = opened[i].p;
+    return cudaSuccess;
+}
+
+cudaError_t cudaIpcCloseMemHandle(void *p)
+{
+    for (int i = 0; i < MOST_OPEN; i++) {
+        if (p != NULL && opened[i].p == (char *)p) {
+            munmap(opened[i].map, opened[i].bytes);
+            opened[i].p = NULL;
+            return cudaSuccess;
+        }
+    }
+    return cudaErrorInvalidValue;
 }

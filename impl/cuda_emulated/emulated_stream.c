@@ -8,6 +8,7 @@
 #include "emulated.h"
 #include "emulated_block.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ struct emulated_event {
     cudaStream_t stream; /* of the last record */
     uint64_t recorded, done;
     unsigned int users; /* the owner, and items of queues */
+    bool shared;        /* with other processes */
 };
 
 struct item {
@@ -164,11 +166,11 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
 {
-    (void)flags;
     *event = calloc(1, sizeof(**event));
     if (*event == NULL) {
         return cudaErrorMemoryAllocation;
     }
+    (*event)->shared = (flags & cudaEventInterprocess) != 0;
     (*event)->users = 1;
     return emulated_broken();
 }
@@ -189,7 +191,27 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         event->recorded++;
         event->users++;
     }
+    /* Another process cannot make this one work: what it waits for is done
+     * by the time that it can know of it. */
+    while (status == cudaSuccess && event->shared &&
+           !advance(stream, event, event->recorded)) {
+        status = emulated_broken();
+    }
     return status;
+}
+
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle,
+                                  cudaEvent_t event)
+{
+    memset(handle, 0, sizeof(*handle));
+    return event->shared ? emulated_broken() : cudaErrorInvalidValue;
+}
+
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event,
+                                   cudaIpcEventHandle_t handle)
+{
+    (void)handle;
+    return cudaEventCreateWithFlags(event, cudaEventDisableTiming);
 }
 
 /* An event that was never recorded is no reason to wait. */
@@ -231,6 +253,9 @@ static bool do_kernel(void *self)
 {
     struct kernel *k = self;
 
+    if (emulated_fault("launch-dies")) {
+        raise(SIGSEGV);
+    }
     if (emulated_fault("launch")) {
         emulated_break(cudaErrorIllegalAddress);
     } else if (!emulated_grid(k->grid, k->block, k->run, k->call)) {
