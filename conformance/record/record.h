@@ -150,7 +150,7 @@ struct record_rank {
     uint32_t end_sequence;   /* index: what came after the last step */
 
     struct record_memory memory;
-    struct record_races races; /* by the order of calls, not by luck */
+    struct record_races races;     /* by the order of calls, not by luck */
     struct record_flights flights; /* of the last step, in order of calls */
     uint32_t n_answers;
     struct record_answer *answer;
