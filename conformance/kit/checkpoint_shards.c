@@ -170,7 +170,7 @@ static int write_file(struct shards *x, uint32_t file, uint32_t shard,
     if (!info || !t || !chunk_of) {
         status = checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
     }
-    for (uint32_t i = 0; status == FSDP_OK && i < x->n; i++) {
+    for (uint32_t i = 0; status == FSDP_OK && t && chunk_of && i < x->n; i++) {
         const struct chunk *c = &x->chunk[i];
         if (c->file == file) {
             t[n] = (struct safetensors_tensor){
@@ -186,7 +186,7 @@ static int write_file(struct shards *x, uint32_t file, uint32_t shard,
     if (status == FSDP_OK) {
         status = safetensors_plan_make(&plan, t, n, meta, 3, &report);
     }
-    if (status == FSDP_OK) {
+    if (status == FSDP_OK && t && chunk_of) {
         status =
             write_planned(x, &plan, t, chunk_of, directory, name, out, why);
     }

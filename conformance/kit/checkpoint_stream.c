@@ -194,7 +194,7 @@ static int hash_open(int fd, struct checkpoint_file *out, char *why)
     }
     for (uint64_t at = 0; status == FSDP_OK && at < out->bytes; at += n) {
         if (at % AHEAD_BYTES == 0) {
-            (void)posix_fadvise(fd, (off_t)at, 2 * AHEAD_BYTES,
+            (void)posix_fadvise(fd, (off_t)at, (off_t)2 * AHEAD_BYTES,
                                 POSIX_FADV_WILLNEED);
         }
         n = out->bytes - at;
