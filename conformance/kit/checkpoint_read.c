@@ -613,7 +613,7 @@ int checkpoint_load_open(const struct fsdp_env *env, const char *directory,
         status = checkpoint_expect(
             *out, checkpoint_is_local(*out) ? local : table, why);
     }
-    if (status == FSDP_OK) {
+    if (status == FSDP_OK && *out) {
         status = checkpoint_verify(*out, env->rank, env->world, why);
     }
     status = checkpoint_agree(env, "checkpoint.load", status, why);

@@ -70,6 +70,22 @@ static int pass_on(struct checkpoint_stream *x, char *why)
     return FSDP_OK;
 }
 
+unsigned char *checkpoint_stream_room(struct checkpoint_stream *x, size_t *room)
+{
+    if (!x->block) {
+        x->block = checkpoint_hasher_block(x->hasher);
+    }
+    *room = CHECKPOINT_BLOCK - x->used;
+    return x->block + x->used;
+}
+
+int checkpoint_stream_filled(struct checkpoint_stream *x, size_t bytes,
+                             char *why)
+{
+    x->used += bytes;
+    return x->used == CHECKPOINT_BLOCK ? pass_on(x, why) : FSDP_OK;
+}
+
 int checkpoint_stream_add(struct checkpoint_stream *x, const void *p,
                           uint64_t bytes, char *why)
 {
@@ -77,18 +93,12 @@ int checkpoint_stream_add(struct checkpoint_stream *x, const void *p,
 
     while (bytes > 0) {
         size_t n;
-        if (!x->block) {
-            x->block = checkpoint_hasher_block(x->hasher);
-        }
-        n = CHECKPOINT_BLOCK - x->used;
+        unsigned char *to = checkpoint_stream_room(x, &n);
         n = bytes < n ? bytes : n;
-        memcpy(x->block + x->used, from, n);
-        x->used += n;
+        memcpy(to, from, n);
         from += n;
         bytes -= n;
-        if (x->used == CHECKPOINT_BLOCK) {
-            FSDP_TRY(pass_on(x, why));
-        }
+        FSDP_TRY(checkpoint_stream_filled(x, n, why));
     }
     return FSDP_OK;
 }
