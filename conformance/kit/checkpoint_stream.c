@@ -16,7 +16,8 @@
 
 enum {
     FLUSH_BYTES = 8 << 20,
-    AHEAD_BYTES = 16 << 20
+    AHEAD_BYTES = 16 << 20,
+    SMALL_BYTES = 16384 /* not worth a thread and its blocks */
 };
 
 int checkpoint_stream_open(struct checkpoint_stream *x, int directory,
@@ -195,10 +196,17 @@ int checkpoint_pwrite(int fd, const char *name, uint64_t at, const void *p,
 /* The next blocks are read and come from the disk while one is hashed. */
 static int hash_open(int fd, struct checkpoint_file *out, char *why)
 {
-    struct checkpoint_hasher *h = checkpoint_hasher_open();
+    struct checkpoint_hasher *h;
     int status = FSDP_OK;
     uint64_t n;
 
+    if (out->bytes <= SMALL_BYTES) {
+        unsigned char small[SMALL_BYTES];
+        FSDP_TRY(checkpoint_pread(fd, out->name, 0, small, out->bytes, why));
+        checkpoint_hash(small, out->bytes, out->sha256);
+        return FSDP_OK;
+    }
+    h = checkpoint_hasher_open();
     if (!h) {
         return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
     }
