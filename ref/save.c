@@ -232,6 +232,9 @@ int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     FSDP_TRY(check_state(s));
     FSDP_TRY(ref_checkpoints(s));
     c = s->checkpoints;
+    if (!c) {
+        return FSDP_ERR_INTERNAL; /* it was made just now */
+    }
     request.world = s->env->world;
     request.shards = s->shards;
     request.replicas = s->replicas;

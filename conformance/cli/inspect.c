@@ -46,20 +46,21 @@ static int add_tensors(json_t *tensors, const struct safetensors_file *f,
     for (size_t i = 0; (t = safetensors_at(f, i)) != NULL; i++) {
         unsigned char sha[EVP_MAX_MD_SIZE] = {0};
         char hex[65];
+        const uint64_t end = at + t->bytes;
         json_t *o;
         (void)EVP_Digest(t->data, t->bytes, sha, NULL, EVP_sha256(), NULL);
         hex_of(sha, hex);
-        o = json_pack(
-            "{s:s, s:s, s:o, s:[I, I], s:s}", "name", t->name, "dtype",
-            t->dtype, "shape", shape_json(t->n_dims, t->shape), "data_offsets",
-            (json_int_t)at, (json_int_t)(at + t->bytes), "sha256", hex);
+        o = json_pack("{s:s, s:s, s:o, s:[I, I], s:s}", "name", t->name,
+                      "dtype", t->dtype, "shape",
+                      shape_json(t->n_dims, t->shape), "data_offsets",
+                      (json_int_t)at, (json_int_t)end, "sha256", hex);
         if (o && file) {
             (void)json_object_set_new(o, "file", json_string(file));
         }
         if (json_array_append_new(tensors, o) != 0) {
             return FSDP_ERR_NOMEM;
         }
-        at += t->bytes;
+        at = end;
     }
     return FSDP_OK;
 }

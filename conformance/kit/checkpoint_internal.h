@@ -36,6 +36,11 @@ struct checkpoint_stream {
 };
 int checkpoint_stream_open(struct checkpoint_stream *x, int directory,
                            const char *name, char *why);
+/* Where up to *room bytes may be put, and that so many have been. */
+unsigned char *checkpoint_stream_room(struct checkpoint_stream *x,
+                                      size_t *room);
+int checkpoint_stream_filled(struct checkpoint_stream *x, size_t bytes,
+                             char *why);
 int checkpoint_stream_add(struct checkpoint_stream *x, const void *p,
                           uint64_t bytes, char *why);
 /* Flushes to the disk and says what the file is; closed in any case. */

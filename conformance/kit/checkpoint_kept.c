@@ -44,10 +44,13 @@ static int add(struct checkpoint_kept *k, const char *name, uint64_t bytes,
 static int add_text(struct checkpoint_kept *k, const char *name,
                     const char *text)
 {
+    const size_t bytes = strlen(text); /* without its end */
     unsigned char *data;
 
-    FSDP_TRY(add(k, name, strlen(text), &data));
-    memcpy(data, text, strlen(text));
+    FSDP_TRY(add(k, name, bytes, &data));
+    for (size_t i = 0; i < bytes; i++) {
+        data[i] = (unsigned char)text[i];
+    }
     return FSDP_OK;
 }
 

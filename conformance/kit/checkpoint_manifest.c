@@ -6,6 +6,7 @@
  */
 #include "checkpoint_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,7 +208,7 @@ static bool read_hex(const char *hex, unsigned char sha[CHECKPOINT_SHA_BYTES])
         strspn(hex, digits) != (size_t)2 * CHECKPOINT_SHA_BYTES) {
         return false;
     }
-    for (uint32_t i = 0; i < CHECKPOINT_SHA_BYTES; i++) {
+    for (size_t i = 0; i < CHECKPOINT_SHA_BYTES; i++) {
         long high = strchr(digits, hex[2 * i]) - digits;
         long low = strchr(digits, hex[2 * i + 1]) - digits;
         sha[i] = (unsigned char)(16 * high + low);
@@ -253,7 +254,7 @@ static int read_files(const json_t *all, struct checkpoint_manifest *out,
                       f->sha256)) {
             return malformed(why, "a file has not exactly bytes and sha256");
         }
-        (void)strcpy(f->name, name);
+        (void)snprintf(f->name, sizeof f->name, "%s", name);
         out->n_files++;
     }
     qsort(out->file, out->n_files, sizeof *out->file, compare_file);

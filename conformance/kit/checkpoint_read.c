@@ -315,7 +315,7 @@ static int read_file(struct checkpoint *c, uint32_t i, char *why)
         return status;
     }
     status = read_head(c, fd, i, &head, &data, why);
-    if (status == FSDP_OK) {
+    if (status == FSDP_OK && head) {
         status = read_tensors(c, fd, i, head, data, why);
     }
     safetensors_close(head);
@@ -386,7 +386,9 @@ static int read_all(struct checkpoint *c, char *why)
                                  "state-00001.safetensors: step or running "
                                  "products are missing");
     }
-    qsort(c->run, c->n_runs, sizeof *c->run, compare_run);
+    if (c->n_runs > 0) {
+        qsort(c->run, c->n_runs, sizeof *c->run, compare_run);
+    }
     return check_cover(c, why);
 }
 
@@ -607,11 +609,11 @@ int checkpoint_load_open(const struct fsdp_env *env, const char *directory,
     if (!directory) {
         *out = NULL;
     }
-    if (status == FSDP_OK) {
+    if (status == FSDP_OK && *out) {
         status = checkpoint_expect(
             *out, checkpoint_is_local(*out) ? local : table, why);
     }
-    if (status == FSDP_OK) {
+    if (status == FSDP_OK && *out) {
         status = checkpoint_verify(*out, env->rank, env->world, why);
     }
     status = checkpoint_agree(env, "checkpoint.load", status, why);

@@ -382,8 +382,8 @@ static int tell_files(const struct fsdp_env *env, struct checkpoint_saving *s)
     bool more = true;
     int status = all ? FSDP_OK : out_of_memory(s->why);
 
-    FSDP_TRY(checkpoint_agree(env, "checkpoint.save_wait", status, s->why));
-    while (more && status == FSDP_OK) {
+    status = checkpoint_agree(env, "checkpoint.save_wait", status, s->why);
+    while (all && more && status == FSDP_OK) {
         memset(&mine, 0, sizeof mine);
         mine.left = s->n_files - told;
         for (uint32_t i = 0; i < TOLD_FILES && told < s->n_files; i++) {

@@ -23,7 +23,6 @@ struct shards {
     const struct checkpoint_source *source;
     struct chunk *chunk;
     uint32_t n, files;
-    float *buffer;
 };
 
 static int compare_chunk(const void *a, const void *b)
@@ -114,17 +113,19 @@ static int add_chunk(struct shards *x, const struct chunk *c,
     uint64_t from = c->box.first - x->source->slice[c->slice].first;
 
     for (uint64_t done = 0; done < c->box.n;) {
-        uint64_t n = c->box.n - done;
+        size_t room;
+        /* Heads are multiples of 8 bytes: floats are aligned. */
+        void *to = checkpoint_stream_room(stream, &room);
+        uint64_t n = room / sizeof(float);
         int status;
-        n = n < CHECKPOINT_BUFFER ? n : CHECKPOINT_BUFFER;
-        status = x->source->read(x->source->context, c->slice, from + done, n,
-                                 x->buffer);
+        n = c->box.n - done < n ? c->box.n - done : n;
+        status =
+            x->source->read(x->source->context, c->slice, from + done, n, to);
         if (status != FSDP_OK) {
             return checkpoint_refuse(why, status,
                                      "the device does not give a shard");
         }
-        FSDP_TRY(checkpoint_stream_add(stream, x->buffer, n * sizeof *x->buffer,
-                                       why));
+        FSDP_TRY(checkpoint_stream_filled(stream, n * sizeof(float), why));
         done += n;
     }
     return FSDP_OK;
@@ -170,14 +171,14 @@ static int write_file(struct shards *x, uint32_t file, uint32_t shard,
     if (!info || !t || !chunk_of) {
         status = checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
     }
-    for (uint32_t i = 0; status == FSDP_OK && i < x->n; i++) {
+    for (uint32_t i = 0; status == FSDP_OK && t && chunk_of && i < x->n; i++) {
         const struct chunk *c = &x->chunk[i];
         if (c->file == file) {
             t[n] = (struct safetensors_tensor){
                 .name = x->table->entry[c->entry].name,
                 .dtype = "F32",
                 .n_dims = x->table->entry[c->entry].n_dims,
-                .data = x->buffer, /* it comes from the source */
+                .data = x, /* it comes from the source */
                 .bytes = c->box.n * sizeof(float)};
             memcpy(t[n].shape, c->box.shape, sizeof c->box.shape);
             chunk_of[n++] = i;
@@ -186,7 +187,7 @@ static int write_file(struct shards *x, uint32_t file, uint32_t shard,
     if (status == FSDP_OK) {
         status = safetensors_plan_make(&plan, t, n, meta, 3, &report);
     }
-    if (status == FSDP_OK) {
+    if (status == FSDP_OK && t && chunk_of) {
         status =
             write_planned(x, &plan, t, chunk_of, directory, name, out, why);
     }
@@ -205,10 +206,6 @@ int checkpoint_write_shards(int directory, const struct checkpoint_table *table,
     struct shards x = {.table = table, .source = source};
     int status = make_chunks(&x, why);
 
-    x.buffer = malloc(CHECKPOINT_BUFFER * sizeof *x.buffer);
-    if (status == FSDP_OK && !x.buffer) {
-        status = checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
-    }
     if (status == FSDP_OK && x.files > room - *n) {
         status = checkpoint_refuse(why, FSDP_ERR_UNSUPPORTED,
                                    "a rank owns a tensor in %u boxes, up to "
@@ -220,6 +217,5 @@ int checkpoint_write_shards(int directory, const struct checkpoint_table *table,
         *n += status == FSDP_OK;
     }
     free(x.chunk);
-    free(x.buffer);
     return status;
 }

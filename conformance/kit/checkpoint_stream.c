@@ -16,7 +16,8 @@
 
 enum {
     FLUSH_BYTES = 8 << 20,
-    AHEAD_BYTES = 16 << 20
+    AHEAD_BYTES = 16 << 20,
+    SMALL_BYTES = 16384 /* not worth a thread and its blocks */
 };
 
 int checkpoint_stream_open(struct checkpoint_stream *x, int directory,
@@ -70,6 +71,22 @@ static int pass_on(struct checkpoint_stream *x, char *why)
     return FSDP_OK;
 }
 
+unsigned char *checkpoint_stream_room(struct checkpoint_stream *x, size_t *room)
+{
+    if (!x->block) {
+        x->block = checkpoint_hasher_block(x->hasher);
+    }
+    *room = CHECKPOINT_BLOCK - x->used;
+    return x->block + x->used;
+}
+
+int checkpoint_stream_filled(struct checkpoint_stream *x, size_t bytes,
+                             char *why)
+{
+    x->used += bytes;
+    return x->used == CHECKPOINT_BLOCK ? pass_on(x, why) : FSDP_OK;
+}
+
 int checkpoint_stream_add(struct checkpoint_stream *x, const void *p,
                           uint64_t bytes, char *why)
 {
@@ -77,18 +94,12 @@ int checkpoint_stream_add(struct checkpoint_stream *x, const void *p,
 
     while (bytes > 0) {
         size_t n;
-        if (!x->block) {
-            x->block = checkpoint_hasher_block(x->hasher);
-        }
-        n = CHECKPOINT_BLOCK - x->used;
+        unsigned char *to = checkpoint_stream_room(x, &n);
         n = bytes < n ? bytes : n;
-        memcpy(x->block + x->used, from, n);
-        x->used += n;
+        memcpy(to, from, n);
         from += n;
         bytes -= n;
-        if (x->used == CHECKPOINT_BLOCK) {
-            FSDP_TRY(pass_on(x, why));
-        }
+        FSDP_TRY(checkpoint_stream_filled(x, n, why));
     }
     return FSDP_OK;
 }
@@ -185,16 +196,23 @@ int checkpoint_pwrite(int fd, const char *name, uint64_t at, const void *p,
 /* The next blocks are read and come from the disk while one is hashed. */
 static int hash_open(int fd, struct checkpoint_file *out, char *why)
 {
-    struct checkpoint_hasher *h = checkpoint_hasher_open();
+    struct checkpoint_hasher *h;
     int status = FSDP_OK;
     uint64_t n;
 
+    if (out->bytes <= SMALL_BYTES) {
+        unsigned char small[SMALL_BYTES];
+        FSDP_TRY(checkpoint_pread(fd, out->name, 0, small, out->bytes, why));
+        checkpoint_hash(small, out->bytes, out->sha256);
+        return FSDP_OK;
+    }
+    h = checkpoint_hasher_open();
     if (!h) {
         return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
     }
     for (uint64_t at = 0; status == FSDP_OK && at < out->bytes; at += n) {
         if (at % AHEAD_BYTES == 0) {
-            (void)posix_fadvise(fd, (off_t)at, 2 * AHEAD_BYTES,
+            (void)posix_fadvise(fd, (off_t)at, (off_t)2 * AHEAD_BYTES,
                                 POSIX_FADV_WILLNEED);
         }
         n = out->bytes - at;

@@ -67,6 +67,7 @@ static int move(struct fsdp_sharded *s, uint32_t root, uint32_t i,
                 const struct checkpoint_slice *x, float *host)
 {
     const struct fsdp_device *d = s->env->device;
+    const uint64_t bytes = x->n * sizeof(float);
     void *staging = NULL;
     float *p;
     int status;
@@ -74,11 +75,11 @@ static int move(struct fsdp_sharded *s, uint32_t root, uint32_t i,
     if (s->coordinate == root) {
         p = s->checkpoints->named.at[i];
     } else {
-        status = d->alloc(d->self, x->n * sizeof *p, &staging);
+        status = d->alloc(d->self, bytes, &staging);
         if (status != FSDP_OK) {
             return impl_fail(s->env, status, "impl.save_begin",
                              "the device has no %llu bytes to gather a tensor",
-                             (unsigned long long)(x->n * sizeof *p));
+                             (unsigned long long)bytes);
         }
         p = staging;
         impl_live(s, NULL, FSDP_STAGING, FSDP_NO_UNIT, p, x->n);

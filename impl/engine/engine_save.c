@@ -132,12 +132,13 @@ static int take_snapshot(struct fsdp_sharded *s)
     struct impl_checkpoints *c = s->checkpoints;
     const struct impl_holding *h = c->saved;
     const struct fsdp_device *d = s->env->device;
+    const uint64_t bytes = h->sum * sizeof *c->snapshot;
 
-    c->snapshot = malloc(h->sum * sizeof *c->snapshot + 1);
+    c->snapshot = malloc(bytes + 1);
     if (!c->snapshot) {
         return impl_fail(s->env, FSDP_ERR_NOMEM, "impl.save_begin",
                          "no host memory for a snapshot of %llu bytes",
-                         (unsigned long long)(h->sum * sizeof(float)));
+                         (unsigned long long)bytes);
     }
     for (uint32_t i = 0; i < h->n; i++) {
         FSDP_TRY(d->copy(d->self, s->env->compute, c->snapshot + h->in[i],
@@ -185,7 +186,7 @@ static int begin(struct fsdp_sharded *s, const struct fsdp_save *save)
 {
     static const char *const layout[] = {"flat", "per-parameter"};
     static const char *const optimizer[] = {"sgd", "momentum", "adamw"};
-    struct impl_checkpoints *c = s->checkpoints;
+    struct impl_checkpoints *const c = s->checkpoints;
     struct checkpoint_request request = {
         .env = s->env,
         .save = save,
@@ -212,6 +213,9 @@ int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     FSDP_TRY(check_state(s));
     FSDP_TRY(impl_checkpoints(s));
     c = s->checkpoints;
+    if (!c) {
+        return FSDP_ERR_INTERNAL; /* it was made just now */
+    }
     FSDP_TRY(begin(s, save));
     if (alone) {
         FSDP_TRY(impl_gather_full(s));

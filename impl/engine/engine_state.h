@@ -8,7 +8,7 @@
  * engine_unshard.c, engine_gradient.c, engine_pack.c, engine_reduce.c (the
  * cycle of a unit), engine_optimizer.c, engine_points.c and engine_between.c
  * (the functions of the contract), engine_save.c, engine_gather_full.c and
- * engine_load.c (checkpoints), engine_shard.c and engine_vtable.c.
+ * engine_restore.c (checkpoints), engine_shard.c and engine_vtable.c.
  *
  * Streams. Compute is the model's; gathers, reductions within the shard
  * dimension and those over replicas have one each. Each crossing is a wait
@@ -225,7 +225,7 @@ int impl_retire_all(struct fsdp_sharded *s);
 uint32_t impl_n_states(uint32_t optimizer);
 int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how);
 
-/* ---- engine_save.c, engine_load.c ---- */
+/* ---- engine_save.c, engine_restore.c ---- */
 int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
 int impl_save_wait(struct fsdp_sharded *s);
 int impl_restore(struct fsdp_sharded *s, const char *directory);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_load.c - what this rank holds, read by name from a checkpoint that
+ * engine_restore.c - what this rank holds, read by name from a checkpoint that
  * any other world may have saved. Every file has been verified before the
  * first element changes.
  */
