@@ -33,8 +33,8 @@ const char *case_strategy_name(uint32_t strategy)
 
 const char *case_wrap_name(uint32_t wrap)
 {
-    static const char *const name[] = {"whole", "layer", "pair",
-                                       "size",  "block", "head"};
+    static const char *const name[] = {"whole", "layer", "pair", "size",
+                                       "block", "head",  "drawn"};
 
     return wrap < N_OF(name) ? name[wrap] : NULL;
 }
@@ -245,7 +245,8 @@ float case_default_lr(const struct run_case *c)
     if (strncmp(c->workload, "gpt", sizeof(c->workload)) == 0) {
         return gpt[o];
     }
-    if (strncmp(c->workload, "mlp", sizeof(c->workload)) == 0) {
+    if (strncmp(c->workload, "mlp", sizeof(c->workload)) == 0 ||
+        strncmp(c->workload, "graph", sizeof(c->workload)) == 0) {
         /* Exact data ask for a power of two. */
         return c->data == WORKLOAD_EXACT ? 0.0625f : mlp[o];
     }
@@ -317,9 +318,10 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
     id_add(&out, "%.16s.%.16s.%s.seed%llu.k%ur%u.%s", c->workload, c->size,
            named(case_data_name(c->data)), (unsigned long long)c->seed,
            c->ranks, c->replicas, named(case_fold_name(c->fold)));
-    if (c->fold == FSDP_FOLD_RING) {
+    if (c->fold == FSDP_FOLD_RING || c->wrap == CASE_WRAP_DRAWN) {
         /* An element is folded in an order that begins after its owner, and
-         * who that is depends on the units. */
+         * who that is depends on the units. And where modules are left out,
+         * it depends on the units which parameters are stepped. */
         id_add(&out, ".%s.%s", named(case_layout_name(c->layout)),
                named(case_wrap_name(c->wrap)));
     }

@@ -30,7 +30,8 @@ enum case_wrap {
     CASE_WRAP_SIZE = 3,  /* by size: a quarter of the model */
     CASE_WRAP_BLOCK = 4, /* by class "Block" or "Linear"; the rest: root */
     CASE_WRAP_HEAD = 5,  /* by hand: the last leaf alone; the rest: root */
-    CASE_N_WRAPS = 6,
+    CASE_WRAP_DRAWN = 6, /* the units that were drawn with the model */
+    CASE_N_WRAPS = 7,
 };
 
 /* What the driver does with the engine. */
@@ -95,6 +96,9 @@ enum {
     CASE_ID_BYTES = 160
 };
 void case_id(const struct run_case *c, char id[CASE_ID_BYTES]);
+
+/* The case that an id is of; false: of none. */
+bool case_of_id(const char *id, struct run_case *out);
 
 /* Names of enum values, as in ids; NULL out of range. */
 const char *case_strategy_name(uint32_t strategy);

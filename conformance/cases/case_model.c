@@ -84,10 +84,17 @@ static int wrap_head(const struct fsdp_model *model, struct wrap_units *out)
                         : wrap_whole(model, out);
 }
 
-static int wrap_case(const struct run_case *c, const struct fsdp_model *model,
+static int wrap_case(const struct run_case *c,
+                     const struct workload_model *described,
                      struct wrap_units *out)
 {
+    const struct fsdp_model *const model = &described->model;
+
     switch (c->wrap) {
+    case CASE_WRAP_DRAWN:
+        return described->workload->wrap != NULL
+                   ? described->workload->wrap(described, out)
+                   : FSDP_ERR_INVALID;
     case CASE_WRAP_WHOLE:
         return wrap_whole(model, out);
     case CASE_WRAP_LAYER:
@@ -134,7 +141,7 @@ static const char *find_size(const struct run_case *c,
             return workload->sizes[i];
         }
     }
-    return NULL;
+    return workload->any_size ? c->size : NULL;
 }
 
 static int describe(const struct run_case *c, const char *text,
@@ -187,7 +194,7 @@ int case_model_make(const struct run_case *c, const char *text,
     }
     status = describe(c, text, text_bytes, &out->model, error);
     if (status == FSDP_OK) {
-        status = wrap_case(c, &out->model->model, &out->units);
+        status = wrap_case(c, out->model, &out->units);
         if (status != FSDP_OK) {
             (void)refuse(error, status, "%s cannot be wrapped by %s: %s",
                          c->workload, case_wrap_name(c->wrap),

@@ -95,7 +95,7 @@ int manifest_axes_make(const uint32_t *ranks, uint32_t n_ranks,
 
     memset(out, 0, sizeof(*out));
     out->n[AXIS_MODEL] = N_OF(models);
-    out->n[AXIS_WRAP] = CASE_N_WRAPS;
+    out->n[AXIS_WRAP] = CASE_WRAP_HEAD + 1;
     out->n[AXIS_SCENARIO] = N_OF(scenarios);
     out->n[AXIS_STRATEGY] = CASE_N_STRATEGIES;
     out->n[AXIS_SYNC] = N_OF(syncs);

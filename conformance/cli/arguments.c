@@ -37,6 +37,8 @@ enum option_code {
     OPTION_BATCH,
     OPTION_TIMEOUT_MS,
     OPTION_RECORD_ONLY,
+    OPTION_SEEDS,
+    OPTION_FIRST_SEED,
 };
 
 struct option_row {
@@ -48,7 +50,7 @@ struct option_row {
 
 static const struct option_row rows[] = {
     {"engine", "NAME|PATH.so", OPTION_ENGINE, TAKES_ENGINE,
-     "the engine to judge (ref); see: list engines"},
+     "the engines to judge, with commas (run: ref,impl); see: list engines"},
     {"world", "local|threads|mpi", OPTION_WORLD, TAKES_WORLD,
      "how ranks run (local: a process each)"},
     {"launcher", "CMD", OPTION_LAUNCHER, TAKES_WORLD,
@@ -65,6 +67,10 @@ static const struct option_row rows[] = {
      "only these strategies, as full-shard"},
     {"case", "ID,...", OPTION_CASE, TAKES_SELECTION,
      "only these cases; see: list cases"},
+    {"seeds", "N", OPTION_SEEDS, TAKES_SELECTION,
+     "instead: N random cases of --workload graph"},
+    {"first-seed", "S", OPTION_FIRST_SEED, TAKES_SELECTION,
+     "the first of their seeds (1)"},
     {"level", "L", OPTION_LEVEL, TAKES_JUDGE,
      "only requirements up to this level, by number or name"},
     {"requirement", "ID,...", OPTION_REQUIREMENT, TAKES_JUDGE,
@@ -310,6 +316,17 @@ static int take(int code, char *value, struct arguments *out)
         return number(value, 1, 86400000, &out->timeout_ms)
                    ? 0
                    : usage("--timeout-ms '%s'%s", value, "");
+    case OPTION_SEEDS:
+        return number(value, 1, 1000000, &out->n_seeds)
+                   ? 0
+                   : usage("--seeds '%s': must be a number from 1 to 1000000%s",
+                           value, "");
+    case OPTION_FIRST_SEED:
+        return number(value, 0, UINT32_MAX, &out->first_seed)
+                   ? 0
+                   : usage("--first-seed '%s': must be a number from 0 to "
+                           "4294967295%s",
+                           value, "");
     case OPTION_PARTIAL_OK:
         out->partial_ok = true;
         return 0;
@@ -342,6 +359,7 @@ int arguments_parse(int argc, char **argv, unsigned takes,
         .launcher = "mpirun -n {K}",
         .level = N_LEVELS,
         .timeout_ms = 20000,
+        .first_seed = 1,
         .jobs = processors > 0 && processors < 64 ? (uint32_t)processors : 1};
     for (int i = 0, n = 0; i < N_ROWS; i++) {
         if (!rows[i].takes || (rows[i].takes & takes)) {

@@ -36,6 +36,7 @@ struct arguments {
     const char *records, *report, *junit;
     uint32_t level; /* requirements up to it; N_LEVELS: all */
     uint32_t timeout_ms, jobs;
+    uint32_t n_seeds, first_seed; /* random cases; n_seeds 0: the manifest */
     bool partial_ok, record_only, json, quiet, help, verbose;
     const char *const *rest; /* what is no option */
     int n_rest;
@@ -46,7 +47,7 @@ struct arguments {
 /* Which options a command takes. */
 enum {
     TAKES_ENGINE = 1,
-    TAKES_SELECTION = 2, /* --workload --ranks --case --strategy */
+    TAKES_SELECTION = 2, /* --workload --ranks --case --strategy --seeds */
     TAKES_JUDGE = 4,     /* --requirement --level --report --junit */
     TAKES_WORLD = 8,     /* --world --launcher --timeout --jobs */
     TAKES_RECORDS = 16,

@@ -89,8 +89,12 @@ refused 'a case outside the selection' 64 "no case '$case'" \
 refused 'no such list' 64 "'nosuch'" list nosuch
 refused 'no such launcher' 64 'cannot start ./no-launcher' \
     run --world mpi --launcher './no-launcher' --case "$case"
-refused 'two engines and one report' 64 'one engine' \
+refused 'one engine twice' 64 'two engines of one name: ref' \
     run --engine ref,ref --report r.jsonl
+refused 'one name twice' 64 'two engines of one name: a' \
+    run --engine ./x/a.so,./y/a.so
+refused 'an engine called baseline' 64 'no engine may be called so' \
+    run --engine ref,./baseline.so
 
 # ---- Numbers ----
 for ranks in 0 -1 abc 1000 1.5 65 2x +2 0x2 99999999999999999999 '3 4'; do
@@ -103,6 +107,13 @@ refused '65 world sizes' 64 'more than 64' \
 refused 'ranks that no mesh divides' 64 'no case' \
     run --ranks 5 --strategy hybrid-shard
 refused '--timeout 0' 64 "--timeout '0'" run --timeout 0
+refused '--seeds 0' 64 "--seeds '0'" run --workload graph --seeds 0
+refused '--first-seed -1' 64 "--first-seed '-1'" \
+    run --workload graph --seeds 1 --first-seed=-1
+refused 'seeds of another workload' 64 'workload graph' \
+    run --workload mlp --seeds 1
+refused 'a part of a graph that is none' 64 'no size "y"' \
+    run --case graph.y.natural.full-shard.k2.flat.drawn.rank.s.sgd
 refused '--jobs 0' 64 "--jobs '0'" run --jobs 0
 
 # ---- Plug-ins ----
@@ -216,7 +227,8 @@ judged() # WHAT CODE TEXT: verify of a spoiled copy says so and names TEXT
     cp -r records copy
 }
 
-if ! "$cts" run --quiet --case "$case" --records records --partial-ok \
+if ! "$cts" run --engine ref --quiet --case "$case" --records records \
+    --partial-ok \
     >out 2>err; then
     result 'records to spoil' "$(cat err)"
 fi
@@ -253,10 +265,12 @@ truncate -s 60 copy/baseline/*/rank-0.json
 judged 'a baseline is cut' 65 'rank-0.json'
 
 # A case that is run again must not be judged by what an earlier run left.
-"$cts" run --quiet --case "$case" --records records --partial-ok \
-    --mutant hostile-crash >out 2>err
+"$cts" run --engine ref --quiet --case "$case" --records records \
+    --partial-ok --mutant hostile-crash >out 2>err
 got=$?
 result 'a crash over good records' "$([ "$got" -eq 1 ] || echo "exit $got")"
+refused 'several engines over the records of one' 64 \
+    'the records of one engine' run --case "$case" --records records
 result 'nothing half-written' "$(left_over)"
 
 echo "$passed passed, $failed failed"

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_run.c - the main job: run the unsharded baselines, run the engine,
+ * command_run.c - the main job: run the engines and the unsharded baselines,
  * judge what was recorded.
  */
 #include "cli/commands.h"
+#include "cli/engine_folders.h"
 #include "cli/evaluate.h"
 #include "cli/folder.h"
 #include "cli/miniature.h"
 #include "cli/selection.h"
+#include "cli/shrink.h"
 #include "cli/supervise.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -23,7 +26,8 @@ static void help(void)
 {
     printf(
         "usage: fsdp-cts run [OPTION ...]\n\n"
-        "Runs an engine through the suite's cases and says, with evidence,\n"
+        "Runs engines through the suite's cases and says, with evidence, for "
+        "each\n"
         "whether its loss curve is bit-exact, its peak memory as the closed\n"
         "form says, and its collectives the right number and size.\n\n");
     arguments_help(TAKES);
@@ -57,64 +61,130 @@ static void make_rerun(const struct arguments *a, const char *engine,
     snprintf(text + n, 1024 - n, " --case ");
 }
 
-static int run_cases(const struct arguments *a, const char *engine,
+static int say(const struct fsdp_error *error, int status)
+{
+    if (!supervise_interrupted()) { /* else command_run says so */
+        fprintf(stderr, "fsdp-cts: %s\n",
+                error->message[0] ? error->message : fsdp_status_text(status));
+    }
+    return status == FSDP_ERR_INVALID ? EXIT_USAGE : EXIT_INCOMPLETE;
+}
+
+/* Every engine's cases first: if one cannot be loaded, that is known at once,
+ * and whatever it writes, the baselines come from the suite. */
+static int run_cases(const struct arguments *a,
+                     const struct engine_folders *engines,
                      const struct case_list *cases, const char *records)
 {
-    struct case_list baselines;
-    struct supervise_engine said = {.known = false};
+    struct case_list baselines = {NULL, 0};
+    struct supervise_engine said;
     struct fsdp_error error = {0};
-    struct supervise_job job = {.records = records,
-                                .text = a->text,
+    struct supervise_job job = {.text = a->text,
                                 .launcher = a->launcher,
                                 .timeout_ms = a->timeout_ms,
-                                .n_workers = a->jobs};
+                                .n_workers = a->jobs,
+                                .mutant = a->mutant,
+                                .world = a->world,
+                                .cases = cases->c,
+                                .n_cases = cases->n};
     int code = selection_baselines(cases, &baselines);
     int status = FSDP_OK;
 
-    /* The engine first: if it cannot be loaded, that is known at once, and
-     * whatever it writes, the baselines come from the suite. */
-    if (code == 0) {
-        job.cases = cases->c;
-        job.n_cases = cases->n;
-        job.engine = engine;
-        job.mutant = a->mutant;
-        job.world = a->world;
-        job.title = a->quiet ? NULL : engine;
+    for (uint32_t i = 0; i < engines->n && code == 0 && status == FSDP_OK;
+         i++) {
+        said = (struct supervise_engine){.known = false};
+        job.records = engines->of[i].records;
+        job.engine = engines->of[i].engine;
+        job.title = a->quiet ? NULL : job.engine;
         status = supervise(&job, &said, &error);
     }
     if (code == 0 && status == FSDP_OK && baselines.n) {
         said = (struct supervise_engine){.known = false};
-        job.cases = baselines.c;
-        job.n_cases = baselines.n;
-        job.engine = "unsharded";
-        job.mutant = NULL;
-        job.world = WORLD_LOCAL;
-        job.title = a->quiet ? NULL : "baseline";
+        job = (struct supervise_job){.text = a->text,
+                                     .launcher = a->launcher,
+                                     .timeout_ms = a->timeout_ms,
+                                     .n_workers = a->jobs,
+                                     .world = WORLD_LOCAL,
+                                     .cases = baselines.c,
+                                     .n_cases = baselines.n,
+                                     .records = records,
+                                     .engine = "unsharded",
+                                     .title = a->quiet ? NULL : "baseline"};
         status = supervise(&job, &said, &error);
     }
-    if (status != FSDP_OK) {
-        if (!supervise_interrupted()) { /* else command_run says so */
-            fprintf(stderr, "fsdp-cts: %s\n",
-                    error.message[0] ? error.message
-                                     : fsdp_status_text(status));
-        }
-        code = status == FSDP_ERR_INVALID ? EXIT_USAGE : EXIT_INCOMPLETE;
-    }
     manifest_release(&baselines);
+    return status == FSDP_OK ? code : say(&error, status);
+}
+
+/* One engine that was judged: its table, and of random cases that fail the
+ * smallest that can be found. */
+static void show(const struct arguments *a, const struct evaluation *e,
+                 const struct engine_folder *engine,
+                 const struct evaluated *one, uint32_t n)
+{
+    struct shrink shrink = {.a = a,
+                            .engine = engine->engine,
+                            .text = e->text,
+                            .rerun = one->meta.rerun,
+                            .seconds = 60};
+
+    evaluate_print(a, one, n);
+    if (a->quiet || !one->judged || supervise_interrupted()) {
+        return;
+    }
+    miniature_print(e);
+    shrink.failure = evaluate_first_failure(&one->r);
+    if (shrink.failure.found && a->n_seeds) {
+        shrink_and_show(&shrink);
+    }
+}
+
+static int judge_all(const struct arguments *a,
+                     const struct engine_folders *engines,
+                     const struct evaluation *common, int64_t started)
+{
+    struct evaluated result[ARGUMENTS_MAX] = {0};
+    char(*rerun)[1024] = calloc(engines->n, sizeof *rerun);
+    int code = rerun ? 0 : EXIT_INCOMPLETE;
+
+    for (uint32_t i = 0; i < engines->n && rerun; i++) {
+        struct evaluation e = *common;
+
+        make_rerun(a, engines->of[i].engine, rerun[i]);
+        e.records = engines->of[i].records;
+        evaluate_judge(&e, a, rerun[i], started, &result[i]);
+        code = evaluate_worse(code, result[i].code);
+    }
+    if (rerun && !evaluate_write(a, result, engines->n)) {
+        code = evaluate_worse(code, EXIT_INCOMPLETE);
+    }
+    for (uint32_t i = 0; i < engines->n && rerun; i++) {
+        struct evaluation e = *common;
+
+        e.records = engines->of[i].records;
+        show(a, &e, &engines->of[i], &result[i], engines->n);
+    }
+    if (engines->n > 1 && !a->quiet) {
+        evaluate_print_summary(result, engines->n);
+    }
+    for (uint32_t i = 0; i < engines->n; i++) {
+        judge_release(&result[i].r);
+    }
+    free(rerun);
     return code;
 }
 
-static int run_engine(const struct arguments *a, const char *engine,
-                      const struct case_list *cases, const struct text *text)
+static int run(const struct arguments *a, const struct case_list *cases,
+               const struct text *text)
 {
     struct folder folder = {.temporary = false};
+    struct engine_folders engines;
     struct fsdp_error error = {0};
     struct name_list storage;
     const char *all[512];
     struct evaluation e = {
         .cases = cases, .text = text, .only = evaluate_only(a, &storage, all)};
     int64_t started = (int64_t)time(NULL);
-    char rerun[1024];
     int code;
 
     if (folder_open(a->records, &folder, &error) != FSDP_OK) {
@@ -122,15 +192,14 @@ static int run_engine(const struct arguments *a, const char *engine,
         folder_close(&folder);
         return EXIT_USAGE;
     }
-    e.records = folder.path;
+    e.baselines = folder.path;
     folder_sweep(&folder); /* of a run that was killed */
-    code = run_cases(a, engine, cases, folder.path);
+    code = engine_folders_make(&a->engines, folder.path, &engines);
+    if (code == 0) {
+        code = run_cases(a, &engines, cases, folder.path);
+    }
     if (code == 0 && !a->record_only) {
-        make_rerun(a, engine, rerun);
-        code = evaluate_and_report(&e, a, rerun, started);
-        if (!a->quiet && !supervise_interrupted()) {
-            miniature_print(&e);
-        }
+        code = judge_all(a, &engines, &e, started);
     }
     folder_sweep(&folder);
     folder_close(&folder);
@@ -159,26 +228,18 @@ int command_run(int argc, char **argv)
     if (code) {
         return code;
     }
-    if (a.engines.n > 1 && (a.records || a.report || a.junit)) {
-        fprintf(stderr, "fsdp-cts run: --records, --report and --junit are "
-                        "about one engine\n");
-        return EXIT_USAGE;
-    }
     if (text_load(a.text, &text, &error) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
         return EXIT_USAGE;
     }
+    if (a.engines.n == 0) { /* the suite's own */
+        a.engines.name[a.engines.n++] = "ref";
+        a.engines.name[a.engines.n++] = "impl";
+    }
     code = selection_make(&a, &cases);
     supervise_catch_signals();
-    if (a.engines.n == 0) {
-        a.engines.name[a.engines.n++] = "ref";
-    }
-    /* Every engine has its turn; the first that is not conformant decides. */
-    for (uint32_t i = 0;
-         i < a.engines.n && code != EXIT_USAGE && !supervise_interrupted();
-         i++) {
-        int one = run_engine(&a, a.engines.name[i], &cases, &text);
-        code = code == 0 || one == EXIT_USAGE ? one : code;
+    if (code == 0) {
+        code = run(&a, &cases, &text);
     }
     if (supervise_interrupted()) { /* maybe while a verdict was printed */
         fprintf(stderr, "fsdp-cts: interrupted\n");

@@ -3,6 +3,7 @@
  * command_verify.c - judges records that were kept by `run --records DIR`.
  */
 #include "cli/commands.h"
+#include "cli/engine_folders.h"
 #include "cli/evaluate.h"
 #include "cli/miniature.h"
 #include "cli/selection.h"
@@ -26,6 +27,39 @@ static void help(void)
         "error, 65 bad data,\n77 skipped (a selection that is not claimed)\n");
 }
 
+/* Of each engine that has records in the folder. */
+static int judge_found(const struct arguments *a, const char *records,
+                       const struct engine_folders *found, struct evaluation *e)
+{
+    struct evaluated result[ARGUMENTS_MAX] = {0};
+    int64_t started = (int64_t)time(NULL);
+    int code = 0;
+
+    e->baselines = records;
+    for (uint32_t i = 0; i < found->n; i++) {
+        e->records = found->of[i].records;
+        evaluate_judge(e, a, "fsdp-cts run --case ", started, &result[i]);
+        code = evaluate_worse(code, result[i].code);
+    }
+    if (!evaluate_write(a, result, found->n)) {
+        code = evaluate_worse(code, EXIT_INCOMPLETE);
+    }
+    for (uint32_t i = 0; i < found->n; i++) {
+        evaluate_print(a, &result[i], found->n);
+        e->records = found->of[i].records;
+        if (!a->quiet) {
+            miniature_print(e);
+        }
+    }
+    if (found->n > 1 && !a->quiet) {
+        evaluate_print_summary(result, found->n);
+    }
+    for (uint32_t i = 0; i < found->n; i++) {
+        judge_release(&result[i].r);
+    }
+    return code;
+}
+
 static int verify(const struct arguments *a, const char *records)
 {
     struct case_list cases;
@@ -33,8 +67,8 @@ static int verify(const struct arguments *a, const char *records)
     struct fsdp_error error = {0};
     struct name_list storage;
     const char *all[512];
-    struct evaluation e = {.records = records,
-                           .cases = &cases,
+    struct engine_folders found;
+    struct evaluation e = {.cases = &cases,
                            .text = &text,
                            .only = evaluate_only(a, &storage, all)};
     int code;
@@ -44,12 +78,12 @@ static int verify(const struct arguments *a, const char *records)
         return EXIT_USAGE;
     }
     code = selection_make(a, &cases);
+    if (code == 0 && engine_folders_find(records, &found) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts verify: %s cannot be read\n", records);
+        code = EXIT_BAD_DATA;
+    }
     if (code == 0) {
-        code = evaluate_and_report(&e, a, "fsdp-cts run --case ",
-                                   (int64_t)time(NULL));
-        if (!a->quiet) {
-            miniature_print(&e);
-        }
+        code = judge_found(a, records, &found, &e);
     }
     manifest_release(&cases);
     text_release(&text);

@@ -3,6 +3,7 @@
  * evaluate.c - from a folder of records to a verdict, reports and exit code.
  */
 #include "cli/evaluate.h"
+#include "cases/case_graph.h"
 #include "cases/case_model.h"
 #include "cli/supervise.h"
 #include "cli/version.h"
@@ -34,7 +35,8 @@ static int describe(void *context, const struct run_case *c,
         free(m);
         return status;
     }
-    *out = (struct judge_model){&m->model->model, &m->units.units, m};
+    *out = (struct judge_model){&m->model->model, &m->units.units,
+                                m->model->idle, m};
     return FSDP_OK;
 }
 
@@ -66,7 +68,7 @@ int evaluate(const struct evaluation *e, struct judge_result *out,
                                        sizeof error->message);
 
     if (status == FSDP_OK) {
-        status = judge_store_open(e->records, &store);
+        status = judge_store_open(e->records, e->baselines, &store);
     }
     if (status == FSDP_OK) {
         in.record_context = store;
@@ -78,6 +80,39 @@ int evaluate(const struct evaluation *e, struct judge_result *out,
     }
     judge_store_close(store);
     return status;
+}
+
+/* Of all that a case fails, what comes first: the lowest level. */
+bool evaluate_failure_of(const struct judge_result *r, uint32_t c,
+                         uint32_t *out)
+{
+    uint32_t lowest = N_LEVELS;
+
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        uint32_t outcome = judge_item_at(r, c, q)->outcome;
+
+        if ((outcome == JUDGE_FAIL || outcome == JUDGE_ERROR ||
+             outcome == JUDGE_TIMEOUT) &&
+            r->requirement[q]->must && r->requirement[q]->level < lowest) {
+            lowest = r->requirement[q]->level;
+            *out = q;
+        }
+    }
+    return lowest < N_LEVELS;
+}
+
+struct evaluate_failure evaluate_first_failure(const struct judge_result *r)
+{
+    struct evaluate_failure f = {.found = false};
+    uint32_t q = 0;
+
+    for (uint32_t c = 0; c < r->n_cases && !f.found; c++) {
+        if (case_is_graph(&r->cases[c].c) && evaluate_failure_of(r, c, &q)) {
+            f = (struct evaluate_failure){true, r->cases[c].c,
+                                          r->requirement[q]};
+        }
+    }
+    return f;
 }
 
 const char *const *evaluate_only(const struct arguments *a,
@@ -99,19 +134,6 @@ const char *const *evaluate_only(const struct arguments *a,
     }
     all[n] = NULL;
     return all;
-}
-
-static int write_reports(const struct judge_result *r,
-                         const struct report_meta *meta,
-                         const struct arguments *a, struct fsdp_error *error)
-{
-    if (a->report) {
-        FSDP_TRY(report_jsonl(r, meta, a->report, error));
-    }
-    if (a->junit) {
-        FSDP_TRY(report_junit(r, meta, a->junit, error));
-    }
-    return FSDP_OK;
 }
 
 /* The first case whose record cannot be read; there is one. */
@@ -155,44 +177,120 @@ static const char *in_a_word(const struct judge_result *r, int code)
                : judge_verdict_name(r->verdict);
 }
 
-int evaluate_and_report(const struct evaluation *e, const struct arguments *a,
-                        const char *rerun, int64_t started)
+static void say(const struct fsdp_error *error, int status)
 {
-    struct judge_result r = {0};
-    struct fsdp_error error = {0};
-    struct report_meta meta = {.suite_version = version_text(),
-                               .compiler = __VERSION__,
-                               .records = e->records,
-                               .rerun = rerun,
-                               .started = started,
-                               .report = a->report};
-    int status = evaluate(e, &r, &error);
-    int code = EXIT_INCOMPLETE;
+    if (!supervise_interrupted()) { /* the command says that */
+        fprintf(stderr, "fsdp-cts: %s\n",
+                error->message[0] ? error->message : fsdp_status_text(status));
+    }
+}
 
-    if (status == FSDP_OK) {
-        meta.ended = (int64_t)time(NULL);
-        status = write_reports(&r, &meta, a, &error);
-        code = exit_code(&r, a);
-        if (r.verdict == JUDGE_UNDECIDED && r.malformed) {
-            code = EXIT_BAD_DATA;
-            fprintf(stderr, "fsdp-cts: %u records cannot be read: %s: %s\n",
-                    r.malformed, first_unread(&r)->id,
-                    first_unread(&r)->reason);
+void evaluate_judge(const struct evaluation *e, const struct arguments *a,
+                    const char *rerun, int64_t started, struct evaluated *out)
+{
+    struct fsdp_error error = {0};
+    const struct judge_result *r = &out->r;
+    int status;
+
+    *out = (struct evaluated){.code = EXIT_INCOMPLETE,
+                              .meta = {.suite_version = version_text(),
+                                       .compiler = __VERSION__,
+                                       .records = e->records,
+                                       .rerun = rerun,
+                                       .started = started,
+                                       .report = a->report}};
+    status = evaluate(e, &out->r, &error);
+    if (status != FSDP_OK) {
+        say(&error, status);
+        return;
+    }
+    out->judged = true;
+    out->meta.ended = (int64_t)time(NULL);
+    out->code = exit_code(r, a);
+    if (r->verdict == JUDGE_UNDECIDED && r->malformed) {
+        out->code = EXIT_BAD_DATA;
+        fprintf(stderr, "fsdp-cts: %u records cannot be read: %s: %s\n",
+                r->malformed, first_unread(r)->id, first_unread(r)->reason);
+    }
+}
+
+bool evaluate_write(const struct arguments *a, const struct evaluated *all,
+                    uint32_t n)
+{
+    struct report_part part[ARGUMENTS_MAX];
+    struct fsdp_error error = {0};
+    uint32_t n_parts = 0;
+    int status = FSDP_OK;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (all[i].judged) {
+            part[n_parts++] = (struct report_part){&all[i].r, &all[i].meta};
         }
-        if (!a->quiet) {
-            report_text(&r, &meta, stdout);
-        } else {
-            printf("%s\n", in_a_word(&r, code));
-        }
+    }
+    if (a->report && n_parts) {
+        status = report_jsonl_all(part, n_parts, a->report, &error);
+    }
+    if (a->junit && n_parts && status == FSDP_OK) {
+        status = report_junit_all(part, n_parts, a->junit, &error);
     }
     if (status != FSDP_OK) {
-        if (!supervise_interrupted()) { /* the command says that */
-            fprintf(stderr, "fsdp-cts: %s\n",
-                    error.message[0] ? error.message
-                                     : fsdp_status_text(status));
-        }
-        code = EXIT_INCOMPLETE;
+        say(&error, status);
     }
-    judge_release(&r);
-    return code;
+    return status == FSDP_OK;
+}
+
+void evaluate_print(const struct arguments *a, const struct evaluated *one,
+                    uint32_t n)
+{
+    if (!one->judged) {
+        return;
+    }
+    if (!a->quiet) {
+        report_text(&one->r, &one->meta, stdout);
+    } else {
+        printf("%s%s%s\n", n > 1 ? one->r.engine : "", n > 1 ? " " : "",
+               in_a_word(&one->r, one->code));
+    }
+}
+
+void evaluate_print_summary(const struct evaluated *all, uint32_t n)
+{
+    printf("\n%-16s %9s %11s %7s %7s %7s  %-10s %s\n", "engine", "cases",
+           "not claimed", "pass", "fail", "blocked", "right to", "verdict");
+    for (uint32_t i = 0; i < n; i++) {
+        const struct judge_result *r = &all[i].r;
+        char cases[24];
+
+        if (!all[i].judged) {
+            continue;
+        }
+        snprintf(cases, sizeof cases, "%u/%u", r->executed, r->expected);
+        printf("%-16s %9s %11u %7u %7u %7u  %-10s %s\n", r->engine, cases,
+               r->not_claimed, r->count[JUDGE_PASS],
+               r->count[JUDGE_FAIL] + r->count[JUDGE_ERROR] +
+                   r->count[JUDGE_TIMEOUT],
+               r->count[JUDGE_BLOCKED],
+               r->highest_level >= 0
+                   ? requirement_level_name((uint32_t)r->highest_level)
+                   : "none",
+               judge_verdict_name(r->verdict));
+    }
+}
+
+int evaluate_worse(int a, int b)
+{
+    static const int order[] = {EXIT_CONFORMANT,     EXIT_SKIPPED,
+                                EXIT_INCOMPLETE,     EXIT_BAD_DATA,
+                                EXIT_NOT_CONFORMANT, EXIT_USAGE};
+    const size_t worst = sizeof order / sizeof order[0] - 1;
+    size_t i = 0;
+    size_t k = 0;
+
+    while (i < worst && order[i] != a) {
+        i++;
+    }
+    while (k < worst && order[k] != b) {
+        k++;
+    }
+    return i > k ? a : b;
 }

@@ -9,9 +9,18 @@
 #include "cli/arguments.h"
 #include "cli/text.h"
 #include "judge/judge.h"
+#include "judge/report.h"
+
+/* A random case that fails a MUST, and the first requirement that it fails. */
+struct evaluate_failure {
+    bool found;
+    struct run_case c;
+    const struct requirement *requirement;
+};
 
 struct evaluation {
-    const char *records; /* folder */
+    const char *records;   /* folder */
+    const char *baselines; /* the folder with `baseline`; NULL: the same */
     const struct case_list *cases;
     const struct text *text;
     const char *const *only;   /* requirements, NULL-ended, or NULL: all */
@@ -23,13 +32,37 @@ struct evaluation {
 int evaluate(const struct evaluation *e, struct judge_result *out,
              struct fsdp_error *error);
 
+/* Of all MUST that case c fails the first, by level; false: it fails none. */
+bool evaluate_failure_of(const struct judge_result *r, uint32_t c,
+                         uint32_t *out);
+/* The first random case among these that fails, and how; or not found. */
+struct evaluate_failure evaluate_first_failure(const struct judge_result *r);
+
 /* What --requirement and --level leave: NULL-ended, or NULL for all. */
 const char *const *evaluate_only(const struct arguments *a,
                                  struct name_list *storage, const char **all);
 
-/* Judges as the arguments say, writes the reports they ask for, prints the
- * text; returns an exit code. */
-int evaluate_and_report(const struct evaluation *e, const struct arguments *a,
-                        const char *rerun, int64_t started);
+/* One engine's judgement, on its way to reports and an exit code. */
+struct evaluated {
+    struct judge_result r;
+    struct report_meta meta;
+    bool judged; /* else r is empty, and why has been said */
+    int code;
+};
+
+/* Judges as the arguments say. The caller releases out->r. */
+void evaluate_judge(const struct evaluation *e, const struct arguments *a,
+                    const char *rerun, int64_t started, struct evaluated *out);
+/* Writes the reports that the arguments ask for, of all that were judged.
+ * False: it could not be done, which is on stderr. */
+bool evaluate_write(const struct arguments *a, const struct evaluated *all,
+                    uint32_t n);
+/* The text; or, if it is to be quiet, the verdict (of so many engines). */
+void evaluate_print(const struct arguments *a, const struct evaluated *one,
+                    uint32_t n);
+/* A line for each engine. */
+void evaluate_print_summary(const struct evaluated *all, uint32_t n);
+/* The worse of two exit codes. */
+int evaluate_worse(int a, int b);
 
 #endif

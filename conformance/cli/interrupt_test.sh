@@ -72,11 +72,11 @@ moment()
     before=$(shared_memory)
     # With records kept, and with a folder of the run's own.
     if [ "$((RANDOM % 2))" -eq 0 ]; then
-        "$cts" run --quiet --world "$world" --records "$records" "$@" \
+        "$cts" run --engine ref --quiet --world "$world" --records "$records" "$@" \
             >"$folder/out" 2>"$folder/err" &
     else
         kept=$TMPDIR
-        "$cts" run --quiet --world "$world" "$@" \
+        "$cts" run --engine ref --quiet --world "$world" "$@" \
             >"$folder/out" 2>"$folder/err" &
     fi
     pid=$!
@@ -123,9 +123,9 @@ random()
 
 RANDOM=${SEED:-$$}
 begun=$(date +%s%N)
-"$cts" run --quiet --ranks 3 >/dev/null 2>&1
+"$cts" run --engine ref --quiet --ranks 3 >/dev/null 2>&1
 most=$(awk -v ns="$(($(date +%s%N) - begun))" 'BEGIN { print ns / 1e9 }')
-mpi=$("$cts" run --quiet --world mpi --ranks 2 --workload linear \
+mpi=$("$cts" run --engine ref --quiet --world mpi --ranks 2 --workload linear \
     --partial-ok 2>/dev/null)
 
 for signal in INT TERM KILL; do
@@ -146,7 +146,7 @@ for signal in INT TERM KILL; do
 done
 
 # A run into the folder that all of these were ended in is as good as any.
-if "$cts" run --quiet --records "$records" --workload linear --partial-ok \
+if "$cts" run --engine ref --quiet --records "$records" --workload linear --partial-ok \
     >"$folder/out" 2>"$folder/err"; then
     result 'a run afterwards' "$(half_written "$records")"
 else

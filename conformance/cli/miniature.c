@@ -170,7 +170,7 @@ void miniature_print(const struct evaluation *e)
         book = book || (is_miniature(&e->cases->c[i], CASE_WRAP_LAYER) &&
                         e->cases->c[i].ranks == 4);
     }
-    if (judge_store_open(e->records, &store) != FSDP_OK) {
+    if (judge_store_open(e->records, e->baselines, &store) != FSDP_OK) {
         return;
     }
     for (uint32_t i = 0; i < e->cases->n; i++) {

@@ -3,6 +3,7 @@
  * selection.c - filters the manifest.
  */
 #include "cli/selection.h"
+#include "cases/case_graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +72,45 @@ static int append_selected(const struct arguments *a,
     return FSDP_OK;
 }
 
+/* The random cases of so many seeds. */
+static int append_seeds(const struct arguments *a, struct case_list *to)
+{
+    struct run_case c;
+
+    to->c = malloc(a->n_seeds * sizeof *to->c);
+    if (!to->c) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < a->n_seeds; i++) {
+        case_graph_draw((uint64_t)a->first_seed + i, &c);
+        if (selected(a, &c)) {
+            to->c[to->n++] = c;
+        }
+    }
+    return FSDP_OK;
+}
+
+/* A random case that was asked for by its id is in no list. */
+static int append_by_id(const struct arguments *a, struct case_list *to)
+{
+    for (uint32_t i = 0; i < a->cases.n; i++) {
+        struct run_case c;
+        bool known = !case_of_id(a->cases.name[i], &c) || !case_is_graph(&c) ||
+                     !selected(a, &c);
+
+        for (uint32_t k = 0; k < to->n && !known; k++) {
+            char id[CASE_ID_BYTES];
+
+            case_id(&to->c[k], id);
+            known = strcmp(id, a->cases.name[i]) == 0;
+        }
+        if (!known) {
+            FSDP_TRY(append(to, &c));
+        }
+    }
+    return FSDP_OK;
+}
+
 /* Every case that was asked for by id must be there. */
 static int check_cases(const struct arguments *a, const struct case_list *list)
 {
@@ -92,14 +132,14 @@ static int check_cases(const struct arguments *a, const struct case_list *list)
     return 0;
 }
 
-int selection_make(const struct arguments *a, struct case_list *out)
+/* What the manifest has of it, and the manifests of other world sizes. */
+static int append_listed(const struct arguments *a, struct case_list *out)
 {
     struct case_list own;
     uint32_t other[ARGUMENTS_MAX];
     uint32_t n_other = 0;
     int status = manifest_make(NULL, 0, &own);
 
-    *out = (struct case_list){NULL, 0};
     for (uint32_t i = 0; i < a->n_ranks && status == FSDP_OK; i++) {
         if (!has_ranks(&own, a->ranks[i])) {
             other[n_other++] = a->ranks[i];
@@ -116,6 +156,23 @@ int selection_make(const struct arguments *a, struct case_list *out)
             manifest_release(&own);
         }
     }
+    return status;
+}
+
+int selection_make(const struct arguments *a, struct case_list *out)
+{
+    int status;
+
+    *out = (struct case_list){NULL, 0};
+    if (a->n_seeds && !(a->workloads.n == 1 &&
+                        strcmp(a->workloads.name[0], CASE_GRAPH) == 0)) {
+        fprintf(stderr, "fsdp-cts: --seeds is for --workload graph\n");
+        return EXIT_USAGE;
+    }
+    status = a->n_seeds ? append_seeds(a, out) : append_listed(a, out);
+    if (status == FSDP_OK) {
+        status = append_by_id(a, out);
+    }
     if (status != FSDP_OK) {
         return out_of_memory();
     }
@@ -130,27 +187,37 @@ int selection_make(const struct arguments *a, struct case_list *out)
     return 0;
 }
 
-int selection_baselines(const struct case_list *cases, struct case_list *out)
+/* Keys of what is in the list so far; with thousands of cases they are not
+ * made anew for each. */
+static bool add_key(char (*keys)[CASE_ID_BYTES], uint32_t n,
+                    const struct run_case *c)
 {
-    *out = (struct case_list){NULL, 0};
-    for (uint32_t i = 0; i < cases->n; i++) {
-        char key[CASE_ID_BYTES];
-        bool known = !case_trains(&cases->c[i]);
-        case_baseline_key(&cases->c[i], key);
-        for (uint32_t k = 0; k < out->n && !known; k++) {
-            char other[CASE_ID_BYTES];
-            case_baseline_key(&out->c[k], other);
-            known = strcmp(key, other) == 0;
-        }
-        if (!known) {
-            struct run_case plain = cases->c[i];
-            if (plain.scenario != CASE_EVAL) {
-                plain.scenario = CASE_TRAIN; /* what the key stands for */
-            }
-            if (append(out, &plain) != FSDP_OK) {
-                return out_of_memory();
-            }
+    case_baseline_key(c, keys[n]);
+    for (uint32_t k = 0; k < n; k++) {
+        if (strcmp(keys[n], keys[k]) == 0) {
+            return false;
         }
     }
-    return 0;
+    return true;
+}
+
+int selection_baselines(const struct case_list *cases, struct case_list *out)
+{
+    char(*keys)[CASE_ID_BYTES] = malloc((cases->n + 1u) * sizeof *keys);
+    int status = keys ? FSDP_OK : FSDP_ERR_NOMEM;
+
+    *out = (struct case_list){NULL, 0};
+    for (uint32_t i = 0; i < cases->n && status == FSDP_OK; i++) {
+        struct run_case plain = cases->c[i];
+
+        if (!case_trains(&plain) || !add_key(keys, out->n, &plain)) {
+            continue;
+        }
+        if (plain.scenario != CASE_EVAL) {
+            plain.scenario = CASE_TRAIN; /* what the key stands for */
+        }
+        status = append(out, &plain);
+    }
+    free(keys);
+    return status == FSDP_OK ? 0 : out_of_memory();
 }

@@ -47,7 +47,7 @@ worlds='local threads'
 reason=''
 if ! command -v mpirun >/dev/null; then
     reason='mpirun is not installed'
-elif ! "$cts" run --quiet --world mpi --workload linear --ranks 2 \
+elif ! "$cts" run --engine ref --quiet --world mpi --workload linear --ranks 2 \
     --partial-ok >"$folder/out" 2>&1; then
     reason="no MPI world: $(head -c 200 "$folder/out")"
 else
@@ -55,7 +55,7 @@ else
 fi
 
 for world in $worlds; do
-    "$cts" run --quiet --world "$world" --case "$cases" --partial-ok \
+    "$cts" run --engine ref --quiet --world "$world" --case "$cases" --partial-ok \
         --records "$folder/$world" >"$folder/out" 2>"$folder/err"
     got=$?
     result "the cases pass in world $world" "$([ "$got" -eq 0 ] ||

@@ -48,6 +48,7 @@ set_tests_properties(exhaustive.rsqrt PROPERTIES LABELS unit TIMEOUT 300
 # ---- The optimized engine's device ----
 include(${CMAKE_SOURCE_DIR}/impl/host/tests.cmake)
 include(${CMAKE_SOURCE_DIR}/impl/host/device_tests.cmake)
+include(${CMAKE_SOURCE_DIR}/impl/cuda/cuda_tests.cmake)
 foreach(name engine_layout_test engine_place_test engine_schedule_test)
     unit(impl/engine/${name}.c LINK fsdp-impl-all)
 endforeach()
@@ -57,7 +58,7 @@ foreach(name safetensors_test safetensors_write_test safetensors_refused_test
         model_build_test wrap_test)
     unit(conformance/kit/${name}.c LINK fsdp-kit)
 endforeach()
-foreach(name case_test case_model_test manifest_test)
+foreach(name case_test case_model_test case_graph_test manifest_test)
     unit(conformance/cases/${name}.c LINK fsdp-cases)
 endforeach()
 foreach(name record_test record_hostile_test)

@@ -129,6 +129,9 @@ bool compare_same_collective(const struct record_collective *a,
 struct compare_part {
     uint32_t rank, step, microbatch, parameter, unit;
     uint64_t first, n;
+    /* A module that has several backwards in a pass leaves a gradient in
+     * each: the j-th is recorded from element j * numel on. */
+    uint64_t base;
     /* Both sides are the engine's own: the same NaN on both is no difference
      * here; grad.finite and the baseline find it. */
     bool own;
@@ -151,6 +154,14 @@ bool compare_whole(const struct expect *e, const struct record *r,
                                  const struct compare_part *part,
                                  struct finding *f),
                    struct finding *f);
+
+/* The same for every local gradient that there must be: of each backward of
+ * the parameter's module. */
+bool compare_gradients(
+    const struct expect *e, const struct record *r, uint32_t from, uint32_t to,
+    bool (*check)(const struct expect *e, const struct record *r,
+                  const struct compare_part *part, struct finding *f),
+    struct finding *f);
 
 /* The values that a record shows at exactly this part, or NULL. */
 const float *compare_values(const struct record *r, uint32_t stage,

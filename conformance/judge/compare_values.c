@@ -100,6 +100,50 @@ bool compare_whole(const struct expect *e, const struct record *r,
     return true;
 }
 
+static bool walk_gradients(
+    const struct expect *e, const struct record *r, struct compare_part *part,
+    bool (*check)(const struct expect *e, const struct record *r,
+                  const struct compare_part *part, struct finding *f),
+    struct finding *f)
+{
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        part->parameter = p;
+        part->unit = e->unit_of_parameter[p];
+        part->n = fsdp_numel(e->model, p);
+        if (part->n == 0 || (e->has_gradient[p] >> part->microbatch & 1) == 0) {
+            continue;
+        }
+        for (uint32_t j = 0; j < e->backwards[p]; j++) {
+            part->base = j * part->n;
+            if (!check(e, r, part, f)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool compare_gradients(
+    const struct expect *e, const struct record *r, uint32_t from, uint32_t to,
+    bool (*check)(const struct expect *e, const struct record *r,
+                  const struct compare_part *part, struct finding *f),
+    struct finding *f)
+{
+    for (uint32_t step = from; step < to; step++) {
+        for (uint32_t b = 0; b < e->c->microbatches; b++) {
+            for (uint32_t k = 0; k < e->c->ranks; k++) {
+                struct compare_part part = {
+                    .rank = k, .step = step, .microbatch = b};
+
+                if (!walk_gradients(e, r, &part, check, f)) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
 static const float *values_of(const struct record_rank *rank, uint32_t stage,
                               const struct compare_part *part, uint64_t first,
                               uint64_t n)
@@ -117,8 +161,8 @@ static const float *values_of(const struct record_rank *rank, uint32_t stage,
 const float *compare_values(const struct record *r, uint32_t stage,
                             const struct compare_part *part)
 {
-    return values_of(compare_rank(r, part->rank), stage, part, part->first,
-                     part->n);
+    return values_of(compare_rank(r, part->rank), stage, part,
+                     part->first + part->base, part->n);
 }
 
 const float *compare_values_in_whole(const struct expect *e,
@@ -127,7 +171,8 @@ const float *compare_values_in_whole(const struct expect *e,
                                      const struct compare_part *part)
 {
     uint64_t numel = fsdp_numel(e->model, part->parameter);
-    const float *whole = values_of(compare_rank(r, k), stage, part, 0, numel);
+    const float *whole =
+        values_of(compare_rank(r, k), stage, part, part->base, numel);
 
     return whole == NULL ? NULL : whole + part->first;
 }

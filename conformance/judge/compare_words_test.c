@@ -148,14 +148,15 @@ static void what_a_wrong_sum_is_instead(void **state)
     float a[2] = {3, 3};
     float b[2] = {5, 5};
     float got[2];
-    struct replay_reduction reduction = {.e = &x->e, .scale = 1.0f};
+    struct replay_reduction reduction = {
+        .e = &x->e, .scale = 1.0f, .backwards = 1, .has_gradient = 3};
 
     x->c.microbatches = 2;
     x->c.sync[0] = 0;
     x->c.sync[1] = 1;
     for (uint32_t k = 0; k < 2; k++) {
-        reduction.grad[0][k] = a;
-        reduction.grad[1][k] = b;
+        reduction.grad[0][0][k] = a;
+        reduction.grad[1][0][k] = b;
     }
     assert_true(replay_reduced(&reduction, 0) == 16.0f);
     got[0] = got[1] = 6;

@@ -7,6 +7,7 @@
 #include "judge/expect.h"
 
 #include "judge/expect_walk.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,9 +102,49 @@ static void lay_out(struct expect *e)
     }
 }
 
+/* Which parameters and units a training pass touches: from its sequence, and
+ * from what the model says it leaves alone. */
+static void find_uses(struct expect *e, const uint8_t *idle)
+{
+    const struct fsdp_sequence *s = e->model->sequence[FSDP_SEQUENCE_TRAIN];
+    const uint8_t all = (1u << CASE_MAX_MICROBATCHES) - 1;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        const uint32_t module = e->model->parameter_module[p];
+        const uint32_t left = idle != NULL ? idle[p] : 0;
+
+        for (uint32_t i = 0; i < s->n; i++) {
+            if (s->module[i] != module) {
+                continue;
+            }
+            e->backwards[p] += s->point[i] == FSDP_PRE_BACKWARD;
+            e->seen[p] = e->seen[p] || (s->point[i] == FSDP_PRE_FORWARD &&
+                                        (left & WORKLOAD_UNSEEN) == 0);
+        }
+        if (e->backwards[p] > 0) {
+            e->has_gradient[p] = (uint8_t)(~left & all);
+        }
+    }
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->module[i] < e->model->n_modules &&
+            s->point[i] == FSDP_PRE_BACKWARD &&
+            e->units->unit_of_module[s->module[i]] != FSDP_NO_UNIT) {
+            e->trained[e->units->unit_of_module[s->module[i]]] = true;
+        }
+    }
+}
+
 int expect_make(const struct run_case *c, const struct fsdp_model *model,
                 const struct fsdp_units *units, struct expect *out)
 {
+    return expect_make_idle(c, model, units, NULL, out);
+}
+
+int expect_make_idle(const struct run_case *c, const struct fsdp_model *model,
+                     const struct fsdp_units *units, const uint8_t *idle,
+                     struct expect *out)
+{
+    const size_t n = (size_t)model->n_parameters + 1;
     int status = FSDP_OK;
 
     memset(out, 0, sizeof(*out));
@@ -118,15 +159,21 @@ int expect_make(const struct run_case *c, const struct fsdp_model *model,
     out->shards = c->ranks / c->replicas;
     /* One more than needed, so that nothing is ever a calloc of 0. */
     out->unit = calloc((size_t)units->n_units + 1, sizeof(*out->unit));
-    out->unit_of_parameter = calloc((size_t)model->n_parameters + 1,
-                                    sizeof(*out->unit_of_parameter));
-    out->offset = calloc((size_t)model->n_parameters + 1, sizeof(*out->offset));
-    out->block = calloc((size_t)model->n_parameters + 1, sizeof(*out->block));
+    out->unit_of_parameter = calloc(n, sizeof(*out->unit_of_parameter));
+    out->offset = calloc(n, sizeof(*out->offset));
+    out->block = calloc(n, sizeof(*out->block));
+    out->backwards = calloc(n, sizeof(*out->backwards));
+    out->has_gradient = calloc(n, sizeof(*out->has_gradient));
+    out->seen = calloc(n, sizeof(*out->seen));
+    out->trained = calloc((size_t)units->n_units + 1, sizeof(*out->trained));
     if (out->unit == NULL || out->unit_of_parameter == NULL ||
-        out->offset == NULL || out->block == NULL) {
+        out->offset == NULL || out->block == NULL || out->backwards == NULL ||
+        out->has_gradient == NULL || out->seen == NULL ||
+        out->trained == NULL) {
         status = FSDP_ERR_NOMEM;
     } else {
         lay_out(out);
+        find_uses(out, idle);
         status = expect_walk(out);
     }
     if (status != FSDP_OK) {
@@ -141,6 +188,10 @@ void expect_release(struct expect *e)
     free(e->unit_of_parameter);
     free(e->offset);
     free(e->block);
+    free(e->backwards);
+    free(e->has_gradient);
+    free(e->seen);
+    free(e->trained);
     free(e->step.c);
     free(e->end.c);
     memset(e, 0, sizeof(*e));

@@ -39,7 +39,15 @@ struct expect {
      * parameter; per parameter, where its block begins in a shard, and how
      * long a block is (flat: 0). */
     uint64_t *offset, *block;
-    uint64_t total;   /* M */
+    uint64_t total; /* M */
+    /* What a training pass makes of a parameter, [n_parameters]: how often its
+     * module has a backward; bit b: that leaves a gradient in microbatch b;
+     * whether a forward asks for it. And of a unit, [n_units]: whether it has
+     * a backward window, so that it is reduced and stepped. */
+    uint32_t *backwards;
+    uint8_t *has_gradient;
+    bool *seen;
+    bool *trained;
     uint64_t resting; /* elements of all shards of one rank */
     uint64_t largest; /* elements of the largest unsharded copy */
 
@@ -79,6 +87,11 @@ struct expect {
  */
 int expect_make(const struct run_case *c, const struct fsdp_model *model,
                 const struct fsdp_units *units, struct expect *out);
+/* The same for a model whose passes leave some parameters alone (`idle`: bits
+ * of data.h; NULL: none). */
+int expect_make_idle(const struct run_case *c, const struct fsdp_model *model,
+                     const struct fsdp_units *units, const uint8_t *idle,
+                     struct expect *out);
 void expect_release(struct expect *e); /* any state */
 
 /* Where element i of parameter p lies among its unit's shards, one behind the

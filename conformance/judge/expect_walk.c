@@ -117,7 +117,8 @@ static void begin_gradient(struct walk *w, uint32_t u)
 
 /* A gradient that meets one already summed is fresh storage of its own until
  * the module's backward ends. */
-static void module_backward(struct walk *w, uint32_t module, bool ends)
+static void module_backward(struct walk *w, uint32_t module, uint32_t b,
+                            bool ends)
 {
     const struct fsdp_model *model = w->e->model;
 
@@ -126,7 +127,8 @@ static void module_backward(struct walk *w, uint32_t module, bool ends)
         w->staged[module] = 0;
     }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
-        if (model->parameter_module[p] != module) {
+        if (model->parameter_module[p] != module ||
+            (w->e->has_gradient[p] >> b & 1) == 0) {
             continue;
         }
         if (ends) {
@@ -190,7 +192,7 @@ static void cancel(struct walk *w)
 }
 
 static int walk_point(struct walk *w, uint32_t point, uint32_t module,
-                      uint32_t flags, bool sync)
+                      uint32_t flags, uint32_t b, bool sync)
 {
     uint32_t u = w->e->units->unit_of_module[module];
 
@@ -204,7 +206,7 @@ static int walk_point(struct walk *w, uint32_t point, uint32_t module,
         }
     }
     if (point == FSDP_PRE_BACKWARD || point == FSDP_POST_BACKWARD) {
-        module_backward(w, module, point == FSDP_POST_BACKWARD);
+        module_backward(w, module, b, point == FSDP_POST_BACKWARD);
     }
     if ((flags & EXPECT_CLOSES) != 0 && (flags & EXPECT_HOLDS) == 0) {
         reshard(w, u);
@@ -215,9 +217,9 @@ static int walk_point(struct walk *w, uint32_t point, uint32_t module,
     return FSDP_OK;
 }
 
-/* The first `part` of 8 parts of a sequence. */
+/* The first `part` of 8 parts of a sequence, on microbatch b. */
 static int walk_sequence(struct walk *w, uint32_t index, uint32_t part,
-                         bool sync)
+                         uint32_t b, bool sync)
 {
     const struct fsdp_sequence *s;
     uint8_t *flags = NULL;
@@ -234,7 +236,8 @@ static int walk_sequence(struct walk *w, uint32_t index, uint32_t part,
     status = expect_windows(w->e, s, flags);
     for (uint32_t i = 0; i < (uint64_t)part * s->n / 8; i++) {
         if (status == FSDP_OK) {
-            status = walk_point(w, s->point[i], s->module[i], flags[i], sync);
+            status =
+                walk_point(w, s->point[i], s->module[i], flags[i], b, sync);
         }
     }
     free(flags);
@@ -256,15 +259,15 @@ static int walk_run(struct walk *w)
 
     w->out = &w->e->step;
     if (c->scenario == CASE_CANCEL) {
-        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_TRAIN, 5, true));
+        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_TRAIN, 5, 0, true));
         cancel(w);
     }
     for (uint32_t b = 0; b < c->microbatches; b++) {
-        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_TRAIN, 8, c->sync[b] != 0));
+        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_TRAIN, 8, b, c->sync[b] != 0));
     }
     drop_gradients(w);
     if (c->scenario == CASE_EVAL) {
-        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_EVAL, 8, false));
+        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_EVAL, 8, 0, false));
     }
     w->out = &w->e->end;
     return c->scenario == CASE_SUMMON ? walk_summon(w) : FSDP_OK;

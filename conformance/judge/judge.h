@@ -39,6 +39,7 @@ const char *judge_verdict_name(uint32_t verdict);
 struct judge_model {
     const struct fsdp_model *model;
     const struct fsdp_units *units;
+    const uint8_t *idle; /* bits of data.h, or NULL */
     void *own;
 };
 

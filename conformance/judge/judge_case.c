@@ -69,8 +69,8 @@ static void describe(struct judge *j, struct judge_view *v)
         return;
     }
     v->described = true;
-    if (expect_make(&v->summary->c, v->model.model, v->model.units,
-                    &v->expect) != FSDP_OK) {
+    if (expect_make_idle(&v->summary->c, v->model.model, v->model.units,
+                         v->model.idle, &v->expect) != FSDP_OK) {
         settle(v, JUDGE_SKIP, "the oracle has no rules for this case", "");
         return;
     }

@@ -29,14 +29,18 @@ struct entry {
 struct judge_store {
     struct entry *entries;
     char folder[STORE_PATH_BYTES - STORE_NAME_BYTES];
+    char baselines[STORE_PATH_BYTES - STORE_NAME_BYTES];
 };
 
-int judge_store_open(const char *folder, struct judge_store **out)
+int judge_store_open(const char *folder, const char *baselines,
+                     struct judge_store **out)
 {
     struct judge_store *store = NULL;
 
     *out = NULL;
-    if (strlen(folder) >= sizeof(store->folder)) {
+    baselines = baselines != NULL ? baselines : folder;
+    if (strlen(folder) >= sizeof(store->folder) ||
+        strlen(baselines) >= sizeof(store->baselines)) {
         return FSDP_ERR_INVALID;
     }
     store = calloc(1, sizeof(*store));
@@ -44,6 +48,7 @@ int judge_store_open(const char *folder, struct judge_store **out)
         return FSDP_ERR_NOMEM;
     }
     memcpy(store->folder, folder, strlen(folder) + 1);
+    memcpy(store->baselines, baselines, strlen(baselines) + 1);
     *out = store;
     return FSDP_OK;
 }
@@ -93,7 +98,7 @@ static struct entry *take(struct judge_store *store, const char *name)
 }
 
 /* IO is "there is none", and is not remembered: it may be there next time. */
-static struct entry *load(const struct judge_store *store, const char *name)
+static struct entry *load(const char *folder, const char *name)
 {
     struct entry *entry = calloc(1, sizeof(*entry));
     char path[STORE_PATH_BYTES + 2];
@@ -103,7 +108,7 @@ static struct entry *load(const struct judge_store *store, const char *name)
         return NULL;
     }
     (void)snprintf(entry->name, sizeof(entry->name), "%s", name);
-    (void)snprintf(path, sizeof(path), "%s/%s", store->folder, name);
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     status = record_read(path, &entry->record, &entry->error);
     if (status == FSDP_ERR_IO) {
         entry_release(entry);
@@ -117,13 +122,13 @@ static struct entry *load(const struct judge_store *store, const char *name)
     return entry;
 }
 
-static const struct record *find(struct judge_store *store, const char *name,
-                                 struct fsdp_error *error)
+static const struct record *find(struct judge_store *store, const char *folder,
+                                 const char *name, struct fsdp_error *error)
 {
     struct entry *entry = take(store, name);
 
     if (entry == NULL) {
-        entry = load(store, name);
+        entry = load(folder, name);
     }
     if (entry == NULL) {
         return NULL;
@@ -140,16 +145,19 @@ static const struct record *find(struct judge_store *store, const char *name,
 const struct record *judge_store_record(void *context, const char *id,
                                         struct fsdp_error *error)
 {
-    return find(context, id, error);
+    struct judge_store *store = context;
+
+    return find(store, store->folder, id, error);
 }
 
 const struct record *judge_store_baseline(void *context, const char *key,
                                           struct fsdp_error *error)
 {
+    struct judge_store *store = context;
     char name[STORE_NAME_BYTES];
 
     (void)snprintf(name, sizeof(name), "baseline/%s", key);
-    return find(context, name, error);
+    return find(store, store->baselines, name, error);
 }
 
 void judge_store_next(void *context)

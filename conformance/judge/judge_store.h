@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * judge_store.h - the records of a run in a folder, read when the judge asks
- * for them: FOLDER/<case id>/ and FOLDER/baseline/<key>/.
+ * for them: FOLDER/<case id>/ and BASELINES/baseline/<key>/, which is the same
+ * folder where one engine was run, and the one above where several were.
  */
 #ifndef FSDP_CTS_JUDGE_STORE_H
 #define FSDP_CTS_JUDGE_STORE_H
@@ -10,8 +11,10 @@
 
 struct judge_store;
 
-/* NOMEM. The folder need not exist: then there are no records. */
-int judge_store_open(const char *folder, struct judge_store **out);
+/* NOMEM. A folder need not exist: then there are no records. baselines NULL:
+ * the same folder. */
+int judge_store_open(const char *folder, const char *baselines,
+                     struct judge_store **out);
 void judge_store_close(struct judge_store *store); /* NULL allowed */
 
 /* For struct judge_input; `context` is the store. */

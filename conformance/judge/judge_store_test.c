@@ -86,7 +86,7 @@ static int set_up(void **state)
     case_id(&f.run.c[0], f.id);
     case_baseline_key(&f.run.c[0], f.key);
     *state = &f;
-    return judge_store_open(f.path, &f.store);
+    return judge_store_open(f.path, NULL, &f.store);
 }
 
 static int tear_down(void **state)

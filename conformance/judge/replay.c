@@ -6,6 +6,7 @@
 #include "judge/replay.h"
 
 #include <math.h>
+#include <string.h>
 
 static float scale_of(const struct expect *e, uint32_t unit)
 {
@@ -28,22 +29,30 @@ bool replay_reduction_find(const struct expect *e, const struct record *r,
         .parameter = part->parameter,
         .first = part->first,
         .scale = scale_of(e, part->unit),
+        .backwards = e->backwards[part->parameter],
+        .has_gradient = e->has_gradient[part->parameter],
     };
     if (e->c->ranks > WORLD_MAX_RANKS ||
-        e->c->microbatches > CASE_MAX_MICROBATCHES) {
+        e->c->microbatches > CASE_MAX_MICROBATCHES ||
+        out->backwards > REPLAY_BACKWARDS) {
         return finding_text(f, finding_at(NULL, -1, -1, -1),
-                            "more ranks or microbatches than the judge knows");
+                            "more ranks, microbatches or backwards of a module "
+                            "than the judge knows");
     }
     for (uint32_t b = 0; b < e->c->microbatches; b++) {
-        for (uint32_t k = 0; k < e->c->ranks; k++) {
-            struct compare_part local = *part;
+        for (uint32_t j = 0; (out->has_gradient >> b & 1) && j < out->backwards;
+             j++) {
+            for (uint32_t k = 0; k < e->c->ranks; k++) {
+                struct compare_part local = *part;
 
-            local.rank = k;
-            local.microbatch = b;
-            out->grad[b][k] =
-                compare_values_in_whole(e, r, k, RECORD_LOCAL_GRADIENT, &local);
-            if (out->grad[b][k] == NULL) {
-                return compare_missing(&local, RECORD_LOCAL_GRADIENT, f);
+                local.rank = k;
+                local.microbatch = b;
+                local.base = j * fsdp_numel(e->model, part->parameter);
+                out->grad[b][j][k] = compare_values_in_whole(
+                    e, r, k, RECORD_LOCAL_GRADIENT, &local);
+                if (out->grad[b][j][k] == NULL) {
+                    return compare_missing(&local, RECORD_LOCAL_GRADIENT, f);
+                }
             }
         }
     }
@@ -51,23 +60,33 @@ bool replay_reduction_find(const struct expect *e, const struct record *r,
 }
 
 /* The first of a sum is kept as it is: -0 is not +0 + -0. */
+void replay_accumulate(const struct replay_reduction *reduction, uint32_t b,
+                       uint64_t i, float pending[WORLD_MAX_RANKS], bool *has)
+{
+    for (uint32_t j = 0;
+         (reduction->has_gradient >> b & 1) && j < reduction->backwards; j++) {
+        for (uint32_t k = 0; k < reduction->e->c->ranks; k++) {
+            /* replay_reduction_find has seen that all are there.
+             * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+            float g = reduction->grad[b][j][k][i];
+
+            pending[k] = *has ? pending[k] + g : g;
+        }
+        *has = true;
+    }
+}
+
+/* A parameter without a gradient contributes +0. */
 float replay_reduced(const struct replay_reduction *reduction, uint64_t i)
 {
     const struct run_case *c = reduction->e->c;
-    float pending[WORLD_MAX_RANKS];
+    float pending[WORLD_MAX_RANKS] = {0};
     float sum = 0.0f;
     bool is_pending = false, is_sum = false;
 
     for (uint32_t b = 0; b < c->microbatches; b++) {
-        for (uint32_t k = 0; k < c->ranks; k++) {
-            /* replay_reduction_find has seen that all are there.
-             * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-            float g = reduction->grad[b][k][i];
-
-            pending[k] = is_pending ? pending[k] + g : g;
-        }
-        is_pending = c->sync[b] == 0;
-        if (!is_pending) {
+        replay_accumulate(reduction, b, i, pending, &is_pending);
+        if (c->sync[b] != 0) {
             uint64_t place = expect_place(reduction->e, reduction->parameter,
                                           reduction->first + i);
             float g =
@@ -76,6 +95,8 @@ float replay_reduced(const struct replay_reduction *reduction, uint64_t i)
 
             sum = is_sum ? sum + g : g;
             is_sum = true;
+            is_pending = false;
+            memset(pending, 0, sizeof(pending));
         }
     }
     return sum;
@@ -87,6 +108,12 @@ bool replay_compare_reduced(const struct expect *e, const struct record *r,
     const float *got = compare_values(r, RECORD_REDUCED, part);
     struct replay_reduction reduction;
 
+    if (!e->trained[part->unit]) {
+        return got == NULL ||
+               finding_text(f,
+                            finding_at("reduced", part->step, -1, part->rank),
+                            "a gradient in a unit that has no backward");
+    }
     if (got == NULL) {
         return compare_missing(part, RECORD_REDUCED, f);
     }
@@ -163,7 +190,8 @@ struct step_values {
 
 static bool step_values_find(const struct record *r,
                              const struct compare_part *part, uint32_t n_states,
-                             struct step_values *out, struct finding *f)
+                             bool is_stepped, struct step_values *out,
+                             struct finding *f)
 {
     *out = (struct step_values){
         .before = compare_values(r, RECORD_BEFORE, part),
@@ -172,7 +200,7 @@ static bool step_values_find(const struct record *r,
     if (out->before == NULL) {
         return compare_missing(part, RECORD_BEFORE, f);
     }
-    if (out->gradient == NULL) {
+    if (out->gradient == NULL && is_stepped) {
         return compare_missing(part, RECORD_REDUCED, f);
     }
     if (out->after == NULL) {
@@ -205,13 +233,14 @@ bool replay_compare_step(const struct expect *e, const struct record *r,
                                       [FSDP_OPTIMIZER_ADAMW] = 2};
     struct replay_optimizer o =
         replay_optimizer_at(e, part->parameter, part->step);
+    const bool is_stepped = e->trained[part->unit];
     struct step_values v;
 
     if (o.kind > FSDP_OPTIMIZER_ADAMW) {
         return finding_text(f, finding_at("after", part->step, -1, -1),
                             "an optimizer that the judge does not know");
     }
-    if (!step_values_find(r, part, states[o.kind], &v, f)) {
+    if (!step_values_find(r, part, states[o.kind], is_stepped, &v, f)) {
         return false;
     }
     for (uint64_t i = 0; i < part->n; i++) {
@@ -221,7 +250,9 @@ bool replay_compare_step(const struct expect *e, const struct record *r,
             x.state[s] =
                 v.state_before[s] == NULL ? 0.0f : v.state_before[s][i];
         }
-        x = replay_step(&o, x, v.gradient[i]);
+        if (is_stepped) { /* a unit without a backward stays as it is */
+            x = replay_step(&o, x, v.gradient[i]);
+        }
         for (uint32_t s = 0; s < states[o.kind]; s++) {
             /* step_values_find has seen that all are there.
              * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */

@@ -10,6 +10,10 @@
 
 #include "judge/compare.h"
 
+enum {
+    REPLAY_BACKWARDS = 8 /* of one module in a pass: more are not known */
+};
+
 /* Where the inputs of one part's reduction lie. */
 struct replay_reduction {
     const struct expect *e;
@@ -17,8 +21,16 @@ struct replay_reduction {
     uint32_t parameter;
     uint64_t first; /* of the part's elements */
     float scale;    /* 1 / divide factor, one rounding */
-    const float *grad[CASE_MAX_MICROBATCHES][WORLD_MAX_RANKS];
+    /* By microbatch, then backward of the module. */
+    const float *grad[CASE_MAX_MICROBATCHES][REPLAY_BACKWARDS][WORLD_MAX_RANKS];
+    uint32_t backwards;   /* of the module in a pass */
+    uint8_t has_gradient; /* bit b: in microbatch b */
 };
+
+/* What each rank has of element i after the gradients of microbatch b, that
+ * are added to `pending` if there are any already (*has). */
+void replay_accumulate(const struct replay_reduction *reduction, uint32_t b,
+                       uint64_t i, float pending[WORLD_MAX_RANKS], bool *has);
 
 /* Finds the local gradients of `part` on all ranks and microbatches of its
  * step. False, with the finding, if one is not recorded. */

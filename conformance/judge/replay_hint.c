@@ -14,12 +14,10 @@ static float reduced_of(const struct replay_reduction *reduction, uint32_t from,
 {
     float sum[WORLD_MAX_RANKS] = {0};
 
-    for (uint32_t b = from; b < to; b++) {
-        for (uint32_t k = 0; k < reduction->e->c->ranks; k++) {
-            float g = reduction->grad[b][k][i];
+    bool has = false;
 
-            sum[k] = b > from ? sum[k] + g : g;
-        }
+    for (uint32_t b = from; b < to; b++) {
+        replay_accumulate(reduction, b, i, sum, &has);
     }
     return expect_fold(reduction->e, reduction->unit,
                        expect_place(reduction->e, reduction->parameter,

@@ -25,12 +25,30 @@ struct report_meta {
     const char *report;     /* path of the JSON Lines report, for the text */
 };
 
+/* What was judged, of one engine. */
+struct report_part {
+    const struct judge_result *result;
+    const struct report_meta *meta;
+};
+
+/* One report of several engines, in this order: JSON Lines one behind the
+ * other, each with its header and footer; JUnit with the engine's name before
+ * that of each suite, if there is more than one. */
+int report_jsonl_all(const struct report_part *part, uint32_t n,
+                     const char *path, struct fsdp_error *error);
+int report_junit_all(const struct report_part *part, uint32_t n,
+                     const char *path, struct fsdp_error *error);
+
 /* Both write PATH.partial and rename it: a report that is there is whole. IO:
  * says which file and why. NOMEM. */
 int report_jsonl(const struct judge_result *r, const struct report_meta *meta,
                  const char *path, struct fsdp_error *error);
 int report_junit(const struct judge_result *r, const struct report_meta *meta,
                  const char *path, struct fsdp_error *error);
+
+/* How requirement q failed in case c, which it did. */
+void report_failure(const struct judge_result *r, uint32_t c, uint32_t q,
+                    const struct report_meta *meta, FILE *out);
 
 /* Cases, requirements, the first different failures in full, levels, the
  * verdict. IO: a write failed. NOMEM. */

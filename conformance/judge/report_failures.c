@@ -59,6 +59,12 @@ static void put_failure(FILE *f, const struct judge_result *r, uint32_t c,
     }
 }
 
+void report_failure(const struct judge_result *r, uint32_t c, uint32_t q,
+                    const struct report_meta *meta, FILE *out)
+{
+    put_failure(out, r, c, q, meta);
+}
+
 static bool is_word(const char *s, size_t n, const char *word)
 {
     return n == strlen(word) && strncmp(s, word, n) == 0;

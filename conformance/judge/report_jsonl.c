@@ -368,20 +368,28 @@ static int put_items(FILE *f, const struct judge_result *r,
     return FSDP_OK;
 }
 
-int report_jsonl(const struct judge_result *r, const struct report_meta *meta,
-                 const char *path, struct fsdp_error *error)
+int report_jsonl_all(const struct report_part *part, uint32_t n,
+                     const char *path, struct fsdp_error *error)
 {
     struct report_file file;
     int status = report_file_open(&file, path, error);
 
-    if (status == FSDP_OK) {
-        status = put_header(file.f, r, meta);
-    }
-    if (status == FSDP_OK) {
-        status = put_items(file.f, r, meta);
-    }
-    if (status == FSDP_OK) {
-        status = put_footer(file.f, r, meta);
+    for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
+        status = put_header(file.f, part[i].result, part[i].meta);
+        if (status == FSDP_OK) {
+            status = put_items(file.f, part[i].result, part[i].meta);
+        }
+        if (status == FSDP_OK) {
+            status = put_footer(file.f, part[i].result, part[i].meta);
+        }
     }
     return report_file_close(&file, status);
+}
+
+int report_jsonl(const struct judge_result *r, const struct report_meta *meta,
+                 const char *path, struct fsdp_error *error)
+{
+    const struct report_part part = {r, meta};
+
+    return report_jsonl_all(&part, 1, path, error);
 }

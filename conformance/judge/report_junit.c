@@ -89,8 +89,22 @@ static void put_tally(FILE *f, const struct tally *t)
                   t->tests, t->failures, t->errors, t->skipped);
 }
 
+/* "comm.order", or "impl comm.order" */
+static void put_name(FILE *f, const char *attribute, const char *engine,
+                     const char *id)
+{
+    (void)fprintf(f, " %s=\"", attribute);
+    if (engine != NULL) {
+        put_escaped(f, engine);
+        (void)fputc(' ', f);
+    }
+    put_escaped(f, id);
+    (void)fputc('"', f);
+}
+
 static void put_case(FILE *f, const struct judge_result *r, uint32_t c,
-                     uint32_t q, const struct report_meta *meta)
+                     uint32_t q, const struct report_meta *meta,
+                     const char *engine)
 {
     const struct judge_item *item = judge_item_at(r, c, q);
     const char *element = element_of(item->outcome);
@@ -98,7 +112,7 @@ static void put_case(FILE *f, const struct judge_result *r, uint32_t c,
     char rerun[REPORT_LINE_BYTES];
 
     (void)fputs("    <testcase", f);
-    put_attribute(f, "classname", r->requirement[q]->id);
+    put_name(f, "classname", engine, r->requirement[q]->id);
     put_attribute(f, "name", r->cases[c].id);
     if (element == NULL) {
         (void)fputs("/>\n", f);
@@ -120,8 +134,9 @@ static void put_case(FILE *f, const struct judge_result *r, uint32_t c,
     }
 }
 
+/* engine: NULL where there is one only. */
 static void put_suite(FILE *f, const struct judge_result *r, uint32_t q,
-                      const struct report_meta *meta)
+                      const struct report_meta *meta, const char *engine)
 {
     const struct requirement *requirement = r->requirement[q];
     struct tally t = {0};
@@ -134,7 +149,7 @@ static void put_suite(FILE *f, const struct judge_result *r, uint32_t q,
         return;
     }
     (void)fputs("  <testsuite", f);
-    put_attribute(f, "name", requirement->id);
+    put_name(f, "name", engine, requirement->id);
     put_tally(f, &t);
     if (meta->started > 0 && gmtime_r(&started, &utc) != NULL &&
         strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc) > 0) {
@@ -148,14 +163,25 @@ static void put_suite(FILE *f, const struct judge_result *r, uint32_t q,
                   requirement->must != 0 ? "MUST" : "SHOULD");
     for (uint32_t c = 0; c < r->n_cases; c++) {
         if (report_shows(r, c, q)) {
-            put_case(f, r, c, q, meta);
+            put_case(f, r, c, q, meta, engine);
         }
     }
     (void)fputs("  </testsuite>\n", f);
 }
 
-int report_junit(const struct judge_result *r, const struct report_meta *meta,
-                 const char *path, struct fsdp_error *error)
+/* "ref" or "ref, impl" */
+static void put_engines(FILE *f, const struct report_part *part, uint32_t n)
+{
+    (void)fputs(" name=\"", f);
+    for (uint32_t i = 0; i < n; i++) {
+        (void)fputs(i > 0 ? ", " : "", f);
+        put_escaped(f, part[i].result->engine);
+    }
+    (void)fputc('"', f);
+}
+
+int report_junit_all(const struct report_part *part, uint32_t n,
+                     const char *path, struct fsdp_error *error)
 {
     struct report_file file;
     struct tally t = {0};
@@ -164,17 +190,31 @@ int report_junit(const struct judge_result *r, const struct report_meta *meta,
     if (status != FSDP_OK) {
         return status;
     }
-    for (uint32_t q = 0; q < r->n_requirements; q++) {
-        count(r, q, &t);
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t q = 0; q < part[i].result->n_requirements; q++) {
+            count(part[i].result, q, &t);
+        }
     }
     (void)fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites",
                 file.f);
-    put_attribute(file.f, "name", r->engine);
+    put_engines(file.f, part, n);
     put_tally(file.f, &t);
     (void)fputs(">\n", file.f);
-    for (uint32_t q = 0; q < r->n_requirements; q++) {
-        put_suite(file.f, r, q, meta);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct judge_result *r = part[i].result;
+
+        for (uint32_t q = 0; q < r->n_requirements; q++) {
+            put_suite(file.f, r, q, part[i].meta, n > 1 ? r->engine : NULL);
+        }
     }
     (void)fputs("</testsuites>\n", file.f);
     return report_file_close(&file, FSDP_OK);
+}
+
+int report_junit(const struct judge_result *r, const struct report_meta *meta,
+                 const char *path, struct fsdp_error *error)
+{
+    const struct report_part part = {r, meta};
+
+    return report_junit_all(&part, 1, path, error);
 }

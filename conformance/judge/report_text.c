@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum {
-    MAX_SHOWN = 20
+    MAX_SHOWN = 20,
+    MAX_LISTED = 600
 };
 
 static const char *or_unknown(const char *name)
@@ -51,8 +52,11 @@ static void put_case(FILE *f, const struct judge_case *c)
                                            : judge_outcome_name(c->outcome));
 }
 
+/* Of very many cases only those that somebody will want to see. */
 static void put_cases(FILE *f, const struct judge_result *r)
 {
+    uint32_t left_out = 0;
+
     (void)fprintf(f,
                   "%-12s %-10s %-18s %3s %-6s %-5s %-9s %5s %12s %7s %19s %9s "
                   "%s\n",
@@ -60,7 +64,17 @@ static void put_cases(FILE *f, const struct judge_result *r)
                   "steps", "final loss", "off", "peak/oracle", "comm/want",
                   "case");
     for (uint32_t c = 0; c < r->n_cases; c++) {
-        put_case(f, &r->cases[c]);
+        if (r->n_cases <= MAX_LISTED || r->cases[c].losses_off > 0 ||
+            (r->cases[c].outcome != JUDGE_PASS &&
+             r->cases[c].outcome != JUDGE_NOT_CLAIMED)) {
+            put_case(f, &r->cases[c]);
+        } else {
+            left_out++;
+        }
+    }
+    if (left_out > 0) {
+        (void)fprintf(f, "and %" PRIu32 " cases without a deviation\n",
+                      left_out);
     }
     (void)fputs("off: losses whose bits differ from the unsharded run's; "
                 "peak/oracle: bytes of parameters;\n"

@@ -88,6 +88,7 @@ void wrap_release(struct wrap_units *units)
 {
     if (units != NULL) {
         free(units->unit_of_module);
+        free(units->reshard);
         memset(units, 0, sizeof(*units));
     }
 }

@@ -16,6 +16,7 @@
 struct wrap_units {
     struct fsdp_units units;
     uint32_t *unit_of_module; /* what units.unit_of_module points to */
+    uint32_t *reshard; /* what units.reshard_after_forward points to, if any */
 };
 
 /* One unit for everything. */

@@ -5,9 +5,33 @@
  */
 #include "judge/compare.h"
 
+/* The premise: every module is called once, forward and backward, and units
+ * reshard as the option says. */
+static bool is_plain(const struct expect *e)
+{
+    const struct fsdp_model *m = e->model;
+    bool plain = e->units->reshard_after_forward == NULL;
+
+    for (uint32_t s = 0; s < m->n_sequences && s <= FSDP_SEQUENCE_EVAL; s++) {
+        const uint64_t passes = s == FSDP_SEQUENCE_TRAIN ? 4 : 2;
+
+        plain = plain && m->sequence[s]->n == passes * m->n_modules;
+        for (uint32_t i = 0; plain && i < m->n_modules; i++) {
+            uint32_t calls = 0;
+
+            for (uint32_t k = 0; k < m->sequence[s]->n; k++) {
+                calls += m->sequence[s]->module[k] == i;
+            }
+            plain = calls == passes;
+        }
+    }
+    return plain;
+}
+
 static bool applies(const struct expect *e)
 {
-    return compare_case_communicates(e) && e->c->scenario != CASE_CANCEL;
+    return compare_case_communicates(e) && e->c->scenario != CASE_CANCEL &&
+           is_plain(e);
 }
 
 static bool check(const struct expect *e,

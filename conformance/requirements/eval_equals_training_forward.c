@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * eval_equals_training_forward.c - an evaluation sees the weights of the next
- * training forward, and leaves no trace.
+ * training forward, and leaves no trace. Where it calls other modules than
+ * training does, what it gives is known from the baseline.
  */
 #include "judge/compare.h"
 
@@ -11,6 +12,37 @@
 static bool applies(const struct expect *e)
 {
     return e->c->scenario == CASE_EVAL;
+}
+
+/* Whether an evaluation passes the points of the training forward. */
+static bool is_alike(const struct expect *e)
+{
+    const struct fsdp_sequence *train = e->model->sequence[FSDP_SEQUENCE_TRAIN];
+    const struct fsdp_sequence *eval = e->model->sequence[FSDP_SEQUENCE_EVAL];
+    uint32_t i = 0;
+
+    while (i < eval->n && i < train->n && eval->point[i] == train->point[i] &&
+           eval->module[i] == train->module[i]) {
+        i++;
+    }
+    return i == eval->n &&
+           (i == train->n || (train->point[i] != FSDP_PRE_FORWARD &&
+                              train->point[i] != FSDP_POST_FORWARD));
+}
+
+static bool as_baseline(const struct expect *e, uint32_t k, uint32_t t,
+                        float got, struct finding *f)
+{
+    const struct record_rank *rank =
+        e->baseline != NULL ? compare_rank(e->baseline, k) : NULL;
+    struct finding at = finding_at("evaluation", t, -1, k);
+
+    if (rank == NULL || rank->other_loss == NULL || t >= rank->n_other_losses) {
+        return finding_missing(f, at, "the baseline has no such evaluation");
+    }
+    return fsdp_f32_bits(got) == fsdp_f32_bits(rank->other_loss[t]) ||
+           finding_bits(f, at, got, rank->other_loss[t],
+                        "differs from the baseline's evaluation");
 }
 
 static bool check(const struct expect *e, const struct record_rank *rank,
@@ -30,8 +62,11 @@ static bool check(const struct expect *e, const struct record_rank *rank,
         if (!isfinite(got)) {
             return finding_bits(f, at, got, 0.0f, "not finite");
         }
-        if (t + 1 == e->c->steps) {
-            break; /* no training forward follows */
+        if (!as_baseline(e, k, t, got, f)) {
+            return false;
+        }
+        if (t + 1 == e->c->steps || !is_alike(e)) {
+            continue; /* no training forward follows */
         }
         if (rank->loss == NULL || (t + 1) * per_step >= rank->n_losses) {
             return finding_text(f, at, "the next step's loss is not recorded");
@@ -69,8 +104,9 @@ static bool spoil(const struct expect *e, struct record *r)
 
 REQUIREMENT(eval_equals_training_forward) = {
     .id = "eval.equals-training-forward",
-    .text = "The evaluation after a step gives each rank the loss of "
-            "the next step's first forward, bit for bit.",
+    .text = "The evaluation after a step gives each rank the loss that it "
+            "has in the baseline and, if it calls what training calls, "
+            "that of the next step's first forward, bit for bit.",
     .since = "1.0",
     .must = 1,
     .level = LEVEL_STEP,

@@ -13,7 +13,7 @@ static bool check(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f)
 {
     /* Weights do not change in a step: its first microbatch is recorded. */
-    return part->microbatch > 0 ||
+    return part->microbatch > 0 || !e->seen[part->parameter] ||
            compare_equal(
                e, part, RECORD_UNSHARDED,
                compare_values(r, RECORD_UNSHARDED, part),

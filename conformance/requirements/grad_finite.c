@@ -33,7 +33,7 @@ static bool check(const struct expect *e, const struct record *r,
 static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)
 {
-    return compare_whole(e, r, 0, compare_recorded_steps(e), check, f);
+    return compare_gradients(e, r, 0, compare_recorded_steps(e), check, f);
 }
 
 static bool spoil(const struct expect *e, struct record *r)

@@ -27,7 +27,7 @@ static bool holds(const struct expect *e, const struct record *r,
         if (t > 0 && !compare_starts_alike(e, r, t)) {
             return true;
         }
-        if (!compare_whole(e, r, t, t + 1, check, f)) {
+        if (!compare_gradients(e, r, t, t + 1, check, f)) {
             return false;
         }
     }

@@ -48,6 +48,7 @@ static bool applies(const struct expect *e)
     const struct fsdp_sequence *s = e->model->sequence[FSDP_SEQUENCE_TRAIN];
 
     if (!compare_case_strict(e) || e->shards < 2 ||
+        e->units->reshard_after_forward != NULL ||
         e->c->scenario == CASE_SUMMON ||
         e->options.reshard_after_forward == 0 || e->options.keep_root != 0) {
         return false;

@@ -52,6 +52,9 @@ static bool check(const struct expect *e, const struct record *r,
     struct replay_reduction x;
     float wrong[5];
 
+    if (!e->trained[part->unit]) {
+        return true;
+    }
     if (got == NULL) {
         return compare_missing(part, RECORD_REDUCED, f);
     }

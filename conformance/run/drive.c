@@ -33,7 +33,7 @@ static int access_param(void *self, uint32_t p, struct fsdp_tensor *out)
         return FSDP_ERR_INVALID; /* an engine that says OK to everything */
     }
     if (x->recording && x->forward && x->microbatch == 0 &&
-        !record_find(o, RECORD_UNSHARDED, x->step, 0, p, 0)) {
+        !recorder_has(o, RECORD_UNSHARDED, x->step, 0, p, 0)) {
         FSDP_TRY(recorder_finish_compute(x->recorder));
         return recorder_tensor(x->recorder, x->out, RECORD_UNSHARDED, x->step,
                                0, p, 0, fsdp_numel(model_of(x), p), out->data);
@@ -60,13 +60,23 @@ static int record_gradients(struct driver *x, uint32_t module)
     const struct fsdp_model *model = model_of(x);
 
     for (uint32_t p = 0; p < model->n_parameters; p++) {
-        if (model->parameter_module[p] == module && x->lent[p].data) {
-            FSDP_TRY(recorder_finish_compute(x->recorder));
-            FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_LOCAL_GRADIENT,
-                                     x->step, x->microbatch, p, 0,
-                                     fsdp_numel(model, p), x->lent[p].data));
-            x->lent[p].data = NULL;
+        const uint64_t n = fsdp_numel(model, p);
+        uint64_t first = 0;
+
+        if (model->parameter_module[p] != module || !x->lent[p].data ||
+            n == 0) {
+            continue;
         }
+        /* The module's backwards in this pass follow each other. */
+        while (recorder_has(x->out, RECORD_LOCAL_GRADIENT, x->step,
+                            x->microbatch, p, first)) {
+            first += n;
+        }
+        FSDP_TRY(recorder_finish_compute(x->recorder));
+        FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_LOCAL_GRADIENT,
+                                 x->step, x->microbatch, p, first, n,
+                                 x->lent[p].data));
+        x->lent[p].data = NULL;
     }
     return FSDP_OK;
 }
@@ -112,14 +122,15 @@ static int pass_point(struct driver *x, uint32_t point, uint32_t module)
     return FSDP_OK;
 }
 
-/* The watchdog counts what goes through the world; alone, nothing would. */
+/* The watchdog counts what goes through the world: nothing would where a rank
+ * is alone, or where an engine has brought a communicator of a GPU. */
 static int show_progress(struct driver *x)
 {
     uint64_t mine = x->step;
-    uint64_t all;
+    uint64_t all[WORLD_MAX_RANKS];
 
-    return x->alone
-               ? x->env.exchange(x->env.exchange_self, &mine, sizeof mine, &all)
+    return x->alone || x->env.comm->place != FSDP_PLACE_HOST
+               ? x->env.exchange(x->env.exchange_self, &mine, sizeof mine, all)
                : FSDP_OK;
 }
 

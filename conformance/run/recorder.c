@@ -257,7 +257,7 @@ uint64_t recorder_watched_peak(struct recorder *r)
     return live > storage ? live : storage;
 }
 
-static struct record_tensor *find_tensor(struct record_rank *out,
+static struct record_tensor *find_tensor(const struct record_rank *out,
                                          const struct record_tensor *key)
 {
     for (uint32_t i = out->n_tensors; i-- > 0;) {
@@ -281,6 +281,18 @@ static void note_read(struct recorder *r, uint32_t stage, const void *p,
     if (r->meter.race) {
         race_record(r->meter.race, seen, p, n * sizeof(float));
     }
+}
+
+bool recorder_has(const struct record_rank *out, uint32_t stage, uint32_t step,
+                  uint32_t microbatch, uint32_t parameter, uint64_t first)
+{
+    const struct record_tensor key = {.stage = stage,
+                                      .step = step,
+                                      .microbatch = microbatch,
+                                      .parameter = parameter,
+                                      .first = first};
+
+    return find_tensor(out, &key) != NULL;
 }
 
 int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,

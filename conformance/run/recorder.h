@@ -56,8 +56,12 @@ int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
 void recorder_watch_peak(struct recorder *r);
 uint64_t recorder_watched_peak(struct recorder *r);
 
+/* Whether a tensor is there already. (record_find wants them sorted, which
+ * they are when all are there.) */
+bool recorder_has(const struct record_rank *out, uint32_t stage, uint32_t step,
+                  uint32_t microbatch, uint32_t parameter, uint64_t first);
 /* Copies n float32 from the device and appends them as a tensor; adds to it
- * if the tensor is already there (a gradient used twice). */
+ * if the tensor is already there (a piece that is shown twice). */
 int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
                     uint32_t step, uint32_t microbatch, uint32_t parameter,
                     uint64_t first, uint64_t n, const void *device_data);

@@ -162,9 +162,9 @@ static int check_tensor(struct compute *c, uint32_t p, const char *what,
                           c->model->parameter_name[p], what,
                           (unsigned)t->dtype);
     }
-    if (t->data == NULL || t->place != c->device->place ||
-        t->n_dims > FSDP_MAX_DIMS || numel != fsdp_numel(c->model, p) ||
-        (numel > 0 && dense != numel)) {
+    if ((t->data == NULL && fsdp_numel(c->model, p) > 0) ||
+        t->place != c->device->place || t->n_dims > FSDP_MAX_DIMS ||
+        numel != fsdp_numel(c->model, p) || (numel > 0 && dense != numel)) {
         return batch_fail(c->error, FSDP_ERR_MISMATCH, "workload",
                           "%s %s: not %llu dense elements on the device",
                           c->model->parameter_name[p], what,

@@ -56,6 +56,8 @@ int compute_param(struct compute *c, uint32_t p, const float **out);
 int compute_grad(struct compute *c, uint32_t p, float **out);
 
 /* Operators, see op.h. */
+int compute_scale(struct compute *c, uint64_t n, float factor,
+                  float *x); /* in place */
 int compute_add(struct compute *c, uint64_t n, const float *a, const float *b,
                 float *y);
 int compute_gemm(struct compute *c, uint64_t m, uint64_t n, uint64_t k,

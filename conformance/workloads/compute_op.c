@@ -41,6 +41,17 @@ static int run(struct compute *c, const struct fsdp_op *op)
     return FSDP_OK;
 }
 
+int compute_scale(struct compute *c, uint64_t n, float factor, float *x)
+{
+    struct fsdp_op op = start(FSDP_OP_SCALE);
+
+    op.dim[0] = n;
+    op.f[0] = factor;
+    in(&op, x, n);
+    out(&op, x, n);
+    return run(c, &op);
+}
+
 int compute_add(struct compute *c, uint64_t n, const float *a, const float *b,
                 float *y)
 {

@@ -15,6 +15,7 @@
 #define FSDP_CTS_WORKLOAD_H
 
 #include "cases/data.h"
+#include "kit/wrap.h"
 
 #include <fsdp/engine.h>
 
@@ -34,6 +35,7 @@ struct workload_config {
 /* What a workload is described by; owned by the workload until `release`. */
 struct workload_model {
     struct fsdp_model model; /* sequences: [0] train, [1] eval */
+    const uint8_t *idle;     /* [n_parameters], or NULL: none is left alone */
     const struct workload *workload;
     struct workload_config config;
     void *self;
@@ -52,12 +54,16 @@ struct workload {
     const char *name;
     const char *summary;      /* one line for `list` */
     const char *const *sizes; /* NULL-ended; the first is the default */
+    bool any_size;            /* `describe` knows more, and copies the name */
     uint32_t data_kinds;      /* bit (1 << enum workload_data) set: offered */
 
     /* Describes the model. INVALID: the config does not fit (names what). */
     int (*describe)(const struct workload_config *config,
                     struct workload_model **out, struct fsdp_error *error);
     void (*release)(struct workload_model *); /* NULL allowed */
+    /* The units that were drawn with the model (CASE_WRAP_DRAWN). NULL: it
+     * has none of its own. */
+    int (*wrap)(const struct workload_model *, struct wrap_units *out);
 
     /* Compute on one rank. `device` is the model's own handle (its live
      * ranges are activations), `stream` may be NULL. *out is set even on
@@ -84,7 +90,7 @@ struct workload {
                        uint32_t step, uint32_t microbatch, uint32_t grain);
 };
 
-/* NULL-ended: mlp, linear, gpt. */
+/* NULL-ended: mlp, linear, gpt, graph. */
 extern const struct workload *const workloads[];
 const struct workload *workload_find(const char *name); /* NULL: none */
 

@@ -10,5 +10,6 @@
 extern const struct workload workload_mlp;
 extern const struct workload workload_linear;
 extern const struct workload workload_gpt;
+extern const struct workload workload_graph;
 
 #endif

@@ -237,7 +237,7 @@ static bool cast_supported(const struct fsdp_op *op)
            (op->aux[0] == FSDP_DTYPE_BF16 && op->aux[1] == FSDP_DTYPE_F32);
 }
 
-int host_check(const struct fsdp_op *op)
+int host_check_shape(const struct fsdp_op *op)
 {
     const struct shape *shape;
     uint32_t flags;
@@ -259,6 +259,11 @@ int host_check(const struct fsdp_op *op)
             return FSDP_ERR_INVALID;
         }
     }
-    return rows_fit(op, shape) && ids_fit(op, shape) ? FSDP_OK
-                                                     : FSDP_ERR_INVALID;
+    return rows_fit(op, shape) ? FSDP_OK : FSDP_ERR_INVALID;
+}
+
+int host_check(const struct fsdp_op *op)
+{
+    FSDP_TRY(host_check_shape(op));
+    return ids_fit(op, &shapes[op->kind]) ? FSDP_OK : FSDP_ERR_INVALID;
 }

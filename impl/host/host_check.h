@@ -11,4 +11,7 @@
 /* OK, INVALID, or UNSUPPORTED for a kind or a cast that there is not. */
 int host_check(const struct fsdp_op *op);
 
+/* The same but for ids, for a device whose memory the host does not see. */
+int host_check_shape(const struct fsdp_op *op);
+
 #endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * case_graph.c - draws the random cases of workload "graph", and makes them
+ * smaller.
+ */
+#include "cases/case_graph.h"
+
+#include <fsdp/arith/philox.h>
+#include <string.h>
+
+enum {
+    CASE_STREAM = 0x11000000, /* of random numbers; the graph has another */
+};
+
+struct chance {
+    uint64_t seed, at;
+};
+
+/* 0 .. n - 1 */
+static uint32_t below(struct chance *c, uint32_t n)
+{
+    const struct fsdp_philox_out b =
+        fsdp_random_block(c->seed, CASE_STREAM, c->at / 4);
+
+    return (uint32_t)(((uint64_t)b.word[c->at++ % 4] * n) >> 32);
+}
+
+bool case_is_graph(const struct run_case *c)
+{
+    return strcmp(c->workload, CASE_GRAPH) == 0;
+}
+
+static void draw_world(struct chance *d, struct run_case *c)
+{
+    static const uint32_t ranks[] = {1, 2, 2, 3, 3, 4};
+
+    c->ranks = ranks[below(d, 6)];
+    c->strategy = below(d, CASE_N_STRATEGIES);
+    c->replicas = 1;
+    if (c->strategy == CASE_HYBRID_SHARD ||
+        c->strategy == CASE_HYBRID_SHARD_ZERO2) {
+        c->ranks = 4;
+        c->replicas = 2;
+    } else if (c->strategy == CASE_NO_SHARD) {
+        c->replicas = c->ranks;
+    }
+    c->fold = below(d, FSDP_FOLD_TREE + 1);
+    if (c->fold == FSDP_FOLD_TREE && CASE_GRAINS % c->ranks != 0) {
+        c->fold = FSDP_FOLD_RANK;
+    }
+    c->grains = c->fold == FSDP_FOLD_TREE ? CASE_GRAINS : 0;
+}
+
+static void draw_sync(struct chance *d, struct run_case *c)
+{
+    c->microbatches = 1 + below(d, 3);
+    for (uint32_t b = 0; b < c->microbatches; b++) {
+        c->sync[b] = b + 1 == c->microbatches || below(d, 2) == 1;
+    }
+}
+
+bool case_graph_of(const struct run_case *c, struct graph *out)
+{
+    uint64_t bits;
+
+    if (!case_is_graph(c) || !graph_size_bits(c->size, &bits)) {
+        return false;
+    }
+    graph_draw(c->seed, bits, out);
+    return true;
+}
+
+bool case_graph_has(const struct run_case *c, uint32_t features)
+{
+    struct graph g;
+
+    return case_graph_of(c, &g) && (graph_features(&g) & features) == features;
+}
+
+static uint32_t units_of(const struct run_case *c)
+{
+    struct graph g;
+
+    return case_graph_of(c, &g) ? g.n_units : 0;
+}
+
+static void at_most(uint32_t *x, uint32_t most)
+{
+    *x = *x < most ? *x : most;
+}
+
+/* Options of running ahead reach no further than there are units. */
+static void fit_units(struct run_case *c)
+{
+    const uint32_t n = units_of(c);
+
+    at_most(&c->prefetch_forward, n);
+    at_most(&c->prefetch_backward, n);
+    at_most(&c->reduces_in_flight, n);
+}
+
+void case_graph_draw(uint64_t seed, struct run_case *out)
+{
+    static const uint32_t scenario[] = {CASE_TRAIN,  CASE_TRAIN,  CASE_TRAIN,
+                                        CASE_EVAL,   CASE_EVAL,   CASE_CANCEL,
+                                        CASE_MISUSE, CASE_SUMMON, CASE_AGAIN};
+    struct chance d = {.seed = seed};
+    bool ahead;
+
+    memset(out, 0, sizeof *out);
+    memcpy(out->workload, CASE_GRAPH, sizeof CASE_GRAPH);
+    memcpy(out->size, "random", sizeof "random");
+    out->data = WORKLOAD_NATURAL;
+    out->seed = seed;
+    out->wrap = CASE_WRAP_DRAWN;
+    draw_world(&d, out);
+    draw_sync(&d, out);
+    out->optimizer = below(&d, FSDP_OPTIMIZER_ADAMW + 1);
+    out->lr = case_default_lr(out);
+    out->weight_decay = below(&d, 3) == 0 ? 0.01f : 0.0f;
+    out->divide_factor = below(&d, 8) == 0 ? 3.0f : 0.0f;
+    out->keep_root = below(&d, 3) == 0;
+    out->scenario = scenario[below(&d, 9)];
+    out->steps = 2 + below(&d, 2);
+    out->recorded_steps = 2;
+    ahead = below(&d, 3) == 0;
+    out->prefetch_forward = below(&d, 4) * ahead;
+    out->prefetch_backward = below(&d, 4) * ahead;
+    out->reduces_in_flight = below(&d, 3) * ahead;
+    out->layout = below(&d, FSDP_LAYOUT_PER_PARAMETER + 1);
+    fit_units(out);
+}
+
+/* ---- Smaller ----------------------------------------------------------- */
+
+static bool set(uint32_t *x, uint32_t value)
+{
+    const bool changes = *x != value;
+
+    *x = value;
+    return changes;
+}
+
+static bool fewer_ranks(struct run_case *c, uint32_t ranks)
+{
+    if (c->ranks <= ranks || c->replicas != 1) {
+        return false;
+    }
+    c->ranks = ranks;
+    return true;
+}
+
+static bool one_microbatch_less(struct run_case *c)
+{
+    if (c->microbatches < 2) {
+        return false;
+    }
+    /* The first one goes; the last is reduced, as it must be. */
+    memmove(c->sync, c->sync + 1,
+            (CASE_MAX_MICROBATCHES - 1) * sizeof *c->sync);
+    c->sync[--c->microbatches] = 0;
+    return true;
+}
+
+static bool full_shard(struct run_case *c)
+{
+    c->replicas = 1;
+    return set(&c->strategy, CASE_FULL_SHARD);
+}
+
+static bool plain_fold(struct run_case *c)
+{
+    c->grains = 0;
+    return set(&c->fold, FSDP_FOLD_RANK);
+}
+
+static bool plain_optimizer(struct run_case *c)
+{
+    const bool changes = set(&c->optimizer, FSDP_OPTIMIZER_SGD);
+
+    c->lr = case_default_lr(c);
+    return changes;
+}
+
+static bool fewer_steps(struct run_case *c)
+{
+    if (c->steps < 2) {
+        return false;
+    }
+    c->steps--;
+    at_most(&c->recorded_steps, c->steps);
+    return true;
+}
+
+static bool plain_number(float *x)
+{
+    const bool changes = *x > 0.0f;
+
+    *x = 0.0f;
+    return changes;
+}
+
+enum {
+    SIMPLER = 15
+};
+
+/* The i-th way to simplify the options; false: it changes nothing. */
+static bool simplify(struct run_case *c, uint32_t i)
+{
+    switch (i) {
+    case 0:
+        return set(&c->scenario, CASE_TRAIN);
+    case 1:
+        return full_shard(c);
+    case 2:
+        return plain_fold(c);
+    case 3:
+        return fewer_ranks(c, 1);
+    case 4:
+        return fewer_ranks(c, 2);
+    case 5:
+        return fewer_ranks(c, 3);
+    case 6:
+        return one_microbatch_less(c);
+    case 7:
+        return plain_optimizer(c);
+    case 8:
+        return fewer_steps(c);
+    case 9:
+        return set(&c->keep_root, 0);
+    case 10:
+        return set(&c->prefetch_forward, 0);
+    case 11:
+        return set(&c->prefetch_backward, 0);
+    case 12:
+        return set(&c->reduces_in_flight, 0);
+    case 13:
+        return set(&c->layout, FSDP_LAYOUT_FLAT);
+    default:
+        /* Together: each alone says little. */
+        return plain_number(&c->weight_decay) | plain_number(&c->divide_factor);
+    }
+}
+
+/* The i-th bit that is set, and does anything; false: there are fewer. */
+static bool drop_bit(struct run_case *c, uint32_t i)
+{
+    uint64_t bits;
+
+    if (!graph_size_bits(c->size, &bits)) {
+        return false;
+    }
+    for (uint64_t used = bits & graph_used_bits(c->seed); used != 0;
+         used &= used - 1) {
+        if (i-- == 0) {
+            graph_size_text(bits & ~(used & -used), c->size);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Half of what is kept, then a quarter, an eighth. */
+static bool drop_many(struct run_case *c, uint32_t part, uint32_t of)
+{
+    uint64_t bits;
+    uint64_t used;
+    uint32_t n = 0;
+    uint32_t i = 0;
+
+    if (!graph_size_bits(c->size, &bits)) {
+        return false;
+    }
+    used = bits & graph_used_bits(c->seed);
+    for (uint64_t x = used; x != 0; x &= x - 1) {
+        n++;
+    }
+    if (n < 2 * of) {
+        return false;
+    }
+    for (uint64_t x = used; x != 0; x &= x - 1, i++) {
+        if (i * of / n == part) {
+            bits &= ~(x & -x);
+        }
+    }
+    graph_size_text(bits, c->size);
+    return true;
+}
+
+bool case_graph_smaller(const struct run_case *c, uint32_t *at,
+                        struct run_case *out)
+{
+    static const uint32_t parts[][2] = {{0, 2}, {1, 2}, {0, 4}, {1, 4}, {2, 4},
+                                        {3, 4}, {0, 8}, {1, 8}, {2, 8}, {3, 8},
+                                        {4, 8}, {5, 8}, {6, 8}, {7, 8}};
+    const uint32_t n_parts = sizeof parts / sizeof parts[0];
+
+    for (; *at < n_parts + SIMPLER + GRAPH_BITS; (*at)++) {
+        const uint32_t i = *at;
+        bool changed;
+
+        *out = *c;
+        if (i < n_parts) {
+            changed = drop_many(out, parts[i][0], parts[i][1]);
+        } else if (i < n_parts + SIMPLER) {
+            changed = simplify(out, i - n_parts);
+        } else {
+            changed = drop_bit(out, i - n_parts - SIMPLER);
+        }
+        fit_units(out);
+        if (changed && case_check(out) == NULL) {
+            (*at)++;
+            return true;
+        }
+    }
+    return false;
+}

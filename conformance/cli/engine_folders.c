@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine_folders.c - finds and makes the folders of engines.
+ */
+#include "cli/engine_folders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* "./build/overlap.so" is "overlap". */
+static void name_of(const char *engine, char name[ENGINE_NAME_BYTES])
+{
+    const char *slash = strrchr(engine, '/');
+    const char *file = slash ? slash + 1 : engine;
+    size_t n = strlen(file);
+
+    if (n > 3 && strcmp(file + n - 3, ".so") == 0) {
+        n -= 3;
+    }
+    n = n < ENGINE_NAME_BYTES ? n : ENGINE_NAME_BYTES - 1;
+    memcpy(name, file, n);
+    name[n] = '\0';
+}
+
+static int refuse(const char *what, const char *which)
+{
+    fprintf(stderr, "fsdp-cts: %s: %.200s\n", what, which);
+    return EXIT_USAGE;
+}
+
+/* Whether there is a case of an engine right below this folder. */
+static bool has_cases(const char *folder)
+{
+    char path[ENGINE_FOLDER_BYTES + 300];
+    DIR *d = opendir(folder);
+    const struct dirent *entry;
+    bool found = false;
+
+    while (d && !found && (entry = readdir(d))) {
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "baseline") == 0) {
+            continue;
+        }
+        snprintf(path, sizeof path, "%s/%s/case.json", folder, entry->d_name);
+        found = access(path, F_OK) == 0;
+    }
+    if (d) {
+        closedir(d);
+    }
+    return found;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct engine_folder *x = a;
+    const struct engine_folder *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+int engine_folders_find(const char *records, struct engine_folders *out)
+{
+    DIR *d;
+    const struct dirent *entry;
+
+    *out = (struct engine_folders){.n = 0};
+    if (!has_cases(records)) {
+        d = opendir(records);
+        if (!d) {
+            return FSDP_ERR_IO;
+        }
+        while (out->n < ARGUMENTS_MAX && (entry = readdir(d))) {
+            struct engine_folder *f = &out->of[out->n];
+
+            if (entry->d_name[0] == '.' ||
+                strcmp(entry->d_name, "baseline") == 0 ||
+                strlen(entry->d_name) >= sizeof f->name) {
+                continue;
+            }
+            memcpy(f->name, entry->d_name, strlen(entry->d_name) + 1);
+            snprintf(f->records, sizeof f->records, "%.1100s/%.63s", records,
+                     entry->d_name);
+            out->n += has_cases(f->records);
+        }
+        closedir(d);
+        qsort(out->of, out->n, sizeof out->of[0], by_name);
+    }
+    if (out->n == 0) {
+        out->n = 1;
+        snprintf(out->of[0].records, sizeof out->of[0].records, "%s", records);
+        out->of[0].name[0] = '\0';
+    }
+    return FSDP_OK;
+}
+
+/* Records of another form would be mistaken for this run's. */
+static int check_form(const char *records, uint32_t n)
+{
+    struct engine_folders found;
+
+    if (n > 1 && has_cases(records)) {
+        return refuse("this folder has the records of one engine; take "
+                      "another for several",
+                      records);
+    }
+    if (n == 1 && engine_folders_find(records, &found) == FSDP_OK &&
+        found.of[0].name[0] != '\0') {
+        return refuse("this folder has the records of several engines; take "
+                      "another for one",
+                      records);
+    }
+    return 0;
+}
+
+int engine_folders_make(const struct name_list *engines, const char *records,
+                        struct engine_folders *out)
+{
+    char name[ENGINE_NAME_BYTES];
+
+    *out = (struct engine_folders){.n = engines->n};
+    for (uint32_t i = 0; i < engines->n; i++) {
+        struct engine_folder *f = &out->of[i];
+
+        f->engine = engines->name[i];
+        name_of(f->engine, f->name);
+        if (engines->n == 1) {
+            snprintf(f->records, sizeof f->records, "%s", records);
+            continue;
+        }
+        for (uint32_t k = 0; k < i; k++) {
+            if (strcmp(out->of[k].name, f->name) == 0) {
+                return refuse("two engines of one name", f->name);
+            }
+        }
+        if (strcmp(f->name, "baseline") == 0 || f->name[0] == '\0' ||
+            f->name[0] == '.') {
+            return refuse("beside others no engine may be called so",
+                          f->engine);
+        }
+    }
+    if (check_form(records, engines->n)) {
+        return EXIT_USAGE;
+    }
+    for (uint32_t i = 0; i < engines->n && engines->n > 1; i++) {
+        struct engine_folder *f = &out->of[i];
+
+        name_of(f->engine, name);
+        snprintf(f->records, sizeof f->records, "%.1100s/%s", records, name);
+        if (mkdir(f->records, 0777) != 0 && errno != EEXIST) {
+            return refuse(strerror(errno), f->records);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# graph_test.sh - random cases: engines that are right pass them, a seed is the
+# same twice, a failing one is made small, and what is printed runs again.
+#
+# usage: graph_test.sh FSDP-CTS [INCLUDE-FOLDER]
+set -uo pipefail
+
+cts=$(realpath "$1")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+passed=0
+failed=0
+
+result() # WHAT, why it failed or nothing
+{
+    if [ -z "$2" ]; then
+        echo "ok   $1"
+        passed=$((passed + 1))
+    else
+        echo "FAIL $1: $2"
+        failed=$((failed + 1))
+    fi
+}
+
+ends() # WHAT CODE TEXT ARGUMENT...: exit code, and TEXT in the output
+{
+    local what=$1 code=$2 text=$3 why='' got
+    shift 3
+    timeout 240 "$cts" run --workload graph "$@" >out 2>err
+    got=$?
+    if [ "$got" -ne "$code" ]; then
+        why="exit code $got, not $code: $(tail -n 1 out) $(cat err)"
+    elif ! grep -qF -- "$text" out; then
+        why="'$text' is not in the output"
+    fi
+    result "$what" "$why"
+}
+
+for engine in ref impl; do
+    ends "60 seeds, $engine" 0 "$engine, " \
+        --engine $engine --seeds 60 --partial-ok
+done
+ends 'other seeds' 0 'ref, ' --engine ref --seeds 20 --first-seed 5000 \
+    --partial-ok
+
+# What is recorded of a seed does not depend on the others.
+"$cts" run --engine ref --workload graph --seeds 6 --first-seed 7 \
+    --records many --record-only --quiet >out 2>err
+"$cts" run --engine ref --workload graph --seeds 1 --first-seed 10 \
+    --records one --record-only --quiet >out 2>err
+case=$(find one -maxdepth 1 -name 'graph.*' -printf '%f\n')
+why=''
+for file in one/"$case"/*.safetensors one/baseline/*/*.safetensors; do
+    cmp -s "$file" "many${file#one}" || why="$file differs"
+done
+[ -n "$case" ] || why='no record'
+result 'a seed by itself' "$why"
+ends 'by its id' 0 'ref, 1 of 1 cases judged' --engine ref --case "$case" \
+    --partial-ok
+
+# A fault that only a module that is used twice shows: three modules are left,
+# one of them called twice.
+ends 'a fault is made small' 1 'The smallest case found' \
+    --engine ref --mutant reuse-forgotten --seeds 30
+modules=$(sed -n 's/^  \([0-9]*\) modules in .*/\1/p' out)
+result 'few modules' "$([ "${modules:-99}" -le 3 ] || echo "$modules modules")"
+result 'one rank, one step' \
+    "$(grep -qF ', 1 ranks (1 x 1), fold rank, sgd, microbatches s, 1 steps' \
+        out || grep 'ranks (' out)"
+rerun=$(sed -n 's/^  rerun  //p' out | tail -n 1)
+case "$rerun" in
+'fsdp-cts run --engine ref --mutant reuse-forgotten --case graph.x'*)
+    # shellcheck disable=SC2086 # words of a command
+    "$cts" ${rerun#fsdp-cts } >out 2>err
+    got=$?
+    result 'what is printed runs again' "$([ "$got" -eq 1 ] || echo "$got")"
+    ;;
+*)
+    result 'what is printed runs again' "no command: $rerun"
+    ;;
+esac
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 5 ]

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shrink.c - a greedy search: of all that is one piece smaller than the case,
+ * a few at a time are run and judged; the first whose first failure is at the
+ * same level takes its place. (Which requirement of a level it is may depend
+ * on the number of microbatches alone.) It ends where nothing smaller fails,
+ * or when the time is over.
+ */
+#include "cli/shrink.h"
+
+#include "cases/case_graph.h"
+#include "cli/folder.h"
+#include "cli/selection.h"
+#include "cli/supervise.h"
+#include "judge/report.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    AT_ONCE = 12 /* candidates a round */
+};
+
+static int run_all(const struct shrink *s, const struct case_list *cases,
+                   const char *records)
+{
+    struct case_list baselines = {NULL, 0};
+    struct supervise_engine said = {.known = false};
+    struct fsdp_error error = {0};
+    struct supervise_job job = {.cases = cases->c,
+                                .n_cases = cases->n,
+                                .records = records,
+                                .engine = s->engine,
+                                .mutant = s->a->mutant,
+                                .text = s->a->text,
+                                .world = s->a->world,
+                                .launcher = s->a->launcher,
+                                .timeout_ms = s->a->timeout_ms,
+                                .n_workers = s->a->jobs};
+    int status =
+        selection_baselines(cases, &baselines) == 0 ? FSDP_OK : FSDP_ERR_NOMEM;
+
+    if (status == FSDP_OK) {
+        status = supervise(&job, &said, &error);
+    }
+    if (status == FSDP_OK && baselines.n) {
+        job.cases = baselines.c;
+        job.n_cases = baselines.n;
+        job.engine = "unsharded";
+        job.mutant = NULL;
+        job.world = WORLD_LOCAL;
+        status = supervise(&job, &said, &error);
+    }
+    manifest_release(&baselines);
+    return status;
+}
+
+/* Runs and judges these, in a folder of their own. */
+static int judge_these(const struct shrink *s, const struct case_list *cases,
+                       struct judge_result *out)
+{
+    struct folder folder;
+    struct fsdp_error error = {0};
+    struct evaluation e = {.cases = cases, .text = s->text};
+    int status = folder_open(NULL, &folder, &error);
+
+    if (status == FSDP_OK) {
+        status = run_all(s, cases, folder.path);
+    }
+    if (status == FSDP_OK) {
+        e.records = folder.path;
+        status = evaluate(&e, out, &error);
+    }
+    folder_close(&folder);
+    return status;
+}
+
+/* Which of the candidates fails as the case does; n: none. */
+static uint32_t first_failing(const struct shrink *s,
+                              const struct case_list *cases)
+{
+    struct judge_result r = {0};
+    uint32_t found = cases->n;
+
+    if (judge_these(s, cases, &r) == FSDP_OK) {
+        for (uint32_t c = cases->n; c-- > 0;) {
+            uint32_t q;
+
+            if (evaluate_failure_of(&r, c, &q) &&
+                r.requirement[q]->level == s->failure.requirement->level) {
+                found = c;
+            }
+        }
+    }
+    judge_release(&r);
+    return found;
+}
+
+/* Candidates from *at on; `next[i]` is where the search goes on behind i. */
+static uint32_t collect(const struct run_case *c, uint32_t *at,
+                        struct run_case candidate[AT_ONCE],
+                        uint32_t next[AT_ONCE])
+{
+    uint32_t n = 0;
+
+    while (n < AT_ONCE && case_graph_smaller(c, at, &candidate[n])) {
+        next[n++] = *at;
+    }
+    return n;
+}
+
+static struct run_case search(const struct shrink *s, uint32_t *n_run)
+{
+    struct run_case best = s->failure.c;
+    struct run_case candidate[AT_ONCE];
+    uint32_t next[AT_ONCE];
+    const time_t end = time(NULL) + s->seconds;
+    uint32_t at = 0;
+    bool better = false;
+
+    while (time(NULL) < end && !supervise_interrupted()) {
+        struct case_list list = {candidate,
+                                 collect(&best, &at, candidate, next)};
+        uint32_t i;
+
+        if (list.n == 0) { /* once through */
+            if (!better) {
+                break;
+            }
+            better = false;
+            at = 0;
+            continue;
+        }
+        i = first_failing(s, &list);
+        *n_run += list.n;
+        if (i < list.n) {
+            best = candidate[i];
+            better = true;
+            /* A piece that is gone moves the others up: the same place. */
+            at = next[i] - 1;
+        }
+    }
+    return best;
+}
+
+/* Runs it once more, to say what is wrong with it. */
+static void show_failure(const struct shrink *s, struct run_case *c)
+{
+    const struct case_list list = {c, 1};
+    const struct report_meta meta = {.rerun = s->rerun};
+    struct judge_result r = {0};
+    uint32_t q;
+
+    if (judge_these(s, &list, &r) == FSDP_OK &&
+        evaluate_failure_of(&r, 0, &q)) {
+        report_failure(&r, 0, q, &meta, stdout);
+    }
+    judge_release(&r);
+}
+
+void shrink_and_show(const struct shrink *s)
+{
+    uint32_t n_run = 0;
+    struct run_case best;
+    char id[CASE_ID_BYTES];
+
+    case_id(&s->failure.c, id);
+    fprintf(stderr, "making %s smaller\n", id);
+    best = search(s, &n_run);
+    if (supervise_interrupted()) {
+        return;
+    }
+    printf("\nThe smallest case found that fails like %s (%u others were "
+           "run):\n\n",
+           id, n_run);
+    graph_show(&best);
+    printf("\n");
+    show_failure(s, &best);
+}

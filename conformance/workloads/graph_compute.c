@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * graph_compute.c - what the modules of a graph compute, forward and backward.
+ *
+ * A row of `width` numbers flows from call to call. A leaf makes x to (x +
+ * f(x)) / 2, so that values stay as large as they are, however many calls
+ * there are. A block may add x0 W to the output, x0 being the pass's input.
+ * The head adds these and its bias, and has the loss.
+ *
+ * A leaf that is called keeps what its backward needs on a stack: calls of
+ * one module that is used several times are told apart by their place on it.
+ * A call without a backward counts as constant: f has no derivative there.
+ */
+#include "compute.h"
+#include "graph_internal.h"
+#include "workload_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NORM_EPS_INVERSE = 100000
+};
+
+/* One call's own storage. */
+struct kept {
+    uint32_t module;
+    float *x; /* its input */
+    float *pre, *act;
+    float *stat;
+};
+
+struct workload_run {
+    const struct graph_model *model;
+    struct compute compute;
+    uint64_t rows;
+    uint32_t microbatch;
+    float *host; /* input, target, zeros */
+    struct kept kept[GRAPH_CALLS + 1];
+    uint32_t depth;
+    float *x0, *target, *added, *y, *dout, *dy, *f, *wide, *row_loss, *scrap;
+};
+
+static uint64_t width(const struct workload_run *run)
+{
+    return run->model->graph.width;
+}
+
+/* ---- Storage ----------------------------------------------------------- */
+
+static uint64_t widest(const struct graph *g)
+{
+    uint64_t most = g->width;
+
+    for (uint32_t m = 0; m < g->n_modules; m++) {
+        most = g->module[m].hidden > most ? g->module[m].hidden : most;
+    }
+    return most;
+}
+
+/* Of one large piece; the first call, with `at` NULL, learns how large. */
+static uint64_t deal(struct workload_run *run, float *at)
+{
+    const uint64_t rows = run->rows;
+    const uint64_t n = rows * width(run);
+    const uint64_t wide = rows * widest(&run->model->graph);
+    float **of[] = {&run->x0,   &run->target, &run->added, &run->y,
+                    &run->dout, &run->dy,     &run->f};
+    uint64_t used = 0;
+
+#define TAKE(to, elements)                    \
+    do {                                      \
+        (to) = at != NULL ? at + used : NULL; \
+        used += (elements);                   \
+    } while (0)
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        TAKE(*of[i], n);
+    }
+    TAKE(run->wide, wide);
+    TAKE(run->row_loss, rows);
+    TAKE(run->scrap, width(run));
+    for (uint32_t i = 0; i <= run->model->graph.n_calls; i++) {
+        TAKE(run->kept[i].x, n);
+        TAKE(run->kept[i].pre, wide);
+        TAKE(run->kept[i].act, wide);
+        TAKE(run->kept[i].stat, 2 * rows);
+    }
+#undef TAKE
+    return used;
+}
+
+static int graph_open(const struct workload_model *model,
+                      const struct fsdp_device *device,
+                      struct fsdp_stream *stream,
+                      const struct workload_access *access,
+                      struct fsdp_error *error, struct workload_run **out)
+{
+    struct workload_run *run = calloc(1, sizeof(*run));
+    float *all = NULL;
+
+    *out = run;
+    if (run == NULL) {
+        return batch_fail(error, FSDP_ERR_NOMEM, "graph",
+                          "no memory for a run");
+    }
+    run->model = model->self;
+    run->rows = run->model->batch.samples;
+    FSDP_TRY(compute_open(&run->compute, &model->model, device, stream, access,
+                          run->model->batch.grains, error));
+    run->host = calloc(3 * run->rows * width(run), sizeof(*run->host));
+    if (run->host == NULL) {
+        return batch_fail(error, FSDP_ERR_NOMEM, "graph",
+                          "no memory for samples");
+    }
+    FSDP_TRY(compute_alloc(&run->compute, deal(run, NULL), &all));
+    (void)deal(run, all);
+    return FSDP_OK;
+}
+
+static void graph_close(struct workload_run *run)
+{
+    if (run != NULL) {
+        compute_close(&run->compute);
+        free(run->host);
+        free(run);
+    }
+}
+
+static int graph_begin(struct workload_run *run, uint32_t rank, uint32_t step,
+                       uint32_t microbatch)
+{
+    const struct graph_model *m = run->model;
+    const uint64_t n = run->rows * width(run);
+    struct compute *c = &run->compute;
+
+    run->depth = 0;
+    run->microbatch = microbatch;
+    FSDP_TRY(compute_begin(c));
+    graph_data(m, step,
+               batch_first(&m->base.config, &m->batch, rank, microbatch, 0),
+               run->rows, run->host, run->host + n);
+    FSDP_TRY(compute_upload(c, run->x0, run->host, n));
+    FSDP_TRY(compute_upload(c, run->target, run->host + n, n));
+    FSDP_TRY(compute_upload(c, run->added, run->host + 2 * n, n));
+    return compute_upload(c, run->kept[0].x, run->host, n);
+}
+
+/* ---- Weights and gradients --------------------------------------------- */
+
+static uint32_t index_of(const struct workload_run *run, uint32_t module,
+                         uint32_t i)
+{
+    return run->model->graph.module[module].first + i;
+}
+
+static int weight(struct workload_run *run, uint32_t module, uint32_t i,
+                  const float **out)
+{
+    return compute_param(&run->compute, index_of(run, module, i), out);
+}
+
+/* *out is NULL where this microbatch leaves the parameter without one. */
+static int gradient(struct workload_run *run, uint32_t module, uint32_t i,
+                    float **out)
+{
+    const uint32_t p = index_of(run, module, i);
+
+    *out = NULL;
+    if ((run->model->idle[p] >> run->microbatch & 1) != 0) {
+        return FSDP_OK;
+    }
+    return compute_grad(&run->compute, p, out);
+}
+
+/* A parameter that nothing is computed from is looked at all the same. */
+static int look_at_spare(struct workload_run *run, uint32_t module)
+{
+    const struct graph_module *m = &run->model->graph.module[module];
+    const float *w;
+
+    for (uint32_t i = 0; i < m->n_parameters; i++) {
+        if (strcmp(m->parameter[i].name, "spare") == 0 &&
+            (m->parameter[i].idle & WORKLOAD_UNSEEN) == 0) {
+            FSDP_TRY(weight(run, module, i, &w));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* ---- Forward ----------------------------------------------------------- */
+
+static int apply(struct workload_run *run, const struct kept *k, float *f)
+{
+    const struct graph_module *m = &run->model->graph.module[k->module];
+    struct compute *c = &run->compute;
+    const uint64_t rows = run->rows;
+    const uint64_t w = width(run);
+    const float *a = NULL;
+    const float *b = NULL;
+
+    if (m->kind != GRAPH_GELU) {
+        FSDP_TRY(weight(run, k->module, 0, &a));
+    }
+    switch (m->kind) {
+    case GRAPH_LINEAR:
+        return compute_gemm(c, rows, w, w, k->x, a, f);
+    case GRAPH_BIAS:
+        FSDP_TRY(compute_gelu(c, rows * w, k->x, f));
+        return compute_bias(c, rows, w, f, a);
+    case GRAPH_MLP:
+        FSDP_TRY(compute_gemm(c, rows, m->hidden, w, k->x, a, k->pre));
+        FSDP_TRY(weight(run, k->module, 1, &b));
+        FSDP_TRY(compute_bias(c, rows, m->hidden, k->pre, b));
+        FSDP_TRY(compute_relu(c, rows * m->hidden, k->pre, k->act));
+        FSDP_TRY(weight(run, k->module, 2, &b));
+        return compute_gemm(c, rows, w, m->hidden, k->act, b, f);
+    case GRAPH_NORM:
+        FSDP_TRY(weight(run, k->module, 1, &b));
+        return compute_norm(c, rows, w, 1.0f / NORM_EPS_INVERSE, k->x, a, b, f,
+                            k->stat);
+    default:
+        return compute_gelu(c, rows * w, k->x, f);
+    }
+}
+
+static int forward_leaf(struct workload_run *run, uint32_t module)
+{
+    const uint64_t n = run->rows * width(run);
+    struct kept *k = &run->kept[run->depth++];
+    float *to = run->kept[run->depth].x;
+
+    k->module = module;
+    FSDP_TRY(apply(run, k, run->f));
+    FSDP_TRY(compute_add(&run->compute, n, k->x, run->f, to));
+    return compute_scale(&run->compute, n, 0.5f, to);
+}
+
+static int forward_block(struct workload_run *run, uint32_t module)
+{
+    const uint64_t w = width(run);
+    const uint64_t n = run->rows * w;
+    const struct graph_module *m = &run->model->graph.module[module];
+    const float *a;
+
+    if (m->n_parameters == 0 || m->parameter[0].n_dims != 2 ||
+        strcmp(m->parameter[0].name, "shortcut") != 0) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(weight(run, module, 0, &a));
+    FSDP_TRY(compute_gemm(&run->compute, run->rows, w, w, run->x0, a, run->f));
+    return compute_add(&run->compute, n, run->added, run->f, run->added);
+}
+
+static int forward_head(struct workload_run *run, uint32_t module)
+{
+    const uint64_t rows = run->rows;
+    const uint64_t w = width(run);
+    const float elements = (float)(rows * w);
+    struct compute *c = &run->compute;
+    const float *b;
+
+    FSDP_TRY(
+        compute_add(c, rows * w, run->kept[run->depth].x, run->added, run->y));
+    FSDP_TRY(weight(run, module, 0, &b));
+    FSDP_TRY(compute_bias(c, rows, w, run->y, b));
+    FSDP_TRY(compute_mse(c, rows, w, 2.0f / elements, run->y, run->target,
+                         run->row_loss, run->dout));
+    return compute_loss(c, run->row_loss, rows, 1.0f / elements);
+}
+
+/* ---- Backward ---------------------------------------------------------- */
+
+/* dy is the gradient of f; *dx what that makes of x, to be added to dy. */
+static int backward_linear(struct workload_run *run, const struct kept *k)
+{
+    struct compute *c = &run->compute;
+    const uint64_t w = width(run);
+    const float *a;
+    float *d;
+
+    FSDP_TRY(gradient(run, k->module, 0, &d));
+    if (d != NULL) {
+        FSDP_TRY(compute_gemm_grad(c, w, w, run->rows, k->x, run->dy, d));
+    }
+    FSDP_TRY(weight(run, k->module, 0, &a));
+    return compute_gemm_transposed(c, run->rows, w, w, run->dy, a, run->f);
+}
+
+static int backward_gelu(struct workload_run *run, const struct kept *k,
+                         bool bias)
+{
+    struct compute *c = &run->compute;
+    const uint64_t w = width(run);
+    float *d = NULL;
+
+    if (bias) {
+        FSDP_TRY(gradient(run, k->module, 0, &d));
+    }
+    if (d != NULL) {
+        FSDP_TRY(compute_column_sum(c, run->rows, w, run->dy, d));
+    }
+    FSDP_TRY(compute_upload(c, run->f, run->dy, run->rows * w));
+    return compute_gelu_backward(c, run->rows * w, k->x, run->f);
+}
+
+static int backward_mlp(struct workload_run *run, const struct kept *k)
+{
+    struct compute *c = &run->compute;
+    const uint64_t rows = run->rows;
+    const uint64_t w = width(run);
+    const uint64_t h = run->model->graph.module[k->module].hidden;
+    const float *a;
+    float *d;
+
+    FSDP_TRY(gradient(run, k->module, 2, &d));
+    if (d != NULL) {
+        FSDP_TRY(compute_gemm_grad(c, h, w, rows, k->act, run->dy, d));
+    }
+    FSDP_TRY(weight(run, k->module, 2, &a));
+    FSDP_TRY(compute_gemm_transposed(c, rows, h, w, run->dy, a, run->wide));
+    FSDP_TRY(compute_relu_backward(c, rows * h, k->pre, run->wide));
+    FSDP_TRY(gradient(run, k->module, 1, &d));
+    if (d != NULL) {
+        FSDP_TRY(compute_column_sum(c, rows, h, run->wide, d));
+    }
+    FSDP_TRY(gradient(run, k->module, 0, &d));
+    if (d != NULL) {
+        FSDP_TRY(compute_gemm_grad(c, w, h, rows, k->x, run->wide, d));
+    }
+    FSDP_TRY(weight(run, k->module, 0, &a));
+    return compute_gemm_transposed(c, rows, w, h, run->wide, a, run->f);
+}
+
+static int backward_norm(struct workload_run *run, const struct kept *k)
+{
+    struct compute *c = &run->compute;
+    const uint64_t w = width(run);
+    const float *gamma;
+    float *dgamma;
+    float *dbeta;
+
+    FSDP_TRY(gradient(run, k->module, 0, &dgamma));
+    FSDP_TRY(gradient(run, k->module, 1, &dbeta));
+    if (dgamma != NULL || dbeta != NULL) {
+        FSDP_TRY(compute_norm_grad(c, run->rows, w, k->x, k->stat, run->dy,
+                                   dgamma != NULL ? dgamma : run->scrap,
+                                   dbeta != NULL ? dbeta : run->scrap));
+    }
+    FSDP_TRY(weight(run, k->module, 0, &gamma));
+    return compute_norm_backward(c, run->rows, w, k->x, gamma, k->stat, run->dy,
+                                 run->f);
+}
+
+static int backward_leaf(struct workload_run *run, uint32_t module)
+{
+    const uint64_t n = run->rows * width(run);
+    struct compute *c = &run->compute;
+    const struct kept *k;
+
+    /* Calls without a backward, which came later, halve what flows by. */
+    do {
+        if (run->depth == 0) {
+            return batch_fail(c->error, FSDP_ERR_INTERNAL, "graph",
+                              "a backward without its forward");
+        }
+        k = &run->kept[--run->depth];
+        FSDP_TRY(compute_scale(c, n, 0.5f, run->dy));
+    } while (k->module != module);
+    switch (run->model->graph.module[module].kind) {
+    case GRAPH_LINEAR:
+        FSDP_TRY(backward_linear(run, k));
+        break;
+    case GRAPH_BIAS:
+        FSDP_TRY(backward_gelu(run, k, true));
+        break;
+    case GRAPH_MLP:
+        FSDP_TRY(backward_mlp(run, k));
+        break;
+    case GRAPH_NORM:
+        FSDP_TRY(backward_norm(run, k));
+        break;
+    default:
+        FSDP_TRY(backward_gelu(run, k, false));
+        break;
+    }
+    return compute_add(c, n, run->dy, run->f, run->dy);
+}
+
+static int backward_block(struct workload_run *run, uint32_t module)
+{
+    const struct graph_module *m = &run->model->graph.module[module];
+    const uint64_t w = width(run);
+    float *d;
+
+    if (m->n_parameters == 0 || strcmp(m->parameter[0].name, "shortcut") != 0) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(gradient(run, module, 0, &d));
+    return d == NULL ? FSDP_OK
+                     : compute_gemm_grad(&run->compute, w, w, run->rows,
+                                         run->x0, run->dout, d);
+}
+
+static int backward_head(struct workload_run *run, uint32_t module)
+{
+    const uint64_t w = width(run);
+    float *d;
+
+    FSDP_TRY(gradient(run, module, 0, &d));
+    FSDP_TRY(compute_column_sum(&run->compute, run->rows, w, run->dout, d));
+    return compute_upload(&run->compute, run->dy, run->dout, run->rows * w);
+}
+
+/* ------------------------------------------------------------------------ */
+
+static int graph_compute(struct workload_run *run, uint32_t point,
+                         uint32_t module)
+{
+    const struct graph *g = &run->model->graph;
+    const bool forward = point == FSDP_PRE_FORWARD;
+
+    if (module >= g->n_modules || (!forward && point != FSDP_PRE_BACKWARD)) {
+        return FSDP_OK;
+    }
+    if (forward) {
+        FSDP_TRY(look_at_spare(run, module));
+    }
+    switch (g->module[module].kind) {
+    case GRAPH_BLOCK:
+        return forward ? forward_block(run, module)
+                       : backward_block(run, module);
+    case GRAPH_HEAD:
+        return forward ? forward_head(run, module) : backward_head(run, module);
+    default:
+        return forward ? forward_leaf(run, module) : backward_leaf(run, module);
+    }
+}
+
+static int graph_end(struct workload_run *run, float *out_loss)
+{
+    return compute_end(&run->compute, out_loss);
+}
+
+static uint64_t graph_digest(const struct workload_model *model, uint32_t rank,
+                             uint32_t step, uint32_t microbatch, uint32_t grain)
+{
+    const struct graph_model *m = model->self;
+    const uint64_t n = m->batch.grain_samples * m->graph.width;
+    float *data = calloc(2 * n, sizeof(*data));
+    uint64_t hash;
+
+    if (data == NULL) {
+        return 0;
+    }
+    graph_data(m, step,
+               batch_first(&m->base.config, &m->batch, rank, microbatch, grain),
+               m->batch.grain_samples, data, data + n);
+    hash = batch_hash(batch_hash_start, data, 2 * n * sizeof(*data));
+    free(data);
+    return hash;
+}
+
+static const char *const size_names[] = {"random", NULL};
+
+const struct workload workload_graph = {
+    .name = "graph",
+    .summary = "a random tree of modules for each seed: reuse, nesting, units",
+    .sizes = size_names,
+    .any_size = true,
+    .data_kinds = 1u << WORKLOAD_NATURAL,
+    .describe = graph_describe,
+    .release = graph_release,
+    .wrap = graph_wrap,
+    .open = graph_open,
+    .begin = graph_begin,
+    .compute = graph_compute,
+    .end = graph_end,
+    .close = graph_close,
+    .digest = graph_digest,
+};

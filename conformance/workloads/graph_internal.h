@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph_internal.h - shared by graph*.c, and by nobody else. */
+#ifndef FSDP_CTS_GRAPH_INTERNAL_H
+#define FSDP_CTS_GRAPH_INTERNAL_H
+
+#include "graph.h"
+
+enum {
+    GRAPH_STREAM = 0x10000000, /* of random numbers; parameters are below */
+    GRAPH_NEVER = 0x0f,        /* no gradient in any microbatch */
+};
+
+extern const struct workload workload_graph;
+
+/* The whole graph of a seed, before anything is dropped or numbered. */
+void graph_draw_all(uint64_t seed, struct graph *out);
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_collective.c - what each collective does: members exchange raw parts in
+ * chunks, and the fold kernel adds them.
+ */
+#include "cuda_collective.h"
+
+/* Elements [at, at + n) of n, cut where staging ends. */
+static uint64_t piece(const struct cuda_member *m, uint64_t at, uint64_t n)
+{
+    return n - at < m->chunk ? n - at : m->chunk;
+}
+
+/* The part of rank r in staging. */
+static float *place_of(const struct cuda_member *m, uint32_t r)
+{
+    return m->staging + r * m->chunk;
+}
+
+/* What came in, in the order in which it is added. `own` is this rank's. */
+static struct cuda_parts parts_of(const struct cuda_member *m, uint32_t fold,
+                                  const float *own)
+{
+    struct cuda_parts parts = {.n = m->group.extent,
+                               .balanced = fold == FSDP_FOLD_TREE};
+
+    for (uint32_t i = 0; i < m->group.extent; i++) {
+        uint32_t r = fold == FSDP_FOLD_RING
+                         ? (m->group.me + 1 + i) % m->group.extent
+                         : i;
+
+        parts.part[i] = r == m->group.me ? own : place_of(m, r);
+    }
+    return parts;
+}
+
+static int fold(struct cuda_member *m, const struct cuda_target *target,
+                uint32_t how, const float *own, float *out, uint64_t n)
+{
+    struct cuda_parts parts = parts_of(m, how, own);
+
+    return cuda_device_check(m->group.device, cuda_fold(target, &parts, out, n),
+                             "fold");
+}
+
+int cuda_collective_scatter(struct cuda_member *m,
+                            const struct cuda_target *target, uint32_t how,
+                            const float *in, float *out, uint64_t n)
+{
+    struct cuda_message message[CUDA_MAX_RANKS];
+
+    for (uint64_t at = 0; at < n; at += m->chunk) {
+        uint64_t bytes = piece(m, at, n) * sizeof(*in);
+
+        for (uint32_t r = 0; r < m->group.extent; r++) {
+            message[r] = (struct cuda_message){in + r * n + at, bytes,
+                                               place_of(m, r), bytes};
+        }
+        FSDP_TRY(m->transport.exchange(m->transport.self, target, message));
+        FSDP_TRY(fold(m, target, how, in + m->group.me * n + at, out + at,
+                      piece(m, at, n)));
+    }
+    return FSDP_OK;
+}
+
+static int scatter(struct cuda_member *m, const struct cuda_target *target,
+                   const struct fsdp_collective *c)
+{
+    if (c->fold == FSDP_FOLD_RING) {
+        FSDP_TRY(cuda_ring_try(m, target));
+        if (m->ring == CUDA_RING_SAME) {
+            return m->transport.ring(m->transport.self, target, c->in, c->out,
+                                     c->n);
+        }
+    }
+    return cuda_collective_scatter(m, target, c->fold, c->in, c->out, c->n);
+}
+
+/* Elements of an all-reduce that rank r owns. */
+struct range {
+    uint64_t first, n;
+};
+
+static struct range owned(const struct fsdp_collective *c, uint32_t extent,
+                          uint32_t r)
+{
+    uint64_t block = c->n / extent + (c->n % extent != 0);
+    uint64_t first = r * block < c->n ? r * block : c->n;
+
+    return (struct range){first, c->n - first < block ? c->n - first : block};
+}
+
+/* Part [at, at + chunk) of what a rank owns. */
+static struct range cut(const struct cuda_member *m, struct range x,
+                        uint64_t at)
+{
+    if (at >= x.n) {
+        return (struct range){x.first, 0};
+    }
+    return (struct range){x.first + at, piece(m, at, x.n)};
+}
+
+/* Each rank folds what it owns; in the order of comm.h all are the same. */
+static int fold_owned(struct cuda_member *m, const struct cuda_target *target,
+                      const struct fsdp_collective *c)
+{
+    struct cuda_message message[CUDA_MAX_RANKS];
+    struct range all = owned(c, m->group.extent, 0); /* the longest */
+    const float *in = c->in;
+    float *out = c->out;
+
+    for (uint64_t at = 0; at < all.n; at += m->chunk) {
+        struct range mine = cut(m, owned(c, m->group.extent, m->group.me), at);
+
+        for (uint32_t r = 0; r < m->group.extent; r++) {
+            struct range theirs = cut(m, owned(c, m->group.extent, r), at);
+
+            message[r] =
+                (struct cuda_message){in + theirs.first, theirs.n * sizeof(*in),
+                                      place_of(m, r), mine.n * sizeof(*in)};
+        }
+        FSDP_TRY(m->transport.exchange(m->transport.self, target, message));
+        FSDP_TRY(fold(m, target, c->fold, in + mine.first, out + mine.first,
+                      mine.n));
+    }
+    return FSDP_OK;
+}
+
+static int all_reduce(struct cuda_member *m, const struct cuda_target *target,
+                      const struct fsdp_collective *c)
+{
+    struct cuda_message message[CUDA_MAX_RANKS];
+    struct range mine = owned(c, m->group.extent, m->group.me);
+    float *out = c->out;
+
+    FSDP_TRY(fold_owned(m, target, c));
+    for (uint32_t r = 0; r < m->group.extent; r++) {
+        struct range theirs = owned(c, m->group.extent, r);
+
+        message[r] =
+            (struct cuda_message){out + mine.first, mine.n * sizeof(*out),
+                                  out + theirs.first, theirs.n * sizeof(*out)};
+    }
+    return m->transport.exchange(m->transport.self, target, message);
+}
+
+/* A group of one: its data, where they should be. */
+static int alone(struct cuda_member *m, const struct cuda_target *target,
+                 const struct fsdp_collective *c)
+{
+    return c->in == c->out || c->n == 0
+               ? FSDP_OK
+               : cuda_device_check(
+                     m->group.device,
+                     cudaMemcpyAsync(c->out, c->in,
+                                     c->n * fsdp_dtype_bytes(c->dtype),
+                                     cudaMemcpyDefault, target->stream),
+                     "cudaMemcpyAsync");
+}
+
+int cuda_collective(struct cuda_member *m, const struct cuda_target *target,
+                    const struct fsdp_collective *c)
+{
+    struct cuda_transport *t = &m->transport;
+    uint64_t bytes = c->n * fsdp_dtype_bytes(c->dtype);
+
+    if (c->kind == FSDP_BARRIER && m->group.extent > 1) {
+        return t->all_gather(t->self, target, m->staging + m->group.me,
+                             m->staging, sizeof(float));
+    }
+    if (m->group.extent == 1 || c->n == 0) {
+        return alone(m, target, c);
+    }
+    switch (c->kind) {
+    case FSDP_ALL_GATHER:
+        return t->all_gather(t->self, target, c->in, c->out, bytes);
+    case FSDP_REDUCE_SCATTER:
+        return scatter(m, target, c);
+    case FSDP_ALL_REDUCE:
+        return all_reduce(m, target, c);
+    default:
+        return t->broadcast(t->self, target, c->in, c->out, bytes, c->root);
+    }
+}

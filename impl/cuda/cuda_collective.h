@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_collective.h - one collective of a member of a group.
+ */
+#ifndef CUDA_COLLECTIVE_H
+#define CUDA_COLLECTIVE_H
+
+#include "cuda_transport.h"
+
+/* Whether the transport's ring has the order of comm.h. */
+enum cuda_ring {
+    CUDA_RING_UNKNOWN = 0,
+    CUDA_RING_SAME,
+    CUDA_RING_OTHER,
+};
+
+struct cuda_member {
+    struct cuda_group group;
+    struct cuda_transport transport; /* none if the group is one rank */
+    cudaEvent_t last;                /* behind the group's last collective */
+    float *staging;                  /* extent times chunk */
+    uint64_t chunk;                  /* floats */
+    enum cuda_ring ring;
+};
+
+/* What has been checked. Enqueues it. */
+int cuda_collective(struct cuda_member *member,
+                    const struct cuda_target *target,
+                    const struct fsdp_collective *collective);
+
+/* A reduce-scatter by our own fold, whatever the fold. */
+int cuda_collective_scatter(struct cuda_member *member,
+                            const struct cuda_target *target, uint32_t fold,
+                            const float *in, float *out, uint64_t n);
+
+/* cuda_ring.c: tries the transport's ring once, and remembers. Collective;
+ * waits. FSDP_CUDA_RING=own in the environment: it is not even tried. */
+int cuda_ring_try(struct cuda_member *member, const struct cuda_target *target);
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_comm.c - groups of ranks, checks, and the order of collectives. What
+ * is done in each is in cuda_collective.c.
+ */
+#include "cuda_comm.h"
+
+#include "cuda_collective.h"
+
+#include <nvtx3/nvToolsExt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_DIMS = 2,
+    GROUPS = MOST_DIMS + 1, /* and the world */
+    STAGING = 32 << 20,
+};
+
+struct cuda_comm {
+    const struct fsdp_env *env;
+    const struct fsdp_comm *real;
+    struct cuda_device *device;
+    struct cuda_watch *watch;
+    uint32_t n_dims;
+    struct cuda_member member[GROUPS]; /* of the dims, then of the world */
+};
+
+/* ---- What is asked for ------------------------------------------------- */
+
+static int refuse(const struct cuda_comm *x, int status, const char *what)
+{
+    struct fsdp_error *e = x->env->error;
+
+    if (e != NULL && e->status == FSDP_OK) {
+        e->status = status;
+        e->rank = (int32_t)x->env->rank;
+        snprintf(e->where, sizeof(e->where), "comm");
+        snprintf(e->message, sizeof(e->message), "%s", what);
+    }
+    return status;
+}
+
+static int check(const struct cuda_comm *x, const struct fsdp_collective *c,
+                 uint32_t *group)
+{
+    bool reduces;
+
+    if (c == NULL || c->size < sizeof(*c) || c->kind >= FSDP_N_COLLECTIVES) {
+        return refuse(x, FSDP_ERR_INVALID, "no such collective");
+    }
+    if (c->dim != FSDP_DIM_WORLD && c->dim >= x->n_dims) {
+        return refuse(x, FSDP_ERR_INVALID, "the mesh has no such dim");
+    }
+    *group = c->dim == FSDP_DIM_WORLD ? x->n_dims : c->dim;
+    if (c->kind == FSDP_BARRIER) {
+        return c->n == 0 ? FSDP_OK
+                         : refuse(x, FSDP_ERR_INVALID, "a barrier has n 0");
+    }
+    reduces = c->kind == FSDP_REDUCE_SCATTER || c->kind == FSDP_ALL_REDUCE;
+    if (fsdp_dtype_bytes(c->dtype) == 0) {
+        return refuse(x, FSDP_ERR_INVALID, "no such dtype");
+    }
+    if (reduces && c->fold > FSDP_FOLD_TREE) {
+        return refuse(x, FSDP_ERR_INVALID, "no such fold");
+    }
+    if (reduces && c->dtype != FSDP_DTYPE_F32) {
+        return refuse(x, FSDP_ERR_UNSUPPORTED, "reductions are of float32");
+    }
+    if (c->kind == FSDP_BROADCAST &&
+        c->root >= x->member[*group].group.extent) {
+        return refuse(x, FSDP_ERR_INVALID, "the group has no such root");
+    }
+    if (c->n > 0 &&
+        (c->out == NULL ||
+         (c->in == NULL && !(c->kind == FSDP_BROADCAST &&
+                             c->root != x->member[*group].group.me)))) {
+        return refuse(x, FSDP_ERR_INVALID, "a buffer is NULL");
+    }
+    return FSDP_OK;
+}
+
+/* ---- Collectives, in the order of the calls ---------------------------- */
+
+static int run(void *self, struct fsdp_stream *stream,
+               const struct fsdp_collective *c)
+{
+    static const char *const names[] = {"all_gather", "reduce_scatter",
+                                        "all_reduce", "broadcast", "barrier"};
+    struct cuda_comm *x = self;
+    struct cuda_device *d = x->device;
+    struct fsdp_stream *on;
+    struct cuda_target target;
+    struct cuda_member *m;
+    uint32_t group = 0;
+    int status;
+
+    FSDP_TRY(cuda_device_status(d));
+    FSDP_TRY(check(x, c, &group));
+    m = &x->member[group];
+    on = cuda_device_stream(d, stream, &target);
+    FSDP_TRY(cuda_device_check(d,
+                               cudaStreamWaitEvent(target.stream, m->last, 0),
+                               "cudaStreamWaitEvent"));
+    nvtxRangePushA(names[c->kind]);
+    status = cuda_collective(m, &target, c);
+    nvtxRangePop();
+    FSDP_TRY(status);
+    FSDP_TRY(cuda_device_check(d, cudaEventRecord(m->last, target.stream),
+                               "cudaEventRecord"));
+    return stream == NULL ? cuda_device_finish(d, on) : FSDP_OK;
+}
+
+/* Any thread: who waits finds it in the watch. */
+static void abort_all(void *self, int32_t status)
+{
+    struct cuda_comm *x = self;
+
+    cuda_watch_abort(x->watch);
+    x->real->abort(x->real->self, status);
+}
+
+/* ---- Hooks of waits ---------------------------------------------------- */
+
+static int look(void *self)
+{
+    struct cuda_comm *x = self;
+
+    for (uint32_t g = 0; g <= x->n_dims; g++) {
+        struct cuda_transport *t = &x->member[g].transport;
+
+        if (t->self != NULL) {
+            FSDP_TRY(t->look(t->self));
+        }
+    }
+    return FSDP_OK;
+}
+
+static void give_up(void *self)
+{
+    struct cuda_comm *x = self;
+
+    for (uint32_t g = 0; g <= x->n_dims; g++) {
+        struct cuda_transport *t = &x->member[g].transport;
+
+        if (t->self != NULL) {
+            t->give_up(t->self);
+        }
+    }
+}
+
+/* ---- Open and close ---------------------------------------------------- */
+
+/* The last dimension is the fastest; the world comes last. */
+static void set_groups(struct cuda_comm *x, uint32_t *first)
+{
+    const struct fsdp_mesh *mesh = x->env->mesh;
+    uint32_t stride = 1;
+
+    for (uint32_t d = x->n_dims; d-- > 0;) {
+        uint32_t me = x->env->rank / stride % mesh->extent[d];
+
+        x->member[d].group =
+            (struct cuda_group){x->device, mesh->extent[d], me};
+        first[d] = x->env->rank - me * stride;
+        stride *= mesh->extent[d];
+    }
+    x->member[x->n_dims].group =
+        (struct cuda_group){x->device, x->env->world, x->env->rank};
+    first[x->n_dims] = 0;
+}
+
+static uint64_t staging_bytes(void)
+{
+    const char *text = getenv("FSDP_CUDA_STAGING");
+    unsigned long long bytes = text != NULL ? strtoull(text, NULL, 10) : 0;
+
+    return bytes > 0 ? bytes : STAGING;
+}
+
+/* A dimension that is the whole world shares nothing with the group of the
+ * world: that one is for the few who ask for it, and small. */
+static int open_member(struct cuda_comm *x, uint32_t g, const void *id)
+{
+    struct cuda_member *m = &x->member[g];
+    uint64_t bytes = staging_bytes();
+    void *p = NULL;
+
+    FSDP_TRY(cuda_device_check(
+        x->device, cudaEventCreateWithFlags(&m->last, cudaEventDisableTiming),
+        "cudaEventCreate"));
+    if (m->group.extent == 1) {
+        return FSDP_OK;
+    }
+    m->chunk = bytes / sizeof(float) / m->group.extent;
+    m->chunk = m->chunk > 0 ? m->chunk : 1;
+    if (cudaMalloc(&p, m->chunk * m->group.extent * sizeof(float)) !=
+        cudaSuccess) {
+        return cuda_device_fail(x->device, FSDP_ERR_NOMEM, 0,
+                                "the communicator", "no memory for staging");
+    }
+    m->staging = p;
+    return cuda_nccl_open(&m->group, id, &m->transport);
+}
+
+/* The first member of a group has made its id; all learn all of them. */
+static int meet(struct cuda_comm *x, const uint32_t *first,
+                unsigned char (*all)[CUDA_NCCL_ID])
+{
+    const struct fsdp_env *env = x->env;
+    unsigned char id[CUDA_NCCL_ID];
+
+    for (uint32_t g = 0; g <= x->n_dims; g++) {
+        bool makes = first[g] == env->rank && x->member[g].group.extent > 1;
+        int status = FSDP_OK;
+
+        memset(id, 0, sizeof(id));
+        if (makes) {
+            status = cuda_nccl_id(x->device, id);
+        }
+        FSDP_TRY(env->exchange(env->exchange_self, id, sizeof(id), all));
+        FSDP_TRY(status);
+        if (x->member[g].group.extent == 1) {
+            FSDP_TRY(open_member(x, g, NULL));
+        } else {
+            FSDP_TRY(open_member(x, g, all[first[g]]));
+        }
+    }
+    return FSDP_OK;
+}
+
+static int open_all(struct cuda_comm *x)
+{
+    unsigned char(*all)[CUDA_NCCL_ID] = calloc(x->env->world, sizeof(*all));
+    uint32_t first[GROUPS];
+    int status;
+
+    if (all == NULL) {
+        return cuda_device_fail(x->device, FSDP_ERR_NOMEM, 0,
+                                "the communicator", "no host memory");
+    }
+    set_groups(x, first);
+    status = cuda_nccl_check(x->device);
+    if (status == FSDP_OK) {
+        status = meet(x, first, all);
+    }
+    free(all);
+    return status;
+}
+
+int cuda_comm_open(const struct fsdp_env *env, struct cuda_device *device,
+                   struct cuda_watch *watch, struct fsdp_comm *out)
+{
+    struct cuda_comm *x = calloc(1, sizeof(*x));
+
+    *out = (struct fsdp_comm){0};
+    if (x == NULL || env->mesh->n_dims > MOST_DIMS) {
+        free(x);
+        return cuda_device_fail(device, FSDP_ERR_UNSUPPORTED, 0, "the mesh",
+                                "has more dimensions than two");
+    }
+    x->env = env;
+    x->real = env->comm;
+    x->device = device;
+    x->watch = watch;
+    x->n_dims = env->mesh->n_dims;
+    *out = (struct fsdp_comm){.size = sizeof(*out),
+                              .place = FSDP_PLACE_CUDA,
+                              .takes_streams = 1,
+                              .self = x,
+                              .run = run,
+                              .abort = abort_all};
+    cuda_device_hook(device, &(struct cuda_hooks){x, look, give_up});
+    return open_all(x);
+}
+
+void cuda_comm_close(struct fsdp_comm *comm)
+{
+    struct cuda_comm *x = comm->self;
+
+    if (x == NULL) {
+        return;
+    }
+    for (uint32_t g = 0; g <= x->n_dims; g++) {
+        struct cuda_member *m = &x->member[g];
+
+        if (m->transport.self != NULL) {
+            m->transport.close(m->transport.self);
+            m->transport.self = NULL;
+        }
+        if (m->last != NULL) {
+            (void)cudaEventDestroy(m->last);
+        }
+        (void)cudaFree(m->staging);
+    }
+    cuda_device_hook(x->device, &(struct cuda_hooks){0});
+    free(x);
+    *comm = (struct fsdp_comm){0};
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_comm.h - the communicator on CUDA: collectives of comm.h on streams,
+ * over a transport a dimension of the mesh.
+ *
+ * Folds are ours: members send each other raw parts, in chunks that fit into
+ * staging memory, and a kernel adds them in the order that comm.h names. So
+ * the order is that of ranks, whatever library and wiring are. Under RING the
+ * transport's own reduce-scatter serves where it has been seen to have the
+ * same order.
+ *
+ * What it does not do: compare what members ask for. Members that call
+ * different collectives hang, and the watch ends that.
+ */
+#ifndef CUDA_COMM_H
+#define CUDA_COMM_H
+
+#include "cuda_transport.h"
+
+/* Collective: two exchanges. Bytes of staging memory of a dimension are
+ * FSDP_CUDA_STAGING of the environment; 32 MiB without. */
+int cuda_comm_open(const struct fsdp_env *env, struct cuda_device *device,
+                   struct cuda_watch *watch, struct fsdp_comm *out);
+/* All zero is allowed. */
+void cuda_comm_close(struct fsdp_comm *comm);
+
+#endif

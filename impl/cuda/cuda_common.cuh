@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_common.cuh - what kernels share: how they are launched, loops over
+ * elements, lanes() and maximum of op.h in a warp.
+ *
+ * Everything is compiled with --fmad=false: a product and a sum are one
+ * operation only where fmaf says so.
+ */
+#ifndef CUDA_COMMON_CUH
+#define CUDA_COMMON_CUH
+
+#include "cuda_kernels.h"
+
+#include <cuda_runtime.h>
+#include <fsdp/arith/bits.h>
+#include <math.h>
+
+enum {
+    WARP = 32,
+    THREADS = 256,  /* of a block, unless said otherwise */
+    RESIDENT = 8,   /* blocks of THREADS that a multiprocessor holds */
+    IN_FLIGHT = 4,  /* elements that a thread has loaded at once */
+    LAUNCHES = 2047 /* millions of blocks: more than any operator has */
+};
+
+#define WHOLE_WARP 0xffffffffu
+
+/* The grid has one dimension: kernels divide. No block, no launch. */
+template <class... Parameters, class... Arguments>
+static cudaError_t launch(const struct cuda_target *target, uint64_t blocks,
+                          unsigned int threads, void (*kernel)(Parameters...),
+                          Arguments... arguments)
+{
+    cudaLaunchConfig_t config = {};
+
+    if (blocks == 0) {
+        return cudaSuccess;
+    }
+    if (blocks > (uint64_t)LAUNCHES << 20) {
+        return cudaErrorInvalidConfiguration;
+    }
+    config.gridDim = dim3((unsigned int)blocks, 1, 1);
+    config.blockDim = dim3(threads, 1, 1);
+    config.stream = target->stream;
+    return cudaLaunchKernelEx(&config, kernel,
+                              static_cast<Parameters>(arguments)...);
+}
+
+static inline uint64_t divide_up(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* Blocks of a loop over n elements that fills the GPU once. */
+static inline uint64_t blocks_for(const struct cuda_target *target, uint64_t n)
+{
+    uint64_t want = divide_up(n, THREADS);
+    uint64_t most = (uint64_t)target->processors * RESIDENT;
+
+    return want < most ? want : most;
+}
+
+/*
+ * A loop over elements. F has a type `in`, `load(i)` that reads what element i
+ * needs, and `store(i, in)` that computes and writes it. Several elements are
+ * loaded before the first is stored: a store could, for all that the compiler
+ * knows, change what a later load reads.
+ */
+template <class F>
+__global__ void __launch_bounds__(THREADS) each(const uint64_t n, const F f)
+{
+    const uint64_t stride = (uint64_t)gridDim.x * THREADS;
+    uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+
+    for (; i < n && n - i > (IN_FLIGHT - 1) * stride; i += IN_FLIGHT * stride) {
+        typename F::in a = f.load(i);
+        typename F::in b = f.load(i + stride);
+        typename F::in c = f.load(i + 2 * stride);
+        typename F::in d = f.load(i + 3 * stride);
+
+        f.store(i, a);
+        f.store(i + stride, b);
+        f.store(i + 2 * stride, c);
+        f.store(i + 3 * stride, d);
+    }
+    for (; i < n; i += stride) {
+        f.store(i, f.load(i));
+    }
+}
+
+template <class F>
+static cudaError_t launch_each(const struct cuda_target *target, uint64_t n,
+                               F f)
+{
+    return launch(target, blocks_for(target, n), THREADS, each<F>, n, f);
+}
+
+/* The end of lanes(): every lane has the sum. */
+static __device__ __forceinline__ float warp_sum(float x)
+{
+#pragma unroll
+    for (int o = WARP / 2; o > 0; o /= 2) {
+        x = x + __shfl_xor_sync(WHOLE_WARP, x, o);
+    }
+    return x;
+}
+
+/* maximum: NaN if either is NaN; +0 is above -0. */
+static __device__ __forceinline__ float maximum(float a, float b)
+{
+    if (a != a || b != b) {
+        return a + b;
+    }
+    if (a == b) {
+        return (fsdp_f32_bits(a) & FSDP_F32_SIGN) != 0 ? b : a;
+    }
+    return a > b ? a : b;
+}
+
+static __device__ __forceinline__ float warp_maximum(float x)
+{
+#pragma unroll
+    for (int o = WARP / 2; o > 0; o /= 2) {
+        x = maximum(x, __shfl_xor_sync(WHOLE_WARP, x, o));
+    }
+    return x;
+}
+
+/* For kernels with a warp a row: the row, and the lane. */
+static __device__ __forceinline__ uint64_t warp_row(void)
+{
+    return (uint64_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP;
+}
+
+static __device__ __forceinline__ unsigned int warp_lane(void)
+{
+    return threadIdx.x % WARP;
+}
+
+static inline uint64_t blocks_for_rows(uint64_t rows)
+{
+    return divide_up(rows, THREADS / WARP);
+}
+
+template <class T> static inline const T *in_of(const struct fsdp_op *op, int i)
+{
+    return static_cast<const T *>(op->in[i].p);
+}
+
+template <class T> static inline T *out_of(const struct fsdp_op *op, int i)
+{
+    return static_cast<T *>(op->out[i].p);
+}
+
+#endif

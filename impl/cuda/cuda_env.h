@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_env.h - what an engine that runs on GPUs has as `open` and `close`.
+ */
+#ifndef CUDA_ENV_H
+#define CUDA_ENV_H
+
+#include <fsdp/engine.h>
+
+/* Replaces env->device by one on this rank's GPU and env->comm by one that
+ * takes its streams; keeps what it needs in env->engine. Collective. Changes
+ * nothing if it fails; env->error says why. */
+int cuda_open(struct fsdp_env *env);
+
+/* Undoes cuda_open; no effect if that has failed. */
+void cuda_close(struct fsdp_env *env);
+
+#endif

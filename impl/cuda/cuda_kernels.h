@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_kernels.h - what the kernels (*.cu) offer to the device and the
+ * communicator (*.c): one function an operator, and the fold.
+ *
+ * Each enqueues its work on a stream and returns what the launches said. That
+ * the ranges are what op.h wants has been checked (cuda_ops.c); only ids are
+ * checked on the device, which is where they are.
+ */
+#ifndef CUDA_KERNELS_H
+#define CUDA_KERNELS_H
+
+#include <cuda_runtime_api.h>
+#include <fsdp/comm.h>
+#include <fsdp/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    CUDA_MAX_RANKS = 64, /* that a fold takes */
+};
+
+/* Where a kernel runs. */
+struct cuda_target {
+    cudaStream_t stream;
+    unsigned int processors; /* multiprocessors of the GPU */
+    /* A word that host and GPU see: a kernel that meets an id out of range
+     * sets it to 1, writes nothing for that row, and goes on. */
+    int *bad_id;
+};
+
+/*
+ * tree() of op.h and comm.h as a list: part[to[i]] += part[from[i]] for i
+ * ascending leaves the sum in part[0]. Kernels need no recursion then, and
+ * no stack.
+ */
+struct cuda_tree {
+    unsigned int n; /* of additions */
+    unsigned char to[FSDP_MAX_GRAINS];
+    unsigned char from[FSDP_MAX_GRAINS];
+};
+
+/* 1 <= parts <= FSDP_MAX_GRAINS. */
+void cuda_tree_make(struct cuda_tree *tree, unsigned int parts);
+
+/* What ranks sent, in the order in which it is added: comm.h's folds are this
+ * list, or the tree. */
+struct cuda_parts {
+    const float *part[CUDA_MAX_RANKS];
+    unsigned int n;
+    unsigned int balanced; /* 1: tree */
+};
+
+/* out[i] = fold of part[*][i]; out may be one of the parts. */
+cudaError_t cuda_fold(const struct cuda_target *target,
+                      const struct cuda_parts *parts, float *out, uint64_t n);
+
+typedef cudaError_t cuda_operator(const struct fsdp_op *op,
+                                  const struct cuda_target *target);
+
+/* cuda_elementwise.cu */
+cuda_operator cuda_op_fill, cuda_op_scale, cuda_op_add, cuda_op_copy_2d,
+    cuda_op_cast, cuda_op_bias, cuda_op_relu, cuda_op_relu_backward,
+    cuda_op_gelu, cuda_op_gelu_backward;
+/* cuda_gemm.cu */
+cuda_operator cuda_op_gemm, cuda_op_gemm_grad;
+/* cuda_columns.cu */
+cuda_operator cuda_op_column_sum, cuda_op_norm_grad;
+/* cuda_norm.cu */
+cuda_operator cuda_op_norm, cuda_op_norm_backward;
+/* cuda_loss.cu */
+cuda_operator cuda_op_mse, cuda_op_linear_loss, cuda_op_cross_entropy;
+/* cuda_embedding.cu */
+cuda_operator cuda_op_embedding, cuda_op_embedding_grad;
+/* cuda_attention.cu, cuda_attention_backward.cu */
+cuda_operator cuda_op_attention, cuda_op_attention_backward;
+/* cuda_optimizer.cu */
+cuda_operator cuda_op_sgd, cuda_op_momentum, cuda_op_adamw;
+
+/* Whether the kernels of this build run on the current GPU: an error is what
+ * the runtime says of the image. */
+cudaError_t cuda_kernels_loadable(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_testing.h - what tests of the CUDA device share: an env of one rank,
+ * and trials of operators on the device, whose bits are compared with those of
+ * the plain device. The same tests run on a GPU (label gpu) and, linked with
+ * the emulation, anywhere.
+ */
+#ifndef CUDA_TESTING_H
+#define CUDA_TESTING_H
+
+#include "cuda/cuda_env.h"
+#include "host/host_ops_testing.h"
+
+static struct fsdp_error cuda_error;
+static struct fsdp_env cuda_env;
+
+static int exchange_alone(void *self, const void *mine, uint64_t bytes,
+                          void *all)
+{
+    (void)self;
+    memcpy(all, mine, bytes);
+    return FSDP_OK;
+}
+
+static void abort_alone(void *self, int32_t status)
+{
+    (void)self;
+    (void)status;
+}
+
+/* A rank that is alone; what cuda_open says. */
+static inline int open_alone(void)
+{
+    static const uint32_t extent[] = {1, 1};
+    static const char *const name[] = {"replicate", "shard"};
+    static const struct fsdp_mesh mesh = {sizeof(mesh), 2, name, extent};
+    static const struct fsdp_comm comm = {.size = sizeof(comm),
+                                          .abort = abort_alone};
+
+    cuda_error = (struct fsdp_error){0};
+    cuda_env = (struct fsdp_env){.size = sizeof(cuda_env),
+                                 .world = 1,
+                                 .mesh = &mesh,
+                                 .comm = &comm,
+                                 .error = &cuda_error,
+                                 .exchange = exchange_alone};
+    return cuda_open(&cuda_env);
+}
+
+/* For main: 77, which CTest takes as skipped, where there is no GPU. */
+static inline int skip_without_gpu(void)
+{
+    if (open_alone() != FSDP_OK) {
+        printf("skipped: %s\n", cuda_error.message);
+        return 77;
+    }
+    cuda_close(&cuda_env);
+    return 0;
+}
+
+static int open_device(void **state)
+{
+    (void)state;
+    return open_alone();
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    cuda_close(&cuda_env);
+    return 0;
+}
+
+/* The same place in other memory. */
+static inline void *moved(const void *p, const float *from, float *to)
+{
+    return p != NULL ? to + ((const float *)p - from) : NULL;
+}
+
+static inline int run_on_device(const struct trial *t, float *memory,
+                                uint64_t n)
+{
+    const struct fsdp_device *d = cuda_env.device;
+    struct fsdp_op op = t->op;
+    void *there = NULL;
+    int status;
+
+    assert_int_equal(d->alloc(d->self, n * sizeof(float), &there), FSDP_OK);
+    assert_int_equal(d->copy(d->self, NULL, there, memory, n * sizeof(float)),
+                     FSDP_OK);
+    for (uint32_t i = 0; i < op.n_in; i++) {
+        op.in[i].p = moved(op.in[i].p, memory, there);
+    }
+    for (uint32_t o = 0; o < op.n_out; o++) {
+        op.out[o].p = moved(op.out[o].p, memory, there);
+    }
+    status = d->run(d->self, NULL, &op);
+    if (status == FSDP_OK) {
+        status = d->copy(d->self, NULL, memory, there, n * sizeof(float));
+    }
+    d->free(d->self, there);
+    return status;
+}
+
+/* Everything in memory, guards and inputs too, is as the plain device has
+ * left it. */
+static inline void try_on_device(struct trial *t)
+{
+    uint64_t shift = random_bits() % 16;
+    uint64_t n = lay_out(t, NULL, shift);
+    float *want = malloc(n * sizeof(float));
+    float *got = malloc(n * sizeof(float));
+
+    assert_non_null(want);
+    assert_non_null(got);
+    for (uint64_t i = 0; i < n; i++) {
+        want[i] = 12345.0f;
+    }
+    lay_out(t, want, shift);
+    fill_inputs(t, want);
+    memcpy(got, want, n * sizeof(float));
+    run_plain(t);
+    lay_out(t, got, shift);
+    assert_int_equal(run_on_device(t, got, n), FSDP_OK);
+    check_same(t, SIMD_PORTABLE, got, want, n);
+    free(want);
+    free(got);
+}
+
+static inline void try_cuda(uint32_t kind, const char *ranges,
+                            const uint64_t dim[5], const float *f)
+{
+    struct trial t = {
+        .op = {.size = sizeof(t.op), .kind = kind, .unit = FSDP_NO_UNIT},
+        .ranges = ranges};
+    int flags = kind == FSDP_OP_GEMM ? 2 : 1;
+
+    memcpy(t.op.dim, dim, 5 * sizeof(*dim));
+    memcpy(t.op.f, f, sizeof(t.op.f));
+    for (int flag = 0; flag < flags; flag++) {
+        t.op.flags = flag == 1 ? FSDP_OP_TRANSPOSE_B : 0;
+        for (unsigned int data = 0; data < N_DATA; data++) {
+            t.data = (enum data)data;
+            try_on_device(&t);
+        }
+    }
+}
+
+#define TRY(kind, ranges, f, ...) \
+    try_cuda(kind, ranges, (const uint64_t[5]){__VA_ARGS__}, f)
+
+#endif

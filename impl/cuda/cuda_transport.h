@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_transport.h - how bytes get from GPU to GPU within a group of ranks.
+ * What is made of them, folds above all, is the communicator's (cuda_comm.c).
+ *
+ * All functions enqueue on the target's stream, in the same order on every
+ * member; a failure sticks to the device (cuda_device.h).
+ */
+#ifndef CUDA_TRANSPORT_H
+#define CUDA_TRANSPORT_H
+
+#include "cuda_device.h"
+
+/* What one member sends to, or receives from, another; 0 bytes: nothing. */
+struct cuda_message {
+    const void *in;
+    uint64_t in_bytes;
+    void *out;
+    uint64_t out_bytes;
+};
+
+struct cuda_group {
+    struct cuda_device *device;
+    uint32_t extent, me;
+};
+
+struct cuda_transport {
+    void *self;
+    /* message[r] with each member r but oneself. */
+    int (*exchange)(void *self, const struct cuda_target *target,
+                    const struct cuda_message *message);
+    /* Every member's bytes, in order; in may be its own place in out. */
+    int (*all_gather)(void *self, const struct cuda_target *target,
+                      const void *in, void *out, uint64_t bytes);
+    /* NULL: exchange serves. */
+    int (*broadcast)(void *self, const struct cuda_target *target,
+                     const void *in, void *out, uint64_t bytes, uint32_t root);
+    /* A reduce-scatter by ring of float32; NULL: there is none. */
+    int (*ring)(void *self, const struct cuda_target *target, const float *in,
+                float *out, uint64_t n);
+    int (*look)(void *self);     /* in a wait: FSDP_OK, or a failure */
+    void (*give_up)(void *self); /* after a failure */
+    void (*close)(void *self);
+};
+
+/* ---- cuda_nccl.c ---- */
+
+enum {
+    CUDA_NCCL_ID = 128 /* bytes of what the first member tells the others */
+};
+
+/* MISMATCH: another major version of the library. */
+int cuda_nccl_check(struct cuda_device *device);
+int cuda_nccl_id(struct cuda_device *device, void *id);
+/* Collective within the group. */
+int cuda_nccl_open(const struct cuda_group *group, const void *id,
+                   struct cuda_transport *out);
+
+#endif

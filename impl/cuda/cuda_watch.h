@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_watch.h - who waits for the GPU looks around while it waits: has
+ * another rank failed, has its process gone, does nothing happen any more?
+ *
+ * A rank that waits for work in which others take part cannot be told by a
+ * message. The ranks of one host share a word that says "aborted", and their
+ * process ids. Ranks of other hosts are seen through NCCL's errors, and
+ * through time that passes.
+ */
+#ifndef CUDA_WATCH_H
+#define CUDA_WATCH_H
+
+#include <fsdp/engine.h>
+#include <stdbool.h>
+
+struct cuda_watch;
+
+/* Collective: two exchanges. The time without progress after which a wait
+ * fails is FSDP_CUDA_TIMEOUT of the environment, in seconds; 60 without.
+ * *out is NULL on failure, and env->error says why. */
+int cuda_watch_open(const struct fsdp_env *env, struct cuda_watch **out);
+void cuda_watch_close(struct cuda_watch *watch); /* NULL is allowed */
+
+/* A number that the ranks of this rank's host have in common; how many they
+ * are; how many come before this one. */
+uint64_t cuda_watch_host(const struct cuda_watch *watch);
+uint32_t cuda_watch_locals(const struct cuda_watch *watch);
+uint32_t cuda_watch_local_rank(const struct cuda_watch *watch);
+
+/* Tells the ranks of this host. Any thread. */
+void cuda_watch_abort(struct cuda_watch *watch);
+
+/* A wait begins. */
+struct cuda_wait {
+    uint64_t looks;
+    int64_t since_ms;
+};
+
+/*
+ * Called again and again in a wait; gives the processor away if that takes
+ * longer. ABORTED: another rank failed, or its process is gone; TIMEOUT: this
+ * wait has taken too long. `said` says which, in 80 bytes.
+ */
+int cuda_watch_look(struct cuda_watch *watch, struct cuda_wait *wait,
+                    char said[80]);
+
+#endif

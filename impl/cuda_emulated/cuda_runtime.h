@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_runtime.h - TEST ONLY: the words of CUDA C++ that the kernels of
+ * impl/cuda use, for an ordinary C++ compiler. The threads of a block are
+ * fibers (emulated_block.h), blocks run one after the other.
+ */
+#ifndef CUDA_RUNTIME_H
+#define CUDA_RUNTIME_H
+
+#include "cuda_runtime_api.h"
+#include "emulated_block.h"
+
+#include <new>
+#include <stdlib.h>
+#include <string.h>
+#include <tuple>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+/* A block runs on one thread of the CPU, and no two at once on the same. */
+#define __shared__ static __thread
+
+struct float4 {
+    float x, y, z, w;
+};
+
+static inline void __syncthreads(void)
+{
+    emulated_barrier(0);
+}
+
+static inline void __syncwarp(unsigned int mask = 0xffffffffu)
+{
+    (void)mask;
+    emulated_barrier(1);
+}
+
+static inline float __shfl_xor_sync(unsigned int mask, float x, int with)
+{
+    uint32_t bits;
+
+    (void)mask;
+    memcpy(&bits, &x, sizeof(bits));
+    bits = emulated_from_lane(bits, emulated_lane() ^ (unsigned int)with);
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+static inline unsigned int __ballot_sync(unsigned int mask, int predicate)
+{
+    unsigned int all = 0;
+
+    (void)mask;
+    for (unsigned int lane = 0; lane < 32; lane++) {
+        all |= (emulated_from_lane(predicate != 0, lane) != 0 ? 1u : 0u)
+               << lane;
+    }
+    return all;
+}
+
+static inline int __ffs(int x)
+{
+    return __builtin_ffs(x);
+}
+
+/* A launch whose arguments wait, copied, for the stream to come that far. */
+template <class... P> struct emulated_call {
+    void (*kernel)(P...);
+    std::tuple<P...> arguments;
+
+    static void run(void *self)
+    {
+        emulated_call *c = static_cast<emulated_call *>(self);
+        std::apply(c->kernel, c->arguments);
+    }
+};
+
+template <class... P, class... A>
+static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config,
+                                             void (*kernel)(P...),
+                                             A &&...arguments)
+{
+    void *memory = malloc(sizeof(emulated_call<P...>));
+
+    if (memory == NULL) {
+        return cudaErrorMemoryAllocation;
+    }
+    new (memory) emulated_call<P...>{kernel, std::tuple<P...>(arguments...)};
+    return emulated_launch(config, emulated_call<P...>::run, memory);
+}
+
+#endif

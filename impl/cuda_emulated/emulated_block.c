@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emulated_block.c - TEST ONLY: fibers, barriers, and the order of both.
+ */
+#include "emulated_block.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#ifndef __x86_64__
+#    include <ucontext.h>
+#endif
+
+enum {
+    MOST_THREADS = 1024,
+    WARP = 32,
+    STACK = 64 * 1024,
+};
+
+/* How a fiber is left and come back to. On x86-64 by hand: swapcontext asks
+ * the kernel for the signal mask each time. */
+#ifdef __x86_64__
+struct context {
+    void *stack;
+};
+
+/* Saves what a callee has to, and takes the other stack. */
+void emulated_switch(struct context *from, struct context *to);
+__asm__(".text\n"
+        ".globl emulated_switch\n"
+        ".hidden emulated_switch\n"
+        ".type emulated_switch, @function\n"
+        "emulated_switch:\n"
+        "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n"
+        "    pushq %r13\n    pushq %r14\n    pushq %r15\n"
+        "    movq %rsp, (%rdi)\n"
+        "    movq (%rsi), %rsp\n"
+        "    popq %r15\n    popq %r14\n    popq %r13\n"
+        "    popq %r12\n    popq %rbx\n    popq %rbp\n"
+        "    ret\n"
+        ".size emulated_switch, . - emulated_switch\n");
+
+static void context_make(struct context *c, char *stack, void (*start)(void))
+{
+    void **top = (void **)(void *)(stack + STACK);
+
+    *--top = NULL; /* so that the stack is aligned as after a call */
+    memcpy(--top, &start, sizeof(start)); /* ISO C has no such cast */
+    top -= 6;
+    c->stack = top;
+}
+#else
+struct context {
+    ucontext_t u;
+};
+
+static void emulated_switch(struct context *from, struct context *to)
+{
+    swapcontext(&from->u, &to->u);
+}
+
+static void context_make(struct context *c, char *stack, void (*start)(void))
+{
+    getcontext(&c->u);
+    c->u.uc_stack.ss_sp = stack;
+    c->u.uc_stack.ss_size = STACK;
+    c->u.uc_link = NULL;
+    makecontext(&c->u, start, 0);
+}
+#endif
+
+struct fiber {
+    struct context context;
+    char *stack;
+    bool made, ended;
+    int waits;      /* at no barrier, of the block, of the warp: 0, 1, 2 */
+    uint32_t given; /* to the other lanes */
+};
+
+/* Of one thread of the CPU. */
+struct machine {
+    struct context main;
+    struct fiber fiber[MOST_THREADS];
+    unsigned int n, now;
+    void (*run)(void *);
+    void *kernel;
+};
+
+__thread struct uint3 threadIdx, blockIdx, blockDim, gridDim;
+static _Thread_local struct machine *machine;
+
+/* A fiber does one thread after the other: its stack is kept. */
+static void fiber_main(void)
+{
+    for (;;) {
+        struct machine *m = machine;
+        struct fiber *f = &m->fiber[m->now];
+
+        m->run(m->kernel);
+        f->ended = true;
+        emulated_switch(&f->context, &m->main);
+    }
+}
+
+static bool fiber_ready(struct fiber *f)
+{
+    if (!f->made) {
+        f->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (f->stack == MAP_FAILED) {
+            return false;
+        }
+        context_make(&f->context, f->stack, fiber_main);
+        f->made = true;
+    }
+    return true;
+}
+
+static void resume(struct machine *m, unsigned int t)
+{
+    m->now = t;
+    threadIdx = (struct uint3){t, 0, 0};
+    emulated_switch(&m->main, &m->fiber[t].context);
+}
+
+/* Lets threads [first, end) go on if all of them that still run wait at
+ * barrier `kind`. */
+static bool release(struct machine *m, unsigned int first, unsigned int end,
+                    int kind)
+{
+    bool any = false;
+
+    for (unsigned int t = first; t < end; t++) {
+        if (m->fiber[t].ended ? kind == 2 : m->fiber[t].waits != kind) {
+            return false; /* a warp waits for all of its lanes */
+        }
+        any = any || !m->fiber[t].ended;
+    }
+    for (unsigned int t = first; t < end && any; t++) {
+        m->fiber[t].waits = 0;
+    }
+    return any;
+}
+
+static bool release_any(struct machine *m)
+{
+    bool any = release(m, 0, m->n, 1);
+
+    for (unsigned int w = 0; w < m->n; w += WARP) {
+        any = release(m, w, w + WARP < m->n ? w + WARP : m->n, 2) || any;
+    }
+    return any;
+}
+
+static bool run_block(struct machine *m, bool backward)
+{
+    bool running = true;
+
+    for (unsigned int t = 0; t < m->n; t++) {
+        m->fiber[t].ended = false;
+        m->fiber[t].waits = 0;
+    }
+    while (running) {
+        for (unsigned int i = 0; i < m->n; i++) {
+            unsigned int t = backward ? m->n - 1 - i : i;
+
+            if (!m->fiber[t].ended && m->fiber[t].waits == 0) {
+                resume(m, t);
+            }
+        }
+        running = release_any(m);
+    }
+    for (unsigned int t = 0; t < m->n; t++) {
+        if (!m->fiber[t].ended) {
+            m->fiber[t].made = false; /* its stack is not as it should be */
+            munmap(m->fiber[t].stack, STACK);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool emulated_grid(struct dim3 grid, struct dim3 block, void (*run)(void *),
+                   void *kernel)
+{
+    struct machine *m = machine;
+
+    if (m == NULL) {
+        m = machine = calloc(1, sizeof(*m));
+    }
+    if (m == NULL || block.x > MOST_THREADS) {
+        return false;
+    }
+    m->n = block.x;
+    m->run = run;
+    m->kernel = kernel;
+    blockDim = (struct uint3){block.x, block.y, block.z};
+    gridDim = (struct uint3){grid.x, grid.y, grid.z};
+    for (unsigned int t = 0; t < m->n; t++) {
+        if (!fiber_ready(&m->fiber[t])) {
+            return false;
+        }
+    }
+    for (unsigned int b = 0; b < grid.x; b++) {
+        blockIdx = (struct uint3){b, 0, 0};
+        if (!run_block(m, b % 2 != 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void emulated_barrier(int warp)
+{
+    struct machine *m = machine;
+    struct fiber *f = &m->fiber[m->now];
+
+    f->waits = warp != 0 ? 2 : 1;
+    emulated_switch(&f->context, &m->main);
+}
+
+unsigned int emulated_lane(void)
+{
+    return machine->now % WARP;
+}
+
+uint32_t emulated_from_lane(uint32_t mine, unsigned int lane)
+{
+    struct machine *m = machine;
+    unsigned int warp = m->now / WARP * WARP;
+    uint32_t got;
+
+    m->fiber[m->now].given = mine;
+    emulated_barrier(1);
+    got = m->fiber[warp + lane].given;
+    emulated_barrier(1); /* all have read before one gives something else */
+    return got;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emulated_memory.c - TEST ONLY: the device's memory, a range of addresses
+ * that is closed to the host but while the device works.
+ */
+#include "emulated.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    ALIGNMENT = 256,
+    GAP = 256,
+    MOST_BLOCKS = 4096
+};
+
+#define ROOM ((size_t)4 << 30)
+
+/* Blocks by address; between two lies a gap. */
+struct block {
+    size_t at, bytes;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char *base;
+static size_t high; /* what was ever given */
+static struct block block[MOST_BLOCKS];
+static size_t n_blocks;
+static unsigned int working;
+
+static void protect(int how)
+{
+    if (high > 0 && mprotect(base, high, how) != 0) {
+        abort();
+    }
+}
+
+void emulated_memory_open(void)
+{
+    pthread_mutex_lock(&lock);
+    if (working++ == 0) {
+        protect(PROT_READ | PROT_WRITE);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void emulated_memory_close(void)
+{
+    pthread_mutex_lock(&lock);
+    if (--working == 0) {
+        protect(PROT_NONE);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* The first gap that is large enough; where it stands in the list. */
+static size_t find(size_t bytes, size_t *at)
+{
+    size_t i = 0;
+
+    for (*at = 0; i < n_blocks; i++) {
+        if (block[i].at - *at >= bytes + GAP) {
+            return i;
+        }
+        *at = block[i].at + block[i].bytes + GAP;
+    }
+    return i;
+}
+
+static cudaError_t allocate(size_t bytes, void **p)
+{
+    size_t at;
+    size_t i;
+
+    if (base == NULL) {
+        base = mmap(NULL, ROOM, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (base == MAP_FAILED) {
+            base = NULL;
+            return cudaErrorMemoryAllocation;
+        }
+    }
+    i = find(bytes, &at);
+    if (n_blocks == MOST_BLOCKS || at > ROOM - bytes) {
+        return cudaErrorMemoryAllocation;
+    }
+    memmove(&block[i + 1], &block[i], (n_blocks - i) * sizeof(*block));
+    block[i] = (struct block){at, bytes};
+    n_blocks++;
+    *p = base + at;
+    if (at + bytes > high) {
+        size_t page = 4096;
+
+        high = (at + bytes + page - 1) / page * page;
+        protect(working > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **p, size_t bytes)
+{
+    cudaError_t status = cudaErrorMemoryAllocation;
+
+    *p = NULL;
+    if (bytes == 0 || bytes > ROOM / 2 || emulated_fault("no-memory")) {
+        return status;
+    }
+    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    pthread_mutex_lock(&lock);
+    status = allocate(bytes, p);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+cudaError_t cudaFree(void *p)
+{
+    cudaError_t status = p == NULL ? cudaSuccess : cudaErrorInvalidValue;
+
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < n_blocks && p != NULL; i++) {
+        if (base + block[i].at == (char *)p) {
+            n_blocks--;
+            memmove(&block[i], &block[i + 1], (n_blocks - i) * sizeof(*block));
+            status = cudaSuccess;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
+                                     const void *p)
+{
+    bool device = base != NULL && (const char *)p >= base &&
+                  (const char *)p < base + ROOM;
+
+    attributes->type =
+        device ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+    return emulated_broken();
+}
+
+cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned int flags)
+{
+    (void)flags;
+    *p = calloc(1, bytes);
+    return *p != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFreeHost(void *p)
+{
+    free(p);
+    return cudaSuccess;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emulated_plugin.c - TEST ONLY: the engine of impl/engine on the emulated
+ * GPU. `exchange` first lets the device do what it was given: a GPU works
+ * while the host waits for other ranks, the emulation only when it is asked.
+ */
+#include "emulated.h"
+
+#include "cuda/cuda_env.h"
+#include "engine/impl.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct emulated {
+    int (*exchange)(void *self, const void *mine, uint64_t bytes, void *all);
+    void *exchange_self;
+    void *engine; /* cuda_env.c's */
+};
+
+enum {
+    PATIENCE = 100000 /* times 50 microseconds */
+};
+
+static int exchange(void *self, const void *mine, uint64_t bytes, void *all)
+{
+    struct emulated *e = self;
+
+    for (int i = 0; i < PATIENCE && !emulated_flush(); i++) {
+        usleep(50);
+    }
+    return e->exchange(e->exchange_self, mine, bytes, all);
+}
+
+int impl_open_device(struct fsdp_env *env)
+{
+    struct emulated *e = calloc(1, sizeof(*e));
+    int status;
+
+    if (e == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    e->exchange = env->exchange;
+    e->exchange_self = env->exchange_self;
+    emulated_set_rank(env->rank);
+    status = cuda_open(env);
+    if (status != FSDP_OK) {
+        free(e);
+        return status;
+    }
+    e->engine = env->engine;
+    env->engine = e;
+    env->exchange = exchange;
+    env->exchange_self = e;
+    return FSDP_OK;
+}
+
+void impl_close_device(struct fsdp_env *env)
+{
+    struct emulated *e = env->engine;
+
+    if (e != NULL) {
+        env->exchange = e->exchange;
+        env->exchange_self = e->exchange_self;
+        env->engine = e->engine;
+        cuda_close(env);
+        free(e);
+    }
+}
+
+const struct fsdp_engine *fsdp_engine_v1(void)
+{
+    return fsdp_impl_engine();
+}
