@@ -24,6 +24,7 @@ struct bench_plan {
     struct bench_engine engine[BENCH_MAX_ENGINES];
     uint32_t n_engines;
     uint32_t ranks[BENCH_MAX_RANKS_GIVEN], n_ranks;
+    bool alone;                      /* engines only, nothing beside them */
     const struct fsdp_engine *plain; /* the reference, whose device is lent */
     const char *text;
     uint64_t text_bytes;

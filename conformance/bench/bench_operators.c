@@ -219,7 +219,7 @@ static void note(struct trial *t, const char *name, double *own, double *plain,
             blas[i] = own[i] / (work / blas[i] * 1e-9);
         }
         snprintf(more, sizeof more, "%.80s.of-openblas", name);
-        bench_add(&t->plan->report, more, "of 1", blas, n, NULL, NULL);
+        bench_add(&t->plan->report, more, "ratio", blas, n, NULL, NULL);
     }
 }
 

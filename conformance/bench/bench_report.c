@@ -2,8 +2,7 @@
 /*
  * bench_report.c - results, as rows of a table and as JSON.
  *
- * Everything is a rate, so higher is better; a duration is given by a unit
- * that begins with "us", and then less is.
+ * Higher is better but for time ("us") and memory ("MiB").
  */
 #include "bench/bench_report.h"
 
@@ -36,7 +35,7 @@ static int ascending(const void *a, const void *b)
 
 double bench_quantile(const double *sample, uint32_t n, double p)
 {
-    double *sorted = malloc(n * sizeof *sorted);
+    double *sorted = malloc(((size_t)n + 1) * sizeof *sorted);
     double at = p * (n - 1);
     uint32_t i = (uint32_t)at;
     double value = NAN;
@@ -112,7 +111,8 @@ void bench_add(struct bench_report *report, const char *name, const char *unit,
     report->result = grown;
     r = &grown[report->n];
     *r = (struct bench_result){.unit = unit,
-                               .higher = strncmp(unit, "us", 2) != 0,
+                               .higher = strcmp(unit, "us") != 0 &&
+                                         strcmp(unit, "MiB") != 0,
                                .sample = malloc(n * sizeof *r->sample),
                                .n = n,
                                .ratio = NAN,

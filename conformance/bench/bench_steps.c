@@ -102,6 +102,29 @@ static int take_samples(struct launch *x, struct world_rank *rank,
     return FSDP_OK;
 }
 
+/* Alone, an engine and the bare model are in the same place, to the bit:
+ * what is compared does the same work. */
+static int same_losses(const struct launch *x, const struct world_rank *rank,
+                       const struct bench_life *life)
+{
+    uint32_t own;
+    uint32_t other;
+
+    memcpy(&own, &life[0].loss, sizeof own);
+    for (uint32_t c = 1; c < x->n && rank->world == 1; c++) {
+        memcpy(&other, &life[c].loss, sizeof other);
+        if (own != other) {
+            snprintf(rank->error->message, sizeof rank->error->message,
+                     "%s: after %u steps the loss is %.9g, without an engine "
+                     "it is %.9g",
+                     x->model->name, life[0].step, (double)life[0].loss,
+                     (double)life[c].loss);
+            return FSDP_ERR_MISMATCH;
+        }
+    }
+    return FSDP_OK;
+}
+
 static int body(void *context, struct world_rank *rank)
 {
     struct launch *x = context;
@@ -115,6 +138,9 @@ static int body(void *context, struct world_rank *rank)
     }
     if (status == FSDP_OK) {
         status = take_samples(x, rank, life);
+    }
+    if (status == FSDP_OK) {
+        status = same_losses(x, rank, life);
     }
     x->findings->growth[rank->rank] = peak_memory() - before;
     if (status != FSDP_OK) {
@@ -234,11 +260,14 @@ static void note(const struct subject *s, struct launch *x, uint32_t ranks)
     double *bare = engine + n;
     char name[BENCH_NAME_BYTES];
 
-    to_rates(engine, 2 * n, s->model->units_a_step);
+    to_rates(engine, x->n * n, s->model->units_a_step);
     name_of(s, "full-shard", ranks, "", name);
-    bench_add(report, name, s->model->unit, engine, n, bare, "no engine");
-    name_of(s, "no-engine", ranks, "", name);
-    bench_add(report, name, s->model->unit, bare, n, NULL, NULL);
+    bench_add(report, name, s->model->unit, engine, n, x->n > 1 ? bare : NULL,
+              "no engine");
+    if (x->n > 1) {
+        name_of(s, "no-engine", ranks, "", name);
+        bench_add(report, name, s->model->unit, bare, n, NULL, NULL);
+    }
 }
 
 static void note_scaling(const struct subject *s, const struct launch *one,
@@ -254,7 +283,7 @@ static void note_scaling(const struct subject *s, const struct launch *one,
     }
     name_of(s, "full-shard", ranks, ".scaling", name);
     if (ratio) {
-        bench_add(report, name, "of k1", ratio, n, NULL, NULL);
+        bench_add(report, name, "ratio", ratio, n, NULL, NULL);
     }
     free(ratio);
 }
@@ -286,7 +315,7 @@ static int measure_model(const struct subject *s)
     int status = FSDP_OK;
 
     for (uint32_t k = 0; k < plan->n_ranks && status == FSDP_OK; k++) {
-        x[k] = launch_of(s, true);
+        x[k] = launch_of(s, !plan->alone);
         status = make_findings(&x[k], 2 * plan->report.samples);
     }
     if (status == FSDP_OK) {

@@ -191,6 +191,30 @@ static void assert_refused(const struct run_case *c, const char *complaint)
                      FSDP_ERR_INVALID);
 }
 
+/* An option that reaches beyond the last unit would be refused. */
+static void no_case_reaches_beyond_its_units(void **state)
+{
+    uint32_t n = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < list.n; i++) {
+        const struct run_case *const c = &list.c[i];
+        struct case_model m;
+
+        if (c->prefetch_forward + c->prefetch_backward + c->reduces_in_flight ==
+            0) {
+            continue;
+        }
+        make_model(c, &m);
+        assert_true(c->prefetch_forward <= m.units.units.n_units);
+        assert_true(c->prefetch_backward <= m.units.units.n_units);
+        assert_true(c->reduces_in_flight <= m.units.units.n_units);
+        case_model_release(&m);
+        n++;
+    }
+    assert_true(n > 40);
+}
+
 static void what_does_not_exist_is_refused_by_name(void **state)
 {
     struct run_case c = list.c[0];
@@ -215,6 +239,7 @@ int main(void)
         cmocka_unit_test(every_case_has_a_model_and_units),
         cmocka_unit_test(natural_batches_of_three_ranks_differ),
         cmocka_unit_test(wraps_of_the_miniature_have_their_units),
+        cmocka_unit_test(no_case_reaches_beyond_its_units),
         cmocka_unit_test(what_does_not_exist_is_refused_by_name),
     };
 

@@ -42,6 +42,11 @@ static const struct sync_value {
     {3, {0, 0, 1, 0}}, {3, {1, 0, 1, 0}},
 };
 
+/* Forward, backward, in flight: each is 0, 1 and 2 in one of them. The first
+ * is the strict profile. */
+static const uint32_t aheads[][3] = {
+    {0, 0, 0}, {0, 1, 1}, {1, 0, 2}, {2, 2, 0}, {1, 2, 1}};
+
 static void add_world(struct manifest_axes *axes, uint32_t ranks,
                       uint32_t replicas)
 {
@@ -101,6 +106,7 @@ int manifest_axes_make(const uint32_t *ranks, uint32_t n_ranks,
     out->n[AXIS_SYNC] = N_OF(syncs);
     out->n[AXIS_FOLD] = FSDP_FOLD_TREE + 1;
     out->n[AXIS_OPTIMIZER] = FSDP_OPTIMIZER_ADAMW + 1;
+    out->n[AXIS_AHEAD] = N_OF(aheads);
     out->n[AXIS_KEEP_ROOT] = 2;
     out->n[AXIS_LAYOUT] = FSDP_LAYOUT_PER_PARAMETER + 1;
     if (n_ranks != 0) {
@@ -218,6 +224,30 @@ static const char *excluded_keep_root(const struct model_value *model,
     return NULL;
 }
 
+/* An option that reaches beyond the last unit is refused, and one that
+ * changes nothing shows nothing. */
+static const char *excluded_ahead(const struct model_value *model,
+                                  const struct manifest_world *world,
+                                  const uint32_t pick[N_AXES])
+{
+    const uint32_t wrap = pick[AXIS_WRAP];
+
+    if (world != NULL && world->ranks == 1) {
+        return "one rank has nothing to gather or to reduce ahead";
+    }
+    if (wrap == CASE_WRAP_WHOLE) {
+        return "one unit has no other to gather ahead";
+    }
+    if (model != NULL && wrap == CASE_WRAP_PAIR &&
+        strcmp(model->size, "empty") == 0) {
+        return "two layers are one unit: there is no other";
+    }
+    if (model != NULL && model->is_large) {
+        return "a large model costs too much in many schedules";
+    }
+    return NULL;
+}
+
 const char *manifest_excluded(const struct manifest_axes *axes,
                               const uint32_t pick[N_AXES])
 {
@@ -233,6 +263,10 @@ const char *manifest_excluded(const struct manifest_axes *axes,
     }
     if (why == NULL && world != NULL) {
         why = excluded_world(world, pick);
+    }
+    if (why == NULL && pick[AXIS_AHEAD] != 0 &&
+        pick[AXIS_AHEAD] != MANIFEST_OPEN) {
+        why = excluded_ahead(model, world, pick);
     }
     if (why == NULL && pick[AXIS_KEEP_ROOT] == 1) {
         why = excluded_keep_root(model, pick);
@@ -295,6 +329,9 @@ void manifest_case(const struct manifest_axes *axes,
     out->wrap = pick[AXIS_WRAP];
     out->fold = pick[AXIS_FOLD];
     out->grains = out->fold == FSDP_FOLD_TREE ? CASE_GRAINS : 0;
+    out->prefetch_forward = aheads[pick[AXIS_AHEAD]][0];
+    out->prefetch_backward = aheads[pick[AXIS_AHEAD]][1];
+    out->reduces_in_flight = aheads[pick[AXIS_AHEAD]][2];
     out->keep_root = pick[AXIS_KEEP_ROOT];
     out->layout = pick[AXIS_LAYOUT];
     out->microbatches = sync->microbatches;
@@ -335,13 +372,27 @@ static bool pick_world(const struct manifest_axes *axes,
     return false;
 }
 
+static bool pick_ahead(const struct run_case *c, uint32_t *out)
+{
+    for (uint32_t i = 0; i < N_OF(aheads); i++) {
+        if (aheads[i][0] == c->prefetch_forward &&
+            aheads[i][1] == c->prefetch_backward &&
+            aheads[i][2] == c->reduces_in_flight) {
+            *out = i;
+            return true;
+        }
+    }
+    return false;
+}
+
 bool manifest_pick(const struct manifest_axes *axes, const struct run_case *c,
                    uint32_t pick[N_AXES])
 {
     bool found = false;
 
     if (!pick_model(c, &pick[AXIS_MODEL]) ||
-        !pick_world(axes, c, &pick[AXIS_WORLD])) {
+        !pick_world(axes, c, &pick[AXIS_WORLD]) ||
+        !pick_ahead(c, &pick[AXIS_AHEAD])) {
         return false;
     }
     for (uint32_t i = 0; i < N_OF(scenarios) && !found; i++) {

@@ -23,8 +23,9 @@ enum manifest_axis {
     AXIS_FOLD = 6,
     AXIS_OPTIMIZER = 7,
     AXIS_KEEP_ROOT = 8,
-    AXIS_LAYOUT = 9,
-    N_AXES = 10,
+    AXIS_AHEAD = 9, /* prefetch forward and backward, reduces in flight */
+    AXIS_LAYOUT = 10,
+    N_AXES = 11,
 };
 
 /* replicas = 0: a world of one dimension; the strategy says which. Else it is

@@ -402,6 +402,25 @@ static int add_checkpoints(const struct core *core)
     return FSDP_OK;
 }
 
+/* Models that no person would write: modules that are used twice, never, or
+ * without a gradient, windows within windows, parameters without elements.
+ * Between them these seeds have all of graph_feature (case_graph_test.c); each
+ * is sharded in both layouts. */
+static int add_graphs(const struct core *core)
+{
+    static const uint64_t seed[] = {4, 7, 8, 28, 68, 78, 80, 143};
+    struct run_case c;
+
+    for (uint32_t i = 0; core->own && i < sizeof seed / sizeof seed[0]; i++) {
+        case_graph_draw(seed[i], &c);
+        c.layout = FSDP_LAYOUT_FLAT;
+        FSDP_TRY(manifest_add(core->list, &c));
+        c.layout = FSDP_LAYOUT_PER_PARAMETER;
+        FSDP_TRY(manifest_add(core->list, &c));
+    }
+    return FSDP_OK;
+}
+
 /* The same of parameters sharded by rows; a world of four is made of two, and
  * of eight, some of which own nothing. */
 static int add_resumed_rows(const struct core *core)
@@ -436,29 +455,13 @@ static int add_resumed_rows(const struct core *core)
     return FSDP_OK;
 }
 
-/* Models that no person would write: modules that are used twice, never, or
- * without a gradient, windows within windows, parameters without elements.
- * Between them these seeds have all of graph_feature (case_graph_test.c); each
- * is sharded in both layouts. */
-static int add_graphs(const struct core *core)
-{
-    static const uint64_t seed[] = {4, 7, 8, 28, 68, 78, 80, 143};
-    struct run_case c;
-
-    for (uint32_t i = 0; core->own && i < sizeof seed / sizeof seed[0]; i++) {
-        case_graph_draw(seed[i], &c);
-        c.layout = FSDP_LAYOUT_FLAT;
-        FSDP_TRY(manifest_add(core->list, &c));
-        c.layout = FSDP_LAYOUT_PER_PARAMETER;
-        FSDP_TRY(manifest_add(core->list, &c));
-    }
-    return FSDP_OK;
-}
-
 int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
                   struct case_list *list)
 {
     static int (*const add[])(const struct core *) = {
+        add_curves,      add_miniature,      add_trees,  add_ragged,
+        add_blocks,      add_divide_factors, add_large,  add_exact_worlds,
+        add_schedules,   add_answers,        add_rows,   add_plain_rows,
         add_curves,      add_miniature,      add_trees,  add_ragged,
         add_blocks,      add_divide_factors, add_large,  add_exact_worlds,
         add_schedules,   add_answers,        add_rows,   add_plain_rows,

@@ -192,7 +192,55 @@ static void engines_write_the_same(void **state)
     }
 }
 
-int main(void)
+/* The samples of fixtures/checkpoints, as they are written today. */
+static void write_sample(uint32_t i, const char *directory, struct shown *out)
+{
+    static const struct {
+        uint32_t form, alone;
+        uint64_t file_bytes;
+    } how[] = {{FSDP_SAVE_SHARDED, 0, 0}, {FSDP_SAVE_FULL, 1, 200}};
+    struct arrangement a = FULL_SHARD(3, CASE_WRAP_PAIR);
+
+    testing.form = how[i].form;
+    testing.rank0_only = how[i].alone;
+    testing.file_bytes = how[i].file_bytes;
+    a.engine = engine(i);
+    testing_write(&a, "odd", directory, out);
+}
+
+static const char *const samples[] = {"sharded", "full"};
+
+/* What was saved once is loaded for ever, and saved again as the same bytes. */
+static void stored_samples(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        char directory[] = "/tmp/checkpoint_worlds_test.XXXXXX";
+        char stored[256];
+        struct arrangement to = FULL_SHARD(4, CASE_WRAP_LAYER);
+        struct shown saved;
+        struct shown loaded;
+        struct fsdp_error why;
+
+        (void)snprintf(stored, sizeof stored, "%s/checkpoints/%s", FIXTURES_DIR,
+                       samples[i]);
+        assert_non_null(mkdtemp(directory));
+        write_sample(i, directory, &saved);
+        if (checkpoint_files_equal(directory, stored) != FSDP_OK) {
+            fail_msg("%s is not what is written today", stored);
+        }
+        to.engine = engine(1 - i);
+        assert_int_equal(testing_read(&to, "odd", FSDP_OPTIMIZER_ADAMW, stored,
+                                      &loaded, &why),
+                         FSDP_OK);
+        assert_true(shown_equal(&saved, &loaded));
+        shown_release(&saved);
+        shown_release(&loaded);
+        checkpoint_files_remove(directory);
+    }
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sharded),
@@ -201,7 +249,19 @@ int main(void)
         cmocka_unit_test(local),
         cmocka_unit_test(local_of_others),
         cmocka_unit_test(engines_write_the_same),
+        cmocka_unit_test(stored_samples),
     };
+
+    if (argc == 2) { /* a folder: the samples are written there */
+        for (uint32_t i = 0; i < 2; i++) {
+            char path[1024];
+            struct shown shown;
+            (void)snprintf(path, sizeof path, "%s/%s", argv[1], samples[i]);
+            write_sample(i, path, &shown);
+            shown_release(&shown);
+        }
+        return 0;
+    }
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

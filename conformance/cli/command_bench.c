@@ -8,15 +8,12 @@
 #include "cli/commands.h"
 #include "cli/engine_load.h"
 #include "cli/text.h"
+#include "cli/version.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#ifndef FSDP_CTS_COMMIT
-#    define FSDP_CTS_COMMIT "unknown"
-#endif
 
 enum {
     MOST_SAMPLES = 10000,
@@ -51,8 +48,9 @@ static void help(void)
         "  --ranks N,...      sizes of worlds (1,2)\n"
         "  --samples N        of each result (12)\n"
         "  --filter TEXT      only results whose names contain it\n"
+        "  --alone            steps: not the model without an engine beside\n"
         "  --json FILE        writes all samples (docs/performance.md)\n"
-        "  --commit TEXT      what was built, for the file\n"
+        "  --commit TEXT      for the file, instead of what was built\n"
         "  --help\n"
         "\n"
         "exit: 0 measured, 1 something failed, 64 usage error\n");
@@ -147,6 +145,8 @@ static int parse(int argc, char **argv, struct request *r, bool *chosen)
         }
         if (part < N_PARTS) {
             chosen[part] = true;
+        } else if (strcmp(argv[i], "--alone") == 0) {
+            r->plan.alone = true;
         } else if (argv[i][0] != '-') {
             return usage("there are operators, collectives and steps, no",
                          argv[i]);
@@ -206,7 +206,7 @@ int command_bench(int argc, char **argv)
                  .ranks = {1, 2},
                  .n_ranks = 2},
         .engines = {"impl", "ref"},
-        .commit = FSDP_CTS_COMMIT};
+        .commit = version_commit()};
     bool chosen[N_PARTS] = {false};
     struct text text = {0};
     int status;

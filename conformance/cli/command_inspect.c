@@ -73,6 +73,8 @@ static void print_text_form(const json_t *root)
         } else if (json_is_integer(v)) {
             printf("%s: %" JSON_INTEGER_FORMAT "\n", key,
                    json_integer_value(v));
+        } else if (json_is_real(v)) {
+            printf("%s: %.9g\n", key, json_real_value(v));
         }
     }
     if (json_object_get(root, "files")) {

@@ -32,7 +32,11 @@ static int cases_of(const struct mutant *m, const struct case_list *all,
 
     *out = (struct case_list){calloc(most, sizeof *out->c), 0};
     for (uint32_t i = 0; out->c && i < all->n && out->n < most; i++) {
-        if (m->shows(&all->c[i])) {
+        const struct run_case *c = &all->c[i];
+        const bool ahead =
+            c->prefetch_forward || c->prefetch_backward || c->reduces_in_flight;
+
+        if ((m->engine || !ahead) && m->shows(c)) {
             out->c[out->n++] = all->c[i];
         }
     }

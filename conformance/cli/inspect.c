@@ -155,6 +155,14 @@ static int inspect_checkpoint(const char *path, json_t **out,
 
 static const char index_name[] = "model.safetensors.index.json";
 
+static int refuse_index(char *why, const char *directory, const char *what)
+{
+    char path[1200];
+
+    (void)snprintf(path, sizeof path, "%.1000s/%s", directory, index_name);
+    return refuse(why, FSDP_ERR_FORMAT, path, what);
+}
+
 /* A file of the index, each only once; every tensor that the index places
  * there must be there. */
 static int add_indexed(const char *directory, const char *file,
@@ -172,7 +180,7 @@ static int add_indexed(const char *directory, const char *file,
                        "%.200s is no plain file name: it leads out of the "
                        "folder",
                        file);
-        return refuse(why, FSDP_ERR_FORMAT, index_name, path);
+        return refuse_index(why, directory, path);
     }
     (void)snprintf(path, sizeof path, "%.1000s/%.1000s", directory, file);
     status = safetensors_open(path, &f, why, INSPECT_WHY_BYTES);
@@ -183,7 +191,7 @@ static int add_indexed(const char *directory, const char *file,
             (void)snprintf(path, sizeof path,
                            "%.200s is not in %.200s, where the index has it",
                            name, file);
-            status = refuse(why, FSDP_ERR_FORMAT, index_name, path);
+            status = refuse_index(why, directory, path);
         }
     }
     if (status == FSDP_OK) {
@@ -205,14 +213,14 @@ static int inspect_index(const char *directory, const json_t *index,
     int status = FSDP_OK;
 
     if (!json_is_object(map)) {
-        status = refuse(why, FSDP_ERR_FORMAT, index_name,
-                        "it has no object weight_map");
+        status = refuse_index(why, directory, "it has no object weight_map");
     }
     json_object_foreach((json_t *)map, name, v)
     {
         if (status == FSDP_OK && !json_is_string(v)) {
-            status = refuse(why, FSDP_ERR_FORMAT, index_name,
-                            "weight_map has something else than file names");
+            status =
+                refuse_index(why, directory,
+                             "weight_map has something else than file names");
         }
     }
     json_object_foreach((json_t *)map, name, v)

@@ -7,4 +7,8 @@
 
 const char *version_text(void);
 
+/* The commit that was built, 40 hexadecimal digits; "unknown" outside of a
+ * repository. */
+const char *version_commit(void);
+
 #endif

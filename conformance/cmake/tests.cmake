@@ -114,6 +114,9 @@ if(MPI_C_FOUND)
     endforeach()
 endif()
 
+# ---- Measurements ----
+unit(conformance/bench/bench_report_test.c LINK fsdp-bench)
+
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/run/*_test.c)
@@ -138,6 +141,16 @@ unit(conformance/kit/checkpoint_durability_test.c LINK fsdp-kit TIMEOUT 300)
 target_link_options(checkpoint_durability_test PRIVATE
     -Wl,--wrap=write,--wrap=pwrite,--wrap=fsync,--wrap=renameat
     -Wl,--wrap=mkdirat,--wrap=ftruncate,--wrap=openat,--wrap=close)
+
+# For people: how fast, against plain writing and reading.
+add_executable(checkpoint_bench ${here}/kit/checkpoint_bench.c)
+target_link_libraries(checkpoint_bench PRIVATE house fsdp-kit)
+
+# A short run; more is for people: ci/fuzz --runs 10000000.
+add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 safetensors
+    checkpoint)
+set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 600
+    SKIP_RETURN_CODE 77)
 
 # ---- Lints ----
 foreach(lint layers words names)
@@ -192,7 +205,7 @@ foreach(file ${requirements})
     file(STRINGS ${file} line REGEX "\\.id = \"" LIMIT_COUNT 1)
     string(REGEX REPLACE ".*\\.id = \"([^\"]+)\".*" "\\1" id "${line}")
     set(engine ref)
-    if(id MATCHES "prefetch")
+    if(id MATCHES "prefetch|options-ahead")
         set(engine impl) # ref does not run ahead, and does not claim to
     endif()
     add_test(NAME conformance.${engine}.${id} COMMAND fsdp-cts verify

@@ -194,6 +194,7 @@ void expect_release(struct expect *e)
     free(e->trained);
     free(e->step.c);
     free(e->end.c);
+    free(e->ahead.c);
     memset(e, 0, sizeof(*e));
 }
 

@@ -56,6 +56,10 @@ struct expect {
      * step. `shard` communicates nothing. */
     struct record_sequence step;
     struct record_sequence end;
+    /* All-gathers that a cancelled pass may have made beyond those in `step`,
+     * as far ahead as the options let it: the first of these, or more of
+     * them, in this order, or none. */
+    struct record_sequence ahead;
 
     /* Bytes, over the whole run. Exact for the strict profile (no prefetch,
      * nothing in flight); with prefetch they are the bound, and `step` says

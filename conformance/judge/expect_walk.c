@@ -244,33 +244,36 @@ static int walk_sequence(struct walk *w, uint32_t index, uint32_t part,
     return status;
 }
 
-static int walk_summon(struct walk *w)
+/* Behind the `part` of 8 parts of a sequence that were passed: the units of
+ * the same phase that may have been gathered for the windows that come next.
+ * Those that are unsharded then are not counted. */
+static int walk_ahead(struct walk *w, uint32_t index, uint32_t part)
 {
-    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
-        FSDP_TRY(unshard(w, u));
-    }
-    return FSDP_OK;
-}
+    const struct fsdp_options *o = &w->e->options;
+    const struct fsdp_sequence *s = w->e->model->sequence[index];
+    const uint32_t at = (uint32_t)((uint64_t)part * s->n / 8);
+    uint8_t *flags = calloc((size_t)s->n + 1, sizeof(*flags));
+    int status =
+        flags != NULL ? expect_windows(w->e, s, flags) : FSDP_ERR_NOMEM;
+    uint32_t depth = 0;
 
-/* The order in which the driver of a case calls an engine. */
-static int walk_run(struct walk *w)
-{
-    const struct run_case *c = w->e->c;
+    if (status == FSDP_OK && at > 0 && w->e->shards > 1) {
+        depth = (flags[at - 1] & EXPECT_BACKWARD) != 0 ? o->prefetch_backward
+                                                       : o->prefetch_forward;
+    }
+    for (uint32_t i = at; status == FSDP_OK && depth > 0 && i < s->n; i++) {
+        const uint32_t u = w->e->units->unit_of_module[s->module[i]];
 
-    w->out = &w->e->step;
-    if (c->scenario == CASE_CANCEL) {
-        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_TRAIN, 5, 0, true));
-        cancel(w);
+        if ((flags[i] & EXPECT_BACKWARD) != (flags[at - 1] & EXPECT_BACKWARD)) {
+            break;
+        }
+        if ((flags[i] & EXPECT_OPENS) != 0 && !w->unit[u].unsharded) {
+            status = communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u);
+            depth--;
+        }
     }
-    for (uint32_t b = 0; b < c->microbatches; b++) {
-        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_TRAIN, 8, b, c->sync[b] != 0));
-    }
-    drop_gradients(w);
-    if (c->scenario == CASE_EVAL) {
-        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_EVAL, 8, 0, false));
-    }
-    w->out = &w->e->end;
-    return c->scenario == CASE_SUMMON ? walk_summon(w) : FSDP_OK;
+    free(flags);
+    return status;
 }
 
 /* Elements of the `n` largest units: of their unsharded copies, or as they are
@@ -336,6 +339,40 @@ static void allow_for_running_ahead(const struct expect *e, struct walk *w)
     w->peak_engine += sent + sent / e->shards;
 }
 
+static int walk_summon(struct walk *w)
+{
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        FSDP_TRY(unshard(w, u));
+    }
+    return FSDP_OK;
+}
+
+/* The order in which the driver of a case calls an engine. */
+static int walk_run(struct walk *w)
+{
+    const struct run_case *c = w->e->c;
+
+    w->out = &w->e->step;
+    if (c->scenario == CASE_CANCEL) {
+        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_TRAIN, 5, 0, true));
+        w->out = &w->e->ahead;
+        FSDP_TRY(walk_ahead(w, FSDP_SEQUENCE_TRAIN, 5));
+        w->out = &w->e->step;
+        cancel(w);
+    }
+    for (uint32_t b = 0; b < c->microbatches; b++) {
+        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_TRAIN, 8, b, c->sync[b] != 0));
+    }
+    drop_gradients(w);
+    if (c->scenario == CASE_EVAL) {
+        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_EVAL, 8, 0, false));
+    }
+    /* Before all units are unsharded at once, which no prefetch adds to. */
+    allow_for_running_ahead(w->e, w);
+    w->out = &w->e->end;
+    return c->scenario == CASE_SUMMON ? walk_summon(w) : FSDP_OK;
+}
+
 static void store(struct expect *e, const struct walk *w)
 {
     const uint64_t bytes = sizeof(float);
@@ -370,9 +407,6 @@ int expect_walk(struct expect *e)
             e->rest.live[k] = w.live[k] * sizeof(float);
         }
         status = case_trains(e->c) ? walk_run(&w) : FSDP_OK;
-        if (case_trains(e->c)) {
-            allow_for_running_ahead(e, &w);
-        }
         store(e, &w);
     }
     free(w.unit);

@@ -457,6 +457,89 @@ static void a_layout_that_packs(void **state)
     check(&t, &c, &want);
 }
 
+static void check_ahead(const struct testing_model *t, const struct run_case *c,
+                        const char *wanted)
+{
+    struct expect e;
+    char text[TESTING_TEXT];
+
+    assert_int_equal(expect_make(c, &t->model, &t->units, &e), FSDP_OK);
+    assert_string_equal(testing_sequence(&e, &e.ahead, text), wanted);
+    expect_release(&e);
+}
+
+/* What may have been gathered when a pass ends half way: no more than the
+ * options say, of this phase, and not what is unsharded. */
+static void a_cancel_while_running_ahead(void **state)
+{
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+
+    (void)state;
+    testing_mlp(&t);
+    c.prefetch_forward = 2;
+    c.prefetch_backward = 2;
+    check_ahead(&t, &c, "");
+    c.scenario = CASE_CANCEL;
+    check_ahead(&t, &c, "A2 A1");
+    c.prefetch_backward = 1;
+    check_ahead(&t, &c, "A2");
+    c.prefetch_backward = 4;
+    check_ahead(&t, &c, "A2 A1 A0");
+    c.prefetch_backward = 0;
+    check_ahead(&t, &c, "");
+    c.prefetch_backward = 4;
+    c.strategy = CASE_SHARD_GRAD_OP;
+    check_ahead(&t, &c, "");
+    c.strategy = CASE_NO_SHARD;
+    c.replicas = 4;
+    check_ahead(&t, &c, "");
+    /* 5 of 8 points: the forward is not over, its backward is another phase.
+     */
+    c = testing_case(CASE_FULL_SHARD, 2, 1);
+    c.scenario = CASE_CANCEL;
+    c.prefetch_forward = 4;
+    c.prefetch_backward = 4;
+    testing_model(&t, "012", "0:10 1:20 2:30", "F0 f0 F1 f1 F2 f2 B0 b0",
+                  "F0 f0");
+    check_ahead(&t, &c, "");
+    testing_model(&t, "012", "0:10 1:20 2:30", "F0 F1 f1 f0 F2 f2 F2 f2",
+                  "F0 f0");
+    check_ahead(&t, &c, "");
+    testing_model(&t, "012", "0:10 1:20 2:30", "F0 f0 F0 f0 F0 f0 F1 f1",
+                  "F0 f0");
+    check_ahead(&t, &c, "A1");
+}
+
+/* A parameter that gets no gradient is never staged, one of a module that is
+ * used twice is; a unit that is left out is not trained. */
+static void what_a_pass_leaves_alone(void **state)
+{
+    static const uint8_t idle[] = {0, 0x0f, 0x82, 0};
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 2, 1);
+    struct expect e;
+
+    (void)state;
+    testing_model(&t, "012", "0:10 0:6 1:20 2:30",
+                  "F0 f0 F1 f1 F0 f0 B0 b0 B1 b1 B0 b0", "F0 f0");
+    assert_int_equal(expect_make_idle(&c, &t.model, &t.units, idle, &e),
+                     FSDP_OK);
+    assert_int_equal(e.backwards[0], 2);
+    assert_int_equal(e.backwards[2], 1);
+    assert_int_equal(e.backwards[3], 0);
+    assert_int_equal(e.has_gradient[0], 0x0f);
+    assert_int_equal(e.has_gradient[1], 0);
+    assert_int_equal(e.has_gradient[2], 0x0d);
+    assert_int_equal(e.has_gradient[3], 0);
+    assert_true(e.seen[0] && e.seen[1] && !e.seen[2] && !e.seen[3]);
+    assert_true(e.trained[0] && e.trained[1] && !e.trained[2]);
+    /* The second backward of module 0: 10 elements, not 16. Reducing the
+     * first time needs no staging. */
+    assert_int_equal(e.peak[FSDP_STAGING], 4 * 10);
+    expect_release(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +558,8 @@ int main(void)
         cmocka_unit_test(empty_and_uneven_units),
         cmocka_unit_test(running_ahead),
         cmocka_unit_test(a_layout_that_packs),
+        cmocka_unit_test(a_cancel_while_running_ahead),
+        cmocka_unit_test(what_a_pass_leaves_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -29,7 +29,8 @@
 #include <unistd.h>
 
 enum {
-    KILLS = 200,
+    KILLS = 240, /* the last ones at some time, the others at some call */
+    TIMED = 40,
     ELEMENTS = 3000,
     MAX_SITES = 2000
 };
@@ -40,10 +41,14 @@ static struct {
     uint64_t nth, n;
     int error;
     bool hit, partly;
+    uint64_t kill_at; /* call at which the process is killed; 0: none */
 } fault;
 
 static bool fails(void)
 {
+    if (fault.kill_at != 0 && --fault.kill_at == 0) {
+        (void)kill(getpid(), SIGKILL);
+    }
     if (fault.nth == 0 || ++fault.n != fault.nth) {
         return false;
     }
@@ -285,13 +290,17 @@ static void killed(void **state)
         assert_int_equal(pipe(ends), 0);
         child = fork();
         assert_true(child >= 0);
+        random = random * 6364136223846793005u + 1442695040888963407u;
         if (child == 0) {
+            /* Between two calls that write nothing changes on the disk. */
+            fault.kill_at = i < KILLS - TIMED ? 1 + (random >> 33) % 100 : 0;
             save_for_ever(&r, directory, told + 1.0f, ends[1]);
         }
         (void)close(ends[1]);
-        random = random * 6364136223846793005u + 1442695040888963407u;
-        (void)usleep((useconds_t)(random >> 33) % 12000);
-        assert_int_equal(kill(child, SIGKILL), 0);
+        if (i >= KILLS - TIMED) {
+            (void)usleep((useconds_t)(random >> 33) % 30000);
+            assert_int_equal(kill(child, SIGKILL), 0);
+        }
         assert_int_equal(waitpid(child, NULL, 0), child);
         while (read(ends[0], &value, sizeof value) == sizeof value) {
             told = value;

@@ -28,9 +28,11 @@ int checkpoint_refuse_system(char *why, const char *file, const char *what);
 
 struct checkpoint_stream {
     int fd;
-    void *sha; /* EVP_MD_CTX */
+    struct checkpoint_hasher *hasher;
+    unsigned char *block; /* that is being filled */
+    size_t used;
     const char *name;
-    uint64_t bytes, flushed;
+    uint64_t bytes, flushed; /* written; given to the disk */
 };
 int checkpoint_stream_open(struct checkpoint_stream *x, int directory,
                            const char *name, char *why);

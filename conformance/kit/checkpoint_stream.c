@@ -4,27 +4,27 @@
  * back, and hashed on the way; read where they are asked for. The system is
  * told early to begin with the writing, so that it goes on behind the hashing.
  */
+#include "checkpoint_hasher.h"
 #include "checkpoint_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum {
     FLUSH_BYTES = 8 << 20,
-    HASH_BYTES = 1 << 20
+    AHEAD_BYTES = 16 << 20
 };
 
 int checkpoint_stream_open(struct checkpoint_stream *x, int directory,
                            const char *name, char *why)
 {
     *x = (struct checkpoint_stream){.fd = -1, .name = name};
-    x->sha = EVP_MD_CTX_new();
-    if (!x->sha || EVP_DigestInit_ex(x->sha, EVP_sha256(), NULL) != 1) {
+    x->hasher = checkpoint_hasher_open();
+    if (!x->hasher) {
         return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
     }
     x->fd = openat(directory, name,
@@ -49,14 +49,17 @@ static int write_all(int fd, const char *name, const unsigned char *p,
     return FSDP_OK;
 }
 
-int checkpoint_stream_add(struct checkpoint_stream *x, const void *p,
-                          uint64_t bytes, char *why)
+/* A block goes to the one who hashes, and to the file. */
+static int pass_on(struct checkpoint_stream *x, char *why)
 {
-    FSDP_TRY(write_all(x->fd, x->name, p, bytes, why));
-    if (EVP_DigestUpdate(x->sha, p, bytes) != 1) {
-        return checkpoint_refuse(why, FSDP_ERR_INTERNAL, "SHA-256 failed");
-    }
-    x->bytes += bytes;
+    const unsigned char *p = x->block;
+    size_t n = x->used;
+
+    x->block = NULL;
+    x->used = 0;
+    checkpoint_hasher_push(x->hasher, n);
+    FSDP_TRY(write_all(x->fd, x->name, p, n, why));
+    x->bytes += n;
     if (x->bytes - x->flushed >= FLUSH_BYTES) {
         /* A hint: fsync at the end is what counts. */
         (void)sync_file_range(x->fd, (off64_t)x->flushed,
@@ -67,23 +70,48 @@ int checkpoint_stream_add(struct checkpoint_stream *x, const void *p,
     return FSDP_OK;
 }
 
+int checkpoint_stream_add(struct checkpoint_stream *x, const void *p,
+                          uint64_t bytes, char *why)
+{
+    const unsigned char *from = p;
+
+    while (bytes > 0) {
+        size_t n;
+        if (!x->block) {
+            x->block = checkpoint_hasher_block(x->hasher);
+        }
+        n = CHECKPOINT_BLOCK - x->used;
+        n = bytes < n ? bytes : n;
+        memcpy(x->block + x->used, from, n);
+        x->used += n;
+        from += n;
+        bytes -= n;
+        if (x->used == CHECKPOINT_BLOCK) {
+            FSDP_TRY(pass_on(x, why));
+        }
+    }
+    return FSDP_OK;
+}
+
 int checkpoint_stream_close(struct checkpoint_stream *x, int status,
                             struct checkpoint_file *out, char *why)
 {
     memset(out, 0, sizeof *out);
+    if (status == FSDP_OK && x->used > 0) {
+        status = pass_on(x, why);
+    }
     if (status == FSDP_OK && fsync(x->fd) != 0) {
         status = checkpoint_refuse_system(why, x->name, "cannot flush");
     }
     if (x->fd >= 0 && close(x->fd) != 0 && status == FSDP_OK) {
         status = checkpoint_refuse_system(why, x->name, "cannot close");
     }
-    if (status == FSDP_OK &&
-        EVP_DigestFinal_ex(x->sha, out->sha256, NULL) != 1) {
+    if (x->hasher && !checkpoint_hasher_close(x->hasher, out->sha256) &&
+        status == FSDP_OK) {
         status = checkpoint_refuse(why, FSDP_ERR_INTERNAL, "SHA-256 failed");
     }
     (void)snprintf(out->name, sizeof out->name, "%s", x->name);
     out->bytes = x->bytes;
-    EVP_MD_CTX_free(x->sha);
     *x = (struct checkpoint_stream){.fd = -1};
     return status;
 }
@@ -154,30 +182,32 @@ int checkpoint_pwrite(int fd, const char *name, uint64_t at, const void *p,
     return FSDP_OK;
 }
 
+/* The next blocks are read and come from the disk while one is hashed. */
 static int hash_open(int fd, struct checkpoint_file *out, char *why)
 {
-    EVP_MD_CTX *sha = EVP_MD_CTX_new();
-    unsigned char *buffer = malloc(HASH_BYTES);
+    struct checkpoint_hasher *h = checkpoint_hasher_open();
     int status = FSDP_OK;
+    uint64_t n;
 
-    if (!sha || !buffer || EVP_DigestInit_ex(sha, EVP_sha256(), NULL) != 1) {
-        status = checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+    if (!h) {
+        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
     }
-    for (uint64_t at = 0; status == FSDP_OK && at < out->bytes;) {
-        uint64_t n = out->bytes - at;
-        n = n < HASH_BYTES ? n : HASH_BYTES;
-        status = checkpoint_pread(fd, out->name, at, buffer, n, why);
-        if (status == FSDP_OK && EVP_DigestUpdate(sha, buffer, n) != 1) {
-            status =
-                checkpoint_refuse(why, FSDP_ERR_INTERNAL, "SHA-256 failed");
+    for (uint64_t at = 0; status == FSDP_OK && at < out->bytes; at += n) {
+        if (at % AHEAD_BYTES == 0) {
+            (void)posix_fadvise(fd, (off_t)at, 2 * AHEAD_BYTES,
+                                POSIX_FADV_WILLNEED);
         }
-        at += n;
+        n = out->bytes - at;
+        n = n < CHECKPOINT_BLOCK ? n : CHECKPOINT_BLOCK;
+        status = checkpoint_pread(fd, out->name, at, checkpoint_hasher_block(h),
+                                  n, why);
+        if (status == FSDP_OK) {
+            checkpoint_hasher_push(h, n);
+        }
     }
-    if (status == FSDP_OK && EVP_DigestFinal_ex(sha, out->sha256, NULL) != 1) {
+    if (!checkpoint_hasher_close(h, out->sha256) && status == FSDP_OK) {
         status = checkpoint_refuse(why, FSDP_ERR_INTERNAL, "SHA-256 failed");
     }
-    free(buffer);
-    EVP_MD_CTX_free(sha);
     return status;
 }
 

@@ -23,7 +23,7 @@ struct mutant {
     bool (*shows)(const struct run_case *c);
     uint32_t n_cases;
     /* The engine that it makes wrong: one of the list. NULL: the one that the
-     * command names, or the reference. */
+     * command names, or the reference; it gets no case that runs ahead. */
     const char *engine;
     /* Changes the env and the engine that the driver gives out. Called on
      * every rank after open and before shard, with copies. What it needs to

@@ -356,6 +356,29 @@ void mutant_forget_wait(struct fsdp_env *env, const char *edge)
     mutant_device(env)->wait = forget_wait;
 }
 
+/* ---- Loads ------------------------------------------------------------- */
+
+static _Thread_local void (*my_change)(const struct fsdp_piece *piece);
+
+static void change_piece(void *context, const struct fsdp_piece *piece)
+{
+    (void)context;
+    my_change(piece);
+}
+
+static int load_and_change(struct fsdp_sharded *s, const char *directory)
+{
+    FSDP_TRY(mutant_real.engine.load(s, directory));
+    return mutant_real.engine.pieces(s, change_piece, NULL);
+}
+
+void mutant_after_load(struct fsdp_engine *engine,
+                       void (*change)(const struct fsdp_piece *piece))
+{
+    my_change = change;
+    engine->load = load_and_change;
+}
+
 /* ---- Cases ------------------------------------------------------------- */
 
 bool mutant_mlp(const struct run_case *c)
@@ -400,6 +423,12 @@ bool mutant_rows(const struct run_case *c)
            c->layout == FSDP_LAYOUT_PER_PARAMETER &&
            c->strategy == CASE_FULL_SHARD && c->wrap == CASE_WRAP_WHOLE &&
            c->scenario == CASE_TRAIN;
+}
+
+bool mutant_resume(const struct run_case *c)
+{
+    return mutant_mlp(c) && c->scenario == CASE_RESUME &&
+           c->optimizer == FSDP_OPTIMIZER_ADAMW && c->ranks > 1;
 }
 
 bool mutant_hybrid(const struct run_case *c)

@@ -72,6 +72,11 @@ void mutant_pieces(struct fsdp_engine *engine,
                    void (*tell)(const struct mutant_visit *v,
                                 const struct fsdp_piece *piece));
 
+/* After each load that succeeds, `change` sees every piece, and may write to
+ * what it points to. */
+void mutant_after_load(struct fsdp_engine *engine,
+                       void (*change)(const struct fsdp_piece *piece));
+
 /*
  * Values of `kind` that the engine gives back while holding is on stay live
  * until mutant_let_go, or until just before destroy.
@@ -103,6 +108,8 @@ bool mutant_plain(const struct run_case *c);
 /* Matrices whose rows do not divide, in one unit, sharded parameter by
  * parameter: over 4 and 7 ranks some own none. */
 bool mutant_rows(const struct run_case *c);
+/* A small MLP under AdamW that saves its shards, and loads them. */
+bool mutant_resume(const struct run_case *c);
 /* mutant_train with more than one shard and more than one replica. */
 bool mutant_hybrid(const struct run_case *c);
 /* Gathers and reductions run ahead; the second: in both dimensions. */

@@ -15,6 +15,7 @@ static const struct compare_answer answers[] = {
     {"nan-divide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
     {"group-out-of-range", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
     {"mesh-does-not-divide", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+    {"shards-do-not-divide", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
 };
 
 enum {

@@ -161,6 +161,38 @@ static int offer(struct driver *x, const char *name, const struct fsdp_env *env,
     return drive_answer(x, name, status);
 }
 
+/* Options whose refusal must say which one it was. */
+static int offer_named(struct driver *x, const char *name, const char *option,
+                       const struct fsdp_options *options)
+{
+    struct fsdp_sharded *sharded = (struct fsdp_sharded *)(void *)x;
+    int status = x->engine.shard(&x->env, &x->d->model->model->model,
+                                 &x->d->model->units.units, options, &sharded);
+    bool unnamed =
+        status != FSDP_OK && strstr(x->env.error->message, option) == NULL;
+
+    x->engine.destroy(sharded);
+    FSDP_TRY(drive_answer(x, name, status));
+    return unnamed ? drive_answer(x, "unnamed-option", FSDP_OK) : FSDP_OK;
+}
+
+/* Further ahead than there are units. */
+static int offer_ahead(struct driver *x)
+{
+    const uint32_t beyond = x->d->model->units.units.n_units + 1;
+    struct fsdp_options o = x->options;
+
+    o.prefetch_forward = beyond;
+    FSDP_TRY(offer_named(x, "prefetch-forward-beyond", "prefetch_forward", &o));
+    o = x->options;
+    o.prefetch_backward = beyond;
+    FSDP_TRY(
+        offer_named(x, "prefetch-backward-beyond", "prefetch_backward", &o));
+    o = x->options;
+    o.reduces_in_flight = beyond;
+    return offer_named(x, "reduces-beyond", "reduces_in_flight", &o);
+}
+
 static int offer_units(struct driver *x)
 {
     const struct fsdp_units *good = &x->d->model->units.units;
@@ -188,7 +220,11 @@ static int offer_mesh(struct driver *x)
 
     mesh.extent = extent;
     env.mesh = &mesh;
-    return offer(x, "mesh-does-not-divide", &env, &x->d->model->units.units,
+    FSDP_TRY(offer(x, "mesh-does-not-divide", &env, &x->d->model->units.units,
+                   &x->options));
+    extent[0] = x->extent[0];
+    extent[1] = x->extent[1] + 1;
+    return offer(x, "shards-do-not-divide", &env, &x->d->model->units.units,
                  &x->options);
 }
 
@@ -234,6 +270,7 @@ int drive_options(struct driver *x)
     FSDP_TRY(offer(x, "unclaimed-dtype", &x->env, units, &o));
     FSDP_TRY(offer_units(x));
     FSDP_TRY(offer_groups(x));
+    FSDP_TRY(offer_ahead(x));
     return offer_mesh(x);
 }
 

@@ -560,6 +560,25 @@ static int check_options(const struct fsdp_env *env,
     return FSDP_OK;
 }
 
+/* More units ahead than there are is a mistake; the message says which. */
+static int check_ahead(const struct fsdp_env *env, const struct fsdp_options *o,
+                       uint32_t n_units)
+{
+    if (o->prefetch_forward > n_units) {
+        return fail(env, FSDP_ERR_INVALID,
+                    "prefetch_forward is more than there are units");
+    }
+    if (o->prefetch_backward > n_units) {
+        return fail(env, FSDP_ERR_INVALID,
+                    "prefetch_backward is more than there are units");
+    }
+    if (o->reduces_in_flight > n_units) {
+        return fail(env, FSDP_ERR_INVALID,
+                    "reduces_in_flight is more than there are units");
+    }
+    return FSDP_OK;
+}
+
 static int check(const struct fsdp_env *env, const struct fsdp_model *model,
                  const struct fsdp_units *units)
 {
@@ -831,6 +850,7 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
 
     *out = NULL;
     FSDP_TRY(check_options(env, options));
+    FSDP_TRY(check_ahead(env, options, units->n_units));
     FSDP_TRY(check(env, model, units));
     s = *out = calloc(1, sizeof *s);
     if (!s) {

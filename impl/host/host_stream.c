@@ -142,7 +142,8 @@ static bool pass_order(struct host_stream *s, const struct order *o)
 static int wait_for(struct host_stream *s, uint64_t least);
 
 /* Does the item after `done`, or waits until its turn has come or is over.
- * There is one, and nobody is at it. */
+ * There is one, and nobody is at it.
+ * NOLINTNEXTLINE(misc-no-recursion): see above. */
 static void advance(struct host_stream *s)
 {
     struct item *item = item_at(s, s->done);

@@ -24,6 +24,7 @@ enum {
     LEAST = 4096,
     MOST = 64 << 20,
     LONG_TIME_MS = 600000,
+    MOST_SAMPLES = 10000,
     FEW = 3, /* fewest runs of a sample */
 };
 
@@ -232,12 +233,19 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--samples") == 0 && atoi(argv[i + 1]) > 0) {
-            b.report.samples = (uint32_t)atoi(argv[i + 1]);
+        unsigned long n = strtoul(argv[i + 1], NULL, 10);
+        if (strcmp(argv[i], "--samples") == 0 && n > 0 && n <= MOST_SAMPLES) {
+            b.report.samples = (uint32_t)n;
         } else if (strcmp(argv[i], "--json") == 0) {
             path = argv[i + 1];
         } else if (strcmp(argv[i], "--commit") == 0) {
             commit = argv[i + 1];
+        } else {
+            fprintf(stderr,
+                    "bench-collectives: unknown option or value: %s "
+                    "%s\n",
+                    argv[i], argv[i + 1]);
+            MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
         }
     }
     status = bench(&b, rank, size);

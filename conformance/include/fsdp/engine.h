@@ -128,7 +128,8 @@ struct fsdp_options {
      * Ahead: at a point, the next `prefetch` units of the same phase of the
      * sequence that are not unsharded yet may be gathered; no prefetch crosses
      * from forward to backward or from one pass to the next. Reduces may be in
-     * flight at most until the next BEGIN, step or pieces. */
+     * flight at most until the next BEGIN, step or pieces. Each is at most
+     * the number of units: more is INVALID under the claim prefetch. */
     uint32_t prefetch_forward;  /* units gathered ahead */
     uint32_t prefetch_backward; /* units gathered ahead */
     uint32_t reduces_in_flight; /* reduce inputs still alive */
@@ -291,7 +292,7 @@ struct fsdp_engine {
      * complete checkpoint of a directory, saved by any number of ranks; it
      * replaces all state, and drops all gradients, or changes nothing.
      * INVALID: not at rest; a save while another one has not been waited for,
-     * or with gradients that no step has used. Collective. */
+     * or while there are gradients (zero_grad drops them). Collective. */
     int (*save_begin)(struct fsdp_sharded *sharded,
                       const struct fsdp_save *save);
     int (*save_wait)(struct fsdp_sharded *sharded);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint_hasher.h - SHA-256 behind the writing: blocks are hashed by a
+ * thread of their own while the caller writes them and fills the next.
+ */
+#ifndef CHECKPOINT_HASHER_H
+#define CHECKPOINT_HASHER_H
+
+#include "checkpoint.h"
+
+enum {
+    CHECKPOINT_BLOCK = 1 << 20
+};
+
+struct checkpoint_hasher;
+
+/* NULL: out of memory. The thread begins with the second block: what is
+ * smaller is hashed at the end. */
+struct checkpoint_hasher *checkpoint_hasher_open(void);
+/* Where the next CHECKPOINT_BLOCK bytes go. */
+unsigned char *checkpoint_hasher_block(struct checkpoint_hasher *h);
+/* The block has so many bytes, and does not change any more. The caller may
+ * read it until it has asked for the next block but one. */
+void checkpoint_hasher_push(struct checkpoint_hasher *h, size_t bytes);
+/* All blocks are hashed; gives it back. False: SHA-256 failed. */
+bool checkpoint_hasher_close(struct checkpoint_hasher *h,
+                             unsigned char sha[CHECKPOINT_SHA_BYTES]);
+
+#endif
