@@ -112,7 +112,6 @@ void case_graph_draw(uint64_t seed, struct run_case *out)
     memcpy(out->size, "random", sizeof "random");
     out->data = WORKLOAD_NATURAL;
     out->seed = seed;
-    out->layout = FSDP_LAYOUT_FLAT; /* other layouts are drawn here */
     out->wrap = CASE_WRAP_DRAWN;
     draw_world(&d, out);
     draw_sync(&d, out);
@@ -128,6 +127,7 @@ void case_graph_draw(uint64_t seed, struct run_case *out)
     out->prefetch_forward = below(&d, 4) * ahead;
     out->prefetch_backward = below(&d, 4) * ahead;
     out->reduces_in_flight = below(&d, 3) * ahead;
+    out->layout = below(&d, FSDP_LAYOUT_PER_PARAMETER + 1);
     fit_units(out);
 }
 
@@ -201,7 +201,7 @@ static bool plain_number(float *x)
 }
 
 enum {
-    SIMPLER = 14
+    SIMPLER = 15
 };
 
 /* The i-th way to simplify the options; false: it changes nothing. */
@@ -234,6 +234,8 @@ static bool simplify(struct run_case *c, uint32_t i)
         return set(&c->prefetch_backward, 0);
     case 12:
         return set(&c->reduces_in_flight, 0);
+    case 13:
+        return set(&c->layout, FSDP_LAYOUT_FLAT);
     default:
         /* Together: each alone says little. */
         return plain_number(&c->weight_decay) | plain_number(&c->divide_factor);

@@ -404,7 +404,8 @@ static int add_checkpoints(const struct core *core)
 
 /* Models that no person would write: modules that are used twice, never, or
  * without a gradient, windows within windows, parameters without elements.
- * Between them these seeds have all of graph_feature (case_graph_test.c). */
+ * Between them these seeds have all of graph_feature (case_graph_test.c); each
+ * is sharded in both layouts. */
 static int add_graphs(const struct core *core)
 {
     static const uint64_t seed[] = {4, 7, 8, 28, 68, 78, 80, 143};
@@ -412,6 +413,9 @@ static int add_graphs(const struct core *core)
 
     for (uint32_t i = 0; core->own && i < sizeof seed / sizeof seed[0]; i++) {
         case_graph_draw(seed[i], &c);
+        c.layout = FSDP_LAYOUT_FLAT;
+        FSDP_TRY(manifest_add(core->list, &c));
+        c.layout = FSDP_LAYOUT_PER_PARAMETER;
         FSDP_TRY(manifest_add(core->list, &c));
     }
     return FSDP_OK;

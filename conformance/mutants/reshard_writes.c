@@ -21,7 +21,7 @@ static int reshard_all(struct fsdp_sharded *s)
     const float x = 42.0f;
 
     FSDP_TRY(mutant_real.engine.reshard_all(s));
-    FSDP_TRY(d->sync(d->self, NULL)); /* it is no race */
+    FSDP_TRY(d->sync(d->self, NULL)); /* it is wrong, and no race */
     return shard && mutant_real.rank == 0 ? mutant_put(NULL, &x, 1, shard)
                                           : FSDP_OK;
 }
