@@ -49,6 +49,38 @@ put_weights(attention_memory<R> &memory, const float (&s)[R][R],
     }
 }
 
+/* What a block has made: its rows of o, divided by their sums, and stat. */
+template <int R>
+static __device__ __forceinline__ void
+put_result(const struct attention &op, const struct head &head,
+           const struct part &at, const float (&acc)[R][PER_THREAD],
+           const float (&m)[R], const float *sum)
+{
+    const unsigned int ty = threadIdx.x / SIDE;
+    const unsigned int tx = threadIdx.x % SIDE;
+
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        const unsigned int x = place<R>(ty, r);
+        const uint64_t i = at.x0 + x;
+
+#pragma unroll
+        for (int c = 0; c < PER_THREAD; c++) {
+            const uint64_t d = at.column + tx * PER_THREAD + (unsigned int)c;
+
+            if (i < head.time && d < head.dim) {
+                op.out[head.o_at + i * head.o_stride + d] = acc[r][c] / sum[x];
+            }
+        }
+        if (i < head.time && at.column == 0 && tx == 0) {
+            float *stat = op.out_stat + head.stat_at + i * head.stat_stride;
+
+            stat[0] = m[r];
+            stat[1] = sum[x];
+        }
+    }
+}
+
 template <int R>
 static __global__ void __launch_bounds__(SIDE *SIDE, 2)
     attend(const __grid_constant__ struct attention op)
@@ -62,8 +94,6 @@ static __global__ void __launch_bounds__(SIDE *SIDE, 2)
     const float *k = q + head.o_stride;
     const float *v = k + head.o_stride;
     const unsigned int t = threadIdx.x;
-    const unsigned int ty = t / SIDE;
-    const unsigned int tx = t % SIDE;
     const uint64_t last = at.x0 + TILE < head.time ? at.x0 + TILE : head.time;
     const operand<R, true> queries(q, head.stride, at.x0, head.time);
     float s[R][R];
@@ -109,26 +139,7 @@ static __global__ void __launch_bounds__(SIDE *SIDE, 2)
         sum[t] = l;
     }
     __syncthreads();
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-        const unsigned int x = place<R>(ty, r);
-        const uint64_t i = at.x0 + x;
-
-#pragma unroll
-        for (int c = 0; c < PER_THREAD; c++) {
-            const uint64_t d = at.column + tx * PER_THREAD + (unsigned int)c;
-
-            if (i < head.time && d < head.dim) {
-                op.out[head.o_at + i * head.o_stride + d] = acc[r][c] / sum[x];
-            }
-        }
-        if (i < head.time && at.column == 0 && tx == 0) {
-            float *stat = op.out_stat + head.stat_at + i * head.stat_stride;
-
-            stat[0] = m[r];
-            stat[1] = sum[x];
-        }
-    }
+    put_result<R>(op, head, at, acc, m, sum);
 }
 
 /* A head of no columns still has its statistics: with one column of none, its

@@ -75,6 +75,30 @@ put_weights(attention_memory<R> &memory, const query_facts<R> &facts,
     }
 }
 
+/* What a block has made: its rows of dq, dk or dv, which begin at `out`. */
+template <int R, enum gradient G>
+static __device__ __forceinline__ void
+put_result(const struct attention &op, const struct head &head,
+           const struct part &at, const float (&acc)[R][PER_THREAD], float *out)
+{
+    const unsigned int ty = threadIdx.x / SIDE;
+    const unsigned int tx = threadIdx.x % SIDE;
+
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+#pragma unroll
+        for (int c = 0; c < PER_THREAD; c++) {
+            const uint64_t x = at.x0 + place<R>(ty, r);
+            const uint64_t d = at.column + tx * PER_THREAD + (unsigned int)c;
+
+            if (x < head.time && d < head.dim) {
+                out[x * head.stride + d] =
+                    G == OF_VALUE ? acc[r][c] : acc[r][c] * op.scale;
+            }
+        }
+    }
+}
+
 template <int R, enum gradient G>
 static __global__ void __launch_bounds__(SIDE *SIDE, 2)
     attend_backward(const __grid_constant__ struct attention op)
@@ -92,8 +116,6 @@ static __global__ void __launch_bounds__(SIDE *SIDE, 2)
     const uint64_t last = at.x0 + TILE < time ? at.x0 + TILE : time;
     const uint64_t y_begin = G == OF_QUERY ? 0 : at.x0;
     const uint64_t y_end = G == OF_QUERY ? last : time;
-    const unsigned int ty = threadIdx.x / SIDE;
-    const unsigned int tx = threadIdx.x % SIDE;
     float s[R][R];
     float dp[R][R] = {};
     float acc[R][PER_THREAD] = {};
@@ -139,19 +161,7 @@ static __global__ void __launch_bounds__(SIDE *SIDE, 2)
             return G == OF_QUERY ? bounds{0, x + 1} : bounds{x, time};
         });
     }
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-#pragma unroll
-        for (int c = 0; c < PER_THREAD; c++) {
-            const uint64_t x = at.x0 + place<R>(ty, r);
-            const uint64_t d = at.column + tx * PER_THREAD + (unsigned int)c;
-
-            if (x < time && d < head.dim) {
-                out[x * head.stride + d] =
-                    G == OF_VALUE ? acc[r][c] : acc[r][c] * op.scale;
-            }
-        }
-    }
+    put_result<R, G>(op, head, at, acc, out);
 }
 
 template <enum gradient G>
