@@ -248,14 +248,28 @@ static int reshard_all(struct fsdp_sharded *s)
 
 const struct fsdp_engine *fsdp_ref_engine(void)
 {
-    static const char *const claims[] = {
-        "flat",      "full-shard",    "shard-grad-op",
-        "no-shard",  "hybrid-shard",  "hybrid-shard-zero2",
-        "keep-root", "no-sync",       "eval",
-        "cancel",    "unshard-all",   "sgd",
-        "momentum",  "adamw",         "groups",
-        "fold-rank", "fold-ring",     "fold-tree",
-        "f32-fma",   "strict-memory", NULL};
+    static const char *const claims[] = {"flat",
+                                         "per-parameter",
+                                         "full-shard",
+                                         "shard-grad-op",
+                                         "no-shard",
+                                         "hybrid-shard",
+                                         "hybrid-shard-zero2",
+                                         "keep-root",
+                                         "no-sync",
+                                         "eval",
+                                         "cancel",
+                                         "unshard-all",
+                                         "sgd",
+                                         "momentum",
+                                         "adamw",
+                                         "groups",
+                                         "fold-rank",
+                                         "fold-ring",
+                                         "fold-tree",
+                                         "f32-fma",
+                                         "strict-memory",
+                                         NULL};
     static const struct fsdp_engine engine = {.size = sizeof engine,
                                               .abi = FSDP_ABI_VERSION,
                                               .name = "ref",

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layout.c - 1. Shard: flatten, concatenate, pad to a multiple of S, cut into
- * S equal shards, keep mine.
+ * layout.c - 1. Shard. Flat: flatten a unit's parameters, concatenate, pad to
+ * a multiple of S, cut into S equal shards, keep mine. Per parameter: cut each
+ * parameter into S blocks of ceil(d_0 / S) rows of dimension 0, the last of
+ * them short or empty; keep mine, padded to a whole block each, one behind the
+ * other.
  *
  * All that follows from it is in one table: which part of which parameter
  * lies where in this rank's shards.
@@ -16,45 +19,117 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The part of parameter p that lies in this rank's shard, if any. */
-static bool overlap(const struct fsdp_sharded *s, uint32_t p,
-                    struct ref_part *out)
+static uint64_t divide_up(uint64_t n, uint64_t by)
+{
+    return n / by + (n % by != 0);
+}
+
+/* Parameter p between `low` and `high` of its unit's flat parameter. */
+static void cut_flat(const struct fsdp_sharded *s, uint32_t p, uint32_t shard,
+                     struct ref_part *out)
 {
     const struct ref_parameter *x = &s->parameter[p];
     uint64_t chunk = s->unit[x->unit].chunk;
-    uint64_t low = s->coordinate * chunk;
+    uint64_t low = shard * chunk;
     uint64_t first = x->offset > low ? x->offset : low;
     uint64_t last = least(x->offset + x->numel, low + chunk);
 
-    if (first >= last) {
-        return false;
-    }
-    *out = (struct ref_part){.parameter = p,
-                             .first = first - x->offset,
-                             .n = last - first,
-                             .local = first - low};
-    return true;
+    *out = (struct ref_part){p, first - x->offset,
+                             last > first ? last - first : 0, first - low};
 }
 
-int ref_layout(struct fsdp_sharded *s)
+static void cut_rows(const struct fsdp_sharded *s, uint32_t p, uint32_t shard,
+                     struct ref_part *out)
+{
+    const struct ref_parameter *x = &s->parameter[p];
+    uint64_t first = least(shard * x->block, x->numel);
+
+    *out = (struct ref_part){p, first, least(x->block, x->numel - first),
+                             x->local};
+}
+
+bool ref_part(const struct fsdp_sharded *s, uint32_t p, uint32_t shard,
+              struct ref_part *out)
+{
+    if (s->options.layout == FSDP_LAYOUT_FLAT) {
+        cut_flat(s, p, shard, out);
+    } else {
+        cut_rows(s, p, shard, out);
+    }
+    return out->n > 0;
+}
+
+/* Elements of the rows of p that a shard has room for; a scalar is a row. */
+static uint64_t block_of(const struct fsdp_sharded *s, uint32_t p)
+{
+    uint64_t d0 =
+        s->model->parameter_n_dims[p] > 0 ? s->model->parameter_shape[p][0] : 1;
+
+    return d0 > 0 ? divide_up(d0, s->shards) * (s->parameter[p].numel / d0) : 0;
+}
+
+void ref_layout(struct fsdp_sharded *s)
 {
     const struct fsdp_model *model = s->model;
+    bool flat = s->options.layout == FSDP_LAYOUT_FLAT;
 
+    s->packs = !flat && s->shards > 1;
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         struct ref_parameter *x = &s->parameter[p];
+        struct ref_unit *unit;
         x->unit = s->units->unit_of_module[model->parameter_module[p]];
         x->numel = fsdp_numel(model, p);
-        x->offset = s->unit[x->unit].numel;
-        s->unit[x->unit].numel += x->numel;
+        x->block = block_of(s, p);
+        unit = &s->unit[x->unit];
+        x->offset = unit->numel;
+        x->local = unit->chunk;
+        unit->numel += x->numel;
+        unit->chunk += flat ? 0 : x->block;
     }
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         struct ref_unit *x = &s->unit[u];
-        x->chunk = x->numel / s->shards + (x->numel % s->shards != 0);
+        x->chunk = flat ? divide_up(x->numel, s->shards) : x->chunk;
+        x->whole = flat ? x->chunk * s->shards : x->numel;
     }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
-        s->n_parts += overlap(s, p, &s->part[s->n_parts]);
+        s->n_parts +=
+            ref_part(s, p, s->coordinate, &s->part[s->n_parts]) ? 1 : 0;
+    }
+}
+
+/* Every shard's part of every parameter of the unit, copied once. */
+static int copy_parts(struct fsdp_sharded *s, uint32_t u, float *whole,
+                      bool unpack)
+{
+    const struct fsdp_device *d = s->env->device;
+    struct ref_unit *unit = &s->unit[u];
+    struct ref_part part;
+
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        for (uint32_t k = 0; s->parameter[p].unit == u && k < s->shards; k++) {
+            float *sent = unit->wire + k * unit->chunk;
+            float *lies = whole + s->parameter[p].offset;
+            if (ref_part(s, p, k, &part)) {
+                sent += part.local;
+                lies += part.first;
+                FSDP_TRY(d->copy(d->self, s->env->compute, unpack ? lies : sent,
+                                 unpack ? sent : lies, part.n * sizeof *sent));
+            }
+        }
     }
     return FSDP_OK;
+}
+
+int ref_pack(struct fsdp_sharded *s, uint32_t u, float *whole)
+{
+    FSDP_TRY(
+        ref_fill_zero(s, u, s->unit[u].wire, s->unit[u].chunk * s->shards));
+    return copy_parts(s, u, whole, false);
+}
+
+int ref_unpack(struct fsdp_sharded *s, uint32_t u, float *whole)
+{
+    return copy_parts(s, u, whole, true);
 }
 
 /* Initial values come slice by slice: M is never resident. */

@@ -84,9 +84,10 @@ static int check_units(const struct fsdp_env *env,
 static int check_numbers(const struct fsdp_env *env,
                          const struct fsdp_options *o)
 {
-    if (o->layout != FSDP_LAYOUT_FLAT) {
-        return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
-                        "layout %u is not claimed; flat (0) is", o->layout);
+    if (o->layout > FSDP_LAYOUT_PER_PARAMETER) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "layout %u is none of flat (0), per-parameter (1)",
+                        o->layout);
     }
     if (o->fold > FSDP_FOLD_TREE) {
         return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",

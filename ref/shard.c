@@ -113,7 +113,7 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->next_sync = true;
     s->power[0] = s->power[1] = 1.0f;
     FSDP_TRY(make_arrays(s));
-    FSDP_TRY(ref_layout(s));
+    ref_layout(s);
     FSDP_TRY(check_agreement(s));
     return ref_initialise(s);
 }
@@ -128,6 +128,7 @@ void ref_destroy(struct fsdp_sharded *s)
     }
     for (uint32_t u = 0; s->unit && u < s->units->n_units; u++) {
         ref_drop(s, &s->unit[u].full);
+        ref_drop(s, &s->unit[u].wire);
         ref_drop(s, &s->unit[u].shard);
         ref_drop(s, &s->unit[u].state[0]);
         ref_drop(s, &s->unit[u].state[1]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sharded.h - the data of the reference engine. One unit has one flat
- * parameter; everything a rank owns is in one table of parts.
+ * sharded.h - the data of the reference engine. What a rank owns is in one
+ * table of parts, whatever the layout.
  *
  * Read in this order: layout.c (shard), window.c (when), unit.c (unshard,
  * reshard, reduce), optimizer.c (step), shard.c and engine.c (the functions
@@ -15,12 +15,14 @@
 /* A unit and what is live of it. Lengths are in elements. */
 struct ref_unit {
     uint64_t numel;    /* m_u: of its parameters */
-    uint64_t chunk;    /* ceil(numel / S): of a shard */
+    uint64_t chunk;    /* of a shard, with its padding */
+    uint64_t whole;    /* of an unsharded copy: chunk * S, or numel (packs) */
     float *shard;      /* [chunk], always */
     float *state[2];   /* [chunk], as the optimizer needs */
-    float *full;       /* [chunk * S] while unsharded, if S > 1 */
-    float *grad_full;  /* [chunk * S] from backward to reduce */
+    float *full;       /* [whole] while unsharded, if S > 1 */
+    float *grad_full;  /* [whole] from backward to reduce */
     float *grad_shard; /* [chunk] from the first reduce to zero_grad */
+    float *wire;       /* [chunk * S] in a collective, where it packs */
     bool open;         /* in a window, or kept */
 };
 
@@ -33,7 +35,9 @@ struct ref_part {
 
 struct ref_parameter {
     uint32_t unit;
-    uint64_t numel, offset; /* offset in the unit's flat parameter */
+    uint64_t numel, offset; /* offset in the unit's unsharded copy */
+    uint64_t block, local;  /* per parameter: elements of a shard's rows,
+                             * and where in a shard they begin */
     bool accumulated;       /* grad_full holds a gradient of it */
     bool fresh;             /* the model was lent storage for a gradient */
     float *staging;         /* that storage, if grad_full was taken */
@@ -53,6 +57,7 @@ struct fsdp_sharded {
     struct fsdp_options options;
     uint32_t shards, replicas; /* S, R */
     uint32_t coordinate;       /* of this rank in "shard" */
+    bool packs;                /* what is unsharded is not what is sent */
     float divide;              /* 1 / divide factor */
 
     struct ref_unit *unit;           /* [n_units] */
@@ -82,7 +87,13 @@ int ref_run(struct fsdp_sharded *s, struct fsdp_op op);
 int ref_fill_zero(struct fsdp_sharded *s, uint32_t unit, float *p, uint64_t n);
 
 /* layout.c */
-int ref_layout(struct fsdp_sharded *s);
+void ref_layout(struct fsdp_sharded *s);
+/* The part of parameter p that shard `shard` owns, if any. */
+bool ref_part(const struct fsdp_sharded *s, uint32_t p, uint32_t shard,
+              struct ref_part *out);
+/* Between a unit's unsharded copy and its shards, one behind the other. */
+int ref_pack(struct fsdp_sharded *s, uint32_t u, float *whole);
+int ref_unpack(struct fsdp_sharded *s, uint32_t u, float *whole);
 int ref_initialise(struct fsdp_sharded *s);
 /* window.c */
 int ref_plan(const struct fsdp_sequence *q, const struct fsdp_units *units,

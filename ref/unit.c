@@ -36,9 +36,15 @@ int ref_unshard(struct fsdp_sharded *s, uint32_t u)
     if (x->open) {
         return FSDP_OK;
     }
-    if (s->shards > 1) {
-        FSDP_TRY(
-            ref_take(s, FSDP_PARAM_FULL, u, x->chunk * s->shards, &x->full));
+    if (s->packs) {
+        FSDP_TRY(ref_take(s, FSDP_STAGING, u, x->chunk * s->shards, &x->wire));
+        FSDP_TRY(collective(s, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u, x->shard,
+                            x->wire));
+        FSDP_TRY(ref_take(s, FSDP_PARAM_FULL, u, x->whole, &x->full));
+        FSDP_TRY(ref_unpack(s, u, x->full));
+        ref_drop(s, &x->wire);
+    } else if (s->shards > 1) {
+        FSDP_TRY(ref_take(s, FSDP_PARAM_FULL, u, x->whole, &x->full));
         FSDP_TRY(collective(s, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u, x->shard,
                             x->full));
     }
@@ -57,13 +63,12 @@ void ref_reshard(struct fsdp_sharded *s, uint32_t u)
 int ref_open_gradient(struct fsdp_sharded *s, uint32_t u)
 {
     struct ref_unit *x = &s->unit[u];
-    uint64_t padded = x->chunk * s->shards;
 
     if (x->grad_full) {
         return FSDP_OK;
     }
-    FSDP_TRY(ref_take(s, FSDP_GRAD_FULL, u, padded, &x->grad_full));
-    return ref_fill_zero(s, u, x->grad_full + x->numel, padded - x->numel);
+    FSDP_TRY(ref_take(s, FSDP_GRAD_FULL, u, x->whole, &x->grad_full));
+    return ref_fill_zero(s, u, x->grad_full + x->numel, x->whole - x->numel);
 }
 
 /* A module's backward is over: the first gradient of a parameter already
@@ -120,7 +125,7 @@ static int reduce_into(struct fsdp_sharded *s, uint32_t u, float *to)
 
     if (s->shards > 1) {
         FSDP_TRY(collective(s, FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u,
-                            x->grad_full, to));
+                            s->packs ? x->wire : x->grad_full, to));
     } else {
         FSDP_TRY(d->copy(d->self, s->env->compute, to, x->grad_full, bytes));
     }
@@ -146,9 +151,15 @@ int ref_reduce(struct fsdp_sharded *s, uint32_t u)
     int status;
 
     FSDP_TRY(fill_missing(s, u));
+    if (s->packs) { /* what is packed is not needed in full any more */
+        FSDP_TRY(ref_take(s, FSDP_STAGING, u, x->chunk * s->shards, &x->wire));
+        FSDP_TRY(ref_pack(s, u, x->grad_full));
+        ref_drop(s, &x->grad_full);
+    }
     if (!x->grad_shard) {
         FSDP_TRY(ref_take(s, FSDP_GRAD_SHARD, u, x->chunk, &x->grad_shard));
         FSDP_TRY(reduce_into(s, u, x->grad_shard));
+        ref_drop(s, &x->wire);
         ref_drop(s, &x->grad_full);
         return FSDP_OK;
     }
@@ -165,6 +176,7 @@ int ref_reduce(struct fsdp_sharded *s, uint32_t u)
                                              .out = {{x->grad_shard, bytes}}});
     }
     ref_drop(s, &staging);
+    ref_drop(s, &x->wire);
     ref_drop(s, &x->grad_full);
     return status;
 }

@@ -32,7 +32,9 @@ struct fsdp_sharded {
     uint32_t replicas, shards, ranks;
     uint64_t total;
     uint64_t *start;  /* of a parameter, in everything that is [total] */
-    uint64_t *offset; /* of a parameter in its unit's flat parameter */
+    uint64_t *offset; /* of a parameter: flat, in its unit's flat parameter;
+                       * per parameter, in each shard of its unit */
+    uint64_t *block;  /* per parameter: its elements in a shard; flat: 0 */
     uint64_t *chunk;  /* of a unit: the ring's owner depends on it */
     uint32_t *group;
     bool *touched; /* [n_units]: had a backward since zero_grad */
@@ -60,14 +62,15 @@ static int make_arrays(struct fsdp_sharded *s)
 
     s->start = calloc(n, sizeof *s->start);
     s->offset = calloc(n, sizeof *s->offset);
+    s->block = calloc(n, sizeof *s->block);
     s->chunk = calloc(s->units->n_units + 1u, sizeof *s->chunk);
     s->touched = calloc(s->units->n_units + 1u, sizeof *s->touched);
     s->asked = calloc(n, sizeof *s->asked);
     s->group = calloc(n, sizeof *s->group);
     s->in_backward = calloc(s->model->n_modules + 1u, sizeof *s->in_backward);
     s->rank = calloc(s->ranks, sizeof *s->rank);
-    if (!s->start || !s->offset || !s->chunk || !s->touched || !s->asked ||
-        !s->group || !s->in_backward || !s->rank) {
+    if (!s->start || !s->offset || !s->block || !s->chunk || !s->touched ||
+        !s->asked || !s->group || !s->in_backward || !s->rank) {
         return out_of_memory(s);
     }
     for (uint32_t r = 0; r < s->ranks; r++) {
@@ -105,19 +108,36 @@ static void drop(struct fsdp_sharded *s, float **p)
     }
 }
 
+/* What a shard holds of parameter p, by rows of its first dimension: as many
+ * as it takes for S shards to hold them all. */
+static uint64_t block_of(const struct fsdp_sharded *s, uint32_t p)
+{
+    bool scalar = s->model->parameter_n_dims[p] == 0;
+    uint64_t d0 = scalar ? 1 : s->model->parameter_shape[p][0];
+    uint64_t n = (d0 + s->shards - 1) / s->shards;
+
+    for (uint32_t d = 1; d < s->model->parameter_n_dims[p]; d++) {
+        n *= s->model->parameter_shape[p][d];
+    }
+    return n;
+}
+
 static void lay_out(struct fsdp_sharded *s)
 {
+    bool by_rows = s->options.layout == FSDP_LAYOUT_PER_PARAMETER;
+
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
         s->start[p] = s->total;
         s->offset[p] = s->chunk[u];
+        s->block[p] = by_rows ? block_of(s, p) : 0;
         s->total += fsdp_numel(s->model, p);
-        s->chunk[u] += fsdp_numel(s->model, p);
+        s->chunk[u] += by_rows ? s->block[p] : fsdp_numel(s->model, p);
         if (s->options.n_groups) {
             s->group[p] = s->options.group_of_parameter[p];
         }
     }
-    for (uint32_t u = 0; u < s->units->n_units; u++) {
+    for (uint32_t u = 0; !by_rows && u < s->units->n_units; u++) {
         s->chunk[u] = (s->chunk[u] + s->shards - 1) / s->shards;
     }
 }
@@ -202,6 +222,7 @@ static void destroy(struct fsdp_sharded *s)
     drop(s, &s->state[1]);
     free(s->start);
     free(s->offset);
+    free(s->block);
     free(s->chunk);
     free(s->touched);
     free(s->asked);
@@ -345,20 +366,20 @@ static float fold(uint32_t how, const float *x, uint32_t n, uint32_t owner)
     return sum;
 }
 
-/* Within each shard group, then across replicas. `flat` is the element's
- * place in its unit's flat parameter, chunk that of a shard of it. */
+/* Within each shard group, then across replicas. The element lies at `local`
+ * in shard `owner`, which is `chunk` long. */
 static float fold_mesh(const struct fsdp_sharded *s, const float *x,
-                       uint64_t flat, uint64_t chunk)
+                       uint64_t owner, uint64_t local, uint64_t chunk)
 {
     uint64_t part = (chunk + s->replicas - 1) / s->replicas;
     float replica[256];
 
     for (uint32_t r = 0; r < s->replicas; r++) {
         replica[r] = fold(s->options.fold, x + (uint64_t)r * s->shards,
-                          s->shards, (uint32_t)(flat / chunk));
+                          s->shards, (uint32_t)owner);
     }
     return fold(s->options.fold, replica, s->replicas,
-                (uint32_t)(flat % chunk / part));
+                (uint32_t)(local / part));
 }
 
 static int fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
@@ -371,11 +392,15 @@ static int fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
 
     for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
         float *to = &s->reduced[s->start[p] + i];
+        uint64_t flat = s->offset[p] + i;
+        uint64_t owner = s->block[p] ? i / s->block[p] : flat / s->chunk[u];
+        uint64_t local =
+            s->block[p] ? s->offset[p] + i % s->block[p] : flat % s->chunk[u];
         float scaled;
         for (uint32_t r = 0; r < s->ranks; r++) {
             x[r] = s->rank[r].sum[c][s->start[p] + i];
         }
-        scaled = fold_mesh(s, x, s->offset[p] + i, s->chunk[u]) * divide;
+        scaled = fold_mesh(s, x, owner, local, s->chunk[u]) * divide;
         *to = c == 0 ? scaled : *to + scaled;
     }
     return FSDP_OK;
@@ -464,10 +489,10 @@ static int pieces(struct fsdp_sharded *s,
 const struct fsdp_engine *fsdp_unsharded_engine(void)
 {
     static const char *const claims[] = {
-        "serial",    "flat",      "full-shard", "no-shard",
-        "sgd",       "momentum",  "adamw",      "groups",
-        "no-sync",   "eval",      "cancel",     "fold-rank",
-        "fold-ring", "fold-tree", "f32-fma",    NULL};
+        "serial",  "flat",     "per-parameter", "full-shard", "no-shard",
+        "sgd",     "momentum", "adamw",         "groups",     "no-sync",
+        "eval",    "cancel",   "fold-rank",     "fold-ring",  "fold-tree",
+        "f32-fma", NULL};
     static const struct fsdp_engine engine = {.size = sizeof engine,
                                               .abi = FSDP_ABI_VERSION,
                                               .name = "unsharded",

@@ -102,6 +102,7 @@ int manifest_axes_make(const uint32_t *ranks, uint32_t n_ranks,
     out->n[AXIS_FOLD] = FSDP_FOLD_TREE + 1;
     out->n[AXIS_OPTIMIZER] = FSDP_OPTIMIZER_ADAMW + 1;
     out->n[AXIS_KEEP_ROOT] = 2;
+    out->n[AXIS_LAYOUT] = FSDP_LAYOUT_PER_PARAMETER + 1;
     if (n_ranks != 0) {
         return add_asked_worlds(out, ranks, n_ranks);
     }
@@ -295,6 +296,7 @@ void manifest_case(const struct manifest_axes *axes,
     out->fold = pick[AXIS_FOLD];
     out->grains = out->fold == FSDP_FOLD_TREE ? CASE_GRAINS : 0;
     out->keep_root = pick[AXIS_KEEP_ROOT];
+    out->layout = pick[AXIS_LAYOUT];
     out->microbatches = sync->microbatches;
     memcpy(out->sync, sync->sync, sizeof(out->sync));
     out->optimizer = pick[AXIS_OPTIMIZER];
@@ -360,5 +362,6 @@ bool manifest_pick(const struct manifest_axes *axes, const struct run_case *c,
     pick[AXIS_FOLD] = c->fold;
     pick[AXIS_OPTIMIZER] = c->optimizer;
     pick[AXIS_KEEP_ROOT] = c->keep_root;
+    pick[AXIS_LAYOUT] = c->layout;
     return found;
 }

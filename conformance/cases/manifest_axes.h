@@ -23,7 +23,8 @@ enum manifest_axis {
     AXIS_FOLD = 6,
     AXIS_OPTIMIZER = 7,
     AXIS_KEEP_ROOT = 8,
-    N_AXES = 9,
+    AXIS_LAYOUT = 9,
+    N_AXES = 10,
 };
 
 /* replicas = 0: a world of one dimension; the strategy says which. Else it is

@@ -149,6 +149,64 @@ static int add_ragged(const struct core *core)
     return FSDP_OK;
 }
 
+/* Parameters sharded one by one, by rows: rows that do not divide, and ranks
+ * without any, where a unit has several parameters, under every strategy. */
+static int add_rows(const struct core *core)
+{
+    static const struct manifest_world flat[] = {{3, 0}, {4, 0}, {7, 0}};
+    static const struct manifest_world mesh[] = {{6, 2}, {6, 3}, {8, 2}};
+    struct run_case c;
+
+    for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
+        for (uint32_t w = 0; w < 3 && core->own; w++) {
+            const struct manifest_world world =
+                fits(s, &flat[w]) ? flat[w] : mesh[w];
+
+            manifest_start("mlp", "odd", WORKLOAD_NATURAL, s, world, &c);
+            c.layout = FSDP_LAYOUT_PER_PARAMETER;
+            c.wrap = CASE_WRAP_WHOLE;
+            c.fold = FSDP_FOLD_RING;
+            c.optimizer = w; /* one each */
+            manifest_numbers(&c);
+            FSDP_TRY(manifest_add(core->list, &c));
+            manifest_start("gpt", "odd", WORKLOAD_NATURAL, s, world, &c);
+            c.layout = FSDP_LAYOUT_PER_PARAMETER;
+            c.wrap = CASE_WRAP_BLOCK;
+            FSDP_TRY(manifest_add(core->list, &c));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* The same where each parameter is a unit: the plainest case of the layout, in
+ * every world, and as far ahead as engines run. */
+static int add_plain_rows(const struct core *core)
+{
+    static const uint32_t ahead[][3] = {{1, 1, 0}, {2, 1, 1}, {3, 3, 2}};
+    const struct manifest_world *world;
+    struct run_case c;
+
+    for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
+        if (world->replicas == 0) {
+            start_seed(CASE_FULL_SHARD, *world, &c);
+            c.layout = FSDP_LAYOUT_PER_PARAMETER;
+            FSDP_TRY(manifest_add(core->list, &c));
+        }
+    }
+    for (uint32_t a = 0; a < 3; a++) {
+        manifest_start(
+            "gpt", "tiny", WORKLOAD_NATURAL, CASE_FULL_SHARD,
+            (struct manifest_world){core->own ? 3 : core->first.ranks, 0}, &c);
+        c.layout = FSDP_LAYOUT_PER_PARAMETER;
+        FSDP_TRY(manifest_add(core->list, &c)); /* the strict twin, once */
+        c.prefetch_forward = ahead[a][0];
+        c.prefetch_backward = ahead[a][1];
+        c.reduces_in_flight = ahead[a][2];
+        FSDP_TRY(manifest_add(core->list, &c));
+    }
+    return FSDP_OK;
+}
+
 static int add_block(const struct core *core, uint32_t strategy,
                      struct manifest_world world)
 {
@@ -291,7 +349,7 @@ int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
     static int (*const add[])(const struct core *) = {
         add_curves,    add_miniature,      add_trees, add_ragged,
         add_blocks,    add_divide_factors, add_large, add_exact_worlds,
-        add_schedules, add_answers,
+        add_schedules, add_answers,        add_rows,  add_plain_rows,
     };
     struct core core = {.own = n_ranks == 0, .list = list};
 

@@ -304,7 +304,7 @@ static void reductions_are_replayed(void **state)
     float g = value_of(RECORD_LOCAL_GRADIENT, 0, 0, 4);
 
     assert_true(replay_reduction_find(&x->e, &x->r, &part, &reduction, &f));
-    assert_int_equal(reduction.flat, 3);
+    assert_int_equal(reduction.first, 3);
     assert_true(replay_reduced(&reduction, 1) == ((g + g) + g) * (1.0f / 3.0f));
     x->r.rank[2].present = false;
     assert_false(replay_reduction_find(&x->e, &x->r, &part, &reduction, &f));

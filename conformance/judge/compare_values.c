@@ -166,7 +166,7 @@ bool compare_element(const struct expect *e, const struct compare_part *part,
                      struct finding *f)
 {
     uint64_t chunk = e->unit[part->unit].chunk;
-    uint64_t flat = e->offset[part->parameter] + part->first + i;
+    uint64_t flat = expect_place(e, part->parameter, part->first + i);
     struct finding at;
 
     if ((part->own || want == want) &&

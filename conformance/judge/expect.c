@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expect.c - the oracle's view of the flat layout: which parameters make up a
- * unit's flat parameter, where in it they lie, and which slice of it each
- * shard owns. Written from the contract alone; engines compute it themselves.
+ * expect.c - the oracle's view of the layouts: which parameters make up a
+ * unit, where they lie in its shards, and which part of each a shard owns.
+ * Written from the contract alone; engines compute it themselves.
  */
 #include "judge/expect.h"
 
@@ -14,7 +14,8 @@
 static bool case_is_known(const struct run_case *c)
 {
     return c->ranks >= 1 && c->ranks <= WORLD_MAX_RANKS && c->replicas >= 1 &&
-           c->ranks % c->replicas == 0 && c->layout == FSDP_LAYOUT_FLAT &&
+           c->ranks % c->replicas == 0 &&
+           c->layout <= FSDP_LAYOUT_PER_PARAMETER &&
            c->fold <= FSDP_FOLD_TREE && c->microbatches >= 1 &&
            c->microbatches <= CASE_MAX_MICROBATCHES &&
            c->optimizer <= FSDP_OPTIMIZER_ADAMW &&
@@ -44,26 +45,58 @@ static bool model_is_known(const struct fsdp_model *model,
     return model->n_modules >= 1 && model->n_sequences >= 1;
 }
 
-/* Parameters follow each other in their unit in the model's order. */
-static void lay_out(struct expect *e)
+/* What each shard has room for of parameter p: ceil(d_0 / S) of its rows. What
+ * has no dimension is one row. */
+static uint64_t block_of(const struct expect *e, uint32_t p)
 {
+    uint64_t rows = 1;
+    uint64_t row = 1;
+
+    for (uint32_t d = 0; d < e->model->parameter_n_dims[p]; d++) {
+        uint64_t extent = e->model->parameter_shape[p][d];
+
+        rows = d == 0 ? extent : rows;
+        row = d == 0 ? row : row * extent;
+    }
+    return (rows / e->shards + (rows % e->shards != 0 ? 1 : 0)) * row;
+}
+
+/* Parameters follow each other in their unit in the model's order: in the
+ * flat parameter, or in every shard. */
+static void place_parameters(struct expect *e)
+{
+    bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
+
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
         uint32_t u = e->units->unit_of_module[e->model->parameter_module[p]];
 
         e->unit_of_parameter[p] = u;
-        e->offset[p] = e->unit[u].numel;
+        e->block[p] = flat ? 0 : block_of(e, p);
+        e->offset[p] = flat ? e->unit[u].numel : e->unit[u].chunk;
         e->unit[u].numel += fsdp_numel(e->model, p);
+        e->unit[u].chunk += e->block[p];
     }
+}
+
+static void lay_out(struct expect *e)
+{
+    bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
+
+    e->packs = !flat && e->shards > 1;
+    place_parameters(e);
     for (uint32_t u = 0; u < e->units->n_units; u++) {
         struct expect_unit *unit = &e->unit[u];
 
-        unit->chunk = unit->numel / e->shards;
-        unit->chunk += unit->numel % e->shards != 0 ? 1 : 0;
+        if (flat) {
+            unit->chunk = unit->numel / e->shards;
+            unit->chunk += unit->numel % e->shards != 0 ? 1 : 0;
+        }
         unit->padded = unit->chunk * e->shards;
+        unit->whole = e->packs ? unit->numel : unit->padded;
         e->total += unit->numel;
         e->resting += unit->chunk;
-        if (unit->padded > e->largest) {
-            e->largest = unit->padded;
+        if (unit->whole > e->largest) {
+            e->largest = unit->whole;
         }
     }
 }
@@ -88,8 +121,9 @@ int expect_make(const struct run_case *c, const struct fsdp_model *model,
     out->unit_of_parameter = calloc((size_t)model->n_parameters + 1,
                                     sizeof(*out->unit_of_parameter));
     out->offset = calloc((size_t)model->n_parameters + 1, sizeof(*out->offset));
+    out->block = calloc((size_t)model->n_parameters + 1, sizeof(*out->block));
     if (out->unit == NULL || out->unit_of_parameter == NULL ||
-        out->offset == NULL) {
+        out->offset == NULL || out->block == NULL) {
         status = FSDP_ERR_NOMEM;
     } else {
         lay_out(out);
@@ -106,9 +140,53 @@ void expect_release(struct expect *e)
     free(e->unit);
     free(e->unit_of_parameter);
     free(e->offset);
+    free(e->block);
     free(e->step.c);
     free(e->end.c);
     memset(e, 0, sizeof(*e));
+}
+
+uint64_t expect_place(const struct expect *e, uint32_t p, uint64_t i)
+{
+    uint64_t block = e->block[p];
+
+    if (block == 0) { /* flat, or a parameter without elements */
+        return e->offset[p] + i;
+    }
+    return i / block * e->unit[e->unit_of_parameter[p]].chunk + e->offset[p] +
+           i % block;
+}
+
+static void cut_flat(const struct expect *e, uint32_t p, uint32_t s,
+                     struct expect_part *part)
+{
+    uint64_t chunk = e->unit[e->unit_of_parameter[p]].chunk;
+    uint64_t shard_begin = s * chunk;
+    uint64_t shard_end = shard_begin + chunk;
+    uint64_t begin = e->offset[p];
+    uint64_t end = begin + fsdp_numel(e->model, p);
+
+    begin = begin < shard_begin ? shard_begin : begin;
+    end = end > shard_end ? shard_end : end;
+    part->parameter = p;
+    part->first = begin - e->offset[p];
+    part->n = begin < end ? end - begin : 0;
+    part->local = begin - shard_begin;
+}
+
+/* torch.chunk: blocks of equal size for as long as there are elements. */
+static void cut_rows(const struct expect *e, uint32_t p, uint32_t s,
+                     struct expect_part *part)
+{
+    uint64_t numel = fsdp_numel(e->model, p);
+    uint64_t begin = s * e->block[p];
+    uint64_t end = begin + e->block[p];
+
+    end = end > numel ? numel : end;
+    part->parameter = p;
+    part->first = begin;
+    part->n = begin < end ? end - begin : 0;
+    part->local = e->offset[p];
 }
 
 int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
@@ -121,28 +199,20 @@ int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
     if (s >= e->shards) {
         return FSDP_ERR_INVALID;
     }
-    /* In the flat layout a parameter is in one shard at one place at most. */
+    /* A parameter is in one shard at one place at most. */
     part = calloc((size_t)e->model->n_parameters + 1, sizeof(*part));
     if (part == NULL) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        uint64_t chunk = e->unit[e->unit_of_parameter[p]].chunk;
-        uint64_t shard_begin = s * chunk;
-        uint64_t shard_end = shard_begin + chunk;
-        uint64_t begin = e->offset[p];
-        uint64_t end = begin + fsdp_numel(e->model, p);
-
-        begin = begin < shard_begin ? shard_begin : begin;
-        end = end > shard_end ? shard_end : end;
-        if (begin < end) {
-            part[*n].parameter = p;
-            part[*n].first = begin - e->offset[p];
-            part[*n].n = end - begin;
-            part[*n].local = begin - shard_begin;
-            (*n)++;
+        if (e->options.layout == FSDP_LAYOUT_FLAT) {
+            cut_flat(e, p, s, &part[*n]);
+        } else {
+            cut_rows(e, p, s, &part[*n]);
         }
+        *n += part[*n].n > 0 ? 1 : 0;
     }
+    memset(&part[*n], 0, sizeof(*part));
     *out = part;
     return FSDP_OK;
 }

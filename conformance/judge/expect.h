@@ -11,8 +11,9 @@
 
 struct expect_unit {
     uint64_t numel;  /* m_u */
-    uint64_t chunk;  /* ceil(m_u / S): a rank's shard */
-    uint64_t padded; /* chunk * S */
+    uint64_t chunk;  /* a rank's shard, with its padding */
+    uint64_t padded; /* chunk * S: on the wire */
+    uint64_t whole;  /* of an unsharded copy: padded, or numel (packs) */
 };
 
 /* Elements [first, first + n) of a parameter, owned by shard `shard` at
@@ -29,12 +30,18 @@ struct expect {
     struct fsdp_options options;
     uint32_t replicas, shards; /* R, S */
 
+    bool packs; /* per parameter, S > 1: parameters do not lie on the wire as
+                 * they do in a unit's unsharded copy */
+
     struct expect_unit *unit;    /* [n_units] */
     uint32_t *unit_of_parameter; /* [n_parameters] */
-    uint64_t *offset; /* [n_parameters]: in the unit's flat parameter */
+    /* [n_parameters]: flat, where the parameter begins in its unit's flat
+     * parameter; per parameter, where its block begins in a shard, and how
+     * long a block is (flat: 0). */
+    uint64_t *offset, *block;
     uint64_t total;   /* M */
     uint64_t resting; /* elements of all shards of one rank */
-    uint64_t largest; /* elements of the largest padded unit */
+    uint64_t largest; /* elements of the largest unsharded copy */
 
     /* The collectives of one step, in order (all its microbatches, a cancelled
      * pass before them, an evaluation after them), and those after the last
@@ -63,8 +70,8 @@ struct expect {
  * Computes everything but baseline and lookup, which the caller sets. The
  * case, the model and the units are borrowed until the release.
  *
- * INVALID: a case, a model or units that the oracle has no rules for (another
- * layout than flat, tied or frozen parameters, another dtype than float32, a
+ * INVALID: a case, a model or units that the oracle has no rules for (an
+ * unknown layout, tied or frozen parameters, another dtype than float32, a
  * window that never closes). NOMEM.
  *
  * A case that does not train (OPTIONS, DISAGREE) communicates nothing and has
@@ -74,6 +81,11 @@ int expect_make(const struct run_case *c, const struct fsdp_model *model,
                 const struct fsdp_units *units, struct expect *out);
 void expect_release(struct expect *e); /* any state */
 
+/* Where element i of parameter p lies among its unit's shards, one behind the
+ * other, as on the wire: in shard place / chunk, at place % chunk. Flat: in
+ * the flat parameter. */
+uint64_t expect_place(const struct expect *e, uint32_t p, uint64_t i);
+
 /* The parts that shard index s of the shard dimension owns, parameters
  * ascending, none of them empty. Sets *n; *out is malloc'ed, the caller's.
  * NOMEM, INVALID: no such shard. */
@@ -81,9 +93,9 @@ int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
                  uint32_t *n);
 
 /* Folds x[0..world-1] in the case's fold over the mesh: within the shard group
- * first, then across replicas. `flat` is the element's place in its unit's
- * flat parameter (the ring's owner depends on it). The judge's own loop. */
-float expect_fold(const struct expect *e, uint32_t unit, uint64_t flat,
+ * first, then across replicas. `place` is the element's (expect_place); the
+ * ring's owner depends on it. The judge's own loop. */
+float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
                   const float *x);
 /* The loss is folded as gradients are, as an element that rank 0 owns, and
  * multiplied by 1 / world. */

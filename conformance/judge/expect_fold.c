@@ -48,18 +48,18 @@ static float fold_mesh(const struct expect *e, const float *x,
     return fold_group(e->c->fold, replica, e->replicas, replica_owner);
 }
 
-float expect_fold(const struct expect *e, uint32_t unit, uint64_t flat,
+float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
                   const float *x)
 {
     uint64_t chunk = e->unit[unit].chunk;
     uint64_t part = chunk / e->replicas + (chunk % e->replicas != 0 ? 1 : 0);
 
     /* Padding and units without elements have no owner to speak of. */
-    if (chunk == 0 || flat >= e->unit[unit].padded) {
+    if (chunk == 0 || place >= e->unit[unit].padded) {
         return fold_mesh(e, x, 0, 0);
     }
-    return fold_mesh(e, x, (uint32_t)(flat / chunk),
-                     (uint32_t)(flat % chunk / part));
+    return fold_mesh(e, x, (uint32_t)(place / chunk),
+                     (uint32_t)(place % chunk / part));
 }
 
 float expect_fold_loss(const struct expect *e, const float *x)

@@ -74,6 +74,53 @@ static void a_shard_may_be_empty(void **state)
     expect_release(&e);
 }
 
+/* Rows as torch.chunk deals them: 5 rows of 2 over four ranks are 2, 2, 1 and
+ * none, where balanced parts would be 2, 1, 1, 1. Then 3 elements, a scalar,
+ * and a parameter without any. */
+static void parts_by_rows(void **state)
+{
+    static const struct expect_part s0[] = {
+        {0, 0, 4, 0}, {1, 0, 1, 4}, {2, 0, 1, 5}};
+    static const struct expect_part s1[] = {{0, 4, 4, 0}, {1, 1, 1, 4}};
+    static const struct expect_part s2[] = {{0, 8, 2, 0}, {1, 2, 1, 4}};
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+    struct expect e;
+
+    (void)state;
+    testing_model(&t, "-01", "1:5 1:3 1:1 1:0 2:7", "F1 f1 F2 f2 B2 b2 B1 b1",
+                  "F1 f1 F2 f2");
+    t.shape[0][1] = 2;
+    t.n_dims[0] = 2;
+    t.n_dims[2] = 0;
+    t.shape[3][1] = 4;
+    t.n_dims[3] = 2;
+    c.layout = FSDP_LAYOUT_PER_PARAMETER;
+    assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
+    assert_int_equal(e.unit[0].numel, 14);
+    assert_int_equal(e.unit[0].whole, 14);
+    assert_int_equal(e.unit[0].chunk, 6);
+    assert_int_equal(e.unit[0].padded, 24);
+    assert_int_equal(e.unit[1].chunk, 2);
+    assert_int_equal(e.unit[1].whole, 7);
+    assert_int_equal(e.resting, 8);
+    assert_int_equal(e.largest, 14);
+    check_parts(&e, 3, (const struct expect_part[]){{4, 6, 1, 0}}, 1);
+    assert_int_equal(expect_place(&e, 0, 0), 0);
+    assert_int_equal(expect_place(&e, 0, 3), 3);
+    assert_int_equal(expect_place(&e, 0, 9), 13);
+    assert_int_equal(expect_place(&e, 1, 2), 16);
+    assert_int_equal(expect_place(&e, 2, 0), 5);
+    expect_release(&e);
+    t.model.n_parameters = 4;
+    assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
+    check_parts(&e, 0, s0, 3);
+    check_parts(&e, 1, s1, 2);
+    check_parts(&e, 2, s2, 2);
+    check_parts(&e, 3, NULL, 0);
+    expect_release(&e);
+}
+
 static void check_folds(uint32_t strategy, uint32_t replicas, uint32_t fold,
                         uint64_t numel, const float *x, const float *want,
                         uint64_t n)
@@ -173,7 +220,7 @@ static void what_it_has_no_rules_for(void **state)
     (void)state;
     testing_mlp(&t);
     assert_int_equal(make(&t, &c), FSDP_OK);
-    bad.layout = FSDP_LAYOUT_PER_PARAMETER;
+    bad.layout = FSDP_LAYOUT_PER_PARAMETER + 1;
     assert_int_equal(make(&t, &bad), FSDP_ERR_INVALID);
     bad = c;
     bad.ranks = 0;
@@ -223,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_of_two_parameters),
         cmocka_unit_test(a_shard_may_be_empty),
+        cmocka_unit_test(parts_by_rows),
         cmocka_unit_test(folds_within_a_shard_group),
         cmocka_unit_test(folds_across_replicas),
         cmocka_unit_test(folds_of_a_loss),

@@ -83,7 +83,13 @@ static int unshard(struct walk *w, uint32_t u)
     }
     FSDP_TRY(communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u));
     w->unit[u].unsharded = true;
-    grow(w, FSDP_PARAM_FULL, w->e->unit[u].padded);
+    if (w->e->packs) { /* what arrives is unpacked, and then not needed */
+        grow(w, FSDP_STAGING, w->e->unit[u].padded);
+    }
+    grow(w, FSDP_PARAM_FULL, w->e->unit[u].whole);
+    if (w->e->packs) {
+        shrink(w, FSDP_STAGING, w->e->unit[u].padded);
+    }
     return FSDP_OK;
 }
 
@@ -91,7 +97,7 @@ static void reshard(struct walk *w, uint32_t u)
 {
     if (w->unit[u].unsharded) {
         w->unit[u].unsharded = false;
-        shrink(w, FSDP_PARAM_FULL, w->e->unit[u].padded);
+        shrink(w, FSDP_PARAM_FULL, w->e->unit[u].whole);
     }
 }
 
@@ -106,7 +112,7 @@ static void begin_gradient(struct walk *w, uint32_t u)
             w->accumulated[p] = false;
         }
     }
-    grow(w, FSDP_GRAD_FULL, w->e->unit[u].padded);
+    grow(w, FSDP_GRAD_FULL, w->e->unit[u].whole);
 }
 
 /* A gradient that meets one already summed is fresh storage of its own until
@@ -135,12 +141,16 @@ static void module_backward(struct walk *w, uint32_t module, bool ends)
 }
 
 /* The unit's backward window closes under sync. The reduction needs a place
- * while the unsharded gradient still lives. */
+ * while what it reads still lives: the unsharded gradient, or that packed. */
 static int reduce(struct walk *w, uint32_t u)
 {
     uint64_t chunk = w->e->unit[u].chunk;
     bool first = !w->unit[u].reduced;
 
+    if (w->e->packs) {
+        grow(w, FSDP_STAGING, w->e->unit[u].padded);
+        shrink(w, FSDP_GRAD_FULL, w->e->unit[u].whole);
+    }
     grow(w, first ? FSDP_GRAD_SHARD : FSDP_STAGING, chunk);
     if (w->e->shards > 1) {
         FSDP_TRY(communicate(w, FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u));
@@ -153,7 +163,8 @@ static int reduce(struct walk *w, uint32_t u)
     }
     w->unit[u].reduced = true;
     w->unit[u].pending = false;
-    shrink(w, FSDP_GRAD_FULL, w->e->unit[u].padded);
+    shrink(w, w->e->packs ? FSDP_STAGING : FSDP_GRAD_FULL,
+           w->e->unit[u].padded);
     return FSDP_OK;
 }
 
@@ -259,8 +270,9 @@ static int walk_run(struct walk *w)
     return c->scenario == CASE_SUMMON ? walk_summon(w) : FSDP_OK;
 }
 
-/* Elements of the `n` largest units, padded. */
-static uint64_t largest_units(const struct expect *e, uint32_t n)
+/* Elements of the `n` largest units: of their unsharded copies, or as they are
+ * on the wire. */
+static uint64_t largest_units(const struct expect *e, uint32_t n, bool wire)
 {
     uint64_t sum = 0;
     uint64_t below = UINT64_MAX;
@@ -270,7 +282,7 @@ static uint64_t largest_units(const struct expect *e, uint32_t n)
         uint32_t times = 0;
 
         for (uint32_t u = 0; u < e->units->n_units; u++) {
-            uint64_t size = e->unit[u].padded;
+            uint64_t size = wire ? e->unit[u].padded : e->unit[u].whole;
 
             if (size < below && size > best) {
                 best = size;
@@ -296,25 +308,29 @@ static uint64_t at_most(uint64_t a, uint64_t b)
 
 /* What running ahead may add: the unsharded parameters of the units gathered
  * early, the unsharded gradients and results of the reduces in flight; never
- * more than all units have. */
+ * more than all units have. Where an engine packs, each of the first two may
+ * be on the wire instead. */
 static void allow_for_running_ahead(const struct expect *e, struct walk *w)
 {
     const struct fsdp_options *o = &e->options;
-    uint64_t all = largest_units(e, e->units->n_units);
-    uint64_t parameters;
-    uint64_t grads;
-    uint32_t ahead = o->prefetch_forward > o->prefetch_backward
-                         ? o->prefetch_forward
-                         : o->prefetch_backward;
+    const uint32_t depth = o->prefetch_forward > o->prefetch_backward
+                               ? o->prefetch_forward
+                               : o->prefetch_backward;
+    const uint32_t ahead = e->shards > 1 ? depth : 0;
+    const uint64_t all = largest_units(e, e->units->n_units, false);
+    const uint64_t parameters =
+        at_most(largest_units(e, ahead, false), all - w->peak[FSDP_PARAM_FULL]);
+    const uint64_t grads = largest_units(e, o->reduces_in_flight, false);
+    const uint64_t gathered = largest_units(e, ahead, true);
+    const uint64_t sent = largest_units(e, o->reduces_in_flight, true);
 
-    parameters = e->shards > 1 ? largest_units(e, ahead) : 0;
-    parameters = at_most(parameters, all - w->peak[FSDP_PARAM_FULL]);
-    grads = largest_units(e, o->reduces_in_flight);
     w->peak[FSDP_PARAM_FULL] += parameters;
     w->peak_parameters += parameters;
     w->peak[FSDP_GRAD_FULL] += at_most(grads, all - w->peak[FSDP_GRAD_FULL]);
-    w->peak[FSDP_STAGING] += grads / e->shards;
-    w->peak_engine += parameters + grads + grads / e->shards;
+    w->peak[FSDP_STAGING] += sent / e->shards;
+    w->peak[FSDP_STAGING] += e->packs ? gathered + sent : 0;
+    w->peak_engine += e->packs ? gathered : parameters;
+    w->peak_engine += sent + sent / e->shards;
 }
 
 static void store(struct expect *e, const struct walk *w)

@@ -403,6 +403,60 @@ static void running_ahead(void **state)
     check(&t, &c, &want);
 }
 
+/* By rows over four ranks: two units of 5 elements in shards of 2, 8 on the
+ * wire. They are twice there while they are unpacked, and while they are
+ * packed; the gradient is dead before the result is live. */
+static void a_layout_that_packs(void **state)
+{
+    struct wanted want = {.step = "A0 A1 A1 R1 A0 R0",
+                          .resting = 4,
+                          .parameters = 4 + 5,
+                          .full = 5,
+                          .grads = 5,
+                          .staging = 8,
+                          .engine = 4 + 2 + 8 + 5};
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+
+    (void)state;
+    testing_model(&t, "-01", "1:5 2:3 2:2", "F1 f1 F2 f2 B2 b2 B1 b1",
+                  "F1 f1 F2 f2");
+    c.layout = FSDP_LAYOUT_PER_PARAMETER;
+    check(&t, &c, &want);
+    c.prefetch_forward = c.reduces_in_flight = 1;
+    want.full = want.grads = 10;
+    want.parameters = 14;
+    want.staging = 8 + 8 + 8 + 2;
+    want.engine = 19 + 8 + 8 + 2;
+    check(&t, &c, &want);
+    c.prefetch_forward = c.reduces_in_flight = 0;
+    c.microbatches = 2;
+    c.sync[0] = c.sync[1] = 1;
+    want = (struct wanted){.step = "A0 A1 A1 R1 A0 R0 A0 A1 A1 R1 A0 R0",
+                           .resting = 4,
+                           .parameters = 9,
+                           .full = 5,
+                           .grads = 5,
+                           .staging = 8 + 2,
+                           .engine = 4 + 4 + 8 + 5};
+    check(&t, &c, &want);
+    c.sync[0] = 0;
+    want.step = "A0 A1 A1 A0 A0 A1 A1 R1 A0 R0";
+    want.grads = 10;
+    want.staging = 8;
+    want.engine = 4 + 10 + 8 + 5;
+    check(&t, &c, &want);
+    /* With one shard nothing is packed. */
+    c = testing_case(CASE_NO_SHARD, 2, 2);
+    c.layout = FSDP_LAYOUT_PER_PARAMETER;
+    want = (struct wanted){.step = "L1 L0",
+                           .resting = 10,
+                           .parameters = 10,
+                           .grads = 5,
+                           .engine = 10 + 5 + 5 + 5};
+    check(&t, &c, &want);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +474,7 @@ int main(void)
         cmocka_unit_test(a_recomputed_forward),
         cmocka_unit_test(empty_and_uneven_units),
         cmocka_unit_test(running_ahead),
+        cmocka_unit_test(a_layout_that_packs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -192,7 +192,8 @@ static void complete_place(const struct expect *e, struct finding *f)
     if (f->element < 0 || f->flat >= 0 || e->unit[u].chunk == 0) {
         return;
     }
-    f->flat = (int64_t)e->offset[f->parameter] + f->element;
+    f->flat =
+        (int64_t)expect_place(e, (uint32_t)f->parameter, (uint64_t)f->element);
     f->shard = f->flat / (int64_t)e->unit[u].chunk;
     f->local = f->flat % (int64_t)e->unit[u].chunk;
 }

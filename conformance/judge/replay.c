@@ -25,7 +25,8 @@ bool replay_reduction_find(const struct expect *e, const struct record *r,
     *out = (struct replay_reduction){
         .e = e,
         .unit = part->unit,
-        .flat = e->offset[part->parameter] + part->first,
+        .parameter = part->parameter,
+        .first = part->first,
         .scale = scale_of(e, part->unit),
     };
     if (e->c->ranks > WORLD_MAX_RANKS ||
@@ -67,9 +68,11 @@ float replay_reduced(const struct replay_reduction *reduction, uint64_t i)
         }
         is_pending = c->sync[b] == 0;
         if (!is_pending) {
-            float g = expect_fold(reduction->e, reduction->unit,
-                                  reduction->flat + i, pending) *
-                      reduction->scale;
+            uint64_t place = expect_place(reduction->e, reduction->parameter,
+                                          reduction->first + i);
+            float g =
+                expect_fold(reduction->e, reduction->unit, place, pending) *
+                reduction->scale;
 
             sum = is_sum ? sum + g : g;
             is_sum = true;

@@ -14,8 +14,9 @@
 struct replay_reduction {
     const struct expect *e;
     uint32_t unit;
-    uint64_t flat; /* of the part's first element */
-    float scale;   /* 1 / divide factor, one rounding */
+    uint32_t parameter;
+    uint64_t first; /* of the part's elements */
+    float scale;    /* 1 / divide factor, one rounding */
     const float *grad[CASE_MAX_MICROBATCHES][WORLD_MAX_RANKS];
 };
 

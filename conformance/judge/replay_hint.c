@@ -21,7 +21,9 @@ static float reduced_of(const struct replay_reduction *reduction, uint32_t from,
             sum[k] = b > from ? sum[k] + g : g;
         }
     }
-    return expect_fold(reduction->e, reduction->unit, reduction->flat + i,
+    return expect_fold(reduction->e, reduction->unit,
+                       expect_place(reduction->e, reduction->parameter,
+                                    reduction->first + i),
                        sum) *
            reduction->scale;
 }

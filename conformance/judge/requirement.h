@@ -42,7 +42,7 @@ struct finding {
     const char *stage; /* static; "reduced", "all-gather" */
     int64_t step, microbatch, unit, rank, parameter;
     int64_t element; /* in the parameter */
-    int64_t flat;    /* in the unit's flat parameter */
+    int64_t flat;    /* among the unit's shards: expect_place */
     int64_t shard;   /* which shard that is in */
     int64_t local;   /* index in that shard */
     uint64_t got, want;

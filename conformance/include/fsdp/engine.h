@@ -22,6 +22,10 @@
  *     model's order, right-padded to a multiple of S; rank s of the shard
  *     dimension owns the s-th of S equal parts. (Ott et al., FairScale FSDP;
  *     Zhao et al., "PyTorch FSDP", arXiv 2304.11277, section 3.2.1; seed 001.)
+ *     Or, in the per-parameter layout, of every parameter (PyTorch's
+ *     fully_shard): rank s owns rows [s r, (s + 1) r) of dimension 0, r =
+ *     ceil(d_0 / S), as far as there are any. What it sends is a block of r
+ *     rows of each of a unit's parameters, in the model's order.
  *  2. Unshard a unit for its window (model.h) and reshard it at the end:
  *     2U all-gathers a step, 2U - 1 with the root kept. A unit that is not
  *     resharded after forward stays unsharded until its next backward window
