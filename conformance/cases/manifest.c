@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 291;
+const uint32_t manifest_count = 350;
 const char manifest_sha256[] =
-    "c3c8fc4cb888f764d16b5bacc7f5abd9a621992889ae99f85d40afff04f16487";
+    "0b64337fad387cb0b957a584c6fade5a00bd818c6a1a9fa6d9b4087b87143b1a";
 
 /* Which pairs occur. A pair is (i, j), places in the row of all values of
  * all axes. */

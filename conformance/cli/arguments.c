@@ -15,6 +15,7 @@
 
 enum option_code {
     OPTION_ENGINE = 256,
+    OPTION_ADAPTER,
     OPTION_WORLD,
     OPTION_LAUNCHER,
     OPTION_RANKS,
@@ -49,6 +50,8 @@ struct option_row {
 static const struct option_row rows[] = {
     {"engine", "NAME|PATH.so", OPTION_ENGINE, TAKES_ENGINE,
      "the engine to judge (ref); see: list engines"},
+    {"adapter", "CMD", OPTION_ADAPTER, TAKES_RUN,
+     "a program that plays the engine and writes records (docs/adapters.md)"},
     {"world", "local|threads|mpi", OPTION_WORLD, TAKES_WORLD,
      "how ranks run (local: a process each)"},
     {"launcher", "CMD", OPTION_LAUNCHER, TAKES_WORLD,
@@ -251,6 +254,9 @@ static int take(int code, char *value, struct arguments *out)
     switch (code) {
     case OPTION_ENGINE:
         return split(value, &out->engines);
+    case OPTION_ADAPTER:
+        out->adapter = value;
+        return 0;
     case OPTION_WORLD:
         return parse_world(value, out);
     case OPTION_LAUNCHER:

@@ -3,6 +3,7 @@
  * command_run.c - the main job: run the unsharded baselines, run the engine,
  * judge what was recorded.
  */
+#include "cli/adapter.h"
 #include "cli/commands.h"
 #include "cli/evaluate.h"
 #include "cli/folder.h"
@@ -46,6 +47,10 @@ static void make_rerun(const struct arguments *a, const char *engine,
         snprintf(text + n, 1024 - n, " --world %s", world[a->world]);
         n = strlen(text);
     }
+    if (a->adapter) {
+        snprintf(text, 1024, "fsdp-cts run --adapter '%s'", a->adapter);
+        n = strlen(text);
+    }
     if (a->mutant) {
         snprintf(text + n, 1024 - n, " --mutant %s", a->mutant);
         n = strlen(text);
@@ -57,40 +62,78 @@ static void make_rerun(const struct arguments *a, const char *engine,
     snprintf(text + n, 1024 - n, " --case ");
 }
 
-static int run_cases(const struct arguments *a, const char *engine,
-                     const struct case_list *cases, const char *records)
+/* An adapter starts a program of its own, and often a slow one: it may be
+ * silent for ten times as long as a case of ours. */
+static int run_adapter(const struct arguments *a, const struct case_list *cases,
+                       const struct text *text, const char *records,
+                       struct case_list *claimed, struct fsdp_error *error)
 {
-    struct case_list baselines;
-    struct supervise_engine said = {.known = false};
-    struct fsdp_error error = {0};
-    struct supervise_job job = {.records = records,
-                                .text = a->text,
-                                .launcher = a->launcher,
-                                .timeout_ms = a->timeout_ms,
-                                .n_workers = a->jobs};
-    int code = selection_baselines(cases, &baselines);
-    int status = FSDP_OK;
+    const struct adapter_job job = {.command = a->adapter,
+                                    .records = records,
+                                    .cases = cases,
+                                    .text = text,
+                                    .timeout_ms = a->timeout_ms * 10,
+                                    .quiet = a->quiet,
+                                    .claimed = claimed};
 
-    /* The engine first: if it cannot be loaded, that is known at once, and
-     * whatever it writes, the baselines come from the suite. */
-    if (code == 0) {
-        job.cases = cases->c;
-        job.n_cases = cases->n;
-        job.engine = engine;
-        job.mutant = a->mutant;
-        job.world = a->world;
-        job.title = a->quiet ? NULL : engine;
-        status = supervise(&job, &said, &error);
-    }
-    if (code == 0 && status == FSDP_OK && baselines.n) {
-        said = (struct supervise_engine){.known = false};
+    return adapter_run(&job, error);
+}
+
+/* The unsharded runs of these cases, which the suite makes. */
+static int run_baselines(const struct supervise_job *base,
+                         const struct case_list *cases, const char *title,
+                         struct fsdp_error *error)
+{
+    struct supervise_engine said = {.known = false};
+    struct supervise_job job = *base;
+    struct case_list baselines;
+    int status =
+        selection_baselines(cases, &baselines) == 0 ? FSDP_OK : FSDP_ERR_NOMEM;
+
+    if (status == FSDP_OK && baselines.n) {
         job.cases = baselines.c;
         job.n_cases = baselines.n;
         job.engine = "unsharded";
         job.mutant = NULL;
         job.world = WORLD_LOCAL;
-        job.title = a->quiet ? NULL : "baseline";
+        job.title = title;
+        status = supervise(&job, &said, error);
+    }
+    manifest_release(&baselines);
+    return status;
+}
+
+static int run_cases(const struct arguments *a, const char *engine,
+                     const struct case_list *cases, const struct text *text,
+                     const char *records)
+{
+    struct case_list claimed = {NULL, 0};
+    struct supervise_engine said = {.known = false};
+    struct fsdp_error error = {0};
+    struct supervise_job job = {.cases = cases->c,
+                                .n_cases = cases->n,
+                                .records = records,
+                                .engine = engine,
+                                .mutant = a->mutant,
+                                .text = a->text,
+                                .world = a->world,
+                                .launcher = a->launcher,
+                                .timeout_ms = a->timeout_ms,
+                                .n_workers = a->jobs,
+                                .title = a->quiet ? NULL : engine};
+    int status;
+    int code = 0;
+
+    /* The engine first: if it cannot be loaded, that is known at once, and
+     * whatever it writes, the baselines come from the suite. */
+    if (a->adapter) {
+        status = run_adapter(a, cases, text, records, &claimed, &error);
+    } else {
         status = supervise(&job, &said, &error);
+    }
+    if (status == FSDP_OK) {
+        status = run_baselines(&job, a->adapter ? &claimed : cases,
+                               a->quiet ? NULL : "baseline", &error);
     }
     if (status != FSDP_OK) {
         if (!supervise_interrupted()) { /* else command_run says so */
@@ -100,7 +143,7 @@ static int run_cases(const struct arguments *a, const char *engine,
         }
         code = status == FSDP_ERR_INVALID ? EXIT_USAGE : EXIT_INCOMPLETE;
     }
-    manifest_release(&baselines);
+    manifest_release(&claimed);
     return code;
 }
 
@@ -124,7 +167,7 @@ static int run_engine(const struct arguments *a, const char *engine,
     }
     e.records = folder.path;
     folder_sweep(&folder); /* of a run that was killed */
-    code = run_cases(a, engine, cases, folder.path);
+    code = run_cases(a, engine, cases, text, folder.path);
     if (code == 0 && !a->record_only) {
         make_rerun(a, engine, rerun);
         code = evaluate_and_report(&e, a, rerun, started);
@@ -162,6 +205,11 @@ int command_run(int argc, char **argv)
     if (a.engines.n > 1 && (a.records || a.report || a.junit)) {
         fprintf(stderr, "fsdp-cts run: --records, --report and --junit are "
                         "about one engine\n");
+        return EXIT_USAGE;
+    }
+    if (a.adapter && (a.engines.n || a.mutant || a.world != WORLD_LOCAL)) {
+        fprintf(stderr, "fsdp-cts run: --adapter is in place of --engine, "
+                        "--world and --mutant\n");
         return EXIT_USAGE;
     }
     if (text_load(a.text, &text, &error) != FSDP_OK) {

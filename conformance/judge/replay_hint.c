@@ -5,6 +5,7 @@
  */
 #include "judge/replay.h"
 
+#include <fsdp/arith/bits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,6 +95,20 @@ static bool factor_words(const struct replay_reduction *reduction,
     return first[0] != '\0';
 }
 
+/* Values that fit in bf16 are rare among float32: all of them are rounded. */
+static bool is_bf16(const float *got, uint64_t n)
+{
+    uint64_t some = 0;
+
+    for (uint64_t i = 0; i < n; i++) {
+        if ((fsdp_f32_bits(got[i]) & 0xffffu) != 0) {
+            return false;
+        }
+        some += got[i] != 0.0f;
+    }
+    return some > 1;
+}
+
 void replay_hint(const struct replay_reduction *reduction, const float *got,
                  uint64_t n, struct finding *f)
 {
@@ -107,5 +122,8 @@ void replay_hint(const struct replay_reduction *reduction, const float *got,
         (void)snprintf(f->note, sizeof(f->note), "%s", what);
     } else if (factor_words(reduction, got, n, words)) {
         (void)snprintf(f->note, sizeof(f->note), "all of this part: %s", words);
+    } else if (is_bf16(got, n)) {
+        (void)snprintf(f->note, sizeof(f->note),
+                       "all of this part is rounded to bf16");
     }
 }

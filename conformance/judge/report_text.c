@@ -68,6 +68,22 @@ static void put_cases(FILE *f, const struct judge_result *r)
                 f);
 }
 
+/* The greatest error over its bound of what passed; 0: it has none. */
+static double ratio_of(const struct judge_result *r, uint32_t q)
+{
+    double most = 0.0;
+
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        const struct judge_item *item = judge_item_at(r, c, q);
+
+        if (item->outcome == JUDGE_PASS && item->detail != NULL &&
+            item->detail->finding.ratio > most) {
+            most = item->detail->finding.ratio;
+        }
+    }
+    return most;
+}
+
 static void put_requirement(FILE *f, const struct judge_result *r, uint32_t q)
 {
     uint32_t n[JUDGE_N_OUTCOMES] = {0};
@@ -83,6 +99,10 @@ static void put_requirement(FILE *f, const struct judge_result *r, uint32_t q)
         n[JUDGE_BLOCKED], n[JUDGE_NOT_CLAIMED],
         n[JUDGE_SKIP] + n[JUDGE_INCOMPLETE],
         judge_is_unproved(r, q) ? "unproved: nothing could be spoiled" : "");
+    if (ratio_of(r, q) > 0.0) {
+        (void)fprintf(f, "%36s the greatest error is %.3g of its bound\n", "",
+                      ratio_of(r, q));
+    }
 }
 
 static void put_requirements(FILE *f, const struct judge_result *r)

@@ -64,6 +64,8 @@ void record_text_u64(struct record_text *t, uint64_t x);
 void record_text_float(struct record_text *t, float x);
 /* "name", or the number where the value has none. */
 void record_text_name(struct record_text *t, const char *name, uint32_t value);
+/* "case": {...}, as in case.json (record_write_case.c). */
+void record_text_case(struct record_text *t, const struct run_case *c);
 /* Writes to path.partial and renames; frees the text either way. */
 int record_text_save(struct record_text *t, const char *path,
                      struct fsdp_error *error);

@@ -33,6 +33,7 @@ REQUIREMENT(step_adamw) = {
     .level = LEVEL_STEP,
     .needs = "step.every-element-changes step.weights-untouched",
     .claim = "adamw",
+    .profile = PROFILE_BITS,
     .applies = applies,
     .holds = holds,
     .spoil = spoil,

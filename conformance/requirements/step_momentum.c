@@ -33,6 +33,7 @@ REQUIREMENT(step_momentum) = {
     .level = LEVEL_STEP,
     .needs = "step.every-element-changes step.weights-untouched",
     .claim = "momentum",
+    .profile = PROFILE_BITS,
     .applies = applies,
     .holds = holds,
     .spoil = spoil,
