@@ -215,7 +215,7 @@ static void cases_are_well_formed_and_differ(void **state)
 
     (void)state;
     make(&list);
-    assert_in_range(list.n, 220, 320);
+    assert_in_range(list.n, 220, 380);
     check_list(&list);
     manifest_release(&list);
 }

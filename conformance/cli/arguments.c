@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,6 +39,11 @@ enum option_code {
     OPTION_BATCH,
     OPTION_TIMEOUT_MS,
     OPTION_RECORD_ONLY,
+    OPTION_WRITE,
+    OPTION_CHECK,
+    OPTION_FIXTURES,
+    OPTION_SEED,
+    OPTION_FRESH_SEED,
 };
 
 struct option_row {
@@ -68,6 +74,10 @@ static const struct option_row rows[] = {
      "only these strategies, as full-shard"},
     {"case", "ID,...", OPTION_CASE, TAKES_SELECTION,
      "only these cases; see: list cases"},
+    {"seed", "N", OPTION_SEED, TAKES_SEED,
+     "the selected cases with this seed of their data"},
+    {"fresh-seed", NULL, OPTION_FRESH_SEED, TAKES_SEED,
+     "the same with a seed that nobody knows beforehand; says which"},
     {"level", "L", OPTION_LEVEL, TAKES_JUDGE,
      "only requirements up to this level, by number or name"},
     {"requirement", "ID,...", OPTION_REQUIREMENT, TAKES_JUDGE,
@@ -81,6 +91,11 @@ static const struct option_row rows[] = {
     {"record-only", NULL, OPTION_RECORD_ONLY, TAKES_RUN,
      "run and keep records, do not judge; exit 0 if all cases ran"},
     {"records", "DIR", OPTION_RECORDS, TAKES_RECORDS, "where records are kept"},
+    {"fixtures", "DIR", OPTION_FIXTURES, TAKES_GOLDEN,
+     "the cases and the unsharded runs of these golden data"},
+    {"write", "DIR", OPTION_WRITE, TAKES_FIXTURES, "make them"},
+    {"check", "DIR", OPTION_CHECK, TAKES_FIXTURES,
+     "make them again and compare"},
     {"text", "FILE", OPTION_TEXT, TAKES_TEXT,
      "the text that gpt learns (the one that ships with the suite)"},
     {"mutant", "NAME", OPTION_MUTANT, TAKES_MUTANT,
@@ -247,6 +262,17 @@ static int check_writable(const char *path)
     return 0;
 }
 
+static int fresh_seed(struct arguments *out)
+{
+    do {
+        if (getrandom(&out->seed, sizeof out->seed, 0) != sizeof out->seed) {
+            return usage("no random number: %s%s", strerror(errno), "");
+        }
+    } while (out->seed == 0);
+    fprintf(stderr, "fsdp-cts: --seed %u\n", out->seed);
+    return 0;
+}
+
 static int take(int code, char *value, struct arguments *out)
 {
     uint32_t seconds;
@@ -254,6 +280,23 @@ static int take(int code, char *value, struct arguments *out)
     switch (code) {
     case OPTION_ENGINE:
         return split(value, &out->engines);
+    case OPTION_WRITE:
+        out->write = value;
+        return 0;
+    case OPTION_CHECK:
+        out->check = value;
+        return 0;
+    case OPTION_FIXTURES:
+        out->fixtures = value;
+        return 0;
+    case OPTION_SEED:
+        return number(value, 1, UINT32_MAX, &out->seed)
+                   ? 0
+                   : usage("--seed '%s': must be a number from 1 to "
+                           "4294967295%s",
+                           value, "");
+    case OPTION_FRESH_SEED:
+        return fresh_seed(out);
     case OPTION_ADAPTER:
         out->adapter = value;
         return 0;

@@ -17,7 +17,8 @@
 
 enum {
     TAKES = TAKES_ENGINE | TAKES_SELECTION | TAKES_JUDGE | TAKES_WORLD |
-            TAKES_RECORDS | TAKES_TEXT | TAKES_MUTANT | TAKES_RUN
+            TAKES_RECORDS | TAKES_TEXT | TAKES_MUTANT | TAKES_RUN | TAKES_SEED |
+            TAKES_GOLDEN
 };
 
 static void help(void)
@@ -57,6 +58,10 @@ static void make_rerun(const struct arguments *a, const char *engine,
     }
     if (a->text) {
         snprintf(text + n, 1024 - n, " --text %s", a->text);
+        n = strlen(text);
+    }
+    if (a->seed) {
+        snprintf(text + n, 1024 - n, " --seed %u", a->seed);
         n = strlen(text);
     }
     snprintf(text + n, 1024 - n, " --case ");

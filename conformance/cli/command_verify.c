@@ -4,6 +4,7 @@
  */
 #include "cli/commands.h"
 #include "cli/evaluate.h"
+#include "cli/fixtures.h"
 #include "cli/miniature.h"
 #include "cli/selection.h"
 
@@ -12,7 +13,8 @@
 #include <time.h>
 
 enum {
-    TAKES = TAKES_SELECTION | TAKES_JUDGE | TAKES_TEXT
+    TAKES =
+        TAKES_SELECTION | TAKES_JUDGE | TAKES_TEXT | TAKES_GOLDEN | TAKES_SEED
 };
 
 static void help(void)
@@ -33,6 +35,7 @@ static int verify(const struct arguments *a, const char *records)
     struct fsdp_error error = {0};
     struct name_list storage;
     const char *all[512];
+    char golden[4096];
     struct evaluation e = {.records = records,
                            .cases = &cases,
                            .text = &text,
@@ -42,6 +45,15 @@ static int verify(const struct arguments *a, const char *records)
     if (text_load(a->text, &text, &error) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
         return EXIT_USAGE;
+    }
+    if (a->fixtures) {
+        if (fixtures_manifest_check(a->fixtures, &error) != FSDP_OK) {
+            fprintf(stderr, "fsdp-cts verify: %s\n", error.message);
+            text_release(&text);
+            return EXIT_BAD_DATA;
+        }
+        snprintf(golden, sizeof golden, "%s/records", a->fixtures);
+        e.baselines = golden;
     }
     code = selection_make(a, &cases);
     if (code == 0) {

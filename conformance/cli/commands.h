@@ -10,6 +10,7 @@ int command_run(int argc, char **argv);
 int command_list(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_mutants(int argc, char **argv);
+int command_fixtures(int argc, char **argv);
 int command_worker(int argc, char **argv);
 
 #endif

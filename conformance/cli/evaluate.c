@@ -68,6 +68,9 @@ int evaluate(const struct evaluation *e, struct judge_result *out,
     if (status == FSDP_OK) {
         status = judge_store_open(e->records, &store);
     }
+    if (status == FSDP_OK && e->baselines) {
+        status = judge_store_baselines(store, e->baselines);
+    }
     if (status == FSDP_OK) {
         in.record_context = store;
         status = judge(&in, out);

@@ -11,7 +11,8 @@
 #include "judge/judge.h"
 
 struct evaluation {
-    const char *records; /* folder */
+    const char *records;   /* folder */
+    const char *baselines; /* whose baseline/ is looked at; NULL: the same */
     const struct case_list *cases;
     const struct text *text;
     const char *const *only;   /* requirements, NULL-ended, or NULL: all */

@@ -20,6 +20,8 @@ static const struct {
     {"verify", command_verify, "judge records that were kept by run"},
     {"mutants", command_mutants,
      "run engines that are wrong in one way; print the kill matrix"},
+    {"fixtures", command_fixtures,
+     "write golden data, or prove that they are what ref makes"},
     {"worker", command_worker, NULL},
 };
 enum {
@@ -64,7 +66,7 @@ int main(int argc, char **argv)
     }
     fprintf(stderr,
             "fsdp-cts: unknown command '%s'; there are: run, list, verify, "
-            "mutants\n",
+            "mutants, fixtures\n",
             argv[1]);
     return EXIT_USAGE;
 }

@@ -3,6 +3,7 @@
  * selection.c - filters the manifest.
  */
 #include "cli/selection.h"
+#include "cli/fixtures.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,16 +93,22 @@ static int check_cases(const struct arguments *a, const struct case_list *list)
     return 0;
 }
 
+/* Those of the golden data, where these are given; no other manifest. */
+static int whole_list(const struct arguments *a, struct case_list *out)
+{
+    return a->fixtures ? fixtures_cases(out) : manifest_make(NULL, 0, out);
+}
+
 int selection_make(const struct arguments *a, struct case_list *out)
 {
     struct case_list own;
     uint32_t other[ARGUMENTS_MAX];
     uint32_t n_other = 0;
-    int status = manifest_make(NULL, 0, &own);
+    int status = whole_list(a, &own);
 
     *out = (struct case_list){NULL, 0};
     for (uint32_t i = 0; i < a->n_ranks && status == FSDP_OK; i++) {
-        if (!has_ranks(&own, a->ranks[i])) {
+        if (!a->fixtures && !has_ranks(&own, a->ranks[i])) {
             other[n_other++] = a->ranks[i];
         }
     }
@@ -121,6 +128,9 @@ int selection_make(const struct arguments *a, struct case_list *out)
     }
     if (check_cases(a, out)) {
         return EXIT_USAGE;
+    }
+    for (uint32_t i = 0; i < out->n && a->seed; i++) {
+        out->c[i].seed = a->seed;
     }
     if (out->n == 0) {
         fprintf(stderr, "fsdp-cts: no case has all of what was asked for; "

@@ -33,7 +33,8 @@ class Ddp:
         case, look = life.case, life.look
         model = DistributedDataParallel(
             plain, init_sync=False,
-            bucket_cap_mb=25 if case.n_units == 1 else 1 / (1 << 20))
+            bucket_cap_mb_list=[25] if case.n_units == 1 else
+            [1 / (1 << 20)] * case.n_units)
         units = {id(m.weight): case.unit_of(m.p) for m in plain.modules()
                  if hasattr(m, "p")}
 

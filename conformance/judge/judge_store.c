@@ -29,6 +29,7 @@ struct entry {
 struct judge_store {
     struct entry *entries;
     char folder[STORE_PATH_BYTES - STORE_NAME_BYTES];
+    char baselines[STORE_PATH_BYTES - STORE_NAME_BYTES];
 };
 
 int judge_store_open(const char *folder, struct judge_store **out)
@@ -44,7 +45,17 @@ int judge_store_open(const char *folder, struct judge_store **out)
         return FSDP_ERR_NOMEM;
     }
     memcpy(store->folder, folder, strlen(folder) + 1);
+    memcpy(store->baselines, folder, strlen(folder) + 1);
     *out = store;
+    return FSDP_OK;
+}
+
+int judge_store_baselines(struct judge_store *store, const char *folder)
+{
+    if (strlen(folder) >= sizeof(store->baselines)) {
+        return FSDP_ERR_INVALID;
+    }
+    memcpy(store->baselines, folder, strlen(folder) + 1);
     return FSDP_OK;
 }
 
@@ -103,7 +114,11 @@ static struct entry *load(const struct judge_store *store, const char *name)
         return NULL;
     }
     (void)snprintf(entry->name, sizeof(entry->name), "%s", name);
-    (void)snprintf(path, sizeof(path), "%s/%s", store->folder, name);
+    (void)snprintf(path, sizeof(path), "%s/%s",
+                   strncmp(name, "baseline/", strlen("baseline/")) == 0
+                       ? store->baselines
+                       : store->folder,
+                   name);
     status = record_read(path, &entry->record, &entry->error);
     if (status == FSDP_ERR_IO) {
         entry_release(entry);

@@ -14,6 +14,10 @@ struct judge_store;
 int judge_store_open(const char *folder, struct judge_store **out);
 void judge_store_close(struct judge_store *store); /* NULL allowed */
 
+/* From now on unsharded runs are those of another folder. INVALID: its path
+ * is too long. */
+int judge_store_baselines(struct judge_store *store, const char *folder);
+
 /* For struct judge_input; `context` is the store. */
 const struct record *judge_store_record(void *context, const char *id,
                                         struct fsdp_error *error);
