@@ -180,7 +180,9 @@ void adapter_process_show(const struct adapter_process *p)
     for (size_t i = 0; i < n; i++) {
         bool plain = (text[i] >= ' ' && text[i] <= '~') || text[i] == '\n';
 
-        text[i] = plain ? text[i] : '?';
+        if (!plain) {
+            text[i] = '?';
+        }
     }
     text[n] = '\0';
     fprintf(stderr, "%s%s", text, n > 0 && text[n - 1] != '\n' ? "\n" : "");

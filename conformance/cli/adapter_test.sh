@@ -169,7 +169,8 @@ judge "$any" '' hang --timeout 1 >"$folder/failures"
 result 'a hang' "$([ $code = 1 ] && grep -q run.survives "$folder/failures" ||
     echo "exit $code: $(cat "$folder/failures")")"
 "$cts" run --adapter x --engine ref >/dev/null 2>&1
-result 'two engines' "$([ $? = 64 ] || echo "exit $?")"
+code=$?
+result 'two engines' "$([ $code = 64 ] || echo "exit $code")"
 
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
