@@ -47,20 +47,14 @@ class Ddp:
             look.saw("all-reduce", dist.group.WORLD, n, dtype)
             look.unit = "none"
             look.spoil_input(bucket.buffer())
-            look.inside = True
+            look.inside = True  # it has been noted
             try:
-                future = allreduce_hook(group, bucket)
+                if look.fault != "no-average":
+                    return allreduce_hook(group, bucket)
+                work = dist.all_reduce(bucket.buffer(), async_op=True)
+                return work.get_future().then(lambda f: f.value()[0])
             finally:
                 look.inside = False
-            if look.fault != "no-average":
-                return future
-
-            def undo(f):
-                value = f.value()
-                value = value[0] if isinstance(value, list) else value
-                return value.mul_(case.ranks)
-
-            return future.then(undo)
 
         model.register_comm_hook(None, hook)
         return model

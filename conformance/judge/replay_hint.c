@@ -95,18 +95,21 @@ static bool factor_words(const struct replay_reduction *reduction,
     return first[0] != '\0';
 }
 
-/* Values that fit in bf16 are rare among float32: all of them are rounded. */
-static bool is_bf16(const float *got, uint64_t n)
+/* Whether all values fit in bf16, and what they should be does not. */
+static bool is_bf16(const struct replay_reduction *reduction, const float *got,
+                    uint64_t n)
 {
-    uint64_t some = 0;
+    bool fits = true;
 
     for (uint64_t i = 0; i < n; i++) {
+        uint32_t want = fsdp_f32_bits(replay_reduced(reduction, i));
+
         if ((fsdp_f32_bits(got[i]) & 0xffffu) != 0) {
             return false;
         }
-        some += got[i] != 0.0f;
+        fits = fits && (want & 0xffffu) == 0;
     }
-    return some > 1;
+    return !fits;
 }
 
 void replay_hint(const struct replay_reduction *reduction, const float *got,
@@ -122,7 +125,7 @@ void replay_hint(const struct replay_reduction *reduction, const float *got,
         (void)snprintf(f->note, sizeof(f->note), "%s", what);
     } else if (factor_words(reduction, got, n, words)) {
         (void)snprintf(f->note, sizeof(f->note), "all of this part: %s", words);
-    } else if (is_bf16(got, n)) {
+    } else if (is_bf16(reduction, got, n)) {
         (void)snprintf(f->note, sizeof(f->note),
                        "all of this part is rounded to bf16");
     }
