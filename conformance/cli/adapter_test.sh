@@ -127,6 +127,7 @@ any='"fold-any"'
 expect 'bits' 0 '' "$bits" ''
 expect 'an arithmetic of its own' 0 '' "$own" ''
 expect 'any order' 0 '' "$any" ''
+result 'it says how much less that is' "$(grep -q 'place of bits; not shown: live-bytes' "$folder/out" || tail -n 3 "$folder/out")"
 # The same engine is not the suite's to the bit, but within its bounds.
 expect 'an optimizer that is not fused: bits' 1 \
     'step.sgd' "$bits" sgd-without-fma
