@@ -72,7 +72,7 @@ while read -r id; do
     if [ "$HOW" = last-step ]; then # the sign of the first final weight
         file="$records/$id/rank-0.safetensors"
         header=$(od -An -tu8 -N8 "$file" | tr -d ' ')
-        at=$(tail -c +9 "$file" | head -c "$header" |
+        at=$(head -c $((8 + header)) "$file" | tail -c "$header" |
             LC_ALL=C sed -n 's/.*"final[^{]*{[^}]*"data_offsets":\[\([0-9]*\),.*/\1/p')
         printf '\100' | dd of="$file" bs=1 seek=$((8 + header + at + 3)) \
             conv=notrunc 2>/dev/null
