@@ -143,8 +143,8 @@ static int send_slice(struct fsdp_sharded *s, uint32_t root,
                                     .n = x->n,
                                     .in = s->coordinate == root ? p : NULL,
                                     .out = p};
-        status = d->wait(d->self, NULL, s->env->compute, 0,
-                         "compute->communicator");
+        status =
+            d->wait(d->self, NULL, s->env->compute, 0, "compute->communicator");
         if (status == FSDP_OK) {
             status = comm->run(comm->self, NULL, &c);
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_benchmark.c - how fast a rank's shards are saved and loaded, against
- * plain writing with a flush, and plain reading, of as many bytes on the same
- * disk: what dd does. Prints medians; bounds nothing.
+ * checkpoint_benchmark.c - how fast a rank's shards are saved and loaded,
+ * against plain writing with a flush, and plain reading, of as many bytes on
+ * the same disk: what dd does. Prints medians; bounds nothing.
  *
  * usage: checkpoint_benchmark FOLDER [MIB [TIMES]]
  */

@@ -115,13 +115,16 @@ static int read_line(struct report_reader *x, json_t *o)
 {
     const char *type = json_string_value(json_object_get(o, "type"));
 
-    if (type == NULL || x->ended) {
-        return strict_refuse(&x->s, "type",
-                             x->ended ? "a line behind the footer"
-                                      : "a string was expected");
+    if (type == NULL) {
+        return strict_refuse(&x->s, "type", "a string was expected");
     }
-    if (strcmp(type, "header") == 0 && x->s.line == 1) {
+    /* Behind a footer there may be the report of another engine. */
+    if (strcmp(type, "header") == 0 && (x->s.line == 1 || x->ended)) {
+        x->ended = false;
         return read_header(x, o);
+    }
+    if (x->ended) {
+        return strict_refuse(&x->s, "type", "a line behind the footer");
     }
     if (strcmp(type, "case") == 0) {
         return strict_text(&x->s, "case", json_object_get(o, "case"),
