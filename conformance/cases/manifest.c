@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 432;
+const uint32_t manifest_count = 488;
 const char manifest_sha256[] =
-    "1618616e3253610b75b110b327c85360c6a1c83039e6b2651318b2660a634767";
+    "27dd479812974373d4ac082d56d7f6ffa0916a0d723cc8b3b7628eff73031c58";
 
 /* Which pairs occur. A pair is (i, j), places in the row of all values of
  * all axes. */

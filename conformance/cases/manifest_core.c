@@ -208,6 +208,61 @@ static int add_plain_rows(const struct core *core)
     return FSDP_OK;
 }
 
+/* What engines outside of the suite have in common, few ranks and plain
+ * models, in both layouts: each strategy, optimizer and way to accumulate, an
+ * evaluation, a second life, and data on which nothing is rounded. */
+static int add_common(const struct core *core, uint32_t layout, uint32_t ranks)
+{
+    static const struct {
+        uint32_t strategy, optimizer, microbatches, first, scenario, exact;
+    } row[] = {
+        {CASE_FULL_SHARD, FSDP_OPTIMIZER_SGD, 1, 1, CASE_EVAL, 0},
+        {CASE_FULL_SHARD, FSDP_OPTIMIZER_SGD, 1, 1, CASE_AGAIN, 0},
+        {CASE_FULL_SHARD, FSDP_OPTIMIZER_MOMENTUM, 2, 0, CASE_TRAIN, 0},
+        {CASE_FULL_SHARD, FSDP_OPTIMIZER_ADAMW, 2, 1, CASE_TRAIN, 0},
+        {CASE_FULL_SHARD, FSDP_OPTIMIZER_SGD, 2, 0, CASE_TRAIN, 1},
+        {CASE_SHARD_GRAD_OP, FSDP_OPTIMIZER_SGD, 1, 1, CASE_EVAL, 0},
+        {CASE_SHARD_GRAD_OP, FSDP_OPTIMIZER_ADAMW, 1, 1, CASE_TRAIN, 0},
+        {CASE_NO_SHARD, FSDP_OPTIMIZER_SGD, 2, 0, CASE_TRAIN, 0},
+        {CASE_NO_SHARD, FSDP_OPTIMIZER_MOMENTUM, 1, 1, CASE_EVAL, 0},
+        {CASE_NO_SHARD, FSDP_OPTIMIZER_SGD, 1, 1, CASE_TRAIN, 1},
+        {CASE_HYBRID_SHARD, FSDP_OPTIMIZER_SGD, 2, 0, CASE_TRAIN, 0},
+        {CASE_HYBRID_SHARD_ZERO2, FSDP_OPTIMIZER_ADAMW, 1, 1, CASE_EVAL, 0},
+    };
+    struct run_case c;
+
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        const bool hybrid = row[i].strategy >= CASE_HYBRID_SHARD;
+        const struct manifest_world world = {ranks, hybrid ? 2 : 0};
+
+        if (hybrid && (ranks % 2 != 0 || ranks < 4)) {
+            continue;
+        }
+        manifest_start(row[i].exact ? "linear" : "mlp",
+                       row[i].exact ? "small" : "odd",
+                       row[i].exact ? WORKLOAD_EXACT : WORKLOAD_NATURAL,
+                       row[i].strategy, world, &c);
+        c.layout = layout;
+        c.optimizer = row[i].optimizer;
+        c.scenario = row[i].scenario;
+        c.microbatches = row[i].microbatches;
+        c.sync[0] = row[i].first;
+        c.sync[c.microbatches - 1] = 1;
+        manifest_numbers(&c);
+        FSDP_TRY(manifest_add(core->list, &c));
+    }
+    return FSDP_OK;
+}
+
+static int add_both_layouts(const struct core *core)
+{
+    for (uint32_t ranks = 2; ranks <= 4 && core->own; ranks++) {
+        FSDP_TRY(add_common(core, FSDP_LAYOUT_FLAT, ranks));
+        FSDP_TRY(add_common(core, FSDP_LAYOUT_PER_PARAMETER, ranks));
+    }
+    return FSDP_OK;
+}
+
 static int add_block(const struct core *core, uint32_t strategy,
                      struct manifest_world world)
 {
@@ -462,7 +517,7 @@ int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
         add_curves,      add_miniature,      add_trees,  add_ragged,
         add_blocks,      add_divide_factors, add_large,  add_exact_worlds,
         add_schedules,   add_answers,        add_rows,   add_plain_rows,
-        add_checkpoints, add_resumed_rows,   add_graphs,
+        add_checkpoints, add_resumed_rows,   add_graphs, add_both_layouts,
     };
     struct core core = {.own = n_ranks == 0, .list = list};
 

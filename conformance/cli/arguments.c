@@ -10,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum option_code {
     OPTION_ENGINE = 256,
+    OPTION_ADAPTER,
     OPTION_WORLD,
     OPTION_LAUNCHER,
     OPTION_RANKS,
@@ -41,6 +43,11 @@ enum option_code {
     OPTION_FIRST_SEED,
     OPTION_TRACE,
     OPTION_TRACE_EVENTS,
+    OPTION_WRITE,
+    OPTION_CHECK,
+    OPTION_FIXTURES,
+    OPTION_SEED,
+    OPTION_FRESH_SEED,
 };
 
 struct option_row {
@@ -53,6 +60,8 @@ struct option_row {
 static const struct option_row rows[] = {
     {"engine", "NAME|PATH.so", OPTION_ENGINE, TAKES_ENGINE,
      "the engines to judge, with commas (run: ref,impl); see: list engines"},
+    {"adapter", "CMD", OPTION_ADAPTER, TAKES_RUN,
+     "a program that plays the engine and writes records (docs/adapters.md)"},
     {"world", "local|threads|mpi", OPTION_WORLD, TAKES_WORLD,
      "how ranks run (local: a process each)"},
     {"launcher", "CMD", OPTION_LAUNCHER, TAKES_WORLD,
@@ -73,6 +82,10 @@ static const struct option_row rows[] = {
      "instead: N random cases of --workload graph"},
     {"first-seed", "S", OPTION_FIRST_SEED, TAKES_SELECTION,
      "the first of their seeds (1)"},
+    {"seed", "N", OPTION_SEED, TAKES_SEED,
+     "the selected cases with this seed of their data"},
+    {"fresh-seed", NULL, OPTION_FRESH_SEED, TAKES_SEED,
+     "the same with a seed that nobody knows beforehand; says which"},
     {"level", "L", OPTION_LEVEL, TAKES_JUDGE,
      "only requirements up to this level, by number or name"},
     {"requirement", "ID,...", OPTION_REQUIREMENT, TAKES_JUDGE,
@@ -88,6 +101,11 @@ static const struct option_row rows[] = {
     {"trace", "FILE.json", OPTION_TRACE, TAKES_RUN,
      "write what ran when, of one case; for Perfetto"},
     {"records", "DIR", OPTION_RECORDS, TAKES_RECORDS, "where records are kept"},
+    {"fixtures", "DIR", OPTION_FIXTURES, TAKES_GOLDEN,
+     "the cases and the unsharded runs of these golden data"},
+    {"write", "DIR", OPTION_WRITE, TAKES_FIXTURES, "make them"},
+    {"check", "DIR", OPTION_CHECK, TAKES_FIXTURES,
+     "make them again and compare"},
     {"text", "FILE", OPTION_TEXT, TAKES_TEXT,
      "the text that gpt learns (the one that ships with the suite)"},
     {"mutant", "NAME", OPTION_MUTANT, TAKES_MUTANT,
@@ -255,6 +273,17 @@ static int check_writable(const char *path)
     return 0;
 }
 
+static int fresh_seed(struct arguments *out)
+{
+    do {
+        if (getrandom(&out->seed, sizeof out->seed, 0) != sizeof out->seed) {
+            return usage("no random number: %s%s", strerror(errno), "");
+        }
+    } while (out->seed == 0);
+    fprintf(stderr, "fsdp-cts: --seed %u\n", out->seed);
+    return 0;
+}
+
 static int take(int code, char *value, struct arguments *out)
 {
     uint32_t seconds;
@@ -262,6 +291,26 @@ static int take(int code, char *value, struct arguments *out)
     switch (code) {
     case OPTION_ENGINE:
         return split(value, &out->engines);
+    case OPTION_WRITE:
+        out->write = value;
+        return 0;
+    case OPTION_CHECK:
+        out->check = value;
+        return 0;
+    case OPTION_FIXTURES:
+        out->fixtures = value;
+        return 0;
+    case OPTION_SEED:
+        return number(value, 1, UINT32_MAX, &out->seed)
+                   ? 0
+                   : usage("--seed '%s': must be a number from 1 to "
+                           "4294967295%s",
+                           value, "");
+    case OPTION_FRESH_SEED:
+        return fresh_seed(out);
+    case OPTION_ADAPTER:
+        out->adapter = value;
+        return 0;
     case OPTION_WORLD:
         return parse_world(value, out);
     case OPTION_LAUNCHER:

@@ -32,11 +32,13 @@ struct arguments {
     struct name_list engines, workloads, requirements, cases, strategies;
     uint32_t ranks[ARGUMENTS_MAX], n_ranks;
     uint32_t world; /* enum world_kind */
-    const char *launcher, *text, *mutant;
+    const char *launcher, *text, *mutant, *adapter;
     const char *records, *report, *junit, *trace;
     uint32_t level; /* requirements up to it; N_LEVELS: all */
     uint32_t timeout_ms, jobs;
     uint32_t n_seeds, first_seed; /* random cases; n_seeds 0: the manifest */
+    uint32_t seed;                /* of all cases; 0: as in the manifest */
+    const char *write, *check, *fixtures;
     bool partial_ok, record_only, json, quiet, help, verbose;
     const char *const *rest; /* what is no option */
     int n_rest;
@@ -57,6 +59,9 @@ enum {
     TAKES_WORKER = 128,
     TAKES_MUTANT = 256,
     TAKES_RUN = 512,
+    TAKES_FIXTURES = 1024,
+    TAKES_GOLDEN = 2048,
+    TAKES_SEED = 4096,
 };
 
 /* Returns 0, or EXIT_USAGE after a line on stderr. The lists' names point

@@ -3,6 +3,7 @@
  * command_run.c - the main job: run the engines and the unsharded baselines,
  * judge what was recorded.
  */
+#include "cli/adapter.h"
 #include "cli/commands.h"
 #include "cli/engine_folders.h"
 #include "cli/evaluate.h"
@@ -20,7 +21,8 @@
 
 enum {
     TAKES = TAKES_ENGINE | TAKES_SELECTION | TAKES_JUDGE | TAKES_WORLD |
-            TAKES_RECORDS | TAKES_TEXT | TAKES_MUTANT | TAKES_RUN
+            TAKES_RECORDS | TAKES_TEXT | TAKES_MUTANT | TAKES_RUN | TAKES_SEED |
+            TAKES_GOLDEN
 };
 
 static void help(void)
@@ -51,12 +53,20 @@ static void make_rerun(const struct arguments *a, const char *engine,
         snprintf(text + n, 1024 - n, " --world %s", world[a->world]);
         n = strlen(text);
     }
+    if (a->adapter) {
+        snprintf(text, 1024, "fsdp-cts run --adapter '%s'", a->adapter);
+        n = strlen(text);
+    }
     if (a->mutant) {
         snprintf(text + n, 1024 - n, " --mutant %s", a->mutant);
         n = strlen(text);
     }
     if (a->text) {
         snprintf(text + n, 1024 - n, " --text %s", a->text);
+        n = strlen(text);
+    }
+    if (a->seed) {
+        snprintf(text + n, 1024 - n, " --seed %u", a->seed);
         n = strlen(text);
     }
     snprintf(text + n, 1024 - n, " --case ");
@@ -71,15 +81,27 @@ static int say(const struct fsdp_error *error, int status)
     return status == FSDP_ERR_INVALID ? EXIT_USAGE : EXIT_INCOMPLETE;
 }
 
-/* Every engine's cases first: if one cannot be loaded, that is known at once,
- * and whatever it writes, the baselines come from the suite. */
-static int run_cases(const struct arguments *a,
-                     const struct engine_folders *engines,
-                     const struct case_list *cases, const char *records)
+/* An adapter starts a program of its own, and often a slow one: it may be
+ * silent for ten times as long as a case of ours. */
+static int run_adapter(const struct arguments *a, const struct case_list *cases,
+                       const struct text *text, const char *records,
+                       struct case_list *claimed, struct fsdp_error *error)
 {
-    struct case_list baselines = {NULL, 0};
-    struct supervise_engine said;
-    struct fsdp_error error = {0};
+    const struct adapter_job job = {.command = a->adapter,
+                                    .records = records,
+                                    .cases = cases,
+                                    .text = text,
+                                    .timeout_ms = a->timeout_ms * 10,
+                                    .quiet = a->quiet,
+                                    .claimed = claimed};
+
+    return adapter_run(&job, error);
+}
+
+static int run_engines(const struct arguments *a,
+                       const struct engine_folders *engines,
+                       const struct case_list *cases, struct fsdp_error *error)
+{
     struct supervise_job job = {.text = a->text,
                                 .launcher = a->launcher,
                                 .timeout_ms = a->timeout_ms,
@@ -87,35 +109,68 @@ static int run_cases(const struct arguments *a,
                                 .mutant = a->mutant,
                                 .world = a->world,
                                 .cases = cases->c,
-                                .n_cases = cases->n};
-    int code = selection_baselines(cases, &baselines);
+                                .n_cases = cases->n,
+                                .trace = a->trace != NULL};
     int status = FSDP_OK;
 
-    for (uint32_t i = 0; i < engines->n && code == 0 && status == FSDP_OK;
-         i++) {
-        said = (struct supervise_engine){.known = false};
+    for (uint32_t i = 0; i < engines->n && status == FSDP_OK; i++) {
+        struct supervise_engine said = {.known = false};
+
         job.records = engines->of[i].records;
         job.engine = engines->of[i].engine;
         job.title = a->quiet ? NULL : job.engine;
-        job.trace = a->trace != NULL;
-        status = supervise(&job, &said, &error);
+        status = supervise(&job, &said, error);
     }
-    if (code == 0 && status == FSDP_OK && baselines.n) {
-        said = (struct supervise_engine){.known = false};
-        job = (struct supervise_job){.text = a->text,
-                                     .launcher = a->launcher,
-                                     .timeout_ms = a->timeout_ms,
-                                     .n_workers = a->jobs,
-                                     .world = WORLD_LOCAL,
-                                     .cases = baselines.c,
-                                     .n_cases = baselines.n,
-                                     .records = records,
-                                     .engine = "unsharded",
-                                     .title = a->quiet ? NULL : "baseline"};
-        status = supervise(&job, &said, &error);
+    return status;
+}
+
+/* The unsharded runs of these cases, which the suite makes. */
+static int run_baselines(const struct arguments *a,
+                         const struct case_list *cases, const char *records,
+                         struct fsdp_error *error)
+{
+    struct supervise_engine said = {.known = false};
+    struct case_list baselines = {NULL, 0};
+    int status =
+        selection_baselines(cases, &baselines) == 0 ? FSDP_OK : FSDP_ERR_NOMEM;
+    const struct supervise_job job = {.text = a->text,
+                                      .launcher = a->launcher,
+                                      .timeout_ms = a->timeout_ms,
+                                      .n_workers = a->jobs,
+                                      .world = WORLD_LOCAL,
+                                      .cases = baselines.c,
+                                      .n_cases = baselines.n,
+                                      .records = records,
+                                      .engine = "unsharded",
+                                      .title = a->quiet ? NULL : "baseline"};
+
+    if (status == FSDP_OK && baselines.n) {
+        status = supervise(&job, &said, error);
     }
     manifest_release(&baselines);
-    return status == FSDP_OK ? code : say(&error, status);
+    return status;
+}
+
+/* Every engine's cases first: if one cannot be loaded, that is known at once,
+ * and whatever it writes, the baselines come from the suite. */
+static int run_cases(const struct arguments *a,
+                     const struct engine_folders *engines,
+                     const struct case_list *cases, const struct text *text,
+                     const char *records)
+{
+    struct case_list claimed = {NULL, 0};
+    struct fsdp_error error = {0};
+    int status = a->adapter
+                     ? run_adapter(a, cases, text, engines->of[0].records,
+                                   &claimed, &error)
+                     : run_engines(a, engines, cases, &error);
+
+    if (status == FSDP_OK) {
+        status =
+            run_baselines(a, a->adapter ? &claimed : cases, records, &error);
+    }
+    manifest_release(&claimed);
+    return status == FSDP_OK ? 0 : say(&error, status);
 }
 
 /* One engine that was judged: its table, and of random cases that fail the
@@ -136,7 +191,7 @@ static void show(const struct arguments *a, const struct evaluation *e,
     }
     miniature_print(e);
     shrink.failure = evaluate_first_failure(&one->r);
-    if (shrink.failure.found && a->n_seeds) {
+    if (shrink.failure.found && a->n_seeds && !a->adapter) {
         shrink_and_show(&shrink);
     }
 }
@@ -198,7 +253,7 @@ static int run(const struct arguments *a, const struct case_list *cases,
     folder_sweep(&folder); /* of a run that was killed */
     code = engine_folders_make(&a->engines, folder.path, &engines);
     if (code == 0) {
-        code = run_cases(a, &engines, cases, folder.path);
+        code = run_cases(a, &engines, cases, text, folder.path);
     }
     if (code == 0 && a->trace &&
         trace_merge(engines.of[0].records, &cases->c[0], engines.of[0].engine,
@@ -212,6 +267,17 @@ static int run(const struct arguments *a, const struct case_list *cases,
     folder_sweep(&folder);
     folder_close(&folder);
     return code;
+}
+
+static int check_adapter(const struct arguments *a)
+{
+    if (a->adapter &&
+        (a->engines.n || a->mutant || a->trace || a->world != WORLD_LOCAL)) {
+        fprintf(stderr, "fsdp-cts run: --adapter is in place of --engine, "
+                        "--world, --mutant and --trace\n");
+        return EXIT_USAGE;
+    }
+    return 0;
 }
 
 int command_run(int argc, char **argv)
@@ -233,6 +299,7 @@ int command_run(int argc, char **argv)
                 a.rest[0]);
         return EXIT_USAGE;
     }
+    code = code ? code : check_adapter(&a);
     if (code) {
         return code;
     }
@@ -245,7 +312,9 @@ int command_run(int argc, char **argv)
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
         return EXIT_USAGE;
     }
-    if (a.engines.n == 0) { /* the suite's own */
+    if (a.adapter) { /* the one engine, which has no name yet */
+        a.engines.name[a.engines.n++] = "adapter";
+    } else if (a.engines.n == 0) { /* the suite's own */
         a.engines.name[a.engines.n++] = "ref";
         a.engines.name[a.engines.n++] = "impl";
     }

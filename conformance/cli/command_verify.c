@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/engine_folders.h"
 #include "cli/evaluate.h"
+#include "cli/fixtures.h"
 #include "cli/miniature.h"
 #include "cli/selection.h"
 
@@ -13,7 +14,8 @@
 #include <time.h>
 
 enum {
-    TAKES = TAKES_SELECTION | TAKES_JUDGE | TAKES_TEXT
+    TAKES =
+        TAKES_SELECTION | TAKES_JUDGE | TAKES_TEXT | TAKES_GOLDEN | TAKES_SEED
 };
 
 static void help(void)
@@ -35,7 +37,7 @@ static int judge_found(const struct arguments *a, const char *records,
     int64_t started = (int64_t)time(NULL);
     int code = 0;
 
-    e->baselines = records;
+    e->baselines = e->baselines ? e->baselines : records;
     for (uint32_t i = 0; i < found->n; i++) {
         e->records = found->of[i].records;
         evaluate_judge(e, a, "fsdp-cts run --case ", started, &result[i]);
@@ -68,6 +70,7 @@ static int verify(const struct arguments *a, const char *records)
     struct name_list storage;
     const char *all[512];
     struct engine_folders found;
+    char golden[4096];
     struct evaluation e = {.cases = &cases,
                            .text = &text,
                            .only = evaluate_only(a, &storage, all)};
@@ -76,6 +79,15 @@ static int verify(const struct arguments *a, const char *records)
     if (text_load(a->text, &text, &error) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
         return EXIT_USAGE;
+    }
+    if (a->fixtures) {
+        if (fixtures_manifest_check(a->fixtures, &error) != FSDP_OK) {
+            fprintf(stderr, "fsdp-cts verify: %s\n", error.message);
+            text_release(&text);
+            return EXIT_BAD_DATA;
+        }
+        snprintf(golden, sizeof golden, "%s/records", a->fixtures);
+        e.baselines = golden;
     }
     code = selection_make(a, &cases);
     if (code == 0 && engine_folders_find(records, &found) != FSDP_OK) {

@@ -14,6 +14,7 @@ int command_bench(int argc, char **argv);
 int command_consolidate(int argc, char **argv);
 int command_inspect(int argc, char **argv);
 int command_track(int argc, char **argv);
+int command_fixtures(int argc, char **argv);
 int command_worker(int argc, char **argv);
 
 #endif

@@ -27,6 +27,12 @@ static void name_of(const char *engine, char name[ENGINE_NAME_BYTES])
     name[n] = '\0';
 }
 
+/* What is no engine's: the unsharded runs, and what an adapter was given. */
+static bool is_common(const char *name)
+{
+    return strcmp(name, "baseline") == 0 || strcmp(name, "job") == 0;
+}
+
 static int refuse(const char *what, const char *which)
 {
     fprintf(stderr, "fsdp-cts: %s: %.200s\n", what, which);
@@ -42,7 +48,7 @@ static bool has_cases(const char *folder)
     bool found = false;
 
     while (d && !found && (entry = readdir(d))) {
-        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "baseline") == 0) {
+        if (entry->d_name[0] == '.' || is_common(entry->d_name)) {
             continue;
         }
         snprintf(path, sizeof path, "%s/%s/case.json", folder, entry->d_name);
@@ -76,8 +82,7 @@ int engine_folders_find(const char *records, struct engine_folders *out)
         while (out->n < ARGUMENTS_MAX && (entry = readdir(d))) {
             struct engine_folder *f = &out->of[out->n];
 
-            if (entry->d_name[0] == '.' ||
-                strcmp(entry->d_name, "baseline") == 0 ||
+            if (entry->d_name[0] == '.' || is_common(entry->d_name) ||
                 strlen(entry->d_name) >= sizeof f->name) {
                 continue;
             }
@@ -136,8 +141,7 @@ int engine_folders_make(const struct name_list *engines, const char *records,
                 return refuse("two engines of one name", f->name);
             }
         }
-        if (strcmp(f->name, "baseline") == 0 || f->name[0] == '\0' ||
-            f->name[0] == '.') {
+        if (is_common(f->name) || f->name[0] == '\0' || f->name[0] == '.') {
             return refuse("beside others no engine may be called so",
                           f->engine);
         }

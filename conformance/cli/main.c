@@ -27,6 +27,8 @@ static const struct {
     {"inspect", command_inspect,
      "say what a safetensors file or a checkpoint has"},
     {"track", command_track, "keep what was measured, and judge what changed"},
+    {"fixtures", command_fixtures,
+     "write golden data, or prove that they are what ref makes"},
     {"worker", command_worker, NULL},
 };
 enum {

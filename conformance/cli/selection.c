@@ -4,6 +4,7 @@
  */
 #include "cli/selection.h"
 #include "cases/case_graph.h"
+#include "cli/fixtures.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,16 +133,22 @@ static int check_cases(const struct arguments *a, const struct case_list *list)
     return 0;
 }
 
+/* Those of the golden data, where these are given; no other manifest. */
+static int whole_list(const struct arguments *a, struct case_list *out)
+{
+    return a->fixtures ? fixtures_cases(out) : manifest_make(NULL, 0, out);
+}
+
 /* What the manifest has of it, and the manifests of other world sizes. */
 static int append_listed(const struct arguments *a, struct case_list *out)
 {
     struct case_list own;
     uint32_t other[ARGUMENTS_MAX];
     uint32_t n_other = 0;
-    int status = manifest_make(NULL, 0, &own);
+    int status = whole_list(a, &own);
 
     for (uint32_t i = 0; i < a->n_ranks && status == FSDP_OK; i++) {
-        if (!has_ranks(&own, a->ranks[i])) {
+        if (!a->fixtures && !has_ranks(&own, a->ranks[i])) {
             other[n_other++] = a->ranks[i];
         }
     }
@@ -178,6 +185,11 @@ int selection_make(const struct arguments *a, struct case_list *out)
     }
     if (check_cases(a, out)) {
         return EXIT_USAGE;
+    }
+    for (uint32_t i = 0; i < out->n && a->seed; i++) {
+        if (!case_is_graph(&out->c[i])) { /* there it says which model */
+            out->c[i].seed = a->seed;
+        }
     }
     if (out->n == 0) {
         fprintf(stderr, "fsdp-cts: no case has all of what was asked for; "

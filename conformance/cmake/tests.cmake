@@ -73,7 +73,7 @@ foreach(name judge_test judge_store_test report_test requirement_set_test)
         WITH ${here}/judge/judge_testing.c ${here}/judge/expect_testing.c)
 endforeach()
 file(GLOB compare_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
-    ${here}/judge/compare*_test.c)
+    ${here}/judge/compare*_test.c ${here}/judge/replay*_test.c)
 foreach(file ${compare_tests})
     unit(${file} LINK fsdp-judge WITH ${here}/judge/expect_testing.c)
 endforeach()
@@ -255,6 +255,21 @@ add_test(NAME package COMMAND ${here}/cmake/package_test.sh
     ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/docs/example)
 set_tests_properties(package PROPERTIES LABELS conformance TIMEOUT 600
     SKIP_RETURN_CODE 77 PROCESSORS 2)
+
+# ---- Golden data, and records of engines from elsewhere ----
+add_test(NAME fixtures.golden COMMAND fsdp-cts fixtures
+    --check ${fixtures}/golden --quiet)
+add_test(NAME fixtures.schema COMMAND ${fixtures}/schema/schema_test
+    ${fixtures})
+foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp)
+    add_test(NAME fixtures.records.${engine}
+        COMMAND ${here}/compare/records_test.sh $<TARGET_FILE:fsdp-cts>
+        ${fixtures}/records/${engine})
+    set_tests_properties(fixtures.records.${engine} PROPERTIES
+        LABELS conformance TIMEOUT 300)
+endforeach()
+set_tests_properties(fixtures.golden fixtures.schema PROPERTIES
+    LABELS conformance TIMEOUT 300 SKIP_RETURN_CODE 77)
 
 # ---- Mutants: each is judged exactly as listed ----
 file(GLOB mutants CONFIGURE_DEPENDS ${here}/mutants/*.c)

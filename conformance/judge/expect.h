@@ -9,6 +9,13 @@
 
 #include "record/record.h"
 
+/* Whose arithmetic a record is of: the suite's own, where every bit is
+ * specified, or another, of which bounds are asked. */
+enum expect_profile {
+    EXPECT_F32_FMA = 0,
+    EXPECT_OWN = 1,
+};
+
 struct expect_unit {
     uint64_t numel;  /* m_u */
     uint64_t chunk;  /* a rank's shard, with its padding */
@@ -76,6 +83,10 @@ struct expect {
     const struct record *baseline;
     const struct record *(*lookup)(void *context, const char *id);
     void *lookup_context;
+
+    /* Of the record, set by the caller. */
+    uint32_t profile; /* enum expect_profile */
+    bool any_fold;    /* ranks may meet in any order: none is declared */
 };
 
 /*

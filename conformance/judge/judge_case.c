@@ -6,6 +6,7 @@
 #include "judge/judge_internal.h"
 
 #include "judge/case_claims.h"
+#include "judge/judge_adapter.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,16 @@ static void settle(struct judge_view *v, uint32_t outcome, const char *what,
                    what, why[0] != '\0' ? ": " : "", why);
 }
 
+static bool is_adapter(const struct judge_result *r)
+{
+    return strcmp(r->world, JUDGE_ADAPTER_WORLD) == 0;
+}
+
+static bool meets_in_any_order(const struct judge_result *r)
+{
+    return is_adapter(r) && judge_claims(r, "fold-any");
+}
+
 /* What the case needs and the engine does not claim; NULL: nothing. */
 static const char *unclaimed(const struct judge_result *r,
                              const struct run_case *c)
@@ -27,8 +38,26 @@ static const char *unclaimed(const struct judge_result *r,
     uint32_t n = case_claims(c, list);
 
     for (uint32_t i = 0; i < n; i++) {
-        if (!judge_claims(r, list[i])) {
+        if (!judge_claims(r, list[i]) &&
+            !(judge_any_order(list[i]) && meets_in_any_order(r))) {
             return list[i];
+        }
+    }
+    return NULL;
+}
+
+/* The same of what only an adapter must claim; `claim` keeps its name. */
+static const char *unclaimed_by_adapter(const struct judge_result *r,
+                                        const struct run_case *c,
+                                        char claim[JUDGE_CLAIM_BYTES])
+{
+    char list[JUDGE_ADAPTER_CLAIMS][JUDGE_CLAIM_BYTES];
+    uint32_t n = is_adapter(r) ? judge_adapter_claims(c, list) : 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (!judge_claims(r, list[i])) {
+            memcpy(claim, list[i], JUDGE_CLAIM_BYTES);
+            return claim;
         }
     }
     return NULL;
@@ -102,6 +131,7 @@ static void find_record(struct judge *j, struct judge_view *v)
                "the record is of another engine, version or claims", r->engine);
     } else {
         v->record = r;
+        judge_adapter_expect(r, &v->expect);
         judge_ends(v);
     }
 }
@@ -140,8 +170,12 @@ static void find_baseline(struct judge *j, struct judge_view *v)
 
 static void gather(struct judge *j, struct judge_view *v)
 {
+    char own[JUDGE_CLAIM_BYTES];
     const char *claim = unclaimed(j->out, &v->summary->c);
 
+    if (claim == NULL) {
+        claim = unclaimed_by_adapter(j->out, &v->summary->c, own);
+    }
     describe(j, v);
     if (claim != NULL && j->out->claim != NULL) {
         settle(v, JUDGE_NOT_CLAIMED, "the engine does not claim", claim);
@@ -249,10 +283,20 @@ static int hear(const struct judge_view *v, const struct requirement *q,
 
     if (q->holds(&v->expect, v->record, &f)) {
         item->outcome = JUDGE_PASS;
-        return FSDP_OK;
+        return f.ratio > 0.0 ? keep(v, &f, item) : FSDP_OK;
     }
     item->outcome = f.form == FINDING_MISSING ? JUDGE_INCOMPLETE : JUDGE_FAIL;
     return keep(v, &f, item);
+}
+
+/* Whether the engine claims what the requirement is about, and its records
+ * can show it. */
+static bool is_shown(const struct judge_result *r, const struct requirement *q)
+{
+    const char *evidence = is_adapter(r) ? judge_adapter_evidence(q) : NULL;
+
+    return (q->claim == NULL || judge_claims(r, q->claim)) &&
+           (evidence == NULL || judge_claims(r, evidence));
 }
 
 static int judge_item(const struct judge *j, const struct judge_view *v,
@@ -270,12 +314,12 @@ static int judge_item(const struct judge *j, const struct judge_view *v,
         item->outcome = v->ended;
         return keep(v, &f, item);
     }
-    if (v->expected && !requirement->applies(&v->expect)) {
+    if (v->expected && (!judge_profile_asks(requirement, &v->expect) ||
+                        !requirement->applies(&v->expect))) {
         item->outcome = JUDGE_NOT_APPLICABLE;
     } else if (v->record == NULL) {
         item->outcome = v->summary->outcome;
-    } else if (requirement->claim != NULL &&
-               !judge_claims(j->out, requirement->claim)) {
+    } else if (!is_shown(j->out, requirement)) {
         item->outcome = JUDGE_NOT_CLAIMED;
     } else if (cause != JUDGE_NONE) {
         item->outcome = JUDGE_BLOCKED;

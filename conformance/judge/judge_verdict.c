@@ -4,8 +4,11 @@
  * but pass counts as pass, and a run of nothing is INCOMPLETE.
  */
 #include "judge/case_claims.h"
+#include "judge/judge_adapter.h"
 #include "judge/judge_internal.h"
+
 #include <stdio.h>
+#include <string.h>
 
 static void count_cases(struct judge_result *r)
 {
@@ -62,10 +65,21 @@ static void find_highest_level(struct judge_result *r)
     }
 }
 
+/* What stands in for a claim of the core: the other layout, and of an adapter
+ * a fold in any order. */
+static bool has_other(const struct judge_result *r, const char *claim)
+{
+    if (strcmp(claim, "flat") == 0) {
+        return judge_claims(r, "per-parameter");
+    }
+    return strcmp(claim, "fold-rank") == 0 && judge_claims(r, "fold-any") &&
+           strcmp(r->world, JUDGE_ADAPTER_WORLD) == 0;
+}
+
 static const char *unclaimed_core(const struct judge_result *r)
 {
     for (uint32_t i = 0; core_claims[i] != NULL; i++) {
-        if (!judge_claims(r, core_claims[i])) {
+        if (!judge_claims(r, core_claims[i]) && !has_other(r, core_claims[i])) {
             return core_claims[i];
         }
     }

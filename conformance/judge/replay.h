@@ -20,7 +20,8 @@ struct replay_reduction {
     uint32_t unit;
     uint32_t parameter;
     uint64_t first; /* of the part's elements */
-    float scale;    /* 1 / divide factor, one rounding */
+    float divide;   /* the divide factor */
+    float scale;    /* 1 / divide, one rounding */
     /* By microbatch, then backward of the module. */
     const float *grad[CASE_MAX_MICROBATCHES][REPLAY_BACKWARDS][WORLD_MAX_RANKS];
     uint32_t backwards;   /* of the module in a pass */
@@ -50,6 +51,9 @@ float replay_reduced(const struct replay_reduction *reduction, uint64_t i);
 bool replay_compare_reduced(const struct expect *e, const struct record *r,
                             const struct compare_part *part, struct finding *f);
 
+/* The least damage to a reduced gradient that the comparison must notice. */
+bool replay_spoil_reduced(const struct expect *e, struct record *r);
+
 /* Where `got`, the part's n recorded values, are something else that has a
  * name, f's note says so. */
 void replay_hint(const struct replay_reduction *reduction, const float *got,
@@ -74,9 +78,27 @@ struct replay_optimizer replay_optimizer_at(const struct expect *e,
 struct replay_element replay_step(const struct replay_optimizer *o,
                                   struct replay_element x, float g);
 
+/* Values before and after a step at one part; state[s] is NULL where the
+ * optimizer has none, and before the first step, where it is +0. */
+struct replay_values {
+    uint32_t n_states;
+    bool is_stepped; /* a unit without a backward stays as it is */
+    const float *before, *gradient, *after;
+    const float *state_before[2], *state_after[2];
+};
+
+/* False, with the finding, if one that there must be is not recorded. */
+bool replay_values_find(const struct expect *e, const struct record *r,
+                        const struct compare_part *part,
+                        struct replay_values *out, struct finding *f);
+
 /* Compares weights and states after the step with the replay from weights,
  * gradient and states before it; a `check` of compare_parts. */
 bool replay_compare_step(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f);
+
+/* The same within the roundings of another arithmetic (replay_bound.c). */
+bool replay_bound_step(const struct expect *e, const struct record *r,
+                       const struct compare_part *part, struct finding *f);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "judge/replay.h"
 
+#include <fsdp/arith/bits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,6 +93,23 @@ static bool factor_words(const struct replay_reduction *reduction,
     return first[0] != '\0';
 }
 
+/* Whether all values fit in bf16, and what they should be does not. */
+static bool is_bf16(const struct replay_reduction *reduction, const float *got,
+                    uint64_t n)
+{
+    bool fits = true;
+
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t want = fsdp_f32_bits(replay_reduced(reduction, i));
+
+        if ((fsdp_f32_bits(got[i]) & 0xffffu) != 0) {
+            return false;
+        }
+        fits = fits && (want & 0xffffu) == 0;
+    }
+    return !fits;
+}
+
 void replay_hint(const struct replay_reduction *reduction, const float *got,
                  uint64_t n, struct finding *f)
 {
@@ -105,5 +123,8 @@ void replay_hint(const struct replay_reduction *reduction, const float *got,
         (void)snprintf(f->note, sizeof(f->note), "%s", what);
     } else if (factor_words(reduction, got, n, words)) {
         (void)snprintf(f->note, sizeof(f->note), "all of this part: %s", words);
+    } else if (is_bf16(reduction, got, n)) {
+        (void)snprintf(f->note, sizeof(f->note),
+                       "all of this part is rounded to bf16");
     }
 }

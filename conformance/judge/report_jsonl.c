@@ -6,6 +6,7 @@
  */
 #include "judge/report_internal.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -240,6 +241,9 @@ static json_t *finding(const struct judge_detail *d, int *status)
     if (report_has_values(f)) {
         set_value(o, "got", f->form, f->got, status);
         set_value(o, "want", f->form, f->want, status);
+    }
+    if (f->ratio > 0.0 && f->ratio <= DBL_MAX) {
+        set(o, "ratio", json_real(f->ratio), status);
     }
     set_text(o, "note", f->note, status);
     return o;

@@ -3,6 +3,7 @@
  * report_text.c - the report for people: what ran, what was asked of it, the
  * first failures in full, and at the end the line that counts.
  */
+#include "judge/judge_adapter.h"
 #include "judge/report_internal.h"
 
 #include <inttypes.h>
@@ -82,6 +83,22 @@ static void put_cases(FILE *f, const struct judge_result *r)
                 f);
 }
 
+/* The greatest error over its bound of what passed; 0: it has none. */
+static double ratio_of(const struct judge_result *r, uint32_t q)
+{
+    double most = 0.0;
+
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        const struct judge_item *item = judge_item_at(r, c, q);
+
+        if (item->outcome == JUDGE_PASS && item->detail != NULL &&
+            item->detail->finding.ratio > most) {
+            most = item->detail->finding.ratio;
+        }
+    }
+    return most;
+}
+
 static void put_requirement(FILE *f, const struct judge_result *r, uint32_t q)
 {
     uint32_t n[JUDGE_N_OUTCOMES] = {0};
@@ -97,6 +114,10 @@ static void put_requirement(FILE *f, const struct judge_result *r, uint32_t q)
         n[JUDGE_BLOCKED], n[JUDGE_NOT_CLAIMED],
         n[JUDGE_SKIP] + n[JUDGE_INCOMPLETE],
         judge_is_unproved(r, q) ? "unproved: nothing could be spoiled" : "");
+    if (ratio_of(r, q) > 0.0) {
+        (void)fprintf(f, "%36s the greatest error is %.3g of its bound\n", "",
+                      ratio_of(r, q));
+    }
 }
 
 static void put_requirements(FILE *f, const struct judge_result *r)
@@ -181,6 +202,40 @@ static void put_verdict(FILE *f, const struct judge_result *r)
         r->count[JUDGE_BLOCKED]);
 }
 
+static bool claims(const struct judge_result *r, const char *claim)
+{
+    for (uint32_t i = 0; i < r->n_claims; i++) {
+        if (strncmp(r->claim[i], claim, sizeof(r->claim[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A verdict on records of an adapter says less: how much less. */
+static void put_evidence(FILE *f, const struct judge_result *r)
+{
+    static const char *const evidence[] = {"live-bytes", "wire", "process",
+                                           "answers"};
+    bool first = true;
+
+    if (strcmp(r->world, JUDGE_ADAPTER_WORLD) != 0) {
+        return;
+    }
+    (void)fprintf(f, "records of an adapter: %s",
+                  claims(r, "f32-fma")
+                      ? "bits compared"
+                      : "an arithmetic of its own, bounds in place of bits");
+    for (size_t i = 0; i < sizeof(evidence) / sizeof(evidence[0]); i++) {
+        if (!claims(r, evidence[i])) {
+            (void)fprintf(f, "%s%s", first ? "; not shown: " : ", ",
+                          evidence[i]);
+            first = false;
+        }
+    }
+    (void)fputc('\n', f);
+}
+
 int report_text(const struct judge_result *r, const struct report_meta *meta,
                 FILE *out)
 {
@@ -194,6 +249,7 @@ int report_text(const struct judge_result *r, const struct report_meta *meta,
         report_failures(out, r, meta, order);
         put_unjudged(out, r);
         put_levels(out, r);
+        put_evidence(out, r);
         put_verdict(out, r);
         status = fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
     }

@@ -46,7 +46,18 @@ struct finding {
     int64_t shard;   /* which shard that is in */
     int64_t local;   /* index in that shard */
     uint64_t got, want;
+    double ratio;   /* of an error to its bound, passed or not; 0: no bound */
     char note[160]; /* what is wrong and what would be right */
+};
+
+/* Of whose arithmetic a requirement speaks. */
+enum requirement_profile {
+    PROFILE_ANY = 0,
+    /* Compares with bits that the suite computes: asked of the profile
+     * f32-fma, and of any on exact data, where no sum is rounded. */
+    PROFILE_BITS = 1,
+    /* Says the same by a bound: asked where PROFILE_BITS is not. */
+    PROFILE_BOUND = 2,
 };
 
 struct requirement {
@@ -58,9 +69,11 @@ struct requirement {
     const char *needs; /* ids, separated by spaces: a failure there makes this
                           one blocked; NULL: none */
     const char *claim; /* the capability it belongs to; NULL: all engines */
+    uint32_t profile;  /* enum requirement_profile */
     /* Whether the requirement says anything about this case. */
     bool (*applies)(const struct expect *e);
-    /* Fills *f where it returns false. Must not trust any number in r. */
+    /* Fills *f where it returns false; where it returns true f->ratio may say
+     * by what margin. Must not trust any number in r. */
     bool (*holds)(const struct expect *e, const struct record *r,
                   struct finding *f);
     /* Does the least damage to r that `holds` must notice. False: this record

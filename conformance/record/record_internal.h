@@ -65,6 +65,8 @@ void record_text_u64(struct record_text *t, uint64_t x);
 void record_text_float(struct record_text *t, float x);
 /* "name", or the number where the value has none. */
 void record_text_name(struct record_text *t, const char *name, uint32_t value);
+/* "case": {...}, as in case.json (record_write_case.c). */
+void record_text_case(struct record_text *t, const struct run_case *c);
 /* Writes to path.partial and renames; frees the text either way. */
 int record_text_save(struct record_text *t, const char *path,
                      struct fsdp_error *error);
@@ -97,7 +99,8 @@ json_t *record_json_load(struct record_json *j, const char *text, size_t bytes);
 /* Zeroed room for n elements, one at least; NULL: refused, out of memory. */
 void *record_json_room(struct record_json *j, size_t n, size_t bytes);
 /* Before all other fields, which may be others in another version. */
-bool record_json_version(struct record_json *j, const json_t *root);
+bool record_json_version(struct record_json *j, const json_t *root,
+                         uint32_t known);
 /* v is an object with exactly these n keys; values in their order. */
 bool record_json_object(struct record_json *j, struct record_field at,
                         json_t *v, const char *const *key, size_t n,

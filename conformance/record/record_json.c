@@ -78,7 +78,8 @@ void *record_json_room(struct record_json *j, size_t n, size_t bytes)
     return p;
 }
 
-bool record_json_version(struct record_json *j, const json_t *root)
+bool record_json_version(struct record_json *j, const json_t *root,
+                         uint32_t known)
 {
     const json_t *const v = json_object_get(root, "version");
     uint32_t version = 0;
@@ -90,9 +91,9 @@ bool record_json_version(struct record_json *j, const json_t *root)
     if (!record_json_u32(j, record_field("version"), v, UINT32_MAX, &version)) {
         return false;
     }
-    return version == RECORD_VERSION ||
-           record_refuse(j, record_field("version"), "%u; this reader knows %d",
-                         version, RECORD_VERSION);
+    return version == known ||
+           record_refuse(j, record_field("version"), "%u; this reader knows %u",
+                         version, known);
 }
 
 bool record_json_object(struct record_json *j, struct record_field at,

@@ -204,7 +204,7 @@ static bool parse_root(struct record_json *j, json_t *root, struct record *r)
     json_t *value[N_OF(key)];
     char id[CASE_ID_BYTES];
 
-    if (!record_json_version(j, root) ||
+    if (!record_json_version(j, root, RECORD_VERSION) ||
         !record_json_object(j, record_field("the file"), root, key, N_OF(key),
                             value)) {
         return false;

@@ -332,7 +332,7 @@ static bool parse_root(struct record_json *j, json_t *root,
         "answers",        "tensors",      "seconds",   "flights"};
     json_t *value[N_OF(key)];
 
-    if (!record_json_version(j, root) ||
+    if (!record_json_version(j, root, RECORD_VERSION) ||
         !record_json_object(j, record_field("the file"), root, key, N_OF(key),
                             value) ||
         !parse_head(j, value, rank, r) || !parse_losses(j, c, value + 4, r) ||

@@ -17,7 +17,7 @@ static void add_float_text(struct record_text *t, const char *name, float x)
     record_text_add(t, "  \"%s\": %s,\n", name, text);
 }
 
-static void add_case(struct record_text *t, const struct run_case *c)
+void record_text_case(struct record_text *t, const struct run_case *c)
 {
     char sync[CASE_MAX_MICROBATCHES + 1];
 
@@ -117,7 +117,7 @@ int record_write_case(const char *directory, const struct record *r,
     FSDP_TRY(record_make_directory(directory, error));
     FSDP_TRY(record_path(path, directory, "case.json", error));
     add_head(&t, r);
-    add_case(&t, &r->c);
+    record_text_case(&t, &r->c);
     record_text_add(&t, " \"ranks\": [");
     for (uint32_t i = 0; i < r->n_ranks; i++) {
         record_text_add(&t, "%s\n  ", i == 0 ? "" : ",");

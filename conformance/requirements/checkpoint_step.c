@@ -33,6 +33,7 @@ REQUIREMENT(checkpoint_step) = {
     .needs = "checkpoint.parameters checkpoint.moments "
              "step.weights-untouched",
     .claim = "load",
+    .profile = PROFILE_BITS,
     .applies = applies,
     .holds = holds,
     .spoil = spoil,

@@ -23,6 +23,11 @@ static bool check(const struct expect *e,
     return true;
 }
 
+static bool applies(const struct expect *e)
+{
+    return compare_case_communicates(e) && !e->any_fold;
+}
+
 static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)
 {
@@ -51,7 +56,7 @@ REQUIREMENT(comm_fold_declared) = {
     .must = 1,
     .level = LEVEL_COMM,
     .needs = "comm.nothing-else",
-    .applies = compare_case_communicates,
+    .applies = applies,
     .holds = holds,
     .spoil = spoil,
 };

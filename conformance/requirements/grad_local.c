@@ -50,6 +50,7 @@ REQUIREMENT(grad_local) = {
     .level = LEVEL_GRADIENT,
     .needs = "layout.initial-values gather.unsharded-values "
              "gather.sees-updated-weights grad.finite grad.distinct",
+    .profile = PROFILE_BITS,
     .applies = compare_case_staged,
     .holds = holds,
     .spoil = spoil,

@@ -31,6 +31,7 @@ REQUIREMENT(num_curve) = {
     .level = LEVEL_STEP,
     .needs = "num.loss-finite grad.local reduce.baseline step.state "
              "step.weights",
+    .profile = PROFILE_BITS,
     .applies = applies,
     .holds = holds,
     .spoil = spoil,

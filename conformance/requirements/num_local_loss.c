@@ -54,6 +54,7 @@ REQUIREMENT(num_local_loss) = {
     .must = 1,
     .level = LEVEL_STEP,
     .needs = "num.curve",
+    .profile = PROFILE_BITS,
     .applies = applies,
     .holds = holds,
     .spoil = spoil,

@@ -19,7 +19,8 @@ static void change(struct run_case *c)
 static bool applies(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->wrap != CASE_WRAP_WHOLE &&
-           e->c->fold != FSDP_FOLD_RING && compare_companion(e, change) != NULL;
+           e->c->fold != FSDP_FOLD_RING && !e->any_fold &&
+           compare_companion(e, change) != NULL;
 }
 
 static bool holds(const struct expect *e, const struct record *r,

@@ -43,6 +43,7 @@ REQUIREMENT(reduce_baseline) = {
     .level = LEVEL_REDUCE,
     .needs = "grad.local reduce.fold accumulate.no-sync "
              "accumulate.synced accumulate.interleaved",
+    .profile = PROFILE_BITS,
     .applies = compare_case_staged,
     .holds = holds,
     .spoil = spoil,

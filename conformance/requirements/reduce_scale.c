@@ -3,7 +3,7 @@
  * reduce_scale.c - a gradient of the wrong scale hides behind Adam, and is
  * worth a name of its own.
  */
-#include "judge/replay.h"
+#include "judge/replay_orders.h"
 
 #include <stdio.h>
 
@@ -19,13 +19,27 @@ static bool applies(const struct expect *e)
 static bool is_scaled_by(struct replay_reduction x, const float *got,
                          uint64_t n, float scale)
 {
+    uint64_t bad;
+
     x.scale = scale;
+    x.divide = 1.0f / scale;
+    if (x.e->any_fold) {
+        return orders_hold(&x, got, n, &bad);
+    }
     for (uint64_t i = 0; i < n; i++) {
         if (!(got[i] == replay_reduced(&x, i))) {
             return false;
         }
     }
     return true;
+}
+
+static bool is_right(struct replay_reduction x, const float *got, uint64_t n)
+{
+    uint64_t bad;
+
+    return x.e->any_fold ? orders_hold(&x, got, n, &bad)
+                         : is_scaled_by(x, got, n, x.scale);
 }
 
 static bool wrong_factor(const struct compare_part *part, float got, float want,
@@ -66,8 +80,7 @@ static bool check(const struct expect *e, const struct record *r,
     wrong[2] = 1.0f / (float)e->shards;
     wrong[3] = 1.0f / (float)e->replicas;
     wrong[4] = x.scale * x.scale;
-    for (uint32_t w = 0; w < 5 && !is_scaled_by(x, got, part->n, x.scale);
-         w++) {
+    for (uint32_t w = 0; w < 5 && !is_right(x, got, part->n); w++) {
         if (is_scaled_by(x, got, part->n, wrong[w])) {
             return wrong_factor(part, wrong[w], x.scale, f);
         }

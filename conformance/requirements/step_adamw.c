@@ -34,6 +34,7 @@ REQUIREMENT(step_adamw) = {
     .needs = "step.every-element-changes step.weights-untouched "
              "checkpoint.moments checkpoint.step",
     .claim = "adamw",
+    .profile = PROFILE_BITS,
     .applies = applies,
     .holds = holds,
     .spoil = spoil,

@@ -32,6 +32,7 @@ REQUIREMENT(step_final_weights) = {
     .must = 1,
     .level = LEVEL_STEP,
     .needs = "step.weights num.curve",
+    .profile = PROFILE_BITS,
     .applies = compare_case_staged,
     .holds = holds,
     .spoil = spoil,

@@ -34,6 +34,7 @@ REQUIREMENT(step_momentum) = {
     .needs = "step.every-element-changes step.weights-untouched "
              "checkpoint.moments",
     .claim = "momentum",
+    .profile = PROFILE_BITS,
     .applies = applies,
     .holds = holds,
     .spoil = spoil,

@@ -31,6 +31,7 @@ REQUIREMENT(step_sgd) = {
     .level = LEVEL_STEP,
     .needs = "step.every-element-changes step.weights-untouched",
     .claim = "sgd",
+    .profile = PROFILE_BITS,
     .applies = applies,
     .holds = holds,
     .spoil = spoil,

@@ -41,6 +41,7 @@ REQUIREMENT(step_state) = {
     .must = 1,
     .level = LEVEL_STEP,
     .needs = "reduce.baseline step.momentum step.adamw",
+    .profile = PROFILE_BITS,
     .applies = applies,
     .holds = holds,
     .spoil = spoil,

@@ -33,6 +33,7 @@ REQUIREMENT(step_weights) = {
     .level = LEVEL_STEP,
     .needs = "reduce.baseline step.sgd step.momentum step.adamw "
              "step.replicas-equal gather.same-on-all-ranks",
+    .profile = PROFILE_BITS,
     .applies = compare_case_staged,
     .holds = holds,
     .spoil = spoil,

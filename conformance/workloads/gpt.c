@@ -173,6 +173,35 @@ static uint64_t gpt_digest(const struct workload_model *model, uint32_t rank,
     return hash;
 }
 
+static int gpt_samples(const struct workload_model *model, uint32_t rank,
+                       uint32_t step, uint32_t microbatch,
+                       int (*visit)(void *context,
+                                    const struct workload_samples *samples),
+                       void *context)
+{
+    const struct gpt_model *m = model->self;
+    const uint64_t n = m->batch.samples;
+    const uint64_t time = m->size.time;
+    int32_t *id = calloc(2 * n * time, sizeof(*id));
+    struct workload_samples s = {"id", "I32", 2, {n, time}, id};
+    int status;
+
+    if (id == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    gpt_draw(m, step,
+             batch_first(&m->base.config, &m->batch, rank, microbatch, 0), n,
+             id, id + n * time);
+    status = visit(context, &s);
+    if (status == FSDP_OK) {
+        s = (struct workload_samples){
+            "target", "I32", 2, {n, time}, id + n * time};
+        status = visit(context, &s);
+    }
+    free(id);
+    return status;
+}
+
 const struct workload workload_gpt = {
     .name = "gpt",
     .summary = "byte-level transformer on a text, cross entropy",
@@ -186,4 +215,5 @@ const struct workload workload_gpt = {
     .end = gpt_end,
     .close = gpt_close,
     .digest = gpt_digest,
+    .samples = gpt_samples,
 };

@@ -299,6 +299,38 @@ static uint64_t linear_digest(const struct workload_model *model, uint32_t rank,
     return hash;
 }
 
+static int linear_samples(const struct workload_model *model, uint32_t rank,
+                          uint32_t step, uint32_t microbatch,
+                          int (*visit)(void *context,
+                                       const struct workload_samples *samples),
+                          void *context)
+{
+    static const char *const name[LAYERS_MAX] = {"x0", "x1", "x2", "x3"};
+    const struct layers_model *m = model->self;
+    const uint64_t rows = m->batch.samples;
+    float *data = calloc(rows * elements_of_a_sample(m), sizeof(*data));
+    const float *at = data;
+    int status = FSDP_OK;
+
+    if (data == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    draw_all(m, step,
+             batch_first(&m->base.config, &m->batch, rank, microbatch, 0), rows,
+             data);
+    for (uint32_t u = 0; u <= m->size.n && status == FSDP_OK; u++) {
+        const bool last = u == m->size.n;
+        const uint64_t width = last ? outputs_of(m) : m->size.in[u];
+        const struct workload_samples s = {
+            last ? "c" : name[u], "F32", 2, {rows, width}, at};
+
+        status = visit(context, &s);
+        at += rows * width;
+    }
+    free(data);
+    return status;
+}
+
 const struct workload workload_linear = {
     .name = "linear",
     .summary = "a sum of linear layers; gradients do not depend on weights",
@@ -313,4 +345,5 @@ const struct workload workload_linear = {
     .end = linear_end,
     .close = linear_close,
     .digest = linear_digest,
+    .samples = linear_samples,
 };

@@ -311,6 +311,35 @@ static uint64_t mlp_digest(const struct workload_model *model, uint32_t rank,
     return hash;
 }
 
+static int mlp_samples(const struct workload_model *model, uint32_t rank,
+                       uint32_t step, uint32_t microbatch,
+                       int (*visit)(void *context,
+                                    const struct workload_samples *samples),
+                       void *context)
+{
+    const struct layers_model *m = model->self;
+    const uint64_t rows = m->batch.samples;
+    float *x = calloc(rows * (inputs_of(m) + outputs_of(m)), sizeof(*x));
+    float *target = x + rows * inputs_of(m);
+    struct workload_samples s = {"x", "F32", 2, {rows, inputs_of(m)}, x};
+    int status;
+
+    (void)step;
+    if (x == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    draw(m, batch_first(&m->base.config, &m->batch, rank, microbatch, 0), rows,
+         x, target);
+    status = visit(context, &s);
+    if (status == FSDP_OK) {
+        s = (struct workload_samples){
+            "target", "F32", 2, {rows, outputs_of(m)}, target};
+        status = visit(context, &s);
+    }
+    free(x);
+    return status;
+}
+
 const struct workload workload_mlp = {
     .name = "mlp",
     .summary = "seed 003's layers with ReLU, mean squared error",
@@ -325,4 +354,5 @@ const struct workload workload_mlp = {
     .end = mlp_end,
     .close = mlp_close,
     .digest = mlp_digest,
+    .samples = mlp_samples,
 };

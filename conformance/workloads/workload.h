@@ -48,6 +48,15 @@ struct workload_access {
     void *self;
 };
 
+/* Samples on their way to a program of its own; borrowed. */
+struct workload_samples {
+    const char *name;  /* the workload's own: "x", "target" */
+    const char *dtype; /* as safetensors spell it */
+    uint32_t n_dims;
+    uint64_t shape[FSDP_MAX_DIMS]; /* the first extent counts samples */
+    const void *data;
+};
+
 struct workload_run; /* the workload's own: activations, batch */
 
 struct workload {
@@ -88,6 +97,14 @@ struct workload {
      * the rank; 0 without grains. Local, needs no device. */
     uint64_t (*digest)(const struct workload_model *, uint32_t rank,
                        uint32_t step, uint32_t microbatch, uint32_t grain);
+
+    /* Shows the samples that rank draws in a microbatch. Local, needs no
+     * device. Returns what `visit` did where that is not OK; NOMEM. */
+    int (*samples)(const struct workload_model *, uint32_t rank, uint32_t step,
+                   uint32_t microbatch,
+                   int (*visit)(void *context,
+                                const struct workload_samples *samples),
+                   void *context);
 };
 
 /* NULL-ended: mlp, linear, gpt, graph. */

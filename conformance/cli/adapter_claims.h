@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * adapter_claims.h - claims.json: who an adapter is, and what it can do.
+ */
+#ifndef FSDP_CTS_ADAPTER_CLAIMS_H
+#define FSDP_CTS_ADAPTER_CLAIMS_H
+
+#include "cases/case.h"
+
+enum {
+    ADAPTER_MAX_CLAIMS = 255
+};
+
+/* As much of struct fsdp_engine as case.json wants. */
+struct adapter_claims {
+    char engine[64], version[32];
+    char claim[ADAPTER_MAX_CLAIMS][32];
+    const char *list[ADAPTER_MAX_CLAIMS + 1]; /* of `claim`; NULL-ended */
+};
+
+/* FORMAT: says what is wrong. IO: there is no such file. */
+int adapter_claims_read(const char *path, struct adapter_claims *out,
+                        struct fsdp_error *error);
+
+/* Whether the adapter claims all that a case needs. */
+bool adapter_claims_case(const struct adapter_claims *a,
+                         const struct run_case *c);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fixtures.h - golden data: cases with all that a program needs to play them,
+ * and the records that the reference engine and the unsharded run make of
+ * them (docs/INTERPRETING.md, Fixtures):
+ *
+ *     DIR/manifest.json          versions; every file with its SHA-256
+ *     DIR/cases/<id>/            as an adapter is given them
+ *     DIR/records/<id>/          of ref
+ *     DIR/records/baseline/<key>/
+ */
+#ifndef FSDP_CTS_FIXTURES_H
+#define FSDP_CTS_FIXTURES_H
+
+#include "cases/case.h"
+#include "cli/text.h"
+
+/* The cases: small models, each strategy, 1 to 4 ranks, both layouts, exact
+ * and natural data. Released by manifest_release. NOMEM. */
+int fixtures_cases(struct case_list *out);
+
+/* Runs them and writes all files but the manifest. ABORTED, IO, NOMEM. */
+int fixtures_write(const char *folder, const struct case_list *cases,
+                   const struct text *text, uint32_t n_workers,
+                   struct fsdp_error *error);
+
+/* fixtures_manifest.c: writes the manifest of what is in the folder; checks
+ * that what is there is what the manifest says, no more and no less. FORMAT:
+ * says which file. */
+int fixtures_manifest_write(const char *folder, uint32_t n_cases,
+                            struct fsdp_error *error);
+int fixtures_manifest_check(const char *folder, struct fsdp_error *error);
+/* Whether two folders have the same files, by their manifests; FORMAT. */
+int fixtures_manifest_same(const char *folder, const char *other,
+                           struct fsdp_error *error);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fixtures_manifest.c - the list of a folder's files, with their sizes and
+ * SHA-256, and three versions: of what is required, of how it is to be read,
+ * and of the data themselves.
+ */
+#include "cli/fixtures.h"
+
+#include "record/record_internal.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char manifest_name[] = "manifest.json";
+
+/* Paths below the folder. nftw has no context: one walk at a time. */
+static struct {
+    char **path;
+    size_t n, root;
+    bool failed;
+} found;
+
+static int note(const char *path, const struct stat *s, int type,
+                struct FTW *ftw)
+{
+    char **more;
+
+    (void)s;
+    (void)ftw;
+    if (type != FTW_F || strcmp(path + found.root, manifest_name) == 0) {
+        return 0;
+    }
+    more = realloc(found.path, (found.n + 1) * sizeof(*more));
+    if (more == NULL) {
+        found.failed = true;
+        return 1;
+    }
+    found.path = more;
+    more[found.n] = strdup(path + found.root);
+    found.failed = more[found.n] == NULL;
+    found.n++;
+    return found.failed ? 1 : 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int hash(const char *path, char hex[65], uint64_t *bytes)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned char data[65536];
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    FILE *f = fopen(path, "rbe");
+    bool good = f != NULL && context != NULL &&
+                EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
+    size_t n = 1;
+
+    *bytes = 0;
+    while (good && n > 0) {
+        n = fread(data, 1, sizeof(data), f);
+        good = ferror(f) == 0 && EVP_DigestUpdate(context, data, n) == 1;
+        *bytes += n;
+    }
+    good = good && EVP_DigestFinal_ex(context, digest, NULL) == 1;
+    for (int i = 0; i < 32 && good; i++) {
+        (void)snprintf(hex + 2 * (size_t)i, 3, "%02x", digest[i]);
+    }
+    EVP_MD_CTX_free(context);
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return good ? FSDP_OK : FSDP_ERR_IO;
+}
+
+static int add_file(struct record_text *t, const char *folder, const char *name,
+                    bool first, struct fsdp_error *error)
+{
+    char path[RECORD_PATH_BYTES];
+    char hex[65] = "";
+    uint64_t bytes;
+
+    FSDP_TRY(record_path(path, folder, name, error));
+    if (hash(path, hex, &bytes) != FSDP_OK) {
+        return record_fail(error, FSDP_ERR_IO, "fixtures", "%.150s: %s", path,
+                           strerror(errno));
+    }
+    record_text_add(t, "%s\n  [", first ? "" : ",");
+    record_text_string(t, name, strlen(name));
+    record_text_add(t, ", %llu, \"%s\"]", (unsigned long long)bytes, hex);
+    return FSDP_OK;
+}
+
+/* The text of the manifest of what is there now. */
+static int make(const char *folder, uint32_t n_cases, struct record_text *t,
+                struct fsdp_error *error)
+{
+    int status = FSDP_OK;
+
+    memset(&found, 0, sizeof(found));
+    found.root = strlen(folder) + 1;
+    if (nftw(folder, note, 16, FTW_PHYS) != 0) {
+        status = record_fail(error, found.failed ? FSDP_ERR_NOMEM : FSDP_ERR_IO,
+                             "fixtures", "%.150s: %s", folder, strerror(errno));
+    }
+    if (status == FSDP_OK && found.n > 0) {
+        qsort(found.path, found.n, sizeof(*found.path), by_name);
+    }
+    record_text_add(t,
+                    "{\n \"specification\": \"1.1\",\n"
+                    " \"interpretation\": 1,\n \"content\": \"2026.11\",\n"
+                    " \"cases\": %u,\n \"files\": [",
+                    n_cases);
+    for (size_t i = 0; i < found.n && status == FSDP_OK; i++) {
+        status = add_file(t, folder, found.path[i], i == 0, error);
+    }
+    record_text_add(t, "]\n}\n");
+    for (size_t i = 0; i < found.n; i++) {
+        free(found.path[i]);
+    }
+    free(found.path);
+    return status == FSDP_OK && t->failed ? FSDP_ERR_NOMEM : status;
+}
+
+int fixtures_manifest_write(const char *folder, uint32_t n_cases,
+                            struct fsdp_error *error)
+{
+    char path[RECORD_PATH_BYTES];
+    struct record_text t = {0};
+    int status = make(folder, n_cases, &t, error);
+
+    if (status == FSDP_OK) {
+        status = record_path(path, folder, manifest_name, error);
+    }
+    if (status == FSDP_OK) {
+        return record_text_save(&t, path, error);
+    }
+    free(t.text);
+    return status;
+}
+
+/* The whole of a manifest; to be freed. */
+static char *load(const char *folder, struct fsdp_error *error)
+{
+    char path[RECORD_PATH_BYTES];
+    struct stat s;
+    char *text = NULL;
+    FILE *f;
+
+    if (record_path(path, folder, manifest_name, error) != FSDP_OK) {
+        return NULL;
+    }
+    f = fopen(path, "rbe");
+    if (f != NULL && fstat(fileno(f), &s) == 0 && s.st_size >= 0 &&
+        s.st_size < RECORD_MAX_JSON_BYTES) {
+        text = calloc((size_t)s.st_size + 1, 1);
+    }
+    if (text == NULL ||
+        fread(text, 1, (size_t)s.st_size, f) != (size_t)s.st_size) {
+        free(text);
+        text = NULL;
+        (void)record_fail(error, FSDP_ERR_IO, "fixtures",
+                          "%.150s: cannot be read", path);
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return text;
+}
+
+/* The first line in which they differ, as a file's name tells most. */
+static int compare(const char *is, const char *wanted, const char *what,
+                   struct fsdp_error *error)
+{
+    size_t line = 0;
+
+    for (size_t i = 0; is[i] != '\0' || wanted[i] != '\0'; i++) {
+        if (is[i] != wanted[i]) {
+            return record_fail(error, FSDP_ERR_FORMAT, "fixtures",
+                               "%s: here %.70s, there %.70s", what,
+                               is[line] != '\0' ? is + line : "nothing",
+                               wanted[line] != '\0' ? wanted + line
+                                                    : "nothing");
+        }
+        line = is[i] == '\n' ? i + 1 : line;
+    }
+    return FSDP_OK;
+}
+
+static uint32_t cases_of(const char *text)
+{
+    const char *at = strstr(text, "\"cases\": ");
+
+    return at != NULL ? (uint32_t)strtoul(at + strlen("\"cases\": "), NULL, 10)
+                      : 0;
+}
+
+int fixtures_manifest_check(const char *folder, struct fsdp_error *error)
+{
+    char *wanted = load(folder, error);
+    struct record_text is = {0};
+    int status = wanted != NULL ? FSDP_OK : FSDP_ERR_IO;
+
+    if (status == FSDP_OK) {
+        status = make(folder, cases_of(wanted), &is, error);
+    }
+    if (status == FSDP_OK) {
+        status =
+            compare(is.text, wanted, "the files are not the manifest's", error);
+    }
+    free(is.text);
+    free(wanted);
+    return status;
+}
+
+int fixtures_manifest_same(const char *folder, const char *other,
+                           struct fsdp_error *error)
+{
+    char *a = load(folder, error);
+    char *b = load(other, error);
+    int status = a != NULL && b != NULL ? FSDP_OK : FSDP_ERR_IO;
+
+    if (status == FSDP_OK) {
+        status = compare(a, b, "the folders differ", error);
+    }
+    free(a);
+    free(b);
+    return status;
+}

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# faults_test.sh - engines from elsewhere that are wrong in one way, by a flag
+# of their adapters: each is found, by the requirement that one would name, and
+# by no other.
+#
+# usage: faults_test.sh FSDP-CTS PYTHON
+set -uo pipefail
+
+cts=$(realpath "$1")
+python=$2
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+passed=0
+failed=0
+
+# What must fail, and nothing else.
+expect() # ADAPTER FAULT CASE REQUIREMENT
+{
+    local got
+
+    rm -rf "$folder/report" "$folder/records"
+    "$cts" run --adapter "$python $here/$1.py --fault $2" --case "$3" \
+        --partial-ok --quiet --records "$folder/records" \
+        --report "$folder/report" >"$folder/out" 2>&1
+    got=$(sed -n 's/.*"requirement":"\([^"]*\)".*"outcome":"\(fail\|error\|timeout\)".*/\1/p' \
+        "$folder/report" 2>/dev/null | sort -u | paste -sd' ')
+    if [ "$got" = "$4" ]; then
+        passed=$((passed + 1))
+        echo "$1 $2: $got"
+    else
+        failed=$((failed + 1))
+        echo "FAIL $1 $2: found '$got', not '$4': $(tail -n 3 "$folder/out")"
+    fi
+}
+
+plain=mlp.odd.natural.full-shard.k3
+for layout in per-parameter flat; do
+    engine=pytorch_fsdp2
+    [ $layout = flat ] && engine=pytorch_fsdp1
+    once=$plain.$layout.layer.rank.ss.adamw
+    late=$plain.$layout.layer.rank.ns.momentum
+    expect $engine no-average "$late" reduce.scale
+    expect $engine same-batch "$once" grad.distinct
+    expect $engine no-sync-ignored "$late" \
+        'accumulate.no-sync comm.reduce-scatter-count'
+    expect $engine bf16-reduce "$late" accumulate.no-sync
+    expect $engine no-reshard "$once" comm.all-gather-count
+    expect $engine stale-weight "$late" gather.sees-updated-weights
+done
+late=mlp.odd.natural.no-shard.k3.flat.layer.rank.ns.sgd
+expect pytorch_ddp no-average "$late" reduce.scale
+expect pytorch_ddp same-batch "$late" grad.distinct
+expect pytorch_ddp no-sync-ignored "$late" \
+    'accumulate.no-sync comm.all-reduce-count'
+expect pytorch_ddp bf16-reduce "$late" accumulate.no-sync
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

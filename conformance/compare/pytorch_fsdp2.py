@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch FSDP2 (fully_shard) as an engine of the suite."""
+
+import contextlib
+
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
+    FSDPParamGroup,
+)
+
+from adapter_torch import Piece, main
+
+
+class Fsdp2:
+    """PyTorch FSDP2 (fully_shard)."""
+
+    name = "pytorch-fsdp2"
+    claims = [
+        "per-parameter", "full-shard", "shard-grad-op", "no-shard",
+        "hybrid-shard", "hybrid-shard-zero2", "keep-root", "reshard-root",
+        "no-sync", "eval", "again", "divide-factor", "sgd", "momentum",
+        "adamw", "fold-any", "workload-mlp", "workload-linear", "wrap-whole",
+        "wrap-layer", "wrap-pair", "wrap-size", "wrap-block", "wrap-head",
+    ]
+
+    def open(self, life):
+        """Process groups, before anything is looked at."""
+        case = life.case
+        if case.replicas > 1:
+            self.mesh = init_device_mesh(
+                life.device, (case.replicas, case.shards),
+                mesh_dim_names=("replicate", "shard"))
+            life.groups[self.mesh.get_group("replicate")] = "replicate"
+            life.groups[self.mesh.get_group("shard")] = "shard"
+        else:
+            self.mesh = init_device_mesh(life.device, (case.shards,),
+                                         mesh_dim_names=("shard",))
+            life.groups[self.mesh.get_group()] = "shard"
+            life.groups[None] = "shard"
+        self.name_units(life.look)
+
+    @staticmethod
+    def name_units(look):
+        """Whose collective it is: a parameter group's own."""
+        for method in ("unshard", "post_backward"):
+            real = getattr(FSDPParamGroup, method)
+
+            def call(group, *args, real=real, **kwargs):
+                before, look.unit = look.unit, getattr(group, "unit", "none")
+                try:
+                    return real(group, *args, **kwargs)
+                finally:
+                    look.unit = before
+
+            setattr(FSDPParamGroup, method, call)
+
+    def shard(self, life, plain):
+        case = life.case
+        reshard = case.reshards and life.fault != "no-reshard"
+        order = sorted(plain.unit_modules, reverse=True)  # the root is last
+        for unit in order:
+            module = plain.unit_modules[unit]
+            keeps = module is plain and case.keep_root
+            fully_shard(module, mesh=self.mesh,
+                        reshard_after_forward=reshard and not keeps)
+            for group in module._get_fsdp_state()._fsdp_param_groups:
+                group.unit = unit
+        if plain not in plain.unit_modules.values():
+            fully_shard(plain, mesh=self.mesh, reshard_after_forward=reshard)
+        if case.divide_factor:
+            for module in plain.modules():
+                if isinstance(module, FSDPModule):
+                    # gloo has no PREMUL_SUM
+                    module.set_force_sum_reduction_for_comms(True)
+                    module.set_gradient_divide_factor(case.divide_factor)
+        return plain
+
+    def parameters(self, life):
+        return list(life.model.parameters())
+
+    @contextlib.contextmanager
+    def sync(self, life, on):
+        life.model.set_requires_gradient_sync(on)
+        yield
+
+    def pieces(self, life):
+        """Rows of each parameter, from what stays sharded."""
+        case = life.case
+        of_weight = {}
+        for module in life.model.modules():
+            if isinstance(module, FSDPModule):
+                for group in module._get_fsdp_state()._fsdp_param_groups:
+                    for param in group.fsdp_params:
+                        info = param._module_info
+                        of_weight[info.module.p] = param.sharded_param
+        for p in sorted(of_weight):
+            w = of_weight[p]
+            rows = w.shape[0]
+            block = -(-rows // case.shards)
+            row = w.numel() // rows
+            first = (life.rank % case.shards) * block * row
+            yield Piece(p, first, w, lambda t: t.to_local().reshape(-1))
+
+
+if __name__ == "__main__":
+    main(Fsdp2())

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_adapter.c - what is asked of a record that an adapter wrote. The suite
+ * lent it neither operators nor recorder, so bits of the suite's arithmetic
+ * are asked for only if they are claimed, and what only the recorder sees
+ * only if the adapter claims that it measures it.
+ */
+#include "judge/judge_adapter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool judge_is_adapter(const struct record *r)
+{
+    return strncmp(r->world, JUDGE_ADAPTER_WORLD, sizeof(r->world)) == 0;
+}
+
+void judge_adapter_expect(const struct record *r, struct expect *e)
+{
+    bool is_adapter = judge_is_adapter(r);
+
+    e->profile = is_adapter && !record_claims(r, "f32-fma") ? EXPECT_OWN
+                                                            : EXPECT_F32_FMA;
+    e->any_fold = is_adapter && record_claims(r, "fold-any") &&
+                  !record_claims(r, "fold-rank");
+}
+
+bool judge_profile_asks(const struct requirement *q, const struct expect *e)
+{
+    bool bits = e->profile == EXPECT_F32_FMA || e->c->data == WORKLOAD_EXACT;
+
+    return q->profile == PROFILE_ANY || bits == (q->profile == PROFILE_BITS);
+}
+
+const char *judge_adapter_evidence(const struct requirement *q)
+{
+    /* A row is for an id, or for all that begin with it. */
+    static const struct {
+        const char *begin, *claim;
+    } row[] = {
+        {"memory.", "live-bytes"},     {"run.leaves-nothing", "live-bytes"},
+        {"comm.padding-zero", "wire"}, {"comm.packing-order", "wire"},
+        {"stream.", "streams"},        {"prefetch.", "streams"},
+        {"error.", "answers"},         {"comm.no-private-channel", "process"},
+    };
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        if (strncmp(q->id, row[i].begin, strlen(row[i].begin)) == 0) {
+            return row[i].claim;
+        }
+    }
+    return NULL;
+}
+
+/* The root has parameters under these wraps, and does not keep them. */
+static bool reshards_root(const struct run_case *c)
+{
+    bool reshards =
+        c->strategy == CASE_FULL_SHARD || c->strategy == CASE_HYBRID_SHARD;
+
+    return reshards && c->keep_root == 0 &&
+           (c->wrap == CASE_WRAP_WHOLE || c->wrap == CASE_WRAP_HEAD ||
+            c->wrap == CASE_WRAP_SIZE || c->wrap == CASE_WRAP_BLOCK);
+}
+
+bool judge_any_order(const char *claim)
+{
+    return strcmp(claim, "fold-rank") == 0 || strcmp(claim, "fold-ring") == 0;
+}
+
+uint32_t
+judge_adapter_claims(const struct run_case *c,
+                     char list[JUDGE_ADAPTER_CLAIMS][JUDGE_CLAIM_BYTES])
+{
+    const char *wrap = case_wrap_name(c->wrap);
+    uint32_t n = 0;
+
+    (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "workload-%.16s", c->workload);
+    (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "wrap-%.16s",
+                   wrap != NULL ? wrap : "unknown");
+    if (reshards_root(c)) {
+        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "reshard-root");
+    }
+    if (c->divide_factor != 0.0f) {
+        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "divide-factor");
+    }
+    if (c->scenario == CASE_AGAIN) {
+        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "again");
+    }
+    if (c->scenario == CASE_MISUSE || !case_trains(c)) {
+        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "answers");
+    }
+    return n;
+}

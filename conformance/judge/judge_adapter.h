@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_adapter.h - records of an engine that ran outside of the suite, by an
+ * adapter: whose arithmetic they are of, and what they can show at all.
+ */
+#ifndef FSDP_CTS_JUDGE_ADAPTER_H
+#define FSDP_CTS_JUDGE_ADAPTER_H
+
+#include "judge/requirement.h"
+
+/* `world` of the records that an adapter writes. */
+#define JUDGE_ADAPTER_WORLD "adapter"
+
+bool judge_is_adapter(const struct record *r);
+
+/* Sets what a record says of its arithmetic and its fold. */
+void judge_adapter_expect(const struct record *r, struct expect *e);
+
+/* Whether a requirement speaks of the profile and the data of the case. */
+bool judge_profile_asks(const struct requirement *q, const struct expect *e);
+
+/* The claim without which a record of an adapter is no evidence for a
+ * requirement: the recorder was not there. NULL: any record is. */
+const char *judge_adapter_evidence(const struct requirement *q);
+
+/* Whether an adapter's claim fold-any stands in for a claim: some order that
+ * nobody declares is as good as another. (The tree has grains.) */
+bool judge_any_order(const char *claim);
+
+/* The claims that an adapter must make beside those of case_claims: what
+ * engines in the suite's process have from the suite. Sets list[n..) and
+ * returns how many there are then. */
+enum {
+    JUDGE_ADAPTER_CLAIMS = 6,
+    JUDGE_CLAIM_BYTES = 32
+};
+uint32_t
+judge_adapter_claims(const struct run_case *c,
+                     char list[JUDGE_ADAPTER_CLAIMS][JUDGE_CLAIM_BYTES]);
+
+#endif
