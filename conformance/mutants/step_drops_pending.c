@@ -34,8 +34,7 @@ static void wrap(struct fsdp_env *env, struct fsdp_engine *engine)
 
 static bool shows(const struct run_case *c)
 {
-    return mutant_mlp(c) && c->scenario == CASE_MISUSE && c->microbatches > 1 &&
-           !c->sync[0];
+    return c->scenario == CASE_MISUSE && c->microbatches > 1 && !c->sync[0];
 }
 
 MUTANT(step_drops_pending) = {

@@ -19,7 +19,7 @@ static void wrap(struct fsdp_env *env, struct fsdp_engine *engine)
 
 static bool shows(const struct run_case *c)
 {
-    return mutant_mlp(c) && c->scenario == CASE_MISUSE && c->sync[0] &&
+    return c->scenario == CASE_MISUSE && c->sync[0] &&
            (c->sync[1] || c->microbatches < 2);
 }
 
