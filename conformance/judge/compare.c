@@ -90,6 +90,16 @@ bool compare_case_communicates(const struct expect *e)
     return compare_case_trains(e) && e->c->ranks > 1;
 }
 
+uint32_t compare_synced_early(const struct expect *e)
+{
+    uint32_t n = 0;
+
+    for (uint32_t b = 0; b + 1 < e->c->microbatches; b++) {
+        n += e->c->sync[b] != 0;
+    }
+    return n;
+}
+
 uint32_t compare_recorded_steps(const struct expect *e)
 {
     return e->c->recorded_steps < e->c->steps ? e->c->recorded_steps

@@ -80,6 +80,9 @@ bool compare_case_staged(const struct expect *e);
 bool compare_case_strict(const struct expect *e);
 /* Trains, and more than one rank: there is something to communicate. */
 bool compare_case_communicates(const struct expect *e);
+/* Microbatches of a step that are reduced, but for the last one, which always
+ * is. */
+uint32_t compare_synced_early(const struct expect *e);
 /* Steps whose tensors are recorded. */
 uint32_t compare_recorded_steps(const struct expect *e);
 
@@ -235,7 +238,11 @@ bool compare_curves(const struct expect *e, const struct record *r,
 /* Losses that a case has: steps times microbatches. */
 uint64_t compare_n_losses(const struct expect *e);
 /* Changes the last loss of rank 0 so that no rounding can hide it. */
-bool compare_spoil_curve(struct record *r);
+bool compare_spoil_curve(const struct expect *e, struct record *r);
+/* Whether losses and final weights are those of the same case in which nothing
+ * but training happens; of the baseline, where this run has no such record. */
+bool compare_undisturbed(const struct expect *e, const struct record *r,
+                         struct finding *f);
 
 /*
  * The record of the case that `change` makes of this one; NULL if this run
