@@ -387,6 +387,11 @@ bool mutant_mlp(const struct run_case *c)
            (strcmp(c->size, "seed") == 0 || strcmp(c->size, "odd") == 0);
 }
 
+bool mutant_misuse(const struct run_case *c)
+{
+    return mutant_mlp(c) && c->scenario == CASE_MISUSE;
+}
+
 bool mutant_natural(const struct run_case *c)
 {
     return (strcmp(c->workload, "mlp") == 0 ||
