@@ -64,7 +64,7 @@ endforeach()
 foreach(name record_test record_hostile_test)
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
-foreach(name expect_test expect_walk_test)
+foreach(name expect_test expect_walk_test expect_ahead_test)
     unit(conformance/judge/${name}.c LINK fsdp-judge
         WITH ${here}/judge/expect_testing.c)
 endforeach()
