@@ -290,6 +290,8 @@ bool replay_compare_step(const struct expect *e, const struct record *r,
         return false;
     }
     for (uint64_t i = 0; i < part->n; i++) {
+        /* replay_values_find has seen that all are there.
+         * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
         struct replay_element x = {.weight = v.before[i]};
 
         for (uint32_t s = 0; s < v.n_states; s++) {
@@ -300,8 +302,7 @@ bool replay_compare_step(const struct expect *e, const struct record *r,
             x = replay_step(&o, x, v.gradient[i]);
         }
         for (uint32_t s = 0; s < v.n_states; s++) {
-            /* replay_values_find has seen that all are there.
-             * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): as above */
             float after = v.state_after[s][i];
 
             if (!compare_element(e, part,

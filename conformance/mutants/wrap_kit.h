@@ -38,6 +38,8 @@ int mutant_communicate(struct fsdp_stream *stream,
                        const struct fsdp_collective *c);
 int mutant_run(struct fsdp_stream *stream, const struct fsdp_op *op);
 
+/* What a collective is about to send, to be changed. */
+float *mutant_input(const struct fsdp_collective *c);
 /* Floats from the device and to it; finished on return. */
 int mutant_get(struct fsdp_stream *stream, const void *from, uint64_t n,
                float *to);
