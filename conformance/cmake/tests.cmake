@@ -272,6 +272,10 @@ foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp)
     set_tests_properties(fixtures.records.${engine} PROPERTIES
         LABELS conformance TIMEOUT 300)
 endforeach()
+# Their bundles, and the page that is made of them.
+add_test(NAME results.page COMMAND ${here}/compare/results_page
+    $<TARGET_FILE:fsdp-cts> --check)
+set_tests_properties(results.page PROPERTIES LABELS conformance TIMEOUT 300)
 set_tests_properties(fixtures.golden fixtures.schema PROPERTIES
     LABELS conformance TIMEOUT 300 SKIP_RETURN_CODE 77)
 
