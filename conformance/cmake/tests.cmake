@@ -186,6 +186,17 @@ add_test(NAME lint.requirements_page.self-test
 set_tests_properties(lint.requirements_page lint.requirements_page.self-test
     PROPERTIES LABELS lint TIMEOUT 120)
 
+# ---- Bounds: other arithmetics, and how far they are ----
+add_library(arithmetic MODULE ${here}/cli/arithmetic_testing.c)
+target_include_directories(arithmetic PRIVATE ${CMAKE_SOURCE_DIR})
+target_link_libraries(arithmetic PRIVATE house fsdp-ref m)
+set_target_properties(arithmetic PROPERTIES PREFIX ""
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+add_executable(bounds_ratio ${here}/cli/bounds_testing.c)
+target_link_libraries(bounds_ratio PRIVATE house fsdp-cli)
+set_target_properties(bounds_ratio PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+
 # ---- Commands ----
 file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh)
 foreach(script ${scripts})
