@@ -154,7 +154,8 @@ target_link_libraries(checkpoint_benchmark PRIVATE house fsdp-kit)
 # A short run; more is for people: ci/fuzz --runs 10000000.
 add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 safetensors
     checkpoint)
-set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 600
+add_test(NAME fuzz.verify COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 verify)
+set_tests_properties(fuzz fuzz.verify PROPERTIES LABELS unit TIMEOUT 600
     SKIP_RETURN_CODE 77)
 
 # ---- Track ----
