@@ -30,8 +30,8 @@ void emulated_set_rank(uint32_t rank);
 void emulated_break(cudaError_t error);
 cudaError_t emulated_broken(void);
 
-/* Memory of the device is there only while the device works: the host that
- * reads it dies of SIGSEGV, as with a GPU. */
+/* Memory of the device is there only while the device works, who opens it
+ * then: the host that reads it dies of SIGSEGV, as with a GPU. */
 void emulated_memory_make(void);
 void emulated_memory_open(void);
 void emulated_memory_close(void);

@@ -158,11 +158,16 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
     return emulated_broken();
 }
 
+/* Pinned memory is resident from the first moment. */
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned int flags)
 {
     (void)flags;
-    *p = calloc(1, bytes);
-    return *p != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+    *p = malloc(bytes);
+    if (*p == NULL) {
+        return cudaErrorMemoryAllocation;
+    }
+    memset(*p, 0xa5, bytes);
+    return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void *p)
