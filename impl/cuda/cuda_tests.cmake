@@ -108,7 +108,8 @@ if(TARGET fsdp-impl-cuda-emulated)
     add_test(NAME command.ci_gpu COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/gpu_script_test.sh
         ${CMAKE_SOURCE_DIR}/ci/gpu $<TARGET_FILE:fsdp-cts> ${emulated}
-        $<TARGET_FILE:cuda_device_test_emulated>)
+        $<TARGET_FILE:cuda_device_test_emulated>
+        $<TARGET_FILE_DIR:fsdp-emulated-driver>)
     set_tests_properties(command.ci_gpu PROPERTIES LABELS command
-        TIMEOUT 900 PROCESSORS 2)
+        TIMEOUT 1800 PROCESSORS 2)
 endif()

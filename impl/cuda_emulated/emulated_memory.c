@@ -130,6 +130,18 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
     return status;
 }
 
+size_t emulated_memory_taken(void)
+{
+    size_t bytes = 0;
+
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < n_blocks; i++) {
+        bytes += block[i].bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return bytes;
+}
+
 cudaError_t cudaFree(void *p)
 {
     cudaError_t status = p == NULL ? cudaSuccess : cudaErrorInvalidValue;
