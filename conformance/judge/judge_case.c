@@ -68,6 +68,7 @@ static bool same_engine(const struct judge_result *out, const struct record *r)
     if (strncmp(out->engine, r->engine, sizeof(r->engine)) != 0 ||
         strncmp(out->engine_version, r->engine_version,
                 sizeof(r->engine_version)) != 0 ||
+        is_adapter(out) != judge_is_adapter(r) ||
         out->n_claims != r->n_claims) {
         return false;
     }
@@ -128,7 +129,8 @@ static void find_record(struct judge *j, struct judge_view *v)
         settle(v, JUDGE_INCOMPLETE, "the record is of another case", id);
     } else if (!same_engine(j->out, r)) {
         settle(v, JUDGE_INCOMPLETE,
-               "the record is of another engine, version or claims", r->engine);
+               "the record is of another engine, version, world or claims",
+               r->engine);
     } else {
         v->record = r;
         judge_adapter_expect(r, &v->expect);
