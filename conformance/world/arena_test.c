@@ -48,7 +48,7 @@ static void *meet_often(void *argument)
     struct scene *s = m->scene;
     for (uint32_t i = 1; i <= ROUNDS; i++) {
         if (i % 37 == m->me) {
-            sleep_us(i % 11 * 60);
+            sleep_us((long)(i % 11) * 60);
         }
         s->round[m->me] = i;
         s->wrong[m->me] += !arena_meet(&s->barrier, MEMBERS, s->spare);
