@@ -151,8 +151,8 @@ add_executable(checkpoint_benchmark ${here}/kit/checkpoint_benchmark.c)
 target_link_libraries(checkpoint_benchmark PRIVATE house fsdp-kit)
 
 # A short run; more is for people: ci/fuzz --runs 10000000.
-add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 safetensors
-    checkpoint)
+add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 15 safetensors
+    manifest checkpoint)
 set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 600
     SKIP_RETURN_CODE 77)
 
