@@ -146,6 +146,12 @@ target_link_options(checkpoint_durability_test PRIVATE
     -Wl,--wrap=write,--wrap=pwrite,--wrap=fsync,--wrap=renameat
     -Wl,--wrap=mkdirat,--wrap=ftruncate,--wrap=openat,--wrap=close)
 
+add_test(NAME checkpoint.pytorch
+    COMMAND ${here}/compare/checkpoint_pytorch_test.sh
+    $<TARGET_FILE:fsdp-cts> ${fixtures}/checkpoints)
+set_tests_properties(checkpoint.pytorch PROPERTIES LABELS conformance
+    TIMEOUT 600 SKIP_RETURN_CODE 77)
+
 # For people: how fast, against plain writing and reading.
 add_executable(checkpoint_benchmark ${here}/kit/checkpoint_benchmark.c)
 target_link_libraries(checkpoint_benchmark PRIVATE house fsdp-kit)

@@ -51,7 +51,7 @@ static int add_run(struct checkpoint *c, const struct checkpoint_run *x,
         size_t room = c->n_runs == 0 ? 1 : 2 * (size_t)c->n_runs;
         struct checkpoint_run *more = realloc(c->run, room * sizeof *more);
         if (!more) {
-            return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+            return checkpoint_no_memory(why);
         }
         c->run = more;
     }
@@ -168,7 +168,7 @@ static int add_own(struct checkpoint *c, uint32_t file,
     unsigned long rank = strtoul(t->name + strlen("extra."), &end, 10);
 
     if (!x) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     c->own = x;
     if (*end != '.' || rank >= CHECKPOINT_MAX_WORLD || t->n_dims != 1 ||
@@ -181,7 +181,7 @@ static int add_own(struct checkpoint *c, uint32_t file,
     *x = (struct checkpoint_own){strdup(end + 1), (uint32_t)rank, file, at,
                                  t->bytes};
     if (!x->name) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     c->n_owns++;
     return FSDP_OK;
@@ -267,7 +267,7 @@ int checkpoint_take_header(struct checkpoint *c, uint32_t file, int fd,
     struct safetensors_file *head = calloc(1, sizeof *head);
     int status = head ? safetensors_read_header(&report, text, bytes,
                                                 f->bytes - data, head)
-                      : checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+                      : checkpoint_no_memory(why);
 
     if (status == FSDP_OK && head) {
         status = take_tensors(c, file, fd, head, data, why);

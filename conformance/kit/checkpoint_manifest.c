@@ -234,7 +234,7 @@ static int read_files(const json_t *all, struct checkpoint_manifest *out,
     }
     out->file = calloc(json_object_size(all) + 1, sizeof *out->file);
     if (!out->file) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     for (i = json_object_iter((json_t *)all); i;
          i = json_object_iter_next((json_t *)all, i)) {
@@ -310,7 +310,7 @@ static int check_signature(const json_t *root, char *why)
     }
     text = canonical(body, &n);
     if (!text) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     checkpoint_hash(text, n, got);
     free(text);

@@ -46,7 +46,7 @@ static int read_header(struct checkpoint *c, int fd, uint32_t i, char *why)
     text = malloc(length);
     status = text ? checkpoint_pread(fd, f->name, SAFETENSORS_LENGTH_BYTES,
                                      text, length, why)
-                  : checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+                  : checkpoint_no_memory(why);
     if (status == FSDP_OK && text) {
         status = checkpoint_take_header(c, i, fd, text, length,
                                         SAFETENSORS_LENGTH_BYTES + length, why);
@@ -97,7 +97,7 @@ int checkpoint_open(const char *directory, struct checkpoint **out, char *why)
 
     *out = NULL;
     if (!c) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     c->fd = -1;
     status = checkpoint_choose(directory, &c->directory, &c->manifest, c->path,

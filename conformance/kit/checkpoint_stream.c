@@ -26,7 +26,7 @@ int checkpoint_stream_open(struct checkpoint_stream *x, int directory,
     *x = (struct checkpoint_stream){.fd = -1, .name = name};
     x->hasher = checkpoint_hasher_open();
     if (!x->hasher) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     x->fd = openat(directory, name,
                    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -208,7 +208,7 @@ static int hash_open(int fd, struct checkpoint_file *out, char *why)
     }
     h = checkpoint_hasher_open();
     if (!h) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     for (uint64_t at = 0; status == FSDP_OK && at < out->bytes; at += n) {
         if (at % AHEAD_BYTES == 0) {
