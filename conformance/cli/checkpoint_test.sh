@@ -96,8 +96,9 @@ refused 'a shard is missing' 65 shard-00002-model-00002 consolidate damaged \
     out-1
 cp -r "$samples/sharded" turned
 chmod -R u+w turned
-printf '\377' | dd of=turned/checkpoint-000001/state-00002.safetensors bs=1 \
-    seek=280 conv=notrunc status=none
+state=turned/checkpoint-000001/state-00002.safetensors
+printf '\377' | dd of=$state bs=1 seek=$(($(wc -c <$state) - 1)) conv=notrunc \
+    status=none
 refused 'other bytes' 65 'SHA-256' consolidate turned out-1
 result 'nothing was written' "$(find . -name out-1)"
 refused 'usage' 64 'two directories' consolidate one

@@ -140,6 +140,10 @@ foreach(file ${checkpoint_tests})
     unit(${file} LINK fsdp-run fsdp-ref fsdp-impl-all TIMEOUT 300)
 endforeach()
 
+# Each call that reads fails in turn, and those that make a place to keep things.
+target_link_options(checkpoint_replace_test PRIVATE
+    -Wl,--wrap=pread,--wrap=pwrite,--wrap=openat,--wrap=open)
+
 unit(conformance/kit/checkpoint_durability_test.c LINK fsdp-kit TIMEOUT 300)
 # Each call that writes fails in turn.
 target_link_options(checkpoint_durability_test PRIVATE

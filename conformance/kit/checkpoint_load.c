@@ -68,30 +68,52 @@ int checkpoint_verify(struct checkpoint *c, uint32_t part, uint32_t of,
     return FSDP_OK;
 }
 
+/* A save may be finished between one rank's look at the folder and another's.
+ */
+static int check_same(const struct fsdp_env *env, const struct checkpoint *c,
+                      char *why)
+{
+    unsigned char all[CHECKPOINT_MAX_WORLD][CHECKPOINT_SHA_BYTES];
+
+    FSDP_TRY(env->exchange(env->exchange_self, c->manifest.sha256,
+                           sizeof c->manifest.sha256, all));
+    return memcmp(all[0], c->manifest.sha256, sizeof all[0]) == 0
+               ? FSDP_OK
+               : checkpoint_refuse(why, FSDP_ERR_IO,
+                                   "%.100s: rank 0 found another one newest: a "
+                                   "save was finished meanwhile; load again",
+                                   checkpoint_path(c));
+}
+
 int checkpoint_load_open(const struct fsdp_env *env, const char *directory,
                          const struct checkpoint_table *table,
                          const struct checkpoint_table *local,
                          struct checkpoint **out)
 {
     char why[CHECKPOINT_WHY_BYTES] = "";
-    int status = directory ? checkpoint_open(directory, out, why)
+    struct checkpoint *c = NULL;
+    int status = directory ? checkpoint_open(directory, &c, why)
                            : checkpoint_refuse(why, FSDP_ERR_INVALID,
                                                "a directory was expected");
 
-    if (!directory) {
-        *out = NULL;
+    if (status == FSDP_OK && c) {
+        status =
+            checkpoint_expect(c, checkpoint_is_local(c) ? local : table, why);
     }
-    if (status == FSDP_OK && *out) {
-        status = checkpoint_expect(
-            *out, checkpoint_is_local(*out) ? local : table, why);
-    }
-    if (status == FSDP_OK && *out) {
-        status = checkpoint_verify(*out, env->rank, env->world, why);
-    }
+    /* Only when all have opened it are bytes verified: a file that changes
+     * later is not the one that was opened (checkpoint_unchanged). */
     status = checkpoint_agree(env, "checkpoint.load", status, why);
-    if (status != FSDP_OK) {
-        checkpoint_close(*out);
-        *out = NULL;
+    if (status == FSDP_OK && c) {
+        status = check_same(env, c, why);
+        if (status == FSDP_OK) {
+            status = checkpoint_verify(c, env->rank, env->world, why);
+        }
+        status = checkpoint_agree(env, "checkpoint.load", status, why);
     }
+    if (status != FSDP_OK) {
+        checkpoint_close(c);
+        c = NULL;
+    }
+    *out = c;
     return status;
 }

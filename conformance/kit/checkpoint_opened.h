@@ -22,11 +22,18 @@ struct checkpoint_own {
     uint64_t at, bytes;
 };
 
+/* What tells a file from another, and from itself before it was written to. */
+struct checkpoint_identity {
+    uint64_t device, inode, bytes;
+    struct timespec changed;
+};
+
 struct checkpoint {
     int directory;
     char path[CHECKPOINT_PATH_BYTES], reason[CHECKPOINT_PATH_BYTES];
-    struct checkpoint_manifest manifest; /* its table by name */
-    struct checkpoint_run *run;          /* by entry, then first */
+    struct checkpoint_manifest manifest;  /* its table by name */
+    struct checkpoint_identity *identity; /* of each file; NULL: not known */
+    struct checkpoint_run *run;           /* by entry, then first */
     uint32_t n_runs;
     struct checkpoint_own *own; /* by rank, then name */
     uint32_t n_owns;

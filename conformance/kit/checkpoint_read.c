@@ -6,6 +6,7 @@
  */
 #include "checkpoint_opened.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,27 +63,70 @@ static bool ends_with(const char *name, const char *end)
     return n >= strlen(end) && strcmp(name + n - strlen(end), end) == 0;
 }
 
+static struct checkpoint_identity identity_of(const struct stat *about)
+{
+    struct checkpoint_identity x;
+
+    memset(&x, 0, sizeof x); /* its padding too: it is compared as bytes */
+    x.device = about->st_dev;
+    x.inode = about->st_ino;
+    x.bytes = (uint64_t)about->st_size;
+    x.changed = about->st_ctim; /* which nobody can set back */
+    return x;
+}
+
+/* It is the file that was there when the checkpoint was opened. */
+static int check_identity(const struct checkpoint *c, uint32_t i,
+                          const struct stat *about, char *why)
+{
+    struct checkpoint_identity x = identity_of(about);
+
+    return memcmp(&x, &c->identity[i], sizeof x) == 0
+               ? FSDP_OK
+               : checkpoint_refuse(why, FSDP_ERR_FORMAT,
+                                   "%s: it was written to, or is another file, "
+                                   "since it was verified",
+                                   c->manifest.file[i].name);
+}
+
+int checkpoint_unchanged(const struct checkpoint *c, char *why)
+{
+    for (uint32_t i = 0; i < c->manifest.n_files; i++) {
+        const char *name = c->manifest.file[i].name;
+        struct stat about;
+
+        if (fstatat(c->directory, name, &about, AT_SYMLINK_NOFOLLOW) != 0) {
+            return checkpoint_refuse_system(why, name, "cannot look at");
+        }
+        FSDP_TRY(check_identity(c, i, &about, why));
+    }
+    return FSDP_OK;
+}
+
 static int read_file(struct checkpoint *c, uint32_t i, char *why)
 {
     struct stat about;
     int status = FSDP_OK;
-    int fd;
+    int fd = checkpoint_open_file(c->directory, c->manifest.file[i].name,
+                                  &about, &status, why);
 
-    if (!ends_with(c->manifest.file[i].name, ".safetensors")) {
-        return FSDP_OK; /* an index, for other readers */
-    }
-    fd = checkpoint_open_file(c->directory, c->manifest.file[i].name, &about,
-                              &status, why);
     if (fd < 0) {
         return status;
     }
-    status = read_header(c, fd, i, why);
+    c->identity[i] = identity_of(&about);
+    if (ends_with(c->manifest.file[i].name, ".safetensors")) {
+        status = read_header(c, fd, i, why);
+    } /* else an index, for other readers */
     (void)close(fd);
     return status;
 }
 
 static int read_all(struct checkpoint *c, char *why)
 {
+    c->identity = calloc(c->manifest.n_files + (size_t)1, sizeof *c->identity);
+    if (!c->identity) {
+        return checkpoint_no_memory(why);
+    }
     checkpoint_sort_entries(&c->manifest.table);
     for (uint32_t i = 0; i < c->manifest.n_files; i++) {
         FSDP_TRY(read_file(c, i, why));
@@ -125,6 +169,7 @@ void checkpoint_close(struct checkpoint *c)
         (void)close(c->directory);
     }
     checkpoint_forget(c);
+    free(c->identity);
     free(c);
 }
 
