@@ -25,6 +25,11 @@ static int write_local(void *context, uint32_t i, uint64_t at, uint64_t n,
                    n * sizeof *from);
 }
 
+static int remake(void *context)
+{
+    return ref_fill_initial(context);
+}
+
 /* All ranks have found all files whole: what fails now is the system. */
 static int replace(struct fsdp_sharded *s, struct checkpoint *c)
 {
@@ -32,7 +37,8 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
     bool local = checkpoint_is_local(c);
     const struct checkpoint_target target = {
         local ? &s->checkpoints->local : &s->checkpoints->table,
-        ref_checkpoint_source(s, local), local ? write_local : write_slice};
+        ref_checkpoint_source(s, local), local ? write_local : write_slice,
+        s->steps == 0 && !s->loaded ? remake : NULL};
     struct checkpoint_kept kept = {0};
     int status = checkpoint_agree(
         s->env, "ref.load",
@@ -44,6 +50,7 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
     if (status == FSDP_OK) {
         struct checkpoint_state state = checkpoint_state_of(c);
         s->steps = state.step;
+        s->loaded = true;
         s->power[0] = state.power[0];
         s->power[1] = state.power[1];
         ref_drop_gradients(s);

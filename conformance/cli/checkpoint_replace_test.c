@@ -39,7 +39,7 @@ enum harm {
 
 static struct {
     enum harm harm;
-    unsigned nth;
+    unsigned nth; /* 0: none yet */
     atomic_uint n;
     bool hit;
     char file[256]; /* that is written to */
@@ -117,11 +117,14 @@ int __wrap_open(const char *path, int flags, ...)
 /* ---- A scene ------------------------------------------------------------- */
 
 struct scene {
-    char directory[64];
+    char directory[64], other[64];
     struct arrangement to;
-    struct shown saved, initial;
+    struct shown saved, held; /* what is loaded, and what was there before */
+    enum harm harm;           /* that rank 0 is about to do */
+    unsigned nth;
     uint32_t refused; /* loads so far */
 };
+static struct scene scene;
 
 static const struct fsdp_engine *engine(uint32_t i)
 {
@@ -136,34 +139,31 @@ static void set_fault(enum harm harm, unsigned nth)
     atomic_store(&fault.n, 0);
 }
 
-static int load(const struct scene *s, struct shown *shown,
-                struct fsdp_error *why)
+static void arm(void)
 {
+    set_fault(scene.harm, scene.nth);
+}
+
+/* With the nth read harmed, of this load and not of what was held before. */
+static int load(struct scene *s, enum harm harm, unsigned nth,
+                struct shown *shown, struct fsdp_error *why)
+{
+    s->harm = harm;
+    s->nth = nth;
+    set_fault(HARM_NONE, 0);
+    if (!testing.first) {
+        arm();
+    }
     return testing_read(&s->to, "odd", FSDP_OPTIMIZER_ADAMW, s->directory,
                         shown, why);
 }
 
-/* Saved by 3 ranks, to be loaded by 2 of engine i. */
-static void make_scene(struct scene *s, uint32_t i)
+/* A file of the checkpoint that is loaded. */
+static void find_file(const struct scene *s)
 {
-    struct arrangement from = {
-        .engine = engine(1 - i), .ranks = 3, .wrap = CASE_WRAP_PAIR};
-    struct fsdp_error why;
-    glob_t found;
     char pattern[128];
+    glob_t found;
 
-    set_fault(HARM_NONE, 0);
-    memset(s, 0, sizeof *s);
-    (void)strcpy(s->directory, "/tmp/checkpoint_replace_test.XXXXXX");
-    assert_non_null(mkdtemp(s->directory));
-    testing.form = FSDP_SAVE_SHARDED;
-    testing.then = NULL;
-    testing_write(&from, "odd", s->directory, &s->saved);
-    s->to = (struct arrangement){
-        .engine = engine(i), .ranks = 2, .wrap = CASE_WRAP_LAYER};
-    assert_int_equal(testing_read(&s->to, "odd", FSDP_OPTIMIZER_ADAMW,
-                                  "/nowhere/at/all", &s->initial, &why),
-                     FSDP_ERR_IO);
     (void)snprintf(pattern, sizeof pattern, "%s/*/shard-00002-model-00001*",
                    s->directory);
     assert_int_equal(glob(pattern, 0, NULL, &found), 0);
@@ -172,13 +172,50 @@ static void make_scene(struct scene *s, uint32_t i)
     globfree(&found);
 }
 
+/* Saved by 3 ranks, to be loaded by 2 of engine i, that have been sharded just
+ * now or, trained, have loaded another one. */
+static struct scene *make_scene(uint32_t i, bool trained)
+{
+    struct scene *s = &scene;
+    struct arrangement from = {
+        .engine = engine(1 - i), .ranks = 3, .wrap = CASE_WRAP_PAIR};
+    struct fsdp_error why;
+
+    memset(s, 0, sizeof *s);
+    set_fault(HARM_NONE, 0);
+    testing.form = FSDP_SAVE_SHARDED;
+    testing.then = NULL;
+    testing.first = NULL;
+    testing.armed = arm;
+    (void)strcpy(s->directory, "/tmp/checkpoint_replace_test.XXXXXX");
+    (void)strcpy(s->other, "/tmp/checkpoint_replace_test.XXXXXX");
+    assert_non_null(mkdtemp(s->directory));
+    assert_non_null(mkdtemp(s->other));
+    testing_write(&from, "odd", s->directory, &s->saved);
+    find_file(s);
+    s->to = (struct arrangement){
+        .engine = engine(i), .ranks = 2, .wrap = CASE_WRAP_LAYER};
+    if (trained) {
+        testing_write(&s->to, "odd", s->other, &s->held);
+        testing.first = s->other;
+    } else {
+        assert_int_equal(testing_read(&s->to, "odd", FSDP_OPTIMIZER_ADAMW,
+                                      "/nowhere/at/all", &s->held, &why),
+                         FSDP_ERR_IO);
+    }
+    assert_false(shown_equal(&s->saved, &s->held));
+    return s;
+}
+
 static void end_scene(struct scene *s)
 {
     set_fault(HARM_NONE, 0);
     testing.then = NULL;
+    testing.first = NULL;
     shown_release(&s->saved);
-    shown_release(&s->initial);
+    shown_release(&s->held);
     checkpoint_files_remove(s->directory);
+    checkpoint_files_remove(s->other);
 }
 
 /* The nth read is harmed: all of the checkpoint, or nothing. False: it was not
@@ -190,14 +227,13 @@ static bool all_or_nothing(struct scene *s, enum harm harm, unsigned nth)
     bool hit;
     int status;
 
-    set_fault(harm, nth);
-    status = load(s, &shown, &why);
+    status = load(s, harm, nth, &shown, &why);
     hit = fault.hit;
     set_fault(HARM_NONE, 0);
     if (hit && harm == HARM_WRITTEN) {
         turn_last_bit();
     }
-    if (!shown_equal(&shown, status == FSDP_OK ? &s->saved : &s->initial)) {
+    if (!shown_equal(&shown, status == FSDP_OK ? &s->saved : &s->held)) {
         fail_msg("%s, read %u: status %d, some of both: %s", s->to.engine->name,
                  nth, status, why.message);
     }
@@ -217,18 +253,17 @@ static bool all_or_nothing(struct scene *s, enum harm harm, unsigned nth)
 
 static void each_read(enum harm harm)
 {
-    for (uint32_t i = 0; i < 2; i++) {
-        struct scene s;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct scene *s = make_scene(i / 2, i % 2 == 1);
         unsigned nth = 1;
 
-        make_scene(&s, i);
-        while (nth < MAX_READS && all_or_nothing(&s, harm, nth)) {
+        while (nth < MAX_READS && all_or_nothing(s, harm, nth)) {
             nth++;
         }
-        print_message("%s: %u reads, %u loads refused\n", s.to.engine->name,
-                      nth - 1, s.refused);
-        assert_true(nth < MAX_READS && s.refused > 40);
-        end_scene(&s);
+        print_message("%s: %u reads, %u loads refused\n", s->to.engine->name,
+                      nth - 1, s->refused);
+        assert_true(nth < MAX_READS && s->refused > 40);
+        end_scene(s);
     }
 }
 
@@ -281,29 +316,26 @@ static int is_torn_and_loads(const struct fsdp_engine *e, struct fsdp_env *env,
 static void torn_at_worst(enum harm harm)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        struct scene s;
-        unsigned nth = 1;
+        struct scene *s = make_scene(i, true);
         int status = FSDP_ERR_IO;
 
-        make_scene(&s, i);
         testing.then = is_torn_and_loads;
-        for (; status == FSDP_ERR_IO; nth += 3) {
+        for (unsigned nth = 1; status == FSDP_ERR_IO; nth += 3) {
             struct fsdp_error why;
             struct shown shown;
-            set_fault(harm, nth);
-            status = load(&s, &shown, &why);
+            status = load(s, harm, nth, &shown, &why);
             if (!fault.hit) {
-                fail_msg("%s was never torn", s.to.engine->name);
+                fail_msg("%s was never torn", s->to.engine->name);
             }
             if (!shown_equal(&shown,
-                             status == FSDP_OK ? &s.saved : &s.initial)) {
-                fail_msg("%s, read %u: %d, %s", s.to.engine->name, nth, status,
+                             status == FSDP_OK ? &s->saved : &s->held)) {
+                fail_msg("%s, read %u: %d, %s", s->to.engine->name, nth, status,
                          why.message);
             }
             shown_release(&shown);
         }
         assert_int_equal(status, FSDP_OK);
-        end_scene(&s);
+        end_scene(s);
     }
 }
 
@@ -320,18 +352,16 @@ static void no_place(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < 2; i++) {
-        struct scene s;
+        struct scene *s = make_scene(i, true);
 
-        make_scene(&s, i);
         for (enum harm harm = HARM_NO_PLACE; harm <= HARM_FULL; harm++) {
             struct fsdp_error why;
             struct shown shown;
-            set_fault(harm, 0);
-            assert_int_equal(load(&s, &shown, &why), FSDP_OK);
-            assert_true(shown_equal(&shown, &s.saved));
+            assert_int_equal(load(s, harm, 0, &shown, &why), FSDP_OK);
+            assert_true(shown_equal(&shown, &s->saved));
             shown_release(&shown);
         }
-        end_scene(&s);
+        end_scene(s);
     }
 }
 

@@ -45,6 +45,9 @@ struct testing {
     uint32_t form, rank0_only;
     uint64_t file_bytes;
     struct shown *into;
+    /* Is loaded before; then rank 0 calls `armed`. NULL: nothing is. */
+    const char *first;
+    void (*armed)(void);
     /* What is done after a load that was refused; its status is the answer. */
     int (*then)(const struct fsdp_engine *engine, struct fsdp_env *env,
                 struct fsdp_sharded *sharded, const char *directory);
@@ -213,6 +216,12 @@ static inline int load_with(const struct loader *l, struct fsdp_env *env)
     o.optimizer = l->optimizer;
     status = l->engine->shard(env, &l->model->model->model,
                               &l->model->units.units, &o, &sharded);
+    if (status == FSDP_OK && testing.first) {
+        status = l->engine->load(sharded, testing.first);
+        if (env->rank == 0) {
+            testing.armed();
+        }
+    }
     if (status == FSDP_OK) {
         status = l->engine->load(sharded, l->directory);
         if (status != FSDP_OK && testing.then) {

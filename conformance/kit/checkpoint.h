@@ -206,8 +206,9 @@ bool checkpoint_extra_at(const struct checkpoint *c, uint32_t i,
 int checkpoint_extra_read(struct checkpoint *c, uint32_t i, void *to,
                           char *why);
 
-/* Collective: open, expect, and each rank verifies its share of the files. What
- * was saved in the local form must have the tensors of `local`. */
+/* Collective: open and expect; all ranks have opened the same one. What was
+ * saved in the local form must have the tensors of `local`. Bytes are not
+ * verified yet: checkpoint_replace does. */
 int checkpoint_load_open(const struct fsdp_env *env, const char *directory,
                          const struct checkpoint_table *table,
                          const struct checkpoint_table *local,
@@ -220,11 +221,16 @@ struct checkpoint_target {
     struct checkpoint_source source;
     int (*write)(void *context, uint32_t i, uint64_t at, uint64_t n,
                  const float *from);
+    /* Makes what the slices have once more; NULL: they have been trained, and
+     * have to be kept meanwhile. */
+    int (*remake)(void *context);
 };
 
-/* Collective. Every slice becomes what the checkpoint has of it, on all ranks,
- * or, if any of them fails, what it was. *torn: one of them could not be
- * brought back either (checkpoint_undo.c says when); it is some of both. */
+/* Collective. Each rank verifies its share of the files; then every slice
+ * becomes what the checkpoint has of it, on all ranks, or, if any of them
+ * fails, what it was. *torn: it is some of both; it may be so before, and is so
+ * afterwards if a rank's could not be brought back either.
+ */
 int checkpoint_replace(const struct fsdp_env *env, struct checkpoint *c,
                        const struct checkpoint_target *target, bool *torn);
 

@@ -36,7 +36,8 @@ struct checkpoint_stream {
     unsigned char *block; /* that is being filled */
     size_t used;
     const char *name;
-    uint64_t bytes, flushed; /* written; given to the disk */
+    uint64_t bytes, flushed;       /* written; given to the disk */
+    bool directly, never_directly; /* past the system's cache */
 };
 int checkpoint_stream_open(struct checkpoint_stream *x, int directory,
                            const char *name, char *why);

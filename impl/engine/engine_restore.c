@@ -30,12 +30,29 @@ static int write_held(void *context, uint32_t i, uint64_t at, uint64_t n,
     return d->copy(d->self, NULL, x->h->at[i] + at, from, n * sizeof *from);
 }
 
+/* Untrained: zeros, padding and all, and initial values. */
+static int remake(void *context)
+{
+    const struct replaced *x = context;
+    const struct fsdp_sharded *s = x->s;
+
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        const struct impl_unit *unit = &s->unit[u];
+        FSDP_TRY(impl_fill_zero(s, NULL, u, unit->shard, unit->chunk));
+        for (uint32_t k = 0; k < s->n_states; k++) {
+            FSDP_TRY(impl_fill_zero(s, NULL, u, unit->state[k], unit->chunk));
+        }
+    }
+    return impl_initialise(s);
+}
+
 static void take_state(struct fsdp_sharded *s, const struct checkpoint *c,
                        struct checkpoint_kept *kept)
 {
     struct checkpoint_state state = checkpoint_state_of(c);
 
     s->steps = state.step;
+    s->loaded = true;
     s->power[0] = state.power[0];
     s->power[1] = state.power[1];
     s->stepped = true; /* the next all-gather waits for what compute reads */
@@ -57,7 +74,10 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
     char why[CHECKPOINT_WHY_BYTES] = "the device does not come to rest";
     struct replaced x = {s, checkpoint_is_local(c) ? &own->flat : &own->named};
     const struct checkpoint_target target = {
-        &x.h->table, {x.h->slice, x.h->n, read_held, &x}, write_held};
+        &x.h->table,
+        {x.h->slice, x.h->n, read_held, &x},
+        write_held,
+        s->steps == 0 && !s->loaded ? remake : NULL};
     struct checkpoint_kept kept = {0};
     int status = rest(s);
 
