@@ -37,6 +37,7 @@ struct arrangement {
     const struct fsdp_engine *engine;
     uint32_t ranks, replicas, wrap;
     bool whole; /* NO_SHARD */
+    bool rows;  /* parameters sharded one by one, not flat */
 };
 
 struct testing {
@@ -133,6 +134,8 @@ static inline struct run_case testing_case(const struct arrangement *a,
                                      : a->replicas ? a->replicas
                                                    : 1,
                          .wrap = a->wrap,
+                         .layout = a->rows ? FSDP_LAYOUT_PER_PARAMETER
+                                           : FSDP_LAYOUT_FLAT,
                          .microbatches = 1,
                          .sync = {1},
                          .optimizer = FSDP_OPTIMIZER_ADAMW,
