@@ -312,7 +312,9 @@ static int check_cover(const struct checkpoint *c, char *why)
         if (end != e->numel) {
             return checkpoint_refuse(
                 why, FSDP_ERR_FORMAT,
-                "%.80s: %llu elements in all files, %llu were expected",
+                CHECKPOINT_MANIFEST
+                ": %.70s has %llu elements in all files, %llu were "
+                "expected",
                 e->name, (unsigned long long)end, (unsigned long long)e->numel);
         }
     }
