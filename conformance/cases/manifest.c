@@ -248,7 +248,7 @@ int manifest_make(const uint32_t *ranks, uint32_t n_ranks,
         status = manifest_ahead(n_ranks, out);
     }
     if (status == FSDP_OK) {
-        status = manifest_layouts(n_ranks, out);
+        status = manifest_moves(n_ranks, out);
     }
     if (status != FSDP_OK) {
         manifest_release(out);
