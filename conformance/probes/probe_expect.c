@@ -91,10 +91,11 @@ find(struct probe_verdict *v, bool *what, const char *format, ...)
     v->n++;
 }
 
-static void find_count(struct probe_verdict *v, const char *label,
+/* Of a log without its end it is known that calls are missing. */
+static void find_count(struct probe_verdict *v, const char *label, bool ended,
                        const struct probe_count *c, uint64_t got, uint64_t want)
 {
-    if (got != want) {
+    if (ended ? got != want : got > want) {
         find(v, &v->differs,
              "%s: %s of %" PRIu64 " %s over %" PRIu64 " ranks: %" PRIu64
              " calls, %" PRIu64 " expected",
@@ -116,18 +117,18 @@ static uint64_t calls_alike(const struct probe_counts *counts,
     return 0;
 }
 
-static void compare(struct probe_verdict *v, const char *label,
+static void compare(struct probe_verdict *v, const char *label, bool ended,
                     const struct probe_counts *got,
                     const struct probe_counts *want)
 {
     for (uint32_t i = 0; i < want->n; i++) {
         const struct probe_count *c = &want->count[i];
-        find_count(v, label, c, calls_alike(got, c), c->calls);
+        find_count(v, label, ended, c, calls_alike(got, c), c->calls);
     }
     for (uint32_t i = 0; i < got->n; i++) {
         const struct probe_count *c = &got->count[i];
         if (calls_alike(want, c) == 0) {
-            find_count(v, label, c, c->calls, 0);
+            find_count(v, label, ended, c, c->calls, 0);
         }
     }
 }
@@ -149,14 +150,20 @@ static int judge_calls(const struct probe_log_file *log,
     struct probe_counts got = {.n = 0};
     struct probe_counts want = {.n = 0};
     char label[PROBE_LABEL_BYTES];
-    int status = probe_expect_counts(expect, world_of(log), &want);
+    int status = FSDP_OK;
 
     probe_log_label(log, label);
+    if (world_of(log) == 0) {
+        find(v, &v->incomplete, "%s: nobody says how many ranks there are",
+             label);
+        return FSDP_OK;
+    }
+    status = probe_expect_counts(expect, world_of(log), &want);
     if (status == FSDP_OK) {
         status = probe_count_calls(log, 0, log->n_calls, &got);
     }
     if (status == FSDP_OK) {
-        compare(v, label, &got, &want);
+        compare(v, label, log->ended, &got, &want);
         if (!expect->messages_ok && log->end.sends + log->end.puts > 0) {
             find(v, &v->differs,
                  "%s: %" PRIu64 " messages of %" PRIu64 " bytes and %" PRIu64
