@@ -16,7 +16,7 @@ heap() # WHAT [ENVIRONMENT...]
 
     shift
     timeout 60 env FSDP_PROBE_LOG="$folder/$what" "$@" \
-        LD_PRELOAD="$probes/libfsdp-probe-heap.so" \
+        LD_PRELOAD="$probes/fsdp-probe-heap.so" \
         "$programs/plain_heap" "$what" >out 2>err
     code=$?
 }
@@ -86,21 +86,21 @@ result 'has its own to itself' "$(
 result 'and is told' "$(grep -q 'the program has closed the log' err || cat err)"
 
 code=0
-LD_PRELOAD=$probes/libfsdp-probe-heap.so FSDP_PROBE_LOG=/dev/full \
+LD_PRELOAD=$probes/fsdp-probe-heap.so FSDP_PROBE_LOG=/dev/full \
     "$programs/plain_heap" plain 2>err || code=$?
 ends 'a full disk: the program goes on' 0
 result 'and says so once' "$([ "$(wc -l <err)" -eq 1 ] &&
     grep -q 'No space left' err || cat err)"
-LD_PRELOAD=$probes/libfsdp-probe-heap.so FSDP_PROBE_LOG=/proc/nowhere \
+LD_PRELOAD=$probes/fsdp-probe-heap.so FSDP_PROBE_LOG=/proc/nowhere \
     "$programs/plain_heap" plain 2>err || code=$?
 ends 'nowhere to write: the program goes on' 0
 result 'and says so once, too' "$([ "$(wc -l <err)" -eq 1 ] || cat err)"
 (
     ulimit -f 1
-    LD_PRELOAD=$probes/libfsdp-probe-heap.so FSDP_PROBE_LOG=$folder/limit \
+    LD_PRELOAD=$probes/fsdp-probe-heap.so FSDP_PROBE_LOG=$folder/limit \
         "$programs/plain_heap" marks 2>err
     for _ in 1 2 3 4 5 6 7 8; do
-        LD_PRELOAD=$probes/libfsdp-probe-heap.so FSDP_PROBE_LOG=/dev/null \
+        LD_PRELOAD=$probes/fsdp-probe-heap.so FSDP_PROBE_LOG=/dev/null \
             "$programs/plain_heap" plain 2>>err || exit 1
     done
 )
@@ -111,14 +111,14 @@ ends 'a limit on files, and a device for a log' 0
 mkdir sorted
 for _ in {1..20000}; do echo "$RANDOM$RANDOM"; done >numbers
 env FSDP_PROBE_LOG="$folder/sorted" \
-    LD_PRELOAD="$probes/libfsdp-probe-heap.so" sort --parallel=4 -S 8M numbers \
+    LD_PRELOAD="$probes/fsdp-probe-heap.so" sort --parallel=4 -S 8M numbers \
     >of_probe 2>err
 sort numbers >without
 result 'sort sorts' "$(cmp of_probe without 2>&1)"
 judge 'and its log is sound' 0 'peak' sorted
 if command -v python3 >/dev/null; then
     env FSDP_PROBE_LOG="$folder/python" \
-        LD_PRELOAD="$probes/libfsdp-probe-heap.so" python3 -c '
+        LD_PRELOAD="$probes/fsdp-probe-heap.so" python3 -c '
 import threading, subprocess, ctypes
 x = bytearray(48 << 20)
 def work():

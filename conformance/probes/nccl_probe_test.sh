@@ -16,7 +16,7 @@ drive()
 
     shift
     env FSDP_PROBE_LOG="$folder/$what" "$@" "$programs/nccl_driver" \
-        "$probes/libfsdp-probe-nccl.so" "$what" >out 2>err
+        "$probes/fsdp-probe-nccl.so" "$what" >out 2>err
     code=$?
 }
 ends() # WHAT CODE
@@ -26,7 +26,7 @@ ends() # WHAT CODE
 also=(--also all-reduce:1:3)
 units=(--units 1000,600 --steps 3 --dtype bf16 --reduce-dtype f32)
 
-exported=$(nm -D --defined-only "$probes/libfsdp-probe-nccl.so" |
+exported=$(nm -D --defined-only "$probes/fsdp-probe-nccl.so" |
     awk '{ print $3 }' | sort | tr '\n' ' ')
 result 'it exports the interface alone' "$(
     [ "$exported" = 'ncclProfiler_v4 ncclProfiler_v5 ' ] || echo "$exported")"
@@ -81,18 +81,18 @@ judge 'is read up to there' 2 'nccl rank 1: no end' die "${units[@]}" \
     "${also[@]}"
 
 FSDP_PROBE_LOG=/proc/nowhere "$programs/nccl_driver" \
-    "$probes/libfsdp-probe-nccl.so" train 2>err
+    "$probes/fsdp-probe-nccl.so" train 2>err
 code=$?
 ends 'nowhere to write: the program goes on' 0
 result 'and says so once' "$([ "$(wc -l <err)" -eq 1 ] &&
     grep -q '/proc/nowhere' err || cat err)"
 FSDP_PROBE_LOG=/dev/full "$programs/nccl_driver" \
-    "$probes/libfsdp-probe-nccl.so" train 2>err
+    "$probes/fsdp-probe-nccl.so" train 2>err
 code=$?
 ends 'a full disk: the program goes on' 0
 result 'and says so once, too' "$([ "$(wc -l <err)" -eq 1 ] &&
     grep -q 'No space left' err || cat err)"
-"$programs/nccl_driver" "$probes/libfsdp-probe-nccl.so" train 2>err
+"$programs/nccl_driver" "$probes/fsdp-probe-nccl.so" train 2>err
 code=$?
 ends 'no folder named' 0
 result 'that is said as well' "$(grep -q 'FSDP_PROBE_LOG is not set' err ||

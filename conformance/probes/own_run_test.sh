@@ -42,7 +42,7 @@ same()
     result "$5" "$why"
 }
 
-probe=$probes/libfsdp-probe-mpi.so
+probe=$probes/fsdp-probe-mpi.so
 
 # ---- Equal ----
 own ref3 ref $case3 "$probe"

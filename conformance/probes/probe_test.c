@@ -164,6 +164,34 @@ static void each_field(void **state)
     }
 }
 
+/* Logs that probes wrote, of programs in testing/. */
+static void kept_logs(void **state)
+{
+    const char *path = FIXTURES_DIR "/probes";
+    struct fsdp_error error = {0};
+    struct probe_logs logs;
+    (void)state;
+
+    int status = probe_logs_read(&path, 1, &logs, &error);
+    if (status != FSDP_OK) {
+        fail_msg("refused: %s", error.message);
+    }
+    assert_int_equal(logs.n, 4);
+    for (uint32_t i = 0; i < logs.n; i++) {
+        assert_true(logs.log[i].ended);
+    }
+    assert_int_equal(logs.log[0].source, PROBE_MPI);
+    assert_int_equal(logs.log[0].n_calls, 8);
+    assert_true(logs.log[1].call[7].failed);
+    assert_int_equal(logs.log[1].end.sends, 1);
+    assert_int_equal(logs.log[2].source, PROBE_NCCL);
+    assert_int_equal(logs.log[2].n_calls, 16);
+    assert_int_equal(logs.log[2].call[15].launches, 1);
+    assert_int_equal(logs.log[3].n_marks, 3);
+    assert_int_equal(logs.log[3].mark[2].peak_since, 3145736);
+    probe_logs_release(&logs);
+}
+
 /* ---- The closed form ---- */
 
 static struct probe_expect model(void)
@@ -306,7 +334,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sound_log), cmocka_unit_test(cut_anywhere),
         cmocka_unit_test(hostile),     cmocka_unit_test(each_field),
-        cmocka_unit_test(strategies),  cmocka_unit_test(verdicts),
+        cmocka_unit_test(kept_logs),   cmocka_unit_test(strategies),
+        cmocka_unit_test(verdicts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

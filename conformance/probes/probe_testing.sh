@@ -56,6 +56,10 @@ need_mpi()
         echo 'skipped: mpirun is not installed'
         exit 77
     fi
+    if ! mpirun --version 2>&1 | grep 'Open MPI' >/dev/null; then
+        echo "skipped: mpirun is not Open MPI's"
+        exit 77
+    fi
     if ! mpi 2 '' true; then
         echo "skipped: mpirun does not run here: $(head -c 200 err)"
         exit 77

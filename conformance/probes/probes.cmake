@@ -12,7 +12,7 @@ function(probe name)
     target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
     target_link_libraries(${name} PRIVATE house Threads::Threads
         ${CMAKE_DL_LIBS} ${PROBE_LINK})
-    set_target_properties(${name} PROPERTIES C_VISIBILITY_PRESET hidden
+    set_target_properties(${name} PROPERTIES PREFIX "" C_VISIBILITY_PRESET hidden
         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/probes)
     target_link_options(${name} PRIVATE -Wl,-z,nodelete)
 endfunction()

@@ -30,7 +30,7 @@ foreach(name ${scripts})
     add_test(NAME probe.${name} COMMAND ${here}/probes/${name}_test.sh
         $<TARGET_FILE:fsdp-cts> ${CMAKE_BINARY_DIR}/probes
         ${CMAKE_BINARY_DIR}/tests "${FSDP_SANITIZE}")
-    set_tests_properties(probe.${name} PROPERTIES LABELS command TIMEOUT 300
+    set_tests_properties(probe.${name} PROPERTIES LABELS command TIMEOUT 600
         SKIP_RETURN_CODE 77 PROCESSORS 2)
 endforeach()
 if(MPI_C_FOUND)
