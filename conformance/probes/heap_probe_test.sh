@@ -51,7 +51,7 @@ between 'nothing stays' 0 "$slack" every/*.jsonl live
 heap maps
 ends 'past malloc' 0
 between 'the peak of maps' $((32 * mib)) $((32 * mib + slack)) maps/*.jsonl peak
-between 'what stays mapped' $((20 * mib)) $((20 * mib)) maps/*.jsonl mapped
+between 'what stays mapped' $((16 * mib)) $((16 * mib)) maps/*.jsonl mapped
 heap threads
 ends 'eight threads' 0
 between 'leave nothing' 0 "$slack" threads/*.jsonl live
@@ -62,9 +62,13 @@ heap child
 ends 'a child' 0
 parent=$(grep -l '"parent":null' child/*)
 born=$(grep -L '"parent":null' child/*)
-between "the parent's peak" $((10 * mib)) $((10 * mib + slack)) "$parent" peak
+between "the parent's peak" $((60 * mib)) $((60 * mib + slack)) "$parent" peak
 between "the child's, with what it inherited" $((30 * mib)) \
     $((30 * mib + slack)) "$born" peak
+heap borrowed
+ends 'a child of vfork' 0
+between "does not end its parent's log" $((16 * mib)) $((16 * mib + slack)) \
+    borrowed/*.jsonl peak
 heap marks
 ends 'marks' 0
 judge 'the most since the one before' 0 "at mark 'after 3 MiB'" marks

@@ -78,7 +78,8 @@ static void every(void)
     free(NULL);
 }
 
-/* 32 MiB past malloc, half of it given back, the rest moved. */
+/* 32 MiB past malloc, half of it given back, then 4 behind that; 8 before it
+ * become 12. 16 stay. */
 static void maps(void)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -86,6 +87,7 @@ static void maps(void)
     char *p = mmap(NULL, 32 * MIB, both, flags, -1, 0);
     must(p != MAP_FAILED, "mmap");
     must(munmap(p + 8 * MIB, 16 * MIB) == 0, "munmap");
+    must(munmap(p + 24 * MIB, 4 * MIB) == 0, "munmap of the rest");
     p = mremap(p, 8 * MIB, 12 * MIB, MREMAP_MAYMOVE);
     must(p != MAP_FAILED, "mremap");
     memset(p, 1, 12 * MIB);
@@ -118,6 +120,7 @@ static void *worker(void *argument)
 /* 8 threads; each leaves nothing. A child while they are at it. */
 static void threads(int with_children)
 {
+    void *p = filled(malloc(2 * MIB), 2 * MIB);
     pthread_t thread[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++) {
         must(pthread_create(&thread[i], NULL, worker, (void *)i) == 0,
@@ -136,11 +139,13 @@ static void threads(int with_children)
     for (int i = 0; i < THREADS; i++) {
         (void)pthread_join(thread[i], NULL);
     }
+    free(p);
 }
 
-/* 10 MiB here, 20 more in a child. */
+/* 60 MiB that are gone, 10 that stay, 20 more in a child. */
 static void child(void)
 {
+    free(filled(malloc(60 * MIB), 60 * MIB));
     void *p = filled(malloc(10 * MIB), 10 * MIB);
     pid_t pid = fork();
     if (pid == 0) {
@@ -149,6 +154,20 @@ static void child(void)
     }
     int status = 1;
     must(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "a child");
+    free(p);
+}
+
+/* A child that runs in our memory and leaves at once; 8 MiB before, 8 after. */
+static void borrowed(void)
+{
+    void *p = filled(malloc(8 * MIB), 8 * MIB);
+    pid_t pid = vfork();
+    if (pid == 0) {
+        _exit(0);
+    }
+    int status = 1;
+    must(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "a child");
+    free(filled(malloc(8 * MIB), 8 * MIB));
     free(p);
 }
 
@@ -192,6 +211,8 @@ int main(int argc, char **argv)
         threads(1);
     } else if (strcmp(what, "child") == 0) {
         child();
+    } else if (strcmp(what, "borrowed") == 0) {
+        borrowed();
     } else if (strcmp(what, "closes") == 0) {
         closes();
     } else if (strcmp(what, "marks") == 0) {
