@@ -170,6 +170,9 @@ add_test(NAME fuzz.verify COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 verify)
 set_tests_properties(fuzz fuzz.verify PROPERTIES LABELS unit TIMEOUT 600
     SKIP_RETURN_CODE 77)
 
+# ---- Probes ----
+include(${here}/probes/probes_tests.cmake)
+
 # ---- Track ----
 foreach(name edivisive_test results_test track_judge_test track_page_test)
     unit(conformance/track/${name}.c LINK fsdp-track TIMEOUT 300)
