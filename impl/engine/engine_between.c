@@ -101,12 +101,14 @@ int impl_pieces(struct fsdp_sharded *s,
 int impl_summon(struct fsdp_sharded *s)
 {
     FSDP_TRY(impl_at_rest(s, "impl.unshard_all"));
-    if (s->shards > 1) {
+    if (s->strict) {
+        FSDP_TRY(impl_arena_rest(&s->arena));
+    } else if (s->shards > 1) {
         FSDP_TRY(impl_slots_summon(s));
     }
     s->summoned = true;
     for (uint32_t u = 0; u < s->units.n_units; u++) {
-        float *full = s->full.p + s->unit[u].own_full;
+        float *full = impl_slot(&s->full, s->unit[u].own_full);
 
         s->unit[u].arrived_life = NULL;
         if (s->shards > 1) {

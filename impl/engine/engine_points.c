@@ -22,7 +22,8 @@ static int begin(struct fsdp_sharded *s, uint32_t index)
         return refuse(s, "BEGIN of a sequence that the model does not have");
     }
     FSDP_TRY(impl_retire_all(s));
-    FSDP_TRY(impl_slots_begin(s, &s->plan[index], s->next_sync));
+    FSDP_TRY(s->strict ? impl_arena_begin(&s->arena, index, s->next_sync)
+                       : impl_slots_begin(s, &s->plan[index], s->next_sync));
     FSDP_TRY(impl_mark(s, s->env->compute, &s->begun));
     s->sequence = s->model->sequence[index];
     s->index = index;
@@ -37,7 +38,8 @@ static int end(struct fsdp_sharded *s, uint32_t index)
         return refuse(s, "END before the last point of its sequence");
     }
     s->sequence = NULL;
-    return FSDP_OK;
+    impl_arena_end(&s->arena, false);
+    return impl_arena_settle(&s->arena);
 }
 
 static int cancel(struct fsdp_sharded *s)
@@ -49,6 +51,7 @@ static int cancel(struct fsdp_sharded *s)
     memset(s->in_backward, 0, s->model->n_modules * sizeof *s->in_backward);
     FSDP_TRY(impl_reshard_all(s));
     FSDP_TRY(impl_retire_all(s));
+    impl_arena_end(&s->arena, true);
     return impl_drop_gradients(s);
 }
 
@@ -67,7 +70,7 @@ static int gather(struct fsdp_sharded *s, struct impl_plan *plan,
     if (life->after != IMPL_NO_LIFE) {
         free_at = of[life->after].died;
     }
-    return impl_gather(s, a->unit, block->p + life->offset,
+    return impl_gather(s, a->unit, impl_slot(block, life->offset),
                        depth > 0 ? free_at : 0);
 }
 
@@ -83,7 +86,8 @@ static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
         }
         return gather(s, plan, a, point);
     case IMPL_UNPACK:
-        return impl_unpack(s, a->unit, s->full.p + plan->full[a->life].offset);
+        return impl_unpack(s, a->unit,
+                           impl_slot(&s->full, plan->full[a->life].offset));
     case IMPL_PACK:
         return s->sync ? impl_pack(s, a->unit, &plan->wire[a->life]) : FSDP_OK;
     case IMPL_OPEN:

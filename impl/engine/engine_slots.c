@@ -95,19 +95,22 @@ static void place_all(struct fsdp_sharded *s)
 
 int impl_slots_make(struct fsdp_sharded *s)
 {
-    for (uint32_t i = 0; i < s->model->n_sequences; i++) {
+    for (uint32_t i = 0; !s->strict && i < s->model->n_sequences; i++) {
         struct impl_plan *plan = &s->plan[i];
         uint64_t room;
 
-        if (impl_place(plan->full, plan->n_full, &room) != FSDP_OK) {
+        if (impl_place(plan->full, plan->n_full, IMPL_QUICKLY, &room) !=
+            FSDP_OK) {
             return impl_out_of_memory(s->env);
         }
         s->full_room = room > s->full_room ? room : s->full_room;
-        if (impl_place(plan->grad, plan->n_grad, &room) != FSDP_OK) {
+        if (impl_place(plan->grad, plan->n_grad, IMPL_QUICKLY, &room) !=
+            FSDP_OK) {
             return impl_out_of_memory(s->env);
         }
         s->grad_room = room > s->grad_room ? room : s->grad_room;
-        if (impl_place(plan->wire, plan->n_wire, &room) != FSDP_OK) {
+        if (impl_place(plan->wire, plan->n_wire, IMPL_QUICKLY, &room) !=
+            FSDP_OK) {
             return impl_out_of_memory(s->env);
         }
         s->wire_room = room > s->wire_room ? room : s->wire_room;
@@ -136,7 +139,7 @@ static int place_plan(struct fsdp_sharded *s, struct impl_plan *plan,
         plan->fresh[plan->n_fresh + i] = plan->sum[i];
     }
     if (impl_place(plan->fresh, plan->n_fresh + (mixed ? plan->n_sum : 0),
-                   room) != FSDP_OK) {
+                   IMPL_QUICKLY, room) != FSDP_OK) {
         return impl_out_of_memory(s->env);
     }
     for (uint32_t i = 0; i < plan->n_sum; i++) {
@@ -177,6 +180,11 @@ static int make_staging(struct fsdp_sharded *s, uint32_t stages)
     FSDP_TRY(ensure(s, &s->staging, most, "staging"));
     s->stages = stages;
     return FSDP_OK;
+}
+
+float *impl_slot(const struct impl_block *block, uint64_t at)
+{
+    return block->p ? block->p + at : NULL;
 }
 
 /* ---- A pass begins ----------------------------------------------------- */
@@ -252,4 +260,5 @@ void impl_slots_release(struct fsdp_sharded *s)
     for (uint32_t i = 0; i < sizeof block / sizeof block[0]; i++) {
         drop(s, block[i]);
     }
+    impl_arena_release(&s->arena);
 }
