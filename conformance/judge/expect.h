@@ -79,7 +79,7 @@ struct expect {
     /* The same with each range in whole lines of 64 bytes, which is as storage
      * is aligned. Of the strict profile alone. */
     uint64_t peak_storage;
-    struct record_rest rest;     /* after shard and after every step */
+    struct record_rest rest; /* after shard and after every step */
 
     /* The unsharded run with the same key, and other records of this run by
      * case id (NULL if there is none). */

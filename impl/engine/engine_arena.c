@@ -224,9 +224,7 @@ int impl_arena_take(struct impl_arena *a, uint64_t n, float **out)
 void impl_arena_give(struct impl_arena *a, struct fsdp_stream *stream,
                      const float *p)
 {
-    const struct fsdp_device *d = a->env->device;
-
-    for (uint32_t i = 0; p && i < a->n_taken; i++) {
+    for (uint32_t i = 0; i < a->n_taken; i++) {
         struct impl_taken x = a->taken[i];
         if (x.p != p) {
             continue;
@@ -236,6 +234,7 @@ void impl_arena_give(struct impl_arena *a, struct fsdp_stream *stream,
             impl_trace_give(&a->step, x.life);
         }
         if (x.own) { /* what failed on the stream, its next wait tells */
+            const struct fsdp_device *d = a->env->device;
             (void)d->wait(d->self, NULL, stream, 0, "dead->free");
             d->free(d->self, x.p);
         }

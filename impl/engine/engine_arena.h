@@ -58,7 +58,7 @@ int impl_arena_rest(struct impl_arena *a);
 
 /* Place for n > 0 elements. */
 int impl_arena_take(struct impl_arena *a, uint64_t n, float **out);
-/* What was dead on `stream`. NULL, or what was not taken: no effect. */
+/* What died on `stream`. NULL, or what was not taken: no effect. */
 void impl_arena_give(struct impl_arena *a, struct fsdp_stream *stream,
                      const float *p);
 void impl_arena_release(struct impl_arena *a); /* any state */
