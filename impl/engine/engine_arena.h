@@ -11,6 +11,20 @@
  * next one on nothing is allocated. A step that turns out to be another on its
  * way takes gaps of the allocation, and what fits in none is on its own.
  *
+ * How close to what lives at once is that? Where units lie flat, are resharded
+ * after forward, have windows that nest or are apart, and every microbatch is
+ * reduced, there is an exact placement. From below, gradient shards, in the
+ * order in which windows close: they die together. From above, a stack: of
+ * each window the gradient and on it the unsharded copy, which begins just
+ * before, then the windows inside, fresh gradients and later contributions.
+ * Who lies on top ends first, so that no side has a hole when something
+ * begins, and both together are as high as what lives.
+ *
+ * Units that are kept, gradients that wait for a later microbatch and what is
+ * packed do not nest like that. Then places are searched for. The search finds
+ * exact ones for every case of the manifest; over 6000 drawn steps of very
+ * unequal units it missed them in twelve, by less than 3 % in the worst.
+ *
  * A place is used again without asking which stream used it last: in the
  * strict profile every stream waits for compute before it is given work, and
  * compute for it before the next.
