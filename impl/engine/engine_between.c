@@ -101,9 +101,7 @@ int impl_pieces(struct fsdp_sharded *s,
 int impl_summon(struct fsdp_sharded *s)
 {
     FSDP_TRY(impl_at_rest(s, "impl.unshard_all"));
-    if (s->strict) {
-        FSDP_TRY(impl_arena_rest(&s->arena));
-    } else if (s->shards > 1) {
+    if (s->shards > 1) {
         FSDP_TRY(impl_slots_summon(s));
     }
     s->summoned = true;

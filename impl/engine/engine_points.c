@@ -22,8 +22,7 @@ static int begin(struct fsdp_sharded *s, uint32_t index)
         return refuse(s, "BEGIN of a sequence that the model does not have");
     }
     FSDP_TRY(impl_retire_all(s));
-    FSDP_TRY(s->strict ? impl_arena_begin(&s->arena, index, s->next_sync)
-                       : impl_slots_begin(s, &s->plan[index], s->next_sync));
+    FSDP_TRY(impl_slots_begin(s, index, s->next_sync));
     FSDP_TRY(impl_mark(s, s->env->compute, &s->begun));
     s->sequence = s->model->sequence[index];
     s->index = index;
@@ -65,13 +64,12 @@ static int gather(struct fsdp_sharded *s, struct impl_plan *plan,
     bool forward = point == FSDP_PRE_FORWARD;
     uint32_t depth =
         forward ? s->options.prefetch_forward : s->options.prefetch_backward;
-    uint64_t free_at = s->begun;
+    uint64_t free_at = 0;
 
-    if (life->after != IMPL_NO_LIFE) {
-        free_at = of[life->after].died;
+    if (depth > 0) {
+        free_at = life->after != IMPL_NO_LIFE ? of[life->after].died : s->begun;
     }
-    return impl_gather(s, a->unit, impl_slot(block, life->offset),
-                       depth > 0 ? free_at : 0);
+    return impl_gather(s, a->unit, impl_slot(block, life->offset), free_at);
 }
 
 static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,

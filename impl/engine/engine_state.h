@@ -5,6 +5,7 @@
  * Read in this order: engine_options.c (what is refused), engine_layout.c
  * (where parameters lie), engine_windows.c and engine_schedule.c (what happens
  * when), engine_place.c and engine_slots.c (where it is stored),
+ * engine_trace.c and engine_arena.c (the same if nothing runs ahead),
  * engine_unshard.c, engine_gradient.c, engine_pack.c, engine_reduce.c (the
  * cycle of a unit), engine_optimizer.c, engine_points.c and engine_between.c
  * (the functions of the contract), engine_save.c, engine_gather_full.c and
@@ -24,6 +25,7 @@
  *   reduce->reuse               a gradient was sent before its end
  *   reduce->optimizer           gradient shards are complete before they are
  *                               used, or dropped
+ *   dead->free                  an allocation of its own was used to the end
  *   stream->communicator        a communicator without streams reads at once
  */
 #ifndef IMPL_ENGINE_STATE_H
@@ -194,7 +196,7 @@ int impl_slots_make(struct fsdp_sharded *s);
 /* Where it is in a block that was made; or NULL. */
 float *impl_slot(const struct impl_block *block, uint64_t at);
 /* A pass begins: storage for what it needs beyond what was made before. */
-int impl_slots_begin(struct fsdp_sharded *s, struct impl_plan *plan, bool sync);
+int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, bool sync);
 /* All units unsharded at once; and back. */
 int impl_slots_summon(struct fsdp_sharded *s);
 int impl_slots_dismiss(struct fsdp_sharded *s);
