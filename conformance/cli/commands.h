@@ -9,12 +9,15 @@
 int command_run(int argc, char **argv);
 int command_list(int argc, char **argv);
 int command_verify(int argc, char **argv);
+int command_submit(int argc, char **argv);
+int command_results(int argc, char **argv);
 int command_mutants(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_consolidate(int argc, char **argv);
 int command_inspect(int argc, char **argv);
 int command_track(int argc, char **argv);
 int command_fixtures(int argc, char **argv);
+int command_probe(int argc, char **argv);
 int command_worker(int argc, char **argv);
 
 #endif

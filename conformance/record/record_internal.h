@@ -2,7 +2,7 @@
 /*
  * record_internal.h - what the writer and the reader of records share: the
  * text that one makes, the strict look at JSON that the other takes. Private
- * to record*.c.
+ * to record*.c, but for that look, which the reader of probes' logs takes, too.
  */
 #ifndef FSDP_CTS_RECORD_INTERNAL_H
 #define FSDP_CTS_RECORD_INTERNAL_H
@@ -153,5 +153,12 @@ int record_parse_rank(const char *text, size_t bytes, const char *file,
                       const struct run_case *c, uint32_t rank,
                       struct record_rank *out, uint32_t *n_tensors,
                       struct fsdp_error *error);
+
+/* record_read.c: a rank's tensors, which have to be so many, from its other
+ * file. What is in *r is the caller's to release in any case. */
+struct safetensors_file;
+int record_take_tensors(const char *path, const struct safetensors_file *file,
+                        const struct run_case *c, uint32_t n_tensors,
+                        struct record_rank *r, struct fsdp_error *error);
 
 #endif
