@@ -277,6 +277,7 @@ const struct fsdp_engine *fsdp_ref_engine(void)
                                          "fold-tree",
                                          "f32-fma",
                                          "strict-memory",
+                                         "strict-storage",
                                          "save-full",
                                          "save-sharded",
                                          "save-local",

@@ -76,7 +76,10 @@ struct expect {
     uint64_t peak_full;          /* PARAM_FULL alone */
     uint64_t peak_grads;         /* GRAD_FULL alone */
     uint64_t peak_engine;        /* all kinds but ACTIVATION */
-    struct record_rest rest;     /* after shard and after every step */
+    /* The same with each range in whole lines of 64 bytes, which is as storage
+     * is aligned. Of the strict profile alone. */
+    uint64_t peak_storage;
+    struct record_rest rest; /* after shard and after every step */
 
     /* The unsharded run with the same key, and other records of this run by
      * case id (NULL if there is none). */

@@ -9,7 +9,10 @@
 #include "judge/expect_walk.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+enum {
+    LINE = 16 /* elements: storage is aligned to 64 bytes */
+};
 
 struct walk_unit {
     bool unsharded;
@@ -21,20 +24,29 @@ struct walk {
     struct expect *e;
     struct walk_unit *unit; /* [n_units] */
     bool *accumulated;      /* [n_parameters]: in the pending gradient */
-    uint64_t *staged;       /* [n_modules]: elements of fresh gradients */
     uint64_t live[FSDP_N_KINDS];
-    uint64_t peak[FSDP_N_KINDS], peak_parameters, peak_engine;
+    uint64_t stored[FSDP_N_KINDS]; /* the same, each range in whole lines */
+    uint64_t peak[FSDP_N_KINDS], peak_parameters, peak_engine, peak_storage;
     struct record_sequence *out;
 };
 
+static uint64_t in_lines(uint64_t elements)
+{
+    return (elements + LINE - 1) / LINE * LINE;
+}
+
+/* By one range. */
 static void grow(struct walk *w, uint32_t kind, uint64_t elements)
 {
     uint64_t parameters;
     uint64_t engine = 0;
+    uint64_t storage = 0;
 
     w->live[kind] += elements;
+    w->stored[kind] += in_lines(elements);
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
         engine += w->live[k];
+        storage += w->stored[k];
     }
     parameters = w->live[FSDP_PARAM_SHARD] + w->live[FSDP_PARAM_FULL];
     if (w->live[kind] > w->peak[kind]) {
@@ -46,11 +58,22 @@ static void grow(struct walk *w, uint32_t kind, uint64_t elements)
     if (engine > w->peak_engine) {
         w->peak_engine = engine;
     }
+    if (storage > w->peak_storage) {
+        w->peak_storage = storage;
+    }
 }
 
 static void shrink(struct walk *w, uint32_t kind, uint64_t elements)
 {
     w->live[kind] -= elements;
+    w->stored[kind] -= in_lines(elements);
+}
+
+/* Everything of this kind is dead. */
+static void clear(struct walk *w, uint32_t kind)
+{
+    w->live[kind] = 0;
+    w->stored[kind] = 0;
 }
 
 /* Appends a collective; room is doubled whenever n is a power of two. */
@@ -122,23 +145,17 @@ static void module_backward(struct walk *w, uint32_t module, uint32_t b,
 {
     const struct fsdp_model *model = w->e->model;
 
-    if (ends) {
-        shrink(w, FSDP_STAGING, w->staged[module]);
-        w->staged[module] = 0;
-    }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         if (model->parameter_module[p] != module ||
             (w->e->has_gradient[p] >> b & 1) == 0) {
             continue;
         }
-        if (ends) {
-            w->accumulated[p] = true;
+        if (w->accumulated[p] && ends) {
+            shrink(w, FSDP_STAGING, fsdp_numel(model, p));
         } else if (w->accumulated[p]) {
-            w->staged[module] += fsdp_numel(model, p);
+            grow(w, FSDP_STAGING, fsdp_numel(model, p));
         }
-    }
-    if (!ends) {
-        grow(w, FSDP_STAGING, w->staged[module]);
+        w->accumulated[p] = w->accumulated[p] || ends;
     }
 }
 
@@ -173,8 +190,8 @@ static int reduce(struct walk *w, uint32_t u)
 /* zero_grad, and what a cancel does beyond it. */
 static void drop_gradients(struct walk *w)
 {
-    w->live[FSDP_GRAD_SHARD] = 0;
-    w->live[FSDP_GRAD_FULL] = 0;
+    clear(w, FSDP_GRAD_SHARD);
+    clear(w, FSDP_GRAD_FULL);
     for (uint32_t u = 0; u < w->e->units->n_units; u++) {
         w->unit[u].pending = false;
         w->unit[u].reduced = false;
@@ -187,8 +204,7 @@ static void cancel(struct walk *w)
         reshard(w, u);
     }
     drop_gradients(w);
-    w->live[FSDP_STAGING] = 0;
-    memset(w->staged, 0, w->e->model->n_modules * sizeof(*w->staged));
+    clear(w, FSDP_STAGING);
 }
 
 static int walk_point(struct walk *w, uint32_t point, uint32_t module,
@@ -384,6 +400,7 @@ static void store(struct expect *e, const struct walk *w)
     e->peak_grads = e->peak[FSDP_GRAD_FULL];
     e->peak_parameters = w->peak_parameters * bytes;
     e->peak_engine = w->peak_engine * bytes;
+    e->peak_storage = w->peak_storage * bytes;
 }
 
 int expect_walk(struct expect *e)
@@ -399,10 +416,13 @@ int expect_walk(struct expect *e)
     w.unit = calloc((size_t)e->units->n_units + 1, sizeof(*w.unit));
     w.accumulated =
         calloc((size_t)e->model->n_parameters + 1, sizeof(*w.accumulated));
-    w.staged = calloc(e->model->n_modules, sizeof(*w.staged));
-    if (w.unit != NULL && w.accumulated != NULL && w.staged != NULL) {
-        grow(&w, FSDP_PARAM_SHARD, e->resting);
-        grow(&w, FSDP_OPTIM, states[e->c->optimizer] * e->resting);
+    if (w.unit != NULL && w.accumulated != NULL) {
+        for (uint32_t u = 0; u < e->units->n_units; u++) {
+            grow(&w, FSDP_PARAM_SHARD, e->unit[u].chunk);
+            for (uint32_t i = 0; i < states[e->c->optimizer]; i++) {
+                grow(&w, FSDP_OPTIM, e->unit[u].chunk);
+            }
+        }
         for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
             e->rest.live[k] = w.live[k] * sizeof(float);
         }
@@ -411,6 +431,5 @@ int expect_walk(struct expect *e)
     }
     free(w.unit);
     free(w.accumulated);
-    free(w.staged);
     return status;
 }

@@ -444,6 +444,36 @@ static struct by_hand empty_and_uneven_units = {
 #        model, a_model_by_hand, NULL, NULL, &(model) \
     }
 
+static void assert_storage(const struct testing_model *t,
+                           const struct run_case *c, uint64_t lines)
+{
+    struct expect e;
+
+    assert_int_equal(expect_make(c, &t->model, &t->units, &e), FSDP_OK);
+    assert_int_equal(e.peak_storage, 64 * lines);
+    expect_release(&e);
+}
+
+/* 5 elements, 8 padded, a shard of 2: each is a line of 16. */
+static void storage_is_in_whole_lines(void **state)
+{
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+
+    (void)state;
+    testing_model(&t, "-01", "1:5 2:0", "F1 f1 F2 f2 B2 b2 B1 b1", "F1 f1");
+    c.optimizer = FSDP_OPTIMIZER_ADAMW;
+    assert_storage(&t, &c, 3 + 2);
+    c.microbatches = 2;
+    c.sync[0] = c.sync[1] = 1;
+    assert_storage(&t, &c, 3 + 1 + 2); /* and the first one's sum */
+    c.sync[0] = 0;
+    assert_storage(&t, &c, 3 + 2 + 1); /* and a fresh gradient */
+    /* A cancelled pass leaves none of it. */
+    c.scenario = CASE_CANCEL;
+    assert_storage(&t, &c, 3 + 2 + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +485,7 @@ int main(void)
         cmocka_unit_test(scenarios),
         cmocka_unit_test(a_layout_that_packs),
         cmocka_unit_test(what_a_pass_leaves_alone),
+        cmocka_unit_test(storage_is_in_whole_lines),
         BY_HAND(whole_model_as_one_unit),
         BY_HAND(cancel_in_the_middle_of_a_window),
         BY_HAND(unit_of_two_modules_apart),

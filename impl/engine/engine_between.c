@@ -106,7 +106,7 @@ int impl_summon(struct fsdp_sharded *s)
     }
     s->summoned = true;
     for (uint32_t u = 0; u < s->units.n_units; u++) {
-        float *full = s->full.p + s->unit[u].own_full;
+        float *full = impl_slot(&s->full, s->unit[u].own_full);
 
         s->unit[u].arrived_life = NULL;
         if (s->shards > 1) {

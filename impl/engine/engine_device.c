@@ -41,13 +41,25 @@ void impl_live(const struct fsdp_sharded *s, struct fsdp_stream *stream,
     }
 }
 
-void impl_dead(const struct fsdp_sharded *s, struct fsdp_stream *stream,
-               float **p, uint64_t n)
+int impl_take(struct fsdp_sharded *s, struct fsdp_stream *stream, uint32_t kind,
+              uint32_t unit, uint64_t n, float *slot, float **out)
+{
+    *out = slot ? slot : s->rest.p; /* empty ranges are anywhere */
+    if (!slot && n > 0) {
+        FSDP_TRY(impl_arena_take(&s->arena, n, out));
+    }
+    impl_live(s, stream, kind, unit, *out, n);
+    return FSDP_OK;
+}
+
+void impl_dead(struct fsdp_sharded *s, struct fsdp_stream *stream, float **p,
+               uint64_t n)
 {
     const struct fsdp_device *d = s->env->device;
 
     if (*p && n > 0) {
         d->dead(d->self, stream, *p);
+        impl_arena_give(&s->arena, stream, *p);
     }
     *p = NULL;
 }

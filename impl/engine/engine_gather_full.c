@@ -66,32 +66,20 @@ static int put(struct fsdp_sharded *s, const struct checkpoint_slice *x,
 static int move(struct fsdp_sharded *s, uint32_t root, uint32_t i,
                 const struct checkpoint_slice *x, float *host)
 {
-    const struct fsdp_device *d = s->env->device;
-    const uint64_t bytes = x->n * sizeof(float);
-    void *staging = NULL;
+    float *staging = NULL;
     float *p;
     int status;
 
-    if (s->coordinate == root) {
-        p = s->checkpoints->named.at[i];
-    } else {
-        status = d->alloc(d->self, bytes, &staging);
-        if (status != FSDP_OK) {
-            return impl_fail(s->env, status, "impl.save_begin",
-                             "the device has no %llu bytes to gather a tensor",
-                             (unsigned long long)bytes);
-        }
-        p = staging;
-        impl_live(s, NULL, FSDP_STAGING, FSDP_NO_UNIT, p, x->n);
+    if (s->coordinate != root) {
+        FSDP_TRY(impl_take(s, NULL, FSDP_STAGING, FSDP_NO_UNIT, x->n, NULL,
+                           &staging));
     }
+    p = staging ? staging : s->checkpoints->named.at[i];
     status = broadcast(s, root, p, x->n);
     if (status == FSDP_OK) {
         status = put(s, x, p, host);
     }
-    if (staging) {
-        impl_dead(s, NULL, &p, x->n);
-        d->free(d->self, staging);
-    }
+    impl_dead(s, NULL, &staging, x->n);
     return status;
 }
 

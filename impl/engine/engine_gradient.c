@@ -14,8 +14,10 @@ int impl_open_gradient(struct fsdp_sharded *s, uint32_t u,
     if (x->grad) {
         return FSDP_OK; /* a pass without sync left it */
     }
-    x->grad = s->grads.p + (s->resident ? x->own_grad : life->offset);
-    impl_live(s, s->env->compute, FSDP_GRAD_FULL, u, x->grad, x->whole);
+    FSDP_TRY(impl_take(
+        s, s->env->compute, FSDP_GRAD_FULL, u, x->whole,
+        impl_slot(&s->grads, s->resident ? x->own_grad : life->offset),
+        &x->grad));
     return impl_fill_zero(s, s->env->compute, u, x->grad + x->numel,
                           x->whole - x->numel);
 }
@@ -27,15 +29,17 @@ int impl_lend_gradient(struct fsdp_sharded *s, uint32_t p, float **out)
     uint32_t point = s->in_backward[s->model->parameter_module[p]] - 1;
 
     if (x->accumulated && !x->staging) {
-        if (!(s->stages & IMPL_STAGE_FRESH)) {
+        if (!s->strict && !(s->stages & IMPL_STAGE_FRESH)) {
             return impl_fail(s->env, FSDP_ERR_INTERNAL, "impl.grad",
                              "no staging was planned for %s",
                              s->model->parameter_name[p]);
         }
-        x->staging = s->staging.p + x->module_offset +
-                     plan->fresh[plan->fresh_of_point[point]].offset;
-        impl_live(s, s->env->compute, FSDP_STAGING, x->unit, x->staging,
-                  x->numel);
+        FSDP_TRY(impl_take(
+            s, s->env->compute, FSDP_STAGING, x->unit, x->numel,
+            impl_slot(&s->staging,
+                      x->module_offset +
+                          plan->fresh[plan->fresh_of_point[point]].offset),
+            &x->staging));
     }
     x->fresh = true;
     *out = x->staging ? x->staging : s->unit[x->unit].grad + x->offset;
@@ -105,5 +109,5 @@ int impl_drop_gradients(struct fsdp_sharded *s)
         x->fresh = false;
         x->accumulated = false;
     }
-    return FSDP_OK;
+    return impl_arena_settle(&s->arena);
 }

@@ -83,14 +83,14 @@ static int fill_padding(const struct fsdp_sharded *s, uint32_t u)
                           unit->padded - done);
 }
 
-int impl_unpack(struct fsdp_sharded *s, uint32_t u, float *to)
+int impl_unpack(struct fsdp_sharded *s, uint32_t u, float *slot)
 {
     const struct impl_index *of = &s->of_unit;
     struct impl_unit *x = &s->unit[u];
     struct impl_life *life = x->arrived_life;
 
-    x->full = to;
-    impl_live(s, s->env->compute, FSDP_PARAM_FULL, u, x->full, x->whole);
+    FSDP_TRY(impl_take(s, s->env->compute, FSDP_PARAM_FULL, u, x->whole, slot,
+                       &x->full));
     for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
         FSDP_TRY(unpack(s, &s->parameter[of->parameter[i]]));
     }
@@ -104,9 +104,9 @@ int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life)
     struct impl_unit *x = &s->unit[u];
 
     FSDP_TRY(impl_fill_missing(s, u));
-    x->packed = s->wire.p + life->offset;
     x->packed_life = life;
-    impl_live(s, s->env->compute, FSDP_STAGING, u, x->packed, x->padded);
+    FSDP_TRY(impl_take(s, s->env->compute, FSDP_STAGING, u, x->padded,
+                       impl_slot(&s->wire, life->offset), &x->packed));
     for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
         FSDP_TRY(pack(s, &s->parameter[of->parameter[i]]));
     }

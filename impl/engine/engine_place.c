@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_place.c - a few orders of first fit, and what did not fit moved to
- * the front, until the storage is as small as what lives at once.
+ * engine_place.c - from either end of the storage, in some order; what did not
+ * fit goes first the next time, and from an end drawn anew, until the storage
+ * is as small as what lives at once.
  *
  * Equal slots would be simpler, but each is as large as the largest unit: an
  * embedding next to many small blocks would multiply. The schedule of a call
@@ -15,18 +16,29 @@
 #include <string.h>
 
 enum {
-    MAX_TRIES = 64,       /* promotions, for each first order */
-    MAX_WORK = 100000000, /* pairs of lives looked at, about */
+    MAX_WORK = 10000000 /* pairs of lives looked at for an order, about */
+};
+
+enum {
+    BY_LENGTH, /* the longest ones first */
+    BY_BEGIN,
+    BY_SIZE, /* the largest ones first */
+    N_ORDERS
 };
 
 struct placing {
     const struct impl_life *life;
     uint32_t n;
     uint64_t load;
+    size_t *first;   /* those that meet life i: other[first[i]..first[i+1]) */
+    uint32_t *other; /* (what is empty meets none) */
     uint32_t *order;
+    bool *high;       /* [n]: from the top of `load`, not from below */
+    uint32_t *placed; /* [n]: in this try, if it is that */
     uint64_t *offset; /* of this try */
     uint64_t *best;
     uint64_t best_room;
+    uint32_t try, random;
 };
 
 static bool meet(const struct impl_life *a, const struct impl_life *b)
@@ -51,20 +63,21 @@ uint64_t impl_load(const struct impl_life *life, uint32_t n)
     return most;
 }
 
-/* The lowest place for order[k] above none or some of those before it. */
-static uint64_t lowest(const struct placing *x, uint32_t k)
+/* ---- One try ----------------------------------------------------------- */
+
+/* The lowest place for life o above none or some of those placed before. */
+static uint64_t lowest(const struct placing *x, uint32_t o)
 {
-    const struct impl_life *own = &x->life[x->order[k]];
-    uint64_t size = impl_room(own->size);
+    uint64_t size = impl_room(x->life[o].size);
     uint64_t at = 0;
     bool moved = true;
 
     while (moved) {
         moved = false;
-        for (uint32_t j = 0; j < k; j++) {
-            uint32_t o = x->order[j];
-            uint64_t end = x->offset[o] + impl_room(x->life[o].size);
-            if (meet(own, &x->life[o]) && x->offset[o] < at + size &&
+        for (size_t i = x->first[o]; i < x->first[o + 1]; i++) {
+            uint32_t j = x->other[i];
+            uint64_t end = x->offset[j] + impl_room(x->life[j].size);
+            if (x->placed[j] == x->try && x->offset[j] < at + size &&
                 at < end) {
                 at = end;
                 moved = true;
@@ -75,21 +88,20 @@ static uint64_t lowest(const struct placing *x, uint32_t k)
 }
 
 /* The same from the top of `load`; UINT64_MAX: there is no place. */
-static uint64_t highest(const struct placing *x, uint32_t k)
+static uint64_t highest(const struct placing *x, uint32_t o)
 {
-    const struct impl_life *own = &x->life[x->order[k]];
-    uint64_t size = impl_room(own->size);
+    uint64_t size = impl_room(x->life[o].size);
     uint64_t top = x->load;
     bool moved = true;
 
     while (moved && top >= size) {
         moved = false;
-        for (uint32_t j = 0; j < k; j++) {
-            uint32_t o = x->order[j];
-            uint64_t end = x->offset[o] + impl_room(x->life[o].size);
-            if (top >= size && meet(own, &x->life[o]) && x->offset[o] < top &&
+        for (size_t i = x->first[o]; i < x->first[o + 1]; i++) {
+            uint32_t j = x->other[i];
+            uint64_t end = x->offset[j] + impl_room(x->life[j].size);
+            if (top >= size && x->placed[j] == x->try && x->offset[j] < top &&
                 top - size < end) {
-                top = x->offset[o];
+                top = x->offset[j];
                 moved = true;
             }
         }
@@ -97,71 +109,57 @@ static uint64_t highest(const struct placing *x, uint32_t k)
     return top >= size ? top - size : UINT64_MAX;
 }
 
-static void keep_if_better(struct placing *x, uint64_t room)
+/* Returns which in the order is the first that ends above the load; n: none
+ * does. */
+static uint32_t try_order(struct placing *x)
 {
+    uint64_t room = 0;
+    uint32_t above = x->n;
+
+    x->try++;
+    for (uint32_t k = 0; k < x->n; k++) {
+        uint32_t o = x->order[k];
+        uint64_t at = x->high[o] ? highest(x, o) : UINT64_MAX;
+        uint64_t end;
+
+        at = at == UINT64_MAX ? lowest(x, o) : at;
+        end = at + impl_room(x->life[o].size);
+        x->offset[o] = at;
+        x->placed[o] = x->try;
+        room = end > room ? end : room;
+        above = end > x->load && above == x->n ? k : above;
+    }
     if (room < x->best_room) {
         x->best_room = room;
         memcpy(x->best, x->offset, x->n * sizeof *x->best);
     }
+    return above;
 }
 
-/* Whoever ends highest goes first the next time. Returns its rank. */
-static uint32_t try_order(struct placing *x)
-{
-    uint64_t room = 0;
-    uint32_t top = 0;
+/* ---- The search -------------------------------------------------------- */
 
-    for (uint32_t k = 0; k < x->n; k++) {
-        uint32_t o = x->order[k];
-        uint64_t end;
-        x->offset[o] = lowest(x, k);
-        end = x->offset[o] + impl_room(x->life[o].size);
-        if (end > room) {
-            room = end;
-            top = k;
-        }
-    }
-    keep_if_better(x, room);
-    return top;
-}
-
+/* Whoever did not fit goes first the next time, and to an end that is drawn:
+ * the same one in every run. */
 static void promote(struct placing *x, uint32_t k)
 {
-    uint32_t first = x->order[k];
+    uint32_t o = x->order[k];
 
     memmove(x->order + 1, x->order, k * sizeof *x->order);
-    x->order[0] = first;
+    x->order[0] = o;
+    x->random = x->random * 1664525u + 1013904223u;
+    x->high[o] = x->random >> 31;
 }
 
-/* Neighbours in time lie at opposite ends: what is gathered one ahead. */
-static void try_both_ends(struct placing *x)
-{
-    uint64_t room = 0;
-
-    for (uint32_t k = 0; k < x->n; k++) {
-        uint64_t at;
-        x->order[k] = k;
-        at = k % 2 == 0 ? lowest(x, k) : highest(x, k);
-        if (at == UINT64_MAX) {
-            return;
-        }
-        x->offset[k] = at;
-        at += impl_room(x->life[k].size);
-        room = at > room ? at : room;
-    }
-    keep_if_better(x, room);
-}
-
-/* Whether life a goes before b: longer, earlier, larger ones first. */
 static bool goes_before(const struct impl_life *a, const struct impl_life *b,
                         uint32_t how)
 {
-    if (how == 0) {
+    if (how == BY_LENGTH) {
         return a->end - a->begin > b->end - b->begin;
     }
-    return how == 1 ? a->begin < b->begin : a->size > b->size;
+    return how == BY_BEGIN ? a->begin < b->begin : a->size > b->size;
 }
 
+/* In time, neighbours lie at opposite ends: what is gathered one ahead. */
 static void sort(struct placing *x, uint32_t how)
 {
     for (uint32_t k = 0; k < x->n; k++) {
@@ -173,20 +171,53 @@ static void sort(struct placing *x, uint32_t how)
         }
         x->order[i] = k;
     }
+    for (uint32_t k = 0; k < x->n; k++) {
+        x->high[x->order[k]] = how == BY_BEGIN && k % 2 == 1;
+    }
 }
 
-static void search(struct placing *x)
+static void search(struct placing *x, uint32_t effort)
 {
-    uint64_t tries = 1 + MAX_WORK / (1 + (uint64_t)x->n * x->n);
+    uint64_t tries = 1 + MAX_WORK / (1 + (uint64_t)x->first[x->n] + x->n);
 
-    tries = tries < MAX_TRIES ? tries : MAX_TRIES;
-    try_both_ends(x);
-    for (uint32_t how = 0; how < 3; how++) {
+    tries = tries < effort ? tries : effort;
+    for (uint32_t how = 0; how < N_ORDERS; how++) {
         sort(x, how);
         for (uint64_t t = 0; t < tries && x->best_room > x->load; t++) {
-            promote(x, try_order(x));
+            uint32_t above = try_order(x);
+            if (above < x->n) {
+                promote(x, above);
+            }
         }
     }
+}
+
+/* ---- Who meets whom ---------------------------------------------------- */
+
+static int find_others(struct placing *x)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < x->n; i++) {
+        for (uint32_t j = 0; j < x->n; j++) {
+            n += i != j && meet(&x->life[i], &x->life[j]);
+        }
+    }
+    x->other = malloc((n + 1) * sizeof *x->other);
+    if (!x->other) {
+        return FSDP_ERR_NOMEM;
+    }
+    n = 0;
+    for (uint32_t i = 0; i < x->n; i++) {
+        x->first[i] = n;
+        for (uint32_t j = 0; j < x->n; j++) {
+            if (i != j && meet(&x->life[i], &x->life[j])) {
+                x->other[n++] = j;
+            }
+        }
+    }
+    x->first[x->n] = n;
+    return FSDP_OK;
 }
 
 static void find_predecessors(struct impl_life *life, uint32_t n)
@@ -205,27 +236,43 @@ static void find_predecessors(struct impl_life *life, uint32_t n)
     }
 }
 
-int impl_place(struct impl_life *life, uint32_t n, uint64_t *room)
+static int make_arrays(struct placing *x)
+{
+    size_t n = x->n + (size_t)1;
+
+    x->first = calloc(n, sizeof *x->first);
+    x->order = calloc(n, sizeof *x->order);
+    x->high = calloc(n, sizeof *x->high);
+    x->placed = calloc(n, sizeof *x->placed);
+    x->offset = calloc(n, sizeof *x->offset);
+    x->best = calloc(n, sizeof *x->best);
+    return x->first && x->order && x->high && x->placed && x->offset && x->best
+               ? find_others(x)
+               : FSDP_ERR_NOMEM;
+}
+
+int impl_place(struct impl_life *life, uint32_t n, uint32_t effort,
+               uint64_t *room)
 {
     struct placing x = {.life = life,
                         .n = n,
                         .load = impl_load(life, n),
                         .best_room = UINT64_MAX};
-    int status = FSDP_ERR_NOMEM;
+    int status = make_arrays(&x);
 
-    x.order = calloc(n + (size_t)1, sizeof *x.order);
-    x.offset = calloc(n + (size_t)1, sizeof *x.offset);
-    x.best = calloc(n + (size_t)1, sizeof *x.best);
-    if (x.order && x.offset && x.best) {
-        search(&x);
+    if (status == FSDP_OK) {
+        search(&x, effort);
         for (uint32_t i = 0; i < n; i++) {
             life[i].offset = x.best[i];
         }
         find_predecessors(life, n);
         *room = n > 0 ? x.best_room : 0;
-        status = FSDP_OK;
     }
+    free(x.first);
+    free(x.other);
     free(x.order);
+    free(x.high);
+    free(x.placed);
     free(x.offset);
     free(x.best);
     return status;

@@ -34,8 +34,15 @@ struct impl_life {
 /* The most that lives at once, in whole grains: no placement needs less. */
 uint64_t impl_load(const struct impl_life *life, uint32_t n);
 
-/* Sets offset and after of n lives, in order of begin, so that no two overlap
- * in time and place; *room is what they need together. NOMEM. */
-int impl_place(struct impl_life *life, uint32_t n, uint64_t *room);
+/* How long it looks for a better placement: tries for each of three orders. */
+enum {
+    IMPL_QUICKLY = 64,
+    IMPL_THOROUGHLY = 3000,
+};
+
+/* Sets offset and after of n lives so that no two overlap in time and place;
+ * *room is what they need together. NOMEM. */
+int impl_place(struct impl_life *life, uint32_t n, uint32_t effort,
+               uint64_t *room);
 
 #endif

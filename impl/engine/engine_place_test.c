@@ -106,7 +106,7 @@ static void without_prefetch_storage_is_what_lives(void **unused)
     (void)unused;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         uint32_t n = chain(life, 1 + random_below(40), 0, round % 2 == 1);
-        assert_int_equal(impl_place(life, n, &room), 0);
+        assert_int_equal(impl_place(life, n, IMPL_QUICKLY, &room), 0);
         assert_apart(life, n, room);
         assert_int_equal(room, impl_load(life, n));
     }
@@ -120,7 +120,7 @@ static void one_ahead_storage_is_what_lives(void **unused)
     (void)unused;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         uint32_t n = chain(life, 2 + random_below(40), 1, false);
-        assert_int_equal(impl_place(life, n, &room), 0);
+        assert_int_equal(impl_place(life, n, IMPL_QUICKLY, &room), 0);
         assert_apart(life, n, room);
         assert_int_equal(room, impl_load(life, n));
     }
@@ -136,7 +136,7 @@ static void further_ahead_storage_is_within_the_bound(void **unused)
         uint32_t depth = 1 + random_below(6);
         bool root = random_below(2) == 1;
         uint32_t n = chain(life, depth + 2 + random_below(30), depth, root);
-        assert_int_equal(impl_place(life, n, &room), 0);
+        assert_int_equal(impl_place(life, n, IMPL_QUICKLY, &room), 0);
         assert_apart(life, n, room);
         assert_true(room <= bound(life, n, depth, root));
     }
@@ -156,7 +156,7 @@ static void kept_units_need_their_sum(void **unused)
             .size = random_size(), .begin = i, .end = 2 * n - i};
         sum += life[i].size;
     }
-    assert_int_equal(impl_place(life, n, &room), 0);
+    assert_int_equal(impl_place(life, n, IMPL_QUICKLY, &room), 0);
     assert_apart(life, n, room);
     assert_int_equal(room, sum);
 }
@@ -171,7 +171,7 @@ static void who_comes_after_whom(void **unused)
     uint64_t room;
 
     (void)unused;
-    assert_int_equal(impl_place(life, 5, &room), 0);
+    assert_int_equal(impl_place(life, 5, IMPL_QUICKLY, &room), 0);
     assert_int_equal(room, 80);
     assert_int_equal(life[0].after, IMPL_NO_LIFE);
     assert_int_equal(life[1].after, IMPL_NO_LIFE);
@@ -185,10 +185,10 @@ static void nothing_needs_nothing(void **unused)
     uint64_t room = 1;
 
     (void)unused;
-    assert_int_equal(impl_place(NULL, 0, &room), 0);
+    assert_int_equal(impl_place(NULL, 0, IMPL_QUICKLY, &room), 0);
     assert_int_equal(room, 0);
     room = 1;
-    assert_int_equal(impl_place(&empty, 1, &room), 0);
+    assert_int_equal(impl_place(&empty, 1, IMPL_QUICKLY, &room), 0);
     assert_int_equal(room, 0);
 }
 

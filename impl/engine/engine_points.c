@@ -24,7 +24,7 @@ static int begin(struct fsdp_sharded *s, uint32_t index)
         return refuse(s, "BEGIN of a sequence that the model does not have");
     }
     FSDP_TRY(impl_retire_all(s));
-    FSDP_TRY(impl_slots_begin(s, &s->plan[index], s->next_sync));
+    FSDP_TRY(impl_slots_begin(s, index, s->next_sync));
     FSDP_TRY(impl_mark(s, s->env->compute, &s->begun));
     s->sequence = s->model->sequence[index];
     s->index = index;
@@ -39,7 +39,8 @@ static int end(struct fsdp_sharded *s, uint32_t index)
         return refuse(s, "END before the last point of its sequence");
     }
     s->sequence = NULL;
-    return FSDP_OK;
+    impl_arena_end(&s->arena, false);
+    return impl_arena_settle(&s->arena);
 }
 
 static int cancel(struct fsdp_sharded *s)
@@ -51,6 +52,7 @@ static int cancel(struct fsdp_sharded *s)
     memset(s->in_backward, 0, s->model->n_modules * sizeof *s->in_backward);
     FSDP_TRY(impl_reshard_all(s));
     FSDP_TRY(impl_retire_all(s));
+    impl_arena_end(&s->arena, true);
     return impl_drop_gradients(s);
 }
 
@@ -64,13 +66,12 @@ static int gather(struct fsdp_sharded *s, struct impl_plan *plan,
     bool forward = point == FSDP_PRE_FORWARD;
     uint32_t depth =
         forward ? s->options.prefetch_forward : s->options.prefetch_backward;
-    uint64_t free_at = s->begun;
+    uint64_t free_at = 0;
 
-    if (life->after != IMPL_NO_LIFE) {
-        free_at = of[life->after].died;
+    if (depth > 0) {
+        free_at = life->after != IMPL_NO_LIFE ? of[life->after].died : s->begun;
     }
-    return impl_gather(s, a->unit, block->p + life->offset,
-                       depth > 0 ? free_at : 0);
+    return impl_gather(s, a->unit, impl_slot(block, life->offset), free_at);
 }
 
 static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
@@ -85,7 +86,8 @@ static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
         }
         return gather(s, plan, a, point);
     case IMPL_UNPACK:
-        return impl_unpack(s, a->unit, s->full.p + plan->full[a->life].offset);
+        return impl_unpack(s, a->unit,
+                           impl_slot(&s->full, plan->full[a->life].offset));
     case IMPL_PACK:
         return s->sync ? impl_pack(s, a->unit, &plan->wire[a->life]) : FSDP_OK;
     case IMPL_OPEN:

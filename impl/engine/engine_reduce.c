@@ -78,9 +78,9 @@ static int reduce_again(struct fsdp_sharded *s, uint32_t u,
     struct impl_unit *x = &s->unit[u];
     uint32_t k = s->next_sum;
     uint64_t at = s->n_sums > 0 ? s->sum_at[k] : life->offset;
-    float *sum = s->staging.p + at;
+    float *sum;
 
-    if (!(s->stages & IMPL_STAGE_SUM)) {
+    if (!s->strict && !(s->stages & IMPL_STAGE_SUM)) {
         return impl_fail(s->env, FSDP_ERR_INTERNAL, "impl.reduce",
                          "no staging was planned for unit %u", u);
     }
@@ -88,7 +88,8 @@ static int reduce_again(struct fsdp_sharded *s, uint32_t u,
         FSDP_TRY(impl_wait(s, s->reducing, s->last, s->sum_done[k],
                            "all-reduce->reuse"));
     }
-    impl_live(s, s->reducing, FSDP_STAGING, u, sum, x->chunk);
+    FSDP_TRY(impl_take(s, s->reducing, FSDP_STAGING, u, x->chunk,
+                       impl_slot(&s->staging, at), &sum));
     FSDP_TRY(fold(s, u, sum));
     FSDP_TRY(scale(s, u, sum));
     FSDP_TRY(add(s, u, sum));
@@ -111,8 +112,9 @@ int impl_reduce(struct fsdp_sharded *s, uint32_t u, const struct impl_life *sum)
     if (x->grad_shard) {
         return reduce_again(s, u, sum);
     }
-    x->grad_shard = s->grad_shards.p + x->own_grad_shard;
-    impl_live(s, s->reducing, FSDP_GRAD_SHARD, u, x->grad_shard, x->chunk);
+    FSDP_TRY(impl_take(s, s->reducing, FSDP_GRAD_SHARD, u, x->chunk,
+                       impl_slot(&s->grad_shards, x->own_grad_shard),
+                       &x->grad_shard));
     FSDP_TRY(fold(s, u, x->grad_shard));
     return scale(s, u, x->grad_shard);
 }

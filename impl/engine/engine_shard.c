@@ -119,6 +119,10 @@ static int make(struct fsdp_sharded *s)
     s->coordinate = s->env->rank % s->shards;
     s->n_states = impl_n_states(s->options.optimizer);
     s->next_sync = true;
+    s->arena.env = s->env;
+    s->strict = s->options.prefetch_forward == 0 &&
+                s->options.prefetch_backward == 0 &&
+                s->options.reduces_in_flight == 0;
     s->power[0] = s->power[1] = 1.0f;
     FSDP_TRY(impl_lay_out(s));
     FSDP_TRY(make_plans(s));

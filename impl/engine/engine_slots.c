@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_slots.c - storage, one block for each kind of value, as large as what
- * the plans let live at once. All is made at the first BEGIN that needs it,
- * and remade, larger, when a later one needs more: a pass without sync, a
+ * engine_slots.c - storage: what rests, and slots for all else where something
+ * runs ahead. One block for each kind of value, as large as what the plans let
+ * live of it at once: what is ahead may lie where nothing of its own kind is
+ * any more, and waits for that alone. All is made at the first BEGIN that needs
+ * it, and remade, larger, when a later one needs more: a pass without sync, a
  * second reduction in a step. From the second step on nothing is allocated.
  */
 #include "engine_state.h"
@@ -93,27 +95,35 @@ static void place_all(struct fsdp_sharded *s)
     }
 }
 
+/* *room: the most of all sequences. */
+static int place(const struct fsdp_sharded *s, struct impl_life *life,
+                 uint32_t n, uint64_t *room)
+{
+    uint64_t needed;
+
+    if (impl_place(life, n, IMPL_QUICKLY, &needed) != FSDP_OK) {
+        return impl_out_of_memory(s->env);
+    }
+    *room = needed > *room ? needed : *room;
+    return FSDP_OK;
+}
+
 int impl_slots_make(struct fsdp_sharded *s)
 {
-    for (uint32_t i = 0; i < s->model->n_sequences; i++) {
+    for (uint32_t i = 0; !s->strict && i < s->model->n_sequences; i++) {
         struct impl_plan *plan = &s->plan[i];
-        uint64_t room;
 
-        if (impl_place(plan->full, plan->n_full, &room) != FSDP_OK) {
-            return impl_out_of_memory(s->env);
-        }
-        s->full_room = room > s->full_room ? room : s->full_room;
-        if (impl_place(plan->grad, plan->n_grad, &room) != FSDP_OK) {
-            return impl_out_of_memory(s->env);
-        }
-        s->grad_room = room > s->grad_room ? room : s->grad_room;
-        if (impl_place(plan->wire, plan->n_wire, &room) != FSDP_OK) {
-            return impl_out_of_memory(s->env);
-        }
-        s->wire_room = room > s->wire_room ? room : s->wire_room;
+        FSDP_TRY(place(s, plan->full, plan->n_full, &s->full_room));
+        FSDP_TRY(place(s, plan->grad, plan->n_grad, &s->grad_room));
+        FSDP_TRY(place(s, plan->wire, plan->n_wire, &s->wire_room));
     }
     place_all(s);
     return make_rest(s);
+}
+
+float *impl_slot(const struct impl_block *block, uint64_t at)
+{
+    return block->p ? block->p + at : NULL;
 }
 
 /* ---- Staging ----------------------------------------------------------- */
@@ -135,10 +145,8 @@ static int place_plan(struct fsdp_sharded *s, struct impl_plan *plan,
     for (uint32_t i = 0; i < plan->n_sum; i++) {
         plan->fresh[plan->n_fresh + i] = plan->sum[i];
     }
-    if (impl_place(plan->fresh, plan->n_fresh + (mixed ? plan->n_sum : 0),
-                   room) != FSDP_OK) {
-        return impl_out_of_memory(s->env);
-    }
+    FSDP_TRY(
+        place(s, plan->fresh, plan->n_fresh + (mixed ? plan->n_sum : 0), room));
     for (uint32_t i = 0; i < plan->n_sum; i++) {
         plan->sum[i].offset = plan->fresh[plan->n_fresh + i].offset;
     }
@@ -166,9 +174,7 @@ static int make_staging(struct fsdp_sharded *s, uint32_t stages)
         s->n_sums = 2;
     }
     for (uint32_t i = 0; i < s->model->n_sequences; i++) {
-        uint64_t room;
-        FSDP_TRY(place_plan(s, &s->plan[i], stages, &room));
-        most = room > most ? room : most;
+        FSDP_TRY(place_plan(s, &s->plan[i], stages, &most));
     }
     for (uint32_t i = 0; i < s->n_sums && (stages & IMPL_STAGE_SUM); i++) {
         s->sum_at[i] = most;
@@ -197,10 +203,14 @@ static uint32_t stages_of(const struct fsdp_sharded *s,
     return stages;
 }
 
-int impl_slots_begin(struct fsdp_sharded *s, struct impl_plan *plan, bool sync)
+int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, bool sync)
 {
+    const struct impl_plan *plan = &s->plan[sequence];
     uint32_t stages;
 
+    if (s->strict) {
+        return impl_arena_begin(&s->arena, sequence, sync);
+    }
     if (s->shards > 1) {
         FSDP_TRY(ensure(s, &s->full, s->full_room, "unsharded parameters"));
     }
@@ -225,6 +235,9 @@ int impl_slots_summon(struct fsdp_sharded *s)
 {
     uint64_t most = 0;
 
+    if (s->strict) {
+        return impl_arena_rest(&s->arena);
+    }
     for (uint32_t u = 0; s->packs && u < s->units.n_units; u++) {
         most = s->unit[u].padded > most ? s->unit[u].padded : most;
     }
@@ -252,4 +265,5 @@ void impl_slots_release(struct fsdp_sharded *s)
     for (uint32_t i = 0; i < sizeof block / sizeof block[0]; i++) {
         drop(s, block[i]);
     }
+    impl_arena_release(&s->arena);
 }

@@ -5,6 +5,7 @@
  * Read in this order: engine_options.c (what is refused), engine_layout.c
  * (where parameters lie), engine_windows.c and engine_schedule.c (what happens
  * when), engine_place.c and engine_slots.c (where it is stored),
+ * engine_trace.c and engine_arena.c (the same if nothing runs ahead),
  * engine_unshard.c, engine_gradient.c, engine_pack.c, engine_reduce.c (the
  * cycle of a unit), engine_optimizer.c, engine_points.c and engine_between.c
  * (the functions of the contract), engine_save.c, engine_gather_full.c and
@@ -24,11 +25,13 @@
  *   reduce->reuse               a gradient was sent before its end
  *   reduce->optimizer           gradient shards are complete before they are
  *                               used, or dropped
+ *   dead->free                  an allocation of its own was used to the end
  *   stream->communicator        a communicator without streams reads at once
  */
 #ifndef IMPL_ENGINE_STATE_H
 #define IMPL_ENGINE_STATE_H
 
+#include "engine_arena.h"
 #include "engine_schedule.h"
 
 /* Lengths are in elements. Pointers are NULL while nothing is live there. */
@@ -116,6 +119,10 @@ struct fsdp_sharded {
     uint64_t *module_numel;     /* [n_modules] */
     struct impl_plan *plan;     /* [n_sequences] */
 
+    bool strict;             /* nothing runs ahead: */
+    struct impl_arena arena; /* is where all lies that is not at rest */
+
+    /* Else it lies in slots, but for what is taken in no pass. */
     struct impl_block rest, grad_shards, full, grads, staging, wire;
     uint64_t full_room, grad_room, wire_room;    /* as planned */
     uint64_t grad_sum, grad_shard_sum, full_sum; /* all units at once */
@@ -152,9 +159,13 @@ __attribute__((format(printf, 4, 5))) int impl_fail(const struct fsdp_env *env,
 int impl_out_of_memory(const struct fsdp_env *env);
 void impl_live(const struct fsdp_sharded *s, struct fsdp_stream *stream,
                uint32_t kind, uint32_t unit, float *p, uint64_t n);
-/* *p = NULL; n elements were live there. */
-void impl_dead(const struct fsdp_sharded *s, struct fsdp_stream *stream,
-               float **p, uint64_t n);
+/* Place for n elements, live from here on: that in a slot, or what the arena
+ * has if the slot is NULL. */
+int impl_take(struct fsdp_sharded *s, struct fsdp_stream *stream, uint32_t kind,
+              uint32_t unit, uint64_t n, float *slot, float **out);
+/* *p = NULL; n elements were live there, and their place is free. */
+void impl_dead(struct fsdp_sharded *s, struct fsdp_stream *stream, float **p,
+               uint64_t n);
 int impl_wait(const struct fsdp_sharded *s, struct fsdp_stream *later,
               struct fsdp_stream *earlier, uint64_t ticket, const char *edge);
 int impl_mark(const struct fsdp_sharded *s, struct fsdp_stream *stream,
@@ -183,8 +194,10 @@ uint64_t impl_rows(const struct impl_parameter *x, uint32_t k);
 /* ---- engine_slots.c ---- */
 /* Places all that the plans let live; no storage yet but for what rests. */
 int impl_slots_make(struct fsdp_sharded *s);
+/* Where it is in a block that was made; or NULL. */
+float *impl_slot(const struct impl_block *block, uint64_t at);
 /* A pass begins: storage for what it needs beyond what was made before. */
-int impl_slots_begin(struct fsdp_sharded *s, struct impl_plan *plan, bool sync);
+int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, bool sync);
 /* All units unsharded at once; and back. */
 int impl_slots_summon(struct fsdp_sharded *s);
 int impl_slots_dismiss(struct fsdp_sharded *s);
@@ -194,7 +207,7 @@ void impl_slots_release(struct fsdp_sharded *s); /* any state */
 /* To where it is whole or, if units are packed, to where it arrives. What lay
  * there must be dead by `free_at`, a ticket of compute; 0: all that compute
  * was given. */
-int impl_gather(struct fsdp_sharded *s, uint32_t u, float *to,
+int impl_gather(struct fsdp_sharded *s, uint32_t u, float *slot,
                 uint64_t free_at);
 int impl_open(struct fsdp_sharded *s, uint32_t u);
 /* *died: ticket of compute, if it was unsharded. */
@@ -213,7 +226,7 @@ int impl_fill_missing(struct fsdp_sharded *s, uint32_t u);
 int impl_drop_gradients(struct fsdp_sharded *s);
 
 /* ---- engine_pack.c, if units are packed ---- */
-int impl_unpack(struct fsdp_sharded *s, uint32_t u, float *to);
+int impl_unpack(struct fsdp_sharded *s, uint32_t u, float *slot);
 int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life);
 
 /* ---- engine_reduce.c ---- */

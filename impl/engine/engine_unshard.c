@@ -17,22 +17,20 @@ static int wait_for_optimizer(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-int impl_gather(struct fsdp_sharded *s, uint32_t u, float *to, uint64_t free_at)
+int impl_gather(struct fsdp_sharded *s, uint32_t u, float *slot,
+                uint64_t free_at)
 {
     struct impl_unit *x = &s->unit[u];
+    float **to = s->packs ? &x->arrived : &x->full;
 
     FSDP_TRY(wait_for_optimizer(s));
     FSDP_TRY(
         impl_wait(s, s->gathering, s->env->compute, free_at, "dead->reuse"));
-    if (s->packs) {
-        x->arrived = to;
-    } else {
-        x->full = to;
-    }
-    impl_live(s, s->gathering, s->packs ? FSDP_STAGING : FSDP_PARAM_FULL, u, to,
-              x->padded);
+    FSDP_TRY(impl_take(s, s->gathering,
+                       s->packs ? FSDP_STAGING : FSDP_PARAM_FULL, u, x->padded,
+                       slot, to));
     FSDP_TRY(impl_collective(s, s->gathering, FSDP_ALL_GATHER, FSDP_DIM_SHARD,
-                             u, x->shard, to));
+                             u, x->shard, *to));
     return impl_mark(s, s->gathering, &x->gathered);
 }
 

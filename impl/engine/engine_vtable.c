@@ -31,6 +31,7 @@ const struct fsdp_engine *fsdp_impl_engine(void)
                                          "fold-tree",
                                          "f32-fma",
                                          "strict-memory",
+                                         "strict-storage",
                                          "prefetch",
                                          "save-full",
                                          "save-sharded",

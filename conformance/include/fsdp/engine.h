@@ -214,6 +214,7 @@ struct fsdp_engine {
      *   fold-rank, fold-ring, fold-tree
      *   f32-fma                        device of that profile, or takes one
      *   strict-memory                  0, 0, 0 of the options is exact
+     *   strict-storage                 and allocates no more than is live then
      *   prefetch, clip, frozen, shared, recompute, offload, bf16, loss-scale
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the
