@@ -93,6 +93,7 @@ endforeach()
 
 # ---- Worlds ----
 unit(conformance/world/world_fold_test.c LINK fsdp-world)
+unit(conformance/world/arena_test.c LINK fsdp-world)
 foreach(name world_test world_failure_test)
     unit(conformance/world/${name}.c LINK fsdp-world
         WITH ${here}/world/world_body.c TIMEOUT 300)
@@ -168,6 +169,9 @@ add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 15 safetensors
 add_test(NAME fuzz.verify COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 verify)
 set_tests_properties(fuzz fuzz.verify PROPERTIES LABELS unit TIMEOUT 600
     SKIP_RETURN_CODE 77)
+
+# ---- Probes ----
+include(${here}/probes/probes_tests.cmake)
 
 # ---- Track ----
 foreach(name edivisive_test results_test track_judge_test track_page_test)
