@@ -64,7 +64,7 @@ endforeach()
 foreach(name record_test record_hostile_test)
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
-foreach(name expect_test expect_walk_test)
+foreach(name expect_test expect_walk_test expect_ahead_test)
     unit(conformance/judge/${name}.c LINK fsdp-judge
         WITH ${here}/judge/expect_testing.c)
 endforeach()
@@ -121,7 +121,7 @@ unit(conformance/bench/bench_report_test.c LINK fsdp-bench)
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/run/*_test.c)
-list(FILTER run_tests EXCLUDE REGEX "/(race_damage|trace)_test\\.c$")
+list(FILTER run_tests EXCLUDE REGEX "/(allocation|race_damage|trace)_test\\.c$")
 unit(conformance/run/race_damage_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
     WITH ${here}/run/late_testing.c TIMEOUT 300)
 unit(conformance/run/trace_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
@@ -129,7 +129,8 @@ foreach(file ${run_tests})
     unit(${file} LINK fsdp-run fsdp-ref TIMEOUT 300)
 endforeach()
 # It makes every allocation of a rank fail in turn.
-target_link_libraries(allocation_test PRIVATE fsdp-impl-all)
+unit(conformance/run/allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
+    WITH ${here}/run/fault_testing.c TIMEOUT 300)
 target_link_options(allocation_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
     -Wl,--wrap=free,--wrap=pthread_create)

@@ -342,6 +342,11 @@ static int judge_items(struct judge *j, const struct judge_view *v,
     for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
         uint32_t q = j->order[i];
 
+        if (!j->asked[q]) {
+            items[q].outcome = JUDGE_SKIP;
+            items[q].blocked_by = cause[q] = JUDGE_NONE;
+            continue;
+        }
         cause[q] = blocker(j->out, items, cause, q);
         status = judge_item(j, v, q, cause[q], &items[q]);
     }
