@@ -111,6 +111,11 @@ hash=$(sed -n 's/^bundle //p' "$folder/out")
 result 'its hash is that of the manifest' "$([ "$hash" = \
     "$(sha256sum <"$folder/good/manifest.json" | cut -c 1-64)" ] ||
     cat "$folder/out")"
+since=$("$cts" list requirements --json |
+    sed -n 's/.*"since": *"\([^"]*\)".*/\1/p' | sort -Vu | sed -n '$p')
+result 'the specification is that of the newest requirement' "$(grep -q \
+    "\"specification\": \"$since\"" "$folder/good/submission.json" ||
+    echo "$since")"
 want 'a selection' 2 'a selection' verify "$folder/good"
 want 'that is asked for' 0 "SHA-256 $hash" verify "$folder/good" --partial-ok
 want 'in a word' 0 PASSED verify "$folder/good" --partial-ok --quiet
