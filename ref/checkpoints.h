@@ -23,5 +23,8 @@ struct ref_checkpoints {
 
 /* s->checkpoints, made when it is first needed. */
 int ref_checkpoints(struct fsdp_sharded *s);
+/* What this rank holds, by name or as flat shards. */
+struct checkpoint_source ref_checkpoint_source(struct fsdp_sharded *s,
+                                               bool local);
 
 #endif

@@ -12,8 +12,10 @@
 
 static int begin(struct fsdp_sharded *s, uint32_t sequence)
 {
-    if (s->sequence || s->summoned || s->torn ||
-        sequence >= s->model->n_sequences) {
+    if (s->torn) {
+        return ref_at_rest(s, "ref.at");
+    }
+    if (s->sequence || s->summoned || sequence >= s->model->n_sequences) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.at",
                         "BEGIN of sequence %u: of %u, and only at rest",
                         sequence, s->model->n_sequences);

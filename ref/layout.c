@@ -135,14 +135,24 @@ int ref_unpack(struct fsdp_sharded *s, uint32_t u, float *whole)
 /* Initial values come slice by slice: M is never resident. */
 int ref_initialise(struct fsdp_sharded *s)
 {
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        struct ref_unit *x = &s->unit[u];
+        FSDP_TRY(ref_take(s, FSDP_PARAM_SHARD, u, x->chunk, &x->shard));
+        for (uint32_t i = 0; i < s->n_states; i++) {
+            FSDP_TRY(ref_take(s, FSDP_OPTIM, u, x->chunk, &x->state[i]));
+        }
+    }
+    return ref_fill_initial(s);
+}
+
+int ref_fill_initial(struct fsdp_sharded *s)
+{
     const struct fsdp_device *d = s->env->device;
 
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         struct ref_unit *x = &s->unit[u];
-        FSDP_TRY(ref_take(s, FSDP_PARAM_SHARD, u, x->chunk, &x->shard));
         FSDP_TRY(ref_fill_zero(s, u, x->shard, x->chunk));
         for (uint32_t i = 0; i < s->n_states; i++) {
-            FSDP_TRY(ref_take(s, FSDP_OPTIM, u, x->chunk, &x->state[i]));
             FSDP_TRY(ref_fill_zero(s, u, x->state[i], x->chunk));
         }
     }

@@ -5,62 +5,52 @@
  */
 #include "checkpoints.h"
 
-#include <stdlib.h>
-
-enum {
-    SLICE = 1 << 14
-}; /* elements at a time */
-
-static int read_one(struct fsdp_sharded *s, struct checkpoint *c,
-                    const char *name, const struct checkpoint_slice *x,
-                    float *to, float *buffer, char *why)
+static int write_slice(void *context, uint32_t i, uint64_t at, uint64_t n,
+                       const float *from)
 {
+    struct fsdp_sharded *s = context;
     const struct fsdp_device *d = s->env->device;
 
-    for (uint64_t done = 0; name && done < x->n;) {
-        uint64_t n = x->n - done < SLICE ? x->n - done : SLICE;
-        FSDP_TRY(checkpoint_read(c, name, x->first + done, n, buffer, why));
-        FSDP_TRY(d->copy(d->self, NULL, to + done, buffer, n * sizeof *to));
-        done += n;
-    }
-    return FSDP_OK;
+    return d->copy(d->self, NULL, s->checkpoints->at[i] + at, from,
+                   n * sizeof *from);
 }
 
-static int read_slices(struct fsdp_sharded *s, struct checkpoint *c,
-                       float *buffer, char *why)
+static int write_local(void *context, uint32_t i, uint64_t at, uint64_t n,
+                       const float *from)
 {
-    const struct ref_checkpoints *x = s->checkpoints;
-    bool local = checkpoint_is_local(c);
-    const struct checkpoint_table *table = local ? &x->local : &x->table;
-    const struct checkpoint_slice *slice = local ? x->local_slice : x->slice;
+    struct fsdp_sharded *s = context;
+    const struct fsdp_device *d = s->env->device;
 
-    for (uint32_t i = 0; i < (local ? x->n_local : x->n); i++) {
-        FSDP_TRY(read_one(s, c, table->entry[slice[i].entry].name, &slice[i],
-                          local ? x->local_at[i] : x->at[i], buffer, why));
-    }
-    return FSDP_OK;
+    return d->copy(d->self, NULL, s->checkpoints->local_at[i] + at, from,
+                   n * sizeof *from);
+}
+
+static int remake(void *context)
+{
+    return ref_fill_initial(context);
 }
 
 /* All ranks have found all files whole: what fails now is the system. */
 static int replace(struct fsdp_sharded *s, struct checkpoint *c)
 {
-    char why[CHECKPOINT_WHY_BYTES] = "out of memory";
-    float *buffer = malloc(SLICE * sizeof *buffer);
+    char why[CHECKPOINT_WHY_BYTES] = "";
+    bool local = checkpoint_is_local(c);
+    const struct checkpoint_target target = {
+        local ? &s->checkpoints->local : &s->checkpoints->table,
+        ref_checkpoint_source(s, local), local ? write_local : write_slice,
+        s->steps == 0 && !s->loaded ? remake : NULL};
     struct checkpoint_kept kept = {0};
-    int status =
-        buffer ? checkpoint_keep(c, s->env->rank, s->env->world, &kept, why)
-               : FSDP_ERR_NOMEM;
+    int status = checkpoint_agree(
+        s->env, "ref.load",
+        checkpoint_keep(c, s->env->rank, s->env->world, &kept, why), why);
 
-    status = checkpoint_agree(s->env, "ref.load", status, why);
     if (status == FSDP_OK) {
-        s->torn = true;
-        status = checkpoint_agree(s->env, "ref.load",
-                                  read_slices(s, c, buffer, why), why);
-        s->torn = status != FSDP_OK;
+        status = checkpoint_replace(s->env, c, &target, &s->torn);
     }
     if (status == FSDP_OK) {
         struct checkpoint_state state = checkpoint_state_of(c);
         s->steps = state.step;
+        s->loaded = true;
         s->power[0] = state.power[0];
         s->power[1] = state.power[1];
         ref_drop_gradients(s);
@@ -69,7 +59,6 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
         kept = (struct checkpoint_kept){0};
     }
     checkpoint_kept_release(&kept);
-    free(buffer);
     return status;
 }
 

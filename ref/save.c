@@ -204,6 +204,16 @@ static int read_local(void *context, uint32_t i, uint64_t at, uint64_t n,
                    n * sizeof *to);
 }
 
+struct checkpoint_source ref_checkpoint_source(struct fsdp_sharded *s,
+                                               bool local)
+{
+    const struct ref_checkpoints *c = s->checkpoints;
+
+    return (struct checkpoint_source){local ? c->local_slice : c->slice,
+                                      local ? c->n_local : c->n,
+                                      local ? read_local : read_slice, s};
+}
+
 static int check_state(struct fsdp_sharded *s)
 {
     FSDP_TRY(ref_at_rest(s, "ref.save_begin"));
@@ -241,9 +251,7 @@ int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     request.layout = layout[s->options.layout];
     request.optimizer = optimizer[s->options.optimizer];
     request.table = local ? &c->local : &c->table;
-    request.source = (struct checkpoint_source){
-        local ? c->local_slice : c->slice, local ? c->n_local : c->n,
-        local ? read_local : read_slice, s};
+    request.source = ref_checkpoint_source(s, local);
     request.state =
         (struct checkpoint_state){s->steps, {s->power[0], s->power[1]}};
     FSDP_TRY(checkpoint_begin(&request, &c->saving));

@@ -77,6 +77,7 @@ struct fsdp_sharded {
     bool next_sync;
     float power[2]; /* running products of beta1, beta2 */
     uint64_t steps; /* of the optimizer, as many as are in power */
+    bool loaded;    /* the values are those of a checkpoint */
     bool torn;      /* a load failed half way: only another one helps */
     struct ref_checkpoints *checkpoints; /* from the first save or load on */
 };
@@ -98,6 +99,8 @@ bool ref_part(const struct fsdp_sharded *s, uint32_t p, uint32_t shard,
 int ref_pack(struct fsdp_sharded *s, uint32_t u, float *whole);
 int ref_unpack(struct fsdp_sharded *s, uint32_t u, float *whole);
 int ref_initialise(struct fsdp_sharded *s);
+/* Initial values and zero states, in what is there. */
+int ref_fill_initial(struct fsdp_sharded *s);
 /* window.c */
 int ref_plan(const struct fsdp_sequence *q, const struct fsdp_units *units,
              const struct fsdp_options *options, uint8_t *action);

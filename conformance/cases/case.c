@@ -263,7 +263,8 @@ bool case_resumes(const struct run_case *c)
     return c->scenario >= CASE_RESUME && c->scenario <= CASE_SHRINK;
 }
 
-/* Whoever loads has another mesh and other units. */
+/* Whoever loads has another mesh and other units; under the wrap by hand also
+ * the other layout. */
 bool case_saver(const struct run_case *c, struct run_case *out)
 {
     *out = *c;
@@ -273,6 +274,10 @@ bool case_saver(const struct run_case *c, struct run_case *out)
     out->scenario = CASE_TRAIN;
     out->ranks = c->scenario == CASE_GROW ? c->ranks / 2 : 2 * c->ranks;
     out->wrap = c->wrap == CASE_WRAP_WHOLE ? CASE_WRAP_LAYER : CASE_WRAP_WHOLE;
+    if (c->wrap == CASE_WRAP_HEAD) {
+        out->layout = c->layout == FSDP_LAYOUT_FLAT ? FSDP_LAYOUT_PER_PARAMETER
+                                                    : FSDP_LAYOUT_FLAT;
+    }
     out->keep_root = 0;
     out->strategy = CASE_FULL_SHARD;
     out->replicas = 1;

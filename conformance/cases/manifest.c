@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 488;
+const uint32_t manifest_count = 494;
 const char manifest_sha256[] =
-    "27dd479812974373d4ac082d56d7f6ffa0916a0d723cc8b3b7628eff73031c58";
+    "f24e9bb32a9ad9f7dede8c8eef8e75129b0539d294c1d55e9d4c793516ac1a64";
 
 /* Which pairs occur. A pair is (i, j), places in the row of all values of
  * all axes. */
@@ -246,6 +246,9 @@ int manifest_make(const uint32_t *ranks, uint32_t n_ranks,
     }
     if (status == FSDP_OK) {
         status = manifest_ahead(n_ranks, out);
+    }
+    if (status == FSDP_OK) {
+        status = manifest_moves(n_ranks, out);
     }
     if (status != FSDP_OK) {
         manifest_release(out);

@@ -9,21 +9,8 @@
 # usage: adapter_test.sh FSDP-CTS [INCLUDE-FOLDER]
 set -uo pipefail
 
-cts=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 
 # MUTANT (or nothing) and CLAIMS in its environment; HOW: what else is wrong.
 cat >"$folder/adapter" <<'END'
@@ -173,5 +160,4 @@ result 'a hang' "$([ $code = 1 ] && grep -q run.survives "$folder/failures" ||
 code=$?
 result 'two engines' "$([ $code = 64 ] || echo "exit $code")"
 
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+finish 1

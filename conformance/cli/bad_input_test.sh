@@ -8,27 +8,13 @@
 # usage: bad_input_test.sh FSDP-CTS INCLUDE-FOLDER
 set -uo pipefail
 
-cts=$(realpath "$1")
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 include=$(realpath "$2")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
 export TMPDIR=$folder/tmp
 mkdir tmp
-passed=0
-failed=0
 case=mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        echo "ok   $1"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 left_over()
 {
@@ -273,5 +259,4 @@ refused 'several engines over the records of one' 64 \
     'the records of one engine' run --case "$case" --records records
 result 'nothing half-written' "$(left_over)"
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+finish 1

@@ -9,27 +9,13 @@
 # Exits 77 if there is no python3 to read JSON with.
 set -uo pipefail
 
-cts=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 
 if ! command -v python3 >/dev/null; then
     echo "skip: python3 is not installed"
     exit 77
 fi
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        echo "ok   $1"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 # check JSON SAMPLES NAME...: the document's form, and exactly these results.
 check()
@@ -132,5 +118,4 @@ else
             cat "$folder/err")"
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish 1

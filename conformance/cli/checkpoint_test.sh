@@ -76,9 +76,16 @@ result 'full or sharded: the same tensors' "$(cmp \
     whole/checkpoint-000001/model.safetensors \
     again/checkpoint-000001/model.safetensors)"
 
-for bad in "$samples"/refused/*; do
-    refused "inspect $(basename "$bad")" 65 "$(basename "$bad")" inspect "$bad"
-done
+# What is said of each, by inspect, and by consolidate of what has a manifest.
+while read -r bad text; do
+    refused "inspect $bad" 65 "$bad" inspect "$samples/refused/$bad"
+    refused "inspect $bad" 65 "$text" inspect "$samples/refused/$bad"
+    case $bad in index-*) continue ;; esac
+    refused "consolidate $bad" 65 "$text" consolidate \
+        "$samples/refused/$bad" out-1
+done <"$samples/refused.txt"
+result 'all that is to be refused is listed' "$(diff \
+    <(cut -d' ' -f1 "$samples/refused.txt") <(LC_ALL=C ls "$samples/refused"))"
 for bad in "$fixtures"/safetensors/refused/*; do
     refused "inspect $(basename "$bad")" 65 "$(basename "$bad")" inspect "$bad"
 done
@@ -96,10 +103,32 @@ refused 'a shard is missing' 65 shard-00002-model-00002 consolidate damaged \
     out-1
 cp -r "$samples/sharded" turned
 chmod -R u+w turned
-printf '\377' | dd of=turned/checkpoint-000001/state-00002.safetensors bs=1 \
-    seek=280 conv=notrunc status=none
+state=turned/checkpoint-000001/state-00002.safetensors
+printf '\377' | dd of=$state bs=1 seek=$(($(wc -c <$state) - 1)) conv=notrunc \
+    status=none
 refused 'other bytes' 65 'SHA-256' consolidate turned out-1
 result 'nothing was written' "$(find . -name out-1)"
+if mkdir full && mount -t tmpfs -o size=4k none full 2>/dev/null; then
+    refused 'no space' 65 'No space left on device' consolidate \
+        "$samples/sharded" full
+    result 'no space: nothing is left' "$(find full -name 'checkpoint-*')"
+    umount full
+else
+    echo 'skip: no tmpfs is to be had here to grow full'
+fi
+chmod 755 "$folder" && mkdir shut && chmod 700 shut
+if [ "$(id -u)" -ne 0 ]; then
+    chmod 500 shut
+    refused 'no permission' 65 'Permission denied' consolidate \
+        "$samples/sharded" shut
+    chmod 700 shut
+elif command -v setpriv >/dev/null && setpriv --reuid 65534 --clear-groups \
+    "$cts" --help >/dev/null 2>&1; then
+    setpriv --reuid 65534 --clear-groups "$cts" consolidate \
+        "$samples/sharded" shut >out 2>err
+    result 'no permission' "$([ $? -eq 65 ] &&
+        grep -qF 'Permission denied' err || cat err)"
+fi
 refused 'usage' 64 'two directories' consolidate one
 refused 'usage of inspect' 64 'one FILE or DIR' inspect
 

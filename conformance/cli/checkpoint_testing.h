@@ -37,6 +37,7 @@ struct arrangement {
     const struct fsdp_engine *engine;
     uint32_t ranks, replicas, wrap;
     bool whole; /* NO_SHARD */
+    bool rows;  /* parameters sharded one by one, not flat */
 };
 
 struct testing {
@@ -45,6 +46,12 @@ struct testing {
     uint32_t form, rank0_only;
     uint64_t file_bytes;
     struct shown *into;
+    /* Is loaded before; then rank 0 calls `armed`. NULL: nothing is. */
+    const char *first;
+    void (*armed)(void);
+    /* What is done after a load that was refused; its status is the answer. */
+    int (*then)(const struct fsdp_engine *engine, struct fsdp_env *env,
+                struct fsdp_sharded *sharded, const char *directory);
     pthread_mutex_t lock;
 };
 static struct testing testing = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -127,6 +134,8 @@ static inline struct run_case testing_case(const struct arrangement *a,
                                      : a->replicas ? a->replicas
                                                    : 1,
                          .wrap = a->wrap,
+                         .layout = a->rows ? FSDP_LAYOUT_PER_PARAMETER
+                                           : FSDP_LAYOUT_FLAT,
                          .microbatches = 1,
                          .sync = {1},
                          .optimizer = FSDP_OPTIMIZER_ADAMW,
@@ -210,8 +219,17 @@ static inline int load_with(const struct loader *l, struct fsdp_env *env)
     o.optimizer = l->optimizer;
     status = l->engine->shard(env, &l->model->model->model,
                               &l->model->units.units, &o, &sharded);
+    if (status == FSDP_OK && testing.first) {
+        status = l->engine->load(sharded, testing.first);
+        if (env->rank == 0) {
+            testing.armed();
+        }
+    }
     if (status == FSDP_OK) {
         status = l->engine->load(sharded, l->directory);
+        if (status != FSDP_OK && testing.then) {
+            status = testing.then(l->engine, env, sharded, l->directory);
+        }
         /* Also after a refusal: what is in memory then? */
         shown = l->engine->pieces(sharded, show_piece, NULL);
         status = status == FSDP_OK ? shown : status;

@@ -59,6 +59,14 @@ static void move(struct arrangement from, struct arrangement to,
     {                                \
         .ranks = (K), .wrap = (WRAP) \
     }
+#define ROWS(K, WRAP)                              \
+    {                                              \
+        .ranks = (K), .wrap = (WRAP), .rows = true \
+    }
+#define ROWS_HYBRID(K, R, WRAP)                                     \
+    {                                                               \
+        .ranks = (K), .replicas = (R), .wrap = (WRAP), .rows = true \
+    }
 #define HYBRID(K, R, WRAP)                            \
     {                                                 \
         .ranks = (K), .replicas = (R), .wrap = (WRAP) \
@@ -86,6 +94,16 @@ static const struct {
     {FULL_SHARD(3, CASE_WRAP_LAYER), HYBRID(6, 2, CASE_WRAP_HEAD), "odd"},
     {NO_SHARD(3, CASE_WRAP_WHOLE), HYBRID(4, 2, CASE_WRAP_PAIR), "seed"},
     {FULL_SHARD(4, CASE_WRAP_SIZE), NO_SHARD(2, CASE_WRAP_LAYER), "seed"},
+    /* From one layout to the other: the same ranks, others, empty shards. */
+    {FULL_SHARD(3, CASE_WRAP_LAYER), ROWS(3, CASE_WRAP_LAYER), "odd"},
+    {ROWS(3, CASE_WRAP_LAYER), FULL_SHARD(3, CASE_WRAP_LAYER), "odd"},
+    {FULL_SHARD(3, CASE_WRAP_PAIR), ROWS(7, CASE_WRAP_WHOLE), "odd"},
+    {ROWS(7, CASE_WRAP_PAIR), FULL_SHARD(4, CASE_WRAP_LAYER), "odd"},
+    {HYBRID(4, 2, CASE_WRAP_PAIR), ROWS(2, CASE_WRAP_LAYER), "seed"},
+    {ROWS_HYBRID(6, 2, CASE_WRAP_LAYER), FULL_SHARD(5, CASE_WRAP_PAIR), "odd"},
+    {FULL_SHARD(2, CASE_WRAP_LAYER), ROWS(8, CASE_WRAP_LAYER), "empty"},
+    {ROWS(8, CASE_WRAP_LAYER), ONE, "empty"},
+    {ROWS(2, CASE_WRAP_LAYER), ROWS(5, CASE_WRAP_WHOLE), "odd"},
 };
 enum {
     N_MOVES = sizeof moves / sizeof moves[0]
@@ -134,7 +152,8 @@ static void local_of_others(void **state)
     char directory[] = "/tmp/checkpoint_worlds_test.XXXXXX";
     struct arrangement from = FULL_SHARD(3, CASE_WRAP_LAYER);
     const struct arrangement others[] = {FULL_SHARD(3, CASE_WRAP_WHOLE),
-                                         FULL_SHARD(4, CASE_WRAP_LAYER)};
+                                         FULL_SHARD(4, CASE_WRAP_LAYER),
+                                         ROWS(3, CASE_WRAP_LAYER)};
     struct shown saved;
 
     (void)state;
@@ -142,7 +161,7 @@ static void local_of_others(void **state)
     testing.form = FSDP_SAVE_LOCAL;
     from.engine = fsdp_ref_engine();
     testing_write(&from, "odd", directory, &saved);
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 6; i++) {
         struct arrangement to = others[i / 2];
         struct shown loaded;
         struct fsdp_error why;

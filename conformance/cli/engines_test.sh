@@ -7,24 +7,10 @@
 # usage: engines_test.sh FSDP-CTS [INCLUDE-FOLDER]
 set -uo pipefail
 
-cts=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 cd "$folder" || exit 1
-passed=0
-failed=0
 case=mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        echo "ok   $1"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 ends() # WHAT CODE ARGUMENT...
 {
@@ -85,5 +71,4 @@ result 'its records' "$([ -e "one/$case/case.json" ] || echo 'not there')"
 has 'its suites' one.xml '<testsuite name="num.curve"' 1
 ends 'an engine that is unknown' 64 run --engine ref,nosuch --case "$case"
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 20 ]
+finish 21

@@ -8,22 +8,9 @@
 # usage: fixtures_test.sh FSDP-CTS [INCLUDE-FOLDER]
 set -uo pipefail
 
-cts=$(realpath "$1")
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 golden=$PWD/fixtures/golden
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 # Judges $folder/records by the golden data; sets code.
 verify() # [OPTION ...]
@@ -123,5 +110,4 @@ result 'its records' "$([ $? = 0 ] || cat "$folder/out")"
     --partial-ok >"$folder/out" 2>&1
 result 'of no other seed' "$([ $? = 2 ] || cat "$folder/out")"
 
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+finish 1

@@ -7,23 +7,9 @@
 # usage: graph_test.sh FSDP-CTS [INCLUDE-FOLDER]
 set -uo pipefail
 
-cts=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 cd "$folder" || exit 1
-passed=0
-failed=0
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        echo "ok   $1"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 ends() # WHAT CODE TEXT ARGUMENT...: exit code, and TEXT in the output
 {
@@ -86,5 +72,4 @@ case "$rerun" in
     ;;
 esac
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 5 ]
+finish 6

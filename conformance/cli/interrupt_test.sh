@@ -8,27 +8,14 @@
 # usage: interrupt_test.sh FSDP-CTS [INCLUDE-FOLDER] [MOMENTS]
 set -uo pipefail
 
-cts=$(realpath "$1")
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 moments=${3:-10}
-folder=$(mktemp -d)
 export TMPDIR=$folder/tmp
-passed=0
-failed=0
 # What was ended is found by this name: it is in every worker's command line.
 # It is not the folder's own, which is this script's as well.
 records=$folder/records.$$.unique
-trap 'rm -rf "$folder"' EXIT
 mkdir "$TMPDIR"
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 # Open MPI's segments of this test go to a folder of its own: those in /dev/shm
 # are other programs'.
@@ -153,5 +140,4 @@ else
     result 'a run afterwards' "$(cat "$folder/out" "$folder/err")"
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+finish 1

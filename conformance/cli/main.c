@@ -31,6 +31,8 @@ static const struct {
     {"track", command_track, "keep what was measured, and judge what changed"},
     {"fixtures", command_fixtures,
      "write golden data, or prove that they are what ref makes"},
+    {"probe", command_probe,
+     "read what probes logged of a program as it is, and judge it"},
     {"worker", command_worker, NULL},
 };
 enum {

@@ -6,20 +6,10 @@
 # usage: trace_test.sh FSDP-CTS [INCLUDE-FOLDER]
 set -uo pipefail
 
-cts=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 cd "$folder" || exit 1
 case=gpt.tiny.natural.hybrid-shard.k4r2.flat.layer.rank.ss.sgd.pf1.pb1.rif1
-failed=0
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -n "$2" ]; then
-        echo "FAIL $1: $2"
-        failed=1
-    fi
-}
 
 timeout 120 "$cts" run --engine impl --case "$case" --records kept \
     --trace trace.json --quiet --partial-ok >out 2>err
@@ -49,4 +39,4 @@ timeout 60 "$cts" run --case "$case" --trace no/such/folder.json >out 2>err
 got=$?
 result 'no such folder' "$([ "$got" -eq 64 ] || echo "exit $got")"
 result 'no trace of those' "$(ls two.json 2>/dev/null)"
-exit "$failed"
+finish 1

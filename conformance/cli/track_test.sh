@@ -8,24 +8,10 @@
 # usage: track_test.sh FSDP-CTS [INCLUDE-FOLDER]
 set -uo pipefail
 
-cts=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 cd "$folder" || exit 1
 case=mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd.steps40
-passed=0
-failed=0
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        echo "ok   $1"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 # expect WHAT CODE TEXT ARGUMENT...: track answers so, with TEXT somewhere. A
 # refusal is one line on stderr.
@@ -260,5 +246,4 @@ expect 'a folder' 74 'repository' check --history repository
 
 expect 'rates of change points' 0 'found within 5 runs' selftest --quiet
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+finish 1

@@ -9,21 +9,8 @@
 # Exits 77 if there is no MPI, after comparing the other two.
 set -uo pipefail
 
-cts=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 
 # Two world sizes, so that MPI needs two launches only; every workload,
 # strategy and scenario that the manifest has there.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` gives to those who bring an engine: the headers of the
 # contract, the command, the device of the host as a library (for an engine
-# whose only novelty is its sharding), both engines as plug-ins, a package for
-# find_package and one for pkg-config.
+# whose only novelty is its sharding), both engines as plug-ins, the probes, a
+# package for find_package and one for pkg-config.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -16,6 +16,8 @@ install(DIRECTORY conformance/include/fsdp DESTINATION
 install(FILES impl/host/host_env.h DESTINATION
     ${CMAKE_INSTALL_INCLUDEDIR}/fsdp-host)
 install(TARGETS fsdp-ref-plugin fsdp-impl LIBRARY DESTINATION
+    ${CMAKE_INSTALL_LIBDIR}/fsdp-cts)
+install(TARGETS ${FSDP_PROBES} LIBRARY DESTINATION
     ${CMAKE_INSTALL_LIBDIR}/fsdp-cts)
 install(EXPORT fsdp-cts NAMESPACE fsdp:: DESTINATION ${package})
 

@@ -69,6 +69,14 @@ why=
 grep -q 'strict.local.step.adamw .*Skipped' out || why=$(grep adamw out)
 result 'what is not claimed is skipped' "$why"
 
+# ---- The probes ----
+why=
+for probe in heap nccl; do
+    [ -n "$(find prefix/lib* -path "*/fsdp-cts/fsdp-probe-$probe.so")" ] ||
+        why="no fsdp-probe-$probe.so: $(find prefix -name '*.so')"
+done
+result 'probes are installed' "$why"
+
 # ---- pkg-config, and the whole manifest ----
 why=
 export PKG_CONFIG_PATH=$folder/prefix/lib/pkgconfig

@@ -93,6 +93,7 @@ endforeach()
 
 # ---- Worlds ----
 unit(conformance/world/world_fold_test.c LINK fsdp-world)
+unit(conformance/world/arena_test.c LINK fsdp-world)
 foreach(name world_test world_failure_test)
     unit(conformance/world/${name}.c LINK fsdp-world
         WITH ${here}/world/world_body.c TIMEOUT 300)
@@ -142,22 +143,35 @@ foreach(file ${checkpoint_tests})
     unit(${file} LINK fsdp-run fsdp-ref fsdp-impl-all TIMEOUT 300)
 endforeach()
 
+# Each call that reads fails in turn, and those that make a place to keep things.
+target_link_options(checkpoint_replace_test PRIVATE
+    -Wl,--wrap=pread,--wrap=pwrite,--wrap=openat,--wrap=open)
+
 unit(conformance/kit/checkpoint_durability_test.c LINK fsdp-kit TIMEOUT 300)
 # Each call that writes fails in turn.
 target_link_options(checkpoint_durability_test PRIVATE
     -Wl,--wrap=write,--wrap=pwrite,--wrap=fsync,--wrap=renameat
     -Wl,--wrap=mkdirat,--wrap=ftruncate,--wrap=openat,--wrap=close)
 
+add_test(NAME checkpoint.pytorch
+    COMMAND ${here}/compare/checkpoint_pytorch_test.sh
+    $<TARGET_FILE:fsdp-cts> ${fixtures}/checkpoints)
+set_tests_properties(checkpoint.pytorch PROPERTIES LABELS conformance
+    TIMEOUT 600 SKIP_RETURN_CODE 77)
+
 # For people: how fast, against plain writing and reading.
 add_executable(checkpoint_benchmark ${here}/kit/checkpoint_benchmark.c)
 target_link_libraries(checkpoint_benchmark PRIVATE house fsdp-kit)
 
 # A short run; more is for people: ci/fuzz --runs 10000000.
-add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 safetensors
-    checkpoint)
+add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 15 safetensors
+    manifest checkpoint)
 add_test(NAME fuzz.verify COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 verify)
 set_tests_properties(fuzz fuzz.verify PROPERTIES LABELS unit TIMEOUT 600
     SKIP_RETURN_CODE 77)
+
+# ---- Probes ----
+include(${here}/probes/probes_tests.cmake)
 
 # ---- Track ----
 foreach(name edivisive_test results_test track_judge_test track_page_test)

@@ -61,9 +61,13 @@ uint32_t case_claims(const struct run_case *c,
     static const char *const strategies[CASE_N_STRATEGIES] = {
         "full-shard", "shard-grad-op", "no-shard", "hybrid-shard",
         "hybrid-shard-zero2"};
+    struct run_case saver;
     uint32_t n = 0;
 
     list[n++] = of(layouts, 2, c->layout);
+    if (case_saver(c, &saver) && saver.layout != c->layout) {
+        list[n++] = of(layouts, 2, saver.layout);
+    }
     list[n++] = of(strategies, CASE_N_STRATEGIES, c->strategy);
     list[n++] = of(folds, 3, c->fold);
     list[n++] = of(optimizers, 3, c->optimizer);

@@ -154,6 +154,7 @@ struct checkpoint_manifest {
     struct checkpoint_table table;
     struct checkpoint_file *file; /* by name */
     uint32_t n_files;
+    unsigned char sha256[CHECKPOINT_SHA_BYTES]; /* of one that was read */
 };
 
 /* The text of manifest.json, the caller's to free; NULL: out of memory. */
@@ -187,6 +188,9 @@ int checkpoint_expect(const struct checkpoint *c,
 /* Hashes every file i with i % of = part. FORMAT: other bytes. */
 int checkpoint_verify(struct checkpoint *c, uint32_t part, uint32_t of,
                       char *why);
+/* That all files are still those that were opened, and have not been written to
+ * since. FORMAT. */
+int checkpoint_unchanged(const struct checkpoint *c, char *why);
 /* Elements [first, first + n) of the entry of that name. */
 int checkpoint_read(struct checkpoint *c, const char *name, uint64_t first,
                     uint64_t n, float *to, char *why);
@@ -202,13 +206,33 @@ bool checkpoint_extra_at(const struct checkpoint *c, uint32_t i,
 int checkpoint_extra_read(struct checkpoint *c, uint32_t i, void *to,
                           char *why);
 
-/* Collective: open, expect, and each rank verifies its share of the files. What
- * was saved in the local form must have the tensors of `local`. */
+/* Collective: open and expect; all ranks have opened the same one. What was
+ * saved in the local form must have the tensors of `local`. Bytes are not
+ * verified yet: checkpoint_replace does. */
 int checkpoint_load_open(const struct fsdp_env *env, const char *directory,
                          const struct checkpoint_table *table,
                          const struct checkpoint_table *local,
                          struct checkpoint **out);
 bool checkpoint_is_local(const struct checkpoint *c);
+
+/* What is loaded: the slices that a rank holds, as `source` reads them now. */
+struct checkpoint_target {
+    const struct checkpoint_table *table;
+    struct checkpoint_source source;
+    int (*write)(void *context, uint32_t i, uint64_t at, uint64_t n,
+                 const float *from);
+    /* Makes what the slices have once more; NULL: they have been trained, and
+     * have to be kept meanwhile. */
+    int (*remake)(void *context);
+};
+
+/* Collective. Each rank verifies its share of the files; then every slice
+ * becomes what the checkpoint has of it, on all ranks, or, if any of them
+ * fails, what it was. *torn: it is some of both; it may be so before, and is so
+ * afterwards if a rank's could not be brought back either.
+ */
+int checkpoint_replace(const struct fsdp_env *env, struct checkpoint *c,
+                       const struct checkpoint_target *target, bool *torn);
 
 /* What a rank keeps of a loaded checkpoint's own state, by name: this rank's
  * if as many ranks saved it, else rank 0's. And "checkpoint.path" and

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_benchmark.c - how fast a rank's shards are saved and loaded,
- * against plain writing with a flush, and plain reading, of as many bytes on
- * the same disk: what dd does. Prints medians; bounds nothing.
+ * checkpoint_benchmark.c - how fast ranks save and load their shards, against
+ * plain writing with a flush, and plain reading, of as many bytes on the same
+ * disk: what dd does. Prints medians; bounds nothing.
  *
- * usage: checkpoint_benchmark FOLDER [MIB [TIMES]]
+ * usage: checkpoint_benchmark FOLDER [MIB [TIMES [RANKS]]]
+ * MIB of all ranks together; ranks are threads.
  */
 #include "checkpoint.h"
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +22,28 @@
 enum {
     TENSORS = 24,
     MAX_TIMES = 64,
+    MAX_RANKS = 16,
     BLOCK = 1 << 20
 };
 
 struct bench {
-    const char *folder;
+    const char *folder, *directory;
     struct checkpoint_table table;
-    struct checkpoint_slice slice[TENSORS];
     uint64_t each; /* elements of a tensor */
     float *data;
+    uint32_t ranks;
+    int (*remake)(void *context); /* NULL: what was there is to be kept */
+    pthread_barrier_t meet;
+    unsigned char told[MAX_RANKS][4096];
+    bool bad;
+};
+
+/* Rank r has the r-th part of every tensor. */
+struct rank {
+    struct bench *b;
+    uint32_t r;
+    struct checkpoint_slice slice[TENSORS];
+    pthread_t thread;
 };
 
 static double now(void)
@@ -50,16 +65,41 @@ static double processor(void)
 
 static int exchange(void *self, const void *mine, uint64_t bytes, void *all)
 {
-    (void)self;
-    memcpy(all, mine, bytes);
+    const struct rank *x = self;
+    struct bench *b = x->b;
+    unsigned char *to = all;
+
+    memcpy(b->told[x->r], mine, bytes);
+    (void)pthread_barrier_wait(&b->meet);
+    for (uint32_t i = 0; i < b->ranks; i++) {
+        memcpy(to + i * bytes, b->told[i], bytes);
+    }
+    (void)pthread_barrier_wait(&b->meet);
     return FSDP_OK;
 }
 
 static int give(void *context, uint32_t i, uint64_t at, uint64_t n, float *to)
 {
-    const struct bench *b = context;
+    const struct rank *x = context;
 
-    memcpy(to, b->data + i * b->each + at, n * sizeof *to);
+    memcpy(to, x->b->data + i * x->b->each + x->slice[i].first + at,
+           n * sizeof *to);
+    return FSDP_OK;
+}
+
+static int remake(void *context)
+{
+    (void)context;
+    return FSDP_OK;
+}
+
+static int take(void *context, uint32_t i, uint64_t at, uint64_t n,
+                const float *from)
+{
+    const struct rank *x = context;
+
+    memcpy(x->b->data + i * x->b->each + x->slice[i].first + at, from,
+           n * sizeof *from);
     return FSDP_OK;
 }
 
@@ -130,53 +170,89 @@ static double plain_read(const char *path)
     return n == 0 ? now() - began : -1.0;
 }
 
-static double save(struct bench *b, const char *directory)
+static void *save_rank(void *context)
 {
+    struct rank *x = context;
+    struct bench *b = x->b;
     struct fsdp_error error = {0};
-    const struct fsdp_env env = {
-        .size = sizeof env, .world = 1, .error = &error, .exchange = exchange};
-    const struct fsdp_save how = {
-        .size = sizeof how, .form = FSDP_SAVE_SHARDED, .directory = directory};
+    const struct fsdp_env env = {.size = sizeof env,
+                                 .rank = x->r,
+                                 .world = b->ranks,
+                                 .error = &error,
+                                 .exchange = exchange,
+                                 .exchange_self = x};
+    const struct fsdp_save how = {.size = sizeof how,
+                                  .form = FSDP_SAVE_SHARDED,
+                                  .directory = b->directory};
     const struct checkpoint_request request = {
         .env = &env,
         .save = &how,
-        .world = 1,
-        .shards = 1,
+        .world = b->ranks,
+        .shards = b->ranks,
         .replicas = 1,
         .layout = "flat",
         .optimizer = "adamw",
         .table = &b->table,
-        .source = {b->slice, TENSORS, give, b}};
+        .source = {x->slice, TENSORS, give, x}};
     struct checkpoint_saving *s;
-    double began = now();
 
     if (checkpoint_begin(&request, &s) != FSDP_OK) {
-        return -1.0;
+        b->bad = true;
+        return NULL;
     }
     checkpoint_write(s);
-    return checkpoint_finish(&env, s) == FSDP_OK ? now() - began : -1.0;
+    b->bad = checkpoint_finish(&env, s) != FSDP_OK || b->bad;
+    return NULL;
 }
 
 /* Verified and read, as an engine does. */
-static double load(struct bench *b, const char *directory)
+static void *load_rank(void *context)
 {
+    struct rank *x = context;
+    struct bench *b = x->b;
     struct fsdp_error error = {0};
-    const struct fsdp_env env = {
-        .size = sizeof env, .world = 1, .error = &error, .exchange = exchange};
+    const struct fsdp_env env = {.size = sizeof env,
+                                 .rank = x->r,
+                                 .world = b->ranks,
+                                 .error = &error,
+                                 .exchange = exchange,
+                                 .exchange_self = x};
+    const struct checkpoint_target target = {
+        &b->table, {x->slice, TENSORS, give, x}, take, b->remake};
     struct checkpoint *c;
-    char why[CHECKPOINT_WHY_BYTES];
-    double began = now();
-    bool good = checkpoint_load_open(&env, directory, &b->table, &b->table,
-                                     &c) == FSDP_OK;
+    bool torn;
 
-    for (uint32_t i = 0; good && i < TENSORS; i++) {
-        good = checkpoint_read(c, b->table.entry[i].name, 0, b->each,
-                               b->data + i * b->each, why) == FSDP_OK;
+    if (checkpoint_load_open(&env, b->directory, &b->table, &b->table, &c) !=
+        FSDP_OK) {
+        b->bad = true;
+        return NULL;
     }
-    if (good) {
-        checkpoint_close(c);
+    b->bad = checkpoint_replace(&env, c, &target, &torn) != FSDP_OK || b->bad;
+    checkpoint_close(c);
+    return NULL;
+}
+
+/* Seconds that all ranks take; less than 0: it failed. */
+static double on_ranks(struct bench *b, void *(*work)(void *))
+{
+    static struct rank rank[MAX_RANKS];
+    double began = now();
+
+    for (uint32_t r = 0; r < b->ranks; r++) {
+        uint64_t first = b->each * r / b->ranks;
+        uint64_t end = b->each * (r + 1) / b->ranks;
+        rank[r] = (struct rank){.b = b, .r = r};
+        for (uint32_t i = 0; i < TENSORS; i++) {
+            rank[r].slice[i] = (struct checkpoint_slice){i, first, end - first};
+        }
+        if (pthread_create(&rank[r].thread, NULL, work, &rank[r]) != 0) {
+            abort(); /* the others would wait for ever */
+        }
     }
-    return good ? now() - began : -1.0;
+    for (uint32_t r = 0; r < b->ranks; r++) {
+        (void)pthread_join(rank[r].thread, NULL);
+    }
+    return b->bad ? -1.0 : now() - began;
 }
 
 static int compare(const void *a, const void *b)
@@ -193,68 +269,103 @@ static double median(double *x, uint32_t n)
     return x[0] < 0.0 ? -1.0 : x[n / 2];
 }
 
+enum what {
+    PLAIN_WRITE,
+    SAVE,
+    PLAIN_READ,
+    LOAD,      /* into what was just sharded */
+    LOAD_OVER, /* what has been trained, and is kept meanwhile */
+    WHATS
+};
+
+static double measure(struct bench *b, enum what what, const char *file)
+{
+    switch (what) {
+    case PLAIN_WRITE:
+        return plain_write(b, file);
+    case SAVE:
+        return on_ranks(b, save_rank);
+    case PLAIN_READ:
+        return plain_read(file);
+    default:
+        b->remake = what == LOAD ? remake : NULL;
+        return on_ranks(b, load_rank);
+    }
+}
+
+static void print(const struct bench *b, double t[WHATS][MAX_TIMES],
+                  const double used[WHATS], double mib, uint32_t times)
+{
+    static const char *const name[] = {"plain write + fsync", "save",
+                                       "plain read", "load, verified",
+                                       "load over trained"};
+
+    printf(
+        "%.0f MiB, %u ranks, median of %u; of plain writing, of plain reading, "
+        "processor seconds a GiB\n",
+        mib, b->ranks, times);
+    for (uint32_t k = 0; k < WHATS; k++) {
+        printf("%-19s %7.0f MiB/s  %5.2f  %5.2f  %5.2f\n", name[k],
+               mib / t[k][0], t[PLAIN_WRITE][0] / t[k][0],
+               t[PLAIN_READ][0] / t[k][0], used[k] * 1024.0 / mib / times);
+    }
+}
+
 static int run(struct bench *b, uint32_t times)
 {
-    double t[4][MAX_TIMES];
-    double used[4] = {0};
-    double mark;
+    static double t[WHATS][MAX_TIMES];
+    double used[WHATS] = {0};
     char file[600];
-    char directory[600];
     double mib = (double)(TENSORS * b->each * sizeof(float)) / (1 << 20);
+    bool good = true;
 
     (void)snprintf(file, sizeof file, "%.500s/plain", b->folder);
-    (void)snprintf(directory, sizeof directory, "%.500s/checkpoints",
-                   b->folder);
     for (uint32_t i = 0; i < times; i++) { /* turn about: disks drift */
-        mark = processor();
-        t[0][i] = plain_write(b, file);
-        used[0] += processor() - mark;
-        mark = processor();
-        t[1][i] = save(b, directory);
-        used[1] += processor() - mark;
-        forget(file);
-        (void)nftw(directory, forget_one, 16, FTW_PHYS);
-        mark = processor();
-        t[2][i] = plain_read(file);
-        used[2] += processor() - mark;
-        mark = processor();
-        t[3][i] = load(b, directory);
-        used[3] += processor() - mark;
-        (void)nftw(directory, erase, 16, FTW_DEPTH | FTW_PHYS);
+        for (uint32_t k = 0; k < WHATS; k++) {
+            double mark;
+            if (k >= PLAIN_READ) {
+                forget(file);
+                (void)nftw(b->directory, forget_one, 16, FTW_PHYS);
+            }
+            mark = processor();
+            t[k][i] = measure(b, k, file);
+            used[k] += processor() - mark;
+        }
+        (void)nftw(b->directory, erase, 16, FTW_DEPTH | FTW_PHYS);
         (void)unlink(file);
     }
-    for (uint32_t k = 0; k < 4; k++) {
+    for (uint32_t k = 0; k < WHATS; k++) {
         t[k][0] = median(t[k], times);
-        used[k] *= 1024.0 / mib / times;
+        good = good && t[k][0] > 0.0;
     }
-    if (t[0][0] <= 0 || t[1][0] <= 0 || t[2][0] <= 0 || t[3][0] <= 0) {
+    if (!good) {
         fprintf(stderr, "checkpoint_benchmark: %s: cannot write or read\n",
                 b->folder);
         return 1;
     }
-    printf("%.0f MiB, median of %u\n", mib, times);
-    printf("plain write + fsync %8.0f MiB/s\n", mib / t[0][0]);
-    printf("save                %8.0f MiB/s   %.2f of it\n", mib / t[1][0],
-           t[0][0] / t[1][0]);
-    printf("plain read          %8.0f MiB/s\n", mib / t[2][0]);
-    printf("load, verified      %8.0f MiB/s   %.2f of it\n", mib / t[3][0],
-           t[2][0] / t[3][0]);
-    printf("processor seconds a GiB, all threads: %.2f, %.2f; %.2f, %.2f\n",
-           used[0], used[1], used[2], used[3]);
+    print(b, t, used, mib, times);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct bench b = {.folder = argc > 1 ? argv[1] : "."};
+    static struct bench b;
+    char directory[600];
     uint64_t mib = argc > 2 ? strtoull(argv[2], NULL, 10) : 512;
     uint32_t times = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 5;
     int status;
 
+    b.folder = argc > 1 ? argv[1] : ".";
+    b.directory = directory;
+    b.ranks = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 1;
+    (void)snprintf(directory, sizeof directory, "%.500s/checkpoints", b.folder);
     b.each = mib * (1 << 18) / TENSORS;
     b.data = malloc(TENSORS * b.each * sizeof *b.data + 1);
-    if (!b.data || times == 0 || times > MAX_TIMES || mib == 0) {
-        fprintf(stderr, "usage: checkpoint_benchmark FOLDER [MIB [TIMES]]\n");
+    if (!b.data || times == 0 || times > MAX_TIMES || mib == 0 ||
+        b.ranks == 0 || b.ranks > MAX_RANKS ||
+        pthread_barrier_init(&b.meet, NULL, b.ranks) != 0) {
+        fprintf(stderr, "usage: checkpoint_benchmark FOLDER [MIB [TIMES "
+                        "[RANKS]]]\n");
         free(b.data);
         return 64;
     }
@@ -268,7 +379,6 @@ int main(int argc, char **argv)
             FSDP_OK) {
             return 1;
         }
-        b.slice[i] = (struct checkpoint_slice){i, 0, b.each};
     }
     status = run(&b, times);
     checkpoint_table_release(&b.table);

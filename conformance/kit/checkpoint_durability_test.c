@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "checkpoint.h"
+#include "checkpoint_faults.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,102 +33,9 @@ enum {
     KILLS = 240, /* the last ones at some time, the others at some call */
     TIMED = 40,
     ELEMENTS = 3000,
+    MANY_ELEMENTS = 400000, /* of which whole blocks go to the disk directly */
     MAX_SITES = 2000
 };
-
-/* ---- The fault ----------------------------------------------------------- */
-
-static struct {
-    uint64_t nth, n;
-    int error;
-    bool hit, partly;
-    uint64_t kill_at; /* call at which the process is killed; 0: none */
-} fault;
-
-static bool fails(void)
-{
-    if (fault.kill_at != 0 && --fault.kill_at == 0) {
-        (void)kill(getpid(), SIGKILL);
-    }
-    if (fault.nth == 0 || ++fault.n != fault.nth) {
-        return false;
-    }
-    fault.hit = true;
-    errno = fault.error;
-    return true;
-}
-
-/* The linker makes these names: NOLINTBEGIN(bugprone-reserved-identifier,
- * cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming) */
-ssize_t __real_write(int fd, const void *p, size_t n);
-ssize_t __real_pwrite(int fd, const void *p, size_t n, off_t at);
-int __real_fsync(int fd);
-int __real_renameat(int a, const char *from, int b, const char *to);
-int __real_mkdirat(int fd, const char *path, mode_t mode);
-int __real_ftruncate(int fd, off_t n);
-int __real_openat(int fd, const char *path, int flags, ...);
-int __real_close(int fd);
-ssize_t __wrap_write(int fd, const void *p, size_t n);
-ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t at);
-int __wrap_fsync(int fd);
-int __wrap_renameat(int a, const char *from, int b, const char *to);
-int __wrap_mkdirat(int fd, const char *path, mode_t mode);
-int __wrap_ftruncate(int fd, off_t n);
-int __wrap_openat(int fd, const char *path, int flags, ...);
-int __wrap_close(int fd);
-
-/* A full disk takes a part of what is given first. */
-ssize_t __wrap_write(int fd, const void *p, size_t n)
-{
-    if (fails()) {
-        return fault.partly && n > 1 ? __real_write(fd, p, n / 2) : -1;
-    }
-    return __real_write(fd, p, n);
-}
-
-ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t at)
-{
-    return fails() ? -1 : __real_pwrite(fd, p, n, at);
-}
-
-int __wrap_fsync(int fd)
-{
-    return fails() ? -1 : __real_fsync(fd);
-}
-
-int __wrap_renameat(int a, const char *from, int b, const char *to)
-{
-    return fails() ? -1 : __real_renameat(a, from, b, to);
-}
-
-int __wrap_mkdirat(int fd, const char *path, mode_t mode)
-{
-    return fails() ? -1 : __real_mkdirat(fd, path, mode);
-}
-
-int __wrap_ftruncate(int fd, off_t n)
-{
-    return fails() ? -1 : __real_ftruncate(fd, n);
-}
-
-int __wrap_openat(int fd, const char *path, int flags, ...)
-{
-    return fails() ? -1 : __real_openat(fd, path, flags, 0666);
-}
-
-/* It is closed all the same. */
-int __wrap_close(int fd)
-{
-    bool failed = fails();
-    int status = __real_close(fd);
-
-    if (failed) {
-        errno = fault.error;
-    }
-    return failed ? -1 : status;
-}
-/* NOLINTEND(bugprone-reserved-identifier,
- * cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming) */
 
 /* ---- A model of one rank ---------------------------------------------------
  */
@@ -142,6 +50,7 @@ static int exchange(void *self, const void *mine, uint64_t bytes, void *all)
 struct rank {
     struct checkpoint_table table;
     struct checkpoint_slice slice[3];
+    uint64_t elements;
     float value; /* of every element */
 };
 
@@ -157,17 +66,18 @@ static int give(void *context, uint32_t i, uint64_t at, uint64_t n, float *to)
     return FSDP_OK;
 }
 
-static void make_rank(struct rank *r)
+static void make_rank(struct rank *r, uint64_t elements)
 {
     static const char *const name[] = {"a", "b", "optim.state.a.exp_avg"};
-    const uint64_t shape[] = {ELEMENTS / 10, 10};
+    const uint64_t shape[] = {elements / 10, 10};
 
     memset(r, 0, sizeof *r);
+    r->elements = elements;
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(
             checkpoint_table_add(&r->table, name[i], 2, shape, i == 2, NULL),
             FSDP_OK);
-        r->slice[i] = (struct checkpoint_slice){i, 0, ELEMENTS};
+        r->slice[i] = (struct checkpoint_slice){i, 0, elements};
     }
 }
 
@@ -201,7 +111,7 @@ static int save(struct rank *r, const char *directory, uint32_t form,
 /* The value that all elements of the newest checkpoint have; -1: none. */
 static float load(const struct rank *r, const char *directory)
 {
-    static float data[ELEMENTS];
+    static float data[MANY_ELEMENTS];
     char why[CHECKPOINT_WHY_BYTES] = "";
     struct checkpoint *c;
     float value;
@@ -215,10 +125,10 @@ static float load(const struct rank *r, const char *directory)
     }
     value = (float)checkpoint_state_of(c).step;
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(
-            checkpoint_read(c, r->table.entry[i].name, 0, ELEMENTS, data, why),
-            FSDP_OK);
-        for (uint32_t k = 0; k < ELEMENTS; k++) {
+        assert_int_equal(checkpoint_read(c, r->table.entry[i].name, 0,
+                                         r->elements, data, why),
+                         FSDP_OK);
+        for (uint32_t k = 0; k < r->elements; k++) {
             assert_true(data[k] == value);
         }
     }
@@ -280,7 +190,7 @@ static void killed(void **state)
 
     (void)state;
     assert_non_null(mkdtemp(directory));
-    make_rank(&r);
+    make_rank(&r, ELEMENTS);
     for (uint32_t i = 0; i < KILLS; i++) {
         int ends[2];
         float now;
@@ -322,7 +232,7 @@ static void killed(void **state)
     (void)nftw(directory, erase, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void fail_each(uint32_t form, int error, bool partly)
+static void fail_each(uint32_t form, uint64_t elements, int error, bool partly)
 {
     char directory[] = "/tmp/checkpoint_durability_test.XXXXXX";
     struct fsdp_error why;
@@ -331,7 +241,7 @@ static void fail_each(uint32_t form, int error, bool partly)
     float good = 1.0f;
 
     assert_non_null(mkdtemp(directory));
-    make_rank(&r);
+    make_rank(&r, elements);
     assert_int_equal(save(&r, directory, form, good, &why), FSDP_OK);
     for (uint64_t nth = 1; nth < MAX_SITES; nth++) {
         int status;
@@ -370,10 +280,13 @@ static void fail_each(uint32_t form, int error, bool partly)
 static void each_call_fails(void **state)
 {
     (void)state;
-    fail_each(FSDP_SAVE_SHARDED, EIO, false);
-    fail_each(FSDP_SAVE_FULL, EIO, false);
-    fail_each(FSDP_SAVE_SHARDED, ENOSPC, true);
-    fail_each(FSDP_SAVE_SHARDED, EINTR, false);
+    fail_each(FSDP_SAVE_SHARDED, ELEMENTS, EIO, false);
+    fail_each(FSDP_SAVE_FULL, ELEMENTS, EIO, false);
+    fail_each(FSDP_SAVE_SHARDED, ELEMENTS, ENOSPC, true);
+    fail_each(FSDP_SAVE_SHARDED, ELEMENTS, EINTR, false);
+    fail_each(FSDP_SAVE_SHARDED, MANY_ELEMENTS, EIO, false);
+    fail_each(FSDP_SAVE_SHARDED, MANY_ELEMENTS, ENOSPC, true);
+    fail_each(FSDP_SAVE_SHARDED, MANY_ELEMENTS, EINVAL, false);
 }
 
 /* A disk of its own, which grows full. */
@@ -392,7 +305,7 @@ static void full_disk(void **state)
         print_message("no tmpfs is to be had here: not shown\n");
         skip();
     }
-    make_rank(&r);
+    make_rank(&r, ELEMENTS);
     while (
         (status = save(&r, directory,
                        (uint32_t)good % 2 ? FSDP_SAVE_FULL : FSDP_SAVE_SHARDED,
@@ -421,7 +334,7 @@ static void incomplete_is_passed_over(void **state)
 
     (void)state;
     assert_non_null(mkdtemp(directory));
-    make_rank(&r);
+    make_rank(&r, ELEMENTS);
     for (float i = 1.0f; i < 4.0f; i += 1.0f) {
         assert_int_equal(save(&r, directory, FSDP_SAVE_SHARDED, i, &error),
                          FSDP_OK);
@@ -454,7 +367,7 @@ static void refused_places(void **state)
     (void)state;
     assert_true(fd >= 0);
     (void)close(fd);
-    make_rank(&r);
+    make_rank(&r, ELEMENTS);
     (void)snprintf(below, sizeof below, "%s/below", file);
     assert_int_equal(save(&r, file, FSDP_SAVE_SHARDED, 1.0f, &why),
                      FSDP_ERR_IO);

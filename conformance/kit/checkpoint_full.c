@@ -85,7 +85,7 @@ static int plan_file(struct checkpoint_full *f, uint32_t k,
     x->tensor = calloc(table->n + (size_t)1, sizeof *x->tensor);
     if (!x->tensor || !entry) {
         free(entry);
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     for (uint32_t i = 0; i < table->n; i++) {
         const struct checkpoint_entry *e = &table->entry[i];
@@ -124,7 +124,7 @@ int checkpoint_full_plan(const struct checkpoint_table *table, uint64_t most,
     sorted = sort_entries(table, &n_sorted);
     if (!out->file_of || !out->at || !sorted) {
         free(sorted);
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     n[0] = deal(table, sorted, n_sorted, false, most, 0, out->file_of,
                 &out->total[0]);
@@ -133,7 +133,7 @@ int checkpoint_full_plan(const struct checkpoint_table *table, uint64_t most,
     free(sorted);
     out->file = calloc(n[0] + n[1] + (size_t)1, sizeof *out->file);
     if (!out->file) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     for (uint32_t which = 0; which < 2; which++) {
         for (uint32_t i = 0; status == FSDP_OK && i < n[which]; i++) {
@@ -236,7 +236,7 @@ int checkpoint_full_index(const struct checkpoint_full *f,
     }
     json_decref(root);
     if (!text) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     (void)snprintf(name, sizeof name, "%s.safetensors.index.json", stem[which]);
     status = checkpoint_stream_open(&stream, directory, name, why);

@@ -17,7 +17,7 @@ struct checkpoint_hasher;
 /* NULL: out of memory. The thread begins with the second block: what is
  * smaller is hashed at the end. */
 struct checkpoint_hasher *checkpoint_hasher_open(void);
-/* Where the next CHECKPOINT_BLOCK bytes go. */
+/* Where the next CHECKPOINT_BLOCK bytes go; on a page's first byte. */
 unsigned char *checkpoint_hasher_block(struct checkpoint_hasher *h);
 /* The block has so many bytes, and does not change any more. The caller may
  * read it until it has asked for the next block but one. */

@@ -23,6 +23,10 @@ enum {
 
 /* errno, in words, behind "FILE: WHAT: ". */
 int checkpoint_refuse_system(char *why, const char *file, const char *what);
+static inline int checkpoint_no_memory(char *why)
+{
+    return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+}
 
 /* ---- checkpoint_stream.c: a new file, hashed while it is written ---- */
 
@@ -32,7 +36,8 @@ struct checkpoint_stream {
     unsigned char *block; /* that is being filled */
     size_t used;
     const char *name;
-    uint64_t bytes, flushed; /* written; given to the disk */
+    uint64_t bytes, flushed;       /* written; given to the disk */
+    bool directly, never_directly; /* past the system's cache */
 };
 int checkpoint_stream_open(struct checkpoint_stream *x, int directory,
                            const char *name, char *why);
@@ -120,6 +125,10 @@ int checkpoint_full_index(const struct checkpoint_full *f,
 
 /* ---- checkpoint_shards.c: the files of a rank in the sharded form ---- */
 
+/* {"name":{"saved_offsets":[...]}, ...}: where these tensors begin in whole
+ * ones, box NULL: at 0. The caller's to free; NULL: out of memory. */
+char *checkpoint_sharding_info(const struct safetensors_tensor *t, uint32_t n,
+                               const struct checkpoint_box *const *box);
 /* Appends what it wrote to file[*n ...], which has room for `room`. */
 int checkpoint_write_shards(int directory, const struct checkpoint_table *table,
                             const struct checkpoint_source *source,

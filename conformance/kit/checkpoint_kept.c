@@ -69,7 +69,7 @@ static int keep_rank(struct checkpoint *c, uint32_t rank,
             continue;
         }
         if (add(out, x.name, x.bytes, &data) != FSDP_OK) {
-            return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+            return checkpoint_no_memory(why);
         }
         FSDP_TRY(checkpoint_extra_read(c, i, data, why));
     }
@@ -84,7 +84,7 @@ int checkpoint_keep(struct checkpoint *c, uint32_t rank, uint32_t world,
     *out = (struct checkpoint_kept){0};
     if (add_text(out, "checkpoint.path", checkpoint_path(c)) != FSDP_OK ||
         add_text(out, "checkpoint.reason", checkpoint_reason(c)) != FSDP_OK) {
-        status = checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        status = checkpoint_no_memory(why);
     }
     if (status == FSDP_OK && checkpoint_manifest_of(c)->world == world) {
         status = keep_rank(c, rank, out, why);

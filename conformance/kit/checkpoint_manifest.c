@@ -234,7 +234,7 @@ static int read_files(const json_t *all, struct checkpoint_manifest *out,
     }
     out->file = calloc(json_object_size(all) + 1, sizeof *out->file);
     if (!out->file) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     for (i = json_object_iter((json_t *)all); i;
          i = json_object_iter_next((json_t *)all, i)) {
@@ -295,10 +295,10 @@ static int read_body(const json_t *body, struct checkpoint_manifest *out,
     return read_files(json_object_get(body, "files"), out, why);
 }
 
-static int check_signature(const json_t *root, char *why)
+static int check_signature(const json_t *root,
+                           unsigned char want[CHECKPOINT_SHA_BYTES], char *why)
 {
     const json_t *body = json_object_get(root, "checkpoint");
-    unsigned char want[CHECKPOINT_SHA_BYTES];
     unsigned char got[CHECKPOINT_SHA_BYTES];
     size_t n;
     char *text;
@@ -310,11 +310,11 @@ static int check_signature(const json_t *root, char *why)
     }
     text = canonical(body, &n);
     if (!text) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     checkpoint_hash(text, n, got);
     free(text);
-    return memcmp(want, got, sizeof want) == 0
+    return memcmp(want, got, sizeof got) == 0
                ? FSDP_OK
                : malformed(why, "its own SHA-256 is another: it was changed");
 }
@@ -332,7 +332,7 @@ int checkpoint_manifest_parse(const char *text, size_t bytes,
                                  CHECKPOINT_MANIFEST ": not JSON: %.100s",
                                  error.text);
     }
-    status = check_signature(root, why);
+    status = check_signature(root, out->sha256, why);
     if (status == FSDP_OK) {
         status = read_body(json_object_get(root, "checkpoint"), out, why);
     }

@@ -211,7 +211,7 @@ static int read_manifest(int directory, struct checkpoint_manifest *m,
         text = malloc((size_t)about.st_size + 1);
         status = text ? checkpoint_pread(fd, CHECKPOINT_MANIFEST, 0, text,
                                          (uint64_t)about.st_size, why)
-                      : checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+                      : checkpoint_no_memory(why);
     }
     (void)close(fd);
     if (status == FSDP_OK) {

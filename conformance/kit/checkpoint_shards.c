@@ -45,7 +45,7 @@ static int make_chunks(struct shards *x, char *why)
     x->chunk = calloc((size_t)x->source->n * CHECKPOINT_MAX_BOXES + 1,
                       sizeof *x->chunk);
     if (!x->chunk) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     for (uint32_t i = 0; i < x->source->n; i++) {
         const struct checkpoint_slice *s = &x->source->slice[i];
@@ -69,27 +69,21 @@ static int make_chunks(struct shards *x, char *why)
     return FSDP_OK;
 }
 
-/* {"name":{"saved_offsets":[...]}, ...} for the chunks of one file. */
-static char *sharding_info(const struct shards *x, uint32_t file)
+char *checkpoint_sharding_info(const struct safetensors_tensor *t, uint32_t n,
+                               const struct checkpoint_box *const *box)
 {
     json_t *all = json_object();
-    size_t n;
+    size_t bytes;
     char *text = NULL;
 
-    for (uint32_t i = 0; all && i < x->n; i++) {
-        const struct chunk *c = &x->chunk[i];
-        const struct checkpoint_entry *e = &x->table->entry[c->entry];
-        json_t *offsets;
-        if (c->file != file) {
-            continue;
+    for (uint32_t i = 0; all && i < n; i++) {
+        json_t *offsets = json_array();
+        for (uint32_t d = 0; d < t[i].n_dims; d++) {
+            uint64_t at = box ? box[i]->offset[d] : 0;
+            (void)json_array_append_new(offsets, json_integer((json_int_t)at));
         }
-        offsets = json_array();
-        for (uint32_t d = 0; d < e->n_dims; d++) {
-            (void)json_array_append_new(
-                offsets, json_integer((json_int_t)c->box.offset[d]));
-        }
-        if (json_array_size(offsets) != e->n_dims ||
-            json_object_set_new(all, e->name,
+        if (json_array_size(offsets) != t[i].n_dims ||
+            json_object_set_new(all, t[i].name,
                                 json_pack("{s:O}", "saved_offsets", offsets)) !=
                 0) {
             json_decref(all);
@@ -97,11 +91,11 @@ static char *sharding_info(const struct shards *x, uint32_t file)
         }
         json_decref(offsets);
     }
-    n = all ? json_dumpb(all, NULL, 0, JSON_COMPACT | JSON_SORT_KEYS) : 0;
-    text = n ? malloc(n + 1) : NULL;
+    bytes = all ? json_dumpb(all, NULL, 0, JSON_COMPACT | JSON_SORT_KEYS) : 0;
+    text = bytes ? malloc(bytes + 1) : NULL;
     if (text) {
-        (void)json_dumpb(all, text, n, JSON_COMPACT | JSON_SORT_KEYS);
-        text[n] = '\0';
+        (void)json_dumpb(all, text, bytes, JSON_COMPACT | JSON_SORT_KEYS);
+        text[bytes] = '\0';
     }
     json_decref(all);
     return text;
@@ -151,49 +145,76 @@ static int write_planned(struct shards *x, const struct safetensors_plan *plan,
     return checkpoint_stream_close(&stream, status, out, why);
 }
 
+/* The tensors of a file of this rank, their boxes, and which chunks they are.
+ */
+struct planned {
+    struct safetensors_tensor *tensor;
+    const struct checkpoint_box **box;
+    uint32_t *chunk_of;
+    uint32_t n;
+};
+
+static int plan_file(const struct shards *x, uint32_t file, struct planned *out,
+                     char *why)
+{
+    size_t room = x->n + (size_t)1;
+
+    out->tensor = calloc(room, sizeof *out->tensor);
+    out->box = calloc(room, sizeof(const struct checkpoint_box *));
+    out->chunk_of = calloc(room, sizeof *out->chunk_of);
+    if (!out->tensor || !out->box || !out->chunk_of) {
+        return checkpoint_no_memory(why);
+    }
+    for (uint32_t i = 0; i < x->n; i++) {
+        const struct chunk *c = &x->chunk[i];
+        const struct checkpoint_entry *e = &x->table->entry[c->entry];
+        struct safetensors_tensor *t = &out->tensor[out->n];
+        if (c->file != file) {
+            continue;
+        }
+        *t = (struct safetensors_tensor){.name = e->name,
+                                         .dtype = "F32",
+                                         .n_dims = e->n_dims,
+                                         .data = x, /* it comes later */
+                                         .bytes = c->box.n * sizeof(float)};
+        memcpy(t->shape, c->box.shape, sizeof c->box.shape);
+        out->box[out->n] = &c->box;
+        out->chunk_of[out->n++] = i;
+    }
+    return FSDP_OK;
+}
+
 static int write_file(struct shards *x, uint32_t file, uint32_t shard,
                       int directory, struct checkpoint_file *out, char *why)
 {
     char name[CHECKPOINT_FILE_NAME_BYTES];
-    char *info = sharding_info(x, file);
-    const struct safetensors_meta meta[] = {
-        {CHECKPOINT_DCP_INFO, info}, {"DCP_VERSION", "1.0"}, {"format", "pt"}};
-    struct safetensors_tensor *t = calloc(x->n + (size_t)1, sizeof *t);
-    uint32_t *chunk_of = calloc(x->n + (size_t)1, sizeof *chunk_of);
     const struct safetensors_report report = {name, why, CHECKPOINT_WHY_BYTES};
     struct safetensors_plan plan = {0};
-    int status = FSDP_OK;
-    uint32_t n = 0;
+    struct planned p = {0};
+    int status = plan_file(x, file, &p, why);
+    char *info = status == FSDP_OK
+                     ? checkpoint_sharding_info(p.tensor, p.n, p.box)
+                     : NULL;
+    const struct safetensors_meta meta[] = {
+        {CHECKPOINT_DCP_INFO, info}, {"DCP_VERSION", "1.0"}, {"format", "pt"}};
 
     (void)snprintf(name, sizeof name,
                    "shard-%05u-model-%05u-of-%05u.safetensors", shard + 1,
                    file + 1, x->files);
-    if (!info || !t || !chunk_of) {
-        status = checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
-    }
-    for (uint32_t i = 0; status == FSDP_OK && t && chunk_of && i < x->n; i++) {
-        const struct chunk *c = &x->chunk[i];
-        if (c->file == file) {
-            t[n] = (struct safetensors_tensor){
-                .name = x->table->entry[c->entry].name,
-                .dtype = "F32",
-                .n_dims = x->table->entry[c->entry].n_dims,
-                .data = x, /* it comes from the source */
-                .bytes = c->box.n * sizeof(float)};
-            memcpy(t[n].shape, c->box.shape, sizeof c->box.shape);
-            chunk_of[n++] = i;
-        }
+    if (!info) {
+        status = checkpoint_no_memory(why);
     }
     if (status == FSDP_OK) {
-        status = safetensors_plan_make(&plan, t, n, meta, 3, &report);
+        status = safetensors_plan_make(&plan, p.tensor, p.n, meta, 3, &report);
     }
-    if (status == FSDP_OK && t && chunk_of) {
-        status =
-            write_planned(x, &plan, t, chunk_of, directory, name, out, why);
+    if (status == FSDP_OK && p.tensor && p.chunk_of) {
+        status = write_planned(x, &plan, p.tensor, p.chunk_of, directory, name,
+                               out, why);
     }
     safetensors_plan_free(&plan);
-    free(chunk_of);
-    free(t);
+    free(p.chunk_of);
+    free(p.box);
+    free(p.tensor);
     free(info);
     return status;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint_stream.c - files of a checkpoint: written once, from front to
- * back, and hashed on the way; read where they are asked for. The system is
- * told early to begin with the writing, so that it goes on behind the hashing.
+ * back, and hashed on the way; read where they are asked for.
  */
 #include "checkpoint_hasher.h"
 #include "checkpoint_internal.h"
@@ -26,7 +25,7 @@ int checkpoint_stream_open(struct checkpoint_stream *x, int directory,
     *x = (struct checkpoint_stream){.fd = -1, .name = name};
     x->hasher = checkpoint_hasher_open();
     if (!x->hasher) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     x->fd = openat(directory, name,
                    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -50,6 +49,49 @@ static int write_all(int fd, const char *name, const unsigned char *p,
     return FSDP_OK;
 }
 
+/* From now on whole blocks go to the disk as they are (O_DIRECT), or, in
+ * whatever pieces, through the system's cache. False: not on this disk. */
+static bool go_directly(struct checkpoint_stream *x, bool directly)
+{
+    int flags = fcntl(x->fd, F_GETFL);
+    int wanted = directly ? flags | O_DIRECT : flags & ~O_DIRECT;
+
+    if (flags < 0 || (flags != wanted && fcntl(x->fd, F_SETFL, wanted) != 0)) {
+        return false;
+    }
+    x->directly = directly;
+    return true;
+}
+
+/* Through the cache every byte is copied once more, which takes as long as
+ * hashing it; and what was saved is not read soon. */
+static int write_block(struct checkpoint_stream *x, const unsigned char *p,
+                       size_t n, char *why)
+{
+    bool whole = n == CHECKPOINT_BLOCK && !x->never_directly;
+
+    if (whole != x->directly && !go_directly(x, whole)) {
+        x->never_directly = true;
+    }
+    if (x->directly) {
+        ssize_t put = write(x->fd, p, n);
+        if (put == (ssize_t)n) {
+            return FSDP_OK;
+        }
+        if (put < 0 && errno != EINVAL && errno != EINTR) {
+            return checkpoint_refuse_system(why, x->name, "cannot write");
+        }
+        /* Not as this disk would have it: the rest in the usual way. */
+        p += put > 0 ? put : 0;
+        n -= put > 0 ? (size_t)put : 0;
+        x->never_directly = true;
+        if (!go_directly(x, false)) {
+            return checkpoint_refuse_system(why, x->name, "cannot write");
+        }
+    }
+    return write_all(x->fd, x->name, p, n, why);
+}
+
 /* A block goes to the one who hashes, and to the file. */
 static int pass_on(struct checkpoint_stream *x, char *why)
 {
@@ -59,9 +101,9 @@ static int pass_on(struct checkpoint_stream *x, char *why)
     x->block = NULL;
     x->used = 0;
     checkpoint_hasher_push(x->hasher, n);
-    FSDP_TRY(write_all(x->fd, x->name, p, n, why));
+    FSDP_TRY(write_block(x, p, n, why));
     x->bytes += n;
-    if (x->bytes - x->flushed >= FLUSH_BYTES) {
+    if (x->never_directly && x->bytes - x->flushed >= FLUSH_BYTES) {
         /* A hint: fsync at the end is what counts. */
         (void)sync_file_range(x->fd, (off64_t)x->flushed,
                               (off64_t)(x->bytes - x->flushed),
@@ -208,7 +250,7 @@ static int hash_open(int fd, struct checkpoint_file *out, char *why)
     }
     h = checkpoint_hasher_open();
     if (!h) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     for (uint64_t at = 0; status == FSDP_OK && at < out->bytes; at += n) {
         if (at % AHEAD_BYTES == 0) {

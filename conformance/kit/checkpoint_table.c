@@ -137,7 +137,7 @@ static int check_unique(const struct checkpoint_table *table, char *why)
     int status = FSDP_OK;
 
     if (!name) {
-        return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        return checkpoint_no_memory(why);
     }
     for (uint32_t i = 0; i < table->n; i++) {
         if (table->entry[i].name) {

@@ -2,7 +2,7 @@
 /*
  * record_internal.h - what the writer and the reader of records share: the
  * text that one makes, the strict look at JSON that the other takes. Private
- * to record*.c.
+ * to record*.c, but for that look, which the reader of probes' logs takes, too.
  */
 #ifndef FSDP_CTS_RECORD_INTERNAL_H
 #define FSDP_CTS_RECORD_INTERNAL_H

@@ -20,6 +20,13 @@ enum {
     /* More ranks than cores are normal, so yielding is what makes the others
      * arrive, and it is cheaper than to sleep and be woken. */
     YIELDS = 50,
+    /* With a core for each rank nobody loses by it if it goes on: members that
+     * copy megabytes end some ten microseconds apart, and a core that has
+     * nothing to do takes longer than that to wake. */
+    PATIENCE_NS = 300000,
+    /* Unless somebody else needs the core for so long: then who sleeps is back
+     * sooner than who waits for his turn. */
+    LONG_TURN_NS = 100000,
     /* A wake-up cannot get lost, but whoever should send it can be killed
      * before it does. */
     LONGEST_SLEEP_MS = 100,
@@ -33,6 +40,13 @@ static inline void cpu_relax(void)
 #endif
 }
 
+static int64_t now_ns(void)
+{
+    struct timespec now = {0};
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ms)
 {
     struct timespec time = {.tv_sec = ms / 1000,
@@ -43,6 +57,16 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ms)
 static void futex_wake(_Atomic uint32_t *word)
 {
     (void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* On which this process may run; 1 if nobody knows. */
+static uint32_t cores(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return sched_getaffinity(0, sizeof(set), &set) == 0
+               ? (uint32_t)CPU_COUNT(&set)
+               : 1;
 }
 
 size_t arena_bytes(const struct world_job *job)
@@ -58,6 +82,7 @@ struct arena *arena_make(const struct world_job *job, void *memory)
     arena->n_ranks = job->n_ranks;
     arena->n_groups = job->mesh->n_dims + 1;
     arena->bytes = arena_bytes(job);
+    arena->spare = job->n_ranks <= cores();
     return arena;
 }
 
@@ -96,8 +121,47 @@ void arena_abort(struct arena *arena, int32_t status)
     }
 }
 
-bool arena_meet(struct arena_barrier *barrier, uint32_t n)
+/* Whether waiting in the round that was current at `word` has an end, and if
+ * so, whether it was completed. */
+static bool is_over(struct arena_barrier *barrier, uint32_t word,
+                    bool *completed)
 {
+    uint32_t now = atomic_load_explicit(&barrier->word, memory_order_acquire);
+    *completed = (now & ~(uint32_t)SHUT) != word;
+    return *completed || (now & SHUT);
+}
+
+/* How one member waits in one round. */
+struct waiting {
+    uint32_t tries;
+    int64_t begun, last; /* to yield */
+    bool patient;        /* not yet asleep */
+};
+
+/* A moment of it, and whether another one is worth while. */
+static void wait_awake(struct waiting *w, bool spare)
+{
+    if (w->tries++ < SPINS) {
+        cpu_relax();
+        return;
+    }
+    if (spare && w->begun == 0) {
+        w->begun = w->last = now_ns();
+    }
+    (void)sched_yield();
+    if (spare) {
+        int64_t now = now_ns();
+        w->patient =
+            now - w->last < LONG_TURN_NS && now - w->begun < PATIENCE_NS;
+        w->last = now;
+    } else {
+        w->patient = w->tries < SPINS + YIELDS;
+    }
+}
+
+bool arena_meet(struct arena_barrier *barrier, uint32_t n, bool spare)
+{
+    bool completed;
     /* No round can complete without us, so this is the current one. */
     uint32_t word = atomic_load_explicit(&barrier->word, memory_order_acquire);
     if (word & SHUT) {
@@ -107,29 +171,24 @@ bool arena_meet(struct arena_barrier *barrier, uint32_t n)
             1 ==
         n) {
         atomic_store_explicit(&barrier->arrived, 0, memory_order_relaxed);
-        atomic_fetch_add_explicit(&barrier->word, ROUND, memory_order_release);
-        if (n > 1) {
+        atomic_fetch_add(&barrier->word, ROUND);
+        /* Who counts himself later sees the new word, and does not sleep. */
+        if (atomic_load(&barrier->sleepers) > 0) {
             futex_wake(&barrier->word);
         }
         return true;
     }
-    for (uint32_t tries = 0;; tries++) {
-        uint32_t now =
-            atomic_load_explicit(&barrier->word, memory_order_acquire);
-        if ((now & ~(uint32_t)SHUT) != word) {
-            return true;
-        }
-        if (now & SHUT) {
-            return false;
-        }
-        if (tries < SPINS) {
-            cpu_relax();
-        } else if (tries < SPINS + YIELDS) {
-            (void)sched_yield();
+    struct waiting w = {.patient = true};
+    while (!is_over(barrier, word, &completed)) {
+        if (w.patient) {
+            wait_awake(&w, spare);
         } else {
+            atomic_fetch_add(&barrier->sleepers, 1);
             futex_wait(&barrier->word, word, LONGEST_SLEEP_MS);
+            atomic_fetch_sub(&barrier->sleepers, 1);
         }
     }
+    return completed;
 }
 
 void arena_rank_end(struct arena *arena, uint32_t rank)
@@ -141,9 +200,7 @@ void arena_rank_end(struct arena *arena, uint32_t rank)
 
 int64_t arena_now_ms(void)
 {
-    struct timespec now = {0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return now_ns() / 1000000;
 }
 
 int64_t arena_idle_ms(struct arena *arena, struct arena_watch *watch)

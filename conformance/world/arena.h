@@ -23,6 +23,7 @@
 struct arena_barrier {
     alignas(64) _Atomic uint32_t word;
     _Atomic uint32_t arrived;
+    _Atomic uint32_t sleepers; /* one who died in his sleep stays counted */
 };
 
 /* What one rank tells about itself. */
@@ -46,6 +47,7 @@ struct arena {
     uint32_t n_ranks;
     uint32_t n_groups; /* of each rank */
     size_t bytes;      /* of the mapping */
+    bool spare;        /* there is a core for each rank */
     _Atomic int32_t aborted;
     alignas(64) _Atomic uint32_t n_ended; /* the supervisor waits on it */
     struct arena_barrier barrier[WORLD_MAX_GROUPS][WORLD_MAX_RANKS];
@@ -67,7 +69,7 @@ void arena_close(struct arena *arena);
 void arena_abort(struct arena *arena, int32_t status);
 
 /* Waits for the `n` members of a barrier. False: no round will complete. */
-bool arena_meet(struct arena_barrier *barrier, uint32_t n);
+bool arena_meet(struct arena_barrier *barrier, uint32_t n, bool spare);
 /* No further round of this barrier will complete. */
 void arena_shut(struct arena_barrier *barrier);
 

@@ -68,7 +68,8 @@ static int turn(struct world_comm *comm, uint32_t group,
     uint64_t skip = turn->pattern == WORLD_EACH ? g->me * turn->bytes : 0;
 
     place_of(m, group, m->rank.rank)->header = turn->header;
-    if (!arena_meet(&m->arena->barrier[group][g->first], g->extent)) {
+    if (!arena_meet(&m->arena->barrier[group][g->first], g->extent,
+                    m->arena->spare)) {
         return shut_status(m, g);
     }
     for (uint32_t i = 0; i < g->extent; i++) {

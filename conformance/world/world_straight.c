@@ -15,8 +15,8 @@
 enum {
     /* Of a block: below it a system call costs more than a second copy. */
     WORTH_BYTES = 32 * 1024,
-    PIECE_BYTES = 64 * 1024,   /* folded at a time */
-    STRIDE_BYTES = 1024 * 1024 /* copied between two signs of life */
+    PIECE_BYTES = 64 * 1024,       /* folded at a time */
+    STRIDE_BYTES = 4 * 1024 * 1024 /* copied between two signs of life */
 };
 
 /* What a member shows: addresses in its own memory. */

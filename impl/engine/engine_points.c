@@ -14,9 +14,11 @@ static int refuse(const struct fsdp_sharded *s, const char *what)
 
 static int begin(struct fsdp_sharded *s, uint32_t index)
 {
-    if (s->sequence || s->summoned || s->torn) {
-        return refuse(s, "BEGIN: a pass has begun, all is unsharded, or a "
-                         "load failed half way");
+    if (s->torn) {
+        return refuse(s, "BEGIN: a load failed half way: load again");
+    }
+    if (s->sequence || s->summoned) {
+        return refuse(s, "BEGIN: a pass has begun, or all is unsharded");
     }
     if (index >= s->model->n_sequences) {
         return refuse(s, "BEGIN of a sequence that the model does not have");

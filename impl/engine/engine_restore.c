@@ -2,34 +2,48 @@
 /*
  * engine_restore.c - what this rank holds, read by name from a checkpoint that
  * any other world may have saved. Every file has been verified before the
- * first element changes.
+ * first element changes; all of them change, or none (checkpoint_replace).
  */
 #include "engine_checkpoint.h"
 
-#include <stdlib.h>
+/* What a load replaces, of the one form or of the other. */
+struct replaced {
+    struct fsdp_sharded *s;
+    const struct impl_holding *h;
+};
 
-enum {
-    SLICE = 1 << 16
-}; /* elements at a time */
-
-static int read_holding(struct fsdp_sharded *s, struct checkpoint *c,
-                        const struct impl_holding *h, float *buffer, char *why)
+static int read_held(void *context, uint32_t i, uint64_t at, uint64_t n,
+                     float *to)
 {
-    const struct fsdp_device *d = s->env->device;
+    const struct replaced *x = context;
+    const struct fsdp_device *d = x->s->env->device;
 
-    for (uint32_t i = 0; i < h->n; i++) {
-        const struct checkpoint_slice *x = &h->slice[i];
-        const char *name = h->table.entry[x->entry].name;
-        uint64_t n;
+    return d->copy(d->self, NULL, to, x->h->at[i] + at, n * sizeof *to);
+}
 
-        for (uint64_t done = 0; name && done < x->n; done += n) {
-            n = x->n - done < SLICE ? x->n - done : SLICE;
-            FSDP_TRY(checkpoint_read(c, name, x->first + done, n, buffer, why));
-            FSDP_TRY(d->copy(d->self, NULL, h->at[i] + done, buffer,
-                             n * sizeof *buffer));
+static int write_held(void *context, uint32_t i, uint64_t at, uint64_t n,
+                      const float *from)
+{
+    const struct replaced *x = context;
+    const struct fsdp_device *d = x->s->env->device;
+
+    return d->copy(d->self, NULL, x->h->at[i] + at, from, n * sizeof *from);
+}
+
+/* Untrained: zeros, padding and all, and initial values. */
+static int remake(void *context)
+{
+    const struct replaced *x = context;
+    const struct fsdp_sharded *s = x->s;
+
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        const struct impl_unit *unit = &s->unit[u];
+        FSDP_TRY(impl_fill_zero(s, NULL, u, unit->shard, unit->chunk));
+        for (uint32_t k = 0; k < s->n_states; k++) {
+            FSDP_TRY(impl_fill_zero(s, NULL, u, unit->state[k], unit->chunk));
         }
     }
-    return FSDP_OK;
+    return impl_initialise(s);
 }
 
 static void take_state(struct fsdp_sharded *s, const struct checkpoint *c,
@@ -38,6 +52,7 @@ static void take_state(struct fsdp_sharded *s, const struct checkpoint *c,
     struct checkpoint_state state = checkpoint_state_of(c);
 
     s->steps = state.step;
+    s->loaded = true;
     s->power[0] = state.power[0];
     s->power[1] = state.power[1];
     s->stepped = true; /* the next all-gather waits for what compute reads */
@@ -46,41 +61,38 @@ static void take_state(struct fsdp_sharded *s, const struct checkpoint *c,
     *kept = (struct checkpoint_kept){0};
 }
 
-/* Nothing is in flight, and no stream reads what is about to change. */
+/* Nothing is in flight, and no stream uses what is about to change. */
 static int rest(struct fsdp_sharded *s)
 {
     FSDP_TRY(impl_retire_all(s));
-    FSDP_TRY(impl_drop_gradients(s));
     return s->env->device->sync(s->env->device->self, NULL);
 }
 
 static int replace(struct fsdp_sharded *s, struct checkpoint *c)
 {
     const struct impl_checkpoints *own = s->checkpoints;
-    char why[CHECKPOINT_WHY_BYTES] = "out of host memory";
-    float *buffer = malloc(SLICE * sizeof *buffer);
+    char why[CHECKPOINT_WHY_BYTES] = "the device does not come to rest";
+    struct replaced x = {s, checkpoint_is_local(c) ? &own->flat : &own->named};
+    const struct checkpoint_target target = {
+        &x.h->table,
+        {x.h->slice, x.h->n, read_held, &x},
+        write_held,
+        s->steps == 0 && !s->loaded ? remake : NULL};
     struct checkpoint_kept kept = {0};
-    int status =
-        buffer ? checkpoint_keep(c, s->env->rank, s->env->world, &kept, why)
-               : FSDP_ERR_NOMEM;
+    int status = rest(s);
 
+    if (status == FSDP_OK) {
+        status = checkpoint_keep(c, s->env->rank, s->env->world, &kept, why);
+    }
     status = checkpoint_agree(s->env, "impl.load", status, why);
     if (status == FSDP_OK) {
-        s->torn = true;
-        status = rest(s);
-        if (status == FSDP_OK) {
-            status = read_holding(
-                s, c, checkpoint_is_local(c) ? &own->flat : &own->named, buffer,
-                why);
-        }
-        status = checkpoint_agree(s->env, "impl.load", status, why);
-        s->torn = status != FSDP_OK;
+        status = checkpoint_replace(s->env, c, &target, &s->torn);
     }
     if (status == FSDP_OK) {
         take_state(s, c, &kept);
+        status = impl_drop_gradients(s);
     }
     checkpoint_kept_release(&kept);
-    free(buffer);
     return status;
 }
 

@@ -83,7 +83,7 @@ static void close_streams(struct fsdp_sharded *s)
 }
 
 /* Slice by slice: no rank ever holds a whole model. */
-static int initialise(const struct fsdp_sharded *s)
+int impl_initialise(const struct fsdp_sharded *s)
 {
     const struct fsdp_device *d = s->env->device;
     float slice[SLICE];
@@ -125,7 +125,7 @@ static int make(struct fsdp_sharded *s)
     FSDP_TRY(impl_agree(s));
     FSDP_TRY(open_streams(s));
     FSDP_TRY(impl_slots_make(s));
-    return initialise(s);
+    return impl_initialise(s);
 }
 
 int impl_shard(const struct fsdp_env *env, const struct fsdp_model *model,

@@ -138,6 +138,7 @@ struct fsdp_sharded {
     uint32_t *in_backward; /* [n_modules]: 1 + its point, or 0 */
 
     uint64_t steps; /* of the optimizer, as many as are in power */
+    bool loaded;    /* the values are those of a checkpoint */
     bool torn;      /* a load failed half way: only another one helps */
     struct impl_checkpoints *checkpoints; /* from the first save or load on */
 };
@@ -241,6 +242,8 @@ int impl_grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out);
 int impl_set_gradient_sync(struct fsdp_sharded *s, uint32_t on);
 int impl_step(struct fsdp_sharded *s, struct fsdp_step *how);
 int impl_zero_grad(struct fsdp_sharded *s);
+/* engine_shard.c: initial values, in what is there. */
+int impl_initialise(const struct fsdp_sharded *s);
 int impl_pieces(struct fsdp_sharded *s,
                 void (*visit)(void *, const struct fsdp_piece *),
                 void *context);

@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum {
-    WORTH_NS = 10000,     /* what waking a thread costs the two, and a bit */
+    WORTH_NS = 20000,     /* what waking a thread costs the two, and a bit */
     LONG_NS = 1000000000, /* as long as any */
 };
 

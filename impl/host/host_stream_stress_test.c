@@ -77,7 +77,7 @@ static void give(struct bench *b, uint64_t *random)
             host_stream_order(b->stream[self], b->stream[other], 0), FSDP_OK);
     }
     assert_int_equal(host_stream_push(b->stream[self], do_task, &t, sizeof(t),
-                                      next(random) % 2 * LONG_NS),
+                                      next(random) % 2 == 0 ? 0 : LONG_NS),
                      FSDP_OK);
     if (looks) { /* so that it does not look while the other one writes */
         assert_int_equal(

@@ -3,7 +3,8 @@
  * collectives_mpi.c - collectives of local worlds beside those of the MPI that
  * started this program, between the same processes:
  *
- *     mpirun -n K bench-collectives [--samples N] [--json FILE] [--commit C]
+ *     mpirun -n K bench-collectives [--samples N] [--filter TEXT] [--json FILE]
+ *                                   [--commit C]
  *
  * Both are measured in turns, so that what else the machine does falls on
  * both; a sample is the slowest rank's time, and a ratio the median of the
@@ -23,6 +24,7 @@
 enum {
     LEAST = 4096,
     MOST = 64 << 20,
+    LARGE_PAGE = 2 << 20,
     LONG_TIME_MS = 600000,
     MOST_SAMPLES = 10000,
     FEW = 3, /* fewest runs of a sample */
@@ -121,6 +123,16 @@ static void note(struct bench *b, const struct shape *s, uint64_t bytes)
     bench_add(&b->report, name, "GB/s", b->rate_theirs, n, NULL, NULL);
 }
 
+/* All ranks were given the same filter. */
+static bool wanted(const struct bench *b, const struct shape *s, uint64_t bytes)
+{
+    char name[BENCH_NAME_BYTES];
+
+    snprintf(name, sizeof name, "mpi.collective.%s.%lluk.k%u", s->name,
+             (unsigned long long)bytes >> 10, b->rank->world);
+    return bench_wants(&b->report, name);
+}
+
 static int compare(struct bench *b, const struct shape *s, uint64_t bytes)
 {
     uint64_t n = bytes / sizeof(float);
@@ -153,7 +165,9 @@ static int body(void *context, struct world_rank *rank)
     }
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
         for (uint64_t bytes = LEAST; bytes <= MOST; bytes *= 4) {
-            FSDP_TRY(compare(b, &shapes[s], bytes));
+            if (wanted(b, &shapes[s], bytes)) {
+                FSDP_TRY(compare(b, &shapes[s], bytes));
+            }
         }
     }
     return FSDP_OK;
@@ -188,6 +202,17 @@ static void *share(size_t bytes, int rank)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* In large pages, as what the device of an engine has. */
+static float *buffer(void)
+{
+    void *p = aligned_alloc(LARGE_PAGE, MOST);
+
+    if (p) {
+        (void)madvise(p, MOST, MADV_HUGEPAGE);
+    }
+    return p;
+}
+
 static int bench(struct bench *b, int rank, int size)
 {
     static const char *const names[] = {"world"};
@@ -201,8 +226,8 @@ static int bench(struct bench *b, int rank, int size)
     void *memory = share(arena_bytes(&job), rank);
     struct arena *arena;
 
-    b->in = malloc(MOST);
-    b->out = malloc(MOST);
+    b->in = buffer();
+    b->out = buffer();
     b->ours = calloc(4 * (size_t)b->report.samples, sizeof *b->ours);
     if (!memory || !b->in || !b->out || !b->ours) {
         return FSDP_ERR_NOMEM;
@@ -213,6 +238,8 @@ static int bench(struct bench *b, int rank, int size)
     arena = memory;
     if (rank == 0) {
         arena = arena_make(&job, memory);
+        /* mpirun has bound this rank to its own core. */
+        arena->spare = size <= sysconf(_SC_NPROCESSORS_ONLN);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     arena_rank_run(arena, &job, (uint32_t)rank);
@@ -236,6 +263,8 @@ int main(int argc, char **argv)
         unsigned long n = strtoul(argv[i + 1], NULL, 10);
         if (strcmp(argv[i], "--samples") == 0 && n > 0 && n <= MOST_SAMPLES) {
             b.report.samples = (uint32_t)n;
+        } else if (strcmp(argv[i], "--filter") == 0) {
+            b.report.filter = argv[i + 1];
         } else if (strcmp(argv[i], "--json") == 0) {
             path = argv[i + 1];
         } else if (strcmp(argv[i], "--commit") == 0) {

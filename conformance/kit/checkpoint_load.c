@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint_load.c - what is asked of a checkpoint before it is loaded: it has
+ * the model's tensors and no others, its files have the bytes that were saved,
+ * and all ranks have opened the same one.
+ */
+#include "checkpoint_opened.h"
+
+#include <string.h>
+
+int checkpoint_expect(const struct checkpoint *c,
+                      const struct checkpoint_table *table, char *why)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < table->n; i++) {
+        const struct checkpoint_entry *e = &table->entry[i];
+        int k = e->name ? checkpoint_entry_of(&c->manifest.table, e->name) : -1;
+        if (!e->name) {
+            continue;
+        }
+        n++;
+        if (k < 0) {
+            return checkpoint_refuse(why, FSDP_ERR_FORMAT,
+                                     CHECKPOINT_MANIFEST
+                                     ": no tensor %.90s, which the model has",
+                                     e->name);
+        }
+        if (c->manifest.table.entry[k].n_dims != e->n_dims ||
+            memcmp(c->manifest.table.entry[k].shape, e->shape,
+                   sizeof e->shape) != 0) {
+            return checkpoint_refuse(
+                why, FSDP_ERR_FORMAT,
+                CHECKPOINT_MANIFEST ": %.70s has %u dimensions, %llu elements; "
+                                    "%u, %llu in another shape were expected",
+                e->name, c->manifest.table.entry[k].n_dims,
+                (unsigned long long)c->manifest.table.entry[k].numel, e->n_dims,
+                (unsigned long long)e->numel);
+        }
+    }
+    if (n != c->manifest.table.n) {
+        return checkpoint_refuse(why, FSDP_ERR_FORMAT,
+                                 CHECKPOINT_MANIFEST
+                                 ": %u tensors, the model has %u of them only",
+                                 c->manifest.table.n, n);
+    }
+    return FSDP_OK;
+}
+
+int checkpoint_verify(struct checkpoint *c, uint32_t part, uint32_t of,
+                      char *why)
+{
+    for (uint32_t i = part; i < c->manifest.n_files; i += of) {
+        const struct checkpoint_file *f = &c->manifest.file[i];
+        struct checkpoint_file is;
+        FSDP_TRY(checkpoint_hash_file(c->directory, f->name, &is, why));
+        if (is.bytes != f->bytes ||
+            memcmp(is.sha256, f->sha256, sizeof f->sha256) != 0) {
+            char hex[2 * CHECKPOINT_SHA_BYTES + 1];
+            checkpoint_hex(f->sha256, hex);
+            return checkpoint_refuse(
+                why, FSDP_ERR_FORMAT,
+                "%s: its bytes are not those that were saved, SHA-256 %.16s... "
+                "was expected",
+                f->name, hex);
+        }
+    }
+    return FSDP_OK;
+}
+
+/* A save may be finished between one rank's look at the folder and another's.
+ */
+static int check_same(const struct fsdp_env *env, const struct checkpoint *c,
+                      char *why)
+{
+    unsigned char all[CHECKPOINT_MAX_WORLD][CHECKPOINT_SHA_BYTES];
+
+    FSDP_TRY(env->exchange(env->exchange_self, c->manifest.sha256,
+                           sizeof c->manifest.sha256, all));
+    return memcmp(all[0], c->manifest.sha256, sizeof all[0]) == 0
+               ? FSDP_OK
+               : checkpoint_refuse(why, FSDP_ERR_IO,
+                                   "%.100s: rank 0 found another one newest: a "
+                                   "save was finished meanwhile; load again",
+                                   checkpoint_path(c));
+}
+
+int checkpoint_load_open(const struct fsdp_env *env, const char *directory,
+                         const struct checkpoint_table *table,
+                         const struct checkpoint_table *local,
+                         struct checkpoint **out)
+{
+    char why[CHECKPOINT_WHY_BYTES] = "";
+    struct checkpoint *c = NULL;
+    int status = directory ? checkpoint_open(directory, &c, why)
+                           : checkpoint_refuse(why, FSDP_ERR_INVALID,
+                                               "a directory was expected");
+
+    if (status == FSDP_OK && c) {
+        status =
+            checkpoint_expect(c, checkpoint_is_local(c) ? local : table, why);
+    }
+    /* Only when all have opened it are bytes verified: a file that changes
+     * later is not the one that was opened (checkpoint_unchanged). */
+    status = checkpoint_agree(env, "checkpoint.load", status, why);
+    if (status == FSDP_OK && c) {
+        status = check_same(env, c, why);
+        status = checkpoint_agree(env, "checkpoint.load", status, why);
+    }
+    if (status != FSDP_OK) {
+        checkpoint_close(c);
+        c = NULL;
+    }
+    *out = c;
+    return status;
+}

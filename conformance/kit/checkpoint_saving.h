@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint_saving.h - a save that is under way, to the files that do its
+ * parts. Private to checkpoint_*.c.
+ */
+#ifndef CHECKPOINT_SAVING_H
+#define CHECKPOINT_SAVING_H
+
+#include "checkpoint_internal.h"
+
+struct checkpoint_saved_extra {
+    char *name; /* of the tensor: "extra.RRRRR.NAME" */
+    unsigned char *data;
+    uint64_t bytes;
+};
+
+struct checkpoint_saving {
+    struct checkpoint_place place;
+    const struct checkpoint_table *table;
+    struct checkpoint_source source;
+    struct checkpoint_manifest manifest; /* but for tensors and files */
+    struct checkpoint_state state;
+    struct checkpoint_full full;
+    uint32_t form, rank, world, shard;
+    bool alone; /* rank 0 writes everything */
+    bool owner; /* of the first replica */
+    struct checkpoint_saved_extra *extra;
+    uint32_t n_extras;
+    struct checkpoint_file *file; /* that this rank wrote */
+    uint32_t n_files;
+    int status;
+    char why[CHECKPOINT_WHY_BYTES];
+};
+
+/* ---- checkpoint_state.c: state-RRRRR.safetensors ---- */
+
+/* The caller's own state is copied. */
+int checkpoint_add_extras(struct checkpoint_saving *s,
+                          const struct fsdp_save *save);
+/* The caller's own; of rank 0 also the step. */
+int checkpoint_write_state(struct checkpoint_saving *s);
+
+/* ---- checkpoint_put.c: slices in the files of the full form ---- */
+
+/* All slices of the source; a failure is left in s->status. */
+void checkpoint_put_slices(struct checkpoint_saving *s);
+void checkpoint_flush_full(struct checkpoint_saving *s);
+/* All slices are in their places: each rank hashes its share of the files. */
+int checkpoint_hash_full(struct checkpoint_saving *s);
+
+#endif
