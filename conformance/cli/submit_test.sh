@@ -157,6 +157,9 @@ fresh
 touch "$folder/b/notes.txt"
 want 'a file that no bundle has' 65 'notes.txt' verify "$folder/b"
 fresh
+touch "$folder/b/$(printf '\033[31m')"
+want 'a name that would color the terminal' 65 '?\[31m' verify "$folder/b"
+fresh
 mkdir "$folder/b/records/empty"
 want 'a folder without a file' 65 'empty' verify "$folder/b"
 fresh
@@ -321,7 +324,7 @@ want 'and not explained' 65 'nothing explains it' results "$folder/wrong-bundle"
 explain() # REQUIREMENT CASES WHOSE [more]
 {
     printf '{"version": 1, "explanations": [{"requirement": "%s",
-        "cases": "%s", "whose": "%s", "why": "a | b"}%s]}' "$1" "$2" "$3" \
+        "cases": "%s", "whose": "%s", "why": "a | b <i>"}%s]}' "$1" "$2" "$3" \
         "${4-}" >"$folder/explanations.json"
     submit wrong explained --partial \
         --explanations "$folder/explanations.json" \
@@ -335,6 +338,7 @@ result 'what fails is one requirement' "$([ "$(cut -d' ' -f1 "$folder/fails" |
 explain reduce.scale '*' ours
 result 'explained' "$([ $code = 0 ] || cat "$folder/err")"
 want 'on the page' 0 'a \\| b' results "$folder/explained"
+want 'without HTML' 0 '&lt;i>' results "$folder/explained"
 want 'that is a failure' 0 '\*\*2 fail\*\*' results "$folder/explained" \
     "$folder/good"
 want 'for programs' 0 '"whose": "ours"' results "$folder/explained" --json
