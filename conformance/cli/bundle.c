@@ -44,7 +44,11 @@ static int read_listed(const char *folder, const char *name,
         return record_fail(error, FSDP_ERR_FORMAT, where,
                            "%s: every bundle has one", name);
     }
-    return bundle_read(folder, name, BUNDLE_MAX_JSON_BYTES, text, bytes, error);
+    return bundle_read(folder, name,
+                       strcmp(name, BUNDLE_REPORT) == 0
+                           ? (size_t)BUNDLE_MAX_REPORT_BYTES
+                           : BUNDLE_MAX_JSON_BYTES,
+                       text, bytes, error);
 }
 
 /* Another version of what is required, or of how it is read, or other cases:
@@ -306,6 +310,14 @@ static int load(const char *folder, struct bundle *b, struct fsdp_error *error)
     return submission_cases(&b->s, &b->cases, error);
 }
 
+const char *bundle_plain(char *s)
+{
+    for (char *p = s; *p != '\0'; p++) {
+        *p = *p >= ' ' && *p <= '~' ? *p : '?';
+    }
+    return s;
+}
+
 int bundle_verify(const char *folder, const struct arguments *a,
                   const struct text *text, struct bundle *out)
 {
@@ -328,7 +340,8 @@ int bundle_verify(const char *folder, const struct arguments *a,
     }
     if (status != FSDP_OK) {
         fprintf(stderr, "fsdp-cts verify: %.200s: %s\n", folder,
-                error.message[0] ? error.message : fsdp_status_text(status));
+                error.message[0] ? bundle_plain(error.message)
+                                 : fsdp_status_text(status));
         return status == FSDP_ERR_FORMAT || status == FSDP_ERR_IO
                    ? EXIT_BAD_DATA
                    : EXIT_INCOMPLETE;

@@ -48,6 +48,9 @@ int bundle_make(const struct arguments *a, const char *records,
 int bundle_read_given(const char *path, char **out, size_t *bytes,
                       struct fsdp_error *error);
 
+/* Text of a stranger, for a terminal: '?' for what is not printable ASCII. */
+const char *bundle_plain(char *s);
+
 /* "FSDP2 1.2: CONFORMANT, ..." or a JSON object, for verify. */
 void bundle_print(const struct bundle *b, const struct arguments *a, int code);
 

@@ -52,10 +52,16 @@ void bundle_print(const struct bundle *b, const struct arguments *a, int code)
         evaluate_print(a, &b->judged, 1);
     }
     if (!a->quiet) {
+        char name[SUBMISSION_TEXT_BYTES];
+        char release[SUBMISSION_TEXT_BYTES];
+
+        (void)snprintf(name, sizeof(name), "%s", b->s.about.name);
+        (void)snprintf(release, sizeof(release), "%s", b->s.about.release);
         printf("\nbundle   SHA-256 %s\n"
                "of       %s (%s)\n"
                "files    %u, all as in the manifest\n",
-               b->sha256, b->s.about.name, b->s.about.release, b->files.n);
+               b->sha256, bundle_plain(name), bundle_plain(release),
+               b->files.n);
     }
     if (!b->s.has_records) {
         printf("%s no records: nothing can be judged again, and a report "

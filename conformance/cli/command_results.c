@@ -45,7 +45,7 @@ static int take(const char *folder, const struct arguments *a,
     if (!b->has_explanations &&
         explanations_match(&b->explanations, &b->judged.r, &error) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts results: %.200s: %s\n", folder,
-                error.message);
+                bundle_plain(error.message));
         return EXIT_BAD_DATA;
     }
     *out = (struct results_entry){&b->s, &b->judged.r, &b->explanations};

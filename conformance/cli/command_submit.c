@@ -13,6 +13,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,11 @@ static void help(void)
     arguments_help(TAKES);
     printf("\nexit: 0 the bundle is there, 2 records are missing, 64 usage "
            "error, 65 bad data\n");
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return strcmp(a, b);
 }
 
 /* A list of what has records: the folders that are called as cases are. */
@@ -62,8 +68,9 @@ static int found_cases(const char *records, struct submission *s,
         memcpy(s->id[s->n_cases++], entry->d_name, strlen(entry->d_name));
     }
     (void)closedir(d);
-    qsort(s->id, s->n_cases, sizeof(*s->id),
-          (int (*)(const void *, const void *))strcmp);
+    if (s->n_cases > 0) {
+        qsort(s->id, s->n_cases, sizeof(*s->id), by_id);
+    }
     return s->n_cases > 0 ? FSDP_OK
                           : record_fail(error, FSDP_ERR_FORMAT, "submit",
                                         "%.150s: no records", records);
@@ -126,10 +133,18 @@ static void say_made(const struct arguments *a, const struct judge_result *r)
         (void)bundle_hash(text, bytes, hash);
         free(text);
     }
-    printf(a->json ? "{\"bundle\": \"%s\", \"engine\": \"%s\", \"cases\": %u, "
-                     "\"verdict\": \"%s\"}\n"
-                   : "bundle %s\n%s, %u cases: %s\n",
-           hash, r->engine, r->executed, judge_verdict_name(r->verdict));
+    if (a->json) {
+        json_t *o = json_pack("{s:s, s:s, s:i, s:s}", "bundle", hash, "engine",
+                              r->engine, "cases", (int)r->executed, "verdict",
+                              judge_verdict_name(r->verdict));
+
+        (void)json_dumpf(o, stdout, 0);
+        printf("\n");
+        json_decref(o);
+        return;
+    }
+    printf("bundle %s\n%s, %u cases: %s\n", hash, r->engine, r->executed,
+           judge_verdict_name(r->verdict));
 }
 
 static int submit(const struct arguments *a, const char *records,

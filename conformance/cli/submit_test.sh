@@ -111,6 +111,11 @@ hash=$(sed -n 's/^bundle //p' "$folder/out")
 result 'its hash is that of the manifest' "$([ "$hash" = \
     "$(sha256sum <"$folder/good/manifest.json" | cut -c 1-64)" ] ||
     cat "$folder/out")"
+since=$("$cts" list requirements --json |
+    sed -n 's/.*"since": *"\([^"]*\)".*/\1/p' | sort -Vu | sed -n '$p')
+result 'the specification is that of the newest requirement' "$(grep -q \
+    "\"specification\": \"$since\"" "$folder/good/submission.json" ||
+    echo "$since")"
 want 'a selection' 2 'a selection' verify "$folder/good"
 want 'that is asked for' 0 "SHA-256 $hash" verify "$folder/good" --partial-ok
 want 'in a word' 0 PASSED verify "$folder/good" --partial-ok --quiet
@@ -151,6 +156,9 @@ want 'a file more' 65 'rank-9.json: is not in the manifest' verify "$folder/b"
 fresh
 touch "$folder/b/notes.txt"
 want 'a file that no bundle has' 65 'notes.txt' verify "$folder/b"
+fresh
+touch "$folder/b/$(printf '\033[31m')"
+want 'a name that would color the terminal' 65 '?\[31m' verify "$folder/b"
 fresh
 mkdir "$folder/b/records/empty"
 want 'a folder without a file' 65 'empty' verify "$folder/b"
@@ -316,7 +324,7 @@ want 'and not explained' 65 'nothing explains it' results "$folder/wrong-bundle"
 explain() # REQUIREMENT CASES WHOSE [more]
 {
     printf '{"version": 1, "explanations": [{"requirement": "%s",
-        "cases": "%s", "whose": "%s", "why": "a | b"}%s]}' "$1" "$2" "$3" \
+        "cases": "%s", "whose": "%s", "why": "a | b <i>"}%s]}' "$1" "$2" "$3" \
         "${4-}" >"$folder/explanations.json"
     submit wrong explained --partial \
         --explanations "$folder/explanations.json" \
@@ -330,6 +338,7 @@ result 'what fails is one requirement' "$([ "$(cut -d' ' -f1 "$folder/fails" |
 explain reduce.scale '*' ours
 result 'explained' "$([ $code = 0 ] || cat "$folder/err")"
 want 'on the page' 0 'a \\| b' results "$folder/explained"
+want 'without HTML' 0 '&lt;i>' results "$folder/explained"
 want 'that is a failure' 0 '\*\*2 fail\*\*' results "$folder/explained" \
     "$folder/good"
 want 'for programs' 0 '"whose": "ours"' results "$folder/explained" --json

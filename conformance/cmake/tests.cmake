@@ -240,6 +240,10 @@ foreach(engine ref impl)
     set_tests_properties(conformance.${engine}.verdict PROPERTIES
         LABELS conformance FIXTURES_REQUIRED records-${engine} TIMEOUT 300)
 endforeach()
+add_test(NAME conformance.ref.submission COMMAND ${here}/cli/submit_whole.sh
+    $<TARGET_FILE:fsdp-cts> ${CMAKE_BINARY_DIR}/records/ref)
+set_tests_properties(conformance.ref.submission PROPERTIES
+    LABELS conformance FIXTURES_REQUIRED records-ref TIMEOUT 600 PROCESSORS 2)
 file(GLOB requirements CONFIGURE_DEPENDS ${here}/requirements/*.c)
 foreach(file ${requirements})
     file(STRINGS ${file} bound REGEX "\\.profile = PROFILE_BOUND" LIMIT_COUNT 1)

@@ -20,7 +20,8 @@
 enum {
     BUNDLE_PATH_BYTES = 240,
     BUNDLE_MAX_FILES = 1 << 18,
-    BUNDLE_MAX_JSON_BYTES = 1 << 26
+    BUNDLE_MAX_JSON_BYTES = 1 << 23,
+    BUNDLE_MAX_REPORT_BYTES = 1 << 28
 };
 
 struct bundle_file {

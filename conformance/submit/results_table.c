@@ -42,6 +42,19 @@ static void put_text(FILE *f, const char *s)
     }
 }
 
+/* The same in a span of code, which it must not end. */
+static void put_code(FILE *f, const char *s)
+{
+    (void)fputc('`', f);
+    for (; *s != '\0'; s++) {
+        if (*s == '|') {
+            (void)fputc('\\', f);
+        }
+        (void)fputc(*s == '`' ? '\'' : *s, f);
+    }
+    (void)fputc('`', f);
+}
+
 static void put_verdict(FILE *f, const struct judge_result *r)
 {
     (void)fputs(judge_verdict_name(r->verdict), f);
@@ -88,9 +101,8 @@ static void put_how(FILE *f, const struct results_entry *entry, uint32_t n)
             (void)fputs(k == 0 ? "; " : ", ", f);
             put_text(f, a->software[k]);
         }
-        (void)fprintf(f, "; %s: `", a->made);
-        put_text(f, a->command);
-        (void)fputs("`", f);
+        (void)fprintf(f, "; %s: ", a->made);
+        put_code(f, a->command);
         if (a->notes[0] != '\0') {
             (void)fputs(". ", f);
             put_text(f, a->notes);
@@ -115,8 +127,12 @@ static void put_failures(FILE *f, const struct results_entry *entry, uint32_t n)
             }
             (void)fputs("| ", f);
             put_text(f, entry[i].s->about.column);
-            (void)fprintf(f, " | `%s`: `%s` (%u) | %s | ", x->requirement,
-                          x->cases, x->n, explanation_whose_text(x->whose));
+            (void)fputs(" | ", f);
+            put_code(f, x->requirement);
+            (void)fputs(": ", f);
+            put_code(f, x->cases);
+            (void)fprintf(f, " (%u) | %s | ", x->n,
+                          explanation_whose_text(x->whose));
             put_text(f, x->why);
             (void)fputs(" |\n", f);
         }
