@@ -7,6 +7,7 @@
  */
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,8 @@ enum {
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total);
 int cuDeviceGetCount(int *count);
 int cuCtxSynchronize(void);
+int cuCtxGetDevice(int *device);
+int cuDeviceGetName(char *name, int bytes, int device);
 int cublasCreate_v2(void **handle);
 int cublasDestroy_v2(void *handle);
 int cublasSetMathMode(void *handle, int mode);
@@ -60,6 +63,18 @@ int cuDeviceGetCount(int *count)
 /* Nothing is ever under way. */
 int cuCtxSynchronize(void)
 {
+    return 0;
+}
+
+int cuCtxGetDevice(int *device)
+{
+    *device = 0;
+    return 0;
+}
+
+int cuDeviceGetName(char *name, int bytes, int device)
+{
+    snprintf(name, (size_t)bytes, "Emulated %d", device);
     return 0;
 }
 

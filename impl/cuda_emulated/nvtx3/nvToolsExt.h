@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #define NVTX_VERSION                     3
-#define NVTX_EVENT_ATTRIB_STRUCT_SIZE    ((uint16_t)sizeof(nvtxEventAttributes_t))
 #define NVTX_MESSAGE_TYPE_ASCII          1
 #define NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 1
 
@@ -26,6 +25,10 @@ typedef struct {
         const char *ascii;
     } message;
 } nvtxEventAttributes_t;
+
+enum {
+    NVTX_EVENT_ATTRIB_STRUCT_SIZE = sizeof(nvtxEventAttributes_t)
+};
 
 int nvtxRangePushEx(const nvtxEventAttributes_t *attributes);
 int nvtxRangePop(void);
