@@ -378,7 +378,8 @@ static int measure_operators(struct bench_plan *plan,
                              const struct bench_engine *engine)
 {
     uint32_t n = plan->report.samples;
-    size_t bytes = N_LIST * (sizeof(struct found) + 2 * n * sizeof(double));
+    size_t bytes =
+        N_LIST * (sizeof(struct found) + 2 * (size_t)n * sizeof(double));
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct trial t = {.plan = plan,

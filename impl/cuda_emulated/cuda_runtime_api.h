@@ -17,6 +17,7 @@
 extern "C" {
 #endif
 
+/* NOLINTBEGIN(readability-identifier-naming): the names are of others. */
 #define CUDART_VERSION 13000
 
 typedef enum cudaError {
@@ -140,6 +141,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
+/* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,7 @@ enum {
     PEDANTIC_MATH = 2,
 };
 
+/* NOLINTBEGIN(readability-identifier-naming): the names are of others. */
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total);
 int cuDeviceGetCount(int *count);
 int cuCtxSynchronize(void);
@@ -28,6 +29,7 @@ int cublasSetMathMode(void *handle, int mode);
 int cublasSgemm_v2(void *handle, int trans_a, int trans_b, int m, int n, int k,
                    const float *alpha, const float *a, int lda, const float *b,
                    int ldb, const float *beta, float *c, int ldc);
+/* NOLINTEND(readability-identifier-naming) */
 
 /* A function of the plug-in that is loaded already. */
 static int look_up(const char *name, void *function)
@@ -56,7 +58,7 @@ int cuDeviceGetCount(int *count)
 {
     const char *gpus = getenv("FSDP_EMULATED_GPUS");
 
-    *count = gpus != NULL ? atoi(gpus) : 8;
+    *count = gpus != NULL ? (int)strtol(gpus, NULL, 10) : 8;
     return 0;
 }
 

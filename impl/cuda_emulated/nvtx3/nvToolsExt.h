@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+/* NOLINTBEGIN(readability-identifier-naming): the names are of others. */
 #define NVTX_VERSION                     3
 #define NVTX_MESSAGE_TYPE_ASCII          1
 #define NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 1
@@ -35,5 +36,6 @@ int nvtxRangePop(void);
 /* 0 where no profiler looks. */
 nvtxRangeId_t nvtxRangeStartEx(const nvtxEventAttributes_t *attributes);
 void nvtxRangeEnd(nvtxRangeId_t id);
+/* NOLINTEND(readability-identifier-naming) */
 
 #endif
