@@ -415,23 +415,23 @@ struct asked {
     struct place *found; /* shared */
 };
 
-/* An engine that cannot be opened says why when it is measured. */
 static int find_place(void *context, struct world_rank *rank)
 {
     struct asked *x = context;
     struct bench_lab lab;
     struct bench_driver driver;
+    int status = bench_lab_open(&lab, x->engine);
 
-    (void)rank;
-    if (bench_lab_open(&lab, x->engine) == FSDP_OK) {
-        x->found->place =
-            lab.env.device ? lab.env.device->place : FSDP_PLACE_HOST;
-        if (x->found->place == FSDP_PLACE_CUDA) {
-            (void)bench_driver_open(&driver);
-            bench_driver_name(&driver, x->found->gpu, sizeof x->found->gpu);
-        }
-        bench_lab_close(&lab);
+    if (status != FSDP_OK) {
+        *rank->error = lab.error;
+        return status;
     }
+    x->found->place = lab.env.device ? lab.env.device->place : FSDP_PLACE_HOST;
+    if (x->found->place == FSDP_PLACE_CUDA) {
+        (void)bench_driver_open(&driver);
+        bench_driver_name(&driver, x->found->gpu, sizeof x->found->gpu);
+    }
+    bench_lab_close(&lab);
     return FSDP_OK;
 }
 
