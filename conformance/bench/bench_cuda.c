@@ -5,6 +5,7 @@
 #include "bench/bench_cuda.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,9 @@ bool bench_driver_open(struct bench_driver *driver)
     *driver = (struct bench_driver){0};
     return library && look_up(library, "cuMemGetInfo_v2", &driver->memory) &&
            look_up(library, "cuDeviceGetCount", &driver->devices) &&
-           look_up(library, "cuCtxSynchronize", &driver->synchronize);
+           look_up(library, "cuCtxSynchronize", &driver->synchronize) &&
+           look_up(library, "cuCtxGetDevice", &driver->current) &&
+           look_up(library, "cuDeviceGetName", &driver->name);
 }
 
 double bench_driver_taken(const struct bench_driver *driver)
@@ -35,6 +38,17 @@ double bench_driver_taken(const struct bench_driver *driver)
     return driver->memory && driver->memory(&left, &total) == 0
                ? (double)(total - left)
                : 0.0;
+}
+
+void bench_driver_name(const struct bench_driver *driver, char *out,
+                       size_t room)
+{
+    int device = 0;
+
+    snprintf(out, room, "unknown");
+    if (driver->name && driver->current && driver->current(&device) == 0) {
+        (void)driver->name(out, (int)room, device);
+    }
 }
 
 /* ---- cuBLAS, in its own words ------------------------------------------ */

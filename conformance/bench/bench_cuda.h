@@ -16,12 +16,18 @@ struct bench_driver {
     int (*memory)(size_t *free, size_t *total);
     int (*devices)(int *count);
     int (*synchronize)(void);
+    int (*current)(int *device);
+    int (*name)(char *name, int bytes, int device);
 };
 
 /* False where there is no driver. */
 bool bench_driver_open(struct bench_driver *driver);
 /* Bytes of the GPU that are taken, by whomever; 0: the driver did not say. */
 double bench_driver_taken(const struct bench_driver *driver);
+
+/* What the GPU is called; "unknown" where the driver does not say. */
+void bench_driver_name(const struct bench_driver *driver, char *out,
+                       size_t room);
 
 struct bench_cublas;
 /* In f32 with no shorter format in between (CUBLAS_PEDANTIC_MATH). NULL:

@@ -378,7 +378,8 @@ static int measure_operators(struct bench_plan *plan,
                              const struct bench_engine *engine)
 {
     uint32_t n = plan->report.samples;
-    size_t bytes = N_LIST * (sizeof(struct found) + 2 * n * sizeof(double));
+    size_t bytes =
+        N_LIST * (sizeof(struct found) + 2 * (size_t)n * sizeof(double));
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct trial t = {.plan = plan,
@@ -405,41 +406,53 @@ static int measure_operators(struct bench_plan *plan,
 /* ---- The part ---------------------------------------------------------- */
 
 struct place {
-    const struct fsdp_engine *engine;
-    uint32_t *place; /* shared */
+    uint32_t place;
+    char gpu[BENCH_NAME_BYTES];
 };
 
-/* An engine that cannot be opened says why when it is measured. */
+struct asked {
+    const struct fsdp_engine *engine;
+    struct place *found; /* shared */
+};
+
 static int find_place(void *context, struct world_rank *rank)
 {
-    struct place *x = context;
+    struct asked *x = context;
     struct bench_lab lab;
+    struct bench_driver driver;
+    int status = bench_lab_open(&lab, x->engine);
 
-    (void)rank;
-    if (bench_lab_open(&lab, x->engine) == FSDP_OK) {
-        *x->place = lab.env.device ? lab.env.device->place : FSDP_PLACE_HOST;
-        bench_lab_close(&lab);
+    if (status != FSDP_OK) {
+        *rank->error = lab.error;
+        return status;
     }
+    x->found->place = lab.env.device ? lab.env.device->place : FSDP_PLACE_HOST;
+    if (x->found->place == FSDP_PLACE_CUDA) {
+        (void)bench_driver_open(&driver);
+        bench_driver_name(&driver, x->found->gpu, sizeof x->found->gpu);
+    }
+    bench_lab_close(&lab);
     return FSDP_OK;
 }
 
 int bench_places(struct bench_plan *plan)
 {
-    uint32_t *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct place *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status = FSDP_OK;
 
     if (shared == MAP_FAILED) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t e = 0; e < plan->n_engines && status == FSDP_OK; e++) {
-        struct place x = {plan->engine[e].engine, shared};
-        *shared = FSDP_PLACE_HOST;
+        struct asked x = {plan->engine[e].engine, shared};
+        shared->place = FSDP_PLACE_HOST;
         if (x.engine->open) {
             status = bench_life_world(1, find_place, &x, &plan->error);
         }
-        plan->engine[e].place = *shared;
+        plan->engine[e].place = shared->place;
     }
+    snprintf(plan->report.gpu, sizeof plan->report.gpu, "%s", shared->gpu);
     munmap(shared, sizeof *shared);
     return status;
 }

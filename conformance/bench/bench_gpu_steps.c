@@ -210,6 +210,11 @@ static int measure(struct bench_plan *plan, const struct bench_engine *engine,
     status = bench_life_world(ranks, in_rank, &x, &plan->error);
     if (status == FSDP_OK) {
         note(&x);
+    } else if (plan->error.status == FSDP_ERR_NOMEM) {
+        fprintf(stderr, "%s with %u ranks does not fit: %s\n", model->name,
+                ranks, plan->error.message);
+        plan->error = (struct fsdp_error){0};
+        status = FSDP_OK;
     }
     munmap(memory, bytes);
     return status;

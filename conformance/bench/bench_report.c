@@ -154,16 +154,16 @@ static void read_cpu(char *out, size_t room)
     }
 }
 
-static json_t *hardware(void)
+static json_t *hardware(const struct bench_report *report)
 {
     char cpu[200];
 
     read_cpu(cpu, sizeof cpu);
-    return json_pack("{s:s, s:I, s:I, s:n}", "cpu", cpu, "cores",
+    return json_pack("{s:s, s:I, s:I, s:s?}", "cpu", cpu, "cores",
                      (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes",
                      (json_int_t)sysconf(_SC_PHYS_PAGES) *
                          (json_int_t)sysconf(_SC_PAGESIZE),
-                     "gpu");
+                     "gpu", report->gpu[0] ? report->gpu : NULL);
 }
 
 static json_t *row(const struct bench_result *r)
@@ -201,7 +201,7 @@ static json_t *document(const struct bench_report *report, const char *commit)
     }
     return json_pack("{s:s, s:i, s:s, s:s, s:o, s:o}", "format", "fsdp-bench",
                      "version", 1, "commit", commit, "date", date, "hardware",
-                     hardware(), "results", rows);
+                     hardware(report), "results", rows);
 }
 
 int bench_write(const struct bench_report *report, const char *path,

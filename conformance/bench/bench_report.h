@@ -29,9 +29,10 @@ struct bench_report {
     struct bench_result *result;
     uint32_t n;
     bool out_of_memory;
-    const char *filter; /* a part of a name; NULL: all */
-    bool terminal;      /* somebody is watching */
-    uint32_t samples;   /* of each result */
+    const char *filter;         /* a part of a name; NULL: all */
+    bool terminal;              /* somebody is watching */
+    uint32_t samples;           /* of each result */
+    char gpu[BENCH_NAME_BYTES]; /* "": none was used */
 };
 
 /* Seconds, of no particular beginning. */

@@ -43,7 +43,7 @@ for r in d["results"]:
     assert re.fullmatch(r"[a-z0-9.-]+", r["name"]), r["name"]
     n = 1 if r["name"].endswith(".memory") else samples
     assert len(r["samples"]) == n, r
-    lower = r["unit"] in ("us", "MiB")
+    lower = r["unit"] in ("us", "MiB", "calls")
     assert r["better"] == ("lower" if lower else "higher"), r
     assert 0 < r["p10"] <= r["median"] <= r["p90"], r
     assert min(r["samples"]) <= r["median"] <= max(r["samples"]), r
@@ -102,6 +102,8 @@ measures 'collectives' 2 \
     collectives --ranks 1,3 --filter reduce-scatter.ring.4k.
 measures 'operators' 2 'operator.fill.impl.portable' \
     operators --filter operator.fill.impl.portable
+measures 'nothing of GPUs, of an engine that has none' 2 '' \
+    gpu --engine impl
 measures 'nothing that is not asked for' 2 '' --filter no-such-result
 
 refuses 'an unknown part' "no 'everything'" everything

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """pytorch_step.py - the workload gpt-256 of `fsdp-cts bench` under PyTorch's
-FSDP2 (fully_shard) on the CPU: gloo, one thread a rank, float32, AdamW.
+FSDP2 (fully_shard) on the CPU: gloo, one thread a rank, float32, AdamW. With
+--gpu: on GPUs, one a rank, NCCL, float32 without TF32.
 
 usage: pytorch_step.py TEXT [--ranks K] [--samples N] [--json FILE]
+                       [--size gpt-256|gpt-124m|gpt-1b] [--gpu]
 
 The model is that of conformance/workloads/gpt*.c: bytes, learned positions,
 blocks with the norms in front, tanh GELU, a head of its own. A step is 8
-windows of 128 bytes in all. Samples and memory are those of the slowest and
-of the largest rank; memory is the growth of the peak resident set since torch
-was imported.
+windows in all, of 128 bytes (gpt-256) or 1024. Samples and memory are those of
+the slowest and of the largest rank; memory is the growth of the peak resident
+set since torch was imported, on a GPU the peak that torch has reserved there.
 """
 
 import argparse
@@ -22,8 +24,20 @@ import socket
 import statistics
 import time
 
-WIDTH, HEADS, TIME, BLOCKS, WINDOWS, VOCABULARY = 256, 8, 128, 4, 8, 256
+WINDOWS, VOCABULARY = 8, 256
 WARM = 3
+# Width, heads, bytes of a window, blocks: conformance/workloads/gpt_model.c.
+SIZES = {
+    "gpt-256": (256, 8, 128, 4),
+    "gpt-124m": (768, 12, 1024, 17),
+    "gpt-1b": (2048, 32, 1024, 24),
+}
+WIDTH, HEADS, TIME, BLOCKS = SIZES["gpt-256"]
+
+
+def choose(size):
+    global WIDTH, HEADS, TIME, BLOCKS
+    WIDTH, HEADS, TIME, BLOCKS = SIZES[size]
 
 
 def peak_bytes():
@@ -95,15 +109,25 @@ def train(rank, arguments, port, results):
     import torch.distributed as dist
     from torch.distributed.fsdp import fully_shard
 
+    choose(arguments.size)
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
+    kind = "cuda" if arguments.gpu else "cpu"
+    if arguments.gpu:
+        torch.cuda.set_device(rank)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
     before = peak_bytes()
     os.environ["MASTER_ADDR"] = "127.0.0.1"
     os.environ["MASTER_PORT"] = str(port)
-    dist.init_process_group("gloo", rank=rank, world_size=arguments.ranks)
-    mesh = dist.device_mesh.init_device_mesh("cpu", (arguments.ranks,))
+    dist.init_process_group(
+        "nccl" if arguments.gpu else "gloo",
+        rank=rank,
+        world_size=arguments.ranks,
+    )
+    mesh = dist.device_mesh.init_device_mesh(kind, (arguments.ranks,))
     torch.manual_seed(1)
-    model = make_model(torch)
+    model = make_model(torch).to(kind)
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
@@ -115,18 +139,28 @@ def train(rank, arguments, port, results):
     seconds, losses = [], []
     for step in range(WARM + arguments.samples):
         ids, targets = draw(torch, text, step, rank, arguments.ranks)
+        ids, targets = ids.to(kind), targets.to(kind)
         dist.barrier()
+        if arguments.gpu:
+            torch.cuda.synchronize()
         begin = time.perf_counter()
         loss = model(ids, targets)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
         losses.append(loss.item())
-        mine = torch.tensor([time.perf_counter() - begin], dtype=torch.float64)
+        if arguments.gpu:
+            torch.cuda.synchronize()
+        mine = torch.tensor(
+            [time.perf_counter() - begin], dtype=torch.float64, device=kind
+        )
         dist.all_reduce(mine, dist.ReduceOp.MAX)
         seconds.append(mine.item())
     assert all(math.isfinite(x) for x in losses)
-    memory = torch.tensor([peak_bytes() - before], dtype=torch.float64)
+    grown = peak_bytes() - before
+    if arguments.gpu:
+        grown = torch.cuda.max_memory_reserved()
+    memory = torch.tensor([grown], dtype=torch.float64, device=kind)
     dist.all_reduce(memory, dist.ReduceOp.MAX)
     dist.destroy_process_group()
     if rank == 0:
@@ -153,7 +187,7 @@ def row(name, unit, better, samples):
     }
 
 
-def hardware():
+def hardware(gpu):
     cpu = "unknown"
     with open("/proc/cpuinfo", encoding="utf-8") as f:
         for line in f:
@@ -165,7 +199,7 @@ def hardware():
         "cores": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES")
         * os.sysconf("SC_PAGE_SIZE"),
-        "gpu": None,
+        "gpu": gpu,
     }
 
 
@@ -181,8 +215,11 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--samples", type=int, default=12)
     parser.add_argument("--json")
+    parser.add_argument("--size", choices=SIZES, default="gpt-256")
+    parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--no-fused", dest="fused", action="store_false")
     arguments = parser.parse_args()
+    choose(arguments.size)
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
     from torch import multiprocessing
@@ -202,7 +239,7 @@ def main():
         raise SystemExit("a rank has failed")
     seconds, memory, first, last = results.get()
     tokens = [WINDOWS * TIME / s for s in seconds]
-    name = f"step.gpt-256.fsdp2.k{arguments.ranks}.pytorch"
+    name = f"step.{arguments.size}.fsdp2.k{arguments.ranks}.pytorch"
     document = {
         "format": "fsdp-bench",
         "version": 1,
@@ -210,7 +247,9 @@ def main():
         "date": datetime.datetime.now(datetime.timezone.utc).strftime(
             "%Y-%m-%dT%H:%M:%SZ"
         ),
-        "hardware": hardware(),
+        "hardware": hardware(
+            torch.cuda.get_device_name(0) if arguments.gpu else None
+        ),
         "results": [
             row(name, "tokens/s", "higher", tokens),
             row(name + ".memory", "MiB", "lower", [memory / 2**20]),

@@ -14,7 +14,7 @@
  * block (365) and what is outside of blocks (2725) are multiples of none of
  * 2, 3, 4 and 7.
  * "tall": "tiny" with one block more, for the slope of memory.
- * "bench": 3.3 million elements, "124m": 122, "1b": 1210 million, for
+ * "bench": 3.3 million elements, "124m": 122, "1b": 1212 million, for
  * measurements alone: no case names them.
  */
 static const struct gpt_size sizes[] = {

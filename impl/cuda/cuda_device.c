@@ -69,6 +69,28 @@ int cuda_device_look(struct cuda_device *d, struct cuda_wait *wait)
 
 /* ---- The functions of the contract ------------------------------------- */
 
+/* Nothing sticks: who asked for less goes on. But it is said. */
+static int too_little(struct cuda_device *d, uint64_t bytes)
+{
+    struct fsdp_error *e = d->env->error;
+    size_t left = 0;
+    size_t all = 0;
+
+    (void)cudaGetLastError();
+    (void)cudaMemGetInfo(&left, &all);
+    if (e != NULL && e->status == FSDP_OK) {
+        e->status = FSDP_ERR_NOMEM;
+        e->rank = (int32_t)d->env->rank;
+        e->native = cudaErrorMemoryAllocation;
+        snprintf(e->where, sizeof(e->where), "cuda");
+        snprintf(e->message, sizeof(e->message),
+                 "the GPU has too little memory: %llu bytes were asked for, "
+                 "%zu of %zu are left",
+                 (unsigned long long)bytes, left, all);
+    }
+    return FSDP_ERR_NOMEM;
+}
+
 static int device_alloc(void *self, uint64_t bytes, void **out)
 {
     struct cuda_device *d = self;
@@ -81,8 +103,7 @@ static int device_alloc(void *self, uint64_t bytes, void **out)
     FSDP_TRY(d->failed);
     error = cudaMalloc(out, bytes > 0 ? bytes : 1);
     if (error == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError();
-        return FSDP_ERR_NOMEM;
+        return too_little(d, bytes);
     }
     return cuda_device_check(d, error, "cudaMalloc");
 }

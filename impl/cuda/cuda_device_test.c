@@ -194,6 +194,9 @@ static void test_no_memory(void **state)
         cuda_env.device->alloc(cuda_env.device->self, (uint64_t)1 << 60, &p),
         FSDP_ERR_NOMEM);
     assert_null(p);
+    assert_int_equal(cuda_error.status, FSDP_ERR_NOMEM);
+    assert_non_null(strstr(cuda_error.message, "1152921504606846976 bytes"));
+    cuda_error = (struct fsdp_error){0};
     give(take(16)); /* and the device goes on */
 }
 

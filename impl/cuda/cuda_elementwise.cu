@@ -24,10 +24,12 @@ struct fill {
     }
 };
 
-struct scale {
-    typedef float in;
-    float *x;
-    float factor;
+/* y = f.of(x), element by element; y may be x. */
+template <class F, class X = float, class Y = float> struct unary {
+    typedef X in;
+    const X *x;
+    Y *y;
+    F f;
 
     __device__ in load(uint64_t i) const
     {
@@ -35,16 +37,16 @@ struct scale {
     }
     __device__ void store(uint64_t i, in a) const
     {
-        x[i] = a * factor;
+        y[i] = f.of(a);
     }
 };
 
-/* The two elements of operators with two inputs. */
 struct pair {
     float a, b;
 };
 
-struct add {
+/* The same of two. */
+template <class F> struct binary {
     typedef pair in;
     const float *a, *b;
     float *y;
@@ -55,10 +57,11 @@ struct add {
     }
     __device__ void store(uint64_t i, in v) const
     {
-        y[i] = v.a + v.b;
+        y[i] = F::of(v.a, v.b);
     }
 };
 
+/* Rows of n elements; b is one row. */
 struct bias {
     typedef pair in;
     const float *x, *b;
@@ -72,36 +75,6 @@ struct bias {
     __device__ void store(uint64_t i, in v) const
     {
         y[i] = v.a + v.b;
-    }
-};
-
-struct to_bf16 {
-    typedef float in;
-    const float *x;
-    uint16_t *y;
-
-    __device__ in load(uint64_t i) const
-    {
-        return x[i];
-    }
-    __device__ void store(uint64_t i, in a) const
-    {
-        y[i] = fsdp_bf16_from_f32(a);
-    }
-};
-
-struct from_bf16 {
-    typedef uint16_t in;
-    const uint16_t *x;
-    float *y;
-
-    __device__ in load(uint64_t i) const
-    {
-        return x[i];
-    }
-    __device__ void store(uint64_t i, in a) const
-    {
-        y[i] = fsdp_bf16_to_f32(a);
     }
 };
 
@@ -128,36 +101,6 @@ static __device__ __forceinline__ float where_positive(float x, float y)
     return x > 0.0f ? y : x != x ? x : 0.0f;
 }
 
-struct relu {
-    typedef float in;
-    const float *x;
-    float *y;
-
-    __device__ in load(uint64_t i) const
-    {
-        return x[i];
-    }
-    __device__ void store(uint64_t i, in a) const
-    {
-        y[i] = where_positive(a, a);
-    }
-};
-
-struct relu_backward {
-    typedef pair in;
-    const float *x, *dy;
-    float *dx;
-
-    __device__ in load(uint64_t i) const
-    {
-        return {x[i], dy[i]};
-    }
-    __device__ void store(uint64_t i, in v) const
-    {
-        dx[i] = where_positive(v.a, v.b);
-    }
-};
-
 static __device__ __forceinline__ float gelu_tanh(float x)
 {
     float u = 0.797884561f * fmaf(0.044715f * (x * x), x, x);
@@ -165,39 +108,88 @@ static __device__ __forceinline__ float gelu_tanh(float x)
     return fsdp_tanhf(u);
 }
 
-struct gelu {
-    typedef float in;
-    const float *x;
-    float *y;
-
-    __device__ in load(uint64_t i) const
+struct to_bf16 {
+    __device__ uint16_t of(float a) const
     {
-        return x[i];
+        return fsdp_bf16_from_f32(a);
     }
-    __device__ void store(uint64_t i, in a) const
+};
+
+struct from_bf16 {
+    __device__ float of(uint16_t a) const
     {
-        y[i] = (0.5f * a) * (1.0f + gelu_tanh(a));
+        return fsdp_bf16_to_f32(a);
+    }
+};
+
+struct scale {
+    float factor;
+
+    __device__ float of(float a) const
+    {
+        return a * factor;
+    }
+};
+
+struct relu {
+    __device__ float of(float a) const
+    {
+        return where_positive(a, a);
+    }
+};
+
+struct gelu {
+    __device__ float of(float a) const
+    {
+        return (0.5f * a) * (1.0f + gelu_tanh(a));
+    }
+};
+
+struct add {
+    static __device__ float of(float a, float b)
+    {
+        return a + b;
+    }
+};
+
+struct relu_backward {
+    static __device__ float of(float x, float dy)
+    {
+        return where_positive(x, dy);
     }
 };
 
 struct gelu_backward {
-    typedef pair in;
-    const float *x, *dy;
-    float *dx;
-
-    __device__ in load(uint64_t i) const
+    static __device__ float of(float x, float dy)
     {
-        return {x[i], dy[i]};
-    }
-    __device__ void store(uint64_t i, in v) const
-    {
-        float t = gelu_tanh(v.a);
+        float t = gelu_tanh(x);
         float slope = fmaf(-t, t, 1.0f);
-        float inner = 0.797884561f * fmaf(0.134145f, v.a * v.a, 1.0f);
+        float inner = 0.797884561f * fmaf(0.134145f, x * x, 1.0f);
 
-        dx[i] = v.b * fmaf((0.5f * v.a) * slope, inner, 0.5f * (1.0f + t));
+        return dy * fmaf((0.5f * x) * slope, inner, 0.5f * (1.0f + t));
     }
 };
+
+/* ---- Operators --------------------------------------------------------- */
+
+template <class X, class Y, class F>
+static cudaError_t run_unary(const struct fsdp_op *op,
+                             const struct cuda_target *target, F f)
+{
+    unary<F, X, Y> all = {in_of<X>(op, 0), out_of<Y>(op, 0), f};
+
+    return launch_each(target, op->dim[0], all);
+}
+
+template <class F>
+static cudaError_t run_binary(const struct fsdp_op *op,
+                              const struct cuda_target *target)
+{
+    binary<F> all = {in_of<float>(op, 0), in_of<float>(op, 1),
+                     out_of<float>(op, 0)};
+
+    return launch_each(target, op->dim[0], all);
+}
 
 extern "C" cudaError_t cuda_op_fill(const struct fsdp_op *op,
                                     const struct cuda_target *target)
@@ -210,17 +202,13 @@ extern "C" cudaError_t cuda_op_fill(const struct fsdp_op *op,
 extern "C" cudaError_t cuda_op_scale(const struct fsdp_op *op,
                                      const struct cuda_target *target)
 {
-    scale f = {out_of<float>(op, 0), op->f[0]};
-
-    return launch_each(target, op->dim[0], f);
+    return run_unary<float, float>(op, target, scale{op->f[0]});
 }
 
 extern "C" cudaError_t cuda_op_add(const struct fsdp_op *op,
                                    const struct cuda_target *target)
 {
-    add f = {in_of<float>(op, 0), in_of<float>(op, 1), out_of<float>(op, 0)};
-
-    return launch_each(target, op->dim[0], f);
+    return run_binary<add>(op, target);
 }
 
 template <class T>
@@ -254,11 +242,9 @@ extern "C" cudaError_t cuda_op_copy_2d(const struct fsdp_op *op,
 extern "C" cudaError_t cuda_op_cast(const struct fsdp_op *op,
                                     const struct cuda_target *target)
 {
-    to_bf16 down = {in_of<float>(op, 0), out_of<uint16_t>(op, 0)};
-    from_bf16 up = {in_of<uint16_t>(op, 0), out_of<float>(op, 0)};
-
-    return op->aux[1] == FSDP_DTYPE_BF16 ? launch_each(target, op->dim[0], down)
-                                         : launch_each(target, op->dim[0], up);
+    return op->aux[1] == FSDP_DTYPE_BF16
+               ? run_unary<float, uint16_t>(op, target, to_bf16())
+               : run_unary<uint16_t, float>(op, target, from_bf16());
 }
 
 extern "C" cudaError_t cuda_op_bias(const struct fsdp_op *op,
@@ -273,35 +259,25 @@ extern "C" cudaError_t cuda_op_bias(const struct fsdp_op *op,
 extern "C" cudaError_t cuda_op_relu(const struct fsdp_op *op,
                                     const struct cuda_target *target)
 {
-    relu f = {in_of<float>(op, 0), out_of<float>(op, 0)};
-
-    return launch_each(target, op->dim[0], f);
+    return run_unary<float, float>(op, target, relu());
 }
 
 extern "C" cudaError_t cuda_op_relu_backward(const struct fsdp_op *op,
                                              const struct cuda_target *target)
 {
-    relu_backward f = {in_of<float>(op, 0), in_of<float>(op, 1),
-                       out_of<float>(op, 0)};
-
-    return launch_each(target, op->dim[0], f);
+    return run_binary<relu_backward>(op, target);
 }
 
 extern "C" cudaError_t cuda_op_gelu(const struct fsdp_op *op,
                                     const struct cuda_target *target)
 {
-    gelu f = {in_of<float>(op, 0), out_of<float>(op, 0)};
-
-    return launch_each(target, op->dim[0], f);
+    return run_unary<float, float>(op, target, gelu());
 }
 
 extern "C" cudaError_t cuda_op_gelu_backward(const struct fsdp_op *op,
                                              const struct cuda_target *target)
 {
-    gelu_backward f = {in_of<float>(op, 0), in_of<float>(op, 1),
-                       out_of<float>(op, 0)};
-
-    return launch_each(target, op->dim[0], f);
+    return run_binary<gelu_backward>(op, target);
 }
 
 extern "C" cudaError_t cuda_kernels_loadable(void)

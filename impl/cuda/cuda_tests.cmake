@@ -86,9 +86,13 @@ if(TARGET fsdp-impl-cuda-emulated)
         set_tests_properties(command.cuda_${what} PROPERTIES LABELS command
             TIMEOUT 900 PROCESSORS 2)
     endforeach()
+    set(real "")
+    if(TARGET fsdp-impl-cuda)
+        set(real $<TARGET_FILE:fsdp-impl-cuda>)
+    endif()
     add_test(NAME command.cuda_faults COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/faults_test.sh
-        $<TARGET_FILE:fsdp-cts> ${emulated})
+        $<TARGET_FILE:fsdp-cts> ${emulated} ${real})
     set_tests_properties(command.cuda_faults PROPERTIES LABELS command
         TIMEOUT 900 PROCESSORS 2)
 endif()

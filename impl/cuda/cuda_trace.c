@@ -91,18 +91,21 @@ static int begin(struct cuda_device *d)
 static int take(struct cuda_device *d, struct cuda_stamp **out)
 {
     struct cuda_stamp *s = d->trace.free;
+    int status;
 
+    *out = s;
     if (s != NULL) {
         d->trace.free = s->next;
-    } else {
-        s = calloc(1, sizeof(*s));
-        if (s == NULL) {
-            return FSDP_ERR_NOMEM;
-        }
-        if (make_event(d, &s->event) != FSDP_OK) {
-            free(s);
-            return d->failed;
-        }
+        return FSDP_OK;
+    }
+    s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    status = make_event(d, &s->event);
+    if (status != FSDP_OK) {
+        free(s);
+        return status;
     }
     *out = s;
     return FSDP_OK;

@@ -7,8 +7,11 @@
  *
  * FSDP_EMULATED_FAULT=name[:count][@rank] makes something go wrong, the count
  * with the count-th call (the first); without a rank, on every rank:
- *   no-device, old-driver, no-image, no-memory, nccl-version   at the start
+ *   no-device, old-driver, no-image, nccl-version, nccl-init   at the start
+ *   no-memory     an allocation on the GPU; no-pinned: one of pinned memory
  *   launch        a kernel ends with an illegal address
+ *   launch-refused  a launch is refused
+ *   launch-hang   a kernel never ends
  *   launch-dies   the process crashes when a kernel begins
  *   nccl-error    a collective fails, seen by ncclCommGetAsyncError
  *   nccl-hang     a collective never ends

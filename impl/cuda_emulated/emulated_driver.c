@@ -7,6 +7,7 @@
  */
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,15 +17,19 @@ enum {
     PEDANTIC_MATH = 2,
 };
 
+/* NOLINTBEGIN(readability-identifier-naming): the names are of others. */
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total);
 int cuDeviceGetCount(int *count);
 int cuCtxSynchronize(void);
+int cuCtxGetDevice(int *device);
+int cuDeviceGetName(char *name, int bytes, int device);
 int cublasCreate_v2(void **handle);
 int cublasDestroy_v2(void *handle);
 int cublasSetMathMode(void *handle, int mode);
 int cublasSgemm_v2(void *handle, int trans_a, int trans_b, int m, int n, int k,
                    const float *alpha, const float *a, int lda, const float *b,
                    int ldb, const float *beta, float *c, int ldc);
+/* NOLINTEND(readability-identifier-naming) */
 
 /* A function of the plug-in that is loaded already. */
 static int look_up(const char *name, void *function)
@@ -53,13 +58,25 @@ int cuDeviceGetCount(int *count)
 {
     const char *gpus = getenv("FSDP_EMULATED_GPUS");
 
-    *count = gpus != NULL ? atoi(gpus) : 8;
+    *count = gpus != NULL ? (int)strtol(gpus, NULL, 10) : 8;
     return 0;
 }
 
 /* Nothing is ever under way. */
 int cuCtxSynchronize(void)
 {
+    return 0;
+}
+
+int cuCtxGetDevice(int *device)
+{
+    *device = 0;
+    return 0;
+}
+
+int cuDeviceGetName(char *name, int bytes, int device)
+{
+    snprintf(name, (size_t)bytes, "Emulated %d", device);
     return 0;
 }
 

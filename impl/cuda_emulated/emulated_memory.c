@@ -142,6 +142,13 @@ size_t emulated_memory_taken(void)
     return bytes;
 }
 
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
+{
+    *all = ROOM;
+    *left = ROOM - emulated_memory_taken();
+    return emulated_broken();
+}
+
 cudaError_t cudaFree(void *p)
 {
     cudaError_t status = p == NULL ? cudaSuccess : cudaErrorInvalidValue;
@@ -174,7 +181,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned int flags)
 {
     (void)flags;
-    *p = malloc(bytes);
+    *p = emulated_fault("no-pinned") ? NULL : malloc(bytes);
     if (*p == NULL) {
         return cudaErrorMemoryAllocation;
     }

@@ -55,7 +55,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id,
     memcpy(&a, id.internal, sizeof(a));
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", a.pid, a.fd);
     fd = open(path, O_RDWR | O_CLOEXEC);
-    if (c == NULL || fd < 0 || n > MOST_RANKS || config->blocking != 0) {
+    if (c == NULL || fd < 0 || n > MOST_RANKS || config->blocking != 0 ||
+        emulated_fault("nccl-init")) {
         free(c);
         return ncclSystemError;
     }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct emulated_event {
     cudaStream_t stream; /* of the last record */
@@ -266,6 +267,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 /* ---- Kernels and copies ------------------------------------------------ */
 
 struct kernel {
+    bool begun, hangs;
     struct dim3 grid, block;
     void (*run)(void *);
     void *call;
@@ -277,6 +279,12 @@ static bool do_kernel(void *self)
 
     if (emulated_fault("launch-dies")) {
         raise(SIGSEGV);
+    }
+    k->hangs = k->hangs || (!k->begun && emulated_fault("launch-hang"));
+    k->begun = true;
+    if (k->hangs) {
+        usleep(1000);
+        return false;
     }
     emulated_memory_open();
     if (emulated_fault("launch")) {
@@ -304,8 +312,13 @@ cudaError_t emulated_launch(const cudaLaunchConfig_t *config,
     struct kernel *k = malloc(sizeof(*k));
     cudaError_t status = cudaErrorMemoryAllocation;
 
-    if (k != NULL) {
-        *k = (struct kernel){config->gridDim, config->blockDim, run, kernel};
+    if (k != NULL && emulated_fault("launch-refused")) {
+        status = cudaErrorLaunchOutOfResources;
+    } else if (k != NULL) {
+        *k = (struct kernel){.grid = config->gridDim,
+                             .block = config->blockDim,
+                             .run = run,
+                             .call = kernel};
         status = emulated_push(
             config->stream, (struct emulated_work){do_kernel, end_kernel, k});
     }

@@ -3,7 +3,7 @@
 #
 # What goes wrong on GPUs, injected into the emulation: every rank ends with
 # one clear line, in time, and no process is left behind.
-# usage: faults_test.sh FSDP-CTS PLUGIN
+# usage: faults_test.sh FSDP-CTS PLUGIN [REAL-PLUGIN]
 set -euo pipefail
 
 cts=$1
@@ -13,64 +13,128 @@ trap 'rm -rf "$folder"' EXIT
 case=mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40
 export FSDP_CUDA_STAGING=4096 FSDP_CUDA_TIMEOUT=2
 
-# expect NAME TEXT [VARIABLE=VALUE ...]: the run fails, and each rank's record
-# has the text in its message, or says that another one failed first.
-expect() {
-    local name=$1 text=$2 began=$SECONDS status=0
+fail()
+{
+    echo "$1: $2" >&2
+    cat "$folder/$1.said" >&2
+    exit 1
+}
+
+# Processes that still have this run's mark in their environment.
+left_behind()
+{
+    local n=0 file
+    for file in /proc/[0-9]*/environ; do
+        if grep -qsz "^FSDP_FAULTS_TEST=$1\$" "$file"; then
+            n=$((n + 1))
+        fi
+    done
+    echo "$n"
+}
+
+# one_line NAME RANK: what the rank's record says: a line that is not empty.
+# The record of a rank that was killed says by which signal.
+one_line()
+{
+    local file=$folder/$1/$case/rank-$2.json
+    if [ ! -s "$file" ]; then
+        grep -q '"signal": *[1-9]' "$folder/$1/$case/case.json" ||
+            fail "$1" "rank $2 has left nothing"
+        return
+    fi
+    awk -F'"message": *"' '
+        NF > 1 {
+            split($2, text, "\"")
+            lines += text[1] != "" && text[1] !~ /\\n/
+        }
+        END { exit lines != 1 }' "$file" ||
+        fail "$1" "rank $2 does not say one line: $(cat "$file")"
+}
+
+# expect NAME TEXT [VARIABLE=VALUE ...]: the run fails, the text is what it
+# says first, and every rank says one line.
+expect()
+{
+    local name=$1 text=$2 began=$SECONDS status=0 rank
     shift 2
-    env "$@" timeout 120 "$cts" run --engine "$plugin" --case "$case" \
-        --records "$folder/$name" --partial-ok \
-        >"$folder/$name.said" 2>&1 || status=$?
-    if [ "$status" != 1 ]; then
-        echo "$name: exit code $status, not 1" >&2
-        cat "$folder/$name.said" >&2
-        exit 1
-    fi
-    if ! grep -qF -- "$text" "$folder/$name.said"; then
-        echo "$name: no '$text' in:" >&2
-        cat "$folder/$name.said" >&2
-        exit 1
-    fi
-    if [ $((SECONDS - began)) -gt 60 ]; then
-        echo "$name: took $((SECONDS - began)) s" >&2
-        exit 1
-    fi
+    env "$@" FSDP_FAULTS_TEST="$$-$name" timeout 120 "$cts" run \
+        --engine "$plugin" --case "$case" --records "$folder/$name" \
+        --partial-ok >"$folder/$name.said" 2>&1 || status=$?
+    [ "$status" = 1 ] || fail "$name" "exit code $status, not 1"
+    grep -qF -- "$text" "$folder/$name.said" || fail "$name" "no '$text'"
+    # The watchdog's 20 seconds, and what a busy machine takes.
+    [ $((SECONDS - began)) -le 60 ] ||
+        fail "$name" "took $((SECONDS - began)) s"
+    for rank in 0 1; do
+        one_line "$name" "$rank"
+    done
+    [ "$(left_behind "$$-$name")" = 0 ] || fail "$name" 'a process is left'
     echo "$name: ok"
 }
 
-# Each of these is also shown to pass without the fault.
+# Without a fault it passes; and a process that is left would be seen.
 env timeout 120 "$cts" run --engine "$plugin" --case "$case" --partial-ok \
     --quiet >"$folder/good" 2>&1 ||
     { cat "$folder/good" >&2; exit 1; }
+FSDP_FAULTS_TEST="$$-seen" sleep 30 &
+sleeper=$!
+for ((i = 0; i < 50; i++)); do
+    seen=$(left_behind "$$-seen")
+    [ "$seen" = 0 ] || break
+    sleep 0.1
+done
+kill "$sleeper"
+[ "$seen" = 1 ] || { echo "the sleeper was seen $seen times" >&2; exit 1; }
 
-expect no-device 'no GPU: no CUDA-capable device is detected' \
-    FSDP_EMULATED_FAULT=no-device
+fault=FSDP_EMULATED_FAULT
+expect no-device 'no GPU: no CUDA-capable device is detected' $fault=no-device
 expect no-device-somewhere 'rank 1: no GPU: no CUDA-capable device' \
-    FSDP_EMULATED_FAULT=no-device@1
+    $fault=no-device@1
 expect old-driver 'the GPU driver supports CUDA 11.4; this build needs 13.0' \
-    FSDP_EMULATED_FAULT=old-driver
+    $fault=old-driver
 expect few-gpus '2 ranks on this host, too few GPUs for one each' \
     FSDP_EMULATED_GPUS=1 FSDP_CUDA_COMM=nccl
-expect ipc-rank-dies 'killed by signal 11' FSDP_EMULATED_GPUS=1 \
-    FSDP_EMULATED_FAULT=launch-dies:40@1
-expect no-image 'this build has no kernels for this GPU' \
-    FSDP_EMULATED_FAULT=no-image
+expect no-image 'this build has no kernels for this GPU' $fault=no-image
 expect nccl-version 'NCCL: version 3.1.0 was found, 2.x is needed' \
-    FSDP_EMULATED_FAULT=nccl-version
-expect no-memory 'no memory' FSDP_EMULATED_FAULT=no-memory:1
-expect gpu-error 'an illegal memory access was encountered' \
-    FSDP_EMULATED_FAULT=launch:40@1
+    $fault=nccl-version
+expect nccl-version-somewhere 'NCCL: version 3.1.0 was found, 2.x is needed' \
+    $fault=nccl-version@1
+expect nccl-init 'NCCL' $fault=nccl-init@1
+expect no-staging 'no memory for staging' $fault=no-memory:1
+expect no-pinned 'no memory' $fault=no-pinned:2@1
+expect no-memory 'the GPU has too little memory: ' $fault=no-memory:4@1
+expect gpu-error 'an illegal memory access was encountered' $fault=launch:40@1
+expect gpu-error-everywhere 'an illegal memory access was encountered' \
+    $fault=launch:60
+expect launch-refused 'too many resources requested for launch' \
+    $fault=launch-refused:30@0
+expect launch-hang 'waiting for the GPU: nothing has happened for' \
+    $fault=launch-hang:40@1
 expect nccl-error 'NCCL: remote process exited or there was a network error' \
-    FSDP_EMULATED_FAULT=nccl-error:5@1
+    $fault=nccl-error:5@1
 expect nccl-hang 'waiting for the GPU: nothing has happened for' \
-    FSDP_EMULATED_FAULT=nccl-hang:5@0
-expect rank-dies 'killed by signal 9' FSDP_EMULATED_FAULT=rank-dies:5@1
+    $fault=nccl-hang:5@0
+expect rank-dies 'killed by signal 9' $fault=rank-dies:5@1
+expect ipc-rank-dies 'killed by signal 11' FSDP_EMULATED_GPUS=1 \
+    $fault=launch-dies:40@1
+expect ipc-gpu-error 'an illegal memory access was encountered' \
+    FSDP_EMULATED_GPUS=1 $fault=launch:40@0
+expect ipc-hang 'nothing has happened for' FSDP_EMULATED_GPUS=1 \
+    $fault=launch-hang:40@0
+
+# The real one, where there is no GPU.
+emulated=$plugin
+if [ -n "${3:-}" ] && [ ! -e /dev/nvidiactl ]; then
+    plugin=$3
+    expect real-plug-in 'no GPU driver; this build needs one for CUDA'
+fi
 
 # A ring that runs another way is seen, and our own fold takes its place.
-ring=$("$cts" list cases |
-    sed -n "/^mlp.wide.*full-shard.k4.flat.*.ring./p" | sed -n 1p)
+"$cts" list cases >"$folder/cases"
+ring=$(sed -n "/^mlp.wide.*full-shard.k4.flat.*.ring./p" "$folder/cases" |
+    sed -n 1p)
 for fault in none nccl-order; do
-    FSDP_EMULATED_FAULT=$fault timeout 120 "$cts" run --engine "$plugin" \
+    FSDP_EMULATED_FAULT=$fault timeout 120 "$cts" run --engine "$emulated" \
         --case "$ring" --partial-ok --quiet >"$folder/ring" 2>&1 ||
         { echo "ring, $fault:" >&2; cat "$folder/ring" >&2; exit 1; }
     echo "ring, $fault: ok"

@@ -117,6 +117,7 @@ if command -v mpirun >/dev/null; then
     wants 0 '^(K = 2, Open MPI: INCOMPLETE .* all of it passed|Open MPI: this build is without it)'
 fi
 grep -q '[.]gemm-4096[.]impl[.]of-cublas' "$folder/out/bench-gpu.txt"
+grep -q '"gpu": "Emulated 0"' "$folder/out/bench-gpu.json"
 grep -q '[.]unit[.]k2[.]impl ' "$folder/out/bench-gpu.txt"
 grep -qE '[.]gpt-124m[.]k2[.]impl[.]memory ' "$folder/out/bench-gpu.txt"
 if grep -q 'not measured' "$folder/out/bars.md"; then

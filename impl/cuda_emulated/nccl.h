@@ -9,6 +9,7 @@
 
 #include "cuda_runtime_api.h"
 
+/* NOLINTBEGIN(readability-identifier-naming): the names are of others. */
 #define NCCL_MAJOR        2
 #define NCCL_MINOR        28
 #define NCCL_PATCH        9
@@ -80,6 +81,7 @@ ncclResult_t ncclReduceScatter(const void *in, void *out, size_t n,
 ncclResult_t ncclBroadcast(const void *in, void *out, size_t n,
                            ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream);
+/* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus
 }

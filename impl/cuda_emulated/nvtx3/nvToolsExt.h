@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
+/* NOLINTBEGIN(readability-identifier-naming): the names are of others. */
 #define NVTX_VERSION                     3
-#define NVTX_EVENT_ATTRIB_STRUCT_SIZE    ((uint16_t)sizeof(nvtxEventAttributes_t))
 #define NVTX_MESSAGE_TYPE_ASCII          1
 #define NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 1
 
@@ -27,10 +27,15 @@ typedef struct {
     } message;
 } nvtxEventAttributes_t;
 
+enum {
+    NVTX_EVENT_ATTRIB_STRUCT_SIZE = sizeof(nvtxEventAttributes_t)
+};
+
 int nvtxRangePushEx(const nvtxEventAttributes_t *attributes);
 int nvtxRangePop(void);
 /* 0 where no profiler looks. */
 nvtxRangeId_t nvtxRangeStartEx(const nvtxEventAttributes_t *attributes);
 void nvtxRangeEnd(nvtxRangeId_t id);
+/* NOLINTEND(readability-identifier-naming) */
 
 #endif

@@ -7,10 +7,12 @@
 
 #include "cuda_runtime_api.h"
 
+/* NOLINTBEGIN(readability-identifier-naming): the names are of others. */
 static inline void nvtxNameCudaStreamA(cudaStream_t stream, const char *name)
 {
     (void)stream;
     (void)name;
 }
+/* NOLINTEND(readability-identifier-naming) */
 
 #endif
