@@ -168,7 +168,7 @@ static void find_file(const struct scene *s)
                    s->directory);
     assert_int_equal(glob(pattern, 0, NULL, &found), 0);
     assert_true(strlen(found.gl_pathv[0]) < sizeof fault.file);
-    (void)strcpy(fault.file, found.gl_pathv[0]);
+    (void)snprintf(fault.file, sizeof fault.file, "%s", found.gl_pathv[0]);
     globfree(&found);
 }
 

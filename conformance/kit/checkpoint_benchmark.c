@@ -350,7 +350,7 @@ static int run(struct bench *b, uint32_t times)
 int main(int argc, char **argv)
 {
     static struct bench b;
-    char directory[600];
+    static char directory[600];
     uint64_t mib = argc > 2 ? strtoull(argv[2], NULL, 10) : 512;
     uint32_t times = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 5;
     int status;

@@ -169,7 +169,8 @@ static void save_for_ever(struct rank *r, const char *directory, float from,
 {
     struct fsdp_error error;
 
-    for (float value = from;; value += 1.0f) {
+    for (uint32_t i = 0;; i++) {
+        float value = from + (float)i;
         uint32_t form =
             (uint32_t)value % 2 ? FSDP_SAVE_SHARDED : FSDP_SAVE_FULL;
         if (save(r, directory, form, value, &error) != FSDP_OK ||
@@ -335,9 +336,9 @@ static void incomplete_is_passed_over(void **state)
     (void)state;
     assert_non_null(mkdtemp(directory));
     make_rank(&r, ELEMENTS);
-    for (float i = 1.0f; i < 4.0f; i += 1.0f) {
-        assert_int_equal(save(&r, directory, FSDP_SAVE_SHARDED, i, &error),
-                         FSDP_OK);
+    for (uint32_t i = 1; i < 4; i++) {
+        assert_int_equal(
+            save(&r, directory, FSDP_SAVE_SHARDED, (float)i, &error), FSDP_OK);
     }
     (void)snprintf(path, sizeof path, "%s/checkpoint-000003/manifest.json",
                    directory);

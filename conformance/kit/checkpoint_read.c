@@ -44,7 +44,7 @@ static int read_header(struct checkpoint *c, int fd, uint32_t i, char *why)
     int status;
 
     FSDP_TRY(read_length(f, fd, &length, why));
-    text = malloc(length);
+    text = malloc(length + 1);
     status = text ? checkpoint_pread(fd, f->name, SAFETENSORS_LENGTH_BYTES,
                                      text, length, why)
                   : checkpoint_no_memory(why);
