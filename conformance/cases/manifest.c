@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 488;
+const uint32_t manifest_count = 514;
 const char manifest_sha256[] =
-    "27dd479812974373d4ac082d56d7f6ffa0916a0d723cc8b3b7628eff73031c58";
+    "2a510301a90a4fea75c8777633b6fe35b8b3951deef911f5da2e87cb55235b6e";
 
 /* Which pairs occur. A pair is (i, j), places in the row of all values of
  * all axes. */
@@ -246,6 +246,9 @@ int manifest_make(const uint32_t *ranks, uint32_t n_ranks,
     }
     if (status == FSDP_OK) {
         status = manifest_ahead(n_ranks, out);
+    }
+    if (status == FSDP_OK) {
+        status = manifest_common(n_ranks, out);
     }
     if (status != FSDP_OK) {
         manifest_release(out);

@@ -81,5 +81,7 @@ int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
 /* More of these, which stand behind the generated ones so that those do not
  * depend on them. n_ranks 0: the suite's own worlds. */
 int manifest_ahead(uint32_t n_ranks, struct case_list *list);
+/* manifest_common.c */
+int manifest_common(uint32_t n_ranks, struct case_list *list);
 
 #endif
