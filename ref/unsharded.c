@@ -3,51 +3,15 @@
  * unsharded.c - the baseline: the run that nobody shards. One process holds
  * full parameters and plays the ranks one after the other (claim "serial":
  * the driver sets env->rank between passes); every rank's gradients are kept
- * and folded in a loop of its own; the optimizer makes one full step.
+ * and folded (unsharded_fold.c); the optimizer makes one full step.
  *
  * It shares no schedule, layout table or collective with the sharded engine,
  * so that a fault in those cannot be in both.
  */
-#include "ref.h"
+#include "unsharded.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    MAX_CONTRIBUTIONS = 16
-}; /* reductions of one step */
-
-/* One logical rank's gradients, each [total]. */
-struct rank_gradients {
-    float *sum[MAX_CONTRIBUTIONS]; /* [n] is still being added to */
-    bool *has;                     /* [n_parameters]: of sum[n] */
-    uint32_t n;                    /* contributions that were reduced */
-};
-
-struct fsdp_sharded {
-    const struct fsdp_env *env;
-    const struct fsdp_model *model;
-    const struct fsdp_units *units;
-    struct fsdp_options options;
-    uint32_t replicas, shards, ranks;
-    uint64_t total;
-    uint64_t *start;  /* of a parameter, in everything that is [total] */
-    uint64_t *offset; /* of a parameter: flat, in its unit's flat parameter;
-                       * per parameter, in each shard of its unit */
-    uint64_t *block;  /* per parameter: its elements in a shard; flat: 0 */
-    uint64_t *chunk;  /* of a unit: the ring's owner depends on it */
-    uint32_t *group;
-    bool *touched; /* [n_units]: had a backward since zero_grad */
-    float *value, *reduced, *fresh, *state[2];
-    bool *asked; /* [n_parameters]: fresh holds a gradient of it */
-    bool *in_backward;
-    bool has_reduced;
-    struct rank_gradients *rank;
-    const struct fsdp_sequence *sequence;
-    uint32_t sequence_index, next;
-    bool sync, next_sync;
-    float power[2];
-};
 
 static int out_of_memory(const struct fsdp_sharded *s)
 {
@@ -338,96 +302,7 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
     return FSDP_OK;
 }
 
-/* ---- The fold, and one full step --------------------------------------- */
-
-/* The specification (comm.h) is recursive. NOLINTNEXTLINE(misc-no-recursion) */
-static float tree(const float *x, uint32_t n)
-{
-    uint32_t half = n - n / 2;
-
-    return n == 1 ? x[0] : tree(x, half) + tree(x + half, n - half);
-}
-
-/* x[0..n-1] in a fold (comm.h). RANK starts at 0; RING behind the owner, who
- * comes last. */
-static float fold(uint32_t how, const float *x, uint32_t n, uint32_t owner)
-{
-    uint32_t start = how == FSDP_FOLD_RING ? (owner + 1) % n : 0;
-    /* There is always an x[0].
-     * NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
-    float sum = x[start];
-
-    if (how == FSDP_FOLD_TREE) {
-        return tree(x, n);
-    }
-    for (uint32_t i = 1; i < n; i++) {
-        sum = sum + x[(start + i) % n];
-    }
-    return sum;
-}
-
-/* Within each shard group, then across replicas. The element lies at `local`
- * in shard `owner`, which is `chunk` long. */
-static float fold_mesh(const struct fsdp_sharded *s, const float *x,
-                       uint64_t owner, uint64_t local, uint64_t chunk)
-{
-    uint64_t part = (chunk + s->replicas - 1) / s->replicas;
-    float replica[256];
-
-    for (uint32_t r = 0; r < s->replicas; r++) {
-        replica[r] = fold(s->options.fold, x + (uint64_t)r * s->shards,
-                          s->shards, (uint32_t)owner);
-    }
-    return fold(s->options.fold, replica, s->replicas,
-                (uint32_t)(local / part));
-}
-
-static int fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
-{
-    uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
-    float divide =
-        1.0f / (s->options.divide_factor != 0.0f ? s->options.divide_factor
-                                                 : (float)s->ranks);
-    float x[256];
-
-    for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
-        float *to = &s->reduced[s->start[p] + i];
-        uint64_t flat = s->offset[p] + i;
-        uint64_t owner = s->block[p] ? i / s->block[p] : flat / s->chunk[u];
-        uint64_t local =
-            s->block[p] ? s->offset[p] + i % s->block[p] : flat % s->chunk[u];
-        float scaled;
-        for (uint32_t r = 0; r < s->ranks; r++) {
-            x[r] = s->rank[r].sum[c][s->start[p] + i];
-        }
-        scaled = fold_mesh(s, x, owner, local, s->chunk[u]) * divide;
-        *to = c == 0 ? scaled : *to + scaled;
-    }
-    return FSDP_OK;
-}
-
-/* All contributions of this step, in order. */
-static int reduce(struct fsdp_sharded *s)
-{
-    uint32_t n = s->rank[0].n;
-
-    if (s->has_reduced || n == 0) {
-        return FSDP_OK;
-    }
-    for (uint32_t r = 0; r < s->ranks; r++) {
-        if (s->rank[r].n != n || s->rank[r].sum[n]) {
-            return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.step",
-                            "rank %u has gradients that were not reduced", r);
-        }
-    }
-    for (uint32_t c = 0; c < n; c++) {
-        for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-            FSDP_TRY(fold_parameter(s, p, c));
-        }
-    }
-    s->has_reduced = true;
-    return FSDP_OK;
-}
+/* ---- One full step ------------------------------------------------------ */
 
 static int set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
 {
@@ -437,7 +312,7 @@ static int set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
 
 static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
-    FSDP_TRY(reduce(s));
+    FSDP_TRY(unsharded_reduce(s));
     s->power[0] *= s->options.beta1;
     s->power[1] *= s->options.beta2;
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
@@ -469,7 +344,7 @@ static int pieces(struct fsdp_sharded *s,
                   void (*visit)(void *, const struct fsdp_piece *),
                   void *context)
 {
-    FSDP_TRY(reduce(s));
+    FSDP_TRY(unsharded_reduce(s));
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         struct fsdp_piece piece = {.size = sizeof piece,
                                    .parameter = p,

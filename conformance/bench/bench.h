@@ -17,6 +17,7 @@ enum {
 struct bench_engine {
     const char *label; /* in names */
     const struct fsdp_engine *engine;
+    uint32_t place; /* enum fsdp_place, of its device */
 };
 
 struct bench_plan {
@@ -24,6 +25,7 @@ struct bench_plan {
     struct bench_engine engine[BENCH_MAX_ENGINES];
     uint32_t n_engines;
     uint32_t ranks[BENCH_MAX_RANKS_GIVEN], n_ranks;
+    bool small;                      /* shapes of a GPU, to try the command */
     bool alone;                      /* engines only, nothing beside them */
     const struct fsdp_engine *plain; /* the reference, whose device is lent */
     const char *text;
@@ -37,6 +39,12 @@ int bench_operators(struct bench_plan *plan);
 /* All-gather, reduce-scatter and all-reduce between local processes, beside
  * memcpy. */
 int bench_collectives(struct bench_plan *plan);
+/* Engines on GPUs, all of it in processes of their own: GEMM beside cuBLAS,
+ * the rest beside the card's copy rate; a large model's step; what a unit
+ * costs the host; memory as the driver sees it. */
+int bench_gpu(struct bench_plan *plan);
+/* Fills in the place of all engines. */
+int bench_places(struct bench_plan *plan);
 /* Whole steps beside the bare model, memory, and what a unit costs. */
 int bench_steps(struct bench_plan *plan);
 

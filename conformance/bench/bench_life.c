@@ -11,6 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    PATIENCE_MS = 120000,
+};
+
 const struct bench_model bench_models[] = {
     {"gpt-256", &workload_gpt, "bench", "tokens/s", 8 * 128, true},
     {"gpt-small", &workload_gpt, "small", "tokens/s", 8 * 64, false},
@@ -67,6 +71,9 @@ static int open_engine(struct bench_life *life)
         FSDP_TRY(life->env.device->stream_open(life->env.device->self,
                                                "compute", &life->compute));
         life->env.compute = life->compute;
+    }
+    if (life->who->opened) {
+        life->who->opened(life->who->self, &life->env);
     }
     return FSDP_OK;
 }
@@ -162,6 +169,31 @@ void bench_life_close(struct bench_life *life)
     memset(life, 0, sizeof *life);
 }
 
+int bench_life_world(uint32_t ranks,
+                     int (*body)(void *context, struct world_rank *rank),
+                     void *context, struct fsdp_error *error)
+{
+    static const char *const names[] = {"replicate", "shard"};
+    uint32_t extent[2] = {1, ranks};
+    struct fsdp_mesh mesh = {sizeof mesh, 2, names, extent};
+    struct world_result result[WORLD_MAX_RANKS];
+
+    FSDP_TRY(world_run(WORLD_LOCAL, &mesh, PATIENCE_MS, body, context, result,
+                       error));
+    for (uint32_t r = 0; r < ranks; r++) {
+        if (result[r].end != WORLD_RETURNED || result[r].status != FSDP_OK) {
+            *error = result[r].error;
+            if (!error->message[0]) {
+                snprintf(error->message, sizeof error->message,
+                         "rank %u of %u ended with: %s", r, ranks,
+                         fsdp_status_text(result[r].status));
+            }
+            return FSDP_ERR_INTERNAL;
+        }
+    }
+    return FSDP_OK;
+}
+
 /* ---- A step ------------------------------------------------------------ */
 
 static int pass(struct bench_life *life)
@@ -182,7 +214,7 @@ static int pass(struct bench_life *life)
     return engine->at(life->sharded, FSDP_END, FSDP_SEQUENCE_TRAIN);
 }
 
-static int optimize(struct bench_life *life)
+static int optimize(struct bench_life *life, double begin)
 {
     const struct fsdp_engine *engine = life->who->engine;
     const struct fsdp_device *d = life->env.device;
@@ -191,6 +223,7 @@ static int optimize(struct bench_life *life)
 
     FSDP_TRY(engine->step(life->sharded, &step));
     FSDP_TRY(engine->zero_grad(life->sharded));
+    life->host = bench_now() - begin;
     return d->sync(d->self, NULL);
 }
 
@@ -206,7 +239,7 @@ int bench_life_step(struct bench_life *life, double *seconds)
     begin = bench_now();
     FSDP_TRY(pass(life));
     FSDP_TRY(w->end(life->run, &life->loss));
-    FSDP_TRY(optimize(life));
+    FSDP_TRY(optimize(life, begin));
     *seconds = bench_now() - begin;
     if (!isfinite(life->loss)) {
         if (life->env.error && life->env.error->status == FSDP_OK) {

@@ -34,6 +34,10 @@ struct bench_contestant {
     /* Gives the device to an engine that brings none. */
     const struct fsdp_engine *lender;
     bool strict; /* nothing runs ahead */
+    /* NULL, or called when the engine is open and has no model yet: may put
+     * something around device and communicator. */
+    void (*opened)(void *self, struct fsdp_env *env);
+    void *self;
 };
 
 struct bench_life {
@@ -49,7 +53,13 @@ struct bench_life {
     struct workload_run *run;
     uint32_t step;
     float loss;
+    double host; /* seconds of the last step until all of it was given out */
 };
+
+/* Runs body on local processes; who did not return FSDP_OK is an error. */
+int bench_life_world(uint32_t ranks,
+                     int (*body)(void *context, struct world_rank *rank),
+                     void *context, struct fsdp_error *error);
 
 bool bench_claims(const struct fsdp_engine *engine, const char *claim);
 

@@ -179,15 +179,21 @@ int bench_operator_make(const struct bench_operator *b, struct fsdp_op *op)
     return FSDP_OK;
 }
 
+/* The input that an output is; n_in: none. */
+static uint32_t in_place(const struct fsdp_op *op, uint32_t o)
+{
+    uint32_t i = 0;
+
+    while (i < op->n_in && op->in[i].p != op->out[o].p) {
+        i++;
+    }
+    return i;
+}
+
 void bench_operator_release(struct fsdp_op *op)
 {
     for (uint32_t o = 0; o < op->n_out; o++) {
-        bool in_place = false;
-
-        for (uint32_t i = 0; i < op->n_in; i++) {
-            in_place = in_place || op->in[i].p == op->out[o].p;
-        }
-        if (!in_place) {
+        if (in_place(op, o) == op->n_in) {
             free(op->out[o].p);
         }
     }
@@ -197,6 +203,50 @@ void bench_operator_release(struct fsdp_op *op)
         memcpy(&p, &op->in[i].p, sizeof(p));
         free(p);
     }
+}
+
+int bench_operator_give(const struct fsdp_op *op, const struct fsdp_device *d,
+                        struct fsdp_op *out)
+{
+    *out = *op;
+    out->n_in = 0;
+    out->n_out = 0;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        void *p = NULL;
+
+        FSDP_TRY(d->alloc(d->self, op->in[i].bytes, &p));
+        out->in[out->n_in++] = (struct fsdp_in){p, op->in[i].bytes};
+        FSDP_TRY(d->copy(d->self, NULL, p, op->in[i].p, op->in[i].bytes));
+    }
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        uint32_t i = in_place(op, o);
+        void *p = NULL;
+
+        if (i < op->n_in) {
+            memcpy(&p, &out->in[i].p, sizeof(p));
+        } else {
+            FSDP_TRY(d->alloc(d->self, op->out[o].bytes, &p));
+        }
+        out->out[out->n_out++] = (struct fsdp_out){p, op->out[o].bytes};
+    }
+    return FSDP_OK;
+}
+
+void bench_operator_take_back(struct fsdp_op *op, const struct fsdp_device *d)
+{
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        if (in_place(op, o) == op->n_in) {
+            d->free(d->self, op->out[o].p);
+        }
+    }
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        void *p;
+
+        memcpy(&p, &op->in[i].p, sizeof(p));
+        d->free(d->self, p);
+    }
+    op->n_in = 0;
+    op->n_out = 0;
 }
 
 /* 2 for each fused multiply and add. 0: measured in bytes. */

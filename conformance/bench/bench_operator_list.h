@@ -5,6 +5,7 @@
 #ifndef FSDP_CTS_BENCH_OPERATOR_LIST_H
 #define FSDP_CTS_BENCH_OPERATOR_LIST_H
 
+#include <fsdp/device.h>
 #include <fsdp/op.h>
 
 /* An operator with ranges of its own: a word each, a letter for a dimension,
@@ -23,6 +24,12 @@ extern const struct bench_operator bench_operator_list[];
 /* Fills in op, with ranges from malloc. NOMEM. */
 int bench_operator_make(const struct bench_operator *b, struct fsdp_op *op);
 void bench_operator_release(struct fsdp_op *op); /* any state */
+
+/* The same with ranges of the device, which hold the same. */
+int bench_operator_give(const struct fsdp_op *op,
+                        const struct fsdp_device *device, struct fsdp_op *out);
+void bench_operator_take_back(struct fsdp_op *op, /* any state */
+                              const struct fsdp_device *device);
 
 /* 2 for each fused multiply and add. 0: measured in bytes. */
 double bench_operator_flops(const struct bench_operator *b);

@@ -8,6 +8,7 @@
  * clock is the thread's own: what others are given does not count.
  */
 #include "bench/bench.h"
+#include "bench/bench_lab.h"
 #include "bench/bench_operator_list.h"
 
 #include <dlfcn.h>
@@ -76,64 +77,6 @@ static void run_blas(sgemm *blas, const struct fsdp_op *op)
     blas(ROW_MAJOR, grad ? TRANS : NO_TRANS, turned ? TRANS : NO_TRANS, m, n, k,
          1.0f, op->in[0].p, grad ? m : k, op->in[1].p, turned ? k : n, 0.0f,
          op->out[0].p, n);
-}
-
-/* ---- Devices ----------------------------------------------------------- */
-
-static int no_run(void *self, struct fsdp_stream *stream,
-                  const struct fsdp_collective *c)
-{
-    (void)self;
-    (void)stream;
-    (void)c;
-    return FSDP_ERR_UNSUPPORTED;
-}
-
-static void no_abort(void *self, int32_t status)
-{
-    (void)self;
-    (void)status;
-}
-
-static int no_exchange(void *self, const void *mine, uint64_t bytes, void *all)
-{
-    (void)self;
-    memcpy(all, mine, bytes);
-    return FSDP_OK;
-}
-
-/* An engine's device, opened alone. */
-struct lab {
-    const struct fsdp_engine *engine;
-    uint32_t extent[2];
-    struct fsdp_mesh mesh;
-    struct fsdp_comm comm;
-    struct fsdp_error error;
-    struct fsdp_env env;
-};
-
-static int lab_open(struct lab *lab, const struct fsdp_engine *engine)
-{
-    static const char *const names[] = {"replicate", "shard"};
-
-    *lab = (struct lab){.engine = engine, .extent = {1, 1}};
-    lab->mesh = (struct fsdp_mesh){sizeof lab->mesh, 2, names, lab->extent};
-    lab->comm = (struct fsdp_comm){
-        .size = sizeof lab->comm, .run = no_run, .abort = no_abort};
-    lab->env = (struct fsdp_env){.size = sizeof lab->env,
-                                 .world = 1,
-                                 .mesh = &lab->mesh,
-                                 .comm = &lab->comm,
-                                 .error = &lab->error,
-                                 .exchange = no_exchange};
-    return engine->open ? engine->open(&lab->env) : FSDP_ERR_UNSUPPORTED;
-}
-
-static void lab_close(struct lab *lab)
-{
-    if (lab->engine && lab->engine->close) {
-        lab->engine->close(&lab->env);
-    }
 }
 
 /* ---- One operator ------------------------------------------------------ */
@@ -248,8 +191,9 @@ static int try_operator(struct trial *t, const char *name)
     return status == FSDP_ERR_UNSUPPORTED ? FSDP_OK : status;
 }
 
-static int try_device(struct bench_plan *plan, const struct lab *lab,
-                      const struct lab *plain, sgemm *blas, const char *label)
+static int try_device(struct bench_plan *plan, const struct bench_lab *lab,
+                      const struct bench_lab *plain, sgemm *blas,
+                      const char *label)
 {
     for (const struct bench_operator *b = bench_operator_list; b->name; b++) {
         char name[BENCH_NAME_BYTES];
@@ -272,13 +216,13 @@ static int try_device(struct bench_plan *plan, const struct lab *lab,
 /* An engine that refuses a level that there is not has levels. */
 static bool has_levels(const struct fsdp_engine *engine)
 {
-    struct lab lab;
+    struct bench_lab lab;
     int status;
 
     setenv("FSDP_SIMD", "no-such-level", 1);
-    status = lab_open(&lab, engine);
+    status = bench_lab_open(&lab, engine);
     if (status == FSDP_OK) {
-        lab_close(&lab);
+        bench_lab_close(&lab);
     }
     unsetenv("FSDP_SIMD");
     return status == FSDP_ERR_INVALID;
@@ -288,25 +232,25 @@ static int try_engine(struct bench_plan *plan,
                       const struct bench_engine *engine, sgemm *blas)
 {
     bool levels = has_levels(engine->engine);
-    struct lab plain;
-    int status = lab_open(&plain, plan->plain);
+    struct bench_lab plain;
+    int status = bench_lab_open(&plain, plan->plain);
 
     for (int i = levels ? MAX_LEVELS - 1 : 0; i >= 0 && status == FSDP_OK;
          i--) {
         char label[64];
-        struct lab lab;
+        struct bench_lab lab;
         snprintf(label, sizeof label, "%.40s%s%s", engine->label,
                  levels ? "." : "", levels ? level_names[i] : "");
         if (levels) {
             setenv("FSDP_SIMD", level_names[i], 1);
         }
-        if (lab_open(&lab, engine->engine) == FSDP_OK && lab.env.device) {
+        if (bench_lab_open(&lab, engine->engine) == FSDP_OK && lab.env.device) {
             status = try_device(plan, &lab, &plain, blas, label);
-            lab_close(&lab);
+            bench_lab_close(&lab);
         }
         unsetenv("FSDP_SIMD");
     }
-    lab_close(&plain);
+    bench_lab_close(&plain);
     return status;
 }
 
@@ -318,7 +262,8 @@ int bench_operators(struct bench_plan *plan)
     int status = FSDP_OK;
 
     for (uint32_t e = 0; e < plan->n_engines && status == FSDP_OK; e++) {
-        if (plan->engine[e].engine != plan->plain) {
+        if (plan->engine[e].engine != plan->plain &&
+            plan->engine[e].place == FSDP_PLACE_HOST) {
             status = try_engine(plan, &plan->engine[e], blas);
         }
     }

@@ -112,7 +112,8 @@ void bench_add(struct bench_report *report, const char *name, const char *unit,
     r = &grown[report->n];
     *r = (struct bench_result){.unit = unit,
                                .higher = strcmp(unit, "us") != 0 &&
-                                         strcmp(unit, "MiB") != 0,
+                                         strcmp(unit, "MiB") != 0 &&
+                                         strcmp(unit, "calls") != 0,
                                .sample = malloc(n * sizeof *r->sample),
                                .n = n,
                                .ratio = NAN,

@@ -19,7 +19,6 @@ enum {
     MAX_CONTESTANTS = 3,
     LAUNCHES = 3, /* of each size of world */
     WARM = 2,     /* steps */
-    PATIENCE_MS = 120000,
 };
 
 /* What ranks find out, in memory that they share; rank 0 writes. */
@@ -154,25 +153,7 @@ static int body(void *context, struct world_rank *rank)
 
 static int start(struct launch *x, uint32_t ranks, struct fsdp_error *error)
 {
-    static const char *const names[] = {"replicate", "shard"};
-    uint32_t extent[2] = {1, ranks};
-    struct fsdp_mesh mesh = {sizeof mesh, 2, names, extent};
-    struct world_result result[WORLD_MAX_RANKS];
-
-    FSDP_TRY(
-        world_run(WORLD_LOCAL, &mesh, PATIENCE_MS, body, x, result, error));
-    for (uint32_t r = 0; r < ranks; r++) {
-        if (result[r].end != WORLD_RETURNED || result[r].status != FSDP_OK) {
-            *error = result[r].error;
-            if (!error->message[0]) {
-                snprintf(error->message, sizeof error->message,
-                         "rank %u of %u ended with: %s", r, ranks,
-                         fsdp_status_text(result[r].status));
-            }
-            return FSDP_ERR_INTERNAL;
-        }
-    }
-    return FSDP_OK;
+    return bench_life_world(ranks, body, x, error);
 }
 
 static int make_findings(struct launch *x, uint32_t n)
@@ -216,8 +197,8 @@ static struct launch launch_of(const struct subject *s, bool beside)
 {
     struct launch x = {.plan = s->plan, .model = s->model, .n = 1};
 
-    x.who[0] =
-        (struct bench_contestant){s->engine->engine, s->plan->plain, false};
+    x.who[0] = (struct bench_contestant){.engine = s->engine->engine,
+                                         .lender = s->plan->plain};
     if (beside) {
         x.who[1] = x.who[0];
         x.who[1].engine = &bench_bare;
@@ -370,7 +351,8 @@ static int measure_units(const struct subject *s, uint32_t ranks, bool strict)
     struct bench_plan *plan = s->plan;
     uint32_t n = plan->report.samples;
     uint32_t repeat = 20;
-    struct bench_contestant who = {s->engine->engine, plan->plain, strict};
+    struct bench_contestant who = {
+        .engine = s->engine->engine, .lender = plan->plain, .strict = strict};
     struct world_rank rank = {.world = ranks,
                               .comm = {.size = sizeof rank.comm,
                                        .run = silent_run,
@@ -437,7 +419,9 @@ int bench_steps(struct bench_plan *plan)
                 FSDP_TRY(measure_model(&s));
             }
         }
-        FSDP_TRY(measure_overhead(plan, engine));
+        if (engine->place == FSDP_PLACE_HOST) { /* see bench_gpu.c */
+            FSDP_TRY(measure_overhead(plan, engine));
+        }
     }
     return FSDP_OK;
 }

@@ -20,7 +20,7 @@ static void next(struct reading *r, char word[CASE_ID_BYTES])
 {
     const size_t n = strcspn(r->at, ".");
 
-    word[0] = '\0';
+    memset(word, 0, CASE_ID_BYTES);
     if (n == 0 || n >= CASE_ID_BYTES) {
         r->good = false;
         return;

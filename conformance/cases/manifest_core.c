@@ -3,37 +3,29 @@
  * manifest_core.c - the cases that the manifest has whatever its axes are:
  * those that a person looks at first, and those whose point is one number.
  */
+#include "cases/manifest_core.h"
 #include "cases/case_graph.h"
-#include "cases/manifest_axes.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct core {
-    struct manifest_axes axes;
-    bool own; /* the suite's own world sizes, not asked ones */
-    struct manifest_world first; /* where one world is enough */
-    struct case_list *list;
-};
 
 /* The steps of the loss curve in seed 003, code 16.5.1. */
 enum {
     CURVE_STEPS = 40
 };
 
-static const struct manifest_world *core_world(const struct core *core,
-                                               uint32_t i)
+const struct manifest_world *core_world(const struct core *core, uint32_t i)
 {
     return i < core->axes.n[AXIS_WORLD] ? &core->axes.world[i] : NULL;
 }
 
-static void start_seed(uint32_t strategy, struct manifest_world world,
-                       struct run_case *c)
+void core_start_seed(uint32_t strategy, struct manifest_world world,
+                     struct run_case *c)
 {
     manifest_start("mlp", "seed", WORKLOAD_NATURAL, strategy, world, c);
 }
 
-static bool fits(uint32_t strategy, const struct manifest_world *world)
+bool core_fits(uint32_t strategy, const struct manifest_world *world)
 {
     const bool hybrid =
         strategy == CASE_HYBRID_SHARD || strategy == CASE_HYBRID_SHARD_ZERO2;
@@ -41,12 +33,19 @@ static bool fits(uint32_t strategy, const struct manifest_world *world)
     return hybrid == (world->replicas != 0);
 }
 
-/* Whether a world is small for a strategy, and so cheap; asked worlds all
- * are, as there may be no other. */
-static bool is_small(const struct core *core,
-                     const struct manifest_world *world, uint32_t ranks)
+bool core_is_small(const struct core *core, const struct manifest_world *world,
+                   uint32_t ranks)
 {
     return !core->own || world->ranks <= (world->replicas != 0 ? 6 : ranks);
+}
+
+const uint32_t core_ahead[3][3] = {{1, 1, 0}, {2, 1, 1}, {3, 3, 2}};
+
+void core_run_ahead(struct run_case *c, const uint32_t ahead[3])
+{
+    c->prefetch_forward = ahead[0];
+    c->prefetch_backward = ahead[1];
+    c->reduces_in_flight = ahead[2];
 }
 
 /* Under every strategy the curve of one rank more, and more: where it parts
@@ -58,10 +57,10 @@ static int add_curves(const struct core *core)
 
     for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
         for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
-            if (!fits(s, world) || !is_small(core, world, 4)) {
+            if (!core_fits(s, world) || !core_is_small(core, world, 4)) {
                 continue;
             }
-            start_seed(s, *world, &c);
+            core_start_seed(s, *world, &c);
             c.steps = CURVE_STEPS;
             FSDP_TRY(manifest_add(core->list, &c));
         }
@@ -90,7 +89,7 @@ static int add_miniature(const struct core *core)
             continue;
         }
         for (uint32_t w = 0; w < 3; w++) {
-            start_seed(CASE_FULL_SHARD, *world, &c);
+            core_start_seed(CASE_FULL_SHARD, *world, &c);
             c.wrap = wrap[w];
             c.steps = CURVE_STEPS;
             FSDP_TRY(manifest_add(core->list, &c));
@@ -134,7 +133,7 @@ static int add_ragged(const struct core *core)
     struct run_case c;
 
     for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
-        const uint32_t w = fits(s, &odd[0]) ? 0 : 1;
+        const uint32_t w = core_fits(s, &odd[0]) ? 0 : 1;
 
         for (uint32_t o = 0; o <= FSDP_OPTIMIZER_ADAMW && core->own; o++) {
             manifest_start("mlp", "odd", WORKLOAD_NATURAL, s, odd[w], &c);
@@ -146,119 +145,6 @@ static int add_ragged(const struct core *core)
             manifest_numbers(&c);
             FSDP_TRY(manifest_add(core->list, &c));
         }
-    }
-    return FSDP_OK;
-}
-
-/* Parameters sharded one by one, by rows: rows that do not divide, and ranks
- * without any, where a unit has several parameters, under every strategy. */
-static int add_rows(const struct core *core)
-{
-    static const struct manifest_world flat[] = {{3, 0}, {4, 0}, {7, 0}};
-    static const struct manifest_world mesh[] = {{6, 2}, {6, 3}, {8, 2}};
-    struct run_case c;
-
-    for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
-        for (uint32_t w = 0; w < 3 && core->own; w++) {
-            const struct manifest_world world =
-                fits(s, &flat[w]) ? flat[w] : mesh[w];
-
-            manifest_start("mlp", "odd", WORKLOAD_NATURAL, s, world, &c);
-            c.layout = FSDP_LAYOUT_PER_PARAMETER;
-            c.wrap = CASE_WRAP_WHOLE;
-            c.fold = FSDP_FOLD_RING;
-            c.optimizer = w; /* one each */
-            manifest_numbers(&c);
-            FSDP_TRY(manifest_add(core->list, &c));
-            manifest_start("gpt", "odd", WORKLOAD_NATURAL, s, world, &c);
-            c.layout = FSDP_LAYOUT_PER_PARAMETER;
-            c.wrap = CASE_WRAP_BLOCK;
-            FSDP_TRY(manifest_add(core->list, &c));
-        }
-    }
-    return FSDP_OK;
-}
-
-/* The same where each parameter is a unit: the plainest case of the layout, in
- * every world, and as far ahead as engines run. */
-static int add_plain_rows(const struct core *core)
-{
-    static const uint32_t ahead[][3] = {{1, 1, 0}, {2, 1, 1}, {3, 3, 2}};
-    const struct manifest_world *world;
-    struct run_case c;
-
-    for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
-        if (world->replicas == 0) {
-            start_seed(CASE_FULL_SHARD, *world, &c);
-            c.layout = FSDP_LAYOUT_PER_PARAMETER;
-            FSDP_TRY(manifest_add(core->list, &c));
-        }
-    }
-    for (uint32_t a = 0; a < 3; a++) {
-        manifest_start(
-            "gpt", "tiny", WORKLOAD_NATURAL, CASE_FULL_SHARD,
-            (struct manifest_world){core->own ? 3 : core->first.ranks, 0}, &c);
-        c.layout = FSDP_LAYOUT_PER_PARAMETER;
-        FSDP_TRY(manifest_add(core->list, &c)); /* the strict twin, once */
-        c.prefetch_forward = ahead[a][0];
-        c.prefetch_backward = ahead[a][1];
-        c.reduces_in_flight = ahead[a][2];
-        FSDP_TRY(manifest_add(core->list, &c));
-    }
-    return FSDP_OK;
-}
-
-/* What engines outside of the suite have in common, few ranks and plain
- * models, in both layouts: each strategy, optimizer and way to accumulate, an
- * evaluation, a second life, and data on which nothing is rounded. */
-static int add_common(const struct core *core, uint32_t layout, uint32_t ranks)
-{
-    static const struct {
-        uint32_t strategy, optimizer, microbatches, first, scenario, exact;
-    } row[] = {
-        {CASE_FULL_SHARD, FSDP_OPTIMIZER_SGD, 1, 1, CASE_EVAL, 0},
-        {CASE_FULL_SHARD, FSDP_OPTIMIZER_SGD, 1, 1, CASE_AGAIN, 0},
-        {CASE_FULL_SHARD, FSDP_OPTIMIZER_MOMENTUM, 2, 0, CASE_TRAIN, 0},
-        {CASE_FULL_SHARD, FSDP_OPTIMIZER_ADAMW, 2, 1, CASE_TRAIN, 0},
-        {CASE_FULL_SHARD, FSDP_OPTIMIZER_SGD, 2, 0, CASE_TRAIN, 1},
-        {CASE_SHARD_GRAD_OP, FSDP_OPTIMIZER_SGD, 1, 1, CASE_EVAL, 0},
-        {CASE_SHARD_GRAD_OP, FSDP_OPTIMIZER_ADAMW, 1, 1, CASE_TRAIN, 0},
-        {CASE_NO_SHARD, FSDP_OPTIMIZER_SGD, 2, 0, CASE_TRAIN, 0},
-        {CASE_NO_SHARD, FSDP_OPTIMIZER_MOMENTUM, 1, 1, CASE_EVAL, 0},
-        {CASE_NO_SHARD, FSDP_OPTIMIZER_SGD, 1, 1, CASE_TRAIN, 1},
-        {CASE_HYBRID_SHARD, FSDP_OPTIMIZER_SGD, 2, 0, CASE_TRAIN, 0},
-        {CASE_HYBRID_SHARD_ZERO2, FSDP_OPTIMIZER_ADAMW, 1, 1, CASE_EVAL, 0},
-    };
-    struct run_case c;
-
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        const bool hybrid = row[i].strategy >= CASE_HYBRID_SHARD;
-        const struct manifest_world world = {ranks, hybrid ? 2 : 0};
-
-        if (hybrid && (ranks % 2 != 0 || ranks < 4)) {
-            continue;
-        }
-        manifest_start(row[i].exact ? "linear" : "mlp",
-                       row[i].exact ? "small" : "odd",
-                       row[i].exact ? WORKLOAD_EXACT : WORKLOAD_NATURAL,
-                       row[i].strategy, world, &c);
-        c.layout = layout;
-        c.optimizer = row[i].optimizer;
-        c.scenario = row[i].scenario;
-        c.microbatches = row[i].microbatches;
-        c.sync[0] = row[i].first;
-        c.sync[c.microbatches - 1] = 1;
-        manifest_numbers(&c);
-        FSDP_TRY(manifest_add(core->list, &c));
-    }
-    return FSDP_OK;
-}
-
-static int add_both_layouts(const struct core *core)
-{
-    for (uint32_t ranks = 2; ranks <= 4 && core->own; ranks++) {
-        FSDP_TRY(add_common(core, FSDP_LAYOUT_FLAT, ranks));
-        FSDP_TRY(add_common(core, FSDP_LAYOUT_PER_PARAMETER, ranks));
     }
     return FSDP_OK;
 }
@@ -286,8 +172,8 @@ static int add_blocks(const struct core *core)
 
     for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
         for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
-            if (world->ranks > 1 && fits(s, world) &&
-                is_small(core, world, 3)) {
+            if (world->ranks > 1 && core_fits(s, world) &&
+                core_is_small(core, world, 3)) {
                 FSDP_TRY(add_block(core, s, *world));
             }
         }
@@ -302,7 +188,7 @@ static int add_divide_factors(const struct core *core)
     struct run_case c;
 
     for (uint32_t i = 0; i < 3; i++) {
-        start_seed(CASE_FULL_SHARD, core->first, &c);
+        core_start_seed(CASE_FULL_SHARD, core->first, &c);
         c.divide_factor = factor[i];
         FSDP_TRY(manifest_add(core->list, &c));
     }
@@ -340,11 +226,11 @@ static int add_answers(const struct core *core)
 
     for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
         for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
-            if (!fits(s, world) || !is_small(core, world, 3)) {
+            if (!core_fits(s, world) || !core_is_small(core, world, 3)) {
                 continue;
             }
             for (uint32_t k = 0; k < 2; k++) {
-                start_seed(s, *world, &c);
+                core_start_seed(s, *world, &c);
                 c.scenario = scenario[k];
                 if (case_check(&c) == NULL) {
                     FSDP_TRY(manifest_add(core->list, &c));
@@ -377,7 +263,6 @@ static int add_schedules(const struct core *core)
 {
     static const uint32_t wrap[] = {CASE_WRAP_WHOLE, CASE_WRAP_LAYER,
                                     CASE_WRAP_PAIR, CASE_WRAP_BLOCK};
-    static const uint32_t ahead[][3] = {{1, 1, 0}, {2, 1, 1}, {3, 3, 2}};
     const struct manifest_world world = {core->own ? 3 : core->first.ranks, 0};
     struct run_case c;
 
@@ -390,68 +275,8 @@ static int add_schedules(const struct core *core)
         FSDP_TRY(manifest_add(core->list, &c));
         memcpy(c.size, "tiny", sizeof "tiny");
         for (uint32_t a = 0; a < 3 && wrap[w] == CASE_WRAP_LAYER; a++) {
-            c.prefetch_forward = ahead[a][0];
-            c.prefetch_backward = ahead[a][1];
-            c.reduces_in_flight = ahead[a][2];
+            core_run_ahead(&c, core_ahead[a]);
             FSDP_TRY(manifest_add(core->list, &c));
-        }
-    }
-    return FSDP_OK;
-}
-
-static int add_resumed(const struct core *core, const char *size,
-                       uint32_t strategy, struct manifest_world world,
-                       uint32_t scenario, uint32_t optimizer, uint32_t wrap)
-{
-    struct run_case c;
-
-    manifest_start("mlp", size, WORKLOAD_NATURAL, strategy, world, &c);
-    c.scenario = scenario;
-    c.optimizer = optimizer;
-    c.wrap = wrap;
-    if (scenario == CASE_GROW || scenario == CASE_SHRINK) {
-        c.fold = FSDP_FOLD_TREE;
-        c.grains = CASE_GRAINS;
-    }
-    c.recorded_steps = c.steps;
-    manifest_numbers(&c);
-    return case_check(&c) == NULL ? manifest_add(core->list, &c) : FSDP_OK;
-}
-
-/* Checkpoints under every strategy, in every form: uneven shards and empty
- * ones, one writer and many; and saved by half or twice as many ranks. */
-static int add_checkpoints(const struct core *core)
-{
-    const uint32_t adamw = FSDP_OPTIMIZER_ADAMW;
-    const uint32_t momentum = FSDP_OPTIMIZER_MOMENTUM;
-    const struct manifest_world *world;
-
-    for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
-        for (uint32_t i = 0; (world = core_world(core, i)) != NULL; i++) {
-            bool hybrid = world->replicas != 0;
-            bool odd = world->ranks == (hybrid ? 6 : 3);
-            bool empty = world->ranks == (hybrid ? 8 : 7);
-            if (!fits(s, world) || (hybrid && world->replicas != 2)) {
-                continue;
-            }
-            if (odd) {
-                FSDP_TRY(add_resumed(core, "odd", s, *world, CASE_RESUME, adamw,
-                                     CASE_WRAP_LAYER));
-                FSDP_TRY(add_resumed(core, "odd", s, *world, CASE_RESUME_FULL,
-                                     adamw, CASE_WRAP_LAYER));
-            } else if (empty) {
-                FSDP_TRY(add_resumed(core, "empty", s, *world, CASE_RESUME,
-                                     momentum, CASE_WRAP_LAYER));
-            } else if (is_small(core, world, 4)) {
-                FSDP_TRY(add_resumed(core, "seed", s, *world, CASE_RESUME_FULL,
-                                     momentum, CASE_WRAP_WHOLE));
-                FSDP_TRY(add_resumed(core, "odd", s, *world, CASE_RESUME_LOCAL,
-                                     adamw, CASE_WRAP_PAIR));
-            }
-            FSDP_TRY(add_resumed(core, "odd", s, *world, CASE_GROW, adamw,
-                                 CASE_WRAP_LAYER));
-            FSDP_TRY(add_resumed(core, "odd", s, *world, CASE_SHRINK, adamw,
-                                 CASE_WRAP_WHOLE));
         }
     }
     return FSDP_OK;
@@ -476,48 +301,17 @@ static int add_graphs(const struct core *core)
     return FSDP_OK;
 }
 
-/* The same of parameters sharded by rows; a world of four is made of two, and
- * of eight, some of which own nothing. */
-static int add_resumed_rows(const struct core *core)
-{
-    static const uint32_t scenario[] = {CASE_RESUME, CASE_RESUME_FULL,
-                                        CASE_RESUME_LOCAL, CASE_GROW,
-                                        CASE_SHRINK};
-    static const struct manifest_world worlds[] = {{4, 0}, {6, 2}};
-    struct run_case c;
-
-    for (uint32_t w = 0; w < 2 && core->own; w++) {
-        for (uint32_t i = 0; i < 5; i++) {
-            bool tree = scenario[i] == CASE_GROW || scenario[i] == CASE_SHRINK;
-
-            manifest_start("mlp", "odd", WORKLOAD_NATURAL,
-                           worlds[w].replicas != 0 ? CASE_HYBRID_SHARD
-                                                   : CASE_FULL_SHARD,
-                           worlds[w], &c);
-            c.layout = FSDP_LAYOUT_PER_PARAMETER;
-            c.scenario = scenario[i];
-            c.optimizer = FSDP_OPTIMIZER_ADAMW;
-            c.wrap = CASE_WRAP_PAIR;
-            c.fold = tree ? FSDP_FOLD_TREE : FSDP_FOLD_RANK;
-            c.grains = tree ? CASE_GRAINS : 0;
-            c.recorded_steps = c.steps;
-            manifest_numbers(&c);
-            if (case_check(&c) == NULL) {
-                FSDP_TRY(manifest_add(core->list, &c));
-            }
-        }
-    }
-    return FSDP_OK;
-}
-
 int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
                   struct case_list *list)
 {
     static int (*const add[])(const struct core *) = {
-        add_curves,      add_miniature,      add_trees,  add_ragged,
-        add_blocks,      add_divide_factors, add_large,  add_exact_worlds,
-        add_schedules,   add_answers,        add_rows,   add_plain_rows,
-        add_checkpoints, add_resumed_rows,   add_graphs, add_both_layouts,
+        add_curves,    add_miniature,
+        add_trees,     add_ragged,
+        add_blocks,    add_divide_factors,
+        add_large,     add_exact_worlds,
+        add_schedules, add_answers,
+        core_add_rows, core_add_checkpoints,
+        add_graphs,    core_add_both_layouts,
     };
     struct core core = {.own = n_ranks == 0, .list = list};
 
@@ -542,9 +336,7 @@ int manifest_ahead(uint32_t n_ranks, struct case_list *list)
                        world, &c);
         c.microbatches = 2;
         c.sync[1] = 1;
-        c.prefetch_forward = ahead[a][0];
-        c.prefetch_backward = ahead[a][1];
-        c.reduces_in_flight = ahead[a][2];
+        core_run_ahead(&c, ahead[a]);
         FSDP_TRY(manifest_add(list, &c));
     }
     return FSDP_OK;

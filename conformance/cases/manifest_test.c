@@ -29,6 +29,11 @@ enum {
 /* What a case has on an axis, as a word made of its fields. */
 static void word_of(const struct run_case *c, uint32_t axis, char word[48])
 {
+    const uint32_t number[N_AXES] = {
+        [AXIS_WRAP] = c->wrap,           [AXIS_SCENARIO] = c->scenario,
+        [AXIS_STRATEGY] = c->strategy,   [AXIS_FOLD] = c->fold,
+        [AXIS_OPTIMIZER] = c->optimizer, [AXIS_KEEP_ROOT] = c->keep_root,
+        [AXIS_LAYOUT] = c->layout};
     char sync[CASE_MAX_MICROBATCHES + 1];
 
     switch (axis) {
@@ -48,14 +53,7 @@ static void word_of(const struct run_case *c, uint32_t axis, char word[48])
         (void)snprintf(word, 48, "%s", sync);
         return;
     default:
-        (void)snprintf(word, 48, "%u",
-                       axis == AXIS_WRAP        ? c->wrap
-                       : axis == AXIS_SCENARIO  ? c->scenario
-                       : axis == AXIS_STRATEGY  ? c->strategy
-                       : axis == AXIS_FOLD      ? c->fold
-                       : axis == AXIS_OPTIMIZER ? c->optimizer
-                       : axis == AXIS_KEEP_ROOT ? c->keep_root
-                                                : c->layout);
+        (void)snprintf(word, 48, "%u", number[axis]);
     }
 }
 

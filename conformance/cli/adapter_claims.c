@@ -47,13 +47,25 @@ static bool parse(struct record_json *j, json_t *root,
     return true;
 }
 
+int adapter_claims_parse(const char *text, size_t bytes, const char *file,
+                         struct adapter_claims *out, struct fsdp_error *error)
+{
+    struct record_json j = {.file = file, .error = error};
+    json_t *root = record_json_load(&j, text, bytes);
+
+    memset(out, 0, sizeof(*out));
+    if (root != NULL) {
+        (void)parse(&j, root, out);
+        json_decref(root);
+    }
+    return j.status;
+}
+
 int adapter_claims_read(const char *path, struct adapter_claims *out,
                         struct fsdp_error *error)
 {
-    struct record_json j = {.file = path, .error = error};
     static char text[FILE_BYTES];
     FILE *f = fopen(path, "rbe");
-    json_t *root;
     size_t n;
 
     memset(out, 0, sizeof(*out));
@@ -69,12 +81,7 @@ int adapter_claims_read(const char *path, struct adapter_claims *out,
                            (int)FILE_BYTES);
     }
     (void)fclose(f);
-    root = record_json_load(&j, text, n);
-    if (root != NULL) {
-        (void)parse(&j, root, out);
-        json_decref(root);
-    }
-    return j.status;
+    return adapter_claims_parse(text, n, path, out, error);
 }
 
 static bool has(const struct adapter_claims *a, const char *claim)

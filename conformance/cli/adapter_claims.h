@@ -22,6 +22,10 @@ struct adapter_claims {
 int adapter_claims_read(const char *path, struct adapter_claims *out,
                         struct fsdp_error *error);
 
+/* The same of the file's bytes. */
+int adapter_claims_parse(const char *text, size_t bytes, const char *file,
+                         struct adapter_claims *out, struct fsdp_error *error);
+
 /* Whether the adapter claims all that a case needs. */
 bool adapter_claims_case(const struct adapter_claims *a,
                          const struct run_case *c);

@@ -48,6 +48,11 @@ enum option_code {
     OPTION_FIXTURES,
     OPTION_SEED,
     OPTION_FRESH_SEED,
+    OPTION_ABOUT,
+    OPTION_BUNDLE,
+    OPTION_EXPLANATIONS,
+    OPTION_PARTIAL,
+    OPTION_WITHOUT_RECORDS,
 };
 
 struct option_row {
@@ -106,6 +111,15 @@ static const struct option_row rows[] = {
     {"write", "DIR", OPTION_WRITE, TAKES_FIXTURES, "make them"},
     {"check", "DIR", OPTION_CHECK, TAKES_FIXTURES,
      "make them again and compare"},
+    {"bundle", "DIR", OPTION_BUNDLE, TAKES_SUBMIT, "the folder to make"},
+    {"about", "FILE.json", OPTION_ABOUT, TAKES_SUBMIT,
+     "who submits what, run how and where (docs/submissions.md)"},
+    {"explanations", "FILE.json", OPTION_EXPLANATIONS, TAKES_SUBMIT,
+     "of all that fails: whose it is, and why"},
+    {"partial", NULL, OPTION_PARTIAL, TAKES_SUBMIT,
+     "of the cases that have records; else all that are claimed must"},
+    {"without-records", NULL, OPTION_WITHOUT_RECORDS, TAKES_SUBMIT,
+     "the report alone, which proves nothing"},
     {"text", "FILE", OPTION_TEXT, TAKES_TEXT,
      "the text that gpt learns (the one that ships with the suite)"},
     {"mutant", "NAME", OPTION_MUTANT, TAKES_MUTANT,
@@ -308,6 +322,21 @@ static int take(int code, char *value, struct arguments *out)
                            value, "");
     case OPTION_FRESH_SEED:
         return fresh_seed(out);
+    case OPTION_ABOUT:
+        out->about = value;
+        return 0;
+    case OPTION_BUNDLE:
+        out->bundle = value;
+        return 0;
+    case OPTION_EXPLANATIONS:
+        out->explanations = value;
+        return 0;
+    case OPTION_PARTIAL:
+        out->partial = true;
+        return 0;
+    case OPTION_WITHOUT_RECORDS:
+        out->without_records = true;
+        return 0;
     case OPTION_ADAPTER:
         out->adapter = value;
         return 0;

@@ -39,6 +39,8 @@ struct arguments {
     uint32_t n_seeds, first_seed; /* random cases; n_seeds 0: the manifest */
     uint32_t seed;                /* of all cases; 0: as in the manifest */
     const char *write, *check, *fixtures;
+    const char *about, *bundle, *explanations;
+    bool partial, without_records;
     bool partial_ok, record_only, json, quiet, help, verbose;
     const char *const *rest; /* what is no option */
     int n_rest;
@@ -62,6 +64,7 @@ enum {
     TAKES_FIXTURES = 1024,
     TAKES_GOLDEN = 2048,
     TAKES_SEED = 4096,
+    TAKES_SUBMIT = 65536,
 };
 
 /* Returns 0, or EXIT_USAGE after a line on stderr. The lists' names point

@@ -31,7 +31,8 @@ static const struct {
     int (*run)(struct bench_plan *plan);
 } parts[] = {{"operators", bench_operators},
              {"collectives", bench_collectives},
-             {"steps", bench_steps}};
+             {"steps", bench_steps},
+             {"gpu", bench_gpu}};
 enum {
     N_PARTS = sizeof parts / sizeof parts[0]
 };
@@ -39,9 +40,10 @@ enum {
 static void help(void)
 {
     printf(
-        "usage: fsdp-cts bench [operators] [collectives] [steps] [OPTION ...]\n"
+        "usage: fsdp-cts bench [operators] [collectives] [steps] [gpu]\n"
+        "                      [OPTION ...]\n"
         "\n"
-        "Measures; without a part, all three. Everything is measured beside\n"
+        "Measures; without a part, all four. Everything is measured beside\n"
         "something else in turns, so the ratios mean more than the rates.\n"
         "\n"
         "  --engine NAME,...  engines (impl,ref); or paths of plug-ins\n"
@@ -49,6 +51,7 @@ static void help(void)
         "  --samples N        of each result (12)\n"
         "  --filter TEXT      only results whose names contain it\n"
         "  --alone            steps: not the model without an engine beside\n"
+        "  --small            gpu: small shapes, to try it; measures nothing\n"
         "  --json FILE        writes all samples (docs/performance.md)\n"
         "  --commit TEXT      for the file, instead of what was built\n"
         "  --help\n"
@@ -147,8 +150,10 @@ static int parse(int argc, char **argv, struct request *r, bool *chosen)
             chosen[part] = true;
         } else if (strcmp(argv[i], "--alone") == 0) {
             r->plan.alone = true;
+        } else if (strcmp(argv[i], "--small") == 0) {
+            r->plan.small = true;
         } else if (argv[i][0] != '-') {
-            return usage("there are operators, collectives and steps, no",
+            return usage("there are operators, collectives, steps and gpu, no",
                          argv[i]);
         } else {
             int code =
@@ -190,6 +195,7 @@ static int measure(struct request *r, const bool *chosen)
     for (int i = 0; i < N_PARTS; i++) {
         all = all && !chosen[i];
     }
+    FSDP_TRY(bench_places(&r->plan));
     for (int i = 0; i < N_PARTS; i++) {
         if (all || chosen[i]) {
             FSDP_TRY(parts[i].run(&r->plan));

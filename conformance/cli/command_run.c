@@ -4,6 +4,7 @@
  * judge what was recorded.
  */
 #include "cli/adapter.h"
+#include "cli/baselines.h"
 #include "cli/commands.h"
 #include "cli/engine_folders.h"
 #include "cli/evaluate.h"
@@ -124,33 +125,6 @@ static int run_engines(const struct arguments *a,
     return status;
 }
 
-/* The unsharded runs of these cases, which the suite makes. */
-static int run_baselines(const struct arguments *a,
-                         const struct case_list *cases, const char *records,
-                         struct fsdp_error *error)
-{
-    struct supervise_engine said = {.known = false};
-    struct case_list baselines = {NULL, 0};
-    int status =
-        selection_baselines(cases, &baselines) == 0 ? FSDP_OK : FSDP_ERR_NOMEM;
-    const struct supervise_job job = {.text = a->text,
-                                      .launcher = a->launcher,
-                                      .timeout_ms = a->timeout_ms,
-                                      .n_workers = a->jobs,
-                                      .world = WORLD_LOCAL,
-                                      .cases = baselines.c,
-                                      .n_cases = baselines.n,
-                                      .records = records,
-                                      .engine = "unsharded",
-                                      .title = a->quiet ? NULL : "baseline"};
-
-    if (status == FSDP_OK && baselines.n) {
-        status = supervise(&job, &said, error);
-    }
-    manifest_release(&baselines);
-    return status;
-}
-
 /* Every engine's cases first: if one cannot be loaded, that is known at once,
  * and whatever it writes, the baselines come from the suite. */
 static int run_cases(const struct arguments *a,
@@ -167,7 +141,7 @@ static int run_cases(const struct arguments *a,
 
     if (status == FSDP_OK) {
         status =
-            run_baselines(a, a->adapter ? &claimed : cases, records, &error);
+            baselines_run(a, a->adapter ? &claimed : cases, records, &error);
     }
     manifest_release(&claimed);
     return status == FSDP_OK ? 0 : say(&error, status);

@@ -159,9 +159,12 @@ int track_command_check(const struct track_options *o)
         char run[TRACK_RUN_BYTES];
 
         if (!o->quiet) {
-            printf("checking   %s on %s\n",
-                   track_run_text(&v, v.run[v.newest].id, run),
-                   v.run[v.newest].machine_text);
+            /* What was judged has a newest run. */
+            const struct history_run *newest = &v.run[v.newest];
+
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+            printf("checking   %s on %s\n", track_run_text(&v, newest->id, run),
+                   newest->machine_text);
             print_changes(&v, o);
             print_gone(&v, o);
         }
@@ -214,6 +217,7 @@ int track_command_accept(const struct track_options *o)
         code = judge(o, HISTORY_WRITE, &h, &v);
     }
     if (code == 0) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): as above */
         a.run = v.run[v.newest].id;
         (void)snprintf(a.engine, sizeof a.engine, "%s", o->engine);
         (void)snprintf(a.name, sizeof a.name, "%s", o->name);

@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_verify.c - judges records that were kept by `run --records DIR`.
+ * command_verify.c - judges records that were kept by `run --records DIR`, or
+ * a bundle of them.
  */
+#include "cli/bundle.h"
 #include "cli/commands.h"
 #include "cli/engine_folders.h"
 #include "cli/evaluate.h"
 #include "cli/fixtures.h"
 #include "cli/miniature.h"
 #include "cli/selection.h"
+#include "cli/supervise.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 
 enum {
-    TAKES =
-        TAKES_SELECTION | TAKES_JUDGE | TAKES_TEXT | TAKES_GOLDEN | TAKES_SEED
+    TAKES = TAKES_SELECTION | TAKES_JUDGE | TAKES_TEXT | TAKES_GOLDEN |
+            TAKES_SEED | TAKES_JSON
 };
 
 static void help(void)
 {
-    printf("usage: fsdp-cts verify RECORDS [OPTION ...]\n\n"
+    printf("usage: fsdp-cts verify RECORDS [OPTION ...]\n"
+           "       fsdp-cts verify BUNDLE [--partial-ok] [--json]\n\n"
            "Judges the records in a folder that 'fsdp-cts run --records' "
-           "wrote.\n\n");
+           "wrote, or checks a\nbundle of 'fsdp-cts submit': its files, "
+           "versions and cases, and its report against\nwhat the judge finds "
+           "now of the records in it.\n\n");
     arguments_help(TAKES);
     printf(
         "\nexit: 0 conformant, 1 not conformant, 2 incomplete, 64 usage "
@@ -102,6 +109,42 @@ static int verify(const struct arguments *a, const char *records)
     return code;
 }
 
+/* A bundle is judged as it is, in whole. */
+static int verify_bundle(const struct arguments *a, const char *folder)
+{
+    struct fsdp_error error = {0};
+    struct bundle *b;
+    struct text text;
+    int code;
+
+    if (a->n_ranks || a->workloads.n || a->cases.n || a->strategies.n ||
+        a->n_seeds || a->seed || a->fixtures || a->requirements.n ||
+        a->level < N_LEVELS) {
+        fprintf(stderr, "fsdp-cts verify: a bundle says itself which cases it "
+                        "is about; nothing can be selected\n");
+        return EXIT_USAGE;
+    }
+    if (text_load(a->text, &text, &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+        return EXIT_USAGE;
+    }
+    supervise_catch_signals();
+    b = calloc(1, sizeof *b);
+    code = b ? bundle_verify(folder, a, &text, b) : EXIT_INCOMPLETE;
+    if (b && code != EXIT_BAD_DATA) {
+        if (b->judged.judged && !evaluate_write(a, &b->judged, 1)) {
+            code = evaluate_worse(code, EXIT_INCOMPLETE);
+        }
+        bundle_print(b, a, code);
+    }
+    if (b) {
+        bundle_release(b);
+    }
+    free(b);
+    text_release(&text);
+    return code;
+}
+
 int command_verify(int argc, char **argv)
 {
     struct arguments a;
@@ -123,5 +166,11 @@ int command_verify(int argc, char **argv)
         fprintf(stderr, "fsdp-cts verify: %s is no folder\n", a.rest[0]);
         return EXIT_BAD_DATA;
     }
-    return verify(&a, a.rest[0]);
+    if (a.json && !bundle_is(a.rest[0])) {
+        fprintf(stderr, "fsdp-cts verify: --json is for bundles; of records "
+                        "see --report\n");
+        return EXIT_USAGE;
+    }
+    return bundle_is(a.rest[0]) ? verify_bundle(&a, a.rest[0])
+                                : verify(&a, a.rest[0]);
 }

@@ -15,6 +15,14 @@
 #include "cases/case.h"
 #include "cli/text.h"
 
+/* Three versions: of what is required (the highest `since` of a requirement),
+ * of how it is to be read, of the data. */
+#define FIXTURES_SPECIFICATION "1.1"
+#define FIXTURES_CONTENT       "2026.11"
+enum {
+    FIXTURES_INTERPRETATION = 1
+};
+
 /* The cases: small models, each strategy, 1 to 4 ranks, both layouts, exact
  * and natural data. Released by manifest_release. NOMEM. */
 int fixtures_cases(struct case_list *out);
@@ -30,6 +38,10 @@ int fixtures_write(const char *folder, const struct case_list *cases,
 int fixtures_manifest_write(const char *folder, uint32_t n_cases,
                             struct fsdp_error *error);
 int fixtures_manifest_check(const char *folder, struct fsdp_error *error);
+/* The versions of a manifest, which must be those above, and how many cases
+ * it says there are. FORMAT. */
+int fixtures_manifest_parse(const char *text, size_t bytes, uint32_t *n_cases,
+                            struct fsdp_error *error);
 /* Whether two folders have the same files, by their manifests; FORMAT. */
 int fixtures_manifest_same(const char *folder, const char *other,
                            struct fsdp_error *error);

@@ -113,10 +113,11 @@ static int make(const char *folder, uint32_t n_cases, struct record_text *t,
         qsort(found.path, found.n, sizeof(*found.path), by_name);
     }
     record_text_add(t,
-                    "{\n \"specification\": \"1.1\",\n"
-                    " \"interpretation\": 1,\n \"content\": \"2026.11\",\n"
+                    "{\n \"specification\": \"%s\",\n"
+                    " \"interpretation\": %d,\n \"content\": \"%s\",\n"
                     " \"cases\": %u,\n \"files\": [",
-                    n_cases);
+                    FIXTURES_SPECIFICATION, FIXTURES_INTERPRETATION,
+                    FIXTURES_CONTENT, n_cases);
     for (size_t i = 0; i < found.n && status == FSDP_OK; i++) {
         status = add_file(t, folder, found.path[i], i == 0, error);
     }
@@ -193,22 +194,70 @@ static int compare(const char *is, const char *wanted, const char *what,
     return FSDP_OK;
 }
 
-static uint32_t cases_of(const char *text)
+/* Versions first: what another one lists is not this program's to check. */
+static bool parse(struct record_json *j, json_t *root, uint32_t *n_cases)
 {
-    const char *at = strstr(text, "\"cases\": ");
+    static const char *const key[] = {"specification", "interpretation",
+                                      "content", "cases", "files"};
+    char version[16];
+    uint32_t known = 0;
+    json_t *v[5];
 
-    return at != NULL ? (uint32_t)strtoul(at + strlen("\"cases\": "), NULL, 10)
-                      : 0;
+    if (!record_json_object(j, record_field("the file"), root, key, 5, v) ||
+        !record_json_text(j, record_field(key[0]), v[0], version,
+                          sizeof(version)) ||
+        !record_json_u32(j, record_field(key[1]), v[1], UINT32_MAX, &known)) {
+        return false;
+    }
+    if (known != FIXTURES_INTERPRETATION) {
+        return record_refuse(j, record_field(key[1]),
+                             "%u; this program knows %d", known,
+                             FIXTURES_INTERPRETATION);
+    }
+    if (strcmp(version, FIXTURES_SPECIFICATION) != 0) {
+        return record_refuse(j, record_field(key[0]),
+                             "%s; this program knows %s", version,
+                             FIXTURES_SPECIFICATION);
+    }
+    if (!record_json_text(j, record_field(key[2]), v[2], version,
+                          sizeof(version))) {
+        return false;
+    }
+    if (strcmp(version, FIXTURES_CONTENT) != 0) {
+        return record_refuse(j, record_field(key[2]),
+                             "%s; this program knows %s", version,
+                             FIXTURES_CONTENT);
+    }
+    return record_json_u32(j, record_field(key[3]), v[3], UINT32_MAX, n_cases);
+}
+
+int fixtures_manifest_parse(const char *text, size_t bytes, uint32_t *n_cases,
+                            struct fsdp_error *error)
+{
+    struct record_json j = {.file = manifest_name, .error = error};
+    json_t *root = record_json_load(&j, text, bytes);
+
+    *n_cases = 0;
+    if (root != NULL) {
+        (void)parse(&j, root, n_cases);
+        json_decref(root);
+    }
+    return j.status;
 }
 
 int fixtures_manifest_check(const char *folder, struct fsdp_error *error)
 {
     char *wanted = load(folder, error);
     struct record_text is = {0};
+    uint32_t n_cases = 0;
     int status = wanted != NULL ? FSDP_OK : FSDP_ERR_IO;
 
     if (status == FSDP_OK) {
-        status = make(folder, cases_of(wanted), &is, error);
+        status =
+            fixtures_manifest_parse(wanted, strlen(wanted), &n_cases, error);
+    }
+    if (status == FSDP_OK) {
+        status = make(folder, n_cases, &is, error);
     }
     if (status == FSDP_OK) {
         status =

@@ -18,6 +18,8 @@ static const struct {
     {"list", command_list,
      "list requirements, cases, workloads, engines or mutants"},
     {"verify", command_verify, "judge records that were kept by run"},
+    {"submit", command_submit, "bundle records, report and how to rerun them"},
+    {"results", command_results, "print the tables that bundles make"},
     {"mutants", command_mutants,
      "run engines that are wrong in one way; print the kill matrix"},
     {"bench", command_bench,

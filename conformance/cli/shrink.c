@@ -114,7 +114,7 @@ static struct run_case search(const struct shrink *s, uint32_t *n_run)
 {
     struct run_case best = s->failure.c;
     struct run_case candidate[AT_ONCE];
-    uint32_t next[AT_ONCE];
+    uint32_t next[AT_ONCE] = {0};
     const time_t end = time(NULL) + s->seconds;
     uint32_t at = 0;
     bool better = false;

@@ -64,7 +64,7 @@ endforeach()
 foreach(name record_test record_hostile_test)
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
-foreach(name expect_test expect_walk_test)
+foreach(name expect_test expect_walk_test expect_ahead_test)
     unit(conformance/judge/${name}.c LINK fsdp-judge
         WITH ${here}/judge/expect_testing.c)
 endforeach()
@@ -121,7 +121,7 @@ unit(conformance/bench/bench_report_test.c LINK fsdp-bench)
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/run/*_test.c)
-list(FILTER run_tests EXCLUDE REGEX "/(race_damage|trace)_test\\.c$")
+list(FILTER run_tests EXCLUDE REGEX "/(allocation|race_damage|trace)_test\\.c$")
 unit(conformance/run/race_damage_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
     WITH ${here}/run/late_testing.c TIMEOUT 300)
 unit(conformance/run/trace_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
@@ -129,7 +129,8 @@ foreach(file ${run_tests})
     unit(${file} LINK fsdp-run fsdp-ref TIMEOUT 300)
 endforeach()
 # It makes every allocation of a rank fail in turn.
-target_link_libraries(allocation_test PRIVATE fsdp-impl-all)
+unit(conformance/run/allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
+    WITH ${here}/run/fault_testing.c TIMEOUT 300)
 target_link_options(allocation_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
     -Wl,--wrap=free,--wrap=pthread_create)
@@ -154,7 +155,8 @@ target_link_libraries(checkpoint_benchmark PRIVATE house fsdp-kit)
 # A short run; more is for people: ci/fuzz --runs 10000000.
 add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 safetensors
     checkpoint)
-set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 600
+add_test(NAME fuzz.verify COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 20 verify)
+set_tests_properties(fuzz fuzz.verify PROPERTIES LABELS unit TIMEOUT 600
     SKIP_RETURN_CODE 77)
 
 # ---- Track ----
@@ -186,6 +188,17 @@ add_test(NAME lint.requirements_page.self-test
     COMMAND ${here}/lint/requirements_page --self-test)
 set_tests_properties(lint.requirements_page lint.requirements_page.self-test
     PROPERTIES LABELS lint TIMEOUT 120)
+
+# ---- Bounds: other arithmetics, and how far they are ----
+add_library(arithmetic MODULE ${here}/cli/arithmetic_testing.c)
+target_include_directories(arithmetic PRIVATE ${CMAKE_SOURCE_DIR})
+target_link_libraries(arithmetic PRIVATE house fsdp-ref m)
+set_target_properties(arithmetic PROPERTIES PREFIX ""
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+add_executable(bounds_ratio ${here}/cli/bounds_testing.c)
+target_link_libraries(bounds_ratio PRIVATE house fsdp-cli)
+set_target_properties(bounds_ratio PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
 # ---- Commands ----
 file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh)
@@ -273,6 +286,10 @@ foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp)
     set_tests_properties(fixtures.records.${engine} PROPERTIES
         LABELS conformance TIMEOUT 300)
 endforeach()
+# Their bundles, and the page that is made of them.
+add_test(NAME results.page COMMAND ${here}/compare/results_page
+    $<TARGET_FILE:fsdp-cts> --check)
+set_tests_properties(results.page PROPERTIES LABELS conformance TIMEOUT 300)
 set_tests_properties(fixtures.golden fixtures.schema PROPERTIES
     LABELS conformance TIMEOUT 300 SKIP_RETURN_CODE 77)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compare.c - findings, and walks over the ranks, the collectives and the
- * answers of a record, none of whose numbers is trusted.
+ * compare.c - findings, and walks over the ranks and the answers of a record,
+ * none of whose numbers is trusted.
  */
 #include "judge/compare.h"
 
@@ -90,6 +90,16 @@ bool compare_case_communicates(const struct expect *e)
     return compare_case_trains(e) && e->c->ranks > 1;
 }
 
+uint32_t compare_synced_early(const struct expect *e)
+{
+    uint32_t n = 0;
+
+    for (uint32_t b = 0; b + 1 < e->c->microbatches; b++) {
+        n += e->c->sync[b] != 0;
+    }
+    return n;
+}
+
 uint32_t compare_recorded_steps(const struct expect *e)
 {
     return e->c->recorded_steps < e->c->steps ? e->c->recorded_steps
@@ -127,111 +137,6 @@ bool compare_ranks(const struct expect *e, const struct record *r,
         }
     }
     return true;
-}
-
-const struct record_sequence *compare_sequence(const struct record_rank *rank,
-                                               uint32_t index)
-{
-    if (rank->sequence == NULL || index >= rank->n_sequences) {
-        return NULL;
-    }
-    if (rank->sequence[index].n > 0 && rank->sequence[index].c == NULL) {
-        return NULL;
-    }
-    return &rank->sequence[index];
-}
-
-bool compare_steps(const struct expect *e, const struct record *r,
-                   bool (*check)(const struct expect *e,
-                                 const struct record_sequence *sequence,
-                                 struct finding at, struct finding *f),
-                   struct finding *f)
-{
-    for (uint32_t k = 0; k < e->c->ranks; k++) {
-        const struct record_rank *rank = compare_rank(r, k);
-
-        for (uint32_t t = 0; t < e->c->steps; t++) {
-            const struct record_sequence *s = NULL;
-            struct finding at = finding_at("collectives", t, -1, k);
-
-            if (rank != NULL && rank->step_sequence != NULL &&
-                t < rank->n_steps) {
-                s = compare_sequence(rank, rank->step_sequence[t]);
-            }
-            if (s == NULL) {
-                return finding_text(f, at,
-                                    "this step's collectives are not recorded");
-            }
-            if (!check(e, s, at, f)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-struct record_sequence *compare_sequence_to_spoil(struct record *r)
-{
-    struct record_rank *rank = compare_rank_to_spoil(r, 0);
-    const struct record_sequence *s;
-
-    if (rank == NULL || rank->step_sequence == NULL || rank->n_steps == 0) {
-        return NULL;
-    }
-    s = compare_sequence(rank, rank->step_sequence[0]);
-    if (s == NULL || s->n == 0) {
-        return NULL;
-    }
-    return &rank->sequence[rank->step_sequence[0]];
-}
-
-struct record_collective *compare_collective_to_spoil(struct record *r)
-{
-    struct record_sequence *s = compare_sequence_to_spoil(r);
-
-    return s == NULL || s->n == 0 ? NULL : &s->c[0];
-}
-
-uint64_t compare_count(const struct record_sequence *sequence, uint32_t kind)
-{
-    uint64_t n = 0;
-
-    for (uint32_t i = 0; i < sequence->n; i++) {
-        n += sequence->c[i].kind == kind;
-    }
-    return n;
-}
-
-bool compare_kind_count(const struct expect *e,
-                        const struct record_sequence *sequence, uint32_t kind,
-                        const char *what, struct finding at, struct finding *f)
-{
-    uint64_t got = compare_count(sequence, kind);
-    uint64_t want = compare_count(&e->step, kind);
-    uint64_t most = want + compare_count(&e->ahead, kind);
-
-    at.stage = record_collective_name(kind);
-    return (got >= want && got <= most) ||
-           finding_count(f, at, got, got > most ? most : want, what);
-}
-
-bool compare_spoil_kind_count(struct record *r, uint32_t kind)
-{
-    struct record_collective *c = compare_collective_to_spoil(r);
-
-    if (c == NULL) {
-        return false;
-    }
-    c->kind = c->kind == kind ? (uint32_t)FSDP_BARRIER : kind;
-    return true;
-}
-
-bool compare_same_collective(const struct record_collective *a,
-                             const struct record_collective *b)
-{
-    return a->kind == b->kind && a->dim == b->dim && a->dtype == b->dtype &&
-           a->fold == b->fold && a->root == b->root && a->unit == b->unit &&
-           a->n == b->n;
 }
 
 /* The first answer of this name at or after index `from`; a call may have been

@@ -80,10 +80,13 @@ bool compare_case_staged(const struct expect *e);
 bool compare_case_strict(const struct expect *e);
 /* Trains, and more than one rank: there is something to communicate. */
 bool compare_case_communicates(const struct expect *e);
+/* Microbatches of a step that are reduced, but for the last one, which always
+ * is. */
+uint32_t compare_synced_early(const struct expect *e);
 /* Steps whose tensors are recorded. */
 uint32_t compare_recorded_steps(const struct expect *e);
 
-/* ---- ranks and steps ---- */
+/* ---- ranks ---- */
 
 /* Rank k, or NULL if the record has none or its files were missing. */
 const struct record_rank *compare_rank(const struct record *r, uint32_t k);
@@ -96,6 +99,8 @@ bool compare_ranks(const struct expect *e, const struct record *r,
                                  struct finding *f),
                    struct finding *f);
 
+/* ---- collectives ---- */
+
 /* Calls `check` for every rank and step with what was communicated in it;
  * `at` is that place. */
 bool compare_steps(const struct expect *e, const struct record *r,
@@ -103,25 +108,36 @@ bool compare_steps(const struct expect *e, const struct record *r,
                                  const struct record_sequence *sequence,
                                  struct finding at, struct finding *f),
                    struct finding *f);
+/* The same for every collective of every step; `index` counts from 0. */
+bool compare_collectives(const struct expect *e, const struct record *r,
+                         bool (*check)(const struct expect *e,
+                                       const struct record_collective *c,
+                                       uint32_t index, struct finding at,
+                                       struct finding *f),
+                         struct finding *f);
 
 /* Sequence `index` of a rank, or NULL if there is none or it is malformed. */
 const struct record_sequence *compare_sequence(const struct record_rank *rank,
                                                uint32_t index);
-/* What rank 0 communicated in step 0, for spoiling; NULL if nothing. */
-struct record_sequence *compare_sequence_to_spoil(struct record *r);
-/* Whether a step has as many collectives of a kind as the oracle says; `what`
- * names it, "all-gathers". And the least damage to that: one that is none. */
-bool compare_kind_count(const struct expect *e,
-                        const struct record_sequence *sequence, uint32_t kind,
-                        const char *what, struct finding at, struct finding *f);
-bool compare_spoil_kind_count(struct record *r, uint32_t kind);
-/* The first collective of that; NULL if nothing. */
-struct record_collective *compare_collective_to_spoil(struct record *r);
+/* What a rank (or NULL) communicated in a step, or NULL. */
+const struct record_sequence *
+compare_step_sequence(const struct record_rank *rank, uint32_t step);
 /* How many collectives of a kind a sequence has. */
 uint64_t compare_count(const struct record_sequence *sequence, uint32_t kind);
+/* "all-gathers in this step"; of the three kinds that steps are made of. */
+const char *compare_kind_words(uint32_t kind);
+/* Whether every step has as many collectives of a kind as the oracle says. And
+ * the least damage to that: one that is none. */
+bool compare_kind_count(const struct expect *e, const struct record *r,
+                        uint32_t kind, struct finding *f);
+bool compare_spoil_kind_count(struct record *r, uint32_t kind);
 /* Whether two collectives agree in every field. */
 bool compare_same_collective(const struct record_collective *a,
                              const struct record_collective *b);
+/* What rank 0 communicated in step 0, for spoiling, and the first collective
+ * of that; NULL if nothing. */
+struct record_sequence *compare_sequence_to_spoil(struct record *r);
+struct record_collective *compare_collective_to_spoil(struct record *r);
 
 /* ---- tensors ---- */
 
@@ -225,7 +241,11 @@ bool compare_curves(const struct expect *e, const struct record *r,
 /* Losses that a case has: steps times microbatches. */
 uint64_t compare_n_losses(const struct expect *e);
 /* Changes the last loss of rank 0 so that no rounding can hide it. */
-bool compare_spoil_curve(struct record *r);
+bool compare_spoil_curve(const struct expect *e, struct record *r);
+/* Whether losses and final weights are those of the same case in which nothing
+ * but training happens; of the baseline, where this run has no such record. */
+bool compare_undisturbed(const struct expect *e, const struct record *r,
+                         struct finding *f);
 
 /*
  * The record of the case that `change` makes of this one; NULL if this run

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * compare_curves.c - folded losses, and the records of other cases whose curve
- * must be the same.
+ * and final weights must be the same.
  */
 #include "judge/compare.h"
 
@@ -73,11 +73,12 @@ bool compare_curves(const struct expect *e, const struct record *r,
     return true;
 }
 
-bool compare_spoil_curve(struct record *r)
+bool compare_spoil_curve(const struct expect *e, struct record *r)
 {
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
     float *loss;
 
+    (void)e;
     if (rank == NULL || rank->loss == NULL || rank->n_losses == 0) {
         return false;
     }
@@ -145,4 +146,38 @@ const struct record *compare_companion_single(const struct expect *e)
         }
     }
     return found;
+}
+
+static void only_train(struct run_case *c)
+{
+    c->scenario = CASE_TRAIN;
+}
+
+/* Rather the engine's own than the baseline, so that an engine whose curve is
+ * wrong anyhow is not blamed here again. */
+static const struct record *undisturbed(const struct expect *e)
+{
+    const struct record *own = compare_companion(e, only_train);
+
+    return own != NULL ? own : e->baseline;
+}
+
+static bool check_final(const struct expect *e, const struct record *r,
+                        const struct compare_part *part, struct finding *f)
+{
+    const struct record *other = undisturbed(e);
+    const float *want = other == e->baseline
+                            ? compare_baseline(e, RECORD_FINAL, part)
+                            : compare_values(other, RECORD_FINAL, part);
+
+    return compare_equal(e, part, RECORD_FINAL,
+                         compare_values(r, RECORD_FINAL, part), want, f);
+}
+
+bool compare_undisturbed(const struct expect *e, const struct record *r,
+                         struct finding *f)
+{
+    return compare_curves(e, r, undisturbed(e), compare_n_losses(e), f) &&
+           (compare_recorded_steps(e) == 0 ||
+            compare_parts(e, r, e->c->steps, e->c->steps + 1, check_final, f));
 }

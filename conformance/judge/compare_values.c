@@ -79,28 +79,6 @@ walk_whole(const struct expect *e, const struct record *r,
     return true;
 }
 
-bool compare_whole(const struct expect *e, const struct record *r,
-                   uint32_t from, uint32_t to,
-                   bool (*check)(const struct expect *e, const struct record *r,
-                                 const struct compare_part *part,
-                                 struct finding *f),
-                   struct finding *f)
-{
-    for (uint32_t step = from; step < to; step++) {
-        for (uint32_t b = 0; b < e->c->microbatches; b++) {
-            for (uint32_t k = 0; k < e->c->ranks; k++) {
-                struct compare_part part = {
-                    .rank = k, .step = step, .microbatch = b};
-
-                if (!walk_whole(e, r, &part, check, f)) {
-                    return false;
-                }
-            }
-        }
-    }
-    return true;
-}
-
 static bool walk_gradients(
     const struct expect *e, const struct record *r, struct compare_part *part,
     bool (*check)(const struct expect *e, const struct record *r,
@@ -124,11 +102,14 @@ static bool walk_gradients(
     return true;
 }
 
-bool compare_gradients(
-    const struct expect *e, const struct record *r, uint32_t from, uint32_t to,
-    bool (*check)(const struct expect *e, const struct record *r,
-                  const struct compare_part *part, struct finding *f),
-    struct finding *f)
+/* Every rank and microbatch of steps [from, to). */
+static bool walk_microbatches(const struct expect *e, const struct record *r,
+                              uint32_t from, uint32_t to, bool gradients,
+                              bool (*check)(const struct expect *e,
+                                            const struct record *r,
+                                            const struct compare_part *part,
+                                            struct finding *f),
+                              struct finding *f)
 {
     for (uint32_t step = from; step < to; step++) {
         for (uint32_t b = 0; b < e->c->microbatches; b++) {
@@ -136,13 +117,33 @@ bool compare_gradients(
                 struct compare_part part = {
                     .rank = k, .step = step, .microbatch = b};
 
-                if (!walk_gradients(e, r, &part, check, f)) {
+                if (!(gradients ? walk_gradients : walk_whole)(e, r, &part,
+                                                               check, f)) {
                     return false;
                 }
             }
         }
     }
     return true;
+}
+
+bool compare_whole(const struct expect *e, const struct record *r,
+                   uint32_t from, uint32_t to,
+                   bool (*check)(const struct expect *e, const struct record *r,
+                                 const struct compare_part *part,
+                                 struct finding *f),
+                   struct finding *f)
+{
+    return walk_microbatches(e, r, from, to, false, check, f);
+}
+
+bool compare_gradients(
+    const struct expect *e, const struct record *r, uint32_t from, uint32_t to,
+    bool (*check)(const struct expect *e, const struct record *r,
+                  const struct compare_part *part, struct finding *f),
+    struct finding *f)
+{
+    return walk_microbatches(e, r, from, to, true, check, f);
 }
 
 static const float *values_of(const struct record_rank *rank, uint32_t stage,

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* expect_testing.c - see expect_testing.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
 #include "judge/expect_testing.h"
 
 #include <stdio.h>
@@ -135,4 +142,24 @@ const char *testing_sequence(const struct expect *e,
         text[used] = '\0';
     }
     return text;
+}
+
+void testing_check(const struct testing_model *t, const struct run_case *c,
+                   const struct testing_wanted *want)
+{
+    struct expect e;
+    char text[TESTING_TEXT];
+
+    assert_int_equal(expect_make(c, &t->model, &t->units, &e), FSDP_OK);
+    assert_string_equal(testing_sequence(&e, &e.step, text), want->step);
+    assert_string_equal(testing_sequence(&e, &e.end, text),
+                        want->end != NULL ? want->end : "");
+    assert_int_equal(e.resting, want->resting);
+    assert_int_equal(e.rest.live[FSDP_PARAM_SHARD], 4 * want->resting);
+    assert_int_equal(e.peak_parameters, 4 * want->parameters);
+    assert_int_equal(e.peak_full, 4 * want->full);
+    assert_int_equal(e.peak_grads, 4 * want->grads);
+    assert_int_equal(e.peak[FSDP_STAGING], 4 * want->staging);
+    assert_int_equal(e.peak_engine, 4 * want->engine);
+    expect_release(&e);
 }

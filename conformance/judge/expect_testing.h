@@ -54,4 +54,12 @@ const char *testing_sequence(const struct expect *e,
                              const struct record_sequence *s,
                              char text[TESTING_TEXT]);
 
+/* What a case must come to; peaks in elements. `end` NULL: nothing. */
+struct testing_wanted {
+    const char *step, *end;
+    uint64_t resting, parameters, full, grads, staging, engine;
+};
+void testing_check(const struct testing_model *t, const struct run_case *c,
+                   const struct testing_wanted *want);
+
 #endif

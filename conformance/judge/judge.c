@@ -112,6 +112,27 @@ static void mark_reported(struct judge *j)
     }
 }
 
+/* What is reported, and what it may be blocked by: from the last in the order
+ * to the first, a requirement is known to be asked before its needs are. */
+static void mark_asked(struct judge *j)
+{
+    uint32_t n = j->out->n_requirements;
+
+    memcpy(j->asked, j->out->reported, n * sizeof(*j->asked));
+    for (uint32_t i = n; i-- > 0;) {
+        const char *at = j->out->requirement[j->order[i]]->needs;
+        char id[REQUIREMENT_ID_BYTES];
+
+        while (j->asked[j->order[i]] && requirement_next_need(&at, id)) {
+            uint32_t need = requirement_index(j->out->requirement, id);
+
+            if (need < n) {
+                j->asked[need] = true;
+            }
+        }
+    }
+}
+
 static int prepare(struct judge *j)
 {
     const struct judge_input *in = j->in;
@@ -133,13 +154,16 @@ static int prepare(struct judge *j)
     out->cases = calloc((size_t)in->n_cases + 1, sizeof(*out->cases));
     out->item = calloc(in->n_cases * n + 1, sizeof(*out->item));
     j->order = calloc(n + 1, sizeof(*j->order));
+    j->asked = calloc(n + 1, sizeof(*j->asked));
     j->run = requirement_index(in->requirements, REQUIREMENT_RUN);
     if (out->reported == NULL || out->n_proofs == NULL || out->cases == NULL ||
-        out->item == NULL || j->order == NULL) {
+        out->item == NULL || j->order == NULL || j->asked == NULL) {
         return FSDP_ERR_NOMEM;
     }
     mark_reported(j);
-    return requirement_order(in->requirements, j->order);
+    FSDP_TRY(requirement_order(in->requirements, j->order));
+    mark_asked(j);
+    return FSDP_OK;
 }
 
 int judge(const struct judge_input *in, struct judge_result *out)
@@ -163,6 +187,7 @@ int judge(const struct judge_input *in, struct judge_result *out)
         }
     }
     free(j.order);
+    free(j.asked);
     if (status != FSDP_OK) {
         judge_release(out);
         return status;

@@ -148,7 +148,7 @@ struct judge_level {
 struct judge_result {
     const struct requirement *const *requirement;
     uint32_t n_requirements;
-    bool *reported; /* [n_requirements]; false: judged for others' sake */
+    bool *reported; /* [n_requirements]; false: judged, if at all, for others */
     struct judge_case *cases;
     uint32_t n_cases;
     struct judge_item *item; /* [n_cases * n_requirements], by case */

@@ -68,6 +68,7 @@ static bool same_engine(const struct judge_result *out, const struct record *r)
     if (strncmp(out->engine, r->engine, sizeof(r->engine)) != 0 ||
         strncmp(out->engine_version, r->engine_version,
                 sizeof(r->engine_version)) != 0 ||
+        is_adapter(out) != judge_is_adapter(r) ||
         out->n_claims != r->n_claims) {
         return false;
     }
@@ -128,7 +129,8 @@ static void find_record(struct judge *j, struct judge_view *v)
         settle(v, JUDGE_INCOMPLETE, "the record is of another case", id);
     } else if (!same_engine(j->out, r)) {
         settle(v, JUDGE_INCOMPLETE,
-               "the record is of another engine, version or claims", r->engine);
+               "the record is of another engine, version, world or claims",
+               r->engine);
     } else {
         v->record = r;
         judge_adapter_expect(r, &v->expect);
@@ -340,6 +342,11 @@ static int judge_items(struct judge *j, const struct judge_view *v,
     for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
         uint32_t q = j->order[i];
 
+        if (!j->asked[q]) {
+            items[q].outcome = JUDGE_SKIP;
+            items[q].blocked_by = cause[q] = JUDGE_NONE;
+            continue;
+        }
         cause[q] = blocker(j->out, items, cause, q);
         status = judge_item(j, v, q, cause[q], &items[q]);
     }

@@ -9,6 +9,7 @@ struct judge {
     const struct judge_input *in;
     struct judge_result *out;
     uint32_t *order; /* of requirements: nothing before what it needs */
+    bool *asked;     /* those that are reported, and what they wait for */
     uint32_t run;    /* index of REQUIREMENT_RUN; n_requirements: none */
 };
 

@@ -278,6 +278,20 @@ static void what_is_not_claimed_is_not_asked(void **state)
     judge_release(&r);
 }
 
+static void a_record_of_another_kind_of_world_is_none(void **state)
+{
+    struct testing_run *run = *state;
+    struct judge_result r;
+
+    /* An adapter's records are judged otherwise, so all or none are. */
+    (void)snprintf(run->record[1].world, sizeof(run->record[1].world),
+                   "adapter");
+    r = judged(run);
+    check_item(&r, 1, TESTING_SURVIVES, JUDGE_INCOMPLETE, JUDGE_NONE);
+    assert_int_equal(r.verdict, JUDGE_UNDECIDED);
+    judge_release(&r);
+}
+
 static void the_core_must_be_claimed(void **state)
 {
     struct testing_run *run = *state;
@@ -467,6 +481,7 @@ int main(void)
         TEST(a_curve_needs_its_baseline),
         TEST(what_the_suite_lacks_is_skipped),
         TEST(what_is_not_claimed_is_not_asked),
+        TEST(a_record_of_another_kind_of_world_is_none),
         TEST(the_core_must_be_claimed),
         TEST(a_should_does_not_decide),
         TEST(a_selection_is_incomplete),

@@ -128,7 +128,7 @@ static bool in_some_order(const struct compare_part *part,
     return false;
 }
 
-bool replay_compare_reduced(const struct expect *e, const struct record *r,
+static bool compare_reduced(const struct expect *e, const struct record *r,
                             const struct compare_part *part, struct finding *f)
 {
     const float *got = compare_values(r, RECORD_REDUCED, part);
@@ -157,6 +157,13 @@ bool replay_compare_reduced(const struct expect *e, const struct record *r,
         }
     }
     return true;
+}
+
+bool replay_reduced_holds(const struct expect *e, const struct record *r,
+                          struct finding *f)
+{
+    return compare_parts(e, r, 0, compare_recorded_steps(e), compare_reduced,
+                         f);
 }
 
 struct replay_optimizer replay_optimizer_at(const struct expect *e,
@@ -283,6 +290,8 @@ bool replay_compare_step(const struct expect *e, const struct record *r,
         return false;
     }
     for (uint64_t i = 0; i < part->n; i++) {
+        /* replay_values_find has seen that all are there.
+         * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
         struct replay_element x = {.weight = v.before[i]};
 
         for (uint32_t s = 0; s < v.n_states; s++) {
@@ -293,8 +302,7 @@ bool replay_compare_step(const struct expect *e, const struct record *r,
             x = replay_step(&o, x, v.gradient[i]);
         }
         for (uint32_t s = 0; s < v.n_states; s++) {
-            /* replay_values_find has seen that all are there.
-             * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): as above */
             float after = v.state_after[s][i];
 
             if (!compare_element(e, part,
@@ -309,4 +317,11 @@ bool replay_compare_step(const struct expect *e, const struct record *r,
         }
     }
     return true;
+}
+
+bool replay_steps_hold(const struct expect *e, const struct record *r,
+                       struct finding *f)
+{
+    return compare_parts(e, r, 0, compare_recorded_steps(e),
+                         replay_compare_step, f);
 }

@@ -46,10 +46,9 @@ bool replay_reduction_find(const struct expect *e, const struct record *r,
  */
 float replay_reduced(const struct replay_reduction *reduction, uint64_t i);
 
-/* Compares what r recorded as reduced with its replay; a `check` of
- * compare_parts. */
-bool replay_compare_reduced(const struct expect *e, const struct record *r,
-                            const struct compare_part *part, struct finding *f);
+/* Compares what r recorded as reduced, in all its steps, with its replay. */
+bool replay_reduced_holds(const struct expect *e, const struct record *r,
+                          struct finding *f);
 
 /* The least damage to a reduced gradient that the comparison must notice. */
 bool replay_spoil_reduced(const struct expect *e, struct record *r);
@@ -96,6 +95,9 @@ bool replay_values_find(const struct expect *e, const struct record *r,
  * gradient and states before it; a `check` of compare_parts. */
 bool replay_compare_step(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f);
+/* That, for all recorded steps. */
+bool replay_steps_hold(const struct expect *e, const struct record *r,
+                       struct finding *f);
 
 /* The same within the roundings of another arithmetic (replay_bound.c). */
 bool replay_bound_step(const struct expect *e, const struct record *r,

@@ -7,35 +7,16 @@
  */
 #include "judge/report_internal.h"
 
+#include "kit/markup.h"
 #include <inttypes.h>
 #include <time.h>
 
-/* All text is printable ASCII already; five characters have a meaning. */
 static void put_escaped(FILE *f, const char *s)
 {
     char clean[REPORT_LINE_BYTES];
 
     for (s = report_printable(s, clean); *s != '\0'; s++) {
-        switch (*s) {
-        case '&':
-            (void)fputs("&amp;", f);
-            break;
-        case '<':
-            (void)fputs("&lt;", f);
-            break;
-        case '>':
-            (void)fputs("&gt;", f);
-            break;
-        case '"':
-            (void)fputs("&quot;", f);
-            break;
-        case '\'':
-            (void)fputs("&apos;", f);
-            break;
-        default:
-            (void)fputc(*s, f);
-            break;
-        }
+        markup_put(f, *s);
     }
 }
 

@@ -254,7 +254,7 @@ static void junit(void **state)
     assert_int_equal(times(b->text, "<skipped "), 2);
     assert_int_equal(times(b->text, "<testsuite "), 5);
     assert_int_equal(times(b->text, "</testsuite>"), 5);
-    assert_non_null(strstr(b->text, "<testsuites name=\"&lt;&amp;&quot;&apos;"
+    assert_non_null(strstr(b->text, "<testsuites name=\"&lt;&amp;&quot;&#39;"
                                     "?[2J?]]&gt;\" tests=\"10\" "
                                     "failures=\"1\" errors=\"5\" "
                                     "skipped=\"2\">"));

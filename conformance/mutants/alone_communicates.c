@@ -4,22 +4,10 @@
  */
 #include "mutants/wrap_kit.h"
 
-static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
-{
-    struct fsdp_collective c = {.size = sizeof c,
-                                .kind = FSDP_ALL_GATHER,
-                                .dim = FSDP_DIM_WORLD,
-                                .dtype = FSDP_DTYPE_F32,
-                                .unit = FSDP_NO_UNIT};
-
-    FSDP_TRY(mutant_real.engine.at(s, point, index));
-    return point == FSDP_END ? mutant_communicate(NULL, &c) : FSDP_OK;
-}
-
 static void wrap(struct fsdp_env *env, struct fsdp_engine *engine)
 {
     mutant_keep(env, engine);
-    engine->at = at;
+    mutant_communicate_at_end(engine, FSDP_ALL_GATHER);
 }
 
 static bool shows(const struct run_case *c)

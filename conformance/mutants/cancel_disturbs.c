@@ -5,37 +5,16 @@
  */
 #include "mutants/wrap_kit.h"
 
-static _Thread_local bool disturbed;
-
-static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+static bool is_cancelled(uint32_t point, int status)
 {
-    int status = mutant_real.engine.at(s, point, index);
-
-    if (point == FSDP_CANCEL) {
-        disturbed = true;
-    } else if (point == FSDP_END) {
-        disturbed = false;
-    }
-    return status;
-}
-
-static int run(void *self, struct fsdp_stream *stream, const struct fsdp_op *op)
-{
-    struct fsdp_op x = *op;
-
-    (void)self;
-    if (op->kind == FSDP_OP_SCALE && disturbed) {
-        x.f[0] *= 2.0f;
-    }
-    return mutant_run(stream, &x);
+    (void)status;
+    return point == FSDP_CANCEL;
 }
 
 static void wrap(struct fsdp_env *env, struct fsdp_engine *engine)
 {
     mutant_keep(env, engine);
-    disturbed = false;
-    engine->at = at;
-    mutant_device(env)->run = run;
+    mutant_disturb(env, engine, is_cancelled);
 }
 
 static bool shows(const struct run_case *c)

@@ -10,7 +10,7 @@ static int lose(struct fsdp_stream *stream, const struct fsdp_collective *c,
                 uint32_t p, uint64_t at)
 {
     const float nothing = 0.0f;
-    float *in = (float *)(uintptr_t)c->in;
+    float *in = mutant_input(c);
 
     for (uint64_t s = 0; s < mutant_real.shards; s++) {
         for (uint64_t i = 0; i < mutant_block(p); i++) {

@@ -18,17 +18,12 @@ static void wrap(struct fsdp_env *env, struct fsdp_engine *engine)
     engine->grad = grad;
 }
 
-static bool shows(const struct run_case *c)
-{
-    return mutant_mlp(c) && c->scenario == CASE_MISUSE;
-}
-
 MUTANT(grad_outside_backward) = {
     .name = "grad-outside-backward",
     .text = "grad succeeds outside its module's backward",
     .evidence = "X22: pytorch/pytorch#117510",
     .kills = "error.gradient-after-backward "
              "error.gradient-outside-backward",
-    .shows = shows,
+    .shows = mutant_misuse,
     .wrap = wrap,
 };

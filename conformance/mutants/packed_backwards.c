@@ -54,7 +54,7 @@ static int run(void *self, struct fsdp_stream *stream,
 {
     const bool gathers = c->kind == FSDP_ALL_GATHER;
     const uint64_t shards = mutant_real.shards;
-    float *in = (float *)(uintptr_t)c->in;
+    float *in = mutant_input(c);
 
     (void)self;
     if (c->dim != FSDP_DIM_SHARD || c->n > MOST) {

@@ -12,7 +12,7 @@ static int soil(struct fsdp_stream *stream, const struct fsdp_collective *c,
     const float garbage = 0.5f;
     uint64_t n = mutant_block(p);
     uint64_t numel = fsdp_numel(mutant_real.model, p);
-    float *in = (float *)(uintptr_t)c->in;
+    float *in = mutant_input(c);
 
     for (uint64_t s = 0; s < mutant_real.shards; s++) {
         for (uint64_t i = 0; i < n; i++) {

@@ -19,16 +19,11 @@ static void wrap(struct fsdp_env *env, struct fsdp_engine *engine)
     engine->pieces = pieces;
 }
 
-static bool shows(const struct run_case *c)
-{
-    return mutant_mlp(c) && c->scenario == CASE_MISUSE;
-}
-
 MUTANT(pieces_in_pass) = {
     .name = "pieces-in-pass",
     .text = "pieces succeeds between BEGIN and END",
     .evidence = "a checkpoint that is taken while weights change",
     .kills = "error.pieces-in-pass",
-    .shows = shows,
+    .shows = mutant_misuse,
     .wrap = wrap,
 };

@@ -4,42 +4,15 @@
  */
 #include "mutants/wrap_kit.h"
 
-static _Thread_local bool disturbed;
-
-static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+static bool is_refused(uint32_t point, int status)
 {
-    int status = mutant_real.engine.at(s, point, index);
-
-    if (status == FSDP_ERR_INVALID && point != FSDP_END) {
-        disturbed = true;
-    } else if (point == FSDP_END) {
-        disturbed = false;
-    }
-    return status;
-}
-
-static int run(void *self, struct fsdp_stream *stream, const struct fsdp_op *op)
-{
-    struct fsdp_op x = *op;
-
-    (void)self;
-    if (op->kind == FSDP_OP_SCALE && disturbed) {
-        x.f[0] *= 2.0f;
-    }
-    return mutant_run(stream, &x);
+    return status == FSDP_ERR_INVALID && point != FSDP_END;
 }
 
 static void wrap(struct fsdp_env *env, struct fsdp_engine *engine)
 {
     mutant_keep(env, engine);
-    disturbed = false;
-    engine->at = at;
-    mutant_device(env)->run = run;
-}
-
-static bool shows(const struct run_case *c)
-{
-    return mutant_mlp(c) && c->scenario == CASE_MISUSE;
+    mutant_disturb(env, engine, is_refused);
 }
 
 MUTANT(refusal_disturbs) = {
@@ -48,6 +21,6 @@ MUTANT(refusal_disturbs) = {
             "another way",
     .evidence = "X32: a failure that changes what it refused to do",
     .kills = "error.misuse-harmless",
-    .shows = shows,
+    .shows = mutant_misuse,
     .wrap = wrap,
 };

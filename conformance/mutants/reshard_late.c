@@ -5,22 +5,10 @@
  */
 #include "mutants/wrap_kit.h"
 
-static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
-{
-    int status = mutant_real.engine.at(s, point, index);
-
-    if (point == FSDP_END) {
-        mutant_let_go();
-    }
-    return status;
-}
-
 static void wrap(struct fsdp_env *env, struct fsdp_engine *engine)
 {
     mutant_keep(env, engine);
-    mutant_hold(env, engine, FSDP_PARAM_FULL);
-    mutant_holding(true);
-    engine->at = at;
+    mutant_hold_pass(env, engine, FSDP_PARAM_FULL);
 }
 
 MUTANT(reshard_late) = {

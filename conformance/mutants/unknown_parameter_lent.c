@@ -29,16 +29,11 @@ static void wrap(struct fsdp_env *env, struct fsdp_engine *engine)
     engine->param = param;
 }
 
-static bool shows(const struct run_case *c)
-{
-    return mutant_mlp(c) && c->scenario == CASE_MISUSE;
-}
-
 MUTANT(unknown_parameter_lent) = {
     .name = "unknown-parameter-lent",
     .text = "param succeeds for a number that is no parameter",
     .evidence = "an index that is not checked",
     .kills = "error.unknown-index",
-    .shows = shows,
+    .shows = mutant_misuse,
     .wrap = wrap,
 };

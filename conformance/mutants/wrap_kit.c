@@ -85,6 +85,13 @@ int mutant_run(struct fsdp_stream *stream, const struct fsdp_op *op)
 
 /* ---- Values ------------------------------------------------------------ */
 
+float *mutant_input(const struct fsdp_collective *c)
+{
+    /* The engine's own, that it means not to change itself.
+     * NOLINTNEXTLINE(performance-no-int-to-ptr) */
+    return (float *)(uintptr_t)c->in;
+}
+
 int mutant_get(struct fsdp_stream *stream, const void *from, uint64_t n,
                float *to)
 {
@@ -385,6 +392,11 @@ bool mutant_mlp(const struct run_case *c)
 {
     return strcmp(c->workload, "mlp") == 0 && c->data == WORKLOAD_NATURAL &&
            (strcmp(c->size, "seed") == 0 || strcmp(c->size, "odd") == 0);
+}
+
+bool mutant_misuse(const struct run_case *c)
+{
+    return mutant_mlp(c) && c->scenario == CASE_MISUSE;
 }
 
 bool mutant_natural(const struct run_case *c)

@@ -38,6 +38,8 @@ int mutant_communicate(struct fsdp_stream *stream,
                        const struct fsdp_collective *c);
 int mutant_run(struct fsdp_stream *stream, const struct fsdp_op *op);
 
+/* What a collective is about to send, to be changed. */
+float *mutant_input(const struct fsdp_collective *c);
 /* Floats from the device and to it; finished on return. */
 int mutant_get(struct fsdp_stream *stream, const void *from, uint64_t n,
                float *to);
@@ -85,6 +87,21 @@ void mutant_hold(struct fsdp_env *env, struct fsdp_engine *engine,
                  uint32_t kind);
 void mutant_holding(bool on);
 void mutant_let_go(void);
+/* All of them, until END. */
+void mutant_hold_pass(struct fsdp_env *env, struct fsdp_engine *engine,
+                      uint32_t kind);
+
+/* After END all ranks meet in a collective of this kind that moves nothing. */
+void mutant_communicate_at_end(struct fsdp_engine *engine, uint32_t kind);
+
+/* What is refused as INVALID at these points is answered with OK. */
+void mutant_forgive(struct fsdp_engine *engine,
+                    bool (*forgives)(uint32_t point));
+
+/* From a point at which this is true until the next END gradients are
+ * averaged to twice what they are. */
+void mutant_disturb(struct fsdp_env *env, struct fsdp_engine *engine,
+                    bool (*disturbs)(uint32_t point, int status));
 
 /* In every pass another value of `kind` is live, as large as all shards of
  * this rank together. */
@@ -100,6 +117,8 @@ bool mutant_natural(const struct run_case *c);
 bool mutant_accumulates(const struct run_case *c);
 /* Natural data through an MLP whose shards are all filled. */
 bool mutant_mlp(const struct run_case *c);
+/* mutant_mlp that makes every mistake. */
+bool mutant_misuse(const struct run_case *c);
 /* mutant_mlp that only trains, one microbatch a step, each layer a unit, flat,
  * ranks folded in order. */
 bool mutant_train(const struct run_case *c);

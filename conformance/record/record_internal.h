@@ -154,4 +154,11 @@ int record_parse_rank(const char *text, size_t bytes, const char *file,
                       struct record_rank *out, uint32_t *n_tensors,
                       struct fsdp_error *error);
 
+/* record_read.c: a rank's tensors, which have to be so many, from its other
+ * file. What is in *r is the caller's to release in any case. */
+struct safetensors_file;
+int record_take_tensors(const char *path, const struct safetensors_file *file,
+                        const struct run_case *c, uint32_t n_tensors,
+                        struct record_rank *r, struct fsdp_error *error);
+
 #endif

@@ -132,7 +132,7 @@ static int take_tensor(const char *path, const struct safetensors_tensor *t,
     return FSDP_OK;
 }
 
-static int take_tensors(const char *path, const struct safetensors_file *file,
+int record_take_tensors(const char *path, const struct safetensors_file *file,
                         const struct run_case *c, uint32_t n_tensors,
                         struct record_rank *r, struct fsdp_error *error)
 {
@@ -175,7 +175,7 @@ static int read_tensors(const char *path, const struct run_case *c,
     if (status != FSDP_OK) {
         return record_fail(error, status, where, "%s", why);
     }
-    status = take_tensors(path, file, c, n_tensors, r, error);
+    status = record_take_tensors(path, file, c, n_tensors, r, error);
     safetensors_close(file);
     return status;
 }

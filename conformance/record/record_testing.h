@@ -97,38 +97,15 @@ static inline void make_tensors(struct record_rank *r)
     r->tensor = COPY(t);
 }
 
-/* A rank that ended well, with three steps of two microbatches. */
-static inline void make_good_rank(struct record_rank *r)
+/* Of three steps. */
+static inline void make_memory(struct record_memory *m)
 {
-    const float loss[] = {1.5f,
-                          float_of(0x7fc12345),
-                          float_of(0xffc00000),
-                          float_of(0x7f800000),
-                          float_of(0x80000000),
-                          float_of(0x00000001)};
-    const float other[] = {float_of(0xff800000), 3.40282347e38f, 0.1f};
-    const uint32_t step_sequence[] = {1, 2, 1};
     const uint64_t allocations[] = {3, 0, UINT64_C(1) << 53};
     const uint64_t launches[] = {1, UINT64_MAX, 0};
     const struct record_moment moment[] = {
         {FSDP_PRE_FORWARD, 3, {1, 2, 3, 4, 5, 6, UINT64_MAX}},
         {RECORD_POINT_ZERO_GRAD, 0, {7}}};
-    const struct record_answer answer[] = {
-        {"param-at-rest", -1}, {"0123456789012345678901234567890", INT32_MIN}};
-    const struct record_flight flight[] = {
-        {FSDP_ALL_GATHER, 0, 1, 0, 2, 1},
-        {77, FSDP_NO_UNIT, 0, 7, RECORD_NO_POSITION, 0}};
-    struct record_memory *const m = &r->memory;
 
-    r->present = true;
-    r->n_losses = 6;
-    r->loss = COPY(loss);
-    r->n_other_losses = 3;
-    r->other_loss = COPY(other);
-    make_sequences(r);
-    r->n_steps = 3;
-    r->step_sequence = COPY(step_sequence);
-    r->end_sequence = 2;
     for (uint64_t k = 0; k < FSDP_N_KINDS; k++) {
         m->peak[k] = k * 1000;
         m->after_shard.live[k] = k;
@@ -151,6 +128,35 @@ static inline void make_good_rank(struct record_rank *r)
     m->launches = COPY(launches);
     m->n_moments = 2;
     m->moment = COPY(moment);
+}
+
+/* A rank that ended well, with three steps of two microbatches. */
+static inline void make_good_rank(struct record_rank *r)
+{
+    const float loss[] = {1.5f,
+                          float_of(0x7fc12345),
+                          float_of(0xffc00000),
+                          float_of(0x7f800000),
+                          float_of(0x80000000),
+                          float_of(0x00000001)};
+    const float other[] = {float_of(0xff800000), 3.40282347e38f, 0.1f};
+    const uint32_t step_sequence[] = {1, 2, 1};
+    const struct record_answer answer[] = {
+        {"param-at-rest", -1}, {"0123456789012345678901234567890", INT32_MIN}};
+    const struct record_flight flight[] = {
+        {FSDP_ALL_GATHER, 0, 1, 0, 2, 1},
+        {77, FSDP_NO_UNIT, 0, 7, RECORD_NO_POSITION, 0}};
+
+    r->present = true;
+    r->n_losses = 6;
+    r->loss = COPY(loss);
+    r->n_other_losses = 3;
+    r->other_loss = COPY(other);
+    make_sequences(r);
+    r->n_steps = 3;
+    r->step_sequence = COPY(step_sequence);
+    r->end_sequence = 2;
+    make_memory(&r->memory);
     r->races = (struct record_races){
         .count = 3,
         .unfollowed = 2,

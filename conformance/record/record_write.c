@@ -12,23 +12,29 @@
 
 static const char where[] = "record_write";
 
+static bool lacks_array(const struct record_rank *r)
+{
+    const struct record_memory *const m = &r->memory;
+
+    return (r->n_losses != 0 && r->loss == NULL) ||
+           (r->n_other_losses != 0 && r->other_loss == NULL) ||
+           (r->n_sequences != 0 && r->sequence == NULL) ||
+           (r->n_answers != 0 && r->answer == NULL) ||
+           (r->flights.n != 0 && r->flights.flight == NULL) ||
+           (r->n_tensors != 0 && r->tensor == NULL) ||
+           (r->n_steps != 0 &&
+            (r->step_sequence == NULL || m->after_step == NULL ||
+             m->allocations == NULL || m->launches == NULL)) ||
+           (m->n_moments != 0 && m->moment == NULL);
+}
+
 /* NULL, or what is wrong with arrays of r. */
 static const char *check_rank(const struct record_rank *r)
 {
-    const struct record_memory *const m = &r->memory;
     /* Before anything was communicated there is the empty sequence alone. */
     const uint32_t n_sequences = r->n_sequences != 0 ? r->n_sequences : 1;
 
-    if ((r->n_losses != 0 && r->loss == NULL) ||
-        (r->n_other_losses != 0 && r->other_loss == NULL) ||
-        (r->n_sequences != 0 && r->sequence == NULL) ||
-        (r->n_answers != 0 && r->answer == NULL) ||
-        (r->flights.n != 0 && r->flights.flight == NULL) ||
-        (r->n_tensors != 0 && r->tensor == NULL) ||
-        (r->n_steps != 0 &&
-         (r->step_sequence == NULL || m->after_step == NULL ||
-          m->allocations == NULL || m->launches == NULL)) ||
-        (m->n_moments != 0 && m->moment == NULL)) {
+    if (lacks_array(r)) {
         return "an array that has elements is NULL";
     }
     if (r->shard_sequence >= n_sequences || r->end_sequence >= n_sequences) {

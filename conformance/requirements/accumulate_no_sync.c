@@ -5,33 +5,10 @@
  */
 #include "judge/replay.h"
 
-/* Microbatches that are reduced, but for the last one, which always is. */
-static uint32_t n_synced_early(const struct run_case *c)
-{
-    uint32_t n = 0;
-
-    for (uint32_t b = 0; b + 1 < c->microbatches; b++) {
-        n += c->sync[b] != 0;
-    }
-    return n;
-}
-
 static bool applies(const struct expect *e)
 {
     return compare_case_staged(e) && e->c->microbatches > 1 &&
-           n_synced_early(e->c) == 0;
-}
-
-static bool holds(const struct expect *e, const struct record *r,
-                  struct finding *f)
-{
-    return compare_parts(e, r, 0, compare_recorded_steps(e),
-                         replay_compare_reduced, f);
-}
-
-static bool spoil(const struct expect *e, struct record *r)
-{
-    return replay_spoil_reduced(e, r);
+           compare_synced_early(e) == 0;
 }
 
 REQUIREMENT(accumulate_no_sync) = {
@@ -45,6 +22,6 @@ REQUIREMENT(accumulate_no_sync) = {
     .needs = "grad.finite reduce.scale reduce.replicas-equal",
     .claim = "no-sync",
     .applies = applies,
-    .holds = holds,
-    .spoil = spoil,
+    .holds = replay_reduced_holds,
+    .spoil = replay_spoil_reduced,
 };

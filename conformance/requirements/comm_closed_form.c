@@ -61,11 +61,8 @@ static bool check(const struct expect *e,
         uint64_t got = compare_count(sequence, kind);
 
         if (got != want[kind]) {
-            return finding_count(
-                f, at, got, want[kind],
-                kind == FSDP_ALL_GATHER       ? "all-gathers in this step"
-                : kind == FSDP_REDUCE_SCATTER ? "reduce-scatters in this step"
-                                              : "all-reduces in this step");
+            return finding_count(f, at, got, want[kind],
+                                 compare_kind_words(kind));
         }
     }
     return true;

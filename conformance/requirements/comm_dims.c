@@ -4,29 +4,21 @@
  */
 #include "judge/compare.h"
 
-static bool check(const struct expect *e,
-                  const struct record_sequence *sequence, struct finding at,
-                  struct finding *f)
+static bool check(const struct expect *e, const struct record_collective *c,
+                  uint32_t index, struct finding at, struct finding *f)
 {
-    for (uint32_t i = 0; i < sequence->n; i++) {
-        const struct record_collective *c = &sequence->c[i];
-        uint32_t want =
-            c->kind == FSDP_ALL_REDUCE ? FSDP_DIM_REPLICATE : FSDP_DIM_SHARD;
+    uint32_t want =
+        c->kind == FSDP_ALL_REDUCE ? FSDP_DIM_REPLICATE : FSDP_DIM_SHARD;
+    const struct compare_wording wording = {
+        "runs over", record_dim_name(c->dim), record_dim_name(want)};
 
-        if (c->dim != want) {
-            struct compare_wording wording = {
-                "runs over", record_dim_name(c->dim), record_dim_name(want)};
-
-            return finding_collective(e, f, at, c, i, &wording);
-        }
-    }
-    return true;
+    return c->dim == want || finding_collective(e, f, at, c, index, &wording);
 }
 
 static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)
 {
-    return compare_steps(e, r, check, f);
+    return compare_collectives(e, r, check, f);
 }
 
 static bool spoil(const struct expect *e, struct record *r)

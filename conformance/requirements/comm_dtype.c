@@ -4,28 +4,21 @@
  */
 #include "judge/compare.h"
 
-static bool check(const struct expect *e,
-                  const struct record_sequence *sequence, struct finding at,
-                  struct finding *f)
+static bool check(const struct expect *e, const struct record_collective *c,
+                  uint32_t index, struct finding at, struct finding *f)
 {
-    for (uint32_t i = 0; i < sequence->n; i++) {
-        const struct record_collective *c = &sequence->c[i];
+    const struct compare_wording wording = {"moves",
+                                            record_dtype_name(c->dtype),
+                                            record_dtype_name(FSDP_DTYPE_F32)};
 
-        if (c->dtype != FSDP_DTYPE_F32) {
-            struct compare_wording wording = {
-                "moves", record_dtype_name(c->dtype),
-                record_dtype_name(FSDP_DTYPE_F32)};
-
-            return finding_collective(e, f, at, c, i, &wording);
-        }
-    }
-    return true;
+    return c->dtype == FSDP_DTYPE_F32 ||
+           finding_collective(e, f, at, c, index, &wording);
 }
 
 static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)
 {
-    return compare_steps(e, r, check, f);
+    return compare_collectives(e, r, check, f);
 }
 
 static bool spoil(const struct expect *e, struct record *r)

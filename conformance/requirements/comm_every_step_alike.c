@@ -17,11 +17,8 @@ static bool check(const struct expect *e, const struct record_rank *rank,
 
     for (uint32_t t = 0; t < e->c->steps; t++) {
         struct finding at = finding_at("collectives", t, -1, k);
-        const struct record_sequence *s = NULL;
+        const struct record_sequence *s = compare_step_sequence(rank, t);
 
-        if (rank->step_sequence != NULL && t < rank->n_steps) {
-            s = compare_sequence(rank, rank->step_sequence[t]);
-        }
         if (s == NULL) {
             return finding_text(f, at,
                                 "this step's collectives are not recorded");

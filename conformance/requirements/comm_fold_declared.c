@@ -5,22 +5,14 @@
  */
 #include "judge/compare.h"
 
-static bool check(const struct expect *e,
-                  const struct record_sequence *sequence, struct finding at,
-                  struct finding *f)
+static bool check(const struct expect *e, const struct record_collective *c,
+                  uint32_t index, struct finding at, struct finding *f)
 {
-    for (uint32_t i = 0; i < sequence->n; i++) {
-        const struct record_collective *c = &sequence->c[i];
+    const struct compare_wording wording = {
+        "asks for fold", case_fold_name(c->fold), case_fold_name(e->c->fold)};
 
-        if (c->kind != FSDP_ALL_GATHER && c->fold != e->c->fold) {
-            struct compare_wording wording = {"asks for fold",
-                                              case_fold_name(c->fold),
-                                              case_fold_name(e->c->fold)};
-
-            return finding_collective(e, f, at, c, i, &wording);
-        }
-    }
-    return true;
+    return c->kind == FSDP_ALL_GATHER || c->fold == e->c->fold ||
+           finding_collective(e, f, at, c, index, &wording);
 }
 
 static bool applies(const struct expect *e)
@@ -31,7 +23,7 @@ static bool applies(const struct expect *e)
 static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)
 {
-    return compare_steps(e, r, check, f);
+    return compare_collectives(e, r, check, f);
 }
 
 static bool spoil(const struct expect *e, struct record *r)

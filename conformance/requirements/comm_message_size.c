@@ -5,31 +5,24 @@
  */
 #include "judge/compare.h"
 
-static bool check(const struct expect *e,
-                  const struct record_sequence *sequence, struct finding at,
-                  struct finding *f)
+static bool check(const struct expect *e, const struct record_collective *c,
+                  uint32_t index, struct finding at, struct finding *f)
 {
-    for (uint32_t i = 0; i < sequence->n; i++) {
-        const struct record_collective *c = &sequence->c[i];
-
-        at.unit = c->unit;
-        if (c->unit >= e->units->n_units) {
-            return finding_count(
-                f, at, c->unit, e->units->n_units,
-                "a collective of no unit; the model has so many");
-        }
-        if (c->n != e->unit[c->unit].chunk) {
-            return finding_count(f, at, c->n, e->unit[c->unit].chunk,
-                                 "elements of a collective");
-        }
+    (void)index;
+    at.unit = c->unit;
+    if (c->unit >= e->units->n_units) {
+        return finding_count(f, at, c->unit, e->units->n_units,
+                             "a collective of no unit; the model has so many");
     }
-    return true;
+    return c->n == e->unit[c->unit].chunk ||
+           finding_count(f, at, c->n, e->unit[c->unit].chunk,
+                         "elements of a collective");
 }
 
 static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)
 {
-    return compare_steps(e, r, check, f);
+    return compare_collectives(e, r, check, f);
 }
 
 static bool spoil(const struct expect *e, struct record *r)

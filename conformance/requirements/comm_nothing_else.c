@@ -5,19 +5,16 @@
  */
 #include "judge/compare.h"
 
-static bool check_step(const struct expect *e,
-                       const struct record_sequence *sequence,
+static bool check_kind(const struct expect *e,
+                       const struct record_collective *c, uint32_t index,
                        struct finding at, struct finding *f)
 {
     (void)e;
-    for (uint32_t i = 0; i < sequence->n; i++) {
-        if (sequence->c[i].kind > FSDP_ALL_REDUCE) {
-            at.unit = sequence->c[i].unit;
-            return finding_count(f, at, sequence->c[i].kind, FSDP_ALL_GATHER,
-                                 "a collective of a kind that no step needs");
-        }
-    }
-    return true;
+    (void)index;
+    at.unit = c->unit;
+    return c->kind <= FSDP_ALL_REDUCE ||
+           finding_count(f, at, c->kind, FSDP_ALL_GATHER,
+                         "a collective of a kind that no step needs");
 }
 
 static bool check_outside(const struct expect *e,
@@ -51,7 +48,7 @@ static bool check_outside(const struct expect *e,
 static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)
 {
-    return compare_steps(e, r, check_step, f) &&
+    return compare_collectives(e, r, check_kind, f) &&
            compare_ranks(e, r, check_outside, f);
 }
 

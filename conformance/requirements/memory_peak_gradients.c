@@ -3,17 +3,13 @@
  * memory_peak_gradients.c - an unsharded gradient lives from its backward
  * window to its reduction.
  */
-#include "judge/compare.h"
+#include "judge/compare_memory.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)
 {
-    uint64_t got = rank->memory.peak[FSDP_GRAD_FULL];
-    uint64_t want = e->peak_grads;
-
-    return got == want ||
-           finding_peak(f, finding_at("unsharded gradient", -1, -1, k), got,
-                        want, "unsharded gradients at once", &rank->memory);
+    return compare_peak(e, rank, k, COMPARE_PEAK_GRADIENTS,
+                        "unsharded gradients at once", f);
 }
 
 static bool holds(const struct expect *e, const struct record *r,
@@ -24,13 +20,7 @@ static bool holds(const struct expect *e, const struct record *r,
 
 static bool spoil(const struct expect *e, struct record *r)
 {
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
-
-    if (rank == NULL) {
-        return false;
-    }
-    rank->memory.peak[FSDP_GRAD_FULL] = e->peak_grads + 1;
-    return true;
+    return compare_spoil_peak(e, r, COMPARE_PEAK_GRADIENTS);
 }
 
 REQUIREMENT(memory_peak_gradients) = {

@@ -2,17 +2,13 @@
 /*
  * memory_peak_parameters.c - the promise of sharding, in bytes.
  */
-#include "judge/compare.h"
+#include "judge/compare_memory.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)
 {
-    uint64_t got = rank->memory.peak_parameters;
-    uint64_t want = e->peak_parameters;
-
-    return got == want ||
-           finding_peak(f, finding_at("parameters", -1, -1, k), got, want,
-                        "parameters at once, sharded and not", &rank->memory);
+    return compare_peak(e, rank, k, COMPARE_PEAK_PARAMETERS,
+                        "parameters at once, sharded and not", f);
 }
 
 static bool holds(const struct expect *e, const struct record *r,
@@ -23,13 +19,7 @@ static bool holds(const struct expect *e, const struct record *r,
 
 static bool spoil(const struct expect *e, struct record *r)
 {
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
-
-    if (rank == NULL) {
-        return false;
-    }
-    rank->memory.peak_parameters = e->peak_parameters + 1;
-    return true;
+    return compare_spoil_peak(e, r, COMPARE_PEAK_PARAMETERS);
 }
 
 REQUIREMENT(memory_peak_parameters) = {

@@ -3,18 +3,13 @@
  * memory_peak_total.c - whatever an engine calls its bytes, their total has a
  * closed form.
  */
-#include "judge/compare.h"
+#include "judge/compare_memory.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)
 {
-    uint64_t got = rank->memory.peak_engine;
-    uint64_t want = e->peak_engine;
-
-    return got == want ||
-           finding_peak(f, finding_at("memory", -1, -1, k), got, want,
-                        "live at once, all kinds but activations",
-                        &rank->memory);
+    return compare_peak(e, rank, k, COMPARE_PEAK_TOTAL,
+                        "live at once, all kinds but activations", f);
 }
 
 static bool holds(const struct expect *e, const struct record *r,
@@ -25,13 +20,7 @@ static bool holds(const struct expect *e, const struct record *r,
 
 static bool spoil(const struct expect *e, struct record *r)
 {
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
-
-    if (rank == NULL) {
-        return false;
-    }
-    rank->memory.peak_engine = e->peak_engine + 1;
-    return true;
+    return compare_spoil_peak(e, r, COMPARE_PEAK_TOTAL);
 }
 
 REQUIREMENT(memory_peak_total) = {

@@ -3,7 +3,7 @@
  * memory_peak_unsharded.c - what is unsharded at once is what sharding saves
  * or wastes.
  */
-#include "judge/compare.h"
+#include "judge/compare_memory.h"
 
 static bool applies(const struct expect *e)
 {
@@ -13,12 +13,8 @@ static bool applies(const struct expect *e)
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)
 {
-    uint64_t got = rank->memory.peak[FSDP_PARAM_FULL];
-    uint64_t want = e->peak_full;
-
-    return got == want ||
-           finding_peak(f, finding_at("unsharded parameter", -1, -1, k), got,
-                        want, "unsharded parameters at once", &rank->memory);
+    return compare_peak(e, rank, k, COMPARE_PEAK_UNSHARDED,
+                        "unsharded parameters at once", f);
 }
 
 static bool holds(const struct expect *e, const struct record *r,
@@ -29,13 +25,7 @@ static bool holds(const struct expect *e, const struct record *r,
 
 static bool spoil(const struct expect *e, struct record *r)
 {
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
-
-    if (rank == NULL) {
-        return false;
-    }
-    rank->memory.peak[FSDP_PARAM_FULL] = e->peak_full + 1;
-    return true;
+    return compare_spoil_peak(e, r, COMPARE_PEAK_UNSHARDED);
 }
 
 REQUIREMENT(memory_peak_unsharded) = {

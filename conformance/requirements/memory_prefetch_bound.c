@@ -3,7 +3,7 @@
  * memory_prefetch_bound.c - running ahead costs memory, and how much is
  * agreed.
  */
-#include "judge/compare.h"
+#include "judge/compare_memory.h"
 
 static bool applies(const struct expect *e)
 {
@@ -13,18 +13,14 @@ static bool applies(const struct expect *e)
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)
 {
-    const struct record_memory *m = &rank->memory;
-    const uint64_t got[] = {m->peak[FSDP_PARAM_FULL], m->peak_parameters,
-                            m->peak[FSDP_GRAD_FULL], m->peak_engine};
-    const uint64_t most[] = {e->peak_full, e->peak_parameters, e->peak_grads,
-                             e->peak_engine};
-    static const char *const stage[] = {"unsharded parameter", "parameters",
-                                        "unsharded gradient", "memory"};
+    for (uint32_t peak = 0; peak < COMPARE_N_PEAKS; peak++) {
+        uint64_t got = compare_peak_recorded(&rank->memory, peak);
+        uint64_t most = compare_peak_expected(e, peak);
 
-    for (uint32_t i = 0; i < 4; i++) {
-        if (got[i] > most[i]) {
-            return finding_bytes(f, finding_at(stage[i], -1, -1, k), got[i],
-                                 most[i], "at once; the bound");
+        if (got > most) {
+            return finding_bytes(
+                f, finding_at(compare_peak_stage(peak), -1, -1, k), got, most,
+                "at once; the bound");
         }
     }
     return true;
@@ -38,13 +34,7 @@ static bool holds(const struct expect *e, const struct record *r,
 
 static bool spoil(const struct expect *e, struct record *r)
 {
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
-
-    if (rank == NULL) {
-        return false;
-    }
-    rank->memory.peak_engine = e->peak_engine + 1;
-    return true;
+    return compare_spoil_peak(e, r, COMPARE_PEAK_TOTAL);
 }
 
 REQUIREMENT(memory_prefetch_bound) = {

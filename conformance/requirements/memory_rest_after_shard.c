@@ -3,27 +3,13 @@
  * memory_rest_after_shard.c - at rest a rank holds its shards and optimizer
  * states, 1/S of each, and nothing else.
  */
-#include "judge/compare.h"
-
-/* Activations are the model's, and another requirement's. */
-static const char *const kinds[FSDP_N_KINDS] = {
-    "parameter shard",    "unsharded parameter", "gradient shard",
-    "unsharded gradient", "optimizer state",     "staging",
-    "activation"};
+#include "judge/compare_memory.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)
 {
-    const struct record_rest *got = &rank->memory.after_shard;
-
-    for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
-        if (kind != FSDP_ACTIVATION && got->live[kind] != e->rest.live[kind]) {
-            return finding_bytes(f, finding_at(kinds[kind], -1, -1, k),
-                                 got->live[kind], e->rest.live[kind],
-                                 "live at rest");
-        }
-    }
-    return true;
+    return compare_rest(e, &rank->memory.after_shard,
+                        finding_at("memory", -1, -1, k), f);
 }
 
 static bool holds(const struct expect *e, const struct record *r,

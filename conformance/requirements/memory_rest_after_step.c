@@ -3,33 +3,20 @@
  * memory_rest_after_step.c - what a step leaves behind grows into the peak of
  * the next.
  */
-#include "judge/compare.h"
-
-/* Activations are the model's, and another requirement's. */
-static const char *const kinds[FSDP_N_KINDS] = {
-    "parameter shard",    "unsharded parameter", "gradient shard",
-    "unsharded gradient", "optimizer state",     "staging",
-    "activation"};
+#include "judge/compare_memory.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)
 {
     for (uint32_t t = 0; t < e->c->steps; t++) {
-        const struct record_rest *got;
+        struct finding at = finding_at("memory", t, -1, k);
 
         if (rank->memory.after_step == NULL || t >= rank->n_steps) {
-            return finding_text(f, finding_at("memory", t, -1, k),
+            return finding_text(f, at,
                                 "memory after this step is not recorded");
         }
-        got = &rank->memory.after_step[t];
-
-        for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
-            if (kind != FSDP_ACTIVATION &&
-                got->live[kind] != e->rest.live[kind]) {
-                return finding_bytes(f, finding_at(kinds[kind], t, -1, k),
-                                     got->live[kind], e->rest.live[kind],
-                                     "live at rest");
-            }
+        if (!compare_rest(e, &rank->memory.after_step[t], at, f)) {
+            return false;
         }
     }
     return true;

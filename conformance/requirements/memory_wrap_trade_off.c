@@ -3,7 +3,7 @@
  * memory_wrap_trade_off.c - smaller units lower the peak and cost more
  * messages: the trade-off that wrapping is about.
  */
-#include "judge/compare.h"
+#include "judge/compare_memory.h"
 
 static void change(struct run_case *c)
 {
@@ -19,39 +19,10 @@ static bool applies(const struct expect *e)
            compare_companion(e, change) != NULL;
 }
 
-static uint64_t gathers_of(const struct record_rank *rank)
-{
-    const struct record_sequence *s = NULL;
-
-    if (rank->step_sequence != NULL && rank->n_steps > 0) {
-        s = compare_sequence(rank, rank->step_sequence[0]);
-    }
-    return s == NULL ? 0 : compare_count(s, FSDP_ALL_GATHER);
-}
-
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)
 {
-    const struct record *other = compare_companion(e, change);
-    const struct record_rank *there =
-        other == NULL ? NULL : compare_rank(other, k);
-    uint64_t bytes = rank->memory.peak[FSDP_PARAM_FULL];
-
-    if (there == NULL) {
-        return finding_missing(f, finding_at("memory", -1, -1, k),
-                               "there is no record to compare with");
-    }
-    if (bytes >= there->memory.peak[FSDP_PARAM_FULL]) {
-        return finding_bytes(f, finding_at("unsharded parameter", -1, -1, k),
-                             bytes, there->memory.peak[FSDP_PARAM_FULL],
-                             "at once; not less than with one unit");
-    }
-    if (gathers_of(rank) <= gathers_of(there)) {
-        return finding_count(f, finding_at("all-gather", 0, -1, k),
-                             gathers_of(rank), gathers_of(there),
-                             "all-gathers; not more than with one unit");
-    }
-    return true;
+    return compare_trade_off(e, rank, k, change, "with one unit", f);
 }
 
 static bool holds(const struct expect *e, const struct record *r,
@@ -62,15 +33,7 @@ static bool holds(const struct expect *e, const struct record *r,
 
 static bool spoil(const struct expect *e, struct record *r)
 {
-    const struct record *other = compare_companion(e, change);
-    struct record_rank *rank = compare_rank_to_spoil(r, 0);
-
-    if (rank == NULL || other == NULL || compare_rank(other, 0) == NULL) {
-        return false;
-    }
-    rank->memory.peak[FSDP_PARAM_FULL] =
-        other->rank[0].memory.peak[FSDP_PARAM_FULL];
-    return true;
+    return compare_spoil_trade_off(e, r, change);
 }
 
 REQUIREMENT(memory_wrap_trade_off) = {

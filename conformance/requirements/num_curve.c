@@ -16,12 +16,6 @@ static bool holds(const struct expect *e, const struct record *r,
     return compare_curves(e, r, e->baseline, compare_n_losses(e), f);
 }
 
-static bool spoil(const struct expect *e, struct record *r)
-{
-    (void)e;
-    return compare_spoil_curve(r);
-}
-
 REQUIREMENT(num_curve) = {
     .id = "num.curve",
     .text = "The loss curve, folded over ranks, equals the unsharded "
@@ -34,5 +28,5 @@ REQUIREMENT(num_curve) = {
     .profile = PROFILE_BITS,
     .applies = applies,
     .holds = holds,
-    .spoil = spoil,
+    .spoil = compare_spoil_curve,
 };

@@ -42,12 +42,6 @@ static bool holds(const struct expect *e, const struct record *r,
     return true;
 }
 
-static bool spoil(const struct expect *e, struct record *r)
-{
-    (void)e;
-    return compare_spoil_curve(r);
-}
-
 REQUIREMENT(num_curve_bound) = {
     .id = "num.curve-bound",
     .text = "In an arithmetic of its own every rank's loss of every "
@@ -59,5 +53,5 @@ REQUIREMENT(num_curve_bound) = {
     .profile = PROFILE_BOUND,
     .applies = applies,
     .holds = holds,
-    .spoil = spoil,
+    .spoil = compare_spoil_curve,
 };

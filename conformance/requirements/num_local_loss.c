@@ -40,12 +40,6 @@ static bool holds(const struct expect *e, const struct record *r,
     return true;
 }
 
-static bool spoil(const struct expect *e, struct record *r)
-{
-    (void)e;
-    return compare_spoil_curve(r);
-}
-
 REQUIREMENT(num_local_loss) = {
     .id = "num.local-loss",
     .text = "Each rank's own loss equals the loss of the same rank in "
@@ -57,5 +51,5 @@ REQUIREMENT(num_local_loss) = {
     .profile = PROFILE_BITS,
     .applies = applies,
     .holds = holds,
-    .spoil = spoil,
+    .spoil = compare_spoil_curve,
 };

@@ -25,12 +25,6 @@ static bool holds(const struct expect *e, const struct record *r,
                           compare_n_losses(e), f);
 }
 
-static bool spoil(const struct expect *e, struct record *r)
-{
-    (void)e;
-    return compare_spoil_curve(r);
-}
-
 REQUIREMENT(num_prefetch_invariance) = {
     .id = "num.prefetch-invariance",
     .text = "With prefetch and reductions in flight the curve is that "
@@ -41,5 +35,5 @@ REQUIREMENT(num_prefetch_invariance) = {
     .needs = "num.curve",
     .applies = applies,
     .holds = holds,
-    .spoil = spoil,
+    .spoil = compare_spoil_curve,
 };

@@ -22,12 +22,6 @@ static bool holds(const struct expect *e, const struct record *r,
                           compare_n_losses(e), f);
 }
 
-static bool spoil(const struct expect *e, struct record *r)
-{
-    (void)e;
-    return compare_spoil_curve(r);
-}
-
 REQUIREMENT(num_replicated_single) = {
     .id = "num.replicated-single",
     .text = "On replicated data 2 and 4 ranks have the curve of one, "
@@ -38,5 +32,5 @@ REQUIREMENT(num_replicated_single) = {
     .needs = "num.curve",
     .applies = applies,
     .holds = holds,
-    .spoil = spoil,
+    .spoil = compare_spoil_curve,
 };

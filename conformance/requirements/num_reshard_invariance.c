@@ -26,12 +26,6 @@ static bool holds(const struct expect *e, const struct record *r,
                           compare_n_losses(e), f);
 }
 
-static bool spoil(const struct expect *e, struct record *r)
-{
-    (void)e;
-    return compare_spoil_curve(r);
-}
-
 REQUIREMENT(num_reshard_invariance) = {
     .id = "num.reshard-invariance",
     .text = "Strategies that keep units unsharded after forward give "
@@ -42,5 +36,5 @@ REQUIREMENT(num_reshard_invariance) = {
     .needs = "num.curve",
     .applies = applies,
     .holds = holds,
-    .spoil = spoil,
+    .spoil = compare_spoil_curve,
 };

@@ -19,12 +19,6 @@ static bool holds(const struct expect *e, const struct record *r,
                           compare_n_losses(e), f);
 }
 
-static bool spoil(const struct expect *e, struct record *r)
-{
-    (void)e;
-    return compare_spoil_curve(r);
-}
-
 REQUIREMENT(num_tree_world_invariance) = {
     .id = "num.tree-world-invariance",
     .text = "Under the tree fold the curve is that of one rank, bit for "
@@ -35,5 +29,5 @@ REQUIREMENT(num_tree_world_invariance) = {
     .needs = "num.curve",
     .applies = applies,
     .holds = holds,
-    .spoil = spoil,
+    .spoil = compare_spoil_curve,
 };

@@ -30,12 +30,6 @@ static bool holds(const struct expect *e, const struct record *r,
                           compare_n_losses(e), f);
 }
 
-static bool spoil(const struct expect *e, struct record *r)
-{
-    (void)e;
-    return compare_spoil_curve(r);
-}
-
 REQUIREMENT(num_wrap_invariance) = {
     .id = "num.wrap-invariance",
     .text = "Under the rank and tree folds the curve is that of the "
@@ -46,5 +40,5 @@ REQUIREMENT(num_wrap_invariance) = {
     .needs = "num.curve",
     .applies = applies,
     .holds = holds,
-    .spoil = spoil,
+    .spoil = compare_spoil_curve,
 };

@@ -10,18 +10,6 @@ static bool applies(const struct expect *e)
     return compare_case_staged(e) && e->c->microbatches == 1;
 }
 
-static bool holds(const struct expect *e, const struct record *r,
-                  struct finding *f)
-{
-    return compare_parts(e, r, 0, compare_recorded_steps(e),
-                         replay_compare_reduced, f);
-}
-
-static bool spoil(const struct expect *e, struct record *r)
-{
-    return replay_spoil_reduced(e, r);
-}
-
 REQUIREMENT(reduce_fold) = {
     .id = "reduce.fold",
     .text = "A reduced gradient is the fold of the ranks' own local "
@@ -31,6 +19,6 @@ REQUIREMENT(reduce_fold) = {
     .level = LEVEL_REDUCE,
     .needs = "grad.finite reduce.scale reduce.replicas-equal",
     .applies = applies,
-    .holds = holds,
-    .spoil = spoil,
+    .holds = replay_reduced_holds,
+    .spoil = replay_spoil_reduced,
 };

@@ -9,13 +9,6 @@ static bool applies(const struct expect *e)
     return compare_case_staged(e) && e->c->optimizer == FSDP_OPTIMIZER_SGD;
 }
 
-static bool holds(const struct expect *e, const struct record *r,
-                  struct finding *f)
-{
-    return compare_parts(e, r, 0, compare_recorded_steps(e),
-                         replay_compare_step, f);
-}
-
 static bool spoil(const struct expect *e, struct record *r)
 {
     (void)e;
@@ -33,6 +26,6 @@ REQUIREMENT(step_sgd) = {
     .claim = "sgd",
     .profile = PROFILE_BITS,
     .applies = applies,
-    .holds = holds,
+    .holds = replay_steps_hold,
     .spoil = spoil,
 };

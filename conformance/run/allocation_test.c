@@ -4,11 +4,6 @@
  * first, the second, ... until a run gets through without meeting the fault.
  * Whatever fails, the rank says so, the others are released, nothing is left
  * behind, and the next run gives the same bits.
- *
- * The test is linked with --wrap of malloc, calloc, realloc, aligned_alloc and
- * free: that reaches the engine, its device, the driver, the recorder and the
- * workload, but not what libraries allocate for themselves. --wrap of
- * pthread_create makes a thread that a rank starts (a stream) play that rank.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,11 +13,9 @@
 #include <cmocka.h>
 
 #include "run/drive.h"
+#include "run/fault_testing.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,211 +27,9 @@ const struct fsdp_engine *fsdp_unsharded_engine(void);
 const struct fsdp_engine *fsdp_impl_engine(void);
 
 enum {
-    MAX_RANKS = 4,
-    MAX_POINTERS = 1 << 15,
     MAX_SITES = 20000,
     TIMEOUT_MS = 20000
 };
-
-/* ---- The fault --------------------------------------------------------- */
-
-enum fault_what {
-    FAULT_NONE,
-    FAULT_DEVICE, /* the device's alloc */
-    FAULT_MEMORY, /* malloc and its family, on a rank's thread */
-};
-
-static struct {
-    uint32_t what, rank;
-    uint64_t nth;
-} fault;
-
-/* Of the rank at fault, by all of its threads. */
-static _Atomic uint64_t n_asked;
-static atomic_bool has_failed;
-
-/* The rank that this thread plays, counted from 1; 0: none. */
-static _Thread_local uint32_t playing;
-
-static bool fails(uint32_t what)
-{
-    if (fault.what != what || playing != fault.rank + 1 ||
-        ++n_asked != fault.nth) {
-        return false;
-    }
-    has_failed = true;
-    return true;
-}
-
-/* ---- malloc and its family --------------------------------------------- */
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static void *pointers[MAX_POINTERS]; /* allocated by ranks, not yet freed */
-static uint32_t n_pointers;
-
-static void *note(void *p)
-{
-    if (p && playing) {
-        pthread_mutex_lock(&lock);
-        if (n_pointers < MAX_POINTERS) {
-            pointers[n_pointers++] = p;
-        }
-        pthread_mutex_unlock(&lock);
-    }
-    return p;
-}
-
-static void forget(const void *p)
-{
-    if (!p) {
-        return;
-    }
-    pthread_mutex_lock(&lock);
-    for (uint32_t i = n_pointers; i-- > 0;) {
-        if (pointers[i] == p) {
-            pointers[i] = pointers[--n_pointers];
-            break;
-        }
-    }
-    pthread_mutex_unlock(&lock);
-}
-
-static bool out_of_memory(void)
-{
-    bool yes = fails(FAULT_MEMORY);
-
-    if (yes) {
-        errno = ENOMEM;
-    }
-    return yes;
-}
-
-/* Weak, so that a test that was linked without --wrap says so (main). The
- * linker makes these names: NOLINTBEGIN(bugprone-reserved-identifier,
- * cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming) */
-#define WEAK __attribute__((weak))
-WEAK void *__real_malloc(size_t bytes);
-WEAK void *__real_calloc(size_t n, size_t bytes);
-WEAK void *__real_realloc(void *p, size_t bytes);
-WEAK void *__real_aligned_alloc(size_t alignment, size_t bytes);
-WEAK void __real_free(void *p);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t bytes);
-void *__wrap_realloc(void *p, size_t bytes);
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
-void __wrap_free(void *p);
-WEAK int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how,
-                               void *(*start)(void *), void *context);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how,
-                          void *(*start)(void *), void *context);
-/* NOLINTEND(bugprone-reserved-identifier,
- * cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming) */
-
-void *__wrap_malloc(size_t bytes)
-{
-    return out_of_memory() ? NULL : note(__real_malloc(bytes));
-}
-
-void *__wrap_calloc(size_t n, size_t bytes)
-{
-    return out_of_memory() ? NULL : note(__real_calloc(n, bytes));
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
-{
-    return out_of_memory() ? NULL
-                           : note(__real_aligned_alloc(alignment, bytes));
-}
-
-void *__wrap_realloc(void *p, size_t bytes)
-{
-    if (out_of_memory()) {
-        return NULL;
-    }
-    forget(p); /* first: another thread may get the same address */
-    return note(__real_realloc(p, bytes));
-}
-
-void __wrap_free(void *p)
-{
-    forget(p);
-    __real_free(p);
-}
-
-/* ---- Threads of a rank ------------------------------------------------- */
-
-struct start {
-    void *(*start)(void *);
-    void *context;
-    uint32_t playing;
-};
-
-static void *play(void *context)
-{
-    struct start s = *(struct start *)context;
-
-    __real_free(context);
-    playing = s.playing;
-    return s.start(s.context);
-}
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how,
-                          void *(*start)(void *), void *context)
-{
-    struct start *s = __real_malloc(sizeof *s);
-    int status;
-
-    if (!s) {
-        return EAGAIN;
-    }
-    *s = (struct start){start, context, playing};
-    status = __real_pthread_create(thread, how, play, s);
-    if (status != 0) {
-        __real_free(s);
-    }
-    return status;
-}
-
-/* ---- The device's alloc ------------------------------------------------ */
-
-static struct lender {
-    struct fsdp_device device; /* the real one, but for alloc */
-    const struct fsdp_device *real;
-} lenders[MAX_RANKS];
-
-/* The engine that brings the device. */
-static const struct fsdp_engine *bringer;
-
-static int lent_alloc(void *self, uint64_t bytes, void **out)
-{
-    const struct fsdp_device *real = lenders[playing - 1].real;
-
-    *out = NULL;
-    return fails(FAULT_DEVICE) ? FSDP_ERR_NOMEM : real->alloc(self, bytes, out);
-}
-
-static int open_lender(struct fsdp_env *env)
-{
-    struct lender *l = &lenders[playing - 1];
-    int status = bringer->open(env);
-
-    l->real = NULL;
-    if (status == FSDP_OK) {
-        l->real = env->device;
-        l->device = *env->device;
-        l->device.alloc = lent_alloc;
-        env->device = &l->device;
-    }
-    return status;
-}
-
-static void close_lender(struct fsdp_env *env)
-{
-    if (lenders[playing - 1].real) {
-        env->device = lenders[playing - 1].real;
-    }
-    bringer->close(env);
-}
 
 /* ---- A run ------------------------------------------------------------- */
 
@@ -260,10 +51,10 @@ static int body(void *context, struct world_rank *rank)
     const struct scene *s = context;
     int status;
 
-    playing = rank->rank + 1;
+    fault_play(rank->rank);
     status = s->serial ? drive_serial((void *)&s->drive, rank)
                        : drive_rank((void *)&s->drive, rank);
-    playing = 0;
+    fault_play_nobody();
     return status;
 }
 
@@ -297,8 +88,6 @@ static void run(struct scene *s)
     const struct fsdp_mesh mesh = {sizeof mesh, 2, NULL, extent};
     struct fsdp_error error = {0};
 
-    n_asked = 0;
-    has_failed = false;
     memset(s->ends, 0, sizeof s->ends);
     assert_int_equal(record_clear(s->directory, &error), FSDP_OK);
     assert_int_equal(
@@ -328,7 +117,7 @@ static void assert_no_half_files(const struct scene *s)
 
 static void assert_clean(const struct scene *s)
 {
-    assert_int_equal(n_pointers, 0);
+    assert_int_equal(fault_n_left(), 0);
     for (uint32_t r = 0; r < s->c.ranks; r++) {
         const struct record_rank *x = &s->record.rank[r];
         assert_int_equal(s->ends[r].end, WORLD_RETURNED);
@@ -358,7 +147,7 @@ static void assert_passed(const struct scene *s)
 }
 
 /* Others may have done all of their work before the rank failed. */
-static void assert_failed(const struct scene *s)
+static void assert_failed(const struct scene *s, uint32_t rank)
 {
     bool shown = false; /* to who reads the records */
 
@@ -367,7 +156,7 @@ static void assert_failed(const struct scene *s)
         const struct world_result *end = &s->ends[r];
         bool finished = end->status == FSDP_OK &&
                         end->n_collectives == s->first.rank[r].n_collectives;
-        if (r == fault.rank || s->serial) {
+        if (r == rank || s->serial) {
             assert_int_equal(end->status, FSDP_ERR_NOMEM);
         } else if (!finished) {
             assert_int_equal(end->status, FSDP_ERR_ABORTED);
@@ -385,21 +174,19 @@ static uint64_t fail_every(struct scene *s, uint32_t what)
 
     for (uint32_t r = 0; r < threads; r++) {
         for (uint64_t nth = 1; nth < MAX_SITES; nth++) {
-            fault.what = what;
-            fault.rank = r;
-            fault.nth = nth;
+            fault_set(what, r, nth);
             run(s);
-            if (!has_failed) {
+            if (!fault_happened()) {
                 break;
             }
-            assert_failed(s);
+            assert_failed(s, r);
             if (n++ % 8 == 0) {
-                fault.what = FAULT_NONE;
+                fault_set(FAULT_NONE, 0, 0);
                 run(s);
                 assert_passed(s);
             }
         }
-        assert_false(has_failed);
+        assert_false(fault_happened());
         assert_passed(s);
     }
     return n;
@@ -438,13 +225,10 @@ static void open_scene(struct scene *s, const struct run_case *c,
     s->c = *c;
     s->engine = *engine;
     s->device_engine = *fsdp_ref_engine();
-    bringer = engine->open ? engine : fsdp_ref_engine();
+    fault_engine(&s->device_engine);
     if (engine->open) {
-        s->engine.open = open_lender;
-        s->engine.close = close_lender;
+        fault_engine(&s->engine);
     }
-    s->device_engine.open = open_lender;
-    s->device_engine.close = close_lender;
     for (const char *const *x = engine->claims; *x; x++) {
         s->serial = s->serial || strcmp(*x, "serial") == 0;
     }
@@ -457,7 +241,7 @@ static void open_scene(struct scene *s, const struct run_case *c,
                               .engine = &s->engine,
                               .device_engine = &s->device_engine,
                               .directory = s->directory};
-    fault.what = FAULT_NONE;
+    fault_set(FAULT_NONE, 0, 0);
     run(s);
     assert_passed(s);
     s->first = s->record;
@@ -528,7 +312,7 @@ static void unsharded(void **state)
 static int is_wrapped(void **state)
 {
     (void)state;
-    if (!__real_malloc) {
+    if (!fault_is_wrapped()) {
         print_error("link with -Wl,--wrap=malloc,--wrap=calloc,"
                     "--wrap=realloc,--wrap=aligned_alloc,--wrap=free,"
                     "--wrap=pthread_create\n");

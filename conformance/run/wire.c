@@ -5,6 +5,7 @@
  */
 #include "run/wire.h"
 
+#include <fsdp/arith/bits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,7 +170,7 @@ static int look_at_values(struct wire *w, const struct fsdp_device *d,
         FSDP_TRY(w->model->initial(w->model->context, b->parameter,
                                    b->first + done, n, want));
         for (uint64_t i = 0; i < n; i++) {
-            w->misplaced += memcmp(&got[i], &want[i], sizeof *got) != 0;
+            w->misplaced += fsdp_f32_bits(got[i]) != fsdp_f32_bits(want[i]);
         }
     }
     return FSDP_OK;

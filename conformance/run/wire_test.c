@@ -27,7 +27,7 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
 
     (void)context;
     for (uint64_t i = 0; i < n; i++) {
-        x[i] = (float)(100 * p + first + i + 1);
+        x[i] = (float)(UINT64_C(100) * p + first + i + 1);
     }
     return FSDP_OK;
 }

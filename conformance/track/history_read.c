@@ -22,15 +22,17 @@ static int grow(struct rows *r, struct fsdp_error *error)
 {
     void *more;
 
-    if (r->n > 0 && (r->n & (r->n - 1)) != 0) {
+    if (r->array != NULL && (r->n & (r->n - 1)) != 0) {
         return FSDP_OK;
     }
     if (r->n >= UINT32_C(1) << 30) {
-        return track_fail(error, FSDP_ERR_FORMAT, "too many rows");
+        (void)track_fail(error, FSDP_ERR_FORMAT, "too many rows");
+        return FSDP_ERR_FORMAT;
     }
     more = realloc(r->array, (r->n == 0 ? 1 : 2 * (size_t)r->n) * r->size);
     if (more == NULL) {
-        return track_fail(error, FSDP_ERR_NOMEM, "out of memory");
+        (void)track_fail(error, FSDP_ERR_NOMEM, "out of memory");
+        return FSDP_ERR_NOMEM;
     }
     r->array = more;
     return FSDP_OK;

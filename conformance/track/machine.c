@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <openssl/sha.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,7 +36,6 @@ void machine_here(struct machine *out)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     char memory[64];
-    unsigned long long kilobytes = 0;
     glob_t found;
 
     memset(out, 0, sizeof(*out));
@@ -45,9 +45,7 @@ void machine_here(struct machine *out)
     }
     out->cores = cores > 0 ? (uint64_t)cores : 0;
     value_of("/proc/meminfo", "MemTotal", memory, sizeof(memory));
-    if (sscanf(memory, "%llu kB", &kilobytes) == 1) {
-        out->memory_bytes = kilobytes * 1024;
-    }
+    out->memory_bytes = strtoull(memory, NULL, 10) * 1024; /* "16384 kB" */
     if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) == 0) {
         value_of(found.gl_pathv[0], "Model", out->gpu, sizeof(out->gpu));
         globfree(&found);

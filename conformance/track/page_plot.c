@@ -92,7 +92,9 @@ void plot_grid(const struct plot *p)
     char at[PAGE_NUMBER_BYTES];
 
     (void)fprintf(p->f, "<g class=\"axis\">");
-    for (double v = p->low; v <= p->high + step / 2; v += step) {
+    for (uint32_t i = 0; p->low + i * step <= p->high + step / 2; i++) {
+        double v = p->low + i * step;
+
         (void)fprintf(p->f, "<path d=\"M%d %sH%d\"/>", PLOT_LEFT,
                       page_at(plot_y(p, v), at), PLOT_RIGHT);
         (void)fprintf(p->f, "<text x=\"%d\" y=\"%s\" class=\"y\">%s</text>",

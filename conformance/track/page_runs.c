@@ -107,7 +107,8 @@ static int load_memory(struct page *page, const struct history_series *s,
     m->run = calloc(m->n + 1u, sizeof(*m->run));
     m->value = calloc(m->n + 1u, sizeof(*m->value));
     if (status == FSDP_OK && (m->run == NULL || m->value == NULL)) {
-        status = track_fail(page->error, FSDP_ERR_NOMEM, "out of memory");
+        free(x);
+        return track_fail(page->error, FSDP_ERR_NOMEM, "out of memory");
     }
     for (uint32_t i = 0; i < m->n && status == FSDP_OK; i++) {
         m->run[i] = x[i].run;
@@ -248,17 +249,17 @@ static int load_timed(struct page *page, const struct history_series *s,
     const struct track_points *known = &page->v.points[s - page->v.series];
     int status = history_timed(page->h, s->id, &m->t, &m->n, page->error);
 
-    m->run = calloc(m->n + 1u, sizeof(*m->run));
-    m->median = calloc(m->n + 1u, sizeof(*m->median));
-    if (status == FSDP_OK && (m->run == NULL || m->median == NULL)) {
-        status = track_fail(page->error, FSDP_ERR_NOMEM, "out of memory");
-    }
-    for (uint32_t i = 0; i < m->n && status == FSDP_OK; i++) {
-        m->run[i] = m->t[i].run;
-        m->median[i] = m->t[i].median;
-    }
     if (status != FSDP_OK) {
         return status;
+    }
+    m->run = calloc(m->n + 1u, sizeof(*m->run));
+    m->median = calloc(m->n + 1u, sizeof(*m->median));
+    if (m->run == NULL || m->median == NULL) {
+        return track_fail(page->error, FSDP_ERR_NOMEM, "out of memory");
+    }
+    for (uint32_t i = 0; i < m->n; i++) {
+        m->run[i] = m->t[i].run;
+        m->median[i] = m->t[i].median;
     }
     /* Judging has found them already, if it went to the end of the series. */
     if (known->known && page->v.newest + 1 == page->v.n_runs) {
@@ -269,12 +270,35 @@ static int load_timed(struct page *page, const struct history_series *s,
         }
         status = m->change != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
     } else {
+        /* The caller releases m: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         status = edivisive_changes(m->median, m->n, &edivisive_defaults,
                                    &m->change, &m->n_changes);
     }
     return status == FSDP_OK ? FSDP_OK
                              : track_fail(page->error, status, "%s",
                                           fsdp_status_text(status));
+}
+
+static double highest_of(const struct timed_series *m, uint32_t from,
+                         uint32_t end)
+{
+    double value = m->t[from].p90;
+
+    for (uint32_t i = from; i < end; i++) {
+        value = fmax(value, m->t[i].p90);
+    }
+    return value;
+}
+
+static double lowest_of(const struct timed_series *m, uint32_t from,
+                        uint32_t end)
+{
+    double value = m->t[from].p10;
+
+    for (uint32_t i = from; i < end; i++) {
+        value = fmin(value, m->t[i].p10);
+    }
+    return value;
 }
 
 /* From p10 up to p90 and back, of a few runs a column. */
@@ -291,12 +315,9 @@ static void timed_band(const struct plot *p, const struct timed_series *m)
             uint32_t from = (uint32_t)((uint64_t)k * m->n / columns);
             uint32_t end = (uint32_t)((uint64_t)(k + 1) * m->n / columns);
             uint32_t at = columns > 1 ? k * (m->n - 1) / (columns - 1) : 0;
-            double value = side == 0 ? m->t[from].p90 : m->t[from].p10;
+            double value =
+                side == 0 ? highest_of(m, from, end) : lowest_of(m, from, end);
 
-            for (uint32_t i = from; i < end; i++) {
-                value = side == 0 ? (m->t[i].p90 > value ? m->t[i].p90 : value)
-                                  : (m->t[i].p10 < value ? m->t[i].p10 : value);
-            }
             (void)fprintf(p->f, "%c%s %s", side + c == 0 ? 'M' : 'L',
                           page_at(plot_x(p, at), x),
                           page_at(plot_y(p, value), y));

@@ -268,12 +268,14 @@ static void peak(const struct steps *s)
 
 static void grid(const struct steps *s)
 {
+    double step = plot_step(&s->p);
     char text[PAGE_NUMBER_BYTES];
     char y[PAGE_NUMBER_BYTES];
 
     (void)fprintf(s->page->f, "<g class=\"axis\">");
-    for (double value = 0.0; value <= s->p.high + 0.5 * plot_step(&s->p);
-         value += plot_step(&s->p)) {
+    for (uint32_t i = 0; i * step <= s->p.high + 0.5 * step; i++) {
+        double value = i * step;
+
         (void)fprintf(s->page->f, "<path d=\"M%d %sH%d\"/>", PLOT_LEFT,
                       page_at(height(s, value), y), PLOT_RIGHT);
         (void)fprintf(s->page->f,

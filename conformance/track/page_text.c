@@ -2,6 +2,7 @@
 /* page_text.c - words and numbers of the page. */
 #include "track/page_text.h"
 
+#include "kit/markup.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -11,29 +12,10 @@
 static void escape(FILE *f, const char *text, bool name)
 {
     for (; *text != '\0'; text++) {
-        switch (*text) {
-        case '&':
-            (void)fputs("&amp;", f);
-            break;
-        case '<':
-            (void)fputs("&lt;", f);
-            break;
-        case '>':
-            (void)fputs("&gt;", f);
-            break;
-        case '"':
-            (void)fputs("&quot;", f);
-            break;
-        case '\'':
-            (void)fputs("&#39;", f);
-            break;
-        default:
-            (void)fputc(
-                (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, f);
-            if (name && *text == '.') {
-                (void)fputs("<wbr>", f);
-            }
-            break;
+        markup_put(f,
+                   (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+        if (name && *text == '.') {
+            (void)fputs("<wbr>", f);
         }
     }
 }

@@ -97,7 +97,7 @@ int pairs_compare(const struct results *r, uint32_t n,
                   const struct pairs_options *o, struct pairs_result **out,
                   uint32_t *n_out, struct fsdp_error *error)
 {
-    double ratio[SIGNED_RANK_MOST];
+    double ratio[SIGNED_RANK_MOST] = {0};
     uint32_t pairs = n / 2;
 
     *out = NULL;

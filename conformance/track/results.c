@@ -89,6 +89,7 @@ bool results_date(const char *text, int64_t *out)
     int end = 0;
     time_t seconds;
 
+    /* Numbers of so few digits fit: NOLINTNEXTLINE(cert-err34-c) */
     if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &t.tm_year, &t.tm_mon,
                &t.tm_mday, &t.tm_hour, &t.tm_min, &t.tm_sec, &end) != 6 ||
         end != 19) {
@@ -100,6 +101,7 @@ bool results_date(const char *text, int64_t *out)
     }
     sign = *text;
     if (sign == '+' || sign == '-') {
+        /* NOLINTNEXTLINE(cert-err34-c): as above */
         if (sscanf(text + 1, "%2d:%2d%n", &hours, &minutes, &end) != 2 ||
             end != 5 || text[6] != '\0' || hours < 0 || hours > 23 ||
             minutes < 0 || minutes > 59) {

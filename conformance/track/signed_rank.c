@@ -51,8 +51,8 @@ static void count(const uint32_t *ranks, uint32_t n, double *chance,
 
 int signed_rank(const double *d, uint32_t n, struct signed_rank *out)
 {
-    double sorted[SIGNED_RANK_MOST];
-    uint32_t ranks[SIGNED_RANK_MOST];
+    double sorted[SIGNED_RANK_MOST] = {0};
+    uint32_t ranks[SIGNED_RANK_MOST] = {0};
     double *chance;
     uint32_t sum = 0;
     uint32_t most = 0;

@@ -227,7 +227,7 @@ int track_read_file(const char *path, size_t most, char **out, size_t *bytes,
     if (f >= 0) {
         (void)close(f);
     }
-    if (why != 0) {
+    if (why != 0 || *out == NULL) {
         free(*out);
         *out = NULL;
         return track_fail(error,

@@ -164,6 +164,10 @@ static double **speeds(uint32_t cases, uint32_t runs)
     for (uint32_t c = 0; all != NULL && c < cases; c++) {
         all[c] = calloc(runs, sizeof(**all));
         if (all[c] == NULL) {
+            while (c-- > 0) {
+                free(all[c]);
+            }
+            free(all);
             return NULL;
         }
         simulate_history(&s, c, runs / 3 + c % 200, all[c]);
@@ -244,8 +248,8 @@ static int large_page(const char *folder, const char *scratch,
 int main(int argc, char **argv)
 {
     struct fsdp_error error = {0};
-    uint32_t runs = argc > 2 ? (uint32_t)atoi(argv[2]) : 10000;
-    uint32_t cases = argc > 3 ? (uint32_t)atoi(argv[3]) : 50;
+    uint32_t runs = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 10000;
+    uint32_t cases = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 50;
     const char *scratch = argc > 4 ? argv[4] : argc > 1 ? argv[1] : NULL;
     struct maker m = {.cases = cases, .runs = 500};
     int status;

@@ -120,7 +120,8 @@ static int load_exact(struct judging *j, int64_t series, struct exact_series *x)
     x->bundle = calloc(x->n, sizeof(*x->bundle));
     id = calloc(x->n, sizeof(*id));
     if (x->which == NULL || x->bundle == NULL || id == NULL) {
-        status = track_fail(j->error, FSDP_ERR_NOMEM, "out of memory");
+        free(id);
+        return track_fail(j->error, FSDP_ERR_NOMEM, "out of memory");
     }
     for (uint32_t i = 0; i < x->n && status == FSDP_OK; i++) {
         uint32_t b = x->n_bundles;

@@ -14,11 +14,14 @@
  * block (365) and what is outside of blocks (2725) are multiples of none of
  * 2, 3, 4 and 7.
  * "tall": "tiny" with one block more, for the slope of memory.
- * "bench": 3.3 million elements, for measurements alone: no case names it.
+ * "bench": 3.3 million elements, "124m": 122, "1b": 1210 million, for
+ * measurements alone: no case names them.
  */
 static const struct gpt_size sizes[] = {
-    {"odd", 5, 1, 31, 2},    {"tiny", 20, 2, 16, 2},    {"tall", 20, 2, 16, 3},
-    {"small", 64, 4, 64, 4}, {"bench", 256, 8, 128, 4},
+    {"odd", 5, 1, 31, 2},       {"tiny", 20, 2, 16, 2},
+    {"tall", 20, 2, 16, 3},     {"small", 64, 4, 64, 4},
+    {"bench", 256, 8, 128, 4},  {"124m", 768, 12, 1024, 17},
+    {"1b", 2048, 32, 1024, 24},
 };
 const char *const gpt_size_names[] = {"odd", "tiny", "tall", "small", NULL};
 

@@ -128,9 +128,10 @@ static uint32_t depth_of(const struct graph *g, int32_t m)
     return depth;
 }
 
+/* One of the blocks so far; the root is one. */
 static int32_t draw_parent(struct chance *c, const struct graph *g, uint32_t n)
 {
-    uint32_t of[GRAPH_MODULES];
+    uint32_t of[GRAPH_MODULES] = {0};
     uint32_t blocks = 0;
 
     for (uint32_t i = 0; i < n; i++) {

@@ -6,8 +6,8 @@
 #include "cuda_comm.h"
 
 #include "cuda_collective.h"
+#include "cuda_trace.h"
 
-#include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,9 +103,9 @@ static int run(void *self, struct fsdp_stream *stream,
     FSDP_TRY(cuda_device_check(d,
                                cudaStreamWaitEvent(target.stream, m->last, 0),
                                "cudaStreamWaitEvent"));
-    nvtxRangePushA(names[c->kind]);
+    cuda_trace_push(names[c->kind], c->unit);
     status = cuda_collective(m, &target, c);
-    nvtxRangePop();
+    cuda_trace_pop();
     FSDP_TRY(status);
     FSDP_TRY(cuda_device_check(d, cudaEventRecord(m->last, target.stream),
                                "cudaEventRecord"));

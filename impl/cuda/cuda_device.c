@@ -1,40 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_device.c - struct fsdp_device over the CUDA runtime.
- *
- * A ticket is the number of an event. A stream has a ring of events: when one
- * is recorded again, those who still ask for its old ticket wait for more than
- * they would have to, never for less.
+ * cuda_device.c - struct fsdp_device over the CUDA runtime: failures, memory,
+ * the functions of the contract. Streams are in cuda_stream.c.
  */
-#include "cuda_device.h"
+#include "cuda_state.h"
+#include "cuda_trace.h"
 
-#include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum {
-    RING = 256, /* events of a stream, made when first needed */
-};
-
-struct fsdp_stream {
-    cudaStream_t cuda;
-    cudaEvent_t event[RING];
-    uint64_t given; /* the last ticket; 1 at first, when there is no event */
-    bool fresh;     /* was given work since */
-    struct fsdp_stream *next;
-};
-
-struct cuda_device {
-    const struct fsdp_env *env;
-    struct cuda_watch *watch;
-    struct cuda_hooks hooks;
-    unsigned int processors;
-    volatile int *bad_id;      /* pinned; kernels set it */
-    struct fsdp_stream *plain; /* of calls without a stream */
-    struct fsdp_stream *streams;
-    struct cuda_copies *copies;
-    int failed;
-};
 
 /* ---- Failures ---------------------------------------------------------- */
 
@@ -94,131 +67,6 @@ int cuda_device_look(struct cuda_device *d, struct cuda_wait *wait)
     return d->failed;
 }
 
-/* ---- Streams ----------------------------------------------------------- */
-
-struct fsdp_stream *cuda_device_stream(struct cuda_device *d,
-                                       struct fsdp_stream *stream,
-                                       struct cuda_target *target)
-{
-    stream = stream != NULL ? stream : d->plain;
-    stream->fresh = true;
-    if (target != NULL) {
-        *target =
-            (struct cuda_target){stream->cuda, d->processors, (int *)d->bad_id};
-    }
-    return stream;
-}
-
-int cuda_device_mark(struct cuda_device *d, struct fsdp_stream *s,
-                     uint64_t *ticket)
-{
-    cudaEvent_t *event = &s->event[(s->given + 1) % RING];
-
-    if (s->fresh) {
-        if (*event == NULL) {
-            FSDP_TRY(cuda_device_check(
-                d, cudaEventCreateWithFlags(event, cudaEventDisableTiming),
-                "cudaEventCreate"));
-        }
-        FSDP_TRY(cuda_device_check(d, cudaEventRecord(*event, s->cuda),
-                                   "cudaEventRecord"));
-        s->given++;
-        s->fresh = false;
-    }
-    *ticket = s->given;
-    return FSDP_OK;
-}
-
-static int host_wait(struct cuda_device *d, cudaEvent_t event)
-{
-    struct cuda_wait wait = {0, 0};
-    cudaError_t error = cudaEventQuery(event);
-
-    while (error == cudaErrorNotReady) {
-        FSDP_TRY(cuda_device_look(d, &wait));
-        error = cudaEventQuery(event);
-    }
-    FSDP_TRY(cuda_device_check(d, error, "work of a stream"));
-    if (*d->bad_id != 0) {
-        return cuda_device_fail(d, FSDP_ERR_INVALID, 0, "an operator",
-                                "met an id that is out of range");
-    }
-    return FSDP_OK;
-}
-
-int cuda_device_order(struct cuda_device *d, struct fsdp_stream *later,
-                      struct fsdp_stream *earlier, uint64_t ticket)
-{
-    cudaEvent_t event;
-
-    if (d->failed != FSDP_OK || earlier == NULL || later == earlier) {
-        return d->failed;
-    }
-    if (ticket == 0) {
-        FSDP_TRY(cuda_device_mark(d, earlier, &ticket));
-    }
-    if (ticket > earlier->given) {
-        return FSDP_ERR_INVALID;
-    }
-    event = earlier->event[ticket % RING];
-    if (event == NULL) {
-        return FSDP_OK; /* there was no work */
-    }
-    if (later == NULL) {
-        return host_wait(d, event);
-    }
-    later->fresh = true;
-    return cuda_device_check(d, cudaStreamWaitEvent(later->cuda, event, 0),
-                             "cudaStreamWaitEvent");
-}
-
-int cuda_device_finish(struct cuda_device *d, struct fsdp_stream *stream)
-{
-    return cuda_device_order(d, NULL, stream, 0);
-}
-
-static int stream_open(struct cuda_device *d, struct fsdp_stream **out)
-{
-    struct fsdp_stream *s = calloc(1, sizeof(*s));
-
-    *out = NULL;
-    if (s == NULL) {
-        return FSDP_ERR_NOMEM;
-    }
-    if (cuda_device_check(
-            d, cudaStreamCreateWithFlags(&s->cuda, cudaStreamNonBlocking),
-            "cudaStreamCreate") != FSDP_OK) {
-        free(s);
-        return d->failed;
-    }
-    s->given = 1;
-    s->next = d->streams;
-    d->streams = s;
-    *out = s;
-    return FSDP_OK;
-}
-
-static void stream_close(struct cuda_device *d, struct fsdp_stream *stream)
-{
-    struct fsdp_stream **link = &d->streams;
-
-    while (*link != NULL && *link != stream) {
-        link = &(*link)->next;
-    }
-    if (*link == NULL) {
-        return;
-    }
-    *link = stream->next;
-    (void)cuda_device_finish(d, stream);
-    for (int i = 0; i < RING; i++) {
-        if (stream->event[i] != NULL) {
-            (void)cudaEventDestroy(stream->event[i]);
-        }
-    }
-    (void)cudaStreamDestroy(stream->cuda);
-    free(stream);
-}
-
 /* ---- The functions of the contract ------------------------------------- */
 
 static int device_alloc(void *self, uint64_t bytes, void **out)
@@ -247,23 +95,20 @@ static void device_free(void *self, void *p)
     }
 }
 
-/* Values are of interest to those who wrap a device. */
+/* Values are of interest to those who wrap a device, and to profilers. */
 static void device_live(void *self, struct fsdp_stream *stream, uint32_t kind,
                         uint32_t unit, void *p, uint64_t bytes)
 {
-    (void)self;
     (void)stream;
-    (void)kind;
-    (void)unit;
-    (void)p;
-    (void)bytes;
+    if (bytes > 0) {
+        cuda_trace_live(self, kind, unit, p);
+    }
 }
 
 static void device_dead(void *self, struct fsdp_stream *stream, void *p)
 {
-    (void)self;
     (void)stream;
-    (void)p;
+    cuda_trace_dead(self, p);
 }
 
 /* Without a stream: has finished on return. */
@@ -301,9 +146,9 @@ static int device_run(void *self, struct fsdp_stream *stream,
         return FSDP_ERR_INVALID;
     }
     (void)cuda_device_stream(d, stream, &target);
-    nvtxRangePushA(cuda_ops_name(op->kind));
+    cuda_trace_push(cuda_ops_name(op->kind), op->unit);
     status = cuda_ops_run(op, &target, &error);
-    nvtxRangePop();
+    cuda_trace_pop();
     if (status == FSDP_ERR_DEVICE) {
         return cuda_device_check(d, error, cuda_ops_name(op->kind));
     }
@@ -314,14 +159,13 @@ static int device_run(void *self, struct fsdp_stream *stream,
 static int device_stream_open(void *self, const char *name,
                               struct fsdp_stream **out)
 {
-    (void)name;
-    return out != NULL ? stream_open(self, out) : FSDP_ERR_INVALID;
+    return out != NULL ? cuda_stream_open(self, name, out) : FSDP_ERR_INVALID;
 }
 
 static void device_stream_close(void *self, struct fsdp_stream *stream)
 {
     if (stream != NULL) {
-        stream_close(self, stream);
+        cuda_stream_close(self, stream);
     }
 }
 
@@ -359,6 +203,11 @@ static int device_sync(void *self, struct fsdp_stream *stream)
     return d->failed;
 }
 
+static int device_stamp(void *self, struct fsdp_stream *stream, uint64_t *ns)
+{
+    return ns != NULL ? cuda_trace_stamp(self, stream, ns) : FSDP_ERR_INVALID;
+}
+
 /* ---- Open and close ---------------------------------------------------- */
 
 void cuda_device_hook(struct cuda_device *d, const struct cuda_hooks *hooks)
@@ -390,7 +239,7 @@ static int prepare(struct cuda_device *d, int ordinal)
         "cudaHostAlloc"));
     d->bad_id = word;
     *d->bad_id = 0;
-    FSDP_TRY(stream_open(d, &d->plain));
+    FSDP_TRY(cuda_stream_open(d, "plain", &d->plain));
     return cuda_copies_open(d, &d->copies);
 }
 
@@ -429,6 +278,7 @@ int cuda_device_open(const struct fsdp_env *env, struct cuda_watch *watch,
         .mark = device_mark,
         .wait = device_wait,
         .sync = device_sync,
+        .stamp = device_stamp,
     };
     return FSDP_OK;
 }
@@ -441,8 +291,9 @@ void cuda_device_close(struct fsdp_device *device)
         return;
     }
     while (d->streams != NULL) {
-        stream_close(d, d->streams);
+        cuda_stream_close(d, d->streams);
     }
+    cuda_trace_close(d);
     cuda_copies_close(d->copies);
     if (d->bad_id != NULL) {
         (void)cudaFreeHost((void *)d->bad_id);

@@ -197,12 +197,62 @@ static void test_no_memory(void **state)
     give(take(16)); /* and the device goes on */
 }
 
+/* Times of two streams: in order on each, in the order of waits between
+ * them, by the host's clock, and told by the end of the wait. */
+static void test_stamps(void **state)
+{
+    enum {
+        MANY = 40
+    };
+    const struct fsdp_device *d = cuda_env.device;
+    struct fsdp_stream *s = open_stream();
+    struct fsdp_stream *other = open_stream();
+    float *x = take(N);
+    uint64_t ns[MANY + 1] = {0};
+    uint64_t begin = 0;
+    uint64_t first = 0;
+    uint64_t end = 0;
+
+    (void)state;
+    assert_int_equal(d->stamp(d->self, NULL, &begin), FSDP_OK);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(d->stamp(d->self, s, &ns[i]), FSDP_OK);
+        assert_int_equal(run_fill(s, x, N, (float)i), FSDP_OK);
+        if (i == MANY / 2) {
+            assert_int_equal(d->mark(d->self, s, &first), FSDP_OK);
+        }
+    }
+    assert_int_equal(d->wait(d->self, other, s, 0, "test"), FSDP_OK);
+    assert_int_equal(d->stamp(d->self, other, &ns[MANY]), FSDP_OK);
+    assert_int_equal(d->wait(d->self, NULL, s, first, "test"), FSDP_OK);
+    for (int i = 0; i <= MANY / 2; i++) {
+        assert_true(ns[i] > 0);
+    }
+    assert_int_equal(d->sync(d->self, NULL), FSDP_OK);
+    assert_int_equal(d->stamp(d->self, NULL, &end), FSDP_OK);
+    /* The host does not know to the nanosecond when the base was. */
+    assert_true(ns[0] + 1000000 >= begin);
+    assert_true(ns[MANY] <= end + 1000000);
+    for (int i = 0; i < MANY; i++) {
+        assert_true(ns[i] <= ns[i + 1] + (i + 1 == MANY ? 1000 : 0));
+    }
+    assert_true(ns[MANY - 1] > ns[0]);
+    assert_int_equal(d->stamp(d->self, s, NULL), FSDP_ERR_INVALID);
+    /* A stream that is closed has been waited for. */
+    ns[0] = 0;
+    assert_int_equal(d->stamp(d->self, s, &ns[0]), FSDP_OK);
+    d->stream_close(d->self, s);
+    assert_true(ns[0] >= ns[MANY - 1]);
+    d->stream_close(d->self, other);
+    give(x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_place),     cmocka_unit_test(test_copies),
         cmocka_unit_test(test_order),     cmocka_unit_test(test_tickets),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_stamps),
     };
     int skip = skip_without_gpu();
 

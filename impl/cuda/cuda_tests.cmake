@@ -41,6 +41,16 @@ endfunction()
 cuda_unit(cuda_ops_test LINK fsdp-host-ops fsdp-ref TIMEOUT 600)
 cuda_unit(cuda_device_test LINK fsdp-host-ops fsdp-ref)
 cuda_unit(cuda_comm_test LINK fsdp-host-ops fsdp-ref)
+if(TARGET fsdp-cuda-emulated)
+    add_executable(emulated_ranges_test
+        ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/emulated_ranges_test.c)
+    target_link_libraries(emulated_ranges_test PRIVATE house
+        PkgConfig::CMOCKA fsdp-cuda-emulated fsdp-host-ops fsdp-ref)
+    set_target_properties(emulated_ranges_test PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_test(NAME emulated.ranges COMMAND emulated_ranges_test)
+    set_tests_properties(emulated.ranges PROPERTIES LABELS unit TIMEOUT 60)
+endif()
 if(TARGET fsdp-cuda)
     add_test(NAME cuda.resources COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda/resources_test.sh
@@ -69,6 +79,13 @@ if(TARGET fsdp-impl-cuda-emulated)
         PROPERTIES LABELS conformance TIMEOUT 900 PROCESSORS 2)
     set_tests_properties(conformance.cuda-emulated.ipc PROPERTIES
         ENVIRONMENT FSDP_EMULATED_GPUS=1)
+    foreach(what trace races)
+        add_test(NAME command.cuda_${what} COMMAND
+            ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/emulated_${what}_test.sh
+            $<TARGET_FILE:fsdp-cts> ${emulated})
+        set_tests_properties(command.cuda_${what} PROPERTIES LABELS command
+            TIMEOUT 900 PROCESSORS 2)
+    endforeach()
     add_test(NAME command.cuda_faults COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/faults_test.sh
         $<TARGET_FILE:fsdp-cts> ${emulated})
@@ -91,7 +108,8 @@ if(TARGET fsdp-impl-cuda-emulated)
     add_test(NAME command.ci_gpu COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/gpu_script_test.sh
         ${CMAKE_SOURCE_DIR}/ci/gpu $<TARGET_FILE:fsdp-cts> ${emulated}
-        $<TARGET_FILE:cuda_device_test_emulated>)
+        $<TARGET_FILE:cuda_device_test_emulated>
+        $<TARGET_FILE_DIR:fsdp-emulated-driver>)
     set_tests_properties(command.ci_gpu PROPERTIES LABELS command
-        TIMEOUT 900 PROCESSORS 2)
+        TIMEOUT 1800 PROCESSORS 2)
 endif()

@@ -14,6 +14,7 @@
  *   nccl-hang     a collective never ends
  *   nccl-order    ncclReduceScatter's ring runs backwards
  *   rank-dies     the process is killed, in a collective
+ *   cublas-wrong  products of the library beside which ours are measured
  */
 #ifndef EMULATED_H
 #define EMULATED_H
@@ -30,11 +31,13 @@ void emulated_set_rank(uint32_t rank);
 void emulated_break(cudaError_t error);
 cudaError_t emulated_broken(void);
 
-/* Memory of the device is there only while the device works: the host that
- * reads it dies of SIGSEGV, as with a GPU. */
+/* Memory of the device is there only while the device works, who opens it
+ * then: the host that reads it dies of SIGSEGV, as with a GPU. */
 void emulated_memory_make(void);
 void emulated_memory_open(void);
 void emulated_memory_close(void);
+/* Bytes of it that are allocated. */
+size_t emulated_memory_taken(void);
 
 /* Work that may have to wait for other ranks: called again until it says
  * true; then `done` is called with the same argument, once. */

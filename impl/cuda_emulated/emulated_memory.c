@@ -130,6 +130,18 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
     return status;
 }
 
+size_t emulated_memory_taken(void)
+{
+    size_t bytes = 0;
+
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < n_blocks; i++) {
+        bytes += block[i].bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return bytes;
+}
+
 cudaError_t cudaFree(void *p)
 {
     cudaError_t status = p == NULL ? cudaSuccess : cudaErrorInvalidValue;
@@ -158,11 +170,16 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
     return emulated_broken();
 }
 
+/* Pinned memory is resident from the first moment. */
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned int flags)
 {
     (void)flags;
-    *p = calloc(1, bytes);
-    return *p != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+    *p = malloc(bytes);
+    if (*p == NULL) {
+        return cudaErrorMemoryAllocation;
+    }
+    memset(*p, 0xa5, bytes);
+    return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void *p)

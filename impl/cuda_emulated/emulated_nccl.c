@@ -1,46 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulated_nccl.c - TEST ONLY: NCCL by mailboxes in shared memory, one from
- * each rank to each other one. Every collective is a group of sends and
- * receives, done in small pieces, and never waits: it is called again.
- *
- * The memory is a memfd of the rank that made the id; the others find it in
- * /proc. Nothing has a name that could be left behind.
+ * emulated_nccl.c - TEST ONLY: NCCL's collectives. Every one is a group of
+ * sends and receives, done in small pieces, and never waits: it is called
+ * again.
  */
 #include "emulated.h"
-#include "nccl.h"
+#include "emulated_post.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-enum {
-    MOST_RANKS = 16,
-    MAIL_BYTES = 16 * 1024,
-};
-
-struct mail {
-    _Atomic uint32_t full;
-    char data[MAIL_BYTES];
-};
-
-struct post {
-    _Atomic uint32_t joined;
-    struct mail mail[MOST_RANKS][MOST_RANKS]; /* from, to */
-};
-
-struct ncclComm {
-    struct post *post;
-    int n, me, fd; /* -1: the memory is another rank's */
-    ncclResult_t error;
-    bool aborted;
-    unsigned int users; /* the owner, and work that is not done */
-};
 
 /* One end of a message. */
 struct move {
@@ -76,29 +46,30 @@ static size_t size_of(ncclDataType_t type)
     return type == ncclFloat32 ? 4 : 1;
 }
 
-static void release(struct ncclComm *comm)
-{
-    if (--comm->users == 0) {
-        munmap(comm->post, sizeof(*comm->post));
-        free(comm);
-    }
-}
-
 /* ---- Moving ------------------------------------------------------------ */
 
-/* One piece, if there is room for it, or if it is there. */
-static void step(struct move *m)
+static struct mail *mail_of(const struct move *m)
 {
     struct ncclComm *c = m->comm;
-    struct mail *mail = m->sends ? &c->post->mail[c->me][m->peer]
-                                 : &c->post->mail[m->peer][c->me];
+
+    return m->sends ? &c->post->mail[c->me][m->peer]
+                    : &c->post->mail[m->peer][c->me];
+}
+
+/* Whether there is room for a piece, or one is there. */
+static bool can_step(const struct move *m)
+{
+    return m->at < m->bytes &&
+           atomic_load_explicit(&mail_of(m)->full, memory_order_acquire) ==
+               !m->sends;
+}
+
+static void step(struct move *m)
+{
+    struct mail *mail = mail_of(m);
     size_t left = m->bytes - m->at;
     size_t piece = left < MAIL_BYTES ? left : MAIL_BYTES;
 
-    if (piece == 0 ||
-        atomic_load_explicit(&mail->full, memory_order_acquire) != !m->sends) {
-        return;
-    }
     if (m->sends) {
         memcpy(mail->data, m->data + m->at, piece);
     } else {
@@ -133,27 +104,39 @@ static bool group_progress(void *self)
 {
     struct group *g = self;
     bool all = true;
+    bool any = g->n_moves == 0;
 
     if (g->comm->aborted) {
         return true;
     }
     for (size_t i = 0; i < g->n_moves; i++) {
-        step(&g->move[i]);
+        any = any || can_step(&g->move[i]);
         all = all && g->move[i].at == g->move[i].bytes;
     }
-    if (!all) {
+    if (!any && !all) {
         usleep(20);
         return false;
     }
-    fold(g);
-    return true;
+    all = true;
+    emulated_memory_open();
+    for (size_t i = 0; i < g->n_moves; i++) {
+        if (can_step(&g->move[i])) {
+            step(&g->move[i]);
+        }
+        all = all && g->move[i].at == g->move[i].bytes;
+    }
+    if (all) {
+        fold(g);
+    }
+    emulated_memory_close();
+    return all;
 }
 
 static void group_done(void *self)
 {
     struct group *g = self;
 
-    release(g->comm);
+    emulated_comm_release(g->comm);
     free(g->heap);
     free(g->move);
     free(g);
@@ -347,110 +330,4 @@ ncclResult_t ncclBroadcast(const void *in, void *out, size_t n,
     g->n = bytes;
     g->copies = root == comm->me;
     return enqueue(g, stream);
-}
-
-/* ---- Communicators ----------------------------------------------------- */
-
-struct address {
-    int pid, fd;
-};
-
-ncclResult_t ncclGetVersion(int *version)
-{
-    *version = emulated_fault("nccl-version") ? 30100 : NCCL_VERSION_CODE;
-    return ncclSuccess;
-}
-
-ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
-{
-    struct address a = {getpid(), memfd_create("emulated-nccl", MFD_CLOEXEC)};
-
-    memset(id, 0, sizeof(*id));
-    memcpy(id->internal, &a, sizeof(a));
-    return a.fd >= 0 && ftruncate(a.fd, sizeof(struct post)) == 0
-               ? ncclSuccess
-               : ncclSystemError;
-}
-
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id,
-                                    int rank, ncclConfig_t *config)
-{
-    struct ncclComm *c = calloc(1, sizeof(*c));
-    struct address a;
-    char path[64];
-    int fd;
-
-    memcpy(&a, id.internal, sizeof(a));
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", a.pid, a.fd);
-    fd = open(path, O_RDWR | O_CLOEXEC);
-    if (c == NULL || fd < 0 || n > MOST_RANKS || config->blocking != 0) {
-        free(c);
-        return ncclSystemError;
-    }
-    c->post =
-        mmap(NULL, sizeof(*c->post), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    if (c->post == MAP_FAILED) {
-        free(c);
-        return ncclSystemError;
-    }
-    c->n = n;
-    c->me = rank;
-    c->fd = rank == 0 ? a.fd : -1; /* its maker is the group's first */
-    c->users = 1;
-    c->error = ncclInProgress;
-    atomic_fetch_add(&c->post->joined, 1);
-    *comm = c;
-    return ncclInProgress;
-}
-
-/* In progress until all have joined. */
-ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
-{
-    if (comm->error == ncclInProgress &&
-        atomic_load(&comm->post->joined) == (uint32_t)comm->n) {
-        comm->error = ncclSuccess;
-        if (comm->fd >= 0) {
-            close(comm->fd);
-            comm->fd = -1;
-        }
-    }
-    *error = comm->error;
-    return ncclSuccess;
-}
-
-ncclResult_t ncclCommAbort(ncclComm_t comm)
-{
-    comm->aborted = true;
-    return ncclCommDestroy(comm);
-}
-
-ncclResult_t ncclCommFinalize(ncclComm_t comm)
-{
-    (void)comm;
-    return ncclSuccess;
-}
-
-ncclResult_t ncclCommDestroy(ncclComm_t comm)
-{
-    if (comm->fd >= 0) {
-        close(comm->fd);
-        comm->fd = -1;
-    }
-    release(comm);
-    return ncclSuccess;
-}
-
-const char *ncclGetErrorString(ncclResult_t result)
-{
-    return result == ncclRemoteError
-               ? "remote process exited or there was a network error"
-               : "internal error - please report this issue to the NCCL "
-                 "developers";
-}
-
-const char *ncclGetLastError(ncclComm_t comm)
-{
-    (void)comm;
-    return "";
 }

@@ -12,12 +12,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct emulated_event {
     cudaStream_t stream; /* of the last record */
     uint64_t recorded, done;
     unsigned int users; /* the owner, and items of queues */
     bool shared;        /* with other processes */
+    bool timed;
+    uint64_t ns; /* of the last that is done */
 };
 
 struct item {
@@ -71,11 +74,8 @@ static bool advance(cudaStream_t stream, cudaEvent_t event, uint64_t number);
 static bool do_item(struct item *item)
 {
     if (item->work.progress != NULL) {
-        bool done;
+        bool done = item->work.progress(item->work.argument);
 
-        emulated_memory_open();
-        done = item->work.progress(item->work.argument);
-        emulated_memory_close();
         if (done && item->work.done != NULL) {
             item->work.done(item->work.argument);
         }
@@ -86,6 +86,13 @@ static bool do_item(struct item *item)
                advance(item->recorder, item->event, item->number);
     }
     item->event->done = item->number;
+    if (item->event->timed) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        item->event->ns =
+            (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    }
     return true;
 }
 
@@ -171,6 +178,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
         return cudaErrorMemoryAllocation;
     }
     (*event)->shared = (flags & cudaEventInterprocess) != 0;
+    (*event)->timed = (flags & cudaEventDisableTiming) == 0;
     (*event)->users = 1;
     return emulated_broken();
 }
@@ -241,6 +249,20 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     return done ? cudaSuccess : cudaErrorNotReady;
 }
 
+/* Of events that a GPU has both come to, and that take times. */
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+    if (!start->timed || !end->timed || start->recorded == 0 ||
+        end->recorded == 0) {
+        return cudaErrorInvalidResourceHandle;
+    }
+    if (start->done < start->recorded || end->done < end->recorded) {
+        return cudaErrorNotReady;
+    }
+    *ms = (float)((double)(int64_t)(end->ns - start->ns) * 1e-6);
+    return emulated_broken();
+}
+
 /* ---- Kernels and copies ------------------------------------------------ */
 
 struct kernel {
@@ -256,6 +278,7 @@ static bool do_kernel(void *self)
     if (emulated_fault("launch-dies")) {
         raise(SIGSEGV);
     }
+    emulated_memory_open();
     if (emulated_fault("launch")) {
         emulated_break(cudaErrorIllegalAddress);
     } else if (!emulated_grid(k->grid, k->block, k->run, k->call)) {
@@ -263,6 +286,7 @@ static bool do_kernel(void *self)
                         "barriers\n");
         emulated_break(cudaErrorIllegalAddress);
     }
+    emulated_memory_close();
     return true;
 }
 
@@ -302,7 +326,9 @@ static bool do_copy(void *self)
 {
     struct copy *c = self;
 
+    emulated_memory_open();
     memmove(c->to, c->from, c->bytes);
+    emulated_memory_close();
     return true;
 }
 

@@ -2,9 +2,18 @@
 /*
  * host_comm.c - collectives as work of streams.
  *
- * Each call draws a number, and a collective begins when those with lower
- * numbers have ended, whatever streams they are on. A stream holds up another
- * one by that, but never in a circle: what a call waits for was given earlier.
+ * A collective begins when the one that was given before it has ended,
+ * whatever streams the two are on: the later one's stream is ordered behind
+ * the earlier one. That is what keeps ranks from waiting for each other in a
+ * circle, whoever does the work: each rank does its collectives one at a time,
+ * in the order of the calls, which is the same on all ranks. Whoever waits for
+ * a collective, and does it himself because its stream's thread is not at it,
+ * first waits for all those before it, and does those likewise. So of all
+ * collectives that some rank has not ended, take the first: each rank that was
+ * given it has ended all before it, what else it is behind was given earlier
+ * and is of this rank alone, and somebody does it: one who waits, or else the
+ * thread of its stream. A thread that stands in a collective keeps nobody else
+ * from it but those who wait for it.
  *
  * After a failure on a stream no later collective is begun: some would have
  * been given by a caller who did not know that this rank is out of step. A
@@ -14,23 +23,21 @@
 
 #include "host_device.h"
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
+
+enum {
+    MEETING_NS = 2000, /* until all ranks know of each other */
+    BYTES_A_NS = 5,
+};
 
 struct host_comm {
     const struct fsdp_comm *real;
-    pthread_mutex_t lock;
-    pthread_cond_t turn; /* ended has grown */
-    uint64_t given;
-    uint64_t ended;
-    int status; /* the first failure of those on streams */
+    struct host_stream *last; /* has the last collective; retained; or NULL */
+    uint64_t ticket;          /* for it */
 };
 
 struct call {
-    struct host_comm *comm;
-    uint64_t number;
-    bool on_stream;
+    const struct fsdp_comm *real;
     struct fsdp_collective collective;
 };
 
@@ -39,45 +46,60 @@ _Static_assert(sizeof(struct call) <= HOST_STREAM_ARGUMENT,
 
 static int do_collective(void *argument, int failed)
 {
-    struct call *call = argument;
-    struct host_comm *h = call->comm;
-    int status;
+    const struct call *call = argument;
+    const struct fsdp_comm *real = call->real;
 
-    pthread_mutex_lock(&h->lock);
-    while (h->ended != call->number) {
-        pthread_cond_wait(&h->turn, &h->lock);
+    return failed != FSDP_OK ? failed
+                             : real->run(real->self, NULL, &call->collective);
+}
+
+/* Ranks meet, and move some bytes. */
+static uint64_t about_ns(const struct fsdp_collective *c)
+{
+    uint64_t bytes = 0;
+
+    if (__builtin_mul_overflow(c->n, sizeof(float), &bytes)) {
+        return UINT64_MAX;
     }
-    status = h->status != FSDP_OK ? h->status : failed;
-    pthread_mutex_unlock(&h->lock);
-    if (status == FSDP_OK) {
-        status = h->real->run(h->real->self, NULL, &call->collective);
+    return MEETING_NS + bytes / BYTES_A_NS;
+}
+
+static int push(struct host_comm *h, struct host_stream *stream,
+                const struct call *call)
+{
+    if (h->last != NULL) {
+        FSDP_TRY(host_stream_order(stream, h->last, h->ticket));
     }
-    pthread_mutex_lock(&h->lock);
-    if (call->on_stream) {
-        h->status = status;
+    FSDP_TRY(host_stream_push(stream, do_collective, call, sizeof(*call),
+                              about_ns(&call->collective)));
+    if (h->last != stream) {
+        host_stream_retain(stream);
+        host_stream_release(h->last);
+        h->last = stream;
     }
-    h->ended++;
-    pthread_cond_broadcast(&h->turn);
-    pthread_mutex_unlock(&h->lock);
-    return status;
+    h->ticket = host_stream_mark(stream);
+    return FSDP_OK;
+}
+
+static int drain(const struct host_comm *h)
+{
+    return h->last != NULL ? host_stream_wait(h->last, h->ticket) : FSDP_OK;
 }
 
 static int run(void *self, struct fsdp_stream *stream,
                const struct fsdp_collective *collective)
 {
     struct host_comm *h = self;
-    struct call call = {.comm = h, .on_stream = stream != NULL};
+    struct call call = {.real = h->real};
 
     if (collective == NULL || collective->size < sizeof(*collective)) {
         return FSDP_ERR_INVALID;
     }
     call.collective = *collective;
-    pthread_mutex_lock(&h->lock);
-    call.number = h->given++;
-    pthread_mutex_unlock(&h->lock);
-    return stream != NULL
-               ? host_device_push(stream, do_collective, &call, sizeof(call))
-               : do_collective(&call, FSDP_OK);
+    if (stream != NULL) {
+        return push(h, host_device_queue(stream), &call);
+    }
+    return do_collective(&call, drain(h));
 }
 
 static void abort_all(void *self, int32_t status)
@@ -99,15 +121,6 @@ int host_comm_open(const struct fsdp_comm *real, struct fsdp_comm *out)
     if (h == NULL) {
         return FSDP_ERR_NOMEM;
     }
-    if (pthread_mutex_init(&h->lock, NULL) != 0) {
-        free(h);
-        return FSDP_ERR_NOMEM;
-    }
-    if (pthread_cond_init(&h->turn, NULL) != 0) {
-        pthread_mutex_destroy(&h->lock);
-        free(h);
-        return FSDP_ERR_NOMEM;
-    }
     h->real = real;
     *out = (struct fsdp_comm){.size = sizeof(*out),
                               .place = FSDP_PLACE_HOST,
@@ -123,8 +136,7 @@ void host_comm_close(struct fsdp_comm *comm)
     struct host_comm *h = comm->self;
 
     if (h != NULL) {
-        pthread_cond_destroy(&h->turn);
-        pthread_mutex_destroy(&h->lock);
+        host_stream_release(h->last);
         free(h);
         *comm = (struct fsdp_comm){0};
     }
@@ -132,16 +144,5 @@ void host_comm_close(struct fsdp_comm *comm)
 
 int host_comm_drain(const struct fsdp_comm *comm)
 {
-    struct host_comm *h = comm->self;
-    uint64_t least;
-    int status;
-
-    pthread_mutex_lock(&h->lock);
-    least = h->given;
-    while (h->ended < least) {
-        pthread_cond_wait(&h->turn, &h->lock);
-    }
-    status = h->status;
-    pthread_mutex_unlock(&h->lock);
-    return status;
+    return drain(comm->self);
 }

@@ -117,8 +117,9 @@ static int barrier(struct fixture *x, struct fsdp_stream *stream, uint32_t unit)
 
 static void push_gate(struct fsdp_stream *s, struct gate *gate)
 {
-    assert_int_equal(
-        host_device_push(s, pass_gate, &gate, sizeof(struct gate *)), FSDP_OK);
+    assert_int_equal(host_stream_push(host_device_queue(s), pass_gate, &gate,
+                                      sizeof(struct gate *), 0),
+                     FSDP_OK);
 }
 
 static int sync_all(struct fixture *x)
@@ -205,8 +206,9 @@ static void test_failed_stream(void **state)
     struct fixture *x = *state;
     int status = FSDP_ERR_DEVICE;
 
-    assert_int_equal(
-        host_device_push(x->s[0], fail_with, &status, sizeof(status)), FSDP_OK);
+    assert_int_equal(host_stream_push(host_device_queue(x->s[0]), fail_with,
+                                      &status, sizeof(status), 0),
+                     FSDP_OK);
     assert_int_equal(barrier(x, x->s[0], 0), FSDP_OK);
     assert_int_equal(barrier(x, x->s[1], 1), FSDP_OK);
     assert_int_equal(x->device.sync(x->device.self, x->s[1]), FSDP_ERR_DEVICE);

@@ -5,6 +5,7 @@
 #include "host_device.h"
 
 #include "host_check.h"
+#include "host_duration.h"
 #include "host_ops.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ enum {
     PAGE = 4096,
     LARGE_PAGE = 2 << 20,
     LARGE = 256 << 10, /* storage that asks for large pages */
+    STAMP_NS = 50,
 };
 
 struct fsdp_stream {
@@ -134,8 +136,10 @@ static int device_copy(void *self, struct fsdp_stream *stream, void *to,
     if (to == NULL || from == NULL || bytes > SIZE_MAX) {
         return FSDP_ERR_INVALID;
     }
-    return stream != NULL ? host_device_push(stream, do_copy, &c, sizeof(c))
-                          : do_copy(&c, FSDP_OK);
+    return stream != NULL
+               ? host_stream_push(stream->queue, do_copy, &c, sizeof(c),
+                                  host_duration_of_copy(bytes))
+               : do_copy(&c, FSDP_OK);
 }
 
 static int do_operation(void *argument, int failed)
@@ -169,13 +173,13 @@ static int device_run(void *self, struct fsdp_stream *stream,
     }
     o.ops = stream->ops;
     o.op = *op;
-    return host_device_push(stream, do_operation, &o, sizeof(o));
+    return host_stream_push(stream->queue, do_operation, &o, sizeof(o),
+                            host_duration_of(op));
 }
 
-int host_device_push(struct fsdp_stream *stream, host_work *work,
-                     const void *argument, size_t bytes)
+struct host_stream *host_device_queue(struct fsdp_stream *stream)
 {
-    return host_stream_push(stream->queue, work, argument, bytes);
+    return stream->queue;
 }
 
 /* ---- Streams ----------------------------------------------------------- */
@@ -280,7 +284,8 @@ static int do_stamp(void *argument, int failed)
 static int device_stamp(void *self, struct fsdp_stream *stream, uint64_t *ns)
 {
     (void)self;
-    return stream != NULL ? host_device_push(stream, do_stamp, &ns, sizeof ns)
+    return stream != NULL ? host_stream_push(stream->queue, do_stamp, &ns,
+                                             sizeof ns, STAMP_NS)
                           : do_stamp(&ns, FSDP_OK);
 }
 

@@ -24,8 +24,7 @@ int host_device_open(enum simd_level level, struct fsdp_device *out);
  * zero, is allowed. */
 void host_device_close(struct fsdp_device *device);
 
-/* Gives work other than an operator to a stream of such a device. */
-int host_device_push(struct fsdp_stream *stream, host_work *work,
-                     const void *argument, size_t bytes);
+/* What is behind a stream of such a device, for work other than operators. */
+struct host_stream *host_device_queue(struct fsdp_stream *stream);
 
 #endif

@@ -100,8 +100,9 @@ static int embed(struct fsdp_stream *s, const int32_t *id, const float *table,
 
 static void push_gate(struct fsdp_stream *s, struct gate *gate)
 {
-    assert_int_equal(
-        host_device_push(s, pass_gate, &gate, sizeof(struct gate *)), FSDP_OK);
+    assert_int_equal(host_stream_push(host_device_queue(s), pass_gate, &gate,
+                                      sizeof(struct gate *), 0),
+                     FSDP_OK);
 }
 
 static void test_memory(void **state)

@@ -34,9 +34,11 @@ int host_stream_open(const char *name, struct host_stream **out);
  * have waits for this one in their queues. */
 void host_stream_close(struct host_stream *stream);
 
-/* Gives a copy of the argument to the thread. INVALID if it is too long. */
+/* Gives a copy of the argument to the stream. INVALID if it is too long. The
+ * work takes about `ns`: for little of it no thread is woken, and it may begin
+ * a millisecond later, unless somebody waits for it. */
 int host_stream_push(struct host_stream *stream, host_work *work,
-                     const void *argument, size_t bytes);
+                     const void *argument, size_t bytes, uint64_t ns);
 
 /* A ticket for all that was pushed so far; never 0. */
 uint64_t host_stream_mark(struct host_stream *stream);
@@ -50,5 +52,14 @@ int host_stream_wait(struct host_stream *stream, uint64_t ticket);
  * stands for, and a failure in that becomes later's own. */
 int host_stream_order(struct host_stream *later, struct host_stream *earlier,
                       uint64_t ticket);
+
+/* Tickets of it can be waited for until it is released as often as it was
+ * retained, even when it is closed. NULL may be released. */
+void host_stream_retain(struct host_stream *stream);
+void host_stream_release(struct host_stream *stream);
+
+/* How often its thread has been woken for what it was given, although it would
+ * soon have looked by itself. */
+uint64_t host_stream_wakes(struct host_stream *stream);
 
 #endif

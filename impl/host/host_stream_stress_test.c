@@ -24,6 +24,7 @@
 enum {
     STREAMS = 4,
     ITEMS = 20000,
+    LONG_NS = 20000, /* worth a thread */
 };
 
 struct bench {
@@ -75,7 +76,8 @@ static void give(struct bench *b, uint64_t *random)
         assert_int_equal(
             host_stream_order(b->stream[self], b->stream[other], 0), FSDP_OK);
     }
-    assert_int_equal(host_stream_push(b->stream[self], do_task, &t, sizeof(t)),
+    assert_int_equal(host_stream_push(b->stream[self], do_task, &t, sizeof(t),
+                                      next(random) % 2 * LONG_NS),
                      FSDP_OK);
     if (looks) { /* so that it does not look while the other one writes */
         assert_int_equal(

@@ -37,18 +37,19 @@ static void push_append(struct host_stream *s, int *list, int *n, int value)
 {
     struct append a = {list, n, value};
 
-    assert_int_equal(host_stream_push(s, append, &a, sizeof(a)), FSDP_OK);
+    assert_int_equal(host_stream_push(s, append, &a, sizeof(a), 0), FSDP_OK);
 }
 
 static void push_gate(struct host_stream *s, struct gate *gate)
 {
     assert_int_equal(
-        host_stream_push(s, pass_gate, &gate, sizeof(struct gate *)), FSDP_OK);
+        host_stream_push(s, pass_gate, &gate, sizeof(struct gate *), 0),
+        FSDP_OK);
 }
 
 static void push_failure(struct host_stream *s, int status)
 {
-    assert_int_equal(host_stream_push(s, fail_with, &status, sizeof(status)),
+    assert_int_equal(host_stream_push(s, fail_with, &status, sizeof(status), 0),
                      FSDP_OK);
 }
 
@@ -268,9 +269,9 @@ static void test_argument_bound(void **state)
     struct host_stream *s = open_stream();
 
     (void)state;
-    assert_int_equal(host_stream_push(s, fail_with, much, sizeof(much)),
+    assert_int_equal(host_stream_push(s, fail_with, much, sizeof(much), 0),
                      FSDP_ERR_INVALID);
-    assert_int_equal(host_stream_push(s, fail_with, much, sizeof(much) - 1),
+    assert_int_equal(host_stream_push(s, fail_with, much, sizeof(much) - 1, 0),
                      FSDP_OK);
     assert_int_equal(host_stream_wait(s, 0), FSDP_OK);
     host_stream_close(s);

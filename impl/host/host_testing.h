@@ -11,11 +11,16 @@
 #include <stdatomic.h>
 #include <time.h>
 
-static inline void sleep_ms(long ms)
+static inline void sleep_us(long us)
 {
-    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    struct timespec t = {us / 1000000, us % 1000000 * 1000};
 
     nanosleep(&t, NULL);
+}
+
+static inline void sleep_ms(long ms)
+{
+    sleep_us(1000 * ms);
 }
 
 struct gate {

@@ -171,7 +171,8 @@ static void statement(struct source *s, size_t i)
     static const char *const sets[] = {
         "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--", NULL};
     static const char *const before[] = {";", "{", "}", ":", NULL};
-    size_t end, last;
+    size_t end;
+    size_t last;
 
     if (tokens_is(&s->t, i, "break") || tokens_is(&s->t, i, "continue")) {
         add(s, "jump", i, i, "%s", "");

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_cuda.h - what is asked of the GPU's driver and of cuBLAS, both looked
+ * up at run time: the program itself needs neither.
+ *
+ * All of it speaks of the GPU that an engine of this process has opened.
+ */
+#ifndef FSDP_CTS_BENCH_CUDA_H
+#define FSDP_CTS_BENCH_CUDA_H
+
+#include <fsdp/op.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct bench_driver {
+    int (*memory)(size_t *free, size_t *total);
+    int (*devices)(int *count);
+    int (*synchronize)(void);
+};
+
+/* False where there is no driver. */
+bool bench_driver_open(struct bench_driver *driver);
+/* Bytes of the GPU that are taken, by whomever; 0: the driver did not say. */
+double bench_driver_taken(const struct bench_driver *driver);
+
+struct bench_cublas;
+/* In f32 with no shorter format in between (CUBLAS_PEDANTIC_MATH). NULL:
+ * there is no such library, or it cannot be used. */
+struct bench_cublas *bench_cublas_open(void);
+void bench_cublas_close(struct bench_cublas *cublas); /* NULL is allowed */
+/* GEMM, or GEMM_GRAD of one grain. */
+bool bench_cublas_takes(const struct fsdp_op *op);
+/* Enqueues; not what cuBLAS said but whether it was good. */
+bool bench_cublas_run(struct bench_cublas *cublas, const struct fsdp_op *op);
+
+#endif

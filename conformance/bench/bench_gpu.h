@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_gpu.h - what the files of `bench gpu` share.
+ */
+#ifndef FSDP_CTS_BENCH_GPU_H
+#define FSDP_CTS_BENCH_GPU_H
+
+#include "bench/bench.h"
+
+/* bench_gpu_steps.c: a large model, what a unit costs, memory. */
+int bench_gpu_steps(struct bench_plan *plan, const struct bench_engine *engine);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_gpu_steps.c - what an engine costs on GPUs: a large gpt's step, the
+ * host's time for a unit, and memory: what the engine asked for beside what
+ * the driver gave.
+ */
+#include "bench/bench_count.h"
+#include "bench/bench_cuda.h"
+#include "bench/bench_gpu.h"
+#include "bench/bench_life.h"
+#include "workloads/workload_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    WARM = 3,    /* steps, in which libraries take their memory */
+    SEVERAL = 20 /* steps of a sample that does not compute */
+};
+
+/* gpt is byte-level: so many blocks that the weights are as many as those of
+ * the model of that name with its large vocabulary. */
+static const struct bench_model models[] = {
+    {"gpt-124m", &workload_gpt, "124m", "tokens/s", 8 * 1024, true},
+    {"gpt-1b", &workload_gpt, "1b", "tokens/s", 8 * 1024, true},
+    {NULL, NULL, NULL, NULL, 0, false},
+};
+static const struct bench_model small_models[] = {
+    {"gpt-124m", &workload_gpt, "tiny", "tokens/s", 8 * 16, true},
+    {NULL, NULL, NULL, NULL, 0, false},
+};
+static const struct bench_model empty = {
+    "empty", &bench_empty, "empty", "steps/s", 1, false};
+
+/* What rank 0 finds out, of its own GPU. */
+struct found {
+    double open, peak;    /* bytes that the driver has given by then */
+    double plan;          /* bytes that were asked for */
+    double calls;         /* of a step */
+    bool driver, own_gpu; /* there is one; the rank shares it with no other */
+    double seconds[];
+};
+
+struct launch {
+    struct bench_plan *plan;
+    const struct bench_engine *engine;
+    const struct bench_model *model;
+    uint32_t ranks;
+    struct bench_driver driver;
+    struct bench_count *count;
+    struct found *found;
+};
+
+static void opened(void *self, struct fsdp_env *env)
+{
+    struct launch *x = self;
+    int gpus = 0;
+
+    if (env->rank == 0 && bench_driver_open(&x->driver)) {
+        x->found->driver = true;
+        x->found->open = bench_driver_taken(&x->driver);
+        x->found->own_gpu =
+            x->driver.devices(&gpus) == 0 && (uint32_t)gpus >= env->world;
+    }
+    bench_count_open(x->count, env);
+}
+
+/* The slowest rank's; an empty model: what the host took. */
+static int sample(struct launch *x, struct world_rank *rank,
+                  struct bench_life *life, double *out)
+{
+    bool host = x->model == &empty;
+    uint32_t repeat = host ? SEVERAL : 1;
+    double all[WORLD_MAX_RANKS];
+    double sum = 0;
+
+    for (uint32_t i = 0; i < repeat; i++) {
+        double seconds = 0;
+        FSDP_TRY(bench_life_step(life, &seconds));
+        sum += host ? life->host : seconds;
+    }
+    FSDP_TRY(rank->exchange(rank->exchange_self, &sum, sizeof sum, all));
+    for (uint32_t r = 0; r < rank->world; r++) {
+        sum = all[r] > sum ? all[r] : sum;
+    }
+    *out = sum / repeat;
+    return FSDP_OK;
+}
+
+static int take_samples(struct launch *x, struct world_rank *rank,
+                        struct bench_life *life)
+{
+    double seconds = 0;
+    uint64_t before;
+
+    for (int i = 0; i < WARM; i++) {
+        FSDP_TRY(sample(x, rank, life, &seconds));
+    }
+    before = x->count->calls;
+    FSDP_TRY(bench_life_step(life, &seconds));
+    if (rank->rank == 0) {
+        x->found->calls = (double)(x->count->calls - before);
+    }
+    for (uint32_t i = 0; i < x->plan->report.samples; i++) {
+        FSDP_TRY(sample(x, rank, life, &seconds));
+        if (rank->rank == 0) {
+            x->found->seconds[i] = seconds;
+        }
+    }
+    if (rank->rank == 0) {
+        x->found->peak = bench_driver_taken(&x->driver);
+        x->found->plan = (double)x->count->peak;
+    }
+    return FSDP_OK;
+}
+
+static int in_rank(void *context, struct world_rank *rank)
+{
+    struct launch x = *(struct launch *)context;
+    struct bench_contestant who = {.engine = x.engine->engine,
+                                   .lender = x.plan->plain,
+                                   .opened = opened,
+                                   .self = &x};
+    struct bench_life life = {0};
+    int status = FSDP_ERR_NOMEM;
+
+    x.count = calloc(1, sizeof *x.count);
+    if (x.count) {
+        status = bench_life_open(&life, &who, x.model, x.plan->text,
+                                 x.plan->text_bytes, rank);
+    }
+    if (status == FSDP_OK) {
+        status = take_samples(&x, rank, &life);
+    }
+    if (status != FSDP_OK) {
+        rank->comm.abort(rank->comm.self, status);
+    }
+    bench_life_close(&life);
+    free(x.count);
+    return status;
+}
+
+/* ---- Outside ----------------------------------------------------------- */
+
+static void add(const struct launch *x, const char *what, const char *more,
+                const char *unit, const double *value, uint32_t n)
+{
+    char name[BENCH_NAME_BYTES];
+
+    snprintf(name, sizeof name, "gpu%s.%s.k%u.%.40s%s",
+             x->plan->small ? "-small" : "", what, x->ranks, x->engine->label,
+             more);
+    bench_add(&x->plan->report, name, unit, value, n, NULL, NULL);
+}
+
+/* The driver speaks of a whole GPU: of one that several ranks share it says
+ * nothing about one of them. */
+static void note_memory(const struct launch *x)
+{
+    const double mib = 1024 * 1024;
+    double open = x->found->open / mib;
+    double plan = x->found->plan / mib;
+    double grown = (x->found->peak - x->found->open) / mib;
+
+    add(x, x->model->name, ".memory-plan", "MiB", &plan, 1);
+    if (x->found->driver && x->found->own_gpu) {
+        add(x, x->model->name, ".memory-before", "MiB", &open, 1);
+        add(x, x->model->name, ".memory", "MiB", &grown, 1);
+    }
+}
+
+static void note(struct launch *x)
+{
+    uint32_t n = x->plan->report.samples;
+    double *s = x->found->seconds;
+    double calls = x->found->calls / BENCH_EMPTY_UNITS;
+
+    for (uint32_t i = 0; i < n; i++) {
+        s[i] = x->model == &empty ? s[i] * 1e6 / BENCH_EMPTY_UNITS
+                                  : x->model->units_a_step / s[i];
+    }
+    if (x->model == &empty) {
+        add(x, "unit", "", "us", s, n);
+        add(x, "unit", ".calls", "calls", &calls, 1);
+    } else {
+        add(x, x->model->name, "", x->model->unit, s, n);
+        add(x, x->model->name, ".calls", "calls", &x->found->calls, 1);
+        note_memory(x);
+    }
+}
+
+static int measure(struct bench_plan *plan, const struct bench_engine *engine,
+                   const struct bench_model *model, uint32_t ranks)
+{
+    size_t bytes = sizeof(struct found) + plan->report.samples * sizeof(double);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct launch x = {.plan = plan,
+                       .engine = engine,
+                       .model = model,
+                       .ranks = ranks,
+                       .found = memory};
+    int status;
+
+    if (memory == MAP_FAILED) {
+        return FSDP_ERR_NOMEM;
+    }
+    status = bench_life_world(ranks, in_rank, &x, &plan->error);
+    if (status == FSDP_OK) {
+        note(&x);
+    }
+    munmap(memory, bytes);
+    return status;
+}
+
+int bench_gpu_steps(struct bench_plan *plan, const struct bench_engine *engine)
+{
+    char name[BENCH_NAME_BYTES];
+    char prefix[16];
+
+    snprintf(prefix, sizeof prefix, "gpu%s", plan->small ? "-small" : "");
+    for (uint32_t k = 0; k < plan->n_ranks; k++) {
+        snprintf(name, sizeof name, "%s.unit.k%u.%.40s", prefix, plan->ranks[k],
+                 engine->label);
+        if (bench_wants(&plan->report, name)) {
+            bench_progress(&plan->report, name);
+            FSDP_TRY(measure(plan, engine, &empty, plan->ranks[k]));
+        }
+    }
+    for (const struct bench_model *m = plan->small ? small_models : models;
+         m->name; m++) {
+        for (uint32_t k = 0; k < plan->n_ranks; k++) {
+            snprintf(name, sizeof name, "%s.%s.k%u.%.40s", prefix, m->name,
+                     plan->ranks[k], engine->label);
+            if (bench_wants(&plan->report, name)) {
+                bench_progress(&plan->report, name);
+                FSDP_TRY(measure(plan, engine, m, plan->ranks[k]));
+            }
+        }
+    }
+    return FSDP_OK;
+}

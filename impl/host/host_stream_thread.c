@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host_stream_thread.c - a stream's thread: its life, and its naps.
+ *
+ * A thread is not woken for little. One that has run out of work naps: for as
+ * long as what it is given is little, nobody wakes it, because who needs the
+ * result will most likely be faster himself. What nobody has needed by the end
+ * of the nap, the thread does. So work that was given gets done without anybody
+ * waiting for it, as other ranks and other threads may count on. When a nap
+ * ends and there was nothing to do at all, the thread sleeps until it is given
+ * something, however little.
+ */
+#include "host_stream_state.h"
+
+#include <errno.h>
+#include <fsdp/status.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    NAP_NS = 500000
+};
+
+static struct timespec end_of_nap(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_nsec += NAP_NS;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}
+
+/* Returns when somebody wakes it, or when a nap ends and it finds work that
+ * nobody is at. */
+static void doze(struct host_stream *s)
+{
+    struct timespec end = end_of_nap();
+    uint64_t given = s->given;
+
+    s->rest = HOST_STREAM_NAPPING;
+    while (s->rest == HOST_STREAM_NAPPING) {
+        if (pthread_cond_timedwait(&s->more, &s->lock, &end) != ETIMEDOUT ||
+            s->rest == HOST_STREAM_UP) {
+            continue;
+        }
+        if (s->given != s->done && !s->busy) {
+            s->rest = HOST_STREAM_UP;
+        } else if (s->given == given && s->given == s->done) {
+            s->rest = HOST_STREAM_ASLEEP;
+        }
+        given = s->given;
+        end = end_of_nap();
+    }
+    while (s->rest == HOST_STREAM_ASLEEP) {
+        pthread_cond_wait(&s->more, &s->lock);
+    }
+}
+
+/* Waits for something to do; false if there will be nothing. */
+static bool has_work(struct host_stream *s)
+{
+    while (s->given == s->done || s->busy) {
+        if (s->closing && s->given == s->done) {
+            return false;
+        }
+        pthread_mutex_unlock(&s->lock);
+        (void)host_stream_soon(&s->given, s->done + 1);
+        pthread_mutex_lock(&s->lock);
+        if (s->busy || (s->given == s->done && !s->closing)) {
+            doze(s);
+        }
+    }
+    return true;
+}
+
+static void *work_through(void *self)
+{
+    struct host_stream *s = self;
+
+    pthread_mutex_lock(&s->lock);
+    while (has_work(s)) {
+        host_stream_advance(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* ---- Open and close ---------------------------------------------------- */
+
+/* It is never held for longer than a copy of an item. */
+static int make_lock(pthread_mutex_t *lock)
+{
+    pthread_mutexattr_t attributes;
+    int status = pthread_mutexattr_init(&attributes);
+
+    if (status == 0) {
+#ifdef __GLIBC__
+        (void)pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+#endif
+        status = pthread_mutex_init(lock, &attributes);
+        pthread_mutexattr_destroy(&attributes);
+    }
+    return status;
+}
+
+/* Naps end by a clock that nobody sets. */
+static int make_more(pthread_cond_t *more)
+{
+    pthread_condattr_t attributes;
+    int status = pthread_condattr_init(&attributes);
+
+    if (status == 0) {
+        status = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        if (status == 0) {
+            status = pthread_cond_init(more, &attributes);
+        }
+        pthread_condattr_destroy(&attributes);
+    }
+    return status;
+}
+
+static int make(struct host_stream **out)
+{
+    struct host_stream *s = calloc(1, sizeof(*s));
+
+    if (s == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    if (make_lock(&s->lock) != 0) {
+        goto no_lock;
+    }
+    if (make_more(&s->more) != 0) {
+        goto no_more;
+    }
+    if (pthread_cond_init(&s->less, NULL) != 0) {
+        goto no_less;
+    }
+    s->given = 1;
+    s->done = 1;
+    s->users = 1;
+    s->wanted = UINT64_MAX;
+    *out = s;
+    return FSDP_OK;
+no_less:
+    pthread_cond_destroy(&s->more);
+no_more:
+    pthread_mutex_destroy(&s->lock);
+no_lock:
+    free(s);
+    return FSDP_ERR_NOMEM;
+}
+
+int host_stream_open(const char *name, struct host_stream **out)
+{
+    struct host_stream *s = NULL;
+    char shown[16];
+    sigset_t all;
+    sigset_t before;
+    int status;
+
+    *out = NULL;
+    FSDP_TRY(make(&s));
+    /* Signals that the process gets are for those who know what to do. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    status = pthread_create(&s->thread, NULL, work_through, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (status != 0) {
+        host_stream_release(s);
+        return FSDP_ERR_NOMEM;
+    }
+    if (name != NULL) {
+        snprintf(shown, sizeof(shown), "%s", name);
+        (void)pthread_setname_np(s->thread, shown); /* for debuggers only */
+    }
+    *out = s;
+    return FSDP_OK;
+}
+
+void host_stream_close(struct host_stream *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->closing = true;
+    host_stream_hand_back(s);
+    pthread_join(s->thread, NULL);
+    host_stream_release(s);
+}

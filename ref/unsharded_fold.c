@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unsharded_fold.c - the folds of the specification (comm.h), literally, over
+ * what the ranks of the baseline left behind.
+ */
+#include "unsharded.h"
+
+/* The specification (comm.h) is recursive. NOLINTNEXTLINE(misc-no-recursion) */
+static float tree(const float *x, uint32_t n)
+{
+    uint32_t half = n - n / 2;
+
+    return n == 1 ? x[0] : tree(x, half) + tree(x + half, n - half);
+}
+
+/* x[0..n-1] in a fold (comm.h). RANK starts at 0; RING behind the owner, who
+ * comes last. */
+static float fold(uint32_t how, const float *x, uint32_t n, uint32_t owner)
+{
+    uint32_t start = how == FSDP_FOLD_RING ? (owner + 1) % n : 0;
+    /* There is always an x[0].
+     * NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
+    float sum = x[start];
+
+    if (how == FSDP_FOLD_TREE) {
+        return tree(x, n);
+    }
+    for (uint32_t i = 1; i < n; i++) {
+        sum = sum + x[(start + i) % n];
+    }
+    return sum;
+}
+
+/* Within each shard group, then across replicas. The element lies at `local`
+ * in shard `owner`, which is `chunk` long. */
+static float fold_mesh(const struct fsdp_sharded *s, const float *x,
+                       uint64_t owner, uint64_t local, uint64_t chunk)
+{
+    uint64_t part = (chunk + s->replicas - 1) / s->replicas;
+    float replica[256];
+
+    for (uint32_t r = 0; r < s->replicas; r++) {
+        replica[r] = fold(s->options.fold, x + (uint64_t)r * s->shards,
+                          s->shards, (uint32_t)owner);
+    }
+    return fold(s->options.fold, replica, s->replicas,
+                (uint32_t)(local / part));
+}
+
+static int fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
+{
+    uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
+    float divide =
+        1.0f / (s->options.divide_factor != 0.0f ? s->options.divide_factor
+                                                 : (float)s->ranks);
+    float x[256];
+
+    for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
+        float *to = &s->reduced[s->start[p] + i];
+        uint64_t flat = s->offset[p] + i;
+        uint64_t owner = s->block[p] ? i / s->block[p] : flat / s->chunk[u];
+        uint64_t local =
+            s->block[p] ? s->offset[p] + i % s->block[p] : flat % s->chunk[u];
+        float scaled;
+        for (uint32_t r = 0; r < s->ranks; r++) {
+            x[r] = s->rank[r].sum[c][s->start[p] + i];
+        }
+        scaled = fold_mesh(s, x, owner, local, s->chunk[u]) * divide;
+        *to = c == 0 ? scaled : *to + scaled;
+    }
+    return FSDP_OK;
+}
+
+int unsharded_reduce(struct fsdp_sharded *s)
+{
+    uint32_t n = s->rank[0].n;
+
+    if (s->has_reduced || n == 0) {
+        return FSDP_OK;
+    }
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        if (s->rank[r].n != n || s->rank[r].sum[n]) {
+            return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.step",
+                            "rank %u has gradients that were not reduced", r);
+        }
+    }
+    for (uint32_t c = 0; c < n; c++) {
+        for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+            FSDP_TRY(fold_parameter(s, p, c));
+        }
+    }
+    s->has_reduced = true;
+    return FSDP_OK;
+}
