@@ -279,7 +279,8 @@ add_test(NAME fixtures.golden COMMAND fsdp-cts fixtures
     --check ${fixtures}/golden --quiet)
 add_test(NAME fixtures.schema COMMAND ${fixtures}/schema/schema_test
     ${fixtures})
-foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp)
+foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
+        deepspeed-zero3)
     add_test(NAME fixtures.records.${engine}
         COMMAND ${here}/compare/records_test.sh $<TARGET_FILE:fsdp-cts>
         ${fixtures}/records/${engine})

@@ -25,7 +25,7 @@ from adapter_models import (
     STATES, Model, loss_of, make_optimizer, numel, weights_of,
 )
 
-SECONDS_A_CASE = 120
+SECONDS_A_CASE = 180
 INTERNAL = -11  # status of a rank that raised an exception
 FAULTS = ("no-average", "same-batch", "no-sync-ignored", "bf16-reduce",
           "no-reshard", "stale-weight")
