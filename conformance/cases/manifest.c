@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 494;
+const uint32_t manifest_count = 520;
 const char manifest_sha256[] =
-    "f24e9bb32a9ad9f7dede8c8eef8e75129b0539d294c1d55e9d4c793516ac1a64";
+    "935335ece1766935138d4b0a803d5472feb3cd59ae4d34a54b2263a7a501e637";
 
 /* Which pairs occur. A pair is (i, j), places in the row of all values of
  * all axes. */
@@ -249,6 +249,9 @@ int manifest_make(const uint32_t *ranks, uint32_t n_ranks,
     }
     if (status == FSDP_OK) {
         status = manifest_moves(n_ranks, out);
+    }
+    if (status == FSDP_OK) {
+        status = manifest_common(n_ranks, out);
     }
     if (status != FSDP_OK) {
         manifest_release(out);

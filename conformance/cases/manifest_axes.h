@@ -83,5 +83,7 @@ int manifest_core(const uint32_t *ranks, uint32_t n_ranks,
 int manifest_ahead(uint32_t n_ranks, struct case_list *list);
 /* manifest_moves.c: likewise; one layout saves, the other one loads. */
 int manifest_moves(uint32_t n_ranks, struct case_list *list);
+/* manifest_common.c */
+int manifest_common(uint32_t n_ranks, struct case_list *list);
 
 #endif

@@ -75,7 +75,7 @@ foreach(name judge_test judge_store_test report_test requirement_set_test)
 endforeach()
 file(GLOB compare_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/judge/compare*_test.c ${here}/judge/replay*_test.c
-    ${here}/judge/bounds_test.c)
+    ${here}/judge/bounds*_test.c)
 foreach(file ${compare_tests})
     unit(${file} LINK fsdp-judge WITH ${here}/judge/expect_testing.c)
 endforeach()
@@ -298,7 +298,8 @@ add_test(NAME fixtures.golden COMMAND fsdp-cts fixtures
     --check ${fixtures}/golden --quiet)
 add_test(NAME fixtures.schema COMMAND ${fixtures}/schema/schema_test
     ${fixtures})
-foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp)
+foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
+        deepspeed-zero3)
     add_test(NAME fixtures.records.${engine}
         COMMAND ${here}/compare/records_test.sh $<TARGET_FILE:fsdp-cts>
         ${fixtures}/records/${engine})

@@ -107,6 +107,10 @@ class Case:
     def unit_of(self, parameter):
         return self.modules[self.parameters[parameter]["module"]]["unit"]
 
+    def parameters_of_module(self, module):
+        return [p for p in range(len(self.parameters))
+                if self.parameters[p]["module"] == module]
+
     def parameters_of(self, unit):
         return [p for p in range(len(self.parameters))
                 if self.unit_of(p) == unit]

@@ -2,12 +2,13 @@
 """adapter_torch.py - what the adapters for PyTorch share.
 
 An engine (pytorch_*.py) shards a model, says what of it a rank owns, and
-names its claims. Here are the models, the scenarios, what is looked at while
-they run, and the processes.
+names its claims. Here are the scenarios, what is looked at while they run, and
+the processes; the models are in adapter_models.py.
 """
 
 import argparse
 import contextlib
+import json
 import multiprocessing
 import os
 import signal
@@ -16,16 +17,15 @@ import tempfile
 import time
 import traceback
 
-import numpy as np
 import torch
 import torch.distributed as dist
-from torch import nn
 
 from adapter_job import Case, RankRecord, read_json, write_case, write_text
+from adapter_models import (
+    STATES, Model, loss_of, make_optimizer, numel, weights_of,
+)
 
-import json
-
-SECONDS_A_CASE = 120
+SECONDS_A_CASE = 180
 INTERNAL = -11  # status of a rank that raised an exception
 FAULTS = ("no-average", "same-batch", "no-sync-ignored", "bf16-reduce",
           "no-reshard", "stale-weight")
@@ -79,7 +79,8 @@ class Look:
     def saw(self, kind, group, n, dtype):
         dim = self.groups.get(group, "world")
         name = {torch.float32: "f32", torch.bfloat16: "bf16",
-                torch.float16: "f16"}.get(dtype, "none")
+                torch.float16: "f16", torch.int32: "i32", torch.int64: "i64",
+                torch.uint8: "u8"}.get(dtype, "none")
         self.record.collective(kind, dim, name, self.unit, n)
 
     def spoil_input(self, t):
@@ -141,100 +142,34 @@ def watch_collectives(look):
         tensor = argument(args, kwargs, 0, "tensor")
         return tensor, tensor, tensor.numel()
 
-    for name in ("all_gather_single", "all_gather_into_tensor", "all_gather"):
+    for name in ("all_gather_single", "all_gather_into_tensor", "all_gather",
+                 "_all_gather_base"):
         replaced(name, "all-gather", gather)
-    for name in ("reduce_scatter_single", "reduce_scatter_tensor"):
+    for name in ("reduce_scatter_single", "reduce_scatter_tensor",
+                 "_reduce_scatter_base"):
         replaced(name, "reduce-scatter", scatter)
     replaced("all_reduce", "all-reduce", reduce)
 
 
-# ---- Models -----------------------------------------------------------------
-
-
-class Layer(nn.Module):
-    """y = x w, with a ReLU (mlp), or added to what came before (linear)."""
-
-    def __init__(self, case, p, look):
-        super().__init__()
-        name = case.parameters[p]["name"]
-        self.weight = nn.Parameter(torch.from_numpy(case.weights[name].copy()))
-        self.p, self.look = p, look
-        self.adds = case.workload == "linear"
-
-    def forward(self, y, xs):
-        w = self.weight
-        self.look.weight(self.p, w)
-        if not self.adds:
-            return torch.relu(y @ w)
-        part = xs[self.p] @ w
-        return part if self.p == 0 else y + part
-
-
-class Group(nn.Module):
-    """Layers that make one unit."""
-
-    def __init__(self, layers):
-        super().__init__()
-        self.layers = nn.ModuleList(layers)
-
-    def forward(self, y, xs):
-        for layer in self.layers:
-            y = layer(y, xs)
-        return y
-
-
-class Model(nn.Module):
-    """The root: units one after the other, or the layers themselves where the
-    root is their unit. `children` that are units are in self.unit_modules."""
-
-    def __init__(self, case, look):
-        super().__init__()
-        self.case = case
-        root_unit = case.modules[0]["unit"]
-        children, self.unit_modules = [], {}
-        for unit in range(case.n_units):
-            layers = [Layer(case, p, look) for p in case.parameters_of(unit)]
-            if unit == root_unit:
-                children += layers
-            else:
-                group = layers[0] if len(layers) == 1 else Group(layers)
-                self.unit_modules[unit] = group
-                children.append(group)
-        if root_unit != "none":
-            self.unit_modules[root_unit] = self
-        children.sort(key=lambda m: next(l.p for l in m.modules()
-                                         if isinstance(l, Layer)))
-        self.blocks = nn.ModuleList(children)
-
-    def forward(self, xs):
-        y = xs[0]
-        for block in self.blocks:
-            y = block(y, xs)
-        return y
-
-
-def loss_of(case, model, batch, device):
-    b = {k: torch.from_numpy(v).to(device) for k, v in batch.items()}
-    if case.workload == "mlp":
-        return nn.functional.mse_loss(model((b["x"],)), b["target"])
-    y = model(tuple(b[f"x{i}"] for i in range(len(case.parameters))))
-    return (y * b["c"]).sum() / y.shape[0]
-
-
-def make_optimizer(case, parameters):
-    if case.optimizer == "adamw":
-        return torch.optim.AdamW(parameters, lr=case.lr, betas=(0.9, 0.999),
-                                 eps=1e-8, weight_decay=case.weight_decay)
-    return torch.optim.SGD(
-        parameters, lr=case.lr, weight_decay=case.weight_decay,
-        momentum=0.9 if case.optimizer == "momentum" else 0.0)
-
-
-STATES = {"sgd": (), "momentum": ("momentum_buffer",),
-          "adamw": ("exp_avg", "exp_avg_sq")}
-
-
 # ---- A rank -----------------------------------------------------------------
+
+
+class Engine:
+    """What engines have in common; an engine has open, shard, pieces, too."""
+
+    version = None  # PyTorch's
+
+    def optimizer(self, life):
+        return make_optimizer(life.case, life.model, life.model.parameters())
+
+    @contextlib.contextmanager
+    def sync(self, life, on):
+        """A backward that reduces, or not."""
+        with contextlib.nullcontext() if on else life.model.no_sync():
+            yield
+
+    def backward(self, life, loss):
+        loss.backward()
 
 
 class Piece:
@@ -244,10 +179,15 @@ class Piece:
     def __init__(self, p, first, whole, cut):
         self.p, self.first, self.whole, self.cut = p, first, whole, cut
 
-    def show(self, record, stage, step, values):
-        if values is not None:
-            record.tensor(stage, step, 0, self.p, self.first,
-                          self.cut(values.detach()).detach().cpu().clone())
+    def values(self, life, stage):
+        """Of a stage of the record; None: there are none (yet)."""
+        values = self.whole
+        if stage == "reduced":
+            values = self.whole.grad
+        elif stage.startswith("state"):
+            state = life.optimizer.state.get(self.whole, {})
+            values = state.get(STATES[life.case.optimizer][int(stage[-1])])
+        return None if values is None else self.cut(values.detach())
 
 
 class Rank:
@@ -261,16 +201,11 @@ class Rank:
         self.look = Look(case, self.record, fault, self.groups)
 
     def show(self, stage, step):
-        case = self.case
         for piece in self.engine.pieces(self):
-            if stage == "reduced":
-                piece.show(self.record, stage, step, piece.whole.grad)
-            elif stage.startswith("state"):
-                state = self.optimizer.state.get(piece.whole, {})
-                key = STATES[case.optimizer][int(stage[-1])]
-                piece.show(self.record, stage, step, state.get(key))
-            else:
-                piece.show(self.record, stage, step, piece.whole)
+            values = piece.values(self, stage)
+            if values is not None:
+                self.record.tensor(stage, step, 0, piece.p, piece.first,
+                                   values.detach().cpu().clone())
 
     def batch(self, step, microbatch):
         rank = self.rank
@@ -284,7 +219,7 @@ class Rank:
         sync = case.sync[b] == "s" or self.fault == "no-sync-ignored"
         with self.engine.sync(self, sync):
             loss = loss_of(case, self.model, self.batch(step, b), self.device)
-            loss.backward()
+            self.engine.backward(self, loss)
         look.end_pass()
         look.training = False
         self.record.losses.append(loss.item())
@@ -315,16 +250,25 @@ class Rank:
             self.evaluate(step)
         self.record.step_sequences.append(self.record.mark())
 
+    def summon(self):
+        """The whole model at once, outside of a pass."""
+        with self.engine.summon(self):
+            for p, w in sorted(weights_of(self.model).items()):
+                self.record.tensor("summoned", self.case.steps, 0, p, 0,
+                                   w.detach().cpu().clone())
+
     def train(self):
         case, record = self.case, self.record
         plain = Model(case, self.look).to(self.device)
         self.model = self.engine.shard(self, plain)
-        self.optimizer = make_optimizer(case, self.engine.parameters(self))
+        self.optimizer = self.engine.optimizer(self)
         record.shard_sequence = record.mark()
         if case.recorded_steps:
             self.show("initial", 0)
         for step in range(case.steps):
             self.one_step(step)
+        if case.scenario == "summon":
+            self.summon()
         if case.recorded_steps:
             self.show("final", case.steps)
         record.end_sequence = record.mark()
@@ -339,6 +283,22 @@ class Rank:
 def cut_flat(first, n, shape=None):
     del shape
     return lambda t: t.reshape(-1)[first:first + n]
+
+
+def pieces_of_flat(life, unit, flat):
+    """A unit's parameters lie one behind the other in its flat one, of which
+    this rank has an equal part."""
+    case = life.case
+    chunk = flat.numel()
+    begin = (life.rank % case.shards) * chunk if case.shards > 1 else 0
+    at = 0
+    for p in case.parameters_of(unit):
+        n = numel(case, p)
+        first, last = max(at, begin), min(at + n, begin + chunk)
+        if first < last:
+            yield Piece(p, first - at, flat,
+                        cut_flat(first - begin, last - first))
+        at += n
 
 
 # ---- Processes --------------------------------------------------------------
@@ -417,11 +377,6 @@ def run_case(engine, case, records, device, fault):
                    [end_of(p, folder, i) for i, p in enumerate(ranks)])
 
 
-@contextlib.contextmanager
-def always():
-    yield
-
-
 def main(engine):
     parser = argparse.ArgumentParser(description=engine.__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
@@ -430,7 +385,7 @@ def main(engine):
     parser.add_argument("verb", choices=("claims", "run"))
     parser.add_argument("job")
     a = parser.parse_args()
-    engine.version = torch.__version__.split("+")[0]
+    engine.version = engine.version or torch.__version__.split("+")[0]
     if a.verb == "claims":
         write_text(os.path.join(a.job, "claims.json"), json.dumps({
             "version": 1, "engine": engine.name,

@@ -36,26 +36,30 @@ expect() # ADAPTER FAULT CASE REQUIREMENT
     fi
 }
 
-plain=mlp.odd.natural.full-shard.k3
-for layout in per-parameter flat; do
-    engine=pytorch_fsdp2
-    [ $layout = flat ] && engine=pytorch_fsdp1
-    once=$plain.$layout.layer.rank.ss.adamw
-    late=$plain.$layout.layer.rank.ns.momentum
-    expect $engine no-average "$late" reduce.scale
-    expect $engine same-batch "$once" grad.distinct
-    expect $engine no-sync-ignored "$late" \
-        'accumulate.no-sync comm.reduce-scatter-count'
-    expect $engine bf16-reduce "$late" accumulate.no-sync
-    expect $engine no-reshard "$once" comm.all-gather-count
-    expect $engine stale-weight "$late" gather.sees-updated-weights
+for model in mlp gpt; do
+    plain=$model.odd.natural.full-shard.k3
+    for layout in per-parameter flat; do
+        engine=pytorch_fsdp2
+        [ $layout = flat ] && engine=pytorch_fsdp1
+        late=$plain.$layout.layer.rank.ns.momentum
+        once=$late
+        [ $model = mlp ] && once=$plain.$layout.layer.rank.ss.adamw
+        expect $engine no-average "$late" reduce.scale
+        expect $engine same-batch "$once" grad.distinct
+        expect $engine no-sync-ignored "$late" \
+            'accumulate.no-sync comm.reduce-scatter-count'
+        expect $engine bf16-reduce "$late" accumulate.no-sync
+        expect $engine no-reshard "$once" comm.all-gather-count
+        expect $engine stale-weight "$late" gather.sees-updated-weights
+    done
+    late=$model.odd.natural.no-shard.k3.flat.layer.rank.ns
+    [ $model = mlp ] && late=$late.sgd || late=$late.adamw
+    expect pytorch_ddp no-average "$late" reduce.scale
+    expect pytorch_ddp same-batch "$late" grad.distinct
+    expect pytorch_ddp no-sync-ignored "$late" \
+        'accumulate.no-sync comm.all-reduce-count'
+    expect pytorch_ddp bf16-reduce "$late" accumulate.no-sync
 done
-late=mlp.odd.natural.no-shard.k3.flat.layer.rank.ns.sgd
-expect pytorch_ddp no-average "$late" reduce.scale
-expect pytorch_ddp same-batch "$late" grad.distinct
-expect pytorch_ddp no-sync-ignored "$late" \
-    'accumulate.no-sync comm.all-reduce-count'
-expect pytorch_ddp bf16-reduce "$late" accumulate.no-sync
 
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

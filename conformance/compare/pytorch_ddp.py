@@ -2,25 +2,25 @@
 """PyTorch DistributedDataParallel as an engine of the suite: the control,
 which shards nothing."""
 
-import contextlib
-
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (
     allreduce_hook,
 )
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
+from torch.nn.parallel.distributed import _BucketCapacityConfig
 
-from adapter_torch import Piece, main
+from adapter_models import numel, weights_of
+from adapter_torch import Engine, Piece, main
 
 
-class Ddp:
+class Ddp(Engine):
     """PyTorch DistributedDataParallel: no sharding."""
 
     name = "pytorch-ddp"
     claims = [
         "flat", "per-parameter", "no-shard", "no-sync", "eval", "again",
         "sgd", "momentum", "adamw", "fold-any", "workload-mlp",
-        "workload-linear", "wrap-whole", "wrap-layer",
+        "workload-linear", "workload-gpt", "wrap-whole", "wrap-layer",
     ]
 
     def open(self, life):
@@ -28,15 +28,17 @@ class Ddp:
         life.groups[None] = "replicate"
 
     def shard(self, life, plain):
-        """A bucket for each unit: one for all of the model, or one for each
-        layer, by a bucket size that no layer fits in."""
+        """A bucket for each unit: a bucket is full with all of it. DDP takes
+        one list of sizes in the order of parameters for the first backward,
+        and in that of gradients for the others: it gets both."""
         case, look = life.case, life.look
-        model = DistributedDataParallel(
-            plain, init_sync=False,
-            bucket_cap_mb_list=[25] if case.n_units == 1 else
-            [1 / (1 << 20)] * case.n_units)
-        units = {id(m.weight): case.unit_of(m.p) for m in plain.modules()
-                 if hasattr(m, "p")}
+        sizes = [4 * sum(numel(case, p) for p in case.parameters_of(unit))
+                 for unit in range(case.n_units)]
+        _BucketCapacityConfig.compute_bucket_size_limits = (
+            lambda config, **kwargs: (sizes, sizes[::-1]))
+        model = DistributedDataParallel(plain, init_sync=False)
+        units = {id(w): case.unit_of(p)
+                 for p, w in weights_of(plain).items()}
 
         def hook(group, bucket):
             """PyTorch's own, seen through: it is what runs without a hook."""
@@ -59,19 +61,9 @@ class Ddp:
         model.register_comm_hook(None, hook)
         return model
 
-    def parameters(self, life):
-        return list(life.model.parameters())
-
-    @contextlib.contextmanager
-    def sync(self, life, on):
-        with contextlib.nullcontext() if on else life.model.no_sync():
-            yield
-
     def pieces(self, life):
-        by_p = {m.p: m.weight for m in life.model.modules()
-                if hasattr(m, "p")}
-        for p in sorted(by_p):
-            yield Piece(p, 0, by_p[p], lambda t: t.reshape(-1))
+        for p, w in sorted(weights_of(life.model).items()):
+            yield Piece(p, 0, w, lambda t: t.reshape(-1))
 
 
 if __name__ == "__main__":

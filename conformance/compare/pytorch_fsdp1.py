@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch FSDP1 (FullyShardedDataParallel) as an engine of the suite."""
 
-import contextlib
 import warnings
 
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
 from torch.distributed.fsdp import ShardingStrategy
-from torch.distributed.fsdp import _runtime_utils
+from torch.distributed.fsdp import _runtime_utils, _unshard_param_utils
 
-from adapter_torch import Piece, cut_flat, main
+from adapter_torch import Engine, Piece, main, pieces_of_flat
 
 STRATEGY = {
     "full-shard": ShardingStrategy.FULL_SHARD,
@@ -23,16 +22,17 @@ WITHOUT_RESHARD = {"full-shard": "shard-grad-op",
                    "hybrid-shard": "hybrid-shard-zero2"}
 
 
-class Fsdp1:
+class Fsdp1(Engine):
     """PyTorch FSDP1 (FullyShardedDataParallel)."""
 
     # The root is never resharded after its forward: no claim reshard-root.
     name = "pytorch-fsdp1"
     claims = [
         "flat", "full-shard", "shard-grad-op", "no-shard", "hybrid-shard",
-        "hybrid-shard-zero2", "keep-root", "no-sync", "eval", "again", "sgd",
-        "momentum", "adamw", "fold-any", "workload-mlp", "workload-linear",
-        "wrap-whole", "wrap-layer", "wrap-pair",
+        "hybrid-shard-zero2", "keep-root", "no-sync", "eval", "again",
+        "unshard-all", "sgd", "momentum", "adamw", "fold-any", "workload-mlp", "workload-linear",
+        "workload-gpt", "wrap-whole", "wrap-layer", "wrap-pair", "wrap-size",
+        "wrap-block", "wrap-head",
     ]
 
     def open(self, life):
@@ -62,16 +62,27 @@ class Fsdp1:
                     look.unit = before
 
             setattr(_runtime_utils, function, call)
+            if hasattr(_unshard_param_utils, function):
+                setattr(_unshard_param_utils, function, call)
+
+    @staticmethod
+    def some_decay(case):
+        """An optimizer that must tell the parameters of a unit apart needs
+        what they were (use_orig_params)."""
+        kinds = {p["decays"] for p in case.parameters}
+        return case.weight_decay != 0 and len(kinds) > 1
 
     def shard(self, life, plain):
         case = life.case
         name = case.strategy
+        self.keeps_parameters = self.some_decay(case)
         if life.fault == "no-reshard":
             name = WITHOUT_RESHARD.get(name, name)
 
         def wrap(module):
             return Fsdp(module, sharding_strategy=STRATEGY[name],
-                        device_mesh=self.mesh, use_orig_params=False,
+                        device_mesh=self.mesh,
+                        use_orig_params=self.keeps_parameters,
                         device_id=torch.device(life.device))
 
         for unit, module in plain.unit_modules.items():
@@ -94,35 +105,29 @@ class Fsdp1:
                     "replicate" if case.strategy == "no-shard" else "shard")
         return model
 
-    def parameters(self, life):
-        return list(life.model.parameters())
+    @staticmethod
+    def pieces_kept(case, flat):
+        """The parameters that were are what a rank has of them."""
+        for i, (name, leaf, _) in enumerate(flat._param_infos):
+            whole = flat._params[i]
+            first = 0
+            if case.shards > 1 and case.strategy != "no-shard":
+                first = flat._shard_param_infos[i].intra_param_start_idx or 0
+            yield Piece(leaf.index[name], first, whole,
+                        lambda t: t.reshape(-1))
 
-    @contextlib.contextmanager
-    def sync(self, life, on):
-        with contextlib.nullcontext() if on else life.model.no_sync():
-            yield
+    def summon(self, life):
+        return Fsdp.summon_full_params(life.model, writeback=False)
 
     def pieces(self, life):
-        """A unit's parameters lie one behind the other in its flat one, of
-        which this rank has an equal part."""
-        case = life.case
         handles = {m._handle.unit: m._handle for m in life.model.modules()
                    if isinstance(m, Fsdp) and m._handle is not None}
         found = []
         for unit, handle in handles.items():
             flat = handle.flat_param
-            chunk = flat.numel()
-            begin = (life.rank % case.shards) * chunk if case.shards > 1 else 0
-            at = 0
-            for p in case.parameters_of(unit):
-                n = 1
-                for extent in case.parameters[p]["shape"]:
-                    n *= extent
-                first, last = max(at, begin), min(at + n, begin + chunk)
-                if first < last:
-                    found.append(Piece(p, first - at, flat,
-                                       cut_flat(first - begin, last - first)))
-                at += n
+            found += (self.pieces_kept(life.case, flat)
+                      if self.keeps_parameters
+                      else pieces_of_flat(life, unit, flat))
         return sorted(found, key=lambda piece: piece.p)
 
 

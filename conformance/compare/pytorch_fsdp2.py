@@ -9,19 +9,19 @@ from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
     FSDPParamGroup,
 )
 
-from adapter_torch import Piece, main
+from adapter_torch import Engine, Piece, main
 
 
-class Fsdp2:
+class Fsdp2(Engine):
     """PyTorch FSDP2 (fully_shard)."""
 
     name = "pytorch-fsdp2"
     claims = [
         "per-parameter", "full-shard", "shard-grad-op", "no-shard",
         "hybrid-shard", "hybrid-shard-zero2", "keep-root", "reshard-root",
-        "no-sync", "eval", "again", "divide-factor", "sgd", "momentum",
-        "adamw", "fold-any", "workload-mlp", "workload-linear", "wrap-whole",
-        "wrap-layer", "wrap-pair", "wrap-size", "wrap-block", "wrap-head",
+        "no-sync", "eval", "again", "unshard-all", "divide-factor", "sgd",
+        "momentum", "adamw", "fold-any", "workload-mlp", "workload-linear", "workload-gpt",
+        "wrap-whole", "wrap-layer", "wrap-pair", "wrap-size", "wrap-block", "wrap-head",
     ]
 
     def open(self, life):
@@ -58,6 +58,7 @@ class Fsdp2:
     def shard(self, life, plain):
         case = life.case
         reshard = case.reshards and life.fault != "no-reshard"
+        self.units = plain.unit_modules
         order = sorted(plain.unit_modules, reverse=True)  # the root is last
         for unit in order:
             module = plain.unit_modules[unit]
@@ -76,13 +77,19 @@ class Fsdp2:
                     module.set_gradient_divide_factor(case.divide_factor)
         return plain
 
-    def parameters(self, life):
-        return list(life.model.parameters())
-
     @contextlib.contextmanager
     def sync(self, life, on):
         life.model.set_requires_gradient_sync(on)
         yield
+
+    @contextlib.contextmanager
+    def summon(self, life):
+        units = sorted(self.units.items())
+        for _, module in units:
+            module.unshard()
+        yield
+        for _, module in units:
+            module.reshard()
 
     def pieces(self, life):
         """Rows of each parameter, from what stays sharded."""
@@ -93,7 +100,8 @@ class Fsdp2:
                 for group in module._get_fsdp_state()._fsdp_param_groups:
                     for param in group.fsdp_params:
                         info = param._module_info
-                        of_weight[info.module.p] = param.sharded_param
+                        p = info.module.index[info.param_name]
+                        of_weight[p] = param.sharded_param
         for p in sorted(of_weight):
             w = of_weight[p]
             rows = w.shape[0]

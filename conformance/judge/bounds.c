@@ -53,8 +53,14 @@ bool bounds_value(double got, double want, double bound, struct finding at,
     return true;
 }
 
-bool bounds_hold(const struct expect *e, const float *got, const float *want,
-                 uint64_t n, uint32_t steps, struct finding at,
+double bounds_relative(const struct expect *e, uint32_t steps)
+{
+    return bounds_roundings(e) * eps * (1.0 + steps);
+}
+
+/* Within the bound, and `more` of what an optimizer makes of it. */
+static bool hold(const struct expect *e, const float *got, const float *want,
+                 uint64_t n, uint32_t steps, double more, struct finding at,
                  struct finding *f)
 {
     double error = 0.0;
@@ -67,8 +73,14 @@ bool bounds_hold(const struct expect *e, const float *got, const float *want,
         norm += (double)want[i] * (double)want[i];
     }
     return bounds_value(sqrt(error), 0.0,
-                        bounds_roundings(e) * eps * (1.0 + steps) * sqrt(norm),
-                        at, f);
+                        bounds_relative(e, steps) * sqrt(norm) + more, at, f);
+}
+
+bool bounds_hold(const struct expect *e, const float *got, const float *want,
+                 uint64_t n, uint32_t steps, struct finding at,
+                 struct finding *f)
+{
+    return hold(e, got, want, n, steps, 0.0, at, f);
 }
 
 bool bounds_part(const struct expect *e, const struct compare_part *part,
@@ -77,6 +89,7 @@ bool bounds_part(const struct expect *e, const struct compare_part *part,
 {
     struct finding at = finding_at(record_stage_name(stage), part->step,
                                    part->microbatch, part->rank);
+    bool weights = stage == RECORD_BEFORE || stage == RECORD_FINAL;
 
     at.parameter = part->parameter;
     at.unit = part->unit;
@@ -87,7 +100,8 @@ bool bounds_part(const struct expect *e, const struct compare_part *part,
         return finding_missing(f, at,
                                "the values to compare with are not recorded");
     }
-    return bounds_hold(e, got, want, part->n, steps, at, f);
+    return hold(e, got, want, part->n, steps,
+                weights ? bounds_adamw(e, part, steps) : 0.0, at, f);
 }
 
 static bool before_is_near(const struct expect *e, const struct record *r,

@@ -22,6 +22,13 @@
  * microbatches that are added up. */
 double bounds_roundings(const struct expect *e);
 
+/* N eps (1 + steps): of a norm, that many optimizer steps after the start. */
+double bounds_relative(const struct expect *e, uint32_t steps);
+/* Further apart than that, in the 2-norm of a part's weights: by AdamW
+ * (bounds_adamw.c). 0 under another optimizer. */
+double bounds_adamw(const struct expect *e, const struct compare_part *part,
+                    uint32_t steps);
+
 /* Whether n values are within the bound of `want`, in the 2-norm, `steps`
  * optimizer steps after the same start. f->ratio is the greatest error over
  * its bound so far; a finding has the place `at`. */

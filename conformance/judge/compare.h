@@ -151,6 +151,9 @@ struct compare_part {
     /* Both sides are the engine's own: the same NaN on both is no difference
      * here; grad.finite and the baseline find it. */
     bool own;
+    /* Of an arithmetic of its own: what a sum of zeros begins with is not
+     * specified, nor so the sign of a 0. */
+    bool any_zero;
 };
 
 /* Calls `check` for every part that the oracle gives to every rank, for steps

@@ -338,10 +338,30 @@ static void optimizers_are_those_of_op_h(void **state)
     assert_true(x.weight == 3.0f);
 }
 
+/* What a sum of zeros begins with is an arithmetic's own. */
+static void a_zero_may_have_either_sign_where_said(void **state)
+{
+    struct fixture *x = *state;
+    struct compare_part part = {.n = 2};
+    const float want[2] = {0.0f, 1.0f};
+    float got[2] = {-0.0f, 1.0f};
+    struct finding f;
+
+    assert_false(compare_equal(&x->e, &part, RECORD_REDUCED, got, want, &f));
+    part.any_zero = true;
+    assert_true(compare_equal(&x->e, &part, RECORD_REDUCED, got, want, &f));
+    got[0] = 1e-45f;
+    assert_false(compare_equal(&x->e, &part, RECORD_REDUCED, got, want, &f));
+    got[0] = 0.0f;
+    got[1] = -1.0f;
+    assert_false(compare_equal(&x->e, &part, RECORD_REDUCED, got, want, &f));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(a_zero_may_have_either_sign_where_said),
         TEST(parts_of_all_ranks_are_the_whole),
         TEST(a_difference_is_placed),
         TEST(what_is_not_recorded_fails),

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeepSpeed ZeRO-3 as an engine of the suite.
+
+It cuts each parameter into parts of its own, in the flat order, and has
+no units. Where every unit is one parameter that is the flat layout; other cases
+are not claimed. Gathering ahead, keeping small parameters and buckets of
+several gradients are turned off by its own settings.
+"""
+
+import contextlib
+import logging
+import os
+
+os.environ.setdefault("DS_ACCELERATOR", "cpu")
+
+import deepspeed
+from deepspeed.runtime.zero.partitioned_param_coordinator import (
+    PartitionedParameterCoordinator as Coordinator,
+)
+from deepspeed.runtime.zero.stage3 import (
+    DeepSpeedZeroOptimizer_Stage3 as Stage3,
+)
+from deepspeed.utils import (
+    safe_get_local_fp32_param, safe_get_local_grad,
+    safe_get_local_optimizer_state,
+)
+
+from adapter_models import STATES, make_optimizer, numel, weights_of
+from adapter_torch import Engine, Piece, main
+
+
+class Part(Piece):
+    """A rank's part of a parameter, as DeepSpeed's own functions show it."""
+
+    def values(self, life, stage):
+        if stage == "reduced":
+            values = safe_get_local_grad(self.whole)
+        elif stage.startswith("state"):
+            key = STATES[life.case.optimizer][int(stage[-1])]
+            values = safe_get_local_optimizer_state(self.whole, key)
+        else:
+            values = safe_get_local_fp32_param(self.whole)
+        return None if values is None else self.cut(values.detach())
+
+
+class Step:
+    """DeepSpeed steps and forgets the gradients in one call."""
+
+    def __init__(self, engine):
+        self.engine = engine
+
+    def step(self):
+        self.engine.step()
+
+    def zero_grad(self):
+        pass
+
+
+class Zero3(Engine):
+    """DeepSpeed ZeRO-3."""
+
+    name = "deepspeed-zero3"
+    version = deepspeed.__version__
+    claims = [
+        "flat", "full-shard", "eval", "again", "sgd", "momentum", "adamw",
+        "fold-any", "workload-mlp", "workload-linear", "wrap-layer",
+    ]
+
+    def open(self, life):
+        deepspeed.utils.logger.setLevel(logging.ERROR)
+        os.environ["LOCAL_RANK"] = str(life.rank)
+        # It would compile collectives for inference, which no case uses.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+        self.name_units(life.look)
+
+    @staticmethod
+    def name_units(look):
+        """Whose collective it is: that of the parameters it is about."""
+
+        def name(owner, method):
+            real = getattr(owner, method)
+
+            def call(self, params, *args):
+                units = {p.unit for p in params}
+                before = look.unit
+                look.unit = units.pop() if len(units) == 1 else "none"
+                try:
+                    return real(self, params, *args)
+                finally:
+                    look.unit = before
+
+            setattr(owner, method, call)
+
+        name(Coordinator, "_PartitionedParameterCoordinator__all_gather_params")
+        name(Stage3, "_DeepSpeedZeroOptimizer_Stage3__avg_scatter_grads")
+
+    def shard(self, life, plain):
+        case = life.case
+        samples = next(iter(case.batch(0, 0, life.rank).values())).shape[0]
+        keep = life.fault == "no-reshard"
+        inner = make_optimizer(case, plain, plain.parameters())
+        self.weights = weights_of(plain)
+        for p, w in self.weights.items():
+            w.unit = case.unit_of(p)
+        engine, self.inner, _, _ = deepspeed.initialize(
+            model=plain, optimizer=inner, dist_init_required=False, config={
+                "train_micro_batch_size_per_gpu": samples,
+                "gradient_accumulation_steps": len(case.sync),
+                "zero_allow_untested_optimizer": True,
+                "zero_force_ds_cpu_optimizer": False,
+                "gradient_clipping": 0.0,
+                "zero_optimization": {
+                    "stage": 3,
+                    "overlap_comm": False,
+                    "contiguous_gradients": False,
+                    "reduce_bucket_size": 1,
+                    "stage3_prefetch_bucket_size": 0,
+                    "stage3_param_persistence_threshold": 0,
+                    "stage3_max_live_parameters": int(1e9) if keep else 0,
+                    "stage3_max_reuse_distance": int(1e9) if keep else 0,
+                }})
+        for w in self.weights.values():
+            life.groups[w.ds_process_group] = "shard"
+        return engine
+
+    def optimizer(self, life):
+        return Step(life.model)
+
+    @contextlib.contextmanager
+    def sync(self, life, on):
+        yield
+
+    def backward(self, life, loss):
+        life.model.backward(loss, scale_wrt_gas=False)
+        if life.look.microbatch + 1 < len(life.case.sync):
+            life.model.step()  # it counts microbatches by these
+
+    def pieces(self, life):
+        case = life.case
+        for p, w in sorted(self.weights.items()):
+            part = -(-numel(case, p) // case.shards)
+            first = life.rank * part
+            n = max(0, min(part, numel(case, p) - first))
+            yield Part(p, first, w, lambda t, n=n: t.reshape(-1)[:n])
+
+
+if __name__ == "__main__":
+    main(Zero3())

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FairScale's FullyShardedDataParallel as an engine of the suite.
+
+On a CPU it does not run as it is: it takes CUDA streams for granted
+(KeyError: 'all_gather'). There it gets streams that do nothing, as everything
+is in order anyway; all else is its own.
+"""
+
+import contextlib
+import warnings
+
+import fairscale
+import torch
+from fairscale.nn import FullyShardedDataParallel as Fsdp
+
+from adapter_torch import Engine, main, pieces_of_flat
+
+
+class NoStream:
+    """What a CPU has for a stream."""
+
+    def wait_stream(self, other):
+        pass
+
+    def synchronize(self):
+        pass
+
+
+def lend_streams():
+    """To a torch without CUDA, in the places where FairScale asks."""
+    stream = NoStream()
+    torch.cuda.current_stream = lambda device=None: stream
+    torch.cuda.synchronize = lambda device=None: None
+    torch.cuda.stream = lambda s: contextlib.nullcontext()
+    torch.Tensor.record_stream = lambda tensor, s: None
+    real = Fsdp._setup_streams
+
+    def setup(module):
+        real(module)
+        for name in ("fp32_to_fp16", "all_gather", "post_backward"):
+            module._streams[name] = stream  # children share the dictionary
+
+    Fsdp._setup_streams = setup
+
+
+class FairScale(Engine):
+    """FairScale FullyShardedDataParallel."""
+
+    name = "fairscale-fsdp"
+    version = fairscale.__version__
+    claims = [
+        "flat", "full-shard", "shard-grad-op", "keep-root", "reshard-root",
+        "no-sync", "eval", "again", "unshard-all", "sgd", "momentum", "adamw", "fold-any",
+        "workload-mlp", "workload-linear", "workload-gpt", "wrap-whole",
+        "wrap-layer", "wrap-pair", "wrap-size", "wrap-block", "wrap-head",
+    ]
+
+    def open(self, life):
+        warnings.simplefilter("ignore")
+        if life.device == "cpu":
+            lend_streams()
+        self.name_units(life.look)
+
+    @staticmethod
+    def name_units(look):
+        """Whose collective it is: a module's own."""
+        for method in ("_rebuild_full_params", "_post_backward_hook"):
+            real = getattr(Fsdp, method)
+
+            def call(module, *args, real=real, **kwargs):
+                before, look.unit = look.unit, getattr(module, "unit", "none")
+                try:
+                    return real(module, *args, **kwargs)
+                finally:
+                    look.unit = before
+
+            setattr(Fsdp, method, call)
+
+    def shard(self, life, plain):
+        case = life.case
+        reshard = case.reshards and life.fault != "no-reshard"
+
+        def wrap(module, unit):
+            wrapped = Fsdp(module, reshard_after_forward=reshard,
+                           disable_reshard_on_root=case.keep_root,
+                           bucket_cap_mb=0,  # a reduction for each unit
+                           compute_device=torch.device(life.device))
+            wrapped.unit = unit
+            life.groups[wrapped.process_group] = "shard"
+            life.groups[wrapped.process_group_reduce_scatter] = "shard"
+            return wrapped
+
+        for unit, module in plain.unit_modules.items():
+            for i, block in enumerate(plain.blocks):
+                if block is module:
+                    plain.blocks[i] = wrap(module, unit)
+        return wrap(plain, case.modules[0]["unit"])
+
+    def summon(self, life):
+        return life.model.summon_full_params()
+
+    def pieces(self, life):
+        found = []
+        for module in life.model.modules():
+            if isinstance(module, Fsdp) and module.params:
+                found += pieces_of_flat(life, module.unit, module.params[0])
+        return sorted(found, key=lambda piece: piece.p)
+
+
+if __name__ == "__main__":
+    main(FairScale())
