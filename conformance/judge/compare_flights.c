@@ -47,9 +47,17 @@ static bool is_backward(uint32_t point)
     return point != FSDP_PRE_FORWARD && point != FSDP_POST_FORWARD;
 }
 
+/* Whether the unit before may be at work there. One without elements has its
+ * turn in running ahead like any other, and what computes without parameters.
+ */
 static bool computes(const struct expect *e, uint32_t i)
 {
     const struct fsdp_sequence *q = sequence_of(e);
+    uint64_t u = e->units->unit_of_module[q->module[i]];
+
+    if (u < e->units->n_units && e->unit[u].numel == 0) {
+        return is_pre(q->point[i]);
+    }
 
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
         if (e->model->parameter_module[p] == q->module[i]) {
