@@ -160,6 +160,10 @@ static int prepare(struct judge *j)
         out->item == NULL || j->order == NULL || j->asked == NULL) {
         return FSDP_ERR_NOMEM;
     }
+    for (uint32_t i = 0; i < in->n_cases; i++) {
+        out->cases[i].c = in->cases[i];
+        case_id(&in->cases[i], out->cases[i].id);
+    }
     mark_reported(j);
     FSDP_TRY(requirement_order(in->requirements, j->order));
     mark_asked(j);

@@ -80,13 +80,19 @@ static bool same_engine(const struct judge_result *out, const struct record *r)
     return true;
 }
 
-/* The judge's own lookup: what cannot be read is not there. */
+/* The judge's own lookup, among the cases that it judges: what else lies in
+ * the folder may be of another manifest. What cannot be read is not there. */
 static const struct record *lookup(void *context, const char *id)
 {
     const struct judge *j = context;
     struct fsdp_error error = {0};
 
-    return j->in->record(j->in->record_context, id, &error);
+    for (uint32_t i = 0; i < j->out->n_cases; i++) {
+        if (strcmp(j->out->cases[i].id, id) == 0) {
+            return j->in->record(j->in->record_context, id, &error);
+        }
+    }
+    return NULL;
 }
 
 static void describe(struct judge *j, struct judge_view *v)
@@ -361,8 +367,6 @@ int judge_one_case(struct judge *j, uint32_t index)
     struct judge_view v = {.summary = &j->out->cases[index]};
     int status;
 
-    v.summary->c = j->in->cases[index];
-    case_id(&v.summary->c, v.summary->id);
     gather(j, &v);
     status = judge_items(j, &v, items);
     if (status == FSDP_OK && v.record != NULL) {
