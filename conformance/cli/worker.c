@@ -102,6 +102,21 @@ static int run_world(struct worker *w, const struct drive *d,
     return FSDP_OK;
 }
 
+/* The case then fails where it loads; why is known here alone. */
+static void say_why_nothing_was_saved(uint32_t n,
+                                      const struct world_result *ends)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        if (ends[k].end == WORLD_RETURNED && ends[k].status != FSDP_OK &&
+            ends[k].status != FSDP_ERR_ABORTED) {
+            fprintf(stderr,
+                    "fsdp-cts: rank %u of the world that saves: %s: %s\n", k,
+                    ends[k].error.where, ends[k].error.message);
+            return;
+        }
+    }
+}
+
 /* GROW, SHRINK: other ranks than the case's train half of the steps and save.
  * MPI has no others: threads of its first process play them. */
 static int save_first(struct worker *w, const struct drive *d)
@@ -132,6 +147,7 @@ static int save_first(struct worker *w, const struct drive *d)
         status =
             world_run(mpi ? WORLD_THREADS : w->o->world, &mesh,
                       w->o->timeout_ms, drive_rank, &saver, ends, &w->error);
+        say_why_nothing_was_saved(c.ranks, ends);
     }
     case_model_release(&model);
     return status;
