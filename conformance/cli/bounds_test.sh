@@ -9,23 +9,10 @@
 # usage: bounds_test.sh FSDP-CTS [INCLUDE-FOLDER | --print]
 set -uo pipefail
 
-cts=$(realpath "$1")
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 tests=$(dirname "$cts")/../tests
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 print=${2-}
-passed=0
-failed=0
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 mlp=mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd
 long=mlp.seed.natural.full-shard.k3.flat.layer.rank.s.sgd.steps40
@@ -132,5 +119,4 @@ FSDP_ARITHMETIC=none "$cts" run --engine "$tests/arithmetic.so" --case $mlp \
 "$tests/bounds_ratio" "$folder/nonesuch" $mlp >"$folder/ratio" 2>&1
 result 'no records have no ratio' "$([ $? = 65 ] || cat "$folder/ratio")"
 
-echo "$passed passed, $failed failed"
-[ $failed = 0 ] && [ $passed -gt 30 ]
+finish 31

@@ -10,23 +10,10 @@
 # usage: checkpoint_test.sh FSDP-CTS [INCLUDE-FOLDER]
 set -uo pipefail
 
-cts=$(realpath "$1")
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 fixtures=$(realpath "$(dirname "$0")/../../fixtures")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-passed=0
-failed=0
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 # shown WHAT TEXT ARGUMENT...: exit 0, TEXT on stdout.
 shown()
@@ -192,5 +179,4 @@ else
     echo 'skip: Python has no safetensors and numpy here (set FSDP_PYTHON)'
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish 40

@@ -8,21 +8,8 @@
 # usage: submit_test.sh FSDP-CTS [INCLUDE-FOLDER]
 set -uo pipefail
 
-cts=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 
 # Runs the command; sets code, and leaves out and err.
 call()
@@ -361,5 +348,4 @@ cp "$folder/explanations.json" "$folder/good/"
 seal "$folder/good"
 want 'of another bundle' 65 'does not fail' verify "$folder/good"
 
-echo "$passed passed, $failed failed"
-[ $failed = 0 ] && [ $passed -gt 50 ]
+finish 51

@@ -9,22 +9,9 @@
 # usage: verify_test.sh FSDP-CTS [INCLUDE-FOLDER]
 set -uo pipefail
 
-cts=$(realpath "$1")
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 golden=$PWD/fixtures/golden
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 # Two sources: where the record is, its case, how its baseline is found.
 own=mlp.odd.natural.full-shard.k4.flat.layer.rank.ns.sgd
@@ -262,5 +249,4 @@ key=$(cd "$golden/records/baseline" && printf '%s\n' mlp.odd.natural.seed1.k4* |
 printf ' ' >>"$folder/golden/records/baseline/$key/rank-0.json"
 want 'an unsharded run that is changed' 65 'rank-0.json\|manifest'
 
-echo "$passed passed, $failed failed"
-[ $failed = 0 ] && [ $passed -gt 100 ]
+finish 101
