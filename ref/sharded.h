@@ -116,6 +116,10 @@ void ref_drop_gradients(struct fsdp_sharded *s);
 /* optimizer.c */
 int ref_step(struct fsdp_sharded *s, struct fsdp_step *step);
 
+/* clip.c */
+int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
+                       float *out_norm);
+
 /* save.c, load.c */
 int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
 int ref_save_wait(struct fsdp_sharded *s);

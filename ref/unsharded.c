@@ -9,6 +9,7 @@
  * so that a fault in those cannot be in both.
  */
 #include "unsharded.h"
+#include "norm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -310,6 +311,41 @@ static int set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
     return FSDP_OK;
 }
 
+/* The gradient of p, or NULL: its unit took no part in this step. */
+static float *gradient(const struct fsdp_sharded *s, uint32_t p)
+{
+    uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
+
+    return s->has_reduced && s->touched[u] ? s->reduced + s->start[p] : NULL;
+}
+
+static int clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
+                          float *out_norm)
+{
+    struct ref_sum sum = {0};
+    float factor;
+
+    FSDP_TRY(ref_check_clip(s->env, clip));
+    FSDP_TRY(unsharded_reduce(s));
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        const float *g = gradient(s, p);
+        if (g) {
+            ref_sum_add(&sum, clip->p, g, fsdp_numel(s->model, p));
+        }
+    }
+    *out_norm = ref_sum_root(&sum, clip->p);
+    FSDP_TRY(ref_check_norm(s->env, clip, *out_norm));
+    for (uint32_t p = 0; ref_clip_factor(clip, *out_norm, &factor) &&
+                         p < s->model->n_parameters;
+         p++) {
+        float *g = gradient(s, p);
+        for (uint64_t i = 0; g && i < fsdp_numel(s->model, p); i++) {
+            g[i] *= factor;
+        }
+    }
+    return FSDP_OK;
+}
+
 static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(unsharded_reduce(s));
@@ -364,10 +400,11 @@ static int pieces(struct fsdp_sharded *s,
 const struct fsdp_engine *fsdp_unsharded_engine(void)
 {
     static const char *const claims[] = {
-        "serial",  "flat",     "per-parameter", "full-shard", "no-shard",
-        "sgd",     "momentum", "adamw",         "groups",     "no-sync",
-        "eval",    "cancel",   "fold-rank",     "fold-ring",  "fold-tree",
-        "f32-fma", NULL};
+        "serial",    "flat",      "per-parameter", "full-shard",
+        "no-shard",  "sgd",       "momentum",      "adamw",
+        "groups",    "no-sync",   "eval",          "cancel",
+        "fold-rank", "fold-ring", "fold-tree",     "f32-fma",
+        "clip",      NULL};
     static const struct fsdp_engine engine = {.size = sizeof engine,
                                               .abi = FSDP_ABI_VERSION,
                                               .name = "unsharded",
@@ -381,6 +418,7 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
                                               .grad = grad,
                                               .set_gradient_sync =
                                                   set_gradient_sync,
+                                              .clip_grad_norm = clip_grad_norm,
                                               .step = step,
                                               .zero_grad = zero_grad,
                                               .pieces = pieces,

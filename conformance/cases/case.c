@@ -8,6 +8,7 @@
 
 #include "workloads/workload.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ const char *case_scenario_name(uint32_t scenario)
     static const char *const name[] = {
         "train",        "eval",   "cancel", "misuse", "options",
         "disagree",     "summon", "again",  "resume", "resume-full",
-        "resume-local", "grow",   "shrink"};
+        "resume-local", "grow",   "shrink", "clip"};
 
     return scenario < N_OF(name) ? name[scenario] : NULL;
 }
@@ -289,6 +290,29 @@ bool case_saver(const struct run_case *c, struct run_case *out)
     return true;
 }
 
+const float case_norm_p[CASE_N_NORMS] = {1.0f, 2.0f, INFINITY};
+
+/* One norm after the other, far below what gradients have; then one that is
+ * far above, and so on. */
+void case_clip(const struct run_case *c, uint32_t step, struct fsdp_clip *out)
+{
+    static const float p[] = {2.0f, 1.0f, INFINITY, 2.0f};
+
+    (void)c;
+    *out = (struct fsdp_clip){.size = sizeof(*out),
+                              .max_norm = step % 4 == 3 ? 0x1p40f : 0x1p-6f,
+                              .p = p[step % 4]};
+}
+
+void case_norm_name(uint32_t n, uint32_t step, char name[CASE_NORM_BYTES])
+{
+    static const char *const word[] = {"norm-1", "norm-2", "norm-inf",
+                                       "norm-clipped"};
+
+    (void)snprintf(name, CASE_NORM_BYTES, "%s-step-%u",
+                   word[n < CASE_N_NORMS ? n : CASE_N_NORMS], step);
+}
+
 uint32_t case_shard_degree(const struct run_case *c)
 {
     return c->replicas != 0 ? c->ranks / c->replicas : 0;
@@ -338,5 +362,8 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
     id_add(&out, ".steps%u.rec%u", c->steps, c->recorded_steps);
     if (c->scenario == CASE_EVAL) {
         id_add(&out, ".eval");
+    }
+    if (c->scenario == CASE_CLIP) {
+        id_add(&out, ".clip");
     }
 }

@@ -54,7 +54,10 @@ enum case_scenario {
      * under another strategy and wrap. Under FSDP_FOLD_TREE alone. */
     CASE_GROW = 11,
     CASE_SHRINK = 12,
-    CASE_N_SCENARIOS = 13,
+    /* Trains; before each step gradients are measured, and clipped (case_clip)
+     */
+    CASE_CLIP = 13,
+    CASE_N_SCENARIOS = 14,
 };
 
 enum {
@@ -131,6 +134,21 @@ bool case_trains(const struct run_case *c);
 bool case_resumes(const struct run_case *c);
 /* GROW, SHRINK: the case of those who save. False: the case's own ranks. */
 bool case_saver(const struct run_case *c, struct run_case *out);
+
+/* CLIP: the norm by which a step's gradients are clipped. */
+void case_clip(const struct run_case *c, uint32_t step, struct fsdp_clip *out);
+/* The norms that are asked for before: of p = 1, 2 and infinity. */
+enum {
+    CASE_N_NORMS = 3,
+    CASE_MOST_CLIPPED = 128 /* recorded steps: each has four answers */
+};
+extern const float case_norm_p[CASE_N_NORMS];
+/* The record's name for one of these, or (n = CASE_N_NORMS) for what the call
+ * that clips says. Its status there is the bits of the norm. */
+enum {
+    CASE_NORM_BYTES = 32
+};
+void case_norm_name(uint32_t n, uint32_t step, char name[CASE_NORM_BYTES]);
 
 /* NULL if c is well formed: every value in its range, and the fields agree.
  * Else a sentence that says what is wrong. Whether its workload exists is

@@ -116,8 +116,14 @@ static const char *check_numbers(const struct run_case *c)
         c->recorded_steps > c->steps) {
         return "steps is from 1 to 100000, recorded_steps at most that";
     }
+    if (c->scenario == CASE_CLIP && c->recorded_steps > CASE_MOST_CLIPPED) {
+        return "clipping is recorded for 128 steps at most";
+    }
     if (case_resumes(c) && c->steps < 2) {
         return "half of the steps come before what is saved: 2 at least";
+    }
+    if (c->scenario == CASE_CLIP && c->data == WORKLOAD_EXACT) {
+        return "clipping rounds: what is exact does not stay so";
     }
     return NULL;
 }

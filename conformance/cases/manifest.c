@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 520;
+const uint32_t manifest_count = 534;
 const char manifest_sha256[] =
-    "935335ece1766935138d4b0a803d5472feb3cd59ae4d34a54b2263a7a501e637";
+    "9136ce581f87a4c4d7c8bd1e24998f490b1e6dd802172836dd556c937263dba4";
 
 /* Which pairs occur. A pair is (i, j), places in the row of all values of
  * all axes. */
@@ -252,6 +252,9 @@ int manifest_make(const uint32_t *ranks, uint32_t n_ranks,
     }
     if (status == FSDP_OK) {
         status = manifest_common(n_ranks, out);
+    }
+    if (status == FSDP_OK) {
+        status = manifest_clip(n_ranks, out);
     }
     if (status != FSDP_OK) {
         manifest_release(out);

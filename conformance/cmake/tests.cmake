@@ -75,7 +75,7 @@ foreach(name judge_test judge_store_test report_test requirement_set_test)
 endforeach()
 file(GLOB compare_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/judge/compare*_test.c ${here}/judge/replay*_test.c
-    ${here}/judge/bounds*_test.c)
+    ${here}/judge/bounds*_test.c ${here}/judge/exact*_test.c)
 foreach(file ${compare_tests})
     unit(${file} LINK fsdp-judge WITH ${here}/judge/expect_testing.c)
 endforeach()

@@ -23,6 +23,8 @@ static const char *of_scenario(uint32_t scenario)
         return "cancel";
     case CASE_SUMMON:
         return "unshard-all";
+    case CASE_CLIP:
+        return "clip";
     default:
         return NULL;
     }

@@ -123,6 +123,38 @@ bool flights_gather(const struct expect *e, const struct record_flight *x,
     return false;
 }
 
+bool flights_way(const struct expect *e, const struct record_flight *x,
+                 struct flights_way *out)
+{
+    const struct fsdp_sequence *q = sequence_of(e);
+    struct spot s;
+    uint32_t j;
+
+    *out = (struct flights_way){.issued = x->issued};
+    if (x->kind != FSDP_ALL_GATHER || !find_spot(e, x->issued, &s)) {
+        return false;
+    }
+    j = s.i;
+    while (j < q->n && !(is_pre(q->point[j]) &&
+                         e->units->unit_of_module[q->module[j]] == x->unit)) {
+        j++;
+    }
+    if (j == q->n) {
+        return false;
+    }
+    out->opens = s.base + j;
+    out->same_phase = true;
+    for (uint32_t i = s.i; i < j; i++) {
+        out->same_phase = out->same_phase &&
+                          is_backward(q->point[i]) == is_backward(q->point[j]);
+    }
+    while (j > 0 && is_backward(q->point[j])) {
+        j--;
+    }
+    out->edge = s.base + j;
+    return true;
+}
+
 bool flights_reduce(const struct expect *e,
                     const struct record_flights *flights, uint32_t i,
                     uint32_t *meanwhile)

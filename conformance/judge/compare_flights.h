@@ -35,6 +35,17 @@ bool flights_reduce(const struct expect *e,
                     const struct record_flights *flights, uint32_t i,
                     uint32_t *meanwhile);
 
+/* Where an all-gather was given out, and the point that opens the window of
+ * its unit, in the same pass; both may be it. */
+struct flights_way {
+    uint32_t issued, opens; /* positions */
+    bool same_phase;        /* no point between them has the other direction */
+    uint32_t edge; /* the last forward point before a backward window */
+};
+/* False: a collective of another kind, or no window follows in its pass. */
+bool flights_way(const struct expect *e, const struct record_flight *x,
+                 struct flights_way *out);
+
 /* For spoiling: the flights of the last rank, or NULL. */
 struct record_flights *flights_to_spoil(struct record *r);
 

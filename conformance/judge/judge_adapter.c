@@ -87,7 +87,8 @@ judge_adapter_claims(const struct run_case *c,
     if (c->scenario == CASE_AGAIN) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "again");
     }
-    if (c->scenario == CASE_MISUSE || !case_trains(c)) {
+    if (c->scenario == CASE_MISUSE || c->scenario == CASE_CLIP ||
+        !case_trains(c)) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "answers");
     }
     return n;

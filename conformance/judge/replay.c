@@ -5,6 +5,7 @@
  */
 #include "judge/replay.h"
 
+#include "judge/replay_clip.h"
 #include "judge/replay_orders.h"
 
 #include <fsdp/arith/bits.h>
@@ -249,13 +250,13 @@ bool replay_values_find(const struct expect *e, const struct record *r,
         .n_states = states[e->options.optimizer],
         .is_stepped = e->trained[part->unit],
         .before = compare_values(r, RECORD_BEFORE, part),
-        .gradient = compare_values(r, RECORD_REDUCED, part),
+        .gradient = compare_values(r, replay_stepped_stage(e), part),
         .after = compare_values(r, RECORD_AFTER, part)};
     if (out->before == NULL) {
         return compare_missing(part, RECORD_BEFORE, f);
     }
     if (out->gradient == NULL && out->is_stepped) {
-        return compare_missing(part, RECORD_REDUCED, f);
+        return compare_missing(part, replay_stepped_stage(e), f);
     }
     if (out->after == NULL) {
         return compare_missing(part, RECORD_AFTER, f);

@@ -399,6 +399,12 @@ bool mutant_misuse(const struct run_case *c)
     return mutant_mlp(c) && c->scenario == CASE_MISUSE;
 }
 
+bool mutant_clips(const struct run_case *c)
+{
+    return strcmp(c->workload, "mlp") == 0 && c->scenario == CASE_CLIP &&
+           c->ranks > 1;
+}
+
 bool mutant_natural(const struct run_case *c)
 {
     return (strcmp(c->workload, "mlp") == 0 ||

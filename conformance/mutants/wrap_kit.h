@@ -129,6 +129,8 @@ bool mutant_plain(const struct run_case *c);
 bool mutant_rows(const struct run_case *c);
 /* A small MLP under AdamW that saves its shards, and loads them. */
 bool mutant_resume(const struct run_case *c);
+/* Gradients of a small MLP are clipped. */
+bool mutant_clips(const struct run_case *c);
 /* mutant_train with more than one shard and more than one replica. */
 bool mutant_hybrid(const struct run_case *c);
 /* Gathers and reductions run ahead; the second: in both dimensions. */

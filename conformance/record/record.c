@@ -17,7 +17,7 @@ const char *record_stage_name(uint32_t stage)
     static const char *const name[] = {
         "initial", "unsharded", "local-gradient", "reduced", "before",
         "after",   "state0",    "state1",         "final",   "summoned",
-        "loaded",  "loaded0",   "loaded1"};
+        "loaded",  "loaded0",   "loaded1",        "clipped"};
 
     return stage < N_OF(name) ? name[stage] : NULL;
 }

@@ -48,7 +48,9 @@ enum record_stage {
     RECORD_LOADED = 10,
     RECORD_LOADED0 = 11,
     RECORD_LOADED1 = 12,
-    RECORD_N_STAGES = 13,
+    /* Pieces' gradients after clip_grad_norm. */
+    RECORD_CLIPPED = 13,
+    RECORD_N_STAGES = 14,
 };
 const char *record_stage_name(uint32_t stage); /* "local-gradient" */
 

@@ -5,6 +5,7 @@
  * have moments that may cancel.)
  */
 #include "judge/replay.h"
+#include "judge/replay_clip.h"
 
 #include <fsdp/arith/bits.h>
 
@@ -26,7 +27,7 @@ static bool check(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f)
 {
     const float *before = compare_values(r, RECORD_BEFORE, part);
-    const float *gradient = compare_values(r, RECORD_REDUCED, part);
+    const float *gradient = compare_values(r, replay_stepped_stage(e), part);
     const float *after = compare_values(r, RECORD_AFTER, part);
     struct replay_optimizer o = replay_optimizer_at(e, part->parameter, 0);
 
@@ -36,7 +37,7 @@ static bool check(const struct expect *e, const struct record *r,
     if (before == NULL || gradient == NULL || after == NULL) {
         return compare_missing(part,
                                before == NULL     ? RECORD_BEFORE
-                               : gradient == NULL ? RECORD_REDUCED
+                               : gradient == NULL ? replay_stepped_stage(e)
                                                   : RECORD_AFTER,
                                f);
     }
@@ -60,7 +61,7 @@ static bool has_changed(const struct expect *e, const struct record *r,
         .rank = k, .parameter = t->parameter, .first = t->first, .n = t->n};
     struct replay_optimizer o = replay_optimizer_at(e, t->parameter, 0);
     const float *before = compare_values(r, RECORD_BEFORE, &part);
-    const float *gradient = compare_values(r, RECORD_REDUCED, &part);
+    const float *gradient = compare_values(r, replay_stepped_stage(e), &part);
 
     for (uint64_t i = 0; before != NULL && gradient != NULL && i < t->n; i++) {
         if (differs(next_weight(&o, before[i], gradient[i]), before[i]) &&
@@ -134,7 +135,7 @@ REQUIREMENT(step_every_element_changes) = {
     .since = "1.0",
     .must = 1,
     .level = LEVEL_STEP,
-    .needs = "step.weights-untouched reduce.scale",
+    .needs = "step.weights-untouched reduce.scale clip.scale",
     .applies = compare_case_staged,
     .holds = holds,
     .spoil = spoil,

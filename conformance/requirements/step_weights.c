@@ -32,7 +32,7 @@ REQUIREMENT(step_weights) = {
     .must = 1,
     .level = LEVEL_STEP,
     .needs = "reduce.baseline step.sgd step.momentum step.adamw "
-             "step.replicas-equal gather.same-on-all-ranks",
+             "step.replicas-equal gather.same-on-all-ranks clip.scale",
     .profile = PROFILE_BITS,
     .applies = compare_case_staged,
     .holds = holds,

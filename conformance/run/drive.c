@@ -171,6 +171,7 @@ static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
     if (case_resumes(x->d->c) && x->step == 0 && microbatch == 0) {
         FSDP_TRY(drive_wrong_checkpoint_in_pass(x));
     }
+    FSDP_TRY(drive_wrong_clip(x, true));
     FSDP_TRY(pass_points(x, q, n, wrong));
     if (n < q->n) {
         return cancel_pass(x);
@@ -200,7 +201,7 @@ static void visit_piece(void *context, const struct fsdp_piece *piece)
     struct pieces_visit *v = context;
     const void *data = piece->value;
 
-    if (v->stage == RECORD_REDUCED) {
+    if (v->stage == RECORD_REDUCED || v->stage == RECORD_CLIPPED) {
         data = piece->grad;
     } else if (v->stage == RECORD_STATE0 || v->stage == RECORD_LOADED0) {
         data = piece->state[0];
@@ -279,6 +280,7 @@ int drive_optimize(struct driver *x)
 
     FSDP_TRY(record_before(x));
     place(x, RACE_AT_STEP, 0);
+    FSDP_TRY(drive_clip(x));
     FSDP_TRY(x->engine.step(x->sharded, &step));
     FSDP_TRY(note_moment(x, RECORD_POINT_STEP, 0));
     if (c->scenario == CASE_MISUSE && x->step == 0) {

@@ -89,6 +89,11 @@ int drive_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
 int drive_wrong_before_end(struct driver *x, const struct fsdp_sequence *q);
 int drive_wrong_step(struct driver *x);
 
+/* drive_clip.c: CLIP alone. Measures this step's gradients, and clips them. */
+int drive_clip(struct driver *x);
+/* Calls that must be refused: in the first pass, or before the first step. */
+int drive_wrong_clip(struct driver *x, bool in_pass);
+
 int drive_step(struct driver *x, uint32_t step); /* all of a step */
 /* What pieces show, under a stage of the record. */
 int drive_record_pieces(struct driver *x, uint32_t stage, uint32_t step);

@@ -267,7 +267,12 @@ struct fsdp_engine {
     /* The norm over all parameters' gradients, before clipping: for p = 1 and
      * 2 the correctly rounded value of the exact sum's root, so that it does
      * not depend on world, layout or order. If norm > max_norm, gradients are
-     * multiplied by max_norm / (norm + 1e-6f). Collective. */
+     * multiplied once by max_norm / (norm + 1e-6f), else they stay as they
+     * are. Replicas count once. What ranks tell each other of it goes through
+     * `exchange`, no collective. INVALID, and nothing has changed: another
+     * max_norm or p; between BEGIN and END; gradients that sync has not
+     * reduced; a norm that is not finite, with error_if_nonfinite.
+     * Collective. */
     int (*clip_grad_norm)(struct fsdp_sharded *sharded,
                           const struct fsdp_clip *clip, float *out_norm);
     /* One step of the optimizer. INVALID between BEGIN and END, and while
