@@ -2,7 +2,8 @@
 /*
  * manifest_clip.c - gradients that are clipped: where shards are even, padded
  * and empty, alone and across replicas, in both layouts, after each way to
- * accumulate; in every world by the same norm, as the tree's curve shows.
+ * accumulate, and while reductions are in flight; in every world by the same
+ * norm, as the tree's curve shows.
  */
 #include "cases/manifest_axes.h"
 
@@ -15,21 +16,24 @@ int manifest_clip(uint32_t n_ranks, struct case_list *list)
         uint32_t strategy;
         struct manifest_world world;
         uint32_t layout, fold, optimizer, first; /* 1: n s, 2: s s */
+        uint32_t ahead;
     } row[] = {
-        {"odd", CASE_FULL_SHARD, {1, 0}, 0, FSDP_FOLD_RANK, 0, 0},
-        {"odd", CASE_FULL_SHARD, {3, 0}, 0, FSDP_FOLD_RANK, 0, 0},
-        {"odd", CASE_FULL_SHARD, {3, 0}, 1, FSDP_FOLD_RANK, 0, 1},
-        {"odd", CASE_FULL_SHARD, {4, 0}, 1, FSDP_FOLD_RING, 2, 2},
-        {"empty", CASE_FULL_SHARD, {7, 0}, 0, FSDP_FOLD_RANK, 1, 1},
-        {"empty", CASE_FULL_SHARD, {7, 0}, 1, FSDP_FOLD_RANK, 2, 0},
-        {"odd", CASE_SHARD_GRAD_OP, {2, 0}, 0, FSDP_FOLD_RANK, 0, 2},
-        {"odd", CASE_NO_SHARD, {3, 0}, 0, FSDP_FOLD_RANK, 0, 1},
-        {"odd", CASE_HYBRID_SHARD, {4, 2}, 0, FSDP_FOLD_RANK, 0, 0},
-        {"odd", CASE_HYBRID_SHARD, {6, 2}, 1, FSDP_FOLD_RANK, 1, 1},
-        {"odd", CASE_HYBRID_SHARD_ZERO2, {6, 3}, 0, FSDP_FOLD_RING, 2, 2},
-        {"odd", CASE_FULL_SHARD, {1, 0}, 0, FSDP_FOLD_TREE, 0, 0},
-        {"odd", CASE_FULL_SHARD, {2, 0}, 0, FSDP_FOLD_TREE, 0, 0},
-        {"odd", CASE_FULL_SHARD, {4, 0}, 1, FSDP_FOLD_TREE, 0, 0},
+        {"odd", CASE_FULL_SHARD, {1, 0}, 0, FSDP_FOLD_RANK, 0, 0, 0},
+        {"odd", CASE_FULL_SHARD, {3, 0}, 0, FSDP_FOLD_RANK, 0, 0, 0},
+        {"odd", CASE_FULL_SHARD, {3, 0}, 1, FSDP_FOLD_RANK, 0, 1, 0},
+        {"odd", CASE_FULL_SHARD, {4, 0}, 1, FSDP_FOLD_RING, 2, 2, 0},
+        {"empty", CASE_FULL_SHARD, {7, 0}, 0, FSDP_FOLD_RANK, 1, 1, 0},
+        {"empty", CASE_FULL_SHARD, {7, 0}, 1, FSDP_FOLD_RANK, 2, 0, 0},
+        {"odd", CASE_SHARD_GRAD_OP, {2, 0}, 0, FSDP_FOLD_RANK, 0, 2, 0},
+        {"odd", CASE_NO_SHARD, {3, 0}, 0, FSDP_FOLD_RANK, 0, 1, 0},
+        {"odd", CASE_HYBRID_SHARD, {4, 2}, 0, FSDP_FOLD_RANK, 0, 0, 0},
+        {"odd", CASE_HYBRID_SHARD, {6, 2}, 1, FSDP_FOLD_RANK, 1, 1, 0},
+        {"odd", CASE_HYBRID_SHARD_ZERO2, {6, 3}, 0, FSDP_FOLD_RING, 2, 2, 0},
+        {"odd", CASE_FULL_SHARD, {3, 0}, 0, FSDP_FOLD_RANK, 0, 0, 1},
+        {"odd", CASE_HYBRID_SHARD, {4, 2}, 0, FSDP_FOLD_RANK, 0, 0, 2},
+        {"odd", CASE_FULL_SHARD, {1, 0}, 0, FSDP_FOLD_TREE, 0, 0, 0},
+        {"odd", CASE_FULL_SHARD, {2, 0}, 0, FSDP_FOLD_TREE, 0, 0, 0},
+        {"odd", CASE_FULL_SHARD, {4, 0}, 1, FSDP_FOLD_TREE, 0, 0, 0},
     };
     struct run_case c;
 
@@ -44,6 +48,8 @@ int manifest_clip(uint32_t n_ranks, struct case_list *list)
         c.microbatches = row[i].first ? 2 : 1;
         c.sync[0] = row[i].first != 1;
         c.sync[c.microbatches - 1] = 1;
+        c.prefetch_forward = c.prefetch_backward = row[i].ahead ? 1 : 0;
+        c.reduces_in_flight = row[i].ahead;
         c.recorded_steps = c.steps; /* each has another norm */
         manifest_numbers(&c);
         FSDP_TRY(case_check(&c) ? FSDP_ERR_INTERNAL : manifest_add(list, &c));

@@ -49,8 +49,8 @@ set_tests_properties(exhaustive.rsqrt PROPERTIES LABELS unit TIMEOUT 300
 include(${CMAKE_SOURCE_DIR}/impl/host/tests.cmake)
 include(${CMAKE_SOURCE_DIR}/impl/host/device_tests.cmake)
 include(${CMAKE_SOURCE_DIR}/impl/cuda/cuda_tests.cmake)
-foreach(name engine_arena_test engine_layout_test engine_place_test
-        engine_schedule_test)
+foreach(name engine_arena_test engine_layout_test engine_norm_test
+        engine_place_test engine_schedule_test)
     unit(impl/engine/${name}.c LINK fsdp-impl-all)
 endforeach()
 

@@ -255,6 +255,9 @@ int impl_grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out);
 int impl_set_gradient_sync(struct fsdp_sharded *s, uint32_t on);
 int impl_step(struct fsdp_sharded *s, struct fsdp_step *how);
 int impl_zero_grad(struct fsdp_sharded *s);
+/* engine_clip.c */
+int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
+                        float *out_norm);
 /* engine_shard.c: initial values, in what is there. */
 int impl_initialise(const struct fsdp_sharded *s);
 int impl_pieces(struct fsdp_sharded *s,
