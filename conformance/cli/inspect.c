@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect.c - reads a safetensors file, a checkpoint, or the files that a
- * Hugging Face index names, and says what is in them.
+ * inspect.c - reads a safetensors file or a checkpoint, and says what is in it;
+ * the files that an index names are inspect_index.c's.
  */
-#include "cli/inspect.h"
-#include "kit/safetensors.h"
+#include "cli/inspect_internal.h"
 
-#include <fcntl.h>
+#include <limits.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int refuse(char *why, int status, const char *path, const char *what)
+int inspect_refuse(char *why, int status, const char *path, const char *what)
 {
     (void)snprintf(why, INSPECT_WHY_BYTES, "%.600s: %.700s", path, what);
     return status;
@@ -36,9 +35,8 @@ static json_t *shape_json(uint32_t n_dims, const uint64_t *shape)
     return out;
 }
 
-/* Appends the tensors of a file; `file` names it, or NULL. */
-static int add_tensors(json_t *tensors, const struct safetensors_file *f,
-                       const char *file)
+int inspect_tensors(json_t *tensors, const struct safetensors_file *f,
+                    const char *file)
 {
     const struct safetensors_tensor *t;
     uint64_t at = 0;
@@ -78,15 +76,17 @@ int inspect_file(const char *path, json_t **out, char why[INSPECT_WHY_BYTES])
         (void)json_object_set_new(meta, m->key, json_string(m->value));
     }
     if (status == FSDP_OK) {
-        status = add_tensors(tensors, f, NULL);
+        status = inspect_tensors(tensors, f, NULL);
     }
     safetensors_close(f);
-    *out = json_pack("{s:s, s:O, s:O}", "format", "safetensors", "metadata",
-                     meta, "tensors", tensors);
+    *out = status == FSDP_OK
+               ? json_pack("{s:s, s:O, s:O}", "format", "safetensors",
+                           "metadata", meta, "tensors", tensors)
+               : NULL;
     json_decref(meta);
     json_decref(tensors);
     return status == FSDP_OK && !*out
-               ? refuse(why, FSDP_ERR_NOMEM, path, "out of memory")
+               ? inspect_refuse(why, FSDP_ERR_NOMEM, path, "out of memory")
                : status;
 }
 
@@ -145,121 +145,25 @@ static int inspect_checkpoint(const char *path, json_t **out,
     }
     if (status != FSDP_OK) {
         checkpoint_close(c);
-        return refuse(why, status, path, own);
+        return inspect_refuse(why, status, path, own);
     }
     *out = checkpoint_json(c);
     checkpoint_close(c);
-    return *out ? FSDP_OK : refuse(why, FSDP_ERR_NOMEM, path, "out of memory");
-}
-
-/* ---- A Hugging Face index ------------------------------------------------ */
-
-static const char index_name[] = "model.safetensors.index.json";
-
-static int refuse_index(char *why, const char *directory, const char *what)
-{
-    char path[1200];
-
-    (void)snprintf(path, sizeof path, "%.1000s/%s", directory, index_name);
-    return refuse(why, FSDP_ERR_FORMAT, path, what);
-}
-
-/* A file of the index, each only once; every tensor that the index places
- * there must be there. */
-static int add_indexed(const char *directory, const char *file,
-                       const json_t *map, json_t *tensors, json_t *files,
-                       char why[INSPECT_WHY_BYTES])
-{
-    char path[2048];
-    struct safetensors_file *f = NULL;
-    const char *name;
-    const json_t *v;
-    int status;
-
-    if (strchr(file, '/') || file[0] == '.' || file[0] == '\0') {
-        (void)snprintf(path, sizeof path,
-                       "%.200s is no plain file name: it leads out of the "
-                       "folder",
-                       file);
-        return refuse_index(why, directory, path);
-    }
-    (void)snprintf(path, sizeof path, "%.1000s/%.1000s", directory, file);
-    status = safetensors_open(path, &f, why, INSPECT_WHY_BYTES);
-    json_object_foreach((json_t *)map, name, v)
-    {
-        if (status == FSDP_OK && strcmp(json_string_value(v), file) == 0 &&
-            !safetensors_find(f, name)) {
-            (void)snprintf(path, sizeof path,
-                           "%.200s is not in %.200s, where the index has it",
-                           name, file);
-            status = refuse_index(why, directory, path);
-        }
-    }
-    if (status == FSDP_OK) {
-        status = add_tensors(tensors, f, file);
-        (void)json_object_set_new(files, file, json_true());
-    }
-    safetensors_close(f);
-    return status;
-}
-
-static int inspect_index(const char *directory, const json_t *index,
-                         json_t **out, char why[INSPECT_WHY_BYTES])
-{
-    const json_t *map = json_object_get(index, "weight_map");
-    json_t *tensors = json_array();
-    json_t *files = json_object();
-    const char *name;
-    const json_t *v;
-    int status = FSDP_OK;
-
-    if (!json_is_object(map)) {
-        status = refuse_index(why, directory, "it has no object weight_map");
-    }
-    json_object_foreach((json_t *)map, name, v)
-    {
-        if (status == FSDP_OK && !json_is_string(v)) {
-            status =
-                refuse_index(why, directory,
-                             "weight_map has something else than file names");
-        }
-    }
-    json_object_foreach((json_t *)map, name, v)
-    {
-        const char *file = json_string_value(v);
-        if (status == FSDP_OK && !json_object_get(files, file)) {
-            status = add_indexed(directory, file, map, tensors, files, why);
-        }
-    }
-    if (status == FSDP_OK) {
-        *out = json_pack("{s:s, s:s, s:O}", "format", "safetensors index",
-                         "path", directory, "tensors", tensors);
-    }
-    json_decref(tensors);
-    json_decref(files);
-    return status;
+    return *out ? FSDP_OK
+                : inspect_refuse(why, FSDP_ERR_NOMEM, path, "out of memory");
 }
 
 int inspect_directory(const char *path, json_t **out,
                       char why[INSPECT_WHY_BYTES])
 {
-    char file[2048];
-    json_error_t error;
-    json_t *index;
-    int status;
+    char file[PATH_MAX];
+    int n = snprintf(file, sizeof file, "%s/manifest.json", path);
 
-    (void)snprintf(file, sizeof file, "%.1000s/manifest.json", path);
-    if (access(file, F_OK) != 0) {
-        (void)snprintf(file, sizeof file, "%.1000s/%s", path, index_name);
-        if (access(file, F_OK) == 0) {
-            index = json_load_file(file, JSON_REJECT_DUPLICATES, &error);
-            if (!index) {
-                return refuse(why, FSDP_ERR_FORMAT, file, error.text);
-            }
-            status = inspect_index(path, index, out, why);
-            json_decref(index);
-            return status;
-        }
+    if (n < 0 || (size_t)n >= sizeof file) {
+        return inspect_refuse(why, FSDP_ERR_IO, path, "the path is too long");
+    }
+    if (access(file, F_OK) != 0 && inspect_has_index(path)) {
+        return inspect_index_file(path, out, why);
     }
     return inspect_checkpoint(path, out, why);
 }

@@ -17,5 +17,8 @@ enum {
 int inspect_file(const char *path, json_t **out, char why[INSPECT_WHY_BYTES]);
 int inspect_directory(const char *path, json_t **out,
                       char why[INSPECT_WHY_BYTES]);
+/* The text of a Hugging Face index of that folder, whose files are read. */
+int inspect_index(const char *directory, const char *text, size_t bytes,
+                  json_t **out, char why[INSPECT_WHY_BYTES]);
 
 #endif
