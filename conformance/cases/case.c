@@ -45,7 +45,7 @@ const char *case_scenario_name(uint32_t scenario)
     static const char *const name[] = {
         "train",        "eval",   "cancel", "misuse", "options",
         "disagree",     "summon", "again",  "resume", "resume-full",
-        "resume-local", "grow",   "shrink", "clip"};
+        "resume-local", "grow",   "shrink", "clip",   "groups"};
 
     return scenario < N_OF(name) ? name[scenario] : NULL;
 }
@@ -290,6 +290,28 @@ bool case_saver(const struct run_case *c, struct run_case *out)
     return true;
 }
 
+uint32_t case_groups(const struct run_case *c)
+{
+    return c->scenario == CASE_GROUPS ? CASE_MAX_GROUPS : 1;
+}
+
+/* Neither layers nor weights and biases: neighbours are in different ones. */
+uint32_t case_group_of(const struct run_case *c, uint32_t parameter)
+{
+    return case_groups(c) > 1 && parameter % 3 == 1 ? 1 : 0;
+}
+
+/* By powers of two, so that what is exact stays so. */
+float case_group_lr(const struct run_case *c, uint32_t group)
+{
+    return group == 0 ? c->lr : c->lr * 0.25f;
+}
+
+float case_group_decay(const struct run_case *c, uint32_t group)
+{
+    return group == 0 ? c->weight_decay : c->weight_decay * 8.0f;
+}
+
 const float case_norm_p[CASE_N_NORMS] = {1.0f, 2.0f, INFINITY};
 
 /* One norm after the other, far below what gradients have; then one that is
@@ -363,7 +385,7 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
     if (c->scenario == CASE_EVAL) {
         id_add(&out, ".eval");
     }
-    if (c->scenario == CASE_CLIP) {
-        id_add(&out, ".clip");
+    if (c->scenario == CASE_CLIP || c->scenario == CASE_GROUPS) {
+        id_add(&out, ".%s", case_scenario_name(c->scenario));
     }
 }

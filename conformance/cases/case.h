@@ -57,7 +57,9 @@ enum case_scenario {
     /* Trains; before each step gradients are measured, and clipped (case_clip)
      */
     CASE_CLIP = 13,
-    CASE_N_SCENARIOS = 14,
+    /* Trains; parameters are in two groups (case_group_of). */
+    CASE_GROUPS = 14,
+    CASE_N_SCENARIOS = 15,
 };
 
 enum {
@@ -134,6 +136,15 @@ bool case_trains(const struct run_case *c);
 bool case_resumes(const struct run_case *c);
 /* GROW, SHRINK: the case of those who save. False: the case's own ranks. */
 bool case_saver(const struct run_case *c, struct run_case *out);
+
+/* GROUPS: of a parameter; and the numbers of each. Otherwise there is one. */
+enum {
+    CASE_MAX_GROUPS = 2
+};
+uint32_t case_groups(const struct run_case *c);
+uint32_t case_group_of(const struct run_case *c, uint32_t parameter);
+float case_group_lr(const struct run_case *c, uint32_t group);
+float case_group_decay(const struct run_case *c, uint32_t group);
 
 /* CLIP: the norm by which a step's gradients are clipped. */
 void case_clip(const struct run_case *c, uint32_t step, struct fsdp_clip *out);

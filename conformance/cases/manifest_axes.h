@@ -85,7 +85,7 @@ int manifest_ahead(uint32_t n_ranks, struct case_list *list);
 int manifest_moves(uint32_t n_ranks, struct case_list *list);
 /* manifest_common.c */
 int manifest_common(uint32_t n_ranks, struct case_list *list);
-/* manifest_clip.c */
-int manifest_clip(uint32_t n_ranks, struct case_list *list);
+/* manifest_steps.c: clipping and parameter groups. */
+int manifest_steps(uint32_t n_ranks, struct case_list *list);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_clip.c - gradients that are clipped: where shards are even, padded
- * and empty, alone and across replicas, in both layouts, after each way to
- * accumulate, and while reductions are in flight; in every world by the same
- * norm, as the tree's curve shows.
+ * manifest_steps.c - steps as people make them. Gradients that are clipped:
+ * where shards are even, padded and empty, alone and across replicas, in both
+ * layouts, after each way to accumulate, and while reductions are in flight;
+ * in every world by the same norm, as the tree's curve shows. And parameters
+ * in groups.
  */
 #include "cases/manifest_axes.h"
 
 #include <string.h>
 
-int manifest_clip(uint32_t n_ranks, struct case_list *list)
+static int add_clips(struct case_list *list)
 {
     static const struct {
         const char *size;
@@ -37,7 +38,7 @@ int manifest_clip(uint32_t n_ranks, struct case_list *list)
     };
     struct run_case c;
 
-    for (size_t i = 0; n_ranks == 0 && i < sizeof row / sizeof row[0]; i++) {
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         manifest_start("mlp", row[i].size, WORKLOAD_NATURAL, row[i].strategy,
                        row[i].world, &c);
         c.scenario = CASE_CLIP;
@@ -55,4 +56,44 @@ int manifest_clip(uint32_t n_ranks, struct case_list *list)
         FSDP_TRY(case_check(&c) ? FSDP_ERR_INTERNAL : manifest_add(list, &c));
     }
     return FSDP_OK;
+}
+
+/* Each optimizer, in both layouts; a rank's shard has parts of both groups,
+ * and of parameters that it shares with its neighbours. */
+static int add_groups(struct case_list *list)
+{
+    static const struct {
+        uint32_t strategy;
+        struct manifest_world world;
+        uint32_t wrap, layout, optimizer;
+    } row[] = {
+        {CASE_FULL_SHARD, {2, 0}, CASE_WRAP_WHOLE, 0, FSDP_OPTIMIZER_SGD},
+        {CASE_FULL_SHARD, {3, 0}, CASE_WRAP_LAYER, 0, FSDP_OPTIMIZER_ADAMW},
+        {CASE_FULL_SHARD, {3, 0}, CASE_WRAP_PAIR, 1, FSDP_OPTIMIZER_MOMENTUM},
+        {CASE_HYBRID_SHARD, {4, 2}, CASE_WRAP_WHOLE, 1, FSDP_OPTIMIZER_ADAMW},
+        {CASE_NO_SHARD, {2, 0}, CASE_WRAP_LAYER, 0, FSDP_OPTIMIZER_SGD},
+    };
+    struct run_case c;
+
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        manifest_start("mlp", "odd", WORKLOAD_NATURAL, row[i].strategy,
+                       row[i].world, &c);
+        c.scenario = CASE_GROUPS;
+        c.wrap = row[i].wrap;
+        c.layout = row[i].layout;
+        c.optimizer = row[i].optimizer;
+        manifest_numbers(&c);
+        c.weight_decay = 0.01f;
+        FSDP_TRY(case_check(&c) ? FSDP_ERR_INTERNAL : manifest_add(list, &c));
+    }
+    return FSDP_OK;
+}
+
+int manifest_steps(uint32_t n_ranks, struct case_list *list)
+{
+    if (n_ranks != 0) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(add_clips(list));
+    return add_groups(list);
 }

@@ -59,6 +59,18 @@ static int add_layout(struct case_list *list, uint32_t layout)
     return FSDP_OK;
 }
 
+/* One that clips, and has a record of each norm. */
+static int add_clip(struct case_list *list)
+{
+    const struct manifest_world world = {2, 0};
+    struct run_case c;
+
+    manifest_start("mlp", "odd", WORKLOAD_NATURAL, CASE_FULL_SHARD, world, &c);
+    c.scenario = CASE_CLIP;
+    c.recorded_steps = c.steps;
+    return manifest_add(list, &c);
+}
+
 int fixtures_cases(struct case_list *out)
 {
     int status;
@@ -71,6 +83,9 @@ int fixtures_cases(struct case_list *out)
     if (status == FSDP_OK) {
         status = add(out, "gpt", "odd", WORKLOAD_NATURAL, CASE_FULL_SHARD,
                      (struct manifest_world){3, 0}, FSDP_LAYOUT_FLAT);
+    }
+    if (status == FSDP_OK) {
+        status = add_clip(out);
     }
     if (status != FSDP_OK) {
         manifest_release(out);

@@ -225,7 +225,8 @@ int selection_baselines(const struct case_list *cases, struct case_list *out)
         if (!case_trains(&plain) || !add_key(keys, out->n, &plain)) {
             continue;
         }
-        if (plain.scenario != CASE_EVAL && plain.scenario != CASE_CLIP) {
+        if (plain.scenario != CASE_EVAL && plain.scenario != CASE_CLIP &&
+            plain.scenario != CASE_GROUPS) {
             plain.scenario = CASE_TRAIN; /* what the key stands for */
         }
         status = append(out, &plain);

@@ -25,6 +25,8 @@ static const char *of_scenario(uint32_t scenario)
         return "unshard-all";
     case CASE_CLIP:
         return "clip";
+    case CASE_GROUPS:
+        return "groups";
     default:
         return NULL;
     }

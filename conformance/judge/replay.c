@@ -171,16 +171,17 @@ struct replay_optimizer replay_optimizer_at(const struct expect *e,
                                             uint32_t parameter, uint32_t step)
 {
     bool decays = (e->model->parameter_flags[parameter] & FSDP_NO_DECAY) == 0;
-    struct replay_optimizer o = {.kind = e->options.optimizer,
-                                 .lr = e->c->lr,
-                                 .weight_decay =
-                                     decays ? e->c->weight_decay : 0.0f,
-                                 .momentum = e->options.momentum,
-                                 .beta1 = e->options.beta1,
-                                 .beta2 = e->options.beta2,
-                                 .eps = e->options.eps,
-                                 .p1 = 1.0f,
-                                 .p2 = 1.0f};
+    uint32_t group = case_group_of(e->c, parameter);
+    struct replay_optimizer o = {
+        .kind = e->options.optimizer,
+        .lr = case_group_lr(e->c, group),
+        .weight_decay = decays ? case_group_decay(e->c, group) : 0.0f,
+        .momentum = e->options.momentum,
+        .beta1 = e->options.beta1,
+        .beta2 = e->options.beta2,
+        .eps = e->options.eps,
+        .p1 = 1.0f,
+        .p2 = 1.0f};
 
     for (uint32_t t = 0; t <= step; t++) {
         o.p1 *= o.beta1;

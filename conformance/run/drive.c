@@ -272,16 +272,12 @@ int drive_microbatches(struct driver *x)
 int drive_optimize(struct driver *x)
 {
     const struct run_case *c = x->d->c;
-    struct fsdp_step step = {.size = sizeof step,
-                             .n_groups = 1,
-                             .lr = &c->lr,
-                             .weight_decay = &c->weight_decay,
-                             .found_inf = 1};
+    struct fsdp_step step = {.size = sizeof step, .found_inf = 1};
 
     FSDP_TRY(record_before(x));
     place(x, RACE_AT_STEP, 0);
     FSDP_TRY(drive_clip(x));
-    FSDP_TRY(x->engine.step(x->sharded, &step));
+    FSDP_TRY(drive_step_groups(x, &step));
     FSDP_TRY(note_moment(x, RECORD_POINT_STEP, 0));
     if (c->scenario == CASE_MISUSE && x->step == 0) {
         FSDP_TRY(drive_answer(x, "found-inf", (int)step.found_inf));
@@ -408,8 +404,7 @@ int drive_shard(struct driver *x)
     int64_t sequence;
 
     place(x, RACE_AT_SHARD, 0);
-    FSDP_TRY(x->engine.shard(&x->env, model_of(x), &x->d->model->units.units,
-                             &x->options, &x->sharded));
+    FSDP_TRY(drive_shard_model(x));
     sequence = recorder_mark(x->recorder);
     if (sequence < 0) {
         return FSDP_ERR_NOMEM;

@@ -89,6 +89,9 @@ int drive_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
 int drive_wrong_before_end(struct driver *x, const struct fsdp_sequence *q);
 int drive_wrong_step(struct driver *x);
 
+/* drive_groups.c: shards, and makes a step, with the groups of the case. */
+int drive_shard_model(struct driver *x);
+int drive_step_groups(struct driver *x, struct fsdp_step *step);
 /* drive_clip.c: CLIP alone. Measures this step's gradients, and clips them. */
 int drive_clip(struct driver *x);
 /* Calls that must be refused: in the first pass, or before the first step. */

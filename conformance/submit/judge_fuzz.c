@@ -26,6 +26,7 @@ static const char *const ids[] = {
     "mlp.odd.natural.full-shard.k3.flat.layer.rank.s.momentum",
     "mlp.odd.natural.hybrid-shard-zero2.k4r2.flat.layer.rank.ns.sgd",
     "mlp.odd.natural.no-shard.k2.flat.layer.rank.ns.sgd",
+    "mlp.odd.natural.full-shard.k2.flat.layer.rank.s.sgd.clip.rec4",
 };
 enum {
     N_CASES = sizeof(ids) / sizeof(ids[0]),
