@@ -6,6 +6,7 @@
  * in every world by the same norm, as the tree's curve shows. And parameters
  * in groups.
  */
+#include "cases/case_graph.h"
 #include "cases/manifest_axes.h"
 
 #include <string.h>
@@ -58,6 +59,22 @@ static int add_clips(struct case_list *list)
     return FSDP_OK;
 }
 
+/* Units that have no backward have no gradient to be clipped. */
+static int add_graphs(struct case_list *list)
+{
+    static const uint64_t seed[] = {8, 80};
+    struct run_case c;
+
+    for (uint32_t i = 0; i < 4; i++) {
+        case_graph_draw(seed[i / 2], &c);
+        c.scenario = CASE_CLIP;
+        c.layout = i % 2;
+        c.recorded_steps = c.steps;
+        FSDP_TRY(case_check(&c) ? FSDP_ERR_INTERNAL : manifest_add(list, &c));
+    }
+    return FSDP_OK;
+}
+
 /* Each optimizer, in both layouts; a rank's shard has parts of both groups,
  * and of parameters that it shares with its neighbours. */
 static int add_groups(struct case_list *list)
@@ -95,5 +112,6 @@ int manifest_steps(uint32_t n_ranks, struct case_list *list)
         return FSDP_OK;
     }
     FSDP_TRY(add_clips(list));
+    FSDP_TRY(add_graphs(list));
     return add_groups(list);
 }

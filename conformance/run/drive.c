@@ -185,47 +185,20 @@ static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
     return w->end(x->run, loss);
 }
 
-/* ---- Pieces ------------------------------------------------------------ */
-
-struct pieces_visit {
-    struct driver *x;
-    uint32_t stage, step;
-    int status;
-};
-
-/* Beyond any model here; a piece within it is for requirements to judge. */
-#define PIECE_MOST ((uint64_t)1 << 52)
-
-static void visit_piece(void *context, const struct fsdp_piece *piece)
+/* CANCEL: the last pass is left in its middle, and destroy takes it all. */
+static int abandon_pass(struct driver *x)
 {
-    struct pieces_visit *v = context;
-    const void *data = piece->value;
+    const struct fsdp_sequence *q = model_of(x)->sequence[FSDP_SEQUENCE_TRAIN];
+    const struct workload *w = x->d->model->model->workload;
 
-    if (v->stage == RECORD_REDUCED || v->stage == RECORD_CLIPPED) {
-        data = piece->grad;
-    } else if (v->stage == RECORD_STATE0 || v->stage == RECORD_LOADED0) {
-        data = piece->state[0];
-    } else if (v->stage == RECORD_STATE1 || v->stage == RECORD_LOADED1) {
-        data = piece->state[1];
+    if (x->d->c->scenario != CASE_CANCEL) {
+        return FSDP_OK;
     }
-    if (piece->parameter >= 1u << 20 || piece->first > PIECE_MOST ||
-        piece->n > PIECE_MOST) {
-        v->status = FSDP_ERR_INVALID; /* no record could hold it */
-    }
-    if (v->status == FSDP_OK && data && piece->n) {
-        v->status =
-            recorder_tensor(v->x->recorder, v->x->out, v->stage, v->step, 0,
-                            piece->parameter, piece->first, piece->n, data);
-    }
-}
-
-int drive_record_pieces(struct driver *x, uint32_t stage, uint32_t step)
-{
-    struct pieces_visit v = {x, stage, step, FSDP_OK};
-
-    place(x, RACE_AT_PIECES, 0);
-    FSDP_TRY(x->engine.pieces(x->sharded, visit_piece, &v));
-    return v.status;
+    x->recording = x->watching = false;
+    place(x, FSDP_BEGIN, FSDP_SEQUENCE_TRAIN);
+    FSDP_TRY(w->begin(x->run, x->env.rank, x->d->c->steps, 0));
+    FSDP_TRY(at(x, FSDP_BEGIN, FSDP_SEQUENCE_TRAIN));
+    return pass_points(x, q, 5 * q->n / 8, false);
 }
 
 /* ---- A step ------------------------------------------------------------ */
@@ -440,7 +413,8 @@ static int train(struct driver *x)
     for (uint32_t step = 0; step < x->d->c->steps; step++) {
         FSDP_TRY(drive_step(x, step));
     }
-    return drive_end_life(x);
+    FSDP_TRY(drive_end_life(x));
+    return abandon_pass(x);
 }
 
 void drive_end_of_run(struct driver *x)

@@ -98,7 +98,7 @@ int drive_clip(struct driver *x);
 int drive_wrong_clip(struct driver *x, bool in_pass);
 
 int drive_step(struct driver *x, uint32_t step); /* all of a step */
-/* What pieces show, under a stage of the record. */
+/* drive_pieces.c: what pieces show, under a stage of the record. */
 int drive_record_pieces(struct driver *x, uint32_t stage, uint32_t step);
 /* drive_checkpoint.c: lives with a checkpoint between them. */
 int drive_resume(struct driver *x);

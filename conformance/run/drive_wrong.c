@@ -120,9 +120,16 @@ int drive_wrong_in_pass(struct driver *x, uint32_t i)
     if (i == 0) {
         return wrong_after_begin(x);
     }
-    return i == 1 ? drive_answer(x, "grad-in-forward",
-                                 x->engine.grad(x->sharded, 0, &t))
-                  : FSDP_OK;
+    if (i != 1) {
+        return FSDP_OK;
+    }
+    /* The first unit is unsharded now: nothing else refuses it. */
+    FSDP_TRY(drive_answer(
+        x, "unknown-parameter",
+        x->engine.param(x->sharded, x->d->model->model->model.n_parameters,
+                        &t)));
+    return drive_answer(x, "grad-in-forward",
+                        x->engine.grad(x->sharded, 0, &t));
 }
 
 /* All points have been passed: only END may follow. */
