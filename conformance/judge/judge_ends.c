@@ -125,5 +125,5 @@ void judge_ends(struct judge_view *v)
             }
         }
     }
-    (void)snprintf(v->ended_note, sizeof(v->ended_note), "%.159s", text);
+    (void)snprintf(v->ended_note, sizeof(v->ended_note), "%.319s", text);
 }

@@ -50,7 +50,7 @@ struct finding {
     int64_t local;   /* index in that shard */
     uint64_t got, want;
     double ratio;   /* of an error to its bound, passed or not; 0: no bound */
-    char note[160]; /* what is wrong and what would be right */
+    char note[320]; /* what is wrong and what would be right */
 };
 
 /* Of whose arithmetic a requirement speaks. */
