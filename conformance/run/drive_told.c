@@ -55,12 +55,12 @@ static void place_words(const struct driver *x, char out[128])
                            : "";
 
     if (x->point == RACE_AT_SHARD) {
-        snprintf(out, 128, " [in shard]");
+        snprintf(out, 128, "; in shard");
     } else if (of_module) {
-        snprintf(out, 128, " [step %" PRIu32 ", %s of %.60s]", x->step, point,
+        snprintf(out, 128, "; at step %" PRIu32 ", %s of %.60s", x->step, point,
                  name[0] ? name : "the root");
     } else {
-        snprintf(out, 128, " [step %" PRIu32 ", %s]", x->step, point);
+        snprintf(out, 128, "; at step %" PRIu32 ", %s", x->step, point);
     }
 }
 
