@@ -91,9 +91,9 @@ static void microbatches_without_sync(void **state)
         float each[2];
 
         for (uint32_t b = 0; b < 2; b++) {
-            x.grad[b][0] = v + 0.1f;
-            x.grad[b][1] = v * 3.0f;
-            x.grad[b][2] = 0.7f - (float)b;
+            x.grad[b][0] = v * 0.37f;
+            x.grad[b][1] = v * 1.13f + (float)b;
+            x.grad[b][2] = 0.7f - v * (float)b;
             each[b] = ((x.grad[b][0] + x.grad[b][1]) + x.grad[b][2]) *
                       x.reduction.scale;
         }
