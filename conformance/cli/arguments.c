@@ -3,6 +3,7 @@
  * arguments.c - one table of options for all commands.
  */
 #include "cli/arguments.h"
+#include "kit/special_file.h"
 #include "workloads/workload.h"
 
 #include <errno.h>
@@ -279,6 +280,11 @@ static int check_writable(const char *path)
     if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) {
         return usage("cannot write %s: %s", path, strerror(EISDIR));
     }
+    if (special_file(path)) { /* a pipe is opened once, by who writes to it */
+        return access(path, W_OK) == 0
+                   ? 0
+                   : usage("cannot write %s: %s", path, strerror(errno));
+    }
     snprintf(partial, sizeof partial, "%s.partial", path);
     f = fopen(partial, "we");
     if (!f) {
@@ -413,6 +419,7 @@ static int take(int code, char *value, struct arguments *out)
                    : usage("--seeds '%s': must be a number from 1 to 1000000%s",
                            value, "");
     case OPTION_FIRST_SEED:
+        out->from_a_seed = true;
         return number(value, 0, UINT32_MAX, &out->first_seed)
                    ? 0
                    : usage("--first-seed '%s': must be a number from 0 to "
