@@ -3,6 +3,7 @@
  * report_text.c - the report for people: what ran, what was asked of it, the
  * first failures in full, and at the end the line that counts.
  */
+#include "judge/case_claims.h"
 #include "judge/judge_adapter.h"
 #include "judge/report_internal.h"
 
@@ -281,6 +282,28 @@ static bool claims(const struct judge_result *r, const char *claim)
     return false;
 }
 
+/* What is misspelt is nowhere tested, and looks like all that is not claimed.
+ */
+static void put_unknown_claims(FILE *f, const struct judge_result *r)
+{
+    bool first = true;
+
+    for (uint32_t i = 0; i < r->n_claims; i++) {
+        char claim[sizeof(r->claim[i]) + 1] = "";
+        char clean[REPORT_LINE_BYTES];
+
+        memcpy(claim, r->claim[i], sizeof(r->claim[i]));
+        if (!claim_is_known(claim)) {
+            (void)fprintf(f, "%s '%s'",
+                          first ? "claims that are none, and were not tested:"
+                                : ",",
+                          report_printable(claim, clean));
+            first = false;
+        }
+    }
+    (void)fputs(first ? "" : "\n", f);
+}
+
 /* A verdict on records of an adapter says less: how much less. */
 static void put_evidence(FILE *f, const struct judge_result *r)
 {
@@ -318,6 +341,7 @@ int report_text(const struct judge_result *r, const struct report_meta *meta,
         report_failures(out, r, meta, order);
         put_unjudged(out, r);
         put_levels(out, r);
+        put_unknown_claims(out, r);
         put_evidence(out, r);
         put_verdict(out, r);
         status = fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
