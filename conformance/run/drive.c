@@ -18,6 +18,10 @@ static const struct fsdp_model *model_of(const struct driver *x)
 /* For those who describe what happens: the run stands here. */
 static void place(struct driver *x, uint32_t point, uint32_t index)
 {
+    if (point != RACE_AT_DESTROY) { /* which ends no run */
+        x->point = point;
+        x->index = index;
+    }
     recorder_place(x->recorder, x->step, point, index);
 }
 
@@ -377,6 +381,7 @@ int drive_shard(struct driver *x)
     int64_t sequence;
 
     place(x, RACE_AT_SHARD, 0);
+    drive_tell_model(x);
     FSDP_TRY(drive_shard_model(x));
     sequence = recorder_mark(x->recorder);
     if (sequence < 0) {

@@ -11,10 +11,9 @@
 
 int drive_shard_model(struct driver *x)
 {
-    const struct fsdp_model *model = &x->d->model->model->model;
     const struct run_case *c = x->d->c;
     struct fsdp_options options = x->options;
-    const uint32_t n = model->n_parameters;
+    const uint32_t n = x->model.n_parameters;
     const uint32_t elsewhere = x->env.rank * 4; /* another address */
     uint32_t *made = calloc((size_t)n + elsewhere + 1, sizeof *made);
     uint32_t *group = made ? made + elsewhere : NULL;
@@ -30,7 +29,7 @@ int drive_shard_model(struct driver *x)
         options.n_groups = case_groups(c);
         options.group_of_parameter = group;
     }
-    status = x->engine.shard(&x->env, model, &x->d->model->units.units,
+    status = x->engine.shard(&x->env, &x->model, &x->d->model->units.units,
                              &options, &x->sharded);
     memset(group, 0xff, n * sizeof *group); /* who still reads it is wrong */
     free(made);

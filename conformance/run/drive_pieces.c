@@ -40,7 +40,9 @@ int drive_record_pieces(struct driver *x, uint32_t stage, uint32_t step)
 {
     struct pieces_visit v = {x, stage, step, FSDP_OK};
 
-    recorder_place(x->recorder, x->step, RACE_AT_PIECES, 0);
+    x->point = RACE_AT_PIECES;
+    x->index = 0;
+    recorder_place(x->recorder, x->step, x->point, x->index);
     FSDP_TRY(x->engine.pieces(x->sharded, visit_piece, &v));
     return v.status;
 }
