@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench.h - the three parts of `fsdp-cts bench`.
+ * bench.h - the parts of `fsdp-cts bench`.
  */
 #ifndef FSDP_CTS_BENCH_H
 #define FSDP_CTS_BENCH_H
@@ -47,5 +47,8 @@ int bench_gpu(struct bench_plan *plan);
 int bench_places(struct bench_plan *plan);
 /* Whole steps beside the bare model, memory, and what a unit costs. */
 int bench_steps(struct bench_plan *plan);
+/* Where the time of those steps, and of those on GPUs, went: shares of matrix
+ * products, attention, the rest, communication and nothing at all. */
+int bench_shares(struct bench_plan *plan);
 
 #endif

@@ -34,6 +34,11 @@ static const struct bench_model small_models[] = {
 static const struct bench_model empty = {
     "empty", &bench_empty, "empty", "steps/s", 1, false};
 
+const struct bench_model *bench_gpu_models(bool small)
+{
+    return small ? small_models : models;
+}
+
 /* What rank 0 finds out, of its own GPU. */
 struct found {
     double open, peak;    /* bytes that the driver has given by then */
@@ -234,8 +239,8 @@ int bench_gpu_steps(struct bench_plan *plan, const struct bench_engine *engine)
             FSDP_TRY(measure(plan, engine, &empty, plan->ranks[k]));
         }
     }
-    for (const struct bench_model *m = plan->small ? small_models : models;
-         m->name; m++) {
+    for (const struct bench_model *m = bench_gpu_models(plan->small); m->name;
+         m++) {
         for (uint32_t k = 0; k < plan->n_ranks; k++) {
             snprintf(name, sizeof name, "%s.%s.k%u.%.40s", prefix, m->name,
                      plan->ranks[k], engine->label);

@@ -214,7 +214,7 @@ static int pass(struct bench_life *life)
     return engine->at(life->sharded, FSDP_END, FSDP_SEQUENCE_TRAIN);
 }
 
-static int optimize(struct bench_life *life, double begin)
+static int optimize(struct bench_life *life)
 {
     const struct fsdp_engine *engine = life->who->engine;
     const struct fsdp_device *d = life->env.device;
@@ -223,7 +223,7 @@ static int optimize(struct bench_life *life, double begin)
 
     FSDP_TRY(engine->step(life->sharded, &step));
     FSDP_TRY(engine->zero_grad(life->sharded));
-    life->host = bench_now() - begin;
+    life->host = bench_now() - life->began;
     return d->sync(d->self, NULL);
 }
 
@@ -231,16 +231,15 @@ int bench_life_step(struct bench_life *life, double *seconds)
 {
     const struct workload *w = life->model->workload;
     const struct fsdp_device *d = life->env.device;
-    double begin;
 
     FSDP_TRY(life->who->engine->set_gradient_sync(life->sharded, 1));
     FSDP_TRY(w->begin(life->run, life->env.rank, life->step++, 0));
     FSDP_TRY(d->sync(d->self, NULL));
-    begin = bench_now();
+    life->began = bench_now();
     FSDP_TRY(pass(life));
     FSDP_TRY(w->end(life->run, &life->loss));
-    FSDP_TRY(optimize(life, begin));
-    *seconds = bench_now() - begin;
+    FSDP_TRY(optimize(life));
+    *seconds = bench_now() - life->began;
     if (!isfinite(life->loss)) {
         if (life->env.error && life->env.error->status == FSDP_OK) {
             snprintf(life->env.error->message, sizeof life->env.error->message,
