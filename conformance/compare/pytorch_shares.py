@@ -84,12 +84,14 @@ def outermost(events):
     return kept
 
 
-def spans_of(events):
+def spans_of(events, gpu):
     kernels = [
         e
         for e in events
         if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
     ]
+    if gpu and not kernels:
+        raise ValueError("there is no kernel in the trace")
     if kernels:
         return [
             (class_of(e["name"], KERNELS), e["ts"], e["ts"] + e["dur"])
@@ -108,13 +110,14 @@ def spans_of(events):
     ]
 
 
-def read(path, step=None):
-    """The shares of a trace. ValueError: it is none, or has no such step."""
+def read(path, step=None, gpu=False):
+    """The shares of a trace. ValueError: it is none, or has no such step, or
+    is one of a GPU without a kernel."""
     with open(path, encoding="utf-8") as f:
         document = json.load(f)
     try:
         events = [e for e in document["traceEvents"] if e.get("ph") == "X"]
-        spans = spans_of(events)
+        spans = spans_of(events, gpu)
         steps = [
             (e["ts"], e["ts"] + e["dur"])
             for e in events

@@ -120,6 +120,14 @@ assert got["communication"] == 0.5 and "idle" not in got, got
 got = read(host + [event("kernel", "ampere_sgemm_32x32", 7, 4, 4),
                    event("gpu_memcpy", "Memcpy DtoD", 8, 6, 4)], "a step")
 assert got == {"gemm": 0.25, "rest": 0.125, "idle": 0.625}, got
+assert p.read(sys.argv[2], "a step", gpu=True)["gemm"] == 0.25
+read(host)
+try:
+    p.read(sys.argv[2], gpu=True)
+except ValueError as error:
+    assert "no kernel" in str(error), error
+else:
+    raise SystemExit("a GPU without a kernel")
 for events, name in ((host, "no such step"), ([], None), ({}, None),
                      ([1], None), ([{"ph": "X"}], None),
                      ([event("cpu_op", 1, 1, 0, 1)], None),
@@ -159,6 +167,7 @@ gpu.gpt-124m.k1.impl.share.step                        2500.000 us
 END
 echo 'step.gpt-124m.fsdp2.k1.pytorch.share.gemm 0.25 share' >"$folder/theirs"
 "$compare/shares_table" "$folder/ours" "$folder/theirs" >"$folder/table"
+# shellcheck disable=SC2016 # backquotes are the table's
 grep -qxF '| share of a step | `gpu.gpt-124m.k1.impl` | `step.gpt-124m.fsdp2.k1.pytorch` |' \
     "$folder/table"
 grep -qxF '| matrix products | 0.500 | 0.250 |' "$folder/table"

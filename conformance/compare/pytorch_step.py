@@ -192,7 +192,8 @@ def train(rank, arguments, port, results):
 
 
 def trace(torch, arguments, one_step):
-    """Shares of one step, in the order of their names, and its seconds."""
+    """Shares of one step, in the order of their names, and its seconds. NaN
+    where there is no telling, for the ranks go on together."""
     profiler = torch.profiler
     kinds = [profiler.ProfilerActivity.CPU]
     if arguments.gpu:
@@ -202,7 +203,11 @@ def trace(torch, arguments, one_step):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "trace.json")
         profile.export_chrome_trace(path)
-        found = pytorch_shares.read(path, STEP)
+        try:
+            found = pytorch_shares.read(path, STEP, arguments.gpu)
+        except ValueError as error:
+            print(f"no shares: {error}")
+            found = dict.fromkeys(pytorch_shares.NAMES, math.nan)
     return [found[name] for name in pytorch_shares.NAMES], took
 
 
@@ -229,13 +234,14 @@ def row(name, unit, better, samples):
 def share_rows(name, traced):
     """As `fsdp-cts bench shares` has them."""
     rows = []
-    for i, what in enumerate(pytorch_shares.NAMES if traced else ()):
+    if not traced or any(math.isnan(x) for found in traced for x in found):
+        return rows
+    for i, what in enumerate(pytorch_shares.NAMES):
         better = "higher" if what in ("attention", "gemm") else "lower"
         samples = [x[i] for x in traced]
         rows.append(row(f"{name}.share.{what}", "share", better, samples))
-    if traced:
-        samples = [x[-1] * 1e6 for x in traced]
-        rows.append(row(f"{name}.share.step", "us", "lower", samples))
+    samples = [x[-1] * 1e6 for x in traced]
+    rows.append(row(f"{name}.share.step", "us", "lower", samples))
     return rows
 
 
