@@ -25,6 +25,8 @@ struct bench_plan {
     struct bench_engine engine[BENCH_MAX_ENGINES];
     uint32_t n_engines;
     uint32_t ranks[BENCH_MAX_RANKS_GIVEN], n_ranks;
+    /* Blocks of the largest gpt that fits on GPUs; 0: not known yet. */
+    uint32_t largest[BENCH_MAX_ENGINES][BENCH_MAX_RANKS_GIVEN];
     bool small;                      /* shapes of a GPU, to try the command */
     bool alone;                      /* engines only, nothing beside them */
     const struct fsdp_engine *plain; /* the reference, whose device is lent */

@@ -201,7 +201,6 @@ static int measure(struct launch *x, const char *name)
         return FSDP_ERR_NOMEM;
     }
     x->found = memory;
-    bench_progress(&plan->report, name);
     status = bench_life_world(x->ranks, in_rank, x, &plan->error);
     if (status == FSDP_OK) {
         note(x, name);
@@ -241,11 +240,15 @@ static int measure_engine(struct bench_plan *plan,
                                .engine = engine,
                                .model = m,
                                .ranks = plan->ranks[k]};
+            struct bench_sized sized;
             char name[BENCH_NAME_BYTES];
 
             name_of(&x, name);
             if (bench_wants(&plan->report, name)) {
-                FSDP_TRY(measure(&x, name));
+                bench_progress(&plan->report, name);
+                FSDP_TRY(bench_gpu_size(plan, engine, m, k, &sized));
+                x.model = &sized.model;
+                FSDP_TRY(sized.model.name ? measure(&x, name) : FSDP_OK);
             }
         }
     }

@@ -6,6 +6,7 @@ FSDP2 (fully_shard) on the CPU: gloo, one thread a rank, float32, AdamW. With
 
 usage: pytorch_step.py TEXT [--ranks K] [--samples N] [--json FILE]
                        [--size gpt-256|gpt-124m|gpt-1b] [--gpu] [--shares]
+                       [--size gpt-largest --blocks N]
 
 The model is that of conformance/workloads/gpt*.c: bytes, learned positions,
 blocks with the norms in front, tanh GELU, a head of its own. A step is 8
@@ -38,13 +39,17 @@ SIZES = {
     "gpt-256": (256, 8, 128, 4),
     "gpt-124m": (768, 12, 1024, 17),
     "gpt-1b": (2048, 32, 1024, 24),
+    "gpt-largest": (2048, 32, 1024, 0),  # as many as --blocks says
 }
 WIDTH, HEADS, TIME, BLOCKS = SIZES["gpt-256"]
 
 
-def choose(size):
+def choose(size, blocks):
     global WIDTH, HEADS, TIME, BLOCKS
     WIDTH, HEADS, TIME, BLOCKS = SIZES[size]
+    BLOCKS = blocks or BLOCKS
+    if BLOCKS < 1:
+        raise SystemExit(f"{size} wants --blocks, from 1")
 
 
 def peak_bytes():
@@ -116,7 +121,7 @@ def train(rank, arguments, port, results):
     import torch.distributed as dist
     from torch.distributed.fsdp import fully_shard
 
-    choose(arguments.size)
+    choose(arguments.size, arguments.blocks)
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
     kind = "cuda" if arguments.gpu else "cpu"
@@ -274,11 +279,12 @@ def main():
     parser.add_argument("--samples", type=int, default=12)
     parser.add_argument("--json")
     parser.add_argument("--size", choices=SIZES, default="gpt-256")
+    parser.add_argument("--blocks", type=int, default=0)
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--shares", action="store_true")
     parser.add_argument("--no-fused", dest="fused", action="store_false")
     arguments = parser.parse_args()
-    choose(arguments.size)
+    choose(arguments.size, arguments.blocks)
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
     from torch import multiprocessing
