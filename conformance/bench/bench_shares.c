@@ -128,7 +128,7 @@ static int take_samples(struct launch *x, struct world_rank *rank,
         FSDP_TRY(look(x, life, row));
         FSDP_TRY(together(rank, row));
         for (int i = 0; i < N_ROWS && rank->rank == 0; i++) {
-            x->found[(uint32_t)i * n + k] = row[i];
+            x->found[(size_t)i * n + k] = row[i];
         }
     }
     return FSDP_OK;
@@ -179,20 +179,20 @@ static void note(const struct launch *x, const char *name)
         bool work = i == SHARE_ATTENTION || i == SHARE_GEMM;
         snprintf(more, sizeof more, "%.70s.%s", name,
                  i == COMMUNICATION ? share_name_communication : share_name[i]);
-        bench_add_so(report, more, "share", work, x->found + i * n, n);
+        bench_add_so(report, more, "share", work, x->found + (size_t)i * n, n);
     }
     for (uint32_t k = 0; k < n; k++) {
-        x->found[STEP * n + k] *= 1e6;
+        x->found[(size_t)STEP * n + k] *= 1e6;
     }
     snprintf(more, sizeof more, "%.70s.step", name);
-    bench_add(report, more, "us", x->found + STEP * n, n, NULL, NULL);
+    bench_add(report, more, "us", x->found + (size_t)STEP * n, n, NULL, NULL);
 }
 
 /* What does not fit, or takes no times, is left out, and it is said. */
 static int measure(struct launch *x, const char *name)
 {
     struct bench_plan *plan = x->plan;
-    size_t bytes = N_ROWS * plan->report.samples * sizeof(double);
+    size_t bytes = (size_t)N_ROWS * plan->report.samples * sizeof(double);
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status;

@@ -8,8 +8,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const share_name[N_SHARES] = {"attention", "gemm", "rest",
-                                          "exposed", "idle"};
+const char *const share_name[N_SHARES] = {
+    [SHARE_ATTENTION] = "attention", [SHARE_GEMM] = "gemm",
+    [SHARE_REST] = "rest",           [SHARE_COMMUNICATION] = "exposed",
+    [SHARE_IDLE] = "idle",
+};
 const char *const share_name_communication = "communication";
 
 uint32_t share_of_operator(uint32_t kind)
