@@ -69,7 +69,8 @@ foreach(name expect_test expect_walk_test expect_ahead_test)
     unit(conformance/judge/${name}.c LINK fsdp-judge
         WITH ${here}/judge/expect_testing.c)
 endforeach()
-foreach(name judge_test judge_store_test report_test requirement_set_test)
+foreach(name judge_test judge_ended_test judge_store_test report_test
+        requirement_set_test)
     unit(conformance/judge/${name}.c LINK fsdp-judge
         WITH ${here}/judge/judge_testing.c ${here}/judge/expect_testing.c)
 endforeach()
