@@ -108,9 +108,10 @@ static double parameters(const struct fsdp_model *model)
     return n;
 }
 
-static int take_samples(struct launch *x, struct world_rank *rank,
+static int take_samples(void *self, struct world_rank *rank,
                         struct bench_life *life)
 {
+    struct launch *x = self;
     double seconds = 0;
     uint64_t before;
 
@@ -143,21 +144,15 @@ static int in_rank(void *context, struct world_rank *rank)
                                    .lender = x.plan->plain,
                                    .opened = opened,
                                    .self = &x};
-    struct bench_life life = {0};
-    int status = FSDP_ERR_NOMEM;
+    int status;
 
     x.count = calloc(1, sizeof *x.count);
-    if (x.count) {
-        status = bench_life_open(&life, &who, x.model, x.plan->text,
-                                 x.plan->text_bytes, rank);
+    if (!x.count) {
+        rank->comm.abort(rank->comm.self, FSDP_ERR_NOMEM);
+        return FSDP_ERR_NOMEM;
     }
-    if (status == FSDP_OK) {
-        status = take_samples(&x, rank, &life);
-    }
-    if (status != FSDP_OK) {
-        rank->comm.abort(rank->comm.self, status);
-    }
-    bench_life_close(&life);
+    status = bench_life_in(&who, x.model, x.plan->text, x.plan->text_bytes,
+                           rank, take_samples);
     free(x.count);
     return status;
 }

@@ -58,9 +58,9 @@ static void opened(void *self, struct fsdp_env *env)
     bench_count_open(x->count, env);
 }
 
-static int take(struct probe *x, struct world_rank *rank,
-                struct bench_life *life)
+static int take(void *self, struct world_rank *rank, struct bench_life *life)
 {
+    struct probe *x = self;
     double all[WORLD_MAX_RANKS];
     double left;
     double seconds;
@@ -91,21 +91,15 @@ static int in_rank(void *context, struct world_rank *rank)
                                    .lender = x.plan->plain,
                                    .opened = opened,
                                    .self = &x};
-    struct bench_life life = {0};
-    int status = FSDP_ERR_NOMEM;
+    int status;
 
     x.count = calloc(1, sizeof *x.count);
-    if (x.count) {
-        status = bench_life_open(&life, &who, &x.sized.model, x.plan->text,
-                                 x.plan->text_bytes, rank);
+    if (!x.count) {
+        rank->comm.abort(rank->comm.self, FSDP_ERR_NOMEM);
+        return FSDP_ERR_NOMEM;
     }
-    if (status == FSDP_OK) {
-        status = take(&x, rank, &life);
-    }
-    if (status != FSDP_OK) {
-        rank->comm.abort(rank->comm.self, status);
-    }
-    bench_life_close(&life);
+    status = bench_life_in(&who, &x.sized.model, x.plan->text,
+                           x.plan->text_bytes, rank, take);
     free(x.count);
     return status;
 }

@@ -266,3 +266,22 @@ int bench_life_step(struct bench_life *life, double *seconds)
     }
     return FSDP_OK;
 }
+
+int bench_life_in(const struct bench_contestant *who,
+                  const struct bench_model *model, const char *text,
+                  uint64_t text_bytes, struct world_rank *rank,
+                  int (*take)(void *self, struct world_rank *rank,
+                              struct bench_life *life))
+{
+    struct bench_life life = {0};
+    int status = bench_life_open(&life, who, model, text, text_bytes, rank);
+
+    if (status == FSDP_OK) {
+        status = take(who->self, rank, &life);
+    }
+    if (status != FSDP_OK && status != FSDP_ERR_UNSUPPORTED) {
+        rank->comm.abort(rank->comm.self, status);
+    }
+    bench_life_close(&life);
+    return status;
+}

@@ -78,4 +78,13 @@ int bench_life_open(struct bench_life *life, const struct bench_contestant *who,
 int bench_life_step(struct bench_life *life, double *seconds);
 void bench_life_close(struct bench_life *life); /* any state */
 
+/* A life from open to close with one thing done in it, that looks at the
+ * engine's device and communicator through who->self. Whoever fails aborts the
+ * others; UNSUPPORTED, which all ranks come to, does not. */
+int bench_life_in(const struct bench_contestant *who,
+                  const struct bench_model *model, const char *text,
+                  uint64_t text_bytes, struct world_rank *rank,
+                  int (*take)(void *self, struct world_rank *rank,
+                              struct bench_life *life));
+
 #endif

@@ -108,13 +108,15 @@ static int together(struct world_rank *rank, double row[N_ROWS])
     return FSDP_OK;
 }
 
-static int take_samples(struct launch *x, struct world_rank *rank,
+static int take_samples(void *self, struct world_rank *rank,
                         struct bench_life *life)
 {
+    struct launch *x = self;
     uint32_t n = x->plan->report.samples;
     double row[N_ROWS];
     uint64_t before = 0;
 
+    FSDP_TRY(takes_times(x, rank));
     for (int i = 0; i < WARM; i++) {
         before = x->count->calls;
         FSDP_TRY(bench_life_step(life, &row[STEP]));
@@ -141,27 +143,16 @@ static int in_rank(void *context, struct world_rank *rank)
                                    .lender = x.plan->plain,
                                    .opened = opened,
                                    .self = &x};
-    struct bench_life life = {0};
-    int status = FSDP_ERR_NOMEM;
+    int status;
 
     x.count = calloc(1, sizeof *x.count);
-    if (x.count) {
-        status = bench_life_open(&life, &who, x.model, x.plan->text,
-                                 x.plan->text_bytes, rank);
+    if (!x.count) {
+        rank->comm.abort(rank->comm.self, FSDP_ERR_NOMEM);
+        return FSDP_ERR_NOMEM;
     }
-    if (status == FSDP_OK) {
-        status = takes_times(&x, rank);
-    }
-    if (status == FSDP_OK) {
-        status = take_samples(&x, rank, &life);
-    }
-    if (status != FSDP_OK && status != FSDP_ERR_UNSUPPORTED) {
-        rank->comm.abort(rank->comm.self, status);
-    }
-    bench_life_close(&life);
-    if (x.count) {
-        free(x.count->span);
-    }
+    status = bench_life_in(&who, x.model, x.plan->text, x.plan->text_bytes,
+                           rank, take_samples);
+    free(x.count->span);
     free(x.count);
     free(x.span);
     return status;

@@ -381,8 +381,7 @@ void report_kept_release(struct report_kept *r)
     memset(r, 0, sizeof(*r));
 }
 
-/* The next line, without its end; NULL: there is none. */
-static const char *next_line(const char **at, const char *end, size_t *n)
+const char *report_line(const char **at, const char *end, size_t *n)
 {
     const char *begin = *at;
     const char *stop;
@@ -407,7 +406,7 @@ int report_read(const char *text, size_t bytes, const char *file,
     bool good = true;
 
     memset(out, 0, sizeof(*out));
-    while (good && (line = next_line(&text, end, &n)) != NULL) {
+    while (good && (line = report_line(&text, end, &n)) != NULL) {
         json_t *v = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
 
         p.line++;

@@ -38,6 +38,9 @@ struct report_kept {
 int report_read(const char *text, size_t bytes, const char *file,
                 const struct requirement *const *table, struct report_kept *out,
                 struct fsdp_error *error);
+/* The next line of *at, which moves behind it; without its end. NULL: there is
+ * none. */
+const char *report_line(const char **at, const char *end, size_t *n);
 void report_kept_release(struct report_kept *r); /* any state */
 
 /* Leaves only these requirements (NULL-ended) in the result, and concludes

@@ -2,27 +2,13 @@
 /* bundle_report.c - see bundle_report.h. */
 #include "submit/bundle_report.h"
 
+#include "judge/report_read.h"
 #include "record/record_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const char where[] = "report";
-
-/* The next line, without its end; NULL: there is none. */
-static const char *next_line(const char **at, const char *end, size_t *n)
-{
-    const char *begin = *at;
-    const char *stop;
-
-    if (begin >= end) {
-        return NULL;
-    }
-    stop = memchr(begin, '\n', (size_t)(end - begin));
-    *n = (size_t)((stop != NULL ? stop : end) - begin);
-    *at = stop != NULL ? stop + 1 : end;
-    return begin;
-}
 
 static json_t *load_line(const char *line, size_t bytes)
 {
@@ -70,7 +56,7 @@ int bundle_report_same(const char *text, size_t bytes, const char *found,
         json_t *v[2] = {NULL, NULL};
 
         for (int k = 0; k < 2; k++) {
-            line[k] = next_line(&at[k], end[k], &n[k]);
+            line[k] = report_line(&at[k], end[k], &n[k]);
             v[k] = line[k] != NULL ? load_line(line[k], n[k]) : NULL;
             settle(v[k]);
         }
