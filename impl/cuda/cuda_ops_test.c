@@ -133,6 +133,36 @@ static void test_attention(void **state)
         130, 1, 8);
 }
 
+/* Shapes that tiles divide, at places that vectors may have: two tiles and
+ * more of each kind, for the few multiprocessors of the emulation and for the
+ * many of a GPU. */
+static void test_whole_tiles(void **state)
+{
+    static const float scale[8] = {0.25f};
+
+    (void)state;
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 256, 128, 48);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 384, 256, 16);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 96, 96, 32);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 192, 144, 64);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 32, 64, 48);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 256, 128, 41);
+    TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 256, 128, 48, 1);
+    TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 96, 144, 64, 1);
+    TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 64, 32, 16, 1);
+    TRY_ALIGNED(FSDP_OP_ATTENTION, "abcd3 | abcd abc2", scale, 1, 128, 2, 64);
+    TRY_ALIGNED(FSDP_OP_ATTENTION, "abcd3 | abcd abc2", scale, 2, 64, 1, 128);
+    TRY_ALIGNED(FSDP_OP_ATTENTION_BACKWARD, "abcd3 abcd abc2 abcd | abcd3",
+                scale, 1, 128, 2, 64);
+    TRY_ALIGNED(FSDP_OP_ATTENTION_BACKWARD, "abcd3 abcd abc2 abcd | abcd3",
+                scale, 2, 64, 1, 128);
+    TRY_LARGE(FSDP_OP_GEMM, "ac cb | ab", no_f, 1408, 1536, 32);
+    TRY_LARGE(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 768, 768, 48, 1);
+    TRY_LARGE(FSDP_OP_ATTENTION, "abcd3 | abcd abc2", scale, 6, 128, 11, 64);
+    TRY_LARGE(FSDP_OP_ATTENTION_BACKWARD, "abcd3 abcd abc2 abcd | abcd3", scale,
+              6, 128, 11, 64);
+}
+
 /* Bits, so that NaN counts: bf16 keeps its sign and payload. */
 static void test_cast(void **state)
 {
@@ -265,9 +295,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elementwise), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_grains),      cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_attention),   cmocka_unit_test(test_cast),
-        cmocka_unit_test(test_copy_2d),     cmocka_unit_test(test_bad_id),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_attention),   cmocka_unit_test(test_whole_tiles),
+        cmocka_unit_test(test_cast),        cmocka_unit_test(test_copy_2d),
+        cmocka_unit_test(test_bad_id),      cmocka_unit_test(test_refused),
     };
     int skip = skip_without_gpu();
 

@@ -51,6 +51,11 @@ if(TARGET fsdp-cuda-emulated)
     add_test(NAME emulated.ranges COMMAND emulated_ranges_test)
     set_tests_properties(emulated.ranges PROPERTIES LABELS unit TIMEOUT 60)
 endif()
+if(TARGET cuda_math_test)
+    add_test(NAME emulated.cuda_math_test COMMAND cuda_math_test)
+    set_tests_properties(emulated.cuda_math_test PROPERTIES LABELS unit
+        TIMEOUT 600)
+endif()
 if(TARGET fsdp-cuda)
     add_test(NAME cuda.resources COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda/resources_test.sh
