@@ -64,6 +64,37 @@ static __device__ __forceinline__ float cuda_expf(float x)
     return x != x ? fsdp_f32_nan() : y;
 }
 
+/* e / s for many e of [0, 1] and one s of [1, 2^32], rounded as division is:
+ * the double quotient is the nearest one (Markstein), and rounding it once more
+ * changes nothing, as a double has more than twice the digits of a float. */
+struct cuda_divisor {
+    double s, r;
+
+    __device__ __forceinline__ cuda_divisor(float x)
+        : s((double)x), r(1.0 / (double)x)
+    {
+    }
+    __device__ __forceinline__ float quotient(float e) const
+    {
+        const double q = (double)e * r;
+
+        return (float)fma(fma(-s, q, (double)e), r, q);
+    }
+};
+
+/* e / d for 0 <= e < d and d in [2, 2^30], within an ulp: from a quotient of
+ * floats, two steps of Newton and one that mends the quotient. Nothing special
+ * can come up, which division would look for. */
+static __device__ __forceinline__ double cuda_quotient(double e, double d)
+{
+    const double r0 = (double)__fdividef(1.0f, (float)d);
+    const double r1 = fma(r0, fma(-d, r0, 1.0), r0);
+    const double r = fma(r1, fma(-d, r1, 1.0), r1);
+    const double q = e * r;
+
+    return fma(fma(-d, q, e), r, q);
+}
+
 /* fsdp_tanhf. Beyond 10 it is 1. */
 static __device__ __forceinline__ float cuda_tanhf(float x)
 {
@@ -73,7 +104,7 @@ static __device__ __forceinline__ float cuda_tanhf(float x)
         cuda_exp_split((double)(2.0f * fminf(magnitude, 10.0f)));
     const double scale = fsdp_f64_power_of_two(parts.k);
     const double e = fma(scale, parts.p, scale - 1.0);
-    const float y = (float)(e / (e + 2.0));
+    const float y = (float)cuda_quotient(e, e + 2.0);
 
     return x != x ? fsdp_f32_nan()
                   : fsdp_f32_from_bits(fsdp_f32_bits(y) | sign);

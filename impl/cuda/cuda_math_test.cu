@@ -35,6 +35,30 @@ static void check_at(uint32_t bits)
     check("tanh", bits, cuda_tanhf(x), fsdp_tanhf(x));
 }
 
+/* Quotients of all exponents that can come up, and digits at random. */
+static void check_quotients(void)
+{
+    uint32_t state = 1;
+
+    for (uint32_t i = 0; i < 20000; i++) {
+        const uint32_t top = fsdp_f32_bits(1.0f) + (i % 33 << 23);
+        const float s = fsdp_f32_from_bits(
+            top +
+            (i % 7 == 0 ? 0 : (state = state * 1664525 + 1013904223) >> 9));
+        const cuda_divisor by(s);
+
+        for (uint32_t e = 0; e < 150; e++) {
+            const uint32_t bits = e < 20
+                                      ? e
+                                      : (state = state * 1664525 + 1013904223) %
+                                            (FSDP_F32_ONE + 1);
+            const float x = fsdp_f32_from_bits(bits);
+
+            check("quotient", bits, by.quotient(x), x / s);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const float ends[] = {
@@ -50,6 +74,7 @@ int main(int argc, char **argv)
             check_at(fsdp_f32_bits(end) + i - NEAR);
         }
     }
+    check_quotients();
     printf("%llu results, %llu wrong\n", (unsigned long long)tried,
            (unsigned long long)wrong);
     return wrong != 0 || tried < 1000000;

@@ -66,6 +66,18 @@ static void test_rows(void **state)
         }
     }
     TRY(FSDP_OP_CROSS_ENTROPY, "ab #a | a =0", no_f, 3, 1000);
+    /* Rows that stay in registers. */
+    for (uint64_t n = 256; n <= 1024; n += 256) {
+        TRY(FSDP_OP_NORM, "ab b b | ab a2", eps, 9, n);
+        TRY(FSDP_OP_NORM_BACKWARD, "ab b a2 ab | ab", no_f, 9, n);
+        TRY(FSDP_OP_MSE, "ab ab | a ab", no_f, 9, n);
+        TRY(FSDP_OP_LINEAR_LOSS, "ab ab | a ab", no_f, 9, n);
+        TRY(FSDP_OP_CROSS_ENTROPY, "ab #a | a ab", no_f, 9, n);
+        TRY(FSDP_OP_CROSS_ENTROPY, "ab #a | a =0", no_f, 9, n);
+        TRY(FSDP_OP_EMBEDDING, "#a db cb | ab", no_f, 20, n, 3, 9);
+    }
+    TRY(FSDP_OP_EMBEDDING, "#a db cb | ab", no_f, 257, 5, 64, 9);
+    TRY(FSDP_OP_EMBEDDING, "#a db cb | ab", no_f, 700, 3, 1, 9);
 }
 
 static void test_grains(void **state)
@@ -91,6 +103,10 @@ static void test_grains(void **state)
                 grains[g]);
         }
     }
+    /* More rows than a block has at once. */
+    TRY(FSDP_OP_COLUMN_SUM, "ab | b", no_f, 16500, 9, 1);
+    TRY(FSDP_OP_COLUMN_SUM, "ab | b", no_f, 16640, 3, 2);
+    TRY(FSDP_OP_NORM_GRAD, "ab a2 ab | b b", no_f, 8257, 9, 1);
 }
 
 /* All three sizes of tiles, with and without edges. */

@@ -69,6 +69,12 @@ static inline unsigned int __ballot_sync(unsigned int mask, int predicate)
     return all;
 }
 
+/* The real one is within two units in the last place: so is its neighbour. */
+static inline float __fdividef(float a, float b)
+{
+    return nextafterf(a / b, 0.0f);
+}
+
 /* As PTX has them: a NaN gives way, +0 is above -0. */
 static inline float emulated_maximum(float a, float b)
 {
