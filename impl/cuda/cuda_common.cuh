@@ -69,10 +69,12 @@ struct divisor {
 
     __device__ __forceinline__ uint64_t quotient(uint64_t i) const
     {
-        if (magic == 0 || i >> 32 != 0) {
+        const uint64_t low = (uint32_t)i;
+
+        if (magic == 0 || i != low) {
             return i / n;
         }
-        return ((magic >> 32) * i + ((magic & 0xffffffffu) * i >> 32)) >> 32;
+        return ((magic >> 32) * low + ((uint32_t)magic * low >> 32)) >> 32;
     }
 };
 

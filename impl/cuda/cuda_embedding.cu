@@ -27,6 +27,7 @@ static __global__ void __launch_bounds__(THREADS)
     const uint64_t first = at / n;
     const uint64_t j = at % n;
     const uint64_t step = period * parts;
+    bool bad = false;
     float own;
 
     if (first >= step || first >= rows) {
@@ -34,20 +35,22 @@ static __global__ void __launch_bounds__(THREADS)
     }
     own = position[first % period * n + j];
     for (uint64_t r = first; r < rows; r += LOOKUPS * step) {
+        int32_t entry[LOOKUPS];
         float got[LOOKUPS];
         bool good[LOOKUPS];
 
 #pragma unroll
         for (unsigned int i = 0; i < LOOKUPS; i++) {
-            const uint64_t row = r + i * step;
-            const int32_t entry = row < rows ? id[row] : 0;
-            const bool inside = entry >= 0 && (uint64_t)entry < vocabulary;
+            entry[i] = r + i * step < rows ? id[r + i * step] : 0;
+        }
+#pragma unroll
+        for (unsigned int i = 0; i < LOOKUPS; i++) {
+            const bool inside =
+                entry[i] >= 0 && (uint64_t)entry[i] < vocabulary;
 
-            if (row < rows && !inside) {
-                *bad_id = 1;
-            }
-            good[i] = row < rows && inside;
-            got[i] = good[i] ? table[(uint64_t)entry * n + j] : 0.0f;
+            good[i] = inside && r + i * step < rows;
+            bad = bad || (!inside && r + i * step < rows);
+            got[i] = good[i] ? table[(uint64_t)entry[i] * n + j] : 0.0f;
         }
 #pragma unroll
         for (unsigned int i = 0; i < LOOKUPS; i++) {
@@ -55,6 +58,9 @@ static __global__ void __launch_bounds__(THREADS)
                 y[(r + i * step) * n + j] = got[i] + own;
             }
         }
+    }
+    if (bad) {
+        *bad_id = 1;
     }
 }
 
