@@ -29,15 +29,14 @@ struct product {
  * long sums for few elements, divide evenly among multiprocessors; the small
  * one is for what is small. Bits do not depend on it.
  */
-using large = tile_of<16, 16, 8, 8, 16, 2>;   /* 128 x 128 */
+using large = tile_of<16, 16, 8, 8, 8, 2>;    /* 128 x 128 */
 using flat = tile_of<16, 8, 6, 6, 16, 4>;     /* 96 x 48 */
 using small_one = tile_of<8, 8, 4, 4, 16, 8>; /* 32 x 32 */
 
-/* Row and column, in tiles, of tile number `tile`. Bands of tiles are walked
- * down, so that those at work at the same time share rows and columns in the
- * cache. */
+/* Where tile number `tile` begins. Bands of tiles are walked down, so that
+ * those at work at the same time share rows and columns in the cache. */
 struct place_of_tile {
-    unsigned int down, across;
+    unsigned int i0, j0;
 };
 
 template <class T>
@@ -51,24 +50,24 @@ place_of(const struct product &p, unsigned int tile)
     const unsigned int height = at_most(BAND, down - band);
     const unsigned int in_band = tile % (BAND * across);
 
-    return {band + in_band % height, in_band / height};
+    return {(band + in_band % height) * T::rows, in_band / height * T::columns};
 }
 
 template <class T, bool WHOLE>
 static __device__ __forceinline__ void put_tile(const struct product &p,
-                                                uint64_t i0, uint64_t j0,
+                                                struct place_of_tile at,
                                                 const float (&acc)[T::R][T::S])
 {
 #pragma unroll
     for (int r = 0; r < T::R; r++) {
-        const uint64_t i = i0 + row_of<T>(r);
+        const uint64_t i = at.i0 + row_of<T>(r);
 
         if constexpr (WHOLE) {
-            write_own<T::across, T::S>(p.c + i * p.n + j0, T::x(), acc[r]);
+            write_own<T::across, T::S>(p.c + i * p.n + at.j0, T::x(), acc[r]);
         } else {
 #pragma unroll
             for (int s = 0; s < T::S; s++) {
-                const uint64_t j = j0 + column_of<T>(s);
+                const uint64_t j = at.j0 + column_of<T>(s);
 
                 if (i < p.m && j < p.n) {
                     p.c[i * p.n + j] = acc[r][s];
@@ -79,25 +78,34 @@ static __device__ __forceinline__ void put_tile(const struct product &p,
 }
 
 /* A block takes every gridDim.x-th tile: with as many blocks as the GPU holds
- * at once, no multiprocessor has more than one tile more than another. */
+ * at once, no multiprocessor has more than one tile more than another. Which
+ * one it is at stands in shared memory: the sums need all registers. */
 template <class T, bool A_K_INNER, bool B_K_INNER, bool WHOLE>
 static __global__ void __launch_bounds__(T::threads, T::resident)
     gemm(const unsigned int tiles, const __grid_constant__ struct product p)
 {
     __shared__ __align__(16) slices<T> memory;
+    __shared__ unsigned int tile;
     unsigned int turn = 0;
 
-    for (unsigned int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    if (threadIdx.x == 0) {
+        tile = blockIdx.x;
+    }
+    __syncthreads();
+    while (tile < tiles) {
         const struct place_of_tile at = place_of<T>(p, tile);
-        const uint64_t i0 = (uint64_t)at.down * T::rows;
-        const uint64_t j0 = (uint64_t)at.across * T::columns;
         float acc[T::R][T::S] = {};
 
         multiply<T, WHOLE>(
-            acc, left_of<T, A_K_INNER, WHOLE>(p.a, p.a_stride, i0, p.m),
-            right_of<T, B_K_INNER, WHOLE>(p.b, p.b_stride, j0, p.n), p.k,
+            acc, left_of<T, A_K_INNER, WHOLE>(p.a, p.a_stride, at.i0, p.m),
+            right_of<T, B_K_INNER, WHOLE>(p.b, p.b_stride, at.j0, p.n), p.k,
             memory, turn);
-        put_tile<T, WHOLE>(p, i0, j0, acc);
+        put_tile<T, WHOLE>(p, place_of<T>(p, tile), acc);
+        __syncthreads(); /* all have read it */
+        if (threadIdx.x == 0) {
+            tile += gridDim.x;
+        }
+        __syncthreads();
     }
 }
 
@@ -165,8 +173,7 @@ template <class T, bool A_K_INNER, bool B_K_INNER>
 static cudaError_t run_tiles(const struct cuda_target *target,
                              const struct product *p)
 {
-    using ragged =
-        tile_of<T::down, T::across, T::R, T::S, T::depth / 2, T::resident>;
+    using ragged = tile_of<T::down, T::across, T::R, T::S, 8, T::resident>;
     const uint64_t tiles = tiles_of<T>(p);
     const uint64_t most = (uint64_t)target->processors * T::resident;
 
@@ -198,8 +205,8 @@ static cudaError_t run_product(const struct fsdp_op *op,
     const uint64_t of_flat = costs<flat>(target, &p, 18);
     const uint64_t of_small = costs<small_one>(target, &p, 26);
 
-    if (k > UINT_MAX) {
-        return cudaErrorInvalidValue; /* 16 GB a row, and more */
+    if (m > INT_MAX || n > INT_MAX || k > INT_MAX) {
+        return cudaErrorInvalidValue; /* 8 GB a row or column, and more */
     }
     if (of_large <= of_flat && of_large <= of_small) {
         return run_tiles<large, A_K_INNER, B_K_INNER>(target, &p);

@@ -7,7 +7,7 @@
  *
  * Both functions are correctly rounded, so any way of computing them closely
  * enough gives the same bits. Fused steps round less often than those of exp.h
- * and tanh.h, whose bounds hold; cuda_math_test compares all floats.
+ * and tanh.h, whose bounds hold; emulated_math_test compares all floats.
  */
 #ifndef CUDA_MATH_CUH
 #define CUDA_MATH_CUH

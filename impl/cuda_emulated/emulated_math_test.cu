@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_math_test.cu - the functions of cuda_math.cuh give the bits of those of
- * <fsdp/arith/>, on the CPU, with the arithmetic that a GPU has too: every
- * 251st float and all close to where they change their ways; with `all`, every
- * float (minutes).
+ * emulated_math_test.cu - TEST ONLY: the functions of cuda_math.cuh give the
+ * bits of those of <fsdp/arith/>, on the CPU, with the arithmetic that a GPU
+ * has too: every 251st float and all close to where they change their ways;
+ * with `all`, every float (minutes).
  */
 #include "cuda_math.cuh"
 
