@@ -39,6 +39,7 @@ enum option_code {
     OPTION_BATCH,
     OPTION_TIMEOUT_MS,
     OPTION_RECORD_ONLY,
+    OPTION_REPORT_ONLY,
     OPTION_SEEDS,
     OPTION_FIRST_SEED,
     OPTION_TRACE,
@@ -95,8 +96,10 @@ static const struct option_row rows[] = {
      "only requirements up to this level, by number or name"},
     {"requirement", "ID,...", OPTION_REQUIREMENT, TAKES_JUDGE,
      "only these requirements; see: list requirements"},
-    {"report", "FILE.jsonl", OPTION_REPORT, TAKES_JUDGE,
+    {"report", "FILE.jsonl", OPTION_REPORT, TAKES_REPORT,
      "write the report: a JSON object a line"},
+    {"report-only", NULL, OPTION_REPORT_ONLY, TAKES_REPORT_ONLY,
+     "whatever the verdict: exit 0 once the report is written"},
     {"junit", "FILE.xml", OPTION_JUNIT, TAKES_JUDGE,
      "write the report in JUnit's form"},
     {"partial-ok", NULL, OPTION_PARTIAL_OK, TAKES_JUDGE,
@@ -421,6 +424,9 @@ static int take(int code, char *value, struct arguments *out)
         return 0;
     case OPTION_RECORD_ONLY:
         out->record_only = true;
+        return 0;
+    case OPTION_REPORT_ONLY:
+        out->report_only = true;
         return 0;
     case OPTION_JSON:
         out->json = true;

@@ -41,7 +41,7 @@ struct arguments {
     const char *write, *check, *fixtures;
     const char *about, *bundle, *explanations;
     bool partial, without_records;
-    bool partial_ok, record_only, json, quiet, help, verbose;
+    bool partial_ok, record_only, report_only, json, quiet, help, verbose;
     const char *const *rest; /* what is no option */
     int n_rest;
     /* worker only */
@@ -53,7 +53,7 @@ struct arguments {
 enum {
     TAKES_ENGINE = 1,
     TAKES_SELECTION = 2, /* --workload --ranks --case --strategy --seeds */
-    TAKES_JUDGE = 4,     /* --requirement --level --report --junit */
+    TAKES_JUDGE = 4,     /* --requirement --level --junit --partial-ok */
     TAKES_WORLD = 8,     /* --world --launcher --timeout --jobs */
     TAKES_RECORDS = 16,
     TAKES_TEXT = 32,
@@ -64,6 +64,8 @@ enum {
     TAKES_FIXTURES = 1024,
     TAKES_GOLDEN = 2048,
     TAKES_SEED = 4096,
+    TAKES_REPORT = 8192,       /* --report */
+    TAKES_REPORT_ONLY = 16384, /* --report-only */
     TAKES_SUBMIT = 65536,
 };
 

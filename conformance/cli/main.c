@@ -18,6 +18,7 @@ static const struct {
     {"list", command_list,
      "list requirements, cases, workloads, engines or mutants"},
     {"verify", command_verify, "judge records that were kept by run"},
+    {"report", command_report, "show a report again, or a part of it"},
     {"submit", command_submit, "bundle records, report and how to rerun them"},
     {"results", command_results, "print the tables that bundles make"},
     {"mutants", command_mutants,

@@ -44,7 +44,7 @@ void judge_figures_release(struct judge_figures *f);
 int judge_prove(struct judge *j, const struct judge_view *v,
                 const struct judge_item *items);
 
-/* judge_verdict.c: counts, levels and the verdict. */
+/* judge_verdict.c: counts, levels and the verdict, of what is reported. */
 void judge_conclude(struct judge_result *r);
 
 #endif

@@ -31,6 +31,7 @@ enum {
 };
 const char *report_value(uint32_t form, uint64_t value,
                          char out[REPORT_VALUE_BYTES]);
+const char *report_form_name(uint32_t form); /* NULL: there is none */
 bool report_has_values(const struct finding *f);
 
 /* Whether the item is worth a line: reported, and applicable. */

@@ -99,6 +99,14 @@ const char *report_value(uint32_t form, uint64_t value,
     return out;
 }
 
+const char *report_form_name(uint32_t form)
+{
+    static const char *const names[] = {"text", "bits", "count", "bytes",
+                                        "missing"};
+
+    return form < sizeof(names) / sizeof(names[0]) ? names[form] : NULL;
+}
+
 bool report_has_values(const struct finding *f)
 {
     return f->form == FINDING_BITS || f->form == FINDING_COUNT ||
