@@ -25,13 +25,13 @@ struct product {
 
 /*
  * Tiles by what they are for: the large one has the most arithmetic for each
- * byte; the flat one is a third of it, so that gradients of weights, which are
- * long sums for few elements, divide evenly among multiprocessors; the small
- * one is for what is small. Bits do not depend on it.
+ * byte; the flat one is a quarter of it, so that gradients of weights, long
+ * sums for few elements, divide evenly among multiprocessors; the small one is
+ * for what is small. Bits do not depend on it.
  */
-using large = tile_of<16, 16, 8, 8, 8, 2>;    /* 128 x 128 */
-using flat = tile_of<16, 8, 6, 6, 16, 4>;     /* 96 x 48 */
-using small_one = tile_of<8, 8, 4, 4, 16, 8>; /* 32 x 32 */
+using large_tile = tile_of<8, 16, 16, 8, 8, 2>; /* 128 x 128 */
+using flat_tile = tile_of<16, 8, 6, 6, 16, 4>;  /* 96 x 48 */
+using small_tile = tile_of<8, 8, 4, 4, 16, 8>;  /* 32 x 32 */
 
 /* Where tile number `tile` begins. Bands of tiles are walked down, so that
  * those at work at the same time share rows and columns in the cache. */
@@ -201,19 +201,21 @@ static cudaError_t run_product(const struct fsdp_op *op,
                               A_K_INNER ? k : m,
                               B_K_INNER ? k : n,
                               out_of<float>(op, 0)};
-    const uint64_t of_large = costs<large>(target, &p, 16);
-    const uint64_t of_flat = costs<flat>(target, &p, 18);
-    const uint64_t of_small = costs<small_one>(target, &p, 26);
+    const uint64_t of_large = costs<large_tile>(target, &p, 16);
+    const uint64_t of_flat = costs<flat_tile>(target, &p, 18);
+    const uint64_t of_small = costs<small_tile>(target, &p, 26);
 
     if (m > INT_MAX || n > INT_MAX || k > INT_MAX) {
         return cudaErrorInvalidValue; /* 8 GB a row or column, and more */
     }
-    if (of_large <= of_flat && of_large <= of_small) {
-        return run_tiles<large, A_K_INNER, B_K_INNER>(target, &p);
+    if constexpr (!A_K_INNER) {
+        if (of_flat <= of_large && of_flat <= of_small) {
+            return run_tiles<flat_tile, A_K_INNER, B_K_INNER>(target, &p);
+        }
     }
-    return of_flat <= of_small
-               ? run_tiles<flat, A_K_INNER, B_K_INNER>(target, &p)
-               : run_tiles<small_one, A_K_INNER, B_K_INNER>(target, &p);
+    return of_large <= of_small
+               ? run_tiles<large_tile, A_K_INNER, B_K_INNER>(target, &p)
+               : run_tiles<small_tile, A_K_INNER, B_K_INNER>(target, &p);
 }
 
 extern "C" cudaError_t cuda_op_gemm(const struct fsdp_op *op,

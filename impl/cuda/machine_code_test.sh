@@ -129,7 +129,7 @@ for arch in 80 90; do
         done < <(grep -E 'ELb1EEv' "$folder/loops")
     done
 done
-if [ "$loops_seen" -lt 30 ]; then
+if [ "$loops_seen" -lt 24 ]; then
     echo "only $loops_seen loops were seen" >&2
     exit 1
 fi
