@@ -19,9 +19,11 @@
 
 #include <limits.h>
 
-/* Square tiles of scores, 64 or, for what is small, 16 a side; 128 threads.
- * Looking at each element takes registers. */
-using scores_64 = tile_of<8, 16, 8, 4, 16, 3>;
+/* Square tiles of scores, 64 a side or, for what is small, 16. A thread of the
+ * first has 8 x 8 of them, as many as of the sums; of the second 8 x 4, where
+ * it has two sums, or looks at each element that it reads. */
+using scores_64 = tile_of<8, 8, 8, 8, 16, 4>;
+using lean_64 = tile_of<8, 16, 8, 4, 16, 3>;
 using ragged_64 = tile_of<8, 16, 8, 4, 16, 2>;
 using scores_16 = tile_of<8, 16, 2, 1, 16, 3>;
 

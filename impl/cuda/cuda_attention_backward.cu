@@ -188,25 +188,26 @@ static __global__ void __launch_bounds__(T::threads, T::resident)
     put_result<T>(op, op.out + at.head.at, at, dq, true);
 }
 
-template <class T, bool WHOLE>
+/* Tiles of keys, and of queries, of the same size. */
+template <class K, class Q, bool WHOLE>
 static cudaError_t run_backward(const struct attention *op,
                                 const struct cuda_target *target)
 {
-    const uint64_t blocks = blocks_of<T>(op); /* none if dim is 0 */
+    const uint64_t blocks = blocks_of<Q>(op); /* none if dim is 0 */
     cudaError_t status = cudaSuccess;
 
     if (blocks > 0) {
         status =
             launch(target, divide_up(op->batch * op->time * op->heads, THREADS),
-                   THREADS, leave_d<WHOLE>, *op, T::columns);
+                   THREADS, leave_d<WHOLE>, *op, Q::columns);
     }
     if (status == cudaSuccess) {
         status =
-            launch(target, blocks, T::threads, grad_of_keys<T, WHOLE>, *op);
+            launch(target, blocks, K::threads, grad_of_keys<K, WHOLE>, *op);
     }
     if (status == cudaSuccess) {
         status =
-            launch(target, blocks, T::threads, grad_of_queries<T, WHOLE>, *op);
+            launch(target, blocks, Q::threads, grad_of_queries<Q, WHOLE>, *op);
     }
     return status;
 }
@@ -226,10 +227,10 @@ cuda_op_attention_backward(const struct fsdp_op *op,
     a.out = out_of<float>(op, 0);
     switch (shape_of(&a, target)) {
     case EVEN:
-        return run_backward<scores_64, true>(&a, target);
+        return run_backward<lean_64, scores_64, true>(&a, target);
     case RAGGED:
-        return run_backward<ragged_64, false>(&a, target);
+        return run_backward<ragged_64, ragged_64, false>(&a, target);
     default:
-        return run_backward<scores_16, false>(&a, target);
+        return run_backward<scores_16, scores_16, false>(&a, target);
     }
 }

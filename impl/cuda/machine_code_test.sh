@@ -109,8 +109,8 @@ for arch in 80 90; do
             share=$((fma * 1000 / n))
             # Large tiles, those of attention, the flat and the small one.
             case "$r $s" in
-            '8 8') floor=880 ;;
-            '8 4') floor=820 ;;
+            '16 8') floor=890 ;;
+            '8 8' | '8 4') floor=820 ;;
             '6 6') floor=780 ;;
             *) floor=700 ;;
             esac
