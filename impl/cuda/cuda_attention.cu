@@ -5,20 +5,37 @@
  */
 #include "cuda_attention.cuh"
 
-/* Maxima of a thread's rows over the keys of one tile; a NaN among them. */
-template <class T>
+/* Maxima of a thread's rows over the keys of one tile; a NaN among them. That
+ * nothing times 0 is a NaN is shown by one sum for all of them. */
+template <class T, bool DIAGONAL>
 static __device__ __forceinline__ void
 take_maximum(float (&m)[T::R], bool (&nan)[T::R], const float (&s)[T::R][T::S],
-             float scale, bool diagonal)
+             float scale)
 {
+    float zero = 0.0f;
+
 #pragma unroll
     for (int r = 0; r < T::R; r++) {
 #pragma unroll
         for (int c = 0; c < T::S; c++) {
             const float score = s[r][c] * scale;
 
-            if (!diagonal || column_of<T>(c) <= row_of<T>(r)) {
+            if (!DIAGONAL || column_of<T>(c) <= row_of<T>(r)) {
                 m[r] = fmaxf(m[r], score);
+            }
+            zero = fmaf(score, 0.0f, zero);
+        }
+    }
+    if (zero == zero) {
+        return;
+    }
+#pragma unroll
+    for (int r = 0; r < T::R; r++) {
+#pragma unroll
+        for (int c = 0; c < T::S; c++) {
+            const float score = s[r][c] * scale;
+
+            if (!DIAGONAL || column_of<T>(c) <= row_of<T>(r)) {
                 nan[r] = nan[r] || score != score;
             }
         }
@@ -103,7 +120,11 @@ static __global__ void __launch_bounds__(T::threads, T::resident)
     }
     for (unsigned int y0 = 0; y0 <= at.x0; y0 += T::columns) {
         chains<T, WHOLE>(s, op, queries, at.x0, keys, y0, memory, turn);
-        take_maximum<T>(m, nan, s, op.scale, y0 == at.x0);
+        if (y0 != at.x0) {
+            take_maximum<T, false>(m, nan, s, op.scale);
+        } else {
+            take_maximum<T, true>(m, nan, s, op.scale);
+        }
     }
     put_maximum<T>(maxima, part, m, nan);
     for (unsigned int y0 = 0; y0 <= at.x0; y0 += T::columns) {
