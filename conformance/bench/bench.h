@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench.h - the three parts of `fsdp-cts bench`.
+ * bench.h - the parts of `fsdp-cts bench`.
  */
 #ifndef FSDP_CTS_BENCH_H
 #define FSDP_CTS_BENCH_H
@@ -25,6 +25,8 @@ struct bench_plan {
     struct bench_engine engine[BENCH_MAX_ENGINES];
     uint32_t n_engines;
     uint32_t ranks[BENCH_MAX_RANKS_GIVEN], n_ranks;
+    /* Blocks of the largest gpt that fits on GPUs; 0: not known yet. */
+    uint32_t largest[BENCH_MAX_ENGINES][BENCH_MAX_RANKS_GIVEN];
     bool small;                      /* shapes of a GPU, to try the command */
     bool alone;                      /* engines only, nothing beside them */
     const struct fsdp_engine *plain; /* the reference, whose device is lent */
@@ -47,5 +49,8 @@ int bench_gpu(struct bench_plan *plan);
 int bench_places(struct bench_plan *plan);
 /* Whole steps beside the bare model, memory, and what a unit costs. */
 int bench_steps(struct bench_plan *plan);
+/* Where the time of those steps, and of those on GPUs, went: shares of matrix
+ * products, attention, the rest, communication and nothing at all. */
+int bench_shares(struct bench_plan *plan);
 
 #endif

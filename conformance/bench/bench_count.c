@@ -1,15 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_count.c - hands everything on, and counts.
+ * bench_count.c - hands everything on, and counts. A span's times are taken in
+ * its stream, right before it and right behind it.
  */
 #include "bench/bench_count.h"
 
+#include "bench/shares.h"
+
+#include <stddef.h>
 #include <string.h>
 
 static const struct fsdp_device *real(void *self)
 {
     return ((struct bench_count *)self)->real;
 }
+
+/* ---- When it ran -------------------------------------------------------- */
+
+bool bench_count_times(const struct fsdp_device *d)
+{
+    return d->size >= offsetof(struct fsdp_device, stamp) + sizeof d->stamp &&
+           d->stamp != NULL;
+}
+
+static int stamp(const struct bench_count *x, struct fsdp_stream *stream,
+                 uint64_t *ns)
+{
+    return x->real->stamp(x->real->self, stream, ns);
+}
+
+/* *out is NULL where nobody wants to know. */
+static int begin(struct bench_count *x, struct fsdp_stream *stream,
+                 uint32_t share, struct bench_span **out)
+{
+    struct bench_span *s = NULL;
+
+    *out = NULL;
+    x->calls++;
+    if (!x->span) {
+        return FSDP_OK;
+    }
+    if (x->n_spans == x->room) {
+        return FSDP_ERR_NOMEM;
+    }
+    s = &x->span[x->n_spans++];
+    *s = (struct bench_span){.share = share};
+    *out = s;
+    return stamp(x, stream, &s->begin);
+}
+
+static int end(const struct bench_count *x, struct fsdp_stream *stream,
+               struct bench_span *s)
+{
+    return s ? stamp(x, stream, &s->end) : FSDP_OK;
+}
+
+/* ---- Handed on ---------------------------------------------------------- */
 
 static int count_alloc(void *self, uint64_t bytes, void **out)
 {
@@ -57,15 +103,23 @@ static void count_dead(void *self, struct fsdp_stream *stream, void *p)
 static int count_copy(void *self, struct fsdp_stream *stream, void *to,
                       const void *from, uint64_t bytes)
 {
-    ((struct bench_count *)self)->calls++;
-    return real(self)->copy(real(self)->self, stream, to, from, bytes);
+    struct bench_count *x = self;
+    struct bench_span *span;
+
+    FSDP_TRY(begin(x, stream, SHARE_REST, &span));
+    FSDP_TRY(x->real->copy(x->real->self, stream, to, from, bytes));
+    return end(x, stream, span);
 }
 
 static int count_run(void *self, struct fsdp_stream *stream,
                      const struct fsdp_op *op)
 {
-    ((struct bench_count *)self)->calls++;
-    return real(self)->run(real(self)->self, stream, op);
+    struct bench_count *x = self;
+    struct bench_span *span;
+
+    FSDP_TRY(begin(x, stream, share_of_operator(op->kind), &span));
+    FSDP_TRY(x->real->run(x->real->self, stream, op));
+    return end(x, stream, span);
 }
 
 static int count_stream_open(void *self, const char *name,
@@ -100,9 +154,11 @@ static int count_collective(void *self, struct fsdp_stream *stream,
                             const struct fsdp_collective *c)
 {
     struct bench_count *x = self;
+    struct bench_span *span;
 
-    x->calls++;
-    return x->real_comm->run(x->real_comm->self, stream, c);
+    FSDP_TRY(begin(x, stream, SHARE_COMMUNICATION, &span));
+    FSDP_TRY(x->real_comm->run(x->real_comm->self, stream, c));
+    return end(x, stream, span);
 }
 
 static void count_abort(void *self, int32_t status)

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_count.h - a device and a communicator that count what they are given,
- * around those of an engine.
+ * around those of an engine; and, where somebody wants to know, say when each
+ * thing ran, by the clock of its stream.
  */
 #ifndef FSDP_CTS_BENCH_COUNT_H
 #define FSDP_CTS_BENCH_COUNT_H
 
 #include <fsdp/engine.h>
+#include <stdbool.h>
 
 enum {
     BENCH_COUNT_BLOCKS = 4096
+};
+
+/* Nanoseconds that the stream writes (device.h, stamp): there once the device
+ * has been synchronised. */
+struct bench_span {
+    uint64_t begin, end;
+    uint32_t share; /* enum share */
 };
 
 struct bench_count {
@@ -19,11 +28,18 @@ struct bench_count {
     struct fsdp_comm comm;
     uint64_t calls;       /* operators, copies and collectives */
     uint64_t bytes, peak; /* of storage */
+    /* NULL, or room for that many: times are taken, if the device takes any.
+     * More is NOMEM. */
+    struct bench_span *span;
+    uint64_t n_spans, room;
     struct {
         void *p;
         uint64_t bytes;
     } block[BENCH_COUNT_BLOCKS]; /* those beyond are not counted */
 };
+
+/* Whether this device says when something ran. */
+bool bench_count_times(const struct fsdp_device *device);
 
 /* Puts it around what env has. */
 void bench_count_open(struct bench_count *count, struct fsdp_env *env);

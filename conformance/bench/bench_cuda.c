@@ -40,6 +40,15 @@ double bench_driver_taken(const struct bench_driver *driver)
                : 0.0;
 }
 
+double bench_driver_left(const struct bench_driver *driver)
+{
+    size_t left = 0;
+    size_t total = 0;
+
+    return driver->memory && driver->memory(&left, &total) == 0 ? (double)left
+                                                                : 0.0;
+}
+
 void bench_driver_name(const struct bench_driver *driver, char *out,
                        size_t room)
 {

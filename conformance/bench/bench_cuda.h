@@ -24,6 +24,8 @@ struct bench_driver {
 bool bench_driver_open(struct bench_driver *driver);
 /* Bytes of the GPU that are taken, by whomever; 0: the driver did not say. */
 double bench_driver_taken(const struct bench_driver *driver);
+/* Bytes that are left; 0 as above. */
+double bench_driver_left(const struct bench_driver *driver);
 
 /* What the GPU is called; "unknown" where the driver does not say. */
 void bench_driver_name(const struct bench_driver *driver, char *out,

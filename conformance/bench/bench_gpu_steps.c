@@ -25,19 +25,27 @@ enum {
 static const struct bench_model models[] = {
     {"gpt-124m", &workload_gpt, "124m", "tokens/s", 8 * 1024, true},
     {"gpt-1b", &workload_gpt, "1b", "tokens/s", 8 * 1024, true},
+    {"gpt-largest", &workload_gpt, "1b-", "tokens/s", 8 * 1024, true},
     {NULL, NULL, NULL, NULL, 0, false},
 };
 static const struct bench_model small_models[] = {
     {"gpt-124m", &workload_gpt, "tiny", "tokens/s", 8 * 16, true},
+    {"gpt-largest", &workload_gpt, "tiny-", "tokens/s", 8 * 16, true},
     {NULL, NULL, NULL, NULL, 0, false},
 };
 static const struct bench_model empty = {
     "empty", &bench_empty, "empty", "steps/s", 1, false};
 
+const struct bench_model *bench_gpu_models(bool small)
+{
+    return small ? small_models : models;
+}
+
 /* What rank 0 finds out, of its own GPU. */
 struct found {
     double open, peak;    /* bytes that the driver has given by then */
     double plan;          /* bytes that were asked for */
+    double parameters;    /* of the whole model */
     double calls;         /* of a step */
     bool driver, own_gpu; /* there is one; the rank shares it with no other */
     double seconds[];
@@ -47,6 +55,7 @@ struct launch {
     struct bench_plan *plan;
     const struct bench_engine *engine;
     const struct bench_model *model;
+    uint32_t blocks; /* that were looked for; 0: none were */
     uint32_t ranks;
     struct bench_driver driver;
     struct bench_count *count;
@@ -89,6 +98,16 @@ static int sample(struct launch *x, struct world_rank *rank,
     return FSDP_OK;
 }
 
+static double parameters(const struct fsdp_model *model)
+{
+    double n = 0;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        n += (double)fsdp_numel(model, p);
+    }
+    return n;
+}
+
 static int take_samples(struct launch *x, struct world_rank *rank,
                         struct bench_life *life)
 {
@@ -112,6 +131,7 @@ static int take_samples(struct launch *x, struct world_rank *rank,
     if (rank->rank == 0) {
         x->found->peak = bench_driver_taken(&x->driver);
         x->found->plan = (double)x->count->peak;
+        x->found->parameters = parameters(&life->model->model);
     }
     return FSDP_OK;
 }
@@ -171,6 +191,18 @@ static void note_memory(const struct launch *x)
     }
 }
 
+/* Of a model whose size is not in its name. */
+static void note_size(const struct launch *x)
+{
+    double blocks = x->blocks;
+    double millions = x->found->parameters * 1e-6;
+
+    if (x->blocks > 0) {
+        add(x, x->model->name, ".blocks", "blocks", &blocks, 1);
+        add(x, x->model->name, ".parameters", "millions", &millions, 1);
+    }
+}
+
 static void note(struct launch *x)
 {
     uint32_t n = x->plan->report.samples;
@@ -188,11 +220,13 @@ static void note(struct launch *x)
         add(x, x->model->name, "", x->model->unit, s, n);
         add(x, x->model->name, ".calls", "calls", &x->found->calls, 1);
         note_memory(x);
+        note_size(x);
     }
 }
 
 static int measure(struct bench_plan *plan, const struct bench_engine *engine,
-                   const struct bench_model *model, uint32_t ranks)
+                   const struct bench_model *model, uint32_t blocks,
+                   uint32_t ranks)
 {
     size_t bytes = sizeof(struct found) + plan->report.samples * sizeof(double);
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -200,6 +234,7 @@ static int measure(struct bench_plan *plan, const struct bench_engine *engine,
     struct launch x = {.plan = plan,
                        .engine = engine,
                        .model = model,
+                       .blocks = blocks,
                        .ranks = ranks,
                        .found = memory};
     int status;
@@ -231,17 +266,22 @@ int bench_gpu_steps(struct bench_plan *plan, const struct bench_engine *engine)
                  engine->label);
         if (bench_wants(&plan->report, name)) {
             bench_progress(&plan->report, name);
-            FSDP_TRY(measure(plan, engine, &empty, plan->ranks[k]));
+            FSDP_TRY(measure(plan, engine, &empty, 0, plan->ranks[k]));
         }
     }
-    for (const struct bench_model *m = plan->small ? small_models : models;
-         m->name; m++) {
+    for (const struct bench_model *m = bench_gpu_models(plan->small); m->name;
+         m++) {
         for (uint32_t k = 0; k < plan->n_ranks; k++) {
+            struct bench_sized sized;
             snprintf(name, sizeof name, "%s.%s.k%u.%.40s", prefix, m->name,
                      plan->ranks[k], engine->label);
             if (bench_wants(&plan->report, name)) {
                 bench_progress(&plan->report, name);
-                FSDP_TRY(measure(plan, engine, m, plan->ranks[k]));
+                FSDP_TRY(bench_gpu_size(plan, engine, m, k, &sized));
+                if (sized.model.name) {
+                    FSDP_TRY(measure(plan, engine, &sized.model, sized.blocks,
+                                     plan->ranks[k]));
+                }
             }
         }
     }

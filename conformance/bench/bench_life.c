@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    PATIENCE_MS = 120000,
+    PATIENCE_MS = 300000, /* a large model is a minute of initial values */
 };
 
 const struct bench_model bench_models[] = {
@@ -169,6 +169,23 @@ void bench_life_close(struct bench_life *life)
     memset(life, 0, sizeof *life);
 }
 
+/* The first that did not only end because another did; else the first; or
+ * `ranks`. */
+static uint32_t who_failed(const struct world_result *result, uint32_t ranks)
+{
+    uint32_t first = ranks;
+
+    for (uint32_t r = 0; r < ranks; r++) {
+        bool good =
+            result[r].end == WORLD_RETURNED && result[r].status == FSDP_OK;
+        if (!good && result[r].status != FSDP_ERR_ABORTED) {
+            return r;
+        }
+        first = !good && first == ranks ? r : first;
+    }
+    return first;
+}
+
 int bench_life_world(uint32_t ranks,
                      int (*body)(void *context, struct world_rank *rank),
                      void *context, struct fsdp_error *error)
@@ -177,21 +194,21 @@ int bench_life_world(uint32_t ranks,
     uint32_t extent[2] = {1, ranks};
     struct fsdp_mesh mesh = {sizeof mesh, 2, names, extent};
     struct world_result result[WORLD_MAX_RANKS];
+    uint32_t r;
 
     FSDP_TRY(world_run(WORLD_LOCAL, &mesh, PATIENCE_MS, body, context, result,
                        error));
-    for (uint32_t r = 0; r < ranks; r++) {
-        if (result[r].end != WORLD_RETURNED || result[r].status != FSDP_OK) {
-            *error = result[r].error;
-            if (!error->message[0]) {
-                snprintf(error->message, sizeof error->message,
-                         "rank %u of %u ended with: %s", r, ranks,
-                         fsdp_status_text(result[r].status));
-            }
-            return FSDP_ERR_INTERNAL;
-        }
+    r = who_failed(result, ranks);
+    if (r == ranks) {
+        return FSDP_OK;
     }
-    return FSDP_OK;
+    *error = result[r].error;
+    if (!error->message[0]) {
+        snprintf(error->message, sizeof error->message,
+                 "rank %u of %u ended with: %s", r, ranks,
+                 fsdp_status_text(result[r].status));
+    }
+    return FSDP_ERR_INTERNAL;
 }
 
 /* ---- A step ------------------------------------------------------------ */
@@ -214,7 +231,7 @@ static int pass(struct bench_life *life)
     return engine->at(life->sharded, FSDP_END, FSDP_SEQUENCE_TRAIN);
 }
 
-static int optimize(struct bench_life *life, double begin)
+static int optimize(struct bench_life *life)
 {
     const struct fsdp_engine *engine = life->who->engine;
     const struct fsdp_device *d = life->env.device;
@@ -223,7 +240,7 @@ static int optimize(struct bench_life *life, double begin)
 
     FSDP_TRY(engine->step(life->sharded, &step));
     FSDP_TRY(engine->zero_grad(life->sharded));
-    life->host = bench_now() - begin;
+    life->host = bench_now() - life->began;
     return d->sync(d->self, NULL);
 }
 
@@ -231,16 +248,15 @@ int bench_life_step(struct bench_life *life, double *seconds)
 {
     const struct workload *w = life->model->workload;
     const struct fsdp_device *d = life->env.device;
-    double begin;
 
     FSDP_TRY(life->who->engine->set_gradient_sync(life->sharded, 1));
     FSDP_TRY(w->begin(life->run, life->env.rank, life->step++, 0));
     FSDP_TRY(d->sync(d->self, NULL));
-    begin = bench_now();
+    life->began = bench_now();
     FSDP_TRY(pass(life));
     FSDP_TRY(w->end(life->run, &life->loss));
-    FSDP_TRY(optimize(life, begin));
-    *seconds = bench_now() - begin;
+    FSDP_TRY(optimize(life));
+    *seconds = bench_now() - life->began;
     if (!isfinite(life->loss)) {
         if (life->env.error && life->env.error->status == FSDP_OK) {
             snprintf(life->env.error->message, sizeof life->env.error->message,

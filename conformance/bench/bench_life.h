@@ -53,7 +53,8 @@ struct bench_life {
     struct workload_run *run;
     uint32_t step;
     float loss;
-    double host; /* seconds of the last step until all of it was given out */
+    double began; /* the last step, by bench_now */
+    double host;  /* seconds of it until all of it was given out */
 };
 
 /* Runs body on local processes; who did not return FSDP_OK is an error. */

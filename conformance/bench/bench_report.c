@@ -96,39 +96,55 @@ static double median_ratio(const double *a, const double *b, uint32_t n)
     return median;
 }
 
-void bench_add(struct bench_report *report, const char *name, const char *unit,
-               const double *sample, uint32_t n, const double *base,
-               const char *ratio_to)
+static void add(struct bench_report *report, struct bench_result r,
+                const double *sample, const double *base)
 {
     struct bench_result *grown =
         realloc(report->result, (report->n + 1) * sizeof *grown);
-    struct bench_result *r;
 
     if (!grown) {
         report->out_of_memory = true;
         return;
     }
     report->result = grown;
-    r = &grown[report->n];
-    *r = (struct bench_result){.unit = unit,
-                               .higher = strcmp(unit, "us") != 0 &&
-                                         strcmp(unit, "MiB") != 0 &&
-                                         strcmp(unit, "calls") != 0,
-                               .sample = malloc(n * sizeof *r->sample),
-                               .n = n,
-                               .ratio = NAN,
-                               .ratio_to = ratio_to};
-    if (!r->sample) {
+    r.sample = malloc(r.n * sizeof *r.sample);
+    if (!r.sample) {
         report->out_of_memory = true;
         return;
     }
-    snprintf(r->name, sizeof r->name, "%s", name);
-    memcpy(r->sample, sample, n * sizeof *sample);
+    memcpy(r.sample, sample, r.n * sizeof *sample);
     if (base) {
-        r->ratio = median_ratio(sample, base, n);
+        r.ratio = median_ratio(sample, base, r.n);
     }
-    report->n++;
-    print_row(report, r);
+    grown[report->n++] = r;
+    print_row(report, &r);
+}
+
+void bench_add(struct bench_report *report, const char *name, const char *unit,
+               const double *sample, uint32_t n, const double *base,
+               const char *ratio_to)
+{
+    struct bench_result r = {.unit = unit,
+                             .higher = strcmp(unit, "us") != 0 &&
+                                       strcmp(unit, "MiB") != 0 &&
+                                       strcmp(unit, "calls") != 0,
+                             .n = n,
+                             .ratio = NAN,
+                             .ratio_to = ratio_to};
+
+    snprintf(r.name, sizeof r.name, "%s", name);
+    add(report, r, sample, base);
+}
+
+void bench_add_so(struct bench_report *report, const char *name,
+                  const char *unit, bool higher, const double *sample,
+                  uint32_t n)
+{
+    struct bench_result r = {
+        .unit = unit, .higher = higher, .n = n, .ratio = NAN};
+
+    snprintf(r.name, sizeof r.name, "%s", name);
+    add(report, r, sample, NULL);
 }
 
 /* ---- JSON -------------------------------------------------------------- */

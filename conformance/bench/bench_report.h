@@ -53,6 +53,11 @@ void bench_add(struct bench_report *report, const char *name, const char *unit,
                const double *sample, uint32_t n, const double *base,
                const char *ratio_to);
 
+/* The same of a unit that does not say which is better. */
+void bench_add_so(struct bench_report *report, const char *name,
+                  const char *unit, bool higher, const double *sample,
+                  uint32_t n);
+
 /* IO, NOMEM. path NULL: nowhere. */
 int bench_write(const struct bench_report *report, const char *path,
                 const char *commit, struct fsdp_error *error);

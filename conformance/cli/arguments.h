@@ -16,6 +16,7 @@ enum {
     EXIT_INCOMPLETE = 2,
     EXIT_USAGE = 64,
     EXIT_BAD_DATA = 65,
+    EXIT_OUTPUT = 74,  /* standard output could not be written */
     EXIT_SKIPPED = 77, /* with --partial-ok: none of it is claimed */
 };
 
@@ -36,6 +37,7 @@ struct arguments {
     const char *records, *report, *junit, *trace;
     uint32_t level; /* requirements up to it; N_LEVELS: all */
     uint32_t timeout_ms, jobs;
+    bool from_a_seed;             /* --first-seed was given */
     uint32_t n_seeds, first_seed; /* random cases; n_seeds 0: the manifest */
     uint32_t seed;                /* of all cases; 0: as in the manifest */
     const char *write, *check, *fixtures;

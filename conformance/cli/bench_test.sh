@@ -43,10 +43,27 @@ for r in d["results"]:
     assert re.fullmatch(r"[a-z0-9.-]+", r["name"]), r["name"]
     n = 1 if r["name"].endswith(".memory") else samples
     assert len(r["samples"]) == n, r
+    share = r["unit"] == "share"
     lower = r["unit"] in ("us", "MiB", "calls")
+    if share:
+        lower = r["name"].split(".")[-1] not in ("attention", "gemm")
+        assert r["p90"] <= 1, r
     assert r["better"] == ("lower" if lower else "higher"), r
-    assert 0 < r["p10"] <= r["median"] <= r["p90"], r
+    assert r["p10"] >= 0 if share else r["p10"] > 0, r
+    assert r["p10"] <= r["median"] <= r["p90"], r
     assert min(r["samples"]) <= r["median"] <= max(r["samples"]), r
+# Five shares are all of a step; what is exposed is some of what communicates.
+of = {r["name"]: r["samples"] for r in d["results"] if r["unit"] == "share"}
+for step in {name.rsplit(".", 1)[0] for name in of}:
+    s = {what: of[f"{step}.{what}"] for what in
+         ("attention", "gemm", "rest", "exposed", "idle", "communication")}
+    for i in range(samples):
+        parts = sum(v[i] for k, v in s.items() if k != "communication")
+        assert abs(parts - 1) < 1e-5, (step, parts)
+        assert s["exposed"][i] <= s["communication"][i] + 1e-6, (step, s)
+        assert s["gemm"][i] > 0 and s["rest"][i] > 0, (step, s)
+        assert (s["attention"][i] > 0) == ("gpt" in step), (step, s)
+        assert (s["communication"][i] > 0) == (".k1." not in step), (step, s)
 END
 }
 
@@ -102,6 +119,19 @@ measures 'collectives' 2 \
     collectives --ranks 1,3 --filter reduce-scatter.ring.4k.
 measures 'operators' 2 'operator.fill.impl.portable' \
     operators --filter operator.fill.impl.portable
+shares() # NAME: its results
+{
+    local what
+    for what in attention gemm rest exposed idle communication step; do
+        echo "$1.share.$what"
+    done
+}
+measures 'shares' 3 "$(shares step.gpt-small.full-shard.k1.impl)
+    $(shares step.gpt-small.full-shard.k2.impl)" \
+    shares --engine impl --filter gpt-small
+measures 'shares of an engine that brings no stream' 2 \
+    "$(shares "$step.full-shard.k2.ref")" \
+    shares --engine ref --ranks 2 --filter "$step"
 measures 'nothing of GPUs, of an engine that has none' 2 '' \
     gpu --engine impl
 measures 'nothing that is not asked for' 2 '' --filter no-such-result

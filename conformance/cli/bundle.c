@@ -353,7 +353,7 @@ int bundle_verify(const char *folder, const struct arguments *a,
         status = check_explanations(folder, out, &error);
     }
     if (status != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts verify: %.200s: %s\n", folder,
+        fprintf(stderr, "fsdp-cts: %.200s: %s\n", folder,
                 error.message[0] ? bundle_plain(error.message)
                                  : fsdp_status_text(status));
         return status == FSDP_ERR_FORMAT || status == FSDP_ERR_IO

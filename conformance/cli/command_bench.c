@@ -32,7 +32,8 @@ static const struct {
 } parts[] = {{"operators", bench_operators},
              {"collectives", bench_collectives},
              {"steps", bench_steps},
-             {"gpu", bench_gpu}};
+             {"gpu", bench_gpu},
+             {"shares", bench_shares}};
 enum {
     N_PARTS = sizeof parts / sizeof parts[0]
 };
@@ -40,18 +41,23 @@ enum {
 static void help(void)
 {
     printf(
-        "usage: fsdp-cts bench [operators] [collectives] [steps] [gpu]\n"
+        "usage: fsdp-cts bench [operators] [collectives] [steps] [gpu] "
+        "[shares]\n"
         "                      [OPTION ...]\n"
         "\n"
-        "Measures; without a part, all four. Everything is measured beside\n"
+        "Measures; without a part, all five. Everything is measured beside\n"
         "something else in turns, so the ratios mean more than the rates.\n"
+        "`shares` says where the time of those steps went, of steps of its\n"
+        "own, since taking times costs time: attention, gemm, rest,\n"
+        "communication that is exposed, idle; and communication in all.\n"
         "\n"
         "  --engine NAME,...  engines (impl,ref); or paths of plug-ins\n"
         "  --ranks N,...      sizes of worlds (1,2)\n"
         "  --samples N        of each result (12)\n"
         "  --filter TEXT      only results whose names contain it\n"
         "  --alone            steps: not the model without an engine beside\n"
-        "  --small            gpu: small shapes, to try it; measures nothing\n"
+        "  --small            gpu, shares: small shapes of a GPU, to try it;\n"
+        "                     measures nothing\n"
         "  --json FILE        writes all samples (docs/performance.md)\n"
         "  --commit TEXT      for the file, instead of what was built\n"
         "  --help\n"
@@ -153,8 +159,9 @@ static int parse(int argc, char **argv, struct request *r, bool *chosen)
         } else if (strcmp(argv[i], "--small") == 0) {
             r->plan.small = true;
         } else if (argv[i][0] != '-') {
-            return usage("there are operators, collectives, steps and gpu, no",
-                         argv[i]);
+            return usage(
+                "there are operators, collectives, steps, gpu and shares, no",
+                argv[i]);
         } else {
             int code =
                 parse_option(argv[i], i + 1 < argc ? argv[i + 1] : NULL, r);

@@ -68,6 +68,7 @@ static int show(const struct arguments *a, struct report_kept *kept)
             report_select(&part->result, only);
         }
         part->meta.report = a->rest[0];
+        part->meta.verbose = a->verbose;
         of[i] = (struct evaluated){part->result, part->meta, true,
                                    evaluate_code(&part->result, a)};
         code = evaluate_worse(code, of[i].code);

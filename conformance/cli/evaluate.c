@@ -223,7 +223,8 @@ void evaluate_judge(const struct evaluation *e, const struct arguments *a,
                                        .records = e->records,
                                        .rerun = rerun,
                                        .started = started,
-                                       .report = a->report}};
+                                       .report = a->report,
+                                       .verbose = a->verbose}};
     status = evaluate(e, &out->r, &error);
     if (status != FSDP_OK) {
         say(&error, status);

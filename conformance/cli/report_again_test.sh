@@ -111,6 +111,10 @@ tac divide-twice.jsonl >edited.jsonl
 refused 'backwards' 'may be here'
 "$cts" list cases >edited.jsonl
 refused 'another file' 'JSON'
+"$cts" report right.jsonl >shown
+"$cts" report right.jsonl --verbose >all
+result '--verbose lists more' "$([ "$(wc -l <all)" -gt "$(wc -l <shown)" ] ||
+    echo "$(wc -l <shown) lines and $(wc -l <all)")"
 for bad in nowhere.jsonl .; do
     timeout 20 "$cts" report "$bad" >out 2>err
     result "$bad" "$([ $? = 65 ] || cat err)"

@@ -69,7 +69,8 @@ foreach(name expect_test expect_walk_test expect_ahead_test)
     unit(conformance/judge/${name}.c LINK fsdp-judge
         WITH ${here}/judge/expect_testing.c)
 endforeach()
-foreach(name judge_test judge_store_test report_test requirement_set_test)
+foreach(name judge_test judge_ended_test judge_store_test report_test
+        requirement_set_test)
     unit(conformance/judge/${name}.c LINK fsdp-judge
         WITH ${here}/judge/judge_testing.c ${here}/judge/expect_testing.c)
 endforeach()
@@ -118,7 +119,13 @@ if(MPI_C_FOUND)
 endif()
 
 # ---- Measurements ----
-unit(conformance/bench/bench_report_test.c LINK fsdp-bench)
+foreach(name bench_count_test bench_report_test shares_test)
+    unit(conformance/bench/${name}.c LINK fsdp-bench)
+endforeach()
+add_test(NAME compare.pytorch_shares
+    COMMAND ${here}/compare/pytorch_shares_test.sh ${here}/compare ${fixtures})
+set_tests_properties(compare.pytorch_shares PROPERTIES LABELS unit TIMEOUT 60
+    SKIP_RETURN_CODE 77)
 
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}

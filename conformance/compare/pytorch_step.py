@@ -5,16 +5,20 @@ FSDP2 (fully_shard) on the CPU: gloo, one thread a rank, float32, AdamW. With
 --gpu: on GPUs, one a rank, NCCL, float32 without TF32.
 
 usage: pytorch_step.py TEXT [--ranks K] [--samples N] [--json FILE]
-                       [--size gpt-256|gpt-124m|gpt-1b] [--gpu]
+                       [--size gpt-256|gpt-124m|gpt-1b] [--gpu] [--shares]
+                       [--size gpt-largest --blocks N]
 
 The model is that of conformance/workloads/gpt*.c: bytes, learned positions,
 blocks with the norms in front, tanh GELU, a head of its own. A step is 8
 windows in all, of 128 bytes (gpt-256) or 1024. Samples and memory are those of
 the slowest and of the largest rank; memory is the growth of the peak resident
 set since torch was imported, on a GPU the peak that torch has reserved there.
+--shares: then as many steps again under torch.profiler, and where their time
+went (pytorch_shares.py), the ranks' mean.
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import math
@@ -22,22 +26,30 @@ import os
 import resource
 import socket
 import statistics
+import tempfile
 import time
+
+import pytorch_shares
 
 WINDOWS, VOCABULARY = 8, 256
 WARM = 3
+STEP = "fsdp-cts step"  # in traces
 # Width, heads, bytes of a window, blocks: conformance/workloads/gpt_model.c.
 SIZES = {
     "gpt-256": (256, 8, 128, 4),
     "gpt-124m": (768, 12, 1024, 17),
     "gpt-1b": (2048, 32, 1024, 24),
+    "gpt-largest": (2048, 32, 1024, 0),  # as many as --blocks says
 }
 WIDTH, HEADS, TIME, BLOCKS = SIZES["gpt-256"]
 
 
-def choose(size):
+def choose(size, blocks):
     global WIDTH, HEADS, TIME, BLOCKS
     WIDTH, HEADS, TIME, BLOCKS = SIZES[size]
+    BLOCKS = blocks or BLOCKS
+    if BLOCKS < 1:
+        raise SystemExit(f"{size} wants --blocks, from 1")
 
 
 def peak_bytes():
@@ -109,7 +121,7 @@ def train(rank, arguments, port, results):
     import torch.distributed as dist
     from torch.distributed.fsdp import fully_shard
 
-    choose(arguments.size)
+    choose(arguments.size, arguments.blocks)
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
     kind = "cuda" if arguments.gpu else "cpu"
@@ -136,35 +148,72 @@ def train(rank, arguments, port, results):
     )
     with open(arguments.text, "rb") as f:
         text = f.read()
-    seconds, losses = [], []
-    for step in range(WARM + arguments.samples):
-        ids, targets = draw(torch, text, step, rank, arguments.ranks)
+    losses = []
+
+    def one_step(record=contextlib.nullcontext):
+        """This rank's seconds; of the slowest where several ask."""
+        ids, targets = draw(torch, text, len(losses), rank, arguments.ranks)
         ids, targets = ids.to(kind), targets.to(kind)
         dist.barrier()
         if arguments.gpu:
             torch.cuda.synchronize()
-        begin = time.perf_counter()
-        loss = model(ids, targets)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.item())
-        if arguments.gpu:
-            torch.cuda.synchronize()
-        mine = torch.tensor(
-            [time.perf_counter() - begin], dtype=torch.float64, device=kind
-        )
-        dist.all_reduce(mine, dist.ReduceOp.MAX)
-        seconds.append(mine.item())
-    assert all(math.isfinite(x) for x in losses)
+        with record():
+            begin = time.perf_counter()
+            loss = model(ids, targets)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+            if arguments.gpu:
+                torch.cuda.synchronize()
+            return time.perf_counter() - begin
+
+    def of_all(values, how):
+        mine = torch.tensor(values, dtype=torch.float64, device=kind)
+        dist.all_reduce(mine, how)
+        return mine.tolist()
+
+    for _ in range(WARM):
+        one_step()
+    seconds = [
+        of_all([one_step()], dist.ReduceOp.MAX)[0]
+        for _ in range(arguments.samples)
+    ]
     grown = peak_bytes() - before
     if arguments.gpu:
         grown = torch.cuda.max_memory_reserved()
-    memory = torch.tensor([grown], dtype=torch.float64, device=kind)
-    dist.all_reduce(memory, dist.ReduceOp.MAX)
+    memory = of_all([grown], dist.ReduceOp.MAX)[0]
+    traced = []
+    for i in range(arguments.samples + 1 if arguments.shares else 0):
+        found, took = trace(torch, arguments, one_step)
+        sums = of_all(found, dist.ReduceOp.SUM)
+        slowest = of_all([took], dist.ReduceOp.MAX)
+        if i > 0:  # the first one opens the profiler
+            traced.append([x / arguments.ranks for x in sums] + slowest)
+    assert all(math.isfinite(x) for x in losses)
     dist.destroy_process_group()
     if rank == 0:
-        results.put((seconds[WARM:], memory.item(), losses[0], losses[-1]))
+        results.put((seconds, memory, traced, losses[0], losses[-1]))
+
+
+def trace(torch, arguments, one_step):
+    """Shares of one step, in the order of their names, and its seconds. NaN
+    where there is no telling, for the ranks go on together."""
+    profiler = torch.profiler
+    kinds = [profiler.ProfilerActivity.CPU]
+    if arguments.gpu:
+        kinds.append(profiler.ProfilerActivity.CUDA)
+    with profiler.profile(activities=kinds) as profile:
+        took = one_step(lambda: profiler.record_function(STEP))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        profile.export_chrome_trace(path)
+        try:
+            found = pytorch_shares.read(path, STEP, arguments.gpu)
+        except ValueError as error:
+            print(f"no shares: {error}")
+            found = dict.fromkeys(pytorch_shares.NAMES, math.nan)
+    return [found[name] for name in pytorch_shares.NAMES], took
 
 
 def quantile(values, p):
@@ -185,6 +234,20 @@ def row(name, unit, better, samples):
         "p90": quantile(samples, 0.9),
         "samples": samples,
     }
+
+
+def share_rows(name, traced):
+    """As `fsdp-cts bench shares` has them."""
+    rows = []
+    if not traced or any(math.isnan(x) for found in traced for x in found):
+        return rows
+    for i, what in enumerate(pytorch_shares.NAMES):
+        better = "higher" if what in ("attention", "gemm") else "lower"
+        samples = [x[i] for x in traced]
+        rows.append(row(f"{name}.share.{what}", "share", better, samples))
+    samples = [x[-1] * 1e6 for x in traced]
+    rows.append(row(f"{name}.share.step", "us", "lower", samples))
+    return rows
 
 
 def hardware(gpu):
@@ -216,10 +279,12 @@ def main():
     parser.add_argument("--samples", type=int, default=12)
     parser.add_argument("--json")
     parser.add_argument("--size", choices=SIZES, default="gpt-256")
+    parser.add_argument("--blocks", type=int, default=0)
     parser.add_argument("--gpu", action="store_true")
+    parser.add_argument("--shares", action="store_true")
     parser.add_argument("--no-fused", dest="fused", action="store_false")
     arguments = parser.parse_args()
-    choose(arguments.size)
+    choose(arguments.size, arguments.blocks)
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
     from torch import multiprocessing
@@ -237,9 +302,10 @@ def main():
         process.join()
     if any(process.exitcode != 0 for process in ranks):
         raise SystemExit("a rank has failed")
-    seconds, memory, first, last = results.get()
+    seconds, memory, traced, first, last = results.get()
     tokens = [WINDOWS * TIME / s for s in seconds]
     name = f"step.{arguments.size}.fsdp2.k{arguments.ranks}.pytorch"
+    rows = share_rows(name, traced)
     document = {
         "format": "fsdp-bench",
         "version": 1,
@@ -253,11 +319,14 @@ def main():
         "results": [
             row(name, "tokens/s", "higher", tokens),
             row(name + ".memory", "MiB", "lower", [memory / 2**20]),
+            *rows,
         ],
     }
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as f:
             json.dump(document, f, indent=1)
+    for r in rows:
+        print(f"{r['name']:<52} {r['median']:10.3f} {r['unit']}")
     print(
         f"{name} {statistics.median(tokens):.1f} tokens/s, "
         f"{memory / 2**20:.1f} MiB, loss {first:.3f} -> {last:.3f}"

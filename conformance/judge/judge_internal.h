@@ -21,7 +21,7 @@ struct judge_view {
     bool described, expected;
     const struct record *record;
     uint32_t ended; /* PASS, or ERROR or TIMEOUT: how the ranks ended */
-    char ended_note[160];
+    char ended_note[320];
 };
 
 bool judge_claims(const struct judge_result *r, const char *claim);

@@ -13,6 +13,7 @@ enum {
 struct report_file {
     FILE *f;
     char path[REPORT_PATH_BYTES], partial[REPORT_PATH_BYTES + 8];
+    bool in_place; /* no file that could be replaced */
     struct fsdp_error *error;
 };
 int report_file_open(struct report_file *file, const char *path,

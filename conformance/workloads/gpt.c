@@ -93,7 +93,8 @@ static void gpt_release(struct workload_model *model)
 static int fill(struct gpt_model *m, struct fsdp_error *error)
 {
     struct workload_config *config = &m->base.config;
-    const struct gpt_size *size = gpt_size_find(config->size);
+    struct gpt_size size;
+    bool known = gpt_size_find(config->size, &size);
 
     if (config->data != WORKLOAD_NATURAL &&
         config->data != WORKLOAD_REPLICATED) {
@@ -101,13 +102,13 @@ static int fill(struct gpt_model *m, struct fsdp_error *error)
                           "data of kind %u are not offered",
                           (unsigned)config->data);
     }
-    if (size == NULL) {
+    if (!known) {
         return batch_fail(error, FSDP_ERR_INVALID, "gpt",
                           "no size \"%s\"; the first is \"%s\"", config->size,
                           gpt_size_names[0]);
     }
-    m->size = *size;
-    config->size = size->name;
+    m->size = size;
+    config->size = size.name;
     if (config->text == NULL) {
         return batch_fail(error, FSDP_ERR_INVALID, "gpt",
                           "gpt needs a text to learn, and got none");
@@ -120,7 +121,7 @@ static int fill(struct gpt_model *m, struct fsdp_error *error)
                           "%u",
                           (unsigned long long)config->text_bytes,
                           (unsigned long long)m->batch.step_samples,
-                          (unsigned)size->time);
+                          (unsigned)size.time);
     }
     m->build = model_build_create();
     if (m->build == NULL || gpt_build(m) != FSDP_OK) {

@@ -85,8 +85,9 @@ static inline uint32_t gpt_last_modules(const struct gpt_model *m)
 }
 
 /* gpt_model.c */
-extern const char *const gpt_size_names[];              /* NULL-ended */
-const struct gpt_size *gpt_size_find(const char *name); /* NULL: none */
+extern const char *const gpt_size_names[]; /* NULL-ended */
+/* NULL is the first one's name; "1b-40" is "1b" with 40 blocks. */
+bool gpt_size_find(const char *name, struct gpt_size *out);
 int gpt_build(struct gpt_model *m);
 
 /* gpt_compute.c */

@@ -15,8 +15,11 @@
  * 2, 3, 4 and 7.
  * "tall": "tiny" with one block more, for the slope of memory.
  * "bench": 3.3 million elements, "124m": 122, "1b": 1212 million, for
- * measurements alone: no case names them.
+ * measurements alone: no case names them, nor one of another number of blocks.
  */
+enum {
+    MOST_BLOCKS = 4096
+};
 static const struct gpt_size sizes[] = {
     {"odd", 5, 1, 31, 2},       {"tiny", 20, 2, 16, 2},
     {"tall", 20, 2, 16, 3},     {"small", 64, 4, 64, 4},
@@ -25,14 +28,33 @@ static const struct gpt_size sizes[] = {
 };
 const char *const gpt_size_names[] = {"odd", "tiny", "tall", "small", NULL};
 
-const struct gpt_size *gpt_size_find(const char *name)
+/* What stands behind "-": a number of blocks. */
+static bool parse_blocks(const char *text, uint32_t *out)
+{
+    uint32_t n = 0;
+
+    for (; *text >= '0' && *text <= '9' && n <= MOST_BLOCKS; text++) {
+        n = 10 * n + (uint32_t)(*text - '0');
+    }
+    *out = n;
+    return *text == '\0' && n >= 1 && n <= MOST_BLOCKS;
+}
+
+bool gpt_size_find(const char *name, struct gpt_size *out)
 {
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        if (name == NULL || strcmp(sizes[i].name, name) == 0) {
-            return &sizes[i];
+        size_t n = strlen(sizes[i].name);
+        *out = sizes[i];
+        if (name == NULL) {
+            return true;
+        }
+        if (strncmp(name, sizes[i].name, n) == 0 &&
+            (name[n] == '\0' ||
+             (name[n] == '-' && parse_blocks(name + n + 1, &out->blocks)))) {
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 static void matrix(struct gpt_model *m, int32_t module, const char *name,

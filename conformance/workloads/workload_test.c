@@ -165,6 +165,23 @@ static void test_sizes(void **state)
     check_total("gpt", "small", 236928);
 }
 
+/* "tall" is "tiny" with three blocks. */
+static void test_gpt_of_any_number_of_blocks(void **state)
+{
+    struct workload_model *tall = describe("gpt", "tall", 0, 1, 1, 0);
+    struct workload_model *three = describe("gpt", "tiny-3", 0, 1, 1, 0);
+    struct workload_model *many = describe("gpt", "tiny-100", 0, 1, 1, 0);
+    const uint64_t block = total(&tall->model) - 20720;
+
+    (void)state;
+    assert_int_equal(total(&three->model), total(&tall->model));
+    assert_int_equal(three->model.n_modules, tall->model.n_modules);
+    assert_int_equal(total(&many->model), 20720 + 98 * block);
+    tall->workload->release(tall);
+    three->workload->release(three);
+    many->workload->release(many);
+}
+
 /* Parameters of modules [first, last). */
 static uint64_t part(const struct fsdp_model *model, uint32_t first,
                      uint32_t last)
@@ -346,6 +363,14 @@ static void test_what_does_not_fit_is_refused(void **state)
     refused("mlp", &c, "gigantic");
     refused("linear", &c, "gigantic");
     refused("gpt", &c, "gigantic");
+    for (const char *const *s =
+             (const char *const[]){"tiny-", "tiny-0", "tiny-4097", "tiny-3x",
+                                   "tiny--3", "tiny3", "-3", "",
+                                   "tiny-18446744073709551617", NULL};
+         *s != NULL; s++) {
+        c.size = *s;
+        refused("gpt", &c, "no size");
+    }
     c = fine;
     c.data = 3;
     refused("mlp", &c, "data");
@@ -379,6 +404,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_descriptions),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_gpt_of_any_number_of_blocks),
         cmocka_unit_test(test_odd_gpt_divides_evenly_by_no_world),
         cmocka_unit_test(test_samples_differ),
         cmocka_unit_test(test_grains_do_not_move),

@@ -124,6 +124,12 @@ if(TARGET fsdp-impl-cuda-emulated)
         ${CMAKE_SOURCE_DIR}/ci/gpu $<TARGET_FILE:fsdp-cts> ${emulated}
         $<TARGET_FILE:cuda_device_test_emulated>
         $<TARGET_FILE_DIR:fsdp-emulated-driver>)
+    add_test(NAME command.cuda_largest COMMAND
+        ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/largest_test.sh
+        $<TARGET_FILE:fsdp-cts> ${emulated}
+        $<TARGET_FILE_DIR:fsdp-emulated-driver>)
+    set_tests_properties(command.cuda_largest PROPERTIES LABELS command
+        TIMEOUT 600)
     set_tests_properties(command.ci_gpu PROPERTIES LABELS command
         TIMEOUT 1800 PROCESSORS 2)
 endif()

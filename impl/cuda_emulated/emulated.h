@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emulated.h - TEST ONLY: what the parts of the emulation share. A process is
- * a machine with FSDP_EMULATED_GPUS GPUs (8); a rank is a thread of one. Work
- * on streams is done by the thread that waits for it, and only then: what an
- * engine forgot to wait for has not happened, on any machine, every time.
+ * a machine with FSDP_EMULATED_GPUS GPUs (8), of FSDP_EMULATED_MEMORY bytes
+ * (4 GiB, which is the most); a rank is a thread of one. Work on streams is
+ * done by the thread that waits for it, and only then: what an engine forgot
+ * to wait for has not happened, on any machine, every time.
  *
  * FSDP_EMULATED_FAULT=name[:count][@rank] makes something go wrong, the count
  * with the count-th call (the first); without a rank, on every rank:
@@ -39,8 +40,9 @@ cudaError_t emulated_broken(void);
 void emulated_memory_make(void);
 void emulated_memory_open(void);
 void emulated_memory_close(void);
-/* Bytes of it that are allocated. */
+/* Bytes of it that are allocated, and that there are. */
 size_t emulated_memory_taken(void);
+size_t emulated_memory_room(void);
 
 /* Work that may have to wait for other ranks: called again until it says
  * true; then `done` is called with the same argument, once. */

@@ -45,11 +45,13 @@ static int look_up(const char *name, void *function)
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
     size_t (*taken)(void);
+    size_t (*room)(void);
 
-    *total = (size_t)4 << 30;
-    if (look_up("emulated_memory_taken", &taken) != 0) {
+    if (look_up("emulated_memory_taken", &taken) != 0 ||
+        look_up("emulated_memory_room", &room) != 0) {
         return BAD;
     }
+    *total = room();
     *free_bytes = *total - taken();
     return 0;
 }

@@ -73,12 +73,30 @@ static size_t find(size_t bytes, size_t *at)
     return i;
 }
 
+static size_t taken(void)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < n_blocks; i++) {
+        bytes += block[i].bytes;
+    }
+    return bytes;
+}
+
+size_t emulated_memory_room(void)
+{
+    const char *text = getenv("FSDP_EMULATED_MEMORY");
+    size_t room = text != NULL ? strtoull(text, NULL, 10) : ROOM;
+
+    return room < ROOM ? room : ROOM;
+}
+
 static cudaError_t allocate(size_t bytes, void **p)
 {
     size_t at;
     size_t i;
 
-    if (base == NULL) {
+    if (base == NULL || taken() + bytes > emulated_memory_room()) {
         return cudaErrorMemoryAllocation;
     }
     i = find(bytes, &at);
@@ -132,20 +150,18 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
 
 size_t emulated_memory_taken(void)
 {
-    size_t bytes = 0;
+    size_t bytes;
 
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < n_blocks; i++) {
-        bytes += block[i].bytes;
-    }
+    bytes = taken();
     pthread_mutex_unlock(&lock);
     return bytes;
 }
 
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
 {
-    *all = ROOM;
-    *left = ROOM - emulated_memory_taken();
+    *all = emulated_memory_room();
+    *left = *all - emulated_memory_taken();
     return emulated_broken();
 }
 

@@ -50,7 +50,31 @@ racecheck) echo "========= RACECHECK SUMMARY: 0 hazards displayed" ;;
 esac
 [ -z "${SANITIZER_FINDS:-}" ] || exit 86
 CODE
-chmod +x "$folder/path/nvidia-smi" "$folder/path/compute-sanitizer"
+# A python3 with a torch that knows the GPU, and prints what pytorch_step.py
+# does. What fits with us does not fit there, with two ranks.
+cat >"$folder/path/python3" <<'CODE'
+#!/bin/sh
+[ "$1" != -c ] || exit 0
+while [ $# -gt 0 ]; do
+    case $1 in
+    --ranks) k=$2 ;;
+    --size) size=$2 ;;
+    --blocks) blocks=$2 ;;
+    --shares) shares=yes ;;
+    esac
+    shift
+done
+if [ "$size" = gpt-largest ] && [ "$k" = 2 ]; then
+    echo 'torch.OutOfMemoryError: CUDA out of memory.'
+    exit 1
+fi
+name=step.$size.fsdp2.k$k.pytorch
+for what in attention gemm rest exposed idle communication; do
+    [ -z "$shares" ] || echo "$name.share.$what 0.$k share"
+done
+echo "$name 1000.0 tokens/s, ${blocks:-all} blocks"
+CODE
+chmod +x "$folder/path/python3" "$folder/path/nvidia-smi" "$folder/path/compute-sanitizer"
 before=$PATH
 export FSDP_EMULATED_GPUS=1 FSDP_CUDA_STAGING=4096
 export FSDP_EMULATED_PLUGIN=$plugin
@@ -95,9 +119,14 @@ wants 0 '^1 GPU\(s\): Emulated, driver 0.0$' \
     '^K = 2, NCCL over sockets, a try: ' '^Open MPI: not there$' \
     '^trace: [0-9]+ events$' '^compute-sanitizer: not there$' \
     '^bench-gpu: [0-9]+ results$' '^bench-steps: [0-9]+ results$' \
-    '^all passed$'
+    '^bench-shares: 7 results$' '^PyTorch: not there$' '^all passed$'
 test -s "$folder/out/k3.jsonl"
 test -s "$folder/out/bench-gpu.json"
+test -s "$folder/out/bench-shares.json"
+# shellcheck disable=SC2016 # backquotes are the table's
+grep -qxF '| share of a step | `gpu-small.gpt-124m.k1.impl` |' \
+    "$folder/out/bars.md"
+grep -qE '^[|] matrix products [|] 0[.][0-9]{3} [|]$' "$folder/out/bars.md"
 grep -q 'Small shapes: no measurement' "$folder/out/bars.md"
 grep -q '^| GEMM .* not measured' "$folder/out/bars.md"
 if grep -q 'k3' "$folder/out/bench-gpu.txt"; then
@@ -112,7 +141,11 @@ export FSDP_EMULATED_GPUS=3
 LD_LIBRARY_PATH=$driver CUDA_VISIBLE_DEVICES=0,2 runs --quick --ranks 1,2 \
     --only ways,sanitizer,bench
 wants 0 '^2 GPU\(s\): Emulated' '^memcheck: clean$' '^racecheck: clean$' \
-    '^K = 2, NCCL over sockets, a try: passed$' '^all passed$'
+    '^K = 2, NCCL over sockets, a try: passed$' \
+    '^PyTorch: step.gpt-256.fsdp2.k2.pytorch 1000.0 tokens/s, all blocks$' \
+    '^PyTorch: step.gpt-largest.fsdp2.k1.pytorch 1000.0 tokens/s, 4 blocks$' \
+    '^PyTorch with 2 rank\(s\), gpt-largest --blocks 4: does not fit$' \
+    '^all passed$'
 if command -v mpirun >/dev/null; then
     wants 0 '^(K = 2, Open MPI: INCOMPLETE .* all of it passed|Open MPI: this build is without it)'
 fi
@@ -124,6 +157,11 @@ if grep -q 'not measured' "$folder/out/bars.md"; then
     cat "$folder/out/bars.md" >&2
     exit 1
 fi
+# Ours with one rank and with two, PyTorch's, what fits there.
+grep -qE '^[|] attention ([|] 0[.][0-9]{3} ){4}([|] 0[.][12]00 ){3}[|]$' \
+    "$folder/out/bars.md"
+grep -q '[.]gpt-largest[.]k1[.]impl[.]blocks  *4[.]000' \
+    "$folder/out/bench-gpu.txt"
 
 # Failures show in the summary and in the exit code.
 SANITIZER_FINDS=3 runs --quick --ranks 1 --only sanitizer
