@@ -5,168 +5,189 @@
  */
 #include "cuda_attention.cuh"
 
-#include <fsdp/arith/exp.h>
-
-/* Maxima of a thread's rows over the keys of one tile. */
-template <int R>
+/* Maxima of a thread's rows over the keys of one tile; a NaN among them. That
+ * nothing times 0 is a NaN is shown by one sum for all of them. */
+template <class T, bool DIAGONAL>
 static __device__ __forceinline__ void
-take_maximum(float (&m)[R], const float (&s)[R][R], float scale, uint64_t i0,
-             uint64_t j0)
+take_maximum(float (&m)[T::R], bool (&nan)[T::R], const float (&s)[T::R][T::S],
+             float scale)
 {
-    const unsigned int ty = threadIdx.x / SIDE;
-    const unsigned int tx = threadIdx.x % SIDE;
+    float zero = 0.0f;
 
 #pragma unroll
-    for (int r = 0; r < R; r++) {
+    for (int r = 0; r < T::R; r++) {
 #pragma unroll
-        for (int c = 0; c < R; c++) {
-            if (j0 + place<R>(tx, c) <= i0 + place<R>(ty, r)) {
-                m[r] = maximum(m[r], s[r][c] * scale);
+        for (int c = 0; c < T::S; c++) {
+            const float score = s[r][c] * scale;
+
+            if (!DIAGONAL || column_of<T>(c) <= row_of<T>(r)) {
+                m[r] = fmaxf(m[r], score);
+            }
+            zero = fmaf(score, 0.0f, zero);
+        }
+    }
+    if (zero == zero) {
+        return;
+    }
+#pragma unroll
+    for (int r = 0; r < T::R; r++) {
+#pragma unroll
+        for (int c = 0; c < T::S; c++) {
+            const float score = s[r][c] * scale;
+
+            if (!DIAGONAL || column_of<T>(c) <= row_of<T>(r)) {
+                nan[r] = nan[r] || score != score;
             }
         }
     }
 }
 
-/* exp(s - m) into the tile of weights; 0 where a key is none. */
-template <int R>
+/* The maximum of each row from those of the threads that share it: neighbours
+ * in the warp, and warps side by side. */
+template <class T>
 static __device__ __forceinline__ void
-put_weights(attention_memory<R> &memory, const float (&s)[R][R],
-            const float (&m)[R], float scale, uint64_t i0, uint64_t j0)
+put_maximum(float (&of_row)[T::rows], float (&part)[T::across / 8][T::rows],
+            const float (&m)[T::R], const bool (&nan)[T::R])
 {
-    const unsigned int ty = threadIdx.x / SIDE;
-    const unsigned int tx = threadIdx.x % SIDE;
+#pragma unroll
+    for (int r = 0; r < T::R; r++) {
+        float x = nan[r] ? NAN : m[r];
 
 #pragma unroll
-    for (int r = 0; r < R; r++) {
-#pragma unroll
-        for (int c = 0; c < R; c++) {
-            const unsigned int x = place<R>(ty, r);
-            const unsigned int y = place<R>(tx, c);
-
-            memory.weight[x][y] =
-                j0 + y <= i0 + x ? fsdp_expf(s[r][c] * scale - m[r]) : 0.0f;
+        for (int o = 2; o < 16; o *= 2) {
+            x = maximum(x, __shfl_xor_sync(WHOLE_WARP, x, o));
         }
+        part[T::x() / 8][row_of<T>(r)] = x;
     }
+    __syncthreads();
+    if (threadIdx.x < T::rows) {
+        float x = part[0][threadIdx.x];
+
+        for (int w = 1; w < T::across / 8; w++) {
+            x = maximum(x, part[w][threadIdx.x]);
+        }
+        of_row[threadIdx.x] = x;
+    }
+    __syncthreads();
 }
 
-/* What a block has made: its rows of o, divided by their sums, and stat. */
-template <int R>
+/* What a block has made: its rows of o, divided by their sums. */
+template <class T>
 static __device__ __forceinline__ void
-put_result(const struct attention &op, const struct head &head,
-           const struct part &at, const float (&acc)[R][PER_THREAD],
-           const float (&m)[R], const float *sum)
+put_result(const struct attention &op, const struct part &at,
+           const float (&acc)[T::R][T::S], const float (&sum)[T::rows])
 {
-    const unsigned int ty = threadIdx.x / SIDE;
-    const unsigned int tx = threadIdx.x % SIDE;
+#pragma unroll
+    for (int r = 0; r < T::R; r++) {
+        const unsigned int x = row_of<T>(r);
 
 #pragma unroll
-    for (int r = 0; r < R; r++) {
-        const unsigned int x = place<R>(ty, r);
-        const uint64_t i = at.x0 + x;
+        for (int c = 0; c < T::S; c++) {
+            const unsigned int d = at.column + column_of<T>(c);
 
-#pragma unroll
-        for (int c = 0; c < PER_THREAD; c++) {
-            const uint64_t d = at.column + tx * PER_THREAD + (unsigned int)c;
-
-            if (i < head.time && d < head.dim) {
-                op.out[head.o_at + i * head.o_stride + d] = acc[r][c] / sum[x];
+            if (at.x0 + x < op.time && d < op.dim) {
+                op.out[at.head.o_at + (at.x0 + x) * op.o_stride + d] =
+                    acc[r][c] / sum[x];
             }
         }
-        if (i < head.time && at.column == 0 && tx == 0) {
-            float *stat = op.out_stat + head.stat_at + i * head.stat_stride;
-
-            stat[0] = m[r];
-            stat[1] = sum[x];
-        }
     }
 }
 
-template <int R>
-static __global__ void __launch_bounds__(SIDE *SIDE, 2)
+template <class T, bool WHOLE>
+static __global__ void __launch_bounds__(T::threads, T::resident)
     attend(const __grid_constant__ struct attention op)
 {
-    constexpr unsigned int TILE = SIDE * R;
-    __shared__ __align__(16) attention_memory<R> memory;
-    __shared__ float sum[TILE];
-    const struct part at = part_of(op, TILE);
-    const struct head head = head_of(op, at.head);
-    const float *q = op.qkv + head.at;
-    const float *k = q + head.o_stride;
-    const float *v = k + head.o_stride;
+    __shared__ __align__(16) attention_memory<T> memory;
+    __shared__ float part[T::across / 8][T::rows];
+    __shared__ float maxima[T::rows];
+    __shared__ float sums[T::rows];
+    const struct part at = part_of<T>(op);
+    const float *q = op.qkv + at.head.at;
+    const struct rows_of queries = {q, op.stride};
+    const struct rows_of keys = {q + op.o_stride, op.stride};
+    const struct rows_of values = {q + 2 * op.o_stride, op.stride};
     const unsigned int t = threadIdx.x;
-    const uint64_t last = at.x0 + TILE < head.time ? at.x0 + TILE : head.time;
-    const operand<R, true> queries(q, head.stride, at.x0, head.time);
-    float s[R][R];
-    float m[R];
-    float acc[R][PER_THREAD] = {};
+    unsigned int turn = 0;
+    float s[T::R][T::S];
+    float m[T::R];
+    bool nan[T::R] = {};
+    float acc[T::R][T::S] = {};
     float l = 0.0f;
 
 #pragma unroll
-    for (int r = 0; r < R; r++) {
+    for (int r = 0; r < T::R; r++) {
         m[r] = -INFINITY;
     }
-    for (uint64_t j0 = 0; j0 < last; j0 += TILE) {
-        const operand<R, true> keys(k, head.stride, j0, head.time);
-
-        chains<R>(s, queries, keys, head.dim, memory);
-        take_maximum<R>(m, s, op.scale, at.x0, j0);
-    }
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-#pragma unroll
-        for (int o = SIDE / 2; o > 0; o /= 2) {
-            m[r] = maximum(m[r], __shfl_xor_sync(WHOLE_WARP, m[r], o));
+    for (unsigned int y0 = 0; y0 <= at.x0; y0 += T::columns) {
+        chains<T, WHOLE>(s, op, queries, at.x0, keys, y0, memory, turn);
+        if (y0 != at.x0) {
+            take_maximum<T, false>(m, nan, s, op.scale);
+        } else {
+            take_maximum<T, true>(m, nan, s, op.scale);
         }
     }
-    for (uint64_t j0 = 0; j0 < last; j0 += TILE) {
-        const operand<R, true> keys(k, head.stride, j0, head.time);
+    put_maximum<T>(maxima, part, m, nan);
+    for (unsigned int y0 = 0; y0 <= at.x0; y0 += T::columns) {
+        const bool diagonal = y0 == at.x0;
 
-        chains<R>(s, queries, keys, head.dim, memory);
+        chains<T, WHOLE>(s, op, queries, at.x0, keys, y0, memory, turn);
         __syncthreads(); /* the weights before were used */
-        put_weights<R>(memory, s, m, op.scale, at.x0, j0);
-        fetch_rows<R>(memory, v, head.stride, j0, head.time, at.column,
-                      head.dim);
+        put_scores<T>(memory, s);
         __syncthreads();
-        add_rows<R>(acc, memory, at.x0, j0, [](uint64_t i) {
-            return bounds{0, i + 1};
+        each_score<T>(memory, [&](float score, unsigned int x, unsigned int y) {
+            return !diagonal || y <= x ? cuda_expf(score * op.scale - maxima[x])
+                                       : 0.0f;
         });
-        for (unsigned int y = 0; t < TILE && y < TILE && j0 + y <= at.x0 + t;
-             y++) {
-            l = l + memory.weight[t][y];
+        __syncthreads();
+        for (unsigned int y = 0;
+             t < T::rows && y < T::columns && (!diagonal || y <= t); y++) {
+            l = l + memory.tile[y][t];
         }
+        add_rows<T, WHOLE, true>(acc, op, values, at, y0, memory, turn);
     }
-    if (t < TILE) {
-        sum[t] = l;
+    if (t < T::rows) {
+        sums[t] = l;
     }
     __syncthreads();
-    put_result<R>(op, head, at, acc, m, sum);
+    put_result<T>(op, at, acc, sums);
+    if (t < T::rows && at.x0 + t < op.time && at.column == 0) {
+        float *stat =
+            op.out_stat + at.head.stat_at + (at.x0 + t) * op.stat_stride;
+
+        stat[0] = maxima[t];
+        stat[1] = l;
+    }
 }
 
 /* A head of no columns still has its statistics: with one column of none, its
  * scores are sums of nothing. */
-static uint64_t blocks_of(const struct attention *op, uint64_t tile)
+template <class T, bool WHOLE>
+static cudaError_t run_attention(const struct attention *op,
+                                 const struct cuda_target *target)
 {
-    return op->dim > 0 ? attention_blocks(op, tile)
-                       : op->batch * op->heads * divide_up(op->time, tile);
+    return launch(target,
+                  op->dim > 0
+                      ? blocks_of<T>(op)
+                      : op->batch * op->heads * divide_up(op->time, T::rows),
+                  T::threads, attend<T, WHOLE>, *op);
 }
 
 extern "C" cudaError_t cuda_op_attention(const struct fsdp_op *op,
                                          const struct cuda_target *target)
 {
-    const struct attention a = {op->dim[0],
-                                op->dim[1],
-                                op->dim[2],
-                                op->dim[3],
-                                op->f[0],
-                                in_of<float>(op, 0),
-                                NULL,
-                                NULL,
-                                NULL,
-                                out_of<float>(op, 0),
-                                out_of<float>(op, 1)};
+    struct attention a = attention_of(op);
 
-    return large_tiles(&a, target)
-               ? launch(target, blocks_of(&a, SIDE * 4), SIDE * SIDE, attend<4>,
-                        a)
-               : launch(target, blocks_of(&a, SIDE), SIDE * SIDE, attend<1>, a);
+    if (!attention_fits(op)) {
+        return cudaErrorInvalidConfiguration;
+    }
+    a.out = out_of<float>(op, 0);
+    a.out_stat = out_of<float>(op, 1);
+    switch (shape_of(&a, target)) {
+    case EVEN:
+        return run_attention<scores_64, true>(&a, target);
+    case RAGGED:
+        return run_attention<ragged_64, false>(&a, target);
+    default:
+        return run_attention<scores_16, false>(&a, target);
+    }
 }

@@ -8,184 +8,246 @@
  * is one chain in the order of op.h. Scores are computed again where they are
  * needed; they are the same bits each time.
  *
- * A block has COLUMNS columns of the result; wider heads take several blocks.
+ * A block has as many columns of the result as its tile has; wider heads take
+ * several blocks.
  */
 #ifndef CUDA_ATTENTION_CUH
 #define CUDA_ATTENTION_CUH
 
+#include "cuda_math.cuh"
 #include "cuda_tile.cuh"
 
-enum {
-    PER_THREAD = 4,              /* columns of the result */
-    COLUMNS = SIDE * PER_THREAD, /* of a block */
-};
+#include <limits.h>
 
-/* The numbers of an attention operator, and where its tensors are. */
+/* Square tiles of scores, 64 a side or, for what is small, 16. A thread of the
+ * first has 8 x 8 of them, as many as of the sums; of the second 8 x 4, where
+ * it has two sums, or looks at each element that it reads. */
+using scores_64 = tile_of<8, 8, 8, 8, 16, 4>;
+using lean_64 = tile_of<8, 16, 8, 4, 16, 3>;
+using ragged_64 = tile_of<8, 16, 8, 4, 16, 2>;
+using scores_16 = tile_of<8, 16, 2, 1, 16, 3>;
+
+/* The numbers of an attention operator, and where its tensors are. Rows of qkv
+ * are `stride` floats apart, rows of o and its gradient `o_stride`, rows of
+ * stat `stat_stride`. */
 struct attention {
-    uint64_t batch, time, heads, dim;
+    unsigned int time, dim;
+    uint64_t batch, heads, stride, o_stride, stat_stride;
     float scale;
     const float *qkv, *o, *stat, *d_o;
     float *out, *out_stat;
 };
 
-/* One head of one sequence. Rows of qkv are `stride` floats apart, rows of o
- * and its gradient `o_stride`, those of stat `stat_stride`. */
-struct head {
-    uint64_t time, dim, stride, o_stride, stat_stride;
-    uint64_t at, o_at, stat_at; /* where it begins */
-};
-
-static __device__ __forceinline__ struct head
-head_of(const struct attention &op, uint64_t number)
+static inline struct attention attention_of(const struct fsdp_op *op)
 {
-    const uint64_t row = number / op.heads * op.time;
-    const uint64_t h = number % op.heads;
-    const uint64_t width = op.heads * op.dim;
+    struct attention a = {};
 
-    return {op.time,
-            op.dim,
-            3 * width,
-            width,
-            2 * op.heads,
-            row * 3 * width + h * op.dim,
-            row * width + h * op.dim,
-            (row * op.heads + h) * 2};
+    a.time = (unsigned int)op->dim[1];
+    a.dim = (unsigned int)op->dim[3];
+    a.batch = op->dim[0];
+    a.heads = op->dim[2];
+    a.o_stride = op->dim[2] * op->dim[3];
+    a.stride = 3 * a.o_stride;
+    a.stat_stride = 2 * a.heads;
+    a.scale = op->f[0];
+    a.qkv = in_of<float>(op, 0);
+    return a;
 }
+
+/* Where a head of a sequence begins in qkv, in o and in stat. */
+struct head {
+    uint64_t at, o_at, stat_at;
+};
 
 /* Which part of which head a block works on. */
 struct part {
-    uint64_t head, x0, column;
+    struct head head;
+    unsigned int x0, column;
 };
 
+template <class T>
 static __device__ __forceinline__ struct part
-part_of(const struct attention &op, unsigned int tile)
+part_of(const struct attention &op)
 {
-    const uint64_t tiles = (op.time + tile - 1) / tile;
-    const uint64_t chunks = op.dim > 0 ? (op.dim + COLUMNS - 1) / COLUMNS : 1;
-    const uint64_t rest = blockIdx.x / chunks;
+    const unsigned int tiles = (op.time + T::rows - 1) / T::rows;
+    const unsigned int chunks =
+        op.dim > 0 ? (op.dim + T::columns - 1) / T::columns : 1;
+    const unsigned int rest = blockIdx.x / chunks;
+    const uint64_t row = rest / tiles / op.heads * op.time;
+    const uint64_t h = rest / tiles % op.heads;
 
-    return {rest / tiles, rest % tiles * tile, blockIdx.x % chunks * COLUMNS};
+    return {{row * op.stride + h * op.dim, row * op.o_stride + h * op.dim,
+             row * op.stat_stride + 2 * h},
+            rest % tiles * T::rows,
+            blockIdx.x % chunks * T::columns};
 }
 
-static inline uint64_t attention_blocks(const struct attention *op,
-                                        uint64_t tile)
+template <class T> static uint64_t blocks_of(const struct attention *op)
 {
-    return op->batch * op->heads * divide_up(op->time, tile) *
-           divide_up(op->dim, COLUMNS);
+    return op->batch * op->heads * divide_up(op->time, T::rows) *
+           divide_up(op->dim, T::columns);
 }
 
-/* Shared memory of a block: slices of two operands, a tile of weights, rows
- * that are summed with them. */
-template <int R> struct attention_memory {
-    slice<R> left, right;
-    float weight[SIDE * R][SIDE * R + 1];
-    float row[SIDE * R][COLUMNS + GAP];
+/* Rows of a head in a matrix. */
+struct rows_of {
+    const float *p;
+    uint64_t stride;
 };
 
-/* acc[x][y] = chain(d; a_x[d], b_y[d]), d < dim. */
-template <int R>
-static __device__ __forceinline__ void
-chains(float (&acc)[R][R], operand<R, true> a, operand<R, true> b, uint64_t dim,
-       attention_memory<R> &memory)
-{
-    constexpr unsigned int depth = slices<R>::depth;
-    const unsigned int ty = threadIdx.x / SIDE;
-    const unsigned int tx = threadIdx.x % SIDE;
-    float got_a[slices<R>::own];
-    float got_b[slices<R>::own];
-
-#pragma unroll
-    for (int i = 0; i < R; i++) {
-#pragma unroll
-        for (int j = 0; j < R; j++) {
-            acc[i][j] = 0.0f;
-        }
-    }
-    for (unsigned int rest = (unsigned int)dim; rest > 0;) {
-        const unsigned int terms = rest < depth ? rest : depth;
-
-        a.fetch(got_a, rest);
-        b.fetch(got_b, rest);
-        rest -= terms;
-        __syncthreads(); /* the slices before were read */
-        a.put(memory.left, got_a);
-        b.put(memory.right, got_b);
-        __syncthreads();
-        if (terms == depth) {
-#pragma unroll
-            for (unsigned int d = 0; d < depth; d++) {
-                step<R>(acc, memory.left.x[d], memory.right.x[d], ty, tx);
-            }
-        } else {
-            for (unsigned int d = 0; d < terms; d++) {
-                step<R>(acc, memory.left.x[d], memory.right.x[d], ty, tx);
-            }
-        }
-    }
-}
-
-/* Brings COLUMNS columns of rows y0, ... of a matrix. */
-template <int R>
-static __device__ __forceinline__ void
-fetch_rows(attention_memory<R> &memory, const float *from, uint64_t stride,
-           uint64_t y0, uint64_t y_end, uint64_t column, uint64_t dim)
-{
-    for (unsigned int e = threadIdx.x; e < SIDE * R * COLUMNS;
-         e += SIDE * SIDE) {
-        const uint64_t y = y0 + e / COLUMNS;
-        const uint64_t d = column + e % COLUMNS;
-
-        memory.row[e / COLUMNS][e % COLUMNS] =
-            y < y_end && d < dim ? from[y * stride + d] : 0.0f;
-    }
-}
-
-/* The y of a tile that belong to the sum of row x: those in [first, end). */
-struct bounds {
-    uint64_t first, end;
+/* Shared memory of a block: slices of two operands, and a tile of scores or of
+ * the weights that come of them, that of row x and y at [y][x]. */
+template <class T> struct attention_memory {
+    slices<T> pair;
+    float tile[T::columns][T::rows + GAP];
 };
+
+/* s[x][y] = chain(d; x_row[d], y_row[d]), d < dim. */
+template <class T, bool WHOLE>
+static __device__ __forceinline__ void
+chains(float (&s)[T::R][T::S], const struct attention &op, struct rows_of x,
+       unsigned int x0, struct rows_of y, unsigned int y0,
+       attention_memory<T> &memory, unsigned int &turn)
+{
+#pragma unroll
+    for (int r = 0; r < T::R; r++) {
+#pragma unroll
+        for (int c = 0; c < T::S; c++) {
+            s[r][c] = 0.0f;
+        }
+    }
+    multiply<T, WHOLE>(s, left_of<T, true, WHOLE>(x.p, x.stride, x0, op.time),
+                       right_of<T, true, WHOLE>(y.p, y.stride, y0, op.time),
+                       op.dim, memory.pair, turn);
+}
+
+/* The thread's scores into the tile. */
+template <class T>
+static __device__ __forceinline__ void put_scores(attention_memory<T> &memory,
+                                                  const float (&s)[T::R][T::S])
+{
+#pragma unroll
+    for (int c = 0; c < T::S; c++) {
+        float own[T::R];
+
+#pragma unroll
+        for (int r = 0; r < T::R; r++) {
+            own[r] = s[r][c];
+        }
+        store_own<T::down, T::R>(memory.tile[column_of<T>(c)], T::y(), own);
+    }
+}
+
+/* tile[y][x] = f(tile[y][x], x, y): the threads share the work evenly, which
+ * keeps long functions out of unrolled code. */
+template <class T, class F>
+static __device__ __forceinline__ void each_score(attention_memory<T> &memory,
+                                                  F f)
+{
+    const unsigned int x = threadIdx.x % T::rows;
+
+#pragma unroll 4
+    for (unsigned int y = threadIdx.x / T::rows; y < T::columns;
+         y += T::threads / T::rows) {
+        memory.tile[y][x] = f(memory.tile[y][x], x, y);
+    }
+}
+
+/* acc goes on by a term, in the rows r where take[r]. */
+template <class T>
+static __device__ __forceinline__ void
+step_where(float (&acc)[T::R][T::S], const float *a, const float *b,
+           const bool (&take)[T::R])
+{
+    float u[T::R];
+    float v[T::S];
+
+    read_own<T::down, T::R>(u, a, T::y());
+    read_own<T::across, T::S>(v, b, T::x());
+#pragma unroll
+    for (int r = 0; r < T::R; r++) {
+#pragma unroll
+        for (int s = 0; s < T::S; s++) {
+            acc[r][s] = take[r] ? fmaf(u[r], v[s], acc[r][s]) : acc[r][s];
+        }
+    }
+}
 
 /*
- * acc[r][c] goes on as chain(y; weight[x_r][y], row[y][column c]) over the y
- * of the tile that `of(x_r)` names. Terms outside are left out, not added as
- * 0: that would turn -0 into +0, and infinity into NaN.
+ * acc[x][d] goes on as chain(y; tile[y][x], row[y][d]) over the y of the tile
+ * that belong to the sum of row x: BELOW: y <= x, else y >= x. Terms outside
+ * are left out, not added as 0: that would turn -0 into +0, and infinity into
+ * NaN. What was stored into the tile before is seen.
  */
-template <int R, class F>
+template <class T, bool WHOLE, bool BELOW>
 static __device__ __forceinline__ void
-add_rows(float (&acc)[R][PER_THREAD], const attention_memory<R> &memory,
-         uint64_t x0, uint64_t y0, F of)
+add_rows(float (&acc)[T::R][T::S], const struct attention &op,
+         struct rows_of rows, const struct part &at, unsigned int y0,
+         attention_memory<T> &memory, unsigned int &turn)
 {
-    const unsigned int ty = threadIdx.x / SIDE;
-    const unsigned int tx = threadIdx.x % SIDE;
-    struct bounds some[R];
+    const unsigned int all = at_most(T::columns, op.time - y0);
+    right_of<T, false, WHOLE> b(rows.p + y0 * rows.stride, rows.stride,
+                                at.column, op.dim);
+    float4 next[right_of<T, false, WHOLE>::passes] = {};
+
+    b.fetch(next, all);
+    for (unsigned int done = 0; done < all; done += T::depth) {
+        const slice<T::columns, T::depth> &right = memory.pair.right[turn];
+
+        b.put(memory.pair.right[turn], next);
+        __syncthreads();
+        if (done + T::depth < all) {
+            b.fetch(next, all - done - T::depth);
+        }
+        if (y0 != at.x0 && (WHOLE || done + T::depth <= all)) {
+#pragma unroll
+            for (unsigned int d = 0; d < T::depth; d++) {
+                step<T>(acc, memory.tile[done + d], right.x[d]);
+            }
+        } else {
+#pragma unroll 1
+            for (unsigned int d = 0; d < T::depth && done + d < all; d++) {
+                bool take[T::R];
 
 #pragma unroll
-    for (int r = 0; r < R; r++) {
-        some[r] = of(x0 + place<R>(ty, r));
-    }
-    for (unsigned int y = 0; y < SIDE * R; y++) {
-        const float4 v =
-            *reinterpret_cast<const float4 *>(&memory.row[y][tx * PER_THREAD]);
-
-#pragma unroll
-        for (int r = 0; r < R; r++) {
-            const float w = memory.weight[place<R>(ty, r)][y];
-
-            if (y0 + y >= some[r].first && y0 + y < some[r].end) {
-                acc[r][0] = fmaf(w, v.x, acc[r][0]);
-                acc[r][1] = fmaf(w, v.y, acc[r][1]);
-                acc[r][2] = fmaf(w, v.z, acc[r][2]);
-                acc[r][3] = fmaf(w, v.w, acc[r][3]);
+                for (int r = 0; r < T::R; r++) {
+                    take[r] = y0 != at.x0 || (BELOW ? done + d <= row_of<T>(r)
+                                                    : done + d >= row_of<T>(r));
+                }
+                step_where<T>(acc, memory.tile[done + d], right.x[d], take);
             }
         }
+        turn = 1 - turn;
     }
 }
 
-/* Large tiles where they fill the GPU. Bits do not depend on it. */
-static inline bool large_tiles(const struct attention *op,
-                               const struct cuda_target *target)
+static inline bool attention_fits(const struct fsdp_op *op)
 {
-    return attention_blocks(op, SIDE * 4) >= target->processors;
+    return op->dim[1] <= INT_MAX && op->dim[3] <= INT_MAX;
+}
+
+/* A kernel for tiles of 64 where they fill the GPU, and where nothing of them
+ * is outside one that need not look; else for tiles of 16. */
+enum attention_shape {
+    SMALL,
+    RAGGED,
+    EVEN
+};
+
+static enum attention_shape shape_of(const struct attention *op,
+                                     const struct cuda_target *target)
+{
+    const uintptr_t at = reinterpret_cast<uintptr_t>(op->qkv) |
+                         reinterpret_cast<uintptr_t>(op->o) |
+                         reinterpret_cast<uintptr_t>(op->d_o) |
+                         reinterpret_cast<uintptr_t>(op->out);
+
+    if (blocks_of<scores_64>(op) < target->processors) {
+        return SMALL;
+    }
+    return op->time % scores_64::rows == 0 &&
+                   op->dim % scores_64::columns == 0 && at % sizeof(float4) == 0
+               ? EVEN
+               : RAGGED;
 }
 
 #endif

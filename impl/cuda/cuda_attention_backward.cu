@@ -1,202 +1,236 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_attention_backward.cu - the gradients of q, k and v, a kernel each. All
- * three are sums of rows with weights from a tile of scores: dq_i over the
- * keys j <= i, dk_j and dv_j over the queries i >= j.
+ * cuda_attention_backward.cu - the gradients of q, k and v: sums of rows with
+ * weights from a tile of scores, dq_i over the keys j <= i, dk_j and dv_j over
+ * the queries i >= j.
+ *
+ * D of op.h is needed by both kernels: the first one leaves it where dq will
+ * be, in the first column of each part of a head that is one block's.
  */
 #include "cuda_attention.cuh"
 
-#include <fsdp/arith/exp.h>
-
-enum gradient {
-    OF_QUERY,
-    OF_KEY,
-    OF_VALUE
+/* What the weights of a tile's queries need: stat, and D. */
+template <class T> struct query_facts {
+    float m[T::rows], l[T::rows], big_d[T::rows];
 };
 
-/* What the weights of a query need: stat, and the chain of do and o. */
-template <int R> struct query_facts {
-    float m[SIDE * R], l[SIDE * R], big_d[SIDE * R];
-};
-
-template <int R>
+/* Facts of the queries from i0 on; D stands at `column`. */
+template <class T>
 static __device__ __forceinline__ void
-fetch_facts(query_facts<R> &facts, const struct attention &op,
-            const struct head &head, uint64_t i0)
+fetch_facts(query_facts<T> &facts, const struct attention &op,
+            const struct head &head, unsigned int i0, unsigned int column)
 {
     const unsigned int t = threadIdx.x;
     const uint64_t i = i0 + t;
-    float sum = 0.0f;
 
-    if (t >= SIDE * R || i >= head.time) {
-        return;
-    }
-    for (uint64_t d = 0; d < head.dim; d++) {
-        const uint64_t at = head.o_at + i * head.o_stride + d;
+    if (t < T::rows && i < op.time) {
+        const float *stat = op.stat + head.stat_at + i * op.stat_stride;
 
-        sum = fmaf(op.d_o[at], op.o[at], sum);
+        facts.m[t] = stat[0];
+        facts.l[t] = stat[1];
+        facts.big_d[t] = op.out[head.at + i * op.stride + column];
     }
-    facts.m[t] = op.stat[head.stat_at + i * head.stat_stride];
-    facts.l[t] = op.stat[head.stat_at + i * head.stat_stride + 1];
-    facts.big_d[t] = sum;
 }
 
-/* Weights of the tile at (x0, y0) from its scores s and, but for values, from
- * dp = chain(do, v). */
-template <int R, enum gradient G>
-static __device__ __forceinline__ void
-put_weights(attention_memory<R> &memory, const query_facts<R> &facts,
-            const float (&s)[R][R], const float (&dp)[R][R], float scale,
-            const struct head &head, uint64_t x0, uint64_t y0)
+/* D of a query and head a thread, left in each `columns`-th column of dq. */
+template <bool WHOLE>
+static __global__ void __launch_bounds__(THREADS)
+    leave_d(const __grid_constant__ struct attention op,
+            const unsigned int columns)
 {
-    const unsigned int ty = threadIdx.x / SIDE;
-    const unsigned int tx = threadIdx.x % SIDE;
+    const uint64_t n = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    const uint64_t row = n / op.heads;
+    const uint64_t h = n % op.heads;
+    const float *a = op.d_o + n * op.dim;
+    const float *b = op.o + n * op.dim;
+    float *to = op.out + row * op.stride + h * op.dim;
+    float sum = 0.0f;
 
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-#pragma unroll
-        for (int c = 0; c < R; c++) {
-            const unsigned int x = place<R>(ty, r);
-            const unsigned int y = place<R>(tx, c);
-            const unsigned int query = G == OF_QUERY ? x : y;
-            const uint64_t i = G == OF_QUERY ? x0 + x : y0 + y;
-            const uint64_t j = G == OF_QUERY ? y0 + y : x0 + x;
-            float weight = 0.0f;
+    if (row >= op.batch * op.time) {
+        return;
+    }
+    if (WHOLE) {
+#pragma unroll 4
+        for (unsigned int d = 0; d < op.dim; d += 4) {
+            const float4 u = *reinterpret_cast<const float4 *>(a + d);
+            const float4 v = *reinterpret_cast<const float4 *>(b + d);
 
-            if (j <= i && i < head.time) {
-                weight = fsdp_expf(s[r][c] * scale - facts.m[query]) /
-                         facts.l[query];
-                if (G != OF_VALUE) {
-                    weight = weight * (dp[r][c] - facts.big_d[query]);
-                }
-            }
-            memory.weight[x][y] = weight;
+            sum = fmaf(u.x, v.x, sum);
+            sum = fmaf(u.y, v.y, sum);
+            sum = fmaf(u.z, v.z, sum);
+            sum = fmaf(u.w, v.w, sum);
         }
+    } else {
+        for (unsigned int d = 0; d < op.dim; d++) {
+            sum = fmaf(a[d], b[d], sum);
+        }
+    }
+    for (unsigned int d = 0; d < op.dim; d += columns) {
+        to[d] = sum;
+    }
+}
+
+/* What is in the tile, p, becomes p * (dp - D). QUERIES_DOWN: of row x. */
+template <class T, bool QUERIES_DOWN>
+static __device__ __forceinline__ void times_dp(attention_memory<T> &memory,
+                                                const query_facts<T> &facts,
+                                                const float (&dp)[T::R][T::S])
+{
+#pragma unroll
+    for (int c = 0; c < T::S; c++) {
+        const unsigned int y = column_of<T>(c);
+        float p[T::R];
+
+        read_own<T::down, T::R>(p, memory.tile[y], T::y());
+#pragma unroll
+        for (int r = 0; r < T::R; r++) {
+            p[r] = p[r] *
+                   (dp[r][c] - facts.big_d[QUERIES_DOWN ? row_of<T>(r) : y]);
+        }
+        store_own<T::down, T::R>(memory.tile[y], T::y(), p);
     }
 }
 
 /* What a block has made: its rows of dq, dk or dv, which begin at `out`. */
-template <int R, enum gradient G>
+template <class T>
 static __device__ __forceinline__ void
-put_result(const struct attention &op, const struct head &head,
-           const struct part &at, const float (&acc)[R][PER_THREAD], float *out)
+put_result(const struct attention &op, float *out, const struct part &at,
+           const float (&acc)[T::R][T::S], bool scaled)
 {
-    const unsigned int ty = threadIdx.x / SIDE;
-    const unsigned int tx = threadIdx.x % SIDE;
-
 #pragma unroll
-    for (int r = 0; r < R; r++) {
+    for (int r = 0; r < T::R; r++) {
 #pragma unroll
-        for (int c = 0; c < PER_THREAD; c++) {
-            const uint64_t x = at.x0 + place<R>(ty, r);
-            const uint64_t d = at.column + tx * PER_THREAD + (unsigned int)c;
+        for (int c = 0; c < T::S; c++) {
+            const unsigned int x = at.x0 + row_of<T>(r);
+            const unsigned int d = at.column + column_of<T>(c);
 
-            if (x < head.time && d < head.dim) {
-                out[x * head.stride + d] =
-                    G == OF_VALUE ? acc[r][c] : acc[r][c] * op.scale;
+            if (x < op.time && d < op.dim) {
+                out[(uint64_t)x * op.stride + d] =
+                    scaled ? acc[r][c] * op.scale : acc[r][c];
             }
         }
     }
 }
 
-template <int R, enum gradient G>
-static __global__ void __launch_bounds__(SIDE *SIDE, 2)
-    attend_backward(const __grid_constant__ struct attention op)
+/* dk and dv: rows x are keys, y their queries. */
+template <class T, bool WHOLE>
+static __global__ void __launch_bounds__(T::threads, T::resident)
+    grad_of_keys(const __grid_constant__ struct attention op)
 {
-    constexpr unsigned int TILE = SIDE * R;
-    __shared__ __align__(16) attention_memory<R> memory;
-    __shared__ query_facts<R> facts;
-    const struct part at = part_of(op, TILE);
-    const struct head head = head_of(op, at.head);
-    const float *q = op.qkv + head.at;
-    const float *k = q + head.o_stride;
-    const float *v = k + head.o_stride;
-    const float *d_o = op.d_o + head.o_at;
-    const uint64_t time = head.time;
-    const uint64_t last = at.x0 + TILE < time ? at.x0 + TILE : time;
-    const uint64_t y_begin = G == OF_QUERY ? 0 : at.x0;
-    const uint64_t y_end = G == OF_QUERY ? last : time;
-    float s[R][R];
-    float dp[R][R] = {};
-    float acc[R][PER_THREAD] = {};
-    float *out = op.out + head.at +
-                 (G == OF_QUERY ? 0
-                  : G == OF_KEY ? 1
-                                : 2) *
-                     head.o_stride;
+    __shared__ __align__(16) attention_memory<T> memory;
+    __shared__ query_facts<T> facts;
+    const struct part at = part_of<T>(op);
+    const float *q = op.qkv + at.head.at;
+    const struct rows_of queries = {q, op.stride};
+    const struct rows_of keys = {q + op.o_stride, op.stride};
+    const struct rows_of values = {q + 2 * op.o_stride, op.stride};
+    const struct rows_of d_o = {op.d_o + at.head.o_at, op.o_stride};
+    unsigned int turn = 0;
+    float s[T::R][T::S];
+    float dk[T::R][T::S] = {};
+    float dv[T::R][T::S] = {};
 
-    if (G == OF_QUERY) {
-        fetch_facts<R>(facts, op, head, at.x0);
-    }
-    for (uint64_t y0 = y_begin; y0 < y_end; y0 += TILE) {
-        const operand<R, true> x_score(G == OF_QUERY ? q : k, head.stride,
-                                       at.x0, time);
-        const operand<R, true> y_score(G == OF_QUERY ? k : q, head.stride, y0,
-                                       time);
-        const operand<R, true> x_dp(G == OF_QUERY ? d_o : v,
-                                    G == OF_QUERY ? head.o_stride : head.stride,
-                                    at.x0, time);
-        const operand<R, true> y_dp(G == OF_QUERY ? v : d_o,
-                                    G == OF_QUERY ? head.stride : head.o_stride,
-                                    y0, time);
+    for (unsigned int y0 = at.x0; y0 < op.time; y0 += T::columns) {
+        const bool diagonal = y0 == at.x0;
+        const unsigned int y_end = at_most(T::columns, op.time - y0);
 
-        chains<R>(s, x_score, y_score, head.dim, memory);
-        if (G != OF_VALUE) {
-            chains<R>(dp, x_dp, y_dp, head.dim, memory);
-        }
-        __syncthreads(); /* weights and facts before were used */
-        if (G != OF_QUERY) {
-            fetch_facts<R>(facts, op, head, y0);
-        }
-        fetch_rows<R>(memory,
-                      G == OF_QUERY ? k
-                      : G == OF_KEY ? q
-                                    : d_o,
-                      G == OF_VALUE ? head.o_stride : head.stride, y0, time,
-                      at.column, head.dim);
+        chains<T, WHOLE>(s, op, keys, at.x0, queries, y0, memory, turn);
+        put_scores<T>(memory, s);
+        fetch_facts<T>(facts, op, at.head, y0, 0);
         __syncthreads();
-        put_weights<R, G>(memory, facts, s, dp, op.scale, head, at.x0, y0);
-        __syncthreads();
-        add_rows<R>(acc, memory, at.x0, y0, [time](uint64_t x) {
-            return G == OF_QUERY ? bounds{0, x + 1} : bounds{x, time};
+        each_score<T>(memory, [&](float score, unsigned int x, unsigned int y) {
+            return (!diagonal || y >= x) && y < y_end
+                       ? cuda_expf(score * op.scale - facts.m[y]) / facts.l[y]
+                       : 0.0f;
         });
+        add_rows<T, WHOLE, false>(dv, op, d_o, at, y0, memory, turn);
+        chains<T, WHOLE>(s, op, values, at.x0, d_o, y0, memory, turn);
+        times_dp<T, false>(memory, facts, s);
+        add_rows<T, WHOLE, false>(dk, op, queries, at, y0, memory, turn);
     }
-    put_result<R, G>(op, head, at, acc, out);
+    put_result<T>(op, op.out + at.head.at + op.o_stride, at, dk, true);
+    put_result<T>(op, op.out + at.head.at + 2 * op.o_stride, at, dv, false);
 }
 
-template <enum gradient G>
-static cudaError_t run_gradient(const struct attention *a,
+/* dq: rows x are queries, y their keys. */
+template <class T, bool WHOLE>
+static __global__ void __launch_bounds__(T::threads, T::resident)
+    grad_of_queries(const __grid_constant__ struct attention op)
+{
+    __shared__ __align__(16) attention_memory<T> memory;
+    __shared__ query_facts<T> facts;
+    const struct part at = part_of<T>(op);
+    const float *q = op.qkv + at.head.at;
+    const struct rows_of queries = {q, op.stride};
+    const struct rows_of keys = {q + op.o_stride, op.stride};
+    const struct rows_of values = {q + 2 * op.o_stride, op.stride};
+    const struct rows_of d_o = {op.d_o + at.head.o_at, op.o_stride};
+    unsigned int turn = 0;
+    float s[T::R][T::S];
+    float dq[T::R][T::S] = {};
+
+    fetch_facts<T>(facts, op, at.head, at.x0, at.column);
+    for (unsigned int y0 = 0; y0 <= at.x0; y0 += T::columns) {
+        const bool diagonal = y0 == at.x0;
+
+        chains<T, WHOLE>(s, op, queries, at.x0, keys, y0, memory, turn);
+        put_scores<T>(memory, s);
+        __syncthreads();
+        each_score<T>(memory, [&](float score, unsigned int x, unsigned int y) {
+            return (!diagonal || y <= x) && at.x0 + x < op.time
+                       ? cuda_expf(score * op.scale - facts.m[x]) / facts.l[x]
+                       : 0.0f;
+        });
+        chains<T, WHOLE>(s, op, d_o, at.x0, values, y0, memory, turn);
+        times_dp<T, true>(memory, facts, s);
+        add_rows<T, WHOLE, true>(dq, op, keys, at, y0, memory, turn);
+    }
+    put_result<T>(op, op.out + at.head.at, at, dq, true);
+}
+
+/* Tiles of keys, and of queries, of the same size. */
+template <class K, class Q, bool WHOLE>
+static cudaError_t run_backward(const struct attention *op,
                                 const struct cuda_target *target)
 {
-    return large_tiles(a, target)
-               ? launch(target, attention_blocks(a, SIDE * 4), SIDE * SIDE,
-                        attend_backward<4, G>, *a)
-               : launch(target, attention_blocks(a, SIDE), SIDE * SIDE,
-                        attend_backward<1, G>, *a);
+    const uint64_t blocks = blocks_of<Q>(op); /* none if dim is 0 */
+    cudaError_t status = cudaSuccess;
+
+    if (blocks > 0) {
+        status =
+            launch(target, divide_up(op->batch * op->time * op->heads, THREADS),
+                   THREADS, leave_d<WHOLE>, *op, Q::columns);
+    }
+    if (status == cudaSuccess) {
+        status =
+            launch(target, blocks, K::threads, grad_of_keys<K, WHOLE>, *op);
+    }
+    if (status == cudaSuccess) {
+        status =
+            launch(target, blocks, Q::threads, grad_of_queries<Q, WHOLE>, *op);
+    }
+    return status;
 }
 
 extern "C" cudaError_t
 cuda_op_attention_backward(const struct fsdp_op *op,
                            const struct cuda_target *target)
 {
-    const struct attention a = {op->dim[0],
-                                op->dim[1],
-                                op->dim[2],
-                                op->dim[3],
-                                op->f[0],
-                                in_of<float>(op, 0),
-                                in_of<float>(op, 1),
-                                in_of<float>(op, 2),
-                                in_of<float>(op, 3),
-                                out_of<float>(op, 0),
-                                NULL};
-    cudaError_t status = run_gradient<OF_QUERY>(&a, target);
+    struct attention a = attention_of(op);
 
-    if (status == cudaSuccess) {
-        status = run_gradient<OF_KEY>(&a, target);
+    if (!attention_fits(op)) {
+        return cudaErrorInvalidConfiguration;
     }
-    if (status == cudaSuccess) {
-        status = run_gradient<OF_VALUE>(&a, target);
+    a.o = in_of<float>(op, 1);
+    a.stat = in_of<float>(op, 2);
+    a.d_o = in_of<float>(op, 3);
+    a.out = out_of<float>(op, 0);
+    switch (shape_of(&a, target)) {
+    case EVEN:
+        return run_backward<lean_64, scores_64, true>(&a, target);
+    case RAGGED:
+        return run_backward<ragged_64, ragged_64, false>(&a, target);
+    default:
+        return run_backward<scores_16, scores_16, false>(&a, target);
     }
-    return status;
 }

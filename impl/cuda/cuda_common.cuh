@@ -20,6 +20,8 @@ enum {
     THREADS = 256,  /* of a block, unless said otherwise */
     RESIDENT = 8,   /* blocks of THREADS that a multiprocessor holds */
     IN_FLIGHT = 4,  /* elements that a thread has loaded at once */
+    TURNS = 16,     /* blocks for each that is resident: the last ones end
+                     * together even where fewer than RESIDENT are */
     LAUNCHES = 2047 /* millions of blocks: more than any operator has */
 };
 
@@ -60,6 +62,27 @@ static inline uint64_t blocks_for(const struct cuda_target *target, uint64_t n)
     return want < most ? want : most;
 }
 
+/* Division by a number that the host knows: a few products in place of a
+ * loop, where both numbers have 32 bits. */
+struct divisor {
+    uint64_t n, magic; /* magic: 2^64 / n, rounded up; 0 if there is none */
+
+    __device__ __forceinline__ uint64_t quotient(uint64_t i) const
+    {
+        const uint64_t low = (uint32_t)i;
+
+        if (magic == 0 || i != low) {
+            return i / n;
+        }
+        return ((magic >> 32) * low + ((uint32_t)magic * low >> 32)) >> 32;
+    }
+};
+
+static inline struct divisor divisor_of(uint64_t n)
+{
+    return {n, n > 1 && n >> 32 == 0 ? UINT64_MAX / n + 1 : 0};
+}
+
 /*
  * A loop over elements. F has a type `in`, `load(i)` that reads what element i
  * needs, and `store(i, in)` that computes and writes it. Several elements are
@@ -69,22 +92,27 @@ static inline uint64_t blocks_for(const struct cuda_target *target, uint64_t n)
 template <class F>
 __global__ void __launch_bounds__(THREADS) each(const uint64_t n, const F f)
 {
-    const uint64_t stride = (uint64_t)gridDim.x * THREADS;
-    uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    constexpr uint64_t at_once = IN_FLIGHT * THREADS;
 
-    for (; i < n && n - i > (IN_FLIGHT - 1) * stride; i += IN_FLIGHT * stride) {
-        typename F::in a = f.load(i);
-        typename F::in b = f.load(i + stride);
-        typename F::in c = f.load(i + 2 * stride);
-        typename F::in d = f.load(i + 3 * stride);
+    for (uint64_t first = blockIdx.x * at_once; first < n;
+         first += gridDim.x * at_once) {
+        const uint64_t i = first + threadIdx.x;
 
-        f.store(i, a);
-        f.store(i + stride, b);
-        f.store(i + 2 * stride, c);
-        f.store(i + 3 * stride, d);
-    }
-    for (; i < n; i += stride) {
-        f.store(i, f.load(i));
+        if (n - first >= at_once) {
+            typename F::in a = f.load(i);
+            typename F::in b = f.load(i + THREADS);
+            typename F::in c = f.load(i + 2 * THREADS);
+            typename F::in d = f.load(i + 3 * THREADS);
+
+            f.store(i, a);
+            f.store(i + THREADS, b);
+            f.store(i + 2 * THREADS, c);
+            f.store(i + 3 * THREADS, d);
+        } else {
+            for (uint64_t j = i; j < n; j += THREADS) {
+                f.store(j, f.load(j));
+            }
+        }
     }
 }
 
@@ -92,7 +120,10 @@ template <class F>
 static cudaError_t launch_each(const struct cuda_target *target, uint64_t n,
                                F f)
 {
-    return launch(target, blocks_for(target, n), THREADS, each<F>, n, f);
+    const uint64_t want = divide_up(n, IN_FLIGHT * THREADS);
+    const uint64_t most = (uint64_t)target->processors * RESIDENT * TURNS;
+
+    return launch(target, want < most ? want : most, THREADS, each<F>, n, f);
 }
 
 /* The end of lanes(): every lane has the sum. */

@@ -4,10 +4,9 @@
  * elements in its own place: FILL, SCALE, ADD, COPY_2D, CAST, BIAS, RELU, GELU
  * and the backwards of the last two.
  */
-#include "cuda_common.cuh"
+#include "cuda_math.cuh"
 
 #include <fsdp/arith/bf16.h>
-#include <fsdp/arith/tanh.h>
 
 struct fill {
     struct in {};
@@ -66,11 +65,11 @@ struct bias {
     typedef pair in;
     const float *x, *b;
     float *y;
-    uint64_t n;
+    struct divisor n;
 
     __device__ in load(uint64_t i) const
     {
-        return {x[i], b[i % n]};
+        return {x[i], b[i - n.quotient(i) * n.n]};
     }
     __device__ void store(uint64_t i, in v) const
     {
@@ -83,15 +82,16 @@ template <class T> struct copy_rows {
     typedef T in;
     const T *from;
     T *to;
-    uint64_t width, to_stride, from_stride;
+    struct divisor width;
+    uint64_t to_gap, from_gap; /* behind a row */
 
     __device__ in load(uint64_t i) const
     {
-        return from[i / width * from_stride + i % width];
+        return from[i + width.quotient(i) * from_gap];
     }
     __device__ void store(uint64_t i, in a) const
     {
-        to[i / width * to_stride + i % width] = a;
+        to[i + width.quotient(i) * to_gap] = a;
     }
 };
 
@@ -105,7 +105,7 @@ static __device__ __forceinline__ float gelu_tanh(float x)
 {
     float u = 0.797884561f * fmaf(0.044715f * (x * x), x, x);
 
-    return fsdp_tanhf(u);
+    return cuda_tanhf(u);
 }
 
 struct to_bf16 {
@@ -215,14 +215,22 @@ template <class T>
 static cudaError_t copy_as(const struct fsdp_op *op,
                            const struct cuda_target *target)
 {
-    copy_rows<T> f = {in_of<T>(op, 0), out_of<T>(op, 0), op->dim[1] / sizeof(T),
-                      op->dim[2] / sizeof(T), op->dim[3] / sizeof(T)};
+    const uint64_t width = op->dim[1] / sizeof(T);
+    copy_rows<T> f = {in_of<T>(op, 0), out_of<T>(op, 0), divisor_of(width),
+                      op->dim[2] / sizeof(T) - width,
+                      op->dim[3] / sizeof(T) - width};
 
-    return launch_each(target, op->dim[0] * f.width, f);
+    return launch_each(target, op->dim[0] * width, f);
 }
 
-/* As words where everything is a multiple of a word; strides of a single row
- * do not count. */
+/* Sixteen bytes, in one access. */
+struct __align__(16) sixteen
+{
+    uint32_t word[4];
+};
+
+/* As the largest words of which everything is a multiple; strides of a single
+ * row do not count. */
 extern "C" cudaError_t cuda_op_copy_2d(const struct fsdp_op *op,
                                        const struct cuda_target *target)
 {
@@ -234,6 +242,9 @@ extern "C" cudaError_t cuda_op_copy_2d(const struct fsdp_op *op,
     }
     if (op->dim[0] > 1) {
         all |= op->dim[2] | op->dim[3];
+    }
+    if (all % sizeof(sixteen) == 0) {
+        return copy_as<sixteen>(op, target);
     }
     return all % 4 == 0 ? copy_as<uint32_t>(op, target)
                         : copy_as<unsigned char>(op, target);
@@ -251,7 +262,7 @@ extern "C" cudaError_t cuda_op_bias(const struct fsdp_op *op,
                                     const struct cuda_target *target)
 {
     bias f = {in_of<float>(op, 0), in_of<float>(op, 1), out_of<float>(op, 0),
-              op->dim[1]};
+              divisor_of(op->dim[1])};
 
     return launch_each(target, op->dim[0] * op->dim[1], f);
 }

@@ -9,38 +9,60 @@
 enum {
     ENTRY_THREADS = 128, /* a block: a warp a row of the table */
     ENTRIES = ENTRY_THREADS / WARP,
+    LOOKUPS = 8, /* rows that a thread reads at once */
+    HITS = 4,    /* the same of the gradient */
 };
 
-struct lookup {
-    struct in {
-        float a, b;
-        int32_t good;
-    };
-    const int32_t *id;
-    const float *table, *position;
-    float *y;
-    uint64_t n, period, vocabulary;
-    int *bad_id;
+/*
+ * A thread has one element of a position and goes down the rows of it, which
+ * are `period` apart: the position is read once, the table and what is made
+ * are all that moves. `parts`: how many threads share the rows.
+ */
+static __global__ void __launch_bounds__(THREADS)
+    embed(const uint64_t rows, const uint64_t n, const uint64_t period,
+          const uint64_t vocabulary, const uint64_t parts, const int32_t *id,
+          const float *table, const float *position, float *y, int *bad_id)
+{
+    const uint64_t at = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    const uint64_t first = at / n;
+    const uint64_t j = at % n;
+    const uint64_t step = period * parts;
+    bool bad = false;
+    float own;
 
-    __device__ in load(uint64_t i) const
-    {
-        const uint64_t r = i / n;
-        const uint64_t j = i % n;
-        const int32_t at = id[r];
+    if (first >= step || first >= rows) {
+        return;
+    }
+    own = position[first % period * n + j];
+    for (uint64_t r = first; r < rows; r += LOOKUPS * step) {
+        int32_t entry[LOOKUPS];
+        float got[LOOKUPS];
+        bool good[LOOKUPS];
 
-        if (at < 0 || (uint64_t)at >= vocabulary) {
-            *bad_id = 1;
-            return {0.0f, 0.0f, 0};
+#pragma unroll
+        for (unsigned int i = 0; i < LOOKUPS; i++) {
+            entry[i] = r + i * step < rows ? id[r + i * step] : 0;
         }
-        return {table[(uint64_t)at * n + j], position[r % period * n + j], 1};
-    }
-    __device__ void store(uint64_t i, in v) const
-    {
-        if (v.good) {
-            y[i] = v.a + v.b;
+#pragma unroll
+        for (unsigned int i = 0; i < LOOKUPS; i++) {
+            const bool inside =
+                entry[i] >= 0 && (uint64_t)entry[i] < vocabulary;
+
+            good[i] = inside && r + i * step < rows;
+            bad = bad || (!inside && r + i * step < rows);
+            got[i] = good[i] ? table[(uint64_t)entry[i] * n + j] : 0.0f;
+        }
+#pragma unroll
+        for (unsigned int i = 0; i < LOOKUPS; i++) {
+            if (good[i]) {
+                y[(r + i * step) * n + j] = got[i] + own;
+            }
         }
     }
-};
+    if (bad) {
+        *bad_id = 1;
+    }
+}
 
 /* Ids are checked even where there is nothing to look up. */
 static __global__ void __launch_bounds__(THREADS)
@@ -74,11 +96,20 @@ static __device__ float entry_sum(const int32_t *id, uint64_t entry,
                                           (uint64_t)id[mine] == entry);
 
         while (hits != 0) {
-            const uint64_t row = r + (unsigned int)__ffs((int)hits) - 1;
+            float got[HITS];
+            bool hit[HITS];
 
-            hits &= hits - 1;
-            if (j < n) {
-                sum = sum + dy[row * n + j];
+#pragma unroll
+            for (unsigned int i = 0; i < HITS; i++) {
+                const uint64_t row = r + (unsigned int)__ffs((int)hits) - 1;
+
+                hit[i] = hits != 0 && j < n;
+                got[i] = hit[i] ? dy[row * n + j] : 0.0f;
+                hits &= hits - 1;
+            }
+#pragma unroll
+            for (unsigned int i = 0; i < HITS; i++) {
+                sum = hit[i] ? sum + got[i] : sum;
             }
         }
     }
@@ -155,17 +186,22 @@ static cudaError_t run_check(const struct fsdp_op *op,
 extern "C" cudaError_t cuda_op_embedding(const struct fsdp_op *op,
                                          const struct cuda_target *target)
 {
-    lookup f = {in_of<int32_t>(op, 0),
-                in_of<float>(op, 1),
-                in_of<float>(op, 2),
-                out_of<float>(op, 0),
-                op->dim[1],
-                op->dim[2],
-                op->dim[3],
-                target->bad_id};
+    const uint64_t rows = op->dim[0];
+    const uint64_t n = op->dim[1];
+    const uint64_t period = op->dim[2];
+    const uint64_t fills = (uint64_t)target->processors * RESIDENT * THREADS;
+    uint64_t parts = 1;
 
-    return op->dim[1] == 0 ? run_check(op, target)
-                           : launch_each(target, op->dim[0] * op->dim[1], f);
+    if (n == 0 || rows == 0) {
+        return run_check(op, target);
+    }
+    while (parts * period * n < fills && parts * period < rows) {
+        parts *= 2;
+    }
+    return launch(target, divide_up(parts * period * n, THREADS), THREADS,
+                  embed, rows, n, period, op->dim[3], parts,
+                  in_of<int32_t>(op, 0), in_of<float>(op, 1),
+                  in_of<float>(op, 2), out_of<float>(op, 0), target->bad_id);
 }
 
 extern "C" cudaError_t cuda_op_embedding_grad(const struct fsdp_op *op,

@@ -2,75 +2,110 @@
 /*
  * cuda_gemm.cu - GEMM and GEMM_GRAD. Every element is one chain over k: no
  * split of k, no second accumulator, no atomics. A block has a tile of C in
- * its registers and walks k in slices, of which the next one is on its way
- * from memory while this one is used.
+ * its registers and walks k in slices (cuda_tile.cuh).
  */
 #include "cuda_tile.cuh"
 
 #include <limits.h>
 
-/* Of a block that has grains: a part of each for each thread. */
 enum {
-    GRAIN_THREADS = 128
+    BAND = 16, /* tiles down that are walked before the next column */
+    GRAIN_THREADS =
+        128 /* of a block that has grains: a part of each a thread */
 };
 
-template <int R, bool A_K_INNER, bool B_K_INNER>
-static __global__ void __launch_bounds__(SIDE *SIDE, 2)
-    gemm(const uint64_t m, const uint64_t n, const unsigned int k,
-         const float *a, const uint64_t a_stride, const float *b,
-         const uint64_t b_stride, float *c)
+/* The product C[m,n] of A and B, given as A_K_INNER and B_K_INNER say. */
+struct product {
+    uint64_t m, n;
+    unsigned int k;
+    const float *a, *b;
+    uint64_t a_stride, b_stride;
+    float *c;
+};
+
+/*
+ * Tiles by what they are for: the large one has the most arithmetic for each
+ * byte; the flat one is a quarter of it, so that gradients of weights, long
+ * sums for few elements, divide evenly among multiprocessors; the small one is
+ * for what is small. Bits do not depend on it.
+ */
+using large_tile = tile_of<8, 16, 16, 8, 8, 2>; /* 128 x 128 */
+using flat_tile = tile_of<16, 8, 6, 6, 16, 4>;  /* 96 x 48 */
+using small_tile = tile_of<8, 8, 4, 4, 16, 8>;  /* 32 x 32 */
+
+/* Where tile number `tile` begins. Bands of tiles are walked down, so that
+ * those at work at the same time share rows and columns in the cache. */
+struct place_of_tile {
+    unsigned int i0, j0;
+};
+
+template <class T>
+static __device__ __forceinline__ struct place_of_tile
+place_of(const struct product &p, unsigned int tile)
 {
-    __shared__ __align__(16) slice<R> left[2];
-    __shared__ __align__(16) slice<R> right[2];
-    constexpr unsigned int depth = slices<R>::depth;
-    const uint64_t columns = (n + SIDE * R - 1) / (SIDE * R);
-    const uint64_t i0 = blockIdx.x / columns * (SIDE * R);
-    const uint64_t j0 = blockIdx.x % columns * (SIDE * R);
-    const unsigned int t = threadIdx.x;
-    const unsigned int ty = t / SIDE;
-    const unsigned int tx = t % SIDE;
-    operand<R, A_K_INNER> from_a(a, a_stride, i0, m);
-    operand<R, B_K_INNER> from_b(b, b_stride, j0, n);
-    float acc[R][R] = {};
-    float next_a[slices<R>::own];
-    float next_b[slices<R>::own];
-    int now = 0;
+    const unsigned int down = (unsigned int)((p.m + T::rows - 1) / T::rows);
+    const unsigned int across =
+        (unsigned int)((p.n + T::columns - 1) / T::columns);
+    const unsigned int band = tile / (BAND * across) * BAND;
+    const unsigned int height = at_most(BAND, down - band);
+    const unsigned int in_band = tile % (BAND * across);
 
-    from_a.fetch(next_a, k);
-    from_b.fetch(next_b, k);
-    for (unsigned int rest = k; rest > 0;) {
-        const unsigned int terms = rest < depth ? rest : depth;
+    return {(band + in_band % height) * T::rows, in_band / height * T::columns};
+}
 
-        from_a.put(left[now], next_a);
-        from_b.put(right[now], next_b);
-        __syncthreads();
-        rest -= terms;
-        from_a.fetch(next_a, rest);
-        from_b.fetch(next_b, rest);
-        if (terms == depth) {
+template <class T, bool WHOLE>
+static __device__ __forceinline__ void put_tile(const struct product &p,
+                                                struct place_of_tile at,
+                                                const float (&acc)[T::R][T::S])
+{
 #pragma unroll
-            for (unsigned int d = 0; d < depth; d++) {
-                step<R>(acc, left[now].x[d], right[now].x[d], ty, tx);
-            }
+    for (int r = 0; r < T::R; r++) {
+        const uint64_t i = at.i0 + row_of<T>(r);
+
+        if constexpr (WHOLE) {
+            write_own<T::across, T::S>(p.c + i * p.n + at.j0, T::x(), acc[r]);
         } else {
-            for (unsigned int d = 0; d < terms; d++) {
-                step<R>(acc, left[now].x[d], right[now].x[d], ty, tx);
+#pragma unroll
+            for (int s = 0; s < T::S; s++) {
+                const uint64_t j = at.j0 + column_of<T>(s);
+
+                if (i < p.m && j < p.n) {
+                    p.c[i * p.n + j] = acc[r][s];
+                }
             }
         }
-        now = 1 - now; /* the other pair was read before this barrier */
     }
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-        const uint64_t i = i0 + place<R>(ty, r);
+}
 
-#pragma unroll
-        for (int s = 0; s < R; s++) {
-            const uint64_t j = j0 + place<R>(tx, s);
+/* A block takes every gridDim.x-th tile: with as many blocks as the GPU holds
+ * at once, no multiprocessor has more than one tile more than another. Which
+ * one it is at stands in shared memory: the sums need all registers. */
+template <class T, bool A_K_INNER, bool B_K_INNER, bool WHOLE>
+static __global__ void __launch_bounds__(T::threads, T::resident)
+    gemm(const unsigned int tiles, const __grid_constant__ struct product p)
+{
+    __shared__ __align__(16) slices<T> memory;
+    __shared__ unsigned int tile;
+    unsigned int turn = 0;
 
-            if (i < m && j < n) {
-                c[i * n + j] = acc[r][s];
-            }
+    if (threadIdx.x == 0) {
+        tile = blockIdx.x;
+    }
+    __syncthreads();
+    while (tile < tiles) {
+        const struct place_of_tile at = place_of<T>(p, tile);
+        float acc[T::R][T::S] = {};
+
+        multiply<T, WHOLE>(
+            acc, left_of<T, A_K_INNER, WHOLE>(p.a, p.a_stride, at.i0, p.m),
+            right_of<T, B_K_INNER, WHOLE>(p.b, p.b_stride, at.j0, p.n), p.k,
+            memory, turn);
+        put_tile<T, WHOLE>(p, place_of<T>(p, tile), acc);
+        __syncthreads(); /* all have read it */
+        if (threadIdx.x == 0) {
+            tile += gridDim.x;
         }
+        __syncthreads();
     }
 }
 
@@ -106,70 +141,103 @@ static __global__ void __launch_bounds__(GRAIN_THREADS)
     w[at] = part[0][t];
 }
 
-/* The product C[m,n] of A and B, given as A_K_INNER and B_K_INNER say. */
-struct product {
-    uint64_t m, n, k;
-    const float *a, *b;
-    float *c;
-};
+template <class T> static uint64_t tiles_of(const struct product *p)
+{
+    return divide_up(p->m, T::rows) * divide_up(p->n, T::columns);
+}
 
-template <int R, bool A_K_INNER, bool B_K_INNER>
+/* Nothing of a tile is outside, and fours are aligned. */
+template <class T> static bool is_whole(const struct product *p)
+{
+    const uintptr_t at = reinterpret_cast<uintptr_t>(p->a) |
+                         reinterpret_cast<uintptr_t>(p->b) |
+                         reinterpret_cast<uintptr_t>(p->c);
+
+    return p->m % T::rows == 0 && p->n % T::columns == 0 &&
+           p->k % T::depth == 0 && at % sizeof(float4) == 0;
+}
+
+/* Time until the multiprocessor that has most to do is done, in sixteenths of
+ * the large tile's multiply-adds; `each` is what one of this tile's takes. */
+template <class T>
+static uint64_t costs(const struct cuda_target *target, const struct product *p,
+                      uint64_t each)
+{
+    return divide_up(tiles_of<T>(p), target->processors) * T::rows *
+           T::columns * (is_whole<T>(p) ? each : each + each / 4);
+}
+
+/* Looking at each element takes registers, which slices of half the depth
+ * leave. */
+template <class T, bool A_K_INNER, bool B_K_INNER>
 static cudaError_t run_tiles(const struct cuda_target *target,
                              const struct product *p)
 {
-    uint64_t blocks = divide_up(p->m, SIDE * R) * divide_up(p->n, SIDE * R);
+    using ragged = tile_of<T::down, T::across, T::R, T::S, 8, T::resident>;
+    const uint64_t tiles = tiles_of<T>(p);
+    const uint64_t most = (uint64_t)target->processors * T::resident;
 
-    if (p->k > UINT_MAX) {
-        return cudaErrorInvalidValue; /* 16 GB a row, and more */
+    if (tiles > INT_MAX) {
+        return cudaErrorInvalidConfiguration;
     }
-    return launch(target, blocks, SIDE * SIDE, gemm<R, A_K_INNER, B_K_INNER>,
-                  p->m, p->n, (unsigned int)p->k, p->a, A_K_INNER ? p->k : p->m,
-                  p->b, B_K_INNER ? p->k : p->n, p->c);
+    return launch(target, tiles < most ? tiles : most, T::threads,
+                  is_whole<T>(p) ? gemm<T, A_K_INNER, B_K_INNER, true>
+                                 : gemm<ragged, A_K_INNER, B_K_INNER, false>,
+                  (unsigned int)tiles, *p);
 }
 
-/* The largest tile that still gives every multiprocessor one. Bits do not
- * depend on it. */
 template <bool A_K_INNER, bool B_K_INNER>
-static cudaError_t run_product(const struct cuda_target *target,
-                               const struct product *p)
+static cudaError_t run_product(const struct fsdp_op *op,
+                               const struct cuda_target *target)
 {
-    uint64_t tiles_128 = divide_up(p->m, 128) * divide_up(p->n, 128);
-    uint64_t tiles_64 = divide_up(p->m, 64) * divide_up(p->n, 64);
+    const uint64_t m = op->dim[0];
+    const uint64_t n = op->dim[1];
+    const uint64_t k = op->dim[2];
+    const struct product p = {m,
+                              n,
+                              (unsigned int)k,
+                              in_of<float>(op, 0),
+                              in_of<float>(op, 1),
+                              A_K_INNER ? k : m,
+                              B_K_INNER ? k : n,
+                              out_of<float>(op, 0)};
+    const uint64_t of_large = costs<large_tile>(target, &p, 16);
+    const uint64_t of_flat = costs<flat_tile>(target, &p, 18);
+    const uint64_t of_small = costs<small_tile>(target, &p, 26);
 
-    if (tiles_128 >= target->processors) {
-        return run_tiles<8, A_K_INNER, B_K_INNER>(target, p);
+    if (m > INT_MAX || n > INT_MAX || k > INT_MAX) {
+        return cudaErrorInvalidValue; /* 8 GB a row or column, and more */
     }
-    if (tiles_64 >= target->processors) {
-        return run_tiles<4, A_K_INNER, B_K_INNER>(target, p);
+    if constexpr (!A_K_INNER) {
+        if (of_flat <= of_large && of_flat <= of_small) {
+            return run_tiles<flat_tile, A_K_INNER, B_K_INNER>(target, &p);
+        }
     }
-    return run_tiles<2, A_K_INNER, B_K_INNER>(target, p);
+    return of_large <= of_small
+               ? run_tiles<large_tile, A_K_INNER, B_K_INNER>(target, &p)
+               : run_tiles<small_tile, A_K_INNER, B_K_INNER>(target, &p);
 }
 
 extern "C" cudaError_t cuda_op_gemm(const struct fsdp_op *op,
                                     const struct cuda_target *target)
 {
-    const struct product p = {op->dim[0],          op->dim[1],
-                              op->dim[2],          in_of<float>(op, 0),
-                              in_of<float>(op, 1), out_of<float>(op, 0)};
-
     return (op->flags & FSDP_OP_TRANSPOSE_B) != 0
-               ? run_product<true, true>(target, &p)
-               : run_product<true, false>(target, &p);
+               ? run_product<true, true>(op, target)
+               : run_product<true, false>(op, target);
 }
 
 extern "C" cudaError_t cuda_op_gemm_grad(const struct fsdp_op *op,
                                          const struct cuda_target *target)
 {
-    const struct product p = {op->dim[0],          op->dim[1],
-                              op->dim[2],          in_of<float>(op, 0),
-                              in_of<float>(op, 1), out_of<float>(op, 0)};
+    const uint64_t elements = op->dim[0] * op->dim[1];
     struct cuda_tree tree;
 
     if (op->dim[3] == 1) {
-        return run_product<false, false>(target, &p);
+        return run_product<false, false>(op, target);
     }
     cuda_tree_make(&tree, (unsigned int)op->dim[3]);
-    return launch(target, divide_up(p.m * p.n, GRAIN_THREADS), GRAIN_THREADS,
-                  gemm_grains, p.m, p.n, p.k, (unsigned int)op->dim[3], tree,
-                  p.a, p.b, p.c);
+    return launch(target, divide_up(elements, GRAIN_THREADS), GRAIN_THREADS,
+                  gemm_grains, op->dim[0], op->dim[1], op->dim[2],
+                  (unsigned int)op->dim[3], tree, in_of<float>(op, 0),
+                  in_of<float>(op, 1), out_of<float>(op, 0));
 }

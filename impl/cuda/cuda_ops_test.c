@@ -66,6 +66,18 @@ static void test_rows(void **state)
         }
     }
     TRY(FSDP_OP_CROSS_ENTROPY, "ab #a | a =0", no_f, 3, 1000);
+    /* Rows that stay in registers. */
+    for (uint64_t n = 256; n <= 1024; n += 256) {
+        TRY(FSDP_OP_NORM, "ab b b | ab a2", eps, 9, n);
+        TRY(FSDP_OP_NORM_BACKWARD, "ab b a2 ab | ab", no_f, 9, n);
+        TRY(FSDP_OP_MSE, "ab ab | a ab", no_f, 9, n);
+        TRY(FSDP_OP_LINEAR_LOSS, "ab ab | a ab", no_f, 9, n);
+        TRY(FSDP_OP_CROSS_ENTROPY, "ab #a | a ab", no_f, 9, n);
+        TRY(FSDP_OP_CROSS_ENTROPY, "ab #a | a =0", no_f, 9, n);
+        TRY(FSDP_OP_EMBEDDING, "#a db cb | ab", no_f, 20, n, 3, 9);
+    }
+    TRY(FSDP_OP_EMBEDDING, "#a db cb | ab", no_f, 257, 5, 64, 9);
+    TRY(FSDP_OP_EMBEDDING, "#a db cb | ab", no_f, 700, 3, 1, 9);
 }
 
 static void test_grains(void **state)
@@ -91,6 +103,10 @@ static void test_grains(void **state)
                 grains[g]);
         }
     }
+    /* More rows than a block has at once. */
+    TRY(FSDP_OP_COLUMN_SUM, "ab | b", no_f, 16500, 9, 1);
+    TRY(FSDP_OP_COLUMN_SUM, "ab | b", no_f, 16640, 3, 2);
+    TRY(FSDP_OP_NORM_GRAD, "ab a2 ab | b b", no_f, 8257, 9, 1);
 }
 
 /* All three sizes of tiles, with and without edges. */
@@ -131,6 +147,36 @@ static void test_attention(void **state)
     TRY(FSDP_OP_ATTENTION, "abcd3 | abcd abc2", scale, 1, 130, 1, 8);
     TRY(FSDP_OP_ATTENTION_BACKWARD, "abcd3 abcd abc2 abcd | abcd3", scale, 1,
         130, 1, 8);
+}
+
+/* Shapes that tiles divide, at places that vectors may have: two tiles and
+ * more of each kind, for the few multiprocessors of the emulation and for the
+ * many of a GPU. */
+static void test_whole_tiles(void **state)
+{
+    static const float scale[8] = {0.25f};
+
+    (void)state;
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 256, 128, 48);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 384, 256, 16);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 96, 96, 32);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 192, 144, 64);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 32, 64, 48);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 256, 128, 41);
+    TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 256, 128, 48, 1);
+    TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 96, 144, 64, 1);
+    TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 64, 32, 16, 1);
+    TRY_ALIGNED(FSDP_OP_ATTENTION, "abcd3 | abcd abc2", scale, 1, 128, 2, 64);
+    TRY_ALIGNED(FSDP_OP_ATTENTION, "abcd3 | abcd abc2", scale, 2, 64, 1, 128);
+    TRY_ALIGNED(FSDP_OP_ATTENTION_BACKWARD, "abcd3 abcd abc2 abcd | abcd3",
+                scale, 1, 128, 2, 64);
+    TRY_ALIGNED(FSDP_OP_ATTENTION_BACKWARD, "abcd3 abcd abc2 abcd | abcd3",
+                scale, 2, 64, 1, 128);
+    TRY_LARGE(FSDP_OP_GEMM, "ac cb | ab", no_f, 1408, 1536, 32);
+    TRY_LARGE(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 768, 768, 48, 1);
+    TRY_LARGE(FSDP_OP_ATTENTION, "abcd3 | abcd abc2", scale, 6, 128, 11, 64);
+    TRY_LARGE(FSDP_OP_ATTENTION_BACKWARD, "abcd3 abcd abc2 abcd | abcd3", scale,
+              6, 128, 11, 64);
 }
 
 /* Bits, so that NaN counts: bf16 keeps its sign and payload. */
@@ -265,9 +311,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elementwise), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_grains),      cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_attention),   cmocka_unit_test(test_cast),
-        cmocka_unit_test(test_copy_2d),     cmocka_unit_test(test_bad_id),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_attention),   cmocka_unit_test(test_whole_tiles),
+        cmocka_unit_test(test_cast),        cmocka_unit_test(test_copy_2d),
+        cmocka_unit_test(test_bad_id),      cmocka_unit_test(test_refused),
     };
     int skip = skip_without_gpu();
 

@@ -119,7 +119,7 @@ static inline int run_on_device(const struct trial *t, float *memory,
  * left it. */
 static inline void try_on_device(struct trial *t)
 {
-    uint64_t shift = random_bits() % 16;
+    uint64_t shift = t->aligned ? 0 : random_bits() % 16;
     uint64_t n = lay_out(t, NULL, shift);
     float *want = malloc(n * sizeof(float));
     float *got = malloc(n * sizeof(float));
@@ -141,18 +141,20 @@ static inline void try_on_device(struct trial *t)
 }
 
 static inline void try_cuda(uint32_t kind, const char *ranges,
-                            const uint64_t dim[5], const float *f)
+                            const uint64_t dim[5], const float *f, bool aligned,
+                            unsigned int n_data)
 {
     struct trial t = {
         .op = {.size = sizeof(t.op), .kind = kind, .unit = FSDP_NO_UNIT},
-        .ranges = ranges};
+        .ranges = ranges,
+        .aligned = aligned};
     int flags = kind == FSDP_OP_GEMM ? 2 : 1;
 
     memcpy(t.op.dim, dim, 5 * sizeof(*dim));
     memcpy(t.op.f, f, sizeof(t.op.f));
     for (int flag = 0; flag < flags; flag++) {
         t.op.flags = flag == 1 ? FSDP_OP_TRANSPOSE_B : 0;
-        for (unsigned int data = 0; data < N_DATA; data++) {
+        for (unsigned int data = 0; data < n_data; data++) {
             t.data = (enum data)data;
             try_on_device(&t);
         }
@@ -160,6 +162,14 @@ static inline void try_cuda(uint32_t kind, const char *ranges,
 }
 
 #define TRY(kind, ranges, f, ...) \
-    try_cuda(kind, ranges, (const uint64_t[5]){__VA_ARGS__}, f)
+    try_cuda(kind, ranges, (const uint64_t[5]){__VA_ARGS__}, f, false, N_DATA)
+
+/* Where kernels may take vectors. */
+#define TRY_ALIGNED(kind, ranges, f, ...) \
+    try_cuda(kind, ranges, (const uint64_t[5]){__VA_ARGS__}, f, true, N_DATA)
+
+/* What takes long: plain data alone. */
+#define TRY_LARGE(kind, ranges, f, ...) \
+    try_cuda(kind, ranges, (const uint64_t[5]){__VA_ARGS__}, f, true, 1)
 
 #endif

@@ -51,11 +51,21 @@ if(TARGET fsdp-cuda-emulated)
     add_test(NAME emulated.ranges COMMAND emulated_ranges_test)
     set_tests_properties(emulated.ranges PROPERTIES LABELS unit TIMEOUT 60)
 endif()
+if(TARGET emulated_math_test)
+    add_test(NAME emulated.math COMMAND emulated_math_test)
+    set_tests_properties(emulated.math PROPERTIES LABELS unit
+        TIMEOUT 600)
+endif()
 if(TARGET fsdp-cuda)
     add_test(NAME cuda.resources COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda/resources_test.sh
         ${CMAKE_CUDA_COMPILER} ${CMAKE_SOURCE_DIR}/conformance/include)
-    set_tests_properties(cuda.resources PROPERTIES LABELS unit TIMEOUT 1200)
+    # It needs cuobjdump, which a machine without CUDA's tools has not.
+    add_test(NAME cuda.machine_code COMMAND
+        ${CMAKE_SOURCE_DIR}/impl/cuda/machine_code_test.sh
+        ${CMAKE_CUDA_COMPILER} ${CMAKE_SOURCE_DIR}/conformance/include)
+    set_tests_properties(cuda.resources cuda.machine_code PROPERTIES
+        LABELS unit TIMEOUT 1200 SKIP_RETURN_CODE 77)
 endif()
 
 # The engine on the emulated GPU: a selection that has every operator, every

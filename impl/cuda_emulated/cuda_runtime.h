@@ -10,6 +10,7 @@
 #include "cuda_runtime_api.h"
 #include "emulated_block.h"
 
+#include <math.h>
 #include <new>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 #define __global__
 #define __device__
+#define __constant__
 #define __host__
 #define __forceinline__ inline
 #define __grid_constant__
@@ -24,6 +26,10 @@
 #define __align__(n) __attribute__((aligned(n)))
 /* A block runs on one thread of the CPU, and no two at once on the same. */
 #define __shared__ static __thread
+
+struct float2 {
+    float x, y;
+};
 
 struct float4 {
     float x, y, z, w;
@@ -61,6 +67,32 @@ static inline unsigned int __ballot_sync(unsigned int mask, int predicate)
                << lane;
     }
     return all;
+}
+
+/* The real one is within two units in the last place: so is its neighbour. */
+static inline float __fdividef(float a, float b)
+{
+    return nextafterf(a / b, 0.0f);
+}
+
+/* As PTX has them: a NaN gives way, +0 is above -0. */
+static inline float emulated_maximum(float a, float b)
+{
+    if (a != a || a == b) {
+        return a != a || __builtin_signbit(a) ? b : a;
+    }
+    return b > a ? b : a;
+}
+static inline float emulated_minimum(float a, float b)
+{
+    return -emulated_maximum(-a, -b);
+}
+#define fmaxf emulated_maximum
+#define fminf emulated_minimum
+
+template <class V> static inline void __stwb(V *to, V v)
+{
+    *to = v;
 }
 
 static inline int __ffs(int x)

@@ -41,6 +41,7 @@ struct trial {
     struct fsdp_op op;
     const char *ranges; /* as in host_check.c; # for ids, = for in place */
     enum data data;
+    bool aligned; /* ranges begin at multiples of 64 bytes */
 };
 
 static inline uint32_t random_bits(void)
@@ -108,7 +109,8 @@ static inline void fill(const struct trial *t, float *x, uint64_t n, bool ids)
 }
 
 /* Lays the operator's ranges out in `memory`, one behind the other with guards
- * between them; the same each time, at any alignment of a float. */
+ * between them; the same each time, at any alignment of a float if `shift`
+ * is. */
 static inline uint64_t lay_out(struct trial *t, float *memory, uint64_t shift)
 {
     uint64_t at = GUARD + shift;
@@ -136,6 +138,7 @@ static inline uint64_t lay_out(struct trial *t, float *memory, uint64_t shift)
                 t->op.in[t->op.n_in++] = (struct fsdp_in){p, n * 4};
             }
             at += n + GUARD + 1;
+            at = t->aligned ? (at + 15) / 16 * 16 : at;
         }
         word += strcspn(word, " ");
         word += strspn(word, " ");
