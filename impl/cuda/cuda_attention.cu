@@ -170,3 +170,8 @@ extern "C" cudaError_t cuda_op_attention(const struct fsdp_op *op,
                         a)
                : launch(target, blocks_of(&a, SIDE), SIDE * SIDE, attend<1>, a);
 }
+
+extern "C" cudaError_t cuda_load_attention(void)
+{
+    return load(attend<4>, attend<1>);
+}

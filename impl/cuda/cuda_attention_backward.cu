@@ -200,3 +200,10 @@ cuda_op_attention_backward(const struct fsdp_op *op,
     }
     return status;
 }
+
+extern "C" cudaError_t cuda_load_attention_backward(void)
+{
+    return load(attend_backward<4, OF_QUERY>, attend_backward<1, OF_QUERY>,
+                attend_backward<4, OF_KEY>, attend_backward<1, OF_KEY>,
+                attend_backward<4, OF_VALUE>, attend_backward<1, OF_VALUE>);
+}

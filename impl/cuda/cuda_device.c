@@ -253,7 +253,7 @@ static int prepare(struct cuda_device *d, int ordinal)
                                ordinal),
         "cudaDeviceGetAttribute"));
     d->processors = (unsigned int)processors;
-    FSDP_TRY(cuda_device_check(d, cuda_kernels_loadable(),
+    FSDP_TRY(cuda_device_check(d, cuda_ops_load(),
                                "this build has no kernels for this GPU"));
     FSDP_TRY(cuda_device_check(
         d, cudaHostAlloc(&word, sizeof(int), cudaHostAllocMapped),

@@ -70,6 +70,8 @@ int cuda_copies_run(struct cuda_copies *copies, struct fsdp_stream *stream,
  * written; DEVICE: it says why. */
 int cuda_ops_run(const struct fsdp_op *op, const struct cuda_target *target,
                  cudaError_t *error);
+/* Brings all kernels to the current GPU. */
+cudaError_t cuda_ops_load(void);
 const char *cuda_ops_name(uint32_t kind);
 
 #endif

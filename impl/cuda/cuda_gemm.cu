@@ -173,3 +173,11 @@ extern "C" cudaError_t cuda_op_gemm_grad(const struct fsdp_op *op,
                   gemm_grains, p.m, p.n, p.k, (unsigned int)op->dim[3], tree,
                   p.a, p.b, p.c);
 }
+
+extern "C" cudaError_t cuda_load_gemm(void)
+{
+    return load(gemm<8, true, true>, gemm<4, true, true>, gemm<2, true, true>,
+                gemm<8, true, false>, gemm<4, true, false>,
+                gemm<2, true, false>, gemm<8, false, false>,
+                gemm<4, false, false>, gemm<2, false, false>, gemm_grains);
+}

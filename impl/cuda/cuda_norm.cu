@@ -100,3 +100,8 @@ extern "C" cudaError_t cuda_op_norm_backward(const struct fsdp_op *op,
                   in_of<float>(op, 1), in_of<float>(op, 2), in_of<float>(op, 3),
                   out_of<float>(op, 0));
 }
+
+extern "C" cudaError_t cuda_load_norm(void)
+{
+    return load(norm, norm_backward);
+}

@@ -25,8 +25,17 @@
 /* A block runs on one thread of the CPU, and no two at once on the same. */
 #define __shared__ static __thread
 
+/* Read from a place that is no multiple of its size it is an error. */
 struct float4 {
     float x, y, z, w;
+
+    float4() = default;
+    float4(const float4 &o) : x(o.x), y(o.y), z(o.z), w(o.w)
+    {
+        if (reinterpret_cast<uintptr_t>(&o) % 16 != 0) {
+            emulated_misaligned();
+        }
+    }
 };
 
 static inline void __syncthreads(void)
@@ -85,13 +94,16 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config,
                                              void (*kernel)(P...),
                                              A &&...arguments)
 {
+    static_assert(sizeof(std::tuple<P...>) <= 4096,
+                  "parameters of a kernel have 4 KiB");
     void *memory = malloc(sizeof(emulated_call<P...>));
 
     if (memory == NULL) {
         return cudaErrorMemoryAllocation;
     }
     new (memory) emulated_call<P...>{kernel, std::tuple<P...>(arguments...)};
-    return emulated_launch(config, emulated_call<P...>::run, memory);
+    return emulated_launch(config, reinterpret_cast<const void *>(kernel),
+                           emulated_call<P...>::run, memory);
 }
 
 #endif
