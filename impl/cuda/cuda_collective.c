@@ -67,7 +67,7 @@ static int scatter(struct cuda_member *m, const struct cuda_target *target,
                    const struct fsdp_collective *c)
 {
     if (c->fold == FSDP_FOLD_RING) {
-        FSDP_TRY(cuda_ring_try(m, target));
+        FSDP_TRY(cuda_ring_try(m));
         if (m->ring == CUDA_RING_SAME) {
             return m->transport.ring(m->transport.self, target, c->in, c->out,
                                      c->n);

@@ -40,6 +40,6 @@ int cuda_collective_scatter(struct cuda_member *member,
 
 /* cuda_ring.c: tries the transport's ring once, and remembers. Collective;
  * waits. FSDP_CUDA_RING=own in the environment: it is not even tried. */
-int cuda_ring_try(struct cuda_member *member, const struct cuda_target *target);
+int cuda_ring_try(struct cuda_member *member);
 
 #endif

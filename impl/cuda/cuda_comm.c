@@ -305,7 +305,7 @@ void cuda_comm_close(struct fsdp_comm *comm)
         if (m->last != NULL) {
             (void)cudaEventDestroy(m->last);
         }
-        (void)cudaFree(m->staging);
+        cuda_device_free(x->device, m->staging);
     }
     cuda_device_hook(x->device, &(struct cuda_hooks){0});
     free(x);

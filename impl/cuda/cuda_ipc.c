@@ -260,7 +260,7 @@ static void end(void *self)
 
     if (x->group.extent > 1 && part(x) == FSDP_OK) {
         destroy_events(x, x->group.me);
-        (void)cudaFree(x->outbox[x->group.me]);
+        cuda_device_free(x->group.device, x->outbox[x->group.me]);
     }
     free(x);
 }

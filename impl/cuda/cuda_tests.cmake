@@ -42,14 +42,18 @@ cuda_unit(cuda_ops_test LINK fsdp-host-ops fsdp-ref TIMEOUT 600)
 cuda_unit(cuda_device_test LINK fsdp-host-ops fsdp-ref)
 cuda_unit(cuda_comm_test LINK fsdp-host-ops fsdp-ref)
 if(TARGET fsdp-cuda-emulated)
-    add_executable(emulated_ranges_test
-        ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/emulated_ranges_test.c)
-    target_link_libraries(emulated_ranges_test PRIVATE house
-        PkgConfig::CMOCKA fsdp-cuda-emulated fsdp-host-ops fsdp-ref)
-    set_target_properties(emulated_ranges_test PROPERTIES
-        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    add_test(NAME emulated.ranges COMMAND emulated_ranges_test)
-    set_tests_properties(emulated.ranges PROPERTIES LABELS unit TIMEOUT 60)
+    foreach(what ranges strict order)
+        set(test emulated_${what}_test)
+        add_executable(${test}
+            ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/${test}.c)
+        target_link_libraries(${test} PRIVATE house PkgConfig::CMOCKA
+            fsdp-cuda-emulated fsdp-host-ops fsdp-ref)
+        set_target_properties(${test} PROPERTIES
+            RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+        add_test(NAME emulated.${what} COMMAND ${test})
+        set_tests_properties(emulated.${what} PROPERTIES LABELS unit
+            TIMEOUT 60)
+    endforeach()
 endif()
 if(TARGET fsdp-cuda)
     add_test(NAME cuda.resources COMMAND

@@ -108,8 +108,8 @@ int emulated_yield(void);
  * itself; true if nothing is left, false if the rest waits for other ranks. */
 bool emulated_flush(void);
 
-/* Work that will never end has begun (1), or was aborted (-1). */
-void emulated_hang(int by);
+/* How much work of this thread's streams has begun that will never end. */
+_Atomic unsigned int *emulated_hanging(void);
 /* What waits for all work of the device, as freeing memory does. */
 void emulated_wait_for_device(void);
 

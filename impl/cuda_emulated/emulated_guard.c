@@ -27,18 +27,25 @@ void emulated_trap(cudaError_t error)
     siglongjmp(back, 1);
 }
 
-static void handler(int signal)
+static void handler(int signal, siginfo_t *info, void *context)
 {
-    if (inside) {
+    bool sent = info->si_code <= 0; /* by a process, not by an access */
+
+    (void)context;
+    if (inside && !sent) {
         emulated_trap(cudaErrorIllegalAddress);
     }
     /* It is somebody else's: it happens again, to him. */
     (void)sigaction(signal, &before[signal == SIGBUS], NULL);
+    if (sent) {
+        (void)raise(signal);
+    }
 }
 
 static void install(void)
 {
-    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_NODEFER};
+    struct sigaction action = {.sa_sigaction = handler,
+                               .sa_flags = SA_NODEFER | SA_SIGINFO};
 
     sigemptyset(&action.sa_mask);
     (void)sigaction(SIGSEGV, &action, &before[0]);
@@ -49,7 +56,7 @@ bool emulated_guarded(void (*work)(void *), void *argument)
 {
     struct sigaction now;
 
-    if (sigaction(SIGBUS, NULL, &now) != 0 || now.sa_handler != handler) {
+    if (sigaction(SIGBUS, NULL, &now) != 0 || now.sa_sigaction != handler) {
         install();
     }
     emulated_memory_open();

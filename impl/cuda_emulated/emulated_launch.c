@@ -86,7 +86,7 @@ static bool do_kernel(void *self)
     }
     if (!k->begun && emulated_fault("launch-hang")) {
         k->hangs = true;
-        emulated_hang(1);
+        atomic_fetch_add(emulated_hanging(), 1);
     }
     k->begun = true;
     if (k->hangs) {
@@ -250,7 +250,10 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
         return emulated_say(status);
     }
     if (there == EMULATED_PAGEABLE || here == EMULATED_PAGEABLE) {
-        atomic_fetch_add(&pageable_copies, 1);
+        if (atomic_fetch_add(&pageable_copies, 1) == 0) {
+            fprintf(stderr, "emulated CUDA: a copy of memory that is not "
+                            "pinned waits where nobody looks around\n");
+        }
         emulated_wait(stream);
     }
     return emulated_say(emulated_broken());

@@ -90,7 +90,7 @@ void emulated_memory_make(void)
             base = mmap(NULL, ROOM, PROT_NONE, MAP_SHARED | MAP_NORESERVE,
                         empty_fd, 0);
         }
-        if (base == MAP_FAILED || !map(memory_fd, 0, PAGE)) {
+        if (base == MAP_FAILED || !map(memory_fd, ROOM - PAGE, PAGE)) {
             base = NULL; /* a page, so that the file is there from the start */
         }
     }
@@ -121,7 +121,7 @@ static cudaError_t allocate(size_t bytes, void **p)
         return cudaErrorMemoryAllocation;
     }
     i = find(pages, &page);
-    if (n_blocks == MOST_BLOCKS || page > ROOM - pages - PAGE ||
+    if (n_blocks == MOST_BLOCKS || page > ROOM - pages - 2 * PAGE ||
         !map(memory_fd, page, pages)) {
         return cudaErrorMemoryAllocation;
     }

@@ -107,6 +107,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id,
     c->me = rank;
     c->fd = rank == 0 ? a.fd : -1; /* its maker is the group's first */
     c->users = 1;
+    c->of_owner = emulated_hanging();
     c->alive = true;
     c->error = ncclInProgress;
     c->post->place[rank] = my_place();
@@ -171,9 +172,10 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
         return ncclInvalidArgument;
     }
     comm->aborted = true;
-    emulated_hang(-(int)comm->hanging);
-    comm->hanging = 0;
-    emulated_wait_for_device();
+    atomic_fetch_sub(comm->of_owner, comm->hanging);
+    while (atomic_load(comm->of_owner) > 0) {
+        usleep(1000);
+    }
     return destroy(comm);
 }
 

@@ -34,8 +34,9 @@ struct ncclComm {
     ncclResult_t error; /* IN_PROGRESS: while the library does something */
     unsigned int looks; /* until it has */
     bool alive, aborted, finalized;
-    unsigned int users;   /* the owner, and work that is not done */
-    unsigned int hanging; /* work that will never be */
+    _Atomic unsigned int users;     /* the owner, and work that is not done */
+    unsigned int hanging;           /* work that will never be, */
+    _Atomic unsigned int *of_owner; /* and of the thread that made it, all */
 };
 
 /* One user less. */

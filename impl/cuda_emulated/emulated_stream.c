@@ -25,7 +25,7 @@ enum {
 };
 
 static _Thread_local struct emulated_stream *streams;
-static _Thread_local unsigned int hanging;
+static _Thread_local _Atomic unsigned int hanging;
 static _Thread_local bool busy; /* work does not call for more work */
 
 /* ---- Dice -------------------------------------------------------------- */
@@ -240,15 +240,15 @@ void emulated_wait(cudaStream_t stream)
     }
 }
 
-void emulated_hang(int by)
+_Atomic unsigned int *emulated_hanging(void)
 {
-    hanging += (unsigned int)by;
+    return &hanging;
 }
 
 void emulated_wait_for_device(void)
 {
-    while (hanging > 0 && emulated_broken() == cudaSuccess) {
-        pause();
+    while (atomic_load(&hanging) > 0 && emulated_broken() == cudaSuccess) {
+        usleep(1000);
     }
 }
 
@@ -305,6 +305,22 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
     streams = s;
     *stream = s;
     return emulated_say(cudaSuccess);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    if (!emulated_stream_good(stream)) {
+        return emulated_say(cudaErrorInvalidResourceHandle);
+    }
+    if (stream->first != NULL && emulated_broken() == cudaSuccess) {
+        if (order() == LATE) {
+            (void)emulated_queue_until(stream, NULL, 0);
+        } else {
+            emulated_queue_try();
+        }
+    }
+    return emulated_say(stream->first != NULL ? cudaErrorNotReady
+                                              : cudaSuccess);
 }
 
 /* What it was given is done, or never will be. */
