@@ -8,8 +8,9 @@
 #include <fsdp/arith/rsqrt.h>
 
 static __global__ void __launch_bounds__(THREADS)
-    norm(const uint64_t rows, const uint64_t n, const float eps, const float *x,
-         const float *gamma, const float *beta, float *y, float *stat)
+    norm_forward(const uint64_t rows, const uint64_t n, const float eps,
+                 const float *x, const float *gamma, const float *beta,
+                 float *y, float *stat)
 {
     const uint64_t row = warp_row();
     const unsigned int lane = warp_lane();
@@ -86,7 +87,7 @@ static __global__ void __launch_bounds__(THREADS)
 extern "C" cudaError_t cuda_op_norm(const struct fsdp_op *op,
                                     const struct cuda_target *target)
 {
-    return launch(target, blocks_for_rows(op->dim[0]), THREADS, norm,
+    return launch(target, blocks_for_rows(op->dim[0]), THREADS, norm_forward,
                   op->dim[0], op->dim[1], op->f[0], in_of<float>(op, 0),
                   in_of<float>(op, 1), in_of<float>(op, 2),
                   out_of<float>(op, 0), out_of<float>(op, 1));
@@ -103,5 +104,5 @@ extern "C" cudaError_t cuda_op_norm_backward(const struct fsdp_op *op,
 
 extern "C" cudaError_t cuda_load_norm(void)
 {
-    return load(norm, norm_backward);
+    return load(norm_forward, norm_backward);
 }

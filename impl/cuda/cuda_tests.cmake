@@ -59,8 +59,16 @@ if(TARGET fsdp-cuda)
     add_test(NAME cuda.resources COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda/resources_test.sh
         ${CMAKE_CUDA_COMPILER} ${CMAKE_SOURCE_DIR}/conformance/include)
-    set_tests_properties(cuda.resources PROPERTIES LABELS unit TIMEOUT 1200)
+    add_test(NAME cuda.arithmetic COMMAND
+        ${CMAKE_SOURCE_DIR}/impl/cuda/arithmetic_test.sh
+        ${CMAKE_CUDA_COMPILER} ${CMAKE_SOURCE_DIR}/conformance/include
+        ${FSDP_CUDA_ALL_FLAGS})
+    set_tests_properties(cuda.resources cuda.arithmetic PROPERTIES LABELS unit
+        TIMEOUT 1200)
 endif()
+add_test(NAME cuda.find_nccl COMMAND
+    ${CMAKE_SOURCE_DIR}/impl/cuda/find_nccl_test.sh ${CMAKE_COMMAND})
+set_tests_properties(cuda.find_nccl PROPERTIES LABELS unit TIMEOUT 60)
 
 # The engine on the emulated GPU: a selection that has every operator, every
 # strategy and every fold, K = 1 to 4.
@@ -83,7 +91,7 @@ if(TARGET fsdp-impl-cuda-emulated)
         PROPERTIES LABELS conformance TIMEOUT 900 PROCESSORS 2)
     set_tests_properties(conformance.cuda-emulated.ipc PROPERTIES
         ENVIRONMENT FSDP_EMULATED_GPUS=1)
-    foreach(what trace races)
+    foreach(what trace races orders)
         add_test(NAME command.cuda_${what} COMMAND
             ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/emulated_${what}_test.sh
             $<TARGET_FILE:fsdp-cts> ${emulated})
