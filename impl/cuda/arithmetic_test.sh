@@ -3,8 +3,9 @@
 #
 # What nvcc makes of the arithmetic, as PTX says it: every sum, product,
 # quotient and root is rounded to nearest and keeps subnormals, a fused
-# multiply-add stands only where the source has fmaf, and nothing is added by
-# atomics. usage: arithmetic_test.sh NVCC INCLUDE [FLAG of the build ...]
+# multiply-add stands only where the source has fma or fmaf, an approximate
+# division only where it has __fdividef, and nothing is added by atomics.
+# usage: arithmetic_test.sh NVCC INCLUDE [FLAG of the build ...]
 set -euo pipefail
 
 nvcc=$1
@@ -14,23 +15,38 @@ here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# Each fmaf of the source leaves a word behind it.
+# What the source asks for by name leaves that name behind it: fused
+# multiply-adds, and quotients of an approximate division that are corrected.
 cat >"$folder/marked.cuh" <<'CODE'
 #include <cuda_runtime.h>
 #include <math.h>
-static __host__ __device__ __forceinline__ float marked_fmaf(float a, float b,
-                                                             float c)
-{
 #ifdef __CUDA_ARCH__
+static __device__ __forceinline__ float marked_fma(float a, float b, float c)
+{
     float r;
 
-    asm("fma.rn.f32 %0, %1, %2, %3; // fmaf" : "=f"(r) : "f"(a), "f"(b), "f"(c));
+    asm("fma.rn.f32 %0, %1, %2, %3; // fma" : "=f"(r) : "f"(a), "f"(b), "f"(c));
     return r;
-#else
-    return fmaf(a, b, c);
-#endif
 }
-#define fmaf(a, b, c) marked_fmaf(a, b, c)
+static __device__ __forceinline__ double marked_fma(double a, double b,
+                                                    double c)
+{
+    double r;
+
+    asm("fma.rn.f64 %0, %1, %2, %3; // fma" : "=d"(r) : "d"(a), "d"(b), "d"(c));
+    return r;
+}
+static __device__ __forceinline__ float marked_quotient(float a, float b)
+{
+    float r;
+
+    asm("div.approx.f32 %0, %1, %2; // approximate" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+#define fmaf(a, b, c) marked_fma((float)(a), (float)(b), (float)(c))
+#define fma(a, b, c) marked_fma(a, b, c)
+#define __fdividef(a, b) marked_quotient(a, b)
+#endif
 CODE
 
 # ptx FILE.cu ARCH FLAG ...
@@ -59,10 +75,11 @@ wrong()
         op ~ /^\./ { next } # a declaration
         { operations++ }
         op ~ /^(add|sub|mul|div|sqrt|rcp)\.rn\.(f32|f64)$/ { next }
-        op == "fma.rn.f32" {
-            if ($0 !~ /\/\/ fmaf/) print "contracted: " $0
+        op ~ /^fma\.rn\.(f32|f64)$/ {
+            if ($0 !~ /\/\/ fma/) print "contracted: " $0
             next
         }
+        op == "div.approx.f32" && /\/\/ approximate/ { next }
         # Wider, narrower, from and to integers: narrower rounds.
         op ~ /^cvt\.(f64\.f32|rn\.f32\.f64|rn\.f(32|64)\.[su](8|16|32|64)|r[zn]i\.[su](8|16|32|64)\.f(32|64))$/ { next }
         { print "not IEEE: " $0 }
@@ -85,6 +102,7 @@ plant()
     fi
 }
 plant contracted 'x[0] = x[1] * x[2] + x[3];'
+plant contracted 'x[0] = (float)((double)x[1] * (double)x[2] + (double)n);'
 plant 'not IEEE' 'x[0] = x[1] * x[2];'
 plant 'not IEEE' 'x[0] = x[1] + x[2];' --fmad=false -ftz=true
 plant 'not IEEE' 'x[0] = x[1] / x[2];' --fmad=false -prec-div=false
@@ -102,7 +120,8 @@ __global__ void good(float *x, double *y, int n)
 {
     x[0] = x[1] * x[2] + x[3] / sqrtf(x[4]);
     x[1] = fmaf(x[5], (float)n, -x[6]);
-    y[0] = (double)x[7] * y[1] + y[2];
+    y[0] = (double)x[7] * y[1] + fma(y[2], y[3], 1.0);
+    x[2] = __fdividef(x[8], x[9]);
 }
 CODE
 ptx "$folder/good.cu" 90 --fmad=false
@@ -132,5 +151,5 @@ if [ "$operations" -lt 5000 ]; then
     exit 1
 fi
 echo "$operations operations on floats, for compute_80 and compute_90:" \
-    "all as IEEE 754 has them, no fusion but fmaf"
+    "all as IEEE 754 has them, no fusion but fma"
 exit "$failed"

@@ -42,7 +42,7 @@ cuda_unit(cuda_ops_test LINK fsdp-host-ops fsdp-ref TIMEOUT 600)
 cuda_unit(cuda_device_test LINK fsdp-host-ops fsdp-ref)
 cuda_unit(cuda_comm_test LINK fsdp-host-ops fsdp-ref)
 if(TARGET fsdp-cuda-emulated)
-    foreach(what ranges strict order)
+    foreach(what ranges strict order ipc nccl)
         set(test emulated_${what}_test)
         add_executable(${test}
             ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/${test}.c)
@@ -59,10 +59,13 @@ if(TARGET fsdp-cuda)
     add_test(NAME cuda.resources COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda/resources_test.sh
         ${CMAKE_CUDA_COMPILER} ${CMAKE_SOURCE_DIR}/conformance/include)
+    # With the flags that the build has, the user's too.
+    separate_arguments(flags UNIX_COMMAND "${CMAKE_CUDA_FLAGS}")
+    get_target_property(own_flags fsdp-cuda-kernels COMPILE_OPTIONS)
     add_test(NAME cuda.arithmetic COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda/arithmetic_test.sh
         ${CMAKE_CUDA_COMPILER} ${CMAKE_SOURCE_DIR}/conformance/include
-        ${FSDP_CUDA_ALL_FLAGS})
+        ${flags} ${own_flags})
     set_tests_properties(cuda.resources cuda.arithmetic PROPERTIES LABELS unit
         TIMEOUT 1200)
 endif()

@@ -74,7 +74,7 @@ enum emulated_place emulated_place(const void *p, size_t bytes);
 /* For cudaIpc*: the allocation that begins at p. */
 struct emulated_block {
     size_t at, bytes;
-    uint64_t shared; /* small ones have one number in 2 MiB */
+    uint64_t shared; /* a number that all small ones have in common */
     int fd;
 };
 bool emulated_memory_find(const void *p, struct emulated_block *out);

@@ -33,7 +33,7 @@ struct board {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct board *board;
 static int board_fd = -1;
-static int n_events;
+static unsigned int n_events;
 
 static struct board *map_board(int fd)
 {
@@ -88,8 +88,13 @@ struct emulated_shared *emulated_ipc_event(void)
 
     if (have_board()) {
         pthread_mutex_lock(&lock);
-        if (n_events < MOST_EVENTS) {
-            e = &board->event[n_events++];
+        for (int i = 0; i < MOST_EVENTS && e == NULL; i++) {
+            e = &board->event[n_events++ % MOST_EVENTS];
+            e = atomic_load(&e->alive) == 0 ? e : NULL;
+        }
+        if (e != NULL) {
+            atomic_store(&e->recorded, 0);
+            atomic_store(&e->done, 0);
             atomic_store(&e->alive, 1);
         }
         pthread_mutex_unlock(&lock);

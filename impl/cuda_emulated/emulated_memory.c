@@ -239,9 +239,7 @@ bool emulated_memory_find(const void *p, struct emulated_block *out)
         bool small = block[i].bytes % SHARED != 0;
 
         *out = (struct emulated_block){block[i].at, block[i].bytes,
-                                       small ? block[i].page / SHARED
-                                             : UINT64_MAX - block[i].page,
-                                       memory_fd};
+                                       small ? 0 : block[i].page, memory_fd};
     }
     pthread_mutex_unlock(&lock);
     return found;
