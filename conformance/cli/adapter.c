@@ -9,6 +9,7 @@
 #include "cli/adapter_claims.h"
 #include "cli/adapter_process.h"
 #include "cli/worker.h"
+#include "judge/case_claims.h"
 #include "judge/judge_adapter.h"
 #include "record/record_internal.h"
 
@@ -75,6 +76,14 @@ static int open_folder(struct adapter *a, struct fsdp_error *error)
     return FSDP_OK;
 }
 
+static const char *ended(const struct adapter_process *p)
+{
+    return p->timed_out                  ? "was stopped, as it was silent,"
+           : WIFSIGNALED(p->wait_status) ? "was killed"
+           : WEXITSTATUS(p->wait_status) ? "failed"
+                                         : "ended well";
+}
+
 static int ask_claims(struct adapter *a, struct fsdp_error *error)
 {
     struct adapter_process p = {.command = a->job->command,
@@ -88,10 +97,24 @@ static int ask_claims(struct adapter *a, struct fsdp_error *error)
     FSDP_TRY(record_path(path, a->folder, "claims.json", error));
     (void)unlink(path);
     FSDP_TRY(adapter_process_run(&p, error));
+    if (access(path, F_OK) != 0) {
+        adapter_process_show(&p);
+        (void)record_fail(error, FSDP_ERR_INVALID, "adapter",
+                          "'%.80s claims JOB' %s and wrote no JOB/claims.json",
+                          a->job->command, ended(&p));
+        return FSDP_ERR_INVALID;
+    }
     status = adapter_claims_read(path, &a->claims, error);
     if (status != FSDP_OK) {
         adapter_process_show(&p);
         return FSDP_ERR_INVALID;
+    }
+    for (uint32_t i = 0; a->claims.list[i] != NULL; i++) {
+        if (!claim_is_known(a->claims.list[i])) {
+            fprintf(stderr,
+                    "fsdp-cts: the adapter claims '%s', which is no claim\n",
+                    a->claims.list[i]);
+        }
     }
     return FSDP_OK;
 }

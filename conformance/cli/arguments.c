@@ -3,6 +3,7 @@
  * arguments.c - one table of options for all commands.
  */
 #include "cli/arguments.h"
+#include "kit/special_file.h"
 #include "workloads/workload.h"
 
 #include <errno.h>
@@ -39,6 +40,7 @@ enum option_code {
     OPTION_BATCH,
     OPTION_TIMEOUT_MS,
     OPTION_RECORD_ONLY,
+    OPTION_REPORT_ONLY,
     OPTION_SEEDS,
     OPTION_FIRST_SEED,
     OPTION_TRACE,
@@ -72,9 +74,9 @@ static const struct option_row rows[] = {
     {"launcher", "CMD", OPTION_LAUNCHER, TAKES_WORLD,
      "starts an MPI world ('mpirun -n {K}')"},
     {"timeout", "SECONDS", OPTION_TIMEOUT, TAKES_WORLD,
-     "a case without progress for so long has hung (20)"},
+     "a case without progress for so long has hung (20; an adapter: 200)"},
     {"jobs", "N", OPTION_JOBS, TAKES_WORLD,
-     "workers at a time (one a processor)"},
+     "workers at a time, 1 to 64 (one a processor)"},
     {"ranks", "K,...", OPTION_RANKS, TAKES_SELECTION,
      "only these world sizes; 1 to 64"},
     {"workload", "W,...", OPTION_WORKLOAD, TAKES_SELECTION,
@@ -95,8 +97,10 @@ static const struct option_row rows[] = {
      "only requirements up to this level, by number or name"},
     {"requirement", "ID,...", OPTION_REQUIREMENT, TAKES_JUDGE,
      "only these requirements; see: list requirements"},
-    {"report", "FILE.jsonl", OPTION_REPORT, TAKES_JUDGE,
+    {"report", "FILE.jsonl", OPTION_REPORT, TAKES_REPORT,
      "write the report: a JSON object a line"},
+    {"report-only", NULL, OPTION_REPORT_ONLY, TAKES_REPORT_ONLY,
+     "whatever the verdict: exit 0 once the report is written"},
     {"junit", "FILE.xml", OPTION_JUNIT, TAKES_JUDGE,
      "write the report in JUnit's form"},
     {"partial-ok", NULL, OPTION_PARTIAL_OK, TAKES_JUDGE,
@@ -105,7 +109,8 @@ static const struct option_row rows[] = {
      "run and keep records, do not judge; exit 0 if all cases ran"},
     {"trace", "FILE.json", OPTION_TRACE, TAKES_RUN,
      "write what ran when, of one case; for Perfetto"},
-    {"records", "DIR", OPTION_RECORDS, TAKES_RECORDS, "where records are kept"},
+    {"records", "DIR", OPTION_RECORDS, TAKES_RECORDS,
+     "keep the records in this folder (in none: they go with the run)"},
     {"fixtures", "DIR", OPTION_FIXTURES, TAKES_GOLDEN,
      "the cases and the unsharded runs of these golden data"},
     {"write", "DIR", OPTION_WRITE, TAKES_FIXTURES, "make them"},
@@ -129,7 +134,8 @@ static const struct option_row rows[] = {
     {"trace-events", NULL, OPTION_TRACE_EVENTS, TAKES_WORKER, "take times"},
     {"timeout-ms", "N", OPTION_TIMEOUT_MS, TAKES_WORKER, "watchdog"},
     {"quiet", NULL, OPTION_QUIET, 0, "no progress, no tables"},
-    {"verbose", NULL, OPTION_VERBOSE, 0, "every failure, every case"},
+    {"verbose", NULL, OPTION_VERBOSE, TAKES_JUDGE,
+     "every case, requirement and different failure"},
     {"help", NULL, 'h', 0, "this text"},
 };
 enum {
@@ -277,6 +283,11 @@ static int check_writable(const char *path)
     if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) {
         return usage("cannot write %s: %s", path, strerror(EISDIR));
     }
+    if (special_file(path)) { /* a pipe is opened once, by who writes to it */
+        return access(path, W_OK) == 0
+                   ? 0
+                   : usage("cannot write %s: %s", path, strerror(errno));
+    }
     snprintf(partial, sizeof partial, "%s.partial", path);
     f = fopen(partial, "we");
     if (!f) {
@@ -411,6 +422,7 @@ static int take(int code, char *value, struct arguments *out)
                    : usage("--seeds '%s': must be a number from 1 to 1000000%s",
                            value, "");
     case OPTION_FIRST_SEED:
+        out->from_a_seed = true;
         return number(value, 0, UINT32_MAX, &out->first_seed)
                    ? 0
                    : usage("--first-seed '%s': must be a number from 0 to "
@@ -421,6 +433,9 @@ static int take(int code, char *value, struct arguments *out)
         return 0;
     case OPTION_RECORD_ONLY:
         out->record_only = true;
+        return 0;
+    case OPTION_REPORT_ONLY:
+        out->report_only = true;
         return 0;
     case OPTION_JSON:
         out->json = true;
@@ -444,12 +459,13 @@ int arguments_parse(int argc, char **argv, unsigned takes,
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int code;
 
-    *out = (struct arguments){
-        .launcher = "mpirun -n {K}",
-        .level = N_LEVELS,
-        .timeout_ms = 20000,
-        .first_seed = 1,
-        .jobs = processors > 0 && processors < 64 ? (uint32_t)processors : 1};
+    *out = (struct arguments){.launcher = "mpirun -n {K}",
+                              .level = N_LEVELS,
+                              .timeout_ms = 20000,
+                              .first_seed = 1,
+                              .jobs = processors < 1    ? 1
+                                      : processors > 64 ? 64
+                                                        : (uint32_t)processors};
     for (int i = 0, n = 0; i < N_ROWS; i++) {
         if (!rows[i].takes || (rows[i].takes & takes)) {
             known[n++] = (struct option){

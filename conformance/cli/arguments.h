@@ -16,6 +16,7 @@ enum {
     EXIT_INCOMPLETE = 2,
     EXIT_USAGE = 64,
     EXIT_BAD_DATA = 65,
+    EXIT_OUTPUT = 74,  /* standard output could not be written */
     EXIT_SKIPPED = 77, /* with --partial-ok: none of it is claimed */
 };
 
@@ -36,12 +37,13 @@ struct arguments {
     const char *records, *report, *junit, *trace;
     uint32_t level; /* requirements up to it; N_LEVELS: all */
     uint32_t timeout_ms, jobs;
+    bool from_a_seed;             /* --first-seed was given */
     uint32_t n_seeds, first_seed; /* random cases; n_seeds 0: the manifest */
     uint32_t seed;                /* of all cases; 0: as in the manifest */
     const char *write, *check, *fixtures;
     const char *about, *bundle, *explanations;
     bool partial, without_records;
-    bool partial_ok, record_only, json, quiet, help, verbose;
+    bool partial_ok, record_only, report_only, json, quiet, help, verbose;
     const char *const *rest; /* what is no option */
     int n_rest;
     /* worker only */
@@ -53,7 +55,7 @@ struct arguments {
 enum {
     TAKES_ENGINE = 1,
     TAKES_SELECTION = 2, /* --workload --ranks --case --strategy --seeds */
-    TAKES_JUDGE = 4,     /* --requirement --level --report --junit */
+    TAKES_JUDGE = 4,     /* --requirement --level --junit --partial-ok */
     TAKES_WORLD = 8,     /* --world --launcher --timeout --jobs */
     TAKES_RECORDS = 16,
     TAKES_TEXT = 32,
@@ -64,6 +66,8 @@ enum {
     TAKES_FIXTURES = 1024,
     TAKES_GOLDEN = 2048,
     TAKES_SEED = 4096,
+    TAKES_REPORT = 8192,       /* --report */
+    TAKES_REPORT_ONLY = 16384, /* --report-only */
     TAKES_SUBMIT = 65536,
 };
 

@@ -5,6 +5,7 @@
 #include "cli/baselines.h"
 #include "cli/fixtures.h"
 #include "cli/folder.h"
+#include "judge/report_read.h"
 #include "record/record_internal.h"
 #include "submit/bundle_report.h"
 
@@ -216,18 +217,44 @@ static int report_again(const struct bundle *b, char **text, size_t *bytes,
     return status;
 }
 
+/* Whether the report is on the bundle's cases, in their order. */
+static int check_reported(const struct report_kept *report,
+                          const struct bundle *b, struct fsdp_error *error)
+{
+    const struct judge_result *r = &report->part[0].result;
+
+    if (report->n != 1 || r->n_cases != b->cases.n) {
+        return record_fail(error, FSDP_ERR_FORMAT, where,
+                           "report.jsonl: %u cases of %u engines, "
+                           "submission.json says %u of one",
+                           r->n_cases, report->n, b->cases.n);
+    }
+    for (uint32_t i = 0; i < r->n_cases; i++) {
+        char id[CASE_ID_BYTES];
+
+        case_id(&b->cases.c[i], id);
+        if (strcmp(r->cases[i].id, id) != 0) {
+            return record_fail(error, FSDP_ERR_FORMAT, where,
+                               "report.jsonl: case %.90s, where %.90s was "
+                               "expected",
+                               r->cases[i].id, id);
+        }
+    }
+    return FSDP_OK;
+}
+
 static int check_report(const char *folder, const struct bundle *b,
                         struct fsdp_error *error)
 {
-    struct bundle_report alone = {.n_cases = 0};
+    struct report_kept alone = {.n = 0};
     char *text[2] = {NULL, NULL};
     size_t bytes[2] = {0, 0};
     int status =
         read_listed(folder, BUNDLE_REPORT, b, &text[0], &bytes[0], error);
 
     if (status == FSDP_OK) {
-        status = bundle_report_parse(text[0], bytes[0], BUNDLE_REPORT, &alone,
-                                     error);
+        status = report_read(text[0], bytes[0], BUNDLE_REPORT, requirements,
+                             &alone, error);
     }
     if (status == FSDP_OK && b->s.has_records) {
         status = report_again(b, &text[1], &bytes[1], error);
@@ -236,23 +263,10 @@ static int check_report(const char *folder, const struct bundle *b,
         status =
             bundle_report_same(text[0], bytes[0], text[1], bytes[1], error);
     }
-    if (status == FSDP_OK && alone.n_cases != b->cases.n) {
-        status = record_fail(error, FSDP_ERR_FORMAT, where,
-                             "report.jsonl: %u cases, submission.json says %u",
-                             alone.n_cases, b->cases.n);
+    if (status == FSDP_OK) {
+        status = check_reported(&alone, b, error);
     }
-    for (uint32_t i = 0; i < alone.n_cases && status == FSDP_OK; i++) {
-        char id[CASE_ID_BYTES];
-
-        case_id(&b->cases.c[i], id);
-        if (strcmp(alone.id[i], id) != 0) {
-            status = record_fail(error, FSDP_ERR_FORMAT, where,
-                                 "report.jsonl: case %.90s, where %.90s was "
-                                 "expected",
-                                 alone.id[i], id);
-        }
-    }
-    bundle_report_release(&alone);
+    report_kept_release(&alone);
     free(text[0]);
     free(text[1]);
     return status;
@@ -339,7 +353,7 @@ int bundle_verify(const char *folder, const struct arguments *a,
         status = check_explanations(folder, out, &error);
     }
     if (status != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts verify: %.200s: %s\n", folder,
+        fprintf(stderr, "fsdp-cts: %.200s: %s\n", folder,
                 error.message[0] ? bundle_plain(error.message)
                                  : fsdp_status_text(status));
         return status == FSDP_ERR_FORMAT || status == FSDP_ERR_IO

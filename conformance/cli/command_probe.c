@@ -266,10 +266,12 @@ static int parse(int argc, char **argv, struct options *o)
         return refuse("options", o->judges ? "--units" : "--steps",
                       "--units and --steps go together");
     }
-    return optind < argc ? 0
-                         : refuse("no LOG", "",
-                                  "a log or a folder of them "
-                                  "was expected");
+    if (optind < argc) {
+        return 0;
+    }
+    fprintf(stderr, "fsdp-cts probe: needs a LOG, or a folder of them; see: "
+                    "fsdp-cts probe --help\n");
+    return EXIT_USAGE;
 }
 
 static int say(const struct options *o, const struct probe_verdict *v)

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/engine_folders.h"
 #include "cli/evaluate.h"
+#include "cli/fixtures.h"
 #include "cli/folder.h"
 #include "cli/miniature.h"
 #include "cli/selection.h"
@@ -21,9 +22,9 @@
 #include <time.h>
 
 enum {
-    TAKES = TAKES_ENGINE | TAKES_SELECTION | TAKES_JUDGE | TAKES_WORLD |
-            TAKES_RECORDS | TAKES_TEXT | TAKES_MUTANT | TAKES_RUN | TAKES_SEED |
-            TAKES_GOLDEN
+    TAKES = TAKES_ENGINE | TAKES_SELECTION | TAKES_JUDGE | TAKES_REPORT |
+            TAKES_WORLD | TAKES_RECORDS | TAKES_TEXT | TAKES_MUTANT |
+            TAKES_RUN | TAKES_SEED | TAKES_GOLDEN
 };
 
 static void help(void)
@@ -41,6 +42,29 @@ static void help(void)
            "is not claimed)\n");
 }
 
+/* Appends ` OPTION VALUE`; the value as a shell takes it for one word. */
+static void add_word(char text[1024], const char *option, const char *value)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=./,:@%";
+    size_t n = strlen(text);
+
+    if (*value && value[strspn(value, plain)] == '\0') {
+        snprintf(text + n, 1024 - n, " %s %s", option, value);
+        return;
+    }
+    snprintf(text + n, 1024 - n, " %s '", option);
+    for (; *value; value++) {
+        const char one[2] = {*value, '\0'};
+
+        n = strlen(text);
+        snprintf(text + n, 1024 - n, "%s", *value == '\'' ? "'\\''" : one);
+    }
+    n = strlen(text);
+    snprintf(text + n, 1024 - n, "'");
+}
+
 /* What else a rerun of one case has to say. */
 static void make_rerun(const struct arguments *a, const char *engine,
                        char text[1024])
@@ -48,24 +72,22 @@ static void make_rerun(const struct arguments *a, const char *engine,
     static const char *const world[] = {"local", "threads", "mpi"};
     size_t n;
 
-    snprintf(text, 1024, "fsdp-cts run --engine %s", engine);
-    n = strlen(text);
-    if (a->world != WORLD_LOCAL) {
-        snprintf(text + n, 1024 - n, " --world %s", world[a->world]);
-        n = strlen(text);
-    }
+    snprintf(text, 1024, "fsdp-cts run");
     if (a->adapter) {
-        snprintf(text, 1024, "fsdp-cts run --adapter '%s'", a->adapter);
-        n = strlen(text);
+        add_word(text, "--adapter", a->adapter);
+    } else {
+        add_word(text, "--engine", engine);
+    }
+    if (a->world != WORLD_LOCAL) {
+        add_word(text, "--world", world[a->world]);
     }
     if (a->mutant) {
-        snprintf(text + n, 1024 - n, " --mutant %s", a->mutant);
-        n = strlen(text);
+        add_word(text, "--mutant", a->mutant);
     }
     if (a->text) {
-        snprintf(text + n, 1024 - n, " --text %s", a->text);
-        n = strlen(text);
+        add_word(text, "--text", a->text);
     }
+    n = strlen(text);
     if (a->seed) {
         snprintf(text + n, 1024 - n, " --seed %u", a->seed);
         n = strlen(text);
@@ -163,7 +185,11 @@ static void show(const struct arguments *a, const struct evaluation *e,
     if (a->quiet || !one->judged || supervise_interrupted()) {
         return;
     }
-    miniature_print(e);
+    if (one->r.count[JUDGE_FAIL] + one->r.count[JUDGE_ERROR] +
+            one->r.count[JUDGE_TIMEOUT] ==
+        0) { /* else its numbers would stand where the verdict is read */
+        miniature_print(e);
+    }
     shrink.failure = evaluate_first_failure(&one->r);
     if (shrink.failure.found && a->n_seeds && !a->adapter) {
         shrink_and_show(&shrink);
@@ -281,6 +307,10 @@ int command_run(int argc, char **argv)
         fprintf(stderr, "fsdp-cts run: --trace is about one engine; see: "
                         "--engine\n");
         return EXIT_USAGE;
+    }
+    if (a.fixtures && fixtures_manifest_check(a.fixtures, &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts run: %s\n", error.message);
+        return EXIT_BAD_DATA;
     }
     if (text_load(a.text, &text, &error) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts: %s\n", error.message);

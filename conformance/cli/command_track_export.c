@@ -4,6 +4,7 @@
  * whole or not there.
  */
 #include "cli/command_track.h"
+#include "kit/special_file.h"
 #include "track/page.h"
 #include "track/strict.h"
 #include "track/track_export.h"
@@ -24,7 +25,8 @@ static int open_output(const char *path, struct output *out,
     if (strlen(path) + sizeof ".partial" > sizeof out->partial) {
         return track_fail(error, FSDP_ERR_INVALID, "the path is too long");
     }
-    (void)snprintf(out->partial, sizeof out->partial, "%s.partial", path);
+    (void)snprintf(out->partial, sizeof out->partial, "%s%s", path,
+                   special_file(path) ? "" : ".partial");
     out->f = fopen(out->partial, "we");
     return out->f != NULL
                ? FSDP_OK
@@ -44,14 +46,15 @@ static int close_output(const char *path, struct output *out, int status,
     if (fclose(out->f) != 0 && bad == 0) {
         bad = errno;
     }
-    if (status == FSDP_OK && bad == 0 && rename(out->partial, path) != 0) {
+    if (status == FSDP_OK && bad == 0 && strcmp(out->partial, path) != 0 &&
+        rename(out->partial, path) != 0) {
         bad = errno;
     }
     if (status == FSDP_OK && bad != 0) {
         status = track_fail(error, FSDP_ERR_IO, "cannot write %.120s: %s", path,
                             strerror(bad));
     }
-    if (status != FSDP_OK) {
+    if (status != FSDP_OK && strcmp(out->partial, path) != 0) {
         (void)unlink(out->partial);
     }
     return status;

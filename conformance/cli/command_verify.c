@@ -18,8 +18,8 @@
 #include <time.h>
 
 enum {
-    TAKES = TAKES_SELECTION | TAKES_JUDGE | TAKES_TEXT | TAKES_GOLDEN |
-            TAKES_SEED | TAKES_JSON
+    TAKES = TAKES_SELECTION | TAKES_JUDGE | TAKES_REPORT | TAKES_REPORT_ONLY |
+            TAKES_TEXT | TAKES_GOLDEN | TAKES_SEED | TAKES_JSON
 };
 
 static void help(void)
@@ -42,6 +42,7 @@ static int judge_found(const struct arguments *a, const char *records,
 {
     struct evaluated result[ARGUMENTS_MAX] = {0};
     int64_t started = (int64_t)time(NULL);
+    bool judged = true;
     int code = 0;
 
     e->baselines = e->baselines ? e->baselines : records;
@@ -49,9 +50,12 @@ static int judge_found(const struct arguments *a, const char *records,
         e->records = found->of[i].records;
         evaluate_judge(e, a, "fsdp-cts run --case ", started, &result[i]);
         code = evaluate_worse(code, result[i].code);
+        judged = judged && result[i].judged;
     }
     if (!evaluate_write(a, result, found->n)) {
         code = evaluate_worse(code, EXIT_INCOMPLETE);
+    } else if (a->report_only && judged) {
+        code = 0; /* the report has what else there is to say */
     }
     for (uint32_t i = 0; i < found->n; i++) {
         evaluate_print(a, &result[i], found->n);
@@ -119,7 +123,7 @@ static int verify_bundle(const struct arguments *a, const char *folder)
 
     if (a->n_ranks || a->workloads.n || a->cases.n || a->strategies.n ||
         a->n_seeds || a->seed || a->fixtures || a->requirements.n ||
-        a->level < N_LEVELS) {
+        a->level < N_LEVELS || a->report_only) {
         fprintf(stderr, "fsdp-cts verify: a bundle says itself which cases it "
                         "is about; nothing can be selected\n");
         return EXIT_USAGE;
@@ -156,6 +160,10 @@ int command_verify(int argc, char **argv)
     if (a.help) {
         help();
         return 0;
+    }
+    if (a.report_only && !a.report) {
+        fprintf(stderr, "fsdp-cts verify: --report-only needs --report\n");
+        return EXIT_USAGE;
     }
     if (a.n_rest != 1) {
         fprintf(stderr, "fsdp-cts verify: needs one folder of records; see: "

@@ -183,7 +183,7 @@ static bool partial_ok(const struct judge_result *r, const struct arguments *a)
            r->count[JUDGE_BLOCKED] == 0 && r->count[JUDGE_INCOMPLETE] == 0;
 }
 
-static int exit_code(const struct judge_result *r, const struct arguments *a)
+int evaluate_code(const struct judge_result *r, const struct arguments *a)
 {
     if (!partial_ok(r, a)) {
         return (int)r->verdict;
@@ -223,7 +223,8 @@ void evaluate_judge(const struct evaluation *e, const struct arguments *a,
                                        .records = e->records,
                                        .rerun = rerun,
                                        .started = started,
-                                       .report = a->report}};
+                                       .report = a->report,
+                                       .verbose = a->verbose}};
     status = evaluate(e, &out->r, &error);
     if (status != FSDP_OK) {
         say(&error, status);
@@ -231,7 +232,7 @@ void evaluate_judge(const struct evaluation *e, const struct arguments *a,
     }
     out->judged = true;
     out->meta.ended = (int64_t)time(NULL);
-    out->code = exit_code(r, a);
+    out->code = evaluate_code(r, a);
     if (r->verdict == JUDGE_UNDECIDED && r->malformed) {
         out->code = EXIT_BAD_DATA;
         fprintf(stderr, "fsdp-cts: %u records cannot be read: %s: %s\n",

@@ -50,6 +50,8 @@ struct evaluated {
     int code;
 };
 
+/* The exit code that a verdict comes to, with or without --partial-ok. */
+int evaluate_code(const struct judge_result *r, const struct arguments *a);
 /* Judges as the arguments say. The caller releases out->r. */
 void evaluate_judge(const struct evaluation *e, const struct arguments *a,
                     const char *rerun, int64_t started, struct evaluated *out);

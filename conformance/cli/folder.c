@@ -5,10 +5,12 @@
 #include "cli/folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +20,26 @@ static int refuse(struct fsdp_error *error, const char *path)
     snprintf(error->message, sizeof error->message, "folder %.150s: %s", path,
              strerror(errno));
     return FSDP_ERR_IO;
+}
+
+/* Two runs in one folder would take each other's batches and records. Where a
+ * file system has no locks there is none. */
+static bool lock(struct folder *out)
+{
+    int fd = open(out->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return true;
+    }
+    out->locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (!out->locked) {
+        bool taken = errno == EWOULDBLOCK;
+
+        close(fd);
+        return !taken;
+    }
+    out->lock = fd;
+    return true;
 }
 
 int folder_open(const char *wanted, struct folder *out,
@@ -35,6 +57,12 @@ int folder_open(const char *wanted, struct folder *out,
         snprintf(out->path, sizeof out->path, "%s", wanted);
         if (mkdir(out->path, 0777) != 0 && errno != EEXIST) {
             return refuse(error, out->path);
+        }
+        if (!lock(out)) {
+            error->status = FSDP_ERR_IO;
+            snprintf(error->message, sizeof error->message,
+                     "folder %.150s: another run writes to it", out->path);
+            return FSDP_ERR_IO;
         }
     } else {
         snprintf(out->path, sizeof out->path, "%.900s/fsdp-cts.XXXXXX",
@@ -92,4 +120,8 @@ void folder_close(struct folder *folder)
         nftw(folder->path, erase, 16, FTW_PHYS | FTW_DEPTH);
     }
     folder->path[0] = '\0';
+    if (folder->locked) {
+        close(folder->lock);
+        folder->locked = false;
+    }
 }

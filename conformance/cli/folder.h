@@ -11,10 +11,13 @@
 struct folder {
     char path[1024];
     bool temporary; /* removed by folder_close */
+    bool locked;    /* no other run may write to it */
+    int lock;
 };
 
 /* wanted = NULL: a temporary one. Else made if missing, with `baseline` in
- * it. IO: says which path and why. */
+ * it, and refused while another run has it open. IO: says which path and
+ * why. */
 int folder_open(const char *wanted, struct folder *out,
                 struct fsdp_error *error);
 /* Removes half-written files (*.partial, .batch-*). */

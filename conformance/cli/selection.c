@@ -171,6 +171,10 @@ int selection_make(const struct arguments *a, struct case_list *out)
     int status;
 
     *out = (struct case_list){NULL, 0};
+    if (a->from_a_seed && !a->n_seeds) {
+        fprintf(stderr, "fsdp-cts: --first-seed is the first of --seeds N\n");
+        return EXIT_USAGE;
+    }
     if (a->n_seeds && !(a->workloads.n == 1 &&
                         strcmp(a->workloads.name[0], CASE_GRAPH) == 0)) {
         fprintf(stderr, "fsdp-cts: --seeds is for --workload graph\n");

@@ -4,6 +4,7 @@
  */
 #include "cli/trace_merge.h"
 #include "cli/worker.h"
+#include "kit/special_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +59,8 @@ int trace_merge(const char *records, const struct run_case *c,
 
     case_id(c, id);
     worker_folder(records, c, false, folder);
-    snprintf(partial, sizeof partial, "%.4000s.partial", file);
+    snprintf(partial, sizeof partial, "%.4000s%s", file,
+             special_file(file) ? "" : ".partial");
     f = fopen(partial, "we");
     if (!f) {
         return fail(error, partial);
@@ -75,7 +77,8 @@ int trace_merge(const char *records, const struct run_case *c,
     }
     fprintf(f, "]}\n");
     good = !ferror(f);
-    if (fclose(f) != 0 || !good || rename(partial, file) != 0) {
+    if (fclose(f) != 0 || !good ||
+        (strcmp(partial, file) != 0 && rename(partial, file) != 0)) {
         return fail(error, file);
     }
     return FSDP_OK;

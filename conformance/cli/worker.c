@@ -5,6 +5,7 @@
 #include "cli/worker.h"
 #include "cli/engine_load.h"
 #include "cli/text.h"
+#include "judge/case_claims.h"
 #include "mutants/mutant.h"
 #include "run/drive.h"
 
@@ -109,12 +110,28 @@ static void say_why_nothing_was_saved(uint32_t n,
     for (uint32_t k = 0; k < n; k++) {
         if (ends[k].end == WORLD_RETURNED && ends[k].status != FSDP_OK &&
             ends[k].status != FSDP_ERR_ABORTED) {
-            fprintf(stderr,
-                    "fsdp-cts: rank %u of the world that saves: %s: %s\n", k,
-                    ends[k].error.where, ends[k].error.message);
+            fprintf(
+                stderr, "fsdp-cts: rank %u of the world that saves: %s: %s\n",
+                k, ends[k].error.where[0] ? ends[k].error.where : "nowhere",
+                ends[k].error.message[0] ? ends[k].error.message
+                                         : fsdp_status_text(ends[k].status));
             return;
         }
     }
+}
+
+/* An engine that lacks a claim is never asked for the case. */
+static bool claims_case(const struct worker *w, const struct run_case *c)
+{
+    const char *list[CASE_MAX_CLAIMS];
+    uint32_t n = case_claims(c, list);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (!engine_claims(w->engine, list[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* GROW, SHRINK: other ranks than the case's train half of the steps and save.
@@ -132,7 +149,7 @@ static int save_first(struct worker *w, const struct drive *d)
     int status;
 
     if (!case_saver(d->c, &c) || engine_claims(w->engine, "serial") ||
-        w->mpi_rank != 0) {
+        !claims_case(w, d->c) || w->mpi_rank != 0) {
         return FSDP_OK;
     }
     status = case_model_make(&c, w->text.bytes, w->text.n, &model, &w->error);

@@ -8,14 +8,15 @@ Adds the tests of an engine that <target>, a MODULE or SHARED library with the
 symbol fsdp_engine_v1, brings. For each world (local, if none is named):
 
   <prefix>.<world>.run           runs all cases and keeps their records
-  <prefix>.<world>.<requirement> judges those records, one test a requirement
-  <prefix>.<world>.verdict       judges all of them; writes a report (JSON
-                                 Lines) and one in JUnit's form beside them
+  <prefix>.<world>.judge         judges them; writes a report (JSON Lines) and
+                                 one in JUnit's form beside them
+  <prefix>.<world>.verdict       whether the verdict in that report is good
+  <prefix>.<world>.<requirement> what it says of each requirement
 
 A requirement that the engine does not claim is skipped, never passed. Each
 test of a requirement is labelled with its level, its id and `fsdp-cts`:
-`ctest -L memory` is about memory alone. `run` is a fixture, so that
-`ctest -R comm.order` runs what it needs.
+`ctest -L memory` is about memory alone. `run` and `judge` are fixtures, so
+that `ctest -R comm.order` runs what it needs.
 
 RANKS and WORKLOADS select cases: then no verdict is CONFORMANT, and the test
 `verdict` says whether all that was selected passes. LAUNCHER starts an MPI
@@ -78,21 +79,27 @@ function(fsdp_cts_discover_tests target)
             --engine $<TARGET_FILE:${target}> --world ${world} ${launcher}
             --records ${records} --record-only ${selection})
         set_tests_properties(${name}.run PROPERTIES LABELS fsdp-cts
-            FIXTURES_SETUP ${name} TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ON)
+            FIXTURES_SETUP ${name}.records TIMEOUT ${arg_TIMEOUT}
+            RUN_SERIAL ON)
         set(partial "")
         if(selection)
             set(partial --partial-ok)
         endif()
-        add_test(NAME ${name}.verdict COMMAND ${command} verify ${records}
-            ${selection} ${partial} --report ${records}.jsonl
+        add_test(NAME ${name}.judge COMMAND ${command} verify ${records}
+            ${selection} --report-only --report ${records}.jsonl
             --junit ${records}.xml)
+        set_tests_properties(${name}.judge PROPERTIES LABELS fsdp-cts
+            FIXTURES_REQUIRED ${name}.records FIXTURES_SETUP ${name}
+            TIMEOUT 300)
+        add_test(NAME ${name}.verdict COMMAND ${command} report
+            ${records}.jsonl ${partial})
         set_tests_properties(${name}.verdict PROPERTIES LABELS fsdp-cts
             FIXTURES_REQUIRED ${name} TIMEOUT 300)
         foreach(requirement ${requirements})
             string(REPLACE "," ";" requirement ${requirement})
             list(POP_FRONT requirement id)
-            add_test(NAME ${name}.${id} COMMAND ${command} verify ${records}
-                --requirement ${id} --partial-ok ${selection})
+            add_test(NAME ${name}.${id} COMMAND ${command} report
+                ${records}.jsonl --requirement ${id} --partial-ok)
             set_tests_properties(${name}.${id} PROPERTIES
                 LABELS "fsdp-cts;${requirement};${id}"
                 FIXTURES_REQUIRED ${name} TIMEOUT 300 SKIP_RETURN_CODE 77)

@@ -18,6 +18,9 @@ enum {
 uint32_t case_claims(const struct run_case *c,
                      const char *list[CASE_MAX_CLAIMS]);
 
+/* Whether there is such a claim at all. */
+bool claim_is_known(const char *claim);
+
 /* The claims without which an engine is no FSDP engine; NULL-ended. */
 extern const char *const core_claims[];
 

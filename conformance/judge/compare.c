@@ -153,15 +153,16 @@ static struct record_answer *answer_find(const struct record_rank *rank,
     return NULL;
 }
 
+/* *n: how often it was asked. */
 static bool answered(const struct record_rank *rank,
                      const struct compare_answer *answer, struct finding at,
-                     struct finding *f)
+                     struct finding *f, uint32_t *n)
 {
     const struct record_answer *got;
     char note[sizeof(f->note)];
     uint32_t i = 0;
-    uint32_t n = 0;
 
+    *n = 0;
     while ((got = answer_find(rank, answer->name, &i)) != NULL) {
         if (got->status != answer->want && got->status != answer->or_want) {
             snprintf(note, sizeof(note), "%s: answered %d (%s), not %d (%s)",
@@ -170,19 +171,34 @@ static bool answered(const struct record_rank *rank,
             return finding_text(f, at, note);
         }
         i++;
-        n++;
-    }
-    if (n == 0) {
-        snprintf(note, sizeof(note), "%s: no answer is recorded", answer->name);
-        return finding_text(f, at, note);
+        (*n)++;
     }
     return true;
+}
+
+/* A rank whose run ended with an error was not asked what comes later: then
+ * that error is what is wrong. */
+static bool was_not_asked(const struct expect *e,
+                          const struct record_rank *rank, const char *name,
+                          struct finding at, struct finding *f)
+{
+    char note[sizeof(f->note)];
+
+    snprintf(note, sizeof(note), "%s: no answer is recorded", name);
+    return finding_set(f, at,
+                       rank->status != FSDP_OK && compare_case_trains(e)
+                           ? FINDING_ENDED
+                           : FINDING_TEXT,
+                       0, 0, note);
 }
 
 bool compare_answers(const struct expect *e, const struct record *r,
                      const struct compare_answer *answer, uint32_t n,
                      struct finding *f)
 {
+    struct finding missing;
+    bool all = true;
+
     for (uint32_t k = 0; k < e->c->ranks; k++) {
         const struct record_rank *rank = compare_rank(r, k);
         struct finding at = finding_at("answers", -1, -1, k);
@@ -191,12 +207,20 @@ bool compare_answers(const struct expect *e, const struct record *r,
             return finding_text(f, at, "this rank's files are missing");
         }
         for (uint32_t i = 0; i < n; i++) {
-            if (!answered(rank, &answer[i], at, f)) {
-                return false;
+            uint32_t times;
+
+            if (!answered(rank, &answer[i], at, f, &times)) {
+                return false; /* whatever is missing elsewhere */
+            }
+            if (times == 0 && (all || missing.form == FINDING_ENDED)) {
+                all = was_not_asked(e, rank, answer[i].name, at, &missing);
             }
         }
     }
-    return true;
+    if (!all) {
+        *f = missing;
+    }
+    return all;
 }
 
 bool compare_spoil_answers(struct record *r,

@@ -5,6 +5,9 @@
  */
 #include "judge/compare.h"
 
+#include <stdio.h>
+#include <string.h>
+
 const struct record_sequence *compare_sequence(const struct record_rank *rank,
                                                uint32_t index)
 {
@@ -106,6 +109,35 @@ const char *compare_kind_words(uint32_t kind)
                                          : "all-reduces in this step";
 }
 
+/* Where a step first leaves the expected order, which says more than a count;
+ * nothing, where engines may run ahead. */
+static void tell_first(const struct expect *e,
+                       const struct record_sequence *got, struct finding *f)
+{
+    char is[COMPARE_WORDS_BYTES] = "missing";
+    char should[COMPARE_WORDS_BYTES] = "the end of the step";
+    uint32_t i = 0;
+    size_t used = strlen(f->note);
+
+    while (i < got->n && i < e->step.n &&
+           compare_same_collective(&got->c[i], &e->step.c[i])) {
+        i++;
+    }
+    if (e->ahead.n > 0 || (i == got->n && i == e->step.n)) {
+        return;
+    }
+    if (i < got->n) {
+        compare_collective_words(e, &got->c[i], is);
+    }
+    if (i < e->step.n) {
+        compare_collective_words(e, &e->step.c[i], should);
+    }
+    (void)snprintf(f->note + used, sizeof(f->note) - used,
+                   "; the first that is wrong: collective %u is %s, expected "
+                   "%s",
+                   i + 1, is, should);
+}
+
 bool compare_kind_count(const struct expect *e, const struct record *r,
                         uint32_t kind, struct finding *f)
 {
@@ -121,8 +153,10 @@ bool compare_kind_count(const struct expect *e, const struct record *r,
         got = compare_count(p.sequence, kind);
         if (got < want || got > most) {
             p.at.stage = record_collective_name(kind);
-            return finding_count(f, p.at, got, got > most ? most : want,
-                                 compare_kind_words(kind));
+            (void)finding_count(f, p.at, got, got > most ? most : want,
+                                compare_kind_words(kind));
+            tell_first(e, p.sequence, f);
+            return false;
         }
     }
     return true;

@@ -295,6 +295,35 @@ static void every_answer_of_a_name_counts(void **state)
     assert_int_equal(f.rank, 1);
 }
 
+/* A rank that ended early is no failure of what it was not asked; a wrong
+ * answer of another rank still is. */
+static void what_was_never_asked_is_not_wrong(void **state)
+{
+    static const struct compare_answer want[] = {
+        {"begin-twice", FSDP_ERR_INVALID, FSDP_ERR_INVALID}};
+    struct fixture *x = *state;
+    struct record_rank *last = &x->r.rank[2];
+    struct finding f;
+
+    for (uint32_t k = 0; k < 3; k++) {
+        x->r.rank[k].status = FSDP_ERR_ABORTED;
+    }
+    assert_false(compare_answers(&x->e, &x->r, want, 1, &f));
+    assert_int_equal(f.form, FINDING_ENDED);
+    x->r.rank[1].status = FSDP_OK; /* it was asked, and says nothing */
+    assert_false(compare_answers(&x->e, &x->r, want, 1, &f));
+    assert_int_equal(f.form, FINDING_TEXT);
+    assert_int_equal(f.rank, 1);
+    x->r.rank[1].status = FSDP_ERR_ABORTED;
+    last->answer = calloc(1, sizeof(*last->answer));
+    assert_non_null(last->answer);
+    last->n_answers = 1;
+    memcpy(last->answer[0].name, "begin-twice", 12);
+    assert_false(compare_answers(&x->e, &x->r, want, 1, &f));
+    assert_int_equal(f.form, FINDING_TEXT);
+    assert_int_equal(f.rank, 2);
+}
+
 static void reductions_are_replayed(void **state)
 {
     struct fixture *x = *state;
@@ -371,6 +400,7 @@ int main(void)
         TEST(curves_are_folded),
         TEST(indices_of_sequences_are_checked),
         TEST(every_answer_of_a_name_counts),
+        TEST(what_was_never_asked_is_not_wrong),
         TEST(reductions_are_replayed),
         TEST(optimizers_are_those_of_op_h),
 #undef TEST

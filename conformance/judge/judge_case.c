@@ -284,15 +284,23 @@ static int keep(const struct judge_view *v, const struct finding *f,
 }
 
 /* Asks the requirement itself. */
-static int hear(const struct judge_view *v, const struct requirement *q,
-                struct judge_item *item)
+static int hear(const struct judge *j, const struct judge_view *v,
+                const struct requirement *q, struct judge_item *item)
 {
+    uint32_t completes =
+        requirement_index(j->out->requirement, REQUIREMENT_COMPLETES);
     struct finding f = nowhere();
 
     if (q->holds(&v->expect, v->record, &f)) {
         item->outcome = JUDGE_PASS;
         return f.ratio > 0.0 ? keep(v, &f, item) : FSDP_OK;
     }
+    if (f.form == FINDING_ENDED && completes < j->out->n_requirements) {
+        item->outcome = JUDGE_BLOCKED;
+        item->blocked_by = completes;
+        return FSDP_OK;
+    }
+    f.form = f.form == FINDING_ENDED ? (uint32_t)FINDING_TEXT : f.form;
     item->outcome = f.form == FINDING_MISSING ? JUDGE_INCOMPLETE : JUDGE_FAIL;
     return keep(v, &f, item);
 }
@@ -333,7 +341,7 @@ static int judge_item(const struct judge *j, const struct judge_view *v,
         item->outcome = JUDGE_BLOCKED;
         item->blocked_by = cause;
     } else {
-        return hear(v, requirement, item);
+        return hear(j, v, requirement, item);
     }
     return FSDP_OK;
 }
@@ -355,6 +363,9 @@ static int judge_items(struct judge *j, const struct judge_view *v,
         }
         cause[q] = blocker(j->out, items, cause, q);
         status = judge_item(j, v, q, cause[q], &items[q]);
+        if (status == FSDP_OK && items[q].outcome == JUDGE_BLOCKED) {
+            cause[q] = items[q].blocked_by;
+        }
     }
     free(cause);
     return status;

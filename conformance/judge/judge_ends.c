@@ -5,6 +5,7 @@
  */
 #include "judge/judge_internal.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,13 +40,37 @@ static void tell_last(const struct record_rank *rank, char *text, size_t bytes)
     }
 }
 
+/* Of those that a wrong engine dies of; "" of others. */
+static const char *signal_name(uint32_t number)
+{
+    switch (number) {
+    case SIGILL:
+        return " (SIGILL)";
+    case SIGABRT:
+        return " (SIGABRT)";
+    case SIGBUS:
+        return " (SIGBUS)";
+    case SIGFPE:
+        return " (SIGFPE)";
+    case SIGKILL:
+        return " (SIGKILL)";
+    case SIGSEGV:
+        return " (SIGSEGV)";
+    case SIGTERM:
+        return " (SIGTERM)";
+    default:
+        return "";
+    }
+}
+
 static void tell_end(uint32_t i, const struct record_rank *rank, char *text,
                      size_t bytes)
 {
     append(text, bytes, "%srank %u", text[0] != '\0' ? "; " : "", i);
     switch (rank->end) {
     case WORLD_SIGNALLED:
-        append(text, bytes, " was killed by signal %u", rank->signal);
+        append(text, bytes, " was killed by signal %u%s", rank->signal,
+               signal_name(rank->signal));
         break;
     case WORLD_EXITED:
         append(text, bytes, " left with exit(%d)", rank->exit_status);
@@ -100,5 +125,5 @@ void judge_ends(struct judge_view *v)
             }
         }
     }
-    (void)snprintf(v->ended_note, sizeof(v->ended_note), "%.159s", text);
+    (void)snprintf(v->ended_note, sizeof(v->ended_note), "%.319s", text);
 }

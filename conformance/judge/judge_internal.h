@@ -21,7 +21,7 @@ struct judge_view {
     bool described, expected;
     const struct record *record;
     uint32_t ended; /* PASS, or ERROR or TIMEOUT: how the ranks ended */
-    char ended_note[160];
+    char ended_note[320];
 };
 
 bool judge_claims(const struct judge_result *r, const char *claim);
@@ -44,7 +44,7 @@ void judge_figures_release(struct judge_figures *f);
 int judge_prove(struct judge *j, const struct judge_view *v,
                 const struct judge_item *items);
 
-/* judge_verdict.c: counts, levels and the verdict. */
+/* judge_verdict.c: counts, levels and the verdict, of what is reported. */
 void judge_conclude(struct judge_result *r);
 
 #endif

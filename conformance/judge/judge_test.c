@@ -139,8 +139,8 @@ static void a_crash_is_an_error(void **state)
     assert_int_equal(r.verdict, JUDGE_NON_CONFORMANT);
     assert_int_equal(r.highest_level, -1);
     assert_string_equal(r.cases[0].reason,
-                        "rank 1 was killed by signal 11 before any "
-                        "collective; rank 0 made no progress in "
+                        "rank 1 was killed by signal 11 (SIGSEGV) "
+                        "before any collective; rank 0 made no progress in "
                         "reduce-scatter 12 of unit 3");
     judge_release(&r);
 }

@@ -12,6 +12,8 @@
 
 static void count_cases(struct judge_result *r)
 {
+    r->not_claimed = 0;
+    r->executed = 0;
     for (uint32_t i = 0; i < r->n_cases; i++) {
         switch (r->cases[i].outcome) {
         case JUDGE_NOT_CLAIMED:
@@ -31,6 +33,8 @@ static void count_cases(struct judge_result *r)
 
 static void count_items(struct judge_result *r)
 {
+    memset(r->count, 0, sizeof(r->count));
+    memset(r->level, 0, sizeof(r->level));
     for (uint32_t i = 0; i < r->n_cases; i++) {
         for (uint32_t q = 0; q < r->n_requirements; q++) {
             uint32_t outcome = judge_item_at(r, i, q)->outcome;

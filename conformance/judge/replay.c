@@ -9,6 +9,7 @@
 
 #include <fsdp/arith/bits.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static float divide_of(const struct expect *e, uint32_t unit)
@@ -279,6 +280,44 @@ bool replay_values_find(const struct expect *e, const struct record *r,
     return true;
 }
 
+/* An update that is the same multiple everywhere of what it should be. The
+ * weights are rounded, so it is looked at as a whole. */
+static void hint_at_update(const struct replay_optimizer *o,
+                           const struct replay_values *v, uint64_t n,
+                           struct finding *f)
+{
+    double got = 0.0;
+    double want = 0.0;
+    double ratio;
+    double times;
+
+    for (uint64_t i = 0; i < n && o->kind == FSDP_OPTIMIZER_SGD; i++) {
+        struct replay_element x = replay_step(
+            o, (struct replay_element){.weight = v->before[i]}, v->gradient[i]);
+        double update = (double)x.weight - (double)v->before[i];
+
+        got += update * ((double)v->after[i] - (double)v->before[i]);
+        want += update * update;
+    }
+    ratio = got / want;
+    times = round(fabs(ratio) < 1.0 ? 1.0 / ratio : ratio);
+    if (!(want > 0.0) || !(fabs(times) <= 1024.0) ||
+        !(fabs((fabs(ratio) < 1.0 ? 1.0 / ratio : ratio) - times) <
+          1e-3 * fabs(times)) ||
+        times == 1.0) {
+        return;
+    }
+    if (times == -1.0) {
+        (void)snprintf(f->note, sizeof(f->note),
+                       "the whole update of this part has the wrong sign");
+    } else {
+        (void)snprintf(f->note, sizeof(f->note),
+                       "the whole update of this part (weights after less "
+                       "before) is what it should be, %s %.0f",
+                       fabs(ratio) < 1.0 ? "divided by" : "times", times);
+    }
+}
+
 bool replay_compare_step(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f)
 {
@@ -313,6 +352,9 @@ bool replay_compare_step(const struct expect *e, const struct record *r,
         }
         if (!compare_element(e, part, RECORD_AFTER, i, v.after[i], x.weight,
                              f)) {
+            if (v.is_stepped) {
+                hint_at_update(&o, &v, part->n, f);
+            }
             return false;
         }
     }

@@ -58,6 +58,11 @@ bool replay_spoil_reduced(const struct expect *e, struct record *r);
 void replay_hint(const struct replay_reduction *reduction, const float *got,
                  uint64_t n, struct finding *f);
 
+/* What a known mistake is called that gives exactly the n values that were got,
+ * which are not all right (replay_mistakes.c); NULL: none does. */
+const char *replay_mistake(const struct replay_reduction *reduction,
+                           const float *got, uint64_t n);
+
 /* One element on its way through the optimizer (op.h). */
 struct replay_element {
     float weight;

@@ -119,6 +119,9 @@ void replay_hint(const struct replay_reduction *reduction, const float *got,
     if (reduction->e->c->microbatches > 1) {
         what = alone(reduction, got, n);
     }
+    if (what == NULL && !reduction->e->any_fold) {
+        what = replay_mistake(reduction, got, n);
+    }
     if (what != NULL) {
         (void)snprintf(f->note, sizeof(f->note), "%s", what);
     } else if (factor_words(reduction, got, n, words)) {

@@ -23,6 +23,7 @@ struct report_meta {
     const char *rerun;      /* a command to which a case's id is appended */
     int64_t started, ended; /* seconds since 1970 */
     const char *report;     /* path of the JSON Lines report, for the text */
+    bool verbose;           /* the text: every case, requirement, failure */
 };
 
 /* What was judged, of one engine. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report_failures.c - what is wrong, for people: each different failure once
- * and in full, with the cases that share it; twenty are enough to begin with.
+ * and in full, with the cases that share it; twenty are enough to begin with,
+ * unless all are asked for.
  */
 #include "judge/report_internal.h"
 
@@ -215,6 +216,7 @@ void report_failures(FILE *f, const struct judge_result *r,
     uint32_t total = 0;
     uint32_t different = 0;
     uint32_t shown = 0;
+    uint32_t room;
 
     for (uint32_t q = 0; q < r->n_requirements; q++) {
         for (uint32_t c = 0; c < r->n_cases; c++) {
@@ -222,15 +224,17 @@ void report_failures(FILE *f, const struct judge_result *r,
             different += is_new(r, c, q) ? 1 : 0;
         }
     }
-    for (uint32_t n = 0; shown < different && shown < MAX_SHOWN; n++) {
+    room = meta->verbose ? different : MAX_SHOWN;
+    for (uint32_t n = 0; shown < different && shown < room; n++) {
         for (uint32_t l = 0; l < N_LEVELS; l++) {
-            shown += put_round(f, r, meta, order, l, n, MAX_SHOWN - shown);
+            shown += put_round(f, r, meta, order, l, n, room - shown);
         }
     }
     if (different > shown) {
-        (void)fprintf(f, "and %" PRIu32 " different failures more%s%s\n",
-                      different - shown, meta->report != NULL ? ": " : "",
-                      meta->report != NULL ? meta->report : "");
+        (void)fprintf(f, "and %" PRIu32 " different failures more: %s\n",
+                      different - shown,
+                      meta->report != NULL ? meta->report
+                                           : "--verbose, or --report FILE");
     }
     (void)fputs(total > 0 ? "\n" : "", f);
 }

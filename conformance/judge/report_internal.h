@@ -13,6 +13,7 @@ enum {
 struct report_file {
     FILE *f;
     char path[REPORT_PATH_BYTES], partial[REPORT_PATH_BYTES + 8];
+    bool in_place; /* no file that could be replaced */
     struct fsdp_error *error;
 };
 int report_file_open(struct report_file *file, const char *path,
@@ -31,6 +32,7 @@ enum {
 };
 const char *report_value(uint32_t form, uint64_t value,
                          char out[REPORT_VALUE_BYTES]);
+const char *report_form_name(uint32_t form); /* NULL: there is none */
 bool report_has_values(const struct finding *f);
 
 /* Whether the item is worth a line: reported, and applicable. */

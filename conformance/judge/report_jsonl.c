@@ -70,6 +70,32 @@ static int put_line(FILE *f, json_t *o, int status)
     return status;
 }
 
+static void append(json_t *list, json_t *value, int *status)
+{
+    if (value == NULL || json_array_append_new(list, value) != 0) {
+        *status = FSDP_ERR_NOMEM;
+    }
+}
+
+/* Which requirements were asked, unless all were. */
+static void set_reported(json_t *o, const struct judge_result *r, int *status)
+{
+    json_t *list = json_array();
+    bool all = true;
+
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        all = all && r->reported[q];
+        if (r->reported[q]) {
+            append(list, text(r->requirement[q]->id), status);
+        }
+    }
+    if (all) {
+        json_decref(list);
+    } else {
+        set(o, "requirements", list, status);
+    }
+}
+
 static int put_header(FILE *f, const struct judge_result *r,
                       const struct report_meta *m)
 {
@@ -94,6 +120,7 @@ static int put_header(FILE *f, const struct judge_result *r,
         }
     }
     set(o, "claims", claims, &status);
+    set_reported(o, r, &status);
     set_text(o, "records", m->records, &status);
     set_index(o, "started", m->started > 0 ? m->started : -1, &status);
     return put_line(f, o, status);
@@ -137,13 +164,6 @@ static int put_case(FILE *f, const struct judge_case *c,
     }
     set_rerun(o, c, m, &status);
     return put_line(f, o, status);
-}
-
-static void append(json_t *list, json_t *value, int *status)
-{
-    if (value == NULL || json_array_append_new(list, value) != 0) {
-        *status = FSDP_ERR_NOMEM;
-    }
 }
 
 static json_t *moment(const struct judge_moment *m, int *status)
@@ -220,12 +240,10 @@ static void set_value(json_t *o, const char *key, uint32_t form, uint64_t x,
 
 static json_t *finding(const struct judge_detail *d, int *status)
 {
-    static const char *const forms[] = {"text", "bits", "count", "bytes",
-                                        "missing"};
     const struct finding *f = &d->finding;
     json_t *o = json_object();
 
-    set(o, "form", text(f->form < 5 ? forms[f->form] : "text"), status);
+    set_text(o, "form", report_form_name(f->form), status);
     set_text(o, "stage", f->stage, status);
     set_index(o, "step", f->step, status);
     set_index(o, "microbatch", f->microbatch, status);
@@ -299,6 +317,9 @@ static json_t *manifest(const struct judge_result *r, int *status)
     set(o, "not_claimed", number(r->not_claimed), status);
     set(o, "expected", number(r->expected), status);
     set(o, "executed", number(r->executed), status);
+    if (r->foreign) {
+        set(o, "foreign", json_true(), status);
+    }
     set_text(o, "sha256", r->manifest_sha256, status);
     return o;
 }

@@ -4,6 +4,7 @@
  * and the words for values, places and reasons.
  */
 #include "judge/report_internal.h"
+#include "kit/special_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,8 +36,9 @@ int report_file_open(struct report_file *file, const char *path,
         return fail(file, "open");
     }
     (void)snprintf(file->path, sizeof(file->path), "%s", path);
-    (void)snprintf(file->partial, sizeof(file->partial), "%s.partial",
-                   file->path);
+    file->in_place = special_file(path);
+    (void)snprintf(file->partial, sizeof(file->partial), "%s%s", file->path,
+                   file->in_place ? "" : ".partial");
     file->f = fopen(file->partial, "we");
     return file->f != NULL ? FSDP_OK : fail(file, "open");
 }
@@ -53,11 +55,14 @@ int report_file_close(struct report_file *file, int status)
         status = fail(file, "close");
     }
     file->f = NULL;
-    if (status == FSDP_OK && rename(file->partial, file->path) != 0) {
+    if (status == FSDP_OK && !file->in_place &&
+        rename(file->partial, file->path) != 0) {
         status = fail(file, "rename");
     }
     if (status != FSDP_OK) {
-        (void)unlink(file->partial);
+        if (!file->in_place) {
+            (void)unlink(file->partial);
+        }
         if (file->error->status == FSDP_OK) {
             file->error->status = status;
             (void)snprintf(file->error->message, sizeof(file->error->message),
@@ -97,6 +102,14 @@ const char *report_value(uint32_t form, uint64_t value,
                        form == FINDING_BYTES ? " bytes" : "");
     }
     return out;
+}
+
+const char *report_form_name(uint32_t form)
+{
+    static const char *const names[] = {"text", "bits", "count", "bytes",
+                                        "missing"};
+
+    return form < sizeof(names) / sizeof(names[0]) ? names[form] : NULL;
 }
 
 bool report_has_values(const struct finding *f)

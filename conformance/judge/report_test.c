@@ -290,6 +290,43 @@ static void for_people(void **state)
                                     "cases judged, 0 not claimed; 2 pass, 1 "
                                     "fail, 2 blocked"));
     assert_int_equal(times(b->text, "more"), 0);
+    assert_int_equal(times(b->text, "test.ring"), 0); /* not applicable */
+    assert_non_null(strstr(b->text, "and 1 that nothing was asked of"));
+}
+
+static void print_text(struct bench *b)
+{
+    FILE *f = fopen(b->path, "wb");
+
+    assert_non_null(f);
+    assert_int_equal(report_text(&b->result, &b->meta, f), FSDP_OK);
+    assert_int_equal(fclose(f), 0);
+    slurp(b);
+}
+
+/* What nothing was asked of is counted, and listed if all is wanted. */
+static void for_people_who_want_all(void **state)
+{
+    struct bench *b = *state;
+    struct judge_case *c = &b->result.cases[1];
+
+    c->outcome = JUDGE_NOT_CLAIMED;
+    (void)snprintf(c->reason, sizeof(c->reason),
+                   "the engine does not claim: prefetch");
+    print_text(b);
+    assert_non_null(strstr(
+        b->text, "not claimed, cases that need prefetch 1 (--verbose lists"));
+    assert_null(strstr(b->text, " not-claimed\n"));
+    assert_null(strstr(b->text, "claims that are none"));
+    (void)snprintf(b->result.claim[0], sizeof(b->result.claim[0]),
+                   "full-shrad");
+    b->meta.verbose = true;
+    print_text(b);
+    assert_non_null(strstr(b->text, "not tested: 'full-shrad'\n"));
+    assert_null(strstr(b->text, "cases that need"));
+    assert_non_null(strstr(b->text, " not-claimed\n"));
+    assert_int_equal(times(b->text, "test.ring"), 1);
+    assert_null(strstr(b->text, "that nothing was asked of"));
 }
 
 /* 30 times the same case, where two requirements fail; `letter`: in another
@@ -336,6 +373,10 @@ static void no_more_than_twenty_in_full(void **state)
     assert_int_equal(times(b->text, " more case"), 0);
     assert_non_null(
         strstr(b->text, "and 40 different failures more: run.jsonl\n"));
+    b->meta.verbose = true;
+    report_many(b, true);
+    assert_int_equal(times(b->text, "\nfail "), 60);
+    assert_null(strstr(b->text, "different failures more"));
 }
 
 static void the_same_failure_once(void **state)
@@ -376,6 +417,7 @@ int main(void)
         TEST(exact_figures),
         TEST(junit),
         TEST(for_people),
+        TEST(for_people_who_want_all),
         TEST(no_more_than_twenty_in_full),
         TEST(the_same_failure_once),
         TEST(a_path_that_cannot_be_written),

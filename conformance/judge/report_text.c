@@ -3,6 +3,7 @@
  * report_text.c - the report for people: what ran, what was asked of it, the
  * first failures in full, and at the end the line that counts.
  */
+#include "judge/case_claims.h"
 #include "judge/judge_adapter.h"
 #include "judge/report_internal.h"
 
@@ -53,8 +54,53 @@ static void put_case(FILE *f, const struct judge_case *c)
                                            : judge_outcome_name(c->outcome));
 }
 
-/* Of very many cases only those that somebody will want to see. */
-static void put_cases(FILE *f, const struct judge_result *r)
+/* Whether somebody will want to see it: of very many cases only those that
+ * deviate, and none of which nothing was asked. */
+static bool is_shown(const struct judge_result *r, const struct judge_case *c)
+{
+    return c->outcome == JUDGE_PASS
+               ? r->n_cases <= MAX_LISTED || c->losses_off > 0
+               : c->outcome != JUDGE_NOT_CLAIMED;
+}
+
+/* What stands behind "the engine does not claim: ". */
+static const char *lacking(const struct judge_case *c)
+{
+    const char *claim = strstr(c->reason, ": ");
+
+    return claim != NULL ? claim + 2 : c->reason;
+}
+
+/* Cases that are not claimed, by the first claim that each one lacks. */
+static void put_unclaimed(FILE *f, const struct judge_result *r)
+{
+    uint32_t listed = 0;
+
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        char clean[REPORT_LINE_BYTES];
+        uint32_t n = 0;
+        bool first = true;
+
+        if (r->cases[c].outcome != JUDGE_NOT_CLAIMED) {
+            continue;
+        }
+        for (uint32_t d = 0; d < r->n_cases; d++) {
+            if (r->cases[d].outcome == JUDGE_NOT_CLAIMED &&
+                strcmp(lacking(&r->cases[d]), lacking(&r->cases[c])) == 0) {
+                first = first && d >= c;
+                n++;
+            }
+        }
+        if (first) {
+            (void)fprintf(f, "%s %s %" PRIu32,
+                          listed++ > 0 ? "," : "not claimed, cases that need",
+                          report_printable(lacking(&r->cases[c]), clean), n);
+        }
+    }
+    (void)fputs(listed > 0 ? " (--verbose lists them)\n" : "", f);
+}
+
+static void put_cases(FILE *f, const struct judge_result *r, bool verbose)
 {
     uint32_t left_out = 0;
 
@@ -65,17 +111,18 @@ static void put_cases(FILE *f, const struct judge_result *r)
                   "steps", "final loss", "off", "peak/oracle", "comm/want",
                   "case");
     for (uint32_t c = 0; c < r->n_cases; c++) {
-        if (r->n_cases <= MAX_LISTED || r->cases[c].losses_off > 0 ||
-            (r->cases[c].outcome != JUDGE_PASS &&
-             r->cases[c].outcome != JUDGE_NOT_CLAIMED)) {
+        if (verbose || is_shown(r, &r->cases[c])) {
             put_case(f, &r->cases[c]);
         } else {
-            left_out++;
+            left_out += r->cases[c].outcome == JUDGE_PASS;
         }
     }
     if (left_out > 0) {
         (void)fprintf(f, "and %" PRIu32 " cases without a deviation\n",
                       left_out);
+    }
+    if (!verbose) {
+        put_unclaimed(f, r);
     }
     (void)fputs("off: losses whose bits differ from the unsharded run's; "
                 "peak/oracle: bytes of parameters;\n"
@@ -99,13 +146,18 @@ static double ratio_of(const struct judge_result *r, uint32_t q)
     return most;
 }
 
-static void put_requirement(FILE *f, const struct judge_result *r, uint32_t q)
+static void count_outcomes(const struct judge_result *r, uint32_t q,
+                           uint32_t n[JUDGE_N_OUTCOMES])
 {
-    uint32_t n[JUDGE_N_OUTCOMES] = {0};
-
+    memset(n, 0, JUDGE_N_OUTCOMES * sizeof(*n));
     for (uint32_t c = 0; c < r->n_cases; c++) {
         n[judge_item_at(r, c, q)->outcome]++;
     }
+}
+
+static void put_requirement(FILE *f, const struct judge_result *r, uint32_t q,
+                            const uint32_t n[JUDGE_N_OUTCOMES])
+{
     (void)fprintf(
         f, "%-36s %-6s %-8s %6u %6u %7u %11u %6u  %s\n", r->requirement[q]->id,
         r->requirement[q]->must != 0 ? "MUST" : "SHOULD",
@@ -120,15 +172,33 @@ static void put_requirement(FILE *f, const struct judge_result *r, uint32_t q)
     }
 }
 
-static void put_requirements(FILE *f, const struct judge_result *r)
+static void put_requirements(FILE *f, const struct judge_result *r,
+                             bool verbose)
 {
+    uint32_t not_asked = 0;
+
     (void)fprintf(f, "%-36s %-6s %-8s %6s %6s %7s %11s %6s\n", "requirement",
                   "", "level", "pass", "fail", "blocked", "not claimed",
                   "open");
     for (uint32_t q = 0; q < r->n_requirements; q++) {
-        if (r->reported[q]) {
-            put_requirement(f, r, q);
+        uint32_t n[JUDGE_N_OUTCOMES];
+
+        if (!r->reported[q]) {
+            continue;
         }
+        count_outcomes(r, q, n);
+        if (verbose ||
+            n[JUDGE_NOT_CLAIMED] + n[JUDGE_NOT_APPLICABLE] < r->n_cases) {
+            put_requirement(f, r, q, n);
+        } else {
+            not_asked++;
+        }
+    }
+    if (not_asked > 0) {
+        (void)fprintf(f,
+                      "and %" PRIu32 " that nothing was asked of: not "
+                      "claimed, or about none of these cases\n",
+                      not_asked);
     }
     (void)fputc('\n', f);
 }
@@ -212,6 +282,28 @@ static bool claims(const struct judge_result *r, const char *claim)
     return false;
 }
 
+/* What is misspelt is nowhere tested, and looks like all that is not claimed.
+ */
+static void put_unknown_claims(FILE *f, const struct judge_result *r)
+{
+    bool first = true;
+
+    for (uint32_t i = 0; i < r->n_claims; i++) {
+        char claim[sizeof(r->claim[i]) + 1] = "";
+        char clean[REPORT_LINE_BYTES];
+
+        memcpy(claim, r->claim[i], sizeof(r->claim[i]));
+        if (!claim_is_known(claim)) {
+            (void)fprintf(f, "%s '%s'",
+                          first ? "claims that are none, and were not tested:"
+                                : ",",
+                          report_printable(claim, clean));
+            first = false;
+        }
+    }
+    (void)fputs(first ? "" : "\n", f);
+}
+
 /* A verdict on records of an adapter says less: how much less. */
 static void put_evidence(FILE *f, const struct judge_result *r)
 {
@@ -244,11 +336,12 @@ int report_text(const struct judge_result *r, const struct report_meta *meta,
                                : FSDP_ERR_NOMEM;
 
     if (status == FSDP_OK) {
-        put_cases(out, r);
-        put_requirements(out, r);
+        put_cases(out, r, meta->verbose);
+        put_requirements(out, r, meta->verbose);
         report_failures(out, r, meta, order);
         put_unjudged(out, r);
         put_levels(out, r);
+        put_unknown_claims(out, r);
         put_evidence(out, r);
         put_verdict(out, r);
         status = fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;

@@ -34,6 +34,9 @@ enum finding_form {
     /* Not a failure: what it would compare with (a record that `lookup` does
      * not have) is missing. The outcome is incomplete, never a pass. */
     FINDING_MISSING = 4,
+    /* Nor is this: what it asks about comes after the call with which a rank
+     * ended. The outcome is blocked, by REQUIREMENT_COMPLETES. */
+    FINDING_ENDED = 5,
 };
 
 /* Where a requirement first failed. -1: does not apply. */
@@ -47,7 +50,7 @@ struct finding {
     int64_t local;   /* index in that shard */
     uint64_t got, want;
     double ratio;   /* of an error to its bound, passed or not; 0: no bound */
-    char note[160]; /* what is wrong and what would be right */
+    char note[320]; /* what is wrong and what would be right */
 };
 
 /* Of whose arithmetic a requirement speaks. */
@@ -91,6 +94,8 @@ extern const struct requirement *const requirements[];
 /* The requirement that comes to error or timeout, instead of fail, when a
  * rank crashed or hung. What needs it is then blocked. */
 #define REQUIREMENT_RUN "run.survives"
+/* The requirement that fails where a rank's run ended with an error. */
+#define REQUIREMENT_COMPLETES "run.completes"
 
 /* The index of an id in a NULL-ended table; its length if there is none. */
 uint32_t requirement_index(const struct requirement *const *table,

@@ -25,10 +25,11 @@ static bool check(const struct expect *e, const struct record_rank *rank,
     (void)e;
     for (uint32_t i = 0; i < rank->n_answers; i++) {
         if (strcmp(rank->answer[i].name, silent) == 0) {
-            return finding_count(
-                f, finding_at("refusal", -1, -1, k), i, 0,
-                "a refused call left env->error without its status, rank, "
-                "where or message; got: place among the answers");
+            return finding_note(
+                f, finding_at("answers", -1, -1, k),
+                "%.31s: refused, but env->error lacks that status, this rank, "
+                "a where or a message",
+                i > 0 ? rank->answer[i - 1].name : "a call");
         }
     }
     return true;

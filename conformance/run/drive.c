@@ -18,6 +18,10 @@ static const struct fsdp_model *model_of(const struct driver *x)
 /* For those who describe what happens: the run stands here. */
 static void place(struct driver *x, uint32_t point, uint32_t index)
 {
+    if (point != RACE_AT_DESTROY) { /* which ends no run */
+        x->point = point;
+        x->index = index;
+    }
     recorder_place(x->recorder, x->step, point, index);
 }
 
@@ -406,7 +410,8 @@ int drive_shard(struct driver *x)
     int64_t sequence;
 
     place(x, RACE_AT_SHARD, 0);
-    FSDP_TRY(x->engine.shard(&x->env, model_of(x), &x->d->model->units.units,
+    drive_tell_model(x);
+    FSDP_TRY(x->engine.shard(&x->env, &x->model, &x->d->model->units.units,
                              &x->options, &x->sharded));
     sequence = recorder_mark(x->recorder);
     if (sequence < 0) {

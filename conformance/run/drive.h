@@ -37,6 +37,7 @@ struct driver {
     uint32_t extent[2];
     struct fsdp_engine engine; /* a copy: a mutant may have changed it */
     struct fsdp_options options;
+    struct fsdp_model model; /* as the engine sees it (drive_told.c) */
     struct recorder *recorder;
     struct record_rank *out; /* of the rank that is being played */
     struct fsdp_sharded *sharded;
@@ -46,6 +47,7 @@ struct driver {
                                     that the run gets on */
     bool serial;                 /* plays all ranks, one after the other */
     uint32_t step, microbatch;   /* now */
+    uint32_t point, index;       /* where the run stands: enum race_point */
     bool recording;              /* tensors of this pass are wanted */
     bool forward;                /* the point is a forward one */
     bool watching;               /* this step's timeline is wanted */
@@ -73,6 +75,13 @@ int drive_end_step(struct driver *x);
 int drive_end_life(struct driver *x);
 void drive_end_of_run(struct driver *x);
 int drive_live(struct driver *x); /* all of it, as the scenario says */
+
+/* drive_told.c: the model, whose `initial` says in env->error what was wrong
+ * with a call that it refuses. */
+void drive_tell_model(struct driver *x);
+/* Completes *e, with which the run ended: what the engine left unsaid, and
+ * where the run stood. */
+void drive_tell_end(const struct driver *x, int status, struct fsdp_error *e);
 
 /* One answer of the record. OK or NOMEM. */
 int drive_answer(struct driver *x, const char *name, int status);

@@ -184,11 +184,12 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
 
 /* All streams have ended. What a communicator said comes first: what others
  * say followed from it. */
-static void settle_error(struct driver *x, struct world_rank *rank)
+static void settle_error(struct driver *x, struct world_rank *rank, int status)
 {
     if (rank->error->status == FSDP_OK) {
         *rank->error = x->error;
     }
+    drive_tell_end(x, status, rank->error);
 }
 
 /* Opens engine and device, plays, and gives everything back. */
@@ -260,7 +261,7 @@ int drive_rank(void *context, struct world_rank *rank)
     if (status == FSDP_OK) {
         status = with_engine(&x, drive_live);
     }
-    settle_error(&x, rank);
+    settle_error(&x, rank, status);
     if (status != FSDP_OK) {
         rank->comm.abort(rank->comm.self, status);
     }
@@ -332,7 +333,7 @@ int drive_serial(void *context, struct world_rank *rank)
         x.env.rank = 0;
         x.serial = true;
         status = with_engine(&x, live_serial);
-        settle_error(&x, rank);
+        settle_error(&x, rank, status);
     }
     for (uint32_t r = 0; all && r < d->c->ranks; r++) {
         int s = write_record(d, r, status, rank->error, now() - began, &all[r]);

@@ -6,6 +6,7 @@
  * Tables are searched linearly: an engine has a few hundred ranges at most.
  */
 #include "run/meter.h"
+#include "run/refusal.h"
 
 #include <fsdp/op.h>
 #include <math.h>
@@ -265,16 +266,21 @@ static struct trace *trace_of(void *self)
 static int device_copy(void *self, struct fsdp_stream *stream, void *to,
                        const void *from, uint64_t bytes)
 {
+    struct meter_handle *h = self;
     struct race *race = race_of(self);
     struct trace_event *event;
     int status;
 
+    FSDP_TRY(refusal_of_copy_ranges(h->meter, h->is_model, to, from, bytes));
     if (race) {
         race_copy(race, stream, to, from, bytes);
     }
     event = trace_begin(trace_of(self), stream, RACE_COPY, FSDP_NO_UNIT, bytes);
     status = real(self)->copy(real(self)->self, stream, to, from, bytes);
     trace_end(trace_of(self), stream, event);
+    if (status == FSDP_ERR_INVALID) {
+        refusal_of_copy(h->meter, h->is_model, to, from, bytes);
+    }
     return status;
 }
 
@@ -287,6 +293,7 @@ static int device_run(void *self, struct fsdp_stream *stream,
     int status;
 
     h->meter->launches += !h->is_model;
+    FSDP_TRY(refusal_of_operator_ranges(h->meter, h->is_model, op));
     if (race) {
         race_operator(race, stream, op);
     }
@@ -294,6 +301,9 @@ static int device_run(void *self, struct fsdp_stream *stream,
                         op->unit, trace_operator_bytes(op));
     status = real(self)->run(real(self)->self, stream, op);
     trace_end(trace_of(self), stream, event);
+    if (status == FSDP_ERR_INVALID) {
+        refusal_by_device(h->meter, h->is_model, op);
+    }
     return status;
 }
 

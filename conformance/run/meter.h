@@ -39,8 +39,9 @@ enum {
 
 struct meter {
     const struct fsdp_device *real;
-    struct race *race;   /* NULL: order is not followed */
-    struct trace *trace; /* NULL: nobody wants one */
+    const struct fsdp_env *env; /* where refusals are said; NULL: nowhere */
+    struct race *race;          /* NULL: order is not followed */
+    struct trace *trace;        /* NULL: nobody wants one */
     struct meter_handle engine, model;
     struct meter_block *block;
     uint32_t n_blocks, block_capacity;

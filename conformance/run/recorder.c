@@ -5,6 +5,7 @@
  */
 #include "run/recorder.h"
 #include "run/meter.h"
+#include "run/refusal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ static int run(void *self, struct fsdp_stream *stream,
     struct trace_event *event;
     int status;
 
+    FSDP_TRY(refusal_of_collective(&r->meter, extent_of(r->env, c->dim), c));
     if (r->meter.race) {
         follow(r, stream, c);
     }
@@ -106,6 +108,7 @@ int recorder_open(struct fsdp_env *env, struct record_rank *out,
                                  .run = run,
                                  .abort = abort_all};
     meter_open(&r->meter, env->device);
+    r->meter.env = env;
     env->device = &r->meter.engine.device;
     env->comm = &r->comm;
     return FSDP_OK;

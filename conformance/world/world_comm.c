@@ -187,16 +187,24 @@ static void abort_comm(void *self, int32_t status)
     comm->carrier->abort(comm, status);
 }
 
-static void describe(const struct world_header *h, char *out, size_t room)
+/* What most callers agree on is only said where they do not. */
+static void describe(const struct world_header *h,
+                     const struct world_header *other, char *out, size_t room)
 {
-    static const char *const name[] = {"all_gather", "reduce_scatter",
-                                       "all_reduce", "broadcast",
+    static const char *const name[] = {"all-gather", "reduce-scatter",
+                                       "all-reduce", "broadcast",
                                        "barrier",    "exchange"};
     const char *kind = h->kind <= WORLD_EXCHANGE ? name[h->kind] : "?";
-    (void)snprintf(
-        out, room, "%s n %llu dtype %u fold %u root %u (no. %llu.%llu)", kind,
-        (unsigned long long)h->n, h->dtype, h->fold, h->root,
-        (unsigned long long)h->sequence, (unsigned long long)h->turn);
+    char rest[40] = "";
+
+    if (h->dtype != other->dtype || h->fold != other->fold ||
+        h->root != other->root) {
+        (void)snprintf(rest, sizeof(rest), " dtype %u fold %u root %u",
+                       h->dtype, h->fold, h->root);
+    }
+    (void)snprintf(out, room, "%s n %llu%s (no. %llu)", kind,
+                   (unsigned long long)h->n, rest,
+                   (unsigned long long)h->sequence);
 }
 
 int world_comm_agree(struct world_comm *comm, uint32_t group,
@@ -209,8 +217,8 @@ int world_comm_agree(struct world_comm *comm, uint32_t group,
         }
         char a[88];
         char b[88];
-        describe(header[0], a, sizeof(a));
-        describe(header[i], b, sizeof(b));
+        describe(header[0], header[i], a, sizeof(a));
+        describe(header[i], header[0], b, sizeof(b));
         return world_fail(comm->rank->error, FSDP_ERR_MISMATCH,
                           comm->rank->rank, 0, "comm",
                           "rank %u: %s; rank %u: %s", g->first, a,

@@ -342,8 +342,8 @@ static void disagreement_is_told_to_all(void **state)
             const char *text = result[r].error.message;
             assert_int_equal(result[r].error.status, FSDP_ERR_MISMATCH);
             assert_int_equal(result[r].error.rank, r);
-            assert_non_null(strstr(text, "rank 0: all_gather n 1 "));
-            assert_non_null(strstr(text, "rank 1: all_gather n 2 "));
+            assert_non_null(strstr(text, "rank 0: all-gather n 1 "));
+            assert_non_null(strstr(text, "rank 1: all-gather n 2 "));
         }
     }
 }

@@ -97,8 +97,8 @@ static void disagreement_is_told_to_all(void **state)
     assert_int_equal(result.status, FSDP_OK);
     assert_int_equal(result.n_collectives, 2);
     assert_int_equal(result.error.status, FSDP_ERR_MISMATCH);
-    assert_non_null(strstr(result.error.message, "rank 0: all_gather n 1 "));
-    assert_non_null(strstr(result.error.message, "rank 1: all_gather n 2 "));
+    assert_non_null(strstr(result.error.message, "rank 0: all-gather n 1 "));
+    assert_non_null(strstr(result.error.message, "rank 1: all-gather n 2 "));
 }
 
 static int ends_badly(void *context, struct world_rank *rank)

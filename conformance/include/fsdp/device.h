@@ -77,10 +77,13 @@ struct fsdp_device {
     void (*dead)(void *self, struct fsdp_stream *stream, void *p);
 
     /* Copies bytes; either side may be host memory. With a stream, host
-     * memory must stay valid until it has been synchronised. */
+     * memory must stay valid until it has been synchronised. A range that
+     * begins in an allocation and ends beyond it may be refused: INVALID. So
+     * may those of `run` and of a communicator. */
     int (*copy)(void *self, struct fsdp_stream *stream, void *to,
                 const void *from, uint64_t bytes);
-    /* Runs an operator. UNSUPPORTED if the device lacks it. */
+    /* Runs an operator. UNSUPPORTED if the device lacks it; INVALID if its
+     * ranges are not as op.h has them. */
     int (*run)(void *self, struct fsdp_stream *stream,
                const struct fsdp_op *op);
 

@@ -43,7 +43,9 @@
  *     FULL_SHARD 1 x K yes; SHARD_GRAD_OP 1 x K no; NO_SHARD K x 1;
  *     HYBRID_SHARD R x S yes; HYBRID_SHARD_ZERO2 R x S no.
  *
- * Errors: functions return enum fsdp_status; the detail goes to env->error.
+ * Errors: functions return enum fsdp_status; the detail goes to env->error,
+ * if its status is still OK: status, rank, where and message, all four. Of a
+ * call to the device or the communicator that fails the status is handed on.
  * A failure of work on a stream is returned by the next call that waits for
  * it, at the latest by pieces or step.
  * After a failure the driver calls comm->abort, then destroy and close only.
@@ -82,7 +84,7 @@ struct fsdp_env {
      * it; else the driver opens one, named "compute", on the device. NULL only
      * if the device has no streams: then work has finished on return. */
     struct fsdp_stream *compute;
-    struct fsdp_error *error;
+    struct fsdp_error *error; /* not NULL */
     /* Out of band: gathers `bytes` (<= 4096, the same on all ranks) of host
      * memory of every rank into all[world * bytes]. Collective. */
     int (*exchange)(void *exchange_self, const void *mine, uint64_t bytes,
@@ -205,17 +207,20 @@ struct fsdp_engine {
 
     /*
      * Capabilities, NULL-ended: what is claimed is tested, what is not is
-     * reported as not claimed, never as passed. The strings:
+     * reported as not claimed, never as passed. A string that is none of
+     * these is tested nowhere; reports name it. The strings:
      *   flat, per-parameter            layouts
      *   full-shard, shard-grad-op, no-shard, hybrid-shard,
      *   hybrid-shard-zero2             strategies
      *   keep-root, no-sync, eval, cancel, unshard-all
-     *   sgd, momentum, adamw, groups   optimizers
+     *   sgd, momentum, adamw           optimizers
      *   fold-rank, fold-ring, fold-tree
      *   f32-fma                        device of that profile, or takes one
      *   strict-memory                  0, 0, 0 of the options is exact
      *   strict-storage                 and allocates no more than is live then
-     *   prefetch, clip, frozen, shared, recompute, offload, bf16, loss-scale
+     *   prefetch, bf16
+     *   groups, clip, frozen, shared, recompute, offload, loss-scale
+     *                                  nothing asks for them in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the
      *                                  driver sets env->rank between passes

@@ -162,7 +162,8 @@ enum {
  *
  * NORM_SUM        n; aux[0] = p (1, 2)  x[n] -> acc[words] (int64)
  *   acc += the exact sum of |x|^p as an integer, for the gradient norm; see
- *   clip_grad_norm in engine.h. In place.
+ *   clip_grad_norm in engine.h. In place. Reserved, as is the number of words:
+ *   no device of this version has it, all answer UNSUPPORTED.
  */
 enum fsdp_op_kind {
     FSDP_OP_FILL = 0,

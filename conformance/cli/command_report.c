@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command_report.c - shows a report that `run` or `verify` wrote, or what it
+ * says of some requirements: in an instant, and without the records.
+ */
+#include "cli/commands.h"
+#include "cli/evaluate.h"
+#include "judge/report_read.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TAKES = TAKES_JUDGE
+};
+
+static void help(void)
+{
+    printf("usage: fsdp-cts report FILE.jsonl [OPTION ...]\n\n"
+           "Shows the report that --report of 'fsdp-cts run' or 'verify' "
+           "wrote, or what it\nsays of some requirements. Nothing is judged "
+           "again: that its totals and its\nverdict are those of its items is "
+           "checked, that its items are those of any\nrecords is not; see: "
+           "fsdp-cts verify.\n\n");
+    arguments_help(TAKES);
+    printf("\nexit: 0 conformant, 1 not conformant, 2 incomplete, 64 usage "
+           "error, 65 bad data,\n77 skipped (a selection that is not "
+           "claimed)\n");
+}
+
+/* The whole file, or what a pipe gives. NULL: errno says why. */
+static char *read_all(const char *path, size_t *bytes)
+{
+    FILE *f = fopen(path, "re");
+    char *text = NULL;
+    size_t room = 0;
+    ssize_t n = -1;
+
+    if (f) {
+        n = getdelim(&text, &room, '\0', f); /* no text has that */
+        if (n < 0 && feof(f)) {
+            n = 0;
+        }
+        fclose(f);
+    }
+    if (n < 0) {
+        free(text);
+        return NULL;
+    }
+    *bytes = (size_t)n;
+    return text;
+}
+
+static int show(const struct arguments *a, struct report_kept *kept)
+{
+    struct evaluated *of = calloc(kept->n, sizeof *of);
+    struct name_list storage;
+    const char *all[512];
+    const char *const *only = evaluate_only(a, &storage, all);
+    int code = 0;
+
+    for (uint32_t i = 0; of && i < kept->n; i++) {
+        struct report_part_kept *part = &kept->part[i];
+
+        if (only) {
+            report_select(&part->result, only);
+        }
+        part->meta.report = a->rest[0];
+        part->meta.verbose = a->verbose;
+        of[i] = (struct evaluated){part->result, part->meta, true,
+                                   evaluate_code(&part->result, a)};
+        code = evaluate_worse(code, of[i].code);
+    }
+    if (!of || !evaluate_write(a, of, kept->n)) {
+        code = evaluate_worse(code, EXIT_INCOMPLETE);
+    }
+    for (uint32_t i = 0; of && i < kept->n; i++) {
+        evaluate_print(a, &of[i], kept->n);
+    }
+    if (of && kept->n > 1 && !a->quiet) {
+        evaluate_print_summary(of, kept->n);
+    }
+    free(of);
+    return code;
+}
+
+int command_report(int argc, char **argv)
+{
+    struct arguments a;
+    struct fsdp_error error = {0};
+    struct report_kept kept;
+    size_t bytes = 0;
+    char *text;
+    int code;
+
+    if (arguments_parse(argc, argv, TAKES, &a)) {
+        return EXIT_USAGE;
+    }
+    if (a.help) {
+        help();
+        return 0;
+    }
+    if (a.n_rest != 1) {
+        fprintf(stderr, "fsdp-cts report: needs one report; see: fsdp-cts "
+                        "report --help\n");
+        return EXIT_USAGE;
+    }
+    text = read_all(a.rest[0], &bytes);
+    if (!text) {
+        fprintf(stderr, "fsdp-cts report: %s: %s\n", a.rest[0],
+                strerror(errno));
+        return EXIT_BAD_DATA;
+    }
+    if (report_read(text, bytes, a.rest[0], requirements, &kept, &error) !=
+        FSDP_OK) {
+        fprintf(stderr, "fsdp-cts report: %s\n", error.message);
+        code = EXIT_BAD_DATA;
+    } else {
+        code = show(&a, &kept);
+        report_kept_release(&kept);
+    }
+    free(text);
+    return code;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_ended_test.c - what a rank was never asked, because its run had ended
+ * with an error, waits for that error and is no failure of its own.
+ */
+#include "judge/judge_testing.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+static bool ended_before(const struct expect *e, const struct record *r,
+                         struct finding *f)
+{
+    (void)e;
+    (void)r;
+    f->form = FINDING_ENDED;
+    return false;
+}
+
+/* Judges with a test.loss of this id that says so. */
+static struct judge_result judged(struct testing_run *run, const char *id)
+{
+    const struct requirement *table[TESTING_N + 1];
+    struct requirement loss = *testing_requirements[TESTING_LOSS];
+    struct judge_result r;
+
+    memcpy(table, testing_requirements, sizeof(table));
+    loss.id = id;
+    loss.holds = ended_before;
+    table[TESTING_LOSS] = &loss;
+    run->in.requirements = table;
+    assert_int_equal(judge(&run->in, &r), FSDP_OK);
+    return r;
+}
+
+static void it_waits_for_what_ended_the_run(void **state)
+{
+    struct testing_run run;
+    struct judge_result r;
+
+    (void)state;
+    testing_run_make(&run);
+    r = judged(&run, REQUIREMENT_COMPLETES);
+    assert_int_equal(judge_item_at(&r, 0, TESTING_LOSS)->outcome,
+                     JUDGE_BLOCKED);
+    assert_int_equal(judge_item_at(&r, 0, TESTING_LOSS)->blocked_by,
+                     TESTING_LOSS);
+    assert_int_equal(r.verdict, JUDGE_UNDECIDED);
+    judge_release(&r);
+    testing_run_release(&run);
+}
+
+/* A table without that requirement: nothing else would fail. */
+static void without_it_there_is_a_failure(void **state)
+{
+    struct testing_run run;
+    struct judge_result r;
+
+    (void)state;
+    testing_run_make(&run);
+    r = judged(&run, "test.loss");
+    assert_int_equal(judge_item_at(&r, 0, TESTING_LOSS)->outcome, JUDGE_FAIL);
+    assert_int_equal(r.verdict, JUDGE_NON_CONFORMANT);
+    judge_release(&r);
+    testing_run_release(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_waits_for_what_ended_the_run),
+        cmocka_unit_test(without_it_there_is_a_failure),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drive_told.c - why a run ended, for those whose engine did not say so, or
+ * not where.
+ */
+#include "run/drive.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The model's own, and if that is INVALID, what was asked of it. */
+static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
+                   void *out)
+{
+    struct driver *x = context;
+    const struct fsdp_model *model = &x->d->model->model->model;
+    struct fsdp_error *e = x->env.error;
+    int status = model->initial(model->context, p, first, n, out);
+
+    if (status != FSDP_ERR_INVALID || e->status != FSDP_OK) {
+        return status;
+    }
+    e->status = status;
+    e->rank = (int32_t)x->env.rank;
+    snprintf(e->where, sizeof e->where, "model");
+    if (p < model->n_parameters) {
+        snprintf(e->message, sizeof e->message,
+                 "initial: %" PRIu64 " elements of %.80s from %" PRIu64
+                 " on, but it has %" PRIu64,
+                 n, model->parameter_name[p], first, fsdp_numel(model, p));
+    } else {
+        snprintf(e->message, sizeof e->message,
+                 "initial: parameter %" PRIu32 " of %" PRIu32, p,
+                 model->n_parameters);
+    }
+    return status;
+}
+
+void drive_tell_model(struct driver *x)
+{
+    x->model = x->d->model->model->model;
+    x->model.initial = initial;
+    x->model.context = x;
+}
+
+static void place_words(const struct driver *x, char out[128])
+{
+    const struct fsdp_model *model = &x->d->model->model->model;
+    const char *point = race_point_name(x->point);
+    bool of_module =
+        x->point >= FSDP_PRE_FORWARD && x->point <= FSDP_POST_RECOMPUTE;
+    const char *name = of_module && x->index < model->n_modules
+                           ? model->module_name[x->index]
+                           : "";
+
+    if (x->point == RACE_AT_SHARD) {
+        snprintf(out, 128, "; in shard");
+    } else if (of_module) {
+        snprintf(out, 128, "; at step %" PRIu32 ", %s of %.60s", x->step, point,
+                 name[0] ? name : "the root");
+    } else {
+        snprintf(out, 128, "; at step %" PRIu32 ", %s", x->step, point);
+    }
+}
+
+void drive_tell_end(const struct driver *x, int status, struct fsdp_error *e)
+{
+    char words[128];
+    size_t n;
+
+    if (status == FSDP_OK) {
+        return;
+    }
+    if (e->status == FSDP_OK) {
+        e->status = status;
+        e->rank = (int32_t)x->env.rank;
+    }
+    if (!e->message[0]) {
+        snprintf(e->message, sizeof e->message, "env->error was left empty");
+    }
+    place_words(x, words);
+    n = strnlen(e->message, sizeof e->message);
+    if (n + strlen(words) < sizeof e->message) {
+        memcpy(e->message + n, words, strlen(words) + 1);
+    }
+}
