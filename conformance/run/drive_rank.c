@@ -162,6 +162,7 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
         x->d->wrap(&x->env, &x->engine);
     }
     case_options(x->d->c, &x->options);
+    process_forget_peak();
     process_look(&before);
     if (status == FSDP_OK) {
         status = play(x);

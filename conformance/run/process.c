@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * process.c - reads /proc/self: resident memory, its peak, and the ways out
- * of the process (descriptors, shared mappings).
+ * of the process (descriptors, files that are mapped shared).
+ *
+ * What a GPU's driver opens and maps is no way to another rank, and it does so
+ * whenever it likes: its devices, and pinned memory, which is a shared mapping
+ * without a name that was made after the ranks were forked.
  */
 #include "run/process.h"
 
@@ -9,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* From a line of the kernel's, if it begins with this word. */
 static void take_kilobytes(const char *line, const char *word, uint64_t *bytes)
@@ -32,13 +37,30 @@ static void read_status(struct process_view *out)
     }
 }
 
+bool process_is_driver(const char *path)
+{
+    static const char *const driver[] = {"/dev/nvidia", "/dev/zero (deleted)",
+                                         "/anon_hugepage (deleted)"};
+    bool is = false;
+
+    for (size_t i = 0; i < sizeof driver / sizeof *driver; i++) {
+        is = is || strncmp(path, driver[i], strlen(driver[i])) == 0;
+    }
+    return is;
+}
+
 static uint32_t count_descriptors(void)
 {
     DIR *d = opendir("/proc/self/fd");
+    struct dirent *e;
     uint32_t n = 0;
 
-    while (d && readdir(d)) {
-        n++;
+    while (d && (e = readdir(d)) != NULL) {
+        char path[64] = "";
+        ssize_t bytes = readlinkat(dirfd(d), e->d_name, path, sizeof path - 1);
+
+        path[bytes > 0 ? bytes : 0] = '\0';
+        n += !process_is_driver(path);
     }
     if (d) {
         closedir(d);
@@ -46,15 +68,41 @@ static uint32_t count_descriptors(void)
     return n;
 }
 
+bool process_shared_mapping(const char *line, struct process_file *out)
+{
+    char mode[8] = "";
+    int path = 0;
+
+    /* first-last mode offset major:minor inode path */
+    return sscanf(line, "%*s %7s %*s %x:%x %llu %n", mode, &out->major,
+                  &out->minor, &out->inode, &path) == 4 &&
+           strlen(mode) == 4 && mode[3] == 's' && path > 0 &&
+           !process_is_driver(line + path);
+}
+
+/* A file that is mapped in many pieces is one. */
 static uint32_t count_shared_mappings(void)
 {
+    enum {
+        MOST = 512
+    };
+    struct process_file seen[MOST];
     FILE *f = fopen("/proc/self/maps", "re");
     char line[1024];
     uint32_t n = 0;
 
     while (f && fgets(line, sizeof line, f)) {
-        const char *mode = strchr(line, ' ');
-        n += mode && strlen(mode) > 4 && mode[4] == 's';
+        uint32_t i = 0;
+
+        if (n == MOST || !process_shared_mapping(line, &seen[n])) {
+            continue;
+        }
+        while (seen[i].inode != seen[n].inode ||
+               seen[i].major != seen[n].major ||
+               seen[i].minor != seen[n].minor) {
+            i++;
+        }
+        n += i == n;
     }
     if (f) {
         fclose(f);
@@ -67,4 +115,14 @@ void process_look(struct process_view *out)
     *out = (struct process_view){0};
     read_status(out);
     out->channels = count_descriptors() + count_shared_mappings();
+}
+
+void process_forget_peak(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "we");
+
+    if (f) {
+        fputs("5", f); /* the peak is what is resident now */
+        fclose(f);
+    }
 }

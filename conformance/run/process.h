@@ -6,15 +6,30 @@
 #ifndef FSDP_CTS_PROCESS_H
 #define FSDP_CTS_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct process_view {
     uint64_t resident_bytes; /* now; 0: unknown */
-    uint64_t peak_bytes;     /* since the process began; 0: unknown */
-    uint32_t channels;       /* open descriptors and shared mappings */
+    uint64_t peak_bytes;     /* since process_forget_peak; 0: unknown */
+    uint32_t channels;       /* open descriptors and files mapped shared,
+                              * without those of a GPU's driver */
 };
 
 /* Reads /proc/self; what cannot be read stays 0. */
 void process_look(struct process_view *out);
+
+/* What was resident before does not count any more: opening a GPU takes more
+ * for a moment than it keeps. No effect where the kernel has no such thing. */
+void process_forget_peak(void);
+
+/* A file that a line of /proc/self/maps maps shared, if it is such a line and
+ * none of a GPU's driver. */
+struct process_file {
+    unsigned int major, minor;
+    unsigned long long inode;
+};
+bool process_shared_mapping(const char *line, struct process_file *out);
+bool process_is_driver(const char *path);
 
 #endif

@@ -191,3 +191,9 @@ extern "C" cudaError_t cuda_op_attention(const struct fsdp_op *op,
         return run_attention<scores_16, false>(&a, target);
     }
 }
+
+extern "C" cudaError_t cuda_load_attention(void)
+{
+    return load(attend<scores_64, true>, attend<ragged_64, false>,
+                attend<scores_16, false>);
+}

@@ -234,3 +234,12 @@ cuda_op_attention_backward(const struct fsdp_op *op,
         return run_backward<scores_16, scores_16, false>(&a, target);
     }
 }
+
+extern "C" cudaError_t cuda_load_attention_backward(void)
+{
+    return load(leave_d<true>, leave_d<false>, grad_of_keys<lean_64, true>,
+                grad_of_keys<ragged_64, false>, grad_of_keys<scores_16, false>,
+                grad_of_queries<scores_64, true>,
+                grad_of_queries<ragged_64, false>,
+                grad_of_queries<scores_16, false>);
+}

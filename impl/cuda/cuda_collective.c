@@ -67,7 +67,7 @@ static int scatter(struct cuda_member *m, const struct cuda_target *target,
                    const struct fsdp_collective *c)
 {
     if (c->fold == FSDP_FOLD_RING) {
-        FSDP_TRY(cuda_ring_try(m, target));
+        FSDP_TRY(cuda_ring_try(m));
         if (m->ring == CUDA_RING_SAME) {
             return m->transport.ring(m->transport.self, target, c->in, c->out,
                                      c->n);
@@ -156,6 +156,26 @@ static int alone(struct cuda_member *m, const struct cuda_target *target,
                                      c->n * fsdp_dtype_bytes(c->dtype),
                                      cudaMemcpyDefault, target->stream),
                      "cudaMemcpyAsync");
+}
+
+/* In its own place in staging nothing arrives: from there it sends. */
+int cuda_collective_connect(struct cuda_member *m,
+                            const struct cuda_target *target)
+{
+    struct cuda_message message[CUDA_MAX_RANKS];
+
+    if (m->group.extent == 1) {
+        return FSDP_OK;
+    }
+    for (uint32_t r = 0; r < m->group.extent; r++) {
+        message[r] =
+            (struct cuda_message){place_of(m, m->group.me), sizeof(float),
+                                  place_of(m, r), sizeof(float)};
+    }
+    FSDP_TRY(m->transport.exchange(m->transport.self, target, message));
+    return m->transport.all_gather(m->transport.self, target,
+                                   m->staging + m->group.me, m->staging,
+                                   sizeof(float));
 }
 
 int cuda_collective(struct cuda_member *m, const struct cuda_target *target,

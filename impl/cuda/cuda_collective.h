@@ -28,6 +28,11 @@ int cuda_collective(struct cuda_member *member,
                     const struct cuda_target *target,
                     const struct fsdp_collective *collective);
 
+/* One of each way to move bytes. A library connects ranks when they first talk
+ * to each other: it opens sockets then, takes memory, and may wait. */
+int cuda_collective_connect(struct cuda_member *member,
+                            const struct cuda_target *target);
+
 /* A reduce-scatter by our own fold, whatever the fold. */
 int cuda_collective_scatter(struct cuda_member *member,
                             const struct cuda_target *target, uint32_t fold,
@@ -35,6 +40,6 @@ int cuda_collective_scatter(struct cuda_member *member,
 
 /* cuda_ring.c: tries the transport's ring once, and remembers. Collective;
  * waits. FSDP_CUDA_RING=own in the environment: it is not even tried. */
-int cuda_ring_try(struct cuda_member *member, const struct cuda_target *target);
+int cuda_ring_try(struct cuda_member *member);
 
 #endif

@@ -166,3 +166,8 @@ extern "C" cudaError_t cuda_op_norm_grad(const struct fsdp_op *op,
     return run_columns(op, target, f, out_of<float>(op, 0),
                        out_of<float>(op, 1));
 }
+
+extern "C" cudaError_t cuda_load_columns(void)
+{
+    return load(column_sums<add_x>, column_sums<add_norm>);
+}

@@ -248,6 +248,19 @@ static int open_all(struct cuda_comm *x, bool shares)
     return FSDP_OK;
 }
 
+/* Everything that ranks need to talk is there before the first step; of the
+ * world's own group nobody knows whether it is ever used. */
+static int connect_all(struct cuda_comm *x)
+{
+    struct cuda_target target;
+    struct fsdp_stream *on = cuda_device_stream(x->device, NULL, &target);
+
+    for (uint32_t g = 0; g < x->n_dims; g++) {
+        FSDP_TRY(cuda_collective_connect(&x->member[g], &target));
+    }
+    return cuda_device_finish(x->device, on);
+}
+
 int cuda_comm_open(const struct fsdp_env *env, struct cuda_device *device,
                    struct cuda_watch *watch, bool shares, struct fsdp_comm *out)
 {
@@ -271,7 +284,8 @@ int cuda_comm_open(const struct fsdp_env *env, struct cuda_device *device,
                               .run = run,
                               .abort = abort_all};
     cuda_device_hook(device, &(struct cuda_hooks){x, look, give_up});
-    return open_all(x, shares);
+    FSDP_TRY(open_all(x, shares));
+    return connect_all(x);
 }
 
 void cuda_comm_close(struct fsdp_comm *comm)
@@ -291,7 +305,7 @@ void cuda_comm_close(struct fsdp_comm *comm)
         if (m->last != NULL) {
             (void)cudaEventDestroy(m->last);
         }
-        (void)cudaFree(m->staging);
+        cuda_device_free(x->device, m->staging);
     }
     cuda_device_hook(x->device, &(struct cuda_hooks){0});
     free(x);

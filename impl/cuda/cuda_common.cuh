@@ -48,6 +48,25 @@ static cudaError_t launch(const struct cuda_target *target, uint64_t blocks,
                               static_cast<Parameters>(arguments)...);
 }
 
+/*
+ * Brings kernels to the GPU. The runtime does that at a kernel's first launch
+ * else, in the middle of a step: it takes memory then, and may wait for work
+ * that waits for other ranks.
+ */
+template <class... Kernels> static cudaError_t load(Kernels... kernels)
+{
+    const void *const all[] = {reinterpret_cast<const void *>(kernels)...};
+    struct cudaFuncAttributes attributes;
+    cudaError_t status = cudaSuccess;
+
+    for (const void *one : all) {
+        if (status == cudaSuccess) {
+            status = cudaFuncGetAttributes(&attributes, one);
+        }
+    }
+    return status;
+}
+
 static inline uint64_t divide_up(uint64_t a, uint64_t b)
 {
     return a / b + (a % b != 0);

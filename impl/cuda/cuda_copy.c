@@ -48,10 +48,12 @@ int cuda_copies_open(struct cuda_device *device, struct cuda_copies **out)
     return FSDP_OK;
 }
 
-void cuda_copies_close(struct cuda_copies *c)
+void cuda_copies_close(struct cuda_copies *c, bool idle)
 {
     if (c != NULL) {
-        (void)cudaFreeHost(c->pinned);
+        if (idle) {
+            (void)cudaFreeHost(c->pinned);
+        }
         free(c);
     }
 }

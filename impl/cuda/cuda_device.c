@@ -8,6 +8,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+
+enum {
+    GRACE_MS = 1000, /* for what is under way when something has failed */
+};
 
 /* ---- Failures ---------------------------------------------------------- */
 
@@ -108,12 +113,41 @@ static int device_alloc(void *self, uint64_t bytes, void **out)
     return cuda_device_check(d, error, "cudaMalloc");
 }
 
-static void device_free(void *self, void *p)
+static bool all_done(const struct cuda_device *d)
 {
-    (void)self;
-    if (p != NULL) {
+    bool all = true;
+
+    for (struct fsdp_stream *s = d->streams; s != NULL; s = s->next) {
+        all = all && cudaStreamQuery(s->cuda) != cudaErrorNotReady;
+    }
+    return all;
+}
+
+/* After a failure there may be work that never ends. */
+bool cuda_device_idle(struct cuda_device *d)
+{
+    const struct timespec moment = {0, 1000000};
+
+    if (d->failed == FSDP_OK) {
+        (void)cuda_device_finish_all(d);
+    }
+    for (int i = 0; d->failed != FSDP_OK && !d->stuck && !all_done(d); i++) {
+        nanosleep(&moment, NULL);
+        d->stuck = i == GRACE_MS;
+    }
+    return !d->stuck;
+}
+
+void cuda_device_free(struct cuda_device *d, void *p)
+{
+    if (p != NULL && cuda_device_idle(d)) {
         (void)cudaFree(p);
     }
+}
+
+static void device_free(void *self, void *p)
+{
+    cuda_device_free(self, p);
 }
 
 /* Values are of interest to those who wrap a device, and to profilers. */
@@ -152,6 +186,12 @@ static int device_copy(void *self, struct fsdp_stream *stream, void *to,
     }
     FSDP_TRY(cuda_copies_run(d->copies, stream, to, from, bytes));
     return end_call(d, stream);
+}
+
+int cuda_device_copy(struct cuda_device *d, void *to, const void *from,
+                     uint64_t bytes)
+{
+    return device_copy(d, NULL, to, from, bytes);
 }
 
 static int device_run(void *self, struct fsdp_stream *stream,
@@ -213,15 +253,8 @@ static int device_wait(void *self, struct fsdp_stream *later,
 
 static int device_sync(void *self, struct fsdp_stream *stream)
 {
-    struct cuda_device *d = self;
-
-    if (stream != NULL) {
-        return cuda_device_finish(d, stream);
-    }
-    for (struct fsdp_stream *s = d->streams; s != NULL; s = s->next) {
-        FSDP_TRY(cuda_device_finish(d, s));
-    }
-    return d->failed;
+    return stream != NULL ? cuda_device_finish(self, stream)
+                          : cuda_device_finish_all(self);
 }
 
 static int device_stamp(void *self, struct fsdp_stream *stream, uint64_t *ns)
@@ -253,7 +286,7 @@ static int prepare(struct cuda_device *d, int ordinal)
                                ordinal),
         "cudaDeviceGetAttribute"));
     d->processors = (unsigned int)processors;
-    FSDP_TRY(cuda_device_check(d, cuda_kernels_loadable(),
+    FSDP_TRY(cuda_device_check(d, cuda_ops_load(),
                                "this build has no kernels for this GPU"));
     FSDP_TRY(cuda_device_check(
         d, cudaHostAlloc(&word, sizeof(int), cudaHostAllocMapped),
@@ -307,16 +340,18 @@ int cuda_device_open(const struct fsdp_env *env, struct cuda_watch *watch,
 void cuda_device_close(struct fsdp_device *device)
 {
     struct cuda_device *d = device->self;
+    bool idle;
 
     if (d == NULL) {
         return;
     }
+    idle = cuda_device_idle(d);
     while (d->streams != NULL) {
         cuda_stream_close(d, d->streams);
     }
     cuda_trace_close(d);
-    cuda_copies_close(d->copies);
-    if (d->bad_id != NULL) {
+    cuda_copies_close(d->copies, idle);
+    if (d->bad_id != NULL && idle) {
         (void)cudaFreeHost((void *)d->bad_id);
     }
     free(d);

@@ -45,6 +45,17 @@ int cuda_device_mark(struct cuda_device *device, struct fsdp_stream *stream,
                      uint64_t *ticket);
 /* Blocks until the stream has nothing left to do. */
 int cuda_device_finish(struct cuda_device *device, struct fsdp_stream *stream);
+int cuda_device_finish_all(struct cuda_device *device);
+/* Whether all streams have ended: waits as any wait does, and after a failure
+ * for a moment. What gives memory back waits for the GPU inside of the runtime,
+ * where nobody looks around: it is not called else, and the memory goes with
+ * the process. */
+bool cuda_device_idle(struct cuda_device *device);
+void cuda_device_free(struct cuda_device *device,
+                      void *p); /* NULL is allowed */
+/* Between host and GPU, through pinned memory; has finished on return. */
+int cuda_device_copy(struct cuda_device *device, void *to, const void *from,
+                     uint64_t bytes);
 /* As in a wait, where there is no event: a failure sticks. */
 int cuda_device_look(struct cuda_device *device, struct cuda_wait *wait);
 /* The first failure, or FSDP_OK. */
@@ -60,7 +71,8 @@ int cuda_device_check(struct cuda_device *device, cudaError_t error,
 
 struct cuda_copies; /* pinned memory, in slots */
 int cuda_copies_open(struct cuda_device *device, struct cuda_copies **out);
-void cuda_copies_close(struct cuda_copies *copies);
+/* `idle`: the GPU uses none of it any more. */
+void cuda_copies_close(struct cuda_copies *copies, bool idle);
 int cuda_copies_run(struct cuda_copies *copies, struct fsdp_stream *stream,
                     void *to, const void *from, uint64_t bytes);
 
@@ -70,6 +82,8 @@ int cuda_copies_run(struct cuda_copies *copies, struct fsdp_stream *stream,
  * written; DEVICE: it says why. */
 int cuda_ops_run(const struct fsdp_op *op, const struct cuda_target *target,
                  cudaError_t *error);
+/* Brings all kernels to the current GPU. */
+cudaError_t cuda_ops_load(void);
 const char *cuda_ops_name(uint32_t kind);
 
 #endif

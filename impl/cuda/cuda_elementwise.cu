@@ -291,10 +291,13 @@ extern "C" cudaError_t cuda_op_gelu_backward(const struct fsdp_op *op,
     return run_binary<gelu_backward>(op, target);
 }
 
-extern "C" cudaError_t cuda_kernels_loadable(void)
+extern "C" cudaError_t cuda_load_elementwise(void)
 {
-    struct cudaFuncAttributes attributes;
-
-    return cudaFuncGetAttributes(&attributes,
-                                 reinterpret_cast<const void *>(each<fill>));
+    return load(each<fill>, each<unary<scale>>, each<binary<add>>,
+                each<copy_rows<sixteen>>, each<copy_rows<uint32_t>>,
+                each<copy_rows<unsigned char>>,
+                each<unary<to_bf16, float, uint16_t>>,
+                each<unary<from_bf16, uint16_t, float>>, each<bias>,
+                each<unary<relu>>, each<binary<relu_backward>>,
+                each<unary<gelu>>, each<binary<gelu_backward>>);
 }

@@ -218,3 +218,8 @@ extern "C" cudaError_t cuda_op_embedding_grad(const struct fsdp_op *op,
     }
     return status;
 }
+
+extern "C" cudaError_t cuda_load_embedding(void)
+{
+    return load(embed, check_ids, table_grad);
+}

@@ -88,3 +88,8 @@ extern "C" void cuda_tree_make(struct cuda_tree *tree, unsigned int parts)
     tree->n = 0;
     grow(tree, 0, parts);
 }
+
+extern "C" cudaError_t cuda_load_fold(void)
+{
+    return load(fold_in_order, fold_balanced);
+}

@@ -169,11 +169,13 @@ static uint64_t costs(const struct cuda_target *target, const struct product *p,
 
 /* Looking at each element takes registers, which slices of half the depth
  * leave. */
+template <class T>
+using ragged_of = tile_of<T::down, T::across, T::R, T::S, 8, T::resident>;
+
 template <class T, bool A_K_INNER, bool B_K_INNER>
 static cudaError_t run_tiles(const struct cuda_target *target,
                              const struct product *p)
 {
-    using ragged = tile_of<T::down, T::across, T::R, T::S, 8, T::resident>;
     const uint64_t tiles = tiles_of<T>(p);
     const uint64_t most = (uint64_t)target->processors * T::resident;
 
@@ -181,8 +183,9 @@ static cudaError_t run_tiles(const struct cuda_target *target,
         return cudaErrorInvalidConfiguration;
     }
     return launch(target, tiles < most ? tiles : most, T::threads,
-                  is_whole<T>(p) ? gemm<T, A_K_INNER, B_K_INNER, true>
-                                 : gemm<ragged, A_K_INNER, B_K_INNER, false>,
+                  is_whole<T>(p)
+                      ? gemm<T, A_K_INNER, B_K_INNER, true>
+                      : gemm<ragged_of<T>, A_K_INNER, B_K_INNER, false>,
                   (unsigned int)tiles, *p);
 }
 
@@ -240,4 +243,30 @@ extern "C" cudaError_t cuda_op_gemm_grad(const struct fsdp_op *op,
                   gemm_grains, op->dim[0], op->dim[1], op->dim[2],
                   (unsigned int)op->dim[3], tree, in_of<float>(op, 0),
                   in_of<float>(op, 1), out_of<float>(op, 0));
+}
+
+template <class T, bool A_K_INNER, bool B_K_INNER>
+static cudaError_t load_tile(void)
+{
+    return load(gemm<T, A_K_INNER, B_K_INNER, true>,
+                gemm<ragged_of<T>, A_K_INNER, B_K_INNER, false>);
+}
+
+template <bool A_K_INNER, bool B_K_INNER> static cudaError_t load_product(void)
+{
+    cudaError_t status = load_tile<large_tile, A_K_INNER, B_K_INNER>();
+
+    return status == cudaSuccess ? load_tile<small_tile, A_K_INNER, B_K_INNER>()
+                                 : status;
+}
+
+extern "C" cudaError_t cuda_load_gemm(void)
+{
+    cudaError_t status = load(gemm_grains);
+
+    status = status == cudaSuccess ? load_product<true, true>() : status;
+    status = status == cudaSuccess ? load_product<true, false>() : status;
+    status = status == cudaSuccess ? load_product<false, false>() : status;
+    return status == cudaSuccess ? load_tile<flat_tile, false, false>()
+                                 : status;
 }

@@ -15,13 +15,18 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     PLACE_BYTES = 1 << 20, /* for each member, of an outbox */
+    /* What is handed to others is whole blocks of this size: smaller
+     * allocations lie in one together, and are handed out together. */
+    SHARED_BYTES = 2 << 20,
 };
 
 /* What the others need to reach a member's outbox and events. */
 struct card {
+    int32_t pid;
     cudaIpcMemHandle_t outbox;
     cudaIpcEventHandle_t put, taken;
 };
@@ -214,25 +219,49 @@ static int emptied(struct ipc *x)
     return FSDP_OK;
 }
 
+/* A member's events. */
+static void destroy_events(struct ipc *x, uint32_t r)
+{
+    if (x->put[r] != NULL) {
+        (void)cudaEventDestroy(x->put[r]);
+    }
+    if (x->taken[r] != NULL) {
+        (void)cudaEventDestroy(x->taken[r]);
+    }
+}
+
+/* Gives back what is the others', and waits until they have. */
+static int part(struct ipc *x)
+{
+    FSDP_TRY(cuda_device_status(x->group.device));
+    FSDP_TRY(emptied(x));
+    for (uint32_t r = 0; r < x->group.extent; r++) {
+        if (r != x->group.me) {
+            destroy_events(x, r);
+            FSDP_TRY(check(x, cudaIpcCloseMemHandle(x->outbox[r]),
+                           "cudaIpcCloseMemHandle"));
+        }
+    }
+    atomic_store_explicit(&x->counters->closed[world_rank(x, x->group.me)], 1,
+                          memory_order_release);
+    for (uint32_t r = 0; r < x->group.extent; r++) {
+        if (r != x->group.me) {
+            FSDP_TRY(come_to(x, &x->counters->closed[world_rank(x, r)], 1));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Nobody may free what others have open, nor destroy events that they ask for:
+ * after a failure that is left to the end of the process. */
 static void end(void *self)
 {
     struct ipc *x = self;
 
-    if (x->group.extent > 1 && cuda_device_status(x->group.device) == FSDP_OK) {
-        (void)emptied(x);
+    if (x->group.extent > 1 && part(x) == FSDP_OK) {
+        destroy_events(x, x->group.me);
+        cuda_device_free(x->group.device, x->outbox[x->group.me]);
     }
-    for (uint32_t r = 0; r < x->group.extent; r++) {
-        if (x->put[r] != NULL) {
-            (void)cudaEventDestroy(x->put[r]);
-        }
-        if (x->taken[r] != NULL) {
-            (void)cudaEventDestroy(x->taken[r]);
-        }
-        if (x->outbox[r] != NULL && r != x->group.me) {
-            (void)cudaIpcCloseMemHandle(x->outbox[r]);
-        }
-    }
-    (void)cudaFree(x->outbox[x->group.me]);
     free(x);
 }
 
@@ -241,10 +270,12 @@ static int make(struct ipc *x, struct card *mine)
 {
     const unsigned int flags = cudaEventDisableTiming | cudaEventInterprocess;
     uint32_t me = x->group.me;
+    uint64_t bytes = x->place_bytes * x->group.extent;
     void *p = NULL;
 
-    FSDP_TRY(check(x, cudaMalloc(&p, x->place_bytes * x->group.extent),
-                   "cudaMalloc"));
+    bytes = (bytes + SHARED_BYTES - 1) / SHARED_BYTES * SHARED_BYTES;
+    mine->pid = getpid();
+    FSDP_TRY(check(x, cudaMalloc(&p, bytes), "cudaMalloc"));
     x->outbox[me] = p;
     FSDP_TRY(check(x, cudaEventCreateWithFlags(&x->put[me], flags),
                    "cudaEventCreate"));
@@ -266,6 +297,11 @@ static int open_others(struct ipc *x, const struct card *all)
 
         if (r == x->group.me) {
             continue;
+        }
+        if (card->pid == getpid()) {
+            return cuda_device_fail(
+                x->group.device, FSDP_ERR_UNSUPPORTED, 0, "CUDA IPC",
+                "ranks that are threads of one process need a GPU each");
         }
         FSDP_TRY(check(x,
                        cudaIpcOpenMemHandle(&p, card->outbox,

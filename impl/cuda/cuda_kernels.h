@@ -79,9 +79,13 @@ cuda_operator cuda_op_attention, cuda_op_attention_backward;
 /* cuda_optimizer.cu */
 cuda_operator cuda_op_sgd, cuda_op_momentum, cuda_op_adamw;
 
-/* Whether the kernels of this build run on the current GPU: an error is what
- * the runtime says of the image. */
-cudaError_t cuda_kernels_loadable(void);
+/* Each file brings all of its kernels to the current GPU; an error is what the
+ * runtime says of the image. */
+typedef cudaError_t cuda_loader(void);
+cuda_loader cuda_load_attention, cuda_load_attention_backward,
+    cuda_load_columns, cuda_load_elementwise, cuda_load_embedding,
+    cuda_load_fold, cuda_load_gemm, cuda_load_loss, cuda_load_norm,
+    cuda_load_optimizer;
 
 #ifdef __cplusplus
 }

@@ -148,3 +148,11 @@ extern "C" cudaError_t cuda_op_cross_entropy(const struct fsdp_op *op,
                        in_of<int32_t>(op, 1), out_of<float>(op, 0),
                        out_of<float>(op, 1), target->bad_id);
 }
+
+extern "C" cudaError_t cuda_load_loss(void)
+{
+    return load(mse<0>, mse<8>, mse<16>, mse<24>, mse<32>, linear_loss<0>,
+                linear_loss<8>, linear_loss<16>, linear_loss<24>,
+                linear_loss<32>, cross_entropy<0>, cross_entropy<8>,
+                cross_entropy<16>, cross_entropy<24>, cross_entropy<32>);
+}

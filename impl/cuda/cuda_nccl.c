@@ -14,8 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 _Static_assert(CUDA_NCCL_ID == NCCL_UNIQUE_ID_BYTES, "an id is as long");
+
+enum {
+    ABORT_S = 5, /* that an abort gets */
+};
 
 struct nccl {
     struct cuda_group group;
@@ -195,14 +200,34 @@ static int look(void *self)
                : failed(n->group.device, n->comm, result, "NCCL");
 }
 
+static void *abort_comm(void *comm)
+{
+    (void)ncclCommAbort(comm);
+    return NULL;
+}
+
+/* Aborting ends the library's kernels, and waits for what lies before them: if
+ * that never ends, neither does this. So another thread does it, and after a
+ * moment it is left alone. */
 static void give_up(void *self)
 {
     struct nccl *n = self;
     ncclComm_t comm = n->comm;
+    struct timespec until;
+    pthread_t thread;
 
     n->comm = NULL; /* first: aborting may look around */
-    if (comm != NULL) {
-        (void)ncclCommAbort(comm);
+    if (comm == NULL) {
+        return;
+    }
+    if (pthread_create(&thread, NULL, abort_comm, comm) != 0) {
+        (void)abort_comm(comm);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ABORT_S;
+    if (pthread_timedjoin_np(thread, NULL, &until) != 0) {
+        (void)pthread_detach(thread);
     }
 }
 

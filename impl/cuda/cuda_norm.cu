@@ -8,8 +8,9 @@
 
 template <int HELD>
 static __global__ void __launch_bounds__(THREADS)
-    norm(const uint64_t rows, const uint64_t n, const float eps, const float *x,
-         const float *gamma, const float *beta, float *y, float *stat)
+    norm_forward(const uint64_t rows, const uint64_t n, const float eps,
+                 const float *x, const float *gamma, const float *beta,
+                 float *y, float *stat)
 {
     const uint64_t row = warp_row();
     float sum = 0.0f;
@@ -86,10 +87,11 @@ static __global__ void __launch_bounds__(THREADS)
 extern "C" cudaError_t cuda_op_norm(const struct fsdp_op *op,
                                     const struct cuda_target *target)
 {
-    return launch_rows(
-        target, op->dim[0], op->dim[1], norm<0>, norm<8>, norm<16>, norm<24>,
-        norm<32>, op->f[0], in_of<float>(op, 0), in_of<float>(op, 1),
-        in_of<float>(op, 2), out_of<float>(op, 0), out_of<float>(op, 1));
+    return launch_rows(target, op->dim[0], op->dim[1], norm_forward<0>,
+                       norm_forward<8>, norm_forward<16>, norm_forward<24>,
+                       norm_forward<32>, op->f[0], in_of<float>(op, 0),
+                       in_of<float>(op, 1), in_of<float>(op, 2),
+                       out_of<float>(op, 0), out_of<float>(op, 1));
 }
 
 extern "C" cudaError_t cuda_op_norm_backward(const struct fsdp_op *op,
@@ -100,4 +102,12 @@ extern "C" cudaError_t cuda_op_norm_backward(const struct fsdp_op *op,
                        norm_backward<32>, in_of<float>(op, 0),
                        in_of<float>(op, 1), in_of<float>(op, 2),
                        in_of<float>(op, 3), out_of<float>(op, 0));
+}
+
+extern "C" cudaError_t cuda_load_norm(void)
+{
+    return load(norm_forward<0>, norm_forward<8>, norm_forward<16>,
+                norm_forward<24>, norm_forward<32>, norm_backward<0>,
+                norm_backward<8>, norm_backward<16>, norm_backward<24>,
+                norm_backward<32>);
 }

@@ -51,6 +51,22 @@ int cuda_ops_run(const struct fsdp_op *op, const struct cuda_target *target,
     return *error == cudaSuccess ? FSDP_OK : FSDP_ERR_DEVICE;
 }
 
+cudaError_t cuda_ops_load(void)
+{
+    static cuda_loader *const loaders[] = {
+        cuda_load_attention, cuda_load_attention_backward,
+        cuda_load_columns,   cuda_load_elementwise,
+        cuda_load_embedding, cuda_load_fold,
+        cuda_load_gemm,      cuda_load_loss,
+        cuda_load_norm,      cuda_load_optimizer};
+    cudaError_t status = cudaSuccess;
+
+    for (size_t i = 0; i < sizeof(loaders) / sizeof(loaders[0]); i++) {
+        status = status == cudaSuccess ? loaders[i]() : status;
+    }
+    return status;
+}
+
 const char *cuda_ops_name(uint32_t kind)
 {
     return kind < FSDP_N_OPS && operators[kind].name != NULL

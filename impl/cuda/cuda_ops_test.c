@@ -264,6 +264,7 @@ static void test_copy_2d(void **state)
     try_copy(4, 12, 16, 12, 4);
     try_copy(4, 12, 16, 12, 3);
     try_copy(5, 8, 8, 0, 0);
+    try_copy(5, 48, 64, 96, 0); /* sixteen bytes at once */
 }
 
 /* An id is found on the device: the failure comes with the wait. */

@@ -116,3 +116,8 @@ extern "C" cudaError_t cuda_op_adamw(const struct fsdp_op *op,
 
     return launch_each(target, op->dim[0], x);
 }
+
+extern "C" cudaError_t cuda_load_optimizer(void)
+{
+    return load(each<sgd>, each<momentum>, each<adamw>);
+}

@@ -22,12 +22,12 @@ struct trial {
     float *in, *ring, *own, *verdict;
 };
 
-static void release(struct trial *t)
+static void release(struct cuda_device *d, struct trial *t)
 {
-    (void)cudaFree(t->in);
-    (void)cudaFree(t->ring);
-    (void)cudaFree(t->own);
-    (void)cudaFree(t->verdict);
+    cuda_device_free(d, t->in);
+    cuda_device_free(d, t->ring);
+    cuda_device_free(d, t->own);
+    cuda_device_free(d, t->verdict);
     free(t->host);
     free(t->other_host);
 }
@@ -43,51 +43,24 @@ static bool take(float **p, uint64_t n)
     return true;
 }
 
-/* Copies by the stream of the collective, and waits. */
-static int move(struct cuda_member *m, const struct cuda_target *target,
-                void *to, const void *from, uint64_t bytes)
-{
-    struct cuda_wait wait = {0, 0};
-    cudaEvent_t event;
-    cudaError_t error;
-
-    FSDP_TRY(cuda_device_check(
-        m->group.device,
-        cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, target->stream),
-        "cudaMemcpyAsync"));
-    FSDP_TRY(cuda_device_check(
-        m->group.device,
-        cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
-        "cudaEventCreate"));
-    error = cudaEventRecord(event, target->stream);
-    if (error == cudaSuccess) {
-        error = cudaEventQuery(event);
-    }
-    while (error == cudaErrorNotReady &&
-           cuda_device_look(m->group.device, &wait) == FSDP_OK) {
-        error = cudaEventQuery(event);
-    }
-    (void)cudaEventDestroy(event);
-    FSDP_TRY(cuda_device_status(m->group.device));
-    return cuda_device_check(m->group.device, error, "trying the ring");
-}
-
 /* Whether this rank saw the same bits; then whether all did. */
 static int compare(struct cuda_member *m, const struct cuda_target *target,
                    struct trial *t, bool *same)
 {
+    struct cuda_device *d = m->group.device;
     uint64_t bytes = t->n * sizeof(*t->host);
     float mine;
 
-    FSDP_TRY(move(m, target, t->host, t->ring, bytes));
-    FSDP_TRY(move(m, target, t->other_host, t->own, bytes));
+    FSDP_TRY(cuda_device_copy(d, t->host, t->ring, bytes));
+    FSDP_TRY(cuda_device_copy(d, t->other_host, t->own, bytes));
     mine = memcmp(t->host, t->other_host, bytes) == 0 ? 1.0f : 0.0f;
-    FSDP_TRY(move(m, target, t->verdict + m->group.me, &mine, sizeof(mine)));
+    FSDP_TRY(
+        cuda_device_copy(d, t->verdict + m->group.me, &mine, sizeof(mine)));
     FSDP_TRY(m->transport.all_gather(m->transport.self, target,
                                      t->verdict + m->group.me, t->verdict,
                                      sizeof(mine)));
-    FSDP_TRY(
-        move(m, target, t->host, t->verdict, m->group.extent * sizeof(mine)));
+    FSDP_TRY(cuda_device_copy(d, t->host, t->verdict,
+                              m->group.extent * sizeof(mine)));
     *same = true;
     for (uint32_t r = 0; r < m->group.extent; r++) {
         *same = *same && t->host[r] == 1.0f;
@@ -106,7 +79,8 @@ static int run(struct cuda_member *m, const struct cuda_target *target,
         t->host[i] = fsdp_random_uniform(m->group.me, 0, i) *
                      fsdp_random_uniform(m->group.me, 1, i);
     }
-    FSDP_TRY(move(m, target, t->in, t->host, all * sizeof(*t->host)));
+    FSDP_TRY(cuda_device_copy(m->group.device, t->in, t->host,
+                              all * sizeof(*t->host)));
     FSDP_TRY(
         m->transport.ring(m->transport.self, target, t->in, t->ring, t->n));
     FSDP_TRY(cuda_collective_scatter(m, target, FSDP_FOLD_RING, t->in, t->own,
@@ -114,13 +88,20 @@ static int run(struct cuda_member *m, const struct cuda_target *target,
     return compare(m, target, t, same);
 }
 
-static int try_once(struct cuda_member *m, const struct cuda_target *target,
-                    bool *same)
+/* On the stream of calls without one, whose copies have a place to look around;
+ * staging memory may still be used by the collective before. */
+static int try_once(struct cuda_member *m, bool *same)
 {
     struct trial t = {.n = m->chunk < MOST ? m->chunk : MOST};
+    struct cuda_device *d = m->group.device;
     uint64_t all = t.n * m->group.extent;
+    struct cuda_target target;
     int status;
 
+    (void)cuda_device_stream(d, NULL, &target);
+    FSDP_TRY(cuda_device_check(d,
+                               cudaStreamWaitEvent(target.stream, m->last, 0),
+                               "cudaStreamWaitEvent"));
     t.host = malloc((all + m->group.extent) * sizeof(*t.host));
     t.other_host = malloc(all * sizeof(*t.other_host));
     if (t.host == NULL || t.other_host == NULL || !take(&t.in, all) ||
@@ -130,13 +111,13 @@ static int try_once(struct cuda_member *m, const struct cuda_target *target,
             cuda_device_fail(m->group.device, FSDP_ERR_NOMEM, 0,
                              "the communicator", "no memory to try the ring");
     } else {
-        status = run(m, target, &t, same);
+        status = run(m, &target, &t, same);
     }
-    release(&t);
+    release(d, &t);
     return status;
 }
 
-int cuda_ring_try(struct cuda_member *m, const struct cuda_target *target)
+int cuda_ring_try(struct cuda_member *m)
 {
     const char *wish = getenv("FSDP_CUDA_RING");
     bool same = true;
@@ -150,7 +131,7 @@ int cuda_ring_try(struct cuda_member *m, const struct cuda_target *target)
         return FSDP_OK;
     }
     if (m->group.extent > 2) { /* of two, any order has the same sum */
-        FSDP_TRY(try_once(m, target, &same));
+        FSDP_TRY(try_once(m, &same));
     }
     m->ring = same ? CUDA_RING_SAME : CUDA_RING_OTHER;
     return FSDP_OK;

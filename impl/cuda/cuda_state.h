@@ -56,6 +56,7 @@ struct cuda_device {
     struct cuda_copies *copies;
     struct cuda_trace trace;
     int failed;
+    bool stuck; /* and the GPU has not ended what it was given */
 };
 
 /* ---- cuda_stream.c ---- */

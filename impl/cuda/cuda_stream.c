@@ -93,6 +93,14 @@ int cuda_device_finish(struct cuda_device *d, struct fsdp_stream *stream)
     return cuda_device_order(d, NULL, stream, 0);
 }
 
+int cuda_device_finish_all(struct cuda_device *d)
+{
+    for (struct fsdp_stream *s = d->streams; s != NULL; s = s->next) {
+        FSDP_TRY(cuda_device_finish(d, s));
+    }
+    return d->failed;
+}
+
 int cuda_stream_open(struct cuda_device *d, const char *name,
                      struct fsdp_stream **out)
 {

@@ -42,14 +42,18 @@ cuda_unit(cuda_ops_test LINK fsdp-host-ops fsdp-ref TIMEOUT 600)
 cuda_unit(cuda_device_test LINK fsdp-host-ops fsdp-ref)
 cuda_unit(cuda_comm_test LINK fsdp-host-ops fsdp-ref)
 if(TARGET fsdp-cuda-emulated)
-    add_executable(emulated_ranges_test
-        ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/emulated_ranges_test.c)
-    target_link_libraries(emulated_ranges_test PRIVATE house
-        PkgConfig::CMOCKA fsdp-cuda-emulated fsdp-host-ops fsdp-ref)
-    set_target_properties(emulated_ranges_test PROPERTIES
-        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    add_test(NAME emulated.ranges COMMAND emulated_ranges_test)
-    set_tests_properties(emulated.ranges PROPERTIES LABELS unit TIMEOUT 60)
+    foreach(what ranges strict order ipc nccl)
+        set(test emulated_${what}_test)
+        add_executable(${test}
+            ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/${test}.c)
+        target_link_libraries(${test} PRIVATE house PkgConfig::CMOCKA
+            fsdp-cuda-emulated fsdp-host-ops fsdp-ref)
+        set_target_properties(${test} PROPERTIES
+            RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+        add_test(NAME emulated.${what} COMMAND ${test})
+        set_tests_properties(emulated.${what} PROPERTIES LABELS unit
+            TIMEOUT 60)
+    endforeach()
 endif()
 if(TARGET emulated_math_test)
     add_test(NAME emulated.math COMMAND emulated_math_test)
@@ -60,13 +64,23 @@ if(TARGET fsdp-cuda)
     add_test(NAME cuda.resources COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda/resources_test.sh
         ${CMAKE_CUDA_COMPILER} ${CMAKE_SOURCE_DIR}/conformance/include)
+    # With the flags that the build has, the user's too.
+    separate_arguments(flags UNIX_COMMAND "${CMAKE_CUDA_FLAGS}")
+    get_target_property(own_flags fsdp-cuda-kernels COMPILE_OPTIONS)
+    add_test(NAME cuda.arithmetic COMMAND
+        ${CMAKE_SOURCE_DIR}/impl/cuda/arithmetic_test.sh
+        ${CMAKE_CUDA_COMPILER} ${CMAKE_SOURCE_DIR}/conformance/include
+        ${flags} ${own_flags})
     # It needs cuobjdump, which a machine without CUDA's tools has not.
     add_test(NAME cuda.machine_code COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda/machine_code_test.sh
         ${CMAKE_CUDA_COMPILER} ${CMAKE_SOURCE_DIR}/conformance/include)
-    set_tests_properties(cuda.resources cuda.machine_code PROPERTIES
-        LABELS unit TIMEOUT 1200 SKIP_RETURN_CODE 77)
+    set_tests_properties(cuda.resources cuda.arithmetic
+        cuda.machine_code PROPERTIES LABELS unit TIMEOUT 1200 SKIP_RETURN_CODE 77)
 endif()
+add_test(NAME cuda.find_nccl COMMAND
+    ${CMAKE_SOURCE_DIR}/impl/cuda/find_nccl_test.sh ${CMAKE_COMMAND})
+set_tests_properties(cuda.find_nccl PROPERTIES LABELS unit TIMEOUT 60)
 
 # The engine on the emulated GPU: a selection that has every operator, every
 # strategy and every fold, K = 1 to 4.
@@ -89,7 +103,7 @@ if(TARGET fsdp-impl-cuda-emulated)
         PROPERTIES LABELS conformance TIMEOUT 900 PROCESSORS 2)
     set_tests_properties(conformance.cuda-emulated.ipc PROPERTIES
         ENVIRONMENT FSDP_EMULATED_GPUS=1)
-    foreach(what trace races)
+    foreach(what trace races orders)
         add_test(NAME command.cuda_${what} COMMAND
             ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/emulated_${what}_test.sh
             $<TARGET_FILE:fsdp-cts> ${emulated})

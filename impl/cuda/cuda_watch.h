@@ -36,6 +36,7 @@ enum {
 };
 struct cuda_counters {
     _Atomic uint64_t put[CUDA_COUNTED], taken[CUDA_COUNTED];
+    _Atomic uint64_t closed[CUDA_COUNTED]; /* what it had opened of others */
 };
 struct cuda_counters *cuda_watch_counters(struct cuda_watch *watch,
                                           uint32_t group);

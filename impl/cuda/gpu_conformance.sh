@@ -17,4 +17,7 @@ if [ "$gpus" -lt "$ranks" ]; then
     echo "skipped: $ranks ranks need as many GPUs, this machine has $gpus"
     exit 77
 fi
-exec "$cts" run --engine "$plugin" --ranks "$ranks" --partial-ok "$@"
+# One worker at a time, so that the ranks of two cases share no GPU; and opening
+# a GPU takes its time.
+exec "$cts" run --engine "$plugin" --ranks "$ranks" --partial-ok --jobs 1 \
+    --timeout 300 "$@"

@@ -27,12 +27,58 @@
 /* A block runs on one thread of the CPU, and no two at once on the same. */
 #define __shared__ static __thread
 
-struct float2 {
+/* Vectors lie at multiples of their size: to read or write one elsewhere is an
+ * error. The compiler must not know that they always do. */
+static inline void emulated_vector_at(const void *p, uintptr_t bytes)
+{
+    uintptr_t at = reinterpret_cast<uintptr_t>(p);
+
+    __asm__("" : "+r"(at));
+    if (at % bytes != 0) {
+        emulated_misaligned();
+    }
+}
+
+struct alignas(8) float2 {
     float x, y;
+
+    float2() = default;
+    float2(float a, float b) : x(a), y(b)
+    {
+    }
+    float2(const float2 &o) : x(o.x), y(o.y)
+    {
+        emulated_vector_at(&o, 8);
+    }
+    float2 &operator=(const float2 &o)
+    {
+        emulated_vector_at(this, 8);
+        x = o.x;
+        y = o.y;
+        return *this;
+    }
 };
 
-struct float4 {
+struct alignas(16) float4 {
     float x, y, z, w;
+
+    float4() = default;
+    float4(float a, float b, float c, float d) : x(a), y(b), z(c), w(d)
+    {
+    }
+    float4(const float4 &o) : x(o.x), y(o.y), z(o.z), w(o.w)
+    {
+        emulated_vector_at(&o, 16);
+    }
+    float4 &operator=(const float4 &o)
+    {
+        emulated_vector_at(this, 16);
+        x = o.x;
+        y = o.y;
+        z = o.z;
+        w = o.w;
+        return *this;
+    }
 };
 
 static inline void __syncthreads(void)
@@ -117,13 +163,16 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config,
                                              void (*kernel)(P...),
                                              A &&...arguments)
 {
+    static_assert(sizeof(std::tuple<P...>) <= 4096,
+                  "parameters of a kernel have 4 KiB");
     void *memory = malloc(sizeof(emulated_call<P...>));
 
     if (memory == NULL) {
         return cudaErrorMemoryAllocation;
     }
     new (memory) emulated_call<P...>{kernel, std::tuple<P...>(arguments...)};
-    return emulated_launch(config, emulated_call<P...>::run, memory);
+    return emulated_launch(config, reinterpret_cast<const void *>(kernel),
+                           emulated_call<P...>::run, memory);
 }
 
 #endif

@@ -2,9 +2,17 @@
 /*
  * emulated.h - TEST ONLY: what the parts of the emulation share. A process is
  * a machine with FSDP_EMULATED_GPUS GPUs (8), of FSDP_EMULATED_MEMORY bytes
- * (4 GiB, which is the most); a rank is a thread of one. Work on streams is
- * done by the thread that waits for it, and only then: what an engine forgot
- * to wait for has not happened, on any machine, every time.
+ * (4 GiB, which is the most); a rank is a thread of one.
+ *
+ * FSDP_EMULATED_ORDER says when work on streams is done, and in which order
+ * (emulated_stream.c):
+ *   late    when somebody waits for it, and no sooner: what an engine forgot
+ *           to wait for has not happened, every time. Without the variable
+ *   early   at once, if it has nothing to wait for: what an engine forgot to
+ *           make wait has overwritten what others still read
+ *   a number  drawn: at every call some operations of some streams, so that
+ *           any order may come that events allow; the same number, the same
+ *           draws
  *
  * FSDP_EMULATED_FAULT=name[:count][@rank] makes something go wrong, the count
  * with the count-th call (the first); without a rank, on every rank:
@@ -29,11 +37,23 @@
 
 /* Whether the fault comes now; each call counts. */
 bool emulated_fault(const char *name);
-/* The rank that this thread plays, for faults. */
+/* The rank that this thread plays, for faults and draws. */
 void emulated_set_rank(uint32_t rank);
+uint32_t emulated_rank(void);
+/* The GPU that this thread has chosen; 0 at first. */
+int emulated_device(void);
+void emulated_bus_id(char *id, size_t bytes, int device);
+
 /* An error that sticks: every later call returns it. */
 void emulated_break(cudaError_t error);
+/* That error, or that the process was forked from one that used a GPU. */
 cudaError_t emulated_broken(void);
+/* What a call returns: noted, unless one sticks. */
+cudaError_t emulated_say(cudaError_t error);
+/* What the documentation calls undefined: says so and breaks. */
+void emulated_undefined(const char *what);
+/* Called by what uses a GPU: from here on the process cannot be forked. */
+void emulated_begin(void);
 
 /* Memory of the device is there only while the device works, who opens it
  * then: the host that reads it dies of SIGSEGV, as with a GPU. */
@@ -44,6 +64,32 @@ void emulated_memory_close(void);
 size_t emulated_memory_taken(void);
 size_t emulated_memory_room(void);
 
+/* Where a range lies. */
+enum emulated_place {
+    EMULATED_PAGEABLE,
+    EMULATED_PINNED,
+    EMULATED_DEVICE,
+    EMULATED_NOWHERE, /* of the device, but in no one allocation */
+};
+enum emulated_place emulated_place(const void *p, size_t bytes);
+
+/* For cudaIpc*: the allocation that begins at p. */
+struct emulated_block {
+    size_t at, bytes;
+    uint64_t shared; /* a number that all small ones have in common */
+    int fd;
+};
+bool emulated_memory_find(const void *p, struct emulated_block *out);
+/* Whether another process has it open. */
+bool emulated_ipc_opened(size_t at);
+bool emulated_ipc_holds(const void *p, size_t bytes);
+
+/* Does device work with its memory open. False: it touched what is none of
+ * its own, and the error sticks. */
+bool emulated_guarded(void (*work)(void *), void *argument);
+/* Gives up what runs in there, with that error. Does not return. */
+void emulated_trap(cudaError_t error);
+
 /* Work that may have to wait for other ranks: called again until it says
  * true; then `done` is called with the same argument, once. */
 struct emulated_work {
@@ -52,9 +98,24 @@ struct emulated_work {
     void *argument;
 };
 cudaError_t emulated_push(cudaStream_t stream, struct emulated_work work);
+/* As a call that returns when the stream has come that far, and does not look
+ * around. */
+void emulated_wait(cudaStream_t stream);
 
+/* A call into the runtime: the device may go on meanwhile. */
+void emulated_turn(void);
+/* What sched_yield is in the sources of ../cuda. */
+int emulated_yield(void);
 /* Does what all streams of this thread still have to do, as a GPU would by
  * itself; true if nothing is left, false if the rest waits for other ranks. */
 bool emulated_flush(void);
+
+/* How much work of this thread's streams has begun that will never end. */
+_Atomic unsigned int *emulated_hanging(void);
+/* What waits for all work of the device, as freeing memory does. */
+void emulated_wait_for_device(void);
+
+/* How often memory of the host that is not pinned was copied. */
+uint64_t emulated_pageable_copies(void);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "emulated_block.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -82,6 +83,7 @@ struct machine {
     struct context main;
     struct fiber fiber[MOST_THREADS];
     unsigned int n, now;
+    bool running, trapped; /* a thread runs; one has done what it must not */
     void (*run)(void *);
     void *kernel;
 };
@@ -120,7 +122,19 @@ static void resume(struct machine *m, unsigned int t)
 {
     m->now = t;
     threadIdx = (struct uint3){t, 0, 0};
+    m->running = true;
     emulated_switch(&m->main, &m->fiber[t].context);
+    m->running = false;
+}
+
+void emulated_leave_block(void)
+{
+    struct machine *m = machine;
+
+    if (m != NULL && m->running) {
+        m->trapped = true;
+        emulated_switch(&m->fiber[m->now].context, &m->main);
+    }
 }
 
 /* Lets threads [first, end) go on if all of them that still run wait at
@@ -161,23 +175,24 @@ static bool run_block(struct machine *m, bool backward)
         m->fiber[t].waits = 0;
     }
     while (running) {
-        for (unsigned int i = 0; i < m->n; i++) {
+        for (unsigned int i = 0; i < m->n && !m->trapped; i++) {
             unsigned int t = backward ? m->n - 1 - i : i;
 
             if (!m->fiber[t].ended && m->fiber[t].waits == 0) {
                 resume(m, t);
             }
         }
-        running = release_any(m);
+        running = !m->trapped && release_any(m);
     }
+    running = true;
     for (unsigned int t = 0; t < m->n; t++) {
         if (!m->fiber[t].ended) {
             m->fiber[t].made = false; /* its stack is not as it should be */
             munmap(m->fiber[t].stack, STACK);
-            return false;
+            running = false;
         }
     }
-    return true;
+    return running;
 }
 
 bool emulated_grid(struct dim3 grid, struct dim3 block, void (*run)(void *),
@@ -203,7 +218,12 @@ bool emulated_grid(struct dim3 grid, struct dim3 block, void (*run)(void *),
     }
     for (unsigned int b = 0; b < grid.x; b++) {
         blockIdx = (struct uint3){b, 0, 0};
+        m->trapped = false;
         if (!run_block(m, b % 2 != 0)) {
+            if (!m->trapped) {
+                fprintf(stderr, "emulated CUDA: threads of a block wait at "
+                                "different barriers\n");
+            }
             return false;
         }
     }

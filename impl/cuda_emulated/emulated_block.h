@@ -33,9 +33,15 @@ unsigned int emulated_lane(void);
 /* What another lane of the warp gives; all 32 call it. */
 uint32_t emulated_from_lane(uint32_t mine, unsigned int lane);
 
+/* Ends the thread that runs, and its grid; returns where none runs. */
+void emulated_leave_block(void);
+/* A vector is read from where it must not lie. */
+void emulated_misaligned(void);
+
 /* Enqueues a kernel; takes `kernel`, which came from malloc. */
 cudaError_t emulated_launch(const cudaLaunchConfig_t *config,
-                            void (*run)(void *), void *kernel);
+                            const void *function, void (*run)(void *),
+                            void *kernel);
 
 #ifdef __cplusplus
 }

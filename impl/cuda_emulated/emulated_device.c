@@ -4,7 +4,9 @@
  * GPUs, and the faults that tests ask for.
  */
 #include "emulated.h"
+#include "emulated_block.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,8 @@ enum {
 };
 
 static _Thread_local uint32_t my_rank;
-static _Thread_local cudaError_t broken;
+static _Thread_local int my_device;
+static _Thread_local cudaError_t broken, last;
 static _Thread_local uint64_t calls;
 
 void emulated_set_rank(uint32_t rank)
@@ -42,15 +45,68 @@ bool emulated_fault(const char *name)
     return count == NULL || calls == strtoull(count + 1, NULL, 10);
 }
 
+uint32_t emulated_rank(void)
+{
+    return my_rank;
+}
+
+int emulated_device(void)
+{
+    return my_device;
+}
+
 void emulated_break(cudaError_t error)
 {
     broken = error;
 }
 
+/* ---- A process that has used a GPU cannot be forked --------------------- */
+
+static bool forked;
+
+static void in_child(void)
+{
+    forked = true;
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, in_child);
+}
+
+void emulated_begin(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, watch_forks);
+}
+
 cudaError_t emulated_broken(void)
 {
-    return broken;
+    return forked ? cudaErrorInitializationError : broken;
 }
+
+cudaError_t emulated_say(cudaError_t error)
+{
+    if (emulated_broken() != cudaSuccess) {
+        return emulated_broken();
+    }
+    last = error != cudaSuccess ? error : last;
+    return error;
+}
+
+void emulated_undefined(const char *what)
+{
+    fprintf(stderr, "emulated CUDA: undefined: %s\n", what);
+    emulated_break(cudaErrorUnknown);
+}
+
+void emulated_misaligned(void)
+{
+    emulated_trap(cudaErrorMisalignedAddress);
+}
+
+/* ---- What the runtime says --------------------------------------------- */
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
@@ -68,54 +124,80 @@ cudaError_t cudaGetDeviceCount(int *count)
 {
     const char *gpus = getenv("FSDP_EMULATED_GPUS");
 
+    emulated_begin();
+    if (forked) {
+        return cudaErrorInitializationError;
+    }
     *count = gpus != NULL ? atoi(gpus) : 8;
     if (emulated_fault("old-driver")) {
-        return cudaErrorInsufficientDriver;
+        return emulated_say(cudaErrorInsufficientDriver);
     }
-    return *count > 0 && !emulated_fault("no-device") ? cudaSuccess
-                                                      : cudaErrorNoDevice;
+    return *count > 0 && !emulated_fault("no-device")
+               ? cudaSuccess
+               : emulated_say(cudaErrorNoDevice);
+}
+
+static cudaError_t check_device(int device)
+{
+    int count = 0;
+    cudaError_t status = cudaGetDeviceCount(&count);
+
+    if (status == cudaSuccess && (device < 0 || device >= count)) {
+        status = emulated_say(cudaErrorInvalidDevice);
+    }
+    return status;
 }
 
 cudaError_t cudaSetDevice(int device)
 {
-    int count;
-    cudaError_t status = cudaGetDeviceCount(&count);
+    cudaError_t status = check_device(device);
 
+    if (status != cudaSuccess) {
+        return status;
+    }
     emulated_memory_make();
-    broken = cudaSuccess; /* a new rank may be on a thread of an old one */
-    return status != cudaSuccess           ? status
-           : device >= 0 && device < count ? cudaSuccess
-                                           : cudaErrorInvalidDevice;
+    my_device = device;
+    broken = last = cudaSuccess; /* a new rank may be on a thread of an old */
+    return emulated_broken();
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,
                                    int device)
 {
-    (void)device;
+    cudaError_t status = check_device(device);
+
     *value = attribute == cudaDevAttrMultiProcessorCount      ? MULTIPROCESSORS
              : attribute == cudaDevAttrComputeCapabilityMajor ? 9
                                                               : 0;
-    return cudaSuccess;
+    return status;
+}
+
+void emulated_bus_id(char *id, size_t bytes, int device)
+{
+    snprintf(id, bytes, "0000:%02x:00.0", (unsigned int)device + 1);
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int device)
 {
-    snprintf(id, (size_t)bytes, "0000:%02x:00.0", (unsigned int)device + 1);
-    return cudaSuccess;
+    cudaError_t status = check_device(device);
+
+    if (status == cudaSuccess && bytes < 13) {
+        return emulated_say(cudaErrorInvalidValue);
+    }
+    if (status == cudaSuccess) {
+        emulated_bus_id(id, (size_t)bytes, device);
+    }
+    return status;
 }
 
+/* Told once, unless it sticks. */
 cudaError_t cudaGetLastError(void)
 {
-    return broken;
-}
+    cudaError_t error =
+        emulated_broken() != cudaSuccess ? emulated_broken() : last;
 
-cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes,
-                                  const void *function)
-{
-    (void)function;
-    attributes->numRegs = 0;
-    return emulated_fault("no-image") ? cudaErrorNoKernelImageForDevice
-                                      : cudaSuccess;
+    last = cudaSuccess;
+    return error;
 }
 
 static const struct {
@@ -125,6 +207,23 @@ static const struct {
     {cudaSuccess, "cudaSuccess", "no error"},
     {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
     {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInitializationError, "cudaErrorInitializationError",
+     "initialization error"},
+    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection",
+     "invalid copy direction for memcpy"},
+    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction",
+     "invalid device function"},
+    {cudaErrorDeviceUninitialized, "cudaErrorDeviceUninitialized",
+     "invalid device context"},
+    {cudaErrorMapBufferObjectFailed, "cudaErrorMapBufferObjectFailed",
+     "mapping of buffer object failed"},
+    {cudaErrorAlreadyMapped, "cudaErrorAlreadyMapped",
+     "resource already mapped"},
+    {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress",
+     "misaligned address"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure",
+     "unspecified launch failure"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
     {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
      "invalid configuration argument"},
     {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",

@@ -31,6 +31,7 @@ struct group {
     float *out;
     size_t n;
     bool copies; /* out = own: what a rank sends itself */
+    bool all;    /* nothing is left to do */
 };
 
 /* The group that is being put together, by this thread. */
@@ -100,6 +101,36 @@ static void fold(const struct group *g)
     }
 }
 
+static void step_all(void *self)
+{
+    struct group *g = self;
+
+    g->all = true;
+    for (size_t i = 0; i < g->n_moves; i++) {
+        if (can_step(&g->move[i])) {
+            step(&g->move[i]);
+        }
+        g->all = g->all && g->move[i].at == g->move[i].bytes;
+    }
+    if (g->all) {
+        fold(g);
+    }
+}
+
+/* A GPU reads no memory of the host, but what is pinned. */
+static bool reachable(const struct group *g)
+{
+    bool good = true;
+
+    for (size_t i = 0; i < g->n_moves; i++) {
+        const struct move *m = &g->move[i];
+
+        good = good && (emulated_place(m->data, m->bytes) >= EMULATED_PINNED ||
+                        (g->heap != NULL && !m->sends));
+    }
+    return good;
+}
+
 static bool group_progress(void *self)
 {
     struct group *g = self;
@@ -107,6 +138,10 @@ static bool group_progress(void *self)
     bool any = g->n_moves == 0;
 
     if (g->comm->aborted) {
+        return true;
+    }
+    if (!reachable(g)) {
+        emulated_break(cudaErrorIllegalAddress);
         return true;
     }
     for (size_t i = 0; i < g->n_moves; i++) {
@@ -117,19 +152,7 @@ static bool group_progress(void *self)
         usleep(20);
         return false;
     }
-    all = true;
-    emulated_memory_open();
-    for (size_t i = 0; i < g->n_moves; i++) {
-        if (can_step(&g->move[i])) {
-            step(&g->move[i]);
-        }
-        all = all && g->move[i].at == g->move[i].bytes;
-    }
-    if (all) {
-        fold(g);
-    }
-    emulated_memory_close();
-    return all;
+    return !emulated_guarded(step_all, g) || g->all;
 }
 
 static void group_done(void *self)
@@ -163,11 +186,15 @@ static ncclResult_t enqueue(struct group *g, cudaStream_t stream)
     if (emulated_fault("rank-dies")) {
         raise(SIGKILL);
     }
+    if (work.progress == never) {
+        g->comm->hanging++;
+        atomic_fetch_add(g->comm->of_owner, 1);
+    }
     if (emulated_push(stream, work) != cudaSuccess) {
         group_done(g);
         return ncclUnhandledCudaError;
     }
-    return ncclSuccess;
+    return emulated_comm_begin(g->comm);
 }
 
 /* Takes what the group holds so far as work of its stream. */
@@ -218,11 +245,15 @@ static ncclResult_t add(struct ncclComm *comm, bool sends, const void *data,
     } p = {.in = data};
     size_t i = open_group.n;
 
+    if (emulated_comm_ready(comm) != ncclSuccess) {
+        return emulated_comm_ready(comm);
+    }
     if (open_group.depth == 0 || peer < 0 || peer >= comm->n ||
         peer == comm->me ||
         i == sizeof(open_group.move) / sizeof(*open_group.move)) {
         return ncclInvalidArgument;
     }
+    emulated_turn();
     open_group.move[i] = (struct move){comm, sends, peer, p.out, bytes, 0};
     open_group.n++;
     open_group.stream = stream;
@@ -271,8 +302,13 @@ ncclResult_t ncclAllGather(const void *in, void *out, size_t n,
                            cudaStream_t stream)
 {
     size_t bytes = n * size_of(type);
-    struct group *g = exchange(comm, in, 0, out, bytes, bytes, stream);
+    ncclResult_t ready = emulated_comm_ready(comm);
+    struct group *g;
 
+    if (ready != ncclSuccess) {
+        return ready;
+    }
+    g = exchange(comm, in, 0, out, bytes, bytes, stream);
     if (g == NULL) {
         return ncclSystemError;
     }
@@ -288,9 +324,14 @@ ncclResult_t ncclReduceScatter(const void *in, void *out, size_t n,
                                ncclComm_t comm, cudaStream_t stream)
 {
     size_t bytes = n * sizeof(float);
-    float *heap = malloc((size_t)comm->n * bytes + 1);
+    ncclResult_t ready = emulated_comm_ready(comm);
     struct group *g;
+    float *heap;
 
+    if (ready != ncclSuccess) {
+        return ready;
+    }
+    heap = malloc((size_t)comm->n * bytes + 1);
     if (heap == NULL || type != ncclFloat32 || op != ncclSum) {
         free(heap);
         return ncclInvalidArgument;
@@ -312,8 +353,12 @@ ncclResult_t ncclBroadcast(const void *in, void *out, size_t n,
                            cudaStream_t stream)
 {
     size_t bytes = n * size_of(type);
+    ncclResult_t ready = emulated_comm_ready(comm);
     struct group *g;
 
+    if (ready != ncclSuccess) {
+        return ready;
+    }
     if (root == comm->me) {
         g = exchange(comm, in, 0, NULL, 0, bytes, stream);
     } else {

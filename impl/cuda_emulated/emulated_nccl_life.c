@@ -19,8 +19,32 @@ void emulated_comm_release(struct ncclComm *comm)
 {
     if (--comm->users == 0) {
         munmap(comm->post, sizeof(*comm->post));
-        free(comm);
+        comm->post = NULL;
     }
+}
+
+ncclResult_t emulated_comm_ready(struct ncclComm *comm)
+{
+    if (comm == NULL || !comm->alive) {
+        return ncclInvalidArgument;
+    }
+    if (comm->error == ncclInProgress) {
+        fprintf(stderr, "emulated NCCL: the operation before has not "
+                        "returned ncclSuccess\n");
+        return ncclInvalidArgument;
+    }
+    return comm->error;
+}
+
+ncclResult_t emulated_comm_begin(struct ncclComm *comm)
+{
+    static _Thread_local unsigned int number;
+
+    if (comm->error == ncclSuccess) {
+        comm->error = ncclInProgress;
+        comm->looks = ++number % 4;
+    }
+    return comm->error == ncclInProgress ? ncclInProgress : ncclSuccess;
 }
 
 struct address {
@@ -44,6 +68,18 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
                : ncclSystemError;
 }
 
+/* What NCCL tells ranks of one GPU by. */
+static uint64_t my_place(void)
+{
+    const char *host = getenv("NCCL_HOSTID");
+    uint64_t h = (uint64_t)emulated_device() + 1;
+
+    for (; host != NULL && *host != '\0'; host++) {
+        h = (h ^ (unsigned char)*host) * 0x100000001b3u;
+    }
+    return h;
+}
+
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id,
                                     int rank, ncclConfig_t *config)
 {
@@ -63,26 +99,52 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id,
     c->post =
         mmap(NULL, sizeof(*c->post), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
-    if (c->post == MAP_FAILED) {
+    if (c->post == MAP_FAILED || rank < 0 || rank >= n) {
         free(c);
-        return ncclSystemError;
+        return ncclInvalidArgument;
     }
     c->n = n;
     c->me = rank;
     c->fd = rank == 0 ? a.fd : -1; /* its maker is the group's first */
     c->users = 1;
+    c->of_owner = emulated_hanging();
+    c->alive = true;
     c->error = ncclInProgress;
+    c->post->place[rank] = my_place();
     atomic_fetch_add(&c->post->joined, 1);
     *comm = c;
     return ncclInProgress;
 }
 
-/* In progress until all have joined. */
+static bool share_gpu(const struct ncclComm *c)
+{
+    bool share = false;
+
+    for (int r = 0; r < c->n; r++) {
+        for (int s = 0; s < r; s++) {
+            share = share || c->post->place[r] == c->post->place[s];
+        }
+    }
+    return share;
+}
+
+/* In progress until all have joined; then for some looks more. */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 {
+    if (comm == NULL || !comm->alive) {
+        return ncclInvalidArgument;
+    }
+    if (comm->finalized && comm->users > 1) {
+        emulated_flush(); /* the device goes on by itself */
+        comm->looks += comm->users > 1;
+    }
     if (comm->error == ncclInProgress &&
         atomic_load(&comm->post->joined) == (uint32_t)comm->n) {
-        comm->error = ncclSuccess;
+        if (comm->looks > 0) {
+            comm->looks--;
+        } else {
+            comm->error = share_gpu(comm) ? ncclInvalidUsage : ncclSuccess;
+        }
         if (comm->fd >= 0) {
             close(comm->fd);
             comm->fd = -1;
@@ -92,20 +154,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommAbort(ncclComm_t comm)
+static ncclResult_t destroy(ncclComm_t comm)
 {
-    comm->aborted = true;
-    return ncclCommDestroy(comm);
-}
-
-ncclResult_t ncclCommFinalize(ncclComm_t comm)
-{
-    (void)comm;
-    return ncclSuccess;
-}
-
-ncclResult_t ncclCommDestroy(ncclComm_t comm)
-{
+    comm->alive = false;
     if (comm->fd >= 0) {
         close(comm->fd);
         comm->fd = -1;
@@ -114,10 +165,45 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     return ncclSuccess;
 }
 
+/* It ends the library's own work, and waits for what lies before that. */
+ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+    if (comm == NULL || !comm->alive) {
+        return ncclInvalidArgument;
+    }
+    comm->aborted = true;
+    atomic_fetch_sub(comm->of_owner, comm->hanging);
+    while (atomic_load(comm->of_owner) > 0) {
+        usleep(1000);
+    }
+    return destroy(comm);
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+    ncclResult_t ready = emulated_comm_ready(comm);
+
+    if (ready != ncclSuccess || comm->finalized) {
+        return ready != ncclSuccess ? ready : ncclInvalidArgument;
+    }
+    comm->finalized = true;
+    return emulated_comm_begin(comm);
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+    ncclResult_t ready = emulated_comm_ready(comm);
+
+    return ready == ncclSuccess ? destroy(comm) : ready;
+}
+
 const char *ncclGetErrorString(ncclResult_t result)
 {
     return result == ncclRemoteError
                ? "remote process exited or there was a network error"
+           : result == ncclInvalidUsage ? "invalid usage"
+           : result == ncclInvalidArgument
+               ? "invalid argument"
                : "internal error - please report this issue to the NCCL "
                  "developers";
 }

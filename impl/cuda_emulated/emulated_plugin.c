@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emulated_plugin.c - TEST ONLY: the engine of impl/engine on the emulated
- * GPU. `exchange` first lets the device do what it was given: a GPU works
- * while the host waits for other ranks, the emulation only when it is asked.
+ * GPU. A GPU works while the host waits for other ranks, the emulation only
+ * when it is asked. So `exchange` first lets the device do what it was given,
+ * or, where orders are drawn, a thread exchanges while this one goes on with
+ * some of it: what the device has not done by then, the host is ahead of.
  */
-#include "emulated.h"
+#include "emulated_queue.h"
 
 #include "cuda/cuda_env.h"
 #include "engine/impl.h"
@@ -23,10 +25,38 @@ enum {
     PATIENCE = 100000 /* times 50 microseconds */
 };
 
+struct talk {
+    struct emulated *e;
+    const void *mine;
+    uint64_t bytes;
+    void *all;
+    int status;
+    atomic_bool done;
+};
+
+static void *talk(void *self)
+{
+    struct talk *t = self;
+
+    t->status = t->e->exchange(t->e->exchange_self, t->mine, t->bytes, t->all);
+    atomic_store(&t->done, true);
+    return NULL;
+}
+
 static int exchange(void *self, const void *mine, uint64_t bytes, void *all)
 {
     struct emulated *e = self;
+    struct talk t = {e, mine, bytes, all, FSDP_ERR_INTERNAL, false};
+    pthread_t thread;
 
+    if (!emulated_queue_late() &&
+        pthread_create(&thread, NULL, talk, &t) == 0) {
+        while (!atomic_load(&t.done)) {
+            (void)emulated_yield();
+        }
+        (void)pthread_join(thread, NULL);
+        return t.status;
+    }
     for (int i = 0; i < PATIENCE && !emulated_flush(); i++) {
         usleep(50);
     }

@@ -23,18 +23,28 @@ struct mail {
 
 struct post {
     _Atomic uint32_t joined;
+    uint64_t place[MOST_RANKS];               /* host and GPU of each */
     struct mail mail[MOST_RANKS][MOST_RANKS]; /* from, to */
 };
 
+/* It is kept when it is destroyed, and known as such. */
 struct ncclComm {
     struct post *post;
-    int n, me, fd; /* -1: the memory is another rank's */
-    ncclResult_t error;
-    bool aborted;
-    unsigned int users; /* the owner, and work that is not done */
+    int n, me, fd;      /* -1: the memory is another rank's */
+    ncclResult_t error; /* IN_PROGRESS: while the library does something */
+    unsigned int looks; /* until it has */
+    bool alive, aborted, finalized;
+    _Atomic unsigned int users;     /* the owner, and work that is not done */
+    unsigned int hanging;           /* work that will never be, */
+    _Atomic unsigned int *of_owner; /* and of the thread that made it, all */
 };
 
 /* One user less. */
 void emulated_comm_release(struct ncclComm *comm);
+/* Whether it can be given work: INVALID_ARGUMENT while something is in
+ * progress. */
+ncclResult_t emulated_comm_ready(struct ncclComm *comm);
+/* Something has begun; a communicator that does not block says so. */
+ncclResult_t emulated_comm_begin(struct ncclComm *comm);
 
 #endif

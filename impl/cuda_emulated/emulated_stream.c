@@ -1,60 +1,274 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulated_stream.c - TEST ONLY: streams as queues, and events.
+ * emulated_stream.c - TEST ONLY: streams as queues, and the order in which
+ * their work is done.
  *
- * Nothing is done when it is enqueued. Who asks for an event makes its stream
- * do what lies before it, and what other streams that one waits for, no more.
+ * Late: nothing is done when it is enqueued. Who asks for an event makes its
+ * stream do what lies before it, and what other streams that one waits for, no
+ * more. Early: whatever can be done is done at every call. Drawn: at every
+ * call so many operations of such streams as the dice say; what they favour
+ * changes now and then, so that one stream may stand still while another runs
+ * far ahead, or the host ahead of all. A wait does one operation at least, of
+ * a stream that can: so every wait ends.
  */
-#include "emulated.h"
-#include "emulated_block.h"
+#include "emulated_queue.h"
 
-#include <signal.h>
-#include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-struct emulated_event {
-    cudaStream_t stream; /* of the last record */
-    uint64_t recorded, done;
-    unsigned int users; /* the owner, and items of queues */
-    bool shared;        /* with other processes */
-    bool timed;
-    uint64_t ns; /* of the last that is done */
-};
-
-struct item {
-    struct item *next;
-    struct emulated_work work;
-    /* Or, if work.progress is NULL, a record of, or a wait for this: */
-    cudaEvent_t event;
-    uint64_t number;
-    cudaStream_t recorder; /* of a wait: who was to record that number */
-};
-
-struct emulated_stream {
-    struct item *first, **last;
-    struct emulated_stream *next; /* of this thread */
+enum {
+    LATE,
+    EARLY,
+    DRAWN
 };
 
 static _Thread_local struct emulated_stream *streams;
+static _Thread_local _Atomic unsigned int hanging;
+static _Thread_local bool busy; /* work does not call for more work */
 
-static void release_event(cudaEvent_t event)
+/* ---- Dice -------------------------------------------------------------- */
+
+static int order(void)
 {
-    if (--event->users == 0) {
-        free(event);
+    const char *text = getenv("FSDP_EMULATED_ORDER");
+
+    if (text == NULL || strcmp(text, "late") == 0) {
+        return LATE;
+    }
+    return strcmp(text, "early") == 0 ? EARLY : DRAWN;
+}
+
+bool emulated_queue_late(void)
+{
+    return order() == LATE;
+}
+
+/* splitmix64. */
+static uint64_t draw(void)
+{
+    static _Thread_local uint64_t state;
+    uint64_t x;
+
+    if (state == 0) {
+        const char *text = getenv("FSDP_EMULATED_ORDER");
+
+        state = (text != NULL ? strtoull(text, NULL, 10) : 0) * 1000003 +
+                emulated_rank() + 1;
+    }
+    x = state += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* What is favoured: operations of a call, and of which streams. */
+static unsigned int most_of_a_call(void)
+{
+    static const unsigned int weights[] = {0, 1, 1, 8};
+    static const unsigned int most[] = {0, 0, 1, 3, 64};
+    static _Thread_local unsigned int now;
+
+    if (draw() % 48 == 0) {
+        now = most[draw() % 5];
+        for (cudaStream_t s = streams; s != NULL; s = s->next) {
+            s->weight = weights[draw() % 4];
+        }
+    }
+    return now > 0 ? (unsigned int)(draw() % (now + 1)) : 0;
+}
+
+/* ---- Doing it ---------------------------------------------------------- */
+
+/* `deep`: what another stream has to do first, it does now. */
+static bool do_item(struct emulated_item *item, bool deep)
+{
+    if (item->work.progress != NULL) {
+        bool done = item->work.progress(item->work.argument);
+
+        if (done && item->work.done != NULL) {
+            item->work.done(item->work.argument);
+        }
+        return done;
+    }
+    if (item->waits) {
+        return emulated_event_done(item->event) >= item->number ||
+               (deep && item->recorder != NULL &&
+                emulated_queue_until(item->recorder, item->event,
+                                     item->number));
+    }
+    emulated_event_reach(item->event, item->number);
+    return true;
+}
+
+/* The first operation of a stream. */
+static bool step(cudaStream_t stream, bool deep)
+{
+    struct emulated_item *item = stream->first;
+
+    if (item == NULL || emulated_broken() != cudaSuccess ||
+        !do_item(item, deep)) {
+        return false;
+    }
+    stream->first = item->next;
+    if (stream->first == NULL) {
+        stream->last = &stream->first;
+    }
+    free(item);
+    return true;
+}
+
+bool emulated_queue_until(cudaStream_t stream, cudaEvent_t event,
+                          uint64_t number)
+{
+    while (stream->first != NULL &&
+           (event == NULL || emulated_event_done(event) < number)) {
+        if (!step(stream, true)) {
+            return false;
+        }
+    }
+    return event == NULL || emulated_event_done(event) >= number;
+}
+
+/* By weight; one that cannot go on costs its turn. */
+static bool step_drawn(void)
+{
+    uint64_t all = 0;
+    uint64_t at;
+
+    for (cudaStream_t s = streams; s != NULL; s = s->next) {
+        all += s->first != NULL ? s->weight : 0;
+    }
+    if (all == 0) {
+        return false;
+    }
+    at = draw() % all;
+    for (cudaStream_t s = streams; s != NULL; s = s->next) {
+        uint64_t mine = s->first != NULL ? s->weight : 0;
+
+        if (at < mine) {
+            return step(s, false);
+        }
+        at -= mine;
+    }
+    return false;
+}
+
+static bool step_any(void)
+{
+    for (cudaStream_t s = streams; s != NULL; s = s->next) {
+        if (step(s, false)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void emulated_turn(void)
+{
+    int how = order();
+
+    if (how == LATE || busy) {
+        return;
+    }
+    busy = true;
+    if (how == EARLY) {
+        while (step_any()) {
+        }
+    } else {
+        for (unsigned int n = most_of_a_call(); n > 0; n--) {
+            (void)step_drawn();
+        }
+    }
+    busy = false;
+}
+
+void emulated_queue_try(void)
+{
+    emulated_turn();
+    if (order() == DRAWN && !busy) {
+        busy = true;
+        if (!step_drawn()) {
+            (void)step_any();
+        }
+        busy = false;
     }
 }
 
-static cudaError_t push(cudaStream_t stream, struct item item)
+int emulated_yield(void)
 {
-    struct item *i = malloc(sizeof(*i));
+    emulated_queue_try();
+    return sched_yield();
+}
 
-    if (emulated_broken() != cudaSuccess || i == NULL) {
-        free(i);
-        return emulated_broken() != cudaSuccess ? emulated_broken()
-                                                : cudaErrorMemoryAllocation;
+static bool all_empty(void)
+{
+    for (cudaStream_t s = streams; s != NULL; s = s->next) {
+        if (s->first != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool emulated_flush(void)
+{
+    if (order() == LATE) {
+        for (cudaStream_t s = streams; s != NULL; s = s->next) {
+            (void)emulated_queue_until(s, NULL, 0);
+        }
+    } else {
+        while (order() == DRAWN && step_drawn()) {
+        }
+        while (step_any()) {
+        }
+    }
+    return all_empty() || emulated_broken() != cudaSuccess;
+}
+
+void emulated_wait(cudaStream_t stream)
+{
+    emulated_wait_for_device();
+    while (stream->first != NULL && emulated_broken() == cudaSuccess) {
+        if (order() == LATE) {
+            (void)emulated_queue_until(stream, NULL, 0);
+        } else {
+            emulated_queue_try();
+        }
+        emulated_wait_for_device();
+    }
+}
+
+_Atomic unsigned int *emulated_hanging(void)
+{
+    return &hanging;
+}
+
+void emulated_wait_for_device(void)
+{
+    while (atomic_load(&hanging) > 0 && emulated_broken() == cudaSuccess) {
+        usleep(1000);
+    }
+}
+
+/* ---- Streams ----------------------------------------------------------- */
+
+bool emulated_stream_good(cudaStream_t stream)
+{
+    return stream != NULL && stream->alive;
+}
+
+cudaError_t emulated_queue_push(cudaStream_t stream, struct emulated_item item)
+{
+    struct emulated_item *i;
+
+    if (emulated_broken() != cudaSuccess) {
+        return emulated_broken();
+    }
+    i = malloc(sizeof(*i));
+    if (i == NULL) {
+        return emulated_say(cudaErrorMemoryAllocation);
     }
     *i = item;
     i->next = NULL;
@@ -65,81 +279,48 @@ static cudaError_t push(cudaStream_t stream, struct item item)
 
 cudaError_t emulated_push(cudaStream_t stream, struct emulated_work work)
 {
-    return push(stream, (struct item){.work = work});
+    return emulated_queue_push(stream, (struct emulated_item){.work = work});
 }
-
-/* ---- Doing it ---------------------------------------------------------- */
-
-static bool advance(cudaStream_t stream, cudaEvent_t event, uint64_t number);
-
-static bool do_item(struct item *item)
-{
-    if (item->work.progress != NULL) {
-        bool done = item->work.progress(item->work.argument);
-
-        if (done && item->work.done != NULL) {
-            item->work.done(item->work.argument);
-        }
-        return done;
-    }
-    if (item->recorder != NULL) {
-        return item->event->done >= item->number ||
-               advance(item->recorder, item->event, item->number);
-    }
-    item->event->done = item->number;
-    if (item->event->timed) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        item->event->ns =
-            (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    }
-    return true;
-}
-
-/* Does what a stream has until `event` has come to `number`; NULL: all. */
-static bool advance(cudaStream_t stream, cudaEvent_t event, uint64_t number)
-{
-    while (stream->first != NULL && (event == NULL || event->done < number)) {
-        struct item *item = stream->first;
-
-        if (emulated_broken() != cudaSuccess || !do_item(item)) {
-            return false;
-        }
-        stream->first = item->next;
-        if (stream->first == NULL) {
-            stream->last = &stream->first;
-        }
-        if (item->event != NULL) {
-            release_event(item->event);
-        }
-        free(item);
-    }
-    return event == NULL || event->done >= number;
-}
-
-bool emulated_flush(void)
-{
-    bool all = true;
-
-    for (cudaStream_t s = streams; s != NULL; s = s->next) {
-        all = advance(s, NULL, 0) && all;
-    }
-    return all || emulated_broken() != cudaSuccess;
-}
-
-/* ---- Streams and events ------------------------------------------------ */
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
 {
-    *stream = calloc(1, sizeof(**stream));
-    if (*stream == NULL || flags != cudaStreamNonBlocking) {
-        return cudaErrorInvalidValue;
+    struct emulated_stream *s;
+
+    emulated_turn();
+    if (stream == NULL || (flags & ~cudaStreamNonBlocking) != 0) {
+        return emulated_say(cudaErrorInvalidValue);
     }
-    (*stream)->last = &(*stream)->first;
-    (*stream)->next = streams;
-    streams = *stream;
-    return cudaSuccess;
+    if (flags != cudaStreamNonBlocking) {
+        emulated_undefined("a stream that waits for the default stream");
+    }
+    s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return emulated_say(cudaErrorMemoryAllocation);
+    }
+    s->alive = true;
+    s->device = emulated_device();
+    s->weight = 1;
+    s->last = &s->first;
+    s->next = streams;
+    streams = s;
+    *stream = s;
+    return emulated_say(cudaSuccess);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    if (!emulated_stream_good(stream)) {
+        return emulated_say(cudaErrorInvalidResourceHandle);
+    }
+    if (stream->first != NULL && emulated_broken() == cudaSuccess) {
+        if (order() == LATE) {
+            (void)emulated_queue_until(stream, NULL, 0);
+        } else {
+            emulated_queue_try();
+        }
+    }
+    return emulated_say(stream->first != NULL ? cudaErrorNotReady
+                                              : cudaSuccess);
 }
 
 /* What it was given is done, or never will be. */
@@ -147,7 +328,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     cudaStream_t *link = &streams;
 
-    (void)advance(stream, NULL, 0);
+    if (!emulated_stream_good(stream)) {
+        return emulated_say(cudaErrorInvalidResourceHandle);
+    }
+    (void)emulated_queue_until(stream, NULL, 0);
     while (*link != NULL && *link != stream) {
         link = &(*link)->next;
     }
@@ -155,210 +339,17 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
         *link = stream->next;
     }
     while (stream->first != NULL) {
-        struct item *item = stream->first;
+        struct emulated_item *item = stream->first;
 
         stream->first = item->next;
-        if (item->event != NULL) {
-            if (item->recorder == NULL) {
-                item->event->done = item->number; /* nobody waits for it */
-            }
-            release_event(item->event);
+        if (item->work.progress == NULL && !item->waits) {
+            emulated_event_reach(item->event, item->number);
         } else if (item->work.done != NULL) {
             item->work.done(item->work.argument);
         }
         free(item);
     }
-    free(stream);
-    return emulated_broken();
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
-{
-    *event = calloc(1, sizeof(**event));
-    if (*event == NULL) {
-        return cudaErrorMemoryAllocation;
-    }
-    (*event)->shared = (flags & cudaEventInterprocess) != 0;
-    (*event)->timed = (flags & cudaEventDisableTiming) == 0;
-    (*event)->users = 1;
-    return emulated_broken();
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    release_event(event);
-    return emulated_broken();
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-    cudaError_t status = push(
-        stream, (struct item){.event = event, .number = event->recorded + 1});
-
-    if (status == cudaSuccess) {
-        event->stream = stream;
-        event->recorded++;
-        event->users++;
-    }
-    /* Another process cannot make this one work: what it waits for is done
-     * by the time that it can know of it. */
-    while (status == cudaSuccess && event->shared &&
-           !advance(stream, event, event->recorded)) {
-        status = emulated_broken();
-    }
-    return status;
-}
-
-cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle,
-                                  cudaEvent_t event)
-{
-    memset(handle, 0, sizeof(*handle));
-    return event->shared ? emulated_broken() : cudaErrorInvalidValue;
-}
-
-cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event,
-                                   cudaIpcEventHandle_t handle)
-{
-    (void)handle;
-    return cudaEventCreateWithFlags(event, cudaEventDisableTiming);
-}
-
-/* An event that was never recorded is no reason to wait. */
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
-                                unsigned int flags)
-{
-    cudaError_t status = emulated_broken();
-
-    (void)flags;
-    if (status == cudaSuccess && event->recorded > event->done) {
-        status = push(stream, (struct item){.event = event,
-                                            .number = event->recorded,
-                                            .recorder = event->stream});
-        event->users += status == cudaSuccess;
-    }
-    return status;
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event)
-{
-    bool done = event->done >= event->recorded ||
-                advance(event->stream, event, event->recorded);
-
-    if (emulated_broken() != cudaSuccess) {
-        return emulated_broken();
-    }
-    return done ? cudaSuccess : cudaErrorNotReady;
-}
-
-/* Of events that a GPU has both come to, and that take times. */
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
-{
-    if (!start->timed || !end->timed || start->recorded == 0 ||
-        end->recorded == 0) {
-        return cudaErrorInvalidResourceHandle;
-    }
-    if (start->done < start->recorded || end->done < end->recorded) {
-        return cudaErrorNotReady;
-    }
-    *ms = (float)((double)(int64_t)(end->ns - start->ns) * 1e-6);
-    return emulated_broken();
-}
-
-/* ---- Kernels and copies ------------------------------------------------ */
-
-struct kernel {
-    bool begun, hangs;
-    struct dim3 grid, block;
-    void (*run)(void *);
-    void *call;
-};
-
-static bool do_kernel(void *self)
-{
-    struct kernel *k = self;
-
-    if (emulated_fault("launch-dies")) {
-        raise(SIGSEGV);
-    }
-    k->hangs = k->hangs || (!k->begun && emulated_fault("launch-hang"));
-    k->begun = true;
-    if (k->hangs) {
-        usleep(1000);
-        return false;
-    }
-    emulated_memory_open();
-    if (emulated_fault("launch")) {
-        emulated_break(cudaErrorIllegalAddress);
-    } else if (!emulated_grid(k->grid, k->block, k->run, k->call)) {
-        fprintf(stderr, "emulated CUDA: threads of a block wait at different "
-                        "barriers\n");
-        emulated_break(cudaErrorIllegalAddress);
-    }
-    emulated_memory_close();
-    return true;
-}
-
-static void end_kernel(void *self)
-{
-    struct kernel *k = self;
-
-    free(k->call);
-    free(k);
-}
-
-cudaError_t emulated_launch(const cudaLaunchConfig_t *config,
-                            void (*run)(void *), void *kernel)
-{
-    struct kernel *k = malloc(sizeof(*k));
-    cudaError_t status = cudaErrorMemoryAllocation;
-
-    if (k != NULL && emulated_fault("launch-refused")) {
-        status = cudaErrorLaunchOutOfResources;
-    } else if (k != NULL) {
-        *k = (struct kernel){.grid = config->gridDim,
-                             .block = config->blockDim,
-                             .run = run,
-                             .call = kernel};
-        status = emulated_push(
-            config->stream, (struct emulated_work){do_kernel, end_kernel, k});
-    }
-    if (status != cudaSuccess) {
-        free(kernel);
-        free(k);
-    }
-    return status;
-}
-
-struct copy {
-    void *to;
-    const void *from;
-    size_t bytes;
-};
-
-static bool do_copy(void *self)
-{
-    struct copy *c = self;
-
-    emulated_memory_open();
-    memmove(c->to, c->from, c->bytes);
-    emulated_memory_close();
-    return true;
-}
-
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
-                            enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-    struct copy *c = malloc(sizeof(*c));
-    cudaError_t status = cudaErrorMemoryAllocation;
-
-    (void)kind;
-    if (c != NULL) {
-        *c = (struct copy){to, from, bytes};
-        status =
-            emulated_push(stream, (struct emulated_work){do_copy, free, c});
-    }
-    if (status != cudaSuccess) {
-        free(c);
-    }
-    return status;
+    stream->last = &stream->first;
+    stream->alive = false;
+    return emulated_say(cudaSuccess);
 }

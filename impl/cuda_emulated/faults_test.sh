@@ -115,6 +115,11 @@ expect nccl-error 'NCCL: remote process exited or there was a network error' \
 expect nccl-hang 'waiting for the GPU: nothing has happened for' \
     $fault=nccl-hang:5@0
 expect rank-dies 'killed by signal 9' $fault=rank-dies:5@1
+# Ranks on one GPU, and NCCL in any case.
+expect nccl-one-gpu 'too few GPUs for one each' FSDP_EMULATED_GPUS=1 \
+    FSDP_CUDA_COMM=nccl
+# What frees memory, aborts or ends then does not wait for what never ends.
+expect launch-hang-both 'nothing has happened for' $fault=launch-hang:40
 expect ipc-rank-dies 'killed by signal 11' FSDP_EMULATED_GPUS=1 \
     $fault=launch-dies:40@1
 expect ipc-gpu-error 'an illegal memory access was encountered' \
@@ -137,5 +142,9 @@ for fault in none nccl-order; do
     FSDP_EMULATED_FAULT=$fault timeout 120 "$cts" run --engine "$emulated" \
         --case "$ring" --partial-ok --quiet >"$folder/ring" 2>&1 ||
         { echo "ring, $fault:" >&2; cat "$folder/ring" >&2; exit 1; }
+    if grep -q 'not pinned' "$folder/ring"; then
+        echo "ring, $fault: a copy blocks in the runtime" >&2
+        exit 1
+    fi
     echo "ring, $fault: ok"
 done

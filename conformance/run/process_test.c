@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * process_test.c - what counts as a way out of the process, and what does not.
+ */
+#include "run/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    PAGE = 4096
+};
+
+static uint32_t channels(void)
+{
+    struct process_view view;
+
+    process_look(&view);
+    return view.channels;
+}
+
+static void test_sockets(void **state)
+{
+    uint32_t before = channels();
+    int two[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, two), 0);
+    assert_int_equal(channels(), before + 2);
+    close(two[0]);
+    close(two[1]);
+    assert_int_equal(channels(), before);
+}
+
+static char *map(int fd, size_t bytes)
+{
+    char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    assert_ptr_not_equal(p, MAP_FAILED);
+    return p;
+}
+
+/* However many pieces it is mapped in. */
+static void test_files(void **state)
+{
+    uint32_t before = channels();
+    int fd = memfd_create("process-test", MFD_CLOEXEC);
+    char *p;
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, 3 * PAGE), 0);
+    assert_int_equal(channels(), before + 1);
+    p = map(fd, 3 * PAGE);
+    assert_int_equal(channels(), before + 2);
+    assert_int_equal(mprotect(p + PAGE, PAGE, PROT_NONE), 0);
+    assert_int_equal(channels(), before + 2);
+    munmap(p, 3 * PAGE);
+    close(fd);
+    assert_int_equal(channels(), before);
+}
+
+/* Nobody else can have it: the ranks were forked before. */
+static void test_pinned(void **state)
+{
+    uint32_t before = channels();
+    char *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_ptr_not_equal(p, MAP_FAILED);
+    assert_int_equal(channels(), before);
+    munmap(p, PAGE);
+}
+
+static void test_lines(void **state)
+{
+    struct process_file f;
+
+    (void)state;
+    assert_true(process_shared_mapping(
+        "7f00-7f01 rw-s 00001000 00:1a 42  /dev/shm/nccl-abc\n", &f));
+    assert_int_equal(f.major, 0);
+    assert_int_equal(f.minor, 0x1a);
+    assert_int_equal(f.inode, 42);
+    assert_true(process_shared_mapping(
+        "7f00-7f01 ---s 00000000 00:01 7 /memfd:x (deleted)\n", &f));
+    assert_false(process_shared_mapping(
+        "7f00-7f01 rw-p 00000000 00:01 7 /memfd:x (deleted)\n", &f));
+    assert_false(process_shared_mapping(
+        "7f00-7f01 rw-s 00000000 00:06 470 /dev/nvidia0\n", &f));
+    assert_false(process_shared_mapping(
+        "7f00-7f01 rw-s 00000000 00:05 9 /dev/zero (deleted)\n", &f));
+    assert_false(process_shared_mapping("", &f));
+    assert_true(process_is_driver("/dev/nvidia-uvm"));
+    assert_false(process_is_driver("socket:[1]"));
+    assert_false(process_is_driver("/dev/zero"));
+}
+
+/* What was touched and given back before is forgotten. */
+static void test_peak(void **state)
+{
+    enum {
+        BYTES = 64 << 20
+    };
+    struct process_view before;
+    struct process_view after;
+    char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_ptr_not_equal(p, MAP_FAILED);
+    memset(p, 1, BYTES);
+    munmap(p, BYTES);
+    process_look(&before);
+    assert_true(before.peak_bytes >= BYTES);
+    if (access("/proc/self/clear_refs", W_OK) != 0) {
+        skip();
+    }
+    process_forget_peak();
+    process_look(&after);
+    assert_true(after.peak_bytes < after.resident_bytes + BYTES / 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sockets), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_pinned),  cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_peak),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

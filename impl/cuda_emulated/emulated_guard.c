@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emulated_guard.c - TEST ONLY: work of the device that touches what is none
+ * of its memory ends, and an error sticks, as with a GPU. Around each
+ * allocation lie pages that are not there.
+ */
+#include "emulated_block.h"
+#include "emulated_queue.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+
+static _Thread_local volatile bool inside;
+static _Thread_local cudaError_t trapped;
+static _Thread_local sigjmp_buf back;
+static struct sigaction before[2];
+
+void emulated_trap(cudaError_t error)
+{
+    if (!inside) {
+        abort();
+    }
+    trapped = trapped == cudaSuccess ? error : trapped; /* the first */
+    emulated_leave_block(); /* comes back here by run_grid, if it was one */
+    siglongjmp(back, 1);
+}
+
+static void handler(int signal, siginfo_t *info, void *context)
+{
+    bool sent = info->si_code <= 0; /* by a process, not by an access */
+
+    (void)context;
+    if (inside && !sent) {
+        emulated_trap(cudaErrorIllegalAddress);
+    }
+    /* It is somebody else's: it happens again, to him. */
+    (void)sigaction(signal, &before[signal == SIGBUS], NULL);
+    if (sent) {
+        (void)raise(signal);
+    }
+}
+
+static void install(void)
+{
+    struct sigaction action = {.sa_sigaction = handler,
+                               .sa_flags = SA_NODEFER | SA_SIGINFO};
+
+    sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGSEGV, &action, &before[0]);
+    (void)sigaction(SIGBUS, &action, &before[1]);
+}
+
+bool emulated_guarded(void (*work)(void *), void *argument)
+{
+    struct sigaction now;
+
+    if (sigaction(SIGBUS, NULL, &now) != 0 || now.sa_sigaction != handler) {
+        install();
+    }
+    emulated_memory_open();
+    trapped = cudaSuccess;
+    if (sigsetjmp(back, 0) == 0) {
+        inside = true;
+        work(argument);
+    }
+    inside = false;
+    emulated_memory_close();
+    if (trapped != cudaSuccess) {
+        emulated_break(trapped);
+    }
+    return trapped == cudaSuccess;
+}

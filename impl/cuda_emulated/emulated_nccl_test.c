@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emulated_nccl_test.c - the emulation of NCCL refuses what NCCL refuses, of
+ * communicators that do not block: calls while one is in progress, ranks on one
+ * GPU, a communicator that was destroyed.
+ */
+#include "cuda_emulated/emulated.h"
+#include "cuda_emulated/nccl.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Both ranks are this thread: each does its part when it is asked. */
+struct pair {
+    ncclComm_t comm[2];
+    cudaStream_t stream[2];
+    float *x[2];
+};
+
+static void join(struct pair *p, int second_gpu)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId id;
+
+    config.blocking = 0;
+    memset(p, 0, sizeof(*p));
+    assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
+    for (int r = 0; r < 2; r++) {
+        void *memory = NULL;
+
+        assert_int_equal(cudaSetDevice(r == 0 ? 0 : second_gpu), cudaSuccess);
+        assert_int_equal(
+            cudaStreamCreateWithFlags(&p->stream[r], cudaStreamNonBlocking),
+            cudaSuccess);
+        assert_int_equal(cudaMalloc(&memory, 64), cudaSuccess);
+        p->x[r] = memory;
+        assert_int_equal(ncclCommInitRankConfig(&p->comm[r], 2, id, r, &config),
+                         ncclInProgress);
+    }
+}
+
+static ncclResult_t settle(ncclComm_t comm)
+{
+    ncclResult_t result = ncclInProgress;
+
+    for (int i = 0; i < 100 && result == ncclInProgress; i++) {
+        if (ncclCommGetAsyncError(comm, &result) != ncclSuccess) {
+            return ncclInternalError;
+        }
+    }
+    return result;
+}
+
+static void give(struct pair *p)
+{
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(cudaStreamDestroy(p->stream[r]), cudaSuccess);
+        assert_int_equal(cudaFree(p->x[r]), cudaSuccess);
+    }
+}
+
+static ncclResult_t gather(struct pair *p, int r)
+{
+    return ncclAllGather(p->x[r] + r, p->x[r], 4, ncclUint8, p->comm[r],
+                         p->stream[r]);
+}
+
+static void test_in_progress(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    join(&p, 1);
+    assert_int_equal(gather(&p, 0), ncclInvalidArgument); /* not ready yet */
+    assert_int_equal(ncclCommDestroy(p.comm[0]), ncclInvalidArgument);
+    assert_int_equal(settle(p.comm[0]), ncclSuccess);
+    assert_int_equal(settle(p.comm[1]), ncclSuccess);
+    for (int i = 0; i < 4; i++) {
+        for (int r = 0; r < 2; r++) {
+            assert_int_equal(gather(&p, r), ncclInProgress);
+            assert_int_equal(gather(&p, r), ncclInvalidArgument);
+            assert_int_equal(settle(p.comm[r]), ncclSuccess);
+        }
+    }
+    while (!emulated_flush()) {
+    }
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(ncclCommFinalize(p.comm[r]), ncclInProgress);
+        assert_int_equal(ncclCommFinalize(p.comm[r]), ncclInvalidArgument);
+        assert_int_equal(settle(p.comm[r]), ncclSuccess);
+        assert_int_equal(ncclCommFinalize(p.comm[r]), ncclInvalidArgument);
+        assert_int_equal(ncclCommDestroy(p.comm[r]), ncclSuccess);
+        assert_int_equal(ncclCommDestroy(p.comm[r]), ncclInvalidArgument);
+        assert_int_equal(gather(&p, r), ncclInvalidArgument);
+        assert_int_equal(ncclCommAbort(p.comm[r]), ncclInvalidArgument);
+    }
+    give(&p);
+}
+
+static void test_one_gpu(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    join(&p, 0);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(settle(p.comm[r]), ncclInvalidUsage);
+        assert_int_equal(gather(&p, r), ncclInvalidUsage);
+        assert_int_equal(ncclCommAbort(p.comm[r]), ncclSuccess);
+    }
+    give(&p);
+}
+
+/* What a GPU cannot read: it is seen when the work is done, and sticks. */
+static void test_host_memory(void **state)
+{
+    static float host[2];
+    struct pair p;
+
+    (void)state;
+    join(&p, 1);
+    assert_int_equal(settle(p.comm[0]), ncclSuccess);
+    assert_int_equal(settle(p.comm[1]), ncclSuccess);
+    assert_int_equal(
+        ncclAllGather(host, p.x[0], 4, ncclUint8, p.comm[0], p.stream[0]),
+        ncclInProgress);
+    assert_true(emulated_flush());
+    assert_int_equal(emulated_broken(), cudaErrorIllegalAddress);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(ncclCommAbort(p.comm[r]), ncclSuccess);
+    }
+    assert_int_equal(cudaSetDevice(0), cudaSuccess);
+    give(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_in_progress),
+        cmocka_unit_test(test_one_gpu),
+        cmocka_unit_test(test_host_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emulated_queue.h - TEST ONLY: streams as queues, and events, for the files
+ * that do their work.
+ */
+#ifndef EMULATED_QUEUE_H
+#define EMULATED_QUEUE_H
+
+#include "emulated.h"
+
+#include <stdatomic.h>
+
+/* Of an event that processes share, in the memory of the one that made it. */
+struct emulated_shared {
+    _Atomic uint64_t recorded, done;
+    _Atomic uint32_t alive;
+};
+
+/* What was destroyed is kept, and known as such. */
+struct emulated_event {
+    bool alive, timed, opened; /* opened: another process has made it */
+    int device;
+    cudaStream_t stream; /* of the last record */
+    uint64_t recorded, done;
+    struct emulated_shared *shared; /* or NULL: then those are there */
+    uint64_t ns;                    /* of the last that is done */
+};
+
+struct emulated_item {
+    struct emulated_item *next;
+    struct emulated_work work;
+    /* Or, if work.progress is NULL, a record of, or a wait for this: */
+    cudaEvent_t event;
+    uint64_t number;
+    bool waits;
+    cudaStream_t recorder; /* of a wait: who was to record it; NULL: nobody
+                            * of this process */
+};
+
+struct emulated_stream {
+    bool alive;
+    int device;
+    unsigned int weight; /* how often it is drawn */
+    struct emulated_item *first, **last;
+    struct emulated_stream *next; /* of this thread */
+};
+
+uint64_t emulated_event_recorded(cudaEvent_t event);
+uint64_t emulated_event_done(cudaEvent_t event);
+/* A record that the stream has come to. */
+void emulated_event_reach(cudaEvent_t event, uint64_t number);
+
+bool emulated_stream_good(cudaStream_t stream);
+cudaError_t emulated_queue_push(cudaStream_t stream, struct emulated_item item);
+/* Does what lies before the event's number; false if that waits for others. */
+bool emulated_queue_until(cudaStream_t stream, cudaEvent_t event,
+                          uint64_t number);
+/* Something of some stream, if anything can be done. */
+void emulated_queue_try(void);
+/* Work is only done by who waits for it. */
+bool emulated_queue_late(void);
+
+/* emulated_ipc.c: a place in this process's shared memory; NULL: no room. */
+struct emulated_shared *emulated_ipc_event(void);
+
+#endif
