@@ -61,7 +61,7 @@ ends 2 'mpi: logs of 1 of 2 ranks' mpi-0.jsonl "${right[@]}"
 ends 2 'mpi rank 0: no log' mpi-1.jsonl "${right[@]}"
 ends 65 'logs of two runs?' mpi-0.jsonl mpi-0.jsonl
 
-ends 64 'a log or a folder' --json
+ends 64 'needs a LOG, or a folder' --json
 ends 64 "'--nonsense'" "$logs" --nonsense
 ends 64 'go together' "$logs" --units 1
 ends 64 'go together' "$logs" --steps 1
