@@ -109,6 +109,8 @@ static int run(void *self, struct fsdp_stream *stream,
     FSDP_TRY(status);
     FSDP_TRY(cuda_device_check(d, cudaEventRecord(m->last, target.stream),
                                "cudaEventRecord"));
+    /* The trial of a ring has waited for all streams before this was given. */
+    (void)cuda_device_stream(d, on, NULL);
     return stream == NULL ? cuda_device_finish(d, on) : FSDP_OK;
 }
 

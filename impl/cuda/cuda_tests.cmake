@@ -97,9 +97,14 @@ if(TARGET fsdp-impl-cuda-emulated)
         $<TARGET_FILE:fsdp-cts> ${emulated} "mlp.(odd|wide)|linear.tiny")
     add_test(NAME conformance.cuda-emulated.threads COMMAND ${script}
         $<TARGET_FILE:fsdp-cts> ${emulated} mlp.odd --world threads)
+    # NCCL's ring is tried in the middle of a step, where a dimension has three
+    # ranks or more, and another collective follows at once.
+    add_test(NAME conformance.cuda-emulated.ring COMMAND fsdp-cts run
+        --engine ${emulated} --timeout 120 --partial-ok --case
+        linear.small.natural.hybrid-shard.k6r2.flat.block.ring.s.momentum.summon)
     set_tests_properties(conformance.cuda-emulated.mlp
         conformance.cuda-emulated.gpt conformance.cuda-emulated.threads
-        conformance.cuda-emulated.ipc
+        conformance.cuda-emulated.ipc conformance.cuda-emulated.ring
         PROPERTIES LABELS conformance TIMEOUT 900 PROCESSORS 2)
     set_tests_properties(conformance.cuda-emulated.ipc PROPERTIES
         ENVIRONMENT FSDP_EMULATED_GPUS=1)
