@@ -58,7 +58,7 @@ struct launch {
     uint32_t blocks; /* that were looked for; 0: none were */
     uint32_t ranks;
     struct bench_driver driver;
-    struct bench_count *count;
+    struct bench_count count;
     struct found *found;
 };
 
@@ -73,7 +73,7 @@ static void opened(void *self, struct fsdp_env *env)
         x->found->own_gpu =
             x->driver.devices(&gpus) == 0 && (uint32_t)gpus >= env->world;
     }
-    bench_count_open(x->count, env);
+    bench_count_open(&x->count, env);
 }
 
 /* The slowest rank's; an empty model: what the host took. */
@@ -118,10 +118,10 @@ static int take_samples(void *self, struct world_rank *rank,
     for (int i = 0; i < WARM; i++) {
         FSDP_TRY(sample(x, rank, life, &seconds));
     }
-    before = x->count->calls;
+    before = x->count.calls;
     FSDP_TRY(bench_life_step(life, &seconds));
     if (rank->rank == 0) {
-        x->found->calls = (double)(x->count->calls - before);
+        x->found->calls = (double)(x->count.calls - before);
     }
     for (uint32_t i = 0; i < x->plan->report.samples; i++) {
         FSDP_TRY(sample(x, rank, life, &seconds));
@@ -131,7 +131,7 @@ static int take_samples(void *self, struct world_rank *rank,
     }
     if (rank->rank == 0) {
         x->found->peak = bench_driver_taken(&x->driver);
-        x->found->plan = (double)x->count->peak;
+        x->found->plan = (double)x->count.peak;
         x->found->parameters = parameters(&life->model->model);
     }
     return FSDP_OK;
@@ -144,17 +144,9 @@ static int in_rank(void *context, struct world_rank *rank)
                                    .lender = x.plan->plain,
                                    .opened = opened,
                                    .self = &x};
-    int status;
 
-    x.count = calloc(1, sizeof *x.count);
-    if (!x.count) {
-        rank->comm.abort(rank->comm.self, FSDP_ERR_NOMEM);
-        return FSDP_ERR_NOMEM;
-    }
-    status = bench_life_in(&who, x.model, x.plan->text, x.plan->text_bytes,
-                           rank, take_samples);
-    free(x.count);
-    return status;
+    return bench_life_in(&who, x.model, x.plan->text, x.plan->text_bytes, rank,
+                         take_samples);
 }
 
 /* ---- Outside ----------------------------------------------------------- */

@@ -35,7 +35,7 @@ struct probe {
     const struct bench_engine *engine;
     struct bench_sized sized;
     struct bench_driver driver;
-    struct bench_count *count;
+    struct bench_count count;
     struct found *found;
 };
 
@@ -55,7 +55,7 @@ static void opened(void *self, struct fsdp_env *env)
     struct probe *x = self;
 
     (void)bench_driver_open(&x->driver);
-    bench_count_open(x->count, env);
+    bench_count_open(&x->count, env);
 }
 
 static int take(void *self, struct world_rank *rank, struct bench_life *life)
@@ -79,7 +79,7 @@ static int take(void *self, struct world_rank *rank, struct bench_life *life)
         left = all[r] < left ? all[r] : left;
     }
     if (rank->rank == 0) {
-        *x->found = (struct found){(double)x->count->peak, left};
+        *x->found = (struct found){(double)x->count.peak, left};
     }
     return FSDP_OK;
 }
@@ -91,17 +91,9 @@ static int in_rank(void *context, struct world_rank *rank)
                                    .lender = x.plan->plain,
                                    .opened = opened,
                                    .self = &x};
-    int status;
 
-    x.count = calloc(1, sizeof *x.count);
-    if (!x.count) {
-        rank->comm.abort(rank->comm.self, FSDP_ERR_NOMEM);
-        return FSDP_ERR_NOMEM;
-    }
-    status = bench_life_in(&who, &x.sized.model, x.plan->text,
-                           x.plan->text_bytes, rank, take);
-    free(x.count);
-    return status;
+    return bench_life_in(&who, &x.sized.model, x.plan->text, x.plan->text_bytes,
+                         rank, take);
 }
 
 /* ---- Outside ----------------------------------------------------------- */

@@ -29,7 +29,7 @@ struct launch {
     const struct bench_engine *engine;
     const struct bench_model *model;
     uint32_t ranks;
-    struct bench_count *count;
+    struct bench_count count;
     struct share_span *span; /* as many as there may be */
     double *found;           /* [N_ROWS][samples], shared; rank 0 writes */
 };
@@ -38,13 +38,13 @@ struct launch {
 
 static void opened(void *self, struct fsdp_env *env)
 {
-    bench_count_open(((struct launch *)self)->count, env);
+    bench_count_open(&((struct launch *)self)->count, env);
 }
 
 /* Whose device takes no times is left out, by all ranks together. */
 static int takes_times(const struct launch *x, struct world_rank *rank)
 {
-    const struct fsdp_device *d = x->count->real;
+    const struct fsdp_device *d = x->count.real;
     char token = 0;
     char all[WORLD_MAX_RANKS];
 
@@ -61,7 +61,7 @@ static int takes_times(const struct launch *x, struct world_rank *rank)
 /* Room for what a step gives out, which is what the last one did. */
 static int make_room(struct launch *x, uint64_t calls)
 {
-    struct bench_count *count = x->count;
+    struct bench_count *count = &x->count;
 
     count->room = 2 * calls;
     x->span = calloc(count->room + 1, sizeof *x->span);
@@ -72,7 +72,7 @@ static int make_room(struct launch *x, uint64_t calls)
 /* One step, traced, as this rank saw it. */
 static int look(struct launch *x, struct bench_life *life, double row[N_ROWS])
 {
-    struct bench_count *count = x->count;
+    struct bench_count *count = &x->count;
     struct shares shares;
 
     count->n_spans = 0;
@@ -118,10 +118,10 @@ static int take_samples(void *self, struct world_rank *rank,
 
     FSDP_TRY(takes_times(x, rank));
     for (int i = 0; i < WARM; i++) {
-        before = x->count->calls;
+        before = x->count.calls;
         FSDP_TRY(bench_life_step(life, &row[STEP]));
     }
-    FSDP_TRY(make_room(x, x->count->calls - before));
+    FSDP_TRY(make_room(x, x->count.calls - before));
     FSDP_TRY(look(x, life, row));
     for (uint32_t k = 0; k < n; k++) {
         char token = 0;
@@ -143,17 +143,9 @@ static int in_rank(void *context, struct world_rank *rank)
                                    .lender = x.plan->plain,
                                    .opened = opened,
                                    .self = &x};
-    int status;
-
-    x.count = calloc(1, sizeof *x.count);
-    if (!x.count) {
-        rank->comm.abort(rank->comm.self, FSDP_ERR_NOMEM);
-        return FSDP_ERR_NOMEM;
-    }
-    status = bench_life_in(&who, x.model, x.plan->text, x.plan->text_bytes,
-                           rank, take_samples);
-    free(x.count->span);
-    free(x.count);
+    int status = bench_life_in(&who, x.model, x.plan->text, x.plan->text_bytes,
+                               rank, take_samples);
+    free(x.count.span);
     free(x.span);
     return status;
 }
