@@ -64,10 +64,14 @@ static int failed(struct cuda_device *device, ncclComm_t comm,
     return cuda_device_fail(device, FSDP_ERR_COMM, (int)result, what, why);
 }
 
-/* Waits until what returned `result` has been accepted. */
+/* Waits until what returned `result` has been accepted; then asks something.
+ * Until NCCL 2.26 only a question to the communicator itself ends the thread
+ * that did it, and takes away what it left in the caller's thread: the group of
+ * another communicator would go on with that, and crash. */
 static int settle(struct nccl *n, ncclResult_t result, const char *what)
 {
     struct cuda_wait wait = {0, 0};
+    int members;
 
     while (result == ncclInProgress && n->comm != NULL) {
         ncclResult_t asked = ncclCommGetAsyncError(n->comm, &result);
@@ -78,6 +82,9 @@ static int settle(struct nccl *n, ncclResult_t result, const char *what)
         if (result == ncclInProgress) {
             FSDP_TRY(cuda_device_look(n->group.device, &wait));
         }
+    }
+    if (result == ncclSuccess) {
+        result = ncclCommCount(n->comm, &members);
     }
     return result == ncclSuccess
                ? FSDP_OK

@@ -177,7 +177,7 @@ static ncclResult_t enqueue(struct group *g, cudaStream_t stream)
 
     g->comm->users++;
     if (emulated_fault("nccl-error")) {
-        g->comm->error = ncclRemoteError;
+        g->comm->fails = 3;
         work.progress = never;
     }
     if (emulated_fault("nccl-hang")) {
