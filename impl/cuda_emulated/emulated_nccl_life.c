@@ -141,6 +141,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id,
     }
     c->n = n;
     c->me = rank;
+    c->device = emulated_device();
     c->fd = rank == 0 ? a.fd : -1; /* its maker is the group's first */
     c->users = 1;
     c->of_owner = emulated_hanging();
@@ -204,8 +205,16 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     return ncclSuccess;
 }
 
+/* What ends a communicator goes back to the GPU of the thread that asked for
+ * it, and that makes a context there. */
 static ncclResult_t destroy(ncclComm_t comm)
 {
+    if (emulated_device() != comm->device) {
+        fprintf(stderr,
+                "emulated NCCL: a communicator of GPU %d was ended by "
+                "a thread on GPU %d, which gets a context\n",
+                comm->device, emulated_device());
+    }
     comm->alive = false;
     if (comm->fd >= 0) {
         close(comm->fd);

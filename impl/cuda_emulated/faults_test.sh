@@ -65,6 +65,9 @@ expect()
     # The watchdog's 20 seconds, and what a busy machine takes.
     [ $((SECONDS - began)) -le 60 ] ||
         fail "$name" "took $((SECONDS - began)) s"
+    if grep -qF 'which gets a context' "$folder/$name.said"; then
+        fail "$name" 'a GPU that is not its own has a context of the process'
+    fi
     for rank in 0 1; do
         one_line "$name" "$rank"
     done
