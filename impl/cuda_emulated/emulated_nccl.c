@@ -8,6 +8,7 @@
 #include "emulated_post.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -274,6 +275,22 @@ ncclResult_t ncclRecv(void *out, size_t n, ncclDataType_t type, int peer,
 
 /* ---- Collectives ------------------------------------------------------- */
 
+/* What is sent is read while others' parts come in: where the two are one
+ * memory each rank has its own place, or what comes out is anything. */
+static bool in_place_or_apart(const char *part, const char *all, size_t bytes,
+                              const struct ncclComm *comm)
+{
+    size_t n = (size_t)comm->n;
+
+    if (part == all + (size_t)comm->me * bytes || part + bytes <= all ||
+        all + n * bytes <= part) {
+        return true;
+    }
+    fprintf(stderr, "emulated NCCL: a part lies in the whole, and not in its "
+                    "place\n");
+    return false;
+}
+
 /* What is sent to, and received from, each other rank: `send` and `get`, a
  * part of `bytes` for each rank where the stride is not 0. */
 static struct group *exchange(struct ncclComm *comm, const char *send,
@@ -308,6 +325,9 @@ ncclResult_t ncclAllGather(const void *in, void *out, size_t n,
     if (ready != ncclSuccess) {
         return ready;
     }
+    if (!in_place_or_apart(in, out, bytes, comm)) {
+        return ncclInvalidUsage;
+    }
     g = exchange(comm, in, 0, out, bytes, bytes, stream);
     if (g == NULL) {
         return ncclSystemError;
@@ -330,6 +350,9 @@ ncclResult_t ncclReduceScatter(const void *in, void *out, size_t n,
 
     if (ready != ncclSuccess) {
         return ready;
+    }
+    if (!in_place_or_apart(out, in, bytes, comm)) {
+        return ncclInvalidUsage;
     }
     heap = malloc((size_t)comm->n * bytes + 1);
     if (heap == NULL || type != ncclFloat32 || op != ncclSum) {

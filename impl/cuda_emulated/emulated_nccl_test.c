@@ -177,12 +177,39 @@ static void test_host_memory(void **state)
     give(&p);
 }
 
+/* In place is in one's own place. */
+static void test_in_place(void **state)
+{
+    struct pair p;
+    ncclComm_t comm;
+
+    (void)state;
+    join(&p, 1);
+    assert_int_equal(settle(&p, 0), ncclSuccess);
+    assert_int_equal(settle(&p, 1), ncclSuccess);
+    emulated_set_rank(1);
+    comm = p.comm[1];
+    assert_int_equal(
+        ncclAllGather(p.x[1], p.x[1], 4, ncclUint8, comm, p.stream[1]),
+        ncclInvalidUsage);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ncclReduceScatter(p.x[1], p.x[1] + 2 * i, 2,
+                                           ncclFloat32, ncclSum, comm,
+                                           p.stream[1]),
+                         i == 0 ? ncclInvalidUsage : ncclInProgress);
+    }
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(ncclCommAbort(p.comm[r]), ncclSuccess);
+    }
+    assert_int_equal(cudaSetDevice(0), cudaSuccess);
+    give(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_progress),
-        cmocka_unit_test(test_two_groups),
-        cmocka_unit_test(test_one_gpu),
+        cmocka_unit_test(test_in_progress), cmocka_unit_test(test_two_groups),
+        cmocka_unit_test(test_in_place),    cmocka_unit_test(test_one_gpu),
         cmocka_unit_test(test_host_memory),
     };
 
