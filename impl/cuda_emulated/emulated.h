@@ -109,6 +109,8 @@ int emulated_yield(void);
 /* Does what all streams of this thread still have to do, as a GPU would by
  * itself; true if nothing is left, false if the rest waits for other ranks. */
 bool emulated_flush(void);
+/* Whether they have something to do. */
+bool emulated_pending(void);
 
 /* How much work of this thread's streams has begun that will never end. */
 _Atomic unsigned int *emulated_hanging(void);
