@@ -25,6 +25,7 @@
  *   nccl-error    a collective fails, seen by ncclCommGetAsyncError
  *   nccl-hang     a collective never ends
  *   nccl-order    ncclReduceScatter's ring runs backwards
+ *   nccl-channels   the ring of every other channel does
  *   rank-dies     the process is killed, in a collective
  *   cublas-wrong  products of the library beside which ours are measured
  */

@@ -13,6 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
+enum {
+    CHANNEL_BYTES = 8192, /* of all ranks, before there is one more */
+    MOST_CHANNELS = 8,
+};
+
 /* One end of a message. */
 struct move {
     struct ncclComm *comm;
@@ -81,12 +86,24 @@ static void step(struct move *m)
     atomic_store_explicit(&mail->full, m->sends, memory_order_release);
 }
 
+/* What is short goes through one channel; each of several has its own share of
+ * what is long, and a ring of its own. */
+static size_t channels(const struct group *g)
+{
+    size_t n = g->n * sizeof(float) * (size_t)g->comm->n / CHANNEL_BYTES;
+
+    return n < 1 ? 1 : n < MOST_CHANNELS ? n : MOST_CHANNELS;
+}
+
 static void fold(const struct group *g)
 {
     struct ncclComm *c = g->comm;
-    bool backward = emulated_fault("nccl-order");
+    bool all = emulated_fault("nccl-order");
+    bool odd = emulated_fault("nccl-channels");
+    size_t rings = channels(g);
 
     for (size_t i = 0; i < g->n && g->heap != NULL; i++) {
+        bool backward = all || (odd && i * rings / g->n % 2 != 0);
         float sum = 0.0f;
 
         for (int k = 1; k <= c->n; k++) {
