@@ -119,7 +119,7 @@ if(MPI_C_FOUND)
 endif()
 
 # ---- Measurements ----
-foreach(name bench_count_test bench_report_test shares_test)
+foreach(name bench_count_test bench_initial_test bench_report_test shares_test)
     unit(conformance/bench/${name}.c LINK fsdp-bench)
 endforeach()
 add_test(NAME compare.pytorch_shares
