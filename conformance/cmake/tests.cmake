@@ -127,6 +127,10 @@ add_test(NAME compare.pytorch_shares
 set_tests_properties(compare.pytorch_shares PROPERTIES LABELS unit TIMEOUT 60
     SKIP_RETURN_CODE 77)
 
+add_test(NAME compare.gpu_bars
+    COMMAND ${here}/compare/gpu_bars_test.sh ${here}/compare/gpu_bars)
+set_tests_properties(compare.gpu_bars PROPERTIES LABELS unit TIMEOUT 60)
+
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/run/*_test.c)
