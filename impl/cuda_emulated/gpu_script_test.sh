@@ -134,6 +134,8 @@ wants 0 '^1 GPU\(s\): Emulated, driver 0.0$' \
     '^bench-operators: [0-9]+ results$' '^bench-steps: [0-9]+ results$' \
     '^bench-gpt: [0-9]+ results$' '^PyTorch: not there$' \
     '^cuBLAS: not there$' \
+    '^two ranks on one GPU, ipc, no bar: host time for a unit [0-9.]+ us$' \
+    '^two ranks on one GPU, nccl-sockets, no bar: ' \
     '^[|] bits.* K = 3 [|] no case differs [|] INCOMPLETE.* [|] yes [|]$' \
     '^[|] bits.* K = 4 [|] no case differs [|]  [|] not measured [|]$' \
     '^bars: [0-9]+ met, [0-9]+ not met, [0-9]+ not measured$' \
