@@ -72,6 +72,7 @@ row 'bars: 7 met, 1 not met, '
 # Another run has the rest, and what it measured anew counts.
 echo 'k2 yes INCOMPLETE; all of it passed' >"$folder/b/verdicts.txt"
 echo 'memcheck yes clean' >>"$folder/b/verdicts.txt"
+echo 'k1 - was STOPPED' >>"$folder/b/verdicts.txt"
 makes 2 "$folder/a" "$folder/b"
 row 'memcheck | clean | clean | yes |'
 row 'bars: 9 met, 0 not met, '
