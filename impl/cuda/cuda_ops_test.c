@@ -163,6 +163,10 @@ static void test_whole_tiles(void **state)
     TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 192, 144, 64);
     TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 32, 64, 48);
     TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 256, 128, 41);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 256, 128, 0);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 32, 64, 0);
+    TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 256, 128, 0, 1);
+    TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 96, 144, 0, 1);
     TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 256, 128, 48, 1);
     TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 96, 144, 64, 1);
     TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 64, 32, 16, 1);
