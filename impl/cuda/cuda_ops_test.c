@@ -311,6 +311,41 @@ static void test_refused(void **state)
     assert_int_equal(d->run(d->self, NULL, &op), FSDP_ERR_INVALID);
 }
 
+/* Where no element can lie: the call says so, and the device works on. */
+static void test_misplaced(void **state)
+{
+    const struct fsdp_device *d = cuda_env.device;
+    struct fsdp_op op = {.size = sizeof(op),
+                         .kind = FSDP_OP_CAST,
+                         .aux = {FSDP_DTYPE_F32, FSDP_DTYPE_BF16},
+                         .dim = {4},
+                         .n_in = 1,
+                         .n_out = 1};
+    unsigned char *there;
+    void *p = NULL;
+
+    (void)state;
+    assert_int_equal(d->alloc(d->self, 256, &p), FSDP_OK);
+    there = p;
+    for (uint32_t in = 0; in < 8; in++) {
+        for (uint32_t out = 0; out < 8; out++) {
+            int want = in % 4 == 0 && out % 2 == 0 ? FSDP_OK : FSDP_ERR_INVALID;
+
+            op.in[0] = (struct fsdp_in){there + in, 16};
+            op.out[0] = (struct fsdp_out){there + 128 + out, 8};
+            assert_int_equal(d->run(d->self, NULL, &op), want);
+        }
+    }
+    op.kind = FSDP_OP_RELU;
+    op.out[0] = (struct fsdp_out){there + 130, 16};
+    op.in[0] = (struct fsdp_in){there, 16};
+    assert_int_equal(d->run(d->self, NULL, &op), FSDP_ERR_INVALID);
+    op.dim[0] = 0; /* nothing lies there */
+    op.in[0].bytes = op.out[0].bytes = 0;
+    assert_int_equal(d->run(d->self, NULL, &op), FSDP_OK);
+    d->free(d->self, p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +354,7 @@ int main(void)
         cmocka_unit_test(test_attention),   cmocka_unit_test(test_whole_tiles),
         cmocka_unit_test(test_cast),        cmocka_unit_test(test_copy_2d),
         cmocka_unit_test(test_bad_id),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_misplaced),
     };
     int skip = skip_without_gpu();
 
