@@ -39,6 +39,7 @@ function(cuda_unit name)
 endfunction()
 
 cuda_unit(cuda_ops_test LINK fsdp-host-ops fsdp-ref TIMEOUT 600)
+cuda_unit(cuda_large_test LINK fsdp-host-ops fsdp-ref TIMEOUT 600)
 cuda_unit(cuda_device_test LINK fsdp-host-ops fsdp-ref)
 cuda_unit(cuda_comm_test LINK fsdp-host-ops fsdp-ref)
 if(TARGET fsdp-cuda-emulated)
