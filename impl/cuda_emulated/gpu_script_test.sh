@@ -45,7 +45,7 @@ done
 echo '========= COMPUTE-SANITIZER'
 "$@" || exit $?
 case $tool in
-memcheck) echo "========= ERROR SUMMARY: ${SANITIZER_FINDS:-0} errors" ;;
+memcheck | synccheck) echo "========= ERROR SUMMARY: ${SANITIZER_FINDS:-0} errors" ;;
 racecheck) echo "========= RACECHECK SUMMARY: 0 hazards displayed" ;;
 esac
 [ -z "${SANITIZER_FINDS:-}" ] || exit 86
@@ -141,6 +141,7 @@ export FSDP_EMULATED_GPUS=3
 LD_LIBRARY_PATH=$driver CUDA_VISIBLE_DEVICES=0,2 runs --quick --ranks 1,2 \
     --only ways,sanitizer,bench
 wants 0 '^2 GPU\(s\): Emulated' '^memcheck: clean$' '^racecheck: clean$' \
+    '^synccheck: clean$' \
     '^K = 2, NCCL over sockets, a try: passed$' \
     '^PyTorch: step.gpt-256.fsdp2.k2.pytorch 1000.0 tokens/s, all blocks$' \
     '^PyTorch: step.gpt-largest.fsdp2.k1.pytorch 1000.0 tokens/s, 4 blocks$' \
