@@ -103,6 +103,8 @@ static void test_grains(void **state)
                 grains[g]);
         }
     }
+    TRY(FSDP_OP_EMBEDDING_GRAD, "#a ab | db cb", no_f, 0, 33, 0, 11, 1);
+    TRY(FSDP_OP_EMBEDDING, "#a db cb | ab", no_f, 0, 33, 0, 11);
     /* More rows than a block has at once. */
     TRY(FSDP_OP_COLUMN_SUM, "ab | b", no_f, 16500, 9, 1);
     TRY(FSDP_OP_COLUMN_SUM, "ab | b", no_f, 16640, 3, 2);
