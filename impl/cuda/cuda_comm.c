@@ -78,6 +78,11 @@ static int check(const struct cuda_comm *x, const struct fsdp_collective *c,
                              c->root != x->member[*group].group.me)))) {
         return refuse(x, FSDP_ERR_INVALID, "a buffer is NULL");
     }
+    if (c->n > 0 &&
+        ((uintptr_t)c->in | (uintptr_t)c->out) % fsdp_dtype_bytes(c->dtype) !=
+            0) {
+        return refuse(x, FSDP_ERR_INVALID, "a buffer is misaligned");
+    }
     return FSDP_OK;
 }
 

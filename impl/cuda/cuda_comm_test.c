@@ -168,8 +168,9 @@ static void try_refused(struct rank *r)
                                          .n = 4,
                                          .in = r->in,
                                          .out = r->out};
-    struct fsdp_collective c[7] = {good, good, good, good, good, good, good};
-    int want[7] = {-1, -1, -1, -2, -1, -1, -1};
+    struct fsdp_collective c[9] = {good, good, good, good, good,
+                                   good, good, good, good};
+    int want[9] = {-1, -1, -1, -2, -1, -1, -1, -1, -1};
 
     c[0].kind = FSDP_N_COLLECTIVES;
     c[1].dim = 2;
@@ -178,7 +179,9 @@ static void try_refused(struct rank *r)
     c[4].fold = FSDP_FOLD_TREE + 1;
     c[5].in = NULL;
     c[6].kind = FSDP_BARRIER;
-    for (int i = 0; i < 7; i++) {
+    c[7].in = (unsigned char *)r->in + 2;
+    c[8].out = (unsigned char *)r->out + 1;
+    for (int i = 0; i < 9; i++) {
         r->error = (struct fsdp_error){0};
         note(r, comm->run(comm->self, NULL, &c[i]) == want[i]);
         note(r, r->error.message[0] != '\0');

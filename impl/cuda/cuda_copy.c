@@ -58,6 +58,15 @@ void cuda_copies_close(struct cuda_copies *c, bool idle)
     }
 }
 
+void cuda_copies_forget(struct cuda_copies *c, const struct fsdp_stream *stream)
+{
+    for (unsigned int i = 0; c != NULL && i < SLOTS; i++) {
+        if (c->slot[i].stream == stream) {
+            c->slot[i].stream = NULL;
+        }
+    }
+}
+
 static int on_gpu(struct cuda_copies *c, const void *p, bool *is)
 {
     struct cudaPointerAttributes attributes;

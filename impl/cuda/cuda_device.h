@@ -73,6 +73,9 @@ struct cuda_copies; /* pinned memory, in slots */
 int cuda_copies_open(struct cuda_device *device, struct cuda_copies **out);
 /* `idle`: the GPU uses none of it any more. */
 void cuda_copies_close(struct cuda_copies *copies, bool idle);
+/* The stream has ended, and is about to go. NULL is allowed. */
+void cuda_copies_forget(struct cuda_copies *copies,
+                        const struct fsdp_stream *stream);
 int cuda_copies_run(struct cuda_copies *copies, struct fsdp_stream *stream,
                     void *to, const void *from, uint64_t bytes);
 

@@ -250,12 +250,45 @@ static void test_stamps(void **state)
     give(x);
 }
 
+/* What a copy from the host has left in pinned memory does not ask for its
+ * stream once that is closed, nor for one that has taken its place. */
+static void test_copies_of_closed_streams(void **state)
+{
+    enum {
+        COPIES = 7 /* more than there are slots */
+    };
+    const struct fsdp_device *d = cuda_env.device;
+    float *x = take(COPIES);
+
+    (void)state;
+    for (int life = 0; life < 3; life++) {
+        struct fsdp_stream *s = open_stream();
+        float host[COPIES] = {0};
+
+        for (int i = 0; i < COPIES - life; i++) {
+            float value = (float)(10 * life + i);
+
+            assert_int_equal(copy(s, x + i, &value, 1), FSDP_OK);
+        }
+        assert_int_equal(copy(s, host, x, COPIES), FSDP_OK);
+        for (int i = 0; i < COPIES - life; i++) {
+            assert_true(host[i] == (float)(10 * life + i));
+        }
+        d->stream_close(d->self, s);
+    }
+    give(x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_place),     cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_order),     cmocka_unit_test(test_tickets),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_stamps),
+        cmocka_unit_test(test_place),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_tickets),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_stamps),
+        cmocka_unit_test(test_copies_of_closed_streams),
     };
     int skip = skip_without_gpu();
 

@@ -166,12 +166,14 @@ static cudaError_t run_table(const struct fsdp_op *op,
                              const struct cuda_target *target, uint64_t entries,
                              const int32_t *id, float *grad)
 {
+    /* Without rows there may be none, and no ids: kernels divide by it. */
+    const uint64_t period = op->dim[2] > 0 ? op->dim[2] : 1;
     struct cuda_tree tree;
 
     cuda_tree_make(&tree, (unsigned int)op->dim[4]);
     return launch(
         target, divide_up(entries, ENTRIES) * divide_up(op->dim[1], WARP),
-        ENTRY_THREADS, table_grad, op->dim[0], op->dim[1], op->dim[2], entries,
+        ENTRY_THREADS, table_grad, op->dim[0], op->dim[1], period, entries,
         (unsigned int)op->dim[4], tree, id, in_of<float>(op, 1), grad);
 }
 

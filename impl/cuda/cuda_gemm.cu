@@ -146,14 +146,15 @@ template <class T> static uint64_t tiles_of(const struct product *p)
     return divide_up(p->m, T::rows) * divide_up(p->n, T::columns);
 }
 
-/* Nothing of a tile is outside, and fours are aligned. */
+/* Nothing of a tile is outside, and fours are aligned. Of a sum over nothing
+ * there is no first slice to fetch. */
 template <class T> static bool is_whole(const struct product *p)
 {
     const uintptr_t at = reinterpret_cast<uintptr_t>(p->a) |
                          reinterpret_cast<uintptr_t>(p->b) |
                          reinterpret_cast<uintptr_t>(p->c);
 
-    return p->m % T::rows == 0 && p->n % T::columns == 0 &&
+    return p->m % T::rows == 0 && p->n % T::columns == 0 && p->k > 0 &&
            p->k % T::depth == 0 && at % sizeof(float4) == 0;
 }
 

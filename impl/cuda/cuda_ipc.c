@@ -234,6 +234,8 @@ static void destroy_events(struct ipc *x, uint32_t r)
 static int part(struct ipc *x)
 {
     FSDP_TRY(cuda_device_status(x->group.device));
+    /* What this member still takes from their outboxes. */
+    FSDP_TRY(cuda_device_finish_all(x->group.device));
     FSDP_TRY(emptied(x));
     for (uint32_t r = 0; r < x->group.extent; r++) {
         if (r != x->group.me) {

@@ -103,6 +103,8 @@ static void test_grains(void **state)
                 grains[g]);
         }
     }
+    TRY(FSDP_OP_EMBEDDING_GRAD, "#a ab | db cb", no_f, 0, 33, 0, 11, 1);
+    TRY(FSDP_OP_EMBEDDING, "#a db cb | ab", no_f, 0, 33, 0, 11);
     /* More rows than a block has at once. */
     TRY(FSDP_OP_COLUMN_SUM, "ab | b", no_f, 16500, 9, 1);
     TRY(FSDP_OP_COLUMN_SUM, "ab | b", no_f, 16640, 3, 2);
@@ -163,6 +165,10 @@ static void test_whole_tiles(void **state)
     TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 192, 144, 64);
     TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 32, 64, 48);
     TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 256, 128, 41);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 256, 128, 0);
+    TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 32, 64, 0);
+    TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 256, 128, 0, 1);
+    TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 96, 144, 0, 1);
     TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 256, 128, 48, 1);
     TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 96, 144, 64, 1);
     TRY_ALIGNED(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 64, 32, 16, 1);
@@ -307,6 +313,41 @@ static void test_refused(void **state)
     assert_int_equal(d->run(d->self, NULL, &op), FSDP_ERR_INVALID);
 }
 
+/* Where no element can lie: the call says so, and the device works on. */
+static void test_misplaced(void **state)
+{
+    const struct fsdp_device *d = cuda_env.device;
+    struct fsdp_op op = {.size = sizeof(op),
+                         .kind = FSDP_OP_CAST,
+                         .aux = {FSDP_DTYPE_F32, FSDP_DTYPE_BF16},
+                         .dim = {4},
+                         .n_in = 1,
+                         .n_out = 1};
+    unsigned char *there;
+    void *p = NULL;
+
+    (void)state;
+    assert_int_equal(d->alloc(d->self, 256, &p), FSDP_OK);
+    there = p;
+    for (uint32_t in = 0; in < 8; in++) {
+        for (uint32_t out = 0; out < 8; out++) {
+            int want = in % 4 == 0 && out % 2 == 0 ? FSDP_OK : FSDP_ERR_INVALID;
+
+            op.in[0] = (struct fsdp_in){there + in, 16};
+            op.out[0] = (struct fsdp_out){there + 128 + out, 8};
+            assert_int_equal(d->run(d->self, NULL, &op), want);
+        }
+    }
+    op.kind = FSDP_OP_RELU;
+    op.out[0] = (struct fsdp_out){there + 130, 16};
+    op.in[0] = (struct fsdp_in){there, 16};
+    assert_int_equal(d->run(d->self, NULL, &op), FSDP_ERR_INVALID);
+    op.dim[0] = 0; /* nothing lies there */
+    op.in[0].bytes = op.out[0].bytes = 0;
+    assert_int_equal(d->run(d->self, NULL, &op), FSDP_OK);
+    d->free(d->self, p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_attention),   cmocka_unit_test(test_whole_tiles),
         cmocka_unit_test(test_cast),        cmocka_unit_test(test_copy_2d),
         cmocka_unit_test(test_bad_id),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_misplaced),
     };
     int skip = skip_without_gpu();
 

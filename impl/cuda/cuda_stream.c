@@ -137,6 +137,7 @@ void cuda_stream_close(struct cuda_device *d, struct fsdp_stream *stream)
     }
     *link = stream->next;
     (void)cuda_device_finish(d, stream);
+    cuda_copies_forget(d->copies, stream);
     cuda_trace_forget(d, stream);
     for (int i = 0; i < CUDA_RING_EVENTS; i++) {
         if (stream->event[i] != NULL) {

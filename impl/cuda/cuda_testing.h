@@ -115,29 +115,97 @@ static inline int run_on_device(const struct trial *t, float *memory,
     return status;
 }
 
+/* A range by itself on the device, NULL if it is empty; `end`: its last byte is
+ * the last one of the allocation. */
+struct alone {
+    void *allocation;
+    unsigned char *p;
+};
+
+static inline struct alone alone(const void *range, uint64_t bytes, bool end)
+{
+    const struct fsdp_device *d = cuda_env.device;
+    uint64_t all = (bytes + 255) / 256 * 256; /* as the runtime rounds */
+    struct alone a = {NULL, NULL};
+
+    if (bytes > 0) {
+        assert_int_equal(d->alloc(d->self, all, &a.allocation), FSDP_OK);
+        a.p = (unsigned char *)a.allocation + (end ? all - bytes : 0);
+        assert_int_equal(d->copy(d->self, NULL, a.p, range, bytes), FSDP_OK);
+    }
+    return a;
+}
+
+/* The same operator, each range in an allocation of its own, so that what is
+ * read beyond one is not there; what it makes replaces what is in memory. */
+static inline void run_apart(const struct trial *t)
+{
+    const struct fsdp_device *d = cuda_env.device;
+    struct fsdp_op op = t->op;
+    struct alone in[FSDP_OP_MAX_IN] = {{NULL, NULL}};
+    struct alone out[FSDP_OP_MAX_OUT] = {{NULL, NULL}};
+
+    for (uint32_t i = 0; i < op.n_in; i++) {
+        in[i] = alone(op.in[i].p, op.in[i].bytes, !t->aligned);
+        op.in[i].p = in[i].p;
+    }
+    for (uint32_t o = 0; o < op.n_out; o++) {
+        uint32_t i = 0;
+
+        while (i < op.n_in && t->op.in[i].p != t->op.out[o].p) {
+            i++;
+        }
+        if (i == op.n_in) {
+            out[o] = alone(op.out[o].p, op.out[o].bytes, !t->aligned);
+        }
+        op.out[o].p = i == op.n_in ? out[o].p : in[i].p;
+    }
+    assert_int_equal(d->run(d->self, NULL, &op), FSDP_OK);
+    for (uint32_t o = 0; o < op.n_out; o++) {
+        assert_int_equal(d->copy(d->self, NULL, t->op.out[o].p, op.out[o].p,
+                                 op.out[o].bytes),
+                         FSDP_OK);
+    }
+    for (uint32_t i = 0; i < op.n_in; i++) {
+        d->free(d->self, in[i].allocation);
+    }
+    for (uint32_t o = 0; o < op.n_out; o++) {
+        d->free(d->self, out[o].allocation);
+    }
+}
+
 /* Everything in memory, guards and inputs too, is as the plain device has
- * left it. */
+ * left it; and so it is where each range lies by itself. */
 static inline void try_on_device(struct trial *t)
 {
     uint64_t shift = t->aligned ? 0 : random_bits() % 16;
     uint64_t n = lay_out(t, NULL, shift);
     float *want = malloc(n * sizeof(float));
     float *got = malloc(n * sizeof(float));
+    float *apart = malloc(n * sizeof(float));
 
     assert_non_null(want);
     assert_non_null(got);
+    assert_non_null(apart);
     for (uint64_t i = 0; i < n; i++) {
         want[i] = 12345.0f;
     }
     lay_out(t, want, shift);
     fill_inputs(t, want);
     memcpy(got, want, n * sizeof(float));
+    memcpy(apart, want, n * sizeof(float));
     run_plain(t);
     lay_out(t, got, shift);
     assert_int_equal(run_on_device(t, got, n), FSDP_OK);
     check_same(t, SIMD_PORTABLE, got, want, n);
+    if (t->data == DATA_PLAIN) {
+        lay_out(t, apart, shift);
+        run_apart(t);
+        check_same(t, SIMD_PORTABLE, apart, want, n);
+    }
     free(want);
     free(got);
+    free(apart);
 }
 
 static inline void try_cuda(uint32_t kind, const char *ranges,

@@ -39,11 +39,12 @@ function(cuda_unit name)
 endfunction()
 
 cuda_unit(cuda_ops_test LINK fsdp-host-ops fsdp-ref TIMEOUT 600)
+cuda_unit(cuda_large_test LINK fsdp-host-ops fsdp-ref TIMEOUT 600)
 cuda_unit(cuda_device_test LINK fsdp-host-ops fsdp-ref)
 cuda_unit(cuda_comm_test LINK fsdp-host-ops fsdp-ref)
 cuda_unit(cuda_ipc_test LINK fsdp-host-ops fsdp-ref)
 if(TARGET fsdp-cuda-emulated)
-    foreach(what ranges strict order ipc nccl)
+    foreach(what ranges strict order ipc nccl operands)
         set(test emulated_${what}_test)
         add_executable(${test}
             ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/${test}.c)

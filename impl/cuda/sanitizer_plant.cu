@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sanitizer_plant.cu - TEST ONLY: what compute-sanitizer has to find, so that
- * "clean" means something: a write beyond an allocation, or a race of two warps
- * in shared memory. As `fsdp-cts run --world threads` does, a program that the
- * first one has started does it in a thread, which a tool that looks into one
- * process alone does not see.
+ * "clean" means something: a write beyond an allocation, a race of two warps in
+ * shared memory, or a barrier of threads that are none of it. As `fsdp-cts run
+ * --world threads` does, a program that the first one has started does it in a
+ * thread, which a tool that looks into one process alone does not see.
  */
 #include <cuda_runtime.h>
 #include <pthread.h>
@@ -31,18 +31,30 @@ __global__ void race(float *p)
     p[threadIdx.x] = shared[N - 1 - threadIdx.x];
 }
 
+/* Half of a warp waits for the other half, and is none of those that may. */
+__global__ void stray(float *p)
+{
+    if (threadIdx.x % 32 < 16) {
+        __syncwarp(0xffff0000u);
+    }
+    p[threadIdx.x] = 1.0f;
+}
+
 static void *do_it(void *what)
 {
+    const char *name = (const char *)what;
     float *p = NULL;
 
     if (cudaMalloc((void **)&p, N * sizeof(*p)) != cudaSuccess) {
         fprintf(stderr, "no GPU, or no memory of one\n");
         return NULL;
     }
-    if (strcmp((const char *)what, "memory") == 0) {
+    if (strcmp(name, "memory") == 0) {
         write_beyond<<<1, N>>>(p, N);
-    } else {
+    } else if (strcmp(name, "race") == 0) {
         race<<<1, N>>>(p);
+    } else {
+        stray<<<1, N>>>(p);
     }
     printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
     (void)cudaFree(p);
@@ -55,7 +67,7 @@ int main(int argc, char **argv)
     pid_t child;
 
     if (argc < 2) {
-        fprintf(stderr, "usage: sanitizer_plant memory|race\n");
+        fprintf(stderr, "usage: sanitizer_plant memory|race|barrier\n");
         return 64;
     }
     if (argc == 2) {

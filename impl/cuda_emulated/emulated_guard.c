@@ -2,7 +2,8 @@
 /*
  * emulated_guard.c - TEST ONLY: work of the device that touches what is none
  * of its memory ends, and an error sticks, as with a GPU. Around each
- * allocation lie pages that are not there.
+ * allocation lie pages that are not there. Kernels are compiled so that an
+ * access where its type must not lie is an illegal instruction, or a trap.
  */
 #include "emulated_block.h"
 #include "emulated_queue.h"
@@ -15,7 +16,12 @@
 static _Thread_local volatile bool inside;
 static _Thread_local cudaError_t trapped;
 static _Thread_local sigjmp_buf back;
-static struct sigaction before[2];
+
+static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP};
+enum {
+    N_SIGNALS = sizeof(signals) / sizeof(signals[0])
+};
+static struct sigaction before[N_SIGNALS];
 
 void emulated_trap(cudaError_t error)
 {
@@ -33,10 +39,16 @@ static void handler(int signal, siginfo_t *info, void *context)
 
     (void)context;
     if (inside && !sent) {
-        emulated_trap(cudaErrorIllegalAddress);
+        emulated_trap(signal == SIGILL || signal == SIGTRAP
+                          ? cudaErrorMisalignedAddress
+                          : cudaErrorIllegalAddress);
     }
     /* It is somebody else's: it happens again, to him. */
-    (void)sigaction(signal, &before[signal == SIGBUS], NULL);
+    for (int i = 0; i < N_SIGNALS; i++) {
+        if (signals[i] == signal) {
+            (void)sigaction(signal, &before[i], NULL);
+        }
+    }
     if (sent) {
         (void)raise(signal);
     }
@@ -48,8 +60,9 @@ static void install(void)
                                .sa_flags = SA_NODEFER | SA_SIGINFO};
 
     sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGSEGV, &action, &before[0]);
-    (void)sigaction(SIGBUS, &action, &before[1]);
+    for (int i = 0; i < N_SIGNALS; i++) {
+        (void)sigaction(signals[i], &action, &before[i]);
+    }
 }
 
 bool emulated_guarded(void (*work)(void *), void *argument)

@@ -3,6 +3,7 @@
  * emulated_strict_test.c - the emulation refuses what the real runtime refuses,
  * with the same errors: else a test under it shows nothing.
  */
+#include "cuda/cuda_kernels.h"
 #include "cuda_emulated/emulated_block.h"
 #include "cuda_emulated/emulated_queue.h"
 
@@ -171,6 +172,30 @@ static void test_illegal_address(void **state)
         c.stream = stream;
         assert_int_equal(launch_as(&known, c, x), cudaSuccess);
         assert_int_equal(finish(), cudaSuccess);
+    }
+}
+
+/* So does one that is no multiple of what is read or written there: a kernel of
+ * ours, between two that are as they should be. */
+static void test_misaligned(void **state)
+{
+    struct cuda_parts parts = {.n = 1};
+    struct cuda_target target = {stream, 2, NULL};
+    unsigned char *bytes = (unsigned char *)x;
+
+    (void)state;
+    assert_int_equal(cuda_load_fold(), cudaSuccess);
+    for (unsigned int odd = 0; odd < 5; odd++) {
+        parts.part[0] = (void *)(bytes + (odd == 2 ? 2 : 0));
+        assert_int_equal(
+            cuda_fold(&target, &parts, (void *)(bytes + 256 + odd % 4), 4),
+            cudaSuccess);
+        assert_int_equal(finish(), odd % 4 == 0 ? cudaSuccess
+                                                : cudaErrorMisalignedAddress);
+        close_gpu(state);
+        open_gpu(state);
+        target.stream = stream;
+        bytes = (unsigned char *)x;
     }
 }
 
@@ -381,6 +406,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unloaded, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_illegal_address, open_gpu,
                                         close_gpu),
+        cmocka_unit_test_setup_teardown(test_misaligned, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_copies, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_memory, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_events, open_gpu, close_gpu),

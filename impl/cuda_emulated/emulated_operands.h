@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emulated_operands.h - TEST ONLY: what cuda_ops_run is in cuda_device.c.
+ */
+#ifndef EMULATED_OPERANDS_H
+#define EMULATED_OPERANDS_H
+
+#include "cuda/cuda_device.h"
+
+int emulated_ops_run(const struct fsdp_op *op, const struct cuda_target *target,
+                     cudaError_t *error);
+
+#endif
