@@ -2,9 +2,11 @@
 /*
  * emulated_growth_test.c - what the emulation itself takes of a process, it
  * takes with the GPU, as memory that a driver reserves: a process grows in a
- * run by what the engine does, not by the first kernel of many threads.
+ * run by what the engine does, not by the first kernel of many threads. And
+ * what streams hold is bounded, as it is of a real one.
  */
 #include "cuda_emulated/emulated_block.h"
+#include "cuda_emulated/emulated_queue.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -110,11 +112,45 @@ static void test_end_of_a_thread(void **state)
     assert_true(addresses() < before + STACKS);
 }
 
+static void count(void *self)
+{
+    (void)self;
+    ran++;
+}
+
+static const char counting;
+
+/* What is launched while nobody waits is so much and no more: the launch that
+ * finds no place waits for the first. */
+static void test_places(void **state)
+{
+    struct cudaFuncAttributes attributes;
+    cudaLaunchConfig_t config = {{1, 1, 1}, {1, 1, 1}, 0, NULL};
+
+    (void)state;
+    assert_int_equal(cudaSetDevice(0), cudaSuccess);
+    assert_int_equal(
+        cudaStreamCreateWithFlags(&config.stream, cudaStreamNonBlocking),
+        cudaSuccess);
+    assert_int_equal(cudaFuncGetAttributes(&attributes, &counting),
+                     cudaSuccess);
+    ran = 0;
+    for (unsigned int i = 0; i < EMULATED_PLACES + 10; i++) {
+        assert_int_equal(ran, i > EMULATED_PLACES ? i - EMULATED_PLACES : 0);
+        assert_int_equal(emulated_launch(&config, &counting, count, malloc(1)),
+                         cudaSuccess);
+    }
+    assert_int_equal(cudaStreamQuery(config.stream), cudaSuccess);
+    assert_int_equal(ran, EMULATED_PLACES + 10);
+    assert_int_equal(cudaStreamDestroy(config.stream), cudaSuccess);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_kernel),
         cmocka_unit_test(test_end_of_a_thread),
+        cmocka_unit_test(test_places),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
