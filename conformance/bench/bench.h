@@ -35,6 +35,19 @@ struct bench_plan {
     struct fsdp_error error;
 };
 
+/* The first failure of several things, each of which is tried. */
+struct bench_failure {
+    int status;
+    struct fsdp_error error;
+};
+/* Keeps the first status that is not FSDP_OK, with plan->error; the next thing
+ * begins without. A second one is said on stderr. */
+void bench_failed(struct bench_plan *plan, struct bench_failure *failure,
+                  int status);
+/* Its status, and its error in the plan. */
+int bench_first_failure(struct bench_plan *plan,
+                        const struct bench_failure *failure);
+
 /* Operators of each engine's device, at each level of instructions that it
  * has (FSDP_SIMD), beside plain loops and OpenBLAS. */
 int bench_operators(struct bench_plan *plan);

@@ -57,6 +57,27 @@ static int end(const struct bench_count *x, struct fsdp_stream *stream,
 
 /* ---- Handed on ---------------------------------------------------------- */
 
+static uint64_t rounded(uint64_t bytes)
+{
+    uint64_t pieces = (bytes + BENCH_COUNT_PIECE - 1) / BENCH_COUNT_PIECE;
+
+    return bytes < BENCH_COUNT_SMALL ? bytes : pieces * BENCH_COUNT_PIECE;
+}
+
+static void count_bytes(struct bench_count *x, uint64_t bytes)
+{
+    x->bytes += bytes;
+    x->rounded += rounded(bytes);
+    x->rounded_peak =
+        x->rounded > x->rounded_peak ? x->rounded : x->rounded_peak;
+    if (x->bytes > x->peak) {
+        x->peak = x->bytes;
+        if (x->more) {
+            x->more(x->more_self);
+        }
+    }
+}
+
 static int count_alloc(void *self, uint64_t bytes, void **out)
 {
     struct bench_count *x = self;
@@ -69,8 +90,7 @@ static int count_alloc(void *self, uint64_t bytes, void **out)
     if (i < BENCH_COUNT_BLOCKS) {
         x->block[i].p = *out;
         x->block[i].bytes = bytes;
-        x->bytes += bytes;
-        x->peak = x->bytes > x->peak ? x->bytes : x->peak;
+        count_bytes(x, bytes);
     }
     return FSDP_OK;
 }
@@ -82,6 +102,7 @@ static void count_free(void *self, void *p)
     for (int i = 0; i < BENCH_COUNT_BLOCKS && p; i++) {
         if (x->block[i].p == p) {
             x->bytes -= x->block[i].bytes;
+            x->rounded -= rounded(x->block[i].bytes);
             x->block[i].p = NULL;
             break;
         }

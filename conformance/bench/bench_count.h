@@ -11,7 +11,9 @@
 #include <stdbool.h>
 
 enum {
-    BENCH_COUNT_BLOCKS = 4096
+    BENCH_COUNT_BLOCKS = 4096,
+    BENCH_COUNT_PIECE = 2 << 20,
+    BENCH_COUNT_SMALL = 1 << 20
 };
 
 /* Nanoseconds that the stream writes (device.h, stamp): there once the device
@@ -28,6 +30,12 @@ struct bench_count {
     struct fsdp_comm comm;
     uint64_t calls;       /* operators, copies and collectives */
     uint64_t bytes, peak; /* of storage */
+    /* The same where each allocation takes whole pieces of 2 MiB, as a driver
+     * gives them; what is small shares one. */
+    uint64_t rounded, rounded_peak;
+    /* NULL, or called whenever peak has grown. */
+    void (*more)(void *self);
+    void *more_self;
     /* NULL, or room for that many: times are taken, if the device takes any.
      * More is NOMEM. */
     struct bench_span *span;

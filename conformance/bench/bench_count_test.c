@@ -20,6 +20,7 @@ struct clock {
     uint64_t now;
     int status;                  /* of what is run */
     struct fsdp_stream *stamped; /* the last one */
+    int allocations;
 };
 
 static int clock_copy(void *self, struct fsdp_stream *stream, void *to,
@@ -171,6 +172,53 @@ static void what_fails_is_handed_on(void **state)
     assert_int_equal(gather(), FSDP_ERR_DEVICE);
 }
 
+static int clock_alloc(void *self, uint64_t bytes, void **out)
+{
+    struct clock *c = self;
+
+    (void)bytes;
+    *out = &c->now + ++c->allocations;
+    return c->status;
+}
+
+static void clock_free(void *self, void *p)
+{
+    (void)self;
+    (void)p;
+}
+
+static void count_more(void *self)
+{
+    ++*(int *)self;
+}
+
+/* Whoever looks at the driver looks when there is more than ever. */
+static void memory_is_counted_at_its_peak(void **state)
+{
+    const struct fsdp_device *d = env.device;
+    void *p[3];
+    int grew = 0;
+
+    (void)state;
+    device.alloc = clock_alloc;
+    device.free = clock_free;
+    count.more = count_more;
+    count.more_self = &grew;
+    assert_int_equal(d->alloc(d->self, 3 << 20, &p[0]), FSDP_OK);
+    assert_int_equal(d->alloc(d->self, 100, &p[1]), FSDP_OK);
+    assert_int_equal(grew, 2);
+    d->free(d->self, p[0]);
+    assert_int_equal(d->alloc(d->self, 2 << 20, &p[2]), FSDP_OK);
+    assert_int_equal(grew, 2);
+    assert_int_equal(count.bytes, (2 << 20) + 100);
+    assert_int_equal(count.peak, (3 << 20) + 100);
+    assert_int_equal(count.rounded, (2 << 20) + 100);
+    assert_int_equal(count.rounded_peak, (4 << 20) + 100);
+    ticks.status = FSDP_ERR_NOMEM;
+    assert_int_equal(d->alloc(d->self, 1 << 30, &p[0]), FSDP_ERR_NOMEM);
+    assert_int_equal(count.peak, (3 << 20) + 100);
+}
+
 static void a_device_may_have_no_clock(void **state)
 {
     (void)state;
@@ -189,7 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(nobody_wants_times),          TEST(times_lie_around_what_runs),
         TEST(more_than_there_is_room_for), TEST(what_fails_is_handed_on),
-        TEST(a_device_may_have_no_clock),
+        TEST(a_device_may_have_no_clock),  TEST(memory_is_counted_at_its_peak),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

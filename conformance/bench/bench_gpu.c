@@ -286,6 +286,10 @@ static int open_trial(struct trial *t, const struct bench_lab *lab)
     if (bench_driver_open(&t->driver)) {
         t->cublas = bench_cublas_open();
     }
+    if (!t->cublas) {
+        fprintf(stderr, "cuBLAS was not found, or does not start: products "
+                        "have nothing beside them\n");
+    }
     return FSDP_OK;
 }
 
@@ -296,6 +300,7 @@ static int in_rank(void *context, struct world_rank *rank)
     char token = 0;
     char all[WORLD_MAX_RANKS];
     int status = bench_lab_open(&lab, t.engine->engine);
+    int wrong = -1;
     int i = 0;
 
     if (status == FSDP_OK) {
@@ -307,9 +312,17 @@ static int in_rank(void *context, struct world_rank *rank)
         if (bench_wants(&t.plan->report, name)) {
             bench_progress(&t.plan->report, name);
             status = try_operator(&t, i);
+            if (status == FSDP_ERR_MISMATCH) { /* the others may be right */
+                wrong = wrong < 0 ? i : wrong;
+                status = FSDP_OK;
+            }
             /* A sign of life, for the world's watchdog. */
             (void)rank->exchange(rank->exchange_self, &token, 1, all);
         }
+    }
+    if (status == FSDP_OK && wrong >= 0) {
+        status = FSDP_ERR_MISMATCH;
+        i = wrong + 1;
     }
     if (status != FSDP_OK) {
         const char *trouble = i > 0 ? t.found[i - 1].trouble : "";
@@ -394,7 +407,8 @@ static int measure_operators(struct bench_plan *plan,
     }
     t.found = (struct found *)(void *)(t.seconds + (size_t)N_LIST * 2 * n);
     status = bench_life_world(1, in_rank, &t, &plan->error);
-    for (int i = 0; i < N_LIST && status == FSDP_OK; i++) {
+    /* What was measured before something failed was measured. */
+    for (int i = 0; i < N_LIST; i++) {
         if (t.found[i].done) {
             note(&t, i);
         }
@@ -405,66 +419,32 @@ static int measure_operators(struct bench_plan *plan,
 
 /* ---- The part ---------------------------------------------------------- */
 
-struct place {
-    uint32_t place;
-    char gpu[BENCH_NAME_BYTES];
-};
-
-struct asked {
-    const struct fsdp_engine *engine;
-    struct place *found; /* shared */
-};
-
-static int find_place(void *context, struct world_rank *rank)
+static bool wants_operators(const struct bench_plan *plan, const char *label)
 {
-    struct asked *x = context;
-    struct bench_lab lab;
-    struct bench_driver driver;
-    int status = bench_lab_open(&lab, x->engine);
+    char name[BENCH_NAME_BYTES];
+    bool any = false;
 
-    if (status != FSDP_OK) {
-        *rank->error = lab.error;
-        return status;
+    for (int i = 0; i < N_LIST; i++) {
+        name_of(plan, label, i, name);
+        any = any || bench_wants(&plan->report, name);
     }
-    x->found->place = lab.env.device ? lab.env.device->place : FSDP_PLACE_HOST;
-    if (x->found->place == FSDP_PLACE_CUDA) {
-        (void)bench_driver_open(&driver);
-        bench_driver_name(&driver, x->found->gpu, sizeof x->found->gpu);
-    }
-    bench_lab_close(&lab);
-    return FSDP_OK;
+    return any;
 }
 
-int bench_places(struct bench_plan *plan)
-{
-    struct place *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int status = FSDP_OK;
-
-    if (shared == MAP_FAILED) {
-        return FSDP_ERR_NOMEM;
-    }
-    for (uint32_t e = 0; e < plan->n_engines && status == FSDP_OK; e++) {
-        struct asked x = {plan->engine[e].engine, shared};
-        shared->place = FSDP_PLACE_HOST;
-        if (x.engine->open) {
-            status = bench_life_world(1, find_place, &x, &plan->error);
-        }
-        plan->engine[e].place = shared->place;
-    }
-    snprintf(plan->report.gpu, sizeof plan->report.gpu, "%s", shared->gpu);
-    munmap(shared, sizeof *shared);
-    return status;
-}
-
+/* Models are measured also where operators failed: a GPU is lent by the hour.
+ * The first failure is told. */
 int bench_gpu(struct bench_plan *plan)
 {
+    struct bench_failure failure = {0};
+
     for (uint32_t e = 0; e < plan->n_engines; e++) {
         const struct bench_engine *engine = &plan->engine[e];
         if (engine->place == FSDP_PLACE_CUDA) {
-            FSDP_TRY(measure_operators(plan, engine));
-            FSDP_TRY(bench_gpu_steps(plan, engine));
+            if (wants_operators(plan, engine->label)) {
+                bench_failed(plan, &failure, measure_operators(plan, engine));
+            }
+            bench_failed(plan, &failure, bench_gpu_steps(plan, engine));
         }
     }
-    return FSDP_OK;
+    return bench_first_failure(plan, &failure);
 }

@@ -10,6 +10,7 @@
 #include "bench/bench_life.h"
 #include "workloads/workload_list.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,7 @@ const struct bench_model *bench_gpu_models(bool small)
 struct found {
     double open, peak;    /* bytes that the driver has given by then */
     double plan;          /* bytes that were asked for */
+    double rounded;       /* each allocation up to what the driver gives */
     double parameters;    /* of the whole model */
     double calls;         /* of a step */
     bool driver, own_gpu; /* there is one; the rank shares it with no other */
@@ -62,6 +64,16 @@ struct launch {
     struct found *found;
 };
 
+/* Whenever more was asked for than ever: what is freed before the end counts
+ * for the driver as it does for the plan. */
+static void look(void *self)
+{
+    struct launch *x = self;
+    double taken = bench_driver_taken(&x->driver);
+
+    x->found->peak = taken > x->found->peak ? taken : x->found->peak;
+}
+
 static void opened(void *self, struct fsdp_env *env)
 {
     struct launch *x = self;
@@ -74,6 +86,10 @@ static void opened(void *self, struct fsdp_env *env)
             x->driver.devices(&gpus) == 0 && (uint32_t)gpus >= env->world;
     }
     bench_count_open(&x->count, env);
+    if (x->found->driver) {
+        x->count.more = look;
+        x->count.more_self = x;
+    }
 }
 
 /* The slowest rank's; an empty model: what the host took. */
@@ -130,8 +146,9 @@ static int take_samples(void *self, struct world_rank *rank,
         }
     }
     if (rank->rank == 0) {
-        x->found->peak = bench_driver_taken(&x->driver);
+        look(x);
         x->found->plan = (double)x->count.peak;
+        x->found->rounded = (double)x->count.rounded_peak;
         x->found->parameters = parameters(&life->model->model);
     }
     return FSDP_OK;
@@ -169,12 +186,16 @@ static void note_memory(const struct launch *x)
     const double mib = 1024 * 1024;
     double open = x->found->open / mib;
     double plan = x->found->plan / mib;
+    double rounded = x->found->rounded / mib;
     double grown = (x->found->peak - x->found->open) / mib;
+    double off = fabs(grown - plan);
 
     add(x, x->model->name, ".memory-plan", "MiB", &plan, 1);
+    add(x, x->model->name, ".memory-rounded", "MiB", &rounded, 1);
     if (x->found->driver && x->found->own_gpu) {
         add(x, x->model->name, ".memory-before", "MiB", &open, 1);
         add(x, x->model->name, ".memory", "MiB", &grown, 1);
+        add(x, x->model->name, ".memory-off", "MiB", &off, 1);
     }
 }
 
@@ -244,6 +265,7 @@ static int measure(struct bench_plan *plan, const struct bench_engine *engine,
 
 int bench_gpu_steps(struct bench_plan *plan, const struct bench_engine *engine)
 {
+    struct bench_failure failure = {0};
     char name[BENCH_NAME_BYTES];
     char prefix[16];
 
@@ -253,7 +275,8 @@ int bench_gpu_steps(struct bench_plan *plan, const struct bench_engine *engine)
                  engine->label);
         if (bench_wants(&plan->report, name)) {
             bench_progress(&plan->report, name);
-            FSDP_TRY(measure(plan, engine, &empty, 0, plan->ranks[k]));
+            bench_failed(plan, &failure,
+                         measure(plan, engine, &empty, 0, plan->ranks[k]));
         }
     }
     for (const struct bench_model *m = bench_gpu_models(plan->small); m->name;
@@ -264,13 +287,14 @@ int bench_gpu_steps(struct bench_plan *plan, const struct bench_engine *engine)
                      plan->ranks[k], engine->label);
             if (bench_wants(&plan->report, name)) {
                 bench_progress(&plan->report, name);
-                FSDP_TRY(bench_gpu_size(plan, engine, m, k, &sized));
-                if (sized.model.name) {
-                    FSDP_TRY(measure(plan, engine, &sized.model, sized.blocks,
-                                     plan->ranks[k]));
+                int status = bench_gpu_size(plan, engine, m, k, &sized);
+                if (status == FSDP_OK && sized.model.name) {
+                    status = measure(plan, engine, &sized.model, sized.blocks,
+                                     plan->ranks[k]);
                 }
+                bench_failed(plan, &failure, status);
             }
         }
     }
-    return FSDP_OK;
+    return bench_first_failure(plan, &failure);
 }

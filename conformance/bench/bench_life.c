@@ -3,6 +3,7 @@
  * bench_life.c - the life of an engine, as a training program would have it.
  */
 #include "bench/bench_life.h"
+#include "bench/bench_initial.h"
 
 #include "bench/bench_report.h"
 #include "workloads/workload_list.h"
@@ -49,6 +50,7 @@ static int describe(struct bench_life *life, const struct bench_model *model,
     int status;
 
     FSDP_TRY(model->workload->describe(&config, &life->model, error));
+    FSDP_TRY(bench_initial_open(&life->model->model, &life->initial));
     status = wrap_by_class(&life->model->model, &block, 1, &life->units);
     return status == FSDP_ERR_INVALID
                ? wrap_every(&life->model->model, 1, &life->units)
@@ -166,6 +168,7 @@ void bench_life_close(struct bench_life *life)
     if (life->model) {
         life->model->workload->release(life->model);
     }
+    bench_initial_close(life->initial);
     memset(life, 0, sizeof *life);
 }
 

@@ -51,6 +51,7 @@ struct bench_life {
     struct fsdp_stream *compute; /* that was opened here */
     struct fsdp_sharded *sharded;
     struct workload_run *run;
+    struct bench_initial *initial; /* NULL: the model's own values */
     uint32_t step;
     float loss;
     double began; /* the last step, by bench_now */

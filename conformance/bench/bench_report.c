@@ -54,7 +54,8 @@ double bench_quantile(const double *sample, uint32_t n, double p)
 
 bool bench_wants(const struct bench_report *report, const char *name)
 {
-    return !report->filter || strstr(name, report->filter);
+    return (!report->filter || strstr(name, report->filter)) &&
+           (!report->without || !strstr(name, report->without));
 }
 
 void bench_progress(const struct bench_report *report, const char *what)

@@ -30,6 +30,7 @@ struct bench_report {
     uint32_t n;
     bool out_of_memory;
     const char *filter;         /* a part of a name; NULL: all */
+    const char *without;        /* of names that are left out; NULL: none */
     bool terminal;              /* somebody is watching */
     uint32_t samples;           /* of each result */
     char gpu[BENCH_NAME_BYTES]; /* "": none was used */

@@ -3,6 +3,7 @@
  * bench_report_test.c - quantiles and ratios of samples, and what is written
  * when something is missing.
  */
+#include "bench/bench.h"
 #include "bench/bench_report.h"
 
 #include <math.h>
@@ -10,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -57,6 +59,30 @@ static void a_filter_is_a_part_of_a_name(void **state)
     report.filter = "gpt";
     assert_true(bench_wants(&report, "step.gpt"));
     assert_false(bench_wants(&report, "step.mlp"));
+    report.without = "largest";
+    assert_true(bench_wants(&report, "gpu.gpt-1b"));
+    assert_false(bench_wants(&report, "gpu.gpt-largest"));
+    report.filter = NULL;
+    assert_true(bench_wants(&report, "step.mlp"));
+    assert_false(bench_wants(&report, "gpu.gpt-largest"));
+}
+
+static void the_first_failure_is_told(void **state)
+{
+    struct bench_plan plan = {.error = {.message = "nobody's"}};
+    struct bench_failure failure = {0};
+
+    (void)state;
+    bench_failed(&plan, &failure, FSDP_OK);
+    assert_int_equal(bench_first_failure(&plan, &failure), FSDP_OK);
+    snprintf(plan.error.message, sizeof plan.error.message, "one");
+    bench_failed(&plan, &failure, FSDP_ERR_DEVICE);
+    assert_string_equal(plan.error.message, "");
+    snprintf(plan.error.message, sizeof plan.error.message, "two");
+    bench_failed(&plan, &failure, FSDP_ERR_NOMEM);
+    bench_failed(&plan, &failure, FSDP_OK);
+    assert_int_equal(bench_first_failure(&plan, &failure), FSDP_ERR_DEVICE);
+    assert_string_equal(plan.error.message, "one");
 }
 
 static void what_cannot_be_written_is_an_error(void **state)
@@ -79,6 +105,7 @@ int main(void)
         cmocka_unit_test(quantiles_lie_between_samples),
         cmocka_unit_test(a_ratio_is_the_median_of_pairs),
         cmocka_unit_test(a_filter_is_a_part_of_a_name),
+        cmocka_unit_test(the_first_failure_is_told),
         cmocka_unit_test(what_cannot_be_written_is_an_error),
     };
 

@@ -212,6 +212,7 @@ static void name_of(const struct launch *x, char name[BENCH_NAME_BYTES])
 static int measure_engine(struct bench_plan *plan,
                           const struct bench_engine *engine)
 {
+    struct bench_failure failure = {0};
     bool slow = engine->engine == plan->plain;
     const struct bench_model *m = engine->place == FSDP_PLACE_CUDA
                                       ? bench_gpu_models(plan->small)
@@ -229,19 +230,24 @@ static int measure_engine(struct bench_plan *plan,
             name_of(&x, name);
             if (bench_wants(&plan->report, name)) {
                 bench_progress(&plan->report, name);
-                FSDP_TRY(bench_gpu_size(plan, engine, m, k, &sized));
+                int status = bench_gpu_size(plan, engine, m, k, &sized);
                 x.model = &sized.model;
-                FSDP_TRY(sized.model.name ? measure(&x, name) : FSDP_OK);
+                if (status == FSDP_OK && sized.model.name) {
+                    status = measure(&x, name);
+                }
+                bench_failed(plan, &failure, status);
             }
         }
     }
-    return FSDP_OK;
+    return bench_first_failure(plan, &failure);
 }
 
 int bench_shares(struct bench_plan *plan)
 {
+    struct bench_failure failure = {0};
+
     for (uint32_t e = 0; e < plan->n_engines; e++) {
-        FSDP_TRY(measure_engine(plan, &plan->engine[e]));
+        bench_failed(plan, &failure, measure_engine(plan, &plan->engine[e]));
     }
-    return FSDP_OK;
+    return bench_first_failure(plan, &failure);
 }

@@ -55,6 +55,7 @@ static void help(void)
         "  --ranks N,...      sizes of worlds (1,2)\n"
         "  --samples N        of each result (12)\n"
         "  --filter TEXT      only results whose names contain it\n"
+        "  --without TEXT     none whose names contain it\n"
         "  --alone            steps: not the model without an engine beside\n"
         "  --small            gpu, shares: small shapes of a GPU, to try it;\n"
         "                     measures nothing\n"
@@ -135,6 +136,8 @@ static int parse_option(const char *name, char *value, struct request *r)
     }
     if (strcmp(name, "--filter") == 0) {
         report->filter = value;
+    } else if (strcmp(name, "--without") == 0) {
+        report->without = value;
     } else if (strcmp(name, "--json") == 0) {
         r->json = value;
     } else if (strcmp(name, "--commit") == 0) {
@@ -197,6 +200,7 @@ static int load(struct request *r)
 
 static int measure(struct request *r, const bool *chosen)
 {
+    struct bench_failure failure = {0};
     bool all = true;
 
     for (int i = 0; i < N_PARTS; i++) {
@@ -205,10 +209,14 @@ static int measure(struct request *r, const bool *chosen)
     FSDP_TRY(bench_places(&r->plan));
     for (int i = 0; i < N_PARTS; i++) {
         if (all || chosen[i]) {
-            FSDP_TRY(parts[i].run(&r->plan));
+            bench_failed(&r->plan, &failure, parts[i].run(&r->plan));
         }
     }
-    return bench_write(&r->plan.report, r->json, r->commit, &r->plan.error);
+    /* What was measured is written, whatever failed beside it. */
+    bench_failed(
+        &r->plan, &failure,
+        bench_write(&r->plan.report, r->json, r->commit, &r->plan.error));
+    return bench_first_failure(&r->plan, &failure);
 }
 
 int command_bench(int argc, char **argv)

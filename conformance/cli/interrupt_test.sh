@@ -10,7 +10,7 @@ set -uo pipefail
 
 # shellcheck source=conformance/cli/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
-moments=${3:-10}
+moments=${3:-5}
 export TMPDIR=$folder/tmp
 # What was ended is found by this name: it is in every worker's command line.
 # It is not the folder's own, which is this script's as well.

@@ -119,13 +119,17 @@ if(MPI_C_FOUND)
 endif()
 
 # ---- Measurements ----
-foreach(name bench_count_test bench_report_test shares_test)
+foreach(name bench_count_test bench_initial_test bench_report_test shares_test)
     unit(conformance/bench/${name}.c LINK fsdp-bench)
 endforeach()
 add_test(NAME compare.pytorch_shares
     COMMAND ${here}/compare/pytorch_shares_test.sh ${here}/compare ${fixtures})
 set_tests_properties(compare.pytorch_shares PROPERTIES LABELS unit TIMEOUT 60
     SKIP_RETURN_CODE 77)
+
+add_test(NAME compare.gpu_bars
+    COMMAND ${here}/compare/gpu_bars_test.sh ${here}/compare/gpu_bars)
+set_tests_properties(compare.gpu_bars PROPERTIES LABELS unit TIMEOUT 60)
 
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
@@ -338,8 +342,9 @@ foreach(file ${mutants})
 endforeach()
 
 # ---- Source mutation: a sample of all small changes to ref's source ----
-add_test(NAME mutation.source COMMAND
-    ${here}/mutants/source/kill_rate ${CMAKE_BINARY_DIR})
+# A third of what kill_rate takes by itself, of which 80 % were killed.
+add_test(NAME mutation.source COMMAND ${here}/mutants/source/kill_rate
+    ${CMAKE_BINARY_DIR} --sample 80 --floor 75)
 set_tests_properties(mutation.source PROPERTIES LABELS mutant TIMEOUT 1200
     PROCESSORS 2)
 

@@ -12,9 +12,13 @@ The model is that of conformance/workloads/gpt*.c: bytes, learned positions,
 blocks with the norms in front, tanh GELU, a head of its own. A step is 8
 windows in all, of 128 bytes (gpt-256) or 1024. Samples and memory are those of
 the slowest and of the largest rank; memory is the growth of the peak resident
-set since torch was imported, on a GPU the peak that torch has reserved there.
+set since torch was imported, on a GPU the peak that torch has reserved there;
+and the peak that tensors had of it (.memory-tensors), and what the driver has
+given since the process group and its communicator are there (.memory-driver),
+which is what `fsdp-cts bench gpu` calls memory.
 --shares: then as many steps again under torch.profiler, and where their time
-went (pytorch_shares.py), the ranks' mean.
+went (pytorch_shares.py), the ranks' mean. A profiler that fails leaves the
+speed.
 """
 
 import argparse
@@ -34,6 +38,7 @@ import pytorch_shares
 WINDOWS, VOCABULARY = 8, 256
 WARM = 3
 STEP = "fsdp-cts step"  # in traces
+MEMORY = (".memory", ".memory-tensors", ".memory-driver")  # names of results
 # Width, heads, bytes of a window, blocks: conformance/workloads/gpt_model.c.
 SIZES = {
     "gpt-256": (256, 8, 128, 4),
@@ -129,6 +134,8 @@ def train(rank, arguments, port, results):
         torch.cuda.set_device(rank)
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
+        if torch.get_float32_matmul_precision() != "highest":
+            raise SystemExit("products are not in float32")
     before = peak_bytes()
     os.environ["MASTER_ADDR"] = "127.0.0.1"
     os.environ["MASTER_PORT"] = str(port)
@@ -138,8 +145,11 @@ def train(rank, arguments, port, results):
         world_size=arguments.ranks,
     )
     mesh = dist.device_mesh.init_device_mesh(kind, (arguments.ranks,))
+    dist.barrier()
+    taken = driver_taken(torch, arguments.gpu)
     torch.manual_seed(1)
-    model = make_model(torch).to(kind)
+    with torch.device(kind):  # a CPU takes minutes to draw billions
+        model = make_model(torch)
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
@@ -179,13 +189,22 @@ def train(rank, arguments, port, results):
         of_all([one_step()], dist.ReduceOp.MAX)[0]
         for _ in range(arguments.samples)
     ]
-    grown = peak_bytes() - before
+    grown = [peak_bytes() - before]
     if arguments.gpu:
-        grown = torch.cuda.max_memory_reserved()
-    memory = of_all([grown], dist.ReduceOp.MAX)[0]
+        grown = [
+            torch.cuda.max_memory_reserved(),
+            torch.cuda.max_memory_allocated(),
+            driver_taken(torch, True) - taken,
+        ]
+    memory = of_all(grown, dist.ReduceOp.MAX)
     traced = []
     for i in range(arguments.samples + 1 if arguments.shares else 0):
-        found, took = trace(torch, arguments, one_step)
+        try:
+            found, took = trace(torch, arguments, one_step)
+        except Exception as error:  # pylint: disable=broad-except
+            print(f"no shares: {error!r}")
+            traced = []
+            break
         sums = of_all(found, dist.ReduceOp.SUM)
         slowest = of_all([took], dist.ReduceOp.MAX)
         if i > 0:  # the first one opens the profiler
@@ -194,6 +213,15 @@ def train(rank, arguments, port, results):
     dist.destroy_process_group()
     if rank == 0:
         results.put((seconds, memory, traced, losses[0], losses[-1]))
+
+
+def driver_taken(torch, gpu):
+    """Bytes of the GPU that are taken, by whomever."""
+    if not gpu:
+        return 0
+    torch.cuda.synchronize()
+    left, total = torch.cuda.mem_get_info()
+    return total - left
 
 
 def trace(torch, arguments, one_step):
@@ -305,7 +333,10 @@ def main():
     seconds, memory, traced, first, last = results.get()
     tokens = [WINDOWS * TIME / s for s in seconds]
     name = f"step.{arguments.size}.fsdp2.k{arguments.ranks}.pytorch"
-    rows = share_rows(name, traced)
+    rows = [
+        row(name + what, "MiB", "lower", [value / 2**20])
+        for what, value in zip(MEMORY, memory)
+    ] + share_rows(name, traced)
     document = {
         "format": "fsdp-bench",
         "version": 1,
@@ -318,7 +349,6 @@ def main():
         ),
         "results": [
             row(name, "tokens/s", "higher", tokens),
-            row(name + ".memory", "MiB", "lower", [memory / 2**20]),
             *rows,
         ],
     }
@@ -329,7 +359,7 @@ def main():
         print(f"{r['name']:<52} {r['median']:10.3f} {r['unit']}")
     print(
         f"{name} {statistics.median(tokens):.1f} tokens/s, "
-        f"{memory / 2**20:.1f} MiB, loss {first:.3f} -> {last:.3f}"
+        f"{memory[0] / 2**20:.1f} MiB, loss {first:.3f} -> {last:.3f}"
     )
 
 

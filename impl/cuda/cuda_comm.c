@@ -297,6 +297,10 @@ void cuda_comm_close(struct fsdp_comm *comm)
     if (x == NULL) {
         return;
     }
+    /* Closing another process's memory unmaps it, whoever still reads there;
+     * and what a communicator of NCCL frees may wait for the whole GPU, in a
+     * place where nobody looks around. */
+    (void)cuda_device_idle(x->device);
     for (uint32_t g = 0; g <= x->n_dims; g++) {
         struct cuda_member *m = &x->member[g];
 

@@ -11,6 +11,7 @@
 
 #include <nccl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,18 @@ enum {
     ABORT_S = 5, /* that an abort gets */
 };
 
+/* Who waits to abort a communicator, in a thread of its own. */
+struct aborter {
+    pthread_t thread;
+    sem_t go;
+    ncclComm_t comm; /* NULL: there is nothing to abort */
+    int gpu;
+};
+
 struct nccl {
     struct cuda_group group;
     ncclComm_t comm; /* NULL: given up */
+    struct aborter *aborter;
 };
 
 /*
@@ -64,10 +74,14 @@ static int failed(struct cuda_device *device, ncclComm_t comm,
     return cuda_device_fail(device, FSDP_ERR_COMM, (int)result, what, why);
 }
 
-/* Waits until what returned `result` has been accepted. */
+/* Waits until what returned `result` has been accepted; then asks something.
+ * Until NCCL 2.26 only a question to the communicator itself ends the thread
+ * that did it, and takes away what it left in the caller's thread: the group of
+ * another communicator would go on with that, and crash. */
 static int settle(struct nccl *n, ncclResult_t result, const char *what)
 {
     struct cuda_wait wait = {0, 0};
+    int members;
 
     while (result == ncclInProgress && n->comm != NULL) {
         ncclResult_t asked = ncclCommGetAsyncError(n->comm, &result);
@@ -78,6 +92,9 @@ static int settle(struct nccl *n, ncclResult_t result, const char *what)
         if (result == ncclInProgress) {
             FSDP_TRY(cuda_device_look(n->group.device, &wait));
         }
+    }
+    if (result == ncclSuccess) {
+        result = ncclCommCount(n->comm, &members);
     }
     return result == ncclSuccess
                ? FSDP_OK
@@ -200,34 +217,68 @@ static int look(void *self)
                : failed(n->group.device, n->comm, result, "NCCL");
 }
 
-static void *abort_comm(void *comm)
+/* A thread begins on GPU 0, and NCCL goes back to where its caller was, which
+ * makes a context there: half a gigabyte of another rank's GPU. To choose the
+ * GPU in the moment of a failure may wait for who is in the driver, and that
+ * one for the kernels that are to be aborted. */
+static void *be_aborter(void *self)
 {
-    (void)ncclCommAbort(comm);
+    struct aborter *a = self;
+
+    (void)cudaSetDevice(a->gpu);
+    while (sem_wait(&a->go) != 0) {
+    }
+    if (a->comm != NULL) {
+        (void)ncclCommAbort(a->comm);
+    }
     return NULL;
 }
 
+static struct aborter *aborter_open(void)
+{
+    struct aborter *a = calloc(1, sizeof(*a));
+
+    if (a == NULL || cudaGetDevice(&a->gpu) != cudaSuccess ||
+        sem_init(&a->go, 0, 0) != 0) {
+        free(a);
+        return NULL;
+    }
+    if (pthread_create(&a->thread, NULL, be_aborter, a) != 0) {
+        sem_destroy(&a->go);
+        free(a);
+        return NULL;
+    }
+    return a;
+}
+
 /* Aborting ends the library's kernels, and waits for what lies before them: if
- * that never ends, neither does this. So another thread does it, and after a
- * moment it is left alone. */
+ * that never ends, neither does this, and after a moment it is left alone. */
+static void aborter_close(struct aborter *a, ncclComm_t comm)
+{
+    struct timespec until;
+
+    a->comm = comm;
+    (void)sem_post(&a->go);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ABORT_S;
+    if (pthread_timedjoin_np(a->thread, NULL, &until) != 0) {
+        (void)pthread_detach(a->thread);
+        return;
+    }
+    sem_destroy(&a->go);
+    free(a);
+}
+
 static void give_up(void *self)
 {
     struct nccl *n = self;
     ncclComm_t comm = n->comm;
-    struct timespec until;
-    pthread_t thread;
+    struct aborter *aborter = n->aborter;
 
     n->comm = NULL; /* first: aborting may look around */
-    if (comm == NULL) {
-        return;
-    }
-    if (pthread_create(&thread, NULL, abort_comm, comm) != 0) {
-        (void)abort_comm(comm);
-        return;
-    }
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += ABORT_S;
-    if (pthread_timedjoin_np(thread, NULL, &until) != 0) {
-        (void)pthread_detach(thread);
+    n->aborter = NULL;
+    if (aborter != NULL) {
+        aborter_close(aborter, comm);
     }
 }
 
@@ -238,6 +289,9 @@ static void end(void *self)
     if (n->comm != NULL &&
         settle(n, ncclCommFinalize(n->comm), "ncclCommFinalize") == FSDP_OK) {
         (void)ncclCommDestroy(n->comm);
+    }
+    if (n->aborter != NULL) {
+        aborter_close(n->aborter, NULL);
     }
     free(n);
 }
@@ -266,6 +320,11 @@ int cuda_nccl_open(const struct cuda_group *group, const void *id,
                                    .look = look,
                                    .give_up = give_up,
                                    .close = end};
+    n->aborter = aborter_open();
+    if (n->aborter == NULL) {
+        return cuda_device_fail(group->device, FSDP_ERR_NOMEM, 0, "NCCL",
+                                "no thread that could abort it");
+    }
     result = ncclCommInitRankConfig(&n->comm, (int)group->extent, unique,
                                     (int)group->me, &config);
     return settle(n, result, "ncclCommInitRank");

@@ -11,8 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A channel is used for each 32 KiB of all ranks' (NCCL's enqueue.cc: threads
+ * times threshold), 64 at most: three ranks or more have enough for all of
+ * them, however little staging memory collectives have. */
 enum {
-    MOST = 1 << 20, /* floats a rank: enough for every channel */
+    MOST = 1 << 18,     /* floats a rank */
+    MOST_ALL = 1 << 23, /* of all */
 };
 
 /* Memory of one trial. */
@@ -20,6 +24,7 @@ struct trial {
     uint64_t n; /* floats a rank */
     float *host, *other_host;
     float *in, *ring, *own, *verdict;
+    float *staging; /* for our own fold, in one piece */
 };
 
 static void release(struct cuda_device *d, struct trial *t)
@@ -28,6 +33,7 @@ static void release(struct cuda_device *d, struct trial *t)
     cuda_device_free(d, t->ring);
     cuda_device_free(d, t->own);
     cuda_device_free(d, t->verdict);
+    cuda_device_free(d, t->staging);
     free(t->host);
     free(t->other_host);
 }
@@ -72,7 +78,10 @@ static int run(struct cuda_member *m, const struct cuda_target *target,
                struct trial *t, bool *same)
 {
     uint64_t all = t->n * m->group.extent;
+    struct cuda_member whole = *m;
 
+    whole.staging = t->staging;
+    whole.chunk = t->n;
     /* Products have many exponents; uniform numbers lie on one grid, on which
      * sums are exact in any order. */
     for (uint64_t i = 0; i < all; i++) {
@@ -83,16 +92,17 @@ static int run(struct cuda_member *m, const struct cuda_target *target,
                               all * sizeof(*t->host)));
     FSDP_TRY(
         m->transport.ring(m->transport.self, target, t->in, t->ring, t->n));
-    FSDP_TRY(cuda_collective_scatter(m, target, FSDP_FOLD_RING, t->in, t->own,
-                                     t->n));
+    FSDP_TRY(cuda_collective_scatter(&whole, target, FSDP_FOLD_RING, t->in,
+                                     t->own, t->n));
     return compare(m, target, t, same);
 }
 
 /* On the stream of calls without one, whose copies have a place to look around;
- * staging memory may still be used by the collective before. */
+ * behind the collective before. */
 static int try_once(struct cuda_member *m, bool *same)
 {
-    struct trial t = {.n = m->chunk < MOST ? m->chunk : MOST};
+    uint64_t share = MOST_ALL / m->group.extent;
+    struct trial t = {.n = share < MOST ? share : MOST};
     struct cuda_device *d = m->group.device;
     uint64_t all = t.n * m->group.extent;
     struct cuda_target target;
@@ -105,7 +115,7 @@ static int try_once(struct cuda_member *m, bool *same)
     t.host = malloc((all + m->group.extent) * sizeof(*t.host));
     t.other_host = malloc(all * sizeof(*t.other_host));
     if (t.host == NULL || t.other_host == NULL || !take(&t.in, all) ||
-        !take(&t.ring, t.n) || !take(&t.own, t.n) ||
+        !take(&t.ring, t.n) || !take(&t.own, t.n) || !take(&t.staging, all) ||
         !take(&t.verdict, m->group.extent)) {
         status =
             cuda_device_fail(m->group.device, FSDP_ERR_NOMEM, 0,

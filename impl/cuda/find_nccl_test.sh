@@ -10,21 +10,23 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 unset NCCL_HOME PYTHONPATH
 
-# place NAME LIBRARY ...: a folder that has the header and those.
+# place NAME MINOR LIBRARY ...: a folder that has 2.MINOR's header and those.
 place()
 {
-    local name=$1 library
-    shift
+    local name=$1 minor=$2 library
+    shift 2
     mkdir -p "$folder/$name/include" "$folder/$name/lib"
-    touch "$folder/$name/include/nccl.h"
+    printf '#define NCCL_%s\n' 'MAJOR 2' "MINOR $minor" 'PATCH 3' \
+        >"$folder/$name/include/nccl.h"
     for library; do
         touch "$folder/$name/lib/$library"
     done
 }
 
-place toolkit libnccl.so libnccl.so.2
-place wheel libnccl.so.2
-place header
+place toolkit 28 libnccl.so libnccl.so.2
+place wheel 14 libnccl.so.2
+place old 13 libnccl.so libnccl.so.2
+place header 28
 mkdir -p "$folder/python/nvidia"
 cp -r "$folder/wheel" "$folder/python/nvidia/nccl"
 cat >"$folder/look.cmake" <<'CODE'
@@ -64,6 +66,15 @@ look "$folder/wheel/include $folder/wheel/lib/libnccl.so.2 " -- "$toolkit" \
     -DNCCL_HOME="$folder/wheel"
 look "NCCL_HOME is $folder/header, which has no" \
     NCCL_HOME="$folder/header" -- "$toolkit"
+# What is too old is passed over, and said if there is nothing else.
+look "NCCL at $folder/old is 2.13, and 2.14 or later is needed" \
+    NCCL_HOME="$folder/old" -- "$toolkit"
+look "$folder/toolkit/include $folder/toolkit/lib/libnccl.so " \
+    -- "$toolkit" -DNCCL_SYSTEM="$folder/old"
+look "$folder/wheel/include $folder/wheel/lib/libnccl.so.2 " -- \
+    -DTOOLKIT="$folder/old" -DNCCL_SYSTEM="$folder/wheel"
+look "NCCL at $folder/old is 2.13, and 2.14 or later is needed" -- \
+    -DTOOLKIT="$folder/old" -DNCCL_SYSTEM= -DFSDP_PYTHON=/nonexistent/python3
 none=(-DTOOLKIT="$folder/header" -DNCCL_SYSTEM=)
 if command -v python3 >/dev/null 2>&1; then
     look "$folder/python/nvidia/nccl/lib/libnccl.so.2 " \

@@ -2,7 +2,8 @@
 # Where NCCL is: header and library of one place, so that they are of one
 # version. NCCL_HOME, of the cache or the environment, comes first, then what is
 # beside the toolkit, the system, and the wheel that Python has (nvidia-nccl-*),
-# which has no libnccl.so but the name that programs load.
+# which has no libnccl.so but the name that programs load. Communicators that do
+# not block came with 2.14; what is older is passed over.
 #
 # find_nccl(FOLDER...): sets NCCL_INCLUDE and NCCL_LIBRARY, or neither, and
 # NCCL_WHY_NOT. The folders are those of the toolkit.
@@ -11,13 +12,28 @@ if(NOT DEFINED NCCL_SYSTEM)
     set(NCCL_SYSTEM /usr /usr/local)
 endif()
 
-# nccl_at(HOME): sets both if it is there.
+set(NCCL_OLDEST 2.14)
+
+function(nccl_version header out)
+    file(STRINGS ${header} lines REGEX "^#define NCCL_(MAJOR|MINOR) ")
+    string(REGEX REPLACE "[^0-9]+" "." version "${lines}.")
+    string(REGEX REPLACE "^\\.|\\.$" "" version "${version}")
+    set(${out} "${version}" PARENT_SCOPE)
+endfunction()
+
+# nccl_at(HOME): sets both if it is there, and NCCL_TOO_OLD if it is that.
 function(nccl_at home)
     foreach(folder lib lib64 lib/${CMAKE_LIBRARY_ARCHITECTURE}
             lib/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu)
         foreach(name libnccl.so libnccl.so.2)
             if(EXISTS ${home}/include/nccl.h AND
                     EXISTS ${home}/${folder}/${name})
+                nccl_version(${home}/include/nccl.h version)
+                if(version VERSION_LESS NCCL_OLDEST)
+                    set(NCCL_TOO_OLD "NCCL at ${home} is ${version}, and \
+${NCCL_OLDEST} or later is needed" PARENT_SCOPE)
+                    return()
+                endif()
                 get_filename_component(include ${home}/include ABSOLUTE)
                 get_filename_component(library ${home}/${folder}/${name}
                     ABSOLUTE)
@@ -63,6 +79,9 @@ lib/libnccl.so or lib/libnccl.so.2")
         endforeach()
         set(why "NCCL was not found beside the toolkit, in the system or in \
 Python's packages; NCCL_HOME names its folder")
+    endif()
+    if(NCCL_TOO_OLD)
+        set(why "${NCCL_TOO_OLD}")
     endif()
     set(NCCL_INCLUDE "${NCCL_INCLUDE}" PARENT_SCOPE)
     set(NCCL_LIBRARY "${NCCL_LIBRARY}" PARENT_SCOPE)

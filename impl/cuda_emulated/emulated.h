@@ -25,6 +25,7 @@
  *   nccl-error    a collective fails, seen by ncclCommGetAsyncError
  *   nccl-hang     a collective never ends
  *   nccl-order    ncclReduceScatter's ring runs backwards
+ *   nccl-channels   the ring of every other channel does
  *   rank-dies     the process is killed, in a collective
  *   cublas-wrong  products of the library beside which ours are measured
  */
@@ -109,6 +110,8 @@ int emulated_yield(void);
 /* Does what all streams of this thread still have to do, as a GPU would by
  * itself; true if nothing is left, false if the rest waits for other ranks. */
 bool emulated_flush(void);
+/* Whether they have something to do. */
+bool emulated_pending(void);
 
 /* How much work of this thread's streams has begun that will never end. */
 _Atomic unsigned int *emulated_hanging(void);

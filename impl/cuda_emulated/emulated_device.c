@@ -166,6 +166,15 @@ cudaError_t cudaSetDevice(int device)
     return emulated_broken();
 }
 
+cudaError_t cudaGetDevice(int *device)
+{
+    if (device == NULL) {
+        return emulated_say(cudaErrorInvalidValue);
+    }
+    *device = my_device;
+    return emulated_say(cudaSuccess);
+}
+
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,
                                    int device)
 {

@@ -8,9 +8,15 @@
 #include "emulated_post.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum {
+    CHANNEL_BYTES = 8192, /* of all ranks, before there is one more */
+    MOST_CHANNELS = 8,
+};
 
 /* One end of a message. */
 struct move {
@@ -80,12 +86,24 @@ static void step(struct move *m)
     atomic_store_explicit(&mail->full, m->sends, memory_order_release);
 }
 
+/* What is short goes through one channel; each of several has its own share of
+ * what is long, and a ring of its own. */
+static size_t channels(const struct group *g)
+{
+    size_t n = g->n * sizeof(float) * (size_t)g->comm->n / CHANNEL_BYTES;
+
+    return n < 1 ? 1 : n < MOST_CHANNELS ? n : MOST_CHANNELS;
+}
+
 static void fold(const struct group *g)
 {
     struct ncclComm *c = g->comm;
-    bool backward = emulated_fault("nccl-order");
+    bool all = emulated_fault("nccl-order");
+    bool odd = emulated_fault("nccl-channels");
+    size_t rings = channels(g);
 
     for (size_t i = 0; i < g->n && g->heap != NULL; i++) {
+        bool backward = all || (odd && i * rings / g->n % 2 != 0);
         float sum = 0.0f;
 
         for (int k = 1; k <= c->n; k++) {
@@ -177,7 +195,7 @@ static ncclResult_t enqueue(struct group *g, cudaStream_t stream)
 
     g->comm->users++;
     if (emulated_fault("nccl-error")) {
-        g->comm->error = ncclRemoteError;
+        g->comm->fails = 3;
         work.progress = never;
     }
     if (emulated_fault("nccl-hang")) {
@@ -274,6 +292,22 @@ ncclResult_t ncclRecv(void *out, size_t n, ncclDataType_t type, int peer,
 
 /* ---- Collectives ------------------------------------------------------- */
 
+/* What is sent is read while others' parts come in: where the two are one
+ * memory each rank has its own place, or what comes out is anything. */
+static bool in_place_or_apart(const char *part, const char *all, size_t bytes,
+                              const struct ncclComm *comm)
+{
+    size_t n = (size_t)comm->n;
+
+    if (part == all + (size_t)comm->me * bytes || part + bytes <= all ||
+        all + n * bytes <= part) {
+        return true;
+    }
+    fprintf(stderr, "emulated NCCL: a part lies in the whole, and not in its "
+                    "place\n");
+    return false;
+}
+
 /* What is sent to, and received from, each other rank: `send` and `get`, a
  * part of `bytes` for each rank where the stride is not 0. */
 static struct group *exchange(struct ncclComm *comm, const char *send,
@@ -308,6 +342,9 @@ ncclResult_t ncclAllGather(const void *in, void *out, size_t n,
     if (ready != ncclSuccess) {
         return ready;
     }
+    if (!in_place_or_apart(in, out, bytes, comm)) {
+        return ncclInvalidUsage;
+    }
     g = exchange(comm, in, 0, out, bytes, bytes, stream);
     if (g == NULL) {
         return ncclSystemError;
@@ -330,6 +367,9 @@ ncclResult_t ncclReduceScatter(const void *in, void *out, size_t n,
 
     if (ready != ncclSuccess) {
         return ready;
+    }
+    if (!in_place_or_apart(out, in, bytes, comm)) {
+        return ncclInvalidUsage;
     }
     heap = malloc((size_t)comm->n * bytes + 1);
     if (heap == NULL || type != ncclFloat32 || op != ncclSum) {

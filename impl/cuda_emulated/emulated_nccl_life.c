@@ -23,6 +23,35 @@ void emulated_comm_release(struct ncclComm *comm)
     }
 }
 
+/* Until NCCL 2.26 a group that does not block leaves its thread behind, and in
+ * the caller's own memory what it was made of. The next call for the same
+ * communicator takes both away, and asking for its state is none; a group of
+ * another one that comes before takes them for its own, and crashes. Of each
+ * rank that this thread plays. */
+static _Thread_local struct ncclComm *behind[MOST_RANKS];
+
+static struct ncclComm **left_behind(void)
+{
+    struct ncclComm **left = &behind[emulated_rank() % MOST_RANKS];
+
+    if (*left != NULL && !(*left)->alive) {
+        *left = NULL;
+    }
+    return left;
+}
+
+static bool stumbles(const struct ncclComm *comm)
+{
+    const struct ncclComm *left = *left_behind();
+
+    if (left == NULL || left == comm) {
+        return false;
+    }
+    fprintf(stderr, "emulated NCCL: the group of another communicator has "
+                    "left its thread behind\n");
+    return true;
+}
+
 ncclResult_t emulated_comm_ready(struct ncclComm *comm)
 {
     if (comm == NULL || !comm->alive) {
@@ -32,6 +61,12 @@ ncclResult_t emulated_comm_ready(struct ncclComm *comm)
         fprintf(stderr, "emulated NCCL: the operation before has not "
                         "returned ncclSuccess\n");
         return ncclInvalidArgument;
+    }
+    if (comm->error == ncclSuccess && stumbles(comm)) {
+        return ncclInternalError;
+    }
+    if (comm->error == ncclSuccess) {
+        *left_behind() = NULL;
     }
     return comm->error;
 }
@@ -43,6 +78,7 @@ ncclResult_t emulated_comm_begin(struct ncclComm *comm)
     if (comm->error == ncclSuccess) {
         comm->error = ncclInProgress;
         comm->looks = ++number % 4;
+        *left_behind() = comm;
     }
     return comm->error == ncclInProgress ? ncclInProgress : ncclSuccess;
 }
@@ -92,7 +128,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id,
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", a.pid, a.fd);
     fd = open(path, O_RDWR | O_CLOEXEC);
     if (c == NULL || fd < 0 || n > MOST_RANKS || config->blocking != 0 ||
-        emulated_fault("nccl-init")) {
+        emulated_fault("nccl-init") || stumbles(NULL)) {
         free(c);
         return ncclSystemError;
     }
@@ -105,6 +141,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id,
     }
     c->n = n;
     c->me = rank;
+    c->device = emulated_device();
     c->fd = rank == 0 ? a.fd : -1; /* its maker is the group's first */
     c->users = 1;
     c->of_owner = emulated_hanging();
@@ -112,8 +149,19 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id,
     c->error = ncclInProgress;
     c->post->place[rank] = my_place();
     atomic_fetch_add(&c->post->joined, 1);
+    *left_behind() = c;
     *comm = c;
     return ncclInProgress;
+}
+
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *count)
+{
+    ncclResult_t ready = emulated_comm_ready(comm);
+
+    if (ready == ncclSuccess) {
+        *count = comm->n;
+    }
+    return ready;
 }
 
 static bool share_gpu(const struct ncclComm *c)
@@ -138,6 +186,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
         emulated_flush(); /* the device goes on by itself */
         comm->looks += comm->users > 1;
     }
+    if (comm->error == ncclSuccess && comm->fails > 0 && --comm->fails == 0) {
+        comm->error = ncclRemoteError;
+    }
     if (comm->error == ncclInProgress &&
         atomic_load(&comm->post->joined) == (uint32_t)comm->n) {
         if (comm->looks > 0) {
@@ -154,8 +205,16 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     return ncclSuccess;
 }
 
+/* What ends a communicator goes back to the GPU of the thread that asked for
+ * it, and that makes a context there. */
 static ncclResult_t destroy(ncclComm_t comm)
 {
+    if (emulated_device() != comm->device) {
+        fprintf(stderr,
+                "emulated NCCL: a communicator of GPU %d was ended by "
+                "a thread on GPU %d, which gets a context\n",
+                comm->device, emulated_device());
+    }
     comm->alive = false;
     if (comm->fd >= 0) {
         close(comm->fd);

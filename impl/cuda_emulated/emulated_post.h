@@ -30,9 +30,11 @@ struct post {
 /* It is kept when it is destroyed, and known as such. */
 struct ncclComm {
     struct post *post;
-    int n, me, fd;      /* -1: the memory is another rank's */
+    int n, me, fd; /* -1: the memory is another rank's */
+    int device;
     ncclResult_t error; /* IN_PROGRESS: while the library does something */
     unsigned int looks; /* until it has */
+    unsigned int fails; /* looks until it has failed; 0: never */
     bool alive, aborted, finalized;
     _Atomic unsigned int users;     /* the owner, and work that is not done */
     unsigned int hanging;           /* work that will never be, */

@@ -214,6 +214,11 @@ static bool all_empty(void)
     return true;
 }
 
+bool emulated_pending(void)
+{
+    return !all_empty();
+}
+
 bool emulated_flush(void)
 {
     if (order() == LATE) {

@@ -20,6 +20,7 @@ mkdir -p "$folder/build/bin" "$folder/build/lib" "$folder/build/tests" \
 ln -s "$cts" "$folder/build/bin/fsdp-cts"
 ln -s "$plugin" "$folder/build/lib/fsdp-impl-cuda.so"
 ln -s "$device_test" "$folder/build/tests/cuda_device_test_gpu"
+ln -s /bin/true "$folder/build/tests/sanitizer_plant_gpu"
 # A machine with nothing that is optional.
 ln -sf /bin/* /usr/bin/* "$folder/plain"
 rm -f "$folder"/plain/{mpirun,mpiexec,nvidia-smi,nvcc,compute-sanitizer}
@@ -43,10 +44,19 @@ while [ "${1#--}" != "$1" ]; do
     shift 2
 done
 echo '========= COMPUTE-SANITIZER'
+if [ "${1##*/}" = sanitizer_plant_gpu ]; then
+    [ -n "${SANITIZER_BLIND:-}" ] || SANITIZER_FINDS=1
+    case $tool.$2 in
+    memcheck.memory | racecheck.race) ;;
+    *) SANITIZER_FINDS= ;;
+    esac
+fi
 "$@" || exit $?
 case $tool in
 memcheck) echo "========= ERROR SUMMARY: ${SANITIZER_FINDS:-0} errors" ;;
-racecheck) echo "========= RACECHECK SUMMARY: 0 hazards displayed" ;;
+racecheck)
+    echo "========= RACECHECK SUMMARY: ${SANITIZER_FINDS:-0} hazards displayed"
+    ;;
 esac
 [ -z "${SANITIZER_FINDS:-}" ] || exit 86
 CODE
@@ -69,6 +79,8 @@ if [ "$size" = gpt-largest ] && [ "$k" = 2 ]; then
     exit 1
 fi
 name=step.$size.fsdp2.k$k.pytorch
+echo "$name.memory-driver 100.0 MiB"
+[ "${PYTORCH_HANGS:-}" != "$size" ] || exec sleep 1000
 for what in attention gemm rest exposed idle communication; do
     [ -z "$shares" ] || echo "$name.share.$what 0.$k share"
 done
@@ -78,6 +90,7 @@ chmod +x "$folder/path/python3" "$folder/path/nvidia-smi" "$folder/path/compute-
 before=$PATH
 export FSDP_EMULATED_GPUS=1 FSDP_CUDA_STAGING=4096
 export FSDP_EMULATED_PLUGIN=$plugin
+export CUDA_HOME=$folder/none
 
 # runs ARGUMENT...: ci/gpu; its exit code is in $status.
 runs()
@@ -118,18 +131,25 @@ wants 0 '^1 GPU\(s\): Emulated, driver 0.0$' \
     '^K = 2, CUDA IPC: INCOMPLETE .* all of it passed' \
     '^K = 2, NCCL over sockets, a try: ' '^Open MPI: not there$' \
     '^trace: [0-9]+ events$' '^compute-sanitizer: not there$' \
-    '^bench-gpu: [0-9]+ results$' '^bench-steps: [0-9]+ results$' \
-    '^bench-shares: 7 results$' '^PyTorch: not there$' '^all passed$'
+    '^bench-operators: [0-9]+ results$' '^bench-steps: [0-9]+ results$' \
+    '^bench-gpt: [0-9]+ results$' '^PyTorch: not there$' \
+    '^cuBLAS: not there$' \
+    '^two ranks on one GPU, ipc, no bar: host time for a unit [0-9.]+ us$' \
+    '^two ranks on one GPU, nccl-sockets, no bar: ' \
+    '^[|] bits.* K = 3 [|] no case differs [|] INCOMPLETE.* [|] yes [|]$' \
+    '^[|] bits.* K = 4 [|] no case differs [|]  [|] not measured [|]$' \
+    '^bars: [0-9]+ met, [0-9]+ not met, [0-9]+ not measured$' \
+    '^all passed$'
 test -s "$folder/out/k3.jsonl"
-test -s "$folder/out/bench-gpu.json"
-test -s "$folder/out/bench-shares.json"
+test -s "$folder/out/bench-operators.json"
+test -s "$folder/out/bench-gpt.json"
 # shellcheck disable=SC2016 # backquotes are the table's
 grep -qxF '| share of a step | `gpu-small.gpt-124m.k1.impl` |' \
     "$folder/out/bars.md"
 grep -qE '^[|] matrix products [|] 0[.][0-9]{3} [|]$' "$folder/out/bars.md"
 grep -q 'Small shapes: no measurement' "$folder/out/bars.md"
 grep -q '^| GEMM .* not measured' "$folder/out/bars.md"
-if grep -q 'k3' "$folder/out/bench-gpu.txt"; then
+if cat "$folder"/out/bench-*.txt | grep 'k3' >"$folder/k3"; then
     echo 'speed was measured with more ranks than GPUs' >&2
     exit 1
 fi
@@ -139,41 +159,95 @@ rm "$folder/plain/nvidia-smi"
 PATH=$folder/path:$before
 export FSDP_EMULATED_GPUS=3
 LD_LIBRARY_PATH=$driver CUDA_VISIBLE_DEVICES=0,2 runs --quick --ranks 1,2 \
-    --only ways,sanitizer,bench
+    --only ways,sanitizer,bench --minutes 60 --archive "$folder/all.tar.gz"
 wants 0 '^2 GPU\(s\): Emulated' '^memcheck: clean$' '^racecheck: clean$' \
     '^K = 2, NCCL over sockets, a try: passed$' \
     '^PyTorch: step.gpt-256.fsdp2.k2.pytorch 1000.0 tokens/s, all blocks$' \
     '^PyTorch: step.gpt-largest.fsdp2.k1.pytorch 1000.0 tokens/s, 4 blocks$' \
-    '^PyTorch with 2 rank\(s\), gpt-largest --blocks 4: does not fit$' \
+    '^PyTorch with 2 rank\(s\), gpt-largest --blocks 4.*: does not fit$' \
     '^all passed$'
 if command -v mpirun >/dev/null; then
     wants 0 '^(K = 2, Open MPI: INCOMPLETE .* all of it passed|Open MPI: this build is without it)'
 fi
-grep -q '[.]gemm-4096[.]impl[.]of-cublas' "$folder/out/bench-gpu.txt"
-grep -q '"gpu": "Emulated 0"' "$folder/out/bench-gpu.json"
-grep -q '[.]unit[.]k2[.]impl ' "$folder/out/bench-gpu.txt"
-grep -qE '[.]gpt-124m[.]k2[.]impl[.]memory ' "$folder/out/bench-gpu.txt"
-if grep -q 'not measured' "$folder/out/bars.md"; then
+grep -q '[.]gemm-4096[.]impl[.]of-cublas' "$folder/out/bench-operators.txt"
+grep -q '"gpu": "Emulated 0"' "$folder/out/bench-operators.json"
+grep -q '[.]unit[.]k2[.]impl ' "$folder/out/bench-operators.txt"
+grep -qE '[.]gpt-124m[.]k2[.]impl[.]memory ' "$folder/out/bench-gpt.txt"
+if grep -vE '^([|] (bits|[a-z]*check of)|bars:)' "$folder/out/bars.md" |
+    grep -E 'not measured( [(|]|$)'; then
     cat "$folder/out/bars.md" >&2
     exit 1
 fi
+mkdir "$folder/all"
+tar -C "$folder/all" -xzf "$folder/all.tar.gz"
+cmp "$folder/all/bars.md" "$folder/out/bars.md"
+grep -q '^all passed$' "$folder/all/summary.txt"
 # Ours with one rank and with two, PyTorch's, what fits there.
 grep -qE '^[|] attention ([|] 0[.][0-9]{3} ){4}([|] 0[.][12]00 ){3}[|]$' \
     "$folder/out/bars.md"
 grep -q '[.]gpt-largest[.]k1[.]impl[.]blocks  *4[.]000' \
-    "$folder/out/bench-gpu.txt"
+    "$folder/out/bench-largest.txt"
 
 # Failures show in the summary and in the exit code.
 SANITIZER_FINDS=3 runs --quick --ranks 1 --only sanitizer
-wants 1 '^memcheck: FAILED \(86\)' '^something FAILED$'
+wants 1 '^memcheck: FAILED \(86\)' '^racecheck: FAILED \(86\)' \
+    '^something FAILED$'
+# A tool that finds nothing at all shows nothing.
+SANITIZER_BLIND=yes runs --quick --ranks 1 --only sanitizer
+wants 1 '^memcheck: FAILED, it does not find what was planted' \
+    '^[|] .*memcheck [|] clean [|] it does not find .* [|] not measured [|]$'
 FSDP_EMULATED_FAULT=no-image runs --quick --ranks 1 --only manifest,trace,bench
 wants 1 '^K = 1, a GPU a rank: NON-CONFORMANT' '^trace: FAILED' \
-    '^bench-gpu: FAILED' '^something FAILED$'
+    '^bench-operators: FAILED' '^bench-gpt: FAILED' \
+    '^[|] bits.* K = 1 .*[|] [*][*]no[*][*] [|]$' '^something FAILED$'
 FSDP_EMULATED_FAULT=cublas-wrong LD_LIBRARY_PATH=$driver \
-    runs --quick --ranks 1 --only bench
-wants 1 '^bench-gpu: FAILED'
+    runs --quick --ranks 1 --only operators
+wants 1 '^bench-operators: FAILED'
 grep -q 'gemm-4096: element 0 is .*, and cuBLAS says' \
-    "$folder/out/bench-gpu.txt"
+    "$folder/out/bench-operators.txt"
+# ... and leave the rest.
+grep -q '[.]adamw[.]impl[.]of-copy ' "$folder/out/bench-operators.txt"
+grep -q '[.]unit[.]k1[.]impl"' "$folder/out/bench-operators.json"
+
+# What hangs is stopped, and leaves the rest; what there is no time for is left
+# out.
+PYTORCH_HANGS=gpt-256 runs --quick --ranks 1 --only gpt,steps --minutes 1
+wants 1 '^bench-gpt: [0-9]+ results$' \
+    '^PyTorch .*: was STOPPED, its time was over' \
+    '^steps: left out, no time is left$' '^something FAILED$'
+# A manifest too: it is judged as far as it came, and is not "met".
+runs --ranks 4 --only manifest --minutes 1
+wants 1 '^K = 4, sharing 3 GPU\(s\): was STOPPED, its time was over' \
+    '^[|] bits.* K = 4 .* [|] not measured [|]$'
+
+# What ci/gpu-pack takes from a build runs elsewhere; here cmake has nothing to
+# do. Libraries of this machine, and not those of the folder, it refuses.
+ln -sf /bin/true "$folder/path/cmake"
+for test in ops comm; do
+    ln -s /bin/true "$folder/build/tests/cuda_${test}_test_gpu"
+done
+status=0
+"${script}-pack" --build "$folder/build" "$folder/pack" >"$folder/said" 2>&1 ||
+    status=$?
+if [ "$status" != 1 ] || ! grep -q 'is not taken from' "$folder/said"; then
+    cat "$folder/said" >&2
+    exit 1
+fi
+LD_LIBRARY_PATH=$folder/pack/lib "${script}-pack" --build "$folder/build" \
+    "$folder/pack" >"$folder/said" 2>&1 || { cat "$folder/said" >&2; exit 1; }
+test -s "$folder/pack/tests/sanitizer_plant_gpu"
+status=0
+"$script" --build "$folder/pack" --out "$folder/out" --only trace \
+    >"$folder/said" 2>&1 || status=$?
+wants 0 '^trace: [0-9]+ events$'
+# A library that is nowhere is named, and nothing is run.
+rm "$folder/pack/bin/fsdp-cts"
+printf '#!/bin/sh\nexit 127\n' >"$folder/pack/bin/fsdp-cts"
+chmod +x "$folder/pack/bin/fsdp-cts"
+status=0
+"$script" --build "$folder/pack" --out "$folder/out" >"$folder/said" 2>&1 ||
+    status=$?
+wants 2 '^the build does not run here'
 
 # No GPU; a folder that is no build; a part that is none.
 FSDP_EMULATED_GPUS=0 runs --quick

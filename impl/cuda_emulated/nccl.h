@@ -59,6 +59,7 @@ ncclResult_t ncclGetVersion(int *version);
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id,
                                     int rank, ncclConfig_t *config);
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *count);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t ncclCommFinalize(ncclComm_t comm);

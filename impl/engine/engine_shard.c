@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    SLICE = 1024
-}; /* elements of initial values at a time */
+    SLICE = 16384
+}; /* elements of initial values at a time: each is a wait for the device */
 
 static int make_plans(struct fsdp_sharded *s)
 {

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_initial.h - initial values of models that are only measured.
+ *
+ * Drawing each value of a model of billions takes minutes, in which a GPU
+ * stands still. So of a large model's parameters the first values are drawn,
+ * and repeated; as often as is no multiple of a row, so that no two rows are
+ * alike.
+ */
+#ifndef FSDP_CTS_BENCH_INITIAL_H
+#define FSDP_CTS_BENCH_INITIAL_H
+
+#include <fsdp/model.h>
+
+enum {
+    BENCH_INITIAL_DRAWN = 65521, /* of each parameter; a prime */
+    BENCH_INITIAL_LARGE = 32
+                          << 20 /* elements; smaller models stay as they are */
+};
+
+struct bench_initial;
+/* Puts itself between the model and its values. *out is NULL where the model
+ * is small. */
+int bench_initial_open(struct fsdp_model *model, struct bench_initial **out);
+/* The model must not be asked any more. NULL is allowed. */
+void bench_initial_close(struct bench_initial *initial);
+
+#endif
