@@ -127,10 +127,12 @@ uint64_t compare_count(const struct record_sequence *sequence, uint32_t kind);
 /* "all-gathers in this step"; of the three kinds that steps are made of. */
 const char *compare_kind_words(uint32_t kind);
 /* Whether every step has as many collectives of a kind as the oracle says. And
- * the least damage to that: one that is none. */
+ * the least damage to that: one too few, beyond all that were made ahead; or
+ * one, where there is to be none. */
 bool compare_kind_count(const struct expect *e, const struct record *r,
                         uint32_t kind, struct finding *f);
-bool compare_spoil_kind_count(struct record *r, uint32_t kind);
+bool compare_spoil_kind_count(const struct expect *e, struct record *r,
+                              uint32_t kind);
 /* Whether two collectives agree in every field. */
 bool compare_same_collective(const struct record_collective *a,
                              const struct record_collective *b);

@@ -186,13 +186,23 @@ struct record_collective *compare_collective_to_spoil(struct record *r)
     return s == NULL ? NULL : &s->c[0];
 }
 
-bool compare_spoil_kind_count(struct record *r, uint32_t kind)
+bool compare_spoil_kind_count(const struct expect *e, struct record *r,
+                              uint32_t kind)
 {
-    struct record_collective *c = compare_collective_to_spoil(r);
+    struct record_sequence *s = compare_sequence_to_spoil(r);
+    uint64_t want = compare_count(&e->step, kind);
 
-    if (c == NULL) {
+    if (s == NULL) {
         return false;
     }
-    c->kind = c->kind == kind ? (uint32_t)FSDP_BARRIER : kind;
+    if (want == 0) {
+        s->c[0].kind = kind;
+        return true;
+    }
+    for (uint32_t i = 0; i < s->n && compare_count(s, kind) >= want; i++) {
+        if (s->c[i].kind == kind) {
+            s->c[i].kind = FSDP_BARRIER;
+        }
+    }
     return true;
 }

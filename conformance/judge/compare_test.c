@@ -269,6 +269,53 @@ static void indices_of_sequences_are_checked(void **state)
     x->r.rank[1].sequence[0].n = 0;
 }
 
+/* One rank's steps, all with these collectives and those behind them. */
+static void fill_sequence(struct record_rank *rank, uint32_t steps,
+                          const struct record_sequence *step,
+                          const struct record_sequence *ahead)
+{
+    struct record_sequence *s = calloc(1, sizeof(*s));
+
+    rank->n_steps = steps;
+    rank->step_sequence = calloc(steps, sizeof(*rank->step_sequence));
+    rank->sequence = s;
+    rank->n_sequences = 1;
+    assert_true(rank->step_sequence != NULL && s != NULL);
+    s->n = step->n + ahead->n;
+    s->c = calloc(s->n, sizeof(*s->c));
+    assert_non_null(s->c);
+    memcpy(s->c, step->c, step->n * sizeof(*s->c));
+    memcpy(s->c + step->n, ahead->c, ahead->n * sizeof(*s->c));
+}
+
+/* An engine that has run ahead as far as it may has more than it needs. */
+static void a_count_is_spoiled_beyond_what_is_ahead(void **state)
+{
+    static const uint32_t kinds[] = {FSDP_ALL_GATHER, FSDP_REDUCE_SCATTER,
+                                     FSDP_ALL_REDUCE};
+    struct fixture *x = *state;
+    struct expect e;
+
+    x->c.scenario = CASE_CANCEL;
+    x->c.prefetch_backward = 1;
+    assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &e), FSDP_OK);
+    assert_true(e.ahead.n > 0);
+    for (uint32_t k = 0; k < 3; k++) {
+        fill_sequence(&x->r.rank[k], x->c.steps, &e.step, &e.ahead);
+    }
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        struct record_sequence *s = x->r.rank[0].sequence;
+        struct finding f;
+
+        assert_true(compare_kind_count(&e, &x->r, kinds[i], &f));
+        assert_true(compare_spoil_kind_count(&e, &x->r, kinds[i]));
+        assert_false(compare_kind_count(&e, &x->r, kinds[i], &f));
+        assert_int_equal(f.rank, 0);
+        memcpy(s->c, x->r.rank[1].sequence->c, s->n * sizeof(*s->c));
+    }
+    expect_release(&e);
+}
+
 /* The same wrong call may be made twice; both answers count. */
 static void every_answer_of_a_name_counts(void **state)
 {
@@ -399,6 +446,7 @@ int main(void)
         TEST(nan_equals_nothing),
         TEST(curves_are_folded),
         TEST(indices_of_sequences_are_checked),
+        TEST(a_count_is_spoiled_beyond_what_is_ahead),
         TEST(every_answer_of_a_name_counts),
         TEST(what_was_never_asked_is_not_wrong),
         TEST(reductions_are_replayed),

@@ -12,8 +12,7 @@ static bool holds(const struct expect *e, const struct record *r,
 
 static bool spoil(const struct expect *e, struct record *r)
 {
-    (void)e;
-    return compare_spoil_kind_count(r, FSDP_ALL_REDUCE);
+    return compare_spoil_kind_count(e, r, FSDP_ALL_REDUCE);
 }
 
 REQUIREMENT(comm_all_reduce_count) = {

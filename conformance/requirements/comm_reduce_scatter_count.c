@@ -13,8 +13,7 @@ static bool holds(const struct expect *e, const struct record *r,
 
 static bool spoil(const struct expect *e, struct record *r)
 {
-    (void)e;
-    return compare_spoil_kind_count(r, FSDP_REDUCE_SCATTER);
+    return compare_spoil_kind_count(e, r, FSDP_REDUCE_SCATTER);
 }
 
 REQUIREMENT(comm_reduce_scatter_count) = {

@@ -39,8 +39,10 @@ static int fold(struct cuda_member *m, const struct cuda_target *target,
 {
     struct cuda_parts parts = parts_of(m, how, own);
 
-    return cuda_device_check(m->group.device, cuda_fold(target, &parts, out, n),
-                             "fold");
+    FSDP_TRY(cuda_device_check(m->group.device,
+                               cuda_fold(target, &parts, out, n), "fold"));
+    /* And the exchange before it. */
+    return cuda_device_pace(m->group.device, target, 2);
 }
 
 int cuda_collective_scatter(struct cuda_member *m,

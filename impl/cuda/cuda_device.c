@@ -214,6 +214,7 @@ static int device_run(void *self, struct fsdp_stream *stream,
         return cuda_device_check(d, error, cuda_ops_name(op->kind));
     }
     FSDP_TRY(status);
+    FSDP_TRY(cuda_device_pace(d, &target, 1));
     return end_call(d, stream);
 }
 

@@ -43,6 +43,9 @@ int cuda_device_order(struct cuda_device *device, struct fsdp_stream *later,
                       struct fsdp_stream *earlier, uint64_t ticket);
 int cuda_device_mark(struct cuda_device *device, struct fsdp_stream *stream,
                      uint64_t *ticket);
+/* Called after launches of a stream, so that the host is only so far ahead. */
+int cuda_device_pace(struct cuda_device *device,
+                     const struct cuda_target *target, uint32_t launches);
 /* Blocks until the stream has nothing left to do. */
 int cuda_device_finish(struct cuda_device *device, struct fsdp_stream *stream);
 int cuda_device_finish_all(struct cuda_device *device);

@@ -151,6 +151,8 @@ static int exchange(void *self, const struct cuda_target *target,
         x->turn++;
         FSDP_TRY(put(x, target, message, at));
         FSDP_TRY(take(x, target, message, at));
+        FSDP_TRY(
+            cuda_device_pace(x->group.device, target, 2 * x->group.extent));
     }
     return FSDP_OK;
 }

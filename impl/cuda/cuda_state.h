@@ -27,6 +27,8 @@ struct fsdp_stream {
     cudaEvent_t event[CUDA_RING_EVENTS];
     uint64_t given; /* the last ticket; 1 at first, when there is no event */
     bool fresh;     /* was given work since */
+    uint64_t paced; /* the ticket that the host waits for next; 0: none yet */
+    uint32_t since; /* launches since that */
     struct cuda_stamp *first, **last; /* in the order of the stream */
     uint64_t latest_ns;
     struct fsdp_stream *next;

@@ -11,6 +11,12 @@
 #include <nvtx3/nvToolsExtCudaRt.h>
 #include <stdlib.h>
 
+enum {
+    /* Launches from one ticket to wait for to the next: fewer than events of
+     * the ring, else the ticket's would be a later one. */
+    PACE = CUDA_RING_EVENTS / 2,
+};
+
 struct fsdp_stream *cuda_device_stream(struct cuda_device *d,
                                        struct fsdp_stream *stream,
                                        struct cuda_target *target)
@@ -88,6 +94,34 @@ int cuda_device_order(struct cuda_device *d, struct fsdp_stream *later,
                              "cudaStreamWaitEvent");
 }
 
+/* A stream of the runtime holds some thousand launches. Who gives it more waits
+ * in the launch, where nobody looks around, for ever if the stream waits for a
+ * rank that has gone. So before there are as many the host waits here, for what
+ * was given PACE launches ago or more. */
+int cuda_device_pace(struct cuda_device *d, const struct cuda_target *target,
+                     uint32_t launches)
+{
+    struct fsdp_stream *s = d->streams;
+    uint64_t last;
+
+    while (s != NULL && s->cuda != target->stream) {
+        s = s->next;
+    }
+    if (s == NULL) {
+        return FSDP_OK;
+    }
+    s->since += launches;
+    if (s->since < PACE) {
+        return FSDP_OK;
+    }
+    s->since = 0;
+    last = s->paced;
+    s->fresh = true;
+    FSDP_TRY(cuda_device_mark(d, s, &s->paced));
+    s->fresh = true; /* who goes on with it does not say so again */
+    return last != 0 ? cuda_device_order(d, NULL, s, last) : FSDP_OK;
+}
+
 int cuda_device_finish(struct cuda_device *d, struct fsdp_stream *stream)
 {
     return cuda_device_order(d, NULL, stream, 0);
@@ -135,8 +169,12 @@ void cuda_stream_close(struct cuda_device *d, struct fsdp_stream *stream)
     if (*link == NULL) {
         return;
     }
-    *link = stream->next;
     (void)cuda_device_finish(d, stream);
+    if (d->failed != FSDP_OK) {
+        /* Who frees memory later must know of what this one never ends. */
+        (void)cuda_device_idle(d);
+    }
+    *link = stream->next;
     cuda_copies_forget(d->copies, stream);
     cuda_trace_forget(d, stream);
     for (int i = 0; i < CUDA_RING_EVENTS; i++) {

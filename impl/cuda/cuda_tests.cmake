@@ -44,7 +44,7 @@ cuda_unit(cuda_device_test LINK fsdp-host-ops fsdp-ref)
 cuda_unit(cuda_comm_test LINK fsdp-host-ops fsdp-ref)
 cuda_unit(cuda_ipc_test LINK fsdp-host-ops fsdp-ref)
 if(TARGET fsdp-cuda-emulated)
-    foreach(what ranges strict order ipc nccl operands)
+    foreach(what ranges strict order ipc nccl operands growth pace)
         set(test emulated_${what}_test)
         add_executable(${test}
             ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/${test}.c)
@@ -99,6 +99,12 @@ if(TARGET fsdp-impl-cuda-emulated)
         $<TARGET_FILE:fsdp-cts> ${emulated} "mlp.(odd|wide)|linear.tiny")
     add_test(NAME conformance.cuda-emulated.threads COMMAND ${script}
         $<TARGET_FILE:fsdp-cts> ${emulated} mlp.odd --world threads)
+    # The model beside which the rest of a process is small, its reductions in
+    # thousands of chunks.
+    add_test(NAME conformance.cuda-emulated.large COMMAND ${script}
+        $<TARGET_FILE:fsdp-cts> ${emulated} linear.large)
+    set_tests_properties(conformance.cuda-emulated.large PROPERTIES
+        ENVIRONMENT FSDP_CUDA_STAGING=16384)
     # NCCL's ring is tried in the middle of a step, where a dimension has three
     # ranks or more, and another collective follows at once.
     add_test(NAME conformance.cuda-emulated.ring COMMAND fsdp-cts run
@@ -107,7 +113,9 @@ if(TARGET fsdp-impl-cuda-emulated)
     set_tests_properties(conformance.cuda-emulated.mlp
         conformance.cuda-emulated.gpt conformance.cuda-emulated.threads
         conformance.cuda-emulated.ipc conformance.cuda-emulated.ring
-        PROPERTIES LABELS conformance TIMEOUT 900 PROCESSORS 2)
+        conformance.cuda-emulated.large
+        PROPERTIES LABELS conformance TIMEOUT 900 PROCESSORS 2
+        FAIL_REGULAR_EXPRESSION "where nobody looks around")
     set_tests_properties(conformance.cuda-emulated.ipc PROPERTIES
         ENVIRONMENT FSDP_EMULATED_GPUS=1)
     foreach(what trace races orders)

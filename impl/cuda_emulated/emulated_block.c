@@ -4,6 +4,7 @@
  */
 #include "emulated_block.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,6 @@ static void context_make(struct context *c, char *stack, void (*start)(void))
 
 struct fiber {
     struct context context;
-    char *stack;
     bool made, ended;
     int waits;      /* at no barrier, of the block, of the warp: 0, 1, 2 */
     uint32_t given; /* to the other lanes */
@@ -80,6 +80,7 @@ struct fiber {
 
 /* Of one thread of the CPU. */
 struct machine {
+    char *stacks; /* of all fibers, one behind the other */
     struct context main;
     struct fiber fiber[MOST_THREADS];
     unsigned int n, now;
@@ -104,19 +105,73 @@ static void fiber_main(void)
     }
 }
 
-static bool fiber_ready(struct fiber *f)
+/* ---- Stacks ------------------------------------------------------------- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t ends; /* with the thread of the CPU */
+static bool has_key;
+
+static void machine_release(void *self)
 {
-    if (!f->made) {
-        f->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (f->stack == MAP_FAILED) {
-            return false;
-        }
-        context_make(&f->context, f->stack, fiber_main);
-        f->made = true;
+    struct machine *m = self;
+
+    (void)munmap(m->stacks, (size_t)MOST_THREADS * STACK);
+    free(m);
+    machine = NULL;
+}
+
+static void make_key(void)
+{
+    has_key = pthread_key_create(&ends, machine_release) == 0;
+}
+
+static char *stack_of(const struct machine *m, unsigned int t)
+{
+    return m->stacks + (size_t)t * STACK;
+}
+
+/* Of each stack the page that its fiber begins in, no more: a huge page would
+ * be 32 stacks in full. */
+static bool take_stacks(struct machine *m)
+{
+    const size_t bytes = (size_t)MOST_THREADS * STACK;
+    char *stacks = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (stacks == MAP_FAILED) {
+        return false;
+    }
+    (void)madvise(stacks, bytes, MADV_NOHUGEPAGE);
+    m->stacks = stacks;
+    for (unsigned int t = 0; t < MOST_THREADS; t++) {
+        context_make(&m->fiber[t].context, stack_of(m, t), fiber_main);
+        m->fiber[t].made = true;
     }
     return true;
 }
+
+bool emulated_block_make(void)
+{
+    struct machine *m;
+
+    (void)pthread_once(&once, make_key);
+    if (machine != NULL || !has_key) {
+        return machine != NULL;
+    }
+    m = calloc(1, sizeof(*m));
+    if (m == NULL || !take_stacks(m)) {
+        free(m);
+        return false;
+    }
+    if (pthread_setspecific(ends, m) != 0) {
+        machine_release(m);
+        return false;
+    }
+    machine = m;
+    return true;
+}
+
+/* ---- Blocks ------------------------------------------------------------- */
 
 static void resume(struct machine *m, unsigned int t)
 {
@@ -188,7 +243,6 @@ static bool run_block(struct machine *m, bool backward)
     for (unsigned int t = 0; t < m->n; t++) {
         if (!m->fiber[t].ended) {
             m->fiber[t].made = false; /* its stack is not as it should be */
-            munmap(m->fiber[t].stack, STACK);
             running = false;
         }
     }
@@ -198,22 +252,21 @@ static bool run_block(struct machine *m, bool backward)
 bool emulated_grid(struct dim3 grid, struct dim3 block, void (*run)(void *),
                    void *kernel)
 {
-    struct machine *m = machine;
+    struct machine *m;
 
-    if (m == NULL) {
-        m = machine = calloc(1, sizeof(*m));
-    }
-    if (m == NULL || block.x > MOST_THREADS) {
+    if (block.x > MOST_THREADS || !emulated_block_make()) {
         return false;
     }
+    m = machine;
     m->n = block.x;
     m->run = run;
     m->kernel = kernel;
     blockDim = (struct uint3){block.x, block.y, block.z};
     gridDim = (struct uint3){grid.x, grid.y, grid.z};
     for (unsigned int t = 0; t < m->n; t++) {
-        if (!fiber_ready(&m->fiber[t])) {
-            return false;
+        if (!m->fiber[t].made) {
+            context_make(&m->fiber[t].context, stack_of(m, t), fiber_main);
+            m->fiber[t].made = true;
         }
     }
     for (unsigned int b = 0; b < grid.x; b++) {

@@ -22,6 +22,10 @@ extern "C" {
 /* What the kernel that runs sees. */
 extern __thread struct uint3 threadIdx, blockIdx, blockDim, gridDim;
 
+/* Takes what the threads of any block need on the calling thread of the CPU,
+ * their stacks, until that thread ends. */
+bool emulated_block_make(void);
+
 /* Runs all blocks of a grid. False: some threads wait at a barrier that the
  * others have not come to, and never will; the rest is not run. */
 bool emulated_grid(struct dim3 grid, struct dim3 block, void (*run)(void *),

@@ -40,6 +40,7 @@ struct emulated_item {
 struct emulated_stream {
     bool alive;
     int device;
+    unsigned int n;      /* of what it was given and has not done */
     unsigned int weight; /* how often it is drawn */
     struct emulated_item *first, **last;
     struct emulated_stream *next; /* of this thread */
@@ -49,6 +50,10 @@ uint64_t emulated_event_recorded(cudaEvent_t event);
 uint64_t emulated_event_done(cudaEvent_t event);
 /* A record that the stream has come to. */
 void emulated_event_reach(cudaEvent_t event, uint64_t number);
+
+enum {
+    EMULATED_PLACES = 1024, /* of a stream; a real one has about as many */
+};
 
 bool emulated_stream_good(cudaStream_t stream);
 cudaError_t emulated_queue_push(cudaStream_t stream, struct emulated_item item);

@@ -14,6 +14,7 @@
 #include "emulated_queue.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,6 +113,7 @@ static bool step(cudaStream_t stream, bool deep)
         return false;
     }
     stream->first = item->next;
+    stream->n--;
     if (stream->first == NULL) {
         stream->last = &stream->first;
     }
@@ -264,10 +266,34 @@ bool emulated_stream_good(cudaStream_t stream)
     return stream != NULL && stream->alive;
 }
 
+/* Who gives a stream more than it holds waits inside of the runtime, while the
+ * device goes on with whatever it can. */
+static void wait_for_a_place(cudaStream_t stream)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+
+    if (stream->n >= EMULATED_PLACES && !atomic_flag_test_and_set(&told)) {
+        fprintf(stderr,
+                "emulated CUDA: a launch behind %d others waits where "
+                "nobody looks around\n",
+                EMULATED_PLACES);
+    }
+    while (stream->n >= EMULATED_PLACES && emulated_broken() == cudaSuccess) {
+        if (!step(stream, order() == LATE) && !step_any()) {
+            usleep(50);
+        }
+    }
+}
+
 cudaError_t emulated_queue_push(cudaStream_t stream, struct emulated_item item)
 {
     struct emulated_item *i;
 
+    if (!busy) {
+        busy = true;
+        wait_for_a_place(stream);
+        busy = false;
+    }
     if (emulated_broken() != cudaSuccess) {
         return emulated_broken();
     }
@@ -277,6 +303,7 @@ cudaError_t emulated_queue_push(cudaStream_t stream, struct emulated_item item)
     }
     *i = item;
     i->next = NULL;
+    stream->n++;
     *stream->last = i;
     stream->last = &i->next;
     return cudaSuccess;
@@ -355,6 +382,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
         free(item);
     }
     stream->last = &stream->first;
+    stream->n = 0;
     stream->alive = false;
     return emulated_say(cudaSuccess);
 }
