@@ -61,6 +61,8 @@ void emulated_begin(void);
 void emulated_memory_make(void);
 void emulated_memory_open(void);
 void emulated_memory_close(void);
+/* The host has waited for the device, and goes on. */
+void emulated_memory_waited(void);
 /* Bytes of it that are allocated, and that there are. */
 size_t emulated_memory_taken(void);
 size_t emulated_memory_room(void);

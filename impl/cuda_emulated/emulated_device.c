@@ -155,11 +155,6 @@ cudaError_t cudaSetDevice(int device)
     if (status != cudaSuccess) {
         return status;
     }
-    /* What its threads need is taken with the GPU, not by the first kernel
-     * that has so many: a process grows by what an engine does in its run. */
-    if (!emulated_block_make()) {
-        return emulated_say(cudaErrorMemoryAllocation);
-    }
     emulated_memory_make();
     my_device = device;
     broken = last = cudaSuccess; /* a new rank may be on a thread of an old */

@@ -170,8 +170,11 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     if (emulated_broken() != cudaSuccess) {
         return emulated_broken();
     }
-    return emulated_say(
-        emulated_event_done(event) >= number ? cudaSuccess : cudaErrorNotReady);
+    if (emulated_event_done(event) < number) {
+        return emulated_say(cudaErrorNotReady);
+    }
+    emulated_memory_waited();
+    return emulated_say(cudaSuccess);
 }
 
 /* Of events that a GPU has both come to, and that take times. */

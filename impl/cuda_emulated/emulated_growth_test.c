@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emulated_growth_test.c - what the emulation itself takes of a process, it
- * takes with the GPU, as memory that a driver reserves: a process grows in a
- * run by what the engine does, not by the first kernel of many threads. And
- * what streams hold is bounded, as it is of a real one.
+ * takes with the first stream, as memory that a driver reserves: a process
+ * grows in a run by what the engine does, not by the first kernel of many
+ * threads. And what streams hold is bounded, as it is of a real one.
  */
 #include "cuda_emulated/emulated_block.h"
 #include "cuda_emulated/emulated_queue.h"
@@ -71,23 +71,59 @@ static void run_block(void)
     assert_int_equal(ran, MOST_THREADS);
 }
 
+static cudaStream_t open_stream(void)
+{
+    cudaStream_t stream = NULL;
+
+    assert_int_equal(cudaSetDevice(0), cudaSuccess);
+    assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                     cudaSuccess);
+    return stream;
+}
+
 static void test_first_kernel(void **state)
+{
+    cudaStream_t stream = open_stream();
+    size_t before = resident();
+
+    (void)state;
+    run_block();
+    assert_true(resident() < before + LITTLE);
+    assert_int_equal(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+static void *choose(void *little)
 {
     size_t before;
 
-    (void)state;
-    assert_int_equal(cudaSetDevice(0), cudaSuccess);
+    (void)resident(); /* what the C library takes for the thread */
     before = resident();
-    run_block();
-    assert_true(resident() < before + LITTLE);
+    *(bool *)little =
+        cudaSetDevice(0) == cudaSuccess && resident() < before + LITTLE;
+    return NULL;
+}
+
+/* A thread that only chooses the GPU, to abort a communicator, say: it runs
+ * beside the rank's, and who looks at the process may be before or behind it.
+ */
+static void test_thread_without_stream(void **state)
+{
+    bool little = false;
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, choose, &little), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(little);
 }
 
 static void *be_rank(void *self)
 {
+    cudaStream_t stream = open_stream();
+
     (void)self;
-    if (cudaSetDevice(0) == cudaSuccess) {
-        run_block();
-    }
+    run_block();
+    assert_int_equal(cudaStreamDestroy(stream), cudaSuccess);
     return NULL;
 }
 
@@ -125,13 +161,9 @@ static const char counting;
 static void test_places(void **state)
 {
     struct cudaFuncAttributes attributes;
-    cudaLaunchConfig_t config = {{1, 1, 1}, {1, 1, 1}, 0, NULL};
+    cudaLaunchConfig_t config = {{1, 1, 1}, {1, 1, 1}, 0, open_stream()};
 
     (void)state;
-    assert_int_equal(cudaSetDevice(0), cudaSuccess);
-    assert_int_equal(
-        cudaStreamCreateWithFlags(&config.stream, cudaStreamNonBlocking),
-        cudaSuccess);
     assert_int_equal(cudaFuncGetAttributes(&attributes, &counting),
                      cudaSuccess);
     ran = 0;
@@ -149,6 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_kernel),
+        cmocka_unit_test(test_thread_without_stream),
         cmocka_unit_test(test_end_of_a_thread),
         cmocka_unit_test(test_places),
     };

@@ -22,6 +22,7 @@ enum {
     ALIGNMENT = 256,
     MOST_BLOCKS = 4096,
     FILLED = 1 << 20, /* bytes at most whose first content is made odd */
+    OFTEN = 16,       /* works */
 };
 
 #define ROOM   ((size_t)4 << 30)
@@ -38,16 +39,19 @@ static char *base;
 static size_t high; /* what was ever given */
 static struct block block[MOST_BLOCKS];
 static size_t n_blocks, n_made;
-static unsigned int working;
+static unsigned int working, since_closed;
+static bool is_open;
 static int memory_fd = -1, empty_fd = -1;
 
 static int allowed(void)
 {
-    return working > 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
+    return is_open ? PROT_READ | PROT_WRITE : PROT_NONE;
 }
 
-static void protect(void)
+static void protect(bool open)
 {
+    is_open = open;
+    since_closed = 0;
     if (high > 0 && mprotect(base, high, allowed()) != 0) {
         abort();
     }
@@ -56,17 +60,28 @@ static void protect(void)
 void emulated_memory_open(void)
 {
     pthread_mutex_lock(&lock);
-    if (working++ == 0) {
-        protect();
+    if (working++ == 0 && !is_open) {
+        protect(true);
     }
     pthread_mutex_unlock(&lock);
 }
 
+/* To open and close takes as long as a small kernel. So it stays open from one
+ * to the next, some times; when the host has waited for any, it is closed. */
 void emulated_memory_close(void)
 {
     pthread_mutex_lock(&lock);
-    if (--working == 0) {
-        protect();
+    if (--working == 0 && ++since_closed == OFTEN) {
+        protect(false);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void emulated_memory_waited(void)
+{
+    pthread_mutex_lock(&lock);
+    if (working == 0 && is_open) {
+        protect(false);
     }
     pthread_mutex_unlock(&lock);
 }

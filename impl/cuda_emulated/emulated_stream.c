@@ -11,6 +11,7 @@
  * far ahead, or the host ahead of all. A wait does one operation at least, of
  * a stream that can: so every wait ends.
  */
+#include "emulated_block.h"
 #include "emulated_queue.h"
 
 #include <sched.h>
@@ -245,6 +246,7 @@ void emulated_wait(cudaStream_t stream)
         }
         emulated_wait_for_device();
     }
+    emulated_memory_waited();
 }
 
 _Atomic unsigned int *emulated_hanging(void)
@@ -325,7 +327,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
     if (flags != cudaStreamNonBlocking) {
         emulated_undefined("a stream that waits for the default stream");
     }
-    s = calloc(1, sizeof(*s));
+    /* What threads of blocks need is taken with the first stream, not by the
+     * first kernel that has so many: a process grows by what an engine does in
+     * its run. Who only chooses a GPU runs none. */
+    s = emulated_block_make() ? calloc(1, sizeof(*s)) : NULL;
     if (s == NULL) {
         return emulated_say(cudaErrorMemoryAllocation);
     }
@@ -351,8 +356,11 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
             emulated_queue_try();
         }
     }
-    return emulated_say(stream->first != NULL ? cudaErrorNotReady
-                                              : cudaSuccess);
+    if (stream->first != NULL) {
+        return emulated_say(cudaErrorNotReady);
+    }
+    emulated_memory_waited();
+    return emulated_say(cudaSuccess);
 }
 
 /* What it was given is done, or never will be. */

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 
 #include <cmocka.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -200,6 +201,50 @@ static void test_misaligned(void **state)
 }
 
 /* ---- Memory ------------------------------------------------------------ */
+
+static sigjmp_buf nowhere;
+
+static void escape(int signal)
+{
+    (void)signal;
+    siglongjmp(nowhere, 1);
+}
+
+static bool host_can_read(const volatile float *p)
+{
+    struct sigaction action = {.sa_handler = escape};
+    struct sigaction before;
+    volatile bool can = false;
+
+    sigaction(SIGSEGV, &action, &before);
+    if (sigsetjmp(nowhere, 1) == 0) {
+        (void)*p;
+        can = true;
+    }
+    sigaction(SIGSEGV, &before, NULL);
+    return can;
+}
+
+/* Once the host has waited; and soon, if it never does. */
+static void test_host_reads(void **state)
+{
+    const struct dim3 one = {1, 1, 1};
+    float here = 0.0f;
+    int n = 0;
+
+    (void)state;
+    assert_true(host_can_read(&here));
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(launch(one, one, 0), cudaSuccess);
+        assert_int_equal(finish(), cudaSuccess);
+        assert_false(host_can_read(x));
+    }
+    do {
+        assert_int_equal(launch(one, one, 0), cudaSuccess);
+        assert_true(++n < 100);
+    } while (host_can_read(x));
+    assert_int_equal(finish(), cudaSuccess);
+}
 
 static void test_copies(void **state)
 {
@@ -407,6 +452,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_illegal_address, open_gpu,
                                         close_gpu),
         cmocka_unit_test_setup_teardown(test_misaligned, open_gpu, close_gpu),
+        cmocka_unit_test_setup_teardown(test_host_reads, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_copies, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_memory, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_events, open_gpu, close_gpu),
