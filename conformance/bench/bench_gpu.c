@@ -431,7 +431,7 @@ static bool wants_operators(const struct bench_plan *plan, const char *label)
     return any;
 }
 
-/* Models are measured also where operators failed: a GPU is lent by the hour.
+/* Models are measured also where operators failed: GPUs are paid by the hour.
  * The first failure is told. */
 int bench_gpu(struct bench_plan *plan)
 {
