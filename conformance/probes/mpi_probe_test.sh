@@ -86,7 +86,13 @@ seen child 3 0 child
 judge "a child leaves the log alone" 0 'AS EXPECTED' child "${right[@]}"
 seen refused 3 0 refused
 judge 'a call that failed' 1 'MPI_Bcast, failed' refused "${right[@]}"
-seen leave 3 any leave
+# mpirun ends the others as soon as it sees that one has left so, maybe before
+# they have: then it is tried again.
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+    rm -rf leave
+    seen leave 3 any leave
+    [ "$(grep -l '"type":"end"' leave/* | wc -l)" -ne 3 ] || break
+done
 judge 'without MPI_Finalize' 0 'exited' leave "${right[@]}" --also barrier:0:1
 
 # ---- Steps ----
