@@ -56,8 +56,9 @@ void emulated_undefined(const char *what);
 /* Called by what uses a GPU: from here on the process cannot be forked. */
 void emulated_begin(void);
 
-/* Memory of the device is there only while the device works, who opens it
- * then: the host that reads it dies of SIGSEGV, as with a GPU. */
+/* Memory of the device is there while the device works, who opens it then. It
+ * is closed a little later, when the host has waited for anything at the
+ * latest: the host that reads it dies of SIGSEGV, as with a GPU. */
 void emulated_memory_make(void);
 void emulated_memory_open(void);
 void emulated_memory_close(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emulated_memory.c - TEST ONLY: the device's memory, a range of addresses
- * that is closed to the host but while the device works.
+ * that is closed to a host that has waited for the device.
  *
  * Each allocation has pages of its own; what lies between, and what was freed,
  * is beyond the end of an empty file, where even the device's work dies of
