@@ -203,8 +203,7 @@ def train(rank, arguments, port, results):
             found, took = trace(torch, arguments, one_step)
         except Exception as error:  # pylint: disable=broad-except
             print(f"no shares: {error!r}")
-            traced = []
-            break
+            found, took = [math.nan] * len(pytorch_shares.NAMES), math.nan
         sums = of_all(found, dist.ReduceOp.SUM)
         slowest = of_all([took], dist.ReduceOp.MAX)
         if i > 0:  # the first one opens the profiler
