@@ -6,7 +6,7 @@
  */
 #include "cases/case.h"
 
-#include "workloads/workload.h"
+#include "models/workload.h"
 
 #include <math.h>
 #include <stdarg.h>

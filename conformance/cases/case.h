@@ -9,7 +9,7 @@
 #ifndef FSDP_CTS_CASE_H
 #define FSDP_CTS_CASE_H
 
-#include "cases/data.h"
+#include "models/data.h"
 
 #include <fsdp/engine.h>
 #include <stddef.h>
@@ -191,6 +191,9 @@ struct case_list {
 int manifest_make(const uint32_t *ranks, uint32_t n_ranks,
                   struct case_list *out);
 void manifest_release(struct case_list *list);
+/* The unsharded runs that these cases are compared with, each once; released
+ * by manifest_release. NOMEM. */
+int case_baselines(const struct case_list *cases, struct case_list *out);
 extern const char manifest_sha256[]; /* of the ids, one a line, LF */
 extern const uint32_t manifest_count;
 

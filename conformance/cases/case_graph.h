@@ -8,7 +8,7 @@
 #define FSDP_CTS_CASE_GRAPH_H
 
 #include "cases/case.h"
-#include "workloads/graph.h"
+#include "models/graph.h"
 
 #define CASE_GRAPH "graph"
 

@@ -13,7 +13,7 @@
 
 #include "cases/case_graph.h"
 #include "cases/case_model.h"
-#include "kit/model_sequence.h"
+#include "models/model_sequence.h"
 
 #include <stdio.h>
 #include <stdlib.h>

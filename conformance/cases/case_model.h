@@ -8,8 +8,8 @@
 #define FSDP_CTS_CASE_MODEL_H
 
 #include "cases/case.h"
-#include "kit/wrap.h"
-#include "workloads/workload.h"
+#include "models/workload.h"
+#include "models/wrap.h"
 
 struct case_model {
     struct workload_model *model;

@@ -5,7 +5,7 @@
  */
 #include "cases/manifest_axes.h"
 
-#include "workloads/workload.h"
+#include "models/workload.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "cases/manifest_axes.h"
-#include "workloads/workload.h"
+#include "models/workload.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * arguments.c - one table of options for all commands.
  */
 #include "cli/arguments.h"
-#include "kit/special_file.h"
-#include "workloads/workload.h"
+#include "judge/report/special_file.h"
+#include "models/workload.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -504,4 +504,15 @@ void arguments_help(unsigned takes)
                  rows[i].value ? " " : "", rows[i].value ? rows[i].value : "");
         printf("  %-28s %s\n", left, rows[i].help);
     }
+}
+
+struct supervise_job arguments_job(const struct arguments *a)
+{
+    return (struct supervise_job){.text = a->text,
+                                  .mutant = a->mutant,
+                                  .world = a->world,
+                                  .launcher = a->launcher,
+                                  .timeout_ms = a->timeout_ms,
+                                  .n_workers = a->jobs,
+                                  .trace = a->trace != NULL};
 }

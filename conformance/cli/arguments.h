@@ -7,7 +7,7 @@
 #define FSDP_CTS_ARGUMENTS_H
 
 #include "judge/requirement.h"
-#include "world/world.h"
+#include "run/supervise.h"
 
 /* Exit codes; the first three are enum judge_verdict. */
 enum {
@@ -75,6 +75,9 @@ enum {
  * into argv, which is changed at commas. */
 int arguments_parse(int argc, char **argv, unsigned takes,
                     struct arguments *out);
+/* How cases are run, as the options say; which, with which engine and where
+ * their records go is left to the caller. */
+struct supervise_job arguments_job(const struct arguments *a);
 /* Prints the options that a command takes. */
 void arguments_help(unsigned takes);
 

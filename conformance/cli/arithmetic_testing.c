@@ -5,7 +5,7 @@
  * as good as the suite's own and only sum in another order or width; some are
  * what people mistake for float32. Test only (bounds_test.sh).
  */
-#include "ref/ref.h"
+#include "ref/engine/ref.h"
 
 #include <fsdp/arith/bits.h>
 #include <fsdp/op.h>

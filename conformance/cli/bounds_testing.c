@@ -8,9 +8,9 @@
  * Prints "REQUIREMENT RATIO", the greatest of all these cases.
  */
 #include "cases/case_model.h"
-#include "cli/text.h"
 #include "judge/judge.h"
 #include "judge/judge_store.h"
+#include "models/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

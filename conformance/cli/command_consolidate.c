@@ -3,9 +3,9 @@
  * command_consolidate.c - a sharded checkpoint becomes a full one, without a
  * world: slice by slice, so that no more than a buffer of it is in memory.
  */
+#include "checkpoint/checkpoint.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "kit/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/fixtures.h"
 #include "cli/folder.h"
-#include "cli/supervise.h"
+#include "run/supervise.h"
 
 #include "cli/arguments.h"
 #include <stdio.h>

@@ -3,9 +3,9 @@
  * command_inspect.c - what is in a safetensors file, a checkpoint, or a folder
  * with a Hugging Face index: names, types, shapes, places, hashes.
  */
+#include "checkpoint/inspect.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/inspect.h"
 
 #include <inttypes.h>
 #include <stdio.h>

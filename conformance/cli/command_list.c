@@ -5,10 +5,10 @@
  */
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/engine_load.h"
 #include "cli/selection.h"
+#include "models/workload.h"
 #include "mutants/mutant.h"
-#include "workloads/workload.h"
+#include "run/engine_load.h"
 
 #include <jansson.h>
 #include <stdio.h>

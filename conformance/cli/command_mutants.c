@@ -8,8 +8,8 @@
 #include "cli/evaluate.h"
 #include "cli/folder.h"
 #include "cli/selection.h"
-#include "cli/supervise.h"
 #include "mutants/mutant.h"
+#include "run/supervise.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,23 +93,15 @@ static int run_mutant(const struct arguments *a, const struct mutant *m,
     struct folder folder = {.temporary = false};
     struct fsdp_error error = {0};
     struct supervise_engine said = {.known = false};
-    struct case_list baselines = {NULL, 0};
     struct judge_result r = {0};
-    struct supervise_job job = {.engine = "unsharded",
-                                .launcher = a->launcher,
-                                .timeout_ms = 20000,
-                                .n_workers = a->jobs};
+    struct supervise_job job = {
+        .launcher = a->launcher, .timeout_ms = 20000, .n_workers = a->jobs};
     struct evaluation e = {.cases = cases, .text = text};
     int status = folder_open(NULL, &folder, &error);
 
-    if (status == FSDP_OK && selection_baselines(cases, &baselines)) {
-        status = FSDP_ERR_NOMEM;
-    }
     job.records = e.records = folder.path;
-    if (status == FSDP_OK && baselines.n) {
-        job.cases = baselines.c;
-        job.n_cases = baselines.n;
-        status = supervise(&job, &said, &error);
+    if (status == FSDP_OK) {
+        status = supervise_baselines(&job, cases, &error);
     }
     if (status == FSDP_OK) {
         job.cases = cases->c;
@@ -131,7 +123,6 @@ static int run_mutant(const struct arguments *a, const struct mutant *m,
                  error.message[0] ? error.message : fsdp_status_text(status));
     }
     judge_release(&r);
-    manifest_release(&baselines);
     folder_close(&folder);
     return status;
 }

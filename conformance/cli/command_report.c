@@ -5,7 +5,7 @@
  */
 #include "cli/commands.h"
 #include "cli/evaluate.h"
-#include "judge/report_read.h"
+#include "judge/report/report_read.h"
 
 #include <errno.h>
 #include <stdio.h>

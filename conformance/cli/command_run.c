@@ -3,18 +3,17 @@
  * command_run.c - the main job: run the engines and the unsharded baselines,
  * judge what was recorded.
  */
-#include "cli/adapter.h"
-#include "cli/baselines.h"
 #include "cli/commands.h"
 #include "cli/engine_folders.h"
 #include "cli/evaluate.h"
 #include "cli/fixtures.h"
 #include "cli/folder.h"
-#include "cli/miniature.h"
 #include "cli/selection.h"
 #include "cli/shrink.h"
-#include "cli/supervise.h"
-#include "cli/trace_merge.h"
+#include "cli/textbook.h"
+#include "run/adapter.h"
+#include "run/supervise.h"
+#include "run/trace_merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,16 +124,11 @@ static int run_engines(const struct arguments *a,
                        const struct engine_folders *engines,
                        const struct case_list *cases, struct fsdp_error *error)
 {
-    struct supervise_job job = {.text = a->text,
-                                .launcher = a->launcher,
-                                .timeout_ms = a->timeout_ms,
-                                .n_workers = a->jobs,
-                                .mutant = a->mutant,
-                                .world = a->world,
-                                .cases = cases->c,
-                                .n_cases = cases->n,
-                                .trace = a->trace != NULL};
+    struct supervise_job job = arguments_job(a);
     int status = FSDP_OK;
+
+    job.cases = cases->c;
+    job.n_cases = cases->n;
 
     for (uint32_t i = 0; i < engines->n && status == FSDP_OK; i++) {
         struct supervise_engine said = {.known = false};
@@ -155,6 +149,7 @@ static int run_cases(const struct arguments *a,
                      const char *records)
 {
     struct case_list claimed = {NULL, 0};
+    struct supervise_job job = arguments_job(a);
     struct fsdp_error error = {0};
     int status = a->adapter
                      ? run_adapter(a, cases, text, engines->of[0].records,
@@ -162,8 +157,10 @@ static int run_cases(const struct arguments *a,
                      : run_engines(a, engines, cases, &error);
 
     if (status == FSDP_OK) {
+        job.records = records;
+        job.title = a->quiet ? NULL : "baseline";
         status =
-            baselines_run(a, a->adapter ? &claimed : cases, records, &error);
+            supervise_baselines(&job, a->adapter ? &claimed : cases, &error);
     }
     manifest_release(&claimed);
     return status == FSDP_OK ? 0 : say(&error, status);

@@ -3,14 +3,13 @@
  * command_verify.c - judges records that were kept by `run --records DIR`, or
  * a bundle of them.
  */
-#include "cli/bundle.h"
 #include "cli/commands.h"
 #include "cli/engine_folders.h"
 #include "cli/evaluate.h"
 #include "cli/fixtures.h"
-#include "cli/miniature.h"
 #include "cli/selection.h"
-#include "cli/supervise.h"
+#include "cli/textbook.h"
+#include "run/supervise.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,46 +112,11 @@ static int verify(const struct arguments *a, const char *records)
     return code;
 }
 
-/* A bundle is judged as it is, in whole. */
-static int verify_bundle(const struct arguments *a, const char *folder)
-{
-    struct fsdp_error error = {0};
-    struct bundle *b;
-    struct text text;
-    int code;
-
-    if (a->n_ranks || a->workloads.n || a->cases.n || a->strategies.n ||
-        a->n_seeds || a->seed || a->fixtures || a->requirements.n ||
-        a->level < N_LEVELS || a->report_only) {
-        fprintf(stderr, "fsdp-cts verify: a bundle says itself which cases it "
-                        "is about; nothing can be selected\n");
-        return EXIT_USAGE;
-    }
-    if (text_load(a->text, &text, &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: %s\n", error.message);
-        return EXIT_USAGE;
-    }
-    supervise_catch_signals();
-    b = calloc(1, sizeof *b);
-    code = b ? bundle_verify(folder, a, &text, b) : EXIT_INCOMPLETE;
-    if (b && code != EXIT_BAD_DATA) {
-        if (b->judged.judged && !evaluate_write(a, &b->judged, 1)) {
-            code = evaluate_worse(code, EXIT_INCOMPLETE);
-        }
-        bundle_print(b, a, code);
-    }
-    if (b) {
-        bundle_release(b);
-    }
-    free(b);
-    text_release(&text);
-    return code;
-}
-
 int command_verify(int argc, char **argv)
 {
     struct arguments a;
     struct stat s;
+    bool is_bundle;
 
     if (arguments_parse(argc, argv, TAKES, &a)) {
         return EXIT_USAGE;
@@ -174,11 +138,11 @@ int command_verify(int argc, char **argv)
         fprintf(stderr, "fsdp-cts verify: %s is no folder\n", a.rest[0]);
         return EXIT_BAD_DATA;
     }
-    if (a.json && !bundle_is(a.rest[0])) {
+    is_bundle = bundle_is(a.rest[0]);
+    if (a.json && !is_bundle) {
         fprintf(stderr, "fsdp-cts verify: --json is for bundles; of records "
                         "see --report\n");
         return EXIT_USAGE;
     }
-    return bundle_is(a.rest[0]) ? verify_bundle(&a, a.rest[0])
-                                : verify(&a, a.rest[0]);
+    return is_bundle ? command_verify_bundle(&a) : verify(&a, a.rest[0]);
 }

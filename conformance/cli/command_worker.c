@@ -4,7 +4,7 @@
  */
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/worker.h"
+#include "run/worker.h"
 
 #include <stdio.h>
 

@@ -6,6 +6,8 @@
 #ifndef FSDP_CTS_COMMANDS_H
 #define FSDP_CTS_COMMANDS_H
 
+#include "cli/arguments.h"
+
 int command_run(int argc, char **argv);
 int command_list(int argc, char **argv);
 int command_verify(int argc, char **argv);
@@ -20,5 +22,10 @@ int command_track(int argc, char **argv);
 int command_fixtures(int argc, char **argv);
 int command_probe(int argc, char **argv);
 int command_worker(int argc, char **argv);
+
+/* What `verify` does with a bundle, which tools/submit/ knows: whether the
+ * folder is one; and checks and judges it, after the options were parsed. */
+bool bundle_is(const char *folder);
+int command_verify_bundle(const struct arguments *a);
 
 #endif

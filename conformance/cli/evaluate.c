@@ -5,10 +5,10 @@
 #include "cli/evaluate.h"
 #include "cases/case_graph.h"
 #include "cases/case_model.h"
-#include "cli/supervise.h"
 #include "cli/version.h"
 #include "judge/judge_store.h"
-#include "judge/report.h"
+#include "judge/report/report.h"
+#include "run/supervise.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,9 +7,9 @@
 #define FSDP_CTS_EVALUATE_H
 
 #include "cli/arguments.h"
-#include "cli/text.h"
 #include "judge/judge.h"
-#include "judge/report.h"
+#include "judge/report/report.h"
+#include "models/text.h"
 
 /* A random case that fails a MUST, and the first requirement that it fails. */
 struct evaluate_failure {

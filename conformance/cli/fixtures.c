@@ -5,12 +5,11 @@
 #include "cli/fixtures.h"
 
 #include "cases/manifest_axes.h"
-#include "cli/adapter_case.h"
 #include "cli/folder.h"
-#include "cli/selection.h"
-#include "cli/supervise.h"
-#include "cli/worker.h"
 #include "record/record_internal.h"
+#include "run/adapter_case.h"
+#include "run/supervise.h"
+#include "run/worker.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -160,9 +159,7 @@ int fixtures_write(const char *folder, const struct case_list *cases,
     FSDP_TRY(record_path(path, folder, "records", error));
     FSDP_TRY(folder_open(path, &records, error));
     FSDP_TRY(run_all(path, cases, "ref", n_workers, error));
-    if (selection_baselines(cases, &baselines) != 0) {
-        return FSDP_ERR_NOMEM;
-    }
+    FSDP_TRY(case_baselines(cases, &baselines));
     status = run_all(path, &baselines, "unsharded", n_workers, error);
     manifest_release(&baselines);
     folder_sweep(&records);

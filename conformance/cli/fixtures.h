@@ -13,7 +13,7 @@
 #define FSDP_CTS_FIXTURES_H
 
 #include "cases/case.h"
-#include "cli/text.h"
+#include "models/text.h"
 
 /* Three versions: of what is required (the highest `since` of a requirement),
  * of how it is to be read, of the data. */

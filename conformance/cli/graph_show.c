@@ -5,7 +5,7 @@
  */
 #include "cases/case_graph.h"
 #include "cli/shrink.h"
-#include "workloads/graph.h"
+#include "models/graph.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -202,39 +202,3 @@ int selection_make(const struct arguments *a, struct case_list *out)
     }
     return 0;
 }
-
-/* Keys of what is in the list so far; with thousands of cases they are not
- * made anew for each. */
-static bool add_key(char (*keys)[CASE_ID_BYTES], uint32_t n,
-                    const struct run_case *c)
-{
-    case_baseline_key(c, keys[n]);
-    for (uint32_t k = 0; k < n; k++) {
-        if (strcmp(keys[n], keys[k]) == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-int selection_baselines(const struct case_list *cases, struct case_list *out)
-{
-    char(*keys)[CASE_ID_BYTES] = malloc((cases->n + 1u) * sizeof *keys);
-    int status = keys ? FSDP_OK : FSDP_ERR_NOMEM;
-
-    *out = (struct case_list){NULL, 0};
-    for (uint32_t i = 0; i < cases->n && status == FSDP_OK; i++) {
-        struct run_case plain = cases->c[i];
-
-        if (!case_trains(&plain) || !add_key(keys, out->n, &plain)) {
-            continue;
-        }
-        if (plain.scenario != CASE_EVAL && plain.scenario != CASE_CLIP &&
-            plain.scenario != CASE_GROUPS) {
-            plain.scenario = CASE_TRAIN; /* what the key stands for */
-        }
-        status = append(out, &plain);
-    }
-    free(keys);
-    return status == FSDP_OK ? 0 : out_of_memory();
-}

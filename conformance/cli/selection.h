@@ -13,7 +13,4 @@
  * The caller releases the list. */
 int selection_make(const struct arguments *a, struct case_list *out);
 
-/* The unsharded runs that these cases are compared with, each once. */
-int selection_baselines(const struct case_list *cases, struct case_list *out);
-
 #endif

@@ -11,8 +11,8 @@
 #include "cases/case_graph.h"
 #include "cli/folder.h"
 #include "cli/selection.h"
-#include "cli/supervise.h"
-#include "judge/report.h"
+#include "judge/report/report.h"
+#include "run/supervise.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,35 +25,16 @@ enum {
 static int run_all(const struct shrink *s, const struct case_list *cases,
                    const char *records)
 {
-    struct case_list baselines = {NULL, 0};
     struct supervise_engine said = {.known = false};
     struct fsdp_error error = {0};
-    struct supervise_job job = {.cases = cases->c,
-                                .n_cases = cases->n,
-                                .records = records,
-                                .engine = s->engine,
-                                .mutant = s->a->mutant,
-                                .text = s->a->text,
-                                .world = s->a->world,
-                                .launcher = s->a->launcher,
-                                .timeout_ms = s->a->timeout_ms,
-                                .n_workers = s->a->jobs};
-    int status =
-        selection_baselines(cases, &baselines) == 0 ? FSDP_OK : FSDP_ERR_NOMEM;
+    struct supervise_job job = arguments_job(s->a);
 
-    if (status == FSDP_OK) {
-        status = supervise(&job, &said, &error);
-    }
-    if (status == FSDP_OK && baselines.n) {
-        job.cases = baselines.c;
-        job.n_cases = baselines.n;
-        job.engine = "unsharded";
-        job.mutant = NULL;
-        job.world = WORLD_LOCAL;
-        status = supervise(&job, &said, &error);
-    }
-    manifest_release(&baselines);
-    return status;
+    job.cases = cases->c;
+    job.n_cases = cases->n;
+    job.records = records;
+    job.engine = s->engine;
+    FSDP_TRY(supervise(&job, &said, &error));
+    return supervise_baselines(&job, cases, &error);
 }
 
 /* Runs and judges these, in a folder of their own. */

@@ -49,15 +49,17 @@ set_tests_properties(exhaustive.rsqrt PROPERTIES LABELS unit TIMEOUT 300
 include(${CMAKE_SOURCE_DIR}/impl/host/tests.cmake)
 include(${CMAKE_SOURCE_DIR}/impl/host/device_tests.cmake)
 include(${CMAKE_SOURCE_DIR}/impl/cuda/cuda_tests.cmake)
-foreach(name engine_arena_test engine_layout_test engine_norm_test
-        engine_place_test engine_schedule_test)
+foreach(name impl_arena_test impl_layout_test impl_norm_test impl_place_test
+        impl_schedule_test)
     unit(impl/engine/${name}.c LINK fsdp-impl-all)
 endforeach()
 
-# ---- Kit, cases, records, judge ----
-foreach(name safetensors_test safetensors_write_test safetensors_refused_test
-        model_build_test wrap_test)
-    unit(conformance/kit/${name}.c LINK fsdp-kit)
+# ---- Checkpoints as files, models, cases, records, judge ----
+foreach(name safetensors_test safetensors_write_test safetensors_refused_test)
+    unit(conformance/checkpoint/${name}.c LINK fsdp-checkpoint)
+endforeach()
+foreach(name model_build_test wrap_test)
+    unit(conformance/models/${name}.c LINK fsdp-models)
 endforeach()
 foreach(name case_test case_model_test case_graph_test manifest_test)
     unit(conformance/cases/${name}.c LINK fsdp-cases)
@@ -66,31 +68,30 @@ foreach(name record_test record_hostile_test)
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
 foreach(name expect_test expect_walk_test expect_ahead_test)
-    unit(conformance/judge/${name}.c LINK fsdp-judge
-        WITH ${here}/judge/expect_testing.c)
+    unit(conformance/judge/oracle/${name}.c LINK fsdp-judge
+        WITH ${here}/judge/oracle/expect_testing.c)
 endforeach()
-foreach(name judge_test judge_ended_test judge_store_test report_test
+foreach(name judge_test judge_ended_test judge_store_test report/report_test
         requirement_set_test)
     unit(conformance/judge/${name}.c LINK fsdp-judge
-        WITH ${here}/judge/judge_testing.c ${here}/judge/expect_testing.c)
+        WITH ${here}/judge/judge_testing.c ${here}/judge/oracle/expect_testing.c)
 endforeach()
 file(GLOB compare_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
-    ${here}/judge/compare*_test.c ${here}/judge/replay*_test.c
-    ${here}/judge/bounds*_test.c ${here}/judge/exact*_test.c)
+    ${here}/judge/compare/*_test.c ${here}/judge/replay/*_test.c)
 foreach(file ${compare_tests})
-    unit(${file} LINK fsdp-judge WITH ${here}/judge/expect_testing.c)
+    unit(${file} LINK fsdp-judge WITH ${here}/judge/oracle/expect_testing.c)
 endforeach()
 
 # ---- Reference engine and workloads ----
 file(GLOB ref_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
-    ref/*_test.c)
+    ref/*/*_test.c)
 foreach(file ${ref_tests})
     unit(${file} LINK fsdp-ref m)
 endforeach()
 foreach(name workload_test workload_exact_test workload_gradient_test
         workload_train_test)
-    unit(conformance/workloads/${name}.c LINK fsdp-workloads fsdp-ref
-        WITH ${here}/workloads/workload_testing.c TIMEOUT 300)
+    unit(conformance/models/${name}.c LINK fsdp-models fsdp-ref
+        WITH ${here}/models/workload_testing.c TIMEOUT 300)
 endforeach()
 
 # ---- Worlds ----
@@ -120,15 +121,16 @@ endif()
 
 # ---- Measurements ----
 foreach(name bench_count_test bench_initial_test bench_report_test shares_test)
-    unit(conformance/bench/${name}.c LINK fsdp-bench)
+    unit(conformance/tools/bench/${name}.c LINK fsdp-bench)
 endforeach()
 add_test(NAME compare.pytorch_shares
-    COMMAND ${here}/compare/pytorch_shares_test.sh ${here}/compare ${fixtures})
+    COMMAND ${here}/tools/adapters/pytorch_shares_test.sh
+    ${here}/tools/adapters ${fixtures})
 set_tests_properties(compare.pytorch_shares PROPERTIES LABELS unit TIMEOUT 60
     SKIP_RETURN_CODE 77)
 
 add_test(NAME compare.gpu_bars
-    COMMAND ${here}/compare/gpu_bars_test.sh ${here}/compare/gpu_bars)
+    COMMAND ${here}/tools/adapters/gpu_bars_test.sh ${here}/tools/adapters/gpu_bars)
 set_tests_properties(compare.gpu_bars PROPERTIES LABELS unit TIMEOUT 60)
 
 # ---- Driver ----
@@ -150,7 +152,8 @@ target_link_options(allocation_test PRIVATE
 
 # ---- Checkpoints ----
 file(GLOB checkpoint_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
-    ${here}/cli/checkpoint_*_test.c)
+    ${here}/checkpoint/checkpoint_*_test.c)
+list(FILTER checkpoint_tests EXCLUDE REGEX "durability")
 foreach(file ${checkpoint_tests})
     unit(${file} LINK fsdp-run fsdp-ref fsdp-impl-all TIMEOUT 300)
 endforeach()
@@ -159,21 +162,21 @@ endforeach()
 target_link_options(checkpoint_replace_test PRIVATE
     -Wl,--wrap=pread,--wrap=pwrite,--wrap=openat,--wrap=open)
 
-unit(conformance/kit/checkpoint_durability_test.c LINK fsdp-kit TIMEOUT 300)
+unit(conformance/checkpoint/checkpoint_durability_test.c LINK fsdp-checkpoint TIMEOUT 300)
 # Each call that writes fails in turn.
 target_link_options(checkpoint_durability_test PRIVATE
     -Wl,--wrap=write,--wrap=pwrite,--wrap=fsync,--wrap=renameat
     -Wl,--wrap=mkdirat,--wrap=ftruncate,--wrap=openat,--wrap=close)
 
 add_test(NAME checkpoint.pytorch
-    COMMAND ${here}/compare/checkpoint_pytorch_test.sh
+    COMMAND ${here}/tools/adapters/checkpoint_pytorch_test.sh
     $<TARGET_FILE:fsdp-cts> ${fixtures}/checkpoints)
 set_tests_properties(checkpoint.pytorch PROPERTIES LABELS conformance
     TIMEOUT 600 SKIP_RETURN_CODE 77)
 
 # For people: how fast, against plain writing and reading.
-add_executable(checkpoint_benchmark ${here}/kit/checkpoint_benchmark.c)
-target_link_libraries(checkpoint_benchmark PRIVATE house fsdp-kit)
+add_executable(checkpoint_benchmark ${here}/checkpoint/checkpoint_benchmark.c)
+target_link_libraries(checkpoint_benchmark PRIVATE house fsdp-checkpoint)
 
 # A short run; more is for people: ci/fuzz --runs 10000000.
 add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 5)
@@ -181,35 +184,35 @@ set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 600
     SKIP_RETURN_CODE 77)
 
 # ---- Probes ----
-include(${here}/probes/probes_tests.cmake)
+include(${here}/tools/probes/probes_tests.cmake)
 
 # ---- Track ----
 foreach(name edivisive_test results_test track_judge_test track_page_test)
-    unit(conformance/track/${name}.c LINK fsdp-track TIMEOUT 300)
+    unit(conformance/tools/track/${name}.c LINK fsdp-track TIMEOUT 300)
 endforeach()
-add_executable(track_benchmark ${here}/track/track_benchmark.c)
+add_executable(track_benchmark ${here}/tools/track/track_benchmark.c)
 target_link_libraries(track_benchmark PRIVATE house fsdp-track)
 
 # ---- Lints ----
 foreach(lint layers words names)
-    add_test(NAME lint.${lint} COMMAND ${here}/lint/${lint}
+    add_test(NAME lint.${lint} COMMAND ${here}/tools/lint/${lint}
         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     add_test(NAME lint.${lint}.self-test
-        COMMAND ${here}/lint/${lint} --self-test
+        COMMAND ${here}/tools/lint/${lint} --self-test
         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(lint.${lint} lint.${lint}.self-test PROPERTIES
         LABELS lint TIMEOUT 120)
 endforeach()
 
-add_test(NAME lint.format COMMAND ${here}/lint/format
+add_test(NAME lint.format COMMAND ${here}/tools/lint/format
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(lint.format PROPERTIES LABELS lint TIMEOUT 120
     SKIP_RETURN_CODE 77)
 add_test(NAME lint.requirements_page
-    COMMAND ${here}/lint/requirements_page $<TARGET_FILE:fsdp-cts> --check
+    COMMAND ${here}/tools/lint/requirements_page $<TARGET_FILE:fsdp-cts> --check
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 add_test(NAME lint.requirements_page.self-test
-    COMMAND ${here}/lint/requirements_page --self-test)
+    COMMAND ${here}/tools/lint/requirements_page --self-test)
 set_tests_properties(lint.requirements_page lint.requirements_page.self-test
     PROPERTIES LABELS lint TIMEOUT 120)
 
@@ -225,7 +228,9 @@ set_target_properties(bounds_ratio PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
 # ---- Commands ----
-file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh)
+file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh
+    ${here}/tools/bench/*_test.sh ${here}/tools/submit/*_test.sh
+    ${here}/tools/track/*_test.sh ${here}/tools/probes/probe_usage_test.sh)
 foreach(script ${scripts})
     get_filename_component(name ${script} NAME_WE)
     add_test(NAME command.${name}
@@ -255,7 +260,7 @@ foreach(engine ref impl)
     set_tests_properties(conformance.${engine}.verdict PROPERTIES
         LABELS conformance FIXTURES_REQUIRED report-${engine} TIMEOUT 60)
 endforeach()
-add_test(NAME conformance.ref.submission COMMAND ${here}/cli/submit_whole.sh
+add_test(NAME conformance.ref.submission COMMAND ${here}/tools/submit/submit_whole.sh
     $<TARGET_FILE:fsdp-cts> ${CMAKE_BINARY_DIR}/records/ref)
 set_tests_properties(conformance.ref.submission PROPERTIES
     LABELS conformance FIXTURES_REQUIRED records-ref TIMEOUT 600 PROCESSORS 2)
@@ -316,13 +321,13 @@ add_test(NAME fixtures.schema COMMAND ${fixtures}/schema/schema_test
 foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
         deepspeed-zero3)
     add_test(NAME fixtures.records.${engine}
-        COMMAND ${here}/compare/records_test.sh $<TARGET_FILE:fsdp-cts>
+        COMMAND ${here}/tools/adapters/records_test.sh $<TARGET_FILE:fsdp-cts>
         ${fixtures}/records/${engine})
     set_tests_properties(fixtures.records.${engine} PROPERTIES
         LABELS conformance TIMEOUT 300)
 endforeach()
 # Their bundles, and the page that is made of them.
-add_test(NAME results.page COMMAND ${here}/compare/results_page
+add_test(NAME results.page COMMAND ${here}/tools/adapters/results_page
     $<TARGET_FILE:fsdp-cts> --check)
 set_tests_properties(results.page PROPERTIES LABELS conformance TIMEOUT 300)
 set_tests_properties(fixtures.golden fixtures.schema PROPERTIES

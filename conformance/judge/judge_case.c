@@ -5,7 +5,7 @@
  */
 #include "judge/judge_internal.h"
 
-#include "judge/case_claims.h"
+#include "cases/case_claims.h"
 #include "judge/judge_adapter.h"
 #include <stdio.h>
 #include <stdlib.h>

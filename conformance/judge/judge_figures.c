@@ -2,8 +2,8 @@
 /*
  * judge_figures.c - what a record shows of a case to the last byte: peaks,
  * collectives, bytes on the wire, allocations, operator launches, and the
- * timeline of one step. They decide nothing here; conformance/track/ compares
- * them with those of earlier runs.
+ * timeline of one step. They decide nothing here; conformance/tools/track/
+ * compares them with those of earlier runs.
  */
 #include "judge/judge_internal.h"
 

@@ -7,7 +7,7 @@
  */
 #include "judge/judge_internal.h"
 
-#include "judge/record_copy.h"
+#include "record/record_copy.h"
 #include <stdio.h>
 
 static void abandon(struct judge *j, const struct judge_view *v,

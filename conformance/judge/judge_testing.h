@@ -7,8 +7,8 @@
 #ifndef FSDP_CTS_JUDGE_TESTING_H
 #define FSDP_CTS_JUDGE_TESTING_H
 
-#include "judge/expect_testing.h"
 #include "judge/judge.h"
+#include "judge/oracle/expect_testing.h"
 
 enum {
     TESTING_CASES = 2,

@@ -3,7 +3,7 @@
  * judge_verdict.c - from outcomes to counts, levels and one verdict. Nothing
  * but pass counts as pass, and a run of nothing is INCOMPLETE.
  */
-#include "judge/case_claims.h"
+#include "cases/case_claims.h"
 #include "judge/judge_adapter.h"
 #include "judge/judge_internal.h"
 

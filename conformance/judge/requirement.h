@@ -9,7 +9,7 @@
 #ifndef FSDP_CTS_REQUIREMENT_H
 #define FSDP_CTS_REQUIREMENT_H
 
-#include "judge/expect.h"
+#include "judge/oracle/expect.h"
 
 /* How far an engine is right. The levels build on each other. */
 enum requirement_level {

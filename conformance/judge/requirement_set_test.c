@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "judge/case_claims.h"
+#include "cases/case_claims.h"
 #include "judge/judge_testing.h"
-#include "judge/record_copy.h"
+#include "record/record_copy.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
  */
 #include "mutants/wrap_kit.h"
 
-#include "kit/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  */
 #include "mutants/wrap_kit.h"
 
-#include "workloads/workload.h"
+#include "models/workload.h"
 
 #include <string.h>
 

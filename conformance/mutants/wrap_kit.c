@@ -5,7 +5,7 @@
  */
 #include "mutants/wrap_kit.h"
 
-#include "workloads/workload.h"
+#include "models/workload.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  */
 #include "record/record_internal.h"
 
-#include "kit/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 #include <dirent.h>
 #include <errno.h>

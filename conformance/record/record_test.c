@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "kit/safetensors.h"
+#include "checkpoint/safetensors.h"
 #include "record/record_testing.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  */
 #include "record/record_internal.h"
 
-#include "kit/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * accumulate_interleaved.c - sync may change from one microbatch to the next.
  */
-#include "judge/replay.h"
+#include "judge/replay/replay.h"
 
 static bool applies(const struct expect *e)
 {

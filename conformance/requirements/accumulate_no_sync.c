@@ -3,7 +3,7 @@
  * accumulate_no_sync.c - microbatches without sync add up on their rank before
  * ranks meet.
  */
-#include "judge/replay.h"
+#include "judge/replay/replay.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * accumulate_synced.c - with sync on, each microbatch is reduced and then
  * added to the gradient shard.
  */
-#include "judge/replay.h"
+#include "judge/replay/replay.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * checkpoint_canonical.c - equal states are equal files, so
  * that checkpoints can be compared, and stored once.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"saved-again", FSDP_OK, FSDP_OK},

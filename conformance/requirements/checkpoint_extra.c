@@ -4,7 +4,7 @@
  * stands in its data and its curve comes back to each rank, also what only some
  * ranks have.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"extra-position", FSDP_OK, FSDP_OK},

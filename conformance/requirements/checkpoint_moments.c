@@ -4,7 +4,7 @@
  * that they belong to: the first forward after a load does not show it, the
  * steps after it do.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

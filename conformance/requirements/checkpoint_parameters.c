@@ -3,7 +3,7 @@
  * checkpoint_parameters.c - what was saved comes back, to whoever loads it. A
  * step was trained between the beginning of the save and its end.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * checkpoint_step.c - the bias correction goes on where it was, and does not
  * begin anew.
  */
-#include "judge/replay.h"
+#include "judge/replay/replay.h"
 
 static bool applies(const struct expect *e)
 {

@@ -4,7 +4,7 @@
  * own shards makes ranks clip differently, and one that counts replicas is too
  * large; a curve shows either late, if at all.
  */
-#include "judge/replay_clip.h"
+#include "judge/replay/replay_clip.h"
 
 #include <fsdp/arith/bits.h>
 #include <math.h>

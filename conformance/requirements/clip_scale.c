@@ -4,7 +4,7 @@
  * is allowed, once, and elsewhere leaves every bit; measuring alone changes
  * nothing. Behind AdamW, which no scale disturbs, all of that hides.
  */
-#include "judge/replay_clip.h"
+#include "judge/replay/replay_clip.h"
 
 #include <fsdp/arith/bits.h>
 #include <math.h>

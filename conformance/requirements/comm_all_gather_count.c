@@ -2,7 +2,7 @@
 /*
  * comm_all_gather_count.c - a unit is gathered once for each of its windows.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)

@@ -2,7 +2,7 @@
 /*
  * comm_all_reduce_count.c - only replicas all-reduce, and only shards.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)

@@ -2,7 +2,7 @@
 /*
  * comm_bytes.c - what crosses the network is the price of sharding.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 /* What a rank gives or gets of one kind and unit. */
 static uint64_t bytes_of(const struct record_sequence *s, uint32_t kind,

@@ -3,7 +3,7 @@
  * comm_closed_form.c - the number of collectives, written as a formula and not
  * walked, so that the oracle is checked too.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 /* The premise: every module is called once, forward and backward, and units
  * reshard as the option says. */

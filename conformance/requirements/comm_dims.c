@@ -2,7 +2,7 @@
 /*
  * comm_dims.c - a reduction over the wrong group gives plausible values.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record_collective *c,
                   uint32_t index, struct finding at, struct finding *f)

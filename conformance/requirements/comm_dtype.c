@@ -2,7 +2,7 @@
 /*
  * comm_dtype.c - a reduction in another type loses bits and halves traffic.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record_collective *c,
                   uint32_t index, struct finding at, struct finding *f)

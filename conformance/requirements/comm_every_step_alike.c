@@ -3,7 +3,7 @@
  * comm_every_step_alike.c - a step that communicates otherwise than the first
  * shows a cache, a leak or a counter.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * comm_fold_declared.c - the order of a fold is part of the result, so the
  * reduction must ask for it.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record_collective *c,
                   uint32_t index, struct finding at, struct finding *f)

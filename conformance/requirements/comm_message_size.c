@@ -3,7 +3,7 @@
  * comm_message_size.c - collectives move even sizes: a shard of a unit is the
  * unit, padded, over the shard degree.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record_collective *c,
                   uint32_t index, struct finding at, struct finding *f)

@@ -3,7 +3,7 @@
  * comm_no_private_channel.c - what goes around the communicator is not
  * counted.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <string.h>
 

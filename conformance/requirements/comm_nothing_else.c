@@ -3,7 +3,7 @@
  * comm_nothing_else.c - a barrier or a broadcast in the loop costs every rank,
  * every step.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check_kind(const struct expect *e,
                        const struct record_collective *c, uint32_t index,

@@ -3,7 +3,7 @@
  * comm_order.c - the strict profile leaves no freedom: a unit is gathered
  * where its window opens and reduced where it closes.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

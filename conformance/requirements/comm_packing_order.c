@@ -4,7 +4,7 @@
  * alike, and no value shows it; but the ring's fold across replicas, and
  * another engine that reads its messages, go by the place of an element.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * comm_padding_zero.c - what pads shards on the wire is +0, so that
  * nothing that was there before can reach a result by way of a reduction.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

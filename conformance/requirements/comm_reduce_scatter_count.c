@@ -3,7 +3,7 @@
  * comm_reduce_scatter_count.c - a unit is reduced once for each synchronised
  * microbatch, and not at all without sync.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)

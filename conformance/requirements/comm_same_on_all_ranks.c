@@ -3,7 +3,7 @@
  * comm_same_on_all_ranks.c - ranks that disagree on the next collective hang,
  * or mix their data.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 /*
  * comm_silent_at_one.c - one rank has nobody to talk to.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 /*
  * error_after_cancel.c - a cancelled pass is over: the engine is at rest.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"param-after-cancel", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

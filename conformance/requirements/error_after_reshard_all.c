@@ -2,7 +2,7 @@
 /*
  * error_after_reshard_all.c - reshard_all gives back what unshard_all showed.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"param-after-reshard-all", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

@@ -3,7 +3,7 @@
  * error_cancel_harmless.c - a pass that is given up half way leaves no
  * gradient, no window and no byte.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

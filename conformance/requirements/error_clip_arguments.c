@@ -3,7 +3,7 @@
  * error_clip_arguments.c - a norm that is 0 or no number would make gradients
  * 0 or no numbers; and within a pass there are none to be clipped.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"clip-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

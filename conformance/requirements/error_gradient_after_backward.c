@@ -2,7 +2,7 @@
 /*
  * error_gradient_after_backward.c - what the engine has taken it lends no more.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"grad-after-backward", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

@@ -3,7 +3,7 @@
  * error_gradient_outside_backward.c - a gradient has storage only while its
  * module is in its backward.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"grad-at-rest", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

@@ -3,7 +3,7 @@
  * error_load_damaged.c - training on from a flipped bit is worse
  * than not training on.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"load-missing", FSDP_ERR_IO, FSDP_ERR_FORMAT},

@@ -2,7 +2,7 @@
 /*
  * error_load_in_pass.c - weights that change under a pass.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"load-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

@@ -2,7 +2,7 @@
 /*
  * error_misuse_harmless.c - a call that is refused has changed nothing.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * error_options.c - options that do not fit are found when sharding, not in
  * the middle of a run.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
 

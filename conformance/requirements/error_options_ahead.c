@@ -3,7 +3,7 @@
  * error_options_ahead.c - how far to run ahead is a number of units: more than
  * there are is a mistake of the caller's, who wants to know where.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <string.h>
 

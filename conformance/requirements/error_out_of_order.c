@@ -3,7 +3,7 @@
  * error_out_of_order.c - a model that leaves its call sequence would compute
  * with the wrong units.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"point-out-of-order", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

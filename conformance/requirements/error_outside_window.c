@@ -2,7 +2,7 @@
 /*
  * error_outside_window.c - storage that is lent outside its window is stale.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"param-at-rest", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

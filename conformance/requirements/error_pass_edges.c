@@ -3,7 +3,7 @@
  * error_pass_edges.c - a pass begins once, ends where its sequence does, and
  * only then.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"cancel-at-rest", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

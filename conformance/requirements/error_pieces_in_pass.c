@@ -2,7 +2,7 @@
 /*
  * error_pieces_in_pass.c - inside a pass shards are in motion.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"pieces-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

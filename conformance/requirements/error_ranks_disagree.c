@@ -3,7 +3,7 @@
  * error_ranks_disagree.c - ranks that were given different options would hang
  * or mix data in the first step.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"shard", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},

@@ -3,7 +3,7 @@
  * error_save_out_of_place.c - a checkpoint of half a pass,
  * or without the gradients that there are, is one of no state that a run has.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"save-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

@@ -2,7 +2,7 @@
 /*
  * error_says_why.c - a refusal without a sentence costs its user an afternoon.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * error_step_arguments.c - the groups of a step are those of the options;
  * finite gradients are none that overflow.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"step-groups", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

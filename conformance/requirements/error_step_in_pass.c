@@ -3,7 +3,7 @@
  * error_step_in_pass.c - a step in the middle of a pass would change weights
  * under the model.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"step-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

@@ -3,7 +3,7 @@
  * error_step_with_pending.c - a step while gradients wait for their reduction
  * would drop them.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool has_unsynced(const struct run_case *c)
 {

@@ -3,7 +3,7 @@
  * error_unclaimed_dtype.c - what an engine does not claim it refuses rather
  * than gets wrong.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"unclaimed-dtype", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},

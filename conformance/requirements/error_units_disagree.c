@@ -3,7 +3,7 @@
  * error_units_disagree.c - ranks that wrap differently would gather different
  * parameters.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"shard-units", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},

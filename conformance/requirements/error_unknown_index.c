@@ -2,7 +2,7 @@
 /*
  * error_unknown_index.c - an index from outside is checked before it is used.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"unknown-module", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

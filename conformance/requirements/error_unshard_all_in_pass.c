@@ -2,7 +2,7 @@
 /*
  * error_unshard_all_in_pass.c - in a pass the windows say what is unsharded.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static const struct compare_answer answers[] = {
     {"unshard-all-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

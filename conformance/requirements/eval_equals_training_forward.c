@@ -4,7 +4,7 @@
  * training forward, and leaves no trace. Where it calls other modules than
  * training does, what it gives is known from the baseline.
  */
-#include "judge/bounds.h"
+#include "judge/replay/bounds.h"
 
 #include <fsdp/arith/bits.h>
 #include <math.h>

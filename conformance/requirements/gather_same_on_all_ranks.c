@@ -2,7 +2,7 @@
 /*
  * gather_same_on_all_ranks.c - data parallel ranks compute with one model.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * gather_sees_updated_weights.c - an unsharded copy kept from the last step is
  * stale.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -2,7 +2,7 @@
 /*
  * gather_summoned_values.c - unshard_all shows the whole model outside a pass.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * gather_unsharded_values.c - an unsharded parameter is the concatenation of
  * its shards.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f)

@@ -3,7 +3,7 @@
  * grad_bound.c - another arithmetic rounds otherwise, but computes the same
  * gradient.
  */
-#include "judge/bounds.h"
+#include "judge/replay/bounds.h"
 
 static bool check(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f)

@@ -3,7 +3,7 @@
  * grad_distinct.c - when all ranks have the same batch, a missing reduction
  * gives the right answer.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <stdio.h>
 #include <string.h>

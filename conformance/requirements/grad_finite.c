@@ -3,7 +3,7 @@
  * grad_finite.c - poison of dead storage is NaN: a gradient that is not finite
  * was computed from something stale.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * grad_local.c - what the model computes inside a window depends on weights
  * and data alone.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f)

@@ -3,7 +3,7 @@
  * layout_chunk_rule.c - which elements a shard holds is specified, since folds
  * and checkpoints depend on it.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * layout_covers_once.c - the shards are the parameter, cut up: nothing twice,
  * nothing lost.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * layout_empty_shards.c - a rank without an element still takes part in every
  * step.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * layout_initial_values.c - what is trained starts as the model says, for
  * every world and wrap.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * layout_no_padding.c - padding fills a flat parameter, or the rows of one, to
  * equal shards and belongs to no parameter.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)

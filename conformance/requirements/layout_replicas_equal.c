@@ -2,7 +2,7 @@
 /*
  * layout_replicas_equal.c - replicas that start apart never meet again.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

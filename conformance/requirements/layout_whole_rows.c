@@ -4,7 +4,7 @@
  * optimizer that works on matrices, or a checkpoint of slices, needs no
  * other rank to find where a row begins.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

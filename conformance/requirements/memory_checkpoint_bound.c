@@ -3,7 +3,7 @@
  * memory_checkpoint_bound.c - a model that could be trained can be saved and
  * loaded: neither gathers it.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * memory_live_within_storage.c - nothing can be live where nothing was
  * allocated.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)

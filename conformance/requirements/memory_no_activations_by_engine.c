@@ -3,7 +3,7 @@
  * memory_no_activations_by_engine.c - activations are not counted against an
  * engine, so none of its own bytes may go by that name.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)

@@ -4,7 +4,7 @@
  * where its premises hold: units are resharded after forward, their windows do
  * not overlap, nothing is prefetched, and there is more than one shard.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool is_forward(uint32_t point)
 {

@@ -3,7 +3,7 @@
  * memory_peak_gradients.c - an unsharded gradient lives from its backward
  * window to its reduction.
  */
-#include "judge/compare_memory.h"
+#include "judge/compare/compare_memory.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)

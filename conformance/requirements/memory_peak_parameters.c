@@ -2,7 +2,7 @@
 /*
  * memory_peak_parameters.c - the promise of sharding, in bytes.
  */
-#include "judge/compare_memory.h"
+#include "judge/compare/compare_memory.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)

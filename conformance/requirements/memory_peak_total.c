@@ -3,7 +3,7 @@
  * memory_peak_total.c - whatever an engine calls its bytes, their total has a
  * closed form.
  */
-#include "judge/compare_memory.h"
+#include "judge/compare/compare_memory.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)

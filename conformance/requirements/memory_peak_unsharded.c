@@ -3,7 +3,7 @@
  * memory_peak_unsharded.c - what is unsharded at once is what sharding saves
  * or wastes.
  */
-#include "judge/compare_memory.h"
+#include "judge/compare/compare_memory.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * memory_prefetch_bound.c - running ahead costs memory, and how much is
  * agreed.
  */
-#include "judge/compare_memory.h"
+#include "judge/compare/compare_memory.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * memory_process_growth.c - an engine that maps memory behind the device is
  * seen from outside.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <string.h>
 

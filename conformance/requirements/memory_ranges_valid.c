@@ -3,7 +3,7 @@
  * memory_ranges_valid.c - a live range lies inside one allocation and overlaps
  * no other; else its bytes cannot be counted.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)

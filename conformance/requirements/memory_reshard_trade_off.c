@@ -3,7 +3,7 @@
  * memory_reshard_trade_off.c - resharding after forward buys memory with a
  * second all-gather.
  */
-#include "judge/compare_memory.h"
+#include "judge/compare/compare_memory.h"
 
 static void change(struct run_case *c)
 {

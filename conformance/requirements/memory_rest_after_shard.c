@@ -3,7 +3,7 @@
  * memory_rest_after_shard.c - at rest a rank holds its shards and optimizer
  * states, 1/S of each, and nothing else.
  */
-#include "judge/compare_memory.h"
+#include "judge/compare/compare_memory.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)

@@ -3,7 +3,7 @@
  * memory_rest_after_step.c - what a step leaves behind grows into the peak of
  * the next.
  */
-#include "judge/compare_memory.h"
+#include "judge/compare/compare_memory.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)

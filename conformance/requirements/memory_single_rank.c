@@ -3,7 +3,7 @@
  * memory_single_rank.c - with nothing to gather an unsharded copy would be a
  * second model.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * memory_slope.c - one block more costs what its shards take at rest: what is
  * held until the end of a pass would cost more with every block.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /*
  * memory_steps_do_not_grow.c - what grows with steps ends a long run.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -4,7 +4,7 @@
  * allocated is what a device must have. A pool for each kind of value, or one
  * as large as the largest unit, needs more than ever lives at once.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)

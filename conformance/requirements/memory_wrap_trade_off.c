@@ -3,7 +3,7 @@
  * memory_wrap_trade_off.c - smaller units lower the peak and cost more
  * messages: the trade-off that wrapping is about.
  */
-#include "judge/compare_memory.h"
+#include "judge/compare/compare_memory.h"
 
 static void change(struct run_case *c)
 {

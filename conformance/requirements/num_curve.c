@@ -2,7 +2,7 @@
 /*
  * num_curve.c - the headline: sharding changes where values are, and no value.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

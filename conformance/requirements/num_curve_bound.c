@@ -3,7 +3,7 @@
  * num_curve_bound.c - another arithmetic follows the curve of the unsharded
  * run, as far as rounding lets it, on every rank.
  */
-#include "judge/bounds.h"
+#include "judge/replay/bounds.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * num_deterministic.c - a second life in the same process, with used memory,
  * is the same life.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <fsdp/arith/bits.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * adds up exactly, ranks cannot show. Only linear stays exact beyond the first
  * step, and only powers of two divide exactly.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * num_local_loss.c - a folded loss can hide that two ranks have each other's
  * batch.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <fsdp/arith/bits.h>
 

@@ -2,7 +2,7 @@
 /*
  * num_loss_falls.c - equal curves prove nothing if nothing is learned.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <string.h>
 

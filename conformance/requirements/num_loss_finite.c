@@ -3,7 +3,7 @@
  * num_loss_finite.c - a loss that is NaN compares false with everything, so it
  * is looked for.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * num_prefetch_invariance.c - how far an engine runs ahead is a matter of time
  * alone.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static void change(struct run_case *c)
 {

@@ -3,7 +3,7 @@
  * num_replicated_single.c - the seed experiment: ranks that all have one batch
  * train like one rank.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 /* K equal values, folded and divided by K, are the value again: the fold's
  * roundings cancel for 2 and 4, in every order. */

@@ -3,7 +3,7 @@
  * num_reshard_invariance.c - whether a unit is resharded after forward is a
  * matter of memory alone.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static void change(struct run_case *c)
 {

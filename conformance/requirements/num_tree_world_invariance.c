@@ -3,7 +3,7 @@
  * num_tree_world_invariance.c - the tree fold is made so that the number of
  * ranks does not show.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

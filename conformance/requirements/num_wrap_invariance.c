@@ -4,7 +4,7 @@
  * of memory alone. (The ring fold is left out: there the owner, and so the
  * order, depends on the flat parameter.)
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static void change(struct run_case *c)
 {

@@ -4,7 +4,7 @@
  * its window opens, and does not wait for the compute that it should run
  * beside. By the order of calls and waits, not by a clock.
  */
-#include "judge/compare_flights.h"
+#include "judge/compare/compare_flights.h"
 
 static bool applies(const struct expect *e)
 {

@@ -4,7 +4,7 @@
  * for one before the next backward. By the order of calls and waits, not by a
  * clock. A communicator without streams leaves nothing in flight.
  */
-#include "judge/compare_flights.h"
+#include "judge/compare/compare_flights.h"
 
 static bool applies(const struct expect *e)
 {

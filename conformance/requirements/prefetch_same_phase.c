@@ -4,7 +4,7 @@
  * forward is at work is unsharded where nobody expects it, for as long as what
  * lies between the two takes: a loss, a pipeline's bubble, another model.
  */
-#include "judge/compare_flights.h"
+#include "judge/compare/compare_flights.h"
 
 static bool applies(const struct expect *e)
 {

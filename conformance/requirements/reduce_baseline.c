@@ -2,7 +2,7 @@
 /*
  * reduce_baseline.c - the reduction of the unsharded run is the reference.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f)

@@ -3,7 +3,7 @@
  * reduce_fold.c - gradients of ranks meet in the order that the specification
  * gives.
  */
-#include "judge/replay.h"
+#include "judge/replay/replay.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * reduce_replicas_equal.c - replicas meet in the all-reduce; without it they
  * drift apart unseen.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * reduce_scale.c - a gradient of the wrong scale hides behind Adam, and is
  * worth a name of its own.
  */
-#include "judge/replay_orders.h"
+#include "judge/replay/replay_orders.h"
 
 #include <stdio.h>
 

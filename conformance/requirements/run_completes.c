@@ -3,7 +3,7 @@
  * run_completes.c - what the engine was asked to do it can do, without an
  * error.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <string.h>
 

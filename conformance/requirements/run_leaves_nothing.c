@@ -3,7 +3,7 @@
  * run_leaves_nothing.c - destroy and close give everything back, also after a
  * failure.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

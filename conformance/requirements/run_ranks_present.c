@@ -2,7 +2,7 @@
 /*
  * run_ranks_present.c - a rank that left no record has not been judged.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * run_shows_every_step.c - a record that breaks off cannot be judged by what
  * it lacks.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, struct finding *f)

@@ -2,7 +2,7 @@
 /*
  * run_survives.c - a crash, an exit or a hang is the first thing to know.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -3,7 +3,7 @@
  * step_adamw.c - the optimizer, element by element: two moments, their running
  * products, decoupled decay.
  */
-#include "judge/replay.h"
+#include "judge/replay/replay.h"
 
 static bool applies(const struct expect *e)
 {

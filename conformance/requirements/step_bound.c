@@ -3,8 +3,8 @@
  * step_bound.c - an optimizer that rounds otherwise: from the record's own
  * weights, gradient and states the formula of op.h gives what it made of them.
  */
-#include "judge/bounds.h"
-#include "judge/replay.h"
+#include "judge/replay/bounds.h"
+#include "judge/replay/replay.h"
 
 static bool holds(const struct expect *e, const struct record *r,
                   struct finding *f)

@@ -4,8 +4,8 @@
  * uneven shard, say) keep their old value, and no loss shows it. (Later steps
  * have moments that may cancel.)
  */
-#include "judge/replay.h"
-#include "judge/replay_clip.h"
+#include "judge/replay/replay.h"
+#include "judge/replay/replay_clip.h"
 
 #include <fsdp/arith/bits.h>
 

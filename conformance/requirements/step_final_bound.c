@@ -3,7 +3,7 @@
  * step_final_bound.c - another arithmetic ends with the weights of the
  * unsharded run, as far as rounding lets it.
  */
-#include "judge/bounds.h"
+#include "judge/replay/bounds.h"
 
 static bool check(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f)

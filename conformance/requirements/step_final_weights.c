@@ -2,7 +2,7 @@
 /*
  * step_final_weights.c - what a run is for: the weights it ends with.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f)

@@ -3,7 +3,7 @@
  * step_momentum.c - the optimizer, element by element: v = fma(mu, v, g), w =
  * fma(-lr, v, w).
  */
-#include "judge/replay.h"
+#include "judge/replay/replay.h"
 
 static bool applies(const struct expect *e)
 {

@@ -2,7 +2,7 @@
 /*
  * step_replicas_equal.c - replicas take the same step.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

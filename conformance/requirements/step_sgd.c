@@ -2,7 +2,7 @@
 /*
  * step_sgd.c - the optimizer, element by element: w = fma(-lr, g, w).
  */
-#include "judge/replay.h"
+#include "judge/replay/replay.h"
 
 static bool applies(const struct expect *e)
 {

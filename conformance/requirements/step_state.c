@@ -2,7 +2,7 @@
 /*
  * step_state.c - the optimizer states of the unsharded run are the reference.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool applies(const struct expect *e)
 {

@@ -2,7 +2,7 @@
 /*
  * step_weights.c - the weights of the unsharded run are the reference.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f)

@@ -3,7 +3,7 @@
  * step_weights_untouched.c - between two steps nobody but the optimizer writes
  * weights.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 static bool check(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f)

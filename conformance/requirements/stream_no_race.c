@@ -4,7 +4,7 @@
  * on a stream and on the host, is ordered by a wait or a sync. Found in the
  * order of calls: a run that happened to go well does not hide it.
  */
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 #include <stdio.h>
 

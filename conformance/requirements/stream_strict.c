@@ -3,7 +3,7 @@
  * stream_strict.c - in the strict profile compute is behind every collective
  * of a point before the model goes on from it.
  */
-#include "judge/compare_flights.h"
+#include "judge/compare/compare_flights.h"
 
 static bool applies(const struct expect *e)
 {

@@ -6,7 +6,7 @@
  * Tables are searched linearly: an engine has a few hundred ranges at most.
  */
 #include "run/meter.h"
-#include "run/refusal.h"
+#include "run/meter_refusal.h"
 
 #include <fsdp/op.h>
 #include <math.h>

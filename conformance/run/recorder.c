@@ -5,7 +5,7 @@
  */
 #include "run/recorder.h"
 #include "run/meter.h"
-#include "run/refusal.h"
+#include "run/meter_refusal.h"
 
 #include <stdlib.h>
 #include <string.h>

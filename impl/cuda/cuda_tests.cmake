@@ -47,7 +47,7 @@ if(TARGET fsdp-cuda-emulated)
     foreach(what ranges strict order ipc nccl operands growth pace)
         set(test emulated_${what}_test)
         add_executable(${test}
-            ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/${test}.c)
+            ${CMAKE_SOURCE_DIR}/impl/cuda/emulated/${test}.c)
         target_link_libraries(${test} PRIVATE house PkgConfig::CMOCKA
             fsdp-cuda-emulated fsdp-host-ops fsdp-ref)
         set_target_properties(${test} PROPERTIES
@@ -88,7 +88,7 @@ set_tests_properties(cuda.find_nccl PROPERTIES LABELS unit TIMEOUT 60)
 # strategy and every fold, K = 1 to 4.
 if(TARGET fsdp-impl-cuda-emulated)
     set(emulated $<TARGET_FILE:fsdp-impl-cuda-emulated>)
-    set(script ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/emulated_conformance.sh)
+    set(script ${CMAKE_SOURCE_DIR}/impl/cuda/emulated/emulated_conformance.sh)
     add_test(NAME conformance.cuda-emulated.mlp COMMAND ${script}
         $<TARGET_FILE:fsdp-cts> ${emulated}
         "mlp.(seed|odd|empty|wide)|linear.(small|tiny)")
@@ -120,7 +120,7 @@ if(TARGET fsdp-impl-cuda-emulated)
         ENVIRONMENT FSDP_EMULATED_GPUS=1)
     foreach(what trace races orders)
         add_test(NAME command.cuda_${what} COMMAND
-            ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/emulated_${what}_test.sh
+            ${CMAKE_SOURCE_DIR}/impl/cuda/emulated/emulated_${what}_test.sh
             $<TARGET_FILE:fsdp-cts> ${emulated})
         set_tests_properties(command.cuda_${what} PROPERTIES LABELS command
             TIMEOUT 900 PROCESSORS 2)
@@ -130,7 +130,7 @@ if(TARGET fsdp-impl-cuda-emulated)
         set(real $<TARGET_FILE:fsdp-impl-cuda>)
     endif()
     add_test(NAME command.cuda_faults COMMAND
-        ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/faults_test.sh
+        ${CMAKE_SOURCE_DIR}/impl/cuda/emulated/faults_test.sh
         $<TARGET_FILE:fsdp-cts> ${emulated} ${real})
     # This one and command.ci_gpu are waiting most of the time, for what hangs.
     set_tests_properties(command.cuda_faults PROPERTIES LABELS command
@@ -150,12 +150,12 @@ if(TARGET fsdp-impl-cuda)
 endif()
 if(TARGET fsdp-impl-cuda-emulated)
     add_test(NAME command.ci_gpu COMMAND
-        ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/gpu_script_test.sh
+        ${CMAKE_SOURCE_DIR}/impl/cuda/emulated/gpu_script_test.sh
         ${CMAKE_SOURCE_DIR}/ci/gpu $<TARGET_FILE:fsdp-cts> ${emulated}
         $<TARGET_FILE:cuda_device_test_emulated>
         $<TARGET_FILE_DIR:fsdp-emulated-driver>)
     add_test(NAME command.cuda_largest COMMAND
-        ${CMAKE_SOURCE_DIR}/impl/cuda_emulated/largest_test.sh
+        ${CMAKE_SOURCE_DIR}/impl/cuda/emulated/largest_test.sh
         $<TARGET_FILE:fsdp-cts> ${emulated}
         $<TARGET_FILE_DIR:fsdp-emulated-driver>)
     set_tests_properties(command.cuda_largest PROPERTIES LABELS command

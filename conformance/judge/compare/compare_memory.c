@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compare_memory.c - peaks, what is live at rest, and memory traded for
+ * all-gathers.
+ */
+#include "judge/compare/compare_memory.h"
+
+#include <stdio.h>
+
+const char *compare_peak_stage(uint32_t peak)
+{
+    static const char *const stages[COMPARE_N_PEAKS] = {
+        [COMPARE_PEAK_UNSHARDED] = "unsharded parameter",
+        [COMPARE_PEAK_PARAMETERS] = "parameters",
+        [COMPARE_PEAK_GRADIENTS] = "unsharded gradient",
+        [COMPARE_PEAK_TOTAL] = "memory"};
+
+    return stages[peak];
+}
+
+uint64_t compare_peak_recorded(const struct record_memory *m, uint32_t peak)
+{
+    const uint64_t bytes[COMPARE_N_PEAKS] = {
+        [COMPARE_PEAK_UNSHARDED] = m->peak[FSDP_PARAM_FULL],
+        [COMPARE_PEAK_PARAMETERS] = m->peak_parameters,
+        [COMPARE_PEAK_GRADIENTS] = m->peak[FSDP_GRAD_FULL],
+        [COMPARE_PEAK_TOTAL] = m->peak_engine};
+
+    return bytes[peak];
+}
+
+uint64_t compare_peak_expected(const struct expect *e, uint32_t peak)
+{
+    const uint64_t bytes[COMPARE_N_PEAKS] = {
+        [COMPARE_PEAK_UNSHARDED] = e->peak_full,
+        [COMPARE_PEAK_PARAMETERS] = e->peak_parameters,
+        [COMPARE_PEAK_GRADIENTS] = e->peak_grads,
+        [COMPARE_PEAK_TOTAL] = e->peak_engine};
+
+    return bytes[peak];
+}
+
+bool compare_peak(const struct expect *e, const struct record_rank *rank,
+                  uint32_t k, uint32_t peak, const char *what,
+                  struct finding *f)
+{
+    uint64_t got = compare_peak_recorded(&rank->memory, peak);
+    uint64_t want = compare_peak_expected(e, peak);
+
+    return got == want ||
+           finding_peak(f, finding_at(compare_peak_stage(peak), -1, -1, k), got,
+                        want, what, &rank->memory);
+}
+
+bool compare_spoil_peak(const struct expect *e, struct record *r, uint32_t peak)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+    uint64_t *bytes[COMPARE_N_PEAKS];
+
+    if (rank == NULL) {
+        return false;
+    }
+    bytes[COMPARE_PEAK_UNSHARDED] = &rank->memory.peak[FSDP_PARAM_FULL];
+    bytes[COMPARE_PEAK_PARAMETERS] = &rank->memory.peak_parameters;
+    bytes[COMPARE_PEAK_GRADIENTS] = &rank->memory.peak[FSDP_GRAD_FULL];
+    bytes[COMPARE_PEAK_TOTAL] = &rank->memory.peak_engine;
+    *bytes[peak] = compare_peak_expected(e, peak) + 1;
+    return true;
+}
+
+bool compare_rest(const struct expect *e, const struct record_rest *got,
+                  struct finding at, struct finding *f)
+{
+    static const char *const kinds[FSDP_N_KINDS] = {
+        "parameter shard",    "unsharded parameter", "gradient shard",
+        "unsharded gradient", "optimizer state",     "staging",
+        "activation"};
+
+    for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
+        if (kind != FSDP_ACTIVATION && got->live[kind] != e->rest.live[kind]) {
+            at.stage = kinds[kind];
+            return finding_bytes(f, at, got->live[kind], e->rest.live[kind],
+                                 "live at rest");
+        }
+    }
+    return true;
+}
+
+/* All-gathers of a rank's first step. */
+static uint64_t gathers_of(const struct record_rank *rank)
+{
+    const struct record_sequence *s = compare_step_sequence(rank, 0);
+
+    return s == NULL ? 0 : compare_count(s, FSDP_ALL_GATHER);
+}
+
+bool compare_trade_off(const struct expect *e, const struct record_rank *rank,
+                       uint32_t k, void (*change)(struct run_case *c),
+                       const char *other, struct finding *f)
+{
+    const struct record *companion = compare_companion(e, change);
+    const struct record_rank *there =
+        companion == NULL ? NULL : compare_rank(companion, k);
+    uint64_t got = rank->memory.peak[FSDP_PARAM_FULL];
+    char note[sizeof(f->note)];
+
+    if (there == NULL) {
+        return finding_missing(f, finding_at("memory", -1, -1, k),
+                               "there is no record to compare with");
+    }
+    if (got >= there->memory.peak[FSDP_PARAM_FULL]) {
+        (void)snprintf(note, sizeof(note), "at once; not less than %s", other);
+        return finding_bytes(f, finding_at("unsharded parameter", -1, -1, k),
+                             got, there->memory.peak[FSDP_PARAM_FULL], note);
+    }
+    if (gathers_of(rank) <= gathers_of(there)) {
+        (void)snprintf(note, sizeof(note), "all-gathers; not more than %s",
+                       other);
+        return finding_count(f, finding_at("all-gather", 0, -1, k),
+                             gathers_of(rank), gathers_of(there), note);
+    }
+    return true;
+}
+
+bool compare_spoil_trade_off(const struct expect *e, struct record *r,
+                             void (*change)(struct run_case *c))
+{
+    const struct record *companion = compare_companion(e, change);
+    struct record_rank *rank = compare_rank_to_spoil(r, 0);
+
+    if (rank == NULL || companion == NULL ||
+        compare_rank(companion, 0) == NULL) {
+        return false;
+    }
+    rank->memory.peak[FSDP_PARAM_FULL] =
+        companion->rank[0].memory.peak[FSDP_PARAM_FULL];
+    return true;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect.c - the oracle's view of the layouts: which parameters make up a
+ * unit, where they lie in its shards, and which part of each a shard owns.
+ * Written from the contract alone; engines compute it themselves.
+ */
+#include "judge/oracle/expect.h"
+
+#include "judge/oracle/expect_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether the oracle has rules for this case at all. */
+static bool case_is_known(const struct run_case *c)
+{
+    return c->ranks >= 1 && c->ranks <= WORLD_MAX_RANKS && c->replicas >= 1 &&
+           c->ranks % c->replicas == 0 &&
+           c->layout <= FSDP_LAYOUT_PER_PARAMETER &&
+           c->fold <= FSDP_FOLD_TREE && c->microbatches >= 1 &&
+           c->microbatches <= CASE_MAX_MICROBATCHES &&
+           c->optimizer <= FSDP_OPTIMIZER_ADAMW &&
+           c->scenario < CASE_N_SCENARIOS;
+}
+
+static bool model_is_known(const struct fsdp_model *model,
+                           const struct fsdp_units *units)
+{
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        uint32_t m = model->parameter_module[p];
+
+        if (m >= model->n_modules || model->parameter_alias[p] >= 0 ||
+            model->parameter_dtype[p] != FSDP_DTYPE_F32 ||
+            (model->parameter_flags[p] & FSDP_FROZEN) != 0 ||
+            model->parameter_n_dims[p] > FSDP_MAX_DIMS ||
+            units->unit_of_module[m] >= units->n_units) {
+            return false;
+        }
+    }
+    for (uint32_t m = 0; m < model->n_modules; m++) {
+        if (units->unit_of_module[m] != FSDP_NO_UNIT &&
+            units->unit_of_module[m] >= units->n_units) {
+            return false;
+        }
+    }
+    return model->n_modules >= 1 && model->n_sequences >= 1;
+}
+
+/* What each shard has room for of parameter p: ceil(d_0 / S) of its rows. What
+ * has no dimension is one row. */
+static uint64_t block_of(const struct expect *e, uint32_t p)
+{
+    uint64_t rows = 1;
+    uint64_t row = 1;
+
+    for (uint32_t d = 0; d < e->model->parameter_n_dims[p]; d++) {
+        uint64_t extent = e->model->parameter_shape[p][d];
+
+        rows = d == 0 ? extent : rows;
+        row = d == 0 ? row : row * extent;
+    }
+    return (rows / e->shards + (rows % e->shards != 0 ? 1 : 0)) * row;
+}
+
+/* Parameters follow each other in their unit in the model's order: in the
+ * flat parameter, or in every shard. */
+static void place_parameters(struct expect *e)
+{
+    bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        uint32_t u = e->units->unit_of_module[e->model->parameter_module[p]];
+
+        e->unit_of_parameter[p] = u;
+        e->block[p] = flat ? 0 : block_of(e, p);
+        e->offset[p] = flat ? e->unit[u].numel : e->unit[u].chunk;
+        e->unit[u].numel += fsdp_numel(e->model, p);
+        e->unit[u].chunk += e->block[p];
+    }
+}
+
+static void lay_out(struct expect *e)
+{
+    bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
+
+    e->packs = !flat && e->shards > 1;
+    place_parameters(e);
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        struct expect_unit *unit = &e->unit[u];
+
+        if (flat) {
+            unit->chunk = unit->numel / e->shards;
+            unit->chunk += unit->numel % e->shards != 0 ? 1 : 0;
+        }
+        unit->padded = unit->chunk * e->shards;
+        unit->whole = e->packs ? unit->numel : unit->padded;
+        e->total += unit->numel;
+        e->resting += unit->chunk;
+        if (unit->whole > e->largest) {
+            e->largest = unit->whole;
+        }
+    }
+}
+
+/* Which parameters and units a training pass touches: from its sequence, and
+ * from what the model says it leaves alone. */
+static void find_uses(struct expect *e, const uint8_t *idle)
+{
+    const struct fsdp_sequence *s = e->model->sequence[FSDP_SEQUENCE_TRAIN];
+    const uint8_t all = (1u << CASE_MAX_MICROBATCHES) - 1;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        const uint32_t module = e->model->parameter_module[p];
+        const uint32_t left = idle != NULL ? idle[p] : 0;
+
+        for (uint32_t i = 0; i < s->n; i++) {
+            if (s->module[i] != module) {
+                continue;
+            }
+            e->backwards[p] += s->point[i] == FSDP_PRE_BACKWARD;
+            e->seen[p] = e->seen[p] || (s->point[i] == FSDP_PRE_FORWARD &&
+                                        (left & WORKLOAD_UNSEEN) == 0);
+        }
+        if (e->backwards[p] > 0) {
+            e->has_gradient[p] = (uint8_t)(~left & all);
+        }
+    }
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->module[i] < e->model->n_modules &&
+            s->point[i] == FSDP_PRE_BACKWARD &&
+            e->units->unit_of_module[s->module[i]] != FSDP_NO_UNIT) {
+            e->trained[e->units->unit_of_module[s->module[i]]] = true;
+        }
+    }
+}
+
+int expect_make(const struct run_case *c, const struct fsdp_model *model,
+                const struct fsdp_units *units, struct expect *out)
+{
+    return expect_make_idle(c, model, units, NULL, out);
+}
+
+int expect_make_idle(const struct run_case *c, const struct fsdp_model *model,
+                     const struct fsdp_units *units, const uint8_t *idle,
+                     struct expect *out)
+{
+    const size_t n = (size_t)model->n_parameters + 1;
+    int status = FSDP_OK;
+
+    memset(out, 0, sizeof(*out));
+    if (!case_is_known(c) || !model_is_known(model, units)) {
+        return FSDP_ERR_INVALID;
+    }
+    out->c = c;
+    out->model = model;
+    out->units = units;
+    case_options(c, &out->options);
+    out->replicas = c->replicas;
+    out->shards = c->ranks / c->replicas;
+    /* One more than needed, so that nothing is ever a calloc of 0. */
+    out->unit = calloc((size_t)units->n_units + 1, sizeof(*out->unit));
+    out->unit_of_parameter = calloc(n, sizeof(*out->unit_of_parameter));
+    out->offset = calloc(n, sizeof(*out->offset));
+    out->block = calloc(n, sizeof(*out->block));
+    out->backwards = calloc(n, sizeof(*out->backwards));
+    out->has_gradient = calloc(n, sizeof(*out->has_gradient));
+    out->seen = calloc(n, sizeof(*out->seen));
+    out->trained = calloc((size_t)units->n_units + 1, sizeof(*out->trained));
+    if (out->unit == NULL || out->unit_of_parameter == NULL ||
+        out->offset == NULL || out->block == NULL || out->backwards == NULL ||
+        out->has_gradient == NULL || out->seen == NULL ||
+        out->trained == NULL) {
+        status = FSDP_ERR_NOMEM;
+    } else {
+        lay_out(out);
+        find_uses(out, idle);
+        status = expect_walk(out);
+    }
+    if (status != FSDP_OK) {
+        expect_release(out);
+    }
+    return status;
+}
+
+void expect_release(struct expect *e)
+{
+    free(e->unit);
+    free(e->unit_of_parameter);
+    free(e->offset);
+    free(e->block);
+    free(e->backwards);
+    free(e->has_gradient);
+    free(e->seen);
+    free(e->trained);
+    free(e->step.c);
+    free(e->end.c);
+    free(e->ahead.c);
+    memset(e, 0, sizeof(*e));
+}
+
+uint64_t expect_place(const struct expect *e, uint32_t p, uint64_t i)
+{
+    uint64_t block = e->block[p];
+
+    if (block == 0) { /* flat, or a parameter without elements */
+        return e->offset[p] + i;
+    }
+    return i / block * e->unit[e->unit_of_parameter[p]].chunk + e->offset[p] +
+           i % block;
+}
+
+static void cut_flat(const struct expect *e, uint32_t p, uint32_t s,
+                     struct expect_part *part)
+{
+    uint64_t chunk = e->unit[e->unit_of_parameter[p]].chunk;
+    uint64_t shard_begin = s * chunk;
+    uint64_t shard_end = shard_begin + chunk;
+    uint64_t begin = e->offset[p];
+    uint64_t end = begin + fsdp_numel(e->model, p);
+
+    begin = begin < shard_begin ? shard_begin : begin;
+    end = end > shard_end ? shard_end : end;
+    part->parameter = p;
+    part->first = begin - e->offset[p];
+    part->n = begin < end ? end - begin : 0;
+    part->local = begin - shard_begin;
+}
+
+/* torch.chunk: blocks of equal size for as long as there are elements. */
+static void cut_rows(const struct expect *e, uint32_t p, uint32_t s,
+                     struct expect_part *part)
+{
+    uint64_t numel = fsdp_numel(e->model, p);
+    uint64_t begin = s * e->block[p];
+    uint64_t end = begin + e->block[p];
+
+    end = end > numel ? numel : end;
+    part->parameter = p;
+    part->first = begin;
+    part->n = begin < end ? end - begin : 0;
+    part->local = e->offset[p];
+}
+
+int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
+                 uint32_t *n)
+{
+    struct expect_part *part = NULL;
+
+    *out = NULL;
+    *n = 0;
+    if (s >= e->shards) {
+        return FSDP_ERR_INVALID;
+    }
+    /* A parameter is in one shard at one place at most. */
+    part = calloc((size_t)e->model->n_parameters + 1, sizeof(*part));
+    if (part == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        if (e->options.layout == FSDP_LAYOUT_FLAT) {
+            cut_flat(e, p, s, &part[*n]);
+        } else {
+            cut_rows(e, p, s, &part[*n]);
+        }
+        *n += part[*n].n > 0 ? 1 : 0;
+    }
+    memset(&part[*n], 0, sizeof(*part));
+    *out = part;
+    return FSDP_OK;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect_ahead_test.c - what the oracle allows an engine that runs ahead,
+ * against numbers that were worked out by hand: peaks, and what a cancelled
+ * pass may have gathered.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "judge/oracle/expect_testing.h"
+
+static void running_ahead(void **state)
+{
+    const struct testing_wanted strict = {
+        .step = "A0 A1 A2 A3 A3 R3 A2 R2 A1 R1 A0 R0",
+        .resting = 544,
+        .parameters = 544 + 1024,
+        .full = 1024,
+        .grads = 1024,
+        .engine = 2752};
+    struct testing_wanted want = strict;
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+
+    (void)state;
+    testing_mlp(&t);
+    c.prefetch_forward = 1;
+    want.full = 2048;
+    want.parameters = 544 + 2048;
+    want.engine = 2752 + 1024;
+    testing_check(&t, &c, &want);
+    c.prefetch_backward = 3; /* no more than there is */
+    want.full = 2176;
+    want.parameters = 544 + 2176;
+    want.engine = 2752 + 1152;
+    testing_check(&t, &c, &want);
+    c.prefetch_forward = c.prefetch_backward = 0;
+    c.reduces_in_flight = 2;
+    want = strict;
+    want.grads = 2176; /* 1024 + 1024 + 512, but no more than there is */
+    want.staging = (1024 + 512) / 4;
+    want.engine = 2752 + 1536 + 384;
+    testing_check(&t, &c, &want);
+}
+
+static void check_ahead(const struct testing_model *t, const struct run_case *c,
+                        const char *wanted)
+{
+    struct expect e;
+    char text[TESTING_TEXT];
+
+    assert_int_equal(expect_make(c, &t->model, &t->units, &e), FSDP_OK);
+    assert_string_equal(testing_sequence(&e, &e.ahead, text), wanted);
+    expect_release(&e);
+}
+
+/* What may have been gathered when a pass ends half way: no more than the
+ * options say, of this phase, and not what is unsharded. */
+static void a_cancel_while_running_ahead(void **state)
+{
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+
+    (void)state;
+    testing_mlp(&t);
+    c.prefetch_forward = 2;
+    c.prefetch_backward = 2;
+    check_ahead(&t, &c, "");
+    c.scenario = CASE_CANCEL;
+    check_ahead(&t, &c, "A2 A1");
+    c.prefetch_backward = 1;
+    check_ahead(&t, &c, "A2");
+    c.prefetch_backward = 4;
+    check_ahead(&t, &c, "A2 A1 A0");
+    c.prefetch_backward = 0;
+    check_ahead(&t, &c, "");
+    c.prefetch_backward = 4;
+    c.strategy = CASE_SHARD_GRAD_OP;
+    check_ahead(&t, &c, "");
+    c.strategy = CASE_NO_SHARD;
+    c.replicas = 4;
+    check_ahead(&t, &c, "");
+    /* 5 of 8 points: the forward is not over, its backward is another phase.
+     */
+    c = testing_case(CASE_FULL_SHARD, 2, 1);
+    c.scenario = CASE_CANCEL;
+    c.prefetch_forward = 4;
+    c.prefetch_backward = 4;
+    testing_model(&t, "012", "0:10 1:20 2:30", "F0 f0 F1 f1 F2 f2 B0 b0",
+                  "F0 f0");
+    check_ahead(&t, &c, "");
+    testing_model(&t, "012", "0:10 1:20 2:30", "F0 F1 f1 f0 F2 f2 F2 f2",
+                  "F0 f0");
+    check_ahead(&t, &c, "");
+    testing_model(&t, "012", "0:10 1:20 2:30", "F0 f0 F0 f0 F0 f0 F1 f1",
+                  "F0 f0");
+    check_ahead(&t, &c, "A1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(running_ahead),
+        cmocka_unit_test(a_cancel_while_running_ahead),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

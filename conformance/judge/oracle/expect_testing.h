@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect_testing.h - models for tests of the judge, built by hand from short
+ * texts, and the oracle's collectives as a text that a person can check.
+ * Test only.
+ */
+#ifndef FSDP_CTS_EXPECT_TESTING_H
+#define FSDP_CTS_EXPECT_TESTING_H
+
+#include "judge/oracle/expect.h"
+
+enum {
+    TESTING_MODULES = 8,
+    TESTING_PARAMETERS = 8,
+    TESTING_POINTS = 64,
+    TESTING_TEXT = 512
+};
+
+struct testing_model {
+    struct fsdp_model model;
+    struct fsdp_units units;
+    const char *name[TESTING_MODULES];
+    uint32_t unit_of_module[TESTING_MODULES];
+    int32_t parent[TESTING_MODULES];
+    uint32_t parameter_module[TESTING_PARAMETERS];
+    uint64_t shape[TESTING_PARAMETERS][FSDP_MAX_DIMS];
+    uint32_t n_dims[TESTING_PARAMETERS], dtype[TESTING_PARAMETERS];
+    uint32_t parameter_flags[TESTING_PARAMETERS];
+    int32_t alias[TESTING_PARAMETERS];
+    struct fsdp_sequence sequence[2];
+    const struct fsdp_sequence *sequences[2];
+    uint32_t point[2][TESTING_POINTS], module[2][TESTING_POINTS];
+};
+
+/*
+ * units: one character a module, its unit or '-'. parameters: "module:numel"
+ * each, separated by spaces. train, eval: points as "F1 f1 B1 b1 R1 r1"
+ * (forward, backward, recompute; upper case PRE, lower case POST; module).
+ */
+void testing_model(struct testing_model *t, const char *units,
+                   const char *parameters, const char *train, const char *eval);
+
+/* The multi-layer perceptron of seed 003: leaves 1..4 below module 0, 512,
+ * 1024, 512 and 128 elements, a unit each. */
+void testing_mlp(struct testing_model *t);
+
+/* A case of K ranks in R replicas: one microbatch a step, SGD, fold RANK. */
+struct run_case testing_case(uint32_t strategy, uint32_t ranks,
+                             uint32_t replicas);
+
+/* "A0 R0 L0": all-gather, reduce-scatter, all-reduce, and the unit. "?" for
+ * anything that is not as it should be in the other fields. */
+const char *testing_sequence(const struct expect *e,
+                             const struct record_sequence *s,
+                             char text[TESTING_TEXT]);
+
+/* What a case must come to; peaks in elements. `end` NULL: nothing. */
+struct testing_wanted {
+    const char *step, *end;
+    uint64_t resting, parameters, full, grads, staging, engine;
+};
+void testing_check(const struct testing_model *t, const struct run_case *c,
+                   const struct testing_wanted *want);
+
+#endif

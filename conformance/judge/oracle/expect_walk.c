@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect_walk.c - walks the call sequences of one step as an engine of the
+ * strict profile must, and writes down what it communicates and how much is
+ * live. Peaks are the maximum over all moments of that walk, not a formula:
+ * windows may nest (the root's is open around every block), and then no
+ * formula of the largest unit holds.
+ */
+#include "judge/oracle/expect_walk.h"
+
+#include <stdlib.h>
+
+enum {
+    LINE = 16 /* elements: storage is aligned to 64 bytes */
+};
+
+struct walk_unit {
+    bool unsharded;
+    bool pending; /* has an unsharded gradient that is live */
+    bool reduced; /* has a gradient shard that is live */
+};
+
+struct walk {
+    struct expect *e;
+    struct walk_unit *unit; /* [n_units] */
+    bool *accumulated;      /* [n_parameters]: in the pending gradient */
+    uint64_t live[FSDP_N_KINDS];
+    uint64_t stored[FSDP_N_KINDS]; /* the same, each range in whole lines */
+    uint64_t peak[FSDP_N_KINDS], peak_parameters, peak_engine, peak_storage;
+    struct record_sequence *out;
+};
+
+static uint64_t in_lines(uint64_t elements)
+{
+    return (elements + LINE - 1) / LINE * LINE;
+}
+
+/* By one range. */
+static void grow(struct walk *w, uint32_t kind, uint64_t elements)
+{
+    uint64_t parameters;
+    uint64_t engine = 0;
+    uint64_t storage = 0;
+
+    w->live[kind] += elements;
+    w->stored[kind] += in_lines(elements);
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        engine += w->live[k];
+        storage += w->stored[k];
+    }
+    parameters = w->live[FSDP_PARAM_SHARD] + w->live[FSDP_PARAM_FULL];
+    if (w->live[kind] > w->peak[kind]) {
+        w->peak[kind] = w->live[kind];
+    }
+    if (parameters > w->peak_parameters) {
+        w->peak_parameters = parameters;
+    }
+    if (engine > w->peak_engine) {
+        w->peak_engine = engine;
+    }
+    if (storage > w->peak_storage) {
+        w->peak_storage = storage;
+    }
+}
+
+static void shrink(struct walk *w, uint32_t kind, uint64_t elements)
+{
+    w->live[kind] -= elements;
+    w->stored[kind] -= in_lines(elements);
+}
+
+/* Everything of this kind is dead. */
+static void clear(struct walk *w, uint32_t kind)
+{
+    w->live[kind] = 0;
+    w->stored[kind] = 0;
+}
+
+/* Appends a collective; room is doubled whenever n is a power of two. */
+static int communicate(struct walk *w, uint32_t kind, uint32_t dim, uint32_t u)
+{
+    struct record_sequence *s = w->out;
+    struct record_collective *c = s->c;
+
+    if ((s->n & (s->n - 1)) == 0) {
+        c = realloc(s->c, (s->n == 0 ? 1 : 2 * (size_t)s->n) * sizeof(*c));
+        if (c == NULL) {
+            return FSDP_ERR_NOMEM;
+        }
+        s->c = c;
+    }
+    c[s->n] = (struct record_collective){.kind = kind,
+                                         .dim = dim,
+                                         .dtype = FSDP_DTYPE_F32,
+                                         .fold = w->e->c->fold,
+                                         .unit = u,
+                                         .n = w->e->unit[u].chunk};
+    s->n++;
+    return FSDP_OK;
+}
+
+static int unshard(struct walk *w, uint32_t u)
+{
+    if (w->e->shards == 1 || w->unit[u].unsharded) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u));
+    w->unit[u].unsharded = true;
+    if (w->e->packs) { /* what arrives is unpacked, and then not needed */
+        grow(w, FSDP_STAGING, w->e->unit[u].padded);
+    }
+    grow(w, FSDP_PARAM_FULL, w->e->unit[u].whole);
+    if (w->e->packs) {
+        shrink(w, FSDP_STAGING, w->e->unit[u].padded);
+    }
+    return FSDP_OK;
+}
+
+static void reshard(struct walk *w, uint32_t u)
+{
+    if (w->unit[u].unsharded) {
+        w->unit[u].unsharded = false;
+        shrink(w, FSDP_PARAM_FULL, w->e->unit[u].whole);
+    }
+}
+
+static void begin_gradient(struct walk *w, uint32_t u)
+{
+    if (w->unit[u].pending) {
+        return;
+    }
+    w->unit[u].pending = true;
+    for (uint32_t p = 0; p < w->e->model->n_parameters; p++) {
+        if (w->e->unit_of_parameter[p] == u) {
+            w->accumulated[p] = false;
+        }
+    }
+    grow(w, FSDP_GRAD_FULL, w->e->unit[u].whole);
+}
+
+/* A gradient that meets one already summed is fresh storage of its own until
+ * the module's backward ends. */
+static void module_backward(struct walk *w, uint32_t module, uint32_t b,
+                            bool ends)
+{
+    const struct fsdp_model *model = w->e->model;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        if (model->parameter_module[p] != module ||
+            (w->e->has_gradient[p] >> b & 1) == 0) {
+            continue;
+        }
+        if (w->accumulated[p] && ends) {
+            shrink(w, FSDP_STAGING, fsdp_numel(model, p));
+        } else if (w->accumulated[p]) {
+            grow(w, FSDP_STAGING, fsdp_numel(model, p));
+        }
+        w->accumulated[p] = w->accumulated[p] || ends;
+    }
+}
+
+/* The unit's backward window closes under sync. The reduction needs a place
+ * while what it reads still lives: the unsharded gradient, or that packed. */
+static int reduce(struct walk *w, uint32_t u)
+{
+    uint64_t chunk = w->e->unit[u].chunk;
+    bool first = !w->unit[u].reduced;
+
+    if (w->e->packs) {
+        grow(w, FSDP_STAGING, w->e->unit[u].padded);
+        shrink(w, FSDP_GRAD_FULL, w->e->unit[u].whole);
+    }
+    grow(w, first ? FSDP_GRAD_SHARD : FSDP_STAGING, chunk);
+    if (w->e->shards > 1) {
+        FSDP_TRY(communicate(w, FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u));
+    }
+    if (w->e->replicas > 1) {
+        FSDP_TRY(communicate(w, FSDP_ALL_REDUCE, FSDP_DIM_REPLICATE, u));
+    }
+    if (!first) {
+        shrink(w, FSDP_STAGING, chunk);
+    }
+    w->unit[u].reduced = true;
+    w->unit[u].pending = false;
+    shrink(w, w->e->packs ? FSDP_STAGING : FSDP_GRAD_FULL,
+           w->e->unit[u].padded);
+    return FSDP_OK;
+}
+
+/* zero_grad, and what a cancel does beyond it. */
+static void drop_gradients(struct walk *w)
+{
+    clear(w, FSDP_GRAD_SHARD);
+    clear(w, FSDP_GRAD_FULL);
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        w->unit[u].pending = false;
+        w->unit[u].reduced = false;
+    }
+}
+
+static void cancel(struct walk *w)
+{
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        reshard(w, u);
+    }
+    drop_gradients(w);
+    clear(w, FSDP_STAGING);
+}
+
+static int walk_point(struct walk *w, uint32_t point, uint32_t module,
+                      uint32_t flags, uint32_t b, bool sync)
+{
+    uint32_t u = w->e->units->unit_of_module[module];
+
+    if (u == FSDP_NO_UNIT) {
+        return FSDP_OK;
+    }
+    if ((flags & EXPECT_OPENS) != 0) {
+        FSDP_TRY(unshard(w, u));
+        if ((flags & EXPECT_BACKWARD) != 0) {
+            begin_gradient(w, u);
+        }
+    }
+    if (point == FSDP_PRE_BACKWARD || point == FSDP_POST_BACKWARD) {
+        module_backward(w, module, b, point == FSDP_POST_BACKWARD);
+    }
+    if ((flags & EXPECT_CLOSES) != 0 && (flags & EXPECT_HOLDS) == 0) {
+        reshard(w, u);
+        if ((flags & EXPECT_BACKWARD) != 0 && sync) {
+            FSDP_TRY(reduce(w, u));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* The first `part` of 8 parts of a sequence, on microbatch b. */
+static int walk_sequence(struct walk *w, uint32_t index, uint32_t part,
+                         uint32_t b, bool sync)
+{
+    const struct fsdp_sequence *s;
+    uint8_t *flags = NULL;
+    int status = FSDP_OK;
+
+    if (index >= w->e->model->n_sequences) {
+        return FSDP_ERR_INVALID;
+    }
+    s = w->e->model->sequence[index];
+    flags = calloc((size_t)s->n + 1, sizeof(*flags));
+    if (flags == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    status = expect_windows(w->e, s, flags);
+    for (uint32_t i = 0; i < (uint64_t)part * s->n / 8; i++) {
+        if (status == FSDP_OK) {
+            status =
+                walk_point(w, s->point[i], s->module[i], flags[i], b, sync);
+        }
+    }
+    free(flags);
+    return status;
+}
+
+/* Behind the `part` of 8 parts of a sequence that were passed: the units of
+ * the same phase that may have been gathered for the windows that come next.
+ * Those that are unsharded then are not counted. */
+static int walk_ahead(struct walk *w, uint32_t index, uint32_t part)
+{
+    const struct fsdp_options *o = &w->e->options;
+    const struct fsdp_sequence *s = w->e->model->sequence[index];
+    const uint32_t at = (uint32_t)((uint64_t)part * s->n / 8);
+    uint8_t *flags = calloc((size_t)s->n + 1, sizeof(*flags));
+    int status =
+        flags != NULL ? expect_windows(w->e, s, flags) : FSDP_ERR_NOMEM;
+    uint32_t depth = 0;
+
+    if (status == FSDP_OK && at > 0 && w->e->shards > 1) {
+        depth = (flags[at - 1] & EXPECT_BACKWARD) != 0 ? o->prefetch_backward
+                                                       : o->prefetch_forward;
+    }
+    for (uint32_t i = at; status == FSDP_OK && depth > 0 && i < s->n; i++) {
+        const uint32_t u = w->e->units->unit_of_module[s->module[i]];
+
+        if ((flags[i] & EXPECT_BACKWARD) != (flags[at - 1] & EXPECT_BACKWARD)) {
+            break;
+        }
+        if ((flags[i] & EXPECT_OPENS) != 0 && !w->unit[u].unsharded) {
+            status = communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u);
+            depth--;
+        }
+    }
+    free(flags);
+    return status;
+}
+
+/* Elements of the `n` largest units: of their unsharded copies, or as they are
+ * on the wire. */
+static uint64_t largest_units(const struct expect *e, uint32_t n, bool wire)
+{
+    uint64_t sum = 0;
+    uint64_t below = UINT64_MAX;
+
+    while (n > 0) {
+        uint64_t best = 0;
+        uint32_t times = 0;
+
+        for (uint32_t u = 0; u < e->units->n_units; u++) {
+            uint64_t size = wire ? e->unit[u].padded : e->unit[u].whole;
+
+            if (size < below && size > best) {
+                best = size;
+                times = 0;
+            }
+            times += size == best ? 1 : 0;
+        }
+        if (best == 0) {
+            break;
+        }
+        times = times < n ? times : n;
+        sum += times * best;
+        n -= times;
+        below = best;
+    }
+    return sum;
+}
+
+static uint64_t at_most(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What running ahead may add: the unsharded parameters of the units gathered
+ * early, the unsharded gradients and results of the reduces in flight; never
+ * more than all units have. Where an engine packs, each of the first two may
+ * be on the wire instead. */
+static void allow_for_running_ahead(const struct expect *e, struct walk *w)
+{
+    const struct fsdp_options *o = &e->options;
+    const uint32_t depth = o->prefetch_forward > o->prefetch_backward
+                               ? o->prefetch_forward
+                               : o->prefetch_backward;
+    const uint32_t ahead = e->shards > 1 ? depth : 0;
+    const uint64_t all = largest_units(e, e->units->n_units, false);
+    const uint64_t parameters =
+        at_most(largest_units(e, ahead, false), all - w->peak[FSDP_PARAM_FULL]);
+    const uint64_t grads = largest_units(e, o->reduces_in_flight, false);
+    const uint64_t gathered = largest_units(e, ahead, true);
+    const uint64_t sent = largest_units(e, o->reduces_in_flight, true);
+
+    w->peak[FSDP_PARAM_FULL] += parameters;
+    w->peak_parameters += parameters;
+    w->peak[FSDP_GRAD_FULL] += at_most(grads, all - w->peak[FSDP_GRAD_FULL]);
+    w->peak[FSDP_STAGING] += sent / e->shards;
+    w->peak[FSDP_STAGING] += e->packs ? gathered + sent : 0;
+    w->peak_engine += e->packs ? gathered : parameters;
+    w->peak_engine += sent + sent / e->shards;
+}
+
+static int walk_summon(struct walk *w)
+{
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        FSDP_TRY(unshard(w, u));
+    }
+    return FSDP_OK;
+}
+
+/* The order in which the driver of a case calls an engine. */
+static int walk_run(struct walk *w)
+{
+    const struct run_case *c = w->e->c;
+
+    w->out = &w->e->step;
+    if (c->scenario == CASE_CANCEL) {
+        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_TRAIN, 5, 0, true));
+        w->out = &w->e->ahead;
+        FSDP_TRY(walk_ahead(w, FSDP_SEQUENCE_TRAIN, 5));
+        w->out = &w->e->step;
+        cancel(w);
+    }
+    for (uint32_t b = 0; b < c->microbatches; b++) {
+        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_TRAIN, 8, b, c->sync[b] != 0));
+    }
+    drop_gradients(w);
+    if (c->scenario == CASE_EVAL) {
+        FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_EVAL, 8, 0, false));
+    }
+    /* Before all units are unsharded at once, which no prefetch adds to. */
+    allow_for_running_ahead(w->e, w);
+    w->out = &w->e->end;
+    return c->scenario == CASE_SUMMON ? walk_summon(w) : FSDP_OK;
+}
+
+static void store(struct expect *e, const struct walk *w)
+{
+    const uint64_t bytes = sizeof(float);
+
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        e->peak[k] = w->peak[k] * bytes;
+    }
+    e->peak_full = e->peak[FSDP_PARAM_FULL];
+    e->peak_grads = e->peak[FSDP_GRAD_FULL];
+    e->peak_parameters = w->peak_parameters * bytes;
+    e->peak_engine = w->peak_engine * bytes;
+    e->peak_storage = w->peak_storage * bytes;
+}
+
+int expect_walk(struct expect *e)
+{
+    static const uint32_t states[] = {
+        [FSDP_OPTIMIZER_SGD] = 0,
+        [FSDP_OPTIMIZER_MOMENTUM] = 1,
+        [FSDP_OPTIMIZER_ADAMW] = 2,
+    };
+    struct walk w = {.e = e};
+    int status = FSDP_ERR_NOMEM;
+
+    w.unit = calloc((size_t)e->units->n_units + 1, sizeof(*w.unit));
+    w.accumulated =
+        calloc((size_t)e->model->n_parameters + 1, sizeof(*w.accumulated));
+    if (w.unit != NULL && w.accumulated != NULL) {
+        for (uint32_t u = 0; u < e->units->n_units; u++) {
+            grow(&w, FSDP_PARAM_SHARD, e->unit[u].chunk);
+            for (uint32_t i = 0; i < states[e->c->optimizer]; i++) {
+                grow(&w, FSDP_OPTIM, e->unit[u].chunk);
+            }
+        }
+        for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+            e->rest.live[k] = w.live[k] * sizeof(float);
+        }
+        status = case_trains(e->c) ? walk_run(&w) : FSDP_OK;
+        store(e, &w);
+    }
+    free(w.unit);
+    free(w.accumulated);
+    return status;
+}

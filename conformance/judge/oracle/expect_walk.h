@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect_walk.h - the part of the oracle that walks call sequences. Internal
+ * to expect*.c.
+ */
+#ifndef FSDP_CTS_EXPECT_WALK_H
+#define FSDP_CTS_EXPECT_WALK_H
+
+#include "judge/oracle/expect.h"
+
+/* What a point does to its module's unit. */
+enum {
+    EXPECT_OPENS = 1u,
+    EXPECT_CLOSES = 2u,
+    EXPECT_HOLDS = 4u, /* closes, but stays unsharded for its backward window */
+    EXPECT_BACKWARD = 8u,
+};
+
+/* Writes these bits for each of the sequence's n points. INVALID: a point or a
+ * module that is none, a window that never closes. */
+int expect_windows(const struct expect *e, const struct fsdp_sequence *s,
+                   uint8_t *flags);
+
+/* Fills step, end, rest and all peaks of an expect whose layout is known. */
+int expect_walk(struct expect *e);
+
+#endif

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect_walk_test.c - the oracle's collectives and peaks against numbers
+ * that were worked out by hand from the rules of the cycle.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "judge/oracle/expect_testing.h"
+
+#define MLP_FORWARD "A0 A1 A2 A3"
+#define MLP_STEP    MLP_FORWARD " A3 R3 A2 R2 A1 R1 A0 R0"
+
+static const struct testing_wanted mlp = {.step = MLP_STEP,
+                                          .resting = 544,
+                                          .parameters = 544 + 1024,
+                                          .full = 1024,
+                                          .grads = 1024,
+                                          .engine =
+                                              544 + 1024 + 1024 + 32 + 128};
+
+static void the_seed_model(void **state)
+{
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+    struct expect e;
+    uint32_t kinds[FSDP_N_COLLECTIVES] = {0};
+
+    (void)state;
+    testing_mlp(&t);
+    testing_check(&t, &c, &mlp);
+    assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
+    assert_int_equal(e.total, 2176);
+    assert_int_equal(e.largest, 1024);
+    for (uint32_t i = 0; i < e.step.n; i++) {
+        kinds[e.step.c[i].kind]++;
+    }
+    assert_int_equal(kinds[FSDP_ALL_GATHER], 8);
+    assert_int_equal(kinds[FSDP_REDUCE_SCATTER], 4);
+    assert_int_equal(e.rest.live[FSDP_OPTIM], 0);
+    expect_release(&e);
+}
+
+static void optimizers_rest_beside_their_shards(void **state)
+{
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+    struct expect e;
+
+    (void)state;
+    testing_mlp(&t);
+    c.optimizer = FSDP_OPTIMIZER_MOMENTUM;
+    assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
+    assert_int_equal(e.rest.live[FSDP_OPTIM], 4 * 544);
+    assert_int_equal(e.peak_engine, 4 * (2752 + 544));
+    expect_release(&e);
+    c.optimizer = FSDP_OPTIMIZER_ADAMW;
+    assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
+    assert_int_equal(e.rest.live[FSDP_OPTIM], 4 * 1088);
+    assert_int_equal(e.peak_engine, 4 * (2752 + 1088));
+    assert_int_equal(e.peak_parameters, 4 * 1568);
+    expect_release(&e);
+}
+
+static void strategies(void **state)
+{
+    /* Backward of unit 1: units 0 and 1 are unsharded, 3 and 2 reduced. */
+    static const struct testing_wanted zero2 = {
+        .step = MLP_FORWARD " R3 R2 R1 R0",
+        .resting = 544,
+        .parameters = 544 + 2176,
+        .full = 2176,
+        .grads = 1024,
+        .engine = 544 + 1536 + 1024 + 160,
+    };
+    /* At the reduction of unit 1: its gradient, the result, units 3 and 2. */
+    static const struct testing_wanted none = {
+        .step = "L3 L2 L1 L0",
+        .resting = 2176,
+        .parameters = 2176,
+        .grads = 1024,
+        .engine = 2176 + 1024 + 1024 + 128 + 512,
+    };
+    static const struct testing_wanted hybrid = {
+        .step = MLP_FORWARD " A3 R3 L3 A2 R2 L2 A1 R1 L1 A0 R0 L0",
+        .resting = 1088,
+        .parameters = 1088 + 1024,
+        .full = 1024,
+        .grads = 1024,
+        .engine = 1088 + 1024 + 1024 + 64 + 256,
+    };
+    struct testing_wanted alone = none;
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_SHARD_GRAD_OP, 4, 1);
+
+    (void)state;
+    testing_mlp(&t);
+    testing_check(&t, &c, &zero2);
+    c = testing_case(CASE_NO_SHARD, 4, 4);
+    testing_check(&t, &c, &none);
+    c = testing_case(CASE_HYBRID_SHARD, 4, 2);
+    testing_check(&t, &c, &hybrid);
+    c = testing_case(CASE_FULL_SHARD, 1, 1);
+    alone.step = "";
+    testing_check(&t, &c, &alone);
+}
+
+static void a_root_around_its_blocks(void **state)
+{
+    /* The root's window is open while each block's is: 10 + 30. */
+    static const struct testing_wanted resharded = {
+        .step = "A0 A1 A2 A0 A2 R2 A1 R1 R0",
+        .resting = 30,
+        .parameters = 70,
+        .full = 40,
+        .grads = 40,
+        .engine = 110,
+    };
+    struct testing_wanted kept = resharded;
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 2, 1);
+
+    (void)state;
+    testing_model(&t, "012", "0:10 1:20 2:30",
+                  "F0 F1 f1 F2 f2 f0 B0 B2 b2 B1 b1 b0", "F0 F1 f1 F2 f2 f0");
+    testing_check(&t, &c, &resharded);
+    c.keep_root = 1;
+    kept.step = "A0 A1 A2 A2 R2 A1 R1 R0";
+    testing_check(&t, &c, &kept);
+    /* An evaluation has no backward to keep anything for. */
+    c.scenario = CASE_EVAL;
+    c.strategy = CASE_SHARD_GRAD_OP;
+    kept.step = "A0 A1 A2 R2 R1 R0 A0 A1 A2";
+    kept.full = 60;
+    kept.parameters = 90;
+    /* Backward of 2: all unsharded, the root's gradient and its own. */
+    kept.engine = 30 + 60 + 40;
+    testing_check(&t, &c, &kept);
+}
+
+static void microbatches(void **state)
+{
+    /* Backward of unit 1 in the second: a fresh gradient beside the sum, and
+     * the sums of unit 0 and 1 pending. */
+    static const struct testing_wanted pending = {
+        .step = MLP_FORWARD " A3 A2 A1 A0 " MLP_STEP,
+        .resting = 544,
+        .parameters = 1568,
+        .full = 1024,
+        .grads = 2176,
+        .staging = 1024,
+        .engine = 544 + 1024 + 1536 + 1024 + 160,
+    };
+    /* All gradient shards exist when the second reduces: 256 of unit 1 are
+     * its staging. */
+    static const struct testing_wanted reduced = {
+        .step = MLP_STEP " " MLP_STEP,
+        .resting = 544,
+        .parameters = 1568,
+        .full = 1024,
+        .grads = 1024,
+        .staging = 256,
+        .engine = 544 + 1024 + 1024 + 544,
+    };
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+
+    (void)state;
+    testing_mlp(&t);
+    c.microbatches = 2;
+    c.sync[0] = 0;
+    c.sync[1] = 1;
+    testing_check(&t, &c, &pending);
+    c.sync[0] = 1;
+    testing_check(&t, &c, &reduced);
+}
+
+static void scenarios(void **state)
+{
+    struct testing_wanted want = mlp;
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+
+    (void)state;
+    testing_mlp(&t);
+    /* 10 of 16 points: the forward and the backward of unit 3. */
+    c.scenario = CASE_CANCEL;
+    want.step = MLP_FORWARD " A3 R3 " MLP_STEP;
+    testing_check(&t, &c, &want);
+    c.scenario = CASE_EVAL;
+    want.step = MLP_STEP " " MLP_FORWARD;
+    testing_check(&t, &c, &want);
+    c.scenario = CASE_SUMMON;
+    want.step = MLP_STEP;
+    want.end = MLP_FORWARD;
+    want.full = 2176;
+    want.parameters = 544 + 2176;
+    testing_check(&t, &c, &want);
+    c.scenario = CASE_OPTIONS;
+    want = (struct testing_wanted){
+        .step = "", .resting = 544, .parameters = 544, .engine = 544};
+    testing_check(&t, &c, &want);
+}
+
+/* By rows over four ranks: two units of 5 elements in shards of 2, 8 on the
+ * wire. They are twice there while they are unpacked, and while they are
+ * packed; the gradient is dead before the result is live. */
+static void a_layout_that_packs(void **state)
+{
+    struct testing_wanted want = {.step = "A0 A1 A1 R1 A0 R0",
+                                  .resting = 4,
+                                  .parameters = 4 + 5,
+                                  .full = 5,
+                                  .grads = 5,
+                                  .staging = 8,
+                                  .engine = 4 + 2 + 8 + 5};
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+
+    (void)state;
+    testing_model(&t, "-01", "1:5 2:3 2:2", "F1 f1 F2 f2 B2 b2 B1 b1",
+                  "F1 f1 F2 f2");
+    c.layout = FSDP_LAYOUT_PER_PARAMETER;
+    testing_check(&t, &c, &want);
+    c.prefetch_forward = c.reduces_in_flight = 1;
+    want.full = want.grads = 10;
+    want.parameters = 14;
+    want.staging = 8 + 8 + 8 + 2;
+    want.engine = 19 + 8 + 8 + 2;
+    testing_check(&t, &c, &want);
+    c.prefetch_forward = c.reduces_in_flight = 0;
+    c.microbatches = 2;
+    c.sync[0] = c.sync[1] = 1;
+    want =
+        (struct testing_wanted){.step = "A0 A1 A1 R1 A0 R0 A0 A1 A1 R1 A0 R0",
+                                .resting = 4,
+                                .parameters = 9,
+                                .full = 5,
+                                .grads = 5,
+                                .staging = 8 + 2,
+                                .engine = 4 + 4 + 8 + 5};
+    testing_check(&t, &c, &want);
+    c.sync[0] = 0;
+    want.step = "A0 A1 A1 A0 A0 A1 A1 R1 A0 R0";
+    want.grads = 10;
+    want.staging = 8;
+    want.engine = 4 + 10 + 8 + 5;
+    testing_check(&t, &c, &want);
+    /* With one shard nothing is packed. */
+    c = testing_case(CASE_NO_SHARD, 2, 2);
+    c.layout = FSDP_LAYOUT_PER_PARAMETER;
+    want = (struct testing_wanted){.step = "L1 L0",
+                                   .resting = 10,
+                                   .parameters = 10,
+                                   .grads = 5,
+                                   .engine = 10 + 5 + 5 + 5};
+    testing_check(&t, &c, &want);
+}
+
+/* A parameter that gets no gradient is never staged, one of a module that is
+ * used twice is; a unit that is left out is not trained. */
+static void what_a_pass_leaves_alone(void **state)
+{
+    static const uint8_t idle[] = {0, 0x0f, 0x82, 0};
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 2, 1);
+    struct expect e;
+
+    (void)state;
+    testing_model(&t, "012", "0:10 0:6 1:20 2:30",
+                  "F0 f0 F1 f1 F0 f0 B0 b0 B1 b1 B0 b0", "F0 f0");
+    assert_int_equal(expect_make_idle(&c, &t.model, &t.units, idle, &e),
+                     FSDP_OK);
+    assert_int_equal(e.backwards[0], 2);
+    assert_int_equal(e.backwards[2], 1);
+    assert_int_equal(e.backwards[3], 0);
+    assert_int_equal(e.has_gradient[0], 0x0f);
+    assert_int_equal(e.has_gradient[1], 0);
+    assert_int_equal(e.has_gradient[2], 0x0d);
+    assert_int_equal(e.has_gradient[3], 0);
+    assert_true(e.seen[0] && e.seen[1] && !e.seen[2] && !e.seen[3]);
+    assert_true(e.trained[0] && e.trained[1] && !e.trained[2]);
+    /* The second backward of module 0: 10 elements, not 16. Reducing the
+     * first time needs no staging. */
+    assert_int_equal(e.peak[FSDP_STAGING], 4 * 10);
+    expect_release(&e);
+}
+
+/* A model, and what one case of it must come to. */
+struct by_hand {
+    const char *units, *parameters, *train, *eval;
+    uint32_t ranks, strategy, scenario;
+    struct testing_wanted want;
+};
+
+static void a_model_by_hand(void **state)
+{
+    const struct by_hand *m = *state;
+    struct testing_model t;
+    struct run_case c = testing_case(m->strategy, m->ranks, 1);
+
+    c.scenario = m->scenario;
+    testing_model(&t, m->units, m->parameters, m->train, m->eval);
+    testing_check(&t, &c, &m->want);
+}
+
+static struct by_hand whole_model_as_one_unit = {
+    "00000",
+    "1:512 2:1024 3:512 4:128",
+    "F1 f1 F2 f2 F3 f3 F4 f4 B4 b4 B3 b3 B2 b2 B1 b1",
+    "F1 f1",
+    4,
+    CASE_FULL_SHARD,
+    CASE_TRAIN,
+    {.step = "A0 A0 R0",
+     .resting = 544,
+     .parameters = 544 + 2176,
+     .full = 2176,
+     .grads = 2176,
+     .engine = 544 + 2176 + 2176},
+};
+/* 12 points, 7 of them: the root and block 2 are open when it ends. */
+static struct by_hand cancel_in_the_middle_of_a_window = {
+    "012",
+    "0:10 1:20 2:30",
+    "F0 F1 f1 F2 f2 f0 B0 B2 b2 B1 b1 b0",
+    "F0 f0",
+    2,
+    CASE_FULL_SHARD,
+    CASE_CANCEL,
+    {.step = "A0 A1 A2 A0 A0 A1 A2 A0 A2 R2 A1 R1 R0",
+     .resting = 30,
+     .parameters = 70,
+     .full = 40,
+     .grads = 40,
+     .engine = 110},
+};
+/* Unit 0's window spans unit 1's: 6 + 6 at once. */
+static struct by_hand unit_of_two_modules_apart = {
+    "-010",
+    "1:4 2:6 3:2",
+    "F1 f1 F2 f2 F3 f3 B3 b3 B2 b2 B1 b1",
+    "F1 f1",
+    2,
+    CASE_FULL_SHARD,
+    CASE_TRAIN,
+    {.step = "A0 A1 A0 A1 R1 R0",
+     .resting = 6,
+     .parameters = 18,
+     .full = 12,
+     .grads = 12,
+     .engine = 6 + 12 + 12},
+};
+/* One phase each, so one window: both open, and at the second backward of
+ * unit 1 a fresh gradient beside both sums. */
+static struct by_hand two_forwards_then_two_backwards = {
+    "-01",
+    "1:4 2:6",
+    "F1 f1 F2 f2 F1 f1 F2 f2 B2 b2 B1 b1 B2 b2 B1 b1",
+    "F1 f1",
+    2,
+    CASE_FULL_SHARD,
+    CASE_TRAIN,
+    {.step = "A0 A1 A1 A0 R1 R0",
+     .resting = 5,
+     .parameters = 15,
+     .full = 10,
+     .grads = 10,
+     .staging = 6,
+     .engine = 5 + 10 + 10 + 6},
+};
+/* The second reduction is staged: 8 + 4 + 4, beside 4 at rest; larger is the
+ * second backward: unsharded, gradient, its shard. */
+static struct by_hand four_phases = {
+    "-0",
+    "1:8",
+    "F1 f1 B1 b1 F1 f1 B1 b1",
+    "F1 f1",
+    2,
+    CASE_FULL_SHARD,
+    CASE_TRAIN,
+    {.step = "A0 A0 R0 A0 A0 R0",
+     .resting = 4,
+     .parameters = 12,
+     .full = 8,
+     .grads = 8,
+     .staging = 4,
+     .engine = 4 + 8 + 8 + 4},
+};
+static struct by_hand four_phases_kept_unsharded = {
+    "-0",
+    "1:8",
+    "F1 f1 B1 b1 F1 f1 B1 b1",
+    "F1 f1",
+    2,
+    CASE_SHARD_GRAD_OP,
+    CASE_TRAIN,
+    {.step = "A0 R0 A0 R0",
+     .resting = 4,
+     .parameters = 12,
+     .full = 8,
+     .grads = 8,
+     .staging = 4,
+     .engine = 4 + 8 + 8 + 4},
+};
+static struct by_hand recomputed_forward = {
+    "-01",
+    "1:4 2:6",
+    "F1 f1 F2 f2 B2 R1 r1 b2 B1 b1",
+    "F1 f1",
+    2,
+    CASE_FULL_SHARD,
+    CASE_TRAIN,
+    {.step = "A0 A1 A1 A0 R1 R0",
+     .resting = 5,
+     .parameters = 15,
+     .full = 10,
+     .grads = 10,
+     .engine = 5 + 10 + 10},
+};
+/* 5 elements over 4 ranks: 2 each, 8 padded; and a unit of nothing. */
+static struct by_hand empty_and_uneven_units = {
+    "-01",
+    "1:5 2:0",
+    "F1 f1 F2 f2 B2 b2 B1 b1",
+    "F1 f1",
+    4,
+    CASE_FULL_SHARD,
+    CASE_TRAIN,
+    {.step = "A0 A1 A1 R1 A0 R0",
+     .resting = 2,
+     .parameters = 10,
+     .full = 8,
+     .grads = 8,
+     .engine = 18},
+};
+
+#define BY_HAND(model)                                \
+    {                                                 \
+#        model, a_model_by_hand, NULL, NULL, &(model) \
+    }
+
+static void assert_storage(const struct testing_model *t,
+                           const struct run_case *c, uint64_t lines)
+{
+    struct expect e;
+
+    assert_int_equal(expect_make(c, &t->model, &t->units, &e), FSDP_OK);
+    assert_int_equal(e.peak_storage, 64 * lines);
+    expect_release(&e);
+}
+
+/* 5 elements, 8 padded, a shard of 2: each is a line of 16. */
+static void storage_is_in_whole_lines(void **state)
+{
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+
+    (void)state;
+    testing_model(&t, "-01", "1:5 2:0", "F1 f1 F2 f2 B2 b2 B1 b1", "F1 f1");
+    c.optimizer = FSDP_OPTIMIZER_ADAMW;
+    assert_storage(&t, &c, 3 + 2);
+    c.microbatches = 2;
+    c.sync[0] = c.sync[1] = 1;
+    assert_storage(&t, &c, 3 + 1 + 2); /* and the first one's sum */
+    c.sync[0] = 0;
+    assert_storage(&t, &c, 3 + 2 + 1); /* and a fresh gradient */
+    /* A cancelled pass leaves none of it. */
+    c.scenario = CASE_CANCEL;
+    assert_storage(&t, &c, 3 + 2 + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_seed_model),
+        cmocka_unit_test(optimizers_rest_beside_their_shards),
+        cmocka_unit_test(strategies),
+        cmocka_unit_test(a_root_around_its_blocks),
+        cmocka_unit_test(microbatches),
+        cmocka_unit_test(scenarios),
+        cmocka_unit_test(a_layout_that_packs),
+        cmocka_unit_test(what_a_pass_leaves_alone),
+        cmocka_unit_test(storage_is_in_whole_lines),
+        BY_HAND(whole_model_as_one_unit),
+        BY_HAND(cancel_in_the_middle_of_a_window),
+        BY_HAND(unit_of_two_modules_apart),
+        BY_HAND(two_forwards_then_two_backwards),
+        BY_HAND(four_phases),
+        BY_HAND(four_phases_kept_unsharded),
+        BY_HAND(recomputed_forward),
+        BY_HAND(empty_and_uneven_units),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

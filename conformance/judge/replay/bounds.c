@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bounds.c - errors over their bounds.
+ */
+#include "judge/replay/bounds.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    BOUNDS_SAMPLES = 256 /* a step of any workload has no more */
+};
+
+/* Twice the unit roundoff of float32: both sides are rounded. */
+static const double eps = 0x1p-23;
+
+double bounds_roundings(const struct expect *e)
+{
+    double n = BOUNDS_SAMPLES + (double)e->c->ranks * e->c->microbatches;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        for (uint32_t d = 0; d < e->model->parameter_n_dims[p]; d++) {
+            n += (double)e->model->parameter_shape[p][d];
+        }
+    }
+    return n;
+}
+
+static bool too_far(double error, double bound, struct finding at,
+                    struct finding *f)
+{
+    char note[sizeof(f->note)];
+
+    (void)snprintf(note, sizeof(note),
+                   "the error %.3g is %.3g times the bound %.3g", error,
+                   error / bound, bound);
+    (void)finding_text(f, at, note);
+    f->ratio = error / bound;
+    return false;
+}
+
+bool bounds_value(double got, double want, double bound, struct finding at,
+                  struct finding *f)
+{
+    double error = fabs(got - want);
+
+    if (!(error <= bound)) {
+        return too_far(error, bound, at, f);
+    }
+    if (bound > 0.0 && error / bound > f->ratio) {
+        f->ratio = error / bound;
+    }
+    return true;
+}
+
+double bounds_relative(const struct expect *e, uint32_t steps)
+{
+    return bounds_roundings(e) * eps * (1.0 + steps);
+}
+
+/* Within the bound, and `more` of what an optimizer makes of it. */
+static bool hold(const struct expect *e, const float *got, const float *want,
+                 uint64_t n, uint32_t steps, double more, struct finding at,
+                 struct finding *f)
+{
+    double error = 0.0;
+    double norm = 0.0;
+
+    for (uint64_t i = 0; i < n; i++) {
+        double d = (double)got[i] - (double)want[i];
+
+        error += d * d;
+        norm += (double)want[i] * (double)want[i];
+    }
+    return bounds_value(sqrt(error), 0.0,
+                        bounds_relative(e, steps) * sqrt(norm) + more, at, f);
+}
+
+bool bounds_hold(const struct expect *e, const float *got, const float *want,
+                 uint64_t n, uint32_t steps, struct finding at,
+                 struct finding *f)
+{
+    return hold(e, got, want, n, steps, 0.0, at, f);
+}
+
+bool bounds_part(const struct expect *e, const struct compare_part *part,
+                 uint32_t stage, const float *got, const float *want,
+                 uint32_t steps, struct finding *f)
+{
+    struct finding at = finding_at(record_stage_name(stage), part->step,
+                                   part->microbatch, part->rank);
+    bool weights = stage == RECORD_BEFORE || stage == RECORD_FINAL;
+
+    at.parameter = part->parameter;
+    at.unit = part->unit;
+    if (got == NULL) {
+        return compare_missing(part, stage, f);
+    }
+    if (want == NULL) {
+        return finding_missing(f, at,
+                               "the values to compare with are not recorded");
+    }
+    return hold(e, got, want, part->n, steps,
+                weights ? bounds_adamw(e, part, steps) : 0.0, at, f);
+}
+
+static bool before_is_near(const struct expect *e, const struct record *r,
+                           const struct compare_part *part, struct finding *f)
+{
+    return bounds_part(e, part, RECORD_BEFORE,
+                       compare_values(r, RECORD_BEFORE, part),
+                       compare_baseline(e, RECORD_BEFORE, part), part->step, f);
+}
+
+bool bounds_start_alike(const struct expect *e, const struct record *r,
+                        uint32_t step)
+{
+    struct finding unused = {0};
+
+    return compare_parts(e, r, step, step + 1, before_is_near, &unused);
+}
+
+bool bounds_spoil(struct record *r, uint32_t stage, uint32_t step)
+{
+    struct record_tensor *t = compare_tensor_to_spoil(r, stage, step);
+
+    if (t == NULL) {
+        return false;
+    }
+    t->data[0] = t->data[0] * 2.0f + 64.0f;
+    return true;
+}

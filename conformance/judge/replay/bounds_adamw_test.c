@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bounds_adamw_test.c - how far AdamW may go from roundings: nowhere where the
+ * gradient is known, a learning rate each way and step where it is not.
+ */
+#include "judge/replay/bounds.h"
+
+#include "judge/oracle/expect_testing.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* One rank, one parameter of four elements, and the baseline's gradient of
+ * steps 0 and 1: of ordinary size, of ordinary size, noise, none. */
+struct fixture {
+    struct testing_model t;
+    struct run_case c;
+    struct expect e;
+    struct record baseline;
+};
+
+static void add(struct record_rank *rank, uint32_t step, const float value[4])
+{
+    struct record_tensor *t =
+        realloc(rank->tensor, (rank->n_tensors + 1) * sizeof(*rank->tensor));
+
+    assert_non_null(t);
+    rank->tensor = t;
+    t += rank->n_tensors++;
+    *t = (struct record_tensor){
+        .stage = RECORD_REDUCED, .step = step, .first = 0, .n = 4};
+    t->data = calloc(4, sizeof(*t->data));
+    assert_non_null(t->data);
+    memcpy(t->data, value, 4 * sizeof(*value));
+}
+
+static int setup(void **state)
+{
+    static const float gradient[2][4] = {{3.0f, 4.0f, 1e-7f, 0.0f},
+                                         {4.0f, 3.0f, 2e-7f, 0.0f}};
+    struct fixture *x = calloc(1, sizeof(*x));
+
+    assert_non_null(x);
+    testing_model(&x->t, "-0", "1:4", "F1 f1 B1 b1", "F1 f1");
+    x->c = testing_case(CASE_FULL_SHARD, 1, 1);
+    x->c.optimizer = FSDP_OPTIMIZER_ADAMW;
+    x->c.lr = 0.5f;
+    x->c.steps = 4;
+    x->c.recorded_steps = 2;
+    assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &x->e),
+                     FSDP_OK);
+    assert_int_equal(record_init(&x->baseline, &x->c, 1), FSDP_OK);
+    x->baseline.rank[0].present = true;
+    add(&x->baseline.rank[0], 0, gradient[0]);
+    add(&x->baseline.rank[0], 1, gradient[1]);
+    record_sort(&x->baseline.rank[0]);
+    x->e.baseline = &x->baseline;
+    *state = x;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *x = *state;
+
+    record_release(&x->baseline);
+    expect_release(&x->e);
+    free(x);
+    return 0;
+}
+
+static double of(const struct fixture *x, uint64_t first, uint64_t n,
+                 uint32_t steps)
+{
+    const struct compare_part part = {.first = first, .n = n, .step = steps};
+
+    return bounds_adamw(&x->e, &part, steps);
+}
+
+/* R_0 is 1: the first step of AdamW is the sign of the gradient. */
+static void noise_goes_a_learning_rate_each_way(void **state)
+{
+    struct fixture *x = *state;
+
+    assert_true(fabs(of(x, 2, 1, 1) - 2.0 * 0.5) < 1e-6);
+    assert_true(of(x, 2, 1, 2) > 2.0 * 0.5 * 2.0 - 1e-6);
+    assert_true(of(x, 2, 1, 2) < 2.0 * 0.5 * 2.1);
+    assert_true(of(x, 2, 1, 0) <= 0.0);
+}
+
+static void what_is_known_goes_nowhere(void **state)
+{
+    struct fixture *x = *state;
+    double first = bounds_relative(&x->e, 0) * 5.0 / 3.0;
+
+    assert_true(fabs(of(x, 0, 1, 1) - first) < 1e-3 * first);
+    assert_true(of(x, 3, 1, 4) <= 0.0);
+    x->c.optimizer = x->e.options.optimizer = FSDP_OPTIMIZER_SGD;
+    assert_true(of(x, 0, 4, 4) <= 0.0);
+}
+
+/* By the norm of the whole parameter, whichever part is asked about. */
+static void parts_add_up(void **state)
+{
+    struct fixture *x = *state;
+    double both = hypot(of(x, 0, 2, 2), of(x, 2, 2, 2));
+
+    assert_true(fabs(of(x, 0, 4, 2) - both) < 1e-9);
+    x->e.baseline = NULL;
+    assert_true(of(x, 0, 4, 2) <= 0.0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(noise_goes_a_learning_rate_each_way,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_known_goes_nowhere, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(parts_add_up, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

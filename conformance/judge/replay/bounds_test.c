@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bounds_test.c - what is asked of an arithmetic of another kind: the bounds
+ * themselves at their edges, and that no record passes that lacks something,
+ * is not a number, or evaluates elsewhere.
+ */
+#include "judge/replay/bounds.h"
+
+#include "judge/judge_adapter.h"
+#include "judge/oracle/expect_testing.h"
+#include "judge/replay/replay.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+extern const struct requirement eval_equals_training_forward, num_curve_bound,
+    grad_bound, step_bound;
+
+enum {
+    STEPS = 3,
+    RANKS = 2
+};
+
+/* An evaluation that calls one module of the two. */
+struct fixture {
+    struct testing_model t;
+    struct run_case c;
+    struct expect e;
+    struct record r, baseline;
+};
+
+static float *floats(uint32_t n, float x)
+{
+    float *p = calloc(n, sizeof(*p));
+
+    assert_non_null(p);
+    for (uint32_t i = 0; i < n; i++) {
+        p[i] = x;
+    }
+    return p;
+}
+
+static void fill(struct record *r)
+{
+    for (uint32_t k = 0; k < RANKS; k++) {
+        r->rank[k].present = true;
+        r->rank[k].n_losses = STEPS;
+        r->rank[k].loss = floats(STEPS, 2.0f);
+        r->rank[k].n_other_losses = STEPS;
+        r->rank[k].other_loss = floats(STEPS, 3.0f);
+    }
+}
+
+static int open_fixture(void **state, const char *eval)
+{
+    struct fixture *x = calloc(1, sizeof(*x));
+
+    assert_non_null(x);
+    testing_model(&x->t, "-01", "1:5 2:4", "F1 f1 F2 f2 B2 b2 B1 b1", eval);
+    x->c = testing_case(CASE_FULL_SHARD, RANKS, 1);
+    x->c.scenario = CASE_EVAL;
+    x->c.steps = STEPS;
+    assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &x->e),
+                     FSDP_OK);
+    assert_int_equal(record_init(&x->r, &x->c, RANKS), FSDP_OK);
+    assert_int_equal(record_init(&x->baseline, &x->c, RANKS), FSDP_OK);
+    fill(&x->r);
+    fill(&x->baseline);
+    x->e.baseline = &x->baseline;
+    x->e.profile = EXPECT_OWN;
+    *state = x;
+    return 0;
+}
+
+static int setup(void **state)
+{
+    return open_fixture(state, "F1 f1");
+}
+
+static int setup_alike(void **state)
+{
+    return open_fixture(state, "F1 f1 F2 f2");
+}
+
+static int teardown(void **state)
+{
+    struct fixture *x = *state;
+
+    record_release(&x->r);
+    record_release(&x->baseline);
+    expect_release(&x->e);
+    free(x);
+    return 0;
+}
+
+/* What an error of exactly the bound is, for one value `want`. */
+static float at_the_bound(const struct fixture *x, float want, uint32_t steps)
+{
+    return want + (float)(bounds_roundings(&x->e) * 0x1p-23 *
+                          (1.0 + (double)steps) * (double)want);
+}
+
+static bool eval_holds(const struct fixture *x, struct finding *f)
+{
+    *f = (struct finding){0};
+    return eval_equals_training_forward.holds(&x->e, &x->r, f);
+}
+
+static void another_evaluation_has_a_bound(void **state)
+{
+    struct fixture *x = *state;
+    struct finding f;
+
+    assert_true(eval_holds(x, &f));
+    assert_true(f.ratio == 0.0);
+    /* The evaluation after step t has made t + 1 steps. */
+    for (uint32_t t = 0; t < STEPS; t++) {
+        float *got = &x->r.rank[1].other_loss[t];
+
+        *got = at_the_bound(x, 3.0f, t + 1) - 2.0f * 0x1p-22f;
+        assert_true(eval_holds(x, &f));
+        assert_true(f.ratio > 0.5 && f.ratio <= 1.0);
+        *got = at_the_bound(x, 3.0f, t + 1) + 2.0f * 0x1p-22f;
+        assert_false(eval_holds(x, &f));
+        assert_true(f.ratio > 1.0 && f.rank == 1 && f.step == t);
+        *got = NAN;
+        assert_false(eval_holds(x, &f));
+        *got = 3.0f;
+    }
+}
+
+static void exact_data_have_none(void **state)
+{
+    struct fixture *x = *state;
+    struct finding f;
+
+    x->c.data = WORKLOAD_EXACT;
+    assert_true(eval_holds(x, &f));
+    x->r.rank[0].other_loss[1] = nextafterf(3.0f, 4.0f);
+    assert_false(eval_holds(x, &f));
+    assert_int_equal(f.form, FINDING_BITS);
+}
+
+static void the_suites_own_arithmetic_has_none(void **state)
+{
+    struct fixture *x = *state;
+    struct finding f;
+
+    x->e.profile = EXPECT_F32_FMA;
+    x->r.rank[0].other_loss[1] = nextafterf(3.0f, 4.0f);
+    assert_false(eval_holds(x, &f));
+    assert_int_equal(f.form, FINDING_BITS);
+}
+
+static void evaluations_that_are_missing_are_no_pass(void **state)
+{
+    struct fixture *x = *state;
+    struct finding f;
+
+    x->baseline.rank[1].n_other_losses = 1;
+    assert_false(eval_holds(x, &f));
+    assert_int_equal(f.form, FINDING_MISSING);
+    x->baseline.rank[1].n_other_losses = STEPS;
+    x->e.baseline = NULL;
+    assert_false(eval_holds(x, &f));
+    assert_int_equal(f.form, FINDING_MISSING);
+    x->e.baseline = &x->baseline;
+    x->r.rank[0].n_other_losses = STEPS - 1;
+    assert_false(eval_holds(x, &f));
+    assert_int_equal(f.form, FINDING_COUNT);
+}
+
+/* Then the next step's forward says what must come out, to the bit. */
+static void an_evaluation_like_training_has_no_bound(void **state)
+{
+    struct fixture *x = *state;
+    struct finding f;
+
+    assert_false(eval_holds(x, &f)); /* 3 and 2 */
+    for (uint32_t k = 0; k < RANKS; k++) {
+        for (uint32_t t = 0; t < STEPS; t++) {
+            x->r.rank[k].other_loss[t] = 2.0f;
+        }
+    }
+    assert_true(eval_holds(x, &f));
+    x->r.rank[0].other_loss[STEPS - 1] = 77.0f; /* nothing follows it */
+    assert_true(eval_holds(x, &f));
+    x->r.rank[0].other_loss[0] = nextafterf(2.0f, 3.0f);
+    assert_false(eval_holds(x, &f));
+    assert_int_equal(f.form, FINDING_BITS);
+    x->r.rank[0].other_loss[0] = 2.0f;
+    x->r.rank[1].n_losses = 2;
+    assert_false(eval_holds(x, &f));
+}
+
+static void a_curve_that_is_cut_is_no_pass(void **state)
+{
+    struct fixture *x = *state;
+    struct finding f = {0};
+
+    assert_true(num_curve_bound.holds(&x->e, &x->r, &f));
+    x->r.rank[1].loss[2] = at_the_bound(x, 2.0f, 2) + 2.0f * 0x1p-22f;
+    assert_false(num_curve_bound.holds(&x->e, &x->r, &f));
+    assert_true(f.ratio > 1.0 && f.step == 2 && f.rank == 1);
+    x->r.rank[1].loss[2] = NAN;
+    assert_false(num_curve_bound.holds(&x->e, &x->r, &f));
+    x->r.rank[1].loss[2] = 2.0f;
+    x->r.rank[1].n_losses = 2;
+    assert_false(num_curve_bound.holds(&x->e, &x->r, &f));
+    x->r.rank[1].n_losses = STEPS;
+    x->baseline.rank[0].n_losses = 0;
+    assert_false(num_curve_bound.holds(&x->e, &x->r, &f));
+    x->e.baseline = NULL;
+    assert_false(num_curve_bound.holds(&x->e, &x->r, &f));
+}
+
+/* No tensors at all: nothing to compare is a failure, and nothing to spoil. */
+static void tensors_that_are_missing_are_no_pass(void **state)
+{
+    struct fixture *x = *state;
+    const struct compare_part part = {.parameter = 0, .n = 3, .unit = 0};
+    const float three[3] = {1.0f, 2.0f, 3.0f};
+    struct finding f = {0};
+
+    x->c.recorded_steps = 1;
+    assert_false(grad_bound.holds(&x->e, &x->r, &f));
+    assert_false(step_bound.holds(&x->e, &x->r, &f));
+    assert_false(bounds_spoil(&x->r, RECORD_AFTER, 0));
+    assert_false(bounds_start_alike(&x->e, &x->r, 0));
+    assert_false(bounds_part(&x->e, &part, RECORD_FINAL, NULL, three, 0, &f));
+    assert_false(bounds_part(&x->e, &part, RECORD_FINAL, three, NULL, 0, &f));
+    assert_int_equal(f.form, FINDING_MISSING);
+    assert_true(bounds_part(&x->e, &part, RECORD_FINAL, three, three, 0, &f));
+}
+
+static void a_bound_of_nothing_is_zero(void **state)
+{
+    struct fixture *x = *state;
+    const float zero[2] = {0.0f, -0.0f};
+    const float tiny[2] = {0.0f, 0x1p-149f};
+    const float nan[2] = {0.0f, NAN};
+    const float infinite[2] = {0.0f, INFINITY};
+    struct finding f = {0};
+
+    assert_true(bounds_hold(&x->e, zero, zero, 2, 0, f, &f));
+    assert_false(bounds_hold(&x->e, tiny, zero, 2, 9, f, &f));
+    assert_false(bounds_hold(&x->e, nan, nan, 2, 9, f, &f));
+    assert_false(bounds_hold(&x->e, infinite, infinite, 2, 9, f, &f));
+    assert_false(bounds_hold(&x->e, zero, nan, 2, 9, f, &f));
+    assert_true(bounds_hold(&x->e, zero, zero, 0, 0, f, &f));
+}
+
+/* One element through AdamW whose gradient is 0 and was 0 ever since. */
+static void add(struct record *r, uint32_t stage, uint32_t parameter,
+                uint64_t n, float value)
+{
+    struct record_rank *rank = &r->rank[0];
+    struct record_tensor *t =
+        realloc(rank->tensor, (rank->n_tensors + 1) * sizeof(*t));
+
+    assert_non_null(t);
+    rank->tensor = t;
+    t[rank->n_tensors++] =
+        (struct record_tensor){.stage = stage,
+                               .parameter = parameter,
+                               .n = n,
+                               .data = floats((uint32_t)n, value)};
+    record_sort(rank);
+}
+
+static void an_optimizer_at_rest_has_no_slack(void **state)
+{
+    struct fixture *x = *state;
+    const struct compare_part part = {.parameter = 0, .n = 3, .unit = 0};
+    struct finding f = {0};
+
+    x->c.optimizer = FSDP_OPTIMIZER_ADAMW;
+    x->e.options.optimizer = FSDP_OPTIMIZER_ADAMW;
+    add(&x->r, RECORD_BEFORE, 0, 3, 1.0f);
+    add(&x->r, RECORD_REDUCED, 0, 3, 0.0f);
+    add(&x->r, RECORD_AFTER, 0, 3, 1.0f);
+    add(&x->r, RECORD_STATE0, 0, 3, 0.0f);
+    assert_false(replay_bound_step(&x->e, &x->r, &part, &f)); /* a state */
+    add(&x->r, RECORD_STATE1, 0, 3, 0.0f);
+    assert_true(replay_bound_step(&x->e, &x->r, &part, &f));
+    /* A state has no right to be anything but 0, a weight to 4 u of itself. */
+    for (uint32_t i = 0; i < x->r.rank[0].n_tensors; i++) {
+        struct record_tensor *t = &x->r.rank[0].tensor[i];
+
+        if (t->stage == RECORD_STATE1) {
+            t->data[2] = 0x1p-149f;
+            assert_false(replay_bound_step(&x->e, &x->r, &part, &f));
+            t->data[2] = 0.0f;
+        } else if (t->stage == RECORD_AFTER) {
+            t->data[1] = 1.0f + 0x1p-22f; /* 4 u */
+            assert_true(replay_bound_step(&x->e, &x->r, &part, &f));
+            t->data[1] = 1.0f + 0x1.8p-22f;
+            assert_false(replay_bound_step(&x->e, &x->r, &part, &f));
+            assert_true(f.element == 1 && f.ratio > 1.0);
+            t->data[1] = 1.0f;
+        }
+    }
+    /* A unit that has no backward is not stepped: not a bit. */
+    x->e.trained[0] = false;
+    assert_true(replay_bound_step(&x->e, &x->r, &part, &f));
+    for (uint32_t i = 0; i < x->r.rank[0].n_tensors; i++) {
+        if (x->r.rank[0].tensor[i].stage == RECORD_AFTER) {
+            x->r.rank[0].tensor[i].data[0] = 1.0f + 0x1p-23f;
+        }
+    }
+    assert_false(replay_bound_step(&x->e, &x->r, &part, &f));
+}
+
+static bool wants(const struct run_case *c, const char *claim)
+{
+    char list[JUDGE_ADAPTER_CLAIMS][JUDGE_CLAIM_BYTES];
+    const uint32_t n = judge_adapter_claims(c, list);
+
+    assert_true(n <= JUDGE_ADAPTER_CLAIMS);
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(list[i], claim) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void what_only_an_adapter_must_claim(void **state)
+{
+    struct fixture *x = *state;
+    struct run_case c = x->c;
+
+    c.wrap = CASE_WRAP_LAYER;
+    assert_false(wants(&c, "answers"));
+    assert_false(wants(&c, "reshard-root"));
+    c.scenario = CASE_MISUSE;
+    assert_true(wants(&c, "answers"));
+    c.scenario = CASE_OPTIONS;
+    assert_true(wants(&c, "answers"));
+    c.scenario = CASE_AGAIN;
+    assert_true(wants(&c, "again"));
+    c.divide_factor = 4.0f;
+    assert_true(wants(&c, "divide-factor"));
+    for (uint32_t wrap = 0; wrap <= CASE_WRAP_HEAD; wrap++) {
+        c.wrap = wrap;
+        assert_int_equal(wants(&c, "reshard-root"),
+                         wrap == CASE_WRAP_WHOLE || wrap == CASE_WRAP_HEAD ||
+                             wrap == CASE_WRAP_SIZE || wrap == CASE_WRAP_BLOCK);
+        c.keep_root = 1;
+        assert_false(wants(&c, "reshard-root"));
+        c.keep_root = 0;
+        c.strategy = CASE_SHARD_GRAD_OP;
+        assert_false(wants(&c, "reshard-root"));
+        c.strategy = CASE_FULL_SHARD;
+    }
+}
+
+static void bits_are_claimed_or_bounded(void **state)
+{
+    struct fixture *x = *state;
+    struct requirement bits = {.profile = PROFILE_BITS};
+    struct requirement bound = {.profile = PROFILE_BOUND};
+
+    x->r.claim = calloc(2, sizeof(*x->r.claim));
+    assert_non_null(x->r.claim);
+    (void)snprintf(x->r.world, sizeof(x->r.world), JUDGE_ADAPTER_WORLD);
+    x->r.n_claims = 1;
+    (void)snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "fold-any");
+    judge_adapter_expect(&x->r, &x->e);
+    assert_int_equal(x->e.profile, EXPECT_OWN);
+    assert_true(x->e.any_fold);
+    assert_false(judge_profile_asks(&bits, &x->e));
+    assert_true(judge_profile_asks(&bound, &x->e));
+    x->c.data = WORKLOAD_EXACT;
+    assert_true(judge_profile_asks(&bits, &x->e));
+    assert_false(judge_profile_asks(&bound, &x->e));
+    /* A declared order is held to. */
+    x->r.n_claims = 2;
+    (void)snprintf(x->r.claim[1], sizeof(x->r.claim[1]), "fold-rank");
+    judge_adapter_expect(&x->r, &x->e);
+    assert_false(x->e.any_fold);
+    (void)snprintf(x->r.claim[1], sizeof(x->r.claim[1]), "f32-fma");
+    judge_adapter_expect(&x->r, &x->e);
+    assert_int_equal(x->e.profile, EXPECT_F32_FMA);
+    /* An engine in the suite's process has the suite's arithmetic. */
+    (void)snprintf(x->r.world, sizeof(x->r.world), "local");
+    x->r.n_claims = 1;
+    judge_adapter_expect(&x->r, &x->e);
+    assert_int_equal(x->e.profile, EXPECT_F32_FMA);
+    assert_false(x->e.any_fold);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(another_evaluation_has_a_bound),
+        TEST(exact_data_have_none),
+        TEST(the_suites_own_arithmetic_has_none),
+        TEST(evaluations_that_are_missing_are_no_pass),
+        cmocka_unit_test_setup_teardown(
+            an_evaluation_like_training_has_no_bound, setup_alike, teardown),
+        TEST(a_curve_that_is_cut_is_no_pass),
+        TEST(tensors_that_are_missing_are_no_pass),
+        TEST(a_bound_of_nothing_is_zero),
+        TEST(an_optimizer_at_rest_has_no_slack),
+        TEST(what_only_an_adapter_must_claim),
+        TEST(bits_are_claimed_or_bounded),
+#undef TEST
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

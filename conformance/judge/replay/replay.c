@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * replay.c - the judge's own reduction and optimizer, element by element, as
+ * engine.h (rule 3) and op.h state them.
+ */
+#include "judge/replay/replay.h"
+
+#include "judge/replay/replay_clip.h"
+#include "judge/replay/replay_orders.h"
+
+#include <fsdp/arith/bits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static float divide_of(const struct expect *e, uint32_t unit)
+{
+    float divide = e->options.divide_factor;
+
+    if (e->units->divide_factor != NULL &&
+        e->units->divide_factor[unit] != 0.0f) {
+        divide = e->units->divide_factor[unit];
+    }
+    return divide != 0.0f ? divide : (float)e->c->ranks;
+}
+
+bool replay_reduction_find(const struct expect *e, const struct record *r,
+                           const struct compare_part *part,
+                           struct replay_reduction *out, struct finding *f)
+{
+    *out = (struct replay_reduction){
+        .e = e,
+        .unit = part->unit,
+        .parameter = part->parameter,
+        .first = part->first,
+        .divide = divide_of(e, part->unit),
+        .backwards = e->backwards[part->parameter],
+        .has_gradient = e->has_gradient[part->parameter],
+    };
+    out->scale = 1.0f / out->divide;
+    if (e->c->ranks > WORLD_MAX_RANKS ||
+        e->c->microbatches > CASE_MAX_MICROBATCHES ||
+        out->backwards > REPLAY_BACKWARDS) {
+        return finding_text(f, finding_at(NULL, -1, -1, -1),
+                            "more ranks, microbatches or backwards of a module "
+                            "than the judge knows");
+    }
+    for (uint32_t b = 0; b < e->c->microbatches; b++) {
+        for (uint32_t j = 0; (out->has_gradient >> b & 1) && j < out->backwards;
+             j++) {
+            for (uint32_t k = 0; k < e->c->ranks; k++) {
+                struct compare_part local = *part;
+
+                local.rank = k;
+                local.microbatch = b;
+                local.base = j * fsdp_numel(e->model, part->parameter);
+                out->grad[b][j][k] = compare_values_in_whole(
+                    e, r, k, RECORD_LOCAL_GRADIENT, &local);
+                if (out->grad[b][j][k] == NULL) {
+                    return compare_missing(&local, RECORD_LOCAL_GRADIENT, f);
+                }
+            }
+        }
+    }
+    return true;
+}
+
+/* The first of a sum is kept as it is: -0 is not +0 + -0. */
+void replay_accumulate(const struct replay_reduction *reduction, uint32_t b,
+                       uint64_t i, float pending[WORLD_MAX_RANKS], bool *has)
+{
+    for (uint32_t j = 0;
+         (reduction->has_gradient >> b & 1) && j < reduction->backwards; j++) {
+        for (uint32_t k = 0; k < reduction->e->c->ranks; k++) {
+            /* replay_reduction_find has seen that all are there.
+             * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+            float g = reduction->grad[b][j][k][i];
+
+            pending[k] = *has ? pending[k] + g : g;
+        }
+        *has = true;
+    }
+}
+
+/* A parameter without a gradient contributes +0. */
+float replay_reduced(const struct replay_reduction *reduction, uint64_t i)
+{
+    const struct run_case *c = reduction->e->c;
+    float pending[WORLD_MAX_RANKS] = {0};
+    float sum = 0.0f;
+    bool is_pending = false, is_sum = false;
+
+    for (uint32_t b = 0; b < c->microbatches; b++) {
+        replay_accumulate(reduction, b, i, pending, &is_pending);
+        if (c->sync[b] != 0) {
+            uint64_t place = expect_place(reduction->e, reduction->parameter,
+                                          reduction->first + i);
+            float g =
+                expect_fold(reduction->e, reduction->unit, place, pending) *
+                reduction->scale;
+
+            sum = is_sum ? sum + g : g;
+            is_sum = true;
+            is_pending = false;
+            memset(pending, 0, sizeof(pending));
+        }
+    }
+    return sum;
+}
+
+/* Where no order is declared: what the first element that has none is
+ * compared with is the fold by rank. */
+static bool in_some_order(const struct compare_part *part,
+                          const struct replay_reduction *reduction,
+                          const float *got, struct finding *f)
+{
+    uint64_t bad;
+    struct finding at = finding_at(record_stage_name(RECORD_REDUCED),
+                                   part->step, -1, part->rank);
+
+    if (orders_hold(reduction, got, part->n, &bad)) {
+        return true;
+    }
+    at.parameter = part->parameter;
+    at.unit = part->unit;
+    at.element = (int64_t)(part->first + bad);
+    (void)finding_bits(f, at, got[bad], replay_reduced(reduction, bad),
+                       "no order of the ranks' gradients gives this");
+    replay_hint(reduction, got, part->n, f);
+    return false;
+}
+
+static bool compare_reduced(const struct expect *e, const struct record *r,
+                            const struct compare_part *part, struct finding *f)
+{
+    const float *got = compare_values(r, RECORD_REDUCED, part);
+    struct replay_reduction reduction;
+
+    if (!e->trained[part->unit]) {
+        return got == NULL ||
+               finding_text(f,
+                            finding_at("reduced", part->step, -1, part->rank),
+                            "a gradient in a unit that has no backward");
+    }
+    if (got == NULL) {
+        return compare_missing(part, RECORD_REDUCED, f);
+    }
+    if (!replay_reduction_find(e, r, part, &reduction, f)) {
+        return false;
+    }
+    if (e->any_fold) {
+        return in_some_order(part, &reduction, got, f);
+    }
+    for (uint64_t i = 0; i < part->n; i++) {
+        if (!compare_element(e, part, RECORD_REDUCED, i, got[i],
+                             replay_reduced(&reduction, i), f)) {
+            replay_hint(&reduction, got, part->n, f);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool replay_reduced_holds(const struct expect *e, const struct record *r,
+                          struct finding *f)
+{
+    return compare_parts(e, r, 0, compare_recorded_steps(e), compare_reduced,
+                         f);
+}
+
+struct replay_optimizer replay_optimizer_at(const struct expect *e,
+                                            uint32_t parameter, uint32_t step)
+{
+    bool decays = (e->model->parameter_flags[parameter] & FSDP_NO_DECAY) == 0;
+    uint32_t group = case_group_of(e->c, parameter);
+    struct replay_optimizer o = {
+        .kind = e->options.optimizer,
+        .lr = case_group_lr(e->c, group),
+        .weight_decay = decays ? case_group_decay(e->c, group) : 0.0f,
+        .momentum = e->options.momentum,
+        .beta1 = e->options.beta1,
+        .beta2 = e->options.beta2,
+        .eps = e->options.eps,
+        .p1 = 1.0f,
+        .p2 = 1.0f};
+
+    for (uint32_t t = 0; t <= step; t++) {
+        o.p1 *= o.beta1;
+        o.p2 *= o.beta2;
+    }
+    return o;
+}
+
+static struct replay_element step_adamw(const struct replay_optimizer *o,
+                                        struct replay_element x, float g)
+{
+    float m = fmaf(o->beta1, x.state[0], (1.0f - o->beta1) * g);
+    float v = fmaf(o->beta2, x.state[1], ((1.0f - o->beta2) * g) * g);
+    float w = fmaf(-(o->lr * o->weight_decay), x.weight, x.weight);
+
+    w = fmaf(-(o->lr / (1.0f - o->p1)),
+             m / (sqrtf(v) / sqrtf(1.0f - o->p2) + o->eps), w);
+    return (struct replay_element){.weight = w, .state = {m, v}};
+}
+
+struct replay_element replay_step(const struct replay_optimizer *o,
+                                  struct replay_element x, float g)
+{
+    float d;
+
+    if (o->kind == FSDP_OPTIMIZER_ADAMW) {
+        return step_adamw(o, x, g);
+    }
+    d = !(o->weight_decay != 0.0f) ? g : fmaf(o->weight_decay, x.weight, g);
+    if (o->kind == FSDP_OPTIMIZER_MOMENTUM) {
+        x.state[0] = fmaf(o->momentum, x.state[0], d);
+        d = x.state[0];
+    }
+    x.weight = fmaf(-o->lr, d, x.weight);
+    return x;
+}
+
+bool replay_spoil_reduced(const struct expect *e, struct record *r)
+{
+    struct record_tensor *t = compare_tensor_to_spoil(r, RECORD_REDUCED, 0);
+
+    if (!e->any_fold) {
+        return compare_spoil_stage(r, RECORD_REDUCED, 0);
+    }
+    if (t == NULL) {
+        return false;
+    }
+    /* Another order may change the last bits. This is more, and less than
+     * what bf16 would do. */
+    t->data[0] = fsdp_f32_from_bits(fsdp_f32_bits(t->data[0]) ^ 0x1555u);
+    return true;
+}
+
+bool replay_values_find(const struct expect *e, const struct record *r,
+                        const struct compare_part *part,
+                        struct replay_values *out, struct finding *f)
+{
+    static const uint32_t states[] = {[FSDP_OPTIMIZER_SGD] = 0,
+                                      [FSDP_OPTIMIZER_MOMENTUM] = 1,
+                                      [FSDP_OPTIMIZER_ADAMW] = 2};
+
+    if (e->options.optimizer > FSDP_OPTIMIZER_ADAMW) {
+        return finding_text(f, finding_at("after", part->step, -1, -1),
+                            "an optimizer that the judge does not know");
+    }
+    *out = (struct replay_values){
+        .n_states = states[e->options.optimizer],
+        .is_stepped = e->trained[part->unit],
+        .before = compare_values(r, RECORD_BEFORE, part),
+        .gradient = compare_values(r, replay_stepped_stage(e), part),
+        .after = compare_values(r, RECORD_AFTER, part)};
+    if (out->before == NULL) {
+        return compare_missing(part, RECORD_BEFORE, f);
+    }
+    if (out->gradient == NULL && out->is_stepped) {
+        return compare_missing(part, replay_stepped_stage(e), f);
+    }
+    if (out->after == NULL) {
+        return compare_missing(part, RECORD_AFTER, f);
+    }
+    for (uint32_t s = 0; s < out->n_states; s++) {
+        uint32_t stage = s == 0 ? RECORD_STATE0 : RECORD_STATE1;
+        struct compare_part earlier = *part;
+
+        out->state_after[s] = compare_values(r, stage, part);
+        if (out->state_after[s] == NULL) {
+            return compare_missing(part, stage, f);
+        }
+        if (part->step > 0) {
+            earlier.step = part->step - 1;
+            out->state_before[s] = compare_values(r, stage, &earlier);
+            if (out->state_before[s] == NULL) {
+                return compare_missing(&earlier, stage, f);
+            }
+        }
+    }
+    return true;
+}
+
+/* An update that is the same multiple everywhere of what it should be. The
+ * weights are rounded, so it is looked at as a whole. */
+static void hint_at_update(const struct replay_optimizer *o,
+                           const struct replay_values *v, uint64_t n,
+                           struct finding *f)
+{
+    double got = 0.0;
+    double want = 0.0;
+    double ratio;
+    double times;
+
+    for (uint64_t i = 0; i < n && o->kind == FSDP_OPTIMIZER_SGD; i++) {
+        struct replay_element x = replay_step(
+            o, (struct replay_element){.weight = v->before[i]}, v->gradient[i]);
+        double update = (double)x.weight - (double)v->before[i];
+
+        got += update * ((double)v->after[i] - (double)v->before[i]);
+        want += update * update;
+    }
+    ratio = got / want;
+    times = round(fabs(ratio) < 1.0 ? 1.0 / ratio : ratio);
+    if (!(want > 0.0) || !(fabs(times) <= 1024.0) ||
+        !(fabs((fabs(ratio) < 1.0 ? 1.0 / ratio : ratio) - times) <
+          1e-3 * fabs(times)) ||
+        times == 1.0) {
+        return;
+    }
+    if (times == -1.0) {
+        (void)snprintf(f->note, sizeof(f->note),
+                       "the whole update of this part has the wrong sign");
+    } else {
+        (void)snprintf(f->note, sizeof(f->note),
+                       "the whole update of this part (weights after less "
+                       "before) is what it should be, %s %.0f",
+                       fabs(ratio) < 1.0 ? "divided by" : "times", times);
+    }
+}
+
+bool replay_compare_step(const struct expect *e, const struct record *r,
+                         const struct compare_part *part, struct finding *f)
+{
+    struct replay_optimizer o =
+        replay_optimizer_at(e, part->parameter, part->step);
+    struct replay_values v;
+
+    if (!replay_values_find(e, r, part, &v, f)) {
+        return false;
+    }
+    for (uint64_t i = 0; i < part->n; i++) {
+        /* replay_values_find has seen that all are there.
+         * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+        struct replay_element x = {.weight = v.before[i]};
+
+        for (uint32_t s = 0; s < v.n_states; s++) {
+            x.state[s] =
+                v.state_before[s] == NULL ? 0.0f : v.state_before[s][i];
+        }
+        if (v.is_stepped) {
+            x = replay_step(&o, x, v.gradient[i]);
+        }
+        for (uint32_t s = 0; s < v.n_states; s++) {
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): as above */
+            float after = v.state_after[s][i];
+
+            if (!compare_element(e, part,
+                                 s == 0 ? RECORD_STATE0 : RECORD_STATE1, i,
+                                 after, x.state[s], f)) {
+                return false;
+            }
+        }
+        if (!compare_element(e, part, RECORD_AFTER, i, v.after[i], x.weight,
+                             f)) {
+            if (v.is_stepped) {
+                hint_at_update(&o, &v, part->n, f);
+            }
+            return false;
+        }
+    }
+    return true;
+}
+
+bool replay_steps_hold(const struct expect *e, const struct record *r,
+                       struct finding *f)
+{
+    return compare_parts(e, r, 0, compare_recorded_steps(e),
+                         replay_compare_step, f);
+}

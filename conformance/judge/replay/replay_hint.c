@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * replay_hint.c - what a wrong reduced gradient is instead: an engineer who
+ * reads "the first microbatch alone" need not look for the fault.
+ */
+#include "judge/replay/replay.h"
+
+#include <fsdp/arith/bits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The scaled fold of what microbatches [from, to) add up to. */
+static float reduced_of(const struct replay_reduction *reduction, uint32_t from,
+                        uint32_t to, uint64_t i)
+{
+    float sum[WORLD_MAX_RANKS] = {0};
+
+    bool has = false;
+
+    for (uint32_t b = from; b < to; b++) {
+        replay_accumulate(reduction, b, i, sum, &has);
+    }
+    return expect_fold(reduction->e, reduction->unit,
+                       expect_place(reduction->e, reduction->parameter,
+                                    reduction->first + i),
+                       sum) *
+           reduction->scale;
+}
+
+static bool is_alone(const struct replay_reduction *reduction, const float *got,
+                     uint64_t n, uint32_t from, uint32_t to)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        if (!(got[i] == reduced_of(reduction, from, to, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Which of the microbatches are all that arrived; NULL: none so. */
+static const char *alone(const struct replay_reduction *reduction,
+                         const float *got, uint64_t n)
+{
+    const struct run_case *c = reduction->e->c;
+    uint32_t first = 0;
+    uint32_t last = c->microbatches - 1;
+
+    if (is_alone(reduction, got, n, 0, 1)) {
+        return "equals the first microbatch alone: later ones were not added";
+    }
+    if (is_alone(reduction, got, n, last, last + 1)) {
+        return "equals the last microbatch alone: earlier ones were lost";
+    }
+    while (first < last && c->sync[first] == 0) {
+        first++;
+    }
+    while (last > 0 && c->sync[last - 1] == 0) {
+        last--;
+    }
+    if (is_alone(reduction, got, n, 0, first + 1)) {
+        return "equals the first fold alone: later ones were not added";
+    }
+    if (is_alone(reduction, got, n, last, c->microbatches)) {
+        return "equals the last fold alone: earlier ones were lost";
+    }
+    return NULL;
+}
+
+/* Whether one simple factor lies between all of the part and what it should
+ * be. Zeros say nothing, and rounding may differ. */
+static bool factor_words(const struct replay_reduction *reduction,
+                         const float *got, uint64_t n,
+                         char out[COMPARE_WORDS_BYTES])
+{
+    char first[COMPARE_WORDS_BYTES] = "";
+
+    for (uint64_t i = 0; i < n; i++) {
+        float want = replay_reduced(reduction, i);
+
+        if (!(want != 0.0f) && !(got[i] != 0.0f)) {
+            continue;
+        }
+        if (!compare_factor_words((double)got[i], (double)want, out)) {
+            return false;
+        }
+        if (first[0] == '\0') {
+            memcpy(first, out, sizeof(first));
+        } else if (strcmp(first, out) != 0) {
+            return false;
+        }
+    }
+    return first[0] != '\0';
+}
+
+/* Whether all values fit in bf16, and what they should be does not. */
+static bool is_bf16(const struct replay_reduction *reduction, const float *got,
+                    uint64_t n)
+{
+    bool fits = true;
+
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t want = fsdp_f32_bits(replay_reduced(reduction, i));
+
+        if ((fsdp_f32_bits(got[i]) & 0xffffu) != 0) {
+            return false;
+        }
+        fits = fits && (want & 0xffffu) == 0;
+    }
+    return !fits;
+}
+
+void replay_hint(const struct replay_reduction *reduction, const float *got,
+                 uint64_t n, struct finding *f)
+{
+    char words[COMPARE_WORDS_BYTES];
+    const char *what = NULL;
+
+    if (reduction->e->c->microbatches > 1) {
+        what = alone(reduction, got, n);
+    }
+    if (what == NULL && !reduction->e->any_fold) {
+        what = replay_mistake(reduction, got, n);
+    }
+    if (what != NULL) {
+        (void)snprintf(f->note, sizeof(f->note), "%s", what);
+    } else if (factor_words(reduction, got, n, words)) {
+        (void)snprintf(f->note, sizeof(f->note), "all of this part: %s", words);
+    } else if (is_bf16(reduction, got, n)) {
+        (void)snprintf(f->note, sizeof(f->note),
+                       "all of this part is rounded to bf16");
+    }
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_internal.h - shared by report*.c, and by nobody else. */
+#ifndef FSDP_CTS_REPORT_INTERNAL_H
+#define FSDP_CTS_REPORT_INTERNAL_H
+
+#include "judge/report/report.h"
+
+enum {
+    REPORT_PATH_BYTES = 4096,
+    REPORT_LINE_BYTES = 1280
+};
+
+struct report_file {
+    FILE *f;
+    char path[REPORT_PATH_BYTES], partial[REPORT_PATH_BYTES + 8];
+    bool in_place; /* no file that could be replaced */
+    struct fsdp_error *error;
+};
+int report_file_open(struct report_file *file, const char *path,
+                     struct fsdp_error *error);
+/* Renames the file if `status` is OK and all of it was written; else removes
+ * it. Returns the first failure. */
+int report_file_close(struct report_file *file, int status);
+
+/* Whatever a record says may end up on a terminal or in a file for programs:
+ * control characters and bytes beyond ASCII become '?'. */
+const char *report_printable(const char *in, char out[REPORT_LINE_BYTES]);
+
+/* "0x3f800000 (1)", "17", "4096 bytes" */
+enum {
+    REPORT_VALUE_BYTES = 48
+};
+const char *report_value(uint32_t form, uint64_t value,
+                         char out[REPORT_VALUE_BYTES]);
+const char *report_form_name(uint32_t form); /* NULL: there is none */
+bool report_has_values(const struct finding *f);
+
+/* Whether the item is worth a line: reported, and applicable. */
+bool report_shows(const struct judge_result *r, uint32_t c, uint32_t q);
+
+/* Why an item is not a pass, in one line; "" if it is one. */
+const char *report_why(const struct judge_result *r, uint32_t c, uint32_t q,
+                       char out[REPORT_LINE_BYTES]);
+
+/* The command that runs case c again; "" if nobody knows one. */
+const char *report_rerun(const struct report_meta *meta,
+                         const struct judge_case *c,
+                         char out[REPORT_LINE_BYTES]);
+
+/* The failures in full, requirements within a level in the given order. */
+void report_failures(FILE *f, const struct judge_result *r,
+                     const struct report_meta *meta, const uint32_t *order);
+
+/* "step 2, unit 3 (fc3), rank 1, fc3.weight[17] = flat 17, shard 0 [17]" */
+const char *report_place(const struct judge_detail *d,
+                         char out[REPORT_LINE_BYTES]);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_junit.c - the same items as JUnit XML, for CI systems: a test suite
+ * for each requirement, a test case for each case that it was judged by.
+ * What could not be judged is an error there: these systems show skipped
+ * tests as if all were well.
+ */
+#include "judge/report/report_internal.h"
+
+#include "judge/report/markup.h"
+#include <inttypes.h>
+#include <time.h>
+
+static void put_escaped(FILE *f, const char *s)
+{
+    char clean[REPORT_LINE_BYTES];
+
+    for (s = report_printable(s, clean); *s != '\0'; s++) {
+        markup_put(f, *s);
+    }
+}
+
+static void put_attribute(FILE *f, const char *name, const char *value)
+{
+    (void)fprintf(f, " %s=\"", name);
+    put_escaped(f, value);
+    (void)fputc('"', f);
+}
+
+/* The element that JUnit has for an outcome; NULL: a pass. */
+static const char *element_of(uint32_t outcome)
+{
+    switch (outcome) {
+    case JUDGE_PASS:
+        return NULL;
+    case JUDGE_FAIL:
+        return "failure";
+    case JUDGE_BLOCKED:
+    case JUDGE_SKIP:
+    case JUDGE_NOT_CLAIMED:
+        return "skipped";
+    default:
+        return "error";
+    }
+}
+
+struct tally {
+    uint32_t tests, failures, errors, skipped;
+};
+
+static void count(const struct judge_result *r, uint32_t q, struct tally *t)
+{
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        const char *element = element_of(judge_item_at(r, c, q)->outcome);
+
+        if (report_shows(r, c, q)) {
+            t->tests++;
+            t->failures += element != NULL && element[0] == 'f' ? 1 : 0;
+            t->errors += element != NULL && element[0] == 'e' ? 1 : 0;
+            t->skipped += element != NULL && element[0] == 's' ? 1 : 0;
+        }
+    }
+}
+
+static void put_tally(FILE *f, const struct tally *t)
+{
+    (void)fprintf(f,
+                  " tests=\"%" PRIu32 "\" failures=\"%" PRIu32
+                  "\" errors=\"%" PRIu32 "\" skipped=\"%" PRIu32 "\"",
+                  t->tests, t->failures, t->errors, t->skipped);
+}
+
+/* "comm.order", or "impl comm.order" */
+static void put_name(FILE *f, const char *attribute, const char *engine,
+                     const char *id)
+{
+    (void)fprintf(f, " %s=\"", attribute);
+    if (engine != NULL) {
+        put_escaped(f, engine);
+        (void)fputc(' ', f);
+    }
+    put_escaped(f, id);
+    (void)fputc('"', f);
+}
+
+static void put_case(FILE *f, const struct judge_result *r, uint32_t c,
+                     uint32_t q, const struct report_meta *meta,
+                     const char *engine)
+{
+    const struct judge_item *item = judge_item_at(r, c, q);
+    const char *element = element_of(item->outcome);
+    char why[REPORT_LINE_BYTES];
+    char rerun[REPORT_LINE_BYTES];
+
+    (void)fputs("    <testcase", f);
+    put_name(f, "classname", engine, r->requirement[q]->id);
+    put_attribute(f, "name", r->cases[c].id);
+    if (element == NULL) {
+        (void)fputs("/>\n", f);
+        return;
+    }
+    (void)fprintf(f, ">\n      <%s", element);
+    put_attribute(f, "message", report_why(r, c, q, why));
+    if (element[0] != 's') {
+        put_attribute(f, "type", judge_outcome_name(item->outcome));
+        (void)fputc('>', f);
+        put_escaped(f, r->requirement[q]->text);
+        if (meta->rerun != NULL) {
+            (void)fputs("\nrerun: ", f);
+            put_escaped(f, report_rerun(meta, &r->cases[c], rerun));
+        }
+        (void)fprintf(f, "</%s>\n    </testcase>\n", element);
+    } else {
+        (void)fputs("/>\n    </testcase>\n", f);
+    }
+}
+
+/* engine: NULL where there is one only. */
+static void put_suite(FILE *f, const struct judge_result *r, uint32_t q,
+                      const struct report_meta *meta, const char *engine)
+{
+    const struct requirement *requirement = r->requirement[q];
+    struct tally t = {0};
+    time_t started = (time_t)meta->started;
+    struct tm utc;
+    char stamp[32];
+
+    count(r, q, &t);
+    if (t.tests == 0) {
+        return;
+    }
+    (void)fputs("  <testsuite", f);
+    put_name(f, "name", engine, requirement->id);
+    put_tally(f, &t);
+    if (meta->started > 0 && gmtime_r(&started, &utc) != NULL &&
+        strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc) > 0) {
+        put_attribute(f, "timestamp", stamp);
+    }
+    (void)fputs(">\n    <properties>\n      <property name=\"requirement\"", f);
+    put_attribute(f, "value", requirement->text);
+    (void)fprintf(f,
+                  "/>\n      <property name=\"strength\" value=\"%s\"/>\n"
+                  "    </properties>\n",
+                  requirement->must != 0 ? "MUST" : "SHOULD");
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        if (report_shows(r, c, q)) {
+            put_case(f, r, c, q, meta, engine);
+        }
+    }
+    (void)fputs("  </testsuite>\n", f);
+}
+
+/* "ref" or "ref, impl" */
+static void put_engines(FILE *f, const struct report_part *part, uint32_t n)
+{
+    (void)fputs(" name=\"", f);
+    for (uint32_t i = 0; i < n; i++) {
+        (void)fputs(i > 0 ? ", " : "", f);
+        put_escaped(f, part[i].result->engine);
+    }
+    (void)fputc('"', f);
+}
+
+int report_junit_all(const struct report_part *part, uint32_t n,
+                     const char *path, struct fsdp_error *error)
+{
+    struct report_file file;
+    struct tally t = {0};
+    int status = report_file_open(&file, path, error);
+
+    if (status != FSDP_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t q = 0; q < part[i].result->n_requirements; q++) {
+            count(part[i].result, q, &t);
+        }
+    }
+    (void)fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites",
+                file.f);
+    put_engines(file.f, part, n);
+    put_tally(file.f, &t);
+    (void)fputs(">\n", file.f);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct judge_result *r = part[i].result;
+
+        for (uint32_t q = 0; q < r->n_requirements; q++) {
+            put_suite(file.f, r, q, part[i].meta, n > 1 ? r->engine : NULL);
+        }
+    }
+    (void)fputs("</testsuites>\n", file.f);
+    return report_file_close(&file, FSDP_OK);
+}
+
+int report_junit(const struct judge_result *r, const struct report_meta *meta,
+                 const char *path, struct fsdp_error *error)
+{
+    const struct report_part part = {r, meta};
+
+    return report_junit_all(&part, 1, path, error);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_read_item.c - a line of a report on one requirement in one case. */
+#include "judge/report/report_read_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The part's own copy of a stage's name; NULL: no room. There are a dozen. */
+static const char *keep_stage(struct report_part_kept *part, const char *name)
+{
+    char(*more)[48];
+
+    for (uint32_t i = 0; i < part->n_stages; i++) {
+        if (strcmp(part->stage[i], name) == 0) {
+            return part->stage[i];
+        }
+    }
+    /* Never moved: findings point into it. */
+    if (part->stage == NULL) {
+        more = calloc(REPORT_MAX_STAGES, sizeof(*more));
+        part->stage = more;
+    }
+    if (part->stage == NULL || part->n_stages == REPORT_MAX_STAGES) {
+        return NULL;
+    }
+    (void)snprintf(part->stage[part->n_stages], sizeof(part->stage[0]), "%s",
+                   name);
+    return part->stage[part->n_stages++];
+}
+
+static bool take_stage(struct report_reader *p, const json_t *v,
+                       struct finding *f)
+{
+    char name[sizeof(p->part->stage[0])];
+
+    if (!report_reader_text(p, v, "stage", name, sizeof(name))) {
+        return false;
+    }
+    f->stage = name[0] != '\0' ? keep_stage(p->part, name) : NULL;
+    return f->stage != NULL || name[0] == '\0' ||
+           report_reader_refuse(p, "more stages than there are");
+}
+
+/* An index; -1 where there is none. */
+static bool take_index(struct report_reader *p, const json_t *v,
+                       const char *key, int64_t *out)
+{
+    const json_t *number = json_object_get(v, key);
+    uint64_t n = 0;
+
+    *out = -1;
+    if (number == NULL) {
+        return true;
+    }
+    if (!record_json_u64(&p->j, record_field(key), number, &n) ||
+        n > INT64_MAX) {
+        return report_reader_refuse(p, "\"%s\" is no index", key);
+    }
+    *out = (int64_t)n;
+    return true;
+}
+
+static bool take_value(struct report_reader *p, const json_t *v,
+                       const char *key, uint32_t form, uint64_t *out)
+{
+    const json_t *value = json_object_get(v, key);
+    const char *bits = json_string_value(value);
+    char again[16];
+
+    if (form != FINDING_BITS) {
+        return record_json_u64(&p->j, record_field(key), value, out);
+    }
+    *out = bits != NULL ? strtoul(bits, NULL, 16) & UINT32_MAX : 0;
+    (void)snprintf(again, sizeof(again), "0x%08x", (unsigned int)*out);
+    return (bits != NULL && strcmp(bits, again) == 0) ||
+           report_reader_refuse(p,
+                                "\"%s\": bits are 0x and 8 digits of "
+                                "0-9a-f",
+                                key);
+}
+
+static bool take_form(struct report_reader *p, const json_t *v, uint32_t *out)
+{
+    const char *name = json_string_value(json_object_get(v, "form"));
+
+    for (*out = 0; name != NULL && report_form_name(*out) != NULL; (*out)++) {
+        if (strcmp(report_form_name(*out), name) == 0) {
+            return true;
+        }
+    }
+    return report_reader_refuse(p, "a finding of no known form");
+}
+
+static bool take_finding(struct report_reader *p, const json_t *v,
+                         struct judge_detail *d)
+{
+    struct finding *f = &d->finding;
+    const json_t *ratio = json_object_get(v, "ratio");
+    struct {
+        const char *key;
+        int64_t *to;
+    } index[] = {{"step", &f->step},           {"microbatch", &f->microbatch},
+                 {"unit", &f->unit},           {"rank", &f->rank},
+                 {"parameter", &f->parameter}, {"element", &f->element},
+                 {"flat", &f->flat},           {"shard", &f->shard},
+                 {"local", &f->local}};
+
+    if (!json_is_object(v) || !take_form(p, v, &f->form) ||
+        !take_stage(p, v, f)) {
+        return report_reader_refuse(p, "a finding is no object");
+    }
+    for (size_t i = 0; i < sizeof(index) / sizeof(index[0]); i++) {
+        if (!take_index(p, v, index[i].key, index[i].to)) {
+            return false;
+        }
+    }
+    if (report_has_values(f) &&
+        !(take_value(p, v, "got", f->form, &f->got) &&
+          take_value(p, v, "want", f->form, &f->want))) {
+        return false;
+    }
+    f->ratio = json_is_number(ratio) ? json_number_value(ratio) : 0.0;
+    return report_reader_text(p, v, "unit_name", d->unit, sizeof(d->unit)) &&
+           report_reader_text(p, v, "tensor", d->parameter,
+                              sizeof(d->parameter)) &&
+           report_reader_text(p, v, "note", f->note, sizeof(f->note));
+}
+
+/* What a failure has, and nothing else needs. */
+static bool is_failure(uint32_t outcome)
+{
+    return outcome == JUDGE_FAIL || outcome == JUDGE_ERROR ||
+           outcome == JUDGE_TIMEOUT;
+}
+
+bool report_reader_item(struct report_reader *p, const json_t *line)
+{
+    struct judge_result *r = &p->part->result;
+    const char *id = json_string_value(json_object_get(line, "case"));
+    const json_t *found = json_object_get(line, "finding");
+    struct judge_item item = {.blocked_by = JUDGE_NONE};
+    const uint32_t q =
+        report_reader_requirement(p, json_object_get(line, "requirement"));
+    struct judge_item *to;
+
+    if (q == r->n_requirements ||
+        !report_reader_outcome(p, line, &item.outcome)) {
+        return false;
+    }
+    if (id == NULL || r->n_cases == 0 ||
+        strcmp(r->cases[r->n_cases - 1].id, id) != 0) {
+        return report_reader_refuse(p, "an item behind another case's line");
+    }
+    to = &r->item[(uint64_t)(r->n_cases - 1) * r->n_requirements + q];
+    if (to->outcome != JUDGE_NOT_APPLICABLE || !r->reported[q]) {
+        return report_reader_refuse(p, "a second item on the same, or one "
+                                       "that was not asked");
+    }
+    if (item.outcome == JUDGE_NOT_APPLICABLE ||
+        is_failure(item.outcome) > (found != NULL)) {
+        return report_reader_refuse(p, "an item without its finding");
+    }
+    if (item.outcome == JUDGE_BLOCKED) {
+        item.blocked_by =
+            report_reader_requirement(p, json_object_get(line, "blocked_by"));
+        if (item.blocked_by == r->n_requirements) {
+            return false;
+        }
+    }
+    *to = item;
+    if (found == NULL) {
+        return true;
+    }
+    to->detail = calloc(1, sizeof(*to->detail));
+    if (to->detail == NULL) {
+        return report_reader_refuse(p, "out of memory");
+    }
+    return take_finding(p, found, to->detail);
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_text.c - the report for people: what ran, what was asked of it, the
+ * first failures in full, and at the end the line that counts.
+ */
+#include "cases/case_claims.h"
+#include "judge/judge_adapter.h"
+#include "judge/report/report_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_SHOWN = 20,
+    MAX_LISTED = 600
+};
+
+static const char *or_unknown(const char *name)
+{
+    return name != NULL ? name : "?";
+}
+
+static void put_case(FILE *f, const struct judge_case *c)
+{
+    char model[40];
+    char peak[48] = "-";
+    char counts[32] = "-";
+    char loss[24] = "-";
+    char off[32] = "-";
+
+    (void)snprintf(model, sizeof(model), "%s.%s", c->c.workload, c->c.size);
+    if (c->has_losses) {
+        (void)snprintf(loss, sizeof(loss), "%.9g", (double)c->final_loss);
+        (void)snprintf(off, sizeof(off), "%" PRIu32 "/%" PRIu32, c->losses_off,
+                       c->n_losses);
+    }
+    if (c->has_counts) {
+        (void)snprintf(peak, sizeof(peak), "%" PRIu64 "/%" PRIu64, c->peak,
+                       c->peak_expected);
+        (void)snprintf(counts, sizeof(counts), "%" PRIu32 "/%" PRIu32,
+                       c->collectives, c->collectives_expected);
+    }
+    (void)fprintf(f,
+                  "%-12s %-10s %-18s %3" PRIu32 " %-6s %-5s %-9s %5" PRIu32
+                  " %12s %7s %19s %9s %s\n",
+                  model, or_unknown(case_data_name(c->c.data)),
+                  or_unknown(case_strategy_name(c->c.strategy)), c->c.ranks,
+                  or_unknown(case_wrap_name(c->c.wrap)),
+                  or_unknown(case_fold_name(c->c.fold)),
+                  or_unknown(case_scenario_name(c->c.scenario)), c->c.steps,
+                  loss, off, peak, counts,
+                  c->outcome == JUDGE_PASS ? "judged"
+                                           : judge_outcome_name(c->outcome));
+}
+
+/* Whether somebody will want to see it: of very many cases only those that
+ * deviate, and none of which nothing was asked. */
+static bool is_shown(const struct judge_result *r, const struct judge_case *c)
+{
+    return c->outcome == JUDGE_PASS
+               ? r->n_cases <= MAX_LISTED || c->losses_off > 0
+               : c->outcome != JUDGE_NOT_CLAIMED;
+}
+
+/* What stands behind "the engine does not claim: ". */
+static const char *lacking(const struct judge_case *c)
+{
+    const char *claim = strstr(c->reason, ": ");
+
+    return claim != NULL ? claim + 2 : c->reason;
+}
+
+/* Cases that are not claimed, by the first claim that each one lacks. */
+static void put_unclaimed(FILE *f, const struct judge_result *r)
+{
+    uint32_t listed = 0;
+
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        char clean[REPORT_LINE_BYTES];
+        uint32_t n = 0;
+        bool first = true;
+
+        if (r->cases[c].outcome != JUDGE_NOT_CLAIMED) {
+            continue;
+        }
+        for (uint32_t d = 0; d < r->n_cases; d++) {
+            if (r->cases[d].outcome == JUDGE_NOT_CLAIMED &&
+                strcmp(lacking(&r->cases[d]), lacking(&r->cases[c])) == 0) {
+                first = first && d >= c;
+                n++;
+            }
+        }
+        if (first) {
+            (void)fprintf(f, "%s %s %" PRIu32,
+                          listed++ > 0 ? "," : "not claimed, cases that need",
+                          report_printable(lacking(&r->cases[c]), clean), n);
+        }
+    }
+    (void)fputs(listed > 0 ? " (--verbose lists them)\n" : "", f);
+}
+
+static void put_cases(FILE *f, const struct judge_result *r, bool verbose)
+{
+    uint32_t left_out = 0;
+
+    (void)fprintf(f,
+                  "%-12s %-10s %-18s %3s %-6s %-5s %-9s %5s %12s %7s %19s %9s "
+                  "%s\n",
+                  "model", "data", "strategy", "K", "wrap", "fold", "scenario",
+                  "steps", "final loss", "off", "peak/oracle", "comm/want",
+                  "case");
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        if (verbose || is_shown(r, &r->cases[c])) {
+            put_case(f, &r->cases[c]);
+        } else {
+            left_out += r->cases[c].outcome == JUDGE_PASS;
+        }
+    }
+    if (left_out > 0) {
+        (void)fprintf(f, "and %" PRIu32 " cases without a deviation\n",
+                      left_out);
+    }
+    if (!verbose) {
+        put_unclaimed(f, r);
+    }
+    (void)fputs("off: losses whose bits differ from the unsharded run's; "
+                "peak/oracle: bytes of parameters;\n"
+                "comm/want: collectives of the first step\n\n",
+                f);
+}
+
+/* The greatest error over its bound of what passed; 0: it has none. */
+static double ratio_of(const struct judge_result *r, uint32_t q)
+{
+    double most = 0.0;
+
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        const struct judge_item *item = judge_item_at(r, c, q);
+
+        if (item->outcome == JUDGE_PASS && item->detail != NULL &&
+            item->detail->finding.ratio > most) {
+            most = item->detail->finding.ratio;
+        }
+    }
+    return most;
+}
+
+static void count_outcomes(const struct judge_result *r, uint32_t q,
+                           uint32_t n[JUDGE_N_OUTCOMES])
+{
+    memset(n, 0, JUDGE_N_OUTCOMES * sizeof(*n));
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        n[judge_item_at(r, c, q)->outcome]++;
+    }
+}
+
+static void put_requirement(FILE *f, const struct judge_result *r, uint32_t q,
+                            const uint32_t n[JUDGE_N_OUTCOMES])
+{
+    (void)fprintf(
+        f, "%-36s %-6s %-8s %6u %6u %7u %11u %6u  %s\n", r->requirement[q]->id,
+        r->requirement[q]->must != 0 ? "MUST" : "SHOULD",
+        or_unknown(requirement_level_name(r->requirement[q]->level)),
+        n[JUDGE_PASS], n[JUDGE_FAIL] + n[JUDGE_ERROR] + n[JUDGE_TIMEOUT],
+        n[JUDGE_BLOCKED], n[JUDGE_NOT_CLAIMED],
+        n[JUDGE_SKIP] + n[JUDGE_INCOMPLETE],
+        judge_is_unproved(r, q) ? "unproved: nothing could be spoiled" : "");
+    if (ratio_of(r, q) > 0.0) {
+        (void)fprintf(f, "%36s the greatest error is %.3g of its bound\n", "",
+                      ratio_of(r, q));
+    }
+}
+
+static void put_requirements(FILE *f, const struct judge_result *r,
+                             bool verbose)
+{
+    uint32_t not_asked = 0;
+
+    (void)fprintf(f, "%-36s %-6s %-8s %6s %6s %7s %11s %6s\n", "requirement",
+                  "", "level", "pass", "fail", "blocked", "not claimed",
+                  "open");
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        uint32_t n[JUDGE_N_OUTCOMES];
+
+        if (!r->reported[q]) {
+            continue;
+        }
+        count_outcomes(r, q, n);
+        if (verbose ||
+            n[JUDGE_NOT_CLAIMED] + n[JUDGE_NOT_APPLICABLE] < r->n_cases) {
+            put_requirement(f, r, q, n);
+        } else {
+            not_asked++;
+        }
+    }
+    if (not_asked > 0) {
+        (void)fprintf(f,
+                      "and %" PRIu32 " that nothing was asked of: not "
+                      "claimed, or about none of these cases\n",
+                      not_asked);
+    }
+    (void)fputc('\n', f);
+}
+
+static void put_unjudged(FILE *f, const struct judge_result *r)
+{
+    uint32_t total = 0;
+    char clean[REPORT_LINE_BYTES];
+
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        uint32_t outcome = r->cases[c].outcome;
+
+        if (outcome != JUDGE_INCOMPLETE && outcome != JUDGE_SKIP) {
+            continue;
+        }
+        if (total < MAX_SHOWN) {
+            (void)fprintf(f, "%s %s: %s\n", judge_outcome_name(outcome),
+                          r->cases[c].id,
+                          report_printable(r->cases[c].reason, clean));
+        }
+        total++;
+    }
+    if (total > MAX_SHOWN) {
+        (void)fprintf(f, "and %" PRIu32 " cases more without a judgement\n",
+                      total - MAX_SHOWN);
+    }
+    (void)fputs(total > 0 ? "\n" : "", f);
+}
+
+static void put_levels(FILE *f, const struct judge_result *r)
+{
+    for (uint32_t l = 0; l < N_LEVELS; l++) {
+        const uint32_t *n = r->level[l].count;
+        uint32_t bad = n[JUDGE_FAIL] + n[JUDGE_ERROR] + n[JUDGE_TIMEOUT];
+
+        if (n[JUDGE_PASS] + bad + n[JUDGE_BLOCKED] + n[JUDGE_INCOMPLETE] +
+                n[JUDGE_SKIP] >
+            0) {
+            (void)fprintf(f,
+                          "level %-9s %6" PRIu32 " pass %6" PRIu32
+                          " fail %6" PRIu32 " blocked %6" PRIu32 " open\n",
+                          requirement_level_name(l), n[JUDGE_PASS], bad,
+                          n[JUDGE_BLOCKED],
+                          n[JUDGE_INCOMPLETE] + n[JUDGE_SKIP]);
+        }
+    }
+    (void)fprintf(f, "right up to level: %s\n",
+                  r->highest_level >= 0 ? or_unknown(requirement_level_name(
+                                              (uint32_t)r->highest_level))
+                                        : "none");
+}
+
+static void put_verdict(FILE *f, const struct judge_result *r)
+{
+    char engine[REPORT_LINE_BYTES];
+    char reason[REPORT_LINE_BYTES];
+
+    bool why = r->reason[0] != '\0';
+
+    (void)fprintf(
+        f,
+        "%s%s%s%s: %s, %" PRIu32 " of %" PRIu32 " cases judged, %" PRIu32
+        " not claimed; %" PRIu32 " pass, %" PRIu32 " fail, %" PRIu32
+        " blocked\n",
+        judge_verdict_name(r->verdict), why ? " (" : "",
+        report_printable(r->reason, reason), why ? ")" : "",
+        report_printable(r->engine[0] != '\0' ? r->engine : "no engine",
+                         engine),
+        r->executed, r->expected, r->not_claimed, r->count[JUDGE_PASS],
+        r->count[JUDGE_FAIL] + r->count[JUDGE_ERROR] + r->count[JUDGE_TIMEOUT],
+        r->count[JUDGE_BLOCKED]);
+}
+
+static bool claims(const struct judge_result *r, const char *claim)
+{
+    for (uint32_t i = 0; i < r->n_claims; i++) {
+        if (strncmp(r->claim[i], claim, sizeof(r->claim[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is misspelt is nowhere tested, and looks like all that is not claimed.
+ */
+static void put_unknown_claims(FILE *f, const struct judge_result *r)
+{
+    bool first = true;
+
+    for (uint32_t i = 0; i < r->n_claims; i++) {
+        char claim[sizeof(r->claim[i]) + 1] = "";
+        char clean[REPORT_LINE_BYTES];
+
+        memcpy(claim, r->claim[i], sizeof(r->claim[i]));
+        if (!claim_is_known(claim)) {
+            (void)fprintf(f, "%s '%s'",
+                          first ? "claims that are none, and were not tested:"
+                                : ",",
+                          report_printable(claim, clean));
+            first = false;
+        }
+    }
+    (void)fputs(first ? "" : "\n", f);
+}
+
+/* A verdict on records of an adapter says less: how much less. */
+static void put_evidence(FILE *f, const struct judge_result *r)
+{
+    static const char *const evidence[] = {"live-bytes", "wire", "process",
+                                           "answers"};
+    bool first = true;
+
+    if (strcmp(r->world, JUDGE_ADAPTER_WORLD) != 0) {
+        return;
+    }
+    (void)fprintf(f, "records of an adapter: %s",
+                  claims(r, "f32-fma")
+                      ? "bits compared"
+                      : "an arithmetic of its own, bounds in place of bits");
+    for (size_t i = 0; i < sizeof(evidence) / sizeof(evidence[0]); i++) {
+        if (!claims(r, evidence[i])) {
+            (void)fprintf(f, "%s%s", first ? "; not shown: " : ", ",
+                          evidence[i]);
+            first = false;
+        }
+    }
+    (void)fputc('\n', f);
+}
+
+int report_text(const struct judge_result *r, const struct report_meta *meta,
+                FILE *out)
+{
+    uint32_t *order = calloc((size_t)r->n_requirements + 1, sizeof(*order));
+    int status = order != NULL ? requirement_order(r->requirement, order)
+                               : FSDP_ERR_NOMEM;
+
+    if (status == FSDP_OK) {
+        put_cases(out, r, meta->verbose);
+        put_requirements(out, r, meta->verbose);
+        report_failures(out, r, meta, order);
+        put_unjudged(out, r);
+        put_levels(out, r);
+        put_unknown_claims(out, r);
+        put_evidence(out, r);
+        put_verdict(out, r);
+        status = fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
+    }
+    free(order);
+    return status;
+}

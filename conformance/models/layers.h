@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layers.h - the description that mlp and linear share: a root and a list of
+ * modules "layers.N" of class "Linear", each with a weight [in, out], so that
+ * y = x W (seed 003).
+ */
+#ifndef FSDP_CTS_LAYERS_H
+#define FSDP_CTS_LAYERS_H
+
+#include "batch.h"
+#include "models/model_build.h"
+
+enum {
+    LAYERS_MAX = 4
+};
+
+struct layers_size {
+    const char *name;
+    uint32_t n;
+    uint32_t in[LAYERS_MAX], out[LAYERS_MAX];
+};
+
+/* What a workload_model of mlp and of linear is. */
+struct layers_model {
+    struct workload_model base;
+    struct model_build *build;
+    struct batch batch;
+    struct layers_size size;
+};
+
+/* Layer u is module u + 1 and has parameter u. `n_sizes` sizes to choose from,
+ * the first is the default. As workload.describe. */
+int layers_describe(const struct workload *workload, const char *root_class,
+                    const struct layers_size *sizes, uint32_t n_sizes,
+                    uint64_t samples, const struct workload_config *config,
+                    int (*initial)(void *context, uint32_t p, uint64_t first,
+                                   uint64_t n, void *out),
+                    struct workload_model **out, struct fsdp_error *error);
+void layers_release(struct workload_model *model);
+
+/* Whether parameter p has elements [first, first + n). */
+bool layers_slice_ok(const struct layers_model *m, uint32_t p, uint64_t first,
+                     uint64_t n);
+
+#endif

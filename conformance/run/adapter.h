@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * adapter.h - engines that are programs of their own. The suite hands an
+ * adapter a folder with cases, starts it, and has records afterwards
+ * (docs/adapters.md is normative):
+ *
+ *     CMD claims JOB   writes JOB/claims.json: who it is, what it can do
+ *     CMD run JOB      plays the cases of JOB/cases.json, JOB/<id>/..., and
+ *                      writes a record for each
+ */
+#ifndef FSDP_CTS_ADAPTER_H
+#define FSDP_CTS_ADAPTER_H
+
+#include "cases/case.h"
+#include "models/text.h"
+
+struct adapter_job {
+    const char *command; /* for the shell */
+    const char *records; /* folder; exists */
+    const struct case_list *cases;
+    const struct text *text;
+    uint32_t timeout_ms; /* without output and without another record */
+    bool quiet;
+    struct case_list *claimed; /* out: the cases to be judged by records */
+};
+
+/*
+ * Runs the cases that the adapter claims. A case at which it ended badly or
+ * made no progress has a case.json that says so; it is started again behind
+ * that, a few times. Its output is shown where it failed.
+ *
+ * The list of those that are claimed is the caller's to release, also where
+ * it failed. INVALID: no claims, or they cannot be read. ABORTED: interrupted.
+ * IO, NOMEM.
+ */
+int adapter_run(const struct adapter_job *job, struct fsdp_error *error);
+
+#endif

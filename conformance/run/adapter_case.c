@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * adapter_case.c - writes the folder of a case for programs of their own.
+ */
+#include "run/adapter_case.h"
+
+#include "cases/case_model.h"
+#include "checkpoint/safetensors.h"
+#include "record/record_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FORMAT_VERSION = 1
+};
+
+static void add_modules(struct record_text *t, const struct fsdp_model *m,
+                        const struct fsdp_units *units)
+{
+    record_text_add(t, " \"modules\": [");
+    for (uint32_t i = 0; i < m->n_modules; i++) {
+        record_text_add(t, "%s\n  {\"name\": ", i == 0 ? "" : ",");
+        record_text_string(t, m->module_name[i], 256);
+        record_text_add(t, ", \"class\": ");
+        record_text_string(t, m->module_class[i], 256);
+        record_text_add(t, ", \"parent\": %d, \"unit\": ", m->module_parent[i]);
+        record_text_name(t, record_unit_name(units->unit_of_module[i]),
+                         units->unit_of_module[i]);
+        record_text_add(t, "}");
+    }
+    record_text_add(t, "],\n \"units\": %u,\n", units->n_units);
+}
+
+static void add_parameters(struct record_text *t, const struct fsdp_model *m)
+{
+    record_text_add(t, " \"parameters\": [");
+    for (uint32_t p = 0; p < m->n_parameters; p++) {
+        record_text_add(t, "%s\n  {\"name\": ", p == 0 ? "" : ",");
+        record_text_string(t, m->parameter_name[p], 256);
+        record_text_add(t, ", \"module\": %u, \"decays\": %s, \"shape\": [",
+                        m->parameter_module[p],
+                        (m->parameter_flags[p] & FSDP_NO_DECAY) != 0 ? "false"
+                                                                     : "true");
+        for (uint32_t d = 0; d < m->parameter_n_dims[p]; d++) {
+            record_text_add(t, "%s%llu", d == 0 ? "" : ", ",
+                            (unsigned long long)m->parameter_shape[p][d]);
+        }
+        record_text_add(t, "]}");
+    }
+    record_text_add(t, "]\n}\n");
+}
+
+static int write_case(const char *folder, const struct run_case *c,
+                      const struct case_model *model, struct fsdp_error *error)
+{
+    char path[RECORD_PATH_BYTES];
+    char id[CASE_ID_BYTES];
+    char key[CASE_ID_BYTES];
+    struct record_text t = {0};
+
+    case_id(c, id);
+    case_baseline_key(c, key);
+    FSDP_TRY(record_path(path, folder, "case.json", error));
+    record_text_add(&t,
+                    "{\n \"version\": %d,\n \"id\": \"%s\",\n"
+                    " \"baseline\": \"%s\",\n",
+                    FORMAT_VERSION, id, key);
+    record_text_case(&t, c);
+    add_modules(&t, &model->model->model, &model->units.units);
+    add_parameters(&t, &model->model->model);
+    return record_text_save(&t, path, error);
+}
+
+/* Tensors that grow in number, with copies of what they show. */
+struct bundle {
+    struct safetensors_tensor *t;
+    char (*name)[64];
+    void **data;
+    size_t n, room;
+    /* of the samples that are visited */
+    uint32_t step, microbatch, rank;
+};
+
+static int bundle_grow(struct bundle *b)
+{
+    size_t room = b->room == 0 ? 64 : b->room * 2;
+    void *t = realloc(b->t, room * sizeof(*b->t));
+    void *name;
+    void *data;
+
+    b->t = t != NULL ? t : b->t;
+    name = realloc(b->name, room * sizeof(*b->name));
+    b->name = name != NULL ? name : b->name;
+    data = realloc(b->data, room * sizeof(*b->data));
+    b->data = data != NULL ? data : b->data;
+    if (t == NULL || name == NULL || data == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    b->room = room;
+    return FSDP_OK;
+}
+
+/* Takes `data`, which was malloc'ed, also where it fails. */
+static int bundle_add(struct bundle *b, const char *name, const char *dtype,
+                      uint32_t n_dims, const uint64_t *shape, void *data)
+{
+    struct safetensors_tensor *t;
+    uint64_t bytes = safetensors_dtype_bits(dtype) / 8;
+
+    if (data == NULL || (b->n == b->room && bundle_grow(b) != FSDP_OK)) {
+        free(data);
+        return FSDP_ERR_NOMEM;
+    }
+    t = &b->t[b->n];
+    *t = (struct safetensors_tensor){.dtype = dtype, .n_dims = n_dims};
+    for (uint32_t d = 0; d < n_dims; d++) {
+        t->shape[d] = shape[d];
+        bytes *= shape[d];
+    }
+    t->bytes = bytes;
+    t->data = b->data[b->n] = data;
+    (void)snprintf(b->name[b->n], sizeof(b->name[0]), "%s", name);
+    b->n++;
+    return FSDP_OK;
+}
+
+static int bundle_write(struct bundle *b, const char *folder, const char *file,
+                        struct fsdp_error *error)
+{
+    static const struct safetensors_meta meta = {"fsdp-cts", "1"};
+    char path[RECORD_PATH_BYTES];
+    char why[200] = "";
+    int status = record_path(path, folder, file, error);
+
+    for (size_t i = 0; i < b->n; i++) {
+        b->t[i].name = b->name[i]; /* it has moved while it grew */
+    }
+    if (status == FSDP_OK) {
+        status = safetensors_write(path, b->t, b->n, &meta, 1, false, why,
+                                   sizeof(why));
+        if (status != FSDP_OK) {
+            (void)record_fail(error, status, "adapter", "%s", why);
+        }
+    }
+    return status;
+}
+
+static void bundle_release(struct bundle *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        free(b->data[i]);
+    }
+    free(b->t);
+    free(b->name);
+    free(b->data);
+}
+
+static int write_weights(const char *folder, const struct fsdp_model *m,
+                         struct fsdp_error *error)
+{
+    struct bundle b = {0};
+    int status = FSDP_OK;
+
+    for (uint32_t p = 0; p < m->n_parameters && status == FSDP_OK; p++) {
+        uint64_t n = fsdp_numel(m, p);
+        float *data = calloc(n + 1, sizeof(*data));
+
+        status = data == NULL ? FSDP_ERR_NOMEM
+                              : m->initial(m->context, p, 0, n, data);
+        if (status == FSDP_OK) {
+            status =
+                bundle_add(&b, m->parameter_name[p], "F32",
+                           m->parameter_n_dims[p], m->parameter_shape[p], data);
+        } else {
+            free(data);
+        }
+    }
+    if (status == FSDP_OK) {
+        status = bundle_write(&b, folder, "weights.safetensors", error);
+    }
+    bundle_release(&b);
+    return status;
+}
+
+/* The latest samples of this microbatch, rank and name; NULL: none yet. */
+static const struct safetensors_tensor *latest(const struct bundle *b,
+                                               const char *name)
+{
+    const char *suffix = strchr(name, '.');
+
+    for (size_t i = b->n; i > 0; i--) {
+        if (strcmp(strchr(b->name[i - 1], '.'), suffix) == 0) {
+            return &b->t[i - 1];
+        }
+    }
+    return NULL;
+}
+
+static int visit_samples(void *context, const struct workload_samples *s)
+{
+    struct bundle *b = context;
+    uint64_t bytes = safetensors_dtype_bits(s->dtype) / 8;
+    const struct safetensors_tensor *before;
+    char name[64];
+    void *data;
+
+    for (uint32_t d = 0; d < s->n_dims; d++) {
+        bytes *= s->shape[d];
+    }
+    (void)snprintf(name, sizeof(name), "%u.%u.%u.%.16s", b->step, b->microbatch,
+                   b->rank, s->name);
+    before = latest(b, name);
+    if (before != NULL && before->bytes == bytes &&
+        memcmp(before->data, s->data, bytes) == 0) {
+        return FSDP_OK;
+    }
+    data = malloc(bytes + 1);
+    if (data != NULL) {
+        memcpy(data, s->data, bytes);
+    }
+    return bundle_add(b, name, s->dtype, s->n_dims, s->shape, data);
+}
+
+static int write_batches(const char *folder, const struct run_case *c,
+                         const struct workload_model *m,
+                         struct fsdp_error *error)
+{
+    /* An evaluation looks at the batch of the step behind the last. */
+    uint32_t steps = c->steps + (c->scenario == CASE_EVAL ? 1 : 0);
+    struct bundle b = {0};
+    int status = FSDP_OK;
+
+    if (m->workload->samples == NULL) {
+        return record_fail(error, FSDP_ERR_INVALID, "adapter",
+                           "workload %.15s is for engines in the suite's "
+                           "process: an adapter cannot claim it",
+                           c->workload);
+    }
+    for (b.step = 0; b.step < steps; b.step++) {
+        for (b.microbatch = 0; b.microbatch < c->microbatches; b.microbatch++) {
+            for (b.rank = 0; b.rank < c->ranks && status == FSDP_OK; b.rank++) {
+                status = m->workload->samples(m, b.rank, b.step, b.microbatch,
+                                              visit_samples, &b);
+            }
+        }
+    }
+    if (status == FSDP_OK) {
+        status = bundle_write(&b, folder, "batches.safetensors", error);
+    }
+    bundle_release(&b);
+    return status;
+}
+
+int adapter_case_write(const char *folder, const struct run_case *c,
+                       const struct text *text, struct fsdp_error *error)
+{
+    struct case_model model = {0};
+    int status = record_make_directory(folder, error);
+
+    if (status == FSDP_OK) {
+        status = case_model_make(c, text->bytes, text->n, &model, error);
+    }
+    if (status == FSDP_OK) {
+        status = write_weights(folder, &model.model->model, error);
+    }
+    if (status == FSDP_OK) {
+        status = write_batches(folder, c, model.model, error);
+    }
+    if (status == FSDP_OK) { /* last: a folder with it is whole */
+        status = write_case(folder, c, &model, error);
+    }
+    case_model_release(&model);
+    if (status == FSDP_ERR_NOMEM) {
+        (void)record_fail(error, status, "adapter", "out of memory");
+    }
+    return status;
+}

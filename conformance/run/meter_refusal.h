@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * meter_refusal.h - why a device or a communicator did not do what it was
+ * asked, in words: neither has a place for them. And a range that leaves its
+ * allocation, which would damage the heap, is refused before anybody follows
+ * it.
+ */
+#ifndef FSDP_CTS_METER_REFUSAL_H
+#define FSDP_CTS_METER_REFUSAL_H
+
+#include <fsdp/engine.h>
+
+struct meter;
+
+/* INVALID, and says which range in m->env->error, if one begins in an
+ * allocation and ends beyond it. What begins elsewhere is nobody's here. */
+int refusal_of_operator_ranges(const struct meter *m, bool is_model,
+                               const struct fsdp_op *op);
+int refusal_of_copy_ranges(const struct meter *m, bool is_model, const void *to,
+                           const void *from, uint64_t bytes);
+/* `extent`: ranks of the group. A buffer that is NULL is refused, too. */
+int refusal_of_collective(const struct meter *m, uint32_t extent,
+                          const struct fsdp_collective *c);
+
+/* The device answered INVALID: says of what, and what can be seen of why. */
+void refusal_by_device(const struct meter *m, bool is_model,
+                       const struct fsdp_op *op);
+void refusal_of_copy(const struct meter *m, bool is_model, const void *to,
+                     const void *from, uint64_t bytes);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * supervise.h - starts workers, watches them, and goes on behind a case that
+ * took its worker down. Never loads an engine, never touches MPI.
+ */
+#ifndef FSDP_CTS_SUPERVISE_H
+#define FSDP_CTS_SUPERVISE_H
+
+#include "record/record.h"
+#include "world/world.h"
+
+struct supervise_job {
+    const struct run_case *cases;
+    uint32_t n_cases;
+    const char *records;  /* folder; exists */
+    const char *engine;   /* name or path */
+    const char *mutant;   /* NULL: none */
+    const char *text;     /* NULL: the built-in one */
+    uint32_t world;       /* enum world_kind */
+    const char *launcher; /* MPI: "mpirun -n {K}" */
+    uint32_t timeout_ms;  /* without progress of a case */
+    uint32_t n_workers;   /* at a time; MPI: one */
+    bool trace;           /* ranks leave traces in the case's folder */
+    const char *title;    /* for progress; NULL: silent */
+};
+
+/* What the engine says of itself, as a worker reported it. */
+struct supervise_engine {
+    char name[64], version[32];
+    char claims[1024]; /* separated by spaces */
+    bool known;
+};
+
+/*
+ * Runs all cases; their records are in the folder afterwards. A case whose
+ * worker died has a case.json that says so. Returns FSDP_OK if every case was
+ * run or accounted for; ABORTED after SIGINT or SIGTERM, with all workers
+ * ended and no half-written file left; otherwise why no worker could run.
+ */
+int supervise(const struct supervise_job *job, struct supervise_engine *engine,
+              struct fsdp_error *error);
+
+/*
+ * Makes the unsharded runs that these cases are compared with in
+ * records/baseline/, which exists: the suite always makes them itself, in the
+ * local world, whatever engine, mutant and world the job names. Of the job it
+ * takes the rest. As supervise.
+ */
+int supervise_baselines(const struct supervise_job *job,
+                        const struct case_list *cases,
+                        struct fsdp_error *error);
+
+/* From now on SIGINT and SIGTERM end a running supervise(), and what workers
+ * leave behind becomes the caller's, so that it can be ended. The caller has
+ * no other children. */
+void supervise_catch_signals(void);
+/* Whether one of the two has come. */
+bool supervise_interrupted(void);
+
+#endif

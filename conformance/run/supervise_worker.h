@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * supervise_worker.h - one worker after the other over a list of cases: each
+ * starts behind the case that took the last one down.
+ */
+#ifndef FSDP_CTS_LANE_H
+#define FSDP_CTS_LANE_H
+
+#include "run/supervise.h"
+
+#include <sys/types.h>
+#include <time.h>
+
+struct lane {
+    const struct supervise_job *job;
+    struct run_case *cases;
+    uint32_t n, next; /* cases[next..n) are to be run */
+    uint32_t started; /* where the running worker's batch began */
+    bool in_case;     /* cases[next] has begun */
+    pid_t pid;        /* 0: no worker */
+    int fd;           /* its standard output */
+    char line[2048];
+    size_t line_n;
+    struct timespec last;      /* sign of life */
+    char batch[4200];          /* file */
+    bool killed;               /* by us: it made no progress */
+    struct fsdp_error refused; /* why it cannot go on, in its own words */
+    uint32_t n_ended;
+};
+
+/* Starts a worker on what is left. IO. */
+int lane_start(struct lane *l, uint32_t index, struct fsdp_error *error);
+/* Reads what the worker has printed. False: it has closed its output. */
+bool lane_read(struct lane *l, struct supervise_engine *engine);
+/* The worker has ended: accounts for the case it was in. FSDP_OK if it is
+ * worth going on; INVALID if it ended before its first case. */
+int lane_end(struct lane *l, const struct supervise_engine *engine,
+             struct fsdp_error *error);
+/* Kills the worker if it gave no sign of life for too long. */
+void lane_watch(struct lane *l);
+/* Asks the worker to end. */
+void lane_stop(struct lane *l);
+/* After lane_stop: ends the worker and everything it started, by force if it
+ * takes long. */
+void lane_kill(struct lane *l);
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker.c - runs the cases of a batch, one world each.
+ */
+#include "run/worker.h"
+#include "cases/case_claims.h"
+#include "models/text.h"
+#include "mutants/mutant.h"
+#include "run/drive.h"
+#include "run/engine_load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct worker {
+    const struct worker_options *o;
+    const struct fsdp_engine *engine, *device_engine;
+    const struct mutant *mutant;
+    struct text text;
+    uint32_t mpi_rank, mpi_world;
+    struct fsdp_error error;
+};
+
+static const char *const world_names[] = {"local", "threads", "mpi"};
+
+void worker_folder(const char *records, const struct run_case *c, bool baseline,
+                   char path[WORKER_PATH_BYTES])
+{
+    char name[CASE_ID_BYTES];
+
+    if (baseline) {
+        case_baseline_key(c, name);
+    } else {
+        case_id(c, name);
+    }
+    snprintf(path, WORKER_PATH_BYTES, "%s/%s%s", records,
+             baseline ? "baseline/" : "", name);
+}
+
+int worker_write_case(const char *folder, const struct run_case *c,
+                      const struct fsdp_engine *engine, const char *world,
+                      uint32_t n_ranks, const struct world_result *ends,
+                      struct fsdp_error *error)
+{
+    struct record r;
+    uint32_t n = 0;
+    int status = record_init(&r, c, n_ranks);
+
+    while (engine && engine->claims[n]) {
+        n++;
+    }
+    r.claim = calloc(n + 1u, sizeof *r.claim);
+    if (status == FSDP_OK && !r.claim) {
+        status = FSDP_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; status == FSDP_OK && i < n; i++) {
+        snprintf(r.claim[i], sizeof r.claim[i], "%s", engine->claims[i]);
+        r.n_claims = i + 1;
+    }
+    for (uint32_t k = 0; status == FSDP_OK && k < n_ranks; k++) {
+        struct record_rank *to = &r.rank[k];
+        to->end = ends[k].end;
+        to->signal = (uint32_t)ends[k].signal;
+        to->exit_status = ends[k].status;
+        to->n_collectives = ends[k].n_collectives;
+        to->in_collective = ends[k].in_collective;
+        to->last_kind = ends[k].last_kind;
+        to->last_unit = ends[k].last_unit;
+    }
+    if (status == FSDP_OK) {
+        snprintf(r.engine, sizeof r.engine, "%s",
+                 engine ? engine->name : "unknown");
+        snprintf(r.engine_version, sizeof r.engine_version, "%s",
+                 engine ? engine->version : "unknown");
+        snprintf(r.world, sizeof r.world, "%s", world);
+        status = record_write_case(folder, &r, error);
+    }
+    record_release(&r);
+    return status;
+}
+
+/* The unsharded run plays all ranks in a world of one. */
+static int run_world(struct worker *w, const struct drive *d,
+                     struct world_result *ends)
+{
+    static const char *const names[] = {"replicate", "shard"};
+    bool serial = engine_claims(w->engine, "serial");
+    uint32_t extent[2] = {d->c->replicas, case_shard_degree(d->c)};
+    struct fsdp_mesh mesh = {sizeof mesh, 2, names, extent};
+
+    if (serial) {
+        extent[0] = extent[1] = 1;
+    }
+    FSDP_TRY(world_run(w->o->world, &mesh, w->o->timeout_ms,
+                       serial ? drive_serial : drive_rank, (void *)d, ends,
+                       &w->error));
+    for (uint32_t r = 1; serial && r < d->c->ranks; r++) {
+        ends[r] = ends[0];
+    }
+    return FSDP_OK;
+}
+
+/* The case then fails where it loads; why is known here alone. */
+static void say_why_nothing_was_saved(uint32_t n,
+                                      const struct world_result *ends)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        if (ends[k].end == WORLD_RETURNED && ends[k].status != FSDP_OK &&
+            ends[k].status != FSDP_ERR_ABORTED) {
+            fprintf(
+                stderr, "fsdp-cts: rank %u of the world that saves: %s: %s\n",
+                k, ends[k].error.where[0] ? ends[k].error.where : "nowhere",
+                ends[k].error.message[0] ? ends[k].error.message
+                                         : fsdp_status_text(ends[k].status));
+            return;
+        }
+    }
+}
+
+/* An engine that lacks a claim is never asked for the case. */
+static bool claims_case(const struct worker *w, const struct run_case *c)
+{
+    const char *list[CASE_MAX_CLAIMS];
+    uint32_t n = case_claims(c, list);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (!engine_claims(w->engine, list[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* GROW, SHRINK: other ranks than the case's train half of the steps and save.
+ * MPI has no others: threads of its first process play them. */
+static int save_first(struct worker *w, const struct drive *d)
+{
+    static const char *const names[] = {"replicate", "shard"};
+    struct world_result ends[WORLD_MAX_RANKS] = {0};
+    struct case_model model = {0};
+    struct run_case c;
+    struct drive saver = *d;
+    bool mpi = w->o->world == WORLD_MPI;
+    uint32_t extent[2];
+    struct fsdp_mesh mesh = {sizeof mesh, 2, names, extent};
+    int status;
+
+    if (!case_saver(d->c, &c) || engine_claims(w->engine, "serial") ||
+        !claims_case(w, d->c) || w->mpi_rank != 0) {
+        return FSDP_OK;
+    }
+    status = case_model_make(&c, w->text.bytes, w->text.n, &model, &w->error);
+    saver.c = &c;
+    saver.model = &model;
+    saver.directory = NULL;
+    saver.look_at_process = false;
+    saver.saves_only = true;
+    extent[0] = c.replicas;
+    extent[1] = case_shard_degree(&c);
+    if (status == FSDP_OK) {
+        status =
+            world_run(mpi ? WORLD_THREADS : w->o->world, &mesh,
+                      w->o->timeout_ms, drive_rank, &saver, ends, &w->error);
+        say_why_nothing_was_saved(c.ranks, ends);
+    }
+    case_model_release(&model);
+    return status;
+}
+
+static int run_case(struct worker *w, const struct run_case *c)
+{
+    struct world_result ends[WORLD_MAX_RANKS] = {0};
+    char folder[WORKER_PATH_BYTES];
+    char checkpoints[WORKER_PATH_BYTES + 16];
+    struct case_model model = {0};
+    struct drive d = {.c = c,
+                      .model = &model,
+                      .engine = w->engine,
+                      .device_engine = w->device_engine,
+                      .wrap = w->mutant ? w->mutant->wrap : NULL,
+                      .directory = folder,
+                      .checkpoints = checkpoints,
+                      .look_at_process = w->o->world == WORLD_LOCAL,
+                      .trace = w->o->trace};
+    int status;
+
+    worker_folder(w->o->records, c, engine_claims(w->engine, "serial"), folder);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        snprintf(w->error.message, sizeof w->error.message, "%.180s: %s",
+                 folder, strerror(errno));
+        return FSDP_ERR_IO;
+    }
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", folder);
+    if (w->mpi_rank == 0) {
+        drive_clear_checkpoints(checkpoints);
+    }
+    status = case_model_make(c, w->text.bytes, w->text.n, &model, &w->error);
+    if (status == FSDP_OK) {
+        status = save_first(w, &d);
+    }
+    if (status == FSDP_OK) {
+        status = run_world(w, &d, ends);
+    }
+    if (w->mpi_rank == 0) {
+        drive_clear_checkpoints(checkpoints);
+    }
+    if (status == FSDP_OK && w->mpi_rank == 0) {
+        status =
+            worker_write_case(folder, c, w->engine, world_names[w->o->world],
+                              c->ranks, ends, &w->error);
+    }
+    case_model_release(&model);
+    return status;
+}
+
+static int read_batch(const char *path, struct run_case **out, size_t *n,
+                      struct fsdp_error *error)
+{
+    FILE *f = fopen(path, "rbe");
+    struct stat s;
+
+    *out = NULL;
+    if (!f || fstat(fileno(f), &s) != 0 || s.st_size <= 0) {
+        snprintf(error->message, sizeof error->message, "batch %.160s: %s",
+                 path, strerror(errno));
+        if (f) {
+            fclose(f);
+        }
+        return FSDP_ERR_IO;
+    }
+    *n = (size_t)s.st_size / sizeof **out;
+    *out = malloc((size_t)s.st_size);
+    if (!*out || fread(*out, sizeof **out, *n, f) != *n) {
+        fclose(f);
+        snprintf(error->message, sizeof error->message,
+                 "batch %.160s: not readable", path);
+        return FSDP_ERR_IO;
+    }
+    fclose(f);
+    return FSDP_OK;
+}
+
+static const struct mutant *find_mutant(const char *name)
+{
+    for (const struct mutant *const *m = mutants; name && *m; m++) {
+        if (strcmp((*m)->name, name) == 0) {
+            return *m;
+        }
+    }
+    return NULL;
+}
+
+static int open_worker(struct worker *w)
+{
+    w->mutant = find_mutant(w->o->mutant);
+    if (w->o->mutant && !w->mutant) {
+        snprintf(w->error.message, sizeof w->error.message,
+                 "unknown mutant '%.80s'; see: fsdp-cts list mutants",
+                 w->o->mutant);
+        return FSDP_ERR_INVALID;
+    }
+    FSDP_TRY(engine_load(w->o->engine, &w->engine, &w->error));
+    FSDP_TRY(engine_load("ref", &w->device_engine, &w->error));
+    FSDP_TRY(text_load(w->o->text, &w->text, &w->error));
+    if (w->o->world == WORLD_MPI) {
+        FSDP_TRY(world_mpi_open(&w->mpi_rank, &w->mpi_world, &w->error));
+    }
+    return FSDP_OK;
+}
+
+static void introduce(const struct fsdp_engine *engine)
+{
+    printf("engine %s %s", engine->name, engine->version);
+    for (const char *const *c = engine->claims; *c; c++) {
+        printf(" %s", *c);
+    }
+    printf("\n");
+}
+
+static void say(const struct worker *w, const char *what, size_t i)
+{
+    if (w->mpi_rank == 0) {
+        printf("%s %zu\n", what, i);
+        fflush(stdout);
+    }
+}
+
+static int run_batch(struct worker *w, const struct run_case *c, size_t n)
+{
+    int status;
+
+    if (w->mpi_rank == 0) {
+        introduce(w->engine);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (w->o->world == WORLD_MPI && c[i].ranks != w->mpi_world) {
+            snprintf(w->error.message, sizeof w->error.message,
+                     "the case has %u ranks, but MPI started %u", c[i].ranks,
+                     w->mpi_world);
+            return FSDP_ERR_INVALID;
+        }
+        say(w, "begin", i);
+        status = run_case(w, &c[i]);
+        if (w->o->world == WORLD_MPI && status == FSDP_ERR_ABORTED) {
+            say(w, "again", i);
+            return FSDP_OK;
+        }
+        FSDP_TRY(status);
+        say(w, "end", i);
+    }
+    return FSDP_OK;
+}
+
+/* On standard output, as all that the supervisor has to know; one line. */
+static void refuse(const struct worker *w, int status)
+{
+    char line[sizeof w->error.message];
+
+    snprintf(line, sizeof line, "%s",
+             w->error.message[0] ? w->error.message : fsdp_status_text(status));
+    for (char *p = line; *p; p++) {
+        if (*p == '\n') {
+            *p = ' ';
+        }
+    }
+    printf("\nrefuse %d %s\n", status, line);
+    fflush(stdout);
+}
+
+int worker_run(const struct worker_options *o)
+{
+    struct worker w = {.o = o};
+    struct run_case *batch = NULL;
+    size_t n = 0;
+    int status = open_worker(&w);
+
+    if (status == FSDP_OK) {
+        status = read_batch(o->batch, &batch, &n, &w.error);
+    }
+    if (status == FSDP_OK) {
+        status = run_batch(&w, batch, n);
+    }
+    if (status != FSDP_OK) {
+        refuse(&w, status);
+    }
+    free(batch);
+    text_release(&w.text);
+    if (o->world == WORLD_MPI) {
+        world_mpi_close();
+    }
+    return status == FSDP_OK ? 0 : 1;
+}

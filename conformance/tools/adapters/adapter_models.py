@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""adapter_models.py - the models of the workloads in PyTorch.
+
+A model is a row of leaves, as conformance/models/ has them: each takes the
+residual stream h and what lies between a norm and it, n, and returns those of
+the two that it made, so that no unit hands on a tensor of another. A unit is
+a leaf, a group of consecutive ones, or the root.
+"""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+NORM_EPS = 1e-5
+HEADS = {"odd": 1, "tiny": 2, "tall": 2, "small": 4}
+
+
+class Leaf(nn.Module):
+    """A module that has parameters: `index` is attribute to parameter."""
+
+    def __init__(self, case, module, look):
+        super().__init__()
+        self.case, self.look, self.index = case, look, {}
+        prefix = case.modules[module]["name"] + "."
+        for p in case.parameters_of_module(module):
+            name = case.parameters[p]["name"]
+            attribute = name[len(prefix):].replace(".", "_")
+            self.index[attribute] = p
+            setattr(self, attribute, nn.Parameter(
+                torch.from_numpy(case.weights[name].copy())))
+
+    def take(self, attribute):
+        """A parameter as the forward sees it, seen by the record too."""
+        w = getattr(self, attribute)
+        self.look.weight(self.index[attribute], w)
+        return w
+
+    def affine(self, x, name):
+        return x @ self.take(name + "_weight") + self.take(name + "_bias")
+
+
+class Relu(Leaf):
+    """mlp: y = relu(x w)"""
+
+    def forward(self, h, n, xs):
+        x = xs[0] if h is None else h
+        return torch.relu(x @ self.take("weight")), None
+
+
+class Term(Leaf):
+    """linear: what came before + x w, with an x of its own"""
+
+    def forward(self, h, n, xs):
+        part = xs[self.index["weight"]] @ self.take("weight")
+        return (part if h is None else h + part), None
+
+
+class Embedding(Leaf):
+    def forward(self, h, n, xs):
+        ids = xs[0]
+        words = functional.embedding(ids, self.take("wte"))
+        return words + self.take("wpe")[:ids.shape[1]], None
+
+
+class Norm(Leaf):
+    def forward(self, h, n, xs):
+        gamma, beta = self.take("gamma"), self.take("beta")
+        return None, functional.layer_norm(h, gamma.shape, gamma, beta,
+                                           NORM_EPS)
+
+
+class Attention(Leaf):
+    """A row of qkv has the queries of all heads, then the keys, the values."""
+
+    def forward(self, h, n, xs):
+        samples, time, width = h.shape
+        heads = HEADS[self.case.size]
+        q, k, v = (t.view(samples, time, heads, -1).transpose(1, 2)
+                   for t in self.affine(n, "qkv").split(width, -1))
+        o = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        o = o.transpose(1, 2).reshape(samples, time, width)
+        return h + self.affine(o, "project"), None
+
+
+class Mlp(Leaf):
+    def forward(self, h, n, xs):
+        up = functional.gelu(self.affine(n, "up"), approximate="tanh")
+        return h + self.affine(up, "down"), None
+
+
+class Head(Leaf):
+    def forward(self, h, n, xs):
+        return None, n @ self.take("weight")
+
+
+LEAVES = {
+    "mlp": {"Linear": Relu},
+    "linear": {"Linear": Term},
+    "gpt": {"Embedding": Embedding, "LayerNorm": Norm, "Linear": Head,
+            "Attention": Attention, "MLP": Mlp},
+}
+
+
+class Group(nn.Module):
+    """Leaves that make one unit."""
+
+    def __init__(self, leaves):
+        super().__init__()
+        self.leaves = nn.ModuleList(leaves)
+
+    def forward(self, h, n, xs):
+        made = None
+        for leaf in self.leaves:
+            new, n = leaf(h, n, xs)
+            if new is not None:
+                h = made = new
+        return made, n
+
+
+class Model(nn.Module):
+    """The root: units one after the other, and between them the leaves that
+    are the root's own. Modules that are units are in `unit_modules`."""
+
+    def __init__(self, case, look):
+        super().__init__()
+        root_unit = case.modules[0]["unit"]
+        children, self.unit_modules = [], {}
+        for m in range(len(case.modules)):
+            if not case.parameters_of_module(m):
+                continue
+            module = case.modules[m]
+            leaf = LEAVES[case.workload][module["class"]](case, m, look)
+            unit = module["unit"]
+            if unit == root_unit or not children or children[-1][0] != unit:
+                children.append((unit, [leaf]))
+            else:
+                children[-1][1].append(leaf)
+        blocks = []
+        for unit, leaves in children:
+            block = leaves[0] if len(leaves) == 1 else Group(leaves)
+            if unit != root_unit:
+                if unit in self.unit_modules:
+                    raise ValueError(f"unit {unit} is not in one place")
+                self.unit_modules[unit] = block
+            blocks.append(block)
+        if root_unit != "none":
+            self.unit_modules[root_unit] = self
+        self.blocks = nn.ModuleList(blocks)
+
+    def forward(self, xs):
+        h = n = None
+        for block in self.blocks:
+            new, n = block(h, n, xs)
+            h = h if new is None else new
+        return h if n is None else n
+
+
+def leaves_of(model):
+    return [m for m in model.modules() if isinstance(m, Leaf)]
+
+
+def weights_of(model):
+    """What modules have as parameters at the moment, by index."""
+    return {p: getattr(leaf, name) for leaf in leaves_of(model)
+            for name, p in leaf.index.items()}
+
+
+def numel(case, p):
+    return math.prod(case.parameters[p]["shape"])
+
+
+def loss_of(case, model, batch, device):
+    b = {k: torch.from_numpy(v).to(device) for k, v in batch.items()}
+    if case.workload == "gpt":
+        logits = model((b["id"],))
+        return functional.cross_entropy(logits.flatten(0, -2),
+                                        b["target"].flatten().long())
+    if case.workload == "mlp":
+        return functional.mse_loss(model((b["x"],)), b["target"])
+    y = model(tuple(b[f"x{i}"] for i in range(len(case.parameters))))
+    return (y * b["c"]).sum() / y.shape[0]
+
+
+def decay_groups(case, model, parameters):
+    """Weights decay where the model says so."""
+    kept = {id(w) for p, w in weights_of(model).items()
+            if not case.parameters[p]["decays"]}
+    groups = [
+        {"params": [w for w in parameters if id(w) not in kept],
+         "weight_decay": case.weight_decay},
+        {"params": [w for w in parameters if id(w) in kept],
+         "weight_decay": 0.0}]
+    return [g for g in groups if g["params"]]
+
+
+def make_optimizer(case, model, parameters):
+    groups = decay_groups(case, model, list(parameters))
+    if case.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=case.lr, betas=(0.9, 0.999),
+                                 eps=1e-8)
+    return torch.optim.SGD(
+        groups, lr=case.lr,
+        momentum=0.9 if case.optimizer == "momentum" else 0.0)
+
+
+STATES = {"sgd": (), "momentum": ("momentum_buffer",),
+          "adamw": ("exp_avg", "exp_avg_sq")}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench.h - the parts of `fsdp-cts bench`.
+ */
+#ifndef FSDP_CTS_BENCH_H
+#define FSDP_CTS_BENCH_H
+
+#include "tools/bench/bench_report.h"
+
+#include <fsdp/engine.h>
+
+enum {
+    BENCH_MAX_ENGINES = 8,
+    BENCH_MAX_RANKS_GIVEN = 8,
+};
+
+struct bench_engine {
+    const char *label; /* in names */
+    const struct fsdp_engine *engine;
+    uint32_t place; /* enum fsdp_place, of its device */
+};
+
+struct bench_plan {
+    struct bench_report report;
+    struct bench_engine engine[BENCH_MAX_ENGINES];
+    uint32_t n_engines;
+    uint32_t ranks[BENCH_MAX_RANKS_GIVEN], n_ranks;
+    /* Blocks of the largest gpt that fits on GPUs; 0: not known yet. */
+    uint32_t largest[BENCH_MAX_ENGINES][BENCH_MAX_RANKS_GIVEN];
+    bool small;                      /* shapes of a GPU, to try the command */
+    bool alone;                      /* engines only, nothing beside them */
+    const struct fsdp_engine *plain; /* the reference, whose device is lent */
+    const char *text;
+    uint64_t text_bytes;
+    struct fsdp_error error;
+};
+
+/* The first failure of several things, each of which is tried. */
+struct bench_failure {
+    int status;
+    struct fsdp_error error;
+};
+/* Keeps the first status that is not FSDP_OK, with plan->error; the next thing
+ * begins without. A second one is said on stderr. */
+void bench_failed(struct bench_plan *plan, struct bench_failure *failure,
+                  int status);
+/* Its status, and its error in the plan. */
+int bench_first_failure(struct bench_plan *plan,
+                        const struct bench_failure *failure);
+
+/* Operators of each engine's device, at each level of instructions that it
+ * has (FSDP_SIMD), beside plain loops and OpenBLAS. */
+int bench_operators(struct bench_plan *plan);
+/* All-gather, reduce-scatter and all-reduce between local processes, beside
+ * memcpy. */
+int bench_collectives(struct bench_plan *plan);
+/* Engines on GPUs, all of it in processes of their own: GEMM beside cuBLAS,
+ * the rest beside the card's copy rate; a large model's step; what a unit
+ * costs the host; memory as the driver sees it. */
+int bench_gpu(struct bench_plan *plan);
+/* Fills in the place of all engines. */
+int bench_places(struct bench_plan *plan);
+/* Whole steps beside the bare model, memory, and what a unit costs. */
+int bench_steps(struct bench_plan *plan);
+/* Where the time of those steps, and of those on GPUs, went: shares of matrix
+ * products, attention, the rest, communication and nothing at all. */
+int bench_shares(struct bench_plan *plan);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bundle.h - a submission in a folder, checked: every file is the manifest's,
+ * the versions are this program's, all cases that its claims call for are
+ * there and no others, the records are judged again, and the report says what
+ * is found now. Nothing in it is believed but its records.
+ */
+#ifndef FSDP_CTS_BUNDLE_H
+#define FSDP_CTS_BUNDLE_H
+
+#include "cli/commands.h"
+#include "cli/evaluate.h"
+#include "tools/submit/bundle_files.h"
+#include "tools/submit/explanations.h"
+#include "tools/submit/submission.h"
+
+/* bundle_is, whether a folder is one rather than one of records, is declared in
+ * cli/commands.h: `verify` asks. */
+
+struct bundle {
+    struct submission s;
+    struct bundle_files files;
+    char sha256[65]; /* of manifest.json, and so of all of it */
+    struct case_list cases;
+    struct evaluated judged; /* where there are records */
+    bool has_explanations;
+    struct explanations explanations;
+};
+
+/* Checks and judges; returns the exit code, after a line on stderr where it
+ * is 65. What it prints otherwise is the caller's. The caller releases. */
+int bundle_verify(const char *folder, const struct arguments *a,
+                  const struct text *text, struct bundle *out);
+void bundle_release(struct bundle *b); /* any state */
+
+/* Judges records by unsharded runs that are made here, for claims (NULL-ended;
+ * NULL: as recorded); or says why it could not. */
+int bundle_judge(const char *records, const struct case_list *cases,
+                 const char *const *claims, const struct arguments *a,
+                 const struct text *text, struct evaluated *out,
+                 struct fsdp_error *error);
+
+/* Writes records, report, explanations, submission.json and the manifest into
+ * a->bundle, which is made. FORMAT: the explanations do not fit. */
+int bundle_make(const struct arguments *a, const char *records,
+                const struct evaluated *judged, const struct submission *s,
+                struct fsdp_error *error);
+/* A file that the user named, whole. */
+int bundle_read_given(const char *path, char **out, size_t *bytes,
+                      struct fsdp_error *error);
+
+/* Text of a stranger, for a terminal: '?' for what is not printable ASCII. */
+const char *bundle_plain(char *s);
+
+/* "FSDP2 1.2: CONFORMANT, ..." or a JSON object, for verify. */
+void bundle_print(const struct bundle *b, const struct arguments *a, int code);
+
+#endif

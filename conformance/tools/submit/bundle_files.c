@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bundle_files.c - walks a bundle's folder, by descriptors and without going
+ * through a link, and compares it with its manifest.
+ */
+#include "tools/submit/bundle_files.h"
+
+#include "record/record_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char where[] = "bundle";
+
+enum {
+    DEPTH = 2 /* records/<id>/ */
+};
+
+static int hex_of(EVP_MD_CTX *context, char hex[65])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+
+    if (EVP_DigestFinal_ex(context, digest, NULL) != 1) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < 32; i++) {
+        (void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    }
+    return FSDP_OK;
+}
+
+int bundle_hash(const void *p, size_t bytes, char hex[65])
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    int status = FSDP_ERR_NOMEM;
+
+    if (context != NULL &&
+        EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1 &&
+        EVP_DigestUpdate(context, p, bytes) == 1) {
+        status = hex_of(context, hex);
+    }
+    EVP_MD_CTX_free(context);
+    return status;
+}
+
+int bundle_hash_file(int fd, char hex[65], uint64_t *bytes)
+{
+    unsigned char data[65536];
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    int status =
+        context != NULL && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1
+            ? FSDP_OK
+            : FSDP_ERR_NOMEM;
+
+    *bytes = 0;
+    while (status == FSDP_OK) {
+        const ssize_t n = read(fd, data, sizeof(data));
+
+        if (n == 0) {
+            status = hex_of(context, hex);
+            break;
+        }
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            status = FSDP_ERR_IO;
+        } else if (EVP_DigestUpdate(context, data, (size_t)n) != 1) {
+            status = FSDP_ERR_NOMEM;
+        } else {
+            *bytes += (uint64_t)n;
+        }
+    }
+    EVP_MD_CTX_free(context);
+    return status;
+}
+
+/* The end of a path says more than its beginning. */
+static int fail_on(struct fsdp_error *error, int status, const char *path,
+                   const char *what)
+{
+    const size_t n = strlen(path);
+
+    return record_fail(error, status, where, "%s: %s",
+                       n > 120 ? path + n - 120 : path, what);
+}
+
+static int add_file(int folder, const char *name, const char *path,
+                    struct bundle_files *out, struct fsdp_error *error)
+{
+    struct bundle_file *more;
+    int fd;
+    int status;
+
+    if (!bundle_path_is_known(path)) {
+        return fail_on(error, FSDP_ERR_FORMAT, path,
+                       "no bundle has such a "
+                       "file");
+    }
+    if ((out->n & (out->n - 1)) == 0) { /* full at every power of two */
+        const size_t room = out->n == 0 ? 1 : (size_t)out->n * 2;
+
+        more = realloc(out->file, room * sizeof(*more));
+        if (more == NULL) {
+            return FSDP_ERR_NOMEM;
+        }
+        out->file = more;
+    }
+    if (out->n == BUNDLE_MAX_FILES) {
+        return fail_on(error, FSDP_ERR_FORMAT, path, "too many files");
+    }
+    memset(&out->file[out->n], 0, sizeof(*out->file));
+    memcpy(out->file[out->n].path, path, strlen(path)); /* visit looked */
+    fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        return fail_on(error, FSDP_ERR_IO, path, strerror(errno));
+    }
+    status = bundle_hash_file(fd, out->file[out->n].sha256,
+                              &out->file[out->n].bytes);
+    (void)close(fd);
+    if (status != FSDP_OK) {
+        return fail_on(error, status, path, "cannot be read");
+    }
+    out->n++;
+    return FSDP_OK;
+}
+
+static int walk(int folder, const char *below, int depth,
+                struct bundle_files *out, struct fsdp_error *error);
+
+static int enter(int folder, const char *name, const char *path, int depth,
+                 struct bundle_files *out, struct fsdp_error *error)
+{
+    int fd;
+
+    if (depth == DEPTH) {
+        return fail_on(error, FSDP_ERR_FORMAT, path,
+                       "no bundle has such a folder");
+    }
+    fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY);
+    if (fd < 0) {
+        return fail_on(error, FSDP_ERR_IO, path, strerror(errno));
+    }
+    return walk(fd, path, depth + 1, out, error);
+}
+
+static int visit(int folder, const char *name, const char *below, int depth,
+                 struct bundle_files *out, struct fsdp_error *error)
+{
+    char path[RECORD_PATH_BYTES];
+    struct stat s;
+
+    if (snprintf(path, sizeof(path), "%s%s%s", below,
+                 below[0] != '\0' ? "/" : "", name) >= BUNDLE_PATH_BYTES) {
+        return fail_on(error, FSDP_ERR_FORMAT, path,
+                       "no bundle has so long a path");
+    }
+    if (fstatat(folder, name, &s, AT_SYMLINK_NOFOLLOW) != 0) {
+        return fail_on(error, FSDP_ERR_IO, path, strerror(errno));
+    }
+    if (S_ISDIR(s.st_mode)) {
+        return enter(folder, name, path, depth, out, error);
+    }
+    if (!S_ISREG(s.st_mode)) {
+        return fail_on(error, FSDP_ERR_FORMAT, path,
+                       S_ISLNK(s.st_mode) ? "a link; a bundle has none"
+                                          : "neither a file nor a folder");
+    }
+    return strcmp(path, BUNDLE_MANIFEST) == 0
+               ? FSDP_OK
+               : add_file(folder, name, path, out, error);
+}
+
+/* Takes the descriptor. A folder without a file is none that anybody would
+ * miss, but one that nobody listed. */
+static int walk(int folder, const char *below, int depth,
+                struct bundle_files *out, struct fsdp_error *error)
+{
+    const uint32_t before = out->n;
+    DIR *d = fdopendir(folder);
+    const struct dirent *entry;
+    int status = FSDP_OK;
+
+    if (d == NULL) {
+        (void)close(folder);
+        return fail_on(error, FSDP_ERR_IO, below, strerror(errno));
+    }
+    while (status == FSDP_OK && (entry = readdir(d)) != NULL) {
+        if (strcmp(entry->d_name, ".") != 0 &&
+            strcmp(entry->d_name, "..") != 0) {
+            status = visit(dirfd(d), entry->d_name, below, depth, out, error);
+        }
+    }
+    (void)closedir(d);
+    if (status == FSDP_OK && out->n == before && depth > 0) {
+        return fail_on(error, FSDP_ERR_FORMAT, below, "an empty folder");
+    }
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct bundle_file *)a)->path,
+                  ((const struct bundle_file *)b)->path);
+}
+
+int bundle_files_list(const char *folder, struct bundle_files *out,
+                      struct fsdp_error *error)
+{
+    const int fd = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    int status;
+
+    memset(out, 0, sizeof(*out));
+    if (fd < 0) {
+        return fail_on(error, FSDP_ERR_IO, folder, strerror(errno));
+    }
+    status = walk(fd, "", 0, out, error);
+    if (status != FSDP_OK) {
+        bundle_files_release(out);
+    } else if (out->n > 0) {
+        qsort(out->file, out->n, sizeof(*out->file), compare);
+    }
+    return status;
+}
+
+int bundle_read(const char *folder, const char *name, size_t most, char **out,
+                size_t *bytes, struct fsdp_error *error)
+{
+    char path[RECORD_PATH_BYTES];
+    struct stat s;
+    char *text = NULL;
+    size_t n = 0;
+    int fd;
+
+    *out = NULL;
+    FSDP_TRY(record_path(path, folder, name, error));
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        return fail_on(error, FSDP_ERR_IO, path, strerror(errno));
+    }
+    if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size >= 0 &&
+        (uint64_t)s.st_size <= most) {
+        text = malloc((size_t)s.st_size + 1);
+        while (text != NULL && n < (size_t)s.st_size) {
+            const ssize_t got = read(fd, text + n, (size_t)s.st_size - n);
+
+            if (got < 0 && errno == EINTR) {
+                continue;
+            }
+            if (got <= 0) {
+                break;
+            }
+            n += (size_t)got;
+        }
+    }
+    (void)close(fd);
+    if (text == NULL) {
+        return record_fail(error, FSDP_ERR_FORMAT, where,
+                           "%.120s: a regular file of at most %zu bytes was "
+                           "expected",
+                           path, most);
+    }
+    text[n] = '\0';
+    *out = text;
+    *bytes = n;
+    return FSDP_OK;
+}
+
+/* Two ascending lists: the first path at which they differ. */
+static int differ(const struct bundle_files *there,
+                  const struct bundle_files *listed, struct fsdp_error *error)
+{
+    for (uint32_t i = 0; i < there->n; i++) {
+        const struct bundle_file *is = &there->file[i];
+        struct bundle_file *want = bundle_files_find(listed, is->path);
+
+        if (want == NULL) {
+            return fail_on(error, FSDP_ERR_FORMAT, is->path,
+                           "is not in the manifest");
+        }
+        want->seen = true;
+        if (want->bytes != is->bytes) {
+            return record_fail(error, FSDP_ERR_FORMAT, where,
+                               "%.100s: %llu bytes, where the manifest says "
+                               "%llu",
+                               is->path, (unsigned long long)is->bytes,
+                               (unsigned long long)want->bytes);
+        }
+        if (strcmp(want->sha256, is->sha256) != 0) {
+            return fail_on(error, FSDP_ERR_FORMAT, is->path,
+                           "its SHA-256 is not the manifest's");
+        }
+    }
+    for (uint32_t i = 0; i < listed->n; i++) {
+        if (!listed->file[i].seen) {
+            return fail_on(error, FSDP_ERR_FORMAT, listed->file[i].path,
+                           "is in the manifest and missing");
+        }
+    }
+    return FSDP_OK;
+}
+
+int bundle_files_check(const char *folder, struct bundle_files *out,
+                       struct fsdp_error *error)
+{
+    struct bundle_files there = {0};
+    size_t bytes = 0;
+    char *text;
+    int status;
+
+    memset(out, 0, sizeof(*out));
+    FSDP_TRY(bundle_read(folder, BUNDLE_MANIFEST, BUNDLE_MAX_JSON_BYTES, &text,
+                         &bytes, error));
+    status = bundle_manifest_parse(text, bytes, BUNDLE_MANIFEST, out, error);
+    free(text);
+    if (status == FSDP_OK) {
+        status = bundle_files_list(folder, &there, error);
+    }
+    if (status == FSDP_OK) {
+        status = differ(&there, out, error);
+    }
+    bundle_files_release(&there);
+    if (status != FSDP_OK) {
+        bundle_files_release(out);
+    }
+    return status;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command_results.c - several bundles side by side, each checked and judged
+ * again; docs/results.md is made of its output. What fails and is not
+ * explained is an error: no page waves it through.
+ */
+#include "cli/commands.h"
+#include "run/supervise.h"
+#include "tools/submit/bundle.h"
+#include "tools/submit/results_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    TAKES = TAKES_TEXT | TAKES_JSON
+};
+
+static void help(void)
+{
+    printf("usage: fsdp-cts results BUNDLE ... [OPTION ...]\n\n"
+           "Checks and judges bundles of 'fsdp-cts submit' and prints, as a "
+           "part of a Markdown\npage: their verdicts, what fails in them and "
+           "why, and what came of each\nrequirement. A bundle needs records, "
+           "and explanations of all that fails.\n\n");
+    arguments_help(TAKES);
+    printf("\nexit: 0 printed, 2 interrupted, 64 usage error, 65 bad data\n");
+}
+
+/* One bundle on its way into the tables; the exit code. */
+static int take(const char *folder, const struct arguments *a,
+                const struct text *text, struct bundle *b,
+                struct results_entry *out)
+{
+    struct fsdp_error error = {0};
+    int code = bundle_verify(folder, a, text, b);
+
+    if (code == EXIT_BAD_DATA || supervise_interrupted()) {
+        return code == EXIT_BAD_DATA ? code : EXIT_INCOMPLETE;
+    }
+    if (!b->s.has_records || !b->judged.judged) {
+        fprintf(stderr, "fsdp-cts results: %.200s: no records\n", folder);
+        return EXIT_BAD_DATA;
+    }
+    if (!b->has_explanations &&
+        explanations_match(&b->explanations, &b->judged.r, &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts results: %.200s: %s\n", folder,
+                bundle_plain(error.message));
+        return EXIT_BAD_DATA;
+    }
+    *out = (struct results_entry){&b->s, &b->judged.r, &b->explanations};
+    return 0;
+}
+
+static int print_all(const struct arguments *a, const struct text *text)
+{
+    const uint32_t n = (uint32_t)a->n_rest;
+    struct results_entry *entry = calloc(n, sizeof *entry);
+    struct bundle *b = calloc(n, sizeof *b);
+    int code = entry && b ? 0 : EXIT_INCOMPLETE;
+
+    for (uint32_t i = 0; i < n && code == 0; i++) {
+        code = take(a->rest[i], a, text, &b[i], &entry[i]);
+    }
+    if (code == 0) {
+        const int status = a->json ? results_json(entry, n, stdout)
+                                   : results_markdown(entry, n, stdout);
+        code = status == FSDP_OK ? 0 : EXIT_INCOMPLETE;
+    }
+    for (uint32_t i = 0; i < n && b; i++) {
+        bundle_release(&b[i]);
+    }
+    free(entry);
+    free(b);
+    return code;
+}
+
+int command_results(int argc, char **argv)
+{
+    struct arguments a;
+    struct fsdp_error error = {0};
+    struct text text;
+    int code;
+
+    if (arguments_parse(argc, argv, TAKES, &a)) {
+        return EXIT_USAGE;
+    }
+    if (a.help) {
+        help();
+        return 0;
+    }
+    if (a.n_rest == 0) {
+        fprintf(stderr, "fsdp-cts results: needs bundles; see: fsdp-cts "
+                        "results --help\n");
+        return EXIT_USAGE;
+    }
+    a.quiet = true;
+    if (text_load(a.text, &text, &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+        return EXIT_USAGE;
+    }
+    supervise_catch_signals();
+    code = print_all(&a, &text);
+    text_release(&text);
+    return code;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * page.c - the page: what changed, then every case. It is written from above
+ * to below and holds one series at a time, so that a long history needs no
+ * more memory than a short one.
+ */
+#include "tools/track/page.h"
+
+#include "tools/track/page_assets.h"
+#include "tools/track/page_internal.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPEN_MOST = 12,  /* changed cases that are open from the start */
+    ROWS_MOST = 200, /* of the table of changes */
+    RUNS_SHOWN = 20
+};
+
+static void head(struct page *page)
+{
+    const struct history_run *r = &page->v.run[page->v.newest];
+    char date[PAGE_NUMBER_BYTES];
+
+    (void)fprintf(
+        page->f,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">"
+        "\n<meta name=\"viewport\" content=\"width=device-width,"
+        "initial-scale=1\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
+        "'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
+        "<title>fsdp-cts: memory and speed over commits</title>\n"
+        "<style>\n%s\n</style>\n</head>\n<body>\n<main>\n"
+        "<h1>Memory and speed over commits</h1>\n"
+        "<p class=\"dim\">Run %" PRId64 " of <code>%.12s</code>, %s, on ",
+        fsdp_cts_page_css, r->id, r->commit, page_date(r->date, date));
+    page_escape(page->f, r->machine_text);
+    (void)fprintf(page->f, "; %u runs in the history.</p>\n", page->v.n_runs);
+}
+
+static void tile(struct page *page, const char *css, uint32_t n,
+                 const char *what)
+{
+    (void)fprintf(page->f, "<li class=\"%s\"><b>%u</b>%s</li>\n",
+                  n > 0 ? css : "", n, what);
+}
+
+static void tiles(struct page *page, uint32_t n_cases)
+{
+    const struct track_verdict *v = &page->v;
+
+    (void)fprintf(page->f, "<ul class=\"tiles\">\n");
+    tile(page, "worse", v->n_worse,
+         v->n_worse == 1 ? "regression" : "regressions");
+    tile(page, "better", v->n_change - v->n_worse,
+         v->n_change - v->n_worse == 1 ? "improvement" : "improvements");
+    tile(page, "", v->judged, "series compared");
+    tile(page, "", v->began, "new");
+    tile(page, "", v->n_gone, "gone");
+    tile(page, "", n_cases, "cases");
+    (void)fprintf(page->f, "</ul>\n");
+}
+
+/* ---- What changed ---- */
+
+static void run_cell(struct page *page, const char *label, int64_t id)
+{
+    const struct history_run *r = track_run(&page->v, id);
+    char date[PAGE_NUMBER_BYTES];
+
+    if (r == NULL) {
+        (void)fprintf(page->f, "<td></td>");
+        return;
+    }
+    (void)fprintf(
+        page->f,
+        "<td class=\"run\" data-l=\"%s\"><code>%.10s</code> <br><span "
+        "class=\"dim\">run "
+        "%" PRId64 ", %s</span></td>",
+        label, r->commit, r->id, page_date(r->date, date));
+}
+
+/* Index of the case that a series belongs to. */
+static uint32_t case_of(const struct page_case *cases, uint32_t n,
+                        uint32_t series)
+{
+    uint32_t i = 0;
+
+    while (i + 1 < n && cases[i + 1].first <= series) {
+        i++;
+    }
+    return i;
+}
+
+static const char *value_text(const struct track_change *c, double value,
+                              uint64_t exact, char out[PAGE_NUMBER_BYTES])
+{
+    return c->exact ? page_count(exact, out) : page_number(value, out);
+}
+
+static double percent_of(const struct track_change *c)
+{
+    return 100.0 * (c->after / c->before - 1.0);
+}
+
+/* One case of a group: its name, before and after. */
+static void change_item(struct page *page, const struct track_change *c,
+                        uint32_t index)
+{
+    const char *unit = c->exact ? figure_unit(c->figure) : "";
+    char text[PAGE_NUMBER_BYTES];
+
+    (void)fprintf(page->f, "<li><a href=\"#case-%u\">", index);
+    page_escape_name(page->f, page->v.series[c->series].name);
+    (void)fprintf(page->f, "</a> <span class=\"v\">%s",
+                  value_text(c, c->before, c->exact_before, text));
+    (void)fprintf(page->f, " &#8594; <b>%s</b> %s",
+                  value_text(c, c->after, c->exact_after, text), unit);
+    if (c->before > 0.0) {
+        (void)fprintf(page->f, " (%+.2f&#8239;%%)", percent_of(c));
+    }
+    (void)fprintf(page->f, "</span></li>\n");
+}
+
+/* How much, over all cases of a group. */
+static void change_range(struct page *page, const struct track_change *c,
+                         uint32_t n)
+{
+    double low = percent_of(c);
+    double high = low;
+
+    for (uint32_t i = 1; i < n; i++) {
+        double x = percent_of(&c[i]);
+
+        low = x < low ? x : low;
+        high = x > high ? x : high;
+    }
+    (void)fprintf(page->f, "<td class=\"n %s\" data-l=\"change\">",
+                  c->worse ? "worse" : "better");
+    if (!(high < 1e9)) {
+        (void)fprintf(page->f, "from 0</td>");
+    } else if (high - low < 0.005) {
+        (void)fprintf(page->f, "%+.2f&#8239;%%</td>", low);
+    } else {
+        (void)fprintf(page->f, "%+.1f to %+.1f&#8239;%%</td>", low, high);
+    }
+}
+
+/* Changes that are likely to have one cause are one row. */
+static void change_row(struct page *page, const struct page_case *cases,
+                       uint32_t n_cases, uint32_t first, uint32_t end)
+{
+    const struct track_change *c = &page->v.change[first];
+    uint32_t n = end - first;
+
+    (void)fprintf(page->f,
+                  "<tr><td class=\"%s\">%s</td><td "
+                  "data-l=\"figure\">",
+                  c->worse ? "worse" : "better",
+                  c->worse ? "regression" : "improvement");
+    page_escape(page->f, c->figure);
+    (void)fprintf(page->f, "</td><td data-l=\"engine\">");
+    page_escape(page->f, page->v.series[c->series].engine);
+    (void)fprintf(page->f, "</td><td class=\"wide\">");
+    if (n > 1) {
+        (void)fprintf(page->f, "<details><summary>%u cases</summary>", n);
+    }
+    (void)fprintf(page->f, "<ul class=\"cases\">");
+    for (uint32_t i = 0; i < n && i < ROWS_MOST; i++) {
+        change_item(page, &c[i], case_of(cases, n_cases, c[i].series));
+    }
+    (void)fprintf(page->f, "</ul>%s</td>", n > 1 ? "</details>" : "");
+    change_range(page, c, n);
+    run_cell(page, c->worse ? "last good" : "before", c->good);
+    run_cell(page, c->worse ? "first bad" : "since", c->bad);
+    (void)fprintf(page->f, "</tr>\n");
+}
+
+static void changes(struct page *page, const struct page_case *cases,
+                    uint32_t n)
+{
+    const struct track_verdict *v = &page->v;
+
+    (void)fprintf(page->f, "<h2 id=\"what-changed\">What changed</h2>\n");
+    if (v->n_change == 0) {
+        (void)fprintf(page->f,
+                      "<p>Nothing: every exact figure is at its level, "
+                      "and no change point stands.</p>\n");
+        return;
+    }
+    (void)fprintf(page->f,
+                  "<div class=\"scroll\"><table class=\"changes\"><thead><tr>"
+                  "<th></th><th>figure</th><th>engine</th><th>cases</th>"
+                  "<th class=\"n\">change</th><th>last before</th>"
+                  "<th>first with it</th></tr></thead><tbody>\n");
+    for (uint32_t i = 0; i < v->n_change;) {
+        uint32_t end = track_same_cause(v, i);
+
+        change_row(page, cases, n, i, end);
+        i = end;
+    }
+    (void)fprintf(page->f, "</tbody></table></div>\n");
+}
+
+static void accepted(struct page *page)
+{
+    const struct track_verdict *v = &page->v;
+    char date[PAGE_NUMBER_BYTES];
+
+    if (v->n_accepted == 0) {
+        return;
+    }
+    (void)fprintf(page->f,
+                  "<h2>Accepted changes</h2>\n<div class=\"scroll\"><table>"
+                  "<thead><tr><th>run</th><th>date</th><th>engine</th>"
+                  "<th>cases</th><th>figures</th><th>reason</th></tr></thead>"
+                  "<tbody>\n");
+    for (uint32_t i = v->n_accepted; i-- > 0;) {
+        const struct history_accepted *a = &v->accepted[i];
+
+        (void)fprintf(page->f, "<tr><td>%" PRId64 "</td><td>%s</td><td>",
+                      a->run, page_date(a->date, date));
+        page_escape(page->f, a->engine);
+        (void)fprintf(page->f, "</td><td>");
+        page_escape_name(page->f, a->name);
+        (void)fprintf(page->f, "</td><td>");
+        page_escape(page->f, a->figure);
+        (void)fprintf(page->f, "</td><td>");
+        page_escape(page->f, a->reason);
+        (void)fprintf(page->f, "</td></tr>\n");
+    }
+    (void)fprintf(page->f, "</tbody></table></div>\n");
+}
+
+static void runs(struct page *page)
+{
+    const struct track_verdict *v = &page->v;
+    char date[PAGE_NUMBER_BYTES];
+
+    (void)fprintf(page->f,
+                  "<h2>Runs</h2>\n<div class=\"scroll\"><table><thead><tr>"
+                  "<th class=\"n\">run</th><th>commit</th><th>date</th>"
+                  "<th>machine</th></tr></thead><tbody>\n");
+    for (uint32_t i = v->n_runs; i-- > 0 && v->n_runs - i <= RUNS_SHOWN;) {
+        const struct history_run *r = &v->run[i];
+
+        (void)fprintf(page->f,
+                      "<tr><td class=\"n\">%" PRId64 "</td><td><code>%.12s"
+                      "</code></td><td>%s</td><td>",
+                      r->id, r->commit, page_date(r->date, date));
+        page_escape(page->f, r->machine_text);
+        (void)fprintf(page->f, "</td></tr>\n");
+    }
+    (void)fprintf(page->f, "</tbody></table></div>\n");
+}
+
+/* ---- Cases ---- */
+
+static struct page_case *find_cases(const struct page *page, uint32_t *n)
+{
+    const struct track_verdict *v = &page->v;
+    struct page_case *all = calloc(v->n_series + 1u, sizeof(*all));
+
+    *n = 0;
+    for (uint32_t i = 0; all != NULL && i < v->n_series; i++) {
+        const struct history_series *s = &v->series[i];
+
+        if (i > 0 && s[-1].machine == s->machine &&
+            strcmp(s[-1].engine, s->engine) == 0 &&
+            strcmp(s[-1].name, s->name) == 0) {
+            all[*n - 1].n++;
+        } else {
+            all[(*n)++] = (struct page_case){.first = i, .n = 1};
+        }
+    }
+    for (uint32_t i = 0; all != NULL && i < v->n_change; i++) {
+        struct page_case *c = &all[case_of(all, *n, v->change[i].series)];
+
+        c->worse += v->change[i].worse ? 1 : 0;
+        c->better += v->change[i].worse ? 0 : 1;
+    }
+    return all;
+}
+
+static void case_head(struct page *page, const struct page_case *c,
+                      uint32_t index, bool open)
+{
+    const struct history_series *s = &page->v.series[c->first];
+
+    (void)fprintf(page->f,
+                  "<details class=\"case\" id=\"case-%u\" data-name=\"", index);
+    page_escape(page->f, s->name);
+    (void)fprintf(page->f, " ");
+    page_escape(page->f, s->engine);
+    (void)fprintf(page->f, "\"%s%s><summary><span class=\"name\">",
+                  c->worse + c->better > 0 ? " data-changed" : "",
+                  open ? " open" : "");
+    page_escape_name(page->f, s->name);
+    (void)fprintf(page->f, "</span>");
+    if (s->engine[0] != '\0') {
+        (void)fprintf(page->f, "<span class=\"tag\">");
+        page_escape(page->f, s->engine);
+        (void)fprintf(page->f, "</span>");
+    }
+    if (c->worse > 0) {
+        (void)fprintf(page->f, "<span class=\"tag worse\">%u worse</span>",
+                      c->worse);
+    }
+    if (c->better > 0) {
+        (void)fprintf(page->f, "<span class=\"tag better\">%u better</span>",
+                      c->better);
+    }
+    (void)fprintf(page->f, "</summary>\n<div class=\"plots\">\n");
+}
+
+static int one_case(struct page *page, const struct page_case *c,
+                    uint32_t index, bool open)
+{
+    case_head(page, c, index, open);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct history_series *s = &page->v.series[c->first + i];
+
+        if (!s->exact) {
+            FSDP_TRY(page_timed_plot(page, s));
+            continue;
+        }
+        FSDP_TRY(page_memory_plot(page, s));
+        FSDP_TRY(page_step_plot(page, s));
+    }
+    (void)fprintf(page->f, "</div></details>\n");
+    return FSDP_OK;
+}
+
+static const char *machine_of(const struct page *page, int64_t machine)
+{
+    for (uint32_t i = page->v.n_runs; i-- > 0;) {
+        if (page->v.run[i].machine == machine) {
+            return page->v.run[i].machine_text;
+        }
+    }
+    return "unknown machine";
+}
+
+static int all_cases(struct page *page, const struct page_case *cases,
+                     uint32_t n)
+{
+    uint32_t open = 0;
+    int64_t machine = -1;
+
+    (void)fprintf(
+        page->f,
+        "<h2 id=\"cases\">Cases</h2>\n<div class=\"tools\"><input id=\"q\" "
+        "type=\"search\" placeholder=\"words of a case, an engine\" "
+        "aria-label=\"show cases with these words\"><button id=\"changed\" "
+        "aria-pressed=\"false\">changed only</button><button id=\"open\" "
+        "aria-pressed=\"false\">open all</button><span id=\"shown\" "
+        "class=\"dim\" role=\"status\" style=\"align-self:center\">%u"
+        "</span></div>\n",
+        n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct page_case *c = &cases[i];
+        bool changed = c->worse + c->better > 0;
+
+        if (page->v.series[c->first].machine != machine) {
+            machine = page->v.series[c->first].machine;
+            (void)fprintf(page->f, "<h3>");
+            page_escape(page->f, machine_of(page, machine));
+            (void)fprintf(page->f, "</h3>\n");
+        }
+        FSDP_TRY(one_case(page, c, i, (changed && open < OPEN_MOST) || n <= 3));
+        open += changed ? 1 : 0;
+    }
+    return FSDP_OK;
+}
+
+static int write_all(struct page *page)
+{
+    uint32_t n = 0;
+    struct page_case *cases = find_cases(page, &n);
+    int status;
+
+    if (cases == NULL) {
+        return track_fail(page->error, FSDP_ERR_NOMEM, "out of memory");
+    }
+    head(page);
+    tiles(page, n);
+    changes(page, cases, n);
+    accepted(page);
+    status = all_cases(page, cases, n);
+    runs(page);
+    (void)fprintf(page->f, "</main>\n<script>%s</script>\n</body>\n</html>\n",
+                  fsdp_cts_page_js);
+    free(cases);
+    return status;
+}
+
+int page_write(struct history *h, int64_t run, FILE *out,
+               struct fsdp_error *error)
+{
+    struct page page = {.f = out, .h = h, .error = error};
+    int status = track_judge(h, run, &edivisive_defaults, &page.v, error);
+
+    if (status == FSDP_OK) {
+        status = write_all(&page);
+    }
+    track_verdict_release(&page.v);
+    return status == FSDP_OK && ferror(out) != 0
+               ? track_fail(error, FSDP_ERR_IO, "cannot write the page")
+               : status;
+}

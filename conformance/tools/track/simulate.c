@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * simulate.c - made-up histories, and how often E-divisive is right about
+ * them. Every run is judged when it comes in, as a pipeline would do it: a
+ * history without a step counts as called if any of its runs was.
+ */
+#include "tools/track/simulate.h"
+#include "tools/track/median.h"
+
+#include <fsdp/status.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SAMPLES_MOST = 64,
+    EARLIEST = 15 /* a step comes at this run at the earliest */
+};
+
+const struct simulation simulation_defaults = {
+    .series = 200,
+    .runs = 50,
+    .samples = 9,
+    .noise = 0.03,
+    .drift = 0.005,
+    .step = 0.05,
+    .within = 5,
+    .seed = 2026,
+};
+
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* In (0, 1]. */
+static double uniform(uint64_t *state)
+{
+    return ((double)(draw(state) >> 11) + 1.0) * 0x1p-53;
+}
+
+/* Box and Muller's. */
+static double normal(uint64_t *state)
+{
+    double radius = sqrt(-2.0 * log(uniform(state)));
+
+    return radius * cos(6.283185307179586 * uniform(state));
+}
+
+void simulate_history(const struct simulation *s, uint32_t index, uint32_t at,
+                      double *x)
+{
+    uint64_t state = s->seed * 1000003 + index;
+    double kept = s->persistence * s->persistence;
+    double own = s->drift * (kept < 1.0 ? sqrt(1.0 - kept) : 1.0);
+    double offset = 0.0;
+
+    for (uint32_t run = 0; run < s->runs; run++) {
+        double level = run >= at ? 1000.0 * (1.0 - s->step) : 1000.0;
+        double sample[SAMPLES_MOST];
+
+        offset = s->persistence * offset + own * normal(&state);
+        for (uint32_t i = 0; i < s->samples; i++) {
+            sample[i] =
+                level * (1.0 + offset) * (1.0 + s->noise * normal(&state));
+        }
+        x[run] = median_of(sample, s->samples);
+    }
+}
+
+static int with_step(const struct simulation *s,
+                     const struct edivisive_options *o, uint32_t index,
+                     double *x, struct simulation_result *out)
+{
+    uint64_t state = s->seed + index;
+    uint32_t room = s->runs - EARLIEST - s->within;
+    uint32_t at = EARLIEST + (uint32_t)(draw(&state) % room);
+    struct edivisive_change *change = NULL;
+    uint32_t n = 0;
+
+    simulate_history(s, index, at, x);
+    /* What comes later than `within` runs after the step is not looked at. */
+    FSDP_TRY(edivisive_changes(x, at + s->within, o, &change, &n));
+    if (n > 0 && change[0].found < at) {
+        out->false_before++;
+    } else if (n > 0 && change[0].after < change[0].before) {
+        uint32_t delay = change[0].found - at + 1;
+
+        out->found++;
+        out->exactly += change[0].begin == at ? 1 : 0;
+        out->delay[delay < 63 ? delay : 63]++;
+    }
+    free(change);
+    return FSDP_OK;
+}
+
+static int without_step(const struct simulation *s,
+                        const struct edivisive_options *o, uint32_t index,
+                        double *x, struct simulation_result *out)
+{
+    struct edivisive_change *change = NULL;
+    uint32_t n = 0;
+
+    simulate_history(s, s->series + index, s->runs, x);
+    FSDP_TRY(edivisive_changes(x, s->runs, o, &change, &n));
+    out->called += n > 0 ? 1 : 0;
+    free(change);
+    return FSDP_OK;
+}
+
+int simulate(const struct simulation *s, const struct edivisive_options *o,
+             struct simulation_result *out)
+{
+    double *x = calloc(s->runs + 1u, sizeof(*x));
+    int status = x != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+
+    memset(out, 0, sizeof(*out));
+    if (s->samples > SAMPLES_MOST || s->runs <= EARLIEST + s->within) {
+        status = FSDP_ERR_INVALID;
+    }
+    for (uint32_t i = 0; i < s->series && status == FSDP_OK; i++) {
+        status = with_step(s, o, i, x, out);
+        if (status == FSDP_OK) {
+            status = without_step(s, o, i, x, out);
+        }
+    }
+    free(x);
+    return status;
+}

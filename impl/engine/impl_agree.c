@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_agree.c - all ranks shard the same model in the same way: collectives
+ * of equal size between ranks that disagree would mix up parameters silently,
+ * and those of other schedules would wait for each other forever.
+ */
+#include "impl_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t hash(uint64_t h, const void *bytes, uint64_t n)
+{
+    const unsigned char *b = bytes;
+
+    for (uint64_t i = 0; b && i < n; i++) {
+        /* Every array that is hashed is filled. */
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+        h = (h ^ b[i]) * 0x100000001b3u; /* FNV-1a */
+    }
+    return h;
+}
+
+/* Field by field: between fields a struct holds what it likes. */
+static uint64_t hash_options(uint64_t h, const struct fsdp_options *o)
+{
+    const uint32_t numbers[] = {
+        o->layout,
+        o->fold,
+        o->reshard_after_forward,
+        o->keep_root,
+        o->optimizer,
+        o->n_groups,
+        o->param_dtype,
+        o->reduce_dtype,
+        o->output_dtype,
+        o->buffer_dtype,
+        o->offload,
+        o->prefetch_forward,
+        o->prefetch_backward,
+        o->reduces_in_flight,
+    };
+    const float values[] = {o->momentum, o->beta1, o->beta2, o->eps,
+                            o->divide_factor};
+
+    h = hash(h, numbers, sizeof numbers);
+    return hash(h, values, sizeof values);
+}
+
+static uint64_t hash_parameters(uint64_t h, const struct fsdp_sharded *s)
+{
+    const struct fsdp_model *model = s->model;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        const struct impl_parameter *x = &s->parameter[p];
+        uint64_t facts[] = {x->unit,
+                            x->group,
+                            x->offset,
+                            x->numel,
+                            model->parameter_module[p],
+                            model->parameter_flags[p]};
+        h = hash(h, model->parameter_name[p], strlen(model->parameter_name[p]));
+        h = hash(h, facts, sizeof facts);
+        h = hash(h, x->tensor.shape, sizeof x->tensor.shape);
+    }
+    return h;
+}
+
+static uint64_t hash_units(uint64_t h, const struct fsdp_sharded *s)
+{
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        uint64_t facts[] = {u, s->unit[u].chunk, s->extent[u].kept};
+        h = hash(h, facts, sizeof facts);
+        h = hash(h, &s->unit[u].scale, sizeof s->unit[u].scale);
+    }
+    return hash(h, s->units.unit_of_module,
+                s->model->n_modules * sizeof *s->units.unit_of_module);
+}
+
+static uint64_t hash_sequences(uint64_t h, const struct fsdp_model *model)
+{
+    for (uint32_t i = 0; i < model->n_sequences; i++) {
+        const struct fsdp_sequence *q = model->sequence[i];
+        h = hash(h, &q->n, sizeof q->n);
+        h = hash(h, q->point, q->n * sizeof *q->point);
+        h = hash(h, q->module, q->n * sizeof *q->module);
+    }
+    return h;
+}
+
+int impl_agree(const struct fsdp_sharded *s)
+{
+    const struct fsdp_env *env = s->env;
+    uint64_t *all = calloc(env->world, sizeof *all);
+    uint64_t mine;
+    int status;
+
+    mine = hash_options(0xcbf29ce484222325u, &s->options);
+    mine = hash(mine, env->mesh->extent, 2 * sizeof *env->mesh->extent);
+    mine = hash_parameters(mine, s);
+    mine = hash_units(mine, s);
+    mine = hash_sequences(mine, s->model);
+    if (!all) {
+        return impl_out_of_memory(env);
+    }
+    status = env->exchange(env->exchange_self, &mine, sizeof mine, all);
+    for (uint32_t r = 0; r < env->world && status == FSDP_OK; r++) {
+        if (all[r] != all[0]) {
+            status = impl_fail(env, FSDP_ERR_MISMATCH, "impl.shard",
+                               "rank %u shards another model, or with other "
+                               "options or units, than rank 0",
+                               r);
+        }
+    }
+    free(all);
+    return status;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_clip.c - gradients are measured on the host, a piece at a time, and
+ * scaled where they lie. What ranks tell each other goes out of band.
+ */
+#include "impl_norm.h"
+#include "impl_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    AT_ONCE = 1 << 14 /* elements */
+};
+
+struct scratch {
+    struct impl_norm_bins bins;
+    float host[AT_ONCE];
+};
+
+static int check(const struct fsdp_sharded *s, const struct fsdp_clip *clip)
+{
+    FSDP_TRY(impl_at_rest(s, "impl.clip_grad_norm"));
+    if (!(clip->max_norm > 0.0f) || !(clip->p == 1.0f || clip->p == 2.0f ||
+                                      (isinf(clip->p) && clip->p > 0.0f))) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.clip_grad_norm",
+                         "max_norm %g, p %g: the one is over 0, the other 1, "
+                         "2 or infinity",
+                         (double)clip->max_norm, (double)clip->p);
+    }
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        if (s->unit[u].grad && !s->unit[u].in_flight) {
+            return impl_fail(s->env, FSDP_ERR_INVALID, "impl.clip_grad_norm",
+                             "unit %u has gradients that were not reduced", u);
+        }
+    }
+    return FSDP_OK;
+}
+
+/* This rank's shards, padding left out. */
+static int measure(const struct fsdp_sharded *s, float p,
+                   struct scratch *scratch, struct impl_norm *out)
+{
+    const struct fsdp_device *d = s->env->device;
+
+    for (uint32_t i = 0; i < s->n_spans; i++) {
+        const struct impl_span *span = &s->span[i];
+        const float *g = s->unit[span->unit].grad_shard;
+
+        for (uint64_t at = 0; g && at < span->n; at += AT_ONCE) {
+            uint64_t n = span->n - at < AT_ONCE ? span->n - at : AT_ONCE;
+            FSDP_TRY(d->copy(d->self, NULL, scratch->host, g + span->local + at,
+                             n * sizeof *g));
+            impl_norm_add(out, &scratch->bins, p, scratch->host, n);
+        }
+    }
+    impl_norm_settle(out, &scratch->bins, p);
+    return FSDP_OK;
+}
+
+/* Those of this replica, whose ranks lie side by side. */
+static int add_up(const struct fsdp_sharded *s, const struct impl_norm *mine,
+                  struct impl_norm *out)
+{
+    const struct fsdp_env *env = s->env;
+    const uint32_t first = env->rank - s->coordinate;
+    struct impl_norm *all = calloc(env->world, sizeof *all);
+    int status =
+        all ? env->exchange(env->exchange_self, mine, sizeof *mine, all)
+            : impl_out_of_memory(env);
+
+    for (uint32_t k = 0; status == FSDP_OK && k < s->shards; k++) {
+        impl_norm_merge(out, &all[first + k]);
+    }
+    free(all);
+    return status;
+}
+
+static int scale(const struct fsdp_sharded *s, float factor)
+{
+    for (uint32_t i = 0; i < s->n_spans; i++) {
+        const struct impl_span *span = &s->span[i];
+        float *g = s->unit[span->unit].grad_shard;
+        uint64_t bytes = span->n * sizeof *g;
+
+        if (g) {
+            g += span->local;
+            FSDP_TRY(impl_run(s, s->env->compute,
+                              (struct fsdp_op){.kind = FSDP_OP_SCALE,
+                                               .unit = span->unit,
+                                               .dim = {span->n},
+                                               .f = {factor},
+                                               .n_in = 1,
+                                               .in = {{g, bytes}},
+                                               .n_out = 1,
+                                               .out = {{g, bytes}}}));
+        }
+    }
+    return FSDP_OK;
+}
+
+int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
+                        float *out_norm)
+{
+    struct impl_norm mine = {.largest = 0.0f}, sum = {.largest = 0.0f};
+    struct scratch *scratch;
+    int status;
+
+    FSDP_TRY(check(s, clip));
+    scratch = calloc(1, sizeof *scratch);
+    if (!scratch) {
+        return impl_out_of_memory(s->env);
+    }
+    status = impl_retire_all(s);
+    if (status == FSDP_OK) {
+        status = impl_wait(s, s->env->compute, s->last, 0, "reduce->optimizer");
+    }
+    if (status == FSDP_OK) {
+        status = s->env->device->sync(s->env->device->self, s->env->compute);
+    }
+    if (status == FSDP_OK) {
+        status = measure(s, clip->p, scratch, &mine);
+    }
+    free(scratch);
+    FSDP_TRY(status);
+    FSDP_TRY(add_up(s, &mine, &sum));
+    *out_norm = impl_norm_root(&sum, clip->p);
+    if (clip->error_if_nonfinite && !isfinite(*out_norm)) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.clip_grad_norm",
+                         "the norm is not finite");
+    }
+    return *out_norm > clip->max_norm
+               ? scale(s, clip->max_norm / (*out_norm + 1e-6f))
+               : FSDP_OK;
+}

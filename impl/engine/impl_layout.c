@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_layout.c - layouts as tables. Flat: a unit is its parameters one
+ * behind the other, padded to a multiple of S and cut into S shards. Per
+ * parameter: a shard is a block of ceil(d_0 / S) rows of each. All else reads
+ * off these tables where a parameter lies and which part is whose.
+ */
+#include "impl_state.h"
+
+#include <stdlib.h>
+
+/* No address is beyond PTRDIFF_MAX bytes, with a few copies of everything. */
+#define MOST_ELEMENTS (UINT64_C(1) << 56)
+
+/* Parameters by key, ascending: counted, summed up, dealt out. */
+static int index_parameters(const struct fsdp_sharded *s, uint32_t n_keys,
+                            bool by_unit, struct impl_index *out)
+{
+    uint32_t n = s->model->n_parameters;
+
+    out->first = calloc(n_keys + (size_t)2, sizeof *out->first);
+    out->parameter = calloc(n + (size_t)1, sizeof *out->parameter);
+    if (!out->first || !out->parameter) {
+        return impl_out_of_memory(s->env);
+    }
+    for (uint32_t p = 0; p < n; p++) {
+        uint32_t key =
+            by_unit ? s->parameter[p].unit : s->model->parameter_module[p];
+        out->first[key + 2]++;
+    }
+    for (uint32_t k = 2; k < n_keys + 2; k++) {
+        out->first[k] += out->first[k - 1];
+    }
+    for (uint32_t p = 0; p < n; p++) { /* moves first[key + 1] to its place */
+        uint32_t key =
+            by_unit ? s->parameter[p].unit : s->model->parameter_module[p];
+        out->parameter[out->first[key + 1]++] = p;
+    }
+    return FSDP_OK;
+}
+
+/* The product of a shape, or false if it is more than can be stored. */
+static bool count(const struct fsdp_model *model, uint32_t p, uint64_t *out)
+{
+    uint64_t n = 1;
+
+    for (uint32_t d = 0; d < model->parameter_n_dims[p]; d++) {
+        if (__builtin_mul_overflow(n, model->parameter_shape[p][d], &n)) {
+            return false;
+        }
+    }
+    *out = n;
+    return n <= MOST_ELEMENTS;
+}
+
+/* Rows of the first dimension, as many as S shards need to hold them all; what
+ * has no dimension is one row. */
+static uint64_t block_of(const struct fsdp_sharded *s, uint32_t p)
+{
+    uint64_t rows =
+        s->model->parameter_n_dims[p] > 0 ? s->model->parameter_shape[p][0] : 1;
+
+    return rows == 0 ? 0
+                     : (rows / s->shards + (rows % s->shards != 0)) *
+                           (s->parameter[p].numel / rows);
+}
+
+uint64_t impl_rows(const struct impl_parameter *x, uint32_t k)
+{
+    uint64_t first = k * x->block;
+
+    if (first >= x->numel) {
+        return 0;
+    }
+    return x->numel - first < x->block ? x->numel - first : x->block;
+}
+
+static void shape_tensor(const struct fsdp_sharded *s, uint32_t p)
+{
+    struct fsdp_tensor *t = &s->parameter[p].tensor;
+    int64_t stride = 1;
+
+    *t = (struct fsdp_tensor){.dtype = FSDP_DTYPE_F32,
+                              .place = s->env->device->place,
+                              .n_dims = s->model->parameter_n_dims[p]};
+    for (uint32_t d = t->n_dims; d-- > 0;) {
+        t->shape[d] = s->model->parameter_shape[p][d];
+        t->stride[d] = stride;
+        stride *= (int64_t)t->shape[d];
+    }
+}
+
+static int place_parameters(struct fsdp_sharded *s)
+{
+    const struct fsdp_model *model = s->model;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        struct impl_parameter *x = &s->parameter[p];
+        uint32_t m = model->parameter_module[p];
+        struct impl_unit *unit = &s->unit[s->units.unit_of_module[m]];
+
+        x->unit = s->units.unit_of_module[m];
+        if (!count(model, p, &x->numel) ||
+            unit->numel + x->numel > MOST_ELEMENTS) {
+            return impl_fail(s->env, FSDP_ERR_INVALID, "impl.shard",
+                             "parameter %s is larger than any storage",
+                             model->parameter_name[p]);
+        }
+        x->offset = unit->numel;
+        unit->numel += x->numel;
+        x->block = block_of(s, p);
+        x->block_at = unit->chunk;
+        unit->chunk += x->block;
+        x->module_offset = s->module_numel[m];
+        s->module_numel[m] += x->numel;
+        x->group = s->options.n_groups ? s->options.group_of_parameter[p] : 0;
+        shape_tensor(s, p);
+    }
+    return FSDP_OK;
+}
+
+static bool is_kept(const struct fsdp_sharded *s, uint32_t u)
+{
+    const uint32_t *own = s->units.reshard_after_forward;
+
+    if (s->options.keep_root && u == s->units.unit_of_module[0]) {
+        return true;
+    }
+    return own && own[u] ? own[u] == 2 : !s->options.reshard_after_forward;
+}
+
+static int size_units(struct fsdp_sharded *s)
+{
+    bool flat = s->options.layout == FSDP_LAYOUT_FLAT;
+
+    s->packs = !flat && s->shards > 1;
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        struct impl_unit *x = &s->unit[u];
+        float divide = s->options.divide_factor;
+
+        if (s->units.divide_factor && s->units.divide_factor[u] != 0.0f) {
+            divide = s->units.divide_factor[u];
+        }
+        x->scale = 1.0f / (divide != 0.0f ? divide : (float)s->env->world);
+        if (flat) {
+            x->chunk = x->numel / s->shards + (x->numel % s->shards != 0);
+        }
+        if (x->chunk > MOST_ELEMENTS / s->shards) {
+            return impl_fail(s->env, FSDP_ERR_INVALID, "impl.shard",
+                             "unit %u, padded, is larger than any storage", u);
+        }
+        x->padded = x->chunk * s->shards;
+        x->whole = s->packs ? x->numel : x->padded;
+        s->extent[u] =
+            (struct impl_extent){x->whole, x->padded, x->chunk, is_kept(s, u)};
+    }
+    return FSDP_OK;
+}
+
+/* The part of a parameter that is this rank's. */
+static void cut_flat(const struct fsdp_sharded *s, struct impl_parameter *x)
+{
+    uint64_t low = s->coordinate * s->unit[x->unit].chunk;
+    uint64_t high = low + s->unit[x->unit].chunk;
+    uint64_t from = x->offset > low ? x->offset : low;
+    uint64_t to = x->offset + x->numel < high ? x->offset + x->numel : high;
+
+    if (from < to) {
+        x->first = from - x->offset;
+        x->n = to - from;
+        x->local = from - low;
+    }
+}
+
+static void cut_rows(const struct fsdp_sharded *s, struct impl_parameter *x)
+{
+    x->n = impl_rows(x, s->coordinate);
+    x->first = x->n > 0 ? s->coordinate * x->block : 0;
+    x->local = x->block_at;
+}
+
+static void find_own_parts(struct fsdp_sharded *s)
+{
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        if (s->options.layout == FSDP_LAYOUT_FLAT) {
+            cut_flat(s, &s->parameter[p]);
+        } else {
+            cut_rows(s, &s->parameter[p]);
+        }
+    }
+}
+
+/* Neighbours to which the same hyperparameters apply become one span; padding
+ * is in none. */
+static int find_spans(struct fsdp_sharded *s)
+{
+    struct impl_span *last = NULL;
+
+    s->span = calloc(s->model->n_parameters + (size_t)1, sizeof *s->span);
+    if (!s->span) {
+        return impl_out_of_memory(s->env);
+    }
+    for (uint32_t i = 0; i < s->model->n_parameters; i++) {
+        uint32_t p = s->of_unit.parameter[i];
+        const struct impl_parameter *x = &s->parameter[p];
+        bool decays = !(s->model->parameter_flags[p] & FSDP_NO_DECAY);
+
+        if (x->n == 0) {
+            continue;
+        }
+        if (last && last->unit == x->unit && last->group == x->group &&
+            last->decays == decays && last->local + last->n == x->local) {
+            last->n += x->n;
+            continue;
+        }
+        last = &s->span[s->n_spans++];
+        *last = (struct impl_span){x->unit, x->group, decays, x->local, x->n};
+    }
+    return FSDP_OK;
+}
+
+int impl_lay_out(struct fsdp_sharded *s)
+{
+    s->unit = calloc(s->units.n_units + (size_t)1, sizeof *s->unit);
+    s->extent = calloc(s->units.n_units + (size_t)1, sizeof *s->extent);
+    s->parameter =
+        calloc(s->model->n_parameters + (size_t)1, sizeof *s->parameter);
+    s->module_numel =
+        calloc(s->model->n_modules + (size_t)1, sizeof *s->module_numel);
+    if (!s->unit || !s->extent || !s->parameter || !s->module_numel) {
+        return impl_out_of_memory(s->env);
+    }
+    FSDP_TRY(place_parameters(s));
+    FSDP_TRY(size_units(s));
+    find_own_parts(s);
+    FSDP_TRY(index_parameters(s, s->units.n_units, true, &s->of_unit));
+    FSDP_TRY(index_parameters(s, s->model->n_modules, false, &s->of_module));
+    return find_spans(s);
+}
+
+void impl_layout_release(struct fsdp_sharded *s)
+{
+    free(s->unit);
+    free(s->extent);
+    free(s->parameter);
+    free(s->module_numel);
+    free(s->of_unit.first);
+    free(s->of_unit.parameter);
+    free(s->of_module.first);
+    free(s->of_module.parameter);
+    free(s->span);
+}

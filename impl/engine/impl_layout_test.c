@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_layout_test.c - the tables of both layouts, and what is packed,
+ * against numbers worked out by hand: 5 rows of 2, 3 elements, a scalar, and
+ * a parameter without elements, over four shards.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "impl.h"
+#include "impl_state.h"
+
+#include <string.h>
+
+enum {
+    PARAMETERS = 4,
+    SHARDS = 4
+};
+
+static const uint64_t shape[PARAMETERS][FSDP_MAX_DIMS] = {
+    {5, 2}, {3}, {0}, {0, 4}};
+static const uint32_t n_dims[PARAMETERS] = {2, 1, 0, 2};
+static const uint32_t zeros[PARAMETERS] = {0, 0, 0, 0};
+static const char *const names[PARAMETERS] = {"a", "b", "c", "d"};
+static const struct fsdp_model model = {.size = sizeof model,
+                                        .n_modules = 1,
+                                        .n_parameters = PARAMETERS,
+                                        .parameter_name = names,
+                                        .parameter_module = zeros,
+                                        .parameter_shape = shape,
+                                        .parameter_n_dims = n_dims,
+                                        .parameter_flags = zeros};
+
+/* Nothing is sent here. */
+static const struct fsdp_comm nobody = {.size = sizeof nobody};
+
+static void lay_out(struct fsdp_env *env, struct fsdp_sharded *s,
+                    uint32_t layout, uint32_t shards, uint32_t coordinate)
+{
+    const struct fsdp_engine *engine = fsdp_impl_engine();
+
+    *env = (struct fsdp_env){
+        .size = sizeof *env, .world = shards, .comm = &nobody};
+    assert_int_equal(engine->open(env), FSDP_OK);
+    *s = (struct fsdp_sharded){
+        .env = env,
+        .model = &model,
+        .units = {.size = sizeof s->units,
+                  .n_units = 1,
+                  .unit_of_module = zeros},
+        .options = {.size = sizeof s->options, .layout = layout},
+        .shards = shards,
+        .replicas = 1,
+        .coordinate = coordinate};
+    assert_int_equal(impl_lay_out(s), FSDP_OK);
+}
+
+static void release(struct fsdp_env *env, struct fsdp_sharded *s)
+{
+    impl_layout_release(s);
+    fsdp_impl_engine()->close(env);
+}
+
+struct part {
+    uint64_t first, n, local;
+};
+
+static void check(uint32_t layout, uint32_t shards, uint32_t coordinate,
+                  const struct part want[PARAMETERS])
+{
+    struct fsdp_env env;
+    struct fsdp_sharded s;
+
+    lay_out(&env, &s, layout, shards, coordinate);
+    for (uint32_t p = 0; p < PARAMETERS; p++) {
+        assert_int_equal(s.parameter[p].n, want[p].n);
+        if (want[p].n > 0) {
+            assert_int_equal(s.parameter[p].first, want[p].first);
+            assert_int_equal(s.parameter[p].local, want[p].local);
+        }
+    }
+    release(&env, &s);
+}
+
+static void parts_of_shards(void **unused)
+{
+    static const struct part flat[][PARAMETERS] = {
+        {{0, 4, 0}},
+        {{4, 4, 0}},
+        {{8, 2, 0}, {0, 2, 2}},
+        {{0, 0, 0}, {2, 1, 0}, {0, 1, 1}}};
+    static const struct part rows[][PARAMETERS] = {
+        {{0, 4, 0}, {0, 1, 4}, {0, 1, 5}},
+        {{4, 4, 0}, {1, 1, 4}},
+        {{8, 2, 0}, {2, 1, 4}},
+        {{0, 0, 0}}};
+    static const struct part all[PARAMETERS] = {
+        {0, 10, 0}, {0, 3, 10}, {0, 1, 13}};
+
+    (void)unused;
+    for (uint32_t k = 0; k < SHARDS; k++) {
+        check(FSDP_LAYOUT_FLAT, SHARDS, k, flat[k]);
+        check(FSDP_LAYOUT_PER_PARAMETER, SHARDS, k, rows[k]);
+    }
+    check(FSDP_LAYOUT_FLAT, 1, 0, all);
+    check(FSDP_LAYOUT_PER_PARAMETER, 1, 0, all);
+}
+
+static void sizes_of_units(void **unused)
+{
+    struct fsdp_env env;
+    struct fsdp_sharded s;
+
+    (void)unused;
+    lay_out(&env, &s, FSDP_LAYOUT_FLAT, SHARDS, 0);
+    assert_false(s.packs);
+    assert_int_equal(s.unit[0].chunk, 4);
+    assert_int_equal(s.unit[0].whole, 16);
+    release(&env, &s);
+    lay_out(&env, &s, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
+    assert_true(s.packs);
+    assert_int_equal(s.unit[0].chunk, 6);
+    assert_int_equal(s.unit[0].padded, 24);
+    assert_int_equal(s.unit[0].whole, 14);
+    release(&env, &s);
+}
+
+/* Through one place on the wire, twice: NaN where nothing is written. */
+static void what_is_packed_comes_back(void **unused)
+{
+    static const float wire[] = {1, 2,  3, 4, 11, 14, 5, 6, 7, 8, 12, 0,
+                                 9, 10, 0, 0, 13, 0,  0, 0, 0, 0, 0,  0};
+    struct impl_life life = {.size = 24};
+    struct fsdp_env env;
+    struct fsdp_sharded s;
+    float whole[14];
+    float back[14];
+    float sent[24];
+
+    (void)unused;
+    lay_out(&env, &s, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
+    memset(sent, 0xff, sizeof sent);
+    memset(back, 0xff, sizeof back);
+    for (int i = 0; i < 14; i++) {
+        whole[i] = (float)(i + 1);
+    }
+    for (uint32_t p = 0; p < PARAMETERS; p++) {
+        s.parameter[p].accumulated = true;
+    }
+    s.wire.p = sent;
+    s.unit[0].grad = whole;
+    assert_int_equal(impl_pack(&s, 0, &life), FSDP_OK);
+    assert_ptr_equal(s.unit[0].packed, sent);
+    assert_null(s.unit[0].grad);
+    assert_memory_equal(sent, wire, sizeof wire);
+    s.unit[0].arrived = sent;
+    s.unit[0].arrived_life = &life;
+    assert_int_equal(impl_unpack(&s, 0, back), FSDP_OK);
+    assert_null(s.unit[0].arrived);
+    assert_memory_equal(back, whole, sizeof whole);
+    release(&env, &s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_of_shards),
+        cmocka_unit_test(sizes_of_units),
+        cmocka_unit_test(what_is_packed_comes_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

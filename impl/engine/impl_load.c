@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_load.c - what this rank holds, read by name from a checkpoint that
+ * any other world may have saved. Every file has been verified before the
+ * first element changes; all of them change, or none (checkpoint_replace).
+ */
+#include "impl_checkpoint.h"
+
+/* What a load replaces, of the one form or of the other. */
+struct replaced {
+    struct fsdp_sharded *s;
+    const struct impl_holding *h;
+};
+
+static int read_held(void *context, uint32_t i, uint64_t at, uint64_t n,
+                     float *to)
+{
+    const struct replaced *x = context;
+    const struct fsdp_device *d = x->s->env->device;
+
+    return d->copy(d->self, NULL, to, x->h->at[i] + at, n * sizeof *to);
+}
+
+static int write_held(void *context, uint32_t i, uint64_t at, uint64_t n,
+                      const float *from)
+{
+    const struct replaced *x = context;
+    const struct fsdp_device *d = x->s->env->device;
+
+    return d->copy(d->self, NULL, x->h->at[i] + at, from, n * sizeof *from);
+}
+
+/* Untrained: zeros, padding and all, and initial values. */
+static int remake(void *context)
+{
+    const struct replaced *x = context;
+    const struct fsdp_sharded *s = x->s;
+
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        const struct impl_unit *unit = &s->unit[u];
+        FSDP_TRY(impl_fill_zero(s, NULL, u, unit->shard, unit->chunk));
+        for (uint32_t k = 0; k < s->n_states; k++) {
+            FSDP_TRY(impl_fill_zero(s, NULL, u, unit->state[k], unit->chunk));
+        }
+    }
+    return impl_initialise(s);
+}
+
+static void take_state(struct fsdp_sharded *s, const struct checkpoint *c,
+                       struct checkpoint_kept *kept)
+{
+    struct checkpoint_state state = checkpoint_state_of(c);
+
+    s->steps = state.step;
+    s->loaded = true;
+    s->power[0] = state.power[0];
+    s->power[1] = state.power[1];
+    s->stepped = true; /* the next all-gather waits for what compute reads */
+    checkpoint_kept_release(&s->checkpoints->kept);
+    s->checkpoints->kept = *kept;
+    *kept = (struct checkpoint_kept){0};
+}
+
+/* Nothing is in flight, and no stream uses what is about to change. */
+static int rest(struct fsdp_sharded *s)
+{
+    FSDP_TRY(impl_retire_all(s));
+    return s->env->device->sync(s->env->device->self, NULL);
+}
+
+static int replace(struct fsdp_sharded *s, struct checkpoint *c)
+{
+    const struct impl_checkpoints *own = s->checkpoints;
+    char why[CHECKPOINT_WHY_BYTES] = "the device does not come to rest";
+    struct replaced x = {s, checkpoint_is_local(c) ? &own->flat : &own->named};
+    const struct checkpoint_target target = {
+        &x.h->table,
+        {x.h->slice, x.h->n, read_held, &x},
+        write_held,
+        s->steps == 0 && !s->loaded ? remake : NULL};
+    struct checkpoint_kept kept = {0};
+    int status = rest(s);
+
+    if (status == FSDP_OK) {
+        status = checkpoint_keep(c, s->env->rank, s->env->world, &kept, why);
+    }
+    status = checkpoint_agree(s->env, "impl.load", status, why);
+    if (status == FSDP_OK) {
+        status = checkpoint_replace(s->env, c, &target, &s->torn);
+    }
+    if (status == FSDP_OK) {
+        take_state(s, c, &kept);
+        status = impl_drop_gradients(s);
+    }
+    checkpoint_kept_release(&kept);
+    return status;
+}
+
+int impl_restore(struct fsdp_sharded *s, const char *directory)
+{
+    struct checkpoint *c;
+    int status;
+
+    if (s->sequence || s->summoned ||
+        (s->checkpoints && s->checkpoints->saving)) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.load",
+                         "only at rest, and not while a save is under way");
+    }
+    FSDP_TRY(impl_checkpoints(s));
+    FSDP_TRY(checkpoint_load_open(s->env, directory,
+                                  &s->checkpoints->named.table,
+                                  &s->checkpoints->flat.table, &c));
+    status = replace(s, c);
+    checkpoint_close(c);
+    return status;
+}
+
+int impl_loaded_extra(struct fsdp_sharded *s, const char *name,
+                      const void **data, uint64_t *bytes)
+{
+    if (!s->checkpoints ||
+        !checkpoint_kept_find(&s->checkpoints->kept, name, data, bytes)) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.loaded_extra",
+                         "nothing was loaded that has the name %.80s", name);
+    }
+    return FSDP_OK;
+}

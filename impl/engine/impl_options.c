@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_options.c - what the engine refuses: options that do not fit, and
+ * options that it does not claim. Each refusal names the option.
+ */
+#include "impl_state.h"
+
+#include <math.h>
+
+#define WHERE "impl.shard"
+
+static int check_mesh(const struct fsdp_env *env)
+{
+    const struct fsdp_mesh *mesh = env->mesh;
+
+    if (!mesh || mesh->n_dims != 2 || !mesh->extent) {
+        return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                         "the mesh must have the dimensions replicate, shard");
+    }
+    if (mesh->extent[0] == 0 || mesh->extent[1] == 0 ||
+        (uint64_t)mesh->extent[0] * mesh->extent[1] != env->world ||
+        env->rank >= env->world) {
+        return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                         "mesh %u x %u is not a world of %u ranks with a rank "
+                         "%u",
+                         mesh->extent[0], mesh->extent[1], env->world,
+                         env->rank);
+    }
+    return FSDP_OK;
+}
+
+static int check_model(const struct fsdp_env *env,
+                       const struct fsdp_model *model)
+{
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        const char *name = model->parameter_name[p];
+        if (model->parameter_module[p] >= model->n_modules ||
+            model->parameter_n_dims[p] > FSDP_MAX_DIMS) {
+            return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                             "parameter %s has module %u of %u, %u dimensions",
+                             name, model->parameter_module[p], model->n_modules,
+                             model->parameter_n_dims[p]);
+        }
+        if (model->parameter_dtype[p] != FSDP_DTYPE_F32) {
+            return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
+                             "parameter %s is not float32", name);
+        }
+        if (model->parameter_flags[p] & FSDP_FROZEN) {
+            return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
+                             "parameter %s is frozen; frozen is not claimed",
+                             name);
+        }
+        if (model->parameter_alias[p] >= 0) {
+            return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
+                             "parameter %s is tied; shared is not claimed",
+                             name);
+        }
+    }
+    return FSDP_OK;
+}
+
+static bool fits_factor(float factor)
+{
+    return factor >= 0.0f && !isinf(factor);
+}
+
+static int check_unit(const struct fsdp_env *env,
+                      const struct fsdp_units *units, uint32_t u)
+{
+    const struct {
+        const char *name;
+        const uint32_t *own;
+        uint32_t most;
+    } option[] = {
+        {"param_dtype", units->param_dtype, FSDP_DTYPE_F32},
+        {"reduce_dtype", units->reduce_dtype, FSDP_DTYPE_F32},
+        {"output_dtype", units->output_dtype, FSDP_DTYPE_F32},
+        {"buffer_dtype", units->buffer_dtype, FSDP_DTYPE_F32},
+    };
+
+    for (uint32_t i = 0; i < sizeof option / sizeof option[0]; i++) {
+        if (option[i].own && option[i].own[u] > option[i].most) {
+            return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
+                             "%s of unit %u: only float32 (1) is claimed",
+                             option[i].name, u);
+        }
+    }
+    if (units->offload && units->offload[u] == 1) {
+        return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
+                         "offload of unit %u is not claimed", u);
+    }
+    if (units->divide_factor && !fits_factor(units->divide_factor[u])) {
+        return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                         "divide_factor %g of unit %u is not a positive number",
+                         (double)units->divide_factor[u], u);
+    }
+    if (units->reshard_after_forward && units->reshard_after_forward[u] > 2) {
+        return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                         "reshard_after_forward %u of unit %u is none of as "
+                         "the option (0), yes (1), no (2)",
+                         units->reshard_after_forward[u], u);
+    }
+    return FSDP_OK;
+}
+
+static int check_units(const struct fsdp_env *env,
+                       const struct fsdp_model *model,
+                       const struct fsdp_units *units)
+{
+    for (uint32_t m = 0; m < model->n_modules; m++) {
+        uint32_t u = units->unit_of_module[m];
+        if (u != FSDP_NO_UNIT && u >= units->n_units) {
+            return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                             "module %s has unit %u of %u",
+                             model->module_name[m], u, units->n_units);
+        }
+    }
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        uint32_t m = model->parameter_module[p];
+        if (units->unit_of_module[m] == FSDP_NO_UNIT) {
+            return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                             "module %s has parameters but no unit",
+                             model->module_name[m]);
+        }
+    }
+    for (uint32_t u = 0; u < units->n_units; u++) {
+        FSDP_TRY(check_unit(env, units, u));
+    }
+    return FSDP_OK;
+}
+
+/* A choice of the options, and the largest number that stands for one. */
+static int check_choices(const struct fsdp_env *env,
+                         const struct fsdp_options *o, uint32_t n_units)
+{
+    const struct {
+        const char *name;
+        uint32_t value, most;
+        const char *choice;
+    } option[] = {
+        {"layout", o->layout, FSDP_LAYOUT_PER_PARAMETER,
+         "flat (0), per-parameter (1)"},
+        {"fold", o->fold, FSDP_FOLD_TREE, "rank (0), ring (1), tree (2)"},
+        {"optimizer", o->optimizer, FSDP_OPTIMIZER_ADAMW,
+         "sgd (0), momentum (1), adamw (2)"},
+        {"reshard_after_forward", o->reshard_after_forward, 1,
+         "no (0), yes (1)"},
+        {"keep_root", o->keep_root, 1, "no (0), yes (1)"},
+        {"prefetch_forward", o->prefetch_forward, n_units,
+         "0 to the number of units"},
+        {"prefetch_backward", o->prefetch_backward, n_units,
+         "0 to the number of units"},
+        {"reduces_in_flight", o->reduces_in_flight, n_units,
+         "0 to the number of units"},
+    };
+
+    for (uint32_t i = 0; i < sizeof option / sizeof option[0]; i++) {
+        if (option[i].value > option[i].most) {
+            return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                             "%s %u is none of %s (at most %u)", option[i].name,
+                             option[i].value, option[i].choice, option[i].most);
+        }
+    }
+    return FSDP_OK;
+}
+
+static int check_claims(const struct fsdp_env *env,
+                        const struct fsdp_options *o)
+{
+    const struct {
+        const char *name;
+        uint32_t value;
+    } dtype[] = {
+        {"param_dtype", o->param_dtype},
+        {"reduce_dtype", o->reduce_dtype},
+        {"output_dtype", o->output_dtype},
+        {"buffer_dtype", o->buffer_dtype},
+    };
+
+    for (uint32_t i = 0; i < sizeof dtype / sizeof dtype[0]; i++) {
+        if (dtype[i].value > FSDP_DTYPE_F32) {
+            return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
+                             "%s %u is not claimed; float32 (1) is",
+                             dtype[i].name, dtype[i].value);
+        }
+    }
+    if (o->offload) {
+        return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
+                         "offload is not claimed");
+    }
+    return FSDP_OK;
+}
+
+static int check_groups(const struct fsdp_env *env,
+                        const struct fsdp_model *model,
+                        const struct fsdp_options *o)
+{
+    for (uint32_t p = 0; o->n_groups && p < model->n_parameters; p++) {
+        if (!o->group_of_parameter || o->group_of_parameter[p] >= o->n_groups) {
+            return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                             "group_of_parameter: %s has no group below "
+                             "n_groups = %u",
+                             model->parameter_name[p], o->n_groups);
+        }
+    }
+    return FSDP_OK;
+}
+
+int impl_check(const struct fsdp_env *env, const struct fsdp_model *model,
+               const struct fsdp_units *units, const struct fsdp_options *o)
+{
+    FSDP_TRY(check_mesh(env));
+    FSDP_TRY(check_claims(env, o));
+    FSDP_TRY(check_choices(env, o, units->n_units));
+    if (!fits_factor(o->divide_factor)) {
+        return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                         "divide_factor %g is not a positive number",
+                         (double)o->divide_factor);
+    }
+    FSDP_TRY(check_model(env, model));
+    FSDP_TRY(check_units(env, model, units));
+    return check_groups(env, model, o);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_save.c - a snapshot, and the thread that writes it while training
+ * goes on.
+ */
+#include "impl_checkpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What this rank holds ------------------------------------------------ */
+
+static bool hold(struct impl_holding *h, uint32_t entry, uint64_t first,
+                 uint64_t n, float *at)
+{
+    if (n > 0) {
+        h->slice[h->n] = (struct checkpoint_slice){entry, first, n};
+        h->at[h->n] = at;
+        h->in[h->n++] = h->sum;
+        h->sum += n;
+    }
+    return n > 0;
+}
+
+static int make_room(struct impl_holding *h, uint32_t n)
+{
+    h->slice = calloc(n + (size_t)1, sizeof *h->slice);
+    h->at = calloc(n + (size_t)1, sizeof *h->at);
+    h->in = calloc(n + (size_t)1, sizeof *h->in);
+    return h->slice && h->at && h->in ? FSDP_OK : FSDP_ERR_NOMEM;
+}
+
+static int hold_named(struct fsdp_sharded *s, struct impl_holding *h, char *why)
+{
+    uint32_t each = 1 + s->n_states;
+
+    FSDP_TRY(checkpoint_table_of_model(s->model, s->options.optimizer,
+                                       &h->table, why));
+    FSDP_TRY(make_room(h, s->model->n_parameters * each));
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        const struct impl_parameter *x = &s->parameter[p];
+        const struct impl_unit *u = &s->unit[x->unit];
+        (void)hold(h, p * each, x->first, x->n, u->shard + x->local);
+        for (uint32_t k = 0; k < s->n_states; k++) {
+            (void)hold(h, p * each + 1 + k, x->first, x->n,
+                       u->state[k] + x->local);
+        }
+    }
+    return FSDP_OK;
+}
+
+static int hold_flat(struct fsdp_sharded *s, struct impl_holding *h)
+{
+    FSDP_TRY(make_room(h, s->units.n_units * (1 + s->n_states)));
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        const struct impl_unit *x = &s->unit[u];
+        for (uint32_t k = 0; k <= s->n_states; k++) {
+            char name[CHECKPOINT_UNIT_NAME_BYTES];
+            uint32_t entry;
+            checkpoint_unit_name(s->model, &s->units, s->options.layout, u, k,
+                                 name);
+            FSDP_TRY(checkpoint_table_add(&h->table, name, 1, &x->padded, k > 0,
+                                          &entry));
+            (void)hold(h, entry, s->coordinate * x->chunk, x->chunk,
+                       k == 0 ? x->shard : x->state[k - 1]);
+        }
+    }
+    return FSDP_OK;
+}
+
+int impl_checkpoints(struct fsdp_sharded *s)
+{
+    char why[CHECKPOINT_WHY_BYTES] = "out of host memory";
+    struct impl_checkpoints *c = s->checkpoints;
+    int status = FSDP_ERR_NOMEM;
+
+    if (c) {
+        return FSDP_OK;
+    }
+    c = s->checkpoints = calloc(1, sizeof *c);
+    if (c) {
+        status = hold_named(s, &c->named, why);
+    }
+    if (status == FSDP_OK) {
+        status = hold_flat(s, &c->flat);
+    }
+    if (status != FSDP_OK) {
+        impl_checkpoints_release(s);
+        return impl_fail(s->env, status, "impl.checkpoint", "%s", why);
+    }
+    return FSDP_OK;
+}
+
+static void end_writing(struct impl_checkpoints *c)
+{
+    if (c->writes) {
+        (void)pthread_join(c->writer, NULL);
+        c->writes = false;
+    }
+    free(c->snapshot);
+    c->snapshot = NULL;
+}
+
+static void release_holding(struct impl_holding *h)
+{
+    checkpoint_table_release(&h->table);
+    free(h->slice);
+    free(h->at);
+    free(h->in);
+}
+
+void impl_checkpoints_release(struct fsdp_sharded *s)
+{
+    struct impl_checkpoints *c = s->checkpoints;
+
+    if (c) {
+        end_writing(c);
+        checkpoint_drop(c->saving);
+        checkpoint_kept_release(&c->kept);
+        release_holding(&c->named);
+        release_holding(&c->flat);
+        free(c);
+    }
+    s->checkpoints = NULL;
+}
+
+/* ---- The snapshot -------------------------------------------------------- */
+
+/* On the compute stream, which makes what rests; finished on return. */
+static int take_snapshot(struct fsdp_sharded *s)
+{
+    struct impl_checkpoints *c = s->checkpoints;
+    const struct impl_holding *h = c->saved;
+    const struct fsdp_device *d = s->env->device;
+    const uint64_t bytes = h->sum * sizeof *c->snapshot;
+
+    c->snapshot = malloc(bytes + 1);
+    if (!c->snapshot) {
+        return impl_fail(s->env, FSDP_ERR_NOMEM, "impl.save_begin",
+                         "no host memory for a snapshot of %llu bytes",
+                         (unsigned long long)bytes);
+    }
+    for (uint32_t i = 0; i < h->n; i++) {
+        FSDP_TRY(d->copy(d->self, s->env->compute, c->snapshot + h->in[i],
+                         h->at[i], h->slice[i].n * sizeof *c->snapshot));
+    }
+    return d->sync(d->self, s->env->compute);
+}
+
+static int read_snapshot(void *context, uint32_t i, uint64_t at, uint64_t n,
+                         float *to)
+{
+    const struct impl_checkpoints *c = context;
+
+    memcpy(to, c->snapshot + c->saved->in[i] + at, n * sizeof *to);
+    return FSDP_OK;
+}
+
+static void *write_snapshot(void *context)
+{
+    checkpoint_write(context);
+    return NULL;
+}
+
+/* ---- The contract -------------------------------------------------------- */
+
+static int check_state(struct fsdp_sharded *s)
+{
+    FSDP_TRY(impl_at_rest(s, "impl.save_begin"));
+    if (s->checkpoints && s->checkpoints->saving) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.save_begin",
+                         "another save is under way: save_wait comes first");
+    }
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        if (s->unit[u].grad || s->unit[u].grad_shard) {
+            return impl_fail(s->env, FSDP_ERR_INVALID, "impl.save_begin",
+                             "unit %u has gradients, which are no part of a "
+                             "checkpoint: step and zero_grad come first",
+                             u);
+        }
+    }
+    return FSDP_OK;
+}
+
+static int begin(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    static const char *const layout[] = {"flat", "per-parameter"};
+    static const char *const optimizer[] = {"sgd", "momentum", "adamw"};
+    struct impl_checkpoints *const c = s->checkpoints;
+    struct checkpoint_request request = {
+        .env = s->env,
+        .save = save,
+        .world = s->env->world,
+        .shards = s->shards,
+        .replicas = s->replicas,
+        .layout = layout[s->options.layout],
+        .optimizer = optimizer[s->options.optimizer],
+        .state = {s->steps, {s->power[0], s->power[1]}}};
+
+    c->saved = save->form == FSDP_SAVE_LOCAL ? &c->flat : &c->named;
+    request.table = &c->saved->table;
+    request.source = (struct checkpoint_source){c->saved->slice, c->saved->n,
+                                                read_snapshot, c};
+    return checkpoint_begin(&request, &c->saving);
+}
+
+int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    struct impl_checkpoints *c;
+    bool alone = save->form == FSDP_SAVE_FULL && save->rank0_only;
+    bool owner = s->env->rank < s->shards; /* of the first replica */
+
+    FSDP_TRY(check_state(s));
+    FSDP_TRY(impl_checkpoints(s));
+    c = s->checkpoints;
+    if (!c) {
+        return FSDP_ERR_INTERNAL; /* it was made just now */
+    }
+    FSDP_TRY(begin(s, save));
+    if (alone) {
+        FSDP_TRY(impl_gather_full(s));
+    } else if (owner) {
+        FSDP_TRY(take_snapshot(s));
+    }
+    c->writes =
+        pthread_create(&c->writer, NULL, write_snapshot, c->saving) == 0;
+    if (!c->writes) { /* no thread is to be had: then now */
+        checkpoint_write(c->saving);
+    }
+    return FSDP_OK;
+}
+
+int impl_save_wait(struct fsdp_sharded *s)
+{
+    struct checkpoint_saving *saving;
+
+    if (!s->checkpoints || !s->checkpoints->saving) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.save_wait",
+                         "save_begin comes first");
+    }
+    end_writing(s->checkpoints);
+    saving = s->checkpoints->saving;
+    s->checkpoints->saving = NULL;
+    return checkpoint_finish(s->env, saving);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_shard.c - makes and unmakes a sharded model: checks, tables, plans,
+ * the agreement of all ranks, streams, initial values.
+ */
+#include "impl_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SLICE = 16384
+}; /* elements of initial values at a time: each is a wait for the device */
+
+static int make_plans(struct fsdp_sharded *s)
+{
+    const struct impl_schedule x = {.model = s->model,
+                                    .units = &s->units,
+                                    .options = &s->options,
+                                    .extent = s->extent,
+                                    .gathers = s->shards > 1,
+                                    .packs = s->packs};
+
+    s->plan = calloc(s->model->n_sequences + (size_t)1, sizeof *s->plan);
+    s->in_backward =
+        calloc(s->model->n_modules + (size_t)1, sizeof *s->in_backward);
+    if (!s->plan || !s->in_backward) {
+        return impl_out_of_memory(s->env);
+    }
+    for (uint32_t i = 0; i < s->model->n_sequences; i++) {
+        const char *what = "";
+        int status =
+            impl_plan_make(&x, s->model->sequence[i], &s->plan[i], &what);
+
+        if (status == FSDP_ERR_NOMEM) {
+            return impl_out_of_memory(s->env);
+        }
+        if (status != FSDP_OK) {
+            return impl_fail(s->env, status, "impl.shard", "sequence %u: %s", i,
+                             what);
+        }
+    }
+    return FSDP_OK;
+}
+
+/* A device without streams has finished on return, all of it in order. */
+static int open_streams(struct fsdp_sharded *s)
+{
+    const struct fsdp_device *d = s->env->device;
+
+    if (!s->env->compute) {
+        return FSDP_OK;
+    }
+    if (s->shards > 1) {
+        FSDP_TRY(d->stream_open(d->self, "all-gather", &s->gathering));
+    }
+    if (s->replicas > 1) {
+        FSDP_TRY(d->stream_open(d->self, "all-reduce", &s->replicating));
+    }
+    s->last = s->replicating;
+    s->reducing = s->replicating;
+    if (s->shards > 1) {
+        FSDP_TRY(d->stream_open(d->self, "reduce-scatter", &s->reducing));
+    }
+    if (!s->reducing) { /* alone: another stream would only cost waits */
+        s->reducing = s->env->compute;
+    }
+    if (!s->last) {
+        s->last = s->reducing;
+    }
+    return FSDP_OK;
+}
+
+static void close_streams(struct fsdp_sharded *s)
+{
+    const struct fsdp_device *d = s->env->device;
+
+    if (s->reducing != s->replicating && s->reducing != s->env->compute) {
+        d->stream_close(d->self, s->reducing);
+    }
+    d->stream_close(d->self, s->replicating);
+    d->stream_close(d->self, s->gathering);
+}
+
+/* Slice by slice: no rank ever holds a whole model. */
+int impl_initialise(const struct fsdp_sharded *s)
+{
+    const struct fsdp_device *d = s->env->device;
+    float slice[SLICE];
+
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        const struct impl_parameter *x = &s->parameter[p];
+        float *to = s->unit[x->unit].shard + x->local;
+        uint64_t n;
+
+        for (uint64_t done = 0; done < x->n; done += n) {
+            n = x->n - done < SLICE ? x->n - done : SLICE;
+            FSDP_TRY(s->model->initial(s->model->context, p, x->first + done, n,
+                                       slice));
+            FSDP_TRY(
+                d->copy(d->self, NULL, to + done, slice, n * sizeof *slice));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* As much of a struct as its writer knew; the rest means the default. */
+static void read_known(void *to, uint32_t size, const void *from,
+                       uint32_t from_size)
+{
+    memset(to, 0, size);
+    memcpy(to, from, from_size < size ? from_size : size);
+}
+
+static int make(struct fsdp_sharded *s)
+{
+    s->replicas = s->env->mesh->extent[FSDP_DIM_REPLICATE];
+    s->shards = s->env->mesh->extent[FSDP_DIM_SHARD];
+    s->coordinate = s->env->rank % s->shards;
+    s->n_states = impl_n_states(s->options.optimizer);
+    s->next_sync = true;
+    s->arena.env = s->env;
+    s->strict = s->options.prefetch_forward == 0 &&
+                s->options.prefetch_backward == 0 &&
+                s->options.reduces_in_flight == 0;
+    s->power[0] = s->power[1] = 1.0f;
+    FSDP_TRY(impl_lay_out(s));
+    FSDP_TRY(make_plans(s));
+    FSDP_TRY(impl_agree(s));
+    FSDP_TRY(open_streams(s));
+    FSDP_TRY(impl_slots_make(s));
+    return impl_initialise(s);
+}
+
+int impl_shard(const struct fsdp_env *env, const struct fsdp_model *model,
+               const struct fsdp_units *units,
+               const struct fsdp_options *options, struct fsdp_sharded **out)
+{
+    struct fsdp_options o;
+    struct fsdp_units known;
+    struct fsdp_sharded *s;
+
+    *out = NULL;
+    read_known(&o, sizeof o, options, options->size);
+    read_known(&known, sizeof known, units, units->size);
+    FSDP_TRY(impl_check(env, model, &known, &o));
+    s = *out = calloc(1, sizeof *s); /* the caller destroys it in any case */
+    if (!s) {
+        return impl_out_of_memory(env);
+    }
+    s->env = env;
+    s->model = model;
+    s->units = known;
+    s->options = o;
+    return make(s);
+}
+
+/* All that is live dies before its storage goes, whatever state this is. */
+static void bury(struct fsdp_sharded *s)
+{
+    for (uint32_t u = 0; s->unit && u < s->units.n_units; u++) {
+        struct impl_unit *x = &s->unit[u];
+        impl_dead(s, NULL, &x->shard, x->chunk);
+        impl_dead(s, NULL, &x->state[0], x->chunk);
+        impl_dead(s, NULL, &x->state[1], x->chunk);
+        impl_dead(s, NULL, &x->full, x->whole);
+        impl_dead(s, NULL, &x->grad, x->whole);
+        impl_dead(s, NULL, &x->arrived, x->padded);
+        impl_dead(s, NULL, &x->packed, x->padded);
+        impl_dead(s, NULL, &x->grad_shard, x->chunk);
+    }
+    for (uint32_t p = 0; s->parameter && p < s->model->n_parameters; p++) {
+        impl_dead(s, NULL, &s->parameter[p].staging, s->parameter[p].numel);
+    }
+}
+
+void impl_destroy(struct fsdp_sharded *s)
+{
+    if (!s) {
+        return;
+    }
+    impl_checkpoints_release(s);
+    (void)s->env->device->sync(s->env->device->self, NULL);
+    bury(s);
+    close_streams(s);
+    impl_slots_release(s);
+    for (uint32_t i = 0; s->plan && i < s->model->n_sequences; i++) {
+        impl_plan_release(&s->plan[i]);
+    }
+    free(s->plan);
+    free(s->in_backward);
+    impl_layout_release(s);
+    free(s);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_slots.c - storage: what rests, and slots for all else where something
+ * runs ahead. One block for each kind of value, as large as what the plans let
+ * live of it at once: what is ahead may lie where nothing of its own kind is
+ * any more, and waits for that alone. All is made at the first BEGIN that needs
+ * it, and remade, larger, when a later one needs more: a pass without sync, a
+ * second reduction in a step. From the second step on nothing is allocated.
+ */
+#include "impl_state.h"
+
+#include <stddef.h>
+
+static void drop(struct fsdp_sharded *s, struct impl_block *block)
+{
+    s->env->device->free(s->env->device->self, block->p);
+    *block = (struct impl_block){0};
+}
+
+/* At least `room` elements; what the block held before is gone. */
+static int ensure(struct fsdp_sharded *s, struct impl_block *block,
+                  uint64_t room, const char *what)
+{
+    const struct fsdp_device *d = s->env->device;
+    void *p = NULL;
+    int status;
+
+    if (block->p && block->room >= room) {
+        return FSDP_OK;
+    }
+    if (block->p) {
+        FSDP_TRY(d->sync(d->self, NULL)); /* streams may still use it */
+        drop(s, block);
+    }
+    status = d->alloc(d->self, room * sizeof *block->p, &p);
+    if (status != FSDP_OK) {
+        return impl_fail(s->env, status, "impl.alloc",
+                         "the device has no %llu bytes for %s",
+                         (unsigned long long)room * sizeof *block->p, what);
+    }
+    *block = (struct impl_block){p, room};
+    return FSDP_OK;
+}
+
+/* ---- At rest ----------------------------------------------------------- */
+
+static int make_rest(struct fsdp_sharded *s)
+{
+    uint64_t room = 0;
+    float *next;
+
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        room += (1 + s->n_states) * impl_room(s->unit[u].chunk);
+    }
+    FSDP_TRY(ensure(s, &s->rest, room, "shards and moments"));
+    next = s->rest.p;
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        struct impl_unit *x = &s->unit[u];
+
+        x->shard = next;
+        next += impl_room(x->chunk);
+        impl_live(s, NULL, FSDP_PARAM_SHARD, u, x->shard, x->chunk);
+        FSDP_TRY(impl_fill_zero(s, NULL, u, x->shard, x->chunk));
+        for (uint32_t i = 0; i < s->n_states; i++) {
+            x->state[i] = next;
+            next += impl_room(x->chunk);
+            impl_live(s, NULL, FSDP_OPTIM, u, x->state[i], x->chunk);
+            FSDP_TRY(impl_fill_zero(s, NULL, u, x->state[i], x->chunk));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* ---- Places ------------------------------------------------------------ */
+
+/* Where units lie when all live at once: of a kind, one behind the other. */
+static void place_all(struct fsdp_sharded *s)
+{
+    for (uint32_t i = 0; i < s->model->n_sequences; i++) {
+        for (uint32_t k = 0; k < s->plan[i].n_actions; k++) {
+            const struct impl_action *a = &s->plan[i].action[k];
+            if (a->what == IMPL_GRADIENT) {
+                s->unit[a->unit].trains = true;
+            }
+        }
+    }
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        struct impl_unit *x = &s->unit[u];
+        x->own_full = s->full_sum;
+        x->own_grad = s->grad_sum;
+        x->own_grad_shard = s->grad_shard_sum;
+        s->full_sum += impl_room(x->whole);
+        s->grad_sum += x->trains ? impl_room(x->whole) : 0;
+        s->grad_shard_sum += x->trains ? impl_room(x->chunk) : 0;
+    }
+}
+
+/* *room: the most of all sequences. */
+static int place(const struct fsdp_sharded *s, struct impl_life *life,
+                 uint32_t n, uint64_t *room)
+{
+    uint64_t needed;
+
+    if (impl_place(life, n, IMPL_QUICKLY, &needed) != FSDP_OK) {
+        return impl_out_of_memory(s->env);
+    }
+    *room = needed > *room ? needed : *room;
+    return FSDP_OK;
+}
+
+int impl_slots_make(struct fsdp_sharded *s)
+{
+    for (uint32_t i = 0; !s->strict && i < s->model->n_sequences; i++) {
+        struct impl_plan *plan = &s->plan[i];
+
+        FSDP_TRY(place(s, plan->full, plan->n_full, &s->full_room));
+        FSDP_TRY(place(s, plan->grad, plan->n_grad, &s->grad_room));
+        FSDP_TRY(place(s, plan->wire, plan->n_wire, &s->wire_room));
+    }
+    place_all(s);
+    return make_rest(s);
+}
+
+float *impl_slot(const struct impl_block *block, uint64_t at)
+{
+    return block->p ? block->p + at : NULL;
+}
+
+/* ---- Staging ----------------------------------------------------------- */
+
+/* With nothing in flight a contribution is complete within its point and may
+ * lie where fresh gradients lie at other times. In flight, contributions lie
+ * behind them: one, or two where replicas meet on a stream of their own. */
+static int place_plan(struct fsdp_sharded *s, struct impl_plan *plan,
+                      uint32_t stages, uint64_t *room)
+{
+    bool mixed = (stages & IMPL_STAGE_SUM) && s->n_sums == 0;
+
+    /* fresh[] has room for the sums of the plan: both are at most a half. */
+    for (uint32_t i = 0; i < plan->n_fresh; i++) {
+        uint32_t m = plan->fresh_module[i];
+        plan->fresh[i].size =
+            stages & IMPL_STAGE_FRESH ? s->module_numel[m] : 0;
+    }
+    for (uint32_t i = 0; i < plan->n_sum; i++) {
+        plan->fresh[plan->n_fresh + i] = plan->sum[i];
+    }
+    FSDP_TRY(
+        place(s, plan->fresh, plan->n_fresh + (mixed ? plan->n_sum : 0), room));
+    for (uint32_t i = 0; i < plan->n_sum; i++) {
+        plan->sum[i].offset = plan->fresh[plan->n_fresh + i].offset;
+    }
+    return FSDP_OK;
+}
+
+static uint64_t largest_chunk(const struct fsdp_sharded *s)
+{
+    uint64_t most = 0;
+
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        if (s->unit[u].trains && s->unit[u].chunk > most) {
+            most = s->unit[u].chunk;
+        }
+    }
+    return most;
+}
+
+static int make_staging(struct fsdp_sharded *s, uint32_t stages)
+{
+    uint64_t most = 0;
+
+    s->n_sums = s->options.reduces_in_flight == 0 ? 0 : 1;
+    if (s->options.reduces_in_flight > 1 && s->reducing != s->last) {
+        s->n_sums = 2;
+    }
+    for (uint32_t i = 0; i < s->model->n_sequences; i++) {
+        FSDP_TRY(place_plan(s, &s->plan[i], stages, &most));
+    }
+    for (uint32_t i = 0; i < s->n_sums && (stages & IMPL_STAGE_SUM); i++) {
+        s->sum_at[i] = most;
+        most += impl_room(largest_chunk(s));
+    }
+    FSDP_TRY(ensure(s, &s->staging, most, "staging"));
+    s->stages = stages;
+    return FSDP_OK;
+}
+
+/* ---- A pass begins ----------------------------------------------------- */
+
+/* What this pass will meet that is there already. */
+static uint32_t stages_of(const struct fsdp_sharded *s,
+                          const struct impl_plan *plan, bool sync)
+{
+    uint32_t stages = plan->accumulates ? IMPL_STAGE_FRESH : 0;
+
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        stages |= s->unit[u].grad ? IMPL_STAGE_FRESH : 0;
+        stages |= sync && s->unit[u].grad_shard ? IMPL_STAGE_SUM : 0;
+    }
+    if (sync && plan->reduces_again) {
+        stages |= IMPL_STAGE_SUM;
+    }
+    return stages;
+}
+
+int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, bool sync)
+{
+    const struct impl_plan *plan = &s->plan[sequence];
+    uint32_t stages;
+
+    if (s->strict) {
+        return impl_arena_begin(&s->arena, sequence, sync);
+    }
+    if (s->shards > 1) {
+        FSDP_TRY(ensure(s, &s->full, s->full_room, "unsharded parameters"));
+    }
+    if (s->packs) {
+        FSDP_TRY(ensure(s, &s->wire, s->wire_room, "what is packed"));
+    }
+    if (!plan->has_backward) {
+        return FSDP_OK;
+    }
+    s->resident = s->resident || !sync;
+    FSDP_TRY(ensure(s, &s->grads, s->resident ? s->grad_sum : s->grad_room,
+                    "unsharded gradients"));
+    if (sync) {
+        FSDP_TRY(
+            ensure(s, &s->grad_shards, s->grad_shard_sum, "gradient shards"));
+    }
+    stages = s->stages | stages_of(s, plan, sync);
+    return stages == s->stages ? FSDP_OK : make_staging(s, stages);
+}
+
+int impl_slots_summon(struct fsdp_sharded *s)
+{
+    uint64_t most = 0;
+
+    if (s->strict) {
+        return impl_arena_rest(&s->arena);
+    }
+    for (uint32_t u = 0; s->packs && u < s->units.n_units; u++) {
+        most = s->unit[u].padded > most ? s->unit[u].padded : most;
+    }
+    if (s->packs) { /* one at a time */
+        FSDP_TRY(ensure(s, &s->wire, most, "what is gathered"));
+    }
+    return ensure(s, &s->full, s->full_sum, "all unsharded parameters");
+}
+
+/* It was made for once: the next pass needs less. */
+int impl_slots_dismiss(struct fsdp_sharded *s)
+{
+    if (s->full.room > s->full_room) {
+        FSDP_TRY(s->env->device->sync(s->env->device->self, NULL));
+        drop(s, &s->full);
+    }
+    return FSDP_OK;
+}
+
+void impl_slots_release(struct fsdp_sharded *s)
+{
+    struct impl_block *block[] = {&s->rest,  &s->grad_shards, &s->full,
+                                  &s->grads, &s->staging,     &s->wire};
+
+    for (uint32_t i = 0; i < sizeof block / sizeof block[0]; i++) {
+        drop(s, block[i]);
+    }
+    impl_arena_release(&s->arena);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_state.h - the data of the optimized engine.
+ *
+ * Read in this order: impl_options.c (what is refused), impl_layout.c
+ * (where parameters lie), impl_windows.c and impl_schedule.c (what happens
+ * when), impl_place.c and impl_slots.c (where it is stored),
+ * impl_trace.c and impl_arena.c (the same if nothing runs ahead),
+ * impl_unshard.c, impl_gradient.c, impl_pack.c, impl_reduce.c (the
+ * cycle of a unit), impl_optimizer.c, impl_points.c and impl_between.c
+ * (the functions of the contract), impl_save.c, impl_gather_full.c and
+ * impl_load.c (checkpoints), impl_shard.c and impl_vtable.c.
+ *
+ * Streams. Compute is the model's; gathers, reductions within the shard
+ * dimension and those over replicas have one each. Each crossing is a wait
+ * with a name:
+ *
+ *   optimizer->all-gather       shards are updated before they are sent
+ *   dead->reuse                 what lay there before was read to the end
+ *   all-gather->compute         a unit is complete before it is used
+ *   compute->reduce-scatter     a gradient is complete before it is sent
+ *   compute->all-reduce         the same where there is one shard
+ *   reduce-scatter->all-reduce  replicas meet after shards
+ *   all-reduce->reuse           a contribution was added before the next one
+ *   reduce->reuse               a gradient was sent before its end
+ *   reduce->optimizer           gradient shards are complete before they are
+ *                               used, or dropped
+ *   dead->free                  an allocation of its own was used to the end
+ *   stream->communicator        a communicator without streams reads at once
+ */
+#ifndef IMPL_ENGINE_STATE_H
+#define IMPL_ENGINE_STATE_H
+
+#include "impl_arena.h"
+#include "impl_schedule.h"
+
+/* Lengths are in elements. Pointers are NULL while nothing is live there. */
+struct impl_unit {
+    uint64_t numel;  /* of its parameters */
+    uint64_t chunk;  /* of a shard, with its padding */
+    uint64_t padded; /* chunk * S: on the wire */
+    uint64_t whole;  /* of an unsharded copy: padded, or numel if packed */
+    float scale;     /* 1 / divide factor */
+    bool trains;     /* has a backward window in some sequence */
+
+    float *shard, *state[2]; /* [chunk], always */
+    float *full;             /* [whole], from the all-gather on, if S > 1 */
+    float *grad;             /* [whole], from backward until it was sent */
+    float *grad_shard;       /* [chunk], from the first reduce to zero_grad */
+    float *arrived;          /* [padded], gathered and not unpacked yet */
+    float *packed;           /* [padded], while it is sent in place of grad */
+    struct impl_life *arrived_life, *packed_life; /* or NULL */
+    uint64_t own_grad;                            /* places in their storage */
+    uint64_t own_grad_shard;
+    uint64_t own_full;
+
+    uint64_t gathered;           /* ticket of its all-gather */
+    bool open;                   /* in a window, or kept since one */
+    bool in_flight;              /* grad, or packed, is being sent */
+    struct fsdp_stream *sent_by; /* and has been, at this ticket */
+    uint64_t sent;
+};
+
+struct impl_parameter {
+    uint32_t unit, group;
+    uint64_t numel;
+    uint64_t offset;           /* in the unit's unsharded copy */
+    uint64_t block, block_at;  /* per parameter: elements of the rows of a
+                                * shard, and where in it they begin */
+    uint64_t module_offset;    /* among those of its module */
+    uint64_t first, n, local;  /* [first, first + n) is this rank's, at local
+                                * in its shard; n = 0: none is */
+    struct fsdp_tensor tensor; /* its shape */
+    bool accumulated;          /* grad holds a gradient of it */
+    bool fresh;                /* storage for a gradient was lent */
+    float *staging;            /* that storage, if grad was taken */
+};
+
+/* Elements of a unit's shard to which the same hyperparameters apply. */
+struct impl_span {
+    uint32_t unit, group;
+    bool decays;
+    uint64_t local, n;
+};
+
+/* Numbers of parameters, those of key k at [first[k], first[k + 1]). */
+struct impl_index {
+    uint32_t *first, *parameter;
+};
+
+/* One allocation, made when first needed. */
+struct impl_block {
+    float *p; /* NULL: not made */
+    uint64_t room;
+};
+
+/* What staging holds besides nothing. */
+enum {
+    IMPL_STAGE_FRESH = 1, /* gradients that meet older ones */
+    IMPL_STAGE_SUM = 2,   /* contributions to gradient shards */
+};
+
+struct fsdp_sharded {
+    const struct fsdp_env *env;
+    const struct fsdp_model *model;
+    struct fsdp_units units;
+    struct fsdp_options options;
+    uint32_t shards, replicas; /* S, R */
+    uint32_t coordinate;       /* of this rank in "shard" */
+    uint32_t n_states;         /* of the optimizer: 0, 1, 2 */
+    bool packs;                /* per parameter, S > 1 */
+
+    struct impl_unit *unit;           /* [n_units] */
+    struct impl_parameter *parameter; /* [n_parameters] */
+    struct impl_index of_unit, of_module;
+    struct impl_span *span;
+    uint32_t n_spans;
+    struct impl_extent *extent; /* [n_units], for plans */
+    uint64_t *module_numel;     /* [n_modules] */
+    struct impl_plan *plan;     /* [n_sequences] */
+
+    bool strict;             /* nothing runs ahead: */
+    struct impl_arena arena; /* is where all lies that is not at rest */
+
+    /* Else it lies in slots, but for what is taken in no pass. */
+    struct impl_block rest, grad_shards, full, grads, staging, wire;
+    uint64_t full_room, grad_room, wire_room;    /* as planned */
+    uint64_t grad_sum, grad_shard_sum, full_sum; /* all units at once */
+    bool resident;        /* each unit's gradient has its own place */
+    uint32_t stages;      /* IMPL_STAGE_... that staging has */
+    uint64_t sum_at[2];   /* in staging, if in flight */
+    uint64_t sum_done[2]; /* tickets of the last stream */
+    uint32_t n_sums, next_sum;
+
+    struct fsdp_stream *gathering, *reducing, *replicating; /* or NULL */
+    struct fsdp_stream *last; /* of those, on which reductions end */
+    uint64_t begun;           /* ticket of compute, at BEGIN */
+    bool stepped;             /* shards changed since the last all-gather */
+    float power[2];           /* running products of beta1, beta2 */
+
+    const struct fsdp_sequence *sequence; /* NULL: at rest */
+    uint32_t index, next;                 /* of the sequence, of its points */
+    bool summoned; /* between unshard_all and reshard_all */
+    bool sync, next_sync;
+    uint32_t *in_backward; /* [n_modules]: 1 + its point, or 0 */
+
+    uint64_t steps; /* of the optimizer, as many as are in power */
+    bool loaded;    /* the values are those of a checkpoint */
+    bool torn;      /* a load failed half way: only another one helps */
+    struct impl_checkpoints *checkpoints; /* from the first save or load on */
+};
+
+/* ---- impl_device.c: lines around device and communicator ---- */
+
+__attribute__((format(printf, 4, 5))) int impl_fail(const struct fsdp_env *env,
+                                                    int32_t status,
+                                                    const char *where,
+                                                    const char *format, ...);
+int impl_out_of_memory(const struct fsdp_env *env);
+void impl_live(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+               uint32_t kind, uint32_t unit, float *p, uint64_t n);
+/* Place for n elements, live from here on: that in a slot, or what the arena
+ * has if the slot is NULL. */
+int impl_take(struct fsdp_sharded *s, struct fsdp_stream *stream, uint32_t kind,
+              uint32_t unit, uint64_t n, float *slot, float **out);
+/* *p = NULL; n elements were live there, and their place is free. */
+void impl_dead(struct fsdp_sharded *s, struct fsdp_stream *stream, float **p,
+               uint64_t n);
+int impl_wait(const struct fsdp_sharded *s, struct fsdp_stream *later,
+              struct fsdp_stream *earlier, uint64_t ticket, const char *edge);
+int impl_mark(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+              uint64_t *ticket);
+/* `op` with its size filled in. */
+int impl_run(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+             struct fsdp_op op);
+int impl_fill_zero(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+                   uint32_t unit, float *p, uint64_t n);
+int impl_collective(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+                    uint32_t kind, uint32_t dim, uint32_t unit, const float *in,
+                    float *out);
+
+/* ---- impl_options.c ---- */
+int impl_check(const struct fsdp_env *env, const struct fsdp_model *model,
+               const struct fsdp_units *units,
+               const struct fsdp_options *options);
+/* ---- impl_agree.c: every rank shards the same. Collective. ---- */
+int impl_agree(const struct fsdp_sharded *s);
+/* ---- impl_layout.c: sizes, offsets, own parts, spans ---- */
+int impl_lay_out(struct fsdp_sharded *s);
+void impl_layout_release(struct fsdp_sharded *s);
+/* Per parameter: elements of x that shard k owns, rows of it. */
+uint64_t impl_rows(const struct impl_parameter *x, uint32_t k);
+
+/* ---- impl_slots.c ---- */
+/* Places all that the plans let live; no storage yet but for what rests. */
+int impl_slots_make(struct fsdp_sharded *s);
+/* Where it is in a block that was made; or NULL. */
+float *impl_slot(const struct impl_block *block, uint64_t at);
+/* A pass begins: storage for what it needs beyond what was made before. */
+int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, bool sync);
+/* All units unsharded at once; and back. */
+int impl_slots_summon(struct fsdp_sharded *s);
+int impl_slots_dismiss(struct fsdp_sharded *s);
+void impl_slots_release(struct fsdp_sharded *s); /* any state */
+
+/* ---- impl_unshard.c ---- */
+/* To where it is whole or, if units are packed, to where it arrives. What lay
+ * there must be dead by `free_at`, a ticket of compute; 0: all that compute
+ * was given. */
+int impl_gather(struct fsdp_sharded *s, uint32_t u, float *slot,
+                uint64_t free_at);
+int impl_open(struct fsdp_sharded *s, uint32_t u);
+/* *died: ticket of compute, if it was unsharded. */
+int impl_reshard(struct fsdp_sharded *s, uint32_t u, uint64_t *died);
+/* Whatever is on its way: compute waits, then it is dead. */
+int impl_reshard_all(struct fsdp_sharded *s);
+
+/* ---- impl_gradient.c ---- */
+int impl_open_gradient(struct fsdp_sharded *s, uint32_t u,
+                       const struct impl_life *life);
+int impl_lend_gradient(struct fsdp_sharded *s, uint32_t p, float **out);
+int impl_take_gradients(struct fsdp_sharded *s, uint32_t module);
+/* Parameters of the unit that got no gradient contribute +0. */
+int impl_fill_missing(struct fsdp_sharded *s, uint32_t u);
+/* Reduced and pending ones; nothing is in flight. */
+int impl_drop_gradients(struct fsdp_sharded *s);
+
+/* ---- impl_pack.c, if units are packed ---- */
+int impl_unpack(struct fsdp_sharded *s, uint32_t u, float *slot);
+int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life);
+
+/* ---- impl_reduce.c ---- */
+int impl_reduce(struct fsdp_sharded *s, uint32_t u,
+                const struct impl_life *sum);
+int impl_retire(struct fsdp_sharded *s, uint32_t u);
+int impl_retire_all(struct fsdp_sharded *s);
+
+/* ---- impl_optimizer.c ---- */
+uint32_t impl_n_states(uint32_t optimizer);
+int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how);
+
+/* ---- impl_save.c, impl_load.c ---- */
+int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
+int impl_save_wait(struct fsdp_sharded *s);
+int impl_restore(struct fsdp_sharded *s, const char *directory);
+int impl_loaded_extra(struct fsdp_sharded *s, const char *name,
+                      const void **data, uint64_t *bytes);
+void impl_checkpoints_release(struct fsdp_sharded *s);
+int impl_at_rest(const struct fsdp_sharded *s, const char *where);
+
+/* ---- impl_points.c, impl_between.c, impl_shard.c: the contract ---- */
+int impl_at(struct fsdp_sharded *s, uint32_t point, uint32_t index);
+int impl_param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out);
+int impl_grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out);
+int impl_set_gradient_sync(struct fsdp_sharded *s, uint32_t on);
+int impl_step(struct fsdp_sharded *s, struct fsdp_step *how);
+int impl_zero_grad(struct fsdp_sharded *s);
+/* impl_clip.c */
+int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
+                        float *out_norm);
+/* impl_shard.c: initial values, in what is there. */
+int impl_initialise(const struct fsdp_sharded *s);
+int impl_pieces(struct fsdp_sharded *s,
+                void (*visit)(void *, const struct fsdp_piece *),
+                void *context);
+int impl_summon(struct fsdp_sharded *s);
+int impl_dismiss(struct fsdp_sharded *s);
+int impl_shard(const struct fsdp_env *env, const struct fsdp_model *model,
+               const struct fsdp_units *units,
+               const struct fsdp_options *options, struct fsdp_sharded **out);
+void impl_destroy(struct fsdp_sharded *s);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_vtable.c - the engine as the contract sees it. Strategies are the
+ * mesh and one flag, folds the communicator's: one that is there has them all.
+ */
+#include "impl.h"
+#include "impl_state.h"
+
+#include <stddef.h>
+
+const struct fsdp_engine *fsdp_impl_engine(void)
+{
+    static const char *const claims[] = {"flat",
+                                         "per-parameter",
+                                         "full-shard",
+                                         "shard-grad-op",
+                                         "no-shard",
+                                         "hybrid-shard",
+                                         "hybrid-shard-zero2",
+                                         "keep-root",
+                                         "no-sync",
+                                         "eval",
+                                         "cancel",
+                                         "unshard-all",
+                                         "sgd",
+                                         "momentum",
+                                         "adamw",
+                                         "groups",
+                                         "fold-rank",
+                                         "fold-ring",
+                                         "fold-tree",
+                                         "f32-fma",
+                                         "strict-memory",
+                                         "strict-storage",
+                                         "clip",
+                                         "prefetch",
+                                         "save-full",
+                                         "save-sharded",
+                                         "save-local",
+                                         "load",
+                                         NULL};
+    static const struct fsdp_engine engine = {
+        .size = sizeof engine,
+        .abi = FSDP_ABI_VERSION,
+        .name = "impl",
+        .version = "0.1.0",
+        .claims = claims,
+        .open = impl_open_device,
+        .close = impl_close_device,
+        .shard = impl_shard,
+        .at = impl_at,
+        .param = impl_param,
+        .grad = impl_grad,
+        .set_gradient_sync = impl_set_gradient_sync,
+        .clip_grad_norm = impl_clip_grad_norm,
+        .step = impl_step,
+        .zero_grad = impl_zero_grad,
+        .pieces = impl_pieces,
+        .unshard_all = impl_summon,
+        .reshard_all = impl_dismiss,
+        .save_begin = impl_save_begin,
+        .save_wait = impl_save_wait,
+        .load = impl_restore,
+        .destroy = impl_destroy,
+        .loaded_extra = impl_loaded_extra};
+
+    return &engine;
+}

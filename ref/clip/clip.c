@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clip.c - the norm of the whole gradient, of which a rank has a part. Replicas
+ * hold the same parts: each adds up its own. What ranks must know of each
+ * other goes out of band, so that a step's collectives stay what they are.
+ */
+#include "norm.h"
+#include "ref/engine/sharded.h"
+
+#include <stdlib.h>
+
+static int check(const struct fsdp_sharded *s, const struct fsdp_clip *clip)
+{
+    FSDP_TRY(ref_at_rest(s, "ref.clip_grad_norm"));
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        if (s->unit[u].grad_full) {
+            return ref_fail(s->env, FSDP_ERR_INVALID, "ref.clip_grad_norm",
+                            "unit %u has gradients that were not reduced", u);
+        }
+    }
+    return ref_check_clip(s->env, clip);
+}
+
+/* The gradient of a part, or NULL: its unit took no part in this step. */
+static float *gradient(const struct fsdp_sharded *s,
+                       const struct ref_part *part)
+{
+    float *g = s->unit[s->parameter[part->parameter].unit].grad_shard;
+
+    return g ? g + part->local : NULL;
+}
+
+/* Sums are numbers of this replica's ranks: they lie side by side. */
+static int add_up(const struct fsdp_sharded *s, const struct ref_sum *mine,
+                  struct ref_sum *out)
+{
+    const struct fsdp_env *env = s->env;
+    uint32_t first = env->rank - s->coordinate;
+    struct ref_sum *all = calloc(env->world, sizeof *all);
+    int status =
+        all ? env->exchange(env->exchange_self, mine, sizeof *mine, all)
+            : ref_fail(env, FSDP_ERR_NOMEM, "ref.clip_grad_norm",
+                       "out of memory");
+
+    *out = (struct ref_sum){0};
+    for (uint32_t i = 0; status == FSDP_OK && i < s->shards; i++) {
+        ref_sum_merge(out, &all[first + i]);
+    }
+    free(all);
+    return status;
+}
+
+int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
+                       float *out_norm)
+{
+    const struct fsdp_device *d = s->env->device;
+    struct ref_sum mine = {0}, sum;
+    float factor;
+
+    FSDP_TRY(check(s, clip));
+    FSDP_TRY(d->sync(d->self, NULL));
+    for (uint32_t i = 0; i < s->n_parts; i++) {
+        const float *g = gradient(s, &s->part[i]);
+        if (g) {
+            ref_sum_add(&mine, clip->p, g, s->part[i].n);
+        }
+    }
+    FSDP_TRY(add_up(s, &mine, &sum));
+    *out_norm = ref_sum_root(&sum, clip->p);
+    FSDP_TRY(ref_check_norm(s->env, clip, *out_norm));
+    for (uint32_t i = 0;
+         ref_clip_factor(clip, *out_norm, &factor) && i < s->n_parts; i++) {
+        float *g = gradient(s, &s->part[i]);
+        if (g) {
+            FSDP_TRY(ref_run(
+                s, ref_scale_op(FSDP_NO_UNIT, g, s->part[i].n, factor)));
+        }
+    }
+    return FSDP_OK;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * norm.h - the gradient norm of engine.h: sums without rounding, so that no
+ * order and no world changes them, and one rounding at the end.
+ */
+#ifndef REF_NORM_H
+#define REF_NORM_H
+
+#include "ref/engine/ref.h"
+
+enum {
+    /* 32 bits each, from 2^-300 on: squares of float32 reach 2^256, and 2^64
+     * of them are more than there can be. */
+    REF_SUM_DIGITS = 20
+};
+
+/* What a rank has of a norm, and what ranks tell each other of it. */
+struct ref_sum {
+    uint32_t digit[REF_SUM_DIGITS]; /* p = 1, 2: the sum of finite |x|^p */
+    float largest;                  /* of |x|; NaN if any x is */
+};
+
+/* Adds |x|^p of n elements. p is 1 or 2; under infinity `largest` is all that
+ * counts. */
+void ref_sum_add(struct ref_sum *sum, float p, const float *x, uint64_t n);
+/* Adds what another rank has. */
+void ref_sum_merge(struct ref_sum *sum, const struct ref_sum *other);
+/* The p-th root, to the nearest float32, ties to even. */
+float ref_sum_root(const struct ref_sum *sum, float p);
+
+/* What gradients are multiplied by; false: they stay as they are. */
+bool ref_clip_factor(const struct fsdp_clip *clip, float norm, float *factor);
+/* INVALID: a max_norm or a p that engine.h does not know. */
+int ref_check_clip(const struct fsdp_env *env, const struct fsdp_clip *clip);
+/* INVALID: a norm that is not finite, where that is to be an error. */
+int ref_check_norm(const struct fsdp_env *env, const struct fsdp_clip *clip,
+                   float norm);
+/* SCALE of n elements in place. */
+struct fsdp_op ref_scale_op(uint32_t unit, float *x, uint64_t n, float factor);
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unsharded.c - the baseline: the run that nobody shards. One process holds
+ * full parameters and plays the ranks one after the other (claim "serial":
+ * the driver sets env->rank between passes); every rank's gradients are kept
+ * and folded (unsharded_fold.c); the optimizer makes one full step.
+ *
+ * It shares no schedule, layout table or collective with the sharded engine,
+ * so that a fault in those cannot be in both.
+ */
+#include "unsharded.h"
+#include "ref/clip/norm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int out_of_memory(const struct fsdp_sharded *s)
+{
+    return ref_fail(s->env, FSDP_ERR_NOMEM, "unsharded", "out of memory");
+}
+
+/* ---- Shard: everything in full ----------------------------------------- */
+
+static int make_arrays(struct fsdp_sharded *s)
+{
+    uint32_t n = s->model->n_parameters + 1u;
+
+    s->start = calloc(n, sizeof *s->start);
+    s->offset = calloc(n, sizeof *s->offset);
+    s->block = calloc(n, sizeof *s->block);
+    s->chunk = calloc(s->units->n_units + 1u, sizeof *s->chunk);
+    s->touched = calloc(s->units->n_units + 1u, sizeof *s->touched);
+    s->asked = calloc(n, sizeof *s->asked);
+    s->group = calloc(n, sizeof *s->group);
+    s->in_backward = calloc(s->model->n_modules + 1u, sizeof *s->in_backward);
+    s->rank = calloc(s->ranks, sizeof *s->rank);
+    if (!s->start || !s->offset || !s->block || !s->chunk || !s->touched ||
+        !s->asked || !s->group || !s->in_backward || !s->rank) {
+        return out_of_memory(s);
+    }
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        s->rank[r].has = calloc(n, sizeof *s->rank[r].has);
+        if (!s->rank[r].has) {
+            return out_of_memory(s);
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Storage of [total] elements for a value of `kind`. */
+static int take(struct fsdp_sharded *s, uint32_t kind, float **out)
+{
+    const struct fsdp_device *d = s->env->device;
+    void *p = NULL;
+
+    if (d->alloc(d->self, s->total * sizeof **out, &p) != FSDP_OK) {
+        (void)out_of_memory(s);
+        return FSDP_ERR_NOMEM;
+    }
+    d->live(d->self, NULL, kind, FSDP_NO_UNIT, p, s->total * sizeof **out);
+    *out = p;
+    return FSDP_OK;
+}
+
+static void drop(struct fsdp_sharded *s, float **p)
+{
+    const struct fsdp_device *d = s->env->device;
+
+    if (*p) {
+        d->dead(d->self, NULL, *p);
+        d->free(d->self, *p);
+        *p = NULL;
+    }
+}
+
+/* What a shard holds of parameter p, by rows of its first dimension: as many
+ * as it takes for S shards to hold them all. */
+static uint64_t block_of(const struct fsdp_sharded *s, uint32_t p)
+{
+    bool scalar = s->model->parameter_n_dims[p] == 0;
+    uint64_t d0 = scalar ? 1 : s->model->parameter_shape[p][0];
+    uint64_t n = (d0 + s->shards - 1) / s->shards;
+
+    for (uint32_t d = 1; d < s->model->parameter_n_dims[p]; d++) {
+        n *= s->model->parameter_shape[p][d];
+    }
+    return n;
+}
+
+static void lay_out(struct fsdp_sharded *s)
+{
+    bool by_rows = s->options.layout == FSDP_LAYOUT_PER_PARAMETER;
+
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
+        s->start[p] = s->total;
+        s->offset[p] = s->chunk[u];
+        s->block[p] = by_rows ? block_of(s, p) : 0;
+        s->total += fsdp_numel(s->model, p);
+        s->chunk[u] += by_rows ? s->block[p] : fsdp_numel(s->model, p);
+        if (s->options.n_groups) {
+            s->group[p] = s->options.group_of_parameter[p];
+        }
+    }
+    for (uint32_t u = 0; !by_rows && u < s->units->n_units; u++) {
+        s->chunk[u] = (s->chunk[u] + s->shards - 1) / s->shards;
+    }
+}
+
+static int fill(struct fsdp_sharded *s)
+{
+    uint64_t bytes;
+
+    FSDP_TRY(take(s, FSDP_PARAM_SHARD, &s->value));
+    FSDP_TRY(take(s, FSDP_GRAD_SHARD, &s->reduced));
+    FSDP_TRY(take(s, FSDP_GRAD_FULL, &s->fresh));
+    bytes = s->total * sizeof *s->value;
+    for (uint32_t i = 0; i < ref_optimizer_states(s->options.optimizer); i++) {
+        FSDP_TRY(take(s, FSDP_OPTIM, &s->state[i]));
+        memset(s->state[i], 0, bytes);
+    }
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        FSDP_TRY(s->model->initial(s->model->context, p, 0,
+                                   fsdp_numel(s->model, p),
+                                   s->value + s->start[p]));
+    }
+    return FSDP_OK;
+}
+
+static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
+                 const struct fsdp_units *units,
+                 const struct fsdp_options *options, struct fsdp_sharded **out)
+{
+    struct fsdp_sharded *s;
+
+    *out = NULL;
+    FSDP_TRY(ref_check(env, model, units, options));
+    s = calloc(1, sizeof *s);
+    if (!s) {
+        return ref_fail(env, FSDP_ERR_NOMEM, "unsharded", "out of memory");
+    }
+    *out = s;
+    s->env = env;
+    s->model = model;
+    s->units = units;
+    s->options = *options;
+    s->replicas = env->mesh->extent[FSDP_DIM_REPLICATE];
+    s->shards = env->mesh->extent[FSDP_DIM_SHARD];
+    s->ranks = s->replicas * s->shards;
+    s->next_sync = true;
+    s->power[0] = s->power[1] = 1.0f;
+    FSDP_TRY(make_arrays(s));
+    lay_out(s);
+    return fill(s);
+}
+
+static void drop_gradients(struct fsdp_sharded *s)
+{
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        struct rank_gradients *x = &s->rank[r];
+        for (uint32_t c = 0; c < MAX_CONTRIBUTIONS; c++) {
+            drop(s, &x->sum[c]);
+        }
+        x->n = 0;
+        memset(x->has, 0, s->model->n_parameters * sizeof *x->has);
+    }
+    memset(s->touched, 0, s->units->n_units * sizeof *s->touched);
+    memset(s->asked, 0, s->model->n_parameters * sizeof *s->asked);
+    s->has_reduced = false;
+}
+
+static void destroy(struct fsdp_sharded *s)
+{
+    if (!s) {
+        return;
+    }
+    for (uint32_t r = 0; s->rank && r < s->ranks; r++) {
+        for (uint32_t c = 0; c < MAX_CONTRIBUTIONS; c++) {
+            drop(s, &s->rank[r].sum[c]);
+        }
+        free(s->rank[r].has);
+    }
+    drop(s, &s->value);
+    drop(s, &s->reduced);
+    drop(s, &s->fresh);
+    drop(s, &s->state[0]);
+    drop(s, &s->state[1]);
+    free(s->start);
+    free(s->offset);
+    free(s->block);
+    free(s->chunk);
+    free(s->touched);
+    free(s->asked);
+    free(s->group);
+    free(s->in_backward);
+    free(s->rank);
+    free(s);
+}
+
+/* ---- Points: only gradients matter ------------------------------------- */
+
+/* What the model left in `fresh` is kept (the first) or added (later ones). */
+static int take_gradients(struct fsdp_sharded *s, uint32_t module)
+{
+    struct rank_gradients *x = &s->rank[s->env->rank];
+
+    if (x->n >= MAX_CONTRIBUTIONS) {
+        return ref_fail(s->env, FSDP_ERR_UNSUPPORTED, "unsharded.at",
+                        "more than %d reductions a step", MAX_CONTRIBUTIONS);
+    }
+    if (!x->sum[x->n]) {
+        FSDP_TRY(take(s, FSDP_GRAD_FULL, &x->sum[x->n]));
+        memset(x->sum[x->n], 0, s->total * sizeof(float));
+    }
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        float *sum = x->sum[x->n] + s->start[p];
+        const float *fresh = s->fresh + s->start[p];
+        if (s->model->parameter_module[p] != module || !s->asked[p]) {
+            continue;
+        }
+        for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
+            sum[i] = x->has[p] ? sum[i] + fresh[i] : fresh[i];
+        }
+        x->has[p] = true;
+        s->asked[p] = false;
+    }
+    return FSDP_OK;
+}
+
+static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
+{
+    uint32_t u = s->units->unit_of_module[module];
+
+    s->next++;
+    if (point == FSDP_PRE_BACKWARD) {
+        s->in_backward[module] = true;
+        if (u != FSDP_NO_UNIT) {
+            s->touched[u] = true;
+        }
+    } else if (point == FSDP_POST_BACKWARD) {
+        s->in_backward[module] = false;
+        return take_gradients(s, module);
+    }
+    return FSDP_OK;
+}
+
+static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    const struct fsdp_sequence *q = s->sequence;
+    struct rank_gradients *x = &s->rank[s->env->rank];
+
+    if (point == FSDP_BEGIN && !q && index < s->model->n_sequences) {
+        s->sequence = s->model->sequence[index];
+        s->sequence_index = index;
+        s->next = 0;
+        s->sync = s->next_sync;
+        return FSDP_OK;
+    }
+    if (point == FSDP_END && q && index == s->sequence_index &&
+        s->next == q->n) {
+        /* A rank's contribution is complete where it would be reduced. */
+        if (s->sync && x->sum[x->n]) {
+            x->n++;
+            memset(x->has, 0, s->model->n_parameters * sizeof *x->has);
+        }
+        s->sequence = NULL;
+        return FSDP_OK;
+    }
+    if (point == FSDP_CANCEL && q) {
+        drop_gradients(s);
+        memset(s->in_backward, 0, s->model->n_modules * sizeof *s->in_backward);
+        s->sequence = NULL;
+        return FSDP_OK;
+    }
+    if (!q || s->next >= q->n || q->point[s->next] != point ||
+        q->module[s->next] != index) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.at",
+                        "point %u of module %u is out of sequence", point,
+                        index);
+    }
+    return pass_point(s, point, index);
+}
+
+static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
+{
+    if (p >= s->model->n_parameters) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.param",
+                        "parameter %u of %u", p, s->model->n_parameters);
+    }
+    *out = ref_tensor(s->env, s->model, p, s->value + s->start[p]);
+    return FSDP_OK;
+}
+
+static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
+{
+    if (p >= s->model->n_parameters ||
+        !s->in_backward[s->model->parameter_module[p]]) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.grad",
+                        "gradient %u outside its module's backward", p);
+    }
+    s->asked[p] = true;
+    *out = ref_tensor(s->env, s->model, p, s->fresh + s->start[p]);
+    return FSDP_OK;
+}
+
+/* ---- One full step ------------------------------------------------------ */
+
+static int set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
+{
+    s->next_sync = on != 0;
+    return FSDP_OK;
+}
+
+/* The gradient of p, or NULL: its unit took no part in this step. */
+static float *gradient(const struct fsdp_sharded *s, uint32_t p)
+{
+    uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
+
+    return s->has_reduced && s->touched[u] ? s->reduced + s->start[p] : NULL;
+}
+
+static int clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
+                          float *out_norm)
+{
+    struct ref_sum sum = {0};
+    float factor;
+
+    FSDP_TRY(ref_check_clip(s->env, clip));
+    FSDP_TRY(unsharded_reduce(s));
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        const float *g = gradient(s, p);
+        if (g) {
+            ref_sum_add(&sum, clip->p, g, fsdp_numel(s->model, p));
+        }
+    }
+    *out_norm = ref_sum_root(&sum, clip->p);
+    FSDP_TRY(ref_check_norm(s->env, clip, *out_norm));
+    for (uint32_t p = 0; ref_clip_factor(clip, *out_norm, &factor) &&
+                         p < s->model->n_parameters;
+         p++) {
+        float *g = gradient(s, p);
+        for (uint64_t i = 0; g && i < fsdp_numel(s->model, p); i++) {
+            g[i] *= factor;
+        }
+    }
+    return FSDP_OK;
+}
+
+static int step(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(unsharded_reduce(s));
+    s->power[0] *= s->options.beta1;
+    s->power[1] *= s->options.beta2;
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
+        struct ref_hyper h =
+            ref_hyper(&s->options, s->power, s->model->parameter_flags[p],
+                      s->group[p], how);
+        float *state[2] = {s->state[0] + s->start[p],
+                           s->state[1] + s->start[p]};
+        struct fsdp_op op = ref_optimizer_op(&h, fsdp_numel(s->model, p),
+                                             s->reduced + s->start[p],
+                                             s->value + s->start[p], state);
+        op.size = sizeof op;
+        if (s->touched[u]) {
+            FSDP_TRY(s->env->device->run(s->env->device->self, NULL, &op));
+        }
+    }
+    how->found_inf = 0;
+    return FSDP_OK;
+}
+
+static int zero_grad(struct fsdp_sharded *s)
+{
+    drop_gradients(s);
+    return FSDP_OK;
+}
+
+static int pieces(struct fsdp_sharded *s,
+                  void (*visit)(void *, const struct fsdp_piece *),
+                  void *context)
+{
+    FSDP_TRY(unsharded_reduce(s));
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        struct fsdp_piece piece = {.size = sizeof piece,
+                                   .parameter = p,
+                                   .n = fsdp_numel(s->model, p),
+                                   .value = s->value + s->start[p]};
+        if (s->has_reduced) {
+            piece.grad = s->reduced + s->start[p];
+        }
+        for (uint32_t i = 0; i < 2 && s->state[i]; i++) {
+            piece.state[i] = s->state[i] + s->start[p];
+        }
+        visit(context, &piece);
+    }
+    return FSDP_OK;
+}
+
+const struct fsdp_engine *fsdp_unsharded_engine(void)
+{
+    static const char *const claims[] = {
+        "serial",    "flat",      "per-parameter", "full-shard",
+        "no-shard",  "sgd",       "momentum",      "adamw",
+        "groups",    "no-sync",   "eval",          "cancel",
+        "fold-rank", "fold-ring", "fold-tree",     "f32-fma",
+        "clip",      NULL};
+    static const struct fsdp_engine engine = {.size = sizeof engine,
+                                              .abi = FSDP_ABI_VERSION,
+                                              .name = "unsharded",
+                                              .version = "0.1.0",
+                                              .claims = claims,
+                                              .open = ref_open,
+                                              .close = ref_close,
+                                              .shard = shard,
+                                              .at = at,
+                                              .param = param,
+                                              .grad = grad,
+                                              .set_gradient_sync =
+                                                  set_gradient_sync,
+                                              .clip_grad_norm = clip_grad_norm,
+                                              .step = step,
+                                              .zero_grad = zero_grad,
+                                              .pieces = pieces,
+                                              .destroy = destroy};
+
+    return &engine;
+}
