@@ -96,7 +96,7 @@ static int run_mutant(const struct arguments *a, const struct mutant *m,
     struct judge_result r = {0};
     struct supervise_job job = {
         .launcher = a->launcher, .timeout_ms = 20000, .n_workers = a->jobs};
-    struct evaluation e = {.cases = cases, .text = text};
+    struct evaluate_input e = {.cases = cases, .text = text};
     int status = folder_open(NULL, &folder, &error);
 
     job.records = e.records = folder.path;
@@ -115,7 +115,7 @@ static int run_mutant(const struct arguments *a, const struct mutant *m,
         status = supervise(&job, &said, &error);
     }
     if (status == FSDP_OK) {
-        status = evaluate(&e, &r, &error);
+        status = evaluate_records(&e, &r, &error);
         first_causes(&r, found, size);
     }
     if (status != FSDP_OK) {

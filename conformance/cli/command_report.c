@@ -55,7 +55,7 @@ static char *read_all(const char *path, size_t *bytes)
 
 static int show(const struct arguments *a, struct report_kept *kept)
 {
-    struct evaluated *of = calloc(kept->n, sizeof *of);
+    struct evaluate_result *of = calloc(kept->n, sizeof *of);
     struct name_list storage;
     const char *all[512];
     const char *const *only = evaluate_only(a, &storage, all);
@@ -69,8 +69,8 @@ static int show(const struct arguments *a, struct report_kept *kept)
         }
         part->meta.report = a->rest[0];
         part->meta.verbose = a->verbose;
-        of[i] = (struct evaluated){part->result, part->meta, true,
-                                   evaluate_code(&part->result, a)};
+        of[i] = (struct evaluate_result){part->result, part->meta, true,
+                                         evaluate_code(&part->result, a)};
         code = evaluate_worse(code, of[i].code);
     }
     if (!of || !evaluate_write(a, of, kept->n)) {

@@ -68,7 +68,6 @@ static void add_word(char text[1024], const char *option, const char *value)
 static void make_rerun(const struct arguments *a, const char *engine,
                        char text[1024])
 {
-    static const char *const world[] = {"local", "threads", "mpi"};
     size_t n;
 
     snprintf(text, 1024, "fsdp-cts run");
@@ -78,7 +77,7 @@ static void make_rerun(const struct arguments *a, const char *engine,
         add_word(text, "--engine", engine);
     }
     if (a->world != WORLD_LOCAL) {
-        add_word(text, "--world", world[a->world]);
+        add_word(text, "--world", world_names[a->world]);
     }
     if (a->mutant) {
         add_word(text, "--mutant", a->mutant);
@@ -168,9 +167,9 @@ static int run_cases(const struct arguments *a,
 
 /* One engine that was judged: its table, and of random cases that fail the
  * smallest that can be found. */
-static void show(const struct arguments *a, const struct evaluation *e,
+static void show(const struct arguments *a, const struct evaluate_input *e,
                  const struct engine_folder *engine,
-                 const struct evaluated *one, uint32_t n)
+                 const struct evaluate_result *one, uint32_t n)
 {
     struct shrink shrink = {.a = a,
                             .engine = engine->engine,
@@ -195,25 +194,25 @@ static void show(const struct arguments *a, const struct evaluation *e,
 
 static int judge_all(const struct arguments *a,
                      const struct engine_folders *engines,
-                     const struct evaluation *common, int64_t started)
+                     const struct evaluate_input *common, int64_t started)
 {
-    struct evaluated result[ARGUMENTS_MAX] = {0};
+    struct evaluate_result result[ARGUMENTS_MAX] = {0};
     char(*rerun)[1024] = calloc(engines->n, sizeof *rerun);
     int code = rerun ? 0 : EXIT_INCOMPLETE;
 
     for (uint32_t i = 0; i < engines->n && rerun; i++) {
-        struct evaluation e = *common;
+        struct evaluate_input e = *common;
 
         make_rerun(a, engines->of[i].engine, rerun[i]);
         e.records = engines->of[i].records;
-        evaluate_judge(&e, a, rerun[i], started, &result[i]);
+        evaluate_engine(&e, a, rerun[i], started, &result[i]);
         code = evaluate_worse(code, result[i].code);
     }
     if (rerun && !evaluate_write(a, result, engines->n)) {
         code = evaluate_worse(code, EXIT_INCOMPLETE);
     }
     for (uint32_t i = 0; i < engines->n && rerun; i++) {
-        struct evaluation e = *common;
+        struct evaluate_input e = *common;
 
         e.records = engines->of[i].records;
         show(a, &e, &engines->of[i], &result[i], engines->n);
@@ -236,7 +235,7 @@ static int run(const struct arguments *a, const struct case_list *cases,
     struct fsdp_error error = {0};
     struct name_list storage;
     const char *all[512];
-    struct evaluation e = {
+    struct evaluate_input e = {
         .cases = cases, .text = text, .only = evaluate_only(a, &storage, all)};
     int64_t started = (int64_t)time(NULL);
     int code;

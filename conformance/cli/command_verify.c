@@ -37,9 +37,10 @@ static void help(void)
 
 /* Of each engine that has records in the folder. */
 static int judge_found(const struct arguments *a, const char *records,
-                       const struct engine_folders *found, struct evaluation *e)
+                       const struct engine_folders *found,
+                       struct evaluate_input *e)
 {
-    struct evaluated result[ARGUMENTS_MAX] = {0};
+    struct evaluate_result result[ARGUMENTS_MAX] = {0};
     int64_t started = (int64_t)time(NULL);
     bool judged = true;
     int code = 0;
@@ -47,7 +48,7 @@ static int judge_found(const struct arguments *a, const char *records,
     e->baselines = e->baselines ? e->baselines : records;
     for (uint32_t i = 0; i < found->n; i++) {
         e->records = found->of[i].records;
-        evaluate_judge(e, a, "fsdp-cts run --case ", started, &result[i]);
+        evaluate_engine(e, a, "fsdp-cts run --case ", started, &result[i]);
         code = evaluate_worse(code, result[i].code);
         judged = judged && result[i].judged;
     }
@@ -81,9 +82,9 @@ static int verify(const struct arguments *a, const char *records)
     const char *all[512];
     struct engine_folders found;
     char golden[4096];
-    struct evaluation e = {.cases = &cases,
-                           .text = &text,
-                           .only = evaluate_only(a, &storage, all)};
+    struct evaluate_input e = {.cases = &cases,
+                               .text = &text,
+                               .only = evaluate_only(a, &storage, all)};
     int code;
 
     if (text_load(a->text, &text, &error) != FSDP_OK) {

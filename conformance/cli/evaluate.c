@@ -71,8 +71,8 @@ static bool is_foreign(const struct case_list *cases)
     return known != cases->n;
 }
 
-int evaluate(const struct evaluation *e, struct judge_result *out,
-             struct fsdp_error *error)
+int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
+                     struct fsdp_error *error)
 {
     struct judge_store *store = NULL;
     struct judge_input in = {.requirements = requirements,
@@ -210,22 +210,23 @@ static void say(const struct fsdp_error *error, int status)
     }
 }
 
-void evaluate_judge(const struct evaluation *e, const struct arguments *a,
-                    const char *rerun, int64_t started, struct evaluated *out)
+void evaluate_engine(const struct evaluate_input *e, const struct arguments *a,
+                     const char *rerun, int64_t started,
+                     struct evaluate_result *out)
 {
     struct fsdp_error error = {0};
     const struct judge_result *r = &out->r;
     int status;
 
-    *out = (struct evaluated){.code = EXIT_INCOMPLETE,
-                              .meta = {.suite_version = version_text(),
-                                       .compiler = __VERSION__,
-                                       .records = e->records,
-                                       .rerun = rerun,
-                                       .started = started,
-                                       .report = a->report,
-                                       .verbose = a->verbose}};
-    status = evaluate(e, &out->r, &error);
+    *out = (struct evaluate_result){.code = EXIT_INCOMPLETE,
+                                    .meta = {.suite_version = version_text(),
+                                             .compiler = __VERSION__,
+                                             .records = e->records,
+                                             .rerun = rerun,
+                                             .started = started,
+                                             .report = a->report,
+                                             .verbose = a->verbose}};
+    status = evaluate_records(e, &out->r, &error);
     if (status != FSDP_OK) {
         say(&error, status);
         return;
@@ -240,8 +241,8 @@ void evaluate_judge(const struct evaluation *e, const struct arguments *a,
     }
 }
 
-bool evaluate_write(const struct arguments *a, const struct evaluated *all,
-                    uint32_t n)
+bool evaluate_write(const struct arguments *a,
+                    const struct evaluate_result *all, uint32_t n)
 {
     struct report_part part[ARGUMENTS_MAX];
     struct fsdp_error error = {0};
@@ -265,8 +266,8 @@ bool evaluate_write(const struct arguments *a, const struct evaluated *all,
     return status == FSDP_OK;
 }
 
-void evaluate_print(const struct arguments *a, const struct evaluated *one,
-                    uint32_t n)
+void evaluate_print(const struct arguments *a,
+                    const struct evaluate_result *one, uint32_t n)
 {
     if (!one->judged) {
         return;
@@ -279,7 +280,7 @@ void evaluate_print(const struct arguments *a, const struct evaluated *one,
     }
 }
 
-void evaluate_print_summary(const struct evaluated *all, uint32_t n)
+void evaluate_print_summary(const struct evaluate_result *all, uint32_t n)
 {
     printf("\n%-16s %9s %11s %7s %7s %7s  %-10s %s\n", "engine", "cases",
            "not claimed", "pass", "fail", "blocked", "right to", "verdict");

@@ -18,7 +18,7 @@ struct evaluate_failure {
     const struct requirement *requirement;
 };
 
-struct evaluation {
+struct evaluate_input {
     const char *records;   /* folder */
     const char *baselines; /* the folder with `baseline`; NULL: the same */
     const struct case_list *cases;
@@ -29,8 +29,8 @@ struct evaluation {
 
 /* Judges; the caller releases the result. NOMEM; INVALID: the table of
  * requirements is not well formed (a bug of the suite). */
-int evaluate(const struct evaluation *e, struct judge_result *out,
-             struct fsdp_error *error);
+int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
+                     struct fsdp_error *error);
 
 /* Of all MUST that case c fails the first, by level; false: it fails none. */
 bool evaluate_failure_of(const struct judge_result *r, uint32_t c,
@@ -43,7 +43,7 @@ const char *const *evaluate_only(const struct arguments *a,
                                  struct name_list *storage, const char **all);
 
 /* One engine's judgement, on its way to reports and an exit code. */
-struct evaluated {
+struct evaluate_result {
     struct judge_result r;
     struct report_meta meta;
     bool judged; /* else r is empty, and why has been said */
@@ -53,17 +53,18 @@ struct evaluated {
 /* The exit code that a verdict comes to, with or without --partial-ok. */
 int evaluate_code(const struct judge_result *r, const struct arguments *a);
 /* Judges as the arguments say. The caller releases out->r. */
-void evaluate_judge(const struct evaluation *e, const struct arguments *a,
-                    const char *rerun, int64_t started, struct evaluated *out);
+void evaluate_engine(const struct evaluate_input *e, const struct arguments *a,
+                     const char *rerun, int64_t started,
+                     struct evaluate_result *out);
 /* Writes the reports that the arguments ask for, of all that were judged.
  * False: it could not be done, which is on stderr. */
-bool evaluate_write(const struct arguments *a, const struct evaluated *all,
-                    uint32_t n);
+bool evaluate_write(const struct arguments *a,
+                    const struct evaluate_result *all, uint32_t n);
 /* The text; or, if it is to be quiet, the verdict (of so many engines). */
-void evaluate_print(const struct arguments *a, const struct evaluated *one,
-                    uint32_t n);
+void evaluate_print(const struct arguments *a,
+                    const struct evaluate_result *one, uint32_t n);
 /* A line for each engine. */
-void evaluate_print_summary(const struct evaluated *all, uint32_t n);
+void evaluate_print_summary(const struct evaluate_result *all, uint32_t n);
 /* The worse of two exit codes. */
 int evaluate_worse(int a, int b);
 

@@ -8,8 +8,8 @@
 #include "cli/folder.h"
 #include "record/record_internal.h"
 #include "run/adapter_case.h"
+#include "run/case_record.h"
 #include "run/supervise.h"
-#include "run/worker.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -111,10 +111,10 @@ static int settle(const char *folder, struct fsdp_error *error)
 static int settle_all(const char *records, const struct case_list *cases,
                       bool baseline, struct fsdp_error *error)
 {
-    char folder[WORKER_PATH_BYTES];
+    char folder[CASE_FOLDER_BYTES];
 
     for (uint32_t i = 0; i < cases->n; i++) {
-        worker_folder(records, &cases->c[i], baseline, folder);
+        case_folder(records, &cases->c[i], baseline, folder);
         FSDP_TRY(settle(folder, error));
     }
     return FSDP_OK;

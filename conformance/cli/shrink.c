@@ -43,7 +43,7 @@ static int judge_these(const struct shrink *s, const struct case_list *cases,
 {
     struct folder folder;
     struct fsdp_error error = {0};
-    struct evaluation e = {.cases = cases, .text = s->text};
+    struct evaluate_input e = {.cases = cases, .text = s->text};
     int status = folder_open(NULL, &folder, &error);
 
     if (status == FSDP_OK) {
@@ -51,7 +51,7 @@ static int judge_these(const struct shrink *s, const struct case_list *cases,
     }
     if (status == FSDP_OK) {
         e.records = folder.path;
-        status = evaluate(&e, out, &error);
+        status = evaluate_records(&e, out, &error);
     }
     folder_close(&folder);
     return status;

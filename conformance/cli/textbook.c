@@ -131,7 +131,7 @@ static void print_output(const struct run_case *c, const struct figures *f)
 }
 
 static void print_exercise(struct judge_store *store,
-                           const struct evaluation *e, uint32_t ranks)
+                           const struct evaluate_input *e, uint32_t ranks)
 {
     static const uint32_t wraps[] = {CASE_WRAP_WHOLE, CASE_WRAP_PAIR,
                                      CASE_WRAP_LAYER};
@@ -160,7 +160,7 @@ static void print_exercise(struct judge_store *store,
     }
 }
 
-void miniature_print(const struct evaluation *e)
+void miniature_print(const struct evaluate_input *e)
 {
     struct judge_store *store = NULL;
 

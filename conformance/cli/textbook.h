@@ -10,6 +10,6 @@
 #include "cli/evaluate.h"
 
 /* Reads the records of e; prints nothing if no case is the miniature. */
-void miniature_print(const struct evaluation *e);
+void miniature_print(const struct evaluate_input *e);
 
 #endif

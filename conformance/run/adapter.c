@@ -11,7 +11,7 @@
 #include "run/adapter_case.h"
 #include "run/adapter_claims.h"
 #include "run/adapter_process.h"
-#include "run/worker.h"
+#include "run/case_record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,10 +35,10 @@ struct adapter {
 
 static bool has_record(const struct adapter *a, uint32_t i)
 {
-    char folder[WORKER_PATH_BYTES];
-    char file[WORKER_PATH_BYTES + 16];
+    char folder[CASE_FOLDER_BYTES];
+    char file[CASE_FOLDER_BYTES + 16];
 
-    worker_folder(a->records, &a->c[i], false, folder);
+    case_folder(a->records, &a->c[i], false, folder);
     (void)snprintf(file, sizeof(file), "%s/case.json", folder);
     return access(file, R_OK) == 0;
 }
@@ -57,7 +57,7 @@ static uint64_t count_records(void *context)
 static int open_folder(struct adapter *a, struct fsdp_error *error)
 {
     const struct case_list *cases = a->job->cases;
-    char folder[WORKER_PATH_BYTES];
+    char folder[CASE_FOLDER_BYTES];
 
     if (realpath(a->job->records, a->records) == NULL) {
         return record_fail(error, FSDP_ERR_IO, "adapter", "%.150s is no folder",
@@ -68,7 +68,7 @@ static int open_folder(struct adapter *a, struct fsdp_error *error)
     (void)snprintf(a->output, sizeof(a->output), "%s/output.txt", a->folder);
     /* What an earlier run left behind passes for nothing of this one. */
     for (uint32_t i = 0; i < cases->n; i++) {
-        worker_folder(a->records, &cases->c[i], false, folder);
+        case_folder(a->records, &cases->c[i], false, folder);
         if (access(folder, F_OK) == 0) {
             FSDP_TRY(record_clear(folder, error));
         }
@@ -168,24 +168,13 @@ static int account(struct adapter *a, const struct adapter_process *p,
                    struct fsdp_error *error)
 {
     const struct run_case *c = &a->c[a->next];
-    const struct fsdp_engine engine = {.name = a->claims.engine,
-                                       .version = a->claims.version,
-                                       .claims = a->claims.list};
-    struct world_result ends[WORLD_MAX_RANKS] = {0};
-    char folder[WORKER_PATH_BYTES];
+    const struct case_player player = {a->claims.engine, a->claims.version,
+                                       a->claims.list, JUDGE_ADAPTER_WORLD};
+    char folder[CASE_FOLDER_BYTES];
 
-    worker_folder(a->records, c, false, folder);
-    for (uint32_t k = 0; k < c->ranks; k++) {
-        ends[k].end = p->timed_out                  ? WORLD_TIMED_OUT
-                      : WIFSIGNALED(p->wait_status) ? WORLD_SIGNALLED
-                                                    : WORLD_EXITED;
-        ends[k].signal =
-            WIFSIGNALED(p->wait_status) ? WTERMSIG(p->wait_status) : 0;
-        ends[k].status =
-            WIFEXITED(p->wait_status) ? WEXITSTATUS(p->wait_status) : 0;
-    }
-    return worker_write_case(folder, c, &engine, JUDGE_ADAPTER_WORLD, c->ranks,
-                             ends, error);
+    case_folder(a->records, c, false, folder);
+    return case_record_account(folder, c, &player, p->wait_status, p->timed_out,
+                               error);
 }
 
 /* One start. *done: there is no reason to start it again. */

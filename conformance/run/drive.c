@@ -1,470 +1,349 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drive.c - drives an engine through a case, one rank: the steps, their
- * microbatches, the points of a pass. What is recorded, and when, is said in
- * record.h.
+ * drive.c - a rank from the outside: record, env, engine and device are made,
+ * the case is lived through (drive_life.c), all is given back, the record is
+ * written, whatever happened.
  */
 #include "run/drive.h"
+#include "run/process.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-static const struct fsdp_model *model_of(const struct driver *x)
+static int make_record(const struct run_case *c, struct record_rank *out)
 {
-    return &x->d->model->model->model;
+    size_t losses = (size_t)c->steps * c->microbatches + 1;
+
+    out->present = true;
+    out->sequence = calloc(1, sizeof *out->sequence); /* nothing was sent */
+    out->n_sequences = out->sequence != NULL;
+    out->loss = calloc(losses, sizeof *out->loss);
+    out->other_loss = calloc(losses, sizeof *out->other_loss);
+    out->step_sequence = calloc(c->steps + 1u, sizeof *out->step_sequence);
+    out->memory.after_step =
+        calloc(c->steps + 1u, sizeof *out->memory.after_step);
+    out->memory.allocations =
+        calloc(c->steps + 1u, sizeof *out->memory.allocations);
+    out->memory.launches = calloc(c->steps + 1u, sizeof *out->memory.launches);
+    return out->sequence && out->loss && out->other_loss &&
+                   out->step_sequence && out->memory.after_step &&
+                   out->memory.allocations && out->memory.launches
+               ? FSDP_OK
+               : FSDP_ERR_NOMEM;
 }
 
-/* For those who describe what happens: the run stands here. */
-static void place(struct driver *x, uint32_t point, uint32_t index)
+static struct driver driver_of(const struct drive *d, struct record_rank *out)
 {
-    if (point != RACE_AT_DESTROY) { /* which ends no run */
-        x->point = point;
-        x->index = index;
+    return (struct driver){.d = d,
+                           .model = &d->model->model->model,
+                           .units = &d->model->units.units,
+                           .workload = d->model->model->workload,
+                           .out = out};
+}
+
+static void make_env(struct driver *x, struct world_rank *rank)
+{
+    static const char *const names[] = {"replicate", "shard"};
+    const struct run_case *c = x->d->c;
+
+    x->alone = rank->world == 1;
+    x->extent[FSDP_DIM_REPLICATE] = c->replicas;
+    x->extent[FSDP_DIM_SHARD] = case_shard_degree(c);
+    x->mesh = (struct fsdp_mesh){sizeof x->mesh, 2, names, x->extent};
+    x->env = (struct fsdp_env){.size = sizeof x->env,
+                               .rank = rank->rank,
+                               .world = c->ranks,
+                               .mesh = &x->mesh,
+                               .comm = &rank->comm,
+                               .error = &x->error,
+                               .exchange = rank->exchange,
+                               .exchange_self = rank->exchange_self};
+}
+
+/* The engine's own device and communicator, or the suite's device; and the
+ * model's stream. `lender` lends the device to an engine that has none. */
+static int open_engine(struct driver *x, struct fsdp_env *lender)
+{
+    int status = FSDP_OK;
+
+    x->engine = *x->d->engine;
+    if (x->engine.open) {
+        status = x->engine.open(&x->env);
     }
-    recorder_place(x->recorder, x->step, point, index);
-}
-
-/* ---- What the workload asks the engine for ----------------------------- */
-
-static int access_param(void *self, uint32_t p, struct fsdp_tensor *out)
-{
-    struct driver *x = self;
-    const struct record_rank *o = x->out;
-
-    FSDP_TRY(x->engine.param(x->sharded, p, out));
-    if (!out->data && fsdp_numel(model_of(x), p) != 0) {
-        return FSDP_ERR_INVALID; /* an engine that says OK to everything */
+    *lender = x->env;
+    lender->engine = NULL;
+    if (status == FSDP_OK && !x->env.device) {
+        status = x->d->device_engine->open(lender);
+        x->env.device = lender->device;
     }
-    if (x->recording && x->forward && x->microbatch == 0 &&
-        !recorder_has(o, RECORD_UNSHARDED, x->step, 0, p, 0)) {
-        FSDP_TRY(recorder_finish_compute(x->recorder));
-        return recorder_tensor(x->recorder, x->out, RECORD_UNSHARDED, x->step,
-                               0, p, 0, fsdp_numel(model_of(x), p), out->data);
+    if (status == FSDP_OK && !x->env.compute) {
+        status = x->env.device->stream_open(x->env.device->self, "compute",
+                                            &x->compute);
+        x->env.compute = x->compute;
     }
-    return FSDP_OK;
+    return status;
 }
 
-static int access_grad(void *self, uint32_t p, struct fsdp_tensor *out)
+static void close_engine(struct driver *x, struct fsdp_env *lender)
 {
-    struct driver *x = self;
-
-    FSDP_TRY(x->engine.grad(x->sharded, p, out));
-    if (!out->data && fsdp_numel(model_of(x), p) != 0) {
-        return FSDP_ERR_INVALID;
+    if (x->env.device && x->compute) {
+        x->env.device->stream_close(x->env.device->self, x->compute);
     }
-    x->lent[p] = *out;
-    return FSDP_OK;
-}
-
-/* A module's backward has been computed: what it left as gradients, before
- * the engine takes it. */
-static int record_gradients(struct driver *x, uint32_t module)
-{
-    const struct fsdp_model *model = model_of(x);
-
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        const uint64_t n = fsdp_numel(model, p);
-        uint64_t first = 0;
-
-        if (model->parameter_module[p] != module || !x->lent[p].data ||
-            n == 0) {
-            continue;
-        }
-        /* The module's backwards in this pass follow each other. */
-        while (recorder_has(x->out, RECORD_LOCAL_GRADIENT, x->step,
-                            x->microbatch, p, first)) {
-            first += n;
-        }
-        FSDP_TRY(recorder_finish_compute(x->recorder));
-        FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_LOCAL_GRADIENT,
-                                 x->step, x->microbatch, p, first, n,
-                                 x->lent[p].data));
-        x->lent[p].data = NULL;
+    if (lender->engine) {
+        x->d->device_engine->close(lender);
+        x->env.device = NULL;
     }
-    return FSDP_OK;
-}
-
-/* ---- A pass over one microbatch ---------------------------------------- */
-
-/* A line of the timeline, where one is wanted. Far more points than any
- * model here has would only make the record large. */
-static int note_moment(struct driver *x, uint32_t point, uint32_t module)
-{
-    enum {
-        MOST = 1 << 16
-    };
-
-    return x->watching && x->out->memory.n_moments < MOST
-               ? recorder_moment(x->recorder, x->out, point, module)
-               : FSDP_OK;
-}
-
-/* Tells the engine; `index` is a module or a sequence. */
-static int at(struct driver *x, uint32_t point, uint32_t index)
-{
-    bool of_module = point != FSDP_BEGIN && point != FSDP_END;
-
-    FSDP_TRY(x->engine.at(x->sharded, point, index));
-    return note_moment(x, point, of_module ? index : 0);
-}
-
-static int pass_point(struct driver *x, uint32_t point, uint32_t module)
-{
-    const struct workload *w = x->d->model->model->workload;
-
-    x->forward = point == FSDP_PRE_FORWARD;
-    place(x, point, module);
-    if (point == FSDP_POST_BACKWARD && x->recording) {
-        FSDP_TRY(record_gradients(x, module));
+    if (x->d->engine->close) {
+        x->d->engine->close(&x->env);
     }
-    FSDP_TRY(at(x, point, module));
-    if (point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD ||
-        point == FSDP_PRE_RECOMPUTE) {
-        FSDP_TRY(w->compute(x->run, point, module));
-    }
-    return FSDP_OK;
 }
 
-/* The watchdog counts what goes through the world: nothing would where a rank
- * is alone, or where an engine has brought a communicator of a GPU. */
-static int show_progress(struct driver *x)
-{
-    uint64_t mine = x->step;
-    uint64_t all[WORLD_MAX_RANKS];
-
-    return x->alone || x->env.comm->place != FSDP_PLACE_HOST
-               ? x->env.exchange(x->env.exchange_self, &mine, sizeof mine, all)
-               : FSDP_OK;
-}
-
-static int pass_points(struct driver *x, const struct fsdp_sequence *q,
-                       uint32_t n, bool wrong)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        if (wrong) {
-            FSDP_TRY(drive_wrong_in_pass(x, i));
-        }
-        FSDP_TRY(pass_point(x, q->point[i], q->module[i]));
-    }
-    return FSDP_OK;
-}
-
-static int cancel_pass(struct driver *x)
-{
-    float ignored;
-
-    place(x, FSDP_CANCEL, 0);
-    FSDP_TRY(at(x, FSDP_CANCEL, 0));
-    return x->d->model->model->workload->end(x->run, &ignored);
-}
-
-/* The first n points of a sequence, on rank's samples of (step, microbatch);
- * the loss is asked for if all are passed. */
-static int pass(struct driver *x, uint32_t sequence, uint32_t n, uint32_t step,
-                uint32_t microbatch, float *loss)
-{
-    const struct fsdp_sequence *q = model_of(x)->sequence[sequence];
-    const struct workload *w = x->d->model->model->workload;
-    bool wrong = x->d->c->scenario == CASE_MISUSE && x->step == 0 &&
-                 microbatch == 0 && sequence == FSDP_SEQUENCE_TRAIN;
-
-    place(x, FSDP_BEGIN, sequence);
-    FSDP_TRY(w->begin(x->run, x->env.rank, step, microbatch));
-    FSDP_TRY(at(x, FSDP_BEGIN, sequence));
-    if (case_resumes(x->d->c) && x->step == 0 && microbatch == 0) {
-        FSDP_TRY(drive_wrong_checkpoint_in_pass(x));
-    }
-    FSDP_TRY(drive_wrong_clip(x, true));
-    FSDP_TRY(pass_points(x, q, n, wrong));
-    if (n < q->n) {
-        return cancel_pass(x);
-    }
-    if (wrong) {
-        FSDP_TRY(drive_wrong_before_end(x, q));
-    }
-    place(x, FSDP_END, sequence);
-    FSDP_TRY(at(x, FSDP_END, sequence));
-    FSDP_TRY(show_progress(x));
-    return w->end(x->run, loss);
-}
-
-/* CANCEL: the last pass is left in its middle, and destroy takes it all. */
-static int abandon_pass(struct driver *x)
-{
-    const struct fsdp_sequence *q = model_of(x)->sequence[FSDP_SEQUENCE_TRAIN];
-    const struct workload *w = x->d->model->model->workload;
-
-    if (x->d->c->scenario != CASE_CANCEL) {
-        return FSDP_OK;
-    }
-    x->recording = x->watching = false;
-    place(x, FSDP_BEGIN, FSDP_SEQUENCE_TRAIN);
-    FSDP_TRY(w->begin(x->run, x->env.rank, x->d->c->steps, 0));
-    FSDP_TRY(at(x, FSDP_BEGIN, FSDP_SEQUENCE_TRAIN));
-    return pass_points(x, q, 5 * q->n / 8, false);
-}
-
-/* ---- A step ------------------------------------------------------------ */
-
-static int record_before(struct driver *x)
-{
-    if (!x->recording) {
-        return FSDP_OK;
-    }
-    FSDP_TRY(drive_record_pieces(x, RECORD_REDUCED, x->step));
-    return drive_record_pieces(x, RECORD_BEFORE, x->step);
-}
-
-static int record_after(struct driver *x)
-{
-    if (!x->recording) {
-        return FSDP_OK;
-    }
-    FSDP_TRY(drive_record_pieces(x, RECORD_AFTER, x->step));
-    FSDP_TRY(drive_record_pieces(x, RECORD_STATE0, x->step));
-    return drive_record_pieces(x, RECORD_STATE1, x->step);
-}
-
-/* The microbatches of one rank. */
-int drive_microbatches(struct driver *x)
+/* Values are looked at where tensors are: what is too large for those is too
+ * large to be made again here. */
+static int watch_wire(struct driver *x)
 {
     const struct run_case *c = x->d->c;
-    uint32_t n = model_of(x)->sequence[FSDP_SEQUENCE_TRAIN]->n;
+    int status =
+        wire_make(x->model, x->units, c->layout, x->extent[FSDP_DIM_SHARD],
+                  c->recorded_steps > 0, &x->wire);
 
-    for (uint32_t b = 0; b < c->microbatches; b++) {
-        x->microbatch = b;
-        FSDP_TRY(x->engine.set_gradient_sync(x->sharded, c->sync[b]));
-        FSDP_TRY(pass(x, FSDP_SEQUENCE_TRAIN, n, x->step, b,
-                      &x->out->loss[x->step * c->microbatches + b]));
-        x->out->n_losses = x->step * c->microbatches + b + 1;
-        if (c->scenario == CASE_MISUSE && x->step == 0 && !c->sync[b]) {
-            FSDP_TRY(drive_wrong_step(x));
-        }
+    if (status == FSDP_OK) {
+        recorder_watch(x->recorder, &x->wire);
     }
-    x->microbatch = 0;
-    return FSDP_OK;
+    return status;
 }
 
-int drive_optimize(struct driver *x)
+static void note_process(struct driver *x, const struct process_view *before)
 {
-    const struct run_case *c = x->d->c;
-    struct fsdp_step step = {.size = sizeof step, .found_inf = 1};
-
-    FSDP_TRY(record_before(x));
-    place(x, RACE_AT_STEP, 0);
-    FSDP_TRY(drive_clip(x));
-    FSDP_TRY(drive_step_groups(x, &step));
-    FSDP_TRY(note_moment(x, RECORD_POINT_STEP, 0));
-    if (c->scenario == CASE_MISUSE && x->step == 0) {
-        FSDP_TRY(drive_answer(x, "found-inf", (int)step.found_inf));
-    }
-    FSDP_TRY(record_after(x));
-    place(x, RACE_AT_ZERO_GRAD, 0);
-    FSDP_TRY(x->engine.zero_grad(x->sharded));
-    return note_moment(x, RECORD_POINT_ZERO_GRAD, 0);
-}
-
-/* An evaluation pass on the samples that the next step begins with. */
-int drive_evaluate(struct driver *x)
-{
-    bool recording = x->recording;
-    const struct fsdp_sequence *q = model_of(x)->sequence[FSDP_SEQUENCE_EVAL];
-
-    if (x->d->c->scenario != CASE_EVAL) {
-        return FSDP_OK;
-    }
-    x->recording = false;
-    FSDP_TRY(pass(x, FSDP_SEQUENCE_EVAL, q->n, x->step + 1, 0,
-                  &x->out->other_loss[x->step]));
-    x->out->n_other_losses = x->step + 1;
-    x->recording = recording;
-    return FSDP_OK;
-}
-
-static int cancelled_pass(struct driver *x)
-{
-    const struct fsdp_sequence *q = model_of(x)->sequence[FSDP_SEQUENCE_TRAIN];
-    bool recording = x->recording;
-    float ignored;
-
-    if (x->d->c->scenario != CASE_CANCEL) {
-        return FSDP_OK;
-    }
-    x->recording = false;
-    FSDP_TRY(x->engine.set_gradient_sync(x->sharded, 1));
-    FSDP_TRY(pass(x, FSDP_SEQUENCE_TRAIN, 5 * q->n / 8, x->step, 0, &ignored));
-    memset(x->lent, 0, model_of(x)->n_parameters * sizeof *x->lent);
-    x->recording = recording;
-    if (x->step == 0) {
-        FSDP_TRY(drive_answer(x, "param-after-cancel",
-                              drive_ask_all(x, x->engine.param)));
-        FSDP_TRY(drive_answer(x, "grad-after-cancel",
-                              drive_ask_all(x, x->engine.grad)));
-    }
-    return FSDP_OK;
-}
-
-int drive_end_step(struct driver *x)
-{
-    int64_t sequence = recorder_mark(x->recorder);
     struct record_memory *m = &x->out->memory;
+    struct process_view after;
 
-    if (sequence < 0) {
+    process_look(&after);
+    if (!x->d->look_at_process) {
+        return;
+    }
+    if (after.peak_bytes > before->resident_bytes) {
+        m->process_growth = after.peak_bytes - before->resident_bytes;
+    }
+    if (after.channels > before->channels) {
+        m->new_channels = after.channels - before->channels;
+    }
+}
+
+/* For people: a trace that could not be written fails nothing. */
+static void write_trace(struct driver *x)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/rank-%u.trace.partial",
+                     x->d->directory, x->env.rank);
+
+    if (n > 0 && (size_t)n < sizeof path) {
+        (void)recorder_write_trace(x->recorder, path);
+    }
+}
+
+/* Plays the case between recorder and mutant; others learn of a failure at
+ * once. */
+static int play_recorded(struct driver *x, int (*play)(struct driver *))
+{
+    const struct fsdp_comm *comm = x->env.comm;
+    struct process_view before;
+    int status;
+
+    FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
+    status = watch_wire(x);
+    if (status == FSDP_OK && !x->serial) {
+        status = recorder_watch_races(x->recorder);
+        recorder_watch_flights(x->recorder, x->d->c->steps - 1);
+        if (status == FSDP_OK && x->d->trace) {
+            status = recorder_watch_time(x->recorder);
+        }
+    }
+    if (x->d->wrap) {
+        x->d->wrap(&x->env, &x->engine);
+    }
+    case_options(x->d->c, &x->options);
+    process_forget_peak();
+    process_look(&before);
+    if (status == FSDP_OK) {
+        status = play(x);
+    }
+    if (status == FSDP_OK) {
+        status = recorder_status(x->recorder);
+    }
+    if (status != FSDP_OK) {
+        comm->abort(comm->self, status);
+    }
+    note_process(x, &before);
+    drive_end_of_run(x);
+    if (x->d->trace && x->d->directory) {
+        write_trace(x);
+    }
+    recorder_close(x->recorder);
+    return status;
+}
+
+/* All streams have ended. What a communicator said comes first: what others
+ * say followed from it. */
+static void settle_error(struct driver *x, struct world_rank *rank, int status)
+{
+    if (rank->error->status == FSDP_OK) {
+        *rank->error = x->error;
+    }
+    drive_tell_end(x, status, rank->error);
+}
+
+/* Opens engine and device, plays, and gives everything back. */
+static int with_engine(struct driver *x, int (*play)(struct driver *))
+{
+    struct fsdp_env lender = {.engine = NULL};
+    const struct fsdp_device *device;
+    const struct fsdp_comm *comm;
+    int status;
+
+    x->lent = calloc(x->model->n_parameters + 1u, sizeof *x->lent);
+    if (!x->lent) {
         return FSDP_ERR_NOMEM;
     }
-    x->out->step_sequence[x->step] = (uint32_t)sequence;
-    x->out->n_steps = x->step + 1;
-    recorder_rest(x->recorder, &m->after_step[x->step]);
-    m->allocations[x->step] = recorder_allocations(x->recorder);
-    m->launches[x->step] = recorder_launches(x->recorder);
+    status = open_engine(x, &lender);
+    device = x->env.device;
+    comm = x->env.comm;
+    if (status == FSDP_OK) {
+        status = play_recorded(x, play);
+    }
+    x->env.device = device; /* not the recorder's or the mutant's */
+    x->env.comm = comm;
+    close_engine(x, &lender);
+    wire_release(&x->wire);
+    free(x->lent);
+    return status;
+}
+
+static int write_record(const struct drive *d, uint32_t rank, int status,
+                        const struct fsdp_error *why, double seconds,
+                        struct record_rank *out)
+{
+    struct fsdp_error error = {0};
+
+    out->status = status;
+    out->error = *why;
+    out->seconds = seconds;
+    if (out->error.status == FSDP_OK && status != FSDP_OK) {
+        out->error.status = status;
+        snprintf(out->error.message, sizeof out->error.message, "%s",
+                 fsdp_status_text(status));
+    }
+    record_sort(out);
+    return d->directory ? record_write_rank(d->directory, rank, out, &error)
+                        : FSDP_OK;
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int drive_rank(void *context, struct world_rank *rank)
+{
+    const struct drive *d = context;
+    struct record_rank out = {0};
+    struct driver x = driver_of(d, &out);
+    double began = now();
+    int status = make_record(d->c, &out);
+    int written;
+
+    if (d->look_at_process) {
+        mallopt(M_MMAP_THRESHOLD, 128 * 1024); /* freed memory goes back */
+    }
+    make_env(&x, rank);
+    if (status == FSDP_OK) {
+        status = with_engine(&x, drive_live);
+    }
+    settle_error(&x, rank, status);
+    if (status != FSDP_OK) {
+        rank->comm.abort(rank->comm.self, status);
+    }
+    written =
+        write_record(d, rank->rank, status, rank->error, now() - began, &out);
+    record_rank_release(&out);
+    return status != FSDP_OK ? status : written;
+}
+
+/* ---- All ranks, one after the other ------------------------------------ */
+
+/* Does what every rank does for itself, into the record of each. */
+static int on_every_rank(struct driver *x, int (*play)(struct driver *))
+{
+    struct record_rank *all = x->out;
+
+    for (uint32_t r = 0; r < x->d->c->ranks; r++) {
+        x->env.rank = r;
+        x->out = &all[r];
+        FSDP_TRY(play(x));
+    }
+    x->env.rank = 0;
+    x->out = all;
     return FSDP_OK;
 }
 
-int drive_step(struct driver *x, uint32_t step)
+/* Every rank's microbatches, then one step. Rank 0's record has what all have
+ * in common. */
+static int step_serial(struct driver *x)
 {
-    x->step = step;
-    x->recording = step < x->d->c->recorded_steps;
-    x->watching = x->env.rank == 0 && step == (x->d->c->steps > 1 ? 1u : 0u);
-    if (x->watching) {
-        FSDP_TRY(recorder_moment(x->recorder, NULL, 0, 0));
-    }
-    if (x->d->c->scenario == CASE_MISUSE && step == 0) {
-        FSDP_TRY(drive_wrong_at_rest(x));
-    }
-    FSDP_TRY(cancelled_pass(x));
-    FSDP_TRY(drive_microbatches(x));
-    if (case_resumes(x->d->c) && step == 0) {
-        FSDP_TRY(drive_wrong_save(x));
-    }
+    const struct run_case *c = x->d->c;
+    struct record_rank *all = x->out;
+
+    x->recording = x->step < c->recorded_steps;
+    FSDP_TRY(on_every_rank(x, drive_microbatches));
     FSDP_TRY(drive_optimize(x));
-    recorder_end_flights(x->recorder);
-    FSDP_TRY(drive_evaluate(x));
-    return drive_end_step(x);
-}
-
-/* ---- A life: from shard to destroy ------------------------------------- */
-
-static int summon(struct driver *x)
-{
-    const struct fsdp_model *model = model_of(x);
-    struct fsdp_tensor t;
-
-    if (x->d->c->scenario != CASE_SUMMON || !x->engine.unshard_all) {
-        return FSDP_OK;
+    FSDP_TRY(on_every_rank(x, drive_evaluate));
+    FSDP_TRY(drive_end_step(x));
+    for (uint32_t r = 1; r < c->ranks; r++) {
+        all[r].n_steps = all->n_steps;
     }
-    place(x, RACE_AT_SUMMON, 0);
-    FSDP_TRY(x->engine.unshard_all(x->sharded));
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        FSDP_TRY(x->engine.param(x->sharded, p, &t));
-        FSDP_TRY(recorder_finish_compute(x->recorder));
-        FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_SUMMONED,
-                                 x->d->c->steps, 0, p, 0, fsdp_numel(model, p),
-                                 t.data));
-    }
-    FSDP_TRY(x->engine.reshard_all(x->sharded));
-    return drive_answer(x, "param-after-reshard-all",
-                        drive_ask_all(x, x->engine.param));
-}
-
-int drive_open_run(struct driver *x)
-{
-    const struct workload *w = x->d->model->model->workload;
-    struct workload_access access = {access_param, access_grad, x};
-
-    return w->open(x->d->model->model, recorder_model_device(x->recorder),
-                   x->env.compute, &access, x->env.error, &x->run);
-}
-
-int drive_shard(struct driver *x)
-{
-    int64_t sequence;
-
-    place(x, RACE_AT_SHARD, 0);
-    drive_tell_model(x);
-    FSDP_TRY(drive_shard_model(x));
-    sequence = recorder_mark(x->recorder);
-    if (sequence < 0) {
-        return FSDP_ERR_NOMEM;
-    }
-    x->out->shard_sequence = (uint32_t)sequence;
-    recorder_rest(x->recorder, &x->out->memory.after_shard);
-    (void)recorder_allocations(x->recorder);
-    (void)recorder_launches(x->recorder);
-    return x->d->c->recorded_steps ? drive_record_pieces(x, RECORD_INITIAL, 0)
-                                   : FSDP_OK;
-}
-
-int drive_end_life(struct driver *x)
-{
-    int64_t sequence;
-
-    FSDP_TRY(summon(x));
-    if (x->d->c->recorded_steps) {
-        FSDP_TRY(drive_record_pieces(x, RECORD_FINAL, x->d->c->steps));
-    }
-    sequence = recorder_mark(x->recorder);
-    if (sequence < 0) {
-        return FSDP_ERR_NOMEM;
-    }
-    x->out->end_sequence = (uint32_t)sequence;
     return FSDP_OK;
 }
 
-static int train(struct driver *x)
+static int live_serial(struct driver *x)
 {
     FSDP_TRY(drive_shard(x));
     FSDP_TRY(drive_open_run(x));
-    for (uint32_t step = 0; step < x->d->c->steps; step++) {
-        FSDP_TRY(drive_step(x, step));
+    for (x->step = 0; x->step < x->d->c->steps; x->step++) {
+        FSDP_TRY(step_serial(x));
     }
-    FSDP_TRY(drive_end_life(x));
-    return abandon_pass(x);
+    return drive_end_life(x);
 }
 
-void drive_end_of_run(struct driver *x)
+int drive_serial(void *context, struct world_rank *rank)
 {
-    place(x, RACE_AT_DESTROY, 0);
-    x->d->model->model->workload->close(x->run);
-    x->engine.destroy(x->sharded);
-    x->run = NULL;
-    x->sharded = NULL;
-}
+    const struct drive *d = context;
+    struct record_rank *all = calloc(d->c->ranks, sizeof *all);
+    struct driver x = driver_of(d, all);
+    double began = now();
+    int status = all ? FSDP_OK : FSDP_ERR_NOMEM;
+    int written = FSDP_OK;
 
-/* AGAIN: what the first life showed gives way to the second, but for its
- * losses. */
-static void forget_first_life(struct record_rank *out)
-{
-    for (uint32_t i = 0; i < out->n_tensors; i++) {
-        free(out->tensor[i].data);
+    for (uint32_t r = 0; all && r < d->c->ranks; r++) {
+        status = status != FSDP_OK ? status : make_record(d->c, &all[r]);
     }
-    out->n_tensors = 0;
-    out->memory.n_moments = 0;
-    memcpy(out->other_loss, out->loss, out->n_losses * sizeof *out->loss);
-    out->n_other_losses = out->n_losses;
-    out->n_losses = 0;
-    out->n_steps = 0;
-}
-
-int drive_live(struct driver *x)
-{
-    switch (x->d->c->scenario) {
-    case CASE_OPTIONS:
-        return drive_options(x);
-    case CASE_DISAGREE:
-        return drive_disagree(x);
-    case CASE_AGAIN:
-        FSDP_TRY(train(x));
-        drive_end_of_run(x);
-        forget_first_life(x->out);
-        return train(x);
-    case CASE_RESUME:
-    case CASE_RESUME_FULL:
-    case CASE_RESUME_LOCAL:
-    case CASE_GROW:
-    case CASE_SHRINK:
-        return drive_resume(x);
-    default:
-        return x->d->saves_only ? drive_save_only(x) : train(x);
+    if (status == FSDP_OK) {
+        make_env(&x, rank);
+        x.env.rank = 0;
+        x.serial = true;
+        status = with_engine(&x, live_serial);
+        settle_error(&x, rank, status);
     }
+    for (uint32_t r = 0; all && r < d->c->ranks; r++) {
+        int s = write_record(d, r, status, rank->error, now() - began, &all[r]);
+        written = written != FSDP_OK ? written : s;
+        record_rank_release(&all[r]);
+    }
+    free(all);
+    return status != FSDP_OK ? status : written;
 }

@@ -2,6 +2,11 @@
 /*
  * drive.h - the life of one case on one rank: open, shard, train as the
  * scenario says, destroy; and the record of it.
+ *
+ * Read in this order: drive.c (a rank from the outside), drive_life.c (from
+ * shard to destroy), drive_step.c (a step: passes over microbatches, the
+ * optimizer); then what some scenarios add: drive_wrong.c, drive_groups.c,
+ * drive_clip.c, drive_checkpoint.c.
  */
 #ifndef FSDP_CTS_DRIVE_H
 #define FSDP_CTS_DRIVE_H
@@ -29,6 +34,10 @@ struct drive {
 /* A rank while it is being driven. */
 struct driver {
     const struct drive *d;
+    /* Of d->model: what its workload describes, and how it is wrapped. */
+    const struct fsdp_model *model;
+    const struct fsdp_units *units;
+    const struct workload *workload;
     struct fsdp_env env;
     /* What env->error points to: not the communicator's, whose collectives
      * may fail on a thread of their own. */
@@ -37,7 +46,7 @@ struct driver {
     uint32_t extent[2];
     struct fsdp_engine engine; /* a copy: a mutant may have changed it */
     struct fsdp_options options;
-    struct fsdp_model model; /* as the engine sees it (drive_told.c) */
+    struct fsdp_model told; /* the model as the engine sees it (drive_told.c) */
     struct recorder *recorder;
     struct record_rank *out; /* of the rank that is being played */
     struct fsdp_sharded *sharded;
@@ -65,16 +74,24 @@ int drive_rank(void *context, struct world_rank *rank);
  * all ranks of the case and writes a record for each. */
 int drive_serial(void *context, struct world_rank *rank);
 
-/* drive.c: the parts of a life, in their order. */
+/* drive_life.c: a life as the scenario says, and its parts in their order. */
+int drive_live(struct driver *x);
 int drive_shard(struct driver *x);
+int drive_end_life(struct driver *x);
+void drive_end_of_run(struct driver *x);
+
+/* drive_step.c: what the model asks the engine for; a step, and its parts in
+ * their order. */
 int drive_open_run(struct driver *x);
+int drive_step(struct driver *x, uint32_t step);
 int drive_microbatches(struct driver *x); /* of one rank and step */
 int drive_optimize(struct driver *x);
 int drive_evaluate(struct driver *x);
 int drive_end_step(struct driver *x);
-int drive_end_life(struct driver *x);
-void drive_end_of_run(struct driver *x);
-int drive_live(struct driver *x); /* all of it, as the scenario says */
+/* CANCEL: the last pass is left in its middle, and destroy takes it all. */
+int drive_abandon_pass(struct driver *x);
+/* For those who describe what happens: the run stands here. */
+void drive_place(struct driver *x, uint32_t point, uint32_t index);
 
 /* drive_told.c: the model, whose `initial` says in env->error what was wrong
  * with a call that it refuses. */
@@ -106,7 +123,6 @@ int drive_clip(struct driver *x);
 /* Calls that must be refused: in the first pass, or before the first step. */
 int drive_wrong_clip(struct driver *x, bool in_pass);
 
-int drive_step(struct driver *x, uint32_t step); /* all of a step */
 /* drive_pieces.c: what pieces show, under a stage of the record. */
 int drive_record_pieces(struct driver *x, uint32_t stage, uint32_t step);
 /* drive_checkpoint.c: lives with a checkpoint between them. */

@@ -258,9 +258,8 @@ static int load_wrong(struct driver *x)
 /* Another life, of which the first steps were the other's. */
 static int second_life(struct driver *x)
 {
-    FSDP_TRY(x->engine.shard(&x->env, &x->d->model->model->model,
-                             &x->d->model->units.units, &x->options,
-                             &x->sharded));
+    FSDP_TRY(
+        x->engine.shard(&x->env, x->model, x->units, &x->options, &x->sharded));
     FSDP_TRY(drive_open_run(x));
     FSDP_TRY(outside_steps(x));
     FSDP_TRY(load(x));

@@ -13,7 +13,7 @@ int drive_shard_model(struct driver *x)
 {
     const struct run_case *c = x->d->c;
     struct fsdp_options options = x->options;
-    const uint32_t n = x->model.n_parameters;
+    const uint32_t n = x->told.n_parameters;
     const uint32_t elsewhere = x->env.rank * 4; /* another address */
     uint32_t *made = calloc((size_t)n + elsewhere + 1, sizeof *made);
     uint32_t *group = made ? made + elsewhere : NULL;
@@ -29,8 +29,8 @@ int drive_shard_model(struct driver *x)
         options.n_groups = case_groups(c);
         options.group_of_parameter = group;
     }
-    status = x->engine.shard(&x->env, &x->model, &x->d->model->units.units,
-                             &options, &x->sharded);
+    status =
+        x->engine.shard(&x->env, &x->told, x->units, &options, &x->sharded);
     memset(group, 0xff, n * sizeof *group); /* who still reads it is wrong */
     free(made);
     return status;

@@ -14,7 +14,7 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out)
 {
     struct driver *x = context;
-    const struct fsdp_model *model = &x->d->model->model->model;
+    const struct fsdp_model *model = x->model;
     struct fsdp_error *e = x->env.error;
     int status = model->initial(model->context, p, first, n, out);
 
@@ -39,14 +39,14 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
 
 void drive_tell_model(struct driver *x)
 {
-    x->model = x->d->model->model->model;
-    x->model.initial = initial;
-    x->model.context = x;
+    x->told = *x->model;
+    x->told.initial = initial;
+    x->told.context = x;
 }
 
 static void place_words(const struct driver *x, char out[128])
 {
-    const struct fsdp_model *model = &x->d->model->model->model;
+    const struct fsdp_model *model = x->model;
     const char *point = race_point_name(x->point);
     bool of_module =
         x->point >= FSDP_PRE_FORWARD && x->point <= FSDP_POST_RECOMPUTE;

@@ -56,9 +56,8 @@ int drive_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
     struct fsdp_tensor t;
     int status = FSDP_ERR_INVALID;
 
-    for (uint32_t p = 0; p < x->d->model->model->model.n_parameters &&
-                         status == FSDP_ERR_INVALID;
-         p++) {
+    for (uint32_t p = 0;
+         p < x->model->n_parameters && status == FSDP_ERR_INVALID; p++) {
         status = ask(x->sharded, p, &t);
     }
     return status;
@@ -67,7 +66,7 @@ int drive_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
 int drive_wrong_at_rest(struct driver *x)
 {
     const struct fsdp_engine *e = &x->engine;
-    const struct fsdp_model *model = &x->d->model->model->model;
+    const struct fsdp_model *model = x->model;
     const float lr[2] = {x->d->c->lr, x->d->c->lr};
     struct fsdp_step groups = {.size = sizeof groups, .n_groups = 2, .lr = lr};
     struct fsdp_tensor t;
@@ -91,7 +90,7 @@ int drive_wrong_at_rest(struct driver *x)
 static int wrong_after_begin(struct driver *x)
 {
     const struct fsdp_engine *e = &x->engine;
-    const struct fsdp_model *model = &x->d->model->model->model;
+    const struct fsdp_model *model = x->model;
     struct fsdp_step step = {
         .size = sizeof step, .n_groups = 1, .lr = &x->d->c->lr};
 
@@ -124,10 +123,9 @@ int drive_wrong_in_pass(struct driver *x, uint32_t i)
         return FSDP_OK;
     }
     /* The first unit is unsharded now: nothing else refuses it. */
-    FSDP_TRY(drive_answer(
-        x, "unknown-parameter",
-        x->engine.param(x->sharded, x->d->model->model->model.n_parameters,
-                        &t)));
+    FSDP_TRY(
+        drive_answer(x, "unknown-parameter",
+                     x->engine.param(x->sharded, x->model->n_parameters, &t)));
     return drive_answer(x, "grad-in-forward",
                         x->engine.grad(x->sharded, 0, &t));
 }
@@ -161,8 +159,7 @@ static int offer(struct driver *x, const char *name, const struct fsdp_env *env,
 {
     /* What an engine that does not set it would have destroyed. */
     struct fsdp_sharded *sharded = (struct fsdp_sharded *)(void *)x;
-    int status = x->engine.shard(env, &x->d->model->model->model, units,
-                                 options, &sharded);
+    int status = x->engine.shard(env, x->model, units, options, &sharded);
 
     x->engine.destroy(sharded);
     return drive_answer(x, name, status);
@@ -173,8 +170,8 @@ static int offer_named(struct driver *x, const char *name, const char *option,
                        const struct fsdp_options *options)
 {
     struct fsdp_sharded *sharded = (struct fsdp_sharded *)(void *)x;
-    int status = x->engine.shard(&x->env, &x->d->model->model->model,
-                                 &x->d->model->units.units, options, &sharded);
+    int status =
+        x->engine.shard(&x->env, x->model, x->units, options, &sharded);
     bool unnamed =
         status != FSDP_OK && strstr(x->env.error->message, option) == NULL;
 
@@ -186,7 +183,7 @@ static int offer_named(struct driver *x, const char *name, const char *option,
 /* Further ahead than there are units. */
 static int offer_ahead(struct driver *x)
 {
-    const uint32_t beyond = x->d->model->units.units.n_units + 1;
+    const uint32_t beyond = x->units->n_units + 1;
     struct fsdp_options o = x->options;
 
     o.prefetch_forward = beyond;
@@ -202,8 +199,8 @@ static int offer_ahead(struct driver *x)
 
 static int offer_units(struct driver *x)
 {
-    const struct fsdp_units *good = &x->d->model->units.units;
-    uint32_t n = x->d->model->model->model.n_modules;
+    const struct fsdp_units *good = x->units;
+    uint32_t n = x->model->n_modules;
     struct fsdp_units units = *good;
     uint32_t *wrong = malloc(n * sizeof *wrong);
     int status;
@@ -227,17 +224,15 @@ static int offer_mesh(struct driver *x)
 
     mesh.extent = extent;
     env.mesh = &mesh;
-    FSDP_TRY(offer(x, "mesh-does-not-divide", &env, &x->d->model->units.units,
-                   &x->options));
+    FSDP_TRY(offer(x, "mesh-does-not-divide", &env, x->units, &x->options));
     extent[0] = x->extent[0];
     extent[1] = x->extent[1] + 1;
-    return offer(x, "shards-do-not-divide", &env, &x->d->model->units.units,
-                 &x->options);
+    return offer(x, "shards-do-not-divide", &env, x->units, &x->options);
 }
 
 static int offer_groups(struct driver *x)
 {
-    uint32_t n = x->d->model->model->model.n_parameters;
+    uint32_t n = x->model->n_parameters;
     uint32_t *group = calloc(n, sizeof *group);
     struct fsdp_options o = x->options;
     int status;
@@ -248,15 +243,14 @@ static int offer_groups(struct driver *x)
     group[n - 1] = 2;
     o.n_groups = 2;
     o.group_of_parameter = group;
-    status =
-        offer(x, "group-out-of-range", &x->env, &x->d->model->units.units, &o);
+    status = offer(x, "group-out-of-range", &x->env, x->units, &o);
     free(group);
     return status;
 }
 
 int drive_options(struct driver *x)
 {
-    const struct fsdp_units *units = &x->d->model->units.units;
+    const struct fsdp_units *units = x->units;
     struct fsdp_options o = x->options;
 
     o.layout = 99;
@@ -284,8 +278,8 @@ int drive_options(struct driver *x)
 /* Rank 0 wraps its last two units as one. */
 static int disagree_on_units(struct driver *x)
 {
-    const struct fsdp_units *good = &x->d->model->units.units;
-    uint32_t n = x->d->model->model->model.n_modules;
+    const struct fsdp_units *good = x->units;
+    uint32_t n = x->model->n_modules;
     struct fsdp_units units = *good;
     uint32_t *unit = malloc(n * sizeof *unit);
     int status;
@@ -313,6 +307,6 @@ int drive_disagree(struct driver *x)
     if (x->env.rank == 0) {
         o.fold = o.fold == FSDP_FOLD_RANK ? FSDP_FOLD_RING : FSDP_FOLD_RANK;
     }
-    FSDP_TRY(offer(x, "shard", &x->env, &x->d->model->units.units, &o));
+    FSDP_TRY(offer(x, "shard", &x->env, x->units, &o));
     return disagree_on_units(x);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * supervise.c - deals cases out to lanes and keeps them going.
+ * supervise.c - deals cases out to workers and keeps them going.
  */
 #include "run/supervise.h"
+#include "run/case_record.h"
 #include "run/supervise_worker.h"
-#include "run/worker.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    MAX_LANES = 64
+    MAX_WORKERS = 64
 };
 
 static volatile sig_atomic_t interrupted;
@@ -73,10 +73,10 @@ static int clear_records(const struct supervise_job *job,
                          struct fsdp_error *error)
 {
     bool baseline = strcmp(job->engine, "unsharded") == 0;
-    char folder[WORKER_PATH_BYTES];
+    char folder[CASE_FOLDER_BYTES];
 
     for (uint32_t i = 0; i < job->n_cases; i++) {
-        worker_folder(job->records, &job->cases[i], baseline, folder);
+        case_folder(job->records, &job->cases[i], baseline, folder);
         FSDP_TRY(record_clear(folder, error));
     }
     return FSDP_OK;
@@ -100,82 +100,83 @@ static void show(const struct supervise_job *job, uint32_t done, uint32_t n)
     }
 }
 
-/* Case i belongs to lane: by rank count under MPI, dealt out otherwise. */
-static uint32_t lane_of(const struct supervise_job *job, uint32_t i,
-                        uint32_t n_lanes)
+/* Case i is for this worker: by rank count under MPI, dealt out otherwise. */
+static uint32_t worker_of(const struct supervise_job *job, uint32_t i,
+                          uint32_t n_workers)
 {
-    return job->world == WORLD_MPI ? job->cases[i].ranks % MAX_LANES
-                                   : i % n_lanes;
+    return job->world == WORLD_MPI ? job->cases[i].ranks % MAX_WORKERS
+                                   : i % n_workers;
 }
 
-static int deal(const struct supervise_job *job, struct lane *lane,
-                uint32_t n_lanes)
+static int deal(const struct supervise_job *job, struct supervised *worker,
+                uint32_t n_workers)
 {
-    for (uint32_t k = 0; k < n_lanes; k++) {
-        lane[k].job = job;
-        lane[k].cases = malloc((job->n_cases + 1u) * sizeof *lane[k].cases);
-        if (!lane[k].cases) {
+    for (uint32_t k = 0; k < n_workers; k++) {
+        worker[k].job = job;
+        worker[k].cases = malloc((job->n_cases + 1u) * sizeof *worker[k].cases);
+        if (!worker[k].cases) {
             return FSDP_ERR_NOMEM;
         }
     }
     for (uint32_t i = 0; i < job->n_cases; i++) {
-        struct lane *l = &lane[lane_of(job, i, n_lanes)];
-        l->cases[l->n++] = job->cases[i];
+        struct supervised *w = &worker[worker_of(job, i, n_workers)];
+        w->cases[w->n++] = job->cases[i];
     }
     return FSDP_OK;
 }
 
 /* Starts workers where there is room. Returns how many run. */
-static uint32_t start(struct lane *lane, uint32_t n_lanes, uint32_t most,
-                      int *status, struct fsdp_error *error)
+static uint32_t start(struct supervised *worker, uint32_t n_workers,
+                      uint32_t most, int *status, struct fsdp_error *error)
 {
     uint32_t running = 0;
 
-    for (uint32_t k = 0; k < n_lanes; k++) {
-        running += lane[k].pid != 0;
+    for (uint32_t k = 0; k < n_workers; k++) {
+        running += worker[k].pid != 0;
     }
-    for (uint32_t k = 0; k < n_lanes && running < most; k++) {
-        if (!lane[k].pid && lane[k].next < lane[k].n && *status == FSDP_OK) {
-            *status = lane_start(&lane[k], k, error);
+    for (uint32_t k = 0; k < n_workers && running < most; k++) {
+        if (!worker[k].pid && worker[k].next < worker[k].n &&
+            *status == FSDP_OK) {
+            *status = supervised_start(&worker[k], k, error);
             running += *status == FSDP_OK;
         }
     }
     return running;
 }
 
-static void turn(struct lane *lane, uint32_t n_lanes,
+static void turn(struct supervised *worker, uint32_t n_workers,
                  struct supervise_engine *engine, int *status,
                  struct fsdp_error *error)
 {
-    struct pollfd fds[MAX_LANES];
-    struct lane *of[MAX_LANES];
+    struct pollfd fds[MAX_WORKERS];
+    struct supervised *of[MAX_WORKERS];
     nfds_t n = 0;
 
-    for (uint32_t k = 0; k < n_lanes; k++) {
-        if (lane[k].pid) {
-            fds[n] = (struct pollfd){.fd = lane[k].fd, .events = POLLIN};
-            of[n++] = &lane[k];
+    for (uint32_t k = 0; k < n_workers; k++) {
+        if (worker[k].pid) {
+            fds[n] = (struct pollfd){.fd = worker[k].fd, .events = POLLIN};
+            of[n++] = &worker[k];
         }
     }
     if (poll(fds, n, 200) < 0 && errno != EINTR) {
         *status = FSDP_ERR_IO;
     }
     for (nfds_t i = 0; i < n; i++) {
-        if (fds[i].revents && !lane_read(of[i], engine)) {
-            int s = lane_end(of[i], engine, error);
+        if (fds[i].revents && !supervised_read(of[i], engine)) {
+            int s = supervised_end(of[i], engine, error);
             *status = *status != FSDP_OK ? *status : s;
         } else {
-            lane_watch(of[i]);
+            supervised_watch(of[i]);
         }
     }
 }
 
-static uint32_t ended(const struct lane *lane, uint32_t n_lanes)
+static uint32_t ended(const struct supervised *worker, uint32_t n_workers)
 {
     uint32_t n = 0;
 
-    for (uint32_t k = 0; k < n_lanes; k++) {
-        n += lane[k].n_ended;
+    for (uint32_t k = 0; k < n_workers; k++) {
+        n += worker[k].n_ended;
     }
     return n;
 }
@@ -185,30 +186,32 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
 {
     bool mpi = job->world == WORLD_MPI;
     uint32_t most = mpi || !job->n_workers ? 1 : job->n_workers;
-    uint32_t n_lanes = mpi ? MAX_LANES : most < MAX_LANES ? most : MAX_LANES;
-    struct lane *lane = calloc(MAX_LANES, sizeof *lane);
-    int status = lane ? deal(job, lane, n_lanes) : FSDP_ERR_NOMEM;
+    uint32_t n_workers = mpi                  ? MAX_WORKERS
+                         : most < MAX_WORKERS ? most
+                                              : MAX_WORKERS;
+    struct supervised *worker = calloc(MAX_WORKERS, sizeof *worker);
+    int status = worker ? deal(job, worker, n_workers) : FSDP_ERR_NOMEM;
     uint32_t shown = UINT32_MAX;
 
     if (status == FSDP_OK) {
         status = clear_records(job, error);
     }
     while (status == FSDP_OK && !interrupted &&
-           start(lane, n_lanes, most, &status, error)) {
-        turn(lane, n_lanes, engine, &status, error);
-        if (ended(lane, n_lanes) != shown) {
-            shown = ended(lane, n_lanes);
+           start(worker, n_workers, most, &status, error)) {
+        turn(worker, n_workers, engine, &status, error);
+        if (ended(worker, n_workers) != shown) {
+            shown = ended(worker, n_workers);
             show(job, shown, job->n_cases);
         }
     }
-    for (uint32_t k = 0; lane && k < MAX_LANES; k++) {
-        lane_stop(&lane[k]);
+    for (uint32_t k = 0; worker && k < MAX_WORKERS; k++) {
+        supervised_stop(&worker[k]);
     }
-    for (uint32_t k = 0; lane && k < MAX_LANES; k++) {
-        lane_kill(&lane[k]);
-        free(lane[k].cases);
+    for (uint32_t k = 0; worker && k < MAX_WORKERS; k++) {
+        supervised_kill(&worker[k]);
+        free(worker[k].cases);
     }
-    free(lane);
+    free(worker);
     end_orphans();
     if (interrupted && status == FSDP_OK) {
         error->status = FSDP_ERR_ABORTED;

@@ -3,6 +3,7 @@
  * supervise_worker.c - starts, reads and buries workers.
  */
 #include "run/supervise_worker.h"
+#include "run/case_record.h"
 #include "run/worker.h"
 
 #include <errno.h>
@@ -27,19 +28,20 @@ static int fail(struct fsdp_error *error, const char *what, const char *path)
     return FSDP_ERR_IO;
 }
 
-static int write_batch(struct lane *l, uint32_t index, struct fsdp_error *error)
+static int write_batch(struct supervised *w, uint32_t index,
+                       struct fsdp_error *error)
 {
-    uint32_t n = l->n - l->next;
+    uint32_t n = w->n - w->next;
     FILE *f;
     bool good;
 
-    snprintf(l->batch, sizeof l->batch, "%s/.batch-%u", l->job->records, index);
-    f = fopen(l->batch, "wbe");
-    good = f && fwrite(l->cases + l->next, sizeof *l->cases, n, f) == n;
+    snprintf(w->batch, sizeof w->batch, "%s/.batch-%u", w->job->records, index);
+    f = fopen(w->batch, "wbe");
+    good = f && fwrite(w->cases + w->next, sizeof *w->cases, n, f) == n;
     if (f && fclose(f) != 0) {
         good = false;
     }
-    return good ? FSDP_OK : fail(error, "cannot write", l->batch);
+    return good ? FSDP_OK : fail(error, "cannot write", w->batch);
 }
 
 /* A command line, word by word. Words of the launcher are split at blanks;
@@ -78,10 +80,9 @@ static void add_option(struct command *c, const char *name, const char *value)
     }
 }
 
-static void make_command(struct lane *l, struct command *c)
+static void make_command(struct supervised *w, struct command *c)
 {
-    static const char *const world[] = {"local", "threads", "mpi"};
-    const struct supervise_job *job = l->job;
+    const struct supervise_job *job = w->job;
     char self[1024] = "/proc/self/exe";
     char timeout[24];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -96,18 +97,18 @@ static void make_command(struct lane *l, struct command *c)
         char *word;
         snprintf(launcher, sizeof launcher, "%s", job->launcher);
         while ((word = strtok_r(rest, " \t", &rest))) {
-            add(c, word, l->cases[l->next].ranks);
+            add(c, word, w->cases[w->next].ranks);
         }
     }
     snprintf(timeout, sizeof timeout, "%u", job->timeout_ms);
     add(c, self, 0);
     add(c, "worker", 0);
-    add_option(c, "--batch", l->batch);
+    add_option(c, "--batch", w->batch);
     add_option(c, "--records", job->records);
     add_option(c, "--engine", job->engine);
     add_option(c, "--mutant", job->mutant);
     add_option(c, "--text", job->text);
-    add_option(c, "--world", world[job->world]);
+    add_option(c, "--world", world_names[job->world]);
     add_option(c, "--timeout-ms", timeout);
     if (job->trace) {
         add(c, "--trace-events", 0);
@@ -136,35 +137,36 @@ static void become(struct command *c, int out, bool mpi, pid_t parent)
     _exit(127);
 }
 
-int lane_start(struct lane *l, uint32_t index, struct fsdp_error *error)
+int supervised_start(struct supervised *w, uint32_t index,
+                     struct fsdp_error *error)
 {
     struct command c;
     pid_t self = getpid();
     int ends[2];
 
-    FSDP_TRY(write_batch(l, index, error));
+    FSDP_TRY(write_batch(w, index, error));
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return fail(error, "pipe for", "a worker");
     }
-    make_command(l, &c);
-    l->started = l->next;
-    l->in_case = false;
-    l->killed = false;
-    l->refused = (struct fsdp_error){0};
-    l->line_n = 0;
-    clock_gettime(CLOCK_MONOTONIC, &l->last);
-    l->pid = fork();
-    if (l->pid == 0) {
-        become(&c, ends[1], l->job->world == WORLD_MPI, self);
+    make_command(w, &c);
+    w->started = w->next;
+    w->in_case = false;
+    w->killed = false;
+    w->refused = (struct fsdp_error){0};
+    w->line_n = 0;
+    clock_gettime(CLOCK_MONOTONIC, &w->last);
+    w->pid = fork();
+    if (w->pid == 0) {
+        become(&c, ends[1], w->job->world == WORLD_MPI, self);
     }
     close(ends[1]);
-    l->fd = ends[0];
-    if (l->pid < 0) {
-        close(l->fd);
-        l->pid = 0;
+    w->fd = ends[0];
+    if (w->pid < 0) {
+        close(w->fd);
+        w->pid = 0;
         return fail(error, "cannot fork", "a worker");
     }
-    setpgid(l->pid, l->pid); /* whoever comes first, worker or we */
+    setpgid(w->pid, w->pid); /* whoever comes first, worker or we */
     return FSDP_OK;
 }
 
@@ -185,9 +187,9 @@ static bool says(const char *line, const char *word, uint32_t *index)
 }
 
 /* "refuse", a status and a sentence. */
-static void take_refusal(struct lane *l)
+static void take_refusal(struct supervised *w)
 {
-    const char *number = l->line + strlen("refuse ");
+    const char *number = w->line + strlen("refuse ");
     char *end;
     long status;
 
@@ -197,56 +199,56 @@ static void take_refusal(struct lane *l)
         status > INT32_MAX || end[0] != ' ' || end[1] == '\0') {
         return; /* printed by the engine */
     }
-    if (l->refused.status == FSDP_OK) {
-        l->refused.status = (int32_t)status;
-        snprintf(l->refused.message, sizeof l->refused.message, "%s", end + 1);
+    if (w->refused.status == FSDP_OK) {
+        w->refused.status = (int32_t)status;
+        snprintf(w->refused.message, sizeof w->refused.message, "%s", end + 1);
     }
 }
 
-static void take_line(struct lane *l, struct supervise_engine *engine)
+static void take_line(struct supervised *w, struct supervise_engine *engine)
 {
     uint32_t i;
 
-    if (says(l->line, "begin ", &i)) {
-        l->in_case = true;
-        if (l->started + i < l->n) {
-            l->next = l->started + i;
+    if (says(w->line, "begin ", &i)) {
+        w->in_case = true;
+        if (w->started + i < w->n) {
+            w->next = w->started + i;
         }
-    } else if (says(l->line, "end ", &i)) {
-        l->in_case = false;
-        if (l->started + i < l->n) {
-            l->next = l->started + i + 1;
+    } else if (says(w->line, "end ", &i)) {
+        w->in_case = false;
+        if (w->started + i < w->n) {
+            w->next = w->started + i + 1;
         }
-        l->n_ended++;
-    } else if (says(l->line, "again ", &i)) {
-        l->in_case = false;
-        if (l->started + i < l->n) {
-            l->next = l->started + i;
+        w->n_ended++;
+    } else if (says(w->line, "again ", &i)) {
+        w->in_case = false;
+        if (w->started + i < w->n) {
+            w->next = w->started + i;
         }
-    } else if (strncmp(l->line, "refuse ", strlen("refuse ")) == 0) {
-        take_refusal(l);
-    } else if (sscanf(l->line, "engine %63s %31s %1023[^\n]", engine->name,
+    } else if (strncmp(w->line, "refuse ", strlen("refuse ")) == 0) {
+        take_refusal(w);
+    } else if (sscanf(w->line, "engine %63s %31s %1023[^\n]", engine->name,
                       engine->version, engine->claims) >= 2) {
         engine->known = true;
     } /* else: something that the engine printed; not ours */
 }
 
-bool lane_read(struct lane *l, struct supervise_engine *engine)
+bool supervised_read(struct supervised *w, struct supervise_engine *engine)
 {
     char bytes[4096];
-    ssize_t n = read(l->fd, bytes, sizeof bytes);
+    ssize_t n = read(w->fd, bytes, sizeof bytes);
 
     if (n < 0) {
         return errno == EINTR || errno == EAGAIN;
     }
-    clock_gettime(CLOCK_MONOTONIC, &l->last);
+    clock_gettime(CLOCK_MONOTONIC, &w->last);
     for (ssize_t i = 0; i < n; i++) {
         if (bytes[i] == '\n') {
-            l->line[l->line_n] = '\0';
-            take_line(l, engine);
-            l->line_n = 0;
-        } else if (l->line_n + 1 < sizeof l->line) {
-            l->line[l->line_n++] = bytes[i];
+            w->line[w->line_n] = '\0';
+            take_line(w, engine);
+            w->line_n = 0;
+        } else if (w->line_n + 1 < sizeof w->line) {
+            w->line[w->line_n++] = bytes[i];
         }
     }
     return n > 0;
@@ -254,17 +256,17 @@ bool lane_read(struct lane *l, struct supervise_engine *engine)
 
 /* The case that took the worker down gets a record that says so, if its own
  * ranks could not. */
-static int account(struct lane *l, const struct supervise_engine *said,
+static int account(struct supervised *w, const struct supervise_engine *said,
                    int wait_status, struct fsdp_error *error)
 {
-    const struct run_case *c = &l->cases[l->next];
-    struct world_result ends[WORLD_MAX_RANKS] = {0};
-    char folder[WORKER_PATH_BYTES];
-    char file[WORKER_PATH_BYTES + 16];
+    const struct run_case *c = &w->cases[w->next];
+    char folder[CASE_FOLDER_BYTES];
+    char file[CASE_FOLDER_BYTES + 16];
     char text[sizeof said->claims];
     const char *claims[64] = {NULL};
-    struct fsdp_engine engine = {
-        .name = said->name, .version = said->version, .claims = claims};
+    const struct case_player player = {said->name, said->version, claims,
+                                       w->job->world == WORLD_MPI ? "mpi"
+                                                                  : "local"};
     char *rest = text;
     bool baseline;
 
@@ -276,21 +278,12 @@ static int account(struct lane *l, const struct supervise_engine *said,
         }
     }
     baseline = claims[0] && strcmp(claims[0], "serial") == 0;
-    worker_folder(l->job->records, c, baseline, folder);
+    case_folder(w->job->records, c, baseline, folder);
     snprintf(file, sizeof file, "%s/case.json", folder);
-    if (access(file, R_OK) == 0) {
-        return FSDP_OK;
-    }
-    for (uint32_t r = 0; r < c->ranks && r < WORLD_MAX_RANKS; r++) {
-        ends[r].end = l->killed                  ? WORLD_TIMED_OUT
-                      : WIFSIGNALED(wait_status) ? WORLD_SIGNALLED
-                                                 : WORLD_EXITED;
-        ends[r].signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
-        ends[r].status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
-    }
-    return worker_write_case(folder, c, &engine,
-                             l->job->world == WORLD_MPI ? "mpi" : "local",
-                             c->ranks, ends, error);
+    return access(file, R_OK) == 0
+               ? FSDP_OK
+               : case_record_account(folder, c, &player, wait_status, w->killed,
+                                     error);
 }
 
 /* Ends what a worker left behind. It becomes ours when its parent dies
@@ -303,16 +296,16 @@ static void end_group(pid_t group)
 }
 
 /* No worker could run: the user's to put right, unless memory was short. */
-static int refused(const struct lane *l, int wait_status,
+static int refused(const struct supervised *w, int wait_status,
                    struct fsdp_error *error)
 {
-    bool early = !l->in_case && l->next == l->started;
-    struct fsdp_error why = l->refused;
+    bool early = !w->in_case && w->next == w->started;
+    struct fsdp_error why = w->refused;
 
     if (why.status == FSDP_OK) {
         snprintf(why.message, sizeof why.message,
                  "engine %.100s: the worker %s %d before its first case",
-                 l->job->engine,
+                 w->job->engine,
                  WIFSIGNALED(wait_status) ? "was ended by signal"
                                           : "exited with",
                  WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
@@ -327,26 +320,26 @@ static int refused(const struct lane *l, int wait_status,
     return error->status;
 }
 
-int lane_end(struct lane *l, const struct supervise_engine *engine,
-             struct fsdp_error *error)
+int supervised_end(struct supervised *w, const struct supervise_engine *engine,
+                   struct fsdp_error *error)
 {
     int wait_status = 0;
     int status = FSDP_OK;
 
-    close(l->fd);
-    while (waitpid(l->pid, &wait_status, 0) < 0 && errno == EINTR) {
+    close(w->fd);
+    while (waitpid(w->pid, &wait_status, 0) < 0 && errno == EINTR) {
     }
-    end_group(l->pid);
-    l->pid = 0;
-    unlink(l->batch);
-    if (l->refused.status != FSDP_OK ||
-        (l->next < l->n && !l->in_case && l->next == l->started)) {
-        return refused(l, wait_status, error);
+    end_group(w->pid);
+    w->pid = 0;
+    unlink(w->batch);
+    if (w->refused.status != FSDP_OK ||
+        (w->next < w->n && !w->in_case && w->next == w->started)) {
+        return refused(w, wait_status, error);
     }
-    if (l->in_case) {
-        status = account(l, engine, wait_status, error);
-        l->next++;
-        l->n_ended++;
+    if (w->in_case) {
+        status = account(w, engine, wait_status, error);
+        w->next++;
+        w->n_ended++;
     }
     return status;
 }
@@ -360,43 +353,43 @@ static int64_t since_ms(const struct timespec *then)
            (now.tv_nsec - then->tv_nsec) / 1000000;
 }
 
-void lane_watch(struct lane *l)
+void supervised_watch(struct supervised *w)
 {
-    int64_t most = 4LL * l->job->timeout_ms + 30000;
+    int64_t most = 4LL * w->job->timeout_ms + 30000;
 
     /* A world ends itself after its own watchdog's time, twice at most. */
-    if (l->pid && since_ms(&l->last) > most) {
-        l->killed = true;
-        kill(-l->pid, SIGKILL);
+    if (w->pid && since_ms(&w->last) > most) {
+        w->killed = true;
+        kill(-w->pid, SIGKILL);
     }
 }
 
-void lane_stop(struct lane *l)
+void supervised_stop(struct supervised *w)
 {
-    if (l->pid) {
-        kill(-l->pid, SIGTERM); /* mpirun takes its ranks with it */
-        clock_gettime(CLOCK_MONOTONIC, &l->last);
+    if (w->pid) {
+        kill(-w->pid, SIGTERM); /* mpirun takes its ranks with it */
+        clock_gettime(CLOCK_MONOTONIC, &w->last);
     }
 }
 
-void lane_kill(struct lane *l)
+void supervised_kill(struct supervised *w)
 {
-    int64_t patience = l->job && l->job->world == WORLD_MPI ? 1500 : 50;
+    int64_t patience = w->job && w->job->world == WORLD_MPI ? 1500 : 50;
 
-    if (!l->pid) {
+    if (!w->pid) {
         return;
     }
-    while (waitpid(l->pid, NULL, WNOHANG) == 0) {
-        if (since_ms(&l->last) > patience) {
-            kill(-l->pid, SIGKILL);
-            while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR) {
+    while (waitpid(w->pid, NULL, WNOHANG) == 0) {
+        if (since_ms(&w->last) > patience) {
+            kill(-w->pid, SIGKILL);
+            while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR) {
             }
             break;
         }
         usleep(2000);
     }
-    close(l->fd);
-    end_group(l->pid);
-    l->pid = 0;
-    unlink(l->batch);
+    close(w->fd);
+    end_group(w->pid);
+    w->pid = 0;
+    unlink(w->batch);
 }

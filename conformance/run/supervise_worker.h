@@ -3,15 +3,15 @@
  * supervise_worker.h - one worker after the other over a list of cases: each
  * starts behind the case that took the last one down.
  */
-#ifndef FSDP_CTS_LANE_H
-#define FSDP_CTS_LANE_H
+#ifndef FSDP_CTS_SUPERVISE_WORKER_H
+#define FSDP_CTS_SUPERVISE_WORKER_H
 
 #include "run/supervise.h"
 
 #include <sys/types.h>
 #include <time.h>
 
-struct lane {
+struct supervised {
     const struct supervise_job *job;
     struct run_case *cases;
     uint32_t n, next; /* cases[next..n) are to be run */
@@ -29,19 +29,20 @@ struct lane {
 };
 
 /* Starts a worker on what is left. IO. */
-int lane_start(struct lane *l, uint32_t index, struct fsdp_error *error);
+int supervised_start(struct supervised *w, uint32_t index,
+                     struct fsdp_error *error);
 /* Reads what the worker has printed. False: it has closed its output. */
-bool lane_read(struct lane *l, struct supervise_engine *engine);
+bool supervised_read(struct supervised *w, struct supervise_engine *engine);
 /* The worker has ended: accounts for the case it was in. FSDP_OK if it is
  * worth going on; INVALID if it ended before its first case. */
-int lane_end(struct lane *l, const struct supervise_engine *engine,
-             struct fsdp_error *error);
+int supervised_end(struct supervised *w, const struct supervise_engine *engine,
+                   struct fsdp_error *error);
 /* Kills the worker if it gave no sign of life for too long. */
-void lane_watch(struct lane *l);
+void supervised_watch(struct supervised *w);
 /* Asks the worker to end. */
-void lane_stop(struct lane *l);
-/* After lane_stop: ends the worker and everything it started, by force if it
- * takes long. */
-void lane_kill(struct lane *l);
+void supervised_stop(struct supervised *w);
+/* After supervised_stop: ends the worker and everything it started, by force if
+ * it takes long. */
+void supervised_kill(struct supervised *w);
 
 #endif

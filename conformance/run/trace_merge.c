@@ -4,7 +4,7 @@
  */
 #include "run/trace_merge.h"
 #include "judge/report/special_file.h"
-#include "run/worker.h"
+#include "run/case_record.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -49,16 +49,16 @@ static void put_text(FILE *f, const char *text)
 int trace_merge(const char *records, const struct run_case *c,
                 const char *engine, const char *file, struct fsdp_error *error)
 {
-    char folder[WORKER_PATH_BYTES];
-    char path[WORKER_PATH_BYTES + 64];
-    char partial[WORKER_PATH_BYTES];
+    char folder[CASE_FOLDER_BYTES];
+    char path[CASE_FOLDER_BYTES + 64];
+    char partial[CASE_FOLDER_BYTES];
     char id[CASE_ID_BYTES];
     bool first = true;
     bool good;
     FILE *f;
 
     case_id(c, id);
-    worker_folder(records, c, false, folder);
+    case_folder(records, c, false, folder);
     snprintf(partial, sizeof partial, "%.4000s%s", file,
              special_file(file) ? "" : ".partial");
     f = fopen(partial, "we");

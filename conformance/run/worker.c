@@ -6,6 +6,7 @@
 #include "cases/case_claims.h"
 #include "models/text.h"
 #include "mutants/mutant.h"
+#include "run/case_record.h"
 #include "run/drive.h"
 #include "run/engine_load.h"
 
@@ -23,64 +24,6 @@ struct worker {
     uint32_t mpi_rank, mpi_world;
     struct fsdp_error error;
 };
-
-static const char *const world_names[] = {"local", "threads", "mpi"};
-
-void worker_folder(const char *records, const struct run_case *c, bool baseline,
-                   char path[WORKER_PATH_BYTES])
-{
-    char name[CASE_ID_BYTES];
-
-    if (baseline) {
-        case_baseline_key(c, name);
-    } else {
-        case_id(c, name);
-    }
-    snprintf(path, WORKER_PATH_BYTES, "%s/%s%s", records,
-             baseline ? "baseline/" : "", name);
-}
-
-int worker_write_case(const char *folder, const struct run_case *c,
-                      const struct fsdp_engine *engine, const char *world,
-                      uint32_t n_ranks, const struct world_result *ends,
-                      struct fsdp_error *error)
-{
-    struct record r;
-    uint32_t n = 0;
-    int status = record_init(&r, c, n_ranks);
-
-    while (engine && engine->claims[n]) {
-        n++;
-    }
-    r.claim = calloc(n + 1u, sizeof *r.claim);
-    if (status == FSDP_OK && !r.claim) {
-        status = FSDP_ERR_NOMEM;
-    }
-    for (uint32_t i = 0; status == FSDP_OK && i < n; i++) {
-        snprintf(r.claim[i], sizeof r.claim[i], "%s", engine->claims[i]);
-        r.n_claims = i + 1;
-    }
-    for (uint32_t k = 0; status == FSDP_OK && k < n_ranks; k++) {
-        struct record_rank *to = &r.rank[k];
-        to->end = ends[k].end;
-        to->signal = (uint32_t)ends[k].signal;
-        to->exit_status = ends[k].status;
-        to->n_collectives = ends[k].n_collectives;
-        to->in_collective = ends[k].in_collective;
-        to->last_kind = ends[k].last_kind;
-        to->last_unit = ends[k].last_unit;
-    }
-    if (status == FSDP_OK) {
-        snprintf(r.engine, sizeof r.engine, "%s",
-                 engine ? engine->name : "unknown");
-        snprintf(r.engine_version, sizeof r.engine_version, "%s",
-                 engine ? engine->version : "unknown");
-        snprintf(r.world, sizeof r.world, "%s", world);
-        status = record_write_case(folder, &r, error);
-    }
-    record_release(&r);
-    return status;
-}
 
 /* The unsharded run plays all ranks in a world of one. */
 static int run_world(struct worker *w, const struct drive *d,
@@ -173,8 +116,8 @@ static int save_first(struct worker *w, const struct drive *d)
 static int run_case(struct worker *w, const struct run_case *c)
 {
     struct world_result ends[WORLD_MAX_RANKS] = {0};
-    char folder[WORKER_PATH_BYTES];
-    char checkpoints[WORKER_PATH_BYTES + 16];
+    char folder[CASE_FOLDER_BYTES];
+    char checkpoints[CASE_FOLDER_BYTES + 16];
     struct case_model model = {0};
     struct drive d = {.c = c,
                       .model = &model,
@@ -187,7 +130,7 @@ static int run_case(struct worker *w, const struct run_case *c)
                       .trace = w->o->trace};
     int status;
 
-    worker_folder(w->o->records, c, engine_claims(w->engine, "serial"), folder);
+    case_folder(w->o->records, c, engine_claims(w->engine, "serial"), folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
         snprintf(w->error.message, sizeof w->error.message, "%.180s: %s",
                  folder, strerror(errno));
@@ -208,9 +151,11 @@ static int run_case(struct worker *w, const struct run_case *c)
         drive_clear_checkpoints(checkpoints);
     }
     if (status == FSDP_OK && w->mpi_rank == 0) {
-        status =
-            worker_write_case(folder, c, w->engine, world_names[w->o->world],
-                              c->ranks, ends, &w->error);
+        status = case_record_write(
+            folder, c,
+            &(struct case_player){w->engine->name, w->engine->version,
+                                  w->engine->claims, world_names[w->o->world]},
+            ends, &w->error);
     }
     case_model_release(&model);
     return status;

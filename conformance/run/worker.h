@@ -35,18 +35,4 @@ struct worker_options {
 /* Runs the batch; returns an exit code. */
 int worker_run(const struct worker_options *o);
 
-/* The folder of a case's record below `records`: its id, or for the unsharded
- * run "baseline/" and its key. Truncation is impossible: ids are bounded. */
-enum {
-    WORKER_PATH_BYTES = 4096
-};
-void worker_folder(const char *records, const struct run_case *c, bool baseline,
-                   char path[WORKER_PATH_BYTES]);
-
-/* case.json of a case: engine and claims, and how ranks ended. */
-int worker_write_case(const char *folder, const struct run_case *c,
-                      const struct fsdp_engine *engine, const char *world,
-                      uint32_t n_ranks, const struct world_result *ends,
-                      struct fsdp_error *error);
-
 #endif

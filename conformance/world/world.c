@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const world_names[N_WORLDS] = {"local", "threads", "mpi"};
+
 int world_fail(struct fsdp_error *error, int32_t status, uint32_t rank,
                int32_t native, const char *where, const char *format, ...)
 {

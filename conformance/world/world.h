@@ -25,7 +25,9 @@ enum world_kind {
     WORLD_LOCAL = 0,
     WORLD_THREADS = 1,
     WORLD_MPI = 2,
+    N_WORLDS = 3,
 };
+extern const char *const world_names[N_WORLDS]; /* "local", "threads", "mpi" */
 
 /* What one rank is given; valid during the body only. */
 struct world_rank {

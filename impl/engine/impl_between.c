@@ -13,7 +13,7 @@ int impl_at_rest(const struct fsdp_sharded *s, const char *where)
         return impl_fail(s->env, FSDP_ERR_INVALID, where,
                          "a load failed half way: load again");
     }
-    if (s->sequence || s->summoned) {
+    if (s->sequence || s->all_unsharded) {
         return impl_fail(s->env, FSDP_ERR_INVALID, where,
                          "only at rest: not between BEGIN and END, nor between "
                          "unshard_all and reshard_all");
@@ -98,13 +98,13 @@ int impl_pieces(struct fsdp_sharded *s,
     return FSDP_OK;
 }
 
-int impl_summon(struct fsdp_sharded *s)
+int impl_unshard_all(struct fsdp_sharded *s)
 {
     FSDP_TRY(impl_at_rest(s, "impl.unshard_all"));
     if (s->shards > 1) {
-        FSDP_TRY(impl_slots_summon(s));
+        FSDP_TRY(impl_slots_unshard_all(s));
     }
-    s->summoned = true;
+    s->all_unsharded = true;
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         float *full = impl_slot(&s->full, s->unit[u].own_full);
 
@@ -120,13 +120,13 @@ int impl_summon(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-int impl_dismiss(struct fsdp_sharded *s)
+int impl_reshard_all(struct fsdp_sharded *s)
 {
-    if (!s->summoned) {
+    if (!s->all_unsharded) {
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.reshard_all",
                          "unshard_all comes first");
     }
-    s->summoned = false;
-    FSDP_TRY(impl_reshard_all(s));
-    return impl_slots_dismiss(s);
+    s->all_unsharded = false;
+    FSDP_TRY(impl_reshard_each(s));
+    return impl_slots_reshard_all(s);
 }

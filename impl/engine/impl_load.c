@@ -96,12 +96,12 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
     return status;
 }
 
-int impl_restore(struct fsdp_sharded *s, const char *directory)
+int impl_load(struct fsdp_sharded *s, const char *directory)
 {
     struct checkpoint *c;
     int status;
 
-    if (s->sequence || s->summoned ||
+    if (s->sequence || s->all_unsharded ||
         (s->checkpoints && s->checkpoints->saving)) {
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.load",
                          "only at rest, and not while a save is under way");

@@ -46,7 +46,7 @@ static bool meet(const struct impl_life *a, const struct impl_life *b)
     return a->begin < b->end && b->begin < a->end && a->size > 0 && b->size > 0;
 }
 
-uint64_t impl_load(const struct impl_life *life, uint32_t n)
+uint64_t impl_place_load(const struct impl_life *life, uint32_t n)
 {
     uint64_t most = 0;
 
@@ -256,7 +256,7 @@ int impl_place(struct impl_life *life, uint32_t n, uint32_t effort,
 {
     struct placing x = {.life = life,
                         .n = n,
-                        .load = impl_load(life, n),
+                        .load = impl_place_load(life, n),
                         .best_room = UINT64_MAX};
     int status = make_arrays(&x);
 

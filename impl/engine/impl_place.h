@@ -32,7 +32,7 @@ struct impl_life {
 };
 
 /* The most that lives at once, in whole grains: no placement needs less. */
-uint64_t impl_load(const struct impl_life *life, uint32_t n);
+uint64_t impl_place_load(const struct impl_life *life, uint32_t n);
 
 /* How long it looks for a better placement: tries for each of three orders. */
 enum {

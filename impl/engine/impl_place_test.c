@@ -108,7 +108,7 @@ static void without_prefetch_storage_is_what_lives(void **unused)
         uint32_t n = chain(life, 1 + random_below(40), 0, round % 2 == 1);
         assert_int_equal(impl_place(life, n, IMPL_QUICKLY, &room), 0);
         assert_apart(life, n, room);
-        assert_int_equal(room, impl_load(life, n));
+        assert_int_equal(room, impl_place_load(life, n));
     }
 }
 
@@ -122,7 +122,7 @@ static void one_ahead_storage_is_what_lives(void **unused)
         uint32_t n = chain(life, 2 + random_below(40), 1, false);
         assert_int_equal(impl_place(life, n, IMPL_QUICKLY, &room), 0);
         assert_apart(life, n, room);
-        assert_int_equal(room, impl_load(life, n));
+        assert_int_equal(room, impl_place_load(life, n));
     }
 }
 

@@ -17,7 +17,7 @@ static int begin(struct fsdp_sharded *s, uint32_t index)
     if (s->torn) {
         return refuse(s, "BEGIN: a load failed half way: load again");
     }
-    if (s->sequence || s->summoned) {
+    if (s->sequence || s->all_unsharded) {
         return refuse(s, "BEGIN: a pass has begun, or all is unsharded");
     }
     if (index >= s->model->n_sequences) {
@@ -50,7 +50,7 @@ static int cancel(struct fsdp_sharded *s)
     }
     s->sequence = NULL;
     memset(s->in_backward, 0, s->model->n_modules * sizeof *s->in_backward);
-    FSDP_TRY(impl_reshard_all(s));
+    FSDP_TRY(impl_reshard_each(s));
     FSDP_TRY(impl_retire_all(s));
     impl_arena_end(&s->arena, true);
     return impl_drop_gradients(s);

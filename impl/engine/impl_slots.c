@@ -231,7 +231,7 @@ int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, bool sync)
     return stages == s->stages ? FSDP_OK : make_staging(s, stages);
 }
 
-int impl_slots_summon(struct fsdp_sharded *s)
+int impl_slots_unshard_all(struct fsdp_sharded *s)
 {
     uint64_t most = 0;
 
@@ -248,7 +248,7 @@ int impl_slots_summon(struct fsdp_sharded *s)
 }
 
 /* It was made for once: the next pass needs less. */
-int impl_slots_dismiss(struct fsdp_sharded *s)
+int impl_slots_reshard_all(struct fsdp_sharded *s)
 {
     if (s->full.room > s->full_room) {
         FSDP_TRY(s->env->device->sync(s->env->device->self, NULL));

@@ -140,7 +140,7 @@ struct fsdp_sharded {
 
     const struct fsdp_sequence *sequence; /* NULL: at rest */
     uint32_t index, next;                 /* of the sequence, of its points */
-    bool summoned; /* between unshard_all and reshard_all */
+    bool all_unsharded; /* between unshard_all and reshard_all */
     bool sync, next_sync;
     uint32_t *in_backward; /* [n_modules]: 1 + its point, or 0 */
 
@@ -199,8 +199,8 @@ float *impl_slot(const struct impl_block *block, uint64_t at);
 /* A pass begins: storage for what it needs beyond what was made before. */
 int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, bool sync);
 /* All units unsharded at once; and back. */
-int impl_slots_summon(struct fsdp_sharded *s);
-int impl_slots_dismiss(struct fsdp_sharded *s);
+int impl_slots_unshard_all(struct fsdp_sharded *s);
+int impl_slots_reshard_all(struct fsdp_sharded *s);
 void impl_slots_release(struct fsdp_sharded *s); /* any state */
 
 /* ---- impl_unshard.c ---- */
@@ -213,7 +213,7 @@ int impl_open(struct fsdp_sharded *s, uint32_t u);
 /* *died: ticket of compute, if it was unsharded. */
 int impl_reshard(struct fsdp_sharded *s, uint32_t u, uint64_t *died);
 /* Whatever is on its way: compute waits, then it is dead. */
-int impl_reshard_all(struct fsdp_sharded *s);
+int impl_reshard_each(struct fsdp_sharded *s);
 
 /* ---- impl_gradient.c ---- */
 int impl_open_gradient(struct fsdp_sharded *s, uint32_t u,
@@ -242,7 +242,7 @@ int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how);
 /* ---- impl_save.c, impl_load.c ---- */
 int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
 int impl_save_wait(struct fsdp_sharded *s);
-int impl_restore(struct fsdp_sharded *s, const char *directory);
+int impl_load(struct fsdp_sharded *s, const char *directory);
 int impl_loaded_extra(struct fsdp_sharded *s, const char *name,
                       const void **data, uint64_t *bytes);
 void impl_checkpoints_release(struct fsdp_sharded *s);
@@ -263,8 +263,8 @@ int impl_initialise(const struct fsdp_sharded *s);
 int impl_pieces(struct fsdp_sharded *s,
                 void (*visit)(void *, const struct fsdp_piece *),
                 void *context);
-int impl_summon(struct fsdp_sharded *s);
-int impl_dismiss(struct fsdp_sharded *s);
+int impl_unshard_all(struct fsdp_sharded *s);
+int impl_reshard_all(struct fsdp_sharded *s);
 int impl_shard(const struct fsdp_env *env, const struct fsdp_model *model,
                const struct fsdp_units *units,
                const struct fsdp_options *options, struct fsdp_sharded **out);

@@ -59,7 +59,7 @@ int impl_reshard(struct fsdp_sharded *s, uint32_t u, uint64_t *died)
     return impl_mark(s, s->env->compute, died);
 }
 
-int impl_reshard_all(struct fsdp_sharded *s)
+int impl_reshard_each(struct fsdp_sharded *s)
 {
     uint64_t died;
 

@@ -56,11 +56,11 @@ const struct fsdp_engine *fsdp_impl_engine(void)
         .step = impl_step,
         .zero_grad = impl_zero_grad,
         .pieces = impl_pieces,
-        .unshard_all = impl_summon,
-        .reshard_all = impl_dismiss,
+        .unshard_all = impl_unshard_all,
+        .reshard_all = impl_reshard_all,
         .save_begin = impl_save_begin,
         .save_wait = impl_save_wait,
-        .load = impl_restore,
+        .load = impl_load,
         .destroy = impl_destroy,
         .loaded_extra = impl_loaded_extra};
 

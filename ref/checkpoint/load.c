@@ -67,7 +67,7 @@ int ref_load(struct fsdp_sharded *s, const char *directory)
     struct checkpoint *c;
     int status;
 
-    if (s->sequence || s->summoned ||
+    if (s->sequence || s->all_unsharded ||
         (s->checkpoints && s->checkpoints->saving)) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.load",
                         "only at rest, and not while a save is under way");

@@ -15,7 +15,7 @@ static int begin(struct fsdp_sharded *s, uint32_t sequence)
     if (s->torn) {
         return ref_at_rest(s, "ref.at");
     }
-    if (s->sequence || s->summoned || sequence >= s->model->n_sequences) {
+    if (s->sequence || s->all_unsharded || sequence >= s->model->n_sequences) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.at",
                         "BEGIN of sequence %u: of %u, and only at rest",
                         sequence, s->model->n_sequences);
@@ -159,7 +159,7 @@ int ref_at_rest(const struct fsdp_sharded *s, const char *where)
         return ref_fail(s->env, FSDP_ERR_INVALID, where,
                         "a load failed half way: load again");
     }
-    if (s->sequence || s->summoned) {
+    if (s->sequence || s->all_unsharded) {
         return ref_fail(s->env, FSDP_ERR_INVALID, where,
                         "only at rest: not between BEGIN and END, nor between "
                         "unshard_all and reshard_all");
@@ -234,7 +234,7 @@ static int pieces(struct fsdp_sharded *s,
 static int unshard_all(struct fsdp_sharded *s)
 {
     FSDP_TRY(ref_at_rest(s, "ref.unshard_all"));
-    s->summoned = true;
+    s->all_unsharded = true;
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         FSDP_TRY(ref_unshard(s, u));
     }
@@ -243,14 +243,14 @@ static int unshard_all(struct fsdp_sharded *s)
 
 static int reshard_all(struct fsdp_sharded *s)
 {
-    if (!s->summoned) {
+    if (!s->all_unsharded) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.reshard_all",
                         "unshard_all comes first");
     }
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         ref_reshard(s, u);
     }
-    s->summoned = false;
+    s->all_unsharded = false;
     return FSDP_OK;
 }
 

@@ -71,9 +71,9 @@ struct fsdp_sharded {
 
     const struct fsdp_sequence *sequence; /* NULL: at rest */
     uint32_t sequence_index;
-    uint32_t next; /* point of the sequence */
-    bool summoned; /* between unshard_all and reshard_all */
-    bool sync;     /* of this pass */
+    uint32_t next;      /* point of the sequence */
+    bool all_unsharded; /* between unshard_all and reshard_all */
+    bool sync;          /* of this pass */
     bool next_sync;
     float power[2]; /* running products of beta1, beta2 */
     uint64_t steps; /* of the optimizer, as many as are in power */

@@ -109,15 +109,15 @@ static int check_none_extra(const struct bundle *b, struct fsdp_error *error)
 
 int bundle_judge(const char *records, const struct case_list *cases,
                  const char *const *claims, const struct arguments *a,
-                 const struct text *text, struct evaluated *out,
+                 const struct text *text, struct evaluate_result *out,
                  struct fsdp_error *error)
 {
     struct folder own = {.temporary = false};
-    const struct evaluation e = {.records = records,
-                                 .baselines = own.path,
-                                 .cases = cases,
-                                 .text = text,
-                                 .claims = claims};
+    const struct evaluate_input e = {.records = records,
+                                     .baselines = own.path,
+                                     .cases = cases,
+                                     .text = text,
+                                     .claims = claims};
     struct case_list run = {NULL, 0};
     char path[RECORD_PATH_BYTES];
     struct stat s;
@@ -147,7 +147,7 @@ int bundle_judge(const char *records, const struct case_list *cases,
         status = supervise_baselines(&job, &run, error);
     }
     if (status == FSDP_OK) {
-        evaluate_judge(&e, a, NULL, (int64_t)time(NULL), out);
+        evaluate_engine(&e, a, NULL, (int64_t)time(NULL), out);
         status = out->judged ? FSDP_OK : FSDP_ERR_ABORTED;
     }
     manifest_release(&run);

@@ -22,7 +22,7 @@ struct bundle {
     struct bundle_files files;
     char sha256[65]; /* of manifest.json, and so of all of it */
     struct case_list cases;
-    struct evaluated judged; /* where there are records */
+    struct evaluate_result judged; /* where there are records */
     bool has_explanations;
     struct explanations explanations;
 };
@@ -37,14 +37,14 @@ void bundle_release(struct bundle *b); /* any state */
  * NULL: as recorded); or says why it could not. */
 int bundle_judge(const char *records, const struct case_list *cases,
                  const char *const *claims, const struct arguments *a,
-                 const struct text *text, struct evaluated *out,
+                 const struct text *text, struct evaluate_result *out,
                  struct fsdp_error *error);
 
 /* Writes records, report, explanations, submission.json and the manifest into
  * a->bundle, which is made. FORMAT: the explanations do not fit. */
 int bundle_make(const struct arguments *a, const char *records,
-                const struct evaluated *judged, const struct submission *s,
-                struct fsdp_error *error);
+                const struct evaluate_result *judged,
+                const struct submission *s, struct fsdp_error *error);
 /* A file that the user named, whole. */
 int bundle_read_given(const char *path, char **out, size_t *bytes,
                       struct fsdp_error *error);

@@ -137,8 +137,8 @@ static int put_explanations(const struct arguments *a, struct fsdp_error *error)
 
 /* Everything but the manifest, then that. */
 int bundle_make(const struct arguments *a, const char *records,
-                const struct evaluated *judged, const struct submission *s,
-                struct fsdp_error *error)
+                const struct evaluate_result *judged,
+                const struct submission *s, struct fsdp_error *error)
 {
     struct bundle_files files;
     char path[RECORD_PATH_BYTES];

@@ -151,7 +151,7 @@ static int submit(const struct arguments *a, const char *records,
                   struct submission *s, struct fsdp_error *error)
 {
     struct case_list cases = {NULL, 0};
-    struct evaluated judged = {.judged = false};
+    struct evaluate_result judged = {.judged = false};
     struct text text;
     int status = text_load(a->text, &text, error);
 
