@@ -128,7 +128,7 @@ static int checkpoint_snapshot_late_wait(struct fsdp_sharded *s)
 const struct mutant checkpoint_save_mutants[] = {
     {.name = "checkpoint-dated",
      .text = "equal states are saved as different files",
-     .evidence = "C1: archives that have a date in them",
+     .evidence = "archives that have a date in them",
      .kills = "checkpoint.canonical",
      .shows = {.in = mutant_resume},
      .calls.save_begin = checkpoint_dated,
@@ -137,7 +137,7 @@ const struct mutant checkpoint_save_mutants[] = {
      * all-gather. */
     {.name = "checkpoint-in-pass",
      .text = "a save in a pass, or with gradients, is not refused",
-     .evidence = "X39: pytorch/pytorch#198020",
+     .evidence = "pytorch/pytorch#198020",
      .kills = "error.save-out-of-place",
      .shows = {.in = mutant_resume},
      .calls.save_begin = checkpoint_in_pass,
@@ -146,7 +146,7 @@ const struct mutant checkpoint_save_mutants[] = {
     /* What only some ranks have to save is not saved. */
     {.name = "checkpoint-key-of-some",
      .text = "state that rank 0 has not is left out of a checkpoint",
-     .evidence = "X42: NVIDIA/Megatron-LM#6573",
+     .evidence = "NVIDIA/Megatron-LM#6573",
      .kills = "checkpoint.extra",
      .shows = {.in = mutant_resume},
      .calls.save_begin = checkpoint_key_of_some},
@@ -155,7 +155,7 @@ const struct mutant checkpoint_save_mutants[] = {
     {.name = "checkpoint-snapshot-late",
      .text = "a checkpoint has the weights of the step that was trained while "
              "it was written",
-     .evidence = "X39: pytorch/pytorch#198020",
+     .evidence = "pytorch/pytorch#198020",
      .kills = "checkpoint.canonical checkpoint.moments checkpoint.parameters",
      .shows = {.in = mutant_resume},
      .calls.save_begin = checkpoint_snapshot_late,

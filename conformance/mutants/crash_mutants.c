@@ -120,7 +120,7 @@ const struct mutant crash_mutants[] = {
     /* A rank dies of a signal. */
     {.name = "hostile-crash",
      .text = "rank 0 dies of SIGSEGV in its second step",
-     .evidence = "X32: pytorch/pytorch#174862",
+     .evidence = "pytorch/pytorch#174862",
      .kills = "run.survives",
      .shows = {.in = mutant_plain, .n_cases = 1},
      .calls.step = hostile_crash},
@@ -135,7 +135,7 @@ const struct mutant crash_mutants[] = {
     /* It waits outside of any collective. */
     {.name = "hostile-hang",
      .text = "rank 1 sleeps for ever in its second step",
-     .evidence = "X42: NVIDIA/Megatron-LM#6573",
+     .evidence = "NVIDIA/Megatron-LM#6573",
      .kills = "run.survives",
      .shows = {.in = mutant_plain, .n_cases = 1},
      .calls.step = hostile_hang},

@@ -145,7 +145,7 @@ const struct mutant gather_mutants[] = {
     /* Parameters are rounded to bf16 on the wire. */
     {.name = "bf16-gather",
      .text = "gathered parameters lose 16 bits",
-     .evidence = "X27: pytorch/pytorch#190626",
+     .evidence = "pytorch/pytorch#190626",
      .kills = "gather.unsharded-values",
      .shows = {.in = mutant_plain},
      .gathered = mutant_as_bf16},
@@ -158,28 +158,28 @@ const struct mutant gather_mutants[] = {
      .gathered = hostile_nan},
     {.name = "gather-drops-element",
      .text = "one element of each unit arrives as 0",
-     .evidence = "X35: uneven shards recorded as even ones",
+     .evidence = "uneven shards recorded as even ones",
      .kills = "gather.unsharded-values",
      .shows = {.in = mutant_plain},
      .comm.run = gather_drops_element},
     {.name = "gather-swapped",
      .text = "the parts of ranks 0 and 1 are exchanged in what is gathered",
-     .evidence = "X36: NVIDIA/physicsnemo#1614",
+     .evidence = "NVIDIA/physicsnemo#1614",
      .kills = "gather.unsharded-values",
      .shows = {.in = mutant_plain},
      .comm.run = gather_swapped},
     /* An all-gather is answered from a cache of the first step. */
     {.name = "gather-stale",
      .text = "some elements that are gathered are those of the first gather",
-     .evidence = "X50: Megatron-FSDP v2, the test that the next forward uses "
-                 "updated weights",
+     .evidence = "NVIDIA/Megatron-LM: Megatron-FSDP v2 tests that the next "
+                 "forward uses updated weights",
      .kills = "gather.sees-updated-weights",
      .shows = {.in = mutant_plain},
      .fault.kind = MUTANT_GATHERS_STALE},
     /* The backward sees older weights than its forward did. */
     {.name = "backward-stale",
      .text = "gathered for a backward, parameters are those of the first step",
-     .evidence = "X33: NVIDIA-NeMo/Automodel#3411",
+     .evidence = "NVIDIA-NeMo/Automodel#3411",
      .kills = "grad.local",
      .shows = {.in = mutant_plain},
      .fault.kind = MUTANT_GATHERS_STALE,
@@ -188,8 +188,8 @@ const struct mutant gather_mutants[] = {
     {.name = "eval-sees-other-weights",
      .text =
          "in an evaluation, gathered parameters are those of the first step",
-     .evidence = "X50: Megatron-FSDP v2, the test that the next forward uses "
-                 "updated weights",
+     .evidence = "NVIDIA/Megatron-LM: Megatron-FSDP v2 tests that the next "
+                 "forward uses updated weights",
      .kills = "eval.equals-training-forward",
      .shows = {.in = mutant_evaluates},
      .fault.kind = MUTANT_GATHERS_STALE,
@@ -197,7 +197,7 @@ const struct mutant gather_mutants[] = {
     /* What unshard_all shows are weights of the first step. */
     {.name = "summon-stale",
      .text = "unshard_all shows values of an earlier gather",
-     .evidence = "X38: pytorch/pytorch#117421",
+     .evidence = "pytorch/pytorch#117421",
      .kills = "gather.summoned-values",
      .shows = {.in = summons},
      .fault.kind = MUTANT_GATHERS_STALE,
@@ -205,7 +205,7 @@ const struct mutant gather_mutants[] = {
      .calls.unshard_all = summon_stale},
     {.name = "backward-reads-resharded",
      .text = "param lends in backward what it lent in forward",
-     .evidence = "X22: pytorch/pytorch#117510",
+     .evidence = "pytorch/pytorch#117510",
      .kills = "grad.finite",
      .shows = {.in = mutant_plain},
      .calls.param = backward_reads_resharded,
@@ -213,7 +213,7 @@ const struct mutant gather_mutants[] = {
     /* Resharding after a look at all parameters changes one. */
     {.name = "reshard-writes",
      .text = "reshard_all writes an element of the first shard",
-     .evidence = "X46: pytorch/pytorch#83111",
+     .evidence = "pytorch/pytorch#83111",
      .kills = "step.final-weights",
      .shows = {.in = summons_mlp},
      .device.live = reshard_writes_live,

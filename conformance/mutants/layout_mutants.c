@@ -142,14 +142,14 @@ const struct mutant layout_mutants[] = {
     /* An element is owned by no rank. */
     {.name = "pieces-gap",
      .text = "a piece that ends within its parameter is one element too short",
-     .evidence = "X34: pytorch/pytorch#102821",
+     .evidence = "pytorch/pytorch#102821",
      .kills = "layout.covers-once",
      .shows = {.in = mutant_plain},
      .piece = pieces_gap},
     /* An element is owned by two ranks. */
     {.name = "pieces-overlap",
      .text = "a piece is preceded by the last element of the rank before",
-     .evidence = "X35: shards that tile a parameter and hold other elements",
+     .evidence = "shards that tile a parameter and hold other elements",
      .kills = "layout.covers-once",
      .shows = {.in = mutant_plain},
      .piece = pieces_overlap},
@@ -157,7 +157,7 @@ const struct mutant layout_mutants[] = {
     {.name = "pieces-shifted",
      .text = "pieces report `first` one too large, so that one ends past its "
              "parameter",
-     .evidence = "X35: shards that tile a parameter and hold other elements",
+     .evidence = "shards that tile a parameter and hold other elements",
      .kills = "layout.no-padding",
      .shows = {.in = mutant_plain},
      .piece = pieces_shifted},
@@ -171,7 +171,7 @@ const struct mutant layout_mutants[] = {
     /* What fills the last rank's block is taken for rows. */
     {.name = "padding-as-rows",
      .text = "a rank with fewer rows than others shows its padding as rows",
-     .evidence = "X46: pytorch/pytorch#83111, writes to padding",
+     .evidence = "pytorch/pytorch#83111, writes to padding",
      .kills = "layout.no-padding",
      .shows = {.in = mutant_rows},
      .piece = padding_as_rows},
@@ -180,7 +180,7 @@ const struct mutant layout_mutants[] = {
      .text = "rows are dealt out evenly: as many ranks as can have the same "
              "number of them, and none is empty",
      .evidence =
-         "X35: uneven shards computed with another rule than they were made by",
+         "uneven shards computed with another rule than they were made by",
      .kills = "layout.chunk-rule",
      .shows = {.in = mutant_few_rows},
      .calls.pieces = rows_balanced},
@@ -194,14 +194,14 @@ const struct mutant layout_mutants[] = {
     /* Replicas start with other values. */
     {.name = "initial-by-rank",
      .text = "initial values differ between replicas",
-     .evidence = "X07: allenai/OLMo-core#319",
+     .evidence = "allenai/OLMo-core#319",
      .kills = "layout.replicas-equal",
      .shows = {.in = mutant_hybrid},
      .initial = initial_by_rank},
     /* Every shard starts as a copy of the first. */
     {.name = "initial-same-shards",
      .text = "initial values are asked for from element 0, whatever the shard",
-     .evidence = "X08: pytorch/torchtitan#3106",
+     .evidence = "pytorch/torchtitan#3106",
      .kills = "layout.initial-values",
      .shows = {.in = mutant_plain},
      .initial = initial_same_shards},

@@ -169,21 +169,21 @@ const struct mutant memory_mutants[] = {
     /* Each step allocates once more than the step before. */
     {.name = "allocations-grow",
      .text = "the number of allocations in a step grows with steps",
-     .evidence = "X48: deepspeedai/DeepSpeed#5143",
+     .evidence = "deepspeedai/DeepSpeed#5143",
      .kills = "memory.steps-do-not-grow",
      .shows = {.in = mutant_plain},
      .calls.step = allocations_grow},
     /* A world of one rank unshards into a copy. */
     {.name = "alone-copies",
      .text = "with one shard there is a full copy of parameters during a pass",
-     .evidence = "X03: pytorch/pytorch#195732",
+     .evidence = "pytorch/pytorch#195732",
      .kills = "memory.single-rank",
      .shows = {.in = mutant_alone},
      .fault = {MUTANT_HAS_BALLAST, .of = FSDP_PARAM_FULL}},
     /* A pass that is cancelled does not give its gradients back. */
     {.name = "cancel-leaks",
      .text = "unsharded gradients of a cancelled pass stay live",
-     .evidence = "X48: a leak after an exception, deepspeedai/DeepSpeed#3582",
+     .evidence = "deepspeedai/DeepSpeed#3582, a leak after an exception",
      .kills = "memory.rest-after-step",
      .shows = {.in = mutant_cancels},
      .fault = {MUTANT_HOLDS, FSDP_GRAD_FULL, MUTANT_NEVER},
@@ -191,7 +191,7 @@ const struct mutant memory_mutants[] = {
     /* Storage is freed while it is said to hold a value. */
     {.name = "dead-forgotten",
      .text = "dead is not called for unsharded gradients",
-     .evidence = "X48: a counter that is wrong for ever after",
+     .evidence = "a counter that is wrong for ever after",
      .kills = "memory.ranges-valid",
      .shows = {.in = mutant_plain},
      .device.live = dead_forgotten_live,
@@ -200,7 +200,7 @@ const struct mutant memory_mutants[] = {
     /* After an evaluation, parameters stay unsharded until the next pass. */
     {.name = "eval-keeps-unsharded",
      .text = "what an evaluation gathered is not given back",
-     .evidence = "X23: pytorch/pytorch#72541",
+     .evidence = "pytorch/pytorch#72541",
      .kills = "memory.rest-after-step",
      .shows = {.in = mutant_evaluates},
      .fault = {MUTANT_HOLDS, FSDP_PARAM_FULL, FSDP_BEGIN},
@@ -209,7 +209,7 @@ const struct mutant memory_mutants[] = {
     {.name = "gathered-kept",
      .text = "the output of the first all-gather is given back at the end of "
              "the pass only",
-     .evidence = "X18: buffers of collectives held to the end of a pass",
+     .evidence = "buffers of collectives held to the end of a pass",
      .kills = "memory.peak-total",
      .shows = {.in = mutant_rows},
      .fault = {MUTANT_HOLDS, FSDP_STAGING, FSDP_END},
@@ -240,7 +240,7 @@ const struct mutant memory_mutants[] = {
     /* One allocation is never given back. */
     {.name = "leak-at-destroy",
      .text = "destroy forgets the first thing that it should free",
-     .evidence = "X48: pytorch/pytorch#149100",
+     .evidence = "pytorch/pytorch#149100",
      .kills = "run.leaves-nothing",
      .shows = {.in = mutant_plain},
      .device.free = leak_at_destroy_free,
@@ -257,14 +257,14 @@ const struct mutant memory_mutants[] = {
     /* What a reduce-scatter has read is given back at the end of the pass. */
     {.name = "reduce-input-held",
      .text = "unsharded gradients stay live until END",
-     .evidence = "X18: pytorch/pytorch#179443",
+     .evidence = "pytorch/pytorch#179443",
      .kills = "memory.peak-gradients",
      .shows = {.in = mutant_plain},
      .fault = {MUTANT_HOLDS, FSDP_GRAD_FULL, FSDP_END}},
     /* What a unit was unsharded into is given back at the end of the pass. */
     {.name = "reshard-late",
      .text = "unsharded parameters stay live until END",
-     .evidence = "X19: pytorch/pytorch#83917",
+     .evidence = "pytorch/pytorch#83917",
      .kills = "memory.peak-unsharded",
      .shows = {.in = mutant_plain},
      .fault = {MUTANT_HOLDS, FSDP_PARAM_FULL, FSDP_END}},
@@ -277,7 +277,7 @@ const struct mutant memory_mutants[] = {
     /* A few bytes more are live after each step. */
     {.name = "slow-leak",
      .text = "every step leaves a live range of 64 bytes behind until destroy",
-     .evidence = "X48: deepspeedai/DeepSpeed#5143",
+     .evidence = "deepspeedai/DeepSpeed#5143",
      .kills = "memory.rest-after-step",
      .shows = {.in = mutant_plain},
      .calls.step = slow_leak,
@@ -286,7 +286,7 @@ const struct mutant memory_mutants[] = {
     /* Packing buffers as large as all shards live during a pass. */
     {.name = "staging-in-pass",
      .text = "staging memory grows with the model, not with the largest unit",
-     .evidence = "X18: ISEEKYAN/Megatron-LM#158",
+     .evidence = "ISEEKYAN/Megatron-LM#158",
      .kills = "memory.peak-total",
      .shows = {.in = mutant_plain},
      .fault = {MUTANT_HAS_BALLAST, .of = FSDP_STAGING}},

@@ -61,7 +61,7 @@ const struct mutant misuse_mutants[] = {
     /* BEGIN in a pass, and END before its end, are ignored without a word. */
     {.name = "brackets-unchecked",
      .text = "BEGIN twice and an early END are not refused",
-     .evidence = "X22: pytorch/pytorch#117510",
+     .evidence = "pytorch/pytorch#117510",
      .kills = "error.out-of-order error.pass-edges",
      .shows = {.in = mutant_misuse},
      .fault = {MUTANT_FORGIVES, MUTANT_AT, FSDP_ERR_INVALID},
@@ -69,7 +69,7 @@ const struct mutant misuse_mutants[] = {
     /* What follows a cancelled pass is not what follows a whole one. */
     {.name = "cancel-disturbs",
      .text = "the pass after a cancelled one is averaged in another way",
-     .evidence = "X48: deepspeedai/DeepSpeed#3582",
+     .evidence = "deepspeedai/DeepSpeed#3582",
      .kills = "error.cancel-harmless",
      .shows = {.in = mutant_cancels},
      .fault.kind = MUTANT_DOUBLES_AVERAGE,
@@ -77,7 +77,7 @@ const struct mutant misuse_mutants[] = {
     /* Storage for a gradient is lent outside the backward. */
     {.name = "grad-outside-backward",
      .text = "grad succeeds outside its module's backward",
-     .evidence = "X22: pytorch/pytorch#117510",
+     .evidence = "pytorch/pytorch#117510",
      .kills = "error.gradient-after-backward error.gradient-outside-backward",
      .shows = {.in = mutant_misuse},
      .fault = {MUTANT_FORGIVES, MUTANT_GRAD, FSDP_ERR_INVALID}},
@@ -85,7 +85,7 @@ const struct mutant misuse_mutants[] = {
      */
     {.name = "order-unchecked",
      .text = "a point out of order is not refused",
-     .evidence = "X32: pytorch/pytorch#64629",
+     .evidence = "pytorch/pytorch#64629",
      .kills = "error.out-of-order error.pass-edges error.unknown-index",
      .shows = {.in = mutant_misuse},
      .fault = {MUTANT_FORGIVES, MUTANT_AT, FSDP_ERR_INVALID},
@@ -93,7 +93,7 @@ const struct mutant misuse_mutants[] = {
     /* Parameters of a unit that is sharded are lent all the same. */
     {.name = "param-outside-window",
      .text = "param succeeds outside its unit's window",
-     .evidence = "X44: deepspeedai/DeepSpeed#8486",
+     .evidence = "deepspeedai/DeepSpeed#8486",
      .kills = "error.outside-window",
      .shows = {.in = misuses_shards},
      .fault = {MUTANT_FORGIVES, MUTANT_PARAM, FSDP_ERR_INVALID},
@@ -108,7 +108,7 @@ const struct mutant misuse_mutants[] = {
     /* A call that is refused leaves its trace. */
     {.name = "refusal-disturbs",
      .text = "the pass in which a point was refused is averaged in another way",
-     .evidence = "X32: a failure that changes what it refused to do",
+     .evidence = "a failure that changes what it refused to do",
      .kills = "error.misuse-harmless",
      .shows = {.in = mutant_misuse},
      .fault.kind = MUTANT_DOUBLES_AVERAGE,
@@ -116,7 +116,7 @@ const struct mutant misuse_mutants[] = {
     /* The gradients that are pending were not reduced. */
     {.name = "step-drops-pending",
      .text = "step while gradients are pending is not refused",
-     .evidence = "X24: allenai/open-instruct#1498",
+     .evidence = "allenai/open-instruct#1498",
      .kills = "error.step-arguments error.step-with-pending",
      .shows = {.in = misuses_pending},
      .fault = {MUTANT_FORGIVES, MUTANT_STEP, FSDP_ERR_INVALID},
@@ -124,7 +124,7 @@ const struct mutant misuse_mutants[] = {
     /* Step is taken for granted in the middle of a pass. */
     {.name = "step-in-pass",
      .text = "step succeeds where it must be refused, and does nothing",
-     .evidence = "X16: pytorch/pytorch#180666",
+     .evidence = "pytorch/pytorch#180666",
      .kills = "error.step-arguments error.step-in-pass",
      .shows = {.in = misuses_reduced},
      .fault = {MUTANT_FORGIVES, MUTANT_STEP, FSDP_ERR_INVALID}},
