@@ -28,7 +28,7 @@ enum {
 static int cases_of(const struct mutant *m, const struct case_list *all,
                     struct case_list *out)
 {
-    uint32_t most = m->n_cases ? m->n_cases : 3;
+    uint32_t most = m->shows.n_cases ? m->shows.n_cases : 3;
 
     *out = (struct case_list){calloc(most, sizeof *out->c), 0};
     for (uint32_t i = 0; out->c && i < all->n && out->n < most; i++) {
@@ -36,7 +36,7 @@ static int cases_of(const struct mutant *m, const struct case_list *all,
         const bool ahead =
             c->prefetch_forward || c->prefetch_backward || c->reduces_in_flight;
 
-        if ((m->engine || !ahead) && m->shows(c)) {
+        if ((m->shows.engine || !ahead) && m->shows.in(c)) {
             out->c[out->n++] = all->c[i];
         }
     }
@@ -106,9 +106,9 @@ static int run_mutant(const struct arguments *a, const struct mutant *m,
     if (status == FSDP_OK) {
         job.cases = cases->c;
         job.n_cases = cases->n;
-        job.engine = m->engine      ? m->engine
-                     : a->engines.n ? a->engines.name[0]
-                                    : "ref";
+        job.engine = m->shows.engine ? m->shows.engine
+                     : a->engines.n  ? a->engines.name[0]
+                                     : "ref";
         job.mutant = m->name;
         job.world = a->world;
         job.timeout_ms = MUTANT_TIMEOUT_MS;

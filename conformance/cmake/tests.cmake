@@ -64,6 +64,7 @@ endforeach()
 foreach(name case_test case_model_test case_graph_test manifest_test)
     unit(conformance/cases/${name}.c LINK fsdp-cases)
 endforeach()
+unit(conformance/mutants/mutants_test.c LINK fsdp-mutants)
 foreach(name record_test record_hostile_test)
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
@@ -334,16 +335,10 @@ set_tests_properties(fixtures.golden fixtures.schema PROPERTIES
     LABELS conformance TIMEOUT 300 SKIP_RETURN_CODE 77)
 
 # ---- Mutants: each is judged exactly as listed ----
-file(GLOB mutants CONFIGURE_DEPENDS ${here}/mutants/*.c)
-foreach(file ${mutants})
-    file(STRINGS ${file} line REGEX "^MUTANT\\(" LIMIT_COUNT 1)
-    if(line)
-        get_filename_component(name ${file} NAME_WE)
-        string(REPLACE "_" "-" name ${name})
-        add_test(NAME mutant.${name} COMMAND fsdp-cts mutants ${name})
-        set_tests_properties(mutant.${name} PROPERTIES LABELS mutant
-            TIMEOUT 120)
-    endif()
+get_directory_property(mutants DIRECTORY ${here} DEFINITION mutants_rows)
+foreach(name ${mutants})
+    add_test(NAME mutant.${name} COMMAND fsdp-cts mutants ${name})
+    set_tests_properties(mutant.${name} PROPERTIES LABELS mutant TIMEOUT 120)
 endforeach()
 
 # ---- Source mutation: a sample of all small changes to ref's source ----

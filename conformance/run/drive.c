@@ -162,8 +162,8 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
             status = recorder_watch_time(x->recorder);
         }
     }
-    if (x->d->wrap) {
-        x->d->wrap(&x->env, &x->engine);
+    if (x->d->mutant) {
+        x->d->mutate(x->d->mutant, &x->env, &x->engine);
     }
     case_options(x->d->c, &x->options);
     process_forget_peak();

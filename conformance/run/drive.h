@@ -15,6 +15,8 @@
 #include "run/recorder.h"
 #include "world/world.h"
 
+struct mutant;
+
 /* What a driver needs; shared by all ranks and never written by them. */
 struct drive {
     const struct run_case *c;
@@ -22,8 +24,11 @@ struct drive {
     const struct fsdp_engine *engine;
     /* Gives the device to an engine that brings none. */
     const struct fsdp_engine *device_engine;
-    /* NULL, or changes copies of env and engine (mutants/mutant.h). */
-    void (*wrap)(struct fsdp_env *env, struct fsdp_engine *engine);
+    /* NULL, or what makes the engine wrong, by changing copies of env and
+     * engine (mutants/mutant.h). */
+    const struct mutant *mutant;
+    void (*mutate)(const struct mutant *mutant, struct fsdp_env *env,
+                   struct fsdp_engine *engine);
     const char *directory;   /* where the rank's record goes; NULL: nowhere */
     bool look_at_process;    /* every rank is a process of its own */
     bool trace;              /* rank-R.trace.partial is wanted, too */

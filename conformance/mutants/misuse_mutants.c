@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * misuse_mutants.c - engines that do not refuse a wrong call, or that are not
+ * the same after one; or after a pass that was cancelled.
+ */
+#include "mutants/mutant_kit.h"
+
+static bool is_at_bracket(void)
+{
+    return mutant_now.point == FSDP_BEGIN || mutant_now.point == FSDP_END;
+}
+
+static bool is_between_brackets(void)
+{
+    return !is_at_bracket();
+}
+
+static bool is_parameter(void)
+{
+    return mutant_now.parameter < mutant_real.model->n_parameters;
+}
+
+static bool is_no_parameter(void)
+{
+    return !is_parameter();
+}
+
+static bool is_outside_pass(void)
+{
+    return !mutant_now.in_pass;
+}
+
+static bool was_cancelled(void)
+{
+    return mutant_now.point == FSDP_CANCEL;
+}
+
+static bool was_refused(void)
+{
+    return mutant_now.status == FSDP_ERR_INVALID &&
+           mutant_now.point != FSDP_END;
+}
+
+static bool misuses_shards(const struct run_case *c)
+{
+    return mutant_misuse(c) && c->ranks > c->replicas;
+}
+
+static bool misuses_pending(const struct run_case *c)
+{
+    return c->scenario == CASE_MISUSE && c->microbatches > 1 && !c->sync[0];
+}
+
+static bool misuses_reduced(const struct run_case *c)
+{
+    return c->scenario == CASE_MISUSE && c->sync[0] &&
+           (c->sync[1] || c->microbatches < 2);
+}
+
+const struct mutant misuse_mutants[] = {
+    /* BEGIN in a pass, and END before its end, are ignored without a word. */
+    {.name = "brackets-unchecked",
+     .text = "BEGIN twice and an early END are not refused",
+     .evidence = "pytorch/pytorch#117510",
+     .kills = "error.out-of-order error.pass-edges",
+     .shows = {.in = mutant_misuse},
+     .fault = {MUTANT_FORGIVES, MUTANT_AT, FSDP_ERR_INVALID},
+     .when = is_at_bracket},
+    /* What follows a cancelled pass is not what follows a whole one. */
+    {.name = "cancel-disturbs",
+     .text = "the pass after a cancelled one is averaged in another way",
+     .evidence = "deepspeedai/DeepSpeed#3582",
+     .kills = "error.cancel-harmless",
+     .shows = {.in = mutant_cancels},
+     .fault.kind = MUTANT_DOUBLES_AVERAGE,
+     .when = was_cancelled},
+    /* Storage for a gradient is lent outside the backward. */
+    {.name = "grad-outside-backward",
+     .text = "grad succeeds outside its module's backward",
+     .evidence = "pytorch/pytorch#117510",
+     .kills = "error.gradient-after-backward error.gradient-outside-backward",
+     .shows = {.in = mutant_misuse},
+     .fault = {MUTANT_FORGIVES, MUTANT_GRAD, FSDP_ERR_INVALID}},
+    /* Points that are not the next of the sequence are ignored without a word.
+     */
+    {.name = "order-unchecked",
+     .text = "a point out of order is not refused",
+     .evidence = "pytorch/pytorch#64629",
+     .kills = "error.out-of-order error.pass-edges error.unknown-index",
+     .shows = {.in = mutant_misuse},
+     .fault = {MUTANT_FORGIVES, MUTANT_AT, FSDP_ERR_INVALID},
+     .when = is_between_brackets},
+    /* Parameters of a unit that is sharded are lent all the same. */
+    {.name = "param-outside-window",
+     .text = "param succeeds outside its unit's window",
+     .evidence = "deepspeedai/DeepSpeed#8486",
+     .kills = "error.outside-window",
+     .shows = {.in = misuses_shards},
+     .fault = {MUTANT_FORGIVES, MUTANT_PARAM, FSDP_ERR_INVALID},
+     .when = is_parameter},
+    /* Pieces are told in the middle of a pass. */
+    {.name = "pieces-in-pass",
+     .text = "pieces succeeds between BEGIN and END",
+     .evidence = "a checkpoint that is taken while weights change",
+     .kills = "error.pieces-in-pass",
+     .shows = {.in = mutant_misuse},
+     .fault = {MUTANT_FORGIVES, MUTANT_PIECES, FSDP_ERR_INVALID}},
+    /* A call that is refused leaves its trace. */
+    {.name = "refusal-disturbs",
+     .text = "the pass in which a point was refused is averaged in another way",
+     .evidence = "a failure that changes what it refused to do",
+     .kills = "error.misuse-harmless",
+     .shows = {.in = mutant_misuse},
+     .fault.kind = MUTANT_DOUBLES_AVERAGE,
+     .when = was_refused},
+    /* The gradients that are pending were not reduced. */
+    {.name = "step-drops-pending",
+     .text = "step while gradients are pending is not refused",
+     .evidence = "allenai/open-instruct#1498",
+     .kills = "error.step-arguments error.step-with-pending",
+     .shows = {.in = misuses_pending},
+     .fault = {MUTANT_FORGIVES, MUTANT_STEP, FSDP_ERR_INVALID},
+     .when = is_outside_pass},
+    /* Step is taken for granted in the middle of a pass. */
+    {.name = "step-in-pass",
+     .text = "step succeeds where it must be refused, and does nothing",
+     .evidence = "pytorch/pytorch#180666",
+     .kills = "error.step-arguments error.step-in-pass",
+     .shows = {.in = misuses_reduced},
+     .fault = {MUTANT_FORGIVES, MUTANT_STEP, FSDP_ERR_INVALID}},
+    /* A parameter that the model does not have is lent. */
+    {.name = "unknown-parameter-lent",
+     .text = "param succeeds for a number that is no parameter",
+     .evidence = "an index that is not checked",
+     .kills = "error.unknown-index",
+     .shows = {.in = mutant_misuse},
+     .fault = {MUTANT_FORGIVES, MUTANT_PARAM, FSDP_ERR_INVALID},
+     .when = is_no_parameter},
+    {0},
+};

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mutant_apply.c - how a mutant comes between an engine and what the engine
+ * uses: its functions take the place of the correct ones, and the kit's stand
+ * before those, to note how far the run has come.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <string.h>
+
+_Thread_local struct mutant_real mutant_real;
+_Thread_local struct mutant_now mutant_now;
+
+static _Thread_local struct {
+    const struct mutant *m;
+    struct fsdp_comm comm;
+    struct fsdp_device device;
+    struct fsdp_model model;
+    struct fsdp_engine engine; /* the mutant's, without what the kit notes */
+    void (*visit)(void *context, const struct fsdp_piece *piece);
+    void *context;
+} my;
+
+struct fsdp_comm *mutant_comm(struct fsdp_env *env)
+{
+    if (env->comm != &my.comm) {
+        my.comm = *mutant_real.comm;
+        env->comm = &my.comm;
+    }
+    return &my.comm;
+}
+
+struct fsdp_device *mutant_device(struct fsdp_env *env)
+{
+    if (env->device != &my.device) {
+        my.device = *mutant_real.device;
+        env->device = &my.device;
+    }
+    return &my.device;
+}
+
+int mutant_communicate(struct fsdp_stream *stream,
+                       const struct fsdp_collective *c)
+{
+    return mutant_real.comm->run(mutant_real.comm->self, stream, c);
+}
+
+int mutant_run(struct fsdp_stream *stream, const struct fsdp_op *op)
+{
+    return mutant_real.device->run(mutant_real.device->self, stream, op);
+}
+
+/* ---- How far the run has come ------------------------------------------ */
+
+int mutant_initial(void *context, uint32_t p, uint64_t first, uint64_t n,
+                   void *out)
+{
+    return mutant_real.model->initial(context, p, first, n, out);
+}
+
+static int noting_shard(const struct fsdp_env *env,
+                        const struct fsdp_model *model,
+                        const struct fsdp_units *units,
+                        const struct fsdp_options *options,
+                        struct fsdp_sharded **out)
+{
+    struct fsdp_options o = *options;
+
+    mutant_now.lives++;
+    mutant_real.model = model;
+    mutant_real.units = units;
+    mutant_real.layout = options->layout;
+    if (my.m->initial) {
+        my.model = *model;
+        my.model.initial = my.m->initial;
+        model = &my.model;
+    }
+    if (my.m->fault.kind == MUTANT_SETS) {
+        const uint32_t to = (uint32_t)my.m->fault.to;
+
+        memcpy((char *)&o + my.m->fault.of, &to, sizeof to);
+    }
+    if (my.m->options) {
+        my.m->options(&o);
+    }
+    return my.engine.shard(env, model, units, &o, out);
+}
+
+static int noting_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    mutant_now.point = point;
+    if (point == FSDP_BEGIN) {
+        mutant_now.sequence = index;
+    } else if (point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD) {
+        mutant_now.backward = point == FSDP_PRE_BACKWARD;
+    }
+    mutant_now.status = my.engine.at(s, point, index);
+    if (mutant_now.status == FSDP_OK) {
+        mutant_now.in_pass = point != FSDP_END && point != FSDP_CANCEL;
+    }
+    return mutant_now.status;
+}
+
+static int noting_step(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    int status = my.engine.step(s, how);
+
+    mutant_now.steps++;
+    return status;
+}
+
+/* ---- What passes through ----------------------------------------------- */
+
+void mutant_tell(const struct fsdp_piece *piece)
+{
+    my.visit(my.context, piece);
+}
+
+static void change_piece(void *context, const struct fsdp_piece *piece)
+{
+    struct fsdp_piece x = *piece;
+
+    (void)context;
+    my.m->piece(&x);
+    mutant_tell(&x);
+}
+
+static int changing_pieces(struct fsdp_sharded *s,
+                           void (*visit)(void *context,
+                                         const struct fsdp_piece *piece),
+                           void *context)
+{
+    my.visit = visit;
+    my.context = context;
+    return mutant_real.engine.pieces(s, change_piece, NULL);
+}
+
+static int changing_load(struct fsdp_sharded *s, const char *directory)
+{
+    FSDP_TRY(mutant_real.engine.load(s, directory));
+    return mutant_each_piece(s, my.m->loaded);
+}
+
+static int changing_op(void *self, struct fsdp_stream *stream,
+                       const struct fsdp_op *op)
+{
+    struct fsdp_op x = *op;
+
+    (void)self;
+    my.m->op(&x);
+    return mutant_run(stream, &x);
+}
+
+static int changing_collective(void *self, struct fsdp_stream *stream,
+                               const struct fsdp_collective *c)
+{
+    struct fsdp_collective x = *c;
+
+    (void)self;
+    if (my.m->collective) {
+        my.m->collective(&x);
+    }
+    if (my.m->contributed && c->kind == FSDP_REDUCE_SCATTER) {
+        FSDP_TRY(mutant_each(stream, mutant_input(c), c->n * mutant_real.shards,
+                             my.m->contributed));
+    }
+    FSDP_TRY(mutant_communicate(stream, &x));
+    return my.m->gathered && c->kind == FSDP_ALL_GATHER
+               ? mutant_each(stream, c->out, c->n * mutant_real.shards,
+                             my.m->gathered)
+               : FSDP_OK;
+}
+
+/* ---- Putting it together ----------------------------------------------- */
+
+static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
+{
+    const struct fsdp_engine *by = &m->calls;
+
+    e->shard = by->shard ? by->shard : e->shard;
+    e->at = by->at ? by->at : e->at;
+    e->param = by->param ? by->param : e->param;
+    e->grad = by->grad ? by->grad : e->grad;
+    e->set_gradient_sync =
+        by->set_gradient_sync ? by->set_gradient_sync : e->set_gradient_sync;
+    e->clip_grad_norm =
+        by->clip_grad_norm ? by->clip_grad_norm : e->clip_grad_norm;
+    e->step = by->step ? by->step : e->step;
+    e->zero_grad = by->zero_grad ? by->zero_grad : e->zero_grad;
+    e->pieces = by->pieces ? by->pieces
+                : m->piece ? changing_pieces
+                           : e->pieces;
+    e->unshard_all = by->unshard_all ? by->unshard_all : e->unshard_all;
+    e->reshard_all = by->reshard_all ? by->reshard_all : e->reshard_all;
+    e->save_begin = by->save_begin ? by->save_begin : e->save_begin;
+    e->save_wait = by->save_wait ? by->save_wait : e->save_wait;
+    e->load = by->load ? by->load : m->loaded ? changing_load : e->load;
+    e->destroy = by->destroy ? by->destroy : e->destroy;
+}
+
+static void replace_device(const struct mutant *m, struct fsdp_device *d)
+{
+    const struct fsdp_device *by = &m->device;
+
+    d->alloc = by->alloc ? by->alloc : d->alloc;
+    d->free = by->free ? by->free : d->free;
+    d->live = by->live ? by->live : d->live;
+    d->dead = by->dead ? by->dead : d->dead;
+    d->run = by->run ? by->run : m->op ? changing_op : d->run;
+    d->wait = by->wait ? by->wait : d->wait;
+    d->sync = by->sync ? by->sync : d->sync;
+}
+
+static void replace_comm(const struct mutant *m, struct fsdp_comm *c)
+{
+    if (m->comm.run) {
+        c->run = m->comm.run;
+    } else if (m->collective || m->contributed || m->gathered) {
+        c->run = changing_collective;
+    }
+}
+
+/* Remembers the real ones, and forgets the run before. */
+static void keep(const struct mutant *m, const struct fsdp_env *env,
+                 const struct fsdp_engine *engine)
+{
+    memset(&my, 0, sizeof my);
+    my.m = m;
+    mutant_now = (struct mutant_now){0};
+    mutant_real = (struct mutant_real){
+        .comm = env->comm,
+        .device = env->device,
+        .engine = *engine,
+        .rank = env->rank,
+        .world = env->world,
+        .replicas = env->mesh->extent[FSDP_DIM_REPLICATE],
+        .shards = env->mesh->extent[FSDP_DIM_SHARD],
+    };
+    if (m->forget) {
+        m->forget();
+    }
+}
+
+void mutant_apply(const struct mutant *m, struct fsdp_env *env,
+                  struct fsdp_engine *engine)
+{
+    keep(m, env, engine);
+    replace_calls(m, engine);
+    replace_device(m, mutant_device(env));
+    replace_comm(m, mutant_comm(env));
+    mutant_fault_apply(m, env, engine);
+    if (m->change_env) {
+        m->change_env(env);
+    }
+    my.engine = *engine;
+    engine->shard = noting_shard;
+    engine->at = noting_at;
+    engine->step = noting_step;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mutant_kit.h - what mutants have in common: the real communicator, device
+ * and engine of this rank, how far the run has come, values on the device, and
+ * the cases that are small enough to show a mutant.
+ *
+ * All state is of a thread, as a rank is a thread or a process. mutant_apply
+ * starts it anew before each run: the kit's own by itself, a family's through
+ * `forget` of struct mutant.
+ */
+#ifndef FSDP_CTS_MUTANT_KIT_H
+#define FSDP_CTS_MUTANT_KIT_H
+
+#include "mutants/mutant.h"
+
+#include <stddef.h>
+
+/* For MUTANT_SETS: where an option stands. */
+#define MUTANT_OPTION(field) offsetof(struct fsdp_options, field)
+
+struct mutant_real {
+    const struct fsdp_comm *comm;
+    const struct fsdp_device *device;
+    struct fsdp_engine engine;
+    uint32_t rank, world, replicas, shards; /* of this rank's run */
+    /* What shard was given last. */
+    const struct fsdp_model *model;
+    const struct fsdp_units *units;
+    uint32_t layout;
+};
+extern _Thread_local struct mutant_real mutant_real;
+
+/* How far the run has come: what the engine was told before its answer. */
+struct mutant_now {
+    uint32_t lives;     /* calls of shard, this one included */
+    uint32_t steps;     /* calls of step that have returned */
+    uint32_t sequence;  /* of the last BEGIN */
+    uint32_t point;     /* the last one, whatever the answer was */
+    int status;         /* what the engine answered to it */
+    bool in_pass;       /* BEGIN was answered with OK; no END or CANCEL yet */
+    bool backward;      /* the last PRE point was one of a backward */
+    uint32_t parameter; /* the last one that param was asked for */
+};
+extern _Thread_local struct mutant_now mutant_now;
+
+/* The mutant's communicator and device: copies of the real ones, put into env
+ * by the first call. `self` stays the real one's. */
+struct fsdp_comm *mutant_comm(struct fsdp_env *env);
+struct fsdp_device *mutant_device(struct fsdp_env *env);
+
+/* For mutant_apply alone: what `fault`, `when` and `forgets` say. */
+void mutant_fault_apply(const struct mutant *m, struct fsdp_env *env,
+                        struct fsdp_engine *engine);
+
+/* Hands on to the real ones. */
+int mutant_communicate(struct fsdp_stream *stream,
+                       const struct fsdp_collective *c);
+int mutant_run(struct fsdp_stream *stream, const struct fsdp_op *op);
+int mutant_initial(void *context, uint32_t p, uint64_t first, uint64_t n,
+                   void *out);
+/* From `piece` of struct mutant: one piece more, before the one that is being
+ * changed. */
+void mutant_tell(const struct fsdp_piece *piece);
+
+/* What a collective is about to send, to be changed. */
+float *mutant_input(const struct fsdp_collective *c);
+/* Floats from the device and to it; finished on return. */
+int mutant_get(struct fsdp_stream *stream, const void *from, uint64_t n,
+               float *to);
+int mutant_put(struct fsdp_stream *stream, const float *from, uint64_t n,
+               void *to);
+/* x = change(x) for n floats of the device. */
+int mutant_each(struct fsdp_stream *stream, void *p, uint64_t n,
+                float (*change)(float x));
+/* x without the 16 bits that bf16 has not. */
+float mutant_as_bf16(float x);
+/* Every piece of this rank. */
+int mutant_each_piece(struct fsdp_sharded *s,
+                      void (*look)(const struct fsdp_piece *piece));
+
+/* Elements of parameter p's rows that a shard has room for; p has rows. */
+uint64_t mutant_block(uint32_t p);
+/* The unit that parameter p belongs to. */
+uint32_t mutant_unit(uint32_t p);
+
+/* Natural data through a small workload on three ranks or more, in a scenario
+ * that makes no mistakes, flat. And that with several microbatches a step. */
+bool mutant_natural(const struct run_case *c);
+bool mutant_accumulates(const struct run_case *c);
+/* Natural data through an MLP whose shards are all filled. */
+bool mutant_mlp(const struct run_case *c);
+/* mutant_mlp that makes every mistake; that cancels a pass; that evaluates
+ * sharded parameters. */
+bool mutant_misuse(const struct run_case *c);
+bool mutant_cancels(const struct run_case *c);
+bool mutant_evaluates(const struct run_case *c);
+/* mutant_mlp that only trains, one microbatch a step, each layer a unit, flat,
+ * ranks folded in order. And that with AdamW; on one rank. */
+bool mutant_train(const struct run_case *c);
+bool mutant_adamw(const struct run_case *c);
+bool mutant_alone(const struct run_case *c);
+/* mutant_train with SGD, fully sharded over 3 or 4 ranks; over 3, by which
+ * not every number can be divided exactly. */
+bool mutant_plain(const struct run_case *c);
+bool mutant_three(const struct run_case *c);
+/* Matrices whose rows do not divide, in one unit, sharded parameter by
+ * parameter: over 4 and 7 ranks some own none. And over up to 4 ranks. */
+bool mutant_rows(const struct run_case *c);
+bool mutant_few_rows(const struct run_case *c);
+/* A small MLP under AdamW that saves its shards, and loads them. */
+bool mutant_resume(const struct run_case *c);
+/* Gradients of a small MLP are clipped. */
+bool mutant_clips(const struct run_case *c);
+/* Options that must be refused are given. */
+bool mutant_bad_options(const struct run_case *c);
+/* mutant_train with more than one shard and more than one replica. */
+bool mutant_hybrid(const struct run_case *c);
+/* Gathers and reductions run ahead; the second: in both dimensions. */
+bool mutant_ahead(const struct run_case *c);
+bool mutant_hybrid_ahead(const struct run_case *c);
+
+#endif

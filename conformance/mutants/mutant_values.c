@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mutant_values.c - what mutants do with numbers of the device, and with the
+ * pieces and sizes of what was sharded.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <fsdp/arith/bf16.h>
+
+enum {
+    BLOCK = 256 /* floats changed at a time */
+};
+
+float *mutant_input(const struct fsdp_collective *c)
+{
+    /* The engine's own, that it means not to change itself.
+     * NOLINTNEXTLINE(performance-no-int-to-ptr) */
+    return (float *)(uintptr_t)c->in;
+}
+
+int mutant_get(struct fsdp_stream *stream, const void *from, uint64_t n,
+               float *to)
+{
+    const struct fsdp_device *d = mutant_real.device;
+
+    FSDP_TRY(d->copy(d->self, stream, to, from, n * sizeof *to));
+    return d->sync(d->self, stream);
+}
+
+int mutant_put(struct fsdp_stream *stream, const float *from, uint64_t n,
+               void *to)
+{
+    const struct fsdp_device *d = mutant_real.device;
+
+    FSDP_TRY(d->copy(d->self, stream, to, from, n * sizeof *from));
+    return d->sync(d->self, stream);
+}
+
+int mutant_each(struct fsdp_stream *stream, void *p, uint64_t n,
+                float (*change)(float x))
+{
+    float *at = p;
+    float x[BLOCK];
+
+    for (uint64_t done = 0; done < n; done += BLOCK) {
+        uint64_t m = n - done < BLOCK ? n - done : BLOCK;
+
+        FSDP_TRY(mutant_get(stream, at + done, m, x));
+        for (uint64_t i = 0; i < m; i++) {
+            x[i] = change(x[i]);
+        }
+        FSDP_TRY(mutant_put(stream, x, m, at + done));
+    }
+    return FSDP_OK;
+}
+
+float mutant_as_bf16(float x)
+{
+    return fsdp_bf16_to_f32(fsdp_bf16_from_f32(x));
+}
+
+static _Thread_local void (*my_look)(const struct fsdp_piece *piece);
+
+static void look_at_piece(void *context, const struct fsdp_piece *piece)
+{
+    (void)context;
+    my_look(piece);
+}
+
+int mutant_each_piece(struct fsdp_sharded *s,
+                      void (*look)(const struct fsdp_piece *piece))
+{
+    my_look = look;
+    return mutant_real.engine.pieces(s, look_at_piece, NULL);
+}
+
+uint64_t mutant_block(uint32_t p)
+{
+    uint64_t rows = mutant_real.model->parameter_shape[p][0];
+
+    return (rows + mutant_real.shards - 1) / mutant_real.shards *
+           (fsdp_numel(mutant_real.model, p) / rows);
+}
+
+uint32_t mutant_unit(uint32_t p)
+{
+    return mutant_real.units
+        ->unit_of_module[mutant_real.model->parameter_module[p]];
+}

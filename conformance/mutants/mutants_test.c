@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mutants_test.c - the table of all mutants: sorted, whole, with evidence that
+ * a reader can follow; and README.md tells how many there are.
+ */
+#include "mutants/mutant.h"
+
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void rows_are_sorted_and_whole(void **state)
+{
+    (void)state;
+    assert_non_null(mutants[0]);
+    for (const struct mutant *const *m = mutants; *m; m++) {
+        print_message("%s\n", (*m)->name);
+        assert_non_null((*m)->text);
+        assert_non_null((*m)->evidence);
+        assert_non_null((*m)->kills);
+        assert_non_null((*m)->shows.in);
+        assert_true(!m[1] || strcmp((*m)->name, m[1]->name) < 0);
+    }
+}
+
+/* Both ways: each id is behind the one before it. */
+static void kills_are_sorted(void **state)
+{
+    (void)state;
+    for (const struct mutant *const *m = mutants; *m; m++) {
+        char kills[1024];
+        const char *last = "";
+        char *rest = kills;
+        char *id;
+
+        assert_true(snprintf(kills, sizeof kills, "%s", (*m)->kills) <
+                    (int)sizeof kills);
+        while ((id = strtok_r(rest, " ", &rest))) {
+            assert_true(strcmp(last, id) < 0);
+            last = id;
+        }
+        assert_true(*last != '\0');
+    }
+}
+
+/* An index of some list, such as "X15: ...", says nothing to a reader, and an
+ * issue is of "owner/repository#number". */
+static void evidence_can_be_followed(void **state)
+{
+    (void)state;
+    for (const struct mutant *const *m = mutants; *m; m++) {
+        const char *e = (*m)->evidence;
+        size_t capitals = strspn(e, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+        print_message("%s: %s\n", (*m)->name, e);
+        capitals += e[capitals] == '-';
+        assert_false(capitals > 0 && isdigit((unsigned char)e[capitals]));
+        for (const char *at = strchr(e, '#'); at; at = strchr(at + 1, '#')) {
+            const char *word = at;
+
+            while (word > e && word[-1] != ' ') {
+                word--;
+            }
+            assert_non_null(memchr(word, '/', (size_t)(at - word)));
+        }
+    }
+}
+
+static void readme_tells_how_many(void **state)
+{
+    FILE *f = fopen("README.md", "r");
+    char expected[64];
+    char line[256];
+    unsigned n = 0;
+    bool found = false;
+
+    (void)state;
+    assert_non_null(f);
+    while (mutants[n]) {
+        n++;
+    }
+    snprintf(expected, sizeof expected, "- %u engines that are wrong", n);
+    while (fgets(line, sizeof line, f)) {
+        found = found || strncmp(line, expected, strlen(expected)) == 0;
+    }
+    fclose(f);
+    assert_true(found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_sorted_and_whole),
+        cmocka_unit_test(kills_are_sorted),
+        cmocka_unit_test(evidence_can_be_followed),
+        cmocka_unit_test(readme_tells_how_many),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}

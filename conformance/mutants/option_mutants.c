@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * option_mutants.c - engines that do not do what an option asks for, or do not
+ * refuse what they should.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <string.h>
+
+static bool asks_for_factor(const struct run_case *c)
+{
+    return mutant_mlp(c) && c->scenario == CASE_TRAIN && c->ranks > 1 &&
+           c->divide_factor != 0.0f;
+}
+
+static bool asks_for_other_fold(const struct run_case *c)
+{
+    return mutant_mlp(c) && c->scenario == CASE_TRAIN && c->ranks > 2 &&
+           c->strategy == CASE_FULL_SHARD && c->fold != FSDP_FOLD_RANK;
+}
+
+static bool keeps_root(const struct run_case *c)
+{
+    return c->keep_root && c->scenario == CASE_TRAIN &&
+           c->strategy == CASE_FULL_SHARD && strcmp(c->size, "odd") == 0;
+}
+
+static bool keeps_units(const struct run_case *c)
+{
+    return mutant_train(c) && c->strategy == CASE_SHARD_GRAD_OP && c->ranks > 1;
+}
+
+/* How far to run ahead is cut to what there is. */
+static void options_ahead_unchecked(struct fsdp_options *o)
+{
+    o->prefetch_forward = o->prefetch_forward > 3 ? 1 : o->prefetch_forward;
+    o->prefetch_backward = o->prefetch_backward > 3 ? 1 : o->prefetch_backward;
+    o->reduces_in_flight = o->reduces_in_flight > 3 ? 1 : o->reduces_in_flight;
+}
+
+/* Options that do not fit are replaced by the default. */
+static void options_unchecked(struct fsdp_options *o)
+{
+    o->layout = FSDP_LAYOUT_FLAT;
+    o->fold = o->fold > FSDP_FOLD_TREE ? FSDP_FOLD_RANK : o->fold;
+    o->optimizer =
+        o->optimizer > FSDP_OPTIMIZER_ADAMW ? FSDP_OPTIMIZER_SGD : o->optimizer;
+    o->divide_factor = o->divide_factor >= 0.0f ? o->divide_factor : 0.0f;
+}
+
+static _Thread_local struct fsdp_env mesh_world;
+
+static int mesh_unchecked(const struct fsdp_env *env,
+                          const struct fsdp_model *model,
+                          const struct fsdp_units *units,
+                          const struct fsdp_options *options,
+                          struct fsdp_sharded **out)
+{
+    const uint32_t *extent = env->mesh->extent;
+
+    mesh_world = *env;
+    mesh_world.world = extent[FSDP_DIM_REPLICATE] * extent[FSDP_DIM_SHARD];
+    return mutant_real.engine.shard(
+        mesh_world.world == env->world ? env : &mesh_world, model, units,
+        options, out);
+}
+
+/* Ranks are not asked: there are fewer than the mesh has. */
+static int mesh_unchecked_exchange(void *self, const void *mine, uint64_t bytes,
+                                   void *all)
+{
+    (void)self;
+    for (uint64_t r = 0; r < 2 * (uint64_t)mutant_real.world; r++) {
+        memcpy((char *)all + r * bytes, mine, bytes);
+    }
+    return FSDP_OK;
+}
+
+static void ask_no_mesh(struct fsdp_env *env)
+{
+    env->exchange = mesh_unchecked_exchange;
+}
+
+static bool has_bad_mesh(const struct run_case *c)
+{
+    return mutant_bad_options(c) && c->ranks == c->replicas;
+}
+
+static int disagreement_ignored(void *self, const void *mine, uint64_t bytes,
+                                void *all)
+{
+    (void)self;
+    for (uint32_t r = 0; r < mutant_real.world; r++) {
+        memcpy((char *)all + r * bytes, mine, bytes);
+    }
+    return FSDP_OK;
+}
+
+static void ask_nobody(struct fsdp_env *env)
+{
+    env->exchange = disagreement_ignored;
+}
+
+static bool disagrees(const struct run_case *c)
+{
+    return c->scenario == CASE_DISAGREE && c->ranks > 1;
+}
+
+static _Thread_local struct fsdp_error nobody_reads;
+static _Thread_local struct fsdp_env silent; /* is borrowed until destroy */
+
+static int refusal_silent(const struct fsdp_env *env,
+                          const struct fsdp_model *model,
+                          const struct fsdp_units *units,
+                          const struct fsdp_options *options,
+                          struct fsdp_sharded **out)
+{
+    silent = *env;
+
+    nobody_reads = (struct fsdp_error){0};
+    silent.error = &nobody_reads;
+    return mutant_real.engine.shard(&silent, model, units, options, out);
+}
+
+const struct mutant option_mutants[] = {
+    /* Ranks do not compare what they shard. */
+    {.name = "disagreement-ignored",
+     .text = "ranks that are given other options are not told",
+     .evidence = "pytorch/pytorch#170667",
+     .kills = "error.ranks-disagree error.units-disagree",
+     .shows = {.in = disagrees},
+     .change_env = ask_nobody},
+    /* The divide factor that was asked for is not used. */
+    {.name = "divide-factor-ignored",
+     .text = "gradients are divided by the world whatever the option says",
+     .evidence = "pytorch/pytorch#167178",
+     .kills = "reduce.scale",
+     .shows = {.in = asks_for_factor},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(divide_factor), 0}},
+    /* bf16 is accepted, and float32 is what one gets. */
+    {.name = "dtype-unclaimed",
+     .text = "a dtype that is not claimed is not refused",
+     .evidence = "pytorch/pytorch#194628",
+     .kills = "error.unclaimed-dtype",
+     .shows = {.in = mutant_bad_options},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(param_dtype), FSDP_DTYPE_NONE}},
+    {.name = "fold-ignored",
+     .text = "gradients are folded by rank whatever the option says",
+     .evidence = "the order of a sum is part of the specification",
+     .kills = "comm.fold-declared reduce.fold",
+     .shows = {.in = asks_for_other_fold},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(fold), FSDP_FOLD_RANK}},
+    /* The root is resharded after forward though it was to be kept. */
+    {.name = "keep-root-ignored",
+     .text = "the root unit is gathered twice a step",
+     .evidence = "pytorch/pytorch#149029",
+     .kills = "comm.all-gather-count",
+     .shows = {.in = keeps_root},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(keep_root), 0}},
+    /* Whatever layout was asked for, the engine knows one. */
+    {.name = "layout-ignored",
+     .text = "units are flat, whatever the option says",
+     .evidence = "an option that is read by one of two code paths",
+     .kills = "comm.message-size layout.whole-rows memory.rest-after-shard",
+     .shows = {.in = mutant_rows},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(layout), FSDP_LAYOUT_FLAT}},
+    {.name = "mesh-unchecked",
+     .text = "a mesh whose product is not the world is not refused",
+     .evidence = "pytorch/pytorch#154888",
+     .kills = "error.options",
+     .shows = {.in = has_bad_mesh},
+     .calls.shard = mesh_unchecked,
+     .change_env = ask_no_mesh},
+    /* The strategy says otherwise. */
+    {.name = "no-reshard",
+     .text = "a unit stays unsharded until its backward",
+     .evidence = "pytorch/pytorch#149029",
+     .kills = "comm.all-gather-count memory.peak-unsharded",
+     .shows = {.in = mutant_plain},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(reshard_after_forward), 0}},
+    {.name = "options-ahead-unchecked",
+     .text = "prefetch beyond the units is cut, not refused",
+     .evidence = "an option that is silently changed",
+     .kills = "error.options-ahead",
+     .shows = {.in = mutant_bad_options, .engine = "impl"},
+     .options = options_ahead_unchecked},
+    {.name = "options-unchecked",
+     .text = "unknown layouts, optimizers, folds and factors are not refused",
+     .evidence = "an enum that is not checked",
+     .kills = "error.options",
+     .shows = {.in = mutant_bad_options},
+     .options = options_unchecked},
+    /* Refuses as it should, and says nothing. */
+    {.name = "refusal-silent",
+     .text = "options are refused without a word",
+     .evidence = "an error must name what is wrong",
+     .kills = "error.says-why",
+     .shows = {.in = mutant_bad_options},
+     .calls.shard = refusal_silent},
+    /* A strategy that keeps units unsharded after forward is treated as one
+     * that does not: slow, and right. */
+    {.name = "reshards-anyway",
+     .text =
+         "a unit is gathered again for its backward where it should be kept",
+     .evidence = "pytorch/pytorch#131965",
+     .kills = "comm.all-gather-count memory.peak-unsharded",
+     .shows = {.in = keeps_units},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(reshard_after_forward), 1}},
+    {0},
+};
