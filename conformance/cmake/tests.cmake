@@ -62,6 +62,8 @@ endforeach()
 foreach(name case_test case_model_test case_graph_test manifest_test)
     unit(conformance/cases/${name}.c LINK fsdp-cases)
 endforeach()
+unit(conformance/cases/case_pairs_test.c LINK fsdp-cases
+    WITH ${here}/cases/case_axes_testing.c)
 foreach(name record_test record_hostile_test)
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
