@@ -207,13 +207,15 @@ add_test(NAME lint.format COMMAND ${here}/lint/format
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(lint.format PROPERTIES LABELS lint TIMEOUT 120
     SKIP_RETURN_CODE 77)
-add_test(NAME lint.requirements_page
-    COMMAND ${here}/lint/requirements_page $<TARGET_FILE:fsdp-cts> --check
-    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-add_test(NAME lint.requirements_page.self-test
-    COMMAND ${here}/lint/requirements_page --self-test)
-set_tests_properties(lint.requirements_page lint.requirements_page.self-test
-    PROPERTIES LABELS lint TIMEOUT 120)
+foreach(lint requirements_page claims_tables)
+    add_test(NAME lint.${lint}
+        COMMAND ${here}/lint/${lint} $<TARGET_FILE:fsdp-cts> --check
+        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    add_test(NAME lint.${lint}.self-test
+        COMMAND ${here}/lint/${lint} --self-test)
+    set_tests_properties(lint.${lint} lint.${lint}.self-test PROPERTIES
+        LABELS lint TIMEOUT 120)
+endforeach()
 
 # ---- Bounds: other arithmetics, and how far they are ----
 add_library(arithmetic MODULE ${here}/cli/arithmetic_testing.c)
