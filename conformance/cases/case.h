@@ -177,19 +177,32 @@ void case_options(const struct run_case *c, struct fsdp_options *out);
  * share one baseline. A file name. */
 void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES]);
 
-/*
- * The manifest: every case of the suite, in a fixed order. Generated, and
- * pinned by count and SHA-256 (manifest.c): every pair of values of its axes
- * (manifest_axes.h) occurs. `n_ranks` = 0: the suite's own world sizes;
- * otherwise a list made by the same rules for these world sizes. INVALID: a
- * world size of 0 or over CASE_MAX_RANKS. NOMEM.
- */
+/* A list of cases; manifest_release frees it. Zeroed, it is empty. */
 struct case_list {
     struct run_case *c;
     uint32_t n;
 };
-int manifest_make(const uint32_t *ranks, uint32_t n_ranks,
-                  struct case_list *out);
+/* A case that the list has already is not added again. NOMEM. */
+int case_list_add(struct case_list *list, const struct run_case *c);
+/* The cases of a text that has an id a line, among empty lines and comments,
+ * which begin with #. INTERNAL: a line is no id, or is there twice; NOMEM. The
+ * error names the line, and the list is empty. */
+int case_list_read(const char *name, const char *text, struct case_list *out,
+                   struct fsdp_error *error);
+
+/*
+ * The manifest: every case of the suite, in a fixed order (cases.txt), pinned
+ * by count and SHA-256. Every pair of values of two axes that can occur
+ * together does (case_pairs_test.c). Fails as case_list_read does.
+ */
+int manifest_make(struct case_list *out, struct fsdp_error *error);
+/* Adds the cases of a world size to a list that has none of it, as the
+ * manifest has none of 5 ranks, or of 16; else adds nothing. `ranks` is from 1
+ * to CASE_MAX_RANKS. */
+int manifest_add_world(uint32_t ranks, struct case_list *list,
+                       struct fsdp_error *error);
+/* The cases of the golden data (golden.txt). */
+int manifest_golden(struct case_list *out, struct fsdp_error *error);
 void manifest_release(struct case_list *list);
 /* The unsharded runs that these cases are compared with, each once; released
  * by manifest_release. NOMEM. */

@@ -1,39 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_claims.c - from a case to the capabilities that it needs. The strings
- * are those of engine.h and are written out here: they are a contract with
- * engines, while the names in ids are the suite's own.
+ * case_claims.c - every capability that can be claimed, and from a case to
+ * those that it needs. The strings are those of engine.h and are written out
+ * here: they are a contract with engines, while the names in ids are the
+ * suite's own. The lint claims_tables compares this table with engine.h and
+ * with the tables in the docs.
  */
 #include "cases/case_claims.h"
 
-const char *const core_claims[] = {"flat", "full-shard", "sgd", "fold-rank",
-                                   NULL};
+#include <string.h>
 
-static const char *of(const char *const *names, uint32_t n, uint32_t value)
+/* Of who loads and of who has saved. */
+static bool has_layout(const struct run_case *c, uint32_t layout)
 {
-    return value < n ? names[value] : "unknown";
+    struct run_case saver;
+
+    return c->layout == layout ||
+           (case_saver(c, &saver) && saver.layout == layout);
 }
 
-static const char *of_scenario(uint32_t scenario)
+static bool has_strategy(const struct run_case *c, uint32_t strategy)
 {
-    switch (scenario) {
-    case CASE_EVAL:
-        return "eval";
-    case CASE_CANCEL:
-        return "cancel";
-    case CASE_SUMMON:
-        return "unshard-all";
-    case CASE_CLIP:
-        return "clip";
-    case CASE_GROUPS:
-        return "groups";
-    default:
-        return NULL;
-    }
+    return c->strategy == strategy;
 }
 
-static bool leaves_unreduced(const struct run_case *c)
+static bool has_fold(const struct run_case *c, uint32_t fold)
 {
+    return c->fold == fold;
+}
+
+static bool has_optimizer(const struct run_case *c, uint32_t optimizer)
+{
+    return c->optimizer == optimizer;
+}
+
+static bool has_scenario(const struct run_case *c, uint32_t scenario)
+{
+    return c->scenario == scenario;
+}
+
+static bool keeps_root(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return c->keep_root != 0;
+}
+
+static bool leaves_unreduced(const struct run_case *c, uint32_t value)
+{
+    (void)value;
     for (uint32_t b = 0; b < c->microbatches && b < CASE_MAX_MICROBATCHES;
          b++) {
         if (c->sync[b] == 0) {
@@ -43,54 +57,176 @@ static bool leaves_unreduced(const struct run_case *c)
     return false;
 }
 
-/* What a scenario that resumes needs beside `load`. */
-static const char *of_save(uint32_t scenario)
+/* Scenarios that resume save shards, unless they are about another form. */
+static bool saves_shards(const struct run_case *c, uint32_t value)
 {
-    switch (scenario) {
-    case CASE_RESUME_FULL:
-        return "save-full";
-    case CASE_RESUME_LOCAL:
-        return "save-local";
-    default:
-        return "save-sharded";
-    }
+    (void)value;
+    return case_resumes(c) && c->scenario != CASE_RESUME_FULL &&
+           c->scenario != CASE_RESUME_LOCAL;
 }
+
+static bool loads(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return case_resumes(c);
+}
+
+static bool runs_ahead(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return c->prefetch_forward != 0 || c->prefetch_backward != 0 ||
+           c->reduces_in_flight != 0;
+}
+
+static const char core[] =
+    "core: its cases are not claimed, and the verdict is INCOMPLETE";
+static const char nothing[] =
+    "nothing: no case or requirement of this version asks for it, so that "
+    "claiming it proves nothing";
+
+const struct claim known_claims[] = {
+    {"flat", CLAIM_CORE, .text = core, .asked_by = has_layout,
+     .value = FSDP_LAYOUT_FLAT},
+    {"per-parameter", CLAIM_ENGINE,
+     .text = "cases of this layout; of the core it is as good as `flat`",
+     .asked_by = has_layout, .value = FSDP_LAYOUT_PER_PARAMETER},
+    {"full-shard", CLAIM_CORE, .text = core, .asked_by = has_strategy,
+     .value = CASE_FULL_SHARD},
+    {"shard-grad-op", CLAIM_ENGINE, .text = "cases of this strategy",
+     .asked_by = has_strategy, .value = CASE_SHARD_GRAD_OP},
+    {"no-shard", CLAIM_ENGINE, .text = "cases of this strategy",
+     .asked_by = has_strategy, .value = CASE_NO_SHARD},
+    {"hybrid-shard", CLAIM_ENGINE, .text = "cases of this strategy",
+     .asked_by = has_strategy, .value = CASE_HYBRID_SHARD},
+    {"hybrid-shard-zero2", CLAIM_ENGINE, .text = "cases of this strategy",
+     .asked_by = has_strategy, .value = CASE_HYBRID_SHARD_ZERO2},
+    {"fold-rank", CLAIM_CORE, .text = core, .asked_by = has_fold,
+     .value = FSDP_FOLD_RANK},
+    {"fold-ring", CLAIM_ENGINE, .text = "cases of this fold",
+     .asked_by = has_fold, .value = FSDP_FOLD_RING},
+    {"fold-tree", CLAIM_ENGINE, .text = "cases of this fold",
+     .asked_by = has_fold, .value = FSDP_FOLD_TREE},
+    {"sgd", CLAIM_CORE, .text = core, .asked_by = has_optimizer,
+     .value = FSDP_OPTIMIZER_SGD},
+    {"momentum", CLAIM_ENGINE,
+     .text = "cases of this optimizer, and its requirement",
+     .asked_by = has_optimizer, .value = FSDP_OPTIMIZER_MOMENTUM},
+    {"adamw", CLAIM_ENGINE,
+     .text = "cases of this optimizer, and its requirement",
+     .asked_by = has_optimizer, .value = FSDP_OPTIMIZER_ADAMW},
+    {"keep-root", CLAIM_ENGINE, .text = "cases that keep the root",
+     .asked_by = keeps_root},
+    {"no-sync", CLAIM_ENGINE, .text = "cases that leave a microbatch unreduced",
+     .asked_by = leaves_unreduced},
+    {"eval", CLAIM_ENGINE, .text = "cases that evaluate",
+     .asked_by = has_scenario, .value = CASE_EVAL},
+    {"cancel", CLAIM_ENGINE, .text = "cases that cancel a pass",
+     .asked_by = has_scenario, .value = CASE_CANCEL},
+    {"unshard-all", CLAIM_ENGINE, .text = "cases that summon all parameters",
+     .asked_by = has_scenario, .value = CASE_SUMMON},
+    {"clip", CLAIM_ENGINE,
+     .text = "cases that clip gradients; `clip.*` and `error.clip-arguments`",
+     .asked_by = has_scenario, .value = CASE_CLIP},
+    {"groups", CLAIM_ENGINE,
+     .text = "cases with two parameter groups; `step.*` goes by the numbers of "
+             "each",
+     .asked_by = has_scenario, .value = CASE_GROUPS},
+    {"save-full", CLAIM_ENGINE,
+     .text = "cases that save everything gathered, and resume",
+     .asked_by = has_scenario, .value = CASE_RESUME_FULL},
+    {"save-local", CLAIM_ENGINE,
+     .text = "cases that save flat shards as they are, and resume",
+     .asked_by = has_scenario, .value = CASE_RESUME_LOCAL},
+    {"save-sharded", CLAIM_ENGINE, .text = "cases that save shards, and resume",
+     .asked_by = saves_shards},
+    {"load", CLAIM_ENGINE,
+     .text = "all cases that resume, and the requirements of checkpoints",
+     .asked_by = loads},
+    {"prefetch", CLAIM_ENGINE,
+     .text = "cases that ask for running ahead, `memory.prefetch-bound`, "
+             "`prefetch.*` "
+             "and `error.options-ahead`",
+     .asked_by = runs_ahead},
+    {"strict-memory", CLAIM_ENGINE,
+     .text = "the requirements that measure the strict profile to the byte "
+             "(`memory.peak-*`, `comm.order`, ...); no case"},
+    {"strict-storage", CLAIM_ENGINE,
+     .text = "`memory.storage-total`, which measures what is allocated in the "
+             "strict "
+             "profile; no case"},
+    {"bf16", CLAIM_ENGINE,
+     .text = "`shard` must then refuse a bf16 `param_dtype` "
+             "(`error.unclaimed-dtype`)"},
+    {"frozen", CLAIM_ENGINE, .text = nothing},
+    {"shared", CLAIM_ENGINE, .text = nothing},
+    {"recompute", CLAIM_ENGINE, .text = nothing},
+    {"offload", CLAIM_ENGINE, .text = nothing},
+    {"loss-scale", CLAIM_ENGINE, .text = nothing},
+    {"f32-fma", CLAIM_ENGINE,
+     .text = "nothing of an engine in the suite's process: bits are compared "
+             "in any "
+             "case. An adapter is then judged by bounds"},
+    {"serial", CLAIM_ENGINE,
+     .text = "nothing: who claims it plays all ranks in one process, as the "
+             "baseline "
+             "does"},
+    {"fold-any", CLAIM_ADAPTER,
+     .text = "ranks meet in some order, which is not declared; in place of "
+             "`fold-rank` and `fold-ring`"},
+    {"workload-", CLAIM_ADAPTER, .text = "cases of this workload can be played",
+     .begins = true},
+    {"wrap-", CLAIM_ADAPTER, .text = "cases of this wrap can be played",
+     .begins = true},
+    {"reshard-root", CLAIM_ADAPTER,
+     .text = "a root with parameters can be resharded after its forward (cases "
+             "that "
+             "do not keep it)"},
+    {"divide-factor", CLAIM_ADAPTER, .text = "another divisor than the world"},
+    {"again", CLAIM_ADAPTER, .text = "a second life in the same process"},
+    {"live-bytes", CLAIM_ADAPTER,
+     .text = "`memory` is measured as the specification says. Without it "
+             "`memory.*` "
+             "and `run.leaves-nothing` are not claimed"},
+    {"wire", CLAIM_ADAPTER,
+     .text = "`dirty_padding` and `misplaced` are measured"},
+    {"process", CLAIM_ADAPTER, .text = "`new_channels` is measured"},
+    {"streams", CLAIM_ADAPTER,
+     .text = "`races` and `flights` are recorded from its order of calls. "
+             "Without it "
+             "`stream.*` and `prefetch.*` are not claimed"},
+    {"answers", CLAIM_ADAPTER,
+     .text = "it makes the wrong calls and records what they are answered "
+             "(`misuse`, "
+             "`options`, `disagree`), and the norms that `clip` asks for"},
+    {.name = NULL},
+};
 
 uint32_t case_claims(const struct run_case *c,
                      const char *list[CASE_MAX_CLAIMS])
 {
-    static const char *const layouts[] = {"flat", "per-parameter"};
-    static const char *const folds[] = {"fold-rank", "fold-ring", "fold-tree"};
-    static const char *const optimizers[] = {"sgd", "momentum", "adamw"};
-    static const char *const strategies[CASE_N_STRATEGIES] = {
-        "full-shard", "shard-grad-op", "no-shard", "hybrid-shard",
-        "hybrid-shard-zero2"};
-    struct run_case saver;
     uint32_t n = 0;
 
-    list[n++] = of(layouts, 2, c->layout);
-    if (case_saver(c, &saver) && saver.layout != c->layout) {
-        list[n++] = of(layouts, 2, saver.layout);
+    for (const struct claim *q = known_claims; q->name != NULL; q++) {
+        if (q->asked_by != NULL && q->asked_by(c, q->value)) {
+            list[n++] = q->name;
+        }
     }
-    list[n++] = of(strategies, CASE_N_STRATEGIES, c->strategy);
-    list[n++] = of(folds, 3, c->fold);
-    list[n++] = of(optimizers, 3, c->optimizer);
-    if (c->keep_root != 0) {
-        list[n++] = "keep-root";
-    }
-    if (leaves_unreduced(c)) {
-        list[n++] = "no-sync";
-    }
-    if (of_scenario(c->scenario) != NULL) {
-        list[n++] = of_scenario(c->scenario);
-    }
-    if (case_resumes(c)) {
-        list[n++] = of_save(c->scenario);
-        list[n++] = "load";
-    }
-    if (c->prefetch_forward != 0 || c->prefetch_backward != 0 ||
-        c->reduces_in_flight != 0) {
-        list[n++] = "prefetch";
+    if (case_layout_name(c->layout) == NULL ||
+        case_strategy_name(c->strategy) == NULL ||
+        case_fold_name(c->fold) == NULL ||
+        case_optimizer_name(c->optimizer) == NULL) {
+        list[n++] = "unknown";
     }
     return n;
+}
+
+bool claim_is_known(const char *claim)
+{
+    for (const struct claim *q = known_claims; q->name != NULL; q++) {
+        if (q->begins ? strncmp(q->name, claim, strlen(q->name)) == 0
+                      : strcmp(q->name, claim) == 0) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -25,6 +25,7 @@ static struct case_list list;
 
 static int make_list(void **state)
 {
+    struct fsdp_error error = {0};
     uint32_t random = 1;
 
     (void)state;
@@ -32,7 +33,7 @@ static int make_list(void **state)
         random = random * 1664525u + 1013904223u;
         text[i] = "eeeeettttaaooinshr dlu. \n"[(random >> 16) % 25];
     }
-    return manifest_make(NULL, 0, &list);
+    return manifest_make(&list, &error);
 }
 
 static int drop_list(void **state)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * manifest_test.c - the manifest is the pinned one, its cases are well formed
- * and different, and every pair of values that can occur does.
- *
- * Coverage is counted here anew, from the fields of finished cases: all picks
- * are enumerated to learn which pairs can occur, then the list is searched
- * for each of them.
+ * and different, and lists of cases are read strictly. That every pair of
+ * values occurs is shown by case_pairs_test.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,143 +11,21 @@
 
 #include <cmocka.h>
 
-#include "cases/manifest_axes.h"
-#include "models/workload.h"
+#include "cases/case.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MAX_VALUES = 64
-};
-
-/* What a case has on an axis, as a word made of its fields. */
-static void word_of(const struct run_case *c, uint32_t axis, char word[48])
-{
-    const uint32_t number[N_AXES] = {
-        [AXIS_WRAP] = c->wrap,           [AXIS_SCENARIO] = c->scenario,
-        [AXIS_STRATEGY] = c->strategy,   [AXIS_FOLD] = c->fold,
-        [AXIS_OPTIMIZER] = c->optimizer, [AXIS_KEEP_ROOT] = c->keep_root,
-        [AXIS_LAYOUT] = c->layout};
-    char sync[CASE_MAX_MICROBATCHES + 1];
-
-    switch (axis) {
-    case AXIS_MODEL:
-        (void)snprintf(word, 48, "%s.%s.%u", c->workload, c->size, c->data);
-        return;
-    case AXIS_WORLD:
-        (void)snprintf(word, 48, "%u.%u", c->ranks,
-                       c->strategy >= CASE_HYBRID_SHARD ? c->replicas : 0);
-        return;
-    case AXIS_AHEAD:
-        (void)snprintf(word, 48, "%u.%u.%u", c->prefetch_forward,
-                       c->prefetch_backward, c->reduces_in_flight);
-        return;
-    case AXIS_SYNC:
-        case_sync_text(c, sync);
-        (void)snprintf(word, 48, "%s", sync);
-        return;
-    default:
-        (void)snprintf(word, 48, "%u", number[axis]);
-    }
-}
-
-/* The words of an axis as they turn up, and which pairs of them occur. */
-struct coverage {
-    char word[N_AXES][MAX_VALUES][48];
-    uint32_t n[N_AXES];
-    uint32_t seen[N_AXES][MAX_VALUES][N_AXES][MAX_VALUES]; /* how often */
-};
-
-static uint32_t value_of(struct coverage *v, const struct run_case *c,
-                         uint32_t axis)
-{
-    char word[48];
-    uint32_t i = 0;
-
-    word_of(c, axis, word);
-    while (i < v->n[axis] && strcmp(v->word[axis][i], word) != 0) {
-        i++;
-    }
-    if (i == v->n[axis]) {
-        assert_true(i < MAX_VALUES);
-        memcpy(v->word[axis][i], word, sizeof word);
-        v->n[axis]++;
-    }
-    return i;
-}
-
-static void count_pairs(struct coverage *v, const struct run_case *c)
-{
-    uint32_t value[N_AXES];
-
-    for (uint32_t a = 0; a < N_AXES; a++) {
-        value[a] = value_of(v, c, a);
-    }
-    for (uint32_t a = 0; a < N_AXES; a++) {
-        for (uint32_t b = a + 1; b < N_AXES; b++) {
-            v->seen[a][value[a]][b][value[b]]++;
-        }
-    }
-}
-
-/* Counts the pairs of every pick that nothing excludes. */
-static uint64_t count_possible(const struct manifest_axes *axes,
-                               struct coverage *v)
-{
-    uint32_t pick[N_AXES] = {0};
-    uint64_t n = 0;
-    uint32_t a = 0;
-    struct run_case c;
-
-    while (a < N_AXES) {
-        if (manifest_excluded(axes, pick) == NULL) {
-            n++;
-            manifest_case(axes, pick, &c);
-            count_pairs(v, &c);
-        }
-        for (a = 0; a < N_AXES && ++pick[a] == axes->n[a]; a++) {
-            pick[a] = 0;
-        }
-    }
-    return n;
-}
-
-/* Pairs that are possible and occur in no training case of the list but
- * number `without`. */
-static uint32_t count_missing(const struct coverage *possible,
-                              const struct case_list *list, uint32_t without)
-{
-    struct coverage *const v = malloc(sizeof(*v));
-    uint32_t missing = 0;
-
-    assert_non_null(v);
-    *v = *possible; /* the same values have the same numbers */
-    memset(v->seen, 0, sizeof(v->seen));
-    for (uint32_t i = 0; i < list->n; i++) {
-        if (i != without && case_trains(&list->c[i])) {
-            count_pairs(v, &list->c[i]);
-        }
-    }
-    for (uint32_t a = 0; a < N_AXES; a++) {
-        for (uint32_t b = a + 1; b < N_AXES; b++) {
-            for (uint32_t i = 0; i < possible->n[a]; i++) {
-                for (uint32_t j = 0; j < possible->n[b]; j++) {
-                    missing += possible->seen[a][i][b][j] != 0 &&
-                               v->seen[a][i][b][j] == 0;
-                }
-            }
-        }
-    }
-    free(v);
-    return missing;
-}
-
 static void make(struct case_list *list)
 {
-    assert_int_equal(manifest_make(NULL, 0, list), FSDP_OK);
+    struct fsdp_error error = {0};
+
+    if (manifest_make(list, &error) != FSDP_OK) {
+        print_error("%s\n", error.message);
+    }
+    assert_int_equal(error.status, FSDP_OK);
 }
 
 static void the_list_is_the_pinned_one(void **state)
@@ -173,6 +48,9 @@ static void the_list_is_the_pinned_one(void **state)
     assert_non_null(SHA256((unsigned char *)text, length, digest));
     for (size_t i = 0; i < sizeof(digest); i++) {
         (void)sprintf(hex + 2 * i, "%02x", digest[i]);
+    }
+    if (list.n != manifest_count || strcmp(hex, manifest_sha256) != 0) {
+        print_error("cases.txt has %u cases, SHA-256 %s\n", list.n, hex);
     }
     assert_int_equal(list.n, manifest_count);
     assert_string_equal(hex, manifest_sha256);
@@ -221,34 +99,6 @@ static void cases_are_well_formed_and_differ(void **state)
     assert_in_range(list.n, 300, 560);
     check_list(&list);
     manifest_release(&list);
-}
-
-static void every_possible_pair_occurs(void **state)
-{
-    struct coverage *const possible = calloc(1, sizeof(*possible));
-    struct manifest_axes axes;
-    struct case_list list;
-    uint32_t needed = 0;
-
-    (void)state;
-    assert_non_null(possible);
-    make(&list);
-    assert_int_equal(manifest_axes_make(NULL, 0, &axes), FSDP_OK);
-    assert_true(count_possible(&axes, possible) > 100000);
-    for (uint32_t a = 0; a < N_AXES; a++) {
-        assert_int_equal(possible->n[a], axes.n[a]);
-    }
-    assert_int_equal(count_missing(possible, &list, UINT32_MAX), 0);
-    /* The count can fail: most of the cases are there for some pair. */
-    for (uint32_t i = 0; i < list.n; i++) {
-        needed += count_missing(possible, &list, i) != 0;
-    }
-    assert_true(needed > 100);
-    list.n /= 2;
-    assert_true(count_missing(possible, &list, UINT32_MAX) > 100);
-    list.n *= 2;
-    manifest_release(&list);
-    free(possible);
 }
 
 /* A check of arithmetic needs data whose order matters, an odd world and
@@ -323,15 +173,12 @@ static void the_core_is_there(void **state)
 }
 
 /* Exact data are exact only where every factor is a power of two. */
-static void exact_data_stay_exact(void **state)
+static void check_exact(const struct case_list *list, uint32_t at_least)
 {
-    struct case_list list;
     uint32_t n = 0;
 
-    (void)state;
-    make(&list);
-    for (uint32_t i = 0; i < list.n; i++) {
-        const struct run_case *const c = &list.c[i];
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct run_case *const c = &list->c[i];
         const uint32_t factor =
             c->divide_factor == 0.0f ? c->ranks : (uint32_t)c->divide_factor;
         float lr = c->lr;
@@ -350,39 +197,116 @@ static void exact_data_stay_exact(void **state)
         assert_int_equal(c->optimizer, FSDP_OPTIMIZER_SGD);
         assert_true(strcmp(c->workload, "linear") == 0 || c->steps == 1);
     }
-    assert_true(n > 20);
-    manifest_release(&list);
+    assert_true(n > at_least);
 }
 
-static void other_worlds_get_a_list_too(void **state)
+static void exact_data_stay_exact(void **state)
 {
-    static const uint32_t ranks[][2] = {{5, 5}, {1, 1}, {6, 2}};
-    static const uint32_t bad[] = {0, 65};
-    struct coverage *const possible = calloc(1, sizeof(*possible));
-    struct manifest_axes axes;
     struct case_list list;
 
     (void)state;
-    assert_non_null(possible);
-    for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(manifest_make(ranks[i], 2, &list), FSDP_OK);
+    make(&list);
+    check_exact(&list, 20);
+    manifest_release(&list);
+}
+
+/* A prime has no mesh; 16 and 64 are powers of two, by which exact data need
+ * no other factor; 36 is divided by seven numbers of replicas. */
+static void other_worlds_have_cases_too(void **state)
+{
+    static const uint32_t ranks[] = {5, 16, 36, 64};
+    static const uint32_t n_meshes[] = {0, 3, 7, 5};
+    struct fsdp_error error = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+        struct case_list list = {NULL, 0};
+        uint32_t n = 0;
+
+        assert_int_equal(manifest_add_world(ranks[i], &list, &error), FSDP_OK);
         check_list(&list);
+        check_exact(&list, 20);
+        assert_int_equal(list.n, 166 + 41 * n_meshes[i]);
         for (uint32_t k = 0; k < list.n; k++) {
-            assert_true(list.c[k].ranks == ranks[i][0] ||
-                        list.c[k].ranks == ranks[i][1]);
+            assert_int_equal(list.c[k].ranks, ranks[i]);
         }
-        assert_int_equal(manifest_axes_make(ranks[i], 2, &axes), FSDP_OK);
-        memset(possible, 0, sizeof(*possible));
-        (void)count_possible(&axes, possible);
-        assert_int_equal(count_missing(possible, &list, UINT32_MAX), 0);
+        n = list.n; /* a world that is there is not added again */
+        assert_int_equal(manifest_add_world(ranks[i], &list, &error), FSDP_OK);
+        assert_int_equal(list.n, n);
         manifest_release(&list);
     }
-    for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(manifest_make(&bad[i], 1, &list), FSDP_ERR_INVALID);
+}
+
+static void golden_cases_are_well_formed(void **state)
+{
+    struct fsdp_error error = {0};
+    struct case_list list;
+
+    (void)state;
+    assert_int_equal(manifest_golden(&list, &error), FSDP_OK);
+    assert_int_equal(list.n, 38);
+    check_list(&list);
+    manifest_release(&list);
+}
+
+#define GOOD_ID "mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd"
+
+static void lists_are_read_strictly(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t line;
+        const char *why;
+    } bad[] = {
+        {GOOD_ID "\n" GOOD_ID "\n", 2, "is there twice"},
+        {"# a comment\n\n" GOOD_ID "x\n", 3, "is no case"},
+        {GOOD_ID " \n", 1, "is no case"},
+        {GOOD_ID "\r\n", 1, "is no case"},
+        {" " GOOD_ID "\n", 1, "is no case"},
+        {GOOD_ID " # behind an id\n", 1, "is no case"},
+        {"mlp.odd.natural.full-shard.kK.flat.layer.rank.s.sgd\n", 1,
+         "is no case"},
+        {GOOD_ID ".steps4\n", 1, "is no case"}, /* the default has no word */
+    };
+    struct fsdp_error error;
+    struct case_list list;
+    char line[16];
+
+    (void)state;
+    memset(&error, 0, sizeof(error));
+    assert_int_equal(case_list_read("t",
+                                    "# two\n" GOOD_ID "\n\n" GOOD_ID ".steps5",
+                                    &list, &error),
+                     FSDP_OK);
+    assert_int_equal(list.n, 2);
+    manifest_release(&list);
+    assert_int_equal(case_list_read("t", "", &list, &error), FSDP_OK);
+    assert_int_equal(list.n, 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        memset(&error, 0, sizeof(error));
+        assert_int_equal(case_list_read("t", bad[i].text, &list, &error),
+                         FSDP_ERR_INTERNAL);
         assert_null(list.c);
-        assert_int_equal(list.n, 0);
+        assert_int_equal(error.status, FSDP_ERR_INTERNAL);
+        (void)snprintf(line, sizeof(line), "t:%u: ", bad[i].line);
+        assert_memory_equal(error.message, line, strlen(line));
+        assert_non_null(strstr(error.message, bad[i].why));
     }
-    free(possible);
+}
+
+/* No line that is longer than any id is taken for its beginning. */
+static void a_long_line_is_no_id(void **state)
+{
+    char text[2 * CASE_ID_BYTES];
+    struct fsdp_error error = {0};
+    struct case_list list;
+
+    (void)state;
+    memset(text, '0', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    memcpy(text, GOOD_ID ".seed", strlen(GOOD_ID ".seed"));
+    assert_int_equal(case_list_read("t", text, &list, &error),
+                     FSDP_ERR_INTERNAL);
 }
 
 int main(void)
@@ -390,11 +314,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_list_is_the_pinned_one),
         cmocka_unit_test(cases_are_well_formed_and_differ),
-        cmocka_unit_test(every_possible_pair_occurs),
         cmocka_unit_test(every_strategy_has_natural_data_of_three),
         cmocka_unit_test(the_core_is_there),
         cmocka_unit_test(exact_data_stay_exact),
-        cmocka_unit_test(other_worlds_get_a_list_too),
+        cmocka_unit_test(other_worlds_have_cases_too),
+        cmocka_unit_test(golden_cases_are_well_formed),
+        cmocka_unit_test(lists_are_read_strictly),
+        cmocka_unit_test(a_long_line_is_no_id),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

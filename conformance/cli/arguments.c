@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arguments.c - one table of options for all commands.
+ * arguments.c - one table of options for all commands: a row says who takes an
+ * option, how its value is read, and where it goes in struct arguments.
  */
 #include "cli/arguments.h"
 #include "judge/report/special_file.h"
@@ -8,6 +9,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,132 +17,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum option_code {
-    OPTION_ENGINE = 256,
-    OPTION_ADAPTER,
-    OPTION_WORLD,
-    OPTION_LAUNCHER,
-    OPTION_RANKS,
-    OPTION_WORKLOAD,
-    OPTION_STRATEGY,
-    OPTION_CASE,
-    OPTION_LEVEL,
-    OPTION_REQUIREMENT,
-    OPTION_RECORDS,
-    OPTION_REPORT,
-    OPTION_JUNIT,
-    OPTION_TEXT,
-    OPTION_TIMEOUT,
-    OPTION_JOBS,
-    OPTION_MUTANT,
-    OPTION_PARTIAL_OK,
-    OPTION_JSON,
-    OPTION_QUIET,
-    OPTION_VERBOSE,
-    OPTION_BATCH,
-    OPTION_TIMEOUT_MS,
-    OPTION_RECORD_ONLY,
-    OPTION_REPORT_ONLY,
-    OPTION_SEEDS,
-    OPTION_FIRST_SEED,
-    OPTION_TRACE,
-    OPTION_TRACE_EVENTS,
-    OPTION_WRITE,
-    OPTION_CHECK,
-    OPTION_FIXTURES,
-    OPTION_SEED,
-    OPTION_FRESH_SEED,
-    OPTION_ABOUT,
-    OPTION_BUNDLE,
-    OPTION_EXPLANATIONS,
-    OPTION_PARTIAL,
-    OPTION_WITHOUT_RECORDS,
-};
-
 struct option_row {
     const char *name, *value; /* value: what --help calls it; NULL: none */
-    int code;
-    unsigned takes; /* 0: every command */
+    unsigned takes;           /* 0: every command */
     const char *help;
+    /* Reads a value; 0, or EXIT_USAGE after a line on stderr. */
+    int (*take)(const struct option_row *row, char *value,
+                struct arguments *out);
+    size_t at;                       /* of what it sets in struct arguments */
+    uint32_t least, most;            /* of a number */
+    bool (*known)(const char *name); /* of a list; NULL: any name is */
+    const char *choices;             /* said where a name is not known */
 };
 
-static const struct option_row rows[] = {
-    {"engine", "NAME|PATH.so", OPTION_ENGINE, TAKES_ENGINE,
-     "the engines to judge, with commas (run: ref,impl); see: list engines"},
-    {"adapter", "CMD", OPTION_ADAPTER, TAKES_RUN,
-     "a program that plays the engine and writes records (docs/adapters.md)"},
-    {"world", "local|threads|mpi", OPTION_WORLD, TAKES_WORLD,
-     "how ranks run (local: a process each)"},
-    {"launcher", "CMD", OPTION_LAUNCHER, TAKES_WORLD,
-     "starts an MPI world ('mpirun -n {K}')"},
-    {"timeout", "SECONDS", OPTION_TIMEOUT, TAKES_WORLD,
-     "a case without progress for so long has hung (20; an adapter: 200)"},
-    {"jobs", "N", OPTION_JOBS, TAKES_WORLD,
-     "workers at a time, 1 to 64 (one a processor)"},
-    {"ranks", "K,...", OPTION_RANKS, TAKES_SELECTION,
-     "only these world sizes; 1 to 64"},
-    {"workload", "W,...", OPTION_WORKLOAD, TAKES_SELECTION,
-     "only these workloads; see: list workloads"},
-    {"strategy", "S,...", OPTION_STRATEGY, TAKES_SELECTION,
-     "only these strategies, as full-shard"},
-    {"case", "ID,...", OPTION_CASE, TAKES_SELECTION,
-     "only these cases; see: list cases"},
-    {"seeds", "N", OPTION_SEEDS, TAKES_SELECTION,
-     "instead: N random cases of --workload graph"},
-    {"first-seed", "S", OPTION_FIRST_SEED, TAKES_SELECTION,
-     "the first of their seeds (1)"},
-    {"seed", "N", OPTION_SEED, TAKES_SEED,
-     "the selected cases with this seed of their data"},
-    {"fresh-seed", NULL, OPTION_FRESH_SEED, TAKES_SEED,
-     "the same with a seed that nobody knows beforehand; says which"},
-    {"level", "L", OPTION_LEVEL, TAKES_JUDGE,
-     "only requirements up to this level, by number or name"},
-    {"requirement", "ID,...", OPTION_REQUIREMENT, TAKES_JUDGE,
-     "only these requirements; see: list requirements"},
-    {"report", "FILE.jsonl", OPTION_REPORT, TAKES_REPORT,
-     "write the report: a JSON object a line"},
-    {"report-only", NULL, OPTION_REPORT_ONLY, TAKES_REPORT_ONLY,
-     "whatever the verdict: exit 0 once the report is written"},
-    {"junit", "FILE.xml", OPTION_JUNIT, TAKES_JUDGE,
-     "write the report in JUnit's form"},
-    {"partial-ok", NULL, OPTION_PARTIAL_OK, TAKES_JUDGE,
-     "exit 0 if all of a selection passes, 77 if none is claimed"},
-    {"record-only", NULL, OPTION_RECORD_ONLY, TAKES_RUN,
-     "run and keep records, do not judge; exit 0 if all cases ran"},
-    {"trace", "FILE.json", OPTION_TRACE, TAKES_RUN,
-     "write what ran when, of one case; for Perfetto"},
-    {"records", "DIR", OPTION_RECORDS, TAKES_RECORDS,
-     "keep the records in this folder (in none: they go with the run)"},
-    {"fixtures", "DIR", OPTION_FIXTURES, TAKES_GOLDEN,
-     "the cases and the unsharded runs of these golden data"},
-    {"write", "DIR", OPTION_WRITE, TAKES_FIXTURES, "make them"},
-    {"check", "DIR", OPTION_CHECK, TAKES_FIXTURES,
-     "make them again and compare"},
-    {"bundle", "DIR", OPTION_BUNDLE, TAKES_SUBMIT, "the folder to make"},
-    {"about", "FILE.json", OPTION_ABOUT, TAKES_SUBMIT,
-     "who submits what, run how and where (docs/submissions.md)"},
-    {"explanations", "FILE.json", OPTION_EXPLANATIONS, TAKES_SUBMIT,
-     "of all that fails: whose it is, and why"},
-    {"partial", NULL, OPTION_PARTIAL, TAKES_SUBMIT,
-     "of the cases that have records; else all that are claimed must"},
-    {"without-records", NULL, OPTION_WITHOUT_RECORDS, TAKES_SUBMIT,
-     "the report alone, which proves nothing"},
-    {"text", "FILE", OPTION_TEXT, TAKES_TEXT,
-     "the text that gpt learns (the one that ships with the suite)"},
-    {"mutant", "NAME", OPTION_MUTANT, TAKES_MUTANT,
-     "make the engine wrong in this way; see: list mutants"},
-    {"json", NULL, OPTION_JSON, TAKES_JSON, "print JSON"},
-    {"batch", "FILE", OPTION_BATCH, TAKES_WORKER, "cases to run"},
-    {"trace-events", NULL, OPTION_TRACE_EVENTS, TAKES_WORKER, "take times"},
-    {"timeout-ms", "N", OPTION_TIMEOUT_MS, TAKES_WORKER, "watchdog"},
-    {"quiet", NULL, OPTION_QUIET, 0, "no progress, no tables"},
-    {"verbose", NULL, OPTION_VERBOSE, TAKES_JUDGE,
-     "every case, requirement and different failure"},
-    {"help", NULL, 'h', 0, "this text"},
-};
-enum {
-    N_ROWS = sizeof rows / sizeof rows[0]
-};
+#define AT(field) offsetof(struct arguments, field)
+
+static void *field_of(const struct option_row *row, struct arguments *out)
+{
+    return (char *)out + row->at;
+}
 
 static int usage(const char *format, const char *value, const char *right)
 {
@@ -169,8 +64,9 @@ static int split(char *value, struct name_list *out)
     return out->n ? 0 : usage("%s%s", "a list is empty", "");
 }
 
-static bool number(const char *text, unsigned long least, unsigned long most,
-                   uint32_t *out)
+/* A number in the row's bounds; false: text is none. */
+static bool read_number(const struct option_row *row, const char *text,
+                        uint32_t *out)
 {
     char *end;
     unsigned long n;
@@ -178,99 +74,11 @@ static bool number(const char *text, unsigned long least, unsigned long most,
     errno = 0;
     n = strtoul(text, &end, 10);
     if (errno || end == text || *end || text[0] == '-' || text[0] == '+' ||
-        n < least || n > most) {
+        n < row->least || n > row->most) {
         return false;
     }
     *out = (uint32_t)n;
     return true;
-}
-
-static int parse_ranks(char *value, struct arguments *out)
-{
-    struct name_list list = {.n = 0};
-
-    if (split(value, &list)) {
-        return EXIT_USAGE;
-    }
-    for (uint32_t i = 0; i < list.n; i++) {
-        if (!number(list.name[i], 1, WORLD_MAX_RANKS,
-                    &out->ranks[out->n_ranks])) {
-            return usage("--ranks '%s': must be numbers from 1 to 64%s",
-                         list.name[i], "");
-        }
-        out->n_ranks += out->n_ranks + 1 < ARGUMENTS_MAX;
-    }
-    return 0;
-}
-
-static int parse_world(const char *value, struct arguments *out)
-{
-    static const char *const names[] = {"local", "threads", "mpi"};
-
-    for (uint32_t i = 0; i < 3; i++) {
-        if (strcmp(names[i], value) == 0) {
-            out->world = i;
-            return 0;
-        }
-    }
-    return usage("unknown world '%s': local, threads or mpi%s", value, "");
-}
-
-static int parse_level(const char *value, struct arguments *out)
-{
-    if (number(value, 0, N_LEVELS - 1, &out->level)) {
-        return 0;
-    }
-    for (uint32_t i = 0; i < N_LEVELS; i++) {
-        if (strcmp(requirement_level_name(i), value) == 0) {
-            out->level = i;
-            return 0;
-        }
-    }
-    return usage("unknown level '%s': 0 to 8, or a name as in: list "
-                 "requirements%s",
-                 value, "");
-}
-
-static int check_workloads(const struct name_list *list)
-{
-    for (uint32_t i = 0; i < list->n; i++) {
-        if (!workload_find(list->name[i])) {
-            return usage("unknown workload '%s'; see: fsdp-cts list "
-                         "workloads%s",
-                         list->name[i], "");
-        }
-    }
-    return 0;
-}
-
-static int check_strategies(const struct name_list *list)
-{
-    for (uint32_t i = 0; i < list->n; i++) {
-        uint32_t ignored;
-        if (!case_value(case_strategy_name, list->name[i], &ignored)) {
-            return usage("unknown strategy '%s': full-shard, shard-grad-op, "
-                         "no-shard, hybrid-shard or hybrid-shard-zero2%s",
-                         list->name[i], "");
-        }
-    }
-    return 0;
-}
-
-static int check_requirements(const struct name_list *list)
-{
-    for (uint32_t i = 0; i < list->n; i++) {
-        const struct requirement *const *r = requirements;
-        while (*r && strcmp((*r)->id, list->name[i]) != 0) {
-            r++;
-        }
-        if (!*r) {
-            return usage("unknown requirement '%s'; see: fsdp-cts list "
-                         "requirements%s",
-                         list->name[i], "");
-        }
-    }
-    return 0;
 }
 
 /* A path that cannot be written must be known before hours of work. */
@@ -298,8 +106,100 @@ static int check_writable(const char *path)
     return 0;
 }
 
-static int fresh_seed(struct arguments *out)
+static int unknown_name(const struct option_row *row, const char *value)
 {
+    fprintf(stderr, "fsdp-cts: unknown %s '%s'%s\n", row->name, value,
+            row->choices);
+    return EXIT_USAGE;
+}
+
+static int take_flag(const struct option_row *row, char *value,
+                     struct arguments *out)
+{
+    bool *const flag = field_of(row, out);
+
+    (void)value;
+    *flag = true;
+    return 0;
+}
+
+static int take_text(const struct option_row *row, char *value,
+                     struct arguments *out)
+{
+    const char **const text = field_of(row, out);
+
+    *text = value;
+    return 0;
+}
+
+/* A file that will be written. */
+static int take_output(const struct option_row *row, char *value,
+                       struct arguments *out)
+{
+    (void)take_text(row, value, out);
+    return check_writable(value);
+}
+
+static int take_list(const struct option_row *row, char *value,
+                     struct arguments *out)
+{
+    struct name_list *const list = field_of(row, out);
+
+    if (split(value, list)) {
+        return EXIT_USAGE;
+    }
+    for (uint32_t i = 0; i < list->n && row->known; i++) {
+        if (!row->known(list->name[i])) {
+            return unknown_name(row, list->name[i]);
+        }
+    }
+    return 0;
+}
+
+static int take_number(const struct option_row *row, char *value,
+                       struct arguments *out)
+{
+    if (read_number(row, value, field_of(row, out))) {
+        return 0;
+    }
+    fprintf(stderr, "fsdp-cts: --%s '%s': must be a number from %u to %u\n",
+            row->name, value, row->least, row->most);
+    return EXIT_USAGE;
+}
+
+static int take_milliseconds(const struct option_row *row, char *value,
+                             struct arguments *out)
+{
+    return read_number(row, value, field_of(row, out))
+               ? 0
+               : usage("--timeout-ms '%s'%s", value, "");
+}
+
+static int take_seconds(const struct option_row *row, char *value,
+                        struct arguments *out)
+{
+    uint32_t seconds;
+
+    if (!read_number(row, value, &seconds)) {
+        return usage("--timeout '%s': must be seconds, 1 to 86400%s", value,
+                     "");
+    }
+    out->timeout_ms = seconds * 1000;
+    return 0;
+}
+
+static int take_first_seed(const struct option_row *row, char *value,
+                           struct arguments *out)
+{
+    out->from_a_seed = true;
+    return take_number(row, value, out);
+}
+
+static int take_fresh_seed(const struct option_row *row, char *value,
+                           struct arguments *out)
+{
+    (void)row;
+    (void)value;
     do {
         if (getrandom(&out->seed, sizeof out->seed, 0) != sizeof out->seed) {
             return usage("no random number: %s%s", strerror(errno), "");
@@ -309,148 +209,189 @@ static int fresh_seed(struct arguments *out)
     return 0;
 }
 
-static int take(int code, char *value, struct arguments *out)
+static int take_ranks(const struct option_row *row, char *value,
+                      struct arguments *out)
 {
-    uint32_t seconds;
+    struct name_list list = {.n = 0};
 
-    switch (code) {
-    case OPTION_ENGINE:
-        return split(value, &out->engines);
-    case OPTION_WRITE:
-        out->write = value;
-        return 0;
-    case OPTION_CHECK:
-        out->check = value;
-        return 0;
-    case OPTION_FIXTURES:
-        out->fixtures = value;
-        return 0;
-    case OPTION_SEED:
-        return number(value, 1, UINT32_MAX, &out->seed)
-                   ? 0
-                   : usage("--seed '%s': must be a number from 1 to "
-                           "4294967295%s",
-                           value, "");
-    case OPTION_FRESH_SEED:
-        return fresh_seed(out);
-    case OPTION_ABOUT:
-        out->about = value;
-        return 0;
-    case OPTION_BUNDLE:
-        out->bundle = value;
-        return 0;
-    case OPTION_EXPLANATIONS:
-        out->explanations = value;
-        return 0;
-    case OPTION_PARTIAL:
-        out->partial = true;
-        return 0;
-    case OPTION_WITHOUT_RECORDS:
-        out->without_records = true;
-        return 0;
-    case OPTION_ADAPTER:
-        out->adapter = value;
-        return 0;
-    case OPTION_WORLD:
-        return parse_world(value, out);
-    case OPTION_LAUNCHER:
-        out->launcher = value;
-        return 0;
-    case OPTION_RANKS:
-        return parse_ranks(value, out);
-    case OPTION_WORKLOAD:
-        return split(value, &out->workloads) || check_workloads(&out->workloads)
-                   ? EXIT_USAGE
-                   : 0;
-    case OPTION_STRATEGY:
-        return split(value, &out->strategies) ||
-                       check_strategies(&out->strategies)
-                   ? EXIT_USAGE
-                   : 0;
-    case OPTION_CASE:
-        return split(value, &out->cases);
-    case OPTION_LEVEL:
-        return parse_level(value, out);
-    case OPTION_REQUIREMENT:
-        return split(value, &out->requirements) ||
-                       check_requirements(&out->requirements)
-                   ? EXIT_USAGE
-                   : 0;
-    case OPTION_RECORDS:
-        out->records = value;
-        return 0;
-    case OPTION_REPORT:
-        out->report = value;
-        return check_writable(value);
-    case OPTION_JUNIT:
-        out->junit = value;
-        return check_writable(value);
-    case OPTION_TRACE:
-        out->trace = value;
-        return check_writable(value);
-    case OPTION_TRACE_EVENTS:
-        out->trace_events = true;
-        return 0;
-    case OPTION_TEXT:
-        out->text = value;
-        return 0;
-    case OPTION_TIMEOUT:
-        if (!number(value, 1, 86400, &seconds)) {
-            return usage("--timeout '%s': must be seconds, 1 to 86400%s", value,
-                         "");
+    if (split(value, &list)) {
+        return EXIT_USAGE;
+    }
+    for (uint32_t i = 0; i < list.n; i++) {
+        if (!read_number(row, list.name[i], &out->ranks[out->n_ranks])) {
+            return usage("--ranks '%s': must be numbers from 1 to 64%s",
+                         list.name[i], "");
         }
-        out->timeout_ms = seconds * 1000;
-        return 0;
-    case OPTION_JOBS:
-        return number(value, 1, 64, &out->jobs)
-                   ? 0
-                   : usage("--jobs '%s': must be a number from 1 to 64%s",
-                           value, "");
-    case OPTION_MUTANT:
-        out->mutant = value;
-        return 0;
-    case OPTION_BATCH:
-        out->batch = value;
-        return 0;
-    case OPTION_TIMEOUT_MS:
-        return number(value, 1, 86400000, &out->timeout_ms)
-                   ? 0
-                   : usage("--timeout-ms '%s'%s", value, "");
-    case OPTION_SEEDS:
-        return number(value, 1, 1000000, &out->n_seeds)
-                   ? 0
-                   : usage("--seeds '%s': must be a number from 1 to 1000000%s",
-                           value, "");
-    case OPTION_FIRST_SEED:
-        out->from_a_seed = true;
-        return number(value, 0, UINT32_MAX, &out->first_seed)
-                   ? 0
-                   : usage("--first-seed '%s': must be a number from 0 to "
-                           "4294967295%s",
-                           value, "");
-    case OPTION_PARTIAL_OK:
-        out->partial_ok = true;
-        return 0;
-    case OPTION_RECORD_ONLY:
-        out->record_only = true;
-        return 0;
-    case OPTION_REPORT_ONLY:
-        out->report_only = true;
-        return 0;
-    case OPTION_JSON:
-        out->json = true;
-        return 0;
-    case OPTION_QUIET:
-        out->quiet = true;
-        return 0;
-    case OPTION_VERBOSE:
-        out->verbose = true;
-        return 0;
-    default:
-        out->help = true;
+        out->n_ranks += out->n_ranks + 1 < ARGUMENTS_MAX;
+    }
+    return 0;
+}
+
+static int take_world(const struct option_row *row, char *value,
+                      struct arguments *out)
+{
+    static const char *const names[] = {"local", "threads", "mpi"};
+
+    for (uint32_t i = 0; i < 3; i++) {
+        if (strcmp(names[i], value) == 0) {
+            out->world = i;
+            return 0;
+        }
+    }
+    return unknown_name(row, value);
+}
+
+static int take_level(const struct option_row *row, char *value,
+                      struct arguments *out)
+{
+    if (read_number(row, value, &out->level)) {
         return 0;
     }
+    for (uint32_t i = 0; i < N_LEVELS; i++) {
+        if (strcmp(requirement_level_name(i), value) == 0) {
+            out->level = i;
+            return 0;
+        }
+    }
+    return unknown_name(row, value);
 }
+
+static bool is_workload(const char *name)
+{
+    return workload_find(name) != NULL;
+}
+
+static bool is_strategy(const char *name)
+{
+    uint32_t ignored;
+
+    return case_value(case_strategy_name, name, &ignored);
+}
+
+static bool is_requirement(const char *name)
+{
+    const struct requirement *const *r = requirements;
+
+    while (*r && strcmp((*r)->id, name) != 0) {
+        r++;
+    }
+    return *r != NULL;
+}
+
+static const struct option_row rows[] = {
+    {"engine", "NAME|PATH.so", TAKES_ENGINE,
+     "the engines to judge, with commas (run: ref,impl); see: list engines",
+     .take = take_list, .at = AT(engines)},
+    {"adapter", "CMD", TAKES_RUN,
+     "a program that plays the engine and writes records (docs/adapters.md)",
+     .take = take_text, .at = AT(adapter)},
+    {"world", "local|threads|mpi", TAKES_WORLD,
+     "how ranks run (local: a process each)", .take = take_world,
+     .choices = ": local, threads or mpi"},
+    {"launcher", "CMD", TAKES_WORLD, "starts an MPI world ('mpirun -n {K}')",
+     .take = take_text, .at = AT(launcher)},
+    {"timeout", "SECONDS", TAKES_WORLD,
+     "a case without progress for so long has hung (20; an adapter: 200)",
+     .take = take_seconds, .at = AT(timeout_ms), .least = 1, .most = 86400},
+    {"jobs", "N", TAKES_WORLD, "workers at a time, 1 to 64 (one a processor)",
+     .take = take_number, .at = AT(jobs), .least = 1, .most = 64},
+    {"ranks", "K,...", TAKES_SELECTION, "only these world sizes; 1 to 64",
+     .take = take_ranks, .least = 1, .most = WORLD_MAX_RANKS},
+    {"workload", "W,...", TAKES_SELECTION,
+     "only these workloads; see: list workloads", .take = take_list,
+     .at = AT(workloads), .known = is_workload,
+     .choices = "; see: fsdp-cts list workloads"},
+    {"strategy", "S,...", TAKES_SELECTION,
+     "only these strategies, as full-shard", .take = take_list,
+     .at = AT(strategies), .known = is_strategy,
+     .choices = ": full-shard, shard-grad-op, no-shard, hybrid-shard or "
+                "hybrid-shard-zero2"},
+    {"case", "ID,...", TAKES_SELECTION, "only these cases; see: list cases",
+     .take = take_list, .at = AT(cases)},
+    {"seeds", "N", TAKES_SELECTION,
+     "instead: N random cases of --workload graph", .take = take_number,
+     .at = AT(n_seeds), .least = 1, .most = 1000000},
+    {"first-seed", "S", TAKES_SELECTION, "the first of their seeds (1)",
+     .take = take_first_seed, .at = AT(first_seed), .least = 0,
+     .most = UINT32_MAX},
+    {"seed", "N", TAKES_SEED, "the selected cases with this seed of their data",
+     .take = take_number, .at = AT(seed), .least = 1, .most = UINT32_MAX},
+    {"fresh-seed", NULL, TAKES_SEED,
+     "the same with a seed that nobody knows beforehand; says which",
+     .take = take_fresh_seed},
+    {"level", "L", TAKES_JUDGE,
+     "only requirements up to this level, by number or name",
+     .take = take_level, .at = AT(level), .most = N_LEVELS - 1,
+     .choices = ": 0 to 8, or a name as in: list requirements"},
+    {"requirement", "ID,...", TAKES_JUDGE,
+     "only these requirements; see: list requirements", .take = take_list,
+     .at = AT(requirements), .known = is_requirement,
+     .choices = "; see: fsdp-cts list requirements"},
+    {"report", "FILE.jsonl", TAKES_REPORT,
+     "write the report: a JSON object a line", .take = take_output,
+     .at = AT(report)},
+    {"report-only", NULL, TAKES_REPORT_ONLY,
+     "whatever the verdict: exit 0 once the report is written",
+     .take = take_flag, .at = AT(report_only)},
+    {"junit", "FILE.xml", TAKES_JUDGE, "write the report in JUnit's form",
+     .take = take_output, .at = AT(junit)},
+    {"partial-ok", NULL, TAKES_JUDGE,
+     "exit 0 if all of a selection passes, 77 if none is claimed",
+     .take = take_flag, .at = AT(partial_ok)},
+    {"record-only", NULL, TAKES_RUN,
+     "run and keep records, do not judge; exit 0 if all cases ran",
+     .take = take_flag, .at = AT(record_only)},
+    {"trace", "FILE.json", TAKES_RUN,
+     "write what ran when, of one case; for Perfetto", .take = take_output,
+     .at = AT(trace)},
+    {"records", "DIR", TAKES_RECORDS,
+     "keep the records in this folder (in none: they go with the run)",
+     .take = take_text, .at = AT(records)},
+    {"fixtures", "DIR", TAKES_GOLDEN,
+     "the cases and the unsharded runs of these golden data", .take = take_text,
+     .at = AT(fixtures)},
+    {"write", "DIR", TAKES_FIXTURES, "make them", .take = take_text,
+     .at = AT(write)},
+    {"check", "DIR", TAKES_FIXTURES, "make them again and compare",
+     .take = take_text, .at = AT(check)},
+    {"bundle", "DIR", TAKES_SUBMIT, "the folder to make", .take = take_text,
+     .at = AT(bundle)},
+    {"about", "FILE.json", TAKES_SUBMIT,
+     "who submits what, run how and where (docs/submissions.md)",
+     .take = take_text, .at = AT(about)},
+    {"explanations", "FILE.json", TAKES_SUBMIT,
+     "of all that fails: whose it is, and why", .take = take_text,
+     .at = AT(explanations)},
+    {"partial", NULL, TAKES_SUBMIT,
+     "of the cases that have records; else all that are claimed must",
+     .take = take_flag, .at = AT(partial)},
+    {"without-records", NULL, TAKES_SUBMIT,
+     "the report alone, which proves nothing", .take = take_flag,
+     .at = AT(without_records)},
+    {"text", "FILE", TAKES_TEXT,
+     "the text that gpt learns (the one that ships with the suite)",
+     .take = take_text, .at = AT(text)},
+    {"mutant", "NAME", TAKES_MUTANT,
+     "make the engine wrong in this way; see: list mutants", .take = take_text,
+     .at = AT(mutant)},
+    {"json", NULL, TAKES_JSON, "print JSON", .take = take_flag, .at = AT(json)},
+    {"batch", "FILE", TAKES_WORKER, "cases to run", .take = take_text,
+     .at = AT(batch)},
+    {"trace-events", NULL, TAKES_WORKER, "take times", .take = take_flag,
+     .at = AT(trace_events)},
+    {"timeout-ms", "N", TAKES_WORKER, "watchdog", .take = take_milliseconds,
+     .at = AT(timeout_ms), .least = 1, .most = 86400000},
+    {"quiet", NULL, 0, "no progress, no tables", .take = take_flag,
+     .at = AT(quiet)},
+    {"verbose", NULL, TAKES_JUDGE,
+     "every case, requirement and different failure", .take = take_flag,
+     .at = AT(verbose)},
+    {"help", NULL, 0, "this text", .take = take_flag, .at = AT(help)},
+};
+enum {
+    N_ROWS = sizeof rows / sizeof rows[0],
+    FIRST_CODE = 256 /* getopt's code of the first row: no character */
+};
 
 int arguments_parse(int argc, char **argv, unsigned takes,
                     struct arguments *out)
@@ -470,7 +411,7 @@ int arguments_parse(int argc, char **argv, unsigned takes,
         if (!rows[i].takes || (rows[i].takes & takes)) {
             known[n++] = (struct option){
                 rows[i].name, rows[i].value ? required_argument : no_argument,
-                NULL, rows[i].code};
+                NULL, FIRST_CODE + i};
         }
     }
     opterr = 0;
@@ -484,7 +425,10 @@ int arguments_parse(int argc, char **argv, unsigned takes,
             return usage("option '%s' needs a value; see: fsdp-cts %s --help",
                          argv[optind - 1], argv[0]);
         }
-        if (take(code, optarg, out)) {
+        if (code == 'h') {
+            out->help = true;
+        } else if (rows[code - FIRST_CODE].take(&rows[code - FIRST_CODE],
+                                                optarg, out)) {
             return EXIT_USAGE;
         }
     }

@@ -31,7 +31,7 @@ static int write_all(const char *folder, const struct arguments *a,
     int status = text_load(NULL, &text, error);
 
     if (status == FSDP_OK) {
-        status = fixtures_cases(&cases);
+        status = manifest_golden(&cases, error);
     }
     if (status == FSDP_OK) {
         status = fixtures_write(folder, &cases, &text, a->jobs, error);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * command_list.c - what there is: requirements, cases, workloads, engines,
- * mutants. docs/requirements.md is made of its output.
+ * mutants, claims. docs/requirements.md and the tables of claims are made of
+ * its output.
  */
+#include "cases/case_claims.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/selection.h"
@@ -147,13 +149,37 @@ static int list_mutants(json_t *array, const struct arguments *a)
     return 0;
 }
 
+static int list_claims(json_t *array, const struct arguments *a)
+{
+    static const char *const groups[] = {[CLAIM_CORE] = "core",
+                                         [CLAIM_ENGINE] = "engine",
+                                         [CLAIM_ADAPTER] = "adapter"};
+
+    (void)a;
+    for (const struct claim *q = known_claims; q->name; q++) {
+        char name[64];
+        char line[512];
+        struct row r = {.n = 0};
+        snprintf(name, sizeof name, "%s%s", q->name, q->begins ? "W" : "");
+        add(&r, "name", name);
+        add(&r, "group", groups[q->group]);
+        add(&r, "text", q->text);
+        snprintf(line, sizeof line, "%-18s %-7s %s", name, groups[q->group],
+                 q->text);
+        if (print(array, &r, line)) {
+            return EXIT_INCOMPLETE;
+        }
+    }
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*list)(json_t *array, const struct arguments *a);
 } lists[] = {
     {"requirements", list_requirements}, {"cases", list_cases},
     {"workloads", list_workloads},       {"engines", list_engines},
-    {"mutants", list_mutants},
+    {"mutants", list_mutants},           {"claims", list_claims},
 };
 enum {
     N_LISTS = sizeof lists / sizeof lists[0]
@@ -171,7 +197,7 @@ static int list(const struct arguments *a, const char *what)
     if (i == N_LISTS) {
         fprintf(stderr,
                 "fsdp-cts list: unknown list '%s'; there are: requirements, "
-                "cases, workloads, engines, mutants\n",
+                "cases, workloads, engines, mutants, claims\n",
                 what);
     } else {
         code = lists[i].list(array, a);
@@ -193,13 +219,14 @@ int command_list(int argc, char **argv)
     }
     if (a.help) {
         printf("usage: fsdp-cts list "
-               "requirements|cases|workloads|engines|mutants [OPTION ...]\n\n");
+               "requirements|cases|workloads|engines|mutants|claims "
+               "[OPTION ...]\n\n");
         arguments_help(TAKES_SELECTION | TAKES_JSON);
         return 0;
     }
     if (a.n_rest != 1) {
         fprintf(stderr, "fsdp-cts list: needs one of requirements, cases, "
-                        "workloads, engines, mutants\n");
+                        "workloads, engines, mutants, claims\n");
         return EXIT_USAGE;
     }
     return list(&a, a.rest[0]);

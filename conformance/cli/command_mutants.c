@@ -219,7 +219,8 @@ int command_mutants(int argc, char **argv)
         return 0;
     }
     text_load(NULL, &text, &error);
-    if (manifest_make(NULL, 0, &all) != FSDP_OK) {
+    if (manifest_make(&all, &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s\n", error.message);
         return EXIT_INCOMPLETE;
     }
     supervise_catch_signals();

@@ -51,10 +51,11 @@ static void undescribe(void *context, struct judge_model *model)
  * nothing about how much of the suite was run. */
 static bool is_foreign(const struct case_list *cases)
 {
+    struct fsdp_error error = {0};
     struct case_list all;
     uint32_t known = 0;
 
-    if (manifest_make(NULL, 0, &all) != FSDP_OK) {
+    if (manifest_make(&all, &error) != FSDP_OK) {
         return true;
     }
     for (uint32_t i = 0; i < cases->n; i++) {

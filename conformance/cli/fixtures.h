@@ -23,11 +23,8 @@ enum {
     FIXTURES_INTERPRETATION = 1
 };
 
-/* The cases: small models, each strategy, 1 to 4 ranks, both layouts, exact
- * and natural data. Released by manifest_release. NOMEM. */
-int fixtures_cases(struct case_list *out);
-
-/* Runs them and writes all files but the manifest. ABORTED, IO, NOMEM. */
+/* Runs the cases (manifest_golden) and writes all files but the manifest.
+ * ABORTED, IO, NOMEM. */
 int fixtures_write(const char *folder, const struct case_list *cases,
                    const struct text *text, uint32_t n_workers,
                    struct fsdp_error *error);

@@ -4,7 +4,6 @@
  */
 #include "cli/selection.h"
 #include "cases/case_graph.h"
-#include "cli/fixtures.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,28 +19,24 @@ static bool listed(const struct name_list *list, const char *name)
     return list->n == 0;
 }
 
-static bool selected(const struct arguments *a, const struct run_case *c)
+static bool asks_for_ranks(const struct arguments *a, uint32_t ranks)
 {
-    char id[CASE_ID_BYTES];
-    bool ranks = a->n_ranks == 0;
-
     for (uint32_t i = 0; i < a->n_ranks; i++) {
-        ranks = ranks || a->ranks[i] == c->ranks;
-    }
-    case_id(c, id);
-    return ranks && listed(&a->workloads, c->workload) &&
-           listed(&a->cases, id) &&
-           listed(&a->strategies, case_strategy_name(c->strategy));
-}
-
-static bool has_ranks(const struct case_list *list, uint32_t ranks)
-{
-    for (uint32_t i = 0; i < list->n; i++) {
-        if (list->c[i].ranks == ranks) {
+        if (a->ranks[i] == ranks) {
             return true;
         }
     }
     return false;
+}
+
+static bool selected(const struct arguments *a, const struct run_case *c)
+{
+    char id[CASE_ID_BYTES];
+
+    case_id(c, id);
+    return (a->n_ranks == 0 || asks_for_ranks(a, c->ranks)) &&
+           listed(&a->workloads, c->workload) && listed(&a->cases, id) &&
+           listed(&a->strategies, case_strategy_name(c->strategy));
 }
 
 static int out_of_memory(void)
@@ -133,41 +128,30 @@ static int check_cases(const struct arguments *a, const struct case_list *list)
     return 0;
 }
 
-/* Those of the golden data, where these are given; no other manifest. */
-static int whole_list(const struct arguments *a, struct case_list *out)
+/* The cases of the golden data, where these are given. Otherwise the manifest,
+ * and behind it the cases of the world sizes that it lacks. */
+static int append_listed(const struct arguments *a, struct case_list *out,
+                         struct fsdp_error *error)
 {
-    return a->fixtures ? fixtures_cases(out) : manifest_make(NULL, 0, out);
-}
+    struct case_list all;
+    int status =
+        a->fixtures ? manifest_golden(&all, error) : manifest_make(&all, error);
 
-/* What the manifest has of it, and the manifests of other world sizes. */
-static int append_listed(const struct arguments *a, struct case_list *out)
-{
-    struct case_list own;
-    uint32_t other[ARGUMENTS_MAX];
-    uint32_t n_other = 0;
-    int status = whole_list(a, &own);
-
-    for (uint32_t i = 0; i < a->n_ranks && status == FSDP_OK; i++) {
-        if (!a->fixtures && !has_ranks(&own, a->ranks[i])) {
-            other[n_other++] = a->ranks[i];
+    for (uint32_t k = 1; k <= CASE_MAX_RANKS && status == FSDP_OK; k++) {
+        if (!a->fixtures && asks_for_ranks(a, k)) {
+            status = manifest_add_world(k, &all, error);
         }
     }
     if (status == FSDP_OK) {
-        status = append_selected(a, &own, out);
+        status = append_selected(a, &all, out);
     }
-    manifest_release(&own);
-    if (status == FSDP_OK && n_other) {
-        status = manifest_make(other, n_other, &own);
-        if (status == FSDP_OK) {
-            status = append_selected(a, &own, out);
-            manifest_release(&own);
-        }
-    }
+    manifest_release(&all);
     return status;
 }
 
 int selection_make(const struct arguments *a, struct case_list *out)
 {
+    struct fsdp_error error = {0};
     int status;
 
     *out = (struct case_list){NULL, 0};
@@ -180,9 +164,13 @@ int selection_make(const struct arguments *a, struct case_list *out)
         fprintf(stderr, "fsdp-cts: --seeds is for --workload graph\n");
         return EXIT_USAGE;
     }
-    status = a->n_seeds ? append_seeds(a, out) : append_listed(a, out);
+    status = a->n_seeds ? append_seeds(a, out) : append_listed(a, out, &error);
     if (status == FSDP_OK) {
         status = append_by_id(a, out);
+    }
+    if (error.status != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+        return EXIT_INCOMPLETE;
     }
     if (status != FSDP_OK) {
         return out_of_memory();

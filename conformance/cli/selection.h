@@ -8,7 +8,7 @@
 #include "cli/arguments.h"
 
 /* The cases that the arguments select, in the manifest's order. World sizes
- * that the suite's own manifest lacks get one made by the same rules. Returns
+ * that the manifest lacks have cases of their own (other_worlds.txt). Returns
  * 0, or an exit code after a line on stderr: selecting nothing is an error.
  * The caller releases the list. */
 int selection_make(const struct arguments *a, struct case_list *out);

@@ -65,6 +65,8 @@ foreach(name case_test case_model_test case_graph_test manifest_test)
     unit(conformance/cases/${name}.c LINK fsdp-cases)
 endforeach()
 unit(conformance/mutants/mutants_test.c LINK fsdp-mutants)
+unit(conformance/cases/case_pairs_test.c LINK fsdp-cases
+    WITH ${here}/cases/case_axes_testing.c)
 foreach(name record_test record_hostile_test)
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
@@ -209,13 +211,15 @@ add_test(NAME lint.format COMMAND ${here}/tools/lint/format
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(lint.format PROPERTIES LABELS lint TIMEOUT 120
     SKIP_RETURN_CODE 77)
-add_test(NAME lint.requirements_page
-    COMMAND ${here}/tools/lint/requirements_page $<TARGET_FILE:fsdp-cts> --check
-    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-add_test(NAME lint.requirements_page.self-test
-    COMMAND ${here}/tools/lint/requirements_page --self-test)
-set_tests_properties(lint.requirements_page lint.requirements_page.self-test
-    PROPERTIES LABELS lint TIMEOUT 120)
+foreach(lint requirements_page claims_tables)
+    add_test(NAME lint.${lint}
+        COMMAND ${here}/tools/lint/${lint} $<TARGET_FILE:fsdp-cts> --check
+        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    add_test(NAME lint.${lint}.self-test
+        COMMAND ${here}/tools/lint/${lint} --self-test)
+    set_tests_properties(lint.${lint} lint.${lint}.self-test PROPERTIES
+        LABELS lint TIMEOUT 120)
+endforeach()
 
 # ---- Bounds: other arithmetics, and how far they are ----
 add_library(arithmetic MODULE ${here}/cli/arithmetic_testing.c)

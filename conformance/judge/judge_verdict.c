@@ -82,9 +82,10 @@ static bool has_other(const struct judge_result *r, const char *claim)
 
 static const char *unclaimed_core(const struct judge_result *r)
 {
-    for (uint32_t i = 0; core_claims[i] != NULL; i++) {
-        if (!judge_claims(r, core_claims[i]) && !has_other(r, core_claims[i])) {
-            return core_claims[i];
+    for (const struct claim *q = known_claims; q->name != NULL; q++) {
+        if (q->group == CLAIM_CORE && !judge_claims(r, q->name) &&
+            !has_other(r, q->name)) {
+            return q->name;
         }
     }
     return NULL;

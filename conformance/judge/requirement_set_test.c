@@ -174,7 +174,38 @@ static void claims_of_cases(void **state)
     check_claims(&c, "flat no-shard fold-ring momentum eval");
     c.scenario = CASE_CANCEL;
     c.strategy = CASE_N_STRATEGIES;
-    check_claims(&c, "flat unknown fold-ring momentum cancel");
+    check_claims(&c, "flat fold-ring momentum cancel unknown");
+}
+
+/* What every case of the manifest asks for, and what requirements are about,
+ * can be claimed. */
+static void claims_are_in_the_table(void **state)
+{
+    const char *list[CASE_MAX_CLAIMS];
+    struct fsdp_error error = {0};
+    struct case_list cases;
+
+    (void)state;
+    assert_int_equal(manifest_make(&cases, &error), FSDP_OK);
+    for (uint32_t i = 0; i < cases.n; i++) {
+        const uint32_t n = case_claims(&cases.c[i], list);
+
+        assert_in_range(n, 4, CASE_MAX_CLAIMS);
+        for (uint32_t k = 0; k < n; k++) {
+            assert_true(claim_is_known(list[k]));
+        }
+    }
+    manifest_release(&cases);
+    for (uint32_t i = 0; requirements[i] != NULL; i++) {
+        if (requirements[i]->claim != NULL) {
+            assert_true(claim_is_known(requirements[i]->claim));
+        }
+    }
+    assert_true(claim_is_known("workload-mlp"));
+    assert_false(claim_is_known("workloads"));
+    assert_false(claim_is_known("fla"));
+    assert_false(claim_is_known("flat "));
+    assert_false(claim_is_known(""));
 }
 
 static void a_copy_is_deep(void **state)
@@ -227,6 +258,7 @@ int main(void)
         cmocka_unit_test(fields),
         cmocka_unit_test(the_order_of_judging),
         cmocka_unit_test(claims_of_cases),
+        cmocka_unit_test(claims_are_in_the_table),
         cmocka_unit_test(a_copy_is_deep),
     };
 

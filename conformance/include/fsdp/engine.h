@@ -208,7 +208,8 @@ struct fsdp_engine {
     /*
      * Capabilities, NULL-ended: what is claimed is tested, what is not is
      * reported as not claimed, never as passed. A string that is none of
-     * these is tested nowhere; reports name it. The strings:
+     * these is tested nowhere; reports name it. What is not tested without
+     * each, `fsdp-cts list claims` says. The strings:
      *   flat, per-parameter            layouts
      *   full-shard, shard-grad-op, no-shard, hybrid-shard,
      *   hybrid-shard-zero2             strategies

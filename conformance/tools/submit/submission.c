@@ -5,7 +5,6 @@
 #include "tools/submit/submission.h"
 
 #include "cases/case_graph.h"
-#include "cases/manifest_axes.h"
 #include "record/record_internal.h"
 
 #include <stdlib.h>
@@ -311,7 +310,7 @@ int submission_cases(const struct submission *s, struct case_list *out,
 
     memset(out, 0, sizeof(*out));
     if (s->whole) {
-        FSDP_TRY(manifest_make(NULL, 0, out));
+        FSDP_TRY(manifest_make(out, error));
         for (uint32_t i = 0; i < out->n; i++) {
             if (s->about.seed != 0 && !case_is_graph(&out->c[i])) {
                 out->c[i].seed = s->about.seed; /* a graph's is its model's */
@@ -323,7 +322,7 @@ int submission_cases(const struct submission *s, struct case_list *out,
         struct run_case c;
 
         status = case_of_id(s->id[i], &c)
-                     ? manifest_add(out, &c)
+                     ? case_list_add(out, &c)
                      : record_fail(error, FSDP_ERR_FORMAT, "submission",
                                    "submission.json: cases: there is no case "
                                    "'%.100s'",
