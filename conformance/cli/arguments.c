@@ -230,10 +230,8 @@ static int take_ranks(const struct option_row *row, char *value,
 static int take_world(const struct option_row *row, char *value,
                       struct arguments *out)
 {
-    static const char *const names[] = {"local", "threads", "mpi"};
-
-    for (uint32_t i = 0; i < 3; i++) {
-        if (strcmp(names[i], value) == 0) {
+    for (uint32_t i = 0; i < N_WORLDS; i++) {
+        if (strcmp(world_names[i], value) == 0) {
             out->world = i;
             return 0;
         }

@@ -2,25 +2,20 @@
 /*
  * arith_exhaustive.c - proves an elementary function right for all 2^32 inputs.
  *
- *     arith_exhaustive exp|log|tanh|erf|rsqrt [--threads N]
+ *     arith_exhaustive exp|log|tanh|rsqrt [--threads N]
  *
  * Prints each mismatch (the first few) and the count of inputs and mismatches;
  * exits 1 if there is any mismatch. MPFR is the oracle, but it need not be
  * asked 2^32 times, for these facts are exact (no error estimate of any double
  * arithmetic enters):
  *
- * runs      All five functions are monotonic where they are defined, and
+ * runs      All four functions are monotonic where they are defined, and
  *           rounding is monotonic. So where consecutive inputs give the same
  *           result y, and y is right for the first and the last of them, it is
  *           right for all between.
- * mirror    tanh and erf are odd, and rounding to nearest is too.
+ * mirror    tanh is odd, and rounding to nearest is too.
  * identity  0 < x - tanh(x) < x^3/3, which for x < 2^-13 is less than a quarter
  *           of the distance to the float below x: the result is x.
- * erf       erf(x)/x falls from c to c (1 - x^2/3) at least. For x in [2^-19,
- *           2^-18) and j >= 0, erf(2^-j x) 2^j is thus within a relative 2^-37
- *           of erf(x). If all numbers within 2^-36 of erf(x) round to the same
- *           y, the result for 2^-j x is 2^-j y; otherwise MPFR is asked. (Not
- *           for subnormals, where runs are used.)
  * rsqrt     The value at 4^j x is 2^-j times that at x, and no result is
  *           subnormal: [1, 4) by runs, every other input by scaling.
  */
@@ -150,52 +145,6 @@ static void check_mirror(struct worker *worker, uint64_t first, uint64_t end)
     }
 }
 
-/*
- * Whether all numbers within a relative 2^-36 of erf(x) round to the same
- * float, stored in y. The two that are 2^-35 away, from 64 bits of erf(x), are
- * outside of that and round alike.
- */
-static int erf_is_stable(struct worker *worker, mpfr_t wide, uint64_t x,
-                         uint32_t *y)
-{
-    struct arith_mpfr *mpfr = &worker->mpfr;
-    float low;
-    float high;
-
-    mpfr_set_flt(mpfr->x, fsdp_f32_from_bits((uint32_t)x), MPFR_RNDN);
-    mpfr_erf(wide, mpfr->x, MPFR_RNDN);
-    mpfr_mul_d(mpfr->y, wide, 1.0 - 0x1p-35, MPFR_RNDN);
-    low = mpfr_get_flt(mpfr->y, MPFR_RNDN);
-    mpfr_mul_d(mpfr->y, wide, 1.0 + 0x1p-35, MPFR_RNDN);
-    high = mpfr_get_flt(mpfr->y, MPFR_RNDN);
-    *y = fsdp_f32_bits(low);
-    return *y == fsdp_f32_bits(high);
-}
-
-/* Covers [first, end) within [2^-19, 2^-18) and all normal x 2^-j. */
-static void check_erf(struct worker *worker, uint64_t first, uint64_t end)
-{
-    const uint64_t binade = 0x00800000;
-    mpfr_t wide;
-
-    mpfr_init2(wide, 64);
-    for (uint64_t x = first; x < end; x++) {
-        uint32_t y;
-        int stable = erf_is_stable(worker, wide, x, &y);
-
-        for (uint64_t below = 0; x - below >= binade; below += binade) {
-            uint32_t got = compute(worker, x - below);
-
-            if (stable) {
-                expect(worker, x - below, got, (uint32_t)(y - below));
-            } else {
-                expect_mpfr(worker, x - below, got);
-            }
-        }
-    }
-    mpfr_clear(wide);
-}
-
 /* Any positive finite input, from the one in [1, 4) that is 4^-j times it. */
 static void check_rsqrt(struct worker *worker, uint64_t first, uint64_t end)
 {
@@ -230,12 +179,6 @@ static const struct span spans[ARITH_COUNT][SPANS_MAX] = {
                     {check_nan, POSITIVE_END, NEGATIVE},
                     {check_mirror, NEGATIVE, NEGATIVE_END},
                     {check_nan, NEGATIVE_END, ALL_END}},
-    [ARITH_ERF] = {{check_runs, 0, 0x00800000},
-                   {check_erf, 0x36000000, 0x36800000},
-                   {check_runs, 0x36800000, POSITIVE_END},
-                   {check_nan, POSITIVE_END, NEGATIVE},
-                   {check_mirror, NEGATIVE, NEGATIVE_END},
-                   {check_nan, NEGATIVE_END, ALL_END}},
     [ARITH_RSQRT] = {{check_runs, 0, 1},
                      {check_runs, 0x3f800000, 0x40800000},
                      {check_rsqrt, 1, 0x3f800000},
@@ -351,7 +294,7 @@ int main(int argc, char **argv)
     }
     if (index < 0 || (argc != 2 && argc != 4) || n_threads < 1 ||
         n_threads > THREADS_MAX) {
-        fprintf(stderr, "usage: arith_exhaustive exp|log|tanh|erf|rsqrt "
+        fprintf(stderr, "usage: arith_exhaustive exp|log|tanh|rsqrt "
                         "[--threads N]\n");
         return 64;
     }

@@ -14,7 +14,6 @@
 #include <mpfr.h>
 
 #include "bits.h"
-#include "erf.h"
 #include "exp.h"
 #include "log.h"
 #include "rsqrt.h"
@@ -30,7 +29,6 @@ enum {
     ARITH_EXP,
     ARITH_LOG,
     ARITH_TANH,
-    ARITH_ERF,
     ARITH_RSQRT,
     ARITH_COUNT
 };
@@ -39,7 +37,6 @@ static const struct arith_function arith_functions[ARITH_COUNT] = {
     [ARITH_EXP] = {"exp", fsdp_expf, mpfr_exp},
     [ARITH_LOG] = {"log", fsdp_logf, mpfr_log},
     [ARITH_TANH] = {"tanh", fsdp_tanhf, mpfr_tanh},
-    [ARITH_ERF] = {"erf", fsdp_erff, mpfr_erf},
     [ARITH_RSQRT] = {"rsqrt", fsdp_rsqrtf, mpfr_rec_sqrt},
 };
 
