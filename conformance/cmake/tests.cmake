@@ -318,6 +318,12 @@ add_test(NAME package COMMAND ${here}/cmake/package_test.sh
 set_tests_properties(package PROPERTIES LABELS conformance TIMEOUT 600
     SKIP_RETURN_CODE 77 PROCESSORS 2)
 
+# Engines that were built against the headers of an earlier commit.
+add_test(NAME package.older COMMAND ${here}/cmake/older_plugin_test.sh
+    $<TARGET_FILE:fsdp-cts> ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+set_tests_properties(package.older PROPERTIES LABELS conformance TIMEOUT 600
+    SKIP_RETURN_CODE 77 PROCESSORS 2)
+
 # ---- Golden data, and records of engines from elsewhere ----
 add_test(NAME fixtures.golden COMMAND fsdp-cts fixtures
     --check ${fixtures}/golden --quiet)
