@@ -40,11 +40,6 @@ static bool in_backward(void)
     return mutant_now.backward;
 }
 
-static bool in_evaluation(void)
-{
-    return mutant_now.sequence == FSDP_SEQUENCE_EVAL;
-}
-
 static _Thread_local bool summoning;
 
 static bool in_unshard_all(void)
@@ -193,7 +188,7 @@ const struct mutant gather_mutants[] = {
      .kills = "eval.equals-training-forward",
      .shows = {.in = mutant_evaluates},
      .fault.kind = MUTANT_GATHERS_STALE,
-     .when = in_evaluation},
+     .when = mutant_is_evaluating},
     /* What unshard_all shows are weights of the first step. */
     {.name = "summon-stale",
      .text = "unshard_all shows values of an earlier gather",

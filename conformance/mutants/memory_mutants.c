@@ -59,16 +59,6 @@ static void dead_forgotten(void *self, struct fsdp_stream *stream, void *p)
     }
 }
 
-static bool is_cancelling(void)
-{
-    return mutant_now.point == FSDP_CANCEL;
-}
-
-static bool is_evaluating(void)
-{
-    return mutant_now.sequence == FSDP_SEQUENCE_EVAL;
-}
-
 static bool is_opening_forward(void)
 {
     return mutant_now.point == FSDP_PRE_FORWARD;
@@ -187,7 +177,7 @@ const struct mutant memory_mutants[] = {
      .kills = "memory.rest-after-step",
      .shows = {.in = mutant_cancels},
      .fault = {MUTANT_HOLDS, FSDP_GRAD_FULL, MUTANT_NEVER},
-     .when = is_cancelling},
+     .when = mutant_is_cancelling},
     /* Storage is freed while it is said to hold a value. */
     {.name = "dead-forgotten",
      .text = "dead is not called for unsharded gradients",
@@ -204,7 +194,7 @@ const struct mutant memory_mutants[] = {
      .kills = "memory.rest-after-step",
      .shows = {.in = mutant_evaluates},
      .fault = {MUTANT_HOLDS, FSDP_PARAM_FULL, FSDP_BEGIN},
-     .when = is_evaluating},
+     .when = mutant_is_evaluating},
     /* What an all-gather delivered stays after it was unpacked. */
     {.name = "gathered-kept",
      .text = "the output of the first all-gather is given back at the end of "

@@ -30,11 +30,6 @@ static bool is_outside_pass(void)
     return !mutant_now.in_pass;
 }
 
-static bool was_cancelled(void)
-{
-    return mutant_now.point == FSDP_CANCEL;
-}
-
 static bool was_refused(void)
 {
     return mutant_now.status == FSDP_ERR_INVALID &&
@@ -73,7 +68,7 @@ const struct mutant misuse_mutants[] = {
      .kills = "error.cancel-harmless",
      .shows = {.in = mutant_cancels},
      .fault.kind = MUTANT_DOUBLES_AVERAGE,
-     .when = was_cancelled},
+     .when = mutant_is_cancelling},
     /* Storage for a gradient is lent outside the backward. */
     {.name = "grad-outside-backward",
      .text = "grad succeeds outside its module's backward",

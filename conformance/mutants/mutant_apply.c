@@ -101,6 +101,16 @@ static int noting_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     return mutant_now.status;
 }
 
+bool mutant_is_evaluating(void)
+{
+    return mutant_now.sequence == FSDP_SEQUENCE_EVAL;
+}
+
+bool mutant_is_cancelling(void)
+{
+    return mutant_now.point == FSDP_CANCEL;
+}
+
 static int noting_step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     int status = my.engine.step(s, how);

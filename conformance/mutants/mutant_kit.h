@@ -42,6 +42,10 @@ struct mutant_now {
     uint32_t parameter; /* the last one that param was asked for */
 };
 extern _Thread_local struct mutant_now mutant_now;
+/* For `when`: the last BEGIN was one of an evaluation; the last point is a
+ * CANCEL. */
+bool mutant_is_evaluating(void);
+bool mutant_is_cancelling(void);
 
 /* The mutant's communicator and device: copies of the real ones, put into env
  * by the first call. `self` stays the real one's. */
