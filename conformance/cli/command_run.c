@@ -4,10 +4,9 @@
  * judge what was recorded.
  */
 #include "cli/commands.h"
-#include "cli/engine_folders.h"
 #include "cli/evaluate.h"
 #include "cli/fixtures.h"
-#include "cli/folder.h"
+#include "cli/records_folder.h"
 #include "cli/selection.h"
 #include "cli/shrink.h"
 #include "cli/textbook.h"

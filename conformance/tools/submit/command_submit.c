@@ -4,8 +4,8 @@
  * and all that somebody else needs to find the same.
  */
 #include "cli/commands.h"
-#include "cli/engine_folders.h"
 #include "cli/fixtures.h"
+#include "cli/records_folder.h"
 #include "cli/version.h"
 #include "record/record_internal.h"
 #include "run/supervise.h"

@@ -1,13 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_folders.h - where the records of each engine of a run are: of one
- * engine in the folder of records itself, of several in a folder each below
- * it. The unsharded runs are in its `baseline` in any case.
+ * records_folder.h - the folder that the records of a run go to: made, cleaned,
+ * removed; and where in it those of each engine are. Of one engine they are in
+ * the folder itself, of several in a folder each below it. The unsharded runs
+ * are in its `baseline` in any case.
  */
-#ifndef FSDP_CTS_ENGINE_FOLDERS_H
-#define FSDP_CTS_ENGINE_FOLDERS_H
+#ifndef FSDP_CTS_RECORDS_FOLDER_H
+#define FSDP_CTS_RECORDS_FOLDER_H
 
 #include "cli/arguments.h"
+
+struct folder {
+    char path[1024];
+    bool temporary; /* removed by folder_close */
+    bool locked;    /* no other run may write to it */
+    int lock;
+};
+
+/* wanted = NULL: a temporary one. Else made if missing, with `baseline` in
+ * it, and refused while another run has it open. IO: says which path and
+ * why. */
+int folder_open(const char *wanted, struct folder *out,
+                struct fsdp_error *error);
+/* Removes half-written files (*.partial, .batch-*). */
+void folder_sweep(const struct folder *folder);
+void folder_close(struct folder *folder);
 
 enum {
     ENGINE_NAME_BYTES = 64,
