@@ -7,76 +7,9 @@
 #include "record/record_internal.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct record_field record_field(const char *name)
-{
-    return (struct record_field){name, -1};
-}
-
-struct record_field record_element(const char *name, size_t index)
-{
-    return (struct record_field){name, (int64_t)index};
-}
-
-bool record_refuse(struct record_json *j, struct record_field at,
-                   const char *format, ...)
-{
-    const size_t length = strlen(j->file);
-    /* Of a long path the end says more. */
-    const char *const file = length > 80 ? j->file + length - 80 : j->file;
-    char index[24] = "";
-    char what[120];
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(what, sizeof(what), format, arguments);
-    va_end(arguments);
-    if (at.index >= 0) {
-        (void)snprintf(index, sizeof(index), "[%" PRId64 "]", at.index);
-    }
-    if (j->status == FSDP_OK) {
-        j->status = FSDP_ERR_FORMAT;
-        (void)record_fail(j->error, FSDP_ERR_FORMAT, "record_read",
-                          "%s: %.40s%s: %s", file, at.name, index, what);
-    }
-    return false;
-}
-
-json_t *record_json_load(struct record_json *j, const char *text, size_t bytes)
-{
-    json_error_t error;
-    json_t *const root =
-        json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-
-    if (root == NULL) {
-        if (json_error_code(&error) == json_error_out_of_memory) {
-            j->status = record_fail(j->error, FSDP_ERR_NOMEM, "record_read",
-                                    "%.150s: out of memory", j->file);
-        } else {
-            char where[32];
-
-            (void)snprintf(where, sizeof(where), "line %d", error.line);
-            (void)record_refuse(j, record_field(where), "%s", error.text);
-        }
-    }
-    return root;
-}
-
-void *record_json_room(struct record_json *j, size_t n, size_t bytes)
-{
-    void *const p = calloc(n + (n == 0), bytes);
-
-    if (p == NULL) {
-        j->status = record_fail(j->error, FSDP_ERR_NOMEM, "record_read",
-                                "%.150s: out of memory", j->file);
-    }
-    return p;
-}
 
 bool record_json_version(struct record_json *j, const json_t *root,
                          uint32_t known)
@@ -177,17 +110,6 @@ bool record_json_u32(struct record_json *j, struct record_field at,
     return true;
 }
 
-bool record_json_i32(struct record_json *j, struct record_field at,
-                     const json_t *v, int32_t *out)
-{
-    if (!json_is_integer(v) || json_integer_value(v) < INT32_MIN ||
-        json_integer_value(v) > INT32_MAX) {
-        return record_refuse(j, at, "a 32-bit number was expected");
-    }
-    *out = (int32_t)json_integer_value(v);
-    return true;
-}
-
 bool record_json_flag(struct record_json *j, struct record_field at,
                       const json_t *v, uint32_t *out)
 {
@@ -219,62 +141,6 @@ bool record_json_text(struct record_json *j, struct record_field at,
     }
     memset(out, 0, room);
     memcpy(out, text, json_string_length(v));
-    return true;
-}
-
-/* The float32 that a number rounds to; false: it is none, or too large. */
-static bool round_number(const json_t *v, float *out)
-{
-    const double x = json_number_value(v);
-
-    if (!json_is_number(v) || !(fabs(x) < 0x1.ffffffp127)) {
-        return false;
-    }
-    *out = (float)x;
-    return true;
-}
-
-bool record_json_real(struct record_json *j, struct record_field at,
-                      const json_t *v, float *out)
-{
-    return round_number(v, out) ||
-           record_refuse(j, at, "a number was expected");
-}
-
-/* Whether the decimal says the same as the float, the sign of 0 too. */
-static bool agrees(const json_t *decimal, float x)
-{
-    const char *const text = json_string_value(decimal);
-    float y;
-
-    if (text != NULL) {
-        return isnan(x)   ? strcmp(text, "nan") == 0
-               : isinf(x) ? strcmp(text, x < 0.0f ? "-inf" : "inf") == 0
-                          : false;
-    }
-    return round_number(decimal, &y) && x == y && !signbit(x) == !signbit(y);
-}
-
-bool record_json_float(struct record_json *j, struct record_field at,
-                       const json_t *v, float *out)
-{
-    const char *text;
-    char again[16];
-    uint32_t bits;
-
-    if (!json_is_array(v) || json_array_size(v) != 2 ||
-        (text = json_string_value(json_array_get(v, 1))) == NULL) {
-        return record_refuse(j, at, "[decimal, \"0xbits\"] was expected");
-    }
-    bits = (uint32_t)strtoul(text, NULL, 16);
-    (void)snprintf(again, sizeof(again), "0x%08" PRIx32, bits);
-    if (strcmp(text, again) != 0) {
-        return record_refuse(j, at, "bits are 0x and 8 digits of 0-9a-f");
-    }
-    memcpy(out, &bits, sizeof(*out));
-    if (!agrees(json_array_get(v, 0), *out)) {
-        return record_refuse(j, at, "the decimal is not that of bits %s", text);
-    }
     return true;
 }
 

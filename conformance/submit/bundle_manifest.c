@@ -149,6 +149,7 @@ int bundle_manifest_parse(const char *text, size_t bytes, const char *file,
 int bundle_manifest_write(const struct bundle_files *f, const char *folder,
                           struct fsdp_error *error)
 {
+    static const struct record_row number = {.type = &record_u64};
     char path[RECORD_PATH_BYTES];
     struct record_text t = {0};
 
@@ -159,7 +160,7 @@ int bundle_manifest_write(const struct bundle_files *f, const char *folder,
         record_text_add(&t, "%s\n  [", i > 0 ? "," : "");
         record_text_string(&t, f->file[i].path, sizeof(f->file[i].path));
         record_text_add(&t, ", ");
-        record_text_u64(&t, f->file[i].bytes);
+        record_u64.write(&t, &number, &f->file[i].bytes);
         record_text_add(&t, ", \"%s\"]", f->file[i].sha256);
     }
     record_text_add(&t, "]\n}\n");
