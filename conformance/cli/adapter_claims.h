@@ -14,6 +14,7 @@ enum {
 /* As much of struct fsdp_engine as case.json wants. */
 struct adapter_claims {
     char engine[64], version[32];
+    uint32_t n;
     char claim[ADAPTER_MAX_CLAIMS][32];
     const char *list[ADAPTER_MAX_CLAIMS + 1]; /* of `claim`; NULL-ended */
 };

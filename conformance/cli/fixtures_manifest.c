@@ -194,55 +194,55 @@ static int compare(const char *is, const char *wanted, const char *what,
     return FSDP_OK;
 }
 
-/* Versions first: what another one lists is not this program's to check. */
-static bool parse(struct record_json *j, json_t *root, uint32_t *n_cases)
-{
-    static const char *const key[] = {"specification", "interpretation",
-                                      "content", "cases", "files"};
-    char version[16];
-    uint32_t known = 0;
-    json_t *v[5];
+struct versions {
+    char specification[16], content[16];
+    uint32_t interpretation, n_cases;
+};
 
-    if (!record_json_object(j, record_field("the file"), root, key, 5, v) ||
-        !record_json_text(j, record_field(key[0]), v[0], version,
-                          sizeof(version)) ||
-        !record_json_u32(j, record_field(key[1]), v[1], UINT32_MAX, &known)) {
-        return false;
-    }
-    if (known != FIXTURES_INTERPRETATION) {
-        return record_refuse(j, record_field(key[1]),
-                             "%u; this program knows %d", known,
+static bool check_versions(struct record_json *j, struct record_field at,
+                           void *base)
+{
+    const struct versions *const v = base;
+
+    (void)at;
+    if (v->interpretation != FIXTURES_INTERPRETATION) {
+        return record_refuse(j, record_field("interpretation"),
+                             "%u; this program knows %d", v->interpretation,
                              FIXTURES_INTERPRETATION);
     }
-    if (strcmp(version, FIXTURES_SPECIFICATION) != 0) {
-        return record_refuse(j, record_field(key[0]),
-                             "%s; this program knows %s", version,
+    if (strcmp(v->specification, FIXTURES_SPECIFICATION) != 0) {
+        return record_refuse(j, record_field("specification"),
+                             "%s; this program knows %s", v->specification,
                              FIXTURES_SPECIFICATION);
     }
-    if (!record_json_text(j, record_field(key[2]), v[2], version,
-                          sizeof(version))) {
-        return false;
-    }
-    if (strcmp(version, FIXTURES_CONTENT) != 0) {
-        return record_refuse(j, record_field(key[2]),
-                             "%s; this program knows %s", version,
-                             FIXTURES_CONTENT);
-    }
-    return record_json_u32(j, record_field(key[3]), v[3], UINT32_MAX, n_cases);
+    return strcmp(v->content, FIXTURES_CONTENT) == 0 ||
+           record_refuse(j, record_field("content"),
+                         "%s; this program knows %s", v->content,
+                         FIXTURES_CONTENT);
 }
+
+/* What is listed is compared as text. */
+#define AT(member) RECORD_AT(struct versions, member)
+static const struct record_row rows[] = {
+    {"specification", &record_string, AT(specification)},
+    {"interpretation", &record_u32, AT(interpretation)},
+    {"content", &record_string, AT(content)},
+    {"cases", &record_u32, AT(n_cases)},
+    {"files", &record_ignored, .offset = 0},
+};
+#undef AT
+static const struct record_table manifest_table = {
+    RECORD_ROWS(rows), .prefix = "", .check = check_versions};
 
 int fixtures_manifest_parse(const char *text, size_t bytes, uint32_t *n_cases,
                             struct fsdp_error *error)
 {
-    struct record_json j = {.file = manifest_name, .error = error};
-    json_t *root = record_json_load(&j, text, bytes);
+    struct versions v = {.n_cases = 0};
+    const int status = record_parse(text, bytes, manifest_name, &manifest_table,
+                                    NULL, &v, error);
 
-    *n_cases = 0;
-    if (root != NULL) {
-        (void)parse(&j, root, n_cases);
-        json_decref(root);
-    }
-    return j.status;
+    *n_cases = v.n_cases;
+    return status;
 }
 
 int fixtures_manifest_check(const char *folder, struct fsdp_error *error)

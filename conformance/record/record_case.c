@@ -121,9 +121,6 @@ static void as_many_as_ranks(const struct record_json *j, uint64_t *least,
     *least = *most = ((const struct record *)j->context)->c.ranks;
 }
 
-static const struct record_row claim = {
-    .type = &record_string, .room = sizeof(((struct record *)0)->claim[0])};
-
 #define AT(member) RECORD_AT(struct record, member)
 static const struct record_row case_rows[] = {
     {"version", &record_version, .most = RECORD_VERSION},
@@ -131,7 +128,7 @@ static const struct record_row case_rows[] = {
     {"engine", &record_string, AT(engine)},
     {"engine_version", &record_string, AT(engine_version)},
     {"world", &record_string, AT(world)},
-    {"claims", &record_list, AT(claim), .each = &claim,
+    {"claims", &record_list, AT(claim), RECORD_STRINGS(struct record, claim),
      RECORD_COUNT(struct record, n_claims), .most = RECORD_MAX_CLAIMS},
     {"case", &record_object, AT(c), .table = &record_run_case},
     {"ranks", &record_list, AT(rank), .table = &end_table,

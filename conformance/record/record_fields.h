@@ -53,21 +53,39 @@ struct record_type {
                   const void *base);
 };
 
-extern const struct record_type
-    record_version, /* the file's, checked before all other fields: `most` */
-    record_u32,     /* from `least` to `most` */
-    record_u64,     /* above 2^53, where others round, a string of digits */
-    record_i32, record_flag, /* true or false, in a uint32_t */
-    record_bool,             /* the same in a bool */
-    record_string,           /* shorter than `room`, no control characters */
-    record_name,             /* a uint32_t, by one of its names */
-    record_name_or_number,   /* or the number, if it has none */
-    record_real,             /* a number that a float32 can hold */
-    record_float,            /* [decimal, "0xbits"] */
-    record_object,           /* the fields of `table` */
-    record_list,       /* a pointer to so many of `each` as `count` says */
-    record_short_list, /* the same, but the elements lie in the struct */
-    record_array;      /* `most` of `each`, all of them in the struct */
+/* The file's, before all other fields: `most`. */
+extern const struct record_type record_version;
+/* From `least` to `most`. */
+extern const struct record_type record_u32;
+/* Above 2^53, where others round, a string of digits. */
+extern const struct record_type record_u64;
+extern const struct record_type record_i32;
+/* True or false, in a uint32_t. */
+extern const struct record_type record_flag;
+/* The same in a bool. */
+extern const struct record_type record_bool;
+/* Shorter than `room`, no control characters; not empty if `least` is 1. */
+extern const struct record_type record_string;
+/* As 64 hexadecimal digits. */
+extern const struct record_type record_sha256;
+/* A uint32_t, by one of its names. */
+extern const struct record_type record_name;
+/* Or the number, if it has none. */
+extern const struct record_type record_name_or_number;
+/* A number that a float32 can hold. */
+extern const struct record_type record_real;
+/* [decimal, "0xbits"] */
+extern const struct record_type record_float;
+/* Anything: somebody else looks at it. It is not written. */
+extern const struct record_type record_ignored;
+/* The fields of `table`. */
+extern const struct record_type record_object;
+/* A pointer to as many elements as `count` says. */
+extern const struct record_type record_list;
+/* The same, but the elements lie in the struct. */
+extern const struct record_type record_short_list;
+/* `most` elements, all of them in the struct */
+extern const struct record_type record_array;
 
 /* A field. What a type does not need is left out. */
 struct record_row {
@@ -90,8 +108,8 @@ struct record_row {
     void (*write)(struct record_text *t, const struct record_row *row,
                   const void *base);
 };
-#define RECORD_AT(type, member) \
-    .offset = offsetof(type, member), .room = sizeof(((type *)0)->member)
+#define RECORD_AT(owner, member) \
+    .offset = offsetof(owner, member), .room = sizeof(((owner *)0)->member)
 
 enum {
     RECORD_MAX_ROWS = 32
@@ -111,8 +129,15 @@ struct record_table {
 };
 #define RECORD_ROWS(rows) .row = (rows), .n = sizeof(rows) / sizeof((rows)[0])
 
-/* One list in the struct `type`: its length is `n`. */
-#define RECORD_COUNT(type, n) .count = offsetof(type, n)
+/* The member that has the length of a list. */
+#define RECORD_COUNT(owner, n) .count = offsetof(owner, n)
+
+/* Its elements are texts, as those of this array of arrays. */
+#define RECORD_STRINGS(owner, member)                                   \
+    .each = &(const struct record_row)                                  \
+    {                                                                   \
+        .type = &record_string, .room = sizeof(((owner *)0)->member[0]) \
+    }
 
 /* The value of a row. */
 static inline void *record_at(const struct record_row *row, const void *base)

@@ -186,6 +186,19 @@ static void write_i32(struct record_text *t, const struct record_row *row,
 
 const struct record_type record_i32 = {read_i32, write_i32};
 
+static bool read_ignored(struct record_json *j, struct record_field at,
+                         json_t *v, const struct record_row *row, void *base)
+{
+    (void)j;
+    (void)at;
+    (void)v;
+    (void)row;
+    (void)base;
+    return true;
+}
+
+const struct record_type record_ignored = {read_ignored, NULL};
+
 static bool read_bool(struct record_json *j, struct record_field at, json_t *v,
                       const struct record_row *row, void *base)
 {
@@ -247,6 +260,9 @@ static bool read_string(struct record_json *j, struct record_field at,
             return record_refuse(j, at, "a control character in a string");
         }
     }
+    if (row->least > 0 && text[0] == '\0') {
+        return record_refuse(j, at, "must not be empty");
+    }
     memset(out, 0, row->room);
     memcpy(out, text, json_string_length(v));
     return true;
@@ -259,6 +275,18 @@ static void write_string(struct record_text *t, const struct record_row *row,
 }
 
 const struct record_type record_string = {read_string, write_string};
+
+static bool read_sha256(struct record_json *j, struct record_field at,
+                        json_t *v, const struct record_row *row, void *base)
+{
+    const char *const hex = record_at(row, base);
+
+    return read_string(j, at, v, row, base) &&
+           ((strlen(hex) == 64 && strspn(hex, "0123456789abcdef") == 64) ||
+            record_refuse(j, at, "64 digits of 0-9a-f were expected"));
+}
+
+const struct record_type record_sha256 = {read_sha256, write_string};
 
 /* The float32 that a number rounds to; false: it is none, or too large. */
 static bool round_number(const json_t *v, float *out)
