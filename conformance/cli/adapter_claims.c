@@ -8,8 +8,7 @@
 #include "judge/judge_adapter.h"
 #include "record/record_internal.h"
 
-#include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -45,24 +44,17 @@ int adapter_claims_parse(const char *text, size_t bytes, const char *file,
 int adapter_claims_read(const char *path, struct adapter_claims *out,
                         struct fsdp_error *error)
 {
-    static char text[FILE_BYTES];
-    FILE *f = fopen(path, "rbe");
-    size_t n;
+    static const struct record_source from = {.where = "adapter",
+                                              .most = FILE_BYTES};
+    size_t bytes;
+    char *text;
+    int status;
 
     memset(out, 0, sizeof(*out));
-    if (f == NULL) {
-        return record_fail(error, FSDP_ERR_IO, "adapter", "%.150s: %s", path,
-                           strerror(errno));
-    }
-    n = fread(text, 1, sizeof(text), f);
-    if (ferror(f) != 0 || n == sizeof(text)) {
-        (void)fclose(f);
-        return record_fail(error, FSDP_ERR_FORMAT, "adapter",
-                           "%.150s: cannot be read, or is over %d bytes", path,
-                           (int)FILE_BYTES);
-    }
-    (void)fclose(f);
-    return adapter_claims_parse(text, n, path, out, error);
+    FSDP_TRY(record_read_file(path, &from, &text, &bytes, error));
+    status = adapter_claims_parse(text, bytes, path, out, error);
+    free(text);
+    return status;
 }
 
 static bool has(const struct adapter_claims *a, const char *claim)

@@ -149,28 +149,14 @@ int fixtures_manifest_write(const char *folder, uint32_t n_cases,
 /* The whole of a manifest; to be freed. */
 static char *load(const char *folder, struct fsdp_error *error)
 {
+    static const struct record_source from = {.where = "fixtures",
+                                              .most = RECORD_MAX_JSON_BYTES};
     char path[RECORD_PATH_BYTES];
-    struct stat s;
+    size_t bytes;
     char *text = NULL;
-    FILE *f;
 
-    if (record_path(path, folder, manifest_name, error) != FSDP_OK) {
-        return NULL;
-    }
-    f = fopen(path, "rbe");
-    if (f != NULL && fstat(fileno(f), &s) == 0 && s.st_size >= 0 &&
-        s.st_size < RECORD_MAX_JSON_BYTES) {
-        text = calloc((size_t)s.st_size + 1, 1);
-    }
-    if (text == NULL ||
-        fread(text, 1, (size_t)s.st_size, f) != (size_t)s.st_size) {
-        free(text);
-        text = NULL;
-        (void)record_fail(error, FSDP_ERR_IO, "fixtures",
-                          "%.150s: cannot be read", path);
-    }
-    if (f != NULL) {
-        (void)fclose(f);
+    if (record_path(path, folder, manifest_name, error) == FSDP_OK) {
+        (void)record_read_file(path, &from, &text, &bytes, error);
     }
     return text;
 }

@@ -40,6 +40,19 @@ int record_rank_path(char path[RECORD_PATH_BYTES], const char *directory,
                      uint32_t rank, const char *suffix,
                      struct fsdp_error *error);
 
+/* The end of a long path, which says more. */
+const char *record_path_tail(const char *path);
+struct record_source {
+    const char *where; /* of errors */
+    size_t most;       /* bytes */
+    bool no_link;      /* a symbolic link is refused */
+    bool may_lack;     /* if there is no such file the text is NULL */
+};
+/* The whole of a regular file, to be freed, with a 0 behind it. IO; FORMAT: it
+ * is no regular file, or larger; NOMEM. */
+int record_read_file(const char *path, const struct record_source *from,
+                     char **out, size_t *bytes, struct fsdp_error *error);
+
 /* "reduced.1.0.7#128", and back: only what is spelled exactly so. */
 void record_tensor_name(const struct record_tensor *t,
                         char name[RECORD_TENSOR_NAME_BYTES]);

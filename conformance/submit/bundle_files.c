@@ -233,44 +233,13 @@ int bundle_files_list(const char *folder, struct bundle_files *out,
 int bundle_read(const char *folder, const char *name, size_t most, char **out,
                 size_t *bytes, struct fsdp_error *error)
 {
+    const struct record_source from = {
+        .where = where, .most = most, .no_link = true};
     char path[RECORD_PATH_BYTES];
-    struct stat s;
-    char *text = NULL;
-    size_t n = 0;
-    int fd;
 
     *out = NULL;
     FSDP_TRY(record_path(path, folder, name, error));
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) {
-        return fail_on(error, FSDP_ERR_IO, path, strerror(errno));
-    }
-    if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size >= 0 &&
-        (uint64_t)s.st_size <= most) {
-        text = malloc((size_t)s.st_size + 1);
-        while (text != NULL && n < (size_t)s.st_size) {
-            const ssize_t got = read(fd, text + n, (size_t)s.st_size - n);
-
-            if (got < 0 && errno == EINTR) {
-                continue;
-            }
-            if (got <= 0) {
-                break;
-            }
-            n += (size_t)got;
-        }
-    }
-    (void)close(fd);
-    if (text == NULL) {
-        return record_fail(error, FSDP_ERR_FORMAT, where,
-                           "%.120s: a regular file of at most %zu bytes was "
-                           "expected",
-                           path, most);
-    }
-    text[n] = '\0';
-    *out = text;
-    *bytes = n;
-    return FSDP_OK;
+    return record_read_file(path, &from, out, bytes, error);
 }
 
 /* Two ascending lists: the first path at which they differ. */
