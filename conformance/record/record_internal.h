@@ -77,31 +77,6 @@ void record_text_name(struct record_text *t, const char *name, uint32_t value);
 int record_text_save(struct record_text *t, const char *path,
                      struct fsdp_error *error);
 
-/* record_json.c: single values, for formats that have no table yet. */
-/* Before all other fields, which may be others in another version. */
-bool record_json_version(struct record_json *j, const json_t *root,
-                         uint32_t known);
-/* v is an object with exactly these n keys; values in their order. */
-bool record_json_object(struct record_json *j, struct record_field at,
-                        json_t *v, const char *const *key, size_t n,
-                        json_t **value);
-bool record_json_array(struct record_json *j, struct record_field at,
-                       const json_t *v, size_t least, size_t most);
-bool record_json_u64(struct record_json *j, struct record_field at,
-                     const json_t *v, uint64_t *out);
-bool record_json_u32(struct record_json *j, struct record_field at,
-                     const json_t *v, uint32_t most, uint32_t *out);
-bool record_json_flag(struct record_json *j, struct record_field at,
-                      const json_t *v, uint32_t *out);
-/* Fewer than `room` bytes, none of them a control character's. */
-bool record_json_text(struct record_json *j, struct record_field at,
-                      const json_t *v, char *out, size_t room);
-/* A name that the function gives to a value; with `numbers` also a number
- * that it has no name for. */
-bool record_json_name(struct record_json *j, struct record_field at,
-                      const json_t *v, const char *(*name)(uint32_t),
-                      bool numbers, uint32_t *out);
-
 /* "none" for FSDP_NO_UNIT alone: for rows and record_text_name. */
 const char *record_unit_name(uint32_t unit);
 
