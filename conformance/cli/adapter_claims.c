@@ -27,14 +27,15 @@ static const struct record_row rows[] = {
      .most = ADAPTER_MAX_CLAIMS},
 };
 #undef AT
-static const struct record_table claims_table = {RECORD_ROWS(rows),
-                                                 .prefix = ""};
+const struct record_table adapter_claims_table = {RECORD_ROWS(rows),
+                                                  .prefix = ""};
 
 int adapter_claims_parse(const char *text, size_t bytes, const char *file,
                          struct adapter_claims *out, struct fsdp_error *error)
 {
     memset(out, 0, sizeof(*out));
-    FSDP_TRY(record_parse(text, bytes, file, &claims_table, NULL, out, error));
+    FSDP_TRY(record_parse(text, bytes, file, &adapter_claims_table, NULL, out,
+                          error));
     for (uint32_t i = 0; i < out->n; i++) {
         out->list[i] = out->claim[i];
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * probe_parse.h - what the reader of a log and the tables of its lines share.
- * Private to probe_parse.c and probe_lines.c.
+ * Private to probe_parse.c, probe_lines.c, and the test of schemas.
  */
 #ifndef FSDP_CTS_PROBE_PARSE_H
 #define FSDP_CTS_PROBE_PARSE_H

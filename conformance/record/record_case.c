@@ -136,14 +136,14 @@ static const struct record_row case_rows[] = {
      .line = "\n  "},
 };
 #undef AT
-static const struct record_table case_table = {RECORD_ROWS(case_rows),
+const struct record_table record_case_table = {RECORD_ROWS(case_rows),
                                                .prefix = "", .line = "\n "};
 
 int record_parse_case(const char *text, size_t bytes, const char *file,
                       struct record *out, struct fsdp_error *error)
 {
     memset(out, 0, sizeof(*out));
-    return record_parse(text, bytes, file, &case_table, out, out, error);
+    return record_parse(text, bytes, file, &record_case_table, out, out, error);
 }
 
 /* NULL, or why r cannot be written. */
@@ -182,5 +182,5 @@ int record_write_case(const char *directory, const struct record *r,
     }
     FSDP_TRY(record_make_directory(directory, error));
     FSDP_TRY(record_path(path, directory, "case.json", error));
-    return record_save(&case_table, r, path, error);
+    return record_save(&record_case_table, r, path, error);
 }

@@ -80,14 +80,15 @@ int record_text_save(struct record_text *t, const char *path,
 /* "none" for FSDP_NO_UNIT alone: for rows and record_text_name. */
 const char *record_unit_name(uint32_t unit);
 
-/* record_case.c: the field "case"; and the file's text. `error` gets sentences
- * that begin with `file`. */
-extern const struct record_table record_run_case;
+/* record_case.c: the field "case"; the file, and its text. `error` gets
+ * sentences that begin with `file`. */
+extern const struct record_table record_run_case, record_case_table;
 int record_parse_case(const char *text, size_t bytes, const char *file,
                       struct record *out, struct fsdp_error *error);
 
-/* record_rank.c: "nothing" beside the names of kinds; the text of a rank's
- * file, and the file. *n_tensors: how many the other file has to have. */
+/* record_rank.c: a rank's file, its text; and "nothing" beside the names of
+ * kinds. *n_tensors: how many the other file has to have. */
+extern const struct record_table record_rank_table;
 const char *record_race_kind_name(uint32_t kind);
 int record_parse_rank(const char *text, size_t bytes, const char *file,
                       const struct run_case *c, uint32_t rank,

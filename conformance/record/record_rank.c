@@ -369,7 +369,7 @@ static bool check_rank_number(struct record_json *j, struct record_field at,
                          f->rank, f->wanted);
 }
 
-static const struct record_table rank_table = {RECORD_ROWS(rank_rows),
+const struct record_table record_rank_table = {RECORD_ROWS(rank_rows),
                                                .prefix = "", .line = "\n ",
                                                .check = check_rank_number};
 
@@ -380,7 +380,7 @@ int record_parse_rank(const char *text, size_t bytes, const char *file,
 {
     struct rank_file f = {.r = *out, .wanted = rank, .c = c};
     const int status =
-        record_parse(text, bytes, file, &rank_table, &f, &f, error);
+        record_parse(text, bytes, file, &record_rank_table, &f, &f, error);
 
     *out = f.r;
     *n_tensors = f.n_tensors;
@@ -394,5 +394,5 @@ int record_write_rank_text(const char *path, uint32_t rank,
     const struct rank_file f = {
         .rank = rank, .n_tensors = r->n_tensors, .r = *r};
 
-    return record_save(&rank_table, &f, path, error);
+    return record_save(&record_rank_table, &f, path, error);
 }

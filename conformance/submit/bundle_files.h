@@ -6,6 +6,8 @@
 #ifndef FSDP_CTS_BUNDLE_FILES_H
 #define FSDP_CTS_BUNDLE_FILES_H
 
+#include "record/record_fields.h"
+
 #include <fsdp/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,6 +46,7 @@ struct bundle_file *bundle_files_find(const struct bundle_files *f,
 bool bundle_path_is_known(const char *path);
 
 /* manifest.json. FORMAT: the sentence names the field. */
+extern const struct record_table bundle_manifest_table;
 int bundle_manifest_parse(const char *text, size_t bytes, const char *file,
                           struct bundle_files *out, struct fsdp_error *error);
 int bundle_manifest_write(const struct bundle_files *f, const char *folder,

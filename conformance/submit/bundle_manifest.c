@@ -109,7 +109,7 @@ static const struct record_row manifest_rows[] = {
      RECORD_COUNT(struct bundle_files, n), .least = 1, .most = BUNDLE_MAX_FILES,
      .table = &file_table, .line = "\n  "},
 };
-static const struct record_table manifest_table = {RECORD_ROWS(manifest_rows),
+const struct record_table bundle_manifest_table = {RECORD_ROWS(manifest_rows),
                                                    .prefix = "", .line = "\n "};
 
 int bundle_manifest_parse(const char *text, size_t bytes, const char *file,
@@ -118,7 +118,8 @@ int bundle_manifest_parse(const char *text, size_t bytes, const char *file,
     int status;
 
     memset(out, 0, sizeof(*out));
-    status = record_parse(text, bytes, file, &manifest_table, NULL, out, error);
+    status = record_parse(text, bytes, file, &bundle_manifest_table, NULL, out,
+                          error);
     if (status != FSDP_OK) {
         bundle_files_release(out);
     }
@@ -131,5 +132,5 @@ int bundle_manifest_write(const struct bundle_files *f, const char *folder,
     char path[RECORD_PATH_BYTES];
 
     FSDP_TRY(record_path(path, folder, BUNDLE_MANIFEST, error));
-    return record_save(&manifest_table, f, path, error);
+    return record_save(&bundle_manifest_table, f, path, error);
 }

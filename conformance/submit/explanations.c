@@ -58,8 +58,8 @@ static const struct record_row rows[] = {
      RECORD_COUNT(struct explanations, n), .most = MAX_EXPLANATIONS,
      .table = &one_table},
 };
-static const struct record_table explanations_table = {RECORD_ROWS(rows),
-                                                       .prefix = ""};
+const struct record_table explanations_table = {RECORD_ROWS(rows),
+                                                .prefix = ""};
 
 int explanations_parse(const char *text, size_t bytes, const char *file,
                        struct explanations *out, struct fsdp_error *error)

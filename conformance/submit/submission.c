@@ -55,7 +55,7 @@ static const struct record_row about_rows[] = {
     {"notes", &record_string, AT(notes)},
 };
 #undef AT
-static const struct record_table about_file = {
+const struct record_table submission_about_table = {
     RECORD_ROWS(about_rows), .prefix = "", .check = check_day};
 
 /* The same within submission.json, which has a version of its own. */
@@ -71,7 +71,8 @@ int submission_about_parse(const char *text, size_t bytes, const char *file,
                            struct fsdp_error *error)
 {
     memset(out, 0, sizeof(*out));
-    return record_parse(text, bytes, file, &about_file, NULL, out, error);
+    return record_parse(text, bytes, file, &submission_about_table, NULL, out,
+                        error);
 }
 
 /* "whole", or a list of ids in ascending order, so that none is there twice. */
@@ -130,8 +131,8 @@ static const struct record_row rows[] = {
     {"about", &record_object, AT(about), .table = &about_table},
 };
 #undef AT
-static const struct record_table submission_table = {
-    RECORD_ROWS(rows), .prefix = "", .line = "\n "};
+const struct record_table submission_table = {RECORD_ROWS(rows), .prefix = "",
+                                              .line = "\n "};
 
 int submission_parse(const char *text, size_t bytes, const char *file,
                      struct submission *out, struct fsdp_error *error)
