@@ -185,12 +185,10 @@ struct versions {
     uint32_t interpretation, n_cases;
 };
 
-static bool check_versions(struct record_json *j, struct record_field at,
-                           void *base)
+static bool check_versions(struct record_json *j, void *base)
 {
     const struct versions *const v = base;
 
-    (void)at;
     if (v->interpretation != FIXTURES_INTERPRETATION) {
         return record_refuse(j, record_field("interpretation"),
                              "%u; this program knows %d", v->interpretation,

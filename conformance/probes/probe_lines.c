@@ -103,12 +103,10 @@ static void *begin_communicator(struct probe_parse *p)
     return c;
 }
 
-static bool check_communicator(struct record_json *j, struct record_field at,
-                               void *base)
+static bool check_communicator(struct record_json *j, void *base)
 {
     const struct probe_comm *c = base;
 
-    (void)at;
     if (c->comm != log_of(j)->n_comms - 1 ||
         (c->parent != PROBE_UNKNOWN && c->parent >= c->comm)) {
         return record_refuse(j, record_field("comm"),
@@ -163,13 +161,11 @@ static bool check_sizes(struct record_json *j, const struct probe_collective *c)
                          probe_dtype_name(c->dtype));
 }
 
-static bool check_collective(struct record_json *j, struct record_field at,
-                             void *base)
+static bool check_collective(struct record_json *j, void *base)
 {
     const struct probe_collective *c = base;
     struct probe_log_file *log = log_of(j);
 
-    (void)at;
     if (c->seq != log->n_calls) {
         return record_refuse(j, record_field("seq"),
                              "%" PRIu64 "; the next call is %" PRIu64, c->seq,
@@ -202,13 +198,11 @@ static const struct record_row collective_rows[] = {
 static const struct record_table collective = {
     RECORD_ROWS(collective_rows), .prefix = "", .check = check_collective};
 
-static bool check_failed(struct record_json *j, struct record_field at,
-                         void *base)
+static bool check_failed(struct record_json *j, void *base)
 {
     const struct probe_failed *f = base;
     struct probe_log_file *log = log_of(j);
 
-    (void)at;
     if (f->seq >= log->n_calls) {
         return record_refuse(j, record_field("seq"),
                              "there is no such call yet");
@@ -224,14 +218,12 @@ static const struct record_row failed_rows[] = {
 static const struct record_table failed = {RECORD_ROWS(failed_rows),
                                            .prefix = "", .check = check_failed};
 
-static bool check_launch(struct record_json *j, struct record_field at,
-                         void *base)
+static bool check_launch(struct record_json *j, void *base)
 {
     const struct probe_launch *l = base;
     struct probe_log_file *log = log_of(j);
     struct probe_collective *c;
 
-    (void)at;
     if (l->of == PROBE_UNKNOWN) {
         return true;
     }
@@ -268,13 +260,11 @@ static void *begin_mark(struct probe_parse *p)
                             sizeof *log->mark);
 }
 
-static bool check_mark(struct record_json *j, struct record_field at,
-                       void *base)
+static bool check_mark(struct record_json *j, void *base)
 {
     const struct probe_mark *m = base;
     struct probe_log_file *log = log_of(j);
 
-    (void)at;
     log->n_marks++;
     return m->at == log->n_calls ||
            record_refuse(j, record_field("at"),
@@ -304,12 +294,10 @@ static void *begin_other(struct probe_parse *p)
     return &p->line;
 }
 
-static bool check_peak(struct record_json *j, struct record_field at,
-                       void *base)
+static bool check_peak(struct record_json *j, void *base)
 {
     const uint64_t peak = ((const struct probe_peak *)base)->peak;
 
-    (void)at;
     if (peak <= log_of(j)->peak) {
         return record_refuse(j, record_field("peak"), "it does not grow");
     }
@@ -330,13 +318,11 @@ static bool take_end(struct record_json *j, const struct probe_last *l)
     return true;
 }
 
-static bool check_heap_end(struct record_json *j, struct record_field at,
-                           void *base)
+static bool check_heap_end(struct record_json *j, void *base)
 {
     const struct probe_last *l = base;
     struct probe_log_file *log = log_of(j);
 
-    (void)at;
     if (l->peak < log->peak || l->peak < l->end.live) {
         return record_refuse(j, record_field("peak"),
                              "it is less than there was before");
@@ -345,12 +331,10 @@ static bool check_heap_end(struct record_json *j, struct record_field at,
     return take_end(j, l);
 }
 
-static bool check_calls_end(struct record_json *j, struct record_field at,
-                            void *base)
+static bool check_calls_end(struct record_json *j, void *base)
 {
     const struct probe_last *l = base;
 
-    (void)at;
     if (l->end.collectives != log_of(j)->n_calls) {
         return record_refuse(j, record_field("collectives"),
                              "%" PRIu64 ", but the log has %" PRIu64,

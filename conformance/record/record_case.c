@@ -42,15 +42,14 @@ static void write_sync(struct record_text *t, const struct record_row *row,
 static const struct record_type sync_letters = {read_sync, write_sync};
 
 /* The case must be one, and the one whose id the file has. */
-static bool check_run_case(struct record_json *j, struct record_field at,
-                           void *base)
+static bool check_run_case(struct record_json *j, void *base)
 {
     const char *const wrong = case_check(base);
     const struct record *const r = j->context;
     char id[CASE_ID_BYTES];
 
     if (wrong != NULL) {
-        return record_refuse(j, at, "%s", wrong);
+        return record_refuse(j, j->at, "%s", wrong);
     }
     case_id(base, id);
     return strcmp(id, r->id) == 0 ||

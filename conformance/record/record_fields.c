@@ -92,7 +92,8 @@ bool record_read_fields(struct record_json *j, struct record_field at,
             return false;
         }
     }
-    return table->check == NULL || table->check(j, at, base);
+    j->at = at;
+    return table->check == NULL || table->check(j, base);
 }
 
 int record_parse(const char *text, size_t bytes, const char *file,

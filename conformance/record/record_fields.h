@@ -19,15 +19,6 @@
 
 struct record_text;
 
-/* A file that is read. Functions return false after the first refusal. */
-struct record_json {
-    const char *file;
-    struct fsdp_error *error;
-    int status; /* FSDP_OK until something is refused */
-    /* What bounds and checks of a format need to know besides a value. */
-    void *context;
-};
-
 /* Where a value stands: "memory.after_step[3]". index -1: no index. */
 struct record_field {
     const char *name;
@@ -36,6 +27,16 @@ struct record_field {
 };
 struct record_field record_field(const char *name);
 struct record_field record_element(const char *name, size_t index);
+
+/* A file that is read. Functions return false after the first refusal. */
+struct record_json {
+    const char *file;
+    struct fsdp_error *error;
+    int status;             /* FSDP_OK until something is refused */
+    struct record_field at; /* of the object that a table's check is asked of */
+    /* What bounds and checks of a format need to know besides a value. */
+    void *context;
+};
 
 __attribute__((format(printf, 3, 4))) bool record_refuse(struct record_json *j,
                                                          struct record_field at,
@@ -124,8 +125,8 @@ struct record_table {
     /* Before the key in refusals; NULL: these name the object alone. */
     const char *prefix;
     const char *line; /* before each field; NULL: all are on one line */
-    /* What no row can say, after all fields were read; or NULL. */
-    bool (*check)(struct record_json *j, struct record_field at, void *base);
+    /* What no row can say, after all fields were read, at j->at; or NULL. */
+    bool (*check)(struct record_json *j, void *base);
 };
 #define RECORD_ROWS(rows) .row = (rows), .n = sizeof(rows) / sizeof((rows)[0])
 

@@ -249,12 +249,10 @@ static const struct record_row race_rows[] = {
 static const struct record_table race_table = {
     RECORD_ROWS(race_rows), .size = sizeof(struct record_race), .tuple = true};
 
-static bool check_races(struct record_json *j, struct record_field at,
-                        void *base)
+static bool check_races(struct record_json *j, void *base)
 {
     const struct record_races *const r = base;
 
-    (void)at;
     return r->n <= r->count || record_refuse(j, record_field("races.first"),
                                              "more races than were counted");
 }
@@ -358,12 +356,10 @@ static const struct record_row rank_rows[] = {
 #undef AT
 #undef COUNT
 
-static bool check_rank_number(struct record_json *j, struct record_field at,
-                              void *base)
+static bool check_rank_number(struct record_json *j, void *base)
 {
     const struct rank_file *const f = base;
 
-    (void)at;
     return f->rank == f->wanted ||
            record_refuse(j, record_field("rank"), "%u in the file of rank %u",
                          f->rank, f->wanted);

@@ -79,17 +79,16 @@ bool bundle_path_is_known(const char *path)
 }
 
 /* Of a bundle, and behind the file before it. */
-static bool check_file(struct record_json *j, struct record_field at,
-                       void *base)
+static bool check_file(struct record_json *j, void *base)
 {
     const struct bundle_file *const f = base;
 
     if (!bundle_path_is_known(f->path) ||
         strcmp(f->path, BUNDLE_MANIFEST) == 0) {
-        return record_refuse(j, at, "no bundle has a file '%.60s'", f->path);
+        return record_refuse(j, j->at, "no bundle has a file '%.60s'", f->path);
     }
-    return at.index == 0 || strcmp(f[-1].path, f->path) < 0 ||
-           record_refuse(j, at, "paths must be in ascending order");
+    return j->at.index == 0 || strcmp(f[-1].path, f->path) < 0 ||
+           record_refuse(j, j->at, "paths must be in ascending order");
 }
 
 #define AT(member) RECORD_AT(struct bundle_file, member)

@@ -34,10 +34,10 @@ void explanations_release(struct explanations *x)
     x->n = 0;
 }
 
-static bool check_why(struct record_json *j, struct record_field at, void *base)
+static bool check_why(struct record_json *j, void *base)
 {
     return ((const struct explanation *)base)->why[0] != '\0' ||
-           record_refuse(j, at, "says no why");
+           record_refuse(j, j->at, "says no why");
 }
 
 #define AT(member) RECORD_AT(struct explanation, member)

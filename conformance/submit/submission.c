@@ -27,9 +27,8 @@ static bool is_day(const char *s)
     return true;
 }
 
-static bool check_day(struct record_json *j, struct record_field at, void *base)
+static bool check_day(struct record_json *j, void *base)
 {
-    (void)at;
     return is_day(((const struct submission_about *)base)->made) ||
            record_refuse(j, record_field("made"),
                          "a day as 2026-11-20 was expected");
