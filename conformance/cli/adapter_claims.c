@@ -21,9 +21,8 @@ static const struct record_row rows[] = {
     {"version", &record_version, .most = CLAIMS_VERSION},
     {"engine", &record_string, AT(engine)},
     {"engine_version", &record_string, AT(version)},
-    {"claims", &record_short_list, AT(claim),
-     RECORD_STRINGS(struct adapter_claims, claim),
-     RECORD_COUNT(struct adapter_claims, n), .least = 1,
+    {"claims", &record_short_list, RECORD_LIST(struct adapter_claims, claim, n),
+     RECORD_STRINGS(struct adapter_claims, claim), .least = 1,
      .most = ADAPTER_MAX_CLAIMS},
 };
 #undef AT

@@ -85,9 +85,8 @@ static bool number(struct report_reader *p, const json_t *line, const char *key,
 
 static const struct record_row claims = {
     .key = "claims",
-    RECORD_AT(struct judge_result, claim),
+    RECORD_LIST(struct judge_result, claim, n_claims),
     RECORD_STRINGS(struct judge_result, claim),
-    RECORD_COUNT(struct judge_result, n_claims),
     .most = RECORD_MAX_CLAIMS};
 
 /* The requirements that were asked, if not all were. */

@@ -127,9 +127,8 @@ static const struct record_row communicator_rows[] = {
     {"parent", &known, AT(parent)},
     {"size", &record_u64, AT(size)},
     {"me", &record_u64, AT(me)},
-    {"members", &record_list, AT(run), .table = &run_table,
-     RECORD_COUNT(struct probe_comm, n_runs), .least = 1,
-     .most = PROBE_MAX_RUNS, .null = true},
+    {"members", &record_list, RECORD_LIST(struct probe_comm, run, n_runs),
+     .table = &run_table, .least = 1, .most = PROBE_MAX_RUNS, .null = true},
     {"name", &record_string, AT(name)},
     {"id", &record_string, AT(id), .null = true},
 };

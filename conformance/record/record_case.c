@@ -127,12 +127,11 @@ static const struct record_row case_rows[] = {
     {"engine", &record_string, AT(engine)},
     {"engine_version", &record_string, AT(engine_version)},
     {"world", &record_string, AT(world)},
-    {"claims", &record_list, AT(claim), RECORD_STRINGS(struct record, claim),
-     RECORD_COUNT(struct record, n_claims), .most = RECORD_MAX_CLAIMS},
+    {"claims", &record_list, RECORD_LIST(struct record, claim, n_claims),
+     RECORD_STRINGS(struct record, claim), .most = RECORD_MAX_CLAIMS},
     {"case", &record_object, AT(c), .table = &record_run_case},
-    {"ranks", &record_list, AT(rank), .table = &end_table,
-     RECORD_COUNT(struct record, n_ranks), .bounds = as_many_as_ranks,
-     .line = "\n  "},
+    {"ranks", &record_list, RECORD_LIST(struct record, rank, n_ranks),
+     .table = &end_table, .bounds = as_many_as_ranks, .line = "\n  "},
 };
 #undef AT
 const struct record_table record_case_table = {RECORD_ROWS(case_rows),

@@ -87,6 +87,8 @@ bool record_read_fields(struct record_json *j, struct record_field at,
                 ? at
                 : (struct record_field){row->key, -1, table->prefix};
 
+        /* As many were taken as there are rows.
+         * NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
         if (value[i] != NULL && !(row->null && json_is_null(value[i])) &&
             !row->type->read(j, place, value[i], row, base)) {
             return false;
@@ -96,21 +98,28 @@ bool record_read_fields(struct record_json *j, struct record_field at,
     return table->check == NULL || table->check(j, base);
 }
 
+bool record_read_root(struct record_json *j, json_t *root,
+                      const struct record_table *table, void *base)
+{
+    const struct record_row *const first = &table->row[0];
+
+    /* Before all other fields, which may be others in another version. */
+    return (first->type != &record_version ||
+            first->type->read(j, record_field(first->key),
+                              json_object_get(root, first->key), first,
+                              base)) &&
+           record_read_fields(j, record_field("the file"), root, table, base);
+}
+
 int record_parse(const char *text, size_t bytes, const char *file,
                  const struct record_table *table, void *context, void *out,
                  struct fsdp_error *error)
 {
     struct record_json j = {.file = file, .error = error, .context = context};
-    const struct record_row *const first = &table->row[0];
     json_t *const root = record_json_load(&j, text, bytes);
 
-    /* Before all other fields, which may be others in another version. */
-    if (root != NULL &&
-        (first->type != &record_version ||
-         first->type->read(&j, record_field(first->key),
-                           json_object_get(root, first->key), first, out))) {
-        (void)record_read_fields(&j, record_field("the file"), root, table,
-                                 out);
+    if (root != NULL) {
+        (void)record_read_root(&j, root, table, out);
     }
     json_decref(root);
     return j.status;

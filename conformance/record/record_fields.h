@@ -58,7 +58,8 @@ struct record_type {
 extern const struct record_type record_version;
 /* From `least` to `most`. */
 extern const struct record_type record_u32;
-/* Above 2^53, where others round, a string of digits. */
+/* Up to `most` if that is not 0; above 2^53, where others round, a string of
+ * digits. */
 extern const struct record_type record_u64;
 extern const struct record_type record_i32;
 /* True or false, in a uint32_t. */
@@ -75,6 +76,8 @@ extern const struct record_type record_name;
 extern const struct record_type record_name_or_number;
 /* A number that a float32 can hold. */
 extern const struct record_type record_real;
+/* A finite number; it is not written. */
+extern const struct record_type record_double;
 /* [decimal, "0xbits"] */
 extern const struct record_type record_float;
 /* Anything: somebody else looks at it. It is not written. */
@@ -130,8 +133,9 @@ struct record_table {
 };
 #define RECORD_ROWS(rows) .row = (rows), .n = sizeof(rows) / sizeof((rows)[0])
 
-/* The member that has the length of a list. */
-#define RECORD_COUNT(owner, n) .count = offsetof(owner, n)
+/* The same of a list, whose length is the member n. */
+#define RECORD_LIST(owner, member, n) \
+    .offset = offsetof(owner, member), .count = offsetof(owner, n)
 
 /* Its elements are texts, as those of this array of arrays. */
 #define RECORD_STRINGS(owner, member)                                   \
@@ -154,6 +158,9 @@ void *record_json_room(struct record_json *j, size_t n, size_t bytes);
 bool record_read_fields(struct record_json *j, struct record_field at,
                         json_t *v, const struct record_table *table,
                         void *base);
+/* The same of a file's root. */
+bool record_read_root(struct record_json *j, json_t *root,
+                      const struct record_table *table, void *base);
 /* A whole file, into *out. FORMAT: the sentence begins with `file`; NOMEM. */
 int record_parse(const char *text, size_t bytes, const char *file,
                  const struct record_table *table, void *context, void *out,

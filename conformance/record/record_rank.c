@@ -143,12 +143,11 @@ static const struct record_table collective_table = {
     RECORD_ROWS(collective_rows), .size = sizeof(struct record_collective),
     .tuple = true};
 
-/* room is that of the sequence, as an element; its list begins at offset. */
+/* An element, in which the list is. */
 static const struct record_row sequence = {
     .type = &record_list,
-    .offset = offsetof(struct record_sequence, c),
+    RECORD_LIST(struct record_sequence, c, n),
     .room = sizeof(struct record_sequence),
-    RECORD_COUNT(struct record_sequence, n),
     .table = &collective_table,
     .line = "\n   ",
     .hangs = true};
@@ -188,8 +187,8 @@ static const struct record_table moment_table = {
     RECORD_ROWS(moment_rows), .size = sizeof(struct record_moment),
     .tuple = true};
 
-#define AT(member)    RECORD_AT(struct record_rank, member)
-#define COUNT(member) RECORD_COUNT(struct record_rank, member)
+#define AT(member)      RECORD_AT(struct record_rank, member)
+#define LIST(member, n) RECORD_LIST(struct record_rank, member, n)
 static const struct record_row memory_rows[] = {
     {"peak", &record_array, AT(memory.peak), .most = FSDP_N_KINDS,
      .each = &number},
@@ -206,19 +205,19 @@ static const struct record_row memory_rows[] = {
     {"new_channels", &record_u32, AT(memory.new_channels)},
     {"after_shard", &record_array, AT(memory.after_shard.live),
      .most = FSDP_N_KINDS, .each = &number},
-    {"after_step", &record_list, AT(memory.after_step), COUNT(n_steps),
+    {"after_step", &record_list, LIST(memory.after_step, n_steps),
      .bounds = as_many_as_steps, .each = &rest, .line = "\n   "},
-    {"allocations", &record_list, AT(memory.allocations), COUNT(n_steps),
+    {"allocations", &record_list, LIST(memory.allocations, n_steps),
      .bounds = as_many_as_steps, .each = &number},
-    {"launches", &record_list, AT(memory.launches), COUNT(n_steps),
+    {"launches", &record_list, LIST(memory.launches, n_steps),
      .bounds = as_many_as_steps, .each = &number},
-    {"timeline", &record_list, AT(memory.moment), COUNT(memory.n_moments),
+    {"timeline", &record_list, LIST(memory.moment, memory.n_moments),
      .most = RECORD_MAX_MOMENTS, .table = &moment_table, .line = "\n   "},
 };
 static const struct record_table memory_table = {
     RECORD_ROWS(memory_rows), .prefix = "memory.", .line = "\n  "};
 #undef AT
-#undef COUNT
+#undef LIST
 
 /* ---- Races ---- */
 
@@ -261,9 +260,8 @@ static bool check_races(struct record_json *j, void *base)
 static const struct record_row races_rows[] = {
     {"count", &record_u64, AT(count)},
     {"unfollowed", &record_u32, AT(unfollowed)},
-    {"first", &record_short_list, AT(race), .most = RECORD_RACES,
-     RECORD_COUNT(struct record_races, n), .table = &race_table,
-     .line = "\n  "},
+    {"first", &record_short_list, RECORD_LIST(struct record_races, race, n),
+     .most = RECORD_RACES, .table = &race_table, .line = "\n  "},
 };
 #undef AT
 static const struct record_table races_table = {
@@ -324,37 +322,37 @@ static void write_seconds(struct record_text *t, const struct record_row *row,
 
 static const struct record_type seconds = {read_seconds, write_seconds};
 
-#define AT(member)    RECORD_AT(struct rank_file, member)
-#define COUNT(member) RECORD_COUNT(struct rank_file, member)
+#define AT(member)      RECORD_AT(struct rank_file, member)
+#define LIST(member, n) RECORD_LIST(struct rank_file, member, n)
 static const struct record_row rank_rows[] = {
     {"version", &record_version, .most = RECORD_VERSION},
     {"rank", &record_u32, AT(rank)},
     {"status", &record_i32, AT(r.status)},
     {"error", &record_object, AT(r.error), .table = &error_table, .null = true,
      .write = write_error},
-    {"losses", &record_list, AT(r.loss), COUNT(r.n_losses), .each = &loss,
+    {"losses", &record_list, LIST(r.loss, r.n_losses), .each = &loss,
      .write = write_losses, .bounds = a_loss_a_microbatch, .line = "\n  "},
-    {"other_losses", &record_list, AT(r.other_loss), COUNT(r.n_other_losses),
+    {"other_losses", &record_list, LIST(r.other_loss, r.n_other_losses),
      .each = &loss, .bounds = other_losses, .line = "\n  "},
-    {"sequences", &record_list, AT(r.sequence), COUNT(r.n_sequences),
+    {"sequences", &record_list, LIST(r.sequence, r.n_sequences),
      .write = write_sequences, .each = &sequence, .least = 1, .line = "\n  "},
     {"shard_sequence", &record_u32, AT(r.shard_sequence),
      .bounds = one_of_the_sequences},
-    {"step_sequences", &record_list, AT(r.step_sequence), COUNT(r.n_steps),
+    {"step_sequences", &record_list, LIST(r.step_sequence, r.n_steps),
      .each = &step_sequence, .bounds = one_a_step},
     {"end_sequence", &record_u32, AT(r.end_sequence),
      .bounds = one_of_the_sequences},
     {"memory", &record_object, AT(r), .table = &memory_table},
     {"races", &record_object, AT(r.races), .table = &races_table},
-    {"flights", &record_list, AT(r.flights.flight), COUNT(r.flights.n),
+    {"flights", &record_list, LIST(r.flights.flight, r.flights.n),
      .table = &flight_table, .line = "\n  ", .hangs = true},
-    {"answers", &record_list, AT(r.answer), COUNT(r.n_answers), .most = 1024,
+    {"answers", &record_list, LIST(r.answer, r.n_answers), .most = 1024,
      .table = &answer_table, .line = "\n  "},
     {"tensors", &record_u32, AT(n_tensors)},
     {"seconds", &seconds, AT(r.seconds)},
 };
 #undef AT
-#undef COUNT
+#undef LIST
 
 static bool check_rank_number(struct record_json *j, void *base)
 {

@@ -149,7 +149,9 @@ static bool read_u64(struct record_json *j, struct record_field at, json_t *v,
     } else if (json_is_integer(v) && json_integer_value(v) >= 0 &&
                (uint64_t)json_integer_value(v) <= RECORD_MAX_EXACT) {
         *out = (uint64_t)json_integer_value(v);
-        return true;
+        return row->most == 0 || *out <= row->most ||
+               record_refuse(j, at, "a number from 0 to %llu was expected",
+                             (unsigned long long)row->most);
     }
     return record_refuse(j, at,
                          "a number from 0 to 2^53, or above it as a "
@@ -317,6 +319,18 @@ static void write_real(struct record_text *t, const struct record_row *row,
 }
 
 const struct record_type record_real = {read_real, write_real};
+
+static bool read_double(struct record_json *j, struct record_field at,
+                        json_t *v, const struct record_row *row, void *base)
+{
+    double *const out = record_at(row, base);
+
+    *out = json_number_value(v);
+    return (json_is_number(v) && isfinite(*out)) ||
+           record_refuse(j, at, "a number was expected");
+}
+
+const struct record_type record_double = {read_double, NULL};
 
 /* Whether the decimal says the same as the float, the sign of 0 too. */
 static bool agrees(const json_t *decimal, float x)

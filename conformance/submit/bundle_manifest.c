@@ -104,9 +104,9 @@ static const struct record_table file_table = {
 
 static const struct record_row manifest_rows[] = {
     {"version", &record_version, .most = MANIFEST_VERSION},
-    {"files", &record_list, RECORD_AT(struct bundle_files, file),
-     RECORD_COUNT(struct bundle_files, n), .least = 1, .most = BUNDLE_MAX_FILES,
-     .table = &file_table, .line = "\n  "},
+    {"files", &record_list, RECORD_LIST(struct bundle_files, file, n),
+     .least = 1, .most = BUNDLE_MAX_FILES, .table = &file_table,
+     .line = "\n  "},
 };
 const struct record_table bundle_manifest_table = {RECORD_ROWS(manifest_rows),
                                                    .prefix = "", .line = "\n "};

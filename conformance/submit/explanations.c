@@ -54,9 +54,8 @@ static const struct record_table one_table = {
 
 static const struct record_row rows[] = {
     {"version", &record_version, .most = VERSION},
-    {"explanations", &record_list, RECORD_AT(struct explanations, of),
-     RECORD_COUNT(struct explanations, n), .most = MAX_EXPLANATIONS,
-     .table = &one_table},
+    {"explanations", &record_list, RECORD_LIST(struct explanations, of, n),
+     .most = MAX_EXPLANATIONS, .table = &one_table},
 };
 const struct record_table explanations_table = {RECORD_ROWS(rows),
                                                 .prefix = ""};
