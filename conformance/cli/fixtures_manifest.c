@@ -7,14 +7,16 @@
 #include "cli/fixtures.h"
 
 #include "record/record_internal.h"
+#include "submit/bundle_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char manifest_name[] = "manifest.json";
 
@@ -54,29 +56,13 @@ static int by_name(const void *a, const void *b)
 
 static int hash(const char *path, char hex[65], uint64_t *bytes)
 {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned char data[65536];
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    FILE *f = fopen(path, "rbe");
-    bool good = f != NULL && context != NULL &&
-                EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
-    size_t n = 1;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int status = fd < 0 ? FSDP_ERR_IO : bundle_hash_file(fd, hex, bytes);
 
-    *bytes = 0;
-    while (good && n > 0) {
-        n = fread(data, 1, sizeof(data), f);
-        good = ferror(f) == 0 && EVP_DigestUpdate(context, data, n) == 1;
-        *bytes += n;
+    if (fd >= 0) {
+        (void)close(fd);
     }
-    good = good && EVP_DigestFinal_ex(context, digest, NULL) == 1;
-    for (int i = 0; i < 32 && good; i++) {
-        (void)snprintf(hex + 2 * (size_t)i, 3, "%02x", digest[i]);
-    }
-    EVP_MD_CTX_free(context);
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    return good ? FSDP_OK : FSDP_ERR_IO;
+    return status;
 }
 
 static int add_file(struct record_text *t, const char *folder, const char *name,

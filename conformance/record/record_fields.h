@@ -88,7 +88,7 @@ extern const struct record_type record_object;
 extern const struct record_type record_list;
 /* The same, but the elements lie in the struct. */
 extern const struct record_type record_short_list;
-/* `most` elements, all of them in the struct */
+/* `most` elements, all of them in the struct. */
 extern const struct record_type record_array;
 
 /* A field. What a type does not need is left out. */
@@ -115,6 +115,17 @@ struct record_row {
 #define RECORD_AT(owner, member) \
     .offset = offsetof(owner, member), .room = sizeof(((owner *)0)->member)
 
+/* The same of a list, whose length is the member n. */
+#define RECORD_LIST(owner, member, n) \
+    .offset = offsetof(owner, member), .count = offsetof(owner, n)
+
+/* Its elements are texts, as those of this array of arrays. */
+#define RECORD_STRINGS(owner, member)                                   \
+    .each = &(const struct record_row)                                  \
+    {                                                                   \
+        .type = &record_string, .room = sizeof(((owner *)0)->member[0]) \
+    }
+
 enum {
     RECORD_MAX_ROWS = 32
 };
@@ -131,18 +142,13 @@ struct record_table {
     /* What no row can say, after all fields were read, at j->at; or NULL. */
     bool (*check)(struct record_json *j, void *base);
 };
-#define RECORD_ROWS(rows) .row = (rows), .n = sizeof(rows) / sizeof((rows)[0])
-
-/* The same of a list, whose length is the member n. */
-#define RECORD_LIST(owner, member, n) \
-    .offset = offsetof(owner, member), .count = offsetof(owner, n)
-
-/* Its elements are texts, as those of this array of arrays. */
-#define RECORD_STRINGS(owner, member)                                   \
-    .each = &(const struct record_row)                                  \
-    {                                                                   \
-        .type = &record_string, .room = sizeof(((owner *)0)->member[0]) \
-    }
+/* Of an array; more than RECORD_MAX_ROWS are no size of one, and an error. */
+#define RECORD_ROWS(rows)                                                    \
+    .row = (rows),                                                           \
+    .n = sizeof(rows) / sizeof((rows)[0]) +                                  \
+         0 * sizeof(char[sizeof(rows) <= RECORD_MAX_ROWS * sizeof((rows)[0]) \
+                             ? 1                                             \
+                             : -1])
 
 /* The value of a row. */
 static inline void *record_at(const struct record_row *row, const void *base)
