@@ -79,6 +79,8 @@ foreach(name judge_test judge_ended_test judge_store_test report/report_test
     unit(conformance/judge/${name}.c LINK fsdp-judge
         WITH ${here}/judge/judge_testing.c ${here}/judge/oracle/expect_testing.c)
 endforeach()
+unit(conformance/tools/submit/schema_fields_test.c LINK fsdp-submit fsdp-probe
+    WITH ${here}/run/adapter_claims.c)
 file(GLOB compare_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/judge/compare/*_test.c ${here}/judge/replay/*_test.c)
 foreach(file ${compare_tests})

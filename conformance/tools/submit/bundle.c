@@ -306,7 +306,7 @@ static int load(const char *folder, struct bundle *b, struct fsdp_error *error)
     FSDP_TRY(bundle_files_check(folder, &b->files, error));
     FSDP_TRY(bundle_read(folder, BUNDLE_MANIFEST, BUNDLE_MAX_JSON_BYTES, &text,
                          &bytes, error));
-    status = bundle_hash(text, bytes, b->sha256);
+    status = record_hash(text, bytes, b->sha256);
     free(text);
     FSDP_TRY(status);
     FSDP_TRY(read_listed(folder, BUNDLE_SUBMISSION, b, &text, &bytes, error));

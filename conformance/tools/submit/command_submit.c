@@ -130,7 +130,7 @@ static void say_made(const struct arguments *a, const struct judge_result *r)
 
     if (bundle_read(a->bundle, BUNDLE_MANIFEST, BUNDLE_MAX_JSON_BYTES, &text,
                     &bytes, NULL) == FSDP_OK) {
-        (void)bundle_hash(text, bytes, hash);
+        (void)record_hash(text, bytes, hash);
         free(text);
     }
     if (a->json) {
