@@ -260,7 +260,7 @@ static int check_strategies(const struct name_list *list)
 static int check_requirements(const struct name_list *list)
 {
     for (uint32_t i = 0; i < list->n; i++) {
-        const struct requirement *const *r = requirements;
+        const struct requirement *const *r = requirement_table();
         while (*r && strcmp((*r)->id, list->name[i]) != 0) {
             r++;
         }
