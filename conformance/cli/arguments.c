@@ -268,7 +268,7 @@ static bool is_strategy(const char *name)
 
 static bool is_requirement(const char *name)
 {
-    const struct requirement *const *r = requirements;
+    const struct requirement *const *r = requirement_table();
 
     while (*r && strcmp((*r)->id, name) != 0) {
         r++;

@@ -271,14 +271,21 @@ add_test(NAME conformance.ref.submission COMMAND ${here}/tools/submit/submit_who
     $<TARGET_FILE:fsdp-cts> ${CMAKE_BINARY_DIR}/records/ref)
 set_tests_properties(conformance.ref.submission PROPERTIES
     LABELS conformance FIXTURES_REQUIRED records-ref TIMEOUT 600 PROCESSORS 2)
-file(GLOB requirements CONFIGURE_DEPENDS ${here}/requirements/*.c)
-foreach(file ${requirements})
-    file(STRINGS ${file} bound REGEX "\\.profile = PROFILE_BOUND" LIMIT_COUNT 1)
-    if(bound)
-        continue() # of other arithmetic: fixtures.records.* are about it
-    endif()
-    file(STRINGS ${file} line REGEX "\\.id = \"" LIMIT_COUNT 1)
-    string(REGEX REPLACE ".*\\.id = \"([^\"]+)\".*" "\\1" id "${line}")
+# A test for each row of the families' tables.
+file(GLOB families CONFIGURE_DEPENDS ${here}/requirements/*_requirements.c)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${families})
+set(ids "")
+foreach(file ${families})
+    file(STRINGS ${file} lines REGEX "\\.id = \"|\\.profile = PROFILE_BOUND")
+    foreach(line ${lines})
+        if(line MATCHES "\\.id = \"([^\"]+)\"")
+            list(APPEND ids ${CMAKE_MATCH_1})
+        else() # of other arithmetic: fixtures.records.* are about it
+            list(POP_BACK ids)
+        endif()
+    endforeach()
+endforeach()
+foreach(id ${ids})
     set(engine ref)
     if(id MATCHES "prefetch|options-ahead|^stream")
         set(engine impl) # ref does not run ahead, and has one stream

@@ -256,8 +256,8 @@ static int check_report(const char *folder, const struct bundle *b,
         read_listed(folder, BUNDLE_REPORT, b, &text[0], &bytes[0], error);
 
     if (status == FSDP_OK) {
-        status = report_read(text[0], bytes[0], BUNDLE_REPORT, requirements,
-                             &alone, error);
+        status = report_read(text[0], bytes[0], BUNDLE_REPORT,
+                             requirement_table(), &alone, error);
     }
     if (status == FSDP_OK && b->s.has_records) {
         status = report_again(b, &text[1], &bytes[1], error);
