@@ -10,7 +10,7 @@
 #include "cli/evaluate.h"
 #include "cli/fixtures.h"
 #include "cli/folder.h"
-#include "cli/miniature.h"
+#include "cli/miniature_table.h"
 #include "cli/selection.h"
 #include "cli/shrink.h"
 #include "cli/supervise.h"

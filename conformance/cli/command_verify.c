@@ -8,7 +8,7 @@
 #include "cli/engine_folders.h"
 #include "cli/evaluate.h"
 #include "cli/fixtures.h"
-#include "cli/miniature.h"
+#include "cli/miniature_table.h"
 #include "cli/selection.h"
 #include "cli/supervise.h"
 

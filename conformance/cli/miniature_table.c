@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * miniature.c - the miniature's table: every number is read from the records.
+ * miniature_table.c - the miniature's table: every number is read from the
+ * records.
  */
-#include "cli/miniature.h"
+#include "cli/miniature_table.h"
 #include "cases/case_model.h"
 #include "judge/judge_store.h"
 
