@@ -44,6 +44,7 @@ enum option_code {
     OPTION_SEEDS,
     OPTION_FIRST_SEED,
     OPTION_TRACE,
+    OPTION_PICTURES,
     OPTION_TRACE_EVENTS,
     OPTION_WRITE,
     OPTION_CHECK,
@@ -109,6 +110,8 @@ static const struct option_row rows[] = {
      "run and keep records, do not judge; exit 0 if all cases ran"},
     {"trace", "FILE.json", OPTION_TRACE, TAKES_RUN,
      "write what ran when, of one case; for Perfetto"},
+    {"pictures", "DIR", OPTION_PICTURES, TAKES_RUN,
+     "draw a step of one case: DIR/step.svg and DIR/memory.svg"},
     {"records", "DIR", OPTION_RECORDS, TAKES_RECORDS,
      "keep the records in this folder (in none: they go with the run)"},
     {"fixtures", "DIR", OPTION_FIXTURES, TAKES_GOLDEN,
@@ -388,6 +391,9 @@ static int take(int code, char *value, struct arguments *out)
     case OPTION_TRACE:
         out->trace = value;
         return check_writable(value);
+    case OPTION_PICTURES:
+        out->pictures = value;
+        return 0;
     case OPTION_TRACE_EVENTS:
         out->trace_events = true;
         return 0;
