@@ -10,6 +10,7 @@
  * the whole model. The same training without sharding (S = 1: every worker
  * keeps all weights) has the same loss curve, in every bit. The workers are a
  * loop here; in ref/engine/ they are processes that send each other messages.
+ * train_step() has it all in order; what it calls stands above it.
  *
  *     cc -O2 -ffp-contract=off -I conformance/include ref/miniature.c -lm
  *     ./a.out 4
@@ -22,11 +23,9 @@
 
 enum {
     LAYERS = 4,
-    WIDEST = 32,
     MODEL = 2176,
     BATCH = 256,
-    STEPS = 40,
-    MOST_WORKERS = 64
+    STEPS = 40
 };
 static const int inputs[LAYERS] = {16, 32, 32, 16};
 static const int outputs[LAYERS] = {32, 32, 16, 8};
@@ -34,28 +33,24 @@ static const int begin[LAYERS + 1] = {0, 512, 1536, 2048, MODEL};
 static const float learning_rate = 0.05f;
 
 static struct worker {
-    float x[LAYERS + 1][BATCH][WIDEST];   /* input of each layer; the output */
-    float dy[BATCH][WIDEST];              /* gradient of a layer's output */
-    float target[BATCH][8];               /* what the output should be */
-    float shard[LAYERS][MODEL];           /* [chunk], of each unit */
-    float reduced[LAYERS][MODEL];         /* [chunk], its mean gradient */
-    float full[MODEL + MOST_WORKERS];     /* [S chunk], while it is gathered */
-    float gradient[MODEL + MOST_WORKERS]; /* [S chunk], of that unit */
-    int resting, gathered, peak;          /* weights: shards; full; at most */
-    int gathers;                          /* all-gathers so far */
-} worker[MOST_WORKERS];
-static int K, S;            /* workers; shards of a unit: K, or 1 */
-static int samples;         /* of each worker: BATCH / K */
-static int layers_per_unit; /* 1, 2 or 4 */
+    float x[LAYERS + 1][BATCH][32]; /* input of each layer; the output */
+    float dy[BATCH][32];            /* gradient of a layer's output */
+    float target[BATCH][8];         /* what the output should be */
+    float shard[LAYERS][MODEL];     /* [chunk], of each unit */
+    float reduced[LAYERS][MODEL];   /* [chunk], its mean gradient */
+    float full[MODEL + 64];         /* [S chunk], while it is gathered */
+    float gradient[MODEL + 64];     /* [S chunk], of that unit */
+    int resting, gathered, peak;    /* weights: shards; full; at most */
+    int gathers;                    /* all-gathers so far */
+} worker[64];
+static int K, S, L; /* workers; shards of a unit, K or 1; layers of a unit */
+static int samples; /* of each worker: BATCH / K */
 
 /* ---- The model: relu(x W) in each layer, mean squared error ------------- */
 
-/* x [samples][inputs] of layer l, its W [inputs][outputs], which begins at
- * `at` in full -> x [samples][outputs] of the next layer */
-static void forward(struct worker *w, int l, int at)
+/* x [samples][inputs], W [inputs][outputs] -> next x [samples][outputs] */
+static void forward(struct worker *w, int l, const float *W)
 {
-    const float *W = w->full + at;
-
     for (int s = 0; s < samples; s++) {
         for (int j = 0; j < outputs[l]; j++) {
             float sum = 0.0f;
@@ -67,16 +62,12 @@ static void forward(struct worker *w, int l, int at)
     }
 }
 
-/* dy [samples][outputs] of layer l, W [inputs][outputs] -> dy
- * [samples][inputs] of the layer before; dW [inputs][outputs] in gradient */
-static void backward(struct worker *w, int l, int at)
+/* dy [samples][outputs], W [inputs][outputs] -> adds to dW [inputs][outputs];
+ * dy [samples][inputs] of the layer before */
+static void backward(struct worker *w, int l, const float *W, float *dW)
 {
-    const float *W = w->full + at;
-    float *dW = w->gradient + at;
-
-    memset(dW, 0, (size_t)(inputs[l] * outputs[l]) * sizeof(float));
     for (int s = 0; s < samples; s++) {
-        float dx[WIDEST] = {0.0f};
+        float dx[32] = {0.0f};
         for (int j = 0; j < outputs[l]; j++) {
             float d = w->x[l + 1][s][j] > 0.0f ? w->dy[s][j] : 0.0f;
             for (int i = 0; i < inputs[l]; i++) {
@@ -117,16 +108,12 @@ static float mean_error(struct worker *w)
 
 /* ---- Sharding: gather, release, reduce-scatter, step -------------------- */
 
-/* The first layer of unit u. */
-static int first(int u)
-{
-    return u * layers_per_unit;
-}
-
 /* Weights in a shard of unit u; the last shard may end in padding. */
 static int chunk(int u)
 {
-    return (begin[first(u + 1)] - begin[first(u)] + S - 1) / S;
+    const int l = u * L;
+
+    return (begin[l + L] - begin[l] + S - 1) / S;
 }
 
 /* All-gather: the shards [chunk] of all workers -> full [S chunk]. */
@@ -168,7 +155,7 @@ static void reduce_scatter(int u)
 /* Gradient descent on shards [chunk]: nothing needs to be whole. */
 static void step(struct worker *w)
 {
-    for (int u = 0; first(u) < LAYERS; u++) {
+    for (int u = 0; u < LAYERS / L; u++) {
         for (int i = 0; i < chunk(u); i++) {
             float d = w->reduced[u][i];
             w->shard[u][i] = fmaf(-learning_rate, d, w->shard[u][i]);
@@ -181,25 +168,27 @@ static float train_step(void)
 {
     float loss = 0.0f;
 
-    for (int u = 0; first(u) < LAYERS; u++) {
-        for (int k = 0; k < K; k++) {
-            gather(&worker[k], u);
-            for (int l = first(u); l < first(u + 1); l++) {
-                forward(&worker[k], l, begin[l] - begin[first(u)]);
+    for (int u = 0; u < LAYERS / L; u++) {
+        for (struct worker *w = worker; w < worker + K; w++) {
+            gather(w, u);
+            for (int l = u * L; l < (u + 1) * L; l++) {
+                forward(w, l, w->full + begin[l] - begin[l - l % L]);
             }
-            release(&worker[k], u);
+            release(w, u);
         }
     }
     for (int k = 0; k < K; k++) {
         loss += mean_error(&worker[k]);
     }
-    for (int u = LAYERS / layers_per_unit - 1; u >= 0; u--) {
-        for (int k = 0; k < K; k++) {
-            gather(&worker[k], u);
-            for (int l = first(u + 1) - 1; l >= first(u); l--) {
-                backward(&worker[k], l, begin[l] - begin[first(u)]);
+    for (int u = LAYERS / L - 1; u >= 0; u--) {
+        for (struct worker *w = worker; w < worker + K; w++) {
+            gather(w, u);
+            memset(w->gradient, 0, sizeof w->gradient);
+            for (int l = (u + 1) * L - 1; l >= u * L; l--) {
+                int at = begin[l] - begin[l - l % L];
+                backward(w, l, w->full + at, w->gradient + at);
             }
-            release(&worker[k], u);
+            release(w, u);
         }
         reduce_scatter(u);
     }
@@ -211,35 +200,25 @@ static float train_step(void)
 
 /* ---- The first weights and the samples ---------------------------------- */
 
-/* Number `index` of a stream, from -1 to 1: any worker can make any of them. */
-static float number(unsigned stream, int index)
+/* Weight i of layer l: random number i of stream l. */
+static float first_weight(int l, int i)
 {
-    return fsdp_random_uniform(1, stream, (uint64_t)index);
-}
-
-/* Weight i of the whole model. */
-static float first_weight(int i)
-{
-    int l = 0;
-
-    while (i >= begin[l + 1]) {
-        l++;
-    }
-    float x = number((unsigned)l, i - begin[l]);
+    float x = fsdp_random_uniform(1, (uint32_t)l, (uint64_t)i);
     return l + 1 == LAYERS ? fabsf(x) * (1.0f / (float)inputs[l])
                            : x * sqrtf(3.0f / (float)inputs[l]);
 }
 
-/* Sample s of all: x [16]; target [8], what a random layer makes of it. */
-static void draw(int s, float x[16], float target[8])
+/* Sample s: x [16]; target [8] is what a random layer makes of it. */
+static void draw(unsigned s, float x[16], float target[8])
 {
-    for (int i = 0; i < 16; i++) {
-        x[i] = 2.0f * number(0x40000000, s * 16 + i);
+    for (unsigned i = 0; i < 16; i++) {
+        x[i] = 2.0f * fsdp_random_uniform(1, 0x40000000, s * 16 + i);
     }
-    for (int j = 0; j < 8; j++) {
+    for (unsigned j = 0; j < 8; j++) {
         double y = 0.0;
-        for (int i = 0; i < 16; i++) {
-            y += (double)x[i] * (double)number(0x20000000, i * 8 + j);
+        for (unsigned i = 0; i < 16; i++) {
+            float weight = fsdp_random_uniform(1, 0x20000000, i * 8 + j);
+            y += (double)x[i] * (double)weight;
         }
         target[j] = (float)fmax(1.0 + 0.5 * y / 4.0, 0.0);
     }
@@ -250,21 +229,23 @@ static void start(struct worker *w, int k)
 {
     memset(w, 0, sizeof *w);
     for (int s = 0; s < samples; s++) {
-        draw(k * samples + s, w->x[0][s], w->target[s]);
+        draw((unsigned)(k * samples + s), w->x[0][s], w->target[s]);
     }
-    for (int u = 0; first(u) < LAYERS; u++) {
-        const int from = begin[first(u)] + k % S * chunk(u);
-        for (int i = 0; i < chunk(u) && from + i < begin[first(u + 1)]; i++) {
-            w->shard[u][i] = first_weight(from + i);
+    for (int l = 0; l < LAYERS; l++) {
+        int u = l / L;
+        int at = begin[l] - begin[l - l % L] - k % S * chunk(u);
+        for (int i = 0; i < inputs[l] * outputs[l]; i++) {
+            if (at + i >= 0 && at + i < chunk(u)) {
+                w->shard[u][at + i] = first_weight(l, i);
+            }
         }
-        w->resting += chunk(u);
+        w->resting += l % L == 0 ? chunk(u) : 0;
     }
 }
 
 /* ---- Output 16.5.1 and exercise 16.5.2 ---------------------------------- */
 
-static float baseline[STEPS]; /* the losses without sharding */
-static float fsdp[STEPS];     /* and with it */
+static float baseline[STEPS], fsdp[STEPS]; /* losses without, with shards */
 
 /* Returns the largest gap between the curve and the baseline. */
 static float train(int shards, int layers, float curve[STEPS])
@@ -272,7 +253,7 @@ static float train(int shards, int layers, float curve[STEPS])
     float gap = 0.0f;
 
     S = shards;
-    layers_per_unit = layers;
+    L = layers;
     for (int k = 0; k < K; k++) {
         start(&worker[k], k);
     }
@@ -284,11 +265,8 @@ static float train(int shards, int layers, float curve[STEPS])
     return gap;
 }
 
-static void print_output(void)
+static void print_output(const struct worker *w, float gap)
 {
-    const struct worker *w = &worker[0];
-    float gap = train(K, 1, fsdp);
-
     printf("workers K                       : %d\n", K);
     printf("whole-model parameters          : %d\n", MODEL);
     printf("largest single FSDP unit        : %d\n", inputs[1] * outputs[1]);
@@ -299,32 +277,24 @@ static void print_output(void)
     printf("baseline final loss             : %.6e\n", (double)baseline[39]);
     printf("FSDP     final loss             : %.6e\n", (double)fsdp[39]);
     printf("max loss-curve gap (all steps)  : %.2e\n", (double)gap);
-}
-
-static void print_exercise(void)
-{
-    const struct worker *w = &worker[0];
-
-    printf("\nunits  all-gathers/step  peak full  peak total  final loss    "
-           "gap\n");
-    for (int layers = LAYERS; layers > 0; layers /= 2) {
-        double gap = (double)train(K, layers, fsdp);
-        printf("%5d  %16d  %9d  %10d  %.6e  %.2e\n", LAYERS / layers,
-               w->gathers / STEPS, w->peak, w->resting + w->peak,
-               (double)fsdp[39], gap);
-    }
+    puts("\nunits  all-gathers/step  peak full  peak total  final loss    gap");
 }
 
 int main(int argc, char **argv)
 {
     K = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 4;
-    if (K < 1 || K > MOST_WORKERS) {
-        fprintf(stderr, "usage: miniature [WORKERS], from 1 to 64\n");
+    if (K < 1 || K > 64) {
+        fprintf(stderr, "usage: miniature [WORKERS], 1 to 64\n");
         return 64;
     }
     samples = BATCH / K;
     train(1, 1, baseline);
-    print_output();
-    print_exercise();
+    print_output(worker, train(K, 1, fsdp));
+    for (int layers = LAYERS; layers > 0; layers /= 2) {
+        double gap = (double)train(K, layers, fsdp);
+        printf("%5d  %16d  %9d  %10d  %.6e  %.2e\n", LAYERS / layers,
+               worker->gathers / STEPS, worker->peak,
+               worker->resting + worker->peak, (double)fsdp[39], gap);
+    }
     return 0;
 }

@@ -70,7 +70,7 @@ cat >"$folder/bits.c" <<'END'
 
 int main(int argc, char **argv)
 {
-    static float theirs[MOST_WORKERS][STEPS];
+    static float theirs[64][STEPS];
     int steps = argc > 2 ? atoi(argv[2]) : 0;
 
     K = atoi(argv[1]);
