@@ -70,6 +70,12 @@ refused 'several engines' 64 '--pictures is about one engine' \
     --engine ref,impl --case "$of.pair.$tail" --pictures several
 refused 'no such folder' 2 'picture no/such/folder: No such file' \
     --engine ref --case "$of.pair.$tail" --pictures no/such/folder
+cancelled=$("$cts" list cases | grep -m 1 '^mlp.*\.cancel$')
+refused 'a cancelled pass' 2 'a window of rank 0 never closes' \
+    --engine ref --case "$cancelled" --pictures several
+refused 'a case without steps' 2 'has no timeline to draw' \
+    --engine ref --case mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.options \
+    --pictures several
 result 'no pictures of those' "$(ls several 2>/dev/null)"
 
 # ---- The levels ----------------------------------------------------------

@@ -80,31 +80,37 @@ static void put_level(const struct picture *p, const struct scale *s,
     picture_text(p, class, PICTURE_LEFT + 6, text_y - 6, text);
 }
 
+static uint64_t bound_of(const struct expect *e)
+{
+    return e->peak_parameters / sizeof(float);
+}
+
 /* The bound is the formula where its premises hold: no unit's window lies
  * within another's, and nothing runs ahead. */
 static void put_levels(const struct picture *p, const struct scale *s)
 {
     const struct expect *e = p->e;
-    const uint64_t bound = e->peak_parameters / sizeof(float);
-    const double bound_y = y_of(s, bound);
+    const double bound_y = y_of(s, bound_of(e));
     const double whole_y = y_of(s, e->total);
-    const bool close = bound_y - whole_y < LETTERS; /* both texts above both */
+    const double upper = bound_y < whole_y ? bound_y : whole_y;
+    /* Texts of lines that are close stand both above both. */
+    const bool close =
+        bound_y - whole_y < LETTERS && whole_y - bound_y < LETTERS;
     char text[128];
 
     (void)snprintf(text, sizeof(text),
                    "without sharding: the whole model, M = %" PRIu64, e->total);
-    put_level(p, s, "whole", e->total, close ? whole_y - LETTERS : whole_y,
-              text);
-    if (bound == e->resting + e->largest) {
+    put_level(p, s, "whole", e->total, close ? upper - LETTERS : whole_y, text);
+    if (bound_of(e) == e->resting + e->largest) {
         (void)snprintf(text, sizeof(text),
                        "the bound: M/K + largest unit = %" PRIu64 " + %" PRIu64
                        " = %" PRIu64,
-                       e->resting, e->largest, bound);
+                       e->resting, e->largest, bound_of(e));
     } else {
-        (void)snprintf(text, sizeof(text), "the oracle's bound: %" PRIu64,
-                       bound);
+        (void)snprintf(text, sizeof(text), "the bound of the oracle: %" PRIu64,
+                       bound_of(e));
     }
-    put_level(p, s, "bound", bound, close ? whole_y : bound_y, text);
+    put_level(p, s, "bound", bound_of(e), close ? upper : bound_y, text);
 }
 
 int picture_memory(FILE *f, const struct expect *e, const struct record *r,
@@ -112,7 +118,7 @@ int picture_memory(FILE *f, const struct expect *e, const struct record *r,
 {
     static const char *const legend[] = {"shard", "shards, which stay", "full",
                                          "the unit that is whole", NULL};
-    struct scale s = {.most = e->total};
+    struct scale s = {.most = e->total > bound_of(e) ? e->total : bound_of(e)};
     char title[128];
     struct picture p;
 

@@ -134,11 +134,15 @@ static int put_rank(const struct picture *p, uint32_t rank)
 int picture_step(FILE *f, const struct expect *e, const struct record *r,
                  struct fsdp_error *error)
 {
-    static const char *const legend[] = {
-        "gather", "all-gather: the unit becomes whole",
-        "window", "window: it is whole",
-        "reduce", "reduce-scatter of its gradients",
-        NULL};
+    const char *const legend[] = {"gather",
+                                  "all-gather: the unit becomes whole",
+                                  "window",
+                                  "window: it is whole",
+                                  "reduce",
+                                  e->replicas > 1
+                                      ? "reduction of its gradients"
+                                      : "reduce-scatter of its gradients",
+                                  NULL};
     const uint32_t ranks = r->n_ranks < RANKS ? r->n_ranks : RANKS;
     char title[128];
     struct picture p;
@@ -162,7 +166,8 @@ int picture_step(FILE *f, const struct expect *e, const struct record *r,
     if (status != FSDP_OK) {
         error->status = status;
         (void)snprintf(error->message, sizeof(error->message),
-                       "the timeline of rank 0 has a window that never closes");
+                       "a window of rank 0 never closes, as in a pass that "
+                       "was cancelled: it cannot be drawn");
     }
     return status;
 }
