@@ -199,7 +199,7 @@ add_executable(track_benchmark ${here}/tools/track/track_benchmark.c)
 target_link_libraries(track_benchmark PRIVATE house fsdp-track)
 
 # ---- Lints ----
-foreach(lint layers words names)
+foreach(lint layers words names pages)
     add_test(NAME lint.${lint} COMMAND ${here}/tools/lint/${lint}
         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     add_test(NAME lint.${lint}.self-test
