@@ -268,7 +268,7 @@ static bool is_strategy(const char *name)
 
 static bool is_requirement(const char *name)
 {
-    const struct requirement *const *r = requirements;
+    const struct requirement *const *r = requirement_table();
 
     while (*r && strcmp((*r)->id, name) != 0) {
         r++;
@@ -342,6 +342,9 @@ static const struct option_row rows[] = {
     {"trace", "FILE.json", TAKES_RUN,
      "write what ran when, of one case; for Perfetto", .take = take_output,
      .at = AT(trace)},
+    {"pictures", "DIR", TAKES_RUN,
+     "draw a step of one case: DIR/step.svg and DIR/memory.svg",
+     .take = take_text, .at = AT(pictures)},
     {"records", "DIR", TAKES_RECORDS,
      "keep the records in this folder (in none: they go with the run)",
      .take = take_text, .at = AT(records)},

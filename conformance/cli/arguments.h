@@ -34,7 +34,7 @@ struct arguments {
     uint32_t ranks[ARGUMENTS_MAX], n_ranks;
     uint32_t world; /* enum world_kind */
     const char *launcher, *text, *mutant, *adapter;
-    const char *records, *report, *junit, *trace;
+    const char *records, *report, *junit, *trace, *pictures;
     uint32_t level; /* requirements up to it; N_LEVELS: all */
     uint32_t timeout_ms, jobs;
     bool from_a_seed;             /* --first-seed was given */

@@ -25,16 +25,17 @@ enum {
 static int ask(const struct expect *e, const struct record *r, double *ratio)
 {
     for (uint32_t i = 0; i < N_IDS; i++) {
-        const uint32_t q = requirement_index(requirements, ids[i]);
+        const struct requirement *const *table = requirement_table();
+        const struct requirement *q = table[requirement_index(table, ids[i])];
         struct finding f = {0};
 
-        if (requirements[q] == NULL) {
+        if (q == NULL) {
             return FSDP_ERR_INTERNAL;
         }
-        if (!requirements[q]->applies(e)) {
+        if (!requirement_applies(q, e)) {
             continue;
         }
-        if (!requirements[q]->holds(e, r, &f) && f.ratio <= 1.0) {
+        if (!requirement_holds(q, e, r, &f) && f.ratio <= 1.0) {
             fprintf(stderr, "bounds_ratio: %s: %s\n", ids[i], f.note);
             return FSDP_ERR_FORMAT; /* it lacks something */
         }

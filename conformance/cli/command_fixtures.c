@@ -5,7 +5,7 @@
  */
 #include "cli/commands.h"
 #include "cli/fixtures.h"
-#include "cli/folder.h"
+#include "cli/records_folder.h"
 #include "run/supervise.h"
 
 #include "cli/arguments.h"

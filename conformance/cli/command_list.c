@@ -50,7 +50,7 @@ static int print(json_t *array, const struct row *r, const char *line)
 static int list_requirements(json_t *array, const struct arguments *a)
 {
     (void)a;
-    for (const struct requirement *const *p = requirements; *p; p++) {
+    for (const struct requirement *const *p = requirement_table(); *p; p++) {
         const struct requirement *q = *p;
         char line[512];
         struct row r = {.n = 0};

@@ -6,7 +6,7 @@
  */
 #include "cli/commands.h"
 #include "cli/evaluate.h"
-#include "cli/folder.h"
+#include "cli/records_folder.h"
 #include "cli/selection.h"
 #include "mutants/mutant.h"
 #include "run/supervise.h"

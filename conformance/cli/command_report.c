@@ -113,8 +113,8 @@ int command_report(int argc, char **argv)
                 strerror(errno));
         return EXIT_BAD_DATA;
     }
-    if (report_read(text, bytes, a.rest[0], requirements, &kept, &error) !=
-        FSDP_OK) {
+    if (report_read(text, bytes, a.rest[0], requirement_table(), &kept,
+                    &error) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts report: %s\n", error.message);
         code = EXIT_BAD_DATA;
     } else {

@@ -4,10 +4,10 @@
  * judge what was recorded.
  */
 #include "cli/commands.h"
-#include "cli/engine_folders.h"
 #include "cli/evaluate.h"
 #include "cli/fixtures.h"
-#include "cli/folder.h"
+#include "cli/pictures.h"
+#include "cli/records_folder.h"
 #include "cli/selection.h"
 #include "cli/shrink.h"
 #include "cli/textbook.h"
@@ -257,12 +257,52 @@ static int run(const struct arguments *a, const struct case_list *cases,
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
         code = EXIT_INCOMPLETE;
     }
+    if (code == 0 && a->pictures &&
+        pictures_write(engines.of[0].records, &cases->c[0], text, a->pictures,
+                       &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+        code = EXIT_INCOMPLETE;
+    }
     if (code == 0 && !a->record_only) {
         code = judge_all(a, &engines, &e, started);
     }
     folder_sweep(&folder);
     folder_close(&folder);
     return code;
+}
+
+/* What looks at one run of one engine. */
+static int check_one(const char *option, bool one, const char *of,
+                     const char *how)
+{
+    if (!one) {
+        fprintf(stderr, "fsdp-cts run: %s is about one %s; see: %s\n", option,
+                of, how);
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+static int check_engines(const struct arguments *a)
+{
+    const bool one = a->engines.n == 1;
+
+    if (a->trace && check_one("--trace", one, "engine", "--engine")) {
+        return EXIT_USAGE;
+    }
+    return a->pictures ? check_one("--pictures", one || a->adapter, "engine",
+                                   "--engine")
+                       : 0;
+}
+
+static int check_cases(const struct arguments *a, const struct case_list *cases)
+{
+    const bool one = cases->n == 1;
+
+    if (a->trace && check_one("--trace", one, "case", "--case")) {
+        return EXIT_USAGE;
+    }
+    return a->pictures ? check_one("--pictures", one, "case", "--case") : 0;
 }
 
 static int check_adapter(const struct arguments *a)
@@ -296,13 +336,9 @@ int command_run(int argc, char **argv)
         return EXIT_USAGE;
     }
     code = code ? code : check_adapter(&a);
+    code = code ? code : check_engines(&a);
     if (code) {
         return code;
-    }
-    if (a.trace && a.engines.n != 1) {
-        fprintf(stderr, "fsdp-cts run: --trace is about one engine; see: "
-                        "--engine\n");
-        return EXIT_USAGE;
     }
     if (a.fixtures && fixtures_manifest_check(a.fixtures, &error) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts run: %s\n", error.message);
@@ -319,11 +355,7 @@ int command_run(int argc, char **argv)
         a.engines.name[a.engines.n++] = "impl";
     }
     code = selection_make(&a, &cases);
-    if (code == 0 && a.trace && cases.n != 1) {
-        fprintf(stderr, "fsdp-cts run: --trace is about one case; see: "
-                        "--case\n");
-        code = EXIT_USAGE;
-    }
+    code = code ? code : check_cases(&a, &cases);
     supervise_catch_signals();
     if (code == 0) {
         code = run(&a, &cases, &text);

@@ -4,9 +4,9 @@
  * a bundle of them.
  */
 #include "cli/commands.h"
-#include "cli/engine_folders.h"
 #include "cli/evaluate.h"
 #include "cli/fixtures.h"
+#include "cli/records_folder.h"
 #include "cli/selection.h"
 #include "cli/textbook.h"
 #include "run/supervise.h"

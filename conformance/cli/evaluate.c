@@ -76,7 +76,7 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
                      struct fsdp_error *error)
 {
     struct judge_store *store = NULL;
-    struct judge_input in = {.requirements = requirements,
+    struct judge_input in = {.requirements = requirement_table(),
                              .only = e->only,
                              .cases = e->cases->c,
                              .n_cases = e->cases->n,
@@ -90,7 +90,7 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
                              .record = judge_store_record,
                              .baseline = judge_store_baseline,
                              .next = judge_store_next};
-    int status = requirement_set_check(requirements, error->message,
+    int status = requirement_set_check(requirement_table(), error->message,
                                        sizeof error->message);
 
     if (status == FSDP_OK) {
@@ -153,7 +153,7 @@ const char *const *evaluate_only(const struct arguments *a,
     if (a->level >= N_LEVELS) {
         return NULL;
     }
-    for (const struct requirement *const *r = requirements; *r; r++) {
+    for (const struct requirement *const *r = requirement_table(); *r; r++) {
         if ((*r)->level <= a->level) {
             all[n++] = (*r)->id;
         }

@@ -9,12 +9,13 @@
 #include "record/record_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char manifest_name[] = "manifest.json";
 
@@ -54,29 +55,13 @@ static int by_name(const void *a, const void *b)
 
 static int hash(const char *path, char hex[65], uint64_t *bytes)
 {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned char data[65536];
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    FILE *f = fopen(path, "rbe");
-    bool good = f != NULL && context != NULL &&
-                EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
-    size_t n = 1;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int status = fd < 0 ? FSDP_ERR_IO : record_hash_file(fd, hex, bytes);
 
-    *bytes = 0;
-    while (good && n > 0) {
-        n = fread(data, 1, sizeof(data), f);
-        good = ferror(f) == 0 && EVP_DigestUpdate(context, data, n) == 1;
-        *bytes += n;
+    if (fd >= 0) {
+        (void)close(fd);
     }
-    good = good && EVP_DigestFinal_ex(context, digest, NULL) == 1;
-    for (int i = 0; i < 32 && good; i++) {
-        (void)snprintf(hex + 2 * (size_t)i, 3, "%02x", digest[i]);
-    }
-    EVP_MD_CTX_free(context);
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    return good ? FSDP_OK : FSDP_ERR_IO;
+    return status;
 }
 
 static int add_file(struct record_text *t, const char *folder, const char *name,
@@ -149,28 +134,14 @@ int fixtures_manifest_write(const char *folder, uint32_t n_cases,
 /* The whole of a manifest; to be freed. */
 static char *load(const char *folder, struct fsdp_error *error)
 {
+    static const struct record_source from = {.where = "fixtures",
+                                              .most = RECORD_MAX_JSON_BYTES};
     char path[RECORD_PATH_BYTES];
-    struct stat s;
+    size_t bytes;
     char *text = NULL;
-    FILE *f;
 
-    if (record_path(path, folder, manifest_name, error) != FSDP_OK) {
-        return NULL;
-    }
-    f = fopen(path, "rbe");
-    if (f != NULL && fstat(fileno(f), &s) == 0 && s.st_size >= 0 &&
-        s.st_size < RECORD_MAX_JSON_BYTES) {
-        text = calloc((size_t)s.st_size + 1, 1);
-    }
-    if (text == NULL ||
-        fread(text, 1, (size_t)s.st_size, f) != (size_t)s.st_size) {
-        free(text);
-        text = NULL;
-        (void)record_fail(error, FSDP_ERR_IO, "fixtures",
-                          "%.150s: cannot be read", path);
-    }
-    if (f != NULL) {
-        (void)fclose(f);
+    if (record_path(path, folder, manifest_name, error) == FSDP_OK) {
+        (void)record_read_file(path, &from, &text, &bytes, error);
     }
     return text;
 }
@@ -194,55 +165,53 @@ static int compare(const char *is, const char *wanted, const char *what,
     return FSDP_OK;
 }
 
-/* Versions first: what another one lists is not this program's to check. */
-static bool parse(struct record_json *j, json_t *root, uint32_t *n_cases)
-{
-    static const char *const key[] = {"specification", "interpretation",
-                                      "content", "cases", "files"};
-    char version[16];
-    uint32_t known = 0;
-    json_t *v[5];
+struct versions {
+    char specification[16], content[16];
+    uint32_t interpretation, n_cases;
+};
 
-    if (!record_json_object(j, record_field("the file"), root, key, 5, v) ||
-        !record_json_text(j, record_field(key[0]), v[0], version,
-                          sizeof(version)) ||
-        !record_json_u32(j, record_field(key[1]), v[1], UINT32_MAX, &known)) {
-        return false;
-    }
-    if (known != FIXTURES_INTERPRETATION) {
-        return record_refuse(j, record_field(key[1]),
-                             "%u; this program knows %d", known,
+static bool check_versions(struct record_json *j, void *base)
+{
+    const struct versions *const v = base;
+
+    if (v->interpretation != FIXTURES_INTERPRETATION) {
+        return record_refuse(j, record_field("interpretation"),
+                             "%u; this program knows %d", v->interpretation,
                              FIXTURES_INTERPRETATION);
     }
-    if (strcmp(version, FIXTURES_SPECIFICATION) != 0) {
-        return record_refuse(j, record_field(key[0]),
-                             "%s; this program knows %s", version,
+    if (strcmp(v->specification, FIXTURES_SPECIFICATION) != 0) {
+        return record_refuse(j, record_field("specification"),
+                             "%s; this program knows %s", v->specification,
                              FIXTURES_SPECIFICATION);
     }
-    if (!record_json_text(j, record_field(key[2]), v[2], version,
-                          sizeof(version))) {
-        return false;
-    }
-    if (strcmp(version, FIXTURES_CONTENT) != 0) {
-        return record_refuse(j, record_field(key[2]),
-                             "%s; this program knows %s", version,
-                             FIXTURES_CONTENT);
-    }
-    return record_json_u32(j, record_field(key[3]), v[3], UINT32_MAX, n_cases);
+    return strcmp(v->content, FIXTURES_CONTENT) == 0 ||
+           record_refuse(j, record_field("content"),
+                         "%s; this program knows %s", v->content,
+                         FIXTURES_CONTENT);
 }
+
+/* What is listed is compared as text. */
+#define AT(member) RECORD_AT(struct versions, member)
+static const struct record_row rows[] = {
+    {"specification", &record_string, AT(specification)},
+    {"interpretation", &record_u32, AT(interpretation)},
+    {"content", &record_string, AT(content)},
+    {"cases", &record_u32, AT(n_cases)},
+    {"files", &record_ignored, .offset = 0},
+};
+#undef AT
+static const struct record_table manifest_table = {
+    RECORD_ROWS(rows), .prefix = "", .check = check_versions};
 
 int fixtures_manifest_parse(const char *text, size_t bytes, uint32_t *n_cases,
                             struct fsdp_error *error)
 {
-    struct record_json j = {.file = manifest_name, .error = error};
-    json_t *root = record_json_load(&j, text, bytes);
+    struct versions v = {.n_cases = 0};
+    const int status = record_parse(text, bytes, manifest_name, &manifest_table,
+                                    NULL, &v, error);
 
-    *n_cases = 0;
-    if (root != NULL) {
-        (void)parse(&j, root, n_cases);
-        json_decref(root);
-    }
-    return j.status;
+    *n_cases = v.n_cases;
+    return status;
 }
 
 int fixtures_manifest_check(const char *folder, struct fsdp_error *error)

@@ -9,7 +9,7 @@
 #include "cli/shrink.h"
 
 #include "cases/case_graph.h"
-#include "cli/folder.h"
+#include "cli/records_folder.h"
 #include "cli/selection.h"
 #include "judge/report/report.h"
 #include "run/supervise.h"

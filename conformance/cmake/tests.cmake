@@ -79,6 +79,8 @@ foreach(name judge_test judge_ended_test judge_store_test report/report_test
     unit(conformance/judge/${name}.c LINK fsdp-judge
         WITH ${here}/judge/judge_testing.c ${here}/judge/oracle/expect_testing.c)
 endforeach()
+unit(conformance/tools/submit/schema_fields_test.c LINK fsdp-submit fsdp-probe
+    WITH ${here}/run/adapter_claims.c)
 file(GLOB compare_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/judge/compare/*_test.c ${here}/judge/replay/*_test.c)
 foreach(file ${compare_tests})
@@ -197,7 +199,7 @@ add_executable(track_benchmark ${here}/tools/track/track_benchmark.c)
 target_link_libraries(track_benchmark PRIVATE house fsdp-track)
 
 # ---- Lints ----
-foreach(lint layers words names)
+foreach(lint layers words names pages)
     add_test(NAME lint.${lint} COMMAND ${here}/tools/lint/${lint}
         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     add_test(NAME lint.${lint}.self-test
@@ -269,14 +271,21 @@ add_test(NAME conformance.ref.submission COMMAND ${here}/tools/submit/submit_who
     $<TARGET_FILE:fsdp-cts> ${CMAKE_BINARY_DIR}/records/ref)
 set_tests_properties(conformance.ref.submission PROPERTIES
     LABELS conformance FIXTURES_REQUIRED records-ref TIMEOUT 600 PROCESSORS 2)
-file(GLOB requirements CONFIGURE_DEPENDS ${here}/requirements/*.c)
-foreach(file ${requirements})
-    file(STRINGS ${file} bound REGEX "\\.profile = PROFILE_BOUND" LIMIT_COUNT 1)
-    if(bound)
-        continue() # of other arithmetic: fixtures.records.* are about it
-    endif()
-    file(STRINGS ${file} line REGEX "\\.id = \"" LIMIT_COUNT 1)
-    string(REGEX REPLACE ".*\\.id = \"([^\"]+)\".*" "\\1" id "${line}")
+# A test for each row of the families' tables.
+file(GLOB families CONFIGURE_DEPENDS ${here}/requirements/*_requirements.c)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${families})
+set(ids "")
+foreach(file ${families})
+    file(STRINGS ${file} lines REGEX "\\.id = \"|\\.profile = PROFILE_BOUND")
+    foreach(line ${lines})
+        if(line MATCHES "\\.id = \"([^\"]+)\"")
+            list(APPEND ids ${CMAKE_MATCH_1})
+        else() # of other arithmetic: fixtures.records.* are about it
+            list(POP_BACK ids)
+        endif()
+    endforeach()
+endforeach()
+foreach(id ${ids})
     set(engine ref)
     if(id MATCHES "prefetch|options-ahead|^stream")
         set(engine impl) # ref does not run ahead, and has one stream

@@ -291,7 +291,7 @@ static int hear(const struct judge *j, const struct judge_view *v,
         requirement_index(j->out->requirement, REQUIREMENT_COMPLETES);
     struct finding f = nowhere();
 
-    if (q->holds(&v->expect, v->record, &f)) {
+    if (requirement_holds(q, &v->expect, v->record, &f)) {
         item->outcome = JUDGE_PASS;
         return f.ratio > 0.0 ? keep(v, &f, item) : FSDP_OK;
     }
@@ -331,7 +331,7 @@ static int judge_item(const struct judge *j, const struct judge_view *v,
         return keep(v, &f, item);
     }
     if (v->expected && (!judge_profile_asks(requirement, &v->expect) ||
-                        !requirement->applies(&v->expect))) {
+                        !requirement_applies(requirement, &v->expect))) {
         item->outcome = JUDGE_NOT_APPLICABLE;
     } else if (v->record == NULL) {
         item->outcome = v->summary->outcome;

@@ -32,10 +32,9 @@ void judge_ends(struct judge_view *v);
 /* judge_case.c: fills out->cases[index] and its items. NOMEM. */
 int judge_one_case(struct judge *j, uint32_t index);
 
-/* judge_summary.c */
+/* judge_figures.c: fills the summary's few numbers. */
 void judge_summarise(struct judge_view *v);
-
-/* judge_figures.c: fills the summary's figures, if the ranks ended well.
+/* Fills the summary's figures, if the ranks ended well.
  * NOMEM. */
 int judge_measure(struct judge_view *v);
 void judge_figures_release(struct judge_figures *f);

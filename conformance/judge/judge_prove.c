@@ -34,8 +34,8 @@ static int prove(struct judge *j, const struct judge_view *v, uint32_t q)
     struct record copy;
 
     FSDP_TRY(record_copy(v->record, &copy));
-    if (requirement->spoil(&v->expect, &copy)) {
-        if (requirement->holds(&v->expect, &copy, &f)) {
+    if (requirement_spoil(requirement, &v->expect, &copy)) {
+        if (requirement_holds(requirement, &v->expect, &copy, &f)) {
             abandon(j, v, requirement, "does not notice a spoiled record");
         } else if (!says_something(&f)) {
             abandon(j, v, requirement, "fails without saying why");

@@ -3,8 +3,8 @@
  * requirement.h - what a requirement is: one sentence, and a pure function
  * that says whether a record satisfies it.
  *
- * One small file each in requirements/; the table is generated from the
- * folder. A requirement knows records and what the oracle expects, no engine.
+ * Requirements are rows of the tables in requirements/, one table a family. A
+ * requirement knows records and what the oracle expects, no engine.
  */
 #ifndef FSDP_CTS_REQUIREMENT_H
 #define FSDP_CTS_REQUIREMENT_H
@@ -63,6 +63,44 @@ enum requirement_profile {
     PROFILE_BOUND = 2,
 };
 
+struct requirement;
+struct compare_part;
+
+/* A check that several requirements share (judge/compare/compare_checks.h).
+ * What they differ in is data of their rows. */
+struct requirement_check {
+    /* What the data say about where the row applies, beyond its own `applies`;
+     * NULL: nothing. */
+    bool (*applies)(const struct requirement *q, const struct expect *e);
+    bool (*holds)(const struct requirement *q, const struct expect *e,
+                  const struct record *r, struct finding *f);
+    bool (*spoil)(const struct requirement *q, const struct expect *e,
+                  struct record *r);
+};
+
+/* The answer to one wrong call. */
+struct compare_answer {
+    const char *name;
+    int32_t want, or_want; /* either status is right */
+};
+enum {
+    REQUIREMENT_MAX_ANSWERS = 12 /* of one row */
+};
+
+/* Of which steps the parts are checked. */
+enum requirement_steps {
+    STEPS_FIRST = 0,
+    STEPS_RECORDED = 1, /* all whose tensors are recorded */
+    STEPS_LATER = 2,    /* those without the first */
+    STEPS_FINAL = 3,    /* after the last one */
+    STEPS_LOADED = 4,   /* the one that follows a load */
+};
+
+/*
+ * A row either has `holds` and `spoil` of its own, or names a check that has
+ * them and gives it data. (It may also take one of the two from a check, and
+ * have the other itself.)
+ */
 struct requirement {
     const char *id;    /* "comm.all-gather-count": a slug, never reused */
     const char *text;  /* one sentence */
@@ -82,14 +120,59 @@ struct requirement {
     /* Does the least damage to r that `holds` must notice. False: this record
      * has nothing to spoil. */
     bool (*spoil)(const struct expect *e, struct record *r);
+
+    /* Has `holds` and `spoil` where they are NULL above. */
+    const struct requirement_check *check;
+    /* The data of each check; of the others they are not read. */
+    struct { /* check_each_rank */
+        bool (*holds)(const struct expect *e, const struct record_rank *rank,
+                      uint32_t k, struct finding *f);
+        /* The last rank is given to it. */
+        bool (*spoil)(const struct expect *e, struct record_rank *rank);
+    } rank;
+    struct { /* check_each_part */
+        bool (*holds)(const struct expect *e, const struct record *r,
+                      const struct compare_part *part, struct finding *f);
+        uint32_t stage; /* enum record_stage: there a bit is flipped */
+        uint32_t steps; /* enum requirement_steps */
+    } part;
+    struct { /* check_each_step */
+        bool (*holds)(const struct expect *e,
+                      const struct record_sequence *sequence, struct finding at,
+                      struct finding *f);
+        /* The first collective of the first step is given to it. */
+        void (*spoil)(struct record_collective *c);
+    } step;
+    struct { /* check_each_collective */
+        bool (*holds)(const struct expect *e, const struct record_collective *c,
+                      uint32_t index, struct finding at, struct finding *f);
+        void (*spoil)(struct record_collective *c);
+    } collective;
+    struct {               /* check_zero */
+        size_t at;         /* of an uint64_t in struct record_memory */
+        uint32_t form;     /* FINDING_COUNT or FINDING_BYTES */
+        int64_t step;      /* of the finding */
+        const char *stage; /* of the finding */
+        const char *note;  /* what it is that there should be none of */
+    } zero;
+    /* check_answers; a NULL name ends them where they are fewer. */
+    struct compare_answer answers[REQUIREMENT_MAX_ANSWERS];
+    /* check_curve_of, and of memory: makes the case to compare with, which
+     * `words` then name. */
+    void (*change)(struct run_case *c);
+    uint32_t kind;     /* of a collective, a peak or a point */
+    const char *words; /* "with one unit" */
 };
 
-#define REQUIREMENT(ident)                 \
-    extern const struct requirement ident; \
-    const struct requirement ident
+/* All requirements of all families; NULL-ended, sorted by id. */
+const struct requirement *const *requirement_table(void);
 
-/* Generated from the folder; NULL-ended, sorted by id. */
-extern const struct requirement *const requirements[];
+/* What a row or its check says. */
+bool requirement_applies(const struct requirement *q, const struct expect *e);
+bool requirement_holds(const struct requirement *q, const struct expect *e,
+                       const struct record *r, struct finding *f);
+bool requirement_spoil(const struct requirement *q, const struct expect *e,
+                       struct record *r);
 
 /* The requirement that comes to error or timeout, instead of fail, when a
  * rank crashed or hung. What needs it is then blocked. */

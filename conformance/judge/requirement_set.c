@@ -62,6 +62,24 @@ bool requirement_next_need(const char **at, char id[REQUIREMENT_ID_BYTES])
     return true;
 }
 
+bool requirement_applies(const struct requirement *q, const struct expect *e)
+{
+    return q->applies(e) && (q->check == NULL || q->check->applies == NULL ||
+                             q->check->applies(q, e));
+}
+
+bool requirement_holds(const struct requirement *q, const struct expect *e,
+                       const struct record *r, struct finding *f)
+{
+    return q->holds != NULL ? q->holds(e, r, f) : q->check->holds(q, e, r, f);
+}
+
+bool requirement_spoil(const struct requirement *q, const struct expect *e,
+                       struct record *r)
+{
+    return q->spoil != NULL ? q->spoil(e, r) : q->check->spoil(q, e, r);
+}
+
 /* Whether all that table[i] needs is placed already. */
 static bool is_ready(const struct requirement *const *table, uint32_t i,
                      const bool *placed)
@@ -145,7 +163,9 @@ static const char *check_fields(const struct requirement *q)
     if (q->level >= N_LEVELS) {
         return "the level is out of range";
     }
-    if (q->applies == NULL || q->holds == NULL || q->spoil == NULL) {
+    if (q->applies == NULL ||
+        (q->holds == NULL && (q->check == NULL || q->check->holds == NULL)) ||
+        (q->spoil == NULL && (q->check == NULL || q->check->spoil == NULL))) {
         return "applies, holds and spoil are all required";
     }
     return NULL;

@@ -111,6 +111,22 @@ static void fields(void **state)
     q = good;
     q.spoil = NULL;
     assert_int_equal(check(q, why), FSDP_ERR_FORMAT);
+    q.check = &(const struct requirement_check){.holds = NULL};
+    assert_int_equal(check(q, why), FSDP_ERR_FORMAT);
+}
+
+/* Rows of all families: well formed, and sorted, as reports are. */
+static void the_suite_s_own_table(void **state)
+{
+    const struct requirement *const *table = requirement_table();
+    char why[200] = "";
+
+    (void)state;
+    assert_int_equal(requirement_set_check(table, why, sizeof(why)), FSDP_OK);
+    for (uint32_t i = 1; table[i] != NULL; i++) {
+        assert_true(strcmp(table[i - 1]->id, table[i]->id) < 0);
+    }
+    assert_ptr_equal(requirement_table(), table);
 }
 
 static void the_order_of_judging(void **state)
@@ -196,10 +212,9 @@ static void claims_are_in_the_table(void **state)
         }
     }
     manifest_release(&cases);
-    for (uint32_t i = 0; requirements[i] != NULL; i++) {
-        if (requirements[i]->claim != NULL) {
-            assert_true(claim_is_known(requirements[i]->claim));
-        }
+    for (const struct requirement *const *q = requirement_table(); *q != NULL;
+         q++) {
+        assert_true((*q)->claim == NULL || claim_is_known((*q)->claim));
     }
     assert_true(claim_is_known("workload-mlp"));
     assert_false(claim_is_known("workloads"));
@@ -256,6 +271,7 @@ int main(void)
         cmocka_unit_test(ids),
         cmocka_unit_test(needs),
         cmocka_unit_test(fields),
+        cmocka_unit_test(the_suite_s_own_table),
         cmocka_unit_test(the_order_of_judging),
         cmocka_unit_test(claims_of_cases),
         cmocka_unit_test(claims_are_in_the_table),

@@ -96,6 +96,11 @@ int record_fail(struct fsdp_error *error, int status, const char *where,
         (void)vsnprintf(error->message, sizeof(error->message), format,
                         arguments);
         va_end(arguments);
+        for (char *c = error->message; *c != '\0'; c++) {
+            if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+                *c = '?'; /* one line, whatever a file had in it */
+            }
+        }
     }
     return status;
 }

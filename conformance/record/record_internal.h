@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_internal.h - what the writer and the reader of records share: the
- * text that one makes, the strict look at JSON that the other takes. Private
- * to record*.c, but for that look, which the reader of probes' logs takes, too.
+ * record_internal.h - what the writer and the reader of records share with
+ * those of other formats (record_fields.h): texts, paths, bounds.
  */
 #ifndef FSDP_CTS_RECORD_INTERNAL_H
 #define FSDP_CTS_RECORD_INTERNAL_H
 
 #include "record/record.h"
+#include "record/record_fields.h"
 
-#include <jansson.h>
 #include <stddef.h>
 
 enum {
@@ -41,6 +40,24 @@ int record_rank_path(char path[RECORD_PATH_BYTES], const char *directory,
                      uint32_t rank, const char *suffix,
                      struct fsdp_error *error);
 
+/* The end of a long path, which says more. */
+const char *record_path_tail(const char *path);
+struct record_source {
+    const char *where; /* of errors */
+    size_t most;       /* bytes */
+    bool no_link;      /* a symbolic link is refused */
+    bool may_lack;     /* if there is no such file the text is NULL */
+};
+/* The whole of a regular file, to be freed, with a 0 behind it. IO; FORMAT: it
+ * is no regular file, or larger; NOMEM. */
+int record_read_file(const char *path, const struct record_source *from,
+                     char **out, size_t *bytes, struct fsdp_error *error);
+
+/* record_hash.c: SHA-256 of bytes, and of an open file from where it stands to
+ * its end, as 64 hexadecimal digits; how many bytes it had. IO, NOMEM. */
+int record_hash(const void *p, size_t bytes, char hex[65]);
+int record_hash_file(int fd, char hex[65], uint64_t *bytes);
+
 /* "reduced.1.0.7#128", and back: only what is spelled exactly so. */
 void record_tensor_name(const struct record_tensor *t,
                         char name[RECORD_TENSOR_NAME_BYTES]);
@@ -59,100 +76,32 @@ __attribute__((format(printf, 2, 3))) void
 record_text_add(struct record_text *t, const char *format, ...);
 /* With quotes and escapes; at most `most` bytes of s are looked at. */
 void record_text_string(struct record_text *t, const char *s, size_t most);
-/* A number; a string above RECORD_MAX_EXACT. */
-void record_text_u64(struct record_text *t, uint64_t x);
-/* [decimal, "0xbits"] */
-void record_text_float(struct record_text *t, float x);
 /* "name", or the number where the value has none. */
 void record_text_name(struct record_text *t, const char *name, uint32_t value);
-/* "case": {...}, as in case.json (record_write_case.c). */
-void record_text_case(struct record_text *t, const struct run_case *c);
 /* Writes to path.partial and renames; frees the text either way. */
 int record_text_save(struct record_text *t, const char *path,
                      struct fsdp_error *error);
 
-/*
- * record_json.c: a strict look at JSON. Functions return false after the
- * first refusal, whose sentence names the file and the field.
- */
-struct record_json {
-    const char *file;
-    struct fsdp_error *error;
-    int status; /* FSDP_OK until something is refused */
-};
-
-/* Where a value stands: "memory.after_step[3]". index -1: no index. */
-struct record_field {
-    const char *name;
-    int64_t index;
-};
-struct record_field record_field(const char *name);
-struct record_field record_element(const char *name, size_t index);
-
-__attribute__((format(printf, 3, 4))) bool record_refuse(struct record_json *j,
-                                                         struct record_field at,
-                                                         const char *format,
-                                                         ...);
-
-/* The root of a text; NULL: refused. */
-json_t *record_json_load(struct record_json *j, const char *text, size_t bytes);
-/* Zeroed room for n elements, one at least; NULL: refused, out of memory. */
-void *record_json_room(struct record_json *j, size_t n, size_t bytes);
-/* Before all other fields, which may be others in another version. */
-bool record_json_version(struct record_json *j, const json_t *root,
-                         uint32_t known);
-/* v is an object with exactly these n keys; values in their order. */
-bool record_json_object(struct record_json *j, struct record_field at,
-                        json_t *v, const char *const *key, size_t n,
-                        json_t **value);
-bool record_json_array(struct record_json *j, struct record_field at,
-                       const json_t *v, size_t least, size_t most);
-bool record_json_u64(struct record_json *j, struct record_field at,
-                     const json_t *v, uint64_t *out);
-bool record_json_u32(struct record_json *j, struct record_field at,
-                     const json_t *v, uint32_t most, uint32_t *out);
-bool record_json_i32(struct record_json *j, struct record_field at,
-                     const json_t *v, int32_t *out);
-bool record_json_flag(struct record_json *j, struct record_field at,
-                      const json_t *v, uint32_t *out);
-/* Fewer than `room` bytes, none of them a control character's. */
-bool record_json_text(struct record_json *j, struct record_field at,
-                      const json_t *v, char *out, size_t room);
-/* A plain number that a float32 can hold; and [decimal, "0xbits"]. */
-bool record_json_real(struct record_json *j, struct record_field at,
-                      const json_t *v, float *out);
-bool record_json_float(struct record_json *j, struct record_field at,
-                       const json_t *v, float *out);
-/* A name that the function gives to a value; with `numbers` also a number
- * that it has no name for. */
-bool record_json_name(struct record_json *j, struct record_field at,
-                      const json_t *v, const char *(*name)(uint32_t),
-                      bool numbers, uint32_t *out);
-
-/* "none" for FSDP_NO_UNIT alone: for record_text_name, record_json_name. */
+/* "none" for FSDP_NO_UNIT alone: for rows and record_text_name. */
 const char *record_unit_name(uint32_t unit);
 
-/* record_flights.c: the field "flights". */
-void record_flights_add(struct record_text *t, const struct record_flights *f);
-bool record_flights_parse(struct record_json *j, const json_t *v,
-                          struct record_flights *out);
-
-/* record_races.c: the field "races" of a rank's file; and "nothing" beside the
- * names of kinds. */
-const char *record_race_kind_name(uint32_t kind);
-void record_races_add(struct record_text *t, const struct record_races *r);
-bool record_races_parse(struct record_json *j, json_t *v,
-                        struct record_races *out);
-
-/* record_parse_case.c, record_parse_rank.c: the files' texts. `error` gets
+/* record_case.c: the field "case"; the file, and its text. `error` gets
  * sentences that begin with `file`. */
+extern const struct record_table record_run_case, record_case_table;
 int record_parse_case(const char *text, size_t bytes, const char *file,
                       struct record *out, struct fsdp_error *error);
-/* *n_tensors: how many the other file has to have. */
+
+/* record_rank.c: a rank's file, its text; and "nothing" beside the names of
+ * kinds. *n_tensors: how many the other file has to have. */
+extern const struct record_table record_rank_table;
+const char *record_race_kind_name(uint32_t kind);
 int record_parse_rank(const char *text, size_t bytes, const char *file,
                       const struct run_case *c, uint32_t rank,
                       struct record_rank *out, uint32_t *n_tensors,
                       struct fsdp_error *error);
+int record_write_rank_text(const char *path, uint32_t rank,
+                           const struct record_rank *r,
+                           struct fsdp_error *error);
 
 /* record_read.c: a rank's tensors, which have to be so many, from its other
  * file. What is in *r is the caller's to release in any case. */

@@ -10,92 +10,27 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char where[] = "record_read";
 
-/* Of a long path the end says more. */
-static const char *tail(const char *path)
-{
-    const size_t length = strlen(path);
-
-    return length > 80 ? path + length - 80 : path;
-}
+static const struct record_source texts = {
+    .where = where, .most = RECORD_MAX_JSON_BYTES, .may_lack = true};
 
 static int fail_with_errno(struct fsdp_error *error, const char *path)
 {
-    return record_fail(error, FSDP_ERR_IO, where, "%s: %s", tail(path),
-                       strerror(errno));
-}
-
-static int read_open(int fd, const char *path, char **out, size_t *bytes,
-                     struct fsdp_error *error)
-{
-    struct stat st;
-    size_t n = 0;
-    char *text;
-
-    if (fstat(fd, &st) != 0) {
-        return fail_with_errno(error, path);
-    }
-    if (!S_ISREG(st.st_mode) || st.st_size > RECORD_MAX_JSON_BYTES) {
-        return record_fail(error, FSDP_ERR_FORMAT, where,
-                           "%s: a regular file of at most %d bytes was "
-                           "expected",
-                           tail(path), RECORD_MAX_JSON_BYTES);
-    }
-    text = malloc((size_t)st.st_size + 1);
-    if (text == NULL) {
-        return record_fail(error, FSDP_ERR_NOMEM, where, "%s: out of memory",
-                           tail(path));
-    }
-    while (n < (size_t)st.st_size) {
-        const ssize_t got = read(fd, text + n, (size_t)st.st_size - n);
-
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            free(text);
-            return fail_with_errno(error, path);
-        }
-        if (got == 0) {
-            break;
-        }
-        n += (size_t)got;
-    }
-    *out = text;
-    *bytes = n;
-    return FSDP_OK;
-}
-
-/* The whole of a file; *out is NULL if there is none. */
-static int read_file(const char *path, char **out, size_t *bytes,
-                     struct fsdp_error *error)
-{
-    /* Not to hang on a pipe that somebody put there. */
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int status;
-
-    *out = NULL;
-    if (fd < 0) {
-        return errno == ENOENT ? FSDP_OK : fail_with_errno(error, path);
-    }
-    status = read_open(fd, path, out, bytes, error);
-    (void)close(fd);
-    return status;
+    return record_fail(error, FSDP_ERR_IO, where, "%s: %s",
+                       record_path_tail(path), strerror(errno));
 }
 
 static int refuse_tensor(const char *path, const struct safetensors_tensor *t,
                          const char *what, struct fsdp_error *error)
 {
     return record_fail(error, FSDP_ERR_FORMAT, where, "%s: \"%.40s\": %s",
-                       tail(path), t->name, what);
+                       record_path_tail(path), t->name, what);
 }
 
 static int take_tensor(const char *path, const struct safetensors_tensor *t,
@@ -125,7 +60,7 @@ static int take_tensor(const char *path, const struct safetensors_tensor *t,
     got.data = malloc(t->bytes != 0 ? t->bytes : 1);
     if (got.data == NULL) {
         return record_fail(error, FSDP_ERR_NOMEM, where, "%s: out of memory",
-                           tail(path));
+                           record_path_tail(path));
     }
     memcpy(got.data, t->data, t->bytes);
     *out = got;
@@ -143,17 +78,18 @@ int record_take_tensors(const char *path, const struct safetensors_file *file,
         return record_fail(error, FSDP_ERR_FORMAT, where,
                            "%s: __metadata__: record-version \"1\" alone was "
                            "expected",
-                           tail(path));
+                           record_path_tail(path));
     }
     if (safetensors_count(file) != n_tensors) {
         return record_fail(error, FSDP_ERR_FORMAT, where,
                            "%s: %zu tensors, where the rank's JSON says %u",
-                           tail(path), safetensors_count(file), n_tensors);
+                           record_path_tail(path), safetensors_count(file),
+                           n_tensors);
     }
     r->tensor = calloc((size_t)n_tensors + 1, sizeof(*r->tensor));
     if (r->tensor == NULL) {
         return record_fail(error, FSDP_ERR_NOMEM, where, "%s: out of memory",
-                           tail(path));
+                           record_path_tail(path));
     }
     for (uint32_t i = 0; i < n_tensors; i++) {
         FSDP_TRY(take_tensor(path, safetensors_at(file, i), c, &r->tensor[i],
@@ -197,7 +133,7 @@ static int read_rank(const char *directory, const struct run_case *c,
     if (access(path[1], F_OK) != 0) {
         return FSDP_OK;
     }
-    FSDP_TRY(read_file(path[0], &text, &bytes, error));
+    FSDP_TRY(record_read_file(path[0], &texts, &text, &bytes, error));
     if (text == NULL) {
         return FSDP_OK;
     }
@@ -240,7 +176,8 @@ static int check_names(const char *directory, uint32_t n_ranks,
         if (is_rank_file(entry->d_name, &rank) && rank >= n_ranks) {
             status = record_fail(error, FSDP_ERR_FORMAT, where,
                                  "%s/%.40s: the case has %u ranks",
-                                 tail(directory), entry->d_name, n_ranks);
+                                 record_path_tail(directory), entry->d_name,
+                                 n_ranks);
         }
     }
     (void)closedir(folder);
@@ -257,7 +194,7 @@ int record_read(const char *directory, struct record *out,
 
     memset(out, 0, sizeof(*out));
     FSDP_TRY(record_path(path, directory, "case.json", error));
-    FSDP_TRY(read_file(path, &text, &bytes, error));
+    FSDP_TRY(record_read_file(path, &texts, &text, &bytes, error));
     if (text == NULL) {
         errno = ENOENT;
         return fail_with_errno(error, path);

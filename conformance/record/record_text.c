@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,30 +99,6 @@ void record_text_string(struct record_text *t, const char *s, size_t most)
         }
     }
     record_text_add(t, "\"");
-}
-
-void record_text_u64(struct record_text *t, uint64_t x)
-{
-    record_text_add(t, x <= RECORD_MAX_EXACT ? "%llu" : "\"%llu\"",
-                    (unsigned long long)x);
-}
-
-void record_text_float(struct record_text *t, float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof(bits));
-    if (isnan(x)) {
-        record_text_add(t, "[\"nan\", \"0x%08x\"]", bits);
-    } else if (isinf(x)) {
-        record_text_add(t, "[\"%s\", \"0x%08x\"]", x < 0.0f ? "-inf" : "inf",
-                        bits);
-    } else if (bits == 0x80000000u) {
-        /* JSON's -0 is an integer, and has no sign. */
-        record_text_add(t, "[-0.0, \"0x80000000\"]");
-    } else {
-        record_text_add(t, "[%.9g, \"0x%08x\"]", (double)x, bits);
-    }
 }
 
 void record_text_name(struct record_text *t, const char *name, uint32_t value)

@@ -67,7 +67,9 @@ static int write_case(const char *folder, const struct run_case *c,
                     "{\n \"version\": %d,\n \"id\": \"%s\",\n"
                     " \"baseline\": \"%s\",\n",
                     FORMAT_VERSION, id, key);
-    record_text_case(&t, c);
+    record_text_add(&t, " \"case\": ");
+    record_write_fields(&t, &record_run_case, c);
+    record_text_add(&t, ",\n");
     add_modules(&t, &model->model->model, &model->units.units);
     add_parameters(&t, &model->model->model);
     return record_text_save(&t, path, error);

@@ -8,8 +8,7 @@
 #include "judge/judge_adapter.h"
 #include "record/record_internal.h"
 
-#include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -17,71 +16,45 @@ enum {
     CLAIMS_VERSION = 1
 };
 
-static bool parse(struct record_json *j, json_t *root,
-                  struct adapter_claims *out)
-{
-    static const char *const key[] = {"version", "engine", "engine_version",
-                                      "claims"};
-    json_t *value[4];
-    size_t n;
-
-    if (!record_json_version(j, root, CLAIMS_VERSION) ||
-        !record_json_object(j, record_field("the file"), root, key, 4, value) ||
-        !record_json_text(j, record_field("engine"), value[1], out->engine,
-                          sizeof(out->engine)) ||
-        !record_json_text(j, record_field("engine_version"), value[2],
-                          out->version, sizeof(out->version)) ||
-        !record_json_array(j, record_field("claims"), value[3], 1,
-                           ADAPTER_MAX_CLAIMS)) {
-        return false;
-    }
-    n = json_array_size(value[3]);
-    for (size_t i = 0; i < n; i++) {
-        if (!record_json_text(j, record_element("claims", i),
-                              json_array_get(value[3], i), out->claim[i],
-                              sizeof(out->claim[i]))) {
-            return false;
-        }
-        out->list[i] = out->claim[i];
-    }
-    return true;
-}
+#define AT(member) RECORD_AT(struct adapter_claims, member)
+static const struct record_row rows[] = {
+    {"version", &record_version, .most = CLAIMS_VERSION},
+    {"engine", &record_string, AT(engine)},
+    {"engine_version", &record_string, AT(version)},
+    {"claims", &record_short_list, RECORD_LIST(struct adapter_claims, claim, n),
+     RECORD_STRINGS(struct adapter_claims, claim), .least = 1,
+     .most = ADAPTER_MAX_CLAIMS},
+};
+#undef AT
+const struct record_table adapter_claims_table = {RECORD_ROWS(rows),
+                                                  .prefix = ""};
 
 int adapter_claims_parse(const char *text, size_t bytes, const char *file,
                          struct adapter_claims *out, struct fsdp_error *error)
 {
-    struct record_json j = {.file = file, .error = error};
-    json_t *root = record_json_load(&j, text, bytes);
-
     memset(out, 0, sizeof(*out));
-    if (root != NULL) {
-        (void)parse(&j, root, out);
-        json_decref(root);
+    FSDP_TRY(record_parse(text, bytes, file, &adapter_claims_table, NULL, out,
+                          error));
+    for (uint32_t i = 0; i < out->n; i++) {
+        out->list[i] = out->claim[i];
     }
-    return j.status;
+    return FSDP_OK;
 }
 
 int adapter_claims_read(const char *path, struct adapter_claims *out,
                         struct fsdp_error *error)
 {
-    static char text[FILE_BYTES];
-    FILE *f = fopen(path, "rbe");
-    size_t n;
+    static const struct record_source from = {.where = "adapter",
+                                              .most = FILE_BYTES};
+    size_t bytes;
+    char *text;
+    int status;
 
     memset(out, 0, sizeof(*out));
-    if (f == NULL) {
-        return record_fail(error, FSDP_ERR_IO, "adapter", "%.150s: %s", path,
-                           strerror(errno));
-    }
-    n = fread(text, 1, sizeof(text), f);
-    if (ferror(f) != 0 || n == sizeof(text)) {
-        (void)fclose(f);
-        return record_fail(error, FSDP_ERR_FORMAT, "adapter",
-                           "%.150s: cannot be read, or is over %d bytes", path,
-                           (int)FILE_BYTES);
-    }
-    (void)fclose(f);
-    return adapter_claims_parse(text, n, path, out, error);
+    FSDP_TRY(record_read_file(path, &from, &text, &bytes, error));
+    status = adapter_claims_parse(text, bytes, path, out, error);
+    free(text);
+    return status;
 }
 
 static bool has(const struct adapter_claims *a, const char *claim)

@@ -6,6 +6,7 @@
 #define FSDP_CTS_ADAPTER_CLAIMS_H
 
 #include "cases/case.h"
+#include "record/record_fields.h"
 
 enum {
     ADAPTER_MAX_CLAIMS = 255
@@ -14,6 +15,7 @@ enum {
 /* As much of struct fsdp_engine as case.json wants. */
 struct adapter_claims {
     char engine[64], version[32];
+    uint32_t n;
     char claim[ADAPTER_MAX_CLAIMS][32];
     const char *list[ADAPTER_MAX_CLAIMS + 1]; /* of `claim`; NULL-ended */
 };
@@ -23,6 +25,7 @@ int adapter_claims_read(const char *path, struct adapter_claims *out,
                         struct fsdp_error *error);
 
 /* The same of the file's bytes. */
+extern const struct record_table adapter_claims_table;
 int adapter_claims_parse(const char *text, size_t bytes, const char *file,
                          struct adapter_claims *out, struct fsdp_error *error);
 

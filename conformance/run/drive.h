@@ -5,8 +5,8 @@
  *
  * Read in this order: drive.c (a rank from the outside), drive_life.c (from
  * shard to destroy), drive_step.c (a step: passes over microbatches, the
- * optimizer); then what some scenarios add: drive_wrong.c, drive_groups.c,
- * drive_clip.c, drive_checkpoint.c.
+ * optimizer); then what some scenarios add: drive_wrong.c,
+ * drive_optimizer.c, drive_checkpoint.c.
  */
 #ifndef FSDP_CTS_DRIVE_H
 #define FSDP_CTS_DRIVE_H
@@ -120,10 +120,10 @@ int drive_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
 int drive_wrong_before_end(struct driver *x, const struct fsdp_sequence *q);
 int drive_wrong_step(struct driver *x);
 
-/* drive_groups.c: shards, and makes a step, with the groups of the case. */
+/* drive_optimizer.c: shards, and makes a step, with the groups of the case. */
 int drive_shard_model(struct driver *x);
 int drive_step_groups(struct driver *x, struct fsdp_step *step);
-/* drive_clip.c: CLIP alone. Measures this step's gradients, and clips them. */
+/* CLIP alone. Measures this step's gradients, and clips them. */
 int drive_clip(struct driver *x);
 /* Calls that must be refused: in the first pass, or before the first step. */
 int drive_wrong_clip(struct driver *x, bool in_pass);

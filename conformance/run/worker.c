@@ -138,7 +138,7 @@ static int run_case(struct worker *w, const struct run_case *c)
         return FSDP_ERR_IO;
     }
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", folder);
-    if (w->mpi_rank == 0) {
+    if (w->mpi_rank == 0 && case_resumes(c)) {
         drive_clear_checkpoints(checkpoints);
     }
     status = case_model_make(c, w->text.bytes, w->text.n, &model, &w->error);
@@ -148,7 +148,7 @@ static int run_case(struct worker *w, const struct run_case *c)
     if (status == FSDP_OK) {
         status = run_world(w, &d, ends);
     }
-    if (w->mpi_rank == 0) {
+    if (w->mpi_rank == 0 && case_resumes(c)) {
         drive_clear_checkpoints(checkpoints);
     }
     if (status == FSDP_OK && w->mpi_rank == 0) {

@@ -90,6 +90,16 @@ bool compare_case_communicates(const struct expect *e)
     return compare_case_trains(e) && e->c->ranks > 1;
 }
 
+bool compare_case_resumes(const struct expect *e)
+{
+    return case_resumes(e->c);
+}
+
+bool compare_case_replicated(const struct expect *e)
+{
+    return compare_case_staged(e) && e->replicas > 1;
+}
+
 uint32_t compare_synced_early(const struct expect *e)
 {
     uint32_t n = 0;

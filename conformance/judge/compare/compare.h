@@ -80,6 +80,10 @@ bool compare_case_staged(const struct expect *e);
 bool compare_case_strict(const struct expect *e);
 /* Trains, and more than one rank: there is something to communicate. */
 bool compare_case_communicates(const struct expect *e);
+/* Loads a checkpoint. */
+bool compare_case_resumes(const struct expect *e);
+/* Staged, and on more than one replica. */
+bool compare_case_replicated(const struct expect *e);
 /* Microbatches of a step that are reduced, but for the last one, which always
  * is. */
 uint32_t compare_synced_early(const struct expect *e);
@@ -262,11 +266,6 @@ const struct record *compare_companion(const struct expect *e,
 const struct record *compare_companion_single(const struct expect *e);
 
 /* ---- answers to wrong calls ---- */
-
-struct compare_answer {
-    const char *name;
-    int32_t want, or_want; /* either status is right */
-};
 
 /* Every rank answered every one of these as wanted. */
 bool compare_answers(const struct expect *e, const struct record *r,

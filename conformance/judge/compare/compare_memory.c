@@ -41,15 +41,19 @@ uint64_t compare_peak_expected(const struct expect *e, uint32_t peak)
 }
 
 bool compare_peak(const struct expect *e, const struct record_rank *rank,
-                  uint32_t k, uint32_t peak, const char *what,
-                  struct finding *f)
+                  uint32_t k, uint32_t peak, struct finding *f)
 {
+    static const char *const words[COMPARE_N_PEAKS] = {
+        [COMPARE_PEAK_UNSHARDED] = "unsharded parameters at once",
+        [COMPARE_PEAK_PARAMETERS] = "parameters at once, sharded and not",
+        [COMPARE_PEAK_GRADIENTS] = "unsharded gradients at once",
+        [COMPARE_PEAK_TOTAL] = "live at once, all kinds but activations"};
     uint64_t got = compare_peak_recorded(&rank->memory, peak);
     uint64_t want = compare_peak_expected(e, peak);
 
     return got == want ||
            finding_peak(f, finding_at(compare_peak_stage(peak), -1, -1, k), got,
-                        want, what, &rank->memory);
+                        want, words[peak], &rank->memory);
 }
 
 bool compare_spoil_peak(const struct expect *e, struct record *r, uint32_t peak)

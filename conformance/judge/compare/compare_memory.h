@@ -23,11 +23,10 @@ const char *compare_peak_stage(uint32_t peak);
 uint64_t compare_peak_recorded(const struct record_memory *m, uint32_t peak);
 uint64_t compare_peak_expected(const struct expect *e, uint32_t peak);
 
-/* Whether rank k's peak is the expected one, to the byte; `what` names the
- * bytes. And the least damage to that: one more on the last rank. */
+/* Whether rank k's peak is the expected one, to the byte. And the least damage
+ * to that: one more on the last rank. */
 bool compare_peak(const struct expect *e, const struct record_rank *rank,
-                  uint32_t k, uint32_t peak, const char *what,
-                  struct finding *f);
+                  uint32_t k, uint32_t peak, struct finding *f);
 bool compare_spoil_peak(const struct expect *e, struct record *r,
                         uint32_t peak);
 

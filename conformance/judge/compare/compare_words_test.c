@@ -18,8 +18,6 @@
 
 #include <cmocka.h>
 
-extern const struct requirement layout_chunk_rule, run_completes;
-
 /* One unit of two parameters, 5 and 3 elements, over two ranks: rank 0 owns
  * [0,4) of p0, rank 1 the rest of it and p1. */
 struct fixture {
@@ -75,24 +73,33 @@ static int teardown(void **state)
     return 0;
 }
 
+static bool holds(const struct fixture *x, const char *id, struct finding *f)
+{
+    const struct requirement *const *table = requirement_table();
+    const struct requirement *q = table[requirement_index(table, id)];
+
+    assert_non_null(q);
+    return requirement_holds(q, &x->e, &x->r, f);
+}
+
 static void a_shard_of_another_size(void **state)
 {
     struct fixture *x = *state;
     struct finding f = {0};
 
-    assert_true(layout_chunk_rule.holds(&x->e, &x->r, &f));
+    assert_true(holds(x, "layout.chunk-rule", &f));
     x->r.rank[0].tensor[0].n = 5;
-    assert_false(layout_chunk_rule.holds(&x->e, &x->r, &f));
+    assert_false(holds(x, "layout.chunk-rule", &f));
     assert_int_equal(f.form, FINDING_TEXT);
     assert_string_equal(f.note, "rank 0 reports [0,5) of p0, should own [0,4)");
     x->r.rank[0].tensor[0].n = 4;
     x->r.rank[1].tensor[1].parameter = 99;
-    assert_false(layout_chunk_rule.holds(&x->e, &x->r, &f));
+    assert_false(holds(x, "layout.chunk-rule", &f));
     assert_string_equal(f.note,
                         "rank 1 reports nothing of p1, should own [0,3)");
     x->r.rank[1].tensor[1].parameter = 1;
     add(&x->r.rank[0], 1, 1, 2);
-    assert_false(layout_chunk_rule.holds(&x->e, &x->r, &f));
+    assert_false(holds(x, "layout.chunk-rule", &f));
     assert_string_equal(f.note, "rank 0 also reports [1,3) of p1, which it "
                                 "should not own");
 }
@@ -103,21 +110,21 @@ static void the_first_cause_not_who_followed(void **state)
     struct finding f = {0};
     struct fsdp_error *error = &x->r.rank[1].error;
 
-    assert_true(run_completes.holds(&x->e, &x->r, &f));
+    assert_true(holds(x, "run.completes", &f));
     x->r.rank[0].status = FSDP_ERR_ABORTED;
-    assert_false(run_completes.holds(&x->e, &x->r, &f));
+    assert_false(holds(x, "run.completes", &f));
     assert_int_equal(f.rank, 0);
     x->r.rank[1].status = FSDP_ERR_NOMEM;
     (void)snprintf(error->where, sizeof(error->where), "post_backward");
     (void)snprintf(error->message, sizeof(error->message), "no 4096 bytes");
-    assert_false(run_completes.holds(&x->e, &x->r, &f));
+    assert_false(holds(x, "run.completes", &f));
     assert_int_equal(f.rank, 1);
     assert_string_equal(f.note, "ended with -3 (out of memory) in "
                                 "post_backward: no 4096 bytes");
     /* A record's text need not end. */
     memset(error->where, 'w', sizeof(error->where));
     memset(error->message, 'm', sizeof(error->message));
-    assert_false(run_completes.holds(&x->e, &x->r, &f));
+    assert_false(holds(x, "run.completes", &f));
     assert_int_equal(strlen(f.note), strlen("ended with -3 (out of memory) in "
                                             ": ") +
                                          sizeof(error->where) +

@@ -21,9 +21,6 @@
 
 #include <cmocka.h>
 
-extern const struct requirement eval_equals_training_forward, num_curve_bound,
-    grad_bound, step_bound;
-
 enum {
     STEPS = 3,
     RANKS = 2
@@ -108,10 +105,19 @@ static float at_the_bound(const struct fixture *x, float want, uint32_t steps)
                           (1.0 + (double)steps) * (double)want);
 }
 
+static bool holds(const struct fixture *x, const char *id, struct finding *f)
+{
+    const struct requirement *const *table = requirement_table();
+    const struct requirement *q = table[requirement_index(table, id)];
+
+    assert_non_null(q);
+    return requirement_holds(q, &x->e, &x->r, f);
+}
+
 static bool eval_holds(const struct fixture *x, struct finding *f)
 {
     *f = (struct finding){0};
-    return eval_equals_training_forward.holds(&x->e, &x->r, f);
+    return holds(x, "eval.equals-training-forward", f);
 }
 
 static void another_evaluation_has_a_bound(void **state)
@@ -206,20 +212,20 @@ static void a_curve_that_is_cut_is_no_pass(void **state)
     struct fixture *x = *state;
     struct finding f = {0};
 
-    assert_true(num_curve_bound.holds(&x->e, &x->r, &f));
+    assert_true(holds(x, "num.curve-bound", &f));
     x->r.rank[1].loss[2] = at_the_bound(x, 2.0f, 2) + 2.0f * 0x1p-22f;
-    assert_false(num_curve_bound.holds(&x->e, &x->r, &f));
+    assert_false(holds(x, "num.curve-bound", &f));
     assert_true(f.ratio > 1.0 && f.step == 2 && f.rank == 1);
     x->r.rank[1].loss[2] = NAN;
-    assert_false(num_curve_bound.holds(&x->e, &x->r, &f));
+    assert_false(holds(x, "num.curve-bound", &f));
     x->r.rank[1].loss[2] = 2.0f;
     x->r.rank[1].n_losses = 2;
-    assert_false(num_curve_bound.holds(&x->e, &x->r, &f));
+    assert_false(holds(x, "num.curve-bound", &f));
     x->r.rank[1].n_losses = STEPS;
     x->baseline.rank[0].n_losses = 0;
-    assert_false(num_curve_bound.holds(&x->e, &x->r, &f));
+    assert_false(holds(x, "num.curve-bound", &f));
     x->e.baseline = NULL;
-    assert_false(num_curve_bound.holds(&x->e, &x->r, &f));
+    assert_false(holds(x, "num.curve-bound", &f));
 }
 
 /* No tensors at all: nothing to compare is a failure, and nothing to spoil. */
@@ -231,8 +237,8 @@ static void tensors_that_are_missing_are_no_pass(void **state)
     struct finding f = {0};
 
     x->c.recorded_steps = 1;
-    assert_false(grad_bound.holds(&x->e, &x->r, &f));
-    assert_false(step_bound.holds(&x->e, &x->r, &f));
+    assert_false(holds(x, "grad.bound", &f));
+    assert_false(holds(x, "step.bound", &f));
     assert_false(bounds_spoil(&x->r, RECORD_AFTER, 0));
     assert_false(bounds_start_alike(&x->e, &x->r, 0));
     assert_false(bounds_part(&x->e, &part, RECORD_FINAL, NULL, three, 0, &f));

@@ -362,10 +362,3 @@ bool replay_compare_step(const struct expect *e, const struct record *r,
     }
     return true;
 }
-
-bool replay_steps_hold(const struct expect *e, const struct record *r,
-                       struct finding *f)
-{
-    return compare_parts(e, r, 0, compare_recorded_steps(e),
-                         replay_compare_step, f);
-}

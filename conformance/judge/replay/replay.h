@@ -100,9 +100,6 @@ bool replay_values_find(const struct expect *e, const struct record *r,
  * gradient and states before it; a `check` of compare_parts. */
 bool replay_compare_step(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f);
-/* That, for all recorded steps. */
-bool replay_steps_hold(const struct expect *e, const struct record *r,
-                       struct finding *f);
 
 /* The same within the roundings of another arithmetic (replay_bound.c). */
 bool replay_bound_step(const struct expect *e, const struct record *r,

@@ -56,40 +56,38 @@ uint32_t report_reader_requirement(struct report_reader *p, const json_t *id)
 bool report_reader_text(struct report_reader *p, const json_t *line,
                         const char *key, char *out, size_t room)
 {
-    const json_t *v = json_object_get(line, key);
+    const struct record_row row = {.key = key, .room = room};
+    json_t *v = json_object_get(line, key);
 
     memset(out, 0, room);
     return v == NULL ||
-           record_json_text(&p->j, record_field(key), v, out, room);
+           record_string.read(&p->j, record_field(key), v, &row, out);
+}
+
+bool report_reader_u64(struct report_reader *p, const json_t *line,
+                       const char *key, uint64_t *out)
+{
+    const struct record_row row = {.key = key};
+
+    return record_u64.read(&p->j, record_field(key), json_object_get(line, key),
+                           &row, out);
 }
 
 /* A number that is there. */
 static bool number(struct report_reader *p, const json_t *line, const char *key,
                    uint32_t *out)
 {
-    return record_json_u32(&p->j, record_field(key), json_object_get(line, key),
-                           UINT32_MAX, out);
+    const struct record_row row = {.key = key};
+
+    return record_u32.read(&p->j, record_field(key), json_object_get(line, key),
+                           &row, out);
 }
 
-static bool take_claims(struct report_reader *p, const json_t *v)
-{
-    struct judge_result *r = &p->part->result;
-
-    if (!record_json_array(&p->j, record_field("claims"), v, 0,
-                           RECORD_MAX_CLAIMS)) {
-        return false;
-    }
-    r->n_claims = (uint32_t)json_array_size(v);
-    r->claim = record_json_room(&p->j, r->n_claims, sizeof(*r->claim));
-    for (uint32_t i = 0; r->claim != NULL && i < r->n_claims; i++) {
-        if (!record_json_text(&p->j, record_element("claims", i),
-                              json_array_get(v, i), r->claim[i],
-                              sizeof(r->claim[i]))) {
-            return false;
-        }
-    }
-    return r->claim != NULL;
-}
+static const struct record_row claims = {
+    .key = "claims",
+    RECORD_LIST(struct judge_result, claim, n_claims),
+    RECORD_STRINGS(struct judge_result, claim),
+    .most = RECORD_MAX_CLAIMS};
 
 /* The requirements that were asked, if not all were. */
 static bool take_reported(struct report_reader *p, const json_t *v)
@@ -132,7 +130,8 @@ static bool take_header(struct report_reader *p, const json_t *line)
     part->meta.started = json_integer_value(json_object_get(line, "started"));
     return r->reported != NULL && r->n_proofs != NULL &&
            take_reported(p, json_object_get(line, "requirements")) &&
-           take_claims(p, json_object_get(line, "claims")) &&
+           record_list.read(&p->j, record_field(claims.key),
+                            json_object_get(line, claims.key), &claims, r) &&
            report_reader_text(p, line, "suite", part->suite,
                               sizeof(part->suite)) &&
            report_reader_text(p, line, "engine", r->engine,
@@ -208,16 +207,14 @@ static bool take_counts(struct report_reader *p, const json_t *line,
                         struct judge_case *c)
 {
     const char *const peak = "peak_parameters";
-    const char *const want = "peak_parameters_expected";
 
     if (json_object_get(line, peak) == NULL) {
         return true;
     }
     c->has_counts = true;
-    return record_json_u64(&p->j, record_field(peak),
-                           json_object_get(line, peak), &c->peak) &&
-           record_json_u64(&p->j, record_field(want),
-                           json_object_get(line, want), &c->peak_expected) &&
+    return report_reader_u64(p, line, peak, &c->peak) &&
+           report_reader_u64(p, line, "peak_parameters_expected",
+                             &c->peak_expected) &&
            number(p, line, "collectives", &c->collectives) &&
            number(p, line, "collectives_expected", &c->collectives_expected);
 }

@@ -27,6 +27,9 @@ uint32_t report_reader_requirement(struct report_reader *p, const json_t *id);
 /* A string that may be missing, then "". */
 bool report_reader_text(struct report_reader *p, const json_t *line,
                         const char *key, char *out, size_t room);
+/* A number that is there. */
+bool report_reader_u64(struct report_reader *p, const json_t *line,
+                       const char *key, uint64_t *out);
 
 /* report_read_item.c: a line of the type "item". */
 bool report_reader_item(struct report_reader *p, const json_t *line);

@@ -46,15 +46,13 @@ static bool take_stage(struct report_reader *p, const json_t *v,
 static bool take_index(struct report_reader *p, const json_t *v,
                        const char *key, int64_t *out)
 {
-    const json_t *number = json_object_get(v, key);
     uint64_t n = 0;
 
     *out = -1;
-    if (number == NULL) {
+    if (json_object_get(v, key) == NULL) {
         return true;
     }
-    if (!record_json_u64(&p->j, record_field(key), number, &n) ||
-        n > INT64_MAX) {
+    if (!report_reader_u64(p, v, key, &n) || n > INT64_MAX) {
         return report_reader_refuse(p, "\"%s\" is no index", key);
     }
     *out = (int64_t)n;
@@ -64,12 +62,11 @@ static bool take_index(struct report_reader *p, const json_t *v,
 static bool take_value(struct report_reader *p, const json_t *v,
                        const char *key, uint32_t form, uint64_t *out)
 {
-    const json_t *value = json_object_get(v, key);
-    const char *bits = json_string_value(value);
+    const char *bits = json_string_value(json_object_get(v, key));
     char again[16];
 
     if (form != FINDING_BITS) {
-        return record_json_u64(&p->j, record_field(key), value, out);
+        return report_reader_u64(p, v, key, out);
     }
     *out = bits != NULL ? strtoul(bits, NULL, 16) & UINT32_MAX : 0;
     (void)snprintf(again, sizeof(again), "0x%08x", (unsigned int)*out);

@@ -25,6 +25,7 @@ enum {
 #define PROBE_UNKNOWN UINT64_MAX /* where a log has null */
 
 struct probe_comm {
+    uint64_t comm;             /* its number, from 0 */
     uint64_t parent, size, me; /* parent: a number in this log, or unknown */
     uint32_t n_runs;           /* 0: its members are not known */
     struct probe_run {
@@ -38,7 +39,7 @@ struct probe_collective {
     int8_t in_place; /* 1, 0; -1: unknown */
     bool failed;
     uint32_t launches; /* of NCCL: how often it came to the GPU */
-    uint64_t comm, n, total, bytes, root;
+    uint64_t seq, comm, n, total, bytes, root;
     char op[8], call[40];
 };
 
@@ -58,7 +59,7 @@ struct probe_log_file {
     char path[1024];
     uint32_t source;
     char library[PROBE_TEXT_BYTES], program[PROBE_TEXT_BYTES];
-    uint64_t pid, parent, rank, world;
+    uint64_t pid, parent, rank, world, started;
     uint64_t n_comms, n_calls, n_marks;
     struct probe_comm *comm;
     struct probe_collective *call;

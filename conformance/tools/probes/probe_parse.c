@@ -12,49 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool probe_parse_number(struct probe_parse *p, const char *name,
-                        const json_t *v, uint64_t *out)
-{
-    return record_json_u64(&p->j, record_field(name), v, out);
-}
-
-bool probe_parse_known(struct probe_parse *p, const char *name, const json_t *v,
-                       uint64_t *out)
-{
-    *out = PROBE_UNKNOWN;
-    return json_is_null(v) ||
-           (probe_parse_number(p, name, v, out) &&
-            (*out <= INT64_MAX ||
-             record_refuse(&p->j, record_field(name), "too large")));
-}
-
-bool probe_parse_word(struct probe_parse *p, const char *name, const json_t *v,
-                      const char *(*names)(uint32_t), uint32_t *out)
-{
-    return record_json_name(&p->j, record_field(name), v, names, false, out);
-}
-
-bool probe_parse_text(struct probe_parse *p, const char *name, const json_t *v,
-                      char *out, size_t room)
-{
-    return record_json_text(&p->j, record_field(name), v, out, room);
-}
-
-bool probe_parse_flag(struct probe_parse *p, const char *name, const json_t *v,
-                      int8_t *out)
-{
-    uint32_t flag = 0;
-    if (json_is_null(v)) {
-        *out = -1;
-        return true;
-    }
-    if (!record_json_flag(&p->j, record_field(name), v, &flag)) {
-        return false;
-    }
-    *out = (int8_t)flag;
-    return true;
-}
-
 void *probe_parse_room(struct probe_parse *p, void *array, uint64_t n,
                        size_t *room, size_t bytes)
 {
@@ -76,194 +33,26 @@ void *probe_parse_room(struct probe_parse *p, void *array, uint64_t n,
     return memset((char *)base + n * bytes, 0, bytes);
 }
 
-/* ---- Lines of all sources ---- */
+/* The fields but for the type, which is known. */
+static bool read_beside_type(struct probe_parse *p, const char *type,
+                             json_t *line, const struct record_table *table,
+                             void *to)
+{
+    (void)json_object_del(line, "type");
+    return to != NULL &&
+           record_read_fields(&p->j, record_field(type), line, table, to);
+}
 
 static bool parse_header(struct probe_parse *p, json_t *line)
 {
-    enum {
-        TYPE,
-        LOG,
-        SOURCE,
-        LIBRARY,
-        PROGRAM,
-        PID,
-        PARENT,
-        RANK,
-        WORLD,
-        STARTED,
-        N
-    };
-    static const char *const key[N] = {
-        "type", "probe_log", "source", "library", "program",
-        "pid",  "parent",    "rank",   "world",   "started"};
-    struct probe_log_file *log = p->log;
-    const json_t *version = json_object_get(line, key[LOG]);
-    json_t *v[N];
-    uint64_t started = 0;
+    const struct record_row *const version = &probe_header.row[0];
+    json_t *const v = json_object_get(line, version->key);
 
-    if (json_is_integer(version) &&
-        json_integer_value(version) != PROBE_VERSION) {
-        return record_refuse(&p->j, record_field(key[LOG]),
-                             "%" JSON_INTEGER_FORMAT "; this reader knows %d",
-                             json_integer_value(version), PROBE_VERSION);
-    }
-    return record_json_object(&p->j, record_field("header"), line, key, N, v) &&
-           (json_is_integer(v[LOG]) ||
-            record_refuse(&p->j, record_field(key[LOG]),
-                          "a number was expected")) &&
-           probe_parse_word(p, key[SOURCE], v[SOURCE], probe_source_name,
-                            &log->source) &&
-           probe_parse_text(p, key[LIBRARY], v[LIBRARY], log->library,
-                            sizeof log->library) &&
-           probe_parse_text(p, key[PROGRAM], v[PROGRAM], log->program,
-                            sizeof log->program) &&
-           probe_parse_number(p, key[PID], v[PID], &log->pid) &&
-           probe_parse_known(p, key[PARENT], v[PARENT], &log->parent) &&
-           probe_parse_known(p, key[RANK], v[RANK], &log->rank) &&
-           probe_parse_known(p, key[WORLD], v[WORLD], &log->world) &&
-           probe_parse_number(p, key[STARTED], v[STARTED], &started);
+    /* Before all other fields, which may be others in another version. */
+    return (v == NULL || version->type->read(&p->j, record_field(version->key),
+                                             v, version, p->log)) &&
+           read_beside_type(p, "header", line, &probe_header, p->log);
 }
-
-static bool parse_mark(struct probe_parse *p, json_t *line)
-{
-    static const char *const heap[] = {"type", "name", "live", "peak_since"};
-    static const char *const calls[] = {"type", "name", "at"};
-    struct probe_log_file *log = p->log;
-    bool is_heap = log->source == PROBE_HEAP;
-    json_t *v[4];
-    struct probe_mark *m = probe_parse_room(p, &log->mark, log->n_marks,
-                                            &p->room_marks, sizeof *m);
-
-    if (m == NULL ||
-        !record_json_object(&p->j, record_field("mark"), line,
-                            is_heap ? heap : calls, is_heap ? 4 : 3, v) ||
-        !probe_parse_text(p, "name", v[1], m->name, sizeof m->name)) {
-        return false;
-    }
-    log->n_marks++;
-    if (is_heap) {
-        return probe_parse_number(p, "live", v[2], &m->live) &&
-               probe_parse_number(p, "peak_since", v[3], &m->peak_since);
-    }
-    return probe_parse_number(p, "at", v[2], &m->at) &&
-           (m->at == log->n_calls ||
-            record_refuse(&p->j, record_field("at"),
-                          "%" PRIu64 " after %" PRIu64 " calls", m->at,
-                          log->n_calls));
-}
-
-/* ---- The heap, and ends ---- */
-
-static bool parse_peak(struct probe_parse *p, json_t *line)
-{
-    static const char *const key[] = {"type", "peak"};
-    json_t *v[2];
-    uint64_t peak = 0;
-
-    if (!record_json_object(&p->j, record_field("peak"), line, key, 2, v) ||
-        !probe_parse_number(p, "peak", v[1], &peak)) {
-        return false;
-    }
-    if (peak <= p->log->peak) {
-        return record_refuse(&p->j, record_field("peak"), "it does not grow");
-    }
-    p->log->peak = peak;
-    return true;
-}
-
-static bool parse_heap_end(struct probe_parse *p, json_t *line)
-{
-    enum {
-        TYPE,
-        HOW,
-        PEAK,
-        LIVE,
-        MAPPED,
-        BLOCKS,
-        ALLOCATIONS,
-        UNTRACKED,
-        N
-    };
-    static const char *const key[N] = {"type",        "how",      "peak",
-                                       "live",        "mapped",   "blocks",
-                                       "allocations", "untracked"};
-    struct probe_end *e = &p->log->end;
-    json_t *v[N];
-    uint64_t peak = 0;
-
-    if (!record_json_object(&p->j, record_field("end"), line, key, N, v) ||
-        !probe_parse_word(p, key[HOW], v[HOW], probe_how_name, &e->how) ||
-        !probe_parse_number(p, key[PEAK], v[PEAK], &peak) ||
-        !probe_parse_number(p, key[LIVE], v[LIVE], &e->live) ||
-        !probe_parse_number(p, key[MAPPED], v[MAPPED], &e->mapped) ||
-        !probe_parse_number(p, key[BLOCKS], v[BLOCKS], &e->blocks) ||
-        !probe_parse_number(p, key[ALLOCATIONS], v[ALLOCATIONS],
-                            &e->allocations) ||
-        !probe_parse_number(p, key[UNTRACKED], v[UNTRACKED], &e->untracked)) {
-        return false;
-    }
-    if (peak < p->log->peak || peak < e->live) {
-        return record_refuse(&p->j, record_field(key[PEAK]),
-                             "it is less than there was before");
-    }
-    p->log->peak = peak;
-    return true;
-}
-
-static bool parse_calls_end(struct probe_parse *p, json_t *line)
-{
-    enum {
-        TYPE,
-        HOW,
-        CALLS,
-        SENDS,
-        SEND_BYTES,
-        PUTS,
-        PUT_BYTES,
-        N
-    };
-    static const char *const key[N] = {"type",     "how",        "collectives",
-                                       "sends",    "send_bytes", "puts",
-                                       "put_bytes"};
-    struct probe_end *e = &p->log->end;
-    json_t *v[N];
-
-    return record_json_object(&p->j, record_field("end"), line, key, N, v) &&
-           probe_parse_word(p, key[HOW], v[HOW], probe_how_name, &e->how) &&
-           probe_parse_number(p, key[CALLS], v[CALLS], &e->collectives) &&
-           probe_parse_number(p, key[SENDS], v[SENDS], &e->sends) &&
-           probe_parse_number(p, key[SEND_BYTES], v[SEND_BYTES],
-                              &e->send_bytes) &&
-           probe_parse_number(p, key[PUTS], v[PUTS], &e->puts) &&
-           probe_parse_number(p, key[PUT_BYTES], v[PUT_BYTES], &e->put_bytes) &&
-           (e->collectives == p->log->n_calls ||
-            record_refuse(&p->j, record_field(key[CALLS]),
-                          "%" PRIu64 ", but the log has %" PRIu64,
-                          e->collectives, p->log->n_calls));
-}
-
-static bool parse_end(struct probe_parse *p, json_t *line)
-{
-    p->log->ended = p->log->source == PROBE_HEAP ? parse_heap_end(p, line)
-                                                 : parse_calls_end(p, line);
-    return p->log->ended;
-}
-
-/* ---- Any line ---- */
-
-static const struct {
-    const char *type;
-    bool (*parse)(struct probe_parse *p, json_t *line);
-    unsigned sources; /* bits */
-} lines[] = {
-    {"communicator", probe_parse_communicator, 3},
-    {"collective", probe_parse_collective, 3},
-    {"failed", probe_parse_failed, 1},
-    {"launch", probe_parse_launch, 2},
-    {"mark", parse_mark, 7},
-    {"peak", parse_peak, 4},
-    {"end", parse_end, 7},
-};
 
 static bool parse_line(struct probe_parse *p, json_t *line)
 {
@@ -284,10 +73,10 @@ static bool parse_line(struct probe_parse *p, json_t *line)
         return record_refuse(&p->j, record_field("type"),
                              "nothing follows the end");
     }
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        if (strcmp(lines[i].type, type) == 0 &&
-            (lines[i].sources >> p->log->source & 1) != 0) {
-            return lines[i].parse(p, line);
+    for (const struct probe_line *l = probe_lines; l->type != NULL; l++) {
+        if (strcmp(l->type, type) == 0 &&
+            (l->sources >> p->log->source & 1) != 0) {
+            return read_beside_type(p, l->type, line, l->table, l->begin(p));
         }
     }
     return record_refuse(&p->j, record_field("type"),
@@ -299,7 +88,8 @@ int probe_log_parse(const char *text, size_t bytes, const char *path,
                     struct probe_log_file *out, struct fsdp_error *error)
 {
     char place[160];
-    struct probe_parse p = {.j = {.file = place, .error = error}, .log = out};
+    struct probe_parse p = {.j = {.file = place, .error = error, .context = &p},
+                            .log = out};
     const size_t length = strlen(path);
     const char *at = text;
     const char *end = text + bytes;

@@ -8,7 +8,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,44 +17,13 @@
 
 static const char where[] = "probe";
 
+static const struct record_source log_files = {.where = where,
+                                               .most = RECORD_MAX_JSON_BYTES};
+
 static int fail_with_errno(struct fsdp_error *error, const char *path)
 {
     return record_fail(error, FSDP_ERR_IO, where, "%.160s: %s", path,
                        strerror(errno));
-}
-
-static int read_all(int fd, const char *path, char **out, size_t *bytes,
-                    struct fsdp_error *error)
-{
-    struct stat st;
-    size_t n = 0;
-
-    if (fstat(fd, &st) != 0) {
-        return fail_with_errno(error, path);
-    }
-    if (!S_ISREG(st.st_mode) || st.st_size > RECORD_MAX_JSON_BYTES) {
-        return record_fail(error, FSDP_ERR_FORMAT, where,
-                           "%.120s: a regular file of at most %d bytes was "
-                           "expected",
-                           path, RECORD_MAX_JSON_BYTES);
-    }
-    *out = malloc((size_t)st.st_size + 1);
-    if (*out == NULL) {
-        return record_fail(error, FSDP_ERR_NOMEM, where,
-                           "%.160s: out of memory", path);
-    }
-    while (n < (size_t)st.st_size) {
-        const ssize_t got = read(fd, *out + n, (size_t)st.st_size - n);
-        if (got < 0 && errno != EINTR) {
-            return fail_with_errno(error, path);
-        }
-        if (got == 0) {
-            break;
-        }
-        n += got > 0 ? (size_t)got : 0;
-    }
-    *bytes = n;
-    return FSDP_OK;
 }
 
 static int read_log(const char *path, struct probe_logs *out,
@@ -63,20 +31,13 @@ static int read_log(const char *path, struct probe_logs *out,
 {
     char *text = NULL;
     size_t bytes = 0;
-    int fd = -1;
-    int status = FSDP_OK;
+    int status;
 
     if (out->n == PROBE_MAX_LOGS) {
         return record_fail(error, FSDP_ERR_FORMAT, where,
                            "%.120s: more than %d logs", path, PROBE_MAX_LOGS);
     }
-    /* What hangs until somebody writes is no log. */
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        return fail_with_errno(error, path);
-    }
-    status = read_all(fd, path, &text, &bytes, error);
-    (void)close(fd);
+    status = record_read_file(path, &log_files, &text, &bytes, error);
     if (status == FSDP_OK) {
         struct probe_log_file *grown =
             realloc(out->log, (out->n + 1) * sizeof *grown);

@@ -3,7 +3,7 @@
 #include "tools/submit/bundle.h"
 
 #include "cli/fixtures.h"
-#include "cli/folder.h"
+#include "cli/records_folder.h"
 #include "judge/report/report_read.h"
 #include "record/record_internal.h"
 #include "tools/submit/bundle_report.h"
@@ -256,8 +256,8 @@ static int check_report(const char *folder, const struct bundle *b,
         read_listed(folder, BUNDLE_REPORT, b, &text[0], &bytes[0], error);
 
     if (status == FSDP_OK) {
-        status = report_read(text[0], bytes[0], BUNDLE_REPORT, requirements,
-                             &alone, error);
+        status = report_read(text[0], bytes[0], BUNDLE_REPORT,
+                             requirement_table(), &alone, error);
     }
     if (status == FSDP_OK && b->s.has_records) {
         status = report_again(b, &text[1], &bytes[1], error);
@@ -306,7 +306,7 @@ static int load(const char *folder, struct bundle *b, struct fsdp_error *error)
     FSDP_TRY(bundle_files_check(folder, &b->files, error));
     FSDP_TRY(bundle_read(folder, BUNDLE_MANIFEST, BUNDLE_MAX_JSON_BYTES, &text,
                          &bytes, error));
-    status = bundle_hash(text, bytes, b->sha256);
+    status = record_hash(text, bytes, b->sha256);
     free(text);
     FSDP_TRY(status);
     FSDP_TRY(read_listed(folder, BUNDLE_SUBMISSION, b, &text, &bytes, error));

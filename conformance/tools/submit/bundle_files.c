@@ -10,7 +10,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,65 +21,6 @@ static const char where[] = "bundle";
 enum {
     DEPTH = 2 /* records/<id>/ */
 };
-
-static int hex_of(EVP_MD_CTX *context, char hex[65])
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-
-    if (EVP_DigestFinal_ex(context, digest, NULL) != 1) {
-        return FSDP_ERR_NOMEM;
-    }
-    for (size_t i = 0; i < 32; i++) {
-        (void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    }
-    return FSDP_OK;
-}
-
-int bundle_hash(const void *p, size_t bytes, char hex[65])
-{
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    int status = FSDP_ERR_NOMEM;
-
-    if (context != NULL &&
-        EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1 &&
-        EVP_DigestUpdate(context, p, bytes) == 1) {
-        status = hex_of(context, hex);
-    }
-    EVP_MD_CTX_free(context);
-    return status;
-}
-
-int bundle_hash_file(int fd, char hex[65], uint64_t *bytes)
-{
-    unsigned char data[65536];
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    int status =
-        context != NULL && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1
-            ? FSDP_OK
-            : FSDP_ERR_NOMEM;
-
-    *bytes = 0;
-    while (status == FSDP_OK) {
-        const ssize_t n = read(fd, data, sizeof(data));
-
-        if (n == 0) {
-            status = hex_of(context, hex);
-            break;
-        }
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            status = FSDP_ERR_IO;
-        } else if (EVP_DigestUpdate(context, data, (size_t)n) != 1) {
-            status = FSDP_ERR_NOMEM;
-        } else {
-            *bytes += (uint64_t)n;
-        }
-    }
-    EVP_MD_CTX_free(context);
-    return status;
-}
 
 /* The end of a path says more than its beginning. */
 static int fail_on(struct fsdp_error *error, int status, const char *path,
@@ -122,7 +62,7 @@ static int add_file(int folder, const char *name, const char *path,
     if (fd < 0) {
         return fail_on(error, FSDP_ERR_IO, path, strerror(errno));
     }
-    status = bundle_hash_file(fd, out->file[out->n].sha256,
+    status = record_hash_file(fd, out->file[out->n].sha256,
                               &out->file[out->n].bytes);
     (void)close(fd);
     if (status != FSDP_OK) {
@@ -233,44 +173,13 @@ int bundle_files_list(const char *folder, struct bundle_files *out,
 int bundle_read(const char *folder, const char *name, size_t most, char **out,
                 size_t *bytes, struct fsdp_error *error)
 {
+    const struct record_source from = {
+        .where = where, .most = most, .no_link = true};
     char path[RECORD_PATH_BYTES];
-    struct stat s;
-    char *text = NULL;
-    size_t n = 0;
-    int fd;
 
     *out = NULL;
     FSDP_TRY(record_path(path, folder, name, error));
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) {
-        return fail_on(error, FSDP_ERR_IO, path, strerror(errno));
-    }
-    if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size >= 0 &&
-        (uint64_t)s.st_size <= most) {
-        text = malloc((size_t)s.st_size + 1);
-        while (text != NULL && n < (size_t)s.st_size) {
-            const ssize_t got = read(fd, text + n, (size_t)s.st_size - n);
-
-            if (got < 0 && errno == EINTR) {
-                continue;
-            }
-            if (got <= 0) {
-                break;
-            }
-            n += (size_t)got;
-        }
-    }
-    (void)close(fd);
-    if (text == NULL) {
-        return record_fail(error, FSDP_ERR_FORMAT, where,
-                           "%.120s: a regular file of at most %zu bytes was "
-                           "expected",
-                           path, most);
-    }
-    text[n] = '\0';
-    *out = text;
-    *bytes = n;
-    return FSDP_OK;
+    return record_read_file(path, &from, out, bytes, error);
 }
 
 /* Two ascending lists: the first path at which they differ. */

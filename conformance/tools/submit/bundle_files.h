@@ -6,6 +6,8 @@
 #ifndef FSDP_CTS_BUNDLE_FILES_H
 #define FSDP_CTS_BUNDLE_FILES_H
 
+#include "record/record_fields.h"
+
 #include <fsdp/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,6 +46,7 @@ struct bundle_file *bundle_files_find(const struct bundle_files *f,
 bool bundle_path_is_known(const char *path);
 
 /* manifest.json. FORMAT: the sentence names the field. */
+extern const struct record_table bundle_manifest_table;
 int bundle_manifest_parse(const char *text, size_t bytes, const char *file,
                           struct bundle_files *out, struct fsdp_error *error);
 int bundle_manifest_write(const struct bundle_files *f, const char *folder,
@@ -63,9 +66,5 @@ int bundle_read(const char *folder, const char *name, size_t most, char **out,
  * there and not listed, or another. */
 int bundle_files_check(const char *folder, struct bundle_files *out,
                        struct fsdp_error *error);
-
-/* SHA-256 of bytes and of a file: 64 hexadecimal digits. */
-int bundle_hash(const void *p, size_t bytes, char hex[65]);
-int bundle_hash_file(int fd, char hex[65], uint64_t *bytes);
 
 #endif

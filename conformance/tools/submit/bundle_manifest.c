@@ -78,90 +78,58 @@ bool bundle_path_is_known(const char *path)
            is_record_name(id + n + 1);
 }
 
-static bool parse_file(struct record_json *j, const json_t *v, size_t i,
-                       struct bundle_file *out)
+/* Of a bundle, and behind the file before it. */
+static bool check_file(struct record_json *j, void *base)
 {
-    const struct record_field at = record_element("files", i);
+    const struct bundle_file *const f = base;
 
-    if (!record_json_array(j, at, v, 3, 3) ||
-        !record_json_text(j, at, json_array_get(v, 0), out->path,
-                          sizeof(out->path)) ||
-        !record_json_u64(j, at, json_array_get(v, 1), &out->bytes) ||
-        !record_json_text(j, at, json_array_get(v, 2), out->sha256,
-                          sizeof(out->sha256))) {
-        return false;
+    if (!bundle_path_is_known(f->path) ||
+        strcmp(f->path, BUNDLE_MANIFEST) == 0) {
+        return record_refuse(j, j->at, "no bundle has a file '%.60s'", f->path);
     }
-    if (!bundle_path_is_known(out->path) ||
-        strcmp(out->path, BUNDLE_MANIFEST) == 0) {
-        return record_refuse(j, at, "no bundle has a file '%.60s'", out->path);
-    }
-    if (strlen(out->sha256) != 64 ||
-        strspn(out->sha256, "0123456789abcdef") != 64) {
-        return record_refuse(j, at, "64 digits of 0-9a-f were expected");
-    }
-    if (i > 0 && strcmp(out[-1].path, out->path) >= 0) {
-        return record_refuse(j, at, "paths must be in ascending order");
-    }
-    return true;
+    return j->at.index == 0 || strcmp(f[-1].path, f->path) < 0 ||
+           record_refuse(j, j->at, "paths must be in ascending order");
 }
 
-static bool parse(struct record_json *j, json_t *root, struct bundle_files *out)
-{
-    static const char *const key[] = {"version", "files"};
-    json_t *v[2];
+#define AT(member) RECORD_AT(struct bundle_file, member)
+static const struct record_row file_rows[] = {
+    {"path", &record_string, AT(path)},
+    {"bytes", &record_u64, AT(bytes)},
+    {"sha256", &record_sha256, AT(sha256)},
+};
+#undef AT
+static const struct record_table file_table = {
+    RECORD_ROWS(file_rows), .size = sizeof(struct bundle_file), .tuple = true,
+    .check = check_file};
 
-    if (!record_json_version(j, root, MANIFEST_VERSION) ||
-        !record_json_object(j, record_field("the file"), root, key, 2, v) ||
-        !record_json_array(j, record_field("files"), v[1], 1,
-                           BUNDLE_MAX_FILES)) {
-        return false;
-    }
-    out->file = record_json_room(j, json_array_size(v[1]), sizeof(*out->file));
-    if (out->file == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < json_array_size(v[1]); i++) {
-        if (!parse_file(j, json_array_get(v[1], i), i, &out->file[i])) {
-            return false;
-        }
-        out->n++;
-    }
-    return true;
-}
+static const struct record_row manifest_rows[] = {
+    {"version", &record_version, .most = MANIFEST_VERSION},
+    {"files", &record_list, RECORD_LIST(struct bundle_files, file, n),
+     .least = 1, .most = BUNDLE_MAX_FILES, .table = &file_table,
+     .line = "\n  "},
+};
+const struct record_table bundle_manifest_table = {RECORD_ROWS(manifest_rows),
+                                                   .prefix = "", .line = "\n "};
 
 int bundle_manifest_parse(const char *text, size_t bytes, const char *file,
                           struct bundle_files *out, struct fsdp_error *error)
 {
-    struct record_json j = {.file = file, .error = error};
-    json_t *root = record_json_load(&j, text, bytes);
+    int status;
 
     memset(out, 0, sizeof(*out));
-    if (root != NULL) {
-        (void)parse(&j, root, out);
-        json_decref(root);
-    }
-    if (j.status != FSDP_OK) {
+    status = record_parse(text, bytes, file, &bundle_manifest_table, NULL, out,
+                          error);
+    if (status != FSDP_OK) {
         bundle_files_release(out);
     }
-    return j.status;
+    return status;
 }
 
 int bundle_manifest_write(const struct bundle_files *f, const char *folder,
                           struct fsdp_error *error)
 {
     char path[RECORD_PATH_BYTES];
-    struct record_text t = {0};
 
     FSDP_TRY(record_path(path, folder, BUNDLE_MANIFEST, error));
-    record_text_add(&t, "{\n \"version\": %d,\n \"files\": [",
-                    MANIFEST_VERSION);
-    for (uint32_t i = 0; i < f->n; i++) {
-        record_text_add(&t, "%s\n  [", i > 0 ? "," : "");
-        record_text_string(&t, f->file[i].path, sizeof(f->file[i].path));
-        record_text_add(&t, ", ");
-        record_text_u64(&t, f->file[i].bytes);
-        record_text_add(&t, ", \"%s\"]", f->file[i].sha256);
-    }
-    record_text_add(&t, "]\n}\n");
-    return record_text_save(&t, path, error);
+    return record_save(&bundle_manifest_table, f, path, error);
 }

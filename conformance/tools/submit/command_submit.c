@@ -4,8 +4,8 @@
  * and all that somebody else needs to find the same.
  */
 #include "cli/commands.h"
-#include "cli/engine_folders.h"
 #include "cli/fixtures.h"
+#include "cli/records_folder.h"
 #include "cli/version.h"
 #include "record/record_internal.h"
 #include "run/supervise.h"
@@ -130,7 +130,7 @@ static void say_made(const struct arguments *a, const struct judge_result *r)
 
     if (bundle_read(a->bundle, BUNDLE_MANIFEST, BUNDLE_MAX_JSON_BYTES, &text,
                     &bytes, NULL) == FSDP_OK) {
-        (void)bundle_hash(text, bytes, hash);
+        (void)record_hash(text, bytes, hash);
         free(text);
     }
     if (a->json) {

@@ -34,62 +34,44 @@ void explanations_release(struct explanations *x)
     x->n = 0;
 }
 
-static bool parse_one(struct record_json *j, json_t *v, size_t i,
-                      struct explanation *out)
+static bool check_why(struct record_json *j, void *base)
 {
-    static const char *const key[] = {"requirement", "cases", "whose", "why"};
-    const struct record_field at = record_element("explanations", i);
-    json_t *value[4];
-
-    return record_json_object(j, at, v, key, 4, value) &&
-           record_json_text(j, at, value[0], out->requirement,
-                            sizeof(out->requirement)) &&
-           record_json_text(j, at, value[1], out->cases, sizeof(out->cases)) &&
-           record_json_name(j, at, value[2], explanation_whose_name, false,
-                            &out->whose) &&
-           record_json_text(j, at, value[3], out->why, sizeof(out->why)) &&
-           (out->why[0] != '\0' || record_refuse(j, at, "says no why"));
+    return ((const struct explanation *)base)->why[0] != '\0' ||
+           record_refuse(j, j->at, "says no why");
 }
 
-static bool parse(struct record_json *j, json_t *root, struct explanations *out)
-{
-    static const char *const key[] = {"version", "explanations"};
-    json_t *v[2];
+#define AT(member) RECORD_AT(struct explanation, member)
+static const struct record_row one_rows[] = {
+    {"requirement", &record_string, AT(requirement)},
+    {"cases", &record_string, AT(cases)},
+    {"whose", &record_name, AT(whose), .name = explanation_whose_name},
+    {"why", &record_string, AT(why)},
+};
+#undef AT
+static const struct record_table one_table = {
+    RECORD_ROWS(one_rows), .size = sizeof(struct explanation),
+    .check = check_why};
 
-    if (!record_json_version(j, root, VERSION) ||
-        !record_json_object(j, record_field("the file"), root, key, 2, v) ||
-        !record_json_array(j, record_field("explanations"), v[1], 0,
-                           MAX_EXPLANATIONS)) {
-        return false;
-    }
-    out->of = record_json_room(j, json_array_size(v[1]), sizeof(*out->of));
-    if (out->of == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < json_array_size(v[1]); i++) {
-        if (!parse_one(j, json_array_get(v[1], i), i, &out->of[i])) {
-            return false;
-        }
-        out->n++;
-    }
-    return true;
-}
+static const struct record_row rows[] = {
+    {"version", &record_version, .most = VERSION},
+    {"explanations", &record_list, RECORD_LIST(struct explanations, of, n),
+     .most = MAX_EXPLANATIONS, .table = &one_table},
+};
+const struct record_table explanations_table = {RECORD_ROWS(rows),
+                                                .prefix = ""};
 
 int explanations_parse(const char *text, size_t bytes, const char *file,
                        struct explanations *out, struct fsdp_error *error)
 {
-    struct record_json j = {.file = file, .error = error};
-    json_t *root = record_json_load(&j, text, bytes);
+    int status;
 
     memset(out, 0, sizeof(*out));
-    if (root != NULL) {
-        (void)parse(&j, root, out);
-        json_decref(root);
-    }
-    if (j.status != FSDP_OK) {
+    status =
+        record_parse(text, bytes, file, &explanations_table, NULL, out, error);
+    if (status != FSDP_OK) {
         explanations_release(out);
     }
-    return j.status;
+    return status;
 }
 
 bool explanations_wanted(uint32_t outcome)

@@ -10,6 +10,7 @@
 
 #include "cases/case.h"
 #include "judge/judge.h"
+#include "record/record_fields.h"
 
 enum explanation_whose {
     EXPLANATION_THEIRS = 0,
@@ -36,6 +37,7 @@ struct explanations {
 void explanations_release(struct explanations *x); /* any state */
 
 /* FORMAT: the sentence names the field. */
+extern const struct record_table explanations_table;
 int explanations_parse(const char *text, size_t bytes, const char *file,
                        struct explanations *out, struct fsdp_error *error);
 

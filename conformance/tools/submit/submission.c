@@ -11,31 +11,8 @@
 #include <string.h>
 
 enum {
-    N_ABOUT = 11,
     MAX_CLAIMS = 256
 };
-
-static const char *const about_key[N_ABOUT] = {
-    "name",    "column",  "release", "url",  "hardware", "software",
-    "adapter", "command", "seed",    "made", "notes"};
-
-static bool about_software(struct record_json *j, const json_t *v,
-                           struct submission_about *out)
-{
-    if (!record_json_array(j, record_field("software"), v, 1,
-                           SUBMISSION_MAX_SOFTWARE)) {
-        return false;
-    }
-    out->n_software = (uint32_t)json_array_size(v);
-    for (uint32_t i = 0; i < out->n_software; i++) {
-        if (!record_json_text(j, record_element("software", i),
-                              json_array_get(v, i), out->software[i],
-                              sizeof(out->software[i]))) {
-            return false;
-        }
-    }
-    return true;
-}
 
 static bool is_day(const char *s)
 {
@@ -49,176 +26,123 @@ static bool is_day(const char *s)
     return true;
 }
 
-static bool about_fields(struct record_json *j, json_t *const *v,
-                         struct submission_about *out)
+static bool check_day(struct record_json *j, void *base)
 {
-    /* The texts among the fields; most of them must not be empty. */
-    const struct {
-        int at;
-        char *to;
-        size_t room;
-        bool may_be_empty;
-    } text[] = {{0, out->name, sizeof(out->name), false},
-                {1, out->column, sizeof(out->column), false},
-                {2, out->release, sizeof(out->release), false},
-                {3, out->url, sizeof(out->url), true},
-                {4, out->hardware, sizeof(out->hardware), false},
-                {6, out->adapter, sizeof(out->adapter), true},
-                {7, out->command, sizeof(out->command), false},
-                {9, out->made, sizeof(out->made), false},
-                {10, out->notes, sizeof(out->notes), true}};
-
-    for (size_t i = 0; i < sizeof(text) / sizeof(text[0]); i++) {
-        const struct record_field at = record_field(about_key[text[i].at]);
-
-        if (!record_json_text(j, at, v[text[i].at], text[i].to, text[i].room)) {
-            return false;
-        }
-        if (text[i].to[0] == '\0' && !text[i].may_be_empty) {
-            return record_refuse(j, at, "must not be empty");
-        }
-    }
-    if (!is_day(out->made)) {
-        return record_refuse(j, record_field("made"),
-                             "a day as 2026-11-20 was expected");
-    }
-    return about_software(j, v[5], out) &&
-           record_json_u32(j, record_field("seed"), v[8], UINT32_MAX,
-                           &out->seed);
+    return is_day(((const struct submission_about *)base)->made) ||
+           record_refuse(j, record_field("made"),
+                         "a day as 2026-11-20 was expected");
 }
+
+/* Most of the texts must not be empty. */
+#define AT(member) RECORD_AT(struct submission_about, member)
+static const struct record_row about_rows[] = {
+    {"version", &record_version, .most = SUBMISSION_VERSION},
+    {"name", &record_string, AT(name), .least = 1},
+    {"column", &record_string, AT(column), .least = 1},
+    {"release", &record_string, AT(release), .least = 1},
+    {"url", &record_string, AT(url)},
+    {"hardware", &record_string, AT(hardware), .least = 1},
+    {"software", &record_short_list,
+     RECORD_LIST(struct submission_about, software, n_software),
+     RECORD_STRINGS(struct submission_about, software), .least = 1,
+     .most = SUBMISSION_MAX_SOFTWARE},
+    {"adapter", &record_string, AT(adapter)},
+    {"command", &record_string, AT(command), .least = 1},
+    {"seed", &record_u32, AT(seed)},
+    {"made", &record_string, AT(made), .least = 1},
+    {"notes", &record_string, AT(notes)},
+};
+#undef AT
+const struct record_table submission_about_table = {
+    RECORD_ROWS(about_rows), .prefix = "", .check = check_day};
+
+/* The same within submission.json, which has a version of its own. */
+static const struct record_table about_table = {
+    .row = about_rows + 1,
+    .n = sizeof(about_rows) / sizeof(about_rows[0]) - 1,
+    .prefix = "",
+    .line = "\n  ",
+    .check = check_day};
 
 int submission_about_parse(const char *text, size_t bytes, const char *file,
                            struct submission_about *out,
                            struct fsdp_error *error)
 {
-    struct record_json j = {.file = file, .error = error};
-    const char *key[N_ABOUT + 1] = {"version"};
-    json_t *v[N_ABOUT + 1];
-    json_t *root = record_json_load(&j, text, bytes);
-
     memset(out, 0, sizeof(*out));
-    memcpy(key + 1, about_key, sizeof(about_key));
-    if (root != NULL && record_json_version(&j, root, SUBMISSION_VERSION) &&
-        record_json_object(&j, record_field("the file"), root, key, N_ABOUT + 1,
-                           v)) {
-        (void)about_fields(&j, v + 1, out);
-    }
-    json_decref(root);
-    return j.status;
-}
-
-static bool parse_claims(struct record_json *j, const json_t *v,
-                         struct submission *out)
-{
-    if (!record_json_array(j, record_field("claims"), v, 1, MAX_CLAIMS)) {
-        return false;
-    }
-    out->n_claims = (uint32_t)json_array_size(v);
-    out->claim = record_json_room(j, out->n_claims, sizeof(*out->claim));
-    for (uint32_t i = 0; i < out->n_claims && out->claim != NULL; i++) {
-        if (!record_json_text(j, record_element("claims", i),
-                              json_array_get(v, i), out->claim[i],
-                              sizeof(out->claim[i]))) {
-            return false;
-        }
-    }
-    return out->claim != NULL;
+    return record_parse(text, bytes, file, &submission_about_table, NULL, out,
+                        error);
 }
 
 /* "whole", or a list of ids in ascending order, so that none is there twice. */
-static bool parse_cases(struct record_json *j, const json_t *v,
-                        struct submission *out)
+static bool read_cases(struct record_json *j, struct record_field at, json_t *v,
+                       const struct record_row *row, void *base)
 {
+    struct submission *const out = base;
     const char *const text = json_string_value(v);
 
     out->whole = text != NULL && strcmp(text, "whole") == 0;
     if (out->whole) {
         return true;
     }
-    if (!record_json_array(j, record_field("cases"), v, 1,
-                           SUBMISSION_MAX_CASES)) {
+    if (!record_list.read(j, at, v, row, base)) {
         return false;
     }
-    out->n_cases = (uint32_t)json_array_size(v);
-    out->id = record_json_room(j, out->n_cases, sizeof(*out->id));
-    for (uint32_t i = 0; i < out->n_cases && out->id != NULL; i++) {
-        const struct record_field at = record_element("cases", i);
-
-        if (!record_json_text(j, at, json_array_get(v, i), out->id[i],
-                              sizeof(out->id[i]))) {
-            return false;
-        }
-        if (i > 0 && strcmp(out->id[i - 1], out->id[i]) >= 0) {
-            return record_refuse(j, at, "ids must be in ascending order");
+    for (uint32_t i = 1; i < out->n_cases; i++) {
+        if (strcmp(out->id[i - 1], out->id[i]) >= 0) {
+            return record_refuse(j, record_element(row->key, i),
+                                 "ids must be in ascending order");
         }
     }
-    return out->id != NULL;
+    return true;
 }
 
-static bool is_hash(const char *s)
+static void write_cases(struct record_text *t, const struct record_row *row,
+                        const void *base)
 {
-    return strlen(s) == 64 && strspn(s, "0123456789abcdef") == 64;
-}
-
-static bool parse(struct record_json *j, json_t *root, struct submission *out)
-{
-    static const char *const key[] = {
-        "version",        "specification", "interpretation", "content",
-        "cases_sha256",   "suite",         "commit",         "engine",
-        "engine_version", "claims",        "records",        "cases",
-        "about"};
-    json_t *v[sizeof(key) / sizeof(key[0])];
-    json_t *a[N_ABOUT];
-    uint32_t flag = 0;
-
-    if (!record_json_version(j, root, SUBMISSION_VERSION) ||
-        !record_json_object(j, record_field("the file"), root, key,
-                            sizeof(key) / sizeof(key[0]), v) ||
-        !record_json_text(j, record_field(key[1]), v[1], out->specification,
-                          sizeof(out->specification)) ||
-        !record_json_u32(j, record_field(key[2]), v[2], UINT32_MAX,
-                         &out->interpretation) ||
-        !record_json_text(j, record_field(key[3]), v[3], out->content,
-                          sizeof(out->content)) ||
-        !record_json_text(j, record_field(key[4]), v[4], out->cases_sha256,
-                          sizeof(out->cases_sha256)) ||
-        !record_json_text(j, record_field(key[5]), v[5], out->suite,
-                          sizeof(out->suite)) ||
-        !record_json_text(j, record_field(key[6]), v[6], out->commit,
-                          sizeof(out->commit)) ||
-        !record_json_text(j, record_field(key[7]), v[7], out->engine,
-                          sizeof(out->engine)) ||
-        !record_json_text(j, record_field(key[8]), v[8], out->engine_version,
-                          sizeof(out->engine_version)) ||
-        !parse_claims(j, v[9], out) ||
-        !record_json_flag(j, record_field(key[10]), v[10], &flag) ||
-        !parse_cases(j, v[11], out) ||
-        !record_json_object(j, record_field("about"), v[12], about_key, N_ABOUT,
-                            a) ||
-        !about_fields(j, a, &out->about)) {
-        return false;
+    if (((const struct submission *)base)->whole) {
+        record_text_add(t, "\"whole\"");
+    } else {
+        record_list.write(t, row, base);
     }
-    out->has_records = flag != 0;
-    return is_hash(out->cases_sha256) ||
-           record_refuse(j, record_field(key[4]),
-                         "64 digits of 0-9a-f were expected");
 }
+
+static const struct record_type whole_or_cases = {read_cases, write_cases};
+
+#define AT(member) RECORD_AT(struct submission, member)
+static const struct record_row rows[] = {
+    {"version", &record_version, .most = SUBMISSION_VERSION},
+    {"specification", &record_string, AT(specification)},
+    {"interpretation", &record_u32, AT(interpretation)},
+    {"content", &record_string, AT(content)},
+    {"cases_sha256", &record_sha256, AT(cases_sha256)},
+    {"suite", &record_string, AT(suite)},
+    {"commit", &record_string, AT(commit)},
+    {"engine", &record_string, AT(engine)},
+    {"engine_version", &record_string, AT(engine_version)},
+    {"claims", &record_list, RECORD_LIST(struct submission, claim, n_claims),
+     RECORD_STRINGS(struct submission, claim), .least = 1, .most = MAX_CLAIMS},
+    {"records", &record_bool, AT(has_records)},
+    {"cases", &whole_or_cases, RECORD_LIST(struct submission, id, n_cases),
+     RECORD_STRINGS(struct submission, id), .least = 1,
+     .most = SUBMISSION_MAX_CASES, .line = "\n  ", .hangs = true},
+    {"about", &record_object, AT(about), .table = &about_table},
+};
+#undef AT
+const struct record_table submission_table = {RECORD_ROWS(rows), .prefix = "",
+                                              .line = "\n "};
 
 int submission_parse(const char *text, size_t bytes, const char *file,
                      struct submission *out, struct fsdp_error *error)
 {
-    struct record_json j = {.file = file, .error = error};
-    json_t *root = record_json_load(&j, text, bytes);
+    int status;
 
     memset(out, 0, sizeof(*out));
-    if (root != NULL) {
-        (void)parse(&j, root, out);
-        json_decref(root);
-    }
-    if (j.status != FSDP_OK) {
+    status =
+        record_parse(text, bytes, file, &submission_table, NULL, out, error);
+    if (status != FSDP_OK) {
         submission_release(out);
     }
-    return j.status;
+    return status;
 }
 
 void submission_release(struct submission *s)
@@ -231,76 +155,13 @@ void submission_release(struct submission *s)
     s->n_claims = 0;
 }
 
-static void add_text(struct record_text *t, const char *indent, const char *key,
-                     const char *value)
-{
-    record_text_add(t, "%s\"%s\": ", indent, key);
-    record_text_string(t, value, strlen(value));
-}
-
-/* A list of texts that lie `stride` bytes apart. */
-static void add_list(struct record_text *t, const char *first, size_t stride,
-                     uint32_t n, const char *between)
-{
-    record_text_add(t, "[");
-    for (uint32_t i = 0; i < n; i++) {
-        const char *const one = first + i * stride;
-
-        record_text_add(t, "%s", i > 0 ? between : "");
-        record_text_string(t, one, strlen(one));
-    }
-    record_text_add(t, "]");
-}
-
-static void add_about(struct record_text *t, const struct submission_about *a)
-{
-    record_text_add(t, " \"about\": {\n");
-    add_text(t, "  ", "name", a->name);
-    add_text(t, ",\n  ", "column", a->column);
-    add_text(t, ",\n  ", "release", a->release);
-    add_text(t, ",\n  ", "url", a->url);
-    add_text(t, ",\n  ", "hardware", a->hardware);
-    record_text_add(t, ",\n  \"software\": ");
-    add_list(t, a->software[0], sizeof(a->software[0]), a->n_software, ", ");
-    add_text(t, ",\n  ", "adapter", a->adapter);
-    add_text(t, ",\n  ", "command", a->command);
-    record_text_add(t, ",\n  \"seed\": %u", a->seed);
-    add_text(t, ",\n  ", "made", a->made);
-    add_text(t, ",\n  ", "notes", a->notes);
-    record_text_add(t, "}");
-}
-
 int submission_write(const struct submission *s, const char *folder,
                      struct fsdp_error *error)
 {
     char path[RECORD_PATH_BYTES];
-    struct record_text t = {0};
 
     FSDP_TRY(record_path(path, folder, "submission.json", error));
-    record_text_add(&t, "{\n \"version\": %d", SUBMISSION_VERSION);
-    add_text(&t, ",\n ", "specification", s->specification);
-    record_text_add(&t, ",\n \"interpretation\": %u", s->interpretation);
-    add_text(&t, ",\n ", "content", s->content);
-    add_text(&t, ",\n ", "cases_sha256", s->cases_sha256);
-    add_text(&t, ",\n ", "suite", s->suite);
-    add_text(&t, ",\n ", "commit", s->commit);
-    add_text(&t, ",\n ", "engine", s->engine);
-    add_text(&t, ",\n ", "engine_version", s->engine_version);
-    record_text_add(&t, ",\n \"claims\": ");
-    add_list(&t, s->n_claims > 0 ? s->claim[0] : "", sizeof(*s->claim),
-             s->n_claims, ", ");
-    record_text_add(&t, ",\n \"records\": %s,\n \"cases\": ",
-                    s->has_records ? "true" : "false");
-    if (s->whole) {
-        record_text_add(&t, "\"whole\"");
-    } else {
-        add_list(&t, s->n_cases > 0 ? s->id[0] : "", sizeof(*s->id), s->n_cases,
-                 ",\n  ");
-    }
-    record_text_add(&t, ",\n");
-    add_about(&t, &s->about);
-    record_text_add(&t, "\n}\n");
-    return record_text_save(&t, path, error);
+    return record_save(&submission_table, s, path, error);
 }
 
 int submission_cases(const struct submission *s, struct case_list *out,

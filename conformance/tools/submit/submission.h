@@ -18,6 +18,7 @@
 #define FSDP_CTS_SUBMISSION_H
 
 #include "cases/case.h"
+#include "record/record_fields.h"
 #include <fsdp/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,6 +65,7 @@ struct submission {
 };
 
 /* FORMAT: the sentence names file and field. NOMEM. */
+extern const struct record_table submission_table, submission_about_table;
 int submission_about_parse(const char *text, size_t bytes, const char *file,
                            struct submission_about *out,
                            struct fsdp_error *error);

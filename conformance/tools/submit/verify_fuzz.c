@@ -132,9 +132,9 @@ static void fuzz_report(const char *text, size_t bytes)
     struct fsdp_error error = {0};
     struct report_kept r;
 
-    if (taken(
-            report_read(text, bytes, "report.jsonl", requirements, &r, &error),
-            &error)) {
+    if (taken(report_read(text, bytes, "report.jsonl", requirement_table(), &r,
+                          &error),
+              &error)) {
         must(bundle_report_same(text, bytes, text, bytes, &error) == FSDP_OK);
         show(&r);
         report_kept_release(&r);

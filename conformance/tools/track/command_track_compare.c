@@ -22,15 +22,15 @@ static int check_files(const struct track_options *o, const struct results *r,
     for (int i = 0; i < o->n_rest; i++) {
         machine_text(&r[i].machine, text);
         if (!r[i].has_machine || strcmp(first, text) != 0) {
-            return track_fail(error, FSDP_ERR_FORMAT,
-                              "%.100s: not of the first file's machine",
-                              o->rest[i]);
+            return record_fail(error, FSDP_ERR_FORMAT, "track",
+                               "%.100s: not of the first file's machine",
+                               o->rest[i]);
         }
         if (strcmp(r[i].commit, r[i % 2].commit) != 0) {
-            return track_fail(error, FSDP_ERR_FORMAT,
-                              "%.80s: of commit %.40s; builds take turns, A B "
-                              "A B",
-                              o->rest[i], r[i].commit);
+            return record_fail(error, FSDP_ERR_FORMAT, "track",
+                               "%.80s: of commit %.40s; builds take turns, A B "
+                               "A B",
+                               o->rest[i], r[i].commit);
         }
     }
     return FSDP_OK;

@@ -23,15 +23,16 @@ static int open_output(const char *path, struct output *out,
                        struct fsdp_error *error)
 {
     if (strlen(path) + sizeof ".partial" > sizeof out->partial) {
-        return track_fail(error, FSDP_ERR_INVALID, "the path is too long");
+        return record_fail(error, FSDP_ERR_INVALID, "track",
+                           "the path is too long");
     }
     (void)snprintf(out->partial, sizeof out->partial, "%s%s", path,
                    special_file(path) ? "" : ".partial");
     out->f = fopen(out->partial, "we");
     return out->f != NULL
                ? FSDP_OK
-               : track_fail(error, FSDP_ERR_IO, "cannot write %.120s: %s", path,
-                            strerror(errno));
+               : record_fail(error, FSDP_ERR_IO, "track",
+                             "cannot write %.120s: %s", path, strerror(errno));
 }
 
 static int close_output(const char *path, struct output *out, int status,
@@ -51,8 +52,8 @@ static int close_output(const char *path, struct output *out, int status,
         bad = errno;
     }
     if (status == FSDP_OK && bad != 0) {
-        status = track_fail(error, FSDP_ERR_IO, "cannot write %.120s: %s", path,
-                            strerror(bad));
+        status = record_fail(error, FSDP_ERR_IO, "track",
+                             "cannot write %.120s: %s", path, strerror(bad));
     }
     if (status != FSDP_OK && strcmp(out->partial, path) != 0) {
         (void)unlink(out->partial);

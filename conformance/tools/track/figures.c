@@ -15,111 +15,94 @@ static bool is_name(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") == n;
 }
 
-static int read_values(const struct strict *s, json_t *o, struct figures *out)
+static bool read_values(struct record_json *j, struct record_field at,
+                        json_t *v, const struct record_row *row, void *base)
 {
+    static const struct record_row number = {.type = &record_u64};
+    struct figures *out = base;
     const char *name;
     json_t *value;
 
-    if (!json_is_object(o) || json_object_size(o) > FIGURES_MOST) {
-        return strict_refuse(s, "figures",
-                             "an object of at most %d was "
-                             "expected",
+    (void)row;
+    if (!json_is_object(v) || json_object_size(v) > FIGURES_MOST) {
+        return record_refuse(j, at, "an object of at most %d was expected",
                              FIGURES_MOST);
     }
-    json_object_foreach(o, name, value)
+    json_object_foreach(v, name, value)
     {
         if (!is_name(name)) {
-            return strict_refuse(s, "figures", "\"%.40s\" is no name", name);
+            return record_refuse(j, at, "\"%.40s\" is no name", name);
         }
-        FSDP_TRY(strict_count(s, name, value, UINT64_MAX, &out->value[out->n]));
+        if (!record_u64.read(j, record_field(name), value, &number,
+                             &out->value[out->n])) {
+            return false;
+        }
         memcpy(out->name[out->n++], name, strlen(name) + 1);
     }
-    return FSDP_OK;
+    return true;
 }
 
-static int read_point(const struct strict *s, const json_t *v, uint32_t *out)
+/* Null is FIGURES_NO_UNIT. */
+static bool read_unit(struct record_json *j, struct record_field at, json_t *v,
+                      const struct record_row *row, void *base)
 {
-    const char *name = json_string_value(v);
+    const struct figures *f = j->context;
+    uint32_t *out = record_at(row, base);
 
-    for (*out = 0; record_point_name(*out) != NULL; (*out)++) {
-        if (name != NULL && strcmp(name, record_point_name(*out)) == 0) {
-            return FSDP_OK;
-        }
-    }
-    return strict_refuse(s, "moments", "a point's name was expected");
+    *out = FIGURES_NO_UNIT;
+    return json_is_null(v) ||
+           (record_u32.read(j, at, v, row, base) &&
+            (*out < f->n_units ||
+             record_refuse(j, at, "%u: no such unit", *out)));
 }
 
-static int read_moment(const struct strict *s, const json_t *v,
-                       uint32_t n_units, struct figures_moment *out)
+static const struct record_type values = {read_values, NULL};
+static const struct record_type unit = {read_unit, NULL};
+
+static const struct record_row bytes_of_kind = {.type = &record_u64,
+                                                .room = sizeof(uint64_t)};
+
+#define AT(member) RECORD_AT(struct figures_moment, member)
+static const struct record_row moment_rows[] = {
+    {"point", &record_name, AT(point), .name = record_point_name},
+    {"unit", &unit, AT(unit)},
+    {"live", &record_array, AT(live), .most = FSDP_N_KINDS,
+     .each = &bytes_of_kind},
+};
+#undef AT
+static const struct record_table moment_table = {
+    RECORD_ROWS(moment_rows), .size = sizeof(struct figures_moment),
+    .tuple = true};
+
+#define AT(member) RECORD_AT(struct figures, member)
+static const struct record_row timeline_rows[] = {
+    {"step", &record_u64, AT(step), .most = UINT32_MAX},
+    {"units", &record_list, RECORD_LIST(struct figures, unit, n_units),
+     RECORD_STRINGS(struct figures, unit), .most = FIGURES_UNITS_MOST},
+    {"moments", &record_list, RECORD_LIST(struct figures, moment, n_moments),
+     .table = &moment_table, .most = FIGURES_MOMENTS_MOST},
+};
+static const struct record_table timeline_table = {RECORD_ROWS(timeline_rows),
+                                                   .prefix = ""};
+static const struct record_row figures_rows[] = {
+    {"steps", &record_u64, AT(steps), .most = UINT32_MAX},
+    {"figures", &values, .offset = 0},
+    {"bound", &record_u64, AT(bound), .optional = true},
+    {"timeline", &record_object, .offset = 0, .table = &timeline_table,
+     .optional = true},
+};
+#undef AT
+static const struct record_table figures_table = {RECORD_ROWS(figures_rows),
+                                                  .prefix = ""};
+
+int figures_read(struct record_json *j, json_t *o, struct figures *out)
 {
-    const json_t *live = json_array_get(v, 2);
-    uint64_t unit = FIGURES_NO_UNIT;
-
-    FSDP_TRY(strict_array(s, "moments", v, 3, 3));
-    FSDP_TRY(read_point(s, json_array_get(v, 0), &out->point));
-    if (!json_is_null(json_array_get(v, 1))) {
-        FSDP_TRY(strict_count(s, "moments: unit", json_array_get(v, 1),
-                              n_units > 0 ? n_units - 1 : 0, &unit));
-        if (n_units == 0) {
-            return strict_refuse(s, "moments", "there are no units");
-        }
-    }
-    out->unit = (uint32_t)unit;
-    FSDP_TRY(
-        strict_array(s, "moments: live", live, FSDP_N_KINDS, FSDP_N_KINDS));
-    for (size_t k = 0; k < FSDP_N_KINDS; k++) {
-        FSDP_TRY(strict_count(s, "moments: live", json_array_get(live, k),
-                              UINT64_MAX, &out->live[k]));
-    }
-    return FSDP_OK;
-}
-
-static int read_timeline(const struct strict *s, json_t *o, struct figures *out)
-{
-    static const char *const keys[] = {"step", "units", "moments", NULL};
-    json_t *v[3];
-    size_t n_units;
-    size_t n_moments;
-
-    FSDP_TRY(strict_object(s, "timeline", o, keys, v));
-    FSDP_TRY(strict_count(s, "step", v[0], UINT32_MAX, &out->step));
-    FSDP_TRY(strict_array(s, "units", v[1], 0, FIGURES_UNITS_MOST));
-    FSDP_TRY(strict_array(s, "moments", v[2], 0, FIGURES_MOMENTS_MOST));
-    n_units = json_array_size(v[1]);
-    n_moments = json_array_size(v[2]);
-    out->unit = calloc(n_units + 1, sizeof(*out->unit));
-    out->moment = calloc(n_moments + 1, sizeof(*out->moment));
-    if (out->unit == NULL || out->moment == NULL) {
-        return track_fail(s->error, FSDP_ERR_NOMEM, "out of memory");
-    }
-    for (size_t i = 0; i < n_units; i++) {
-        FSDP_TRY(strict_text(s, "units", json_array_get(v[1], i), out->unit[i],
-                             sizeof(out->unit[i])));
-        out->n_units++;
-    }
-    for (size_t i = 0; i < n_moments; i++) {
-        FSDP_TRY(read_moment(s, json_array_get(v[2], i), out->n_units,
-                             &out->moment[i]));
-        out->n_moments++;
-    }
-    return FSDP_OK;
-}
-
-int figures_read(const struct strict *s, json_t *o, struct figures *out)
-{
-    static const char *const keys[] = {"steps", "figures", "?bound",
-                                       "?timeline", NULL};
-    json_t *v[4];
-
     memset(out, 0, sizeof(*out));
-    FSDP_TRY(strict_object(s, "figures", o, keys, v));
-    FSDP_TRY(strict_count(s, "steps", v[0], UINT32_MAX, &out->steps));
-    FSDP_TRY(read_values(s, v[1], out));
-    if (v[2] != NULL) {
-        out->has_bound = true;
-        FSDP_TRY(strict_count(s, "bound", v[2], UINT64_MAX, &out->bound));
-    }
-    return v[3] != NULL ? read_timeline(s, v[3], out) : FSDP_OK;
+    j->context = out;
+    (void)record_read_fields(j, record_field("figures"), o, &figures_table,
+                             out);
+    out->has_bound = json_object_get(o, "bound") != NULL;
+    return j->status;
 }
 
 void figures_release(struct figures *f)

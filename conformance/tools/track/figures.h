@@ -40,7 +40,7 @@ struct figures {
 
 /* {"steps", "figures", "bound"?, "timeline"?}. FORMAT, NOMEM. *out is to be
  * released whatever is returned. */
-int figures_read(const struct strict *s, json_t *o, struct figures *out);
+int figures_read(struct record_json *j, json_t *o, struct figures *out);
 void figures_release(struct figures *f);
 /* NULL: there is no such figure. */
 const uint64_t *figures_find(const struct figures *f, const char *name);

@@ -52,22 +52,24 @@ int history_fail(struct history *h, struct fsdp_error *error)
 
     switch (code) {
     case SQLITE_NOTADB:
-        return track_fail(error, FSDP_ERR_FORMAT, "%s: is no database",
-                          h->path);
+        return record_fail(error, FSDP_ERR_FORMAT, "track",
+                           "%s: is no database", h->path);
     case SQLITE_CORRUPT:
     case SQLITE_MISMATCH:
     case SQLITE_ERROR: /* a table that is missing or another */
-        return track_fail(error, FSDP_ERR_FORMAT, "%s: is damaged: %s", h->path,
-                          sqlite3_errmsg(h->db));
+        return record_fail(error, FSDP_ERR_FORMAT, "track",
+                           "%s: is damaged: %s", h->path,
+                           sqlite3_errmsg(h->db));
     case SQLITE_NOMEM:
-        return track_fail(error, FSDP_ERR_NOMEM, "out of memory");
+        return record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
     case SQLITE_BUSY:
-        return track_fail(error, FSDP_ERR_IO,
-                          "%s: another process has held it for %d s", h->path,
-                          WAIT_MS / 1000);
+        return record_fail(error, FSDP_ERR_IO, "track",
+                           "%s: another process has held it for %d s", h->path,
+                           WAIT_MS / 1000);
     default:
-        return track_fail(error, FSDP_ERR_IO, "%s: nothing was changed: %s",
-                          h->path, sqlite3_errmsg(h->db));
+        return record_fail(error, FSDP_ERR_IO, "track",
+                           "%s: nothing was changed: %s", h->path,
+                           sqlite3_errmsg(h->db));
     }
 }
 
@@ -132,19 +134,20 @@ static int make_or_check(struct history *h, enum history_mode mode,
     FSDP_TRY(pragma(h, "PRAGMA user_version", &version, error));
     FSDP_TRY(pragma(h, "SELECT count(*) FROM sqlite_master", &tables, error));
     if (application == 0 && version == 0 && tables == 0) {
-        return mode == HISTORY_MAKE ? history_do(h, schema, error)
-                                    : track_fail(error, FSDP_ERR_FORMAT,
-                                                 "%s: is empty", h->path);
+        return mode == HISTORY_MAKE
+                   ? history_do(h, schema, error)
+                   : record_fail(error, FSDP_ERR_FORMAT, "track",
+                                 "%s: is empty", h->path);
     }
     if (application != APPLICATION) {
-        return track_fail(error, FSDP_ERR_FORMAT,
-                          "%s: is a database of another program", h->path);
+        return record_fail(error, FSDP_ERR_FORMAT, "track",
+                           "%s: is a database of another program", h->path);
     }
     if (version != HISTORY_VERSION) {
-        return track_fail(error, FSDP_ERR_FORMAT,
-                          "%s: is a history of version %lld; this program "
-                          "knows %d",
-                          h->path, (long long)version, HISTORY_VERSION);
+        return record_fail(error, FSDP_ERR_FORMAT, "track",
+                           "%s: is a history of version %lld; this program "
+                           "knows %d",
+                           h->path, (long long)version, HISTORY_VERSION);
     }
     return FSDP_OK;
 }
@@ -158,15 +161,15 @@ static int open_database(struct history *h, const char *path,
     struct stat s;
 
     if (stat(path, &s) != 0 && (errno != ENOENT || mode != HISTORY_MAKE)) {
-        return track_fail(error, FSDP_ERR_IO, "%s: %s", h->path,
-                          strerror(errno));
+        return record_fail(error, FSDP_ERR_IO, "track", "%s: %s", h->path,
+                           strerror(errno));
     }
     /* A reader, too, may have to roll back what a writer that died left; one
      * that may not write can still read. */
     if (sqlite3_open_v2(path, &h->db, flags, NULL) != SQLITE_OK) {
-        return track_fail(error, FSDP_ERR_IO, "%s: %s", h->path,
-                          h->db != NULL ? sqlite3_errmsg(h->db)
-                                        : "out of memory");
+        return record_fail(error, FSDP_ERR_IO, "track", "%s: %s", h->path,
+                           h->db != NULL ? sqlite3_errmsg(h->db)
+                                         : "out of memory");
     }
     (void)sqlite3_busy_timeout(h->db, WAIT_MS);
     (void)sqlite3_db_config(h->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -187,7 +190,7 @@ int history_open(const char *path, enum history_mode mode, struct history **out,
 
     *out = NULL;
     if (h == NULL) {
-        return track_fail(error, FSDP_ERR_NOMEM, "out of memory");
+        return record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     (void)snprintf(h->path, sizeof(h->path), "%s",
                    length > 90 ? path + length - 90 : path);

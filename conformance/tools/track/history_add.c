@@ -103,10 +103,10 @@ static int series(struct adder *a, const char *engine, const char *name,
                         (sqlite3_column_int(q, 2) != 0) == higher);
     (void)sqlite3_reset(q);
     if (!same) {
-        return track_fail(a->error, FSDP_ERR_FORMAT,
-                          "%.100s in %s: the history has it with another "
-                          "direction",
-                          name, unit);
+        return record_fail(a->error, FSDP_ERR_FORMAT, "track",
+                           "%.100s in %s: the history has it with another "
+                           "direction",
+                           name, unit);
     }
     if (*id != 0) {
         return FSDP_OK;
@@ -266,7 +266,7 @@ static int add_all(struct adder *a, const struct results *r, bool *again)
     machine_text(&r->machine, text);
     machine_hash(text, hash);
     if (digest_of(r, hash, digest) != FSDP_OK) {
-        return track_fail(a->error, FSDP_ERR_NOMEM, "out of memory");
+        return record_fail(a->error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     FSDP_TRY(find_machine(a, hash, text));
     FSDP_TRY(make_run(a, r, digest, again));

@@ -26,12 +26,12 @@ static int grow(struct rows *r, struct fsdp_error *error)
         return FSDP_OK;
     }
     if (r->n >= UINT32_C(1) << 30) {
-        (void)track_fail(error, FSDP_ERR_FORMAT, "too many rows");
+        (void)record_fail(error, FSDP_ERR_FORMAT, "track", "too many rows");
         return FSDP_ERR_FORMAT;
     }
     more = realloc(r->array, (r->n == 0 ? 1 : 2 * (size_t)r->n) * r->size);
     if (more == NULL) {
-        (void)track_fail(error, FSDP_ERR_NOMEM, "out of memory");
+        (void)record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
         return FSDP_ERR_NOMEM;
     }
     r->array = more;
@@ -198,9 +198,9 @@ int history_timed(struct history *h, int64_t series, struct history_timed **out,
         const struct history_timed *x = &(*out)[i];
 
         if (!isfinite(x->median) || !isfinite(x->p10) || !isfinite(x->p90)) {
-            status = track_fail(error, FSDP_ERR_FORMAT,
-                                "%s: is damaged: a median that is no number",
-                                h->path);
+            status = record_fail(error, FSDP_ERR_FORMAT, "track",
+                                 "%s: is damaged: a median that is no number",
+                                 h->path);
         }
     }
     if (status != FSDP_OK) {
@@ -214,7 +214,7 @@ int history_timed(struct history *h, int64_t series, struct history_timed **out,
 int history_bundle(struct history *h, int64_t bundle, struct figures *out,
                    struct fsdp_error *error)
 {
-    const struct strict s = {.file = h->path, .error = error};
+    struct record_json j = {.file = h->path, .error = error};
     sqlite3_stmt *q;
     json_t *o = NULL;
     bool row = false;
@@ -229,17 +229,15 @@ int history_bundle(struct history *h, int64_t bundle, struct figures *out,
         status = history_step(h, q, &row, error);
     }
     if (status == FSDP_OK && !row) {
-        status = track_fail(error, FSDP_ERR_FORMAT,
-                            "%s: is damaged: figures are missing", h->path);
+        status = record_fail(error, FSDP_ERR_FORMAT, "track",
+                             "%s: is damaged: figures are missing", h->path);
     }
     if (status == FSDP_OK) {
         const char *text = (const char *)sqlite3_column_text(q, 0);
 
         text = text != NULL ? text : "";
-        status = strict_load(&s, text, strlen(text), &o);
-    }
-    if (status == FSDP_OK) {
-        status = figures_read(&s, o, out);
+        o = strict_load(&j, text, strlen(text));
+        status = o != NULL ? figures_read(&j, o, out) : j.status;
     }
     json_decref(o);
     (void)sqlite3_finalize(q);

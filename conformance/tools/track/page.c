@@ -381,7 +381,8 @@ static int write_all(struct page *page)
     int status;
 
     if (cases == NULL) {
-        return track_fail(page->error, FSDP_ERR_NOMEM, "out of memory");
+        return record_fail(page->error, FSDP_ERR_NOMEM, "track",
+                           "out of memory");
     }
     head(page);
     tiles(page, n);
@@ -406,6 +407,7 @@ int page_write(struct history *h, int64_t run, FILE *out,
     }
     track_verdict_release(&page.v);
     return status == FSDP_OK && ferror(out) != 0
-               ? track_fail(error, FSDP_ERR_IO, "cannot write the page")
+               ? record_fail(error, FSDP_ERR_IO, "track",
+                             "cannot write the page")
                : status;
 }

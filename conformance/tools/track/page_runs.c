@@ -108,7 +108,8 @@ static int load_memory(struct page *page, const struct history_series *s,
     m->value = calloc(m->n + 1u, sizeof(*m->value));
     if (status == FSDP_OK && (m->run == NULL || m->value == NULL)) {
         free(x);
-        return track_fail(page->error, FSDP_ERR_NOMEM, "out of memory");
+        return record_fail(page->error, FSDP_ERR_NOMEM, "track",
+                           "out of memory");
     }
     for (uint32_t i = 0; i < m->n && status == FSDP_OK; i++) {
         m->run[i] = x[i].run;
@@ -255,7 +256,8 @@ static int load_timed(struct page *page, const struct history_series *s,
     m->run = calloc(m->n + 1u, sizeof(*m->run));
     m->median = calloc(m->n + 1u, sizeof(*m->median));
     if (m->run == NULL || m->median == NULL) {
-        return track_fail(page->error, FSDP_ERR_NOMEM, "out of memory");
+        return record_fail(page->error, FSDP_ERR_NOMEM, "track",
+                           "out of memory");
     }
     for (uint32_t i = 0; i < m->n; i++) {
         m->run[i] = m->t[i].run;
@@ -275,8 +277,8 @@ static int load_timed(struct page *page, const struct history_series *s,
                                    &m->change, &m->n_changes);
     }
     return status == FSDP_OK ? FSDP_OK
-                             : track_fail(page->error, status, "%s",
-                                          fsdp_status_text(status));
+                             : record_fail(page->error, status, "track", "%s",
+                                           fsdp_status_text(status));
 }
 
 static double highest_of(const struct timed_series *m, uint32_t from,

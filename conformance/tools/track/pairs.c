@@ -103,37 +103,37 @@ int pairs_compare(const struct results *r, uint32_t n,
     *out = NULL;
     *n_out = 0;
     if (n < 2 || n % 2 != 0 || pairs > SIGNED_RANK_MOST) {
-        return track_fail(error, FSDP_ERR_INVALID,
-                          "%u files: an even number to %d was expected, A B A "
-                          "B ...",
-                          n, 2 * SIGNED_RANK_MOST);
+        return record_fail(error, FSDP_ERR_INVALID, "track",
+                           "%u files: an even number to %d was expected, A B A "
+                           "B ...",
+                           n, 2 * SIGNED_RANK_MOST);
     }
     *out = calloc(r[0].n_timed + 1u, sizeof(**out));
     if (*out == NULL) {
-        return track_fail(error, FSDP_ERR_NOMEM, "out of memory");
+        return record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     for (uint32_t i = 0; i < r[0].n_timed; i++) {
         struct pairs_result x = {.of = &r[0].timed[i]};
 
         if (take_ratios(r, n, x.of, ratio)) {
             if (compare_one(ratio, pairs, &x) != FSDP_OK) {
-                return track_fail(error, FSDP_ERR_INVALID,
-                                  "%.150s: no finite ratio", x.of->name);
+                return record_fail(error, FSDP_ERR_INVALID, "track",
+                                   "%.150s: no finite ratio", x.of->name);
             }
             (*out)[(*n_out)++] = x;
         }
     }
     if (*n_out == 0) {
-        return track_fail(error, FSDP_ERR_INVALID,
-                          "no timed result is in all of the files");
+        return record_fail(error, FSDP_ERR_INVALID, "track",
+                           "no timed result is in all of the files");
     }
     if (ldexp(1.0, -(int)pairs) * *n_out > o->significance) {
         int least = (int)ceil(log2(*n_out / o->significance));
 
-        return track_fail(error, FSDP_ERR_INVALID,
-                          "%u pairs of %u results could never show a change: "
-                          "%d pairs are needed",
-                          pairs, *n_out, least);
+        return record_fail(error, FSDP_ERR_INVALID, "track",
+                           "%u pairs of %u results could never show a change: "
+                           "%d pairs are needed",
+                           pairs, *n_out, least);
     }
     call(*out, *n_out, o);
     return FSDP_OK;

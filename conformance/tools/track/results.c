@@ -32,13 +32,13 @@ int results_add_exact(struct results *r, const struct exact_result *x,
     if (all == NULL || x->text == NULL) {
         free(x->text);
         r->exact = all != NULL ? all : r->exact;
-        return track_fail(error, FSDP_ERR_NOMEM, "out of memory");
+        return record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     r->exact = all;
     r->exact[r->n_exact++] = *x;
-    return r->n_exact < RESULTS_MOST
-               ? FSDP_OK
-               : track_fail(error, FSDP_ERR_FORMAT, "too many results");
+    return r->n_exact < RESULTS_MOST ? FSDP_OK
+                                     : record_fail(error, FSDP_ERR_FORMAT,
+                                                   "track", "too many results");
 }
 
 int results_add_timed(struct results *r, const struct timed_result *x,
@@ -49,13 +49,13 @@ int results_add_timed(struct results *r, const struct timed_result *x,
     if (all == NULL || x->sample == NULL) {
         free(x->sample);
         r->timed = all != NULL ? all : r->timed;
-        return track_fail(error, FSDP_ERR_NOMEM, "out of memory");
+        return record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     r->timed = all;
     r->timed[r->n_timed++] = *x;
-    return r->n_timed < RESULTS_MOST
-               ? FSDP_OK
-               : track_fail(error, FSDP_ERR_FORMAT, "too many results");
+    return r->n_timed < RESULTS_MOST ? FSDP_OK
+                                     : record_fail(error, FSDP_ERR_FORMAT,
+                                                   "track", "too many results");
 }
 
 int results_set_commit(struct results *r, const char *commit, const char *file,
@@ -65,16 +65,16 @@ int results_set_commit(struct results *r, const char *commit, const char *file,
 
     if (n < 4 || n >= sizeof(r->commit) ||
         strspn(commit, "0123456789abcdef") != n) {
-        return track_fail(error, FSDP_ERR_FORMAT,
-                          "%.80s: commit '%.70s': 4 to 64 digits of 0-9a-f "
-                          "were expected",
-                          file, commit);
+        return record_fail(error, FSDP_ERR_FORMAT, "track",
+                           "%.80s: commit '%.70s': 4 to 64 digits of 0-9a-f "
+                           "were expected",
+                           file, commit);
     }
     if (r->commit[0] != '\0' && strcmp(r->commit, commit) != 0) {
-        return track_fail(error, FSDP_ERR_FORMAT,
-                          "%.60s: of commit %.40s, where another file is of "
-                          "%.40s",
-                          file, commit, r->commit);
+        return record_fail(error, FSDP_ERR_FORMAT, "track",
+                           "%.60s: of commit %.40s, where another file is of "
+                           "%.40s",
+                           file, commit, r->commit);
     }
     memcpy(r->commit, commit, n + 1);
     return FSDP_OK;
@@ -154,16 +154,16 @@ static int refuse_doubles(struct results *r, const char *path,
     }
     for (uint32_t i = 1; i < r->n_exact; i++) {
         if (by_exact_name(&r->exact[i - 1], &r->exact[i]) == 0) {
-            return track_fail(error, FSDP_ERR_FORMAT,
-                              "%.60s: the figures of %.120s a second time",
-                              path, r->exact[i].name);
+            return record_fail(error, FSDP_ERR_FORMAT, "track",
+                               "%.60s: the figures of %.120s a second time",
+                               path, r->exact[i].name);
         }
     }
     for (uint32_t i = 1; i < r->n_timed; i++) {
         if (by_timed_name(&r->timed[i - 1], &r->timed[i]) == 0) {
-            return track_fail(error, FSDP_ERR_FORMAT,
-                              "%.60s: %.100s in %.20s a second time", path,
-                              r->timed[i].name, r->timed[i].unit);
+            return record_fail(error, FSDP_ERR_FORMAT, "track",
+                               "%.60s: %.100s in %.20s a second time", path,
+                               r->timed[i].name, r->timed[i].unit);
         }
     }
     return FSDP_OK;
@@ -180,29 +180,30 @@ static int read_value(const char *path, json_t *root, char better,
     if (format != NULL && strcmp(format, "fsdp-bench") == 0) {
         return results_read_bench(path, root, r, error);
     }
-    return track_fail(error, FSDP_ERR_FORMAT,
-                      "%.100s: no report, no bench results and no array of "
-                      "custom benchmarks",
-                      path);
+    return record_fail(error, FSDP_ERR_FORMAT, "track",
+                       "%.100s: no report, no bench results and no array of "
+                       "custom benchmarks",
+                       path);
 }
 
 int results_read(const char *path, char better, struct results *r,
                  struct fsdp_error *error)
 {
-    struct strict s = {.file = path, .error = error};
+    static const struct record_source from = {.where = "track",
+                                              .most = FILE_MOST};
+    struct record_json j = {.file = path, .error = error};
     static const char header[] = "{\"type\":\"header\"";
     json_t *root = NULL;
     size_t bytes = 0;
     char *text;
-    int status = track_read_file(path, FILE_MOST, &text, &bytes, error);
+    int status = record_read_file(path, &from, &text, &bytes, error);
 
     if (status == FSDP_OK && strncmp(text, header, sizeof(header) - 1) == 0) {
         status = results_read_report(path, text, bytes, r, error);
     } else if (status == FSDP_OK) {
-        status = strict_load(&s, text, bytes, &root);
-        if (status == FSDP_OK) {
-            status = read_value(path, root, better, r, error);
-        }
+        root = strict_load(&j, text, bytes);
+        status =
+            root != NULL ? read_value(path, root, better, r, error) : j.status;
         json_decref(root);
     }
     free(text);

@@ -13,73 +13,85 @@
 
 static const char extra_mark[] = "fsdp-track ";
 
-/* ---- fsdp-bench ---- */
-
-static int read_hardware(const struct strict *s, json_t *o, struct results *r)
-{
-    static const char *const keys[] = {"cpu", "cores", "memory_bytes", "gpu",
-                                       NULL};
-    struct machine m = {.cpu = ""};
-    char here[MACHINE_TEXT_BYTES];
-    char before[MACHINE_TEXT_BYTES];
-    json_t *v[4];
-
-    FSDP_TRY(strict_object(s, "hardware", o, keys, v));
-    FSDP_TRY(strict_text(s, "hardware.cpu", v[0], m.cpu, sizeof(m.cpu)));
-    FSDP_TRY(strict_count(s, "hardware.cores", v[1], 1 << 20, &m.cores));
-    FSDP_TRY(strict_count(s, "hardware.memory_bytes", v[2], UINT64_MAX,
-                          &m.memory_bytes));
-    if (!json_is_null(v[3])) {
-        FSDP_TRY(strict_text(s, "hardware.gpu", v[3], m.gpu, sizeof(m.gpu)));
-    }
-    machine_text(&m, here);
-    machine_text(&r->machine, before);
-    if (r->has_machine && strcmp(here, before) != 0) {
-        return strict_refuse(s, "hardware",
-                             "another machine than that of a "
-                             "file before");
-    }
-    r->machine = m;
-    r->has_machine = true;
-    return FSDP_OK;
-}
-
-static int read_samples(const struct strict *s, const json_t *v,
-                        struct timed_result *x)
-{
-    FSDP_TRY(strict_array(s, "samples", v, 1, RESULTS_SAMPLES_MOST));
-    x->sample = calloc(json_array_size(v), sizeof(*x->sample));
-    if (x->sample == NULL) {
-        return track_fail(s->error, FSDP_ERR_NOMEM, "out of memory");
-    }
-    for (size_t i = 0; i < json_array_size(v); i++) {
-        FSDP_TRY(
-            strict_number(s, "samples", json_array_get(v, i), &x->sample[i]));
-        x->n_samples++;
-    }
-    return FSDP_OK;
-}
-
-static int read_better(const struct strict *s, const json_t *v, bool *higher)
+static bool read_better(struct record_json *j, struct record_field at,
+                        json_t *v, const struct record_row *row, void *base)
 {
     const char *better = json_string_value(v);
+    bool *higher = record_at(row, base);
 
     *higher = better != NULL && strcmp(better, "higher") == 0;
-    return *higher || (better != NULL && strcmp(better, "lower") == 0)
-               ? FSDP_OK
-               : strict_refuse(s, "better",
-                               "\"higher\" or \"lower\" was expected");
+    return *higher || (better != NULL && strcmp(better, "lower") == 0) ||
+           record_refuse(j, at, "\"higher\" or \"lower\" was expected");
 }
 
-static int check_timed(const struct strict *s, const struct timed_result *x)
+static const struct record_type better_one = {read_better, NULL};
+
+static bool check_timed(struct record_json *j, void *base)
 {
+    const struct timed_result *x = base;
+
     if (x->name[0] == '\0' || x->unit[0] == '\0') {
-        return strict_refuse(s, "name, unit", "a text was expected");
+        return record_refuse(j, record_field("name, unit"),
+                             "a text was expected");
     }
-    return x->p10 <= x->median && x->median <= x->p90
-               ? FSDP_OK
-               : strict_refuse(s, x->name, "p10 <= median <= p90 was expected");
+    return (x->p10 <= x->median && x->median <= x->p90) ||
+           record_refuse(j, record_field(x->name),
+                         "p10 <= median <= p90 was expected");
 }
+
+/* ---- fsdp-bench ---- */
+
+struct bench_file {
+    char commit[RESULTS_COMMIT_BYTES], date[RESULTS_COMMIT_BYTES];
+    struct machine machine;
+    uint32_t n;
+    struct timed_result *result;
+};
+
+#define AT(member) RECORD_AT(struct machine, member)
+static const struct record_row machine_rows[] = {
+    {"cpu", &record_string, AT(cpu)},
+    {"cores", &record_u64, AT(cores), .most = 1 << 20},
+    {"memory_bytes", &record_u64, AT(memory_bytes)},
+    {"gpu", &record_string, AT(gpu), .null = true},
+};
+#undef AT
+static const struct record_table machine_table = {RECORD_ROWS(machine_rows),
+                                                  .prefix = "hardware."};
+
+static const struct record_row sample = {.type = &record_double,
+                                         .room = sizeof(double)};
+
+#define AT(member) RECORD_AT(struct timed_result, member)
+static const struct record_row result_rows[] = {
+    {"name", &record_string, AT(name)},
+    {"unit", &record_string, AT(unit)},
+    {"better", &better_one, AT(higher)},
+    {"median", &record_double, AT(median)},
+    {"p10", &record_double, AT(p10)},
+    {"p90", &record_double, AT(p90)},
+    {"samples", &record_list,
+     RECORD_LIST(struct timed_result, sample, n_samples), .each = &sample,
+     .least = 1, .most = RESULTS_SAMPLES_MOST},
+};
+#undef AT
+static const struct record_table result_table = {
+    RECORD_ROWS(result_rows), .size = sizeof(struct timed_result), .prefix = "",
+    .check = check_timed};
+
+#define AT(member) RECORD_AT(struct bench_file, member)
+static const struct record_row bench_rows[] = {
+    {"version", &record_version, .most = 1},
+    {"format", &record_ignored, .offset = 0},
+    {"commit", &record_string, AT(commit)},
+    {"date", &record_string, AT(date)},
+    {"hardware", &record_object, AT(machine), .table = &machine_table},
+    {"results", &record_list, RECORD_LIST(struct bench_file, result, n),
+     .table = &result_table, .least = 1, .most = RESULTS_MOST},
+};
+#undef AT
+static const struct record_table bench_table = {RECORD_ROWS(bench_rows),
+                                                .prefix = ""};
 
 /* "step.gpt.full-shard.k2.impl.memory": the engine comes behind the ranks. */
 static void find_engine(struct timed_result *x)
@@ -98,187 +110,226 @@ static void find_engine(struct timed_result *x)
     }
 }
 
-static int read_result(const struct strict *s, json_t *o,
-                       struct timed_result *x)
+static bool take_machine(struct record_json *j, const struct machine *m,
+                         struct results *r)
 {
-    static const char *const keys[] = {"name", "unit", "better",  "median",
-                                       "p10",  "p90",  "samples", NULL};
-    json_t *v[7];
+    char here[MACHINE_TEXT_BYTES];
+    char before[MACHINE_TEXT_BYTES];
 
-    FSDP_TRY(strict_object(s, "results", o, keys, v));
-    FSDP_TRY(strict_text(s, "name", v[0], x->name, sizeof(x->name)));
-    FSDP_TRY(strict_text(s, "unit", v[1], x->unit, sizeof(x->unit)));
-    FSDP_TRY(read_better(s, v[2], &x->higher));
-    FSDP_TRY(strict_number(s, "median", v[3], &x->median));
-    FSDP_TRY(strict_number(s, "p10", v[4], &x->p10));
-    FSDP_TRY(strict_number(s, "p90", v[5], &x->p90));
-    FSDP_TRY(read_samples(s, v[6], x));
-    find_engine(x);
-    return check_timed(s, x);
+    machine_text(m, here);
+    machine_text(&r->machine, before);
+    if (r->has_machine && strcmp(here, before) != 0) {
+        return record_refuse(j, record_field("hardware"),
+                             "another machine than that of a file before");
+    }
+    r->machine = *m;
+    r->has_machine = true;
+    return true;
+}
+
+static int take_bench(struct record_json *j, struct bench_file *f,
+                      struct results *r)
+{
+    int64_t date;
+
+    if (f->commit[0] != '\0' && strcmp(f->commit, "unknown") != 0) {
+        FSDP_TRY(results_set_commit(r, f->commit, j->file, j->error));
+    }
+    if (!results_date(f->date, &date)) {
+        (void)record_refuse(j, record_field("date"),
+                            "2026-11-21T10:00:00Z, for example, was expected");
+        return j->status;
+    }
+    r->date = date > r->date ? date : r->date;
+    if (!take_machine(j, &f->machine, r)) {
+        return j->status;
+    }
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct timed_result x = f->result[i];
+
+        f->result[i].sample = NULL; /* the results' own from here on */
+        find_engine(&x);
+        FSDP_TRY(results_add_timed(r, &x, j->error));
+    }
+    return FSDP_OK;
 }
 
 int results_read_bench(const char *path, json_t *root, struct results *r,
                        struct fsdp_error *error)
 {
-    static const char *const keys[] = {"format",   "version", "commit", "date",
-                                       "hardware", "results", NULL};
-    const struct strict s = {.file = path, .error = error};
-    char text[RESULTS_COMMIT_BYTES];
-    uint64_t version;
-    int64_t date;
-    json_t *v[6];
+    struct record_json j = {.file = path, .error = error};
+    struct bench_file f = {.n = 0};
+    int status;
 
-    FSDP_TRY(strict_count(&s, "version", json_object_get(root, "version"),
-                          UINT32_MAX, &version));
-    if (version != 1) {
-        return strict_refuse(&s, "version", "%llu; this reader knows 1",
-                             (unsigned long long)version);
+    status = record_read_root(&j, root, &bench_table, &f)
+                 ? take_bench(&j, &f, r)
+                 : j.status;
+    for (uint32_t i = 0; i < f.n; i++) {
+        free(f.result[i].sample);
     }
-    FSDP_TRY(strict_object(&s, "the file", root, keys, v));
-    FSDP_TRY(strict_text(&s, "commit", v[2], text, sizeof(text)));
-    if (text[0] != '\0' && strcmp(text, "unknown") != 0) {
-        FSDP_TRY(results_set_commit(r, text, path, error));
-    }
-    FSDP_TRY(strict_text(&s, "date", v[3], text, sizeof(text)));
-    if (!results_date(text, &date)) {
-        return strict_refuse(&s, "date",
-                             "2026-11-21T10:00:00Z, for example, "
-                             "was expected");
-    }
-    r->date = date > r->date ? date : r->date;
-    FSDP_TRY(read_hardware(&s, v[4], r));
-    FSDP_TRY(strict_array(&s, "results", v[5], 1, RESULTS_MOST));
-    for (size_t i = 0; i < json_array_size(v[5]); i++) {
-        struct timed_result x = {.sample = NULL};
-        int status = read_result(&s, json_array_get(v[5], i), &x);
-
-        if (status != FSDP_OK) {
-            free(x.sample);
-            return status;
-        }
-        FSDP_TRY(results_add_timed(r, &x, error));
-    }
-    return FSDP_OK;
+    free(f.result);
+    return status;
 }
 
 /* ---- github-action-benchmark ---- */
 
-/* An entry that this program exported: its exact figures are gathered by
- * case, {"engine\ncase": {"steps", "figures"}}. */
-static int gather_exact(const struct strict *s, json_t *groups,
-                        json_t *const *v, json_t *value)
-{
-    char engine[RESULTS_ENGINE_BYTES];
-    char name[RESULTS_NAME_BYTES];
+/* What this program's own exports say besides. */
+struct extra {
+    char engine[RESULTS_ENGINE_BYTES], name[RESULTS_NAME_BYTES];
     char figure[FIGURE_NAME_BYTES];
+    bool higher;
+    double p10, p90;
+};
+
+#define AT(member) RECORD_AT(struct extra, member)
+static const struct record_row exact_rows[] = {
+    {"kind", &record_ignored, .offset = 0},
+    {"engine", &record_string, AT(engine)},
+    {"case", &record_string, AT(name)},
+    {"figure", &record_string, AT(figure)},
+    {"steps", &record_ignored, .offset = 0},
+};
+static const struct record_row timed_rows[] = {
+    {"kind", &record_ignored, .offset = 0},
+    {"engine", &record_string, AT(engine)},
+    {"case", &record_string, AT(name)},
+    {"better", &better_one, AT(higher)},
+    {"p10", &record_double, AT(p10)},
+    {"p90", &record_double, AT(p90)},
+};
+#undef AT
+static const struct record_table exact_table = {RECORD_ROWS(exact_rows),
+                                                .prefix = ""};
+static const struct record_table timed_table = {RECORD_ROWS(timed_rows),
+                                                .prefix = ""};
+
+#define AT(member) RECORD_AT(struct timed_result, member)
+static const struct record_row entry_rows[] = {
+    {"name", &record_string, AT(name)},
+    {"unit", &record_string, AT(unit)},
+    {"value", &record_double, AT(median)},
+    {"range", &record_ignored, .optional = true},
+    {"extra", &record_ignored, .optional = true},
+};
+#undef AT
+static const struct record_table entry_table = {RECORD_ROWS(entry_rows),
+                                                .prefix = ""};
+
+/* Exact figures are gathered by case, {"engine\ncase": {"steps", "figures"}}.
+ */
+static bool gather_exact(struct record_json *j, json_t *groups,
+                         const struct extra *x, json_t *steps, json_t *value)
+{
     char key[RESULTS_ENGINE_BYTES + RESULTS_NAME_BYTES];
     json_t *group;
 
-    FSDP_TRY(strict_text(s, "engine", v[1], engine, sizeof(engine)));
-    FSDP_TRY(strict_text(s, "case", v[2], name, sizeof(name)));
-    FSDP_TRY(strict_text(s, "figure", v[3], figure, sizeof(figure)));
-    if (v[4] == NULL) {
-        return strict_refuse(s, "extra", "\"steps\" is missing");
-    }
-    (void)snprintf(key, sizeof(key), "%s\n%s", engine, name);
+    (void)snprintf(key, sizeof(key), "%s\n%s", x->engine, x->name);
     group = json_object_get(groups, key);
     if (group == NULL) {
-        group = json_pack("{s:O, s:{}}", "steps", v[4], "figures");
+        group = json_pack("{s:O, s:{}}", "steps", steps, "figures");
         if (group == NULL || json_object_set_new(groups, key, group) != 0) {
-            return track_fail(s->error, FSDP_ERR_NOMEM, "out of memory");
+            j->status =
+                record_fail(j->error, FSDP_ERR_NOMEM, "track", "out of memory");
+            return false;
         }
     }
     group = json_object_get(group, "figures");
-    if (json_object_get(group, figure) != NULL) {
-        return strict_refuse(s, figure, "a second time");
+    if (json_object_get(group, x->figure) != NULL) {
+        return record_refuse(j, record_field(x->figure), "a second time");
     }
-    return json_object_set(group, figure, value) == 0
-               ? FSDP_OK
-               : track_fail(s->error, FSDP_ERR_NOMEM, "out of memory");
-}
-
-static int read_extra_timed(const struct strict *s, json_t *const *v,
-                            struct timed_result *x)
-{
-    FSDP_TRY(strict_text(s, "engine", v[1], x->engine, sizeof(x->engine)));
-    FSDP_TRY(strict_text(s, "case", v[2], x->name, sizeof(x->name)));
-    FSDP_TRY(read_better(s, v[5], &x->higher));
-    FSDP_TRY(strict_number(s, "p10", v[6], &x->p10));
-    return strict_number(s, "p90", v[7], &x->p90);
-}
-
-/* 0: no extra of ours; *exact says what it is. */
-static int read_extra(const struct strict *s, const char *extra, json_t *groups,
-                      json_t *value, struct timed_result *x, bool *exact)
-{
-    static const char *const keys[] = {"kind",    "engine", "case",
-                                       "?figure", "?steps", "?better",
-                                       "?p10",    "?p90",   NULL};
-    json_t *o = NULL;
-    json_t *v[8];
-    const char *kind;
-    int status;
-
-    FSDP_TRY(strict_load(s, extra, strlen(extra), &o));
-    status = strict_object(s, "extra", o, keys, v);
-    if (status == FSDP_OK) {
-        kind = json_string_value(v[0]);
-        *exact = kind != NULL && strcmp(kind, "exact") == 0;
-        status = *exact ? gather_exact(s, groups, v, value)
-                 : kind != NULL && strcmp(kind, "timed") == 0
-                     ? read_extra_timed(s, v, x)
-                     : strict_refuse(s, "extra", "of no kind");
+    if (json_object_set(group, x->figure, value) != 0) {
+        j->status =
+            record_fail(j->error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
-    json_decref(o);
-    return status;
+    return j->status == FSDP_OK;
 }
 
-static int read_entry(const struct strict *s, json_t *o, char better,
-                      json_t *groups, struct results *r)
+/* *exact says whether it is of an exact figure, which needs nothing more. */
+static bool read_extra(struct record_json *j, json_t *o, json_t *groups,
+                       json_t *value, struct timed_result *to, bool *exact)
 {
-    static const char *const keys[] = {"name",   "unit",   "value",
-                                       "?range", "?extra", NULL};
+    const char *kind = json_string_value(json_object_get(o, "kind"));
+    const struct record_field at = record_field("extra");
+    struct extra x = {.engine = ""};
+
+    *exact = kind != NULL && strcmp(kind, "exact") == 0;
+    if (*exact) {
+        return record_read_fields(j, at, o, &exact_table, &x) &&
+               gather_exact(j, groups, &x, json_object_get(o, "steps"), value);
+    }
+    if (json_object_get(o, "kind") != NULL &&
+        (kind == NULL || strcmp(kind, "timed") != 0)) {
+        return record_refuse(j, at, "of no kind");
+    }
+    if (!record_read_fields(j, at, o, &timed_table, &x)) {
+        return false;
+    }
+    memcpy(to->engine, x.engine, sizeof(to->engine));
+    memcpy(to->name, x.name, sizeof(to->name));
+    to->higher = x.higher;
+    to->p10 = x.p10;
+    to->p90 = x.p90;
+    return true;
+}
+
+/* The object in the text of an entry's "extra", if that is one of ours. */
+static bool load_extra(struct record_json *j, const json_t *entry, json_t **out)
+{
+    const char *text = json_string_value(json_object_get(entry, "extra"));
+
+    *out = NULL;
+    if (text == NULL ||
+        strncmp(text, extra_mark, sizeof(extra_mark) - 1) != 0) {
+        return true;
+    }
+    text += sizeof(extra_mark) - 1;
+    *out = strict_load(j, text, strlen(text));
+    return *out != NULL;
+}
+
+static bool read_entry(struct record_json *j, json_t *o, char better,
+                       json_t *groups, struct results *r)
+{
     struct timed_result x = {.n_samples = 1};
-    const char *extra;
     bool exact = false;
-    json_t *v[5];
+    json_t *extra;
+    bool good;
 
-    FSDP_TRY(strict_object(s, "an entry", o, keys, v));
-    FSDP_TRY(strict_text(s, "name", v[0], x.name, sizeof(x.name)));
-    FSDP_TRY(strict_text(s, "unit", v[1], x.unit, sizeof(x.unit)));
-    extra = json_string_value(v[4]);
-    if (extra != NULL &&
-        strncmp(extra, extra_mark, sizeof(extra_mark) - 1) == 0) {
-        x.median = json_number_value(v[2]);
-        FSDP_TRY(read_extra(s, extra + sizeof(extra_mark) - 1, groups, v[2], &x,
-                            &exact));
-        if (exact) {
-            return FSDP_OK;
-        }
-    } else if (better == 0) {
-        return strict_refuse(s, x.name,
-                             "which is better? --better lower or "
-                             "--better higher");
-    } else {
-        FSDP_TRY(strict_number(s, "value", v[2], &x.median));
-        x.p10 = x.p90 = x.median;
-        x.higher = better == 'h';
+    if (!record_read_fields(j, record_field("an entry"), o, &entry_table, &x) ||
+        !load_extra(j, o, &extra)) {
+        return false;
     }
-    FSDP_TRY(check_timed(s, &x));
+    x.p10 = x.p90 = x.median;
+    x.higher = better == 'h';
+    good =
+        extra != NULL
+            ? read_extra(j, extra, groups, json_object_get(o, "value"), &x,
+                         &exact)
+            : better != 0 || record_refuse(j, record_field(x.name),
+                                           "which is better? --better lower or "
+                                           "--better higher");
+    json_decref(extra);
+    if (!good || exact) {
+        return good;
+    }
+    if (!check_timed(j, &x)) {
+        return false;
+    }
     x.sample = malloc(sizeof(*x.sample));
     if (x.sample != NULL) {
         *x.sample = x.median;
     }
-    return results_add_timed(r, &x, s->error);
+    j->status = results_add_timed(r, &x, j->error);
+    return j->status == FSDP_OK;
 }
 
-static int add_group(const struct strict *s, const char *key, json_t *group,
+static int add_group(struct record_json *j, const char *key, json_t *group,
                      struct results *r)
 {
     struct exact_result x = {.text = NULL};
     const char *end = strchr(key, '\n');
     struct figures f;
-    int status = figures_read(s, group, &f);
+    int status = figures_read(j, group, &f);
 
     figures_release(&f);
     if (status != FSDP_OK) {
@@ -287,30 +338,35 @@ static int add_group(const struct strict *s, const char *key, json_t *group,
     (void)snprintf(x.engine, sizeof(x.engine), "%.*s", (int)(end - key), key);
     (void)snprintf(x.name, sizeof(x.name), "%s", end + 1);
     x.text = json_dumps(group, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    return results_add_exact(r, &x, s->error);
+    return results_add_exact(r, &x, j->error);
 }
 
 int results_read_custom(const char *path, json_t *root, char better,
                         struct results *r, struct fsdp_error *error)
 {
-    const struct strict s = {.file = path, .error = error};
+    struct record_json j = {.file = path, .error = error};
     json_t *groups = json_object();
     const char *key;
     json_t *group;
-    int status = strict_array(&s, "the file", root, 1, RESULTS_MOST);
+    const size_t n = json_array_size(root);
+    bool good = n > 0 && n <= RESULTS_MOST;
 
     if (groups == NULL) {
-        return track_fail(error, FSDP_ERR_NOMEM, "out of memory");
+        return record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
-    for (size_t i = 0; i < json_array_size(root) && status == FSDP_OK; i++) {
-        status = read_entry(&s, json_array_get(root, i), better, groups, r);
+    if (!good) {
+        (void)record_refuse(&j, record_field("the file"),
+                            "%zu elements, 1 to %d expected", n, RESULTS_MOST);
+    }
+    for (size_t i = 0; good && i < n; i++) {
+        good = read_entry(&j, json_array_get(root, i), better, groups, r);
     }
     json_object_foreach(groups, key, group)
     {
-        if (status == FSDP_OK) {
-            status = add_group(&s, key, group, r);
+        if (j.status == FSDP_OK) {
+            j.status = add_group(&j, key, group, r);
         }
     }
     json_decref(groups);
-    return status;
+    return j.status;
 }

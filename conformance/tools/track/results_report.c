@@ -9,126 +9,146 @@
 #include "tools/track/figures.h"
 #include "tools/track/results.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 struct report_reader {
-    struct strict s;
+    struct record_json j;
+    uint64_t line;
     struct results *r;
     char engine[RESULTS_ENGINE_BYTES];
     char last_case[RESULTS_NAME_BYTES];
     bool ended;
 };
 
-static int read_header(struct report_reader *x, json_t *o)
-{
-    static const char *const keys[] = {
-        "type",   "report",    "?suite",   "?commit",
-        "?dirty", "?compiler", "?engine",  "?engine_version",
-        "?world", "claims",    "?records", "?started",
-        NULL};
-    char commit[RESULTS_COMMIT_BYTES];
-    uint64_t version;
-    json_t *v[12];
+struct header {
+    char engine[RESULTS_ENGINE_BYTES], commit[RESULTS_COMMIT_BYTES];
+};
+static const struct record_row header_rows[] = {
+    {"report", &record_version, .most = REPORT_VERSION},
+    {"type", &record_ignored, .optional = true},
+    {"suite", &record_ignored, .optional = true},
+    {"commit", &record_string, RECORD_AT(struct header, commit),
+     .optional = true},
+    {"dirty", &record_ignored, .optional = true},
+    {"compiler", &record_ignored, .optional = true},
+    {"engine", &record_string, RECORD_AT(struct header, engine),
+     .optional = true},
+    {"engine_version", &record_ignored, .optional = true},
+    {"world", &record_ignored, .optional = true},
+    {"claims", &record_ignored, .offset = 0},
+    {"records", &record_ignored, .optional = true},
+    {"started", &record_ignored, .optional = true},
+};
+static const struct record_table header_table = {RECORD_ROWS(header_rows),
+                                                 .prefix = ""};
 
-    FSDP_TRY(strict_count(&x->s, "report", json_object_get(o, "report"),
-                          UINT32_MAX, &version));
-    if (version != REPORT_VERSION) {
-        return strict_refuse(&x->s, "report",
-                             "version %llu; this reader knows %d",
-                             (unsigned long long)version, REPORT_VERSION);
+static bool read_header(struct report_reader *x, json_t *o)
+{
+    struct header h = {.engine = ""};
+
+    if (!record_read_root(&x->j, o, &header_table, &h)) {
+        return false;
     }
-    FSDP_TRY(strict_object(&x->s, "header", o, keys, v));
-    if (v[6] == NULL) {
-        return strict_refuse(&x->s, "engine", "nothing was recorded");
+    if (h.engine[0] == '\0') {
+        return record_refuse(&x->j, record_field("engine"),
+                             "nothing was recorded");
     }
-    FSDP_TRY(strict_text(&x->s, "engine", v[6], x->engine, sizeof(x->engine)));
-    if (v[3] == NULL) {
-        return FSDP_OK;
+    memcpy(x->engine, h.engine, sizeof(x->engine));
+    if (h.commit[0] != '\0') {
+        x->j.status = results_set_commit(x->r, h.commit, x->j.file, x->j.error);
     }
-    FSDP_TRY(strict_text(&x->s, "commit", v[3], commit, sizeof(commit)));
-    return results_set_commit(x->r, commit, x->s.file, x->s.error);
+    return x->j.status == FSDP_OK;
 }
 
 /* A figure more, or one fewer, is a report of another program. */
-static int check_names(const struct strict *s, const struct figures *f)
+static bool check_names(struct record_json *j, const struct figures *f)
 {
     for (uint32_t i = 0; i < JUDGE_N_FIGURES; i++) {
         if (figures_find(f, judge_figure_name(i)) == NULL) {
-            return strict_refuse(s, "figures", "\"%s\" is missing",
-                                 judge_figure_name(i));
+            return record_refuse(j, record_field("figures"),
+                                 "\"%s\" is missing", judge_figure_name(i));
         }
     }
-    return f->n == JUDGE_N_FIGURES && f->has_bound
-               ? FSDP_OK
-               : strict_refuse(s, "figures",
-                               "%u of them, %d and a bound were "
-                               "expected",
-                               f->n, JUDGE_N_FIGURES);
+    return (f->n == JUDGE_N_FIGURES && f->has_bound) ||
+           record_refuse(j, record_field("figures"),
+                         "%u of them, %d and a bound were expected", f->n,
+                         JUDGE_N_FIGURES);
 }
 
-static int read_figures(struct report_reader *x, json_t *o)
+static bool read_case(struct report_reader *x, const json_t *o, char *out)
+{
+    static const struct record_row row = {.key = "case",
+                                          .room = RESULTS_NAME_BYTES};
+
+    return record_string.read(&x->j, record_field(row.key),
+                              json_object_get(o, row.key), &row, out);
+}
+
+static bool read_figures(struct report_reader *x, json_t *o)
 {
     struct exact_result result = {.text = NULL};
     struct figures f;
-    int status;
+    bool good;
 
-    FSDP_TRY(strict_text(&x->s, "case", json_object_get(o, "case"), result.name,
-                         sizeof(result.name)));
+    if (!read_case(x, o, result.name)) {
+        return false;
+    }
     if (strcmp(result.name, x->last_case) != 0) {
-        return strict_refuse(&x->s, "case",
-                             "figures of another case than the "
-                             "line before them");
+        return record_refuse(&x->j, record_field("case"),
+                             "figures of another case than the line before "
+                             "them");
     }
     x->last_case[0] = '\0'; /* one line of figures a case */
     (void)json_object_del(o, "type");
     (void)json_object_del(o, "case");
-    status = figures_read(&x->s, o, &f);
-    if (status == FSDP_OK) {
-        status = check_names(&x->s, &f);
-    }
+    good = figures_read(&x->j, o, &f) == FSDP_OK && check_names(&x->j, &f);
     figures_release(&f);
-    if (status != FSDP_OK) {
-        return status;
+    if (!good) {
+        return false;
     }
     memcpy(result.engine, x->engine, sizeof(result.engine));
     result.text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    return results_add_exact(x->r, &result, x->s.error);
+    x->j.status = results_add_exact(x->r, &result, x->j.error);
+    return x->j.status == FSDP_OK;
 }
 
-static int read_footer(struct report_reader *x, json_t *o)
+static bool read_footer(struct report_reader *x, const json_t *o)
 {
-    const json_t *ended = json_object_get(o, "ended");
+    static const struct record_row row = {.key = "ended",
+                                          .most = UINT64_C(1) << 40};
+    json_t *ended = json_object_get(o, row.key);
     uint64_t date = 0;
 
     x->ended = true;
-    if (ended != NULL) {
-        FSDP_TRY(strict_count(&x->s, "ended", ended, UINT64_C(1) << 40, &date));
+    if (ended != NULL &&
+        !record_u64.read(&x->j, record_field(row.key), ended, &row, &date)) {
+        return false;
     }
     if ((int64_t)date > x->r->date) {
         x->r->date = (int64_t)date;
     }
-    return FSDP_OK;
+    return true;
 }
 
-static int read_line(struct report_reader *x, json_t *o)
+static bool read_line(struct report_reader *x, json_t *o)
 {
     const char *type = json_string_value(json_object_get(o, "type"));
+    const struct record_field at = record_field("type");
 
     if (type == NULL) {
-        return strict_refuse(&x->s, "type", "a string was expected");
+        return record_refuse(&x->j, at, "a string was expected");
     }
     /* Behind a footer there may be the report of another engine. */
-    if (strcmp(type, "header") == 0 && (x->s.line == 1 || x->ended)) {
+    if (strcmp(type, "header") == 0 && (x->line == 1 || x->ended)) {
         x->ended = false;
         return read_header(x, o);
     }
     if (x->ended) {
-        return strict_refuse(&x->s, "type", "a line behind the footer");
+        return record_refuse(&x->j, at, "a line behind the footer");
     }
     if (strcmp(type, "case") == 0) {
-        return strict_text(&x->s, "case", json_object_get(o, "case"),
-                           x->last_case, sizeof(x->last_case));
+        return read_case(x, o, x->last_case);
     }
     if (strcmp(type, "figures") == 0) {
         return read_figures(x, o);
@@ -137,41 +157,51 @@ static int read_line(struct report_reader *x, json_t *o)
         return read_footer(x, o);
     }
     x->last_case[0] = '\0';
-    return strcmp(type, "item") == 0
-               ? FSDP_OK
-               : strict_refuse(&x->s, "type", "\"%.40s\" is unknown", type);
+    return strcmp(type, "item") == 0 ||
+           record_refuse(&x->j, at, "\"%.40s\" is unknown", type);
+}
+
+/* The line that begins at *text, which moves behind it. */
+static bool next_line(struct report_reader *x, const char **text,
+                      const char *end)
+{
+    const char *stop = memchr(*text, '\n', (size_t)(end - *text));
+    json_t *o = NULL;
+    bool good;
+
+    if (stop == NULL) {
+        return record_refuse(&x->j, record_field("the end"),
+                             "the last line is cut off");
+    }
+    o = strict_load(&x->j, *text, (size_t)(stop - *text));
+    good = o != NULL && read_line(x, o);
+    json_decref(o);
+    *text = stop + 1;
+    return good;
 }
 
 int results_read_report(const char *path, const char *text, size_t bytes,
                         struct results *r, struct fsdp_error *error)
 {
-    struct report_reader x = {.s = {.file = path, .error = error}, .r = r};
+    char place[160];
+    struct report_reader x = {.j = {.file = place, .error = error}, .r = r};
+    const size_t length = strlen(path);
     const char *end = text + bytes;
     uint32_t before = r->n_exact;
+    bool good = true;
 
-    while (text < end) {
-        const char *line_end = memchr(text, '\n', (size_t)(end - text));
-        json_t *o = NULL;
-        int status;
-
-        x.s.line++;
-        if (line_end == NULL) {
-            return strict_refuse(&x.s, "the end", "the last line is cut off");
-        }
-        status = strict_load(&x.s, text, (size_t)(line_end - text), &o);
-        if (status == FSDP_OK) {
-            status = read_line(&x, o);
-        }
-        json_decref(o);
-        if (status != FSDP_OK) {
-            return status;
-        }
-        text = line_end + 1;
+    while (good && text < end) {
+        x.line++;
+        (void)snprintf(place, sizeof(place), "%s:%llu",
+                       length > 70 ? path + length - 70 : path,
+                       (unsigned long long)x.line);
+        good = next_line(&x, &text, end);
     }
-    if (!x.ended) {
-        return strict_refuse(&x.s, "the end", "there is no footer");
+    if (good && !x.ended) {
+        (void)record_refuse(&x.j, record_field("the end"),
+                            "there is no footer");
+    } else if (good && r->n_exact == before) {
+        (void)record_refuse(&x.j, record_field("figures"), "no case has any");
     }
-    return r->n_exact > before
-               ? FSDP_OK
-               : strict_refuse(&x.s, "figures", "no case has any");
+    return x.j.status;
 }

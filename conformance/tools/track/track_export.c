@@ -33,7 +33,7 @@ const char *track_format_name(uint32_t format)
 
 static int no_memory(struct exporter *x)
 {
-    return track_fail(x->error, FSDP_ERR_NOMEM, "out of memory");
+    return record_fail(x->error, FSDP_ERR_NOMEM, "track", "out of memory");
 }
 
 /* What no JSON number can hold is rounded; other programs would do it. */
@@ -281,8 +281,8 @@ static int export_all(struct exporter *x, int64_t run)
              : run == 0       ? &x->v.run[x->v.n_runs - 1]
                               : track_run(&x->v, run);
     if (newest == NULL) {
-        return track_fail(x->error, FSDP_ERR_FORMAT,
-                          "the history has no such run");
+        return record_fail(x->error, FSDP_ERR_FORMAT, "track",
+                           "the history has no such run");
     }
     x->run = newest->id;
     x->root = x->format == TRACK_BENCHER ? json_object() : json_array();
@@ -310,15 +310,15 @@ static int finish(struct exporter *x)
         return FSDP_OK;
     }
     if (n == 0) { /* github-action-benchmark takes no empty list either */
-        return track_fail(x->error, FSDP_ERR_FORMAT,
-                          "run %lld has nothing for %s", (long long)x->run,
-                          track_format_name(x->format));
+        return record_fail(x->error, FSDP_ERR_FORMAT, "track",
+                           "run %lld has nothing for %s", (long long)x->run,
+                           track_format_name(x->format));
     }
     return json_dumpf(x->root, x->out, JSON_INDENT(1) | JSON_PRESERVE_ORDER) ==
                        0 &&
                    fputc('\n', x->out) != EOF
                ? FSDP_OK
-               : track_fail(x->error, FSDP_ERR_IO, "cannot write");
+               : record_fail(x->error, FSDP_ERR_IO, "track", "cannot write");
 }
 
 int track_export(struct history *h, enum track_format format, int64_t run,

@@ -57,7 +57,8 @@ static int append(struct judging *j, const struct track_change *c)
         struct track_change *more = realloc(v->change, room * sizeof(*more));
 
         if (more == NULL) {
-            return track_fail(j->error, FSDP_ERR_NOMEM, "out of memory");
+            return record_fail(j->error, FSDP_ERR_NOMEM, "track",
+                               "out of memory");
         }
         v->change = more;
     }
@@ -121,7 +122,7 @@ static int load_exact(struct judging *j, int64_t series, struct exact_series *x)
     id = calloc(x->n, sizeof(*id));
     if (x->which == NULL || x->bundle == NULL || id == NULL) {
         free(id);
-        return track_fail(j->error, FSDP_ERR_NOMEM, "out of memory");
+        return record_fail(j->error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     for (uint32_t i = 0; i < x->n && status == FSDP_OK; i++) {
         uint32_t b = x->n_bundles;
@@ -277,7 +278,8 @@ static int judge_timed(struct judging *j, uint32_t series)
             status = edivisive_changes(median, n, j->options, &all, &n_changes);
         }
         if (status != FSDP_OK) {
-            (void)track_fail(j->error, status, "%s", fsdp_status_text(status));
+            (void)record_fail(j->error, status, "track", "%s",
+                              fsdp_status_text(status));
         } else {
             status = judge_changes(j, series, t, median, n, all, n_changes);
             j->v->points[series] = (struct track_points){true, n_changes, all};
@@ -364,7 +366,7 @@ static int judge_all(struct judging *j)
     v->gone = calloc(v->n_series + 1u, sizeof(*v->gone));
     v->points = calloc(v->n_series + 1u, sizeof(*v->points));
     if (v->gone == NULL || v->points == NULL) {
-        return track_fail(j->error, FSDP_ERR_NOMEM, "out of memory");
+        return record_fail(j->error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     for (uint32_t i = 0; i < v->n_series; i++) {
         if (v->series[i].machine != machine) {
@@ -393,12 +395,13 @@ int track_judge(struct history *h, int64_t run,
     FSDP_TRY(history_series(h, &out->series, &out->n_series, error));
     FSDP_TRY(history_accepted(h, &out->accepted, &out->n_accepted, error));
     if (out->n_runs == 0) {
-        return track_fail(error, FSDP_ERR_FORMAT, "the history has no runs");
+        return record_fail(error, FSDP_ERR_FORMAT, "track",
+                           "the history has no runs");
     }
     newest = run == 0 ? &out->run[out->n_runs - 1] : track_run(out, run);
     if (newest == NULL) {
-        return track_fail(error, FSDP_ERR_INVALID,
-                          "the history has no run %lld", (long long)run);
+        return record_fail(error, FSDP_ERR_INVALID, "track",
+                           "the history has no run %lld", (long long)run);
     }
     out->newest = (uint32_t)(newest - out->run);
     j.newest = newest->id;

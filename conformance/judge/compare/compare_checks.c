@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compare_checks.c - the checks that requirements of several families share.
+ */
+#include "judge/compare/compare_checks.h"
+
+#include <string.h>
+
+static bool each_rank_holds(const struct requirement *q, const struct expect *e,
+                            const struct record *r, struct finding *f)
+{
+    return compare_ranks(e, r, q->rank.holds, f);
+}
+
+static bool each_rank_spoil(const struct requirement *q, const struct expect *e,
+                            struct record *r)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+
+    return rank != NULL && q->rank.spoil(e, rank);
+}
+
+const struct requirement_check check_each_rank = {.holds = each_rank_holds,
+                                                  .spoil = each_rank_spoil};
+
+/* Steps [*from, *to). */
+static void steps_of(const struct requirement *q, const struct expect *e,
+                     uint32_t *from, uint32_t *to)
+{
+    *from = 0;
+    *to = 1;
+    switch (q->part.steps) {
+    case STEPS_RECORDED:
+        *to = compare_recorded_steps(e);
+        break;
+    case STEPS_LATER:
+        *from = 1;
+        *to = compare_recorded_steps(e);
+        break;
+    case STEPS_FINAL:
+        *from = e->c->steps;
+        *to = e->c->steps + 1;
+        break;
+    case STEPS_LOADED:
+        *from = e->c->steps / 2;
+        *to = e->c->steps / 2 + 1;
+        break;
+    default:
+        break;
+    }
+}
+
+static bool each_part_holds(const struct requirement *q, const struct expect *e,
+                            const struct record *r, struct finding *f)
+{
+    uint32_t from;
+    uint32_t to;
+
+    steps_of(q, e, &from, &to);
+    return compare_parts(e, r, from, to, q->part.holds, f);
+}
+
+static bool each_part_spoil(const struct requirement *q, const struct expect *e,
+                            struct record *r)
+{
+    uint32_t from;
+    uint32_t to;
+
+    steps_of(q, e, &from, &to);
+    return compare_spoil_stage(r, q->part.stage, from);
+}
+
+const struct requirement_check check_each_part = {.holds = each_part_holds,
+                                                  .spoil = each_part_spoil};
+
+static bool spoil_collective(struct record *r,
+                             void (*spoil)(struct record_collective *c))
+{
+    struct record_collective *c = compare_collective_to_spoil(r);
+
+    if (c == NULL) {
+        return false;
+    }
+    spoil(c);
+    return true;
+}
+
+static bool each_step_holds(const struct requirement *q, const struct expect *e,
+                            const struct record *r, struct finding *f)
+{
+    return compare_steps(e, r, q->step.holds, f);
+}
+
+static bool each_step_spoil(const struct requirement *q, const struct expect *e,
+                            struct record *r)
+{
+    (void)e;
+    return spoil_collective(r, q->step.spoil);
+}
+
+const struct requirement_check check_each_step = {.holds = each_step_holds,
+                                                  .spoil = each_step_spoil};
+
+static bool each_collective_holds(const struct requirement *q,
+                                  const struct expect *e,
+                                  const struct record *r, struct finding *f)
+{
+    return compare_collectives(e, r, q->collective.holds, f);
+}
+
+static bool each_collective_spoil(const struct requirement *q,
+                                  const struct expect *e, struct record *r)
+{
+    (void)e;
+    return spoil_collective(r, q->collective.spoil);
+}
+
+const struct requirement_check check_each_collective = {
+    .holds = each_collective_holds, .spoil = each_collective_spoil};
+
+bool check_ranks(const struct requirement *q, const struct expect *e,
+                 const struct record *r,
+                 bool (*holds)(const struct requirement *q,
+                               const struct expect *e,
+                               const struct record_rank *rank, uint32_t k,
+                               struct finding *f),
+                 struct finding *f)
+{
+    for (uint32_t k = 0; k < e->c->ranks; k++) {
+        const struct record_rank *rank = compare_rank(r, k);
+
+        if (rank == NULL) {
+            return finding_text(f, finding_at(NULL, -1, -1, k),
+                                "this rank's files are missing");
+        }
+        if (!holds(q, e, rank, k, f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_zero(const struct requirement *q, const struct expect *e,
+                    const struct record_rank *rank, uint32_t k,
+                    struct finding *f)
+{
+    const char *memory = (const char *)&rank->memory;
+    struct finding at = finding_at(q->zero.stage, q->zero.step, -1, k);
+    uint64_t got;
+
+    (void)e;
+    memcpy(&got, memory + q->zero.at, sizeof(got));
+    if (got == 0) {
+        return true;
+    }
+    return q->zero.form == FINDING_BYTES
+               ? finding_bytes(f, at, got, 0, q->zero.note)
+               : finding_count(f, at, got, 0, q->zero.note);
+}
+
+static bool zero_holds(const struct requirement *q, const struct expect *e,
+                       const struct record *r, struct finding *f)
+{
+    return check_ranks(q, e, r, is_zero, f);
+}
+
+static bool zero_spoil(const struct requirement *q, const struct expect *e,
+                       struct record *r)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+    const uint64_t one = 1;
+
+    (void)e;
+    if (rank == NULL) {
+        return false;
+    }
+    memcpy((char *)&rank->memory + q->zero.at, &one, sizeof(one));
+    return true;
+}
+
+const struct requirement_check check_zero = {.holds = zero_holds,
+                                             .spoil = zero_spoil};
+
+static uint32_t count_answers(const struct requirement *q)
+{
+    uint32_t n = 0;
+
+    while (n < REQUIREMENT_MAX_ANSWERS && q->answers[n].name != NULL) {
+        n++;
+    }
+    return n;
+}
+
+static bool answers_hold(const struct requirement *q, const struct expect *e,
+                         const struct record *r, struct finding *f)
+{
+    return compare_answers(e, r, q->answers, count_answers(q), f);
+}
+
+static bool answers_spoil(const struct requirement *q, const struct expect *e,
+                          struct record *r)
+{
+    (void)e;
+    return compare_spoil_answers(r, q->answers, count_answers(q));
+}
+
+const struct requirement_check check_answers = {.holds = answers_hold,
+                                                .spoil = answers_spoil};
+
+static bool curve_of_applies(const struct requirement *q,
+                             const struct expect *e)
+{
+    return compare_companion(e, q->change) != NULL;
+}
+
+static bool curve_of_holds(const struct requirement *q, const struct expect *e,
+                           const struct record *r, struct finding *f)
+{
+    return compare_curves(e, r, compare_companion(e, q->change),
+                          compare_n_losses(e), f);
+}
+
+static bool curve_spoil(const struct requirement *q, const struct expect *e,
+                        struct record *r)
+{
+    (void)q;
+    return compare_spoil_curve(e, r);
+}
+
+const struct requirement_check check_curve_of = {
+    .applies = curve_of_applies, .holds = curve_of_holds, .spoil = curve_spoil};
+
+static bool curve_of_single_applies(const struct requirement *q,
+                                    const struct expect *e)
+{
+    (void)q;
+    return compare_companion_single(e) != NULL;
+}
+
+static bool curve_of_single_holds(const struct requirement *q,
+                                  const struct expect *e,
+                                  const struct record *r, struct finding *f)
+{
+    (void)q;
+    return compare_curves(e, r, compare_companion_single(e),
+                          compare_n_losses(e), f);
+}
+
+const struct requirement_check check_curve_of_single = {
+    .applies = curve_of_single_applies,
+    .holds = curve_of_single_holds,
+    .spoil = curve_spoil};

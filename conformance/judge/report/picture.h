@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * picture.h - two drawings of one recorded step, as SVG: what is gathered and
+ * reduced when, and how many weights rank 0 holds meanwhile. All numbers and
+ * places are the record's; the windows and the bound are the oracle's.
+ */
+#ifndef FSDP_CTS_PICTURE_H
+#define FSDP_CTS_PICTURE_H
+
+#include "judge/oracle/expect.h"
+
+#include <stdio.h>
+
+/* The columns are the calls of the step, in their order; the rows are the units
+ * of the first two ranks. INVALID: the record lacks the step (says what). Does
+ * not look at the stream's error. */
+int picture_step(FILE *f, const struct expect *e, const struct record *r,
+                 struct fsdp_error *error);
+
+/* Shards and gathered units, stacked, below the bound and the whole model. The
+ * same errors. */
+int picture_memory(FILE *f, const struct expect *e, const struct record *r,
+                   struct fsdp_error *error);
+
+#endif

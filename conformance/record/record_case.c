@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record_case.c - case.json: which case, which engine, and how its ranks
+ * ended.
+ */
+#include "record/record_internal.h"
+
+#include <string.h>
+
+/* Which microbatches are reduced, a letter for each: "nns". */
+static bool read_sync(struct record_json *j, struct record_field at, json_t *v,
+                      const struct record_row *row, void *base)
+{
+    struct run_case *const c = base;
+    char text[CASE_MAX_MICROBATCHES + 1];
+    const struct record_row letters = {.key = row->key, .room = sizeof(text)};
+
+    if (!record_string.read(j, at, v, &letters, text)) {
+        return false;
+    }
+    while (text[c->microbatches] != '\0') {
+        const char s = text[c->microbatches];
+
+        if (s != 's' && s != 'n') {
+            return record_refuse(j, at, "letters s and n were expected");
+        }
+        c->sync[c->microbatches++] = s == 's';
+    }
+    return true;
+}
+
+static void write_sync(struct record_text *t, const struct record_row *row,
+                       const void *base)
+{
+    char text[CASE_MAX_MICROBATCHES + 1];
+
+    (void)row;
+    case_sync_text(base, text);
+    record_text_add(t, "\"%s\"", text);
+}
+
+static const struct record_type sync_letters = {read_sync, write_sync};
+
+/* The case must be one, and the one whose id the file has. */
+static bool check_run_case(struct record_json *j, void *base)
+{
+    const char *const wrong = case_check(base);
+    const struct record *const r = j->context;
+    char id[CASE_ID_BYTES];
+
+    if (wrong != NULL) {
+        return record_refuse(j, j->at, "%s", wrong);
+    }
+    case_id(base, id);
+    return strcmp(id, r->id) == 0 ||
+           record_refuse(j, record_field("id"), "the case's is %.100s", id);
+}
+
+#define AT(member) RECORD_AT(struct run_case, member)
+static const struct record_row run_case_rows[] = {
+    {"workload", &record_string, AT(workload)},
+    {"size", &record_string, AT(size)},
+    {"data", &record_name, AT(data), .name = case_data_name},
+    {"scenario", &record_name, AT(scenario), .name = case_scenario_name},
+    {"seed", &record_u64, AT(seed)},
+    {"strategy", &record_name, AT(strategy), .name = case_strategy_name},
+    {"ranks", &record_u32, AT(ranks)},
+    {"replicas", &record_u32, AT(replicas)},
+    {"layout", &record_name, AT(layout), .name = case_layout_name},
+    {"wrap", &record_name, AT(wrap), .name = case_wrap_name},
+    {"fold", &record_name, AT(fold), .name = case_fold_name},
+    {"grains", &record_u32, AT(grains)},
+    {"keep_root", &record_flag, AT(keep_root)},
+    {"sync", &sync_letters, AT(sync)},
+    {"optimizer", &record_name, AT(optimizer), .name = case_optimizer_name},
+    {"lr", &record_real, AT(lr)},
+    {"weight_decay", &record_real, AT(weight_decay)},
+    {"divide_factor", &record_real, AT(divide_factor)},
+    {"prefetch_forward", &record_u32, AT(prefetch_forward)},
+    {"prefetch_backward", &record_u32, AT(prefetch_backward)},
+    {"reduces_in_flight", &record_u32, AT(reduces_in_flight)},
+    {"steps", &record_u32, AT(steps)},
+    {"recorded_steps", &record_u32, AT(recorded_steps)},
+};
+#undef AT
+const struct record_table record_run_case = {RECORD_ROWS(run_case_rows),
+                                             .prefix = "case.", .line = "\n  ",
+                                             .check = check_run_case};
+
+#define AT(member) RECORD_AT(struct record_rank, member)
+static const struct record_row end_rows[] = {
+    {"end", &record_name, AT(end), .name = record_end_name},
+    {"exit_status", &record_i32, AT(exit_status)},
+    {"signal", &record_u32, AT(signal), .most = 255},
+    {"collectives", &record_u64, AT(n_collectives)},
+    {"in_collective", &record_flag, AT(in_collective)},
+    {"last_kind", &record_name_or_number, AT(last_kind),
+     .name = record_collective_name},
+    {"last_unit", &record_name_or_number, AT(last_unit),
+     .name = record_unit_name},
+};
+#undef AT
+static const struct record_table end_table = {
+    RECORD_ROWS(end_rows), .size = sizeof(struct record_rank)};
+
+/* A record in memory need not have an id: it is made of the case's fields. */
+static void write_id(struct record_text *t, const struct record_row *row,
+                     const void *base)
+{
+    char id[CASE_ID_BYTES];
+
+    (void)row;
+    case_id(&((const struct record *)base)->c, id);
+    record_text_add(t, "\"%s\"", id);
+}
+
+static void as_many_as_ranks(const struct record_json *j, uint64_t *least,
+                             uint64_t *most)
+{
+    *least = *most = ((const struct record *)j->context)->c.ranks;
+}
+
+#define AT(member) RECORD_AT(struct record, member)
+static const struct record_row case_rows[] = {
+    {"version", &record_version, .most = RECORD_VERSION},
+    {"id", &record_string, AT(id), .write = write_id},
+    {"engine", &record_string, AT(engine)},
+    {"engine_version", &record_string, AT(engine_version)},
+    {"world", &record_string, AT(world)},
+    {"claims", &record_list, RECORD_LIST(struct record, claim, n_claims),
+     RECORD_STRINGS(struct record, claim), .most = RECORD_MAX_CLAIMS},
+    {"case", &record_object, AT(c), .table = &record_run_case},
+    {"ranks", &record_list, RECORD_LIST(struct record, rank, n_ranks),
+     .table = &end_table, .bounds = as_many_as_ranks, .line = "\n  "},
+};
+#undef AT
+const struct record_table record_case_table = {RECORD_ROWS(case_rows),
+                                               .prefix = "", .line = "\n "};
+
+int record_parse_case(const char *text, size_t bytes, const char *file,
+                      struct record *out, struct fsdp_error *error)
+{
+    memset(out, 0, sizeof(*out));
+    return record_parse(text, bytes, file, &record_case_table, out, out, error);
+}
+
+/* NULL, or why r cannot be written. */
+static const char *check_record(const struct record *r)
+{
+    const char *const wrong = case_check(&r->c);
+
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (r->n_ranks != r->c.ranks) {
+        return "the record has another number of ranks than its case";
+    }
+    if (r->rank == NULL || r->n_claims > RECORD_MAX_CLAIMS ||
+        (r->n_claims != 0 && r->claim == NULL)) {
+        return "the record has no ranks, or too many claims, or none";
+    }
+    for (uint32_t i = 0; i < r->n_ranks; i++) {
+        if (record_end_name(r->rank[i].end) == NULL ||
+            r->rank[i].signal > 255) {
+            return "a rank's end or signal is not in its list";
+        }
+    }
+    return NULL;
+}
+
+int record_write_case(const char *directory, const struct record *r,
+                      struct fsdp_error *error)
+{
+    const char *const wrong = check_record(r);
+    char path[RECORD_PATH_BYTES];
+
+    if (wrong != NULL) {
+        return record_fail(error, FSDP_ERR_INVALID, "record_write", "%s",
+                           wrong);
+    }
+    FSDP_TRY(record_make_directory(directory, error));
+    FSDP_TRY(record_path(path, directory, "case.json", error));
+    return record_save(&record_case_table, r, path, error);
+}

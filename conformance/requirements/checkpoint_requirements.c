@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint_requirements.c - what a checkpoint brings back.
+ */
+#include "requirements/families.h"
+
+#include "judge/compare/compare_checks.h"
+#include "judge/replay/replay.h"
+
+static bool shows_load(const struct expect *e)
+{
+    return case_resumes(e->c) && e->c->recorded_steps > e->c->steps / 2;
+}
+
+static bool shows_load_of_states(const struct expect *e)
+{
+    return shows_load(e) && e->c->optimizer != FSDP_OPTIMIZER_SGD;
+}
+
+static bool shows_load_of_adamw(const struct expect *e)
+{
+    return shows_load(e) && e->c->optimizer == FSDP_OPTIMIZER_ADAMW;
+}
+
+/* Both are the engine's own: what it loaded, and what it had when it saved. */
+static bool as_saved(const struct expect *e, const struct record *r,
+                     const struct compare_part *part, uint32_t loaded_stage,
+                     uint32_t saved_stage, struct finding *f)
+{
+    struct compare_part saved = *part;
+    struct compare_part own = *part;
+
+    saved.step = part->step - 1;
+    own.own = true;
+    return compare_equal(e, &own, loaded_stage,
+                         compare_values(r, loaded_stage, part),
+                         compare_values(r, saved_stage, &saved), f);
+}
+
+/*
+ * checkpoint.parameters: what was saved comes back, to whoever loads it. A step
+ * was trained between the beginning of the save and its end.
+ */
+static bool parameters_of_part(const struct expect *e, const struct record *r,
+                               const struct compare_part *part,
+                               struct finding *f)
+{
+    return as_saved(e, r, part, RECORD_LOADED, RECORD_AFTER, f);
+}
+
+/*
+ * checkpoint.moments: the optimizer's states come back with the parameters that
+ * they belong to: the first forward after a load does not show it, the steps
+ * after it do.
+ */
+static bool moments_of_part(const struct expect *e, const struct record *r,
+                            const struct compare_part *part, struct finding *f)
+{
+    return as_saved(e, r, part, RECORD_LOADED0, RECORD_STATE0, f) &&
+           (e->c->optimizer != FSDP_OPTIMIZER_ADAMW ||
+            as_saved(e, r, part, RECORD_LOADED1, RECORD_STATE1, f));
+}
+
+static bool saves(const struct expect *e)
+{
+    return e->c->scenario >= CASE_RESUME && e->c->scenario <= CASE_RESUME_LOCAL;
+}
+
+const struct requirement checkpoint_requirements[] = {
+    {.id = "checkpoint.parameters",
+     .text = "After a load a rank holds the parameters as they were when the "
+             "save began, bit for bit, whoever saved them.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "layout.chunk-rule",
+     .claim = "load",
+     .applies = shows_load,
+     .check = &check_each_part,
+     .part = {parameters_of_part, RECORD_LOADED, STEPS_LOADED}},
+    {.id = "checkpoint.moments",
+     .text = "After a load the optimizer's states are those of the same "
+             "elements as when the save began, bit for bit.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "layout.chunk-rule",
+     .claim = "load",
+     .applies = shows_load_of_states,
+     .check = &check_each_part,
+     .part = {moments_of_part, RECORD_LOADED0, STEPS_LOADED}},
+    /* The bias correction goes on where it was, and does not begin anew. */
+    {.id = "checkpoint.step",
+     .text = "The first step after a load continues the running products of "
+             "the betas that were saved, bit for bit.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "checkpoint.parameters checkpoint.moments step.weights-untouched",
+     .claim = "load",
+     .profile = PROFILE_BITS,
+     .applies = shows_load_of_adamw,
+     .check = &check_each_part,
+     .part = {replay_compare_step, RECORD_AFTER, STEPS_LOADED}},
+    /* A run is more than its weights: where it stands in its data and its
+     * curve comes back to each rank, also what only some ranks have. */
+    {.id = "checkpoint.extra",
+     .text = "The caller's own state comes back with a load: each rank's own, "
+             "or rank 0's where other ranks saved it.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.survives run.ranks-present",
+     .claim = "load",
+     .applies = compare_case_resumes,
+     .check = &check_answers,
+     .answers = {{"extra-position", FSDP_OK, FSDP_OK},
+                 {"extra-losses", FSDP_OK, FSDP_OK},
+                 {"extra-of-some-ranks", FSDP_OK, FSDP_OK}}},
+    /* Equal states are equal files, so that checkpoints can be compared, and
+     * stored once. */
+    {.id = "checkpoint.canonical",
+     .text = "Saving what was just loaded writes the same files with the same "
+             "bytes.",
+     .since = "1.0",
+     .must = 0,
+     .level = LEVEL_STEP,
+     .needs = "run.survives run.ranks-present",
+     .claim = "load",
+     .applies = saves,
+     .check = &check_answers,
+     .answers = {{"saved-again", FSDP_OK, FSDP_OK}}},
+    {0},
+};

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * error_requirements.c - what is answered to wrong calls and options, and that
+ * nothing comes of them.
+ */
+#include "requirements/families.h"
+
+#include "judge/compare/compare_checks.h"
+
+#include <string.h>
+
+/* error.says-why: a refusal without a sentence costs its user an afternoon. */
+
+/* The driver notes each refusal that left env->error without its status, its
+ * rank, a place or a message. */
+static const char silent[] = "said-nothing";
+
+static bool says_why_applies(const struct expect *e)
+{
+    uint32_t scenario = e->c->scenario;
+
+    return scenario == CASE_MISUSE || scenario == CASE_OPTIONS ||
+           scenario == CASE_DISAGREE || scenario == CASE_CANCEL ||
+           case_resumes(e->c);
+}
+
+static bool says_why_of_rank(const struct expect *e,
+                             const struct record_rank *rank, uint32_t k,
+                             struct finding *f)
+{
+    (void)e;
+    for (uint32_t i = 0; i < rank->n_answers; i++) {
+        if (strcmp(rank->answer[i].name, silent) == 0) {
+            return finding_note(
+                f, finding_at("answers", -1, -1, k),
+                "%.31s: refused, but env->error lacks that status, this rank, "
+                "a where or a message",
+                i > 0 ? rank->answer[i - 1].name : "a call");
+        }
+    }
+    return true;
+}
+
+static bool says_why_spoil(const struct expect *e, struct record_rank *rank)
+{
+    (void)e;
+    if (rank->n_answers == 0) {
+        return false;
+    }
+    memcpy(rank->answer[rank->n_answers - 1].name, silent, sizeof(silent));
+    return true;
+}
+
+static bool is_options(const struct expect *e)
+{
+    return e->c->scenario == CASE_OPTIONS;
+}
+
+/* Of error.options-ahead: the driver notes each such refusal whose message does
+ * not name the option. */
+static const char unnamed[] = "unnamed-option";
+
+static bool names_them(const struct expect *e, const struct record_rank *rank,
+                       uint32_t k, struct finding *f)
+{
+    (void)e;
+    for (uint32_t i = 0; i < rank->n_answers; i++) {
+        if (strcmp(rank->answer[i].name, unnamed) == 0) {
+            return finding_count(f, finding_at("refusal", -1, -1, k), i, 0,
+                                 "a message that does not name the option; "
+                                 "got: place among the answers");
+        }
+    }
+    return true;
+}
+
+/* The answers, and messages that name the options. */
+static bool named_holds(const struct requirement *q, const struct expect *e,
+                        const struct record *r, struct finding *f)
+{
+    return check_answers.holds(q, e, r, f) &&
+           compare_ranks(e, r, names_them, f);
+}
+
+static bool named_spoil(const struct requirement *q, const struct expect *e,
+                        struct record *r)
+{
+    return check_answers.spoil(q, e, r);
+}
+
+static const struct requirement_check check_named = {.holds = named_holds,
+                                                     .spoil = named_spoil};
+
+/* The answers of an engine that does not claim bf16. */
+static bool unclaimed_holds(const struct requirement *q, const struct expect *e,
+                            const struct record *r, struct finding *f)
+{
+    return record_claims(r, "bf16") || check_answers.holds(q, e, r, f);
+}
+
+static bool unclaimed_spoil(const struct requirement *q, const struct expect *e,
+                            struct record *r)
+{
+    return !record_claims(r, "bf16") && check_answers.spoil(q, e, r);
+}
+
+static const struct requirement_check check_unclaimed = {
+    .holds = unclaimed_holds, .spoil = unclaimed_spoil};
+
+static bool is_disagree(const struct expect *e)
+{
+    return e->c->scenario == CASE_DISAGREE && e->c->ranks > 1;
+}
+
+static bool is_misuse_of_shards(const struct expect *e)
+{
+    return e->c->scenario == CASE_MISUSE && e->shards > 1;
+}
+
+static bool is_misuse(const struct expect *e)
+{
+    return e->c->scenario == CASE_MISUSE;
+}
+
+static bool has_unsynced(const struct run_case *c)
+{
+    for (uint32_t b = 0; b < c->microbatches; b++) {
+        if (c->sync[b] == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_misuse_of_pending(const struct expect *e)
+{
+    return e->c->scenario == CASE_MISUSE && has_unsynced(e->c);
+}
+
+static bool is_cancel(const struct expect *e)
+{
+    return e->c->scenario == CASE_CANCEL;
+}
+
+static bool is_summon(const struct expect *e)
+{
+    return e->c->scenario == CASE_SUMMON;
+}
+
+static bool is_clip(const struct expect *e)
+{
+    return e->c->scenario == CASE_CLIP;
+}
+
+static bool saves_and_records(const struct expect *e)
+{
+    return e->c->scenario >= CASE_RESUME &&
+           e->c->scenario <= CASE_RESUME_LOCAL && e->c->recorded_steps > 0;
+}
+
+static bool resumes_and_records(const struct expect *e)
+{
+    return case_resumes(e->c) && e->c->recorded_steps > 0;
+}
+
+const struct requirement error_requirements[] = {
+    {.id = "error.says-why",
+     .text = "Every refusal leaves its status, rank, place and a message in "
+             "env->error.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = says_why_applies,
+     .check = &check_each_rank,
+     .rank = {says_why_of_rank, says_why_spoil}},
+    /* Options that do not fit are found when sharding, not in the middle of
+     * a run. */
+    {.id = "error.options",
+     .text = "Each option that does not fit is refused by shard, with INVALID, "
+             "or UNSUPPORTED where it may be a matter of claims.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_options,
+     .check = &check_answers,
+     .answers = {{"unknown-layout", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+                 {"unknown-optimizer", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+                 {"unknown-fold", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+                 {"unit-out-of-range", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"negative-divide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"nan-divide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"group-out-of-range", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+                 {"mesh-does-not-divide", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"shards-do-not-divide", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* How far to run ahead is a number of units: more than there are is a
+     * mistake of the caller's, who wants to know where. */
+    {.id = "error.options-ahead",
+     .text = "Prefetch and reductions in flight beyond the number of units are "
+             "refused as INVALID, and the message names the option.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "prefetch",
+     .applies = is_options,
+     .check = &check_named,
+     .answers = {{"prefetch-forward-beyond", FSDP_ERR_INVALID,
+                  FSDP_ERR_INVALID},
+                 {"prefetch-backward-beyond", FSDP_ERR_INVALID,
+                  FSDP_ERR_INVALID},
+                 {"reduces-beyond", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* What an engine does not claim it refuses rather than gets wrong. */
+    {.id = "error.unclaimed-dtype",
+     .text = "An engine that does not claim bf16 refuses it when sharding.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_options,
+     .check = &check_unclaimed,
+     .answers = {{"unclaimed-dtype", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
+    /* Ranks that were given different options would hang or mix data in the
+     * first step. */
+    {.id = "error.ranks-disagree",
+     .text = "When ranks are given different options, shard answers MISMATCH "
+             "on every one of them.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_disagree,
+     .check = &check_answers,
+     .answers = {{"shard", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+    /* Ranks that wrap differently would gather different parameters. */
+    {.id = "error.units-disagree",
+     .text = "When rank 0 is given other units than the others, shard answers "
+             "MISMATCH on every rank.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_disagree,
+     .check = &check_answers,
+     .answers = {{"shard-units", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+    /* Storage that is lent outside its window is stale. */
+    {.id = "error.outside-window",
+     .text = "A parameter of a unit that is sharded at that moment is refused "
+             "as INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_misuse_of_shards,
+     .check = &check_answers,
+     .answers = {{"param-at-rest", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* A gradient has storage only while its module is in its backward. */
+    {.id = "error.gradient-outside-backward",
+     .text = "Gradients outside their module's backward are refused as "
+             "INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_misuse,
+     .check = &check_answers,
+     .answers = {{"grad-at-rest", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"grad-in-forward", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* What the engine has taken it lends no more. */
+    {.id = "error.gradient-after-backward",
+     .text = "A gradient that is asked for after its module's backward is "
+             "refused as INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_misuse,
+     .check = &check_answers,
+     .answers = {{"grad-after-backward", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* A model that leaves its call sequence would compute with the wrong
+     * units. */
+    {.id = "error.out-of-order",
+     .text = "Points that are not the next ones of the sequence are refused as "
+             "INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_misuse,
+     .check = &check_answers,
+     .answers = {{"point-out-of-order", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"point-before-begin", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"begin-twice", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"end-early", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* A pass begins once, ends where its sequence does, and only then. */
+    {.id = "error.pass-edges",
+     .text = "CANCEL and END at rest, BEGIN of an unknown sequence, a point "
+             "after the last and the END of another sequence are refused as "
+             "INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_misuse,
+     .check = &check_answers,
+     .answers = {{"cancel-at-rest", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"end-at-rest", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"unknown-sequence", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"point-after-last", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"end-of-another", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* An index from outside is checked before it is used. */
+    {.id = "error.unknown-index",
+     .text = "Modules and parameters that the model does not have are refused "
+             "as INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_misuse,
+     .check = &check_answers,
+     .answers = {{"unknown-module", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"unknown-parameter", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* A step in the middle of a pass would change weights under the model. */
+    {.id = "error.step-in-pass",
+     .text = "A step of the optimizer between BEGIN and END is refused as "
+             "INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_misuse,
+     .check = &check_answers,
+     .answers = {{"step-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* A step while gradients wait for their reduction would drop them. */
+    {.id = "error.step-with-pending",
+     .text = "A step of the optimizer while unreduced gradients are pending is "
+             "refused as INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_misuse_of_pending,
+     .check = &check_answers,
+     .answers = {{"step-with-pending", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* The groups of a step are those of the options; finite gradients are
+     * none that overflow. */
+    {.id = "error.step-arguments",
+     .text = "A step with other parameter groups than the options is refused "
+             "as INVALID, and one with finite gradients finds no infinity.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_misuse,
+     .check = &check_answers,
+     .answers = {{"step-groups", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"found-inf", FSDP_OK, FSDP_OK}}},
+    /* Inside a pass shards are in motion. */
+    {.id = "error.pieces-in-pass",
+     .text = "Visiting pieces between BEGIN and END is refused as INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_misuse,
+     .check = &check_answers,
+     .answers = {{"pieces-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* In a pass the windows say what is unsharded. */
+    {.id = "error.unshard-all-in-pass",
+     .text = "unshard_all between BEGIN and END is refused as INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "unshard-all",
+     .applies = is_misuse,
+     .check = &check_answers,
+     .answers = {{"unshard-all-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* A call that is refused has changed nothing. */
+    {.id = "error.misuse-harmless",
+     .text = "After wrong calls losses and final weights are those of a run "
+             "without them, bit for bit.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "num.loss-finite error.outside-window "
+              "error.gradient-outside-backward error.out-of-order "
+              "error.unknown-index error.step-in-pass error.pieces-in-pass "
+              "error.step-with-pending",
+     .applies = is_misuse,
+     .holds = compare_undisturbed,
+     .spoil = compare_spoil_curve},
+    /* A cancelled pass is over: the engine is at rest. */
+    {.id = "error.after-cancel",
+     .text = "After CANCEL parameters and gradients are refused as INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "cancel",
+     .applies = is_cancel,
+     .check = &check_answers,
+     .answers = {{"param-after-cancel", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"grad-after-cancel", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* A pass that is given up half way leaves no gradient, no window and no
+     * byte. */
+    {.id = "error.cancel-harmless",
+     .text = "After cancelled passes losses and final weights are those of a "
+             "run without them, bit for bit.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "num.loss-finite memory.rest-after-step",
+     .claim = "cancel",
+     .applies = is_cancel,
+     .holds = compare_undisturbed,
+     .spoil = compare_spoil_curve},
+    /* Reshard_all gives back what unshard_all showed. */
+    {.id = "error.after-reshard-all",
+     .text = "After reshard_all parameters are refused as INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "unshard-all",
+     .applies = is_summon,
+     .check = &check_answers,
+     .answers = {{"param-after-reshard-all", FSDP_ERR_INVALID,
+                  FSDP_ERR_INVALID}}},
+    /* A norm that is 0 or no number would make gradients 0 or no numbers;
+     * and within a pass there are none to be clipped. */
+    {.id = "error.clip-arguments",
+     .text = "Clipping between BEGIN and END, to a norm of 0 or NaN, or by the "
+             "third norm is refused as INVALID.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "clip",
+     .applies = is_clip,
+     .check = &check_answers,
+     .answers = {{"clip-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"clip-to-zero", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"clip-to-nan", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"clip-by-third", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* A checkpoint of half a pass, or without the gradients that there are,
+     * is one of no state that a run has. */
+    {.id = "error.save-out-of-place",
+     .text = "A save in a pass, with gradients, while another one is under "
+             "way, and a wait for none are refused as INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "load",
+     .applies = saves_and_records,
+     .check = &check_answers,
+     .answers = {{"save-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"save-with-gradients", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"wait-before-save", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"save-twice", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* Weights that change under a pass. */
+    {.id = "error.load-in-pass",
+     .text = "A load in a pass is refused as INVALID.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "load",
+     .applies = resumes_and_records,
+     .check = &check_answers,
+     .answers = {{"load-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* Training on from a flipped bit is worse than not training on. */
+    {.id = "error.load-damaged",
+     .text = "A checkpoint that is not there, or of which one bit has turned, "
+             "is refused on every rank.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "load",
+     .applies = compare_case_resumes,
+     .check = &check_answers,
+     .answers = {{"load-missing", FSDP_ERR_IO, FSDP_ERR_FORMAT},
+                 {"load-damaged", FSDP_ERR_FORMAT, FSDP_ERR_IO}}},
+    {0},
+};

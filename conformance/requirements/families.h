@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * families.h - the tables of requirements, one a family; each ends with a row
+ * without an id. requirement_table.c puts them together.
+ */
+#ifndef FSDP_CTS_FAMILIES_H
+#define FSDP_CTS_FAMILIES_H
+
+#include "judge/requirement.h"
+
+extern const struct requirement run_requirements[];
+extern const struct requirement layout_requirements[];
+extern const struct requirement gather_requirements[];
+extern const struct requirement gradient_requirements[];
+extern const struct requirement reduce_requirements[];
+extern const struct requirement clip_requirements[];
+extern const struct requirement step_requirements[];
+extern const struct requirement checkpoint_requirements[];
+extern const struct requirement curve_requirements[];
+extern const struct requirement invariance_requirements[];
+extern const struct requirement comm_requirements[];
+extern const struct requirement comm_step_requirements[];
+extern const struct requirement ahead_requirements[];
+extern const struct requirement memory_requirements[];
+extern const struct requirement memory_peak_requirements[];
+extern const struct requirement error_requirements[];
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * requirement_table.c - the requirements of all families in one table, sorted
+ * by id: the order of lists and reports, whatever family a row stands in.
+ */
+#include "requirements/families.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct requirement *const families[] = {
+    run_requirements,        layout_requirements,     gather_requirements,
+    gradient_requirements,   reduce_requirements,     clip_requirements,
+    step_requirements,       checkpoint_requirements, curve_requirements,
+    invariance_requirements, comm_requirements,       comm_step_requirements,
+    ahead_requirements,      memory_requirements,     memory_peak_requirements,
+    error_requirements,
+};
+
+enum {
+    N_FAMILIES = sizeof(families) / sizeof(families[0]),
+    MAX_REQUIREMENTS = 1024
+};
+
+static const struct requirement *table[MAX_REQUIREMENTS + 1];
+
+/* Puts q among the n that are there. */
+static void insert(const struct requirement *q, uint32_t n)
+{
+    uint32_t i = n;
+
+    if (n == MAX_REQUIREMENTS) {
+        abort(); /* whoever adds one more sees it at once */
+    }
+    for (; i > 0 && strcmp(table[i - 1]->id, q->id) > 0; i--) {
+        table[i] = table[i - 1];
+    }
+    table[i] = q;
+}
+
+static void put_together(void)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < N_FAMILIES; i++) {
+        for (const struct requirement *q = families[i]; q->id != NULL; q++) {
+            insert(q, n++);
+        }
+    }
+}
+
+const struct requirement *const *requirement_table(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, put_together);
+    return table;
+}
