@@ -4,7 +4,7 @@
 # bounds_test.sh - what the bounds for an arithmetic of another kind let
 # through, and what not: the same engine, summing in other orders and widths,
 # is within them by far; what is mistaken for float32 is beyond them by far.
-# docs/INTERPRETING.md has these numbers (--print shows them).
+# docs/interpreting.md has these numbers (--print shows them).
 #
 # usage: bounds_test.sh FSDP-CTS [INCLUDE-FOLDER | --print]
 set -uo pipefail

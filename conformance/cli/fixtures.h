@@ -2,7 +2,7 @@
 /*
  * fixtures.h - golden data: cases with all that a program needs to play them,
  * and the records that the reference engine and the unsharded run make of
- * them (docs/INTERPRETING.md, Fixtures):
+ * them (docs/formats.md, Fixtures):
  *
  *     DIR/manifest.json          versions; every file with its SHA-256
  *     DIR/cases/<id>/            as an adapter is given them

@@ -3,7 +3,7 @@
  * record.h - what a run showed. Recorders fill it, the judge reads it, and
  * nothing else passes between the two.
  *
- * On disk (docs/INTERPRETING.md is normative) a case is a folder:
+ * On disk (docs/formats.md is normative) a case is a folder:
  *
  *     case.json              the case, engine, claims, how each rank ended
  *     rank-R.json            status, losses, collectives, memory, answers

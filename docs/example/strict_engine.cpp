@@ -3,9 +3,8 @@
  * strict_engine.cpp - an engine to start from, in C++: Fully Sharded Data
  * Parallel in the strict profile, all on the model's stream, nothing ahead.
  *
- * Read it beside "The specification" in docs/ARCHITECTURE.md: each function
- * is one of its rules. overlap_engine.c is what comes after it: streams,
- * prefetch, a pool.
+ * Read it beside docs/specification.md: each function is one of its rules.
+ * overlap_engine.c is what comes after it: streams, prefetch, a pool.
  */
 #include <fsdp/engine.h>
 

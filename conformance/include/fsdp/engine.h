@@ -16,7 +16,7 @@
  *     clip_grad_norm()                      (optional)
  *     step(), zero_grad()
  *
- * What the engine must do (rules of the cycle, docs/ARCHITECTURE.md):
+ * What the engine must do (rules of the cycle, docs/specification.md):
  *  1. Keep 1/S of every flat parameter (S = the extent of mesh dimension
  *     "shard"). A unit's flat parameter is its parameters, flattened, in the
  *     model's order, right-padded to a multiple of S; rank s of the shard

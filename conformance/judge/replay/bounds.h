@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bounds.h - how far arithmetic of another kind may be from the suite's, where
- * rounding is inherent. The numbers are derived (docs/INTERPRETING.md, Bounds)
+ * rounding is inherent. The numbers are derived (docs/interpreting.md, Bounds)
  * from the model alone, and nobody can adjust them.
  *
  * A value on the longest path of a model is rounded at most N times: once for

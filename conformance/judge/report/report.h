@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report.h - what was judged, for programs and for people. The JSON Lines
- * report is the product (docs/INTERPRETING.md says how to read it); JUnit and
+ * report is the product (docs/interpreting.md says how to read it); JUnit and
  * the text are the same items in other clothes.
  */
 #ifndef FSDP_CTS_REPORT_H

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """adapter_job.py - the files that the suite and an adapter exchange.
 
-A job is read, a record is written (docs/adapters.md, docs/INTERPRETING.md).
+A job is read, a record is written (docs/adapters.md, docs/formats.md).
 Nothing here knows an engine.
 """
 

@@ -110,7 +110,7 @@ void probe_counts_release(struct probe_counts *counts);
 uint64_t probe_counts_of(const struct probe_counts *counts, uint32_t kind);
 
 /* What a program of fully sharded data parallelism must show, by the rules of
- * docs/ARCHITECTURE.md (collectives). */
+ * docs/specification.md (collectives). */
 enum {
     PROBE_MAX_UNITS = 4096,
     PROBE_MAX_ALSO = 64

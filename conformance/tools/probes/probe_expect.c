@@ -2,7 +2,7 @@
 /*
  * probe_expect.c - what a program must show, computed from its model's units
  * and its strategy alone, and the comparison. The closed form is that of
- * docs/ARCHITECTURE.md, where every unit has two windows in a pass.
+ * docs/specification.md, where every unit has two windows in a pass.
  *
  * Order is not looked at: an engine may run ahead. Counts and bytes are.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * results_report.c - the exact figures in a report of `fsdp-cts run --report`
- * (docs/INTERPRETING.md): JSON Lines, of which only header, figures and footer
+ * (docs/formats.md): JSON Lines, of which only header, figures and footer
  * matter here. A report without its footer was cut off and is none.
  */
 #include "judge/judge.h"
