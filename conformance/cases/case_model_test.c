@@ -147,7 +147,7 @@ static void natural_batches_of_three_ranks_differ(void **state)
     assert_true(n > 10);
 }
 
-/* The wraps of seed 003: whole, by layer, two layers a unit. */
+/* The wraps of the textbook's model: whole, by layer, two layers a unit. */
 static void wraps_of_the_miniature_have_their_units(void **state)
 {
     static const struct {

@@ -61,7 +61,7 @@ static int judge_found(const struct arguments *a, const char *records,
         evaluate_print(a, &result[i], found->n);
         e->records = found->of[i].records;
         if (!a->quiet) {
-            miniature_print(e);
+            textbook_print(e);
         }
     }
     if (found->n > 1 && !a->quiet) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * miniature.c - the miniature's table: every number is read from the records.
+ * textbook.c - the textbook's table: every number is read from the records.
  */
 #include "cli/textbook.h"
 #include "cases/case_model.h"
@@ -160,7 +160,7 @@ static void print_exercise(struct judge_store *store,
     }
 }
 
-void miniature_print(const struct evaluate_input *e)
+void textbook_print(const struct evaluate_input *e)
 {
     struct judge_store *store = NULL;
 

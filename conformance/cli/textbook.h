@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * miniature.h - prints the miniature of "PyTorch FSDP", chapter 16.5 (Output
- * 16.5.1 and exercise 16.5.2) with the numbers of this run, if it was among
- * the cases.
+ * textbook.h - prints the table of the textbook whose model ref/miniature.c
+ * trains ("PyTorch FSDP", chapter 16.5: Output 16.5.1 and exercise 16.5.2) with
+ * the numbers of this run, if the model was among its cases.
  */
-#ifndef FSDP_CTS_MINIATURE_H
-#define FSDP_CTS_MINIATURE_H
+#ifndef FSDP_CTS_TEXTBOOK_H
+#define FSDP_CTS_TEXTBOOK_H
 
 #include "cli/evaluate.h"
 
-/* Reads the records of e; prints nothing if no case is the miniature. */
-void miniature_print(const struct evaluate_input *e);
+/* Reads the records of e; prints nothing if no case is that model. */
+void textbook_print(const struct evaluate_input *e);
 
 #endif

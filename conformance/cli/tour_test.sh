@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tour_test.sh - what docs/tour.md shows is what the program prints.
+# tour_test.sh - what README.md and docs/tour.md show is what the program prints.
 #
 # A block that begins with "$ " holds commands and what they print. "..." in a
 # line of its own stands for any lines. Blanks at the end of a line do not count.
@@ -23,7 +23,7 @@ mkdir "$folder/root" "$folder/root/build"
 ln -s "$root/conformance" "$root/docs" "$root/ref" "$folder/root"
 ln -s "$(dirname "$cts")" "$folder/root/build/bin"
 
-# blocks PAGE: a file for each command, N.command, and its output, N.want.
+# blocks PAGE...: a file for each command, N.command, and its output, N.want.
 blocks()
 {
     awk -v to="$folder" '
@@ -35,7 +35,7 @@ blocks()
             printf "" >(to "/" n ".want")
             next
         }
-        inside && shown { print >(to "/" n ".want") }' "$1"
+        inside && shown { print >(to "/" n ".want") }' "$@"
 }
 
 # differ WANT GOT: the first line that is not as wanted, or nothing.
@@ -61,7 +61,7 @@ differ()
         }'
 }
 
-blocks "$root/docs/tour.md"
+blocks "$root/docs/tour.md" "$root/README.md"
 n=0
 while [ -f "$folder/$n.command" ]; do
     command=$(cat "$folder/$n.command")
@@ -81,4 +81,4 @@ result 'a line more is noticed' "$(sed 1d "$folder/0.want" >"$folder/other"
 result 'a line less is noticed' "$(sed '$a more' "$folder/0.want" \
     >"$folder/other"
     [ -n "$(differ "$folder/other" "$folder/0.got")" ] || echo 'it is not')"
-finish 9
+finish 10

@@ -267,6 +267,12 @@ foreach(engine ref impl)
     set_tests_properties(conformance.${engine}.verdict PROPERTIES
         LABELS conformance FIXTURES_REQUIRED report-${engine} TIMEOUT 60)
 endforeach()
+add_test(NAME conformance.readme COMMAND ${here}/cli/readme_figures.sh
+    $<TARGET_FILE:fsdp-cts> ${CMAKE_SOURCE_DIR}/README.md
+    ${CMAKE_BINARY_DIR}/records/ref.jsonl
+    ${CMAKE_BINARY_DIR}/records/impl.jsonl)
+set_tests_properties(conformance.readme PROPERTIES LABELS conformance
+    FIXTURES_REQUIRED "report-ref;report-impl" TIMEOUT 60)
 add_test(NAME conformance.ref.submission COMMAND ${here}/tools/submit/submit_whole.sh
     $<TARGET_FILE:fsdp-cts> ${CMAKE_BINARY_DIR}/records/ref)
 set_tests_properties(conformance.ref.submission PROPERTIES

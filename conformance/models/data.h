@@ -9,7 +9,7 @@
 enum workload_data {
     WORKLOAD_NATURAL = 0,    /* order matters, and is specified */
     WORKLOAD_EXACT = 1,      /* every order of summation gives the same bits */
-    WORKLOAD_REPLICATED = 2, /* every rank has the same batch (seed 003) */
+    WORKLOAD_REPLICATED = 2, /* every rank has the same batch */
 };
 
 /* Of a parameter that a pass leaves alone. The bits below it: no gradient of

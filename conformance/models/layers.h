@@ -2,7 +2,7 @@
 /*
  * layers.h - the description that mlp and linear share: a root and a list of
  * modules "layers.N" of class "Linear", each with a weight [in, out], so that
- * y = x W (seed 003).
+ * y = x W.
  */
 #ifndef FSDP_CTS_LAYERS_H
 #define FSDP_CTS_LAYERS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mlp.c - seed 003's miniature: linear layers without bias, a ReLU after every
- * one of them, the last included, and the mean squared error. Its size "seed"
- * is that of the text: 16-32-32-16-8, 2176 parameters, 256 samples that are
- * the same at every step.
+ * mlp.c - the textbook's model (cli/textbook.h): linear layers without bias, a
+ * ReLU after every one of them, the last included, and the mean squared error.
+ * Its size "seed" is that of the book: 16-32-32-16-8, 2176 parameters, 256
+ * samples that are the same at every step.
  *
  * Natural data: inputs are uniform, targets are what one random layer with a
  * ReLU makes of them. Initial weights of the last layer are not negative, as
@@ -342,7 +342,7 @@ static int mlp_samples(const struct workload_model *model, uint32_t rank,
 
 const struct workload workload_mlp = {
     .name = "mlp",
-    .summary = "seed 003's layers with ReLU, mean squared error",
+    .summary = "the textbook's layers with ReLU, mean squared error",
     .sizes = size_names,
     .data_kinds = 1u << WORKLOAD_NATURAL | 1u << WORKLOAD_EXACT |
                   1u << WORKLOAD_REPLICATED,

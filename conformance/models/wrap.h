@@ -3,7 +3,7 @@
  * wrap.h - wrap policies: from a model to its units.
  *
  * A policy marks modules; a marked module starts a unit that takes all
- * modules below it that are not marked themselves (seed 001, rule 1). What
+ * modules below it that are not marked themselves. What
  * no mark covers belongs to the root's unit. Units without a parameter
  * vanish (their modules have FSDP_NO_UNIT), and units are numbered by their
  * first module in the model's order.
@@ -44,7 +44,8 @@ int wrap_groups(const struct fsdp_model *model, const char *const *const *group,
                 const uint32_t *n_members, uint32_t n_groups,
                 struct wrap_units *out);
 /* Consecutive leaf modules with parameters, `per_unit` of them a unit (the
- * last may have fewer): the granularity axis of seed 003, exercise 16.5.2. */
+ * last may have fewer): how coarse units are, as exercise 16.5.2 of the
+ * textbook varies it (cli/textbook.h). */
 int wrap_every(const struct fsdp_model *model, uint32_t per_unit,
                struct wrap_units *out);
 

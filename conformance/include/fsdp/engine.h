@@ -21,7 +21,7 @@
  *     "shard"). A unit's flat parameter is its parameters, flattened, in the
  *     model's order, right-padded to a multiple of S; rank s of the shard
  *     dimension owns the s-th of S equal parts. (Ott et al., FairScale FSDP;
- *     Zhao et al., "PyTorch FSDP", arXiv 2304.11277, section 3.2.1; seed 001.)
+ *     Zhao et al., "PyTorch FSDP", arXiv 2304.11277, section 3.2.1.)
  *     Or, in the per-parameter layout, of every parameter (PyTorch's
  *     fully_shard): rank s owns rows [s r, (s + 1) r) of dimension 0, r =
  *     ceil(d_0 / S), as far as there are any. What it sends is a block of r

@@ -40,8 +40,8 @@ struct testing_model {
 void testing_model(struct testing_model *t, const char *units,
                    const char *parameters, const char *train, const char *eval);
 
-/* The multi-layer perceptron of seed 003: leaves 1..4 below module 0, 512,
- * 1024, 512 and 128 elements, a unit each. */
+/* The multi-layer perceptron of ref/miniature.c: leaves 1..4 below module 0,
+ * 512, 1024, 512 and 128 elements, a unit each. */
 void testing_mlp(struct testing_model *t);
 
 /* A case of K ranks in R replicas: one microbatch a step, SGD, fold RANK. */
