@@ -166,7 +166,7 @@ struct judge_result {
     char manifest_sha256[65];
 
     uint32_t *n_proofs; /* [n_requirements]: spoiled records it noticed */
-    bool abandoned;     /* one was not noticed: no verdict */
+    bool abandoned;     /* one was not noticed: it is INCOMPLETE there */
     uint32_t verdict;
     char reason[256]; /* of a verdict that is INCOMPLETE */
 };

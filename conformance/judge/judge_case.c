@@ -262,7 +262,7 @@ static void name_places(const struct judge_view *v, struct judge_detail *d)
     }
 }
 
-static struct finding nowhere(void)
+struct finding judge_nowhere(void)
 {
     struct finding f = {.step = -1, .microbatch = -1, .unit = -1};
 
@@ -270,8 +270,8 @@ static struct finding nowhere(void)
     return f;
 }
 
-static int keep(const struct judge_view *v, const struct finding *f,
-                struct judge_item *item)
+int judge_keep(const struct judge_view *v, const struct finding *f,
+               struct judge_item *item)
 {
     item->detail = calloc(1, sizeof(*item->detail));
     if (item->detail == NULL) {
@@ -289,11 +289,11 @@ static int hear(const struct judge *j, const struct judge_view *v,
 {
     uint32_t completes =
         requirement_index(j->out->requirement, REQUIREMENT_COMPLETES);
-    struct finding f = nowhere();
+    struct finding f = judge_nowhere();
 
     if (requirement_holds(q, &v->expect, v->record, &f)) {
         item->outcome = JUDGE_PASS;
-        return f.ratio > 0.0 ? keep(v, &f, item) : FSDP_OK;
+        return f.ratio > 0.0 ? judge_keep(v, &f, item) : FSDP_OK;
     }
     if (f.form == FINDING_ENDED && completes < j->out->n_requirements) {
         item->outcome = JUDGE_BLOCKED;
@@ -302,7 +302,7 @@ static int hear(const struct judge *j, const struct judge_view *v,
     }
     f.form = f.form == FINDING_ENDED ? (uint32_t)FINDING_TEXT : f.form;
     item->outcome = f.form == FINDING_MISSING ? JUDGE_INCOMPLETE : JUDGE_FAIL;
-    return keep(v, &f, item);
+    return judge_keep(v, &f, item);
 }
 
 /* Whether the engine claims what the requirement is about, and its records
@@ -323,12 +323,12 @@ static int judge_item(const struct judge *j, const struct judge_view *v,
 
     item->blocked_by = JUDGE_NONE;
     if (v->record != NULL && v->ended != JUDGE_PASS && runs) {
-        struct finding f = nowhere();
+        struct finding f = judge_nowhere();
 
         f.stage = "run";
         memcpy(f.note, v->ended_note, sizeof(f.note));
         item->outcome = v->ended;
-        return keep(v, &f, item);
+        return judge_keep(v, &f, item);
     }
     if (v->expected && (!judge_profile_asks(requirement, &v->expect) ||
                         !requirement_applies(requirement, &v->expect))) {

@@ -31,6 +31,11 @@ void judge_ends(struct judge_view *v);
 
 /* judge_case.c: fills out->cases[index] and its items. NOMEM. */
 int judge_one_case(struct judge *j, uint32_t index);
+/* A finding without a place; what an item says, kept with the names of its
+ * place. NOMEM. */
+struct finding judge_nowhere(void);
+int judge_keep(const struct judge_view *v, const struct finding *f,
+               struct judge_item *item);
 
 /* judge_figures.c: fills the summary's few numbers. */
 void judge_summarise(struct judge_view *v);
@@ -39,9 +44,10 @@ void judge_summarise(struct judge_view *v);
 int judge_measure(struct judge_view *v);
 void judge_figures_release(struct judge_figures *f);
 
-/* judge_prove.c: spoils copies of the record for every item that passed. */
+/* judge_prove.c: spoils copies of the record for every item that passed; where
+ * that is not noticed the item is INCOMPLETE. NOMEM. */
 int judge_prove(struct judge *j, const struct judge_view *v,
-                const struct judge_item *items);
+                struct judge_item *items);
 
 /* judge_verdict.c: counts, levels and the verdict, of what is reported. */
 void judge_conclude(struct judge_result *r);

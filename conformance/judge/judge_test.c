@@ -414,12 +414,16 @@ static void a_check_that_cannot_fail_is_no_check(void **state)
     assert_true(r.abandoned);
     assert_int_equal(r.verdict, JUDGE_UNDECIDED);
     assert_non_null(strstr(r.reason, "test.loss does not notice"));
+    check_item(&r, 0, TESTING_LOSS, JUDGE_INCOMPLETE, JUDGE_NONE);
+    check_item(&r, 0, TESTING_FINITE, JUDGE_PASS, JUDGE_NONE);
+    assert_non_null(strstr(
+        judge_item_at(&r, 0, TESTING_LOSS)->detail->finding.note, "spoiled"));
     judge_release(&r);
-    /* Not even against an engine that fails. */
+    /* What another check finds is found all the same. */
     run->record[0].rank[1].loss[TESTING_STEPS - 1] = 5;
     r = with(run, &loss);
     check_item(&r, 0, TESTING_LAST, JUDGE_FAIL, JUDGE_NONE);
-    assert_int_equal(r.verdict, JUDGE_UNDECIDED);
+    assert_int_equal(r.verdict, JUDGE_NON_CONFORMANT);
     judge_release(&r);
     run->record[0].rank[1].loss[TESTING_STEPS - 1] = 1;
     loss.holds = fails_in_silence;

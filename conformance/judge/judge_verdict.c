@@ -177,8 +177,7 @@ void judge_conclude(struct judge_result *r)
     count_cases(r);
     count_items(r);
     find_highest_level(r);
-    if (!r->abandoned &&
-        sum(r, JUDGE_FAIL) + sum(r, JUDGE_ERROR) + sum(r, JUDGE_TIMEOUT) > 0) {
+    if (sum(r, JUDGE_FAIL) + sum(r, JUDGE_ERROR) + sum(r, JUDGE_TIMEOUT) > 0) {
         r->verdict = JUDGE_NON_CONFORMANT;
     } else if (r->abandoned || is_undecided(r)) {
         r->verdict = JUDGE_UNDECIDED; /* abandoned: r->reason is there */
