@@ -32,8 +32,71 @@ static int fail_on(struct fsdp_error *error, int status, const char *path,
                        n > 120 ? path + n - 120 : path, what);
 }
 
+/* What is in the folder, and what its manifest says is; NULL: there is none
+ * yet. */
+struct listing {
+    struct bundle_files *out;
+    const struct bundle_files *listed;
+};
+
+static bool ends_with(const char *path, const char *end)
+{
+    const size_t n = strlen(path);
+
+    return n >= strlen(end) && strcmp(path + n - strlen(end), end) == 0;
+}
+
+/* How large a file of a bundle may be at all. */
+static uint64_t most_bytes(const char *path)
+{
+    if (ends_with(path, ".safetensors")) {
+        return BUNDLE_MAX_TENSORS_BYTES;
+    }
+    return strcmp(path, BUNDLE_REPORT) == 0 || strchr(path, '/') != NULL
+               ? (uint64_t)BUNDLE_MAX_REPORT_BYTES
+               : (uint64_t)BUNDLE_MAX_JSON_BYTES;
+}
+
+static int size_differs(struct fsdp_error *error, const char *path, uint64_t is,
+                        uint64_t listed)
+{
+    return record_fail(error, FSDP_ERR_FORMAT, where,
+                       "%.100s: %llu bytes, where the manifest says %llu", path,
+                       (unsigned long long)is, (unsigned long long)listed);
+}
+
+/* Before a byte of it is read: a file that is not listed, of another size or
+ * larger than any may be costs nothing. */
+static int check_size(int fd, const char *path,
+                      const struct bundle_files *listed,
+                      struct fsdp_error *error)
+{
+    const struct bundle_file *want;
+    struct stat s;
+
+    if (fstat(fd, &s) != 0) {
+        return fail_on(error, FSDP_ERR_IO, path, strerror(errno));
+    }
+    if ((uint64_t)s.st_size > most_bytes(path)) {
+        return record_fail(error, FSDP_ERR_FORMAT, where,
+                           "%.100s: %llu bytes; such a file has at most %llu",
+                           path, (unsigned long long)s.st_size,
+                           (unsigned long long)most_bytes(path));
+    }
+    if (listed == NULL) {
+        return FSDP_OK;
+    }
+    want = bundle_files_find(listed, path);
+    if (want == NULL) {
+        return fail_on(error, FSDP_ERR_FORMAT, path, "is not in the manifest");
+    }
+    return want->bytes == (uint64_t)s.st_size
+               ? FSDP_OK
+               : size_differs(error, path, (uint64_t)s.st_size, want->bytes);
+}
+
 static int add_file(int folder, const char *name, const char *path,
-                    struct bundle_files *out, struct fsdp_error *error)
+                    struct listing *to, struct fsdp_error *error)
 {
     struct bundle_file *more;
     int fd;
@@ -44,39 +107,43 @@ static int add_file(int folder, const char *name, const char *path,
                        "no bundle has such a "
                        "file");
     }
-    if ((out->n & (out->n - 1)) == 0) { /* full at every power of two */
-        const size_t room = out->n == 0 ? 1 : (size_t)out->n * 2;
+    if ((to->out->n & (to->out->n - 1)) == 0) { /* full at every power of two */
+        const size_t room = to->out->n == 0 ? 1 : (size_t)to->out->n * 2;
 
-        more = realloc(out->file, room * sizeof(*more));
+        more = realloc(to->out->file, room * sizeof(*more));
         if (more == NULL) {
             return FSDP_ERR_NOMEM;
         }
-        out->file = more;
+        to->out->file = more;
     }
-    if (out->n == BUNDLE_MAX_FILES) {
+    if (to->out->n == BUNDLE_MAX_FILES) {
         return fail_on(error, FSDP_ERR_FORMAT, path, "too many files");
     }
-    memset(&out->file[out->n], 0, sizeof(*out->file));
-    memcpy(out->file[out->n].path, path, strlen(path)); /* visit looked */
+    memset(&to->out->file[to->out->n], 0, sizeof(*to->out->file));
+    memcpy(to->out->file[to->out->n].path, path,
+           strlen(path)); /* visit looked */
     fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
         return fail_on(error, FSDP_ERR_IO, path, strerror(errno));
     }
-    status = record_hash_file(fd, out->file[out->n].sha256,
-                              &out->file[out->n].bytes);
-    (void)close(fd);
-    if (status != FSDP_OK) {
-        return fail_on(error, status, path, "cannot be read");
+    status = check_size(fd, path, to->listed, error);
+    if (status == FSDP_OK) {
+        status = record_hash_file(fd, to->out->file[to->out->n].sha256,
+                                  &to->out->file[to->out->n].bytes);
+        status = status == FSDP_OK
+                     ? FSDP_OK
+                     : fail_on(error, status, path, "cannot be read");
     }
-    out->n++;
-    return FSDP_OK;
+    (void)close(fd);
+    to->out->n += status == FSDP_OK;
+    return status;
 }
 
-static int walk(int folder, const char *below, int depth,
-                struct bundle_files *out, struct fsdp_error *error);
+static int walk(int folder, const char *below, int depth, struct listing *to,
+                struct fsdp_error *error);
 
 static int enter(int folder, const char *name, const char *path, int depth,
-                 struct bundle_files *out, struct fsdp_error *error)
+                 struct listing *to, struct fsdp_error *error)
 {
     int fd;
 
@@ -88,11 +155,11 @@ static int enter(int folder, const char *name, const char *path, int depth,
     if (fd < 0) {
         return fail_on(error, FSDP_ERR_IO, path, strerror(errno));
     }
-    return walk(fd, path, depth + 1, out, error);
+    return walk(fd, path, depth + 1, to, error);
 }
 
 static int visit(int folder, const char *name, const char *below, int depth,
-                 struct bundle_files *out, struct fsdp_error *error)
+                 struct listing *to, struct fsdp_error *error)
 {
     char path[RECORD_PATH_BYTES];
     struct stat s;
@@ -106,7 +173,7 @@ static int visit(int folder, const char *name, const char *below, int depth,
         return fail_on(error, FSDP_ERR_IO, path, strerror(errno));
     }
     if (S_ISDIR(s.st_mode)) {
-        return enter(folder, name, path, depth, out, error);
+        return enter(folder, name, path, depth, to, error);
     }
     if (!S_ISREG(s.st_mode)) {
         return fail_on(error, FSDP_ERR_FORMAT, path,
@@ -115,15 +182,15 @@ static int visit(int folder, const char *name, const char *below, int depth,
     }
     return strcmp(path, BUNDLE_MANIFEST) == 0
                ? FSDP_OK
-               : add_file(folder, name, path, out, error);
+               : add_file(folder, name, path, to, error);
 }
 
 /* Takes the descriptor. A folder without a file is none that anybody would
  * miss, but one that nobody listed. */
-static int walk(int folder, const char *below, int depth,
-                struct bundle_files *out, struct fsdp_error *error)
+static int walk(int folder, const char *below, int depth, struct listing *to,
+                struct fsdp_error *error)
 {
-    const uint32_t before = out->n;
+    const uint32_t before = to->out->n;
     DIR *d = fdopendir(folder);
     const struct dirent *entry;
     int status = FSDP_OK;
@@ -135,11 +202,11 @@ static int walk(int folder, const char *below, int depth,
     while (status == FSDP_OK && (entry = readdir(d)) != NULL) {
         if (strcmp(entry->d_name, ".") != 0 &&
             strcmp(entry->d_name, "..") != 0) {
-            status = visit(dirfd(d), entry->d_name, below, depth, out, error);
+            status = visit(dirfd(d), entry->d_name, below, depth, to, error);
         }
     }
     (void)closedir(d);
-    if (status == FSDP_OK && out->n == before && depth > 0) {
+    if (status == FSDP_OK && to->out->n == before && depth > 0) {
         return fail_on(error, FSDP_ERR_FORMAT, below, "an empty folder");
     }
     return status;
@@ -151,9 +218,10 @@ static int compare(const void *a, const void *b)
                   ((const struct bundle_file *)b)->path);
 }
 
-int bundle_files_list(const char *folder, struct bundle_files *out,
-                      struct fsdp_error *error)
+int bundle_files_list(const char *folder, const struct bundle_files *listed,
+                      struct bundle_files *out, struct fsdp_error *error)
 {
+    struct listing to = {out, listed};
     const int fd = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
     int status;
 
@@ -161,7 +229,7 @@ int bundle_files_list(const char *folder, struct bundle_files *out,
     if (fd < 0) {
         return fail_on(error, FSDP_ERR_IO, folder, strerror(errno));
     }
-    status = walk(fd, "", 0, out, error);
+    status = walk(fd, "", 0, &to, error);
     if (status != FSDP_OK) {
         bundle_files_release(out);
     } else if (out->n > 0) {
@@ -190,17 +258,9 @@ static int differ(const struct bundle_files *there,
         const struct bundle_file *is = &there->file[i];
         struct bundle_file *want = bundle_files_find(listed, is->path);
 
-        if (want == NULL) {
-            return fail_on(error, FSDP_ERR_FORMAT, is->path,
-                           "is not in the manifest");
-        }
-        want->seen = true;
-        if (want->bytes != is->bytes) {
-            return record_fail(error, FSDP_ERR_FORMAT, where,
-                               "%.100s: %llu bytes, where the manifest says "
-                               "%llu",
-                               is->path, (unsigned long long)is->bytes,
-                               (unsigned long long)want->bytes);
+        want->seen = true;              /* check_size found it */
+        if (want->bytes != is->bytes) { /* it grew while it was read */
+            return size_differs(error, is->path, is->bytes, want->bytes);
         }
         if (strcmp(want->sha256, is->sha256) != 0) {
             return fail_on(error, FSDP_ERR_FORMAT, is->path,
@@ -230,7 +290,7 @@ int bundle_files_check(const char *folder, struct bundle_files *out,
     status = bundle_manifest_parse(text, bytes, BUNDLE_MANIFEST, out, error);
     free(text);
     if (status == FSDP_OK) {
-        status = bundle_files_list(folder, &there, error);
+        status = bundle_files_list(folder, out, &there, error);
     }
     if (status == FSDP_OK) {
         status = differ(&there, out, error);

@@ -25,6 +25,7 @@ enum {
     BUNDLE_MAX_JSON_BYTES = 1 << 23,
     BUNDLE_MAX_REPORT_BYTES = 1 << 28
 };
+#define BUNDLE_MAX_TENSORS_BYTES ((uint64_t)1 << 33) /* of one rank */
 
 struct bundle_file {
     char path[BUNDLE_PATH_BYTES];
@@ -53,9 +54,11 @@ int bundle_manifest_write(const struct bundle_files *f, const char *folder,
                           struct fsdp_error *error);
 
 /* What lies in the folder but for the manifest. FORMAT: a link, or anything
- * else that is no file and no folder; a path that no bundle has. */
-int bundle_files_list(const char *folder, struct bundle_files *out,
-                      struct fsdp_error *error);
+ * else that is no file and no folder; a path that no bundle has; a file that is
+ * larger than such a file may be, or not as `listed` says (NULL: nothing is),
+ * before any of it is read. */
+int bundle_files_list(const char *folder, const struct bundle_files *listed,
+                      struct bundle_files *out, struct fsdp_error *error);
 
 /* The whole of a regular file of at most `most` bytes, to be freed, with a 0
  * behind it; and how many. FORMAT: it is larger, or no such file. */

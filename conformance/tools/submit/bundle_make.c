@@ -156,7 +156,7 @@ int bundle_make(const struct arguments *a, const char *records,
     FSDP_TRY(record_path(path, a->bundle, BUNDLE_REPORT, error));
     FSDP_TRY(report_jsonl(&judged->r, &judged->meta, path, error));
     FSDP_TRY(submission_write(s, a->bundle, error));
-    FSDP_TRY(bundle_files_list(a->bundle, &files, error));
+    FSDP_TRY(bundle_files_list(a->bundle, NULL, &files, error));
     status = bundle_manifest_write(&files, a->bundle, error);
     bundle_files_release(&files);
     return status;

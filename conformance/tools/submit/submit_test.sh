@@ -131,6 +131,10 @@ fresh
 printf ' ' >>"$folder/b/$rank"
 want 'a file that is changed' 65 'rank-1.json.*bytes' verify "$folder/b"
 fresh
+truncate -s 100G "$folder/b/report.jsonl" 2>/dev/null &&
+    want 'a report that is larger than any' 65 \
+        'report.jsonl: 107374182400 bytes' verify "$folder/b"
+fresh
 sed -i 's/"rank": 1/"rank": 2/' "$folder/b/$rank"
 want 'of the same size' 65 'rank-1.json: its SHA-256' verify "$folder/b"
 fresh
