@@ -378,6 +378,8 @@ static const struct option_row rows[] = {
     {"json", NULL, TAKES_JSON, "print JSON", .take = take_flag, .at = AT(json)},
     {"batch", "FILE", TAKES_WORKER, "cases to run", .take = take_text,
      .at = AT(batch)},
+    {"words", "FD", TAKES_WORKER, "where to say it", .take = take_number,
+     .at = AT(words), .least = 3, .most = 3},
     {"trace-events", NULL, TAKES_WORKER, "take times", .take = take_flag,
      .at = AT(trace_events)},
     {"timeout-ms", "N", TAKES_WORKER, "watchdog", .take = take_milliseconds,

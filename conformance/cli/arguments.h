@@ -48,6 +48,7 @@ struct arguments {
     int n_rest;
     /* worker only */
     const char *batch;
+    uint32_t words;
     bool trace_events;
 };
 

@@ -30,6 +30,7 @@ int command_worker(int argc, char **argv)
                                 .text = a.text,
                                 .world = a.world,
                                 .timeout_ms = a.timeout_ms,
+                                .words = a.words,
                                 .trace = a.trace_events};
     return worker_run(&o);
 }

@@ -234,6 +234,12 @@ target_link_libraries(bounds_ratio PRIVATE house fsdp-cli)
 set_target_properties(bounds_ratio PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
+# ---- Supervision: an engine that does more than it should ----
+add_library(hostile MODULE ${here}/cli/hostile_engine_testing.c)
+target_link_libraries(hostile PRIVATE house fsdp-ref m)
+set_target_properties(hostile PROPERTIES PREFIX ""
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+
 # ---- Commands ----
 file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh
     ${here}/tools/bench/*_test.sh ${here}/tools/submit/*_test.sh

@@ -42,28 +42,35 @@ bool supervise_interrupted(void)
     return interrupted != 0;
 }
 
-/* Ranks of mpirun are in groups of their own. When it has ended they are our
- * children, and we have no others. */
-static void end_orphans(void)
+/* Our first child; 0: there is none. */
+static pid_t first_child(void)
 {
     char path[64];
     char word[24];
+    pid_t pid = 0;
     FILE *f;
 
     snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
     f = fopen(path, "re");
-    while (f && fscanf(f, "%23s", word) == 1) {
-        pid_t pid = (pid_t)strtol(word, NULL, 10);
-
-        if (pid <= 0) {
-            break;
-        }
-        kill(pid, SIGKILL);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
-        }
+    if (f && fscanf(f, "%23s", word) == 1) {
+        pid = (pid_t)strtol(word, NULL, 10);
     }
     if (f) {
         fclose(f);
+    }
+    return pid;
+}
+
+/* Ranks of mpirun are in groups of their own, and so are daemons that engines
+ * start. When those between have ended they are our children, and we have no
+ * others. Each that ends may leave children of its own: one after the other,
+ * until none is found. */
+static void end_orphans(void)
+{
+    for (pid_t pid = first_child(); pid > 0; pid = first_child()) {
+        kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+        }
     }
 }
 
@@ -144,29 +151,52 @@ static uint32_t start(struct supervised *worker, uint32_t n_workers,
     return running;
 }
 
+/* What it said last is still on its way. What a process that it left behind
+ * goes on printing is not waited for. */
+static void read_the_rest(struct supervised *w, struct supervise_engine *engine)
+{
+    enum {
+        MOST = 64 /* pipes hold no more than 16 pieces each */
+    };
+
+    for (int i = 0; i < MOST; i++) {
+        supervised_read(w, engine);
+    }
+}
+
 static void turn(struct supervised *worker, uint32_t n_workers,
                  struct supervise_engine *engine, int *status,
                  struct fsdp_error *error)
 {
-    struct pollfd fds[MAX_WORKERS];
-    struct supervised *of[MAX_WORKERS];
+    struct pollfd fds[3 * MAX_WORKERS];
     nfds_t n = 0;
+    int wait_ms = 200;
 
     for (uint32_t k = 0; k < n_workers; k++) {
-        if (worker[k].pid) {
-            fds[n] = (struct pollfd){.fd = worker[k].fd, .events = POLLIN};
-            of[n++] = &worker[k];
+        const struct supervised *w = &worker[k];
+
+        if (w->pid) { /* poll passes over what is -1 */
+            fds[n++] = (struct pollfd){.fd = w->words, .events = POLLIN};
+            fds[n++] = (struct pollfd){.fd = w->output, .events = POLLIN};
+            fds[n++] = (struct pollfd){.fd = w->exit, .events = POLLIN};
+            wait_ms = w->exit < 0 ? 5 : wait_ms;
         }
     }
-    if (poll(fds, n, 200) < 0 && errno != EINTR) {
+    if (poll(fds, n, wait_ms) < 0 && errno != EINTR) {
         *status = FSDP_ERR_IO;
     }
-    for (nfds_t i = 0; i < n; i++) {
-        if (fds[i].revents && !supervised_read(of[i], engine)) {
-            int s = supervised_end(of[i], engine, error);
+    for (uint32_t k = 0; k < n_workers; k++) {
+        struct supervised *w = &worker[k];
+
+        if (w->pid && supervised_has_ended(w)) {
+            int s;
+
+            read_the_rest(w, engine);
+            s = supervised_end(w, engine, error);
             *status = *status != FSDP_OK ? *status : s;
-        } else {
-            supervised_watch(of[i]);
+        } else if (w->pid) {
+            supervised_read(w, engine);
+            supervised_watch(w);
         }
     }
 }

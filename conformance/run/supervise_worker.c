@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * supervise_worker.c - starts, reads and buries workers.
+ * supervise_worker.c - starts, watches and buries workers. What they say is
+ * supervise_words.c's.
  */
 #include "run/supervise_worker.h"
 #include "run/case_record.h"
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,18 +115,32 @@ static void make_command(struct supervised *w, struct command *c)
     if (job->trace) {
         add(c, "--trace-events", 0);
     }
+    if (job->world != WORLD_MPI) {
+        char words[24];
+
+        snprintf(words, sizeof words, "%d", WORKER_WORDS_FD);
+        add_option(c, "--words", words);
+    }
 }
 
 /* A worker dies with its supervisor. mpirun is asked to end instead, so that
  * it takes its ranks with it. */
-static void become(struct command *c, int out, bool mpi, pid_t parent)
+static void become(struct command *c, int words, int output, bool mpi,
+                   pid_t parent)
 {
+    /* Out of the way of the numbers that are wanted. */
+    words = fcntl(words, F_DUPFD_CLOEXEC, WORKER_WORDS_FD + 1);
+    output = fcntl(output, F_DUPFD_CLOEXEC, WORKER_WORDS_FD + 1);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, mpi ? SIGTERM : SIGKILL);
     if (getppid() != parent) {
         _exit(127);
     }
-    dup2(out, STDOUT_FILENO);
+    dup2(mpi ? words : output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    if (!mpi) {
+        dup2(words, WORKER_WORDS_FD);
+    }
     if (geteuid() == 0) { /* Open MPI asks for consent to run as root */
         setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
         setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
@@ -132,9 +148,33 @@ static void become(struct command *c, int out, bool mpi, pid_t parent)
     setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     execvp(c->word[0], c->word);
-    dprintf(STDOUT_FILENO, "refuse %d cannot start %s: %s\n", FSDP_ERR_IO,
-            c->word[0], strerror(errno));
+    dprintf(words, "refuse %d cannot start %s: %s\n", FSDP_ERR_IO, c->word[0],
+            strerror(errno));
     _exit(127);
+}
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+    }
+    *fd = -1;
+}
+
+/* Two pipes: [0] to be read here, without waiting; [1] for the worker. */
+static int open_pipes(int words[2], int output[2], struct fsdp_error *error)
+{
+    words[0] = words[1] = output[0] = output[1] = -1;
+    if (pipe2(words, O_CLOEXEC) != 0 || pipe2(output, O_CLOEXEC) != 0 ||
+        fcntl(words[0], F_SETFL, O_NONBLOCK) != 0 ||
+        fcntl(output[0], F_SETFL, O_NONBLOCK) != 0) {
+        int status = fail(error, "pipe for", "a worker");
+
+        close_end(&words[0]);
+        close_end(&words[1]);
+        return status;
+    }
+    return FSDP_OK;
 }
 
 int supervised_start(struct supervised *w, uint32_t index,
@@ -142,116 +182,43 @@ int supervised_start(struct supervised *w, uint32_t index,
 {
     struct command c;
     pid_t self = getpid();
-    int ends[2];
+    int words[2];
+    int output[2];
 
     FSDP_TRY(write_batch(w, index, error));
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        return fail(error, "pipe for", "a worker");
-    }
+    FSDP_TRY(open_pipes(words, output, error));
     make_command(w, &c);
     w->started = w->next;
     w->in_case = false;
     w->killed = false;
     w->refused = (struct fsdp_error){0};
-    w->line_n = 0;
+    w->line_n = w->text_n = 0;
+    w->shown = 0;
+    w->stopped = (struct timespec){0};
     clock_gettime(CLOCK_MONOTONIC, &w->last);
     w->pid = fork();
     if (w->pid == 0) {
-        become(&c, ends[1], w->job->world == WORLD_MPI, self);
+        become(&c, words[1], output[1], w->job->world == WORLD_MPI, self);
     }
-    close(ends[1]);
-    w->fd = ends[0];
+    close(words[1]);
+    close(output[1]);
+    w->words = words[0];
+    w->output = output[0];
+    w->exit = -1;
     if (w->pid < 0) {
-        close(w->fd);
+        close_end(&w->words);
+        close_end(&w->output);
         w->pid = 0;
         return fail(error, "cannot fork", "a worker");
     }
+    w->exit = (int)syscall(SYS_pidfd_open, w->pid, 0); /* -1: an old kernel */
     setpgid(w->pid, w->pid); /* whoever comes first, worker or we */
     return FSDP_OK;
 }
 
-/* Whether a line is this word and the index of a case. */
-static bool says(const char *line, const char *word, uint32_t *index)
+bool supervised_has_ended(struct supervised *w)
 {
-    size_t n = strlen(word);
-    char *end;
-    unsigned long value;
-
-    if (strncmp(line, word, n) != 0 || line[n] < '0' || line[n] > '9') {
-        return false;
-    }
-    errno = 0;
-    value = strtoul(line + n, &end, 10);
-    *index = (uint32_t)value;
-    return errno == 0 && value <= UINT32_MAX;
-}
-
-/* "refuse", a status and a sentence. */
-static void take_refusal(struct supervised *w)
-{
-    const char *number = w->line + strlen("refuse ");
-    char *end;
-    long status;
-
-    errno = 0;
-    status = strtol(number, &end, 10);
-    if (end == number || errno != 0 || status < INT32_MIN ||
-        status > INT32_MAX || end[0] != ' ' || end[1] == '\0') {
-        return; /* printed by the engine */
-    }
-    if (w->refused.status == FSDP_OK) {
-        w->refused.status = (int32_t)status;
-        snprintf(w->refused.message, sizeof w->refused.message, "%s", end + 1);
-    }
-}
-
-static void take_line(struct supervised *w, struct supervise_engine *engine)
-{
-    uint32_t i;
-
-    if (says(w->line, "begin ", &i)) {
-        w->in_case = true;
-        if (w->started + i < w->n) {
-            w->next = w->started + i;
-        }
-    } else if (says(w->line, "end ", &i)) {
-        w->in_case = false;
-        if (w->started + i < w->n) {
-            w->next = w->started + i + 1;
-        }
-        w->n_ended++;
-    } else if (says(w->line, "again ", &i)) {
-        w->in_case = false;
-        if (w->started + i < w->n) {
-            w->next = w->started + i;
-        }
-    } else if (strncmp(w->line, "refuse ", strlen("refuse ")) == 0) {
-        take_refusal(w);
-    } else if (sscanf(w->line, "engine %63s %31s %1023[^\n]", engine->name,
-                      engine->version, engine->claims) >= 2) {
-        engine->known = true;
-    } /* else: something that the engine printed; not ours */
-}
-
-bool supervised_read(struct supervised *w, struct supervise_engine *engine)
-{
-    char bytes[4096];
-    ssize_t n = read(w->fd, bytes, sizeof bytes);
-
-    if (n < 0) {
-        return errno == EINTR || errno == EAGAIN;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &w->last);
-    for (ssize_t i = 0; i < n; i++) {
-        if (bytes[i] == '\n') {
-            w->line[w->line_n] = '\0';
-            take_line(w, engine);
-            w->line_n = 0;
-        } else if (w->line_n + 1 < sizeof w->line) {
-            w->line[w->line_n++] = bytes[i];
-        }
-    }
-    return n > 0;
+    return waitpid(w->pid, &w->wait_status, WNOHANG) == w->pid;
 }
 
 /* The case that took the worker down gets a record that says so, if its own
@@ -295,6 +262,13 @@ static void end_group(pid_t group)
     }
 }
 
+static void close_ends(struct supervised *w)
+{
+    close_end(&w->words);
+    close_end(&w->output);
+    close_end(&w->exit);
+}
+
 /* No worker could run: the user's to put right, unless memory was short. */
 static int refused(const struct supervised *w, int wait_status,
                    struct fsdp_error *error)
@@ -323,21 +297,18 @@ static int refused(const struct supervised *w, int wait_status,
 int supervised_end(struct supervised *w, const struct supervise_engine *engine,
                    struct fsdp_error *error)
 {
-    int wait_status = 0;
     int status = FSDP_OK;
 
-    close(w->fd);
-    while (waitpid(w->pid, &wait_status, 0) < 0 && errno == EINTR) {
-    }
+    close_ends(w);
     end_group(w->pid);
     w->pid = 0;
     unlink(w->batch);
     if (w->refused.status != FSDP_OK ||
         (w->next < w->n && !w->in_case && w->next == w->started)) {
-        return refused(w, wait_status, error);
+        return refused(w, w->wait_status, error);
     }
     if (w->in_case) {
-        status = account(w, engine, wait_status, error);
+        status = account(w, engine, w->wait_status, error);
         w->next++;
         w->n_ended++;
     }
@@ -353,12 +324,29 @@ static int64_t since_ms(const struct timespec *then)
            (now.tv_nsec - then->tv_nsec) / 1000000;
 }
 
+/* Whether the worker itself was stopped, and for longer than a rank may be
+ * without progress. (A rank that is stopped is its world's to end.) */
+static bool is_stopped_for_good(struct supervised *w)
+{
+    siginfo_t info = {0};
+    const int how = WSTOPPED | WNOHANG | WNOWAIT;
+
+    if (waitid(P_PID, (id_t)w->pid, &info, how) != 0 || info.si_pid == 0) {
+        w->stopped = (struct timespec){0};
+        return false;
+    }
+    if (w->stopped.tv_sec == 0) {
+        clock_gettime(CLOCK_MONOTONIC, &w->stopped);
+    }
+    return since_ms(&w->stopped) > (int64_t)w->job->timeout_ms;
+}
+
 void supervised_watch(struct supervised *w)
 {
+    /* A world ends itself after its own watchdog's time, twice at most. */
     int64_t most = 4LL * w->job->timeout_ms + 30000;
 
-    /* A world ends itself after its own watchdog's time, twice at most. */
-    if (w->pid && since_ms(&w->last) > most) {
+    if (!w->killed && (since_ms(&w->last) > most || is_stopped_for_good(w))) {
         w->killed = true;
         kill(-w->pid, SIGKILL);
     }
@@ -388,7 +376,7 @@ void supervised_kill(struct supervised *w)
         }
         usleep(2000);
     }
-    close(w->fd);
+    close_ends(w);
     end_group(w->pid);
     w->pid = 0;
     unlink(w->batch);

@@ -2,6 +2,12 @@
 /*
  * supervise_worker.h - one worker after the other over a list of cases: each
  * starts behind the case that took the last one down.
+ *
+ * A worker says where it stands on a descriptor of its own (worker.h), which
+ * ranks do not have. What engines print comes by another one, and is shown,
+ * escaped and with the case that it was printed in. A worker is over when its
+ * process has ended, whoever still holds the other ends. (mpirun hands on no
+ * descriptor: under MPI the first process says it on standard output.)
  */
 #ifndef FSDP_CTS_SUPERVISE_WORKER_H
 #define FSDP_CTS_SUPERVISE_WORKER_H
@@ -14,16 +20,21 @@
 struct supervised {
     const struct supervise_job *job;
     struct run_case *cases;
-    uint32_t n, next; /* cases[next..n) are to be run */
-    uint32_t started; /* where the running worker's batch began */
-    bool in_case;     /* cases[next] has begun */
-    pid_t pid;        /* 0: no worker */
-    int fd;           /* its standard output */
-    char line[2048];
+    uint32_t n, next;        /* cases[next..n) are to be run */
+    uint32_t started;        /* where the running worker's batch began */
+    bool in_case;            /* cases[next] has begun */
+    pid_t pid;               /* 0: no worker */
+    int words, output, exit; /* what it says; prints; its pidfd. -1: closed */
+    char line[2048];         /* of what it says, so far */
     size_t line_n;
-    struct timespec last;      /* sign of life */
+    char text[160]; /* of what it prints */
+    size_t text_n;
+    uint32_t shown;            /* lines of this case that were shown */
+    struct timespec last;      /* when it started, or got on with its cases */
+    struct timespec stopped;   /* since when it does not run; 0: it does */
     char batch[4200];          /* file */
     bool killed;               /* by us: it made no progress */
+    int wait_status;           /* once it has ended */
     struct fsdp_error refused; /* why it cannot go on, in its own words */
     uint32_t n_ended;
 };
@@ -31,13 +42,16 @@ struct supervised {
 /* Starts a worker on what is left. IO. */
 int supervised_start(struct supervised *w, uint32_t index,
                      struct fsdp_error *error);
-/* Reads what the worker has printed. False: it has closed its output. */
-bool supervised_read(struct supervised *w, struct supervise_engine *engine);
-/* The worker has ended: accounts for the case it was in. FSDP_OK if it is
- * worth going on; INVALID if it ended before its first case. */
+/* supervise_words.c: reads what there is of what the worker says and prints. */
+void supervised_read(struct supervised *w, struct supervise_engine *engine);
+/* Whether its process has ended; then wait_status is set. */
+bool supervised_has_ended(struct supervised *w);
+/* After that: accounts for the case it was in. FSDP_OK if it is worth going
+ * on; INVALID if it ended before its first case. */
 int supervised_end(struct supervised *w, const struct supervise_engine *engine,
                    struct fsdp_error *error);
-/* Kills the worker if it gave no sign of life for too long. */
+/* Kills the worker if its case takes too long, whatever it says meanwhile, or
+ * if it was stopped for as long as a rank may be without progress. */
 void supervised_watch(struct supervised *w);
 /* Asks the worker to end. */
 void supervised_stop(struct supervised *w);

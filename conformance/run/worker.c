@@ -11,16 +11,20 @@
 #include "run/engine_load.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct worker {
     const struct worker_options *o;
     const struct fsdp_engine *engine, *device_engine;
     const struct mutant *mutant;
     struct text text;
+    FILE *words; /* for the supervisor */
     uint32_t mpi_rank, mpi_world;
     struct fsdp_error error;
 };
@@ -217,20 +221,20 @@ static int open_worker(struct worker *w)
     return FSDP_OK;
 }
 
-static void introduce(const struct fsdp_engine *engine)
+static void introduce(const struct worker *w)
 {
-    printf("engine %s %s", engine->name, engine->version);
-    for (const char *const *c = engine->claims; *c; c++) {
-        printf(" %s", *c);
+    fprintf(w->words, "engine %s %s", w->engine->name, w->engine->version);
+    for (const char *const *c = w->engine->claims; *c; c++) {
+        fprintf(w->words, " %s", *c);
     }
-    printf("\n");
+    fprintf(w->words, "\n");
 }
 
 static void say(const struct worker *w, const char *what, size_t i)
 {
     if (w->mpi_rank == 0) {
-        printf("%s %zu\n", what, i);
-        fflush(stdout);
+        fprintf(w->words, "%s %zu\n", what, i);
+        fflush(w->words);
     }
 }
 
@@ -239,7 +243,7 @@ static int run_batch(struct worker *w, const struct run_case *c, size_t n)
     int status;
 
     if (w->mpi_rank == 0) {
-        introduce(w->engine);
+        introduce(w);
     }
     for (size_t i = 0; i < n; i++) {
         if (w->o->world == WORLD_MPI && c[i].ranks != w->mpi_world) {
@@ -260,7 +264,7 @@ static int run_batch(struct worker *w, const struct run_case *c, size_t n)
     return FSDP_OK;
 }
 
-/* On standard output, as all that the supervisor has to know; one line. */
+/* As all that the supervisor has to know: one line. */
 static void refuse(const struct worker *w, int status)
 {
     char line[sizeof w->error.message];
@@ -272,8 +276,29 @@ static void refuse(const struct worker *w, int status)
             *p = ' ';
         }
     }
-    printf("\nrefuse %d %s\n", status, line);
-    fflush(stdout);
+    fprintf(w->words, "\nrefuse %d %s\n", status, line);
+    fflush(w->words);
+}
+
+/* Ranks that are processes have nothing to say to the supervisor. */
+static void close_words(void)
+{
+    close(WORKER_WORDS_FD);
+}
+
+static int open_words(struct worker *w)
+{
+    w->words = stdout;
+    if (w->o->words == 0) {
+        return FSDP_OK;
+    }
+    w->words = w->o->words == WORKER_WORDS_FD &&
+                       fcntl(WORKER_WORDS_FD, F_SETFD, FD_CLOEXEC) == 0
+                   ? fdopen(WORKER_WORDS_FD, "w")
+                   : NULL;
+    return w->words && pthread_atfork(NULL, NULL, close_words) == 0
+               ? FSDP_OK
+               : FSDP_ERR_IO;
 }
 
 int worker_run(const struct worker_options *o)
@@ -281,8 +306,12 @@ int worker_run(const struct worker_options *o)
     struct worker w = {.o = o};
     struct run_case *batch = NULL;
     size_t n = 0;
-    int status = open_worker(&w);
+    int status;
 
+    if (open_words(&w) != FSDP_OK) {
+        return 1; /* nobody would hear why */
+    }
+    status = open_worker(&w);
     if (status == FSDP_OK) {
         status = read_batch(o->batch, &batch, &n, &w.error);
     }

@@ -2,7 +2,7 @@
 /*
  * worker.h - the process that runs cases. The supervisor never loads an
  * engine: it starts workers, gives each a batch of cases in a file, and reads
- * from standard output which one has begun and which has ended:
+ * from a descriptor which one has begun and which has ended:
  *
  *     engine ref 0.1.0 flat full-shard ...
  *     begin 3
@@ -21,6 +21,13 @@
 #include "record/record.h"
 #include "world/world.h"
 
+/* Where a worker of the local world or of threads says it: a descriptor that
+ * its ranks do not have, where they are processes. Under MPI it is standard
+ * output. */
+enum {
+    WORKER_WORDS_FD = 3
+};
+
 struct worker_options {
     const char *batch;   /* file */
     const char *records; /* folder */
@@ -29,7 +36,8 @@ struct worker_options {
     const char *text;   /* NULL: the built-in one */
     uint32_t world;     /* enum world_kind */
     uint32_t timeout_ms;
-    bool trace; /* ranks leave traces in the case's folder */
+    uint32_t words; /* descriptor; 0: standard output */
+    bool trace;     /* ranks leave traces in the case's folder */
 };
 
 /* Runs the batch; returns an exit code. */

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# supervision_test.sh - engines that do more than they should, and the run that
+# goes on all the same: it ends, its output is its own, and nothing is left.
+#
+# usage: supervision_test.sh FSDP-CTS [INCLUDE-FOLDER]
+set -uo pipefail
+
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
+engine=$(realpath "$(dirname "$cts")/../tests/hostile.so")
+[ -f "$engine" ] || {
+    echo "skipped: there is no $engine"
+    exit 77
+}
+id=mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40
+
+# run HOW: sets code; at most a minute, which is more than each is allowed.
+run()
+{
+    code=0
+    FSDP_HOSTILE=$1 timeout 60 "$cts" run --engine "$engine" --timeout 2 \
+        --jobs 1 --case "$id" --partial-ok \
+        >"$folder/out" 2>"$folder/err" || code=$?
+}
+
+# left NAME: processes of this name that live on.
+left()
+{
+    local comm
+
+    for comm in /proc/[0-9]*/comm; do
+        if [ "$(cat "$comm" 2>/dev/null)" = "$1" ]; then
+            echo "process ${comm//[!0-9]/} is left"
+        fi
+    done
+}
+
+run none
+result 'as it is, it is right' "$([ "$code" = 0 ] || echo "exit $code")"
+
+run daemon
+result 'a daemon that holds descriptors keeps no run' \
+    "$([ "$code" = 0 ] || echo "exit $code")"
+result 'and does not live on' "$(left hostile-daemon)"
+
+run forge
+result 'what is printed says nothing to the supervisor' \
+    "$([ "$code" = 0 ] || echo "exit $code: $(head -n 1 "$folder/out")")"
+result 'and reaches no terminal as it is' \
+    "$(grep -l "$(printf '\033')" "$folder/out" "$folder/err")"
+result 'but is shown, with its case' \
+    "$(grep -qF "[$id] ?[2J?[31mCONFORMANT: forged" "$folder/err" ||
+        echo 'it is not')"
+
+run flood
+result 'a flood is cut short' \
+    "$(n=$(grep -c ' line ' "$folder/err")
+    [ "$n" -ge 5 ] && [ "$n" -le 12 ] || echo "$n lines")"
+result 'and ends nothing' "$([ "$code" = 0 ] || echo "exit $code")"
+
+run stop-worker
+result 'a worker that is stopped is ended' \
+    "$([ "$code" = 1 ] || echo "exit $code")"
+result 'and its case says that it made no progress' \
+    "$(grep -q 'run.survives' "$folder/out" || echo 'it does not')"
+result 'nothing runs on' "$(pgrep -f "$engine" | head -n 3)"
+finish 11

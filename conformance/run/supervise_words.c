@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * supervise_words.c - what a worker says of its cases, and what engines print
+ * while they run. Neither reaches a terminal as it is: control characters
+ * could rewrite what stands there.
+ */
+#include "run/supervise_worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MAX_SHOWN = 12 /* lines that engines print in a case */
+};
+
+static void make_plain(char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f) {
+            *text = '?';
+        }
+    }
+}
+
+/* Whether a line is this word and the index of a case. */
+static bool says(const char *line, const char *word, uint32_t *index)
+{
+    size_t n = strlen(word);
+    char *end;
+    unsigned long value;
+
+    if (strncmp(line, word, n) != 0 || line[n] < '0' || line[n] > '9') {
+        return false;
+    }
+    errno = 0;
+    value = strtoul(line + n, &end, 10);
+    *index = (uint32_t)value;
+    return errno == 0 && value <= UINT32_MAX;
+}
+
+/* "refuse", a status and a sentence. */
+static void take_refusal(struct supervised *w)
+{
+    const char *number = w->line + strlen("refuse ");
+    char *end;
+    long status;
+
+    errno = 0;
+    status = strtol(number, &end, 10);
+    if (end == number || errno != 0 || status < INT32_MIN ||
+        status > INT32_MAX || end[0] != ' ' || end[1] == '\0') {
+        return; /* no worker says so */
+    }
+    if (w->refused.status == FSDP_OK) {
+        w->refused.status = (int32_t)status;
+        snprintf(w->refused.message, sizeof w->refused.message, "%s", end + 1);
+        make_plain(w->refused.message);
+    }
+}
+
+/* Cases begin and end in their order, each once; anything else that a line
+ * says of them was not said by a worker. */
+static void take_line(struct supervised *w, struct supervise_engine *engine)
+{
+    uint32_t i;
+
+    if (says(w->line, "begin ", &i)) {
+        if (!w->in_case && i == w->next - w->started && w->next < w->n) {
+            w->in_case = true;
+            w->shown = 0;
+            clock_gettime(CLOCK_MONOTONIC, &w->last);
+        }
+    } else if (says(w->line, "end ", &i) || says(w->line, "again ", &i)) {
+        if (w->in_case && i == w->next - w->started) {
+            const bool ended = w->line[0] == 'e';
+
+            w->in_case = false;
+            w->next += ended;
+            w->n_ended += ended;
+            clock_gettime(CLOCK_MONOTONIC, &w->last);
+        }
+    } else if (strncmp(w->line, "refuse ", strlen("refuse ")) == 0) {
+        take_refusal(w);
+    } else if (!engine->known &&
+               sscanf(w->line, "engine %63s %31s %1023[^\n]", engine->name,
+                      engine->version, engine->claims) >= 2) {
+        engine->known = true;
+    }
+}
+
+/* A line that was printed, or what of it fits; with its case, if it has one. */
+static void show_line(struct supervised *w)
+{
+    char id[CASE_ID_BYTES] = "before the first case";
+
+    w->text[w->text_n] = '\0';
+    w->text_n = 0;
+    if (w->text[0] == '\0' || w->shown++ > MAX_SHOWN) {
+        return;
+    }
+    if (w->next < w->n && (w->in_case || w->next > w->started)) {
+        case_id(&w->cases[w->next - (w->in_case ? 0 : 1)], id);
+    }
+    make_plain(w->text);
+    fprintf(stderr, "%s[%s] %s\n", isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "",
+            id, w->shown > MAX_SHOWN ? "... (it prints more)" : w->text);
+}
+
+static void take_output(struct supervised *w, char c)
+{
+    if (c == '\n') {
+        show_line(w);
+    } else if (w->text_n + 1 < sizeof w->text) {
+        w->text[w->text_n++] = c;
+    }
+}
+
+static void take_word(struct supervised *w, char c,
+                      struct supervise_engine *engine)
+{
+    if (c == '\n') {
+        w->line[w->line_n] = '\0';
+        take_line(w, engine);
+        w->line_n = 0;
+    } else if (w->line_n + 1 < sizeof w->line) {
+        w->line[w->line_n++] = c;
+    }
+}
+
+/* At most so much at a time, so that a flood does not keep the supervisor. */
+static ssize_t read_some(int *fd, char bytes[4096])
+{
+    ssize_t n = *fd < 0 ? 0 : read(*fd, bytes, 4096);
+
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+        return 0;
+    }
+    if (n <= 0 && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return n;
+}
+
+void supervised_read(struct supervised *w, struct supervise_engine *engine)
+{
+    char bytes[4096];
+    ssize_t n = read_some(&w->words, bytes);
+
+    for (ssize_t i = 0; i < n; i++) {
+        take_word(w, bytes[i], engine);
+    }
+    n = read_some(&w->output, bytes);
+    for (ssize_t i = 0; i < n; i++) {
+        take_output(w, bytes[i]);
+    }
+}
