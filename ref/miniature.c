@@ -76,7 +76,7 @@ static void backward(struct worker *w, int l, const float *W, float *dW)
                 dx[i] = fmaf(d, W[ij], dx[i]);
             }
         }
-        memcpy(w->dy[s], dx, sizeof dx);
+        memcpy(w->dy[s], dx, sizeof(dx));
     }
 }
 
@@ -132,7 +132,7 @@ static void gather(struct worker *w, int u)
 /* full [S chunk] is gone: code that reads it now gets NaN for a loss. */
 static void release(struct worker *w, int u)
 {
-    memset(w->full, 0xff, sizeof w->full); /* NaN */
+    memset(w->full, 0xff, sizeof(w->full)); /* NaN */
     w->gathered -= S > 1 ? S * chunk(u) : 0;
 }
 
@@ -183,7 +183,7 @@ static float train_step(void)
     for (int u = LAYERS / L - 1; u >= 0; u--) {
         for (struct worker *w = worker; w < worker + K; w++) {
             gather(w, u);
-            memset(w->gradient, 0, sizeof w->gradient);
+            memset(w->gradient, 0, sizeof(w->gradient));
             for (int l = (u + 1) * L - 1; l >= u * L; l--) {
                 int at = begin[l] - begin[l - l % L];
                 backward(w, l, w->full + at, w->gradient + at);
@@ -227,7 +227,7 @@ static void draw(unsigned s, float x[16], float target[8])
 /* The samples of worker k, and chunk k of each unit (S = 1: all of it). */
 static void start(struct worker *w, int k)
 {
-    memset(w, 0, sizeof *w);
+    memset(w, 0, sizeof(*w));
     for (int s = 0; s < samples; s++) {
         draw((unsigned)(k * samples + s), w->x[0][s], w->target[s]);
     }

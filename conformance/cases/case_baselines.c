@@ -23,9 +23,9 @@ static bool add_key(char (*keys)[CASE_ID_BYTES], uint32_t n,
 
 int case_baselines(const struct case_list *cases, struct case_list *out)
 {
-    char(*keys)[CASE_ID_BYTES] = malloc((cases->n + 1u) * sizeof *keys);
+    char(*keys)[CASE_ID_BYTES] = malloc((cases->n + 1u) * sizeof(*keys));
 
-    *out = (struct case_list){calloc(cases->n + 1u, sizeof *out->c), 0};
+    *out = (struct case_list){calloc(cases->n + 1u, sizeof(*out->c)), 0};
     for (uint32_t i = 0; i < cases->n && keys && out->c; i++) {
         struct run_case plain = cases->c[i];
 

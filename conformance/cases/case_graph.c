@@ -107,9 +107,9 @@ void case_graph_draw(uint64_t seed, struct run_case *out)
     struct chance d = {.seed = seed};
     bool ahead;
 
-    memset(out, 0, sizeof *out);
-    memcpy(out->workload, CASE_GRAPH, sizeof CASE_GRAPH);
-    memcpy(out->size, "random", sizeof "random");
+    memset(out, 0, sizeof(*out));
+    memcpy(out->workload, CASE_GRAPH, sizeof(CASE_GRAPH));
+    memcpy(out->size, "random", sizeof("random"));
     out->data = WORKLOAD_NATURAL;
     out->seed = seed;
     out->wrap = CASE_WRAP_DRAWN;
@@ -157,7 +157,7 @@ static bool one_microbatch_less(struct run_case *c)
     }
     /* The first one goes; the last is reduced, as it must be. */
     memmove(c->sync, c->sync + 1,
-            (CASE_MAX_MICROBATCHES - 1) * sizeof *c->sync);
+            (CASE_MAX_MICROBATCHES - 1) * sizeof(*c->sync));
     c->sync[--c->microbatches] = 0;
     return true;
 }
@@ -293,7 +293,7 @@ bool case_graph_smaller(const struct run_case *c, uint32_t *at,
     static const uint32_t parts[][2] = {{0, 2}, {1, 2}, {0, 4}, {1, 4}, {2, 4},
                                         {3, 4}, {0, 8}, {1, 8}, {2, 8}, {3, 8},
                                         {4, 8}, {5, 8}, {6, 8}, {7, 8}};
-    const uint32_t n_parts = sizeof parts / sizeof parts[0];
+    const uint32_t n_parts = sizeof(parts) / sizeof(parts[0]);
 
     for (; *at < n_parts + SIMPLER + GRAPH_BITS; (*at)++) {
         const uint32_t i = *at;

@@ -62,7 +62,7 @@ static void check_sequences(const struct fsdp_model *model)
         const struct fsdp_sequence *q = model->sequence[s];
 
         assert_int_equal(
-            model_sequence_check(q, model->n_modules, detail, sizeof detail),
+            model_sequence_check(q, model->n_modules, detail, sizeof(detail)),
             FSDP_OK);
         assert_int_equal(q->module[0], 0);
         assert_int_equal(q->point[0], FSDP_PRE_FORWARD);
@@ -79,7 +79,7 @@ static void check_case(const struct run_case *c)
     case_id(c, id);
     assert_true(strlen(id) < CASE_ID_BYTES - 1);
     assert_true(case_of_id(id, &again));
-    assert_memory_equal(&again, c, sizeof again);
+    assert_memory_equal(&again, c, sizeof(again));
     make(c, &m);
     check_units(&m.model->model, &m.units.units);
     check_sequences(&m.model->model);
@@ -110,17 +110,17 @@ static void a_seed_draws_the_same_again(void **state)
 
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
-        memset(&g, 0xff, sizeof g);
+        memset(&g, 0xff, sizeof(g));
         case_graph_draw(seed, &a);
         case_graph_draw(seed, &b);
-        assert_memory_equal(&a, &b, sizeof a);
+        assert_memory_equal(&a, &b, sizeof(a));
         assert_true(case_graph_of(&a, &g[0]));
         assert_true(case_graph_of(&b, &g[1]));
-        assert_memory_equal(&g[0], &g[1], sizeof g[0]);
+        assert_memory_equal(&g[0], &g[1], sizeof(g[0]));
         case_graph_draw(seed + 1, &b);
         assert_true(case_graph_of(&b, &g[1]));
         /* Both were filled before: NOLINTNEXTLINE(bugprone-*,cert-*) */
-        differ += memcmp(&g[0], &g[1], sizeof g[0]) != 0;
+        differ += memcmp(&g[0], &g[1], sizeof(g[0])) != 0;
     }
     assert_int_equal(differ, 200);
 }
@@ -185,7 +185,7 @@ static void every_option_occurs(void **state)
         COUNT(keep, c.keep_root);
         COUNT(steps, c.steps);
     }
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         for (uint32_t k = wanted[i].from; k <= wanted[i].to; k++) {
             if (wanted[i].of[k] <= SEEDS / 50) {
                 print_error("row %zu, value %u: %u\n", i, k, wanted[i].of[k]);
@@ -264,7 +264,7 @@ static void sizes_have_one_name(void **state)
     char size[16];
 
     (void)state;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_false(graph_size_bits(bad[i], &bits));
     }
     for (uint32_t i = 0; i < GRAPH_BITS; i++) {

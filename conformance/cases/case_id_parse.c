@@ -133,7 +133,7 @@ static bool read_count(struct reading *r, struct run_case *c)
     if (strncmp(word, "seed", 4) == 0) {
         return read_number(word + 4, &c->seed, &end) && *end == '\0';
     }
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         const size_t n = strlen(counts[i].what);
 
         if (strncmp(word, counts[i].what, n) == 0 &&
@@ -176,7 +176,7 @@ bool case_of_id(const char *id, struct run_case *out)
     struct reading r = {.at = id, .good = true};
     char again[CASE_ID_BYTES];
 
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     read_word(&r, out->workload);
     read_word(&r, out->size);
     read_name(&r, case_data_name, &out->data);

@@ -83,7 +83,7 @@ static int give(void *context, uint32_t i, uint64_t at, uint64_t n, float *to)
     const struct rank *x = context;
 
     memcpy(to, x->b->data + i * x->b->each + x->slice[i].first + at,
-           n * sizeof *to);
+           n * sizeof(*to));
     return FSDP_OK;
 }
 
@@ -99,7 +99,7 @@ static int take(void *context, uint32_t i, uint64_t at, uint64_t n,
     const struct rank *x = context;
 
     memcpy(x->b->data + i * x->b->each + x->slice[i].first + at, from,
-           n * sizeof *from);
+           n * sizeof(*from));
     return FSDP_OK;
 }
 
@@ -162,7 +162,7 @@ static double plain_read(const char *path)
     ssize_t n = fd < 0 ? -1 : 1;
 
     while (n > 0) {
-        n = read(fd, buffer, sizeof buffer);
+        n = read(fd, buffer, sizeof(buffer));
     }
     if (fd >= 0) {
         (void)close(fd);
@@ -175,13 +175,13 @@ static void *save_rank(void *context)
     struct rank *x = context;
     struct bench *b = x->b;
     struct fsdp_error error = {0};
-    const struct fsdp_env env = {.size = sizeof env,
+    const struct fsdp_env env = {.size = sizeof(env),
                                  .rank = x->r,
                                  .world = b->ranks,
                                  .error = &error,
                                  .exchange = exchange,
                                  .exchange_self = x};
-    const struct fsdp_save how = {.size = sizeof how,
+    const struct fsdp_save how = {.size = sizeof(how),
                                   .form = FSDP_SAVE_SHARDED,
                                   .directory = b->directory};
     const struct checkpoint_request request = {
@@ -211,7 +211,7 @@ static void *load_rank(void *context)
     struct rank *x = context;
     struct bench *b = x->b;
     struct fsdp_error error = {0};
-    const struct fsdp_env env = {.size = sizeof env,
+    const struct fsdp_env env = {.size = sizeof(env),
                                  .rank = x->r,
                                  .world = b->ranks,
                                  .error = &error,
@@ -265,7 +265,7 @@ static int compare(const void *a, const void *b)
 
 static double median(double *x, uint32_t n)
 {
-    qsort(x, n, sizeof *x, compare);
+    qsort(x, n, sizeof(*x), compare);
     return x[0] < 0.0 ? -1.0 : x[n / 2];
 }
 
@@ -319,7 +319,7 @@ static int run(struct bench *b, uint32_t times)
     double mib = (double)(TENSORS * b->each * sizeof(float)) / (1 << 20);
     bool good = true;
 
-    (void)snprintf(file, sizeof file, "%.500s/plain", b->folder);
+    (void)snprintf(file, sizeof(file), "%.500s/plain", b->folder);
     for (uint32_t i = 0; i < times; i++) { /* turn about: disks drift */
         for (uint32_t k = 0; k < WHATS; k++) {
             double mark;
@@ -358,9 +358,10 @@ int main(int argc, char **argv)
     b.folder = argc > 1 ? argv[1] : ".";
     b.directory = directory;
     b.ranks = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 1;
-    (void)snprintf(directory, sizeof directory, "%.500s/checkpoints", b.folder);
+    (void)snprintf(directory, sizeof(directory), "%.500s/checkpoints",
+                   b.folder);
     b.each = mib * (1 << 18) / TENSORS;
-    b.data = malloc(TENSORS * b.each * sizeof *b.data + 1);
+    b.data = malloc(TENSORS * b.each * sizeof(*b.data) + 1);
     if (!b.data || times == 0 || times > MAX_TIMES || mib == 0 ||
         b.ranks == 0 || b.ranks > MAX_RANKS ||
         pthread_barrier_init(&b.meet, NULL, b.ranks) != 0) {
@@ -374,7 +375,7 @@ int main(int argc, char **argv)
     }
     for (uint32_t i = 0; i < TENSORS; i++) {
         char name[32];
-        (void)snprintf(name, sizeof name, "tensor.%u", i);
+        (void)snprintf(name, sizeof(name), "tensor.%u", i);
         if (checkpoint_table_add(&b.table, name, 1, &b.each, false, NULL) !=
             FSDP_OK) {
             return 1;

@@ -71,7 +71,7 @@ static void make_rank(struct rank *r, uint64_t elements)
     static const char *const name[] = {"a", "b", "optim.state.a.exp_avg"};
     const uint64_t shape[] = {elements / 10, 10};
 
-    memset(r, 0, sizeof *r);
+    memset(r, 0, sizeof(*r));
     r->elements = elements;
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(
@@ -85,9 +85,9 @@ static int save(struct rank *r, const char *directory, uint32_t form,
                 float value, struct fsdp_error *error)
 {
     const struct fsdp_env env = {
-        .size = sizeof env, .world = 1, .error = error, .exchange = exchange};
+        .size = sizeof(env), .world = 1, .error = error, .exchange = exchange};
     const struct fsdp_save how = {
-        .size = sizeof how, .form = form, .directory = directory};
+        .size = sizeof(how), .form = form, .directory = directory};
     const struct checkpoint_request request = {
         .env = &env,
         .save = &how,
@@ -102,7 +102,7 @@ static int save(struct rank *r, const char *directory, uint32_t form,
     struct checkpoint_saving *s;
 
     r->value = value;
-    memset(error, 0, sizeof *error);
+    memset(error, 0, sizeof(*error));
     FSDP_TRY(checkpoint_begin(&request, &s));
     checkpoint_write(s);
     return checkpoint_finish(&env, s);
@@ -174,7 +174,7 @@ static void save_for_ever(struct rank *r, const char *directory, float from,
         uint32_t form =
             (uint32_t)value % 2 ? FSDP_SAVE_SHARDED : FSDP_SAVE_FULL;
         if (save(r, directory, form, value, &error) != FSDP_OK ||
-            __real_write(tell, &value, sizeof value) != sizeof value) {
+            __real_write(tell, &value, sizeof(value)) != sizeof(value)) {
             _exit(1);
         }
     }
@@ -213,7 +213,7 @@ static void killed(void **state)
             assert_int_equal(kill(child, SIGKILL), 0);
         }
         assert_int_equal(waitpid(child, NULL, 0), child);
-        while (read(ends[0], &value, sizeof value) == sizeof value) {
+        while (read(ends[0], &value, sizeof(value)) == sizeof(value)) {
             told = value;
         }
         (void)close(ends[0]);
@@ -340,10 +340,10 @@ static void incomplete_is_passed_over(void **state)
         assert_int_equal(
             save(&r, directory, FSDP_SAVE_SHARDED, (float)i, &error), FSDP_OK);
     }
-    (void)snprintf(path, sizeof path, "%s/checkpoint-000003/manifest.json",
+    (void)snprintf(path, sizeof(path), "%s/checkpoint-000003/manifest.json",
                    directory);
     assert_int_equal(unlink(path), 0);
-    (void)snprintf(path, sizeof path,
+    (void)snprintf(path, sizeof(path),
                    "%s/checkpoint-000002/state-00001.safetensors", directory);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(checkpoint_open(directory, &c, why), FSDP_OK);
@@ -369,7 +369,7 @@ static void refused_places(void **state)
     assert_true(fd >= 0);
     (void)close(fd);
     make_rank(&r, ELEMENTS);
-    (void)snprintf(below, sizeof below, "%s/below", file);
+    (void)snprintf(below, sizeof(below), "%s/below", file);
     assert_int_equal(save(&r, file, FSDP_SAVE_SHARDED, 1.0f, &why),
                      FSDP_ERR_IO);
     assert_non_null(strstr(why.message, "directory"));

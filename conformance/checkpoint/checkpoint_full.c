@@ -78,11 +78,11 @@ static int plan_file(struct checkpoint_full *f, uint32_t k,
     struct checkpoint_full_file *x = &f->file[k];
     const struct safetensors_report report = {x->name, why,
                                               CHECKPOINT_WHY_BYTES};
-    uint32_t *entry = calloc(table->n + (size_t)1, sizeof *entry);
+    uint32_t *entry = calloc(table->n + (size_t)1, sizeof(*entry));
     uint64_t at;
     int status;
 
-    x->tensor = calloc(table->n + (size_t)1, sizeof *x->tensor);
+    x->tensor = calloc(table->n + (size_t)1, sizeof(*x->tensor));
     if (!x->tensor || !entry) {
         free(entry);
         return checkpoint_no_memory(why);
@@ -97,7 +97,7 @@ static int plan_file(struct checkpoint_full *f, uint32_t k,
                 .n_dims = e->n_dims,
                 .data = &nothing, /* it comes slice by slice */
                 .bytes = e->numel * sizeof(float)};
-            memcpy(x->tensor[x->n++].shape, e->shape, sizeof e->shape);
+            memcpy(x->tensor[x->n++].shape, e->shape, sizeof(e->shape));
         }
     }
     status = safetensors_plan_make(&x->plan, x->tensor, x->n, meta, 1, &report);
@@ -119,8 +119,8 @@ int checkpoint_full_plan(const struct checkpoint_table *table, uint64_t most,
     int status = FSDP_OK;
 
     *out = (struct checkpoint_full){0};
-    out->file_of = calloc(table->n + (size_t)1, sizeof *out->file_of);
-    out->at = calloc(table->n + (size_t)1, sizeof *out->at);
+    out->file_of = calloc(table->n + (size_t)1, sizeof(*out->file_of));
+    out->at = calloc(table->n + (size_t)1, sizeof(*out->at));
     sorted = sort_entries(table, &n_sorted);
     if (!out->file_of || !out->at || !sorted) {
         free(sorted);
@@ -131,7 +131,7 @@ int checkpoint_full_plan(const struct checkpoint_table *table, uint64_t most,
     n[1] = deal(table, sorted, n_sorted, true, most, n[0], out->file_of,
                 &out->total[1]);
     free(sorted);
-    out->file = calloc(n[0] + n[1] + (size_t)1, sizeof *out->file);
+    out->file = calloc(n[0] + n[1] + (size_t)1, sizeof(*out->file));
     if (!out->file) {
         return checkpoint_no_memory(why);
     }
@@ -220,7 +220,7 @@ int checkpoint_full_index(const struct checkpoint_full *f,
     int status;
 
     *wrote = false;
-    (void)snprintf(name, sizeof name, "%s-", stem[which]);
+    (void)snprintf(name, sizeof(name), "%s-", stem[which]);
     for (uint32_t i = 0; i < f->n; i++) {
         *wrote = *wrote || strncmp(f->file[i].name, name, strlen(name)) == 0;
     }
@@ -238,7 +238,8 @@ int checkpoint_full_index(const struct checkpoint_full *f,
     if (!text) {
         return checkpoint_no_memory(why);
     }
-    (void)snprintf(name, sizeof name, "%s.safetensors.index.json", stem[which]);
+    (void)snprintf(name, sizeof(name), "%s.safetensors.index.json",
+                   stem[which]);
     status = checkpoint_stream_open(&stream, directory, name, why);
     if (status == FSDP_OK) {
         status = checkpoint_stream_add(&stream, text, n + 1, why);

@@ -60,7 +60,7 @@ static void make_manifest(struct checkpoint_manifest *m)
     static const uint64_t a[] = {4, 3};
     static const uint64_t b[] = {5};
 
-    m->file = calloc(FILES, sizeof *m->file);
+    m->file = calloc(FILES, sizeof(*m->file));
     require(m->file != NULL);
     m->n_files = FILES;
     for (uint32_t i = 0; i < FILES; i++) {
@@ -77,12 +77,12 @@ static uint64_t data_of(const char *text, size_t bytes)
     static const char key[] = "\"data_offsets\":[";
     uint64_t most = 0;
 
-    for (size_t i = 0; i + sizeof key < bytes; i++) {
+    for (size_t i = 0; i + sizeof(key) < bytes; i++) {
         uint64_t n = 0;
-        if (memcmp(text + i, key, sizeof key - 1) != 0) {
+        if (memcmp(text + i, key, sizeof(key) - 1) != 0) {
             continue;
         }
-        for (i += sizeof key - 1; i < bytes && text[i] != ']'; i++) {
+        for (i += sizeof(key) - 1; i < bytes && text[i] != ']'; i++) {
             bool digit = text[i] >= '0' && text[i] <= '9';
             n = digit && n < ZEROS ? 10 * n + (uint64_t)(text[i] - '0') : 0;
         }
@@ -203,9 +203,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t bytes)
         return 0;
     }
     if (p[0] == 'S') {
-        check(text + 1, bytes - 1, good_state, sizeof good_state - 1);
+        check(text + 1, bytes - 1, good_state, sizeof(good_state) - 1);
     } else {
-        check(good_shard, sizeof good_shard - 1, text + 1, bytes - 1);
+        check(good_shard, sizeof(good_shard) - 1, text + 1, bytes - 1);
     }
     return 0;
 }

@@ -26,7 +26,7 @@ struct checkpoint_hasher {
 
 struct checkpoint_hasher *checkpoint_hasher_open(void)
 {
-    struct checkpoint_hasher *h = calloc(1, sizeof *h);
+    struct checkpoint_hasher *h = calloc(1, sizeof(*h));
 
     if (!h) {
         return NULL;

@@ -20,7 +20,7 @@ static int compare_entry(const void *a, const void *b)
 void checkpoint_sort_entries(struct checkpoint_table *table)
 {
     if (table->n > 0) {
-        qsort(table->entry, table->n, sizeof *table->entry, compare_entry);
+        qsort(table->entry, table->n, sizeof(*table->entry), compare_entry);
     }
 }
 
@@ -49,7 +49,7 @@ static int add_run(struct checkpoint *c, const struct checkpoint_run *x,
 {
     if ((c->n_runs & (c->n_runs - 1)) == 0) {
         size_t room = c->n_runs == 0 ? 1 : 2 * (size_t)c->n_runs;
-        struct checkpoint_run *more = realloc(c->run, room * sizeof *more);
+        struct checkpoint_run *more = realloc(c->run, room * sizeof(*more));
         if (!more) {
             return checkpoint_no_memory(why);
         }
@@ -66,7 +66,7 @@ static bool read_offsets(const json_t *info, const char *name, uint32_t n_dims,
     const json_t *all =
         json_object_get(json_object_get(info, name), "saved_offsets");
 
-    memset(offset, 0, FSDP_MAX_DIMS * sizeof *offset);
+    memset(offset, 0, FSDP_MAX_DIMS * sizeof(*offset));
     if (!info) {
         return true;
     }
@@ -163,7 +163,7 @@ static int add_own(struct checkpoint *c, uint32_t file,
                    const struct safetensors_tensor *t, uint64_t at, char *why)
 {
     struct checkpoint_own *x =
-        realloc(c->own, (c->n_owns + (size_t)1) * sizeof *x);
+        realloc(c->own, (c->n_owns + (size_t)1) * sizeof(*x));
     char *end = NULL;
     unsigned long rank = strtoul(t->name + strlen("extra."), &end, 10);
 
@@ -264,7 +264,7 @@ int checkpoint_take_header(struct checkpoint *c, uint32_t file, int fd,
     const struct checkpoint_file *f = &c->manifest.file[file];
     const struct safetensors_report report = {f->name, why,
                                               CHECKPOINT_WHY_BYTES};
-    struct safetensors_file *head = calloc(1, sizeof *head);
+    struct safetensors_file *head = calloc(1, sizeof(*head));
     int status = head ? safetensors_read_header(&report, text, bytes,
                                                 f->bytes - data, head)
                       : checkpoint_no_memory(why);
@@ -336,7 +336,7 @@ static int compare_own(const void *a, const void *b)
 static int check_own(struct checkpoint *c, char *why)
 {
     if (c->n_owns > 0) {
-        qsort(c->own, c->n_owns, sizeof *c->own, compare_own);
+        qsort(c->own, c->n_owns, sizeof(*c->own), compare_own);
     }
     for (uint32_t i = 1; i < c->n_owns; i++) {
         if (compare_own(&c->own[i - 1], &c->own[i]) == 0) {
@@ -358,7 +358,7 @@ int checkpoint_take_all(struct checkpoint *c, char *why)
                                  "products are missing");
     }
     if (c->n_runs > 0) {
-        qsort(c->run, c->n_runs, sizeof *c->run, compare_run);
+        qsort(c->run, c->n_runs, sizeof(*c->run), compare_run);
     }
     FSDP_TRY(check_cover(c, why));
     return check_own(c, why);

@@ -11,7 +11,7 @@
 static int add(struct checkpoint_kept *k, const char *name, uint64_t bytes,
                unsigned char **data)
 {
-    char **names = realloc(k->name, (k->n + (size_t)1) * sizeof *names);
+    char **names = realloc(k->name, (k->n + (size_t)1) * sizeof(*names));
     unsigned char **all;
     uint64_t *sizes;
 
@@ -19,12 +19,12 @@ static int add(struct checkpoint_kept *k, const char *name, uint64_t bytes,
         return FSDP_ERR_NOMEM;
     }
     k->name = names;
-    all = realloc(k->data, (k->n + (size_t)1) * sizeof *all);
+    all = realloc(k->data, (k->n + (size_t)1) * sizeof(*all));
     if (!all) {
         return FSDP_ERR_NOMEM;
     }
     k->data = all;
-    sizes = realloc(k->bytes, (k->n + (size_t)1) * sizeof *sizes);
+    sizes = realloc(k->bytes, (k->n + (size_t)1) * sizeof(*sizes));
     if (!sizes) {
         return FSDP_ERR_NOMEM;
     }

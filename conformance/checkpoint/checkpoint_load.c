@@ -28,7 +28,7 @@ int checkpoint_expect(const struct checkpoint *c,
         }
         if (c->manifest.table.entry[k].n_dims != e->n_dims ||
             memcmp(c->manifest.table.entry[k].shape, e->shape,
-                   sizeof e->shape) != 0) {
+                   sizeof(e->shape)) != 0) {
             return checkpoint_refuse(
                 why, FSDP_ERR_FORMAT,
                 CHECKPOINT_MANIFEST ": %.70s has %u dimensions, %llu elements; "
@@ -55,7 +55,7 @@ int checkpoint_verify(struct checkpoint *c, uint32_t part, uint32_t of,
         struct checkpoint_file is;
         FSDP_TRY(checkpoint_hash_file(c->directory, f->name, &is, why));
         if (is.bytes != f->bytes ||
-            memcmp(is.sha256, f->sha256, sizeof f->sha256) != 0) {
+            memcmp(is.sha256, f->sha256, sizeof(f->sha256)) != 0) {
             char hex[2 * CHECKPOINT_SHA_BYTES + 1];
             checkpoint_hex(f->sha256, hex);
             return checkpoint_refuse(
@@ -76,8 +76,8 @@ static int check_same(const struct fsdp_env *env, const struct checkpoint *c,
     unsigned char all[CHECKPOINT_MAX_WORLD][CHECKPOINT_SHA_BYTES];
 
     FSDP_TRY(env->exchange(env->exchange_self, c->manifest.sha256,
-                           sizeof c->manifest.sha256, all));
-    return memcmp(all[0], c->manifest.sha256, sizeof all[0]) == 0
+                           sizeof(c->manifest.sha256), all));
+    return memcmp(all[0], c->manifest.sha256, sizeof(all[0])) == 0
                ? FSDP_OK
                : checkpoint_refuse(why, FSDP_ERR_IO,
                                    "%.100s: rank 0 found another one newest: a "

@@ -90,7 +90,7 @@ static char *sign(const json_t *body, size_t *bytes)
     size_t n;
     char *text = canonical(body, &n);
     char *all =
-        text ? malloc(n + sizeof before + sizeof between + sizeof hex + 4)
+        text ? malloc(n + sizeof(before) + sizeof(between) + sizeof(hex) + 4)
              : NULL;
 
     if (all) {
@@ -232,7 +232,7 @@ static int read_files(const json_t *all, struct checkpoint_manifest *out,
     if (!json_is_object(all) || json_object_size(all) > MAX_FILES) {
         return malformed(why, "files is no object");
     }
-    out->file = calloc(json_object_size(all) + 1, sizeof *out->file);
+    out->file = calloc(json_object_size(all) + 1, sizeof(*out->file));
     if (!out->file) {
         return checkpoint_no_memory(why);
     }
@@ -254,10 +254,10 @@ static int read_files(const json_t *all, struct checkpoint_manifest *out,
                       f->sha256)) {
             return malformed(why, "a file has not exactly bytes and sha256");
         }
-        (void)snprintf(f->name, sizeof f->name, "%s", name);
+        (void)snprintf(f->name, sizeof(f->name), "%s", name);
         out->n_files++;
     }
-    qsort(out->file, out->n_files, sizeof *out->file, compare_file);
+    qsort(out->file, out->n_files, sizeof(*out->file), compare_file);
     return FSDP_OK;
 }
 
@@ -275,9 +275,9 @@ static int read_body(const json_t *body, struct checkpoint_manifest *out,
     if (!read_count(body, "version", INT64_MAX, &version) || version != 1) {
         return malformed(why, "version is not 1, the only one known here");
     }
-    if (!read_text(body, "form", out->form, sizeof out->form) ||
-        !read_text(body, "layout", out->layout, sizeof out->layout) ||
-        !read_text(body, "optimizer", out->optimizer, sizeof out->optimizer) ||
+    if (!read_text(body, "form", out->form, sizeof(out->form)) ||
+        !read_text(body, "layout", out->layout, sizeof(out->layout)) ||
+        !read_text(body, "optimizer", out->optimizer, sizeof(out->optimizer)) ||
         (strcmp(out->form, "full") != 0 && strcmp(out->form, "sharded") != 0 &&
          strcmp(out->form, "local") != 0)) {
         return malformed(why, "form, layout or optimizer is not known");
@@ -314,7 +314,7 @@ static int check_signature(const json_t *root,
     }
     checkpoint_hash(text, n, got);
     free(text);
-    return memcmp(want, got, sizeof got) == 0
+    return memcmp(want, got, sizeof(got)) == 0
                ? FSDP_OK
                : malformed(why, "its own SHA-256 is another: it was changed");
 }
@@ -326,7 +326,7 @@ int checkpoint_manifest_parse(const char *text, size_t bytes,
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     int status;
 
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     if (!root) {
         return checkpoint_refuse(why, FSDP_ERR_FORMAT,
                                  CHECKPOINT_MANIFEST ": not JSON: %.100s",
@@ -347,5 +347,5 @@ void checkpoint_manifest_release(struct checkpoint_manifest *m)
 {
     checkpoint_table_release(&m->table);
     free(m->file);
-    memset(m, 0, sizeof *m);
+    memset(m, 0, sizeof(*m));
 }

@@ -65,7 +65,7 @@ static void check_manifest(const char *text, size_t bytes)
     require(checkpoint_manifest_parse(image, n, &again, why) == FSDP_OK);
     require(again.n_files == m.n_files && again.table.n == m.table.n);
     require(m.n_files == 0 ||
-            memcmp(again.file, m.file, m.n_files * sizeof *m.file) == 0);
+            memcmp(again.file, m.file, m.n_files * sizeof(*m.file)) == 0);
     checkpoint_manifest_release(&again);
     checkpoint_manifest_release(&m);
     free(image);
@@ -86,9 +86,10 @@ static void check_body(const char *text, size_t bytes)
     if (!body) {
         return; /* the parser's business, in check_manifest */
     }
-    n = json_dumpb(body, to, sizeof image - 256, JSON_COMPACT | JSON_SORT_KEYS);
+    n = json_dumpb(body, to, sizeof(image) - 256,
+                   JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(body);
-    if (n == 0 || n > sizeof image - 256) {
+    if (n == 0 || n > sizeof(image) - 256) {
         return;
     }
     checkpoint_hash(to, n, sha);

@@ -94,7 +94,7 @@ static int make_directories(const char *directory, char *why)
     char path[CHECKPOINT_PATH_BYTES];
     size_t n = strlen(directory);
 
-    if (n == 0 || n >= sizeof path) {
+    if (n == 0 || n >= sizeof(path)) {
         return checkpoint_refuse(why, FSDP_ERR_INVALID,
                                  "a directory's path has 1 to %d bytes",
                                  CHECKPOINT_PATH_BYTES - 1);
@@ -116,9 +116,9 @@ static int make_directories(const char *directory, char *why)
 static void name_place(struct checkpoint_place *p, uint64_t number)
 {
     p->number = number;
-    (void)snprintf(p->partial, sizeof p->partial, CHECKPOINT_PARTIAL "%06llu",
+    (void)snprintf(p->partial, sizeof(p->partial), CHECKPOINT_PARTIAL "%06llu",
                    (unsigned long long)number);
-    (void)snprintf(p->final, sizeof p->final, CHECKPOINT_PREFIX "%06llu",
+    (void)snprintf(p->final, sizeof(p->final), CHECKPOINT_PREFIX "%06llu",
                    (unsigned long long)number);
 }
 
@@ -251,7 +251,7 @@ static int try_one(int parent, const char *name, int *fd,
 {
     int status;
 
-    memset(m, 0, sizeof *m);
+    memset(m, 0, sizeof(*m));
     *fd = open_directory(parent, name, why);
     if (*fd < 0) {
         return FSDP_ERR_IO;
@@ -342,7 +342,7 @@ int checkpoint_choose(const char *directory, int *fd,
     int status;
 
     *fd = -1;
-    memset(m, 0, sizeof *m);
+    memset(m, 0, sizeof(*m));
     if (parent < 0) {
         return FSDP_ERR_IO;
     }

@@ -22,25 +22,25 @@ struct told {
 static int tell_files(const struct fsdp_env *env, struct checkpoint_saving *s)
 {
     struct told mine;
-    struct told *all = calloc(s->world, sizeof *all);
+    struct told *all = calloc(s->world, sizeof(*all));
     uint32_t told = 0;
     bool more = true;
     int status = all ? FSDP_OK : checkpoint_no_memory(s->why);
 
     status = checkpoint_agree(env, "checkpoint.save_wait", status, s->why);
     while (all && more && status == FSDP_OK) {
-        memset(&mine, 0, sizeof mine);
+        memset(&mine, 0, sizeof(mine));
         mine.left = s->n_files - told;
         for (uint32_t i = 0; i < TOLD_FILES && told < s->n_files; i++) {
             mine.file[i] = s->file[told++];
         }
-        status = env->exchange(env->exchange_self, &mine, sizeof mine, all);
+        status = env->exchange(env->exchange_self, &mine, sizeof(mine), all);
         more = false;
         for (uint32_t r = 0; status == FSDP_OK && r < s->world; r++) {
             struct checkpoint_manifest *m = &s->manifest;
             uint32_t n = all[r].left < TOLD_FILES ? all[r].left : TOLD_FILES;
             struct checkpoint_file *to =
-                realloc(m->file, (m->n_files + n + (size_t)1) * sizeof *to);
+                realloc(m->file, (m->n_files + n + (size_t)1) * sizeof(*to));
             more = more || all[r].left > TOLD_FILES;
             if (!to) {
                 s->status =
@@ -48,7 +48,7 @@ static int tell_files(const struct fsdp_env *env, struct checkpoint_saving *s)
                 continue;
             }
             m->file = to;
-            memcpy(m->file + m->n_files, all[r].file, n * sizeof *to);
+            memcpy(m->file + m->n_files, all[r].file, n * sizeof(*to));
             m->n_files += n;
         }
     }

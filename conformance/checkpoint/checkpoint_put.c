@@ -23,8 +23,8 @@ int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
     s->status =
         fd < 0 ? checkpoint_refuse_system(s->why, f->name, "cannot open")
                : checkpoint_pwrite(fd, f->name,
-                                   s->full.at[entry] + first * sizeof *data,
-                                   data, n * sizeof *data, s->why);
+                                   s->full.at[entry] + first * sizeof(*data),
+                                   data, n * sizeof(*data), s->why);
     if (fd >= 0 && close(fd) != 0 && s->status == FSDP_OK) {
         s->status = checkpoint_refuse_system(s->why, f->name, "cannot close");
     }
@@ -33,7 +33,7 @@ int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
 
 void checkpoint_put_slices(struct checkpoint_saving *s)
 {
-    float *buffer = malloc(CHECKPOINT_BUFFER * sizeof *buffer);
+    float *buffer = malloc(CHECKPOINT_BUFFER * sizeof(*buffer));
 
     if (!buffer) {
         s->status = checkpoint_no_memory(s->why);
@@ -93,7 +93,7 @@ int checkpoint_hash_full(struct checkpoint_saving *s)
                                        which, &wrote, &index, s->why));
         if (wrote) {
             struct checkpoint_file *more =
-                realloc(s->file, (s->n_files + (size_t)2) * sizeof *more);
+                realloc(s->file, (s->n_files + (size_t)2) * sizeof(*more));
             if (!more) {
                 return checkpoint_no_memory(s->why);
             }

@@ -22,7 +22,7 @@ static int read_length(const struct checkpoint_file *f, int fd, uint64_t *out,
         return checkpoint_refuse(why, FSDP_ERR_FORMAT,
                                  "%s: too short for a header", f->name);
     }
-    FSDP_TRY(checkpoint_pread(fd, f->name, 0, bytes, sizeof bytes, why));
+    FSDP_TRY(checkpoint_pread(fd, f->name, 0, bytes, sizeof(bytes), why));
     for (uint32_t k = SAFETENSORS_LENGTH_BYTES; k-- > 0;) {
         length = length << 8 | bytes[k];
     }
@@ -67,7 +67,7 @@ static struct checkpoint_identity identity_of(const struct stat *about)
 {
     struct checkpoint_identity x;
 
-    memset(&x, 0, sizeof x); /* its padding too: it is compared as bytes */
+    memset(&x, 0, sizeof(x)); /* its padding too: it is compared as bytes */
     x.device = about->st_dev;
     x.inode = about->st_ino;
     x.bytes = (uint64_t)about->st_size;
@@ -81,7 +81,7 @@ static int check_identity(const struct checkpoint *c, uint32_t i,
 {
     struct checkpoint_identity x = identity_of(about);
 
-    return memcmp(&x, &c->identity[i], sizeof x) == 0
+    return memcmp(&x, &c->identity[i], sizeof(x)) == 0
                ? FSDP_OK
                : checkpoint_refuse(why, FSDP_ERR_FORMAT,
                                    "%s: it was written to, or is another file, "
@@ -123,7 +123,7 @@ static int read_file(struct checkpoint *c, uint32_t i, char *why)
 
 static int read_all(struct checkpoint *c, char *why)
 {
-    c->identity = calloc(c->manifest.n_files + (size_t)1, sizeof *c->identity);
+    c->identity = calloc(c->manifest.n_files + (size_t)1, sizeof(*c->identity));
     if (!c->identity) {
         return checkpoint_no_memory(why);
     }
@@ -136,7 +136,7 @@ static int read_all(struct checkpoint *c, char *why)
 
 int checkpoint_open(const char *directory, struct checkpoint **out, char *why)
 {
-    struct checkpoint *c = calloc(1, sizeof *c);
+    struct checkpoint *c = calloc(1, sizeof(*c));
     int status;
 
     *out = NULL;
@@ -246,8 +246,8 @@ int checkpoint_read(struct checkpoint *c, const char *name, uint64_t first,
         uint64_t m = x->n - from < end - first ? x->n - from : end - first;
         FSDP_TRY(open_run_file(c, x->file, why));
         FSDP_TRY(checkpoint_pread(c->fd, c->manifest.file[x->file].name,
-                                  x->at + from * sizeof *to, to, m * sizeof *to,
-                                  why));
+                                  x->at + from * sizeof(*to), to,
+                                  m * sizeof(*to), why));
         to += m;
         first += m;
     }

@@ -112,7 +112,7 @@ static int set_up(void **state)
     *state = s;
     (void)strcpy(s->directory, "/tmp/checkpoint_refused_test.XXXXXX");
     assert_non_null(mkdtemp(s->directory));
-    (void)snprintf(s->inner, sizeof s->inner, "%s/checkpoint-000001",
+    (void)snprintf(s->inner, sizeof(s->inner), "%s/checkpoint-000001",
                    s->directory);
     testing.form = FSDP_SAVE_SHARDED;
     testing_write(&three, "odd", s->directory, &s->saved);
@@ -152,7 +152,7 @@ static void missing_rank_file(void **state)
     char away[PATH_BYTES];
 
     path_of(s, "shard-00002-model-00001", path);
-    (void)snprintf(away, sizeof away, "%s/away", s->directory);
+    (void)snprintf(away, sizeof(away), "%s/away", s->directory);
     assert_int_equal(rename(path, away), 0);
     refused(s, "shard-00002-model-00001");
     /* What is no file, and what leads out of the folder. */
@@ -200,7 +200,7 @@ static void every_file_with_a_turned_bit(void **state)
         char path[PATH_BYTES];
         struct stat about;
 
-        (void)snprintf(path, sizeof path, "%s/%s", s->inner, e->d_name);
+        (void)snprintf(path, sizeof(path), "%s/%s", s->inner, e->d_name);
         if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) {
             continue;
         }
@@ -234,7 +234,7 @@ static void forge(const struct scene *s,
     path_of(s, "manifest.json", path);
     f = fopen(path, "re");
     assert_non_null(f);
-    n = fread(old, 1, sizeof old, f);
+    n = fread(old, 1, sizeof(old), f);
     (void)fclose(f);
     assert_int_equal(checkpoint_manifest_parse(old, n, &m, why), FSDP_OK);
     change(&m);
@@ -282,7 +282,7 @@ static void file_forgotten(struct checkpoint_manifest *m)
 
 static void shard_forgotten(struct checkpoint_manifest *m)
 {
-    memmove(m->file, m->file + 1, (m->n_files - 1) * sizeof *m->file);
+    memmove(m->file, m->file + 1, (m->n_files - 1) * sizeof(*m->file));
     m->n_files--;
 }
 
@@ -348,7 +348,7 @@ static void no_directory(void **state)
     refused_as(s, "", "odd", FSDP_OPTIMIZER_ADAMW, "a directory was");
     assert_non_null(mkdtemp(empty));
     refused_as(s, empty, "odd", FSDP_OPTIMIZER_ADAMW, "there is no checkpoint");
-    (void)snprintf(path, sizeof path, "%s/checkpoint-000007", empty);
+    (void)snprintf(path, sizeof(path), "%s/checkpoint-000007", empty);
     (void)close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
     refused_as(s, empty, "odd", FSDP_OPTIMIZER_ADAMW, "checkpoint-000007");
     checkpoint_files_remove(empty);

@@ -132,7 +132,7 @@ int checkpoint_replace(const struct fsdp_env *env, struct checkpoint *c,
                        const struct checkpoint_target *target, bool *torn)
 {
     char why[CHECKPOINT_WHY_BYTES] = "";
-    float *buffer = malloc(CHECKPOINT_BUFFER * sizeof *buffer);
+    float *buffer = malloc(CHECKPOINT_BUFFER * sizeof(*buffer));
     struct checkpoint_undo undo = {.fd = -1};
     int status = buffer ? verify_and_keep(c, env, target, &undo, buffer, why)
                         : checkpoint_no_memory(why);

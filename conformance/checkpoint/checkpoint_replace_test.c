@@ -164,11 +164,11 @@ static void find_file(const struct scene *s)
     char pattern[128];
     glob_t found;
 
-    (void)snprintf(pattern, sizeof pattern, "%s/*/shard-00002-model-00001*",
+    (void)snprintf(pattern, sizeof(pattern), "%s/*/shard-00002-model-00001*",
                    s->directory);
     assert_int_equal(glob(pattern, 0, NULL, &found), 0);
-    assert_true(strlen(found.gl_pathv[0]) < sizeof fault.file);
-    (void)snprintf(fault.file, sizeof fault.file, "%s", found.gl_pathv[0]);
+    assert_true(strlen(found.gl_pathv[0]) < sizeof(fault.file));
+    (void)snprintf(fault.file, sizeof(fault.file), "%s", found.gl_pathv[0]);
     globfree(&found);
 }
 
@@ -181,7 +181,7 @@ static struct scene *make_scene(uint32_t i, bool trained)
         .engine = engine(1 - i), .ranks = 3, .wrap = CASE_WRAP_PAIR};
     struct fsdp_error why;
 
-    memset(s, 0, sizeof *s);
+    memset(s, 0, sizeof(*s));
     set_fault(HARM_NONE, 0);
     testing.form = FSDP_SAVE_SHARDED;
     testing.then = NULL;
@@ -284,7 +284,7 @@ static bool says_load_again(const struct fsdp_env *env, int status)
     bool says =
         status == FSDP_ERR_INVALID && strstr(env->error->message, "load again");
 
-    memset(env->error, 0, sizeof *env->error);
+    memset(env->error, 0, sizeof(*env->error));
     return says;
 }
 
@@ -294,15 +294,16 @@ static int is_torn_and_loads(const struct fsdp_engine *e, struct fsdp_env *env,
                              struct fsdp_sharded *sharded,
                              const char *directory)
 {
-    const struct fsdp_save save = {
-        .size = sizeof save, .form = FSDP_SAVE_SHARDED, .directory = directory};
+    const struct fsdp_save save = {.size = sizeof(save),
+                                   .form = FSDP_SAVE_SHARDED,
+                                   .directory = directory};
     int status = e->pieces(sharded, show_piece, NULL);
 
     if (status == FSDP_OK) {
         return FSDP_ERR_IO;
     }
     fault.harm = HARM_NONE;
-    memset(env->error, 0, sizeof *env->error);
+    memset(env->error, 0, sizeof(*env->error));
     status = e->pieces(sharded, show_piece, NULL);
     if (!says_load_again(env, status) ||
         !says_load_again(env, e->at(sharded, FSDP_BEGIN, 0)) ||

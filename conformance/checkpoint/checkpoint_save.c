@@ -41,9 +41,9 @@ static int prepare(struct checkpoint_saving *s,
     m->world = r->world;
     m->shards = r->shards;
     m->replicas = r->replicas;
-    (void)snprintf(m->form, sizeof m->form, "%s", form[save->form]);
-    (void)snprintf(m->layout, sizeof m->layout, "%s", r->layout);
-    (void)snprintf(m->optimizer, sizeof m->optimizer, "%s", r->optimizer);
+    (void)snprintf(m->form, sizeof(m->form), "%s", form[save->form]);
+    (void)snprintf(m->layout, sizeof(m->layout), "%s", r->layout);
+    (void)snprintf(m->optimizer, sizeof(m->optimizer), "%s", r->optimizer);
     FSDP_TRY(checkpoint_add_extras(s, save));
     if (save->form == FSDP_SAVE_FULL) {
         uint64_t most = save->size > offsetof(struct fsdp_save, file_bytes)
@@ -52,7 +52,7 @@ static int prepare(struct checkpoint_saving *s,
         FSDP_TRY(checkpoint_full_plan(r->table, most ? most : FILE_BYTES_MOST,
                                       &s->full, s->why));
     }
-    s->file = calloc(s->full.n + (size_t)OWN_FILES, sizeof *s->file);
+    s->file = calloc(s->full.n + (size_t)OWN_FILES, sizeof(*s->file));
     return s->file ? FSDP_OK : checkpoint_no_memory(s->why);
 }
 
@@ -71,7 +71,7 @@ static int make_place(const struct fsdp_env *env, struct checkpoint_saving *s,
     }
     FSDP_TRY(checkpoint_agree(env, "checkpoint.save_begin", status, s->why));
     FSDP_TRY(env->exchange(env->exchange_self, &s->place.number,
-                           sizeof s->place.number, all));
+                           sizeof(s->place.number), all));
     if (s->rank != 0 && !s->alone) {
         status = checkpoint_place_join(&s->place, directory, all[0], s->why);
     }
@@ -81,7 +81,7 @@ static int make_place(const struct fsdp_env *env, struct checkpoint_saving *s,
 int checkpoint_begin(const struct checkpoint_request *request,
                      struct checkpoint_saving **out)
 {
-    struct checkpoint_saving *s = calloc(1, sizeof *s);
+    struct checkpoint_saving *s = calloc(1, sizeof(*s));
     char why[CHECKPOINT_WHY_BYTES] = "out of memory";
     int status;
 

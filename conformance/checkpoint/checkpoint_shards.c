@@ -43,7 +43,7 @@ static int compare_chunk(const void *a, const void *b)
 static int make_chunks(struct shards *x, char *why)
 {
     x->chunk = calloc((size_t)x->source->n * CHECKPOINT_MAX_BOXES + 1,
-                      sizeof *x->chunk);
+                      sizeof(*x->chunk));
     if (!x->chunk) {
         return checkpoint_no_memory(why);
     }
@@ -58,7 +58,7 @@ static int make_chunks(struct shards *x, char *why)
             x->chunk[x->n++] = (struct chunk){s->entry, i, 0, box[k]};
         }
     }
-    qsort(x->chunk, x->n, sizeof *x->chunk, compare_chunk);
+    qsort(x->chunk, x->n, sizeof(*x->chunk), compare_chunk);
     for (uint32_t i = 0; i < x->n; i++) {
         bool more = i > 0 && x->chunk[i - 1].entry == x->chunk[i].entry;
         x->chunk[i].file = more ? x->chunk[i - 1].file + 1 : 0;
@@ -159,9 +159,9 @@ static int plan_file(const struct shards *x, uint32_t file, struct planned *out,
 {
     size_t room = x->n + (size_t)1;
 
-    out->tensor = calloc(room, sizeof *out->tensor);
+    out->tensor = calloc(room, sizeof(*out->tensor));
     out->box = calloc(room, sizeof(const struct checkpoint_box *));
-    out->chunk_of = calloc(room, sizeof *out->chunk_of);
+    out->chunk_of = calloc(room, sizeof(*out->chunk_of));
     if (!out->tensor || !out->box || !out->chunk_of) {
         return checkpoint_no_memory(why);
     }
@@ -177,7 +177,7 @@ static int plan_file(const struct shards *x, uint32_t file, struct planned *out,
                                          .n_dims = e->n_dims,
                                          .data = x, /* it comes later */
                                          .bytes = c->box.n * sizeof(float)};
-        memcpy(t->shape, c->box.shape, sizeof c->box.shape);
+        memcpy(t->shape, c->box.shape, sizeof(c->box.shape));
         out->box[out->n] = &c->box;
         out->chunk_of[out->n++] = i;
     }
@@ -198,7 +198,7 @@ static int write_file(struct shards *x, uint32_t file, uint32_t shard,
     const struct safetensors_meta meta[] = {
         {CHECKPOINT_DCP_INFO, info}, {"DCP_VERSION", "1.0"}, {"format", "pt"}};
 
-    (void)snprintf(name, sizeof name,
+    (void)snprintf(name, sizeof(name),
                    "shard-%05u-model-%05u-of-%05u.safetensors", shard + 1,
                    file + 1, x->files);
     if (!info) {

@@ -13,7 +13,7 @@ int checkpoint_add_extra(struct checkpoint_saving *s, uint32_t rank,
                          const char *name, const void *data, uint64_t bytes)
 {
     struct checkpoint_saved_extra *x =
-        realloc(s->extra, (s->n_extras + 1u) * sizeof *x);
+        realloc(s->extra, (s->n_extras + 1u) * sizeof(*x));
 
     if (!x) {
         return checkpoint_no_memory(s->why);
@@ -58,7 +58,7 @@ int checkpoint_add_extras(struct checkpoint_saving *s,
 /* The tensors of the file; the caller's to free. NULL: out of memory. */
 static struct safetensors_tensor *list(struct checkpoint_saving *s, uint32_t *n)
 {
-    struct safetensors_tensor *t = calloc(s->n_extras + (size_t)4, sizeof *t);
+    struct safetensors_tensor *t = calloc(s->n_extras + (size_t)4, sizeof(*t));
 
     *n = 0;
     if (!t) {
@@ -126,7 +126,7 @@ int checkpoint_write_state(struct checkpoint_saving *s)
     int status =
         t && (info || !shards) ? FSDP_OK : checkpoint_no_memory(s->why);
 
-    (void)snprintf(name, sizeof name, "state-%05u.safetensors", s->rank + 1);
+    (void)snprintf(name, sizeof(name), "state-%05u.safetensors", s->rank + 1);
     if (status == FSDP_OK) {
         status =
             safetensors_plan_make(&plan, t, n, meta, shards ? 3 : 1, &report);

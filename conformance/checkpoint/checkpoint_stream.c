@@ -149,7 +149,7 @@ int checkpoint_stream_add(struct checkpoint_stream *x, const void *p,
 int checkpoint_stream_close(struct checkpoint_stream *x, int status,
                             struct checkpoint_file *out, char *why)
 {
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     if (status == FSDP_OK && x->used > 0) {
         status = pass_on(x, why);
     }
@@ -163,7 +163,7 @@ int checkpoint_stream_close(struct checkpoint_stream *x, int status,
         status == FSDP_OK) {
         status = checkpoint_refuse(why, FSDP_ERR_INTERNAL, "SHA-256 failed");
     }
-    (void)snprintf(out->name, sizeof out->name, "%s", x->name);
+    (void)snprintf(out->name, sizeof(out->name), "%s", x->name);
     out->bytes = x->bytes;
     *x = (struct checkpoint_stream){.fd = -1};
     return status;
@@ -278,11 +278,11 @@ int checkpoint_hash_file(int directory, const char *name,
     int status = FSDP_OK;
     int fd = checkpoint_open_file(directory, name, &about, &status, why);
 
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     if (fd < 0) {
         return status;
     }
-    (void)snprintf(out->name, sizeof out->name, "%s", name);
+    (void)snprintf(out->name, sizeof(out->name), "%s", name);
     out->bytes = (uint64_t)about.st_size;
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     status = hash_open(fd, out, why);

@@ -54,19 +54,19 @@ int checkpoint_table_add(struct checkpoint_table *table, const char *name,
     }
     if ((table->n & (table->n - 1)) == 0) { /* full at every power of two */
         size_t room = table->n == 0 ? 1 : 2 * (size_t)table->n;
-        e = realloc(table->entry, room * sizeof *e);
+        e = realloc(table->entry, room * sizeof(*e));
         if (!e) {
             return FSDP_ERR_NOMEM;
         }
         table->entry = e;
     }
     e = &table->entry[table->n];
-    memset(e, 0, sizeof *e);
+    memset(e, 0, sizeof(*e));
     e->n_dims = n_dims;
     e->numel = numel;
     e->is_state = is_state;
     if (n_dims > 0) {
-        memcpy(e->shape, shape, n_dims * sizeof *shape);
+        memcpy(e->shape, shape, n_dims * sizeof(*shape));
     }
     if (name) {
         e->name = strdup(name);
@@ -132,7 +132,7 @@ static int compare_name(const void *a, const void *b)
 /* A parameter may be called as another one's state is. */
 static int check_unique(const struct checkpoint_table *table, char *why)
 {
-    const char **name = calloc(table->n + (size_t)1, sizeof *name);
+    const char **name = calloc(table->n + (size_t)1, sizeof(*name));
     uint32_t n = 0;
     int status = FSDP_OK;
 
@@ -144,7 +144,7 @@ static int check_unique(const struct checkpoint_table *table, char *why)
             name[n++] = table->entry[i].name;
         }
     }
-    qsort(name, n, sizeof *name, compare_name);
+    qsort(name, n, sizeof(*name), compare_name);
     for (uint32_t i = 1; i < n && status == FSDP_OK; i++) {
         if (strcmp(name[i - 1], name[i]) == 0) {
             status =
@@ -219,7 +219,7 @@ static void largest_box(uint32_t n_dims, const uint64_t *shape, uint64_t first,
            end - first >= stride * shape[d - 1]) {
         stride *= shape[--d];
     }
-    memset(box, 0, sizeof *box);
+    memset(box, 0, sizeof(*box));
     box->first = first;
     box->n = n_dims == 0 ? 1 : stride;
     for (uint32_t i = n_dims; i-- > 0;) {

@@ -142,8 +142,8 @@ static inline struct run_case testing_case(const struct arrangement *a,
                          .lr = 0.01f,
                          .steps = 4};
 
-    snprintf(c.workload, sizeof c.workload, "mlp");
-    snprintf(c.size, sizeof c.size, "%s", size);
+    snprintf(c.workload, sizeof(c.workload), "mlp");
+    snprintf(c.size, sizeof(c.size), "%s", size);
     if (case_check(&c)) {
         fail_msg("%s", case_check(&c));
     }
@@ -155,7 +155,7 @@ static inline int testing_world(const struct run_case *c,
                                 void *context, struct fsdp_error *why)
 {
     uint32_t extent[] = {c->replicas, case_shard_degree(c)};
-    const struct fsdp_mesh mesh = {sizeof mesh, 2, NULL, extent};
+    const struct fsdp_mesh mesh = {sizeof(mesh), 2, NULL, extent};
     struct world_result ends[CASE_MAX_RANKS] = {0};
     struct fsdp_error error = {0};
 
@@ -243,9 +243,9 @@ static inline int load_rank(void *context, struct world_rank *rank)
     const struct loader *l = context;
     uint32_t extent[] = {l->c->replicas, case_shard_degree(l->c)};
     static const char *const names[] = {"replicate", "shard"};
-    const struct fsdp_mesh mesh = {sizeof mesh, 2, names, extent};
+    const struct fsdp_mesh mesh = {sizeof(mesh), 2, names, extent};
     struct fsdp_stream *compute = NULL;
-    struct fsdp_env env = {.size = sizeof env,
+    struct fsdp_env env = {.size = sizeof(env),
                            .rank = rank->rank,
                            .world = l->c->ranks,
                            .mesh = &mesh,
@@ -279,7 +279,7 @@ static inline int testing_read(const struct arrangement *a, const char *size,
     struct loader l = {&c, &model, a->engine, directory, optimizer};
     int status;
 
-    memset(why, 0, sizeof *why);
+    memset(why, 0, sizeof(*why));
     assert_int_equal(case_model_make(&c, NULL, 0, &model, why), FSDP_OK);
     shown_make(out, &model.model->model);
     testing.model = &model.model->model;

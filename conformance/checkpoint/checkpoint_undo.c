@@ -56,8 +56,8 @@ int checkpoint_undo_keep(struct checkpoint_undo *u,
                                          "the device does not give a shard");
             }
             FSDP_TRY(checkpoint_pwrite(u->fd, undo_name, u->bytes, buffer,
-                                       n * sizeof *buffer, why));
-            u->bytes += n * sizeof *buffer;
+                                       n * sizeof(*buffer), why));
+            u->bytes += n * sizeof(*buffer);
         }
     }
     return FSDP_OK;
@@ -78,9 +78,9 @@ int checkpoint_undo_restore(const struct checkpoint_undo *u,
             n = source->slice[i].n - at;
             n = n < CHECKPOINT_BUFFER ? n : CHECKPOINT_BUFFER;
             FSDP_TRY(checkpoint_pread(u->fd, undo_name, from, buffer,
-                                      n * sizeof *buffer, why));
+                                      n * sizeof(*buffer), why));
             FSDP_TRY(target->write(source->context, i, at, n, buffer));
-            from += n * sizeof *buffer;
+            from += n * sizeof(*buffer);
         }
     }
     return FSDP_OK;

@@ -106,7 +106,7 @@ static const struct {
     {ROWS(2, CASE_WRAP_LAYER), ROWS(5, CASE_WRAP_WHOLE), "odd"},
 };
 enum {
-    N_MOVES = sizeof moves / sizeof moves[0]
+    N_MOVES = sizeof(moves) / sizeof(moves[0])
 };
 
 static void sharded(void **state)
@@ -241,8 +241,8 @@ static void stored_samples(void **state)
         struct shown loaded;
         struct fsdp_error why;
 
-        (void)snprintf(stored, sizeof stored, "%s/checkpoints/%s", FIXTURES_DIR,
-                       samples[i]);
+        (void)snprintf(stored, sizeof(stored), "%s/checkpoints/%s",
+                       FIXTURES_DIR, samples[i]);
         assert_non_null(mkdtemp(directory));
         write_sample(i, directory, &saved);
         if (checkpoint_files_equal(directory, stored) != FSDP_OK) {
@@ -275,7 +275,7 @@ int main(int argc, char **argv)
         for (uint32_t i = 0; i < 2; i++) {
             char path[1024];
             struct shown shown;
-            (void)snprintf(path, sizeof path, "%s/%s", argv[1], samples[i]);
+            (void)snprintf(path, sizeof(path), "%s/%s", argv[1], samples[i]);
             write_sample(i, path, &shown);
             shown_release(&shown);
         }

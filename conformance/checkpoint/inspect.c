@@ -157,9 +157,9 @@ int inspect_directory(const char *path, json_t **out,
                       char why[INSPECT_WHY_BYTES])
 {
     char file[PATH_MAX];
-    int n = snprintf(file, sizeof file, "%s/manifest.json", path);
+    int n = snprintf(file, sizeof(file), "%s/manifest.json", path);
 
-    if (n < 0 || (size_t)n >= sizeof file) {
+    if (n < 0 || (size_t)n >= sizeof(file)) {
         return inspect_refuse(why, FSDP_ERR_IO, path, "the path is too long");
     }
     if (access(file, F_OK) != 0 && inspect_has_index(path)) {

@@ -39,12 +39,12 @@ static size_t data_of(const char *text, size_t bytes)
     static const char key[] = "\"data_offsets\":[";
     size_t most = 0;
 
-    for (size_t i = 0; i + sizeof key < bytes; i++) {
+    for (size_t i = 0; i + sizeof(key) < bytes; i++) {
         size_t n = 0;
-        if (memcmp(text + i, key, sizeof key - 1) != 0) {
+        if (memcmp(text + i, key, sizeof(key) - 1) != 0) {
             continue;
         }
-        for (i += sizeof key - 1; i < bytes && text[i] != ']'; i++) {
+        for (i += sizeof(key) - 1; i < bytes && text[i] != ']'; i++) {
             bool digit = text[i] >= '0' && text[i] <= '9';
             n = digit && n < MOST_DATA ? 10 * n + (size_t)(text[i] - '0') : 0;
         }
@@ -64,10 +64,10 @@ static void write_file(const char *name, const char *header, size_t bytes)
     for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) {
         length[i] = (unsigned char)((uint64_t)bytes >> (8 * i) & 0xff);
     }
-    (void)snprintf(path, sizeof path, "%s/%s", where, name);
+    (void)snprintf(path, sizeof(path), "%s/%s", where, name);
     f = fopen(path, "wb");
     require(f != NULL);
-    require(fwrite(length, 1, sizeof length, f) == sizeof length);
+    require(fwrite(length, 1, sizeof(length), f) == sizeof(length));
     require(bytes == 0 || fwrite(header, 1, bytes, f) == bytes);
     require(data == 0 || fwrite(zeros, 1, data, f) == data);
     require(fclose(f) == 0);
@@ -79,8 +79,8 @@ static void clean_up(void)
                                        "x.safetensors"};
     char path[WHERE_BYTES + 64];
 
-    for (size_t i = 0; i < sizeof name / sizeof name[0]; i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", where, name[i]);
+    for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", where, name[i]);
         (void)unlink(path);
     }
     (void)rmdir(where);
@@ -96,11 +96,11 @@ static void make_folder(void)
     static const char b[] = "{\"c\":{\"dtype\":\"F32\",\"shape\":[],"
                             "\"data_offsets\":[0,4]}}";
 
-    (void)snprintf(where, sizeof where, "/tmp/inspect-fuzz-XXXXXX");
+    (void)snprintf(where, sizeof(where), "/tmp/inspect-fuzz-XXXXXX");
     require(mkdtemp(where) != NULL);
     require(atexit(clean_up) == 0);
-    write_file("a.safetensors", a, sizeof a - 1);
-    write_file("b.safetensors", b, sizeof b - 1);
+    write_file("a.safetensors", a, sizeof(a) - 1);
+    write_file("b.safetensors", b, sizeof(b) - 1);
 }
 
 /* Each that the index has is listed once, of the file that it names. */

@@ -97,7 +97,7 @@ static inline size_t json_replace(uint8_t *p, size_t bytes, size_t room,
 {
     uint8_t kept[4096];
 
-    if (n > sizeof kept || bytes - (x.end - x.at) + n > room) {
+    if (n > sizeof(kept) || bytes - (x.end - x.at) + n > room) {
         return bytes;
     }
     if (n > 0) {
@@ -188,8 +188,8 @@ static const char *const json_values[] = {
 static inline size_t json_awkward(uint8_t *p, size_t bytes, size_t room,
                                   struct json_span x, uint64_t *random)
 {
-    const char *v = json_values[json_random(random, sizeof json_values /
-                                                        sizeof *json_values)];
+    const char *v = json_values[json_random(random, sizeof(json_values) /
+                                                        sizeof(*json_values))];
 
     return json_replace(p, bytes, room, x, v, strlen(v));
 }
@@ -213,7 +213,7 @@ static inline size_t json_double(uint8_t *p, size_t bytes, size_t room,
     uint8_t twice[2048];
     size_t n = x.end - x.at;
 
-    if (n + 1 > sizeof twice) {
+    if (n + 1 > sizeof(twice)) {
         return bytes;
     }
     twice[0] = ',';
@@ -255,18 +255,18 @@ static inline size_t json_inner(uint8_t *p, size_t bytes, size_t room,
                                 struct json_span x, uint64_t *random)
 {
     uint8_t plain[1024];
-    uint8_t escaped[2 * sizeof plain + 2];
+    uint8_t escaped[2 * sizeof(plain) + 2];
     size_t n = 0;
     size_t m = 0;
 
-    if (p[x.at] != '"' || x.end - x.at < 4 || x.end - x.at > sizeof plain) {
+    if (p[x.at] != '"' || x.end - x.at < 4 || x.end - x.at > sizeof(plain)) {
         return LLVMFuzzerMutate(p, bytes, room);
     }
     for (size_t i = x.at + 1; i + 1 < x.end; i++) {
         i += p[i] == '\\' && p[i + 1] == '"' && i + 2 < x.end;
         plain[n++] = p[i];
     }
-    n = json_change(plain, n, sizeof plain, random);
+    n = json_change(plain, n, sizeof(plain), random);
     escaped[m++] = '"';
     for (size_t i = 0; i < n; i++) {
         if (plain[i] == '"') {

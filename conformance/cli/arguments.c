@@ -96,7 +96,7 @@ static int check_writable(const char *path)
                    ? 0
                    : usage("cannot write %s: %s", path, strerror(errno));
     }
-    snprintf(partial, sizeof partial, "%s.partial", path);
+    snprintf(partial, sizeof(partial), "%s.partial", path);
     f = fopen(partial, "we");
     if (!f) {
         return usage("cannot write %s: %s", path, strerror(errno));
@@ -201,7 +201,7 @@ static int take_fresh_seed(const struct option_row *row, char *value,
     (void)row;
     (void)value;
     do {
-        if (getrandom(&out->seed, sizeof out->seed, 0) != sizeof out->seed) {
+        if (getrandom(&out->seed, sizeof(out->seed), 0) != sizeof(out->seed)) {
             return usage("no random number: %s%s", strerror(errno), "");
         }
     } while (out->seed == 0);
@@ -392,7 +392,7 @@ static const struct option_row rows[] = {
     {"help", NULL, 0, "this text", .take = take_flag, .at = AT(help)},
 };
 enum {
-    N_ROWS = sizeof rows / sizeof rows[0],
+    N_ROWS = sizeof(rows) / sizeof(rows[0]),
     FIRST_CODE = 256 /* getopt's code of the first row: no character */
 };
 
@@ -447,7 +447,7 @@ void arguments_help(unsigned takes)
         if (rows[i].takes && !(rows[i].takes & takes)) {
             continue;
         }
-        snprintf(left, sizeof left, "--%s%s%s", rows[i].name,
+        snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
                  rows[i].value ? " " : "", rows[i].value ? rows[i].value : "");
         printf("  %-28s %s\n", left, rows[i].help);
     }

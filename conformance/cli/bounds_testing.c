@@ -19,7 +19,7 @@
 static const char *const ids[] = {"grad.bound", "step.bound", "num.curve-bound",
                                   "step.final-bound"};
 enum {
-    N_IDS = sizeof ids / sizeof ids[0]
+    N_IDS = sizeof(ids) / sizeof(ids[0])
 };
 
 static int ask(const struct expect *e, const struct record *r, double *ratio)

@@ -78,7 +78,7 @@ static int copy_all(struct checkpoint *c, const struct fsdp_env *env,
                                          .table = &m->table,
                                          .state = checkpoint_state_of(c)};
     struct checkpoint_saving *s;
-    float *buffer = malloc(SLICE * sizeof *buffer);
+    float *buffer = malloc(SLICE * sizeof(*buffer));
     int status = buffer ? checkpoint_begin(&request, &s) : FSDP_ERR_NOMEM;
     int copied = FSDP_OK;
 
@@ -105,8 +105,8 @@ static int consolidate(const char *from, const char *to, char *why)
 {
     struct fsdp_error error = {0};
     struct fsdp_env env = {
-        .size = sizeof env, .world = 1, .error = &error, .exchange = exchange};
-    struct fsdp_save save = {.size = sizeof save,
+        .size = sizeof(env), .world = 1, .error = &error, .exchange = exchange};
+    struct fsdp_save save = {.size = sizeof(save),
                              .form = FSDP_SAVE_FULL,
                              .directory = to,
                              .rank0_only = 1};

@@ -61,7 +61,7 @@ static int list_requirements(json_t *array, const struct arguments *a)
         add(&r, "since", q->since);
         add(&r, "needs", q->needs);
         add(&r, "claim", q->claim);
-        snprintf(line, sizeof line, "%-34s %-6s %-9s %s", q->id,
+        snprintf(line, sizeof(line), "%-34s %-6s %-9s %s", q->id,
                  q->must ? "MUST" : "SHOULD", requirement_level_name(q->level),
                  q->text);
         if (print(array, &r, line)) {
@@ -98,13 +98,13 @@ static int list_workloads(json_t *array, const struct arguments *a)
         struct row r = {.n = 0};
         for (const char *const *s = (*w)->sizes; *s; s++) {
             size_t used = strlen(sizes);
-            snprintf(sizes + used, sizeof sizes - used, "%s%s", used ? " " : "",
-                     *s);
+            snprintf(sizes + used, sizeof(sizes) - used, "%s%s",
+                     used ? " " : "", *s);
         }
         add(&r, "name", (*w)->name);
         add(&r, "summary", (*w)->summary);
         add(&r, "sizes", sizes);
-        snprintf(line, sizeof line, "%-8s %s (sizes: %s)", (*w)->name,
+        snprintf(line, sizeof(line), "%-8s %s (sizes: %s)", (*w)->name,
                  (*w)->summary, sizes);
         if (print(array, &r, line)) {
             return EXIT_INCOMPLETE;
@@ -121,7 +121,7 @@ static int list_engines(json_t *array, const struct arguments *a)
         struct row r = {.n = 0};
         add(&r, "name", e->name);
         add(&r, "summary", e->summary);
-        snprintf(line, sizeof line, "%-10s %s", e->name, e->summary);
+        snprintf(line, sizeof(line), "%-10s %s", e->name, e->summary);
         if (print(array, &r, line)) {
             return EXIT_INCOMPLETE;
         }
@@ -140,7 +140,7 @@ static int list_mutants(json_t *array, const struct arguments *a)
         add(&r, "text", m->text);
         add(&r, "evidence", m->evidence);
         add(&r, "kills", m->kills);
-        snprintf(line, sizeof line, "%-28s %s\n%28s killed by: %s", m->name,
+        snprintf(line, sizeof(line), "%-28s %s\n%28s killed by: %s", m->name,
                  m->text, "", m->kills);
         if (print(array, &r, line)) {
             return EXIT_INCOMPLETE;
@@ -160,11 +160,11 @@ static int list_claims(json_t *array, const struct arguments *a)
         char name[64];
         char line[512];
         struct row r = {.n = 0};
-        snprintf(name, sizeof name, "%s%s", q->name, q->begins ? "W" : "");
+        snprintf(name, sizeof(name), "%s%s", q->name, q->begins ? "W" : "");
         add(&r, "name", name);
         add(&r, "group", groups[q->group]);
         add(&r, "text", q->text);
-        snprintf(line, sizeof line, "%-18s %-7s %s", name, groups[q->group],
+        snprintf(line, sizeof(line), "%-18s %-7s %s", name, groups[q->group],
                  q->text);
         if (print(array, &r, line)) {
             return EXIT_INCOMPLETE;
@@ -182,7 +182,7 @@ static const struct {
     {"mutants", list_mutants},           {"claims", list_claims},
 };
 enum {
-    N_LISTS = sizeof lists / sizeof lists[0]
+    N_LISTS = sizeof(lists) / sizeof(lists[0])
 };
 
 static int list(const struct arguments *a, const char *what)

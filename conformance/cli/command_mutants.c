@@ -30,7 +30,7 @@ static int cases_of(const struct mutant *m, const struct case_list *all,
 {
     uint32_t most = m->shows.n_cases ? m->shows.n_cases : 3;
 
-    *out = (struct case_list){calloc(most, sizeof *out->c), 0};
+    *out = (struct case_list){calloc(most, sizeof(*out->c)), 0};
     for (uint32_t i = 0; out->c && i < all->n && out->n < most; i++) {
         const struct run_case *c = &all->c[i];
         const bool ahead =
@@ -73,11 +73,11 @@ static bool same_ids(const char *a, const char *b)
         char other[4096];
         char *rest = copy;
         char *id;
-        snprintf(copy, sizeof copy, "%s", lists[k]);
-        snprintf(other, sizeof other, " %s ", lists[1 - k]);
+        snprintf(copy, sizeof(copy), "%s", lists[k]);
+        snprintf(other, sizeof(other), " %s ", lists[1 - k]);
         while ((id = strtok_r(rest, " ", &rest))) {
             char padded[128];
-            snprintf(padded, sizeof padded, " %s ", id);
+            snprintf(padded, sizeof(padded), " %s ", id);
             if (!strstr(other, padded)) {
                 return false;
             }
@@ -173,10 +173,11 @@ static int run_all(const struct arguments *a, const struct case_list *all,
         }
         status = cases_of(*m, all, &cases);
         if (status == FSDP_OK && cases.n == 0) {
-            snprintf(found, sizeof found, "(no case of the manifest shows it)");
+            snprintf(found, sizeof(found),
+                     "(no case of the manifest shows it)");
             status = FSDP_ERR_INVALID;
         } else if (status == FSDP_OK) {
-            status = run_mutant(a, *m, &cases, text, found, sizeof found);
+            status = run_mutant(a, *m, &cases, text, found, sizeof(found));
         }
         if (cases.n && status == FSDP_ERR_INVALID) { /* the engine's fault */
             fprintf(stderr, "fsdp-cts mutants: %s\n", found);

@@ -197,7 +197,7 @@ static int judge_all(const struct arguments *a,
                      const struct evaluate_input *common, int64_t started)
 {
     struct evaluate_result result[ARGUMENTS_MAX] = {0};
-    char(*rerun)[1024] = calloc(engines->n, sizeof *rerun);
+    char(*rerun)[1024] = calloc(engines->n, sizeof(*rerun));
     int code = rerun ? 0 : EXIT_INCOMPLETE;
 
     for (uint32_t i = 0; i < engines->n && rerun; i++) {

@@ -97,7 +97,7 @@ static int verify(const struct arguments *a, const char *records)
             text_release(&text);
             return EXIT_BAD_DATA;
         }
-        snprintf(golden, sizeof golden, "%s/records", a->fixtures);
+        snprintf(golden, sizeof(golden), "%s/records", a->fixtures);
         e.baselines = golden;
     }
     code = selection_make(a, &cases);

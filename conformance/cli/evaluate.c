@@ -25,7 +25,7 @@ static int describe(void *context, const struct run_case *c,
     if (supervise_interrupted()) {
         return FSDP_ERR_ABORTED; /* the rest goes by quickly */
     }
-    m = calloc(1, sizeof *m);
+    m = calloc(1, sizeof(*m));
     if (!m) {
         return FSDP_ERR_NOMEM;
     }
@@ -64,7 +64,7 @@ static bool is_foreign(const struct case_list *cases)
         for (uint32_t k = 0; k < all.n && !found; k++) {
             /* Cases are zeroed before they are filled, and have no padding.
              * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-*) */
-            found = memcmp(&all.c[k], &cases->c[i], sizeof all.c[k]) == 0;
+            found = memcmp(&all.c[k], &cases->c[i], sizeof(all.c[k])) == 0;
         }
         known += found;
     }
@@ -91,7 +91,7 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
                              .baseline = judge_store_baseline,
                              .next = judge_store_next};
     int status = requirement_set_check(requirement_table(), error->message,
-                                       sizeof error->message);
+                                       sizeof(error->message));
 
     if (status == FSDP_OK) {
         status = judge_store_open(e->records, e->baselines, &store);
@@ -102,7 +102,7 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
     }
     if (supervise_interrupted()) {
         status = FSDP_ERR_ABORTED;
-        snprintf(error->message, sizeof error->message, "interrupted");
+        snprintf(error->message, sizeof(error->message), "interrupted");
     }
     judge_store_close(store);
     return status;
@@ -292,7 +292,7 @@ void evaluate_print_summary(const struct evaluate_result *all, uint32_t n)
         if (!all[i].judged) {
             continue;
         }
-        snprintf(cases, sizeof cases, "%u/%u", r->executed, r->expected);
+        snprintf(cases, sizeof(cases), "%u/%u", r->executed, r->expected);
         printf("%-16s %9s %11u %7u %7u %7u  %-10s %s\n", r->engine, cases,
                r->not_claimed, r->count[JUDGE_PASS],
                r->count[JUDGE_FAIL] + r->count[JUDGE_ERROR] +
@@ -310,7 +310,7 @@ int evaluate_worse(int a, int b)
     static const int order[] = {EXIT_CONFORMANT,     EXIT_SKIPPED,
                                 EXIT_INCOMPLETE,     EXIT_BAD_DATA,
                                 EXIT_NOT_CONFORMANT, EXIT_USAGE};
-    const size_t worst = sizeof order / sizeof order[0] - 1;
+    const size_t worst = sizeof(order) / sizeof(order[0]) - 1;
     size_t i = 0;
     size_t k = 0;
 

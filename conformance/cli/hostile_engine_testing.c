@@ -41,7 +41,7 @@ static void forge(void)
 
     fprintf(stderr, "\033[2J\033[31mCONFORMANT: forged\033[0m\r\n");
     for (int fd = 1; fd < 64; fd++) {
-        if (write(fd, words, sizeof words - 1) < 0) {
+        if (write(fd, words, sizeof(words) - 1) < 0) {
             continue; /* not open, or not to be written */
         }
     }

@@ -39,7 +39,7 @@ static const struct {
     {"worker", command_worker, NULL},
 };
 enum {
-    N_COMMANDS = sizeof commands / sizeof commands[0]
+    N_COMMANDS = sizeof(commands) / sizeof(commands[0])
 };
 
 static void help(FILE *to)
@@ -115,7 +115,7 @@ static int show_help(const char *name)
     if (i == N_COMMANDS) {
         return unknown(name);
     }
-    snprintf(command, sizeof command, "%s", name);
+    snprintf(command, sizeof(command), "%s", name);
     return commands[i].run(2, words);
 }
 

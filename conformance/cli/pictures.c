@@ -15,7 +15,7 @@
 static int pictures_fail(struct fsdp_error *error, const char *path)
 {
     error->status = FSDP_ERR_IO;
-    snprintf(error->message, sizeof error->message, "picture %.150s: %s", path,
+    snprintf(error->message, sizeof(error->message), "picture %.150s: %s", path,
              strerror(errno));
     return FSDP_ERR_IO;
 }
@@ -32,8 +32,8 @@ static int draw_file(const char *folder, const char *name,
     FILE *f;
     int status;
 
-    snprintf(path, sizeof path, "%.4000s/%s", folder, name);
-    snprintf(partial, sizeof partial, "%s.partial", path);
+    snprintf(path, sizeof(path), "%.4000s/%s", folder, name);
+    snprintf(partial, sizeof(partial), "%s.partial", path);
     f = fopen(partial, "we");
     if (!f) {
         return pictures_fail(error, partial);
@@ -60,7 +60,7 @@ static int draw_both(const char *folder, const struct run_case *c,
 
     if (status != FSDP_OK) {
         error->status = status;
-        snprintf(error->message, sizeof error->message,
+        snprintf(error->message, sizeof(error->message),
                  "the oracle has no rules for this case");
     }
     if (status == FSDP_OK) {

@@ -19,7 +19,7 @@
 static int cannot_open(struct fsdp_error *error, const char *path)
 {
     error->status = FSDP_ERR_IO;
-    snprintf(error->message, sizeof error->message, "folder %.150s: %s", path,
+    snprintf(error->message, sizeof(error->message), "folder %.150s: %s", path,
              strerror(errno));
     return FSDP_ERR_IO;
 }
@@ -52,28 +52,28 @@ int folder_open(const char *wanted, struct folder *out,
 
     *out = (struct folder){.temporary = !wanted};
     if (wanted) {
-        if (strlen(wanted) >= sizeof out->path) {
+        if (strlen(wanted) >= sizeof(out->path)) {
             errno = ENAMETOOLONG;
             return cannot_open(error, wanted);
         }
-        snprintf(out->path, sizeof out->path, "%s", wanted);
+        snprintf(out->path, sizeof(out->path), "%s", wanted);
         if (mkdir(out->path, 0777) != 0 && errno != EEXIST) {
             return cannot_open(error, out->path);
         }
         if (!lock(out)) {
             error->status = FSDP_ERR_IO;
-            snprintf(error->message, sizeof error->message,
+            snprintf(error->message, sizeof(error->message),
                      "folder %.150s: another run writes to it", out->path);
             return FSDP_ERR_IO;
         }
     } else {
-        snprintf(out->path, sizeof out->path, "%.900s/fsdp-cts.XXXXXX",
+        snprintf(out->path, sizeof(out->path), "%.900s/fsdp-cts.XXXXXX",
                  tmp && *tmp ? tmp : "/tmp");
         if (!mkdtemp(out->path)) {
             return cannot_open(error, out->path);
         }
     }
-    snprintf(below, sizeof below, "%s/baseline", out->path);
+    snprintf(below, sizeof(below), "%s/baseline", out->path);
     if (mkdir(below, 0777) != 0 && errno != EEXIST) {
         return cannot_open(error, below);
     }
@@ -169,7 +169,7 @@ static bool has_cases(const char *folder)
         if (entry->d_name[0] == '.' || is_common(entry->d_name)) {
             continue;
         }
-        snprintf(path, sizeof path, "%s/%s/case.json", folder, entry->d_name);
+        snprintf(path, sizeof(path), "%s/%s/case.json", folder, entry->d_name);
         found = access(path, F_OK) == 0;
     }
     if (d) {
@@ -201,20 +201,20 @@ int engine_folders_find(const char *records, struct engine_folders *out)
             struct engine_folder *f = &out->of[out->n];
 
             if (entry->d_name[0] == '.' || is_common(entry->d_name) ||
-                strlen(entry->d_name) >= sizeof f->name) {
+                strlen(entry->d_name) >= sizeof(f->name)) {
                 continue;
             }
             memcpy(f->name, entry->d_name, strlen(entry->d_name) + 1);
-            snprintf(f->records, sizeof f->records, "%.1100s/%.63s", records,
+            snprintf(f->records, sizeof(f->records), "%.1100s/%.63s", records,
                      entry->d_name);
             out->n += has_cases(f->records);
         }
         closedir(d);
-        qsort(out->of, out->n, sizeof out->of[0], by_name);
+        qsort(out->of, out->n, sizeof(out->of[0]), by_name);
     }
     if (out->n == 0) {
         out->n = 1;
-        snprintf(out->of[0].records, sizeof out->of[0].records, "%s", records);
+        snprintf(out->of[0].records, sizeof(out->of[0].records), "%s", records);
         out->of[0].name[0] = '\0';
     }
     return FSDP_OK;
@@ -251,7 +251,7 @@ int engine_folders_make(const struct name_list *engines, const char *records,
         f->engine = engines->name[i];
         name_of(f->engine, f->name);
         if (engines->n == 1) {
-            snprintf(f->records, sizeof f->records, "%s", records);
+            snprintf(f->records, sizeof(f->records), "%s", records);
             continue;
         }
         for (uint32_t k = 0; k < i; k++) {
@@ -271,7 +271,7 @@ int engine_folders_make(const struct name_list *engines, const char *records,
         struct engine_folder *f = &out->of[i];
 
         name_of(f->engine, name);
-        snprintf(f->records, sizeof f->records, "%.1100s/%s", records, name);
+        snprintf(f->records, sizeof(f->records), "%.1100s/%s", records, name);
         if (mkdir(f->records, 0777) != 0 && errno != EEXIST) {
             return refuse(strerror(errno), f->records);
         }

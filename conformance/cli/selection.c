@@ -47,7 +47,7 @@ static int out_of_memory(void)
 
 static int append(struct case_list *to, const struct run_case *c)
 {
-    struct run_case *grown = realloc(to->c, (to->n + 1u) * sizeof *grown);
+    struct run_case *grown = realloc(to->c, (to->n + 1u) * sizeof(*grown));
 
     if (!grown) {
         return FSDP_ERR_NOMEM;
@@ -73,7 +73,7 @@ static int append_seeds(const struct arguments *a, struct case_list *to)
 {
     struct run_case c;
 
-    to->c = malloc(a->n_seeds * sizeof *to->c);
+    to->c = malloc(a->n_seeds * sizeof(*to->c));
     if (!to->c) {
         return FSDP_ERR_NOMEM;
     }

@@ -73,7 +73,7 @@ static uint64_t deal(struct workload_run *run, float *at)
         (to) = at != NULL ? at + used : NULL; \
         used += (elements);                   \
     } while (0)
-    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
         TAKE(*of[i], n);
     }
     TAKE(run->wide, wide);

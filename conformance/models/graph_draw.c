@@ -41,7 +41,7 @@ static void add_parameter(struct graph_module *m, const char *name,
 {
     struct graph_parameter *p = &m->parameter[m->n_parameters++];
 
-    snprintf(p->name, sizeof p->name, "%s", name);
+    snprintf(p->name, sizeof(p->name), "%s", name);
     p->n_dims = n_dims;
     p->shape[0] = d0;
     p->shape[1] = d1;
@@ -325,7 +325,7 @@ void graph_draw_all(uint64_t seed, struct graph *out)
 {
     struct chance c = {.seed = seed};
 
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     draw_modules(&c, out);
     draw_calls(&c, out);
     draw_groups(&c, out);

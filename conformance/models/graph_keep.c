@@ -143,7 +143,7 @@ static void make_units(struct graph *g, uint64_t bits)
         }
         g->unit_of_module[m] = unit_of_group[group];
     }
-    memcpy(g->reshard, reshard, sizeof reshard);
+    memcpy(g->reshard, reshard, sizeof(reshard));
     g->own_reshard = g->own_reshard && kept(bits, GRAPH_BITS - 1);
 }
 

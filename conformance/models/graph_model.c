@@ -125,7 +125,7 @@ static void build_modules(struct graph_model *x)
         for (uint32_t i = 0; i < from->n_parameters; i++) {
             const struct graph_parameter *p = &from->parameter[i];
 
-            snprintf(full, sizeof full, "%s.%s", name, p->name);
+            snprintf(full, sizeof(full), "%s.%s", name, p->name);
             model_build_parameter(x->build, full, (int32_t)m, FSDP_DTYPE_F32, 0,
                                   p->n_dims, p->shape);
             x->idle[from->first + i] = p->idle;
@@ -196,7 +196,7 @@ static int fill(struct graph_model *x, struct fsdp_error *error)
                           "14 hexadecimal digits",
                           size);
     }
-    snprintf(x->size, sizeof x->size, "%s", size);
+    snprintf(x->size, sizeof(x->size), "%s", size);
     config->size = x->size;
     graph_draw(config->seed, bits, &x->graph);
     parts = config->grains != 0 ? config->grains : config->world;
@@ -217,7 +217,7 @@ static int fill(struct graph_model *x, struct fsdp_error *error)
 int graph_describe(const struct workload_config *config,
                    struct workload_model **out, struct fsdp_error *error)
 {
-    struct graph_model *x = calloc(1, sizeof *x);
+    struct graph_model *x = calloc(1, sizeof(*x));
     int status;
 
     *out = NULL;
@@ -253,7 +253,7 @@ int graph_wrap(const struct workload_model *model, struct wrap_units *out)
     const struct graph *g = &x->graph;
     const size_t bytes = GRAPH_MODULES * sizeof(uint32_t);
 
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     out->unit_of_module = malloc(bytes);
     out->reshard = malloc(bytes);
     if (out->unit_of_module == NULL || out->reshard == NULL) {
@@ -262,7 +262,7 @@ int graph_wrap(const struct workload_model *model, struct wrap_units *out)
     }
     memcpy(out->unit_of_module, g->unit_of_module, bytes);
     memcpy(out->reshard, g->reshard, bytes);
-    out->units = (struct fsdp_units){.size = sizeof out->units,
+    out->units = (struct fsdp_units){.size = sizeof(out->units),
                                      .n_units = g->n_units,
                                      .unit_of_module = out->unit_of_module,
                                      .reshard_after_forward =

@@ -32,7 +32,7 @@ static int refuse(struct fsdp_error *error, int status, const char *path,
                   const char *why)
 {
     error->status = status;
-    snprintf(error->message, sizeof error->message, "text %.120s: %s", path,
+    snprintf(error->message, sizeof(error->message), "text %.120s: %s", path,
              why);
     return status;
 }

@@ -89,7 +89,7 @@ static int checkpoint_gathers_all(struct fsdp_sharded *s, const char *directory)
 
 static void remember_piece(const struct fsdp_piece *piece)
 {
-    float *more = realloc(before, (n_used + piece->n) * sizeof *more);
+    float *more = realloc(before, (n_used + piece->n) * sizeof(*more));
 
     if (more) {
         before = more;
@@ -124,7 +124,7 @@ static int checkpoint_load_elsewhere(struct fsdp_sharded *s,
 /* What belongs to the first element comes last. */
 static void checkpoint_moments_order(const struct fsdp_piece *piece)
 {
-    float *x = malloc(piece->n * sizeof *x);
+    float *x = malloc(piece->n * sizeof(*x));
 
     if (x && mutant_get(NULL, piece->state[0], piece->n, x) == FSDP_OK) {
         for (uint64_t i = 0; i < piece->n / 2; i++) {
@@ -140,7 +140,7 @@ static void checkpoint_moments_order(const struct fsdp_piece *piece)
 /* Shards that are not the first have the elements in front of theirs. */
 static void shift_piece(const struct fsdp_piece *piece)
 {
-    float *x = malloc((piece->n + 1) * sizeof *x);
+    float *x = malloc((piece->n + 1) * sizeof(*x));
 
     if (x && piece->n > 1 &&
         mutant_get(NULL, piece->value, piece->n, x + 1) == FSDP_OK) {
@@ -187,7 +187,7 @@ static bool loads_other_layout(const struct run_case *c)
 /* Padding comes before what lies behind it. */
 static void checkpoint_padding_saved(const struct fsdp_piece *piece)
 {
-    float *x = calloc(piece->n + 1, sizeof *x);
+    float *x = calloc(piece->n + 1, sizeof(*x));
 
     if (x && piece->parameter > 0 &&
         mutant_get(NULL, piece->value, piece->n, x + 1) == FSDP_OK) {
@@ -220,7 +220,7 @@ static void checkpoint_step_lost(struct fsdp_op *x)
 static void checkpoint_uneven_as_even(const struct fsdp_piece *piece)
 {
     const void *all[] = {piece->value, piece->state[0], piece->state[1]};
-    float *x = malloc(piece->n * sizeof *x);
+    float *x = malloc(piece->n * sizeof(*x));
 
     for (uint32_t k = 0; x && k < 3 && piece->first > 0; k++) {
         if (all[k] && mutant_get(NULL, all[k], piece->n, x) == FSDP_OK) {

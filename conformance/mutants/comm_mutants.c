@@ -14,7 +14,7 @@
 static int broadcast_extra(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     float x = how->lr[0];
-    struct fsdp_collective c = {.size = sizeof c,
+    struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = FSDP_BROADCAST,
                                 .dim = FSDP_DIM_WORLD,
                                 .dtype = FSDP_DTYPE_F32,
@@ -50,9 +50,9 @@ static socklen_t channel_address(uint32_t rank, struct sockaddr_un *a)
 {
     *a = (struct sockaddr_un){.sun_family = AF_UNIX};
     /* An abstract name: nothing is left behind in a file system. */
-    snprintf(a->sun_path + 1, sizeof a->sun_path - 1, "fsdp-cts-%ld-%u",
+    snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "fsdp-cts-%ld-%u",
              (long)getppid(), rank);
-    return sizeof *a;
+    return sizeof(*a);
 }
 
 static int hostile_private_channel(const struct fsdp_env *env,
@@ -80,7 +80,7 @@ static int hostile_private_channel_step(struct fsdp_sharded *s,
     struct sockaddr_un a;
     socklen_t n = channel_address(0, &a);
 
-    (void)sendto(channel, how->lr, sizeof *how->lr, MSG_DONTWAIT,
+    (void)sendto(channel, how->lr, sizeof(*how->lr), MSG_DONTWAIT,
                  (struct sockaddr *)&a, n);
     return mutant_real.engine.step(s, how);
 }

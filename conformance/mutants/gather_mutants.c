@@ -20,7 +20,7 @@ static _Thread_local void *shard; /* the last unit's, of reshard_writes */
 static void gather_forget(void)
 {
     shard = NULL;
-    memset(lent, 0, sizeof lent);
+    memset(lent, 0, sizeof(lent));
 }
 
 static int backward_reads_resharded(struct fsdp_sharded *s, uint32_t p,

@@ -110,7 +110,7 @@ static int reuse_forgotten_at(struct fsdp_sharded *s, uint32_t point,
                               uint32_t index)
 {
     if (point == FSDP_BEGIN) {
-        memset(lent, 0, sizeof lent);
+        memset(lent, 0, sizeof(lent));
     }
     return mutant_real.engine.at(s, point, index);
 }

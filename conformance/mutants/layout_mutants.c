@@ -54,7 +54,7 @@ static int rows_balanced(struct fsdp_sharded *s,
         uint64_t row = fsdp_numel(m, p) / rows;
         uint64_t each = rows / mutant_real.shards;
         uint64_t more = rows % mutant_real.shards; /* ranks with one more */
-        struct fsdp_piece x = {.size = sizeof x,
+        struct fsdp_piece x = {.size = sizeof(x),
                                .parameter = p,
                                .first =
                                    (k * each + (k < more ? k : more)) * row,
@@ -81,7 +81,7 @@ static int rows_torn(struct fsdp_sharded *s,
         uint64_t numel = fsdp_numel(m, p);
         uint64_t n = (numel + mutant_real.shards - 1) / mutant_real.shards;
         uint64_t first = mutant_real.rank % mutant_real.shards * n;
-        struct fsdp_piece x = {.size = sizeof x,
+        struct fsdp_piece x = {.size = sizeof(x),
                                .parameter = p,
                                .first = first,
                                .n = first + n < numel ? n : numel - first,

@@ -78,7 +78,7 @@ static int noting_shard(const struct fsdp_env *env,
     if (my.m->fault.kind == MUTANT_SETS) {
         const uint32_t to = (uint32_t)my.m->fault.to;
 
-        memcpy((char *)&o + my.m->fault.of, &to, sizeof to);
+        memcpy((char *)&o + my.m->fault.of, &to, sizeof(to));
     }
     if (my.m->options) {
         my.m->options(&o);
@@ -234,7 +234,7 @@ static void replace_comm(const struct mutant *m, struct fsdp_comm *c)
 static void keep(const struct mutant *m, const struct fsdp_env *env,
                  const struct fsdp_engine *engine)
 {
-    memset(&my, 0, sizeof my);
+    memset(&my, 0, sizeof(my));
     my.m = m;
     mutant_now = (struct mutant_now){0};
     mutant_real = (struct mutant_real){

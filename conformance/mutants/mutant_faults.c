@@ -77,7 +77,7 @@ static int repeat_collective(void *self, struct fsdp_stream *stream,
 
 static int meet_at_end(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
-    struct fsdp_collective c = {.size = sizeof c,
+    struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = (uint32_t)my.m->fault.of,
                                 .dim = FSDP_DIM_WORLD,
                                 .dtype = FSDP_DTYPE_F32,
@@ -408,7 +408,7 @@ static void apply_to_numbers(const struct mutant *m, struct fsdp_env *env,
 void mutant_fault_apply(const struct mutant *m, struct fsdp_env *env,
                         struct fsdp_engine *engine)
 {
-    memset(&my, 0, sizeof my);
+    memset(&my, 0, sizeof(my));
     my.m = m;
     if (m->fault.kind == MUTANT_FORGIVES) {
         forgive_call(m->fault.of, engine);

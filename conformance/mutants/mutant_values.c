@@ -23,7 +23,7 @@ int mutant_get(struct fsdp_stream *stream, const void *from, uint64_t n,
 {
     const struct fsdp_device *d = mutant_real.device;
 
-    FSDP_TRY(d->copy(d->self, stream, to, from, n * sizeof *to));
+    FSDP_TRY(d->copy(d->self, stream, to, from, n * sizeof(*to)));
     return d->sync(d->self, stream);
 }
 
@@ -32,7 +32,7 @@ int mutant_put(struct fsdp_stream *stream, const float *from, uint64_t n,
 {
     const struct fsdp_device *d = mutant_real.device;
 
-    FSDP_TRY(d->copy(d->self, stream, to, from, n * sizeof *from));
+    FSDP_TRY(d->copy(d->self, stream, to, from, n * sizeof(*from)));
     return d->sync(d->self, stream);
 }
 

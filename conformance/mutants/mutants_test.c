@@ -37,8 +37,8 @@ static void kills_are_sorted(void **state)
         char *rest = kills;
         char *id;
 
-        assert_true(snprintf(kills, sizeof kills, "%s", (*m)->kills) <
-                    (int)sizeof kills);
+        assert_true(snprintf(kills, sizeof(kills), "%s", (*m)->kills) <
+                    (int)sizeof(kills));
         while ((id = strtok_r(rest, " ", &rest))) {
             assert_true(strcmp(last, id) < 0);
             last = id;
@@ -83,8 +83,8 @@ static void readme_tells_how_many(void **state)
     while (mutants[n]) {
         n++;
     }
-    snprintf(expected, sizeof expected, "- %u engines that are wrong", n);
-    while (fgets(line, sizeof line, f)) {
+    snprintf(expected, sizeof(expected), "- %u engines that are wrong", n);
+    while (fgets(line, sizeof(line), f)) {
         found = found || strncmp(line, expected, strlen(expected)) == 0;
     }
     fclose(f);

@@ -67,7 +67,7 @@ static int groups_shifted(const struct fsdp_env *env,
                           struct fsdp_sharded **out)
 {
     const uint32_t n = model->n_parameters;
-    uint32_t *group = calloc(n + 1u, sizeof *group);
+    uint32_t *group = calloc(n + 1u, sizeof(*group));
     struct fsdp_options other = *options;
     int status;
 
@@ -113,7 +113,7 @@ static int lr_by_world(struct fsdp_sharded *s, struct fsdp_step *how)
 static int momentum_lost(void *self, struct fsdp_stream *stream,
                          const struct fsdp_op *op)
 {
-    struct fsdp_op zero = {.size = sizeof zero,
+    struct fsdp_op zero = {.size = sizeof(zero),
                            .kind = FSDP_OP_FILL,
                            .unit = op->unit,
                            .dim = {op->dim[0]},

@@ -52,7 +52,7 @@ static bool stream_no_race_of_rank(const struct expect *e,
     }
     at.step = x->later.step;
     at.unit = x->unit == FSDP_NO_UNIT ? -1 : (int64_t)x->unit;
-    where(x, what, sizeof what);
+    where(x, what, sizeof(what));
     return finding_note(
         f, at, "%s: %s on %s (%s) and %s on %s (%s): no wait %s", what,
         x->earlier.what, x->earlier.stream, x->earlier.point, x->later.what,

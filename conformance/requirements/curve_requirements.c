@@ -204,9 +204,9 @@ static bool deterministic_spoil(const struct expect *e,
         return false;
     }
     /* Also a NaN becomes another one: this compares bits. */
-    memcpy(&bits, &rank->loss[rank->n_losses - 1], sizeof bits);
+    memcpy(&bits, &rank->loss[rank->n_losses - 1], sizeof(bits));
     bits ^= 1;
-    memcpy(&rank->loss[rank->n_losses - 1], &bits, sizeof bits);
+    memcpy(&rank->loss[rank->n_losses - 1], &bits, sizeof(bits));
     return true;
 }
 

@@ -70,9 +70,9 @@ static void read_back(struct scene *s)
         r.rank[k].exit_status = s->ends[k].status;
         r.rank[k].n_collectives = s->ends[k].n_collectives;
     }
-    snprintf(r.engine, sizeof r.engine, "ref");
-    snprintf(r.engine_version, sizeof r.engine_version, "0");
-    snprintf(r.world, sizeof r.world, "threads");
+    snprintf(r.engine, sizeof(r.engine), "ref");
+    snprintf(r.engine_version, sizeof(r.engine_version), "0");
+    snprintf(r.world, sizeof(r.world), "threads");
     assert_int_equal(record_write_case(s->directory, &r, &error), FSDP_OK);
     record_release(&r);
     record_release(&s->record);
@@ -85,10 +85,10 @@ static void run(struct scene *s)
 {
     uint32_t extent[2] = {s->serial ? 1 : s->c.replicas,
                           s->serial ? 1 : case_shard_degree(&s->c)};
-    const struct fsdp_mesh mesh = {sizeof mesh, 2, NULL, extent};
+    const struct fsdp_mesh mesh = {sizeof(mesh), 2, NULL, extent};
     struct fsdp_error error = {0};
 
-    memset(s->ends, 0, sizeof s->ends);
+    memset(s->ends, 0, sizeof(s->ends));
     assert_int_equal(record_clear(s->directory, &error), FSDP_OK);
     assert_int_equal(
         world_run(WORLD_THREADS, &mesh, TIMEOUT_MS, body, s, s->ends, &error),
@@ -141,7 +141,7 @@ static void assert_passed(const struct scene *s)
         assert_int_equal(x->n_losses, s->c.steps * s->c.microbatches);
         if (s->first.n_ranks) {
             assert_memory_equal(x->loss, y->loss,
-                                x->n_losses * sizeof *x->loss);
+                                x->n_losses * sizeof(*x->loss));
         }
     }
 }
@@ -210,8 +210,8 @@ static struct run_case odd(uint32_t strategy, uint32_t ranks)
                          .steps = 2,
                          .recorded_steps = 1};
 
-    snprintf(c.workload, sizeof c.workload, "mlp");
-    snprintf(c.size, sizeof c.size, "odd");
+    snprintf(c.workload, sizeof(c.workload), "mlp");
+    snprintf(c.size, sizeof(c.size), "odd");
     assert_null(case_check(&c));
     return c;
 }
@@ -221,7 +221,7 @@ static void open_scene(struct scene *s, const struct run_case *c,
 {
     struct fsdp_error error = {0};
 
-    memset(s, 0, sizeof *s);
+    memset(s, 0, sizeof(*s));
     s->c = *c;
     s->engine = *engine;
     s->device_engine = *fsdp_ref_engine();
@@ -232,7 +232,7 @@ static void open_scene(struct scene *s, const struct run_case *c,
     for (const char *const *x = engine->claims; *x; x++) {
         s->serial = s->serial || strcmp(*x, "serial") == 0;
     }
-    snprintf(s->directory, sizeof s->directory, "/tmp/allocation_test.XXXXXX");
+    snprintf(s->directory, sizeof(s->directory), "/tmp/allocation_test.XXXXXX");
     assert_non_null(mkdtemp(s->directory));
     assert_int_equal(case_model_make(&s->c, NULL, 0, &s->model, &error),
                      FSDP_OK);
@@ -245,7 +245,7 @@ static void open_scene(struct scene *s, const struct run_case *c,
     run(s);
     assert_passed(s);
     s->first = s->record;
-    memset(&s->record, 0, sizeof s->record);
+    memset(&s->record, 0, sizeof(s->record));
 }
 
 static void close_scene(struct scene *s)
@@ -257,7 +257,7 @@ static void close_scene(struct scene *s)
     record_release(&s->first);
     case_model_release(&s->model);
     assert_int_equal(record_clear(s->directory, &error), FSDP_OK);
-    snprintf(path, sizeof path, "%s/case.json", s->directory);
+    snprintf(path, sizeof(path), "%s/case.json", s->directory);
     unlink(path);
     assert_int_equal(rmdir(s->directory), 0);
 }

@@ -33,12 +33,12 @@ int case_record_write(const char *folder, const struct run_case *c,
     while (player->claims[n]) {
         n++;
     }
-    r.claim = calloc(n + 1u, sizeof *r.claim);
+    r.claim = calloc(n + 1u, sizeof(*r.claim));
     if (status == FSDP_OK && !r.claim) {
         status = FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; status == FSDP_OK && i < n; i++) {
-        snprintf(r.claim[i], sizeof r.claim[i], "%s", player->claims[i]);
+        snprintf(r.claim[i], sizeof(r.claim[i]), "%s", player->claims[i]);
         r.n_claims = i + 1;
     }
     for (uint32_t k = 0; status == FSDP_OK && k < c->ranks; k++) {
@@ -52,10 +52,10 @@ int case_record_write(const char *folder, const struct run_case *c,
         to->last_unit = ends[k].last_unit;
     }
     if (status == FSDP_OK) {
-        snprintf(r.engine, sizeof r.engine, "%s", player->engine);
-        snprintf(r.engine_version, sizeof r.engine_version, "%s",
+        snprintf(r.engine, sizeof(r.engine), "%s", player->engine);
+        snprintf(r.engine_version, sizeof(r.engine_version), "%s",
                  player->version);
-        snprintf(r.world, sizeof r.world, "%s", player->world);
+        snprintf(r.world, sizeof(r.world), "%s", player->world);
         status = record_write_case(folder, &r, error);
     }
     record_release(&r);

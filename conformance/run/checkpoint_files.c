@@ -52,7 +52,7 @@ static int compare_text(const void *a, const void *b)
 
 static struct listing *list(const char *folder)
 {
-    struct listing *l = calloc(1, sizeof *l);
+    struct listing *l = calloc(1, sizeof(*l));
 
     if (l) {
         into = l;
@@ -101,16 +101,16 @@ static int listings_equal(const char *a, const char *b, struct listing *x,
     if (x->n != y->n || x->n == 0) {
         return FSDP_ERR_MISMATCH;
     }
-    qsort(x->path, x->n, sizeof *x->path, compare_text);
-    qsort(y->path, y->n, sizeof *y->path, compare_text);
+    qsort(x->path, x->n, sizeof(*x->path), compare_text);
+    qsort(y->path, y->n, sizeof(*y->path), compare_text);
     for (uint32_t i = 0; i < x->n; i++) {
         char left[PATH_BYTES];
         char right[PATH_BYTES];
         if (strcmp(x->path[i], y->path[i]) != 0) {
             return FSDP_ERR_MISMATCH;
         }
-        (void)snprintf(left, sizeof left, "%s%s", a, x->path[i]);
-        (void)snprintf(right, sizeof right, "%s%s", b, y->path[i]);
+        (void)snprintf(left, sizeof(left), "%s%s", a, x->path[i]);
+        (void)snprintf(right, sizeof(right), "%s%s", b, y->path[i]);
         FSDP_TRY(files_equal(left, right));
     }
     return FSDP_OK;
@@ -154,7 +154,7 @@ int checkpoint_files_damage(const char *folder)
     }
     if (l && l->n > 0 && l->bytes[largest] > 0) {
         char path[PATH_BYTES];
-        (void)snprintf(path, sizeof path, "%s%s", folder, l->path[largest]);
+        (void)snprintf(path, sizeof(path), "%s%s", folder, l->path[largest]);
         status = turn_bit(path, l->bytes[largest] / 2);
     }
     release(l);

@@ -18,16 +18,16 @@ static int make_record(const struct run_case *c, struct record_rank *out)
     size_t losses = (size_t)c->steps * c->microbatches + 1;
 
     out->present = true;
-    out->sequence = calloc(1, sizeof *out->sequence); /* nothing was sent */
+    out->sequence = calloc(1, sizeof(*out->sequence)); /* nothing was sent */
     out->n_sequences = out->sequence != NULL;
-    out->loss = calloc(losses, sizeof *out->loss);
-    out->other_loss = calloc(losses, sizeof *out->other_loss);
-    out->step_sequence = calloc(c->steps + 1u, sizeof *out->step_sequence);
+    out->loss = calloc(losses, sizeof(*out->loss));
+    out->other_loss = calloc(losses, sizeof(*out->other_loss));
+    out->step_sequence = calloc(c->steps + 1u, sizeof(*out->step_sequence));
     out->memory.after_step =
-        calloc(c->steps + 1u, sizeof *out->memory.after_step);
+        calloc(c->steps + 1u, sizeof(*out->memory.after_step));
     out->memory.allocations =
-        calloc(c->steps + 1u, sizeof *out->memory.allocations);
-    out->memory.launches = calloc(c->steps + 1u, sizeof *out->memory.launches);
+        calloc(c->steps + 1u, sizeof(*out->memory.allocations));
+    out->memory.launches = calloc(c->steps + 1u, sizeof(*out->memory.launches));
     return out->sequence && out->loss && out->other_loss &&
                    out->step_sequence && out->memory.after_step &&
                    out->memory.allocations && out->memory.launches
@@ -52,8 +52,8 @@ static void make_env(struct driver *x, struct world_rank *rank)
     x->alone = rank->world == 1;
     x->extent[FSDP_DIM_REPLICATE] = c->replicas;
     x->extent[FSDP_DIM_SHARD] = case_shard_degree(c);
-    x->mesh = (struct fsdp_mesh){sizeof x->mesh, 2, names, x->extent};
-    x->env = (struct fsdp_env){.size = sizeof x->env,
+    x->mesh = (struct fsdp_mesh){sizeof(x->mesh), 2, names, x->extent};
+    x->env = (struct fsdp_env){.size = sizeof(x->env),
                                .rank = rank->rank,
                                .world = c->ranks,
                                .mesh = &x->mesh,
@@ -137,10 +137,10 @@ static void note_process(struct driver *x, const struct process_view *before)
 static void write_trace(struct driver *x)
 {
     char path[4096];
-    int n = snprintf(path, sizeof path, "%s/rank-%u.trace.partial",
+    int n = snprintf(path, sizeof(path), "%s/rank-%u.trace.partial",
                      x->d->directory, x->env.rank);
 
-    if (n > 0 && (size_t)n < sizeof path) {
+    if (n > 0 && (size_t)n < sizeof(path)) {
         (void)recorder_write_trace(x->recorder, path);
     }
 }
@@ -204,7 +204,7 @@ static int with_engine(struct driver *x, int (*play)(struct driver *))
     const struct fsdp_comm *comm;
     int status;
 
-    x->lent = calloc(x->model->n_parameters + 1u, sizeof *x->lent);
+    x->lent = calloc(x->model->n_parameters + 1u, sizeof(*x->lent));
     if (!x->lent) {
         return FSDP_ERR_NOMEM;
     }
@@ -233,7 +233,7 @@ static int write_record(const struct drive *d, uint32_t rank, int status,
     out->seconds = seconds;
     if (out->error.status == FSDP_OK && status != FSDP_OK) {
         out->error.status = status;
-        snprintf(out->error.message, sizeof out->error.message, "%s",
+        snprintf(out->error.message, sizeof(out->error.message), "%s",
                  fsdp_status_text(status));
     }
     record_sort(out);
@@ -323,7 +323,7 @@ static int live_serial(struct driver *x)
 int drive_serial(void *context, struct world_rank *rank)
 {
     const struct drive *d = context;
-    struct record_rank *all = calloc(d->c->ranks, sizeof *all);
+    struct record_rank *all = calloc(d->c->ranks, sizeof(*all));
     struct driver x = driver_of(d, all);
     double began = now();
     int status = all ? FSDP_OK : FSDP_ERR_NOMEM;

@@ -28,9 +28,9 @@ static void name_path(const struct driver *x, const char *suffix,
 
 void drive_clear_checkpoints(const char *checkpoints)
 {
-    for (uint32_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+    for (uint32_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         char path[PATH_BYTES];
-        (void)snprintf(path, sizeof path, "%s%s", checkpoints, suffixes[i]);
+        (void)snprintf(path, sizeof(path), "%s%s", checkpoints, suffixes[i]);
         checkpoint_files_remove(path);
     }
 }
@@ -67,11 +67,11 @@ static int save(struct driver *x, const char *directory)
     const struct run_case *c = x->d->c;
     struct position here = {c->seed, x->env.rank, c->steps / 2};
     const void *data[] = {&here, x->out->loss, &here.rank};
-    const uint64_t bytes[] = {sizeof here,
+    const uint64_t bytes[] = {sizeof(here),
                               (uint64_t)here.step * c->microbatches *
-                                  sizeof *x->out->loss,
-                              sizeof here.rank};
-    struct fsdp_save s = {.size = sizeof s,
+                                  sizeof(*x->out->loss),
+                              sizeof(here.rank)};
+    struct fsdp_save s = {.size = sizeof(s),
                           .form = FSDP_SAVE_SHARDED,
                           .directory = directory,
                           .n_extra = 2 + x->env.rank % 2,
@@ -114,19 +114,19 @@ static int check_extras(struct driver *x)
     int status = FSDP_OK;
 
     if (!alone || x->env.rank == 0) {
-        status = check_extra(x, "position", &want, sizeof want);
+        status = check_extra(x, "position", &want, sizeof(want));
     }
     FSDP_TRY(drive_answer(x, "extra-position", status));
     status = FSDP_OK;
     if (own) {
         status = check_extra(x, "losses", x->out->loss,
                              (uint64_t)want.step * c->microbatches *
-                                 sizeof *x->out->loss);
+                                 sizeof(*x->out->loss));
     }
     FSDP_TRY(drive_answer(x, "extra-losses", status));
     status = FSDP_OK;
     if (!alone) {
-        status = check_extra(x, "odd", &want.rank, sizeof want.rank);
+        status = check_extra(x, "odd", &want.rank, sizeof(want.rank));
         if (!own || x->env.rank % 2 == 0) {
             status = status == FSDP_ERR_INVALID ? FSDP_OK : FSDP_ERR_MISMATCH;
         }
@@ -250,7 +250,7 @@ static int load_wrong(struct driver *x)
     if (x->env.rank == 0) {
         FSDP_TRY(checkpoint_files_damage(path));
     }
-    FSDP_TRY(x->env.exchange(x->env.exchange_self, &mine, sizeof mine, all));
+    FSDP_TRY(x->env.exchange(x->env.exchange_self, &mine, sizeof(mine), all));
     FSDP_TRY(drive_answer(x, "load-damaged", x->engine.load(x->sharded, path)));
     return outside_steps(x);
 }

@@ -95,7 +95,7 @@ static void forget_first_life(struct record_rank *out)
     }
     out->n_tensors = 0;
     out->memory.n_moments = 0;
-    memcpy(out->other_loss, out->loss, out->n_losses * sizeof *out->loss);
+    memcpy(out->other_loss, out->loss, out->n_losses * sizeof(*out->loss));
     out->n_other_losses = out->n_losses;
     out->n_losses = 0;
     out->n_steps = 0;

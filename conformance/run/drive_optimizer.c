@@ -21,7 +21,7 @@ int drive_shard_model(struct driver *x)
     struct fsdp_options options = x->options;
     const uint32_t n = x->told.n_parameters;
     const uint32_t elsewhere = x->env.rank * 4; /* another address */
-    uint32_t *made = calloc((size_t)n + elsewhere + 1, sizeof *made);
+    uint32_t *made = calloc((size_t)n + elsewhere + 1, sizeof(*made));
     uint32_t *group = made ? made + elsewhere : NULL;
     int status;
 
@@ -37,7 +37,7 @@ int drive_shard_model(struct driver *x)
     }
     status =
         x->engine.shard(&x->env, &x->told, x->units, &options, &x->sharded);
-    memset(group, 0xff, n * sizeof *group); /* who still reads it is wrong */
+    memset(group, 0xff, n * sizeof(*group)); /* who still reads it is wrong */
     free(made);
     return status;
 }
@@ -89,7 +89,7 @@ int drive_clip(struct driver *x)
     FSDP_TRY(drive_wrong_clip(x, false));
     for (uint32_t n = 0; n < CASE_N_NORMS; n++) {
         clip = (struct fsdp_clip){
-            .size = sizeof clip, .max_norm = INFINITY, .p = case_norm_p[n]};
+            .size = sizeof(clip), .max_norm = INFINITY, .p = case_norm_p[n]};
         FSDP_TRY(ask_norm(x, n, &clip));
     }
     case_clip(x->d->c, x->step, &clip);
@@ -102,7 +102,7 @@ static int clip_refused(struct driver *x, const char *name, float max_norm,
                         float p)
 {
     const struct fsdp_clip clip = {
-        .size = sizeof clip, .max_norm = max_norm, .p = p};
+        .size = sizeof(clip), .max_norm = max_norm, .p = p};
     float norm;
 
     return drive_answer(x, name,

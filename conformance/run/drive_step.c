@@ -136,7 +136,7 @@ static int show_progress(struct driver *x)
     uint64_t all[WORLD_MAX_RANKS];
 
     return x->alone || x->env.comm->place != FSDP_PLACE_HOST
-               ? x->env.exchange(x->env.exchange_self, &mine, sizeof mine, all)
+               ? x->env.exchange(x->env.exchange_self, &mine, sizeof(mine), all)
                : FSDP_OK;
 }
 
@@ -249,7 +249,7 @@ int drive_microbatches(struct driver *x)
 int drive_optimize(struct driver *x)
 {
     const struct run_case *c = x->d->c;
-    struct fsdp_step step = {.size = sizeof step, .found_inf = 1};
+    struct fsdp_step step = {.size = sizeof(step), .found_inf = 1};
 
     FSDP_TRY(record_before(x));
     drive_place(x, RACE_AT_STEP, 0);
@@ -294,7 +294,7 @@ static int cancelled_pass(struct driver *x)
     x->recording = false;
     FSDP_TRY(x->engine.set_gradient_sync(x->sharded, 1));
     FSDP_TRY(pass(x, FSDP_SEQUENCE_TRAIN, 5 * q->n / 8, x->step, 0, &ignored));
-    memset(x->lent, 0, x->model->n_parameters * sizeof *x->lent);
+    memset(x->lent, 0, x->model->n_parameters * sizeof(*x->lent));
     x->recording = recording;
     if (x->step == 0) {
         FSDP_TRY(drive_answer(x, "param-after-cancel",

@@ -23,14 +23,14 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
     }
     e->status = status;
     e->rank = (int32_t)x->env.rank;
-    snprintf(e->where, sizeof e->where, "model");
+    snprintf(e->where, sizeof(e->where), "model");
     if (p < model->n_parameters) {
-        snprintf(e->message, sizeof e->message,
+        snprintf(e->message, sizeof(e->message),
                  "initial: %" PRIu64 " elements of %.80s from %" PRIu64
                  " on, but it has %" PRIu64,
                  n, model->parameter_name[p], first, fsdp_numel(model, p));
     } else {
-        snprintf(e->message, sizeof e->message,
+        snprintf(e->message, sizeof(e->message),
                  "initial: parameter %" PRIu32 " of %" PRIu32, p,
                  model->n_parameters);
     }
@@ -77,11 +77,11 @@ void drive_tell_end(const struct driver *x, int status, struct fsdp_error *e)
         e->rank = (int32_t)x->env.rank;
     }
     if (!e->message[0]) {
-        snprintf(e->message, sizeof e->message, "env->error was left empty");
+        snprintf(e->message, sizeof(e->message), "env->error was left empty");
     }
     place_words(x, words);
-    n = strnlen(e->message, sizeof e->message);
-    if (n + strlen(words) < sizeof e->message) {
+    n = strnlen(e->message, sizeof(e->message));
+    if (n + strlen(words) < sizeof(e->message)) {
         memcpy(e->message + n, words, strlen(words) + 1);
     }
 }

@@ -12,15 +12,15 @@
 static int add_answer(struct record_rank *out, const char *name, int status)
 {
     struct record_answer *grown =
-        realloc(out->answer, (out->n_answers + 1u) * sizeof *grown);
+        realloc(out->answer, (out->n_answers + 1u) * sizeof(*grown));
 
     if (!grown) {
         return FSDP_ERR_NOMEM;
     }
     out->answer = grown;
     grown += out->n_answers++;
-    memset(grown, 0, sizeof *grown);
-    strncpy(grown->name, name, sizeof grown->name - 1);
+    memset(grown, 0, sizeof(*grown));
+    strncpy(grown->name, name, sizeof(grown->name) - 1);
     grown->status = status;
     return FSDP_OK;
 }
@@ -68,7 +68,7 @@ int drive_wrong_at_rest(struct driver *x)
     const struct fsdp_engine *e = &x->engine;
     const struct fsdp_model *model = x->model;
     const float lr[2] = {x->d->c->lr, x->d->c->lr};
-    struct fsdp_step groups = {.size = sizeof groups, .n_groups = 2, .lr = lr};
+    struct fsdp_step groups = {.size = sizeof(groups), .n_groups = 2, .lr = lr};
     struct fsdp_tensor t;
 
     FSDP_TRY(drive_answer(x, "point-before-begin",
@@ -92,7 +92,7 @@ static int wrong_after_begin(struct driver *x)
     const struct fsdp_engine *e = &x->engine;
     const struct fsdp_model *model = x->model;
     struct fsdp_step step = {
-        .size = sizeof step, .n_groups = 1, .lr = &x->d->c->lr};
+        .size = sizeof(step), .n_groups = 1, .lr = &x->d->c->lr};
 
     FSDP_TRY(drive_answer(x, "begin-twice", e->at(x->sharded, FSDP_BEGIN, 0)));
     FSDP_TRY(drive_answer(x, "step-in-pass", e->step(x->sharded, &step)));
@@ -146,7 +146,7 @@ int drive_wrong_before_end(struct driver *x, const struct fsdp_sequence *q)
 int drive_wrong_step(struct driver *x)
 {
     struct fsdp_step step = {
-        .size = sizeof step, .n_groups = 1, .lr = &x->d->c->lr};
+        .size = sizeof(step), .n_groups = 1, .lr = &x->d->c->lr};
 
     return drive_answer(x, "step-with-pending",
                         x->engine.step(x->sharded, &step));
@@ -202,13 +202,13 @@ static int offer_units(struct driver *x)
     const struct fsdp_units *good = x->units;
     uint32_t n = x->model->n_modules;
     struct fsdp_units units = *good;
-    uint32_t *wrong = malloc(n * sizeof *wrong);
+    uint32_t *wrong = malloc(n * sizeof(*wrong));
     int status;
 
     if (!wrong) {
         return FSDP_ERR_NOMEM;
     }
-    memcpy(wrong, good->unit_of_module, n * sizeof *wrong);
+    memcpy(wrong, good->unit_of_module, n * sizeof(*wrong));
     wrong[n - 1] = good->n_units + 7;
     units.unit_of_module = wrong;
     status = offer(x, "unit-out-of-range", &x->env, &units, &x->options);
@@ -233,7 +233,7 @@ static int offer_mesh(struct driver *x)
 static int offer_groups(struct driver *x)
 {
     uint32_t n = x->model->n_parameters;
-    uint32_t *group = calloc(n, sizeof *group);
+    uint32_t *group = calloc(n, sizeof(*group));
     struct fsdp_options o = x->options;
     int status;
 
@@ -281,13 +281,13 @@ static int disagree_on_units(struct driver *x)
     const struct fsdp_units *good = x->units;
     uint32_t n = x->model->n_modules;
     struct fsdp_units units = *good;
-    uint32_t *unit = malloc(n * sizeof *unit);
+    uint32_t *unit = malloc(n * sizeof(*unit));
     int status;
 
     if (!unit) {
         return FSDP_ERR_NOMEM;
     }
-    memcpy(unit, good->unit_of_module, n * sizeof *unit);
+    memcpy(unit, good->unit_of_module, n * sizeof(*unit));
     if (x->env.rank == 0 && good->n_units > 1) {
         units.n_units--;
         for (uint32_t m = 0; m < n; m++) {

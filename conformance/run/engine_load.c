@@ -31,7 +31,7 @@ refuse(struct fsdp_error *error, int status, const char *format, ...)
 
     error->status = status;
     va_start(arguments, format);
-    vsnprintf(error->message, sizeof error->message, format, arguments);
+    vsnprintf(error->message, sizeof(error->message), format, arguments);
     va_end(arguments);
     return status;
 }
@@ -43,11 +43,11 @@ static int check(const char *name, const struct fsdp_engine *e,
         return refuse(error, FSDP_ERR_MISMATCH,
                       "engine %s: fsdp_engine_v1 returned NULL", name);
     }
-    if (e->size < sizeof *e) {
+    if (e->size < sizeof(*e)) {
         return refuse(error, FSDP_ERR_MISMATCH,
                       "engine %s: its struct has %u bytes, this suite needs "
                       "%zu: build it against this version's headers",
-                      name, e->size, sizeof *e);
+                      name, e->size, sizeof(*e));
     }
     if (e->abi != FSDP_ABI_VERSION) {
         return refuse(error, FSDP_ERR_MISMATCH,
@@ -82,7 +82,7 @@ static int load_plugin(const char *path, const struct fsdp_engine **out,
         return refuse(error, FSDP_ERR_MISMATCH,
                       "engine %s: exports no fsdp_engine_v1", path);
     }
-    memcpy(&get, &symbol, sizeof get); /* ISO C has no such cast */
+    memcpy(&get, &symbol, sizeof(get)); /* ISO C has no such cast */
     *out = get();
     return check(path, *out, error);
 }
@@ -103,7 +103,7 @@ int engine_load(const char *name, const struct fsdp_engine **out,
             *out = e->get();
             return check(name, *out, error);
         }
-        snprintf(known + used, sizeof known - used, "%s, ", e->name);
+        snprintf(known + used, sizeof(known) - used, "%s, ", e->name);
     }
     return refuse(error, FSDP_ERR_INVALID,
                   "unknown engine '%.60s'; there are: %sor the path of a .so",

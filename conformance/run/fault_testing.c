@@ -186,7 +186,7 @@ static void *play(void *context)
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how,
                           void *(*start)(void *), void *context)
 {
-    struct start *s = __real_malloc(sizeof *s);
+    struct start *s = __real_malloc(sizeof(*s));
     int status;
 
     if (!s) {

@@ -121,7 +121,7 @@ static int give(struct fsdp_stream *s, const struct item *x)
 {
     if (s->given == s->room) {
         uint64_t room = s->room ? 2 * s->room : 64;
-        void *grown = realloc(s->item, room * sizeof *s->item);
+        void *grown = realloc(s->item, room * sizeof(*s->item));
         if (!grown) {
             return FSDP_ERR_NOMEM;
         }
@@ -188,7 +188,7 @@ static int stream_open(void *self, const char *name, struct fsdp_stream **out)
     while (i < STREAMS && my.stream[i]) {
         i++;
     }
-    *out = i < STREAMS ? calloc(1, sizeof **out) : NULL;
+    *out = i < STREAMS ? calloc(1, sizeof(**out)) : NULL;
     if (!*out) {
         return FSDP_ERR_NOMEM;
     }
@@ -278,11 +278,11 @@ static void abort_all(void *self, int32_t status)
 
 int late_open(struct fsdp_env *env, const struct late_how *how)
 {
-    memset(&my, 0, sizeof my);
+    memset(&my, 0, sizeof(my));
     my.how = *how;
     my.real_device = env->device;
     my.real_comm = env->comm;
-    my.device = (struct fsdp_device){.size = sizeof my.device,
+    my.device = (struct fsdp_device){.size = sizeof(my.device),
                                      .place = env->device->place,
                                      .profile = env->device->profile,
                                      .alloc = device_alloc,
@@ -296,7 +296,7 @@ int late_open(struct fsdp_env *env, const struct late_how *how)
                                      .mark = device_mark,
                                      .wait = device_wait,
                                      .sync = device_sync};
-    my.comm = (struct fsdp_comm){.size = sizeof my.comm,
+    my.comm = (struct fsdp_comm){.size = sizeof(my.comm),
                                  .place = env->comm->place,
                                  .takes_streams = !how->no_streams,
                                  .run = communicate,
@@ -314,7 +314,7 @@ void late_close(struct fsdp_env *env)
             free(my.stream[i]);
         }
     }
-    memset(my.stream, 0, sizeof my.stream);
+    memset(my.stream, 0, sizeof(my.stream));
     env->device = my.real_device;
     env->comm = my.real_comm;
 }

@@ -29,7 +29,7 @@ static void raise_to(uint64_t *peak, uint64_t now)
 static void poison(struct meter *m, struct fsdp_stream *stream, void *p,
                    uint64_t bytes)
 {
-    struct fsdp_op fill = {.size = sizeof fill,
+    struct fsdp_op fill = {.size = sizeof(fill),
                            .kind = FSDP_OP_FILL,
                            .unit = FSDP_NO_UNIT,
                            .dim = {bytes / 4},
@@ -68,7 +68,7 @@ static int device_alloc(void *self, uint64_t bytes, void **out)
     *out = NULL;
     if (m->n_blocks == m->block_capacity) {
         uint32_t capacity = m->block_capacity ? 2 * m->block_capacity : 64;
-        void *grown = realloc(m->block, capacity * sizeof *m->block);
+        void *grown = realloc(m->block, capacity * sizeof(*m->block));
         if (!grown) {
             return FSDP_ERR_NOMEM;
         }
@@ -160,15 +160,15 @@ static void note_fullest(struct meter *m, uint64_t engine)
         (engine == m->fullest_engine &&
          m->live[FSDP_ACTIVATION] > m->fullest[FSDP_ACTIVATION])) {
         m->fullest_engine = engine;
-        memcpy(m->fullest, m->live, sizeof m->fullest);
+        memcpy(m->fullest, m->live, sizeof(m->fullest));
     }
 }
 
 void meter_fullest(struct meter *m, uint64_t out[FSDP_N_KINDS])
 {
-    memcpy(out, m->fullest, sizeof m->fullest);
+    memcpy(out, m->fullest, sizeof(m->fullest));
     m->fullest_engine = engine_bytes(m);
-    memcpy(m->fullest, m->live, sizeof m->fullest);
+    memcpy(m->fullest, m->live, sizeof(m->fullest));
 }
 
 static void count(struct meter *m)
@@ -213,7 +213,7 @@ static void device_live(void *self, struct fsdp_stream *stream, uint32_t kind,
     }
     if (m->n_ranges == m->range_capacity) {
         uint32_t capacity = m->range_capacity ? 2 * m->range_capacity : 64;
-        void *grown = realloc(m->range, capacity * sizeof *m->range);
+        void *grown = realloc(m->range, capacity * sizeof(*m->range));
         if (!grown) {
             m->out_of_memory = true; /* the engine is not to blame */
             return;
@@ -366,7 +366,7 @@ static void open_handle(struct meter *m, struct meter_handle *h, bool is_model)
 {
     h->meter = m;
     h->is_model = is_model;
-    h->device = (struct fsdp_device){.size = sizeof h->device,
+    h->device = (struct fsdp_device){.size = sizeof(h->device),
                                      .place = m->real->place,
                                      .self = h,
                                      .profile = m->real->profile,
@@ -417,7 +417,7 @@ int meter_watch_races(struct meter *m, struct fsdp_stream *compute)
 
 void meter_close(struct meter *m, struct record_memory *out)
 {
-    memcpy(out->peak, m->peak, sizeof out->peak);
+    memcpy(out->peak, m->peak, sizeof(out->peak));
     out->peak_parameters = m->peak_parameters;
     out->peak_engine = m->peak_engine;
     out->peak_storage = m->peak_storage;

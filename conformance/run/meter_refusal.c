@@ -23,9 +23,9 @@ static int refuse(const struct meter *m, const char *where, const char *format,
     if (e && e->status == FSDP_OK) {
         e->status = FSDP_ERR_INVALID;
         e->rank = (int32_t)m->env->rank;
-        snprintf(e->where, sizeof e->where, "%s", where);
+        snprintf(e->where, sizeof(e->where), "%s", where);
         va_start(list, format);
-        vsnprintf(e->message, sizeof e->message, format, list);
+        vsnprintf(e->message, sizeof(e->message), format, list);
         va_end(list);
     }
     return FSDP_ERR_INVALID;
@@ -243,8 +243,8 @@ void refusal_by_device(const struct meter *m, bool is_model,
                      words);
         return;
     }
-    shape_words(op, shape, sizeof shape);
-    if (place_words(op, place, sizeof place)) {
+    shape_words(op, shape, sizeof(shape));
+    if (place_words(op, place, sizeof(place))) {
         (void)refuse(m, "device", "%s is not as op.h has it: %s (%s)", words,
                      place, shape);
     } else {

@@ -30,8 +30,8 @@ struct bench {
 static void make(struct bench *b)
 {
     *b = (struct bench){.extent = {1, 4}};
-    b->mesh = (struct fsdp_mesh){sizeof b->mesh, 2, NULL, b->extent};
-    b->env = (struct fsdp_env){.size = sizeof b->env,
+    b->mesh = (struct fsdp_mesh){sizeof(b->mesh), 2, NULL, b->extent};
+    b->env = (struct fsdp_env){.size = sizeof(b->env),
                                .rank = 3,
                                .world = 4,
                                .mesh = &b->mesh,
@@ -112,7 +112,7 @@ static void ranges_of_a_copy(void **state)
 
 static void buffers_of_a_collective(void **state)
 {
-    struct fsdp_collective c = {.size = sizeof c,
+    struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = FSDP_ALL_GATHER,
                                 .dim = FSDP_DIM_SHARD,
                                 .dtype = FSDP_DTYPE_F32,

@@ -28,7 +28,7 @@ static void read_status(struct process_view *out)
     FILE *f = fopen("/proc/self/status", "re");
     char line[256];
 
-    while (f && fgets(line, sizeof line, f)) {
+    while (f && fgets(line, sizeof(line), f)) {
         take_kilobytes(line, "VmRSS:", &out->resident_bytes);
         take_kilobytes(line, "VmHWM:", &out->peak_bytes);
     }
@@ -43,7 +43,7 @@ bool process_is_driver(const char *path)
                                          "/anon_hugepage (deleted)"};
     bool is = false;
 
-    for (size_t i = 0; i < sizeof driver / sizeof *driver; i++) {
+    for (size_t i = 0; i < sizeof(driver) / sizeof(*driver); i++) {
         is = is || strncmp(path, driver[i], strlen(driver[i])) == 0;
     }
     return is;
@@ -57,7 +57,7 @@ static uint32_t count_descriptors(void)
 
     while (d && (e = readdir(d)) != NULL) {
         char path[64] = "";
-        ssize_t bytes = readlinkat(dirfd(d), e->d_name, path, sizeof path - 1);
+        ssize_t bytes = readlinkat(dirfd(d), e->d_name, path, sizeof(path) - 1);
 
         path[bytes > 0 ? bytes : 0] = '\0';
         n += !process_is_driver(path);
@@ -91,7 +91,7 @@ static uint32_t count_shared_mappings(void)
     char line[1024];
     uint32_t n = 0;
 
-    while (f && fgets(line, sizeof line, f)) {
+    while (f && fgets(line, sizeof(line), f)) {
         uint32_t i = 0;
 
         if (n == MOST || !process_shared_mapping(line, &seen[n])) {

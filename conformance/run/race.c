@@ -54,7 +54,7 @@ static uint32_t take_slot(struct race *r, struct fsdp_stream *handle,
     s->open = true;
     s->n_tickets = 0;
     s->clock = r->host;
-    snprintf(s->name, sizeof s->name, "%s", name ? name : "stream");
+    snprintf(s->name, sizeof(s->name), "%s", name ? name : "stream");
     return i;
 }
 
@@ -72,7 +72,7 @@ uint32_t race_slot(struct race *r, struct fsdp_stream *handle)
 
 struct race *race_open(struct fsdp_stream *compute)
 {
-    struct race *r = calloc(1, sizeof *r);
+    struct race *r = calloc(1, sizeof(*r));
 
     if (r) {
         r->sweep_at = 1024;
@@ -146,7 +146,7 @@ static bool make_room(struct race *r, struct race_stream *s)
     if (2 * kept < s->ticket_room) {
         return true;
     }
-    grown = realloc(s->ticket, room * sizeof *s->ticket);
+    grown = realloc(s->ticket, room * sizeof(*s->ticket));
     if (!grown) {
         r->out_of_memory = true;
         return false;

@@ -21,11 +21,11 @@ static void an_early_death(void **state)
     struct race *r = *state;
 
     reduce_scatter(r, REDUCE, A, B);
-    race_value(r, COMPUTE, false, 3, A, sizeof A);
+    race_value(r, COMPUTE, false, 3, A, sizeof(A));
     assert_int_equal(r->found.count, 1);
     assert_string_equal(r->found.race[0].edge, "reduce-scatter->dead");
     race_wait(r, COMPUTE, REDUCE, 0);
-    race_value(r, COMPUTE, false, 3, B, sizeof B);
+    race_value(r, COMPUTE, false, 3, B, sizeof(B));
     assert_int_equal(r->found.count, 1);
 }
 
@@ -35,14 +35,14 @@ static void an_early_new_life(void **state)
     uint64_t died;
 
     add(r, COMPUTE, A, NULL, B);
-    race_value(r, COMPUTE, false, 1, A, sizeof A);
+    race_value(r, COMPUTE, false, 1, A, sizeof(A));
     died = mark(r, COMPUTE);
-    race_value(r, GATHER, true, 2, A, sizeof A);
+    race_value(r, GATHER, true, 2, A, sizeof(A));
     assert_int_equal(r->found.count, 1);
     assert_string_equal(r->found.race[0].edge, "dead->reuse");
     assert_int_equal(r->found.race[0].unit, 2);
     race_wait(r, GATHER, COMPUTE, died);
-    race_value(r, GATHER, true, 2, A, sizeof A);
+    race_value(r, GATHER, true, 2, A, sizeof(A));
     gather(r, GATHER, C, A);
     assert_int_equal(r->found.count, 1);
 }
@@ -52,14 +52,14 @@ static void storage_is_taken_away(void **state)
     struct race *r = *state;
 
     add(r, COMPUTE, A, NULL, B);
-    race_free(r, A, sizeof A);
+    race_free(r, A, sizeof(A));
     assert_int_equal(r->found.count, 1);
     /* Allocated anew: what was before it is not asked about again. */
     gather(r, GATHER, C, A);
     assert_int_equal(r->found.count, 1);
     race_sync(r, NULL);
-    race_free(r, A, sizeof A);
-    race_free(r, B, sizeof B);
+    race_free(r, A, sizeof(A));
+    race_free(r, B, sizeof(B));
     assert_int_equal(r->found.count, 1);
 }
 
@@ -144,7 +144,7 @@ static void empty_ranges(void **state)
 static void rows_that_interleave(void **state)
 {
     struct race *r = *state;
-    struct fsdp_op op = {.size = sizeof op,
+    struct fsdp_op op = {.size = sizeof(op),
                          .kind = FSDP_OP_COPY_2D,
                          .unit = FSDP_NO_UNIT,
                          .dim = {4, 16, 32, 16},
@@ -179,7 +179,7 @@ static void in_place(void **state)
 static void broadcasts(void **state)
 {
     struct race *r = *state;
-    struct fsdp_collective c = {.size = sizeof c,
+    struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = FSDP_BROADCAST,
                                 .dtype = FSDP_DTYPE_F32,
                                 .root = 1,
@@ -200,7 +200,7 @@ static void broadcasts(void **state)
 static void a_long_run_stays_small(void **state)
 {
     struct race *r = *state;
-    float *large = calloc(1 << 16, sizeof *large);
+    float *large = calloc(1 << 16, sizeof(*large));
     uint32_t most;
 
     assert_non_null(large);

@@ -77,7 +77,7 @@ struct shown {
 static void add(struct shown *s, const float *x, uint64_t n)
 {
     assert_true(s->n + n <= MAX_FLOATS);
-    memcpy(s->x + s->n, x, n * sizeof *x);
+    memcpy(s->x + s->n, x, n * sizeof(*x));
     s->n += (uint32_t)n;
 }
 
@@ -92,15 +92,15 @@ static void read_back(const struct run_case *c, const char *directory,
         r.rank[k].end = ends[k].end;
         r.rank[k].exit_status = ends[k].status;
     }
-    snprintf(r.engine, sizeof r.engine, "impl");
-    snprintf(r.engine_version, sizeof r.engine_version, "0");
-    snprintf(r.world, sizeof r.world, "threads");
+    snprintf(r.engine, sizeof(r.engine), "impl");
+    snprintf(r.engine_version, sizeof(r.engine_version), "0");
+    snprintf(r.world, sizeof(r.world), "threads");
     assert_int_equal(record_write_case(directory, &r, &error), FSDP_OK);
     record_release(&r);
     if (record_read(directory, &r, &error) != FSDP_OK) {
         fail_msg("record: %s", error.message);
     }
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     for (uint32_t k = 0; k < c->ranks; k++) {
         const struct record_rank *rank = &r.rank[k];
         assert_int_equal(ends[k].status, FSDP_OK);
@@ -118,7 +118,7 @@ static void run(const struct run_case *c, const struct fsdp_engine *engine,
 {
     char directory[] = "/tmp/race_damage_test.XXXXXX";
     uint32_t extent[2] = {c->replicas, case_shard_degree(c)};
-    const struct fsdp_mesh mesh = {sizeof mesh, 2, NULL, extent};
+    const struct fsdp_mesh mesh = {sizeof(mesh), 2, NULL, extent};
     struct world_result ends[CASE_MAX_RANKS] = {0};
     struct case_model model = {0};
     struct fsdp_error error = {0};
@@ -155,7 +155,7 @@ static void run_late(const struct run_case *c, const struct late_how *with,
 
 static bool same(const struct shown *a, const struct shown *b)
 {
-    return a->n == b->n && memcmp(a->x, b->x, a->n * sizeof *a->x) == 0;
+    return a->n == b->n && memcmp(a->x, b->x, a->n * sizeof(*a->x)) == 0;
 }
 
 /* ---- Cases ------------------------------------------------------------- */
@@ -184,8 +184,8 @@ static struct run_case seed(uint32_t strategy, uint32_t ranks,
                          .steps = 3};
 
     c.sync[1] = microbatches > 1;
-    snprintf(c.workload, sizeof c.workload, "mlp");
-    snprintf(c.size, sizeof c.size, "seed");
+    snprintf(c.workload, sizeof(c.workload), "mlp");
+    snprintf(c.size, sizeof(c.size), "seed");
     return c;
 }
 
@@ -201,11 +201,11 @@ static void any_order_gives_the_same_bits(void **state)
         seed(CASE_NO_SHARD, 2, 2, 1),     seed(CASE_HYBRID_SHARD, 4, 2, 0),
         seed(CASE_HYBRID_SHARD, 4, 2, 1), seed(CASE_HYBRID_SHARD, 4, 2, 2),
     };
-    struct shown *want = calloc(2, sizeof *want);
+    struct shown *want = calloc(2, sizeof(*want));
 
     (void)state;
     assert_non_null(want);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct run_case c = cases[i];
         c.recorded_steps = 2;
         run(&c, fsdp_ref_engine(), &want[0]);
@@ -229,7 +229,7 @@ struct edge {
 
 static void damages(const struct edge *e)
 {
-    struct shown *x = calloc(2, sizeof *x);
+    struct shown *x = calloc(2, sizeof(*x));
     struct late_how all = e->with;
 
     assert_non_null(x);
@@ -286,7 +286,7 @@ static void a_forgotten_wait_shows(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++) {
+    for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
         damages(&edges[i]);
     }
 }

@@ -79,7 +79,7 @@ void race_flight_place(struct race *r, uint32_t step, uint32_t point)
     } else {
         r->position++;
     }
-    grown = grow(r, r->tick_at, r->n_ticks, &r->tick_room, sizeof *r->tick_at);
+    grown = grow(r, r->tick_at, r->n_ticks, &r->tick_room, sizeof(*r->tick_at));
     if (grown) {
         r->tick_at = grown;
         r->tick_at[r->n_ticks++] =
@@ -125,10 +125,10 @@ void race_flight_note(struct race *r, uint32_t stream, uint64_t tick,
         return;
     }
     flight = grow(r, r->flights.flight, r->flights.n, &r->flight_room,
-                  sizeof *flight);
+                  sizeof(*flight));
     r->flights.flight = flight ? flight : r->flights.flight;
     pending =
-        grow(r, r->pending, r->n_pending, &r->pending_room, sizeof *pending);
+        grow(r, r->pending, r->n_pending, &r->pending_room, sizeof(*pending));
     r->pending = pending ? pending : r->pending;
     if (!flight || !pending) {
         return;

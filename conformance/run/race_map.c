@@ -33,7 +33,7 @@ static bool make_room(struct race_map *map)
     if (map->n + 2 <= map->room) {
         return true;
     }
-    grown = realloc(map->range, room * sizeof *map->range);
+    grown = realloc(map->range, room * sizeof(*map->range));
     if (!grown) {
         return false;
     }
@@ -71,10 +71,10 @@ static bool replace(struct race_map *map, uintptr_t lo, uintptr_t hi,
     }
     if (first + n != behind && behind < map->n) {
         memmove(&map->range[first + n], &map->range[behind],
-                (map->n - behind) * sizeof *map->range);
+                (map->n - behind) * sizeof(*map->range));
     }
     if (n > 0) {
-        memcpy(&map->range[first], made, n * sizeof *made);
+        memcpy(&map->range[first], made, n * sizeof(*made));
     }
     map->n = map->n - (behind - first) + n;
     return true;

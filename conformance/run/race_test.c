@@ -49,7 +49,7 @@ static void reads_do_not_race(void **state)
     add(r, COMPUTE, A, B, C);
     reduce_scatter(r, REDUCE, A, D);
     gather(r, GATHER, B, memory[4]);
-    race_record(r, false, A, sizeof A);
+    race_record(r, false, A, sizeof(A));
     assert_int_equal(r->found.count, 0);
 }
 
@@ -191,16 +191,16 @@ static void the_host_knows_what_it_waited_for(void **state)
     add(r, COMPUTE, A, NULL, B);
     ticket = mark(r, COMPUTE);
     add(r, COMPUTE, A, NULL, C);
-    race_record(r, false, B, sizeof B);
+    race_record(r, false, B, sizeof(B));
     assert_int_equal(r->found.count, 1);
     assert_string_equal(r->found.race[0].edge, "compute->host");
     race_wait(r, NULL, COMPUTE, ticket);
-    race_record(r, false, B, sizeof B);
+    race_record(r, false, B, sizeof(B));
     assert_int_equal(r->found.count, 1);
-    race_record(r, false, C, sizeof C);
+    race_record(r, false, C, sizeof(C));
     assert_int_equal(r->found.count, 2);
     race_sync(r, COMPUTE);
-    race_record(r, false, C, sizeof C);
+    race_record(r, false, C, sizeof(C));
     assert_int_equal(r->found.count, 2);
 }
 
@@ -211,10 +211,10 @@ static void sync_of_one_stream_is_not_of_all(void **state)
     add(r, COMPUTE, A, NULL, B);
     gather(r, GATHER, A, C);
     race_sync(r, COMPUTE);
-    race_copy(r, NULL, D, C, sizeof C);
+    race_copy(r, NULL, D, C, sizeof(C));
     assert_int_equal(r->found.count, 1);
     race_sync(r, NULL);
-    race_copy(r, NULL, D, C, sizeof C);
+    race_copy(r, NULL, D, C, sizeof(C));
     assert_int_equal(r->found.count, 1);
 }
 
@@ -235,10 +235,10 @@ static void the_host_reads_what_a_stream_will_write(void **state)
 {
     struct race *r = *state;
 
-    race_copy(r, NULL, A, B, sizeof A); /* finished on return */
+    race_copy(r, NULL, A, B, sizeof(A)); /* finished on return */
     add(r, COMPUTE, A, NULL, B);
     assert_int_equal(r->found.count, 0);
-    race_copy(r, NULL, A, C, sizeof A); /* over what is being read */
+    race_copy(r, NULL, A, C, sizeof(A)); /* over what is being read */
     assert_int_equal(r->found.count, 1);
 }
 
@@ -248,11 +248,11 @@ static void the_recorder_stands_behind_compute(void **state)
     struct race *r = *state;
 
     add(r, COMPUTE, A, NULL, B);
-    race_record(r, true, B, sizeof B);
+    race_record(r, true, B, sizeof(B));
     assert_int_equal(r->found.count, 0);
     gather(r, GATHER, A, B);
     assert_int_equal(r->found.count, 1);
-    race_record(r, true, B, sizeof B);
+    race_record(r, true, B, sizeof(B));
     assert_int_equal(r->found.count, 2);
     assert_string_equal(r->found.race[1].edge, "all-gather->compute");
 }
@@ -263,8 +263,8 @@ static void without_streams_there_is_nothing(void **state)
 
     add(r, NULL, A, B, C);
     gather(r, NULL, C, A);
-    race_value(r, NULL, false, 0, A, sizeof A);
-    race_free(r, A, sizeof A);
+    race_value(r, NULL, false, 0, A, sizeof(A));
+    race_free(r, A, sizeof(A));
     assert_int_equal(r->found.count, 0);
     assert_int_equal(r->written.n, 0);
 }

@@ -56,7 +56,7 @@ static inline void add(struct race *r, struct fsdp_stream *s, float *a,
                        float *b, float *y)
 {
     const uint64_t bytes = N * sizeof(float);
-    struct fsdp_op op = {.size = sizeof op,
+    struct fsdp_op op = {.size = sizeof(op),
                          .kind = FSDP_OP_ADD,
                          .unit = FSDP_NO_UNIT,
                          .dim = {N},
@@ -71,7 +71,7 @@ static inline void add(struct race *r, struct fsdp_stream *s, float *a,
 static inline void gather(struct race *r, struct fsdp_stream *s,
                           const float *in, float *out)
 {
-    struct fsdp_collective c = {.size = sizeof c,
+    struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = FSDP_ALL_GATHER,
                                 .dtype = FSDP_DTYPE_F32,
                                 .unit = 3,
@@ -85,7 +85,7 @@ static inline void gather(struct race *r, struct fsdp_stream *s,
 static inline void reduce_scatter(struct race *r, struct fsdp_stream *s,
                                   const float *in, float *out)
 {
-    struct fsdp_collective c = {.size = sizeof c,
+    struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = FSDP_REDUCE_SCATTER,
                                 .dtype = FSDP_DTYPE_F32,
                                 .unit = 3,

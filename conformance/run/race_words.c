@@ -71,9 +71,9 @@ static const char *side_name(const struct race *r, const struct race_access *a)
 static void fill_side(const struct race *r, const struct race_access *a,
                       struct record_race_side *out)
 {
-    snprintf(out->what, sizeof out->what, "%s", race_what_name(a->what));
-    snprintf(out->stream, sizeof out->stream, "%s", stream_name(r, a->stream));
-    snprintf(out->point, sizeof out->point, "%s", race_point_name(a->point));
+    snprintf(out->what, sizeof(out->what), "%s", race_what_name(a->what));
+    snprintf(out->stream, sizeof(out->stream), "%s", stream_name(r, a->stream));
+    snprintf(out->point, sizeof(out->point), "%s", race_point_name(a->point));
     out->step = a->step;
     out->module = a->module;
 }
@@ -107,7 +107,7 @@ void race_describe(struct race *r, const struct race_range *earlier,
     }
     x.unit = x.unit != FSDP_NO_UNIT ? x.unit : earlier->access.unit;
     x.unit = x.unit != FSDP_NO_UNIT ? x.unit : unit;
-    snprintf(x.edge, sizeof x.edge, "%s->%s", side_name(r, &earlier->access),
+    snprintf(x.edge, sizeof(x.edge), "%s->%s", side_name(r, &earlier->access),
              side_name(r, later));
     fill_side(r, &earlier->access, &x.earlier);
     fill_side(r, later, &x.later);

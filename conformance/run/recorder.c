@@ -60,7 +60,7 @@ static int run(void *self, struct fsdp_stream *stream,
     }
     if (r->open.n == r->capacity) {
         uint32_t capacity = r->capacity ? 2 * r->capacity : 64;
-        void *grown = realloc(r->open.c, capacity * sizeof *r->open.c);
+        void *grown = realloc(r->open.c, capacity * sizeof(*r->open.c));
         if (!grown) {
             return FSDP_ERR_NOMEM;
         }
@@ -91,7 +91,7 @@ static void abort_all(void *self, int32_t status)
 int recorder_open(struct fsdp_env *env, struct record_rank *out,
                   struct recorder **recorder)
 {
-    struct recorder *r = calloc(1, sizeof *r);
+    struct recorder *r = calloc(1, sizeof(*r));
 
     *recorder = r;
     if (!r) {
@@ -101,7 +101,7 @@ int recorder_open(struct fsdp_env *env, struct record_rank *out,
     r->env = env;
     r->real_device = env->device;
     r->real_comm = env->comm;
-    r->comm = (struct fsdp_comm){.size = sizeof r->comm,
+    r->comm = (struct fsdp_comm){.size = sizeof(r->comm),
                                  .place = env->comm->place,
                                  .takes_streams = env->comm->takes_streams,
                                  .self = r,
@@ -200,8 +200,8 @@ int64_t recorder_mark(struct recorder *r)
             return i;
         }
     }
-    grown =
-        realloc(out->sequence, (out->n_sequences + 1u) * sizeof *out->sequence);
+    grown = realloc(out->sequence,
+                    (out->n_sequences + 1u) * sizeof(*out->sequence));
     if (!grown) {
         return -1;
     }
@@ -221,7 +221,7 @@ int recorder_status(const struct recorder *r)
 
 void recorder_rest(const struct recorder *r, struct record_rest *out)
 {
-    memcpy(out->live, r->meter.live, sizeof out->live);
+    memcpy(out->live, r->meter.live, sizeof(out->live));
 }
 
 uint64_t recorder_allocations(struct recorder *r)
@@ -251,7 +251,7 @@ int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
     if (!m) {
         return FSDP_OK;
     }
-    grown = realloc(m->moment, (m->n_moments + 1u) * sizeof *grown);
+    grown = realloc(m->moment, (m->n_moments + 1u) * sizeof(*grown));
     if (!grown) {
         return FSDP_ERR_NOMEM;
     }
@@ -354,7 +354,7 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
         return FSDP_ERR_NOMEM;
     }
     note_read(r, stage, device_data, n);
-    status = d->copy(d->self, NULL, t.data, device_data, n * sizeof *t.data);
+    status = d->copy(d->self, NULL, t.data, device_data, n * sizeof(*t.data));
     if (status == FSDP_OK && known && known->n == n) {
         for (uint64_t i = 0; i < n; i++) {
             known->data[i] = known->data[i] + t.data[i];
@@ -364,7 +364,7 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
         free(t.data);
         return status;
     }
-    grown = realloc(out->tensor, (out->n_tensors + 1u) * sizeof *grown);
+    grown = realloc(out->tensor, (out->n_tensors + 1u) * sizeof(*grown));
     if (!grown) {
         free(t.data);
         return FSDP_ERR_NOMEM;

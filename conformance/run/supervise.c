@@ -50,7 +50,7 @@ static pid_t first_child(void)
     pid_t pid = 0;
     FILE *f;
 
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
     f = fopen(path, "re");
     if (f && fscanf(f, "%23s", word) == 1) {
         pid = (pid_t)strtol(word, NULL, 10);
@@ -120,7 +120,8 @@ static int deal(const struct supervise_job *job, struct supervised *worker,
 {
     for (uint32_t k = 0; k < n_workers; k++) {
         worker[k].job = job;
-        worker[k].cases = malloc((job->n_cases + 1u) * sizeof *worker[k].cases);
+        worker[k].cases =
+            malloc((job->n_cases + 1u) * sizeof(*worker[k].cases));
         if (!worker[k].cases) {
             return FSDP_ERR_NOMEM;
         }
@@ -219,7 +220,7 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
     uint32_t n_workers = mpi                  ? MAX_WORKERS
                          : most < MAX_WORKERS ? most
                                               : MAX_WORKERS;
-    struct supervised *worker = calloc(MAX_WORKERS, sizeof *worker);
+    struct supervised *worker = calloc(MAX_WORKERS, sizeof(*worker));
     int status = worker ? deal(job, worker, n_workers) : FSDP_ERR_NOMEM;
     uint32_t shown = UINT32_MAX;
 
@@ -245,7 +246,7 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
     end_orphans();
     if (interrupted && status == FSDP_OK) {
         error->status = FSDP_ERR_ABORTED;
-        snprintf(error->message, sizeof error->message, "interrupted");
+        snprintf(error->message, sizeof(error->message), "interrupted");
         status = FSDP_ERR_ABORTED;
     }
     return status;

@@ -56,7 +56,7 @@ static void take_refusal(struct supervised *w)
     }
     if (w->refused.status == FSDP_OK) {
         w->refused.status = (int32_t)status;
-        snprintf(w->refused.message, sizeof w->refused.message, "%s", end + 1);
+        snprintf(w->refused.message, sizeof(w->refused.message), "%s", end + 1);
         make_plain(w->refused.message);
     }
 }
@@ -113,7 +113,7 @@ static void take_output(struct supervised *w, char c)
 {
     if (c == '\n') {
         show_line(w);
-    } else if (w->text_n + 1 < sizeof w->text) {
+    } else if (w->text_n + 1 < sizeof(w->text)) {
         w->text[w->text_n++] = c;
     }
 }
@@ -125,7 +125,7 @@ static void take_word(struct supervised *w, char c,
         w->line[w->line_n] = '\0';
         take_line(w, engine);
         w->line_n = 0;
-    } else if (w->line_n + 1 < sizeof w->line) {
+    } else if (w->line_n + 1 < sizeof(w->line)) {
         w->line[w->line_n++] = c;
     }
 }

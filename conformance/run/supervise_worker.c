@@ -25,8 +25,8 @@ enum {
 static int fail(struct fsdp_error *error, const char *what, const char *path)
 {
     error->status = FSDP_ERR_IO;
-    snprintf(error->message, sizeof error->message, "%s %.150s: %s", what, path,
-             strerror(errno));
+    snprintf(error->message, sizeof(error->message), "%s %.150s: %s", what,
+             path, strerror(errno));
     return FSDP_ERR_IO;
 }
 
@@ -37,9 +37,10 @@ static int write_batch(struct supervised *w, uint32_t index,
     FILE *f;
     bool good;
 
-    snprintf(w->batch, sizeof w->batch, "%s/.batch-%u", w->job->records, index);
+    snprintf(w->batch, sizeof(w->batch), "%s/.batch-%u", w->job->records,
+             index);
     f = fopen(w->batch, "wbe");
-    good = f && fwrite(w->cases + w->next, sizeof *w->cases, n, f) == n;
+    good = f && fwrite(w->cases + w->next, sizeof(*w->cases), n, f) == n;
     if (f && fclose(f) != 0) {
         good = false;
     }
@@ -58,7 +59,7 @@ struct command {
 static void add(struct command *c, const char *word, uint32_t ranks)
 {
     char *to = c->text + c->used;
-    size_t room = sizeof c->text - c->used;
+    size_t room = sizeof(c->text) - c->used;
     const char *mark = strstr(word, "{K}");
     int n;
 
@@ -87,9 +88,9 @@ static void make_command(struct supervised *w, struct command *c)
     const struct supervise_job *job = w->job;
     char self[1024] = "/proc/self/exe";
     char timeout[24];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-    memset(c, 0, sizeof *c);
+    memset(c, 0, sizeof(*c));
     if (n > 0) {
         self[n] = '\0';
     }
@@ -97,12 +98,12 @@ static void make_command(struct supervised *w, struct command *c)
         char launcher[1024];
         char *rest = launcher;
         char *word;
-        snprintf(launcher, sizeof launcher, "%s", job->launcher);
+        snprintf(launcher, sizeof(launcher), "%s", job->launcher);
         while ((word = strtok_r(rest, " \t", &rest))) {
             add(c, word, w->cases[w->next].ranks);
         }
     }
-    snprintf(timeout, sizeof timeout, "%u", job->timeout_ms);
+    snprintf(timeout, sizeof(timeout), "%u", job->timeout_ms);
     add(c, self, 0);
     add(c, "worker", 0);
     add_option(c, "--batch", w->batch);
@@ -118,7 +119,7 @@ static void make_command(struct supervised *w, struct command *c)
     if (job->world != WORLD_MPI) {
         char words[24];
 
-        snprintf(words, sizeof words, "%d", WORKER_WORDS_FD);
+        snprintf(words, sizeof(words), "%d", WORKER_WORDS_FD);
         add_option(c, "--words", words);
     }
 }
@@ -229,7 +230,7 @@ static int account(struct supervised *w, const struct supervise_engine *said,
     const struct run_case *c = &w->cases[w->next];
     char folder[CASE_FOLDER_BYTES];
     char file[CASE_FOLDER_BYTES + 16];
-    char text[sizeof said->claims];
+    char text[sizeof(said->claims)];
     const char *claims[64] = {NULL};
     const struct case_player player = {said->name, said->version, claims,
                                        w->job->world == WORLD_MPI ? "mpi"
@@ -237,7 +238,7 @@ static int account(struct supervised *w, const struct supervise_engine *said,
     char *rest = text;
     bool baseline;
 
-    snprintf(text, sizeof text, "%s", said->claims);
+    snprintf(text, sizeof(text), "%s", said->claims);
     for (uint32_t i = 0; i < 63; i++) {
         claims[i] = strtok_r(rest, " ", &rest);
         if (!claims[i]) {
@@ -246,7 +247,7 @@ static int account(struct supervised *w, const struct supervise_engine *said,
     }
     baseline = claims[0] && strcmp(claims[0], "serial") == 0;
     case_folder(w->job->records, c, baseline, folder);
-    snprintf(file, sizeof file, "%s/case.json", folder);
+    snprintf(file, sizeof(file), "%s/case.json", folder);
     return access(file, R_OK) == 0
                ? FSDP_OK
                : case_record_account(folder, c, &player, wait_status, w->killed,
@@ -277,7 +278,7 @@ static int refused(const struct supervised *w, int wait_status,
     struct fsdp_error why = w->refused;
 
     if (why.status == FSDP_OK) {
-        snprintf(why.message, sizeof why.message,
+        snprintf(why.message, sizeof(why.message),
                  "engine %.100s: the worker %s %d before its first case",
                  w->job->engine,
                  WIFSIGNALED(wait_status) ? "was ended by signal"

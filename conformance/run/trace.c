@@ -36,13 +36,13 @@ struct trace {
 
 struct trace *trace_open(const struct fsdp_device *device, struct race *race)
 {
-    struct trace *t = calloc(1, sizeof *t);
+    struct trace *t = calloc(1, sizeof(*t));
 
     if (t) {
         t->device = device;
         t->race = race;
         t->n_tracks = 1;
-        snprintf(t->track[0].name, sizeof t->track[0].name, "host");
+        snprintf(t->track[0].name, sizeof(t->track[0].name), "host");
     }
     return t;
 }
@@ -77,7 +77,7 @@ static uint32_t track_of(struct trace *t, struct fsdp_stream *stream)
     if (t->n_tracks == TRACKS) {
         return 0;
     }
-    snprintf(t->track[t->n_tracks].name, sizeof t->track[0].name, "%s", name);
+    snprintf(t->track[t->n_tracks].name, sizeof(t->track[0].name), "%s", name);
     return t->n_tracks++;
 }
 
@@ -86,7 +86,7 @@ static void stamp(const struct trace *t, struct fsdp_stream *stream,
 {
     const struct fsdp_device *d = t->device;
     bool knows =
-        d->size >= offsetof(struct fsdp_device, stamp) + sizeof d->stamp &&
+        d->size >= offsetof(struct fsdp_device, stamp) + sizeof(d->stamp) &&
         d->stamp != NULL;
     struct timespec now;
 
@@ -108,7 +108,7 @@ struct trace_event *trace_begin(struct trace *t, struct fsdp_stream *stream,
         return NULL;
     }
     if (!b || b->n == BLOCK) {
-        b = calloc(1, sizeof *b);
+        b = calloc(1, sizeof(*b));
         if (!b) {
             t->missing++;
             return NULL;
@@ -125,7 +125,7 @@ struct trace_event *trace_begin(struct trace *t, struct fsdp_stream *stream,
                                   .module = t->race->module,
                                   .point = t->race->point,
                                   .bytes = bytes};
-    memcpy(event->waits, t->track[track].waits, sizeof event->waits);
+    memcpy(event->waits, t->track[track].waits, sizeof(event->waits));
     t->track[track].waits[0] = '\0';
     stamp(t, stream, &event->begin);
     return event;

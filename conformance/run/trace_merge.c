@@ -13,7 +13,7 @@
 static int fail(struct fsdp_error *error, const char *path)
 {
     error->status = FSDP_ERR_IO;
-    snprintf(error->message, sizeof error->message, "trace %.150s: %s", path,
+    snprintf(error->message, sizeof(error->message), "trace %.150s: %s", path,
              strerror(errno));
     return FSDP_ERR_IO;
 }
@@ -30,7 +30,7 @@ static void append(FILE *to, const char *path, bool *first)
     }
     fprintf(to, "%s", *first ? "" : ",\n");
     *first = false;
-    while ((n = fread(block, 1, sizeof block, from)) > 0) {
+    while ((n = fread(block, 1, sizeof(block), from)) > 0) {
         fwrite(block, 1, n, to);
     }
     fclose(from);
@@ -59,7 +59,7 @@ int trace_merge(const char *records, const struct run_case *c,
 
     case_id(c, id);
     case_folder(records, c, false, folder);
-    snprintf(partial, sizeof partial, "%.4000s%s", file,
+    snprintf(partial, sizeof(partial), "%.4000s%s", file,
              special_file(file) ? "" : ".partial");
     f = fopen(partial, "we");
     if (!f) {
@@ -72,7 +72,7 @@ int trace_merge(const char *records, const struct run_case *c,
     put_text(f, engine);
     fprintf(f, "\",\"clock\":\"monotonic\"},\"traceEvents\":[\n");
     for (uint32_t r = 0; r < c->ranks; r++) {
-        snprintf(path, sizeof path, "%s/rank-%u.trace.partial", folder, r);
+        snprintf(path, sizeof(path), "%s/rank-%u.trace.partial", folder, r);
         append(f, path, &first);
     }
     fprintf(f, "]}\n");

@@ -50,8 +50,8 @@ static struct run_case the_case(void)
                          .steps = 3,
                          .recorded_steps = 1};
 
-    snprintf(c.workload, sizeof c.workload, "mlp");
-    snprintf(c.size, sizeof c.size, "seed");
+    snprintf(c.workload, sizeof(c.workload), "mlp");
+    snprintf(c.size, sizeof(c.size), "seed");
     assert_null(case_check(&c));
     return c;
 }
@@ -60,7 +60,7 @@ static void run(const struct run_case *c, const struct fsdp_engine *engine,
                 const char *directory, bool trace)
 {
     uint32_t extent[2] = {c->replicas, case_shard_degree(c)};
-    const struct fsdp_mesh mesh = {sizeof mesh, 2, NULL, extent};
+    const struct fsdp_mesh mesh = {sizeof(mesh), 2, NULL, extent};
     struct world_result ends[CASE_MAX_RANKS] = {0};
     struct case_model model = {0};
     struct fsdp_error error = {0};
@@ -77,9 +77,9 @@ static void run(const struct run_case *c, const struct fsdp_engine *engine,
                                &drive, ends, &error),
                      FSDP_OK);
     assert_int_equal(record_init(&r, c, c->ranks), FSDP_OK);
-    snprintf(r.engine, sizeof r.engine, "any");
-    snprintf(r.engine_version, sizeof r.engine_version, "0");
-    snprintf(r.world, sizeof r.world, "threads");
+    snprintf(r.engine, sizeof(r.engine), "any");
+    snprintf(r.engine_version, sizeof(r.engine_version), "0");
+    snprintf(r.world, sizeof(r.world), "threads");
     assert_int_equal(record_write_case(directory, &r, &error), FSDP_OK);
     record_release(&r);
     case_model_release(&model);
@@ -95,7 +95,7 @@ static json_t *load(const char *directory, uint32_t rank)
     FILE *f;
 
     assert_non_null(text);
-    snprintf(path, sizeof path, "%s/rank-%u.trace.partial", directory, rank);
+    snprintf(path, sizeof(path), "%s/rank-%u.trace.partial", directory, rank);
     f = fopen(path, "rbe");
     assert_non_null(f);
     text[0] = '[';
@@ -261,7 +261,7 @@ static int open_blind(struct fsdp_env *env)
 static void a_device_without_a_clock(void **state)
 {
     struct trace_event *e;
-    struct fsdp_env env = {.size = sizeof env};
+    struct fsdp_env env = {.size = sizeof(env)};
     struct race *race = race_open(NULL);
     struct trace *t;
 

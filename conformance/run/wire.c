@@ -95,10 +95,10 @@ int wire_make(const struct fsdp_model *model, const struct fsdp_units *units,
     *out = (struct wire){
         .model = model, .n_units = units->n_units, .shards = shards};
     out->block =
-        calloc((size_t)model->n_parameters * shards + 1, sizeof *out->block);
-    out->begin = calloc(n, sizeof *out->begin);
-    out->padded = calloc(n, sizeof *out->padded);
-    out->gathered = calloc(n, sizeof *out->gathered);
+        calloc((size_t)model->n_parameters * shards + 1, sizeof(*out->block));
+    out->begin = calloc(n, sizeof(*out->begin));
+    out->padded = calloc(n, sizeof(*out->padded));
+    out->gathered = calloc(n, sizeof(*out->gathered));
     if (!out->block || !out->begin || !out->padded || !out->gathered) {
         return FSDP_ERR_NOMEM;
     }
@@ -112,7 +112,7 @@ int wire_make(const struct fsdp_model *model, const struct fsdp_units *units,
         out->gathered[u] = !values;
         most = padding_of(out, u) > most ? padding_of(out, u) : most;
     }
-    out->padding = calloc(most, sizeof *out->padding);
+    out->padding = calloc(most, sizeof(*out->padding));
     return out->padding ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
@@ -140,7 +140,7 @@ static int look_at_padding(struct wire *w, const struct fsdp_device *d,
 
         if (next > at) {
             FSDP_TRY(d->copy(d->self, stream, w->padding + n, whole + at,
-                             (next - at) * sizeof *whole));
+                             (next - at) * sizeof(*whole)));
             n += next - at;
         }
         at = last ? next : next + w->block[i].n;
@@ -165,7 +165,7 @@ static int look_at_values(struct wire *w, const struct fsdp_device *d,
     for (uint64_t done = 0; done < b->n; done += n) {
         n = at_most(b->n - done, SLICE);
         FSDP_TRY(d->copy(d->self, stream, got, whole + b->place + done,
-                         n * sizeof *got));
+                         n * sizeof(*got)));
         FSDP_TRY(d->wait(d->self, NULL, stream, 0, "wire->recorder"));
         FSDP_TRY(w->model->initial(w->model->context, b->parameter,
                                    b->first + done, n, want));

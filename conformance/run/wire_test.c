@@ -36,7 +36,7 @@ static const uint64_t shape[PARAMETERS][FSDP_MAX_DIMS] = {
     {5, 2}, {3}, {0}, {0, 4}};
 static const uint32_t n_dims[PARAMETERS] = {2, 1, 0, 2};
 static const uint32_t zeros[PARAMETERS] = {0, 0, 0, 0};
-static const struct fsdp_model model = {.size = sizeof model,
+static const struct fsdp_model model = {.size = sizeof(model),
                                         .n_modules = 1,
                                         .n_parameters = PARAMETERS,
                                         .parameter_module = zeros,
@@ -44,7 +44,7 @@ static const struct fsdp_model model = {.size = sizeof model,
                                         .parameter_n_dims = n_dims,
                                         .initial = initial};
 static const struct fsdp_units units = {
-    .size = sizeof units, .n_units = 1, .unit_of_module = zeros};
+    .size = sizeof(units), .n_units = 1, .unit_of_module = zeros};
 
 static int copy(void *self, struct fsdp_stream *stream, void *to,
                 const void *from, uint64_t bytes)
@@ -67,7 +67,7 @@ static int wait(void *self, struct fsdp_stream *later,
 }
 
 static const struct fsdp_device device = {
-    .size = sizeof device, .copy = copy, .wait = wait};
+    .size = sizeof(device), .copy = copy, .wait = wait};
 
 static const float flat[16] = {1, 2,  3,   4,   5,   6,   7, 8,
                                9, 10, 101, 102, 103, 201, 0, 0};
@@ -78,7 +78,7 @@ static const float rows[24] = {1, 2,  3, 4, 101, 201, 5, 6, 7, 8, 102, 0,
 static void check(uint32_t layout, uint32_t kind, const float *whole,
                   uint64_t n, uint64_t dirty, uint64_t misplaced)
 {
-    const struct fsdp_collective c = {.size = sizeof c,
+    const struct fsdp_collective c = {.size = sizeof(c),
                                       .kind = kind,
                                       .dim = FSDP_DIM_SHARD,
                                       .dtype = FSDP_DTYPE_F32,
@@ -109,14 +109,14 @@ static void what_is_wrong(void **state)
     float x[24];
 
     (void)state;
-    memcpy(x, rows, sizeof rows);
+    memcpy(x, rows, sizeof(rows));
     x[14] = 1e-30f; /* behind the last row */
     x[11] = -0.0f;  /* in the place of a scalar */
     x[0] = 2.0f;
     x[1] = 1.0f;
     check(FSDP_LAYOUT_PER_PARAMETER, FSDP_ALL_GATHER, x, 24, 2, 2);
     check(FSDP_LAYOUT_PER_PARAMETER, FSDP_REDUCE_SCATTER, x, 24, 2, 0);
-    memcpy(x, flat, sizeof flat);
+    memcpy(x, flat, sizeof(flat));
     x[15] = 1.0f;
     x[13] = 0.0f;
     check(FSDP_LAYOUT_FLAT, FSDP_ALL_GATHER, x, 16, 1, 1);

@@ -36,7 +36,7 @@ static int run_world(struct worker *w, const struct drive *d,
     static const char *const names[] = {"replicate", "shard"};
     bool serial = engine_claims(w->engine, "serial");
     uint32_t extent[2] = {d->c->replicas, case_shard_degree(d->c)};
-    struct fsdp_mesh mesh = {sizeof mesh, 2, names, extent};
+    struct fsdp_mesh mesh = {sizeof(mesh), 2, names, extent};
 
     if (serial) {
         extent[0] = extent[1] = 1;
@@ -92,7 +92,7 @@ static int save_first(struct worker *w, const struct drive *d)
     struct drive saver = *d;
     bool mpi = w->o->world == WORLD_MPI;
     uint32_t extent[2];
-    struct fsdp_mesh mesh = {sizeof mesh, 2, names, extent};
+    struct fsdp_mesh mesh = {sizeof(mesh), 2, names, extent};
     int status;
 
     if (!case_saver(d->c, &c) || engine_claims(w->engine, "serial") ||
@@ -137,11 +137,11 @@ static int run_case(struct worker *w, const struct run_case *c)
 
     case_folder(w->o->records, c, engine_claims(w->engine, "serial"), folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        snprintf(w->error.message, sizeof w->error.message, "%.180s: %s",
+        snprintf(w->error.message, sizeof(w->error.message), "%.180s: %s",
                  folder, strerror(errno));
         return FSDP_ERR_IO;
     }
-    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", folder);
+    snprintf(checkpoints, sizeof(checkpoints), "%s/checkpoints", folder);
     if (w->mpi_rank == 0 && case_resumes(c)) {
         drive_clear_checkpoints(checkpoints);
     }
@@ -174,18 +174,18 @@ static int read_batch(const char *path, struct run_case **out, size_t *n,
 
     *out = NULL;
     if (!f || fstat(fileno(f), &s) != 0 || s.st_size <= 0) {
-        snprintf(error->message, sizeof error->message, "batch %.160s: %s",
+        snprintf(error->message, sizeof(error->message), "batch %.160s: %s",
                  path, strerror(errno));
         if (f) {
             fclose(f);
         }
         return FSDP_ERR_IO;
     }
-    *n = (size_t)s.st_size / sizeof **out;
+    *n = (size_t)s.st_size / sizeof(**out);
     *out = malloc((size_t)s.st_size);
-    if (!*out || fread(*out, sizeof **out, *n, f) != *n) {
+    if (!*out || fread(*out, sizeof(**out), *n, f) != *n) {
         fclose(f);
-        snprintf(error->message, sizeof error->message,
+        snprintf(error->message, sizeof(error->message),
                  "batch %.160s: not readable", path);
         return FSDP_ERR_IO;
     }
@@ -207,7 +207,7 @@ static int open_worker(struct worker *w)
 {
     w->mutant = find_mutant(w->o->mutant);
     if (w->o->mutant && !w->mutant) {
-        snprintf(w->error.message, sizeof w->error.message,
+        snprintf(w->error.message, sizeof(w->error.message),
                  "unknown mutant '%.80s'; see: fsdp-cts list mutants",
                  w->o->mutant);
         return FSDP_ERR_INVALID;
@@ -247,7 +247,7 @@ static int run_batch(struct worker *w, const struct run_case *c, size_t n)
     }
     for (size_t i = 0; i < n; i++) {
         if (w->o->world == WORLD_MPI && c[i].ranks != w->mpi_world) {
-            snprintf(w->error.message, sizeof w->error.message,
+            snprintf(w->error.message, sizeof(w->error.message),
                      "the case has %u ranks, but MPI started %u", c[i].ranks,
                      w->mpi_world);
             return FSDP_ERR_INVALID;
@@ -267,9 +267,9 @@ static int run_batch(struct worker *w, const struct run_case *c, size_t n)
 /* As all that the supervisor has to know: one line. */
 static void refuse(const struct worker *w, int status)
 {
-    char line[sizeof w->error.message];
+    char line[sizeof(w->error.message)];
 
-    snprintf(line, sizeof line, "%s",
+    snprintf(line, sizeof(line), "%s",
              w->error.message[0] ? w->error.message : fsdp_status_text(status));
     for (char *p = line; *p; p++) {
         if (*p == '\n') {

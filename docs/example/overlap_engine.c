@@ -79,8 +79,8 @@ static int fail(const struct fsdp_env *env, int32_t status, const char *message)
     if (e && e->status == FSDP_OK) {
         e->status = status;
         e->rank = (int32_t)env->rank;
-        snprintf(e->where, sizeof e->where, "overlap");
-        snprintf(e->message, sizeof e->message, "%s", message);
+        snprintf(e->where, sizeof(e->where), "overlap");
+        snprintf(e->message, sizeof(e->message), "%s", message);
     }
     return status;
 }
@@ -91,19 +91,19 @@ static int run(const struct fsdp_sharded *s, struct fsdp_stream *stream,
                const float *b, float *y)
 {
     const struct fsdp_device *d = s->env->device;
-    struct fsdp_op op = {.size = sizeof op,
+    struct fsdp_op op = {.size = sizeof(op),
                          .kind = kind,
                          .unit = FSDP_NO_UNIT,
                          .dim = {n},
                          .f = {f[0], f[1]},
                          .n_out = 1,
-                         .out = {{y, n * sizeof *y}}};
+                         .out = {{y, n * sizeof(*y)}}};
 
     if (a) {
-        op.in[op.n_in++] = (struct fsdp_in){a, n * sizeof *a};
+        op.in[op.n_in++] = (struct fsdp_in){a, n * sizeof(*a)};
     }
     if (b) {
-        op.in[op.n_in++] = (struct fsdp_in){b, n * sizeof *b};
+        op.in[op.n_in++] = (struct fsdp_in){b, n * sizeof(*b)};
     }
     return d->run(d->self, stream, &op);
 }
@@ -112,7 +112,7 @@ static int collective(const struct fsdp_sharded *s, uint32_t kind, uint32_t dim,
                       uint32_t u, const float *in, float *out)
 {
     const struct fsdp_comm *comm = s->env->comm;
-    struct fsdp_collective c = {.size = sizeof c,
+    struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = kind,
                                 .dim = dim,
                                 .dtype = FSDP_DTYPE_F32,
@@ -152,7 +152,7 @@ static int take(struct fsdp_sharded *s, struct fsdp_stream *stream,
                 uint32_t kind, uint32_t u, float **out)
 {
     const struct fsdp_device *d = s->env->device;
-    uint64_t bytes = s->unit[u].chunk * s->shards * sizeof **out;
+    uint64_t bytes = s->unit[u].chunk * s->shards * sizeof(**out);
 
     if (s->n_free == 0) {
         return fail(s->env, FSDP_ERR_INTERNAL, "too few slots");
@@ -251,7 +251,7 @@ static int reduce_into(struct fsdp_sharded *s, uint32_t u, float *to)
             collective(s, FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u, x->grad, to));
     } else {
         FSDP_TRY(d->copy(d->self, s->communication, to, x->grad,
-                         x->chunk * sizeof *to));
+                         x->chunk * sizeof(*to)));
     }
     if (s->replicas > 1) {
         FSDP_TRY(collective(s, FSDP_ALL_REDUCE, FSDP_DIM_REPLICATE, u, to, to));
@@ -292,7 +292,7 @@ static int retire(struct fsdp_sharded *s, uint32_t n, const char *edge)
         }
         s->n_in_flight -= n;
         memmove(s->in_flight, s->in_flight + n,
-                s->n_in_flight * sizeof *s->in_flight);
+                s->n_in_flight * sizeof(*s->in_flight));
     }
     return FSDP_OK;
 }
@@ -385,7 +385,7 @@ static int cancel(struct fsdp_sharded *s)
         s->unit[u].open = false;
     }
     drop_gradients(s);
-    memset(s->in_backward, 0, s->model->n_modules * sizeof *s->in_backward);
+    memset(s->in_backward, 0, s->model->n_modules * sizeof(*s->in_backward));
     s->sequence = NULL;
     return FSDP_OK;
 }
@@ -537,7 +537,7 @@ static bool owned(const struct fsdp_sharded *s, uint32_t p, uint64_t *local,
     }
     *local = first - low;
     *out =
-        (struct fsdp_piece){.size = sizeof *out,
+        (struct fsdp_piece){.size = sizeof(*out),
                             .parameter = p,
                             .first = first - from,
                             .n = last - first,
@@ -696,17 +696,17 @@ static int agree(const struct fsdp_sharded *s)
 {
     const struct fsdp_env *env = s->env;
     struct fsdp_options o = s->options;
-    uint64_t *all = calloc(env->world, sizeof *all);
+    uint64_t *all = calloc(env->world, sizeof(*all));
     uint64_t mine;
     int status = FSDP_ERR_NOMEM;
 
     o.group_of_parameter = NULL;
-    mine = hash(0xcbf29ce484222325u, &o, sizeof o);
+    mine = hash(0xcbf29ce484222325u, &o, sizeof(o));
     mine = hash(mine, s->units->unit_of_module,
                 s->model->n_modules * sizeof(uint32_t));
-    mine = hash(mine, s->offset, s->model->n_parameters * sizeof *s->offset);
+    mine = hash(mine, s->offset, s->model->n_parameters * sizeof(*s->offset));
     if (all) {
-        status = env->exchange(env->exchange_self, &mine, sizeof mine, all);
+        status = env->exchange(env->exchange_self, &mine, sizeof(mine), all);
     }
     for (uint32_t r = 0; r < env->world && status == FSDP_OK; r++) {
         if (all[r] != all[0]) {
@@ -743,7 +743,7 @@ static int make_plan(const struct fsdp_sharded *s,
     uint32_t n_full = 0;
     uint32_t n_grads = 0;
 
-    memset(seen, 0, s->units->n_units * sizeof *seen);
+    memset(seen, 0, s->units->n_units * sizeof(*seen));
     for (uint32_t i = 0; i < q->n; i++) {
         uint32_t u = s->units->unit_of_module[q->module[i]];
         phase +=
@@ -761,7 +761,7 @@ static int make_plan(const struct fsdp_sharded *s,
         seen[u] = phase;
         last[u] = i;
     }
-    memset(seen, 0, s->units->n_units * sizeof *seen);
+    memset(seen, 0, s->units->n_units * sizeof(*seen));
     for (uint32_t i = q->n; i-- > 0;) { /* seen: a backward is yet to come */
         uint32_t u = s->units->unit_of_module[q->module[i]];
         if (u != FSDP_NO_UNIT && (plan[i] & BACKWARD)) {
@@ -770,7 +770,7 @@ static int make_plan(const struct fsdp_sharded *s,
             plan[i] &= (uint8_t)~CLOSES;
         }
     }
-    memset(seen, 0, s->units->n_units * sizeof *seen);
+    memset(seen, 0, s->units->n_units * sizeof(*seen));
     for (uint32_t i = 0; i < q->n; i++) { /* seen: unsharded */
         uint32_t u = s->units->unit_of_module[q->module[i]];
         if (plan[i] & OPENS) {
@@ -802,7 +802,7 @@ static int make_plans(struct fsdp_sharded *s)
     uint32_t ahead = o->prefetch_forward > o->prefetch_backward
                          ? o->prefetch_forward
                          : o->prefetch_backward;
-    uint32_t *scratch = calloc(2 * (size_t)n + 1, sizeof *scratch);
+    uint32_t *scratch = calloc(2 * (size_t)n + 1, sizeof(*scratch));
     int status = scratch ? FSDP_OK : FSDP_ERR_NOMEM;
 
     for (uint32_t k = 0; k < s->model->n_sequences && status == FSDP_OK; k++) {
@@ -840,12 +840,12 @@ static int allocate(struct fsdp_sharded *s)
         largest = chunk > largest ? chunk : largest;
     }
     rest += room(largest) + s->n_slots * room(largest * s->shards);
-    s->free_slot = calloc(s->n_slots + (size_t)1, sizeof *s->free_slot);
-    s->in_flight = calloc(s->n_slots + (size_t)1, sizeof *s->in_flight);
+    s->free_slot = calloc(s->n_slots + (size_t)1, sizeof(*s->free_slot));
+    s->in_flight = calloc(s->n_slots + (size_t)1, sizeof(*s->in_flight));
     if (!s->free_slot || !s->in_flight) {
         return FSDP_ERR_NOMEM;
     }
-    FSDP_TRY(d->alloc(d->self, rest * sizeof *next, &storage));
+    FSDP_TRY(d->alloc(d->self, rest * sizeof(*next), &storage));
     s->storage = next = storage;
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         struct unit *x = &s->unit[u];
@@ -874,7 +874,7 @@ static int fill_piece(const struct fsdp_sharded *s, uint64_t local,
         n = own->n - done < 1024 ? own->n - done : 1024;
         FSDP_TRY(s->model->initial(s->model->context, own->parameter,
                                    own->first + done, n, slice));
-        FSDP_TRY(d->copy(d->self, NULL, to + done, slice, n * sizeof *slice));
+        FSDP_TRY(d->copy(d->self, NULL, to + done, slice, n * sizeof(*slice)));
     }
     return FSDP_OK;
 }
@@ -888,7 +888,7 @@ static int initialise(const struct fsdp_sharded *s)
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         struct unit *x = &s->unit[u];
         d->live(d->self, NULL, FSDP_PARAM_SHARD, u, x->shard,
-                x->chunk * sizeof *x->shard);
+                x->chunk * sizeof(*x->shard));
         FSDP_TRY(run(s, NULL, FSDP_OP_FILL, x->chunk, (float[2]){0}, NULL, NULL,
                      x->shard));
     }
@@ -927,7 +927,7 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     FSDP_TRY(check_options(env, options));
     FSDP_TRY(check_ahead(env, options, units->n_units));
     FSDP_TRY(check(env, model, units));
-    s = *out = calloc(1, sizeof *s);
+    s = *out = calloc(1, sizeof(*s));
     if (!s) {
         return FSDP_ERR_NOMEM;
     }
@@ -938,13 +938,13 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->replicas = env->mesh->extent[FSDP_DIM_REPLICATE];
     s->shards = env->mesh->extent[FSDP_DIM_SHARD];
     s->coordinate = env->rank % s->shards;
-    s->unit = calloc(units->n_units + (size_t)1, sizeof *s->unit);
-    s->offset = calloc(model->n_parameters + (size_t)1, sizeof *s->offset);
-    s->plan = calloc(model->n_sequences + (size_t)1, sizeof *s->plan);
+    s->unit = calloc(units->n_units + (size_t)1, sizeof(*s->unit));
+    s->offset = calloc(model->n_parameters + (size_t)1, sizeof(*s->offset));
+    s->plan = calloc(model->n_sequences + (size_t)1, sizeof(*s->plan));
     s->in_backward = calloc(model->n_modules + (size_t)1, sizeof(bool));
-    s->has = calloc(model->n_parameters + (size_t)1, sizeof *s->has);
-    s->asked = calloc(model->n_parameters + (size_t)1, sizeof *s->asked);
-    s->again = calloc(model->n_parameters + (size_t)1, sizeof *s->again);
+    s->has = calloc(model->n_parameters + (size_t)1, sizeof(*s->has));
+    s->asked = calloc(model->n_parameters + (size_t)1, sizeof(*s->asked));
+    s->again = calloc(model->n_parameters + (size_t)1, sizeof(*s->again));
     if (!s->unit || !s->offset || !s->plan || !s->in_backward || !s->has ||
         !s->asked || !s->again) {
         return FSDP_ERR_NOMEM;
@@ -1024,7 +1024,7 @@ const struct fsdp_engine *fsdp_engine_v1(void)
                                          "strict-memory",
                                          "prefetch",
                                          NULL};
-    static const struct fsdp_engine engine = {.size = sizeof engine,
+    static const struct fsdp_engine engine = {.size = sizeof(engine),
                                               .abi = FSDP_ABI_VERSION,
                                               .name = "overlap",
                                               .version = "0.1.0",

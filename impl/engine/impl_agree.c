@@ -43,8 +43,8 @@ static uint64_t hash_options(uint64_t h, const struct fsdp_options *o)
     const float values[] = {o->momentum, o->beta1, o->beta2, o->eps,
                             o->divide_factor};
 
-    h = hash(h, numbers, sizeof numbers);
-    return hash(h, values, sizeof values);
+    h = hash(h, numbers, sizeof(numbers));
+    return hash(h, values, sizeof(values));
 }
 
 static uint64_t hash_parameters(uint64_t h, const struct fsdp_sharded *s)
@@ -60,8 +60,8 @@ static uint64_t hash_parameters(uint64_t h, const struct fsdp_sharded *s)
                             model->parameter_module[p],
                             model->parameter_flags[p]};
         h = hash(h, model->parameter_name[p], strlen(model->parameter_name[p]));
-        h = hash(h, facts, sizeof facts);
-        h = hash(h, x->tensor.shape, sizeof x->tensor.shape);
+        h = hash(h, facts, sizeof(facts));
+        h = hash(h, x->tensor.shape, sizeof(x->tensor.shape));
     }
     return h;
 }
@@ -70,20 +70,20 @@ static uint64_t hash_units(uint64_t h, const struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         uint64_t facts[] = {u, s->unit[u].chunk, s->extent[u].kept};
-        h = hash(h, facts, sizeof facts);
-        h = hash(h, &s->unit[u].scale, sizeof s->unit[u].scale);
+        h = hash(h, facts, sizeof(facts));
+        h = hash(h, &s->unit[u].scale, sizeof(s->unit[u].scale));
     }
     return hash(h, s->units.unit_of_module,
-                s->model->n_modules * sizeof *s->units.unit_of_module);
+                s->model->n_modules * sizeof(*s->units.unit_of_module));
 }
 
 static uint64_t hash_sequences(uint64_t h, const struct fsdp_model *model)
 {
     for (uint32_t i = 0; i < model->n_sequences; i++) {
         const struct fsdp_sequence *q = model->sequence[i];
-        h = hash(h, &q->n, sizeof q->n);
-        h = hash(h, q->point, q->n * sizeof *q->point);
-        h = hash(h, q->module, q->n * sizeof *q->module);
+        h = hash(h, &q->n, sizeof(q->n));
+        h = hash(h, q->point, q->n * sizeof(*q->point));
+        h = hash(h, q->module, q->n * sizeof(*q->module));
     }
     return h;
 }
@@ -91,19 +91,19 @@ static uint64_t hash_sequences(uint64_t h, const struct fsdp_model *model)
 int impl_agree(const struct fsdp_sharded *s)
 {
     const struct fsdp_env *env = s->env;
-    uint64_t *all = calloc(env->world, sizeof *all);
+    uint64_t *all = calloc(env->world, sizeof(*all));
     uint64_t mine;
     int status;
 
     mine = hash_options(0xcbf29ce484222325u, &s->options);
-    mine = hash(mine, env->mesh->extent, 2 * sizeof *env->mesh->extent);
+    mine = hash(mine, env->mesh->extent, 2 * sizeof(*env->mesh->extent));
     mine = hash_parameters(mine, s);
     mine = hash_units(mine, s);
     mine = hash_sequences(mine, s->model);
     if (!all) {
         return impl_out_of_memory(env);
     }
-    status = env->exchange(env->exchange_self, &mine, sizeof mine, all);
+    status = env->exchange(env->exchange_self, &mine, sizeof(mine), all);
     for (uint32_t r = 0; r < env->world && status == FSDP_OK; r++) {
         if (all[r] != all[0]) {
             status = impl_fail(env, FSDP_ERR_MISMATCH, "impl.shard",

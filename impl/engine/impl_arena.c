@@ -12,12 +12,12 @@
 static int allocate(const struct fsdp_env *env, uint64_t n, float **out)
 {
     void *p = NULL;
-    int status = env->device->alloc(env->device->self, n * sizeof **out, &p);
+    int status = env->device->alloc(env->device->self, n * sizeof(**out), &p);
 
     if (status != FSDP_OK) {
         return impl_fail(env, status, "impl.alloc",
                          "the device has no %llu bytes for what is unsharded",
-                         (unsigned long long)(n * sizeof **out));
+                         (unsigned long long)(n * sizeof(**out)));
     }
     *out = p;
     return FSDP_OK;
@@ -197,7 +197,7 @@ static int make_room(struct impl_arena *a)
     if (a->n_taken < a->capacity) {
         return FSDP_OK;
     }
-    grown = realloc(a->taken, capacity * sizeof *grown);
+    grown = realloc(a->taken, capacity * sizeof(*grown));
     if (!grown) {
         return impl_out_of_memory(a->env);
     }

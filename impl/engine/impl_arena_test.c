@@ -69,14 +69,14 @@ static int device_sync(void *self, struct fsdp_stream *stream)
     return FSDP_OK;
 }
 
-static const struct fsdp_device device = {.size = sizeof device,
+static const struct fsdp_device device = {.size = sizeof(device),
                                           .alloc = device_alloc,
                                           .free = device_free,
                                           .wait = device_wait,
                                           .sync = device_sync};
 static struct fsdp_error error;
 static const struct fsdp_env env = {
-    .size = sizeof env, .device = &device, .error = &error};
+    .size = sizeof(env), .device = &device, .error = &error};
 
 /* ---- An engine that computes nothing ----------------------------------- */
 

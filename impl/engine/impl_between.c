@@ -79,7 +79,7 @@ int impl_pieces(struct fsdp_sharded *s,
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         const struct impl_parameter *x = &s->parameter[p];
         const struct impl_unit *u = &s->unit[x->unit];
-        struct fsdp_piece piece = {.size = sizeof piece,
+        struct fsdp_piece piece = {.size = sizeof(piece),
                                    .parameter = p,
                                    .first = x->first,
                                    .n = x->n,

@@ -50,7 +50,7 @@ static int measure(const struct fsdp_sharded *s, float p,
         for (uint64_t at = 0; g && at < span->n; at += AT_ONCE) {
             uint64_t n = span->n - at < AT_ONCE ? span->n - at : AT_ONCE;
             FSDP_TRY(d->copy(d->self, NULL, scratch->host, g + span->local + at,
-                             n * sizeof *g));
+                             n * sizeof(*g)));
             impl_norm_add(out, &scratch->bins, p, scratch->host, n);
         }
     }
@@ -64,9 +64,9 @@ static int add_up(const struct fsdp_sharded *s, const struct impl_norm *mine,
 {
     const struct fsdp_env *env = s->env;
     const uint32_t first = env->rank - s->coordinate;
-    struct impl_norm *all = calloc(env->world, sizeof *all);
+    struct impl_norm *all = calloc(env->world, sizeof(*all));
     int status =
-        all ? env->exchange(env->exchange_self, mine, sizeof *mine, all)
+        all ? env->exchange(env->exchange_self, mine, sizeof(*mine), all)
             : impl_out_of_memory(env);
 
     for (uint32_t k = 0; status == FSDP_OK && k < s->shards; k++) {
@@ -81,7 +81,7 @@ static int scale(const struct fsdp_sharded *s, float factor)
     for (uint32_t i = 0; i < s->n_spans; i++) {
         const struct impl_span *span = &s->span[i];
         float *g = s->unit[span->unit].grad_shard;
-        uint64_t bytes = span->n * sizeof *g;
+        uint64_t bytes = span->n * sizeof(*g);
 
         if (g) {
             g += span->local;
@@ -107,7 +107,7 @@ int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
     int status;
 
     FSDP_TRY(check(s, clip));
-    scratch = calloc(1, sizeof *scratch);
+    scratch = calloc(1, sizeof(*scratch));
     if (!scratch) {
         return impl_out_of_memory(s->env);
     }

@@ -17,9 +17,9 @@ int impl_fail(const struct fsdp_env *env, int32_t status, const char *where,
     if (e && e->status == FSDP_OK) {
         e->status = status;
         e->rank = (int32_t)env->rank;
-        snprintf(e->where, sizeof e->where, "%s", where);
+        snprintf(e->where, sizeof(e->where), "%s", where);
         va_start(arguments, format);
-        vsnprintf(e->message, sizeof e->message, format, arguments);
+        vsnprintf(e->message, sizeof(e->message), format, arguments);
         va_end(arguments);
     }
     return status;
@@ -37,7 +37,7 @@ void impl_live(const struct fsdp_sharded *s, struct fsdp_stream *stream,
     const struct fsdp_device *d = s->env->device;
 
     if (n > 0) {
-        d->live(d->self, stream, kind, unit, p, n * sizeof *p);
+        d->live(d->self, stream, kind, unit, p, n * sizeof(*p));
     }
 }
 
@@ -84,7 +84,7 @@ int impl_mark(const struct fsdp_sharded *s, struct fsdp_stream *stream,
 int impl_run(const struct fsdp_sharded *s, struct fsdp_stream *stream,
              struct fsdp_op op)
 {
-    op.size = sizeof op;
+    op.size = sizeof(op);
     return s->env->device->run(s->env->device->self, stream, &op);
 }
 
@@ -100,7 +100,7 @@ int impl_fill_zero(const struct fsdp_sharded *s, struct fsdp_stream *stream,
                                      .dim = {n},
                                      .f = {0.0f},
                                      .n_out = 1,
-                                     .out = {{p, n * sizeof *p}}});
+                                     .out = {{p, n * sizeof(*p)}}});
 }
 
 int impl_collective(const struct fsdp_sharded *s, struct fsdp_stream *stream,
@@ -108,7 +108,7 @@ int impl_collective(const struct fsdp_sharded *s, struct fsdp_stream *stream,
                     float *out)
 {
     const struct fsdp_comm *comm = s->env->comm;
-    struct fsdp_collective c = {.size = sizeof c,
+    struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = kind,
                                 .dim = dim,
                                 .dtype = FSDP_DTYPE_F32,

@@ -22,7 +22,7 @@ static int tell(struct fsdp_sharded *s, uint32_t i,
     if (i < h->n) {
         mine = h->slice[i];
     }
-    FSDP_TRY(s->env->exchange(s->env->exchange_self, &mine, sizeof mine, all));
+    FSDP_TRY(s->env->exchange(s->env->exchange_self, &mine, sizeof(mine), all));
     *more = false;
     for (uint32_t r = 0; r < s->shards; r++) {
         *more = *more || all[r].n > 0;
@@ -34,7 +34,7 @@ static int broadcast(struct fsdp_sharded *s, uint32_t root, float *p,
                      uint64_t n)
 {
     const struct fsdp_comm *comm = s->env->comm;
-    struct fsdp_collective c = {.size = sizeof c,
+    struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = FSDP_BROADCAST,
                                 .dim = FSDP_DIM_SHARD,
                                 .dtype = FSDP_DTYPE_F32,
@@ -55,7 +55,7 @@ static int put(struct fsdp_sharded *s, const struct checkpoint_slice *x,
 
     for (uint64_t done = 0; s->env->rank == 0 && done < x->n;) {
         uint64_t n = x->n - done < SLICE ? x->n - done : SLICE;
-        FSDP_TRY(d->copy(d->self, NULL, host, p + done, n * sizeof *p));
+        FSDP_TRY(d->copy(d->self, NULL, host, p + done, n * sizeof(*p)));
         (void)checkpoint_put(s->checkpoints->saving, x->entry, x->first + done,
                              n, host);
         done += n;
@@ -87,7 +87,7 @@ int impl_gather_full(struct fsdp_sharded *s)
 {
     struct checkpoint_slice all[CHECKPOINT_MAX_WORLD];
     const struct fsdp_device *d = s->env->device;
-    float *host = malloc(SLICE * sizeof *host);
+    float *host = malloc(SLICE * sizeof(*host));
     bool more = true;
     int status = host ? d->sync(d->self, NULL) : impl_out_of_memory(s->env);
 

@@ -49,7 +49,7 @@ int impl_lend_gradient(struct fsdp_sharded *s, uint32_t p, float **out)
 static int add_to_sum(struct fsdp_sharded *s, struct impl_parameter *x)
 {
     float *sum = s->unit[x->unit].grad + x->offset;
-    uint64_t bytes = x->numel * sizeof *sum;
+    uint64_t bytes = x->numel * sizeof(*sum);
 
     FSDP_TRY(
         impl_run(s, s->env->compute,

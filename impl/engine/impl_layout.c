@@ -18,8 +18,8 @@ static int index_parameters(const struct fsdp_sharded *s, uint32_t n_keys,
 {
     uint32_t n = s->model->n_parameters;
 
-    out->first = calloc(n_keys + (size_t)2, sizeof *out->first);
-    out->parameter = calloc(n + (size_t)1, sizeof *out->parameter);
+    out->first = calloc(n_keys + (size_t)2, sizeof(*out->first));
+    out->parameter = calloc(n + (size_t)1, sizeof(*out->parameter));
     if (!out->first || !out->parameter) {
         return impl_out_of_memory(s->env);
     }
@@ -196,7 +196,7 @@ static int find_spans(struct fsdp_sharded *s)
 {
     struct impl_span *last = NULL;
 
-    s->span = calloc(s->model->n_parameters + (size_t)1, sizeof *s->span);
+    s->span = calloc(s->model->n_parameters + (size_t)1, sizeof(*s->span));
     if (!s->span) {
         return impl_out_of_memory(s->env);
     }
@@ -221,12 +221,12 @@ static int find_spans(struct fsdp_sharded *s)
 
 int impl_lay_out(struct fsdp_sharded *s)
 {
-    s->unit = calloc(s->units.n_units + (size_t)1, sizeof *s->unit);
-    s->extent = calloc(s->units.n_units + (size_t)1, sizeof *s->extent);
+    s->unit = calloc(s->units.n_units + (size_t)1, sizeof(*s->unit));
+    s->extent = calloc(s->units.n_units + (size_t)1, sizeof(*s->extent));
     s->parameter =
-        calloc(s->model->n_parameters + (size_t)1, sizeof *s->parameter);
+        calloc(s->model->n_parameters + (size_t)1, sizeof(*s->parameter));
     s->module_numel =
-        calloc(s->model->n_modules + (size_t)1, sizeof *s->module_numel);
+        calloc(s->model->n_modules + (size_t)1, sizeof(*s->module_numel));
     if (!s->unit || !s->extent || !s->parameter || !s->module_numel) {
         return impl_out_of_memory(s->env);
     }

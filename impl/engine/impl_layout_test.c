@@ -26,7 +26,7 @@ static const uint64_t shape[PARAMETERS][FSDP_MAX_DIMS] = {
 static const uint32_t n_dims[PARAMETERS] = {2, 1, 0, 2};
 static const uint32_t zeros[PARAMETERS] = {0, 0, 0, 0};
 static const char *const names[PARAMETERS] = {"a", "b", "c", "d"};
-static const struct fsdp_model model = {.size = sizeof model,
+static const struct fsdp_model model = {.size = sizeof(model),
                                         .n_modules = 1,
                                         .n_parameters = PARAMETERS,
                                         .parameter_name = names,
@@ -36,7 +36,7 @@ static const struct fsdp_model model = {.size = sizeof model,
                                         .parameter_flags = zeros};
 
 /* Nothing is sent here. */
-static const struct fsdp_comm nobody = {.size = sizeof nobody};
+static const struct fsdp_comm nobody = {.size = sizeof(nobody)};
 
 static void lay_out(struct fsdp_env *env, struct fsdp_sharded *s,
                     uint32_t layout, uint32_t shards, uint32_t coordinate)
@@ -44,15 +44,15 @@ static void lay_out(struct fsdp_env *env, struct fsdp_sharded *s,
     const struct fsdp_engine *engine = fsdp_impl_engine();
 
     *env = (struct fsdp_env){
-        .size = sizeof *env, .world = shards, .comm = &nobody};
+        .size = sizeof(*env), .world = shards, .comm = &nobody};
     assert_int_equal(engine->open(env), FSDP_OK);
     *s = (struct fsdp_sharded){
         .env = env,
         .model = &model,
-        .units = {.size = sizeof s->units,
+        .units = {.size = sizeof(s->units),
                   .n_units = 1,
                   .unit_of_module = zeros},
-        .options = {.size = sizeof s->options, .layout = layout},
+        .options = {.size = sizeof(s->options), .layout = layout},
         .shards = shards,
         .replicas = 1,
         .coordinate = coordinate};
@@ -143,8 +143,8 @@ static void what_is_packed_comes_back(void **unused)
 
     (void)unused;
     lay_out(&env, &s, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
-    memset(sent, 0xff, sizeof sent);
-    memset(back, 0xff, sizeof back);
+    memset(sent, 0xff, sizeof(sent));
+    memset(back, 0xff, sizeof(back));
     for (int i = 0; i < 14; i++) {
         whole[i] = (float)(i + 1);
     }
@@ -156,12 +156,12 @@ static void what_is_packed_comes_back(void **unused)
     assert_int_equal(impl_pack(&s, 0, &life), FSDP_OK);
     assert_ptr_equal(s.unit[0].packed, sent);
     assert_null(s.unit[0].grad);
-    assert_memory_equal(sent, wire, sizeof wire);
+    assert_memory_equal(sent, wire, sizeof(wire));
     s.unit[0].arrived = sent;
     s.unit[0].arrived_life = &life;
     assert_int_equal(impl_unpack(&s, 0, back), FSDP_OK);
     assert_null(s.unit[0].arrived);
-    assert_memory_equal(back, whole, sizeof whole);
+    assert_memory_equal(back, whole, sizeof(whole));
     release(&env, &s);
 }
 

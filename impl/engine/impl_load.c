@@ -18,7 +18,7 @@ static int read_held(void *context, uint32_t i, uint64_t at, uint64_t n,
     const struct replaced *x = context;
     const struct fsdp_device *d = x->s->env->device;
 
-    return d->copy(d->self, NULL, to, x->h->at[i] + at, n * sizeof *to);
+    return d->copy(d->self, NULL, to, x->h->at[i] + at, n * sizeof(*to));
 }
 
 static int write_held(void *context, uint32_t i, uint64_t at, uint64_t n,
@@ -27,7 +27,7 @@ static int write_held(void *context, uint32_t i, uint64_t at, uint64_t n,
     const struct replaced *x = context;
     const struct fsdp_device *d = x->s->env->device;
 
-    return d->copy(d->self, NULL, x->h->at[i] + at, from, n * sizeof *from);
+    return d->copy(d->self, NULL, x->h->at[i] + at, from, n * sizeof(*from));
 }
 
 /* Untrained: zeros, padding and all, and initial values. */

@@ -54,7 +54,7 @@ void impl_norm_settle(struct impl_norm *norm, struct impl_norm_bins *bins,
         add_word(norm->word, bins->low[b], shift_of(b, p));
         add_word(norm->word, bins->high[b], shift_of(b, p) + 32);
     }
-    memset(bins, 0, sizeof *bins);
+    memset(bins, 0, sizeof(*bins));
 }
 
 void impl_norm_add(struct impl_norm *norm, struct impl_norm_bins *bins, float p,

@@ -35,7 +35,7 @@ static struct fsdp_op make_op(const struct fsdp_sharded *s, uint32_t u,
                                     [FSDP_OPTIMIZER_ADAMW] = FSDP_OP_ADAMW};
     const struct fsdp_options *o = &s->options;
     const struct impl_unit *x = &s->unit[u];
-    uint64_t bytes = n * sizeof *x->shard;
+    uint64_t bytes = n * sizeof(*x->shard);
     struct fsdp_op op = {
         .kind = kind[o->optimizer],
         .unit = u,

@@ -78,7 +78,7 @@ static int check_unit(const struct fsdp_env *env,
         {"buffer_dtype", units->buffer_dtype, FSDP_DTYPE_F32},
     };
 
-    for (uint32_t i = 0; i < sizeof option / sizeof option[0]; i++) {
+    for (uint32_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
         if (option[i].own && option[i].own[u] > option[i].most) {
             return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
                              "%s of unit %u: only float32 (1) is claimed",
@@ -154,7 +154,7 @@ static int check_choices(const struct fsdp_env *env,
          "0 to the number of units"},
     };
 
-    for (uint32_t i = 0; i < sizeof option / sizeof option[0]; i++) {
+    for (uint32_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
         if (option[i].value > option[i].most) {
             return impl_fail(env, FSDP_ERR_INVALID, WHERE,
                              "%s %u is none of %s (at most %u)", option[i].name,
@@ -177,7 +177,7 @@ static int check_claims(const struct fsdp_env *env,
         {"buffer_dtype", o->buffer_dtype},
     };
 
-    for (uint32_t i = 0; i < sizeof dtype / sizeof dtype[0]; i++) {
+    for (uint32_t i = 0; i < sizeof(dtype) / sizeof(dtype[0]); i++) {
         if (dtype[i].value > FSDP_DTYPE_F32) {
             return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
                              "%s %u is not claimed; float32 (1) is",

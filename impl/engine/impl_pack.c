@@ -13,7 +13,7 @@ static int copy_rows(const struct fsdp_sharded *s, uint32_t u, uint64_t rows,
                      uint64_t n, float *to, uint64_t to_stride,
                      const float *from, uint64_t from_stride)
 {
-    const uint64_t size = sizeof *to;
+    const uint64_t size = sizeof(*to);
 
     if (rows == 0 || n == 0) {
         return FSDP_OK;

@@ -131,7 +131,7 @@ static uint32_t try_order(struct placing *x)
     }
     if (room < x->best_room) {
         x->best_room = room;
-        memcpy(x->best, x->offset, x->n * sizeof *x->best);
+        memcpy(x->best, x->offset, x->n * sizeof(*x->best));
     }
     return above;
 }
@@ -144,7 +144,7 @@ static void promote(struct placing *x, uint32_t k)
 {
     uint32_t o = x->order[k];
 
-    memmove(x->order + 1, x->order, k * sizeof *x->order);
+    memmove(x->order + 1, x->order, k * sizeof(*x->order));
     x->order[0] = o;
     x->random = x->random * 1664525u + 1013904223u;
     x->high[o] = x->random >> 31;
@@ -203,7 +203,7 @@ static int find_others(struct placing *x)
             n += i != j && meet(&x->life[i], &x->life[j]);
         }
     }
-    x->other = malloc((n + 1) * sizeof *x->other);
+    x->other = malloc((n + 1) * sizeof(*x->other));
     if (!x->other) {
         return FSDP_ERR_NOMEM;
     }
@@ -240,12 +240,12 @@ static int make_arrays(struct placing *x)
 {
     size_t n = x->n + (size_t)1;
 
-    x->first = calloc(n, sizeof *x->first);
-    x->order = calloc(n, sizeof *x->order);
-    x->high = calloc(n, sizeof *x->high);
-    x->placed = calloc(n, sizeof *x->placed);
-    x->offset = calloc(n, sizeof *x->offset);
-    x->best = calloc(n, sizeof *x->best);
+    x->first = calloc(n, sizeof(*x->first));
+    x->order = calloc(n, sizeof(*x->order));
+    x->high = calloc(n, sizeof(*x->high));
+    x->placed = calloc(n, sizeof(*x->placed));
+    x->offset = calloc(n, sizeof(*x->offset));
+    x->best = calloc(n, sizeof(*x->best));
     return x->first && x->order && x->high && x->placed && x->offset && x->best
                ? find_others(x)
                : FSDP_ERR_NOMEM;

@@ -90,7 +90,7 @@ static uint64_t bound(const struct impl_life *life, uint32_t n, uint32_t depth,
             largest = life[i].size > largest ? life[i].size : largest;
         }
     }
-    qsort(sorted, n, sizeof *sorted, larger_first);
+    qsort(sorted, n, sizeof(*sorted), larger_first);
     sum += largest;
     for (uint32_t i = 0; i < depth && i < n; i++) {
         sum += sorted[i].size;

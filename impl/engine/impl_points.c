@@ -49,7 +49,7 @@ static int cancel(struct fsdp_sharded *s)
         return refuse(s, "CANCEL, but no pass has begun");
     }
     s->sequence = NULL;
-    memset(s->in_backward, 0, s->model->n_modules * sizeof *s->in_backward);
+    memset(s->in_backward, 0, s->model->n_modules * sizeof(*s->in_backward));
     FSDP_TRY(impl_reshard_each(s));
     FSDP_TRY(impl_retire_all(s));
     impl_arena_end(&s->arena, true);

@@ -31,7 +31,8 @@ static int fold(struct fsdp_sharded *s, uint32_t u, float *to)
         FSDP_TRY(impl_collective(s, s->last, FSDP_ALL_REDUCE,
                                  FSDP_DIM_REPLICATE, u, x->grad, to));
     } else {
-        FSDP_TRY(d->copy(d->self, s->last, to, x->grad, x->chunk * sizeof *to));
+        FSDP_TRY(
+            d->copy(d->self, s->last, to, x->grad, x->chunk * sizeof(*to)));
     }
     return impl_mark(s, s->last, &x->sent);
 }
@@ -40,7 +41,7 @@ static int fold(struct fsdp_sharded *s, uint32_t u, float *to)
 static int scale(struct fsdp_sharded *s, uint32_t u, float *of)
 {
     struct impl_unit *x = &s->unit[u];
-    uint64_t bytes = x->chunk * sizeof *of;
+    uint64_t bytes = x->chunk * sizeof(*of);
 
     if (x->scale == 1.0f || x->chunk == 0) {
         return FSDP_OK;
@@ -59,7 +60,7 @@ static int scale(struct fsdp_sharded *s, uint32_t u, float *of)
 static int add(struct fsdp_sharded *s, uint32_t u, const float *what)
 {
     float *to = s->unit[u].grad_shard;
-    uint64_t bytes = s->unit[u].chunk * sizeof *to;
+    uint64_t bytes = s->unit[u].chunk * sizeof(*to);
 
     return impl_run(s, s->last,
                     (struct fsdp_op){.kind = FSDP_OP_ADD,

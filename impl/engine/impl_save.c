@@ -24,9 +24,9 @@ static bool hold(struct impl_holding *h, uint32_t entry, uint64_t first,
 
 static int make_room(struct impl_holding *h, uint32_t n)
 {
-    h->slice = calloc(n + (size_t)1, sizeof *h->slice);
-    h->at = calloc(n + (size_t)1, sizeof *h->at);
-    h->in = calloc(n + (size_t)1, sizeof *h->in);
+    h->slice = calloc(n + (size_t)1, sizeof(*h->slice));
+    h->at = calloc(n + (size_t)1, sizeof(*h->at));
+    h->in = calloc(n + (size_t)1, sizeof(*h->in));
     return h->slice && h->at && h->in ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
@@ -77,7 +77,7 @@ int impl_checkpoints(struct fsdp_sharded *s)
     if (c) {
         return FSDP_OK;
     }
-    c = s->checkpoints = calloc(1, sizeof *c);
+    c = s->checkpoints = calloc(1, sizeof(*c));
     if (c) {
         status = hold_named(s, &c->named, why);
     }
@@ -132,7 +132,7 @@ static int take_snapshot(struct fsdp_sharded *s)
     struct impl_checkpoints *c = s->checkpoints;
     const struct impl_holding *h = c->saved;
     const struct fsdp_device *d = s->env->device;
-    const uint64_t bytes = h->sum * sizeof *c->snapshot;
+    const uint64_t bytes = h->sum * sizeof(*c->snapshot);
 
     c->snapshot = malloc(bytes + 1);
     if (!c->snapshot) {
@@ -142,7 +142,7 @@ static int take_snapshot(struct fsdp_sharded *s)
     }
     for (uint32_t i = 0; i < h->n; i++) {
         FSDP_TRY(d->copy(d->self, s->env->compute, c->snapshot + h->in[i],
-                         h->at[i], h->slice[i].n * sizeof *c->snapshot));
+                         h->at[i], h->slice[i].n * sizeof(*c->snapshot)));
     }
     return d->sync(d->self, s->env->compute);
 }
@@ -152,7 +152,7 @@ static int read_snapshot(void *context, uint32_t i, uint64_t at, uint64_t n,
 {
     const struct impl_checkpoints *c = context;
 
-    memcpy(to, c->snapshot + c->saved->in[i] + at, n * sizeof *to);
+    memcpy(to, c->snapshot + c->saved->in[i] + at, n * sizeof(*to));
     return FSDP_OK;
 }
 

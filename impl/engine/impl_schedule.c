@@ -121,7 +121,7 @@ static void retire(struct walk *w)
     sent_life(w, u)->end = w->plan->n_actions;
     w->grad[u] = w->packed[u] = IMPL_NO_LIFE;
     w->n_sent--;
-    memmove(w->sent, w->sent + 1, w->n_sent * sizeof *w->sent);
+    memmove(w->sent, w->sent + 1, w->n_sent * sizeof(*w->sent));
 }
 
 static void begin_window(struct walk *w, uint32_t at, uint32_t u)
@@ -192,8 +192,8 @@ static int find_fresh(struct walk *w, const char **what)
     struct impl_plan *plan = w->plan;
     const struct fsdp_sequence *q = plan->sequence;
     uint32_t n_modules = w->x->model->n_modules;
-    uint32_t *open = malloc((n_modules + (size_t)1) * sizeof *open);
-    bool *had = calloc(n_modules + (size_t)1, sizeof *had);
+    uint32_t *open = malloc((n_modules + (size_t)1) * sizeof(*open));
+    bool *had = calloc(n_modules + (size_t)1, sizeof(*had));
     int status = open && had ? FSDP_OK : FSDP_ERR_NOMEM;
 
     for (uint32_t m = 0; open && m < n_modules; m++) {
@@ -258,15 +258,15 @@ static int make_arrays(struct impl_plan *p)
 {
     size_t n = p->sequence->n + (size_t)1;
 
-    p->action = calloc(5 * n, sizeof *p->action);
-    p->first = calloc(n, sizeof *p->first);
-    p->full = calloc(n, sizeof *p->full);
-    p->grad = calloc(n, sizeof *p->grad);
-    p->wire = calloc(n, sizeof *p->wire);
-    p->fresh = calloc(n, sizeof *p->fresh);
-    p->sum = calloc(n, sizeof *p->sum);
-    p->fresh_module = calloc(n, sizeof *p->fresh_module);
-    p->fresh_of_point = calloc(n, sizeof *p->fresh_of_point);
+    p->action = calloc(5 * n, sizeof(*p->action));
+    p->first = calloc(n, sizeof(*p->first));
+    p->full = calloc(n, sizeof(*p->full));
+    p->grad = calloc(n, sizeof(*p->grad));
+    p->wire = calloc(n, sizeof(*p->wire));
+    p->fresh = calloc(n, sizeof(*p->fresh));
+    p->sum = calloc(n, sizeof(*p->sum));
+    p->fresh_module = calloc(n, sizeof(*p->fresh_module));
+    p->fresh_of_point = calloc(n, sizeof(*p->fresh_of_point));
     return p->action && p->first && p->full && p->grad && p->wire && p->fresh &&
                    p->sum && p->fresh_module && p->fresh_of_point
                ? FSDP_OK
@@ -279,7 +279,7 @@ int impl_plan_make(const struct impl_schedule *x,
 {
     size_t n = x->units->n_units + (size_t)1;
     uint8_t *window = calloc(sequence->n + (size_t)1, 1);
-    uint32_t *scratch = calloc(7 * n, sizeof *scratch);
+    uint32_t *scratch = calloc(7 * n, sizeof(*scratch));
     struct walk w = {.x = x,
                      .plan = out,
                      .window = window,

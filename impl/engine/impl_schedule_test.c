@@ -25,9 +25,9 @@ enum {
 /* NOLINTEND(readability-identifier-naming) */
 
 static const uint32_t unit_of_module[] = {0, 1, 2};
-static const struct fsdp_model model = {.size = sizeof model, .n_modules = 3};
+static const struct fsdp_model model = {.size = sizeof(model), .n_modules = 3};
 static const struct fsdp_units units = {
-    .size = sizeof units, .n_units = 3, .unit_of_module = unit_of_module};
+    .size = sizeof(units), .n_units = 3, .unit_of_module = unit_of_module};
 
 /* "G1" gather, "O" open, "+" gradient, "-" reshard, "R" reduce, "x" retire,
  * "U" unpack, "P" pack, with the unit; "|" between points. */
@@ -52,7 +52,7 @@ struct expected {
 
 static void assert_plan(const struct fsdp_sequence *q, const struct expected *e)
 {
-    const struct fsdp_options options = {.size = sizeof options,
+    const struct fsdp_options options = {.size = sizeof(options),
                                          .prefetch_forward = e->forward,
                                          .prefetch_backward = e->backward,
                                          .reduces_in_flight = e->in_flight};
@@ -84,7 +84,7 @@ static void units_follow_one_another(void **unused)
 {
     static const uint32_t point[] = {F, f, F, f, F, f, B, b, B, b, B, b};
     static const uint32_t module[] = {0, 0, 1, 1, 2, 2, 2, 2, 1, 1, 0, 0};
-    const struct fsdp_sequence q = {sizeof q, 12, "train", point, module};
+    const struct fsdp_sequence q = {sizeof(q), 12, "train", point, module};
     static const struct expected expected[] = {
         {0, 0, 0, false, false,
          "G0O0|-0|G1O1|-1|G2O2|-2|"
@@ -100,7 +100,7 @@ static void units_follow_one_another(void **unused)
     };
 
     (void)unused;
-    for (uint32_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+    for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         assert_plan(&q, &expected[i]);
     }
 }
@@ -111,7 +111,7 @@ static void units_are_packed(void **unused)
 {
     static const uint32_t point[] = {F, f, F, f, F, f, B, b, B, b, B, b};
     static const uint32_t module[] = {0, 0, 1, 1, 2, 2, 2, 2, 1, 1, 0, 0};
-    const struct fsdp_sequence q = {sizeof q, 12, "train", point, module};
+    const struct fsdp_sequence q = {sizeof(q), 12, "train", point, module};
     static const struct expected expected[] = {
         {0, 0, 0, false, true,
          "G0O0U0|-0|G1O1U1|-1|G2O2U2|-2|"
@@ -124,7 +124,7 @@ static void units_are_packed(void **unused)
     };
 
     (void)unused;
-    for (uint32_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+    for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         assert_plan(&q, &expected[i]);
     }
 }
@@ -134,7 +134,7 @@ static void windows_nest(void **unused)
 {
     static const uint32_t point[] = {F, F, f, F, f, f, B, B, b, B, b, b};
     static const uint32_t module[] = {0, 1, 1, 2, 2, 0, 0, 2, 2, 1, 1, 0};
-    const struct fsdp_sequence q = {sizeof q, 12, "train", point, module};
+    const struct fsdp_sequence q = {sizeof(q), 12, "train", point, module};
     static const struct expected expected = {
         1,
         1,
@@ -160,7 +160,7 @@ static void wrong_sequences_are_refused(void **unused)
         {4, {B, B, b, b}, {0, 0, 0, 0}}, /* a backward in itself */
         {3, {F, f, B}, {0, 0, 0}},       /* a backward without an end */
     };
-    const struct fsdp_options options = {.size = sizeof options};
+    const struct fsdp_options options = {.size = sizeof(options)};
     const struct impl_extent extent[3] = {{0}};
     const struct impl_schedule x = {.model = &model,
                                     .units = &units,
@@ -169,8 +169,8 @@ static void wrong_sequences_are_refused(void **unused)
                                     .gathers = true};
 
     (void)unused;
-    for (uint32_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        const struct fsdp_sequence q = {sizeof q, wrong[i].n, "train",
+    for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        const struct fsdp_sequence q = {sizeof(q), wrong[i].n, "train",
                                         wrong[i].point, wrong[i].module};
         struct impl_plan plan;
         const char *what = "";

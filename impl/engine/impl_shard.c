@@ -21,9 +21,9 @@ static int make_plans(struct fsdp_sharded *s)
                                     .gathers = s->shards > 1,
                                     .packs = s->packs};
 
-    s->plan = calloc(s->model->n_sequences + (size_t)1, sizeof *s->plan);
+    s->plan = calloc(s->model->n_sequences + (size_t)1, sizeof(*s->plan));
     s->in_backward =
-        calloc(s->model->n_modules + (size_t)1, sizeof *s->in_backward);
+        calloc(s->model->n_modules + (size_t)1, sizeof(*s->in_backward));
     if (!s->plan || !s->in_backward) {
         return impl_out_of_memory(s->env);
     }
@@ -98,7 +98,7 @@ int impl_initialise(const struct fsdp_sharded *s)
             FSDP_TRY(s->model->initial(s->model->context, p, x->first + done, n,
                                        slice));
             FSDP_TRY(
-                d->copy(d->self, NULL, to + done, slice, n * sizeof *slice));
+                d->copy(d->self, NULL, to + done, slice, n * sizeof(*slice)));
         }
     }
     return FSDP_OK;
@@ -141,10 +141,10 @@ int impl_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     struct fsdp_sharded *s;
 
     *out = NULL;
-    read_known(&o, sizeof o, options, options->size);
-    read_known(&known, sizeof known, units, units->size);
+    read_known(&o, sizeof(o), options, options->size);
+    read_known(&known, sizeof(known), units, units->size);
     FSDP_TRY(impl_check(env, model, &known, &o));
-    s = *out = calloc(1, sizeof *s); /* the caller destroys it in any case */
+    s = *out = calloc(1, sizeof(*s)); /* the caller destroys it in any case */
     if (!s) {
         return impl_out_of_memory(env);
     }

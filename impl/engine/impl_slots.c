@@ -32,11 +32,11 @@ static int ensure(struct fsdp_sharded *s, struct impl_block *block,
         FSDP_TRY(d->sync(d->self, NULL)); /* streams may still use it */
         drop(s, block);
     }
-    status = d->alloc(d->self, room * sizeof *block->p, &p);
+    status = d->alloc(d->self, room * sizeof(*block->p), &p);
     if (status != FSDP_OK) {
         return impl_fail(s->env, status, "impl.alloc",
                          "the device has no %llu bytes for %s",
-                         (unsigned long long)room * sizeof *block->p, what);
+                         (unsigned long long)room * sizeof(*block->p), what);
     }
     *block = (struct impl_block){p, room};
     return FSDP_OK;
@@ -262,7 +262,7 @@ void impl_slots_release(struct fsdp_sharded *s)
     struct impl_block *block[] = {&s->rest,  &s->grad_shards, &s->full,
                                   &s->grads, &s->staging,     &s->wire};
 
-    for (uint32_t i = 0; i < sizeof block / sizeof block[0]; i++) {
+    for (uint32_t i = 0; i < sizeof(block) / sizeof(block[0]); i++) {
         drop(s, block[i]);
     }
     impl_arena_release(&s->arena);

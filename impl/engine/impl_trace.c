@@ -34,7 +34,7 @@ int impl_trace_begin(struct impl_trace *t, uint32_t sequence, bool sync)
 {
     void *array = t->pass;
 
-    FSDP_TRY(grow(&array, t->n_passes, &t->pass_capacity, sizeof *t->pass));
+    FSDP_TRY(grow(&array, t->n_passes, &t->pass_capacity, sizeof(*t->pass)));
     t->pass = array;
     t->pass[t->n_passes++] = (struct impl_trace_pass){.sequence = sequence,
                                                       .sync = sync,
@@ -47,7 +47,7 @@ int impl_trace_take(struct impl_trace *t, uint64_t size, uint32_t *life)
 {
     void *array = t->life;
 
-    FSDP_TRY(grow(&array, t->n_lives, &t->life_capacity, sizeof *t->life));
+    FSDP_TRY(grow(&array, t->n_lives, &t->life_capacity, sizeof(*t->life)));
     t->life = array;
     *life = t->n_lives++;
     t->life[*life] = (struct impl_life){

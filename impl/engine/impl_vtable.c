@@ -40,7 +40,7 @@ const struct fsdp_engine *fsdp_impl_engine(void)
                                          "load",
                                          NULL};
     static const struct fsdp_engine engine = {
-        .size = sizeof engine,
+        .size = sizeof(engine),
         .abi = FSDP_ABI_VERSION,
         .name = "impl",
         .version = "0.1.0",

@@ -104,12 +104,12 @@ int impl_windows(const struct impl_schedule *x,
         *what = "every point is one of model.h, of a module of the model";
         return FSDP_ERR_INVALID;
     }
-    memset(scratch, 0, 2 * (size_t)n * sizeof *scratch);
+    memset(scratch, 0, 2 * (size_t)n * sizeof(*scratch));
     if (!mark(sequence, x->units, window, scratch, scratch + n)) {
         *what = "a unit's window begins with a PRE point";
         return FSDP_ERR_INVALID;
     }
-    memset(scratch, 0, 2 * (size_t)n * sizeof *scratch);
+    memset(scratch, 0, 2 * (size_t)n * sizeof(*scratch));
     if (!settle(x, sequence, window, scratch, scratch + n)) {
         *what = "a unit's window ends with a POST point";
         return FSDP_ERR_INVALID;

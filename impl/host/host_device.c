@@ -285,7 +285,7 @@ static int device_stamp(void *self, struct fsdp_stream *stream, uint64_t *ns)
 {
     (void)self;
     return stream != NULL ? host_stream_push(stream->queue, do_stamp, &ns,
-                                             sizeof ns, STAMP_NS)
+                                             sizeof(ns), STAMP_NS)
                           : do_stamp(&ns, FSDP_OK);
 }
 

@@ -12,7 +12,7 @@ static int write_slice(void *context, uint32_t i, uint64_t at, uint64_t n,
     const struct fsdp_device *d = s->env->device;
 
     return d->copy(d->self, NULL, s->checkpoints->at[i] + at, from,
-                   n * sizeof *from);
+                   n * sizeof(*from));
 }
 
 static int write_local(void *context, uint32_t i, uint64_t at, uint64_t n,
@@ -22,7 +22,7 @@ static int write_local(void *context, uint32_t i, uint64_t at, uint64_t n,
     const struct fsdp_device *d = s->env->device;
 
     return d->copy(d->self, NULL, s->checkpoints->local_at[i] + at, from,
-                   n * sizeof *from);
+                   n * sizeof(*from));
 }
 
 static int remake(void *context)

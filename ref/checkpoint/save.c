@@ -58,14 +58,14 @@ int ref_checkpoints(struct fsdp_sharded *s)
     if (s->checkpoints) {
         return FSDP_OK;
     }
-    c = s->checkpoints = calloc(1, sizeof *c);
+    c = s->checkpoints = calloc(1, sizeof(*c));
     if (!c) {
         return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.checkpoint", "%s", why);
     }
-    c->slice = calloc(n, sizeof *c->slice);
-    c->local_slice = calloc(n, sizeof *c->local_slice);
-    c->at = calloc(n, sizeof *c->at);
-    c->local_at = calloc(n, sizeof *c->local_at);
+    c->slice = calloc(n, sizeof(*c->slice));
+    c->local_slice = calloc(n, sizeof(*c->local_slice));
+    c->at = calloc(n, sizeof(*c->at));
+    c->local_at = calloc(n, sizeof(*c->local_at));
     status = c->slice && c->local_slice && c->at && c->local_at
                  ? checkpoint_table_of_model(s->model, s->options.optimizer,
                                              &c->table, why)
@@ -110,7 +110,7 @@ static int put(struct fsdp_sharded *s, uint32_t entry, uint64_t first,
 
     for (uint64_t done = 0; s->env->rank == 0 && done < n;) {
         uint64_t m = n - done < 1024 ? n - done : 1024;
-        FSDP_TRY(d->copy(d->self, NULL, slice, p + done, m * sizeof *p));
+        FSDP_TRY(d->copy(d->self, NULL, slice, p + done, m * sizeof(*p)));
         /* A failure is told by save_wait: the others must not wait. */
         (void)checkpoint_put(s->checkpoints->saving, entry, first + done, m,
                              slice);
@@ -134,7 +134,7 @@ static int send_slice(struct fsdp_sharded *s, uint32_t root,
         p = staging;
     }
     if (s->shards > 1) {
-        struct fsdp_collective c = {.size = sizeof c,
+        struct fsdp_collective c = {.size = sizeof(c),
                                     .kind = FSDP_BROADCAST,
                                     .dim = FSDP_DIM_SHARD,
                                     .dtype = FSDP_DTYPE_F32,
@@ -169,7 +169,7 @@ static int send_all(struct fsdp_sharded *s)
             mine = c->slice[i];
         }
         FSDP_TRY(
-            s->env->exchange(s->env->exchange_self, &mine, sizeof mine, all));
+            s->env->exchange(s->env->exchange_self, &mine, sizeof(mine), all));
         more = false;
         for (uint32_t r = 0; r < s->shards; r++) {
             more = more || all[r].n > 0;
@@ -191,7 +191,7 @@ static int read_slice(void *context, uint32_t i, uint64_t at, uint64_t n,
     const struct fsdp_device *d = s->env->device;
 
     return d->copy(d->self, NULL, to, s->checkpoints->at[i] + at,
-                   n * sizeof *to);
+                   n * sizeof(*to));
 }
 
 static int read_local(void *context, uint32_t i, uint64_t at, uint64_t n,
@@ -201,7 +201,7 @@ static int read_local(void *context, uint32_t i, uint64_t at, uint64_t n,
     const struct fsdp_device *d = s->env->device;
 
     return d->copy(d->self, NULL, to, s->checkpoints->local_at[i] + at,
-                   n * sizeof *to);
+                   n * sizeof(*to));
 }
 
 struct checkpoint_source ref_checkpoint_source(struct fsdp_sharded *s,

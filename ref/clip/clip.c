@@ -36,9 +36,9 @@ static int add_up(const struct fsdp_sharded *s, const struct ref_sum *mine,
 {
     const struct fsdp_env *env = s->env;
     uint32_t first = env->rank - s->coordinate;
-    struct ref_sum *all = calloc(env->world, sizeof *all);
+    struct ref_sum *all = calloc(env->world, sizeof(*all));
     int status =
-        all ? env->exchange(env->exchange_self, mine, sizeof *mine, all)
+        all ? env->exchange(env->exchange_self, mine, sizeof(*mine), all)
             : ref_fail(env, FSDP_ERR_NOMEM, "ref.clip_grad_norm",
                        "out of memory");
 

@@ -163,7 +163,7 @@ struct fsdp_op ref_scale_op(uint32_t unit, float *x, uint64_t n, float factor)
                             .dim = {n},
                             .f = {factor},
                             .n_in = 1,
-                            .in = {{x, n * sizeof *x}},
+                            .in = {{x, n * sizeof(*x)}},
                             .n_out = 1,
-                            .out = {{x, n * sizeof *x}}};
+                            .out = {{x, n * sizeof(*x)}}};
 }

@@ -94,7 +94,7 @@ static void refuses_what_is_no_norm(void **state)
 
     (void)state;
     assert_int_equal(ref_check_clip(&env, &clip), FSDP_OK);
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         clip.max_norm = wrong[i][0];
         clip.p = wrong[i][1];
         assert_int_equal(ref_check_clip(&env, &clip), FSDP_ERR_INVALID);

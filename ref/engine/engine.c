@@ -49,7 +49,7 @@ static int cancel(struct fsdp_sharded *s)
         ref_reshard(s, u);
     }
     ref_drop_gradients(s);
-    memset(s->in_backward, 0, s->model->n_modules * sizeof *s->in_backward);
+    memset(s->in_backward, 0, s->model->n_modules * sizeof(*s->in_backward));
     s->sequence = NULL;
     return FSDP_OK;
 }
@@ -215,7 +215,7 @@ static int pieces(struct fsdp_sharded *s,
     for (uint32_t i = 0; i < s->n_parts; i++) {
         const struct ref_part *part = &s->part[i];
         struct ref_unit *u = &s->unit[s->parameter[part->parameter].unit];
-        struct fsdp_piece piece = {.size = sizeof piece,
+        struct fsdp_piece piece = {.size = sizeof(piece),
                                    .parameter = part->parameter,
                                    .first = part->first,
                                    .n = part->n,
@@ -285,7 +285,7 @@ const struct fsdp_engine *fsdp_ref_engine(void)
                                          "load",
                                          NULL};
     static const struct fsdp_engine engine = {
-        .size = sizeof engine,
+        .size = sizeof(engine),
         .abi = FSDP_ABI_VERSION,
         .name = "ref",
         .version = "0.1.0",

@@ -113,7 +113,7 @@ static int copy_parts(struct fsdp_sharded *s, uint32_t u, float *whole,
                 sent += part.local;
                 lies += part.first;
                 FSDP_TRY(d->copy(d->self, s->env->compute, unpack ? lies : sent,
-                                 unpack ? sent : lies, part.n * sizeof *sent));
+                                 unpack ? sent : lies, part.n * sizeof(*sent)));
             }
         }
     }
@@ -166,7 +166,7 @@ int ref_fill_initial(struct fsdp_sharded *s)
                         part->local + done;
             FSDP_TRY(s->model->initial(s->model->context, part->parameter,
                                        part->first + done, n, slice));
-            FSDP_TRY(d->copy(d->self, NULL, to, slice, n * sizeof *to));
+            FSDP_TRY(d->copy(d->self, NULL, to, slice, n * sizeof(*to)));
             done += n;
         }
     }

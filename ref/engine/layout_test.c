@@ -25,14 +25,14 @@ static const uint64_t shape[PARAMETERS][FSDP_MAX_DIMS] = {
 static const uint32_t n_dims[PARAMETERS] = {2, 1, 0, 2};
 static const uint32_t module_of[PARAMETERS] = {0, 0, 0, 0};
 static const uint32_t unit_of_module[] = {0};
-static const struct fsdp_model model = {.size = sizeof model,
+static const struct fsdp_model model = {.size = sizeof(model),
                                         .n_modules = 1,
                                         .n_parameters = PARAMETERS,
                                         .parameter_module = module_of,
                                         .parameter_shape = shape,
                                         .parameter_n_dims = n_dims};
 static const struct fsdp_units units = {
-    .size = sizeof units, .n_units = 1, .unit_of_module = unit_of_module};
+    .size = sizeof(units), .n_units = 1, .unit_of_module = unit_of_module};
 
 struct fixture {
     struct fsdp_env env;
@@ -45,7 +45,7 @@ struct fixture {
 static void lay_out(struct fixture *x, uint32_t layout, uint32_t shards,
                     uint32_t coordinate)
 {
-    memset(x, 0, sizeof *x);
+    memset(x, 0, sizeof(*x));
     x->s = (struct fsdp_sharded){.env = &x->env,
                                  .model = &model,
                                  .units = &units,
@@ -141,11 +141,11 @@ static void what_is_packed_comes_back(void **state)
     assert_int_equal(ref_open(&x.env), FSDP_OK);
     assert_int_equal(ref_take(&x.s, FSDP_STAGING, 0, 24, &x.unit.wire),
                      FSDP_OK);
-    memset(x.unit.wire, 0xff, sizeof wire);
+    memset(x.unit.wire, 0xff, sizeof(wire));
     assert_int_equal(ref_pack(&x.s, 0, whole), FSDP_OK);
-    assert_memory_equal(x.unit.wire, wire, sizeof wire);
+    assert_memory_equal(x.unit.wire, wire, sizeof(wire));
     assert_int_equal(ref_unpack(&x.s, 0, back), FSDP_OK);
-    assert_memory_equal(back, whole, sizeof whole);
+    assert_memory_equal(back, whole, sizeof(whole));
     ref_drop(&x.s, &x.unit.wire);
     ref_close(&x.env);
 }

@@ -21,7 +21,7 @@ struct fsdp_op ref_optimizer_op(const struct ref_hyper *h, uint64_t n,
                                     [FSDP_OPTIMIZER_MOMENTUM] =
                                         FSDP_OP_MOMENTUM,
                                     [FSDP_OPTIMIZER_ADAMW] = FSDP_OP_ADAMW};
-    uint64_t bytes = n * sizeof *w;
+    uint64_t bytes = n * sizeof(*w);
     struct fsdp_op op = {.kind = kind[h->optimizer],
                          .unit = FSDP_NO_UNIT,
                          .dim = {n},

@@ -34,14 +34,14 @@ static int check_agreement(const struct fsdp_sharded *s)
                         env->world);
     }
     o.group_of_parameter = NULL;
-    mine = hash(mine, &o, sizeof o);
+    mine = hash(mine, &o, sizeof(o));
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         mine = hash(mine, model->parameter_name[p],
                     strlen(model->parameter_name[p]));
         mine = hash(mine, &s->parameter[p].numel, sizeof(uint64_t));
         mine = hash(mine, &s->parameter[p].unit, sizeof(uint32_t));
     }
-    FSDP_TRY(env->exchange(env->exchange_self, &mine, sizeof mine, all));
+    FSDP_TRY(env->exchange(env->exchange_self, &mine, sizeof(mine), all));
     for (uint32_t r = 0; r < env->world; r++) {
         if (all[r] != all[0]) {
             return ref_fail(env, FSDP_ERR_MISMATCH, "ref.shard",
@@ -58,22 +58,23 @@ static int make_arrays(struct fsdp_sharded *s)
     const struct fsdp_model *model = s->model;
     uint32_t n_p = model->n_parameters;
 
-    s->unit = calloc(s->units->n_units + 1u, sizeof *s->unit);
-    s->parameter = calloc(n_p + 1u, sizeof *s->parameter);
-    s->part = calloc(n_p + 1u, sizeof *s->part);
-    s->action = calloc(model->n_sequences + 1u, sizeof *s->action);
-    s->in_backward = calloc(model->n_modules + 1u, sizeof *s->in_backward);
+    s->unit = calloc(s->units->n_units + 1u, sizeof(*s->unit));
+    s->parameter = calloc(n_p + 1u, sizeof(*s->parameter));
+    s->part = calloc(n_p + 1u, sizeof(*s->part));
+    s->action = calloc(model->n_sequences + 1u, sizeof(*s->action));
+    s->in_backward = calloc(model->n_modules + 1u, sizeof(*s->in_backward));
     if (!s->unit || !s->parameter || !s->part || !s->action ||
         !s->in_backward) {
         return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard", "out of memory");
     }
     if (s->options.n_groups) {
-        s->group = malloc((n_p + 1u) * sizeof *s->group);
+        s->group = malloc((n_p + 1u) * sizeof(*s->group));
         if (!s->group) {
             return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard",
                             "out of memory");
         }
-        memcpy(s->group, s->options.group_of_parameter, n_p * sizeof *s->group);
+        memcpy(s->group, s->options.group_of_parameter,
+               n_p * sizeof(*s->group));
     }
     for (uint32_t q = 0; q < model->n_sequences; q++) {
         s->action[q] = malloc(model->sequence[q]->n + 1u);
@@ -95,7 +96,7 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
 
     *out = NULL;
     FSDP_TRY(ref_check(env, model, units, options));
-    s = calloc(1, sizeof *s);
+    s = calloc(1, sizeof(*s));
     if (!s) {
         return ref_fail(env, FSDP_ERR_NOMEM, "ref.shard", "out of memory");
     }

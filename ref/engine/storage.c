@@ -17,9 +17,9 @@ int ref_fail(const struct fsdp_env *env, int32_t status, const char *where,
     if (e && e->status == FSDP_OK) {
         e->status = status;
         e->rank = (int32_t)env->rank;
-        snprintf(e->where, sizeof e->where, "%s", where);
+        snprintf(e->where, sizeof(e->where), "%s", where);
         va_start(arguments, format);
-        vsnprintf(e->message, sizeof e->message, format, arguments);
+        vsnprintf(e->message, sizeof(e->message), format, arguments);
         va_end(arguments);
     }
     return status;
@@ -29,7 +29,7 @@ int ref_take(struct fsdp_sharded *s, uint32_t kind, uint32_t unit, uint64_t n,
              float **out)
 {
     const struct fsdp_device *d = s->env->device;
-    const uint64_t bytes = n * sizeof **out;
+    const uint64_t bytes = n * sizeof(**out);
     void *p = NULL;
     int status = d->alloc(d->self, bytes, &p);
 
@@ -57,7 +57,7 @@ void ref_drop(struct fsdp_sharded *s, float **p)
 
 int ref_run(struct fsdp_sharded *s, struct fsdp_op op)
 {
-    op.size = sizeof op;
+    op.size = sizeof(op);
     return s->env->device->run(s->env->device->self, s->env->compute, &op);
 }
 
@@ -68,5 +68,5 @@ int ref_fill_zero(struct fsdp_sharded *s, uint32_t unit, float *p, uint64_t n)
                                        .dim = {n},
                                        .f = {0.0f},
                                        .n_out = 1,
-                                       .out = {{p, n * sizeof *p}}});
+                                       .out = {{p, n * sizeof(*p)}}});
 }

@@ -27,7 +27,7 @@ struct fsdp_tensor ref_tensor(const struct fsdp_env *env,
 
 int ref_open(struct fsdp_env *env)
 {
-    struct fsdp_device *device = malloc(sizeof *device);
+    struct fsdp_device *device = malloc(sizeof(*device));
 
     if (!device) {
         return ref_fail(env, FSDP_ERR_NOMEM, "ref.open", "out of memory");

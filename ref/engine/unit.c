@@ -10,7 +10,7 @@ static int collective(struct fsdp_sharded *s, uint32_t kind, uint32_t dim,
                       uint32_t u, const float *in, float *out)
 {
     const struct fsdp_comm *comm = s->env->comm;
-    struct fsdp_collective c = {.size = sizeof c,
+    struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = kind,
                                 .dim = dim,
                                 .dtype = FSDP_DTYPE_F32,
@@ -82,7 +82,7 @@ int ref_take_gradients(struct fsdp_sharded *s, uint32_t module)
         }
         if (x->staging) {
             float *sum = s->unit[x->unit].grad_full + x->offset;
-            uint64_t bytes = x->numel * sizeof *sum;
+            uint64_t bytes = x->numel * sizeof(*sum);
             FSDP_TRY(ref_run(
                 s, (struct fsdp_op){.kind = FSDP_OP_ADD,
                                     .unit = x->unit,
@@ -121,7 +121,7 @@ static int reduce_into(struct fsdp_sharded *s, uint32_t u, float *to)
 {
     struct ref_unit *x = &s->unit[u];
     const struct fsdp_device *d = s->env->device;
-    uint64_t bytes = x->chunk * sizeof *to;
+    uint64_t bytes = x->chunk * sizeof(*to);
 
     if (s->shards > 1) {
         FSDP_TRY(collective(s, FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u,

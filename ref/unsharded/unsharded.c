@@ -25,21 +25,21 @@ static int make_arrays(struct fsdp_sharded *s)
 {
     uint32_t n = s->model->n_parameters + 1u;
 
-    s->start = calloc(n, sizeof *s->start);
-    s->offset = calloc(n, sizeof *s->offset);
-    s->block = calloc(n, sizeof *s->block);
-    s->chunk = calloc(s->units->n_units + 1u, sizeof *s->chunk);
-    s->touched = calloc(s->units->n_units + 1u, sizeof *s->touched);
-    s->asked = calloc(n, sizeof *s->asked);
-    s->group = calloc(n, sizeof *s->group);
-    s->in_backward = calloc(s->model->n_modules + 1u, sizeof *s->in_backward);
-    s->rank = calloc(s->ranks, sizeof *s->rank);
+    s->start = calloc(n, sizeof(*s->start));
+    s->offset = calloc(n, sizeof(*s->offset));
+    s->block = calloc(n, sizeof(*s->block));
+    s->chunk = calloc(s->units->n_units + 1u, sizeof(*s->chunk));
+    s->touched = calloc(s->units->n_units + 1u, sizeof(*s->touched));
+    s->asked = calloc(n, sizeof(*s->asked));
+    s->group = calloc(n, sizeof(*s->group));
+    s->in_backward = calloc(s->model->n_modules + 1u, sizeof(*s->in_backward));
+    s->rank = calloc(s->ranks, sizeof(*s->rank));
     if (!s->start || !s->offset || !s->block || !s->chunk || !s->touched ||
         !s->asked || !s->group || !s->in_backward || !s->rank) {
         return out_of_memory(s);
     }
     for (uint32_t r = 0; r < s->ranks; r++) {
-        s->rank[r].has = calloc(n, sizeof *s->rank[r].has);
+        s->rank[r].has = calloc(n, sizeof(*s->rank[r].has));
         if (!s->rank[r].has) {
             return out_of_memory(s);
         }
@@ -53,11 +53,11 @@ static int take(struct fsdp_sharded *s, uint32_t kind, float **out)
     const struct fsdp_device *d = s->env->device;
     void *p = NULL;
 
-    if (d->alloc(d->self, s->total * sizeof **out, &p) != FSDP_OK) {
+    if (d->alloc(d->self, s->total * sizeof(**out), &p) != FSDP_OK) {
         (void)out_of_memory(s);
         return FSDP_ERR_NOMEM;
     }
-    d->live(d->self, NULL, kind, FSDP_NO_UNIT, p, s->total * sizeof **out);
+    d->live(d->self, NULL, kind, FSDP_NO_UNIT, p, s->total * sizeof(**out));
     *out = p;
     return FSDP_OK;
 }
@@ -114,7 +114,7 @@ static int fill(struct fsdp_sharded *s)
     FSDP_TRY(take(s, FSDP_PARAM_SHARD, &s->value));
     FSDP_TRY(take(s, FSDP_GRAD_SHARD, &s->reduced));
     FSDP_TRY(take(s, FSDP_GRAD_FULL, &s->fresh));
-    bytes = s->total * sizeof *s->value;
+    bytes = s->total * sizeof(*s->value);
     for (uint32_t i = 0; i < ref_optimizer_states(s->options.optimizer); i++) {
         FSDP_TRY(take(s, FSDP_OPTIM, &s->state[i]));
         memset(s->state[i], 0, bytes);
@@ -135,7 +135,7 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
 
     *out = NULL;
     FSDP_TRY(ref_check(env, model, units, options));
-    s = calloc(1, sizeof *s);
+    s = calloc(1, sizeof(*s));
     if (!s) {
         return ref_fail(env, FSDP_ERR_NOMEM, "unsharded", "out of memory");
     }
@@ -162,10 +162,10 @@ static void drop_gradients(struct fsdp_sharded *s)
             drop(s, &x->sum[c]);
         }
         x->n = 0;
-        memset(x->has, 0, s->model->n_parameters * sizeof *x->has);
+        memset(x->has, 0, s->model->n_parameters * sizeof(*x->has));
     }
-    memset(s->touched, 0, s->units->n_units * sizeof *s->touched);
-    memset(s->asked, 0, s->model->n_parameters * sizeof *s->asked);
+    memset(s->touched, 0, s->units->n_units * sizeof(*s->touched));
+    memset(s->asked, 0, s->model->n_parameters * sizeof(*s->asked));
     s->has_reduced = false;
 }
 
@@ -261,14 +261,15 @@ static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
         /* A rank's contribution is complete where it would be reduced. */
         if (s->sync && x->sum[x->n]) {
             x->n++;
-            memset(x->has, 0, s->model->n_parameters * sizeof *x->has);
+            memset(x->has, 0, s->model->n_parameters * sizeof(*x->has));
         }
         s->sequence = NULL;
         return FSDP_OK;
     }
     if (point == FSDP_CANCEL && q) {
         drop_gradients(s);
-        memset(s->in_backward, 0, s->model->n_modules * sizeof *s->in_backward);
+        memset(s->in_backward, 0,
+               s->model->n_modules * sizeof(*s->in_backward));
         s->sequence = NULL;
         return FSDP_OK;
     }
@@ -361,7 +362,7 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
         struct fsdp_op op = ref_optimizer_op(&h, fsdp_numel(s->model, p),
                                              s->reduced + s->start[p],
                                              s->value + s->start[p], state);
-        op.size = sizeof op;
+        op.size = sizeof(op);
         if (s->touched[u]) {
             FSDP_TRY(s->env->device->run(s->env->device->self, NULL, &op));
         }
@@ -382,7 +383,7 @@ static int pieces(struct fsdp_sharded *s,
 {
     FSDP_TRY(unsharded_reduce(s));
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        struct fsdp_piece piece = {.size = sizeof piece,
+        struct fsdp_piece piece = {.size = sizeof(piece),
                                    .parameter = p,
                                    .n = fsdp_numel(s->model, p),
                                    .value = s->value + s->start[p]};
@@ -405,7 +406,7 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
         "groups",    "no-sync",   "eval",          "cancel",
         "fold-rank", "fold-ring", "fold-tree",     "f32-fma",
         "clip",      NULL};
-    static const struct fsdp_engine engine = {.size = sizeof engine,
+    static const struct fsdp_engine engine = {.size = sizeof(engine),
                                               .abi = FSDP_ABI_VERSION,
                                               .name = "unsharded",
                                               .version = "0.1.0",

@@ -5,7 +5,7 @@
  * makes of it: units.
  *
  * Everything is in parallel arrays, so that a later version appends an array
- * at the end and no element ever changes its stride. `size` is sizeof the
+ * at the end and no element ever changes its stride. `size` is sizeof(the)
  * struct that the writer was compiled with; a reader uses no field beyond it.
  *
  * Ownership: the writer's; an engine borrows all of it from `shard` until

@@ -47,7 +47,7 @@ static size_t end_of_sign(const struct tokens *s, size_t i)
         "...", "<<=", ">>=", "->", "++", "--", "<<", ">>", "<=", ">=", "==",
         "!=",  "&&",  "||",  "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="};
 
-    for (size_t k = 0; k < sizeof sign / sizeof *sign; k++) {
+    for (size_t k = 0; k < sizeof(sign) / sizeof(*sign); k++) {
         size_t n = strlen(sign[k]);
         if (strncmp(s->text + i, sign[k], n) == 0) {
             return i + n;
@@ -83,7 +83,7 @@ bool tokens_cut(const char *text, size_t n, struct tokens *out)
     bool line_begins = true;
 
     *out = (struct tokens){.text = text, .n = n};
-    out->token = malloc((n + 1) * sizeof *out->token);
+    out->token = malloc((n + 1) * sizeof(*out->token));
     for (size_t i = 0; i < n && out->token;) {
         size_t next = skip(out, i, line_begins);
         if (next > i) {

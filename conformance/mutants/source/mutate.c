@@ -43,7 +43,7 @@ __attribute__((format(printf, 5, 6))) static void add(struct source *s,
                                                       const char *format, ...)
 {
     struct mutation *grown =
-        realloc(s->mutation, (s->n_mutations + 1) * sizeof *grown);
+        realloc(s->mutation, (s->n_mutations + 1) * sizeof(*grown));
     va_list arguments;
     int n;
 
@@ -57,9 +57,9 @@ __attribute__((format(printf, 5, 6))) static void add(struct source *s,
     grown->begin = tokens_at(&s->t, first).begin;
     grown->end = tokens_at(&s->t, last).end;
     va_start(arguments, format);
-    n = vsnprintf(grown->to, sizeof grown->to, format, arguments);
+    n = vsnprintf(grown->to, sizeof(grown->to), format, arguments);
     va_end(arguments);
-    s->n_mutations += n >= 0 && (size_t)n < sizeof grown->to;
+    s->n_mutations += n >= 0 && (size_t)n < sizeof(grown->to);
 }
 
 /* Whether the operator at i stands between two operands. */
@@ -89,7 +89,7 @@ static void operators(struct source *s, size_t i)
         {"logic", "&&", "||"},      {"logic", "||", "&&"},
     };
 
-    for (size_t k = 0; k < sizeof swap / sizeof *swap; k++) {
+    for (size_t k = 0; k < sizeof(swap) / sizeof(*swap); k++) {
         bool increments = strcmp(swap[k][0], "increment") == 0;
         if (tokens_is(&s->t, i, swap[k][1]) &&
             (increments || is_binary(s, i))) {

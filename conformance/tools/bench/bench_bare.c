@@ -28,7 +28,7 @@ static int make(struct fsdp_sharded *s)
     float **part[] = {&s->value, &s->grad, &s->state[0], &s->state[1]};
     void *p;
 
-    s->offset = calloc(s->model->n_parameters + 1u, sizeof *s->offset);
+    s->offset = calloc(s->model->n_parameters + 1u, sizeof(*s->offset));
     if (!s->offset) {
         return FSDP_ERR_NOMEM;
     }
@@ -37,7 +37,7 @@ static int make(struct fsdp_sharded *s)
         s->n += (fsdp_numel(s->model, i) + ALIGN - 1) / ALIGN * ALIGN;
     }
     for (int i = 0; i < 4; i++) {
-        struct fsdp_op fill = {.size = sizeof fill,
+        struct fsdp_op fill = {.size = sizeof(fill),
                                .kind = FSDP_OP_FILL,
                                .unit = FSDP_NO_UNIT,
                                .dim = {s->n},
@@ -54,13 +54,13 @@ static int initialize(struct fsdp_sharded *s, uint32_t p)
 {
     const struct fsdp_device *d = s->env->device;
     uint64_t n = fsdp_numel(s->model, p);
-    float *host = malloc((n + 1) * sizeof *host);
+    float *host = malloc((n + 1) * sizeof(*host));
     int status = host ? s->model->initial(s->model->context, p, 0, n, host)
                       : FSDP_ERR_NOMEM;
 
     if (status == FSDP_OK) {
         status = d->copy(d->self, NULL, s->value + s->offset[p], host,
-                         n * sizeof *host);
+                         n * sizeof(*host));
     }
     free(host);
     return status;
@@ -72,7 +72,7 @@ static int bare_shard(const struct fsdp_env *env,
                       const struct fsdp_options *options,
                       struct fsdp_sharded **out)
 {
-    struct fsdp_sharded *s = calloc(1, sizeof *s);
+    struct fsdp_sharded *s = calloc(1, sizeof(*s));
 
     (void)units;
     *out = s;
@@ -157,7 +157,7 @@ static int bare_step(struct fsdp_sharded *s, struct fsdp_step *how)
     s->power[0] *= o->beta1;
     s->power[1] *= o->beta2;
     struct fsdp_op op = {
-        .size = sizeof op,
+        .size = sizeof(op),
         .kind = FSDP_OP_ADAMW,
         .unit = FSDP_NO_UNIT,
         .dim = {s->n},
@@ -192,7 +192,7 @@ static int bare_pieces(struct fsdp_sharded *s,
 static const char *const claims[] = {NULL};
 
 const struct fsdp_engine bench_bare = {
-    .size = sizeof bench_bare,
+    .size = sizeof(bench_bare),
     .abi = FSDP_ABI_VERSION,
     .name = "bare",
     .version = "0",

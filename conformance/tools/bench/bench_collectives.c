@@ -53,7 +53,7 @@ static void name_of(uint32_t shape, uint64_t bytes, uint32_t ranks,
 static int collective(struct bench *b, uint32_t shape, uint64_t bytes)
 {
     struct world_rank *rank = b->rank;
-    struct fsdp_collective c = {.size = sizeof c,
+    struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = shapes[shape].kind,
                                 .dim = FSDP_DIM_WORLD,
                                 .dtype = FSDP_DTYPE_F32,
@@ -78,7 +78,7 @@ static int measure(struct bench *b, uint32_t shape, uint64_t bytes,
     double begin;
     double mine = 0;
 
-    FSDP_TRY(rank->exchange(rank->exchange_self, &mine, sizeof mine, all));
+    FSDP_TRY(rank->exchange(rank->exchange_self, &mine, sizeof(mine), all));
     begin = bench_now();
     for (uint32_t i = 0; i < repeat; i++) {
         if (shape == SHAPES) {
@@ -89,7 +89,7 @@ static int measure(struct bench *b, uint32_t shape, uint64_t bytes,
         }
     }
     mine = (bench_now() - begin) / repeat;
-    FSDP_TRY(rank->exchange(rank->exchange_self, &mine, sizeof mine, all));
+    FSDP_TRY(rank->exchange(rank->exchange_self, &mine, sizeof(mine), all));
     for (uint32_t r = 0; r < rank->world; r++) {
         mine = all[r] > mine ? all[r] : mine;
     }
@@ -175,14 +175,14 @@ static void note(struct bench_plan *plan, const struct bench *b)
 static int measure_world(struct bench_plan *plan, uint32_t ranks)
 {
     static const char *const names[] = {"world"};
-    struct fsdp_mesh mesh = {sizeof mesh, 1, names, &ranks};
+    struct fsdp_mesh mesh = {sizeof(mesh), 1, names, &ranks};
     struct world_result result[WORLD_MAX_RANKS];
     struct bench b = {.plan = plan, .ranks = ranks};
     size_t bytes = sizeof(double) * SHAPES * SIZES * 2 * plan->report.samples;
     char what[64];
     int status;
 
-    snprintf(what, sizeof what, "collectives between %u processes", ranks);
+    snprintf(what, sizeof(what), "collectives between %u processes", ranks);
     bench_progress(&plan->report, what);
     b.rate = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);

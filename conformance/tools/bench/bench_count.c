@@ -19,7 +19,7 @@ static const struct fsdp_device *real(void *self)
 
 bool bench_count_times(const struct fsdp_device *d)
 {
-    return d->size >= offsetof(struct fsdp_device, stamp) + sizeof d->stamp &&
+    return d->size >= offsetof(struct fsdp_device, stamp) + sizeof(d->stamp) &&
            d->stamp != NULL;
 }
 
@@ -191,10 +191,10 @@ static void count_abort(void *self, int32_t status)
 
 void bench_count_open(struct bench_count *x, struct fsdp_env *env)
 {
-    memset(x, 0, sizeof *x);
+    memset(x, 0, sizeof(*x));
     x->real = env->device;
     x->real_comm = env->comm;
-    x->device = (struct fsdp_device){.size = sizeof x->device,
+    x->device = (struct fsdp_device){.size = sizeof(x->device),
                                      .place = x->real->place,
                                      .self = x,
                                      .profile = x->real->profile,

@@ -77,22 +77,22 @@ static int set_up(void **state)
 {
     (void)state;
     ticks = (struct clock){.now = 100};
-    device = (struct fsdp_device){.size = sizeof device,
+    device = (struct fsdp_device){.size = sizeof(device),
                                   .self = &ticks,
                                   .copy = clock_copy,
                                   .run = clock_run,
                                   .stamp = clock_stamp};
     comm = (struct fsdp_comm){
-        .size = sizeof comm, .self = &ticks, .run = clock_collective};
-    env =
-        (struct fsdp_env){.size = sizeof env, .device = &device, .comm = &comm};
+        .size = sizeof(comm), .self = &ticks, .run = clock_collective};
+    env = (struct fsdp_env){
+        .size = sizeof(env), .device = &device, .comm = &comm};
     bench_count_open(&count, &env);
     return 0;
 }
 
 static int run(uint32_t kind, struct fsdp_stream *stream)
 {
-    const struct fsdp_op op = {.size = sizeof op, .kind = kind};
+    const struct fsdp_op op = {.size = sizeof(op), .kind = kind};
 
     return env.device->run(env.device->self, stream, &op);
 }
@@ -104,7 +104,7 @@ static int copy(void)
 
 static int gather(void)
 {
-    const struct fsdp_collective c = {.size = sizeof c};
+    const struct fsdp_collective c = {.size = sizeof(c)};
 
     return env.comm->run(env.comm->self, NULL, &c);
 }

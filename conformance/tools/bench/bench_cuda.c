@@ -14,7 +14,7 @@ static bool look_up(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
 
-    memcpy(function, &symbol, sizeof symbol);
+    memcpy(function, &symbol, sizeof(symbol));
     return symbol != NULL;
 }
 
@@ -82,12 +82,12 @@ struct bench_cublas *bench_cublas_open(void)
 {
     static const char *const names[] = {"libcublas.so.13", "libcublas.so.12",
                                         "libcublas.so"};
-    struct bench_cublas *x = calloc(1, sizeof *x);
+    struct bench_cublas *x = calloc(1, sizeof(*x));
     int (*create)(void **handle) = NULL;
     int (*set_mode)(void *handle, int mode) = NULL;
     void *library = NULL;
 
-    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !library; i++) {
         library = dlopen(names[i], RTLD_NOW);
     }
     if (x && library && look_up(library, "cublasCreate_v2", &create) &&

@@ -46,7 +46,7 @@ static void release(struct workload_model *model)
 static int describe(const struct workload_config *config,
                     struct workload_model **out, struct fsdp_error *error)
 {
-    struct empty *e = calloc(1, sizeof *e);
+    struct empty *e = calloc(1, sizeof(*e));
     const uint64_t shape = ELEMENTS;
     int32_t root;
 
@@ -65,9 +65,9 @@ static int describe(const struct workload_config *config,
     root = model_build_module(e->build, "", "Model", -1);
     for (int i = 0; i < BENCH_EMPTY_UNITS; i++) {
         char name[32];
-        snprintf(name, sizeof name, "units.%d", i);
+        snprintf(name, sizeof(name), "units.%d", i);
         int32_t module = model_build_module(e->build, name, "Block", root);
-        snprintf(name, sizeof name, "units.%d.weight", i);
+        snprintf(name, sizeof(name), "units.%d.weight", i);
         model_build_parameter(e->build, name, module, FSDP_DTYPE_F32, 0, 1,
                               &shape);
     }
@@ -83,7 +83,7 @@ static int open_run(const struct workload_model *model,
                     const struct workload_access *access,
                     struct fsdp_error *error, struct workload_run **out)
 {
-    struct workload_run *run = calloc(1, sizeof *run);
+    struct workload_run *run = calloc(1, sizeof(*run));
 
     (void)device;
     (void)stream;

@@ -98,7 +98,7 @@ static const struct bench_operator list[] = {
      {1e-9f, 0.1f, 0.9f, 0.999f, 1e-8f, 0.5f, 0.5f}},
 };
 enum {
-    N_LIST = sizeof list / sizeof list[0]
+    N_LIST = sizeof(list) / sizeof(list[0])
 };
 
 /* What the rank finds out: seconds of a run. */
@@ -207,9 +207,9 @@ static int compare(struct trial *t, const struct fsdp_op *op, char *trouble,
     double ignored;
 
     FSDP_TRY(timed(t, op, false, 1, &ignored));
-    FSDP_TRY(d->copy(d->self, NULL, own, op->out[0].p, sizeof own));
+    FSDP_TRY(d->copy(d->self, NULL, own, op->out[0].p, sizeof(own)));
     FSDP_TRY(timed(t, op, true, 1, &ignored));
-    FSDP_TRY(d->copy(d->self, NULL, other, op->out[0].p, sizeof other));
+    FSDP_TRY(d->copy(d->self, NULL, other, op->out[0].p, sizeof(other)));
     for (int i = 0; i < CHECKED; i++) {
         if (!(fabsf(own[i] - other[i]) <= 1e-3f * fabsf(own[i]))) {
             snprintf(trouble, room, "element %d is %.9g, and cuBLAS says %.9g",
@@ -233,7 +233,7 @@ static int take_samples(struct trial *t, int i, const struct fsdp_op *op)
 
     f->has_base = cublas || !flops;
     if (cublas) {
-        FSDP_TRY(compare(t, op, f->trouble, sizeof f->trouble));
+        FSDP_TRY(compare(t, op, f->trouble, sizeof(f->trouble)));
     }
     FSDP_TRY(repeats(t, op, false, &repeat));
     if (f->has_base) {
@@ -270,7 +270,7 @@ static int try_operator(struct trial *t, int i)
 static int open_trial(struct trial *t, const struct bench_lab *lab)
 {
     const struct fsdp_device *d = lab->env.device;
-    struct fsdp_op fill = {.size = sizeof fill,
+    struct fsdp_op fill = {.size = sizeof(fill),
                            .kind = FSDP_OP_FILL,
                            .unit = FSDP_NO_UNIT,
                            .n_out = 1};
@@ -326,7 +326,7 @@ static int in_rank(void *context, struct world_rank *rank)
     }
     if (status != FSDP_OK) {
         const char *trouble = i > 0 ? t.found[i - 1].trouble : "";
-        snprintf(rank->error->message, sizeof rank->error->message,
+        snprintf(rank->error->message, sizeof(rank->error->message),
                  "%s: %.160s", i > 0 ? list[i - 1].name : "opening",
                  trouble[0]             ? trouble
                  : lab.error.message[0] ? lab.error.message
@@ -381,7 +381,7 @@ static void note(struct trial *t, int i)
         for (uint32_t k = 0; k < n; k++) {
             base[k] = own[k] / base[k];
         }
-        snprintf(more, sizeof more, "%.80s.%s", name,
+        snprintf(more, sizeof(more), "%.80s.%s", name,
                  flops > 0 ? "of-cublas" : "of-copy");
         bench_add(&t->plan->report, more, "ratio", base, n, NULL, NULL);
     }

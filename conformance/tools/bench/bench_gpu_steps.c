@@ -106,7 +106,7 @@ static int sample(struct launch *x, struct world_rank *rank,
         FSDP_TRY(bench_life_step(life, &seconds));
         sum += host ? life->host : seconds;
     }
-    FSDP_TRY(rank->exchange(rank->exchange_self, &sum, sizeof sum, all));
+    FSDP_TRY(rank->exchange(rank->exchange_self, &sum, sizeof(sum), all));
     for (uint32_t r = 0; r < rank->world; r++) {
         sum = all[r] > sum ? all[r] : sum;
     }
@@ -173,7 +173,7 @@ static void add(const struct launch *x, const char *what, const char *more,
 {
     char name[BENCH_NAME_BYTES];
 
-    snprintf(name, sizeof name, "gpu%s.%s.k%u.%.40s%s",
+    snprintf(name, sizeof(name), "gpu%s.%s.k%u.%.40s%s",
              x->plan->small ? "-small" : "", what, x->ranks, x->engine->label,
              more);
     bench_add(&x->plan->report, name, unit, value, n, NULL, NULL);
@@ -269,10 +269,10 @@ int bench_gpu_steps(struct bench_plan *plan, const struct bench_engine *engine)
     char name[BENCH_NAME_BYTES];
     char prefix[16];
 
-    snprintf(prefix, sizeof prefix, "gpu%s", plan->small ? "-small" : "");
+    snprintf(prefix, sizeof(prefix), "gpu%s", plan->small ? "-small" : "");
     for (uint32_t k = 0; k < plan->n_ranks; k++) {
-        snprintf(name, sizeof name, "%s.unit.k%u.%.40s", prefix, plan->ranks[k],
-                 engine->label);
+        snprintf(name, sizeof(name), "%s.unit.k%u.%.40s", prefix,
+                 plan->ranks[k], engine->label);
         if (bench_wants(&plan->report, name)) {
             bench_progress(&plan->report, name);
             bench_failed(plan, &failure,
@@ -283,7 +283,7 @@ int bench_gpu_steps(struct bench_plan *plan, const struct bench_engine *engine)
          m++) {
         for (uint32_t k = 0; k < plan->n_ranks; k++) {
             struct bench_sized sized;
-            snprintf(name, sizeof name, "%s.%s.k%u.%.40s", prefix, m->name,
+            snprintf(name, sizeof(name), "%s.%s.k%u.%.40s", prefix, m->name,
                      plan->ranks[k], engine->label);
             if (bench_wants(&plan->report, name)) {
                 bench_progress(&plan->report, name);

@@ -36,7 +36,7 @@ static int repeat(void *self, uint32_t p, uint64_t first, uint64_t n, void *out)
         uint64_t at = (first + done) % BENCH_INITIAL_DRAWN;
         some = BENCH_INITIAL_DRAWN - at;
         some = n - done < some ? n - done : some;
-        memcpy(to + done, x->value + at, some * sizeof *to);
+        memcpy(to + done, x->value + at, some * sizeof(*to));
     }
     return FSDP_OK;
 }
@@ -53,7 +53,7 @@ int bench_initial_open(struct fsdp_model *model, struct bench_initial **out)
     if (all < BENCH_INITIAL_LARGE) {
         return FSDP_OK;
     }
-    x = calloc(1, sizeof *x);
+    x = calloc(1, sizeof(*x));
     if (!x) {
         return FSDP_ERR_NOMEM;
     }

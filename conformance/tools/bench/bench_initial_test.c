@@ -73,7 +73,7 @@ static void the_first_values_come_again(void **state)
     assert_int_equal(bench_initial_open(&m, &x), FSDP_OK);
     assert_non_null(x);
     calls = 0;
-    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
         assert_int_equal(m.initial(m.context, 0, at[i], 7, got), FSDP_OK);
         for (uint64_t k = 0; k < 7; k++) {
             assert_float_equal(got[k], (float)((at[i] + k) % N), 0.0f);

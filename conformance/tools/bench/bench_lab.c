@@ -33,10 +33,10 @@ int bench_lab_open(struct bench_lab *lab, const struct fsdp_engine *engine)
     static const char *const names[] = {"replicate", "shard"};
 
     *lab = (struct bench_lab){.engine = engine, .extent = {1, 1}};
-    lab->mesh = (struct fsdp_mesh){sizeof lab->mesh, 2, names, lab->extent};
+    lab->mesh = (struct fsdp_mesh){sizeof(lab->mesh), 2, names, lab->extent};
     lab->comm = (struct fsdp_comm){
-        .size = sizeof lab->comm, .run = no_run, .abort = no_abort};
-    lab->env = (struct fsdp_env){.size = sizeof lab->env,
+        .size = sizeof(lab->comm), .run = no_run, .abort = no_abort};
+    lab->env = (struct fsdp_env){.size = sizeof(lab->env),
                                  .world = 1,
                                  .mesh = &lab->mesh,
                                  .comm = &lab->comm,

@@ -44,7 +44,7 @@ static void set_blocks(const struct bench_model *model, uint32_t blocks,
 {
     out->model = *model;
     out->blocks = blocks;
-    snprintf(out->size, sizeof out->size, "%.20s%u", model->size, blocks);
+    snprintf(out->size, sizeof(out->size), "%.20s%u", model->size, blocks);
     out->model.size = out->size;
 }
 
@@ -74,7 +74,7 @@ static int take(void *self, struct world_rank *rank, struct bench_life *life)
         (x->driver.devices(&gpus) != 0 || (uint32_t)gpus < rank->world)) {
         left = 0; /* of a GPU that several share it says nothing */
     }
-    FSDP_TRY(rank->exchange(rank->exchange_self, &left, sizeof left, all));
+    FSDP_TRY(rank->exchange(rank->exchange_self, &left, sizeof(left), all));
     for (uint32_t r = 0; r < rank->world; r++) {
         left = all[r] < left ? all[r] : left;
     }
@@ -191,13 +191,13 @@ int bench_gpu_size(struct bench_plan *plan, const struct bench_engine *engine,
         return FSDP_OK;
     }
     if (*blocks == 0) {
-        x.found = mmap(NULL, sizeof *x.found, PROT_READ | PROT_WRITE,
+        x.found = mmap(NULL, sizeof(*x.found), PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (x.found == MAP_FAILED) {
             return FSDP_ERR_NOMEM;
         }
         int status = look_for(&x, model, plan->ranks[k], blocks);
-        munmap(x.found, sizeof *x.found);
+        munmap(x.found, sizeof(*x.found));
         FSDP_TRY(status);
     }
     set_blocks(model, *blocks, out);

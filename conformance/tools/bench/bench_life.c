@@ -98,7 +98,7 @@ static int shard(struct bench_life *life)
 {
     const struct fsdp_engine *engine = life->who->engine;
     bool ahead = !life->who->strict && bench_claims(engine, "prefetch");
-    struct fsdp_options options = {.size = sizeof options,
+    struct fsdp_options options = {.size = sizeof(options),
                                    .layout = FSDP_LAYOUT_FLAT,
                                    .fold = FSDP_FOLD_RANK,
                                    .reshard_after_forward = 1,
@@ -121,13 +121,13 @@ int bench_life_open(struct bench_life *life, const struct bench_contestant *who,
     static const char *const names[] = {"replicate", "shard"};
     struct workload_access access = {access_param, access_grad, life};
 
-    memset(life, 0, sizeof *life);
+    memset(life, 0, sizeof(*life));
     life->who = who;
     life->extent[0] = 1;
     life->extent[1] = rank->world;
-    life->mesh = (struct fsdp_mesh){sizeof life->mesh, 2, names, life->extent};
+    life->mesh = (struct fsdp_mesh){sizeof(life->mesh), 2, names, life->extent};
     life->comm = rank->comm;
-    life->env = (struct fsdp_env){.size = sizeof life->env,
+    life->env = (struct fsdp_env){.size = sizeof(life->env),
                                   .rank = rank->rank,
                                   .world = rank->world,
                                   .mesh = &life->mesh,
@@ -169,7 +169,7 @@ void bench_life_close(struct bench_life *life)
         life->model->workload->release(life->model);
     }
     bench_initial_close(life->initial);
-    memset(life, 0, sizeof *life);
+    memset(life, 0, sizeof(*life));
 }
 
 /* The first that did not only end because another did; else the first; or
@@ -195,7 +195,7 @@ int bench_life_world(uint32_t ranks,
 {
     static const char *const names[] = {"replicate", "shard"};
     uint32_t extent[2] = {1, ranks};
-    struct fsdp_mesh mesh = {sizeof mesh, 2, names, extent};
+    struct fsdp_mesh mesh = {sizeof(mesh), 2, names, extent};
     struct world_result result[WORLD_MAX_RANKS];
     uint32_t r;
 
@@ -207,7 +207,7 @@ int bench_life_world(uint32_t ranks,
     }
     *error = result[r].error;
     if (!error->message[0]) {
-        snprintf(error->message, sizeof error->message,
+        snprintf(error->message, sizeof(error->message),
                  "rank %u of %u ended with: %s", r, ranks,
                  fsdp_status_text(result[r].status));
     }
@@ -239,7 +239,7 @@ static int optimize(struct bench_life *life)
     const struct fsdp_engine *engine = life->who->engine;
     const struct fsdp_device *d = life->env.device;
     float lr = 1e-3f;
-    struct fsdp_step step = {.size = sizeof step, .n_groups = 1, .lr = &lr};
+    struct fsdp_step step = {.size = sizeof(step), .n_groups = 1, .lr = &lr};
 
     FSDP_TRY(engine->step(life->sharded, &step));
     FSDP_TRY(engine->zero_grad(life->sharded));
@@ -262,7 +262,7 @@ int bench_life_step(struct bench_life *life, double *seconds)
     *seconds = bench_now() - life->began;
     if (!isfinite(life->loss)) {
         if (life->env.error && life->env.error->status == FSDP_OK) {
-            snprintf(life->env.error->message, sizeof life->env.error->message,
+            snprintf(life->env.error->message, sizeof(life->env.error->message),
                      "step %u: the loss is not finite", life->step);
         }
         return FSDP_ERR_INTERNAL;

@@ -57,9 +57,9 @@ static sgemm *open_blas(void)
     }
     /* ISO C has no cast from an object to a function. */
     symbol = dlsym(library, "openblas_set_num_threads");
-    memcpy(&set_threads, &symbol, sizeof symbol);
+    memcpy(&set_threads, &symbol, sizeof(symbol));
     symbol = dlsym(library, "cblas_sgemm");
-    memcpy(&function, &symbol, sizeof symbol);
+    memcpy(&function, &symbol, sizeof(symbol));
     if (set_threads != NULL) {
         set_threads(1);
     }
@@ -161,7 +161,7 @@ static void note(struct trial *t, const char *name, double *own, double *plain,
         for (uint32_t i = 0; i < n; i++) {
             blas[i] = own[i] / (work / blas[i] * 1e-9);
         }
-        snprintf(more, sizeof more, "%.80s.of-openblas", name);
+        snprintf(more, sizeof(more), "%.80s.of-openblas", name);
         bench_add(&t->plan->report, more, "ratio", blas, n, NULL, NULL);
     }
 }
@@ -172,7 +172,7 @@ static int try_operator(struct trial *t, const char *name)
     bool with_blas =
         t->blas && (t->b->kind == FSDP_OP_GEMM ||
                     (t->b->kind == FSDP_OP_GEMM_GRAD && t->b->dim[3] == 1));
-    double *time = calloc(3 * (size_t)n, sizeof *time);
+    double *time = calloc(3 * (size_t)n, sizeof(*time));
     int status = FSDP_ERR_NOMEM;
 
     bench_progress(&t->plan->report, name);
@@ -203,7 +203,7 @@ static int try_device(struct bench_plan *plan, const struct bench_lab *lab,
                           .blas = blas,
                           .b = b,
                           .label = label};
-        snprintf(name, sizeof name, "operator.%s.%s", b->name, label);
+        snprintf(name, sizeof(name), "operator.%s.%s", b->name, label);
         if (bench_wants(&plan->report, name)) {
             FSDP_TRY(try_operator(&t, name));
         }
@@ -239,7 +239,7 @@ static int try_engine(struct bench_plan *plan,
          i--) {
         char label[64];
         struct bench_lab lab;
-        snprintf(label, sizeof label, "%.40s%s%s", engine->label,
+        snprintf(label, sizeof(label), "%.40s%s%s", engine->label,
                  levels ? "." : "", levels ? level_names[i] : "");
         if (levels) {
             setenv("FSDP_SIMD", level_names[i], 1);

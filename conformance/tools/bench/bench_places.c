@@ -36,7 +36,7 @@ static int find_place(void *context, struct world_rank *rank)
     x->found->place = lab.env.device ? lab.env.device->place : FSDP_PLACE_HOST;
     if (x->found->place == FSDP_PLACE_CUDA) {
         (void)bench_driver_open(&driver);
-        bench_driver_name(&driver, x->found->gpu, sizeof x->found->gpu);
+        bench_driver_name(&driver, x->found->gpu, sizeof(x->found->gpu));
     }
     bench_lab_close(&lab);
     return FSDP_OK;
@@ -44,7 +44,7 @@ static int find_place(void *context, struct world_rank *rank)
 
 int bench_places(struct bench_plan *plan)
 {
-    struct place *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+    struct place *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status = FSDP_OK;
 
@@ -59,7 +59,7 @@ int bench_places(struct bench_plan *plan)
         }
         plan->engine[e].place = shared->place;
     }
-    snprintf(plan->report.gpu, sizeof plan->report.gpu, "%s", shared->gpu);
-    munmap(shared, sizeof *shared);
+    snprintf(plan->report.gpu, sizeof(plan->report.gpu), "%s", shared->gpu);
+    munmap(shared, sizeof(*shared));
     return status;
 }

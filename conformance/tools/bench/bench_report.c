@@ -28,21 +28,21 @@ static int ascending(const void *a, const void *b)
     double x;
     double y;
 
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
     return (x > y) - (x < y);
 }
 
 double bench_quantile(const double *sample, uint32_t n, double p)
 {
-    double *sorted = malloc(((size_t)n + 1) * sizeof *sorted);
+    double *sorted = malloc(((size_t)n + 1) * sizeof(*sorted));
     double at = p * (n - 1);
     uint32_t i = (uint32_t)at;
     double value = NAN;
 
     if (sorted) {
-        memcpy(sorted, sample, n * sizeof *sorted);
-        qsort(sorted, n, sizeof *sorted, ascending);
+        memcpy(sorted, sample, n * sizeof(*sorted));
+        qsort(sorted, n, sizeof(*sorted), ascending);
         value = sorted[i];
         if (i + 1 < n) {
             value += (at - i) * (sorted[i + 1] - sorted[i]);
@@ -84,7 +84,7 @@ static void print_row(const struct bench_report *report,
 
 static double median_ratio(const double *a, const double *b, uint32_t n)
 {
-    double *ratio = malloc(n * sizeof *ratio);
+    double *ratio = malloc(n * sizeof(*ratio));
     double median = NAN;
 
     for (uint32_t i = 0; ratio && i < n; i++) {
@@ -101,19 +101,19 @@ static void add(struct bench_report *report, struct bench_result r,
                 const double *sample, const double *base)
 {
     struct bench_result *grown =
-        realloc(report->result, (report->n + 1) * sizeof *grown);
+        realloc(report->result, (report->n + 1) * sizeof(*grown));
 
     if (!grown) {
         report->out_of_memory = true;
         return;
     }
     report->result = grown;
-    r.sample = malloc(r.n * sizeof *r.sample);
+    r.sample = malloc(r.n * sizeof(*r.sample));
     if (!r.sample) {
         report->out_of_memory = true;
         return;
     }
-    memcpy(r.sample, sample, r.n * sizeof *sample);
+    memcpy(r.sample, sample, r.n * sizeof(*sample));
     if (base) {
         r.ratio = median_ratio(sample, base, r.n);
     }
@@ -133,7 +133,7 @@ void bench_add(struct bench_report *report, const char *name, const char *unit,
                              .ratio = NAN,
                              .ratio_to = ratio_to};
 
-    snprintf(r.name, sizeof r.name, "%s", name);
+    snprintf(r.name, sizeof(r.name), "%s", name);
     add(report, r, sample, base);
 }
 
@@ -144,7 +144,7 @@ void bench_add_so(struct bench_report *report, const char *name,
     struct bench_result r = {
         .unit = unit, .higher = higher, .n = n, .ratio = NAN};
 
-    snprintf(r.name, sizeof r.name, "%s", name);
+    snprintf(r.name, sizeof(r.name), "%s", name);
     add(report, r, sample, NULL);
 }
 
@@ -158,7 +158,7 @@ static void read_cpu(char *out, size_t room)
     char line[256];
 
     snprintf(out, room, "unknown");
-    while (f && fgets(line, sizeof line, f)) {
+    while (f && fgets(line, sizeof(line), f)) {
         const char *value = strchr(line, ':');
         if (strncmp(line, "model name", 10) == 0 && value) {
             snprintf(out, room, "%s", value + 1 + strspn(value + 1, " \t"));
@@ -175,7 +175,7 @@ static json_t *hardware(const struct bench_report *report)
 {
     char cpu[200];
 
-    read_cpu(cpu, sizeof cpu);
+    read_cpu(cpu, sizeof(cpu));
     return json_pack("{s:s, s:I, s:I, s:s?}", "cpu", cpu, "cores",
                      (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes",
                      (json_int_t)sysconf(_SC_PHYS_PAGES) *
@@ -208,7 +208,7 @@ static json_t *document(const struct bench_report *report, const char *commit)
     char date[32] = "";
 
     if (gmtime_r(&now, &utc)) {
-        strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+        strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
     }
     for (uint32_t i = 0; i < report->n; i++) {
         if (json_array_append_new(rows, row(&report->result[i]))) {
@@ -229,12 +229,12 @@ int bench_write(const struct bench_report *report, const char *path,
     int status = FSDP_OK;
 
     if (report->out_of_memory || (path && !all)) {
-        snprintf(error->message, sizeof error->message, "out of memory");
+        snprintf(error->message, sizeof(error->message), "out of memory");
         status = FSDP_ERR_NOMEM;
     } else if (path &&
                json_dump_file(all, path,
                               JSON_INDENT(1) | JSON_REAL_PRECISION(7)) != 0) {
-        snprintf(error->message, sizeof error->message, "%.160s: %s", path,
+        snprintf(error->message, sizeof(error->message), "%.160s: %s", path,
                  strerror(errno));
         status = FSDP_ERR_IO;
     }

@@ -75,10 +75,10 @@ static void the_first_failure_is_told(void **state)
     (void)state;
     bench_failed(&plan, &failure, FSDP_OK);
     assert_int_equal(bench_first_failure(&plan, &failure), FSDP_OK);
-    snprintf(plan.error.message, sizeof plan.error.message, "one");
+    snprintf(plan.error.message, sizeof(plan.error.message), "one");
     bench_failed(&plan, &failure, FSDP_ERR_DEVICE);
     assert_string_equal(plan.error.message, "");
-    snprintf(plan.error.message, sizeof plan.error.message, "two");
+    snprintf(plan.error.message, sizeof(plan.error.message), "two");
     bench_failed(&plan, &failure, FSDP_ERR_NOMEM);
     bench_failed(&plan, &failure, FSDP_OK);
     assert_int_equal(bench_first_failure(&plan, &failure), FSDP_ERR_DEVICE);

@@ -53,7 +53,7 @@ static int takes_times(const struct launch *x, struct world_rank *rank)
         return FSDP_OK;
     }
     *rank->error = (struct fsdp_error){.status = FSDP_ERR_UNSUPPORTED};
-    snprintf(rank->error->message, sizeof rank->error->message,
+    snprintf(rank->error->message, sizeof(rank->error->message),
              "the device takes no times (device.h, stamp)");
     return FSDP_ERR_UNSUPPORTED;
 }
@@ -64,8 +64,8 @@ static int make_room(struct launch *x, uint64_t calls)
     struct bench_count *count = &x->count;
 
     count->room = 2 * calls;
-    x->span = calloc(count->room + 1, sizeof *x->span);
-    count->span = calloc(count->room + 1, sizeof *count->span);
+    x->span = calloc(count->room + 1, sizeof(*x->span));
+    count->span = calloc(count->room + 1, sizeof(*count->span));
     return x->span && count->span ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
@@ -84,7 +84,7 @@ static int look(struct launch *x, struct bench_life *life, double row[N_ROWS])
     }
     FSDP_TRY(shares_find(x->span, count->n_spans, life->began,
                          life->began + row[STEP], &shares));
-    memcpy(row, shares.of, sizeof shares.of);
+    memcpy(row, shares.of, sizeof(shares.of));
     row[COMMUNICATION] = shares.communication;
     return FSDP_OK;
 }
@@ -160,14 +160,14 @@ static void note(const struct launch *x, const char *name)
 
     for (uint32_t i = 0; i < STEP; i++) {
         bool work = i == SHARE_ATTENTION || i == SHARE_GEMM;
-        snprintf(more, sizeof more, "%.70s.%s", name,
+        snprintf(more, sizeof(more), "%.70s.%s", name,
                  i == COMMUNICATION ? share_name_communication : share_name[i]);
         bench_add_so(report, more, "share", work, x->found + (size_t)i * n, n);
     }
     for (uint32_t k = 0; k < n; k++) {
         x->found[(size_t)STEP * n + k] *= 1e6;
     }
-    snprintf(more, sizeof more, "%.70s.step", name);
+    snprintf(more, sizeof(more), "%.70s.step", name);
     bench_add(report, more, "us", x->found + (size_t)STEP * n, n, NULL, NULL);
 }
 

@@ -53,7 +53,7 @@ static int slowest(struct world_rank *rank, double *seconds)
     double all[WORLD_MAX_RANKS];
 
     FSDP_TRY(
-        rank->exchange(rank->exchange_self, seconds, sizeof *seconds, all));
+        rank->exchange(rank->exchange_self, seconds, sizeof(*seconds), all));
     for (uint32_t r = 0; r < rank->world; r++) {
         *seconds = all[r] > *seconds ? all[r] : *seconds;
     }
@@ -109,11 +109,11 @@ static int same_losses(const struct launch *x, const struct world_rank *rank,
     uint32_t own;
     uint32_t other;
 
-    memcpy(&own, &life[0].loss, sizeof own);
+    memcpy(&own, &life[0].loss, sizeof(own));
     for (uint32_t c = 1; c < x->n && rank->world == 1; c++) {
-        memcpy(&other, &life[c].loss, sizeof other);
+        memcpy(&other, &life[c].loss, sizeof(other));
         if (own != other) {
-            snprintf(rank->error->message, sizeof rank->error->message,
+            snprintf(rank->error->message, sizeof(rank->error->message),
                      "%s: after %u steps the loss is %.9g, without an engine "
                      "it is %.9g",
                      x->model->name, life[0].step, (double)life[0].loss,
@@ -160,7 +160,7 @@ static int make_findings(struct launch *x, uint32_t n)
 {
     void *memory;
 
-    x->bytes = sizeof *x->findings + n * sizeof(double);
+    x->bytes = sizeof(*x->findings) + n * sizeof(double);
     memory = mmap(NULL, x->bytes, PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
@@ -256,7 +256,7 @@ static void note_scaling(const struct subject *s, const struct launch *one,
 {
     struct bench_report *report = &s->plan->report;
     uint32_t n = report->samples;
-    double *ratio = calloc(n, sizeof *ratio);
+    double *ratio = calloc(n, sizeof(*ratio));
     char name[BENCH_NAME_BYTES];
 
     for (uint32_t i = 0; ratio && i < n; i++) {
@@ -354,19 +354,19 @@ static int measure_units(const struct subject *s, uint32_t ranks, bool strict)
     struct bench_contestant who = {
         .engine = s->engine->engine, .lender = plan->plain, .strict = strict};
     struct world_rank rank = {.world = ranks,
-                              .comm = {.size = sizeof rank.comm,
+                              .comm = {.size = sizeof(rank.comm),
                                        .run = silent_run,
                                        .abort = silent_abort},
                               .exchange = silent_exchange,
                               .exchange_self = &ranks,
                               .error = &plan->error};
     struct bench_life life;
-    double *us = calloc(n, sizeof *us);
+    double *us = calloc(n, sizeof(*us));
     char name[BENCH_NAME_BYTES];
     int status = us ? bench_life_open(&life, &who, s->model, NULL, 0, &rank)
                     : FSDP_ERR_NOMEM;
 
-    snprintf(name, sizeof name, "overhead.unit.k%u%s.%s", ranks,
+    snprintf(name, sizeof(name), "overhead.unit.k%u%s.%s", ranks,
              strict ? ".strict" : "", s->engine->label);
     bench_progress(&plan->report, name);
     for (uint32_t i = 0; i < n * repeat + repeat && status == FSDP_OK; i++) {
@@ -414,7 +414,7 @@ int bench_steps(struct bench_plan *plan)
         for (const struct bench_model *m = bench_models; m->name; m++) {
             struct subject s = {plan, m, engine};
             char name[BENCH_NAME_BYTES];
-            snprintf(name, sizeof name, "step.%s.%s", m->name, engine->label);
+            snprintf(name, sizeof(name), "step.%s.%s", m->name, engine->label);
             if (bench_wants(&plan->report, name) && !(m->large && slow)) {
                 FSDP_TRY(measure_model(&s));
             }

@@ -35,7 +35,7 @@ static const struct {
              {"gpu", bench_gpu},
              {"shares", bench_shares}};
 enum {
-    N_PARTS = sizeof parts / sizeof parts[0]
+    N_PARTS = sizeof(parts) / sizeof(parts[0])
 };
 
 static void help(void)
@@ -188,7 +188,7 @@ static int load(struct request *r)
             engine_load(r->engines[e], &plan->engine[e].engine, &plan->error));
         plan->engine[e].label = plan->engine[e].engine->name;
         if (bench_claims(plan->engine[e].engine, "serial")) {
-            snprintf(plan->error.message, sizeof plan->error.message,
+            snprintf(plan->error.message, sizeof(plan->error.message),
                      "engine %.60s plays all ranks in one process: there is "
                      "nothing to compare",
                      r->engines[e]);

@@ -103,7 +103,7 @@ int shares_find(const struct share_span *span, size_t n, double begin,
             return FSDP_ERR_INVALID;
         }
     }
-    edge = calloc(n + 1, 2 * sizeof *edge);
+    edge = calloc(n + 1, 2 * sizeof(*edge));
     if (!edge) {
         return FSDP_ERR_NOMEM;
     }
@@ -113,7 +113,7 @@ int shares_find(const struct share_span *span, size_t n, double begin,
         edge[2 * i + 1] =
             (struct edge){within(span[i].end, begin, end), span[i].share, -1};
     }
-    qsort(edge, 2 * n, sizeof *edge, by_time);
+    qsort(edge, 2 * n, sizeof(*edge), by_time);
     walk(edge, 2 * n, begin, end, out);
     free(edge);
     return FSDP_OK;

@@ -326,7 +326,7 @@ static int probe(const struct options *o, const char *const *path, uint32_t n)
 {
     struct fsdp_error error = {0};
     struct probe_logs logs;
-    struct probe_verdict *verdict = calloc(1, sizeof *verdict);
+    struct probe_verdict *verdict = calloc(1, sizeof(*verdict));
     int code = EXIT_BAD_DATA;
     int status = verdict == NULL ? FSDP_ERR_NOMEM
                                  : probe_logs_read(path, n, &logs, &error);
@@ -358,7 +358,7 @@ static int probe(const struct options *o, const char *const *path, uint32_t n)
 int command_probe(int argc, char **argv)
 {
     int code;
-    struct options *o = calloc(1, sizeof *o);
+    struct options *o = calloc(1, sizeof(*o));
 
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
         fputs(usage, stdout);

@@ -51,7 +51,7 @@ int probe_counts_add(struct probe_counts *counts,
     if (counts->n == counts->room) {
         uint32_t room = counts->room == 0 ? 16 : 2 * counts->room;
         struct probe_count *grown =
-            realloc(counts->count, room * sizeof *grown);
+            realloc(counts->count, room * sizeof(*grown));
         if (grown == NULL) {
             return FSDP_ERR_NOMEM;
         }
@@ -59,7 +59,7 @@ int probe_counts_add(struct probe_counts *counts,
         counts->room = room;
     }
     memmove(&counts->count[at + 1], &counts->count[at],
-            (counts->n - at) * sizeof *counts->count);
+            (counts->n - at) * sizeof(*counts->count));
     counts->count[at] = *more;
     counts->n++;
     return FSDP_OK;
@@ -68,7 +68,7 @@ int probe_counts_add(struct probe_counts *counts,
 int probe_count_calls(const struct probe_log_file *log, uint64_t from,
                       uint64_t to, struct probe_counts *out)
 {
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     for (uint64_t i = from; i < to && i < log->n_calls; i++) {
         const struct probe_collective *c = &log->call[i];
         /* A call that a CUDA graph holds happens each time it is launched. */
@@ -88,7 +88,7 @@ int probe_count_calls(const struct probe_log_file *log, uint64_t from,
 void probe_counts_release(struct probe_counts *counts)
 {
     free(counts->count);
-    memset(counts, 0, sizeof *counts);
+    memset(counts, 0, sizeof(*counts));
 }
 
 uint64_t probe_counts_of(const struct probe_counts *counts, uint32_t kind)

@@ -58,7 +58,7 @@ int probe_expect_counts(const struct probe_expect *e, uint64_t world,
 {
     uint64_t replicas = e->shards ? e->replicas : world;
 
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     if (world == 0 || replicas == 0 || world % replicas != 0) {
         return FSDP_ERR_INVALID;
     }
@@ -265,7 +265,7 @@ int probe_judge(const struct probe_logs *logs,
     uint32_t calls = 0;
     uint32_t heaps = 0;
 
-    memset(v, 0, sizeof *v);
+    memset(v, 0, sizeof(*v));
     for (uint32_t i = 0; i < logs->n; i++) {
         const struct probe_log_file *log = &logs->log[i];
         heaps += log->source == PROBE_HEAP;

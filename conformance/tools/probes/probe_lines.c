@@ -97,7 +97,7 @@ static void *begin_communicator(struct probe_parse *p)
 {
     struct probe_log_file *log = p->log;
     struct probe_comm *c = probe_parse_room(p, &log->comm, log->n_comms,
-                                            &p->room_comms, sizeof *c);
+                                            &p->room_comms, sizeof(*c));
 
     log->n_comms += c != NULL; /* so that it is released */
     return c;
@@ -143,7 +143,7 @@ static void *begin_collective(struct probe_parse *p)
     struct probe_log_file *log = p->log;
 
     return probe_parse_room(p, &log->call, log->n_calls, &p->room_calls,
-                            sizeof *log->call);
+                            sizeof(*log->call));
 }
 
 static bool check_sizes(struct record_json *j, const struct probe_collective *c)
@@ -256,7 +256,7 @@ static void *begin_mark(struct probe_parse *p)
     struct probe_log_file *log = p->log;
 
     return probe_parse_room(p, &log->mark, log->n_marks, &p->room_marks,
-                            sizeof *log->mark);
+                            sizeof(*log->mark));
 }
 
 static bool check_mark(struct record_json *j, void *base)
@@ -289,7 +289,7 @@ static const struct record_table heap_mark = {
 
 static void *begin_other(struct probe_parse *p)
 {
-    memset(&p->line, 0, sizeof p->line);
+    memset(&p->line, 0, sizeof(p->line));
     return &p->line;
 }
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #define NAME_OF(list, i) \
-    ((i) < sizeof(list) / sizeof *(list) ? (list)[i] : NULL)
+    ((i) < sizeof(list) / sizeof(*(list)) ? (list)[i] : NULL)
 
 const char *probe_source_name(uint32_t source)
 {

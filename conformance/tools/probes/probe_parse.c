@@ -17,7 +17,7 @@ void *probe_parse_room(struct probe_parse *p, void *array, uint64_t n,
 {
     void *base;
 
-    memcpy(&base, array, sizeof base);
+    memcpy(&base, array, sizeof(base));
     if (n == *room) {
         size_t more = *room == 0 ? 16 : 2 * *room;
         void *grown = realloc(base, more * bytes);
@@ -27,7 +27,7 @@ void *probe_parse_room(struct probe_parse *p, void *array, uint64_t n,
             return NULL;
         }
         base = grown;
-        memcpy(array, &base, sizeof base);
+        memcpy(array, &base, sizeof(base));
         *room = more;
     }
     return memset((char *)base + n * bytes, 0, bytes);
@@ -94,12 +94,12 @@ int probe_log_parse(const char *text, size_t bytes, const char *path,
     const char *at = text;
     const char *end = text + bytes;
 
-    memset(out, 0, sizeof *out);
-    (void)snprintf(out->path, sizeof out->path, "%s", path);
+    memset(out, 0, sizeof(*out));
+    (void)snprintf(out->path, sizeof(out->path), "%s", path);
     for (uint64_t number = 1; p.j.status == FSDP_OK; number++) {
         const char *stop =
             at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-        (void)snprintf(place, sizeof place, "%s:%" PRIu64,
+        (void)snprintf(place, sizeof(place), "%s:%" PRIu64,
                        length > 60 ? path + length - 60 : path, number);
         if (stop == NULL) {
             if (!p.begun) {
@@ -130,5 +130,5 @@ void probe_log_release(struct probe_log_file *log)
     free(log->comm);
     free(log->call);
     free(log->mark);
-    memset(log, 0, sizeof *log);
+    memset(log, 0, sizeof(*log));
 }

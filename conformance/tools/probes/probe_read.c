@@ -40,7 +40,7 @@ static int read_log(const char *path, struct probe_logs *out,
     status = record_read_file(path, &log_files, &text, &bytes, error);
     if (status == FSDP_OK) {
         struct probe_log_file *grown =
-            realloc(out->log, (out->n + 1) * sizeof *grown);
+            realloc(out->log, (out->n + 1) * sizeof(*grown));
         if (grown == NULL) {
             status = record_fail(error, FSDP_ERR_NOMEM, where,
                                  "%.160s: out of memory", path);
@@ -78,8 +78,8 @@ static int read_folder(const char *folder, struct probe_logs *out,
     for (int i = 0; i < n; i++) {
         char path[1024];
         if (status == FSDP_OK &&
-            snprintf(path, sizeof path, "%s/%s", folder, entry[i]->d_name) >=
-                (int)sizeof path) {
+            snprintf(path, sizeof(path), "%s/%s", folder, entry[i]->d_name) >=
+                (int)sizeof(path)) {
             status = record_fail(error, FSDP_ERR_FORMAT, where,
                                  "%.160s: a path too long", folder);
         }
@@ -135,7 +135,7 @@ int probe_logs_read(const char *const *path, uint32_t n, struct probe_logs *out,
 {
     struct stat st;
 
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     for (uint32_t i = 0; i < n; i++) {
         if (stat(path[i], &st) != 0) {
             return fail_with_errno(error, path[i]);
@@ -144,7 +144,7 @@ int probe_logs_read(const char *const *path, uint32_t n, struct probe_logs *out,
                                      : read_log(path[i], out, error));
     }
     if (out->n > 0) {
-        qsort(out->log, out->n, sizeof *out->log, order);
+        qsort(out->log, out->n, sizeof(*out->log), order);
     }
     return check_runs(out, error);
 }
@@ -155,7 +155,7 @@ void probe_logs_release(struct probe_logs *logs)
         probe_log_release(&logs->log[i]);
     }
     free(logs->log);
-    memset(logs, 0, sizeof *logs);
+    memset(logs, 0, sizeof(*logs));
 }
 
 void probe_log_label(const struct probe_log_file *log,

@@ -77,7 +77,7 @@ static void cut_anywhere(void **state)
     const char text[] = SOUND;
     (void)state;
 
-    for (size_t n = 0; n + 1 < sizeof text - 1; n++) {
+    for (size_t n = 0; n + 1 < sizeof(text) - 1; n++) {
         struct fsdp_error error = {0};
         struct probe_log_file log;
         int status = probe_log_parse(text, n, "log", &log, &error);
@@ -153,12 +153,12 @@ static void each_field(void **state)
     };
     (void)state;
 
-    for (size_t i = 0; i < sizeof change / sizeof change[0]; i++) {
+    for (size_t i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
         const char sound[] = SOUND;
-        char text[2 * sizeof sound];
+        char text[2 * sizeof(sound)];
         const char *at = strstr(sound, change[i][0]);
         assert_non_null(at);
-        (void)snprintf(text, sizeof text, "%.*s%s%s", (int)(at - sound), sound,
+        (void)snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - sound), sound,
                        change[i][1], at + strlen(change[i][0]));
         refused(text, change[i][2]);
     }

@@ -55,8 +55,8 @@ static int take(const char *folder, const struct arguments *a,
 static int print_all(const struct arguments *a, const struct text *text)
 {
     const uint32_t n = (uint32_t)a->n_rest;
-    struct results_entry *entry = calloc(n, sizeof *entry);
-    struct bundle *b = calloc(n, sizeof *b);
+    struct results_entry *entry = calloc(n, sizeof(*entry));
+    struct bundle *b = calloc(n, sizeof(*b));
     int code = entry && b ? 0 : EXIT_INCOMPLETE;
 
     for (uint32_t i = 0; i < n && code == 0; i++) {

@@ -29,7 +29,7 @@ int command_verify_bundle(const struct arguments *a)
         return EXIT_USAGE;
     }
     supervise_catch_signals();
-    b = calloc(1, sizeof *b);
+    b = calloc(1, sizeof(*b));
     code = b ? bundle_verify(a->rest[0], a, &text, b) : EXIT_INCOMPLETE;
     if (b && code != EXIT_BAD_DATA) {
         if (b->judged.judged && !evaluate_write(a, &b->judged, 1)) {

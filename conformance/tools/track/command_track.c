@@ -41,7 +41,7 @@ static const struct {
      "how often change points are right, on made-up histories"},
 };
 enum {
-    N_ACTIONS = sizeof actions / sizeof actions[0]
+    N_ACTIONS = sizeof(actions) / sizeof(actions[0])
 };
 
 static const struct {
@@ -64,7 +64,7 @@ static const struct {
     {"help", NULL, "this text"},
 };
 enum {
-    N_ROWS = sizeof rows / sizeof rows[0]
+    N_ROWS = sizeof(rows) / sizeof(rows[0])
 };
 
 static void help(FILE *to)
@@ -79,7 +79,7 @@ static void help(FILE *to)
     for (int i = 0; i < N_ROWS; i++) {
         char left[40];
 
-        (void)snprintf(left, sizeof left, "--%s%s%s", rows[i].name,
+        (void)snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
                        rows[i].value != NULL ? " " : "",
                        rows[i].value != NULL ? rows[i].value : "");
         fprintf(to, "  %-24s %s\n", left, rows[i].help);

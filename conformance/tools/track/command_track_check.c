@@ -192,7 +192,7 @@ static int check_accept(const struct track_options *o)
         {"--reason", o->reason, HISTORY_REASON_BYTES},
     };
 
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (all[i].value == NULL || all[i].value[0] == '\0' ||
             strlen(all[i].value) >= all[i].room) {
             fprintf(stderr,
@@ -219,10 +219,10 @@ int track_command_accept(const struct track_options *o)
     if (code == 0) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): as above */
         a.run = v.run[v.newest].id;
-        (void)snprintf(a.engine, sizeof a.engine, "%s", o->engine);
-        (void)snprintf(a.name, sizeof a.name, "%s", o->name);
-        (void)snprintf(a.figure, sizeof a.figure, "%s", o->figure);
-        (void)snprintf(a.reason, sizeof a.reason, "%s", o->reason);
+        (void)snprintf(a.engine, sizeof(a.engine), "%s", o->engine);
+        (void)snprintf(a.name, sizeof(a.name), "%s", o->name);
+        (void)snprintf(a.figure, sizeof(a.figure), "%s", o->figure);
+        (void)snprintf(a.reason, sizeof(a.reason), "%s", o->reason);
         for (uint32_t i = 0; i < v.n_change; i++) {
             n += track_accepts(&a, &v.series[v.change[i].series],
                                v.change[i].figure)
@@ -300,7 +300,7 @@ static void hint(const struct track_verdict *v, const struct track_options *o,
                "changed\n");
         return;
     }
-    (void)snprintf(range, sizeof range, "%s..%s", good->commit, bad->commit);
+    (void)snprintf(range, sizeof(range), "%s..%s", good->commit, bad->commit);
     if (!ask_git(o->repository != NULL ? o->repository : ".", range)) {
         printf("           git log %s\n", range);
     }

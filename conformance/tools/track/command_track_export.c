@@ -22,11 +22,11 @@ struct output {
 static int open_output(const char *path, struct output *out,
                        struct fsdp_error *error)
 {
-    if (strlen(path) + sizeof ".partial" > sizeof out->partial) {
+    if (strlen(path) + sizeof(".partial") > sizeof(out->partial)) {
         return record_fail(error, FSDP_ERR_INVALID, "track",
                            "the path is too long");
     }
-    (void)snprintf(out->partial, sizeof out->partial, "%s%s", path,
+    (void)snprintf(out->partial, sizeof(out->partial), "%s%s", path,
                    special_file(path) ? "" : ".partial");
     out->f = fopen(out->partial, "we");
     return out->f != NULL

@@ -88,7 +88,7 @@ static const struct {
     {"peak.optim", "optimizer", "k4"},
 };
 enum {
-    N_LINES = sizeof lines / sizeof lines[0]
+    N_LINES = sizeof(lines) / sizeof(lines[0])
 };
 
 struct memory_series {

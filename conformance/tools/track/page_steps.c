@@ -31,7 +31,7 @@ static const struct {
     {FSDP_STAGING, "staging"},
 };
 enum {
-    N_PILED = sizeof piled / sizeof piled[0]
+    N_PILED = sizeof(piled) / sizeof(piled[0])
 };
 
 struct steps {

@@ -31,7 +31,7 @@ static size_t resident(void)
     size_t kilobytes = 0;
 
     assert_non_null(f);
-    while (fgets(line, sizeof line, f)) {
+    while (fgets(line, sizeof(line), f)) {
         if (strncmp(line, "Rss:", 4) == 0) {
             kilobytes = strtoull(line + 4, NULL, 10);
         }
@@ -47,7 +47,7 @@ static size_t addresses(void)
     char line[256] = "";
 
     assert_non_null(f);
-    assert_non_null(fgets(line, sizeof line, f));
+    assert_non_null(fgets(line, sizeof(line), f));
     fclose(f);
     return strtoull(line, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
 }

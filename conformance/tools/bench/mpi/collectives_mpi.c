@@ -52,7 +52,7 @@ struct bench {
 
 static int run_ours(struct bench *b, const struct shape *s, uint64_t n)
 {
-    struct fsdp_collective c = {.size = sizeof c,
+    struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = s->kind,
                                 .dim = FSDP_DIM_WORLD,
                                 .dtype = FSDP_DTYPE_F32,
@@ -115,10 +115,10 @@ static void note(struct bench *b, const struct shape *s, uint64_t bytes)
     if (b->rank->rank != 0) {
         return;
     }
-    snprintf(name, sizeof name, "mpi.collective.%s.%lluk.k%u.local", s->name,
+    snprintf(name, sizeof(name), "mpi.collective.%s.%lluk.k%u.local", s->name,
              (unsigned long long)bytes >> 10, b->rank->world);
     bench_add(&b->report, name, "GB/s", b->rate_ours, n, b->rate_theirs, "MPI");
-    snprintf(name, sizeof name, "mpi.collective.%s.%lluk.k%u.mpi", s->name,
+    snprintf(name, sizeof(name), "mpi.collective.%s.%lluk.k%u.mpi", s->name,
              (unsigned long long)bytes >> 10, b->rank->world);
     bench_add(&b->report, name, "GB/s", b->rate_theirs, n, NULL, NULL);
 }
@@ -128,7 +128,7 @@ static bool wanted(const struct bench *b, const struct shape *s, uint64_t bytes)
 {
     char name[BENCH_NAME_BYTES];
 
-    snprintf(name, sizeof name, "mpi.collective.%s.%lluk.k%u", s->name,
+    snprintf(name, sizeof(name), "mpi.collective.%s.%lluk.k%u", s->name,
              (unsigned long long)bytes >> 10, b->rank->world);
     return bench_wants(&b->report, name);
 }
@@ -163,7 +163,7 @@ static int body(void *context, struct world_rank *rank)
         b->in[i] = (float)(i % 97) * 0.25f + (float)rank->rank;
         b->out[i] = 0.0f;
     }
-    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+    for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
         for (uint64_t bytes = LEAST; bytes <= MOST; bytes *= 4) {
             if (wanted(b, &shapes[s], bytes)) {
                 FSDP_TRY(compare(b, &shapes[s], bytes));
@@ -191,7 +191,7 @@ static void *share(size_t bytes, int rank)
     }
     MPI_Bcast(where, 2, MPI_LONG, 0, MPI_COMM_WORLD);
     if (rank != 0) {
-        snprintf(path, sizeof path, "/proc/%ld/fd/%ld", where[0], where[1]);
+        snprintf(path, sizeof(path), "/proc/%ld/fd/%ld", where[0], where[1]);
         fd = open(path, O_RDWR | O_CLOEXEC);
     }
     memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -217,7 +217,7 @@ static int bench(struct bench *b, int rank, int size)
 {
     static const char *const names[] = {"world"};
     uint32_t extent = (uint32_t)size;
-    struct fsdp_mesh mesh = {sizeof mesh, 1, names, &extent};
+    struct fsdp_mesh mesh = {sizeof(mesh), 1, names, &extent};
     struct world_job job = {.mesh = &mesh,
                             .n_ranks = extent,
                             .timeout_ms = LONG_TIME_MS,
@@ -228,7 +228,7 @@ static int bench(struct bench *b, int rank, int size)
 
     b->in = buffer();
     b->out = buffer();
-    b->ours = calloc(4 * (size_t)b->report.samples, sizeof *b->ours);
+    b->ours = calloc(4 * (size_t)b->report.samples, sizeof(*b->ours));
     if (!memory || !b->in || !b->out || !b->ours) {
         return FSDP_ERR_NOMEM;
     }

@@ -63,9 +63,9 @@ static void must(int is_right, const char *what)
 
 static void *room(size_t n)
 {
-    float *p = malloc(n * sizeof *p);
+    float *p = malloc(n * sizeof(*p));
     must(p != NULL, "out of memory");
-    memset(p, 0, n * sizeof *p);
+    memset(p, 0, n * sizeof(*p));
     return p;
 }
 
@@ -87,7 +87,7 @@ static float *gather(int u)
     MPI_Request request = MPI_REQUEST_NULL;
     if (asked("in-place")) {
         memcpy(full + (size_t)run.me * (size_t)n, run.shard[u],
-               (size_t)n * sizeof *full);
+               (size_t)n * sizeof(*full));
         MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, full, n, MPI_FLOAT,
                       run.shard_comm);
     } else if (asked("nonblocking")) {
@@ -170,7 +170,7 @@ static void *many(void *argument)
     const MPI_Comm *comm = argument;
     for (int i = 0; i < 100; i++) {
         int sum = 1;
-        int *all = malloc((size_t)run.world * sizeof *all);
+        int *all = malloc((size_t)run.world * sizeof(*all));
         MPI_Allgather(&sum, 1, MPI_INT, all, 1, MPI_INT, *comm);
         free(all);
     }
