@@ -64,6 +64,8 @@ static void misbehave(const char *how)
         flood();
     } else if (strcmp(how, "stop-worker") == 0) {
         kill(getppid(), SIGSTOP);
+    } else if (strcmp(how, "killed") == 0) {
+        raise(SIGKILL); /* as a system does that is short of memory */
     }
 }
 

@@ -66,4 +66,10 @@ result 'a worker that is stopped is ended' \
 result 'and its case says that it made no progress' \
     "$(grep -q 'run.survives' "$folder/out" || echo 'it does not')"
 result 'nothing runs on' "$(pgrep -f "$engine" | head -n 3)"
-finish 11
+
+run killed
+result 'who is killed from outside gets no verdict' \
+    "$([ "$code" = 2 ] || echo "exit $code")"
+result 'and the signal is named' \
+    "$(grep -q 'SIGKILL' "$folder/out" || echo 'it is not')"
+finish 13

@@ -142,6 +142,12 @@ static void find_record(struct judge *j, struct judge_view *v)
         judge_adapter_expect(r, &v->expect);
         judge_ends(v);
     }
+    if (v->record != NULL && judge_killed_from_outside(v->record)) {
+        settle(v, JUDGE_INCOMPLETE,
+               "killed from outside, as a system does that is short of memory",
+               v->ended_note);
+        v->record = NULL;
+    }
 }
 
 /* Nothing can be said of a curve without the run that it must equal. */

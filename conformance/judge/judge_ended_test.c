@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
 #include <string.h>
 
 static bool ended_before(const struct expect *e, const struct record *r,
@@ -71,9 +72,36 @@ static void without_it_there_is_a_failure(void **state)
     testing_run_release(&run);
 }
 
+/* Who kills a rank is not the engine: nothing is known of the case. But a rank
+ * that dies of a signal of its own making is an error. */
+static void killed_from_outside_is_incomplete(void **state)
+{
+    static const struct {
+        uint32_t signal, outcome, verdict;
+    } row[] = {{SIGKILL, JUDGE_INCOMPLETE, JUDGE_UNDECIDED},
+               {SIGSEGV, JUDGE_ERROR, JUDGE_NON_CONFORMANT}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        struct testing_run run;
+        struct judge_result r;
+
+        testing_run_make(&run);
+        run.record[0].rank[1].end = WORLD_SIGNALLED;
+        run.record[0].rank[1].signal = row[i].signal;
+        assert_int_equal(judge(&run.in, &r), FSDP_OK);
+        assert_int_equal(r.cases[0].outcome, row[i].outcome);
+        assert_int_equal(r.verdict, row[i].verdict);
+        assert_non_null(strstr(r.cases[0].reason, "rank 1 was killed"));
+        judge_release(&r);
+        testing_run_release(&run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_from_outside_is_incomplete),
         cmocka_unit_test(it_waits_for_what_ended_the_run),
         cmocka_unit_test(without_it_there_is_a_failure),
     };

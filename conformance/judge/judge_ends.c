@@ -100,6 +100,16 @@ static uint32_t outcome_of(const struct record_rank *rank)
     }
 }
 
+bool judge_killed_from_outside(const struct record *r)
+{
+    for (uint32_t i = 0; i < r->n_ranks; i++) {
+        if (r->rank[i].end == WORLD_SIGNALLED && r->rank[i].signal == SIGKILL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void judge_ends(struct judge_view *v)
 {
     const struct record *r = v->record;

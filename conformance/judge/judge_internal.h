@@ -28,6 +28,10 @@ bool judge_claims(const struct judge_result *r, const char *claim);
 
 /* judge_ends.c: how ranks ended. Sets v->ended and the summary's reason. */
 void judge_ends(struct judge_view *v);
+/* Whether a rank was ended by SIGKILL, which no fault of a program's brings
+ * about: the system sends it when memory is short. (What the suite itself ends
+ * that way has timed out.) */
+bool judge_killed_from_outside(const struct record *r);
 
 /* judge_case.c: fills out->cases[index] and its items. NOMEM. */
 int judge_one_case(struct judge *j, uint32_t index);

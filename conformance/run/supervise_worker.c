@@ -275,6 +275,7 @@ static int refused(const struct supervised *w, int wait_status,
                    struct fsdp_error *error)
 {
     bool early = !w->in_case && w->next == w->started;
+    bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
     struct fsdp_error why = w->refused;
 
     if (why.status == FSDP_OK) {
@@ -286,7 +287,9 @@ static int refused(const struct supervised *w, int wait_status,
                  WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
                                           : WEXITSTATUS(wait_status));
     }
-    if (early && why.status != FSDP_ERR_NOMEM) {
+    if (killed) { /* by the system, or by somebody: not the user's to mend */
+        why.status = FSDP_ERR_ABORTED;
+    } else if (early && why.status != FSDP_ERR_NOMEM) {
         why.status = FSDP_ERR_INVALID;
     }
     if (error->status == FSDP_OK) {
