@@ -19,8 +19,8 @@
  * called by every rank of the world; they agree: all succeed, or all return
  * the status of the first rank that failed.
  */
-#ifndef CHECKPOINT_H
-#define CHECKPOINT_H
+#ifndef FSDP_CTS_CHECKPOINT_H
+#define FSDP_CTS_CHECKPOINT_H
 
 #include <fsdp/engine.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * fails, or kills the process, as the test of durability wishes. It is linked
  * with --wrap of each, and includes this once.
  */
-#ifndef CHECKPOINT_FAULTS_H
-#define CHECKPOINT_FAULTS_H
+#ifndef FSDP_CTS_CHECKPOINT_FAULTS_H
+#define FSDP_CTS_CHECKPOINT_FAULTS_H
 
 #include <errno.h>
 #include <fcntl.h>

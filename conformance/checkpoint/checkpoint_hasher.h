@@ -3,8 +3,8 @@
  * checkpoint_hasher.h - SHA-256 behind the writing: blocks are hashed by a
  * thread of their own while the caller writes them and fills the next.
  */
-#ifndef CHECKPOINT_HASHER_H
-#define CHECKPOINT_HASHER_H
+#ifndef FSDP_CTS_CHECKPOINT_HASHER_H
+#define FSDP_CTS_CHECKPOINT_HASHER_H
 
 #include "checkpoint.h"
 

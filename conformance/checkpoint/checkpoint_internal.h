@@ -4,8 +4,8 @@
  * themselves: files that are hashed while they are written, places, the plan
  * of the full form.
  */
-#ifndef CHECKPOINT_INTERNAL_H
-#define CHECKPOINT_INTERNAL_H
+#ifndef FSDP_CTS_CHECKPOINT_INTERNAL_H
+#define FSDP_CTS_CHECKPOINT_INTERNAL_H
 
 #include "checkpoint.h"
 #include "safetensors_internal.h"

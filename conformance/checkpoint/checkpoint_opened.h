@@ -4,8 +4,8 @@
  * check it and read from it. Private to checkpoint_*.c; the fuzz entry makes
  * one of its own, to read headers that are in no file.
  */
-#ifndef CHECKPOINT_OPENED_H
-#define CHECKPOINT_OPENED_H
+#ifndef FSDP_CTS_CHECKPOINT_OPENED_H
+#define FSDP_CTS_CHECKPOINT_OPENED_H
 
 #include "checkpoint_internal.h"
 

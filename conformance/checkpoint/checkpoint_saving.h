@@ -3,8 +3,8 @@
  * checkpoint_saving.h - a save that is under way, to the files that do its
  * parts. Private to checkpoint_*.c.
  */
-#ifndef CHECKPOINT_SAVING_H
-#define CHECKPOINT_SAVING_H
+#ifndef FSDP_CTS_CHECKPOINT_SAVING_H
+#define FSDP_CTS_CHECKPOINT_SAVING_H
 
 #include "checkpoint_internal.h"
 

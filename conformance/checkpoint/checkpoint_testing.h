@@ -6,8 +6,8 @@
  *
  * Ranks are threads. Include after cmocka.h.
  */
-#ifndef CHECKPOINT_TESTING_H
-#define CHECKPOINT_TESTING_H
+#ifndef FSDP_CTS_CHECKPOINT_TESTING_H
+#define FSDP_CTS_CHECKPOINT_TESTING_H
 
 #include "run/checkpoint_files.h"
 #include "run/drive.h"

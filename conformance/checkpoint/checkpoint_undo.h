@@ -9,8 +9,8 @@
  * private and is never flushed: where memory is plenty it stays in the system's
  * cache, and no disk turns.
  */
-#ifndef CHECKPOINT_UNDO_H
-#define CHECKPOINT_UNDO_H
+#ifndef FSDP_CTS_CHECKPOINT_UNDO_H
+#define FSDP_CTS_CHECKPOINT_UNDO_H
 
 #include "checkpoint.h"
 

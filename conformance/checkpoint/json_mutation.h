@@ -5,8 +5,8 @@
  * are turned blindly are refused by the parser and show nothing of the reader
  * behind it. For the fuzzers (ci/fuzz), whose custom mutator it is.
  */
-#ifndef JSON_MUTATION_H
-#define JSON_MUTATION_H
+#ifndef FSDP_CTS_JSON_MUTATION_H
+#define FSDP_CTS_JSON_MUTATION_H
 
 #include <stdbool.h>
 #include <stddef.h>

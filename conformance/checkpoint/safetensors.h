@@ -28,8 +28,8 @@
  *
  * The data is little endian, as is every host this is built for.
  */
-#ifndef SAFETENSORS_H
-#define SAFETENSORS_H
+#ifndef FSDP_CTS_SAFETENSORS_H
+#define FSDP_CTS_SAFETENSORS_H
 
 #include <stdbool.h>
 #include <stddef.h>

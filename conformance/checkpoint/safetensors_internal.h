@@ -4,8 +4,8 @@
  * behind the public header.  Private to safetensors*.c; the fuzz entry looks at
  * the writer's plan, to go around without a file.
  */
-#ifndef SAFETENSORS_INTERNAL_H
-#define SAFETENSORS_INTERNAL_H
+#ifndef FSDP_CTS_SAFETENSORS_INTERNAL_H
+#define FSDP_CTS_SAFETENSORS_INTERNAL_H
 
 #include "safetensors.h"
 

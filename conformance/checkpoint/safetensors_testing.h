@@ -5,8 +5,8 @@
  *
  * Include after cmocka.h.
  */
-#ifndef SAFETENSORS_TESTING_H
-#define SAFETENSORS_TESTING_H
+#ifndef FSDP_CTS_SAFETENSORS_TESTING_H
+#define FSDP_CTS_SAFETENSORS_TESTING_H
 
 #include "safetensors.h"
 

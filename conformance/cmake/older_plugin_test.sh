@@ -41,7 +41,7 @@ if [ ! -e "$older/complete" ]; then
 fi
 
 for engine in fsdp-ref overlap strict; do
-    "$command" run --engine "$older/$engine.so" --ranks 2,3 --partial-ok \
+    "$command" run --engine "$older/$engine.so" --ranks 3 --workload mlp,linear --partial-ok \
         --quiet
     echo "ok   $engine, built at $commit"
 done

@@ -11,8 +11,8 @@
  * Ownership: what `model_build_finish` writes points into the builder and is
  * valid until `model_build_destroy`.
  */
-#ifndef FSDP_KIT_MODEL_BUILD_H
-#define FSDP_KIT_MODEL_BUILD_H
+#ifndef FSDP_CTS_MODEL_BUILD_H
+#define FSDP_CTS_MODEL_BUILD_H
 
 #include <fsdp/model.h>
 

@@ -4,8 +4,8 @@
  * the one chain that all its memory hangs on, so that there is one way to give
  * it back.
  */
-#ifndef FSDP_KIT_MODEL_BUILD_INTERNAL_H
-#define FSDP_KIT_MODEL_BUILD_INTERNAL_H
+#ifndef FSDP_CTS_MODEL_BUILD_INTERNAL_H
+#define FSDP_CTS_MODEL_BUILD_INTERNAL_H
 
 #include "model_build.h"
 

@@ -3,8 +3,8 @@
  * model_sequence.h - call sequences: the one that follows from a tree of
  * modules, its mirror image, and whether one is well-formed.
  */
-#ifndef FSDP_KIT_MODEL_SEQUENCE_H
-#define FSDP_KIT_MODEL_SEQUENCE_H
+#ifndef FSDP_CTS_MODEL_SEQUENCE_H
+#define FSDP_CTS_MODEL_SEQUENCE_H
 
 #include <fsdp/model.h>
 #include <stddef.h>

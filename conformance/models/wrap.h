@@ -8,8 +8,8 @@
  * vanish (their modules have FSDP_NO_UNIT), and units are numbered by their
  * first module in the model's order.
  */
-#ifndef FSDP_KIT_WRAP_H
-#define FSDP_KIT_WRAP_H
+#ifndef FSDP_CTS_WRAP_H
+#define FSDP_CTS_WRAP_H
 
 #include <fsdp/model.h>
 

@@ -11,8 +11,8 @@
  * A block has as many columns of the result as its tile has; wider heads take
  * several blocks.
  */
-#ifndef CUDA_ATTENTION_CUH
-#define CUDA_ATTENTION_CUH
+#ifndef FSDP_CTS_CUDA_ATTENTION_CUH
+#define FSDP_CTS_CUDA_ATTENTION_CUH
 
 #include "cuda_math.cuh"
 #include "cuda_tile.cuh"

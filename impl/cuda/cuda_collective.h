@@ -2,8 +2,8 @@
 /*
  * cuda_collective.h - one collective of a member of a group.
  */
-#ifndef CUDA_COLLECTIVE_H
-#define CUDA_COLLECTIVE_H
+#ifndef FSDP_CTS_CUDA_COLLECTIVE_H
+#define FSDP_CTS_CUDA_COLLECTIVE_H
 
 #include "cuda_transport.h"
 

@@ -12,8 +12,8 @@
  * What it does not do: compare what members ask for. Members that call
  * different collectives hang, and the watch ends that.
  */
-#ifndef CUDA_COMM_H
-#define CUDA_COMM_H
+#ifndef FSDP_CTS_CUDA_COMM_H
+#define FSDP_CTS_CUDA_COMM_H
 
 #include "cuda_transport.h"
 

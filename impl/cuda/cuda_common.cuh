@@ -6,8 +6,8 @@
  * Everything is compiled with --fmad=false: a product and a sum are one
  * operation only where fmaf says so.
  */
-#ifndef CUDA_COMMON_CUH
-#define CUDA_COMMON_CUH
+#ifndef FSDP_CTS_CUDA_COMMON_CUH
+#define FSDP_CTS_CUDA_COMMON_CUH
 
 #include "cuda_kernels.h"
 

@@ -8,8 +8,8 @@
  * later call does anything. Where the host waits it looks around
  * (cuda_watch.h), so no wait outlasts the patience of that.
  */
-#ifndef CUDA_DEVICE_H
-#define CUDA_DEVICE_H
+#ifndef FSDP_CTS_CUDA_DEVICE_H
+#define FSDP_CTS_CUDA_DEVICE_H
 
 #include "cuda_kernels.h"
 #include "cuda_watch.h"

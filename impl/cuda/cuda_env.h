@@ -2,8 +2,8 @@
 /*
  * cuda_env.h - what an engine that runs on GPUs has as `open` and `close`.
  */
-#ifndef CUDA_ENV_H
-#define CUDA_ENV_H
+#ifndef FSDP_CTS_CUDA_ENV_H
+#define FSDP_CTS_CUDA_ENV_H
 
 #include <fsdp/engine.h>
 

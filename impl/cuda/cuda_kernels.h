@@ -7,8 +7,8 @@
  * the ranges are what op.h wants has been checked (cuda_ops.c); only ids are
  * checked on the device, which is where they are.
  */
-#ifndef CUDA_KERNELS_H
-#define CUDA_KERNELS_H
+#ifndef FSDP_CTS_CUDA_KERNELS_H
+#define FSDP_CTS_CUDA_KERNELS_H
 
 #include <cuda_runtime_api.h>
 #include <fsdp/comm.h>

@@ -9,8 +9,8 @@
  * enough gives the same bits. Fused steps round less often than those of exp.h
  * and tanh.h, whose bounds hold; emulated_math_test compares all floats.
  */
-#ifndef CUDA_MATH_CUH
-#define CUDA_MATH_CUH
+#ifndef FSDP_CTS_CUDA_MATH_CUH
+#define FSDP_CTS_CUDA_MATH_CUH
 
 #include "cuda_common.cuh"
 

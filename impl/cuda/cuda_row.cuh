@@ -4,8 +4,8 @@
  * Rows of 256, 512, 768 and 1024 elements are read once, all of them at the
  * same time, and stay in registers; others are read from memory each time.
  */
-#ifndef CUDA_ROW_CUH
-#define CUDA_ROW_CUH
+#ifndef FSDP_CTS_CUDA_ROW_CUH
+#define FSDP_CTS_CUDA_ROW_CUH
 
 #include "cuda_common.cuh"
 

@@ -4,8 +4,8 @@
  * (cuda_stream.c), the contract's functions (cuda_device.c) and what is shown
  * to people (cuda_trace.c).
  */
-#ifndef CUDA_STATE_H
-#define CUDA_STATE_H
+#ifndef FSDP_CTS_CUDA_STATE_H
+#define FSDP_CTS_CUDA_STATE_H
 
 #include "cuda_device.h"
 

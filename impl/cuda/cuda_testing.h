@@ -5,8 +5,8 @@
  * the plain device. The same tests run on a GPU (label gpu) and, linked with
  * the emulation, anywhere.
  */
-#ifndef CUDA_TESTING_H
-#define CUDA_TESTING_H
+#ifndef FSDP_CTS_CUDA_TESTING_H
+#define FSDP_CTS_CUDA_TESTING_H
 
 #include "cuda/cuda_env.h"
 #include "host/host_ops_testing.h"

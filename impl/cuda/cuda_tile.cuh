@@ -10,8 +10,8 @@
  * first two down, so that neighbours share what they read and a warp reads
  * each vector once.
  */
-#ifndef CUDA_TILE_CUH
-#define CUDA_TILE_CUH
+#ifndef FSDP_CTS_CUDA_TILE_CUH
+#define FSDP_CTS_CUDA_TILE_CUH
 
 #include "cuda_common.cuh"
 

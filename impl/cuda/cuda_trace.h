@@ -2,8 +2,8 @@
 /*
  * cuda_trace.h - ranges that profilers show around calls of the host: NVTX.
  */
-#ifndef CUDA_TRACE_H
-#define CUDA_TRACE_H
+#ifndef FSDP_CTS_CUDA_TRACE_H
+#define FSDP_CTS_CUDA_TRACE_H
 
 #include <stdint.h>
 

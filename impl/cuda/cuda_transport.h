@@ -6,8 +6,8 @@
  * All functions enqueue on the target's stream, in the same order on every
  * member; a failure sticks to the device (cuda_device.h).
  */
-#ifndef CUDA_TRANSPORT_H
-#define CUDA_TRANSPORT_H
+#ifndef FSDP_CTS_CUDA_TRANSPORT_H
+#define FSDP_CTS_CUDA_TRANSPORT_H
 
 #include "cuda_device.h"
 

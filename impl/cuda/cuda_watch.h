@@ -8,8 +8,8 @@
  * process ids. Ranks of other hosts are seen through NCCL's errors, and
  * through time that passes.
  */
-#ifndef CUDA_WATCH_H
-#define CUDA_WATCH_H
+#ifndef FSDP_CTS_CUDA_WATCH_H
+#define FSDP_CTS_CUDA_WATCH_H
 
 #include <fsdp/engine.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 /*
  * impl.h - the optimized engine, as those see it who link it.
  */
-#ifndef IMPL_IMPL_H
-#define IMPL_IMPL_H
+#ifndef FSDP_CTS_IMPL_H
+#define FSDP_CTS_IMPL_H
 
 #include <fsdp/engine.h>
 

@@ -29,8 +29,8 @@
  * strict profile every stream waits for compute before it is given work, and
  * compute for it before the next.
  */
-#ifndef IMPL_ENGINE_ARENA_H
-#define IMPL_ENGINE_ARENA_H
+#ifndef FSDP_CTS_IMPL_ARENA_H
+#define FSDP_CTS_IMPL_ARENA_H
 
 #include "impl_trace.h"
 

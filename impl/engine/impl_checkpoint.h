@@ -6,8 +6,8 @@
  * A save copies what rests to host memory and goes on training; a thread of
  * its own writes the copy. It sees nothing but that copy and files.
  */
-#ifndef IMPL_ENGINE_CHECKPOINT_H
-#define IMPL_ENGINE_CHECKPOINT_H
+#ifndef FSDP_CTS_IMPL_CHECKPOINT_H
+#define FSDP_CTS_IMPL_CHECKPOINT_H
 
 #include "impl_state.h"
 

@@ -4,8 +4,8 @@
  * elements are sorted into bins by their exponent, bins become one long
  * integer, which ranks add up.
  */
-#ifndef IMPL_ENGINE_NORM_H
-#define IMPL_ENGINE_NORM_H
+#ifndef FSDP_CTS_IMPL_NORM_H
+#define FSDP_CTS_IMPL_NORM_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /*
  * impl_place.h - where values lie whose lifetimes are known beforehand.
  */
-#ifndef IMPL_ENGINE_PLACE_H
-#define IMPL_ENGINE_PLACE_H
+#ifndef FSDP_CTS_IMPL_PLACE_H
+#define FSDP_CTS_IMPL_PLACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

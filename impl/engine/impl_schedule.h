@@ -4,8 +4,8 @@
  * and how long what it unshards lives: worked out when a model is sharded,
  * from the description alone, the same on every rank.
  */
-#ifndef IMPL_ENGINE_SCHEDULE_H
-#define IMPL_ENGINE_SCHEDULE_H
+#ifndef FSDP_CTS_IMPL_SCHEDULE_H
+#define FSDP_CTS_IMPL_SCHEDULE_H
 
 #include "impl_place.h"
 

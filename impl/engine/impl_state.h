@@ -28,8 +28,8 @@
  *   dead->free                  an allocation of its own was used to the end
  *   stream->communicator        a communicator without streams reads at once
  */
-#ifndef IMPL_ENGINE_STATE_H
-#define IMPL_ENGINE_STATE_H
+#ifndef FSDP_CTS_IMPL_STATE_H
+#define FSDP_CTS_IMPL_STATE_H
 
 #include "impl_arena.h"
 #include "impl_schedule.h"

@@ -8,8 +8,8 @@
  * one ended in it) is *plain*; several plain passes that are alike, as those
  * of microbatches are, are written down once.
  */
-#ifndef IMPL_ENGINE_TRACE_H
-#define IMPL_ENGINE_TRACE_H
+#ifndef FSDP_CTS_IMPL_TRACE_H
+#define FSDP_CTS_IMPL_TRACE_H
 
 #include "impl_place.h"
 

@@ -2,8 +2,8 @@
 /*
  * impl_windows.h - the windows of units in a call sequence (model.h).
  */
-#ifndef IMPL_ENGINE_WINDOWS_H
-#define IMPL_ENGINE_WINDOWS_H
+#ifndef FSDP_CTS_IMPL_WINDOWS_H
+#define FSDP_CTS_IMPL_WINDOWS_H
 
 #include "impl_schedule.h"
 

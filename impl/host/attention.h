@@ -4,8 +4,8 @@
  * its matrices, its copies in scratch memory, and chains for a block of
  * queries.
  */
-#ifndef HOST_ATTENTION_H
-#define HOST_ATTENTION_H
+#ifndef FSDP_CTS_ATTENTION_H
+#define FSDP_CTS_ATTENTION_H
 
 #include "host_arith.h"
 #include "tile.h"

@@ -8,8 +8,8 @@
  * The error of the double is the same as there: any that is below 1.2 units
  * in its last place will do for exp, 2.5 for tanh. Fused or not is all one.
  */
-#ifndef HOST_ARITH_H
-#define HOST_ARITH_H
+#ifndef FSDP_CTS_HOST_ARITH_H
+#define FSDP_CTS_HOST_ARITH_H
 
 #include "level.h"
 

@@ -3,8 +3,8 @@
  * host_check.h - is an operator what op.h says it is? Asked once, before any of
  * the levels' operators, which then trust it.
  */
-#ifndef HOST_CHECK_H
-#define HOST_CHECK_H
+#ifndef FSDP_CTS_HOST_CHECK_H
+#define FSDP_CTS_HOST_CHECK_H
 
 #include <fsdp/op.h>
 

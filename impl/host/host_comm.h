@@ -3,8 +3,8 @@
  * host_comm.h - a communicator that takes the streams of the host device, over
  * one that knows no streams.
  */
-#ifndef HOST_COMM_H
-#define HOST_COMM_H
+#ifndef FSDP_CTS_HOST_COMM_H
+#define FSDP_CTS_HOST_COMM_H
 
 #include <fsdp/comm.h>
 

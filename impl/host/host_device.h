@@ -9,8 +9,8 @@
  * of the stream, and sticks: later work on it is not run, streams that wait
  * for it fail alike, and `wait` with later = NULL and `sync` return it.
  */
-#ifndef HOST_DEVICE_H
-#define HOST_DEVICE_H
+#ifndef FSDP_CTS_HOST_DEVICE_H
+#define FSDP_CTS_HOST_DEVICE_H
 
 #include "host_stream.h"
 #include "simd.h"

@@ -4,8 +4,8 @@
  * Only whether a thread is worth waking hangs on it, so twice too long or too
  * short does no harm.
  */
-#ifndef HOST_DURATION_H
-#define HOST_DURATION_H
+#ifndef FSDP_CTS_HOST_DURATION_H
+#define FSDP_CTS_HOST_DURATION_H
 
 #include <fsdp/op.h>
 

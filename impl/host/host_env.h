@@ -2,8 +2,8 @@
 /*
  * host_env.h - what an engine that runs on the host has as `open` and `close`.
  */
-#ifndef HOST_ENV_H
-#define HOST_ENV_H
+#ifndef FSDP_CTS_HOST_ENV_H
+#define FSDP_CTS_HOST_ENV_H
 
 #include <fsdp/engine.h>
 

@@ -6,8 +6,8 @@
  * is no state but that of struct host_ops; threads that run at once have one
  * each.
  */
-#ifndef HOST_OPS_H
-#define HOST_OPS_H
+#ifndef FSDP_CTS_HOST_OPS_H
+#define FSDP_CTS_HOST_OPS_H
 
 #include "simd.h"
 

@@ -4,8 +4,8 @@
  * operator on random data, run on the plain device and at every level, and the
  * bits of all that is in memory are compared.
  */
-#ifndef HOST_OPS_TESTING_H
-#define HOST_OPS_TESTING_H
+#ifndef FSDP_CTS_HOST_OPS_TESTING_H
+#define FSDP_CTS_HOST_OPS_TESTING_H
 
 #include "host_ops.h"
 

@@ -5,8 +5,8 @@
  *
  * One thread pushes; any thread may wait.
  */
-#ifndef HOST_STREAM_H
-#define HOST_STREAM_H
+#ifndef FSDP_CTS_HOST_STREAM_H
+#define FSDP_CTS_HOST_STREAM_H
 
 #include <stddef.h>
 #include <stdint.h>

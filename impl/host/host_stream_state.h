@@ -7,8 +7,8 @@
  * `given` when it was asked for, is never 0. Both are written under the lock
  * and read without it by those who look a few times before they sleep.
  */
-#ifndef HOST_STREAM_STATE_H
-#define HOST_STREAM_STATE_H
+#ifndef FSDP_CTS_HOST_STREAM_STATE_H
+#define FSDP_CTS_HOST_STREAM_STATE_H
 
 #include "host_stream.h"
 

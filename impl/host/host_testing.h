@@ -3,8 +3,8 @@
  * host_testing.h - what tests of streams need: a gate that holds a stream up
  * until the test opens it, so that no test depends on how long something takes.
  */
-#ifndef HOST_TESTING_H
-#define HOST_TESTING_H
+#ifndef FSDP_CTS_HOST_TESTING_H
+#define FSDP_CTS_HOST_TESTING_H
 
 #include "host_stream.h"
 

@@ -5,8 +5,8 @@
  * A loop takes whole rounds of 32 elements as vectors, then what is left one
  * by one, then folds.
  */
-#ifndef HOST_LANES_H
-#define HOST_LANES_H
+#ifndef FSDP_CTS_LANES_H
+#define FSDP_CTS_LANES_H
 
 #include "vec.h"
 

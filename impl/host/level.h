@@ -4,8 +4,8 @@
  * the build defines HOST_LEVEL as portable, avx2 or avx512, and
  * HOST_NAME(host_gemm) is then host_gemm_avx2.
  */
-#ifndef HOST_LEVEL_H
-#define HOST_LEVEL_H
+#ifndef FSDP_CTS_LEVEL_H
+#define FSDP_CTS_LEVEL_H
 
 #ifndef HOST_LEVEL
 #    define HOST_LEVEL portable

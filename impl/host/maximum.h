@@ -3,8 +3,8 @@
  * maximum.h - maximum (op.h) in any order: of integers that are ordered as
  * the floats are, +0 above -0, with NaN kept track of beside them.
  */
-#ifndef HOST_MAXIMUM_H
-#define HOST_MAXIMUM_H
+#ifndef FSDP_CTS_MAXIMUM_H
+#define FSDP_CTS_MAXIMUM_H
 
 #include "level.h"
 

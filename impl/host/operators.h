@@ -3,8 +3,8 @@
  * operators.h - the operators of one level (op.h), one function each. They
  * are called with an operator that host_check() has found right.
  */
-#ifndef HOST_OPERATORS_H
-#define HOST_OPERATORS_H
+#ifndef FSDP_CTS_OPERATORS_H
+#define FSDP_CTS_OPERATORS_H
 
 #include "level.h"
 #include "workspace.h"

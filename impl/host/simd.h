@@ -3,8 +3,8 @@
  * simd.h - which instruction set the operators use: the same sources are
  * compiled once per level, give the same bits, and one is taken at run time.
  */
-#ifndef HOST_SIMD_H
-#define HOST_SIMD_H
+#ifndef FSDP_CTS_SIMD_H
+#define FSDP_CTS_SIMD_H
 
 #include <stdbool.h>
 #include <stddef.h>

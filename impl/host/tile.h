@@ -6,8 +6,8 @@
  * A chain may be cut anywhere: its sum goes to memory and comes back without
  * being rounded, so blocks of depth, taken in order, change no bit.
  */
-#ifndef HOST_TILE_H
-#define HOST_TILE_H
+#ifndef FSDP_CTS_TILE_H
+#define FSDP_CTS_TILE_H
 
 #include "vec.h"
 

@@ -3,8 +3,8 @@
  * transpose.h - turns a matrix, in blocks of 4 x 4, which every level has
  * registers for.
  */
-#ifndef HOST_TRANSPOSE_H
-#define HOST_TRANSPOSE_H
+#ifndef FSDP_CTS_TRANSPOSE_H
+#define FSDP_CTS_TRANSPOSE_H
 
 #include "level.h"
 

@@ -3,8 +3,8 @@
  * vec.h - a vector of floats, as wide as the registers of the level, in the
  * vector extensions of the compiler; and fma() where there is no instruction.
  */
-#ifndef HOST_VEC_H
-#define HOST_VEC_H
+#ifndef FSDP_CTS_VEC_H
+#define FSDP_CTS_VEC_H
 
 #include "level.h"
 

@@ -3,8 +3,8 @@
  * workspace.h - scratch memory of the operators. It grows to what the largest
  * operator so far has asked for and is kept, so that steps do not allocate.
  */
-#ifndef HOST_WORKSPACE_H
-#define HOST_WORKSPACE_H
+#ifndef FSDP_CTS_WORKSPACE_H
+#define FSDP_CTS_WORKSPACE_H
 
 #include <stdint.h>
 

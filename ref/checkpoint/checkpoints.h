@@ -4,8 +4,8 @@
  * format and its durability are checkpoint/checkpoint.h; here is which slice is
  * whose.
  */
-#ifndef REF_CHECKPOINTS_H
-#define REF_CHECKPOINTS_H
+#ifndef FSDP_CTS_CHECKPOINTS_H
+#define FSDP_CTS_CHECKPOINTS_H
 
 #include "ref/engine/sharded.h"
 

@@ -3,8 +3,8 @@
  * norm.h - the gradient norm of engine.h: sums without rounding, so that no
  * order and no world changes them, and one rounding at the end.
  */
-#ifndef REF_NORM_H
-#define REF_NORM_H
+#ifndef FSDP_CTS_NORM_H
+#define FSDP_CTS_NORM_H
 
 #include "ref/engine/ref.h"
 

@@ -3,8 +3,8 @@
  * ref.h - what the two engines of this folder share: the sharded one
  * (sharded.h) and the run that nobody shards (unsharded.c).
  */
-#ifndef REF_REF_H
-#define REF_REF_H
+#ifndef FSDP_CTS_REF_H
+#define FSDP_CTS_REF_H
 
 #include <fsdp/engine.h>
 

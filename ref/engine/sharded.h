@@ -7,8 +7,8 @@
  * reshard, reduce), optimizer.c (step), shard.c and engine.c (the functions
  * of the contract). unsharded.c is the run that nobody shards.
  */
-#ifndef REF_SHARDED_H
-#define REF_SHARDED_H
+#ifndef FSDP_CTS_SHARDED_H
+#define FSDP_CTS_SHARDED_H
 
 #include "ref.h"
 

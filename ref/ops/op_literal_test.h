@@ -3,8 +3,8 @@
  * op_literal_test.h - the notation of op.h, an element at a time, written
  * apart from the operators that it is compared with: slow and literal.
  */
-#ifndef REF_OP_LITERAL_TEST_H
-#define REF_OP_LITERAL_TEST_H
+#ifndef FSDP_CTS_OP_LITERAL_TEST_H
+#define FSDP_CTS_OP_LITERAL_TEST_H
 
 #include <math.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * returns INVALID before it writes anything. That the ranges are there, are
  * as many as they should be and do not overlap, device.c has checked.
  */
-#ifndef REF_OPS_H
-#define REF_OPS_H
+#ifndef FSDP_CTS_OPS_H
+#define FSDP_CTS_OPS_H
 
 #include <fsdp/op.h>
 

@@ -3,8 +3,8 @@
  * ops_test.h - what the tests of the operators share: a trial, one operator
  * with ranges of its own, filled at random, and comparisons of floats.
  */
-#ifndef REF_OPS_TEST_H
-#define REF_OPS_TEST_H
+#ifndef FSDP_CTS_OPS_TEST_H
+#define FSDP_CTS_OPS_TEST_H
 
 #include "plain_device.h"
 

@@ -7,8 +7,8 @@
  * Stateless: any number of ranks may open it, as processes or threads, and a
  * copy of the struct is as good as the original.
  */
-#ifndef REF_PLAIN_DEVICE_H
-#define REF_PLAIN_DEVICE_H
+#ifndef FSDP_CTS_PLAIN_DEVICE_H
+#define FSDP_CTS_PLAIN_DEVICE_H
 
 #include <fsdp/device.h>
 

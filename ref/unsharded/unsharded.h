@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unsharded.h - what unsharded.c and unsharded_fold.c share: the baseline. */
-#ifndef REF_UNSHARDED_H
-#define REF_UNSHARDED_H
+#ifndef FSDP_CTS_UNSHARDED_H
+#define FSDP_CTS_UNSHARDED_H
 
 #include "ref/engine/ref.h"
 

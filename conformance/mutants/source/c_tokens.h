@@ -3,8 +3,8 @@
  * c_tokens.h - the tokens of a C source, for mutate.c. They are told by their
  * spelling alone: a keyword is a word, an operator a sign.
  */
-#ifndef MUTATE_C_TOKENS_H
-#define MUTATE_C_TOKENS_H
+#ifndef FSDP_CTS_C_TOKENS_H
+#define FSDP_CTS_C_TOKENS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * impl/cuda use, for an ordinary C++ compiler. The threads of a block are
  * fibers (emulated_block.h), blocks run one after the other.
  */
-#ifndef CUDA_RUNTIME_H
-#define CUDA_RUNTIME_H
+#ifndef FSDP_CTS_CUDA_RUNTIME_H
+#define FSDP_CTS_CUDA_RUNTIME_H
 
 #include "cuda_runtime_api.h"
 #include "emulated_block.h"

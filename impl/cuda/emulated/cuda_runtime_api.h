@@ -7,8 +7,8 @@
  * Written against the documentation of the real functions; the numbers of the
  * errors are the real ones.
  */
-#ifndef CUDA_RUNTIME_API_H
-#define CUDA_RUNTIME_API_H
+#ifndef FSDP_CTS_CUDA_RUNTIME_API_H
+#define FSDP_CTS_CUDA_RUNTIME_API_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -29,8 +29,8 @@
  *   rank-dies     the process is killed, in a collective
  *   cublas-wrong  products of the library beside which ours are measured
  */
-#ifndef EMULATED_H
-#define EMULATED_H
+#ifndef FSDP_CTS_EMULATED_H
+#define FSDP_CTS_EMULATED_H
 
 #include "cuda_runtime_api.h"
 

@@ -8,8 +8,8 @@
  * From one block to the next the order of the threads turns round, so that it
  * shows whichever of the two comes first.
  */
-#ifndef EMULATED_BLOCK_H
-#define EMULATED_BLOCK_H
+#ifndef FSDP_CTS_EMULATED_BLOCK_H
+#define FSDP_CTS_EMULATED_BLOCK_H
 
 #include "cuda_runtime_api.h"
 

@@ -2,8 +2,8 @@
 /*
  * emulated_operands.h - TEST ONLY: what cuda_ops_run is in cuda_device.c.
  */
-#ifndef EMULATED_OPERANDS_H
-#define EMULATED_OPERANDS_H
+#ifndef FSDP_CTS_EMULATED_OPERANDS_H
+#define FSDP_CTS_EMULATED_OPERANDS_H
 
 #include "cuda/cuda_device.h"
 

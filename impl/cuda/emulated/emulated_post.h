@@ -3,8 +3,8 @@
  * emulated_post.h - TEST ONLY: mailboxes in shared memory, one from each rank
  * to each other one, and the communicator that has them.
  */
-#ifndef EMULATED_POST_H
-#define EMULATED_POST_H
+#ifndef FSDP_CTS_EMULATED_POST_H
+#define FSDP_CTS_EMULATED_POST_H
 
 #include "nccl.h"
 

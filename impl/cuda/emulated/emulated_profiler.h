@@ -3,8 +3,8 @@
  * emulated_profiler.h - TEST ONLY: what a profiler would have seen of this
  * thread's ranges, while it looked.
  */
-#ifndef EMULATED_PROFILER_H
-#define EMULATED_PROFILER_H
+#ifndef FSDP_CTS_EMULATED_PROFILER_H
+#define FSDP_CTS_EMULATED_PROFILER_H
 
 #include <stdbool.h>
 #include <stdint.h>

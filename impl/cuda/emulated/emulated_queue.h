@@ -3,8 +3,8 @@
  * emulated_queue.h - TEST ONLY: streams as queues, and events, for the files
  * that do their work.
  */
-#ifndef EMULATED_QUEUE_H
-#define EMULATED_QUEUE_H
+#ifndef FSDP_CTS_EMULATED_QUEUE_H
+#define FSDP_CTS_EMULATED_QUEUE_H
 
 #include "emulated.h"
 

@@ -4,8 +4,8 @@
  * processes or threads of one machine. It bears the name of the real header
  * so that the sources of impl/cuda compile against it unchanged.
  */
-#ifndef NCCL_H
-#define NCCL_H
+#ifndef FSDP_CTS_NCCL_H
+#define FSDP_CTS_NCCL_H
 
 #include "cuda_runtime_api.h"
 

@@ -8,8 +8,8 @@
  * the ternary value where the first rounding went, so that two roundings act
  * as one.
  */
-#ifndef FSDP_ARITH_MPFR_H
-#define FSDP_ARITH_MPFR_H
+#ifndef FSDP_ARITH_ARITH_MPFR_H
+#define FSDP_ARITH_ARITH_MPFR_H
 
 #include <mpfr.h>
 

@@ -3,8 +3,8 @@
  * nvToolsExt.h - TEST ONLY: ranges for a profiler that is a test
  * (emulated_profiler.c). It bears the name of the real header.
  */
-#ifndef NVTOOLSEXT_H
-#define NVTOOLSEXT_H
+#ifndef FSDP_CTS_NVTOOLSEXT_H
+#define FSDP_CTS_NVTOOLSEXT_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
 /*
  * nvToolsExtCudaRt.h - TEST ONLY: names of streams, for nobody.
  */
-#ifndef NVTOOLSEXTCUDART_H
-#define NVTOOLSEXTCUDART_H
+#ifndef FSDP_CTS_NVTOOLSEXTCUDART_H
+#define FSDP_CTS_NVTOOLSEXTCUDART_H
 
 #include "cuda_runtime_api.h"
 
