@@ -182,7 +182,7 @@ static void show(const struct arguments *a, const struct evaluate_input *e,
         return;
     }
     if (one->r.count[JUDGE_FAIL] + one->r.count[JUDGE_ERROR] +
-            one->r.count[JUDGE_TIMEOUT] ==
+            one->r.count[JUDGE_TIMEOUT] + one->r.count[JUDGE_INCOMPLETE] ==
         0) { /* else its numbers would stand where the verdict is read */
         textbook_print(e);
     }
