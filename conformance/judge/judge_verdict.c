@@ -180,7 +180,7 @@ void judge_conclude(struct judge_result *r)
     if (sum(r, JUDGE_FAIL) + sum(r, JUDGE_ERROR) + sum(r, JUDGE_TIMEOUT) > 0) {
         r->verdict = JUDGE_NON_CONFORMANT;
     } else if (r->abandoned || is_undecided(r)) {
-        r->verdict = JUDGE_UNDECIDED; /* abandoned: r->reason is there */
+        r->verdict = JUDGE_UNDECIDED; /* abandoned: judge_prove said why */
     } else {
         r->verdict = JUDGE_CONFORMANT;
     }

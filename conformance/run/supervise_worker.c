@@ -173,6 +173,8 @@ static int open_pipes(int words[2], int output[2], struct fsdp_error *error)
 
         close_end(&words[0]);
         close_end(&words[1]);
+        close_end(&output[0]);
+        close_end(&output[1]);
         return status;
     }
     return FSDP_OK;
