@@ -179,15 +179,17 @@ static inline void testing_write(const struct arrangement *a, const char *size,
     struct run_case c = testing_case(a, size);
     struct fsdp_engine engine = *a->engine;
     struct case_model model;
+    struct script script;
     struct fsdp_error why = {0};
     struct drive d = {.c = &c,
                       .model = &model,
+                      .script = &script,
                       .engine = &engine,
                       .device_engine = fsdp_ref_engine(),
-                      .checkpoints = directory,
-                      .saves_only = true};
+                      .checkpoints = directory};
 
     assert_int_equal(case_model_make(&c, NULL, 0, &model, &why), FSDP_OK);
+    assert_int_equal(script_make(&c, true, &script, &why), FSDP_OK);
     shown_make(out, &model.model->model);
     testing.model = &model.model->model;
     testing.real = a->engine;
@@ -197,6 +199,7 @@ static inline void testing_write(const struct arrangement *a, const char *size,
         fail_msg("saving: %s", why.message);
     }
     testing.into = NULL;
+    script_release(&script);
     case_model_release(&model);
 }
 

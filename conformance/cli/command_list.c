@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_list.c - what there is: requirements, cases, workloads, engines,
- * mutants, claims. docs/requirements.md and the tables of claims are made of
- * its output.
+ * command_list.c - what there is: requirements, cases, what a driver does in
+ * each (scripts), workloads, engines, mutants, claims. docs/requirements.md and
+ * the tables of claims are made of its output.
  */
 #include "cases/case_claims.h"
 #include "cli/arguments.h"
@@ -11,9 +11,11 @@
 #include "models/workload.h"
 #include "mutants/mutant.h"
 #include "run/engine_load.h"
+#include "script/script.h"
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* One row, as text or as an element of a JSON array. Keys and values are in
@@ -84,6 +86,39 @@ static int list_cases(json_t *array, const struct arguments *a)
         if (print(array, &r, id)) {
             code = EXIT_INCOMPLETE;
         }
+    }
+    manifest_release(&cases);
+    return code;
+}
+
+/* As comment the id of the case, so that a script can be cut out and used. */
+static int list_script(json_t *array, const struct run_case *c)
+{
+    char id[CASE_ID_BYTES];
+    char line[CASE_ID_BYTES + 8];
+    struct row r = {.n = 0};
+    char *text = script_of_case(c, false);
+    int code;
+
+    case_id(c, id);
+    add(&r, "case", id);
+    add(&r, "script", text);
+    snprintf(line, sizeof(line), "# %s", id);
+    code = !text || print(array, &r, line) ? EXIT_INCOMPLETE : 0;
+    if (!code && !array) {
+        printf("%s\n", text);
+    }
+    free(text);
+    return code;
+}
+
+static int list_scripts(json_t *array, const struct arguments *a)
+{
+    struct case_list cases;
+    int code = selection_make(a, &cases);
+
+    for (uint32_t i = 0; !code && i < cases.n; i++) {
+        code = list_script(array, &cases.c[i]);
     }
     manifest_release(&cases);
     return code;
@@ -177,9 +212,13 @@ static const struct {
     const char *name;
     int (*list)(json_t *array, const struct arguments *a);
 } lists[] = {
-    {"requirements", list_requirements}, {"cases", list_cases},
-    {"workloads", list_workloads},       {"engines", list_engines},
-    {"mutants", list_mutants},           {"claims", list_claims},
+    {"requirements", list_requirements},
+    {"cases", list_cases},
+    {"scripts", list_scripts},
+    {"workloads", list_workloads},
+    {"engines", list_engines},
+    {"mutants", list_mutants},
+    {"claims", list_claims},
 };
 enum {
     N_LISTS = sizeof(lists) / sizeof(lists[0])
@@ -197,7 +236,7 @@ static int list(const struct arguments *a, const char *what)
     if (i == N_LISTS) {
         fprintf(stderr,
                 "fsdp-cts list: unknown list '%s'; there are: requirements, "
-                "cases, workloads, engines, mutants, claims\n",
+                "cases, scripts, workloads, engines, mutants, claims\n",
                 what);
     } else {
         code = lists[i].list(array, a);
@@ -219,14 +258,14 @@ int command_list(int argc, char **argv)
     }
     if (a.help) {
         printf("usage: fsdp-cts list "
-               "requirements|cases|workloads|engines|mutants|claims "
+               "requirements|cases|scripts|workloads|engines|mutants|claims "
                "[OPTION ...]\n\n");
         arguments_help(TAKES_SELECTION | TAKES_JSON);
         return 0;
     }
     if (a.n_rest != 1) {
         fprintf(stderr, "fsdp-cts list: needs one of requirements, cases, "
-                        "workloads, engines, mutants, claims\n");
+                        "scripts, workloads, engines, mutants, claims\n");
         return EXIT_USAGE;
     }
     return list(&a, a.rest[0]);

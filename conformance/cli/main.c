@@ -18,7 +18,7 @@ static const struct {
 } commands[] = {
     {"run", command_run, "run engines through the suite and judge them"},
     {"list", command_list,
-     "list requirements, cases, workloads, engines, mutants or claims"},
+     "list requirements, cases, scripts, workloads, engines, mutants ..."},
     {"verify", command_verify, "judge records that were kept by run"},
     {"report", command_report, "show a report again, or a part of it"},
     {"submit", command_submit, "bundle records, report and how to rerun them"},

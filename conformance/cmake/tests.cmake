@@ -64,6 +64,7 @@ endforeach()
 foreach(name case_test case_model_test case_graph_test manifest_test)
     unit(conformance/cases/${name}.c LINK fsdp-cases)
 endforeach()
+unit(conformance/script/script_test.c LINK fsdp-script)
 unit(conformance/mutants/mutants_test.c LINK fsdp-mutants)
 unit(conformance/cases/case_pairs_test.c LINK fsdp-cases
     WITH ${here}/cases/case_axes_testing.c)

@@ -38,6 +38,7 @@ struct scene {
     struct run_case c;
     struct case_model model;
     struct fsdp_engine engine, device_engine;
+    struct script script;
     struct drive drive;
     bool serial;
     char directory[64];
@@ -236,8 +237,10 @@ static void open_scene(struct scene *s, const struct run_case *c,
     assert_non_null(mkdtemp(s->directory));
     assert_int_equal(case_model_make(&s->c, NULL, 0, &s->model, &error),
                      FSDP_OK);
+    assert_int_equal(script_make(&s->c, false, &s->script, &error), FSDP_OK);
     s->drive = (struct drive){.c = &s->c,
                               .model = &s->model,
+                              .script = &s->script,
                               .engine = &s->engine,
                               .device_engine = &s->device_engine,
                               .directory = s->directory};
@@ -255,6 +258,7 @@ static void close_scene(struct scene *s)
 
     record_release(&s->record);
     record_release(&s->first);
+    script_release(&s->script);
     case_model_release(&s->model);
     assert_int_equal(record_clear(s->directory, &error), FSDP_OK);
     snprintf(path, sizeof(path), "%s/case.json", s->directory);

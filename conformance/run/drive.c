@@ -101,6 +101,15 @@ static void close_engine(struct driver *x, struct fsdp_env *lender)
     }
 }
 
+void drive_place(struct driver *x, uint32_t point, uint32_t index)
+{
+    if (point != RACE_AT_DESTROY) { /* which ends no run */
+        x->point = point;
+        x->index = index;
+    }
+    recorder_place(x->recorder, x->step, point, index);
+}
+
 /* Values are looked at where tensors are: what is too large for those is too
  * large to be made again here. */
 static int watch_wire(struct driver *x)
@@ -147,7 +156,7 @@ static void write_trace(struct driver *x)
 
 /* Plays the case between recorder and mutant; others learn of a failure at
  * once. */
-static int play_recorded(struct driver *x, int (*play)(struct driver *))
+static int play_recorded(struct driver *x)
 {
     const struct fsdp_comm *comm = x->env.comm;
     struct process_view before;
@@ -169,7 +178,7 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
     process_forget_peak();
     process_look(&before);
     if (status == FSDP_OK) {
-        status = play(x);
+        status = play_script(x);
     }
     if (status == FSDP_OK) {
         status = recorder_status(x->recorder);
@@ -178,7 +187,7 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
         comm->abort(comm->self, status);
     }
     note_process(x, &before);
-    drive_end_of_run(x);
+    play_end_of_run(x);
     if (x->d->trace && x->d->directory) {
         write_trace(x);
     }
@@ -197,7 +206,7 @@ static void settle_error(struct driver *x, struct world_rank *rank, int status)
 }
 
 /* Opens engine and device, plays, and gives everything back. */
-static int with_engine(struct driver *x, int (*play)(struct driver *))
+static int with_engine(struct driver *x)
 {
     struct fsdp_env lender = {.engine = NULL};
     const struct fsdp_device *device;
@@ -212,7 +221,7 @@ static int with_engine(struct driver *x, int (*play)(struct driver *))
     device = x->env.device;
     comm = x->env.comm;
     if (status == FSDP_OK) {
-        status = play_recorded(x, play);
+        status = play_recorded(x);
     }
     x->env.device = device; /* not the recorder's or the mutant's */
     x->env.comm = comm;
@@ -263,7 +272,7 @@ int drive_rank(void *context, struct world_rank *rank)
     }
     make_env(&x, rank);
     if (status == FSDP_OK) {
-        status = with_engine(&x, drive_live);
+        status = with_engine(&x);
     }
     settle_error(&x, rank, status);
     if (status != FSDP_OK) {
@@ -275,51 +284,7 @@ int drive_rank(void *context, struct world_rank *rank)
     return status != FSDP_OK ? status : written;
 }
 
-/* ---- All ranks, one after the other ------------------------------------ */
-
-/* Does what every rank does for itself, into the record of each. */
-static int on_every_rank(struct driver *x, int (*play)(struct driver *))
-{
-    struct record_rank *all = x->out;
-
-    for (uint32_t r = 0; r < x->d->c->ranks; r++) {
-        x->env.rank = r;
-        x->out = &all[r];
-        FSDP_TRY(play(x));
-    }
-    x->env.rank = 0;
-    x->out = all;
-    return FSDP_OK;
-}
-
-/* Every rank's microbatches, then one step. Rank 0's record has what all have
- * in common. */
-static int step_serial(struct driver *x)
-{
-    const struct run_case *c = x->d->c;
-    struct record_rank *all = x->out;
-
-    x->recording = x->step < c->recorded_steps;
-    FSDP_TRY(on_every_rank(x, drive_microbatches));
-    FSDP_TRY(drive_optimize(x));
-    FSDP_TRY(on_every_rank(x, drive_evaluate));
-    FSDP_TRY(drive_end_step(x));
-    for (uint32_t r = 1; r < c->ranks; r++) {
-        all[r].n_steps = all->n_steps;
-    }
-    return FSDP_OK;
-}
-
-static int live_serial(struct driver *x)
-{
-    FSDP_TRY(drive_shard(x));
-    FSDP_TRY(drive_open_run(x));
-    for (x->step = 0; x->step < x->d->c->steps; x->step++) {
-        FSDP_TRY(step_serial(x));
-    }
-    return drive_end_life(x);
-}
-
+/* All ranks, one after the other. */
 int drive_serial(void *context, struct world_rank *rank)
 {
     const struct drive *d = context;
@@ -336,7 +301,7 @@ int drive_serial(void *context, struct world_rank *rank)
         make_env(&x, rank);
         x.env.rank = 0;
         x.serial = true;
-        status = with_engine(&x, live_serial);
+        status = with_engine(&x);
         settle_error(&x, rank, status);
     }
     for (uint32_t r = 0; all && r < d->c->ranks; r++) {

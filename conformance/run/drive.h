@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drive.h - the life of one case on one rank: open, shard, train as the
- * scenario says, destroy; and the record of it.
+ * drive.h - one case on one rank: engine and device are opened, the case's
+ * script is played, everything is given back; and the record of it.
  *
- * Read in this order: drive.c (a rank from the outside), drive_life.c (from
- * shard to destroy), drive_step.c (a step: passes over microbatches, the
- * optimizer); then what some scenarios add: drive_wrong.c,
- * drive_optimizer.c, drive_checkpoint.c.
+ * Read in this order: drive.c (a rank from the outside), play.c (a script, one
+ * action after the other), then what play.h names.
  */
 #ifndef FSDP_CTS_DRIVE_H
 #define FSDP_CTS_DRIVE_H
 
 #include "cases/case_model.h"
 #include "run/recorder.h"
+#include "script/script.h"
 #include "world/world.h"
 
 struct mutant;
@@ -21,6 +20,7 @@ struct mutant;
 struct drive {
     const struct run_case *c;
     const struct case_model *model;
+    const struct script *script;
     const struct fsdp_engine *engine;
     /* Gives the device to an engine that brings none. */
     const struct fsdp_engine *device_engine;
@@ -33,7 +33,6 @@ struct drive {
     bool look_at_process;    /* every rank is a process of its own */
     bool trace;              /* rank-R.trace.partial is wanted, too */
     const char *checkpoints; /* where they go; names beside it are used too */
-    bool saves_only; /* these ranks save what those of another case load */
 };
 
 /* A rank while it is being driven. */
@@ -60,6 +59,13 @@ struct driver {
     bool alone;                  /* in a world of one: no collective shows
                                     that the run gets on */
     bool serial;                 /* plays all ranks, one after the other */
+    struct script_walk walk;     /* behind the action that is being played */
+    uint32_t last;               /* enum script_verb: what a look shows */
+    bool living, ended;          /* a life has begun; its end is noted */
+    bool stepping, stepped;      /* a step has begun; its optimizer has run */
+    bool goes_on;                /* this life goes on with the record */
+    bool saving;                 /* a checkpoint is being written */
+    uint32_t clips;              /* calls of this step */
     uint32_t step, microbatch;   /* now */
     uint32_t point, index;       /* where the run stands: enum race_point */
     bool recording;              /* tensors of this pass are wanted */
@@ -79,22 +85,10 @@ int drive_rank(void *context, struct world_rank *rank);
  * all ranks of the case and writes a record for each. */
 int drive_serial(void *context, struct world_rank *rank);
 
-/* drive_life.c: a life as the scenario says, and its parts in their order. */
-int drive_live(struct driver *x);
-int drive_shard(struct driver *x);
-int drive_end_life(struct driver *x);
-void drive_end_of_run(struct driver *x);
-
-/* drive_step.c: what the model asks the engine for; a step, and its parts in
- * their order. */
-int drive_open_run(struct driver *x);
-int drive_step(struct driver *x, uint32_t step);
-int drive_microbatches(struct driver *x); /* of one rank and step */
-int drive_optimize(struct driver *x);
-int drive_evaluate(struct driver *x);
-int drive_end_step(struct driver *x);
-/* CANCEL: the last pass is left in its middle, and destroy takes it all. */
-int drive_abandon_pass(struct driver *x);
+/* play.c: the script, from shard to what the record says of the end; then
+ * what is left is given back, in any state. */
+int play_script(struct driver *x);
+void play_end_of_run(struct driver *x);
 /* For those who describe what happens: the run stands here. */
 void drive_place(struct driver *x, uint32_t point, uint32_t index);
 
@@ -109,33 +103,8 @@ void drive_tell_end(const struct driver *x, int status, struct fsdp_error *e);
 int drive_answer(struct driver *x, const char *name, int status);
 /* A count beside the answers, up to INT32_MAX. */
 int drive_answer_number(struct driver *x, const char *name, uint64_t number);
-/* drive_wrong.c: calls that an engine must refuse. */
-int drive_options(struct driver *x);
-int drive_disagree(struct driver *x);
-int drive_wrong_at_rest(struct driver *x);
-int drive_wrong_in_pass(struct driver *x, uint32_t i);
-/* INVALID if all parameters are refused so; else the first other answer. */
-int drive_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
-                                               struct fsdp_tensor *));
-int drive_wrong_before_end(struct driver *x, const struct fsdp_sequence *q);
-int drive_wrong_step(struct driver *x);
 
-/* drive_optimizer.c: shards, and makes a step, with the groups of the case. */
-int drive_shard_model(struct driver *x);
-int drive_step_groups(struct driver *x, struct fsdp_step *step);
-/* CLIP alone. Measures this step's gradients, and clips them. */
-int drive_clip(struct driver *x);
-/* Calls that must be refused: in the first pass, or before the first step. */
-int drive_wrong_clip(struct driver *x, bool in_pass);
-
-/* drive_pieces.c: what pieces show, under a stage of the record. */
-int drive_record_pieces(struct driver *x, uint32_t stage, uint32_t step);
-/* drive_checkpoint.c: lives with a checkpoint between them. */
-int drive_resume(struct driver *x);
-int drive_save_only(struct driver *x);
 /* Removes what a case left at that name, and at names that begin so. */
 void drive_clear_checkpoints(const char *checkpoints);
-int drive_wrong_checkpoint_in_pass(struct driver *x);
-int drive_wrong_save(struct driver *x); /* there are gradients */
 
 #endif

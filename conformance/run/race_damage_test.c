@@ -121,9 +121,11 @@ static void run(const struct run_case *c, const struct fsdp_engine *engine,
     const struct fsdp_mesh mesh = {sizeof(mesh), 2, NULL, extent};
     struct world_result ends[CASE_MAX_RANKS] = {0};
     struct case_model model = {0};
+    struct script script;
     struct fsdp_error error = {0};
     struct drive drive = {.c = c,
                           .model = &model,
+                          .script = &script,
                           .engine = engine,
                           .device_engine = fsdp_ref_engine(),
                           .directory = directory};
@@ -131,10 +133,12 @@ static void run(const struct run_case *c, const struct fsdp_engine *engine,
     assert_null(case_check(c));
     assert_non_null(mkdtemp(directory));
     assert_int_equal(case_model_make(c, NULL, 0, &model, &error), FSDP_OK);
+    assert_int_equal(script_make(c, false, &script, &error), FSDP_OK);
     assert_int_equal(world_run(WORLD_THREADS, &mesh, TIMEOUT_MS, drive_rank,
                                &drive, ends, &error),
                      FSDP_OK);
     read_back(c, directory, ends, out);
+    script_release(&script);
     case_model_release(&model);
     assert_int_equal(record_clear(directory, &error), FSDP_OK);
     assert_int_equal(rmdir(directory), 0);

@@ -63,9 +63,11 @@ static void run(const struct run_case *c, const struct fsdp_engine *engine,
     const struct fsdp_mesh mesh = {sizeof(mesh), 2, NULL, extent};
     struct world_result ends[CASE_MAX_RANKS] = {0};
     struct case_model model = {0};
+    struct script script;
     struct fsdp_error error = {0};
     struct drive drive = {.c = c,
                           .model = &model,
+                          .script = &script,
                           .engine = engine,
                           .device_engine = fsdp_ref_engine(),
                           .directory = directory,
@@ -73,6 +75,7 @@ static void run(const struct run_case *c, const struct fsdp_engine *engine,
     struct record r;
 
     assert_int_equal(case_model_make(c, NULL, 0, &model, &error), FSDP_OK);
+    assert_int_equal(script_make(c, false, &script, &error), FSDP_OK);
     assert_int_equal(world_run(WORLD_THREADS, &mesh, TIMEOUT_MS, drive_rank,
                                &drive, ends, &error),
                      FSDP_OK);
@@ -82,6 +85,7 @@ static void run(const struct run_case *c, const struct fsdp_engine *engine,
     snprintf(r.world, sizeof(r.world), "threads");
     assert_int_equal(record_write_case(directory, &r, &error), FSDP_OK);
     record_release(&r);
+    script_release(&script);
     case_model_release(&model);
 }
 

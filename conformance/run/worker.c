@@ -90,6 +90,7 @@ static int save_first(struct worker *w, const struct drive *d)
     struct case_model model = {0};
     struct run_case c;
     struct drive saver = *d;
+    struct script script = {0};
     bool mpi = w->o->world == WORLD_MPI;
     uint32_t extent[2];
     struct fsdp_mesh mesh = {sizeof(mesh), 2, names, extent};
@@ -102,17 +103,21 @@ static int save_first(struct worker *w, const struct drive *d)
     status = case_model_make(&c, w->text.bytes, w->text.n, &model, &w->error);
     saver.c = &c;
     saver.model = &model;
+    saver.script = &script;
     saver.directory = NULL;
     saver.look_at_process = false;
-    saver.saves_only = true;
     extent[0] = c.replicas;
     extent[1] = case_shard_degree(&c);
+    if (status == FSDP_OK) {
+        status = script_make(&c, true, &script, &w->error);
+    }
     if (status == FSDP_OK) {
         status =
             world_run(mpi ? WORLD_THREADS : w->o->world, &mesh,
                       w->o->timeout_ms, drive_rank, &saver, ends, &w->error);
         say_why_nothing_was_saved(c.ranks, ends);
     }
+    script_release(&script);
     case_model_release(&model);
     return status;
 }
@@ -123,8 +128,10 @@ static int run_case(struct worker *w, const struct run_case *c)
     char folder[CASE_FOLDER_BYTES];
     char checkpoints[CASE_FOLDER_BYTES + 16];
     struct case_model model = {0};
+    struct script script = {0};
     struct drive d = {.c = c,
                       .model = &model,
+                      .script = &script,
                       .engine = w->engine,
                       .device_engine = w->device_engine,
                       .mutant = w->mutant,
@@ -147,6 +154,9 @@ static int run_case(struct worker *w, const struct run_case *c)
     }
     status = case_model_make(c, w->text.bytes, w->text.n, &model, &w->error);
     if (status == FSDP_OK) {
+        status = script_make(c, false, &script, &w->error);
+    }
+    if (status == FSDP_OK) {
         status = save_first(w, &d);
     }
     if (status == FSDP_OK) {
@@ -162,6 +172,7 @@ static int run_case(struct worker *w, const struct run_case *c)
                                   w->engine->claims, world_names[w->o->world]},
             ends, &w->error);
     }
+    script_release(&script);
     case_model_release(&model);
     return status;
 }

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * play.c - plays a script on one rank: its actions one after the other, and
+ * the lives that they are part of.
+ */
+#include "run/play.h"
+
+/* ---- A life ------------------------------------------------------------ */
+
+static int begin_life(struct driver *x)
+{
+    drive_place(x, RACE_AT_SHARD, 0);
+    drive_tell_model(x);
+    FSDP_TRY(play_shard(x));
+    x->living = true;
+    FSDP_TRY(play_note_shard(x));
+    return play_open_run(x);
+}
+
+/* What the record says of the end; a pass that is left open comes after it. */
+static int end_life(struct driver *x)
+{
+    if (!x->living || x->ended) {
+        return FSDP_OK;
+    }
+    x->ended = true;
+    return play_note_end(x);
+}
+
+void play_end_of_run(struct driver *x)
+{
+    drive_place(x, RACE_AT_DESTROY, 0);
+    x->workload->close(x->run);
+    x->engine.destroy(x->sharded);
+    x->run = NULL;
+    x->sharded = NULL;
+    x->living = x->ended = false;
+}
+
+static int again(struct driver *x, const struct script_action *a)
+{
+    (void)a;
+    FSDP_TRY(end_life(x));
+    play_end_of_run(x);
+    play_note_again(x);
+    return begin_life(x);
+}
+
+/* ---- Actions ----------------------------------------------------------- */
+
+/* Every parameter, as unshard_all shows it; then it is sharded again. */
+static int summon(struct driver *x, const struct script_action *a)
+{
+    const struct fsdp_model *model = x->model;
+    struct fsdp_tensor t;
+
+    (void)a;
+    if (!x->engine.unshard_all) {
+        return FSDP_OK;
+    }
+    drive_place(x, RACE_AT_SUMMON, 0);
+    FSDP_TRY(x->engine.unshard_all(x->sharded));
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        FSDP_TRY(x->engine.param(x->sharded, p, &t));
+        FSDP_TRY(recorder_finish_compute(x->recorder));
+        FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_SUMMONED,
+                                 x->d->c->steps, 0, p, 0, fsdp_numel(model, p),
+                                 t.data));
+    }
+    FSDP_TRY(x->engine.reshard_all(x->sharded));
+    return drive_answer(x, "param-after-reshard-all",
+                        play_ask_all(x, x->engine.param));
+}
+
+static int sync(struct driver *x, const struct script_action *a)
+{
+    return x->engine.set_gradient_sync(x->sharded, a->sync == SCRIPT_SYNC_ON);
+}
+
+static int wrong(struct driver *x, const struct script_action *a)
+{
+    return play_wrong(x, a->call);
+}
+
+static bool is_pass(const struct script_action *a)
+{
+    return a->verb == SCRIPT_PASS || a->verb == SCRIPT_EVAL;
+}
+
+static int play_action(struct driver *x, const struct script_action *a)
+{
+    static int (*const play[SCRIPT_N_VERBS])(struct driver *,
+                                             const struct script_action *) = {
+        [SCRIPT_PASS] = play_pass, [SCRIPT_EVAL] = play_pass,
+        [SCRIPT_STEP] = play_step, [SCRIPT_ZERO] = play_zero,
+        [SCRIPT_CLIP] = play_clip, [SCRIPT_LOOK] = play_look,
+        [SCRIPT_SUMMON] = summon,  [SCRIPT_SYNC] = sync,
+        [SCRIPT_SAVE] = play_save, [SCRIPT_WAIT] = play_wait,
+        [SCRIPT_LOAD] = play_load, [SCRIPT_AGAIN] = again,
+        [SCRIPT_WRONG] = wrong};
+
+    if (a->verb == SCRIPT_PASS && a->ending == SCRIPT_LEFT_OPEN) {
+        FSDP_TRY(end_life(x));
+    }
+    x->recording = play_is_looked_at(x, a);
+    FSDP_TRY(play[a->verb](x, a));
+    if (a->verb != SCRIPT_WRONG && a->verb != SCRIPT_LOOK) {
+        x->last = a->verb;
+    }
+    return FSDP_OK;
+}
+
+/* The action that comes next, or NULL. */
+static const struct script_action *peek(const struct driver *x)
+{
+    struct script_walk ahead = x->walk;
+
+    return script_next(&ahead);
+}
+
+/* Passes of a kind that follow each other: all of a rank's, then the next
+ * rank's. */
+static int play_passes_of_all(struct driver *x, const struct script_action *a)
+{
+    const struct script_walk first = x->walk;
+    const struct script_action *next;
+    struct record_rank *all = x->out;
+
+    for (uint32_t r = 0; r < x->d->c->ranks; r++) {
+        x->env.rank = r;
+        x->out = &all[r];
+        x->walk = first;
+        FSDP_TRY(play_action(x, a));
+        while ((next = peek(x)) != NULL && next->verb == a->verb) {
+            FSDP_TRY(play_action(x, script_next(&x->walk)));
+        }
+    }
+    x->env.rank = 0;
+    x->out = all;
+    return FSDP_OK;
+}
+
+static bool needs_life(const struct script_action *a)
+{
+    return a->verb != SCRIPT_WRONG ||
+           script_calls[a->call].when != SCRIPT_UNTRAINED;
+}
+
+int play_script(struct driver *x)
+{
+    const struct script_action *a;
+
+    if (!play_can_save(x)) {
+        return FSDP_ERR_UNSUPPORTED;
+    }
+    x->walk = script_begin(x->d->script);
+    while ((a = script_next(&x->walk)) != NULL) {
+        if (needs_life(a) && !x->living) {
+            FSDP_TRY(begin_life(x));
+        }
+        play_note_begin(x, a);
+        FSDP_TRY(x->serial && is_pass(a) ? play_passes_of_all(x, a)
+                                         : play_action(x, a));
+        FSDP_TRY(play_note_action(x, a, peek(x)));
+    }
+    return end_life(x);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * play.h - a script is played on one rank (play.c): passes (play_pass.c), the
+ * optimizer (play_optimizer.c), checkpoints (play_checkpoint.c), calls that
+ * must be refused (play_wrong.c, play_offer.c); and what of it goes into the
+ * record, and where (play_record.c).
+ */
+#ifndef FSDP_CTS_PLAY_H
+#define FSDP_CTS_PLAY_H
+
+#include "run/drive.h"
+
+/* play_pass.c: what the model asks the engine for; a pass. */
+int play_open_run(struct driver *x);
+int play_pass(struct driver *x, const struct script_action *a);
+/* A point has been passed: for those who watch memory over time. */
+int play_note_moment(struct driver *x, uint32_t point, uint32_t module);
+
+/* play_optimizer.c: shards, and makes a step, with parameter groups. */
+int play_shard(struct driver *x);
+int play_step(struct driver *x, const struct script_action *a);
+int play_zero(struct driver *x, const struct script_action *a);
+int play_clip(struct driver *x, const struct script_action *a);
+
+/* play_checkpoint.c. False: the script saves or loads, and the engine cannot,
+ * or there is no place for it. */
+bool play_can_save(const struct driver *x);
+int play_save(struct driver *x, const struct script_action *a);
+int play_wait(struct driver *x, const struct script_action *a);
+int play_load(struct driver *x, const struct script_action *a);
+/* Calls that must be refused; *status is what the engine answered. */
+int play_wrong_save(struct driver *x, int *status);
+int play_wrong_save_twice(struct driver *x, int *status);
+int play_wrong_load_missing(struct driver *x, int *status);
+int play_wrong_load_damaged(struct driver *x, int *status);
+
+/* play_wrong.c: makes the call, and notes what was answered. */
+int play_wrong(struct driver *x, uint32_t call);
+/* INVALID if all parameters are refused so; else the first other answer. */
+int play_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
+                                              struct fsdp_tensor *));
+/* play_offer.c: the same for models that are offered to be sharded. */
+int play_offer(struct driver *x, uint32_t call);
+
+/* play_record.c: what is noted of the run, in the order of a run. */
+int play_note_shard(struct driver *x);
+void play_note_begin(struct driver *x, const struct script_action *a);
+int play_look(struct driver *x, const struct script_action *a);
+int play_note_action(struct driver *x, const struct script_action *a,
+                     const struct script_action *next);
+int play_note_end(struct driver *x);
+void play_note_again(struct driver *x);
+/* What is communicated from the last mark on belongs to no step. */
+int play_note_outside(struct driver *x);
+/* Whether a look follows that shows what this pass, or clip, has left. */
+bool play_is_looked_at(const struct driver *x, const struct script_action *a);
+
+#endif

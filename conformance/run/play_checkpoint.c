@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * play_checkpoint.c - saves and loads. With what an engine saves of its own,
+ * every rank saves where it stands and its curve so far, and odd ranks one
+ * thing more.
+ */
+#include "run/checkpoint_files.h"
+#include "run/play.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PATH_BYTES = 4160, /* a folder of records, and what is in it */
+    SMALL_FILE = 4096  /* so that the full form has several */
+};
+
+/* Where things lie: by slot, then what a wrong save would write, and what
+ * never is. */
+static const char *const suffixes[] = {"",   "-again", "-c",
+                                       "-d", "-wrong", "-missing"};
+enum {
+    WRONG = SCRIPT_MAX_SLOTS,
+    MISSING
+};
+
+static void name_path(const struct driver *x, uint32_t which,
+                      char path[PATH_BYTES])
+{
+    (void)snprintf(path, PATH_BYTES, "%s%s",
+                   x->d->checkpoints ? x->d->checkpoints : "", suffixes[which]);
+}
+
+void drive_clear_checkpoints(const char *checkpoints)
+{
+    for (uint32_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        char path[PATH_BYTES];
+        (void)snprintf(path, sizeof(path), "%s%s", checkpoints, suffixes[i]);
+        checkpoint_files_remove(path);
+    }
+}
+
+/* The script's first save: in its form those are made that must be refused. */
+static const struct script_action *first_save(const struct script *s)
+{
+    static const struct script_action sharded = {.form = FSDP_SAVE_SHARDED};
+
+    for (uint32_t i = 0; i < s->n_actions; i++) {
+        if (s->action[i].verb == SCRIPT_SAVE) {
+            return &s->action[i];
+        }
+    }
+    return &sharded;
+}
+
+bool play_can_save(const struct driver *x)
+{
+    const struct script *s = x->d->script;
+    bool asked = s->given != 0;
+
+    for (uint32_t i = 0; i < s->n_actions; i++) {
+        asked = asked || s->action[i].verb == SCRIPT_SAVE ||
+                s->action[i].verb == SCRIPT_LOAD;
+    }
+    return !asked ||
+           (x->engine.save_begin && x->engine.save_wait && x->engine.load &&
+            x->engine.loaded_extra && x->d->checkpoints);
+}
+
+/* ---- The driver's own state -------------------------------------------- */
+
+/* Where the run stands, of its data and its curve. */
+struct position {
+    uint64_t seed;
+    uint32_t rank, step;
+};
+
+static uint64_t curve_bytes(const struct driver *x, uint32_t steps)
+{
+    return (uint64_t)steps * x->d->c->microbatches * sizeof(*x->out->loss);
+}
+
+static int save(struct driver *x, const struct script_action *a, uint32_t where)
+{
+    static const char *const name[] = {"position", "losses", "odd"};
+    struct position here = {x->d->c->seed, x->env.rank, x->out->n_steps};
+    const void *data[] = {&here, x->out->loss, &here.rank};
+    const uint64_t bytes[] = {sizeof(here), curve_bytes(x, here.step),
+                              sizeof(here.rank)};
+    char path[PATH_BYTES];
+    const struct fsdp_save s = {.size = sizeof(s),
+                                .form = a->form,
+                                .directory = path,
+                                .rank0_only = a->rank0_only,
+                                .n_extra = 2 + x->env.rank % 2,
+                                .extra_name = name,
+                                .extra_data = data,
+                                .extra_bytes = bytes,
+                                .file_bytes = SMALL_FILE};
+
+    name_path(x, where, path);
+    return x->engine.save_begin(x->sharded, &s);
+}
+
+/* OK, or what loaded_extra answered, or MISMATCH. */
+static int check_extra(struct driver *x, const char *name, const void *want,
+                       uint64_t want_bytes)
+{
+    const void *data = NULL;
+    uint64_t bytes = 0;
+    int status = x->engine.loaded_extra(x->sharded, name, &data, &bytes);
+
+    if (status != FSDP_OK) {
+        return status;
+    }
+    return data && bytes == want_bytes && memcmp(data, want, bytes) == 0
+               ? FSDP_OK
+               : FSDP_ERR_MISMATCH;
+}
+
+/* This rank's own if it has saved it, else rank 0's, who has nothing odd. A
+ * form in which one rank writes has that rank's alone. */
+static int check_extras(struct driver *x, uint32_t slot)
+{
+    const struct script *s = x->d->script;
+    bool given = (s->given >> slot & 1) != 0;
+    bool alone = !given && first_save(s)->rank0_only;
+    bool own = !given && !alone;
+    struct position want = {x->d->c->seed, own ? x->env.rank : 0,
+                            x->out->n_steps};
+    int status = FSDP_OK;
+
+    if (!alone || x->env.rank == 0) {
+        status = check_extra(x, "position", &want, sizeof(want));
+    }
+    FSDP_TRY(drive_answer(x, "extra-position", status));
+    status = FSDP_OK;
+    if (own) {
+        status =
+            check_extra(x, "losses", x->out->loss, curve_bytes(x, want.step));
+    }
+    FSDP_TRY(drive_answer(x, "extra-losses", status));
+    status = FSDP_OK;
+    if (!alone) {
+        status = check_extra(x, "odd", &want.rank, sizeof(want.rank));
+        if (!own || x->env.rank % 2 == 0) {
+            status = status == FSDP_ERR_INVALID ? FSDP_OK : FSDP_ERR_MISMATCH;
+        }
+    }
+    return drive_answer(x, "extra-of-some-ranks", status);
+}
+
+/* ---- Actions ------------------------------------------------------------ */
+
+int play_save(struct driver *x, const struct script_action *a)
+{
+    uint64_t above;
+
+    x->saving = true;
+    recorder_watch_peak(x->recorder);
+    FSDP_TRY(save(x, a, a->slot));
+    above = recorder_watched_peak(x->recorder);
+    return a == first_save(x->d->script)
+               ? drive_answer_number(x, "save-above-rest", above)
+               : FSDP_OK;
+}
+
+/* What was loaded, saved once more, is the same files. */
+static int check_same(struct driver *x, const struct script_action *a)
+{
+    char first[PATH_BYTES];
+    char again[PATH_BYTES];
+    int status = FSDP_OK;
+
+    name_path(x, a->same_slot, first);
+    name_path(x, a->slot, again);
+    if (x->env.rank == 0) {
+        status = checkpoint_files_equal(first, again);
+        *x->env.error = (struct fsdp_error){status, 0, 0, "driver",
+                                            "the two checkpoints differ"};
+    }
+    return drive_answer(x, "saved-again", status);
+}
+
+int play_wait(struct driver *x, const struct script_action *a)
+{
+    FSDP_TRY(x->engine.save_wait(x->sharded));
+    x->saving = false;
+    if (a->same) {
+        FSDP_TRY(check_same(x, a));
+    }
+    return play_note_outside(x);
+}
+
+int play_load(struct driver *x, const struct script_action *a)
+{
+    char path[PATH_BYTES];
+    uint64_t above;
+
+    name_path(x, a->slot, path);
+    recorder_watch_peak(x->recorder);
+    FSDP_TRY(x->engine.load(x->sharded, path));
+    above = recorder_watched_peak(x->recorder);
+    FSDP_TRY(drive_answer_number(x, "load-above-rest", above));
+    FSDP_TRY(play_note_outside(x));
+    return check_extras(x, a->slot);
+}
+
+/* ---- Wrong calls --------------------------------------------------------- */
+
+/* A save that was not refused is brought to its end. */
+int play_wrong_save(struct driver *x, int *status)
+{
+    *status = save(x, first_save(x->d->script), WRONG);
+    return *status == FSDP_OK ? x->engine.save_wait(x->sharded) : FSDP_OK;
+}
+
+int play_wrong_save_twice(struct driver *x, int *status)
+{
+    *status = save(x, first_save(x->d->script), WRONG);
+    return FSDP_OK;
+}
+
+int play_wrong_load_missing(struct driver *x, int *status)
+{
+    char path[PATH_BYTES];
+
+    name_path(x, MISSING, path);
+    *status = x->engine.load(x->sharded, path);
+    return FSDP_OK;
+}
+
+/* Rank 0 damages what was saved, and nobody loads before it has. */
+int play_wrong_load_damaged(struct driver *x, int *status)
+{
+    char path[PATH_BYTES];
+    uint64_t all[CASE_MAX_RANKS];
+    uint64_t mine = 0;
+
+    name_path(x, 0, path);
+    if (x->env.rank == 0) {
+        FSDP_TRY(checkpoint_files_damage(path));
+    }
+    FSDP_TRY(x->env.exchange(x->env.exchange_self, &mine, sizeof(mine), all));
+    *status = x->engine.load(x->sharded, path);
+    return FSDP_OK;
+}

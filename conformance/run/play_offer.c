@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * play_offer.c - models that are offered to be sharded in a way that must be
+ * refused: options that do not fit, and ranks that do not agree.
+ */
+#include "run/play.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is offered; an offer changes something in its copies. */
+struct offer {
+    struct fsdp_env env;
+    struct fsdp_mesh mesh;
+    uint32_t extent[2];
+    struct fsdp_units units;
+    uint32_t *of_module;    /* [n_modules], of units */
+    uint32_t *of_parameter; /* [n_parameters]: groups */
+    struct fsdp_options options;
+    const char *option; /* NULL, or what the refusal must name */
+};
+
+/* ---- What is wrong ------------------------------------------------------ */
+
+static void unknown_layout(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.layout = 99;
+}
+
+static void unknown_optimizer(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.optimizer = 99;
+}
+
+static void unknown_fold(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.fold = 99;
+}
+
+static void negative_divide_factor(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.divide_factor = -2.0f;
+}
+
+static void nan_divide_factor(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.divide_factor = NAN;
+}
+
+static void unclaimed_dtype(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.param_dtype = FSDP_DTYPE_BF16;
+}
+
+static void unit_out_of_range(struct driver *x, struct offer *o)
+{
+    o->of_module[x->model->n_modules - 1] = x->units->n_units + 7;
+}
+
+static void group_out_of_range(struct driver *x, struct offer *o)
+{
+    o->of_parameter[x->model->n_parameters - 1] = 2;
+    o->options.n_groups = 2;
+    o->options.group_of_parameter = o->of_parameter;
+}
+
+/* Further ahead than there are units. */
+static void prefetch_forward_beyond(struct driver *x, struct offer *o)
+{
+    o->options.prefetch_forward = x->units->n_units + 1;
+    o->option = "prefetch_forward";
+}
+
+static void prefetch_backward_beyond(struct driver *x, struct offer *o)
+{
+    o->options.prefetch_backward = x->units->n_units + 1;
+    o->option = "prefetch_backward";
+}
+
+static void reduces_beyond(struct driver *x, struct offer *o)
+{
+    o->options.reduces_in_flight = x->units->n_units + 1;
+    o->option = "reduces_in_flight";
+}
+
+static void mesh_does_not_divide(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->extent[0]++;
+}
+
+static void shards_do_not_divide(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->extent[1]++;
+}
+
+/* Rank 0 is told another fold. */
+static void another_fold(struct driver *x, struct offer *o)
+{
+    if (x->env.rank == 0) {
+        o->options.fold =
+            o->options.fold == FSDP_FOLD_RANK ? FSDP_FOLD_RING : FSDP_FOLD_RANK;
+    }
+}
+
+/* Rank 0 wraps its last two units as one. */
+static void another_wrap(struct driver *x, struct offer *o)
+{
+    if (x->env.rank != 0 || x->units->n_units < 2) {
+        return;
+    }
+    o->units.n_units--;
+    for (uint32_t m = 0; m < x->model->n_modules; m++) {
+        if (o->of_module[m] == o->units.n_units) {
+            o->of_module[m]--;
+        }
+    }
+}
+
+static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
+    [SCRIPT_CALL_UNKNOWN_LAYOUT] = unknown_layout,
+    [SCRIPT_CALL_UNKNOWN_OPTIMIZER] = unknown_optimizer,
+    [SCRIPT_CALL_UNKNOWN_FOLD] = unknown_fold,
+    [SCRIPT_CALL_NEGATIVE_DIVIDE_FACTOR] = negative_divide_factor,
+    [SCRIPT_CALL_NAN_DIVIDE_FACTOR] = nan_divide_factor,
+    [SCRIPT_CALL_UNCLAIMED_DTYPE] = unclaimed_dtype,
+    [SCRIPT_CALL_UNIT_OUT_OF_RANGE] = unit_out_of_range,
+    [SCRIPT_CALL_GROUP_OUT_OF_RANGE] = group_out_of_range,
+    [SCRIPT_CALL_PREFETCH_FORWARD_BEYOND] = prefetch_forward_beyond,
+    [SCRIPT_CALL_PREFETCH_BACKWARD_BEYOND] = prefetch_backward_beyond,
+    [SCRIPT_CALL_REDUCES_BEYOND] = reduces_beyond,
+    [SCRIPT_CALL_MESH_DOES_NOT_DIVIDE] = mesh_does_not_divide,
+    [SCRIPT_CALL_SHARDS_DO_NOT_DIVIDE] = shards_do_not_divide,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD] = another_fold,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_UNITS] = another_wrap,
+};
+
+/* ---- The offer ---------------------------------------------------------- */
+
+/* Shards, asks for the answer, destroys. */
+static int shard(struct driver *x, const char *name, struct offer *o)
+{
+    /* What an engine that does not set it would have destroyed. */
+    struct fsdp_sharded *sharded = (struct fsdp_sharded *)(void *)x;
+    int status;
+    bool unnamed;
+
+    o->mesh.extent = o->extent;
+    o->env.mesh = &o->mesh;
+    o->units.unit_of_module = o->of_module;
+    status =
+        x->engine.shard(&o->env, x->model, &o->units, &o->options, &sharded);
+    unnamed = status != FSDP_OK && o->option &&
+              strstr(x->env.error->message, o->option) == NULL;
+    x->engine.destroy(sharded);
+    FSDP_TRY(drive_answer(x, name, status));
+    return unnamed ? drive_answer(x, "unnamed-option", FSDP_OK) : FSDP_OK;
+}
+
+int play_offer(struct driver *x, uint32_t call)
+{
+    const uint32_t n = x->model->n_modules;
+    struct offer o = {
+        .env = x->env,
+        .mesh = x->mesh,
+        .extent = {x->extent[0], x->extent[1]},
+        .units = *x->units,
+        .of_module = malloc(n * sizeof(*o.of_module)),
+        .of_parameter = calloc(x->model->n_parameters, sizeof(*o.of_parameter)),
+        .options = x->options};
+    int status = FSDP_ERR_NOMEM;
+
+    if (o.of_module && o.of_parameter) {
+        memcpy(o.of_module, x->units->unit_of_module, n * sizeof(*o.of_module));
+        offers[call](x, &o);
+        status = shard(x, script_calls[call].name, &o);
+    }
+    free(o.of_module);
+    free(o.of_parameter);
+    return status;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * play_optimizer.c - shards with parameter groups, and makes steps.
+ *
+ * Groups are told when sharding, by an array that is there for the call only,
+ * and lies elsewhere on every rank; then by numbers of their own in each step.
+ * Of clipping the norm of a step's gradients, as the engine says it, is noted
+ * in bits beside the answers.
+ */
+#include "run/play.h"
+
+#include <fsdp/arith/bits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int play_shard(struct driver *x)
+{
+    const uint32_t n_groups = x->d->script->groups;
+    struct fsdp_options options = x->options;
+    const uint32_t n = x->told.n_parameters;
+    const uint32_t elsewhere = x->env.rank * 4; /* another address */
+    uint32_t *made = calloc((size_t)n + elsewhere + 1, sizeof(*made));
+    uint32_t *group = made ? made + elsewhere : NULL;
+    int status;
+
+    if (!group) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t p = 0; p < n; p++) {
+        group[p] = script_group_of(n_groups, p);
+    }
+    if (n_groups > 1) {
+        options.n_groups = n_groups;
+        options.group_of_parameter = group;
+    }
+    status =
+        x->engine.shard(&x->env, &x->told, x->units, &options, &x->sharded);
+    memset(group, 0xff, n * sizeof(*group)); /* who still reads it is wrong */
+    free(made);
+    return status;
+}
+
+/* A number each, from one for all or one each. */
+static void spread(uint32_t n, const float *from, uint32_t groups, float *to)
+{
+    for (uint32_t g = 0; g < groups; g++) {
+        to[g] = from[n == 1 ? 0 : g];
+    }
+}
+
+int play_step(struct driver *x, const struct script_action *a)
+{
+    float lr[SCRIPT_MAX_GROUPS];
+    float decay[SCRIPT_MAX_GROUPS];
+    struct fsdp_step step = {.size = sizeof(step),
+                             .n_groups = x->d->script->groups,
+                             .lr = lr,
+                             .weight_decay = a->n_decay > 0 ? decay : NULL,
+                             .found_inf = 1};
+
+    spread(a->n_lr, a->lr, step.n_groups, lr);
+    spread(a->n_decay, a->decay, step.n_groups, decay);
+    drive_place(x, RACE_AT_STEP, 0);
+    FSDP_TRY(x->engine.step(x->sharded, &step));
+    x->stepped = true;
+    FSDP_TRY(play_note_moment(x, RECORD_POINT_STEP, 0));
+    return a->finite ? drive_answer(x, "found-inf", (int)step.found_inf)
+                     : FSDP_OK;
+}
+
+int play_zero(struct driver *x, const struct script_action *a)
+{
+    (void)a;
+    drive_place(x, RACE_AT_ZERO_GRAD, 0);
+    FSDP_TRY(x->engine.zero_grad(x->sharded));
+    return play_note_moment(x, RECORD_POINT_ZERO_GRAD, 0);
+}
+
+int play_clip(struct driver *x, const struct script_action *a)
+{
+    const struct fsdp_clip clip = {.size = sizeof(clip),
+                                   .max_norm = a->max_norm,
+                                   .p = a->p,
+                                   .error_if_nonfinite = a->strict};
+    char name[CASE_NORM_BYTES];
+    float norm = NAN;
+
+    if (!x->engine.clip_grad_norm) {
+        return FSDP_ERR_INVALID; /* it is claimed */
+    }
+    drive_place(x, RACE_AT_STEP, 0);
+    FSDP_TRY(x->engine.clip_grad_norm(x->sharded, &clip, &norm));
+    case_norm_name(x->clips++, x->step, name);
+    return x->recording ? drive_answer_number(x, name, fsdp_f32_bits(norm))
+                        : FSDP_OK;
+}

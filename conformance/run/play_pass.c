@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * play_pass.c - a pass over one microbatch: the points of its sequence, what
+ * the model computes there, and what a script does on the way.
+ */
+#include "run/play.h"
+
+#include <string.h>
+
+/* ---- What the workload asks the engine for ----------------------------- */
+
+static int access_param(void *self, uint32_t p, struct fsdp_tensor *out)
+{
+    struct driver *x = self;
+    const struct record_rank *o = x->out;
+
+    FSDP_TRY(x->engine.param(x->sharded, p, out));
+    if (!out->data && fsdp_numel(x->model, p) != 0) {
+        return FSDP_ERR_INVALID; /* an engine that says OK to everything */
+    }
+    if (x->recording && x->forward && x->microbatch == 0 &&
+        !recorder_has(o, RECORD_UNSHARDED, x->step, 0, p, 0)) {
+        FSDP_TRY(recorder_finish_compute(x->recorder));
+        return recorder_tensor(x->recorder, x->out, RECORD_UNSHARDED, x->step,
+                               0, p, 0, fsdp_numel(x->model, p), out->data);
+    }
+    return FSDP_OK;
+}
+
+static int access_grad(void *self, uint32_t p, struct fsdp_tensor *out)
+{
+    struct driver *x = self;
+
+    FSDP_TRY(x->engine.grad(x->sharded, p, out));
+    if (!out->data && fsdp_numel(x->model, p) != 0) {
+        return FSDP_ERR_INVALID;
+    }
+    x->lent[p] = *out;
+    return FSDP_OK;
+}
+
+int play_open_run(struct driver *x)
+{
+    struct workload_access access = {access_param, access_grad, x};
+
+    return x->workload->open(x->d->model->model,
+                             recorder_model_device(x->recorder), x->env.compute,
+                             &access, x->env.error, &x->run);
+}
+
+/* A module's backward has been computed: what it left as gradients, before
+ * the engine takes it. */
+static int record_gradients(struct driver *x, uint32_t module)
+{
+    const struct fsdp_model *model = x->model;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        const uint64_t n = fsdp_numel(model, p);
+        uint64_t first = 0;
+
+        if (model->parameter_module[p] != module || !x->lent[p].data ||
+            n == 0) {
+            continue;
+        }
+        /* The module's backwards in this pass follow each other. */
+        while (recorder_has(x->out, RECORD_LOCAL_GRADIENT, x->step,
+                            x->microbatch, p, first)) {
+            first += n;
+        }
+        FSDP_TRY(recorder_finish_compute(x->recorder));
+        FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_LOCAL_GRADIENT,
+                                 x->step, x->microbatch, p, first, n,
+                                 x->lent[p].data));
+        x->lent[p].data = NULL;
+    }
+    return FSDP_OK;
+}
+
+/* ---- Points ------------------------------------------------------------- */
+
+/* A line of the timeline, where one is wanted. Far more points than any
+ * model here has would only make the record large. */
+int play_note_moment(struct driver *x, uint32_t point, uint32_t module)
+{
+    enum {
+        MOST = 1 << 16
+    };
+
+    return x->watching && x->out->memory.n_moments < MOST
+               ? recorder_moment(x->recorder, x->out, point, module)
+               : FSDP_OK;
+}
+
+/* Tells the engine; `index` is a module or a sequence. */
+static int at(struct driver *x, uint32_t point, uint32_t index)
+{
+    bool of_module = point != FSDP_BEGIN && point != FSDP_END;
+
+    FSDP_TRY(x->engine.at(x->sharded, point, index));
+    return play_note_moment(x, point, of_module ? index : 0);
+}
+
+static int pass_point(struct driver *x, uint32_t point, uint32_t module)
+{
+    x->forward = point == FSDP_PRE_FORWARD;
+    drive_place(x, point, module);
+    if (point == FSDP_POST_BACKWARD && x->recording) {
+        FSDP_TRY(record_gradients(x, module));
+    }
+    FSDP_TRY(at(x, point, module));
+    if (point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD ||
+        point == FSDP_PRE_RECOMPUTE) {
+        FSDP_TRY(x->workload->compute(x->run, point, module));
+    }
+    return FSDP_OK;
+}
+
+/* What the script does where i points have been passed. */
+static int play_inside(struct driver *x, const struct script_action *a,
+                       uint32_t i, uint32_t length)
+{
+    const struct script_inside *in = x->d->script->inside + a->first_inside;
+
+    for (uint32_t k = 0; k < a->n_inside; k++, in++) {
+        if (script_place_in(in->place, length) != i) {
+            continue;
+        }
+        FSDP_TRY(in->sync != SCRIPT_SYNC_UNSAID
+                     ? x->engine.set_gradient_sync(x->sharded,
+                                                   in->sync == SCRIPT_SYNC_ON)
+                     : play_wrong(x, in->call));
+    }
+    return FSDP_OK;
+}
+
+/* The first n points, and what is done before, between and behind them. */
+static int pass_points(struct driver *x, const struct script_action *a,
+                       const struct fsdp_sequence *q, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        FSDP_TRY(play_inside(x, a, i, q->n));
+        FSDP_TRY(pass_point(x, q->point[i], q->module[i]));
+    }
+    return play_inside(x, a, n, q->n);
+}
+
+/* ---- Passes ------------------------------------------------------------- */
+
+/* The watchdog counts what goes through the world: nothing would where a rank
+ * is alone, or where an engine has brought a communicator of a GPU. */
+static int show_progress(struct driver *x)
+{
+    uint64_t mine = x->step;
+    uint64_t all[WORLD_MAX_RANKS];
+
+    return x->alone || x->env.comm->place != FSDP_PLACE_HOST
+               ? x->env.exchange(x->env.exchange_self, &mine, sizeof(mine), all)
+               : FSDP_OK;
+}
+
+static int cancel(struct driver *x)
+{
+    float ignored;
+
+    drive_place(x, FSDP_CANCEL, 0);
+    FSDP_TRY(at(x, FSDP_CANCEL, 0));
+    FSDP_TRY(x->workload->end(x->run, &ignored));
+    memset(x->lent, 0, x->model->n_parameters * sizeof(*x->lent));
+    return FSDP_OK;
+}
+
+static int begin(struct driver *x, const struct script_action *a,
+                 uint32_t sequence)
+{
+    if (a->sync != SCRIPT_SYNC_UNSAID) {
+        FSDP_TRY(
+            x->engine.set_gradient_sync(x->sharded, a->sync == SCRIPT_SYNC_ON));
+    }
+    drive_place(x, FSDP_BEGIN, sequence);
+    x->microbatch = a->batch.microbatch;
+    FSDP_TRY(x->workload->begin(x->run, x->env.rank, script_step(&x->walk, a),
+                                x->microbatch));
+    return at(x, FSDP_BEGIN, sequence);
+}
+
+/* Where the loss of a whole pass goes. */
+static float *loss_of(struct driver *x, const struct script_action *a)
+{
+    uint32_t i = x->step * x->d->c->microbatches + x->microbatch;
+
+    if (a->verb == SCRIPT_EVAL) {
+        x->out->n_other_losses = x->step + 1;
+        return &x->out->other_loss[x->step];
+    }
+    x->out->n_losses = i + 1;
+    return &x->out->loss[i];
+}
+
+int play_pass(struct driver *x, const struct script_action *a)
+{
+    uint32_t sequence =
+        a->verb == SCRIPT_EVAL ? FSDP_SEQUENCE_EVAL : FSDP_SEQUENCE_TRAIN;
+    const struct fsdp_sequence *q = x->model->sequence[sequence];
+    uint32_t n =
+        a->ending == SCRIPT_WHOLE ? q->n : script_place_in(a->until, q->n);
+
+    FSDP_TRY(begin(x, a, sequence));
+    FSDP_TRY(pass_points(x, a, q, n));
+    if (a->ending != SCRIPT_WHOLE) {
+        return a->ending == SCRIPT_CANCELLED ? cancel(x) : FSDP_OK;
+    }
+    drive_place(x, FSDP_END, sequence);
+    FSDP_TRY(at(x, FSDP_END, sequence));
+    FSDP_TRY(show_progress(x));
+    return x->workload->end(x->run, loss_of(x, a));
+}

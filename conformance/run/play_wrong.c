@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * play_wrong.c - calls that an engine must refuse, and what it answered. The
+ * run goes on after them: a refusal changes nothing.
+ */
+#include "run/play.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int add_answer(struct record_rank *out, const char *name, int status)
+{
+    struct record_answer *grown =
+        realloc(out->answer, (out->n_answers + 1u) * sizeof(*grown));
+
+    if (!grown) {
+        return FSDP_ERR_NOMEM;
+    }
+    out->answer = grown;
+    grown += out->n_answers++;
+    memset(grown, 0, sizeof(*grown));
+    strncpy(grown->name, name, sizeof(grown->name) - 1);
+    grown->status = status;
+    return FSDP_OK;
+}
+
+int drive_answer(struct driver *x, const char *name, int status)
+{
+    struct fsdp_error *e = x->env.error;
+    bool silent = status != FSDP_OK &&
+                  (e->status != status || e->rank != (int32_t)x->env.rank ||
+                   !e->where[0] || !e->message[0]);
+
+    /* A refusal was asked for: it is not how the run ends. */
+    *e = (struct fsdp_error){0};
+    FSDP_TRY(add_answer(x->out, name, status));
+    return silent ? add_answer(x->out, "said-nothing", status) : FSDP_OK;
+}
+
+int drive_answer_number(struct driver *x, const char *name, uint64_t number)
+{
+    return add_answer(x->out, name,
+                      number < INT32_MAX ? (int)number : INT32_MAX);
+}
+
+static void ignore_piece(void *context, const struct fsdp_piece *piece)
+{
+    (void)context;
+    (void)piece;
+}
+
+int play_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
+                                              struct fsdp_tensor *))
+{
+    struct fsdp_tensor t;
+    int status = FSDP_ERR_INVALID;
+
+    for (uint32_t p = 0;
+         p < x->model->n_parameters && status == FSDP_ERR_INVALID; p++) {
+        status = ask(x->sharded, p, &t);
+    }
+    return status;
+}
+
+/* ---- Calls; *status is what the engine answered ------------------------- */
+
+static int at(struct driver *x, uint32_t point, uint32_t index, int *status)
+{
+    *status = x->engine.at(x->sharded, point, index);
+    return FSDP_OK;
+}
+
+static int first_point(struct driver *x, int *status)
+{
+    const struct fsdp_sequence *q = x->model->sequence[FSDP_SEQUENCE_TRAIN];
+
+    return at(x, q->point[0], q->module[0], status);
+}
+
+static int last_point(struct driver *x, int *status)
+{
+    const struct fsdp_sequence *q = x->model->sequence[FSDP_SEQUENCE_TRAIN];
+
+    return at(x, q->point[q->n - 1], q->module[q->n - 1], status);
+}
+
+static int point_out_of_order(struct driver *x, int *status)
+{
+    return at(x, FSDP_POST_BACKWARD, 0, status);
+}
+
+static int unknown_module(struct driver *x, int *status)
+{
+    return at(x, FSDP_PRE_FORWARD, x->model->n_modules, status);
+}
+
+static int begin(struct driver *x, int *status)
+{
+    return at(x, FSDP_BEGIN, FSDP_SEQUENCE_TRAIN, status);
+}
+
+static int begin_unknown(struct driver *x, int *status)
+{
+    return at(x, FSDP_BEGIN, x->model->n_sequences, status);
+}
+
+static int cancel(struct driver *x, int *status)
+{
+    return at(x, FSDP_CANCEL, 0, status);
+}
+
+static int end(struct driver *x, int *status)
+{
+    return at(x, FSDP_END, FSDP_SEQUENCE_TRAIN, status);
+}
+
+static int end_of_another(struct driver *x, int *status)
+{
+    return at(x, FSDP_END, FSDP_SEQUENCE_EVAL, status);
+}
+
+static int param(struct driver *x, int *status)
+{
+    struct fsdp_tensor t;
+
+    *status = x->engine.param(x->sharded, 0, &t);
+    return FSDP_OK;
+}
+
+static int unknown_parameter(struct driver *x, int *status)
+{
+    struct fsdp_tensor t;
+
+    *status = x->engine.param(x->sharded, x->model->n_parameters, &t);
+    return FSDP_OK;
+}
+
+static int grad(struct driver *x, int *status)
+{
+    struct fsdp_tensor t;
+
+    *status = x->engine.grad(x->sharded, 0, &t);
+    return FSDP_OK;
+}
+
+static int any_param(struct driver *x, int *status)
+{
+    *status = play_ask_all(x, x->engine.param);
+    return FSDP_OK;
+}
+
+static int any_grad(struct driver *x, int *status)
+{
+    *status = play_ask_all(x, x->engine.grad);
+    return FSDP_OK;
+}
+
+static int step_of(struct driver *x, uint32_t n_groups, int *status)
+{
+    const float lr[2] = {x->d->c->lr, x->d->c->lr};
+    struct fsdp_step step = {
+        .size = sizeof(step), .n_groups = n_groups, .lr = lr};
+
+    *status = x->engine.step(x->sharded, &step);
+    return FSDP_OK;
+}
+
+static int step(struct driver *x, int *status)
+{
+    return step_of(x, 1, status);
+}
+
+static int step_of_two_groups(struct driver *x, int *status)
+{
+    return step_of(x, 2, status);
+}
+
+static int pieces(struct driver *x, int *status)
+{
+    *status = x->engine.pieces(x->sharded, ignore_piece, NULL);
+    return FSDP_OK;
+}
+
+static int unshard_all(struct driver *x, int *status)
+{
+    *status = x->engine.unshard_all(x->sharded);
+    return FSDP_OK;
+}
+
+static int clip(struct driver *x, float max_norm, float p, int *status)
+{
+    const struct fsdp_clip c = {
+        .size = sizeof(c), .max_norm = max_norm, .p = p};
+    float norm;
+
+    if (!x->engine.clip_grad_norm) {
+        return FSDP_ERR_INVALID; /* it is claimed */
+    }
+    *status = x->engine.clip_grad_norm(x->sharded, &c, &norm);
+    return FSDP_OK;
+}
+
+static int clip_as_usual(struct driver *x, int *status)
+{
+    return clip(x, 1.0f, 2.0f, status);
+}
+
+static int clip_to_zero(struct driver *x, int *status)
+{
+    return clip(x, 0.0f, 2.0f, status);
+}
+
+static int clip_to_nan(struct driver *x, int *status)
+{
+    return clip(x, NAN, 2.0f, status);
+}
+
+static int clip_by_third(struct driver *x, int *status)
+{
+    return clip(x, 1.0f, 3.0f, status);
+}
+
+static int wait(struct driver *x, int *status)
+{
+    *status = x->engine.save_wait(x->sharded);
+    return FSDP_OK;
+}
+
+static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
+    [SCRIPT_CALL_POINT_BEFORE_BEGIN] = first_point,
+    [SCRIPT_CALL_PARAM_AT_REST] = param,
+    [SCRIPT_CALL_GRAD_AT_REST] = grad,
+    [SCRIPT_CALL_CANCEL_AT_REST] = cancel,
+    [SCRIPT_CALL_END_AT_REST] = end,
+    [SCRIPT_CALL_UNKNOWN_SEQUENCE] = begin_unknown,
+    [SCRIPT_CALL_STEP_GROUPS] = step_of_two_groups,
+    [SCRIPT_CALL_UNKNOWN_PARAMETER] = unknown_parameter,
+    [SCRIPT_CALL_PARAM_AFTER_CANCEL] = any_param,
+    [SCRIPT_CALL_GRAD_AFTER_CANCEL] = any_grad,
+    [SCRIPT_CALL_BEGIN_TWICE] = begin,
+    [SCRIPT_CALL_STEP_IN_PASS] = step,
+    [SCRIPT_CALL_PIECES_IN_PASS] = pieces,
+    [SCRIPT_CALL_END_EARLY] = end,
+    [SCRIPT_CALL_POINT_OUT_OF_ORDER] = point_out_of_order,
+    [SCRIPT_CALL_UNKNOWN_MODULE] = unknown_module,
+    [SCRIPT_CALL_UNSHARD_ALL_IN_PASS] = unshard_all,
+    [SCRIPT_CALL_GRAD_IN_FORWARD] = grad,
+    [SCRIPT_CALL_POINT_AFTER_LAST] = last_point,
+    [SCRIPT_CALL_END_OF_ANOTHER] = end_of_another,
+    [SCRIPT_CALL_GRAD_AFTER_BACKWARD] = any_grad,
+    [SCRIPT_CALL_STEP_WITH_PENDING] = step,
+    [SCRIPT_CALL_CLIP_IN_PASS] = clip_as_usual,
+    [SCRIPT_CALL_CLIP_TO_ZERO] = clip_to_zero,
+    [SCRIPT_CALL_CLIP_TO_NAN] = clip_to_nan,
+    [SCRIPT_CALL_CLIP_BY_THIRD] = clip_by_third,
+    [SCRIPT_CALL_WAIT_BEFORE_SAVE] = wait,
+    [SCRIPT_CALL_SAVE_TWICE] = play_wrong_save_twice,
+    [SCRIPT_CALL_SAVE_IN_PASS] = play_wrong_save,
+    [SCRIPT_CALL_SAVE_WITH_GRADIENTS] = play_wrong_save,
+    [SCRIPT_CALL_LOAD_IN_PASS] = play_wrong_load_missing,
+    [SCRIPT_CALL_LOAD_MISSING] = play_wrong_load_missing,
+    [SCRIPT_CALL_LOAD_DAMAGED] = play_wrong_load_damaged,
+};
+
+/* Who plays all ranks is asked for numbers alone. */
+int play_wrong(struct driver *x, uint32_t call)
+{
+    int status = FSDP_OK;
+
+    if (script_calls[call].when == SCRIPT_UNTRAINED) {
+        return play_offer(x, call);
+    }
+    if (x->serial || (calls[call] == unshard_all && !x->engine.unshard_all)) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(calls[call](x, &status));
+    FSDP_TRY(drive_answer(x, script_calls[call].name, status));
+    return call == SCRIPT_CALL_LOAD_DAMAGED ? play_note_outside(x) : FSDP_OK;
+}

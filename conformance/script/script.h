@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script.h - what a driver does with an engine, as data: a list of actions
+ * with a text form. Four steps of two microbatches, of which the second is
+ * reduced:
+ *
+ *     script 1
+ *     --
+ *     repeat 4 {
+ *     pass i.0 n
+ *     pass i.1 s
+ *     step lr 0.1
+ *     zero
+ *     }
+ *
+ * A life begins by itself, with `shard`, before the first action that needs
+ * one, and ends with the script. docs/formats.md has the grammar. What an
+ * engine must do is said where its functions are (fsdp/engine.h); what may
+ * follow what is script_legal.c's.
+ */
+#ifndef FSDP_CTS_SCRIPT_H
+#define FSDP_CTS_SCRIPT_H
+
+#include "cases/case.h"
+
+enum {
+    SCRIPT_VERSION = 1,
+    SCRIPT_MAX_GROUPS = 8,
+    SCRIPT_MAX_SLOTS = 4,         /* checkpoints: a, b, c, d */
+    SCRIPT_MAX_DEPTH = 4,         /* of repeats in repeats */
+    SCRIPT_MAX_ACTIONS = 1 << 20, /* written; what is repeated counts once */
+    SCRIPT_MAX_REPEATS = 1000000,
+    SCRIPT_WORD_BYTES = 32,
+};
+
+enum script_verb {
+    SCRIPT_PASS = 0, /* a training pass, whole, cancelled or left open */
+    SCRIPT_EVAL,     /* an evaluation pass, whole or cancelled */
+    SCRIPT_STEP,
+    SCRIPT_ZERO, /* zero_grad */
+    SCRIPT_CLIP,
+    SCRIPT_LOOK,   /* pieces: what this rank owns goes into the record */
+    SCRIPT_SUMMON, /* unshard_all, every parameter is read, reshard_all */
+    SCRIPT_SYNC,   /* set_gradient_sync, between passes */
+    SCRIPT_SAVE,   /* save_begin */
+    SCRIPT_WAIT,   /* save_wait */
+    SCRIPT_LOAD,
+    SCRIPT_AGAIN,  /* destroy, and shard again */
+    SCRIPT_WRONG,  /* a call that must be refused, and changes nothing */
+    SCRIPT_REPEAT, /* the `length` actions that follow, `count` times */
+    SCRIPT_N_VERBS,
+};
+
+/* Samples are drawn by (step, microbatch). */
+struct script_batch {
+    uint32_t step, microbatch;
+    bool counted; /* `step` is added to the turn of the innermost repeat */
+};
+
+/* A place in a pass: `a` points have been passed, or floor(a length / b). */
+struct script_place {
+    uint32_t a, b; /* b = 0: a points */
+};
+
+enum script_sync {
+    SCRIPT_SYNC_UNSAID = 0, /* set_gradient_sync is not called */
+    SCRIPT_SYNC_ON = 1,
+    SCRIPT_SYNC_OFF = 2,
+};
+
+/* What happens inside a pass. */
+struct script_inside {
+    struct script_place place;
+    uint32_t sync; /* enum script_sync; UNSAID: the call below */
+    uint32_t call; /* enum script_call */
+};
+
+enum script_ending {
+    SCRIPT_WHOLE = 0,
+    SCRIPT_CANCELLED = 1, /* at `until` */
+    SCRIPT_LEFT_OPEN = 2, /* at `until`; only destroy follows */
+};
+
+struct script_action {
+    uint32_t verb;
+    /* PASS, EVAL; SYNC has `sync` alone */
+    struct script_batch batch;
+    uint32_t sync, ending;
+    struct script_place until;
+    uint32_t first_inside, n_inside;
+    /* STEP: one number a group, or one for all; no decay is NULL */
+    uint32_t n_lr, n_decay;
+    float lr[SCRIPT_MAX_GROUPS], decay[SCRIPT_MAX_GROUPS];
+    bool finite; /* found_inf is noted among the answers */
+    /* CLIP */
+    float max_norm, p;
+    bool strict; /* error_if_nonfinite */
+    /* SAVE, WAIT, LOAD */
+    uint32_t slot;
+    uint32_t form;      /* SAVE: enum fsdp_save_form */
+    bool rank0_only;    /* SAVE */
+    bool same;          /* WAIT: the files are those of the slot below */
+    uint32_t same_slot; /* WAIT */
+    /* WRONG */
+    uint32_t call;
+    /* REPEAT */
+    uint32_t count, length;
+};
+
+/* Made by script_parse; zeroed, it is empty. */
+struct script {
+    uint32_t groups; /* parameter groups, 1 to SCRIPT_MAX_GROUPS */
+    uint32_t given;  /* slots (bits) that another world has saved before */
+    uint32_t n_actions, n_inside;
+    struct script_action *action;
+    struct script_inside *inside;
+};
+
+/* FORMAT: the line, the action's number, from 1, and what would be right;
+ * NOMEM. *out is to be released whatever is returned. Whether it may be played
+ * is for script_legal. */
+int script_parse(const char *text, struct script *out,
+                 struct fsdp_error *error);
+void script_release(struct script *s); /* any state */
+
+/* The canonical text, which script_parse reads back as the same script:
+ * one action a line, single spaces. The caller frees it; NULL: no memory. */
+char *script_text(const struct script *s);
+/* One action of it, shortened to fit, without what it repeats. */
+void script_action_text(const struct script *s, const struct script_action *a,
+                        char *text, size_t bytes);
+
+/*
+ * Whether the contract says of each call what it does: INVALID, with the
+ * action's number and what would be right, if the script makes a call that
+ * must be refused without saying so (`!`), one behind `!` that must not, or
+ * one of which the contract is silent. `lengths`: points of the training and
+ * of the evaluation sequence, or NULL: places beyond them are not looked for.
+ */
+int script_legal(const struct script *s, const uint32_t lengths[2],
+                 struct fsdp_error *error);
+
+/* The parameter group of p among n. */
+uint32_t script_group_of(uint32_t n, uint32_t p);
+/* floor(a length / b), or a; above `length` if it is. */
+uint32_t script_place_in(struct script_place place, uint32_t length);
+
+/*
+ * Actions one after the other, with what is repeated as often as it is. A
+ * copy of a walk looks ahead.
+ */
+struct script_walk {
+    const struct script *s;
+    uint32_t at; /* the action that comes next */
+    uint32_t depth;
+    struct {
+        uint32_t begin, end, turn, count;
+    } loop[SCRIPT_MAX_DEPTH];
+};
+struct script_walk script_begin(const struct script *s);
+/* NULL: there are no more. Never a REPEAT. */
+const struct script_action *script_next(struct script_walk *w);
+/* The step of a batch of the action that script_next has just returned. */
+uint32_t script_step(const struct script_walk *w,
+                     const struct script_action *a);
+
+/* ---- Wrong calls ---- */
+
+/* Their names, in texts and among the answers of records, are in
+ * script_calls.c. */
+enum script_call {
+    SCRIPT_CALL_POINT_BEFORE_BEGIN,
+    SCRIPT_CALL_PARAM_AT_REST,
+    SCRIPT_CALL_GRAD_AT_REST,
+    SCRIPT_CALL_CANCEL_AT_REST,
+    SCRIPT_CALL_END_AT_REST,
+    SCRIPT_CALL_UNKNOWN_SEQUENCE,
+    SCRIPT_CALL_STEP_GROUPS,
+    SCRIPT_CALL_UNKNOWN_PARAMETER,
+    SCRIPT_CALL_PARAM_AFTER_CANCEL,
+    SCRIPT_CALL_GRAD_AFTER_CANCEL,
+    SCRIPT_CALL_BEGIN_TWICE,
+    SCRIPT_CALL_STEP_IN_PASS,
+    SCRIPT_CALL_PIECES_IN_PASS,
+    SCRIPT_CALL_END_EARLY,
+    SCRIPT_CALL_POINT_OUT_OF_ORDER,
+    SCRIPT_CALL_UNKNOWN_MODULE,
+    SCRIPT_CALL_UNSHARD_ALL_IN_PASS,
+    SCRIPT_CALL_GRAD_IN_FORWARD,
+    SCRIPT_CALL_POINT_AFTER_LAST,
+    SCRIPT_CALL_END_OF_ANOTHER,
+    SCRIPT_CALL_GRAD_AFTER_BACKWARD,
+    SCRIPT_CALL_STEP_WITH_PENDING,
+    SCRIPT_CALL_CLIP_IN_PASS,
+    SCRIPT_CALL_CLIP_TO_ZERO,
+    SCRIPT_CALL_CLIP_TO_NAN,
+    SCRIPT_CALL_CLIP_BY_THIRD,
+    SCRIPT_CALL_WAIT_BEFORE_SAVE,
+    SCRIPT_CALL_SAVE_TWICE,
+    SCRIPT_CALL_SAVE_IN_PASS,
+    SCRIPT_CALL_SAVE_WITH_GRADIENTS,
+    SCRIPT_CALL_LOAD_IN_PASS,
+    SCRIPT_CALL_LOAD_MISSING,
+    SCRIPT_CALL_LOAD_DAMAGED,
+    SCRIPT_CALL_UNKNOWN_LAYOUT,
+    SCRIPT_CALL_UNKNOWN_OPTIMIZER,
+    SCRIPT_CALL_UNKNOWN_FOLD,
+    SCRIPT_CALL_NEGATIVE_DIVIDE_FACTOR,
+    SCRIPT_CALL_NAN_DIVIDE_FACTOR,
+    SCRIPT_CALL_UNCLAIMED_DTYPE,
+    SCRIPT_CALL_UNIT_OUT_OF_RANGE,
+    SCRIPT_CALL_GROUP_OUT_OF_RANGE,
+    SCRIPT_CALL_PREFETCH_FORWARD_BEYOND,
+    SCRIPT_CALL_PREFETCH_BACKWARD_BEYOND,
+    SCRIPT_CALL_REDUCES_BEYOND,
+    SCRIPT_CALL_MESH_DOES_NOT_DIVIDE,
+    SCRIPT_CALL_SHARDS_DO_NOT_DIVIDE,
+    SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD,
+    SCRIPT_CALL_RANKS_DISAGREE_ON_UNITS,
+    SCRIPT_N_CALLS,
+};
+
+/* When a call must be refused. Of several bits, any one. */
+enum script_when {
+    SCRIPT_AT_REST = 1,      /* no pass is under way */
+    SCRIPT_UNTRAINED = 2,    /* between lives: an offer to shard */
+    SCRIPT_PENDING = 4,      /* at rest; gradients that sync has not reduced */
+    SCRIPT_GRADIENTS = 8,    /* at rest; any gradients */
+    SCRIPT_SAVING = 16,      /* at rest; a save has not been waited for */
+    SCRIPT_IDLE = 32,        /* at rest; none is under way */
+    SCRIPT_IN_PASS = 64,     /* anywhere in a pass */
+    SCRIPT_AT_START = 128,   /* in a pass of which no point has been passed */
+    SCRIPT_IN_FORWARD = 256, /* in a pass; one point has been passed */
+    SCRIPT_AT_LAST = 512,    /* in a training pass; all points have been */
+    SCRIPT_EARLY = 1024,     /* in a pass; points are left */
+    SCRIPT_SAVED = 2048,     /* at rest; there is a whole checkpoint */
+};
+struct script_call_row {
+    const char *name;
+    uint32_t when; /* enum script_when */
+};
+extern const struct script_call_row script_calls[SCRIPT_N_CALLS];
+
+/* ---- Cases ---- */
+
+/* What the scenario of a case does, as text; saves_only: what the ranks do
+ * that save what those of c load. The caller frees it; NULL: no memory. */
+char *script_of_case(const struct run_case *c, bool saves_only);
+/* The same, parsed. NOMEM. */
+int script_make(const struct run_case *c, bool saves_only, struct script *out,
+                struct fsdp_error *error);
+
+#endif

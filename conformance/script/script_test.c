@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_test.c - scripts as text: what is read and written again is the same,
+ * what is wrong is named by line and action; which calls may follow which; and
+ * the scripts of all cases of the manifest.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cases/case_model.h"
+#include "models/text.h"
+#include "script/script.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define HEAD        "script 1\n--\n"
+
+/* A sequence for training has 8 points here, for evaluation 4. */
+static const uint32_t lengths[2] = {8, 4};
+
+static void parse(const char *text, struct script *s)
+{
+    struct fsdp_error error = {0};
+
+    if (script_parse(text, s, &error) != FSDP_OK) {
+        fail_msg("%s\n%s", error.message, text);
+    }
+}
+
+/* ---- Text ---- */
+
+static void assert_canonical(const char *text, const char *canonical)
+{
+    struct script s;
+    char *written;
+
+    parse(text, &s);
+    written = script_text(&s);
+    assert_non_null(written);
+    assert_string_equal(written, canonical);
+    free(written);
+    script_release(&s);
+}
+
+static void test_canonical(void **state)
+{
+    static const char all[] =
+        "script 1\ngroups 3\ngiven c\n--\n"
+        "pass 0.0\n"
+        "pass 12.3 n at 0 sync off at 1/2 ! begin-twice until 5/8\n"
+        "eval 1.0 until 3\n"
+        "repeat 2 {\n"
+        "pass i.1 s\n"
+        "repeat 3 {\n"
+        "pass i+7.0 s\n"
+        "}\n"
+        "step lr 0.1 decay 0,0.25,1e-30 finite\n"
+        "step lr 0.1,0.2,0.3\n"
+        "}\n"
+        "clip inf p 2 strict\n"
+        "clip 0.5 p inf\n"
+        "look\nzero\nsummon\nsync on\n"
+        "save a full-rank0\nwait a\nsave b local\nwait b same a\n"
+        "load c\nagain\n! load-missing\n"
+        "pass 5.0 left-open 1\n";
+
+    (void)state;
+    assert_canonical(all, all);
+    assert_canonical("script 1;--;repeat 4{pass i.0 s;step lr 1e-1;zero}",
+                     HEAD "repeat 4 {\npass i.0 s\nstep lr 0.1\nzero\n}\n");
+    assert_canonical("# four\nscript 1 # version\n\n--\n\tlook # at it\r\n",
+                     HEAD "look\n");
+    assert_canonical("script 1\n--\nrepeat 1 { repeat 1 { zero } }",
+                     HEAD "repeat 1 {\nrepeat 1 {\nzero\n}\n}\n");
+}
+
+static const struct {
+    const char *text, *why; /* why: a part of the message */
+} malformed[] = {
+    {"", "line 1, action 0 ends too early: a script begins"},
+    {"--\nzero\n", "'--'"},
+    {"script 2\n--\nzero\n", "'2': only version 1"},
+    {"script 1 1\n--\nzero\n", "line 1, action 0: '1'"},
+    {"script 1\nzero\n", "'zero': settings are"},
+    {"script 1\ngroups 9\n--\nzero\n", "'9': groups"},
+    {"script 1\ngiven e\n--\nzero\n", "'e': a checkpoint is"},
+    {"script 1\n--\n", "an action at least"},
+    {HEAD "zero\nanew\n", "line 4, action 2: 'anew': an action begins"},
+    {HEAD "zero 1\n", "'1': nothing more"},
+    {HEAD "pass\n", "action 1 ends too early: a batch"},
+    {HEAD "pass 1\n", "'1': a batch"},
+    {HEAD "pass 1.4\n", "'1.4': a batch"},
+    {HEAD "pass 1.0.0\n", "'1.0.0': a batch"},
+    {HEAD "pass i+.0\n", "'i+.0': a batch"},
+    {HEAD "pass -1.0\n", "'-1.0': a batch"},
+    {HEAD "pass 99999999999999999999.0\n", "a batch"},
+    {HEAD "pass 0.0 until 9/8\n", "'9/8': a place"},
+    {HEAD "pass 0.0 until 1/0\n", "'1/0': a place"},
+    {HEAD "pass 0.0 at 1\n", "behind `at PLACE`"},
+    {HEAD "pass 0.0 at 1 ! nothing\n", "'nothing': no call"},
+    {HEAD "eval 0.0 s\n", "'s': nothing more"},
+    {HEAD "step 0.1\n", "'0.1': a step says"},
+    {HEAD "step lr nan\n", "'nan': numbers"},
+    {HEAD "step lr 0x1\n", "'0x1': numbers"},
+    {HEAD "step lr 1e99\n", "'1e99': numbers"},
+    {HEAD "step lr 0.1,0.2\n", "numbers, one for all groups"},
+    {HEAD "step lr 0.1,\n", "'0.1,': numbers"},
+    {"script 1\ngroups 3\n--\nstep lr 1,2\n", "numbers, one for all groups"},
+    {HEAD "clip 1\n", "clip says"},
+    {HEAD "sync maybe\n", "'maybe': sync is"},
+    {HEAD "save a\n", "a form is"},
+    {HEAD "save e full\n", "'e': a checkpoint is"},
+    {HEAD "wait a same\n", "a checkpoint is"},
+    {HEAD "repeat 0 { zero }\n", "'0': a repeat is played"},
+    {HEAD "repeat 2 { }\n", "an empty repeat"},
+    {HEAD "repeat 2 zero\n", "'zero': behind `repeat N`"},
+    {HEAD "repeat 2 {\nzero\n", "a repeat has no }"},
+    {HEAD "zero }\n", "'}': no repeat is open"},
+    {HEAD "{ zero }\n", "an action begins"},
+    {HEAD "repeat 2 { repeat 2 { repeat 2 { repeat 2 { repeat 2 { zero }}}}}",
+     "4 deep"},
+    {HEAD "repeat 1000000 { repeat 1000000 { zero } }", "16777216"},
+    {HEAD "repeat 1000000 { repeat 16 { zero; zero } }", "16777216"},
+    {HEAD "repeat 1000001 { zero }", "'1000001': a repeat"},
+};
+
+static void test_malformed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_OF(malformed); i++) {
+        struct fsdp_error error = {0};
+        struct script s;
+
+        if (script_parse(malformed[i].text, &s, &error) != FSDP_ERR_FORMAT ||
+            !strstr(error.message, malformed[i].why)) {
+            fail_msg("%s\nsays: %s\nnot: %s", malformed[i].text, error.message,
+                     malformed[i].why);
+        }
+        script_release(&s);
+    }
+}
+
+/* Of 20,000 texts with a byte changed none does more than fail, and what is
+ * read is written so that it is read as the same. */
+static void test_damaged(void **state)
+{
+    static const char text[] =
+        "script 1\ngroups 2\n--\nrepeat 2 {\npass i+1.0 n at 1/2 ! end-early "
+        "until 5/8\n}\nstep lr 0.5,1 decay 0\nsave a full-rank0\nwait a\n";
+    uint32_t random = 1;
+
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        char damaged[sizeof(text)];
+        struct fsdp_error error;
+        struct script s;
+
+        memcpy(damaged, text, sizeof(text));
+        random = random * 1664525u + 1013904223u;
+        damaged[(random >> 8) % (sizeof(text) - 1)] =
+            " .;{}0/9ai#!\n"[(random >> 24) % 13];
+        if (script_parse(damaged, &s, &error) == FSDP_OK) {
+            char *written = script_text(&s);
+
+            assert_non_null(written);
+            assert_canonical(written, written);
+            free(written);
+        }
+        script_release(&s);
+    }
+}
+
+/* ---- Walks ---- */
+
+static void test_walk(void **state)
+{
+    static const uint32_t steps[] = {0, 5, 6, 7, 1, 5, 6, 7, 9};
+    struct script s;
+    struct script_walk w;
+    const struct script_action *a;
+    size_t n = 0;
+
+    (void)state;
+    parse(HEAD "repeat 2 { pass i.0; repeat 3 { pass i+5.0 } } pass 9.0", &s);
+    w = script_begin(&s);
+    while ((a = script_next(&w)) != NULL) {
+        assert_int_equal(a->verb, SCRIPT_PASS);
+        assert_true(n < N_OF(steps));
+        assert_int_equal(script_step(&w, a), steps[n++]);
+    }
+    assert_int_equal(n, N_OF(steps));
+    script_release(&s);
+}
+
+static void test_groups(void **state)
+{
+    static const uint32_t two[] = {0, 1, 0, 0, 1, 0};
+    static const uint32_t three[] = {0, 1, 0, 2, 0, 0, 1};
+
+    (void)state;
+    for (uint32_t p = 0; p < N_OF(two); p++) {
+        assert_int_equal(script_group_of(1, p), 0);
+        assert_int_equal(script_group_of(2, p), two[p]);
+    }
+    for (uint32_t p = 0; p < N_OF(three); p++) {
+        assert_int_equal(script_group_of(3, p), three[p]);
+    }
+}
+
+/* ---- What may follow what ---- */
+
+static const struct {
+    const char *actions;
+    const char *why; /* NULL: legal */
+} followed[] = {
+    {"pass 0.0; step lr 1; zero", NULL},
+    {"step lr 1", NULL},
+    {"zero; clip 1 p 2; look; summon", NULL},
+    {"pass 0.0 n; look; summon; zero; step lr 1", NULL},
+    {"pass 0.0 n; step lr 1", "action 2 (step lr 1): it is refused while"},
+    {"pass 0.0 n; clip 1 p 2", "action 2 (clip 1 p 2): it is refused while"},
+    {"pass 0.0 n; pass 0.1 s; step lr 1", NULL},
+    {"pass 0.0 s; pass 0.1 n; step lr 1", "action 3"},
+    {"sync off; pass 0.0; step lr 1", "action 3"},
+    {"pass 0.0 s at 3 sync off; step lr 1; pass 1.0; step lr 1", "action 4"},
+    {"pass 0.0 n; eval 0.0; step lr 1", "action 3"},
+    {"pass 0.0 n; pass 0.1 until 0; step lr 1", NULL},
+    {"pass 0.0 until 8", NULL},
+    {"pass 0.0 until 9", "the pass is not as long"},
+    {"eval 0.0 until 5", "the pass is not as long"},
+    {"pass 0.0 at 5 sync on until 4", "does not get to that place"},
+    {"clip 0 p 2", "above 0"},
+    {"clip 1 p 3", "p is 1, 2 or inf"},
+    {"pass 0.0; save a full", "while there are gradients"},
+    {"pass 0.0 n; zero; save a full; wait a; load a", NULL},
+    {"save a full; save b full", "another has not been waited for"},
+    {"save a full; wait b", "this slot is not being saved"},
+    {"wait a", "this slot is not being saved"},
+    {"save a full; load a", "while saving"},
+    {"save a full; again; zero", "destroy does while saving"},
+    {"save a full", "the end): a save has not been waited for"},
+    {"load a", "has not been saved"},
+    {"save a full; wait a; save b full; wait b same c", "compared with"},
+    {"save a full; wait a; again; load a", NULL},
+    {"pass 0.0 n; save a full", "while there are gradients"},
+    {"save a full; wait a; pass 0.0 n; load a; step lr 1", NULL},
+    {"pass 0.0 left-open 3; again; zero", NULL},
+    {"pass 0.0 left-open 3; zero", "left open"},
+    /* Calls that must be refused, and those that must not. */
+    {"! param-at-rest; pass 0.0 at 0 ! step-in-pass at 8 ! clip-in-pass", NULL},
+    {"! step-in-pass", "nothing says that step-in-pass is refused here"},
+    {"pass 0.0 at 2 ! param-at-rest", "nothing says"},
+    {"pass 0.0 at 7 ! end-early at 8 ! point-after-last", NULL},
+    {"pass 0.0 at 8 ! end-early", "nothing says"},
+    {"pass 0.0 at 7 ! point-after-last", "nothing says"},
+    {"eval 0.0 at 4 ! end-of-another", "nothing says"},
+    {"pass 0.0 n; ! step-with-pending", NULL},
+    {"pass 0.0 s; ! step-with-pending", "nothing says"},
+    {"pass 0.0 s; ! save-with-gradients", NULL},
+    {"! save-with-gradients", "nothing says"},
+    {"! wait-before-save; save a full; ! save-twice; wait a", NULL},
+    {"save a full; ! wait-before-save; wait a", "nothing says"},
+    {"! save-twice", "nothing says"},
+    {"! load-damaged", "nothing says"},
+    {"save a full; wait a; ! load-damaged", NULL},
+    {"save a full; wait a; ! load-damaged; load a", "has been damaged"},
+    {"! unknown-layout; ! shard; zero", NULL},
+    {"zero; ! unknown-layout", "before the first life"},
+};
+
+static void test_legal(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_OF(followed); i++) {
+        struct fsdp_error error = {0};
+        struct script s;
+        char text[256];
+        int status;
+
+        snprintf(text, sizeof(text), HEAD "%s", followed[i].actions);
+        parse(text, &s);
+        status = script_legal(&s, lengths, &error);
+        if (status != (followed[i].why ? FSDP_ERR_INVALID : FSDP_OK) ||
+            (followed[i].why && !strstr(error.message, followed[i].why))) {
+            fail_msg("%s\nsays: %s\nnot: %s", followed[i].actions,
+                     error.message, followed[i].why ? followed[i].why : "");
+        }
+        script_release(&s);
+    }
+}
+
+static void test_calls(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < SCRIPT_N_CALLS; i++) {
+        assert_non_null(script_calls[i].name);
+        assert_true(strlen(script_calls[i].name) < SCRIPT_WORD_BYTES);
+        assert_true(script_calls[i].when != 0);
+        for (uint32_t k = 0; k < i; k++) {
+            assert_string_not_equal(script_calls[i].name, script_calls[k].name);
+        }
+    }
+}
+
+/* ---- Cases ---- */
+
+static const struct {
+    const char *id, *text;
+} expanded[] = {
+    {"mlp.seed.natural.full-shard.k4.flat.layer.rank.ns.sgd",
+     HEAD "look\n"
+          "pass 0.0 n\npass 0.1 s\nlook\nstep lr 0.05 decay 0\nlook\nzero\n"
+          "pass 1.0 n\npass 1.1 s\nlook\nstep lr 0.05 decay 0\nlook\nzero\n"
+          "repeat 2 {\n"
+          "pass i+2.0 n\npass i+2.1 s\nstep lr 0.05 decay 0\nzero\n"
+          "}\n"
+          "look\n"},
+    {"mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd.disagree",
+     HEAD "! shard\n! shard-units\n"},
+};
+
+static void test_expanded(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_OF(expanded); i++) {
+        struct run_case c;
+        char *text;
+
+        assert_true(case_of_id(expanded[i].id, &c));
+        text = script_of_case(&c, false);
+        assert_non_null(text);
+        assert_string_equal(text, expanded[i].text);
+        free(text);
+    }
+}
+
+static void assert_legal(const struct run_case *c, bool saves_only,
+                         const uint32_t points[2], const char *id)
+{
+    struct fsdp_error error = {0};
+    struct script s;
+    char *written;
+    char *text = script_of_case(c, saves_only);
+
+    assert_non_null(text);
+    parse(text, &s);
+    if (script_legal(&s, points, &error) != FSDP_OK) {
+        fail_msg("%s: %s", id, error.message);
+    }
+    written = script_text(&s);
+    assert_non_null(written);
+    assert_string_equal(written, text);
+    free(written);
+    free(text);
+    script_release(&s);
+}
+
+/* The scripts of all cases are legal, and canonical. */
+static void test_manifest(void **state)
+{
+    struct case_list list = {0};
+    struct fsdp_error error = {0};
+    struct text book;
+
+    (void)state;
+    assert_int_equal(text_load(NULL, &book, &error), FSDP_OK);
+    assert_int_equal(manifest_make(&list, &error), FSDP_OK);
+    for (uint32_t i = 0; i < list.n; i++) {
+        const struct fsdp_model *model;
+        struct case_model m;
+        struct run_case saver;
+        uint32_t points[2];
+        char id[CASE_ID_BYTES];
+
+        case_id(&list.c[i], id);
+        assert_int_equal(
+            case_model_make(&list.c[i], book.bytes, book.n, &m, &error),
+            FSDP_OK);
+        model = &m.model->model;
+        points[0] = model->sequence[FSDP_SEQUENCE_TRAIN]->n;
+        points[1] = model->sequence[FSDP_SEQUENCE_EVAL]->n;
+        assert_legal(&list.c[i], false, points, id);
+        if (case_saver(&list.c[i], &saver)) {
+            assert_legal(&saver, true, points, id);
+        }
+        case_model_release(&m);
+    }
+    manifest_release(&list);
+    text_release(&book);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_canonical), cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_damaged),   cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_groups),    cmocka_unit_test(test_legal),
+        cmocka_unit_test(test_calls),     cmocka_unit_test(test_expanded),
+        cmocka_unit_test(test_manifest),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

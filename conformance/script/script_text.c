@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_text.c - the canonical text of a script.
+ */
+#include "script/script.h"
+#include "script/script_words.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add_number(FILE *f, float x)
+{
+    char text[CASE_FLOAT_BYTES];
+
+    if (isinf(x)) {
+        fprintf(f, "inf");
+    } else {
+        case_float_text(x, text);
+        fprintf(f, "%s", text);
+    }
+}
+
+static void add_numbers(FILE *f, uint32_t n, const float *x)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        fprintf(f, "%s", i == 0 ? " " : ",");
+        add_number(f, x[i]);
+    }
+}
+
+static void add_place(FILE *f, struct script_place place)
+{
+    fprintf(f, place.b == 0 ? " %u" : " %u/%u", place.a, place.b);
+}
+
+static void add_batch(FILE *f, const struct script_batch *b)
+{
+    if (!b->counted) {
+        fprintf(f, " %u.%u", b->step, b->microbatch);
+    } else if (b->step == 0) {
+        fprintf(f, " i.%u", b->microbatch);
+    } else {
+        fprintf(f, " i+%u.%u", b->step, b->microbatch);
+    }
+}
+
+static void add_inside(FILE *f, const struct script_inside *in)
+{
+    fprintf(f, " at");
+    add_place(f, in->place);
+    if (in->sync == SCRIPT_SYNC_UNSAID) {
+        fprintf(f, " ! %s", script_calls[in->call].name);
+    } else {
+        fprintf(f, " sync %s", script_sync_words[in->sync]);
+    }
+}
+
+static void add_pass(FILE *f, const struct script *s,
+                     const struct script_action *a)
+{
+    static const char *const sync[] = {"", " s", " n"};
+
+    add_batch(f, &a->batch);
+    fprintf(f, "%s", sync[a->sync]);
+    for (uint32_t i = 0; i < a->n_inside; i++) {
+        add_inside(f, &s->inside[a->first_inside + i]);
+    }
+    if (a->ending != SCRIPT_WHOLE) {
+        fprintf(f, " %s", script_ending_words[a->ending]);
+        add_place(f, a->until);
+    }
+}
+
+static void add_step(FILE *f, const struct script_action *a)
+{
+    fprintf(f, " lr");
+    add_numbers(f, a->n_lr, a->lr);
+    if (a->n_decay > 0) {
+        fprintf(f, " decay");
+        add_numbers(f, a->n_decay, a->decay);
+    }
+    fprintf(f, a->finite ? " finite" : "");
+}
+
+static void add_clip(FILE *f, const struct script_action *a)
+{
+    add_numbers(f, 1, &a->max_norm);
+    fprintf(f, " p");
+    add_numbers(f, 1, &a->p);
+    fprintf(f, a->strict ? " strict" : "");
+}
+
+static void add_slot(FILE *f, const struct script_action *a)
+{
+    fprintf(f, " %c", 'a' + (int)a->slot);
+    if (a->verb == SCRIPT_SAVE) {
+        fprintf(f, " %s", script_form_words[a->form]);
+        fprintf(f, a->rank0_only ? "-rank0" : "");
+    }
+    if (a->verb == SCRIPT_WAIT && a->same) {
+        fprintf(f, " same %c", 'a' + (int)a->same_slot);
+    }
+}
+
+static void add_action(FILE *f, const struct script *s,
+                       const struct script_action *a)
+{
+    fprintf(f, "%s", script_verb_words[a->verb]);
+    switch (a->verb) {
+    case SCRIPT_PASS:
+    case SCRIPT_EVAL:
+        add_pass(f, s, a);
+        break;
+    case SCRIPT_STEP:
+        add_step(f, a);
+        break;
+    case SCRIPT_CLIP:
+        add_clip(f, a);
+        break;
+    case SCRIPT_SYNC:
+        fprintf(f, " %s", script_sync_words[a->sync]);
+        break;
+    case SCRIPT_SAVE:
+    case SCRIPT_WAIT:
+    case SCRIPT_LOAD:
+        add_slot(f, a);
+        break;
+    case SCRIPT_WRONG:
+        fprintf(f, " %s", script_calls[a->call].name);
+        break;
+    case SCRIPT_REPEAT:
+        fprintf(f, " %u {", a->count);
+        break;
+    default:
+        break;
+    }
+}
+
+static void add_settings(FILE *f, const struct script *s)
+{
+    fprintf(f, "script %d\n", SCRIPT_VERSION);
+    if (s->groups > 1) {
+        fprintf(f, "groups %u\n", s->groups);
+    }
+    for (uint32_t k = 0; k < SCRIPT_MAX_SLOTS; k++) {
+        if ((s->given >> k & 1) != 0) {
+            fprintf(f, "given %c\n", 'a' + (int)k);
+        }
+    }
+    fprintf(f, "--\n");
+}
+
+char *script_text(const struct script *s)
+{
+    uint32_t end[SCRIPT_MAX_DEPTH];
+    uint32_t depth = 0;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+
+    if (!f) {
+        return NULL;
+    }
+    add_settings(f, s);
+    for (uint32_t i = 0; i < s->n_actions; i++) {
+        add_action(f, s, &s->action[i]);
+        fprintf(f, "\n");
+        if (s->action[i].verb == SCRIPT_REPEAT) {
+            end[depth++] = i + 1 + s->action[i].length;
+        }
+        while (depth > 0 && end[depth - 1] == i + 1) {
+            fprintf(f, "}\n");
+            depth--;
+        }
+    }
+    if (fclose(f) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+void script_action_text(const struct script *s, const struct script_action *a,
+                        char *text, size_t bytes)
+{
+    FILE *f = fmemopen(text, bytes, "w");
+
+    text[0] = '\0';
+    if (f) {
+        add_action(f, s, a);
+        (void)fclose(f);
+    }
+    text[bytes - 1] = '\0';
+}

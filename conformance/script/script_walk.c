@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_walk.c - actions one after the other, with what is repeated as often
+ * as it is.
+ */
+#include "script/script.h"
+
+struct script_walk script_begin(const struct script *s)
+{
+    return (struct script_walk){.s = s};
+}
+
+/* Leaves the repeats that end here, or begins their next turn. */
+static void turn(struct script_walk *w)
+{
+    while (w->depth > 0 && w->at == w->loop[w->depth - 1].end) {
+        if (++w->loop[w->depth - 1].turn < w->loop[w->depth - 1].count) {
+            w->at = w->loop[w->depth - 1].begin;
+            return;
+        }
+        w->depth--;
+    }
+}
+
+const struct script_action *script_next(struct script_walk *w)
+{
+    const struct script_action *a;
+
+    turn(w);
+    while (w->at < w->s->n_actions) {
+        a = &w->s->action[w->at++];
+        if (a->verb != SCRIPT_REPEAT) {
+            return a;
+        }
+        w->loop[w->depth].begin = w->at;
+        w->loop[w->depth].end = w->at + a->length;
+        w->loop[w->depth].turn = 0;
+        w->loop[w->depth++].count = a->count;
+    }
+    return NULL;
+}
+
+uint32_t script_step(const struct script_walk *w, const struct script_action *a)
+{
+    uint32_t turns = w->depth > 0 ? w->loop[w->depth - 1].turn : 0;
+
+    return a->batch.step + (a->batch.counted ? turns : 0);
+}
+
+uint32_t script_place_in(struct script_place place, uint32_t length)
+{
+    return place.b == 0 ? place.a
+                        : (uint32_t)((uint64_t)place.a * length / place.b);
+}
+
+/* Neither layers nor weights and biases: neighbours are in different groups,
+ * and group 0 is larger than the others. */
+uint32_t script_group_of(uint32_t n, uint32_t p)
+{
+    uint32_t k = n > 1 ? p % (2 * n - 1) : 0;
+
+    return k % 2 == 1 ? (k + 1) / 2 : 0;
+}

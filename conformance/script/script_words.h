@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_words.h - the words of a script's text, by what they stand for; for
+ * those who read and write it.
+ */
+#ifndef FSDP_CTS_SCRIPT_WORDS_H
+#define FSDP_CTS_SCRIPT_WORDS_H
+
+#include "script/script.h"
+
+extern const char *const script_verb_words[SCRIPT_N_VERBS];
+extern const char *const script_sync_words[3];   /* of enum script_sync */
+extern const char *const script_ending_words[3]; /* of enum script_ending */
+extern const char *const script_form_words[3];   /* of enum fsdp_save_form */
+
+#endif
