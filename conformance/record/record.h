@@ -192,6 +192,10 @@ uint32_t record_parts(const struct record_rank *rank, uint32_t stage,
 /* Sorts tensors into the order that record_find needs. */
 void record_sort(struct record_rank *rank);
 
+/* Whether these are words that end within `most` bytes: UTF-8, not empty, and
+ * without control characters. */
+bool record_is_text(const char *s, size_t most);
+
 /* Makes the directory if missing, and removes from it what an earlier run of
  * a case left there: case.json and the files of all ranks. IO. */
 int record_clear(const char *directory, struct fsdp_error *error);

@@ -30,7 +30,8 @@ int drive_answer(struct driver *x, const char *name, int status)
     struct fsdp_error *e = x->env.error;
     bool silent = status != FSDP_OK &&
                   (e->status != status || e->rank != (int32_t)x->env.rank ||
-                   !e->where[0] || !e->message[0]);
+                   !record_is_text(e->where, sizeof(e->where)) ||
+                   !record_is_text(e->message, sizeof(e->message)));
 
     /* A refusal was asked for: it is not how the run ends. */
     *e = (struct fsdp_error){0};
@@ -172,8 +173,9 @@ static int offer_named(struct driver *x, const char *name, const char *option,
     struct fsdp_sharded *sharded = (struct fsdp_sharded *)(void *)x;
     int status =
         x->engine.shard(&x->env, x->model, x->units, options, &sharded);
-    bool unnamed =
-        status != FSDP_OK && strstr(x->env.error->message, option) == NULL;
+    const struct fsdp_error *e = x->env.error;
+    bool unnamed = status != FSDP_OK && memmem(e->message, sizeof(e->message),
+                                               option, strlen(option)) == NULL;
 
     x->engine.destroy(sharded);
     FSDP_TRY(drive_answer(x, name, status));
