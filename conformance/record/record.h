@@ -119,8 +119,10 @@ struct record_memory {
     uint32_t n_moments;
     struct record_moment *moment;
     /* The process, where every rank is one; 0 where unknown. */
-    uint64_t process_growth; /* resident bytes at peak over those at start */
-    uint32_t new_channels;   /* sockets, pipes, shared mappings opened since */
+    uint64_t process_growth; /* resident bytes at peak over those at start, and
+                                what a child had more */
+    uint32_t new_channels;   /* sockets, pipes, shared mappings opened since;
+                                1 more: processes of the engine */
 };
 
 struct record_answer {

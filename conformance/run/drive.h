@@ -57,14 +57,15 @@ struct driver {
     struct fsdp_sharded *sharded;
     struct workload_run *run;
 
-    bool alone;                  /* in a world of one: no collective shows
-                                    that the run gets on */
-    bool serial;                 /* plays all ranks, one after the other */
-    uint32_t step, microbatch;   /* now */
-    uint32_t point, index;       /* where the run stands: enum race_point */
-    bool recording;              /* tensors of this pass are wanted */
-    bool forward;                /* the point is a forward one */
-    bool watching;               /* this step's timeline is wanted */
+    bool alone;                /* in a world of one: no collective shows
+                                  that the run gets on */
+    bool serial;               /* plays all ranks, one after the other */
+    uint32_t step, microbatch; /* now */
+    uint32_t point, index;     /* where the run stands: enum race_point */
+    bool recording;            /* tensors of this pass are wanted */
+    bool forward;              /* the point is a forward one */
+    bool watching;             /* this step's timeline is wanted */
+    bool has_helpers;          /* processes, between two steps or at the end */
     struct fsdp_stream *compute; /* that this driver opened */
     struct wire wire;            /* for the recorder */
     struct fsdp_tensor *lent;    /* [n_parameters]: gradients lent, by data */

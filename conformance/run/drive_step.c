@@ -5,6 +5,7 @@
  * said in record.h.
  */
 #include "run/drive.h"
+#include "run/orphans.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -318,6 +319,9 @@ int drive_end_step(struct driver *x)
     recorder_rest(x->recorder, &m->after_step[x->step]);
     m->allocations[x->step] = recorder_allocations(x->recorder);
     m->launches[x->step] = recorder_launches(x->recorder);
+    if (x->d->look_at_process) {
+        x->has_helpers = x->has_helpers || orphans_are_there();
+    }
     return FSDP_OK;
 }
 
