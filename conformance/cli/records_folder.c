@@ -97,7 +97,7 @@ static int sweep(const char *path, const struct stat *s, int type,
     (void)s;
     if (type == FTW_F && ends_with(name, ".partial")) {
         unlink(path);
-    } else if (type == FTW_DP &&
+    } else if ((type == FTW_DP || type == FTW_DNR) &&
                strncmp(name, WORKER_FOLDER, strlen(WORKER_FOLDER)) == 0) {
         folder_erase(path);
     }

@@ -146,7 +146,7 @@ static void place_ends(const struct supervised *w, const struct ends *e)
     };
     int words = fcntl(e->words, F_DUPFD_CLOEXEC, FAR);
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    int output[SUPERVISED_OUTPUTS];
+    int output[SUPERVISED_OUTPUTS] = {0};
 
     for (uint32_t i = 0; i < w->n_outputs; i++) {
         output[i] = fcntl(e->output[i], F_DUPFD_CLOEXEC, FAR);
@@ -305,7 +305,7 @@ static int start_process(struct supervised *w, struct ends *e,
 int supervised_start(struct supervised *w, uint32_t index,
                      struct fsdp_error *error)
 {
-    struct ends e;
+    struct ends e = {.words = -1};
     int status;
 
     FSDP_TRY(worker_folder_make(w->job->records, index, w->folder, error));

@@ -216,7 +216,7 @@ static int run_case(struct worker *w, const struct run_case *c)
 
     case_folder(w->o->records, c, engine_claims(w->engine, "serial"), folder);
     if (w->o->words != 0) {
-        folder_erase(folder); /* an engine may have been there before */
+        worker_folder_renew(w->o->records, folder);
     }
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
         snprintf(w->error.message, sizeof(w->error.message), "%.180s: %s",

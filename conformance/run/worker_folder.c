@@ -106,9 +106,21 @@ static void clean(const char *folder)
     }
 }
 
+void worker_folder_renew(const char *worker, const char *record)
+{
+    char tmp[CASE_FOLDER_BYTES + 8];
+
+    snprintf(tmp, sizeof(tmp), "%s/tmp", worker);
+    (void)chmod(worker, 0755);
+    folder_erase(record);
+    folder_erase(tmp);
+    (void)mkdir(tmp, 0777);
+}
+
 void worker_folder_clean(const char *worker, const struct run_case *c,
                          bool baseline, char path[CASE_FOLDER_BYTES])
 {
+    (void)chmod(worker, 0755);
     case_folder(worker, c, baseline, path);
     clean(path);
 }

@@ -17,6 +17,11 @@
 int worker_folder_make(const char *records, uint32_t index,
                        char path[CASE_FOLDER_BYTES], struct fsdp_error *error);
 
+/* For the next case, whose record goes to that folder in there: whatever the
+ * engine has made of it in the last one, that is not there, and `tmp` is
+ * empty. */
+void worker_folder_renew(const char *worker, const char *record);
+
 /* The folder of a case's record in there, with nothing in it but files. */
 void worker_folder_clean(const char *worker, const struct run_case *c,
                          bool baseline, char path[CASE_FOLDER_BYTES]);
