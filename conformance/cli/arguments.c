@@ -380,6 +380,8 @@ static const struct option_row rows[] = {
      .at = AT(batch)},
     {"words", "FD", TAKES_WORKER, "where to say it", .take = take_number,
      .at = AT(words), .least = 3, .most = 3},
+    {"outputs", "N", TAKES_WORKER, "descriptors for ranks", .take = take_number,
+     .at = AT(outputs), .most = WORLD_MAX_RANKS},
     {"trace-events", NULL, TAKES_WORKER, "take times", .take = take_flag,
      .at = AT(trace_events)},
     {"timeout-ms", "N", TAKES_WORKER, "watchdog", .take = take_milliseconds,

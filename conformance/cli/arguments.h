@@ -48,7 +48,7 @@ struct arguments {
     int n_rest;
     /* worker only */
     const char *batch;
-    uint32_t words;
+    uint32_t words, outputs;
     bool trace_events;
 };
 

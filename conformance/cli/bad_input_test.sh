@@ -18,7 +18,7 @@ case=mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40
 
 left_over()
 {
-    find . \( -name '*.partial' -o -name '.batch-*' \) -print -quit
+    find . \( -name '*.partial' -o -name '.worker-*' \) -print -quit
     find tmp -mindepth 1 -print -quit
 }
 

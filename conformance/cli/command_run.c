@@ -121,11 +121,14 @@ static int run_adapter(const struct arguments *a, const struct case_list *cases,
 
 static int run_engines(const struct arguments *a,
                        const struct engine_folders *engines,
-                       const struct case_list *cases, struct fsdp_error *error)
+                       const struct case_list *cases, const char *records,
+                       struct seals *seals, struct fsdp_error *error)
 {
     struct supervise_job job = arguments_job(a);
     int status = FSDP_OK;
 
+    job.sealed = records;
+    job.seals = seals;
     job.cases = cases->c;
     job.n_cases = cases->n;
 
@@ -149,11 +152,15 @@ static int run_cases(const struct arguments *a,
 {
     struct case_list claimed = {NULL, 0};
     struct supervise_job job = arguments_job(a);
+    struct seals seals = {NULL, 0};
     struct fsdp_error error = {0};
     int status = a->adapter
                      ? run_adapter(a, cases, text, engines->of[0].records,
                                    &claimed, &error)
-                     : run_engines(a, engines, cases, &error);
+                     : run_engines(a, engines, cases, records, &seals, &error);
+
+    (void)seals_check(&seals); /* no engine runs any more */
+    seals_release(&seals);
 
     if (status == FSDP_OK) {
         job.records = records;

@@ -31,6 +31,7 @@ int command_worker(int argc, char **argv)
                                 .world = a.world,
                                 .timeout_ms = a.timeout_ms,
                                 .words = a.words,
+                                .outputs = a.outputs,
                                 .trace = a.trace_events};
     return worker_run(&o);
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hostile_engine_testing.c - the reference engine as a plug-in that does more
- * than it should in the middle of its first pass: FSDP_HOSTILE says what. What
- * it computes is right. For supervision_test.sh.
+ * than it should in the middle of its first pass: FSDP_HOSTILE says what, or is
+ * a file of lines "CASE WAY" (then cases that are not in it are played as they
+ * should be). What it computes is right. For supervision_test.sh and
+ * hostile_test.sh.
  */
+#include "cli/hostile_ways_testing.h"
+
 #include <fsdp/engine.h>
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 const struct fsdp_engine *fsdp_ref_engine(void);
@@ -18,64 +20,49 @@ const struct fsdp_engine *fsdp_engine_v1(void);
 
 static const struct fsdp_engine *real;
 
-/* Lives on in a session of its own, with all descriptors, until it is found. */
-static void leave_daemon(void)
+/* The case that is played is the one whose folder is beside the folder of
+ * temporary files. */
+static void look_up(const char *list, char name[64])
 {
-    if (fork() == 0) {
-        setsid();
-        if (fork() == 0) {
-            setsid();
-            prctl(PR_SET_NAME, "hostile-daemon");
-            for (;;) {
-                pause();
-            }
-        }
-        _exit(0);
-    }
-}
+    const char *tmp = getenv("TMPDIR");
+    FILE *f = fopen(list, "re");
+    char id[200];
+    char way[64];
+    char path[4400];
 
-/* What a worker says to its supervisor, and what a verdict looks like. */
-static void forge(void)
-{
-    static const char words[] = "begin 1\nend 0\nrefuse 5 \033[31mforged\n";
-
-    fprintf(stderr, "\033[2J\033[31mCONFORMANT: forged\033[0m\r\n");
-    for (int fd = 1; fd < 64; fd++) {
-        if (write(fd, words, sizeof(words) - 1) < 0) {
-            continue; /* not open, or not to be written */
+    while (f && tmp && fscanf(f, "%199s %63s", id, way) == 2) {
+        snprintf(path, sizeof(path), "%s/../%s", tmp, id);
+        if (access(path, F_OK) == 0) {
+            snprintf(name, 64, "%s", way);
         }
     }
-}
-
-static void flood(void)
-{
-    for (int i = 0; i < 100000; i++) {
-        fprintf(stderr, "line %d\n", i);
+    if (f) {
+        fclose(f);
     }
 }
 
-static void misbehave(const char *how)
+static void misbehave(void)
 {
-    if (strcmp(how, "daemon") == 0) {
-        leave_daemon();
-    } else if (strcmp(how, "forge") == 0) {
-        forge();
-    } else if (strcmp(how, "flood") == 0) {
-        flood();
-    } else if (strcmp(how, "stop-worker") == 0) {
-        kill(getppid(), SIGSTOP);
-    } else if (strcmp(how, "killed") == 0) {
-        raise(SIGKILL); /* as a system does that is short of memory */
+    const char *how = getenv("FSDP_HOSTILE");
+    char name[64] = "";
+
+    if (how && how[0] == '/') {
+        look_up(how, name);
+        how = name;
+    }
+    for (const struct hostile_way *w = hostile_ways; how && w->name; w++) {
+        if (strcmp(w->name, how) == 0) {
+            w->does(w->with);
+        }
     }
 }
 
 static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     static _Thread_local uint32_t n;
-    const char *how = getenv("FSDP_HOSTILE");
 
-    if (how && ++n == 5) {
-        misbehave(how);
+    if (++n == 5) {
+        misbehave();
     }
     return real->at(s, point, index);
 }

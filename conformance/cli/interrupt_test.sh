@@ -30,7 +30,7 @@ shared_memory()
 
 half_written()
 {
-    find "$1" \( -name '*.partial' -o -name '.batch-*' \) -print -quit \
+    find "$1" \( -name '*.partial' -o -name '.worker-*' \) -print -quit \
         2>/dev/null
 }
 

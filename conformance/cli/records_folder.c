@@ -4,6 +4,7 @@
  * makes the folders of engines in it.
  */
 #include "cli/records_folder.h"
+#include "run/worker_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -94,32 +95,24 @@ static int sweep(const char *path, const struct stat *s, int type,
     const char *name = path + ftw->base;
 
     (void)s;
-    if (type == FTW_F &&
-        (ends_with(name, ".partial") || strncmp(name, ".batch-", 7) == 0)) {
+    if (type == FTW_F && ends_with(name, ".partial")) {
         unlink(path);
+    } else if ((type == FTW_DP || type == FTW_DNR) &&
+               strncmp(name, WORKER_FOLDER, strlen(WORKER_FOLDER)) == 0) {
+        folder_erase(path);
     }
-    return 0;
-}
-
-static int erase(const char *path, const struct stat *s, int type,
-                 struct FTW *ftw)
-{
-    (void)s;
-    (void)type;
-    (void)ftw;
-    remove(path);
     return 0;
 }
 
 void folder_sweep(const struct folder *folder)
 {
-    nftw(folder->path, sweep, 16, FTW_PHYS);
+    nftw(folder->path, sweep, 16, FTW_PHYS | FTW_DEPTH);
 }
 
 void folder_close(struct folder *folder)
 {
     if (folder->temporary && folder->path[0]) {
-        nftw(folder->path, erase, 16, FTW_PHYS | FTW_DEPTH);
+        folder_erase(folder->path);
     }
     folder->path[0] = '\0';
     if (folder->locked) {

@@ -22,7 +22,8 @@ struct folder {
  * why. */
 int folder_open(const char *wanted, struct folder *out,
                 struct fsdp_error *error);
-/* Removes half-written files (*.partial, .batch-*). */
+/* Removes what a run that was killed left: half-written files (*.partial) and
+ * the folders of workers. */
 void folder_sweep(const struct folder *folder);
 void folder_close(struct folder *folder);
 

@@ -42,8 +42,11 @@ result 'as it is, it is right' "$([ "$code" = 0 ] || echo "exit $code")"
 
 run daemon
 result 'a daemon that holds descriptors keeps no run' \
-    "$([ "$code" = 0 ] || echo "exit $code")"
+    "$([ "$code" = 1 ] || echo "exit $code")"
 result 'and does not live on' "$(left hostile-daemon)"
+
+result 'but is a finding' \
+    "$(grep -q 'fail comm.no-private-channel' "$folder/out" || echo 'it is not')"
 
 run forge
 result 'what is printed says nothing to the supervisor' \
@@ -51,7 +54,7 @@ result 'what is printed says nothing to the supervisor' \
 result 'and reaches no terminal as it is' \
     "$(grep -l "$(printf '\033')" "$folder/out" "$folder/err")"
 result 'but is shown, with its case' \
-    "$(grep -qF "[$id] ?[2J?[31mCONFORMANT: forged" "$folder/err" ||
+    "$(grep -qF "[$id rank 1] ?[2J?[31mCONFORMANT: forged" "$folder/err" ||
         echo 'it is not')"
 
 run flood
@@ -60,6 +63,8 @@ result 'a flood is cut short' \
     [ "$n" -ge 5 ] && [ "$n" -le 12 ] || echo "$n lines")"
 result 'and ends nothing' "$([ "$code" = 0 ] || echo "exit $code")"
 
+# In a namespace no rank can stop its worker.
+export FSDP_CTS_ISOLATION=none
 run stop-worker
 result 'a worker that is stopped is ended' \
     "$([ "$code" = 1 ] || echo "exit $code")"
@@ -72,4 +77,22 @@ result 'who is killed from outside gets no verdict' \
     "$([ "$code" = 2 ] || echo "exit $code")"
 result 'and the signal is named' \
     "$(grep -q 'SIGKILL' "$folder/out" || echo 'it is not')"
-finish 13
+
+# Where no namespace keeps engines away from records, what they change there is
+# seen.
+other=mlp.seed.natural.full-shard.k3.flat.layer.rank.s.sgd.steps40
+echo "$other empty-records" >"$folder/ways"
+id=$id,$other run "$folder/ways"
+result 'a record that is changed later is not judged' \
+    "$([ "$code" = 2 ] || echo "exit $code")"
+result 'and is named' "$(grep -qF "the record of $id was changed after" \
+    "$folder/err" || echo 'it is not')"
+unset FSDP_CTS_ISOLATION
+id=$id,$other run "$folder/ways"
+if grep -qF "the record of $id was" "$folder/err"; then
+    echo 'skipped: there are no namespaces here'
+else
+    result 'in a namespace it cannot be changed' \
+        "$([ "$code" = 0 ] || echo "exit $code")"
+fi
+finish 16

@@ -236,7 +236,9 @@ set_target_properties(bounds_ratio PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
 # ---- Supervision: an engine that does more than it should ----
-add_library(hostile MODULE ${here}/cli/hostile_engine_testing.c)
+add_library(hostile MODULE ${here}/cli/hostile_engine_testing.c
+    ${here}/cli/hostile_ways_testing.c ${here}/cli/hostile_files_testing.c)
+target_include_directories(hostile PRIVATE ${here})
 target_link_libraries(hostile PRIVATE house fsdp-ref m)
 set_target_properties(hostile PROPERTIES PREFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

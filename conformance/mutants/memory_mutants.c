@@ -5,8 +5,11 @@
  */
 #include "mutants/mutant_kit.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum {
     ROUND = 512, /* bytes of storage_rounded */
@@ -17,6 +20,7 @@ enum {
 static _Thread_local void *gradient; /* of dead_forgotten */
 static _Thread_local void *copy;     /* of hostile_full_copy */
 static _Thread_local uint64_t copy_bytes;
+static _Thread_local pid_t helper;      /* of hostile_helper */
 static _Thread_local bool forgets_free; /* of leak_at_destroy */
 static _Thread_local void *leak[LEAKS]; /* of slow_leak */
 static _Thread_local uint32_t n_leaks;
@@ -26,6 +30,7 @@ static void memory_forget(void)
     gradient = copy = NULL;
     forgets_free = false;
     n_leaks = 0;
+    helper = 0;
 }
 
 static int allocations_grow(struct fsdp_sharded *s, struct fsdp_step *how)
@@ -89,6 +94,48 @@ static void hostile_full_copy_destroy(struct fsdp_sharded *s)
     if (copy) {
         munmap(copy, copy_bytes);
         copy = NULL;
+    }
+    mutant_real.engine.destroy(s);
+}
+
+/* What a helper holds: far more than ranks share with it, with room for a
+ * sanitizer's own memory. */
+enum {
+    HELD_BYTES = 256 << 20
+};
+
+static _Noreturn void help(void)
+{
+    void *held = mmap(NULL, HELD_BYTES, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+    for (;;) {
+        (void)held;
+        pause();
+    }
+}
+
+static int hostile_helper(const struct fsdp_env *env,
+                          const struct fsdp_model *model,
+                          const struct fsdp_units *units,
+                          const struct fsdp_options *options,
+                          struct fsdp_sharded **out)
+{
+    if (env->rank == 0) {
+        helper = fork();
+        if (helper == 0) {
+            help();
+        }
+    }
+    return mutant_real.engine.shard(env, model, units, options, out);
+}
+
+static void hostile_helper_destroy(struct fsdp_sharded *s)
+{
+    if (helper > 0) {
+        (void)kill(helper, SIGKILL);
+        (void)waitpid(helper, NULL, 0);
+        helper = 0;
     }
     mutant_real.engine.destroy(s);
 }
@@ -220,6 +267,15 @@ const struct mutant memory_mutants[] = {
      .shows = {.in = is_large, .n_cases = 1},
      .calls.shard = hostile_full_copy,
      .calls.destroy = hostile_full_copy_destroy,
+     .forget = memory_forget},
+    /* The same in a process that nobody looks at. */
+    {.name = "hostile-helper",
+     .text = "rank 0 starts a process that holds 256 MiB",
+     .evidence = "design: a process that an engine starts is as good as a rank",
+     .kills = "comm.no-private-channel memory.process-growth",
+     .shows = {.in = is_large, .n_cases = 1},
+     .calls.shard = hostile_helper,
+     .calls.destroy = hostile_helper_destroy,
      .forget = memory_forget},
     {.name = "hostile-kinds-misnamed",
      .text = "what is unsharded is declared as staging",

@@ -106,6 +106,23 @@ static bool disagrees(const struct run_case *c)
     return c->scenario == CASE_DISAGREE && c->ranks > 1;
 }
 
+/* What remains of the message is not ended, and no text. */
+static int refusal_endless(const struct fsdp_env *env,
+                           const struct fsdp_model *model,
+                           const struct fsdp_units *units,
+                           const struct fsdp_options *options,
+                           struct fsdp_sharded **out)
+{
+    struct fsdp_error *e = env->error;
+    int status = mutant_real.engine.shard(env, model, units, options, out);
+    size_t n = strnlen(e->message, sizeof(e->message));
+
+    if (status != FSDP_OK) {
+        memset(e->message + n, '!', sizeof(e->message) - n);
+    }
+    return status;
+}
+
 static _Thread_local struct fsdp_error nobody_reads;
 static _Thread_local struct fsdp_env silent; /* is borrowed until destroy */
 
@@ -190,6 +207,12 @@ const struct mutant option_mutants[] = {
      .kills = "error.options",
      .shows = {.in = mutant_bad_options},
      .options = options_unchecked},
+    {.name = "refusal-endless",
+     .text = "the message of a refusal fills its room, without an end",
+     .evidence = "strncpy ends no string that is too long",
+     .kills = "error.says-why",
+     .shows = {.in = mutant_bad_options},
+     .calls.shard = refusal_endless},
     /* Refuses as it should, and says nothing. */
     {.name = "refusal-silent",
      .text = "options are refused without a word",

@@ -119,8 +119,10 @@ struct record_memory {
     uint32_t n_moments;
     struct record_moment *moment;
     /* The process, where every rank is one; 0 where unknown. */
-    uint64_t process_growth; /* resident bytes at peak over those at start */
-    uint32_t new_channels;   /* sockets, pipes, shared mappings opened since */
+    uint64_t process_growth; /* resident bytes at peak over those at start, and
+                                what a child had more */
+    uint32_t new_channels;   /* sockets, pipes, shared mappings opened since;
+                                1 more: processes of the engine */
 };
 
 struct record_answer {
@@ -191,6 +193,10 @@ uint32_t record_parts(const struct record_rank *rank, uint32_t stage,
                       uint32_t *out_index);
 /* Sorts tensors into the order that record_find needs. */
 void record_sort(struct record_rank *rank);
+
+/* Whether these are words that end within `most` bytes: UTF-8, not empty, and
+ * without control characters. */
+bool record_is_text(const char *s, size_t most);
 
 /* Makes the directory if missing, and removes from it what an earlier run of
  * a case left there: case.json and the files of all ranks. IO. */

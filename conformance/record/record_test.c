@@ -449,6 +449,21 @@ static void tensors_are_found_by_what_they_are(void **state)
     record_release(&r); /* any state */
 }
 
+static void text_ends_and_can_be_printed(void **state)
+{
+    static const char *const wrong[] = {"",         "a\nb",         "\033[2J",
+                                        "\x7f",     "\xff",         "\xc3",
+                                        "\xc0\xaf", "a\xed\xa0\x80"};
+
+    (void)state;
+    assert_true(record_is_text("words, \xc3\xa9 and \xe2\x82\xac", 20));
+    assert_true(record_is_text("abc", 4));
+    assert_false(record_is_text("abcd", 4));
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_false(record_is_text(wrong[i], 32));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +478,7 @@ int main(void)
         TEST(tensors_of_another_form_are_refused),
         TEST(a_writer_takes_no_nonsense),
         TEST(text_that_is_not_utf8_is_still_written),
+        TEST(text_ends_and_can_be_printed),
         TEST(tensors_are_found_by_what_they_are),
     };
 

@@ -80,6 +80,24 @@ static size_t utf8_bytes(const unsigned char *s, size_t left)
     return n;
 }
 
+/* Bytes of the character at s; 0: it is none, or one that nobody prints. */
+static size_t printable_bytes(const unsigned char *s, size_t left)
+{
+    return s[0] < 0x20 || s[0] == 0x7f ? 0 : utf8_bytes(s, left);
+}
+
+bool record_is_text(const char *s, size_t most)
+{
+    const unsigned char *const p = (const unsigned char *)s;
+    const size_t length = strnlen(s, most);
+    size_t n = 1;
+
+    for (size_t i = 0; i < length && n > 0; i += n) {
+        n = printable_bytes(p + i, length - i);
+    }
+    return length > 0 && length < most && n > 0;
+}
+
 void record_text_string(struct record_text *t, const char *s, size_t most)
 {
     const unsigned char *const p = (const unsigned char *)s;
@@ -88,8 +106,8 @@ void record_text_string(struct record_text *t, const char *s, size_t most)
 
     record_text_add(t, "\"");
     for (size_t i = 0; i < length; i += n) {
-        n = utf8_bytes(p + i, length - i);
-        if (n == 0 || p[i] < 0x20 || p[i] == 0x7f) {
+        n = printable_bytes(p + i, length - i);
+        if (n == 0) {
             n = 1;
             record_text_add(t, "?");
         } else if (p[i] == '"' || p[i] == '\\') {

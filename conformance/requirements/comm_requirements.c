@@ -57,7 +57,8 @@ static bool no_private_channel_of_rank(const struct expect *e,
     return rank->memory.new_channels == 0 ||
            finding_count(f, finding_at("run", -1, -1, k),
                          rank->memory.new_channels, 0,
-                         "sockets, pipes or shared mappings opened");
+                         "sockets, pipes or shared mappings opened, or "
+                         "processes started");
 }
 
 /* Only the local world looks. */
@@ -257,7 +258,8 @@ const struct requirement comm_requirements[] = {
      .rank = {silent_at_one_of_rank, silent_at_one_spoil}},
     {.id = "comm.no-private-channel",
      .text = "Where ranks are processes of their own, an engine opens no "
-             "socket, pipe or shared mapping.",
+             "socket, pipe or shared mapping, and has no process of its own "
+             "between two steps or at the end.",
      .since = "1.0",
      .must = 1,
      .level = LEVEL_COMM,

@@ -12,7 +12,8 @@
 /* error.says-why: a refusal without a sentence costs its user an afternoon. */
 
 /* The driver notes each refusal that left env->error without its status, its
- * rank, a place or a message. */
+ * rank, a place or a message; words without an end, that are no UTF-8 or have
+ * control characters are neither. */
 static const char silent[] = "said-nothing";
 
 static bool says_why_applies(const struct expect *e)
@@ -34,7 +35,7 @@ static bool says_why_of_rank(const struct expect *e,
             return finding_note(
                 f, finding_at("answers", -1, -1, k),
                 "%.31s: refused, but env->error lacks that status, this rank, "
-                "a where or a message",
+                "or a where and a message that are text",
                 i > 0 ? rank->answer[i - 1].name : "a call");
         }
     }
@@ -166,7 +167,7 @@ static bool resumes_and_records(const struct expect *e)
 const struct requirement error_requirements[] = {
     {.id = "error.says-why",
      .text = "Every refusal leaves its status, rank, place and a message in "
-             "env->error.",
+             "env->error, in words that end and can be printed.",
      .since = "1.0",
      .must = 1,
      .level = LEVEL_ERRORS,

@@ -5,6 +5,7 @@
  * written, whatever happened.
  */
 #include "run/drive.h"
+#include "run/orphans.h"
 #include "run/process.h"
 
 #include <malloc.h>
@@ -142,6 +143,25 @@ static void note_process(struct driver *x, const struct process_view *before)
     }
 }
 
+/* Processes that the engine started: those that it has not ended by now have no
+ * business here any more. What counts of their memory is what none of them can
+ * share with this process. */
+static void note_helpers(struct driver *x)
+{
+    struct record_memory *m = &x->out->memory;
+    struct process_view after;
+
+    if (!x->d->look_at_process) {
+        return;
+    }
+    m->new_channels += x->has_helpers || orphans_are_there();
+    orphans_end();
+    process_look(&after);
+    if (after.child_bytes > after.peak_bytes) {
+        m->process_growth += after.child_bytes - after.peak_bytes;
+    }
+}
+
 /* For people: a trace that could not be written fails nothing. */
 static void write_trace(struct driver *x)
 {
@@ -175,6 +195,9 @@ static int play_recorded(struct driver *x)
         x->d->mutate(x->d->mutant, &x->env, &x->engine);
     }
     case_options(x->d->c, &x->options);
+    if (x->d->look_at_process) {
+        orphans_adopt(); /* processes that the engine leaves are its own */
+    }
     process_forget_peak();
     process_look(&before);
     if (status == FSDP_OK) {
@@ -188,6 +211,7 @@ static int play_recorded(struct driver *x)
     }
     note_process(x, &before);
     play_end_of_run(x);
+    note_helpers(x);
     if (x->d->trace && x->d->directory) {
         write_trace(x);
     }

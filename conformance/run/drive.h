@@ -71,6 +71,7 @@ struct driver {
     bool recording;              /* tensors of this pass are wanted */
     bool forward;                /* the point is a forward one */
     bool watching;               /* this step's timeline is wanted */
+    bool has_helpers;            /* processes, between steps or at the end */
     struct fsdp_stream *compute; /* that this driver opened */
     struct wire wire;            /* for the recorder */
     struct fsdp_tensor *lent;    /* [n_parameters]: gradients lent, by data */

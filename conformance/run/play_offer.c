@@ -150,6 +150,7 @@ static int shard(struct driver *x, const char *name, struct offer *o)
 {
     /* What an engine that does not set it would have destroyed. */
     struct fsdp_sharded *sharded = (struct fsdp_sharded *)(void *)x;
+    const struct fsdp_error *e = x->env.error;
     int status;
     bool unnamed;
 
@@ -159,7 +160,8 @@ static int shard(struct driver *x, const char *name, struct offer *o)
     status =
         x->engine.shard(&o->env, x->model, &o->units, &o->options, &sharded);
     unnamed = status != FSDP_OK && o->option &&
-              strstr(x->env.error->message, o->option) == NULL;
+              memmem(e->message, sizeof(e->message), o->option,
+                     strlen(o->option)) == NULL;
     x->engine.destroy(sharded);
     FSDP_TRY(drive_answer(x, name, status));
     return unnamed ? drive_answer(x, "unnamed-option", FSDP_OK) : FSDP_OK;

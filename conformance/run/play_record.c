@@ -5,6 +5,7 @@
  * evaluation behind that. Steps that are made while a checkpoint is being
  * saved are nobody's: another life plays them again.
  */
+#include "run/orphans.h"
 #include "run/play.h"
 
 #include <stdlib.h>
@@ -107,6 +108,9 @@ static int end_step(struct driver *x)
     recorder_rest(x->recorder, &m->after_step[x->step]);
     m->allocations[x->step] = recorder_allocations(x->recorder);
     m->launches[x->step] = recorder_launches(x->recorder);
+    if (x->d->look_at_process) {
+        x->has_helpers = x->has_helpers || orphans_are_there();
+    }
     for (uint32_t r = 1; x->serial && r < x->d->c->ranks; r++) {
         x->out[r].n_steps = x->out->n_steps;
     }

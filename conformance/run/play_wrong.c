@@ -30,7 +30,8 @@ int drive_answer(struct driver *x, const char *name, int status)
     struct fsdp_error *e = x->env.error;
     bool silent = status != FSDP_OK &&
                   (e->status != status || e->rank != (int32_t)x->env.rank ||
-                   !e->where[0] || !e->message[0]);
+                   !record_is_text(e->where, sizeof(e->where)) ||
+                   !record_is_text(e->message, sizeof(e->message)));
 
     /* A refusal was asked for: it is not how the run ends. */
     *e = (struct fsdp_error){0};

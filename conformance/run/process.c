@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* From a line of the kernel's, if it begins with this word. */
@@ -112,8 +113,13 @@ static uint32_t count_shared_mappings(void)
 
 void process_look(struct process_view *out)
 {
+    struct rusage children = {0};
+
     *out = (struct process_view){0};
     read_status(out);
+    if (getrusage(RUSAGE_CHILDREN, &children) == 0 && children.ru_maxrss > 0) {
+        out->child_bytes = (uint64_t)children.ru_maxrss * 1024;
+    }
     out->channels = count_descriptors() + count_shared_mappings();
 }
 

@@ -12,6 +12,7 @@
 struct process_view {
     uint64_t resident_bytes; /* now; 0: unknown */
     uint64_t peak_bytes;     /* since process_forget_peak; 0: unknown */
+    uint64_t child_bytes;    /* at most in a child that was waited for */
     uint32_t channels;       /* open descriptors and files mapped shared,
                               * without those of a GPU's driver */
 };

@@ -2,6 +2,7 @@
 /*
  * process_test.c - what counts as a way out of the process, and what does not.
  */
+#include "run/orphans.h"
 #include "run/process.h"
 
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -105,6 +107,15 @@ static void test_lines(void **state)
     assert_false(process_is_driver("/dev/zero"));
 }
 
+static void *map_private(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(p, MAP_FAILED);
+    return p;
+}
+
 /* What was touched and given back before is forgotten. */
 static void test_peak(void **state)
 {
@@ -113,11 +124,9 @@ static void test_peak(void **state)
     };
     struct process_view before;
     struct process_view after;
-    char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *p = map_private(BYTES);
 
     (void)state;
-    assert_ptr_not_equal(p, MAP_FAILED);
     memset(p, 1, BYTES);
     munmap(p, BYTES);
     process_look(&before);
@@ -130,12 +139,51 @@ static void test_peak(void **state)
     assert_true(after.peak_bytes < after.resident_bytes + BYTES / 2);
 }
 
+/* What a child holds counts when it has been waited for; and a grandchild that
+ * was left behind is a child. */
+static void test_children(void **state)
+{
+    enum {
+        BYTES = 64 << 20
+    };
+    struct process_view view;
+    int ready[2];
+    char c;
+    pid_t pid;
+
+    (void)state;
+    orphans_adopt();
+    assert_false(orphans_are_there());
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (pid == 0) {
+        if (fork() == 0) {
+            memset(map_private(BYTES), 1, BYTES);
+            (void)!write(ready[1], "x", 1);
+            for (;;) {
+                pause();
+            }
+        }
+        _exit(0);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    assert_true(orphans_are_there());
+    orphans_end();
+    assert_false(orphans_are_there());
+    process_look(&view);
+    assert_true(view.child_bytes >= BYTES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sockets), cmocka_unit_test(test_files),
         cmocka_unit_test(test_pinned),  cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_peak),
+        cmocka_unit_test(test_peak),    cmocka_unit_test(test_children),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -4,6 +4,7 @@
  */
 #include "run/supervise.h"
 #include "run/case_record.h"
+#include "run/orphans.h"
 #include "run/supervise_worker.h"
 
 #include <errno.h>
@@ -12,8 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -34,44 +33,12 @@ void supervise_catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* workers' children become ours */
+    orphans_adopt(); /* of workers */
 }
 
 bool supervise_interrupted(void)
 {
     return interrupted != 0;
-}
-
-/* Our first child; 0: there is none. */
-static pid_t first_child(void)
-{
-    char path[64];
-    char word[24];
-    pid_t pid = 0;
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
-    f = fopen(path, "re");
-    if (f && fscanf(f, "%23s", word) == 1) {
-        pid = (pid_t)strtol(word, NULL, 10);
-    }
-    if (f) {
-        fclose(f);
-    }
-    return pid;
-}
-
-/* Ranks of mpirun are in groups of their own, and so are daemons that engines
- * start. When those between have ended they are our children, and we have no
- * others. Each that ends may leave children of its own: one after the other,
- * until none is found. */
-static void end_orphans(void)
-{
-    for (pid_t pid = first_child(); pid > 0; pid = first_child()) {
-        kill(pid, SIGKILL);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
-        }
-    }
 }
 
 /* A folder may have records of an earlier run: none may pass for one of this
@@ -160,8 +127,7 @@ static void read_the_rest(struct supervised *w, struct supervise_engine *engine)
         MOST = 64 /* pipes hold no more than 16 pieces each */
     };
 
-    for (int i = 0; i < MOST; i++) {
-        supervised_read(w, engine);
+    for (int i = 0; i < MOST && supervised_read(w, engine); i++) {
     }
 }
 
@@ -169,7 +135,7 @@ static void turn(struct supervised *worker, uint32_t n_workers,
                  struct supervise_engine *engine, int *status,
                  struct fsdp_error *error)
 {
-    struct pollfd fds[3 * MAX_WORKERS];
+    struct pollfd fds[(SUPERVISED_OUTPUTS + 2) * MAX_WORKERS];
     nfds_t n = 0;
     int wait_ms = 200;
 
@@ -178,7 +144,10 @@ static void turn(struct supervised *worker, uint32_t n_workers,
 
         if (w->pid) { /* poll passes over what is -1 */
             fds[n++] = (struct pollfd){.fd = w->words, .events = POLLIN};
-            fds[n++] = (struct pollfd){.fd = w->output, .events = POLLIN};
+            for (uint32_t i = 0; i < w->n_outputs; i++) {
+                fds[n++] =
+                    (struct pollfd){.fd = w->output[i].fd, .events = POLLIN};
+            }
             fds[n++] = (struct pollfd){.fd = w->exit, .events = POLLIN};
             wait_ms = w->exit < 0 ? 5 : wait_ms;
         }
@@ -243,7 +212,7 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
         free(worker[k].cases);
     }
     free(worker);
-    end_orphans();
+    orphans_end(); /* ranks of mpirun, say, are in groups of their own */
     if (interrupted && status == FSDP_OK) {
         error->status = FSDP_ERR_ABORTED;
         snprintf(error->message, sizeof(error->message), "interrupted");

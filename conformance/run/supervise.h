@@ -7,12 +7,15 @@
 #define FSDP_CTS_SUPERVISE_H
 
 #include "record/record.h"
+#include "run/seals.h"
 #include "world/world.h"
 
 struct supervise_job {
     const struct run_case *cases;
     uint32_t n_cases;
     const char *records;  /* folder; exists */
+    const char *sealed;   /* no worker changes this folder; NULL: records */
+    struct seals *seals;  /* of cases that have ended; NULL: not wanted */
     const char *engine;   /* name or path */
     const char *mutant;   /* NULL: none */
     const char *text;     /* NULL: the built-in one */

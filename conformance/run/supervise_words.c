@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
@@ -61,6 +62,56 @@ static void take_refusal(struct supervised *w)
     }
 }
 
+/* The next case begins when the record of the last one is out of reach. */
+static void tell_heard(struct supervised *w)
+{
+    if (w->job->world != WORLD_MPI) {
+        (void)send(w->words, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+}
+
+/* A line that was printed, or what of it fits; with its case, if it has one,
+ * and with its rank, if it is one's. */
+static void show_line(struct supervised *w, struct supervised_output *from)
+{
+    char id[CASE_ID_BYTES] = "before the first case";
+    char rank[24] = "";
+
+    from->text[from->n] = '\0';
+    from->n = 0;
+    if (from->text[0] == '\0' || w->shown++ > MAX_SHOWN) {
+        return;
+    }
+    if (w->next < w->n && (w->in_case || w->next > w->started)) {
+        case_id(&w->cases[w->next - (w->in_case ? 0 : 1)], id);
+    }
+    if (from > w->output) {
+        snprintf(rank, sizeof(rank), " rank %d", (int)(from - w->output) - 1);
+    }
+    make_plain(from->text);
+    fprintf(stderr, "%s[%s%s] %s\n",
+            isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "", id, rank,
+            w->shown > MAX_SHOWN ? "... (it prints more)" : from->text);
+}
+
+static void take_output(struct supervised *w, struct supervised_output *from,
+                        char c)
+{
+    if (c == '\n') {
+        show_line(w, from);
+    } else if (from->n + 1 < sizeof(from->text)) {
+        from->text[from->n++] = c;
+    }
+}
+
+/* What was begun before a case ended was printed by it. */
+static void show_rest(struct supervised *w)
+{
+    for (uint32_t i = 0; i < w->n_outputs; i++) {
+        show_line(w, &w->output[i]);
+    }
+}
+
 /* Cases begin and end in their order, each once; anything else that a line
  * says of them was not said by a worker. */
 static void take_line(struct supervised *w, struct supervise_engine *engine)
@@ -77,6 +128,11 @@ static void take_line(struct supervised *w, struct supervise_engine *engine)
         if (w->in_case && i == w->next - w->started) {
             const bool ended = w->line[0] == 'e';
 
+            show_rest(w);
+            if (ended) {
+                supervised_settle(w, engine);
+                tell_heard(w);
+            }
             w->in_case = false;
             w->next += ended;
             w->n_ended += ended;
@@ -88,33 +144,6 @@ static void take_line(struct supervised *w, struct supervise_engine *engine)
                sscanf(w->line, "engine %63s %31s %1023[^\n]", engine->name,
                       engine->version, engine->claims) >= 2) {
         engine->known = true;
-    }
-}
-
-/* A line that was printed, or what of it fits; with its case, if it has one. */
-static void show_line(struct supervised *w)
-{
-    char id[CASE_ID_BYTES] = "before the first case";
-
-    w->text[w->text_n] = '\0';
-    w->text_n = 0;
-    if (w->text[0] == '\0' || w->shown++ > MAX_SHOWN) {
-        return;
-    }
-    if (w->next < w->n && (w->in_case || w->next > w->started)) {
-        case_id(&w->cases[w->next - (w->in_case ? 0 : 1)], id);
-    }
-    make_plain(w->text);
-    fprintf(stderr, "%s[%s] %s\n", isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "",
-            id, w->shown > MAX_SHOWN ? "... (it prints more)" : w->text);
-}
-
-static void take_output(struct supervised *w, char c)
-{
-    if (c == '\n') {
-        show_line(w);
-    } else if (w->text_n + 1 < sizeof(w->text)) {
-        w->text[w->text_n++] = c;
     }
 }
 
@@ -145,16 +174,24 @@ static ssize_t read_some(int *fd, char bytes[4096])
     return n;
 }
 
-void supervised_read(struct supervised *w, struct supervise_engine *engine)
+bool supervised_read(struct supervised *w, struct supervise_engine *engine)
 {
     char bytes[4096];
-    ssize_t n = read_some(&w->words, bytes);
+    bool any = false;
+    ssize_t n;
 
+    for (uint32_t k = 0; k < w->n_outputs; k++) {
+        struct supervised_output *from = &w->output[k];
+
+        n = read_some(&from->fd, bytes);
+        any = any || n > 0;
+        for (ssize_t i = 0; i < n; i++) {
+            take_output(w, from, bytes[i]);
+        }
+    }
+    n = read_some(&w->words, bytes);
     for (ssize_t i = 0; i < n; i++) {
         take_word(w, bytes[i], engine);
     }
-    n = read_some(&w->output, bytes);
-    for (ssize_t i = 0; i < n; i++) {
-        take_output(w, bytes[i]);
-    }
+    return any || n > 0;
 }

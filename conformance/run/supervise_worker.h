@@ -4,46 +4,67 @@
  * starts behind the case that took the last one down.
  *
  * A worker says where it stands on a descriptor of its own (worker.h), which
- * ranks do not have. What engines print comes by another one, and is shown,
- * escaped and with the case that it was printed in. A worker is over when its
- * process has ended, whoever still holds the other ends. (mpirun hands on no
- * descriptor: under MPI the first process says it on standard output.)
+ * ranks do not have. What engines print comes by others, one for each rank, and
+ * is shown, escaped, with the case and the rank that printed it. A worker is
+ * over when its process has ended, whoever still holds the other ends. (mpirun
+ * hands on no descriptor: under MPI the first process says it on standard
+ * output.)
  */
 #ifndef FSDP_CTS_SUPERVISE_WORKER_H
 #define FSDP_CTS_SUPERVISE_WORKER_H
 
+#include "run/case_record.h"
 #include "run/supervise.h"
 
 #include <sys/types.h>
 #include <time.h>
 
+enum {
+    SUPERVISED_OUTPUTS = WORLD_MAX_RANKS + 1
+};
+
+/* What somebody prints: the worker itself, or rank i - 1. */
+struct supervised_output {
+    int fd; /* -1: closed */
+    char text[160];
+    size_t n;
+};
+
 struct supervised {
     const struct supervise_job *job;
     struct run_case *cases;
-    uint32_t n, next;        /* cases[next..n) are to be run */
-    uint32_t started;        /* where the running worker's batch began */
-    bool in_case;            /* cases[next] has begun */
-    pid_t pid;               /* 0: no worker */
-    int words, output, exit; /* what it says; prints; its pidfd. -1: closed */
-    char line[2048];         /* of what it says, so far */
+    uint32_t n, next; /* cases[next..n) are to be run */
+    uint32_t started; /* where the running worker's batch began */
+    bool in_case;     /* cases[next] has begun */
+    pid_t pid;        /* 0: no worker */
+    int words, exit;  /* what it says; its pidfd. -1: closed */
+    char line[2048];  /* of what it says, so far */
     size_t line_n;
-    char text[160]; /* of what it prints */
-    size_t text_n;
-    uint32_t shown;            /* lines of this case that were shown */
-    struct timespec last;      /* when it started, or got on with its cases */
-    struct timespec stopped;   /* since when it does not run; 0: it does */
-    char batch[4200];          /* file */
-    bool killed;               /* by us: it made no progress */
-    int wait_status;           /* once it has ended */
+    struct supervised_output output[SUPERVISED_OUTPUTS];
+    uint32_t n_outputs;
+    uint32_t shown;          /* lines of this case that were shown */
+    struct timespec last;    /* when it started, or got on with its cases */
+    struct timespec stopped; /* since when it does not run; 0: it does */
+    char folder[CASE_FOLDER_BYTES];    /* its own (worker_folder.h) */
+    char batch[CASE_FOLDER_BYTES + 8]; /* file */
+    bool killed;                       /* by us: it made no progress */
+    int wait_status;                   /* once it has ended */
     struct fsdp_error refused; /* why it cannot go on, in its own words */
     uint32_t n_ended;
 };
 
-/* Starts a worker on what is left. IO. */
+/* supervise_start.c: starts a worker on what is left. IO. */
 int supervised_start(struct supervised *w, uint32_t index,
                      struct fsdp_error *error);
-/* supervise_words.c: reads what there is of what the worker says and prints. */
-void supervised_read(struct supervised *w, struct supervise_engine *engine);
+/* supervise_words.c: reads what there is of what the worker says and prints.
+ * Whether there was anything. */
+bool supervised_read(struct supervised *w, struct supervise_engine *engine);
+/* Moves what there is of the record of the case that it is in, which has ended,
+ * to where it stays. */
+void supervised_settle(struct supervised *w,
+                       const struct supervise_engine *engine);
+/* Closes what of it is open here. */
+void supervised_close(struct supervised *w);
 /* Whether its process has ended; then wait_status is set. */
 bool supervised_has_ended(struct supervised *w);
 /* After that: accounts for the case it was in. FSDP_OK if it is worth going

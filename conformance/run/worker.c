@@ -9,13 +9,18 @@
 #include "run/case_record.h"
 #include "run/drive.h"
 #include "run/engine_load.h"
+#include "run/orphans.h"
+#include "run/worker_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,10 +29,85 @@ struct worker {
     const struct fsdp_engine *engine, *device_engine;
     const struct mutant *mutant;
     struct text text;
-    FILE *words; /* for the supervisor */
+    FILE *words;                       /* for the supervisor */
+    struct rlimit limit[RLIM_NLIMITS]; /* when it started */
+    bool harmed;                       /* by a rank: it plays no other case */
     uint32_t mpi_rank, mpi_world;
     struct fsdp_error error;
 };
+
+/* A rank that is a process prints by a descriptor of its own, and has no
+ * other's. */
+struct play {
+    const struct worker *w;
+    const struct drive *d;
+    int (*drive)(void *context, struct world_rank *rank);
+};
+
+static int play_rank(void *context, struct world_rank *rank)
+{
+    const struct play *p = context;
+
+    if (p->w->o->world == WORLD_LOCAL && rank->rank < p->w->o->outputs) {
+        (void)fflush(NULL);
+        (void)dup2(WORKER_OUTPUTS_FD + (int)rank->rank, STDOUT_FILENO);
+        (void)dup2(WORKER_OUTPUTS_FD + (int)rank->rank, STDERR_FILENO);
+        for (uint32_t i = 0; i < p->w->o->outputs; i++) {
+            close(WORKER_OUTPUTS_FD + (int)i);
+        }
+    }
+    return p->drive((void *)p->d, rank);
+}
+
+static void note_limits(struct worker *w)
+{
+    for (int i = 0; i < RLIM_NLIMITS; i++) {
+        (void)getrlimit((__rlimit_resource_t)i, &w->limit[i]);
+    }
+}
+
+/* Any process of the same user can change them; not everybody can change them
+ * back. */
+static void restore_limits(struct worker *w)
+{
+    struct rlimit now = {0, 0};
+
+    for (int i = 0; i < RLIM_NLIMITS; i++) {
+        const struct rlimit *before = &w->limit[i];
+
+        (void)getrlimit((__rlimit_resource_t)i, &now);
+        if (now.rlim_cur != before->rlim_cur ||
+            now.rlim_max != before->rlim_max) {
+            w->harmed =
+                setrlimit((__rlimit_resource_t)i, before) != 0 || w->harmed;
+        }
+    }
+}
+
+/* Ranks that are processes have ended; what they left behind has not. Where
+ * the worker is the first process of its namespace that is all the rest. */
+static void end_leftovers(struct worker *w)
+{
+    if (w->o->world == WORLD_MPI) {
+        return;
+    }
+    if (getpid() == 1) {
+        (void)kill(-1, SIGKILL);
+    }
+    orphans_end();
+    restore_limits(w);
+}
+
+static int run_ranks(struct worker *w, uint32_t kind,
+                     const struct fsdp_mesh *mesh, const struct play *p,
+                     struct world_result *ends)
+{
+    int status = world_run(kind, mesh, w->o->timeout_ms, play_rank, (void *)p,
+                           ends, &w->error);
+
+    end_leftovers(w);
+    return status;
+}
 
 /* The unsharded run plays all ranks in a world of one. */
 static int run_world(struct worker *w, const struct drive *d,
@@ -41,9 +121,9 @@ static int run_world(struct worker *w, const struct drive *d,
     if (serial) {
         extent[0] = extent[1] = 1;
     }
-    FSDP_TRY(world_run(w->o->world, &mesh, w->o->timeout_ms,
-                       serial ? drive_serial : drive_rank, (void *)d, ends,
-                       &w->error));
+    FSDP_TRY(run_ranks(w, w->o->world, &mesh,
+                       &(struct play){w, d, serial ? drive_serial : drive_rank},
+                       ends));
     for (uint32_t r = 1; serial && r < d->c->ranks; r++) {
         ends[r] = ends[0];
     }
@@ -112,9 +192,8 @@ static int save_first(struct worker *w, const struct drive *d)
         status = script_make(&c, true, &script, &w->error);
     }
     if (status == FSDP_OK) {
-        status =
-            world_run(mpi ? WORLD_THREADS : w->o->world, &mesh,
-                      w->o->timeout_ms, drive_rank, &saver, ends, &w->error);
+        status = run_ranks(w, mpi ? WORLD_THREADS : w->o->world, &mesh,
+                           &(struct play){w, &saver, drive_rank}, ends);
         say_why_nothing_was_saved(c.ranks, ends);
     }
     script_release(&script);
@@ -143,6 +222,9 @@ static int run_case(struct worker *w, const struct run_case *c)
     int status;
 
     case_folder(w->o->records, c, engine_claims(w->engine, "serial"), folder);
+    if (w->o->words != 0) {
+        worker_folder_renew(w->o->records, folder);
+    }
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
         snprintf(w->error.message, sizeof(w->error.message), "%.180s: %s",
                  folder, strerror(errno));
@@ -165,12 +247,20 @@ static int run_case(struct worker *w, const struct run_case *c)
     if (w->mpi_rank == 0 && case_resumes(c)) {
         drive_clear_checkpoints(checkpoints);
     }
+    if (w->o->words != 0) {
+        worker_folder_clean(w->o->records, c,
+                            engine_claims(w->engine, "serial"), folder);
+    }
     if (status == FSDP_OK && w->mpi_rank == 0) {
+        /* If ranks have left the folder so that it cannot be written, that is
+         * the case's matter: the supervisor will say so, or that a disk is
+         * full. */
         status = case_record_write(
             folder, c,
             &(struct case_player){w->engine->name, w->engine->version,
                                   w->engine->claims, world_names[w->o->world]},
             ends, &w->error);
+        w->harmed = w->harmed || (status != FSDP_OK && w->o->words != 0);
     }
     script_release(&script);
     case_model_release(&model);
@@ -249,6 +339,18 @@ static void say(const struct worker *w, const char *what, size_t i)
     }
 }
 
+/* Until the record is out of reach of the next case. */
+static int wait_until_heard(const struct worker *w)
+{
+    char heard;
+    ssize_t n = 1;
+
+    while (w->o->words != 0 && (n = read(WORKER_WORDS_FD, &heard, 1)) < 0 &&
+           errno == EINTR) {
+    }
+    return n == 1 ? FSDP_OK : FSDP_ERR_ABORTED;
+}
+
 static int run_batch(struct worker *w, const struct run_case *c, size_t n)
 {
     int status;
@@ -271,6 +373,10 @@ static int run_batch(struct worker *w, const struct run_case *c, size_t n)
         }
         FSDP_TRY(status);
         say(w, "end", i);
+        FSDP_TRY(wait_until_heard(w));
+        if (w->harmed) {
+            return FSDP_OK; /* another worker goes on */
+        }
     }
     return FSDP_OK;
 }
@@ -291,10 +397,27 @@ static void refuse(const struct worker *w, int status)
     fflush(w->words);
 }
 
+static void leave_aborted(int number)
+{
+    _exit(128 + number);
+}
+
 /* Ranks that are processes have nothing to say to the supervisor. */
 static void close_words(void)
 {
     close(WORKER_WORDS_FD);
+}
+
+/* What descendants leave behind is ended here; and ranks, of which some are
+ * anything but friendly, neither look into this process nor trace it. The first
+ * process of a namespace does not die of signals that have no handler. */
+static void stand_alone(void)
+{
+    orphans_adopt();
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    if (getpid() == 1) {
+        (void)signal(SIGABRT, leave_aborted);
+    }
 }
 
 static int open_words(struct worker *w)
@@ -322,6 +445,10 @@ int worker_run(const struct worker_options *o)
     if (open_words(&w) != FSDP_OK) {
         return 1; /* nobody would hear why */
     }
+    if (o->world != WORLD_MPI) {
+        stand_alone();
+    }
+    note_limits(&w);
     status = open_worker(&w);
     if (status == FSDP_OK) {
         status = read_batch(o->batch, &batch, &n, &w.error);
@@ -329,7 +456,7 @@ int worker_run(const struct worker_options *o)
     if (status == FSDP_OK) {
         status = run_batch(&w, batch, n);
     }
-    if (status != FSDP_OK) {
+    if (status != FSDP_OK && !w.harmed) {
         refuse(&w, status);
     }
     free(batch);

@@ -12,6 +12,9 @@
  * with "refuse STATUS MESSAGE" and ends. After "again 3" it has ended without
  * case 3: an MPI world is unusable after a failure, a new one is not.
  *
+ * After "end" it waits for a byte that says that the record is where no engine
+ * reaches it. (Not under MPI.)
+ *
  * A batch file is an array of struct run_case as it lies in memory: it never
  * leaves the machine or the version that wrote it.
  */
@@ -25,7 +28,8 @@
  * its ranks do not have, where they are processes. Under MPI it is standard
  * output. */
 enum {
-    WORKER_WORDS_FD = 3
+    WORKER_WORDS_FD = 3,
+    WORKER_OUTPUTS_FD = 4 /* of rank 0; the others' follow */
 };
 
 struct worker_options {
@@ -36,8 +40,9 @@ struct worker_options {
     const char *text;   /* NULL: the built-in one */
     uint32_t world;     /* enum world_kind */
     uint32_t timeout_ms;
-    uint32_t words; /* descriptor; 0: standard output */
-    bool trace;     /* ranks leave traces in the case's folder */
+    uint32_t words;   /* descriptor; 0: standard output */
+    uint32_t outputs; /* for so many ranks there are descriptors */
+    bool trace;       /* ranks leave traces in the case's folder */
 };
 
 /* Runs the batch; returns an exit code. */

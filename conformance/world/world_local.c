@@ -45,6 +45,7 @@ static _Noreturn void be_rank(const struct local *local, uint32_t rank,
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) {
         _exit(EXIT_FAILURE);
     }
+    (void)prctl(PR_SET_DUMPABLE, 1); /* ranks read each other's memory */
     /* The parent's handlers, of a test framework say, would take this
      * process for the parent. A rank that crashes has to die of it. */
     for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * isolate.h - starts a worker where its engine can reach nothing of the run
+ * but its own folder: in namespaces of its own.
+ *
+ *   processes  The worker is the first process. Nothing in there sees the
+ *              supervisor or another worker, or can send them a signal; and
+ *              when the worker ends, the kernel ends all the rest.
+ *   mounts     The folder of the run can be read there, but written to only
+ *              where the worker's own is. /dev/shm is empty, and goes with the
+ *              worker, like System V's shared memory.
+ *
+ * Where the kernel does not allow it (a container without the right, a
+ * distribution that switched it off) workers are plain processes.
+ */
+#ifndef FSDP_CTS_ISOLATE_H
+#define FSDP_CTS_ISOLATE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Paths that exist. */
+struct isolate {
+    const char *sealed; /* folder: nothing in it can be changed there, but */
+    const char *open;   /* this one, somewhere below it */
+    const char *needed; /* engine, if it is a file; else NULL */
+};
+
+/* Whether the kernel allows it; asked once. Never if FSDP_CTS_ISOLATION is
+ * "none" in the environment. */
+bool isolate_possible(const struct isolate *how);
+/* fork() into namespaces. As fork. */
+pid_t isolate_fork(void);
+/* In the child, first of all: false, and it has to end, if something that was
+ * possible is not any more. */
+bool isolate_enter(const struct isolate *how);
+/* Root would undo it, and could look into the worker. What it takes is nobody
+ * else's right, no engine needs it, and it is gone from the next exec on. */
+bool isolate_drop_rights(void);
+
+#endif

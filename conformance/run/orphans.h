@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * orphans.h - processes that were left behind: whoever adopts them ends them.
+ */
+#ifndef FSDP_CTS_ORPHANS_H
+#define FSDP_CTS_ORPHANS_H
+
+#include <stdbool.h>
+
+/* From now on what descendants leave behind becomes the caller's. */
+void orphans_adopt(void);
+
+/* Whether the caller has a child, dead or alive; or adopts none any more, so
+ * that it cannot know. */
+bool orphans_are_there(void);
+
+/* Ends every child of the caller, and what these leave behind, until nothing
+ * is found. The caller has no child that it still wants. */
+void orphans_end(void);
+
+#endif
