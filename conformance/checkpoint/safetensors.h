@@ -94,12 +94,16 @@ int safetensors_write(const char *path, const struct safetensors_tensor *t,
  * canonical order is aligned to its element.  Other files may hold tensors at
  * odd offsets; use memcpy where a file may come from elsewhere.
  *
+ * A file of more than SAFETENSORS_MAX_BYTES is refused before it is read: all
+ * of it is held in memory.
+ *
  * On success *OUT is to be closed with safetensors_close(); otherwise *OUT is
  * NULL.  FSDP_ERR_IO: the file could not be read, or changed its size
  * meanwhile.  FSDP_ERR_FORMAT: it is not a safetensors file.  FSDP_ERR_NOMEM;
  * where memory gives out inside a string of the header, the JSON parser cannot
  * tell, and the file is refused with FSDP_ERR_FORMAT.
  */
+#define SAFETENSORS_MAX_BYTES ((uint64_t)1 << 36)
 int safetensors_open(const char *path, struct safetensors_file **out, char *why,
                      size_t why_bytes);
 

@@ -113,6 +113,11 @@ static int open_regular(const struct safetensors_report *report, int *fd,
         return safetensors_refuse(report, FSDP_ERR_IO, "not a regular file");
     }
     *bytes = (uint64_t)about.st_size;
+    if (*bytes > SAFETENSORS_MAX_BYTES) {
+        return safetensors_refuse(report, FSDP_ERR_FORMAT,
+                                  "%" PRIu64 " bytes, at most 2^36 expected",
+                                  *bytes);
+    }
     return FSDP_OK;
 }
 

@@ -250,6 +250,42 @@ judged 'there are no baselines' 2 "$case"
 truncate -s 60 copy/baseline/*/rank-0.json
 judged 'a baseline is cut' 65 'rank-0.json'
 
+# Files of 100 GB, nearly all of them holes: refused by their size, before they
+# are read. The tensors' header is right.
+mkdir sparse sparse/hub sparse/bundle sparse/checkpoint
+size=$((100 << 30))
+header='{"a":{"dtype":"U8","shape":[107374182400],"data_offsets":[0,107374182400]}}'
+# shellcheck disable=SC2059  # it is a format: the length, as eight bytes
+printf "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header" \
+    >sparse/a.safetensors
+if truncate -s $((8 + ${#header} + size)) sparse/a.safetensors 2>err; then
+    for file in report.jsonl probe.log bundle/manifest.json \
+        hub/model.safetensors.index.json; do
+        printf '{"type":"header"}\n' >sparse/$file
+        truncate -s $size sparse/$file
+    done
+    cp sparse/a.safetensors "$record/rank-0.safetensors"
+    printf '{"weight_map":{"a":"a.safetensors"}}' \
+        >sparse/checkpoint/model.safetensors.index.json
+    cp sparse/a.safetensors sparse/checkpoint/
+    judged 'tensors of 100 GB in a record' 65 'have at most 8589934592'
+    refused 'a report of 100 GB' 65 'over 256 MiB' report sparse/report.jsonl
+    refused 'a log of 100 GB' 65 'at most 268435456 bytes' \
+        probe sparse/probe.log
+    refused 'a bundle with a manifest of 100 GB' 65 'at most 8388608 bytes' \
+        results sparse/bundle
+    refused 'tensors of 100 GB' 65 'at most 2^36' inspect sparse/a.safetensors
+    refused 'an index of 100 GB' 65 'over 256 MiB' inspect sparse/hub
+    refused 'an index of tensors of 100 GB' 65 'at most 2^36' \
+        inspect sparse/checkpoint
+fi
+rm -r sparse
+head -c 300000000 /dev/zero | tr '\0' ' ' | timeout 60 "$cts" report /dev/stdin \
+    >out 2>err
+got=$?
+result 'a pipe that gives no end of a report' \
+    "$([ "$got" -eq 65 ] && grep -q 'over 256 MiB' err || echo "exit $got")"
+
 # A case that is run again must not be judged by what an earlier run left.
 "$cts" run --engine ref --quiet --case "$case" --records records \
     --partial-ok --mutant hostile-crash >out 2>err

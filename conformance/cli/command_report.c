@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     TAKES = TAKES_JUDGE
@@ -30,26 +31,39 @@ static void help(void)
            "claimed)\n");
 }
 
-/* The whole file, or what a pipe gives. NULL: errno says why. */
+/* The whole file, or what a pipe gives, up to the most that a report has. NULL:
+ * errno says why. */
 static char *read_all(const char *path, size_t *bytes)
 {
     FILE *f = fopen(path, "re");
+    bool large = false;
+    bool failed = false;
+    struct stat about;
     char *text = NULL;
-    size_t room = 0;
-    ssize_t n = -1;
 
-    if (f) {
-        n = getdelim(&text, &room, '\0', f); /* no text has that */
-        if (n < 0 && feof(f)) {
-            n = 0;
+    *bytes = 0;
+    if (f && fstat(fileno(f), &about) == 0) {
+        large = S_ISREG(about.st_mode) && about.st_size > REPORT_MAX_BYTES;
+    }
+    for (size_t room = 1 << 16; f && !large && !failed && !feof(f); room *= 2) {
+        char *grown = realloc(text, room);
+
+        failed = !grown;
+        text = grown ? grown : text;
+        if (!failed) {
+            *bytes += fread(text + *bytes, 1, room - *bytes, f);
+            failed = ferror(f) != 0;
         }
+        large = *bytes > REPORT_MAX_BYTES;
+    }
+    if (f) {
         fclose(f);
     }
-    if (n < 0) {
+    if (failed || large) {
         free(text);
-        return NULL;
+        text = NULL;
+        errno = large ? EFBIG : errno;
     }
-    *bytes = (size_t)n;
     return text;
 }
 
@@ -109,8 +123,11 @@ int command_report(int argc, char **argv)
     }
     text = read_all(a.rest[0], &bytes);
     if (!text) {
+        const int why = errno;
+
         fprintf(stderr, "fsdp-cts report: %s: %s\n", a.rest[0],
-                strerror(errno));
+                why == EFBIG ? "over 256 MiB, which no report has"
+                             : strerror(why));
         return EXIT_BAD_DATA;
     }
     if (report_read(text, bytes, a.rest[0], requirement_table(), &kept,

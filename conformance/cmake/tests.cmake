@@ -68,7 +68,8 @@ unit(conformance/script/script_test.c LINK fsdp-script)
 unit(conformance/mutants/mutants_test.c LINK fsdp-mutants)
 unit(conformance/cases/case_pairs_test.c LINK fsdp-cases
     WITH ${here}/cases/case_axes_testing.c)
-foreach(name record_test record_hostile_test)
+foreach(name record_test record_agree_test record_docs_test
+        record_hostile_test)
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
 foreach(name expect_test expect_walk_test expect_ahead_test)
@@ -80,6 +81,16 @@ foreach(name judge_test judge_ended_test judge_store_test report/report_test
     unit(conformance/judge/${name}.c LINK fsdp-judge
         WITH ${here}/judge/judge_testing.c ${here}/judge/oracle/expect_testing.c)
 endforeach()
+# Every bit of a record; ctest flips some (docs/measurements/bits.md has all).
+add_executable(judge_bits ${here}/tools/submit/judge_bits_testing.c
+    ${here}/tools/submit/judge_scene_testing.c)
+target_link_libraries(judge_bits PRIVATE house fsdp-judge)
+set_target_properties(judge_bits PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+add_test(NAME unit.judge_bits COMMAND judge_bits ${fixtures}/golden/records
+    mlp.odd.natural.full-shard.k2.flat.layer.rank.ns.sgd 499)
+set_tests_properties(unit.judge_bits PROPERTIES LABELS unit TIMEOUT 120)
+
 unit(conformance/tools/submit/schema_fields_test.c LINK fsdp-submit fsdp-probe
     WITH ${here}/run/adapter_claims.c)
 file(GLOB compare_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}

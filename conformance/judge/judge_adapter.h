@@ -9,7 +9,7 @@
 #include "judge/requirement.h"
 
 /* `world` of the records that an adapter writes. */
-#define JUDGE_ADAPTER_WORLD "adapter"
+#define JUDGE_ADAPTER_WORLD RECORD_ADAPTER_WORLD
 
 bool judge_is_adapter(const struct record *r);
 

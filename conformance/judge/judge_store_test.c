@@ -38,13 +38,16 @@ static void write_record(const struct folder *f, const char *name,
     }
 }
 
-/* Sequences and steps that a writer insists on. */
+/* What a writer and a reader insist on: sequences, steps, peaks that fit. */
 static void complete(struct record *r)
 {
     case_id(&r->c, r->id);
+    memcpy(r->world, "local", sizeof("local"));
     for (uint32_t k = 0; k < r->n_ranks; k++) {
         struct record_rank *rank = &r->rank[k];
 
+        rank->memory.peak[FSDP_PARAM_SHARD] = rank->memory.peak_parameters;
+        rank->memory.peak_engine = rank->memory.peak_parameters;
         rank->n_sequences = 1;
         rank->sequence = calloc(1, sizeof(*rank->sequence));
         rank->n_steps = TESTING_STEPS;

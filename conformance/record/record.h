@@ -24,6 +24,10 @@ enum {
     RECORD_VERSION = 2
 };
 
+/* The world of a record that a process of somebody else's wrote: an adapter's.
+ */
+#define RECORD_ADAPTER_WORLD "adapter"
+
 /* Names of enum values in records; NULL out of range. */
 const char *record_collective_name(uint32_t kind); /* "all-gather" */
 const char *record_dim_name(uint32_t dim);         /* "shard", "world" */

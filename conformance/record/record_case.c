@@ -101,7 +101,8 @@ static const struct record_row end_rows[] = {
 };
 #undef AT
 static const struct record_table end_table = {
-    RECORD_ROWS(end_rows), .size = sizeof(struct record_rank)};
+    RECORD_ROWS(end_rows), .size = sizeof(struct record_rank),
+    .check = record_end_agrees};
 
 /* A record in memory need not have an id: it is made of the case's fields. */
 static void write_id(struct record_text *t, const struct record_row *row,
@@ -120,6 +121,20 @@ static void as_many_as_ranks(const struct record_json *j, uint64_t *least,
     *least = *most = ((const struct record *)j->context)->c.ranks;
 }
 
+/* Those of this suite, and the one of adapters. */
+static bool check_world(struct record_json *j, void *base)
+{
+    static const char *const worlds[] = {"local", "threads", "mpi",
+                                         RECORD_ADAPTER_WORLD};
+
+    for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {
+        if (strcmp(((const struct record *)base)->world, worlds[i]) == 0) {
+            return true;
+        }
+    }
+    return record_refuse(j, record_field("world"), "there is no such world");
+}
+
 #define AT(member) RECORD_AT(struct record, member)
 static const struct record_row case_rows[] = {
     {"version", &record_version, .most = RECORD_VERSION},
@@ -134,8 +149,8 @@ static const struct record_row case_rows[] = {
      .table = &end_table, .bounds = as_many_as_ranks, .line = "\n  "},
 };
 #undef AT
-const struct record_table record_case_table = {RECORD_ROWS(case_rows),
-                                               .prefix = "", .line = "\n "};
+const struct record_table record_case_table = {
+    RECORD_ROWS(case_rows), .prefix = "", .line = "\n ", .check = check_world};
 
 int record_parse_case(const char *text, size_t bytes, const char *file,
                       struct record *out, struct fsdp_error *error)

@@ -21,6 +21,8 @@ enum {
     RECORD_MAX_MOMENTS = 1 << 16,
 };
 
+#define RECORD_MAX_TENSORS_BYTES ((uint64_t)1 << 33) /* of one rank */
+
 /* Above it a reader of JSON that has no integers may round: such numbers are
  * written as strings. */
 #define RECORD_MAX_EXACT ((uint64_t)1 << 53)
@@ -102,6 +104,15 @@ int record_parse_rank(const char *text, size_t bytes, const char *file,
 int record_write_rank_text(const char *path, uint32_t rank,
                            const struct record_rank *r,
                            struct fsdp_error *error);
+
+/* record_agree.c: checks of tables: a rank's memory, how it ended; of the rest
+ * of a rank's file; and of that file with how it ended. FORMAT. */
+bool record_memory_agrees(struct record_json *j, void *base);
+bool record_end_agrees(struct record_json *j, void *base);
+bool record_rank_agrees(struct record_json *j, uint32_t rank,
+                        const struct record_rank *r);
+int record_ending_agrees(const char *file, const struct record *all,
+                         const struct record_rank *r, struct fsdp_error *error);
 
 /* record_read.c: a rank's tensors, which have to be so many, from its other
  * file. What is in *r is the caller's to release in any case. */

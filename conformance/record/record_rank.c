@@ -91,7 +91,14 @@ static const struct record_row error_rows[] = {
     {"message", &record_string, AT(message)},
 };
 #undef AT
-static const struct record_table error_table = {RECORD_ROWS(error_rows)};
+static bool check_error(struct record_json *j, void *base)
+{
+    return ((const struct fsdp_error *)base)->status != FSDP_OK ||
+           record_refuse(j, record_field("error.status"), "no error has it");
+}
+
+static const struct record_table error_table = {RECORD_ROWS(error_rows),
+                                                .check = check_error};
 
 static void write_error(struct record_text *t, const struct record_row *row,
                         const void *base)
@@ -215,7 +222,8 @@ static const struct record_row memory_rows[] = {
      .most = RECORD_MAX_MOMENTS, .table = &moment_table, .line = "\n   "},
 };
 static const struct record_table memory_table = {
-    RECORD_ROWS(memory_rows), .prefix = "memory.", .line = "\n  "};
+    RECORD_ROWS(memory_rows), .prefix = "memory.", .line = "\n  ",
+    .check = record_memory_agrees};
 #undef AT
 #undef LIST
 
@@ -354,18 +362,18 @@ static const struct record_row rank_rows[] = {
 #undef AT
 #undef LIST
 
-static bool check_rank_number(struct record_json *j, void *base)
+static bool check_rank(struct record_json *j, void *base)
 {
     const struct rank_file *const f = base;
 
-    return f->rank == f->wanted ||
-           record_refuse(j, record_field("rank"), "%u in the file of rank %u",
-                         f->rank, f->wanted);
+    return f->rank == f->wanted
+               ? record_rank_agrees(j, f->rank, &f->r)
+               : record_refuse(j, record_field("rank"),
+                               "%u in the file of rank %u", f->rank, f->wanted);
 }
 
-const struct record_table record_rank_table = {RECORD_ROWS(rank_rows),
-                                               .prefix = "", .line = "\n ",
-                                               .check = check_rank_number};
+const struct record_table record_rank_table = {
+    RECORD_ROWS(rank_rows), .prefix = "", .line = "\n ", .check = check_rank};
 
 int record_parse_rank(const char *text, size_t bytes, const char *file,
                       const struct run_case *c, uint32_t rank,

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 static const char where[] = "record_read";
 
@@ -117,11 +117,13 @@ static int read_tensors(const char *path, const struct run_case *c,
 }
 
 /* A rank whose files are not both there keeps what case.json said of it. */
-static int read_rank(const char *directory, const struct run_case *c,
+static int read_rank(const char *directory, const struct record *all,
                      uint32_t rank, struct record_rank *r,
                      struct fsdp_error *error)
 {
+    const struct run_case *c = &all->c;
     char path[2][RECORD_PATH_BYTES];
+    struct stat tensors;
     uint32_t n_tensors;
     size_t bytes = 0;
     char *text;
@@ -130,8 +132,15 @@ static int read_rank(const char *directory, const struct run_case *c,
     r->status = r->exit_status != FSDP_OK ? r->exit_status : FSDP_ERR_INTERNAL;
     FSDP_TRY(record_rank_path(path[0], directory, rank, ".json", error));
     FSDP_TRY(record_rank_path(path[1], directory, rank, ".safetensors", error));
-    if (access(path[1], F_OK) != 0) {
+    if (stat(path[1], &tensors) != 0) {
         return FSDP_OK;
+    }
+    if ((uint64_t)tensors.st_size > RECORD_MAX_TENSORS_BYTES) {
+        return record_fail(
+            error, FSDP_ERR_FORMAT, where,
+            "%s: %lld bytes; tensors of a rank have at most %llu",
+            record_path_tail(path[1]), (long long)tensors.st_size,
+            (unsigned long long)RECORD_MAX_TENSORS_BYTES);
     }
     FSDP_TRY(record_read_file(path[0], &texts, &text, &bytes, error));
     if (text == NULL) {
@@ -140,6 +149,9 @@ static int read_rank(const char *directory, const struct run_case *c,
     status =
         record_parse_rank(text, bytes, path[0], c, rank, r, &n_tensors, error);
     free(text);
+    if (status == FSDP_OK) {
+        status = record_ending_agrees(path[0], all, r, error);
+    }
     if (status == FSDP_OK) {
         status = read_tensors(path[1], c, n_tensors, r, error);
     }
@@ -205,7 +217,7 @@ int record_read(const char *directory, struct record *out,
         status = check_names(directory, out->n_ranks, error);
     }
     for (uint32_t r = 0; r < out->n_ranks && status == FSDP_OK; r++) {
-        status = read_rank(directory, &out->c, r, &out->rank[r], error);
+        status = read_rank(directory, out, r, &out->rank[r], error);
     }
     return status;
 }

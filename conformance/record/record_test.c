@@ -90,7 +90,8 @@ static void a_rank_that_failed_at_once_is_written(void **state)
 
     make_record(&r);
     record_rank_release(&r.rank[1]);
-    r.rank[1].status = FSDP_ERR_NOMEM;
+    r.rank[1].status = r.rank[1].exit_status = FSDP_ERR_NOMEM;
+    r.rank[1].error.status = FSDP_ERR_NOMEM;
     write_record(*state, &r);
     assert_int_equal(record_read(*state, &back, NULL), FSDP_OK);
     assert_true(back.rank[1].present);
@@ -232,11 +233,11 @@ static const struct edit edits[] = {
      "races.first[1]: a name"},
     {"rank-0.json", "\"01234567890123456789012\"",
      "\"012345678901234567890123\"", "fewer than 24 bytes"},
-    {"rank-0.json", "[77, \"none\", 0, 7, \"none\", false]",
-     "[77, \"none\", 0, 7, 4294967295, false]",
+    {"rank-0.json", "[77, \"none\", 7, 7, \"none\", true]",
+     "[77, \"none\", 7, 7, 4294967295, true]",
      "flights[1]: 4294967295 is spelled"},
-    {"rank-0.json", "[77, \"none\", 0, 7, \"none\", false]",
-     "[77, \"none\", 0, 7, 8]", "flights[1]: 5 elements"},
+    {"rank-0.json", "[77, \"none\", 7, 7, \"none\", true]",
+     "[77, \"none\", 7, 7, 8]", "flights[1]: 5 elements"},
     {"rank-0.json", "\"tensors\": 5", "\"tensors\": 4",
      "5 tensors, where the rank's JSON says 4"},
     {"rank-0.json", "\"seconds\": ", "\"seconds\": -", "seconds"},

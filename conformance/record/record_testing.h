@@ -107,11 +107,13 @@ static inline void make_memory(struct record_memory *m)
         {RECORD_POINT_ZERO_GRAD, 0, {7}}};
 
     for (uint64_t k = 0; k < FSDP_N_KINDS; k++) {
-        m->peak[k] = k * 1000;
+        m->peak[k] = k * 1000 + 7;
         m->after_shard.live[k] = k;
     }
-    m->peak_parameters = 1;
-    m->peak_engine = 2;
+    m->peak[FSDP_OPTIM] = (UINT64_C(1) << 53) + 1;
+    m->peak[FSDP_ACTIVATION] = UINT64_MAX;
+    m->peak_parameters = 1010;
+    m->peak_engine = (UINT64_C(1) << 53) + 20;
     m->peak_storage = UINT64_MAX;
     m->peak_live_over_storage = 4;
     m->bad_ranges = 5;
@@ -145,9 +147,11 @@ static inline void make_good_rank(struct record_rank *r)
         {"param-at-rest", -1}, {"0123456789012345678901234567890", INT32_MIN}};
     const struct record_flight flight[] = {
         {FSDP_ALL_GATHER, 0, 1, 0, 2, 1},
-        {77, FSDP_NO_UNIT, 0, 7, RECORD_NO_POSITION, 0}};
+        {77, FSDP_NO_UNIT, 7, 7, RECORD_NO_POSITION, 1},
+        {FSDP_BARRIER, 1, 8, 9, 8, 0}};
 
     r->present = true;
+    r->n_collectives = 8;
     r->n_losses = 6;
     r->loss = COPY(loss);
     r->n_other_losses = 3;
@@ -171,7 +175,7 @@ static inline void make_good_rank(struct record_rank *r)
                   FSDP_NO_UNIT,
                   {"dead", "host", "zero-grad", 0, UINT32_MAX},
                   {"live", "01234567890123456789012", "", UINT32_MAX, 0}}}};
-    r->flights = (struct record_flights){2, COPY(flight)};
+    r->flights = (struct record_flights){3, COPY(flight)};
     r->n_answers = 2;
     r->answer = COPY(answer);
     make_tensors(r);

@@ -203,6 +203,34 @@ static bool process_growth_spoil(const struct expect *e, struct record *r)
 }
 
 /*
+ * memory.live-within-storage: at no moment, and so not at the peak either.
+ */
+static bool live_within_storage_of_rank(const struct expect *e,
+                                        const struct record_rank *rank,
+                                        uint32_t k, struct finding *f)
+{
+    const struct record_memory *m = &rank->memory;
+    const struct finding at = finding_at("memory", -1, -1, k);
+
+    (void)e;
+    if (m->peak_live_over_storage != 0) {
+        return finding_bytes(f, at, m->peak_live_over_storage, 0,
+                             "live beyond what is allocated");
+    }
+    return m->peak_engine <= m->peak_storage ||
+           finding_bytes(f, at, m->peak_engine, m->peak_storage,
+                         "live at the peak; the most that was allocated");
+}
+
+static bool live_within_storage_spoil(const struct expect *e,
+                                      struct record_rank *rank)
+{
+    (void)e;
+    rank->memory.peak_live_over_storage++;
+    return true;
+}
+
+/*
  * memory.checkpoint-bound: a model that could be trained can be saved and
  * loaded: neither gathers it.
  */
@@ -297,9 +325,8 @@ const struct requirement memory_requirements[] = {
      .level = LEVEL_MEMORY,
      .needs = "memory.ranges-valid",
      .applies = compare_case_trains,
-     .check = &check_zero,
-     .zero = {offsetof(struct record_memory, peak_live_over_storage),
-              FINDING_BYTES, -1, "memory", "live beyond what is allocated"}},
+     .check = &check_each_rank,
+     .rank = {live_within_storage_of_rank, live_within_storage_spoil}},
     /* With nothing to gather an unsharded copy would be a second model. */
     {.id = "memory.single-rank",
      .text = "Where the shard degree is 1 a parameter is never held twice.",

@@ -5,6 +5,7 @@
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
+#include "judge/judge_adapter.h"
 
 #include <string.h>
 
@@ -123,7 +124,7 @@ static bool completes_spoil(const struct expect *e, struct record_rank *rank)
 
 /*
  * run.shows-every-step: a record that breaks off cannot be judged by what it
- * lacks.
+ * lacks, nor one that says one thing here and another there.
  */
 static bool shows_every_step_of_rank(const struct expect *e,
                                      const struct record_rank *rank, uint32_t k,
@@ -140,6 +141,150 @@ static bool shows_every_step_of_rank(const struct expect *e,
                              "losses recorded");
     }
     return true;
+}
+
+/* One life, in which nothing but its steps communicates: all that a rank says
+ * of its collectives must fit. */
+static bool is_plain(const struct expect *e)
+{
+    switch (e->c->scenario) {
+    case CASE_TRAIN:
+    case CASE_MISUSE:
+    case CASE_SUMMON:
+    case CASE_GROW:
+    case CASE_SHRINK:
+    case CASE_CLIP:
+    case CASE_GROUPS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* As many collectives as the rank entered, of which the last one is the one
+ * that it was last seen in. */
+static bool shows_collectives(const struct record_rank *rank, struct finding at,
+                              struct finding *f)
+{
+    const struct record_collective *last = NULL;
+    uint64_t n = 0;
+
+    for (uint32_t t = 0; t <= rank->n_steps + 1; t++) {
+        const struct record_sequence *s = compare_sequence(
+            rank, t == 0               ? rank->shard_sequence
+                  : t <= rank->n_steps ? rank->step_sequence[t - 1]
+                                       : rank->end_sequence);
+
+        if (s != NULL && s->n > 0) {
+            n += s->n;
+            last = &s->c[s->n - 1];
+        }
+    }
+    if (n != rank->n_collectives) {
+        return finding_count(f, at, rank->n_collectives, n,
+                             "collectives entered; recorded");
+    }
+    return last == NULL ||
+           (last->kind == rank->last_kind && last->unit == rank->last_unit) ||
+           finding_text(f, at,
+                        "the collective that it was last seen in is not the "
+                        "last one recorded");
+}
+
+/* When the collectives of the last step were given out, where that was
+ * followed: each of them, and within the step. */
+static bool shows_flights(const struct expect *e,
+                          const struct record_rank *rank, struct finding at,
+                          struct finding *f)
+{
+    const struct record_sequence *s =
+        compare_step_sequence(rank, rank->n_steps - 1);
+    const struct record_flights *x = &rank->flights;
+    const uint64_t positions =
+        e->c->microbatches *
+            ((uint64_t)e->model->sequence[FSDP_SEQUENCE_TRAIN]->n + 2) +
+        2;
+
+    if (x->n == 0 || s == NULL) {
+        return true;
+    }
+    at.step = (int64_t)rank->n_steps - 1;
+    if (x->n != s->n) {
+        return finding_count(f, at, x->n, s->n,
+                             "collectives given out in this step; recorded");
+    }
+    for (uint32_t i = 0; i < x->n; i++) {
+        if (x->flight[i].kind != s->c[i].kind ||
+            x->flight[i].unit != s->c[i].unit) {
+            return finding_note(f, at,
+                                "collective %u that was given out in this step "
+                                "is another than was recorded",
+                                i);
+        }
+        if (e->c->scenario == CASE_TRAIN &&
+            (x->flight[i].awaited != RECORD_NO_POSITION
+                 ? x->flight[i].awaited
+                 : x->flight[i].issued) >= positions) {
+            return finding_note(f, at,
+                                "collective %u is given out or awaited behind "
+                                "the end of the step",
+                                i);
+        }
+    }
+    return true;
+}
+
+/* The timeline, where there is one, has each call of a step, in order. */
+static bool shows_timeline(const struct expect *e,
+                           const struct record_rank *rank, struct finding at,
+                           struct finding *f)
+{
+    const struct fsdp_sequence *s = e->model->sequence[FSDP_SEQUENCE_TRAIN];
+    const uint32_t pass = s->n + 2;
+    const struct record_memory *m = &rank->memory;
+    const uint64_t n = (uint64_t)e->c->microbatches * pass + 2;
+
+    if (m->n_moments == 0) {
+        return true;
+    }
+    if (m->n_moments != n) {
+        return finding_count(f, at, m->n_moments, n, "moments of a step");
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t k = i % pass;
+        const bool inside = i < n - 2 && k > 0 && k < pass - 1;
+        const uint32_t point = i == n - 2   ? RECORD_POINT_STEP
+                               : i == n - 1 ? RECORD_POINT_ZERO_GRAD
+                               : inside     ? s->point[k - 1]
+                               : k == 0     ? (uint32_t)FSDP_BEGIN
+                                            : (uint32_t)FSDP_END;
+
+        if (m->moment[i].point != point ||
+            m->moment[i].module != (inside ? s->module[k - 1] : 0)) {
+            return finding_note(
+                f, at, "moment %u of the timeline is of another call", i);
+        }
+    }
+    return true;
+}
+
+static bool tells_one_story(const struct expect *e,
+                            const struct record_rank *rank, uint32_t k,
+                            struct finding *f)
+{
+    const struct finding at = finding_at("run", -1, -1, k);
+
+    return shows_collectives(rank, at, f) && shows_flights(e, rank, at, f) &&
+           shows_timeline(e, rank, at, f);
+}
+
+/* What an adapter counts is its own affair. */
+static bool shows_every_step_holds(const struct expect *e,
+                                   const struct record *r, struct finding *f)
+{
+    return compare_ranks(e, r, shows_every_step_of_rank, f) &&
+           (!is_plain(e) || judge_is_adapter(r) ||
+            compare_ranks(e, r, tells_one_story, f));
 }
 
 static bool shows_every_step_spoil(const struct expect *e,
@@ -214,14 +359,16 @@ const struct requirement run_requirements[] = {
      .check = &check_each_rank,
      .rank = {.spoil = completes_spoil}},
     {.id = "run.shows-every-step",
-     .text = "Every rank records each step and the loss of each microbatch.",
+     .text = "Every rank records each step and the loss of each microbatch, "
+             "and tells one story of its collectives and calls.",
      .since = "1.0",
      .must = 1,
      .level = LEVEL_RUN,
      .needs = "run.completes",
      .applies = compare_case_trains,
      .check = &check_each_rank,
-     .rank = {shows_every_step_of_rank, shows_every_step_spoil}},
+     .holds = shows_every_step_holds,
+     .rank = {.spoil = shows_every_step_spoil}},
     {.id = "run.leaves-nothing",
      .text = "After destroy and close no rank has live ranges or storage left.",
      .since = "1.0",

@@ -9,6 +9,7 @@
 #include "judge/report/report.h"
 
 enum {
+    REPORT_MAX_BYTES = 1 << 28, /* of the whole file */
     REPORT_RERUN_BYTES = 1280,
     REPORT_MAX_STAGES = 64
 };

@@ -46,7 +46,7 @@ static int read_listed(const char *folder, const char *name,
     }
     return bundle_read(folder, name,
                        strcmp(name, BUNDLE_REPORT) == 0
-                           ? (size_t)BUNDLE_MAX_REPORT_BYTES
+                           ? (size_t)REPORT_MAX_BYTES
                            : BUNDLE_MAX_JSON_BYTES,
                        text, bytes, error);
 }

@@ -5,6 +5,7 @@
  */
 #include "tools/submit/bundle_files.h"
 
+#include "judge/report/report_read.h"
 #include "record/record_internal.h"
 
 #include <dirent.h>
@@ -50,11 +51,13 @@ static bool ends_with(const char *path, const char *end)
 static uint64_t most_bytes(const char *path)
 {
     if (ends_with(path, ".safetensors")) {
-        return BUNDLE_MAX_TENSORS_BYTES;
+        return RECORD_MAX_TENSORS_BYTES;
     }
-    return strcmp(path, BUNDLE_REPORT) == 0 || strchr(path, '/') != NULL
-               ? (uint64_t)BUNDLE_MAX_REPORT_BYTES
-               : (uint64_t)BUNDLE_MAX_JSON_BYTES;
+    if (strcmp(path, BUNDLE_REPORT) == 0) {
+        return REPORT_MAX_BYTES;
+    }
+    return strchr(path, '/') != NULL ? (uint64_t)RECORD_MAX_JSON_BYTES
+                                     : (uint64_t)BUNDLE_MAX_JSON_BYTES;
 }
 
 static int size_differs(struct fsdp_error *error, const char *path, uint64_t is,

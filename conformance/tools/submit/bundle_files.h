@@ -22,10 +22,8 @@
 enum {
     BUNDLE_PATH_BYTES = 240,
     BUNDLE_MAX_FILES = 1 << 18,
-    BUNDLE_MAX_JSON_BYTES = 1 << 23,
-    BUNDLE_MAX_REPORT_BYTES = 1 << 28
+    BUNDLE_MAX_JSON_BYTES = 1 << 23
 };
-#define BUNDLE_MAX_TENSORS_BYTES ((uint64_t)1 << 33) /* of one rank */
 
 struct bundle_file {
     char path[BUNDLE_PATH_BYTES];

@@ -5,10 +5,9 @@
  * without harm, whatever it comes to. An input is a case, what is claimed, and
  * edits of eight bytes each.
  */
-#include "cases/case_model.h"
-#include "judge/judge.h"
 #include "judge/report/report.h"
 #include "record/record_copy.h"
+#include "tools/submit/judge_scene_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 /* libFuzzer names them. NOLINTNEXTLINE(readability-identifier-naming) */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-#define GOLDEN "fixtures/golden/records/"
+#define GOLDEN "fixtures/golden/records"
 
 static const char *const ids[] = {
     "linear.tiny.exact.full-shard.k2.flat.layer.rank.ns.sgd",
@@ -34,16 +33,7 @@ enum {
     MAX_EDITS = 24
 };
 
-static struct scene {
-    struct run_case c;
-    struct case_model model;
-    struct record record, baseline;
-} scene[N_CASES];
-
-struct input {
-    const struct scene *s;
-    const struct record *record;
-};
+static struct judge_scene scene[N_CASES];
 
 static void must(bool x)
 {
@@ -56,56 +46,9 @@ static void load_all(void)
 {
     for (size_t i = 0; i < N_CASES; i++) {
         struct fsdp_error error = {0};
-        char path[400];
-        char key[CASE_ID_BYTES];
 
-        must(case_of_id(ids[i], &scene[i].c));
-        must(case_model_make(&scene[i].c, "", 0, &scene[i].model, &error) ==
-             FSDP_OK);
-        (void)snprintf(path, sizeof(path), GOLDEN "%s", ids[i]);
-        must(record_read(path, &scene[i].record, &error) == FSDP_OK);
-        case_baseline_key(&scene[i].c, key);
-        (void)snprintf(path, sizeof(path), GOLDEN "baseline/%s", key);
-        must(record_read(path, &scene[i].baseline, &error) == FSDP_OK);
+        must(judge_scene_load(GOLDEN, ids[i], &scene[i], &error) == FSDP_OK);
     }
-}
-
-static int describe(void *context, const struct run_case *c,
-                    struct judge_model *out, struct fsdp_error *error)
-{
-    const struct scene *s = context;
-
-    (void)c;
-    (void)error;
-    *out = (struct judge_model){&s->model.model->model, &s->model.units.units,
-                                s->model.model->idle, NULL};
-    return FSDP_OK;
-}
-
-static void undescribe(void *context, struct judge_model *model)
-{
-    (void)context;
-    (void)model;
-}
-
-/* Nothing but this case was run. */
-static const struct record *find(void *context, const char *id,
-                                 struct fsdp_error *error)
-{
-    const struct input *in = context;
-
-    (void)error;
-    return strcmp(in->record->id, id) == 0 ? in->record : NULL;
-}
-
-static const struct record *find_baseline(void *context, const char *key,
-                                          struct fsdp_error *error)
-{
-    const struct input *in = context;
-
-    (void)key;
-    (void)error;
-    return &in->s->baseline;
 }
 
 /* A number as hostile as may be: small, huge, or what was drawn. */
@@ -354,24 +297,13 @@ static void claim(struct record *r, uint8_t how)
     }
 }
 
-static void judge_one(const struct scene *s, const struct record *r, FILE *out)
+static void judge_one(const struct judge_scene *s, const struct record *r,
+                      FILE *out)
 {
-    struct input found = {s, r};
     const struct report_meta meta = {.suite_version = "0", .rerun = "x "};
     struct judge_result result;
-    const struct judge_input in = {.requirements = requirement_table(),
-                                   .cases = &s->c,
-                                   .n_cases = 1,
-                                   .n_manifest = 2,
-                                   .manifest_sha256 = "0",
-                                   .describe = describe,
-                                   .undescribe = undescribe,
-                                   .model_context = (void *)s,
-                                   .record = find,
-                                   .baseline = find_baseline,
-                                   .record_context = &found};
 
-    must(judge(&in, &result) == FSDP_OK);
+    must(judge_scene_judge(s, r, 2, &result) == FSDP_OK);
     must(result.verdict != JUDGE_CONFORMANT); /* of one case of two */
     /* A record may be so odd that a check proves nothing on it: then that is
      * open, and said. */
@@ -388,7 +320,7 @@ static void judge_one(const struct scene *s, const struct record *r, FILE *out)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static FILE *out;
-    const struct scene *s;
+    const struct judge_scene *s;
     struct record r;
 
     if (out == NULL) {

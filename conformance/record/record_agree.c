@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record_agree.c - what the parts of a record say of each other. Whoever
+ * recorded a run counted all of them at once, so that one which contradicts
+ * another was changed later, and the record is refused: no peak of one kind of
+ * bytes is below what was live of it at rest, say. Nothing here depends on the
+ * engine; what an engine must do is for requirements.
+ */
+#include "record/record_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Each kind is at most its peak. */
+static bool within(struct record_json *j, struct record_field at,
+                   const struct record_memory *m, const uint64_t *live)
+{
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        if (live[k] > m->peak[k]) {
+            return record_refuse(j, at, "more %s than the peak of that kind",
+                                 record_kind_name(k));
+        }
+    }
+    return true;
+}
+
+/* All that an engine holds; false: more than can be counted. */
+static bool sum(const uint64_t *live, uint64_t *out)
+{
+    *out = 0;
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        if (k != FSDP_ACTIVATION) {
+            if (live[k] > UINT64_MAX - *out) {
+                return false;
+            }
+            *out += live[k];
+        }
+    }
+    return true;
+}
+
+/* A peak of several kinds: not below that of one, not above all together. */
+static bool is_peak_of(struct record_json *j, const char *key, uint64_t peak,
+                       const uint64_t *of, uint32_t n)
+{
+    struct record_field at = record_field(key);
+    uint64_t least = 0;
+    uint64_t most = 0;
+
+    at.prefix = "memory.";
+    for (uint32_t k = 0; k < n; k++) {
+        least = of[k] > least ? of[k] : least;
+        most = of[k] > UINT64_MAX - most ? UINT64_MAX : most + of[k];
+    }
+    return (least <= peak && peak <= most) ||
+           record_refuse(j, at, "the peaks of its kinds say otherwise");
+}
+
+static bool moments_agree(struct record_json *j, const struct record_memory *m)
+{
+    for (uint32_t i = 0; i < m->n_moments; i++) {
+        const uint64_t *live = m->moment[i].live;
+        struct record_field at = record_element("timeline", i);
+        uint64_t all;
+
+        at.prefix = "memory.";
+        if (!within(j, at, m, live)) {
+            return false;
+        }
+        if (!sum(live, &all) || all > m->peak_engine ||
+            live[FSDP_PARAM_SHARD] + live[FSDP_PARAM_FULL] >
+                m->peak_parameters) {
+            return record_refuse(j, at, "more than the peak");
+        }
+    }
+    return true;
+}
+
+bool record_memory_agrees(struct record_json *j, void *base)
+{
+    const struct record_rank *r = base;
+    const struct record_memory *m = &r->memory;
+    struct record_field at = record_field("after_shard");
+
+    at.prefix = "memory.";
+    if (!is_peak_of(j, "peak_parameters", m->peak_parameters, m->peak,
+                    FSDP_PARAM_FULL + 1) ||
+        !is_peak_of(j, "peak_engine", m->peak_engine, m->peak,
+                    FSDP_ACTIVATION) ||
+        !within(j, at, m, m->after_shard.live)) {
+        return false;
+    }
+    for (uint32_t t = 0; t < r->n_steps; t++) {
+        at = record_element("after_step", t);
+        at.prefix = "memory.";
+        if (!within(j, at, m, m->after_step[t].live)) {
+            return false;
+        }
+    }
+    return moments_agree(j, m);
+}
+
+/* In order; awaited no earlier than given out, and behind nothing later. One
+ * that was over when the call returned is awaited there. */
+static bool flights_agree(struct record_json *j, const struct record_rank *r)
+{
+    for (uint32_t i = 0; i < r->flights.n; i++) {
+        const struct record_flight *x = &r->flights.flight[i];
+
+        if (i > 0 && x->issued < x[-1].issued) {
+            return record_refuse(j, record_element("flights", i),
+                                 "given out before the one before it");
+        }
+        if (x->awaited < x->issued || x->behind > x->issued + 1) {
+            return record_refuse(j, record_element("flights", i),
+                                 "given out at %u, behind %u, awaited at %u",
+                                 x->issued, x->behind, x->awaited);
+        }
+        if (x->on_stream == 0 && r->status == FSDP_OK &&
+            x->awaited != x->issued) {
+            return record_refuse(j, record_element("flights", i),
+                                 "on no stream, and awaited later");
+        }
+    }
+    return true;
+}
+
+bool record_rank_agrees(struct record_json *j, uint32_t rank,
+                        const struct record_rank *r)
+{
+    if (r->status != FSDP_OK && r->error.status == FSDP_OK) {
+        return record_refuse(j, record_field("error"),
+                             "null, and the status is %d", r->status);
+    }
+    if (rank != 0 && r->memory.n_moments > 0) {
+        return record_refuse(j, record_field("memory.timeline"),
+                             "only rank 0 has one");
+    }
+    return flights_agree(j, r);
+}
+
+/* How many collectives a rank shows. */
+static uint64_t shown(const struct record_rank *r)
+{
+    uint64_t n = (uint64_t)r->sequence[r->shard_sequence].n +
+                 r->sequence[r->end_sequence].n;
+
+    for (uint32_t t = 0; t < r->n_steps; t++) {
+        n += r->sequence[r->step_sequence[t]].n;
+    }
+    return n;
+}
+
+bool record_end_agrees(struct record_json *j, void *base)
+{
+    const struct record_rank *r = base;
+
+    if ((r->end == WORLD_SIGNALLED && r->signal == 0) ||
+        (r->end <= WORLD_EXITED && r->end != WORLD_SIGNALLED &&
+         r->signal != 0)) {
+        return record_refuse(j, j->at, "%s with signal %u",
+                             record_end_name(r->end), r->signal);
+    }
+    if (r->in_collective != 0 &&
+        (r->n_collectives == 0 ||
+         (r->end == WORLD_RETURNED && r->exit_status == FSDP_OK))) {
+        return record_refuse(j, j->at,
+                             "in a collective, where there can be none");
+    }
+    return true;
+}
+
+int record_ending_agrees(const char *file, const struct record *all,
+                         const struct record_rank *r, struct fsdp_error *error)
+{
+    /* Of an adapter's process only whether it went well is known. */
+    const bool adapter = strcmp(all->world, RECORD_ADAPTER_WORLD) == 0;
+
+    if (r->end == WORLD_RETURNED &&
+        (adapter ? (r->exit_status == FSDP_OK) != (r->status == FSDP_OK)
+                 : r->exit_status != r->status)) {
+        return record_fail(error, FSDP_ERR_FORMAT, "record_read",
+                           "%s: status: %d, where case.json says %d",
+                           record_path_tail(file), r->status, r->exit_status);
+    }
+    if (!adapter && r->n_collectives < shown(r)) {
+        return record_fail(error, FSDP_ERR_FORMAT, "record_read",
+                           "%s: sequences: %" PRIu64
+                           " collectives, where case.json says %" PRIu64,
+                           record_path_tail(file), shown(r), r->n_collectives);
+    }
+    return FSDP_OK;
+}

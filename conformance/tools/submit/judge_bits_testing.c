@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_bits_testing.c - flips every single bit of a golden record, one at a
+ * time, and asks what notices: the reader refuses the file, a requirement finds
+ * another outcome, or nobody does. A bit that nobody notices must lie in a
+ * field of the list below, which says why that is harmless.
+ */
+#include "checkpoint/safetensors.h"
+#include "record/record_internal.h"
+#include "tools/submit/judge_scene_testing.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Which bits nobody needs to notice. */
+static const struct {
+    const char *file, *field, *why;
+} harmless[] = {
+    {"case.json", "engine", "a name; the same in all records of a run"},
+    {"case.json", "engine_version", "as the engine's name"},
+    {"case.json", "claims",
+     "a promise less: what it asks for is not judged, which the report says; "
+     "the same in all records of a run"},
+    {"case.json", "ranks.last_unit", "of a rank that communicates nothing"},
+    {"rank-R.json", "losses", "another decimal of the same bits"},
+    {"rank-R.json", "memory.peak",
+     "between what rests of the kind and the peak of all kinds"},
+    {"rank-R.json", "memory.peak_storage", "between what lives and the bound"},
+    {"rank-R.json", "memory.dirty_padding", "on the wire of one shard"},
+    {"rank-R.json", "memory.misplaced", "on the wire of one shard"},
+    {"rank-R.json", "memory.process_growth", "asked of a large model alone"},
+    {"rank-R.json", "memory.allocations", "no more than in the second step"},
+    {"rank-R.json", "memory.launches", "a figure: an engine's own affair"},
+    {"rank-R.json", "memory.timeline", "drawn; live bytes within the peaks"},
+    {"rank-R.json", "flights", "behind: nobody reads it without prefetch"},
+    {"rank-R.json", "seconds", "for people"},
+};
+
+enum {
+    MOST_FIELDS = 256,
+    MOST_DEPTH = 16,
+    FIELD_BYTES = 64,
+    MOST_FOUND = 4,
+    N_BITS = 8,
+    REFUSED = 0,
+    FOUND,
+    LESS, /* a promise is gone, and what it asks for is not judged */
+    SAME,
+    N_ENDS
+};
+
+static const char *const end_names[N_ENDS] = {"refused", "found", "judged less",
+                                              "same"};
+
+struct field {
+    const char *file;
+    char name[FIELD_BYTES];
+    uint64_t n[N_ENDS];
+    /* What found it, those that were first. */
+    uint32_t n_found;
+    char found[MOST_FOUND][REQUIREMENT_ID_BYTES];
+};
+static struct field fields[MOST_FIELDS];
+static uint32_t n_fields;
+
+static uint32_t n_requirements;
+static uint32_t *whole; /* outcomes of the record as it is */
+
+/* Whom a byte belongs to. */
+static uint32_t field_of(const char *file, const char *name)
+{
+    uint32_t i = 0;
+
+    while (i < n_fields && (strcmp(fields[i].file, file) != 0 ||
+                            strcmp(fields[i].name, name) != 0)) {
+        i++;
+    }
+    if (i == n_fields) {
+        if (++n_fields > MOST_FIELDS) {
+            abort();
+        }
+        fields[i].file = file;
+        (void)snprintf(fields[i].name, FIELD_BYTES, "%s", name);
+    }
+    return i;
+}
+
+/* "memory.peak" within "memory"; of a file of tensors all names are one. */
+static uint32_t below(const char *file, uint32_t parent, const char *key,
+                      size_t bytes, bool tensors)
+{
+    const char *up = fields[parent].name;
+    char name[FIELD_BYTES];
+
+    if (tensors && up[0] == '(' && key[0] != '_') {
+        return field_of(file, "names");
+    }
+    if (tensors && strcmp(up, "names") == 0) {
+        up = "(";
+    }
+    (void)snprintf(name, sizeof(name), "%s%s%.*s", up[0] == '(' ? "" : up,
+                   up[0] == '(' ? "" : ".", (int)bytes, key);
+    return field_of(file, name);
+}
+
+/* The field of each byte of a text that is JSON. */
+static void name_json(const char *file, const char *p, size_t n, bool tensors,
+                      uint32_t *to)
+{
+    uint32_t up[MOST_DEPTH] = {field_of(file, "(braces)")};
+    bool object[MOST_DEPTH] = {false};
+    uint32_t depth = 0;
+    uint32_t at = up[0];
+    bool key = false;
+
+    for (size_t i = 0; i < n; i++) {
+        if (strchr(" \n", p[i]) != NULL) {
+            to[i] = field_of(file, "(blanks)");
+            continue;
+        }
+        if (p[i] == '}' || p[i] == ']') {
+            at = up[depth--];
+        } else if (p[i] == ',' && object[depth]) {
+            at = up[depth];
+            key = true;
+        } else if (p[i] == '"') {
+            size_t last = i + 1;
+
+            while (p[last] != '"') {
+                last += p[last] == '\\' ? 2 : 1;
+            }
+            if (key) {
+                at = below(file, up[depth], p + i + 1, last - i - 1, tensors);
+                key = false;
+            }
+            for (; i < last; i++) {
+                to[i] = at;
+            }
+        }
+        to[i] = at;
+        if (p[i] == '{' || p[i] == '[') {
+            up[++depth] = at;
+            object[depth] = key = p[i] == '{';
+        }
+    }
+}
+
+/* Of tensors: the header, and of each value its stage. */
+static void name_tensors(const char *p, size_t n, uint32_t *to)
+{
+    static const char file[] = "rank-R.safetensors";
+    struct safetensors_file *f;
+    uint64_t header = 0;
+    char why[200];
+
+    if (safetensors_open_memory(p, n, &f, why, sizeof(why)) != FSDP_OK) {
+        abort();
+    }
+    memcpy(&header, p, sizeof(header));
+    for (size_t i = 0; i < sizeof(header); i++) {
+        to[i] = field_of(file, "(length)");
+    }
+    name_json(file, p + sizeof(header), header, true, to + sizeof(header));
+    for (size_t i = 0; i < safetensors_count(f); i++) {
+        const struct safetensors_tensor *t = safetensors_at(f, i);
+        struct record_tensor named;
+        const size_t first = n - (size_t)(p + n - (const char *)t->data);
+
+        if (!record_tensor_parse(t->name, &named)) {
+            abort();
+        }
+        for (size_t b = 0; b < t->bytes; b++) {
+            to[first + b] = field_of(file, record_stage_name(named.stage));
+        }
+    }
+    safetensors_close(f);
+}
+
+static bool is_bad(uint32_t outcome)
+{
+    return outcome == JUDGE_FAIL || outcome == JUDGE_ERROR ||
+           outcome == JUDGE_TIMEOUT;
+}
+
+/* What found it, of those of the lowest level the first. */
+static const char *who(const struct judge_result *r)
+{
+    const struct requirement *first = NULL;
+
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        if (is_bad(judge_item_at(r, 0, q)->outcome) &&
+            (first == NULL || r->requirement[q]->level < first->level)) {
+            first = r->requirement[q];
+        }
+    }
+    return first != NULL ? first->id : "INCOMPLETE";
+}
+
+static uint32_t judge_record(const struct judge_scene *s,
+                             const struct record *r,
+                             char by[REQUIREMENT_ID_BYTES])
+{
+    struct judge_result result;
+    uint32_t end = SAME;
+
+    if (judge_scene_judge(s, r, 1, &result) != FSDP_OK) {
+        abort();
+    }
+    if (whole == NULL) {
+        n_requirements = result.n_requirements;
+        whole = calloc(n_requirements, sizeof(*whole));
+        for (uint32_t q = 0; whole != NULL && q < n_requirements; q++) {
+            whole[q] = judge_item_at(&result, 0, q)->outcome;
+        }
+    }
+    for (uint32_t q = 0; q < n_requirements && whole != NULL; q++) {
+        const uint32_t outcome = judge_item_at(&result, 0, q)->outcome;
+
+        end = outcome != whole[q] && end == SAME ? (uint32_t)LESS : end;
+        end = is_bad(outcome) ? (uint32_t)FOUND : end;
+    }
+    end = result.verdict != JUDGE_CONFORMANT ? (uint32_t)FOUND : end;
+    (void)snprintf(by, REQUIREMENT_ID_BYTES, "%s", who(&result));
+    judge_release(&result);
+    return end;
+}
+
+static void keep(struct field *f, uint32_t end, const char *by)
+{
+    uint32_t i = 0;
+
+    f->n[end]++;
+    while (i < f->n_found && strcmp(f->found[i], by) != 0) {
+        i++;
+    }
+    if (end == FOUND && i == f->n_found && i < MOST_FOUND) {
+        (void)snprintf(f->found[f->n_found++], REQUIREMENT_ID_BYTES, "%s", by);
+    }
+}
+
+/* Flips the bits of one file; *turn counts those of all files. */
+static void flip(const struct judge_scene *s, const char *folder,
+                 const char *name, const char *file, uint64_t every,
+                 uint64_t *turn)
+{
+    const struct record_source from = {.where = "bits", .most = SIZE_MAX / 2};
+    char path[512];
+    size_t n = 0;
+    char *p = NULL;
+    uint32_t *of;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    if (record_read_file(path, &from, &p, &n, NULL) != FSDP_OK ||
+        (of = calloc(n, sizeof(*of))) == NULL ||
+        (fd = open(path, O_WRONLY | O_CLOEXEC)) < 0) {
+        abort();
+    }
+    if (strstr(name, ".json") != NULL) {
+        name_json(file, p, n, false, of);
+    } else {
+        name_tensors(p, n, of);
+    }
+    for (size_t i = 0; i < n * N_BITS; i++) {
+        const char bad = (char)(p[i / N_BITS] ^ 1 << i % N_BITS);
+        struct fsdp_error error = {0};
+        char by[REQUIREMENT_ID_BYTES] = "";
+        struct record r;
+        uint32_t end = REFUSED;
+
+        if ((*turn)++ % every != 0) {
+            continue;
+        }
+        if (pwrite(fd, &bad, 1, (off_t)(i / N_BITS)) != 1) {
+            abort();
+        }
+        if (record_read(folder, &r, &error) == FSDP_OK) {
+            end = judge_record(s, &r, by);
+        }
+        record_release(&r);
+        keep(&fields[of[i / N_BITS]], end, by);
+        if (pwrite(fd, p + i / N_BITS, 1, (off_t)(i / N_BITS)) != 1) {
+            abort();
+        }
+    }
+    (void)close(fd);
+    free(of);
+    free(p);
+}
+
+static const char *why_harmless(const struct field *f)
+{
+    for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
+        if (strcmp(harmless[i].file, f->file) == 0 &&
+            strcmp(harmless[i].field, f->name) == 0) {
+            return harmless[i].why;
+        }
+    }
+    return NULL;
+}
+
+/* A row for each field; false: a bit went unnoticed where that does harm. */
+static bool print(void)
+{
+    uint64_t n[N_ENDS] = {0};
+    bool well = true;
+
+    (void)puts("| file | field | refused | found | judged less | same | by, or "
+               "why not |\n|---|---|---|---|---|---|---|");
+    for (uint32_t i = 0; i < n_fields; i++) {
+        const struct field *f = &fields[i];
+        const char *why = why_harmless(f);
+
+        (void)printf("| %s | %s |", f->file, f->name);
+        for (uint32_t e = 0; e < N_ENDS; e++) {
+            (void)printf(" %" PRIu64 " |", f->n[e]);
+            n[e] += f->n[e];
+        }
+        for (uint32_t k = 0; k < f->n_found; k++) {
+            (void)printf(" %s", f->found[k]);
+        }
+        if (f->n[LESS] + f->n[SAME] > 0) {
+            (void)printf(" (%s)", why != NULL ? why : "NOBODY SAYS WHY");
+            well = well && why != NULL;
+        }
+        (void)puts(" |");
+    }
+    for (uint32_t e = 0; e < N_ENDS; e++) {
+        (void)printf("%s%" PRIu64 " %s", e > 0 ? ", " : "", n[e], end_names[e]);
+    }
+    (void)puts("");
+    return well;
+}
+
+/* Puts the record into a folder of its own. */
+static void write_all(const char *folder, const struct record *r)
+{
+    if (record_write_case(folder, r, NULL) != FSDP_OK) {
+        abort();
+    }
+    for (uint32_t k = 0; k < r->n_ranks; k++) {
+        if (record_write_rank(folder, k, &r->rank[k], NULL) != FSDP_OK) {
+            abort();
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const uint64_t every = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+    char folder[] = "/tmp/judge_bits.XXXXXX";
+    char by[REQUIREMENT_ID_BYTES];
+    struct fsdp_error error = {0};
+    struct judge_scene s;
+    uint64_t turn = 0;
+    char name[48];
+    bool well;
+
+    if (argc < 3 || every == 0 ||
+        judge_scene_load(argv[1], argv[2], &s, &error) != FSDP_OK) {
+        (void)fprintf(stderr, "usage: judge_bits RECORDS CASE [EVERY] %s\n",
+                      error.message);
+        return 64;
+    }
+    if (mkdtemp(folder) == NULL || judge_record(&s, &s.record, by) != SAME) {
+        (void)fprintf(stderr, "judge_bits: the record itself is not well\n");
+        return 65;
+    }
+    write_all(folder, &s.record);
+    flip(&s, folder, "case.json", "case.json", every, &turn);
+    for (uint32_t k = 0; k < s.record.n_ranks; k++) {
+        (void)snprintf(name, sizeof(name), "rank-%u.json", k);
+        flip(&s, folder, name, "rank-R.json", every, &turn);
+        (void)snprintf(name, sizeof(name), "rank-%u.safetensors", k);
+        flip(&s, folder, name, "rank-R.safetensors", every, &turn);
+    }
+    well = print();
+    (void)record_clear(folder, NULL);
+    (void)rmdir(folder);
+    free(whole);
+    judge_scene_release(&s);
+    return well ? 0 : 1;
+}
