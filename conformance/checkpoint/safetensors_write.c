@@ -39,15 +39,53 @@ static int write_bytes(const struct safetensors_report *report, int fd,
     return FSDP_OK;
 }
 
+/* Most tensors of a record are a few bytes: a call for each would cost more
+ * than all the rest. */
+struct gathered {
+    char bytes[1 << 14];
+    size_t n;
+};
+
+static int flush(const struct safetensors_report *report, int fd,
+                 struct gathered *g)
+{
+    const size_t n = g->n;
+
+    g->n = 0;
+    return write_bytes(report, fd, g->bytes, n);
+}
+
+static int put(const struct safetensors_report *report, int fd,
+               struct gathered *g, const void *p, size_t bytes)
+{
+    if (bytes > sizeof(g->bytes) - g->n) {
+        FSDP_TRY(flush(report, fd, g));
+    }
+    if (bytes > sizeof(g->bytes)) {
+        return write_bytes(report, fd, p, bytes);
+    }
+    if (bytes > 0) {
+        memcpy(g->bytes + g->n, p, bytes);
+        g->n += bytes;
+    }
+    return FSDP_OK;
+}
+
 static int write_plan(const struct safetensors_report *report, int fd,
                       const struct safetensors_plan *plan, bool sync)
 {
-    int status = write_bytes(report, fd, plan->head, plan->head_bytes);
+    struct gathered g; /* 16 KB: not filled with zeroes */
+    int status;
 
+    g.n = 0;
+    status = put(report, fd, &g, plan->head, plan->head_bytes);
     for (size_t i = 0; status == FSDP_OK && i < plan->n; i++) {
         const struct safetensors_tensor *const tensor = plan->slots[i].tensor;
 
-        status = write_bytes(report, fd, tensor->data, tensor->bytes);
+        status = put(report, fd, &g, tensor->data, tensor->bytes);
+    }
+    if (status == FSDP_OK) {
+        status = flush(report, fd, &g);
     }
     if (status == FSDP_OK && sync && fsync(fd) != 0) {
         status = refuse_system(report, "cannot flush");

@@ -97,7 +97,7 @@ static int run_mutant(const struct arguments *a, const struct mutant *m,
     struct supervise_job job = {
         .launcher = a->launcher, .timeout_ms = 20000, .n_workers = a->jobs};
     struct evaluate_input e = {.cases = cases, .text = text};
-    int status = folder_open(NULL, &folder, &error);
+    int status = folder_open_temporary(cases, 1, &folder, &error);
 
     job.records = e.records = folder.path;
     if (status == FSDP_OK) {

@@ -247,7 +247,10 @@ static int run(const struct arguments *a, const struct case_list *cases,
     int64_t started = (int64_t)time(NULL);
     int code;
 
-    if (folder_open(a->records, &folder, &error) != FSDP_OK) {
+    if ((a->records
+             ? folder_open(a->records, &folder, &error)
+             : folder_open_temporary(cases, a->engines.n, &folder, &error)) !=
+        FSDP_OK) {
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
         folder_close(&folder);
         return EXIT_USAGE;

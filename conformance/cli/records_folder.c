@@ -4,17 +4,20 @@
  * makes the folders of engines in it.
  */
 #include "cli/records_folder.h"
+#include "cli/records_memory.h"
 #include "run/worker_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static int cannot_open(struct fsdp_error *error, const char *path)
@@ -45,40 +48,38 @@ static bool lock(struct folder *out)
     return true;
 }
 
+static int make_baseline(const struct folder *folder, struct fsdp_error *error)
+{
+    char below[1100];
+
+    snprintf(below, sizeof(below), "%s/baseline", folder->path);
+    return mkdir(below, 0777) == 0 || errno == EEXIST
+               ? FSDP_OK
+               : cannot_open(error, below);
+}
+
 int folder_open(const char *wanted, struct folder *out,
                 struct fsdp_error *error)
 {
-    const char *tmp = getenv("TMPDIR");
-    char below[1100];
-
-    *out = (struct folder){.temporary = !wanted};
-    if (wanted) {
-        if (strlen(wanted) >= sizeof(out->path)) {
-            errno = ENAMETOOLONG;
-            return cannot_open(error, wanted);
-        }
-        snprintf(out->path, sizeof(out->path), "%s", wanted);
-        if (mkdir(out->path, 0777) != 0 && errno != EEXIST) {
-            return cannot_open(error, out->path);
-        }
-        if (!lock(out)) {
-            error->status = FSDP_ERR_IO;
-            snprintf(error->message, sizeof(error->message),
-                     "folder %.150s: another run writes to it", out->path);
-            return FSDP_ERR_IO;
-        }
-    } else {
-        snprintf(out->path, sizeof(out->path), "%.900s/fsdp-cts.XXXXXX",
-                 tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(out->path)) {
-            return cannot_open(error, out->path);
-        }
+    *out = (struct folder){.temporary = false};
+    if (!wanted) {
+        return folder_open_temporary(NULL, 0, out, error);
     }
-    snprintf(below, sizeof(below), "%s/baseline", out->path);
-    if (mkdir(below, 0777) != 0 && errno != EEXIST) {
-        return cannot_open(error, below);
+    if (strlen(wanted) >= sizeof(out->path)) {
+        errno = ENAMETOOLONG;
+        return cannot_open(error, wanted);
     }
-    return FSDP_OK;
+    snprintf(out->path, sizeof(out->path), "%s", wanted);
+    if (mkdir(out->path, 0777) != 0 && errno != EEXIST) {
+        return cannot_open(error, out->path);
+    }
+    if (!lock(out)) {
+        error->status = FSDP_ERR_IO;
+        snprintf(error->message, sizeof(error->message),
+                 "folder %.150s: another run writes to it", out->path);
+        return FSDP_ERR_IO;
+    }
+    return make_baseline(out, error);
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -102,6 +103,53 @@ static int sweep(const char *path, const struct stat *s, int type,
         folder_erase(path);
     }
     return 0;
+}
+
+/* What is in memory stays there until it is removed or the machine ends. A
+ * folder that another run has just made is not yet locked. */
+static void remove_abandoned(void)
+{
+    enum {
+        AGE_SECONDS = 60
+    };
+    glob_t found = {0};
+
+    if (glob(RECORDS_MEMORY "/fsdp-cts.??????", 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            struct folder old = {.temporary = true};
+            struct stat s;
+
+            snprintf(old.path, sizeof(old.path), "%s", found.gl_pathv[i]);
+            if (lstat(old.path, &s) == 0 && S_ISDIR(s.st_mode) &&
+                s.st_uid == geteuid() &&
+                s.st_mtime + AGE_SECONDS < time(NULL) && lock(&old) &&
+                old.locked) {
+                folder_close(&old);
+            }
+        }
+    }
+    globfree(&found);
+}
+
+int folder_open_temporary(const struct case_list *cases, uint32_t n_engines,
+                          struct folder *out, struct fsdp_error *error)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    *out = (struct folder){.temporary = true};
+    if (!tmp || !*tmp) {
+        tmp = "/tmp";
+        if (cases && records_memory_has_room(cases, n_engines)) {
+            remove_abandoned();
+            tmp = RECORDS_MEMORY;
+        }
+    }
+    snprintf(out->path, sizeof(out->path), "%.900s/fsdp-cts.XXXXXX", tmp);
+    if (!mkdtemp(out->path)) {
+        return cannot_open(error, out->path);
+    }
+    (void)lock(out);
+    return make_baseline(out, error);
 }
 
 void folder_sweep(const struct folder *folder)

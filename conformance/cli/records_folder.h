@@ -22,6 +22,10 @@ struct folder {
  * why. */
 int folder_open(const char *wanted, struct folder *out,
                 struct fsdp_error *error);
+/* A temporary one, for records of these cases of so many engines: in TMPDIR; if
+ * that is not set, in memory, if they find room there; else in /tmp. */
+int folder_open_temporary(const struct case_list *cases, uint32_t n_engines,
+                          struct folder *out, struct fsdp_error *error);
 /* Removes what a run that was killed left: half-written files (*.partial) and
  * the folders of workers. */
 void folder_sweep(const struct folder *folder);

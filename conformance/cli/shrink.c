@@ -44,7 +44,7 @@ static int judge_these(const struct shrink *s, const struct case_list *cases,
     struct folder folder;
     struct fsdp_error error = {0};
     struct evaluate_input e = {.cases = cases, .text = s->text};
-    int status = folder_open(NULL, &folder, &error);
+    int status = folder_open_temporary(cases, 1, &folder, &error);
 
     if (status == FSDP_OK) {
         status = run_all(s, cases, folder.path);

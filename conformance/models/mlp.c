@@ -29,7 +29,8 @@
 
 enum {
     MLP_SAMPLES = 256, /* a step */
-    MLP_BAND = 3       /* exact weights: terms of a sum */
+    MLP_BAND = 3,      /* exact weights: terms of a sum */
+    MLP_TEACHER = 128  /* inputs times outputs, at most */
 };
 
 /* "empty" has units with fewer elements than ranks; "wide" units of 8, 192,
@@ -95,8 +96,16 @@ static uint32_t outputs_of(const struct layers_model *m)
     return m->size.out[m->size.n - 1];
 }
 
-/* One layer with a ReLU; in double, so that its own rounding is no theme. */
-static void teach(const struct layers_model *m, const float *x, float *target)
+/* The teacher's weights: one layer, [in, out], the same for all samples. */
+static void draw_teacher(const struct layers_model *m, float *teacher)
+{
+    batch_uniform(m->base.config.seed, BATCH_TEACHER, 0,
+                  (uint64_t)inputs_of(m) * outputs_of(m), 1.0f, teacher);
+}
+
+/* With a ReLU; in double, so that its own rounding is no theme. */
+static void teach(const struct layers_model *m, const float *teacher,
+                  const float *x, float *target)
 {
     const uint32_t n_in = inputs_of(m);
     const uint32_t n_out = outputs_of(m);
@@ -105,9 +114,7 @@ static void teach(const struct layers_model *m, const float *x, float *target)
         double sum = 0.0;
 
         for (uint32_t i = 0; i < n_in; i++) {
-            sum += (double)x[i] * (double)fsdp_random_uniform(
-                                      m->base.config.seed, BATCH_TEACHER,
-                                      (uint64_t)i * n_out + j);
+            sum += (double)x[i] * (double)teacher[(size_t)i * n_out + j];
         }
         sum = 1.0 + 0.5 * sum / sqrt((double)n_in);
         target[j] = sum > 0.0 ? (float)sum : 0.0f;
@@ -121,6 +128,7 @@ static void draw(const struct layers_model *m, uint64_t first, uint64_t n,
     const uint64_t seed = m->base.config.seed;
     const uint64_t n_in = inputs_of(m);
     const uint64_t n_out = outputs_of(m);
+    float teacher[MLP_TEACHER];
 
     if (m->base.config.data == WORKLOAD_EXACT) {
         batch_integers(seed, BATCH_INPUT, batch_index(0, first, n_in), n * n_in,
@@ -131,8 +139,9 @@ static void draw(const struct layers_model *m, uint64_t first, uint64_t n,
     }
     batch_uniform(seed, BATCH_INPUT, batch_index(0, first, n_in), n * n_in,
                   2.0f, x);
+    draw_teacher(m, teacher);
     for (uint64_t i = 0; i < n; i++) {
-        teach(m, x + i * n_in, target + i * n_out);
+        teach(m, teacher, x + i * n_in, target + i * n_out);
     }
 }
 

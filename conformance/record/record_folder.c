@@ -72,6 +72,9 @@ int record_clear(const char *directory, struct fsdp_error *error)
 {
     char path[RECORD_PATH_BYTES];
 
+    if (mkdir(directory, 0777) == 0) {
+        return FSDP_OK; /* it is new, so there is nothing in it */
+    }
     FSDP_TRY(record_make_directory(directory, error));
     FSDP_TRY(record_path(path, directory, "case.json", error));
     FSDP_TRY(remove_file(path, error));

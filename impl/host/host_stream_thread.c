@@ -81,6 +81,11 @@ static void *work_through(void *self)
 {
     struct host_stream *s = self;
 
+    /* By itself: the name of another thread is written through /proc, whose
+     * entries for it the kernel then looks for when the process ends. */
+    if (s->name[0] != '\0') {
+        (void)pthread_setname_np(pthread_self(), s->name);
+    }
     pthread_mutex_lock(&s->lock);
     while (has_work(s)) {
         host_stream_advance(s);
@@ -157,13 +162,13 @@ no_lock:
 int host_stream_open(const char *name, struct host_stream **out)
 {
     struct host_stream *s = NULL;
-    char shown[16];
     sigset_t all;
     sigset_t before;
     int status;
 
     *out = NULL;
     FSDP_TRY(make(&s));
+    snprintf(s->name, sizeof(s->name), "%s", name != NULL ? name : "");
     /* Signals that the process gets are for those who know what to do. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -172,10 +177,6 @@ int host_stream_open(const char *name, struct host_stream **out)
     if (status != 0) {
         host_stream_release(s);
         return FSDP_ERR_NOMEM;
-    }
-    if (name != NULL) {
-        snprintf(shown, sizeof(shown), "%s", name);
-        (void)pthread_setname_np(s->thread, shown); /* for debuggers only */
     }
     *out = s;
     return FSDP_OK;
