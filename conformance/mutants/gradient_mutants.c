@@ -217,7 +217,7 @@ const struct mutant gradient_mutants[] = {
     {.name = "gradient-lent-twice",
      .text = "the storage of a gradient is that of the unit's first parameter",
      .evidence = "design: storage that two values share",
-     .kills = "grad.finite",
+     .kills = "reduce.fold",
      .shows = {.in = is_one_unit},
      .device.live = gradient_lent_twice_live,
      .calls.grad = gradient_lent_twice,
