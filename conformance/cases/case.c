@@ -189,7 +189,7 @@ static uint32_t usual_replicas(const struct run_case *c)
 
 static void id_add_what_is_special(struct id *id, const struct run_case *c)
 {
-    const uint32_t usual_grains = c->fold == FSDP_FOLD_TREE ? CASE_GRAINS : 0;
+    const uint32_t usual_grains = case_grains(c->fold, c->ranks);
 
     if (c->scenario != CASE_TRAIN) {
         id_add(id, ".%s", named(case_scenario_name(c->scenario)));
@@ -288,6 +288,18 @@ bool case_saver(const struct run_case *c, struct run_case *out)
     }
     out->recorded_steps = 0;
     return true;
+}
+
+uint32_t case_grains(uint32_t fold, uint32_t ranks)
+{
+    const uint32_t grains[] = {CASE_GRAINS, CASE_MANY_GRAINS};
+
+    for (uint32_t i = 0; i < 2 && fold == FSDP_FOLD_TREE && ranks > 0; i++) {
+        if (grains[i] % ranks == 0) {
+            return grains[i];
+        }
+    }
+    return 0;
 }
 
 uint32_t case_groups(const struct run_case *c)

@@ -67,7 +67,10 @@ enum {
     CASE_MAX_RANKS = 64,
     CASE_MAX_STEPS = 100000,
     CASE_MAX_AHEAD = 64, /* of the three options that let an engine run ahead */
-    CASE_GRAINS = 8,     /* of a step under FSDP_FOLD_TREE */
+    /* Of a microbatch under FSDP_FOLD_TREE: 8 in the worlds that divide them,
+     * and otherwise 64 (case_grains). */
+    CASE_GRAINS = 8,
+    CASE_MANY_GRAINS = 64,
 };
 
 struct run_case {
@@ -82,7 +85,7 @@ struct run_case {
     uint32_t layout;   /* enum fsdp_layout */
     uint32_t wrap;
     uint32_t fold;   /* enum fsdp_fold */
-    uint32_t grains; /* 8 under FSDP_FOLD_TREE, else 0 */
+    uint32_t grains; /* case_grains */
     uint32_t keep_root;
     uint32_t microbatches;                /* a step: 1..4 */
     uint32_t sync[CASE_MAX_MICROBATCHES]; /* 1: reduced; the last is 1 */
@@ -166,6 +169,10 @@ void case_norm_name(uint32_t n, uint32_t step, char name[CASE_NORM_BYTES]);
  * for case_model_make. */
 const char *case_check(const struct run_case *c);
 
+/* Under FSDP_FOLD_TREE the grains of a world; 0: there is no such world. Under
+ * another fold 0. */
+uint32_t case_grains(uint32_t fold, uint32_t ranks);
+
 /* Shard degree S = K / R. */
 uint32_t case_shard_degree(const struct run_case *c);
 
@@ -197,8 +204,8 @@ int case_list_read(const char *name, const char *text, struct case_list *out,
  */
 int manifest_make(struct case_list *out, struct fsdp_error *error);
 /* Adds the cases of a world size to a list that has none of it, as the
- * manifest has none of 5 ranks, or of 16; else adds nothing. `ranks` is from 1
- * to CASE_MAX_RANKS. */
+ * manifest has none of 5 ranks, or a single one, as of 16; else adds nothing.
+ * `ranks` is from 1 to CASE_MAX_RANKS. */
 int manifest_add_world(uint32_t ranks, struct case_list *list,
                        struct fsdp_error *error);
 /* The cases of the golden data (golden.txt). */

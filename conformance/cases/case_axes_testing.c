@@ -247,7 +247,7 @@ static const char *excluded_world(const struct axis_world *world,
         return "hybrid strategies, and no others, have two dimensions";
     }
     if (pick[AXIS_FOLD] == FSDP_FOLD_TREE && CASE_GRAINS % world->ranks != 0) {
-        return "a tree over 8 grains needs 1, 2, 4 or 8 ranks";
+        return "other axes meet a tree over 8 grains: 1, 2, 4 or 8 ranks";
     }
     if (pick[AXIS_KEEP_ROOT] == 1 && world->ranks == 1) {
         return "one rank has nothing to keep: it never reshards";

@@ -58,20 +58,20 @@ static const char *check_world(const struct run_case *c)
         return "a hybrid strategy has replicas from 2 to below ranks that "
                "divide ranks";
     }
-    if (c->fold == FSDP_FOLD_TREE
-            ? c->grains != CASE_GRAINS || CASE_GRAINS % c->ranks != 0
-            : c->grains != 0) {
-        return "fold tree has 8 grains, which ranks divides; others have none";
+    if (c->grains != case_grains(c->fold, c->ranks) ||
+        (c->grains == 0 && c->fold == FSDP_FOLD_TREE)) {
+        return "fold tree has 8 grains, or 64, which ranks divides; others "
+               "have none";
     }
     if (c->scenario == CASE_DISAGREE && c->ranks < 2) {
         return "one rank cannot disagree";
     }
     if ((c->scenario == CASE_GROW &&
-         (c->fold != FSDP_FOLD_TREE || c->ranks < 2)) ||
+         (c->grains != CASE_GRAINS || c->ranks < 2)) ||
         (c->scenario == CASE_SHRINK &&
-         (c->fold != FSDP_FOLD_TREE || CASE_GRAINS % (2 * c->ranks) != 0))) {
+         (c->grains != CASE_GRAINS || CASE_GRAINS % (2 * c->ranks) != 0))) {
         return "other ranks save under fold tree: half as many, or twice as "
-               "many, that divide its grains";
+               "many, that divide its 8 grains";
     }
     return NULL;
 }

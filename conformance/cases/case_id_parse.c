@@ -156,7 +156,7 @@ static void read_rest(struct reading *r, struct run_case *c)
     c->seed = 1;
     c->steps = 4;
     c->lr = case_default_lr(c);
-    c->grains = c->fold == FSDP_FOLD_TREE ? CASE_GRAINS : 0;
+    c->grains = case_grains(c->fold, c->ranks);
     while (r->good && *r->at != '\0') {
         if (read_float(r, "lr", &c->lr) ||
             read_float(r, "wd", &c->weight_decay) ||

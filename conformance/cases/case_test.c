@@ -273,6 +273,12 @@ static void meshes_fit_strategies(void **state)
     assert_null(case_check(&c));
     c.ranks = 6;
     assert_non_null(case_check(&c));
+    c.ranks = 16;
+    assert_non_null(case_check(&c));
+    c.grains = CASE_MANY_GRAINS;
+    assert_null(case_check(&c));
+    c.ranks = 8;
+    assert_non_null(case_check(&c));
     c = plain();
     c.scenario = CASE_DISAGREE;
     assert_null(case_check(&c));

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 545;
+const uint32_t manifest_count = 546;
 const char manifest_sha256[] =
-    "4a85bba4a76069ceb47a44d20ba1991583cd4df94d80d65731efa33beb589e05";
+    "2068054b6c2f03d282cc72200923c7c5c6d63b50c12dc0920fc0dd8048d6a9d1";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
@@ -172,14 +172,15 @@ static void fill_in(const char *line, uint32_t ranks, uint32_t replicas,
     id[n] = '\0';
 }
 
+/* Whether the list shows that world by more than a single case. */
 static bool has_world_size(const struct case_list *list, uint32_t ranks)
 {
+    uint32_t n = 0;
+
     for (uint32_t i = 0; i < list->n; i++) {
-        if (list->c[i].ranks == ranks) {
-            return true;
-        }
+        n += list->c[i].ranks == ranks;
     }
-    return false;
+    return n > 1;
 }
 
 int manifest_add_world(uint32_t ranks, struct case_list *list,
@@ -196,7 +197,9 @@ int manifest_add_world(uint32_t ranks, struct case_list *list,
     }
     while (take_line(&lines, line)) {
         const bool one_dimension = strchr(line, 'R') == NULL;
-        const uint32_t last = one_dimension ? 1 : ranks - 1;
+        const bool has_grains = strstr(line, ".tree.") == NULL ||
+                                case_grains(FSDP_FOLD_TREE, ranks) > 0;
+        const uint32_t last = !has_grains ? 0 : one_dimension ? 1 : ranks - 1;
 
         for (uint32_t r = one_dimension ? 1 : 2; r <= last; r++) {
             if (ranks % r == 0) {

@@ -216,6 +216,7 @@ static void other_worlds_have_cases_too(void **state)
 {
     static const uint32_t ranks[] = {5, 16, 36, 64};
     static const uint32_t n_meshes[] = {0, 3, 7, 5};
+    static const uint32_t n_trees[] = {0, 7, 0, 9}; /* whose K divides 64 */
     struct fsdp_error error = {0};
 
     (void)state;
@@ -226,7 +227,7 @@ static void other_worlds_have_cases_too(void **state)
         assert_int_equal(manifest_add_world(ranks[i], &list, &error), FSDP_OK);
         check_list(&list);
         check_exact(&list, 20);
-        assert_int_equal(list.n, 166 + 41 * n_meshes[i]);
+        assert_int_equal(list.n, 166 + 41 * n_meshes[i] + n_trees[i]);
         for (uint32_t k = 0; k < list.n; k++) {
             assert_int_equal(list.c[k].ranks, ranks[i]);
         }

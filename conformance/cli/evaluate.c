@@ -108,23 +108,11 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
     return status;
 }
 
-/* Of all that a case fails, what comes first: the lowest level. */
+/* Of a MUST alone: a SHOULD comes behind them all. */
 bool evaluate_failure_of(const struct judge_result *r, uint32_t c,
                          uint32_t *out)
 {
-    uint32_t lowest = N_LEVELS;
-
-    for (uint32_t q = 0; q < r->n_requirements; q++) {
-        uint32_t outcome = judge_item_at(r, c, q)->outcome;
-
-        if ((outcome == JUDGE_FAIL || outcome == JUDGE_ERROR ||
-             outcome == JUDGE_TIMEOUT) &&
-            r->requirement[q]->must && r->requirement[q]->level < lowest) {
-            lowest = r->requirement[q]->level;
-            *out = q;
-        }
-    }
-    return lowest < N_LEVELS;
+    return judge_first_cause_of(r, c, out) && r->requirement[*out]->must;
 }
 
 struct evaluate_failure evaluate_first_failure(const struct judge_result *r)

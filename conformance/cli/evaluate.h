@@ -32,7 +32,7 @@ struct evaluate_input {
 int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
                      struct fsdp_error *error);
 
-/* Of all MUST that case c fails the first, by level; false: it fails none. */
+/* Of all MUST that case c fails the first cause; false: it fails none. */
 bool evaluate_failure_of(const struct judge_result *r, uint32_t c,
                          uint32_t *out);
 /* The first random case among these that fails, and how; or not found. */

@@ -166,6 +166,7 @@ static int prepare(struct judge *j)
     }
     mark_reported(j);
     FSDP_TRY(requirement_order(in->requirements, j->order));
+    FSDP_TRY(judge_place(out));
     mark_asked(j);
     return FSDP_OK;
 }
@@ -196,6 +197,7 @@ int judge(const struct judge_input *in, struct judge_result *out)
         judge_release(out);
         return status;
     }
+    judge_settle_harmless(out);
     judge_conclude(out);
     return FSDP_OK;
 }
@@ -215,6 +217,7 @@ void judge_release(struct judge_result *r)
     free(r->cases);
     free(r->reported);
     free(r->n_proofs);
+    free(r->place);
     free(r->claim);
     memset(r, 0, sizeof(*r));
 }

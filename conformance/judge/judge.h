@@ -148,6 +148,7 @@ struct judge_level {
 struct judge_result {
     const struct requirement *const *requirement;
     uint32_t n_requirements;
+    uint32_t *place; /* [n_requirements]: none stands before what it needs */
     bool *reported; /* [n_requirements]; false: judged, if at all, for others */
     struct judge_case *cases;
     uint32_t n_cases;
@@ -181,6 +182,27 @@ judge_item_at(const struct judge_result *r, uint32_t c, uint32_t q)
 {
     return &r->item[(uint64_t)c * r->n_requirements + q];
 }
+
+/* Whether it failed, crashed or hung. */
+bool judge_is_failure(const struct judge_item *item);
+
+/* Fills r->place, of its requirements. NOMEM; FORMAT: a cycle. */
+int judge_place(struct judge_result *r);
+
+/*
+ * Which of two failures is more likely the cause of the other: that of
+ * requirement q in case c (less than 0), or that of p in case d (more than 0).
+ * The earlier one; of one moment that of the lower level; of one level that
+ * which is needed by others.
+ */
+int judge_compare_causes(const struct judge_result *r, uint32_t c, uint32_t q,
+                         uint32_t d, uint32_t p);
+/* The failure to look at first, a MUST before any SHOULD; false: there is
+ * none. */
+bool judge_first_cause(const struct judge_result *r, uint32_t *c, uint32_t *q);
+/* The same of one case. */
+bool judge_first_cause_of(const struct judge_result *r, uint32_t c,
+                          uint32_t *q);
 
 /* Whether requirement q held somewhere, but nothing could be spoiled there:
  * its check is unproved. */

@@ -201,13 +201,14 @@ static void gather(struct judge *j, struct judge_view *v)
     }
 }
 
-/* The first failure that requirement q waits for, in this case. */
+/* The earliest failure that requirement q waits for, in this case. */
 static uint32_t blocker(const struct judge_result *out,
                         const struct judge_item *items, const uint32_t *cause,
                         uint32_t q)
 {
     const char *at = out->requirement[q]->needs;
     char id[REQUIREMENT_ID_BYTES];
+    uint32_t found = JUDGE_NONE;
 
     while (requirement_next_need(&at, id)) {
         uint32_t need = requirement_index(out->requirement, id);
@@ -215,16 +216,16 @@ static uint32_t blocker(const struct judge_result *out,
         if (need == out->n_requirements) {
             continue;
         }
-        if (items[need].outcome == JUDGE_FAIL ||
-            items[need].outcome == JUDGE_ERROR ||
-            items[need].outcome == JUDGE_TIMEOUT) {
-            return need;
+        if (!judge_is_failure(&items[need])) {
+            need = cause[need];
         }
-        if (cause[need] != JUDGE_NONE) {
-            return cause[need];
+        if (need != JUDGE_NONE &&
+            (found == JUDGE_NONE ||
+             judge_step_of(&items[need]) < judge_step_of(&items[found]))) {
+            found = need;
         }
     }
-    return JUDGE_NONE;
+    return found;
 }
 
 /* Where an element lies in its unit, where the requirement did not say. */
@@ -321,8 +322,27 @@ static bool is_shown(const struct judge_result *r, const struct requirement *q)
            (evidence == NULL || judge_claims(r, evidence));
 }
 
+/* What is blocked by a failure of a later step is asked all the same: if it
+ * fails before that step, it is no echo of that failure. */
+static int hear_of_earlier(const struct judge *j, const struct judge_view *v,
+                           const struct requirement *q, uint32_t cause,
+                           int64_t from, struct judge_item *item)
+{
+    if (from > 0) {
+        FSDP_TRY(hear(j, v, q, item));
+        if (item->outcome == JUDGE_FAIL && judge_step_of(item) >= 0 &&
+            judge_step_of(item) < from) {
+            return FSDP_OK;
+        }
+    }
+    judge_block(item, cause);
+    return FSDP_OK;
+}
+
+/* `from` is the step in which `cause` failed. */
 static int judge_item(const struct judge *j, const struct judge_view *v,
-                      uint32_t q, uint32_t cause, struct judge_item *item)
+                      uint32_t q, uint32_t cause, int64_t from,
+                      struct judge_item *item)
 {
     const struct requirement *requirement = j->out->requirement[q];
     bool runs = q == j->run || j->run == j->out->n_requirements;
@@ -344,8 +364,7 @@ static int judge_item(const struct judge *j, const struct judge_view *v,
     } else if (!is_shown(j->out, requirement)) {
         item->outcome = JUDGE_NOT_CLAIMED;
     } else if (cause != JUDGE_NONE) {
-        item->outcome = JUDGE_BLOCKED;
-        item->blocked_by = cause;
+        return hear_of_earlier(j, v, requirement, cause, from, item);
     } else {
         return hear(j, v, requirement, item);
     }
@@ -368,7 +387,10 @@ static int judge_items(struct judge *j, const struct judge_view *v,
             continue;
         }
         cause[q] = blocker(j->out, items, cause, q);
-        status = judge_item(j, v, q, cause[q], &items[q]);
+        status = judge_item(
+            j, v, q, cause[q],
+            cause[q] != JUDGE_NONE ? judge_step_of(&items[cause[q]]) : -1,
+            &items[q]);
         if (status == FSDP_OK && items[q].outcome == JUDGE_BLOCKED) {
             cause[q] = items[q].blocked_by;
         }
@@ -386,6 +408,7 @@ int judge_one_case(struct judge *j, uint32_t index)
 
     gather(j, &v);
     status = judge_items(j, &v, items);
+    judge_settle_causes(j->out, index);
     if (status == FSDP_OK && v.record != NULL) {
         v.summary->outcome = v.ended;
         judge_summarise(&v);

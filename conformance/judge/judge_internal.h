@@ -41,6 +41,17 @@ struct finding judge_nowhere(void);
 int judge_keep(const struct judge_view *v, const struct finding *f,
                struct judge_item *item);
 
+/* judge_causes.c. The step in which an item failed; -1: in none. */
+int64_t judge_step_of(const struct judge_item *item);
+/* It is blocked by requirement `by`; what it said itself is forgotten. */
+void judge_block(struct judge_item *item, uint32_t by);
+/* Of all that failed in case c: what needs something that failed in a later
+ * step is the cause of that, and of what else failed before it. */
+void judge_settle_causes(const struct judge_result *r, uint32_t c);
+/* Of the whole run: what says that wrong calls and the like did no harm is
+ * blocked where the engine is wrong without them. */
+void judge_settle_harmless(const struct judge_result *r);
+
 /* judge_figures.c: fills the summary's few numbers. */
 void judge_summarise(struct judge_view *v);
 /* Fills the summary's figures, if the ranks ended well.

@@ -110,7 +110,11 @@ struct requirement {
     const char *needs; /* ids, separated by spaces: a failure there makes this
                           one blocked; NULL: none */
     const char *claim; /* the capability it belongs to; NULL: all engines */
-    uint32_t profile;  /* enum requirement_profile */
+    /* It says that something beside training did no harm, by a comparison with
+     * the unsharded run. An engine whose training alone is wrong tells nothing
+     * of that: it is then blocked (judge_settle_harmless). */
+    bool harmless;
+    uint32_t profile; /* enum requirement_profile */
     /* Whether the requirement says anything about this case. */
     bool (*applies)(const struct expect *e);
     /* Fills *f where it returns false; where it returns true f->ratio may say

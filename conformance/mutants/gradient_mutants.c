@@ -20,6 +20,8 @@ static _Thread_local const void *staging; /* the last that became live */
 static _Thread_local struct fsdp_tensor lent[LENT]; /* in this pass */
 static _Thread_local float scratch[LENT][ELEMENTS];
 
+static _Thread_local struct fsdp_env *given_env;
+
 static void gradient_forget(void)
 {
     first_gradient = NULL;
@@ -185,6 +187,23 @@ static int zero_grad_noop(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
+static void note_env(struct fsdp_env *env)
+{
+    given_env = env;
+}
+
+/* Who asks the env for a rank's part of the data gets rank 0's. */
+static int batch_of_first(const struct fsdp_env *env,
+                          const struct fsdp_model *model,
+                          const struct fsdp_units *units,
+                          const struct fsdp_options *options,
+                          struct fsdp_sharded **out)
+{
+    FSDP_TRY(mutant_real.engine.shard(env, model, units, options, out));
+    given_env->rank = 0;
+    return FSDP_OK;
+}
+
 const struct mutant gradient_mutants[] = {
     /* The sum over microbatches is kept in bf16. */
     {.name = "accumulate-bf16",
@@ -213,11 +232,19 @@ const struct mutant gradient_mutants[] = {
      .kills = "accumulate.interleaved",
      .shows = {.in = reduces_once_early},
      .fault = {MUTANT_REPEATS_OP, .of = FSDP_OP_ADD}},
+    /* A sampler that does not know its rank. */
+    {.name = "batch-of-first",
+     .text = "every rank trains on the samples of rank 0",
+     .evidence = "design: a data sampler that nobody told its rank",
+     .kills = "grad.distinct",
+     .shows = {.in = mutant_three},
+     .calls.shard = batch_of_first,
+     .change_env = note_env},
     /* Two gradients of a unit are lent the same storage. */
     {.name = "gradient-lent-twice",
      .text = "the storage of a gradient is that of the unit's first parameter",
      .evidence = "design: storage that two values share",
-     .kills = "grad.finite",
+     .kills = "reduce.fold",
      .shows = {.in = is_one_unit},
      .device.live = gradient_lent_twice_live,
      .calls.grad = gradient_lent_twice,

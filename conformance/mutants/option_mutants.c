@@ -139,6 +139,18 @@ static int refusal_silent(const struct fsdp_env *env,
     return mutant_real.engine.shard(&silent, model, units, options, out);
 }
 
+static bool has_many_grains(const struct run_case *c)
+{
+    return c->grains > CASE_GRAINS;
+}
+
+static void tree_of_eight(struct fsdp_options *o)
+{
+    if (o->fold == FSDP_FOLD_TREE && mutant_real.world > CASE_GRAINS) {
+        o->fold = FSDP_FOLD_RANK;
+    }
+}
+
 const struct mutant option_mutants[] = {
     /* Ranks do not compare what they shard. */
     {.name = "disagreement-ignored",
@@ -229,5 +241,12 @@ const struct mutant option_mutants[] = {
      .kills = "comm.all-gather-count memory.peak-unsharded",
      .shows = {.in = keeps_units},
      .fault = {MUTANT_SETS, MUTANT_OPTION(reshard_after_forward), 1}},
+    /* A tree is made for 8 ranks, and what is more is a chain. */
+    {.name = "tree-of-eight",
+     .text = "more than 8 ranks are folded by rank instead of by tree",
+     .evidence = "a fold that was written out for small worlds",
+     .kills = "accumulate.no-sync comm.fold-declared",
+     .shows = {.in = has_many_grains},
+     .options = tree_of_eight},
     {0},
 };

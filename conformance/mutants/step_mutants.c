@@ -189,6 +189,13 @@ static void states_swapped(struct fsdp_piece *x)
     x->state[1] = m;
 }
 
+static bool trains_or_is_disturbed(const struct run_case *c)
+{
+    return is_plain_without_decay(c) ||
+           (mutant_mlp(c) && c->optimizer == FSDP_OPTIMIZER_SGD &&
+            (c->scenario == CASE_CANCEL || c->scenario == CASE_MISUSE));
+}
+
 const struct mutant step_mutants[] = {
     /* The bias correction of Adam is that of the first step for ever. */
     {.name = "adam-step-count",
@@ -196,6 +203,14 @@ const struct mutant step_mutants[] = {
      .evidence = "deepspeedai/DeepSpeed#4396",
      .kills = "step.adamw",
      .shows = {.in = mutant_adamw},
+     .op = adam_step_count},
+    /* Where a run resumes, the first step that is wrong is not that after the
+     * load. */
+    {.name = "adam-step-count-resumed",
+     .text = "the same, in a run that saves and loads",
+     .evidence = "deepspeedai/DeepSpeed#4396",
+     .kills = "step.adamw",
+     .shows = {.in = mutant_resume},
      .op = adam_step_count},
     /* Weights grow where they should decay. */
     {.name = "decay-sign",
@@ -255,6 +270,14 @@ const struct mutant step_mutants[] = {
      .evidence = "the reason for which numerics are pinned to the bit",
      .kills = "step.sgd",
      .shows = {.in = is_plain_without_decay},
+     .device.run = sgd_without_fma},
+    /* What is wrong in training alone is no fault of wrong calls and passes
+     * that were cancelled. */
+    {.name = "sgd-without-fma-disturbed",
+     .text = "the same, also where passes are cancelled and calls are wrong",
+     .evidence = "the reason for which numerics are pinned to the bit",
+     .kills = "step.sgd",
+     .shows = {.in = trains_or_is_disturbed, .n_cases = 8},
      .device.run = sgd_without_fma},
     {.name = "states-swapped",
      .text = "pieces report m as v and v as m",

@@ -389,6 +389,7 @@ const struct requirement error_requirements[] = {
               "error.gradient-outside-backward error.out-of-order "
               "error.unknown-index error.step-in-pass error.pieces-in-pass "
               "error.step-with-pending",
+     .harmless = true,
      .applies = is_misuse,
      .holds = compare_undisturbed,
      .spoil = compare_spoil_curve},
@@ -414,6 +415,7 @@ const struct requirement error_requirements[] = {
      .level = LEVEL_ERRORS,
      .needs = "num.loss-finite memory.rest-after-step",
      .claim = "cancel",
+     .harmless = true,
      .applies = is_cancel,
      .holds = compare_undisturbed,
      .spoil = compare_spoil_curve},

@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -17,10 +18,7 @@ enum {
 
 static bool is_failure(const struct judge_result *r, uint32_t c, uint32_t q)
 {
-    uint32_t outcome = judge_item_at(r, c, q)->outcome;
-
-    return r->reported[q] && (outcome == JUDGE_FAIL || outcome == JUDGE_ERROR ||
-                              outcome == JUDGE_TIMEOUT);
+    return r->reported[q] && judge_is_failure(judge_item_at(r, c, q));
 }
 
 static void put_failure(FILE *f, const struct judge_result *r, uint32_t c,
@@ -147,23 +145,23 @@ static bool is_new(const struct judge_result *r, uint32_t c, uint32_t q)
     return true;
 }
 
-/* The cases after c in which q fails as it does there. */
+/* The other cases in which q fails as it does in c. */
 static void put_also(FILE *f, const struct judge_result *r, uint32_t c,
                      uint32_t q)
 {
     uint32_t total = 0;
     uint32_t shown = 0;
 
-    for (uint32_t d = c + 1; d < r->n_cases; d++) {
-        total += same_failure(r, c, d, q) ? 1 : 0;
+    for (uint32_t d = 0; d < r->n_cases; d++) {
+        total += d != c && same_failure(r, c, d, q) ? 1 : 0;
     }
     if (total == 0) {
         return;
     }
     (void)fprintf(f, "  and %" PRIu32 " more case%s:", total,
                   total > 1 ? "s" : "");
-    for (uint32_t d = c + 1; d < r->n_cases && shown < MAX_ALSO; d++) {
-        if (same_failure(r, c, d, q)) {
+    for (uint32_t d = 0; d < r->n_cases && shown < MAX_ALSO; d++) {
+        if (d != c && same_failure(r, c, d, q)) {
             (void)fprintf(f, "%s %s", shown > 0 ? "," : "", r->cases[d].id);
             shown++;
         }
@@ -171,63 +169,91 @@ static void put_also(FILE *f, const struct judge_result *r, uint32_t c,
     (void)fputs(total > shown ? ", ...\n" : "\n", f);
 }
 
-/* The case in which q fails in its n-th way, from 0; n_cases: none. */
-static uint32_t nth_failure(const struct judge_result *r, uint32_t q,
-                            uint32_t n)
-{
-    uint32_t c = 0;
+/* A failure that is like no other: the n-th of its requirement, from 0. */
+struct different {
+    const struct judge_result *r;
+    uint32_t c, q, n;
+};
 
-    for (; c < r->n_cases; c++) {
-        if (is_new(r, c, q) && n-- == 0) {
-            break;
-        }
+/* Every requirement once before any twice; causes first. */
+static int compare(const void *a, const void *b)
+{
+    const struct different *x = a;
+    const struct different *y = b;
+
+    if (x->n != y->n) {
+        return x->n < y->n ? -1 : 1;
     }
-    return c;
+    return judge_compare_causes(x->r, x->c, x->q, y->c, y->q);
 }
 
-/* Shows the n-th failure of every requirement of a level, causes first. */
-static uint32_t put_round(FILE *f, const struct judge_result *r,
-                          const struct report_meta *meta, const uint32_t *order,
-                          uint32_t level, uint32_t n, uint32_t room)
+/* All different failures, sorted; *n of them. NULL: no memory. */
+static struct different *list_different(const struct judge_result *r,
+                                        uint32_t *n)
 {
-    uint32_t shown = 0;
-
-    for (uint32_t i = 0; i < r->n_requirements && shown < room; i++) {
-        uint32_t q = order[i];
-        uint32_t c = r->n_cases;
-
-        if (r->requirement[q]->level == level) {
-            c = nth_failure(r, q, n);
-        }
-        if (c < r->n_cases) {
-            put_failure(f, r, c, q, meta);
-            put_also(f, r, c, q);
-            shown++;
-        }
-    }
-    return shown;
-}
-
-/* The lowest level first, and every requirement once before any twice: what
- * is wrong first is most likely the cause of the rest. */
-void report_failures(FILE *f, const struct judge_result *r,
-                     const struct report_meta *meta, const uint32_t *order)
-{
-    uint32_t total = 0;
-    uint32_t different = 0;
-    uint32_t shown = 0;
-    uint32_t room;
+    struct different *list;
+    size_t most = 1;
 
     for (uint32_t q = 0; q < r->n_requirements; q++) {
         for (uint32_t c = 0; c < r->n_cases; c++) {
-            total += is_failure(r, c, q) ? 1 : 0;
-            different += is_new(r, c, q) ? 1 : 0;
+            most += is_failure(r, c, q) ? 1 : 0;
         }
     }
-    room = meta->verbose ? different : MAX_SHOWN;
-    for (uint32_t n = 0; shown < different && shown < room; n++) {
-        for (uint32_t l = 0; l < N_LEVELS; l++) {
-            shown += put_round(f, r, meta, order, l, n, room - shown);
+    list = malloc(most * sizeof(*list));
+    *n = 0;
+    for (uint32_t q = 0; q < r->n_requirements && list != NULL; q++) {
+        uint32_t nth = 0;
+
+        for (uint32_t c = 0; c < r->n_cases; c++) {
+            if (is_new(r, c, q)) {
+                list[(*n)++] = (struct different){r, c, q, nth++};
+            }
+        }
+    }
+    if (list != NULL) {
+        qsort(list, *n, sizeof(*list), compare);
+    }
+    return list;
+}
+
+static void put_with_others(FILE *f, const struct judge_result *r, uint32_t c,
+                            uint32_t q, const struct report_meta *meta)
+{
+    put_failure(f, r, c, q, meta);
+    put_also(f, r, c, q);
+}
+
+void report_first_cause(FILE *f, const struct judge_result *r,
+                        const struct report_meta *meta)
+{
+    uint32_t c;
+    uint32_t q;
+
+    if (judge_first_cause(r, &c, &q)) {
+        (void)fputs("look at this first:\n", f);
+        put_with_others(f, r, c, q, meta);
+        (void)fputc('\n', f);
+    }
+}
+
+int report_failures(FILE *f, const struct judge_result *r,
+                    const struct report_meta *meta)
+{
+    uint32_t different;
+    struct different *list = list_different(r, &different);
+    uint32_t room = meta->verbose ? different : MAX_SHOWN;
+    uint32_t shown = 1; /* the first cause stands at the top */
+    uint32_t c = r->n_cases;
+    uint32_t q = 0;
+
+    if (list == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    (void)judge_first_cause(r, &c, &q);
+    for (uint32_t i = 0; i < different && shown < room; i++) {
+        if (list[i].q != q || !same_failure(r, c, list[i].c, q)) {
+            put_with_others(f, r, list[i].c, list[i].q, meta);
+            shown++;
         }
     }
     if (different > shown) {
@@ -236,5 +262,7 @@ void report_failures(FILE *f, const struct judge_result *r,
                       meta->report != NULL ? meta->report
                                            : "--verbose, or --report FILE");
     }
-    (void)fputs(total > 0 ? "\n" : "", f);
+    (void)fputs(different > 1 ? "\n" : "", f);
+    free(list);
+    return FSDP_OK;
 }

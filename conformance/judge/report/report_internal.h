@@ -47,9 +47,12 @@ const char *report_rerun(const struct report_meta *meta,
                          const struct judge_case *c,
                          char out[REPORT_LINE_BYTES]);
 
-/* The failures in full, requirements within a level in the given order. */
-void report_failures(FILE *f, const struct judge_result *r,
-                     const struct report_meta *meta, const uint32_t *order);
+/* The failure to look at first, alone, if there is any; and all others, causes
+ * first (NOMEM). */
+void report_first_cause(FILE *f, const struct judge_result *r,
+                        const struct report_meta *meta);
+int report_failures(FILE *f, const struct judge_result *r,
+                    const struct report_meta *meta);
 
 /* "step 2, unit 3 (fc3), rank 1, fc3.weight[17] = flat 17, shard 0 [17]" */
 const char *report_place(const struct judge_detail *d,

@@ -129,6 +129,7 @@ static bool take_header(struct report_reader *p, const json_t *line)
     r->n_proofs = record_json_room(&p->j, n, sizeof(*r->n_proofs));
     part->meta.started = json_integer_value(json_object_get(line, "started"));
     return r->reported != NULL && r->n_proofs != NULL &&
+           judge_place(r) == FSDP_OK &&
            take_reported(p, json_object_get(line, "requirements")) &&
            record_list.read(&p->j, record_field(claims.key),
                             json_object_get(line, claims.key), &claims, r) &&

@@ -277,8 +277,10 @@ static void for_people(void **state)
     assert_int_equal(fclose(f), 0);
     slurp(b);
     is_plain_text(b->text);
-    assert_non_null(
-        strstr(b->text, "fail test.loss (MUST): The first loss is one."));
+    assert_ptr_equal(b->text,
+                     strstr(b->text, "look at this first:\nfail test.loss "
+                                     "(MUST): The first loss is one."));
+    assert_int_equal(times(b->text, "fail test.loss"), 1);
     assert_non_null(strstr(b->text, "  where  reduced, step 0, unit 1 (m2), "
                                     "rank 1, p1, element 700, flat 700, "
                                     "shard 1, local 188\n"));

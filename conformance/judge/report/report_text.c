@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_text.c - the report for people: what ran, what was asked of it, the
- * first failures in full, and at the end the line that counts.
+ * report_text.c - the report for people: the failure to look at first, what
+ * ran, what was asked of it, other failures in full, and at the end the line
+ * that counts.
  */
 #include "cases/case_claims.h"
 #include "judge/judge_adapter.h"
@@ -331,21 +332,14 @@ static void put_evidence(FILE *f, const struct judge_result *r)
 int report_text(const struct judge_result *r, const struct report_meta *meta,
                 FILE *out)
 {
-    uint32_t *order = calloc((size_t)r->n_requirements + 1, sizeof(*order));
-    int status = order != NULL ? requirement_order(r->requirement, order)
-                               : FSDP_ERR_NOMEM;
-
-    if (status == FSDP_OK) {
-        put_cases(out, r, meta->verbose);
-        put_requirements(out, r, meta->verbose);
-        report_failures(out, r, meta, order);
-        put_unjudged(out, r);
-        put_levels(out, r);
-        put_unknown_claims(out, r);
-        put_evidence(out, r);
-        put_verdict(out, r);
-        status = fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
-    }
-    free(order);
-    return status;
+    report_first_cause(out, r, meta);
+    put_cases(out, r, meta->verbose);
+    put_requirements(out, r, meta->verbose);
+    FSDP_TRY(report_failures(out, r, meta));
+    put_unjudged(out, r);
+    put_levels(out, r);
+    put_unknown_claims(out, r);
+    put_evidence(out, r);
+    put_verdict(out, r);
+    return fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
 }

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_causes.c - what comes first of all that failed. A fault travels in
+ * time: a step that was computed wrong gives wrong gradients in the step after
+ * it, never the reverse. So causes are ordered by time, and by level only
+ * where they are of one time.
+ *
+ * Some requirements say that a wrong call or a cancelled pass did no harm, and
+ * compare the run with the unsharded one. A fault of plain arithmetic fails
+ * them, too; that it is plain shows in the cases that do nothing but train.
+ */
+#include "judge/judge_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool judge_is_failure(const struct judge_item *item)
+{
+    return item->outcome == JUDGE_FAIL || item->outcome == JUDGE_ERROR ||
+           item->outcome == JUDGE_TIMEOUT;
+}
+
+int judge_place(struct judge_result *r)
+{
+    uint32_t *order = calloc((size_t)r->n_requirements + 1, sizeof(*order));
+    int status;
+
+    r->place = calloc((size_t)r->n_requirements + 1, sizeof(*r->place));
+    status = order != NULL && r->place != NULL
+                 ? requirement_order(r->requirement, order)
+                 : FSDP_ERR_NOMEM;
+    for (uint32_t i = 0; status == FSDP_OK && i < r->n_requirements; i++) {
+        r->place[order[i]] = i;
+    }
+    free(order);
+    return status;
+}
+
+int64_t judge_step_of(const struct judge_item *item)
+{
+    return item->detail != NULL && item->detail->finding.step >= 0
+               ? item->detail->finding.step
+               : -1;
+}
+
+/* Whether one of these words is the stage. */
+static bool is_one_of(const char *stage, const char *const *words)
+{
+    while (*words != NULL && strcmp(stage, *words) != 0) {
+        words++;
+    }
+    return *words != NULL;
+}
+
+/* Where in a step it is, in the order in which a step goes on. A collective
+ * that is wrong in itself is asked for before anybody has what comes of it. */
+static int64_t moment_of(const struct judge_item *item)
+{
+    const struct finding *f = &item->detail->finding;
+    static const char *const begin[] = {"initial", "before",  "loaded",
+                                        "loaded0", "loaded1", NULL};
+    static const char *const asked[] = {"collectives", "all-gather", NULL};
+    static const char *const forward[] = {"unsharded", "loss", NULL};
+    static const char *const backward[] = {"local-gradient", NULL};
+    static const char *const reduced[] = {"reduced", "norm", "clipped", NULL};
+    static const char *const stepped[] = {"after", "state0", "state1", NULL};
+    static const char *const *const order[] = {begin,    asked,   forward,
+                                               backward, reduced, stepped};
+    const char *stage = f->stage != NULL ? f->stage : "";
+    const uint32_t n = sizeof(order) / sizeof(order[0]);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (is_one_of(stage, order[i]) && (order[i] != asked || f->unit >= 0)) {
+            return i;
+        }
+    }
+    return n;
+}
+
+/* What has no step was there before the first (how ranks ended, where things
+ * lie), or holds of the run as a whole. */
+static int64_t step_in_order(const struct judge_item *item, uint32_t level)
+{
+    const struct finding *f = &item->detail->finding;
+
+    if (f->step >= 0) {
+        return f->step;
+    }
+    return level <= LEVEL_LAYOUT &&
+                   (f->stage == NULL || strcmp(f->stage, "end") != 0)
+               ? -1
+               : INT64_MAX;
+}
+
+int judge_compare_causes(const struct judge_result *r, uint32_t c, uint32_t q,
+                         uint32_t d, uint32_t p)
+{
+    const struct judge_item *x = judge_item_at(r, c, q);
+    const struct judge_item *y = judge_item_at(r, d, p);
+    enum {
+        KEYS = 4
+    };
+    const int64_t a[KEYS] = {step_in_order(x, r->requirement[q]->level),
+                             moment_of(x), r->requirement[q]->level,
+                             r->place[q]};
+    const int64_t b[KEYS] = {step_in_order(y, r->requirement[p]->level),
+                             moment_of(y), r->requirement[p]->level,
+                             r->place[p]};
+    uint32_t i = 0;
+
+    while (i < KEYS - 1 && a[i] == b[i]) {
+        i++;
+    }
+    return (a[i] > b[i]) - (a[i] < b[i]);
+}
+
+/* Whether (c, q) comes before what was found so far, (d, p). */
+static bool comes_before(const struct judge_result *r, uint32_t c, uint32_t q,
+                         uint32_t d, uint32_t p)
+{
+    uint32_t must = r->requirement[q]->must;
+    uint32_t other = r->requirement[p]->must;
+
+    return must != other ? must > other
+                         : judge_compare_causes(r, c, q, d, p) < 0;
+}
+
+/* Whether q needs p, or needs what does. Needs have no circle
+ * (requirement_set_check). NOLINTNEXTLINE(misc-no-recursion) */
+static bool waits_for(const struct judge_result *r, uint32_t q, uint32_t p)
+{
+    const char *at = r->requirement[q]->needs;
+    char id[REQUIREMENT_ID_BYTES];
+
+    while (requirement_next_need(&at, id)) {
+        uint32_t need = requirement_index(r->requirement, id);
+
+        if (need < r->n_requirements && (need == p || waits_for(r, need, p))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether q failed before p did, although it needs p. (A SHOULD is nothing
+ * that a MUST could wait for.) */
+static bool is_earlier(const struct judge_result *r,
+                       const struct judge_item *items, uint32_t q, uint32_t p)
+{
+    const int64_t step = judge_step_of(&items[q]);
+
+    return judge_is_failure(&items[q]) && step >= 0 &&
+           step < judge_step_of(&items[p]) &&
+           r->requirement[q]->must >= r->requirement[p]->must &&
+           (r->reported[q] || !r->reported[p]) && waits_for(r, q, p);
+}
+
+void judge_block(struct judge_item *item, uint32_t by)
+{
+    free(item->detail);
+    item->detail = NULL;
+    item->outcome = JUDGE_BLOCKED;
+    item->blocked_by = by;
+}
+
+/* Whatever waits for p, waits for q. */
+static void put_in_place(const struct judge_result *r, struct judge_item *items,
+                         uint32_t p, uint32_t q)
+{
+    for (uint32_t i = 0; i < r->n_requirements; i++) {
+        if (items[i].outcome == JUDGE_BLOCKED && items[i].blocked_by == p) {
+            items[i].blocked_by = q;
+        }
+    }
+    judge_block(&items[p], q);
+}
+
+void judge_settle_causes(const struct judge_result *r, uint32_t c)
+{
+    struct judge_item *items = &r->item[(uint64_t)c * r->n_requirements];
+
+    for (uint32_t p = 0; p < r->n_requirements; p++) {
+        uint32_t first = JUDGE_NONE;
+
+        for (uint32_t q = 0;
+             judge_is_failure(&items[p]) && q < r->n_requirements; q++) {
+            if (is_earlier(r, items, q, p) &&
+                (first == JUDGE_NONE || comes_before(r, c, q, c, first))) {
+                first = q;
+            }
+        }
+        /* Nothing kept the others from being asked, but what came of it may
+         * be all that they say. */
+        for (uint32_t q = 0; first != JUDGE_NONE && q < r->n_requirements;
+             q++) {
+            if (q != first && is_earlier(r, items, q, p) &&
+                r->requirement[first]->must >= r->requirement[q]->must) {
+                put_in_place(r, items, q, first);
+            }
+        }
+        if (first != JUDGE_NONE) {
+            put_in_place(r, items, p, first);
+        }
+    }
+}
+
+bool judge_first_cause_of(const struct judge_result *r, uint32_t c, uint32_t *q)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < r->n_requirements; i++) {
+        if (r->reported[i] && judge_is_failure(judge_item_at(r, c, i)) &&
+            (!found || comes_before(r, c, i, c, *q))) {
+            *q = i;
+            found = true;
+        }
+    }
+    return found;
+}
+
+bool judge_first_cause(const struct judge_result *r, uint32_t *c, uint32_t *q)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < r->n_cases; i++) {
+        uint32_t p;
+
+        if (judge_first_cause_of(r, i, &p) &&
+            (!found || comes_before(r, i, p, *c, *q))) {
+            *c = i;
+            *q = p;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* The first cause among cases that do nothing but train, in what they
+ * compute; false: these are right. */
+static bool training_is_wrong(const struct judge_result *r, uint32_t *q)
+{
+    uint32_t c = r->n_cases;
+
+    for (uint32_t d = 0; d < r->n_cases; d++) {
+        uint32_t p;
+
+        if (r->cases[d].c.scenario == CASE_TRAIN &&
+            judge_first_cause_of(r, d, &p) && r->requirement[p]->must != 0 &&
+            r->requirement[p]->level <= LEVEL_STEP &&
+            (c == r->n_cases || comes_before(r, d, p, c, *q))) {
+            c = d;
+            *q = p;
+        }
+    }
+    return c < r->n_cases;
+}
+
+/* Whether case c was compared with the same case without what disturbs it,
+ * which this run has, so that nothing else can be at fault. */
+static bool has_companion(const struct judge_result *r, uint32_t c)
+{
+    struct run_case plain = r->cases[c].c;
+    char id[CASE_ID_BYTES];
+    uint32_t d = 0;
+
+    plain.scenario = CASE_TRAIN;
+    case_id(&plain, id);
+    while (d < r->n_cases && (strcmp(r->cases[d].id, id) != 0 ||
+                              r->cases[d].outcome != JUDGE_PASS)) {
+        d++;
+    }
+    return d < r->n_cases;
+}
+
+void judge_settle_harmless(const struct judge_result *r)
+{
+    uint32_t by = 0;
+
+    if (!training_is_wrong(r, &by)) {
+        return;
+    }
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        struct judge_item *items = &r->item[(uint64_t)c * r->n_requirements];
+
+        for (uint32_t q = 0; q < r->n_requirements; q++) {
+            if (r->requirement[q]->harmless && judge_is_failure(&items[q]) &&
+                !has_companion(r, c)) {
+                put_in_place(r, items, q, by);
+            }
+        }
+    }
+}

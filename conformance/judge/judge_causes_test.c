@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_causes_test.c - what comes first of several failures: the earlier one,
+ * whatever its level, and of one moment that of the lower level.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "judge/judge_testing.h"
+
+/* A table of three: the last loss at a low level, the first loss at a higher
+ * one, which needs it, and a third that needs that. */
+enum {
+    LATE,
+    EARLY,
+    LAST,
+    N
+};
+
+struct table {
+    struct testing_run run;
+    struct requirement row[N];
+    const struct requirement *all[N + 1];
+};
+
+static int set_up(void **state)
+{
+    static struct table t;
+
+    testing_run_make(&t.run);
+    t.row[LATE] = *testing_requirements[TESTING_LAST];
+    t.row[LATE].id = "test.late";
+    t.row[LATE].level = LEVEL_GRADIENT;
+    t.row[LATE].needs = NULL;
+    t.row[EARLY] = *testing_requirements[TESTING_LOSS];
+    t.row[EARLY].id = "test.early";
+    t.row[EARLY].level = LEVEL_STEP;
+    t.row[EARLY].needs = "test.late";
+    t.row[LAST] = *testing_requirements[TESTING_FINITE];
+    t.row[LAST].id = "test.last";
+    t.row[LAST].needs = "test.early test.late";
+    for (uint32_t q = 0; q < N; q++) {
+        t.all[q] = &t.row[q];
+    }
+    t.run.in.requirements = t.all;
+    *state = &t;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct table *t = *state;
+
+    testing_run_release(&t->run);
+    return 0;
+}
+
+static struct judge_result judged(const struct table *t)
+{
+    struct judge_result r;
+
+    assert_int_equal(judge(&t->run.in, &r), FSDP_OK);
+    return r;
+}
+
+static void check(const struct judge_result *r, uint32_t c, uint32_t q,
+                  uint32_t outcome, uint32_t blocked_by)
+{
+    const struct judge_item *item = judge_item_at(r, c, q);
+
+    assert_string_equal(judge_outcome_name(item->outcome),
+                        judge_outcome_name(outcome));
+    assert_int_equal(item->blocked_by, blocked_by);
+    assert_int_equal(item->detail != NULL, outcome == JUDGE_FAIL);
+}
+
+static void check_first(const struct judge_result *r, uint32_t c, uint32_t q)
+{
+    uint32_t got_c;
+    uint32_t got_q;
+
+    assert_true(judge_first_cause(r, &got_c, &got_q));
+    assert_int_equal(got_c, c);
+    assert_int_equal(got_q, q);
+}
+
+static void lose(struct table *t, uint32_t c, uint32_t step)
+{
+    t->run.record[c].rank[1].loss[step] = 5;
+}
+
+static void the_earlier_one_is_the_cause(void **state)
+{
+    struct table *t = *state;
+    struct judge_result r;
+
+    lose(t, 0, 0);
+    lose(t, 0, TESTING_STEPS - 1);
+    r = judged(t);
+    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
+    check(&r, 0, LATE, JUDGE_BLOCKED, EARLY);
+    check(&r, 0, LAST, JUDGE_BLOCKED, EARLY);
+    check(&r, 1, EARLY, JUDGE_PASS, JUDGE_NONE);
+    assert_int_equal(r.verdict, JUDGE_NON_CONFORMANT);
+    check_first(&r, 0, EARLY);
+    judge_release(&r);
+}
+
+static void what_does_not_fail_earlier_stays_blocked(void **state)
+{
+    struct table *t = *state;
+    struct judge_result r;
+
+    lose(t, 0, TESTING_STEPS - 1);
+    r = judged(t);
+    check(&r, 0, LATE, JUDGE_FAIL, JUDGE_NONE);
+    check(&r, 0, EARLY, JUDGE_BLOCKED, LATE);
+    check(&r, 0, LAST, JUDGE_BLOCKED, LATE);
+    judge_release(&r);
+}
+
+/* What needs nothing of another is no cause of it, and both stand. */
+static void what_does_not_wait_blocks_nothing(void **state)
+{
+    struct table *t = *state;
+    struct judge_result r;
+
+    t->row[EARLY].needs = NULL;
+    lose(t, 0, 0);
+    lose(t, 0, TESTING_STEPS - 1);
+    r = judged(t);
+    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
+    check(&r, 0, LATE, JUDGE_FAIL, JUDGE_NONE);
+    check(&r, 0, LAST, JUDGE_BLOCKED, EARLY);
+    check_first(&r, 0, EARLY);
+    judge_release(&r);
+}
+
+/* Else a run whose only MUST that fails is blocked would be INCOMPLETE. */
+static void a_should_blocks_no_must(void **state)
+{
+    struct table *t = *state;
+    struct judge_result r;
+
+    t->row[EARLY].must = 0;
+    t->row[LAST].must = 0;
+    lose(t, 0, 0);
+    lose(t, 0, TESTING_STEPS - 1);
+    r = judged(t);
+    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
+    check(&r, 0, LATE, JUDGE_FAIL, JUDGE_NONE);
+    assert_int_equal(r.verdict, JUDGE_NON_CONFORMANT);
+    check_first(&r, 0, LATE);
+    judge_release(&r);
+}
+
+/* Of several cases the earlier step comes first, then the lower level. */
+static void cases_are_ordered_alike(void **state)
+{
+    struct table *t = *state;
+    struct judge_result r;
+
+    lose(t, 0, TESTING_STEPS - 1);
+    lose(t, 1, 0);
+    r = judged(t);
+    check_first(&r, 1, EARLY);
+    assert_true(judge_compare_causes(&r, 1, EARLY, 0, LATE) < 0);
+    assert_true(judge_compare_causes(&r, 0, LATE, 1, EARLY) > 0);
+    judge_item_at(&r, 0, LATE)->detail->finding.step = 0;
+    check_first(&r, 0, LATE);
+    judge_release(&r);
+}
+
+/* Within a step: what is asked of the others, what is seen, what comes of
+ * it; what is said of a run as a whole comes last. */
+static void moments_of_a_step(void **state)
+{
+    static const char *const stage[] = {"before",    "collectives",
+                                        "unsharded", "local-gradient",
+                                        "reduced",   "after"};
+    struct table *t = *state;
+    struct finding *f;
+    struct finding *g;
+    struct judge_result r;
+
+    lose(t, 0, 0);
+    lose(t, 1, 0);
+    r = judged(t);
+    f = &judge_item_at(&r, 0, EARLY)->detail->finding;
+    g = &judge_item_at(&r, 1, EARLY)->detail->finding;
+    f->unit = g->unit = 0;
+    for (uint32_t i = 0; i + 1 < sizeof(stage) / sizeof(stage[0]); i++) {
+        f->stage = stage[i];
+        g->stage = stage[i + 1];
+        assert_true(judge_compare_causes(&r, 0, EARLY, 1, EARLY) < 0);
+    }
+    f->stage = "collectives"; /* how many there are, of no unit */
+    f->unit = -1;
+    assert_true(judge_compare_causes(&r, 0, EARLY, 1, EARLY) > 0);
+    f->stage = "memory";
+    f->step = -1;
+    assert_true(judge_compare_causes(&r, 0, EARLY, 1, EARLY) > 0);
+    judge_release(&r);
+}
+
+static void nothing_failed(void **state)
+{
+    struct judge_result r = judged(*state);
+    uint32_t c;
+    uint32_t q;
+
+    assert_false(judge_first_cause(&r, &c, &q));
+    judge_release(&r);
+}
+
+/* Wrong calls did harm, it seems; but training alone is wrong. */
+static void harm_is_told_of_a_right_engine_alone(void **state)
+{
+    struct table *t = *state;
+    struct judge_result r;
+
+    t->row[EARLY].needs = NULL;
+    t->row[LATE].harmless = true;
+    t->run.c[1].scenario = t->run.record[1].c.scenario = CASE_MISUSE;
+    lose(t, 1, TESTING_STEPS - 1);
+    r = judged(t);
+    check(&r, 1, LATE, JUDGE_FAIL, JUDGE_NONE);
+    judge_release(&r);
+    lose(t, 0, 0);
+    r = judged(t);
+    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
+    check(&r, 1, LATE, JUDGE_BLOCKED, EARLY);
+    judge_release(&r);
+    /* The same case without it, in this run, can tell. */
+    t->run.c[1] = t->run.c[0];
+    t->run.c[1].scenario = CASE_MISUSE;
+    t->run.record[1].c = t->run.c[1];
+    r = judged(t);
+    check(&r, 1, LATE, JUDGE_FAIL, JUDGE_NONE);
+    judge_release(&r);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_earlier_one_is_the_cause),
+        TEST(what_does_not_fail_earlier_stays_blocked),
+        TEST(what_does_not_wait_blocks_nothing),
+        TEST(a_should_blocks_no_must),
+        TEST(cases_are_ordered_alike),
+        TEST(moments_of_a_step),
+        TEST(nothing_failed),
+        TEST(harm_is_told_of_a_right_engine_alone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}
