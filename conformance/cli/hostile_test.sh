@@ -86,6 +86,9 @@ result 'all others are right' "$(grep '^(right)' "$folder/became" |
     grep -Ev "$right" | head -n 3)"
 result 'each way has an outcome' "$([ "$(grep -c -v '^(right)' \
     "$folder/became")" -eq "$(wc -l <<<"$ways")" ] || echo 'not each')"
+result 'processes of an engine are findings' "$(grep -E \
+    '^(adopts-nobody|chain|child|daemon|many|program)' "$folder/became" |
+    grep -v 'comm.no-private-channel')"
 result 'no process is left' "$(
     pgrep -f "$engine"
     pgrep hostile-daemon
@@ -96,4 +99,4 @@ result 'no file is left' "$(
     find "$folder/records" ! -type d ! -type f
 )"
 result 'no shared memory is left' "$(shared_memory)"
-finish 7
+finish 8
