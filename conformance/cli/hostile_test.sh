@@ -22,13 +22,13 @@ ways=$(sed -n 's/^    {"\([^"]*\)",.*/\1/p' \
 
 
 # What is out of reach in a namespace alone: where the kernel allows none, these
-# change other cases' records, and leave memory.
+# end the run, change other cases' records, and leave memory.
 one=$("$cts" list cases | grep -m 1 '^mlp.*k2')
 FSDP_HOSTILE=tell "$cts" run --engine "$engine" --case "$one" --partial-ok \
     >/dev/null 2>"$folder/err"
 grep -q 'rank 1] parent 1$' "$folder/err" || {
     echo 'no namespaces here: some ways are left out'
-    ways=$(grep -Ev '(remove|empty)-(records|engines)|unmount|shared-memory' \
+    ways=$(grep -Ev '(remove|empty)-(records|engines)|unmount|shared-memory|-run$' \
         <<<"$ways")
 }
 
@@ -86,6 +86,9 @@ result 'all others are right' "$(grep '^(right)' "$folder/became" |
     grep -Ev "$right" | head -n 3)"
 result 'each way has an outcome' "$([ "$(grep -c -v '^(right)' \
     "$folder/became")" -eq "$(wc -l <<<"$ways")" ] || echo 'not each')"
+result 'processes of an engine are findings' "$(grep -E \
+    '^(adopts-nobody|chain|child|daemon|many|program)' "$folder/became" |
+    grep -v 'comm.no-private-channel')"
 result 'no process is left' "$(
     pgrep -f "$engine"
     pgrep hostile-daemon
@@ -96,4 +99,4 @@ result 'no file is left' "$(
     find "$folder/records" ! -type d ! -type f
 )"
 result 'no shared memory is left' "$(shared_memory)"
-finish 7
+finish 8

@@ -38,6 +38,29 @@ static void send_worker(long number)
     kill(getppid(), (int)number);
 }
 
+/* The supervisor, where it can be seen. */
+static void send_run(long number)
+{
+    char path[64];
+    char line[128];
+    long pid = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", getppid());
+    f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f)) {
+        if (strncmp(line, "PPid:", 5) == 0) {
+            pid = strtol(line + 5, NULL, 10);
+        }
+    }
+    if (f) {
+        fclose(f);
+    }
+    if (pid > 1) {
+        kill((pid_t)pid, (int)number);
+    }
+}
+
 static void send_group(long number)
 {
     kill(0, (int)number);
@@ -349,6 +372,8 @@ const struct hostile_way hostile_ways[] = {
     {"kill-worker", send_worker, SIGKILL},
     {"abort-worker", send_worker, SIGABRT},
     {"segv-worker", send_worker, SIGSEGV},
+    {"stop-run", send_run, SIGSTOP},
+    {"kill-run", send_run, SIGKILL},
     {"stop-group", send_group, SIGSTOP},
     {"kill-group", send_group, SIGKILL},
     {"stop-all", send_all, SIGSTOP},

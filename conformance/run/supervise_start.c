@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 enum {
-    MAX_ARGUMENTS = 64
+    MAX_ARGUMENTS = 64,
+    MAX_OUTPUTS = 512 /* of all workers: a process may have 1024 files */
 };
 
 static int fail(struct fsdp_error *error, const char *what, const char *path)
@@ -262,15 +263,19 @@ static int open_ends(struct supervised *w, struct ends *e,
     return FSDP_OK;
 }
 
-/* The worker's own, and one for each rank that is a process. */
+/* The worker's own, and one for each rank that is a process; of many workers
+ * with many ranks the last ones print as their worker does. */
 static uint32_t count_outputs(const struct supervised *w)
 {
+    const uint32_t n_workers = w->job->n_workers ? w->job->n_workers : 1;
+    const uint32_t room = MAX_OUTPUTS / n_workers;
     uint32_t most = 0;
 
     for (uint32_t i = w->next; i < w->n && w->job->world == WORLD_LOCAL; i++) {
         most = w->cases[i].ranks > most ? w->cases[i].ranks : most;
     }
-    return 1 + (most < WORLD_MAX_RANKS ? most : WORLD_MAX_RANKS);
+    most = most < WORLD_MAX_RANKS ? most : WORLD_MAX_RANKS;
+    return 1 + (most < room ? most : room);
 }
 
 static int start_process(struct supervised *w, struct ends *e,
@@ -282,13 +287,13 @@ static int start_process(struct supervised *w, struct ends *e,
                                 .open = w->folder,
                                 .needed = strchr(job->engine, '/') ? job->engine
                                                                    : NULL};
-    bool isolated = sealed && !is_mpi(w) && isolate_possible(&how);
     struct command c;
 
     make_command(w, &c);
-    w->pid = isolated ? isolate_fork() : fork();
+    w->isolated = sealed && !is_mpi(w) && isolate_possible(&how);
+    w->pid = w->isolated ? isolate_fork() : fork();
     if (w->pid == 0) {
-        become(w, &c, e, isolated ? &how : NULL);
+        become(w, &c, e, w->isolated ? &how : NULL);
     }
     free(sealed);
     if (w->pid < 0) {

@@ -5,6 +5,7 @@
  */
 #include "run/supervise_worker.h"
 #include "run/case_record.h"
+#include "run/worker.h"
 #include "run/worker_folder.h"
 
 #include <errno.h>
@@ -16,7 +17,14 @@
 
 bool supervised_has_ended(struct supervised *w)
 {
-    return waitpid(w->pid, &w->wait_status, WNOHANG) == w->pid;
+    if (waitpid(w->pid, &w->wait_status, WNOHANG) != w->pid) {
+        return false;
+    }
+    if (w->isolated && WIFEXITED(w->wait_status) &&
+        WEXITSTATUS(w->wait_status) == WORKER_ABORTED) {
+        w->wait_status = W_EXITCODE(0, SIGABRT);
+    }
+    return true;
 }
 
 /* Whether what it plays are unsharded runs. */

@@ -47,6 +47,7 @@ struct supervised {
     struct timespec stopped; /* since when it does not run; 0: it does */
     char folder[CASE_FOLDER_BYTES];    /* its own (worker_folder.h) */
     char batch[CASE_FOLDER_BYTES + 8]; /* file */
+    bool isolated;                     /* in a namespace of its own */
     bool killed;                       /* by us: it made no progress */
     int wait_status;                   /* once it has ended */
     struct fsdp_error refused; /* why it cannot go on, in its own words */

@@ -52,9 +52,10 @@ static int play_rank(void *context, struct world_rank *rank)
         (void)fflush(NULL);
         (void)dup2(WORKER_OUTPUTS_FD + (int)rank->rank, STDOUT_FILENO);
         (void)dup2(WORKER_OUTPUTS_FD + (int)rank->rank, STDERR_FILENO);
-        for (uint32_t i = 0; i < p->w->o->outputs; i++) {
-            close(WORKER_OUTPUTS_FD + (int)i);
-        }
+    }
+    for (uint32_t i = 0; p->w->o->world == WORLD_LOCAL && i < p->w->o->outputs;
+         i++) {
+        close(WORKER_OUTPUTS_FD + (int)i);
     }
     return p->drive((void *)p->d, rank);
 }
@@ -399,7 +400,8 @@ static void refuse(const struct worker *w, int status)
 
 static void leave_aborted(int number)
 {
-    _exit(128 + number);
+    (void)number;
+    _exit(WORKER_ABORTED);
 }
 
 /* Ranks that are processes have nothing to say to the supervisor. */

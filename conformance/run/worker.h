@@ -29,7 +29,10 @@
  * output. */
 enum {
     WORKER_WORDS_FD = 3,
-    WORKER_OUTPUTS_FD = 4 /* of rank 0; the others' follow */
+    WORKER_OUTPUTS_FD = 4, /* of rank 0; the others' follow */
+    /* How it ends after abort() where it is the first process of a namespace,
+     * which no signal ends. */
+    WORKER_ABORTED = 134
 };
 
 struct worker_options {
