@@ -32,8 +32,9 @@ uint32_t requirement_count(const struct requirement *const *table)
     return n;
 }
 
-uint32_t requirement_index(const struct requirement *const *table,
-                           const char *id)
+/* The first of that id, in a table that may be of any order. */
+static uint32_t first_index(const struct requirement *const *table,
+                            const char *id)
 {
     uint32_t i = 0;
 
@@ -41,6 +42,29 @@ uint32_t requirement_index(const struct requirement *const *table,
         i++;
     }
     return i;
+}
+
+/* Most tables are sorted by id, and every need of every case is looked up. */
+uint32_t requirement_index(const struct requirement *const *table,
+                           const char *id)
+{
+    uint32_t low = 0;
+    uint32_t high = requirement_count(table);
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        const int order = strcmp(table[middle]->id, id);
+
+        if (order == 0) {
+            return middle;
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return first_index(table, id);
 }
 
 bool requirement_next_need(const char **at, char id[REQUIREMENT_ID_BYTES])
@@ -80,17 +104,47 @@ bool requirement_spoil(const struct requirement *q, const struct expect *e,
     return q->spoil != NULL ? q->spoil(e, r) : q->check->spoil(q, e, r);
 }
 
-/* Whether all that table[i] needs is placed already. */
-static bool is_ready(const struct requirement *const *table, uint32_t i,
-                     const bool *placed)
+/* Where the needs of each row stand in one list of indices: those of row i from
+ * first[i] to first[i + 1]. What is not in the table is left out. */
+struct needs {
+    uint32_t *first, *index;
+};
+
+static int find_needs(const struct requirement *const *table, uint32_t n,
+                      struct needs *out)
 {
-    const char *at = table[i]->needs;
     char id[REQUIREMENT_ID_BYTES];
+    size_t room = 1;
+    uint32_t done = 0;
 
-    while (requirement_next_need(&at, id)) {
-        uint32_t need = requirement_index(table, id);
+    for (uint32_t i = 0; i < n; i++) {
+        room += table[i]->needs != NULL ? strlen(table[i]->needs) : 0;
+    }
+    out->first = calloc((size_t)n + 1, sizeof(*out->first));
+    out->index = calloc(room, sizeof(*out->index));
+    if (out->first == NULL || out->index == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const char *at = table[i]->needs;
 
-        if (table[need] != NULL && !placed[need]) {
+        while (requirement_next_need(&at, id)) {
+            const uint32_t need = requirement_index(table, id);
+
+            if (need < n) {
+                out->index[done++] = need;
+            }
+        }
+        out->first[i + 1] = done;
+    }
+    return FSDP_OK;
+}
+
+/* Whether all that row i needs is placed already. */
+static bool is_ready(const struct needs *needs, uint32_t i, const bool *placed)
+{
+    for (uint32_t k = needs->first[i]; k < needs->first[i + 1]; k++) {
+        if (!placed[needs->index[k]]) {
             return false;
         }
     }
@@ -99,25 +153,26 @@ static bool is_ready(const struct requirement *const *table, uint32_t i,
 
 int requirement_order(const struct requirement *const *table, uint32_t *order)
 {
-    uint32_t n = requirement_count(table);
+    const uint32_t n = requirement_count(table);
+    struct needs needs = {NULL, NULL};
     uint32_t done = 0;
     uint32_t before;
     bool *placed = calloc((size_t)n + 1, sizeof(*placed));
+    int status = placed == NULL ? FSDP_ERR_NOMEM : find_needs(table, n, &needs);
 
-    if (placed == NULL) {
-        return FSDP_ERR_NOMEM;
-    }
     do {
         before = done;
-        for (uint32_t i = 0; i < n; i++) {
-            if (!placed[i] && is_ready(table, i, placed)) {
+        for (uint32_t i = 0; status == FSDP_OK && i < n; i++) {
+            if (!placed[i] && is_ready(&needs, i, placed)) {
                 placed[i] = true;
                 order[done++] = i;
             }
         }
     } while (done > before);
+    free(needs.index);
+    free(needs.first);
     free(placed);
-    return done == n ? FSDP_OK : FSDP_ERR_FORMAT;
+    return status == FSDP_OK && done != n ? FSDP_ERR_FORMAT : status;
 }
 
 /* Words of lower case letters, joined by '-'; parts of words, joined by '.'.
@@ -178,7 +233,7 @@ static const char *check_needs(const struct requirement *const *table,
     char id[REQUIREMENT_ID_BYTES];
 
     while (requirement_next_need(&at, id)) {
-        const struct requirement *need = table[requirement_index(table, id)];
+        const struct requirement *need = table[first_index(table, id)];
 
         if (need == NULL) {
             return "it needs a requirement that does not exist";
@@ -204,7 +259,7 @@ int requirement_set_check(const struct requirement *const *table, char *why,
         const char *fault = "an id is missing";
 
         if (table[i]->id != NULL) {
-            fault = requirement_index(table, table[i]->id) != i
+            fault = first_index(table, table[i]->id) != i
                         ? "the id occurs twice"
                         : check_fields(table[i]);
         }
