@@ -197,25 +197,23 @@ static int judge_all(const struct arguments *a,
                      const struct evaluate_input *common, int64_t started)
 {
     struct evaluate_result result[ARGUMENTS_MAX] = {0};
+    struct evaluate_job jobs[ARGUMENTS_MAX];
     char(*rerun)[1024] = calloc(engines->n, sizeof(*rerun));
-    int code = rerun ? 0 : EXIT_INCOMPLETE;
+    int code = EXIT_INCOMPLETE;
 
     for (uint32_t i = 0; i < engines->n && rerun; i++) {
-        struct evaluate_input e = *common;
-
         make_rerun(a, engines->of[i].engine, rerun[i]);
-        e.records = engines->of[i].records;
-        evaluate_engine(&e, a, rerun[i], started, &result[i]);
-        code = evaluate_worse(code, result[i].code);
+        jobs[i] = (struct evaluate_job){*common, rerun[i]};
+        jobs[i].input.records = engines->of[i].records;
+    }
+    if (rerun) {
+        code = evaluate_engines(jobs, engines->n, a, started, result);
     }
     if (rerun && !evaluate_write(a, result, engines->n)) {
         code = evaluate_worse(code, EXIT_INCOMPLETE);
     }
     for (uint32_t i = 0; i < engines->n && rerun; i++) {
-        struct evaluate_input e = *common;
-
-        e.records = engines->of[i].records;
-        show(a, &e, &engines->of[i], &result[i], engines->n);
+        show(a, &jobs[i].input, &engines->of[i], &result[i], engines->n);
     }
     if (engines->n > 1 && !a->quiet) {
         evaluate_print_summary(result, engines->n);

@@ -41,15 +41,18 @@ static int judge_found(const struct arguments *a, const char *records,
                        struct evaluate_input *e)
 {
     struct evaluate_result result[ARGUMENTS_MAX] = {0};
+    struct evaluate_job jobs[ARGUMENTS_MAX];
     int64_t started = (int64_t)time(NULL);
     bool judged = true;
-    int code = 0;
+    int code;
 
     e->baselines = e->baselines ? e->baselines : records;
     for (uint32_t i = 0; i < found->n; i++) {
-        e->records = found->of[i].records;
-        evaluate_engine(e, a, "fsdp-cts run --case ", started, &result[i]);
-        code = evaluate_worse(code, result[i].code);
+        jobs[i] = (struct evaluate_job){*e, "fsdp-cts run --case "};
+        jobs[i].input.records = found->of[i].records;
+    }
+    code = evaluate_engines(jobs, found->n, a, started, result);
+    for (uint32_t i = 0; i < found->n; i++) {
         judged = judged && result[i].judged;
     }
     if (!evaluate_write(a, result, found->n)) {
@@ -59,9 +62,8 @@ static int judge_found(const struct arguments *a, const char *records,
     }
     for (uint32_t i = 0; i < found->n; i++) {
         evaluate_print(a, &result[i], found->n);
-        e->records = found->of[i].records;
         if (!a->quiet) {
-            textbook_print(e);
+            textbook_print(&jobs[i].input);
         }
     }
     if (found->n > 1 && !a->quiet) {

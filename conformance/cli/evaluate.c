@@ -10,6 +10,7 @@
 #include "judge/report/report.h"
 #include "run/supervise.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -240,6 +241,51 @@ void evaluate_engine(const struct evaluate_input *e, const struct arguments *a,
         fprintf(stderr, "fsdp-cts: %u records cannot be read: %s: %s\n",
                 r->malformed, first_unread(r)->id, first_unread(r)->reason);
     }
+}
+
+struct judging {
+    const struct evaluate_job *job;
+    const struct arguments *a;
+    int64_t started;
+    struct evaluate_result *out;
+    pthread_t thread;
+    bool has_thread;
+};
+
+static void *judge_in_thread(void *self)
+{
+    const struct judging *g = self;
+
+    evaluate_engine(&g->job->input, g->a, g->job->rerun, g->started, g->out);
+    return NULL;
+}
+
+/* Engines have nothing in common but what nobody writes to. */
+int evaluate_engines(const struct evaluate_job *jobs, uint32_t n,
+                     const struct arguments *a, int64_t started,
+                     struct evaluate_result *result)
+{
+    struct judging all[ARGUMENTS_MAX];
+    int code = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct judging *g = &all[i];
+
+        *g = (struct judging){&jobs[i], a, started, &result[i], 0, false};
+        g->has_thread =
+            n > 1 && a->jobs > 1 &&
+            pthread_create(&g->thread, NULL, judge_in_thread, g) == 0;
+        if (!g->has_thread) {
+            judge_in_thread(g);
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (all[i].has_thread) {
+            pthread_join(all[i].thread, NULL);
+        }
+        code = evaluate_worse(code, result[i].code);
+    }
+    return code;
 }
 
 bool evaluate_write(const struct arguments *a,

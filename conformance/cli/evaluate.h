@@ -56,6 +56,16 @@ int evaluate_code(const struct judge_result *r, const struct arguments *a);
 void evaluate_engine(const struct evaluate_input *e, const struct arguments *a,
                      const char *rerun, int64_t started,
                      struct evaluate_result *out);
+/* What one of several engines is judged by. */
+struct evaluate_job {
+    struct evaluate_input input;
+    const char *rerun;
+};
+/* Of each engine, at the same time if the arguments allow more than one job;
+ * the worst of their codes. The caller releases each result[i].r. */
+int evaluate_engines(const struct evaluate_job *jobs, uint32_t n,
+                     const struct arguments *a, int64_t started,
+                     struct evaluate_result *result);
 /* Writes the reports that the arguments ask for, of all that were judged.
  * False: it could not be done, which is on stderr. */
 bool evaluate_write(const struct arguments *a,
