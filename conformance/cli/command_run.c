@@ -238,10 +238,9 @@ static int run(const struct arguments *a, const struct case_list *cases,
     int64_t started = (int64_t)time(NULL);
     int code;
 
-    if ((a->records
-             ? folder_open(a->records, &folder, &error)
-             : folder_open_temporary(cases, a->engines.n, &folder, &error)) !=
-        FSDP_OK) {
+    if ((a->records ? folder_open(a->records, &folder, &error)
+                    : folder_open_temporary(cases, a->engines.n, &folder,
+                                            &error)) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
         folder_close(&folder);
         return EXIT_USAGE;
@@ -317,6 +316,19 @@ static int check_adapter(const struct arguments *a)
     return 0;
 }
 
+/* A part is not judged by itself: requirements compare cases of others. */
+static int check_shard(struct arguments *a)
+{
+    if (a->n_shards && (!a->records || a->report || a->junit)) {
+        fprintf(stderr, "fsdp-cts run: --shard keeps records and judges "
+                        "nothing: it needs --records, and verify takes all "
+                        "parts\n");
+        return EXIT_USAGE;
+    }
+    a->record_only = a->record_only || a->n_shards;
+    return 0;
+}
+
 int command_run(int argc, char **argv)
 {
     struct arguments a;
@@ -337,6 +349,7 @@ int command_run(int argc, char **argv)
         return EXIT_USAGE;
     }
     code = code ? code : check_adapter(&a);
+    code = code ? code : check_shard(&a);
     code = code ? code : check_engines(&a);
     if (code) {
         return code;

@@ -6,7 +6,6 @@
 #include "cases/case_graph.h"
 #include "cases/case_model.h"
 #include "cli/version.h"
-#include "judge/judge_store.h"
 #include "judge/report/report.h"
 #include "run/supervise.h"
 
@@ -73,6 +72,18 @@ static bool is_foreign(const struct case_list *cases)
     return known != cases->n;
 }
 
+int evaluate_open_store(const struct evaluate_input *e,
+                        struct judge_store **out)
+{
+    int status = judge_store_open(e->records, e->baselines, out);
+
+    for (uint32_t i = 0; i < e->n_others && status == FSDP_OK; i++) {
+        status =
+            judge_store_add(*out, e->others[i].records, e->others[i].baselines);
+    }
+    return status;
+}
+
 int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
                      struct fsdp_error *error)
 {
@@ -95,7 +106,7 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
                                        sizeof(error->message));
 
     if (status == FSDP_OK) {
-        status = judge_store_open(e->records, e->baselines, &store);
+        status = evaluate_open_store(e, &store);
     }
     if (status == FSDP_OK) {
         in.record_context = store;
