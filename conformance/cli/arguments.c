@@ -362,6 +362,8 @@ static const struct option_row rows[] = {
     {"shard", "I/N", TAKES_RUN,
      "record one of N parts of the cases, for verify to judge together",
      .take = take_shard, .most = 1000},
+    {"times", NULL, TAKES_RUN, "say where the time of the run went",
+     .take = take_flag, .at = AT(times)},
     {"trace", "FILE.json", TAKES_RUN,
      "write what ran when, of one case; for Perfetto", .take = take_output,
      .at = AT(trace)},

@@ -45,6 +45,7 @@ struct arguments {
     const char *about, *bundle, *explanations;
     bool partial, without_records;
     bool partial_ok, record_only, report_only, json, quiet, help, verbose;
+    bool times;
     const char *const *rest; /* what is no option */
     int n_rest;
     /* worker only */

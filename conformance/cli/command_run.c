@@ -11,6 +11,7 @@
 #include "cli/selection.h"
 #include "cli/shrink.h"
 #include "cli/textbook.h"
+#include "cli/times.h"
 #include "run/adapter.h"
 #include "run/supervise.h"
 #include "run/trace_merge.h"
@@ -121,7 +122,8 @@ static int run_adapter(const struct arguments *a, const struct case_list *cases,
 
 static int run_engines(const struct arguments *a,
                        const struct engine_folders *engines,
-                       const struct case_list *cases, struct fsdp_error *error)
+                       const struct case_list *cases, struct times *times,
+                       struct fsdp_error *error)
 {
     struct supervise_job job = arguments_job(a);
     int status = FSDP_OK;
@@ -130,12 +132,15 @@ static int run_engines(const struct arguments *a,
     job.n_cases = cases->n;
 
     for (uint32_t i = 0; i < engines->n && status == FSDP_OK; i++) {
+        const struct times_span began = times_now();
         struct supervise_engine said = {.known = false};
 
         job.records = engines->of[i].records;
         job.engine = engines->of[i].engine;
         job.title = a->quiet ? NULL : job.engine;
         status = supervise(&job, &said, error);
+        times_note(times, "record", job.engine, began);
+        times_note_launch(times, job.engine, said.launch_seconds);
     }
     return status;
 }
@@ -145,21 +150,27 @@ static int run_engines(const struct arguments *a,
 static int run_cases(const struct arguments *a,
                      const struct engine_folders *engines,
                      const struct case_list *cases, const struct text *text,
-                     const char *records)
+                     const char *records, struct times *times)
 {
     struct case_list claimed = {NULL, 0};
     struct supervise_job job = arguments_job(a);
     struct fsdp_error error = {0};
+    struct times_span began = times_now();
     int status = a->adapter
                      ? run_adapter(a, cases, text, engines->of[0].records,
                                    &claimed, &error)
-                     : run_engines(a, engines, cases, &error);
+                     : run_engines(a, engines, cases, times, &error);
 
+    if (a->adapter) {
+        times_note(times, "record", "adapter", began);
+    }
     if (status == FSDP_OK) {
+        began = times_now();
         job.records = records;
         job.title = a->quiet ? NULL : "baseline";
         status =
             supervise_baselines(&job, a->adapter ? &claimed : cases, &error);
+        times_note(times, "baseline", "", began);
     }
     manifest_release(&claimed);
     return status == FSDP_OK ? 0 : say(&error, status);
@@ -194,8 +205,10 @@ static void show(const struct arguments *a, const struct evaluate_input *e,
 
 static int judge_all(const struct arguments *a,
                      const struct engine_folders *engines,
-                     const struct evaluate_input *common, int64_t started)
+                     const struct evaluate_input *common, int64_t started,
+                     struct times *times)
 {
+    const struct times_span began = times_now();
     struct evaluate_result result[ARGUMENTS_MAX] = {0};
     struct evaluate_job jobs[ARGUMENTS_MAX];
     char(*rerun)[1024] = calloc(engines->n, sizeof(*rerun));
@@ -208,6 +221,7 @@ static int judge_all(const struct arguments *a,
     }
     if (rerun) {
         code = evaluate_engines(jobs, engines->n, a, started, result);
+        times_note(times, "judge", "", began);
     }
     if (rerun && !evaluate_write(a, result, engines->n)) {
         code = evaluate_worse(code, EXIT_INCOMPLETE);
@@ -217,6 +231,9 @@ static int judge_all(const struct arguments *a,
     }
     if (engines->n > 1 && !a->quiet) {
         evaluate_print_summary(result, engines->n);
+    }
+    if (a->times) {
+        times_print(times, result, engines->n);
     }
     for (uint32_t i = 0; i < engines->n; i++) {
         judge_release(&result[i].r);
@@ -235,6 +252,7 @@ static int run(const struct arguments *a, const struct case_list *cases,
     const char *all[512];
     struct evaluate_input e = {
         .cases = cases, .text = text, .only = evaluate_only(a, &storage, all)};
+    struct times times = {.began = times_now()};
     int64_t started = (int64_t)time(NULL);
     int code;
 
@@ -249,7 +267,7 @@ static int run(const struct arguments *a, const struct case_list *cases,
     folder_sweep(&folder); /* of a run that was killed */
     code = engine_folders_make(&a->engines, folder.path, &engines);
     if (code == 0) {
-        code = run_cases(a, &engines, cases, text, folder.path);
+        code = run_cases(a, &engines, cases, text, folder.path, &times);
     }
     if (code == 0 && a->trace &&
         trace_merge(engines.of[0].records, &cases->c[0], engines.of[0].engine,
@@ -264,7 +282,10 @@ static int run(const struct arguments *a, const struct case_list *cases,
         code = EXIT_INCOMPLETE;
     }
     if (code == 0 && !a->record_only) {
-        code = judge_all(a, &engines, &e, started);
+        code = judge_all(a, &engines, &e, started, &times);
+    }
+    if (a->times && a->record_only) {
+        times_print(&times, NULL, 0);
     }
     folder_sweep(&folder);
     folder_close(&folder);
