@@ -209,6 +209,26 @@ static int take_fresh_seed(const struct option_row *row, char *value,
     return 0;
 }
 
+/* "2/3": the second of three. */
+static int take_shard(const struct option_row *row, char *value,
+                      struct arguments *out)
+{
+    const struct option_row of = {.least = 1, .most = row->most};
+    char *slash = strchr(value, '/');
+
+    if (slash) {
+        *slash = '\0';
+        if (read_number(&of, value, &out->shard) &&
+            read_number(&of, slash + 1, &out->n_shards) &&
+            out->shard <= out->n_shards) {
+            return 0;
+        }
+        *slash = '/';
+    }
+    return usage("--shard is one of several, as 1/3 to 3/3, not '%s'%s", value,
+                 "");
+}
+
 static int take_ranks(const struct option_row *row, char *value,
                       struct arguments *out)
 {
@@ -339,6 +359,11 @@ static const struct option_row rows[] = {
     {"record-only", NULL, TAKES_RUN,
      "run and keep records, do not judge; exit 0 if all cases ran",
      .take = take_flag, .at = AT(record_only)},
+    {"shard", "I/N", TAKES_RUN,
+     "record one of N parts of the cases, for verify to judge together",
+     .take = take_shard, .most = 1000},
+    {"times", NULL, TAKES_RUN, "say where the time of the run went",
+     .take = take_flag, .at = AT(times)},
     {"trace", "FILE.json", TAKES_RUN,
      "write what ran when, of one case; for Perfetto", .take = take_output,
      .at = AT(trace)},

@@ -39,11 +39,13 @@ struct arguments {
     uint32_t timeout_ms, jobs;
     bool from_a_seed;             /* --first-seed was given */
     uint32_t n_seeds, first_seed; /* random cases; n_seeds 0: the manifest */
+    uint32_t shard, n_shards;     /* 1..n_shards; n_shards 0: all cases */
     uint32_t seed;                /* of all cases; 0: as in the manifest */
     const char *write, *check, *fixtures;
     const char *about, *bundle, *explanations;
     bool partial, without_records;
     bool partial_ok, record_only, report_only, json, quiet, help, verbose;
+    bool times;
     const char *const *rest; /* what is no option */
     int n_rest;
     /* worker only */

@@ -11,6 +11,7 @@
 #include "cli/selection.h"
 #include "cli/shrink.h"
 #include "cli/textbook.h"
+#include "cli/times.h"
 #include "run/adapter.h"
 #include "run/supervise.h"
 #include "run/trace_merge.h"
@@ -122,7 +123,8 @@ static int run_adapter(const struct arguments *a, const struct case_list *cases,
 static int run_engines(const struct arguments *a,
                        const struct engine_folders *engines,
                        const struct case_list *cases, const char *records,
-                       struct seals *seals, struct fsdp_error *error)
+                       struct seals *seals, struct times *times,
+                       struct fsdp_error *error)
 {
     struct supervise_job job = arguments_job(a);
     int status = FSDP_OK;
@@ -133,12 +135,15 @@ static int run_engines(const struct arguments *a,
     job.n_cases = cases->n;
 
     for (uint32_t i = 0; i < engines->n && status == FSDP_OK; i++) {
+        const struct times_span began = times_now();
         struct supervise_engine said = {.known = false};
 
         job.records = engines->of[i].records;
         job.engine = engines->of[i].engine;
         job.title = a->quiet ? NULL : job.engine;
         status = supervise(&job, &said, error);
+        times_note(times, "record", job.engine, began);
+        times_note_launch(times, job.engine, said.launch_seconds);
     }
     return status;
 }
@@ -148,25 +153,32 @@ static int run_engines(const struct arguments *a,
 static int run_cases(const struct arguments *a,
                      const struct engine_folders *engines,
                      const struct case_list *cases, const struct text *text,
-                     const char *records)
+                     const char *records, struct times *times)
 {
     struct case_list claimed = {NULL, 0};
     struct supervise_job job = arguments_job(a);
     struct seals seals = {NULL, 0};
     struct fsdp_error error = {0};
-    int status = a->adapter
-                     ? run_adapter(a, cases, text, engines->of[0].records,
-                                   &claimed, &error)
-                     : run_engines(a, engines, cases, records, &seals, &error);
+    struct times_span began = times_now();
+    int status =
+        a->adapter
+            ? run_adapter(a, cases, text, engines->of[0].records, &claimed,
+                          &error)
+            : run_engines(a, engines, cases, records, &seals, times, &error);
 
     (void)seals_check(&seals); /* no engine runs any more */
     seals_release(&seals);
 
+    if (a->adapter) {
+        times_note(times, "record", "adapter", began);
+    }
     if (status == FSDP_OK) {
+        began = times_now();
         job.records = records;
         job.title = a->quiet ? NULL : "baseline";
         status =
             supervise_baselines(&job, a->adapter ? &claimed : cases, &error);
+        times_note(times, "baseline", "", began);
     }
     manifest_release(&claimed);
     return status == FSDP_OK ? 0 : say(&error, status);
@@ -201,31 +213,35 @@ static void show(const struct arguments *a, const struct evaluate_input *e,
 
 static int judge_all(const struct arguments *a,
                      const struct engine_folders *engines,
-                     const struct evaluate_input *common, int64_t started)
+                     const struct evaluate_input *common, int64_t started,
+                     struct times *times)
 {
+    const struct times_span began = times_now();
     struct evaluate_result result[ARGUMENTS_MAX] = {0};
+    struct evaluate_job jobs[ARGUMENTS_MAX];
     char(*rerun)[1024] = calloc(engines->n, sizeof(*rerun));
-    int code = rerun ? 0 : EXIT_INCOMPLETE;
+    int code = EXIT_INCOMPLETE;
 
     for (uint32_t i = 0; i < engines->n && rerun; i++) {
-        struct evaluate_input e = *common;
-
         make_rerun(a, engines->of[i].engine, rerun[i]);
-        e.records = engines->of[i].records;
-        evaluate_engine(&e, a, rerun[i], started, &result[i]);
-        code = evaluate_worse(code, result[i].code);
+        jobs[i] = (struct evaluate_job){*common, rerun[i]};
+        jobs[i].input.records = engines->of[i].records;
+    }
+    if (rerun) {
+        code = evaluate_engines(jobs, engines->n, a, started, result);
+        times_note(times, "judge", "", began);
     }
     if (rerun && !evaluate_write(a, result, engines->n)) {
         code = evaluate_worse(code, EXIT_INCOMPLETE);
     }
     for (uint32_t i = 0; i < engines->n && rerun; i++) {
-        struct evaluate_input e = *common;
-
-        e.records = engines->of[i].records;
-        show(a, &e, &engines->of[i], &result[i], engines->n);
+        show(a, &jobs[i].input, &engines->of[i], &result[i], engines->n);
     }
     if (engines->n > 1 && !a->quiet) {
         evaluate_print_summary(result, engines->n);
+    }
+    if (a->times) {
+        times_print(times, result, engines->n);
     }
     for (uint32_t i = 0; i < engines->n; i++) {
         judge_release(&result[i].r);
@@ -244,13 +260,13 @@ static int run(const struct arguments *a, const struct case_list *cases,
     const char *all[512];
     struct evaluate_input e = {
         .cases = cases, .text = text, .only = evaluate_only(a, &storage, all)};
+    struct times times = {.began = times_now()};
     int64_t started = (int64_t)time(NULL);
     int code;
 
-    if ((a->records
-             ? folder_open(a->records, &folder, &error)
-             : folder_open_temporary(cases, a->engines.n, &folder, &error)) !=
-        FSDP_OK) {
+    if ((a->records ? folder_open(a->records, &folder, &error)
+                    : folder_open_temporary(cases, a->engines.n, &folder,
+                                            &error)) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
         folder_close(&folder);
         return EXIT_USAGE;
@@ -259,7 +275,7 @@ static int run(const struct arguments *a, const struct case_list *cases,
     folder_sweep(&folder); /* of a run that was killed */
     code = engine_folders_make(&a->engines, folder.path, &engines);
     if (code == 0) {
-        code = run_cases(a, &engines, cases, text, folder.path);
+        code = run_cases(a, &engines, cases, text, folder.path, &times);
     }
     if (code == 0 && a->trace &&
         trace_merge(engines.of[0].records, &cases->c[0], engines.of[0].engine,
@@ -274,7 +290,10 @@ static int run(const struct arguments *a, const struct case_list *cases,
         code = EXIT_INCOMPLETE;
     }
     if (code == 0 && !a->record_only) {
-        code = judge_all(a, &engines, &e, started);
+        code = judge_all(a, &engines, &e, started, &times);
+    }
+    if (a->times && a->record_only) {
+        times_print(&times, NULL, 0);
     }
     folder_sweep(&folder);
     folder_close(&folder);
@@ -326,6 +345,19 @@ static int check_adapter(const struct arguments *a)
     return 0;
 }
 
+/* A part is not judged by itself: requirements compare cases of others. */
+static int check_shard(struct arguments *a)
+{
+    if (a->n_shards && (!a->records || a->report || a->junit)) {
+        fprintf(stderr, "fsdp-cts run: --shard keeps records and judges "
+                        "nothing: it needs --records, and verify takes all "
+                        "parts\n");
+        return EXIT_USAGE;
+    }
+    a->record_only = a->record_only || a->n_shards;
+    return 0;
+}
+
 int command_run(int argc, char **argv)
 {
     struct arguments a;
@@ -346,6 +378,7 @@ int command_run(int argc, char **argv)
         return EXIT_USAGE;
     }
     code = code ? code : check_adapter(&a);
+    code = code ? code : check_shard(&a);
     code = code ? code : check_engines(&a);
     if (code) {
         return code;

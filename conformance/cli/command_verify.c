@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -23,10 +24,11 @@ enum {
 
 static void help(void)
 {
-    printf("usage: fsdp-cts verify RECORDS [OPTION ...]\n"
+    printf("usage: fsdp-cts verify RECORDS ... [OPTION ...]\n"
            "       fsdp-cts verify BUNDLE [--partial-ok] [--json]\n\n"
            "Judges the records in a folder that 'fsdp-cts run --records' "
-           "wrote, or checks a\nbundle of 'fsdp-cts submit': its files, "
+           "wrote, those in\nseveral folders as one run ('fsdp-cts run "
+           "--shard'), or checks a\nbundle of 'fsdp-cts submit': its files, "
            "versions and cases, and its report against\nwhat the judge finds "
            "now of the records in it.\n\n");
     arguments_help(TAKES);
@@ -35,21 +37,55 @@ static void help(void)
         "error, 65 bad data,\n77 skipped (a selection that is not claimed)\n");
 }
 
-/* Of each engine that has records in the folder. */
-static int judge_found(const struct arguments *a, const char *records,
+/* What the other folders have of this engine. */
+static int find_others(const struct arguments *a, const char *engine,
+                       const struct engine_folders *part, const char *baselines,
+                       struct evaluate_part *out)
+{
+    for (int p = 1; p < a->n_rest; p++) {
+        uint32_t i = 0;
+
+        while (i < part[p].n && strcmp(part[p].of[i].name, engine) != 0) {
+            i++;
+        }
+        if (i == part[p].n || part[p].n != part[0].n) {
+            fprintf(stderr,
+                    "fsdp-cts verify: %s has records of other engines than "
+                    "%s\n",
+                    a->rest[p], a->rest[0]);
+            return EXIT_BAD_DATA;
+        }
+        out[p - 1] = (struct evaluate_part){part[p].of[i].records,
+                                            baselines ? baselines : a->rest[p]};
+    }
+    return 0;
+}
+
+/* Of each engine that has records in the folders. */
+static int judge_found(const struct arguments *a,
                        const struct engine_folders *found,
-                       struct evaluate_input *e)
+                       struct evaluate_input *e, struct evaluate_part *others)
 {
     struct evaluate_result result[ARGUMENTS_MAX] = {0};
+    struct evaluate_job jobs[ARGUMENTS_MAX];
     int64_t started = (int64_t)time(NULL);
     bool judged = true;
-    int code = 0;
+    int code;
 
-    e->baselines = e->baselines ? e->baselines : records;
     for (uint32_t i = 0; i < found->n; i++) {
-        e->records = found->of[i].records;
-        evaluate_engine(e, a, "fsdp-cts run --case ", started, &result[i]);
-        code = evaluate_worse(code, result[i].code);
+        struct evaluate_part *mine = others + (size_t)i * e->n_others;
+
+        jobs[i] = (struct evaluate_job){*e, "fsdp-cts run --case "};
+        jobs[i].input.records = found->of[i].records;
+        jobs[i].input.baselines = e->baselines ? e->baselines : a->rest[0];
+        jobs[i].input.others = mine;
+        code = find_others(a, found->of[i].name, found, e->baselines, mine);
+        if (code) {
+            return code;
+        }
+    }
+    code = evaluate_engines(jobs, found->n, a, started, result);
+    for (uint32_t i = 0; i < found->n; i++) {
         judged = judged && result[i].judged;
     }
     if (!evaluate_write(a, result, found->n)) {
@@ -59,9 +95,8 @@ static int judge_found(const struct arguments *a, const char *records,
     }
     for (uint32_t i = 0; i < found->n; i++) {
         evaluate_print(a, &result[i], found->n);
-        e->records = found->of[i].records;
         if (!a->quiet) {
-            textbook_print(e);
+            textbook_print(&jobs[i].input);
         }
     }
     if (found->n > 1 && !a->quiet) {
@@ -73,14 +108,36 @@ static int judge_found(const struct arguments *a, const char *records,
     return code;
 }
 
-static int verify(const struct arguments *a, const char *records)
+/* The folders of records, each engine's. */
+static int judge_folders(const struct arguments *a, struct evaluate_input *e)
+{
+    const size_t n = (size_t)a->n_rest;
+    struct engine_folders *found = calloc(n, sizeof(*found));
+    struct evaluate_part *others = calloc(n * ARGUMENTS_MAX, sizeof(*others));
+    int code = found && others ? 0 : EXIT_INCOMPLETE;
+
+    e->n_others = (uint32_t)(n - 1);
+    for (size_t i = 0; i < n && code == 0; i++) {
+        if (engine_folders_find(a->rest[i], &found[i]) != FSDP_OK) {
+            fprintf(stderr, "fsdp-cts verify: %s cannot be read\n", a->rest[i]);
+            code = EXIT_BAD_DATA;
+        }
+    }
+    if (code == 0) {
+        code = judge_found(a, found, e, others);
+    }
+    free(found);
+    free(others);
+    return code;
+}
+
+static int verify(const struct arguments *a)
 {
     struct case_list cases;
     struct text text;
     struct fsdp_error error = {0};
     struct name_list storage;
     const char *all[512];
-    struct engine_folders found;
     char golden[4096];
     struct evaluate_input e = {.cases = &cases,
                                .text = &text,
@@ -101,12 +158,8 @@ static int verify(const struct arguments *a, const char *records)
         e.baselines = golden;
     }
     code = selection_make(a, &cases);
-    if (code == 0 && engine_folders_find(records, &found) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts verify: %s cannot be read\n", records);
-        code = EXIT_BAD_DATA;
-    }
     if (code == 0) {
-        code = judge_found(a, records, &found, &e);
+        code = judge_folders(a, &e);
     }
     manifest_release(&cases);
     text_release(&text);
@@ -130,20 +183,22 @@ int command_verify(int argc, char **argv)
         fprintf(stderr, "fsdp-cts verify: --report-only needs --report\n");
         return EXIT_USAGE;
     }
-    if (a.n_rest != 1) {
-        fprintf(stderr, "fsdp-cts verify: needs one folder of records; see: "
-                        "fsdp-cts verify --help\n");
+    if (a.n_rest < 1 || a.n_rest > ARGUMENTS_MAX) {
+        fprintf(stderr, "fsdp-cts verify: needs a folder of records, or of "
+                        "each part of them; see: fsdp-cts verify --help\n");
         return EXIT_USAGE;
     }
-    if (stat(a.rest[0], &s) != 0 || !S_ISDIR(s.st_mode)) {
-        fprintf(stderr, "fsdp-cts verify: %s is no folder\n", a.rest[0]);
-        return EXIT_BAD_DATA;
+    for (int i = 0; i < a.n_rest; i++) {
+        if (stat(a.rest[i], &s) != 0 || !S_ISDIR(s.st_mode)) {
+            fprintf(stderr, "fsdp-cts verify: %s is no folder\n", a.rest[i]);
+            return EXIT_BAD_DATA;
+        }
     }
-    is_bundle = bundle_is(a.rest[0]);
+    is_bundle = a.n_rest == 1 && bundle_is(a.rest[0]);
     if (a.json && !is_bundle) {
         fprintf(stderr, "fsdp-cts verify: --json is for bundles; of records "
                         "see --report\n");
         return EXIT_USAGE;
     }
-    return is_bundle ? command_verify_bundle(&a) : verify(&a, a.rest[0]);
+    return is_bundle ? command_verify_bundle(&a) : verify(&a);
 }

@@ -6,10 +6,10 @@
 #include "cases/case_graph.h"
 #include "cases/case_model.h"
 #include "cli/version.h"
-#include "judge/judge_store.h"
 #include "judge/report/report.h"
 #include "run/supervise.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +72,18 @@ static bool is_foreign(const struct case_list *cases)
     return known != cases->n;
 }
 
+int evaluate_open_store(const struct evaluate_input *e,
+                        struct judge_store **out)
+{
+    int status = judge_store_open(e->records, e->baselines, out);
+
+    for (uint32_t i = 0; i < e->n_others && status == FSDP_OK; i++) {
+        status =
+            judge_store_add(*out, e->others[i].records, e->others[i].baselines);
+    }
+    return status;
+}
+
 int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
                      struct fsdp_error *error)
 {
@@ -94,7 +106,7 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
                                        sizeof(error->message));
 
     if (status == FSDP_OK) {
-        status = judge_store_open(e->records, e->baselines, &store);
+        status = evaluate_open_store(e, &store);
     }
     if (status == FSDP_OK) {
         in.record_context = store;
@@ -228,6 +240,51 @@ void evaluate_engine(const struct evaluate_input *e, const struct arguments *a,
         fprintf(stderr, "fsdp-cts: %u records cannot be read: %s: %s\n",
                 r->malformed, first_unread(r)->id, first_unread(r)->reason);
     }
+}
+
+struct judging {
+    const struct evaluate_job *job;
+    const struct arguments *a;
+    int64_t started;
+    struct evaluate_result *out;
+    pthread_t thread;
+    bool has_thread;
+};
+
+static void *judge_in_thread(void *self)
+{
+    const struct judging *g = self;
+
+    evaluate_engine(&g->job->input, g->a, g->job->rerun, g->started, g->out);
+    return NULL;
+}
+
+/* Engines have nothing in common but what nobody writes to. */
+int evaluate_engines(const struct evaluate_job *jobs, uint32_t n,
+                     const struct arguments *a, int64_t started,
+                     struct evaluate_result *result)
+{
+    struct judging all[ARGUMENTS_MAX];
+    int code = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct judging *g = &all[i];
+
+        *g = (struct judging){&jobs[i], a, started, &result[i], 0, false};
+        g->has_thread =
+            n > 1 && a->jobs > 1 &&
+            pthread_create(&g->thread, NULL, judge_in_thread, g) == 0;
+        if (!g->has_thread) {
+            judge_in_thread(g);
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (all[i].has_thread) {
+            pthread_join(all[i].thread, NULL);
+        }
+        code = evaluate_worse(code, result[i].code);
+    }
+    return code;
 }
 
 bool evaluate_write(const struct arguments *a,

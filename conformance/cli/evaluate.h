@@ -8,6 +8,7 @@
 
 #include "cli/arguments.h"
 #include "judge/judge.h"
+#include "judge/judge_store.h"
 #include "judge/report/report.h"
 #include "models/text.h"
 
@@ -18,15 +19,25 @@ struct evaluate_failure {
     const struct requirement *requirement;
 };
 
+struct evaluate_part {
+    const char *records, *baselines; /* as below */
+};
+
 struct evaluate_input {
     const char *records;   /* folder */
     const char *baselines; /* the folder with `baseline`; NULL: the same */
+    const struct evaluate_part
+        *others; /* where more of the run's records are */
+    uint32_t n_others;
     const struct case_list *cases;
     const struct text *text;
     const char *const *only;   /* requirements, NULL-ended, or NULL: all */
     const char *const *claims; /* of the engine, or NULL: as recorded */
 };
 
+/* The records that an input names; to be closed. NOMEM. */
+int evaluate_open_store(const struct evaluate_input *e,
+                        struct judge_store **out);
 /* Judges; the caller releases the result. NOMEM; INVALID: the table of
  * requirements is not well formed (a bug of the suite). */
 int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
@@ -56,6 +67,16 @@ int evaluate_code(const struct judge_result *r, const struct arguments *a);
 void evaluate_engine(const struct evaluate_input *e, const struct arguments *a,
                      const char *rerun, int64_t started,
                      struct evaluate_result *out);
+/* What one of several engines is judged by. */
+struct evaluate_job {
+    struct evaluate_input input;
+    const char *rerun;
+};
+/* Of each engine, at the same time if the arguments allow more than one job;
+ * the worst of their codes. The caller releases each result[i].r. */
+int evaluate_engines(const struct evaluate_job *jobs, uint32_t n,
+                     const struct arguments *a, int64_t started,
+                     struct evaluate_result *result);
 /* Writes the reports that the arguments ask for, of all that were judged.
  * False: it could not be done, which is on stderr. */
 bool evaluate_write(const struct arguments *a,

@@ -113,6 +113,26 @@ else
     result 'an engine is built' "$(head -3 err)"
 fi
 
+# ---- Where the time went ----
+# Rows of the first table are parts of the whole, but for those "of it"; rows of
+# the judge's tables add up to its own.
+"$cts" run --case "$case" --times >out 2>err
+says 'times of recording' out 'record impl  '
+says 'of launching' out 'of it launch ref '
+says 'of the judge' out 'the judge, ref'
+says 'of a family' out '  reduce  '
+is 'they add up' "$(awk '
+    function near(a, b) { return a - b < 0.02 && b - a < 0.02 }
+    /^time, in seconds/ { n = 1 }
+    n && /^the judge,/ { judge++; sum = 0 }
+    n && !judge && $1 == "all" { print near(sum, $2), near(cpu, $3), ($2 > 0) }
+    n && !judge && NF > 2 && !/of it|time,/ { sum += $(NF - 1); cpu += $NF }
+    judge && $1 == "all" { print near(sum, $3), ($3 > 0) }
+    judge && NF == 3 { sum += $3 }
+    judge && NF == 5 { sum += $5 }' out | tr '\n' ' ')" '1 1 1 1 1 1 1 '
+"$cts" run --engine ref --case "$case" >out 2>err
+is 'nobody asked' "$(grep -c '^time, in' out)" 0
+
 # ---- Asking for help ----
 "$cts" help run >out 2>err
 is 'help of a command' $? 0
@@ -125,4 +145,4 @@ is 'a first seed of none' $? 64
 "$cts" run --fixtures ./nowhere >out 2>err
 is 'golden data that are not there' $? 65
 
-finish 18
+finish 24

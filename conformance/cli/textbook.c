@@ -170,7 +170,8 @@ void textbook_print(const struct evaluate_input *e)
         book = book || (is_miniature(&e->cases->c[i], CASE_WRAP_LAYER) &&
                         e->cases->c[i].ranks == 4);
     }
-    if (judge_store_open(e->records, e->baselines, &store) != FSDP_OK) {
+    if (evaluate_open_store(e, &store) != FSDP_OK) {
+        judge_store_close(store);
         return;
     }
     for (uint32_t i = 0; i < e->cases->n; i++) {

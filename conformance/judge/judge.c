@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 const char *judge_outcome_name(uint32_t outcome)
 {
@@ -23,6 +24,15 @@ const char *judge_verdict_name(uint32_t verdict)
                                         "INCOMPLETE"};
 
     return verdict <= JUDGE_UNDECIDED ? names[verdict] : NULL;
+}
+
+/* Of this thread alone: others judge other engines. */
+double judge_seconds(void)
+{
+    struct timespec t = {0};
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 bool judge_claims(const struct judge_result *r, const char *claim)
@@ -151,13 +161,15 @@ static int prepare(struct judge *j)
     }
     out->reported = calloc(n + 1, sizeof(*out->reported));
     out->n_proofs = calloc(n + 1, sizeof(*out->n_proofs));
+    out->seconds = calloc(n + 1, sizeof(*out->seconds));
     out->cases = calloc((size_t)in->n_cases + 1, sizeof(*out->cases));
     out->item = calloc(in->n_cases * n + 1, sizeof(*out->item));
     j->order = calloc(n + 1, sizeof(*j->order));
     j->asked = calloc(n + 1, sizeof(*j->asked));
     j->run = requirement_index(in->requirements, REQUIREMENT_RUN);
-    if (out->reported == NULL || out->n_proofs == NULL || out->cases == NULL ||
-        out->item == NULL || j->order == NULL || j->asked == NULL) {
+    if (out->reported == NULL || out->n_proofs == NULL ||
+        out->seconds == NULL || out->cases == NULL || out->item == NULL ||
+        j->order == NULL || j->asked == NULL) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < in->n_cases; i++) {
@@ -174,6 +186,7 @@ static int prepare(struct judge *j)
 int judge(const struct judge_input *in, struct judge_result *out)
 {
     struct judge j = {.in = in, .out = out};
+    const double began = judge_seconds();
     int status;
 
     memset(out, 0, sizeof(*out));
@@ -199,6 +212,7 @@ int judge(const struct judge_input *in, struct judge_result *out)
     }
     judge_settle_harmless(out);
     judge_conclude(out);
+    out->seconds_in_all = judge_seconds() - began;
     return FSDP_OK;
 }
 
@@ -218,6 +232,7 @@ void judge_release(struct judge_result *r)
     free(r->reported);
     free(r->n_proofs);
     free(r->place);
+    free(r->seconds);
     free(r->claim);
     memset(r, 0, sizeof(*r));
 }

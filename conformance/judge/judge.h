@@ -168,6 +168,8 @@ struct judge_result {
 
     uint32_t *n_proofs; /* [n_requirements]: spoiled records it noticed */
     bool abandoned;     /* one was not noticed: it is INCOMPLETE there */
+    double *seconds; /* [n_requirements]: processor time of asking, proving */
+    double seconds_in_all; /* and with records and what must be seen */
     uint32_t verdict;
     char reason[256]; /* of a verdict that is INCOMPLETE */
 };

@@ -380,6 +380,7 @@ static int judge_items(struct judge *j, const struct judge_view *v,
 
     for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
         uint32_t q = j->order[i];
+        double began;
 
         if (!j->asked[q]) {
             items[q].outcome = JUDGE_SKIP;
@@ -387,10 +388,12 @@ static int judge_items(struct judge *j, const struct judge_view *v,
             continue;
         }
         cause[q] = blocker(j->out, items, cause, q);
+        began = judge_seconds();
         status = judge_item(
             j, v, q, cause[q],
             cause[q] != JUDGE_NONE ? judge_step_of(&items[cause[q]]) : -1,
             &items[q]);
+        j->out->seconds[q] += judge_seconds() - began;
         if (status == FSDP_OK && items[q].outcome == JUDGE_BLOCKED) {
             cause[q] = items[q].blocked_by;
         }

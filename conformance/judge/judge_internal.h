@@ -24,6 +24,9 @@ struct judge_view {
     char ended_note[320];
 };
 
+/* Processor time of this thread. */
+double judge_seconds(void);
+
 bool judge_claims(const struct judge_result *r, const char *claim);
 
 /* judge_ends.c: how ranks ended. Sets v->ended and the summary's reason. */

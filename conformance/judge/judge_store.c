@@ -26,29 +26,56 @@ struct entry {
     uint64_t bytes;
 };
 
-struct judge_store {
-    struct entry *entries;
+/* A part of a run, or all of it. */
+struct place {
+    struct place *next;
     char folder[STORE_PATH_BYTES - STORE_NAME_BYTES];
     char baselines[STORE_PATH_BYTES - STORE_NAME_BYTES];
 };
 
+struct judge_store {
+    struct entry *entries;
+    struct place *places; /* in the order in which they are searched */
+};
+
+int judge_store_add(struct judge_store *store, const char *folder,
+                    const char *baselines)
+{
+    struct place **at = &store->places;
+    struct place *place;
+
+    baselines = baselines != NULL ? baselines : folder;
+    if (strlen(folder) >= sizeof(place->folder) ||
+        strlen(baselines) >= sizeof(place->baselines)) {
+        return FSDP_ERR_INVALID;
+    }
+    place = calloc(1, sizeof(*place));
+    if (place == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    memcpy(place->folder, folder, strlen(folder) + 1);
+    memcpy(place->baselines, baselines, strlen(baselines) + 1);
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    *at = place;
+    return FSDP_OK;
+}
+
 int judge_store_open(const char *folder, const char *baselines,
                      struct judge_store **out)
 {
-    struct judge_store *store = NULL;
+    struct judge_store *store = calloc(1, sizeof(*store));
+    int status = FSDP_ERR_NOMEM;
 
     *out = NULL;
-    baselines = baselines != NULL ? baselines : folder;
-    if (strlen(folder) >= sizeof(store->folder) ||
-        strlen(baselines) >= sizeof(store->baselines)) {
-        return FSDP_ERR_INVALID;
+    if (store != NULL) {
+        status = judge_store_add(store, folder, baselines);
     }
-    store = calloc(1, sizeof(*store));
-    if (store == NULL) {
-        return FSDP_ERR_NOMEM;
+    if (status != FSDP_OK) {
+        free(store);
+        return status;
     }
-    memcpy(store->folder, folder, strlen(folder) + 1);
-    memcpy(store->baselines, baselines, strlen(baselines) + 1);
     *out = store;
     return FSDP_OK;
 }
@@ -66,6 +93,12 @@ void judge_store_close(struct judge_store *store)
 
         entry_release(store->entries);
         store->entries = next;
+    }
+    while (store != NULL && store->places != NULL) {
+        struct place *next = store->places->next;
+
+        free(store->places);
+        store->places = next;
     }
     free(store);
 }
@@ -122,13 +155,15 @@ static struct entry *load(const char *folder, const char *name)
     return entry;
 }
 
-static const struct record *find(struct judge_store *store, const char *folder,
+/* In the first place that has it. */
+static const struct record *find(struct judge_store *store, bool baseline,
                                  const char *name, struct fsdp_error *error)
 {
     struct entry *entry = take(store, name);
 
-    if (entry == NULL) {
-        entry = load(folder, name);
+    for (const struct place *p = store->places; entry == NULL && p != NULL;
+         p = p->next) {
+        entry = load(baseline ? p->baselines : p->folder, name);
     }
     if (entry == NULL) {
         return NULL;
@@ -145,19 +180,16 @@ static const struct record *find(struct judge_store *store, const char *folder,
 const struct record *judge_store_record(void *context, const char *id,
                                         struct fsdp_error *error)
 {
-    struct judge_store *store = context;
-
-    return find(store, store->folder, id, error);
+    return find(context, false, id, error);
 }
 
 const struct record *judge_store_baseline(void *context, const char *key,
                                           struct fsdp_error *error)
 {
-    struct judge_store *store = context;
     char name[STORE_NAME_BYTES];
 
     (void)snprintf(name, sizeof(name), "baseline/%s", key);
-    return find(store, store->baselines, name, error);
+    return find(context, true, name, error);
 }
 
 void judge_store_next(void *context)

@@ -15,6 +15,9 @@ struct judge_store;
  * the same folder. */
 int judge_store_open(const char *folder, const char *baselines,
                      struct judge_store **out);
+/* Another part of the same run, searched behind those before it. NOMEM. */
+int judge_store_add(struct judge_store *store, const char *folder,
+                    const char *baselines);
 void judge_store_close(struct judge_store *store); /* NULL allowed */
 
 /* For struct judge_input; `context` is the store. */

@@ -32,6 +32,7 @@ struct supervise_engine {
     char name[64], version[32];
     char claims[1024]; /* separated by spaces */
     bool known;
+    double launch_seconds; /* of its workers, until their first cases */
 };
 
 /*

@@ -62,6 +62,17 @@ static void take_refusal(struct supervised *w)
     }
 }
 
+/* What a worker took to start: until then `last` is its start. */
+static void note_launch(const struct supervised *w,
+                        struct supervise_engine *engine)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    engine->launch_seconds += (double)(now.tv_sec - w->last.tv_sec) +
+                              1e-9 * (double)(now.tv_nsec - w->last.tv_nsec);
+}
+
 /* The next case begins when the record of the last one is out of reach. */
 static void tell_heard(struct supervised *w)
 {
@@ -120,6 +131,9 @@ static void take_line(struct supervised *w, struct supervise_engine *engine)
 
     if (says(w->line, "begin ", &i)) {
         if (!w->in_case && i == w->next - w->started && w->next < w->n) {
+            if (i == 0) {
+                note_launch(w, engine);
+            }
             w->in_case = true;
             w->shown = 0;
             clock_gettime(CLOCK_MONOTONIC, &w->last);

@@ -46,7 +46,7 @@ struct host_stream {
     enum host_stream_rest rest;
     bool busy; /* somebody does the item after `done` */
     bool closing;
-    char name[16]; /* for debuggers only */
+    char name[16];              /* for debuggers only */
     int status;                 /* the first failure */
     _Atomic uint64_t failed_at; /* the first ticket that contains it, or 0 */
     /* The owner, each wait for this stream in another one's queue, who has
