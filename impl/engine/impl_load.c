@@ -51,10 +51,8 @@ static void take_state(struct fsdp_sharded *s, const struct checkpoint *c,
 {
     struct checkpoint_state state = checkpoint_state_of(c);
 
-    s->steps = state.step;
+    impl_set_steps(s, state.step, state.power);
     s->loaded = true;
-    s->power[0] = state.power[0];
-    s->power[1] = state.power[1];
     s->stepped = true; /* the next all-gather waits for what compute reads */
     checkpoint_kept_release(&s->checkpoints->kept);
     s->checkpoints->kept = *kept;

@@ -52,8 +52,8 @@ static struct fsdp_op make_op(const struct fsdp_sharded *s, uint32_t u,
         op.f[2] = o->beta1;
         op.f[3] = o->beta2;
         op.f[4] = o->eps;
-        op.f[5] = s->power[0];
-        op.f[6] = s->power[1];
+        op.f[5] = x->power[0];
+        op.f[6] = x->power[1];
     }
     for (uint32_t i = 0; i < s->n_states; i++) {
         float *state = x->state[i] + local;
@@ -85,13 +85,46 @@ static uint32_t gather_spans(const struct fsdp_sharded *s, uint32_t i,
     return i;
 }
 
+void impl_set_steps(struct fsdp_sharded *s, uint64_t steps,
+                    const float power[2])
+{
+    s->steps = steps;
+    for (uint32_t i = 0; i < 2; i++) {
+        s->power[i] = power[i];
+        for (uint32_t u = 0; u < s->units.n_units; u++) {
+            s->unit[u].power[i] = power[i];
+        }
+    }
+}
+
+static void multiply(const struct fsdp_options *o, float power[2])
+{
+    power[0] *= o->beta1;
+    power[1] *= o->beta2;
+}
+
+/* Only what takes part in a step counts it. */
+static void count(struct fsdp_sharded *s)
+{
+    bool changes = false;
+
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        if (s->unit[u].grad_shard) {
+            multiply(&s->options, s->unit[u].power);
+            changes = true;
+        }
+    }
+    if (changes) {
+        multiply(&s->options, s->power);
+        s->steps++;
+    }
+}
+
 int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how)
 {
     uint32_t next;
 
-    s->power[0] *= s->options.beta1;
-    s->power[1] *= s->options.beta2;
-    s->steps++;
+    count(s);
     s->stepped = true;
     for (uint32_t i = 0; i < s->n_spans; i = next) {
         const struct impl_span *span = &s->span[i];

@@ -123,8 +123,8 @@ static int make(struct fsdp_sharded *s)
     s->strict = s->options.prefetch_forward == 0 &&
                 s->options.prefetch_backward == 0 &&
                 s->options.reduces_in_flight == 0;
-    s->power[0] = s->power[1] = 1.0f;
     FSDP_TRY(impl_lay_out(s));
+    impl_set_steps(s, 0, (const float[2]){1.0f, 1.0f});
     FSDP_TRY(make_plans(s));
     FSDP_TRY(impl_agree(s));
     FSDP_TRY(open_streams(s));

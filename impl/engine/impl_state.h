@@ -54,6 +54,8 @@ struct impl_unit {
     uint64_t own_grad_shard;
     uint64_t own_full;
 
+    float power[2]; /* running products of beta1, beta2 over its steps */
+
     uint64_t gathered;           /* ticket of its all-gather */
     bool open;                   /* in a window, or kept since one */
     bool in_flight;              /* grad, or packed, is being sent */
@@ -136,7 +138,7 @@ struct fsdp_sharded {
     struct fsdp_stream *last; /* of those, on which reductions end */
     uint64_t begun;           /* ticket of compute, at BEGIN */
     bool stepped;             /* shards changed since the last all-gather */
-    float power[2];           /* running products of beta1, beta2 */
+    float power[2];           /* as of units, over all steps below */
 
     const struct fsdp_sequence *sequence; /* NULL: at rest */
     uint32_t index, next;                 /* of the sequence, of its points */
@@ -144,7 +146,7 @@ struct fsdp_sharded {
     bool sync, next_sync;
     uint32_t *in_backward; /* [n_modules]: 1 + its point, or 0 */
 
-    uint64_t steps; /* of the optimizer, as many as are in power */
+    uint64_t steps; /* of the optimizer, of those that changed anything */
     bool loaded;    /* the values are those of a checkpoint */
     bool torn;      /* a load failed half way: only another one helps */
     struct impl_checkpoints *checkpoints; /* from the first save or load on */
@@ -238,6 +240,9 @@ int impl_retire_all(struct fsdp_sharded *s);
 /* ---- impl_optimizer.c ---- */
 uint32_t impl_n_states(uint32_t optimizer);
 int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how);
+/* After so many steps of every unit: none, or those of a checkpoint. */
+void impl_set_steps(struct fsdp_sharded *s, uint64_t steps,
+                    const float power[2]);
 
 /* ---- impl_save.c, impl_load.c ---- */
 int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);

@@ -49,10 +49,8 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
     }
     if (status == FSDP_OK) {
         struct checkpoint_state state = checkpoint_state_of(c);
-        s->steps = state.step;
+        ref_set_steps(s, state.step, state.power);
         s->loaded = true;
-        s->power[0] = state.power[0];
-        s->power[1] = state.power[1];
         ref_drop_gradients(s);
         checkpoint_kept_release(&s->checkpoints->kept);
         s->checkpoints->kept = kept;

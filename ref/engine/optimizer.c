@@ -69,12 +69,12 @@ static int step_part(struct fsdp_sharded *s, const struct ref_part *part,
 {
     struct ref_unit *x = &s->unit[s->parameter[part->parameter].unit];
     struct ref_hyper h = ref_hyper(
-        &s->options, s->power, s->model->parameter_flags[part->parameter],
+        &s->options, x->power, s->model->parameter_flags[part->parameter],
         s->group ? s->group[part->parameter] : 0, step);
     float *state[2] = {NULL, NULL};
 
     if (!x->grad_shard) {
-        return FSDP_OK; /* the unit took no part in this step */
+        return FSDP_OK;
     }
     for (uint32_t i = 0; i < s->n_states; i++) {
         state[i] = x->state[i] + part->local;
@@ -83,11 +83,37 @@ static int step_part(struct fsdp_sharded *s, const struct ref_part *part,
                                        x->shard + part->local, state));
 }
 
+void ref_set_steps(struct fsdp_sharded *s, uint64_t steps, const float power[2])
+{
+    s->steps = steps;
+    for (uint32_t i = 0; i < 2; i++) {
+        s->power[i] = power[i];
+        for (uint32_t u = 0; u < s->units->n_units; u++) {
+            s->unit[u].power[i] = power[i];
+        }
+    }
+}
+
+static void count(const struct fsdp_sharded *s, float power[2])
+{
+    power[0] *= s->options.beta1;
+    power[1] *= s->options.beta2;
+}
+
 int ref_step(struct fsdp_sharded *s, struct fsdp_step *step)
 {
-    s->power[0] *= s->options.beta1;
-    s->power[1] *= s->options.beta2;
-    s->steps++;
+    bool changes = false;
+
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        if (s->unit[u].grad_shard) { /* it took part */
+            count(s, s->unit[u].power);
+            changes = true;
+        }
+    }
+    if (changes) {
+        count(s, s->power);
+        s->steps++;
+    }
     for (uint32_t i = 0; i < s->n_parts; i++) {
         FSDP_TRY(step_part(s, &s->part[i], step));
     }

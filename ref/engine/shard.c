@@ -112,8 +112,8 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
                                                        : (float)env->world);
     s->n_states = ref_optimizer_states(options->optimizer);
     s->next_sync = true;
-    s->power[0] = s->power[1] = 1.0f;
     FSDP_TRY(make_arrays(s));
+    ref_set_steps(s, 0, (const float[2]){1.0f, 1.0f});
     ref_layout(s);
     FSDP_TRY(check_agreement(s));
     return ref_initialise(s);

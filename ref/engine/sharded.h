@@ -24,6 +24,8 @@ struct ref_unit {
     float *grad_shard; /* [chunk] from the first reduce to zero_grad */
     float *wire;       /* [chunk * S] in a collective, where it packs */
     bool open;         /* in a window, or kept */
+    float power[2];    /* running products of beta1, beta2, over the steps that
+                        * it took */
 };
 
 /* Elements [first, first + n) of a parameter, at `local` in this rank's shard
@@ -75,8 +77,8 @@ struct fsdp_sharded {
     bool all_unsharded; /* between unshard_all and reshard_all */
     bool sync;          /* of this pass */
     bool next_sync;
-    float power[2]; /* running products of beta1, beta2 */
-    uint64_t steps; /* of the optimizer, as many as are in power */
+    float power[2]; /* those products over all steps that changed anything */
+    uint64_t steps; /* how many these are */
     bool loaded;    /* the values are those of a checkpoint */
     bool torn;      /* a load failed half way: only another one helps */
     struct ref_checkpoints *checkpoints; /* from the first save or load on */
@@ -99,6 +101,9 @@ bool ref_part(const struct fsdp_sharded *s, uint32_t p, uint32_t shard,
 int ref_pack(struct fsdp_sharded *s, uint32_t u, float *whole);
 int ref_unpack(struct fsdp_sharded *s, uint32_t u, float *whole);
 int ref_initialise(struct fsdp_sharded *s);
+/* After so many steps of every unit: none, or those of a checkpoint. */
+void ref_set_steps(struct fsdp_sharded *s, uint64_t steps,
+                   const float power[2]);
 /* Initial values and zero states, in what is there. */
 int ref_fill_initial(struct fsdp_sharded *s);
 /* window.c */

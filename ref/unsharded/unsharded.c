@@ -30,13 +30,17 @@ static int make_arrays(struct fsdp_sharded *s)
     s->block = calloc(n, sizeof(*s->block));
     s->chunk = calloc(s->units->n_units + 1u, sizeof(*s->chunk));
     s->touched = calloc(s->units->n_units + 1u, sizeof(*s->touched));
+    s->power = calloc(s->units->n_units + 1u, sizeof(*s->power));
     s->asked = calloc(n, sizeof(*s->asked));
     s->group = calloc(n, sizeof(*s->group));
     s->in_backward = calloc(s->model->n_modules + 1u, sizeof(*s->in_backward));
     s->rank = calloc(s->ranks, sizeof(*s->rank));
     if (!s->start || !s->offset || !s->block || !s->chunk || !s->touched ||
-        !s->asked || !s->group || !s->in_backward || !s->rank) {
+        !s->power || !s->asked || !s->group || !s->in_backward || !s->rank) {
         return out_of_memory(s);
+    }
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        s->power[u][0] = s->power[u][1] = 1.0f;
     }
     for (uint32_t r = 0; r < s->ranks; r++) {
         s->rank[r].has = calloc(n, sizeof(*s->rank[r].has));
@@ -148,7 +152,6 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->shards = env->mesh->extent[FSDP_DIM_SHARD];
     s->ranks = s->replicas * s->shards;
     s->next_sync = true;
-    s->power[0] = s->power[1] = 1.0f;
     FSDP_TRY(make_arrays(s));
     lay_out(s);
     return fill(s);
@@ -190,6 +193,7 @@ static void destroy(struct fsdp_sharded *s)
     free(s->block);
     free(s->chunk);
     free(s->touched);
+    free(s->power);
     free(s->asked);
     free(s->group);
     free(s->in_backward);
@@ -350,12 +354,16 @@ static int clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
 static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(unsharded_reduce(s));
-    s->power[0] *= s->options.beta1;
-    s->power[1] *= s->options.beta2;
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        if (s->touched[u]) {
+            s->power[u][0] *= s->options.beta1;
+            s->power[u][1] *= s->options.beta2;
+        }
+    }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
         struct ref_hyper h =
-            ref_hyper(&s->options, s->power, s->model->parameter_flags[p],
+            ref_hyper(&s->options, s->power[u], s->model->parameter_flags[p],
                       s->group[p], how);
         float *state[2] = {s->state[0] + s->start[p],
                            s->state[1] + s->start[p]};

@@ -38,7 +38,7 @@ struct fsdp_sharded {
     const struct fsdp_sequence *sequence;
     uint32_t sequence_index, next;
     bool sync, next_sync;
-    float power[2];
+    float (*power)[2]; /* [n_units]: products of the betas over its steps */
 };
 
 /* Folds all contributions of this step, in order, unless it has been done.

@@ -175,8 +175,10 @@ struct fsdp_step {
     const float *lr;           /* [n_groups] */
     const float *weight_decay; /* [n_groups], or NULL: 0 */
     float inverse_scale;       /* of the loss; 0 counts as 1 */
-    uint32_t found_inf;        /* out: any rank's gradient was not finite;
-                                  then no rank's step changed anything */
+    uint32_t found_inf;        /* out; with the claim loss-scale: any rank's
+                                  gradient was not finite, and no rank's step
+                                  changed anything. Otherwise 0, and such a
+                                  gradient is stepped with as it is */
 };
 
 enum fsdp_save_form {
@@ -263,8 +265,9 @@ struct fsdp_engine {
                 struct fsdp_tensor *out);
 
     /* From the next BEGIN on: reduce at the end of a unit's backward (the
-     * state after shard), or keep unsharded gradients. Local. UNSUPPORTED for
-     * off without the claim no-sync. */
+     * state after shard), or keep unsharded gradients. Allowed at any time,
+     * also in a pass; CANCEL and load leave it as it is. Local. UNSUPPORTED
+     * for off without the claim no-sync. */
     int (*set_gradient_sync)(struct fsdp_sharded *sharded, uint32_t on);
     /* Freezes or thaws a parameter from the next BEGIN on. Local; every rank
      * the same. */
@@ -274,28 +277,34 @@ struct fsdp_engine {
      * 2 the correctly rounded value of the exact sum's root, so that it does
      * not depend on world, layout or order. If norm > max_norm, gradients are
      * multiplied once by max_norm / (norm + 1e-6f), else they stay as they
-     * are. Replicas count once. What ranks tell each other of it goes through
-     * `exchange`, no collective. INVALID, and nothing has changed: another
-     * max_norm or p; between BEGIN and END; gradients that sync has not
-     * reduced; a norm that is not finite, with error_if_nonfinite.
+     * are; without gradients it is 0. Replicas count once. What ranks tell each
+     * other of it goes through `exchange`, no collective. INVALID, and nothing
+     * has changed: another max_norm or p; between BEGIN and END; gradients that
+     * sync has not reduced; a norm that is not finite, with error_if_nonfinite.
      * Collective. */
     int (*clip_grad_norm)(struct fsdp_sharded *sharded,
                           const struct fsdp_clip *clip, float *out_norm);
-    /* One step of the optimizer. INVALID between BEGIN and END, and while
-     * gradients that sync has not reduced are pending. Collective only if
-     * claims has loss-scale; otherwise local. */
+    /* One step of the optimizer, of the parameters that have a gradient: what
+     * has none stays as it is, and counts no step. Gradients stay as well,
+     * until zero_grad: another step takes them again. INVALID between BEGIN
+     * and END, and while gradients that sync has not reduced are pending.
+     * Collective only if claims has loss-scale; otherwise local. */
     int (*step)(struct fsdp_sharded *sharded, struct fsdp_step *step);
-    /* Drops all gradients, reduced and pending. Local. */
+    /* Drops all gradients, reduced and pending. Local; not between BEGIN and
+     * END. */
     int (*zero_grad)(struct fsdp_sharded *sharded);
 
     /* Visits what this rank owns, parameters ascending, then first ascending.
      * What it shows has been synchronised: every stream's work on it is done.
-     * Local; not between BEGIN and END. */
+     * Local; not between BEGIN and END. Gradients that sync has not reduced
+     * may be pending, and are not shown. */
     int (*pieces)(struct fsdp_sharded *sharded,
                   void (*visit)(void *context, const struct fsdp_piece *piece),
                   void *context);
     /* Unshards everything for reading through param, until reshard_all.
-     * Collective; not between BEGIN and END. */
+     * Collective; not between BEGIN and END. In between everything but param,
+     * set_gradient_sync, save_wait, loaded_extra, reshard_all and destroy is
+     * INVALID; and so is reshard_all where unshard_all does not come first. */
     int (*unshard_all)(struct fsdp_sharded *sharded);
     int (*reshard_all)(struct fsdp_sharded *sharded);
 
@@ -303,15 +312,17 @@ struct fsdp_engine {
      * after save_wait; training may go on in between. load takes the newest
      * complete checkpoint of a directory, saved by any number of ranks; it
      * replaces all state, and drops all gradients, or changes nothing.
-     * INVALID: not at rest; a save while another one has not been waited for,
-     * or while there are gradients (zero_grad drops them). Collective. */
+     * INVALID: save_begin and load not at rest, or while a save has not been
+     * waited for; save_begin while there are gradients (zero_grad drops them);
+     * save_wait for no save. Collective. */
     int (*save_begin)(struct fsdp_sharded *sharded,
                       const struct fsdp_save *save);
     int (*save_wait)(struct fsdp_sharded *sharded);
     int (*load)(struct fsdp_sharded *sharded, const char *directory);
 
-    /* Gives everything back, whatever state it is in; NULL is allowed. Local:
-     * no collective, as other ranks may be gone. */
+    /* Gives everything back, whatever state it is in; NULL is allowed. A save
+     * that has not been waited for is given up. Local: no collective, as other
+     * ranks may be gone. */
     void (*destroy)(struct fsdp_sharded *sharded);
 
     /* What the caller saved of its own (fsdp_save.extra_...) under this name,
