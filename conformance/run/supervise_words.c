@@ -91,6 +91,22 @@ static void take_line(struct supervised *w, struct supervise_engine *engine)
     }
 }
 
+/* What Open MPI says of a rank that a signal has ended: "mpirun noticed that
+ * process rank 1 with PID 4711 on node a exited on signal 9 (Killed)." Whether
+ * it exits accordingly, case_record_account looks. A rank that prints such a
+ * line, and ends so, gains no more than by the signal itself. */
+static void take_notice(struct supervised *w)
+{
+    const char *rank = strstr(w->text, " noticed that process rank ");
+
+    if (rank && sscanf(rank,
+                       " noticed that process rank %3u with PID %*d on node "
+                       "%*s exited on signal %2d",
+                       &w->named, &w->named_signal) != 2) {
+        w->named_signal = 0;
+    }
+}
+
 /* A line that was printed, or what of it fits; with its case, if it has one. */
 static void show_line(struct supervised *w)
 {
@@ -98,6 +114,9 @@ static void show_line(struct supervised *w)
 
     w->text[w->text_n] = '\0';
     w->text_n = 0;
+    if (w->job->world == WORLD_MPI) {
+        take_notice(w);
+    }
     if (w->text[0] == '\0' || w->shown++ > MAX_SHOWN) {
         return;
     }

@@ -197,6 +197,7 @@ int supervised_start(struct supervised *w, uint32_t index,
     w->refused = (struct fsdp_error){0};
     w->line_n = w->text_n = 0;
     w->shown = 0;
+    w->named_signal = 0;
     w->stopped = (struct timespec){0};
     clock_gettime(CLOCK_MONOTONIC, &w->last);
     w->pid = fork();
@@ -227,7 +228,7 @@ bool supervised_has_ended(struct supervised *w)
 /* The case that took the worker down gets a record that says so, if its own
  * ranks could not. */
 static int account(struct supervised *w, const struct supervise_engine *said,
-                   int wait_status, struct fsdp_error *error)
+                   struct fsdp_error *error)
 {
     const struct run_case *c = &w->cases[w->next];
     char folder[CASE_FOLDER_BYTES];
@@ -252,8 +253,11 @@ static int account(struct supervised *w, const struct supervise_engine *said,
     snprintf(file, sizeof(file), "%s/case.json", folder);
     return access(file, R_OK) == 0
                ? FSDP_OK
-               : case_record_account(folder, c, &player, wait_status, w->killed,
-                                     error);
+               : case_record_account(
+                     folder, c, &player,
+                     &(struct case_process_end){w->wait_status, w->killed,
+                                                w->named_signal, w->named},
+                     error);
 }
 
 /* Ends what a worker left behind. It becomes ours when its parent dies
@@ -314,7 +318,7 @@ int supervised_end(struct supervised *w, const struct supervise_engine *engine,
         return refused(w, w->wait_status, error);
     }
     if (w->in_case) {
-        status = account(w, engine, w->wait_status, error);
+        status = account(w, engine, error);
         w->next++;
         w->n_ended++;
     }

@@ -27,12 +27,14 @@ struct supervised {
     int words, output, exit; /* what it says; prints; its pidfd. -1: closed */
     char line[2048];         /* of what it says, so far */
     size_t line_n;
-    char text[160]; /* of what it prints */
+    char text[256]; /* of what it prints */
     size_t text_n;
     uint32_t shown;            /* lines of this case that were shown */
     struct timespec last;      /* when it started, or got on with its cases */
     struct timespec stopped;   /* since when it does not run; 0: it does */
     char batch[4200];          /* file */
+    uint32_t named;            /* rank that the launcher says was ended */
+    int named_signal;          /* by this signal; 0: it says nothing */
     bool killed;               /* by us: it made no progress */
     int wait_status;           /* once it has ended */
     struct fsdp_error refused; /* why it cannot go on, in its own words */
