@@ -222,8 +222,10 @@ static int with_engine(struct driver *x, int (*play)(struct driver *))
     return status;
 }
 
+/* What a rank returns: its status, or, whatever that was, that its record could
+ * not be written; then *why says so (drive_is_unwritten). */
 static int write_record(const struct drive *d, uint32_t rank, int status,
-                        const struct fsdp_error *why, double seconds,
+                        struct fsdp_error *why, double seconds,
                         struct record_rank *out)
 {
     struct fsdp_error error = {0};
@@ -237,8 +239,19 @@ static int write_record(const struct drive *d, uint32_t rank, int status,
                  fsdp_status_text(status));
     }
     record_sort(out);
-    return d->directory ? record_write_rank(d->directory, rank, out, &error)
-                        : FSDP_OK;
+    if (d->directory &&
+        record_write_rank(d->directory, rank, out, &error) != FSDP_OK) {
+        *why = error;
+        return error.status;
+    }
+    return status;
+}
+
+bool drive_is_unwritten(const struct world_result *end)
+{
+    return end->end == WORLD_RETURNED &&
+           (end->status == FSDP_ERR_IO || end->status == FSDP_ERR_NOMEM) &&
+           strcmp(end->error.where, RECORD_WRITE_WHERE) == 0;
 }
 
 static double now(void)
@@ -256,7 +269,6 @@ int drive_rank(void *context, struct world_rank *rank)
     struct driver x = driver_of(d, &out);
     double began = now();
     int status = make_record(d->c, &out);
-    int written;
 
     if (d->look_at_process) {
         mallopt(M_MMAP_THRESHOLD, 128 * 1024); /* freed memory goes back */
@@ -269,10 +281,10 @@ int drive_rank(void *context, struct world_rank *rank)
     if (status != FSDP_OK) {
         rank->comm.abort(rank->comm.self, status);
     }
-    written =
+    status =
         write_record(d, rank->rank, status, rank->error, now() - began, &out);
     record_rank_release(&out);
-    return status != FSDP_OK ? status : written;
+    return status;
 }
 
 /* ---- All ranks, one after the other ------------------------------------ */
@@ -327,7 +339,7 @@ int drive_serial(void *context, struct world_rank *rank)
     struct driver x = driver_of(d, all);
     double began = now();
     int status = all ? FSDP_OK : FSDP_ERR_NOMEM;
-    int written = FSDP_OK;
+    int returned;
 
     for (uint32_t r = 0; all && r < d->c->ranks; r++) {
         status = status != FSDP_OK ? status : make_record(d->c, &all[r]);
@@ -339,11 +351,14 @@ int drive_serial(void *context, struct world_rank *rank)
         status = with_engine(&x, live_serial);
         settle_error(&x, rank, status);
     }
+    returned = status;
     for (uint32_t r = 0; all && r < d->c->ranks; r++) {
-        int s = write_record(d, r, status, rank->error, now() - began, &all[r]);
-        written = written != FSDP_OK ? written : s;
+        if (returned == status) { /* else there is no room for others, too */
+            returned =
+                write_record(d, r, status, rank->error, now() - began, &all[r]);
+        }
         record_rank_release(&all[r]);
     }
     free(all);
-    return status != FSDP_OK ? status : written;
+    return returned;
 }

@@ -93,6 +93,9 @@ int drive_microbatches(struct driver *x); /* of one rank and step */
 int drive_optimize(struct driver *x);
 int drive_evaluate(struct driver *x);
 int drive_end_step(struct driver *x);
+/* Whether a rank ended because its record could not be written: no fault of
+ * its engine, and none of its case. */
+bool drive_is_unwritten(const struct world_result *end);
 /* CANCEL: the last pass is left in its middle, and destroy takes it all. */
 int drive_abandon_pass(struct driver *x);
 /* For those who describe what happens: the run stands here. */

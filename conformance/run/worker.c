@@ -67,6 +67,19 @@ static void say_why_nothing_was_saved(uint32_t n,
     }
 }
 
+/* Without records there is nothing to judge, whatever the engine did. */
+static int check_written(struct worker *w, uint32_t n,
+                         const struct world_result *ends)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        if (drive_is_unwritten(&ends[k])) {
+            w->error = ends[k].error;
+            return ends[k].status;
+        }
+    }
+    return FSDP_OK;
+}
+
 /* An engine that lacks a claim is never asked for the case. */
 static bool claims_case(const struct worker *w, const struct run_case *c)
 {
@@ -154,6 +167,9 @@ static int run_case(struct worker *w, const struct run_case *c)
     }
     if (w->mpi_rank == 0 && case_resumes(c)) {
         drive_clear_checkpoints(checkpoints);
+    }
+    if (status == FSDP_OK) {
+        status = check_written(w, c->ranks, ends);
     }
     if (status == FSDP_OK && w->mpi_rank == 0) {
         status = case_record_write(
