@@ -21,9 +21,9 @@ mkdir "$TMPDIR"
 
 # The number that errno has, and what the C library says of it.
 declare -A number=([ENOSPC]=28 [EROFS]=30 [EIO]=5 [EMFILE]=24 [ENOMEM]=12
-    [EINTR]=4 [EAGAIN]=11)
+    [EINTR]=4)
 declare -A text=([ENOSPC]='No space left' [EROFS]='Read-only' [EIO]='put/output'
-    [EMFILE]='Too many open files' [ENOMEM]='memory' [EAGAIN]='unavailable')
+    [EMFILE]='Too many open files' [ENOMEM]='memory\|cannot allocate')
 
 # run KIND ERROR FIRST EVERY ARGUMENT...: sets code, and calls, hit, left.
 run()
@@ -50,7 +50,12 @@ outcomes()
 judge()
 {
     local error=$1
-    if [ "$code" -eq 0 ]; then
+    if grep -q -e 'while loading shared libraries' \
+        -e 'ended by signal 11 before its first case' \
+        -e 'standard output could not be written' "$folder/err"; then
+        # The loader's words, or its crash; or all has ended.
+        [ "$code" -gt 1 ] || echo "exit $code"
+    elif [ "$code" -eq 0 ]; then
         [ "$(outcomes)" = "$whole" ] || echo 'exit 0, but its report is not whole'
     elif [ "$code" -eq 1 ]; then
         echo "blames the engine: $(grep '^  what' "$folder/out" | head -n 1)"
@@ -79,7 +84,9 @@ sweep()
     whole_calls=$calls
     step=1
     [ "$sites" = all ] || step=$((whole_calls / sites + 1))
+    # The first call that takes memory is the loader's, who dies of it.
     for ((i = 1 + (RANDOM % step); i <= whole_calls; i += step)); do
+        [ "$kind" = memory ] && [ "$i" = 1 ] && continue
         # With records kept, and with a folder of the run's own.
         if ((n % 2)); then
             run "$kind" "$error" "$i" 0
@@ -110,10 +117,71 @@ if [ "$code" -eq 77 ]; then
 fi
 result 'without a fault it passes' "$([ "$code" = 0 ] || echo "exit $code")"
 whole=$(outcomes)
+# ends WHAT CODE TEXT: the run that was ended so, and said so.
+ends()
+{
+    result "$1" "$([ "$code" = "$2" ] && grep -q "$3" "$folder/out" "$folder/err" ||
+        echo "exit $code: $(head -n 1 "$folder/err")")"
+}
+
+# plain ARGUMENT...: without faults.
+plain()
+{
+    "$cts" run --engine ref --case "$id" --partial-ok --timeout 20 \
+        --report "$folder/report.jsonl" "$@" >"$folder/out" 2>"$folder/err"
+    code=$?
+}
+
 RANDOM=${SEED:-$$}
 for what in "${@:-writes:ENOSPC writes:EROFS descriptors:EMFILE memory:ENOMEM}"; do
     for pair in $what; do
         sweep "${pair%:*}" "${pair#*:}"
     done
 done
-finish 1
+
+# Every other call that waits is interrupted, and every third.
+for every in 2 3; do
+    run slow EINTR 2 "$every"
+    result "of $calls calls that wait each ${every}th is interrupted" \
+        "$([ "$code" = 0 ] && [ "$(outcomes)" = "$whole" ] || echo "exit $code")"
+done
+
+# Limits that a shell sets, from where a run begins to where it passes.
+for limit in 'n 8' 'n 10' 'n 12' 'n 16' 'v 60000' 'v 120000' 'v 200000' 'f 1' 'f 32'; do
+    (
+        # shellcheck disable=SC2086  # a letter and a number
+        ulimit -S${limit% *} ${limit#* }
+        plain --records "$folder/limited"
+        exit "$code"
+    )
+    code=$?
+    if [ "$code" = 0 ]; then
+        why=$([ "$(outcomes)" = "$whole" ] || echo 'its report is not whole')
+    else
+        why=$([ "$code" -gt 1 ] && [ -s "$folder/err" ] ||
+            echo "exit $code: $(head -n 1 "$folder/err")")
+    fi
+    result "ulimit -$limit: exit $code, $(tail -n 1 "$folder/err")" "$why"
+    rm -rf "$folder/limited"
+done
+
+# Two runs in one folder: the second one is told, and the first one goes on.
+"$cts" run --engine ref --workload mlp --ranks 2 --partial-ok --quiet \
+    --records "$folder/two" >"$folder/first" 2>&1 &
+pid=$!
+while [ -z "$(ls -A "$folder/two" 2>/dev/null)" ]; do
+    kill -0 "$pid" 2>/dev/null || break
+done
+plain --records "$folder/two"
+ends 'a second run in one folder' 64 'another run writes to it'
+wait "$pid" || echo "exit $?" >>"$folder/failed"
+result 'and the first one' "$(cat "$folder/failed" 2>/dev/null)"
+
+# A folder that is only to be read.
+mkdir "$folder/readonly"
+if mount -t tmpfs -o ro none "$folder/readonly" 2>/dev/null; then
+    plain --records "$folder/readonly/records"
+    ends 'a folder that is only to be read' 64 'Read-only'
+    umount "$folder/readonly"
+fi
+finish 10

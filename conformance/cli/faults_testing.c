@@ -17,6 +17,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,6 +43,7 @@ static struct {
     const char *kind;
     int error;
     uint64_t first, every;
+    bool begun;   /* the command is being run */
     uint64_t n;   /* calls of the kind so far */
     char hit[32]; /* the first one that failed */
 } plan;
@@ -66,11 +68,11 @@ static const struct {
     const char *name;
     unsigned kinds;
 } calls[] = {
-    {SYS_openat, "openat", DESCRIPTORS | SLOW}, /* WRITES by its flags */
-    {SYS_open, "open", DESCRIPTORS | SLOW},
+    {SYS_openat, "openat", DESCRIPTORS}, /* WRITES by its flags */
+    {SYS_open, "open", DESCRIPTORS},
     {SYS_write, "write", WRITES | SLOW},
-    {SYS_pwrite64, "pwrite", WRITES | SLOW},
-    {SYS_writev, "writev", WRITES | SLOW},
+    {SYS_pwrite64, "pwrite", WRITES},
+    {SYS_writev, "writev", WRITES},
     {SYS_ftruncate, "ftruncate", WRITES},
     {SYS_fsync, "fsync", WRITES},
     {SYS_mkdir, "mkdir", WRITES},
@@ -84,7 +86,6 @@ static const struct {
     {SYS_dup, "dup", DESCRIPTORS},
     {SYS_pidfd_open, "pidfd_open", DESCRIPTORS},
     {SYS_mmap, "mmap", MEMORY},
-    {SYS_brk, "brk", MEMORY},
     {SYS_clone, "clone", MEMORY},
     {SYS_clone3, "clone3", MEMORY},
     {SYS_read, "read", SLOW},
@@ -115,23 +116,51 @@ static unsigned wanted(void)
     return 0;
 }
 
-/* The name of a call of the kind that is asked for; NULL: it is none. */
-static const char *name_of(const struct user_regs_struct *r)
+/* Whether a descriptor is a file's: pipes and terminals never grow full, and
+ * files keep nobody waiting. */
+static bool is_file(pid_t pid, unsigned long long fd)
 {
-    const long number = (long)r->orig_rax;
-    const unsigned long long flags = number == SYS_openat ? r->rdx
-                                     : number == SYS_open ? r->rsi
-                                                          : 0;
+    char link[64];
+    char path[8] = "";
 
+    (void)snprintf(link, sizeof(link), "/proc/%d/fd/%d", pid, (int)fd);
+    return readlink(link, path, sizeof(path) - 1) > 0 && path[0] == '/' &&
+           strncmp(path, "/dev/", 5) != 0;
+}
+
+static unsigned kinds_of(pid_t pid, const struct user_regs_struct *r,
+                         const char **name)
+{
+    const unsigned long long flags = r->orig_rax == SYS_openat ? r->rdx
+                                     : r->orig_rax == SYS_open ? r->rsi
+                                                               : 0;
+    unsigned is = (flags & (O_WRONLY | O_RDWR | O_CREAT)) != 0 ? WRITES : 0u;
+
+    *name = NULL;
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-        unsigned is = calls[i].kinds;
-
-        is |= (flags & (O_WRONLY | O_RDWR | O_CREAT)) != 0 ? WRITES : 0u;
-        if (calls[i].number == number) {
-            return (is & wanted()) != 0 ? calls[i].name : NULL;
+        if (calls[i].number == (long)r->orig_rax) {
+            *name = calls[i].name;
+            is |= calls[i].kinds;
         }
     }
-    return NULL;
+    if (r->orig_rax == SYS_futex &&
+        ((int)r->rsi & FUTEX_CMD_MASK) != FUTEX_WAIT &&
+        ((int)r->rsi & FUTEX_CMD_MASK) != FUTEX_WAIT_BITSET) {
+        is = 0; /* it does not wait */
+    }
+    if (r->orig_rax == SYS_write || r->orig_rax == SYS_read ||
+        r->orig_rax == SYS_pwrite64 || r->orig_rax == SYS_writev) {
+        is &= ~(unsigned)(is_file(pid, r->rdi) ? SLOW : WRITES);
+    }
+    return is;
+}
+
+/* The name of a call of the kind that is asked for; NULL: it is none. */
+static const char *name_of(pid_t pid, const struct user_regs_struct *r)
+{
+    const char *name;
+
+    return (kinds_of(pid, r, &name) & wanted()) != 0 ? name : NULL;
 }
 
 static bool is_its_turn(void)
@@ -176,8 +205,8 @@ static void at_call(pid_t pid)
         process[at].failing = false;
         r.rax = (unsigned long long)-(long long)plan.error;
         (void)ptrace(PTRACE_SETREGS, pid, NULL, &r);
-    } else if (info.op == PTRACE_SYSCALL_INFO_ENTRY &&
-               (name = name_of(&r)) != NULL && is_its_turn()) {
+    } else if (plan.begun && info.op == PTRACE_SYSCALL_INFO_ENTRY &&
+               (name = name_of(pid, &r)) != NULL && is_its_turn()) {
         process[at].failing = true;
         r.orig_rax = (unsigned long long)-1;
         (void)ptrace(PTRACE_SETREGS, pid, NULL, &r);
@@ -198,8 +227,8 @@ static void at_stop(pid_t pid, int status)
     } else if (event == PTRACE_EVENT_STOP && number != SIGTRAP) {
         (void)ptrace(PTRACE_LISTEN, pid, NULL, NULL); /* it is stopped */
     } else {
-        (void)ptrace(PTRACE_SYSCALL, pid, NULL,
-                     (void *)(intptr_t)(event != 0 ? 0 : number));
+        plan.begun = plan.begun || event == PTRACE_EVENT_EXEC;
+        (void)ptrace(PTRACE_SYSCALL, pid, NULL, event != 0 ? 0L : (long)number);
     }
 }
 
@@ -292,7 +321,7 @@ int main(int argc, char **argv)
         }
         _exit(127);
     }
-    if (pid < 0 || ptrace(PTRACE_SEIZE, pid, NULL, (void *)options) != 0) {
+    if (pid < 0 || ptrace(PTRACE_SEIZE, pid, NULL, options) != 0) {
         (void)fprintf(stderr, "no ptrace here: %s\n", strerror(errno));
         return SKIPPED;
     }

@@ -243,6 +243,12 @@ target_link_libraries(hostile PRIVATE house fsdp-ref m)
 set_target_properties(hostile PROPERTIES PREFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
+# ---- Faults: calls of the system that fail ----
+add_executable(faults_testing ${here}/cli/faults_testing.c)
+target_link_libraries(faults_testing PRIVATE house)
+set_target_properties(faults_testing PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+
 # ---- Commands ----
 file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh
     ${here}/tools/bench/*_test.sh ${here}/tools/submit/*_test.sh

@@ -34,6 +34,7 @@ void supervise_catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a limit of files fails, as a full disk does */
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* workers' children become ours */
 }
 

@@ -97,13 +97,14 @@ static void take_line(struct supervised *w, struct supervise_engine *engine)
  * line, and ends so, gains no more than by the signal itself. */
 static void take_notice(struct supervised *w)
 {
-    const char *rank = strstr(w->text, " noticed that process rank ");
+    static const char before[] = " noticed that process rank ";
+    static const char behind[] = " exited on signal ";
+    const char *rank = strstr(w->text, before);
+    const char *number = rank ? strstr(rank, behind) : NULL;
 
-    if (rank && sscanf(rank,
-                       " noticed that process rank %3u with PID %*d on node "
-                       "%*s exited on signal %2d",
-                       &w->named, &w->named_signal) != 2) {
-        w->named_signal = 0;
+    if (number) {
+        w->named = (uint32_t)strtoul(rank + sizeof(before) - 1, NULL, 10);
+        w->named_signal = (int)strtol(number + sizeof(behind) - 1, NULL, 10);
     }
 }
 

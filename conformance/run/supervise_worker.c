@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 enum {
-    MAX_ARGUMENTS = 64
+    MAX_ARGUMENTS = 64,
+    EXIT_NOT_BEGUN = 127 /* the loader's */
 };
 
 static int fail(struct fsdp_error *error, const char *what, const char *path)
@@ -130,8 +131,16 @@ static void become(struct command *c, int words, int output, bool mpi,
                    pid_t parent)
 {
     /* Out of the way of the numbers that are wanted. */
-    words = fcntl(words, F_DUPFD_CLOEXEC, WORKER_WORDS_FD + 1);
-    output = fcntl(output, F_DUPFD_CLOEXEC, WORKER_WORDS_FD + 1);
+    const int away[] = {fcntl(words, F_DUPFD_CLOEXEC, WORKER_WORDS_FD + 1),
+                        fcntl(output, F_DUPFD_CLOEXEC, WORKER_WORDS_FD + 1)};
+
+    if (away[0] < 0 || away[1] < 0) {
+        dprintf(words, "refuse %d cannot start a worker: %s\n", FSDP_ERR_NOMEM,
+                strerror(errno));
+        _exit(1);
+    }
+    words = away[0];
+    output = away[1];
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, mpi ? SIGTERM : SIGKILL);
     if (getppid() != parent) {
@@ -282,6 +291,10 @@ static int refused(const struct supervised *w, int wait_status,
 {
     bool early = !w->in_case && w->next == w->started;
     bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+    /* Its libraries could not be loaded: memory, descriptors. */
+    bool is_not_begun = WIFEXITED(wait_status) &&
+                        WEXITSTATUS(wait_status) == EXIT_NOT_BEGUN &&
+                        w->refused.status == FSDP_OK;
     struct fsdp_error why = w->refused;
 
     if (why.status == FSDP_OK) {
@@ -293,8 +306,8 @@ static int refused(const struct supervised *w, int wait_status,
                  WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
                                           : WEXITSTATUS(wait_status));
     }
-    if (killed) { /* by the system, or by somebody: not the user's to mend */
-        why.status = FSDP_ERR_ABORTED;
+    if (killed || is_not_begun) {      /* by the system, or by somebody */
+        why.status = FSDP_ERR_ABORTED; /* not the user's to mend */
     } else if (early && why.status != FSDP_ERR_NOMEM) {
         why.status = FSDP_ERR_INVALID;
     }
