@@ -116,14 +116,30 @@ static int watch_wire(struct driver *x)
     return status;
 }
 
-static void note_process(struct driver *x, const struct process_view *before)
+/* What could not be looked at is not recorded: that is nobody's fault here. */
+static int look(struct driver *x, struct process_view *out)
+{
+    int why = process_look(out);
+
+    if (!x->d->look_at_process || why == 0 || x->error.status != FSDP_OK) {
+        return FSDP_OK;
+    }
+    x->error = (struct fsdp_error){.status = FSDP_ERR_IO,
+                                   .rank = (int32_t)x->env.rank,
+                                   .where = RECORD_WRITE_WHERE};
+    snprintf(x->error.message, sizeof(x->error.message), "/proc/self: %s",
+             strerror(why));
+    return FSDP_ERR_IO;
+}
+
+static int note_process(struct driver *x, const struct process_view *before)
 {
     struct record_memory *m = &x->out->memory;
     struct process_view after;
 
-    process_look(&after);
+    FSDP_TRY(look(x, &after));
     if (!x->d->look_at_process) {
-        return;
+        return FSDP_OK;
     }
     if (after.peak_bytes > before->resident_bytes) {
         m->process_growth = after.peak_bytes - before->resident_bytes;
@@ -131,6 +147,7 @@ static void note_process(struct driver *x, const struct process_view *before)
     if (after.channels > before->channels) {
         m->new_channels = after.channels - before->channels;
     }
+    return FSDP_OK;
 }
 
 /* For people: a trace that could not be written fails nothing. */
@@ -150,8 +167,9 @@ static void write_trace(struct driver *x)
 static int play_recorded(struct driver *x, int (*play)(struct driver *))
 {
     const struct fsdp_comm *comm = x->env.comm;
-    struct process_view before;
+    struct process_view before = {0};
     int status;
+    int noted;
 
     FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
     status = watch_wire(x);
@@ -167,7 +185,9 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
     }
     case_options(x->d->c, &x->options);
     process_forget_peak();
-    process_look(&before);
+    if (status == FSDP_OK) {
+        status = look(x, &before);
+    }
     if (status == FSDP_OK) {
         status = play(x);
     }
@@ -177,7 +197,8 @@ static int play_recorded(struct driver *x, int (*play)(struct driver *))
     if (status != FSDP_OK) {
         comm->abort(comm->self, status);
     }
-    note_process(x, &before);
+    noted = note_process(x, &before);
+    status = status != FSDP_OK ? status : noted;
     drive_end_of_run(x);
     if (x->d->trace && x->d->directory) {
         write_trace(x);
