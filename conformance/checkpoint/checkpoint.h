@@ -140,6 +140,17 @@ void checkpoint_cancel(struct checkpoint_saving *s);
 /* Gives it back without finishing. NULL is allowed. Local. */
 void checkpoint_drop(struct checkpoint_saving *s);
 
+/*
+ * Erases what is older than the newest `keep` complete checkpoints, 1 or more;
+ * newer ones that are not complete stay, for people to look at. Local: one
+ * rank calls it, of those who save to that directory, also while a save is
+ * under way. Killed at any moment it leaves every checkpoint whole or without
+ * the name by which it is found; the next save, or the next call, goes on. A
+ * checkpoint counts as complete as checkpoint_open sees it: bytes are not
+ * verified, so that whoever keeps one alone relies on its disk.
+ */
+int checkpoint_erase(const char *directory, uint32_t keep, char *why);
+
 /* ---- Loading ------------------------------------------------------------ */
 
 struct checkpoint_file {
@@ -171,7 +182,8 @@ struct checkpoint;
  * Opens the newest complete checkpoint of a directory, or the directory itself
  * if it has a manifest. Complete is one whose manifest is right and whose
  * files have the sizes that it says. All headers are read, and must give each
- * tensor exactly once. Local.
+ * tensor exactly once. Where that fails and a newer one has been published
+ * meanwhile, that is opened: its saver may have erased the other. Local.
  */
 int checkpoint_open(const char *directory, struct checkpoint **out, char *why);
 void checkpoint_close(struct checkpoint *c); /* NULL is allowed */

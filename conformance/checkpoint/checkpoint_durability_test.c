@@ -1,237 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint_durability_test.c - whatever happens to a save, the checkpoint
- * before it is there: killed at any moment, each call of the system failing in
- * turn, a full disk.
+ * before it is there: each call of the system failing in turn, a full disk.
+ * (Savers that are killed are checkpoint_erase_test.c's.)
  *
  * The test is linked with --wrap of the calls that write.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "checkpoint_rank_testing.h"
 
-#include <cmocka.h>
-
-#include "checkpoint.h"
-#include "checkpoint_faults.h"
-
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-enum {
-    KILLS = 240, /* the last ones at some time, the others at some call */
-    TIMED = 40,
-    ELEMENTS = 3000,
-    MANY_ELEMENTS = 400000, /* of which whole blocks go to the disk directly */
-    MAX_SITES = 2000
-};
-
-/* ---- A model of one rank ---------------------------------------------------
- */
-
-static int exchange(void *self, const void *mine, uint64_t bytes, void *all)
-{
-    (void)self;
-    memcpy(all, mine, bytes);
-    return FSDP_OK;
-}
-
-struct rank {
-    struct checkpoint_table table;
-    struct checkpoint_slice slice[3];
-    uint64_t elements;
-    float value; /* of every element */
-};
-
-static int give(void *context, uint32_t i, uint64_t at, uint64_t n, float *to)
-{
-    const struct rank *r = context;
-
-    (void)i;
-    (void)at;
-    for (uint64_t k = 0; k < n; k++) {
-        to[k] = r->value;
-    }
-    return FSDP_OK;
-}
-
-static void make_rank(struct rank *r, uint64_t elements)
-{
-    static const char *const name[] = {"a", "b", "optim.state.a.exp_avg"};
-    const uint64_t shape[] = {elements / 10, 10};
-
-    memset(r, 0, sizeof(*r));
-    r->elements = elements;
-    for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(
-            checkpoint_table_add(&r->table, name[i], 2, shape, i == 2, NULL),
-            FSDP_OK);
-        r->slice[i] = (struct checkpoint_slice){i, 0, elements};
-    }
-}
-
-static int save(struct rank *r, const char *directory, uint32_t form,
-                float value, struct fsdp_error *error)
-{
-    const struct fsdp_env env = {
-        .size = sizeof(env), .world = 1, .error = error, .exchange = exchange};
-    const struct fsdp_save how = {
-        .size = sizeof(how), .form = form, .directory = directory};
-    const struct checkpoint_request request = {
-        .env = &env,
-        .save = &how,
-        .world = 1,
-        .shards = 1,
-        .replicas = 1,
-        .layout = "flat",
-        .optimizer = "adamw",
-        .table = &r->table,
-        .source = {r->slice, 3, give, r},
-        .state = {(uint64_t)value, {value, value}}};
-    struct checkpoint_saving *s;
-
-    r->value = value;
-    memset(error, 0, sizeof(*error));
-    FSDP_TRY(checkpoint_begin(&request, &s));
-    checkpoint_write(s);
-    return checkpoint_finish(&env, s);
-}
-
-/* The value that all elements of the newest checkpoint have; -1: none. */
-static float load(const struct rank *r, const char *directory)
-{
-    static float data[MANY_ELEMENTS];
-    char why[CHECKPOINT_WHY_BYTES] = "";
-    struct checkpoint *c;
-    float value;
-
-    if (checkpoint_open(directory, &c, why) != FSDP_OK) {
-        return -1.0f;
-    }
-    if (checkpoint_verify(c, 0, 1, why) != FSDP_OK ||
-        checkpoint_expect(c, &r->table, why) != FSDP_OK) {
-        fail_msg("%s", why);
-    }
-    value = (float)checkpoint_state_of(c).step;
-    for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(checkpoint_read(c, r->table.entry[i].name, 0,
-                                         r->elements, data, why),
-                         FSDP_OK);
-        for (uint32_t k = 0; k < r->elements; k++) {
-            assert_true(data[k] == value);
-        }
-    }
-    checkpoint_close(c);
-    return value;
-}
-
-static int erase(const char *path, const struct stat *s, int type,
-                 struct FTW *ftw)
-{
-    (void)s;
-    (void)type;
-    (void)ftw;
-    (void)remove(path);
-    return 0;
-}
-
-static uint32_t count_partial(const char *directory)
-{
-    DIR *d = opendir(directory);
-    const struct dirent *e;
-    uint32_t n = 0;
-
-    assert_non_null(d);
-    while ((e = readdir(d))) {
-        n += strncmp(e->d_name, ".partial", 8) == 0;
-    }
-    closedir(d);
-    return n;
-}
-
-/* ---- Tests -----------------------------------------------------------------
- */
-
-/* Saves 1, 2, 3, ... and tells of each that is done. */
-static void save_for_ever(struct rank *r, const char *directory, float from,
-                          int tell)
-{
-    struct fsdp_error error;
-
-    for (uint32_t i = 0;; i++) {
-        float value = from + (float)i;
-        uint32_t form =
-            (uint32_t)value % 2 ? FSDP_SAVE_SHARDED : FSDP_SAVE_FULL;
-        if (save(r, directory, form, value, &error) != FSDP_OK ||
-            __real_write(tell, &value, sizeof(value)) != sizeof(value)) {
-            _exit(1);
-        }
-    }
-}
-
-/* What was told of is there, or what came after it. */
-static void killed(void **state)
-{
-    char directory[] = "/tmp/checkpoint_durability_test.XXXXXX";
-    struct rank r;
-    float told = 0.0f;
-    uint64_t random = 0x9e3779b97f4a7c15u;
-    uint32_t half = 0;
-
-    (void)state;
-    assert_non_null(mkdtemp(directory));
-    make_rank(&r, ELEMENTS);
-    for (uint32_t i = 0; i < KILLS; i++) {
-        int ends[2];
-        float now;
-        float value;
-        pid_t child;
-
-        assert_int_equal(pipe(ends), 0);
-        child = fork();
-        assert_true(child >= 0);
-        random = random * 6364136223846793005u + 1442695040888963407u;
-        if (child == 0) {
-            /* Between two calls that write nothing changes on the disk. */
-            fault.kill_at = i < KILLS - TIMED ? 1 + (random >> 33) % 100 : 0;
-            save_for_ever(&r, directory, told + 1.0f, ends[1]);
-        }
-        (void)close(ends[1]);
-        if (i >= KILLS - TIMED) {
-            (void)usleep((useconds_t)(random >> 33) % 30000);
-            assert_int_equal(kill(child, SIGKILL), 0);
-        }
-        assert_int_equal(waitpid(child, NULL, 0), child);
-        while (read(ends[0], &value, sizeof(value)) == sizeof(value)) {
-            told = value;
-        }
-        (void)close(ends[0]);
-        half += count_partial(directory);
-        now = load(&r, directory);
-        if (!(told == 0.0f && now == -1.0f) && now != told &&
-            now != told + 1.0f) {
-            fail_msg("kill %u: %g was saved, %g is there", i, (double)told,
-                     (double)now);
-        }
-        told = now > 0.0f ? now : told;
-    }
-    print_message("%d kills, %u in the middle of a save; %g saves\n", KILLS,
-                  half, (double)told);
-    assert_true(half > 10 && told > 10.0f);
-    checkpoint_table_release(&r.table);
-    (void)nftw(directory, erase, 16, FTW_DEPTH | FTW_PHYS);
-}
 
 static void fail_each(uint32_t form, uint64_t elements, int error, bool partly)
 {
@@ -270,6 +48,7 @@ static void fail_each(uint32_t form, uint64_t elements, int error, bool partly)
         }
         assert_true(load(&r, directory) == good);
         assert_true(count_partial(directory) <= 1);
+        (void)all_are_whole(directory);
     }
     print_message("%llu calls failed with %s\n", (unsigned long long)sites,
                   strerror(error));
@@ -385,7 +164,6 @@ static void refused_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed),
         cmocka_unit_test(each_call_fails),
         cmocka_unit_test(full_disk),
         cmocka_unit_test(incomplete_is_passed_over),

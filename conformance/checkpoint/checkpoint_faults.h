@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +21,8 @@ static struct {
     uint64_t nth, n;
     int error;
     bool hit, partly;
-    uint64_t kill_at; /* call at which the process is killed; 0: none */
+    uint64_t kill_at;        /* call at which the process is killed; 0: none */
+    void (*meanwhile)(void); /* what somebody else does before the next open */
 } fault;
 
 static bool fails(void)
@@ -46,6 +48,7 @@ int __real_mkdirat(int fd, const char *path, mode_t mode);
 int __real_ftruncate(int fd, off_t n);
 int __real_openat(int fd, const char *path, int flags, ...);
 int __real_close(int fd);
+int __real_unlinkat(int fd, const char *path, int flags);
 ssize_t __wrap_write(int fd, const void *p, size_t n);
 ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t at);
 int __wrap_fsync(int fd);
@@ -54,6 +57,7 @@ int __wrap_mkdirat(int fd, const char *path, mode_t mode);
 int __wrap_ftruncate(int fd, off_t n);
 int __wrap_openat(int fd, const char *path, int flags, ...);
 int __wrap_close(int fd);
+int __wrap_unlinkat(int fd, const char *path, int flags);
 
 /* A full disk takes a part of what is given first. */
 ssize_t __wrap_write(int fd, const void *p, size_t n)
@@ -91,7 +95,18 @@ int __wrap_ftruncate(int fd, off_t n)
 
 int __wrap_openat(int fd, const char *path, int flags, ...)
 {
+    void (*meanwhile)(void) = fault.meanwhile;
+
+    if (meanwhile && strncmp(path, "checkpoint-", 11) == 0) {
+        fault.meanwhile = NULL;
+        meanwhile();
+    }
     return fails() ? -1 : __real_openat(fd, path, flags, 0666);
+}
+
+int __wrap_unlinkat(int fd, const char *path, int flags)
+{
+    return fails() ? -1 : __real_unlinkat(fd, path, flags);
 }
 
 /* It is closed all the same. */

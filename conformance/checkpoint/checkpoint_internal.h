@@ -70,7 +70,7 @@ void checkpoint_hex(const unsigned char sha[CHECKPOINT_SHA_BYTES],
  * directory. */
 bool checkpoint_plain_name(const char *name);
 
-/* ---- checkpoint_place.c: where one is written, and which one is read ---- */
+/* ---- checkpoint_place.c: where one is written ---- */
 
 struct checkpoint_place {
     int parent, directory; /* descriptors, or -1 */
@@ -88,12 +88,25 @@ int checkpoint_place_publish(struct checkpoint_place *p, char *why);
 void checkpoint_place_remove(struct checkpoint_place *p);
 void checkpoint_place_close(struct checkpoint_place *p);
 
+/* The number behind a prefix; 0: none. */
+uint64_t checkpoint_place_number(const char *name, const char *prefix);
+void checkpoint_place_name(struct checkpoint_place *p, uint64_t number);
+/* A descriptor, or -1. */
+int checkpoint_open_directory(int parent, const char *name, char *why);
+/* Its files, then itself; what is a directory in it stays, and keeps it, and so
+ * does what cannot be removed. 0, or -1 and the first errno. */
+int checkpoint_remove_directory(int parent, const char *name);
+
+/* ---- checkpoint_choose.c: which one is read ---- */
+
 /* The newest complete checkpoint: its manifest, its descriptor (the caller's),
  * its path and the reason. */
 int checkpoint_choose(const char *directory, int *fd,
                       struct checkpoint_manifest *m,
                       char path[CHECKPOINT_PATH_BYTES],
                       char reason[CHECKPOINT_PATH_BYTES], char *why);
+/* The highest number that a checkpoint there has, complete or not; 0: none. */
+uint64_t checkpoint_newest(const char *directory);
 
 /* ---- checkpoint_full.c: the files of the full form ---- */
 

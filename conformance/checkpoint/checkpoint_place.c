@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_place.c - where a checkpoint is written before it is one, and
- * which of those that are there is read.
+ * checkpoint_place.c - where a checkpoint is written before it is one.
  */
 #include "checkpoint_internal.h"
 
@@ -13,8 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The number behind a prefix; 0: none. */
-static uint64_t number_of(const char *name, const char *prefix)
+uint64_t checkpoint_place_number(const char *name, const char *prefix)
 {
     size_t n = strlen(prefix);
     uint64_t number = 0;
@@ -32,7 +30,7 @@ static uint64_t number_of(const char *name, const char *prefix)
     return number;
 }
 
-static int open_directory(int parent, const char *name, char *why)
+int checkpoint_open_directory(int parent, const char *name, char *why)
 {
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -44,27 +42,34 @@ static int open_directory(int parent, const char *name, char *why)
     return fd;
 }
 
-/* Its files, then itself; what is a directory in it stays, and keeps it. */
-static void remove_directory(int parent, const char *name)
+int checkpoint_remove_directory(int parent, const char *name)
 {
     int fd =
         openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    int error = d ? 0 : errno;
     const struct dirent *e;
 
     while (d && (e = readdir(d))) {
-        (void)unlinkat(dirfd(d), e->d_name, 0);
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            unlinkat(dirfd(d), e->d_name, 0) != 0 && error == 0) {
+            error = errno;
+        }
     }
     if (d) {
         (void)closedir(d);
     } else if (fd >= 0) {
         (void)close(fd);
     }
-    (void)unlinkat(parent, name, AT_REMOVEDIR);
+    if (unlinkat(parent, name, AT_REMOVEDIR) == 0) {
+        return 0;
+    }
+    errno = error != 0 ? error : errno;
+    return -1;
 }
 
 /* The highest number that a checkpoint or a half one has; half ones of
- * earlier runs, which nobody will finish, are removed. */
+ * earlier runs, which nobody will finish writing or erasing, are removed. */
 static int last_number(int parent, uint64_t *last, char *why)
 {
     int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -76,12 +81,12 @@ static int last_number(int parent, uint64_t *last, char *why)
         return checkpoint_refuse_system(why, ".", "cannot list");
     }
     while ((e = readdir(d))) {
-        uint64_t whole = number_of(e->d_name, CHECKPOINT_PREFIX);
-        uint64_t half = number_of(e->d_name, CHECKPOINT_PARTIAL);
+        uint64_t whole = checkpoint_place_number(e->d_name, CHECKPOINT_PREFIX);
+        uint64_t half = checkpoint_place_number(e->d_name, CHECKPOINT_PARTIAL);
         *last = whole > *last ? whole : *last;
         *last = half > *last ? half : *last;
         if (half) {
-            remove_directory(parent, e->d_name);
+            (void)checkpoint_remove_directory(parent, e->d_name);
         }
     }
     (void)closedir(d);
@@ -113,7 +118,7 @@ static int make_directories(const char *directory, char *why)
     return FSDP_OK;
 }
 
-static void name_place(struct checkpoint_place *p, uint64_t number)
+void checkpoint_place_name(struct checkpoint_place *p, uint64_t number)
 {
     p->number = number;
     (void)snprintf(p->partial, sizeof(p->partial), CHECKPOINT_PARTIAL "%06llu",
@@ -126,7 +131,7 @@ static int open_parent(struct checkpoint_place *p, const char *directory,
                        char *why)
 {
     *p = (struct checkpoint_place){.parent = -1, .directory = -1};
-    p->parent = open_directory(AT_FDCWD, directory, why);
+    p->parent = checkpoint_open_directory(AT_FDCWD, directory, why);
     return p->parent < 0 ? FSDP_ERR_IO : FSDP_OK;
 }
 
@@ -139,11 +144,11 @@ int checkpoint_place_make(struct checkpoint_place *p, const char *directory,
     FSDP_TRY(make_directories(directory, why));
     FSDP_TRY(open_parent(p, directory, why));
     FSDP_TRY(last_number(p->parent, &last, why));
-    name_place(p, last + 1);
+    checkpoint_place_name(p, last + 1);
     if (mkdirat(p->parent, p->partial, 0777) != 0) {
         return checkpoint_refuse_system(why, p->partial, "cannot make");
     }
-    p->directory = open_directory(p->parent, p->partial, why);
+    p->directory = checkpoint_open_directory(p->parent, p->partial, why);
     return p->directory < 0 ? FSDP_ERR_IO : FSDP_OK;
 }
 
@@ -151,8 +156,8 @@ int checkpoint_place_join(struct checkpoint_place *p, const char *directory,
                           uint64_t number, char *why)
 {
     FSDP_TRY(open_parent(p, directory, why));
-    name_place(p, number);
-    p->directory = open_directory(p->parent, p->partial, why);
+    checkpoint_place_name(p, number);
+    p->directory = checkpoint_open_directory(p->parent, p->partial, why);
     return p->directory < 0 ? FSDP_ERR_IO : FSDP_OK;
 }
 
@@ -183,178 +188,7 @@ void checkpoint_place_close(struct checkpoint_place *p)
 void checkpoint_place_remove(struct checkpoint_place *p)
 {
     if (p->parent >= 0 && p->partial[0]) {
-        remove_directory(p->parent, p->partial);
+        (void)checkpoint_remove_directory(p->parent, p->partial);
     }
     checkpoint_place_close(p);
-}
-
-/* ---- Which one is read -------------------------------------------------- */
-
-static int read_manifest(int directory, struct checkpoint_manifest *m,
-                         char *why)
-{
-    struct stat about;
-    char *text = NULL;
-    int status = FSDP_OK;
-    int fd = checkpoint_open_file(directory, CHECKPOINT_MANIFEST, &about,
-                                  &status, why);
-
-    if (fd < 0) {
-        return status;
-    }
-    if (about.st_size > 1 << 28) {
-        status = checkpoint_refuse(why, FSDP_ERR_FORMAT,
-                                   CHECKPOINT_MANIFEST
-                                   ": %lld bytes, at most 2^28 expected",
-                                   (long long)about.st_size);
-    } else {
-        text = malloc((size_t)about.st_size + 1);
-        status = text ? checkpoint_pread(fd, CHECKPOINT_MANIFEST, 0, text,
-                                         (uint64_t)about.st_size, why)
-                      : checkpoint_no_memory(why);
-    }
-    (void)close(fd);
-    if (status == FSDP_OK) {
-        status = checkpoint_manifest_parse(text, (size_t)about.st_size, m, why);
-    }
-    free(text);
-    return status;
-}
-
-/* All files are there, with the sizes that the manifest says. */
-static int check_sizes(int directory, const struct checkpoint_manifest *m,
-                       char *why)
-{
-    for (uint32_t i = 0; i < m->n_files; i++) {
-        struct stat about;
-        int status = FSDP_OK;
-        int fd = checkpoint_open_file(directory, m->file[i].name, &about,
-                                      &status, why);
-
-        if (fd < 0) {
-            return status;
-        }
-        (void)close(fd);
-        if ((uint64_t)about.st_size != m->file[i].bytes) {
-            return checkpoint_refuse(why, FSDP_ERR_FORMAT,
-                                     "%s: %lld bytes, the manifest says %llu",
-                                     m->file[i].name, (long long)about.st_size,
-                                     (unsigned long long)m->file[i].bytes);
-        }
-    }
-    return FSDP_OK;
-}
-
-/* On success *fd is the caller's and m filled. */
-static int try_one(int parent, const char *name, int *fd,
-                   struct checkpoint_manifest *m, char *why)
-{
-    int status;
-
-    memset(m, 0, sizeof(*m));
-    *fd = open_directory(parent, name, why);
-    if (*fd < 0) {
-        return FSDP_ERR_IO;
-    }
-    status = read_manifest(*fd, m, why);
-    if (status == FSDP_OK) {
-        status = check_sizes(*fd, m, why);
-    }
-    if (status != FSDP_OK) {
-        checkpoint_manifest_release(m);
-        (void)close(*fd);
-        *fd = -1;
-    }
-    return status;
-}
-
-/* The highest number below `below`; 0: there is none. */
-static uint64_t next_newest(int parent, uint64_t below)
-{
-    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *e;
-    uint64_t best = 0;
-
-    while (d && (e = readdir(d))) {
-        uint64_t number = number_of(e->d_name, CHECKPOINT_PREFIX);
-        best = number < below && number > best ? number : best;
-    }
-    if (d) {
-        (void)closedir(d);
-    } else if (fd >= 0) {
-        (void)close(fd);
-    }
-    return best;
-}
-
-static int choose_newest(int parent, const char *directory, int *fd,
-                         struct checkpoint_manifest *m,
-                         char path[CHECKPOINT_PATH_BYTES],
-                         char reason[CHECKPOINT_PATH_BYTES], char *why)
-{
-    uint64_t number = UINT64_MAX;
-    size_t used = 0;
-    int status = FSDP_ERR_IO;
-    char own[CHECKPOINT_WHY_BYTES];
-    struct checkpoint_place p;
-
-    while ((number = next_newest(parent, number)) != 0) {
-        int s;
-        name_place(&p, number);
-        s = try_one(parent, p.final, fd, m, own);
-        if (s == FSDP_OK) {
-            (void)snprintf(path, CHECKPOINT_PATH_BYTES, "%.900s/%s", directory,
-                           p.final);
-            (void)snprintf(reason + used, CHECKPOINT_PATH_BYTES - used,
-                           "%s is the newest complete one", p.final);
-            return FSDP_OK;
-        }
-        if (used == 0) { /* what is wrong with the newest is what matters */
-            status = s;
-            (void)checkpoint_refuse(why, s, "%s/%s", p.final, own);
-        }
-        if (used < CHECKPOINT_PATH_BYTES / 2) {
-            int n = snprintf(reason + used, CHECKPOINT_PATH_BYTES - used,
-                             "%s is not complete (%s); ", p.final, own);
-            used += n > 0 ? (size_t)n : 0;
-        }
-        if (s == FSDP_ERR_NOMEM) {
-            break;
-        }
-    }
-    if (used == 0) {
-        (void)checkpoint_refuse(
-            why, status,
-            "%.100s: there is no checkpoint: neither " CHECKPOINT_MANIFEST
-            " nor " CHECKPOINT_PREFIX "NNNNNN",
-            directory);
-    }
-    return status;
-}
-
-int checkpoint_choose(const char *directory, int *fd,
-                      struct checkpoint_manifest *m,
-                      char path[CHECKPOINT_PATH_BYTES],
-                      char reason[CHECKPOINT_PATH_BYTES], char *why)
-{
-    int parent = open_directory(AT_FDCWD, directory, why);
-    int status;
-
-    *fd = -1;
-    memset(m, 0, sizeof(*m));
-    if (parent < 0) {
-        return FSDP_ERR_IO;
-    }
-    if (faccessat(parent, CHECKPOINT_MANIFEST, F_OK, AT_SYMLINK_NOFOLLOW) ==
-        0) {
-        status = try_one(parent, ".", fd, m, why);
-        (void)snprintf(path, CHECKPOINT_PATH_BYTES, "%.1000s", directory);
-        (void)snprintf(reason, CHECKPOINT_PATH_BYTES,
-                       "the directory is a checkpoint itself");
-    } else {
-        status = choose_newest(parent, directory, fd, m, path, reason, why);
-    }
-    (void)close(parent);
-    return status;
 }

@@ -134,7 +134,7 @@ static int read_all(struct checkpoint *c, char *why)
     return checkpoint_take_all(c, why);
 }
 
-int checkpoint_open(const char *directory, struct checkpoint **out, char *why)
+static int open_once(const char *directory, struct checkpoint **out, char *why)
 {
     struct checkpoint *c = calloc(1, sizeof(*c));
     int status;
@@ -155,6 +155,20 @@ int checkpoint_open(const char *directory, struct checkpoint **out, char *why)
     }
     *out = c;
     return FSDP_OK;
+}
+
+int checkpoint_open(const char *directory, struct checkpoint **out, char *why)
+{
+    uint64_t newest = checkpoint_newest(directory);
+    uint64_t before;
+    int status;
+
+    do {
+        before = newest;
+        status = open_once(directory, out, why);
+        newest = status == FSDP_OK ? before : checkpoint_newest(directory);
+    } while (newest > before);
+    return status;
 }
 
 void checkpoint_close(struct checkpoint *c)

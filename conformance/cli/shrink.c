@@ -91,16 +91,25 @@ static uint32_t collect(const struct run_case *c, uint32_t *at,
     return n;
 }
 
+/* Not the time of day, which somebody may set. */
+static time_t now(void)
+{
+    struct timespec t = {0};
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
 static struct run_case search(const struct shrink *s, uint32_t *n_run)
 {
     struct run_case best = s->failure.c;
     struct run_case candidate[AT_ONCE];
     uint32_t next[AT_ONCE] = {0};
-    const time_t end = time(NULL) + s->seconds;
+    const time_t end = now() + s->seconds;
     uint32_t at = 0;
     bool better = false;
 
-    while (time(NULL) < end && !supervise_interrupted()) {
+    while (now() < end && !supervise_interrupted()) {
         struct case_list list = {candidate,
                                  collect(&best, &at, candidate, next)};
         uint32_t i;

@@ -14,14 +14,18 @@ engine=$(realpath "$(dirname "$cts")/../tests/hostile.so")
     echo "skipped: there is no $engine"
     exit 77
 }
+patience=2
 id=mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40
 
-# run HOW: sets code; at most a minute, which is more than each is allowed.
+# run HOW ARGUMENT...: sets code; at most a minute, which is more than each is
+# allowed.
 run()
 {
+    local how=$1
+    shift
     code=0
-    FSDP_HOSTILE=$1 timeout 60 "$cts" run --engine "$engine" --timeout 2 \
-        --jobs 1 --case "$id" --partial-ok \
+    FSDP_HOSTILE=$how timeout 60 "$cts" run --engine "$engine" \
+        --timeout "$patience" --jobs 1 --case "$id" --partial-ok "$@" \
         >"$folder/out" 2>"$folder/err" || code=$?
 }
 
@@ -95,4 +99,24 @@ else
     result 'in a namespace it cannot be changed' \
         "$([ "$code" = 0 ] || echo "exit $code")"
 fi
-finish 16
+
+patience=30 # mpirun's ranks are slow to meet
+# Open MPI says which rank it was: the other one ended because of it.
+if run none --world mpi; [ "$code" != 0 ]; then
+    echo "no MPI world here: $(head -n 1 "$folder/err")"
+    finish 16
+    exit
+fi
+run killed --world mpi
+result 'over MPI, too, who is killed gets no verdict' \
+    "$([ "$code" = 2 ] || echo "exit $code")"
+result 'and the rank is named that mpirun names' \
+    "$(grep -q 'rank 1 was killed by signal 9 (SIGKILL)' "$folder/out" ||
+        grep 'rank 1' "$folder/out")"
+run segv --world mpi
+result 'over MPI a crash is a failure' \
+    "$([ "$code" = 1 ] || echo "exit $code")"
+result 'of the rank that crashed' \
+    "$(grep -q 'rank 1 was killed by signal 11 (SIGSEGV)' "$folder/out" ||
+        grep 'rank 1' "$folder/out")"
+finish 20

@@ -172,7 +172,7 @@ target_link_options(allocation_test PRIVATE
 # ---- Checkpoints ----
 file(GLOB checkpoint_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/checkpoint/checkpoint_*_test.c)
-list(FILTER checkpoint_tests EXCLUDE REGEX "durability")
+list(FILTER checkpoint_tests EXCLUDE REGEX "durability|erase")
 foreach(file ${checkpoint_tests})
     unit(${file} LINK fsdp-run fsdp-ref fsdp-impl-all TIMEOUT 300)
 endforeach()
@@ -181,11 +181,14 @@ endforeach()
 target_link_options(checkpoint_replace_test PRIVATE
     -Wl,--wrap=pread,--wrap=pwrite,--wrap=openat,--wrap=open)
 
-unit(conformance/checkpoint/checkpoint_durability_test.c LINK fsdp-checkpoint TIMEOUT 300)
-# Each call that writes fails in turn.
-target_link_options(checkpoint_durability_test PRIVATE
-    -Wl,--wrap=write,--wrap=pwrite,--wrap=fsync,--wrap=renameat
-    -Wl,--wrap=mkdirat,--wrap=ftruncate,--wrap=openat,--wrap=close)
+# Each call that writes fails in turn, or kills.
+foreach(name checkpoint_durability_test checkpoint_erase_test)
+    unit(conformance/checkpoint/${name}.c LINK fsdp-checkpoint TIMEOUT 300)
+    target_link_options(${name} PRIVATE
+        -Wl,--wrap=write,--wrap=pwrite,--wrap=fsync,--wrap=renameat
+        -Wl,--wrap=mkdirat,--wrap=ftruncate,--wrap=openat,--wrap=close
+        -Wl,--wrap=unlinkat)
+endforeach()
 
 add_test(NAME checkpoint.pytorch
     COMMAND ${here}/tools/adapters/checkpoint_pytorch_test.sh
@@ -256,6 +259,12 @@ target_include_directories(hostile PRIVATE ${here})
 target_link_libraries(hostile PRIVATE house fsdp-ref m)
 set_target_properties(hostile PROPERTIES PREFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+
+# ---- Faults: calls of the system that fail ----
+add_executable(faults_testing ${here}/cli/faults_testing.c)
+target_link_libraries(faults_testing PRIVATE house)
+set_target_properties(faults_testing PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
 # ---- Commands ----
 file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh

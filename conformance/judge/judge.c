@@ -79,11 +79,10 @@ static int identify(struct judge *j)
     int status = FSDP_OK;
 
     for (uint32_t i = 0; i < in->n_cases && r == NULL; i++) {
-        struct fsdp_error error = {0};
         char id[CASE_ID_BYTES];
 
         case_id(&in->cases[i], id);
-        r = in->record(in->record_context, id, &error);
+        r = in->record(in->record_context, id, &j->unread);
     }
     if (r != NULL) {
         put(out->engine, sizeof(out->engine), r->engine);

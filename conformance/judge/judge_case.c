@@ -133,6 +133,10 @@ static void find_record(struct judge *j, struct judge_view *v)
     case_id(&r->c, id);
     if (strcmp(id, v->summary->id) != 0 || r->n_ranks != v->summary->c.ranks) {
         settle(v, JUDGE_INCOMPLETE, "the record is of another case", id);
+    } else if (j->out->engine[0] == '\0') {
+        settle(v, JUDGE_INCOMPLETE,
+               "it was not to be read whose records these are",
+               j->unread.message);
     } else if (!same_engine(j->out, r)) {
         settle(v, JUDGE_INCOMPLETE,
                "the record is of another engine, version, world or claims",

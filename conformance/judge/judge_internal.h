@@ -10,7 +10,8 @@ struct judge {
     struct judge_result *out;
     uint32_t *order; /* of requirements: nothing before what it needs */
     bool *asked;     /* those that are reported, and what they wait for */
-    uint32_t run;    /* index of REQUIREMENT_RUN; n_requirements: none */
+    struct fsdp_error unread; /* why no record says who is judged */
+    uint32_t run; /* index of REQUIREMENT_RUN; n_requirements: none */
 };
 
 /* What is at hand while one case is judged. */

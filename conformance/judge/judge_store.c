@@ -6,9 +6,11 @@
  */
 #include "judge/judge_store.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     STORE_PATH_BYTES = 4096,
@@ -130,7 +132,15 @@ static struct entry *take(struct judge_store *store, const char *name)
     return NULL;
 }
 
-/* IO is "there is none", and is not remembered: it may be there next time. */
+static bool is_there(const char *folder, const char *name)
+{
+    char path[STORE_PATH_BYTES + 16];
+
+    (void)snprintf(path, sizeof(path), "%s/%s/case.json", folder, name);
+    return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
+/* NULL: there is none, which is not remembered: it may be there next time. */
 static struct entry *load(const char *folder, const char *name)
 {
     struct entry *entry = calloc(1, sizeof(*entry));
@@ -143,7 +153,7 @@ static struct entry *load(const char *folder, const char *name)
     (void)snprintf(entry->name, sizeof(entry->name), "%s", name);
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     status = record_read(path, &entry->record, &entry->error);
-    if (status == FSDP_ERR_IO) {
+    if (status == FSDP_ERR_IO && !is_there(folder, name)) {
         entry_release(entry);
         return NULL;
     }
@@ -166,6 +176,11 @@ static const struct record *find(struct judge_store *store, bool baseline,
         entry = load(baseline ? p->baselines : p->folder, name);
     }
     if (entry == NULL) {
+        return NULL;
+    }
+    if (entry->error.status == FSDP_ERR_IO) { /* it may be read next time */
+        *error = entry->error;
+        entry_release(entry);
         return NULL;
     }
     entry->next = store->entries;

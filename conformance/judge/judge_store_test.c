@@ -148,6 +148,36 @@ static void what_is_malformed_is_told(void **state)
     }
 }
 
+/* It is there: whoever says that it is not sends people to look for it. And
+ * while no other says whose records they are, none is somebody else's. */
+static void what_cannot_be_opened_is_told(void **state)
+{
+    struct folder *f = *state;
+    struct fsdp_error error = {0};
+    struct judge_result r;
+    char path[512];
+
+    for (uint32_t i = 0; i < TESTING_CASES; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", f->path,
+                       f->run.record[i].id);
+        assert_int_equal(mkdir(path, 0777), 0);
+        (void)snprintf(path, sizeof(path), "%s/%s/case.json", f->path,
+                       f->run.record[i].id);
+        assert_int_equal(symlink("case.json", path), 0);
+    }
+    assert_null(judge_store_record(f->store, f->id, &error));
+    assert_int_equal(error.status, FSDP_ERR_IO);
+    assert_non_null(strstr(error.message, "symbolic links"));
+    f->run.in.record = judge_store_record;
+    f->run.in.baseline = judge_store_baseline;
+    f->run.in.next = judge_store_next;
+    f->run.in.record_context = f->store;
+    assert_int_equal(judge(&f->run.in, &r), FSDP_OK);
+    assert_int_equal(r.verdict, JUDGE_UNDECIDED);
+    assert_non_null(strstr(r.cases[0].reason, "cannot be read"));
+    judge_release(&r);
+}
+
 static void a_folder_is_judged(void **state)
 {
     struct folder *f = *state;
@@ -177,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_is_there_is_found),
         TEST(what_is_malformed_is_told),
+        TEST(what_cannot_be_opened_is_told),
         TEST(a_folder_is_judged),
     };
 

@@ -205,6 +205,9 @@ bool record_is_text(const char *s, size_t most);
 /* Makes the directory if missing, and removes from it what an earlier run of
  * a case left there: case.json and the files of all ranks. IO. */
 int record_clear(const char *directory, struct fsdp_error *error);
+/* Where errors of writing come from: fsdp_error.where. */
+#define RECORD_WRITE_WHERE "record_write"
+
 /* Writes what rank r of a case showed: rank-R.json and rank-R.safetensors.
  * The tensors come first, so that a rank that dies in between is not
  * `present`. The directory is made if missing. What is not UTF-8 in the text

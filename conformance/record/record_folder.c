@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char where[] = "record_write";
+static const char where[] = RECORD_WRITE_WHERE;
 
 int record_make_directory(const char *directory, struct fsdp_error *error)
 {

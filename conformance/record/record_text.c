@@ -178,11 +178,11 @@ int record_text_save(struct record_text *t, const char *path,
     int status = FSDP_OK;
 
     if (t->failed) {
-        status = record_fail(error, FSDP_ERR_NOMEM, "record_write",
+        status = record_fail(error, FSDP_ERR_NOMEM, RECORD_WRITE_WHERE,
                              "%.150s: out of memory", path);
     } else if (save(t, path) != 0) {
-        status = record_fail(error, FSDP_ERR_IO, "record_write", "%.150s: %s",
-                             path, strerror(errno));
+        status = record_fail(error, FSDP_ERR_IO, RECORD_WRITE_WHERE,
+                             "%.150s: %s", path, strerror(errno));
     }
     free(t->text);
     memset(t, 0, sizeof(*t));

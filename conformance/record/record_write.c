@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static const char where[] = "record_write";
+static const char where[] = RECORD_WRITE_WHERE;
 
 static bool lacks_array(const struct record_rank *r)
 {

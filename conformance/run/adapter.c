@@ -173,8 +173,9 @@ static int account(struct adapter *a, const struct adapter_process *p,
     char folder[CASE_FOLDER_BYTES];
 
     case_folder(a->records, c, false, folder);
-    return case_record_account(folder, c, &player, p->wait_status, p->timed_out,
-                               error);
+    return case_record_account(
+        folder, c, &player,
+        &(struct case_process_end){p->wait_status, p->timed_out, 0, 0}, error);
 }
 
 /* One start. *done: there is no reason to start it again. */

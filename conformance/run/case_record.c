@@ -62,18 +62,38 @@ int case_record_write(const char *folder, const struct run_case *c,
     return status;
 }
 
+static struct world_result end_of(const struct case_process_end *how)
+{
+    const int s = how->wait_status;
+
+    return (struct world_result){.end = how->timed_out   ? WORLD_TIMED_OUT
+                                        : WIFSIGNALED(s) ? WORLD_SIGNALLED
+                                                         : WORLD_EXITED,
+                                 .signal = WIFSIGNALED(s) ? WTERMSIG(s) : 0,
+                                 .status = WIFEXITED(s) ? WEXITSTATUS(s) : 0};
+}
+
 int case_record_account(const char *folder, const struct run_case *c,
-                        const struct case_player *player, int wait_status,
-                        bool timed_out, struct fsdp_error *error)
+                        const struct case_player *player,
+                        const struct case_process_end *how,
+                        struct fsdp_error *error)
 {
     struct world_result ends[WORLD_MAX_RANKS] = {0};
+    /* A launcher exits as a shell does whose child a signal has ended. */
+    bool named = !how->timed_out && how->signal != 0 && how->rank < c->ranks &&
+                 WIFEXITED(how->wait_status) &&
+                 WEXITSTATUS(how->wait_status) == 128 + how->signal;
 
     for (uint32_t r = 0; r < c->ranks && r < WORLD_MAX_RANKS; r++) {
-        ends[r].end = timed_out                  ? WORLD_TIMED_OUT
-                      : WIFSIGNALED(wait_status) ? WORLD_SIGNALLED
-                                                 : WORLD_EXITED;
-        ends[r].signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
-        ends[r].status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
+        ends[r] = end_of(how);
+        if (named) { /* it has taken the others with it, as a world does */
+            ends[r] = (struct world_result){.end = WORLD_RETURNED,
+                                            .status = FSDP_ERR_ABORTED};
+        }
+    }
+    if (named) {
+        ends[how->rank] = (struct world_result){.end = WORLD_SIGNALLED,
+                                                .signal = how->signal};
     }
     return case_record_write(folder, c, player, ends, error);
 }

@@ -31,11 +31,17 @@ int case_record_write(const char *folder, const struct run_case *c,
                       const struct case_player *player,
                       const struct world_result *ends,
                       struct fsdp_error *error);
-/* The same for a case whose process ended in its middle, and whose ranks could
- * not say more: wait_status is waitpid's; timed_out: it was ended from here,
- * because it made no progress. */
+/* How a process ended in the middle of a case. */
+struct case_process_end {
+    int wait_status; /* waitpid's */
+    bool timed_out;  /* ended from here, because it made no progress */
+    int signal;      /* not 0: its launcher says that it ended this rank */
+    uint32_t rank;
+};
+/* The same for a case whose ranks could not say more than that. */
 int case_record_account(const char *folder, const struct run_case *c,
-                        const struct case_player *player, int wait_status,
-                        bool timed_out, struct fsdp_error *error);
+                        const struct case_player *player,
+                        const struct case_process_end *how,
+                        struct fsdp_error *error);
 
 #endif

@@ -126,14 +126,30 @@ static int watch_wire(struct driver *x)
     return status;
 }
 
-static void note_process(struct driver *x, const struct process_view *before)
+/* What could not be looked at is not recorded: that is nobody's fault here. */
+static int look(struct driver *x, struct process_view *out)
+{
+    int why = process_look(out);
+
+    if (!x->d->look_at_process || why == 0 || x->error.status != FSDP_OK) {
+        return FSDP_OK;
+    }
+    x->error = (struct fsdp_error){.status = FSDP_ERR_IO,
+                                   .rank = (int32_t)x->env.rank,
+                                   .where = RECORD_WRITE_WHERE};
+    snprintf(x->error.message, sizeof(x->error.message), "/proc/self: %s",
+             strerror(why));
+    return FSDP_ERR_IO;
+}
+
+static int note_process(struct driver *x, const struct process_view *before)
 {
     struct record_memory *m = &x->out->memory;
     struct process_view after;
 
-    process_look(&after);
+    FSDP_TRY(look(x, &after));
     if (!x->d->look_at_process) {
-        return;
+        return FSDP_OK;
     }
     if (after.peak_bytes > before->resident_bytes) {
         m->process_growth = after.peak_bytes - before->resident_bytes;
@@ -141,6 +157,7 @@ static void note_process(struct driver *x, const struct process_view *before)
     if (after.channels > before->channels) {
         m->new_channels = after.channels - before->channels;
     }
+    return FSDP_OK;
 }
 
 /* Processes that the engine started: those that it has not ended by now have no
@@ -179,8 +196,9 @@ static void write_trace(struct driver *x)
 static int play_recorded(struct driver *x)
 {
     const struct fsdp_comm *comm = x->env.comm;
-    struct process_view before;
+    struct process_view before = {0};
     int status;
+    int noted;
 
     FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
     status = watch_wire(x);
@@ -199,7 +217,9 @@ static int play_recorded(struct driver *x)
         orphans_adopt(); /* processes that the engine leaves are its own */
     }
     process_forget_peak();
-    process_look(&before);
+    if (status == FSDP_OK) {
+        status = look(x, &before);
+    }
     if (status == FSDP_OK) {
         status = play_script(x);
     }
@@ -209,7 +229,8 @@ static int play_recorded(struct driver *x)
     if (status != FSDP_OK) {
         comm->abort(comm->self, status);
     }
-    note_process(x, &before);
+    noted = note_process(x, &before);
+    status = status != FSDP_OK ? status : noted;
     play_end_of_run(x);
     note_helpers(x);
     if (x->d->trace && x->d->directory) {
@@ -255,8 +276,10 @@ static int with_engine(struct driver *x)
     return status;
 }
 
+/* What a rank returns: its status, or, whatever that was, that its record could
+ * not be written; then *why says so (drive_is_unwritten). */
 static int write_record(const struct drive *d, uint32_t rank, int status,
-                        const struct fsdp_error *why, double seconds,
+                        struct fsdp_error *why, double seconds,
                         struct record_rank *out)
 {
     struct fsdp_error error = {0};
@@ -270,8 +293,19 @@ static int write_record(const struct drive *d, uint32_t rank, int status,
                  fsdp_status_text(status));
     }
     record_sort(out);
-    return d->directory ? record_write_rank(d->directory, rank, out, &error)
-                        : FSDP_OK;
+    if (d->directory &&
+        record_write_rank(d->directory, rank, out, &error) != FSDP_OK) {
+        *why = error;
+        return error.status;
+    }
+    return status;
+}
+
+bool drive_is_unwritten(const struct world_result *end)
+{
+    return end->end == WORLD_RETURNED &&
+           (end->status == FSDP_ERR_IO || end->status == FSDP_ERR_NOMEM) &&
+           strcmp(end->error.where, RECORD_WRITE_WHERE) == 0;
 }
 
 static double now(void)
@@ -289,7 +323,6 @@ int drive_rank(void *context, struct world_rank *rank)
     struct driver x = driver_of(d, &out);
     double began = now();
     int status = make_record(d->c, &out);
-    int written;
 
     if (d->look_at_process) {
         mallopt(M_MMAP_THRESHOLD, 128 * 1024); /* freed memory goes back */
@@ -302,10 +335,10 @@ int drive_rank(void *context, struct world_rank *rank)
     if (status != FSDP_OK) {
         rank->comm.abort(rank->comm.self, status);
     }
-    written =
+    status =
         write_record(d, rank->rank, status, rank->error, now() - began, &out);
     record_rank_release(&out);
-    return status != FSDP_OK ? status : written;
+    return status;
 }
 
 /* All ranks, one after the other. */
@@ -316,7 +349,7 @@ int drive_serial(void *context, struct world_rank *rank)
     struct driver x = driver_of(d, all);
     double began = now();
     int status = all ? FSDP_OK : FSDP_ERR_NOMEM;
-    int written = FSDP_OK;
+    int returned;
 
     for (uint32_t r = 0; all && r < d->c->ranks; r++) {
         status = status != FSDP_OK ? status : make_record(d->c, &all[r]);
@@ -328,11 +361,14 @@ int drive_serial(void *context, struct world_rank *rank)
         status = with_engine(&x);
         settle_error(&x, rank, status);
     }
+    returned = status;
     for (uint32_t r = 0; all && r < d->c->ranks; r++) {
-        int s = write_record(d, r, status, rank->error, now() - began, &all[r]);
-        written = written != FSDP_OK ? written : s;
+        if (returned == status) { /* else there is no room for others, too */
+            returned =
+                write_record(d, r, status, rank->error, now() - began, &all[r]);
+        }
         record_rank_release(&all[r]);
     }
     free(all);
-    return status != FSDP_OK ? status : written;
+    return returned;
 }

@@ -86,6 +86,10 @@ int drive_rank(void *context, struct world_rank *rank);
  * all ranks of the case and writes a record for each. */
 int drive_serial(void *context, struct world_rank *rank);
 
+/* Whether a rank ended because its record could not be written: no fault of
+ * its engine, and none of its case. */
+bool drive_is_unwritten(const struct world_result *end);
+
 /* play.c: the script, from shard to what the record says of the end; then
  * what is left is given back, in any state. */
 int play_script(struct driver *x);

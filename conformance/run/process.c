@@ -10,6 +10,7 @@
 #include "run/process.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +25,12 @@ static void take_kilobytes(const char *line, const char *word, uint64_t *bytes)
     }
 }
 
-static void read_status(struct process_view *out)
+static void read_status(struct process_view *out, int *why)
 {
     FILE *f = fopen("/proc/self/status", "re");
     char line[256];
 
+    *why = f ? *why : errno;
     while (f && fgets(line, sizeof(line), f)) {
         take_kilobytes(line, "VmRSS:", &out->resident_bytes);
         take_kilobytes(line, "VmHWM:", &out->peak_bytes);
@@ -50,12 +52,13 @@ bool process_is_driver(const char *path)
     return is;
 }
 
-static uint32_t count_descriptors(void)
+static uint32_t count_descriptors(int *why)
 {
     DIR *d = opendir("/proc/self/fd");
     struct dirent *e;
     uint32_t n = 0;
 
+    *why = d ? *why : errno;
     while (d && (e = readdir(d)) != NULL) {
         char path[64] = "";
         ssize_t bytes = readlinkat(dirfd(d), e->d_name, path, sizeof(path) - 1);
@@ -82,7 +85,7 @@ bool process_shared_mapping(const char *line, struct process_file *out)
 }
 
 /* A file that is mapped in many pieces is one. */
-static uint32_t count_shared_mappings(void)
+static uint32_t count_shared_mappings(int *why)
 {
     enum {
         MOST = 512
@@ -92,6 +95,7 @@ static uint32_t count_shared_mappings(void)
     char line[1024];
     uint32_t n = 0;
 
+    *why = f ? *why : errno;
     while (f && fgets(line, sizeof(line), f)) {
         uint32_t i = 0;
 
@@ -111,16 +115,18 @@ static uint32_t count_shared_mappings(void)
     return n;
 }
 
-void process_look(struct process_view *out)
+int process_look(struct process_view *out)
 {
     struct rusage children = {0};
+    int why = 0;
 
     *out = (struct process_view){0};
-    read_status(out);
+    read_status(out, &why);
     if (getrusage(RUSAGE_CHILDREN, &children) == 0 && children.ru_maxrss > 0) {
         out->child_bytes = (uint64_t)children.ru_maxrss * 1024;
     }
-    out->channels = count_descriptors() + count_shared_mappings();
+    out->channels = count_descriptors(&why) + count_shared_mappings(&why);
+    return why;
 }
 
 void process_forget_peak(void)

@@ -17,8 +17,8 @@ struct process_view {
                               * without those of a GPU's driver */
 };
 
-/* Reads /proc/self; what cannot be read stays 0. */
-void process_look(struct process_view *out);
+/* Reads /proc/self. 0, or errno: a part could not be read, and stays 0. */
+int process_look(struct process_view *out);
 
 /* What was resident before does not count any more: opening a GPU takes more
  * for a moment than it keeps. No effect where the kernel has no such thing. */

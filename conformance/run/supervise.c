@@ -33,7 +33,8 @@ void supervise_catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
-    orphans_adopt(); /* of workers */
+    signal(SIGXFSZ, SIG_IGN); /* a limit of files fails, as a full disk does */
+    orphans_adopt();          /* of workers */
 }
 
 bool supervise_interrupted(void)

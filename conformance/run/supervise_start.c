@@ -151,6 +151,12 @@ static void place_ends(const struct supervised *w, const struct ends *e)
 
     for (uint32_t i = 0; i < w->n_outputs; i++) {
         output[i] = fcntl(e->output[i], F_DUPFD_CLOEXEC, FAR);
+        words = output[i] < 0 ? -1 : words;
+    }
+    if (words < 0) {
+        dprintf(e->words, "refuse %d cannot start a worker: %s\n",
+                FSDP_ERR_NOMEM, strerror(errno));
+        _exit(1);
     }
     dup2(is_mpi(w) ? words : output[0], STDOUT_FILENO);
     dup2(output[0], STDERR_FILENO);
@@ -321,6 +327,7 @@ int supervised_start(struct supervised *w, uint32_t index,
     w->refused = (struct fsdp_error){0};
     w->line_n = 0;
     w->shown = 0;
+    w->named_signal = 0;
     w->stopped = (struct timespec){0};
     w->exit = -1;
     w->n_outputs = count_outputs(w);

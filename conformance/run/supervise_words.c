@@ -81,6 +81,23 @@ static void tell_heard(struct supervised *w)
     }
 }
 
+/* What Open MPI says of a rank that a signal has ended: "mpirun noticed that
+ * process rank 1 with PID 4711 on node a exited on signal 9 (Killed)." Whether
+ * it exits accordingly, case_record_account looks. A rank that prints such a
+ * line, and ends so, gains no more than by the signal itself. */
+static void take_notice(struct supervised *w, const char *text)
+{
+    static const char before[] = " noticed that process rank ";
+    static const char behind[] = " exited on signal ";
+    const char *rank = strstr(text, before);
+    const char *number = rank ? strstr(rank, behind) : NULL;
+
+    if (number) {
+        w->named = (uint32_t)strtoul(rank + sizeof(before) - 1, NULL, 10);
+        w->named_signal = (int)strtol(number + sizeof(behind) - 1, NULL, 10);
+    }
+}
+
 /* A line that was printed, or what of it fits; with its case, if it has one,
  * and with its rank, if it is one's. */
 static void show_line(struct supervised *w, struct supervised_output *from)
@@ -90,6 +107,9 @@ static void show_line(struct supervised *w, struct supervised_output *from)
 
     from->text[from->n] = '\0';
     from->n = 0;
+    if (w->job->world == WORLD_MPI) {
+        take_notice(w, from->text);
+    }
     if (from->text[0] == '\0' || w->shown++ > MAX_SHOWN) {
         return;
     }

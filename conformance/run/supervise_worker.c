@@ -15,6 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum {
+    EXIT_NOT_BEGUN = 127 /* the loader's */
+};
+
 bool supervised_has_ended(struct supervised *w)
 {
     if (waitpid(w->pid, &w->wait_status, WNOHANG) != w->pid) {
@@ -55,7 +59,7 @@ void supervised_settle(struct supervised *w,
 /* The case that took the worker down gets a record that says so, if its own
  * ranks could not: over MPI they may have. */
 static int account(struct supervised *w, const struct supervise_engine *said,
-                   int wait_status, struct fsdp_error *error)
+                   struct fsdp_error *error)
 {
     const struct run_case *c = &w->cases[w->next];
     const bool mpi = w->job->world == WORLD_MPI;
@@ -81,8 +85,11 @@ static int account(struct supervised *w, const struct supervise_engine *said,
     }
     snprintf(file, sizeof(file), "%s/case.json", folder);
     if (!mpi || access(file, R_OK) != 0) {
-        FSDP_TRY(case_record_account(folder, c, &player, wait_status, w->killed,
-                                     error));
+        FSDP_TRY(case_record_account(
+            folder, c, &player,
+            &(struct case_process_end){w->wait_status, w->killed,
+                                       w->named_signal, w->named},
+            error));
     }
     supervised_settle(w, said);
     return FSDP_OK;
@@ -127,6 +134,10 @@ static int refused(const struct supervised *w, int wait_status,
 {
     bool early = !w->in_case && w->next == w->started;
     bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+    /* Its libraries could not be loaded: memory, descriptors. */
+    bool is_not_begun = WIFEXITED(wait_status) &&
+                        WEXITSTATUS(wait_status) == EXIT_NOT_BEGUN &&
+                        w->refused.status == FSDP_OK;
     struct fsdp_error why = w->refused;
 
     if (why.status == FSDP_OK) {
@@ -138,8 +149,8 @@ static int refused(const struct supervised *w, int wait_status,
                  WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
                                           : WEXITSTATUS(wait_status));
     }
-    if (killed) { /* by the system, or by somebody: not the user's to mend */
-        why.status = FSDP_ERR_ABORTED;
+    if (killed || is_not_begun) {      /* by the system, or by somebody */
+        why.status = FSDP_ERR_ABORTED; /* not the user's to mend */
     } else if (early && why.status != FSDP_ERR_NOMEM) {
         why.status = FSDP_ERR_INVALID;
     }
@@ -161,7 +172,7 @@ int supervised_end(struct supervised *w, const struct supervise_engine *engine,
         (w->next < w->n && !w->in_case && w->next == w->started)) {
         status = refused(w, w->wait_status, error);
     } else if (w->in_case) {
-        status = account(w, engine, w->wait_status, error);
+        status = account(w, engine, error);
         w->next++;
         w->n_ended++;
     }

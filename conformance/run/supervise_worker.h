@@ -26,7 +26,7 @@ enum {
 /* What somebody prints: the worker itself, or rank i - 1. */
 struct supervised_output {
     int fd; /* -1: closed */
-    char text[160];
+    char text[256];
     size_t n;
 };
 
@@ -48,8 +48,10 @@ struct supervised {
     char folder[CASE_FOLDER_BYTES];    /* its own (worker_folder.h) */
     char batch[CASE_FOLDER_BYTES + 8]; /* file */
     bool isolated;                     /* in a namespace of its own */
-    bool killed;                       /* by us: it made no progress */
-    int wait_status;                   /* once it has ended */
+    uint32_t named;            /* rank that the launcher says was ended */
+    int named_signal;          /* by this signal; 0: it says nothing */
+    bool killed;               /* by us: it made no progress */
+    int wait_status;           /* once it has ended */
     struct fsdp_error refused; /* why it cannot go on, in its own words */
     uint32_t n_ended;
 };

@@ -29,7 +29,7 @@ struct worker {
     const struct fsdp_engine *engine, *device_engine;
     const struct mutant *mutant;
     struct text text;
-    FILE *words;                       /* for the supervisor */
+    int words;                         /* for the supervisor */
     struct rlimit limit[RLIM_NLIMITS]; /* when it started */
     bool harmed;                       /* by a rank: it plays no other case */
     uint32_t mpi_rank, mpi_world;
@@ -148,6 +148,19 @@ static void say_why_nothing_was_saved(uint32_t n,
     }
 }
 
+/* Without records there is nothing to judge, whatever the engine did. */
+static int check_written(struct worker *w, uint32_t n,
+                         const struct world_result *ends)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        if (drive_is_unwritten(&ends[k])) {
+            w->error = ends[k].error;
+            return ends[k].status;
+        }
+    }
+    return FSDP_OK;
+}
+
 /* An engine that lacks a claim is never asked for the case. */
 static bool claims_case(const struct worker *w, const struct run_case *c)
 {
@@ -252,6 +265,9 @@ static int run_case(struct worker *w, const struct run_case *c)
         worker_folder_clean(w->o->records, c,
                             engine_claims(w->engine, "serial"), folder);
     }
+    if (status == FSDP_OK) {
+        status = check_written(w, c->ranks, ends);
+    }
     if (status == FSDP_OK && w->mpi_rank == 0) {
         /* If ranks have left the folder so that it cannot be written, that is
          * the case's matter: the supervisor will say so, or that a disk is
@@ -323,20 +339,44 @@ static int open_worker(struct worker *w)
     return FSDP_OK;
 }
 
+/* What is written is written whole, whatever signals an engine sends itself
+ * meanwhile: stdio forgets what it holds when a write is interrupted. */
+static void send(const struct worker *w, const char *text)
+{
+    size_t n = strlen(text);
+
+    while (n > 0) {
+        ssize_t written = write(w->words, text, n);
+
+        if (written < 0 && errno != EINTR) {
+            return; /* nobody is there to hear */
+        }
+        text += written > 0 ? written : 0;
+        n -= written > 0 ? (size_t)written : 0;
+    }
+}
+
 static void introduce(const struct worker *w)
 {
-    fprintf(w->words, "engine %s %s", w->engine->name, w->engine->version);
-    for (const char *const *c = w->engine->claims; *c; c++) {
-        fprintf(w->words, " %s", *c);
+    char line[2048];
+    size_t n = (size_t)snprintf(line, sizeof(line), "engine %.63s %.31s",
+                                w->engine->name, w->engine->version);
+
+    for (const char *const *c = w->engine->claims;
+         *c && n + strlen(*c) + 3 < sizeof(line); c++) {
+        n += (size_t)snprintf(line + n, sizeof(line) - n, " %s", *c);
     }
-    fprintf(w->words, "\n");
+    snprintf(line + n, sizeof(line) - n, "\n");
+    send(w, line);
 }
 
 static void say(const struct worker *w, const char *what, size_t i)
 {
+    char line[64];
+
     if (w->mpi_rank == 0) {
-        fprintf(w->words, "%s %zu\n", what, i);
-        fflush(w->words);
+        snprintf(line, sizeof(line), "%s %zu\n", what, i);
+        send(w, line);
     }
 }
 
@@ -385,17 +425,16 @@ static int run_batch(struct worker *w, const struct run_case *c, size_t n)
 /* As all that the supervisor has to know: one line. */
 static void refuse(const struct worker *w, int status)
 {
-    char line[sizeof(w->error.message)];
+    char line[sizeof(w->error.message) + 32];
+    int n = snprintf(line, sizeof(line), "\nrefuse %d %s", status,
+                     w->error.message[0] ? w->error.message
+                                         : fsdp_status_text(status));
 
-    snprintf(line, sizeof(line), "%s",
-             w->error.message[0] ? w->error.message : fsdp_status_text(status));
-    for (char *p = line; *p; p++) {
-        if (*p == '\n') {
-            *p = ' ';
-        }
+    for (int i = 1; i < n; i++) {
+        line[i] = (char)(line[i] == '\n' ? ' ' : line[i]);
     }
-    fprintf(w->words, "\nrefuse %d %s\n", status, line);
-    fflush(w->words);
+    snprintf(line + n, sizeof(line) - (size_t)n, "\n");
+    send(w, line);
 }
 
 static void leave_aborted(int number)
@@ -424,15 +463,11 @@ static void stand_alone(void)
 
 static int open_words(struct worker *w)
 {
-    w->words = stdout;
-    if (w->o->words == 0) {
-        return FSDP_OK;
-    }
-    w->words = w->o->words == WORKER_WORDS_FD &&
-                       fcntl(WORKER_WORDS_FD, F_SETFD, FD_CLOEXEC) == 0
-                   ? fdopen(WORKER_WORDS_FD, "w")
-                   : NULL;
-    return w->words && pthread_atfork(NULL, NULL, close_words) == 0
+    w->words = w->o->words == 0 ? STDOUT_FILENO : WORKER_WORDS_FD;
+    return w->o->words == 0 ||
+                   (w->o->words == WORKER_WORDS_FD &&
+                    fcntl(WORKER_WORDS_FD, F_SETFD, FD_CLOEXEC) == 0 &&
+                    pthread_atfork(NULL, NULL, close_words) == 0)
                ? FSDP_OK
                : FSDP_ERR_IO;
 }

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -162,7 +163,8 @@ int world_run_local(const struct world_job *job)
         }
         if (pid < 0) {
             status = world_fail(job->error, FSDP_ERR_NOMEM, r, errno, "world",
-                                "cannot start rank %u of %u", r, job->n_ranks);
+                                "cannot start rank %u of %u: %s", r,
+                                job->n_ranks, strerror(errno));
             shoot(&local);
             break;
         }

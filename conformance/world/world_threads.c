@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -96,7 +97,8 @@ int world_run_threads(const struct world_job *job)
         failed = pthread_create(&thread[n].id, NULL, be_rank, &thread[n]);
         if (failed != 0) {
             status = world_fail(job->error, FSDP_ERR_NOMEM, n, failed, "world",
-                                "cannot start rank %u of %u", n, job->n_ranks);
+                                "cannot start rank %u of %u: %s", n,
+                                job->n_ranks, strerror(failed));
             arena_abort(arena, status);
             break;
         }

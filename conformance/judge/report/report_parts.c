@@ -45,6 +45,8 @@ int report_file_open(struct report_file *file, const char *path,
 
 int report_file_close(struct report_file *file, int status)
 {
+    const int why = errno; /* of what failed before, if that was IO */
+
     if (file->f == NULL) {
         return status;
     }
@@ -67,7 +69,8 @@ int report_file_close(struct report_file *file, int status)
             file->error->status = status;
             (void)snprintf(file->error->message, sizeof(file->error->message),
                            "cannot write %.140s: %s", file->partial,
-                           fsdp_status_text(status));
+                           status == FSDP_ERR_IO ? strerror(why)
+                                                 : fsdp_status_text(status));
         }
     }
     return status;
