@@ -278,6 +278,9 @@ foreach(script ${scripts})
     set_tests_properties(command.${name} PROPERTIES LABELS command TIMEOUT 600
         SKIP_RETURN_CODE 77 PROCESSORS 2)
 endforeach()
+# Both look for what the same engine leaves.
+set_tests_properties(command.hostile_test command.supervision_test PROPERTIES
+    RESOURCE_LOCK hostile)
 
 # ---- Conformance: each engine runs once, one test a requirement ----
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/records)
