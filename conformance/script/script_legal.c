@@ -149,7 +149,7 @@ static void walk_wait(struct state *s, const struct script_action *a)
 static void walk_load(struct state *s, const struct script_action *a)
 {
     refuse_if(s, s->saving != NO_SLOT,
-              "the contract does not say what a load does while saving");
+              "a load is refused while a save has not been waited for");
     refuse_if(s, (s->saved >> a->slot & 1) == 0,
               "this slot has not been saved, or has been damaged");
     s->pending = s->reduced = false;
@@ -205,8 +205,7 @@ static void walk_life(struct state *s, const struct script *script,
         check_call(s, a->call, when_at_rest(s));
         break;
     case SCRIPT_AGAIN:
-        refuse_if(s, s->saving != NO_SLOT,
-                  "the contract does not say what destroy does while saving");
+        refuse_if(s, s->saving != NO_SLOT, "a save has not been waited for");
         s->living = false;
         break;
     default: /* LOOK, SUMMON: at rest, anything may be looked at */
