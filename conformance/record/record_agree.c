@@ -175,6 +175,8 @@ int record_ending_agrees(const char *file, const struct record *all,
 {
     /* Of an adapter's process only whether it went well is known. */
     const bool adapter = strcmp(all->world, RECORD_ADAPTER_WORLD) == 0;
+    /* Of a rank that went down with its worker nothing is known. */
+    const bool counted = r->end == WORLD_RETURNED || r->n_collectives > 0;
 
     /* Over MPI a process knows of no other one's end. */
     if (strcmp(all->world, "mpi") == 0) {
@@ -187,7 +189,7 @@ int record_ending_agrees(const char *file, const struct record *all,
                            "%s: status: %d, where case.json says %d",
                            record_path_tail(file), r->status, r->exit_status);
     }
-    if (!adapter && r->n_collectives < shown(r)) {
+    if (!adapter && counted && r->n_collectives < shown(r)) {
         return record_fail(error, FSDP_ERR_FORMAT, "record_read",
                            "%s: sequences: %" PRIu64
                            " collectives, where case.json says %" PRIu64,

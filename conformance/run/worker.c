@@ -148,17 +148,25 @@ static void say_why_nothing_was_saved(uint32_t n,
     }
 }
 
-/* Without records there is nothing to judge, whatever the engine did. */
-static int check_written(struct worker *w, uint32_t n,
-                         const struct world_result *ends)
+/* Whether all ranks' records were written. Else there is nothing to judge,
+ * whatever the engine did, and the line that it leaves says why: the case gets
+ * no case.json. Whether it is the machine's fault shows with the next worker:
+ * it can write, or cannot begin. MPI's ranks end together. */
+static bool is_written(struct worker *w, uint32_t n,
+                       const struct world_result *ends)
 {
     for (uint32_t k = 0; k < n; k++) {
         if (drive_is_unwritten(&ends[k])) {
             w->error = ends[k].error;
-            return ends[k].status;
+            w->harmed = w->o->words != 0;
+            if (w->harmed) {
+                fprintf(stderr, "no record of rank %u: %s\n", k,
+                        w->error.message);
+            }
+            return false;
         }
     }
-    return FSDP_OK;
+    return true;
 }
 
 /* An engine that lacks a claim is never asked for the case. */
@@ -265,10 +273,9 @@ static int run_case(struct worker *w, const struct run_case *c)
         worker_folder_clean(w->o->records, c,
                             engine_claims(w->engine, "serial"), folder);
     }
-    if (status == FSDP_OK) {
-        status = check_written(w, c->ranks, ends);
-    }
-    if (status == FSDP_OK && w->mpi_rank == 0) {
+    if (status == FSDP_OK && !is_written(w, c->ranks, ends)) {
+        status = w->harmed ? FSDP_OK : w->error.status;
+    } else if (status == FSDP_OK && w->mpi_rank == 0) {
         /* If ranks have left the folder so that it cannot be written, that is
          * the case's matter: the supervisor will say so, or that a disk is
          * full. */
@@ -277,7 +284,10 @@ static int run_case(struct worker *w, const struct run_case *c)
             &(struct case_player){w->engine->name, w->engine->version,
                                   w->engine->claims, world_names[w->o->world]},
             ends, &w->error);
-        w->harmed = w->harmed || (status != FSDP_OK && w->o->words != 0);
+        if (status != FSDP_OK && w->o->words != 0) {
+            fprintf(stderr, "no record: %s\n", w->error.message);
+            w->harmed = true;
+        }
     }
     script_release(&script);
     case_model_release(&model);
