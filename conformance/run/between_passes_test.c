@@ -87,6 +87,7 @@ struct scene {
     struct run_case c;
     struct case_model model;
     struct fsdp_engine engine;
+    struct script script;
     struct drive drive;
     bool serial;
     char directory[64];
@@ -101,13 +102,16 @@ static int body(void *context, struct world_rank *rank)
                      : drive_rank(&s->drive, rank);
 }
 
-static void read_losses(struct scene *s)
+static void read_losses(struct scene *s, const struct world_result *ends)
 {
     struct record r;
     struct fsdp_error error = {0};
     char path[96];
 
     assert_int_equal(record_init(&r, &s->c, RANKS), FSDP_OK);
+    for (uint32_t k = 0; k < RANKS; k++) {
+        r.rank[k].n_collectives = ends[s->serial ? 0 : k].n_collectives;
+    }
     snprintf(r.engine, sizeof(r.engine), "any");
     snprintf(r.engine_version, sizeof(r.engine_version), "0");
     snprintf(r.world, sizeof(r.world), "threads");
@@ -148,8 +152,10 @@ static void run(struct scene *s, const struct changed *changed)
     assert_non_null(mkdtemp(s->directory));
     assert_int_equal(case_model_make(&s->c, NULL, 0, &s->model, &error),
                      FSDP_OK);
+    assert_int_equal(script_make(&s->c, false, &s->script, &error), FSDP_OK);
     s->drive = (struct drive){.c = &s->c,
                               .model = &s->model,
+                              .script = &s->script,
                               .engine = &s->engine,
                               .device_engine = fsdp_ref_engine(),
                               .directory = s->directory};
@@ -157,7 +163,8 @@ static void run(struct scene *s, const struct changed *changed)
         world_run(WORLD_THREADS, &mesh, TIMEOUT_MS, body, s, ends, &error),
         FSDP_OK);
     assert_int_equal(ends[0].status, FSDP_OK);
-    read_losses(s);
+    read_losses(s, ends);
+    script_release(&s->script);
     case_model_release(&s->model);
 }
 

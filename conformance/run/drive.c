@@ -50,6 +50,7 @@ static void make_env(struct driver *x, struct world_rank *rank)
     static const char *const names[] = {"replicate", "shard"};
     const struct run_case *c = x->d->c;
 
+    x->rank = rank->rank;
     x->alone = rank->world == 1;
     x->extent[FSDP_DIM_REPLICATE] = c->replicas;
     x->extent[FSDP_DIM_SHARD] = case_shard_degree(c);

@@ -58,6 +58,7 @@ struct driver {
 
     bool alone;                  /* in a world of one: no collective shows
                                     that the run gets on */
+    uint32_t rank;               /* the record's, whatever env says */
     bool serial;                 /* plays all ranks, one after the other */
     struct script_walk walk;     /* behind the action that is being played */
     uint32_t last;               /* enum script_verb: what a look shows */

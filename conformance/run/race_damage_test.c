@@ -91,6 +91,7 @@ static void read_back(const struct run_case *c, const char *directory,
     for (uint32_t k = 0; k < c->ranks; k++) {
         r.rank[k].end = ends[k].end;
         r.rank[k].exit_status = ends[k].status;
+        r.rank[k].n_collectives = ends[k].n_collectives;
     }
     snprintf(r.engine, sizeof(r.engine), "impl");
     snprintf(r.engine_version, sizeof(r.engine_version), "0");

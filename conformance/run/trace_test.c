@@ -80,6 +80,9 @@ static void run(const struct run_case *c, const struct fsdp_engine *engine,
                                &drive, ends, &error),
                      FSDP_OK);
     assert_int_equal(record_init(&r, c, c->ranks), FSDP_OK);
+    for (uint32_t k = 0; k < c->ranks; k++) {
+        r.rank[k].n_collectives = ends[k].n_collectives;
+    }
     snprintf(r.engine, sizeof(r.engine), "any");
     snprintf(r.engine_version, sizeof(r.engine_version), "0");
     snprintf(r.world, sizeof(r.world), "threads");
