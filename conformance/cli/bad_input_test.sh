@@ -193,7 +193,7 @@ refused 'records in no folder' 64 'missing/records' \
 refused 'records that are a file' 64 'ten' run --records ten
 refused 'records with a long name' 64 'too long' \
     run --records "$(printf 'r%.0s' $(seq 1 2000))"
-refused 'verify nothing' 64 'needs one folder' verify
+refused 'verify nothing' 64 'needs a folder' verify
 refused 'verify a folder that is missing' 65 'missing' verify missing
 refused 'verify a file' 65 'ten' verify ten
 

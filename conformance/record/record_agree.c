@@ -175,8 +175,9 @@ int record_ending_agrees(const char *file, const struct record *all,
 {
     /* Of an adapter's process only whether it went well is known. */
     const bool adapter = strcmp(all->world, RECORD_ADAPTER_WORLD) == 0;
-    /* Of a rank that went down with its worker nothing is known. */
-    const bool counted = r->end == WORLD_RETURNED || r->n_collectives > 0;
+    /* Not known of a rank that went down with its worker, or whose engine has
+     * a communicator of its own. */
+    const bool counted = r->n_collectives > 0;
 
     /* Over MPI a process knows of no other one's end. */
     if (strcmp(all->world, "mpi") == 0) {
