@@ -57,9 +57,9 @@ ends 'one engine over the records of two' 64 run --engine ref --case "$case" \
 
 # What one of them does decides, whichever it is.
 file=both/impl/$case/rank-1.json
-sed -i 's/"status": 0/"status": 5/' "$file"
+mv "$file" file
 ends 'the worst decides' 1 verify both --case "$case" --partial-ok
-sed -i 's/"status": 5/"status": 0/' "$file"
+mv file "$file"
 truncate -s 60 "$file"
 ends 'what cannot be read' 65 verify both --case "$case" --partial-ok
 rm -r "both/ref/$case"

@@ -162,13 +162,17 @@ static bool is_plain(const struct expect *e)
 }
 
 /* As many collectives as the rank entered, of which the last one is the one
- * that it was last seen in. */
+ * that it was last seen in. A communicator that an engine has brought enters
+ * none of the world's. */
 static bool shows_collectives(const struct record_rank *rank, struct finding at,
                               struct finding *f)
 {
     const struct record_collective *last = NULL;
     uint64_t n = 0;
 
+    if (rank->n_collectives == 0) {
+        return true;
+    }
     for (uint32_t t = 0; t <= rank->n_steps + 1; t++) {
         const struct record_sequence *s = compare_sequence(
             rank, t == 0               ? rank->shard_sequence
