@@ -43,9 +43,9 @@ const char *case_wrap_name(uint32_t wrap)
 const char *case_scenario_name(uint32_t scenario)
 {
     static const char *const name[] = {
-        "train",        "eval",   "cancel", "misuse", "options",
-        "disagree",     "summon", "again",  "resume", "resume-full",
-        "resume-local", "grow",   "shrink", "clip",   "groups"};
+        "train",  "eval",  "cancel", "misuse",      "options",      "disagree",
+        "summon", "again", "resume", "resume-full", "resume-local", "grow",
+        "shrink", "clip",  "groups", "shard"};
 
     return scenario < N_OF(name) ? name[scenario] : NULL;
 }
@@ -256,7 +256,27 @@ float case_default_lr(const struct run_case *c)
 
 bool case_trains(const struct run_case *c)
 {
-    return c->scenario != CASE_OPTIONS && c->scenario != CASE_DISAGREE;
+    return c->scenario != CASE_OPTIONS && c->scenario != CASE_DISAGREE &&
+           c->scenario != CASE_SHARD;
+}
+
+void case_sharded(const struct run_case *c, struct run_case *out)
+{
+    *out = *c;
+    out->scenario = CASE_SHARD;
+    out->fold = FSDP_FOLD_RANK;
+    out->grains = 0;
+    out->keep_root = 0;
+    out->microbatches = 1;
+    memset(out->sync, 0, sizeof(out->sync));
+    out->sync[0] = 1;
+    out->optimizer = FSDP_OPTIMIZER_SGD;
+    out->lr = case_default_lr(out);
+    out->weight_decay = out->divide_factor = 0.0f;
+    out->prefetch_forward = out->prefetch_backward = 0;
+    out->reduces_in_flight = 0;
+    out->steps = DEFAULT_STEPS;
+    out->recorded_steps = DEFAULT_RECORDED_STEPS;
 }
 
 bool case_resumes(const struct run_case *c)

@@ -59,7 +59,11 @@ enum case_scenario {
     CASE_CLIP = 13,
     /* Trains; parameters are in two groups (case_group_of). */
     CASE_GROUPS = 14,
-    CASE_N_SCENARIOS = 15,
+    /* Shards, looks at the pieces, and destroys: all that is asked of an
+     * engine that has no more yet. `run --level layout` makes these of the
+     * manifest's cases (case_sharded); the manifest has none. */
+    CASE_SHARD = 15,
+    CASE_N_SCENARIOS = 16,
 };
 
 enum {
@@ -132,8 +136,13 @@ void case_float_text(float x, char text[CASE_FLOAT_BYTES]);
 /* The learning rate of a case that asks for no other. */
 float case_default_lr(const struct run_case *c);
 
-/* Whether the scenario trains: the others are about answers alone. */
+/* Whether the scenario trains: the others are about answers alone, or about
+ * what shard leaves. */
 bool case_trains(const struct run_case *c);
+
+/* The case in which c's model is sharded as in c, and no more; many cases
+ * have the same. */
+void case_sharded(const struct run_case *c, struct run_case *out);
 
 /* Whether the scenario saves and loads; it does so after half of the steps. */
 bool case_resumes(const struct run_case *c);

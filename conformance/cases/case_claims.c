@@ -10,6 +10,13 @@
 
 #include <string.h>
 
+/* A model that is only sharded is not folded, and not stepped. */
+static bool trains_with(const struct run_case *c, uint32_t field,
+                        uint32_t value)
+{
+    return c->scenario != CASE_SHARD && field == value;
+}
+
 /* Of who loads and of who has saved. */
 static bool has_layout(const struct run_case *c, uint32_t layout)
 {
@@ -26,12 +33,12 @@ static bool has_strategy(const struct run_case *c, uint32_t strategy)
 
 static bool has_fold(const struct run_case *c, uint32_t fold)
 {
-    return c->fold == fold;
+    return trains_with(c, c->fold, fold);
 }
 
 static bool has_optimizer(const struct run_case *c, uint32_t optimizer)
 {
-    return c->optimizer == optimizer;
+    return trains_with(c, c->optimizer, optimizer);
 }
 
 static bool has_scenario(const struct run_case *c, uint32_t scenario)

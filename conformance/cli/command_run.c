@@ -398,6 +398,9 @@ int command_run(int argc, char **argv)
         a.engines.name[a.engines.n++] = "impl";
     }
     code = selection_make(&a, &cases);
+    if (code == 0 && a.level < LEVEL_GATHER && !a.adapter) {
+        selection_only_shards(&cases);
+    }
     code = code ? code : check_cases(&a, &cases);
     supervise_catch_signals();
     if (code == 0) {

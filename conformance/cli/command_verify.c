@@ -9,6 +9,7 @@
 #include "cli/records_folder.h"
 #include "cli/selection.h"
 #include "cli/textbook.h"
+#include "run/case_record.h"
 #include "run/supervise.h"
 
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     TAKES = TAKES_SELECTION | TAKES_JUDGE | TAKES_REPORT | TAKES_REPORT_ONLY |
@@ -108,8 +110,23 @@ static int judge_found(const struct arguments *a,
     return code;
 }
 
+/* Whether these are records of models that were sharded, and no more. */
+static bool only_shards(const struct arguments *a, const char *records,
+                        const struct case_list *cases)
+{
+    char path[CASE_FOLDER_BYTES + 16];
+    char folder[CASE_FOLDER_BYTES];
+    struct run_case c;
+
+    case_sharded(&cases->c[0], &c);
+    case_folder(records, &c, false, folder);
+    snprintf(path, sizeof(path), "%s/case.json", folder);
+    return a->level < LEVEL_GATHER && access(path, R_OK) == 0;
+}
+
 /* The folders of records, each engine's. */
-static int judge_folders(const struct arguments *a, struct evaluate_input *e)
+static int judge_folders(const struct arguments *a, struct case_list *cases,
+                         struct evaluate_input *e)
 {
     const size_t n = (size_t)a->n_rest;
     struct engine_folders *found = calloc(n, sizeof(*found));
@@ -122,6 +139,9 @@ static int judge_folders(const struct arguments *a, struct evaluate_input *e)
             fprintf(stderr, "fsdp-cts verify: %s cannot be read\n", a->rest[i]);
             code = EXIT_BAD_DATA;
         }
+    }
+    if (code == 0 && only_shards(a, found[0].of[0].records, cases)) {
+        selection_only_shards(cases);
     }
     if (code == 0) {
         code = judge_found(a, found, e, others);
@@ -159,7 +179,7 @@ static int verify(const struct arguments *a)
     }
     code = selection_make(a, &cases);
     if (code == 0) {
-        code = judge_folders(a, &e);
+        code = judge_folders(a, &cases, &e);
     }
     manifest_release(&cases);
     text_release(&text);

@@ -141,6 +141,24 @@ struct evaluate_failure evaluate_first_failure(const struct judge_result *r)
     return f;
 }
 
+/* Whether it, and all that it needs, is of this level or below. */
+static bool is_within(const struct requirement *r, uint32_t level)
+{
+    const struct requirement *const *table = requirement_table();
+    const char *at = r->needs;
+    char id[REQUIREMENT_ID_BYTES];
+
+    if (r->level > level) {
+        return false;
+    }
+    while (requirement_next_need(&at, id)) {
+        if (table[requirement_index(table, id)]->level > level) {
+            return false;
+        }
+    }
+    return true;
+}
+
 const char *const *evaluate_only(const struct arguments *a,
                                  struct name_list *storage, const char **all)
 {
@@ -154,7 +172,7 @@ const char *const *evaluate_only(const struct arguments *a,
         return NULL;
     }
     for (const struct requirement *const *r = requirement_table(); *r; r++) {
-        if ((*r)->level <= a->level) {
+        if (is_within(*r, a->level)) {
             all[n++] = (*r)->id;
         }
     }

@@ -86,12 +86,14 @@ static int append_seeds(const struct arguments *a, struct case_list *to)
     return FSDP_OK;
 }
 
-/* A random case that was asked for by its id is in no list. */
+/* A random case that was asked for by its id is in no list, nor is one in
+ * which a model is sharded alone. */
 static int append_by_id(const struct arguments *a, struct case_list *to)
 {
     for (uint32_t i = 0; i < a->cases.n; i++) {
         struct run_case c;
-        bool known = !case_of_id(a->cases.name[i], &c) || !case_is_graph(&c) ||
+        bool known = !case_of_id(a->cases.name[i], &c) ||
+                     !(case_is_graph(&c) || c.scenario == CASE_SHARD) ||
                      !selected(a, &c);
 
         for (uint32_t k = 0; k < to->n && !known; k++) {
@@ -160,6 +162,33 @@ static void keep_shard(const struct arguments *a, struct case_list *list)
         list->c[n++] = list->c[i];
     }
     list->n = n;
+}
+
+static bool has_case(const struct case_list *list, const struct run_case *c)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        /* Cases are zeroed before they are filled, and have no padding.
+         * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-*) */
+        if (memcmp(&list->c[i], c, sizeof(*c)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void selection_only_shards(struct case_list *list)
+{
+    const uint32_t n = list->n;
+
+    list->n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct run_case c;
+
+        case_sharded(&list->c[i], &c);
+        if (!has_case(list, &c)) {
+            list->c[list->n++] = c;
+        }
+    }
 }
 
 int selection_make(const struct arguments *a, struct case_list *out)

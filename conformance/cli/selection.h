@@ -13,4 +13,9 @@
  * The caller releases the list. */
 int selection_make(const struct arguments *a, struct case_list *out);
 
+/* Of an engine that is asked for no more than LEVEL_LAYOUT nothing needs
+ * training: each case gives way to the one in which its model is sharded
+ * (case_sharded), and what comes to the same stays once. */
+void selection_only_shards(struct case_list *list);
+
 #endif

@@ -61,7 +61,7 @@ static bool no_padding_spoil(const struct expect *e, struct record *r)
  */
 static bool whole_rows_applies(const struct expect *e)
 {
-    return compare_case_staged(e) && e->packs;
+    return compare_case_initial(e) && e->packs;
 }
 
 /* Elements of a row of dimension 0; 1 where there are no rows. */
@@ -385,6 +385,11 @@ static bool empty_shards_spoil(const struct expect *e, struct record_rank *rank)
 }
 
 /* layout.replicas-equal: replicas that start apart never meet again. */
+static bool has_replicas(const struct expect *e)
+{
+    return compare_case_initial(e) && e->replicas > 1;
+}
+
 static bool replicas_equal_of_part(const struct expect *e,
                                    const struct record *r,
                                    const struct compare_part *part,
@@ -426,7 +431,7 @@ const struct requirement layout_requirements[] = {
      .must = 1,
      .level = LEVEL_LAYOUT,
      .needs = "run.completes stream.no-race",
-     .applies = compare_case_staged,
+     .applies = compare_case_initial,
      .spoil = no_padding_spoil,
      .check = &check_each_rank,
      .rank = {no_padding_of_rank}},
@@ -448,7 +453,7 @@ const struct requirement layout_requirements[] = {
      .must = 1,
      .level = LEVEL_LAYOUT,
      .needs = "layout.no-padding layout.whole-rows",
-     .applies = compare_case_staged,
+     .applies = compare_case_initial,
      .holds = covers_once_holds,
      .spoil = shorten_first_part},
     {.id = "layout.chunk-rule",
@@ -459,7 +464,7 @@ const struct requirement layout_requirements[] = {
      .must = 1,
      .level = LEVEL_LAYOUT,
      .needs = "layout.covers-once",
-     .applies = compare_case_staged,
+     .applies = compare_case_initial,
      .holds = chunk_rule_holds,
      .spoil = shorten_first_part},
     {.id = "layout.empty-shards",
@@ -478,7 +483,7 @@ const struct requirement layout_requirements[] = {
      .must = 1,
      .level = LEVEL_LAYOUT,
      .needs = "layout.chunk-rule",
-     .applies = compare_case_replicated,
+     .applies = has_replicas,
      .check = &check_each_part,
      .part = {replicas_equal_of_part, RECORD_INITIAL, STEPS_FIRST}},
     {.id = "layout.initial-values",
@@ -488,7 +493,7 @@ const struct requirement layout_requirements[] = {
      .must = 1,
      .level = LEVEL_LAYOUT,
      .needs = "layout.chunk-rule layout.replicas-equal",
-     .applies = compare_case_staged,
+     .applies = compare_case_initial,
      .check = &check_each_part,
      .part = {initial_values_of_part, RECORD_INITIAL, STEPS_FIRST}},
     {0},

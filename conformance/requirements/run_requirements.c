@@ -368,7 +368,7 @@ const struct requirement run_requirements[] = {
      .must = 1,
      .level = LEVEL_RUN,
      .needs = "run.survives run.ranks-present",
-     .applies = compare_case_trains,
+     .applies = compare_case_shards,
      .holds = completes_holds,
      .check = &check_each_rank,
      .rank = {.spoil = completes_spoil}},

@@ -54,14 +54,36 @@ static int check(const char *name, const struct fsdp_engine *e,
                       "engine %s: ABI version %u, this suite has %u", name,
                       e->abi, FSDP_ABI_VERSION);
     }
-    if (!e->name || !e->version || !e->claims || !e->shard || !e->at ||
-        !e->param || !e->grad || !e->set_gradient_sync || !e->step ||
-        !e->zero_grad || !e->pieces || !e->destroy) {
+    if (!e->name || !e->version || !e->claims || !e->shard || !e->pieces ||
+        !e->destroy) {
         return refuse(error, FSDP_ERR_MISMATCH,
-                      "engine %s: name, version, claims, shard, at, param, "
-                      "grad, set_gradient_sync, step, zero_grad, pieces and "
+                      "engine %s: name, version, claims, shard, pieces and "
                       "destroy must not be NULL",
                       name);
+    }
+    return FSDP_OK;
+}
+
+int engine_trains(const char *name, const struct fsdp_engine *e,
+                  struct fsdp_error *error)
+{
+    const struct {
+        const char *function;
+        bool is_there;
+    } needed[] = {{"at", e->at != NULL},
+                  {"param", e->param != NULL},
+                  {"grad", e->grad != NULL},
+                  {"set_gradient_sync", e->set_gradient_sync != NULL},
+                  {"step", e->step != NULL},
+                  {"zero_grad", e->zero_grad != NULL}};
+
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+        if (!needed[i].is_there) {
+            return refuse(error, FSDP_ERR_UNSUPPORTED,
+                          "engine %s: %s is NULL, so that it cannot train; "
+                          "--level layout asks for shard and pieces alone",
+                          name, needed[i].function);
+        }
     }
     return FSDP_OK;
 }

@@ -17,10 +17,15 @@ extern const struct engine_entry engine_list[];
 
 /* A name with a '/' or ending in ".so" is a path. INVALID: unknown name (the
  * message lists the known ones); IO: no such file or not loadable; MISMATCH:
- * no symbol, another ABI version, or a struct that is too small. A plug-in
- * stays loaded until the process ends. */
+ * no symbol, another ABI version, a struct that is too small, or an engine
+ * that cannot even shard. A plug-in stays loaded until the process ends. */
 int engine_load(const char *name, const struct fsdp_engine **out,
                 struct fsdp_error *error);
+
+/* Whether it has all functions that training calls. UNSUPPORTED: the message
+ * names the first one that is NULL. */
+int engine_trains(const char *name, const struct fsdp_engine *engine,
+                  struct fsdp_error *error);
 
 bool engine_claims(const struct fsdp_engine *engine, const char *claim);
 

@@ -402,10 +402,22 @@ static int wait_until_heard(const struct worker *w)
     return n == 1 ? FSDP_OK : FSDP_ERR_ABORTED;
 }
 
+/* An engine that cannot train is known before the first case, not by each. */
+static int check_engine(struct worker *w, const struct run_case *c, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (c[i].scenario != CASE_SHARD) {
+            return engine_trains(w->o->engine, w->engine, &w->error);
+        }
+    }
+    return FSDP_OK;
+}
+
 static int run_batch(struct worker *w, const struct run_case *c, size_t n)
 {
     int status;
 
+    FSDP_TRY(check_engine(w, c, n));
     if (w->mpi_rank == 0) {
         introduce(w);
     }

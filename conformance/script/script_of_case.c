@@ -294,6 +294,9 @@ static void write_case(FILE *f, const struct run_case *c, bool saves_only)
     case CASE_DISAGREE:
         fprintf(f, "! shard\n! shard-units\n");
         break;
+    case CASE_SHARD:
+        fprintf(f, "look\n");
+        break;
     case CASE_AGAIN:
         write_training(f, c);
         fprintf(f, "again\n");

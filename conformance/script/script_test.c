@@ -324,6 +324,8 @@ static const struct {
           "look\n"},
     {"mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd.disagree",
      HEAD "! shard\n! shard-units\n"},
+    {"mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd.shard",
+     HEAD "look\n"},
 };
 
 static void test_expanded(void **state)

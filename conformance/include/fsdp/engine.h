@@ -52,7 +52,10 @@
  * Threads: one thread per rank calls an engine, always the same one. An
  * engine has no mutable state at file scope: ranks may be threads.
  * "Collective" below: every rank calls it, in the same order. A function
- * that an engine does not have is NULL, and its claim is not made.
+ * that an engine does not have is NULL, and its claim is not made. Only shard,
+ * pieces and destroy can never be missing: with them alone an engine that is
+ * being written is judged up to the level "layout" (run --level layout), and
+ * with at, param, grad, set_gradient_sync, step and zero_grad it trains.
  *
  * The ABI is version 0 until a third party has built against it.
  */

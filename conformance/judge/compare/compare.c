@@ -70,13 +70,23 @@ bool finding_bits(struct finding *f, struct finding at, float got, float want,
 
 bool compare_case_trains(const struct expect *e)
 {
-    return e->c->scenario != CASE_OPTIONS && e->c->scenario != CASE_DISAGREE;
+    return case_trains(e->c);
+}
+
+bool compare_case_shards(const struct expect *e)
+{
+    return compare_case_trains(e) || e->c->scenario == CASE_SHARD;
 }
 
 bool compare_case_staged(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->scenario != CASE_CANCEL &&
            e->c->scenario != CASE_MISUSE && compare_recorded_steps(e) > 0;
+}
+
+bool compare_case_initial(const struct expect *e)
+{
+    return compare_case_staged(e) || e->c->scenario == CASE_SHARD;
 }
 
 bool compare_case_strict(const struct expect *e)

@@ -71,11 +71,15 @@ bool compare_factor_words(double got, double want,
 
 /* ---- which cases ---- */
 
-/* The engine is to run to the end: not OPTIONS, not DISAGREE. */
+/* The engine is to train to the end: not OPTIONS, not DISAGREE, not SHARD. */
 bool compare_case_trains(const struct expect *e);
+/* The engine is to come to the end, whether it trains or not. */
+bool compare_case_shards(const struct expect *e);
 /* Stages are judged one by one: tensors are recorded, and nothing but
  * training happens (CANCEL and MISUSE have requirements of their own). */
 bool compare_case_staged(const struct expect *e);
+/* Those, and SHARD: the pieces are recorded as shard has left them. */
+bool compare_case_initial(const struct expect *e);
 /* The strict profile: no prefetch and no reduction in flight. */
 bool compare_case_strict(const struct expect *e);
 /* Trains, and more than one rank: there is something to communicate. */

@@ -186,6 +186,8 @@ static int load(struct request *r)
     for (uint32_t e = 0; e < plan->n_engines; e++) {
         FSDP_TRY(
             engine_load(r->engines[e], &plan->engine[e].engine, &plan->error));
+        FSDP_TRY(
+            engine_trains(r->engines[e], plan->engine[e].engine, &plan->error));
         plan->engine[e].label = plan->engine[e].engine->name;
         if (bench_claims(plan->engine[e].engine, "serial")) {
             snprintf(plan->error.message, sizeof(plan->error.message),
