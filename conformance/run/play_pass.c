@@ -5,9 +5,28 @@
  */
 #include "run/play.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- What the workload asks the engine for ----------------------------- */
+
+/* An engine that says OK to everything has lent nothing. */
+static int check_lent(struct driver *x, const char *function, uint32_t p,
+                      const struct fsdp_tensor *lent)
+{
+    if (lent->data || fsdp_numel(x->model, p) == 0) {
+        return FSDP_OK;
+    }
+    if (x->error.status == FSDP_OK) {
+        x->error = (struct fsdp_error){.status = FSDP_ERR_INVALID,
+                                       .rank = (int32_t)x->rank};
+        snprintf(x->error.where, sizeof(x->error.where), "%s", function);
+        snprintf(x->error.message, sizeof(x->error.message),
+                 "%s of %.80s answers OK and lends no data", function,
+                 x->model->parameter_name[p]);
+    }
+    return FSDP_ERR_INVALID;
+}
 
 static int access_param(void *self, uint32_t p, struct fsdp_tensor *out)
 {
@@ -15,9 +34,7 @@ static int access_param(void *self, uint32_t p, struct fsdp_tensor *out)
     const struct record_rank *o = x->out;
 
     FSDP_TRY(x->engine.param(x->sharded, p, out));
-    if (!out->data && fsdp_numel(x->model, p) != 0) {
-        return FSDP_ERR_INVALID; /* an engine that says OK to everything */
-    }
+    FSDP_TRY(check_lent(x, "param", p, out));
     if (x->recording && x->forward && x->microbatch == 0 &&
         !recorder_has(o, RECORD_UNSHARDED, x->step, 0, p, 0)) {
         FSDP_TRY(recorder_finish_compute(x->recorder));
@@ -32,9 +49,7 @@ static int access_grad(void *self, uint32_t p, struct fsdp_tensor *out)
     struct driver *x = self;
 
     FSDP_TRY(x->engine.grad(x->sharded, p, out));
-    if (!out->data && fsdp_numel(x->model, p) != 0) {
-        return FSDP_ERR_INVALID;
-    }
+    FSDP_TRY(check_lent(x, "grad", p, out));
     x->lent[p] = *out;
     return FSDP_OK;
 }
