@@ -62,6 +62,18 @@ static void take_refusal(struct supervised *w)
     }
 }
 
+/* Why the case that it is in has no record, and so no verdict. */
+static void take_loss(struct supervised *w)
+{
+    char id[CASE_ID_BYTES];
+
+    if (w->in_case) {
+        case_id(&w->cases[w->next], id);
+        make_plain(w->line);
+        fprintf(stderr, "[%s] %s\n", id, w->line);
+    }
+}
+
 /* What a worker took to start: until then `last` is its start. */
 static void note_launch(const struct supervised *w,
                         struct supervise_engine *engine)
@@ -174,6 +186,8 @@ static void take_line(struct supervised *w, struct supervise_engine *engine)
         }
     } else if (strncmp(w->line, "refuse ", strlen("refuse ")) == 0) {
         take_refusal(w);
+    } else if (strncmp(w->line, "no record: ", strlen("no record: ")) == 0) {
+        take_loss(w);
     } else if (!engine->known &&
                sscanf(w->line, "engine %63s %31s %1023[^\n]", engine->name,
                       engine->version, engine->claims) >= 2) {
