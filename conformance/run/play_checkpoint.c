@@ -153,14 +153,18 @@ static int check_extras(struct driver *x, uint32_t slot)
 
 /* ---- Actions ------------------------------------------------------------ */
 
+/* The peaks are put together again before a failure is looked at: what is
+ * recorded of the memory until then agrees with itself. */
 int play_save(struct driver *x, const struct script_action *a)
 {
     uint64_t above;
+    int status;
 
     x->saving = true;
     recorder_watch_peak(x->recorder);
-    FSDP_TRY(save(x, a, a->slot));
+    status = save(x, a, a->slot);
     above = recorder_watched_peak(x->recorder);
+    FSDP_TRY(status);
     return a == first_save(x->d->script)
                ? drive_answer_number(x, "save-above-rest", above)
                : FSDP_OK;
@@ -197,11 +201,13 @@ int play_load(struct driver *x, const struct script_action *a)
 {
     char path[PATH_BYTES];
     uint64_t above;
+    int status;
 
     name_path(x, a->slot, path);
     recorder_watch_peak(x->recorder);
-    FSDP_TRY(x->engine.load(x->sharded, path));
+    status = x->engine.load(x->sharded, path);
     above = recorder_watched_peak(x->recorder);
+    FSDP_TRY(status);
     FSDP_TRY(drive_answer_number(x, "load-above-rest", above));
     FSDP_TRY(play_note_outside(x));
     return check_extras(x, a->slot);
