@@ -4,6 +4,7 @@
  * every rank saves where it stands and its curve so far, and odd ranks one
  * thing more.
  */
+#include "checkpoint/folder_erase.h"
 #include "run/checkpoint_files.h"
 #include "run/play.h"
 
@@ -37,7 +38,7 @@ void drive_clear_checkpoints(const char *checkpoints)
     for (uint32_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         char path[PATH_BYTES];
         (void)snprintf(path, sizeof(path), "%s%s", checkpoints, suffixes[i]);
-        checkpoint_files_remove(path);
+        folder_erase(path);
     }
 }
 

@@ -4,6 +4,7 @@
  */
 #include "run/worker.h"
 #include "cases/case_claims.h"
+#include "checkpoint/folder_erase.h"
 #include "models/text.h"
 #include "mutants/mutant.h"
 #include "run/case_record.h"
