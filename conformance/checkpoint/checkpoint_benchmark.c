@@ -8,6 +8,7 @@
  * MIB of all ranks together; ranks are threads.
  */
 #include "checkpoint.h"
+#include "folder_erase.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -101,15 +102,6 @@ static int take(void *context, uint32_t i, uint64_t at, uint64_t n,
     memcpy(x->b->data + i * x->b->each + x->slice[i].first + at, from,
            n * sizeof(*from));
     return FSDP_OK;
-}
-
-static int erase(const char *path, const struct stat *s, int type,
-                 struct FTW *ftw)
-{
-    (void)s;
-    (void)type;
-    (void)ftw;
-    return remove(path);
 }
 
 /* Pages that are in memory are written, and those of a file forgotten. */
@@ -331,7 +323,7 @@ static int run(struct bench *b, uint32_t times)
             t[k][i] = measure(b, k, file);
             used[k] += processor() - mark;
         }
-        (void)nftw(b->directory, erase, 16, FTW_DEPTH | FTW_PHYS);
+        folder_erase(b->directory);
         (void)unlink(file);
     }
     for (uint32_t k = 0; k < WHATS; k++) {

@@ -54,7 +54,7 @@ static void fail_each(uint32_t form, uint64_t elements, int error, bool partly)
                   strerror(error));
     assert_true(sites > 15 && sites < MAX_SITES - 1);
     checkpoint_table_release(&r.table);
-    (void)nftw(directory, erase, 16, FTW_DEPTH | FTW_PHYS);
+    folder_erase(directory);
 }
 
 static void each_call_fails(void **state)
@@ -133,7 +133,7 @@ static void incomplete_is_passed_over(void **state)
         strstr(checkpoint_reason(c), "checkpoint-000001 is the newest"));
     checkpoint_close(c);
     checkpoint_table_release(&r.table);
-    (void)nftw(directory, erase, 16, FTW_DEPTH | FTW_PHYS);
+    folder_erase(directory);
 }
 
 static void refused_places(void **state)

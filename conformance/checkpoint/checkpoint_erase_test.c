@@ -128,7 +128,7 @@ static void killed(void **state)
                   in[ERASING], (double)told);
     assert_true(half[SAVING] > 10 && half[ERASING] > 5 && told > 10.0f);
     checkpoint_table_release(&r.table);
-    (void)nftw(directory, erase, 16, FTW_DEPTH | FTW_PHYS);
+    folder_erase(directory);
 }
 
 /* Each call of erasing fails in turn: it says so, or is done; the next call
@@ -178,7 +178,7 @@ static void erasing_fails(void **state)
     print_message("%u calls failed with %s\n", failures, strerror(EROFS));
     assert_true(failures > 4);
     checkpoint_table_release(&r.table);
-    (void)nftw(directory, erase, 16, FTW_DEPTH | FTW_PHYS);
+    folder_erase(directory);
 }
 
 /* What is older than the newest complete ones goes, whatever it is; what is
@@ -215,7 +215,7 @@ static void erases_older_ones(void **state)
     assert_true(load(&r, directory) == 5.0f);
     assert_int_equal(checkpoint_erase("/tmp/not/there", 1, why), FSDP_ERR_IO);
     checkpoint_table_release(&r.table);
-    (void)nftw(directory, erase, 16, FTW_DEPTH | FTW_PHYS);
+    folder_erase(directory);
 }
 
 static struct {
@@ -253,7 +253,7 @@ static void erased_while_it_is_opened(void **state)
     assert_true(load(r, directory) == 2.0f);
     assert_null(fault.meanwhile);
     checkpoint_table_release(&r->table);
-    (void)nftw(directory, erase, 16, FTW_DEPTH | FTW_PHYS);
+    folder_erase(directory);
 }
 
 int main(int argc, char **argv)

@@ -16,9 +16,9 @@
 
 #include "checkpoint.h"
 #include "checkpoint_faults.h"
+#include "folder_erase.h"
 
 #include <dirent.h>
-#include <ftw.h>
 #include <stdlib.h>
 
 enum {
@@ -121,16 +121,6 @@ static float load(const struct rank *r, const char *directory)
     }
     checkpoint_close(c);
     return value;
-}
-
-static int erase(const char *path, const struct stat *s, int type,
-                 struct FTW *ftw)
-{
-    (void)s;
-    (void)type;
-    (void)ftw;
-    (void)remove(path);
-    return 0;
 }
 
 static uint32_t count_partial(const char *directory)

@@ -13,6 +13,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_testing.h"
+#include "checkpoint/folder_erase.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -129,7 +130,7 @@ static int tear_down(void **state)
 
     shown_release(&s->saved);
     shown_release(&s->initial);
-    checkpoint_files_remove(s->directory);
+    folder_erase(s->directory);
     return 0;
 }
 
@@ -351,7 +352,7 @@ static void no_directory(void **state)
     (void)snprintf(path, sizeof(path), "%s/checkpoint-000007", empty);
     (void)close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
     refused_as(s, empty, "odd", FSDP_OPTIMIZER_ADAMW, "checkpoint-000007");
-    checkpoint_files_remove(empty);
+    folder_erase(empty);
 }
 
 static void no_permission(void **state)

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "checkpoint/checkpoint_testing.h"
+#include "checkpoint/folder_erase.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -214,8 +215,8 @@ static void end_scene(struct scene *s)
     testing.first = NULL;
     shown_release(&s->saved);
     shown_release(&s->held);
-    checkpoint_files_remove(s->directory);
-    checkpoint_files_remove(s->other);
+    folder_erase(s->directory);
+    folder_erase(s->other);
 }
 
 /* The nth read is harmed: all of the checkpoint, or nothing. False: it was not

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "checkpoint/checkpoint_testing.h"
+#include "checkpoint/folder_erase.h"
 
 static const struct fsdp_engine *engine(uint32_t i)
 {
@@ -47,7 +48,7 @@ static void move(struct arrangement from, struct arrangement to,
         assert_true(saved.x[2][0] != 0.0f); /* it has trained */
         shown_release(&saved);
         shown_release(&loaded);
-        checkpoint_files_remove(directory);
+        folder_erase(directory);
     }
 }
 
@@ -174,7 +175,7 @@ static void local_of_others(void **state)
         shown_release(&loaded);
     }
     shown_release(&saved);
-    checkpoint_files_remove(directory);
+    folder_erase(directory);
 }
 
 /* Both engines write the same bytes, twice. */
@@ -206,8 +207,8 @@ static void engines_write_the_same(void **state)
         testing_write(&a, "odd", y, &shown);
         shown_release(&shown);
         assert_int_equal(checkpoint_files_equal(x, y), FSDP_OK);
-        checkpoint_files_remove(x);
-        checkpoint_files_remove(y);
+        folder_erase(x);
+        folder_erase(y);
     }
 }
 
@@ -255,7 +256,7 @@ static void stored_samples(void **state)
         assert_true(shown_equal(&saved, &loaded));
         shown_release(&saved);
         shown_release(&loaded);
-        checkpoint_files_remove(directory);
+        folder_erase(directory);
     }
 }
 

@@ -51,7 +51,7 @@ judge()
 {
     local error=$1
     if grep -q -e 'while loading shared libraries' -e 'for initial thread' \
-        -e 'ended by signal 11 before its first case' \
+        -e 'ended by signal \(9\|11\) before its first case' \
         -e 'standard output could not be written' "$folder/err"; then
         # The loader's words, or its crash; or all has ended.
         [ "$code" -gt 1 ] || echo "exit $code"
@@ -165,6 +165,24 @@ for limit in 'n 8' 'n 10' 'n 12' 'n 16' 'v 60000' 'v 120000' 'v 200000' 'f 1' 'f
     rm -rf "$folder/limited"
 done
 
+# Two records that are larger than a file may be, and one that is not: those
+# have no verdict and nothing is left of them, and the run goes on.
+(
+    ulimit -S -f 80
+    exec "$cts" run --engine ref --jobs 1 --partial-ok \
+        --case gpt.odd.natural.full-shard.k2.flat.block.rank.s.sgd.keep-root \
+        --case gpt.odd.natural.no-shard.k4.per-parameter.block.rank.s.sgd \
+        --case mlp.odd.natural.full-shard.k4.flat.layer.rank.s.sgd.eval \
+        --records "$folder/limited" >"$folder/out" 2>"$folder/err"
+)
+code=$?
+ends 'two of three records cannot be written' 2 '1 of 3 cases have a record'
+result 'and for both it says why' "$(
+    n=$(grep -c '^\[gpt.*no record: .*File too large' "$folder/err")
+    [ "$n" = 4 ] || echo "$n lines"
+    find "$folder/limited" \( -name '.*-*' -o -name 'gpt*' \) -printf 'left %P\n'
+)"
+
 # Two runs in one folder: the second one is told, and the first one goes on.
 "$cts" run --engine ref --workload mlp --ranks 2 --partial-ok --quiet \
     --records "$folder/two" >"$folder/first" 2>&1 &
@@ -184,4 +202,4 @@ if mount -t tmpfs -o ro none "$folder/readonly" 2>/dev/null; then
     ends 'a folder that is only to be read' 64 'Read-only'
     umount "$folder/readonly"
 fi
-finish 10
+finish 12

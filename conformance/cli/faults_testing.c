@@ -216,6 +216,41 @@ static void at_call(pid_t pid)
     }
 }
 
+/* Whether a process has no handler for a signal. */
+static bool is_fatal(pid_t pid, int number)
+{
+    char path[64];
+    char line[256];
+    unsigned long long caught = 0;
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f)) {
+        if (strncmp(line, "SigCgt:", 7) == 0) {
+            caught = strtoull(line + 7, NULL, 16);
+        }
+    }
+    if (f) {
+        (void)fclose(f);
+    }
+    return (caught >> (number - 1) & 1) == 0;
+}
+
+/* The kernel does not end the first process of a namespace for a fault of its
+ * own while it is traced: it would run into it forever. Let go of, it does so
+ * once more, and dies of it. */
+static bool let_die(pid_t pid, int number)
+{
+    if ((number != SIGSEGV && number != SIGBUS && number != SIGILL &&
+         number != SIGFPE) ||
+        !is_fatal(pid, number) || ptrace(PTRACE_DETACH, pid, NULL, NULL) != 0) {
+        return false;
+    }
+    process[slot_of(pid)].pid = 0;
+    return true;
+}
+
 static void at_stop(pid_t pid, int status)
 {
     const int number = WSTOPSIG(status);
@@ -226,7 +261,7 @@ static void at_stop(pid_t pid, int status)
         (void)ptrace(PTRACE_SYSCALL, pid, NULL, NULL);
     } else if (event == PTRACE_EVENT_STOP && number != SIGTRAP) {
         (void)ptrace(PTRACE_LISTEN, pid, NULL, NULL); /* it is stopped */
-    } else {
+    } else if (event != 0 || !let_die(pid, number)) {
         plan.begun = plan.begun || event == PTRACE_EVENT_EXEC;
         (void)ptrace(PTRACE_SYSCALL, pid, NULL, event != 0 ? 0L : (long)number);
     }

@@ -4,6 +4,7 @@
  * makes the folders of engines in it.
  */
 #include "cli/records_folder.h"
+#include "checkpoint/folder_erase.h"
 #include "cli/records_memory.h"
 #include "run/worker_folder.h"
 

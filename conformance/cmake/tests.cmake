@@ -55,7 +55,8 @@ foreach(name impl_arena_test impl_layout_test impl_norm_test impl_place_test
 endforeach()
 
 # ---- Checkpoints as files, models, cases, records, judge ----
-foreach(name safetensors_test safetensors_write_test safetensors_refused_test)
+foreach(name safetensors_test safetensors_write_test safetensors_refused_test
+        folder_erase_test)
     unit(conformance/checkpoint/${name}.c LINK fsdp-checkpoint)
 endforeach()
 foreach(name model_build_test wrap_test)

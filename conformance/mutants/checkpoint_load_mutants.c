@@ -184,6 +184,27 @@ static bool loads_other_layout(const struct run_case *c)
     return case_saver(c, &saver) && saver.layout != c->layout;
 }
 
+/* Whatever the world that saved, only one as large can load. */
+static int checkpoint_one_world(struct fsdp_sharded *s, const char *directory)
+{
+    char why[CHECKPOINT_WHY_BYTES];
+    struct checkpoint *c;
+    bool other;
+
+    if (checkpoint_open(directory, &c, why) != FSDP_OK) {
+        return mutant_real.engine.load(s, directory);
+    }
+    other = checkpoint_manifest_of(c)->world != mutant_real.world;
+    checkpoint_close(c);
+    return other ? FSDP_ERR_MISMATCH : mutant_real.engine.load(s, directory);
+}
+
+static bool loads_other_world(const struct run_case *c)
+{
+    return mutant_mlp(c) &&
+           (c->scenario == CASE_GROW || c->scenario == CASE_SHRINK);
+}
+
 /* Padding comes before what lies behind it. */
 static void checkpoint_padding_saved(const struct fsdp_piece *piece)
 {
@@ -274,6 +295,12 @@ const struct mutant checkpoint_load_mutants[] = {
      .kills = "checkpoint.canonical checkpoint.moments",
      .shows = {.in = mutant_resume},
      .loaded = checkpoint_moments_order},
+    {.name = "checkpoint-one-world",
+     .text = "a checkpoint is loaded by as many ranks as saved it, or not",
+     .evidence = "deepspeedai/DeepSpeed#2898",
+     .kills = "run.completes",
+     .shows = {.in = loads_other_world},
+     .calls.load = checkpoint_one_world},
     {.name = "checkpoint-other-layout",
      .text = "what was saved in the other layout is loaded as if in this one",
      .evidence =

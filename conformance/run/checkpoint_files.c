@@ -160,18 +160,3 @@ int checkpoint_files_damage(const char *folder)
     release(l);
     return status;
 }
-
-static int erase(const char *path, const struct stat *s, int type,
-                 struct FTW *ftw)
-{
-    (void)s;
-    (void)type;
-    (void)ftw;
-    (void)remove(path);
-    return 0;
-}
-
-void checkpoint_files_remove(const char *folder)
-{
-    (void)nftw(folder, erase, 16, FTW_DEPTH | FTW_PHYS);
-}

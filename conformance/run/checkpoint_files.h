@@ -13,7 +13,5 @@
 int checkpoint_files_equal(const char *a, const char *b);
 /* Turns the lowest bit of the byte in the middle of the largest file. */
 int checkpoint_files_damage(const char *folder);
-/* Removes a folder and all in it. */
-void checkpoint_files_remove(const char *folder);
 
 #endif

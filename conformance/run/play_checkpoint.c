@@ -4,6 +4,7 @@
  * every rank saves where it stands and its curve so far, and odd ranks one
  * thing more.
  */
+#include "checkpoint/folder_erase.h"
 #include "run/checkpoint_files.h"
 #include "run/play.h"
 
@@ -37,7 +38,7 @@ void drive_clear_checkpoints(const char *checkpoints)
     for (uint32_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         char path[PATH_BYTES];
         (void)snprintf(path, sizeof(path), "%s%s", checkpoints, suffixes[i]);
-        checkpoint_files_remove(path);
+        folder_erase(path);
     }
 }
 
@@ -153,14 +154,18 @@ static int check_extras(struct driver *x, uint32_t slot)
 
 /* ---- Actions ------------------------------------------------------------ */
 
+/* The peaks are put together again before a failure is looked at: what is
+ * recorded of the memory until then agrees with itself. */
 int play_save(struct driver *x, const struct script_action *a)
 {
     uint64_t above;
+    int status;
 
     x->saving = true;
     recorder_watch_peak(x->recorder);
-    FSDP_TRY(save(x, a, a->slot));
+    status = save(x, a, a->slot);
     above = recorder_watched_peak(x->recorder);
+    FSDP_TRY(status);
     return a == first_save(x->d->script)
                ? drive_answer_number(x, "save-above-rest", above)
                : FSDP_OK;
@@ -197,11 +202,13 @@ int play_load(struct driver *x, const struct script_action *a)
 {
     char path[PATH_BYTES];
     uint64_t above;
+    int status;
 
     name_path(x, a->slot, path);
     recorder_watch_peak(x->recorder);
-    FSDP_TRY(x->engine.load(x->sharded, path));
+    status = x->engine.load(x->sharded, path);
     above = recorder_watched_peak(x->recorder);
+    FSDP_TRY(status);
     FSDP_TRY(drive_answer_number(x, "load-above-rest", above));
     FSDP_TRY(play_note_outside(x));
     return check_extras(x, a->slot);

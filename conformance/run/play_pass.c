@@ -198,6 +198,27 @@ static int begin(struct driver *x, const struct script_action *a,
     return at(x, FSDP_BEGIN, sequence);
 }
 
+/* A record has room for the steps of its case and their microbatches: a script
+ * that goes on is not this case's. */
+static int check_room(struct driver *x, const struct script_action *a)
+{
+    const struct run_case *c = x->d->c;
+
+    if (a->ending == SCRIPT_LEFT_OPEN ||
+        (x->step < c->steps &&
+         (a->verb == SCRIPT_EVAL || a->batch.microbatch < c->microbatches))) {
+        return FSDP_OK;
+    }
+    drive_place(x, FSDP_BEGIN, 0);
+    *x->env.error = (struct fsdp_error){.status = FSDP_ERR_INVALID,
+                                        .rank = (int32_t)x->env.rank,
+                                        .where = "script"};
+    snprintf(x->env.error->message, sizeof(x->env.error->message),
+             "step %u, microbatch %u: the case has %u of %u, from 0", x->step,
+             a->batch.microbatch, c->steps, c->microbatches);
+    return FSDP_ERR_INVALID;
+}
+
 /* Where the loss of a whole pass goes. */
 static float *loss_of(struct driver *x, const struct script_action *a)
 {
@@ -219,6 +240,7 @@ int play_pass(struct driver *x, const struct script_action *a)
     uint32_t n =
         a->ending == SCRIPT_WHOLE ? q->n : script_place_in(a->until, q->n);
 
+    FSDP_TRY(check_room(x, a));
     FSDP_TRY(begin(x, a, sequence));
     FSDP_TRY(pass_points(x, a, q, n));
     if (a->ending != SCRIPT_WHOLE) {

@@ -22,11 +22,15 @@ struct seals {
     uint32_t n;
 };
 
-/* Seals a folder as it is now. NOMEM. */
+/* Seals a folder as it is now. NOMEM; IO where the machine cannot look at it
+ * (its descriptors are used up, say): that is nobody's doing, but nobody can
+ * vouch for the record. Then it loses its case.json, so that nobody judges it,
+ * and a line on stderr says why. */
 int seals_add(struct seals *s, const char *folder);
 /* Looks at all of them again, when nothing of any engine runs any more. A
- * folder that has changed loses its case.json, so that nobody judges it, and a
- * line on stderr names it. Returns how many there are. */
+ * folder that has changed, and one that the machine cannot look at any more,
+ * lose their case.json, and a line on stderr says which of the two it is.
+ * Returns how many there are. */
 uint32_t seals_check(const struct seals *s);
 void seals_release(struct seals *s);
 

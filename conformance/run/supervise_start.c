@@ -153,9 +153,9 @@ static void place_ends(const struct supervised *w, const struct ends *e)
         output[i] = fcntl(e->output[i], F_DUPFD_CLOEXEC, FAR);
         words = output[i] < 0 ? -1 : words;
     }
-    if (words < 0) {
+    if (words < 0) { /* EINVAL: FAR is beyond the limit */
         dprintf(e->words, "refuse %d cannot start a worker: %s\n",
-                FSDP_ERR_NOMEM, strerror(errno));
+                FSDP_ERR_NOMEM, strerror(errno == EINVAL ? EMFILE : errno));
         _exit(1);
     }
     dup2(is_mpi(w) ? words : output[0], STDOUT_FILENO);

@@ -62,6 +62,18 @@ static void take_refusal(struct supervised *w)
     }
 }
 
+/* Why the case that it is in has no record, and so no verdict. */
+static void take_loss(struct supervised *w)
+{
+    char id[CASE_ID_BYTES];
+
+    if (w->in_case) {
+        case_id(&w->cases[w->next], id);
+        make_plain(w->line);
+        fprintf(stderr, "[%s] %s\n", id, w->line);
+    }
+}
+
 /* What a worker took to start: until then `last` is its start. */
 static void note_launch(const struct supervised *w,
                         struct supervise_engine *engine)
@@ -135,10 +147,44 @@ static void take_output(struct supervised *w, struct supervised_output *from,
     }
 }
 
-/* What was begun before a case ended was printed by it. */
+/* At most so much at a time, so that a flood does not keep the supervisor. */
+static ssize_t read_some(int *fd, char bytes[SUPERVISED_PIECE])
+{
+    ssize_t n = *fd < 0 ? 0 : read(*fd, bytes, SUPERVISED_PIECE);
+
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+        return 0;
+    }
+    if (n <= 0 && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return n;
+}
+
+/* What was read from one of them. */
+static void take_held(struct supervised *w)
+{
+    for (size_t i = 0; i < w->n_held; i++) {
+        take_output(w, w->held_of, w->held[i]);
+    }
+    w->n_held = 0;
+}
+
+/* What was printed before a case ended was printed by it. Its processes have
+ * ended, but for what stays for good: pipes hold 16 pieces each. */
 static void show_rest(struct supervised *w)
 {
+    take_held(w);
     for (uint32_t i = 0; i < w->n_outputs; i++) {
+        ssize_t n = 1;
+
+        w->held_of = &w->output[i];
+        for (int k = 0; k < 16 && n > 0; k++) {
+            n = read_some(&w->held_of->fd, w->held);
+            w->n_held = n > 0 ? (size_t)n : 0;
+            take_held(w);
+        }
         show_line(w, &w->output[i]);
     }
 }
@@ -174,6 +220,8 @@ static void take_line(struct supervised *w, struct supervise_engine *engine)
         }
     } else if (strncmp(w->line, "refuse ", strlen("refuse ")) == 0) {
         take_refusal(w);
+    } else if (strncmp(w->line, "no record: ", strlen("no record: ")) == 0) {
+        take_loss(w);
     } else if (!engine->known &&
                sscanf(w->line, "engine %63s %31s %1023[^\n]", engine->name,
                       engine->version, engine->claims) >= 2) {
@@ -193,39 +241,33 @@ static void take_word(struct supervised *w, char c,
     }
 }
 
-/* At most so much at a time, so that a flood does not keep the supervisor. */
-static ssize_t read_some(int *fd, char bytes[4096])
+static bool read_words(struct supervised *w, struct supervise_engine *engine)
 {
-    ssize_t n = *fd < 0 ? 0 : read(*fd, bytes, 4096);
+    char bytes[SUPERVISED_PIECE];
+    ssize_t n = read_some(&w->words, bytes);
 
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
-        return 0;
-    }
-    if (n <= 0 && *fd >= 0) {
-        close(*fd);
-        *fd = -1;
-    }
-    return n;
-}
-
-bool supervised_read(struct supervised *w, struct supervise_engine *engine)
-{
-    char bytes[4096];
-    bool any = false;
-    ssize_t n;
-
-    for (uint32_t k = 0; k < w->n_outputs; k++) {
-        struct supervised_output *from = &w->output[k];
-
-        n = read_some(&from->fd, bytes);
-        any = any || n > 0;
-        for (ssize_t i = 0; i < n; i++) {
-            take_output(w, from, bytes[i]);
-        }
-    }
-    n = read_some(&w->words, bytes);
     for (ssize_t i = 0; i < n; i++) {
         take_word(w, bytes[i], engine);
     }
-    return any || n > 0;
+    return n > 0;
+}
+
+/* What is printed comes by other ways than the word that its case has begun,
+ * which was said before: that is read first. */
+bool supervised_read(struct supervised *w, struct supervise_engine *engine)
+{
+    bool any = false;
+
+    for (uint32_t k = 0; k < w->n_outputs; k++) {
+        ssize_t n = read_some(&w->output[k].fd, w->held);
+
+        if (n > 0) {
+            w->held_of = &w->output[k];
+            w->n_held = (size_t)n;
+            (void)read_words(w, engine);
+            take_held(w);
+            any = true;
+        }
+    }
+    return read_words(w, engine) || any;
 }

@@ -4,6 +4,7 @@
  * supervise_start.c's, what they say supervise_words.c's.
  */
 #include "run/supervise_worker.h"
+#include "checkpoint/folder_erase.h"
 #include "run/case_record.h"
 #include "run/worker.h"
 #include "run/worker_folder.h"

@@ -20,7 +20,8 @@
 #include <time.h>
 
 enum {
-    SUPERVISED_OUTPUTS = WORLD_MAX_RANKS + 1
+    SUPERVISED_OUTPUTS = WORLD_MAX_RANKS + 1,
+    SUPERVISED_PIECE = 4096 /* bytes that are read at a time */
 };
 
 /* What somebody prints: the worker itself, or rank i - 1. */
@@ -42,7 +43,10 @@ struct supervised {
     size_t line_n;
     struct supervised_output output[SUPERVISED_OUTPUTS];
     uint32_t n_outputs;
-    uint32_t shown;          /* lines of this case that were shown */
+    char held[SUPERVISED_PIECE]; /* read, and not taken up yet: */
+    size_t n_held;
+    struct supervised_output *held_of; /* who printed it */
+    uint32_t shown;                    /* lines of this case that were shown */
     struct timespec last;    /* when it started, or got on with its cases */
     struct timespec stopped; /* since when it does not run; 0: it does */
     char folder[CASE_FOLDER_BYTES];    /* its own (worker_folder.h) */

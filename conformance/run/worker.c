@@ -4,6 +4,7 @@
  */
 #include "run/worker.h"
 #include "cases/case_claims.h"
+#include "checkpoint/folder_erase.h"
 #include "models/text.h"
 #include "mutants/mutant.h"
 #include "run/case_record.h"
@@ -31,7 +32,7 @@ struct worker {
     struct text text;
     int words;                         /* for the supervisor */
     struct rlimit limit[RLIM_NLIMITS]; /* when it started */
-    bool harmed;                       /* by a rank: it plays no other case */
+    bool harmed; /* by a rank or the system: it plays no other case */
     uint32_t mpi_rank, mpi_world;
     struct fsdp_error error;
 };
@@ -148,21 +149,13 @@ static void say_why_nothing_was_saved(uint32_t n,
     }
 }
 
-/* Whether all ranks' records were written. Else there is nothing to judge,
- * whatever the engine did, and the line that it leaves says why: the case gets
- * no case.json. Whether it is the machine's fault shows with the next worker:
- * it can write, or cannot begin. MPI's ranks end together. */
+/* Whether all ranks' records were written; else w->error is why not. */
 static bool is_written(struct worker *w, uint32_t n,
                        const struct world_result *ends)
 {
     for (uint32_t k = 0; k < n; k++) {
         if (drive_is_unwritten(&ends[k])) {
             w->error = ends[k].error;
-            w->harmed = w->o->words != 0;
-            if (w->harmed) {
-                fprintf(stderr, "no record of rank %u: %s\n", k,
-                        w->error.message);
-            }
             return false;
         }
     }
@@ -223,6 +216,71 @@ static int save_first(struct worker *w, const struct drive *d)
     return status;
 }
 
+/* What is written is written whole, whatever signals an engine sends itself
+ * meanwhile: stdio forgets what it holds when a write is interrupted. */
+static void send(const struct worker *w, const char *text)
+{
+    size_t n = strlen(text);
+
+    while (n > 0) {
+        ssize_t written = write(w->words, text, n);
+
+        if (written < 0 && errno != EINTR) {
+            return; /* nobody is there to hear */
+        }
+        text += written > 0 ? written : 0;
+        n -= written > 0 ? (size_t)written : 0;
+    }
+}
+
+/* What it is, and why, as all that the supervisor has to know: one line. */
+static void send_reason(const struct worker *w, const char *what, int status)
+{
+    char line[sizeof(w->error.message) + 32];
+    int n = snprintf(line, sizeof(line), "\n%s %s", what,
+                     w->error.message[0] ? w->error.message
+                                         : fsdp_status_text(status));
+
+    for (int i = 1; i < n; i++) {
+        line[i] = (char)(line[i] == '\n' ? ' ' : line[i]);
+    }
+    snprintf(line + n, sizeof(line) - (size_t)n, "\n");
+    send(w, line);
+}
+
+/* Without a record there is nothing to judge, whatever the engine did: what
+ * there is of it goes, and a line says why. Whether the machine can write again
+ * shows with the next worker, who plays the next case or cannot begin. MPI's
+ * ranks end together. */
+static int lose_record(struct worker *w, const char *folder, int status)
+{
+    if (w->o->words == 0) {
+        return status;
+    }
+    folder_erase(folder);
+    w->harmed = true;
+    send_reason(w, "no record:", status);
+    return FSDP_OK;
+}
+
+/* The ranks' records, or the case's own, may not be there. */
+static int finish_record(struct worker *w, const struct run_case *c,
+                         const char *folder, const struct world_result *ends)
+{
+    const struct case_player player = {w->engine->name, w->engine->version,
+                                       w->engine->claims,
+                                       world_names[w->o->world]};
+    int status = FSDP_OK;
+
+    if (!is_written(w, c->ranks, ends)) {
+        return lose_record(w, folder, w->error.status);
+    }
+    if (w->mpi_rank == 0) {
+        status = case_record_write(folder, c, &player, ends, &w->error);
+    }
+    return status == FSDP_OK ? FSDP_OK : lose_record(w, folder, status);
+}
+
 static int run_case(struct worker *w, const struct run_case *c)
 {
     struct world_result ends[WORLD_MAX_RANKS] = {0};
@@ -250,7 +308,7 @@ static int run_case(struct worker *w, const struct run_case *c)
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
         snprintf(w->error.message, sizeof(w->error.message), "%.180s: %s",
                  folder, strerror(errno));
-        return FSDP_ERR_IO;
+        return lose_record(w, folder, FSDP_ERR_IO);
     }
     snprintf(checkpoints, sizeof(checkpoints), "%s/checkpoints", folder);
     if (w->mpi_rank == 0 && case_resumes(c)) {
@@ -273,21 +331,8 @@ static int run_case(struct worker *w, const struct run_case *c)
         worker_folder_clean(w->o->records, c,
                             engine_claims(w->engine, "serial"), folder);
     }
-    if (status == FSDP_OK && !is_written(w, c->ranks, ends)) {
-        status = w->harmed ? FSDP_OK : w->error.status;
-    } else if (status == FSDP_OK && w->mpi_rank == 0) {
-        /* If ranks have left the folder so that it cannot be written, that is
-         * the case's matter: the supervisor will say so, or that a disk is
-         * full. */
-        status = case_record_write(
-            folder, c,
-            &(struct case_player){w->engine->name, w->engine->version,
-                                  w->engine->claims, world_names[w->o->world]},
-            ends, &w->error);
-        if (status != FSDP_OK && w->o->words != 0) {
-            fprintf(stderr, "no record: %s\n", w->error.message);
-            w->harmed = true;
-        }
+    if (status == FSDP_OK) {
+        status = finish_record(w, c, folder, ends);
     }
     script_release(&script);
     case_model_release(&model);
@@ -347,23 +392,6 @@ static int open_worker(struct worker *w)
         FSDP_TRY(world_mpi_open(&w->mpi_rank, &w->mpi_world, &w->error));
     }
     return FSDP_OK;
-}
-
-/* What is written is written whole, whatever signals an engine sends itself
- * meanwhile: stdio forgets what it holds when a write is interrupted. */
-static void send(const struct worker *w, const char *text)
-{
-    size_t n = strlen(text);
-
-    while (n > 0) {
-        ssize_t written = write(w->words, text, n);
-
-        if (written < 0 && errno != EINTR) {
-            return; /* nobody is there to hear */
-        }
-        text += written > 0 ? written : 0;
-        n -= written > 0 ? (size_t)written : 0;
-    }
 }
 
 static void introduce(const struct worker *w)
@@ -444,19 +472,12 @@ static int run_batch(struct worker *w, const struct run_case *c, size_t n)
     return FSDP_OK;
 }
 
-/* As all that the supervisor has to know: one line. */
 static void refuse(const struct worker *w, int status)
 {
-    char line[sizeof(w->error.message) + 32];
-    int n = snprintf(line, sizeof(line), "\nrefuse %d %s", status,
-                     w->error.message[0] ? w->error.message
-                                         : fsdp_status_text(status));
+    char what[24];
 
-    for (int i = 1; i < n; i++) {
-        line[i] = (char)(line[i] == '\n' ? ' ' : line[i]);
-    }
-    snprintf(line + n, sizeof(line) - (size_t)n, "\n");
-    send(w, line);
+    snprintf(what, sizeof(what), "refuse %d", status);
+    send_reason(w, what, status);
 }
 
 static void leave_aborted(int number)

@@ -15,6 +15,10 @@
  * After "end" it waits for a byte that says that the record is where no engine
  * reaches it. (Not under MPI.)
  *
+ * "no record: WHY" before "end" says that the case has none, since one could
+ * not be written, and so has no verdict; then this worker has ended with that
+ * case, and another goes on. (Under MPI it refuses.)
+ *
  * A batch file is an array of struct run_case as it lies in memory: it never
  * leaves the machine or the version that wrote it.
  */

@@ -3,46 +3,15 @@
  * worker_folder.c - makes, empties and removes the folders of workers.
  */
 #include "run/worker_folder.h"
+#include "checkpoint/folder_erase.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* A folder that its owner may not look into is one that an engine left. */
-static int open_up(const char *path, const struct stat *s, int type,
-                   struct FTW *ftw)
-{
-    (void)s;
-    (void)ftw;
-    if (type == FTW_D || type == FTW_DNR) {
-        (void)chmod(path, 0700);
-    }
-    return 0;
-}
-
-static int erase(const char *path, const struct stat *s, int type,
-                 struct FTW *ftw)
-{
-    (void)s;
-    (void)type;
-    (void)ftw;
-    (void)remove(path);
-    return 0;
-}
-
-void folder_erase(const char *path)
-{
-    (void)nftw(path, erase, 16, FTW_PHYS | FTW_DEPTH);
-    if (rmdir(path) != 0 && errno == ENOTEMPTY) {
-        (void)nftw(path, open_up, 16, FTW_PHYS);
-        (void)nftw(path, erase, 16, FTW_PHYS | FTW_DEPTH);
-    }
-}
 
 static int fail(struct fsdp_error *error, const char *what, const char *path)
 {

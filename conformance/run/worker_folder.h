@@ -32,7 +32,4 @@ int worker_folder_settle(const char *worker, const char *records,
                          const struct run_case *c, bool baseline,
                          char to[CASE_FOLDER_BYTES], struct fsdp_error *error);
 
-/* Removes a folder and all that is in it; links are not followed. */
-void folder_erase(const char *path);
-
 #endif

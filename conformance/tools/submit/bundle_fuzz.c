@@ -6,12 +6,12 @@
  * and its content up to the byte 0x1e; then a manifest of what is right may be
  * written over the one that is there.
  */
+#include "checkpoint/folder_erase.h"
 #include "record/record_internal.h"
 #include "tools/submit/bundle_files.h"
 #include "tools/submit/submission.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,17 +39,10 @@ static void must(bool x)
     }
 }
 
-static int drop(const char *path, const struct stat *s, int kind,
-                struct FTW *at)
-{
-    (void)s;
-    (void)kind;
-    return at->level == 0 ? 0 : remove(path);
-}
-
 static void empty_folder(void)
 {
-    must(nftw(folder, drop, 8, FTW_DEPTH | FTW_PHYS) == 0);
+    folder_erase(folder);
+    must(mkdir(folder, 0700) == 0);
 }
 
 static void leave(void)

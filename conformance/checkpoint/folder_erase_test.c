@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * folder_erase_test.c - what goes with a folder, and what does not.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "folder_erase.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char base[32];
+static char path[64];
+
+static const char *at(const char *name)
+{
+    snprintf(path, sizeof(path), "%s/%s", base, name);
+    return path;
+}
+
+static void make_file(const char *name)
+{
+    int fd = open(at(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static bool is_there(const char *name)
+{
+    struct stat s;
+
+    return lstat(at(name), &s) == 0;
+}
+
+static int make_base(void **state)
+{
+    (void)state;
+    snprintf(base, sizeof(base), "/tmp/folder_erase.XXXXXX");
+    return mkdtemp(base) ? 0 : -1;
+}
+
+static int remove_base(void **state)
+{
+    (void)state;
+    folder_erase(base);
+    return access(base, F_OK) == 0;
+}
+
+/* Of whoever is not root, too: one that may not be looked into. */
+static void test_all_of_it(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(at("a"), 0777), 0);
+    assert_int_equal(mkdir(at("a/b"), 0777), 0);
+    make_file("a/b/file");
+    make_file("a/.hidden");
+    assert_int_equal(chmod(at("a/b"), 0), 0);
+    assert_int_equal(chmod(at("a"), 0500), 0);
+    folder_erase(at("a"));
+    assert_false(is_there("a"));
+}
+
+static void test_links(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(at("kept"), 0777), 0);
+    make_file("kept/file");
+    assert_int_equal(mkdir(at("a"), 0777), 0);
+    assert_int_equal(symlink("../kept", at("a/link")), 0);
+    folder_erase(at("a"));
+    assert_false(is_there("a"));
+    assert_int_equal(symlink("kept", at("link")), 0);
+    folder_erase(at("link"));
+    assert_false(is_there("link"));
+    assert_true(is_there("kept/file"));
+}
+
+static void test_no_folder(void **state)
+{
+    (void)state;
+    make_file("file");
+    folder_erase(at("file"));
+    assert_false(is_there("file"));
+    folder_erase(at("nothing"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_of_it),
+                                       cmocka_unit_test(test_links),
+                                       cmocka_unit_test(test_no_folder)};
+
+    return cmocka_run_group_tests(tests, make_base, remove_base) == 0 ? 0 : 1;
+}
