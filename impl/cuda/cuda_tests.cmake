@@ -63,12 +63,12 @@ if(TARGET emulated_math_test)
         TIMEOUT 600)
 endif()
 if(TARGET fsdp-cuda)
-    add_test(NAME cuda.resources COMMAND
-        ${CMAKE_SOURCE_DIR}/impl/cuda/resources_test.sh
-        ${CMAKE_CUDA_COMPILER} ${CMAKE_SOURCE_DIR}/conformance/include)
     # With the flags that the build has, the user's too.
     separate_arguments(flags UNIX_COMMAND "${CMAKE_CUDA_FLAGS}")
     get_target_property(own_flags fsdp-cuda-kernels COMPILE_OPTIONS)
+    add_test(NAME cuda.resources COMMAND
+        ${CMAKE_SOURCE_DIR}/impl/cuda/resources_test.sh
+        ${CMAKE_CUDA_COMPILER} ${flags} ${own_flags})
     add_test(NAME cuda.arithmetic COMMAND
         ${CMAKE_SOURCE_DIR}/impl/cuda/arithmetic_test.sh
         ${CMAKE_CUDA_COMPILER} ${CMAKE_SOURCE_DIR}/conformance/include
