@@ -102,6 +102,11 @@ static void check_call(struct script_state *s, uint32_t call, uint32_t now)
                        "nothing says that %s is refused here; it is %s",
                        row->name, when_text(row->when));
     }
+    refuse_if(s,
+              s->s->has_case && s->s->c.ranks < 2 &&
+                  (call == SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD ||
+                   call == SCRIPT_CALL_RANKS_DISAGREE_ON_UNITS),
+              "one rank cannot disagree");
     if (call == SCRIPT_CALL_LOAD_DAMAGED) {
         s->saved &= ~1u; /* it is what was damaged */
     }
@@ -169,6 +174,8 @@ static void walk_pass(struct script_state *s, const struct script_action *a)
         a->ending == SCRIPT_WHOLE ? length : script_place_in(a->until, length);
     bool reduces;
 
+    refuse_if(s, s->s->has_case && a->batch.microbatch >= s->s->c.microbatches,
+              "a step of this case has fewer microbatches");
     refuse_if(s, points > length,
               "the pass is not as long as that; A/B is a part of any length");
     if (a->sync != SCRIPT_SYNC_UNSAID) {
@@ -182,6 +189,8 @@ static void walk_pass(struct script_state *s, const struct script_action *a)
     if (a->ending == SCRIPT_CANCELLED) {
         drop_gradients(s);
     } else if (a->ending == SCRIPT_LEFT_OPEN) {
+        refuse_if(s, s->saving != NO_SLOT,
+                  "a save has not been waited for: `wait` comes first");
         s->left_open = true;
     } else if (trains) {
         end_training_pass(s, a, reduces);
@@ -232,7 +241,7 @@ static void walk_load(struct script_state *s, const struct script_action *a)
 
 /* ---- Lives ---- */
 
-static bool same_bits_in(const struct run_case *a, const struct run_case *b)
+bool script_same_bits(const struct run_case *a, const struct run_case *b)
 {
     return a->fold == FSDP_FOLD_TREE
                ? a->grains == b->grains
@@ -256,7 +265,7 @@ static void walk_world(struct script_state *s, const struct script_action *a)
     refuse_if(
         s, (next.wrap == CASE_WRAP_DRAWN) != (s->world.wrap == CASE_WRAP_DRAWN),
         "units that are drawn with the model are its only ones");
-    refuse_if(s, !same_bits_in(&s->world, &next),
+    refuse_if(s, !script_same_bits(&s->world, &next),
               "under fold tree the ranks may change, if the grains stay; under "
               "fold rank strategy and wrap; else the strategy alone");
     s->world = next;
@@ -378,6 +387,7 @@ void script_state_take(struct script_state *state,
     } else {
         refuse_if(state, state->living,
                   "models are offered before the first life");
+        check_call(state, a->call, SCRIPT_UNTRAINED);
     }
 }
 

@@ -46,6 +46,9 @@ void script_state_take(struct script_state *state,
 /* The script may end here. */
 void script_state_end(struct script_state *state);
 
+/* Whether a life in world b computes what one in world a does, bit for bit. */
+bool script_same_bits(const struct run_case *a, const struct run_case *b);
+
 /*
  * The first action that is not legal, as index among those that are written;
  * of a save that nobody waits for that of the save. n_actions: all are legal.

@@ -291,6 +291,7 @@ static const struct {
     {"save a full; wait a; pass 0.0 n; load a; step lr 1", NULL},
     {"pass 0.0 left-open 3; again; zero", NULL},
     {"pass 0.0 left-open 3; zero", "left open"},
+    {"save a full; pass 0.0 left-open 3", "`wait` comes first"},
     /* Calls that must be refused, and those that must not. */
     {"! param-at-rest; pass 0.0 at 0 ! step-in-pass at 8 ! clip-in-pass", NULL},
     {"! step-in-pass", "nothing says that step-in-pass is refused here"},
