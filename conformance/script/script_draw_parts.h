@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_draw_parts.h - the parts of script_draw.c: a script while it is being
+ * drawn.
+ */
+#ifndef FSDP_CTS_SCRIPT_DRAW_PARTS_H
+#define FSDP_CTS_SCRIPT_DRAW_PARTS_H
+
+#include "script/script_chance.h"
+#include "script/script_draw.h"
+#include "script/script_state.h"
+
+enum {
+    DRAW_MOST_INSIDE = 2 * SCRIPT_MOST_DRAWN,
+    DRAW_MOST_EDITS = 2 * SCRIPT_MOST_DRAWN,
+    DRAW_MOST_NEXT = 4,
+};
+
+/* What there is more of in a script. */
+enum draw_theme {
+    DRAW_OF_ALL = 0,
+    DRAW_OF_CHECKPOINTS,
+    DRAW_OF_WRONG_CALLS,
+    DRAW_OF_MICROBATCHES, /* up to 10 passes a step */
+    DRAW_OF_MANY_STEPS,   /* 42 more */
+    DRAW_N_THEMES,
+};
+
+struct drawer {
+    struct chance chance;
+    struct script *s;
+    struct script_state state;             /* behind the last action */
+    uint32_t theme, wanted;                /* actions */
+    uint32_t units;                        /* how far an engine may run ahead */
+    uint32_t step, microbatch;             /* of the batch that comes next */
+    uint32_t next[DRAW_MOST_NEXT], n_next; /* verbs that come next, if legal */
+    bool loud;                             /* an edit was not finite, or huge */
+    bool many;                             /* many steps have been drawn */
+};
+
+/* script_draw_case.c: the case, and what stands before the actions. */
+void draw_case(struct drawer *d);
+/* Another world for a life of c, that its script may go on in; false: none
+ * was found. */
+bool draw_world(struct drawer *d, const struct run_case *c,
+                struct script_world *out);
+/* How far an engine may run ahead: at most as many units as there are. */
+uint32_t draw_units(const struct run_case *c);
+
+/* script_draw_pass.c: a pass that is whole or not, of either sequence. */
+void draw_pass(struct drawer *d, struct script_action *a);
+
+#endif

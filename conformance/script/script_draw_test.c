@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_draw_test.c - scripts that are drawn: each of 20,000 is legal, reads
+ * back as the same, is the same when it is drawn again; among them is every
+ * kind of action, behind every kind that it may follow; and the first hundred
+ * are those that they have always been.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cases/case_model.h"
+#include "models/text.h"
+#include "script/script_draw.h"
+
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+enum {
+    N_DRAWN = 20000,
+};
+
+static void draw(uint64_t seed, struct script *s)
+{
+    struct fsdp_error error = {0};
+
+    if (script_draw(seed, s, &error) != FSDP_OK) {
+        fail_msg("%s", error.message);
+    }
+}
+
+static char *text_of(uint64_t seed)
+{
+    struct script s;
+    char *text;
+
+    draw(seed, &s);
+    text = script_text(&s);
+    assert_non_null(text);
+    script_release(&s);
+    return text;
+}
+
+static void assert_legal(const struct script *s, uint64_t seed)
+{
+    static const uint32_t lengths[][2] = {{8, 4}, {4, 2}, {11, 3}, {1000, 500}};
+    struct fsdp_error error = {0};
+
+    if (script_legal(s, NULL, &error) != FSDP_OK) {
+        fail_msg("seed %llu: %s", (unsigned long long)seed, error.message);
+    }
+    for (size_t i = 0; i < N_OF(lengths); i++) {
+        if (script_legal(s, lengths[i], &error) != FSDP_OK) {
+            fail_msg("seed %llu, %u points: %s", (unsigned long long)seed,
+                     lengths[i][0], error.message);
+        }
+    }
+}
+
+static void test_legal(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < N_DRAWN; seed++) {
+        struct script s;
+
+        draw(seed, &s);
+        assert_legal(&s, seed);
+        assert_in_range(s.n_actions, SCRIPT_LEAST_DRAWN, SCRIPT_MOST_DRAWN);
+        assert_in_range(s.groups, 1, 5);
+        assert_in_range(s.c.ranks, 1, 16);
+        assert_null(case_check(&s.c));
+        script_release(&s);
+    }
+}
+
+static void test_text(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < N_DRAWN; seed++) {
+        struct fsdp_error error = {0};
+        struct script s;
+        char *text = text_of(seed);
+        char *again;
+
+        if (script_parse(text, &s, &error) != FSDP_OK) {
+            fail_msg("seed %llu: %s\n%s", (unsigned long long)seed,
+                     error.message, text);
+        }
+        again = script_text(&s);
+        assert_string_equal(again, text);
+        script_release(&s);
+        free(again);
+        again = text_of(seed);
+        assert_string_equal(again, text);
+        free(again);
+        free(text);
+    }
+}
+
+/* ---- What occurs ---- */
+
+/* How often each kind of action is drawn, and behind which. */
+struct counts {
+    uint32_t verb[SCRIPT_N_VERBS];
+    uint32_t pair[SCRIPT_N_VERBS][SCRIPT_N_VERBS];
+    uint32_t edit[SCRIPT_N_EDITS], call[SCRIPT_N_CALLS];
+    uint32_t passes[16]; /* between two steps */
+};
+
+static void count_pass(const struct script *s, const struct script_action *a,
+                       struct counts *n)
+{
+    for (uint32_t i = 0; i < a->n_inside; i++) {
+        const struct script_inside *in = &s->inside[a->first_inside + i];
+
+        n->call[in->call] += in->sync == SCRIPT_SYNC_UNSAID;
+    }
+    for (uint32_t i = 0; i < a->n_edits; i++) {
+        n->edit[s->edit[a->first_edit + i].kind]++;
+    }
+}
+
+static void count(const struct script *s, struct counts *n)
+{
+    const struct script_action *last = NULL;
+    uint32_t passes = 0;
+
+    for (uint32_t i = 0; i < s->n_actions; i++) {
+        const struct script_action *a = &s->action[i];
+
+        n->verb[a->verb]++;
+        n->call[a->call] += a->verb == SCRIPT_WRONG;
+        count_pass(s, a, n);
+        passes += a->verb == SCRIPT_PASS && a->ending == SCRIPT_WHOLE;
+        if (a->verb == SCRIPT_STEP) {
+            n->passes[passes < 15 ? passes : 15]++;
+            passes = 0;
+        }
+        if (a->verb != SCRIPT_REPEAT) {
+            n->pair[last ? last->verb : SCRIPT_REPEAT][a->verb]++;
+            last = a;
+        }
+    }
+}
+
+/* Whether one of these may stand behind the other, somewhere. */
+static bool may_follow(const char *first, const char *second)
+{
+    static const char *const before[] = {"zero",
+                                         "pass 0.0",
+                                         "pass 0.0 n",
+                                         "save a full",
+                                         "save a full; wait a",
+                                         "unshard",
+                                         "save a full; unshard",
+                                         "save a full; wait a; unshard"};
+    static const char *const behind[] = {"zero", "wait a", "again"};
+
+    for (size_t i = 0; i < N_OF(before) * N_OF(behind); i++) {
+        struct fsdp_error error;
+        struct script s;
+        char text[256];
+        bool legal;
+
+        snprintf(text, sizeof(text), "script 1\n--\n%s; %s; %s; %s",
+                 before[i % N_OF(before)], first, second,
+                 behind[i / N_OF(before)]);
+        assert_int_equal(script_parse(text, &s, &error), FSDP_OK);
+        legal = script_legal(&s, NULL, &error) == FSDP_OK;
+        script_release(&s);
+        if (legal) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Actions of each kind: if any of these may follow another, the kinds may. */
+static const struct {
+    uint32_t verb;
+    const char *text;
+} examples[] = {
+    {SCRIPT_PASS, "pass 0.0 s"},
+    {SCRIPT_PASS, "pass 0.0 until 1"},
+    {SCRIPT_PASS, "pass 0.0 left-open 1"},
+    {SCRIPT_EVAL, "eval 0.0"},
+    {SCRIPT_STEP, "step lr 1"},
+    {SCRIPT_ZERO, "zero"},
+    {SCRIPT_CLIP, "clip 1 p 2"},
+    {SCRIPT_LOOK, "look"},
+    {SCRIPT_SUMMON, "summon"},
+    {SCRIPT_UNSHARD, "unshard"},
+    {SCRIPT_RESHARD, "reshard"},
+    {SCRIPT_SYNC, "sync on"},
+    {SCRIPT_SAVE, "save a full"},
+    {SCRIPT_WAIT, "wait a"},
+    {SCRIPT_LOAD, "load a"},
+    {SCRIPT_AGAIN, "again"},
+    {SCRIPT_ANEW, "anew"},
+    {SCRIPT_WRONG, "! param-at-rest"},
+    {SCRIPT_WRONG, "! step-while-open"},
+};
+
+static void test_occurs(void **state)
+{
+    static struct counts n;
+    bool legal[SCRIPT_N_VERBS][SCRIPT_N_VERBS] = {{false}};
+    uint32_t pairs = 0;
+
+    (void)state;
+    for (size_t i = 0; i < N_OF(examples); i++) {
+        for (size_t k = 0; k < N_OF(examples); k++) {
+            legal[examples[i].verb][examples[k].verb] |=
+                may_follow(examples[i].text, examples[k].text);
+        }
+    }
+    for (uint64_t seed = 0; seed < N_DRAWN; seed++) {
+        struct script s;
+
+        draw(seed, &s);
+        count(&s, &n);
+        script_release(&s);
+    }
+    for (uint32_t i = 0; i < SCRIPT_N_VERBS; i++) {
+        for (uint32_t k = 0; k < SCRIPT_REPEAT && i < SCRIPT_REPEAT; k++) {
+            pairs += legal[i][k];
+            if (legal[i][k] != (n.pair[i][k] > 0)) {
+                fail_msg("verb %u behind %u: %u times, legal %d", k, i,
+                         n.pair[i][k], legal[i][k]);
+            }
+        }
+        assert_true(n.verb[i] >= N_DRAWN / 20);
+    }
+    assert_true(pairs > 150);
+    for (uint32_t i = 0; i < SCRIPT_N_EDITS; i++) {
+        assert_true(n.edit[i] > 100);
+    }
+    for (uint32_t i = 0; i < SCRIPT_N_CALLS; i++) {
+        if (n.call[i] < 20) {
+            fail_msg("! %s: %u times", script_calls[i].name, n.call[i]);
+        }
+    }
+    for (uint32_t i = 0; i <= 8; i++) {
+        assert_true(n.passes[i] > 100);
+    }
+}
+
+/* Values of the header, each of which occurs. */
+static void test_headers(void **state)
+{
+    uint32_t strategy[CASE_N_STRATEGIES] = {0};
+    uint32_t ranks[17] = {0};
+    uint32_t fold[3] = {0};
+    uint32_t wrap[CASE_N_WRAPS] = {0};
+    uint32_t groups[6] = {0};
+    uint32_t ahead = 0;
+    uint32_t worlds = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 4000; seed++) {
+        struct script s;
+
+        draw(seed, &s);
+        strategy[s.c.strategy]++;
+        ranks[s.c.ranks]++;
+        fold[s.c.fold]++;
+        wrap[s.c.wrap]++;
+        groups[s.groups]++;
+        ahead += s.c.prefetch_forward > 0 && s.c.reduces_in_flight > 0;
+        for (uint32_t i = 0; i < s.n_actions; i++) {
+            worlds += s.action[i].verb == SCRIPT_ANEW &&
+                      s.action[i].world.ranks != s.c.ranks &&
+                      s.action[i].world.ranks != 0;
+        }
+        script_release(&s);
+    }
+    for (uint32_t i = 0; i < CASE_N_STRATEGIES; i++) {
+        assert_true(strategy[i] > 100);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(fold[i] > 300);
+    }
+    for (uint32_t i = 0; i < CASE_N_WRAPS; i++) {
+        assert_true(wrap[i] > 100);
+    }
+    for (uint32_t i = 1; i <= 5; i++) {
+        assert_true(groups[i] > 100);
+    }
+    assert_true(ranks[1] > 50 && ranks[3] > 50 && ranks[15] > 50 &&
+                ranks[16] > 50);
+    assert_true(ahead > 100);
+    assert_true(worlds > 100);
+}
+
+/* Every case, and every world that a script goes on in, can be made, with as
+ * many units as an engine reaches ahead. */
+static void assert_made(const struct run_case *c, const struct text *book)
+{
+    struct fsdp_error error = {0};
+    struct case_model m;
+    char id[CASE_ID_BYTES];
+
+    case_id(c, id);
+    if (case_model_make(c, book->bytes, book->n, &m, &error) != FSDP_OK) {
+        fail_msg("%s: %s", id, error.message);
+    }
+    if (m.units.units.n_units < c->prefetch_forward ||
+        m.units.units.n_units < c->prefetch_backward ||
+        m.units.units.n_units < c->reduces_in_flight) {
+        fail_msg("%s: it has %u units", id, m.units.units.n_units);
+    }
+    case_model_release(&m);
+}
+
+static void test_made(void **state)
+{
+    struct fsdp_error error = {0};
+    struct text book;
+
+    (void)state;
+    assert_int_equal(text_load(NULL, &book, &error), FSDP_OK);
+    for (uint64_t seed = 0; seed < 3000; seed++) {
+        struct run_case c;
+        struct script s;
+
+        draw(seed, &s);
+        c = s.c;
+        assert_made(&c, &book);
+        for (uint32_t i = 0; i < s.n_actions; i++) {
+            if (s.action[i].verb == SCRIPT_ANEW &&
+                s.action[i].world.ranks != 0) {
+                script_case_in(&c, &s.action[i].world, &c);
+                assert_made(&c, &book);
+            }
+        }
+        script_release(&s);
+    }
+    text_release(&book);
+}
+
+/* ---- The same on every machine ---- */
+
+static const char golden_text[] =
+    "script 1\n"
+    "case mlp.seed.natural.shard-grad-op.k1.per-parameter.block"
+    ".rank.s.momentum.keep-root.pb2.rif2.seed96267\n"
+    "momentum 0.9\n"
+    "--\n"
+    "save c sharded\n"
+    "look\n"
+    "wait c\n"
+    "pass 0.0 n\n"
+    "pass 1.0 n times 2^2 param 3\n"
+    "zero\n"
+    "step lr 0.024999999\n"
+    "look\n"
+    "zero\n"
+    "pass 2.0 s\n"
+    "pass 3.0 s\n"
+    "anew\n"
+    "load c\n"
+    "look\n"
+    "pass 4.0 n at 4/8 sync on\n"
+    "look\n"
+    "look\n"
+    "pass 5.0\n"
+    "step lr 0.03\n"
+    "look\n"
+    "zero\n"
+    "pass 6.0 s set zero set tie param 1 until 7/8\n"
+    "clip 0.001 p 2 strict\n"
+    "look\n"
+    "pass 5.0 s\n"
+    "! unknown-parameter\n"
+    "pass 7.0 n\n"
+    "eval 8.0\n"
+    "pass 9.0 s at 0/8 sync on\n"
+    "pass 10.0 s\n"
+    "! reshard-all-at-rest\n"
+    "step lr 0.0025 decay 0.1\n"
+    "look\n"
+    "zero\n"
+    "pass 11.0 n times 2^-133 until 3/8\n"
+    "eval 12.0\n"
+    "eval 13.0\n"
+    "pass 14.0 s\n"
+    "pass 15.0 s\n"
+    "step lr 0.03 decay 0.01\n";
+
+static void test_golden(void **state)
+{
+    static const char golden[] =
+        "1918d7f05d4cb7687a4e42049be1170c51170060c578862dfa2e43d33e33b428";
+    unsigned char sum[SHA256_DIGEST_LENGTH];
+    char hex[2 * SHA256_DIGEST_LENGTH + 1];
+    char *text = text_of(3);
+    char *all = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&all, &n);
+
+    (void)state;
+    assert_string_equal(text, golden_text);
+    free(text);
+    assert_non_null(f);
+    for (uint64_t seed = 0; seed < 1000; seed++) {
+        text = text_of(seed);
+        fprintf(f, "%s", text);
+        free(text);
+    }
+    assert_int_equal(fclose(f), 0);
+    assert_non_null(SHA256((unsigned char *)all, n, sum));
+    free(all);
+    for (size_t i = 0; i < sizeof(sum); i++) {
+        snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+    }
+    assert_string_equal(hex, golden);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_legal),  cmocka_unit_test(test_text),
+        cmocka_unit_test(test_occurs), cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_made),   cmocka_unit_test(test_golden),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
