@@ -5,7 +5,7 @@
  *
  * Rounding is to nearest, ties to even; what is too large becomes infinity,
  * and subnormals are kept. A NaN keeps its sign and upper payload and becomes
- * quiet, so that it cannot round to infinity.
+ * quiet both ways, as processors have it.
  */
 #ifndef FSDP_ARITH_F16_H
 #define FSDP_ARITH_F16_H
@@ -54,8 +54,10 @@ FSDP_ARITH float fsdp_f16_to_f32(uint16_t x)
     uint32_t magnitude = x & 0x7fffu;
     uint32_t bits = (magnitude << 13) + ((uint32_t)112 << 23);
 
-    if (magnitude >= FSDP_F16_INFINITY) {
-        bits = FSDP_F32_INFINITY | (magnitude << 13 & 0x7fffffu);
+    if (magnitude > FSDP_F16_INFINITY) {
+        bits = FSDP_F32_NAN | (magnitude << 13 & 0x3fffffu);
+    } else if (magnitude == FSDP_F16_INFINITY) {
+        bits = FSDP_F32_INFINITY;
     } else if (magnitude < 0x0400u) {
         /* Zero or subnormal: an integer times 2^-24, which is exact. */
         bits = fsdp_f32_bits((float)magnitude * 0x1p-24f);
