@@ -35,8 +35,10 @@ function(unit file)
 endfunction()
 
 # ---- Arithmetic ----
-unit(conformance/include/fsdp/arith/arith_test.c
-    LINK fsdp-api ${MPFR_LIBRARY} ${GMP_LIBRARY} m)
+foreach(name arith_test half_test)
+    unit(conformance/include/fsdp/arith/${name}.c
+        LINK fsdp-api ${MPFR_LIBRARY} ${GMP_LIBRARY} m)
+endforeach()
 add_executable(arith_exhaustive
     ${here}/include/fsdp/arith/arith_exhaustive.c)
 target_link_libraries(arith_exhaustive PRIVATE house fsdp-api

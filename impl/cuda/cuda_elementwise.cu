@@ -7,6 +7,7 @@
 #include "cuda_math.cuh"
 
 #include <fsdp/arith/bf16.h>
+#include <fsdp/arith/f16.h>
 
 struct fill {
     struct in {};
@@ -108,26 +109,79 @@ static __device__ __forceinline__ float gelu_tanh(float x)
     return cuda_tanhf(u);
 }
 
-struct to_bf16 {
-    __device__ uint16_t of(float a) const
+/* How a number lies in memory, and as what it is computed with. */
+struct f32 {
+    typedef float type;
+
+    static __device__ float wide(float x)
     {
-        return fsdp_bf16_from_f32(a);
+        return x;
+    }
+    static __device__ float narrow(float x)
+    {
+        return x;
     }
 };
 
-struct from_bf16 {
-    __device__ float of(uint16_t a) const
+struct bf16 {
+    typedef uint16_t type;
+
+    static __device__ float wide(uint16_t x)
     {
-        return fsdp_bf16_to_f32(a);
+        return fsdp_bf16_to_f32(x);
+    }
+    static __device__ uint16_t narrow(float x)
+    {
+        return fsdp_bf16_from_f32(x);
     }
 };
 
-struct scale {
+struct f16 {
+    typedef uint16_t type;
+
+    static __device__ float wide(uint16_t x)
+    {
+        return fsdp_f16_to_f32(x);
+    }
+    static __device__ uint16_t narrow(float x)
+    {
+        return fsdp_f16_from_f32(x);
+    }
+};
+
+template <class X, class Y> struct cast {
+    __device__ typename Y::type of(typename X::type a) const
+    {
+        return Y::narrow(X::wide(a));
+    }
+};
+
+template <class X> struct scale_as {
     float factor;
 
-    __device__ float of(float a) const
+    __device__ typename X::type of(typename X::type a) const
     {
-        return a * factor;
+        return X::narrow(X::wide(a) * factor);
+    }
+};
+
+/* y = a + b, where a and y are of one dtype. */
+template <class A, class B> struct add_as {
+    struct in {
+        typename A::type a;
+        typename B::type b;
+    };
+    const typename A::type *a;
+    const typename B::type *b;
+    typename A::type *y;
+
+    __device__ in load(uint64_t i) const
+    {
+        return {a[i], b[i]};
+    }
+    __device__ void store(uint64_t i, in v) const
+    {
+        y[i] = A::narrow(A::wide(v.a) + B::wide(v.b));
     }
 };
 
@@ -142,13 +196,6 @@ struct gelu {
     __device__ float of(float a) const
     {
         return (0.5f * a) * (1.0f + gelu_tanh(a));
-    }
-};
-
-struct add {
-    static __device__ float of(float a, float b)
-    {
-        return a + b;
     }
 };
 
@@ -199,16 +246,78 @@ extern "C" cudaError_t cuda_op_fill(const struct fsdp_op *op,
     return launch_each(target, op->dim[0], f);
 }
 
+/* Calls X of the class that stands for a dtype; NONE is float32. */
+template <template <class> class X>
+static cudaError_t by_dtype(uint32_t dtype, const struct fsdp_op *op,
+                            const struct cuda_target *target)
+{
+    return dtype == FSDP_DTYPE_BF16  ? X<bf16>::run(op, target)
+           : dtype == FSDP_DTYPE_F16 ? X<f16>::run(op, target)
+                                     : X<f32>::run(op, target);
+}
+
+template <class X> struct scale_of {
+    static cudaError_t run(const struct fsdp_op *op,
+                           const struct cuda_target *target)
+    {
+        return run_unary<typename X::type, typename X::type>(
+            op, target, scale_as<X>{op->f[0]});
+    }
+};
+
+template <class A> struct add_to {
+    template <class B> struct another {
+        static cudaError_t run(const struct fsdp_op *op,
+                               const struct cuda_target *target)
+        {
+            add_as<A, B> f = {in_of<typename A::type>(op, 0),
+                              in_of<typename B::type>(op, 1),
+                              out_of<typename A::type>(op, 0)};
+
+            return launch_each(target, op->dim[0], f);
+        }
+    };
+
+    static cudaError_t run(const struct fsdp_op *op,
+                           const struct cuda_target *target)
+    {
+        return by_dtype<another>(op->aux[1], op, target);
+    }
+};
+
+template <class X> struct cast_of {
+    template <class Y> struct to {
+        static cudaError_t run(const struct fsdp_op *op,
+                               const struct cuda_target *target)
+        {
+            return run_unary<typename X::type, typename Y::type>(op, target,
+                                                                 cast<X, Y>());
+        }
+    };
+
+    static cudaError_t run(const struct fsdp_op *op,
+                           const struct cuda_target *target)
+    {
+        return by_dtype<to>(op->aux[1], op, target);
+    }
+};
+
 extern "C" cudaError_t cuda_op_scale(const struct fsdp_op *op,
                                      const struct cuda_target *target)
 {
-    return run_unary<float, float>(op, target, scale{op->f[0]});
+    return by_dtype<scale_of>(op->aux[0], op, target);
 }
 
 extern "C" cudaError_t cuda_op_add(const struct fsdp_op *op,
                                    const struct cuda_target *target)
 {
-    return run_binary<add>(op, target);
+    return by_dtype<add_to>(op->aux[0], op, target);
+}
+
+extern "C" cudaError_t cuda_op_cast(const struct fsdp_op *op,
+                                    const struct cuda_target *target)
+{
+    return by_dtype<cast_of>(op->aux[0], op, target);
 }
 
 template <class T>
@@ -250,14 +359,6 @@ extern "C" cudaError_t cuda_op_copy_2d(const struct fsdp_op *op,
                         : copy_as<unsigned char>(op, target);
 }
 
-extern "C" cudaError_t cuda_op_cast(const struct fsdp_op *op,
-                                    const struct cuda_target *target)
-{
-    return op->aux[1] == FSDP_DTYPE_BF16
-               ? run_unary<float, uint16_t>(op, target, to_bf16())
-               : run_unary<uint16_t, float>(op, target, from_bf16());
-}
-
 extern "C" cudaError_t cuda_op_bias(const struct fsdp_op *op,
                                     const struct cuda_target *target)
 {
@@ -291,13 +392,32 @@ extern "C" cudaError_t cuda_op_gelu_backward(const struct fsdp_op *op,
     return run_binary<gelu_backward>(op, target);
 }
 
+/* The kernels of one dtype with each. */
+template <class X> static cudaError_t load_of(void)
+{
+    typedef typename X::type type;
+
+    return load(each<unary<scale_as<X>, type, type>>, each<add_as<X, f32>>,
+                each<add_as<X, bf16>>, each<add_as<X, f16>>,
+                each<unary<cast<X, f32>, type, float>>,
+                each<unary<cast<X, bf16>, type, uint16_t>>,
+                each<unary<cast<X, f16>, type, uint16_t>>);
+}
+
 extern "C" cudaError_t cuda_load_elementwise(void)
 {
-    return load(each<fill>, each<unary<scale>>, each<binary<add>>,
-                each<copy_rows<sixteen>>, each<copy_rows<uint32_t>>,
-                each<copy_rows<unsigned char>>,
-                each<unary<to_bf16, float, uint16_t>>,
-                each<unary<from_bf16, uint16_t, float>>, each<bias>,
-                each<unary<relu>>, each<binary<relu_backward>>,
-                each<unary<gelu>>, each<binary<gelu_backward>>);
+    cudaError_t (*const numbers[])(void) = {load_of<f32>, load_of<bf16>,
+                                            load_of<f16>};
+
+    for (int i = 0; i < 3; i++) {
+        cudaError_t status = numbers[i]();
+
+        if (status != cudaSuccess) {
+            return status;
+        }
+    }
+    return load(each<fill>, each<copy_rows<sixteen>>, each<copy_rows<uint32_t>>,
+                each<copy_rows<unsigned char>>, each<bias>, each<unary<relu>>,
+                each<binary<relu_backward>>, each<unary<gelu>>,
+                each<binary<gelu_backward>>);
 }

@@ -43,25 +43,23 @@ static const struct {
 /* A GPU ends with an error that sticks where a CPU reads a little slower: so an
  * element that does not lie at a multiple of its size is a wrong operator. Rows
  * of bytes may lie anywhere. */
-static bool lies_well(const void *p, uint64_t bytes, uint64_t size)
+static bool lies_well(const struct fsdp_op *op, uint32_t range, const void *p,
+                      uint64_t bytes)
 {
-    return bytes == 0 || (uintptr_t)p % size == 0;
+    return bytes == 0 ||
+           (uintptr_t)p % fsdp_dtype_bytes(host_range_dtype(op, range)) == 0;
 }
 
 static bool all_lie_well(const struct fsdp_op *op)
 {
-    const bool casts = op->kind == FSDP_OP_CAST;
     bool well = true;
 
     for (uint32_t i = 0; i < op->n_in; i++) {
-        well = well &&
-               lies_well(op->in[i].p, op->in[i].bytes,
-                         casts ? fsdp_dtype_bytes(op->aux[0]) : sizeof(float));
+        well = well && lies_well(op, i, op->in[i].p, op->in[i].bytes);
     }
     for (uint32_t o = 0; o < op->n_out; o++) {
-        well = well &&
-               lies_well(op->out[o].p, op->out[o].bytes,
-                         casts ? fsdp_dtype_bytes(op->aux[1]) : sizeof(float));
+        well =
+            well && lies_well(op, op->n_in + o, op->out[o].p, op->out[o].bytes);
     }
     return well || op->kind == FSDP_OP_COPY_2D;
 }

@@ -185,47 +185,61 @@ static void test_whole_tiles(void **state)
               6, 128, 11, 64);
 }
 
-/* Bits, so that NaN counts: bf16 keeps its sign and payload. */
-static void test_cast(void **state)
+enum {
+    N_HALF = 40000
+};
+
+/* Runs an operator on two arrays, the second of which it reads if `adds`, and
+ * writes an array of `bytes`; the plain device has the right bits. */
+static void try_half(uint32_t kind, uint32_t a, uint32_t b, bool adds,
+                     uint32_t y)
 {
-    enum {
-        N = 40000
-    };
-    static uint32_t memory[2 * N];
-    static uint32_t want[2 * N];
+    static uint32_t memory[3 * N_HALF];
+    static uint32_t want[3 * N_HALF];
     struct trial t = {.op = {.size = sizeof(t.op),
-                             .kind = FSDP_OP_CAST,
-                             .aux = {FSDP_DTYPE_F32, FSDP_DTYPE_BF16},
-                             .dim = {N},
-                             .n_in = 1,
-                             .n_out = 1,
-                             .in = {{want, N * 4}},
-                             .out = {{want + N, N * 2}}}};
+                             .kind = kind,
+                             .aux = {a, b},
+                             .dim = {N_HALF},
+                             .f = {0.37f},
+                             .n_in = adds ? 2 : 1,
+                             .n_out = 1}};
+    uint64_t at = kind == FSDP_OP_SCALE ? 0 : (uint64_t)2 * N_HALF;
     union {
         uint32_t *bits;
         float *x;
-    } at = {memory};
+    } there = {memory};
 
-    (void)state;
-    for (uint32_t i = 0; i < N; i++) {
-        want[i] = random_bits() | (i % 5 == 0 ? 0x7f800000u : 0);
+    /* Sums are never NaN, which could be any: no exponent is all ones. */
+    for (uint32_t i = 0; i < 3 * N_HALF; i++) {
+        uint32_t special = i % 5 == 0 ? 0x7f800000u : 0;
+
+        want[i] = adds ? random_bits() & 0xf3fff3ffu : random_bits() | special;
     }
     memcpy(memory, want, sizeof(want));
+    t.op.in[0] = (struct fsdp_in){want, N_HALF * fsdp_dtype_bytes(a)};
+    t.op.in[1] = (struct fsdp_in){want + N_HALF, N_HALF * fsdp_dtype_bytes(b)};
+    t.op.out[0] = (struct fsdp_out){want + at, N_HALF * fsdp_dtype_bytes(y)};
     run_plain(&t);
     t.op.in[0].p = memory;
-    t.op.out[0].p = memory + N;
-    assert_int_equal(run_on_device(&t, at.x, 2 * N), FSDP_OK);
-    assert_memory_equal(memory, want, N * 6);
-    t.op.aux[0] = FSDP_DTYPE_BF16;
-    t.op.aux[1] = FSDP_DTYPE_F32;
-    t.op.in[0] = (struct fsdp_in){memory + N, N * 2};
-    t.op.out[0] = (struct fsdp_out){memory, N * 4};
-    assert_int_equal(run_on_device(&t, at.x, 2 * N), FSDP_OK);
-    for (uint32_t i = 0; i < N; i++) {
-        uint16_t half;
+    t.op.in[1].p = memory + N_HALF;
+    t.op.out[0].p = memory + at;
+    assert_int_equal(run_on_device(&t, there.x, 3 * N_HALF), FSDP_OK);
+    assert_memory_equal(memory, want, sizeof(want));
+}
 
-        memcpy(&half, (unsigned char *)(want + N) + 2 * i, 2);
-        assert_int_equal(memory[i], (uint32_t)half << 16);
+/* Bits, so that NaN counts: a cast keeps its sign and payload. */
+static void test_halves(void **state)
+{
+    static const uint32_t floats[] = {FSDP_DTYPE_F32, FSDP_DTYPE_BF16,
+                                      FSDP_DTYPE_F16};
+
+    (void)state;
+    for (int a = 0; a < 3; a++) {
+        for (int b = 0; b < 3; b++) {
+            try_half(FSDP_OP_CAST, floats[a], floats[b], false, floats[b]);
+            try_half(FSDP_OP_ADD, floats[a], floats[b], true, floats[a]);
+        }
+        try_half(FSDP_OP_SCALE, floats[a], 0, false, floats[a]);
     }
 }
 
@@ -354,7 +368,7 @@ int main(void)
         cmocka_unit_test(test_elementwise), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_grains),      cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_attention),   cmocka_unit_test(test_whole_tiles),
-        cmocka_unit_test(test_cast),        cmocka_unit_test(test_copy_2d),
+        cmocka_unit_test(test_halves),      cmocka_unit_test(test_copy_2d),
         cmocka_unit_test(test_bad_id),      cmocka_unit_test(test_refused),
         cmocka_unit_test(test_misplaced),
     };

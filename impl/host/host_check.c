@@ -33,14 +33,14 @@ enum {
     IN_3 = 1 << 3,
 };
 
-/* COPY_2D and CAST, whose elements are bytes and halves, are measured apart;
- * NORM_SUM is not supported. */
+/* The elements of COPY_2D are bytes, and it is measured apart; NORM_SUM is not
+ * supported. */
 static const struct shape shapes[FSDP_N_OPS] = {
     [FSDP_OP_FILL] = {.ranges = "| a"},
     [FSDP_OP_SCALE] = {.ranges = "a | a", .over = {IN_0}, .in_place = true},
     [FSDP_OP_ADD] = {.ranges = "a a | a", .over = {IN_0 | IN_1}},
     [FSDP_OP_COPY_2D] = {.ranges = "- | -"},
-    [FSDP_OP_CAST] = {.ranges = "- | -"},
+    [FSDP_OP_CAST] = {.ranges = "a | a"},
     [FSDP_OP_GEMM] = {.ranges = "ac cb | ab"},
     [FSDP_OP_GEMM_GRAD] = {.ranges = "ca cb | ab", .rows = 'c', .grains = 'd'},
     [FSDP_OP_BIAS] = {.ranges = "ab b | ab", .over = {IN_0}},
@@ -88,9 +88,25 @@ static uint64_t times(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-static uint64_t word_bytes(const struct fsdp_op *op, const char *word)
+uint32_t host_range_dtype(const struct fsdp_op *op, uint32_t range)
 {
-    uint64_t bytes = 4;
+    uint32_t dtype = FSDP_DTYPE_NONE;
+
+    if (op->kind == FSDP_OP_CAST) {
+        return op->aux[range & 1];
+    }
+    if (op->kind == FSDP_OP_SCALE) {
+        dtype = op->aux[0];
+    } else if (op->kind == FSDP_OP_ADD) {
+        dtype = op->aux[range & 1];
+    }
+    return dtype != FSDP_DTYPE_NONE ? dtype : FSDP_DTYPE_F32;
+}
+
+static uint64_t word_bytes(const struct fsdp_op *op, const char *word,
+                           uint64_t element)
+{
+    uint64_t bytes = element;
 
     for (; *word >= '0'; word++) {
         bytes = times(bytes, *word >= 'a' ? op->dim[*word - 'a']
@@ -120,10 +136,7 @@ static uint64_t range_bytes(const struct fsdp_op *op, uint32_t i,
     if (op->kind == FSDP_OP_COPY_2D) {
         return span(op->dim[0], op->dim[1], op->dim[i == 0 ? 3 : 2]);
     }
-    if (op->kind == FSDP_OP_CAST) {
-        return times(op->dim[0], op->aux[i] == FSDP_DTYPE_F32 ? 4 : 2);
-    }
-    return word_bytes(op, word);
+    return word_bytes(op, word, fsdp_dtype_bytes(host_range_dtype(op, i)));
 }
 
 static bool range_fits(uint64_t want, const void *p, uint64_t bytes)
@@ -184,7 +197,7 @@ static bool placed_well(const struct fsdp_op *op, const struct shape *shape,
     for (uint32_t i = 0; i < op->n_in; i++) {
         const struct fsdp_in *in = &op->in[i];
         bool over = (shape->over[o] >> i & 1) != 0;
-        bool same = in->p == out->p;
+        bool same = in->p == out->p && in->bytes == out->bytes;
 
         if ((shape->in_place && over && !same) ||
             (overlap(in->p, in->bytes, out->p, out->bytes) &&
@@ -231,10 +244,18 @@ static bool ids_fit(const struct fsdp_op *op, const struct shape *shape)
     return true;
 }
 
-static bool cast_supported(const struct fsdp_op *op)
+/* Of the operators that say dtypes, are these float32 or 16 bits? */
+static bool dtypes_supported(const struct fsdp_op *op)
 {
-    return (op->aux[0] == FSDP_DTYPE_F32 && op->aux[1] == FSDP_DTYPE_BF16) ||
-           (op->aux[0] == FSDP_DTYPE_BF16 && op->aux[1] == FSDP_DTYPE_F32);
+    for (uint32_t i = 0; i < op->n_in + op->n_out && i < 3; i++) {
+        uint32_t dtype = host_range_dtype(op, i);
+
+        if (dtype != FSDP_DTYPE_F32 && dtype != FSDP_DTYPE_BF16 &&
+            dtype != FSDP_DTYPE_F16) {
+            return false;
+        }
+    }
+    return true;
 }
 
 int host_check_shape(const struct fsdp_op *op)
@@ -246,7 +267,7 @@ int host_check_shape(const struct fsdp_op *op)
         return FSDP_ERR_INVALID;
     }
     if (op->kind >= FSDP_N_OPS || shapes[op->kind].ranges == NULL ||
-        (op->kind == FSDP_OP_CAST && !cast_supported(op))) {
+        !dtypes_supported(op)) {
         return FSDP_ERR_UNSUPPORTED;
     }
     shape = &shapes[op->kind];

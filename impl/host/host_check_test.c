@@ -279,9 +279,17 @@ static void test_unsupported(void **state)
     assert_int_equal(host_check(&op), FSDP_ERR_UNSUPPORTED);
     op.kind = FSDP_N_OPS;
     assert_int_equal(host_check(&op), FSDP_ERR_UNSUPPORTED);
+    make(&rights[1], &memory, &op);
     op.kind = FSDP_OP_CAST;
-    op.aux[0] = op.aux[1] = FSDP_DTYPE_F32;
+    op.aux[0] = FSDP_DTYPE_F32;
+    assert_int_equal(host_check(&op), FSDP_ERR_UNSUPPORTED); /* to NONE */
+    op.aux[1] = FSDP_DTYPE_I32;
     assert_int_equal(host_check(&op), FSDP_ERR_UNSUPPORTED);
+    make(&rights[2], &memory, &op);
+    op.aux[1] = FSDP_DTYPE_U8;
+    assert_int_equal(host_check(&op), FSDP_ERR_UNSUPPORTED);
+    op.aux[1] = FSDP_DTYPE_BF16; /* but b is as long as float32 */
+    assert_int_equal(host_check(&op), FSDP_ERR_INVALID);
 }
 
 static int check_copy(uint64_t rows, uint64_t row_bytes, uint64_t to_stride,

@@ -24,8 +24,8 @@ void host_ops_destroy(struct host_ops *ops);
 /*
  * Runs an operator; it has finished when this returns. INVALID, before
  * anything is written, if the ranges are not what op.h says; UNSUPPORTED for
- * NORM_SUM and for casts other than between f32 and bf16; NOMEM if scratch
- * memory cannot grow.
+ * NORM_SUM and for dtypes that CAST, ADD and SCALE do not have; NOMEM if
+ * scratch memory cannot grow.
  */
 int host_ops_run(struct host_ops *ops, const struct fsdp_op *op);
 

@@ -37,49 +37,103 @@ static void test_elementwise(void **state)
     }
 }
 
-/* Bits, so that NaN counts: bf16 keeps its sign and payload. */
-static void test_cast(void **state)
+static const uint32_t floats[] = {FSDP_DTYPE_F32, FSDP_DTYPE_BF16,
+                                  FSDP_DTYPE_F16};
+
+enum {
+    N_HALF = 70001
+};
+
+/* Runs an operator whose output is `bytes` long on the plain device, and at
+ * each level; bits, so that NaN counts. In place if its output is in[0]. */
+static void try_half(struct fsdp_op op, uint64_t bytes)
 {
-    enum {
-        N = 70001
-    };
-    static uint32_t x[N];
-    static uint16_t want[N];
-    static uint16_t got[N];
-    static uint32_t back[N];
+    static uint32_t memory[2][N_HALF];
+    const void *first = op.in[0].p;
+    bool in_place = op.out[0].p == first;
     struct fsdp_device plain;
-    struct fsdp_op op = {.size = sizeof(op),
-                         .kind = FSDP_OP_CAST,
-                         .aux = {FSDP_DTYPE_F32, FSDP_DTYPE_BF16},
-                         .dim = {N},
-                         .n_in = 1,
-                         .n_out = 1,
-                         .in = {{x, sizeof(x)}},
-                         .out = {{want, sizeof(want)}}};
 
-    (void)state;
-    for (uint32_t i = 0; i < N; i++) {
-        x[i] = i < 66000 ? i << 16 | (i % 3) << 14 | (i & 1) : random_bits();
-    }
     assert_int_equal(ref_device_open(&plain), FSDP_OK);
-    assert_int_equal(plain.run(plain.self, NULL, &op), FSDP_OK);
-    for (unsigned int level = 0; level < SIMD_N_LEVELS; level++) {
+    for (int level = -1; level < SIMD_N_LEVELS; level++) {
         struct trial t = {.op = op};
+        uint32_t *out = memory[level < 0 ? 0 : 1];
 
-        if (!simd_has((enum simd_level)level)) {
+        if (level >= 0 && !simd_has((enum simd_level)level)) {
             continue;
         }
-        t.op.out[0].p = got;
-        run_level(&t, (enum simd_level)level);
-        assert_memory_equal(got, want, sizeof(want));
-        t.op.aux[0] = FSDP_DTYPE_BF16;
-        t.op.aux[1] = FSDP_DTYPE_F32;
-        t.op.in[0] = (struct fsdp_in){got, sizeof(got)};
-        t.op.out[0] = (struct fsdp_out){back, sizeof(back)};
-        run_level(&t, (enum simd_level)level);
-        for (uint32_t i = 0; i < N; i++) {
-            assert_int_equal(back[i], (uint32_t)want[i] << 16);
+        if (in_place) {
+            memcpy(out, first, bytes);
+            t.op.in[0].p = out;
         }
+        t.op.out[0] = (struct fsdp_out){out, bytes};
+        if (level < 0) {
+            assert_int_equal(plain.run(plain.self, NULL, &t.op), FSDP_OK);
+        } else {
+            run_level(&t, (enum simd_level)level);
+            assert_memory_equal(memory[1], memory[0], bytes);
+        }
+    }
+}
+
+/* What may be float32 or 16 bits: all values of the latter are among the
+ * numbers, and all exponents. */
+static void test_halves(void **state)
+{
+    static uint32_t x[N_HALF];
+    static uint32_t y[N_HALF];
+
+    (void)state;
+    for (uint32_t i = 0; i < N_HALF; i++) {
+        x[i] = i < 66000 ? i << 16 | (i % 3) << 14 | (i & 1) : random_bits();
+        y[i] = (random_bits() & ~0x7f800000u) | (random_bits() % 256) << 23;
+    }
+    for (uint32_t k = 0; k < 9; k++) {
+        uint32_t a = floats[k / 3];
+        uint32_t b = floats[k % 3];
+        uint64_t a_bytes = N_HALF * fsdp_dtype_bytes(a);
+        uint64_t b_bytes = N_HALF * fsdp_dtype_bytes(b);
+        struct fsdp_op op = {.size = sizeof(op),
+                             .kind = FSDP_OP_CAST,
+                             .aux = {a, b},
+                             .dim = {N_HALF},
+                             .n_in = 1,
+                             .n_out = 1,
+                             .in = {{x, a_bytes}, {y, b_bytes}}};
+
+        try_half(op, b_bytes);
+        op.kind = FSDP_OP_SCALE;
+        op.f[0] = 0.37f;
+        op.out[0].p = x;
+        try_half(op, a_bytes);
+    }
+}
+
+/* A sum that is NaN may be any NaN, so there are none in here. */
+static void test_sums_of_halves(void **state)
+{
+    static uint32_t x[N_HALF];
+    static uint32_t y[N_HALF];
+
+    (void)state;
+    for (uint32_t i = 0; i < N_HALF; i++) {
+        x[i] = random_bits() & 0xf7fff7ffu;
+        y[i] = random_bits() & 0xf3fff3ffu;
+    }
+    for (uint32_t k = 0; k < 9; k++) {
+        uint32_t a = floats[k / 3];
+        uint32_t b = floats[k % 3];
+        struct fsdp_op op = {.size = sizeof(op),
+                             .kind = FSDP_OP_ADD,
+                             .aux = {a, b},
+                             .dim = {N_HALF},
+                             .n_in = 2,
+                             .n_out = 1,
+                             .in = {{x, N_HALF * fsdp_dtype_bytes(a)},
+                                    {y, N_HALF * fsdp_dtype_bytes(b)}}};
+
+        try_half(op, N_HALF * fsdp_dtype_bytes(a));
+        op.out[0].p = x;
+        try_half(op, N_HALF * fsdp_dtype_bytes(a));
     }
 }
 
@@ -176,9 +230,9 @@ static void test_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_cast),
-        cmocka_unit_test(test_copy_2d),     cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_grains),
+        cmocka_unit_test(test_elementwise),    cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_sums_of_halves), cmocka_unit_test(test_copy_2d),
+        cmocka_unit_test(test_rows),           cmocka_unit_test(test_grains),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -24,7 +24,8 @@ bool simd_has(enum simd_level level)
 {
 #ifdef HOST_X86
     /* These ask the operating system too, which must save the registers. */
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx2 = __builtin_cpu_supports("avx2") &&
+                __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
     bool avx512 = __builtin_cpu_supports("avx512f") &&
                   __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512bw") &&

@@ -11,7 +11,7 @@
 
 enum simd_level {
     SIMD_PORTABLE = 0,
-    SIMD_AVX2 = 1, /* with FMA */
+    SIMD_AVX2 = 1, /* with FMA and F16C */
     SIMD_AVX512 = 2,
     SIMD_N_LEVELS = 3,
 };

@@ -6,7 +6,7 @@
  */
 #include "ops.h"
 
-#include <fsdp/arith/bf16.h>
+#include <fsdp/arith/cast.h>
 #include <fsdp/arith/tanh.h>
 #include <string.h>
 
@@ -22,14 +22,30 @@ int ref_fill(const struct fsdp_op *op)
     return FSDP_OK;
 }
 
+/* The dtype that an operator names; without a name it is float32. */
+static uint32_t named(uint32_t aux)
+{
+    return aux != FSDP_DTYPE_NONE ? aux : FSDP_DTYPE_F32;
+}
+
+static uint64_t bytes_of(uint32_t dtype, uint64_t n)
+{
+    return ref_times(n, fsdp_dtype_bytes(dtype));
+}
+
 int ref_scale(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
-    float *x = op->out[0].p;
+    uint32_t dtype = named(op->aux[0]);
+    void *x = op->out[0].p;
 
-    FSDP_TRY(ref_lengths(op, (uint64_t[]){ref_words(n, 1), ref_words(n, 1)}));
+    if (!fsdp_is_float(dtype)) {
+        return FSDP_ERR_UNSUPPORTED;
+    }
+    FSDP_TRY(
+        ref_lengths(op, (uint64_t[]){bytes_of(dtype, n), bytes_of(dtype, n)}));
     for (uint64_t i = 0; i < n; i++) {
-        x[i] = x[i] * op->f[0];
+        fsdp_store(dtype, x, i, fsdp_load(dtype, x, i) * op->f[0]);
     }
     return FSDP_OK;
 }
@@ -37,14 +53,20 @@ int ref_scale(const struct fsdp_op *op)
 int ref_add(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
-    const float *a = op->in[0].p;
-    const float *b = op->in[1].p;
-    float *y = op->out[0].p;
+    uint32_t dtype = named(op->aux[0]); /* of a and of y */
+    uint32_t b_dtype = named(op->aux[1]);
+    const void *a = op->in[0].p;
+    const void *b = op->in[1].p;
 
-    FSDP_TRY(ref_lengths(
-        op, (uint64_t[]){ref_words(n, 1), ref_words(n, 1), ref_words(n, 1)}));
+    if (!fsdp_is_float(dtype) || !fsdp_is_float(b_dtype)) {
+        return FSDP_ERR_UNSUPPORTED;
+    }
+    FSDP_TRY(
+        ref_lengths(op, (uint64_t[]){bytes_of(dtype, n), bytes_of(b_dtype, n),
+                                     bytes_of(dtype, n)}));
     for (uint64_t i = 0; i < n; i++) {
-        y[i] = a[i] + b[i];
+        fsdp_store(dtype, op->out[0].p, i,
+                   fsdp_load(dtype, a, i) + fsdp_load(b_dtype, b, i));
     }
     return FSDP_OK;
 }
@@ -87,39 +109,20 @@ int ref_copy_2d(const struct fsdp_op *op)
     return FSDP_OK;
 }
 
-static int cast_to_bf16(const struct fsdp_op *op, uint64_t n)
-{
-    const float *x = op->in[0].p;
-    uint16_t *y = op->out[0].p;
-
-    FSDP_TRY(ref_lengths(op, (uint64_t[]){ref_times(n, 4), ref_times(n, 2)}));
-    for (uint64_t i = 0; i < n; i++) {
-        y[i] = fsdp_bf16_from_f32(x[i]);
-    }
-    return FSDP_OK;
-}
-
-static int cast_from_bf16(const struct fsdp_op *op, uint64_t n)
-{
-    const uint16_t *x = op->in[0].p;
-    float *y = op->out[0].p;
-
-    FSDP_TRY(ref_lengths(op, (uint64_t[]){ref_times(n, 2), ref_times(n, 4)}));
-    for (uint64_t i = 0; i < n; i++) {
-        y[i] = fsdp_bf16_to_f32(x[i]);
-    }
-    return FSDP_OK;
-}
-
 int ref_cast(const struct fsdp_op *op)
 {
-    if (op->aux[0] == FSDP_DTYPE_F32 && op->aux[1] == FSDP_DTYPE_BF16) {
-        return cast_to_bf16(op, op->dim[0]);
+    uint64_t n = op->dim[0];
+    uint32_t from = op->aux[0];
+    uint32_t to = op->aux[1];
+
+    if (!fsdp_is_float(from) || !fsdp_is_float(to)) {
+        return FSDP_ERR_UNSUPPORTED;
     }
-    if (op->aux[0] == FSDP_DTYPE_BF16 && op->aux[1] == FSDP_DTYPE_F32) {
-        return cast_from_bf16(op, op->dim[0]);
+    FSDP_TRY(ref_lengths(op, (uint64_t[]){bytes_of(from, n), bytes_of(to, n)}));
+    for (uint64_t i = 0; i < n; i++) {
+        fsdp_store(to, op->out[0].p, i, fsdp_load(from, op->in[0].p, i));
     }
-    return FSDP_ERR_UNSUPPORTED;
+    return FSDP_OK;
 }
 
 int ref_bias(const struct fsdp_op *op)

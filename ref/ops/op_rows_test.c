@@ -7,7 +7,7 @@
 #include "op_literal_test.h"
 #include "ops_test.h"
 
-#include <fsdp/arith/bf16.h>
+#include <fsdp/arith/cast.h>
 #include <fsdp/arith/exp.h>
 #include <fsdp/arith/log.h>
 #include <fsdp/arith/rsqrt.h>
@@ -301,8 +301,63 @@ static void bf16_casts_both_ways(void **state)
     }
     assert_true(same_bits(wide[2], 0x1.04p0f));
 
-    op->aux[1] = FSDP_DTYPE_F16;
+    op->aux[1] = FSDP_DTYPE_I32;
     assert_int_equal(t.device.run(NULL, NULL, op), FSDP_ERR_UNSUPPORTED);
+    trial_close(&t);
+}
+
+/* bf16 in hexadecimal: 256 + 1 is 256, the same with a float32 is 257. */
+static void sums_round_to_what_they_are_added_to(void **state)
+{
+    static const uint32_t dtypes[] = {FSDP_DTYPE_F32, FSDP_DTYPE_BF16,
+                                      FSDP_DTYPE_F16};
+    struct trial t;
+
+    (void)state;
+    trial_open(&t, FSDP_OP_ADD, 1, 0, 0, 0, 0);
+    for (int a = 0; a < 3; a++) {
+        for (int b = 0; b < 3; b++) {
+            struct fsdp_op op = t.op;
+            float x[1];
+            float y[1];
+
+            fsdp_store(dtypes[a], x, 0, 256.0f);
+            fsdp_store(dtypes[b], y, 0, 1.0f);
+            op.aux[0] = dtypes[a];
+            op.aux[1] = dtypes[b];
+            op.in[0] = (struct fsdp_in){x, fsdp_dtype_bytes(dtypes[a])};
+            op.in[1] = (struct fsdp_in){y, fsdp_dtype_bytes(dtypes[b])};
+            op.out[0] = (struct fsdp_out){x, fsdp_dtype_bytes(dtypes[a])};
+            assert_int_equal(t.device.run(NULL, NULL, &op), FSDP_OK);
+            assert_true(fsdp_load(dtypes[a], x, 0) ==
+                        (dtypes[a] == FSDP_DTYPE_BF16 ? 256.0f : 257.0f));
+            op.in[1].bytes++;
+            assert_int_equal(t.device.run(NULL, NULL, &op), FSDP_ERR_INVALID);
+            op.aux[1] = FSDP_DTYPE_I64;
+            assert_int_equal(t.device.run(NULL, NULL, &op),
+                             FSDP_ERR_UNSUPPORTED);
+        }
+    }
+    trial_close(&t);
+}
+
+/* 1.0078125 * 1.5 is 1.51171875: a tie between two values of bf16. */
+static void scale_rounds_once_more(void **state)
+{
+    uint16_t x[2] = {0x3f81, 0x3f83};
+    struct trial t;
+
+    (void)state;
+    trial_open(&t, FSDP_OP_SCALE, 2, 0, 0, 0, 0);
+    t.op.f[0] = 1.5f;
+    t.op.aux[0] = FSDP_DTYPE_BF16;
+    t.op.in[0] = (struct fsdp_in){x, sizeof(x)};
+    t.op.out[0] = (struct fsdp_out){x, sizeof(x)};
+    assert_int_equal(t.device.run(NULL, NULL, &t.op), FSDP_OK);
+    assert_int_equal(x[0], 0x3fc2); /* 1.51171875: to even, upwards */
+    assert_int_equal(x[1], 0x3fc4); /* 1.53515625: to even, downwards */
+    t.op.aux[0] = FSDP_DTYPE_U8;
+    assert_int_equal(t.device.run(NULL, NULL, &t.op), FSDP_ERR_UNSUPPORTED);
     trial_close(&t);
 }
 
@@ -338,6 +393,8 @@ int main(void)
         cmocka_unit_test(rows_are_literal),
         cmocka_unit_test(cross_entropy_works_in_place_and_sees_nan),
         cmocka_unit_test(bf16_casts_both_ways),
+        cmocka_unit_test(sums_round_to_what_they_are_added_to),
+        cmocka_unit_test(scale_rounds_once_more),
         cmocka_unit_test(copy_2d_leaves_the_gaps),
     };
 

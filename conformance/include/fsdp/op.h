@@ -54,17 +54,22 @@ enum {
  * FILL            n                    -> x[n]
  *   x = f[0].
  * SCALE           n                    x[n] -> x[n]  (in place)
- *   x = x * f[0].
+ *   x = x * f[0]. aux[0] is x's dtype, as ADD has it; one rounding to float32
+ *   and then one to the dtype.
  * ADD             n                    a[n], b[n] -> y[n]  (y may be a or b)
- *   y = a + b.
+ *   y = a + b. aux[0] is the dtype of a and y, aux[1] that of b: F32, BF16 or
+ *   F16, NONE counts as F32; others are UNSUPPORTED. Operands are widened, the
+ *   sum is rounded to float32 and then to y's dtype: where both are of the
+ *   same 16 bits, that is the exact sum rounded once.
  * COPY_2D         rows, row_bytes, to_stride, from_stride (bytes)
  *                                      from -> to
  *   Rows of bytes, for packing and unpacking. Any dtype. A range reaches from
  *   its first row's first byte to its last row's last: (rows - 1) * stride +
  *   row_bytes, or 0. Rows of `to` do not overlap.
  * CAST            n                    x[n] -> y[n]
- *   from dtype aux[0] to dtype aux[1], to nearest even: f32 to bf16 and back;
- *   others may be UNSUPPORTED.
+ *   from dtype aux[0] to dtype aux[1], each F32, BF16 or F16, to nearest even;
+ *   what is too large becomes infinity, subnormals are kept. Other dtypes are
+ *   UNSUPPORTED.
  *
  * GEMM            m, n, k              A[m,k], B[k,n] -> C[m,n]
  *   C[i,j] = chain(k; A[i,k], B[k,j]).

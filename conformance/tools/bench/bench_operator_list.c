@@ -59,6 +59,13 @@ const struct bench_operator bench_operator_list[] = {
     {"fill", FSDP_OP_FILL, 0, "| a", {1 << 18}, {1.0f}},
     {"scale", FSDP_OP_SCALE, 0, "a | =0", {1 << 18}, {1.0f}},
     {"add", FSDP_OP_ADD, 0, "a a | a", {1 << 18}, {0}},
+    {"to-bf16", FSDP_OP_CAST, 0, "a | a^", {1 << 18}, {0}},
+    {"from-bf16", FSDP_OP_CAST, 0, "a^ | a", {1 << 18}, {0}},
+    {"to-f16", FSDP_OP_CAST, 0, "a | a~", {1 << 18}, {0}},
+    {"from-f16", FSDP_OP_CAST, 0, "a~ | a", {1 << 18}, {0}},
+    {"add-bf16", FSDP_OP_ADD, 0, "a^ a^ | =0", {1 << 18}, {0}},
+    {"add-f16", FSDP_OP_ADD, 0, "a~ a~ | =0", {1 << 18}, {0}},
+    {"add-bf16-to-f32", FSDP_OP_ADD, 0, "a a^ | =0", {1 << 18}, {0}},
     {"bias", FSDP_OP_BIAS, 0, "ab b | ab", {1024, 256}, {0}},
     {"column-sum", FSDP_OP_COLUMN_SUM, 0, "ab | b", {1024, 768, 1}, {0}},
     {"relu", FSDP_OP_RELU, 0, "a | a", {1 << 18}, {0}},
@@ -118,7 +125,7 @@ static uint64_t numel(const struct bench_operator *b, const char *word)
 {
     uint64_t n = 1;
 
-    for (; *word > ' '; word++) {
+    for (; *word > ' ' && strchr("^~", *word) == NULL; word++) {
         n *= *word >= 'a' ? b->dim[*word - 'a'] : (uint64_t)(*word - '0');
     }
     return n;
@@ -145,6 +152,15 @@ static void *range(const struct bench_operator *b, const char *word, uint64_t n)
     return p;
 }
 
+static uint32_t dtype_of(const char *word)
+{
+    size_t length = strcspn(word, " ");
+
+    return word[length - 1] == '^'   ? FSDP_DTYPE_BF16
+           : word[length - 1] == '~' ? FSDP_DTYPE_F16
+                                     : FSDP_DTYPE_F32;
+}
+
 int bench_operator_make(const struct bench_operator *b, struct fsdp_op *op)
 {
     bool out = false;
@@ -168,10 +184,19 @@ int bench_operator_make(const struct bench_operator *b, struct fsdp_op *op)
             op->out[op->n_out++] = (struct fsdp_out){p, in->bytes};
         } else if ((p = range(b, word, n)) == NULL) {
             return FSDP_ERR_NOMEM;
-        } else if (out) {
-            op->out[op->n_out++] = (struct fsdp_out){p, n * 4};
         } else {
-            op->in[op->n_in++] = (struct fsdp_in){p, n * 4};
+            uint32_t dtype = dtype_of(word);
+            uint32_t place = op->n_in + op->n_out;
+
+            n *= fsdp_dtype_bytes(dtype);
+            if (place < 2 && strpbrk(b->ranges, "^~") != NULL) {
+                op->aux[place] = dtype;
+            }
+            if (out) {
+                op->out[op->n_out++] = (struct fsdp_out){p, n};
+            } else {
+                op->in[op->n_in++] = (struct fsdp_in){p, n};
+            }
         }
         word += strcspn(word, " ");
         word += strspn(word, " ");

@@ -9,7 +9,8 @@
 #include <fsdp/op.h>
 
 /* An operator with ranges of its own: a word each, a letter for a dimension,
- * digits for numbers; =0: in place. */
+ * digits for numbers; =0: in place. Elements are float32; with ^ behind the
+ * word they are bf16, with ~ f16, and the operator is told. */
 struct bench_operator {
     const char *name;
     uint32_t kind, flags;

@@ -5,13 +5,14 @@
  */
 #include "bf16.h"
 #include "exp.h"
+#include "f16.h"
 #include "log.h"
 #include "philox.h"
 #include "rsqrt.h"
 #include "tanh.h"
 
-/* The bits of every function at x; six words for each input. */
-#define ARITH_WORDS 6
+/* The bits of every function at x; seven words for each input. */
+#define ARITH_WORDS 7
 
 __host__ __device__ static void arith_words(uint32_t x, uint32_t *words)
 {
@@ -23,6 +24,7 @@ __host__ __device__ static void arith_words(uint32_t x, uint32_t *words)
     words[3] = fsdp_f32_bits(fsdp_rsqrtf(value));
     words[4] = fsdp_f32_bits(fsdp_bf16_to_f32(fsdp_bf16_from_f32(value)));
     words[5] = fsdp_f32_bits(fsdp_random_uniform(x, x + 1, x + 2));
+    words[6] = fsdp_f32_bits(fsdp_f16_to_f32(fsdp_f16_from_f32(value)));
 }
 
 extern "C" __global__ void arith_kernel(const uint32_t *x, uint32_t *words,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arith_exhaustive.c - proves an elementary function right for all 2^32 inputs.
+ * arith_exhaustive.c - proves a function right for all 2^32 inputs.
  *
- *     arith_exhaustive exp|log|tanh|rsqrt [--threads N]
+ *     arith_exhaustive FUNCTION [--threads N]
  *
+ * where the function is exp, log, tanh, rsqrt, to-bf16 or to-f16 (a cast).
  * Prints each mismatch (the first few) and the count of inputs and mismatches;
  * exits 1 if there is any mismatch. MPFR is the oracle, but it need not be
  * asked 2^32 times, for these facts are exact (no error estimate of any double
  * arithmetic enters):
  *
- * runs      All four functions are monotonic where they are defined, and
+ * runs      All of the functions are monotonic where they are defined, and
  *           rounding is monotonic. So where consecutive inputs give the same
  *           result y, and y is right for the first and the last of them, it is
  *           right for all between.
@@ -18,6 +19,7 @@
  *           of the distance to the float below x: the result is x.
  * rsqrt     The value at 4^j x is 2^-j times that at x, and no result is
  *           subnormal: [1, 4) by runs, every other input by scaling.
+ * kept      A cast keeps a NaN's sign and upper payload, and makes it quiet.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -164,6 +166,17 @@ static void check_rsqrt(struct worker *worker, uint64_t first, uint64_t end)
     }
 }
 
+static void check_kept(struct worker *worker, uint64_t first, uint64_t end)
+{
+    uint32_t dropped =
+        worker->function->format == ARITH_BF16 ? 0xffffu : 0x1fffu;
+
+    for (uint64_t x = first; x < end; x++) {
+        expect(worker, x, compute(worker, x),
+               ((uint32_t)x | 0x00400000u) & ~dropped);
+    }
+}
+
 /* Each list covers every input once, and ends with a NULL check. */
 static const struct span spans[ARITH_COUNT][SPANS_MAX] = {
     [ARITH_EXP] = {{check_runs, 0, POSITIVE_END},
@@ -187,6 +200,14 @@ static const struct span spans[ARITH_COUNT][SPANS_MAX] = {
                      {check_nan, POSITIVE_END, NEGATIVE},
                      {check_infinite, NEGATIVE, NEGATIVE + 1},
                      {check_nan, NEGATIVE + 1, ALL_END}},
+    [ARITH_TO_BF16] = {{check_runs, 0, POSITIVE_END},
+                       {check_kept, POSITIVE_END, NEGATIVE},
+                       {check_runs, NEGATIVE, NEGATIVE_END},
+                       {check_kept, NEGATIVE_END, ALL_END}},
+    [ARITH_TO_F16] = {{check_runs, 0, POSITIVE_END},
+                      {check_kept, POSITIVE_END, NEGATIVE},
+                      {check_runs, NEGATIVE, NEGATIVE_END},
+                      {check_kept, NEGATIVE_END, ALL_END}},
 };
 
 /* Takes the next chunk; 0 when there is none. */
@@ -294,8 +315,8 @@ int main(int argc, char **argv)
     }
     if (index < 0 || (argc != 2 && argc != 4) || n_threads < 1 ||
         n_threads > THREADS_MAX) {
-        fprintf(stderr, "usage: arith_exhaustive exp|log|tanh|rsqrt "
-                        "[--threads N]\n");
+        fprintf(stderr, "usage: arith_exhaustive exp|log|tanh|rsqrt|"
+                        "to-bf16|to-f16 [--threads N]\n");
         return 64;
     }
     if (argc == 4 && strcmp(argv[2], "--threads") != 0) {
