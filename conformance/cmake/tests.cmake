@@ -211,6 +211,10 @@ set_tests_properties(fuzz fuzz.self-test PROPERTIES LABELS unit TIMEOUT 600
 include(${here}/tools/probes/probes_tests.cmake)
 
 # ---- Track ----
+foreach(name plan_bytes_test)
+    unit(conformance/tools/plan/${name}.c LINK fsdp-plan
+        WITH ${here}/judge/oracle/expect_testing.c)
+endforeach()
 foreach(name edivisive_test results_test track_judge_test track_page_test)
     unit(conformance/tools/track/${name}.c LINK fsdp-track TIMEOUT 300)
 endforeach()
