@@ -94,6 +94,7 @@ add_test(NAME unit.judge_bits COMMAND judge_bits ${fixtures}/golden/records
 set_tests_properties(unit.judge_bits PROPERTIES LABELS unit TIMEOUT 120)
 
 unit(conformance/tools/submit/schema_fields_test.c LINK fsdp-submit fsdp-probe
+    fsdp-plan
     WITH ${here}/run/adapter_claims.c)
 file(GLOB compare_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/judge/compare/*_test.c ${here}/judge/replay/*_test.c)
@@ -211,7 +212,7 @@ set_tests_properties(fuzz fuzz.self-test PROPERTIES LABELS unit TIMEOUT 600
 include(${here}/tools/probes/probes_tests.cmake)
 
 # ---- Track ----
-foreach(name plan_bytes_test)
+foreach(name plan_bytes_test plan_model_test)
     unit(conformance/tools/plan/${name}.c LINK fsdp-plan
         WITH ${here}/judge/oracle/expect_testing.c)
 endforeach()
