@@ -39,9 +39,9 @@ struct counter {
 
 int plan_refuse(struct fsdp_error *error, int status, const char *format, ...)
 {
-    va_list arguments;
-
     if (error != NULL && error->status == FSDP_OK) {
+        va_list arguments;
+
         error->status = status;
         (void)snprintf(error->where, sizeof(error->where), "plan");
         va_start(arguments, format);

@@ -7,10 +7,13 @@
 #include <stddef.h>
 #include <string.h>
 
+/* A declaration has no parentheses.
+ * NOLINTBEGIN(bugprone-macro-parentheses) */
 #define EMBED(symbol, file)                                               \
     __asm__(".section .rodata\n" #symbol ":\n.incbin \"" FSDP_PLAN_FOLDER \
             "/" file ".json\"\n.byte 0\n.previous\n");                    \
     extern const char symbol[]
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 EMBED(plan_llama2_7b, "models/llama2-7b");
 EMBED(plan_llama2_13b, "models/llama2-13b");
