@@ -36,6 +36,8 @@ static const struct {
      "write golden data, or prove that they are what ref makes"},
     {"probe", command_probe,
      "read what probes logged of a program as it is, and judge it"},
+    {"plan", command_plan,
+     "say what a model would need at any number of ranks, without a run"},
     {"worker", command_worker, NULL},
 };
 enum {

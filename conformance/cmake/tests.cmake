@@ -77,7 +77,8 @@ foreach(name record_test record_agree_test record_docs_test
         record_hostile_test)
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
-foreach(name expect_test expect_walk_test expect_ahead_test)
+foreach(name expect_test expect_walk_test expect_ahead_test
+        expect_watch_test)
     unit(conformance/judge/oracle/${name}.c LINK fsdp-judge
         WITH ${here}/judge/oracle/expect_testing.c)
 endforeach()
@@ -98,6 +99,7 @@ add_test(NAME unit.judge_bits COMMAND judge_bits ${fixtures}/golden/records
 set_tests_properties(unit.judge_bits PROPERTIES LABELS unit TIMEOUT 120)
 
 unit(conformance/tools/submit/schema_fields_test.c LINK fsdp-submit fsdp-probe
+    fsdp-plan
     WITH ${here}/run/adapter_claims.c)
 file(GLOB compare_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/judge/compare/*_test.c ${here}/judge/replay/*_test.c)
@@ -215,6 +217,10 @@ set_tests_properties(fuzz fuzz.self-test PROPERTIES LABELS unit TIMEOUT 600
 include(${here}/tools/probes/probes_tests.cmake)
 
 # ---- Track ----
+foreach(name plan_bytes_test plan_model_test)
+    unit(conformance/tools/plan/${name}.c LINK fsdp-plan
+        WITH ${here}/judge/oracle/expect_testing.c)
+endforeach()
 foreach(name edivisive_test results_test track_judge_test track_page_test)
     unit(conformance/tools/track/${name}.c LINK fsdp-track TIMEOUT 300)
 endforeach()
@@ -274,7 +280,8 @@ set_target_properties(faults_testing PROPERTIES
 # ---- Commands ----
 file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh
     ${here}/tools/bench/*_test.sh ${here}/tools/submit/*_test.sh
-    ${here}/tools/track/*_test.sh ${here}/tools/probes/probe_usage_test.sh)
+    ${here}/tools/track/*_test.sh ${here}/tools/probes/probe_usage_test.sh
+    ${here}/tools/plan/*_test.sh)
 foreach(script ${scripts})
     get_filename_component(name ${script} NAME_WE)
     add_test(NAME command.${name}

@@ -14,7 +14,7 @@
 /* Whether the oracle has rules for this case at all. */
 static bool case_is_known(const struct run_case *c)
 {
-    return c->ranks >= 1 && c->ranks <= WORLD_MAX_RANKS && c->replicas >= 1 &&
+    return c->ranks >= 1 && c->ranks <= EXPECT_MAX_RANKS && c->replicas >= 1 &&
            c->ranks % c->replicas == 0 &&
            c->layout <= FSDP_LAYOUT_PER_PARAMETER &&
            c->fold <= FSDP_FOLD_TREE && c->microbatches >= 1 &&
@@ -144,6 +144,14 @@ int expect_make_idle(const struct run_case *c, const struct fsdp_model *model,
                      const struct fsdp_units *units, const uint8_t *idle,
                      struct expect *out)
 {
+    return expect_make_watched(c, model, units, idle, NULL, out);
+}
+
+int expect_make_watched(const struct run_case *c,
+                        const struct fsdp_model *model,
+                        const struct fsdp_units *units, const uint8_t *idle,
+                        const struct expect_watch *watch, struct expect *out)
+{
     const size_t n = (size_t)model->n_parameters + 1;
     int status = FSDP_OK;
 
@@ -174,7 +182,7 @@ int expect_make_idle(const struct run_case *c, const struct fsdp_model *model,
     } else {
         lay_out(out);
         find_uses(out, idle);
-        status = expect_walk(out);
+        status = expect_walk(out, watch);
     }
     if (status != FSDP_OK) {
         expect_release(out);

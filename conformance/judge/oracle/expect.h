@@ -92,6 +92,30 @@ struct expect {
     bool any_fold;    /* ranks may meet in any order: none is declared */
 };
 
+enum {
+    /* Ranks that a case may have. Those over WORLD_MAX_RANKS are nobody's run:
+     * their bytes and collectives can be asked for, their folds cannot. */
+    EXPECT_MAX_RANKS = 65536
+};
+
+/*
+ * Who looks on while the oracle walks what rests, and then a step: what
+ * happens, in its order. A function that is NULL is not called. What an engine
+ * that runs ahead may add to the peaks is a bound, no moment, and not seen.
+ */
+struct expect_watch {
+    /* `elements` of a kind become live, or dead: a range, or all of a kind. */
+    void (*live)(void *context, uint32_t kind, uint64_t elements, bool lives);
+    void (*collective)(void *context, const struct record_collective *c);
+    /* A unit's window opens, before it is gathered; or closes, and the unit is
+     * resharded, before its gradient is reduced. */
+    void (*window)(void *context, uint32_t unit, bool opens, bool backward);
+    /* A point: after what opens at it, before what closes. Behind it, if it is
+     * a PRE point, the model computes. */
+    void (*point)(void *context, uint32_t point, uint32_t module);
+    void *context;
+};
+
 /*
  * Computes everything but baseline and lookup, which the caller sets. The
  * case, the model and the units are borrowed until the release.
@@ -110,6 +134,11 @@ int expect_make(const struct run_case *c, const struct fsdp_model *model,
 int expect_make_idle(const struct run_case *c, const struct fsdp_model *model,
                      const struct fsdp_units *units, const uint8_t *idle,
                      struct expect *out);
+/* The same, and `watch` (NULL: nobody) looks on. */
+int expect_make_watched(const struct run_case *c,
+                        const struct fsdp_model *model,
+                        const struct fsdp_units *units, const uint8_t *idle,
+                        const struct expect_watch *watch, struct expect *out);
 void expect_release(struct expect *e); /* any state */
 
 /* Where element i of parameter p lies among its unit's shards, one behind the
@@ -124,8 +153,9 @@ int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
                  uint32_t *n);
 
 /* Folds x[0..world-1] in the case's fold over the mesh: within the shard group
- * first, then across replicas. `place` is the element's (expect_place); the
- * ring's owner depends on it. The judge's own loop. */
+ * first, then across replicas. The world has at most WORLD_MAX_RANKS. `place`
+ * is the element's (expect_place); the ring's owner depends on it. The judge's
+ * own loop. */
 float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
                   const float *x);
 /* The loss is folded as gradients are, as an element that rank 0 owns, and

@@ -6,6 +6,8 @@
  */
 #include "judge/oracle/expect.h"
 
+#include <math.h>
+
 /* tree(a, b) of comm.h, which defines it by recursion.
  * NOLINTNEXTLINE(misc-no-recursion) */
 static float fold_tree(const float *x, uint32_t a, uint32_t b)
@@ -54,6 +56,9 @@ float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
     uint64_t chunk = e->unit[unit].chunk;
     uint64_t part = chunk / e->replicas + (chunk % e->replicas != 0 ? 1 : 0);
 
+    if (e->c->ranks > WORLD_MAX_RANKS) {
+        return NAN; /* nobody's run */
+    }
     /* Padding and units without elements have no owner to speak of. */
     if (chunk == 0 || place >= e->unit[unit].padded) {
         return fold_mesh(e, x, 0, 0);
@@ -66,5 +71,8 @@ float expect_fold_loss(const struct expect *e, const float *x)
 {
     float inverse = 1.0f / (float)e->c->ranks;
 
+    if (e->c->ranks > WORLD_MAX_RANKS) {
+        return NAN;
+    }
     return fold_mesh(e, x, 0, 0) * inverse;
 }

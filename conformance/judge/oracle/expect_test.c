@@ -225,7 +225,7 @@ static void what_it_has_no_rules_for(void **state)
     bad = c;
     bad.ranks = 0;
     assert_int_equal(make(&t, &bad), FSDP_ERR_INVALID);
-    bad.ranks = WORLD_MAX_RANKS + 1;
+    bad.ranks = EXPECT_MAX_RANKS + 1;
     assert_int_equal(make(&t, &bad), FSDP_ERR_INVALID);
     bad.ranks = 4;
     bad.replicas = 3;

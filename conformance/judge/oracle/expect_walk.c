@@ -28,7 +28,16 @@ struct walk {
     uint64_t stored[FSDP_N_KINDS]; /* the same, each range in whole lines */
     uint64_t peak[FSDP_N_KINDS], peak_parameters, peak_engine, peak_storage;
     struct record_sequence *out;
+    const struct expect_watch *watch; /* NULL: nobody looks on */
 };
+
+static void tell(const struct walk *w, uint32_t kind, uint64_t elements,
+                 bool lives)
+{
+    if (w->watch != NULL && w->watch->live != NULL && elements > 0) {
+        w->watch->live(w->watch->context, kind, elements, lives);
+    }
+}
 
 static uint64_t in_lines(uint64_t elements)
 {
@@ -42,6 +51,7 @@ static void grow(struct walk *w, uint32_t kind, uint64_t elements)
     uint64_t engine = 0;
     uint64_t storage = 0;
 
+    tell(w, kind, elements, true);
     w->live[kind] += elements;
     w->stored[kind] += in_lines(elements);
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
@@ -65,6 +75,7 @@ static void grow(struct walk *w, uint32_t kind, uint64_t elements)
 
 static void shrink(struct walk *w, uint32_t kind, uint64_t elements)
 {
+    tell(w, kind, elements, false);
     w->live[kind] -= elements;
     w->stored[kind] -= in_lines(elements);
 }
@@ -72,6 +83,7 @@ static void shrink(struct walk *w, uint32_t kind, uint64_t elements)
 /* Everything of this kind is dead. */
 static void clear(struct walk *w, uint32_t kind)
 {
+    tell(w, kind, w->live[kind], false);
     w->live[kind] = 0;
     w->stored[kind] = 0;
 }
@@ -95,6 +107,9 @@ static int communicate(struct walk *w, uint32_t kind, uint32_t dim, uint32_t u)
                                          .fold = w->e->c->fold,
                                          .unit = u,
                                          .n = w->e->unit[u].chunk};
+    if (w->watch != NULL && w->watch->collective != NULL) {
+        w->watch->collective(w->watch->context, &c[s->n]);
+    }
     s->n++;
     return FSDP_OK;
 }
@@ -207,28 +222,51 @@ static void cancel(struct walk *w)
     clear(w, FSDP_STAGING);
 }
 
+/* A window of unit u opens or closes. */
+static void tell_window(const struct walk *w, uint32_t u, uint32_t flags)
+{
+    if (w->watch != NULL && w->watch->window != NULL) {
+        w->watch->window(w->watch->context, u, (flags & EXPECT_OPENS) != 0,
+                         (flags & EXPECT_BACKWARD) != 0);
+    }
+}
+
+static int open_window(struct walk *w, uint32_t u, uint32_t flags)
+{
+    tell_window(w, u, flags & ~(uint32_t)EXPECT_CLOSES);
+    FSDP_TRY(unshard(w, u));
+    if ((flags & EXPECT_BACKWARD) != 0) {
+        begin_gradient(w, u);
+    }
+    return FSDP_OK;
+}
+
+static int close_window(struct walk *w, uint32_t u, uint32_t flags, bool sync)
+{
+    tell_window(w, u, flags & ~(uint32_t)EXPECT_OPENS);
+    reshard(w, u);
+    return (flags & EXPECT_BACKWARD) != 0 && sync ? reduce(w, u) : FSDP_OK;
+}
+
 static int walk_point(struct walk *w, uint32_t point, uint32_t module,
                       uint32_t flags, uint32_t b, bool sync)
 {
-    uint32_t u = w->e->units->unit_of_module[module];
+    const uint32_t u = w->e->units->unit_of_module[module];
+    const bool in_unit = u != FSDP_NO_UNIT;
 
-    if (u == FSDP_NO_UNIT) {
-        return FSDP_OK;
+    if (in_unit && (flags & EXPECT_OPENS) != 0) {
+        FSDP_TRY(open_window(w, u, flags));
     }
-    if ((flags & EXPECT_OPENS) != 0) {
-        FSDP_TRY(unshard(w, u));
-        if ((flags & EXPECT_BACKWARD) != 0) {
-            begin_gradient(w, u);
-        }
+    if (w->watch != NULL && w->watch->point != NULL) {
+        w->watch->point(w->watch->context, point, module);
     }
-    if (point == FSDP_PRE_BACKWARD || point == FSDP_POST_BACKWARD) {
+    if (in_unit &&
+        (point == FSDP_PRE_BACKWARD || point == FSDP_POST_BACKWARD)) {
         module_backward(w, module, b, point == FSDP_POST_BACKWARD);
     }
-    if ((flags & EXPECT_CLOSES) != 0 && (flags & EXPECT_HOLDS) == 0) {
-        reshard(w, u);
-        if ((flags & EXPECT_BACKWARD) != 0 && sync) {
-            FSDP_TRY(reduce(w, u));
-        }
+    if (in_unit && (flags & EXPECT_CLOSES) != 0 &&
+        (flags & EXPECT_HOLDS) == 0) {
+        return close_window(w, u, flags, sync);
     }
     return FSDP_OK;
 }
@@ -403,14 +441,14 @@ static void store(struct expect *e, const struct walk *w)
     e->peak_storage = w->peak_storage * bytes;
 }
 
-int expect_walk(struct expect *e)
+int expect_walk(struct expect *e, const struct expect_watch *watch)
 {
     static const uint32_t states[] = {
         [FSDP_OPTIMIZER_SGD] = 0,
         [FSDP_OPTIMIZER_MOMENTUM] = 1,
         [FSDP_OPTIMIZER_ADAMW] = 2,
     };
-    struct walk w = {.e = e};
+    struct walk w = {.e = e, .watch = watch};
     int status = FSDP_ERR_NOMEM;
 
     w.unit = calloc((size_t)e->units->n_units + 1, sizeof(*w.unit));

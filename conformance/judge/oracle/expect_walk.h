@@ -21,7 +21,8 @@ enum {
 int expect_windows(const struct expect *e, const struct fsdp_sequence *s,
                    uint8_t *flags);
 
-/* Fills step, end, rest and all peaks of an expect whose layout is known. */
-int expect_walk(struct expect *e);
+/* Fills step, end, rest and all peaks of an expect whose layout is known.
+ * `watch` (NULL: nobody) looks on. */
+int expect_walk(struct expect *e, const struct expect_watch *watch);
 
 #endif

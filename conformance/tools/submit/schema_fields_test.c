@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "run/adapter_claims.h"
+#include "tools/plan/description.h"
 #include "tools/probes/probe_parse.h"
 #include "tools/submit/bundle_files.h"
 #include "tools/submit/explanations.h"
@@ -289,7 +290,8 @@ static void schemas_of_files(void **state)
                {"submission", &submission_table},
                {"bundle-manifest", &bundle_manifest_table},
                {"explanations", &explanations_table},
-               {"claims", &adapter_claims_table}};
+               {"claims", &adapter_claims_table},
+               {"plan-model", &description_table}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command_plan.c - what a model would need of memory and of the wire, for any
+ * mesh, without a run.
+ */
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "tools/plan/plan_check.h"
+#include "tools/plan/plan_options.h"
+#include "tools/plan/plan_show.h"
+#include "tools/plan/presets.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: fsdp-cts plan MODEL [OPTION ...]\n\n"
+    "MODEL: a file that describes a model (docs/plan.md), one of --list, a "
+    "workload as\ngpt or gpt.tiny, or the folder of a record. Prints, for each "
+    "strategy, a rank's\nbytes at rest and at the peak, and what it sends in a "
+    "step. Nothing is run.\n\n";
+
+static const char ending[] =
+    "\nexit: 0 planned; 1 a record has something else (--check); 64 usage "
+    "error;\n65 bad data, or the model fits in no way (--memory)\n";
+
+static int fail(const struct fsdp_error *error, int status)
+{
+    fprintf(stderr, "fsdp-cts: plan: %s\n",
+            error->message[0] != '\0' ? error->message
+                                      : fsdp_status_text(status));
+    return EXIT_BAD_DATA;
+}
+
+static int list(void)
+{
+    for (const struct preset *p = preset_models; p->name != NULL; p++) {
+        struct plan_model m;
+        struct fsdp_error error = {0};
+        const int status =
+            plan_model_of_text(p->text, strlen(p->text), p->name, &m, &error);
+
+        if (status == FSDP_OK) {
+            printf("%-14s %-16s %15llu parameters in %u units\n", p->name,
+                   m.name, (unsigned long long)m.elements,
+                   m.units.units.n_units);
+        }
+        plan_model_release(&m);
+        if (status != FSDP_OK) {
+            return fail(&error, status);
+        }
+    }
+    return 0;
+}
+
+/* The model fits in no way: by how much, and what is the largest part. */
+static int fits_nowhere(const struct plan_table *t)
+{
+    const struct plan_row *const row = plan_smallest(t);
+    char over[PLAN_SIZE_BYTES];
+    char term[PLAN_SIZE_BYTES];
+
+    fprintf(stderr,
+            "fsdp-cts: plan: it fits nowhere: %s needs least, and %s more than "
+            "there are; its largest term is %s, %s\n",
+            case_strategy_name(row->c.strategy),
+            plan_size(plan_need(t, row) - t->memory, over),
+            plan_term_name(row->binding),
+            plan_size(plan_term(row, row->binding), term));
+    return EXIT_BAD_DATA;
+}
+
+static int show(const struct plan_options *o, const struct plan_shown *s)
+{
+    int code = 0;
+
+    if (o->json) {
+        json_t *const root = plan_show_json(s);
+
+        if (root == NULL || json_dumpf(root, stdout, JSON_INDENT(1)) != 0) {
+            fprintf(stderr, "fsdp-cts: plan: out of memory, or standard output "
+                            "is closed\n");
+            code = EXIT_BAD_DATA;
+        }
+        printf("\n");
+        json_decref(root);
+    } else {
+        plan_show_text(s);
+    }
+    return code == 0 && s->table->best == s->table->n &&
+                   plan_smallest(s->table) != NULL
+               ? fits_nowhere(s->table)
+               : code;
+}
+
+static int check(const struct plan_options *o, const struct plan_table *t,
+                 const struct plan_ask *ask)
+{
+    struct fsdp_error error = {0};
+    struct record r;
+    int status = record_read(o->model, &r, &error);
+    int code;
+
+    if (status == FSDP_OK) {
+        code = plan_check(ask, &t->row[0].bytes, &r) == 0 ? 0 : 1;
+    } else {
+        code = fail(&error, status);
+    }
+    record_release(&r);
+    return code;
+}
+
+/* With a model that was opened, and the units that are asked for. */
+static int plan(const struct plan_options *o, const struct plan_model *m,
+                const struct fsdp_units *units)
+{
+    const struct plan_ask ask = {.c = o->c,
+                                 .model = &m->model,
+                                 .units = units,
+                                 .idle = m->idle,
+                                 .param_dtype = o->param_dtype,
+                                 .reduce_dtype = o->reduce_dtype};
+    struct plan_table table;
+    struct fsdp_error error = {0};
+    const int status = plan_table_make(&ask, o->one, 0, o->memory,
+                                       o->activations, &table, &error);
+    int code = 0;
+
+    if (status != FSDP_OK) {
+        code = fail(&error, status);
+    } else if (o->check) {
+        code = check(o, &table, &ask);
+    } else {
+        code = show(o, &(struct plan_shown){m, &ask, &table});
+    }
+    plan_table_release(&table);
+    return code;
+}
+
+static int plan_opened(struct plan_options *o, const struct plan_model *m)
+{
+    struct wrap_units units = {.unit_of_module = NULL};
+    struct fsdp_error error = {0};
+    int status = FSDP_OK;
+    int code;
+
+    if (o->units != 1) {
+        status = plan_units(m, o->units, &units);
+    }
+    if (status != FSDP_OK) {
+        code = fail(&error, status);
+    } else {
+        code = plan(o, m, o->units != 1 ? &units.units : &m->units.units);
+    }
+    wrap_release(&units);
+    return code;
+}
+
+int command_plan(int argc, char **argv)
+{
+    struct plan_options o;
+    struct plan_model m;
+    struct run_case c = {.ranks = 0};
+    struct fsdp_error error = {0};
+    bool is_record = false;
+    int code = plan_options_parse(argc, argv, &o);
+
+    if (code != 0) {
+        return code;
+    }
+    if (o.help) {
+        fputs(usage, stdout);
+        plan_options_help();
+        fputs(ending, stdout);
+        return 0;
+    }
+    if (o.list) {
+        return list();
+    }
+    code = plan_model_open(o.model, &c, &is_record, &m, &error);
+    if (code != FSDP_OK) {
+        code = fail(&error, code);
+    } else if (o.check && (!is_record || o.ranks_given || o.units != 1)) {
+        fprintf(stderr, "fsdp-cts: plan: --check is about a record as it is\n");
+        code = EXIT_USAGE;
+    } else {
+        if (is_record && !o.ranks_given) {
+            o.c = c;
+            o.one = true;
+        }
+        code = plan_opened(&o, &m);
+    }
+    plan_model_release(&m);
+    return code;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_advice.h - the strategies side by side, from the least sharding to the
+ * most: which of them fit in a memory, which is the first, and what binds.
+ */
+#ifndef FSDP_CTS_PLAN_ADVICE_H
+#define FSDP_CTS_PLAN_ADVICE_H
+
+#include "tools/plan/plan_bytes.h"
+
+enum {
+    PLAN_AHEAD = FSDP_N_KINDS, /* a term of its own: for running ahead */
+    PLAN_N_TERMS = FSDP_N_KINDS + 1,
+};
+
+/* Strategies, least sharding first. */
+extern const uint32_t plan_order[CASE_N_STRATEGIES];
+
+/* One strategy on the world that is asked for. */
+struct plan_row {
+    struct run_case c;
+    bool possible; /* a hybrid one has a mesh in this world */
+    struct plan_bytes bytes;
+    bool fits;
+    uint32_t binding; /* the largest term of the peak: a kind, or PLAN_AHEAD */
+};
+
+struct plan_table {
+    struct plan_row row[CASE_N_STRATEGIES]; /* in plan_order */
+    uint32_t n;
+    uint64_t memory;      /* of a rank; 0: unknown */
+    uint64_t activations; /* beside what is counted */
+    uint32_t best;        /* of row[], the first that fits; n: none does */
+};
+
+/*
+ * `ask->c` with each strategy, or with its own only (`one`). Hybrid ones have
+ * its replicas, or (1) as many as `host` ranks make full hosts, or two.
+ * As plan_bytes_make. *out is to be released whatever is returned.
+ */
+int plan_table_make(const struct plan_ask *ask, bool one, uint32_t host,
+                    uint64_t memory, uint64_t activations,
+                    struct plan_table *out, struct fsdp_error *error);
+void plan_table_release(struct plan_table *t);
+
+/* "param-full", or "running-ahead". */
+const char *plan_term_name(uint32_t term);
+/* Of a row's peak. */
+uint64_t plan_term(const struct plan_row *row, uint32_t term);
+/* What a rank needs: the peak and the activations. */
+uint64_t plan_need(const struct plan_table *t, const struct plan_row *row);
+/* The row that needs least, among the possible ones. */
+const struct plan_row *plan_smallest(const struct plan_table *t);
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_bytes.c - counts what the oracle shows of a step, each kind by the
+ * bytes of its elements.
+ */
+#include "tools/plan/plan_bytes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STORED = 4 /* bytes of an element that rests: float32 */
+};
+
+/* What STAGING holds until the next window, point or collective. */
+enum staged {
+    STAGED_REDUCED,  /* what a reduction reads or leaves */
+    STAGED_GATHERED, /* what arrived and is unpacked */
+    STAGED_FRESH,    /* a gradient beside the sum that it will join */
+};
+
+struct counter {
+    const struct plan_ask *ask;
+    const struct expect_unit *unit;
+    struct plan_bytes *out;
+    uint64_t width_param, width_reduce;
+    enum staged staged;
+    uint32_t module; /* of the point that was passed last */
+    uint64_t live[FSDP_N_KINDS];
+    uint64_t plain[FSDP_N_KINDS]; /* elements: as the oracle counts */
+    uint64_t plain_peak[FSDP_N_KINDS], plain_peak_sum, plain_peak_parameters;
+    uint64_t fresh;   /* bytes of fresh gradients that are another dtype's */
+    uint64_t reduced; /* bytes of a reduction's result in a 16 bit dtype */
+    uint32_t room;
+    bool failed; /* out of memory */
+};
+
+int plan_refuse(struct fsdp_error *error, int status, const char *format, ...)
+{
+    if (error != NULL && error->status == FSDP_OK) {
+        va_list arguments;
+
+        error->status = status;
+        (void)snprintf(error->where, sizeof(error->where), "plan");
+        va_start(arguments, format);
+        (void)vsnprintf(error->message, sizeof(error->message), format,
+                        arguments);
+        va_end(arguments);
+    }
+    return status;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t sum_of(const uint64_t live[FSDP_N_KINDS])
+{
+    uint64_t sum = 0;
+
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        sum += live[k];
+    }
+    return sum;
+}
+
+/* A moment is kept; room is doubled whenever it is full. */
+static void keep_moment(struct counter *c)
+{
+    struct plan_bytes *const out = c->out;
+    struct plan_moment *moment = out->moment;
+
+    if (out->n_moments == c->room) {
+        c->room = c->room == 0 ? 64 : 2 * c->room;
+        moment = realloc(moment, c->room * sizeof(*moment));
+        if (moment == NULL) {
+            c->failed = true;
+            c->room = out->n_moments;
+            return;
+        }
+        out->moment = moment;
+    }
+    memcpy(moment[out->n_moments++].live, c->live, sizeof(c->live));
+}
+
+static void look(struct counter *c)
+{
+    struct plan_bytes *const out = c->out;
+    const uint64_t sum = sum_of(c->live);
+    const uint64_t parameters =
+        c->live[FSDP_PARAM_SHARD] + c->live[FSDP_PARAM_FULL];
+
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        out->peak[k] = larger(out->peak[k], c->live[k]);
+        c->plain_peak[k] = larger(c->plain_peak[k], c->plain[k]);
+    }
+    out->peak_parameters = larger(out->peak_parameters, parameters);
+    c->plain_peak_parameters =
+        larger(c->plain_peak_parameters,
+               c->plain[FSDP_PARAM_SHARD] + c->plain[FSDP_PARAM_FULL]);
+    c->plain_peak_sum = larger(c->plain_peak_sum, sum_of(c->plain));
+    if (sum > out->peak_sum) {
+        out->peak_sum = sum;
+        memcpy(out->fullest.live, c->live, sizeof(c->live));
+    }
+    keep_moment(c);
+}
+
+static uint64_t width_of(const struct counter *c, uint32_t kind)
+{
+    switch (kind) {
+    case FSDP_PARAM_FULL:
+        return c->width_param;
+    case FSDP_GRAD_FULL:
+        return c->width_reduce;
+    case FSDP_STAGING:
+        return c->staged == STAGED_GATHERED ? c->width_param : c->width_reduce;
+    default:
+        return STORED;
+    }
+}
+
+static void add(struct counter *c, uint32_t kind, uint64_t bytes, bool lives)
+{
+    c->live[kind] = lives ? c->live[kind] + bytes : c->live[kind] - bytes;
+}
+
+/* The result of a reduction in 16 bits, which is then widened into the
+ * gradient's shard. Dead with what the reduction read. */
+static void stage_result(struct counter *c, uint32_t kind, uint64_t elements,
+                         bool lives)
+{
+    if (c->width_reduce == STORED) {
+        return;
+    }
+    if (kind == FSDP_GRAD_SHARD && lives) {
+        c->reduced = elements * c->width_reduce;
+        add(c, FSDP_STAGING, c->reduced, true);
+    } else if (!lives && c->reduced > 0) {
+        add(c, FSDP_STAGING, c->reduced, false);
+        c->reduced = 0;
+    }
+}
+
+static void see_live(void *context, uint32_t kind, uint64_t elements,
+                     bool lives)
+{
+    struct counter *const c = context;
+    const bool fresh = kind == FSDP_STAGING && c->staged == STAGED_FRESH;
+
+    c->plain[kind] =
+        lives ? c->plain[kind] + elements : c->plain[kind] - elements;
+    if (!fresh || c->width_param == c->width_reduce) {
+        add(c, kind, elements * width_of(c, kind), lives);
+    } /* else see_point has counted it */
+    if (kind == FSDP_GRAD_SHARD || kind == FSDP_GRAD_FULL ||
+        kind == FSDP_STAGING) {
+        stage_result(c, kind, elements, lives);
+    }
+    look(c);
+}
+
+static void see_collective(void *context, const struct record_collective *c)
+{
+    struct counter *const counter = context;
+    struct plan_bytes *const out = counter->out;
+    const bool gathers = c->kind == FSDP_ALL_GATHER;
+    const uint64_t bytes =
+        c->n * (gathers ? counter->width_param : counter->width_reduce);
+    const uint64_t others =
+        c->dim == FSDP_DIM_SHARD ? out->shards - 1u : out->replicas - 1u;
+
+    counter->staged = gathers ? STAGED_GATHERED : STAGED_REDUCED;
+    out->collectives[c->kind]++;
+    if (c->kind == FSDP_ALL_REDUCE) {
+        out->sent[c->kind] +=
+            (2 * others * bytes + out->replicas - 1) / out->replicas;
+    } else {
+        out->sent[c->kind] += others * bytes;
+    }
+}
+
+/* Gradients of a module, in a dtype that is not that of the sums they join. */
+static uint64_t fresh_of(const struct counter *c, uint32_t module)
+{
+    const struct fsdp_model *const model = c->ask->model;
+    uint64_t elements = 0;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        if (model->parameter_module[p] == module &&
+            model->parameter_alias[p] < 0) {
+            elements += fsdp_numel(model, p);
+        }
+    }
+    return elements * c->width_param;
+}
+
+static void see_point(void *context, uint32_t point, uint32_t module)
+{
+    struct counter *const c = context;
+    const bool begins = point == FSDP_PRE_BACKWARD;
+
+    c->staged =
+        begins || point == FSDP_POST_BACKWARD ? STAGED_FRESH : STAGED_REDUCED;
+    if (c->staged == STAGED_FRESH && c->width_param != c->width_reduce) {
+        add(c, FSDP_STAGING, fresh_of(c, module), begins);
+        look(c);
+    }
+}
+
+static void see_window(void *context, uint32_t unit, bool opens, bool backward)
+{
+    struct counter *const c = context;
+
+    (void)unit;
+    (void)opens;
+    (void)backward;
+    c->staged = STAGED_REDUCED;
+}
+
+/* What running ahead may add, which nobody sees: the oracle's bound less what
+ * was counted in float32. Of unsharded parameters it is in their dtype. */
+static void allow_for_running_ahead(const struct expect *e,
+                                    const struct counter *c)
+{
+    struct plan_bytes *const out = c->out;
+    const uint64_t parameters =
+        e->peak_parameters - STORED * c->plain_peak_parameters;
+    const uint64_t narrower =
+        e->packs ? 0 : parameters / STORED * (STORED - c->width_param);
+
+    out->ahead = e->peak_engine - STORED * c->plain_peak_sum - narrower;
+    out->peak_sum += out->ahead;
+    out->peak_parameters += parameters / STORED * c->width_param;
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        const uint64_t more = e->peak[k] - STORED * c->plain_peak[k];
+
+        out->peak[k] += more / STORED *
+                        (k == FSDP_PARAM_FULL  ? c->width_param
+                         : k == FSDP_GRAD_FULL ? c->width_reduce
+                                               : STORED);
+    }
+}
+
+static int count_last(const struct expect *e, struct plan_bytes *out)
+{
+    struct expect_part *part;
+    uint32_t n;
+
+    FSDP_TRY(expect_parts(e, e->shards - 1, &part, &n));
+    for (uint32_t i = 0; i < n; i++) {
+        out->own_last += part[i].n;
+    }
+    free(part);
+    out->padding = e->resting * e->shards - e->total;
+    return FSDP_OK;
+}
+
+bool plan_is_countable(const struct fsdp_model *model, uint32_t n_units,
+                       uint32_t shards)
+{
+    /* A padded row more in each shard at most, of which 500 times as many bytes
+     * are at rest, gathered, staged and sent. */
+    const uint64_t most = (uint64_t)1 << 54;
+    uint64_t sum = (uint64_t)n_units * shards;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        uint64_t n = 1;
+        uint64_t row = 1;
+
+        for (uint32_t d = 0; d < model->parameter_n_dims[p]; d++) {
+            const uint64_t extent = model->parameter_shape[p][d];
+
+            if (__builtin_mul_overflow(n, extent, &n) ||
+                (d > 0 && __builtin_mul_overflow(row, extent, &row))) {
+                return false;
+            }
+        }
+        if (__builtin_mul_overflow(row, shards, &row) ||
+            __builtin_add_overflow(sum, n, &sum) ||
+            __builtin_add_overflow(sum, row, &sum) || sum > most) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int check(const struct plan_ask *ask, struct fsdp_error *error)
+{
+    const struct run_case *const c = &ask->c;
+
+    for (int i = 0; i < 2; i++) {
+        const uint32_t dtype = i == 0 ? ask->param_dtype : ask->reduce_dtype;
+
+        if (dtype != FSDP_DTYPE_F32 && dtype != FSDP_DTYPE_BF16 &&
+            dtype != FSDP_DTYPE_F16) {
+            return plan_refuse(error, FSDP_ERR_INVALID,
+                               "dtypes are f32, bf16 or f16");
+        }
+    }
+    if (c->ranks < 1 || c->ranks > EXPECT_MAX_RANKS || c->replicas < 1 ||
+        c->ranks % c->replicas != 0) {
+        return plan_refuse(error, FSDP_ERR_INVALID,
+                           "no mesh of %u ranks, from 1 to %d, has %u "
+                           "replicas: they divide the ranks",
+                           c->ranks, (int)EXPECT_MAX_RANKS, c->replicas);
+    }
+    if (!plan_is_countable(ask->model, ask->units->n_units,
+                           c->ranks / c->replicas)) {
+        return plan_refuse(error, FSDP_ERR_INVALID,
+                           "the model's bytes are beyond 2^63");
+    }
+    return FSDP_OK;
+}
+
+int plan_bytes_make(const struct plan_ask *ask, struct plan_bytes *out,
+                    struct fsdp_error *error)
+{
+    struct counter c = {.ask = ask,
+                        .out = out,
+                        .width_param = fsdp_dtype_bytes(ask->param_dtype),
+                        .width_reduce = fsdp_dtype_bytes(ask->reduce_dtype)};
+    const struct expect_watch watch = {see_live, see_collective, see_window,
+                                       see_point, &c};
+    struct expect e = {0};
+    int status;
+
+    memset(out, 0, sizeof(*out));
+    FSDP_TRY(check(ask, error));
+    out->replicas = ask->c.replicas;
+    out->shards = ask->c.ranks / ask->c.replicas;
+    status = expect_make_watched(&ask->c, ask->model, ask->units, ask->idle,
+                                 &watch, &e);
+    if (status == FSDP_OK && c.failed) {
+        status = FSDP_ERR_NOMEM;
+    }
+    if (status == FSDP_OK) {
+        out->elements = e.total;
+        out->largest = e.largest;
+        out->units = ask->units->n_units;
+        memcpy(out->rest.live, e.rest.live, sizeof(out->rest.live));
+        out->rest_sum = sum_of(out->rest.live);
+        allow_for_running_ahead(&e, &c);
+        for (uint32_t k = 0; k < FSDP_N_COLLECTIVES; k++) {
+            out->sent_sum += out->sent[k];
+        }
+        status = count_last(&e, out);
+    }
+    expect_release(&e);
+    if (status != FSDP_OK) {
+        plan_bytes_release(out);
+        return plan_refuse(error, status,
+                           status == FSDP_ERR_NOMEM
+                               ? "out of memory"
+                               : "the oracle has no rules for this model: a "
+                                 "frozen or tied parameter, another dtype "
+                                 "than f32, or a window that never closes");
+    }
+    return FSDP_OK;
+}
+
+void plan_bytes_release(struct plan_bytes *b)
+{
+    free(b->moment);
+    memset(b, 0, sizeof(*b));
+}

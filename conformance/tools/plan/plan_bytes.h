@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_bytes.h - what a model needs of a rank's memory and of the wire, to the
+ * byte, without a run. Nothing here has formulas of its own: the oracle walks
+ * a step, and this counts what it sees.
+ */
+#ifndef FSDP_CTS_PLAN_BYTES_H
+#define FSDP_CTS_PLAN_BYTES_H
+
+#include "judge/oracle/expect.h"
+
+/* What is asked about: a model, its units, and a case of any world up to
+ * EXPECT_MAX_RANKS. Borrowed. */
+struct plan_ask {
+    struct run_case c;
+    const struct fsdp_model *model;
+    const struct fsdp_units *units;
+    const uint8_t *idle; /* as expect_make_idle takes it */
+    /* F32, BF16 or F16: of unsharded parameters and of what computes a
+     * gradient; and of gradients as they are summed and sent. What rests is
+     * float32. */
+    uint32_t param_dtype, reduce_dtype;
+};
+
+/* A moment of the step: all that is live, by kind, in bytes. */
+struct plan_moment {
+    uint64_t live[FSDP_N_KINDS];
+};
+
+/*
+ * Bytes of one rank. Every rank has the same, as shards are padded; the last
+ * one's holds the padding. Running ahead (prefetch, reductions in flight) is
+ * in the peaks as the bound that an engine is held to, and in no moment; with
+ * 16 bit dtypes that bound may be a little above the least one.
+ */
+struct plan_bytes {
+    uint64_t elements; /* M */
+    uint64_t largest;  /* elements of the largest unsharded unit */
+    uint32_t units, shards, replicas;
+    uint64_t own_last; /* elements that the last shard has without padding */
+    uint64_t padding;  /* elements of it in all shards of a replica */
+
+    struct plan_moment rest;
+    uint64_t rest_sum;
+    uint64_t peak[FSDP_N_KINDS]; /* of each kind by itself */
+    struct plan_moment fullest;  /* the moment of the peak, but for what
+                                    running ahead adds */
+    uint64_t peak_parameters;    /* shards and unsharded copies */
+    uint64_t peak_sum;           /* all that the engine has */
+    uint64_t ahead;              /* of peak_sum: for running ahead */
+
+    /* Of a whole step. Sent by one rank, by rings; received is as much. An
+     * all-reduce among R ranks sends 2 (R - 1) / R of its bytes: rounded
+     * up. */
+    uint32_t collectives[FSDP_N_COLLECTIVES];
+    uint64_t sent[FSDP_N_COLLECTIVES];
+    uint64_t sent_sum;
+
+    /* Each moment of the step at which something changed, in order; for
+     * pictures. Released by plan_bytes_release. */
+    uint32_t n_moments;
+    struct plan_moment *moment;
+};
+
+/* INVALID: what the oracle has no rules for, another dtype, or numbers beyond
+ * 2^63 (says which). NOMEM. */
+int plan_bytes_make(const struct plan_ask *ask, struct plan_bytes *out,
+                    struct fsdp_error *error);
+void plan_bytes_release(struct plan_bytes *b); /* any state */
+
+/* Whether all that is counted for such a case stays below 2^63. */
+bool plan_is_countable(const struct fsdp_model *model, uint32_t n_units,
+                       uint32_t shards);
+
+/* Fills *error unless somebody was first, or it is NULL; returns status. */
+__attribute__((format(printf, 3, 4))) int
+plan_refuse(struct fsdp_error *error, int status, const char *format, ...);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_check.c - a record against a plan: bytes, and collectives.
+ */
+#include "tools/plan/plan_check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+struct checker {
+    const struct plan_ask *ask;
+    const struct plan_bytes *b;
+    uint32_t rank, differences;
+    bool bounds; /* what is measured may be less */
+};
+
+static void compare(struct checker *c, const char *what, uint64_t measured,
+                    uint64_t planned, bool may_be_less)
+{
+    if (measured == planned || (may_be_less && measured < planned)) {
+        return;
+    }
+    printf("rank %u: %s: %" PRIu64 " in the record, %" PRIu64 " planned\n",
+           c->rank, what, measured, planned);
+    c->differences++;
+}
+
+static void check_memory(struct checker *c, const struct record_memory *m)
+{
+    char what[64];
+
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        if (k == FSDP_ACTIVATION) {
+            continue; /* the model's own */
+        }
+        (void)snprintf(what, sizeof(what), "%s at rest", record_kind_name(k));
+        compare(c, what, m->after_shard.live[k], c->b->rest.live[k], false);
+        (void)snprintf(what, sizeof(what), "%s at its peak",
+                       record_kind_name(k));
+        compare(c, what, m->peak[k], c->b->peak[k], c->bounds);
+    }
+    compare(c, "parameters at their peak", m->peak_parameters,
+            c->b->peak_parameters, c->bounds);
+    compare(c, "the engine's peak", m->peak_engine, c->b->peak_sum, c->bounds);
+}
+
+static void count(const struct record_sequence *s,
+                  uint32_t calls[FSDP_N_COLLECTIVES])
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->c[i].kind < FSDP_N_COLLECTIVES) {
+            calls[s->c[i].kind]++;
+        }
+    }
+}
+
+/* Of the first step, and behind the last one. */
+static void check_collectives(struct checker *c, const struct record_rank *r)
+{
+    uint32_t calls[FSDP_N_COLLECTIVES] = {0};
+
+    if (r->n_steps > 0 && r->step_sequence[0] < r->n_sequences) {
+        count(&r->sequence[r->step_sequence[0]], calls);
+    }
+    if (r->end_sequence < r->n_sequences) {
+        count(&r->sequence[r->end_sequence], calls);
+    }
+    for (uint32_t k = 0; k < FSDP_N_COLLECTIVES; k++) {
+        char what[64];
+
+        (void)snprintf(what, sizeof(what), "%ss a step",
+                       record_collective_name(k));
+        compare(c, what, calls[k], c->b->collectives[k],
+                c->ask->c.scenario == CASE_CANCEL && c->bounds);
+    }
+}
+
+uint32_t plan_check(const struct plan_ask *ask, const struct plan_bytes *b,
+                    const struct record *r)
+{
+    const struct run_case *const k = &ask->c;
+    struct checker c = {.ask = ask,
+                        .b = b,
+                        .bounds = k->prefetch_forward > 0 ||
+                                  k->prefetch_backward > 0 ||
+                                  k->reduces_in_flight > 0};
+
+    for (c.rank = 0; c.rank < r->n_ranks; c.rank++) {
+        const struct record_rank *const rank = &r->rank[c.rank];
+
+        if (!rank->present) {
+            printf("rank %u: left no record\n", c.rank);
+            c.differences++;
+            continue;
+        }
+        check_memory(&c, &rank->memory);
+        check_collectives(&c, rank);
+    }
+    if (c.differences == 0) {
+        printf("%u ranks have what was planned%s\n", r->n_ranks,
+               c.bounds ? ", or less where it runs ahead" : ", to the byte");
+    }
+    return c.differences;
+}

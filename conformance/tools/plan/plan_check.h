@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_check.h - whether a record has what was planned for its case.
+ */
+#ifndef FSDP_CTS_PLAN_CHECK_H
+#define FSDP_CTS_PLAN_CHECK_H
+
+#include "tools/plan/plan_bytes.h"
+
+/* Prints a line for each difference of each rank, or one that says how many
+ * ranks agree; returns how many differences there are. With an engine that
+ * runs ahead, peaks are bounds. */
+uint32_t plan_check(const struct plan_ask *ask, const struct plan_bytes *b,
+                    const struct record *r);
+
+#endif

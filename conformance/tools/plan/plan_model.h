@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_model.h - a model that is planned for: of a workload of the suite, of a
+ * record's case, or of a description; and other units for it.
+ */
+#ifndef FSDP_CTS_PLAN_MODEL_H
+#define FSDP_CTS_PLAN_MODEL_H
+
+#include "cases/case_model.h"
+#include "tools/plan/description.h"
+
+struct model_build;
+
+/* What a module computes for a token, in the forward. */
+struct plan_work {
+    double flops;
+    uint32_t attention; /* and 4 for each of its elements and each token of the
+                           sequence */
+    bool checkpoint;
+};
+
+struct plan_model {
+    char name[64];
+    struct fsdp_model model;
+    struct wrap_units units; /* as described */
+    const uint8_t *idle;
+    struct plan_work *work; /* [n_modules] */
+    uint64_t elements;
+    /* Whose all of this is. */
+    struct model_build *build;
+    struct case_model of_case;
+};
+
+/* INVALID: names that are there twice, more modules than fit, shapes beyond
+ * 2^63, calls that do not nest, a model without a parameter (says what and
+ * where); NOMEM. *out is to be released whatever is returned. */
+int plan_model_of_description(const struct description *d,
+                              struct plan_model *out, struct fsdp_error *error);
+/* Of a text that has a description; also as description_parse. */
+int plan_model_of_text(const char *text, size_t bytes, const char *file,
+                       struct plan_model *out, struct fsdp_error *error);
+/* The model and the units of a case; its world, steps and scenario say
+ * nothing of these. As case_model_make. */
+int plan_model_of_case(const struct run_case *c, struct plan_model *out,
+                       struct fsdp_error *error);
+/* A file that has a description, a folder that has a record, a preset, or a
+ * workload as "gpt", or "gpt.tiny". If it is a record its case is written to
+ * *c. As the two above; IO. */
+int plan_model_open(const char *what, struct run_case *c, bool *is_record,
+                    struct plan_model *out, struct fsdp_error *error);
+void plan_model_release(struct plan_model *m); /* any state */
+
+/* Other units: of `n` of the model's units that follow each other; 0: one for
+ * all of it; UINT32_MAX: one a leaf. As wrap.h; released by wrap_release. */
+int plan_units(const struct plan_model *m, uint32_t n, struct wrap_units *out);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_options.c - one table of options: how each value is read, and where it
+ * goes.
+ */
+#include "tools/plan/plan_options.h"
+
+#include "cli/arguments.h"
+#include "judge/oracle/expect.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct option_row {
+    const char *name, *value; /* value: what --help calls it; NULL: none */
+    const char *help;
+    /* False: `value` is none; `right` says what would be. */
+    bool (*take)(const struct option_row *row, const char *value,
+                 struct plan_options *out);
+    size_t at;
+    uint64_t least, most;
+    const char *(*names)(uint32_t);
+    const char *right;
+};
+
+#define AT(field) .at = offsetof(struct plan_options, field)
+
+static void *field_of(const struct option_row *row, struct plan_options *out)
+{
+    return (char *)out + row->at;
+}
+
+static bool read_number(const char *text, uint64_t *out, const char **end)
+{
+    char *rest = NULL;
+
+    if (text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    errno = 0;
+    *out = strtoull(text, &rest, 10);
+    *end = rest;
+    return errno == 0;
+}
+
+static bool take_number(const struct option_row *row, const char *value,
+                        struct plan_options *out)
+{
+    const char *end;
+    uint64_t n;
+
+    if (!read_number(value, &n, &end) || *end != '\0' || n < row->least ||
+        n > row->most) {
+        return false;
+    }
+    *(uint32_t *)field_of(row, out) = (uint32_t)n;
+    return true;
+}
+
+static bool take_ranks(const struct option_row *row, const char *value,
+                       struct plan_options *out)
+{
+    out->ranks_given = true;
+    return take_number(row, value, out);
+}
+
+static bool take_flag(const struct option_row *row, const char *value,
+                      struct plan_options *out)
+{
+    (void)value;
+    *(bool *)field_of(row, out) = true;
+    return true;
+}
+
+static bool take_switch(const struct option_row *row, const char *value,
+                        struct plan_options *out)
+{
+    (void)value;
+    *(uint32_t *)field_of(row, out) = 1;
+    return true;
+}
+
+static bool take_name(const struct option_row *row, const char *value,
+                      struct plan_options *out)
+{
+    return case_value(row->names, value, field_of(row, out));
+}
+
+static bool take_strategy(const struct option_row *row, const char *value,
+                          struct plan_options *out)
+{
+    out->one = true;
+    return take_name(row, value, out);
+}
+
+/* Of what is unsharded, and of what is reduced: floating point. */
+static const char *float_name(uint32_t dtype)
+{
+    return dtype >= FSDP_DTYPE_F32 && dtype <= FSDP_DTYPE_F16
+               ? record_dtype_name(dtype)
+               : NULL;
+}
+
+static bool take_dtype(const struct option_row *row, const char *value,
+                       struct plan_options *out)
+{
+    for (uint32_t d = FSDP_DTYPE_F32; d <= FSDP_DTYPE_F16; d++) {
+        if (strcmp(row->names(d), value) == 0) {
+            *(uint32_t *)field_of(row, out) = d;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "40GB" is 40 * 10^9, "40GiB" 40 * 2^30. */
+static bool take_bytes(const struct option_row *row, const char *value,
+                       struct plan_options *out)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } unit[] = {{"", 1},
+                {"GB", 1000000000},
+                {"MB", 1000000},
+                {"GiB", (uint64_t)1 << 30},
+                {"MiB", (uint64_t)1 << 20}};
+    const char *end;
+    uint64_t n;
+
+    if (!read_number(value, &n, &end)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(unit) / sizeof(unit[0]); i++) {
+        if (strcmp(end, unit[i].name) == 0) {
+            *(uint64_t *)field_of(row, out) = n * unit[i].bytes;
+            return n > 0 && n <= INT64_MAX / unit[i].bytes;
+        }
+    }
+    return false;
+}
+
+static bool take_units(const struct option_row *row, const char *value,
+                       struct plan_options *out)
+{
+    if (strcmp(value, "whole") == 0) {
+        out->units = 0;
+        return true;
+    }
+    if (strcmp(value, "leaf") == 0) {
+        out->units = UINT32_MAX;
+        return true;
+    }
+    return take_number(row, value, out);
+}
+
+static bool take_sync(const struct option_row *row, const char *value,
+                      struct plan_options *out)
+{
+    const size_t n = strlen(value);
+
+    (void)row;
+    if (n < 1 || n > CASE_MAX_MICROBATCHES || strspn(value, "sn") != n ||
+        value[n - 1] != 's') {
+        return false;
+    }
+    out->c.microbatches = (uint32_t)n;
+    for (size_t b = 0; b < CASE_MAX_MICROBATCHES; b++) {
+        out->c.sync[b] = b < n && value[b] == 's';
+    }
+    return true;
+}
+
+#define BYTES_RIGHT                                                       \
+    "bytes from 1 to 2^63 were expected, as 85899345920, 80GB (10^9) or " \
+    "80GiB (2^30)"
+#define DTYPE_RIGHT "f32, bf16 or f16 was expected"
+#define AHEAD_RIGHT "a number of units from 0 to 64 was expected"
+
+static const struct option_row rows[] = {
+    {"ranks", "K", "ranks, 1 to 65536", take_ranks, AT(c.ranks), .least = 1,
+     .most = EXPECT_MAX_RANKS,
+     .right = "a number from 1 to 65536 was expected"},
+    {"strategy", "S", "this one alone, and more about it; else all five",
+     take_strategy, AT(c.strategy), .names = case_strategy_name,
+     .right = "full-shard, shard-grad-op, no-shard, hybrid-shard or "
+              "hybrid-shard-zero2 was expected"},
+    {"replicas", "R", "of the two hybrid ones (2)", take_number, AT(c.replicas),
+     .least = 2, .most = EXPECT_MAX_RANKS,
+     .right = "a number from 2 was expected"},
+    {"layout", "L", "flat (default) or per-parameter", take_name, AT(c.layout),
+     .names = case_layout_name, .right = "flat or per-parameter was expected"},
+    {"optimizer", "O", "sgd, momentum or adamw (default)", take_name,
+     AT(c.optimizer), .names = case_optimizer_name,
+     .right = "sgd, momentum or adamw was expected"},
+    {"param-dtype", "D", "of unsharded parameters: f32 (default), bf16, f16",
+     take_dtype, AT(param_dtype), .names = float_name, .right = DTYPE_RIGHT},
+    {"reduce-dtype", "D", "of gradients, summed and sent (f32)", take_dtype,
+     AT(reduce_dtype), .names = float_name, .right = DTYPE_RIGHT},
+    {"units", "N", "N units of the model as one; whole; or leaf: one each",
+     take_units, AT(units), .least = 1, .most = 65536,
+     .right = "a number from 1, whole or leaf was expected"},
+    {"keep-root", NULL, "the root's unit is not resharded after its forward",
+     take_switch, AT(c.keep_root)},
+    {"sync", "LETTERS", "a letter a microbatch: s reduced, n not (s)",
+     take_sync, 0,
+     .right = "up to four letters s and n were expected, s the last"},
+    {"prefetch-forward", "N", "units gathered ahead (0)", take_number,
+     AT(c.prefetch_forward), .most = CASE_MAX_AHEAD, .right = AHEAD_RIGHT},
+    {"prefetch-backward", "N", "units gathered ahead (0)", take_number,
+     AT(c.prefetch_backward), .most = CASE_MAX_AHEAD, .right = AHEAD_RIGHT},
+    {"reduces-in-flight", "N", "reductions not waited for (0)", take_number,
+     AT(c.reduces_in_flight), .most = CASE_MAX_AHEAD, .right = AHEAD_RIGHT},
+    {"memory", "BYTES", "of a rank: says what fits, as 80GB or 80GiB",
+     take_bytes, AT(memory), .right = BYTES_RIGHT},
+    {"activations", "BYTES", "that the model needs beside it", take_bytes,
+     AT(activations), .right = BYTES_RIGHT},
+    {"check", NULL, "of a record: whether it has the bytes that were planned",
+     take_flag, AT(check)},
+    {"list", NULL, "list the models that are brought along", take_flag,
+     AT(list)},
+    {"json", NULL, "print JSON", take_flag, AT(json)},
+    {"help", NULL, "this text", take_flag, AT(help)},
+};
+enum {
+    N_ROWS = sizeof(rows) / sizeof(rows[0]),
+    FIRST = 256 /* getopt's numbers of rows begin here */
+};
+
+void plan_options_help(void)
+{
+    for (size_t i = 0; i < N_ROWS; i++) {
+        char left[40];
+
+        (void)snprintf(left, sizeof(left), "--%s %s", rows[i].name,
+                       rows[i].value != NULL ? rows[i].value : "");
+        printf("  %-24s %s\n", left, rows[i].help);
+    }
+}
+
+static int refuse(const char *what, const char *value, const char *right)
+{
+    fprintf(stderr, "fsdp-cts: plan: %s '%.80s': %s\n", what, value, right);
+    return EXIT_USAGE;
+}
+
+static int check_together(const struct plan_options *o)
+{
+    const struct run_case *const c = &o->c;
+
+    if (o->model == NULL && !o->list) {
+        fprintf(stderr, "fsdp-cts: plan: needs a MODEL; see: fsdp-cts plan "
+                        "--help\n");
+        return EXIT_USAGE;
+    }
+    if (c->replicas > 1 &&
+        (c->replicas >= c->ranks || c->ranks % c->replicas != 0)) {
+        fprintf(stderr,
+                "fsdp-cts: plan: --replicas %u: must be below --ranks %u and "
+                "divide it\n",
+                c->replicas, c->ranks);
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+int plan_options_parse(int argc, char **argv, struct plan_options *out)
+{
+    struct option all[N_ROWS + 1] = {{0}};
+    int code;
+
+    memset(out, 0, sizeof(*out));
+    out->c = (struct run_case){.ranks = 1,
+                               .replicas = 1,
+                               .optimizer = FSDP_OPTIMIZER_ADAMW,
+                               .microbatches = 1,
+                               .sync = {1},
+                               .steps = 1};
+    out->param_dtype = out->reduce_dtype = FSDP_DTYPE_F32;
+    out->units = 1;
+    for (int i = 0; i < N_ROWS; i++) {
+        all[i] = (struct option){rows[i].name,
+                                 rows[i].value != NULL ? required_argument
+                                                       : no_argument,
+                                 NULL, FIRST + i};
+    }
+    opterr = 0;
+    optind = 1;
+    while ((code = getopt_long(argc, argv, "", all, NULL)) != -1) {
+        if (code == '?') {
+            return refuse("option", argv[optind - 1],
+                          "unknown, or its value is missing or too much; see "
+                          "--help");
+        }
+        const struct option_row *const row = &rows[code - FIRST];
+        if (!row->take(row, optarg, out)) {
+            return refuse(row->name, optarg, row->right);
+        }
+    }
+    if (out->help) {
+        return 0;
+    }
+    if (optind + 1 < argc) {
+        return refuse("model", argv[optind + 1], "one MODEL was expected");
+    }
+    out->model = optind < argc ? argv[optind] : NULL;
+    return check_together(out);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_options.h - what `plan` is asked on the command line.
+ */
+#ifndef FSDP_CTS_PLAN_OPTIONS_H
+#define FSDP_CTS_PLAN_OPTIONS_H
+
+#include "cases/case.h"
+
+struct plan_options {
+    const char *model; /* NULL: none was named */
+    struct run_case c; /* world, strategy, layout, optimizer, sync, ahead */
+    uint32_t param_dtype, reduce_dtype;
+    uint32_t units; /* as plan_units takes it; 1: as described */
+    uint64_t memory, activations;
+    bool one; /* --strategy was given */
+    bool ranks_given;
+    bool json, list, help, check;
+};
+
+/* 0, or EXIT_USAGE after a line on stderr. */
+int plan_options_parse(int argc, char **argv, struct plan_options *out);
+void plan_options_help(void);
+
+#endif

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# plan_test.sh - `fsdp-cts plan`: what it prints of a model that was worked out
+# by hand, that records of both engines have what was planned for them, and
+# one line with the exit code that --help promises for what is no model.
+#
+# usage: plan_test.sh FSDP-CTS [INCLUDE-FOLDER]
+set -uo pipefail
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../cli/checks.sh"
+cd "$folder" || exit 1
+
+# says WHAT TEXT ARGUMENT...: exit 0, and TEXT is in what it prints, however
+# many blanks stand between its words.
+says()
+{
+    local what=$1 text=$2 why=''
+
+    shift 2
+    if ! timeout 60 "$cts" plan "$@" >out 2>err; then
+        why="exit is not 0: $(head -c 300 err)"
+    elif ! tr -s ' ' <out | grep -F -- "$text" >/dev/null; then
+        why="no '$text': $(head -c 1000 out)"
+    fi
+    result "$what" "$why"
+}
+
+# refuses CODE TEXT ARGUMENT...: one line on stderr that has TEXT.
+refuses()
+{
+    local code=$1 text=$2 why='' got
+
+    shift 2
+    timeout 60 "$cts" plan "$@" >out 2>err
+    got=$?
+    if [ "$got" -ne "$code" ]; then
+        why="exit $got, not $code"
+    elif ! grep -F -- "$text" err >/dev/null; then
+        why="no '$text': $(head -c 300 err)"
+    elif [ "$(wc -l <err)" -ne 1 ]; then
+        why="not one line: $(head -c 300 err)"
+    fi
+    result "plan $*" "$why"
+}
+
+# The miniature, K = 4: M/K = 544, the largest unit 1024, four bytes each.
+says 'the miniature' \
+    'full-shard 1x4 2176 6272 11008 19584 8/4/0' mlp --ranks 4 --optimizer sgd
+says 'with two moments' \
+    'full-shard 1x4 6528 6272 15360 19584 8/4/0' mlp --ranks 4
+says 'in 16 bits all is sent in half as many bytes: exercise 16.5.1' \
+    'all-gathers 6528, reduce-scatters 3264, all-reduces 0' mlp --ranks 4 \
+    --strategy full-shard --param-dtype bf16 --reduce-dtype bf16
+says 'DDP sends two thirds' 'all-reduces 6528' mlp --ranks 4 \
+    --strategy no-shard --param-dtype bf16 --reduce-dtype bf16
+says 'units: one for all' 'full-shard 1x4 6528 10880' mlp --ranks 4 \
+    --units whole
+says 'two units each' 'in 2 units; K = 4' mlp --ranks 4 --units 2
+says 'hybrids of five ranks have no mesh' 'hybrid-shard no mesh' mlp --ranks 5
+says 'three replicas' 'hybrid-shard 3x2' mlp --ranks 6 --replicas 3
+says 'a list' 'llama3-8b Llama 3 8B 8030261248 parameters in 34 units' --list
+says 'help' '--replicas R' --help
+says '65536 ranks' 'full-shard 1x65536' llama3-405b --ranks 65536
+says 'what fits' 'least sharding that fits: shard-grad-op; 45.14 GB are left' \
+    llama3-8b --ranks 8 --memory 100GB --activations 8GiB
+says 'JSON' '"peak_parameters": 6272' mlp --ranks 4 --json
+
+"$cts" plan llama3-8b --ranks 8 --json >out
+result 'JSON can be read' "$(python3 -c '
+import json
+o = json.load(open("out"))
+rows = {r["strategy"]: r for r in o["strategies"]}
+full = rows["full-shard"]
+if len(rows) != 5 or full["rest"]["param-shard"] != 4 * o["parameters"] / 8:
+    print("the shards are not an eighth")
+' 2>&1)"
+
+# Records have what was planned for them, of both engines and of other worlds.
+for engine in ref impl; do
+    "$cts" run --engine $engine --workload mlp --ranks 2,4 --record-only \
+        --records records-$engine --quiet >out 2>err
+    n=0
+    why=''
+    for case in records-$engine/*/; do
+        [ -e "$case/case.json" ] || continue
+        case $case in *options* | *disagree*) continue ;; esac
+        "$cts" plan "$case" --check >out 2>err || why="$case: $(cat out err)"
+        n=$((n + 1))
+    done
+    [ "$n" -ge 20 ] || why="$why; only $n records"
+    result "$n records of $engine are as planned" "$why"
+done
+# An engine that gathers twice, and one that keeps what it gathered.
+for mutant in gather-twice reshard-late; do
+    "$cts" run --engine ref --mutant $mutant --workload mlp --ranks 4 \
+        --strategy full-shard --record-only --records records-$mutant \
+        --quiet >out 2>err
+    one=$(find records-$mutant -name 'mlp.seed*full-shard.k4*layer*' | head -1)
+    "$cts" plan "$one" --check >out 2>err
+    result "a record of $mutant" "$([ $? -eq 1 ] && grep -q \
+        'rank 3: .* in the record, .* planned' out || cat out err)"
+done
+
+refuses 64 'needs a MODEL'
+refuses 64 'one MODEL' mlp gpt
+refuses 64 'from 1 to 65536' mlp --ranks 65537
+refuses 64 'from 1 to 65536' mlp --ranks 18446744073709551620
+refuses 64 'divide' mlp --ranks 6 --replicas 4
+refuses 64 'f32, bf16 or f16' mlp --param-dtype i32
+refuses 64 'full-shard, shard-grad-op' mlp --strategy all
+refuses 64 's the last' mlp --sync sn
+refuses 64 '80GiB' mlp --memory 80XB
+refuses 64 '80GiB' mlp --memory 9223372036854775808
+refuses 64 'unknown' mlp --nothing
+refuses 64 'about a record' mlp --check
+refuses 65 'no workload' nothing
+refuses 65 'fits nowhere: full-shard needs least, and 10.01 kB more' mlp \
+    --ranks 4 --optimizer sgd --memory 1000
+refuses 65 'no size "huge"' gpt.huge
+echo '{"version": 1' >broken.json
+refuses 65 'broken.json' broken.json
+echo '{"version": 2}' >newer.json
+refuses 65 'newer.json: version: 2' newer.json
+mkdir empty
+refuses 65 'case.json' empty
+
+finish 36

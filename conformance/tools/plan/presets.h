@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * presets.h - descriptions that the program brings along: the files of
+ * models/, by their names without ".json".
+ */
+#ifndef FSDP_CTS_PRESETS_H
+#define FSDP_CTS_PRESETS_H
+
+struct preset {
+    const char *name;
+    const char *text; /* JSON */
+};
+
+extern const struct preset preset_models[]; /* NULL-ended */
+
+/* NULL: there is none of this name. */
+const char *preset_find(const struct preset *list, const char *name);
+
+#endif
