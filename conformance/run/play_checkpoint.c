@@ -65,7 +65,7 @@ bool play_can_save(const struct driver *x)
     }
     return !asked ||
            (x->engine.save_begin && x->engine.save_wait && x->engine.load &&
-            x->engine.loaded_extra && x->d->checkpoints);
+            (x->engine.loaded_extra || x->serial) && x->d->checkpoints);
 }
 
 /* ---- The driver's own state -------------------------------------------- */
@@ -151,7 +151,7 @@ static int check_extras(struct driver *x, uint32_t slot)
     return drive_answer(x, "extra-of-some-ranks", status);
 }
 
-/* ---- Actions ------------------------------------------------------------ */
+/* ---- Actions: of who plays all ranks numbers alone are wanted ------------ */
 
 int play_save(struct driver *x, const struct script_action *a)
 {
@@ -161,7 +161,7 @@ int play_save(struct driver *x, const struct script_action *a)
     recorder_watch_peak(x->recorder);
     FSDP_TRY(save(x, a, a->slot));
     above = recorder_watched_peak(x->recorder);
-    return a == first_save(x->d->script)
+    return a == first_save(x->d->script) && !x->serial
                ? drive_answer_number(x, "save-above-rest", above)
                : FSDP_OK;
 }
@@ -187,7 +187,7 @@ int play_wait(struct driver *x, const struct script_action *a)
 {
     FSDP_TRY(x->engine.save_wait(x->sharded));
     x->saving = false;
-    if (a->same) {
+    if (a->same && !x->serial) {
         FSDP_TRY(check_same(x, a));
     }
     return play_note_outside(x);
@@ -202,6 +202,9 @@ int play_load(struct driver *x, const struct script_action *a)
     recorder_watch_peak(x->recorder);
     FSDP_TRY(x->engine.load(x->sharded, path));
     above = recorder_watched_peak(x->recorder);
+    if (x->serial) {
+        return play_note_outside(x);
+    }
     FSDP_TRY(drive_answer_number(x, "load-above-rest", above));
     FSDP_TRY(play_note_outside(x));
     return check_extras(x, a->slot);
