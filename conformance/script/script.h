@@ -39,14 +39,17 @@ enum script_verb {
     SCRIPT_STEP,
     SCRIPT_ZERO, /* zero_grad */
     SCRIPT_CLIP,
-    SCRIPT_LOOK,   /* pieces: what this rank owns goes into the record */
-    SCRIPT_SUMMON, /* unshard_all, every parameter is read, reshard_all */
-    SCRIPT_SYNC,   /* set_gradient_sync, between passes */
-    SCRIPT_SAVE,   /* save_begin */
-    SCRIPT_WAIT,   /* save_wait */
+    SCRIPT_LOOK,    /* pieces: what this rank owns goes into the record */
+    SCRIPT_SUMMON,  /* unshard_all, every parameter is read, reshard_all */
+    SCRIPT_UNSHARD, /* unshard_all, and every parameter is read */
+    SCRIPT_RESHARD, /* reshard_all */
+    SCRIPT_SYNC,    /* set_gradient_sync, between passes */
+    SCRIPT_SAVE,    /* save_begin */
+    SCRIPT_WAIT,    /* save_wait */
     SCRIPT_LOAD,
-    SCRIPT_AGAIN,  /* destroy, and shard again */
-    SCRIPT_WRONG,  /* a call that must be refused, and changes nothing */
+    SCRIPT_AGAIN, /* destroy, and shard again */
+    SCRIPT_ANEW,  /* all ranks end; new processes shard, in a world of theirs */
+    SCRIPT_WRONG, /* a call that must be refused, and changes nothing */
     SCRIPT_REPEAT, /* the `length` actions that follow, `count` times */
     SCRIPT_N_VERBS,
 };
@@ -75,6 +78,41 @@ struct script_inside {
     uint32_t call; /* enum script_call */
 };
 
+/*
+ * What becomes of a parameter's local gradient before the engine takes it, at
+ * POST_BACKWARD of its module. Edits of a pass are made in their order.
+ */
+enum script_edit_kind {
+    SCRIPT_EDIT_TIMES = 0, /* each element times 2^exponent */
+    SCRIPT_EDIT_INF,       /* +infinity */
+    SCRIPT_EDIT_NAN,
+    SCRIPT_EDIT_ZERO,
+    /* Elements 0, 1 and 2 of a parameter are 1, 2^-24 and 2^-80, all others 0:
+     * a sum in double is a tie that rounds to 1, the exact one is above. */
+    SCRIPT_EDIT_TIE,
+    SCRIPT_EDIT_SUBNORMAL, /* 2^-140 */
+    SCRIPT_N_EDITS,
+};
+enum {
+    SCRIPT_LEAST_EXPONENT = -160,
+    SCRIPT_MOST_EXPONENT = 127,
+};
+#define SCRIPT_ALL UINT32_MAX
+/* Each of the three is a number, of which the remainder counts that there is
+ * in the model and its world (parameter 9 of 4 is 1), or SCRIPT_ALL. */
+struct script_edit {
+    uint32_t kind;
+    int32_t exponent; /* TIMES */
+    uint32_t rank, parameter, element;
+};
+
+/* Of the life that begins. */
+struct script_world {
+    uint32_t ranks; /* 0: all is as before */
+    uint32_t replicas, strategy;
+    uint32_t wrap; /* CASE_N_WRAPS: as before */
+};
+
 enum script_ending {
     SCRIPT_WHOLE = 0,
     SCRIPT_CANCELLED = 1, /* at `until` */
@@ -88,6 +126,7 @@ struct script_action {
     uint32_t sync, ending;
     struct script_place until;
     uint32_t first_inside, n_inside;
+    uint32_t first_edit, n_edits;
     /* STEP: one number a group, or one for all; no decay is NULL */
     uint32_t n_lr, n_decay;
     float lr[SCRIPT_MAX_GROUPS], decay[SCRIPT_MAX_GROUPS];
@@ -101,19 +140,37 @@ struct script_action {
     bool rank0_only;    /* SAVE */
     bool same;          /* WAIT: the files are those of the slot below */
     uint32_t same_slot; /* WAIT */
+    /* ANEW */
+    struct script_world world;
     /* WRONG */
     uint32_t call;
     /* REPEAT */
     uint32_t count, length;
 };
 
+/* Numbers of optimizers that a script says; others are those of
+ * case_options. */
+enum script_said {
+    SCRIPT_SAYS_BETAS = 1,
+    SCRIPT_SAYS_EPS = 2,
+    SCRIPT_SAYS_MOMENTUM = 4,
+};
+struct script_numbers {
+    uint32_t said; /* enum script_said, bits */
+    float beta1, beta2, eps, momentum;
+};
+
 /* Made by script_parse; zeroed, it is empty. */
 struct script {
+    bool has_case;
+    struct run_case c; /* of the setting `case`; its scenario is TRAIN */
+    struct script_numbers numbers;
     uint32_t groups; /* parameter groups, 1 to SCRIPT_MAX_GROUPS */
     uint32_t given;  /* slots (bits) that another world has saved before */
-    uint32_t n_actions, n_inside;
+    uint32_t n_actions, n_inside, n_edits;
     struct script_action *action;
     struct script_inside *inside;
+    struct script_edit *edit;
 };
 
 /* FORMAT: the line, the action's number, from 1, and what would be right;
@@ -135,10 +192,17 @@ void script_action_text(const struct script *s, const struct script_action *a,
  * action's number and what would be right, if the script makes a call that
  * must be refused without saying so (`!`), one behind `!` that must not, or
  * one of which the contract is silent. `lengths`: points of the training and
- * of the evaluation sequence, or NULL: places beyond them are not looked for.
+ * of the evaluation sequence, or NULL, for sequences of 2^20 points: a place
+ * that is a number lies before their ends.
  */
 int script_legal(const struct script *s, const uint32_t lengths[2],
                  struct fsdp_error *error);
+
+/* Puts the numbers that the script says into options of case_options. */
+void script_options(const struct script *s, struct fsdp_options *options);
+/* The case of a life that begins in another world. */
+void script_case_in(const struct run_case *c, const struct script_world *world,
+                    struct run_case *out);
 
 /* The parameter group of p among n. */
 uint32_t script_group_of(uint32_t n, uint32_t p);
@@ -217,23 +281,38 @@ enum script_call {
     SCRIPT_CALL_SHARDS_DO_NOT_DIVIDE,
     SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD,
     SCRIPT_CALL_RANKS_DISAGREE_ON_UNITS,
+    SCRIPT_CALL_ZERO_IN_PASS,
+    SCRIPT_CALL_RESHARD_ALL_AT_REST,
+    SCRIPT_CALL_LOAD_WHILE_SAVING,
+    SCRIPT_CALL_CLIP_NONFINITE,
+    SCRIPT_CALL_BEGIN_WHILE_OPEN,
+    SCRIPT_CALL_STEP_WHILE_OPEN,
+    SCRIPT_CALL_ZERO_WHILE_OPEN,
+    SCRIPT_CALL_CLIP_WHILE_OPEN,
+    SCRIPT_CALL_PIECES_WHILE_OPEN,
+    SCRIPT_CALL_SAVE_WHILE_OPEN,
+    SCRIPT_CALL_LOAD_WHILE_OPEN,
+    SCRIPT_CALL_UNSHARD_ALL_TWICE,
     SCRIPT_N_CALLS,
 };
 
 /* When a call must be refused. Of several bits, any one. */
 enum script_when {
-    SCRIPT_AT_REST = 1,      /* no pass is under way */
-    SCRIPT_UNTRAINED = 2,    /* between lives: an offer to shard */
-    SCRIPT_PENDING = 4,      /* at rest; gradients that sync has not reduced */
-    SCRIPT_GRADIENTS = 8,    /* at rest; any gradients */
-    SCRIPT_SAVING = 16,      /* at rest; a save has not been waited for */
-    SCRIPT_IDLE = 32,        /* at rest; none is under way */
-    SCRIPT_IN_PASS = 64,     /* anywhere in a pass */
-    SCRIPT_AT_START = 128,   /* in a pass of which no point has been passed */
-    SCRIPT_IN_FORWARD = 256, /* in a pass; one point has been passed */
-    SCRIPT_AT_LAST = 512,    /* in a training pass; all points have been */
-    SCRIPT_EARLY = 1024,     /* in a pass; points are left */
-    SCRIPT_SAVED = 2048,     /* at rest; there is a whole checkpoint */
+    SCRIPT_AT_REST = 1,       /* no pass is under way */
+    SCRIPT_UNTRAINED = 2,     /* between lives: an offer to shard */
+    SCRIPT_PENDING = 4,       /* at rest; gradients that sync has not reduced */
+    SCRIPT_GRADIENTS = 8,     /* at rest; any gradients */
+    SCRIPT_SAVING = 16,       /* at rest; a save has not been waited for */
+    SCRIPT_IDLE = 32,         /* at rest; none is under way */
+    SCRIPT_IN_PASS = 64,      /* anywhere in a pass */
+    SCRIPT_AT_START = 128,    /* in a pass of which no point has been passed */
+    SCRIPT_IN_FORWARD = 256,  /* in a pass; one point has been passed */
+    SCRIPT_AT_LAST = 512,     /* in a training pass; all points have been */
+    SCRIPT_EARLY = 1024,      /* in a pass; points are left */
+    SCRIPT_SAVED = 2048,      /* at rest; there is a whole checkpoint */
+    SCRIPT_OPEN_ALL = 4096,   /* between unshard_all and reshard_all */
+    SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
+                                 that are not finite for certain */
 };
 struct script_call_row {
     const char *name;

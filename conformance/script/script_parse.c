@@ -3,7 +3,7 @@
  * script_parse.c - a script from its text: actions in lines, or behind each
  * other with semicolons between; comments from # to the end of a line.
  */
-#include "script/script_reader.h"
+#include "script/script_parse.h"
 #include "script/script_words.h"
 
 #include <stdlib.h>
@@ -14,142 +14,6 @@
 enum {
     MOST_PLAYED = 1 << 24, /* actions, with what is repeated */
 };
-
-static int take_slot(struct reader *r, uint32_t *slot)
-{
-    if (r->word[0] < 'a' || r->word[0] >= 'a' + SCRIPT_MAX_SLOTS ||
-        r->word[1] != '\0') {
-        return reader_fail(r, "a checkpoint is a, b, c or d");
-    }
-    *slot = (uint32_t)(r->word[0] - 'a');
-    reader_next(r);
-    return FSDP_OK;
-}
-
-/* ---- Inside a pass ---- */
-
-static int take_batch(struct reader *r, struct script_batch *b)
-{
-    const char *p = r->word;
-    bool fine;
-
-    b->counted = *p == 'i';
-    p += b->counted;
-    fine = true;
-    if (!b->counted || *p == '+') {
-        p += b->counted;
-        fine = reader_count(&p, SCRIPT_MAX_REPEATS, &b->step);
-    }
-    if (!fine || *p++ != '.' ||
-        !reader_count(&p, CASE_MAX_MICROBATCHES - 1, &b->microbatch) ||
-        *p != '\0') {
-        return reader_fail(
-            r, "a batch is STEP.MICROBATCH, with i or i+N for what a "
-               "repeat counts, and microbatches from 0 to 3");
-    }
-    reader_next(r);
-    return FSDP_OK;
-}
-
-static int take_place(struct reader *r, struct script_place *out)
-{
-    const char *p = r->word;
-    bool fine = reader_count(&p, SCRIPT_MAX_REPEATS, &out->a);
-
-    out->b = 0;
-    if (fine && *p == '/') {
-        p++;
-        fine = reader_count(&p, SCRIPT_MAX_REPEATS, &out->b) && out->b > 0 &&
-               out->a <= out->b;
-    }
-    if (!fine || *p != '\0') {
-        return reader_fail(r, "a place is a number of points, or A/B of them");
-    }
-    reader_next(r);
-    return FSDP_OK;
-}
-
-static int take_call(struct reader *r, uint32_t *out)
-{
-    uint32_t i = 0;
-
-    while (i < SCRIPT_N_CALLS && !reader_is(r, script_calls[i].name)) {
-        i++;
-    }
-    if (i == SCRIPT_N_CALLS) {
-        return reader_fail(r, "no call of that name must be refused");
-    }
-    *out = i;
-    reader_next(r);
-    return FSDP_OK;
-}
-
-static int take_sync(struct reader *r, uint32_t *out)
-{
-    *out = reader_which(r, script_sync_words, N_OF(script_sync_words));
-    if (*out == N_OF(script_sync_words)) {
-        return reader_fail(r, "sync is on or off");
-    }
-    reader_next(r);
-    return FSDP_OK;
-}
-
-static void *grown(void *array, uint32_t n, uint32_t *room, size_t bytes)
-{
-    uint32_t more = *room == 0 ? 16 : 2 * *room;
-    void *p = n < *room ? array : realloc(array, more * bytes);
-
-    if (p && n >= *room) {
-        *room = more;
-    }
-    return p;
-}
-
-static int take_inside(struct reader *r, struct script_action *a)
-{
-    struct script *s = r->s;
-    struct script_inside in = {.sync = SCRIPT_SYNC_UNSAID};
-    void *p =
-        grown(s->inside, s->n_inside, &r->room_inside, sizeof(*s->inside));
-
-    if (!p) {
-        return FSDP_ERR_NOMEM;
-    }
-    s->inside = p;
-    FSDP_TRY(take_place(r, &in.place));
-    if (reader_accept(r, "sync")) {
-        FSDP_TRY(take_sync(r, &in.sync));
-    } else if (reader_accept(r, "!")) {
-        FSDP_TRY(take_call(r, &in.call));
-    } else {
-        return reader_fail(
-            r, "behind `at PLACE` is `sync on`, `sync off` or `! CALL`");
-    }
-    s->inside[s->n_inside++] = in;
-    a->n_inside++;
-    return FSDP_OK;
-}
-
-static int take_pass(struct reader *r, struct script_action *a)
-{
-    FSDP_TRY(take_batch(r, &a->batch));
-    if (a->verb == SCRIPT_PASS) {
-        a->sync = reader_accept(r, "s")   ? SCRIPT_SYNC_ON
-                  : reader_accept(r, "n") ? SCRIPT_SYNC_OFF
-                                          : SCRIPT_SYNC_UNSAID;
-    }
-    a->first_inside = r->s->n_inside;
-    while (reader_accept(r, "at")) {
-        FSDP_TRY(take_inside(r, a));
-    }
-    a->ending = reader_which(r, script_ending_words, N_OF(script_ending_words));
-    if (a->ending == N_OF(script_ending_words)) {
-        a->ending = SCRIPT_WHOLE;
-        return FSDP_OK;
-    }
-    reader_next(r);
-    return take_place(r, &a->until);
-}
 
 /* ---- Other actions ---- */
 
@@ -203,13 +67,13 @@ static int take_form(struct reader *r, struct script_action *a)
 
 static int take_checkpoint(struct reader *r, struct script_action *a)
 {
-    FSDP_TRY(take_slot(r, &a->slot));
+    FSDP_TRY(parse_slot(r, &a->slot));
     if (a->verb == SCRIPT_SAVE) {
         return take_form(r, a);
     }
     if (a->verb == SCRIPT_WAIT && reader_accept(r, "same")) {
         a->same = true;
-        return take_slot(r, &a->same_slot);
+        return parse_slot(r, &a->same_slot);
     }
     return FSDP_OK;
 }
@@ -240,19 +104,21 @@ static int take_what_follows(struct reader *r, struct script_action *a)
     switch (a->verb) {
     case SCRIPT_PASS:
     case SCRIPT_EVAL:
-        return take_pass(r, a);
+        return parse_pass(r, a);
     case SCRIPT_STEP:
         return take_step(r, a);
     case SCRIPT_CLIP:
         return take_clip(r, a);
     case SCRIPT_SYNC:
-        return take_sync(r, &a->sync);
+        return parse_sync(r, &a->sync);
     case SCRIPT_SAVE:
     case SCRIPT_WAIT:
     case SCRIPT_LOAD:
         return take_checkpoint(r, a);
+    case SCRIPT_ANEW:
+        return parse_world(r, &a->world);
     case SCRIPT_WRONG:
-        return take_call(r, &a->call);
+        return parse_call(r, &a->call);
     case SCRIPT_REPEAT:
         return take_repeat(r, a);
     default:
@@ -264,8 +130,8 @@ static int take_action(struct reader *r)
 {
     struct script *s = r->s;
     struct script_action *a;
-    void *p =
-        grown(s->action, s->n_actions, &r->room_actions, sizeof(*s->action));
+    void *p = reader_grow(s->action, s->n_actions, &r->room_actions,
+                          sizeof(*s->action));
 
     if (!p) {
         return FSDP_ERR_NOMEM;
@@ -278,8 +144,8 @@ static int take_action(struct reader *r)
     if (a->verb == SCRIPT_N_VERBS) {
         return reader_fail(
             r, "an action begins with pass, eval, step, zero, clip, "
-               "look, summon, sync, save, wait, load, again, repeat "
-               "or !");
+               "look, summon, unshard, reshard, sync, save, wait, load, "
+               "again, anew, repeat or !");
     }
     if (s->n_actions > SCRIPT_MAX_ACTIONS || r->played > MOST_PLAYED) {
         return reader_fail(
@@ -324,65 +190,13 @@ static int take_actions(struct reader *r)
     }
 }
 
-/* ---- Settings ---- */
-
-static int take_version(struct reader *r)
-{
-    uint32_t version;
-
-    if (!reader_accept(r, "script")) {
-        return reader_fail(r, "a script begins with `script 1`");
-    }
-    return reader_take_count(r, SCRIPT_VERSION, SCRIPT_VERSION,
-                             "only version 1 is known here", &version);
-}
-
-static int take_setting(struct reader *r)
-{
-    uint32_t slot = 0;
-
-    if (reader_accept(r, "groups")) {
-        return reader_take_count(r, 1, SCRIPT_MAX_GROUPS, "groups are 1 to 8",
-                                 &r->s->groups);
-    }
-    if (reader_accept(r, "given")) {
-        FSDP_TRY(take_slot(r, &slot));
-        r->s->given |= 1u << slot;
-        return FSDP_OK;
-    }
-    return reader_fail(r, "settings are groups and given; then comes --");
-}
-
-/* Lines up to "--". */
-static int take_settings(struct reader *r)
-{
-    bool first = true;
-
-    for (;;) {
-        reader_next(r);
-        if (r->word[0]) {
-            if (!first && reader_accept(r, "--")) {
-                return r->word[0] ? reader_fail(r, "-- stands alone") : FSDP_OK;
-            }
-            FSDP_TRY(first ? take_version(r) : take_setting(r));
-            first = false;
-        }
-        if (r->word[0] || (*r->at != '\n' && *r->at != ';')) {
-            return reader_fail(r, first ? "a script begins with `script 1`"
-                                        : "settings are a line each, and end "
-                                          "with --");
-        }
-        r->line += *r->at++ == '\n';
-    }
-}
-
 int script_parse(const char *text, struct script *out, struct fsdp_error *error)
 {
     struct reader r = {
         .at = text, .line = 1, .s = out, .times = {1}, .error = error};
 
     *out = (struct script){.groups = 1};
-    FSDP_TRY(take_settings(&r));
+    FSDP_TRY(parse_settings(&r));
     FSDP_TRY(take_actions(&r));
     r.word[0] = '\0';
     if (r.depth > 0) {
@@ -397,5 +211,6 @@ void script_release(struct script *s)
 {
     free(s->action);
     free(s->inside);
+    free(s->edit);
     *s = (struct script){0};
 }

@@ -145,3 +145,14 @@ int reader_take_numbers(struct reader *r, uint32_t most, const char *wanted,
     reader_next(r);
     return FSDP_OK;
 }
+
+void *reader_grow(void *array, uint32_t n, uint32_t *room, size_t bytes)
+{
+    uint32_t more = *room == 0 ? 16 : 2 * *room;
+    void *p = n < *room ? array : realloc(array, more * bytes);
+
+    if (p && n >= *room) {
+        *room = more;
+    }
+    return p;
+}

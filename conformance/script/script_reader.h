@@ -11,9 +11,9 @@
 struct reader {
     const char *at;
     uint32_t line;
-    char word[4 * SCRIPT_WORD_BYTES]; /* empty: the action has ended */
+    char word[CASE_ID_BYTES + 8]; /* empty: the action has ended */
     struct script *s;
-    uint32_t room_actions, room_inside;
+    uint32_t room_actions, room_inside, room_edits;
     /* The repeats that are open: their actions, and how often all in them is
      * played. */
     uint32_t open[SCRIPT_MAX_DEPTH];
@@ -44,5 +44,8 @@ int reader_take_count(struct reader *r, uint32_t least, uint32_t most,
  * case_float_text writes it, or "inf". */
 int reader_take_numbers(struct reader *r, uint32_t most, const char *wanted,
                         uint32_t *n, float *out);
+
+/* The array, with room for one element more; NULL: no memory. */
+void *reader_grow(void *array, uint32_t n, uint32_t *room, size_t bytes);
 
 #endif

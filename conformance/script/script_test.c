@@ -21,6 +21,8 @@
 
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define HEAD        "script 1\n--\n"
+#define TREE        "mlp.seed.natural.full-shard.k4.flat.layer.tree.s.sgd"
+#define RANK        "mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd"
 
 /* A sequence for training has 8 points here, for evaluation 4. */
 static const uint32_t lengths[2] = {8, 4};
@@ -52,10 +54,14 @@ static void assert_canonical(const char *text, const char *canonical)
 static void test_canonical(void **state)
 {
     static const char all[] =
-        "script 1\ngroups 3\ngiven c\n--\n"
+        "script 1\ncase " TREE "\nbetas 0.5 0.75\neps 1e-05\n"
+        "momentum 0.99\ngroups 3\ngiven c\n--\n"
         "pass 0.0\n"
         "pass 12.3 n at 0 sync off at 1/2 ! begin-twice until 5/8\n"
         "eval 1.0 until 3\n"
+        "pass 1.0 s at 1 sync on times 2^-139 inf rank 1 nan param 2 element 3 "
+        "set zero set tie rank 63 param 0 set subnormal element 9 until 1/1\n"
+        "pass 1.0 times 2^127 rank 0 times 2^0 left-open 0\n"
         "repeat 2 {\n"
         "pass i.1 s\n"
         "repeat 3 {\n"
@@ -66,7 +72,9 @@ static void test_canonical(void **state)
         "}\n"
         "clip inf p 2 strict\n"
         "clip 0.5 p inf\n"
-        "look\nzero\nsummon\nsync on\n"
+        "look\nzero\nsummon\nunshard\nreshard\nsync on\n"
+        "anew\nanew k4 full-shard\nanew k8r2 hybrid-shard layer\n"
+        "anew k3 no-shard pair\nanew k2r1 no-shard\n"
         "save a full-rank0\nwait a\nsave b local\nwait b same a\n"
         "load c\nagain\n! load-missing\n"
         "pass 5.0 left-open 1\n";
@@ -92,7 +100,36 @@ static const struct {
     {"script 1\ngroups 9\n--\nzero\n", "'9': groups"},
     {"script 1\ngiven e\n--\nzero\n", "'e': a checkpoint is"},
     {"script 1\n--\n", "an action at least"},
-    {HEAD "zero\nanew\n", "line 4, action 2: 'anew': an action begins"},
+    {HEAD "zero\nbegin\n", "line 4, action 2: 'begin': an action begins"},
+    {"script 1\ncase mlp\n--\nzero\n", "'mlp': a case is an id"},
+    {"script 1\ncase " RANK ".eval\n--\nzero\n", "without a scenario"},
+    {"script 1\nbetas 0.5\n--\nzero\n", "betas are two"},
+    {"script 1\nbetas 0.5 1\n--\nzero\n", "betas are two"},
+    {"script 1\nbetas -0 0.5\n--\nzero\n", "betas are two"},
+    {"script 1\neps 0\n--\nzero\n", "eps is above 0"},
+    {"script 1\neps inf\n--\nzero\n", "eps is above 0"},
+    {"script 1\nmomentum 2\n--\nzero\n", "momentum is from 0"},
+    {HEAD "pass 0.0 times 3\n", "'3': a factor is 2^E"},
+    {HEAD "pass 0.0 times 2^128\n", "'2^128': a factor"},
+    {HEAD "pass 0.0 times 2^-161\n", "'2^-161': a factor"},
+    {HEAD "pass 0.0 times 2^-0\n", "'2^-0': a factor"},
+    {HEAD "pass 0.0 zero\n", "'zero': nothing more"},
+    {HEAD "pass 0.0 set inf\n", "'inf': gradients are set zero"},
+    {HEAD "pass 0.0 set\n", "gradients are set zero"},
+    {HEAD "pass 0.0 inf rank 64\n", "'64': a rank is"},
+    {HEAD "pass 0.0 inf param x\n", "'x': a parameter is"},
+    {HEAD "pass 0.0 inf element 1 param 2\n", "'param': nothing more"},
+    {HEAD "pass 0.0 set tie element 1\n", "a tie is of three"},
+    {HEAD "pass 0.0 until 1/2 inf\n", "'inf': nothing more"},
+    {HEAD "eval 0.0 inf\n", "'inf': nothing more"},
+    {HEAD "anew full-shard\n", "'full-shard': nothing more"},
+    {HEAD "anew k\n", "'k': a world is"},
+    {HEAD "anew k0 full-shard\n", "'k0': a world is"},
+    {HEAD "anew k65 full-shard\n", "'k65': a world is"},
+    {HEAD "anew k4r full-shard\n", "'k4r': a world is"},
+    {HEAD "anew k4\n", "behind a world is its strategy"},
+    {HEAD "anew k4 layer\n", "'layer': behind a world"},
+    {HEAD "anew k4 full-shard layers\n", "'layers': nothing more"},
     {HEAD "zero 1\n", "'1': nothing more"},
     {HEAD "pass\n", "action 1 ends too early: a batch"},
     {HEAD "pass 1\n", "'1': a batch"},
@@ -153,7 +190,8 @@ static void test_damaged(void **state)
 {
     static const char text[] =
         "script 1\ngroups 2\n--\nrepeat 2 {\npass i+1.0 n at 1/2 ! end-early "
-        "until 5/8\n}\nstep lr 0.5,1 decay 0\nsave a full-rank0\nwait a\n";
+        "set tie rank 1 until 5/8\n}\nanew k2 no-shard\nstep lr 0.5,1 decay "
+        "0\nsave a full-rank0\nwait a\n";
     uint32_t random = 1;
 
     (void)state;
@@ -271,6 +309,56 @@ static const struct {
     {"! load-damaged", "nothing says"},
     {"save a full; wait a; ! load-damaged", NULL},
     {"save a full; wait a; ! load-damaged; load a", "has been damaged"},
+    {"save a full; ! load-while-saving; wait a", NULL},
+    {"! load-while-saving", "it is between save and wait"},
+    {"pass 0.0 at 0 ! zero-in-pass; ! reshard-all-at-rest", NULL},
+    {"! zero-in-pass", "it is in a pass (`at PLACE ! ...`)"},
+    /* Everything unsharded. */
+    {"unshard; sync off; reshard; pass 0.0; step lr 1", "action 5"},
+    {"reshard", "`unshard` comes first"},
+    {"unshard; unshard", "action 2 (unshard): everything is unsharded"},
+    {"unshard; summon", "everything is unsharded"},
+    {"unshard; look", "everything is unsharded"},
+    {"unshard; step lr 1", "everything is unsharded"},
+    {"unshard; pass 0.0", "`reshard` comes first"},
+    {"unshard; ! step-while-open; ! unshard-all-twice; ! load-while-open",
+     NULL},
+    {"! step-while-open", "it is between unshard and reshard"},
+    {"unshard; ! param-at-rest", "nothing says"},
+    {"unshard; reshard; ! pieces-while-open", "nothing says"},
+    {"save a full; unshard; wait a; again; load a", NULL},
+    {"unshard; anew; pass 0.0", NULL},
+    {"unshard", NULL},
+    /* What is not finite. */
+    {"pass 0.0 inf; ! clip-nonfinite; zero; pass 0.1; clip 1 p 2 strict", NULL},
+    {"pass 0.0 inf; clip inf p 1", NULL},
+    {"pass 0.0 inf; clip 1 p 2 strict", "`! clip-nonfinite` says so"},
+    {"pass 0.0 nan rank 1; ! clip-nonfinite", NULL},
+    {"pass 0.0 inf element 7; ! clip-nonfinite", NULL},
+    {"pass 0.0 inf param 1; ! clip-nonfinite", "it is where an edit of all"},
+    {"pass 0.0 inf param 1; clip 1 p 2 strict", "is not known here"},
+    {"pass 0.0 times 2^1; clip 1 p 2 strict", "is not known here"},
+    {"pass 0.0 times 2^-139; clip 1 p 2 strict", NULL},
+    {"pass 0.0 inf set zero; ! clip-nonfinite", "nothing says"},
+    {"pass 0.0 set tie; clip 1 p 2 strict", NULL},
+    {"pass 0.0 n inf; ! clip-nonfinite", "nothing says"},
+    {"pass 0.0 n inf; pass 0.1 s; ! clip-nonfinite", NULL},
+    {"pass 0.0 inf until 1; pass 0.0; clip 1 p 2 strict", NULL},
+    {"pass 0.0 inf; step lr 1; zero; pass 0.0; clip 1 p 2 strict",
+     "is not known here"},
+    {"save a full; wait a; pass 0.0 inf; step lr 1; load a; pass 0.0; "
+     "clip 1 p 2 strict",
+     NULL},
+    {"pass 0.0 inf; step lr 1; zero; save a full; wait a; again; load a; "
+     "pass 0.0; clip 1 p 2 strict",
+     "is not known here"},
+    {"pass 0.0 inf; step lr 1; anew; pass 0.0; clip 1 p 2 strict", NULL},
+    /* Other worlds. */
+    {"save a full; wait a; anew; load a", NULL},
+    {"save a full; anew", "`wait` comes first"},
+    {"pass 0.0 left-open 3; anew; zero", NULL},
+    {"anew k4 full-shard", "needs the setting `case`"},
+    {"again; ! unknown-layout", "before the first life"},
     {"! unknown-layout; ! shard; zero", NULL},
     {"zero; ! unknown-layout", "before the first life"},
 };
@@ -294,6 +382,82 @@ static void test_legal(void **state)
         }
         script_release(&s);
     }
+}
+
+/* The same for scripts that have a case. */
+static const struct {
+    const char *id, *actions, *why;
+} worlds[] = {
+    {TREE, "save a full; wait a; anew k8r2 hybrid-shard pair; load a", NULL},
+    {TREE, "anew k1 full-shard; anew k4 no-shard; pass 0.0", NULL},
+    {TREE, "anew k16 full-shard", "if the grains stay"},
+    {TREE, "anew k3 full-shard", "fold tree has 8 grains"},
+    {TREE, "anew k4r3 hybrid-shard", "replicas"},
+    {TREE, "anew k4 full-shard drawn", "drawn with the model"},
+    {RANK, "anew k4 shard-grad-op whole", NULL},
+    {RANK, "anew k2 full-shard", "under fold tree the ranks may change"},
+    {RANK, "anew k4 no-shard", "under fold tree the ranks may change"},
+    {TREE, "save a local; wait a; anew; load a", NULL},
+    {TREE, "save a local; wait a; anew k4 shard-grad-op; load a", NULL},
+    {TREE, "save a local; wait a; anew k8r2 hybrid-shard; load a", NULL},
+    {TREE, "save a local; wait a; anew k4 full-shard pair; load a",
+     "wrap and shard degree"},
+    {TREE, "save a local; wait a; anew k2 full-shard; load a",
+     "wrap and shard degree"},
+    {TREE, "save a sharded; wait a; anew k2 full-shard; load a", NULL},
+};
+
+static void test_worlds(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_OF(worlds); i++) {
+        struct fsdp_error error = {0};
+        struct script s;
+        char text[512];
+        int status;
+
+        snprintf(text, sizeof(text), "script 1\ncase %s\n--\n%s", worlds[i].id,
+                 worlds[i].actions);
+        parse(text, &s);
+        status = script_legal(&s, NULL, &error);
+        if (status != (worlds[i].why ? FSDP_ERR_INVALID : FSDP_OK) ||
+            (worlds[i].why && !strstr(error.message, worlds[i].why))) {
+            fail_msg("%s\nsays: %s\nnot: %s", text, error.message,
+                     worlds[i].why ? worlds[i].why : "");
+        }
+        script_release(&s);
+    }
+}
+
+/* Sequences of which nothing is known are long. */
+static void test_unknown_lengths(void **state)
+{
+    struct fsdp_error error = {0};
+    struct script s;
+
+    (void)state;
+    parse(HEAD "pass 0.0 at 7 ! end-early at 1/1 ! end-of-another until 1/1",
+          &s);
+    assert_int_equal(script_legal(&s, NULL, &error), FSDP_OK);
+    script_release(&s);
+}
+
+static void test_options(void **state)
+{
+    struct fsdp_options options = {.beta1 = 9, .eps = 9, .momentum = 9};
+    struct script s;
+
+    (void)state;
+    parse("script 1\nbetas 0.5 0.75\nmomentum 0.25\n--\nzero", &s);
+    script_options(&s, &options);
+    assert_true(options.beta1 == 0.5f && options.beta2 == 0.75f &&
+                options.eps == 9.0f && options.momentum == 0.25f);
+    script_release(&s);
+    parse("script 1\neps 0.125\n--\nzero", &s);
+    script_options(&s, &options);
+    assert_true(options.beta1 == 0.5f && options.eps == 0.125f &&
+                options.momentum == 0.25f);
+    script_release(&s);
 }
 
 static void test_calls(void **state)
@@ -399,11 +563,18 @@ static void test_manifest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_canonical), cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_damaged),   cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_groups),    cmocka_unit_test(test_legal),
-        cmocka_unit_test(test_calls),     cmocka_unit_test(test_expanded),
+        cmocka_unit_test(test_canonical),
+        cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_legal),
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_expanded),
         cmocka_unit_test(test_manifest),
+        cmocka_unit_test(test_worlds),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_unknown_lengths),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

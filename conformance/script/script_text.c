@@ -57,6 +57,25 @@ static void add_inside(FILE *f, const struct script_inside *in)
     }
 }
 
+static void add_where(FILE *f, const char *what, uint32_t which)
+{
+    if (which != SCRIPT_ALL) {
+        fprintf(f, " %s %u", what, which);
+    }
+}
+
+static void add_edit(FILE *f, const struct script_edit *e)
+{
+    fprintf(f, e->kind >= SCRIPT_EDIT_ZERO ? " set %s" : " %s",
+            script_edit_words[e->kind]);
+    if (e->kind == SCRIPT_EDIT_TIMES) {
+        fprintf(f, " 2^%d", e->exponent);
+    }
+    add_where(f, "rank", e->rank);
+    add_where(f, "param", e->parameter);
+    add_where(f, "element", e->element);
+}
+
 static void add_pass(FILE *f, const struct script *s,
                      const struct script_action *a)
 {
@@ -66,6 +85,9 @@ static void add_pass(FILE *f, const struct script *s,
     fprintf(f, "%s", sync[a->sync]);
     for (uint32_t i = 0; i < a->n_inside; i++) {
         add_inside(f, &s->inside[a->first_inside + i]);
+    }
+    for (uint32_t i = 0; i < a->n_edits; i++) {
+        add_edit(f, &s->edit[a->first_edit + i]);
     }
     if (a->ending != SCRIPT_WHOLE) {
         fprintf(f, " %s", script_ending_words[a->ending]);
@@ -104,6 +126,21 @@ static void add_slot(FILE *f, const struct script_action *a)
     }
 }
 
+static void add_world(FILE *f, const struct script_world *w)
+{
+    if (w->ranks == 0) {
+        return;
+    }
+    fprintf(f, " k%u", w->ranks);
+    if (w->replicas != (w->strategy == CASE_NO_SHARD ? w->ranks : 1)) {
+        fprintf(f, "r%u", w->replicas);
+    }
+    fprintf(f, " %s", case_strategy_name(w->strategy));
+    if (w->wrap != CASE_N_WRAPS) {
+        fprintf(f, " %s", case_wrap_name(w->wrap));
+    }
+}
+
 static void add_action(FILE *f, const struct script *s,
                        const struct script_action *a)
 {
@@ -127,6 +164,9 @@ static void add_action(FILE *f, const struct script *s,
     case SCRIPT_LOAD:
         add_slot(f, a);
         break;
+    case SCRIPT_ANEW:
+        add_world(f, &a->world);
+        break;
     case SCRIPT_WRONG:
         fprintf(f, " %s", script_calls[a->call].name);
         break;
@@ -138,9 +178,33 @@ static void add_action(FILE *f, const struct script *s,
     }
 }
 
+static void add_said(FILE *f, const struct script_numbers *n, uint32_t said,
+                     const char *word, const float *x, uint32_t count)
+{
+    if ((n->said & said) == 0) {
+        return;
+    }
+    fprintf(f, "%s", word);
+    for (uint32_t i = 0; i < count; i++) {
+        add_numbers(f, 1, &x[i]);
+    }
+    fprintf(f, "\n");
+}
+
 static void add_settings(FILE *f, const struct script *s)
 {
+    const struct script_numbers *n = &s->numbers;
+    const float betas[2] = {n->beta1, n->beta2};
+    char id[CASE_ID_BYTES];
+
     fprintf(f, "script %d\n", SCRIPT_VERSION);
+    if (s->has_case) {
+        case_id(&s->c, id);
+        fprintf(f, "case %s\n", id);
+    }
+    add_said(f, n, SCRIPT_SAYS_BETAS, "betas", betas, 2);
+    add_said(f, n, SCRIPT_SAYS_EPS, "eps", &n->eps, 1);
+    add_said(f, n, SCRIPT_SAYS_MOMENTUM, "momentum", &n->momentum, 1);
     if (s->groups > 1) {
         fprintf(f, "groups %u\n", s->groups);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * script_walk.c - actions one after the other, with what is repeated as often
- * as it is.
+ * as it is; and what a script says of the lives that they are in.
  */
 #include "script/script.h"
 
@@ -60,4 +60,33 @@ uint32_t script_group_of(uint32_t n, uint32_t p)
     uint32_t k = n > 1 ? p % (2 * n - 1) : 0;
 
     return k % 2 == 1 ? (k + 1) / 2 : 0;
+}
+
+void script_options(const struct script *s, struct fsdp_options *options)
+{
+    const struct script_numbers *n = &s->numbers;
+
+    if ((n->said & SCRIPT_SAYS_BETAS) != 0) {
+        options->beta1 = n->beta1;
+        options->beta2 = n->beta2;
+    }
+    if ((n->said & SCRIPT_SAYS_EPS) != 0) {
+        options->eps = n->eps;
+    }
+    if ((n->said & SCRIPT_SAYS_MOMENTUM) != 0) {
+        options->momentum = n->momentum;
+    }
+}
+
+void script_case_in(const struct run_case *c, const struct script_world *world,
+                    struct run_case *out)
+{
+    *out = *c;
+    if (world->ranks != 0) {
+        out->ranks = world->ranks;
+        out->replicas = world->replicas;
+        out->strategy = world->strategy;
+        out->wrap = world->wrap != CASE_N_WRAPS ? world->wrap : c->wrap;
+        out->grains = case_grains(c->fold, world->ranks);
+    }
 }

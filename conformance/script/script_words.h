@@ -12,5 +12,7 @@ extern const char *const script_verb_words[SCRIPT_N_VERBS];
 extern const char *const script_sync_words[3];   /* of enum script_sync */
 extern const char *const script_ending_words[3]; /* of enum script_ending */
 extern const char *const script_form_words[3];   /* of enum fsdp_save_form */
+/* Of enum script_edit_kind; those from ZERO on stand behind `set`. */
+extern const char *const script_edit_words[SCRIPT_N_EDITS];
 
 #endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_parse.h - the parts of a script's text, for script_parse.c.
+ */
+#ifndef FSDP_CTS_SCRIPT_PARSE_H
+#define FSDP_CTS_SCRIPT_PARSE_H
+
+#include "script/script_reader.h"
+
+/* script_parse_settings.c: lines up to "--". */
+int parse_settings(struct reader *r);
+/* A checkpoint's letter. */
+int parse_slot(struct reader *r, uint32_t *slot);
+/* Behind `anew`: nothing, or the world of the life that begins. */
+int parse_world(struct reader *r, struct script_world *out);
+
+/* script_parse_pass.c: what follows `pass` and `eval`. */
+int parse_pass(struct reader *r, struct script_action *a);
+/* The name of a call that must be refused. */
+int parse_call(struct reader *r, uint32_t *out);
+int parse_sync(struct reader *r, uint32_t *out);
+
+#endif

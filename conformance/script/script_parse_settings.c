@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_parse_settings.c - what stands before the actions of a script: its
+ * version, and what holds for all of it; and the words for checkpoints and
+ * worlds.
+ */
+#include "script/script_parse.h"
+
+#include <math.h>
+
+int parse_slot(struct reader *r, uint32_t *slot)
+{
+    if (r->word[0] < 'a' || r->word[0] >= 'a' + SCRIPT_MAX_SLOTS ||
+        r->word[1] != '\0') {
+        return reader_fail(r, "a checkpoint is a, b, c or d");
+    }
+    *slot = (uint32_t)(r->word[0] - 'a');
+    reader_next(r);
+    return FSDP_OK;
+}
+
+/* ---- Settings ---- */
+
+static int take_version(struct reader *r)
+{
+    uint32_t version;
+
+    if (!reader_accept(r, "script")) {
+        return reader_fail(r, "a script begins with `script 1`");
+    }
+    return reader_take_count(r, SCRIPT_VERSION, SCRIPT_VERSION,
+                             "only version 1 is known here", &version);
+}
+
+static int take_case(struct reader *r)
+{
+    struct script *s = r->s;
+
+    s->has_case = true;
+    if (!case_of_id(r->word, &s->c) || s->c.scenario != CASE_TRAIN) {
+        return reader_fail(r, "a case is an id of one that trains, without a "
+                              "scenario");
+    }
+    reader_next(r);
+    return FSDP_OK;
+}
+
+/* Numbers of the optimizer, each from `least` on and below `most`. */
+static int take_setting_numbers(struct reader *r, uint32_t said, uint32_t n,
+                                float *out, const char *wanted)
+{
+    r->s->numbers.said |= said;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t one;
+
+        FSDP_TRY(reader_take_numbers(r, 1, wanted, &one, &out[i]));
+        if (signbit(out[i]) || !(out[i] < 1.0f) ||
+            (said == SCRIPT_SAYS_EPS && out[i] == 0.0f)) {
+            r->word[0] = '\0';
+            return reader_fail(r, wanted);
+        }
+    }
+    return FSDP_OK;
+}
+
+static int take_number(struct reader *r, bool *taken)
+{
+    struct script_numbers *n = &r->s->numbers;
+
+    *taken = true;
+    if (reader_accept(r, "betas")) {
+        float both[2] = {0};
+
+        FSDP_TRY(take_setting_numbers(r, SCRIPT_SAYS_BETAS, 2, both,
+                                      "betas are two, from 0 to below 1"));
+        n->beta1 = both[0];
+        n->beta2 = both[1];
+        return FSDP_OK;
+    }
+    if (reader_accept(r, "eps")) {
+        return take_setting_numbers(r, SCRIPT_SAYS_EPS, 1, &n->eps,
+                                    "eps is above 0 and below 1");
+    }
+    if (reader_accept(r, "momentum")) {
+        return take_setting_numbers(r, SCRIPT_SAYS_MOMENTUM, 1, &n->momentum,
+                                    "momentum is from 0 to below 1");
+    }
+    *taken = false;
+    return FSDP_OK;
+}
+
+static int take_setting(struct reader *r)
+{
+    uint32_t slot = 0;
+    bool taken;
+
+    FSDP_TRY(take_number(r, &taken));
+    if (taken) {
+        return FSDP_OK;
+    }
+    if (reader_accept(r, "case")) {
+        return take_case(r);
+    }
+    if (reader_accept(r, "groups")) {
+        return reader_take_count(r, 1, SCRIPT_MAX_GROUPS, "groups are 1 to 8",
+                                 &r->s->groups);
+    }
+    if (reader_accept(r, "given")) {
+        FSDP_TRY(parse_slot(r, &slot));
+        r->s->given |= 1u << slot;
+        return FSDP_OK;
+    }
+    return reader_fail(r, "settings are case, betas, eps, momentum, groups "
+                          "and given; then comes --");
+}
+
+int parse_settings(struct reader *r)
+{
+    bool first = true;
+
+    for (;;) {
+        reader_next(r);
+        if (r->word[0]) {
+            if (!first && reader_accept(r, "--")) {
+                return r->word[0] ? reader_fail(r, "-- stands alone") : FSDP_OK;
+            }
+            FSDP_TRY(first ? take_version(r) : take_setting(r));
+            first = false;
+        }
+        if (r->word[0] || (*r->at != '\n' && *r->at != ';')) {
+            return reader_fail(r, first ? "a script begins with `script 1`"
+                                        : "settings are a line each, and end "
+                                          "with --");
+        }
+        r->line += *r->at++ == '\n';
+    }
+}
+
+/* ---- Worlds ---- */
+
+/* k8, k8r2 */
+static int take_ranks(struct reader *r, struct script_world *out)
+{
+    const char *p = r->word + 1;
+    bool fine = reader_count(&p, CASE_MAX_RANKS, &out->ranks) && out->ranks > 0;
+
+    out->replicas = 0;
+    if (fine && *p == 'r') {
+        p++;
+        fine = reader_count(&p, CASE_MAX_RANKS, &out->replicas) &&
+               out->replicas > 0;
+    }
+    if (!fine || *p != '\0') {
+        return reader_fail(r, "a world is kK or kKrR: K ranks, R replicas");
+    }
+    reader_next(r);
+    return FSDP_OK;
+}
+
+int parse_world(struct reader *r, struct script_world *out)
+{
+    *out = (struct script_world){.wrap = CASE_N_WRAPS};
+    if (r->word[0] != 'k') {
+        return FSDP_OK;
+    }
+    FSDP_TRY(take_ranks(r, out));
+    if (!case_value(case_strategy_name, r->word, &out->strategy)) {
+        return reader_fail(r, "behind a world is its strategy");
+    }
+    reader_next(r);
+    if (out->replicas == 0) {
+        out->replicas = out->strategy == CASE_NO_SHARD ? out->ranks : 1;
+    }
+    if (case_value(case_wrap_name, r->word, &out->wrap)) {
+        reader_next(r);
+    } else {
+        out->wrap = CASE_N_WRAPS;
+    }
+    return FSDP_OK;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_state.c - what may follow what: the state of an engine, walked
+ * through by a script.
+ *
+ * Of a call the contract says that it does something (legal), that it is
+ * INVALID and changes nothing (refused: a script says `!`), or nothing at all
+ * (silent: no script has it).
+ */
+#include "script/script_state.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    NO_SLOT = SCRIPT_MAX_SLOTS,
+    LONG = 1 << 20, /* points of a sequence of which nothing is known */
+};
+
+static void begin_life(struct script_state *s)
+{
+    s->living = true;
+    s->left_open = s->open_all = false;
+    s->sync = true;
+    s->pending = s->reduced = false;
+    s->hurt = SCRIPT_UNHURT;
+    s->hurt_values = false;
+    s->saving = NO_SLOT;
+}
+
+static void refuse_if(struct script_state *s, bool wrong, const char *why)
+{
+    if (wrong && !s->why[0]) {
+        (void)snprintf(s->why, sizeof(s->why), "%s", why);
+    }
+}
+
+static void drop_gradients(struct script_state *s)
+{
+    s->pending = s->reduced = false;
+    s->hurt = SCRIPT_UNHURT;
+}
+
+/* ---- Calls that must be refused ---- */
+
+/* Which bits of enum script_when hold at rest. */
+static uint32_t when_at_rest(const struct script_state *s)
+{
+    uint32_t now = SCRIPT_AT_REST;
+
+    if (s->open_all) {
+        return SCRIPT_OPEN_ALL;
+    }
+    now |= s->pending ? SCRIPT_PENDING : 0;
+    now |= s->pending || s->reduced ? SCRIPT_GRADIENTS : 0;
+    now |= s->saving != NO_SLOT ? SCRIPT_SAVING : SCRIPT_IDLE;
+    now |= (s->saved & 1) != 0 && s->saving == NO_SLOT ? SCRIPT_SAVED : 0;
+    now |= s->hurt == SCRIPT_HURT && s->reduced && !s->pending
+               ? SCRIPT_NOT_FINITE
+               : 0;
+    return now;
+}
+
+/* In a sentence: when one of the bits holds. */
+static const char *when_text(uint32_t when)
+{
+    static const struct {
+        uint32_t when;
+        const char *text;
+    } row[] = {
+        {SCRIPT_UNTRAINED, "before the first life"},
+        {SCRIPT_IN_PASS, "in a pass (`at PLACE ! ...`)"},
+        {SCRIPT_AT_START, "at the start of a pass (`at 0 ! ...`)"},
+        {SCRIPT_IN_FORWARD, "at the first point of a pass (`at 1 ! ...`)"},
+        {SCRIPT_AT_LAST, "at the end of a training pass (`at 1/1 ! ...`)"},
+        {SCRIPT_EARLY, "in a pass that has points left"},
+        {SCRIPT_PENDING, "behind a pass whose gradients are not reduced"},
+        {SCRIPT_GRADIENTS, "while there are gradients"},
+        {SCRIPT_SAVING, "between save and wait"},
+        {SCRIPT_IDLE, "at rest, where nothing is being saved"},
+        {SCRIPT_SAVED, "where checkpoint a is whole"},
+        {SCRIPT_OPEN_ALL, "between unshard and reshard"},
+        {SCRIPT_NOT_FINITE, "where an edit of all parameters' gradients, inf "
+                            "or nan, has been reduced"},
+    };
+
+    for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        if ((when & row[i].when) != 0) {
+            return row[i].text;
+        }
+    }
+    return "at rest";
+}
+
+static void check_call(struct script_state *s, uint32_t call, uint32_t now)
+{
+    const struct script_call_row *row = &script_calls[call];
+
+    if ((row->when & now) == 0 && !s->why[0]) {
+        (void)snprintf(s->why, sizeof(s->why),
+                       "nothing says that %s is refused here; it is %s",
+                       row->name, when_text(row->when));
+    }
+    if (call == SCRIPT_CALL_LOAD_DAMAGED) {
+        s->saved &= ~1u; /* it is what was damaged */
+    }
+}
+
+/* ---- Passes ---- */
+
+static void walk_inside(struct script_state *s, const struct script_inside *in,
+                        uint32_t points, uint32_t length, bool trains)
+{
+    uint32_t at = script_place_in(in->place, length);
+    uint32_t now = SCRIPT_IN_PASS;
+
+    refuse_if(s, at > points,
+              "the pass does not get to that place: one before `until` would "
+              "do");
+    now |= at == 0 ? SCRIPT_AT_START : 0;
+    now |= at == 1 ? SCRIPT_IN_FORWARD : 0;
+    now |= at < length ? SCRIPT_EARLY : 0;
+    now |= at == length && trains ? SCRIPT_AT_LAST : 0;
+    if (in->sync != SCRIPT_SYNC_UNSAID) {
+        s->sync = in->sync == SCRIPT_SYNC_ON;
+    } else {
+        check_call(s, in->call, now);
+    }
+}
+
+/* What the edits of a whole training pass do to the gradients. */
+static uint32_t hurt_by(const struct script_state *s,
+                        const struct script_action *a)
+{
+    uint32_t hurt = s->hurt_values ? SCRIPT_MAYBE_HURT : SCRIPT_UNHURT;
+
+    for (uint32_t i = 0; i < a->n_edits; i++) {
+        const struct script_edit *e = &s->s->edit[a->first_edit + i];
+        bool not_finite =
+            e->kind == SCRIPT_EDIT_INF || e->kind == SCRIPT_EDIT_NAN;
+
+        if (not_finite && e->parameter == SCRIPT_ALL) {
+            hurt = SCRIPT_HURT;
+        } else if (hurt == SCRIPT_HURT || not_finite ||
+                   (e->kind == SCRIPT_EDIT_TIMES && e->exponent > 0)) {
+            hurt = SCRIPT_MAYBE_HURT;
+        }
+    }
+    return hurt;
+}
+
+static void end_training_pass(struct script_state *s,
+                              const struct script_action *a, bool reduces)
+{
+    uint32_t hurt = hurt_by(s, a);
+
+    s->hurt = hurt > s->hurt ? hurt : s->hurt;
+    s->pending = !reduces;
+    s->reduced = s->reduced || reduces;
+}
+
+static void walk_pass(struct script_state *s, const struct script_action *a)
+{
+    bool trains = a->verb == SCRIPT_PASS;
+    uint32_t length =
+        s->length[trains ? FSDP_SEQUENCE_TRAIN : FSDP_SEQUENCE_EVAL];
+    uint32_t points =
+        a->ending == SCRIPT_WHOLE ? length : script_place_in(a->until, length);
+    bool reduces;
+
+    refuse_if(s, points > length,
+              "the pass is not as long as that; A/B is a part of any length");
+    if (a->sync != SCRIPT_SYNC_UNSAID) {
+        s->sync = a->sync == SCRIPT_SYNC_ON;
+    }
+    reduces = s->sync;
+    for (uint32_t i = 0; i < a->n_inside; i++) {
+        walk_inside(s, &s->s->inside[a->first_inside + i], points, length,
+                    trains);
+    }
+    if (a->ending == SCRIPT_CANCELLED) {
+        drop_gradients(s);
+    } else if (a->ending == SCRIPT_LEFT_OPEN) {
+        s->left_open = true;
+    } else if (trains) {
+        end_training_pass(s, a, reduces);
+    }
+}
+
+/* ---- Checkpoints ---- */
+
+static void walk_save(struct script_state *s, const struct script_action *a)
+{
+    refuse_if(s, s->pending || s->reduced,
+              "a save while there are gradients is refused (zero drops them)");
+    refuse_if(s, s->saving != NO_SLOT,
+              "a save is refused while another has not been waited for");
+    s->saving = a->slot;
+    s->saving_hurt = s->hurt_values;
+    s->slot[a->slot].local = a->form == FSDP_SAVE_LOCAL;
+    s->slot[a->slot].wrap = s->world.wrap;
+    s->slot[a->slot].degree = case_shard_degree(&s->world);
+}
+
+static void walk_wait(struct script_state *s, const struct script_action *a)
+{
+    refuse_if(s, s->saving != a->slot,
+              "this slot is not being saved: `save` comes first");
+    s->saved |= 1u << a->slot;
+    s->broken &= ~(1u << a->slot);
+    s->broken |= (uint32_t)s->saving_hurt << a->slot;
+    s->saving = NO_SLOT;
+    refuse_if(s, a->same && (s->saved >> a->same_slot & 1) == 0,
+              "the slot that it is compared with has not been saved");
+}
+
+static void walk_load(struct script_state *s, const struct script_action *a)
+{
+    refuse_if(s, s->saving != NO_SLOT,
+              "a load is refused while a save has not been waited for");
+    refuse_if(s, (s->saved >> a->slot & 1) == 0,
+              "this slot has not been saved, or has been damaged");
+    refuse_if(s,
+              s->slot[a->slot].local &&
+                  (s->slot[a->slot].wrap != s->world.wrap ||
+                   s->slot[a->slot].degree != case_shard_degree(&s->world)),
+              "the local form loads where wrap and shard degree are the same");
+    drop_gradients(s);
+    s->hurt_values = (s->broken >> a->slot & 1) != 0;
+}
+
+/* ---- Lives ---- */
+
+static bool same_bits_in(const struct run_case *a, const struct run_case *b)
+{
+    return a->fold == FSDP_FOLD_TREE
+               ? a->grains == b->grains
+               : a->ranks == b->ranks && a->replicas == b->replicas &&
+                     (a->wrap == b->wrap || a->fold == FSDP_FOLD_RANK);
+}
+
+static void walk_world(struct script_state *s, const struct script_action *a)
+{
+    struct run_case next;
+
+    if (a->world.ranks == 0) {
+        return;
+    }
+    if (!s->s->has_case) {
+        refuse_if(s, true, "another world needs the setting `case`");
+        return;
+    }
+    script_case_in(&s->world, &a->world, &next);
+    refuse_if(s, case_check(&next) != NULL, case_check(&next));
+    refuse_if(
+        s, (next.wrap == CASE_WRAP_DRAWN) != (s->world.wrap == CASE_WRAP_DRAWN),
+        "units that are drawn with the model are its only ones");
+    refuse_if(s, !same_bits_in(&s->world, &next),
+              "under fold tree the ranks may change, if the grains stay; under "
+              "fold rank strategy and wrap; else the strategy alone");
+    s->world = next;
+}
+
+static void end_life(struct script_state *s, const struct script_action *a)
+{
+    refuse_if(s, s->saving != NO_SLOT,
+              "a save has not been waited for: `wait` comes first");
+    begin_life(s);
+    if (a->verb == SCRIPT_ANEW) {
+        walk_world(s, a);
+    }
+}
+
+/* ---- */
+
+static void walk_optimizer(struct script_state *s,
+                           const struct script_action *a)
+{
+    refuse_if(s, s->pending,
+              "it is refused while gradients are pending that sync has not "
+              "reduced");
+    if (a->verb == SCRIPT_STEP) {
+        s->hurt_values = s->hurt_values || s->hurt != SCRIPT_UNHURT;
+        return;
+    }
+    refuse_if(s, !(a->max_norm > 0.0f), "the largest norm is above 0");
+    refuse_if(s, a->p != 1.0f && a->p != 2.0f && !isinf(a->p),
+              "p is 1, 2 or inf");
+    refuse_if(s, a->strict && s->hurt == SCRIPT_HURT,
+              "the norm is not finite: `! clip-nonfinite` says so");
+    refuse_if(s, a->strict && (s->hurt != SCRIPT_UNHURT || s->hurt_values),
+              "whether the norm is finite is not known here: without `strict` "
+              "it may be either");
+}
+
+/* Whether the contract allows it between unshard_all and reshard_all. */
+static bool is_for_open(const struct script_action *a)
+{
+    return a->verb == SCRIPT_RESHARD || a->verb == SCRIPT_SYNC ||
+           a->verb == SCRIPT_WAIT || a->verb == SCRIPT_AGAIN ||
+           a->verb == SCRIPT_ANEW || a->verb == SCRIPT_WRONG;
+}
+
+static void walk_life(struct script_state *s, const struct script_action *a)
+{
+    if (!s->living) {
+        begin_life(s);
+    }
+    refuse_if(s,
+              s->left_open && a->verb != SCRIPT_AGAIN && a->verb != SCRIPT_ANEW,
+              "a pass was left open: only `again`, `anew` or the end may "
+              "follow");
+    refuse_if(s, s->open_all && !is_for_open(a),
+              "everything is unsharded: `reshard` comes first");
+    switch (a->verb) {
+    case SCRIPT_PASS:
+    case SCRIPT_EVAL:
+        walk_pass(s, a);
+        break;
+    case SCRIPT_STEP:
+    case SCRIPT_CLIP:
+        walk_optimizer(s, a);
+        break;
+    case SCRIPT_ZERO:
+        drop_gradients(s);
+        break;
+    case SCRIPT_SYNC:
+        s->sync = a->sync == SCRIPT_SYNC_ON;
+        break;
+    case SCRIPT_UNSHARD:
+        s->open_all = true;
+        break;
+    case SCRIPT_RESHARD:
+        refuse_if(s, !s->open_all, "nothing to reshard: `unshard` comes first");
+        s->open_all = false;
+        break;
+    case SCRIPT_SAVE:
+        walk_save(s, a);
+        break;
+    case SCRIPT_WAIT:
+        walk_wait(s, a);
+        break;
+    case SCRIPT_LOAD:
+        walk_load(s, a);
+        break;
+    case SCRIPT_WRONG:
+        check_call(s, a->call, when_at_rest(s));
+        break;
+    case SCRIPT_AGAIN:
+    case SCRIPT_ANEW:
+        end_life(s, a);
+        break;
+    default: /* LOOK, SUMMON: at rest, anything may be looked at */
+        break;
+    }
+}
+
+void script_state_begin(const struct script *s, const uint32_t lengths[2],
+                        struct script_state *out)
+{
+    *out = (struct script_state){
+        .s = s, .saving = NO_SLOT, .saved = s->given, .length = {LONG, LONG}};
+    if (lengths) {
+        memcpy(out->length, lengths, sizeof(out->length));
+    }
+    if (s->has_case) {
+        out->world = s->c;
+    }
+}
+
+void script_state_take(struct script_state *state,
+                       const struct script_action *a)
+{
+    if (a->verb != SCRIPT_WRONG ||
+        script_calls[a->call].when != SCRIPT_UNTRAINED) {
+        walk_life(state, a);
+    } else {
+        refuse_if(state, state->living,
+                  "models are offered before the first life");
+    }
+}
+
+void script_state_end(struct script_state *state)
+{
+    refuse_if(state, state->living && state->saving != NO_SLOT,
+              "a save has not been waited for: `wait` comes first");
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_state.h - the state of an engine as the contract describes it
+ * (fsdp/engine.h), and what each action of a script makes of it; for those who
+ * judge, draw and shrink scripts.
+ */
+#ifndef FSDP_CTS_SCRIPT_STATE_H
+#define FSDP_CTS_SCRIPT_STATE_H
+
+#include "script/script.h"
+
+/* Gradients that are not finite. */
+enum script_hurt {
+    SCRIPT_UNHURT = 0,
+    SCRIPT_MAYBE_HURT = 1, /* some may be, or may become so */
+    SCRIPT_HURT = 2,       /* some are */
+};
+
+struct script_state {
+    const struct script *s;
+    uint32_t length[2];     /* points of the two sequences */
+    struct run_case world;  /* of this life, where the script has a case */
+    bool living;            /* between shard and destroy */
+    bool left_open;         /* in a pass for good */
+    bool open_all;          /* between unshard_all and reshard_all */
+    bool sync;              /* as the next BEGIN will find it */
+    bool pending;           /* gradients that sync has not reduced */
+    bool reduced;           /* gradients that it has */
+    uint32_t hurt;          /* enum script_hurt */
+    bool hurt_values;       /* the same of parameters and moments */
+    uint32_t saving;        /* slot, or SCRIPT_MAX_SLOTS */
+    bool saving_hurt;       /* hurt_values when the save began */
+    uint32_t saved, broken; /* slots, as bits: with hurt values */
+    struct {
+        bool local; /* loads into the same wrap and shard degree alone */
+        uint32_t wrap, degree;
+    } slot[SCRIPT_MAX_SLOTS];
+    char why[200]; /* empty: legal so far */
+};
+
+void script_state_begin(const struct script *s, const uint32_t lengths[2],
+                        struct script_state *out);
+/* What a does; `why` says what is not legal, and what would be. */
+void script_state_take(struct script_state *state,
+                       const struct script_action *a);
+/* The script may end here. */
+void script_state_end(struct script_state *state);
+
+/*
+ * The first action that is not legal, as index among those that are written;
+ * of a save that nobody waits for that of the save. n_actions: all are legal.
+ * *at_end: the script's end shows it.
+ */
+uint32_t script_first_illegal(const struct script *s, const uint32_t lengths[2],
+                              struct script_state *state, bool *at_end);
+
+#endif
