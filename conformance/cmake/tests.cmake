@@ -161,9 +161,10 @@ set_tests_properties(compare.gpu_bars PROPERTIES LABELS unit TIMEOUT 60)
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/run/*_test.c)
-list(FILTER run_tests EXCLUDE REGEX "/(allocation|between_passes|race_damage|trace)_test\\.c$")
+list(FILTER run_tests EXCLUDE REGEX "/(allocation|baseline_scripts|between_passes|race_damage|trace)_test\\.c$")
 unit(conformance/run/race_damage_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
     WITH ${here}/run/late_testing.c TIMEOUT 300)
+unit(conformance/run/baseline_scripts_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 unit(conformance/run/between_passes_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 unit(conformance/run/trace_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 foreach(file ${run_tests})

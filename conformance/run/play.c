@@ -72,9 +72,19 @@ static int summon(struct driver *x, const struct script_action *a)
                         play_ask_all(x, x->engine.param));
 }
 
+/* Who plays all ranks tells it as each of them. */
 static int sync(struct driver *x, const struct script_action *a)
 {
-    return x->engine.set_gradient_sync(x->sharded, a->sync == SCRIPT_SYNC_ON);
+    const uint32_t on = a->sync == SCRIPT_SYNC_ON;
+
+    for (uint32_t r = 1; x->serial && r < x->d->c->ranks; r++) {
+        x->env.rank = r;
+        FSDP_TRY(x->engine.set_gradient_sync(x->sharded, on));
+    }
+    if (x->serial) {
+        x->env.rank = 0;
+    }
+    return x->engine.set_gradient_sync(x->sharded, on);
 }
 
 static int wrong(struct driver *x, const struct script_action *a)
@@ -101,6 +111,9 @@ static int play_action(struct driver *x, const struct script_action *a)
 
     if (a->verb == SCRIPT_PASS && a->ending == SCRIPT_LEFT_OPEN) {
         FSDP_TRY(end_life(x));
+        if (x->serial) {
+            return FSDP_OK; /* it leaves no numbers */
+        }
     }
     x->recording = play_is_looked_at(x, a);
     FSDP_TRY(play[a->verb](x, a));
@@ -118,8 +131,9 @@ static const struct script_action *peek(const struct driver *x)
     return script_next(&ahead);
 }
 
-/* Passes of a kind that follow each other: all of a rank's, then the next
- * rank's. */
+/* Whole passes of a kind that follow each other: all of a rank's, then the next
+ * rank's. One that is cancelled drops the gradients of all ranks: each of them
+ * has got as far. */
 static int play_passes_of_all(struct driver *x, const struct script_action *a)
 {
     const struct script_walk first = x->walk;
@@ -131,7 +145,8 @@ static int play_passes_of_all(struct driver *x, const struct script_action *a)
         x->out = &all[r];
         x->walk = first;
         FSDP_TRY(play_action(x, a));
-        while ((next = peek(x)) != NULL && next->verb == a->verb) {
+        while (a->ending == SCRIPT_WHOLE && (next = peek(x)) != NULL &&
+               next->verb == a->verb && next->ending == SCRIPT_WHOLE) {
             FSDP_TRY(play_action(x, script_next(&x->walk)));
         }
     }

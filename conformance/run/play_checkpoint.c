@@ -66,7 +66,7 @@ bool play_can_save(const struct driver *x)
     }
     return !asked ||
            (x->engine.save_begin && x->engine.save_wait && x->engine.load &&
-            x->engine.loaded_extra && x->d->checkpoints);
+            (x->engine.loaded_extra || x->serial) && x->d->checkpoints);
 }
 
 /* ---- The driver's own state -------------------------------------------- */
@@ -152,7 +152,7 @@ static int check_extras(struct driver *x, uint32_t slot)
     return drive_answer(x, "extra-of-some-ranks", status);
 }
 
-/* ---- Actions ------------------------------------------------------------ */
+/* ---- Actions: of who plays all ranks numbers alone are wanted ------------ */
 
 /* The peaks are put together again before a failure is looked at: what is
  * recorded of the memory until then agrees with itself. */
@@ -166,7 +166,7 @@ int play_save(struct driver *x, const struct script_action *a)
     status = save(x, a, a->slot);
     above = recorder_watched_peak(x->recorder);
     FSDP_TRY(status);
-    return a == first_save(x->d->script)
+    return a == first_save(x->d->script) && !x->serial
                ? drive_answer_number(x, "save-above-rest", above)
                : FSDP_OK;
 }
@@ -192,7 +192,7 @@ int play_wait(struct driver *x, const struct script_action *a)
 {
     FSDP_TRY(x->engine.save_wait(x->sharded));
     x->saving = false;
-    if (a->same) {
+    if (a->same && !x->serial) {
         FSDP_TRY(check_same(x, a));
     }
     return play_note_outside(x);
@@ -209,6 +209,9 @@ int play_load(struct driver *x, const struct script_action *a)
     status = x->engine.load(x->sharded, path);
     above = recorder_watched_peak(x->recorder);
     FSDP_TRY(status);
+    if (x->serial) {
+        return play_note_outside(x);
+    }
     FSDP_TRY(drive_answer_number(x, "load-above-rest", above));
     FSDP_TRY(play_note_outside(x));
     return check_extras(x, a->slot);

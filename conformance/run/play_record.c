@@ -51,18 +51,8 @@ int play_note_end(struct driver *x)
     return mark(x, &x->out->end_sequence);
 }
 
-/* A life that loads at once goes on with the record of the one before; to
- * another one the first gives way, but for its losses. */
-void play_note_again(struct driver *x)
+static void give_way(struct record_rank *out)
 {
-    struct record_rank *out = x->out;
-    struct script_walk ahead = x->walk;
-    const struct script_action *next = script_next(&ahead);
-
-    x->goes_on = next && next->verb == SCRIPT_LOAD;
-    if (x->goes_on) {
-        return;
-    }
     for (uint32_t i = 0; i < out->n_tensors; i++) {
         free(out->tensor[i].data);
     }
@@ -72,6 +62,20 @@ void play_note_again(struct driver *x)
     out->n_other_losses = out->n_losses;
     out->n_losses = 0;
     out->n_steps = 0;
+}
+
+/* A life that loads at once goes on with the record of the one before; to
+ * another one the first gives way, but for its losses. */
+void play_note_again(struct driver *x)
+{
+    const uint32_t played = x->serial ? x->d->c->ranks : 1;
+    struct script_walk ahead = x->walk;
+    const struct script_action *next = script_next(&ahead);
+
+    x->goes_on = next && next->verb == SCRIPT_LOAD;
+    for (uint32_t r = 0; !x->goes_on && r < played; r++) {
+        give_way(&x->out[r]);
+    }
 }
 
 /* ---- Steps -------------------------------------------------------------- */

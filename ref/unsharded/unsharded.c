@@ -3,7 +3,8 @@
  * unsharded.c - the baseline: the run that nobody shards. One process holds
  * full parameters and plays the ranks one after the other (claim "serial":
  * the driver sets env->rank between passes); every rank's gradients are kept
- * and folded (unsharded_fold.c); the optimizer makes one full step.
+ * and folded (unsharded_fold.c); the optimizer makes one full step; what is
+ * saved is a copy in memory (unsharded_kept.c).
  *
  * It shares no schedule, layout table or collective with the sharded engine,
  * so that a fault in those cannot be in both.
@@ -43,6 +44,7 @@ static int make_arrays(struct fsdp_sharded *s)
         s->power[u][0] = s->power[u][1] = 1.0f;
     }
     for (uint32_t r = 0; r < s->ranks; r++) {
+        s->rank[r].sync = true;
         s->rank[r].has = calloc(n, sizeof(*s->rank[r].has));
         if (!s->rank[r].has) {
             return out_of_memory(s);
@@ -52,7 +54,7 @@ static int make_arrays(struct fsdp_sharded *s)
 }
 
 /* Storage of [total] elements for a value of `kind`. */
-static int take(struct fsdp_sharded *s, uint32_t kind, float **out)
+int unsharded_take(struct fsdp_sharded *s, uint32_t kind, float **out)
 {
     const struct fsdp_device *d = s->env->device;
     void *p = NULL;
@@ -66,7 +68,7 @@ static int take(struct fsdp_sharded *s, uint32_t kind, float **out)
     return FSDP_OK;
 }
 
-static void drop(struct fsdp_sharded *s, float **p)
+void unsharded_drop(struct fsdp_sharded *s, float **p)
 {
     const struct fsdp_device *d = s->env->device;
 
@@ -115,12 +117,12 @@ static int fill(struct fsdp_sharded *s)
 {
     uint64_t bytes;
 
-    FSDP_TRY(take(s, FSDP_PARAM_SHARD, &s->value));
-    FSDP_TRY(take(s, FSDP_GRAD_SHARD, &s->reduced));
-    FSDP_TRY(take(s, FSDP_GRAD_FULL, &s->fresh));
+    FSDP_TRY(unsharded_take(s, FSDP_PARAM_SHARD, &s->value));
+    FSDP_TRY(unsharded_take(s, FSDP_GRAD_SHARD, &s->reduced));
+    FSDP_TRY(unsharded_take(s, FSDP_GRAD_FULL, &s->fresh));
     bytes = s->total * sizeof(*s->value);
     for (uint32_t i = 0; i < ref_optimizer_states(s->options.optimizer); i++) {
-        FSDP_TRY(take(s, FSDP_OPTIM, &s->state[i]));
+        FSDP_TRY(unsharded_take(s, FSDP_OPTIM, &s->state[i]));
         memset(s->state[i], 0, bytes);
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
@@ -151,18 +153,17 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->replicas = env->mesh->extent[FSDP_DIM_REPLICATE];
     s->shards = env->mesh->extent[FSDP_DIM_SHARD];
     s->ranks = s->replicas * s->shards;
-    s->next_sync = true;
     FSDP_TRY(make_arrays(s));
     lay_out(s);
     return fill(s);
 }
 
-static void drop_gradients(struct fsdp_sharded *s)
+void unsharded_drop_gradients(struct fsdp_sharded *s)
 {
     for (uint32_t r = 0; r < s->ranks; r++) {
         struct rank_gradients *x = &s->rank[r];
-        for (uint32_t c = 0; c < MAX_CONTRIBUTIONS; c++) {
-            drop(s, &x->sum[c]);
+        for (uint32_t c = 0; c < x->room; c++) {
+            unsharded_drop(s, &x->sum[c]);
         }
         x->n = 0;
         memset(x->has, 0, s->model->n_parameters * sizeof(*x->has));
@@ -172,22 +173,36 @@ static void drop_gradients(struct fsdp_sharded *s)
     s->has_reduced = false;
 }
 
+bool unsharded_is_pending(const struct fsdp_sharded *s)
+{
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        const struct rank_gradients *x = &s->rank[r];
+
+        if (x->n < x->room && x->sum[x->n]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void destroy(struct fsdp_sharded *s)
 {
     if (!s) {
         return;
     }
     for (uint32_t r = 0; s->rank && r < s->ranks; r++) {
-        for (uint32_t c = 0; c < MAX_CONTRIBUTIONS; c++) {
-            drop(s, &s->rank[r].sum[c]);
+        for (uint32_t c = 0; c < s->rank[r].room; c++) {
+            unsharded_drop(s, &s->rank[r].sum[c]);
         }
+        free(s->rank[r].sum);
         free(s->rank[r].has);
     }
-    drop(s, &s->value);
-    drop(s, &s->reduced);
-    drop(s, &s->fresh);
-    drop(s, &s->state[0]);
-    drop(s, &s->state[1]);
+    unsharded_give_up(s);
+    unsharded_drop(s, &s->value);
+    unsharded_drop(s, &s->reduced);
+    unsharded_drop(s, &s->fresh);
+    unsharded_drop(s, &s->state[0]);
+    unsharded_drop(s, &s->state[1]);
     free(s->start);
     free(s->offset);
     free(s->block);
@@ -203,19 +218,31 @@ static void destroy(struct fsdp_sharded *s)
 
 /* ---- Points: only gradients matter ------------------------------------- */
 
+/* A rank's contribution that is being added to. */
+static int open_contribution(struct fsdp_sharded *s, struct rank_gradients *x)
+{
+    if (x->n == x->room) {
+        float **grown = realloc(x->sum, (x->room + 1u) * sizeof(*grown));
+
+        if (!grown) {
+            return out_of_memory(s);
+        }
+        x->sum = grown;
+        x->sum[x->room++] = NULL;
+    }
+    if (!x->sum[x->n]) {
+        FSDP_TRY(unsharded_take(s, FSDP_GRAD_FULL, &x->sum[x->n]));
+        memset(x->sum[x->n], 0, s->total * sizeof(float));
+    }
+    return FSDP_OK;
+}
+
 /* What the model left in `fresh` is kept (the first) or added (later ones). */
 static int take_gradients(struct fsdp_sharded *s, uint32_t module)
 {
     struct rank_gradients *x = &s->rank[s->env->rank];
 
-    if (x->n >= MAX_CONTRIBUTIONS) {
-        return ref_fail(s->env, FSDP_ERR_UNSUPPORTED, "unsharded.at",
-                        "more than %d reductions a step", MAX_CONTRIBUTIONS);
-    }
-    if (!x->sum[x->n]) {
-        FSDP_TRY(take(s, FSDP_GRAD_FULL, &x->sum[x->n]));
-        memset(x->sum[x->n], 0, s->total * sizeof(float));
-    }
+    FSDP_TRY(open_contribution(s, x));
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         float *sum = x->sum[x->n] + s->start[p];
         const float *fresh = s->fresh + s->start[p];
@@ -238,6 +265,7 @@ static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
     s->next++;
     if (point == FSDP_PRE_BACKWARD) {
         s->in_backward[module] = true;
+        s->backwards = true;
         if (u != FSDP_NO_UNIT) {
             s->touched[u] = true;
         }
@@ -257,13 +285,15 @@ static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
         s->sequence = s->model->sequence[index];
         s->sequence_index = index;
         s->next = 0;
-        s->sync = s->next_sync;
+        s->sync = x->sync;
+        s->backwards = false;
         return FSDP_OK;
     }
     if (point == FSDP_END && q && index == s->sequence_index &&
         s->next == q->n) {
-        /* A rank's contribution is complete where it would be reduced. */
-        if (s->sync && x->sum[x->n]) {
+        /* A rank's contribution is complete where it would be reduced. What
+         * is pending stays so over a pass without a backward. */
+        if (s->sync && s->backwards && x->n < x->room && x->sum[x->n]) {
             x->n++;
             memset(x->has, 0, s->model->n_parameters * sizeof(*x->has));
         }
@@ -271,7 +301,7 @@ static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
         return FSDP_OK;
     }
     if (point == FSDP_CANCEL && q) {
-        drop_gradients(s);
+        unsharded_drop_gradients(s);
         memset(s->in_backward, 0,
                s->model->n_modules * sizeof(*s->in_backward));
         s->sequence = NULL;
@@ -310,10 +340,21 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
 
 /* ---- One full step ------------------------------------------------------ */
 
+/* The rank's own: another's passes are played before or after it. */
 static int set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
 {
-    s->next_sync = on != 0;
+    s->rank[s->env->rank].sync = on != 0;
     return FSDP_OK;
+}
+
+/* Whoever uses gradients needs all of them. */
+static int reduce_all(struct fsdp_sharded *s, const char *where)
+{
+    if (unsharded_is_pending(s)) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, where,
+                        "a rank has gradients that were not reduced");
+    }
+    return unsharded_reduce(s);
 }
 
 /* The gradient of p, or NULL: its unit took no part in this step. */
@@ -331,7 +372,7 @@ static int clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
     float factor;
 
     FSDP_TRY(ref_check_clip(s->env, clip));
-    FSDP_TRY(unsharded_reduce(s));
+    FSDP_TRY(reduce_all(s, "unsharded.clip"));
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         const float *g = gradient(s, p);
         if (g) {
@@ -353,7 +394,7 @@ static int clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
 
 static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
-    FSDP_TRY(unsharded_reduce(s));
+    FSDP_TRY(reduce_all(s, "unsharded.step"));
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         if (s->touched[u]) {
             s->power[u][0] *= s->options.beta1;
@@ -381,7 +422,7 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 
 static int zero_grad(struct fsdp_sharded *s)
 {
-    drop_gradients(s);
+    unsharded_drop_gradients(s);
     return FSDP_OK;
 }
 
@@ -414,24 +455,27 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
         "groups",    "no-sync",   "eval",          "cancel",
         "fold-rank", "fold-ring", "fold-tree",     "f32-fma",
         "clip",      NULL};
-    static const struct fsdp_engine engine = {.size = sizeof(engine),
-                                              .abi = FSDP_ABI_VERSION,
-                                              .name = "unsharded",
-                                              .version = "0.1.0",
-                                              .claims = claims,
-                                              .open = ref_open,
-                                              .close = ref_close,
-                                              .shard = shard,
-                                              .at = at,
-                                              .param = param,
-                                              .grad = grad,
-                                              .set_gradient_sync =
-                                                  set_gradient_sync,
-                                              .clip_grad_norm = clip_grad_norm,
-                                              .step = step,
-                                              .zero_grad = zero_grad,
-                                              .pieces = pieces,
-                                              .destroy = destroy};
+    static const struct fsdp_engine engine = {
+        .size = sizeof(engine),
+        .abi = FSDP_ABI_VERSION,
+        .name = "unsharded",
+        .version = "0.1.0",
+        .claims = claims,
+        .open = unsharded_open,
+        .close = unsharded_close,
+        .shard = shard,
+        .at = at,
+        .param = param,
+        .grad = grad,
+        .set_gradient_sync = set_gradient_sync,
+        .clip_grad_norm = clip_grad_norm,
+        .step = step,
+        .zero_grad = zero_grad,
+        .pieces = pieces,
+        .save_begin = unsharded_save_begin,
+        .save_wait = unsharded_save_wait,
+        .load = unsharded_load,
+        .destroy = destroy};
 
     return &engine;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unsharded.h - what unsharded.c and unsharded_fold.c share: the baseline. */
+/*
+ * unsharded.h - what unsharded.c, unsharded_fold.c and unsharded_kept.c share:
+ * the baseline.
+ */
 #ifndef FSDP_CTS_UNSHARDED_H
 #define FSDP_CTS_UNSHARDED_H
 
 #include "ref/engine/ref.h"
 
-enum {
-    MAX_CONTRIBUTIONS = 16 /* reductions of one step */
-};
-
-/* One logical rank's gradients, each [total]. */
+/* One logical rank: its gradients, each [total], since they were folded. */
 struct rank_gradients {
-    float *sum[MAX_CONTRIBUTIONS]; /* [n] is still being added to */
-    bool *has;                     /* [n_parameters]: of sum[n] */
-    uint32_t n;                    /* contributions that were reduced */
+    float **sum;      /* [room]; NULL from n + 1 on */
+    bool *has;        /* [n_parameters]: of sum[n], which is added to */
+    uint32_t n, room; /* contributions that sync has closed */
+    bool sync;        /* as the rank's next BEGIN will find it */
 };
 
 struct fsdp_sharded {
@@ -33,16 +33,34 @@ struct fsdp_sharded {
     float *value, *reduced, *fresh, *state[2];
     bool *asked; /* [n_parameters]: fresh holds a gradient of it */
     bool *in_backward;
-    bool has_reduced;
+    bool has_reduced; /* `reduced` holds the fold of what was closed */
     struct rank_gradients *rank;
     const struct fsdp_sequence *sequence;
     uint32_t sequence_index, next;
-    bool sync, next_sync;
-    float (*power)[2]; /* [n_units]: products of the betas over its steps */
+    bool sync;           /* of the pass that is under way */
+    bool backwards;      /* it has come to a backward */
+    struct kept *saving; /* not waited for yet */
+    float (*power)[2];   /* [n_units]: products of the betas over its steps */
 };
 
-/* Folds all contributions of this step, in order, unless it has been done.
- * INVALID: a rank has gradients that were not reduced. */
+/* unsharded.c: storage of [total] elements for a value of `kind`; and back. */
+int unsharded_take(struct fsdp_sharded *s, uint32_t kind, float **out);
+void unsharded_drop(struct fsdp_sharded *s, float **p);
+void unsharded_drop_gradients(struct fsdp_sharded *s);
+/* A rank has gradients that no pass under sync has closed. */
+bool unsharded_is_pending(const struct fsdp_sharded *s);
+
+/* unsharded_fold.c: folds what sync has closed, in order, adds it to what was
+ * folded before, and forgets it. */
 int unsharded_reduce(struct fsdp_sharded *s);
+
+/* unsharded_kept.c: an engine that keeps checkpoints, in memory, from open to
+ * close, whichever lives come and go between. */
+int unsharded_open(struct fsdp_env *env);
+void unsharded_close(struct fsdp_env *env);
+int unsharded_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
+int unsharded_save_wait(struct fsdp_sharded *s);
+int unsharded_load(struct fsdp_sharded *s, const char *directory);
+void unsharded_give_up(struct fsdp_sharded *s); /* a save not waited for */
 
 #endif

@@ -5,6 +5,8 @@
  */
 #include "unsharded.h"
 
+#include <stddef.h>
+
 /* The specification (comm.h) is recursive. NOLINTNEXTLINE(misc-no-recursion) */
 static float tree(const float *x, uint32_t n)
 {
@@ -47,7 +49,7 @@ static float fold_mesh(const struct fsdp_sharded *s, const float *x,
                 (uint32_t)(local / part));
 }
 
-static int fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
+static void fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
 {
     uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
     float divide =
@@ -66,29 +68,41 @@ static int fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
             x[r] = s->rank[r].sum[c][s->start[p] + i];
         }
         scaled = fold_mesh(s, x, owner, local, s->chunk[u]) * divide;
-        *to = c == 0 ? scaled : *to + scaled;
+        *to = s->has_reduced ? *to + scaled : scaled;
     }
-    return FSDP_OK;
+}
+
+/* What has been folded; gradients that are pending stay. */
+static void forget(struct fsdp_sharded *s, struct rank_gradients *x)
+{
+    for (uint32_t c = 0; c < x->n; c++) {
+        unsharded_drop(s, &x->sum[c]);
+    }
+    if (x->n > 0 && x->n < x->room) {
+        x->sum[0] = x->sum[x->n];
+        x->sum[x->n] = NULL;
+    }
+    x->n = 0;
 }
 
 int unsharded_reduce(struct fsdp_sharded *s)
 {
     uint32_t n = s->rank[0].n;
 
-    if (s->has_reduced || n == 0) {
-        return FSDP_OK;
-    }
     for (uint32_t r = 0; r < s->ranks; r++) {
-        if (s->rank[r].n != n || s->rank[r].sum[n]) {
-            return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.step",
-                            "rank %u has gradients that were not reduced", r);
+        if (s->rank[r].n != n) {
+            return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.reduce",
+                            "rank %u has made another number of passes", r);
         }
     }
     for (uint32_t c = 0; c < n; c++) {
         for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-            FSDP_TRY(fold_parameter(s, p, c));
+            fold_parameter(s, p, c);
         }
+        s->has_reduced = true;
     }
-    s->has_reduced = true;
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        forget(s, &s->rank[r]);
+    }
     return FSDP_OK;
 }

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unsharded_kept.c - checkpoints of the baseline: copies in memory, by the
+ * name of their folder. They outlive the life that made them, and no file is
+ * written: what files must hold is said by other rules than the numbers that
+ * a run goes on with.
+ */
+#include "unsharded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The values and states of a model, and the products of its steps' betas. */
+struct kept {
+    struct kept *next;
+    char *directory;
+    uint64_t total;
+    uint32_t n_units;
+    float *data;       /* [3][total]: values, states */
+    float (*power)[2]; /* [n_units] */
+};
+
+/* Stands in env->engine, from open to close. */
+struct home {
+    void *device; /* ref_close's */
+    struct kept *first;
+};
+
+static void release(struct kept *k)
+{
+    if (k) {
+        free(k->directory);
+        free(k->data);
+        free(k->power);
+    }
+    free(k);
+}
+
+int unsharded_open(struct fsdp_env *env)
+{
+    struct home *home = calloc(1, sizeof(*home));
+
+    if (!home) {
+        return ref_fail(env, FSDP_ERR_NOMEM, "unsharded.open", "out of memory");
+    }
+    if (ref_open(env) != FSDP_OK) {
+        free(home);
+        return FSDP_ERR_NOMEM;
+    }
+    home->device = env->engine;
+    env->engine = home;
+    return FSDP_OK;
+}
+
+void unsharded_close(struct fsdp_env *env)
+{
+    struct home *home = env->engine;
+
+    if (!home) {
+        return;
+    }
+    for (struct kept *k = home->first; k;) {
+        struct kept *next = k->next;
+
+        release(k);
+        k = next;
+    }
+    env->engine = home->device;
+    free(home);
+    ref_close(env);
+}
+
+static float *part(const struct kept *k, uint32_t i)
+{
+    return k->data + i * k->total;
+}
+
+static int refuse(const struct fsdp_sharded *s, const char *why)
+{
+    return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.checkpoint", "%s",
+                    why);
+}
+
+static struct kept *make(const struct fsdp_sharded *s, const char *directory)
+{
+    struct kept *k = calloc(1, sizeof(*k));
+    const float *from[] = {s->value, s->state[0], s->state[1]};
+
+    if (!k) {
+        return NULL;
+    }
+    k->total = s->total;
+    k->n_units = s->units->n_units;
+    k->directory = strdup(directory);
+    k->data = calloc(3 * s->total + 1, sizeof(*k->data));
+    k->power = calloc(k->n_units + 1u, sizeof(*k->power));
+    if (!k->directory || !k->data || !k->power) {
+        release(k);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < 3 && from[i]; i++) {
+        memcpy(part(k, i), from[i], s->total * sizeof(*k->data));
+    }
+    memcpy(k->power, s->power, k->n_units * sizeof(*k->power));
+    return k;
+}
+
+int unsharded_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    if (s->sequence || s->saving || s->has_reduced || s->rank[0].n > 0 ||
+        unsharded_is_pending(s)) {
+        return refuse(s, "in a pass, with gradients, or while saving");
+    }
+    s->saving = make(s, save->directory);
+    return s->saving ? FSDP_OK
+                     : ref_fail(s->env, FSDP_ERR_NOMEM, "unsharded.save",
+                                "out of memory");
+}
+
+int unsharded_save_wait(struct fsdp_sharded *s)
+{
+    struct home *home = s->env->engine;
+
+    if (!s->saving) {
+        return refuse(s, "nothing is being saved");
+    }
+    s->saving->next = home->first; /* the newest of a name comes first */
+    home->first = s->saving;
+    s->saving = NULL;
+    return FSDP_OK;
+}
+
+void unsharded_give_up(struct fsdp_sharded *s)
+{
+    release(s->saving);
+    s->saving = NULL;
+}
+
+int unsharded_load(struct fsdp_sharded *s, const char *directory)
+{
+    const struct home *home = s->env->engine;
+    const struct kept *k = home->first;
+    float *to[] = {s->value, s->state[0], s->state[1]};
+
+    while (k && strcmp(k->directory, directory) != 0) {
+        k = k->next;
+    }
+    if (s->sequence || s->saving) {
+        return refuse(s, "in a pass, or while saving");
+    }
+    if (!k || k->total != s->total || k->n_units != s->units->n_units) {
+        return refuse(s, "nothing of this model was saved there");
+    }
+    for (uint32_t i = 0; i < 3 && to[i]; i++) {
+        memcpy(to[i], part(k, i), s->total * sizeof(*k->data));
+    }
+    memcpy(s->power, k->power, k->n_units * sizeof(*k->power));
+    unsharded_drop_gradients(s);
+    return FSDP_OK;
+}
