@@ -21,6 +21,7 @@ int command_inspect(int argc, char **argv);
 int command_track(int argc, char **argv);
 int command_fixtures(int argc, char **argv);
 int command_probe(int argc, char **argv);
+int command_init(int argc, char **argv);
 int command_plan(int argc, char **argv);
 int command_worker(int argc, char **argv);
 

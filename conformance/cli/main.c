@@ -17,6 +17,7 @@ static const struct {
     const char *help; /* NULL: not for people */
 } commands[] = {
     {"run", command_run, "run engines through the suite and judge them"},
+    {"init", command_init, "write an engine to start from"},
     {"list", command_list,
      "list requirements, cases, scripts, workloads, engines, mutants ..."},
     {"verify", command_verify, "judge records that were kept by run"},

@@ -281,7 +281,8 @@ set_target_properties(faults_testing PROPERTIES
 # ---- Commands ----
 file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh
     ${here}/tools/bench/*_test.sh ${here}/tools/submit/*_test.sh
-    ${here}/tools/track/*_test.sh ${here}/tools/probes/probe_usage_test.sh
+    ${here}/tools/track/*_test.sh ${here}/tools/init/*_test.sh
+    ${here}/tools/probes/probe_usage_test.sh
     ${here}/tools/plan/*_test.sh)
 foreach(script ${scripts})
     get_filename_component(name ${script} NAME_WE)

@@ -4,7 +4,7 @@
  * Parallel of one flat parameter a unit, all on the model's stream, nothing
  * ahead. overlap_engine.c is what comes after it: streams, prefetch, a pool.
  *
- * Five places are marked by the level that asks for them, from << to >>.
+ * Four places are marked by the level that asks for them, from << to >>.
  * `fsdp-cts init` makes an engine to start from that lacks what is there.
  */
 #include <fsdp/kit.h>
@@ -149,6 +149,8 @@ static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
 
 /* ---- Level 3, gradient: where the model writes, and what is summed ----- */
 
+/* The first gradient is written where it belongs; later ones, while that one
+ * is not reduced, in storage of their own, which take_gradients adds. */
 static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
 {
     if (p >= s->model->n_parameters ||
@@ -157,18 +159,13 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                     "grad: unknown, or not in its module's backward");
     }
     struct parameter *x = &s->parameter[p];
-    float *data = NULL;
+    float *data = unit_of(s, p)->grad + x->offset;
 
     x->lent = true;
-    /* gradient: the first gradient is written where it belongs, at x->offset
-     * of its unit's `grad`; after that (x->summed) each goes to x->fresh, in
-     * storage of its own, which take_gradients adds. << */
-    data = unit_of(s, p)->grad + x->offset;
     if (x->summed && !x->fresh) {
         FSDP_TRY(fsdp_make(s->env, FSDP_STAGING, x->unit, x->numel, &x->fresh));
     }
     data = x->fresh ? x->fresh : data;
-    /* >> */
     return fsdp_lend(s->env, s->model, p, data, out);
 }
 

@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# init_test.sh - what `fsdp-cts init` writes builds; each place that it leaves
+# to be filled in is found missing by the level that asks for it, and by none
+# before; and with all of them the engine is CONFORMANT, in C and in C++.
+#
+# usage: init_test.sh FSDP-CTS INCLUDE-FOLDER
+set -uo pipefail
+
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../cli/checks.sh"
+include=$(realpath "$2")
+whole=$(realpath "$include/../../docs/example/first_engine.c")
+cd "$folder" || exit 1
+levels=(layout gather reduce step)
+
+if ! command -v "${CC:-cc}" >/dev/null || ! command -v "${CXX:-c++}" >/dev/null
+then
+    echo 'no compiler for C and C++'
+    exit 77
+fi
+
+# compile C|C++ SOURCE LIBRARY
+compile()
+{
+    local command=("${CC:-cc}" -std=c11)
+    [ "$1" = C ] || command=("${CXX:-c++}" -x c++ -std=c++17)
+    "${command[@]}" -Wall -Wextra -Werror -shared -fPIC -O1 -ffp-contract=off \
+        -I "$include" "$2" -o "$3" 2>err || head -3 err
+}
+
+# filled N: the engine with the first N of its places, as its author would fill
+# them in.
+filled()
+{
+    awk -v filled="$1" '
+        /<< \*\/$/ { n++; cut = n > filled; if (cut) sub(/<< /, "") }
+        !skip { print }
+        cut { skip = 1; cut = 0 }
+        /\/\* >> \*\/$/ { skip = 0 }' "$whole"
+}
+
+# ask LEVEL ENGINE: the exit code, and what is printed in `out`.
+ask()
+{
+    timeout 120 "$cts" run --engine "$2" --level "$1" --workload mlp,linear \
+        --ranks 1,2 --partial-ok >out 2>err
+    echo $?
+}
+
+# ---- What is written ----
+"$cts" init c mine >said 2>&1
+result 'init c' "$(
+    compile C mine/engine.c ./mine.so
+    [ "$(grep -c 'TO DO' mine/engine.c)" -eq 5 ] || # one is in its head
+        grep -n 'TO DO' mine/engine.c
+    ! grep -n '<<\|>>' mine/engine.c
+    [ -s mine/CMakeLists.txt ] || echo 'no CMakeLists.txt'
+    for level in "${levels[@]}"; do
+        grep -q -- "--level $level\$" said || echo "not said: $level"
+    done
+)"
+"$cts" init c++ theirs >said 2>&1
+result 'init c++' "$(compile C++ theirs/engine.cpp ./theirs.so)"
+mkdir bin
+printf '#!/bin/sh\n' >bin/nvcc
+chmod +x bin/nvcc
+PATH=$PATH:$folder/bin "$cts" init cuda device >said 2>&1
+result 'init cuda' "$(
+    compile C++ device/engine.cu ./device.so
+    grep -q 'LANGUAGES CUDA' device/CMakeLists.txt || cat said
+)"
+
+# ---- The rungs ----
+plain() # an engine, from its first #include on, without what is only form
+{
+    sed '1,/^#include/d; s/TO DO, //' | tr -d ' \n*'
+}
+result 'the skeleton is the engine without its places' "$(
+    cmp <(filled 0 | plain) <(plain <mine/engine.c) 2>&1
+)"
+for n in 0 1 2 3 4; do
+    filled "$n" >"rung$n.c"
+    result "rung $n" "$(
+        compile C "rung$n.c" "./rung$n.so"
+        if [ "$n" -gt 0 ]; then
+            got=$(ask "${levels[n - 1]}" "./rung$n.so")
+            [ "$got" -eq 0 ] || echo "--level ${levels[n - 1]}: exit $got," \
+                "$(grep -m1 '^fail' out) $(head -1 err)"
+        fi
+        if [ "$n" -lt 4 ]; then
+            got=$(ask "${levels[n]}" "./rung$n.so")
+            [ "$got" -eq 1 ] || echo "--level ${levels[n]}: exit $got"
+        fi
+    )"
+done
+for language in C C++; do
+    compile "$language" "$whole" ./whole.so
+    result "all of it, in $language" "$(
+        "$cts" run --engine ./whole.so --quiet 2>err | grep -v '^CONFORMANT$'
+    )"
+done
+result 'at most 400 lines of code' "$(
+    sed 's,/\*.*\*/,,' "$whole" |
+        awk '/\/\*/ { inside = 1 }
+             !inside && NF { n++ }
+             /\*\// { inside = 0 }
+             END { if (n > 400) print n }'
+)"
+
+# ---- An engine that has shard and pieces alone ----
+sed '/^    e\.\(at\|param\|grad\|step\|zero_grad\|set_gradient_sync\) =/d' \
+    "$whole" >sharded.c
+"${CC:-cc}" -std=c11 -shared -fPIC -O1 -I "$include" sharded.c -o sharded.so
+result 'shard and pieces are enough for --level layout' "$(
+    got=$(ask layout ./sharded.so)
+    [ "$got" -eq 0 ] || echo "exit $got: $(cat err)"
+    grep -q 'right up to level: layout' out || tail -2 out
+)"
+result 'and for no other level' "$(
+    got=$(ask gather ./sharded.so)
+    [ "$got" -eq 64 ] || echo "exit $got"
+    [ "$(cat err)" = "fsdp-cts: engine ./sharded.so: at is NULL, so that it \
+cannot train; --level layout asks for shard and pieces alone" ] || cat err
+)"
+result 'kept records of it are judged again' "$(
+    "$cts" run --engine ./sharded.so --level layout --workload mlp --ranks 2 \
+        --records kept --record-only >out 2>&1 || cat out
+    "$cts" verify kept --level layout --workload mlp --ranks 2 --partial-ok \
+        >out 2>&1 || tail -3 out
+)"
+
+# ---- What is wrong ----
+# refused WHAT CODE TEXT ARGUMENT...
+refused()
+{
+    local what=$1 code=$2 text=$3 got
+    shift 3
+    env -u CUDACXX PATH="${path:-$PATH}" "$cts" init "$@" >out 2>err
+    got=$?
+    result "$what" "$(
+        [ "$got" -eq "$code" ] || echo "exit $got"
+        [ "$(wc -l <err)" -eq 1 ] || cat err
+        grep -qF -- "$text" err || cat err
+        [ ! -s out ] || cat out
+    )"
+}
+
+mkdir full
+echo kept >full/engine.c
+refused 'a folder with files' 64 'full: there are files in it' c full
+refused 'a file' 64 'full/engine.c: Not a directory' c full/engine.c
+result 'nothing is overwritten' "$(grep -v '^kept$' full/*)"
+refused 'no such language' 64 'fortran: no language' fortran other
+refused 'no folder' 64 'needs a language and a folder' c
+refused 'a folder that cannot be made' 74 'nowhere/here: No such file' \
+    c nowhere/here
+path=/nonexistent refused 'no CUDA' 64 'cuda needs nvcc, which is not in PATH' \
+    cuda gpu
+result 'and no folder' "$(ls gpu 2>/dev/null)"
+
+finish 23
