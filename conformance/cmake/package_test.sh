@@ -62,11 +62,11 @@ ctest --test-dir good -j 2 >out 2>&1 || why=$(tail -n 20 out)
 result 'the examples are right' "$why"
 why=
 passed=$(sed -n 's/.* \([0-9]*\) tests\{0,1\} failed out of .*/\1/p' out)
-grep -q 'strict.local.comm.order .*Passed' out ||
+grep -q 'first.local.comm.order .*Passed' out ||
     why="comm.order did not pass; failed: $passed"
 result 'a requirement is a test' "$why"
 why=
-grep -q 'strict.local.step.adamw .*Skipped' out || why=$(grep adamw out)
+grep -q 'first.local.step.adamw .*Skipped' out || why=$(grep adamw out)
 result 'what is not claimed is skipped' "$why"
 
 # ---- The probes ----
@@ -82,12 +82,26 @@ why=
 export PKG_CONFIG_PATH=$folder/prefix/lib/pkgconfig
 read -r -a include < <(pkg-config --cflags fsdp-cts)
 command=$(pkg-config --variable=command fsdp-cts)
-# shellcheck disable=SC2086  # flags are words
-c++ $flags -shared -fPIC -std=c++17 -O2 -ffp-contract=off "${include[@]}" \
-    "$example/strict_engine.cpp" -o strict.so &&
-    "$command" run --engine ./strict.so >out 2>&1 || why=$(tail -n 20 out)
-grep -q '^CONFORMANT: strict' out || why=${why:-"no verdict: $(tail -n 3 out)"}
-result 'the template is CONFORMANT' "$why"
+for language in 'cc -std=c11' 'c++ -x c++ -std=c++17'; do
+    # shellcheck disable=SC2086  # flags are words
+    $language $flags -shared -fPIC -O2 -ffp-contract=off "${include[@]}" \
+        "$example/first_engine.c" -o first.so &&
+        "$command" run --engine ./first.so >out 2>&1 || why=$(tail -n 20 out)
+    grep -q '^CONFORMANT: first' out || why=${why:-"no verdict: $(tail -n 3 out)"}
+done
+result 'the example is CONFORMANT' "$why"
+
+# ---- An engine of one's own ----
+why=
+"$command" init c mine >out 2>&1 && make_engines mine mine/build mlp 2 ||
+    why=$(tail -n 20 out log)
+"$command" run --engine mine/build/mine.so --level layout --workload mlp \
+    >out 2>&1
+grep -q '^fail layout.covers-once' out || why=${why:-$(head -n 3 out)}
+grep -q "PREFIX_PATH=$folder/prefix" <("$command" init c again) ||
+    why=${why:-'init does not say where the suite is'}
+result 'what init writes builds, and its first level says what is missing' \
+    "$why"
 
 # ---- Wrong engines ----
 cp -r "$example" bad
@@ -98,29 +112,31 @@ wrong()
 {
     local requirement=$1 expression=$2 why=
 
-    sed "$expression" "$example/strict_engine.cpp" >bad/strict_engine.cpp
-    if cmp -s "$example/strict_engine.cpp" bad/strict_engine.cpp; then
+    sed "$expression" "$example/first_engine.c" >bad/first_engine.c
+    if cmp -s "$example/first_engine.c" bad/first_engine.c; then
         why="the expression changes nothing: $expression"
     elif ! make_engines bad bad-build "${3:-mlp}" "${4:-2;3}"; then
         why=$(tail -n 20 log)
     else
         ctest --test-dir bad-build -j 2 \
-            -R "strict.local.(run|verdict|$requirement)\$" >out 2>&1
+            -R "first.local.(run|verdict|$requirement)\$" >out 2>&1
         for test in verdict "$requirement"; do
-            grep -q "strict.local.$test .*\*\*\*Failed" out ||
+            grep -q "first.local.$test .*\*\*\*Failed" out ||
                 why="$test did not fail: $(tail -n 12 out)"
         done
     fi
     result "wrong: $requirement" "$why"
 }
 
-wrong reduce.scale 's/(divide != 0.0f ? divide/(divide == 0.0f ? divide/'
+wrong reduce.scale 's|1.0f / u->divide, 0.0f, to|2.0f / u->divide, 0.0f, to|'
 wrong layout.chunk-rule 's/s->shards != 0);/s->shards != 0) + 1;/'
 wrong comm.reduce-scatter-count 's/|| !s->sync)/)/'
-wrong comm.all-gather-count 's/s->shards > 1 \&\& !x.full.p/s->shards > 1/'
-wrong memory.rest-after-step 's/^\( *\)drop(s, &s->unit\[u\].full);/\1;/'
-wrong step.sgd 's/how->lr\[0\],/how->lr[0] * 0.5f,/'
-wrong error.step-in-pass 's/s->sequence || how->n_groups > 1/how->n_groups > 1/' \
-    mlp '2;3;4'
+wrong comm.all-gather-count \
+    '/^static int close_window/,/^}/s/^    reshard/    if (backward) reshard/'
+wrong memory.rest-after-step \
+    '/^static void reshard/,/^}/s/^    fsdp_drop(s->env, &u->full.*/    (void)0;/'
+wrong step.sgd 's/how->lr\[0\], decay/how->lr[0] * 0.5f, decay/'
+wrong error.step-in-pass 's/s->walk.sequence || how->n_groups/how->n_groups/' \
+    linear '1;2'
 
 [ "$failed" -eq 0 ]

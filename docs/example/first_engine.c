@@ -212,7 +212,6 @@ static int reduce_into(struct fsdp_sharded *s, uint32_t unit, float *to)
     const struct fsdp_device *d = s->env->device;
     const struct unit *u = &s->unit[unit];
 
-    (void)d;
     if (s->shards == 1) {
         FSDP_TRY(d->copy(d->self, s->env->compute, to, u->grad,
                          u->chunk * sizeof(*to)));
@@ -336,13 +335,12 @@ static int pass(struct fsdp_sharded *s, uint32_t point, uint32_t module)
     const bool backward = !fsdp_is_forward(point);
 
     if (unit != FSDP_NO_UNIT && !s->unit[unit].open) {
-        struct unit *u = &s->unit[unit];
-
         FSDP_TRY(unshard(s, unit));
-        if (backward && !u->grad) {
-            FSDP_TRY(fsdp_make_zero(s->env, FSDP_GRAD_FULL, unit,
-                                    u->chunk * s->shards, &u->grad));
-        }
+    }
+    if (unit != FSDP_NO_UNIT && backward && !s->unit[unit].grad) {
+        FSDP_TRY(fsdp_make_zero(s->env, FSDP_GRAD_FULL, unit,
+                                s->unit[unit].chunk * s->shards,
+                                &s->unit[unit].grad));
     }
     if (point == FSDP_PRE_BACKWARD) {
         s->in_backward[module] = true;
