@@ -76,6 +76,36 @@ result 'and its case says that it made no progress' \
     "$(grep -q 'run.survives' "$folder/out" || echo 'it does not')"
 result 'nothing runs on' "$(pgrep -f "$engine" | head -n 3)"
 
+run stop-run
+result 'a run that a rank stops is continued' \
+    "$([ "$code" = 0 ] || echo "exit $code")"
+
+# From a terminal it is suspended all the same, until the shell continues it.
+# (`timeout` puts it into a group of its own, as a shell does.)
+other=mlp.seed.natural.full-shard.k3.flat.layer.rank.s.sgd.steps40
+id=$id,$other run none &
+until pgrep -f "^$cts worker .*--engine $engine" >/dev/null; do
+    sleep 0.02
+done
+pid=$(pgrep -f "^$cts run --engine $engine")
+kill -TSTP "$pid"
+sleep 3
+state=$(sed -n 's/^State:[^A-Z]*\(.\).*/\1/p' "/proc/$pid/status")
+kill -CONT "$pid"
+wait
+result 'one that is suspended is not' \
+    "$([ "$state" = T ] || echo "its state is ${state:-none}")"
+result 'and goes on' \
+    "$(grep -q '^right up to level' "$folder/out" || head -n 1 "$folder/err")"
+
+# Nobody but the supervisor can say how the case of a worker that is gone went.
+ASAN_OPTIONS=${ASAN_OPTIONS:-}:handle_segv=0 run segv --world threads \
+    --records "$folder/threads"
+result 'a worker of threads that dies leaves a record' \
+    "$([ "$code" = 1 ] || echo "exit $code")"
+result 'of its world' "$(grep -q '"world": "threads"' \
+    "$folder/threads/$id/case.json" || echo 'it is not')"
+
 run killed
 result 'who is killed from outside gets no verdict' \
     "$([ "$code" = 2 ] || echo "exit $code")"
@@ -84,7 +114,6 @@ result 'and the signal is named' \
 
 # Where no namespace keeps engines away from records, what they change there is
 # seen.
-other=mlp.seed.natural.full-shard.k3.flat.layer.rank.s.sgd.steps40
 echo "$other empty-records" >"$folder/ways"
 id=$id,$other run "$folder/ways"
 result 'a record that is changed later is not judged' \
@@ -104,7 +133,7 @@ patience=30 # mpirun's ranks are slow to meet
 # Open MPI says which rank it was: the other one ended because of it.
 if run none --world mpi; [ "$code" != 0 ]; then
     echo "no MPI world here: $(head -n 1 "$folder/err")"
-    finish 16
+    finish 21
     exit
 fi
 run killed --world mpi
@@ -119,4 +148,4 @@ result 'over MPI a crash is a failure' \
 result 'of the rank that crashed' \
     "$(grep -q 'rank 1 was killed by signal 11 (SIGSEGV)' "$folder/out" ||
         grep 'rank 1' "$folder/out")"
-finish 20
+finish 25

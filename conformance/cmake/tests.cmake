@@ -273,6 +273,10 @@ set_target_properties(hostile PROPERTIES PREFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
 # ---- Faults: calls of the system that fail ----
+add_library(clock_testing MODULE ${here}/cli/clock_testing.c)
+set_target_properties(clock_testing PROPERTIES PREFIX "" SUFFIX .so
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+target_link_libraries(clock_testing PRIVATE house)
 add_executable(faults_testing ${here}/cli/faults_testing.c)
 target_link_libraries(faults_testing PRIVATE house)
 set_target_properties(faults_testing PROPERTIES

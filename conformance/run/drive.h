@@ -43,6 +43,8 @@ struct driver {
     const struct fsdp_units *units;
     const struct workload *workload;
     struct fsdp_env env;
+    const void *shared; /* world_rank's */
+    size_t shared_bytes;
     /* What env->error points to: not the communicator's, whose collectives
      * may fail on a thread of their own. */
     struct fsdp_error error;

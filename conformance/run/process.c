@@ -129,6 +129,16 @@ int process_look(struct process_view *out)
     return why;
 }
 
+void process_touch(const void *memory, size_t bytes)
+{
+    const volatile unsigned char *p = memory;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    for (size_t i = 0; i < bytes; i += page) {
+        (void)p[i];
+    }
+}
+
 void process_forget_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "we");

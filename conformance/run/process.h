@@ -7,6 +7,7 @@
 #define FSDP_CTS_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct process_view {
@@ -23,6 +24,8 @@ int process_look(struct process_view *out);
 /* What was resident before does not count any more: opening a GPU takes more
  * for a moment than it keeps. No effect where the kernel has no such thing. */
 void process_forget_peak(void);
+/* Looks at each page of some memory, so that it is resident. */
+void process_touch(const void *memory, size_t bytes);
 
 /* A file that a line of /proc/self/maps maps shared, if it is such a line and
  * none of a GPU's driver. */

@@ -178,12 +178,38 @@ static void test_children(void **state)
     assert_true(view.child_bytes >= BYTES);
 }
 
+/* Memory that is shared before a fork is a process's from the first look on:
+ * what is touched before a measurement is no growth. */
+static void test_touched(void **state)
+{
+    const size_t bytes = 8 << 20;
+    const size_t more = 1 << 20; /* the kernel does not count exactly */
+    char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct process_view before;
+    struct process_view after;
+
+    (void)state;
+    assert_ptr_not_equal(p, MAP_FAILED);
+    process_look(&before);
+    process_touch(p, bytes);
+    process_look(&after);
+    assert_in_range(after.resident_bytes, before.resident_bytes + bytes - more,
+                    before.resident_bytes + bytes + more);
+    memset(p, 1, bytes);
+    process_look(&before);
+    assert_in_range(before.resident_bytes, after.resident_bytes - more,
+                    after.resident_bytes + more);
+    munmap(p, bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sockets), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_pinned),  cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_peak),    cmocka_unit_test(test_children),
+        cmocka_unit_test(test_sockets),  cmocka_unit_test(test_touched),
+        cmocka_unit_test(test_files),    cmocka_unit_test(test_pinned),
+        cmocka_unit_test(test_lines),    cmocka_unit_test(test_peak),
+        cmocka_unit_test(test_children),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

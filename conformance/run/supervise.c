@@ -6,6 +6,7 @@
 #include "run/case_record.h"
 #include "run/orphans.h"
 #include "run/supervise_worker.h"
+#include "run/worker.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,11 +20,15 @@ enum {
     MAX_WORKERS = 64
 };
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted, suspended;
 
 static void on_signal(int number)
 {
-    interrupted = number;
+    if (number == SIGTSTP) {
+        suspended = 1;
+    } else {
+        interrupted = number;
+    }
 }
 
 void supervise_catch_signals(void)
@@ -172,6 +177,38 @@ static void turn(struct supervised *worker, uint32_t n_workers,
     }
 }
 
+static void tell_all(const struct supervised *worker, uint32_t n, char what)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        if (worker[k].pid) {
+            supervised_tell(&worker[k], what);
+        }
+    }
+}
+
+static void catch_suspension(struct sigaction *before)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+
+    sigaction(SIGTSTP, &action, before);
+    if (before->sa_handler == SIG_IGN) {
+        sigaction(SIGTSTP, before, NULL);
+    }
+}
+
+/* From a terminal, and until that continues it: workers, whom it does not
+ * reach, end their cases and wait. */
+static void suspend(const struct supervised *worker, uint32_t n,
+                    struct sigaction *before)
+{
+    tell_all(worker, n, WORKER_SUSPENDED);
+    suspended = 0;
+    sigaction(SIGTSTP, before, NULL);
+    (void)raise(SIGTSTP);
+    catch_suspension(before);
+    tell_all(worker, n, WORKER_GO_ON);
+}
+
 static uint32_t ended(const struct supervised *worker, uint32_t n_workers)
 {
     uint32_t n = 0;
@@ -193,18 +230,24 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
     struct supervised *worker = calloc(MAX_WORKERS, sizeof(*worker));
     int status = worker ? deal(job, worker, n_workers) : FSDP_ERR_NOMEM;
     uint32_t shown = UINT32_MAX;
+    struct sigaction before;
 
     if (status == FSDP_OK) {
         status = clear_records(job, error);
     }
+    catch_suspension(&before);
     while (status == FSDP_OK && !interrupted &&
            start(worker, n_workers, most, &status, error)) {
         turn(worker, n_workers, engine, &status, error);
+        if (suspended) {
+            suspend(worker, n_workers, &before);
+        }
         if (ended(worker, n_workers) != shown) {
             shown = ended(worker, n_workers);
             show(job, shown, job->n_cases);
         }
     }
+    sigaction(SIGTSTP, &before, NULL);
     for (uint32_t k = 0; worker && k < MAX_WORKERS; k++) {
         supervised_stop(&worker[k]);
     }

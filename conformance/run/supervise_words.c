@@ -5,6 +5,7 @@
  * could rewrite what stands there.
  */
 #include "run/supervise_worker.h"
+#include "run/worker.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -85,11 +86,10 @@ static void note_launch(const struct supervised *w,
                               1e-9 * (double)(now.tv_nsec - w->last.tv_nsec);
 }
 
-/* The next case begins when the record of the last one is out of reach. */
-static void tell_heard(struct supervised *w)
+void supervised_tell(const struct supervised *w, char what)
 {
-    if (w->job->world != WORLD_MPI) {
-        (void)send(w->words, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (w->job->world != WORLD_MPI && w->words >= 0) {
+        (void)send(w->words, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
 }
 
@@ -211,7 +211,9 @@ static void take_line(struct supervised *w, struct supervise_engine *engine)
             show_rest(w);
             if (ended) {
                 supervised_settle(w, engine);
-                tell_heard(w);
+                /* The next one begins when the record of this one is out of
+                 * reach. */
+                supervised_tell(w, WORKER_HEARD);
             }
             w->in_case = false;
             w->next += ended;

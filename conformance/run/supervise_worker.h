@@ -66,6 +66,8 @@ int supervised_start(struct supervised *w, uint32_t index,
 /* supervise_words.c: reads what there is of what the worker says and prints.
  * Whether there was anything. */
 bool supervised_read(struct supervised *w, struct supervise_engine *engine);
+/* Tells it one of WORKER_HEARD and its neighbours (worker.h). Not under MPI. */
+void supervised_tell(const struct supervised *w, char what);
 /* Moves what there is of the record of the case that it is in, which has ended,
  * to where it stays. */
 void supervised_settle(struct supervised *w,

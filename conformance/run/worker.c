@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -418,16 +419,27 @@ static void say(const struct worker *w, const char *what, size_t i)
     }
 }
 
-/* Until the record is out of reach of the next case. */
+/* Until the record is out of reach of the next case. A supervisor that a rank
+ * has stopped does not hear: it is continued, unless it has said that it is
+ * about to be suspended. (In a namespace it is out of reach of both.) */
 static int wait_until_heard(const struct worker *w)
 {
-    char heard;
-    ssize_t n = 1;
+    char heard = WORKER_GO_ON;
 
-    while (w->o->words != 0 && (n = read(WORKER_WORDS_FD, &heard, 1)) < 0 &&
-           errno == EINTR) {
+    while (w->o->words != 0 && heard != WORKER_HEARD) {
+        struct pollfd answer = {.fd = WORKER_WORDS_FD, .events = POLLIN};
+        ssize_t n = poll(&answer, 1, heard == WORKER_SUSPENDED ? -1 : 1000);
+
+        if (n == 0 && getppid() > 1) {
+            (void)kill(getppid(), SIGCONT);
+        } else if (n > 0) {
+            n = read(WORKER_WORDS_FD, &heard, 1);
+            if (n == 0 || (n < 0 && errno != EINTR)) {
+                return FSDP_ERR_ABORTED;
+            }
+        }
     }
-    return n == 1 ? FSDP_OK : FSDP_ERR_ABORTED;
+    return FSDP_OK;
 }
 
 /* An engine that cannot train is known before the first case, not by each. */

@@ -13,7 +13,9 @@
  * case 3: an MPI world is unusable after a failure, a new one is not.
  *
  * After "end" it waits for a byte that says that the record is where no engine
- * reaches it. (Not under MPI.)
+ * reaches it. (Not under MPI.) Meanwhile it continues a supervisor that does
+ * not answer, because a rank may have stopped it; but not one that is
+ * suspended.
  *
  * "no record: WHY" before "end" says that the case has none, since one could
  * not be written, and so has no verdict; then this worker has ended with that
@@ -37,6 +39,13 @@ enum {
     /* How it ends after abort() where it is the first process of a namespace,
      * which no signal ends. */
     WORKER_ABORTED = 134
+};
+
+/* What a supervisor says to a worker. */
+enum {
+    WORKER_HEARD = '\n',    /* and done: go on */
+    WORKER_SUSPENDED = 'z', /* from the terminal: let it be, until */
+    WORKER_GO_ON = 'c'
 };
 
 struct worker_options {

@@ -138,6 +138,8 @@ void arena_rank_run(struct arena *arena, const struct world_job *job,
     (void)prctl(PR_SET_PTRACER, (unsigned long)getppid(), 0, 0, 0);
     world_comm_init(&m.comm, &carrier, job->mesh, rank, &own->progress,
                     &own->error, &m.rank);
+    m.rank.shared = arena;
+    m.rank.shared_bytes = arena->bytes;
     own->status = job->body(job->context, &m.rank);
     if (own->status != FSDP_OK) {
         arena_abort(arena, own->status);

@@ -20,6 +20,7 @@
 #include "record/ending.h"
 
 #include <fsdp/engine.h>
+#include <stddef.h>
 
 enum world_kind {
     WORLD_LOCAL = 0,
@@ -40,6 +41,10 @@ struct world_rank {
      * it, too: what it holds at the end arrives in result[].error, even when
      * the rank has died. (Or point it elsewhere, or to NULL.) */
     struct fsdp_error *error;
+    /* LOCAL and THREADS: the memory that ranks share. It is a process's from
+     * the first time on that it looks there. */
+    const void *shared;
+    size_t shared_bytes;
 };
 
 /* How a rank ended, and the last collective that it entered. `exchange` is

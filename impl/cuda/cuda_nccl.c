@@ -259,9 +259,9 @@ static void aborter_close(struct aborter *a, ncclComm_t comm)
 
     a->comm = comm;
     (void)sem_post(&a->go);
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += ABORT_S;
-    if (pthread_timedjoin_np(a->thread, NULL, &until) != 0) {
+    if (pthread_clockjoin_np(a->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
         (void)pthread_detach(a->thread);
         return;
     }
