@@ -25,9 +25,35 @@ mkdir "$folder/shm"
 
 shared_memory()
 {
-    find /dev/shm "$folder/shm" -mindepth 1 ! -path '/dev/shm/vader_segment*' \
-        ! -path '/dev/shm/sem.*' ! -path '/dev/shm/fsdp-cts.*' 2>/dev/null |
-        sort
+    find /dev/shm "$folder/shm" -mindepth 1 -maxdepth 1 \
+        ! -path '/dev/shm/vader_segment*' ! -path '/dev/shm/sem.*' \
+        2>/dev/null | sort
+}
+
+# in_use FOLDER: whether a run beside this test has locked its folder in memory,
+# or has removed it.
+in_use()
+{
+    ! (flock -n 9) 9<"$1"
+} 2>/dev/null
+
+# left_in_memory BEFORE: what was not there, and is no folder of another run,
+# which locks it a moment after it has made it.
+left_in_memory()
+{
+    local left path
+
+    for _ in $(seq 20); do
+        left=
+        while read -r path; do
+            if [[ $path != /dev/shm/fsdp-cts.* ]] || ! in_use "$path"; then
+                left+=" $path"
+            fi
+        done < <(comm -13 <(echo "$1") <(shared_memory))
+        [ -n "$left" ] || break
+        sleep 0.05
+    done
+    echo "$left"
 }
 
 half_written()
@@ -71,7 +97,7 @@ no_moment()
 moment()
 {
     local signal=$1 world=$2 seconds=$3 why='' kept=$records begun got pid
-    local before where
+    local before left where
     shift 3
     set -- --engine ref --quiet --partial-ok --world "$world" "$@"
     before=$(shared_memory)
@@ -106,8 +132,8 @@ moment()
         why="left $(ls -A "$TMPDIR")"
     elif [ "$signal" != KILL ] && ! grep -q interrupted "$folder/err"; then
         why="does not say why: $(head -c 200 "$folder/err")"
-    elif [ "$(shared_memory)" != "$before" ]; then
-        why="left in /dev/shm: $(shared_memory | sed -n 1,3p)"
+    elif left=$(left_in_memory "$before") && [ -n "$left" ]; then
+        why="left in /dev/shm:$left"
     fi
     result "SIG$signal after $seconds s, $world" "$why"
     # What SIGKILL left is swept by the next run into the same folder.

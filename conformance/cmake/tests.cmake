@@ -294,11 +294,15 @@ foreach(script ${scripts})
         COMMAND ${script} $<TARGET_FILE:fsdp-cts> ${here}/include
         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(command.${name} PROPERTIES LABELS command TIMEOUT 600
-        SKIP_RETURN_CODE 77 PROCESSORS 2)
+        SKIP_RETURN_CODE 77)
 endforeach()
-# Both look for what the same engine leaves.
-set_tests_properties(command.hostile_test command.supervision_test PROPERTIES
-    RESOURCE_LOCK hostile)
+# Most run one command after the other, or wait for what hangs or is stopped:
+# less than a processor's worth. These do not.
+set_tests_properties(command.hostile_test command.many_ranks_test
+    command.shard_test command.tour_test PROPERTIES PROCESSORS 2)
+# They look for what the same engine leaves, or for what is left in memory.
+set_tests_properties(command.hostile_test command.supervision_test
+    command.interrupt_test PROPERTIES RESOURCE_LOCK hostile)
 
 # ---- Conformance: each engine runs once, one test a requirement ----
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/records)
@@ -434,3 +438,14 @@ if(NVCC)
         -o ${CMAKE_BINARY_DIR}/arith_cuda_test.o)
     set_tests_properties(cuda.arith PROPERTIES LABELS unit TIMEOUT 300)
 endif()
+
+# ---- The longest first, so that none of them runs alone at the end ----
+# Seconds on two idle processors (docs/performance.md, "The tests' own time").
+foreach(row command.ci_gpu=126 mutation.source=82 fuzz=60
+        command.interrupt_test=57 command.cuda_faults=53 package=52
+        command.adapter_test=41)
+    string(REGEX MATCH "^(.*)=(.*)$" row ${row})
+    if(TEST ${CMAKE_MATCH_1})
+        set_tests_properties(${CMAKE_MATCH_1} PROPERTIES COST ${CMAKE_MATCH_2})
+    endif()
+endforeach()

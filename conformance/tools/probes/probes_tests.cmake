@@ -31,7 +31,7 @@ foreach(name ${scripts})
         $<TARGET_FILE:fsdp-cts> ${CMAKE_BINARY_DIR}/probes
         ${CMAKE_BINARY_DIR}/tests "${FSDP_SANITIZE}")
     set_tests_properties(probe.${name} PROPERTIES LABELS command TIMEOUT 600
-        SKIP_RETURN_CODE 77 PROCESSORS 2)
+        SKIP_RETURN_CODE 77)
 endforeach()
 if(MPI_C_FOUND)
     set_tests_properties(probe.mpi_probe probe.own_run PROPERTIES
