@@ -91,7 +91,8 @@ static bool fewer_ranks(struct script *s, uint32_t ranks)
     c.ranks = ranks;
     if (c.strategy == CASE_NO_SHARD) {
         c.replicas = ranks;
-    } else if (c.replicas >= ranks || ranks % c.replicas != 0) {
+    } else if (c.replicas == 0 || c.replicas >= ranks ||
+               ranks % c.replicas != 0) {
         c.replicas = 1;
         c.strategy = c.strategy == CASE_HYBRID_SHARD ? CASE_FULL_SHARD
                      : c.strategy == CASE_HYBRID_SHARD_ZERO2
