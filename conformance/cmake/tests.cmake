@@ -65,7 +65,7 @@ foreach(name case_test case_model_test case_graph_test manifest_test)
     unit(conformance/cases/${name}.c LINK fsdp-cases)
 endforeach()
 foreach(name script_test script_draw_test script_mask_test
-        script_shrink_test)
+        script_shrink_test script_docs_test)
     unit(conformance/script/${name}.c LINK fsdp-script)
 endforeach()
 unit(conformance/mutants/mutants_test.c LINK fsdp-mutants)
