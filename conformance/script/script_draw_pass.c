@@ -154,7 +154,7 @@ static void draw_tie(struct drawer *d, struct script_action *a)
     tie.parameter = below(d, 4);
     add_edit(d, a, edit_all(SCRIPT_EDIT_ZERO, 0));
     add_edit(d, a, tie);
-    d->next[d->n_next++] = SCRIPT_CLIP;
+    draw_comes_next(d, SCRIPT_CLIP);
 }
 
 /* Not finite, or huge: what comes later says little, so that a script has one
@@ -172,7 +172,7 @@ static void draw_loud(struct drawer *d, struct script_action *a)
     draw_where(d, &e);
     add_edit(d, a, e);
     d->loud = true;
-    d->next[d->n_next++] = one_in(d, 2) ? SCRIPT_WRONG : SCRIPT_CLIP;
+    draw_comes_next(d, one_in(d, 2) ? SCRIPT_WRONG : SCRIPT_CLIP);
 }
 
 static void draw_edits(struct drawer *d, struct script_action *a)
