@@ -44,27 +44,16 @@ static bool set_count(uint32_t *x, uint32_t to)
     return changes;
 }
 
-/* Keeps what is inside of a pass from `first` on, or up to `last`. */
-static bool keep_inside(struct script_action *a, uint32_t first, uint32_t last)
-{
-    uint32_t n = a->n_inside < last ? a->n_inside : last;
-    uint32_t before = a->n_inside;
-
-    n = n > first ? n - first : 0;
-    a->first_inside += n > 0 ? first : 0;
-    a->n_inside = n;
-    return n != before;
-}
-
 static bool lessen_pass(struct script_action *a, uint32_t bit)
 {
     switch (bit) {
     case SCRIPT_LESS_EDITS:
         return set_count(&a->n_edits, 0);
     case SCRIPT_LESS_SECOND:
-        return a->n_inside > 1 && keep_inside(a, 0, 1);
+        return a->n_inside > 1 && set_count(&a->n_inside, 1);
     case SCRIPT_LESS_FIRST:
-        return a->n_inside > 0 && keep_inside(a, 1, a->n_inside);
+        a->first_inside += a->n_inside > 0;
+        return a->n_inside > 0 && set_count(&a->n_inside, a->n_inside - 1);
     default:
         a->until = (struct script_place){0};
         return set_count(&a->ending, SCRIPT_WHOLE);
@@ -135,21 +124,14 @@ static bool lessen(const struct script *s, struct script_action *a,
     }
 }
 
-/* The second thing inside comes before the first, whose number it would
- * have. */
 static void lessen_all(struct script *s, struct script_mask *mask)
 {
-    static const uint32_t order[] = {SCRIPT_LESS_EDITS, SCRIPT_LESS_SECOND,
-                                     SCRIPT_LESS_FIRST, SCRIPT_LESS_ENDING};
-
     for (uint32_t i = 0; i < s->n_actions; i++) {
-        uint32_t wanted = mask->less[i];
         uint32_t changed = 0;
 
-        for (uint32_t k = 0; k < SCRIPT_LESS_BITS; k++) {
-            if ((wanted & order[k]) != 0 &&
-                lessen(s, &s->action[i], order[k])) {
-                changed |= order[k];
+        for (uint32_t bit = 1; bit < 1u << SCRIPT_LESS_BITS; bit *= 2) {
+            if ((mask->less[i] & bit) != 0 && lessen(s, &s->action[i], bit)) {
+                changed |= bit;
             }
         }
         mask->less[i] = (uint8_t)changed;

@@ -43,11 +43,11 @@ enum script_plain {
     SCRIPT_N_PLAIN = 17,
 };
 
-/* What an action says no more; bits, by verb. */
+/* What an action says no more; bits, by verb. Lower ones come first. */
 enum script_less {
     SCRIPT_LESS_EDITS = 1,   /* pass: gradients are not edited */
-    SCRIPT_LESS_FIRST = 2,   /* pass, eval: the first thing inside */
-    SCRIPT_LESS_SECOND = 4,  /* the others */
+    SCRIPT_LESS_SECOND = 2,  /* pass, eval: of what is inside the first alone */
+    SCRIPT_LESS_FIRST = 4,   /* the first thing inside */
     SCRIPT_LESS_ENDING = 8,  /* they are whole */
     SCRIPT_LESS_DECAY = 1,   /* step: no decay */
     SCRIPT_LESS_RATES = 2,   /* one learning rate for all groups */

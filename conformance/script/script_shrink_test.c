@@ -22,7 +22,7 @@
 
 enum {
     MOST_TRIALS = 200,
-    N_SEEDS = 400,
+    N_SEEDS = 8000,
     ENOUGH = 15, /* scripts that fail, of a fault */
 };
 
@@ -270,7 +270,7 @@ static void test_shrinks(void **state)
         uint32_t found = 0;
         uint32_t most = 0;
 
-        for (uint64_t seed = 0; seed < 20 * N_SEEDS && found < ENOUGH; seed++) {
+        for (uint64_t seed = 0; seed < N_SEEDS && found < ENOUGH; seed++) {
             struct fsdp_error error = {0};
             struct script s;
 
