@@ -41,6 +41,7 @@ struct arguments {
     uint32_t n_seeds, first_seed; /* random cases; n_seeds 0: the manifest */
     uint32_t shard, n_shards;     /* 1..n_shards; n_shards 0: all cases */
     uint32_t seed;                /* of all cases; 0: as in the manifest */
+    uint32_t n_scripts;           /* drawn, from `seed` on; 0: none */
     const char *write, *check, *fixtures;
     const char *about, *bundle, *explanations;
     bool partial, without_records;
@@ -72,6 +73,7 @@ enum {
     TAKES_REPORT = 8192,       /* --report */
     TAKES_REPORT_ONLY = 16384, /* --report-only */
     TAKES_SUBMIT = 65536,
+    TAKES_DRAW = 131072, /* --draw --seed, of scripts */
 };
 
 /* Returns 0, or EXIT_USAGE after a line on stderr. The lists' names point

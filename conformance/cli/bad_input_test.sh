@@ -100,6 +100,9 @@ refused 'seeds of another workload' 64 'workload graph' \
     run --workload mlp --seeds 1
 refused 'a part of a graph that is none' 64 'no size "y"' \
     run --case graph.y.natural.full-shard.k2.flat.drawn.rank.s.sgd
+refused '--draw 0' 64 "--draw '0'" list scripts --draw 0
+refused 'cases that are drawn' 64 'list scripts --draw 2' list cases --draw 2
+refused 'a seed of nothing' 64 'the first of --draw N' list scripts --seed 3
 refused '--jobs 0' 64 "--jobs '0'" run --jobs 0
 
 # ---- Plug-ins ----

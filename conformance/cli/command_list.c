@@ -11,7 +11,7 @@
 #include "models/workload.h"
 #include "mutants/mutant.h"
 #include "run/engine_load.h"
-#include "script/script.h"
+#include "script/script_mask.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -91,32 +91,68 @@ static int list_cases(json_t *array, const struct arguments *a)
     return code;
 }
 
-/* As comment the id of the case, so that a script can be cut out and used. */
-static int list_script(json_t *array, const struct run_case *c)
+/* As comment its id, so that a script can be cut out and used. */
+static int list_text(json_t *array, const char *key, const char *id,
+                     const char *text)
 {
-    char id[CASE_ID_BYTES];
     char line[CASE_ID_BYTES + 8];
     struct row r = {.n = 0};
-    char *text = script_of_case(c, false);
     int code;
 
-    case_id(c, id);
-    add(&r, "case", id);
+    add(&r, key, id);
     add(&r, "script", text);
     snprintf(line, sizeof(line), "# %s", id);
     code = !text || print(array, &r, line) ? EXIT_INCOMPLETE : 0;
     if (!code && !array) {
         printf("%s\n", text);
     }
+    return code;
+}
+
+static int list_script(json_t *array, const struct run_case *c)
+{
+    char id[CASE_ID_BYTES];
+    char *text = script_of_case(c, false);
+    int code;
+
+    case_id(c, id);
+    code = list_text(array, "case", id, text);
     free(text);
+    return code;
+}
+
+static int list_drawn(json_t *array, uint64_t seed)
+{
+    struct fsdp_error error = {0};
+    struct script_mask all;
+    struct script s;
+    char id[SCRIPT_ID_BYTES];
+    int code = EXIT_INCOMPLETE;
+
+    if (script_draw(seed, &s, &error) == FSDP_OK) {
+        char *text = script_text(&s);
+
+        script_mask_all(&s, &all);
+        script_id(seed, &s, &all, id);
+        code = list_text(array, "id", id, text);
+        free(text);
+    }
+    script_release(&s);
     return code;
 }
 
 static int list_scripts(json_t *array, const struct arguments *a)
 {
     struct case_list cases;
-    int code = selection_make(a, &cases);
+    int code = 0;
 
+    for (uint32_t i = 0; !code && i < a->n_scripts; i++) {
+        code = list_drawn(array, (uint64_t)a->seed + i);
+    }
+    if (code || a->n_scripts) {
+        return code;
+    }
+    code = selection_make(a, &cases);
     for (uint32_t i = 0; !code && i < cases.n; i++) {
         code = list_script(array, &cases.c[i]);
     }
@@ -251,21 +287,33 @@ static int list(const struct arguments *a, const char *what)
 
 int command_list(int argc, char **argv)
 {
+    const unsigned takes = TAKES_SELECTION | TAKES_DRAW | TAKES_JSON;
     struct arguments a;
 
-    if (arguments_parse(argc, argv, TAKES_SELECTION | TAKES_JSON, &a)) {
+    if (arguments_parse(argc, argv, takes, &a)) {
         return EXIT_USAGE;
     }
     if (a.help) {
         printf("usage: fsdp-cts list "
                "requirements|cases|scripts|workloads|engines|mutants|claims "
                "[OPTION ...]\n\n");
-        arguments_help(TAKES_SELECTION | TAKES_JSON);
+        arguments_help(takes);
         return 0;
     }
     if (a.n_rest != 1) {
         fprintf(stderr, "fsdp-cts list: needs one of requirements, cases, "
                         "scripts, workloads, engines, mutants, claims\n");
+        return EXIT_USAGE;
+    }
+    if (a.n_scripts && strcmp(a.rest[0], "scripts") != 0) {
+        fprintf(stderr,
+                "fsdp-cts list: --draw is of scripts: fsdp-cts list "
+                "scripts --draw %u\n",
+                a.n_scripts);
+        return EXIT_USAGE;
+    }
+    if (a.seed && !a.n_scripts) {
+        fprintf(stderr, "fsdp-cts list: --seed is the first of --draw N\n");
         return EXIT_USAGE;
     }
     return list(&a, a.rest[0]);

@@ -161,7 +161,7 @@ static void draw_what_follows(struct drawer *d, struct script_action *a)
 
 /* ---- What follows an action ---- */
 
-static void comes_next(struct drawer *d, uint32_t verb)
+void draw_comes_next(struct drawer *d, uint32_t verb)
 {
     if (d->n_next < DRAW_MOST_NEXT) {
         d->next[d->n_next++] = verb;
@@ -174,26 +174,26 @@ static void draw_next(struct drawer *d, uint32_t verb)
     case SCRIPT_STEP:
     case SCRIPT_CLIP:
         if (!one_in(d, 4)) {
-            comes_next(d, SCRIPT_LOOK);
+            draw_comes_next(d, SCRIPT_LOOK);
         }
         if (verb == SCRIPT_STEP && !one_in(d, 3)) {
-            comes_next(d, SCRIPT_ZERO);
+            draw_comes_next(d, SCRIPT_ZERO);
         }
         break;
     case SCRIPT_LOAD:
         if (!one_in(d, 4)) {
-            comes_next(d, SCRIPT_LOOK);
+            draw_comes_next(d, SCRIPT_LOOK);
         }
         if (one_in(d, 2)) {
-            comes_next(d, SCRIPT_PASS);
-            comes_next(d, SCRIPT_STEP);
-            comes_next(d, SCRIPT_LOOK);
+            draw_comes_next(d, SCRIPT_PASS);
+            draw_comes_next(d, SCRIPT_STEP);
+            draw_comes_next(d, SCRIPT_LOOK);
         }
         break;
     case SCRIPT_AGAIN:
     case SCRIPT_ANEW:
         if (one_in(d, 2)) {
-            comes_next(d, SCRIPT_LOAD);
+            draw_comes_next(d, SCRIPT_LOAD);
         }
         break;
     default:

@@ -38,6 +38,10 @@ struct drawer {
     bool many;                             /* many steps have been drawn */
 };
 
+/* script_draw.c: the verb is tried next, behind those that are to come. Of more
+ * than DRAW_MOST_NEXT nothing becomes. */
+void draw_comes_next(struct drawer *d, uint32_t verb);
+
 /* script_draw_case.c: the case, and what stands before the actions. */
 void draw_case(struct drawer *d);
 /* Another world for a life of c, that its script may go on in; false: none

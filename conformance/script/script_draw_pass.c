@@ -33,10 +33,16 @@ static void draw_batch(struct drawer *d, struct script_batch *b)
     }
 }
 
-/* Eighths, so that a place is in every sequence. */
+/* Eighths, so that a place is in every sequence; 4/8 is 1/2, 0/8 is 0. */
 static struct script_place eighth(uint32_t a)
 {
-    return (struct script_place){a, 8};
+    uint32_t b = 8;
+
+    while (a % 2 == 0 && b > 1) {
+        a /= 2;
+        b /= 2;
+    }
+    return (struct script_place){a, a == 0 ? 0 : b};
 }
 
 /* ---- Inside ---- */
@@ -74,9 +80,10 @@ static bool draw_call(struct drawer *d, uint32_t eighths, bool trains,
     return false;
 }
 
+/* In sixteenths; the first point comes before the first eighth. */
 static uint32_t reached(const struct script_inside *in)
 {
-    return in->place.b == 8 ? 2 * in->place.a : in->place.a;
+    return in->place.b != 0 ? 16 * in->place.a / in->place.b : in->place.a;
 }
 
 /* In the order of their places. */
@@ -147,7 +154,7 @@ static void draw_tie(struct drawer *d, struct script_action *a)
     tie.parameter = below(d, 4);
     add_edit(d, a, edit_all(SCRIPT_EDIT_ZERO, 0));
     add_edit(d, a, tie);
-    d->next[d->n_next++] = SCRIPT_CLIP;
+    draw_comes_next(d, SCRIPT_CLIP);
 }
 
 /* Not finite, or huge: what comes later says little, so that a script has one
@@ -165,7 +172,7 @@ static void draw_loud(struct drawer *d, struct script_action *a)
     draw_where(d, &e);
     add_edit(d, a, e);
     d->loud = true;
-    d->next[d->n_next++] = one_in(d, 2) ? SCRIPT_WRONG : SCRIPT_CLIP;
+    draw_comes_next(d, one_in(d, 2) ? SCRIPT_WRONG : SCRIPT_CLIP);
 }
 
 static void draw_edits(struct drawer *d, struct script_action *a)

@@ -106,7 +106,7 @@ static void check_call(struct script_state *s, uint32_t call, uint32_t now)
               s->s->has_case && s->s->c.ranks < 2 &&
                   (call == SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD ||
                    call == SCRIPT_CALL_RANKS_DISAGREE_ON_UNITS),
-              "one rank cannot disagree");
+              "one rank cannot disagree: a world of two could");
     if (call == SCRIPT_CALL_LOAD_DAMAGED) {
         s->saved &= ~1u; /* it is what was damaged */
     }
@@ -175,7 +175,7 @@ static void walk_pass(struct script_state *s, const struct script_action *a)
     bool reduces;
 
     refuse_if(s, s->s->has_case && a->batch.microbatch >= s->s->c.microbatches,
-              "a step of this case has fewer microbatches");
+              "a step of this case has fewer microbatches: they count from 0");
     refuse_if(s, points > length,
               "the pass is not as long as that; A/B is a part of any length");
     if (a->sync != SCRIPT_SYNC_UNSAID) {
@@ -204,7 +204,8 @@ static void walk_save(struct script_state *s, const struct script_action *a)
     refuse_if(s, s->pending || s->reduced,
               "a save while there are gradients is refused (zero drops them)");
     refuse_if(s, s->saving != NO_SLOT,
-              "a save is refused while another has not been waited for");
+              "a save is refused while another has not been waited for: `wait` "
+              "comes first");
     s->saving = a->slot;
     s->saving_hurt = s->hurt_values;
     s->slot[a->slot].local = a->form == FSDP_SAVE_LOCAL;
@@ -220,16 +221,20 @@ static void walk_wait(struct script_state *s, const struct script_action *a)
     s->broken &= ~(1u << a->slot);
     s->broken |= (uint32_t)s->saving_hurt << a->slot;
     s->saving = NO_SLOT;
-    refuse_if(s, a->same && (s->saved >> a->same_slot & 1) == 0,
-              "the slot that it is compared with has not been saved");
+    refuse_if(
+        s, a->same && (s->saved >> a->same_slot & 1) == 0,
+        "the slot that it is compared with has not been saved: `save` and "
+        "`wait` come first");
 }
 
 static void walk_load(struct script_state *s, const struct script_action *a)
 {
     refuse_if(s, s->saving != NO_SLOT,
-              "a load is refused while a save has not been waited for");
+              "a load is refused while a save has not been waited for: `wait` "
+              "comes first");
     refuse_if(s, (s->saved >> a->slot & 1) == 0,
-              "this slot has not been saved, or has been damaged");
+              "this slot has not been saved, or has been damaged: `save` and "
+              "`wait` come first");
     refuse_if(s,
               s->slot[a->slot].local &&
                   (s->slot[a->slot].wrap != s->world.wrap ||
@@ -288,7 +293,7 @@ static void walk_optimizer(struct script_state *s,
 {
     refuse_if(s, s->pending,
               "it is refused while gradients are pending that sync has not "
-              "reduced");
+              "reduced: a pass with `s` reduces them, `zero` drops them");
     if (a->verb == SCRIPT_STEP) {
         s->hurt_values = s->hurt_values || s->hurt != SCRIPT_UNHURT;
         return;

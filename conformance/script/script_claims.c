@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_claims.c - which claims a script needs of an engine, and what is left
+ * of a drawn one for an engine that claims less.
+ */
+#include "script/script_mask.h"
+
+#include "cases/case_claims.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool has(const char *const *claims, const char *claim)
+{
+    while (*claims && strcmp(*claims, claim) != 0) {
+        claims++;
+    }
+    return *claims != NULL;
+}
+
+/* ---- What an action needs ---- */
+
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+/* What a call that must be refused is one of, or NULL: of every engine. */
+static const char *claim_of_call(uint32_t call)
+{
+    static const struct {
+        const char *begins, *claim;
+    } row[] = {
+        {"clip-", "clip"},
+        {"save-", "save-sharded"},
+        {"wait-", "save-sharded"},
+        {"load-", "load"},
+        {"unshard-all-", "unshard-all"},
+        {"reshard-all-", "unshard-all"},
+        {"prefetch-", "prefetch"},
+        {"reduces-beyond", "prefetch"},
+        {"end-of-another", "eval"},
+    };
+
+    for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        if (begins(script_calls[call].name, row[i].begins)) {
+            return row[i].claim;
+        }
+    }
+    return NULL;
+}
+
+static const char *const form_claims[] = {[FSDP_SAVE_FULL] = "save-full",
+                                          [FSDP_SAVE_SHARDED] = "save-sharded",
+                                          [FSDP_SAVE_LOCAL] = "save-local"};
+
+/* Whether a bf16 param_dtype is refused as unclaimed. */
+static bool is_about_bf16(const struct script_action *a)
+{
+    return a->verb == SCRIPT_WRONG && a->call == SCRIPT_CALL_UNCLAIMED_DTYPE;
+}
+
+/* What the action as such is one of, or NULL. */
+static const char *claim_of_verb(const struct script_action *a)
+{
+    switch (a->verb) {
+    case SCRIPT_EVAL:
+        return "eval";
+    case SCRIPT_CLIP:
+        return "clip";
+    case SCRIPT_SUMMON:
+    case SCRIPT_UNSHARD:
+    case SCRIPT_RESHARD:
+        return "unshard-all";
+    case SCRIPT_SAVE:
+        return form_claims[a->form];
+    case SCRIPT_LOAD:
+        return "load";
+    case SCRIPT_WRONG:
+        return claim_of_call(a->call);
+    default:
+        return NULL;
+    }
+}
+
+static const char *claim_of_inside(const struct script *s,
+                                   const struct script_action *a, uint32_t i)
+{
+    const struct script_inside *in = &s->inside[a->first_inside + i];
+
+    if (in->sync == SCRIPT_SYNC_UNSAID) {
+        return claim_of_call(in->call);
+    }
+    return in->sync == SCRIPT_SYNC_OFF ? "no-sync" : NULL;
+}
+
+/* ---- What a script needs ---- */
+
+static const char *lacking(const char *claim, const char *const *claims)
+{
+    return claim && !has(claims, claim) ? claim : NULL;
+}
+
+static const char *case_lacks(const struct run_case *c,
+                              const char *const *claims)
+{
+    const char *list[CASE_MAX_CLAIMS];
+    uint32_t n = case_claims(c, list);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (!has(claims, list[i])) {
+            return list[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *world_lacks(const struct script *s,
+                               const struct script_action *a,
+                               const char *const *claims)
+{
+    struct run_case c;
+
+    if (a->verb != SCRIPT_ANEW || !s->has_case) {
+        return NULL;
+    }
+    script_case_in(&s->c, &a->world, &c);
+    return case_lacks(&c, claims);
+}
+
+static const char *action_lacks(const struct script *s,
+                                const struct script_action *a,
+                                const char *const *claims)
+{
+    const char *claim = lacking(claim_of_verb(a), claims);
+
+    if (is_about_bf16(a) && has(claims, "bf16")) {
+        return "bf16";
+    }
+    for (uint32_t i = 0; i < a->n_inside && !claim; i++) {
+        claim = lacking(claim_of_inside(s, a, i), claims);
+    }
+    if (!claim && a->ending == SCRIPT_CANCELLED) {
+        claim = lacking("cancel", claims);
+    }
+    if (!claim && a->sync == SCRIPT_SYNC_OFF) {
+        claim = lacking("no-sync", claims);
+    }
+    return claim ? claim : world_lacks(s, a, claims);
+}
+
+const char *script_unclaimed(const struct script *s, const char *const *claims)
+{
+    const char *claim = s->has_case ? case_lacks(&s->c, claims) : NULL;
+
+    if (!claim && s->groups > 1) {
+        claim = lacking("groups", claims);
+    }
+    for (uint32_t i = 0; i < s->n_actions && !claim; i++) {
+        claim = action_lacks(s, &s->action[i], claims);
+    }
+    return claim;
+}
+
+/* ---- What is left for an engine ---- */
+
+/* Without a claim that a case needs, a choice becomes plain. */
+static uint32_t plain_for(const struct script *s, const char *const *claims)
+{
+    static const struct {
+        uint32_t plain;
+        const char *claims[5]; /* by the choice's number */
+    } row[] = {
+        {SCRIPT_PLAIN_STRATEGY,
+         {"full-shard", "shard-grad-op", "no-shard", "hybrid-shard",
+          "hybrid-shard-zero2"}},
+        {SCRIPT_PLAIN_FOLD, {"fold-rank", "fold-ring", "fold-tree"}},
+        {SCRIPT_PLAIN_LAYOUT, {"flat", "per-parameter"}},
+        {SCRIPT_PLAIN_OPTIMIZER, {"sgd", "momentum", "adamw"}},
+        {SCRIPT_PLAIN_KEEP_ROOT, {NULL, "keep-root"}},
+    };
+    const uint32_t choice[] = {s->c.strategy, s->c.fold, s->c.layout,
+                               s->c.optimizer, s->c.keep_root};
+    uint32_t plain = 0;
+
+    for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        plain |= lacking(row[i].claims[choice[i]], claims) ? row[i].plain : 0;
+    }
+    plain |= has(claims, "prefetch") ? 0 : SCRIPT_PLAIN_AHEAD;
+    plain |= has(claims, "groups") ? 0 : SCRIPT_PLAIN_GROUPS;
+    plain |= has(claims, "no-sync") ? 0 : SCRIPT_PLAIN_REDUCED;
+    return plain;
+}
+
+/* By how much the action says less; false: it cannot, and goes. */
+static bool less_for(const struct script *s, const struct script_action *a,
+                     const char *const *claims, uint8_t *less)
+{
+    uint32_t bits = 0;
+
+    if (a->verb == SCRIPT_SAVE && lacking(form_claims[a->form], claims)) {
+        *less = SCRIPT_LESS_FORM;
+        return has(claims, "save-sharded");
+    }
+    if (lacking(claim_of_verb(a), claims) ||
+        (is_about_bf16(a) && has(claims, "bf16"))) {
+        return false;
+    }
+    for (uint32_t i = 0; i < a->n_inside; i++) {
+        if (lacking(claim_of_inside(s, a, i), claims)) {
+            bits |= i == 0 ? SCRIPT_LESS_FIRST : SCRIPT_LESS_SECOND;
+        }
+    }
+    if (a->ending == SCRIPT_CANCELLED && !has(claims, "cancel")) {
+        bits |= SCRIPT_LESS_ENDING;
+    }
+    if (world_lacks(s, a, claims)) {
+        bits |= SCRIPT_LESS_WORLD;
+    }
+    *less = (uint8_t)bits;
+    return true;
+}
+
+int script_project(const struct script *drawn, const char *const *claims,
+                   struct script_mask *mask, struct fsdp_error *error)
+{
+    const char *claim;
+    struct script left;
+    struct script_mask m;
+    int status;
+
+    script_mask_all(drawn, &m);
+    m.plain = plain_for(drawn, claims);
+    for (uint32_t i = 0; i < drawn->n_actions; i++) {
+        if (!less_for(drawn, &drawn->action[i], claims, &m.less[i])) {
+            m.actions &= ~(1ull << i);
+        }
+    }
+    status = script_masked(drawn, &m, &left, mask, error);
+    claim = status == FSDP_OK ? script_unclaimed(&left, claims) : NULL;
+    script_release(&left);
+    if (claim) {
+        *error = (struct fsdp_error){.status = FSDP_ERR_UNSUPPORTED,
+                                     .where = "script"};
+        (void)snprintf(error->message, sizeof(error->message),
+                       "what is left of a script needs the claim %s", claim);
+        return FSDP_ERR_UNSUPPORTED;
+    }
+    return status;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_mask.h - what is kept of a drawn script, and its id.
+ *
+ *     script.1.7                    drawn by generator 1 from the seed 7
+ *     script.1.7.30b-2              of its actions those with the numbers 1,
+ *                                   2, 4, 9 and 10; plain: bit 1
+ *     script.1.7.30b-2-008          and the third one that is kept says less
+ *
+ * What is kept is a mask: which actions, which plain choices in place of the
+ * header's, and by how much each action says less. Any mask is of a legal
+ * script: an action that has become illegal falls away with those that are not
+ * kept. docs/scripts.md says more.
+ */
+#ifndef FSDP_CTS_SCRIPT_MASK_H
+#define FSDP_CTS_SCRIPT_MASK_H
+
+#include "script/script_draw.h"
+
+enum {
+    SCRIPT_ID_BYTES = 160
+};
+
+/* What stands in place of a choice of the header; bits. */
+enum script_plain {
+    SCRIPT_PLAIN_GROUPS = 1u << 0,        /* one */
+    SCRIPT_PLAIN_AHEAD = 1u << 1,         /* no running ahead */
+    SCRIPT_PLAIN_OPTIMIZER = 1u << 2,     /* sgd */
+    SCRIPT_PLAIN_NUMBERS = 1u << 3,       /* those of case_options */
+    SCRIPT_PLAIN_MODEL = 1u << 4,         /* mlp.seed */
+    SCRIPT_PLAIN_RANKS_1 = 1u << 5,       /* at most as many */
+    SCRIPT_PLAIN_RANKS_2 = 1u << 6,       /* (hybrid strategies become those */
+    SCRIPT_PLAIN_RANKS_4 = 1u << 7,       /* without replicas) */
+    SCRIPT_PLAIN_STRATEGY = 1u << 8,      /* full-shard */
+    SCRIPT_PLAIN_FOLD = 1u << 9,          /* rank */
+    SCRIPT_PLAIN_LAYOUT = 1u << 10,       /* flat */
+    SCRIPT_PLAIN_WRAP = 1u << 11,         /* layer; graphs keep theirs */
+    SCRIPT_PLAIN_KEEP_ROOT = 1u << 12,    /* no */
+    SCRIPT_PLAIN_DIVIDE = 1u << 13,       /* by the world */
+    SCRIPT_PLAIN_REDUCED = 1u << 14,      /* every pass is reduced */
+    SCRIPT_PLAIN_MICROBATCHES = 1u << 15, /* one; batches are S.0 */
+    SCRIPT_PLAIN_SEED = 1u << 16,         /* 1; graphs keep theirs */
+    SCRIPT_N_PLAIN = 17,
+};
+
+/* What an action says no more; bits, by verb. Lower ones come first. */
+enum script_less {
+    SCRIPT_LESS_EDITS = 1,   /* pass: gradients are not edited */
+    SCRIPT_LESS_SECOND = 2,  /* pass, eval: of what is inside the first alone */
+    SCRIPT_LESS_FIRST = 4,   /* the first thing inside */
+    SCRIPT_LESS_ENDING = 8,  /* they are whole */
+    SCRIPT_LESS_DECAY = 1,   /* step: no decay */
+    SCRIPT_LESS_RATES = 2,   /* one learning rate for all groups */
+    SCRIPT_LESS_RATE = 4,    /* case_default_lr */
+    SCRIPT_LESS_P = 1,       /* clip: p is 2 */
+    SCRIPT_LESS_NORM = 2,    /* inf: nothing is clipped */
+    SCRIPT_LESS_STRICT = 4,  /* not strict */
+    SCRIPT_LESS_FORM = 1,    /* save: sharded */
+    SCRIPT_LESS_WORLD = 1,   /* anew: the same world */
+    SCRIPT_LESS_PROCESS = 2, /* again in its place */
+    SCRIPT_LESS_TEN = 1,     /* repeat: at most 10 times */
+    SCRIPT_LESS_TWO = 2,     /* at most twice */
+    SCRIPT_LESS_BITS = 4,
+};
+
+/* Of a drawn script. */
+struct script_mask {
+    uint64_t actions; /* bit i: the i-th action that is written is kept */
+    uint32_t plain;   /* enum script_plain */
+    uint8_t less[SCRIPT_MOST_DRAWN]; /* enum script_less, by action */
+};
+
+/* All of it. */
+void script_mask_all(const struct script *drawn, struct script_mask *out);
+bool script_mask_same(const struct script_mask *a, const struct script_mask *b);
+/*
+ * What a mask keeps of a drawn script: legal, with an action at least, or
+ * without any. *left, which may be NULL, is the mask without what fell away,
+ * and without bits that change nothing. *out is to be released whatever is
+ * returned: OK or NOMEM.
+ */
+int script_masked(const struct script *drawn, const struct script_mask *mask,
+                  struct script *out, struct script_mask *left,
+                  struct fsdp_error *error);
+
+void script_id(uint64_t seed, const struct script *drawn,
+               const struct script_mask *mask, char id[SCRIPT_ID_BYTES]);
+/* FORMAT: it is no such id, or another generator's, or its mask is none that
+ * script_masked leaves; NOMEM. `seed`, `mask`: may be NULL. */
+int script_of_id(const char *id, struct script *out, uint64_t *seed,
+                 struct script_mask *mask, struct fsdp_error *error);
+
+/* The first claim that a script needs and that is not among these (NULL-ended;
+ * the claims of an engine), or NULL. */
+const char *script_unclaimed(const struct script *s, const char *const *claims);
+/*
+ * A mask that keeps what an engine of these claims can be asked: an action
+ * that needs another falls away, or says less; choices of the header become
+ * plain. OK; UNSUPPORTED: it does not even claim what is plain (flat,
+ * full-shard, fold-rank, sgd), as error says; NOMEM.
+ */
+int script_project(const struct script *drawn, const char *const *claims,
+                   struct script_mask *mask, struct fsdp_error *error);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_plain.c - plain choices in place of those that a script's header
+ * draws, so that what is printed of a failure says what it needs and no more.
+ */
+#include "script/script_plain.h"
+#include "cases/case_graph.h"
+#include "script/script_draw_parts.h"
+
+#include <string.h>
+
+#define N_OF(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
+
+static bool set(uint32_t *x, uint32_t to)
+{
+    bool changes = *x != to;
+
+    *x = to;
+    return changes;
+}
+
+static void at_most(uint32_t *x, uint32_t most)
+{
+    *x = *x < most ? *x : most;
+}
+
+/* An engine reaches no further ahead than there are units. */
+static void fit(struct run_case *c)
+{
+    uint32_t units = draw_units(c);
+
+    at_most(&c->prefetch_forward, units);
+    at_most(&c->prefetch_backward, units);
+    at_most(&c->reduces_in_flight, units);
+    c->lr = case_default_lr(c);
+}
+
+static bool one_group(struct script *s)
+{
+    for (uint32_t i = 0; i < s->n_actions; i++) {
+        at_most(&s->action[i].n_lr, 1);
+        at_most(&s->action[i].n_decay, 1);
+    }
+    return set(&s->groups, 1);
+}
+
+static bool not_ahead(struct script *s)
+{
+    bool forward = set(&s->c.prefetch_forward, 0);
+    bool backward = set(&s->c.prefetch_backward, 0);
+
+    return set(&s->c.reduces_in_flight, 0) || forward || backward;
+}
+
+static bool plain_optimizer(struct script *s)
+{
+    s->numbers.said = 0;
+    return set(&s->c.optimizer, FSDP_OPTIMIZER_SGD);
+}
+
+static bool plain_numbers(struct script *s)
+{
+    return set(&s->numbers.said, 0);
+}
+
+static bool plain_model(struct script *s)
+{
+    struct run_case *c = &s->c;
+
+    if (strcmp(c->workload, "mlp") == 0 && strcmp(c->size, "seed") == 0) {
+        return false;
+    }
+    memset(c->workload, 0, sizeof(c->workload));
+    memset(c->size, 0, sizeof(c->size));
+    memcpy(c->workload, "mlp", sizeof("mlp"));
+    memcpy(c->size, "seed", sizeof("seed"));
+    if (c->wrap == CASE_WRAP_DRAWN) {
+        c->wrap = CASE_WRAP_LAYER;
+    }
+    return true;
+}
+
+/* Where replicas are no more, a hybrid strategy is the one that it is of. */
+static bool fewer_ranks(struct script *s, uint32_t ranks)
+{
+    struct run_case c = s->c;
+
+    if (c.ranks <= ranks) {
+        return false;
+    }
+    c.ranks = ranks;
+    if (c.strategy == CASE_NO_SHARD) {
+        c.replicas = ranks;
+    } else if (c.replicas == 0 || c.replicas >= ranks ||
+               ranks % c.replicas != 0) {
+        c.replicas = 1;
+        c.strategy = c.strategy == CASE_HYBRID_SHARD ? CASE_FULL_SHARD
+                     : c.strategy == CASE_HYBRID_SHARD_ZERO2
+                         ? CASE_SHARD_GRAD_OP
+                         : c.strategy;
+    }
+    c.grains = case_grains(c.fold, ranks);
+    s->c = c;
+    return true;
+}
+
+static bool one_rank(struct script *s)
+{
+    return fewer_ranks(s, 1);
+}
+
+static bool two_ranks(struct script *s)
+{
+    return fewer_ranks(s, 2);
+}
+
+static bool four_ranks(struct script *s)
+{
+    return fewer_ranks(s, 4);
+}
+
+static bool plain_strategy(struct script *s)
+{
+    s->c.replicas = 1;
+    return set(&s->c.strategy, CASE_FULL_SHARD);
+}
+
+static bool plain_fold(struct script *s)
+{
+    s->c.grains = 0;
+    return set(&s->c.fold, FSDP_FOLD_RANK);
+}
+
+static bool plain_layout(struct script *s)
+{
+    return set(&s->c.layout, FSDP_LAYOUT_FLAT);
+}
+
+static bool plain_wrap(struct script *s)
+{
+    return s->c.wrap != CASE_WRAP_DRAWN && set(&s->c.wrap, CASE_WRAP_LAYER);
+}
+
+static bool plain_root(struct script *s)
+{
+    return set(&s->c.keep_root, 0);
+}
+
+static bool plain_divisor(struct script *s)
+{
+    bool changes = s->c.divide_factor != 0.0f;
+
+    s->c.divide_factor = 0.0f;
+    return changes;
+}
+
+static bool reduce_all(struct script *s)
+{
+    bool changes = false;
+
+    for (uint32_t i = 0; i < s->n_actions; i++) {
+        if (s->action[i].sync == SCRIPT_SYNC_OFF) {
+            changes |= set(&s->action[i].sync, SCRIPT_SYNC_ON);
+        }
+    }
+    for (uint32_t i = 0; i < s->n_inside; i++) {
+        if (s->inside[i].sync == SCRIPT_SYNC_OFF) {
+            changes |= set(&s->inside[i].sync, SCRIPT_SYNC_ON);
+        }
+    }
+    return changes;
+}
+
+static bool one_microbatch(struct script *s)
+{
+    bool changes = set(&s->c.microbatches, 1);
+
+    memset(s->c.sync, 0, sizeof(s->c.sync));
+    s->c.sync[0] = 1;
+    for (uint32_t i = 0; i < s->n_actions; i++) {
+        s->action[i].batch.microbatch = 0;
+    }
+    return changes;
+}
+
+static bool plain_seed(struct script *s)
+{
+    bool changes = s->c.seed != 1 && !case_is_graph(&s->c);
+
+    s->c.seed = changes ? 1 : s->c.seed;
+    return changes;
+}
+
+uint32_t script_make_plain(struct script *s, uint32_t plain)
+{
+    /* In the order of enum script_plain. */
+    static bool (*const make[SCRIPT_N_PLAIN])(struct script *) = {
+        one_group,      not_ahead,     plain_optimizer, plain_numbers,
+        plain_model,    one_rank,      two_ranks,       four_ranks,
+        plain_strategy, plain_fold,    plain_layout,    plain_wrap,
+        plain_root,     plain_divisor, reduce_all,      one_microbatch,
+        plain_seed};
+    uint32_t changed = 0;
+
+    for (uint32_t i = 0; i < N_OF(make); i++) {
+        if ((plain >> i & 1) != 0 && make[i](s)) {
+            changed |= 1u << i;
+        }
+    }
+    fit(&s->c);
+    return changed;
+}
