@@ -6,6 +6,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "tools/plan/plan_check.h"
+#include "tools/plan/plan_exercises.h"
 #include "tools/plan/plan_options.h"
 #include "tools/plan/plan_show.h"
 #include "tools/plan/presets.h"
@@ -176,6 +177,10 @@ int command_plan(int argc, char **argv)
     }
     if (o.list) {
         return list();
+    }
+    if (o.exercises) {
+        code = plan_exercises(&error);
+        return code == FSDP_OK ? 0 : fail(&error, code);
     }
     code = plan_model_open(o.model, &c, &is_record, &m, &error);
     if (code != FSDP_OK) {

@@ -222,6 +222,8 @@ static const struct option_row rows[] = {
      take_flag, AT(check)},
     {"list", NULL, "list the models that are brought along", take_flag,
      AT(list)},
+    {"exercises", NULL, "answer the textbook's questions, and no other",
+     take_flag, AT(exercises)},
     {"json", NULL, "print JSON", take_flag, AT(json)},
     {"help", NULL, "this text", take_flag, AT(help)},
 };
@@ -251,7 +253,7 @@ static int check_together(const struct plan_options *o)
 {
     const struct run_case *const c = &o->c;
 
-    if (o->model == NULL && !o->list) {
+    if (o->model == NULL && !o->list && !o->exercises) {
         fprintf(stderr, "fsdp-cts: plan: needs a MODEL; see: fsdp-cts plan "
                         "--help\n");
         return EXIT_USAGE;

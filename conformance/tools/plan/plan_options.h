@@ -15,7 +15,7 @@ struct plan_options {
     uint64_t memory, activations;
     bool one; /* --strategy was given */
     bool ranks_given;
-    bool json, list, help, check;
+    bool json, list, exercises, help, check;
 };
 
 /* 0, or EXIT_USAGE after a line on stderr. */

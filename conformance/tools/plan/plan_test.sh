@@ -76,6 +76,31 @@ if len(rows) != 5 or full["rest"]["param-shard"] != 4 * o["parameters"] / 8:
     print("the shards are not an eighth")
 ' 2>&1)"
 
+# The textbook's exercises, and what articles name, line by line.
+while read -r line; do
+    says "exercises: $line" "$line" --exercises
+done <<'END'
+2176 1 1 0 0 0 0 0 0.0000 0
+2176 4 1 3264 3264 3264 9792 6528 1.5000 3
+7000000000 8 1 12250000000 12250000000 12250000000 36750000000 24500000000 1.5000 3
+7000000000 8 32 12250000000 12250000000 12250000000 36750000000 24500000000 1.5000 96
+7000000000 64 32 13781251008 13781251008 13781251008 41343753024 27562500000 1.5000 96
+175000000000 128 1 347265625000 347265625000 347265625000 1041796875000 694531250000 1.5000 3
+1 2 2176 2720
+2 4 1536 2080
+4 8 1024 1568
+16 bytes of state a parameter = 2 parameter + 2 gradient + 4 master + 8 moments
+7B: more than 100 GB 112.00 GB
+13B, AdamW: 156 GB of optimizer state 156.00 GB
+13B with parameters and gradients 208.00 GB
+1.3B under DDP on 40 GB: fits 20.80 GB
+full-shard over 8 x 40 GB, and a block: fits 27.27 GB
+shard-grad-op over 8: does not fit 48.75 GB
+hybrid 2 x 4: does not fit 52.00 GB
+by the oracle 28.33 GB
+at most 28.57 GB
+END
+
 # Records have what was planned for them, of both engines and of other worlds.
 for engine in ref impl; do
     "$cts" run --engine $engine --workload mlp --ranks 2,4 --record-only \
@@ -125,4 +150,4 @@ refuses 65 'newer.json: version: 2' newer.json
 mkdir empty
 refuses 65 'case.json' empty
 
-finish 36
+finish 55
