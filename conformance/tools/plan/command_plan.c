@@ -99,16 +99,14 @@ static int check(const struct plan_options *o, const struct plan_table *t,
 {
     struct fsdp_error error = {0};
     struct record r;
+    uint32_t differences = 0;
     int status = record_read(o->model, &r, &error);
-    int code;
 
     if (status == FSDP_OK) {
-        code = plan_check(ask, &t->row[0].bytes, &r) == 0 ? 0 : 1;
-    } else {
-        code = fail(&error, status);
+        status = plan_check(ask, &t->row[0].bytes, &r, &differences);
     }
     record_release(&r);
-    return code;
+    return status != FSDP_OK ? fail(&error, status) : differences > 0 ? 1 : 0;
 }
 
 /* With a model that was opened, and the units that are asked for. */
@@ -121,18 +119,28 @@ static int plan(const struct plan_options *o, const struct plan_model *m,
                                  .idle = m->idle,
                                  .param_dtype = o->param_dtype,
                                  .reduce_dtype = o->reduce_dtype};
-    struct plan_table table;
+    struct cluster on = {.host_ranks = 0};
+    struct plan_table table = {.n = 0};
     struct fsdp_error error = {0};
-    const int status = plan_table_make(&ask, o->one, 0, o->memory,
-                                       o->activations, &table, &error);
+    int status =
+        o->cluster != NULL ? cluster_open(o->cluster, &on, &error) : FSDP_OK;
     int code = 0;
 
+    if (status == FSDP_OK) {
+        status = plan_table_make(&ask, o->one, on.host_ranks, o->memory,
+                                 o->activations, &table, &error);
+    }
+    if (status == FSDP_OK && o->cluster != NULL) {
+        status = plan_table_time(&ask, m, &o->batch, &on, &table, &error);
+    }
     if (status != FSDP_OK) {
         code = fail(&error, status);
     } else if (o->check) {
         code = check(o, &table, &ask);
     } else {
-        code = show(o, &(struct plan_shown){m, &ask, &table});
+        code = show(o, &(struct plan_shown){m, &ask, &table,
+                                            o->cluster != NULL ? &on : NULL,
+                                            &o->batch});
     }
     plan_table_release(&table);
     return code;

@@ -5,61 +5,13 @@
  */
 #include "tools/plan/plan_exercises.h"
 
-#include "tools/plan/plan_model.h"
+#include "tools/plan/plan_equal.h"
 #include "tools/plan/plan_show.h"
+#include "tools/plan/prefetch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static struct plan_ask ask_for(const struct plan_model *m, uint32_t ranks,
-                               uint32_t strategy, uint32_t dtype)
-{
-    return (struct plan_ask){
-        .c = {.strategy = strategy,
-              .ranks = ranks,
-              .replicas = strategy == CASE_NO_SHARD ? ranks : 1,
-              .optimizer = FSDP_OPTIMIZER_ADAMW,
-              .microbatches = 1,
-              .sync = {1},
-              .steps = 1},
-        .model = &m->model,
-        .units = &m->units.units,
-        .param_dtype = dtype,
-        .reduce_dtype = dtype};
-}
-
-int plan_equal_units(uint64_t elements, uint32_t units, uint32_t ranks,
-                     uint32_t strategy, struct plan_bytes *out,
-                     struct fsdp_error *error)
-{
-    struct plan_model m;
-    struct plan_ask ask;
-    char text[512];
-    int status;
-
-    memset(out, 0, sizeof(*out));
-    if (units == 0 || elements % units != 0) {
-        return plan_refuse(error, FSDP_ERR_INVALID,
-                           "%u units of %" PRIu64 " elements are not equal",
-                           units, elements);
-    }
-    (void)snprintf(
-        text, sizeof(text),
-        "{\"version\":1,\"name\":\"equal\",\"source\":\"\",\"parts\":["
-        "{\"times\":%u,\"modules\":[{\"name\":\"u{i}\",\"class\":\"Unit\","
-        "\"unit\":true,\"checkpoint\":true,\"flops\":%" PRIu64
-        ",\"attention\":0,\"parameters\":[{\"name\":\"w\",\"dtype\":\"f32\","
-        "\"shape\":[%" PRIu64 "]}]}]}],\"calls\":[]}",
-        units, 2 * (elements / units), elements / units);
-    status = plan_model_of_text(text, strlen(text), "equal units", &m, error);
-    if (status == FSDP_OK) {
-        ask = ask_for(&m, ranks, strategy, FSDP_DTYPE_BF16);
-        status = plan_bytes_make(&ask, out, error);
-    }
-    plan_model_release(&m);
-    return status;
-}
 
 /* M, K, U: what each of the three sends, and an all-reduce in their place. */
 static int bytes_on_the_wire(uint64_t elements, uint32_t ranks, uint32_t units,
@@ -127,7 +79,8 @@ static int exercise_2(struct fsdp_error *error)
     printf("Exercise 16.5.2: the wrapping boundary, the miniature at K = 4\n"
            "  units  all-gathers/step  peak full  peak total\n");
     for (size_t i = 0; status == FSDP_OK && i < 3; i++) {
-        struct plan_ask ask = ask_for(&m, 4, CASE_FULL_SHARD, FSDP_DTYPE_F32);
+        struct plan_ask ask =
+            plan_ask_for(&m, 4, CASE_FULL_SHARD, FSDP_DTYPE_F32);
         struct wrap_units wrapped = {.unit_of_module = NULL};
         struct plan_bytes b = {.units = 0};
 
@@ -149,6 +102,41 @@ static int exercise_2(struct fsdp_error *error)
     return status;
 }
 
+/* The textbook's question has no numbers; these are of models and links that
+ * others have published (docs/plan.md). */
+static int exercise_3(struct fsdp_error *error)
+{
+    static const struct {
+        const char *what;
+        struct prefetch p;
+    } all[] = {
+        {"8B, 8 H100, 8192 tokens, 400 TFLOPS, 350 GB/s",
+         {8e9, 32.2e-6, 4.1e-11, 5e-12}},
+        {"175B, 128 A100, 2048 tokens, 200 TFLOPS, 225 GB/s",
+         {175e9, 599e-6, 2.05e-11, 8.33e-12}},
+        {"8B, a slow network", {8e9, 300e-6, 1e-11, 2e-11}},
+    };
+
+    printf(
+        "Exercise 16.5.3: when prefetch pays off. A gather of alpha + b m "
+        "is hidden behind the\n  compute f m of the unit before it iff it is "
+        "no longer: from m* = alpha / (f - b) on\n"
+        "  %-50s %10s %10s %9s %12s %12s\n",
+        "", "m*", "best m", "forward", "32 units", "simulated");
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        const struct prefetch *const p = &all[i].p;
+        double simulated;
+
+        FSDP_TRY(prefetch_simulated(p, 32, &simulated, error));
+        printf("  %-50s %10.3g %10.3g %7.4f s %10.4f s %10.4f s\n", all[i].what,
+               prefetch_hidden_from(p), prefetch_best(p),
+               prefetch_seconds(p, prefetch_best(p)),
+               prefetch_seconds(p, p->elements / 32), simulated);
+    }
+    printf("\n");
+    return FSDP_OK;
+}
+
 static void size(const char *what, double bytes, const char *formula)
 {
     printf("  %-58s %9.2f GB  %s\n", what, bytes / 1e9, formula);
@@ -168,7 +156,7 @@ static int named_sizes(struct fsdp_error *error)
     double block;
 
     if (status == FSDP_OK) {
-        ask = ask_for(&m, 8, CASE_FULL_SHARD, FSDP_DTYPE_F32);
+        ask = plan_ask_for(&m, 8, CASE_FULL_SHARD, FSDP_DTYPE_F32);
         status = plan_bytes_make(&ask, &b, error);
     }
     block = 2.0 * (PLAN_STATE_PARAMETER) * (double)b.largest;
@@ -202,5 +190,6 @@ int plan_exercises(struct fsdp_error *error)
 {
     FSDP_TRY(exercise_1(error));
     FSDP_TRY(exercise_2(error));
+    FSDP_TRY(exercise_3(error));
     return named_sizes(error);
 }

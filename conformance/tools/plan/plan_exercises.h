@@ -6,17 +6,10 @@
 #ifndef FSDP_CTS_PLAN_EXERCISES_H
 #define FSDP_CTS_PLAN_EXERCISES_H
 
-#include "tools/plan/plan_bytes.h"
+#include <fsdp/status.h>
 
-/* Prints them. As plan_bytes_make. */
+/* Prints them. INVALID, NOMEM. */
 int plan_exercises(struct fsdp_error *error);
-
-/* What a strategy needs of a model of `elements` parameters in `units` equal
- * units, over K ranks, in 16 bits on the wire. INVALID: the units do not
- * divide the elements. The caller releases *out. */
-int plan_equal_units(uint64_t elements, uint32_t units, uint32_t ranks,
-                     uint32_t strategy, struct plan_bytes *out,
-                     struct fsdp_error *error);
 
 /* Bytes of state for each parameter, as articles count them: everything that
  * rests, with 16 bit copies of parameters and gradients beside the float32
