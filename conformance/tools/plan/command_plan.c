@@ -9,6 +9,7 @@
 #include "tools/plan/plan_exercises.h"
 #include "tools/plan/plan_options.h"
 #include "tools/plan/plan_show.h"
+#include "tools/plan/plan_wraps.h"
 #include "tools/plan/presets.h"
 
 #include <stdio.h>
@@ -94,6 +95,68 @@ static int show(const struct plan_options *o, const struct plan_shown *s)
                : code;
 }
 
+/* For each strategy the least power of two of ranks whose memory is enough. */
+static int least_ranks(const struct plan_options *o, struct plan_ask ask)
+{
+    struct fsdp_error error = {0};
+    uint32_t found[CASE_N_STRATEGIES] = {0};
+    bool any = false;
+
+    for (uint32_t k = 1; k <= EXPECT_MAX_RANKS; k *= 2) {
+        struct plan_table t;
+        int status;
+
+        ask.c.ranks = k;
+        ask.c.replicas = 1;
+        status = plan_table_make(&ask, o->one, 0, o->memory, o->activations, &t,
+                                 &error);
+        for (uint32_t i = 0; status == FSDP_OK && i < t.n; i++) {
+            const uint32_t s = t.row[i].c.strategy;
+
+            if (t.row[i].possible && t.row[i].fits && found[s] == 0) {
+                found[s] = k;
+                any = true;
+            }
+        }
+        plan_table_release(&t);
+        if (status != FSDP_OK) {
+            return fail(&error, status);
+        }
+    }
+    for (uint32_t i = 0; any && i < CASE_N_STRATEGIES; i++) {
+        const uint32_t s = plan_order[i];
+
+        if (found[s] > 0) {
+            printf("%-19s fits from %u ranks on\n", case_strategy_name(s),
+                   found[s]);
+        } else if (!o->one || s == o->c.strategy) {
+            printf("%-19s fits in no world\n", case_strategy_name(s));
+        }
+    }
+    if (!any) {
+        fprintf(stderr,
+                "fsdp-cts: plan: it fits in no world of up to %d "
+                "ranks\n",
+                (int)EXPECT_MAX_RANKS);
+    }
+    return any ? 0 : EXIT_BAD_DATA;
+}
+
+static int try_units(const struct plan_options *o, const struct plan_ask *ask,
+                     const struct plan_model *m, const struct cluster *on)
+{
+    struct plan_wraps w;
+    struct fsdp_error error = {0};
+    const int status = plan_wraps_make(ask, m, &o->batch, on, o->memory,
+                                       o->activations, &w, &error);
+
+    if (status == FSDP_OK) {
+        plan_wraps_show(&w, o->memory);
+    }
+    plan_wraps_release(&w);
+    return status == FSDP_OK ? 0 : fail(&error, status);
+}
+
 static int check(const struct plan_options *o, const struct plan_table *t,
                  const struct plan_ask *ask)
 {
@@ -126,6 +189,9 @@ static int plan(const struct plan_options *o, const struct plan_model *m,
         o->cluster != NULL ? cluster_open(o->cluster, &on, &error) : FSDP_OK;
     int code = 0;
 
+    if (status == FSDP_OK && o->least_ranks) {
+        return least_ranks(o, ask);
+    }
     if (status == FSDP_OK) {
         status = plan_table_make(&ask, o->one, on.host_ranks, o->memory,
                                  o->activations, &table, &error);
@@ -141,6 +207,9 @@ static int plan(const struct plan_options *o, const struct plan_model *m,
         code = show(o, &(struct plan_shown){m, &ask, &table,
                                             o->cluster != NULL ? &on : NULL,
                                             &o->batch});
+    }
+    if (code == 0 && o->try_units) {
+        code = try_units(o, &ask, m, &on);
     }
     plan_table_release(&table);
     return code;

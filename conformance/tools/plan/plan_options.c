@@ -264,6 +264,12 @@ static const struct option_row rows[] = {
      "of what blocks compute in the forward, again in the backward: 0 to 1 (0)",
      take_share, AT(batch.recompute),
      .right = "a number from 0 to 1 was expected"},
+    {"least-ranks", NULL,
+     "with --memory: the fewest ranks, a power of two, of which each fits",
+     take_flag, AT(least_ranks)},
+    {"try-units", NULL,
+     "with --strategy and --cluster: which units are fastest, by trying",
+     take_flag, AT(try_units)},
     {"check", NULL, "of a record: whether it has the bytes that were planned",
      take_flag, AT(check)},
     {"list", NULL, "list the models that are brought along", take_flag,
@@ -302,6 +308,16 @@ static int check_together(const struct plan_options *o)
     if (o->model == NULL && !o->list && !o->exercises) {
         fprintf(stderr, "fsdp-cts: plan: needs a MODEL; see: fsdp-cts plan "
                         "--help\n");
+        return EXIT_USAGE;
+    }
+    if (o->least_ranks && (o->memory == 0 || o->json || o->check)) {
+        fprintf(stderr, "fsdp-cts: plan: --least-ranks needs --memory, and "
+                        "prints no JSON\n");
+        return EXIT_USAGE;
+    }
+    if (o->try_units && (!o->one || o->cluster == NULL || o->json)) {
+        fprintf(stderr, "fsdp-cts: plan: --try-units needs --strategy and "
+                        "--cluster, and prints no JSON\n");
         return EXIT_USAGE;
     }
     if (c->replicas > 1 &&

@@ -17,7 +17,7 @@ struct plan_options {
     struct plan_batch batch;
     bool one; /* --strategy was given */
     bool ranks_given;
-    bool json, list, exercises, help, check;
+    bool json, list, exercises, help, check, try_units, least_ranks;
 };
 
 /* 0, or EXIT_USAGE after a line on stderr. */

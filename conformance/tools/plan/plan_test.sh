@@ -85,6 +85,16 @@ says 'what is fastest' 'fastest that fits: shard-grad-op' llama2-13b \
     --ranks 64 --param-dtype bf16 --replicas 8 --cluster a100 --memory 80GB
 says 'the unit that compute waits for' 'unit 0' llama2-13b --ranks 64 \
     --strategy full-shard --cluster a100
+# shellcheck disable=SC2086
+says 'units by trying' 'as described 34 525340672'  llama3-8b --ranks 8 --cluster a100 \
+    --strategy full-shard --param-dtype bf16 $ahead --try-units --memory 80GB
+says '405B: how many ranks' 'full-shard fits from 128 ranks on' llama3-405b \
+    --memory 80GB --param-dtype bf16 --least-ranks
+says '405B: what never fits' 'no-shard fits in no world' llama3-405b \
+    --memory 80GB --param-dtype bf16 --least-ranks
+refuses 64 '--least-ranks needs' mlp --least-ranks
+refuses 65 'fits in no world' llama3-405b --memory 1GB --least-ranks
+refuses 64 '--try-units needs' mlp --try-units
 says 'time in JSON' '"exposed": 0.0' mlp --ranks 1 --cluster h200 --json
 sed 's/"network_bandwidth": [0-9.e]*/"network_bandwidth": 0/' \
     "$here/clusters/a100.json" >broken.json
@@ -180,4 +190,4 @@ refuses 65 'newer.json: version: 2' newer.json
 mkdir empty
 refuses 65 'case.json' empty
 
-finish 64
+finish 72
