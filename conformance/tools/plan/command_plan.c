@@ -8,6 +8,7 @@
 #include "tools/plan/plan_check.h"
 #include "tools/plan/plan_exercises.h"
 #include "tools/plan/plan_options.h"
+#include "tools/plan/plan_page.h"
 #include "tools/plan/plan_show.h"
 #include "tools/plan/plan_wraps.h"
 #include "tools/plan/presets.h"
@@ -157,6 +158,29 @@ static int try_units(const struct plan_options *o, const struct plan_ask *ask,
     return status == FSDP_OK ? 0 : fail(&error, status);
 }
 
+static int write_page(const struct plan_options *o, const struct plan_shown *s)
+{
+    const struct plan_row *const row = &s->table->row[0];
+    struct plan_ask ask = *s->ask;
+    struct fsdp_error error = {0};
+
+    if (!row->possible) {
+        fprintf(stderr, "fsdp-cts: plan: there is no page of a mesh that this "
+                        "world does not have\n");
+        return EXIT_USAGE;
+    }
+    ask.c = row->c;
+    if (plan_page_write(
+            &(struct plan_page){s->model, &ask, row,
+                                s->cluster != NULL ? s->cluster->name : NULL,
+                                o->memory, o->activations},
+            o->page, &error) != FSDP_OK) {
+        (void)fail(&error, FSDP_ERR_IO);
+        return EXIT_OUTPUT;
+    }
+    return 0;
+}
+
 static int check(const struct plan_options *o, const struct plan_table *t,
                  const struct plan_ask *ask)
 {
@@ -204,9 +228,11 @@ static int plan(const struct plan_options *o, const struct plan_model *m,
     } else if (o->check) {
         code = check(o, &table, &ask);
     } else {
-        code = show(o, &(struct plan_shown){m, &ask, &table,
-                                            o->cluster != NULL ? &on : NULL,
-                                            &o->batch});
+        const struct plan_shown shown = {
+            m, &ask, &table, o->cluster != NULL ? &on : NULL, &o->batch};
+
+        code = o->page != NULL ? write_page(o, &shown) : 0;
+        code = code == 0 ? show(o, &shown) : code;
     }
     if (code == 0 && o->try_units) {
         code = try_units(o, &ask, m, &on);

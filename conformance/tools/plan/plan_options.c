@@ -270,6 +270,9 @@ static const struct option_row rows[] = {
     {"try-units", NULL,
      "with --strategy and --cluster: which units are fastest, by trying",
      take_flag, AT(try_units)},
+    {"page", "FILE",
+     "with --strategy: draw memory, and with --cluster time, as HTML",
+     take_text, AT(page)},
     {"check", NULL, "of a record: whether it has the bytes that were planned",
      take_flag, AT(check)},
     {"list", NULL, "list the models that are brought along", take_flag,
@@ -313,6 +316,11 @@ static int check_together(const struct plan_options *o)
     if (o->least_ranks && (o->memory == 0 || o->json || o->check)) {
         fprintf(stderr, "fsdp-cts: plan: --least-ranks needs --memory, and "
                         "prints no JSON\n");
+        return EXIT_USAGE;
+    }
+    if (o->page != NULL && (!o->one || o->check || o->least_ranks)) {
+        fprintf(stderr, "fsdp-cts: plan: --page needs --strategy, and goes "
+                        "with neither --check nor --least-ranks\n");
         return EXIT_USAGE;
     }
     if (o->try_units && (!o->one || o->cluster == NULL || o->json)) {

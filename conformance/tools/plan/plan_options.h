@@ -15,7 +15,8 @@ struct plan_options {
     uint64_t memory, activations;
     const char *cluster; /* NULL: no time is asked for */
     struct plan_batch batch;
-    bool one; /* --strategy was given */
+    const char *page; /* NULL: none is written */
+    bool one;         /* --strategy was given */
     bool ranks_given;
     bool json, list, exercises, help, check, try_units, least_ranks;
 };

@@ -92,6 +92,27 @@ says '405B: how many ranks' 'full-shard fits from 128 ranks on' llama3-405b \
     --memory 80GB --param-dtype bf16 --least-ranks
 says '405B: what never fits' 'no-shard fits in no world' llama3-405b \
     --memory 80GB --param-dtype bf16 --least-ranks
+# The page is well formed, needs nothing else, and draws every collective.
+# shellcheck disable=SC2086
+"$cts" plan gpt2 --ranks 8 --replicas 2 --strategy hybrid-shard --cluster a100 \
+    $ahead --memory 80GB --page page.html >out 2>err
+result 'a page' "$(python3 -c '
+import xml.etree.ElementTree as tree
+text = open("page.html").read()
+body = tree.fromstring(text[text.index("<body>"):text.index("</html>")]
+                       .replace("&nbsp;", " "))
+names = [t.text for t in body.iter("title")]
+for kind, n in ("all-gather", 28), ("reduce-scatter", 14), ("all-reduce", 14):
+    if sum(name.startswith(kind + " ") for name in names) != n:
+        print(f"not {n} of {kind}")
+if "http" in text or "src=" in text or len(body.findall("svg")) != 2:
+    print("not by itself")
+' 2>&1; cat err)"
+says 'a page without time' 'full-shard 1x4' mlp --ranks 4 --strategy full-shard \
+    --page page.html
+refuses 64 '--page needs' mlp --page page.html
+refuses 74 'cannot be written' mlp --strategy full-shard --page none/page.html
+refuses 64 'no page of a mesh' mlp --ranks 5 --strategy hybrid-shard --page a
 refuses 64 '--least-ranks needs' mlp --least-ranks
 refuses 65 'fits in no world' llama3-405b --memory 1GB --least-ranks
 refuses 64 '--try-units needs' mlp --try-units
@@ -190,4 +211,4 @@ refuses 65 'newer.json: version: 2' newer.json
 mkdir empty
 refuses 65 'case.json' empty
 
-finish 72
+finish 77
