@@ -219,7 +219,8 @@ set_tests_properties(fuzz fuzz.self-test PROPERTIES LABELS unit TIMEOUT 600
 include(${here}/tools/probes/probes_tests.cmake)
 
 # ---- Track ----
-foreach(name plan_bytes_test plan_model_test)
+foreach(name plan_bytes_test plan_model_test plan_time_test
+        prefetch_test)
     unit(conformance/tools/plan/${name}.c LINK fsdp-plan
         WITH ${here}/judge/oracle/expect_testing.c)
 endforeach()

@@ -6,8 +6,11 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "tools/plan/plan_check.h"
+#include "tools/plan/plan_exercises.h"
 #include "tools/plan/plan_options.h"
+#include "tools/plan/plan_page.h"
 #include "tools/plan/plan_show.h"
+#include "tools/plan/plan_wraps.h"
 #include "tools/plan/presets.h"
 
 #include <stdio.h>
@@ -93,21 +96,104 @@ static int show(const struct plan_options *o, const struct plan_shown *s)
                : code;
 }
 
+/* For each strategy the least power of two of ranks whose memory is enough. */
+static int least_ranks(const struct plan_options *o, struct plan_ask ask)
+{
+    struct fsdp_error error = {0};
+    uint32_t found[CASE_N_STRATEGIES] = {0};
+    bool any = false;
+
+    for (uint32_t k = 1; k <= EXPECT_MAX_RANKS; k *= 2) {
+        struct plan_table t;
+        int status;
+
+        ask.c.ranks = k;
+        ask.c.replicas = 1;
+        status = plan_table_make(&ask, o->one, 0, o->memory, o->activations, &t,
+                                 &error);
+        for (uint32_t i = 0; status == FSDP_OK && i < t.n; i++) {
+            const uint32_t s = t.row[i].c.strategy;
+
+            if (t.row[i].possible && t.row[i].fits && found[s] == 0) {
+                found[s] = k;
+                any = true;
+            }
+        }
+        plan_table_release(&t);
+        if (status != FSDP_OK) {
+            return fail(&error, status);
+        }
+    }
+    for (uint32_t i = 0; any && i < CASE_N_STRATEGIES; i++) {
+        const uint32_t s = plan_order[i];
+
+        if (found[s] > 0) {
+            printf("%-19s fits from %u ranks on\n", case_strategy_name(s),
+                   found[s]);
+        } else if (!o->one || s == o->c.strategy) {
+            printf("%-19s fits in no world\n", case_strategy_name(s));
+        }
+    }
+    if (!any) {
+        fprintf(stderr,
+                "fsdp-cts: plan: it fits in no world of up to %d "
+                "ranks\n",
+                (int)EXPECT_MAX_RANKS);
+    }
+    return any ? 0 : EXIT_BAD_DATA;
+}
+
+static int try_units(const struct plan_options *o, const struct plan_ask *ask,
+                     const struct plan_model *m, const struct cluster *on)
+{
+    struct plan_wraps w;
+    struct fsdp_error error = {0};
+    const int status = plan_wraps_make(ask, m, &o->batch, on, o->memory,
+                                       o->activations, &w, &error);
+
+    if (status == FSDP_OK) {
+        plan_wraps_show(&w, o->memory);
+    }
+    plan_wraps_release(&w);
+    return status == FSDP_OK ? 0 : fail(&error, status);
+}
+
+static int write_page(const struct plan_options *o, const struct plan_shown *s)
+{
+    const struct plan_row *const row = &s->table->row[0];
+    struct plan_ask ask = *s->ask;
+    struct fsdp_error error = {0};
+
+    if (!row->possible) {
+        fprintf(stderr, "fsdp-cts: plan: there is no page of a mesh that this "
+                        "world does not have\n");
+        return EXIT_USAGE;
+    }
+    ask.c = row->c;
+    if (plan_page_write(
+            &(struct plan_page){s->model, &ask, row,
+                                s->cluster != NULL ? s->cluster->name : NULL,
+                                o->memory, o->activations},
+            o->page, &error) != FSDP_OK) {
+        (void)fail(&error, FSDP_ERR_IO);
+        return EXIT_OUTPUT;
+    }
+    return 0;
+}
+
 static int check(const struct plan_options *o, const struct plan_table *t,
                  const struct plan_ask *ask)
 {
     struct fsdp_error error = {0};
     struct record r;
+    uint32_t differences = 0;
     int status = record_read(o->model, &r, &error);
-    int code;
 
     if (status == FSDP_OK) {
-        code = plan_check(ask, &t->row[0].bytes, &r) == 0 ? 0 : 1;
-    } else {
-        code = fail(&error, status);
+        status = plan_check(ask, &t->row[0].bytes, &r, &differences);
     }
     record_release(&r);
-    return code;
+    return status != FSDP_OK ? fail(&error, status) : differences > 0 ? 1 : 0;
 }
 
 /* With a model that was opened, and the units that are asked for. */
@@ -120,18 +206,36 @@ static int plan(const struct plan_options *o, const struct plan_model *m,
                                  .idle = m->idle,
                                  .param_dtype = o->param_dtype,
                                  .reduce_dtype = o->reduce_dtype};
-    struct plan_table table;
+    struct cluster on = {.host_ranks = 0};
+    struct plan_table table = {.n = 0};
     struct fsdp_error error = {0};
-    const int status = plan_table_make(&ask, o->one, 0, o->memory,
-                                       o->activations, &table, &error);
+    int status =
+        o->cluster != NULL ? cluster_open(o->cluster, &on, &error) : FSDP_OK;
     int code = 0;
 
+    if (status == FSDP_OK && o->least_ranks) {
+        return least_ranks(o, ask);
+    }
+    if (status == FSDP_OK) {
+        status = plan_table_make(&ask, o->one, on.host_ranks, o->memory,
+                                 o->activations, &table, &error);
+    }
+    if (status == FSDP_OK && o->cluster != NULL) {
+        status = plan_table_time(&ask, m, &o->batch, &on, &table, &error);
+    }
     if (status != FSDP_OK) {
         code = fail(&error, status);
     } else if (o->check) {
         code = check(o, &table, &ask);
     } else {
-        code = show(o, &(struct plan_shown){m, &ask, &table});
+        const struct plan_shown shown = {
+            m, &ask, &table, o->cluster != NULL ? &on : NULL, &o->batch};
+
+        code = o->page != NULL ? write_page(o, &shown) : 0;
+        code = code == 0 ? show(o, &shown) : code;
+    }
+    if (code == 0 && o->try_units) {
+        code = try_units(o, &ask, m, &on);
     }
     plan_table_release(&table);
     return code;
@@ -176,6 +280,10 @@ int command_plan(int argc, char **argv)
     }
     if (o.list) {
         return list();
+    }
+    if (o.exercises) {
+        code = plan_exercises(&error);
+        return code == FSDP_OK ? 0 : fail(&error, code);
     }
     code = plan_model_open(o.model, &c, &is_record, &m, &error);
     if (code != FSDP_OK) {

@@ -14,7 +14,7 @@
 enum {
     DESCRIPTION_VERSION = 1,
     DESCRIPTION_NAME_BYTES = 96,
-    DESCRIPTION_MAX_MODULES = 8192, /* once parts are repeated */
+    DESCRIPTION_MAX_MODULES = 4096, /* once parts are repeated */
     DESCRIPTION_MAX_PARAMETERS = 16384,
     DESCRIPTION_MAX_CALLS = 1 << 17,
     DESCRIPTION_MAX_BYTES = 1 << 26,

@@ -110,9 +110,41 @@ int plan_table_make(const struct plan_ask *ask, bool one, uint32_t host,
     return FSDP_OK;
 }
 
+int plan_table_time(const struct plan_ask *ask, const struct plan_model *m,
+                    const struct plan_batch *batch, const struct cluster *on,
+                    struct plan_table *t, struct fsdp_error *error)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct plan_ask one = *ask;
+
+        one.c = t->row[i].c;
+        if (t->row[i].possible) {
+            FSDP_TRY(
+                plan_time_make(&one, m, batch, on, &t->row[i].time, error));
+        }
+    }
+    return FSDP_OK;
+}
+
+const struct plan_row *plan_fastest(const struct plan_table *t)
+{
+    const struct plan_row *best = NULL;
+
+    for (uint32_t i = 0; i < t->n; i++) {
+        const struct plan_row *const row = &t->row[i];
+
+        if (row->possible && row->fits && row->time.span != NULL &&
+            (best == NULL || row->time.seconds < best->time.seconds)) {
+            best = row;
+        }
+    }
+    return best;
+}
+
 void plan_table_release(struct plan_table *t)
 {
     for (uint32_t i = 0; i < t->n; i++) {
+        plan_time_release(&t->row[i].time);
         plan_bytes_release(&t->row[i].bytes);
     }
     memset(t, 0, sizeof(*t));

@@ -6,7 +6,7 @@
 #ifndef FSDP_CTS_PLAN_ADVICE_H
 #define FSDP_CTS_PLAN_ADVICE_H
 
-#include "tools/plan/plan_bytes.h"
+#include "tools/plan/plan_time.h"
 
 enum {
     PLAN_AHEAD = FSDP_N_KINDS, /* a term of its own: for running ahead */
@@ -22,6 +22,7 @@ struct plan_row {
     bool possible; /* a hybrid one has a mesh in this world */
     struct plan_bytes bytes;
     bool fits;
+    struct plan_time time; /* seconds 0: it was not asked for */
     uint32_t binding; /* the largest term of the peak: a kind, or PLAN_AHEAD */
 };
 
@@ -41,6 +42,12 @@ struct plan_table {
 int plan_table_make(const struct plan_ask *ask, bool one, uint32_t host,
                     uint64_t memory, uint64_t activations,
                     struct plan_table *out, struct fsdp_error *error);
+/* The time of each row that is possible. As plan_time_make. */
+int plan_table_time(const struct plan_ask *ask, const struct plan_model *m,
+                    const struct plan_batch *batch, const struct cluster *on,
+                    struct plan_table *t, struct fsdp_error *error);
+/* Of those that fit, and were timed, the one that takes least; NULL: none. */
+const struct plan_row *plan_fastest(const struct plan_table *t);
 void plan_table_release(struct plan_table *t);
 
 /* "param-full", or "running-ahead". */

@@ -34,6 +34,7 @@ struct counter {
     uint64_t fresh;   /* bytes of fresh gradients that are another dtype's */
     uint64_t reduced; /* bytes of a reduction's result in a 16 bit dtype */
     uint32_t room;
+    bool began;  /* a step: what rests is there */
     bool failed; /* out of memory */
 };
 
@@ -73,6 +74,9 @@ static void keep_moment(struct counter *c)
     struct plan_bytes *const out = c->out;
     struct plan_moment *moment = out->moment;
 
+    if (!c->began) {
+        return;
+    }
     if (out->n_moments == c->room) {
         c->room = c->room == 0 ? 64 : 2 * c->room;
         moment = realloc(moment, c->room * sizeof(*moment));
@@ -84,6 +88,15 @@ static void keep_moment(struct counter *c)
         out->moment = moment;
     }
     memcpy(moment[out->n_moments++].live, c->live, sizeof(c->live));
+}
+
+/* The first moment of a step is what rests. */
+static void begin(struct counter *c)
+{
+    if (!c->began) {
+        c->began = true;
+        keep_moment(c);
+    }
 }
 
 static void look(struct counter *c)
@@ -203,6 +216,7 @@ static void see_point(void *context, uint32_t point, uint32_t module)
     struct counter *const c = context;
     const bool begins = point == FSDP_PRE_BACKWARD;
 
+    begin(c);
     c->staged =
         begins || point == FSDP_POST_BACKWARD ? STAGED_FRESH : STAGED_REDUCED;
     if (c->staged == STAGED_FRESH && c->width_param != c->width_reduce) {
@@ -218,6 +232,7 @@ static void see_window(void *context, uint32_t unit, bool opens, bool backward)
     (void)unit;
     (void)opens;
     (void)backward;
+    begin(c);
     c->staged = STAGED_REDUCED;
 }
 

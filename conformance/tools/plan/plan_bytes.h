@@ -56,8 +56,8 @@ struct plan_bytes {
     uint64_t sent[FSDP_N_COLLECTIVES];
     uint64_t sent_sum;
 
-    /* Each moment of the step at which something changed, in order; for
-     * pictures. Released by plan_bytes_release. */
+    /* What rests, and each moment of the step at which something changed, in
+     * order; for pictures. Released by plan_bytes_release. */
     uint32_t n_moments;
     struct plan_moment *moment;
 };

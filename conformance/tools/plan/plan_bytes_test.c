@@ -58,6 +58,10 @@ static void compare(const char *id, const struct plan_bytes *b,
         b->elements != e->total) {
         fail_msg("%s: peaks differ from the oracle's", id);
     }
+    if (case_trains(e->c)) {
+        assert_true(b->n_moments > 0);
+        assert_memory_equal(&b->moment[0], &b->rest, sizeof(b->rest));
+    }
     for (uint32_t i = 0; i < e->step.n; i++) {
         kinds[e->step.c[i].kind]++;
     }

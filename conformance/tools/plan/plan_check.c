@@ -4,6 +4,8 @@
  */
 #include "tools/plan/plan_check.h"
 
+#include "tools/plan/schedule.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -75,8 +77,52 @@ static void check_collectives(struct checker *c, const struct record_rank *r)
     }
 }
 
-uint32_t plan_check(const struct plan_ask *ask, const struct plan_bytes *b,
-                    const struct record *r)
+/* Whether the first step's collectives are in the order of the simulation. */
+static bool is_simulated(const struct schedule *s, const struct record_rank *r)
+{
+    const struct record_sequence *q;
+    uint32_t at = 0;
+
+    if (r->n_steps == 0 || r->step_sequence[0] >= r->n_sequences) {
+        return false;
+    }
+    q = &r->sequence[r->step_sequence[0]];
+    for (uint32_t i = 0; i < s->n; i++) {
+        const struct schedule_task *const t = &s->task[i];
+
+        if (t->stream == SCHEDULE_COMPUTE) {
+            continue;
+        }
+        if (at == q->n || q->c[at].kind != t->kind ||
+            q->c[at].unit != t->unit) {
+            return false;
+        }
+        at++;
+    }
+    return at == q->n;
+}
+
+static int check_order(struct checker *c, const struct record *r)
+{
+    struct schedule s;
+    uint32_t same = 0;
+    const int status = schedule_make(c->ask, &s, NULL);
+
+    for (uint32_t i = 0; status == FSDP_OK && i < r->n_ranks; i++) {
+        same += r->rank[i].present && is_simulated(&s, &r->rank[i]);
+    }
+    schedule_release(&s);
+    if (status != FSDP_OK) {
+        return status;
+    }
+    printf("%u of %u ranks communicate in the order of the simulation\n", same,
+           r->n_ranks);
+    c->differences += c->bounds ? 0 : r->n_ranks - same;
+    return FSDP_OK;
+}
+
+int plan_check(const struct plan_ask *ask, const struct plan_bytes *b,
+               const struct record *r, uint32_t *n)
 {
     const struct run_case *const k = &ask->c;
     struct checker c = {.ask = ask,
@@ -96,9 +142,13 @@ uint32_t plan_check(const struct plan_ask *ask, const struct plan_bytes *b,
         check_memory(&c, &rank->memory);
         check_collectives(&c, rank);
     }
+    if (k->scenario == CASE_TRAIN) {
+        FSDP_TRY(check_order(&c, r));
+    }
     if (c.differences == 0) {
         printf("%u ranks have what was planned%s\n", r->n_ranks,
                c.bounds ? ", or less where it runs ahead" : ", to the byte");
     }
-    return c.differences;
+    *n = c.differences;
+    return FSDP_OK;
 }

@@ -8,9 +8,10 @@
 #include "tools/plan/plan_bytes.h"
 
 /* Prints a line for each difference of each rank, or one that says how many
- * ranks agree; returns how many differences there are. With an engine that
- * runs ahead, peaks are bounds. */
-uint32_t plan_check(const struct plan_ask *ask, const struct plan_bytes *b,
-                    const struct record *r);
+ * ranks agree; *n: how many differences there are. With an engine that runs
+ * ahead peaks are bounds, and whether the order of a training step is that of
+ * the simulation is said, but no difference. NOMEM. */
+int plan_check(const struct plan_ask *ask, const struct plan_bytes *b,
+               const struct record *r, uint32_t *n);
 
 #endif

@@ -194,7 +194,7 @@ static void what_is_refused(void **state)
          FSDP_ERR_INVALID},
         {MODEL("1", MODULE("a", "0"), ""), "no parameter", FSDP_ERR_INVALID},
         {MODEL("2", MODULE("a", "3"), ""), "a second one", FSDP_ERR_INVALID},
-        {MODEL("8192", MODULE("a{i}", "3"), ""), "8192 modules",
+        {MODEL("4096", MODULE("a{i}", "3"), ""), "4096 modules",
          FSDP_ERR_INVALID},
         {MODEL("1", MODULE("a", "3"), "[\"pre-forward\",\"b\"]"),
          "no module \"b\"", FSDP_ERR_INVALID},

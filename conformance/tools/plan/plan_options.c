@@ -143,6 +143,40 @@ static bool take_bytes(const struct option_row *row, const char *value,
     return false;
 }
 
+static bool take_text(const struct option_row *row, const char *value,
+                      struct plan_options *out)
+{
+    *(const char **)field_of(row, out) = value;
+    return true;
+}
+
+static bool take_tokens(const struct option_row *row, const char *value,
+                        struct plan_options *out)
+{
+    const char *end;
+    uint64_t n;
+
+    if (!read_number(value, &n, &end) || *end != '\0' || n < 1 ||
+        n > (uint64_t)1 << 40) {
+        return false;
+    }
+    *(uint64_t *)field_of(row, out) = n;
+    return true;
+}
+
+static bool take_share(const struct option_row *row, const char *value,
+                       struct plan_options *out)
+{
+    char *end = NULL;
+    const double x = strtod(value, &end);
+
+    if (end == value || *end != '\0' || !(x >= 0.0 && x <= 1.0)) {
+        return false;
+    }
+    *(double *)field_of(row, out) = x;
+    return true;
+}
+
 static bool take_units(const struct option_row *row, const char *value,
                        struct plan_options *out)
 {
@@ -177,8 +211,9 @@ static bool take_sync(const struct option_row *row, const char *value,
 #define BYTES_RIGHT                                                       \
     "bytes from 1 to 2^63 were expected, as 85899345920, 80GB (10^9) or " \
     "80GiB (2^30)"
-#define DTYPE_RIGHT "f32, bf16 or f16 was expected"
-#define AHEAD_RIGHT "a number of units from 0 to 64 was expected"
+#define TOKENS_RIGHT "a number from 1 to 2^40 was expected"
+#define DTYPE_RIGHT  "f32, bf16 or f16 was expected"
+#define AHEAD_RIGHT  "a number of units from 0 to 64 was expected"
 
 static const struct option_row rows[] = {
     {"ranks", "K", "ranks, 1 to 65536", take_ranks, AT(c.ranks), .least = 1,
@@ -218,10 +253,32 @@ static const struct option_row rows[] = {
      take_bytes, AT(memory), .right = BYTES_RIGHT},
     {"activations", "BYTES", "that the model needs beside it", take_bytes,
      AT(activations), .right = BYTES_RIGHT},
+    {"cluster", "C",
+     "simulate a step on a100, h100, h100-96gb, h200, or a file's cluster",
+     take_text, AT(cluster)},
+    {"tokens", "N", "of a rank and microbatch (--sequence)", take_tokens,
+     AT(batch.tokens), .right = TOKENS_RIGHT},
+    {"sequence", "N", "tokens of one sequence (2048)", take_tokens,
+     AT(batch.sequence), .right = TOKENS_RIGHT},
+    {"recompute", "SHARE",
+     "of what blocks compute in the forward, again in the backward: 0 to 1 (0)",
+     take_share, AT(batch.recompute),
+     .right = "a number from 0 to 1 was expected"},
+    {"least-ranks", NULL,
+     "with --memory: the fewest ranks, a power of two, of which each fits",
+     take_flag, AT(least_ranks)},
+    {"try-units", NULL,
+     "with --strategy and --cluster: which units are fastest, by trying",
+     take_flag, AT(try_units)},
+    {"page", "FILE",
+     "with --strategy: draw memory, and with --cluster time, as HTML",
+     take_text, AT(page)},
     {"check", NULL, "of a record: whether it has the bytes that were planned",
      take_flag, AT(check)},
     {"list", NULL, "list the models that are brought along", take_flag,
      AT(list)},
+    {"exercises", NULL, "answer the textbook's questions, and no other",
+     take_flag, AT(exercises)},
     {"json", NULL, "print JSON", take_flag, AT(json)},
     {"help", NULL, "this text", take_flag, AT(help)},
 };
@@ -251,9 +308,24 @@ static int check_together(const struct plan_options *o)
 {
     const struct run_case *const c = &o->c;
 
-    if (o->model == NULL && !o->list) {
+    if (o->model == NULL && !o->list && !o->exercises) {
         fprintf(stderr, "fsdp-cts: plan: needs a MODEL; see: fsdp-cts plan "
                         "--help\n");
+        return EXIT_USAGE;
+    }
+    if (o->least_ranks && (o->memory == 0 || o->json || o->check)) {
+        fprintf(stderr, "fsdp-cts: plan: --least-ranks needs --memory, and "
+                        "prints no JSON\n");
+        return EXIT_USAGE;
+    }
+    if (o->page != NULL && (!o->one || o->check || o->least_ranks)) {
+        fprintf(stderr, "fsdp-cts: plan: --page needs --strategy, and goes "
+                        "with neither --check nor --least-ranks\n");
+        return EXIT_USAGE;
+    }
+    if (o->try_units && (!o->one || o->cluster == NULL || o->json)) {
+        fprintf(stderr, "fsdp-cts: plan: --try-units needs --strategy and "
+                        "--cluster, and prints no JSON\n");
         return EXIT_USAGE;
     }
     if (c->replicas > 1 &&
@@ -281,6 +353,7 @@ int plan_options_parse(int argc, char **argv, struct plan_options *out)
                                .steps = 1};
     out->param_dtype = out->reduce_dtype = FSDP_DTYPE_F32;
     out->units = 1;
+    out->batch.sequence = 2048;
     for (int i = 0; i < N_ROWS; i++) {
         all[i] = (struct option){rows[i].name,
                                  rows[i].value != NULL ? required_argument
@@ -307,5 +380,8 @@ int plan_options_parse(int argc, char **argv, struct plan_options *out)
         return refuse("model", argv[optind + 1], "one MODEL was expected");
     }
     out->model = optind < argc ? argv[optind] : NULL;
+    if (out->batch.tokens == 0) {
+        out->batch.tokens = out->batch.sequence;
+    }
     return check_together(out);
 }

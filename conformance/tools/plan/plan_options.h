@@ -5,7 +5,7 @@
 #ifndef FSDP_CTS_PLAN_OPTIONS_H
 #define FSDP_CTS_PLAN_OPTIONS_H
 
-#include "cases/case.h"
+#include "tools/plan/plan_time.h"
 
 struct plan_options {
     const char *model; /* NULL: none was named */
@@ -13,9 +13,12 @@ struct plan_options {
     uint32_t param_dtype, reduce_dtype;
     uint32_t units; /* as plan_units takes it; 1: as described */
     uint64_t memory, activations;
-    bool one; /* --strategy was given */
+    const char *cluster; /* NULL: no time is asked for */
+    struct plan_batch batch;
+    const char *page; /* NULL: none is written */
+    bool one;         /* --strategy was given */
     bool ranks_given;
-    bool json, list, help, check;
+    bool json, list, exercises, help, check, try_units, least_ranks;
 };
 
 /* 0, or EXIT_USAGE after a line on stderr. */

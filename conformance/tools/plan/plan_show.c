@@ -111,6 +111,50 @@ static void show_advice(const struct plan_table *t)
     }
 }
 
+static double tokens_a_step(const struct plan_shown *s)
+{
+    return (double)s->batch->tokens * s->ask->c.microbatches;
+}
+
+static void show_times(const struct plan_shown *s)
+{
+    printf("\non %s; %" PRIu64 " tokens a rank and microbatch, sequences of "
+           "%" PRIu64 ", %g of the blocks' forward recomputed\n"
+           "%-19s %10s %10s %10s %10s %9s %7s %7s %6s\n",
+           s->cluster->name, s->batch->tokens, s->batch->sequence,
+           s->batch->recompute, "strategy", "step, ms", "compute", "contended",
+           "exposed", "tokens/s", "TFLOPS", "done", "MFU");
+    for (uint32_t i = 0; i < s->table->n; i++) {
+        const struct plan_row *const row = &s->table->row[i];
+        const struct plan_time *const t = &row->time;
+
+        if (row->possible) {
+            printf("%-19s %10.3f %10.3f %10.3f %10.3f %9.0f %7.1f %7.1f "
+                   "%5.1f%%\n",
+                   case_strategy_name(row->c.strategy), 1e3 * t->seconds,
+                   1e3 * t->compute, 1e3 * t->contended, 1e3 * t->exposed,
+                   tokens_a_step(s) / t->seconds, 1e-12 * t->flops / t->seconds,
+                   1e-12 * t->done / t->seconds,
+                   100.0 * t->flops / t->seconds / s->cluster->peak_flops);
+        }
+    }
+    printf("tokens and operations of one rank; TFLOPS and MFU without what is "
+           "recomputed, `done` with it\n");
+}
+
+/* For one strategy: which units compute waits for. */
+static void show_exposed(const struct plan_shown *s)
+{
+    const struct plan_time *const t = &s->table->row[0].time;
+
+    printf("\ncompute waits for communication of\n");
+    for (uint32_t u = 0; u < s->ask->units->n_units; u++) {
+        if (t->exposed_by_unit[u] > 0.0) {
+            printf("  unit %-5u %10.3f ms\n", u, 1e3 * t->exposed_by_unit[u]);
+        }
+    }
+}
+
 void plan_show_text(const struct plan_shown *s)
 {
     const struct plan_table *const t = s->table;
@@ -127,6 +171,15 @@ void plan_show_text(const struct plan_shown *s)
     }
     if (t->memory > 0) {
         show_advice(t);
+    }
+    if (s->cluster != NULL) {
+        show_times(s);
+        if (t->n == 1 && t->row[0].possible) {
+            show_exposed(s);
+        } else if (plan_fastest(t) != NULL) {
+            printf("fastest%s: %s\n", t->memory > 0 ? " that fits" : "",
+                   case_strategy_name(plan_fastest(t)->c.strategy));
+        }
     }
 }
 
@@ -173,6 +226,16 @@ static json_t *row_json(const struct plan_table *t, const struct plan_row *row)
         json_string(plan_term_name(row->binding)));
     if (o != NULL && t->memory > 0) {
         (void)json_object_set_new(o, "fits", json_boolean(row->fits));
+    }
+    if (o != NULL && row->time.span != NULL) {
+        const struct plan_time *const time = &row->time;
+
+        (void)json_object_set_new(
+            o, "time",
+            json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "seconds",
+                      time->seconds, "compute", time->compute, "contended",
+                      time->contended, "exposed", time->exposed, "flops",
+                      time->flops, "done", time->done));
     }
     return o;
 }

@@ -12,6 +12,8 @@ struct plan_shown {
     const struct plan_model *model;
     const struct plan_ask *ask;
     const struct plan_table *table;
+    const struct cluster *cluster; /* NULL: no time was asked for */
+    const struct plan_batch *batch;
 };
 
 void plan_show_text(const struct plan_shown *s);

@@ -9,6 +9,7 @@
 set -uo pipefail
 # shellcheck source=conformance/cli/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../cli/checks.sh"
+here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 cd "$folder" || exit 1
 
 # says WHAT TEXT ARGUMENT...: exit 0, and TEXT is in what it prints, however
@@ -76,20 +77,105 @@ if len(rows) != 5 or full["rest"]["param-shard"] != 4 * o["parameters"] / 8:
     print("the shards are not an eighth")
 ' 2>&1)"
 
+ahead='--prefetch-forward 1 --prefetch-backward 1 --reduces-in-flight 2'
+# shellcheck disable=SC2086
+says 'time of a published run' '2158 188.1 188.1 60.3%' llama2-13b --ranks 64 \
+    --param-dtype bf16 $ahead --cluster a100 --tokens 8192 --sequence 4096
+says 'what is fastest' 'fastest that fits: shard-grad-op' llama2-13b \
+    --ranks 64 --param-dtype bf16 --replicas 8 --cluster a100 --memory 80GB
+says 'the unit that compute waits for' 'unit 0' llama2-13b --ranks 64 \
+    --strategy full-shard --cluster a100
+# shellcheck disable=SC2086
+says 'units by trying' 'as described 34 525340672'  llama3-8b --ranks 8 --cluster a100 \
+    --strategy full-shard --param-dtype bf16 $ahead --try-units --memory 80GB
+says '405B: how many ranks' 'full-shard fits from 128 ranks on' llama3-405b \
+    --memory 80GB --param-dtype bf16 --least-ranks
+says '405B: what never fits' 'no-shard fits in no world' llama3-405b \
+    --memory 80GB --param-dtype bf16 --least-ranks
+# The page is well formed, needs nothing else, and draws every collective.
+# shellcheck disable=SC2086
+"$cts" plan gpt2 --ranks 8 --replicas 2 --strategy hybrid-shard --cluster a100 \
+    $ahead --memory 80GB --page page.html >out 2>err
+result 'a page' "$(python3 -c '
+import xml.etree.ElementTree as tree
+text = open("page.html").read()
+body = tree.fromstring(text[text.index("<body>"):text.index("</html>")]
+                       .replace("&nbsp;", " "))
+names = [t.text for t in body.iter("title")]
+for kind, n in ("all-gather", 28), ("reduce-scatter", 14), ("all-reduce", 14):
+    if sum(name.startswith(kind + " ") for name in names) != n:
+        print(f"not {n} of {kind}")
+if "http" in text or "src=" in text or len(body.findall("svg")) != 2:
+    print("not by itself")
+' 2>&1; cat err)"
+says 'a page without time' 'full-shard 1x4' mlp --ranks 4 --strategy full-shard \
+    --page page.html
+refuses 64 '--page needs' mlp --page page.html
+refuses 74 'cannot be written' mlp --strategy full-shard --page none/page.html
+refuses 64 'no page of a mesh' mlp --ranks 5 --strategy hybrid-shard --page a
+refuses 64 '--least-ranks needs' mlp --least-ranks
+refuses 65 'fits in no world' llama3-405b --memory 1GB --least-ranks
+refuses 64 '--try-units needs' mlp --try-units
+says 'time in JSON' '"exposed": 0.0' mlp --ranks 1 --cluster h200 --json
+sed 's/"network_bandwidth": [0-9.e]*/"network_bandwidth": 0/' \
+    "$here/clusters/a100.json" >broken.json
+refuses 65 'network_bandwidth: a number above 0' mlp --cluster broken.json
+refuses 65 'no-cluster' mlp --cluster no-cluster
+refuses 64 'from 0 to 1' mlp --recompute 2
+refuses 64 '2^40' mlp --tokens 0
+
+# The textbook's exercises, and what articles name, line by line.
+while read -r line; do
+    says "exercises: $line" "$line" --exercises
+done <<'END'
+2176 1 1 0 0 0 0 0 0.0000 0
+2176 4 1 3264 3264 3264 9792 6528 1.5000 3
+7000000000 8 1 12250000000 12250000000 12250000000 36750000000 24500000000 1.5000 3
+7000000000 8 32 12250000000 12250000000 12250000000 36750000000 24500000000 1.5000 96
+7000000000 64 32 13781251008 13781251008 13781251008 41343753024 27562500000 1.5000 96
+175000000000 128 1 347265625000 347265625000 347265625000 1041796875000 694531250000 1.5000 3
+1 2 2176 2720
+2 4 1536 2080
+4 8 1024 1568
+8B, 8 H100, 8192 tokens, 400 TFLOPS, 350 GB/s 8.94e+05 8.94e+05 0.3280 s 0.3293 s 0.3293 s
+175B, 128 A100, 2048 tokens, 200 TFLOPS, 225 GB/s 4.92e+07 4.92e+07 3.5885 s 3.6337 s 3.6337 s
+16 bytes of state a parameter = 2 parameter + 2 gradient + 4 master + 8 moments
+7B: more than 100 GB 112.00 GB
+13B, AdamW: 156 GB of optimizer state 156.00 GB
+13B with parameters and gradients 208.00 GB
+1.3B under DDP on 40 GB: fits 20.80 GB
+full-shard over 8 x 40 GB, and a block: fits 27.27 GB
+shard-grad-op over 8: does not fit 48.75 GB
+hybrid 2 x 4: does not fit 52.00 GB
+by the oracle 28.33 GB
+at most 28.57 GB
+END
+
 # Records have what was planned for them, of both engines and of other worlds.
 for engine in ref impl; do
     "$cts" run --engine $engine --workload mlp --ranks 2,4 --record-only \
         --records records-$engine --quiet >out 2>err
     n=0
     why=''
+    simulated=0 trained=0
     for case in records-$engine/*/; do
         [ -e "$case/case.json" ] || continue
         case $case in *options* | *disagree*) continue ;; esac
         "$cts" plan "$case" --check >out 2>err || why="$case: $(cat out err)"
         n=$((n + 1))
+        if grep -q 'in the order of' out; then
+            trained=$((trained + 1))
+            grep -qE '^([24]) of \1 ranks' out && simulated=$((simulated + 1))
+        fi
     done
     [ "$n" -ge 20 ] || why="$why; only $n records"
     result "$n records of $engine are as planned" "$why"
+    # ref may run ahead and does not; impl does, as it is simulated.
+    if [ $engine = impl ]; then
+        result "$simulated of them communicate in the order of the simulation" \
+            "$([ "$simulated" -eq "$trained" ] && [ "$trained" -ge 40 ] ||
+                echo "$trained were trained")"
+    fi
 done
 # An engine that gathers twice, and one that keeps what it gathered.
 for mutant in gather-twice reshard-late; do
@@ -125,4 +211,4 @@ refuses 65 'newer.json: version: 2' newer.json
 mkdir empty
 refuses 65 'case.json' empty
 
-finish 36
+finish 77

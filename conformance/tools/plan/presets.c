@@ -44,6 +44,16 @@ const struct preset preset_models[] = {
     {NULL, NULL},
 };
 
+EMBED(plan_a100, "clusters/a100");
+EMBED(plan_h100, "clusters/h100");
+EMBED(plan_h100_96gb, "clusters/h100-96gb");
+EMBED(plan_h200, "clusters/h200");
+
+const struct preset preset_clusters[] = {
+    {"a100", plan_a100}, {"h100", plan_h100}, {"h100-96gb", plan_h100_96gb},
+    {"h200", plan_h200}, {NULL, NULL},
+};
+
 const char *preset_find(const struct preset *list, const char *name)
 {
     for (; list->name != NULL; list++) {

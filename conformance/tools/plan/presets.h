@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * presets.h - descriptions that the program brings along: the files of
- * models/, by their names without ".json".
+ * models/ and clusters/, by their names without ".json".
  */
 #ifndef FSDP_CTS_PRESETS_H
 #define FSDP_CTS_PRESETS_H
@@ -11,7 +11,9 @@ struct preset {
     const char *text; /* JSON */
 };
 
-extern const struct preset preset_models[]; /* NULL-ended */
+/* NULL-ended. */
+extern const struct preset preset_models[];
+extern const struct preset preset_clusters[];
 
 /* NULL: there is none of this name. */
 const char *preset_find(const struct preset *list, const char *name);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "run/adapter_claims.h"
+#include "tools/plan/cluster.h"
 #include "tools/plan/description.h"
 #include "tools/probes/probe_parse.h"
 #include "tools/submit/bundle_files.h"
@@ -291,7 +292,8 @@ static void schemas_of_files(void **state)
                {"bundle-manifest", &bundle_manifest_table},
                {"explanations", &explanations_table},
                {"claims", &adapter_claims_table},
-               {"plan-model", &description_table}};
+               {"plan-model", &description_table},
+               {"plan-cluster", &cluster_table}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
