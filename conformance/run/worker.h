@@ -35,6 +35,9 @@ enum {
     WORKER_ABORTED = 134
 };
 
+/* Behind the name of a batch: the file of the scripts that it plays. */
+#define WORKER_SCRIPTS ".scripts"
+
 struct worker_options {
     const char *batch;   /* file */
     const char *records; /* folder */

@@ -68,9 +68,15 @@ bool finding_bits(struct finding *f, struct finding at, float got, float want,
     return finding_set(f, at, FINDING_BITS, got_bits, want_bits, note);
 }
 
+bool compare_case_plays(const struct expect *e)
+{
+    return case_trains(e->c);
+}
+
 bool compare_case_trains(const struct expect *e)
 {
-    return e->c->scenario != CASE_OPTIONS && e->c->scenario != CASE_DISAGREE;
+    return !case_is_script(e->c) && e->c->scenario != CASE_OPTIONS &&
+           e->c->scenario != CASE_DISAGREE;
 }
 
 bool compare_case_staged(const struct expect *e)

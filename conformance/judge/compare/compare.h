@@ -73,6 +73,8 @@ bool compare_factor_words(double got, double want,
 
 /* The engine is to run to the end: not OPTIONS, not DISAGREE. */
 bool compare_case_trains(const struct expect *e);
+/* The same, or plays a script of its own: there are losses. */
+bool compare_case_plays(const struct expect *e);
 /* Stages are judged one by one: tensors are recorded, and nothing but
  * training happens (CANCEL and MISUSE have requirements of their own). */
 bool compare_case_staged(const struct expect *e);
