@@ -60,11 +60,16 @@ static void list(void)
     }
     listed = true;
     while ((at = strstr(at, "== ")) != NULL) {
-        char name[CASE_SCRIPT_NAME_BYTES];
-        unsigned actions;
+        const size_t n = strcspn(at + 3, " \n");
+        char name[CASE_SCRIPT_NAME_BYTES] = "";
+        unsigned long actions = 0;
         const char *end;
 
-        if (sscanf(at, "== %23s %u", name, &actions) == 2) {
+        if (n < sizeof(name)) {
+            memcpy(name, at + 3, n);
+            actions = strtoul(at + 3 + n, NULL, 10);
+        }
+        if (actions > 0 && actions <= CASE_MAX_STEPS) {
             at = strchrnul(at, '\n');
             at += *at == '\n';
             end = strstr(at, "\n== ");
@@ -72,7 +77,8 @@ static void list(void)
             while (end > at + 1 && end[-2] == '\n') {
                 end--; /* the text ends in one end of a line */
             }
-            n_listed += append(name, actions, at, (size_t)(end - at)) != NULL;
+            n_listed +=
+                append(name, (uint32_t)actions, at, (size_t)(end - at)) != NULL;
         } else {
             at++;
         }
@@ -114,7 +120,7 @@ int case_script_add(const char *text, uint32_t actions,
     struct node *made = NULL;
 
     (void)SHA256((const unsigned char *)text, strlen(text), hash);
-    for (uint32_t i = 0; i < 6; i++) {
+    for (size_t i = 0; i < 6; i++) {
         (void)snprintf(name + 5 + 2 * i, 3, "%02x", hash[i]);
     }
     *out = case_script_find(name);

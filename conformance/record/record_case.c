@@ -79,8 +79,8 @@ static void write_script(struct record_text *t, const struct record_row *row,
     char *const text = s != NULL && s->given ? strdup(s->text) : NULL;
 
     (void)row;
-    for (char *p = text; p != NULL && *p != '\0'; p++) {
-        *p = *p == '\n' ? ';' : *p;
+    for (char *p = text; p != NULL && (p = strchr(p, '\n')) != NULL;) {
+        *p++ = ';';
     }
     record_text_string(t, text != NULL ? text : c->script,
                        text != NULL ? strlen(text) : sizeof(c->script) - 1);
