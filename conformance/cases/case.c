@@ -45,7 +45,7 @@ const char *case_scenario_name(uint32_t scenario)
     static const char *const name[] = {
         "train",  "eval",  "cancel", "misuse",      "options",      "disagree",
         "summon", "again", "resume", "resume-full", "resume-local", "grow",
-        "shrink", "clip",  "groups", "shard"};
+        "shrink", "clip",  "groups", "shard",       "script"};
 
     return scenario < N_OF(name) ? name[scenario] : NULL;
 }
@@ -191,7 +191,9 @@ static void id_add_what_is_special(struct id *id, const struct run_case *c)
 {
     const uint32_t usual_grains = case_grains(c->fold, c->ranks);
 
-    if (c->scenario != CASE_TRAIN) {
+    if (case_is_script(c)) {
+        id_add(id, ".%.23s", c->script);
+    } else if (c->scenario != CASE_TRAIN) {
         id_add(id, ".%s", named(case_scenario_name(c->scenario)));
     }
     if (c->keep_root != 0) {
@@ -210,10 +212,13 @@ static void id_add_what_is_special(struct id *id, const struct run_case *c)
     id_add_unless(id, "pf", c->prefetch_forward, 0);
     id_add_unless(id, "pb", c->prefetch_backward, 0);
     id_add_unless(id, "rif", c->reduces_in_flight, 0);
-    id_add_unless(id, "steps", c->steps, DEFAULT_STEPS);
-    id_add_unless(id, "rec", c->recorded_steps,
-                  c->steps < DEFAULT_RECORDED_STEPS ? c->steps
-                                                    : DEFAULT_RECORDED_STEPS);
+    if (!case_is_script(c)) { /* which has as many as actions */
+        id_add_unless(id, "steps", c->steps, DEFAULT_STEPS);
+        id_add_unless(id, "rec", c->recorded_steps,
+                      c->steps < DEFAULT_RECORDED_STEPS
+                          ? c->steps
+                          : DEFAULT_RECORDED_STEPS);
+    }
     id_add_unless(id, "seed", c->seed, DEFAULT_SEED);
 }
 
@@ -264,6 +269,7 @@ void case_sharded(const struct run_case *c, struct run_case *out)
 {
     *out = *c;
     out->scenario = CASE_SHARD;
+    memset(out->script, 0, sizeof(out->script));
     out->fold = FSDP_FOLD_RANK;
     out->grains = 0;
     out->keep_root = 0;
@@ -277,6 +283,16 @@ void case_sharded(const struct run_case *c, struct run_case *out)
     out->reduces_in_flight = 0;
     out->steps = DEFAULT_STEPS;
     out->recorded_steps = DEFAULT_RECORDED_STEPS;
+}
+
+bool case_is_script(const struct run_case *c)
+{
+    return c->scenario == CASE_SCRIPT;
+}
+
+uint32_t case_losses_a_step(const struct run_case *c)
+{
+    return case_is_script(c) ? 1 : c->microbatches;
 }
 
 bool case_resumes(const struct run_case *c)
@@ -416,6 +432,9 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
     id_add(&out, ".steps%u.rec%u", c->steps, c->recorded_steps);
     if (c->scenario == CASE_EVAL) {
         id_add(&out, ".eval");
+    }
+    if (case_is_script(c)) {
+        id_add(&out, ".%.23s", c->script);
     }
     if (c->scenario == CASE_CLIP || c->scenario == CASE_GROUPS) {
         id_add(&out, ".%s", case_scenario_name(c->scenario));

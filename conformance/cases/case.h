@@ -63,13 +63,17 @@ enum case_scenario {
      * engine that has no more yet. `run --level layout` makes these of the
      * manifest's cases (case_sharded); the manifest has none. */
     CASE_SHARD = 15,
-    CASE_N_SCENARIOS = 16,
+    /* Plays a script of its own (case_script.h). A step of its record is an
+     * action, with a loss if that is a pass. */
+    CASE_SCRIPT = 16,
+    CASE_N_SCENARIOS = 17,
 };
 
 enum {
     CASE_MAX_MICROBATCHES = 4,
     CASE_MAX_RANKS = 64,
     CASE_MAX_STEPS = 100000,
+    CASE_SCRIPT_NAME_BYTES = 24,
     CASE_MAX_AHEAD = 64, /* of the three options that let an engine run ahead */
     /* Of a microbatch under FSDP_FOLD_TREE: 8 in the worlds that divide them,
      * and otherwise 64 (case_grains). */
@@ -99,6 +103,8 @@ struct run_case {
     uint32_t prefetch_forward, prefetch_backward, reduces_in_flight;
     uint32_t steps;
     uint32_t recorded_steps; /* tensors are recorded for steps [0, this) */
+    /* SCRIPT: which; else empty. It stands in ids in the scenario's place. */
+    char script[CASE_SCRIPT_NAME_BYTES];
 };
 
 /* "mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd", then what is not
@@ -143,6 +149,11 @@ bool case_trains(const struct run_case *c);
 /* The case in which c's model is sharded as in c, and no more; many cases
  * have the same. */
 void case_sharded(const struct run_case *c, struct run_case *out);
+/* Whether it plays a script of its own. */
+bool case_is_script(const struct run_case *c);
+/* How many losses a step of its record has: its microbatches; or, of a script,
+ * one. */
+uint32_t case_losses_a_step(const struct run_case *c);
 
 /* Whether the scenario saves and loads; it does so after half of the steps. */
 bool case_resumes(const struct run_case *c);
@@ -223,7 +234,9 @@ void manifest_release(struct case_list *list);
 /* The unsharded runs that these cases are compared with, each once; released
  * by manifest_release. NOMEM. */
 int case_baselines(const struct case_list *cases, struct case_list *out);
-extern const char manifest_sha256[]; /* of the ids, one a line, LF */
+/* Of the ids, one a line, LF; then of each script of the suite a line with its
+ * name, and its text. */
+extern const char manifest_sha256[];
 extern const uint32_t manifest_count;
 
 #endif

@@ -33,7 +33,7 @@ int case_baselines(const struct case_list *cases, struct case_list *out)
             continue;
         }
         if (plain.scenario != CASE_EVAL && plain.scenario != CASE_CLIP &&
-            plain.scenario != CASE_GROUPS) {
+            plain.scenario != CASE_GROUPS && !case_is_script(&plain)) {
             plain.scenario = CASE_TRAIN; /* what the key stands for */
         }
         out->c[out->n++] = plain;

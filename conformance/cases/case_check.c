@@ -3,7 +3,7 @@
  * case_check.c - when a case is well formed. Cases come from files and command
  * lines too; what passes here can be run, or at least be refused by name.
  */
-#include "cases/case.h"
+#include "cases/case_script.h"
 
 #include <math.h>
 #include <string.h>
@@ -128,10 +128,31 @@ static const char *check_numbers(const struct run_case *c)
     return NULL;
 }
 
+/* Ended within its array, or nothing is looked for. */
+static const char *check_script(const struct run_case *c)
+{
+    const struct case_script *s = NULL;
+
+    if (!case_is_script(c)) {
+        return c->script[0] == '\0' ? NULL
+                                    : "only scenario script has a script";
+    }
+    if (memchr(c->script, '\0', sizeof(c->script)) != NULL) {
+        s = case_script_find(c->script);
+    }
+    if (s == NULL) {
+        return "this script is neither the suite's nor was it given";
+    }
+    return c->steps == s->actions && c->recorded_steps == s->actions
+               ? NULL
+               : "a script has as many steps, and recorded ones, as actions";
+}
+
 const char *case_check(const struct run_case *c)
 {
     static const char *(*const check[])(const struct run_case *) = {
-        check_names, check_world, check_microbatches, check_numbers};
+        check_names, check_world, check_microbatches, check_numbers,
+        check_script};
     const char *wrong = NULL;
 
     for (uint32_t i = 0; i < N_OF(check) && wrong == NULL; i++) {

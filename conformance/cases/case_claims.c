@@ -7,6 +7,7 @@
  * with the tables in the docs.
  */
 #include "cases/case_claims.h"
+#include "cases/case_script.h"
 
 #include <string.h>
 
@@ -41,8 +42,32 @@ static bool has_optimizer(const struct run_case *c, uint32_t optimizer)
     return trains_with(c, c->optimizer, optimizer);
 }
 
+/* Whether the case plays a script of its own with these words in its text. */
+static bool says(const struct run_case *c, const char *words)
+{
+    const struct case_script *s =
+        case_is_script(c) ? case_script_find(c->script) : NULL;
+
+    return s != NULL && strstr(s->text, words) != NULL;
+}
+
+/* Or a script does the same. */
 static bool has_scenario(const struct run_case *c, uint32_t scenario)
 {
+    static const char *const words[CASE_N_SCENARIOS][2] = {
+        [CASE_EVAL] = {"\neval "},
+        [CASE_CANCEL] = {" until "},
+        [CASE_SUMMON] = {"\nsummon", "\nunshard"},
+        [CASE_CLIP] = {"\nclip "},
+        [CASE_GROUPS] = {"\ngroups "},
+        [CASE_RESUME_FULL] = {" full\n", " full-rank0"},
+        [CASE_RESUME_LOCAL] = {" local\n"}};
+
+    for (uint32_t i = 0; i < 2 && words[scenario][i] != NULL; i++) {
+        if (says(c, words[scenario][i])) {
+            return true;
+        }
+    }
     return c->scenario == scenario;
 }
 
@@ -61,21 +86,22 @@ static bool leaves_unreduced(const struct run_case *c, uint32_t value)
             return true;
         }
     }
-    return false;
+    return says(c, " n\n") || says(c, " n at ") || says(c, "sync off");
 }
 
 /* Scenarios that resume save shards, unless they are about another form. */
 static bool saves_shards(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return case_resumes(c) && c->scenario != CASE_RESUME_FULL &&
-           c->scenario != CASE_RESUME_LOCAL;
+    return says(c, " sharded") ||
+           (case_resumes(c) && c->scenario != CASE_RESUME_FULL &&
+            c->scenario != CASE_RESUME_LOCAL);
 }
 
 static bool loads(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return case_resumes(c);
+    return case_resumes(c) || says(c, "\nload ");
 }
 
 static bool runs_ahead(const struct run_case *c, uint32_t value)
@@ -190,6 +216,9 @@ const struct claim known_claims[] = {
              "do not keep it)"},
     {"divide-factor", CLAIM_ADAPTER, .text = "another divisor than the world"},
     {"again", CLAIM_ADAPTER, .text = "a second life in the same process"},
+    {"scripts", CLAIM_ADAPTER,
+     .text = "scripts of their own, whatever they say, can be played and "
+             "recorded by action"},
     {"live-bytes", CLAIM_ADAPTER,
      .text = "`memory` is measured as the specification says. Without it "
              "`memory.*` "

@@ -3,7 +3,7 @@
  * case_id_parse.c - from an id back to its case: for cases that are in no
  * list. What is read must give the id back, so that there is one reading.
  */
-#include "cases/case.h"
+#include "cases/case_script.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -117,6 +117,18 @@ static bool read_float(struct reading *r, const char *what, float *out)
     return true;
 }
 
+/* The scenario's name, or a script's. */
+static bool read_scenario(const char *word, struct run_case *c)
+{
+    const struct case_script *s = case_script_find(word);
+
+    if (s != NULL) {
+        case_play_script(c, s);
+        return true;
+    }
+    return case_value(case_scenario_name, word, &c->scenario);
+}
+
 static bool read_count(struct reading *r, struct run_case *c)
 {
     const struct {
@@ -146,7 +158,7 @@ static bool read_count(struct reading *r, struct run_case *c)
         c->keep_root = 1;
         return true;
     }
-    return case_value(case_scenario_name, word, &c->scenario);
+    return read_scenario(word, c);
 }
 
 static void read_rest(struct reading *r, struct run_case *c)
@@ -166,7 +178,7 @@ static void read_rest(struct reading *r, struct run_case *c)
         recorded = recorded || strncmp(r->at, "rec", 3) == 0;
         r->good = read_count(r, c);
     }
-    if (!recorded) {
+    if (!recorded && !case_is_script(c)) {
         c->recorded_steps = c->steps < 2 ? c->steps : 2;
     }
 }

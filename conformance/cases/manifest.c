@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 546;
+const uint32_t manifest_count = 571;
 const char manifest_sha256[] =
-    "2068054b6c2f03d282cc72200923c7c5c6d63b50c12dc0920fc0dd8048d6a9d1";
+    "34db6148249fd61d8c960f75697a76c5318e176563a22f725f4003d4fc69141d";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -326,6 +326,10 @@ static const struct option_row rows[] = {
                 "hybrid-shard-zero2"},
     {"case", "ID,...", TAKES_SELECTION, "only these cases; see: list cases",
      .take = take_list, .at = AT(cases)},
+    {"script", "TEXT|FILE", TAKES_SELECTION,
+     "instead: this script (docs/formats.md), on the case that it names, or a "
+     "selected one",
+     .take = take_text, .at = AT(script)},
     {"seeds", "N", TAKES_SELECTION,
      "instead: N random cases of --workload graph", .take = take_number,
      .at = AT(n_seeds), .least = 1, .most = 1000000},

@@ -33,7 +33,7 @@ struct arguments {
     struct name_list engines, workloads, requirements, cases, strategies;
     uint32_t ranks[ARGUMENTS_MAX], n_ranks;
     uint32_t world; /* enum world_kind */
-    const char *launcher, *text, *mutant, *adapter;
+    const char *launcher, *text, *mutant, *adapter, *script;
     const char *records, *report, *junit, *trace, *pictures;
     uint32_t level; /* requirements up to it; N_LEVELS: all */
     uint32_t timeout_ms, jobs;

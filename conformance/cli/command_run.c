@@ -86,6 +86,9 @@ static void make_rerun(const struct arguments *a, const char *engine,
     if (a->text) {
         add_word(text, "--text", a->text);
     }
+    if (a->script) {
+        add_word(text, "--script", a->script);
+    }
     n = strlen(text);
     if (a->seed) {
         snprintf(text + n, 1024 - n, " --seed %u", a->seed);

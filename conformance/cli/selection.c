@@ -4,6 +4,7 @@
  */
 #include "cli/selection.h"
 #include "cases/case_graph.h"
+#include "cli/selection_script.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,7 +94,8 @@ static int append_by_id(const struct arguments *a, struct case_list *to)
     for (uint32_t i = 0; i < a->cases.n; i++) {
         struct run_case c;
         bool known = !case_of_id(a->cases.name[i], &c) ||
-                     !(case_is_graph(&c) || c.scenario == CASE_SHARD) ||
+                     !(case_is_graph(&c) || case_is_script(&c) ||
+                       c.scenario == CASE_SHARD) ||
                      !selected(a, &c);
 
         for (uint32_t k = 0; k < to->n && !known; k++) {
@@ -200,6 +202,9 @@ int selection_make(const struct arguments *a, struct case_list *out)
     if (a->from_a_seed && !a->n_seeds) {
         fprintf(stderr, "fsdp-cts: --first-seed is the first of --seeds N\n");
         return EXIT_USAGE;
+    }
+    if (a->script) {
+        return selection_of_script(a, out);
     }
     if (a->n_seeds && !(a->workloads.n == 1 &&
                         strcmp(a->workloads.name[0], CASE_GRAPH) == 0)) {

@@ -87,6 +87,9 @@ judge_adapter_claims(const struct run_case *c,
     if (c->scenario == CASE_AGAIN) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "again");
     }
+    if (case_is_script(c)) {
+        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "scripts");
+    }
     if (c->scenario == CASE_MISUSE || c->scenario == CASE_CLIP ||
         !case_trains(c)) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "answers");

@@ -39,7 +39,7 @@ static bool fold_loss(const struct expect *e, const struct record *r,
 static void summarise_losses(struct judge_view *v)
 {
     struct judge_case *s = v->summary;
-    uint32_t n = v->expect.c->steps * v->expect.c->microbatches;
+    uint32_t n = v->expect.c->steps * case_losses_a_step(v->expect.c);
 
     if (v->expect.baseline == NULL) {
         return;

@@ -3,8 +3,11 @@
  * record_case.c - case.json: which case, which engine, and how its ranks
  * ended.
  */
+#include "cases/case_script.h"
 #include "record/record_internal.h"
+#include "script/script.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Which microbatches are reduced, a letter for each: "nns". */
@@ -40,6 +43,52 @@ static void write_sync(struct record_text *t, const struct record_row *row,
 }
 
 static const struct record_type sync_letters = {read_sync, write_sync};
+
+/* What the case plays: a name of the suite's, or a text, with semicolons for
+ * the ends of its lines. */
+static bool plays_none(const void *base)
+{
+    return !case_is_script(base);
+}
+
+static bool read_script(struct record_json *j, struct record_field at,
+                        json_t *v, const struct record_row *row, void *base)
+{
+    struct run_case *const c = base;
+    const char *const text = json_string_value(v);
+    const struct case_script *s = NULL;
+    struct fsdp_error error = {0};
+
+    (void)row;
+    if (text == NULL || !case_is_script(c)) {
+        return record_refuse(j, at, "a script was not expected");
+    }
+    s = case_script_find(text);
+    if (s == NULL && script_give(text, &s, &error) != FSDP_OK) {
+        return record_refuse(j, at, "%.100s", error.message);
+    }
+    (void)snprintf(c->script, sizeof(c->script), "%s", s->name);
+    return true;
+}
+
+static void write_script(struct record_text *t, const struct record_row *row,
+                         const void *base)
+{
+    const struct run_case *const c = base;
+    const struct case_script *const s = case_script_find(c->script);
+    char *const text = s != NULL && s->given ? strdup(s->text) : NULL;
+
+    (void)row;
+    for (char *p = text; p != NULL && (p = strchr(p, '\n')) != NULL;) {
+        *p++ = ';';
+    }
+    record_text_string(t, text != NULL ? text : c->script,
+                       text != NULL ? strlen(text) : sizeof(c->script) - 1);
+    free(text);
+}
+
+static const struct record_type script_text_or_name = {read_script,
+                                                       write_script};
 
 /* The case must be one, and the one whose id the file has. */
 static bool check_run_case(struct record_json *j, void *base)
@@ -81,6 +130,8 @@ static const struct record_row run_case_rows[] = {
     {"reduces_in_flight", &record_u32, AT(reduces_in_flight)},
     {"steps", &record_u32, AT(steps)},
     {"recorded_steps", &record_u32, AT(recorded_steps)},
+    {"script", &script_text_or_name, AT(script), .optional = true,
+     .absent = plays_none},
 };
 #undef AT
 const struct record_table record_run_case = {RECORD_ROWS(run_case_rows),

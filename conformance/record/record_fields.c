@@ -131,6 +131,9 @@ void record_write_members(struct record_text *t,
     for (size_t i = 0; i < table->n; i++) {
         const struct record_row *const row = &table->row[i];
 
+        if (row->absent != NULL && row->absent(base)) {
+            continue;
+        }
         if (i > 0) {
             record_text_add(t, table->line != NULL ? "," : ", ");
         }

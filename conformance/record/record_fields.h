@@ -105,6 +105,8 @@ struct record_row {
     bool hangs;       /* but not before the first one */
     bool null;        /* may be null, which leaves the value as it is */
     bool optional;    /* may be missing, which does the same */
+    /* Of an optional one: true, where it is not written. NULL: it is. */
+    bool (*absent)(const void *base);
     /* Bounds that depend on what was read before. */
     void (*bounds)(const struct record_json *j, uint64_t *least,
                    uint64_t *most);

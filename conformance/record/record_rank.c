@@ -45,7 +45,7 @@ static void a_loss_a_microbatch(const struct record_json *j, uint64_t *least,
 {
     const struct run_case *const c = ((const struct rank_file *)j->context)->c;
 
-    so_many(j, steps_of(j) * c->microbatches, least, most);
+    so_many(j, steps_of(j) * case_losses_a_step(c), least, most);
 }
 
 static void other_losses(const struct record_json *j, uint64_t *least,

@@ -24,5 +24,6 @@ extern const struct requirement ahead_requirements[];
 extern const struct requirement memory_requirements[];
 extern const struct requirement memory_peak_requirements[];
 extern const struct requirement error_requirements[];
+extern const struct requirement script_requirements[];
 
 #endif

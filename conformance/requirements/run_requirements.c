@@ -379,7 +379,7 @@ const struct requirement run_requirements[] = {
      .must = 1,
      .level = LEVEL_RUN,
      .needs = "run.completes",
-     .applies = compare_case_trains,
+     .applies = compare_case_plays,
      .check = &check_each_rank,
      .holds = shows_every_step_holds,
      .rank = {.spoil = shows_every_step_spoil}},

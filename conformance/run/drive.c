@@ -16,7 +16,7 @@
 
 static int make_record(const struct run_case *c, struct record_rank *out)
 {
-    size_t losses = (size_t)c->steps * c->microbatches + 1;
+    size_t losses = (size_t)c->steps * case_losses_a_step(c) + 1;
 
     out->present = true;
     out->sequence = calloc(1, sizeof(*out->sequence)); /* nothing was sent */
@@ -42,6 +42,7 @@ static struct driver driver_of(const struct drive *d, struct record_rank *out)
                            .model = &d->model->model->model,
                            .units = &d->model->units.units,
                            .workload = d->model->model->workload,
+                           .by_action = case_is_script(d->c),
                            .out = out};
 }
 
@@ -216,6 +217,7 @@ static int play_recorded(struct driver *x)
         x->d->mutate(x->d->mutant, &x->env, &x->engine);
     }
     case_options(x->d->c, &x->options);
+    script_options(x->d->script, &x->options);
     if (x->d->look_at_process) {
         orphans_adopt(); /* processes that the engine leaves are its own */
     }

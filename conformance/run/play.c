@@ -48,28 +48,46 @@ static int again(struct driver *x, const struct script_action *a)
 
 /* ---- Actions ----------------------------------------------------------- */
 
-/* Every parameter, as unshard_all shows it; then it is sharded again. */
-static int summon(struct driver *x, const struct script_action *a)
+/* Every parameter, as unshard_all shows it. Who plays all ranks has nothing to
+ * unshard. */
+static int unshard(struct driver *x, const struct script_action *a)
 {
     const struct fsdp_model *model = x->model;
+    const uint32_t step = x->by_action ? x->step : x->d->c->steps;
     struct fsdp_tensor t;
 
     (void)a;
-    if (!x->engine.unshard_all) {
-        return FSDP_OK;
-    }
     drive_place(x, RACE_AT_SUMMON, 0);
-    FSDP_TRY(x->engine.unshard_all(x->sharded));
+    if (!x->serial) {
+        FSDP_TRY(x->engine.unshard_all(x->sharded));
+    }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         FSDP_TRY(x->engine.param(x->sharded, p, &t));
         FSDP_TRY(recorder_finish_compute(x->recorder));
-        FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_SUMMONED,
-                                 x->d->c->steps, 0, p, 0, fsdp_numel(model, p),
-                                 t.data));
+        FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_SUMMONED, step, 0,
+                                 p, 0, fsdp_numel(model, p), t.data));
+    }
+    return FSDP_OK;
+}
+
+static int reshard(struct driver *x, const struct script_action *a)
+{
+    (void)a;
+    if (x->serial) {
+        return FSDP_OK;
     }
     FSDP_TRY(x->engine.reshard_all(x->sharded));
     return drive_answer(x, "param-after-reshard-all",
                         play_ask_all(x, x->engine.param));
+}
+
+static int summon(struct driver *x, const struct script_action *a)
+{
+    if (!x->engine.unshard_all && !(x->serial && x->by_action)) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(unshard(x, a));
+    return reshard(x, a);
 }
 
 /* Who plays all ranks tells it as each of them. */
@@ -101,12 +119,13 @@ static int play_action(struct driver *x, const struct script_action *a)
 {
     static int (*const play[SCRIPT_N_VERBS])(struct driver *,
                                              const struct script_action *) = {
-        [SCRIPT_PASS] = play_pass, [SCRIPT_EVAL] = play_pass,
-        [SCRIPT_STEP] = play_step, [SCRIPT_ZERO] = play_zero,
-        [SCRIPT_CLIP] = play_clip, [SCRIPT_LOOK] = play_look,
-        [SCRIPT_SUMMON] = summon,  [SCRIPT_SYNC] = sync,
-        [SCRIPT_SAVE] = play_save, [SCRIPT_WAIT] = play_wait,
-        [SCRIPT_LOAD] = play_load, [SCRIPT_AGAIN] = again,
+        [SCRIPT_PASS] = play_pass,  [SCRIPT_EVAL] = play_pass,
+        [SCRIPT_STEP] = play_step,  [SCRIPT_ZERO] = play_zero,
+        [SCRIPT_CLIP] = play_clip,  [SCRIPT_LOOK] = play_look,
+        [SCRIPT_SUMMON] = summon,   [SCRIPT_UNSHARD] = unshard,
+        [SCRIPT_RESHARD] = reshard, [SCRIPT_SYNC] = sync,
+        [SCRIPT_SAVE] = play_save,  [SCRIPT_WAIT] = play_wait,
+        [SCRIPT_LOAD] = play_load,  [SCRIPT_AGAIN] = again,
         [SCRIPT_WRONG] = wrong};
 
     if (a->verb == SCRIPT_PASS && a->ending == SCRIPT_LEFT_OPEN) {
@@ -114,6 +133,9 @@ static int play_action(struct driver *x, const struct script_action *a)
         if (x->serial) {
             return FSDP_OK; /* it leaves no numbers */
         }
+    }
+    if (!play[a->verb]) {
+        return FSDP_ERR_UNSUPPORTED;
     }
     x->recording = play_is_looked_at(x, a);
     FSDP_TRY(play[a->verb](x, a));
@@ -145,8 +167,9 @@ static int play_passes_of_all(struct driver *x, const struct script_action *a)
         x->out = &all[r];
         x->walk = first;
         FSDP_TRY(play_action(x, a));
-        while (a->ending == SCRIPT_WHOLE && (next = peek(x)) != NULL &&
-               next->verb == a->verb && next->ending == SCRIPT_WHOLE) {
+        while (!x->by_action && a->ending == SCRIPT_WHOLE &&
+               (next = peek(x)) != NULL && next->verb == a->verb &&
+               next->ending == SCRIPT_WHOLE) {
             FSDP_TRY(play_action(x, script_next(&x->walk)));
         }
     }

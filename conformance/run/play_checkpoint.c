@@ -209,7 +209,7 @@ int play_load(struct driver *x, const struct script_action *a)
     status = x->engine.load(x->sharded, path);
     above = recorder_watched_peak(x->recorder);
     FSDP_TRY(status);
-    if (x->serial) {
+    if (x->serial || x->by_action) { /* there a load may be of any moment */
         return play_note_outside(x);
     }
     FSDP_TRY(drive_answer_number(x, "load-above-rest", above));

@@ -11,6 +11,7 @@
 
 #include <fsdp/arith/bits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,10 @@ int play_clip(struct driver *x, const struct script_action *a)
     }
     drive_place(x, RACE_AT_STEP, 0);
     FSDP_TRY(x->engine.clip_grad_norm(x->sharded, &clip, &norm));
+    if (x->by_action) {
+        (void)snprintf(name, sizeof(name), "norm-action-%u", x->step + 1);
+        return drive_answer_number(x, name, fsdp_f32_bits(norm));
+    }
     case_norm_name(x->clips++, x->step, name);
     return x->recording ? drive_answer_number(x, name, fsdp_f32_bits(norm))
                         : FSDP_OK;

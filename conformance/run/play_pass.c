@@ -224,6 +224,9 @@ static float *loss_of(struct driver *x, const struct script_action *a)
 {
     uint32_t i = x->step * x->d->c->microbatches + x->microbatch;
 
+    if (x->by_action) {
+        return &x->out->loss[x->step];
+    }
     if (a->verb == SCRIPT_EVAL) {
         x->out->n_other_losses = x->step + 1;
         return &x->out->other_loss[x->step];

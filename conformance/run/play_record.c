@@ -72,7 +72,7 @@ void play_note_again(struct driver *x)
     struct script_walk ahead = x->walk;
     const struct script_action *next = script_next(&ahead);
 
-    x->goes_on = next && next->verb == SCRIPT_LOAD;
+    x->goes_on = x->by_action || (next && next->verb == SCRIPT_LOAD);
     for (uint32_t r = 0; !x->goes_on && r < played; r++) {
         give_way(&x->out[r]);
     }
@@ -82,6 +82,10 @@ void play_note_again(struct driver *x)
 
 void play_note_begin(struct driver *x, const struct script_action *a)
 {
+    if (x->by_action) {
+        x->step = x->played++;
+        return;
+    }
     if (a->ending == SCRIPT_LEFT_OPEN) {
         x->watching = false;
     }
@@ -107,6 +111,9 @@ static int end_step(struct driver *x)
 {
     struct record_memory *m = &x->out->memory;
 
+    if (x->step >= x->d->c->steps) {
+        return FSDP_ERR_INTERNAL; /* the record has no room for it */
+    }
     FSDP_TRY(mark(x, &x->out->step_sequence[x->step]));
     x->out->n_steps = x->step + 1;
     recorder_rest(x->recorder, &m->after_step[x->step]);
@@ -115,8 +122,11 @@ static int end_step(struct driver *x)
     if (x->d->look_at_process) {
         x->has_helpers = x->has_helpers || orphans_are_there();
     }
+    x->out->n_losses = x->by_action ? x->out->n_steps : x->out->n_losses;
     for (uint32_t r = 1; x->serial && r < x->d->c->ranks; r++) {
         x->out[r].n_steps = x->out->n_steps;
+        x->out[r].n_losses =
+            x->by_action ? x->out->n_steps : x->out[r].n_losses;
     }
     return FSDP_OK;
 }
@@ -127,6 +137,9 @@ int play_note_action(struct driver *x, const struct script_action *a,
     bool ends = x->stepping && x->stepped &&
                 (a->verb == SCRIPT_ZERO || a->verb == SCRIPT_EVAL);
 
+    if (x->by_action) {
+        return end_step(x);
+    }
     if (!ends) {
         return FSDP_OK;
     }
@@ -147,6 +160,9 @@ bool play_is_looked_at(const struct driver *x, const struct script_action *a)
     struct script_walk ahead = x->walk;
     const struct script_action *next = a;
 
+    if (x->by_action) {
+        return false; /* what is to be seen is looked at */
+    }
     if ((a->verb != SCRIPT_PASS && a->verb != SCRIPT_CLIP) ||
         a->ending != SCRIPT_WHOLE) {
         return false;
@@ -204,7 +220,9 @@ static const uint32_t stages[SCRIPT_N_VERBS][4] = {
 
 int play_look(struct driver *x, const struct script_action *a)
 {
-    const uint32_t *stage = stages[x->last];
+    static const uint32_t all[] = {4, RECORD_AFTER, RECORD_REDUCED,
+                                   RECORD_STATE0, RECORD_STATE1};
+    const uint32_t *stage = x->by_action ? all : stages[x->last];
     uint32_t step = x->step;
 
     (void)a;

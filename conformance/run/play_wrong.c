@@ -159,22 +159,39 @@ static int any_grad(struct driver *x, int *status)
 
 static int step_of(struct driver *x, uint32_t n_groups, int *status)
 {
-    const float lr[2] = {x->d->c->lr, x->d->c->lr};
+    float lr[SCRIPT_MAX_GROUPS + 1];
     struct fsdp_step step = {
         .size = sizeof(step), .n_groups = n_groups, .lr = lr};
 
+    for (uint32_t g = 0; g < n_groups; g++) {
+        lr[g] = x->d->c->lr;
+    }
     *status = x->engine.step(x->sharded, &step);
     return FSDP_OK;
 }
 
 static int step(struct driver *x, int *status)
 {
-    return step_of(x, 1, status);
+    return step_of(x, x->d->script->groups, status);
 }
 
-static int step_of_two_groups(struct driver *x, int *status)
+static int step_of_more_groups(struct driver *x, int *status)
 {
-    return step_of(x, 2, status);
+    return step_of(x, x->d->script->groups + 1, status);
+}
+
+static int zero(struct driver *x, int *status)
+{
+    *status = x->engine.zero_grad(x->sharded);
+    return FSDP_OK;
+}
+
+/* Nothing refuses what is not there. */
+static int reshard_all(struct driver *x, int *status)
+{
+    *status = x->engine.reshard_all ? x->engine.reshard_all(x->sharded)
+                                    : FSDP_ERR_INVALID;
+    return FSDP_OK;
 }
 
 static int pieces(struct driver *x, int *status)
@@ -222,6 +239,20 @@ static int clip_by_third(struct driver *x, int *status)
     return clip(x, 1.0f, 3.0f, status);
 }
 
+static int clip_nonfinite(struct driver *x, int *status)
+{
+    const struct fsdp_clip c = {.size = sizeof(c),
+                                .max_norm = 1.0f,
+                                .p = 2.0f,
+                                .error_if_nonfinite = 1};
+    float norm;
+
+    *status = x->engine.clip_grad_norm
+                  ? x->engine.clip_grad_norm(x->sharded, &c, &norm)
+                  : FSDP_ERR_INVALID;
+    return FSDP_OK;
+}
+
 static int wait(struct driver *x, int *status)
 {
     *status = x->engine.save_wait(x->sharded);
@@ -235,7 +266,7 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_CANCEL_AT_REST] = cancel,
     [SCRIPT_CALL_END_AT_REST] = end,
     [SCRIPT_CALL_UNKNOWN_SEQUENCE] = begin_unknown,
-    [SCRIPT_CALL_STEP_GROUPS] = step_of_two_groups,
+    [SCRIPT_CALL_STEP_GROUPS] = step_of_more_groups,
     [SCRIPT_CALL_UNKNOWN_PARAMETER] = unknown_parameter,
     [SCRIPT_CALL_PARAM_AFTER_CANCEL] = any_param,
     [SCRIPT_CALL_GRAD_AFTER_CANCEL] = any_grad,
@@ -262,6 +293,18 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_LOAD_IN_PASS] = play_wrong_load_missing,
     [SCRIPT_CALL_LOAD_MISSING] = play_wrong_load_missing,
     [SCRIPT_CALL_LOAD_DAMAGED] = play_wrong_load_damaged,
+    [SCRIPT_CALL_ZERO_IN_PASS] = zero,
+    [SCRIPT_CALL_RESHARD_ALL_AT_REST] = reshard_all,
+    [SCRIPT_CALL_LOAD_WHILE_SAVING] = play_wrong_load_missing,
+    [SCRIPT_CALL_CLIP_NONFINITE] = clip_nonfinite,
+    [SCRIPT_CALL_BEGIN_WHILE_OPEN] = begin,
+    [SCRIPT_CALL_STEP_WHILE_OPEN] = step,
+    [SCRIPT_CALL_ZERO_WHILE_OPEN] = zero,
+    [SCRIPT_CALL_CLIP_WHILE_OPEN] = clip_as_usual,
+    [SCRIPT_CALL_PIECES_WHILE_OPEN] = pieces,
+    [SCRIPT_CALL_SAVE_WHILE_OPEN] = play_wrong_save,
+    [SCRIPT_CALL_LOAD_WHILE_OPEN] = play_wrong_load_missing,
+    [SCRIPT_CALL_UNSHARD_ALL_TWICE] = unshard_all,
 };
 
 /* Who plays all ranks is asked for numbers alone. */

@@ -3,6 +3,7 @@
  * supervise_start.c - starts a worker: its folder, its command line, its
  * descriptors, and what it is kept away from.
  */
+#include "cases/case_script.h"
 #include "run/isolate.h"
 #include "run/supervise_worker.h"
 #include "run/worker.h"
@@ -33,6 +34,32 @@ static int fail(struct fsdp_error *error, const char *what, const char *path)
     return FSDP_ERR_IO;
 }
 
+/* Beside the batch the scripts that it plays and that are not the suite's: one
+ * behind the other, each with the 0 that ends it. */
+static bool write_scripts(const struct supervised *w)
+{
+    char path[sizeof(w->batch) + 16];
+    FILE *f;
+    bool good;
+
+    snprintf(path, sizeof(path), "%s" WORKER_SCRIPTS, w->batch);
+    f = fopen(path, "wbe");
+    good = f != NULL;
+    for (uint32_t i = w->next; good && i < w->n; i++) {
+        const struct case_script *s = case_is_script(&w->cases[i])
+                                          ? case_script_find(w->cases[i].script)
+                                          : NULL;
+
+        if (s && s->given) {
+            good = fwrite(s->text, strlen(s->text) + 1, 1, f) == 1;
+        }
+    }
+    if (f && fclose(f) != 0) {
+        good = false;
+    }
+    return good;
+}
+
 static int write_batch(struct supervised *w, struct fsdp_error *error)
 {
     uint32_t n = w->n - w->next;
@@ -45,6 +72,7 @@ static int write_batch(struct supervised *w, struct fsdp_error *error)
     if (f && fclose(f) != 0) {
         good = false;
     }
+    good = good && write_scripts(w);
     return good ? FSDP_OK : fail(error, "cannot write", w->batch);
 }
 

@@ -367,6 +367,29 @@ static int read_batch(const char *path, struct run_case **out, size_t *n,
     return FSDP_OK;
 }
 
+/* The scripts beside a batch become known; an older batch has none. */
+static int read_scripts(const char *batch, struct fsdp_error *error)
+{
+    char path[4096];
+    char *text = NULL;
+    size_t room = 0;
+    int status = FSDP_OK;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s" WORKER_SCRIPTS, batch);
+    f = fopen(path, "rbe");
+    while (f && status == FSDP_OK && getdelim(&text, &room, '\0', f) > 0) {
+        const struct case_script *s;
+
+        status = script_give(text, &s, error);
+    }
+    if (f) {
+        fclose(f);
+    }
+    free(text);
+    return status;
+}
+
 static const struct mutant *find_mutant(const char *name)
 {
     for (const struct mutant *const *m = mutants; name && *m; m++) {
@@ -544,6 +567,7 @@ int worker_run(const struct worker_options *o)
     status = open_worker(&w);
     if (status == FSDP_OK) {
         status = read_batch(o->batch, &batch, &n, &w.error);
+        status = status ? status : read_scripts(o->batch, &w.error);
     }
     if (status == FSDP_OK) {
         status = run_batch(&w, batch, n);

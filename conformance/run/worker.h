@@ -48,6 +48,9 @@ enum {
     WORKER_GO_ON = 'c'
 };
 
+/* Behind the name of a batch: the file of the scripts that it plays. */
+#define WORKER_SCRIPTS ".scripts"
+
 struct worker_options {
     const char *batch;   /* file */
     const char *records; /* folder */

@@ -21,7 +21,7 @@
 #ifndef FSDP_CTS_SCRIPT_H
 #define FSDP_CTS_SCRIPT_H
 
-#include "cases/case.h"
+#include "cases/case_script.h"
 
 enum {
     SCRIPT_VERSION = 1,
@@ -321,6 +321,15 @@ struct script_call_row {
 extern const struct script_call_row script_calls[SCRIPT_N_CALLS];
 
 /* ---- Cases ---- */
+
+/* Actions that are played, each turn of a repeat counted; at most
+ * CASE_MAX_STEPS + 1. */
+uint32_t script_n_played(const struct script *s);
+/* Puts a text among the scripts that cases know, by its canonical form. As
+ * script_parse fails; INVALID: it plays nothing, or more than CASE_MAX_STEPS
+ * actions. */
+int script_give(const char *text, const struct case_script **out,
+                struct fsdp_error *error);
 
 /* What the scenario of a case does, as text; saves_only: what the ranks do
  * that save what those of c load. The caller frees it; NULL: no memory. */

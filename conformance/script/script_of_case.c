@@ -316,9 +316,16 @@ static void write_case(FILE *f, const struct run_case *c, bool saves_only)
 
 char *script_of_case(const struct run_case *c, bool saves_only)
 {
+    const struct case_script *own =
+        case_is_script(c) ? case_script_find(c->script) : NULL;
     char *text = NULL;
     size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
+    FILE *f;
+
+    if (own) {
+        return strdup(own->text);
+    }
+    f = open_memstream(&text, &n);
 
     if (!f) {
         return NULL;

@@ -68,14 +68,19 @@ bool finding_bits(struct finding *f, struct finding at, float got, float want,
     return finding_set(f, at, FINDING_BITS, got_bits, want_bits, note);
 }
 
-bool compare_case_trains(const struct expect *e)
+bool compare_case_plays(const struct expect *e)
 {
     return case_trains(e->c);
 }
 
+bool compare_case_trains(const struct expect *e)
+{
+    return case_trains(e->c) && !case_is_script(e->c);
+}
+
 bool compare_case_shards(const struct expect *e)
 {
-    return compare_case_trains(e) || e->c->scenario == CASE_SHARD;
+    return compare_case_plays(e) || e->c->scenario == CASE_SHARD;
 }
 
 bool compare_case_staged(const struct expect *e)

@@ -10,7 +10,7 @@
 
 uint64_t compare_n_losses(const struct expect *e)
 {
-    return (uint64_t)e->c->steps * e->c->microbatches;
+    return (uint64_t)e->c->steps * case_losses_a_step(e->c);
 }
 
 /* Folds loss i of `n` ranks. One rank has nothing to fold. */
@@ -49,8 +49,8 @@ bool compare_curves(const struct expect *e, const struct record *r,
 
     for (uint64_t i = 0; i < n; i++) {
         struct finding at =
-            finding_at("loss", (int64_t)(i / e->c->microbatches),
-                       (int64_t)(i % e->c->microbatches), -1);
+            finding_at("loss", (int64_t)(i / case_losses_a_step(e->c)),
+                       (int64_t)(i % case_losses_a_step(e->c)), -1);
         float got;
         float want;
 

@@ -72,17 +72,22 @@ bool compare_spoil_peak(const struct expect *e, struct record *r, uint32_t peak)
     return true;
 }
 
-bool compare_rest(const struct expect *e, const struct record_rest *got,
-                  struct finding at, struct finding *f)
+const char *compare_kind_of_bytes(uint32_t kind)
 {
     static const char *const kinds[FSDP_N_KINDS] = {
         "parameter shard",    "unsharded parameter", "gradient shard",
         "unsharded gradient", "optimizer state",     "staging",
         "activation"};
 
+    return kinds[kind];
+}
+
+bool compare_rest(const struct expect *e, const struct record_rest *got,
+                  struct finding at, struct finding *f)
+{
     for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
         if (kind != FSDP_ACTIVATION && got->live[kind] != e->rest.live[kind]) {
-            at.stage = kinds[kind];
+            at.stage = compare_kind_of_bytes(kind);
             return finding_bytes(f, at, got->live[kind], e->rest.live[kind],
                                  "live at rest");
         }

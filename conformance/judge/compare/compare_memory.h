@@ -30,6 +30,9 @@ bool compare_peak(const struct expect *e, const struct record_rank *rank,
 bool compare_spoil_peak(const struct expect *e, struct record *r,
                         uint32_t peak);
 
+/* "parameter shard", "staging": of enum fsdp_kind. */
+const char *compare_kind_of_bytes(uint32_t kind);
+
 /* Whether the live bytes of each kind are those at rest. Activations are the
  * model's, and another requirement's. `at` is the place; its stage
  * becomes the kind. */

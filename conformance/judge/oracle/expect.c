@@ -163,6 +163,11 @@ int expect_make_watched(const struct run_case *c,
     out->model = model;
     out->units = units;
     case_options(c, &out->options);
+    if (case_is_script(c)) {
+        struct fsdp_error why;
+
+        FSDP_TRY(script_make(c, false, &out->script, &why));
+    }
     out->replicas = c->replicas;
     out->shards = c->ranks / c->replicas;
     /* One more than needed, so that nothing is ever a calloc of 0. */
@@ -203,6 +208,13 @@ void expect_release(struct expect *e)
     free(e->step.c);
     free(e->end.c);
     free(e->ahead.c);
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        free(e->event[i].seen.c);
+        free(e->event[i].ahead.c);
+        free(e->event[i].reduced);
+    }
+    free(e->event);
+    script_release(&e->script);
     memset(e, 0, sizeof(*e));
 }
 

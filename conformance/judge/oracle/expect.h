@@ -8,6 +8,7 @@
 #define FSDP_CTS_EXPECT_H
 
 #include "record/record.h"
+#include "script/script.h"
 
 /* Whose arithmetic a record is of: the suite's own, where every bit is
  * specified, or another, of which bounds are asked. */
@@ -28,6 +29,15 @@ struct expect_unit {
 struct expect_part {
     uint32_t parameter;
     uint64_t first, n, local;
+};
+
+/* What an action of a script must show. */
+struct expect_event {
+    const struct script_action *action;
+    struct record_sequence seen;  /* collectives, in order */
+    struct record_sequence ahead; /* and what a cancelled pass may add */
+    uint64_t rest[FSDP_N_KINDS];  /* bytes that are live behind it */
+    bool *reduced; /* [n_units], of a look: has gradients that were reduced */
 };
 
 struct expect {
@@ -80,6 +90,12 @@ struct expect {
      * is aligned. Of the strict profile alone. */
     uint64_t peak_storage;
     struct record_rest rest; /* after shard and after every step */
+
+    /* Of a case that plays a script of its own: its actions, as many as the
+     * case has steps. Then there is no `step`, `end` and `ahead`. */
+    struct script script;
+    struct expect_event *event;
+    uint32_t n_events;
 
     /* The unsharded run with the same key, and other records of this run by
      * case id (NULL if there is none). */

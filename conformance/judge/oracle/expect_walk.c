@@ -271,9 +271,9 @@ static int walk_point(struct walk *w, uint32_t point, uint32_t module,
     return FSDP_OK;
 }
 
-/* The first `part` of 8 parts of a sequence, on microbatch b. */
-static int walk_sequence(struct walk *w, uint32_t index, uint32_t part,
-                         uint32_t b, bool sync)
+/* The first `n` points of a sequence, on microbatch b. */
+static int walk_points(struct walk *w, uint32_t index, uint32_t n, uint32_t b,
+                       bool sync)
 {
     const struct fsdp_sequence *s;
     uint8_t *flags = NULL;
@@ -288,7 +288,7 @@ static int walk_sequence(struct walk *w, uint32_t index, uint32_t part,
         return FSDP_ERR_NOMEM;
     }
     status = expect_windows(w->e, s, flags);
-    for (uint32_t i = 0; i < (uint64_t)part * s->n / 8; i++) {
+    for (uint32_t i = 0; i < n && i < s->n; i++) {
         if (status == FSDP_OK) {
             status =
                 walk_point(w, s->point[i], s->module[i], flags[i], b, sync);
@@ -298,14 +298,28 @@ static int walk_sequence(struct walk *w, uint32_t index, uint32_t part,
     return status;
 }
 
-/* Behind the `part` of 8 parts of a sequence that were passed: the units of
+/* The first `part` of 8 parts of a sequence. */
+static uint32_t part_of(const struct walk *w, uint32_t index, uint32_t part)
+{
+    return index < w->e->model->n_sequences
+               ? (uint32_t)((uint64_t)part * w->e->model->sequence[index]->n /
+                            8)
+               : 0;
+}
+
+static int walk_sequence(struct walk *w, uint32_t index, uint32_t part,
+                         uint32_t b, bool sync)
+{
+    return walk_points(w, index, part_of(w, index, part), b, sync);
+}
+
+/* Behind the first `at` points of a sequence that were passed: the units of
  * the same phase that may have been gathered for the windows that come next.
  * Those that are unsharded then are not counted. */
-static int walk_ahead(struct walk *w, uint32_t index, uint32_t part)
+static int walk_ahead(struct walk *w, uint32_t index, uint32_t at)
 {
     const struct fsdp_options *o = &w->e->options;
     const struct fsdp_sequence *s = w->e->model->sequence[index];
-    const uint32_t at = (uint32_t)((uint64_t)part * s->n / 8);
     uint8_t *flags = calloc((size_t)s->n + 1, sizeof(*flags));
     int status =
         flags != NULL ? expect_windows(w->e, s, flags) : FSDP_ERR_NOMEM;
@@ -410,7 +424,8 @@ static int walk_run(struct walk *w)
     if (c->scenario == CASE_CANCEL) {
         FSDP_TRY(walk_sequence(w, FSDP_SEQUENCE_TRAIN, 5, 0, true));
         w->out = &w->e->ahead;
-        FSDP_TRY(walk_ahead(w, FSDP_SEQUENCE_TRAIN, 5));
+        FSDP_TRY(walk_ahead(w, FSDP_SEQUENCE_TRAIN,
+                            part_of(w, FSDP_SEQUENCE_TRAIN, 5)));
         w->out = &w->e->step;
         cancel(w);
     }
@@ -425,6 +440,124 @@ static int walk_run(struct walk *w)
     allow_for_running_ahead(w->e, w);
     w->out = &w->e->end;
     return c->scenario == CASE_SUMMON ? walk_summon(w) : FSDP_OK;
+}
+
+/* ---- Scripts ------------------------------------------------------------ */
+
+/* Whether the passes that follow are reduced. */
+static bool next_sync(bool sync, uint32_t said)
+{
+    return said == SCRIPT_SYNC_UNSAID ? sync : said == SCRIPT_SYNC_ON;
+}
+
+static int walk_pass(struct walk *w, const struct script_action *a, bool *sync,
+                     struct expect_event *v)
+{
+    const uint32_t index =
+        a->verb == SCRIPT_EVAL ? FSDP_SEQUENCE_EVAL : FSDP_SEQUENCE_TRAIN;
+    const uint32_t length = part_of(w, index, 8);
+    const uint32_t n =
+        a->ending == SCRIPT_WHOLE ? length : script_place_in(a->until, length);
+
+    *sync = next_sync(*sync, a->sync);
+    FSDP_TRY(walk_points(w, index, n, a->batch.microbatch, *sync));
+    for (uint32_t i = 0; i < a->n_inside; i++) {
+        *sync = next_sync(*sync, w->e->script.inside[a->first_inside + i].sync);
+    }
+    if (a->ending != SCRIPT_WHOLE) {
+        w->out = &v->ahead;
+        FSDP_TRY(walk_ahead(w, index, n));
+    }
+    if (a->ending == SCRIPT_CANCELLED) {
+        cancel(w);
+    }
+    return FSDP_OK;
+}
+
+static int walk_summon(struct walk *w);
+
+static void reshard_all(struct walk *w)
+{
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        reshard(w, u);
+    }
+}
+
+static int walk_action(struct walk *w, const struct script_action *a,
+                       bool *sync, struct expect_event *v)
+{
+    w->out = &v->seen;
+    switch (a->verb) {
+    case SCRIPT_PASS:
+    case SCRIPT_EVAL:
+        return walk_pass(w, a, sync, v);
+    case SCRIPT_SYNC:
+        *sync = next_sync(*sync, a->sync);
+        return FSDP_OK;
+    case SCRIPT_ZERO:
+    case SCRIPT_LOAD:
+        drop_gradients(w);
+        return FSDP_OK;
+    case SCRIPT_AGAIN:
+        cancel(w); /* none of it outlives a life */
+        *sync = true;
+        return FSDP_OK;
+    case SCRIPT_UNSHARD:
+        return walk_summon(w);
+    case SCRIPT_SUMMON:
+        FSDP_TRY(walk_summon(w));
+        reshard_all(w);
+        return FSDP_OK;
+    case SCRIPT_RESHARD:
+        reshard_all(w);
+        return FSDP_OK;
+    default:
+        return FSDP_OK;
+    }
+}
+
+/* What is left behind an action. */
+static int note_event(const struct walk *w, struct expect_event *v)
+{
+    const uint32_t n = w->e->units->n_units;
+
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        v->rest[k] = w->live[k] * sizeof(float);
+    }
+    if (v->action->verb != SCRIPT_LOOK) {
+        return FSDP_OK;
+    }
+    v->reduced = calloc((size_t)n + 1, sizeof(*v->reduced));
+    for (uint32_t u = 0; v->reduced != NULL && u < n; u++) {
+        v->reduced[u] = w->unit[u].reduced;
+    }
+    return v->reduced != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+}
+
+static int walk_script(struct walk *w)
+{
+    struct expect *e = w->e;
+    struct script_walk at = script_begin(&e->script);
+    const struct script_action *a;
+    bool sync = true;
+
+    e->event = calloc((size_t)e->c->steps + 1, sizeof(*e->event));
+    if (e->event == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    while ((a = script_next(&at)) != NULL) {
+        struct expect_event *v = &e->event[e->n_events];
+
+        if (e->n_events == e->c->steps) {
+            return FSDP_ERR_INVALID;
+        }
+        e->n_events++;
+        v->action = a;
+        FSDP_TRY(walk_action(w, a, &sync, v));
+        FSDP_TRY(note_event(w, v));
+    }
+    allow_for_running_ahead(e, w);
+    return e->n_events == e->c->steps ? FSDP_OK : FSDP_ERR_INVALID;
 }
 
 static void store(struct expect *e, const struct walk *w)
@@ -464,7 +597,9 @@ int expect_walk(struct expect *e, const struct expect_watch *watch)
         for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
             e->rest.live[k] = w.live[k] * sizeof(float);
         }
-        status = case_trains(e->c) ? walk_run(&w) : FSDP_OK;
+        status = !case_trains(e->c)     ? FSDP_OK
+                 : case_is_script(e->c) ? walk_script(&w)
+                                        : walk_run(&w);
         store(e, &w);
     }
     free(w.unit);

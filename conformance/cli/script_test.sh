@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# script_test.sh - scripts that are given as text: played, recorded, judged
+# again from the records by another process, and shown wrong where an engine
+# is; and refused, with the action's number, where they are not legal.
+#
+# usage: script_test.sh FSDP-CTS [INCLUDE-FOLDER]
+set -uo pipefail
+
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
+
+# run NAME SCRIPT [OPTION ...]: its exit code goes to $code, its words to
+# $folder/NAME and $folder/NAME.err.
+code=0
+run()
+{
+    local name=$1 script=$2
+    shift 2
+    code=0
+    (cd "$folder" && "$cts" run --script "$script" "$@") \
+        >"$folder/$name" 2>"$folder/$name.err" || code=$?
+}
+
+long='script 1
+groups 3
+betas 0.75 0.9375
+--
+! point-before-begin
+pass 0.0 n at 1 sync on     # counts from the next pass on
+eval 5.0
+pass 0.1
+clip 0.25 p 2
+look
+step lr 0.05,0.025,0.1 decay 0.01
+step lr 0.05
+zero
+save a sharded; wait a
+pass 1.0 s until 3/8
+! param-after-cancel
+pass 1.1 n
+load a
+summon
+repeat 2 {
+pass i+1.0 s
+step lr 0.01
+}
+look
+again
+load a
+pass 2.3 s
+look
+pass 3.0 left-open 1/2'
+
+run all "$long" --engine ref,impl --partial-ok --quiet --records kept
+why=''
+[ "$code" -eq 0 ] || why="code $code: $(cat "$folder/all.err")"
+[ "$(grep -c ' PASSED, of a selection' "$folder/all")" -eq 2 ] ||
+    why="$(tail -3 "$folder/all")"
+result "a long script passes with both engines" "$why"
+
+printf '%s\n' "$long" >"$folder/file"
+why=''
+(cd "$folder" && "$cts" verify kept --script file --partial-ok) \
+    >"$folder/again" 2>&1 || why="$(tail -3 "$folder/again")"
+grep -q '^script.values .* 1 ' "$folder/again" || why="nothing was judged"
+result "verify judges it again, from a file" "$why"
+
+listed=$("$cts" list scripts --script "$folder/file" 2>&1)
+why=''
+[ "$("$cts" list scripts --script "$listed" 2>&1)" = "$listed" ] ||
+    why="$listed"
+result "what is listed is a script, and the same one" "$why"
+
+# Each engine is wrong in a way that this script shows, and that is its cause.
+wrong() # MUTANT REQUIREMENT SCRIPT
+{
+    run wrong "$3" --engine ref --mutant "$1" --partial-ok
+    why=''
+    [ "$code" -eq 1 ] || why="code $code"
+    grep -q "$2" "$folder/wrong" || why="$(tail -2 "$folder/wrong")"
+    grep -q "rerun .* --script '.*' .*--case .*text-" "$folder/wrong" ||
+        why="no rerun"
+    result "$1 dies" "$why"
+}
+wrong eval-drops-pending 'script.values' \
+    'script 1;--;pass 0.0 n;eval 1.0;pass 0.1 s;look'
+wrong first-rate-for-ever 'script.losses' \
+    'script 1;--;pass 0.0 s;step lr 0.1;step lr 0.01;zero;pass 1.0 s'
+wrong betas-hard-coded 'script.values' \
+    'script 1
+case mlp.odd.natural.full-shard.k2.flat.layer.rank.s.adamw
+betas 0.5 0.5
+--
+repeat 2 { ; pass i.0 s; step lr 0.1; }; look'
+
+refused() # WHAT WORDS SCRIPT [OPTION ...]
+{
+    local what=$1 words=$2 script=$3
+    shift 3
+    run refused "$script" "$@"
+    why=''
+    [ "$code" -eq 64 ] || why="code $code"
+    grep -q -- "$words" "$folder/refused.err" ||
+        why="$(cat "$folder/refused.err")"
+    [ "$(wc -l <"$folder/refused.err")" -eq 1 ] || why="more than a line"
+    result "refused: $what" "$why"
+}
+refused "a step with gradients pending" 'action 2 (step lr 0.1): .*pending' \
+    'script 1;--;pass 0.0 n;step lr 0.1'
+refused "a save that nobody waits for" 'waited for' \
+    'script 1;--;save a sharded'
+refused "a call that would be right" 'action 2 .*nothing says' \
+    'script 1;--;pass 0.0 s;! step-with-pending'
+refused "a place beyond the pass" 'action 1 .*not as long' \
+    'script 1;--;pass 0.0 s until 1000'
+refused "an unknown word" "action 2: 'pas'" 'script 1;--;zero;pas 0.0'
+refused "another version" 'only version 1' 'script 2;--;zero'
+refused "nothing to play" 'an action at least' 'script 1;--;'
+refused "too much to play" '1 to 100000 actions' \
+    'script 1;--;repeat 100001 {; zero; }'
+refused "no such file" 'No such file' nothing-there
+refused "two cases" 'one case' 'script 1;--;zero' --case a,b
+refused "a case with a scenario" 'id of a case that trains' \
+    'script 1;--;zero' --case \
+    mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd.rates
+refused "what is not played" 'action 1 (anew): .*not played' \
+    'script 1;--;anew'
+
+finish 18

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_mutants.c - engines that are right in every step that is like the one
+ * before, and wrong where calls come in another order, or with other numbers.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PIECES = 64,
+    ELEMENTS = 1024,
+    GROUPS = 8,
+    PARAMETERS = 64,
+    LAST_REDUCED = 41 /* steps */
+};
+
+static _Thread_local bool on;       /* what set_gradient_sync was told last */
+static _Thread_local bool synced;   /* of the last BEGIN */
+static _Thread_local bool pending;  /* the last pass of a training left some */
+static _Thread_local uint32_t sums; /* training passes since zero_grad */
+static _Thread_local uint32_t loads, clips;
+static _Thread_local float norm;
+static _Thread_local float rate[GROUPS];
+static _Thread_local uint32_t group[PARAMETERS];
+/* Of each piece, in their order: its gradient, or its states. */
+static _Thread_local float kept[PIECES][2][ELEMENTS];
+static _Thread_local uint32_t n_kept;
+
+static void script_forget(void)
+{
+    on = true;
+    synced = pending = false;
+    sums = loads = clips = n_kept = 0;
+    rate[0] = 0.0f;
+}
+
+/* The case plays this script. */
+static bool plays(const struct run_case *c, const char *script)
+{
+    return strcmp(c->script, script) == 0;
+}
+
+static int note_sync(struct fsdp_sharded *s, uint32_t now)
+{
+    on = now != 0;
+    return mutant_real.engine.set_gradient_sync(s, now);
+}
+
+/* Of points that the engine has taken. */
+static int note_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    FSDP_TRY(mutant_real.engine.at(s, point, index));
+    if (point == FSDP_BEGIN) {
+        synced = on;
+    } else if (point == FSDP_CANCEL) {
+        pending = false;
+        sums = 0;
+    } else if (point == FSDP_END && index == FSDP_SEQUENCE_TRAIN) {
+        pending = !synced;
+        sums++;
+    }
+    return FSDP_OK;
+}
+
+static int note_zero(struct fsdp_sharded *s)
+{
+    FSDP_TRY(mutant_real.engine.zero_grad(s));
+    pending = false;
+    sums = 0;
+    return FSDP_OK;
+}
+
+/* ---- Gradients that go, or stay ----------------------------------------- */
+
+static int eval_drops_pending(struct fsdp_sharded *s, uint32_t point,
+                              uint32_t index)
+{
+    if (point == FSDP_BEGIN && index == FSDP_SEQUENCE_EVAL && pending) {
+        FSDP_TRY(note_zero(s));
+    }
+    return note_at(s, point, index);
+}
+
+static bool plays_eval_pending(const struct run_case *c)
+{
+    return plays(c, "eval-pending");
+}
+
+static int zero_keeps_pending(struct fsdp_sharded *s)
+{
+    return pending && !mutant_now.in_pass ? FSDP_OK : note_zero(s);
+}
+
+static bool plays_zero_pending(const struct run_case *c)
+{
+    return plays(c, "zero-pending");
+}
+
+static int step_drops_gradients(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(mutant_real.engine.step(s, how));
+    return mutant_real.engine.zero_grad(s);
+}
+
+static bool plays_two_steps(const struct run_case *c)
+{
+    return plays(c, "two-steps");
+}
+
+/* Keeps n floats of a piece, which may be NULL. */
+static void keep(const void *from, uint64_t n, float *to)
+{
+    memset(to, 0, ELEMENTS * sizeof(*to));
+    if (from && n <= ELEMENTS) {
+        (void)mutant_get(NULL, from, n, to);
+    }
+}
+
+static void keep_gradient(const struct fsdp_piece *piece)
+{
+    if (n_kept < PIECES) {
+        keep(piece->grad, piece->n, kept[n_kept++][0]);
+    }
+}
+
+static void add_gradient(const struct fsdp_piece *piece)
+{
+    float x[ELEMENTS];
+
+    if (n_kept == PIECES || !piece->grad || piece->n > ELEMENTS) {
+        n_kept++;
+        return;
+    }
+    keep(piece->grad, piece->n, x);
+    for (uint64_t i = 0; i < piece->n; i++) {
+        x[i] += kept[n_kept][0][i];
+    }
+    n_kept++;
+    (void)mutant_put(NULL, x, piece->n, (float *)piece->grad);
+}
+
+/* What was there before the load is added to what is reduced next. */
+static int load_keeps_gradients(struct fsdp_sharded *s, const char *directory)
+{
+    n_kept = 0;
+    if (sums > 0 && !pending && !mutant_now.in_pass) {
+        FSDP_TRY(mutant_each_piece(s, keep_gradient));
+    }
+    return mutant_real.engine.load(s, directory);
+}
+
+static int load_keeps_gradients_at(struct fsdp_sharded *s, uint32_t point,
+                                   uint32_t index)
+{
+    FSDP_TRY(note_at(s, point, index));
+    if (point == FSDP_END && n_kept > 0 && synced) {
+        n_kept = 0;
+        FSDP_TRY(mutant_each_piece(s, add_gradient));
+        n_kept = 0;
+    }
+    return FSDP_OK;
+}
+
+static bool plays_load_drops(const struct run_case *c)
+{
+    return plays(c, "load-drops");
+}
+
+/* ---- Which pass it is --------------------------------------------------- */
+
+static int sync_in_pass_ignored(struct fsdp_sharded *s, uint32_t now)
+{
+    return mutant_now.in_pass ? FSDP_OK : note_sync(s, now);
+}
+
+static bool plays_sync_inside(const struct run_case *c)
+{
+    return plays(c, "sync-inside");
+}
+
+static int fourth_overwrites(void *self, struct fsdp_stream *stream,
+                             const struct fsdp_op *op)
+{
+    const struct fsdp_device *d = mutant_real.device;
+
+    (void)self;
+    if (op->kind != FSDP_OP_ADD || sums != 3) {
+        return mutant_run(stream, op);
+    }
+    return d->copy(d->self, stream, op->out[0].p, op->in[1].p,
+                   op->out[0].bytes);
+}
+
+static bool plays_five_kept(const struct run_case *c)
+{
+    return plays(c, "five-kept");
+}
+
+static bool is_cancelled_early(void)
+{
+    return mutant_now.point == FSDP_CANCEL && !mutant_now.backward;
+}
+
+static bool plays_cancel_early(const struct run_case *c)
+{
+    return plays(c, "cancel-early") && c->strategy == CASE_FULL_SHARD;
+}
+
+static bool is_fifth_pass(void)
+{
+    return mutant_now.point == FSDP_BEGIN && sums == 4;
+}
+
+static bool is_worn_out(void)
+{
+    return mutant_now.steps >= LAST_REDUCED;
+}
+
+static bool plays_sixty_steps(const struct run_case *c)
+{
+    return plays(c, "sixty-steps");
+}
+
+/* ---- Numbers ------------------------------------------------------------ */
+
+static int first_rate_for_ever(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    const float *given = how->lr;
+    int status;
+
+    for (uint32_t g = 0; g < how->n_groups && g < GROUPS && given; g++) {
+        rate[g] = mutant_now.steps == 0 ? given[g] : rate[g];
+    }
+    how->lr = rate;
+    status = mutant_real.engine.step(s, how);
+    how->lr = given;
+    return status;
+}
+
+static bool plays_rates(const struct run_case *c)
+{
+    return plays(c, "rates");
+}
+
+static void betas_hard_coded(struct fsdp_options *o)
+{
+    o->beta1 = 0.9f;
+    o->beta2 = 0.999f;
+}
+
+static void eps_hard_coded(struct fsdp_options *o)
+{
+    o->eps = 1e-8f;
+}
+
+static void momentum_hard_coded(struct fsdp_options *o)
+{
+    o->momentum = 0.9f;
+}
+
+static bool plays_numbers_of_adamw(const struct run_case *c)
+{
+    return plays(c, "numbers") && c->optimizer == FSDP_OPTIMIZER_ADAMW;
+}
+
+static bool plays_numbers_of_momentum(const struct run_case *c)
+{
+    return plays(c, "numbers") && c->optimizer == FSDP_OPTIMIZER_MOMENTUM;
+}
+
+static int groups_modulo_two(const struct fsdp_env *env,
+                             const struct fsdp_model *model,
+                             const struct fsdp_units *units,
+                             const struct fsdp_options *options,
+                             struct fsdp_sharded **out)
+{
+    struct fsdp_options own = *options;
+
+    for (uint32_t p = 0; p < model->n_parameters && p < PARAMETERS &&
+                         options->group_of_parameter;
+         p++) {
+        group[p] = options->group_of_parameter[p] % 2;
+    }
+    if (options->group_of_parameter) {
+        own.group_of_parameter = group;
+    }
+    return mutant_real.engine.shard(env, model, units, &own, out);
+}
+
+static bool plays_five_groups(const struct run_case *c)
+{
+    return plays(c, "five-groups");
+}
+
+/* ---- What is remembered for too long ------------------------------------ */
+
+static int norm_kept(struct fsdp_sharded *s, const struct fsdp_clip *how,
+                     float *out_norm)
+{
+    FSDP_TRY(mutant_real.engine.clip_grad_norm(s, how, out_norm));
+    if (how->p == 2.0f && clips++ == 0) {
+        norm = *out_norm;
+    } else if (how->p == 2.0f) {
+        *out_norm = norm;
+    }
+    return FSDP_OK;
+}
+
+static int norm_kept_zero(struct fsdp_sharded *s)
+{
+    clips = 0;
+    return note_zero(s);
+}
+
+static bool plays_clips_again(const struct run_case *c)
+{
+    return plays(c, "clips-again");
+}
+
+static void keep_states(const struct fsdp_piece *piece)
+{
+    if (n_kept < PIECES) {
+        keep(piece->state[0], piece->n, kept[n_kept][0]);
+        keep(piece->state[1], piece->n, kept[n_kept++][1]);
+    }
+}
+
+static void put_states(const struct fsdp_piece *piece)
+{
+    for (uint32_t i = 0;
+         i < 2 && n_kept < PIECES && piece->n <= ELEMENTS && piece->state[i];
+         i++) {
+        (void)mutant_put(NULL, kept[n_kept][i], piece->n,
+                         (float *)piece->state[i]);
+    }
+    n_kept++;
+}
+
+static int first_load_kept(struct fsdp_sharded *s, const char *directory)
+{
+    FSDP_TRY(mutant_real.engine.load(s, directory));
+    n_kept = 0;
+    return mutant_each_piece(s, loads++ == 0 ? keep_states : put_states);
+}
+
+static bool plays_worn_out(const struct run_case *c)
+{
+    return plays(c, "worn-out");
+}
+
+/* ---- What is not refused ------------------------------------------------ */
+
+static int zero_in_pass(struct fsdp_sharded *s)
+{
+    return mutant_now.in_pass ? FSDP_OK : mutant_real.engine.zero_grad(s);
+}
+
+static bool plays_summon_pending(const struct run_case *c)
+{
+    return plays(c, "summon-pending");
+}
+
+const struct mutant script_mutants[] = {
+    /* Half of an accumulation is lost to a look at the validation set. */
+    {.name = "eval-drops-pending",
+     .text = "an evaluation drops gradients that are not reduced yet",
+     .evidence =
+         "an evaluation between two microbatches that zeroes what it finds",
+     .kills = "script.rest script.values",
+     .shows = {.in = plays_eval_pending},
+     .calls = {.at = eval_drops_pending,
+               .set_gradient_sync = note_sync,
+               .zero_grad = note_zero},
+     .forget = script_forget},
+    /* What is not reduced is no gradient yet, and so is not zeroed. */
+    {.name = "zero-keeps-pending",
+     .text = "zero_grad keeps gradients that are not reduced yet",
+     .evidence = "an accumulator that zero_grad does not know of",
+     .kills = "script.rest script.values",
+     .shows = {.in = plays_zero_pending},
+     .calls = {.at = note_at,
+               .set_gradient_sync = note_sync,
+               .zero_grad = zero_keeps_pending},
+     .forget = script_forget},
+    /* Gradients are taken for used up. */
+    {.name = "step-drops-gradients",
+     .text = "step drops the gradients that it has used",
+     .evidence = "a fused step that frees what it reads",
+     .kills = "script.rest script.values",
+     .shows = {.in = plays_two_steps},
+     .calls = {.step = step_drops_gradients},
+     .forget = script_forget},
+    /* A run that goes back in time brings gradients along. */
+    {.name = "load-keeps-gradients",
+     .text = "gradients from before a load are added to those after it",
+     .evidence = "a load that knows weights and states alone",
+     .kills = "script.values",
+     .shows = {.in = plays_load_drops},
+     .calls = {.at = load_keeps_gradients_at,
+               .set_gradient_sync = note_sync,
+               .zero_grad = note_zero,
+               .load = load_keeps_gradients},
+     .forget = script_forget},
+    /* The switch is read at the end of the pass, or not at all. */
+    {.name = "sync-in-pass-ignored",
+     .text = "set_gradient_sync in a pass has no effect on the next one",
+     .evidence = "a context manager that is left before the backward",
+     .kills = "script.collectives script.rest",
+     .shows = {.in = plays_sync_inside},
+     .calls = {.at = note_at, .set_gradient_sync = sync_in_pass_ignored},
+     .forget = script_forget},
+    /* A ring of three buffers begins again. */
+    {.name = "fourth-overwrites",
+     .text = "the fourth microbatch overwrites the sum of the first three",
+     .evidence = "a ring of buffers that is too short",
+     .kills = "script.values",
+     .shows = {.in = plays_five_kept},
+     .calls = {.at = note_at,
+               .set_gradient_sync = note_sync,
+               .zero_grad = note_zero},
+     .device = {.run = fourth_overwrites},
+     .forget = script_forget},
+    /* A buffer for each microbatch that was ever seen. */
+    {.name = "fifth-needs-more",
+     .text = "in the fifth pass since zero_grad as much as all shards is live "
+             "beside what is needed",
+     .evidence = "a pool that doubles when it is full",
+     .kills = "script.peak",
+     .shows = {.in = plays_five_kept},
+     .fault = {MUTANT_HAS_BALLAST, FSDP_STAGING},
+     .when = is_fifth_pass,
+     .calls = {.set_gradient_sync = note_sync, .zero_grad = note_zero},
+     .forget = script_forget},
+    /* A cancel knows the backward's windows alone. */
+    {.name = "cancel-leaves-open",
+     .text = "a pass that is cancelled in its forward leaves units unsharded",
+     .evidence = "an exception in a forward, after which hooks are not run",
+     .kills = "script.rest",
+     .shows = {.in = plays_cancel_early},
+     .fault = {MUTANT_HOLDS, FSDP_PARAM_FULL, FSDP_BEGIN},
+     .when = is_cancelled_early},
+    /* A counter in a byte, a ring, a cache: what goes well for a while. */
+    {.name = "reductions-stop",
+     .text = "from step 42 on gradients are not reduced any more",
+     .evidence = "a handle for each step, of which there are 41",
+     .kills = "script.collectives",
+     .shows = {.in = plays_sixty_steps},
+     .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, FSDP_REDUCE_SCATTER},
+     .when = is_worn_out},
+    /* A schedule that is never looked at. */
+    {.name = "first-rate-for-ever",
+     .text = "every step is made with the learning rate of the first",
+     .evidence = "a rate that is captured with the graph of a step",
+     .kills = "script.losses",
+     .shows = {.in = plays_rates},
+     .calls = {.step = first_rate_for_ever},
+     .forget = script_forget},
+    /* The numbers that everybody uses. */
+    {.name = "betas-hard-coded",
+     .text = "betas are 0.9 and 0.999 whatever the options say",
+     .evidence = "defaults that are written into a fused kernel",
+     .kills = "script.losses",
+     .shows = {.in = plays_numbers_of_adamw},
+     .options = betas_hard_coded},
+    {.name = "eps-hard-coded",
+     .text = "eps is 1e-8 whatever the options say",
+     .evidence = "defaults that are written into a fused kernel",
+     .kills = "script.losses",
+     .shows = {.in = plays_numbers_of_adamw},
+     .options = eps_hard_coded},
+    {.name = "momentum-hard-coded",
+     .text = "momentum is 0.9 whatever the options say",
+     .evidence = "defaults that are written into a fused kernel",
+     .kills = "script.losses",
+     .shows = {.in = plays_numbers_of_momentum},
+     .options = momentum_hard_coded},
+    /* A bit tells them apart. */
+    {.name = "groups-modulo-two",
+     .text = "of parameter groups only the last bit is kept",
+     .evidence = "a flag where a number is needed",
+     .kills = "script.values",
+     .shows = {.in = plays_five_groups},
+     .calls = {.shard = groups_modulo_two}},
+    /* The same gradients, as far as the cache knows. */
+    {.name = "norm-kept",
+     .text = "until zero_grad the first norm is said again",
+     .evidence = "a norm that is cached for logging",
+     .kills = "script.norms",
+     .shows = {.in = plays_clips_again},
+     .calls = {.clip_grad_norm = norm_kept, .zero_grad = norm_kept_zero},
+     .forget = script_forget},
+    /* States that were loaded once are there already. */
+    {.name = "first-load-kept",
+     .text = "a second load leaves the states of the first one",
+     .evidence = "states that are made only where there are none",
+     .kills = "script.values",
+     .shows = {.in = plays_worn_out},
+     .calls = {.load = first_load_kept},
+     .forget = script_forget},
+    /* Nobody does that. */
+    {.name = "zero-in-pass",
+     .text = "zero_grad succeeds in the middle of a pass, and does nothing",
+     .evidence = "a call that is checked nowhere",
+     .kills = "script.answers",
+     .shows = {.in = plays_summon_pending},
+     .calls = {.zero_grad = zero_in_pass}},
+    {0},
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_give.c - a text becomes a script that cases know by its hash.
+ */
+#include "script/script.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+uint32_t script_n_played(const struct script *s)
+{
+    struct script_walk w = script_begin(s);
+    uint32_t n = 0;
+
+    while (n <= CASE_MAX_STEPS && script_next(&w) != NULL) {
+        n++;
+    }
+    return n;
+}
+
+static int refuse(struct fsdp_error *error, int status, const char *why)
+{
+    *error = (struct fsdp_error){.status = status, .where = "script"};
+    (void)snprintf(error->message, sizeof(error->message), "%s", why);
+    return status;
+}
+
+static int give(const struct script *s, const struct case_script **out,
+                struct fsdp_error *error)
+{
+    const uint32_t n = script_n_played(s);
+    char *canonical;
+    int status;
+
+    if (n == 0 || n > CASE_MAX_STEPS) {
+        return refuse(error, FSDP_ERR_INVALID,
+                      "a script plays 1 to 100000 actions");
+    }
+    canonical = script_text(s);
+    status = canonical ? case_script_add(canonical, n, out) : FSDP_ERR_NOMEM;
+    free(canonical);
+    return status == FSDP_OK ? FSDP_OK : refuse(error, status, "out of memory");
+}
+
+int script_give(const char *text, const struct case_script **out,
+                struct fsdp_error *error)
+{
+    struct script s = {0};
+    int status = script_parse(text, &s, error);
+
+    *out = NULL;
+    if (status == FSDP_OK) {
+        status = give(&s, out, error);
+    }
+    script_release(&s);
+    return status;
+}
