@@ -61,18 +61,24 @@ static bool is_options(const struct expect *e)
  * not name the option. */
 static const char unnamed[] = "unnamed-option";
 
-static bool names_them(const struct expect *e, const struct record_rank *rank,
-                       uint32_t k, struct finding *f)
+static bool names_of_rank(const struct record_rank *rank, uint32_t k,
+                          const char *note, struct finding *f)
 {
-    (void)e;
     for (uint32_t i = 0; i < rank->n_answers; i++) {
-        if (strcmp(rank->answer[i].name, unnamed) == 0) {
+        if (strcmp(rank->answer[i].name, note) == 0) {
             return finding_count(f, finding_at("refusal", -1, -1, k), i, 0,
                                  "a message that does not name the option; "
                                  "got: place among the answers");
         }
     }
     return true;
+}
+
+static bool names_them(const struct expect *e, const struct record_rank *rank,
+                       uint32_t k, struct finding *f)
+{
+    (void)e;
+    return names_of_rank(rank, k, unnamed, f);
 }
 
 /* The answers, and messages that name the options. */
@@ -107,6 +113,75 @@ static bool unclaimed_spoil(const struct requirement *q, const struct expect *e,
 
 static const struct requirement_check check_unclaimed = {
     .holds = unclaimed_holds, .spoil = unclaimed_spoil};
+
+/* error.unclaimed: dtypes of the options, or of a unit alone. */
+
+/* Which claim makes one of them right; NULL: none does. */
+static const struct {
+    const char *answer, *claim;
+} allowed_by[] = {
+    {"unclaimed-param-f16", "fp16"},      {"unclaimed-reduce-bf16", "bf16"},
+    {"unclaimed-reduce-f16", "fp16"},     {"unclaimed-param-of-unit", "bf16"},
+    {"unclaimed-reduce-of-unit", "bf16"}, {"unknown-param-dtype", NULL},
+    {"unknown-reduce-dtype", NULL},
+};
+
+/* Those answers of the row that an engine with these claims owes. */
+static uint32_t owed(const struct requirement *q, const struct record *r,
+                     struct compare_answer *out)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < sizeof(allowed_by) / sizeof(allowed_by[0]); i++) {
+        const char *claim = allowed_by[i].claim;
+
+        if (claim == NULL || !record_claims(r, claim)) {
+            out[n++] = q->answers[i];
+        }
+    }
+    return n;
+}
+
+static bool dtypes_hold(const struct requirement *q, const struct expect *e,
+                        const struct record *r, struct finding *f)
+{
+    struct compare_answer answers[REQUIREMENT_MAX_ANSWERS];
+
+    return compare_answers(e, r, answers, owed(q, r, answers), f);
+}
+
+static bool dtypes_spoil(const struct requirement *q, const struct expect *e,
+                         struct record *r)
+{
+    struct compare_answer answers[REQUIREMENT_MAX_ANSWERS];
+
+    (void)e;
+    return compare_spoil_answers(r, answers, owed(q, r, answers));
+}
+
+static const struct requirement_check check_dtypes = {.holds = dtypes_hold,
+                                                      .spoil = dtypes_spoil};
+
+/* As error.options-ahead, but for these. */
+static const char unnamed_dtype[] = "unnamed-dtype";
+
+static bool names_dtypes(const struct expect *e, const struct record_rank *rank,
+                         uint32_t k, struct finding *f)
+{
+    (void)e;
+    return names_of_rank(rank, k, unnamed_dtype, f);
+}
+
+static bool names_dtypes_spoil(const struct expect *e, struct record_rank *rank)
+{
+    (void)e;
+    if (rank->n_answers == 0) {
+        return false;
+    }
+    memcpy(rank->answer[rank->n_answers - 1].name, unnamed_dtype,
+           sizeof(unnamed_dtype));
+    return true;
+}
 
 static bool is_disagree(const struct expect *e)
 {
@@ -222,6 +297,33 @@ const struct requirement error_requirements[] = {
      .applies = is_options,
      .check = &check_unclaimed,
      .answers = {{"unclaimed-dtype", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
+    {.id = "error.unclaimed",
+     .text = "Dtypes that are none, or of types that an engine does not claim, "
+             "are refused when sharding, of all units or of one.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_options,
+     .check = &check_dtypes,
+     .answers =
+         {{"unclaimed-param-f16", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-reduce-bf16", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-reduce-f16", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-param-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-reduce-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unknown-param-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+          {"unknown-reduce-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED}}},
+    /* Engines from before this was asked say no, but not to what. */
+    {.id = "error.unclaimed-named",
+     .text = "A refusal of a dtype names the option in its message.",
+     .since = "1.0",
+     .must = 0,
+     .level = LEVEL_ERRORS,
+     .needs = "error.unclaimed",
+     .applies = is_options,
+     .check = &check_each_rank,
+     .rank = {names_dtypes, names_dtypes_spoil}},
     /* Ranks that were given different options would hang or mix data in the
      * first step. */
     {.id = "error.ranks-disagree",
