@@ -153,21 +153,6 @@ static int units_unchecked(const struct fsdp_env *env,
     return mutant_real.engine.shard(env, model, &without_dtypes, options, out);
 }
 
-static int dtype_unnamed(const struct fsdp_env *env,
-                         const struct fsdp_model *model,
-                         const struct fsdp_units *units,
-                         const struct fsdp_options *options,
-                         struct fsdp_sharded **out)
-{
-    struct fsdp_error *e = env->error;
-    int status = mutant_real.engine.shard(env, model, units, options, out);
-
-    if (status != FSDP_OK && strstr(e->message, "_dtype") != NULL) {
-        memcpy(e->message, "no", sizeof("no"));
-    }
-    return status;
-}
-
 static bool has_many_grains(const struct run_case *c)
 {
     return c->grains > CASE_GRAINS;
@@ -208,12 +193,6 @@ const struct mutant option_mutants[] = {
      .kills = "error.unclaimed",
      .shows = {.in = mutant_bad_options},
      .calls = {.shard = units_unchecked}},
-    {.name = "dtype-unnamed",
-     .text = "a dtype is refused without its option's name",
-     .evidence = "of seven dtypes a user would not know which",
-     .kills = "error.unclaimed-named",
-     .shows = {.in = mutant_bad_options},
-     .calls = {.shard = dtype_unnamed}},
     {.name = "fold-ignored",
      .text = "gradients are folded by rank whatever the option says",
      .evidence = "the order of a sum is part of the specification",

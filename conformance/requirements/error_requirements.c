@@ -61,24 +61,18 @@ static bool is_options(const struct expect *e)
  * not name the option. */
 static const char unnamed[] = "unnamed-option";
 
-static bool names_of_rank(const struct record_rank *rank, uint32_t k,
-                          const char *note, struct finding *f)
+static bool names_them(const struct expect *e, const struct record_rank *rank,
+                       uint32_t k, struct finding *f)
 {
+    (void)e;
     for (uint32_t i = 0; i < rank->n_answers; i++) {
-        if (strcmp(rank->answer[i].name, note) == 0) {
+        if (strcmp(rank->answer[i].name, unnamed) == 0) {
             return finding_count(f, finding_at("refusal", -1, -1, k), i, 0,
                                  "a message that does not name the option; "
                                  "got: place among the answers");
         }
     }
     return true;
-}
-
-static bool names_them(const struct expect *e, const struct record_rank *rank,
-                       uint32_t k, struct finding *f)
-{
-    (void)e;
-    return names_of_rank(rank, k, unnamed, f);
 }
 
 /* The answers, and messages that name the options. */
@@ -161,27 +155,6 @@ static bool dtypes_spoil(const struct requirement *q, const struct expect *e,
 
 static const struct requirement_check check_dtypes = {.holds = dtypes_hold,
                                                       .spoil = dtypes_spoil};
-
-/* As error.options-ahead, but for these. */
-static const char unnamed_dtype[] = "unnamed-dtype";
-
-static bool names_dtypes(const struct expect *e, const struct record_rank *rank,
-                         uint32_t k, struct finding *f)
-{
-    (void)e;
-    return names_of_rank(rank, k, unnamed_dtype, f);
-}
-
-static bool names_dtypes_spoil(const struct expect *e, struct record_rank *rank)
-{
-    (void)e;
-    if (rank->n_answers == 0) {
-        return false;
-    }
-    memcpy(rank->answer[rank->n_answers - 1].name, unnamed_dtype,
-           sizeof(unnamed_dtype));
-    return true;
-}
 
 static bool is_disagree(const struct expect *e)
 {
@@ -314,16 +287,6 @@ const struct requirement error_requirements[] = {
           {"unclaimed-reduce-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unknown-param-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
           {"unknown-reduce-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED}}},
-    /* Engines from before this was asked say no, but not to what. */
-    {.id = "error.unclaimed-named",
-     .text = "A refusal of a dtype names the option in its message.",
-     .since = "1.0",
-     .must = 0,
-     .level = LEVEL_ERRORS,
-     .needs = "error.unclaimed",
-     .applies = is_options,
-     .check = &check_each_rank,
-     .rank = {names_dtypes, names_dtypes_spoil}},
     /* Ranks that were given different options would hang or mix data in the
      * first step. */
     {.id = "error.ranks-disagree",

@@ -19,8 +19,7 @@ struct offer {
     uint32_t *of_parameter; /* [n_parameters]: groups */
     uint32_t *of_unit;      /* [n_units], 0: dtypes */
     struct fsdp_options options;
-    const char *option;  /* NULL, or what the refusal should name */
-    const char *unnamed; /* the answer that notes that it does not */
+    const char *option; /* NULL, or what the refusal must name */
 };
 
 /* ---- What is wrong ------------------------------------------------------ */
@@ -61,49 +60,33 @@ static void unclaimed_dtype(struct driver *x, struct offer *o)
     o->options.param_dtype = FSDP_DTYPE_BF16;
 }
 
-static void offer_param(struct offer *o, uint32_t dtype)
-{
-    o->options.param_dtype = dtype;
-    o->option = "param_dtype";
-    o->unnamed = "unnamed-dtype";
-}
-
-static void offer_reduce(struct offer *o, uint32_t dtype)
-{
-    o->options.reduce_dtype = dtype;
-    o->option = "reduce_dtype";
-    o->unnamed = "unnamed-dtype";
-}
-
 static void unclaimed_param_f16(struct driver *x, struct offer *o)
 {
     (void)x;
-    offer_param(o, FSDP_DTYPE_F16);
+    o->options.param_dtype = FSDP_DTYPE_F16;
 }
 
 static void unclaimed_reduce_bf16(struct driver *x, struct offer *o)
 {
     (void)x;
-    offer_reduce(o, FSDP_DTYPE_BF16);
+    o->options.reduce_dtype = FSDP_DTYPE_BF16;
 }
 
 static void unclaimed_reduce_f16(struct driver *x, struct offer *o)
 {
     (void)x;
-    offer_reduce(o, FSDP_DTYPE_F16);
+    o->options.reduce_dtype = FSDP_DTYPE_F16;
 }
 
 /* Of the last unit only. */
 static void unclaimed_param_of_unit(struct driver *x, struct offer *o)
 {
-    offer_param(o, FSDP_DTYPE_NONE);
     o->of_unit[x->units->n_units - 1] = FSDP_DTYPE_BF16;
     o->units.param_dtype = o->of_unit;
 }
 
 static void unclaimed_reduce_of_unit(struct driver *x, struct offer *o)
 {
-    offer_reduce(o, FSDP_DTYPE_NONE);
     o->of_unit[x->units->n_units - 1] = FSDP_DTYPE_BF16;
     o->units.reduce_dtype = o->of_unit;
 }
@@ -111,13 +94,13 @@ static void unclaimed_reduce_of_unit(struct driver *x, struct offer *o)
 static void unknown_param_dtype(struct driver *x, struct offer *o)
 {
     (void)x;
-    offer_param(o, 99);
+    o->options.param_dtype = 99;
 }
 
 static void unknown_reduce_dtype(struct driver *x, struct offer *o)
 {
     (void)x;
-    offer_reduce(o, 99);
+    o->options.reduce_dtype = 99;
 }
 
 static void unit_out_of_range(struct driver *x, struct offer *o)
@@ -232,7 +215,7 @@ static int shard(struct driver *x, const char *name, struct offer *o)
                      strlen(o->option)) == NULL;
     x->engine.destroy(sharded);
     FSDP_TRY(drive_answer(x, name, status));
-    return unnamed ? drive_answer(x, o->unnamed, FSDP_OK) : FSDP_OK;
+    return unnamed ? drive_answer(x, "unnamed-option", FSDP_OK) : FSDP_OK;
 }
 
 int play_offer(struct driver *x, uint32_t call)
@@ -246,8 +229,7 @@ int play_offer(struct driver *x, uint32_t call)
         .of_module = malloc(n * sizeof(*o.of_module)),
         .of_parameter = calloc(x->model->n_parameters, sizeof(*o.of_parameter)),
         .of_unit = calloc(x->units->n_units + 1u, sizeof(*o.of_unit)),
-        .options = x->options,
-        .unnamed = "unnamed-option"};
+        .options = x->options};
     int status = FSDP_ERR_NOMEM;
 
     if (o.of_module && o.of_parameter && o.of_unit) {
