@@ -188,8 +188,11 @@ const struct claim known_claims[] = {
              "strict "
              "profile; no case"},
     {"bf16", CLAIM_ENGINE,
-     .text = "`shard` must then refuse a bf16 `param_dtype` "
-             "(`error.unclaimed-dtype`)"},
+     .text = "`shard` must then refuse a bf16 `param_dtype` or "
+             "`reduce_dtype` (`error.unclaimed-dtype`, `error.unclaimed`)"},
+    {"fp16", CLAIM_ENGINE,
+     .text = "`shard` must then refuse an f16 `param_dtype` or `reduce_dtype` "
+             "(`error.unclaimed`)"},
     {"frozen", CLAIM_ENGINE, .text = nothing},
     {"shared", CLAIM_ENGINE, .text = nothing},
     {"recompute", CLAIM_ENGINE, .text = nothing},

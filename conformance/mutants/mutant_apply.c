@@ -164,7 +164,7 @@ static int changing_op(void *self, struct fsdp_stream *stream,
 static int changing_collective(void *self, struct fsdp_stream *stream,
                                const struct fsdp_collective *c)
 {
-    struct fsdp_collective x = *c;
+    struct fsdp_collective x = fsdp_collective_of(c);
 
     (void)self;
     if (my.m->collective) {

@@ -139,6 +139,20 @@ static int refusal_silent(const struct fsdp_env *env,
     return mutant_real.engine.shard(&silent, model, units, options, out);
 }
 
+static _Thread_local struct fsdp_units without_dtypes; /* is borrowed */
+
+static int units_unchecked(const struct fsdp_env *env,
+                           const struct fsdp_model *model,
+                           const struct fsdp_units *units,
+                           const struct fsdp_options *options,
+                           struct fsdp_sharded **out)
+{
+    without_dtypes = *units;
+    without_dtypes.param_dtype = NULL;
+    without_dtypes.reduce_dtype = NULL;
+    return mutant_real.engine.shard(env, model, &without_dtypes, options, out);
+}
+
 static bool has_many_grains(const struct run_case *c)
 {
     return c->grains > CASE_GRAINS;
@@ -170,9 +184,15 @@ const struct mutant option_mutants[] = {
     {.name = "dtype-unclaimed",
      .text = "a dtype that is not claimed is not refused",
      .evidence = "pytorch/pytorch#194628",
-     .kills = "error.unclaimed-dtype",
+     .kills = "error.unclaimed error.unclaimed-dtype",
      .shows = {.in = mutant_bad_options},
      .fault = {MUTANT_SETS, MUTANT_OPTION(param_dtype), FSDP_DTYPE_NONE}},
+    {.name = "dtype-of-unit-unclaimed",
+     .text = "a unit's own dtype that is not claimed is not refused",
+     .evidence = "the unit would be gathered in float32, unnoticed",
+     .kills = "error.unclaimed",
+     .shows = {.in = mutant_bad_options},
+     .calls = {.shard = units_unchecked}},
     {.name = "fold-ignored",
      .text = "gradients are folded by rank whatever the option says",
      .evidence = "the order of a sum is part of the specification",

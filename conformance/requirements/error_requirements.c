@@ -108,6 +108,54 @@ static bool unclaimed_spoil(const struct requirement *q, const struct expect *e,
 static const struct requirement_check check_unclaimed = {
     .holds = unclaimed_holds, .spoil = unclaimed_spoil};
 
+/* error.unclaimed: dtypes of the options, or of a unit alone. */
+
+/* Which claim makes one of them right; NULL: none does. */
+static const struct {
+    const char *answer, *claim;
+} allowed_by[] = {
+    {"unclaimed-param-f16", "fp16"},      {"unclaimed-reduce-bf16", "bf16"},
+    {"unclaimed-reduce-f16", "fp16"},     {"unclaimed-param-of-unit", "bf16"},
+    {"unclaimed-reduce-of-unit", "bf16"}, {"unknown-param-dtype", NULL},
+    {"unknown-reduce-dtype", NULL},
+};
+
+/* Those answers of the row that an engine with these claims owes. */
+static uint32_t owed(const struct requirement *q, const struct record *r,
+                     struct compare_answer *out)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < sizeof(allowed_by) / sizeof(allowed_by[0]); i++) {
+        const char *claim = allowed_by[i].claim;
+
+        if (claim == NULL || !record_claims(r, claim)) {
+            out[n++] = q->answers[i];
+        }
+    }
+    return n;
+}
+
+static bool dtypes_hold(const struct requirement *q, const struct expect *e,
+                        const struct record *r, struct finding *f)
+{
+    struct compare_answer answers[REQUIREMENT_MAX_ANSWERS];
+
+    return compare_answers(e, r, answers, owed(q, r, answers), f);
+}
+
+static bool dtypes_spoil(const struct requirement *q, const struct expect *e,
+                         struct record *r)
+{
+    struct compare_answer answers[REQUIREMENT_MAX_ANSWERS];
+
+    (void)e;
+    return compare_spoil_answers(r, answers, owed(q, r, answers));
+}
+
+static const struct requirement_check check_dtypes = {.holds = dtypes_hold,
+                                                      .spoil = dtypes_spoil};
+
 static bool is_disagree(const struct expect *e)
 {
     return e->c->scenario == CASE_DISAGREE && e->c->ranks > 1;
@@ -222,6 +270,23 @@ const struct requirement error_requirements[] = {
      .applies = is_options,
      .check = &check_unclaimed,
      .answers = {{"unclaimed-dtype", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
+    {.id = "error.unclaimed",
+     .text = "Dtypes that are none, or of types that an engine does not claim, "
+             "are refused when sharding, of all units or of one.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_options,
+     .check = &check_dtypes,
+     .answers =
+         {{"unclaimed-param-f16", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-reduce-bf16", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-reduce-f16", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-param-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-reduce-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unknown-param-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+          {"unknown-reduce-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED}}},
     /* Ranks that were given different options would hang or mix data in the
      * first step. */
     {.id = "error.ranks-disagree",

@@ -262,7 +262,8 @@ static int device_sync(void *self, struct fsdp_stream *stream)
 static int communicate(void *self, struct fsdp_stream *stream,
                        const struct fsdp_collective *c)
 {
-    struct item x = {.what = DO_COLLECTIVE, .u.collective = *c};
+    struct item x = {.what = DO_COLLECTIVE,
+                     .u.collective = fsdp_collective_of(c)};
 
     (void)self;
     return stream && !my.how.no_streams ? give(stream, &x) : do_item(&x);

@@ -17,6 +17,7 @@ struct offer {
     struct fsdp_units units;
     uint32_t *of_module;    /* [n_modules], of units */
     uint32_t *of_parameter; /* [n_parameters]: groups */
+    uint32_t *of_unit;      /* [n_units], 0: dtypes */
     struct fsdp_options options;
     const char *option; /* NULL, or what the refusal must name */
 };
@@ -57,6 +58,49 @@ static void unclaimed_dtype(struct driver *x, struct offer *o)
 {
     (void)x;
     o->options.param_dtype = FSDP_DTYPE_BF16;
+}
+
+static void unclaimed_param_f16(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.param_dtype = FSDP_DTYPE_F16;
+}
+
+static void unclaimed_reduce_bf16(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.reduce_dtype = FSDP_DTYPE_BF16;
+}
+
+static void unclaimed_reduce_f16(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.reduce_dtype = FSDP_DTYPE_F16;
+}
+
+/* Of the last unit only. */
+static void unclaimed_param_of_unit(struct driver *x, struct offer *o)
+{
+    o->of_unit[x->units->n_units - 1] = FSDP_DTYPE_BF16;
+    o->units.param_dtype = o->of_unit;
+}
+
+static void unclaimed_reduce_of_unit(struct driver *x, struct offer *o)
+{
+    o->of_unit[x->units->n_units - 1] = FSDP_DTYPE_BF16;
+    o->units.reduce_dtype = o->of_unit;
+}
+
+static void unknown_param_dtype(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.param_dtype = 99;
+}
+
+static void unknown_reduce_dtype(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.reduce_dtype = 99;
 }
 
 static void unit_out_of_range(struct driver *x, struct offer *o)
@@ -139,6 +183,13 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_REDUCES_BEYOND] = reduces_beyond,
     [SCRIPT_CALL_MESH_DOES_NOT_DIVIDE] = mesh_does_not_divide,
     [SCRIPT_CALL_SHARDS_DO_NOT_DIVIDE] = shards_do_not_divide,
+    [SCRIPT_CALL_UNCLAIMED_PARAM_F16] = unclaimed_param_f16,
+    [SCRIPT_CALL_UNCLAIMED_REDUCE_BF16] = unclaimed_reduce_bf16,
+    [SCRIPT_CALL_UNCLAIMED_REDUCE_F16] = unclaimed_reduce_f16,
+    [SCRIPT_CALL_UNCLAIMED_PARAM_OF_UNIT] = unclaimed_param_of_unit,
+    [SCRIPT_CALL_UNCLAIMED_REDUCE_OF_UNIT] = unclaimed_reduce_of_unit,
+    [SCRIPT_CALL_UNKNOWN_PARAM_DTYPE] = unknown_param_dtype,
+    [SCRIPT_CALL_UNKNOWN_REDUCE_DTYPE] = unknown_reduce_dtype,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD] = another_fold,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_UNITS] = another_wrap,
 };
@@ -177,15 +228,17 @@ int play_offer(struct driver *x, uint32_t call)
         .units = *x->units,
         .of_module = malloc(n * sizeof(*o.of_module)),
         .of_parameter = calloc(x->model->n_parameters, sizeof(*o.of_parameter)),
+        .of_unit = calloc(x->units->n_units + 1u, sizeof(*o.of_unit)),
         .options = x->options};
     int status = FSDP_ERR_NOMEM;
 
-    if (o.of_module && o.of_parameter) {
+    if (o.of_module && o.of_parameter && o.of_unit) {
         memcpy(o.of_module, x->units->unit_of_module, n * sizeof(*o.of_module));
         offers[call](x, &o);
         status = shard(x, script_calls[call].name, &o);
     }
     free(o.of_module);
     free(o.of_parameter);
+    free(o.of_unit);
     return status;
 }

@@ -43,11 +43,15 @@ static void follow(struct recorder *r, struct fsdp_stream *stream,
                     extent, me, c);
 }
 
+/* An engine that was built against earlier headers gives a shorter struct;
+ * from here on it is whole. */
 static int run(void *self, struct fsdp_stream *stream,
-               const struct fsdp_collective *c)
+               const struct fsdp_collective *given)
 {
     struct recorder *r = self;
     struct trace *trace = r->meter.trace;
+    const struct fsdp_collective whole = fsdp_collective_of(given);
+    const struct fsdp_collective *c = &whole;
     struct trace_event *event;
     int status;
 

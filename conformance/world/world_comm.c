@@ -10,6 +10,7 @@
  */
 #include "world_turns.h"
 
+#include <fsdp/arith/cast.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -75,9 +76,6 @@ static int check_buffers(const struct world_comm *comm,
 static int check_call(const struct world_comm *comm,
                       const struct fsdp_collective *c, uint32_t *out_group)
 {
-    if (c == NULL || c->size < sizeof(*c)) {
-        return refuse(comm, FSDP_ERR_INVALID, "no struct fsdp_collective");
-    }
     if (c->kind >= FSDP_N_COLLECTIVES) {
         return refuse(comm, FSDP_ERR_INVALID, "no such kind of collective");
     }
@@ -96,8 +94,14 @@ static int check_call(const struct world_comm *comm,
     if (is_reduction(c->kind) && c->fold > FSDP_FOLD_TREE) {
         return refuse(comm, FSDP_ERR_INVALID, "no such fold");
     }
-    if (is_reduction(c->kind) && c->dtype != FSDP_DTYPE_F32) {
-        return refuse(comm, FSDP_ERR_UNSUPPORTED, "reductions are of float32");
+    if (is_reduction(c->kind) && !fsdp_is_float(c->dtype)) {
+        return refuse(comm, FSDP_ERR_UNSUPPORTED,
+                      "reductions are of float32, bf16 or f16");
+    }
+    if (is_reduction(c->kind) && fsdp_sum_dtype(c) != c->dtype &&
+        c->sum_dtype != FSDP_DTYPE_F32) {
+        return refuse(comm, FSDP_ERR_INVALID,
+                      "sum_dtype is neither that of the wire nor float32");
     }
     if (c->kind == FSDP_BROADCAST && c->root >= group->extent) {
         return refuse(comm, FSDP_ERR_INVALID, "the group has no such root");
@@ -128,10 +132,12 @@ static void enter(struct world_progress *progress,
 }
 
 static int run(void *self, struct fsdp_stream *stream,
-               const struct fsdp_collective *c)
+               const struct fsdp_collective *given)
 {
     struct world_comm *comm = self;
     struct world_progress *progress = comm->progress;
+    struct fsdp_collective whole;
+    const struct fsdp_collective *c = &whole;
     uint32_t group = 0;
     (void)stream;
     /* Who waited for what when a world was aborted is what one wants to know
@@ -140,6 +146,10 @@ static int run(void *self, struct fsdp_stream *stream,
     if (atomic_load_explicit(&progress->in_collective, memory_order_relaxed)) {
         return FSDP_ERR_ABORTED;
     }
+    if (given == NULL || given->size < FSDP_COLLECTIVE_LEAST) {
+        return refuse(comm, FSDP_ERR_INVALID, "no struct fsdp_collective");
+    }
+    whole = fsdp_collective_of(given);
     FSDP_TRY(check_call(comm, c, &group));
 
     struct world_call call;
@@ -151,6 +161,7 @@ static int run(void *self, struct fsdp_stream *stream,
     call.turn.header.dtype = c->dtype;
     call.turn.header.fold = c->fold;
     call.turn.header.root = c->root;
+    call.turn.header.sum_dtype = is_reduction(c->kind) ? fsdp_sum_dtype(c) : 0;
     call.turn.header.n = c->n;
     enter(progress, c);
     int status = comm->carrier->check(comm);
@@ -195,12 +206,12 @@ static void describe(const struct world_header *h,
                                        "all-reduce", "broadcast",
                                        "barrier",    "exchange"};
     const char *kind = h->kind <= WORLD_EXCHANGE ? name[h->kind] : "?";
-    char rest[40] = "";
+    char rest[56] = "";
 
     if (h->dtype != other->dtype || h->fold != other->fold ||
-        h->root != other->root) {
-        (void)snprintf(rest, sizeof(rest), " dtype %u fold %u root %u",
-                       h->dtype, h->fold, h->root);
+        h->root != other->root || h->sum_dtype != other->sum_dtype) {
+        (void)snprintf(rest, sizeof(rest), " dtype %u fold %u root %u sum %u",
+                       h->dtype, h->fold, h->root, h->sum_dtype);
     }
     (void)snprintf(out, room, "%s n %llu%s (no. %llu)", kind,
                    (unsigned long long)h->n, rest,
@@ -215,8 +226,8 @@ int world_comm_agree(struct world_comm *comm, uint32_t group,
         if (memcmp(header[i], header[0], sizeof(*header[0])) == 0) {
             continue;
         }
-        char a[88];
-        char b[88];
+        char a[104];
+        char b[104];
         describe(header[0], header[i], a, sizeof(a));
         describe(header[i], header[0], b, sizeof(b));
         return world_fail(comm->rank->error, FSDP_ERR_MISMATCH,

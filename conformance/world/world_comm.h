@@ -46,6 +46,8 @@ struct world_header {
     uint32_t dtype;
     uint32_t fold;
     uint32_t root;
+    uint32_t sum_dtype; /* of a reduction */
+    uint32_t unused;    /* 0: headers are compared as bytes */
     uint64_t n;
     uint64_t sequence;
     uint64_t turn;

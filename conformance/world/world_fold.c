@@ -8,10 +8,18 @@
  */
 #include "world_fold.h"
 
+#include <fsdp/arith/cast.h>
 #include <string.h>
 
 enum {
     BLOCK = 1024
+};
+
+/* Elements [at, at + n) of the inputs. */
+struct block {
+    const struct world_sum *how;
+    const void *const *in;
+    uint64_t at, n;
 };
 
 /* `sum` is never one of the inputs, which is what lets these be vectors. */
@@ -30,54 +38,140 @@ static void add_two(float *restrict sum, const float *x, const float *y,
     }
 }
 
+static void widen(uint32_t dtype, const uint16_t *restrict x, uint64_t n,
+                  float *restrict y)
+{
+    if (dtype == FSDP_DTYPE_BF16) {
+        for (uint64_t i = 0; i < n; i++) {
+            y[i] = fsdp_bf16_to_f32(x[i]);
+        }
+    } else {
+        for (uint64_t i = 0; i < n; i++) {
+            y[i] = fsdp_f16_to_f32(x[i]);
+        }
+    }
+}
+
+static void narrow(uint32_t dtype, const float *restrict x, uint64_t n,
+                   uint16_t *restrict y)
+{
+    if (dtype == FSDP_DTYPE_BF16) {
+        for (uint64_t i = 0; i < n; i++) {
+            y[i] = fsdp_bf16_from_f32(x[i]);
+        }
+    } else {
+        for (uint64_t i = 0; i < n; i++) {
+            y[i] = fsdp_f16_from_f32(x[i]);
+        }
+    }
+}
+
+/* A sum, rounded as the caller wants it. */
+static void round_to(uint32_t dtype, float *x, uint64_t n)
+{
+    if (dtype == FSDP_DTYPE_BF16) {
+        for (uint64_t i = 0; i < n; i++) {
+            x[i] = fsdp_bf16_to_f32(fsdp_bf16_from_f32(x[i]));
+        }
+    } else if (dtype == FSDP_DTYPE_F16) {
+        for (uint64_t i = 0; i < n; i++) {
+            x[i] = fsdp_f16_to_f32(fsdp_f16_from_f32(x[i]));
+        }
+    }
+}
+
+/* Input r as float32: where it is, or widened into `room`. */
+static const float *input(const struct block *b, uint32_t r, float *room)
+{
+    if (b->how->dtype == FSDP_DTYPE_F32) {
+        return (const float *)b->in[r] + b->at;
+    }
+    widen(b->how->dtype, (const uint16_t *)b->in[r] + b->at, b->n, room);
+    return room;
+}
+
+static void begin(const struct block *b, uint32_t r, float *sum)
+{
+    const float *x = input(b, r, sum);
+
+    if (x != sum) {
+        memcpy(sum, x, b->n * sizeof(*sum));
+    }
+}
+
+static void add_input(const struct block *b, uint32_t r, float *sum)
+{
+    float room[BLOCK];
+
+    add(sum, input(b, r, room), b->n);
+    round_to(b->how->sum_dtype, sum, b->n);
+}
+
+static void begin_with_two(const struct block *b, uint32_t r, uint32_t other,
+                           float *sum)
+{
+    if (b->how->dtype == FSDP_DTYPE_F32) {
+        add_two(sum, (const float *)b->in[r] + b->at,
+                (const float *)b->in[other] + b->at, b->n);
+        return;
+    }
+    begin(b, r, sum);
+    add_input(b, other, sum);
+}
+
 /* ((x[first] + x[first+1]) + ...) over all inputs, indices modulo n_in.
  * first = 0 is RANK; first = owner + 1 is RING, where the owner is last. */
-static void fold_chain(uint32_t first, const float *const *in, uint32_t n_in,
-                       uint64_t at, uint64_t n, float *sum)
+static void fold_chain(const struct block *b, uint32_t first, uint32_t n_in,
+                       float *sum)
 {
     if (n_in == 1) {
-        memcpy(sum, in[0] + at, n * sizeof(float));
+        begin(b, 0, sum);
         return;
     }
-    add_two(sum, in[first % n_in] + at, in[(first + 1) % n_in] + at, n);
+    begin_with_two(b, first % n_in, (first + 1) % n_in, sum);
     for (uint32_t k = 2; k < n_in; k++) {
-        add(sum, in[(first + k) % n_in] + at, n);
+        add_input(b, (first + k) % n_in, sum);
     }
 }
 
-/* tree(a, b) of comm.h. The depth is log2 of the number of inputs.
+/* tree(first, end) of comm.h. The depth is log2 of the number of inputs.
  * NOLINTNEXTLINE(misc-no-recursion): comm.h defines it so. */
-static void fold_tree(const float *const *in, uint32_t a, uint32_t b,
-                      uint64_t at, uint64_t n, float *sum)
+static void fold_tree(const struct block *b, uint32_t first, uint32_t end,
+                      float *sum)
 {
-    if (b - a == 1) {
-        memcpy(sum, in[a] + at, n * sizeof(float));
+    if (end - first == 1) {
+        begin(b, first, sum);
         return;
     }
-    if (b - a == 2) {
-        add_two(sum, in[a] + at, in[a + 1] + at, n);
+    if (end - first == 2) {
+        begin_with_two(b, first, first + 1, sum);
         return;
     }
-    uint32_t mid = a + (b - a + 1) / 2;
+    uint32_t mid = first + (end - first + 1) / 2;
     float right[BLOCK];
-    fold_tree(in, a, mid, at, n, sum);
-    fold_tree(in, mid, b, at, n, right);
-    add(sum, right, n);
+    fold_tree(b, first, mid, sum);
+    fold_tree(b, mid, end, right);
+    add(sum, right, b->n);
+    round_to(b->how->sum_dtype, sum, b->n);
 }
 
-void world_fold(uint32_t fold, uint32_t owner, const float *const *in,
-                uint32_t n_in, uint64_t n, float *out)
+void world_fold(const struct world_sum *how, const void *const *in,
+                uint32_t n_in, uint64_t n, void *out)
 {
     for (uint64_t at = 0; at < n; at += BLOCK) {
-        uint64_t m = n - at < BLOCK ? n - at : BLOCK;
+        struct block b = {how, in, at, n - at < BLOCK ? n - at : BLOCK};
         /* Not in `out`, which may be an input that is still to be read. */
         float sum[BLOCK];
-        if (fold == FSDP_FOLD_TREE) {
-            fold_tree(in, 0, n_in, at, m, sum);
+        if (how->fold == FSDP_FOLD_TREE) {
+            fold_tree(&b, 0, n_in, sum);
         } else {
-            uint32_t first = fold == FSDP_FOLD_RING ? owner + 1 : 0;
-            fold_chain(first, in, n_in, at, m, sum);
+            uint32_t first = how->fold == FSDP_FOLD_RING ? how->owner + 1 : 0;
+            fold_chain(&b, first, n_in, sum);
         }
-        memcpy(out + at, sum, m * sizeof(float));
+        if (how->dtype == FSDP_DTYPE_F32) {
+            memcpy((float *)out + at, sum, b.n * sizeof(*sum));
+        } else {
+            narrow(how->dtype, sum, b.n, (uint16_t *)out + at);
+        }
     }
 }

@@ -8,6 +8,7 @@
  */
 #include "world_fold.h"
 
+#include <fsdp/arith/cast.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,12 +31,13 @@ static uint32_t bits(float x)
 /* The fold of one element. */
 static float fold(uint32_t kind, uint32_t owner, const float *x, uint32_t n)
 {
-    const float *in[MOST];
+    const struct world_sum how = {kind, owner, FSDP_DTYPE_F32, FSDP_DTYPE_F32};
+    const void *in[MOST];
     float out = -1.0f;
     for (uint32_t r = 0; r < n; r++) {
         in[r] = &x[r];
     }
-    world_fold(kind, owner, in, n, 1, &out);
+    world_fold(&how, in, n, 1, &out);
     return out;
 }
 
@@ -150,12 +152,14 @@ static void blocks_do_not_change_a_bit(void **state)
         }
     }
     for (uint32_t n = 1; n <= MOST; n++) {
-        const float *in[MOST];
+        const void *in[MOST];
         for (uint32_t r = 0; r < n; r++) {
             in[r] = x[r];
         }
         for (uint32_t kind = 0; kind <= FSDP_FOLD_TREE; kind++) {
-            world_fold(kind, n - 1, in, n, N, out);
+            const struct world_sum how = {kind, n - 1, FSDP_DTYPE_F32,
+                                          FSDP_DTYPE_F32};
+            world_fold(&how, in, n, N, out);
             for (uint32_t i = 0; i < N; i++) {
                 float one[MOST];
                 for (uint32_t r = 0; r < n; r++) {
@@ -166,9 +170,54 @@ static void blocks_do_not_change_a_bit(void **state)
             static float last[N];
             memcpy(last, x[n - 1], sizeof(last));
             in[n - 1] = last;
-            world_fold(kind, n - 1, in, n, N, last);
+            world_fold(&how, in, n, N, last);
             assert_memory_equal(last, out, sizeof(last));
             in[n - 1] = x[n - 1];
+        }
+    }
+}
+
+/* Of 256, 1, 1 and -256 in bf16, whose steps at 256 are 2: where each addition
+ * is rounded ones are lost next to 256; where all are float32, none. f16 has
+ * steps of 1/4 there, and loses none either way. */
+static void sums_of_halves_round_as_they_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t fold, owner;
+        uint16_t each, once; /* bf16 */
+    } row[] = {
+        /* ((256 + 1) + 1) - 256 */
+        {FSDP_FOLD_RANK, 0, 0x0000, 0x4000},
+        /* ((1 + 1) - 256) + 256, then with another owner last */
+        {FSDP_FOLD_RING, 0, 0x4000, 0x4000},
+        /* ((1 - 256) + 256) + 1: 1 - 256 = -255 is a value of bf16 */
+        {FSDP_FOLD_RING, 1, 0x4000, 0x4000},
+        /* ((-256 + 256) + 1) + 1 */
+        {FSDP_FOLD_RING, 2, 0x4000, 0x4000},
+        /* (256 + 1) + (1 - 256) */
+        {FSDP_FOLD_TREE, 0, 0x3f80, 0x4000},
+    };
+    const float value[4] = {256, 1, 1, -256};
+    static const uint32_t dtypes[] = {FSDP_DTYPE_BF16, FSDP_DTYPE_F16};
+
+    for (int d = 0; d < 2; d++) {
+        uint16_t x[4];
+        const void *in[4] = {&x[0], &x[1], &x[2], &x[3]};
+
+        for (uint64_t i = 0; i < 4; i++) {
+            fsdp_store(dtypes[d], x, i, value[i]);
+        }
+        for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+            struct world_sum how = {row[i].fold, row[i].owner, dtypes[d],
+                                    dtypes[d]};
+            uint16_t out = 0xffff;
+
+            world_fold(&how, in, 4, 1, &out);
+            assert_int_equal(out, d == 0 ? row[i].each : 0x4000);
+            how.sum_dtype = FSDP_DTYPE_F32;
+            world_fold(&how, in, 4, 1, &out);
+            assert_int_equal(out, d == 0 ? row[i].once : 0x4000);
         }
     }
 }
@@ -182,6 +231,7 @@ int main(void)
         cmocka_unit_test(ring_of_two_and_three),
         cmocka_unit_test(tree_is_balanced),
         cmocka_unit_test(blocks_do_not_change_a_bit),
+        cmocka_unit_test(sums_of_halves_round_as_they_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

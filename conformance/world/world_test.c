@@ -3,6 +3,7 @@
  * world_test.c - collectives between processes and between threads.
  */
 #include "world_body.h"
+#include "world_fold.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <fsdp/arith/cast.h>
 
 enum {
     TIMEOUT_MS = 20000
@@ -104,7 +106,7 @@ static void groups_operate_at_the_same_time(void **state)
     expect_all_well(3, 2, uneven_groups);
 }
 
-/* 8 and 2 byte elements move as they are; only float32 is reduced. */
+/* 8 and 2 byte elements move as they are; integers are not reduced. */
 static int other_dtypes(void *context, struct world_rank *rank)
 {
     int64_t mine = -5 - (int64_t)rank->rank;
@@ -136,8 +138,125 @@ static int other_dtypes(void *context, struct world_rank *rank)
     }
     c.kind = FSDP_ALL_REDUCE;
     c.root = 0;
+    c.dtype = FSDP_DTYPE_I32;
     int status = rank->comm.run(rank->comm.self, NULL, &c);
-    return status == FSDP_ERR_UNSUPPORTED ? FSDP_OK : FSDP_ERR_INTERNAL;
+    if (status != FSDP_ERR_UNSUPPORTED) {
+        return FSDP_ERR_INTERNAL;
+    }
+    *rank->error = (struct fsdp_error){0};
+    c.dtype = FSDP_DTYPE_F32;
+    c.sum_dtype = FSDP_DTYPE_BF16;
+    status = rank->comm.run(rank->comm.self, NULL, &c);
+    return status == FSDP_ERR_INVALID ? FSDP_OK : FSDP_ERR_INTERNAL;
+}
+
+enum {
+    HALVES = 70001, /* of a rank: several turns, the last one partial */
+    HALVES_RANKS = 3,
+};
+
+/* Values of a rank, whose sums depend on order and rounding. */
+static void fill_halves(uint32_t dtype, uint32_t rank, uint16_t *x)
+{
+    static const float scale[] = {256, 1, -256, 0.5f, 3};
+
+    for (uint64_t i = 0; i < (uint64_t)HALVES * HALVES_RANKS; i++) {
+        fsdp_store(dtype, x, i,
+                   scale[(i + rank) % 5] *
+                       (float)(1 + (i * 7 + (uint64_t)rank * 3) % 11));
+    }
+}
+
+/* Of both kinds of reduction, against world_fold. */
+static int try_halves(struct world_rank *rank, struct fsdp_collective c,
+                      uint16_t *const *x, uint16_t *got, uint16_t *want)
+{
+    struct world_sum how = {c.fold, rank->rank, c.dtype, fsdp_sum_dtype(&c)};
+    const void *in[HALVES_RANKS];
+
+    c.n = c.kind == FSDP_ALL_REDUCE ? (uint64_t)HALVES * HALVES_RANKS : HALVES;
+    c.in = x[rank->rank];
+    c.out = got;
+    FSDP_TRY(rank->comm.run(rank->comm.self, NULL, &c));
+    for (uint32_t owner = 0; owner < HALVES_RANKS; owner++) {
+        for (uint32_t r = 0; r < HALVES_RANKS; r++) {
+            in[r] = x[r] + (uint64_t)owner * HALVES;
+        }
+        how.owner = owner;
+        world_fold(&how, in, HALVES_RANKS, HALVES,
+                   want + (uint64_t)owner * HALVES);
+    }
+    want += c.kind == FSDP_ALL_REDUCE ? 0 : (uint64_t)rank->rank * HALVES;
+    return memcmp(got, want, c.n * sizeof(*got)) == 0 ? FSDP_OK
+                                                      : FSDP_ERR_INTERNAL;
+}
+
+static int reduced_halves(void *context, struct world_rank *rank)
+{
+    uint64_t bytes = (uint64_t)2 * HALVES * HALVES_RANKS;
+    uint16_t *memory[HALVES_RANKS + 2];
+    int status = FSDP_OK;
+
+    (void)context;
+    for (int i = 0; i < HALVES_RANKS + 2; i++) {
+        memory[i] = malloc(bytes);
+        if (memory[i] == NULL) {
+            return FSDP_ERR_NOMEM; /* the process ends with it */
+        }
+    }
+    for (uint32_t k = 0; k < 24 && status == FSDP_OK; k++) {
+        struct fsdp_collective c = {
+            .size = sizeof(c),
+            .kind = k % 2 == 0 ? FSDP_ALL_REDUCE : FSDP_REDUCE_SCATTER,
+            .dim = FSDP_DIM_WORLD,
+            .dtype = k / 2 % 2 == 0 ? FSDP_DTYPE_BF16 : FSDP_DTYPE_F16,
+            .sum_dtype = k / 4 % 2 == 0 ? FSDP_DTYPE_NONE : FSDP_DTYPE_F32,
+            .fold = k / 8};
+
+        for (uint32_t r = 0; r < HALVES_RANKS; r++) {
+            fill_halves(c.dtype, r, memory[r]);
+        }
+        status = try_halves(rank, c, memory, memory[HALVES_RANKS],
+                            memory[HALVES_RANKS + 1]);
+    }
+    for (int i = 0; i < HALVES_RANKS + 2; i++) {
+        free(memory[i]);
+    }
+    return status;
+}
+
+static void halves_are_reduced(void **state)
+{
+    (void)state;
+    expect_all_well(1, HALVES_RANKS, reduced_halves);
+}
+
+/* A caller who was built before sum_dtype; behind his struct lies garbage. */
+static int shorter_struct(void *context, struct world_rank *rank)
+{
+    uint16_t one = 0x3f80;
+    uint16_t got = 0;
+    struct fsdp_collective c = {.size = FSDP_COLLECTIVE_LEAST,
+                                .kind = FSDP_ALL_REDUCE,
+                                .dim = FSDP_DIM_WORLD,
+                                .dtype = FSDP_DTYPE_BF16,
+                                .n = 1,
+                                .in = &one,
+                                .out = &got,
+                                .sum_dtype = 0xeeeeeeee};
+    (void)context;
+    FSDP_TRY(rank->comm.run(rank->comm.self, NULL, &c));
+    c.size--;
+    return got == 0x4000 &&
+                   rank->comm.run(rank->comm.self, NULL, &c) == FSDP_ERR_INVALID
+               ? FSDP_OK
+               : FSDP_ERR_INTERNAL;
+}
+
+static void structs_grow_at_their_end(void **state)
+{
+    (void)state;
+    expect_all_well(1, 2, shorter_struct);
 }
 
 static void other_dtypes_are_moved_but_not_reduced(void **state)
@@ -246,6 +365,8 @@ int main(void)
         cmocka_unit_test(exchange_gathers),
         cmocka_unit_test(groups_operate_at_the_same_time),
         cmocka_unit_test(other_dtypes_are_moved_but_not_reduced),
+        cmocka_unit_test(halves_are_reduced),
+        cmocka_unit_test(structs_grow_at_their_end),
         cmocka_unit_test(bad_calls_are_refused),
         cmocka_unit_test(meshes_that_are_no_world_are_refused),
         cmocka_unit_test(the_largest_world_runs),

@@ -46,12 +46,16 @@ int world_turn_take(struct world_call *call, uint32_t pattern, uint64_t bytes)
 
 void world_fold_parts(const struct world_call *call, uint64_t bytes, void *out)
 {
-    const float *in[WORLD_MAX_RANKS];
+    const struct world_header *header = &call->turn.header;
+    const struct world_sum how = {.fold = header->fold,
+                                  .owner = call->me,
+                                  .dtype = header->dtype,
+                                  .sum_dtype = header->sum_dtype};
+    const void *in[WORLD_MAX_RANKS];
     for (uint32_t r = 0; r < call->extent; r++) {
-        in[r] = (const float *)(const void *)call->part[r];
+        in[r] = call->part[r];
     }
-    world_fold(call->turn.header.fold, call->me, in, call->extent,
-               bytes / sizeof(float), out);
+    world_fold(&how, in, call->extent, bytes / call->element_bytes, out);
 }
 
 /* Bytes of a part in each turn; whole elements. */

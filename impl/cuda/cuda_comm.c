@@ -47,7 +47,8 @@ static int check(const struct cuda_comm *x, const struct fsdp_collective *c,
 {
     bool reduces;
 
-    if (c == NULL || c->size < sizeof(*c) || c->kind >= FSDP_N_COLLECTIVES) {
+    if (c == NULL || c->size < FSDP_COLLECTIVE_LEAST ||
+        c->kind >= FSDP_N_COLLECTIVES) {
         return refuse(x, FSDP_ERR_INVALID, "no such collective");
     }
     if (c->dim != FSDP_DIM_WORLD && c->dim >= x->n_dims) {

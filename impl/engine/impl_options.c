@@ -6,6 +6,7 @@
 #include "impl_state.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #define WHERE "impl.shard"
 
@@ -64,25 +65,44 @@ static bool fits_factor(float factor)
     return factor >= 0.0f && !isinf(factor);
 }
 
+/* One that is none is a mistake, others than float32 are not claimed. */
+static int check_dtype(const struct fsdp_env *env, const char *name,
+                       uint32_t dtype, const char *of)
+{
+    if (dtype != FSDP_DTYPE_NONE && fsdp_dtype_bytes(dtype) == 0) {
+        return impl_fail(env, FSDP_ERR_INVALID, WHERE, "%s %u%s is no dtype",
+                         name, dtype, of);
+    }
+    if (dtype > FSDP_DTYPE_F32) {
+        return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
+                         "%s %u%s is not claimed; float32 (1) is", name, dtype,
+                         of);
+    }
+    return FSDP_OK;
+}
+
 static int check_unit(const struct fsdp_env *env,
                       const struct fsdp_units *units, uint32_t u)
 {
     const struct {
         const char *name;
         const uint32_t *own;
-        uint32_t most;
     } option[] = {
-        {"param_dtype", units->param_dtype, FSDP_DTYPE_F32},
-        {"reduce_dtype", units->reduce_dtype, FSDP_DTYPE_F32},
-        {"output_dtype", units->output_dtype, FSDP_DTYPE_F32},
-        {"buffer_dtype", units->buffer_dtype, FSDP_DTYPE_F32},
+        {"param_dtype", units->param_dtype},
+        {"grad_dtype", units->grad_dtype},
+        {"accumulate_dtype", units->accumulate_dtype},
+        {"reduce_dtype", units->reduce_dtype},
+        {"sum_dtype", units->sum_dtype},
+        {"output_dtype", units->output_dtype},
+        {"buffer_dtype", units->buffer_dtype},
     };
 
     for (uint32_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
-        if (option[i].own && option[i].own[u] > option[i].most) {
-            return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
-                             "%s of unit %u: only float32 (1) is claimed",
-                             option[i].name, u);
+        if (option[i].own) {
+            char of[32];
+
+            snprintf(of, sizeof(of), " of unit %u", u);
+            FSDP_TRY(check_dtype(env, option[i].name, option[i].own[u], of));
         }
     }
     if (units->offload && units->offload[u] == 1) {
@@ -172,17 +192,16 @@ static int check_claims(const struct fsdp_env *env,
         uint32_t value;
     } dtype[] = {
         {"param_dtype", o->param_dtype},
+        {"grad_dtype", o->grad_dtype},
+        {"accumulate_dtype", o->accumulate_dtype},
         {"reduce_dtype", o->reduce_dtype},
+        {"sum_dtype", o->sum_dtype},
         {"output_dtype", o->output_dtype},
         {"buffer_dtype", o->buffer_dtype},
     };
 
     for (uint32_t i = 0; i < sizeof(dtype) / sizeof(dtype[0]); i++) {
-        if (dtype[i].value > FSDP_DTYPE_F32) {
-            return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
-                             "%s %u is not claimed; float32 (1) is",
-                             dtype[i].name, dtype[i].value);
-        }
+        FSDP_TRY(check_dtype(env, dtype[i].name, dtype[i].value, ""));
     }
     if (o->offload) {
         return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,

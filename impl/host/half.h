@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * half.h - the casts of <fsdp/arith/> without branches, so that loops over
- * them vectorise, and such loops: `widen` to float32, `narrow` from it.
- * host_arith_test.c compares them for all inputs.
+ * half.h - loops over casts: `widen` to float32, `narrow` from it.
+ * host_arith_test.c compares them with <fsdp/arith/>.
  */
 #ifndef FSDP_CTS_HALF_H
 #define FSDP_CTS_HALF_H
 
 #include "level.h"
 
+#include <fsdp/arith/bf16.h>
+#include <fsdp/arith/f16.h>
 #include <fsdp/model.h>
 #include <stdint.h>
 #include <string.h>
@@ -16,63 +17,6 @@
 #ifdef __F16C__
 #    include <immintrin.h>
 #endif
-
-/* By integers: instructions for it may flush subnormals. */
-HOST_INLINE uint16_t half_bf16_of(uint32_t bits)
-{
-    uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
-    uint32_t quiet = bits | 0x400000;
-
-    return (uint16_t)(((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded) >>
-                      16);
-}
-
-HOST_INLINE float half_float(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof(x));
-    return x;
-}
-
-HOST_INLINE uint32_t half_bits(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof(bits));
-    return bits;
-}
-
-HOST_INLINE uint16_t half_f16_of(uint32_t bits)
-{
-    uint32_t magnitude = bits & 0x7fffffff;
-    uint32_t normal =
-        (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
-    /* From 1/2 on floats are 2^-24 apart, as f16 is below its least normal:
-     * the addition rounds. What is larger does not come here. */
-    uint32_t small = magnitude < 0x38800000 ? magnitude : 0;
-    uint32_t subnormal = half_bits(half_float(small) + 0.5f) - 0x3f000000;
-    uint32_t nan = 0x7e00 | (magnitude >> 13 & 0x1ff);
-    uint32_t result = magnitude < 0x38800000 ? subnormal : normal;
-
-    result = magnitude >= 0x47800000 ? 0x7c00 : result;
-    result = magnitude > 0x7f800000 ? nan : result;
-    return (uint16_t)(bits >> 16 & 0x8000) | (uint16_t)result;
-}
-
-HOST_INLINE uint32_t half_f16_bits(uint16_t x)
-{
-    uint32_t magnitude = x & 0x7fffu;
-    uint32_t shifted = magnitude << 13;
-    uint32_t normal = shifted + (112u << 23);
-    uint32_t subnormal = half_bits((float)(int32_t)magnitude * 0x1p-24f);
-    uint32_t result = magnitude < 0x0400 ? subnormal : normal;
-
-    /* Infinities and NaNs have the greatest exponent. */
-    result = magnitude >= 0x7c00 ? shifted + (224u << 23) : result;
-    result = magnitude > 0x7c00 ? result | 0x400000 : result;
-    return (uint32_t)(x & 0x8000) << 16 | result;
-}
 
 /* The instructions for f16 flush nothing, whatever the thread's modes are, and
  * keep NaNs as <fsdp/arith/> does. They take what is a multiple of eight. */
@@ -121,11 +65,11 @@ HOST_INLINE void half_widen(uint32_t dtype, const void *x, float *y, uint64_t n)
 
     if (dtype == FSDP_DTYPE_BF16) {
         for (uint64_t i = 0; i < n; i++) {
-            to[i] = half_float((uint32_t)from[i] << 16);
+            to[i] = fsdp_bf16_to_f32(from[i]);
         }
     } else if (dtype == FSDP_DTYPE_F16) {
         for (uint64_t i = half_widen_f16(x, y, n); i < n; i++) {
-            to[i] = half_float(half_f16_bits(from[i]));
+            to[i] = fsdp_f16_to_f32(from[i]);
         }
     } else {
         memcpy(y, x, n * sizeof(float));
@@ -141,11 +85,11 @@ HOST_INLINE void half_narrow(uint32_t dtype, const float *x, void *y,
 
     if (dtype == FSDP_DTYPE_BF16) {
         for (uint64_t i = 0; i < n; i++) {
-            to[i] = half_bf16_of(half_bits(from[i]));
+            to[i] = fsdp_bf16_from_f32(from[i]);
         }
     } else if (dtype == FSDP_DTYPE_F16) {
         for (uint64_t i = half_narrow_f16(x, y, n); i < n; i++) {
-            to[i] = half_f16_of(half_bits(from[i]));
+            to[i] = fsdp_f16_from_f32(from[i]);
         }
     } else {
         memcpy(y, x, n * sizeof(float));

@@ -92,10 +92,10 @@ static int run(void *self, struct fsdp_stream *stream,
     struct host_comm *h = self;
     struct call call = {.real = h->real};
 
-    if (collective == NULL || collective->size < sizeof(*collective)) {
+    if (collective == NULL || collective->size < FSDP_COLLECTIVE_LEAST) {
         return FSDP_ERR_INVALID;
     }
-    call.collective = *collective;
+    call.collective = fsdp_collective_of(collective);
     if (stream != NULL) {
         return push(h, host_device_queue(stream), &call);
     }

@@ -6,6 +6,13 @@
 #include "ref.h"
 
 #include <math.h>
+#include <string.h>
+
+void ref_read(void *to, uint64_t bytes, const void *from, uint32_t size)
+{
+    memset(to, 0, bytes);
+    memcpy(to, from, size < bytes ? size : bytes);
+}
 
 static int check_mesh(const struct fsdp_env *env)
 {
@@ -47,6 +54,46 @@ static int check_model(const struct fsdp_env *env,
     return FSDP_OK;
 }
 
+/* A dtype of the options, or of a unit: one that is none is a mistake, others
+ * than float32 are not claimed. */
+static int check_dtype(const struct fsdp_env *env, const char *name,
+                       uint32_t dtype)
+{
+    if (dtype != FSDP_DTYPE_NONE && fsdp_dtype_bytes(dtype) == 0) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard", "%s %u is no dtype",
+                        name, dtype);
+    }
+    if (dtype > FSDP_DTYPE_F32) {
+        return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
+                        "%s %u: only float32 (1) is claimed", name, dtype);
+    }
+    return FSDP_OK;
+}
+
+static int check_unit_dtypes(const struct fsdp_env *env,
+                             const struct fsdp_units *units, uint32_t u)
+{
+    const struct {
+        const char *name;
+        const uint32_t *of_unit;
+    } option[] = {
+        {"param_dtype", units->param_dtype},
+        {"grad_dtype", units->grad_dtype},
+        {"accumulate_dtype", units->accumulate_dtype},
+        {"reduce_dtype", units->reduce_dtype},
+        {"sum_dtype", units->sum_dtype},
+        {"output_dtype", units->output_dtype},
+        {"buffer_dtype", units->buffer_dtype},
+    };
+
+    for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
+        if (option[i].of_unit) {
+            FSDP_TRY(check_dtype(env, option[i].name, option[i].of_unit[u]));
+        }
+    }
+    return FSDP_OK;
+}
+
 static int check_units(const struct fsdp_env *env,
                        const struct fsdp_model *model,
                        const struct fsdp_units *units)
@@ -68,13 +115,12 @@ static int check_units(const struct fsdp_env *env,
         }
     }
     for (uint32_t u = 0; u < units->n_units; u++) {
-        if ((units->param_dtype && units->param_dtype[u]) ||
-            (units->reduce_dtype && units->reduce_dtype[u]) ||
-            (units->divide_factor && units->divide_factor[u] != 0.0f) ||
+        FSDP_TRY(check_unit_dtypes(env, units, u));
+        if ((units->divide_factor && units->divide_factor[u] != 0.0f) ||
             (units->offload && units->offload[u] == 1)) {
             return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
-                            "unit %u has a dtype, a divide factor or offload "
-                            "of its own, which is not claimed",
+                            "unit %u has a divide_factor or offload of its "
+                            "own, which is not claimed",
                             u);
         }
     }
@@ -105,11 +151,13 @@ static int check_numbers(const struct fsdp_env *env,
                         "divide_factor %g is not a positive number",
                         (double)o->divide_factor);
     }
-    if (o->param_dtype > FSDP_DTYPE_F32 || o->reduce_dtype > FSDP_DTYPE_F32 ||
-        o->output_dtype > FSDP_DTYPE_F32 || o->buffer_dtype > FSDP_DTYPE_F32) {
-        return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
-                        "only float32 (1) is claimed as a dtype");
-    }
+    FSDP_TRY(check_dtype(env, "param_dtype", o->param_dtype));
+    FSDP_TRY(check_dtype(env, "grad_dtype", o->grad_dtype));
+    FSDP_TRY(check_dtype(env, "accumulate_dtype", o->accumulate_dtype));
+    FSDP_TRY(check_dtype(env, "reduce_dtype", o->reduce_dtype));
+    FSDP_TRY(check_dtype(env, "sum_dtype", o->sum_dtype));
+    FSDP_TRY(check_dtype(env, "output_dtype", o->output_dtype));
+    FSDP_TRY(check_dtype(env, "buffer_dtype", o->buffer_dtype));
     if (o->offload) {
         return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
                         "offload is not claimed");

@@ -92,10 +92,14 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
               const struct fsdp_units *units,
               const struct fsdp_options *options, struct fsdp_sharded **out)
 {
+    struct fsdp_options known_options;
+    struct fsdp_units known_units;
     struct fsdp_sharded *s;
 
     *out = NULL;
-    FSDP_TRY(ref_check(env, model, units, options));
+    ref_read(&known_options, sizeof(known_options), options, options->size);
+    ref_read(&known_units, sizeof(known_units), units, units->size);
+    FSDP_TRY(ref_check(env, model, &known_units, &known_options));
     s = calloc(1, sizeof(*s));
     if (!s) {
         return ref_fail(env, FSDP_ERR_NOMEM, "ref.shard", "out of memory");
@@ -104,7 +108,7 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->env = env;
     s->model = model;
     s->units = units;
-    s->options = *options;
+    s->options = known_options;
     s->replicas = env->mesh->extent[FSDP_DIM_REPLICATE];
     s->shards = env->mesh->extent[FSDP_DIM_SHARD];
     s->coordinate = env->rank % s->shards;

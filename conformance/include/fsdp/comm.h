@@ -5,7 +5,7 @@
  *
  * The fold, the order in which gradients of ranks meet, is part of the
  * specification. For a group of n ranks with inputs x[0..n-1], in the order
- * of their coordinate, elementwise, one rounding to float32 an addition:
+ * of their coordinate, elementwise, one rounding an addition:
  *
  *   RANK  ((x[0] + x[1]) + x[2]) + ...
  *   RING  the owner c of the element comes last:
@@ -16,12 +16,21 @@
  *   TREE  balanced: tree(a, b) = x[a] if b - a = 1, else
  *         tree(a, mid) + tree(mid, b) with mid = a + ceil((b - a) / 2).
  *
+ * Reductions are of F32, BF16 or F16; others are UNSUPPORTED. Operands are
+ * widened to float32, which is exact, added in float32, and each sum is rounded
+ * to sum_dtype: to the dtype on the wire, so that each addition is rounded to
+ * it, or to F32, so that the fold is rounded to it once, at its end. (The sum
+ * of two values of 16 bits, rounded to float32 and then to 16 bits, is the
+ * exact sum rounded once.)
+ *
  * No fold divides: an engine multiplies once, afterwards.
  */
 #ifndef FSDP_COMM_H
 #define FSDP_COMM_H
 
 #include <fsdp/device.h>
+#include <stddef.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -88,7 +97,34 @@ struct fsdp_collective {
     uint64_t n;
     const void *in;
     void *out;
+    /* Of reductions: dtype, or F32; NONE means dtype. Others are INVALID. A
+     * communicator that cannot: UNSUPPORTED. All ranks give the same. */
+    uint32_t sum_dtype;
 };
+
+/* The struct as it was before sum_dtype; a smaller one is none. */
+#define FSDP_COLLECTIVE_LEAST offsetof(struct fsdp_collective, sum_dtype)
+
+/* A whole copy of what a caller gave, who may know fewer of its fields: those
+ * are zero. The size of one that is too small for anybody stays. */
+static inline struct fsdp_collective
+fsdp_collective_of(const struct fsdp_collective *given)
+{
+    struct fsdp_collective c;
+
+    memset(&c, 0, sizeof(c));
+    memcpy(&c, given, given->size < sizeof(c) ? given->size : sizeof(c));
+    if (c.size >= FSDP_COLLECTIVE_LEAST) {
+        c.size = sizeof(c);
+    }
+    return c;
+}
+
+/* The dtype that sums of a reduction are rounded to. */
+static inline uint32_t fsdp_sum_dtype(const struct fsdp_collective *c)
+{
+    return c->sum_dtype != FSDP_DTYPE_NONE ? c->sum_dtype : c->dtype;
+}
 
 /*
  * One communicator, of one rank. Collective: every rank of the group calls.

@@ -121,8 +121,8 @@ struct fsdp_options {
     const uint32_t *group_of_parameter;
 
     float divide_factor;   /* default 0: the world */
-    uint32_t param_dtype;  /* of unsharded copies; default: as stored */
-    uint32_t reduce_dtype; /* on the wire; default: as stored */
+    uint32_t param_dtype;  /* of unsharded copies; default: F32 */
+    uint32_t reduce_dtype; /* of gradients on the wire; default: F32 */
     uint32_t output_dtype;
     uint32_t buffer_dtype;
     uint32_t offload; /* 1: shards, gradients and moments rest on the host */
@@ -138,6 +138,16 @@ struct fsdp_options {
     uint32_t prefetch_forward;  /* units gathered ahead */
     uint32_t prefetch_backward; /* units gathered ahead */
     uint32_t reduces_in_flight; /* reduce inputs still alive */
+
+    /* Mixed precision; with param_dtype and reduce_dtype above, each F32, BF16
+     * or F16, for all units or a unit's own (model.h). What is stored, shards,
+     * states, reduced gradients and pieces, is float32 whatever they are. An
+     * engine that claims neither bf16 nor fp16 refuses what is not F32. */
+    uint32_t grad_dtype;       /* of a lent gradient; default: param_dtype */
+    uint32_t accumulate_dtype; /* of sums over microbatches; default: that of
+                                  reduce_dtype */
+    uint32_t sum_dtype; /* of the sums of a reduction (comm.h): reduce_dtype,
+                           the default, or F32; another is INVALID */
 };
 
 /* A tensor that an engine lends. */
@@ -224,7 +234,9 @@ struct fsdp_engine {
      *   f32-fma                        device of that profile, or takes one
      *   strict-memory                  0, 0, 0 of the options is exact
      *   strict-storage                 and allocates no more than is live then
-     *   prefetch, clip, bf16
+     *   prefetch, clip
+     *   bf16, fp16                     dtypes; nothing but refusals asks for
+     *                                  them in this version
      *   frozen, shared, recompute, offload, loss-scale
      *                                  nothing asks for them in this version
      *   save-full, save-sharded, save-local, load

@@ -172,6 +172,9 @@ struct fsdp_units {
     const float *divide_factor;
     const uint32_t *offload; /* 1: shards rest in host memory, 2: they don't */
     const uint32_t *reshard_after_forward; /* 1: yes, 2: no */
+    const uint32_t *grad_dtype;            /* of a lent gradient */
+    const uint32_t *accumulate_dtype;      /* of sums over microbatches */
+    const uint32_t *sum_dtype;             /* of the sums of a reduction */
 };
 
 #ifdef __cplusplus

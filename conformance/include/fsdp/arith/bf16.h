@@ -5,9 +5,12 @@
  * Instructions that convert to bfloat16 flush subnormals on some processors;
  * integers do not. Rounding is to nearest, ties to even. A NaN keeps its sign
  * and upper payload and becomes quiet, so that it cannot round to infinity.
+ * Without branches, so that loops over them vectorise.
  */
 #ifndef FSDP_ARITH_BF16_H
 #define FSDP_ARITH_BF16_H
+
+#include <stdbool.h>
 
 #include "bits.h"
 #include "qualify.h"
@@ -15,12 +18,12 @@
 FSDP_ARITH uint16_t fsdp_bf16_from_f32(float x)
 {
     uint32_t bits = fsdp_f32_bits(x);
-
-    if ((bits & ~FSDP_F32_SIGN) > FSDP_F32_INFINITY) {
-        return (uint16_t)((bits >> 16) | 0x0040u);
-    }
     /* A carry out of the significand moves to the next exponent, rightly. */
-    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+    uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    uint32_t quiet = bits | 0x00400000u;
+    bool nan = (bits & ~FSDP_F32_SIGN) > FSDP_F32_INFINITY;
+
+    return (uint16_t)((nan ? quiet : rounded) >> 16);
 }
 
 FSDP_ARITH float fsdp_bf16_to_f32(uint16_t x)

@@ -14,6 +14,7 @@
 #define FSDP_F32_SIGN     0x80000000u
 #define FSDP_F32_INFINITY 0x7f800000u
 #define FSDP_F32_NAN      0x7fc00000u
+#define FSDP_F32_HALF     0x3f000000u
 #define FSDP_F32_ONE      0x3f800000u
 
 FSDP_ARITH uint32_t fsdp_f32_bits(float x)
