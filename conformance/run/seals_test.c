@@ -21,8 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/seals-test-XXXXXX";
-static char record[64], file[96], said[64];
+static char folder[32], record[64], file[96], said[64];
 
 static void write_file(const char *path)
 {
@@ -36,7 +35,7 @@ static void write_file(const char *path)
 static int make_record(void **state)
 {
     (void)state;
-    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+    snprintf(folder, sizeof(folder), "/tmp/seals-test-XXXXXX");
     assert_non_null(mkdtemp(folder));
     snprintf(record, sizeof(record), "%s/case", folder);
     snprintf(file, sizeof(file), "%s/case.json", record);
