@@ -210,6 +210,7 @@ int judge(const struct judge_input *in, struct judge_result *out)
         return status;
     }
     judge_settle_harmless(out);
+    judge_settle_general(out);
     judge_conclude(out);
     out->seconds_in_all = judge_seconds() - began;
     return FSDP_OK;

@@ -235,24 +235,38 @@ bool judge_first_cause(const struct judge_result *r, uint32_t *c, uint32_t *q)
     return found;
 }
 
-/* The first cause among cases that do nothing but train, in what they
- * compute; false: these are right. */
-static bool training_is_wrong(const struct judge_result *r, uint32_t *q)
+/* The first cause of a MUST among the cases that `counts`; false: these are
+ * right. */
+static bool is_wrong(const struct judge_result *r,
+                     bool (*counts)(const struct run_case *c,
+                                    const struct requirement *q),
+                     uint32_t *q)
 {
     uint32_t c = r->n_cases;
 
     for (uint32_t d = 0; d < r->n_cases; d++) {
         uint32_t p;
 
-        if (r->cases[d].c.scenario == CASE_TRAIN &&
-            judge_first_cause_of(r, d, &p) && r->requirement[p]->must != 0 &&
-            r->requirement[p]->level <= LEVEL_STEP &&
+        if (judge_first_cause_of(r, d, &p) && r->requirement[p]->must != 0 &&
+            counts(&r->cases[d].c, r->requirement[p]) &&
             (c == r->n_cases || comes_before(r, d, p, c, *q))) {
             c = d;
             *q = p;
         }
     }
     return c < r->n_cases;
+}
+
+/* Does nothing but train, and it is about what that computes. */
+static bool is_training(const struct run_case *c, const struct requirement *q)
+{
+    return c->scenario == CASE_TRAIN && q->level <= LEVEL_STEP;
+}
+
+static bool is_of_scenario(const struct run_case *c,
+                           const struct requirement *q)
+{
+    return !case_is_script(c) && !q->general;
 }
 
 /* Whether case c was compared with the same case without what disturbs it,
@@ -276,7 +290,7 @@ void judge_settle_harmless(const struct judge_result *r)
 {
     uint32_t by = 0;
 
-    if (!training_is_wrong(r, &by)) {
+    if (!is_wrong(r, is_training, &by)) {
         return;
     }
     for (uint32_t c = 0; c < r->n_cases; c++) {
@@ -285,6 +299,24 @@ void judge_settle_harmless(const struct judge_result *r)
         for (uint32_t q = 0; q < r->n_requirements; q++) {
             if (r->requirement[q]->harmless && judge_is_failure(&items[q]) &&
                 !has_companion(r, c)) {
+                put_in_place(r, items, q, by);
+            }
+        }
+    }
+}
+
+void judge_settle_general(const struct judge_result *r)
+{
+    uint32_t by = 0;
+
+    if (!is_wrong(r, is_of_scenario, &by)) {
+        return;
+    }
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        struct judge_item *items = &r->item[(uint64_t)c * r->n_requirements];
+
+        for (uint32_t q = 0; q < r->n_requirements; q++) {
+            if (r->requirement[q]->general && judge_is_failure(&items[q])) {
                 put_in_place(r, items, q, by);
             }
         }

@@ -244,6 +244,25 @@ static void harm_is_told_of_a_right_engine_alone(void **state)
     judge_release(&r);
 }
 
+/* What is said of any script waits for what is said of a step. */
+static void the_general_is_told_where_nothing_else_is(void **state)
+{
+    struct table *t = *state;
+    struct judge_result r;
+
+    t->row[EARLY].needs = NULL;
+    t->row[LATE].general = true;
+    lose(t, 1, TESTING_STEPS - 1);
+    r = judged(t);
+    check(&r, 1, LATE, JUDGE_FAIL, JUDGE_NONE);
+    judge_release(&r);
+    lose(t, 0, 0);
+    r = judged(t);
+    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
+    check(&r, 1, LATE, JUDGE_BLOCKED, EARLY);
+    judge_release(&r);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -257,6 +276,7 @@ int main(void)
         TEST(moments_of_a_step),
         TEST(nothing_failed),
         TEST(harm_is_told_of_a_right_engine_alone),
+        TEST(the_general_is_told_where_nothing_else_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

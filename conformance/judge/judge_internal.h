@@ -55,6 +55,8 @@ void judge_settle_causes(const struct judge_result *r, uint32_t c);
 /* Of the whole run: what says that wrong calls and the like did no harm is
  * blocked where the engine is wrong without them. */
 void judge_settle_harmless(const struct judge_result *r);
+/* The same of requirements that are general (requirement.h). */
+void judge_settle_general(const struct judge_result *r);
 
 /* judge_figures.c: fills the summary's few numbers. */
 void judge_summarise(struct judge_view *v);

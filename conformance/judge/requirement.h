@@ -114,6 +114,10 @@ struct requirement {
      * the unsharded run. An engine whose training alone is wrong tells nothing
      * of that: it is then blocked (judge_settle_harmless). */
     bool harmless;
+    /* It says of any script what others say more closely of the steps of
+     * scenarios. Where one of those fails, in whichever case, this one tells
+     * nothing more: it is then blocked (judge_settle_general). */
+    bool general;
     uint32_t profile; /* enum requirement_profile */
     /* Whether the requirement says anything about this case. */
     bool (*applies)(const struct expect *e);

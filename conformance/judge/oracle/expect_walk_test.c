@@ -206,6 +206,40 @@ static void scenarios(void **state)
     testing_check(&t, &c, &want);
 }
 
+/* Action by action: gradients that are pending outlive an evaluation, those
+ * that are reduced are there until zero. */
+static void a_script_of_its_own(void **state)
+{
+    static const uint32_t collectives[] = {8, 4, 12, 0, 0};
+    const struct case_script *s;
+    struct fsdp_error error;
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+    struct expect e;
+
+    (void)state;
+    assert_int_equal(script_give("script 1;--;pass 0.0 n;eval 0.0;pass 0.0 s;"
+                                 "look;zero",
+                                 &s, &error),
+                     FSDP_OK);
+    case_play_script(&c, s);
+    testing_mlp(&t);
+    assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
+    assert_int_equal(e.n_events, 5);
+    for (uint32_t i = 0; i < 5; i++) {
+        const uint64_t *rest = e.event[i].rest;
+
+        assert_int_equal(e.event[i].seen.n, collectives[i]);
+        assert_int_equal(e.event[i].ahead.n, 0);
+        assert_int_equal(rest[FSDP_PARAM_FULL], 0);
+        assert_int_equal(rest[FSDP_GRAD_FULL], i < 2 ? 4 * 2176 : 0);
+        assert_int_equal(rest[FSDP_GRAD_SHARD], i == 2 || i == 3 ? 4 * 544 : 0);
+    }
+    assert_true(e.event[3].reduced[0] && e.event[3].reduced[3]);
+    assert_null(e.event[2].reduced);
+    expect_release(&e);
+}
+
 /* By rows over four ranks: two units of 5 elements in shards of 2, 8 on the
  * wire. They are twice there while they are unpacked, and while they are
  * packed; the gradient is dead before the result is live. */
@@ -483,6 +517,7 @@ int main(void)
         cmocka_unit_test(a_root_around_its_blocks),
         cmocka_unit_test(microbatches),
         cmocka_unit_test(scenarios),
+        cmocka_unit_test(a_script_of_its_own),
         cmocka_unit_test(a_layout_that_packs),
         cmocka_unit_test(what_a_pass_leaves_alone),
         cmocka_unit_test(storage_is_in_whole_lines),
