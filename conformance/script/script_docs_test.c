@@ -2,7 +2,7 @@
 /*
  * script_docs_test.c - docs/scripts.md: the parser reads each of its examples,
  * and each is legal, or not as it says; its tables of what may follow what are
- * those of the state machine and of script_calls.
+ * those of the state machine and of script_calls; its ids are of what it says.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "script/script.h"
+#include "script/script_mask.h"
 #include "script/script_words.h"
 
 #include <stdio.h>
@@ -126,6 +126,56 @@ static void test_examples(void **state)
     for (uint32_t i = 0; i < SCRIPT_N_VERBS; i++) {
         assert_true(verbs[i] > 0);
     }
+}
+
+/* ---- Ids ---- */
+
+/* Every id in the text is one; of an example, if it has one in its first line,
+ * it is the example. */
+static void check_id(const char *at)
+{
+    static const char before[] = "\n    script 1 # ";
+    struct fsdp_error error = {0};
+    struct script s;
+    char id[SCRIPT_ID_BYTES];
+    size_t n = strspn(at, "script.0123456789abcdef-");
+
+    assert_true(n < sizeof(id));
+    memcpy(id, at, n);
+    id[n] = '\0';
+    if (script_of_id(id, &s, NULL, NULL, &error) != FSDP_OK) {
+        fail_msg("docs/scripts.md: %s", error.message);
+    }
+    at -= sizeof(before) - 1;
+    if (strncmp(at, before, sizeof(before) - 1) == 0) {
+        struct script example;
+        char block[4096];
+        char *text = script_text(&s);
+        char *other;
+
+        (void)take_block(at + 1, block, sizeof(block));
+        assert_int_equal(script_parse(block, &example, &error), FSDP_OK);
+        other = script_text(&example);
+        assert_string_equal(text, other);
+        free(text);
+        free(other);
+        script_release(&example);
+    }
+    script_release(&s);
+}
+
+static void test_ids(void **state)
+{
+    const char *at = page;
+    uint32_t n = 0;
+
+    (void)state;
+    while ((at = strstr(at, "script.1.")) != NULL) {
+        check_id(at);
+        at++;
+        n++;
+    }
+    assert_int_equal(n, 3);
 }
 
 /* ---- What may follow what ---- */
@@ -247,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_ids),
         cmocka_unit_test(test_follows),
         cmocka_unit_test(test_calls),
     };

@@ -2,10 +2,10 @@
 /*
  * script_mask.h - what is kept of a drawn script, and its id.
  *
- *     script.1.7                    drawn by generator 1 from the seed 7
- *     script.1.7.30b-2              of its actions those with the numbers 1,
+ *     script.1.19                   drawn by generator 1 from the seed 19
+ *     script.1.19.30b-2             of its actions those with the numbers 1,
  *                                   2, 4, 9 and 10; plain: bit 1
- *     script.1.7.30b-2-008          and the third one that is kept says less
+ *     script.1.19.30b-2-008         and the third one that is kept says less
  *
  * What is kept is a mask: which actions, which plain choices in place of the
  * header's, and by how much each action says less. Any mask is of a legal
