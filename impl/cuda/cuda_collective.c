@@ -18,14 +18,17 @@ static float *place_of(const struct cuda_member *m, uint32_t r)
 }
 
 /* What came in, in the order in which it is added. `own` is this rank's. */
-static struct cuda_parts parts_of(const struct cuda_member *m, uint32_t fold,
-                                  const float *own)
+static struct cuda_parts parts_of(const struct cuda_member *m,
+                                  const struct fsdp_collective *c,
+                                  const void *own)
 {
     struct cuda_parts parts = {.n = m->group.extent,
-                               .balanced = fold == FSDP_FOLD_TREE};
+                               .balanced = c->fold == FSDP_FOLD_TREE,
+                               .dtype = c->dtype,
+                               .sum_dtype = fsdp_sum_dtype(c)};
 
     for (uint32_t i = 0; i < m->group.extent; i++) {
-        uint32_t r = fold == FSDP_FOLD_RING
+        uint32_t r = c->fold == FSDP_FOLD_RING
                          ? (m->group.me + 1 + i) % m->group.extent
                          : i;
 
@@ -35,9 +38,10 @@ static struct cuda_parts parts_of(const struct cuda_member *m, uint32_t fold,
 }
 
 static int fold(struct cuda_member *m, const struct cuda_target *target,
-                uint32_t how, const float *own, float *out, uint64_t n)
+                const struct fsdp_collective *c, const void *own, void *out,
+                uint64_t n)
 {
-    struct cuda_parts parts = parts_of(m, how, own);
+    struct cuda_parts parts = parts_of(m, c, own);
 
     FSDP_TRY(cuda_device_check(m->group.device,
                                cuda_fold(target, &parts, out, n), "fold"));
@@ -46,36 +50,40 @@ static int fold(struct cuda_member *m, const struct cuda_target *target,
 }
 
 int cuda_collective_scatter(struct cuda_member *m,
-                            const struct cuda_target *target, uint32_t how,
-                            const float *in, float *out, uint64_t n)
+                            const struct cuda_target *target,
+                            const struct fsdp_collective *c)
 {
     struct cuda_message message[CUDA_MAX_RANKS];
+    const uint64_t element = fsdp_dtype_bytes(c->dtype);
+    const unsigned char *in = c->in;
+    unsigned char *out = c->out;
 
-    for (uint64_t at = 0; at < n; at += m->chunk) {
-        uint64_t bytes = piece(m, at, n) * sizeof(*in);
+    for (uint64_t at = 0; at < c->n; at += m->chunk) {
+        uint64_t bytes = piece(m, at, c->n) * element;
 
         for (uint32_t r = 0; r < m->group.extent; r++) {
-            message[r] = (struct cuda_message){in + r * n + at, bytes,
-                                               place_of(m, r), bytes};
+            message[r] = (struct cuda_message){in + (r * c->n + at) * element,
+                                               bytes, place_of(m, r), bytes};
         }
         FSDP_TRY(m->transport.exchange(m->transport.self, target, message));
-        FSDP_TRY(fold(m, target, how, in + m->group.me * n + at, out + at,
-                      piece(m, at, n)));
+        FSDP_TRY(fold(m, target, c, in + (m->group.me * c->n + at) * element,
+                      out + at * element, piece(m, at, c->n)));
     }
     return FSDP_OK;
 }
 
+/* The ring of a library adds float32, as far as it was tried. */
 static int scatter(struct cuda_member *m, const struct cuda_target *target,
                    const struct fsdp_collective *c)
 {
-    if (c->fold == FSDP_FOLD_RING) {
+    if (c->fold == FSDP_FOLD_RING && c->dtype == FSDP_DTYPE_F32) {
         FSDP_TRY(cuda_ring_try(m));
         if (m->ring == CUDA_RING_SAME) {
             return m->transport.ring(m->transport.self, target, c->in, c->out,
                                      c->n);
         }
     }
-    return cuda_collective_scatter(m, target, c->fold, c->in, c->out, c->n);
+    return cuda_collective_scatter(m, target, c);
 }
 
 /* Elements of an all-reduce that rank r owns. */
@@ -108,8 +116,9 @@ static int fold_owned(struct cuda_member *m, const struct cuda_target *target,
 {
     struct cuda_message message[CUDA_MAX_RANKS];
     struct range all = owned(c, m->group.extent, 0); /* the longest */
-    const float *in = c->in;
-    float *out = c->out;
+    const uint64_t element = fsdp_dtype_bytes(c->dtype);
+    const unsigned char *in = c->in;
+    unsigned char *out = c->out;
 
     for (uint64_t at = 0; at < all.n; at += m->chunk) {
         struct range mine = cut(m, owned(c, m->group.extent, m->group.me), at);
@@ -117,13 +126,13 @@ static int fold_owned(struct cuda_member *m, const struct cuda_target *target,
         for (uint32_t r = 0; r < m->group.extent; r++) {
             struct range theirs = cut(m, owned(c, m->group.extent, r), at);
 
-            message[r] =
-                (struct cuda_message){in + theirs.first, theirs.n * sizeof(*in),
-                                      place_of(m, r), mine.n * sizeof(*in)};
+            message[r] = (struct cuda_message){
+                in + theirs.first * element, theirs.n * element, place_of(m, r),
+                mine.n * element};
         }
         FSDP_TRY(m->transport.exchange(m->transport.self, target, message));
-        FSDP_TRY(fold(m, target, c->fold, in + mine.first, out + mine.first,
-                      mine.n));
+        FSDP_TRY(fold(m, target, c, in + mine.first * element,
+                      out + mine.first * element, mine.n));
     }
     return FSDP_OK;
 }
@@ -133,15 +142,16 @@ static int all_reduce(struct cuda_member *m, const struct cuda_target *target,
 {
     struct cuda_message message[CUDA_MAX_RANKS];
     struct range mine = owned(c, m->group.extent, m->group.me);
-    float *out = c->out;
+    const uint64_t element = fsdp_dtype_bytes(c->dtype);
+    unsigned char *out = c->out;
 
     FSDP_TRY(fold_owned(m, target, c));
     for (uint32_t r = 0; r < m->group.extent; r++) {
         struct range theirs = owned(c, m->group.extent, r);
 
-        message[r] =
-            (struct cuda_message){out + mine.first, mine.n * sizeof(*out),
-                                  out + theirs.first, theirs.n * sizeof(*out)};
+        message[r] = (struct cuda_message){
+            out + mine.first * element, mine.n * element,
+            out + theirs.first * element, theirs.n * element};
     }
     return m->transport.exchange(m->transport.self, target, message);
 }

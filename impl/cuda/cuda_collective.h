@@ -19,7 +19,7 @@ struct cuda_member {
     struct cuda_transport transport; /* none if the group is one rank */
     cudaEvent_t last;                /* behind the group's last collective */
     float *staging;                  /* extent times chunk */
-    uint64_t chunk;                  /* floats */
+    uint64_t chunk;                  /* elements of up to four bytes */
     enum cuda_ring ring;
 };
 
@@ -35,8 +35,8 @@ int cuda_collective_connect(struct cuda_member *member,
 
 /* A reduce-scatter by our own fold, whatever the fold. */
 int cuda_collective_scatter(struct cuda_member *member,
-                            const struct cuda_target *target, uint32_t fold,
-                            const float *in, float *out, uint64_t n);
+                            const struct cuda_target *target,
+                            const struct fsdp_collective *collective);
 
 /* cuda_ring.c: tries the transport's ring once, and remembers. Collective;
  * waits. FSDP_CUDA_RING=own in the environment: it is not even tried. */

@@ -8,6 +8,7 @@
 #include "cuda_collective.h"
 #include "cuda_trace.h"
 
+#include <fsdp/arith/cast.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +48,7 @@ static int check(const struct cuda_comm *x, const struct fsdp_collective *c,
 {
     bool reduces;
 
-    if (c == NULL || c->size < FSDP_COLLECTIVE_LEAST ||
-        c->kind >= FSDP_N_COLLECTIVES) {
+    if (c->kind >= FSDP_N_COLLECTIVES) {
         return refuse(x, FSDP_ERR_INVALID, "no such collective");
     }
     if (c->dim != FSDP_DIM_WORLD && c->dim >= x->n_dims) {
@@ -66,8 +66,14 @@ static int check(const struct cuda_comm *x, const struct fsdp_collective *c,
     if (reduces && c->fold > FSDP_FOLD_TREE) {
         return refuse(x, FSDP_ERR_INVALID, "no such fold");
     }
-    if (reduces && c->dtype != FSDP_DTYPE_F32) {
-        return refuse(x, FSDP_ERR_UNSUPPORTED, "reductions are of float32");
+    if (reduces && !fsdp_is_float(c->dtype)) {
+        return refuse(x, FSDP_ERR_UNSUPPORTED,
+                      "reductions are of float32, bf16 or f16");
+    }
+    if (reduces && fsdp_sum_dtype(c) != c->dtype &&
+        c->sum_dtype != FSDP_DTYPE_F32) {
+        return refuse(x, FSDP_ERR_INVALID,
+                      "sum_dtype is neither that of the wire nor float32");
     }
     if (c->kind == FSDP_BROADCAST &&
         c->root >= x->member[*group].group.extent) {
@@ -90,12 +96,14 @@ static int check(const struct cuda_comm *x, const struct fsdp_collective *c,
 /* ---- Collectives, in the order of the calls ---------------------------- */
 
 static int run(void *self, struct fsdp_stream *stream,
-               const struct fsdp_collective *c)
+               const struct fsdp_collective *given)
 {
     static const char *const names[] = {"all_gather", "reduce_scatter",
                                         "all_reduce", "broadcast", "barrier"};
     struct cuda_comm *x = self;
     struct cuda_device *d = x->device;
+    struct fsdp_collective whole;
+    const struct fsdp_collective *c = &whole;
     struct fsdp_stream *on;
     struct cuda_target target;
     struct cuda_member *m;
@@ -103,6 +111,10 @@ static int run(void *self, struct fsdp_stream *stream,
     int status;
 
     FSDP_TRY(cuda_device_status(d));
+    if (given == NULL || given->size < FSDP_COLLECTIVE_LEAST) {
+        return refuse(x, FSDP_ERR_INVALID, "no struct fsdp_collective");
+    }
+    whole = fsdp_collective_of(given);
     FSDP_TRY(check(x, c, &group));
     m = &x->member[group];
     on = cuda_device_stream(d, stream, &target);

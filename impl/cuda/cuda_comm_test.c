@@ -6,6 +6,7 @@
  */
 #include "cuda_testing.h"
 
+#include <fsdp/arith/cast.h>
 #include <fsdp/comm.h>
 #include <pthread.h>
 
@@ -157,6 +158,66 @@ static void try_all(struct rank *r, struct fsdp_stream *stream, uint32_t dim)
                    stream, false);
 }
 
+/* The same in 16 bits, each addition rounded as `sum_dtype` says. */
+static float folded_half(const struct fsdp_collective *c, uint32_t owner,
+                         uint64_t i)
+{
+    uint32_t sum_dtype = fsdp_sum_dtype(c);
+    float x[RANKS];
+
+    for (uint32_t r = 0; r < RANKS; r++) {
+        uint32_t from = c->fold == FSDP_FOLD_RING ? (owner + 1 + r) % RANKS : r;
+
+        x[r] = fsdp_round(c->dtype, value(from, i));
+    }
+    return fsdp_round(
+        c->dtype,
+        fsdp_round(sum_dtype, fsdp_round(sum_dtype, x[0] + x[1]) + x[2]));
+}
+
+static void try_half(struct rank *r, struct fsdp_collective c)
+{
+    const struct fsdp_device *d = r->env.device;
+    const struct fsdp_comm *comm = r->env.comm;
+    uint16_t host[MOST * RANKS];
+    uint64_t block = (c.n + RANKS - 1) / RANKS;
+
+    for (uint64_t i = 0; i < MOST * RANKS; i++) {
+        fsdp_store(c.dtype, host, i, value(r->number, i));
+    }
+    c.size = sizeof(c);
+    c.dim = FSDP_DIM_SHARD;
+    c.in = r->in;
+    c.out = r->out;
+    note(r, d->copy(d->self, NULL, r->in, host, sizeof(host)) == FSDP_OK);
+    note(r, comm->run(comm->self, NULL, &c) == FSDP_OK);
+    note(r, d->copy(d->self, NULL, host, r->out, c.n * sizeof(*host)) == 0);
+    note(r, d->sync(d->self, NULL) == FSDP_OK);
+    for (uint64_t i = 0; i < c.n; i++) {
+        bool scattered = c.kind == FSDP_REDUCE_SCATTER;
+        float want = scattered ? folded_half(&c, r->number, r->number * c.n + i)
+                               : folded_half(&c, (uint32_t)(i / block), i);
+
+        note(r, fsdp_load(c.dtype, host, i) == want);
+    }
+}
+
+static void try_halves(struct rank *r)
+{
+    static const uint64_t lengths[] = {1, 5, 64, 100};
+
+    for (uint32_t k = 0; k < 96; k++) {
+        try_half(
+            r,
+            (struct fsdp_collective){
+                .kind = k % 2 == 0 ? FSDP_REDUCE_SCATTER : FSDP_ALL_REDUCE,
+                .dtype = k / 2 % 2 == 0 ? FSDP_DTYPE_BF16 : FSDP_DTYPE_F16,
+                .sum_dtype = k / 4 % 2 == 0 ? FSDP_DTYPE_NONE : FSDP_DTYPE_F32,
+                .n = lengths[k / 8 % 4],
+                .fold = k / 32});
+    }
+}
+
 /* Every rank asks for the same wrong things. */
 static void try_refused(struct rank *r)
 {
@@ -168,20 +229,22 @@ static void try_refused(struct rank *r)
                                          .n = 4,
                                          .in = r->in,
                                          .out = r->out};
-    struct fsdp_collective c[9] = {good, good, good, good, good,
-                                   good, good, good, good};
-    int want[9] = {-1, -1, -1, -2, -1, -1, -1, -1, -1};
+    struct fsdp_collective c[11] = {good, good, good, good, good, good,
+                                    good, good, good, good, good};
+    int want[11] = {-1, -1, -1, -2, -1, -1, -1, -1, -1, -1, -1};
 
     c[0].kind = FSDP_N_COLLECTIVES;
     c[1].dim = 2;
     c[2].dtype = FSDP_DTYPE_NONE;
-    c[3].dtype = FSDP_DTYPE_BF16;
+    c[3].dtype = FSDP_DTYPE_I32;
     c[4].fold = FSDP_FOLD_TREE + 1;
     c[5].in = NULL;
     c[6].kind = FSDP_BARRIER;
     c[7].in = (unsigned char *)r->in + 2;
     c[8].out = (unsigned char *)r->out + 1;
-    for (int i = 0; i < 9; i++) {
+    c[9].sum_dtype = FSDP_DTYPE_BF16;
+    c[10].size = FSDP_COLLECTIVE_LEAST - 1;
+    for (int i = 0; i < 11; i++) {
         r->error = (struct fsdp_error){0};
         note(r, comm->run(comm->self, NULL, &c[i]) == want[i]);
         note(r, r->error.message[0] != '\0');
@@ -235,6 +298,7 @@ static void *be_rank(void *self)
         note(r, r->env.device->stream_open(r->env.device->self, "test",
                                            &stream) == FSDP_OK);
         try_all(r, stream, FSDP_DIM_WORLD);
+        try_halves(r);
         try_refused(r);
         r->env.device->stream_close(r->env.device->self, stream);
     }

@@ -5,9 +5,7 @@
  * and the backwards of the last two.
  */
 #include "cuda_math.cuh"
-
-#include <fsdp/arith/bf16.h>
-#include <fsdp/arith/f16.h>
+#include "cuda_number.cuh"
 
 struct fill {
     struct in {};
@@ -108,46 +106,6 @@ static __device__ __forceinline__ float gelu_tanh(float x)
 
     return cuda_tanhf(u);
 }
-
-/* How a number lies in memory, and as what it is computed with. */
-struct f32 {
-    typedef float type;
-
-    static __device__ float wide(float x)
-    {
-        return x;
-    }
-    static __device__ float narrow(float x)
-    {
-        return x;
-    }
-};
-
-struct bf16 {
-    typedef uint16_t type;
-
-    static __device__ float wide(uint16_t x)
-    {
-        return fsdp_bf16_to_f32(x);
-    }
-    static __device__ uint16_t narrow(float x)
-    {
-        return fsdp_bf16_from_f32(x);
-    }
-};
-
-struct f16 {
-    typedef uint16_t type;
-
-    static __device__ float wide(uint16_t x)
-    {
-        return fsdp_f16_to_f32(x);
-    }
-    static __device__ uint16_t narrow(float x)
-    {
-        return fsdp_f16_from_f32(x);
-    }
-};
 
 template <class X, class Y> struct cast {
     __device__ typename Y::type of(typename X::type a) const

@@ -48,14 +48,16 @@ void cuda_tree_make(struct cuda_tree *tree, unsigned int parts);
 /* What ranks sent, in the order in which it is added: comm.h's folds are this
  * list, or the tree. */
 struct cuda_parts {
-    const float *part[CUDA_MAX_RANKS];
+    const void *part[CUDA_MAX_RANKS];
     unsigned int n;
     unsigned int balanced; /* 1: tree */
+    uint32_t dtype;        /* F32, BF16 or F16 */
+    uint32_t sum_dtype;    /* that each addition is rounded to: dtype or F32 */
 };
 
 /* out[i] = fold of part[*][i]; out may be one of the parts. */
 cudaError_t cuda_fold(const struct cuda_target *target,
-                      const struct cuda_parts *parts, float *out, uint64_t n);
+                      const struct cuda_parts *parts, void *out, uint64_t n);
 
 typedef cudaError_t cuda_operator(const struct fsdp_op *op,
                                   const struct cuda_target *target);

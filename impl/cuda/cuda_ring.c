@@ -79,6 +79,13 @@ static int run(struct cuda_member *m, const struct cuda_target *target,
 {
     uint64_t all = t->n * m->group.extent;
     struct cuda_member whole = *m;
+    const struct fsdp_collective c = {.size = sizeof(c),
+                                      .kind = FSDP_REDUCE_SCATTER,
+                                      .dtype = FSDP_DTYPE_F32,
+                                      .fold = FSDP_FOLD_RING,
+                                      .n = t->n,
+                                      .in = t->in,
+                                      .out = t->own};
 
     whole.staging = t->staging;
     whole.chunk = t->n;
@@ -92,8 +99,7 @@ static int run(struct cuda_member *m, const struct cuda_target *target,
                               all * sizeof(*t->host)));
     FSDP_TRY(
         m->transport.ring(m->transport.self, target, t->in, t->ring, t->n));
-    FSDP_TRY(cuda_collective_scatter(&whole, target, FSDP_FOLD_RING, t->in,
-                                     t->own, t->n));
+    FSDP_TRY(cuda_collective_scatter(&whole, target, &c));
     return compare(m, target, t, same);
 }
 

@@ -180,7 +180,8 @@ static void test_illegal_address(void **state)
  * ours, between two that are as they should be. */
 static void test_misaligned(void **state)
 {
-    struct cuda_parts parts = {.n = 1};
+    struct cuda_parts parts = {
+        .n = 1, .dtype = FSDP_DTYPE_F32, .sum_dtype = FSDP_DTYPE_F32};
     struct cuda_target target = {stream, 2, NULL};
     unsigned char *bytes = (unsigned char *)x;
 
