@@ -209,7 +209,8 @@ static void describe(const struct world_header *h,
     char rest[56] = "";
 
     if (h->dtype != other->dtype || h->fold != other->fold ||
-        h->root != other->root || h->sum_dtype != other->sum_dtype) {
+        h->root != other->root ||
+        (h->kind == other->kind && h->sum_dtype != other->sum_dtype)) {
         (void)snprintf(rest, sizeof(rest), " dtype %u fold %u root %u sum %u",
                        h->dtype, h->fold, h->root, h->sum_dtype);
     }

@@ -189,6 +189,13 @@ static int check(const struct plan_options *o, const struct plan_table *t,
     uint32_t differences = 0;
     int status = record_read(o->model, &r, &error);
 
+    if (status == FSDP_OK && case_is_script(&r.c)) {
+        status = FSDP_ERR_FORMAT;
+        (void)snprintf(error.message, sizeof(error.message),
+                       "%.120s: plays a script of its own; a step of training "
+                       "is what a plan is compared with",
+                       o->model);
+    }
     if (status == FSDP_OK) {
         status = plan_check(ask, &t->row[0].bytes, &r, &differences);
     }

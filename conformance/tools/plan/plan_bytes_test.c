@@ -89,6 +89,9 @@ static void every_case_of_the_manifest(void **state)
         struct expect e;
         struct plan_bytes b;
 
+        if (case_is_script(&list.c[i])) {
+            continue; /* its steps are actions, which a plan does not know */
+        }
         case_id(&list.c[i], id);
         assert_int_equal(
             case_model_make(&list.c[i], text.bytes, text.n, &m, &error),

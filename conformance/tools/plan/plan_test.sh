@@ -161,6 +161,10 @@ for engine in ref impl; do
     for case in records-$engine/*/; do
         [ -e "$case/case.json" ] || continue
         case $case in *options* | *disagree*) continue ;; esac
+        if grep -q '"scenario": *"script"' "$case/case.json"; then
+            script=$case
+            continue
+        fi
         "$cts" plan "$case" --check >out 2>err || why="$case: $(cat out err)"
         n=$((n + 1))
         if grep -q 'in the order of' out; then
@@ -177,6 +181,11 @@ for engine in ref impl; do
                 echo "$trained were trained")"
     fi
 done
+"$cts" plan "$script" --check >out 2>err
+got=$?
+result 'a record of a script is refused' "$(
+    [ "$got" -eq 65 ] && grep -q 'plays a script of its own' err || cat out err
+)"
 # An engine that gathers twice, and one that keeps what it gathered.
 for mutant in gather-twice reshard-late; do
     "$cts" run --engine ref --mutant $mutant --workload mlp --ranks 4 \
@@ -211,4 +220,4 @@ refuses 65 'newer.json: version: 2' newer.json
 mkdir empty
 refuses 65 'case.json' empty
 
-finish 77
+finish 78

@@ -9,7 +9,7 @@
  * world_turns.c), so a recorded one stands for a row of calls, which follows
  * from it to the byte. For a group of D ranks and elements of 4 bytes:
  *
- *     any             an all-gather of 40 bytes: what the ranks agree about
+ *     any             an all-gather of 48 bytes: what the ranks agree about
  *     all-gather      then all-gathers of 4 n bytes, in turns of 2^18
  *     reduce-scatter  then all-to-alls of 4 n bytes a rank, in turns of 2^18 /
  * D all-reduce      then both, of ceil(n / D) elements broadcast       then
@@ -31,7 +31,7 @@
 #include <string.h>
 
 enum {
-    AGREEMENT_BYTES = 40,
+    AGREEMENT_BYTES = 48,
     TURN_BYTES = 1 << 18,
     EXCHANGE_BYTES = 4096,
     N_GROUPS = 3, /* replicate, shard, world */
