@@ -73,6 +73,29 @@ why=''
     why="$listed"
 result "what is listed is a script, and the same one" "$why"
 
+# right NAME SCRIPT [OPTION ...]: both engines pass it.
+right()
+{
+    local what=$1 script=$2
+    shift 2
+    run right "$script" --engine ref,impl --partial-ok --quiet "$@"
+    why=''
+    [ "$code" -eq 0 ] || why="code $code: $(tail -2 "$folder/right")"
+    [ "$(grep -c ' PASSED, of a selection' "$folder/right")" -eq 2 ] ||
+        why="$(tail -2 "$folder/right")"
+    result "$what passes with both engines" "$why"
+}
+right "a save for which one rank gathers" \
+    'script 1;--;zero; save a full-rank0; wait a'
+right "dtypes that are not claimed" \
+    'script 1;--;! unclaimed-dtype;! unclaimed-param-f16
+! unclaimed-reduce-bf16;! unclaimed-reduce-f16;! unclaimed-param-of-unit
+! unclaimed-reduce-of-unit;! unknown-param-dtype;! unknown-reduce-dtype;zero'
+right "a pass that is cancelled while it runs ahead" \
+    'script 1;--;pass 0.0 s until 3/8;pass 0.0 s until 6/8;pass 0.1 s
+look;step lr 0.1' \
+    --case mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd.pf1.pb1.rif1
+
 # Each engine is wrong in a way that this script shows, and that is its cause.
 wrong() # MUTANT REQUIREMENT SCRIPT
 {
@@ -125,7 +148,13 @@ refused "two cases" 'one case' 'script 1;--;zero' --case a,b
 refused "a case with a scenario" 'id of a case that trains' \
     'script 1;--;zero' --case \
     mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd.rates
+refused "ranks of a case that is named" 'the case is given' \
+    'script 1;--;zero' --ranks 2 --case \
+    mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd.rates
+refused "a microbatch that the case lacks" 'fewer microbatches' \
+    'script 1;--;pass 0.3 s' --case \
+    mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd
 refused "what is not played" 'action 1 (anew): .*not played' \
     'script 1;--;anew'
 
-finish 18
+finish 23
