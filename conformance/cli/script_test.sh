@@ -97,9 +97,10 @@ look;step lr 0.1' \
     --case mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd.pf1.pb1.rif1
 
 # Each engine is wrong in a way that this script shows, and that is its cause.
-wrong() # MUTANT REQUIREMENT SCRIPT
+wrong() # MUTANT REQUIREMENT SCRIPT [ENGINE CASE]
 {
-    run wrong "$3" --engine ref --mutant "$1" --partial-ok
+    run wrong "$3" --engine "${4:-ref}" --mutant "$1" --partial-ok \
+        ${5:+--case "$5"}
     why=''
     [ "$code" -eq 1 ] || why="code $code"
     grep -q "$2" "$folder/wrong" || why="$(tail -2 "$folder/wrong")"
@@ -117,6 +118,12 @@ case mlp.odd.natural.full-shard.k2.flat.layer.rank.s.adamw
 betas 0.5 0.5
 --
 repeat 2 { ; pass i.0 s; step lr 0.1; }; look'
+
+ahead=mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd.pf1.pb1
+wrong gather-as-integers 'script.collectives' \
+    'script 1;--;pass 0.0 s until 5/8;zero' impl "$ahead"
+wrong cancel-gathers-ahead 'script.collectives' \
+    'script 1;--;pass 0.0 s until 5/8;zero' impl "$ahead"
 
 refused() # WHAT WORDS SCRIPT [OPTION ...]
 {
@@ -157,4 +164,4 @@ refused "a microbatch that the case lacks" 'fewer microbatches' \
 refused "what is not played" 'action 1 (anew): .*not played' \
     'script 1;--;anew'
 
-finish 23
+finish 25
