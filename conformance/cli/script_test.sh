@@ -125,6 +125,31 @@ wrong gather-as-integers 'script.collectives' \
 wrong cancel-gathers-ahead 'script.collectives' \
     'script 1;--;pass 0.0 s until 5/8;zero' impl "$ahead"
 
+# An engine that claims what is offered to it may take it; another one may not.
+offer='script 1;--;! unclaimed-dtype;zero'
+run offer "$offer" --engine ref --partial-ok --quiet --records offered
+for record in "$folder"/offered/mlp*; do
+    sed -i 's/\["unclaimed-dtype", -[0-9]*\]/["unclaimed-dtype", 0]/' \
+        "$record"/rank-*.json
+done
+why=''
+(cd "$folder" && "$cts" verify offered --script "$offer" --partial-ok) \
+    >"$folder/offer" 2>&1 && why="it passed"
+grep -q 'script.answers' "$folder/offer" || why="$(tail -2 "$folder/offer")"
+result "a dtype is taken that is not claimed" "$why"
+sed -i 's/"claims": \[/&"bf16", /' "$folder"/offered/mlp*/case.json
+why=''
+(cd "$folder" && "$cts" verify offered --script "$offer" --partial-ok) \
+    >"$folder/offer" 2>&1 || why="$(tail -2 "$folder/offer")"
+result "and may be, if it is" "$why"
+
+run nan 'script 1;--;pass 0.0 s;step lr 1e38;zero;pass 1.0 s;clip 1 p 2' \
+    --engine ref --partial-ok --requirement script.norms
+why=''
+[ "$code" -eq 1 ] || why="code $code"
+grep -q 'norm is NaN' "$folder/nan" || why="$(tail -2 "$folder/nan")"
+result "a norm that is NaN fails" "$why"
+
 refused() # WHAT WORDS SCRIPT [OPTION ...]
 {
     local what=$1 words=$2 script=$3
@@ -164,4 +189,4 @@ refused "a microbatch that the case lacks" 'fewer microbatches' \
 refused "what is not played" 'action 1 (anew): .*not played' \
     'script 1;--;anew'
 
-finish 25
+finish 28

@@ -215,6 +215,10 @@ static bool norms_spoil(const struct expect *e, struct record_rank *rank)
 
 /* ---- script.answers ----------------------------------------------------- */
 
+enum {
+    LET_OFF = UINT32_MAX >> 1 /* in the place of a number of calls */
+};
+
 /* How often each wrong call is made. */
 struct asked {
     uint32_t times[SCRIPT_N_CALLS];
@@ -296,29 +300,77 @@ static bool answers_to(const struct record_rank *rank, const char *name,
            finding_note(f, at, "%s: %u answers, %u calls", name, n, times);
 }
 
-static bool answers_of_rank(const struct expect *e,
+static bool answers_of_rank(const struct asked *asked,
                             const struct record_rank *rank, uint32_t k,
                             struct finding *f)
 {
     const struct finding at = finding_at("answers", -1, -1, k);
-    struct asked asked;
 
-    count_asked(e, &asked);
     for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
-        if (!answers_to(rank, script_calls[c].name, c, asked.times[c], at, f)) {
+        if (asked->times[c] != LET_OFF &&
+            !answers_to(rank, script_calls[c].name, c, asked->times[c], at,
+                        f)) {
             return false;
         }
     }
     return answers_to(rank, "param-after-reshard-all", SCRIPT_N_CALLS,
-                      asked.reshards, at, f);
+                      asked->reshards, at, f);
 }
 
-static bool answers_spoil(const struct expect *e, struct record_rank *rank)
+/* An engine that claims what a call offers may take it. */
+static bool may_take(const struct record *r, uint32_t call)
 {
+    const char *claim = script_calls[call].allowed_by;
+
+    return claim && record_claims(r, claim);
+}
+
+static bool answers_hold(const struct expect *e, const struct record *r,
+                         struct finding *f)
+{
+    struct asked asked;
+
+    count_asked(e, &asked);
+    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
+        if (may_take(r, c)) {
+            asked.times[c] = LET_OFF;
+        }
+    }
+    for (uint32_t k = 0; k < e->c->ranks; k++) {
+        const struct record_rank *rank = compare_rank(r, k);
+
+        if (!rank) {
+            return finding_text(f, finding_at("answers", -1, -1, k),
+                                "this rank's files are missing");
+        }
+        if (!answers_of_rank(&asked, rank, k, f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_owed(const struct record *r, const char *name)
+{
+    bool owed = true;
+
+    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
+        owed = owed &&
+               !(may_take(r, c) && strcmp(script_calls[c].name, name) == 0);
+    }
+    return owed;
+}
+
+static bool answers_spoil(const struct expect *e, struct record *r)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+
     (void)e;
-    for (uint32_t i = 0; i < rank->n_answers; i++) {
-        if (rank->answer[i].status == FSDP_ERR_INVALID) {
-            rank->answer[i].status = FSDP_OK;
+    for (uint32_t i = 0; rank && i < rank->n_answers; i++) {
+        struct record_answer *got = &rank->answer[i];
+
+        if (got->status == FSDP_ERR_INVALID && is_owed(r, got->name)) {
+            got->status = FSDP_OK;
             return true;
         }
     }
@@ -537,8 +589,8 @@ const struct requirement script_requirements[] = {
      .general = true,
      .needs = "run.completes",
      .applies = is_refused,
-     .check = &check_each_rank,
-     .rank = {answers_of_rank, answers_spoil}},
+     .holds = answers_hold,
+     .spoil = answers_spoil},
     {.id = "script.collectives",
      .text = "Each action of a script communicates what the oracle says, in "
              "order where nothing runs ahead.",
