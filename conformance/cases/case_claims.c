@@ -51,19 +51,23 @@ static bool says(const struct run_case *c, const char *words)
     return s != NULL && strstr(s->text, words) != NULL;
 }
 
-/* Or a script does the same. */
+/* Or a script does the same, or makes a call of it that must be refused. */
 static bool has_scenario(const struct run_case *c, uint32_t scenario)
 {
-    static const char *const words[CASE_N_SCENARIOS][2] = {
-        [CASE_EVAL] = {"\neval "},
+    enum {
+        MOST = 4
+    };
+    static const char *const words[CASE_N_SCENARIOS][MOST] = {
+        [CASE_EVAL] = {"\neval ", "! end-of-another"},
         [CASE_CANCEL] = {" until "},
-        [CASE_SUMMON] = {"\nsummon", "\nunshard"},
-        [CASE_CLIP] = {"\nclip "},
+        [CASE_SUMMON] = {"\nsummon", "\nunshard", "! unshard-all-",
+                         "! reshard-all-"},
+        [CASE_CLIP] = {"\nclip ", "! clip-"},
         [CASE_GROUPS] = {"\ngroups "},
         [CASE_RESUME_FULL] = {" full\n", " full-rank0"},
         [CASE_RESUME_LOCAL] = {" local\n"}};
 
-    for (uint32_t i = 0; i < 2 && words[scenario][i] != NULL; i++) {
+    for (uint32_t i = 0; i < MOST && words[scenario][i] != NULL; i++) {
         if (says(c, words[scenario][i])) {
             return true;
         }
@@ -93,7 +97,7 @@ static bool leaves_unreduced(const struct run_case *c, uint32_t value)
 static bool saves_shards(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return says(c, " sharded") ||
+    return says(c, " sharded") || says(c, "! save-") || says(c, "! wait-") ||
            (case_resumes(c) && c->scenario != CASE_RESUME_FULL &&
             c->scenario != CASE_RESUME_LOCAL);
 }
@@ -101,14 +105,15 @@ static bool saves_shards(const struct run_case *c, uint32_t value)
 static bool loads(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return case_resumes(c) || says(c, "\nload ");
+    return case_resumes(c) || says(c, "\nload ") || says(c, "! load-");
 }
 
 static bool runs_ahead(const struct run_case *c, uint32_t value)
 {
     (void)value;
     return c->prefetch_forward != 0 || c->prefetch_backward != 0 ||
-           c->reduces_in_flight != 0;
+           c->reduces_in_flight != 0 || says(c, "! prefetch-") ||
+           says(c, "! reduces-beyond");
 }
 
 static const char core[] =

@@ -125,7 +125,8 @@ int case_script_add(const char *text, uint32_t actions,
     }
     *out = case_script_find(name);
     if (*out) {
-        return FSDP_OK;
+        /* Only a part of the hash is in the name. */
+        return strcmp((*out)->text, text) == 0 ? FSDP_OK : FSDP_ERR_INVALID;
     }
     (void)pthread_mutex_lock(&lock);
     made = append(name, actions, text, strlen(text));

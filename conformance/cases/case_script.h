@@ -22,7 +22,8 @@ const struct case_script *case_script_find(const char *name);
 const struct case_script *case_script_listed(uint32_t i);
 
 /* Puts a canonical text among them, unless it is there; *out is what it is
- * found as: "text-" and 12 hexadecimal digits. NOMEM. */
+ * found as: "text-" and 12 hexadecimal digits of its hash. NOMEM; INVALID:
+ * another text is found as the same. */
 int case_script_add(const char *text, uint32_t actions,
                     const struct case_script **out);
 

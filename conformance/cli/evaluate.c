@@ -141,7 +141,8 @@ struct evaluate_failure evaluate_first_failure(const struct judge_result *r)
     return f;
 }
 
-/* Whether it, and all that it needs, is of this level or below. */
+/* Whether it, and all that it needs, is of this level or below. Needs have no
+ * circle (requirement_set_check). NOLINTNEXTLINE(misc-no-recursion) */
 static bool is_within(const struct requirement *r, uint32_t level)
 {
     const struct requirement *const *table = requirement_table();
@@ -152,7 +153,7 @@ static bool is_within(const struct requirement *r, uint32_t level)
         return false;
     }
     while (requirement_next_need(&at, id)) {
-        if (table[requirement_index(table, id)]->level > level) {
+        if (!is_within(table[requirement_index(table, id)], level)) {
             return false;
         }
     }

@@ -73,10 +73,34 @@ why=''
     why="$listed"
 result "what is listed is a script, and the same one" "$why"
 
-# Each engine is wrong in a way that this script shows, and that is its cause.
-wrong() # MUTANT REQUIREMENT SCRIPT
+# right NAME SCRIPT [OPTION ...]: both engines pass it.
+right()
 {
-    run wrong "$3" --engine ref --mutant "$1" --partial-ok
+    local what=$1 script=$2
+    shift 2
+    run right "$script" --engine ref,impl --partial-ok --quiet "$@"
+    why=''
+    [ "$code" -eq 0 ] || why="code $code: $(tail -2 "$folder/right")"
+    [ "$(grep -c ' PASSED, of a selection' "$folder/right")" -eq 2 ] ||
+        why="$(tail -2 "$folder/right")"
+    result "$what passes with both engines" "$why"
+}
+right "a save for which one rank gathers" \
+    'script 1;--;zero; save a full-rank0; wait a'
+right "dtypes that are not claimed" \
+    'script 1;--;! unclaimed-dtype;! unclaimed-param-f16
+! unclaimed-reduce-bf16;! unclaimed-reduce-f16;! unclaimed-param-of-unit
+! unclaimed-reduce-of-unit;! unknown-param-dtype;! unknown-reduce-dtype;zero'
+right "a pass that is cancelled while it runs ahead" \
+    'script 1;--;pass 0.0 s until 3/8;pass 0.0 s until 6/8;pass 0.1 s
+look;step lr 0.1' \
+    --case mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd.pf1.pb1.rif1
+
+# Each engine is wrong in a way that this script shows, and that is its cause.
+wrong() # MUTANT REQUIREMENT SCRIPT [ENGINE CASE]
+{
+    run wrong "$3" --engine "${4:-ref}" --mutant "$1" --partial-ok \
+        ${5:+--case "$5"}
     why=''
     [ "$code" -eq 1 ] || why="code $code"
     grep -q "$2" "$folder/wrong" || why="$(tail -2 "$folder/wrong")"
@@ -94,6 +118,37 @@ case mlp.odd.natural.full-shard.k2.flat.layer.rank.s.adamw
 betas 0.5 0.5
 --
 repeat 2 { ; pass i.0 s; step lr 0.1; }; look'
+
+ahead=mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd.pf1.pb1
+wrong gather-as-integers 'script.collectives' \
+    'script 1;--;pass 0.0 s until 5/8;zero' impl "$ahead"
+wrong cancel-gathers-ahead 'script.collectives' \
+    'script 1;--;pass 0.0 s until 5/8;zero' impl "$ahead"
+
+# An engine that claims what is offered to it may take it; another one may not.
+offer='script 1;--;! unclaimed-dtype;zero'
+run offer "$offer" --engine ref --partial-ok --quiet --records offered
+for record in "$folder"/offered/mlp*; do
+    sed -i 's/\["unclaimed-dtype", -[0-9]*\]/["unclaimed-dtype", 0]/' \
+        "$record"/rank-*.json
+done
+why=''
+(cd "$folder" && "$cts" verify offered --script "$offer" --partial-ok) \
+    >"$folder/offer" 2>&1 && why="it passed"
+grep -q 'script.answers' "$folder/offer" || why="$(tail -2 "$folder/offer")"
+result "a dtype is taken that is not claimed" "$why"
+sed -i 's/"claims": \[/&"bf16", /' "$folder"/offered/mlp*/case.json
+why=''
+(cd "$folder" && "$cts" verify offered --script "$offer" --partial-ok) \
+    >"$folder/offer" 2>&1 || why="$(tail -2 "$folder/offer")"
+result "and may be, if it is" "$why"
+
+run nan 'script 1;--;pass 0.0 s;step lr 1e38;zero;pass 1.0 s;clip 1 p 2' \
+    --engine ref --partial-ok --requirement script.norms
+why=''
+[ "$code" -eq 1 ] || why="code $code"
+grep -q 'norm is NaN' "$folder/nan" || why="$(tail -2 "$folder/nan")"
+result "a norm that is NaN fails" "$why"
 
 refused() # WHAT WORDS SCRIPT [OPTION ...]
 {
@@ -125,7 +180,13 @@ refused "two cases" 'one case' 'script 1;--;zero' --case a,b
 refused "a case with a scenario" 'id of a case that trains' \
     'script 1;--;zero' --case \
     mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd.rates
+refused "ranks of a case that is named" 'the case is given' \
+    'script 1;--;zero' --ranks 2 --case \
+    mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd.rates
+refused "a microbatch that the case lacks" 'fewer microbatches' \
+    'script 1;--;pass 0.3 s' --case \
+    mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd
 refused "what is not played" 'action 1 (anew): .*not played' \
     'script 1;--;anew'
 
-finish 18
+finish 28

@@ -87,8 +87,8 @@ static int append_seeds(const struct arguments *a, struct case_list *to)
     return FSDP_OK;
 }
 
-/* A random case that was asked for by its id is in no list, nor is one in
- * which a model is sharded alone. */
+/* A random case that was asked for by its id is in no list, nor is one that
+ * plays a script of its own, or in which a model is sharded alone. */
 static int append_by_id(const struct arguments *a, struct case_list *to)
 {
     for (uint32_t i = 0; i < a->cases.n; i++) {

@@ -102,6 +102,11 @@ static int find_case(const struct arguments *a, const struct script *s,
     if (a->cases.n > 1) {
         return refuse("it is played on one case");
     }
+    if ((a->cases.n == 1 || s->has_case) &&
+        a->n_ranks + a->workloads.n + a->strategies.n > 0) {
+        return refuse("--ranks, --workload and --strategy choose a case of the "
+                      "manifest, and the case is given");
+    }
     if (a->cases.n == 1) {
         return case_of_id(a->cases.name[0], out) &&
                        (out->scenario == CASE_TRAIN || is_this(out, given))
@@ -145,6 +150,7 @@ static int check_legal(const struct arguments *a, const struct script *s,
 {
     struct fsdp_error error = {0};
     struct case_model model = {0};
+    struct script on = *s; /* a look at it, with the case that is played */
     struct text text = {0};
     int status = text_load(a->text, &text, &error);
 
@@ -158,7 +164,9 @@ static int check_legal(const struct arguments *a, const struct script *s,
                                          ? m->sequence[FSDP_SEQUENCE_EVAL]->n
                                          : 0};
 
-        status = script_legal(s, lengths, &error);
+        on.has_case = true;
+        on.c = *c;
+        status = script_legal(&on, lengths, &error);
     }
     case_model_release(&model);
     text_release(&text);

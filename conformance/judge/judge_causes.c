@@ -316,7 +316,8 @@ void judge_settle_general(const struct judge_result *r)
         struct judge_item *items = &r->item[(uint64_t)c * r->n_requirements];
 
         for (uint32_t q = 0; q < r->n_requirements; q++) {
-            if (r->requirement[q]->general && judge_is_failure(&items[q])) {
+            if (r->requirement[q]->general && judge_is_failure(&items[q]) &&
+                r->requirement[by]->level <= r->requirement[q]->level) {
                 put_in_place(r, items, q, by);
             }
         }

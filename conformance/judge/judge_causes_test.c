@@ -259,6 +259,12 @@ static void the_general_is_told_where_nothing_else_is(void **state)
     lose(t, 0, 0);
     r = judged(t);
     check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
+    check(&r, 1, LATE, JUDGE_FAIL, JUDGE_NONE);
+    judge_release(&r);
+    /* What is of a higher level is no cause of it; of the same, it is. */
+    t->row[LATE].level = t->row[EARLY].level;
+    r = judged(t);
+    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
     check(&r, 1, LATE, JUDGE_BLOCKED, EARLY);
     judge_release(&r);
 }

@@ -214,7 +214,7 @@ static bool is_fifth_pass(void)
     return mutant_now.point == FSDP_BEGIN && sums == 4;
 }
 
-static bool is_worn_out(void)
+static bool is_past_last_reduced(void)
 {
     return mutant_now.steps >= LAST_REDUCED;
 }
@@ -449,7 +449,7 @@ const struct mutant script_mutants[] = {
      .kills = "script.collectives",
      .shows = {.in = plays_sixty_steps},
      .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, FSDP_REDUCE_SCATTER},
-     .when = is_worn_out},
+     .when = is_past_last_reduced},
     /* A schedule that is never looked at. */
     {.name = "first-rate-for-ever",
      .text = "every step is made with the learning rate of the first",

@@ -354,7 +354,7 @@ static const struct record_row rank_rows[] = {
     {"races", &record_object, AT(r.races), .table = &races_table},
     {"flights", &record_list, LIST(r.flights.flight, r.flights.n),
      .table = &flight_table, .line = "\n  ", .hangs = true},
-    {"answers", &record_list, LIST(r.answer, r.n_answers), .most = 1024,
+    {"answers", &record_list, LIST(r.answer, r.n_answers), .most = 1 << 20,
      .table = &answer_table, .line = "\n  "},
     {"tensors", &record_u32, AT(n_tensors)},
     {"seconds", &seconds, AT(r.seconds)},

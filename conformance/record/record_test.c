@@ -60,6 +60,34 @@ static void writing_what_was_read_gives_the_same_bytes(void **state)
     record_release(&back);
 }
 
+/* A script answers as often as it makes wrong calls. */
+static void many_answers_are_read_back(void **state)
+{
+    enum {
+        MANY = 2 * CASE_MAX_STEPS
+    };
+    struct record_answer *many;
+    struct fsdp_error error = {0};
+    struct record r;
+    struct record back;
+
+    make_record(&r);
+    many = realloc(r.rank[0].answer, MANY * sizeof(*many));
+    assert_non_null(many);
+    for (uint32_t i = r.rank[0].n_answers; i < MANY; i++) {
+        many[i] = many[0];
+        many[i].status = (int32_t)i;
+    }
+    r.rank[0].answer = many;
+    r.rank[0].n_answers = MANY;
+    write_record(*state, &r);
+    assert_int_equal(record_read(*state, &back, &error), FSDP_OK);
+    assert_int_equal(back.rank[0].n_answers, MANY);
+    assert_int_equal(back.rank[0].answer[MANY - 1].status, MANY - 1);
+    record_release(&r);
+    record_release(&back);
+}
+
 static void a_rank_without_files_is_not_present(void **state)
 {
     static const char *const lost[] = {"rank-1.json", "rank-1.safetensors"};
@@ -470,6 +498,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_record_comes_back_bit_for_bit),
         TEST(writing_what_was_read_gives_the_same_bytes),
+        TEST(many_answers_are_read_back),
         TEST(a_rank_without_files_is_not_present),
         TEST(a_rank_that_failed_at_once_is_written),
         TEST(a_folder_without_a_case_is_no_record),

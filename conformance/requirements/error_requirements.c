@@ -111,14 +111,16 @@ static const struct requirement_check check_unclaimed = {
 /* error.unclaimed: dtypes of the options, or of a unit alone. */
 
 /* Which claim makes one of them right; NULL: none does. */
-static const struct {
-    const char *answer, *claim;
-} allowed_by[] = {
-    {"unclaimed-param-f16", "fp16"},      {"unclaimed-reduce-bf16", "bf16"},
-    {"unclaimed-reduce-f16", "fp16"},     {"unclaimed-param-of-unit", "bf16"},
-    {"unclaimed-reduce-of-unit", "bf16"}, {"unknown-param-dtype", NULL},
-    {"unknown-reduce-dtype", NULL},
-};
+static const char *claim_that_allows(const char *answer)
+{
+    uint32_t call = 0;
+
+    while (call < SCRIPT_N_CALLS &&
+           strcmp(script_calls[call].name, answer) != 0) {
+        call++;
+    }
+    return call < SCRIPT_N_CALLS ? script_calls[call].allowed_by : NULL;
+}
 
 /* Those answers of the row that an engine with these claims owes. */
 static uint32_t owed(const struct requirement *q, const struct record *r,
@@ -126,8 +128,9 @@ static uint32_t owed(const struct requirement *q, const struct record *r,
 {
     uint32_t n = 0;
 
-    for (size_t i = 0; i < sizeof(allowed_by) / sizeof(allowed_by[0]); i++) {
-        const char *claim = allowed_by[i].claim;
+    for (uint32_t i = 0; i < REQUIREMENT_MAX_ANSWERS && q->answers[i].name;
+         i++) {
+        const char *claim = claim_that_allows(q->answers[i].name);
 
         if (claim == NULL || !record_claims(r, claim)) {
             out[n++] = q->answers[i];
@@ -273,7 +276,7 @@ const struct requirement error_requirements[] = {
     {.id = "error.unclaimed",
      .text = "Dtypes that are none, or of types that an engine does not claim, "
              "are refused when sharding, of all units or of one.",
-     .since = "1.0",
+     .since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present",

@@ -159,24 +159,34 @@ static struct record_answer *norm_of(const struct record_rank *rank, uint32_t i)
     return NULL;
 }
 
+/* A norm is noted as its bits. */
+static bool is_nan(const struct record_answer *norm)
+{
+    return ((uint32_t)norm->status & 0x7fffffffu) > 0x7f800000u;
+}
+
 static bool norms_of_rank(const struct expect *e,
                           const struct record_rank *rank, uint32_t k,
                           struct finding *f)
 {
     for (uint32_t i = 0; i < e->n_events; i++) {
-        struct finding at = finding_at("norm", i, -1, k);
-        const struct record_answer *got = norm_of(rank, i);
-        const struct record_answer *want =
-            e->baseline ? norm_of(compare_rank(e->baseline, 0), i) : NULL;
+        const struct finding at = finding_at("norm", i, -1, k);
+        const struct record_answer *got;
+        const struct record_answer *want;
 
         if (e->event[i].action->verb != SCRIPT_CLIP) {
             continue;
         }
+        got = norm_of(rank, i);
+        want = e->baseline ? norm_of(compare_rank(e->baseline, 0), i) : NULL;
         if (!want) {
             return finding_missing(f, at, "the unsharded run has no norm");
         }
+        if (is_nan(want)) {
+            return finding_text(f, at, "the unsharded run's norm is NaN") ||
+                   tell_action(e, i, f);
+        }
         if (!got || got->status != want->status) {
-            at.form = FINDING_BITS;
             *f = at;
             f->form = got ? FINDING_BITS : FINDING_TEXT;
             f->got = got ? (uint32_t)got->status : 0;
@@ -204,6 +214,10 @@ static bool norms_spoil(const struct expect *e, struct record_rank *rank)
 }
 
 /* ---- script.answers ----------------------------------------------------- */
+
+enum {
+    LET_OFF = UINT32_MAX >> 1 /* in the place of a number of calls */
+};
 
 /* How often each wrong call is made. */
 struct asked {
@@ -247,21 +261,16 @@ static bool is_refused(const struct expect *e)
     return n + asked.reshards > 0;
 }
 
-/* The statuses that are right for a call; most are INVALID. */
+/* SCRIPT_N_CALLS: what no wrong call is, but must be refused as most are. */
 static bool refuses(uint32_t call, int32_t status)
 {
-    switch (call) {
-    case SCRIPT_CALL_LOAD_MISSING:
-    case SCRIPT_CALL_LOAD_DAMAGED:
+    switch (call < SCRIPT_N_CALLS ? script_calls[call].refusal
+                                  : SCRIPT_IS_INVALID) {
+    case SCRIPT_IS_OF_FILES:
         return status == FSDP_ERR_IO || status == FSDP_ERR_FORMAT;
-    case SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD:
-    case SCRIPT_CALL_RANKS_DISAGREE_ON_UNITS:
+    case SCRIPT_IS_A_MISMATCH:
         return status == FSDP_ERR_MISMATCH;
-    case SCRIPT_CALL_UNKNOWN_LAYOUT:
-    case SCRIPT_CALL_UNKNOWN_OPTIMIZER:
-    case SCRIPT_CALL_UNKNOWN_FOLD:
-    case SCRIPT_CALL_GROUP_OUT_OF_RANGE:
-    case SCRIPT_CALL_UNCLAIMED_DTYPE:
+    case SCRIPT_IS_UNSUPPORTED:
         return status == FSDP_ERR_INVALID || status == FSDP_ERR_UNSUPPORTED;
     default:
         return status == FSDP_ERR_INVALID;
@@ -291,29 +300,77 @@ static bool answers_to(const struct record_rank *rank, const char *name,
            finding_note(f, at, "%s: %u answers, %u calls", name, n, times);
 }
 
-static bool answers_of_rank(const struct expect *e,
+static bool answers_of_rank(const struct asked *asked,
                             const struct record_rank *rank, uint32_t k,
                             struct finding *f)
 {
     const struct finding at = finding_at("answers", -1, -1, k);
-    struct asked asked;
 
-    count_asked(e, &asked);
     for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
-        if (!answers_to(rank, script_calls[c].name, c, asked.times[c], at, f)) {
+        if (asked->times[c] != LET_OFF &&
+            !answers_to(rank, script_calls[c].name, c, asked->times[c], at,
+                        f)) {
             return false;
         }
     }
     return answers_to(rank, "param-after-reshard-all", SCRIPT_N_CALLS,
-                      asked.reshards, at, f);
+                      asked->reshards, at, f);
 }
 
-static bool answers_spoil(const struct expect *e, struct record_rank *rank)
+/* An engine that claims what a call offers may take it. */
+static bool may_take(const struct record *r, uint32_t call)
 {
+    const char *claim = script_calls[call].allowed_by;
+
+    return claim && record_claims(r, claim);
+}
+
+static bool answers_hold(const struct expect *e, const struct record *r,
+                         struct finding *f)
+{
+    struct asked asked;
+
+    count_asked(e, &asked);
+    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
+        if (may_take(r, c)) {
+            asked.times[c] = LET_OFF;
+        }
+    }
+    for (uint32_t k = 0; k < e->c->ranks; k++) {
+        const struct record_rank *rank = compare_rank(r, k);
+
+        if (!rank) {
+            return finding_text(f, finding_at("answers", -1, -1, k),
+                                "this rank's files are missing");
+        }
+        if (!answers_of_rank(&asked, rank, k, f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_owed(const struct record *r, const char *name)
+{
+    bool owed = true;
+
+    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
+        owed = owed &&
+               !(may_take(r, c) && strcmp(script_calls[c].name, name) == 0);
+    }
+    return owed;
+}
+
+static bool answers_spoil(const struct expect *e, struct record *r)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+
     (void)e;
-    for (uint32_t i = 0; i < rank->n_answers; i++) {
-        if (rank->answer[i].status == FSDP_ERR_INVALID) {
-            rank->answer[i].status = FSDP_OK;
+    for (uint32_t i = 0; rank && i < rank->n_answers; i++) {
+        struct record_answer *got = &rank->answer[i];
+
+        if (got->status == FSDP_ERR_INVALID && is_owed(r, got->name)) {
+            got->status = FSDP_OK;
             return true;
         }
     }
@@ -322,25 +379,37 @@ static bool answers_spoil(const struct expect *e, struct record_rank *rank)
 
 /* ---- script.collectives ------------------------------------------------- */
 
-/* As often in one as in the other. */
-static bool same_in_any_order(const struct record_sequence *a,
-                              const struct record_sequence *b)
+/* How often it is among them. */
+static uint32_t times(const struct record_sequence *s,
+                      const struct record_collective *c)
 {
-    for (uint32_t i = 0; i < a->n; i++) {
-        uint32_t in_a = 0;
-        uint32_t in_b = 0;
+    uint32_t n = 0;
 
-        for (uint32_t k = 0; k < a->n; k++) {
-            in_a += compare_same_collective(&a->c[i], &a->c[k]);
-        }
-        for (uint32_t k = 0; k < b->n; k++) {
-            in_b += compare_same_collective(&a->c[i], &b->c[k]);
-        }
-        if (in_a != in_b) {
+    for (uint32_t i = 0; i < s->n; i++) {
+        n += compare_same_collective(&s->c[i], c);
+    }
+    return n;
+}
+
+/* In any order all of `least`, and beyond it nothing but what `more` has, at
+ * most as often. */
+static bool same_in_any_order(const struct record_sequence *least,
+                              const struct record_sequence *more,
+                              const struct record_sequence *got)
+{
+    for (uint32_t i = 0; i < least->n; i++) {
+        if (times(got, &least->c[i]) < times(least, &least->c[i])) {
             return false;
         }
     }
-    return a->n == b->n;
+    for (uint32_t i = 0; i < got->n; i++) {
+        const struct record_collective *c = &got->c[i];
+
+        if (times(got, c) > times(least, c) + times(more, c)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool runs_ahead(const struct expect *e)
@@ -349,18 +418,16 @@ static bool runs_ahead(const struct expect *e)
            e->c->reduces_in_flight != 0;
 }
 
-/* What a cancelled pass may have made ahead comes on top. */
+/* Running ahead changes the order, and what a cancelled pass may have gathered
+ * for units that were not waited for comes on top. */
 static bool same_collectives(const struct expect *e,
                              const struct expect_event *v,
                              const struct record_sequence *got)
 {
     bool same = got->n == v->seen.n;
 
-    if (got->n > v->seen.n && got->n - v->seen.n <= v->ahead.n) {
-        return true; /* gathers of units that were not waited for */
-    }
     if (runs_ahead(e)) {
-        return same_in_any_order(&v->seen, got);
+        return same_in_any_order(&v->seen, &v->ahead, got);
     }
     for (uint32_t i = 0; same && i < got->n; i++) {
         same = compare_same_collective(&got->c[i], &v->seen.c[i]);
@@ -438,12 +505,23 @@ static bool is_strict(const struct expect *e)
     return is_script(e) && !runs_ahead(e);
 }
 
+/* What is staged is the engine's own while a save is under way, and what is
+ * live for a pass that computes is not the engine's. */
+static bool may_differ(uint32_t kind, bool saving)
+{
+    return kind == FSDP_ACTIVATION || (kind == FSDP_STAGING && saving);
+}
+
 static bool rest_of_rank(const struct expect *e, const struct record_rank *rank,
                          uint32_t k, struct finding *f)
 {
+    bool saving = false;
+
     for (uint32_t i = 0; i < e->n_events; i++) {
         struct finding at = finding_at("memory", i, -1, k);
+        const uint32_t verb = e->event[i].action->verb;
 
+        saving = verb == SCRIPT_SAVE || (saving && verb != SCRIPT_WAIT);
         if (rank->memory.after_step == NULL || i >= rank->n_steps) {
             return finding_text(f, at,
                                 "memory after this action is not recorded");
@@ -451,7 +529,7 @@ static bool rest_of_rank(const struct expect *e, const struct record_rank *rank,
         for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
             const uint64_t got = rank->memory.after_step[i].live[kind];
 
-            if (kind != FSDP_ACTIVATION && got != e->event[i].rest[kind]) {
+            if (!may_differ(kind, saving) && got != e->event[i].rest[kind]) {
                 at.stage = compare_kind_of_bytes(kind);
                 (void)finding_bytes(f, at, got, e->event[i].rest[kind],
                                     "live behind this action");
@@ -511,8 +589,8 @@ const struct requirement script_requirements[] = {
      .general = true,
      .needs = "run.completes",
      .applies = is_refused,
-     .check = &check_each_rank,
-     .rank = {answers_of_rank, answers_spoil}},
+     .holds = answers_hold,
+     .spoil = answers_spoil},
     {.id = "script.collectives",
      .text = "Each action of a script communicates what the oracle says, in "
              "order where nothing runs ahead.",

@@ -57,6 +57,9 @@ static int unshard(struct driver *x, const struct script_action *a)
     struct fsdp_tensor t;
 
     (void)a;
+    if (!x->serial && !x->engine.unshard_all) {
+        return FSDP_ERR_INVALID; /* it is claimed */
+    }
     drive_place(x, RACE_AT_SUMMON, 0);
     if (!x->serial) {
         FSDP_TRY(x->engine.unshard_all(x->sharded));
@@ -75,6 +78,9 @@ static int reshard(struct driver *x, const struct script_action *a)
     (void)a;
     if (x->serial) {
         return FSDP_OK;
+    }
+    if (!x->engine.reshard_all) {
+        return FSDP_ERR_INVALID; /* it is claimed */
     }
     FSDP_TRY(x->engine.reshard_all(x->sharded));
     return drive_answer(x, "param-after-reshard-all",
@@ -178,12 +184,6 @@ static int play_passes_of_all(struct driver *x, const struct script_action *a)
     return FSDP_OK;
 }
 
-static bool needs_life(const struct script_action *a)
-{
-    return a->verb != SCRIPT_WRONG ||
-           script_calls[a->call].when != SCRIPT_UNTRAINED;
-}
-
 int play_script(struct driver *x)
 {
     const struct script_action *a;
@@ -193,7 +193,7 @@ int play_script(struct driver *x)
     }
     x->walk = script_begin(x->d->script);
     while ((a = script_next(&x->walk)) != NULL) {
-        if (needs_life(a) && !x->living) {
+        if (!script_is_offer(a) && !x->living) {
             FSDP_TRY(begin_life(x));
         }
         play_note_begin(x, a);

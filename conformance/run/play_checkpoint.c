@@ -55,14 +55,33 @@ static const struct script_action *first_save(const struct script *s)
     return &sharded;
 }
 
+/* Whether a call that must be refused is of saving or loading. */
+static bool is_wrong_save(uint32_t call)
+{
+    static const char *const begin[] = {"save-", "wait-", "load-"};
+    const char *name = script_calls[call].name;
+    bool is = false;
+
+    for (size_t i = 0; i < sizeof(begin) / sizeof(begin[0]); i++) {
+        is = is || strncmp(name, begin[i], strlen(begin[i])) == 0;
+    }
+    return is;
+}
+
 bool play_can_save(const struct driver *x)
 {
     const struct script *s = x->d->script;
     bool asked = s->given != 0;
 
     for (uint32_t i = 0; i < s->n_actions; i++) {
-        asked = asked || s->action[i].verb == SCRIPT_SAVE ||
-                s->action[i].verb == SCRIPT_LOAD;
+        const struct script_action *a = &s->action[i];
+
+        asked = asked || a->verb == SCRIPT_SAVE || a->verb == SCRIPT_LOAD ||
+                (a->verb == SCRIPT_WRONG && is_wrong_save(a->call));
+    }
+    for (uint32_t i = 0; i < s->n_inside; i++) {
+        asked = asked || (s->inside[i].sync == SCRIPT_SYNC_UNSAID &&
+                          is_wrong_save(s->inside[i].call));
     }
     return !asked ||
            (x->engine.save_begin && x->engine.save_wait && x->engine.load &&
@@ -166,9 +185,10 @@ int play_save(struct driver *x, const struct script_action *a)
     status = save(x, a, a->slot);
     above = recorder_watched_peak(x->recorder);
     FSDP_TRY(status);
-    return a == first_save(x->d->script) && !x->serial
-               ? drive_answer_number(x, "save-above-rest", above)
-               : FSDP_OK;
+    if (a == first_save(x->d->script) && !x->serial) {
+        FSDP_TRY(drive_answer_number(x, "save-above-rest", above));
+    }
+    return x->by_action ? play_note_outside(x) : FSDP_OK;
 }
 
 /* What was loaded, saved once more, is the same files. */

@@ -321,11 +321,22 @@ enum script_when {
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
 };
+/* Statuses with which a call may be refused. */
+enum script_refusal {
+    SCRIPT_IS_INVALID = 0, /* INVALID alone */
+    SCRIPT_IS_UNSUPPORTED, /* that, or UNSUPPORTED: a matter of claims */
+    SCRIPT_IS_OF_FILES,    /* IO or FORMAT */
+    SCRIPT_IS_A_MISMATCH,  /* MISMATCH alone */
+};
 struct script_call_row {
     const char *name;
-    uint32_t when; /* enum script_when */
+    uint32_t when;          /* enum script_when */
+    uint32_t refusal;       /* enum script_refusal */
+    const char *allowed_by; /* the claim that makes it right; NULL: none */
 };
 extern const struct script_call_row script_calls[SCRIPT_N_CALLS];
+/* Whether it offers a model to be sharded, so that no life begins for it. */
+bool script_is_offer(const struct script_action *a);
 
 /* ---- Cases ---- */
 

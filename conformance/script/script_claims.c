@@ -54,10 +54,15 @@ static const char *const form_claims[] = {[FSDP_SAVE_FULL] = "save-full",
                                           [FSDP_SAVE_SHARDED] = "save-sharded",
                                           [FSDP_SAVE_LOCAL] = "save-local"};
 
-/* Whether a bf16 param_dtype is refused as unclaimed. */
-static bool is_about_bf16(const struct script_action *a)
+/* The claim that makes the call right, which must be refused without it; NULL:
+ * it is not claimed. */
+static const char *allowed_by(const struct script_action *a,
+                              const char *const *claims)
 {
-    return a->verb == SCRIPT_WRONG && a->call == SCRIPT_CALL_UNCLAIMED_DTYPE;
+    const char *claim =
+        a->verb == SCRIPT_WRONG ? script_calls[a->call].allowed_by : NULL;
+
+    return claim && has(claims, claim) ? claim : NULL;
 }
 
 /* What the action as such is one of, or NULL. */
@@ -134,8 +139,8 @@ static const char *action_lacks(const struct script *s,
 {
     const char *claim = lacking(claim_of_verb(a), claims);
 
-    if (is_about_bf16(a) && has(claims, "bf16")) {
-        return "bf16";
+    if (allowed_by(a, claims)) {
+        return allowed_by(a, claims);
     }
     for (uint32_t i = 0; i < a->n_inside && !claim; i++) {
         claim = lacking(claim_of_inside(s, a, i), claims);
@@ -202,8 +207,7 @@ static bool less_for(const struct script *s, const struct script_action *a,
         *less = SCRIPT_LESS_FORM;
         return has(claims, "save-sharded");
     }
-    if (lacking(claim_of_verb(a), claims) ||
-        (is_about_bf16(a) && has(claims, "bf16"))) {
+    if (lacking(claim_of_verb(a), claims) || allowed_by(a, claims)) {
         return false;
     }
     for (uint32_t i = 0; i < a->n_inside; i++) {

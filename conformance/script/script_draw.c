@@ -419,7 +419,8 @@ static void draw_end(struct drawer *d)
         (d->state.left_open || d->state.open_all)) {
         take_any(d);
     }
-    while (count_core(d->s) < SCRIPT_LEAST_CORE) {
+    while (count_core(d->s) < SCRIPT_LEAST_CORE &&
+           d->s->n_actions + 2 <= SCRIPT_MOST_DRAWN) {
         if (d->state.left_open) {
             take_any(d);
         }

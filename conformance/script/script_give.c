@@ -38,8 +38,13 @@ static int give(const struct script *s, const struct case_script **out,
     }
     canonical = script_text(s);
     status = canonical ? case_script_add(canonical, n, out) : FSDP_ERR_NOMEM;
+    *out = status == FSDP_OK ? *out : NULL;
     free(canonical);
-    return status == FSDP_OK ? FSDP_OK : refuse(error, status, "out of memory");
+    return status == FSDP_OK ? FSDP_OK
+                             : refuse(error, status,
+                                      status == FSDP_ERR_INVALID
+                                          ? "another text has the same name"
+                                          : "out of memory");
 }
 
 int script_give(const char *text, const struct case_script **out,

@@ -560,13 +560,27 @@ static void test_all_but_one(void **state)
     }
 }
 
+/* With these, some calls that scripts have are right. */
+static void all_but_dtypes(const char *list[64])
+{
+    const uint32_t all = all_but("bf16", list);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < all; i++) {
+        if (strcmp(list[i], "fp16") != 0) {
+            list[n++] = list[i];
+        }
+    }
+    list[n] = NULL;
+}
+
 /* An engine that claims everything is asked for everything. */
 static void test_everything(void **state)
 {
     const char *list[64];
 
     (void)state;
-    (void)all_but("bf16", list);
+    all_but_dtypes(list);
     for (uint64_t seed = 0; seed < 1000; seed++) {
         struct fsdp_error error = {0};
         struct script_mask all;
@@ -644,16 +658,105 @@ static void test_needs(void **state)
     }
 }
 
+/* Whether a case that plays it is found to need the claim. */
+static bool case_needs(const char *text, const char *claim)
+{
+    const struct case_script *given;
+    const char *list[CASE_MAX_CLAIMS];
+    struct fsdp_error error = {0};
+    struct run_case c;
+    uint32_t n;
+    bool needs_it = false;
+
+    assert_true(
+        case_of_id("mlp.odd.natural.full-shard.k2.flat.layer.rank.s.sgd", &c));
+    assert_int_equal(script_give(text, &given, &error), FSDP_OK);
+    case_play_script(&c, given);
+    n = case_claims(&c, list);
+    assert_in_range(n, 4, CASE_MAX_CLAIMS);
+    for (uint32_t i = 0; i < n; i++) {
+        needs_it = needs_it || strcmp(list[i], claim) == 0;
+    }
+    return needs_it;
+}
+
+/* What a call that must be refused needs, a case needs that makes it. */
+static void test_cases_need_the_same(void **state)
+{
+    (void)state;
+    for (uint32_t call = 0; call < SCRIPT_N_CALLS; call++) {
+        struct fsdp_error error = {0};
+        struct script s;
+        const char *claim;
+        char text[64];
+
+        snprintf(text, sizeof(text), "script 1\n--\n! %s",
+                 script_calls[call].name);
+        assert_int_equal(script_parse(text, &s, &error), FSDP_OK);
+        claim = script_unclaimed(&s, core);
+        if (claim && !case_needs(text, claim)) {
+            fail_msg("%s: %s", text, claim);
+        }
+        script_release(&s);
+    }
+    assert_true(case_needs("script 1\ngroups 2\n--\npass 0.0 n\neval 0.0\n"
+                           "pass 0.1 s until 1\nsummon\nclip 1 p 2\n"
+                           "save a full\nsave a local\nsave a sharded\n"
+                           "load a\n! reduces-beyond\n",
+                           "prefetch"));
+}
+
+/* Calls that one claim makes right are left out for who has it, and asked of
+ * who has not. */
+static void test_allowed(void **state)
+{
+    static const struct {
+        const char *call, *claim;
+    } row[] = {
+        {"unclaimed-dtype", "bf16"},
+        {"unclaimed-reduce-bf16", "bf16"},
+        {"unclaimed-param-of-unit", "bf16"},
+        {"unclaimed-reduce-of-unit", "bf16"},
+        {"unclaimed-param-f16", "fp16"},
+        {"unclaimed-reduce-f16", "fp16"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N_OF(row); i++) {
+        const char *claims[] = {"bf16", NULL};
+        const bool forbids = strcmp(row[i].claim, claims[0]) == 0;
+        struct fsdp_error error = {0};
+        struct script s;
+        char text[64];
+
+        snprintf(text, sizeof(text), "script 1\n--\n! %s", row[i].call);
+        assert_int_equal(script_parse(text, &s, &error), FSDP_OK);
+        assert_null(script_unclaimed(&s, core));
+        assert_int_equal(script_unclaimed(&s, claims) != NULL, forbids);
+        claims[0] = "fp16";
+        assert_int_equal(script_unclaimed(&s, claims) != NULL, !forbids);
+        script_release(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all),        cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_bits),       cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_less),       cmocka_unit_test(test_keeps),
-        cmocka_unit_test(test_ids),        cmocka_unit_test(test_longest),
-        cmocka_unit_test(test_core),       cmocka_unit_test(test_all_but_one),
-        cmocka_unit_test(test_everything), cmocka_unit_test(test_not_even_core),
+        cmocka_unit_test(test_all),
+        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_less),
+        cmocka_unit_test(test_keeps),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_longest),
+        cmocka_unit_test(test_core),
+        cmocka_unit_test(test_all_but_one),
+        cmocka_unit_test(test_everything),
+        cmocka_unit_test(test_not_even_core),
         cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_allowed),
+        cmocka_unit_test(test_cases_need_the_same),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -386,8 +386,7 @@ void script_state_begin(const struct script *s, const uint32_t lengths[2],
 void script_state_take(struct script_state *state,
                        const struct script_action *a)
 {
-    if (a->verb != SCRIPT_WRONG ||
-        script_calls[a->call].when != SCRIPT_UNTRAINED) {
+    if (!script_is_offer(a)) {
         walk_life(state, a);
     } else {
         refuse_if(state, state->living,

@@ -166,7 +166,11 @@ int expect_make_watched(const struct run_case *c,
     if (case_is_script(c)) {
         struct fsdp_error why;
 
-        FSDP_TRY(script_make(c, false, &out->script, &why));
+        status = script_make(c, false, &out->script, &why);
+    }
+    if (status != FSDP_OK) {
+        expect_release(out);
+        return status;
     }
     out->replicas = c->replicas;
     out->shards = c->ranks / c->replicas;

@@ -319,12 +319,18 @@ static int walk_sequence(struct walk *w, uint32_t index, uint32_t part,
 static int walk_ahead(struct walk *w, uint32_t index, uint32_t at)
 {
     const struct fsdp_options *o = &w->e->options;
-    const struct fsdp_sequence *s = w->e->model->sequence[index];
-    uint8_t *flags = calloc((size_t)s->n + 1, sizeof(*flags));
-    int status =
-        flags != NULL ? expect_windows(w->e, s, flags) : FSDP_ERR_NOMEM;
+    const struct fsdp_sequence *s;
+    uint8_t *flags;
     uint32_t depth = 0;
+    int status;
 
+    if (index >= w->e->model->n_sequences ||
+        at > w->e->model->sequence[index]->n) {
+        return FSDP_ERR_INVALID;
+    }
+    s = w->e->model->sequence[index];
+    flags = calloc((size_t)s->n + 1, sizeof(*flags));
+    status = flags != NULL ? expect_windows(w->e, s, flags) : FSDP_ERR_NOMEM;
     if (status == FSDP_OK && at > 0 && w->e->shards > 1) {
         depth = (flags[at - 1] & EXPECT_BACKWARD) != 0 ? o->prefetch_backward
                                                        : o->prefetch_forward;
@@ -474,8 +480,6 @@ static int walk_pass(struct walk *w, const struct script_action *a, bool *sync,
     return FSDP_OK;
 }
 
-static int walk_summon(struct walk *w);
-
 static void reshard_all(struct walk *w)
 {
     for (uint32_t u = 0; u < w->e->units->n_units; u++) {
@@ -516,12 +520,12 @@ static int walk_action(struct walk *w, const struct script_action *a,
     }
 }
 
-/* What is left behind an action. */
-static int note_event(const struct walk *w, struct expect_event *v)
+/* What is left behind an action: nothing before the first life. */
+static int note_event(const struct walk *w, bool living, struct expect_event *v)
 {
     const uint32_t n = w->e->units->n_units;
 
-    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+    for (uint32_t k = 0; living && k < FSDP_N_KINDS; k++) {
         v->rest[k] = w->live[k] * sizeof(float);
     }
     if (v->action->verb != SCRIPT_LOOK) {
@@ -540,6 +544,7 @@ static int walk_script(struct walk *w)
     struct script_walk at = script_begin(&e->script);
     const struct script_action *a;
     bool sync = true;
+    bool living = false;
 
     e->event = calloc((size_t)e->c->steps + 1, sizeof(*e->event));
     if (e->event == NULL) {
@@ -554,7 +559,8 @@ static int walk_script(struct walk *w)
         e->n_events++;
         v->action = a;
         FSDP_TRY(walk_action(w, a, &sync, v));
-        FSDP_TRY(note_event(w, v));
+        living = living || !script_is_offer(a);
+        FSDP_TRY(note_event(w, living, v));
     }
     allow_for_running_ahead(e, w);
     return e->n_events == e->c->steps ? FSDP_OK : FSDP_ERR_INVALID;

@@ -240,6 +240,24 @@ static void a_script_of_its_own(void **state)
     expect_release(&e);
 }
 
+/* A place behind the last point is none, and what was made until then is given
+ * back. */
+static void a_script_that_no_pass_is_as_long_as(void **state)
+{
+    const struct case_script *s;
+    struct fsdp_error error;
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+    struct expect e;
+
+    (void)state;
+    assert_int_equal(
+        script_give("script 1;--;pass 0.0 s until 1000", &s, &error), FSDP_OK);
+    case_play_script(&c, s);
+    testing_mlp(&t);
+    assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_ERR_INVALID);
+}
+
 /* By rows over four ranks: two units of 5 elements in shards of 2, 8 on the
  * wire. They are twice there while they are unpacked, and while they are
  * packed; the gradient is dead before the result is live. */
@@ -518,6 +536,7 @@ int main(void)
         cmocka_unit_test(microbatches),
         cmocka_unit_test(scenarios),
         cmocka_unit_test(a_script_of_its_own),
+        cmocka_unit_test(a_script_that_no_pass_is_as_long_as),
         cmocka_unit_test(a_layout_that_packs),
         cmocka_unit_test(what_a_pass_leaves_alone),
         cmocka_unit_test(storage_is_in_whole_lines),
