@@ -401,7 +401,9 @@ static int merge(const struct plan_model *m, uint32_t n, struct wrap_units *out)
         out->unit_of_module[i] = u;
         if (u != FSDP_NO_UNIT && u != root) {
             out->unit_of_module[i] = (u - first) / n + first;
-            n_units = out->unit_of_module[i] + 1;
+            if (out->unit_of_module[i] >= n_units) {
+                n_units = out->unit_of_module[i] + 1;
+            }
         }
     }
     out->units.size = sizeof(out->units);
