@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 enum {
-    MAX_OPEN = 16 /* folders at once */
+    MAX_OPEN = 16,  /* folders at once */
+    MAX_CLOSED = 64 /* folders that may not be looked into, in each other */
 };
 
 /* A folder that its owner may not look into is one that an engine left. */
@@ -39,7 +40,10 @@ static int erase(const char *path, const struct stat *s, int type,
 void folder_erase(const char *path)
 {
     (void)nftw(path, erase, MAX_OPEN, FTW_PHYS | FTW_DEPTH);
-    if (rmdir(path) != 0 && errno == ENOTEMPTY) {
+    /* A walk opens one level: it does not go into what it could not read. */
+    for (int level = 0; level < MAX_CLOSED && rmdir(path) != 0 &&
+                        (errno == ENOTEMPTY || errno == EEXIST);
+         level++) {
         (void)nftw(path, open_up, MAX_OPEN, FTW_PHYS);
         (void)nftw(path, erase, MAX_OPEN, FTW_PHYS | FTW_DEPTH);
     }

@@ -17,7 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+enum {
+    NOBODY = 65534
+};
 
 static char base[32];
 static char path[64];
@@ -71,6 +76,51 @@ static void test_all_of_it(void **state)
     assert_false(is_there("a"));
 }
 
+/* Two of them, one in the other. Root may look into all, so that a child that
+ * is root tries it as somebody else, in a folder of its own. */
+static void erase_closed(const char *top)
+{
+    static const char *const in[] = {"", "/a", "/a/b", "/a/b/c"};
+    char name[96];
+
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof(name), "%s%s", top, in[i]);
+        if (mkdir(name, 0777) != 0) {
+            _exit(1);
+        }
+    }
+    for (int i = 3; i > 0; i--) {
+        snprintf(name, sizeof(name), "%s%s", top, in[i]);
+        if (chmod(name, 0) != 0) {
+            _exit(2);
+        }
+    }
+    folder_erase(top);
+    _exit(access(top, F_OK) == 0 ? 3 : 0);
+}
+
+static void test_closed_in_closed(void **state)
+{
+    int status = 0;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(chmod(base, 0755), 0);
+    assert_int_equal(mkdir(at("theirs"), 0777), 0);
+    assert_int_equal(chmod(at("theirs"), 0777), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (geteuid() == 0 && setuid(NOBODY) != 0) {
+            _exit(4);
+        }
+        erase_closed(at("theirs/top"));
+    }
+    assert_true(waitpid(child, &status, 0) == child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void test_links(void **state)
 {
     (void)state;
@@ -98,6 +148,7 @@ static void test_no_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_of_it),
+                                       cmocka_unit_test(test_closed_in_closed),
                                        cmocka_unit_test(test_links),
                                        cmocka_unit_test(test_no_folder)};
 

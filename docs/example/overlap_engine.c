@@ -22,6 +22,7 @@
 #include <fsdp/engine.h>
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -612,6 +613,24 @@ static int zero_grad(struct fsdp_sharded *s)
 
 /* ---- Shard ------------------------------------------------------------- */
 
+/* What a driver of an earlier version gives may be shorter: the rest is 0. */
+static void read_known(void *to, size_t bytes, const void *from, uint32_t size)
+{
+    memset(to, 0, bytes);
+    memcpy(to, from, size < bytes ? size : bytes);
+}
+
+static struct fsdp_options read_options(const struct fsdp_options *from)
+{
+    struct fsdp_options o;
+
+    read_known(&o, sizeof(o), from, from->size);
+    if (from->size <= offsetof(struct fsdp_options, accumulate_dtype)) {
+        o.grad_dtype = FSDP_DTYPE_NONE; /* padding of an earlier struct */
+    }
+    return o;
+}
+
 static int check_options(const struct fsdp_env *env,
                          const struct fsdp_options *o)
 {
@@ -628,7 +647,8 @@ static int check_options(const struct fsdp_env *env,
     if (o->layout != FSDP_LAYOUT_FLAT || o->optimizer != FSDP_OPTIMIZER_SGD ||
         o->n_groups > 1 || o->offload || o->param_dtype > FSDP_DTYPE_F32 ||
         o->reduce_dtype > FSDP_DTYPE_F32 || o->output_dtype > FSDP_DTYPE_F32 ||
-        o->buffer_dtype > FSDP_DTYPE_F32) {
+        o->buffer_dtype > FSDP_DTYPE_F32 || o->grad_dtype > FSDP_DTYPE_F32 ||
+        o->accumulate_dtype > FSDP_DTYPE_F32 || o->sum_dtype > FSDP_DTYPE_F32) {
         return fail(env, FSDP_ERR_UNSUPPORTED,
                     "claimed are flat, sgd, one group, float32");
     }
@@ -657,10 +677,21 @@ static int check_ahead(const struct fsdp_env *env, const struct fsdp_options *o,
 static int check(const struct fsdp_env *env, const struct fsdp_model *model,
                  const struct fsdp_units *units)
 {
+    struct fsdp_units known;
+
+    read_known(&known, sizeof(known), units, units->size);
+    const uint32_t *const dtype[] = {known.param_dtype,  known.reduce_dtype,
+                                     known.output_dtype, known.buffer_dtype,
+                                     known.grad_dtype,   known.accumulate_dtype,
+                                     known.sum_dtype};
+
     for (uint32_t u = 0; u < units->n_units; u++) {
-        if ((units->param_dtype && units->param_dtype[u]) ||
-            (units->reduce_dtype && units->reduce_dtype[u]) ||
-            (units->offload && units->offload[u] == 1)) {
+        bool special = known.offload && known.offload[u] == 1;
+
+        for (size_t i = 0; i < sizeof(dtype) / sizeof(dtype[0]); i++) {
+            special = special || (dtype[i] && dtype[i][u]);
+        }
+        if (special) {
             return fail(env, FSDP_ERR_UNSUPPORTED, "a unit is special");
         }
     }
@@ -921,11 +952,12 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
                  const struct fsdp_units *units,
                  const struct fsdp_options *options, struct fsdp_sharded **out)
 {
+    const struct fsdp_options known = read_options(options);
     struct fsdp_sharded *s;
 
     *out = NULL;
-    FSDP_TRY(check_options(env, options));
-    FSDP_TRY(check_ahead(env, options, units->n_units));
+    FSDP_TRY(check_options(env, &known));
+    FSDP_TRY(check_ahead(env, &known, units->n_units));
     FSDP_TRY(check(env, model, units));
     s = *out = calloc(1, sizeof(*s));
     if (!s) {
@@ -934,7 +966,7 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->env = env;
     s->model = model;
     s->units = units;
-    s->options = *options;
+    s->options = known;
     s->replicas = env->mesh->extent[FSDP_DIM_REPLICATE];
     s->shards = env->mesh->extent[FSDP_DIM_SHARD];
     s->coordinate = env->rank % s->shards;

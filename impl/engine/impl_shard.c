@@ -142,6 +142,9 @@ int impl_shard(const struct fsdp_env *env, const struct fsdp_model *model,
 
     *out = NULL;
     read_known(&o, sizeof(o), options, options->size);
+    if (options->size <= offsetof(struct fsdp_options, accumulate_dtype)) {
+        o.grad_dtype = FSDP_DTYPE_NONE; /* padding of an earlier struct */
+    }
     read_known(&known, sizeof(known), units, units->size);
     FSDP_TRY(impl_check(env, model, &known, &o));
     s = *out = calloc(1, sizeof(*s)); /* the caller destroys it in any case */

@@ -6,12 +6,21 @@
 #include "ref.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 void ref_read(void *to, uint64_t bytes, const void *from, uint32_t size)
 {
     memset(to, 0, bytes);
     memcpy(to, from, size < bytes ? size : bytes);
+}
+
+void ref_read_options(struct fsdp_options *to, const struct fsdp_options *from)
+{
+    ref_read(to, sizeof(*to), from, from->size);
+    if (from->size <= offsetof(struct fsdp_options, accumulate_dtype)) {
+        to->grad_dtype = FSDP_DTYPE_NONE;
+    }
 }
 
 static int check_mesh(const struct fsdp_env *env)

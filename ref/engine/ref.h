@@ -17,6 +17,8 @@ __attribute__((format(printf, 4, 5))) int ref_fail(const struct fsdp_env *env,
 /* options.c: a struct of the contract as far as the caller, who may have been
  * built against earlier headers, knows its fields; the rest is zero. */
 void ref_read(void *to, uint64_t bytes, const void *from, uint32_t size);
+/* The same of options: grad_dtype lies where an earlier struct was padded. */
+void ref_read_options(struct fsdp_options *to, const struct fsdp_options *from);
 /* options.c: refuses what does not fit, and what is not claimed. */
 int ref_check(const struct fsdp_env *env, const struct fsdp_model *model,
               const struct fsdp_units *units,

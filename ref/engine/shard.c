@@ -97,7 +97,7 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     struct fsdp_sharded *s;
 
     *out = NULL;
-    ref_read(&known_options, sizeof(known_options), options, options->size);
+    ref_read_options(&known_options, options);
     ref_read(&known_units, sizeof(known_units), units, units->size);
     FSDP_TRY(ref_check(env, model, &known_units, &known_options));
     s = calloc(1, sizeof(*s));

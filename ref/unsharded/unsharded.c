@@ -137,10 +137,14 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
                  const struct fsdp_units *units,
                  const struct fsdp_options *options, struct fsdp_sharded **out)
 {
+    struct fsdp_options known_options;
+    struct fsdp_units known_units;
     struct fsdp_sharded *s;
 
     *out = NULL;
-    FSDP_TRY(ref_check(env, model, units, options));
+    ref_read_options(&known_options, options);
+    ref_read(&known_units, sizeof(known_units), units, units->size);
+    FSDP_TRY(ref_check(env, model, &known_units, &known_options));
     s = calloc(1, sizeof(*s));
     if (!s) {
         return ref_fail(env, FSDP_ERR_NOMEM, "unsharded", "out of memory");
@@ -149,7 +153,7 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->env = env;
     s->model = model;
     s->units = units;
-    s->options = *options;
+    s->options = known_options;
     s->replicas = env->mesh->extent[FSDP_DIM_REPLICATE];
     s->shards = env->mesh->extent[FSDP_DIM_SHARD];
     s->ranks = s->replicas * s->shards;

@@ -16,6 +16,7 @@
 
 #include <fsdp/engine.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,25 +167,82 @@ static inline uint64_t fsdp_kit_hash(uint64_t h, const void *bytes, size_t n)
     return h;
 }
 
+/* *from of a driver of any version: what its struct is too short for is 0.
+ * grad_dtype lies where an earlier struct ended in padding. */
+static inline struct fsdp_options
+fsdp_read_options(const struct fsdp_options *from)
+{
+    struct fsdp_options o;
+
+    memset(&o, 0, sizeof(o));
+    memcpy(&o, from, from->size < sizeof(o) ? from->size : sizeof(o));
+    if (from->size <= offsetof(struct fsdp_options, accumulate_dtype)) {
+        o.grad_dtype = FSDP_DTYPE_NONE;
+    }
+    return o;
+}
+
+static inline struct fsdp_units fsdp_read_units(const struct fsdp_units *from)
+{
+    struct fsdp_units u;
+
+    memset(&u, 0, sizeof(u));
+    memcpy(&u, from, from->size < sizeof(u) ? from->size : sizeof(u));
+    return u;
+}
+
+/* What the units say on their own. NULL and 0 are one. */
+static inline uint64_t fsdp_kit_hash_own(uint64_t h,
+                                         const struct fsdp_units *units)
+{
+    const struct fsdp_units k = fsdp_read_units(units);
+    const void *const own[] = {
+        k.param_dtype,  k.reduce_dtype,          k.output_dtype,
+        k.buffer_dtype, k.divide_factor,         k.offload,
+        k.grad_dtype,   k.reshard_after_forward, k.accumulate_dtype,
+        k.sum_dtype}; /* elements of 4 bytes, all of them */
+
+    for (uint32_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        for (uint32_t u = 0; own[i] != NULL && u < k.n_units; u++) {
+            uint32_t at[3] = {i, u, 0};
+
+            memcpy(&at[2], (const char *)own[i] + u * sizeof(at[2]),
+                   sizeof(at[2]));
+            h = at[2] != 0 ? fsdp_kit_hash(h, at, sizeof(at)) : h;
+        }
+    }
+    return h;
+}
+
 /* MISMATCH, on every rank, if ranks were given different options or units:
  * they would mix up parameters silently. To be asked before anything is
  * refused, since a rank may be alone with what it refuses. (Groups are not
- * compared.) Collective. */
+ * compared.) Collective: a rank that cannot allocate 8 bytes for each rank of
+ * the world answers NOMEM and leaves the others waiting, as any rank does that
+ * fails on its own; it is the driver that ends them. */
 static inline int fsdp_agree(const struct fsdp_env *env,
                              const struct fsdp_model *model,
                              const struct fsdp_units *units,
                              const struct fsdp_options *options)
 {
+    const size_t gap =
+        offsetof(struct fsdp_options, n_groups) + sizeof(options->n_groups);
+    const size_t behind = offsetof(struct fsdp_options, divide_factor);
+    const size_t end =
+        offsetof(struct fsdp_options, sum_dtype) + sizeof(options->sum_dtype);
+    const struct fsdp_options o = fsdp_read_options(options);
+    const char *const bytes = (const char *)&o;
     uint64_t *all = (uint64_t *)calloc(env->world, sizeof(*all));
-    struct fsdp_options o = *options;
     uint64_t mine = 0xcbf29ce484222325u;
     bool same = true;
     int status = all ? FSDP_OK : FSDP_ERR_NOMEM;
 
-    o.group_of_parameter = NULL; /* an address, another one on each rank */
-    mine = fsdp_kit_hash(mine, &o, sizeof(o));
+    /* Between the two is an address, another one on each rank, and padding. */
+    mine = fsdp_kit_hash(mine, bytes + sizeof(o.size), gap - sizeof(o.size));
+    mine = fsdp_kit_hash(mine, bytes + behind, end - behind);
     mine = fsdp_kit_hash(mine, units->unit_of_module,
                          model->n_modules * sizeof(*units->unit_of_module));
+    mine = fsdp_kit_hash_own(mine, units);
     if (status == FSDP_OK) {
         status = env->exchange(env->exchange_self, &mine, sizeof(mine), all);
     }
@@ -241,13 +299,22 @@ static inline int fsdp_check_shard(const struct fsdp_env *env,
 static inline int fsdp_check_plain(const struct fsdp_env *env,
                                    const struct fsdp_model *model,
                                    const struct fsdp_units *units,
-                                   const struct fsdp_options *o)
+                                   const struct fsdp_options *options)
 {
-    if (o->n_groups > 1 || o->offload || o->param_dtype > FSDP_DTYPE_F32 ||
-        o->reduce_dtype > FSDP_DTYPE_F32 || o->output_dtype > FSDP_DTYPE_F32 ||
-        o->buffer_dtype > FSDP_DTYPE_F32 || o->prefetch_forward ||
-        o->prefetch_backward || o->reduces_in_flight || units->param_dtype ||
-        units->reduce_dtype || units->offload || units->reshard_after_forward) {
+    const struct fsdp_options o = fsdp_read_options(options);
+    const struct fsdp_units u = fsdp_read_units(units);
+    const uint32_t dtype[] = {
+        o.param_dtype, o.reduce_dtype,     o.output_dtype, o.buffer_dtype,
+        o.grad_dtype,  o.accumulate_dtype, o.sum_dtype};
+    bool plain = o.n_groups <= 1 && !o.offload && !o.prefetch_forward &&
+                 !o.prefetch_backward && !o.reduces_in_flight;
+
+    for (uint32_t i = 0; i < sizeof(dtype) / sizeof(dtype[0]); i++) {
+        plain = plain && dtype[i] <= FSDP_DTYPE_F32;
+    }
+    if (!plain || u.param_dtype || u.reduce_dtype || u.output_dtype ||
+        u.buffer_dtype || u.grad_dtype || u.accumulate_dtype || u.sum_dtype ||
+        u.offload || u.reshard_after_forward) {
         return fsdp_fail(env, FSDP_ERR_UNSUPPORTED, "shard",
                          "groups, dtypes but float32, offload and running "
                          "ahead are not claimed");

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A number above 0, or from 0 on; not beyond what anything has. */
+/* A number from `least` on; not beyond what anything has. */
 static bool read_number(struct record_json *j, struct record_field at,
                         json_t *v, const struct record_row *row, void *base)
 {
@@ -20,9 +20,9 @@ static bool read_number(struct record_json *j, struct record_field at,
 
     *out = json_number_value(v);
     if (!json_is_number(v) || !(*out <= 1e30) ||
-        (row->least > 0 ? !(*out > 0.0) : !(*out >= 0.0))) {
-        return record_refuse(j, at, "a number %s 0 was expected",
-                             row->least > 0 ? "above" : "from");
+        !(*out >= (double)row->least)) {
+        return record_refuse(j, at, "a number from %u on was expected",
+                             (unsigned)row->least);
     }
     return row->most == 0 || *out < (double)row->most ||
            record_refuse(j, at, "a number below %u was expected",

@@ -90,10 +90,7 @@ static int show(const struct plan_options *o, const struct plan_shown *s)
     } else {
         plan_show_text(s);
     }
-    return code == 0 && s->table->best == s->table->n &&
-                   plan_smallest(s->table) != NULL
-               ? fits_nowhere(s->table)
-               : code;
+    return code;
 }
 
 /* For each strategy the least power of two of ranks whose memory is enough. */
@@ -143,8 +140,10 @@ static int least_ranks(const struct plan_options *o, struct plan_ask ask)
     return any ? 0 : EXIT_BAD_DATA;
 }
 
+/* *fits: units were found with which the memory is enough. */
 static int try_units(const struct plan_options *o, const struct plan_ask *ask,
-                     const struct plan_model *m, const struct cluster *on)
+                     const struct plan_model *m, const struct cluster *on,
+                     bool *fits)
 {
     struct plan_wraps w;
     struct fsdp_error error = {0};
@@ -153,6 +152,7 @@ static int try_units(const struct plan_options *o, const struct plan_ask *ask,
 
     if (status == FSDP_OK) {
         plan_wraps_show(&w, o->memory);
+        *fits = w.best < w.n;
     }
     plan_wraps_release(&w);
     return status == FSDP_OK ? 0 : fail(&error, status);
@@ -218,6 +218,7 @@ static int plan(const struct plan_options *o, const struct plan_model *m,
     struct fsdp_error error = {0};
     int status =
         o->cluster != NULL ? cluster_open(o->cluster, &on, &error) : FSDP_OK;
+    bool fits = true;
     int code = 0;
 
     if (status == FSDP_OK && o->least_ranks) {
@@ -240,9 +241,16 @@ static int plan(const struct plan_options *o, const struct plan_model *m,
 
         code = o->page != NULL ? write_page(o, &shown) : 0;
         code = code == 0 ? show(o, &shown) : code;
+        fits = table.best < table.n || plan_smallest(&table) == NULL;
     }
     if (code == 0 && o->try_units) {
-        code = try_units(o, &ask, m, &on);
+        bool others = false;
+
+        code = try_units(o, &ask, m, &on, &others);
+        fits = fits || others;
+    }
+    if (code == 0 && !fits) {
+        code = fits_nowhere(&table);
     }
     plan_table_release(&table);
     return code;

@@ -188,9 +188,8 @@ static void see_collective(void *context, const struct record_collective *c)
 
     counter->staged = gathers ? STAGED_GATHERED : STAGED_REDUCED;
     out->collectives[c->kind]++;
-    if (c->kind == FSDP_ALL_REDUCE) {
-        out->sent[c->kind] +=
-            (2 * others * bytes + out->replicas - 1) / out->replicas;
+    if (c->kind == FSDP_ALL_REDUCE) { /* 2 (R - 1) / R of it, rounded up */
+        out->sent[c->kind] += 2 * bytes - 2 * bytes / out->replicas;
     } else {
         out->sent[c->kind] += others * bytes;
     }

@@ -60,7 +60,7 @@ static void plan(const struct plan_model *m, uint8_t how)
                                       .latency = 1e-5};
     static const struct plan_batch batch = {100, 10, 0.5};
     const struct plan_ask ask = {
-        .c = {.ranks = worlds[how % 6],
+        .c = {.ranks = worlds[(how >> 1) % 6],
               .replicas = 1,
               .layout = how >> 6 & 1,
               .keep_root = how >> 5 & 1,

@@ -362,14 +362,15 @@ int plan_model_open(const char *what, struct run_case *c, bool *is_record,
 
     memset(out, 0, sizeof(*out));
     *is_record = false;
+    if (preset != NULL) {
+        return plan_model_of_text(preset, strlen(preset), what, out, error);
+    }
     if (stat(what, &about) == 0) {
         *is_record = S_ISDIR(about.st_mode);
         return *is_record ? open_record(what, c, out, error)
                           : open_file(what, out, error);
     }
-    return preset != NULL
-               ? plan_model_of_text(preset, strlen(preset), what, out, error)
-               : open_workload(what, c, out, error);
+    return open_workload(what, c, out, error);
 }
 
 void plan_model_release(struct plan_model *m)
@@ -401,7 +402,9 @@ static int merge(const struct plan_model *m, uint32_t n, struct wrap_units *out)
         out->unit_of_module[i] = u;
         if (u != FSDP_NO_UNIT && u != root) {
             out->unit_of_module[i] = (u - first) / n + first;
-            n_units = out->unit_of_module[i] + 1;
+            if (out->unit_of_module[i] >= n_units) {
+                n_units = out->unit_of_module[i] + 1;
+            }
         }
     }
     out->units.size = sizeof(out->units);

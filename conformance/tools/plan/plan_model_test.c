@@ -132,11 +132,13 @@ static void other_units(void **state)
     plan_model_release(&m);
 }
 
-#define MODULE(name, shape)                                               \
-    "{\"name\":\"" name "\",\"class\":\"L\",\"unit\":true,"               \
+#define ONE(name, unit, shape)                                            \
+    "{\"name\":\"" name "\",\"class\":\"L\",\"unit\":" unit ","           \
     "\"checkpoint\":false,\"flops\":null,\"attention\":0,"                \
     "\"parameters\":[{\"name\":\"w\",\"dtype\":\"f32\",\"shape\":[" shape \
     "]}]}"
+#define MODULE(name, shape) ONE(name, "true", shape)
+#define INNER(name, shape)  ONE(name, "false", shape)
 #define MODEL(times, modules, calls)                             \
     "{\"version\":1,\"name\":\"m\",\"source\":\"\",\"parts\":[{" \
     "\"times\":" times ",\"modules\":[" modules "]}],\"calls\":[" calls "]}"
@@ -173,6 +175,72 @@ static void what_a_description_says(void **state)
     assert_int_equal(m.model.sequence[FSDP_SEQUENCE_TRAIN]->n, 4);
     assert_string_equal(m.model.parameter_name[0], "w");
     plan_model_release(&m);
+}
+
+/* Units that nest: the root's other modules follow a unit of a later number,
+ * and the last module is of an earlier one. */
+static void units_that_nest(void **state)
+{
+    struct plan_model m;
+    struct wrap_units units;
+    struct fsdp_error error;
+
+    (void)state;
+    assert_int_equal(
+        parse(MODEL("1",
+                    MODULE("a", "3") "," MODULE("a.b", "3") "," MODULE(
+                        "a.c", "3") "," INNER("a.d", "3"),
+                    ""),
+              &m, &error),
+        FSDP_OK);
+    assert_int_equal(m.units.units.n_units, 3);
+    assert_int_equal(m.units.unit_of_module[4], 0);
+    assert_int_equal(plan_units(&m, 2, &units), FSDP_OK);
+    assert_int_equal(units.units.n_units, 2);
+    assert_int_equal(units.unit_of_module[3], 1);
+    assert_int_equal(units.unit_of_module[4], 0);
+    wrap_release(&units);
+    plan_model_release(&m);
+}
+
+/* 2^55 bytes in 65536 replicas: what a ring sends is no product that does not
+ * fit 64 bits; and what is no whole number of bytes is rounded up. */
+static void a_large_all_reduce(void **state)
+{
+    static const struct {
+        const char *shape;
+        uint64_t bytes; /* of the model */
+        uint64_t less;  /* than twice of them are sent */
+    } all[] = {{"9007199254740992", (uint64_t)1 << 55, (uint64_t)1 << 40},
+               {"3", 12, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct plan_ask ask = {.c = {.strategy = CASE_NO_SHARD,
+                                     .ranks = 65536,
+                                     .replicas = 65536,
+                                     .microbatches = 1,
+                                     .sync = {1}},
+                               .param_dtype = FSDP_DTYPE_F32,
+                               .reduce_dtype = FSDP_DTYPE_F32};
+        struct plan_model m;
+        struct plan_bytes b;
+        struct fsdp_error error;
+        char text[512];
+
+        snprintf(text, sizeof(text), MODEL("1", MODULE("a", "%s"), ""),
+                 all[i].shape);
+        assert_int_equal(parse(text, &m, &error), FSDP_OK);
+        ask.model = &m.model;
+        ask.units = &m.units.units;
+        if (plan_bytes_make(&ask, &b, &error) != FSDP_OK) {
+            fail_msg("%s", error.message);
+        }
+        assert_int_equal(b.sent[FSDP_ALL_REDUCE],
+                         2 * all[i].bytes - all[i].less);
+        plan_bytes_release(&b);
+        plan_model_release(&m);
+    }
 }
 
 static void what_is_refused(void **state)
@@ -225,6 +293,8 @@ int main(void)
         cmocka_unit_test(published_work),
         cmocka_unit_test(other_units),
         cmocka_unit_test(what_a_description_says),
+        cmocka_unit_test(units_that_nest),
+        cmocka_unit_test(a_large_all_reduce),
         cmocka_unit_test(what_is_refused),
     };
 

@@ -230,12 +230,15 @@ static json_t *row_json(const struct plan_table *t, const struct plan_row *row)
     if (o != NULL && row->time.span != NULL) {
         const struct plan_time *const time = &row->time;
 
-        (void)json_object_set_new(
-            o, "time",
-            json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "seconds",
-                      time->seconds, "compute", time->compute, "contended",
-                      time->contended, "exposed", time->exposed, "flops",
-                      time->flops, "done", time->done));
+        if (json_object_set_new(
+                o, "time",
+                json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "seconds",
+                          time->seconds, "compute", time->compute, "contended",
+                          time->contended, "exposed", time->exposed, "flops",
+                          time->flops, "done", time->done)) != 0) {
+            json_decref(o);
+            return NULL;
+        }
     }
     return o;
 }

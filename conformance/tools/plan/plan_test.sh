@@ -88,6 +88,14 @@ says 'the unit that compute waits for' 'unit 0' llama2-13b --ranks 64 \
 # shellcheck disable=SC2086
 says 'units by trying' 'as described 34 525340672'  llama3-8b --ranks 8 --cluster a100 \
     --strategy full-shard --param-dtype bf16 $ahead --try-units --memory 80GB
+# By fours they do not fit, as described they do.
+says 'units that fit, by trying' '362.083 <- fastest' llama3-8b --ranks 8 \
+    --cluster a100 --strategy full-shard --units 4 --try-units --memory 21GB
+refuses 65 'fits nowhere' llama3-8b --ranks 8 --cluster a100 \
+    --strategy full-shard --try-units --memory 1GB
+mkdir gpt2
+says 'a folder with the name of a model' 'GPT-2' gpt2 --ranks 2
+rmdir gpt2
 says '405B: how many ranks' 'full-shard fits from 128 ranks on' llama3-405b \
     --memory 80GB --param-dtype bf16 --least-ranks
 says '405B: what never fits' 'no-shard fits in no world' llama3-405b \
@@ -119,7 +127,9 @@ refuses 64 '--try-units needs' mlp --try-units
 says 'time in JSON' '"exposed": 0.0' mlp --ranks 1 --cluster h200 --json
 sed 's/"network_bandwidth": [0-9.e]*/"network_bandwidth": 0/' \
     "$here/clusters/a100.json" >broken.json
-refuses 65 'network_bandwidth: a number above 0' mlp --cluster broken.json
+refuses 65 'network_bandwidth: a number from 1 on' mlp --cluster broken.json
+sed 's/"flops": [0-9.e]*/"flops": 1e-300/' "$here/clusters/a100.json" >slow.json
+refuses 65 'flops: a number from 1 on' mlp --cluster slow.json --json
 refuses 65 'no-cluster' mlp --cluster no-cluster
 refuses 64 'from 0 to 1' mlp --recompute 2
 refuses 64 '2^40' mlp --tokens 0
