@@ -65,6 +65,30 @@ static void add_word(char text[1024], const char *option, const char *value)
     snprintf(text + n, 1024 - n, "'");
 }
 
+/* A script that was given as text, in one line: what ends a line there ends an
+ * action, and a comment goes. The name of a file stays as it is. */
+static void add_script(char text[1024], const char *script)
+{
+    char line[1024];
+    size_t n = 0;
+
+    if (!strchr(script, '\n')) {
+        add_word(text, "--script", script);
+        return;
+    }
+    for (; *script && n + 1 < sizeof(line); script++) {
+        if (*script == '#') {
+            script += strcspn(script, "\n");
+        }
+        if (*script == '\0') {
+            break;
+        }
+        line[n++] = (char)(*script == '\n' ? ';' : *script);
+    }
+    line[n] = '\0';
+    add_word(text, "--script", line);
+}
+
 /* What else a rerun of one case has to say. */
 static void make_rerun(const struct arguments *a, const char *engine,
                        char text[1024])
@@ -87,7 +111,7 @@ static void make_rerun(const struct arguments *a, const char *engine,
         add_word(text, "--text", a->text);
     }
     if (a->script) {
-        add_word(text, "--script", a->script);
+        add_script(text, a->script);
     }
     n = strlen(text);
     if (a->seed) {

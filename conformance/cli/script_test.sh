@@ -67,6 +67,15 @@ why=''
 grep -q '^script.values .* 1 ' "$folder/again" || why="nothing was judged"
 result "verify judges it again, from a file" "$why"
 
+# The rerun line is one line, and runs again.
+run wrong "$long" --engine ref --mutant gather-twice
+rerun=$(sed -n 's/^  rerun  fsdp-cts run/run/p' "$folder/wrong" | head -n 1)
+eval "\"$cts\" $rerun" >"$folder/again" 2>&1
+result "what failed is run again by its rerun line" "$(
+    [ "$rerun" != "" ] || echo 'there is none'
+    cmp <(grep -m1 '^fail' "$folder/wrong") <(grep -m1 '^fail' "$folder/again") 2>&1
+)"
+
 listed=$("$cts" list scripts --script "$folder/file" 2>&1)
 why=''
 [ "$("$cts" list scripts --script "$listed" 2>&1)" = "$listed" ] ||
@@ -189,4 +198,4 @@ refused "a microbatch that the case lacks" 'fewer microbatches' \
 refused "what is not played" 'action 1 (anew): .*not played' \
     'script 1;--;anew'
 
-finish 28
+finish 29

@@ -98,7 +98,8 @@ struct position {
 
 static uint64_t curve_bytes(const struct driver *x, uint32_t steps)
 {
-    return (uint64_t)steps * x->d->c->microbatches * sizeof(*x->out->loss);
+    return (uint64_t)steps * case_losses_a_step(x->d->c) *
+           sizeof(*x->out->loss);
 }
 
 static int save(struct driver *x, const struct script_action *a, uint32_t where)
