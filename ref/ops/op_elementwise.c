@@ -61,6 +61,9 @@ int ref_add(const struct fsdp_op *op)
     if (!fsdp_is_float(dtype) || !fsdp_is_float(b_dtype)) {
         return FSDP_ERR_UNSUPPORTED;
     }
+    if (n > 0 && op->out[0].p == b && dtype != b_dtype) {
+        return FSDP_ERR_INVALID;
+    }
     FSDP_TRY(
         ref_lengths(op, (uint64_t[]){bytes_of(dtype, n), bytes_of(b_dtype, n),
                                      bytes_of(dtype, n)}));

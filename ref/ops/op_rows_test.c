@@ -331,6 +331,10 @@ static void sums_round_to_what_they_are_added_to(void **state)
             assert_int_equal(t.device.run(NULL, NULL, &op), FSDP_OK);
             assert_true(fsdp_load(dtypes[a], x, 0) ==
                         (dtypes[a] == FSDP_DTYPE_BF16 ? 256.0f : 257.0f));
+            op.out[0] = (struct fsdp_out){y, op.in[0].bytes};
+            assert_int_equal(t.device.run(NULL, NULL, &op),
+                             a == b ? FSDP_OK : FSDP_ERR_INVALID);
+            op.out[0].p = x;
             op.in[1].bytes++;
             assert_int_equal(t.device.run(NULL, NULL, &op), FSDP_ERR_INVALID);
             op.aux[1] = FSDP_DTYPE_I64;

@@ -50,17 +50,17 @@ enum {
 
 /*
  * kind            dim[]                in[] -> out[]
- *
+ * Fields that a kind does not name are 0.
  * FILL            n                    -> x[n]
  *   x = f[0].
  * SCALE           n                    x[n] -> x[n]  (in place)
  *   x = x * f[0]. aux[0] is x's dtype, as ADD has it; one rounding to float32
  *   and then one to the dtype.
- * ADD             n                    a[n], b[n] -> y[n]  (y may be a or b)
+ * ADD             n                    a[n], b[n] -> y[n]  (y may be a, b)
  *   y = a + b. aux[0] is the dtype of a and y, aux[1] that of b: F32, BF16 or
  *   F16, NONE counts as F32; others are UNSUPPORTED. Operands are widened, the
  *   sum is rounded to float32 and then to y's dtype: where both are of the
- *   same 16 bits, that is the exact sum rounded once.
+ *   same 16 bits, the exact sum rounded once. y may be b if dtypes are equal.
  * COPY_2D         rows, row_bytes, to_stride, from_stride (bytes)
  *                                      from -> to
  *   Rows of bytes, for packing and unpacking. Any dtype. A range reaches from

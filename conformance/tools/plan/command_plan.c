@@ -21,11 +21,16 @@ static const char usage[] =
     "MODEL: a file that describes a model (docs/plan.md), one of --list, a "
     "workload as\ngpt or gpt.tiny, or the folder of a record. Prints, for each "
     "strategy, a rank's\nbytes at rest and at the peak, and what it sends in a "
-    "step. Nothing is run.\n\n";
+    "step. Nothing is run.\n\nA record without --ranks is planned as its case "
+    "says, whatever other options say\nof the case; with --ranks its model and "
+    "units alone are taken. --least-ranks\nignores --ranks and --replicas: "
+    "worlds are powers of two, without replicas.\n\n";
 
 static const char ending[] =
     "\nexit: 0 planned; 1 a record has something else (--check); 64 usage "
-    "error;\n65 bad data, or the model fits in no way (--memory)\n";
+    "error;\n65 bad data, or the model fits in no way (--memory); 74 a page "
+    "cannot be "
+    "written\n";
 
 static int fail(const struct fsdp_error *error, int status)
 {
@@ -203,8 +208,9 @@ static int check(const struct plan_options *o, const struct plan_table *t,
     return status != FSDP_OK ? fail(&error, status) : differences > 0 ? 1 : 0;
 }
 
-/* With a model that was opened, and the units that are asked for. */
-static int plan(const struct plan_options *o, const struct plan_model *m,
+/* With a model that was opened, and the units that are asked for. A cluster's
+ * memory stands for --memory, where there is none. */
+static int plan(struct plan_options *o, const struct plan_model *m,
                 const struct fsdp_units *units)
 {
     const struct plan_ask ask = {.c = o->c,
@@ -221,6 +227,9 @@ static int plan(const struct plan_options *o, const struct plan_model *m,
     bool fits = true;
     int code = 0;
 
+    if (o->memory == 0) {
+        o->memory = on.memory;
+    }
     if (status == FSDP_OK && o->least_ranks) {
         return least_ranks(o, ask);
     }

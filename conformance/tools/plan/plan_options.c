@@ -216,7 +216,7 @@ static bool take_sync(const struct option_row *row, const char *value,
 #define AHEAD_RIGHT  "a number of units from 0 to 64 was expected"
 
 static const struct option_row rows[] = {
-    {"ranks", "K", "ranks, 1 to 65536", take_ranks, AT(c.ranks), .least = 1,
+    {"ranks", "K", "ranks, 1 to 65536 (1)", take_ranks, AT(c.ranks), .least = 1,
      .most = EXPECT_MAX_RANKS,
      .right = "a number from 1 to 65536 was expected"},
     {"strategy", "S", "this one alone, and more about it; else all five",
@@ -249,8 +249,9 @@ static const struct option_row rows[] = {
      AT(c.prefetch_backward), .most = CASE_MAX_AHEAD, .right = AHEAD_RIGHT},
     {"reduces-in-flight", "N", "reductions not waited for (0)", take_number,
      AT(c.reduces_in_flight), .most = CASE_MAX_AHEAD, .right = AHEAD_RIGHT},
-    {"memory", "BYTES", "of a rank: says what fits, as 80GB or 80GiB",
-     take_bytes, AT(memory), .right = BYTES_RIGHT},
+    {"memory", "BYTES",
+     "of a rank (a --cluster's): says what fits, as 80GB or 80GiB", take_bytes,
+     AT(memory), .right = BYTES_RIGHT},
     {"activations", "BYTES", "that the model needs beside it", take_bytes,
      AT(activations), .right = BYTES_RIGHT},
     {"cluster", "C",
@@ -265,7 +266,8 @@ static const struct option_row rows[] = {
      take_share, AT(batch.recompute),
      .right = "a number from 0 to 1 was expected"},
     {"least-ranks", NULL,
-     "with --memory: the fewest ranks, a power of two, of which each fits",
+     "with --memory or --cluster: the fewest ranks, a power of two, of which "
+     "each fits",
      take_flag, AT(least_ranks)},
     {"try-units", NULL,
      "with --strategy and --cluster: which units are fastest, by trying",
@@ -313,9 +315,10 @@ static int check_together(const struct plan_options *o)
                         "--help\n");
         return EXIT_USAGE;
     }
-    if (o->least_ranks && (o->memory == 0 || o->json || o->check)) {
-        fprintf(stderr, "fsdp-cts: plan: --least-ranks needs --memory, and "
-                        "prints no JSON\n");
+    if (o->least_ranks &&
+        ((o->memory == 0 && o->cluster == NULL) || o->json || o->check)) {
+        fprintf(stderr, "fsdp-cts: plan: --least-ranks needs --memory or "
+                        "--cluster, and prints no JSON\n");
         return EXIT_USAGE;
     }
     if (o->page != NULL && (!o->one || o->check || o->least_ranks)) {

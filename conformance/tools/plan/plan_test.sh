@@ -98,6 +98,12 @@ says 'a folder with the name of a model' 'GPT-2' gpt2 --ranks 2
 rmdir gpt2
 says '405B: how many ranks' 'full-shard fits from 128 ranks on' llama3-405b \
     --memory 80GB --param-dtype bf16 --least-ranks
+says "a cluster's memory" 'full-shard fits from 128 ranks on' llama3-405b \
+    --cluster a100 --param-dtype bf16 --least-ranks
+sed 's/"memory": [0-9]*/"memory": 1000/' "$here/clusters/a100.json" >small.json
+refuses 65 'fits nowhere' mlp --cluster small.json
+says 'its own is given' 'fits' mlp --cluster small.json --memory 1GB
+says 'what a record takes of options' 'without --ranks is planned as' --help
 says '405B: what never fits' 'no-shard fits in no world' llama3-405b \
     --memory 80GB --param-dtype bf16 --least-ranks
 # The page is well formed, needs nothing else, and draws every collective.
