@@ -141,8 +141,10 @@ struct evaluate_failure evaluate_first_failure(const struct judge_result *r)
     return f;
 }
 
-/* Whether it, and all that it needs, is of this level or below. Needs have no
- * circle (requirement_set_check). NOLINTNEXTLINE(misc-no-recursion) */
+/* Whether it is of this level or below, and nothing that it names as a need is
+ * above: such a requirement speaks of what a later level brings, as
+ * gather.sees-updated-weights does of a step. What those need in turn is left
+ * out of account: nearly all of it comes to the step before. */
 static bool is_within(const struct requirement *r, uint32_t level)
 {
     const struct requirement *const *table = requirement_table();
@@ -153,7 +155,7 @@ static bool is_within(const struct requirement *r, uint32_t level)
         return false;
     }
     while (requirement_next_need(&at, id)) {
-        if (!is_within(table[requirement_index(table, id)], level)) {
+        if (table[requirement_index(table, id)]->level > level) {
             return false;
         }
     }
