@@ -12,21 +12,10 @@
 #include <cmocka.h>
 
 #include "cases/case_model.h"
-#include "judge/oracle/expect_testing.h"
 #include "models/text.h"
-#include "tools/plan/plan_bytes.h"
+#include "tools/plan/plan_testing.h"
 
 #include <string.h>
-
-static struct plan_ask ask_for(const struct testing_model *t,
-                               const struct run_case *c)
-{
-    return (struct plan_ask){.c = *c,
-                             .model = &t->model,
-                             .units = &t->units,
-                             .param_dtype = FSDP_DTYPE_F32,
-                             .reduce_dtype = FSDP_DTYPE_F32};
-}
 
 static struct plan_bytes count(const struct plan_ask *ask)
 {
@@ -115,7 +104,8 @@ static void every_case_of_the_manifest(void **state)
     manifest_release(&list);
 }
 
-/* The miniature, K = 4: seed 003's M/K + max m_u, and exercise 16.5.1. */
+/* The miniature, K = 4: a peak of M/K + the largest unit, and exercise 16.5.1.
+ */
 static void the_wire(void **state)
 {
     struct testing_model t;

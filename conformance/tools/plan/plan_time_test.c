@@ -11,23 +11,13 @@
 
 #include <cmocka.h>
 
-#include "judge/oracle/expect_testing.h"
 #include "tools/plan/plan_model.h"
+#include "tools/plan/plan_testing.h"
 #include "tools/plan/plan_time.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct plan_ask ask_for(const struct testing_model *t,
-                               const struct run_case *c)
-{
-    return (struct plan_ask){.c = *c,
-                             .model = &t->model,
-                             .units = &t->units,
-                             .param_dtype = FSDP_DTYPE_F32,
-                             .reduce_dtype = FSDP_DTYPE_F32};
-}
 
 static struct schedule make(const struct plan_ask *ask)
 {
