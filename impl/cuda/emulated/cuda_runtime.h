@@ -105,14 +105,8 @@ static inline float __shfl_xor_sync(unsigned int mask, float x, int with)
 
 static inline unsigned int __ballot_sync(unsigned int mask, int predicate)
 {
-    unsigned int all = 0;
-
     (void)mask;
-    for (unsigned int lane = 0; lane < 32; lane++) {
-        all |= (emulated_from_lane(predicate != 0, lane) != 0 ? 1u : 0u)
-               << lane;
-    }
-    return all;
+    return emulated_ballot(predicate != 0);
 }
 
 /* The real one is within two units in the last place: so is its neighbour. */

@@ -17,6 +17,9 @@ enum {
     MOST_THREADS = 1024,
     WARP = 32,
     STACK = 64 * 1024,
+    /* From one stack to the next. Were it a power of two, what all fibers keep
+     * would lie in the same few sets of a cache, and each switch would miss. */
+    PITCH = STACK + 4096 + 192,
 };
 
 /* How a fiber is left and come back to. On x86-64 by hand: swapcontext asks
@@ -26,7 +29,8 @@ struct context {
     void *stack;
 };
 
-/* Saves what a callee has to, and takes the other stack. */
+/* Saves what a callee has to, and takes the other stack. It leaves by a jump: a
+ * return to somewhere else than the last call is always predicted wrongly. */
 void emulated_switch(struct context *from, struct context *to);
 __asm__(".text\n"
         ".globl emulated_switch\n"
@@ -39,7 +43,7 @@ __asm__(".text\n"
         "    movq (%rsi), %rsp\n"
         "    popq %r15\n    popq %r14\n    popq %r13\n"
         "    popq %r12\n    popq %rbx\n    popq %rbp\n"
-        "    ret\n"
+        "    popq %rcx\n    jmpq *%rcx\n"
         ".size emulated_switch, . - emulated_switch\n");
 
 static void context_make(struct context *c, char *stack, void (*start)(void))
@@ -74,8 +78,9 @@ static void context_make(struct context *c, char *stack, void (*start)(void))
 struct fiber {
     struct context context;
     bool made, ended;
-    int waits;      /* at no barrier, of the block, of the warp: 0, 1, 2 */
-    uint32_t given; /* to the other lanes */
+    int waits;         /* at no barrier, of the block, of the warp: 0, 1, 2 */
+    uint32_t given[2]; /* to the other lanes, in turns */
+    unsigned int gave; /* how often, in this block */
 };
 
 /* Of one thread of the CPU. */
@@ -84,6 +89,7 @@ struct machine {
     struct context main;
     struct fiber fiber[MOST_THREADS];
     unsigned int n, now;
+    bool backward;         /* the order of the threads of this block */
     bool running, trapped; /* a thread runs; one has done what it must not */
     void (*run)(void *);
     void *kernel;
@@ -91,6 +97,41 @@ struct machine {
 
 __thread struct uint3 threadIdx, blockIdx, blockDim, gridDim;
 static _Thread_local struct machine *machine;
+
+/* The first thread from place i on, in the order of this block, that can run;
+ * n: none. */
+static unsigned int next_from(const struct machine *m, unsigned int i)
+{
+    for (; i < m->n; i++) {
+        unsigned int t = m->backward ? m->n - 1 - i : i;
+
+        if (!m->fiber[t].ended && m->fiber[t].waits == 0) {
+            return t;
+        }
+    }
+    return m->n;
+}
+
+static void turn_to(struct machine *m, unsigned int t)
+{
+    m->now = t;
+    threadIdx = (struct uint3){t, 0, 0};
+}
+
+/* The next thread's turn, or, behind the last one, run_block's. */
+static void pass_on(struct machine *m)
+{
+    struct context *from = &m->fiber[m->now].context;
+    unsigned int t =
+        next_from(m, (m->backward ? m->n - 1 - m->now : m->now) + 1);
+
+    if (t == m->n) {
+        emulated_switch(from, &m->main);
+    } else {
+        turn_to(m, t);
+        emulated_switch(from, &m->fiber[t].context);
+    }
+}
 
 /* A fiber does one thread after the other: its stack is kept. */
 static void fiber_main(void)
@@ -101,7 +142,7 @@ static void fiber_main(void)
 
         m->run(m->kernel);
         f->ended = true;
-        emulated_switch(&f->context, &m->main);
+        pass_on(m);
     }
 }
 
@@ -115,7 +156,7 @@ static void machine_release(void *self)
 {
     struct machine *m = self;
 
-    (void)munmap(m->stacks, (size_t)MOST_THREADS * STACK);
+    (void)munmap(m->stacks, (size_t)MOST_THREADS * PITCH);
     free(m);
     machine = NULL;
 }
@@ -127,14 +168,14 @@ static void make_key(void)
 
 static char *stack_of(const struct machine *m, unsigned int t)
 {
-    return m->stacks + (size_t)t * STACK;
+    return m->stacks + (size_t)t * PITCH;
 }
 
 /* Of each stack the page that its fiber begins in, no more: a huge page would
  * be 32 stacks in full. */
 static bool take_stacks(struct machine *m)
 {
-    const size_t bytes = (size_t)MOST_THREADS * STACK;
+    const size_t bytes = (size_t)MOST_THREADS * PITCH;
     char *stacks = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -173,13 +214,17 @@ bool emulated_block_make(void)
 
 /* ---- Blocks ------------------------------------------------------------- */
 
-static void resume(struct machine *m, unsigned int t)
+/* Each thread that can run, in turn, up to its next barrier or its end. */
+static void run_threads(struct machine *m)
 {
-    m->now = t;
-    threadIdx = (struct uint3){t, 0, 0};
-    m->running = true;
-    emulated_switch(&m->main, &m->fiber[t].context);
-    m->running = false;
+    unsigned int t = next_from(m, 0);
+
+    if (t < m->n) {
+        turn_to(m, t);
+        m->running = true;
+        emulated_switch(&m->main, &m->fiber[t].context);
+        m->running = false;
+    }
 }
 
 void emulated_leave_block(void)
@@ -225,18 +270,14 @@ static bool run_block(struct machine *m, bool backward)
 {
     bool running = true;
 
+    m->backward = backward;
     for (unsigned int t = 0; t < m->n; t++) {
         m->fiber[t].ended = false;
         m->fiber[t].waits = 0;
+        m->fiber[t].gave = 0;
     }
     while (running) {
-        for (unsigned int i = 0; i < m->n && !m->trapped; i++) {
-            unsigned int t = backward ? m->n - 1 - i : i;
-
-            if (!m->fiber[t].ended && m->fiber[t].waits == 0) {
-                resume(m, t);
-            }
-        }
+        run_threads(m);
         running = !m->trapped && release_any(m);
     }
     running = true;
@@ -286,10 +327,9 @@ bool emulated_grid(struct dim3 grid, struct dim3 block, void (*run)(void *),
 void emulated_barrier(int warp)
 {
     struct machine *m = machine;
-    struct fiber *f = &m->fiber[m->now];
 
-    f->waits = warp != 0 ? 2 : 1;
-    emulated_switch(&f->context, &m->main);
+    m->fiber[m->now].waits = warp != 0 ? 2 : 1;
+    pass_on(m);
 }
 
 unsigned int emulated_lane(void)
@@ -297,15 +337,37 @@ unsigned int emulated_lane(void)
     return machine->now % WARP;
 }
 
+/* Gives something to the other lanes, and waits until all have: they find it in
+ * the slot that is returned. The next gift goes into the other one, which all
+ * have read: a lane is two gifts ahead of none. */
+static unsigned int give(struct machine *m, uint32_t mine)
+{
+    struct fiber *f = &m->fiber[m->now];
+    unsigned int slot = f->gave++ % 2;
+
+    f->given[slot] = mine;
+    emulated_barrier(1);
+    return slot;
+}
+
 uint32_t emulated_from_lane(uint32_t mine, unsigned int lane)
 {
     struct machine *m = machine;
     unsigned int warp = m->now / WARP * WARP;
-    uint32_t got;
+    unsigned int slot = give(m, mine);
 
-    m->fiber[m->now].given = mine;
-    emulated_barrier(1);
-    got = m->fiber[warp + lane].given;
-    emulated_barrier(1); /* all have read before one gives something else */
-    return got;
+    return m->fiber[warp + lane].given[slot];
+}
+
+uint32_t emulated_ballot(bool mine)
+{
+    struct machine *m = machine;
+    unsigned int warp = m->now / WARP * WARP;
+    unsigned int slot = give(m, mine);
+    uint32_t all = 0;
+
+    for (unsigned int lane = 0; lane < WARP && warp + lane < m->n; lane++) {
+        all |= m->fiber[warp + lane].given[slot] << lane;
+    }
+    return all;
 }

@@ -36,6 +36,8 @@ void emulated_barrier(int warp);
 unsigned int emulated_lane(void);
 /* What another lane of the warp gives; all 32 call it. */
 uint32_t emulated_from_lane(uint32_t mine, unsigned int lane);
+/* A bit of each lane of the warp; all 32 call it. */
+uint32_t emulated_ballot(bool mine);
 
 /* Ends the thread that runs, and its grid; returns where none runs. */
 void emulated_leave_block(void);
