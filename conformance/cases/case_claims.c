@@ -234,6 +234,8 @@ const struct claim known_claims[] = {
     {"wire", CLAIM_ADAPTER,
      .text = "`dirty_padding` and `misplaced` are measured"},
     {"process", CLAIM_ADAPTER, .text = "`new_channels` is measured"},
+    {"process-state", CLAIM_ADAPTER,
+     .text = "`changes` has what calls changed in their process"},
     {"streams", CLAIM_ADAPTER,
      .text = "`races` and `flights` are recorded from its order of calls. "
              "Without it "

@@ -38,10 +38,15 @@ const char *judge_adapter_evidence(const struct requirement *q)
     static const struct {
         const char *begin, *claim;
     } row[] = {
-        {"memory.", "live-bytes"},     {"run.leaves-nothing", "live-bytes"},
-        {"comm.padding-zero", "wire"}, {"comm.packing-order", "wire"},
-        {"stream.", "streams"},        {"prefetch.", "streams"},
-        {"error.", "answers"},         {"comm.no-private-channel", "process"},
+        {"memory.", "live-bytes"},
+        {"run.leaves-nothing", "live-bytes"},
+        {"comm.padding-zero", "wire"},
+        {"comm.packing-order", "wire"},
+        {"stream.", "streams"},
+        {"prefetch.", "streams"},
+        {"run.process-kept", "process-state"},
+        {"error.", "answers"},
+        {"comm.no-private-channel", "process"},
     };
 
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {

@@ -134,6 +134,16 @@ struct record_answer {
     int32_t status;
 };
 
+/* What a call into the engine left otherwise than it found it. */
+struct record_change {
+    char call[24]; /* "step"; "load": the engine was loaded */
+    uint32_t step;
+    char what[128]; /* "floating-point mode: 0x9fc0, was 0x1f80" */
+};
+enum {
+    RECORD_CHANGES = 4 /* the first ones */
+};
+
 struct record_rank {
     bool present;   /* both files were there and whole */
     int32_t status; /* what the run ended with; never OK if not present */
@@ -162,6 +172,8 @@ struct record_rank {
     struct record_flights flights; /* of the last step, in order of calls */
     uint32_t n_answers;
     struct record_answer *answer;
+    uint32_t n_changes; /* of the process, as far as was looked */
+    struct record_change change[RECORD_CHANGES];
     uint32_t n_tensors;
     struct record_tensor *tensor;
     double seconds; /* for people; never judged */

@@ -308,6 +308,24 @@ static const struct record_table answer_table = {
     RECORD_ROWS(answer_rows), .size = sizeof(struct record_answer),
     .tuple = true};
 
+/* ---- What calls have changed ---- */
+
+#define AT(member) RECORD_AT(struct record_change, member)
+static const struct record_row change_rows[] = {
+    {"call", &record_string, AT(call)},
+    {"step", &record_u32, AT(step)},
+    {"what", &record_string, AT(what)},
+};
+#undef AT
+static const struct record_table change_table = {
+    RECORD_ROWS(change_rows), .size = sizeof(struct record_change),
+    .tuple = true};
+
+static bool changes_nothing(const void *base)
+{
+    return ((const struct rank_file *)base)->r.n_changes == 0;
+}
+
 /* ---- The file ---- */
 
 static bool read_seconds(struct record_json *j, struct record_field at,
@@ -356,6 +374,9 @@ static const struct record_row rank_rows[] = {
      .table = &flight_table, .line = "\n  ", .hangs = true},
     {"answers", &record_list, LIST(r.answer, r.n_answers), .most = 1 << 20,
      .table = &answer_table, .line = "\n  "},
+    {"changes", &record_short_list, LIST(r.change, r.n_changes),
+     .most = RECORD_CHANGES, .table = &change_table, .line = "\n  ",
+     .optional = true, .absent = changes_nothing},
     {"tensors", &record_u32, AT(n_tensors)},
     {"seconds", &seconds, AT(r.seconds)},
 };

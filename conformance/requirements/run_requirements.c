@@ -342,6 +342,32 @@ static bool leaves_nothing_spoil(const struct expect *e,
     return true;
 }
 
+/*
+ * run.process-kept: an engine is a guest in a process that computes, too. One
+ * that flushes to zero, or rounds otherwise, does so for everybody.
+ */
+static bool process_kept_of_rank(const struct expect *e,
+                                 const struct record_rank *rank, uint32_t k,
+                                 struct finding *f)
+{
+    const struct record_change *c = &rank->change[0];
+
+    (void)e;
+    return rank->n_changes == 0 ||
+           finding_note(f, finding_at("run", c->step, -1, k),
+                        "after %s of the engine: %s", c->call, c->what);
+}
+
+static bool process_kept_spoil(const struct expect *e, struct record_rank *rank)
+{
+    static const struct record_change c = {"step", 0, "umask: 0, was 022"};
+
+    (void)e;
+    rank->change[0] = c;
+    rank->n_changes = 1;
+    return true;
+}
+
 const struct requirement run_requirements[] = {
     {.id = "run.survives",
      .text = "Every rank returns from the run: none is killed, exits or makes "
@@ -392,5 +418,16 @@ const struct requirement run_requirements[] = {
      .applies = has_case,
      .check = &check_each_rank,
      .rank = {leaves_nothing_of_rank, leaves_nothing_spoil}},
+    {.id = "run.process-kept",
+     .text = "No call into the engine leaves other floating-point modes, "
+             "signal mask or handlers, locale, limits, working folder, umask "
+             "or environment than it found.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_RUN,
+     .needs = "run.ranks-present",
+     .applies = has_case,
+     .check = &check_each_rank,
+     .rank = {process_kept_of_rank, process_kept_spoil}},
     {0},
 };

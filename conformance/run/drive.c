@@ -5,6 +5,7 @@
  * written, whatever happened.
  */
 #include "run/drive.h"
+#include "run/call_guard.h"
 #include "run/orphans.h"
 #include "run/process.h"
 
@@ -74,9 +75,12 @@ static int open_engine(struct driver *x, struct fsdp_env *lender)
 {
     int status = FSDP_OK;
 
+    call_guard_begin(x->out, x->d->loading ? x->d->loading : "",
+                     x->d->look_at_process);
     x->engine = *x->d->engine;
     if (x->engine.open) {
         status = x->engine.open(&x->env);
+        call_guard_look("open");
     }
     *lender = x->env;
     lender->engine = NULL;
@@ -103,6 +107,7 @@ static void close_engine(struct driver *x, struct fsdp_env *lender)
     }
     if (x->d->engine->close) {
         x->d->engine->close(&x->env);
+        call_guard_look("close");
     }
 }
 
@@ -112,6 +117,7 @@ void drive_place(struct driver *x, uint32_t point, uint32_t index)
         x->point = point;
         x->index = index;
     }
+    call_guard_step(x->step);
     recorder_place(x->recorder, x->step, point, index);
 }
 
@@ -216,6 +222,7 @@ static int play_recorded(struct driver *x)
     if (x->d->mutant) {
         x->d->mutate(x->d->mutant, &x->env, &x->engine);
     }
+    call_guard_wrap(&x->engine);
     case_options(x->d->c, &x->options);
     script_options(x->d->script, &x->options);
     if (x->d->look_at_process) {

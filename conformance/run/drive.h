@@ -29,8 +29,11 @@ struct drive {
     const struct mutant *mutant;
     void (*mutate)(const struct mutant *mutant, struct fsdp_env *env,
                    struct fsdp_engine *engine);
-    const char *directory;   /* where the rank's record goes; NULL: nowhere */
-    bool look_at_process;    /* every rank is a process of its own */
+    const char *directory; /* where the rank's record goes; NULL: nowhere */
+    bool look_at_process;  /* every rank is a process of its own */
+    /* What loading the engine has changed in the process; "", or NULL: nothing.
+     */
+    const char *loading;
     bool trace;              /* rank-R.trace.partial is wanted, too */
     const char *checkpoints; /* where they go; names beside it are used too */
 };

@@ -11,6 +11,7 @@
 #include "run/drive.h"
 #include "run/engine_load.h"
 #include "run/orphans.h"
+#include "run/process_state.h"
 #include "run/worker_folder.h"
 
 #include <errno.h>
@@ -33,6 +34,7 @@ struct worker {
     struct text text;
     int words;                         /* for the supervisor */
     struct rlimit limit[RLIM_NLIMITS]; /* when it started */
+    char loading[PROCESS_STATE_TEXT];  /* what that changed, or "" */
     bool harmed; /* by a rank or the system: it plays no other case */
     uint32_t mpi_rank, mpi_world;
     struct fsdp_error error;
@@ -299,6 +301,7 @@ static int run_case(struct worker *w, const struct run_case *c)
                       .directory = folder,
                       .checkpoints = checkpoints,
                       .look_at_process = w->o->world == WORLD_LOCAL,
+                      .loading = w->loading,
                       .trace = w->o->trace};
     int status;
 
@@ -400,6 +403,20 @@ static const struct mutant *find_mutant(const char *name)
     return NULL;
 }
 
+/* Constructors run there, of the engine and of all that it brings. */
+static int load_engine(struct worker *w)
+{
+    const bool alone = w->o->world == WORLD_LOCAL;
+    struct process_state state;
+
+    process_state_note(&state, alone);
+    FSDP_TRY(engine_load(w->o->engine, &w->engine, &w->error));
+    if (!process_state_changed(&state, true, alone, w->loading)) {
+        w->loading[0] = '\0';
+    }
+    return FSDP_OK;
+}
+
 static int open_worker(struct worker *w)
 {
     w->mutant = find_mutant(w->o->mutant);
@@ -409,7 +426,7 @@ static int open_worker(struct worker *w)
                  w->o->mutant);
         return FSDP_ERR_INVALID;
     }
-    FSDP_TRY(engine_load(w->o->engine, &w->engine, &w->error));
+    FSDP_TRY(load_engine(w));
     FSDP_TRY(engine_load("ref", &w->device_engine, &w->error));
     FSDP_TRY(text_load(w->o->text, &w->text, &w->error));
     if (w->o->world == WORLD_MPI) {

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * process_state.c - asks the processor, the C library and the kernel.
+ */
+#include "run/process_state.h"
+
+#include <fenv.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- The processor ----------------------------------------------------- */
+
+#if defined(__x86_64__)
+
+static void note_float_modes(struct process_state *s)
+{
+    const uint32_t flags = 0x3f; /* exceptions that were raised: no mode */
+    uint16_t word = 0;
+
+    s->float_mode = __builtin_ia32_stmxcsr() & ~flags;
+    __asm__ volatile("fnstcw %0" : "=m"(word));
+    s->float_mode2 = word;
+}
+
+#elif defined(__aarch64__)
+
+static void note_float_modes(struct process_state *s)
+{
+    __asm__ volatile("mrs %0, fpcr" : "=r"(s->float_mode));
+}
+
+#else
+
+static void note_float_modes(struct process_state *s)
+{
+    s->float_mode = (uint64_t)fegetround();
+}
+
+#endif
+
+/* ---- Library and kernel ------------------------------------------------ */
+
+/* FNV-1a. */
+static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+
+    for (size_t i = 0; i < n; i++) {
+        hash = (hash ^ p[i]) * UINT64_C(1099511628211);
+    }
+    return hash;
+}
+
+static const uint64_t nothing = UINT64_C(14695981039346656037);
+
+static uint64_t mask_of(const sigset_t *set)
+{
+    uint64_t mask = 0;
+
+    for (int i = 1; i <= PROCESS_SIGNALS; i++) {
+        mask |= (uint64_t)(sigismember(set, i) == 1) << (i - 1);
+    }
+    return mask;
+}
+
+static void note_always(struct process_state *s)
+{
+    const char *locales = setlocale(LC_ALL, NULL);
+    sigset_t masked;
+
+    note_float_modes(s);
+    sigemptyset(&masked);
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &masked);
+    s->masked = mask_of(&masked);
+    s->locale = uselocale((locale_t)0);
+    (void)snprintf(s->locales, sizeof(s->locales), "%s",
+                   locales ? locales : "");
+    s->environment = environ;
+}
+
+static uint64_t handler_of(int number)
+{
+    struct sigaction a;
+    uint64_t mask;
+    uint64_t hash = nothing;
+
+    memset(&a, 0, sizeof(a));
+    if (sigaction(number, NULL, &a) != 0) {
+        return 0; /* the library's own */
+    }
+    mask = mask_of(&a.sa_mask);
+    hash = add_bytes(hash, &a.sa_handler, sizeof(a.sa_handler));
+    hash = add_bytes(hash, &a.sa_flags, sizeof(a.sa_flags));
+    return add_bytes(hash, &mask, sizeof(mask));
+}
+
+static uint64_t hash_variables(void)
+{
+    uint64_t hash = nothing;
+
+    for (char **v = environ; v && *v; v++) {
+        hash = add_bytes(hash, *v, strlen(*v) + 1);
+    }
+    return hash;
+}
+
+static void note_at_rest(struct process_state *s, bool alone)
+{
+    memset(s->folder, 0, sizeof(s->folder));
+    if (!getcwd(s->folder, sizeof(s->folder))) {
+        s->folder[0] = '\0';
+    }
+    for (int i = 0; i < PROCESS_SIGNALS; i++) {
+        s->handler[i] = handler_of(i + 1);
+    }
+    for (int i = 0; i < RLIM_NLIMITS; i++) {
+        (void)getrlimit((__rlimit_resource_t)i, &s->limit[i]);
+    }
+    s->variables = hash_variables();
+    if (alone) {
+        const mode_t mask = umask(0);
+
+        (void)umask(mask);
+        s->umask = mask;
+    }
+}
+
+void process_state_note(struct process_state *out, bool alone)
+{
+    memset(out, 0, sizeof(*out));
+    note_always(out);
+    note_at_rest(out, alone);
+}
+
+/* ---- What has changed -------------------------------------------------- */
+
+static bool say_number(char text[PROCESS_STATE_TEXT], const char *what,
+                       uint64_t now, uint64_t before)
+{
+    (void)snprintf(text, PROCESS_STATE_TEXT, "%s: %#llx, was %#llx", what,
+                   (unsigned long long)now, (unsigned long long)before);
+    return true;
+}
+
+static bool differs_always(const struct process_state *now,
+                           const struct process_state *s,
+                           char text[PROCESS_STATE_TEXT])
+{
+    if (now->float_mode != s->float_mode) {
+        return say_number(text, "floating-point mode", now->float_mode,
+                          s->float_mode);
+    }
+    if (now->float_mode2 != s->float_mode2) {
+        return say_number(text, "x87 control word", now->float_mode2,
+                          s->float_mode2);
+    }
+    if (now->masked != s->masked) {
+        return say_number(text, "signal mask", now->masked, s->masked);
+    }
+    if (now->locale != s->locale || strcmp(now->locales, s->locales) != 0) {
+        (void)snprintf(text, PROCESS_STATE_TEXT, "locale: %.40s, was %.40s%s",
+                       now->locales, s->locales,
+                       now->locale != s->locale ? " (of the thread)" : "");
+        return true;
+    }
+    return now->environment != s->environment &&
+           snprintf(text, PROCESS_STATE_TEXT,
+                    "environment: another list of variables") > 0;
+}
+
+static bool differs_in_limits(const struct process_state *now,
+                              const struct process_state *s,
+                              char text[PROCESS_STATE_TEXT])
+{
+    char what[48];
+
+    for (int i = 0; i < RLIM_NLIMITS; i++) {
+        const struct rlimit *a = &now->limit[i];
+        const struct rlimit *b = &s->limit[i];
+
+        (void)snprintf(what, sizeof(what), "resource limit %d (%s)", i,
+                       a->rlim_max != b->rlim_max ? "hard" : "soft");
+        if (a->rlim_max != b->rlim_max) {
+            return say_number(text, what, a->rlim_max, b->rlim_max);
+        }
+        if (a->rlim_cur != b->rlim_cur) {
+            return say_number(text, what, a->rlim_cur, b->rlim_cur);
+        }
+    }
+    return false;
+}
+
+static bool differs_at_rest(const struct process_state *now,
+                            const struct process_state *s,
+                            char text[PROCESS_STATE_TEXT])
+{
+    if (strcmp(now->folder, s->folder) != 0) {
+        (void)snprintf(text, PROCESS_STATE_TEXT,
+                       "working folder: %.50s, was %.50s", now->folder,
+                       s->folder);
+        return true;
+    }
+    for (int i = 0; i < PROCESS_SIGNALS; i++) {
+        if (now->handler[i] != s->handler[i]) {
+            (void)snprintf(text, PROCESS_STATE_TEXT,
+                           "handler of signal %d: another one", i + 1);
+            return true;
+        }
+    }
+    if (now->variables != s->variables) {
+        (void)snprintf(text, PROCESS_STATE_TEXT,
+                       "environment: other variables, or other values");
+        return true;
+    }
+    return differs_in_limits(now, s, text) ||
+           (now->umask != s->umask &&
+            say_number(text, "umask", now->umask, s->umask));
+}
+
+bool process_state_changed(struct process_state *s, bool at_rest, bool alone,
+                           char text[PROCESS_STATE_TEXT])
+{
+    struct process_state now = *s;
+    bool changed;
+
+    note_always(&now);
+    if (at_rest) {
+        note_at_rest(&now, alone);
+    }
+    changed = differs_always(&now, s, text) ||
+              (at_rest && differs_at_rest(&now, s, text));
+    *s = now;
+    return changed;
+}
