@@ -5,6 +5,7 @@
  * RELU, CAST, COPY_2D and plain arithmetic. And what NaN does to them.
  */
 #include "op_literal_test.h"
+#include "ops.h"
 #include "ops_test.h"
 
 #include <fsdp/arith/cast.h>
@@ -51,6 +52,36 @@ static void elements_are_what_they_say(void **state)
         trial_close(&scale);
         trial_close(&add);
         trial_close(&bias);
+    }
+}
+
+/* 1.01 rounded once, and nothing behind the range. */
+static void sixteen_bits_are_filled(void **state)
+{
+    static const struct {
+        uint32_t dtype;
+        uint16_t bits;
+    } want[] = {{FSDP_DTYPE_BF16, 0x3f81}, {FSDP_DTYPE_F16, 0x3c0a}};
+
+    (void)state;
+    for (uint32_t d = 0; d < 2; d++) {
+        uint16_t x[8] = {0};
+        struct fsdp_op op = {.size = sizeof(op),
+                             .kind = FSDP_OP_FILL,
+                             .aux = {want[d].dtype},
+                             .dim = {7},
+                             .f = {1.01f},
+                             .n_out = 1,
+                             .out = {{x, 14}}};
+
+        assert_int_equal(ref_fill(&op), FSDP_OK);
+        for (uint32_t i = 0; i < 8; i++) {
+            assert_int_equal(x[i], i < 7 ? want[d].bits : 0);
+        }
+        op.out[0].bytes = 28; /* as if they were float32 */
+        assert_int_equal(ref_fill(&op), FSDP_ERR_INVALID);
+        op.aux[0] = FSDP_DTYPE_I32;
+        assert_int_equal(ref_fill(&op), FSDP_ERR_UNSUPPORTED);
     }
 }
 
@@ -392,6 +423,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(elements_are_what_they_say),
+        cmocka_unit_test(sixteen_bits_are_filled),
         cmocka_unit_test(relu_keeps_nan),
         cmocka_unit_test(gelu_is_the_tanh_form),
         cmocka_unit_test(rows_are_literal),
