@@ -10,18 +10,6 @@
 #include <fsdp/arith/tanh.h>
 #include <string.h>
 
-int ref_fill(const struct fsdp_op *op)
-{
-    uint64_t n = op->dim[0];
-    float *x = op->out[0].p;
-
-    FSDP_TRY(ref_lengths(op, (uint64_t[]){ref_words(n, 1)}));
-    for (uint64_t i = 0; i < n; i++) {
-        x[i] = op->f[0];
-    }
-    return FSDP_OK;
-}
-
 /* The dtype that an operator names; without a name it is float32. */
 static uint32_t named(uint32_t aux)
 {
@@ -31,6 +19,21 @@ static uint32_t named(uint32_t aux)
 static uint64_t bytes_of(uint32_t dtype, uint64_t n)
 {
     return ref_times(n, fsdp_dtype_bytes(dtype));
+}
+
+int ref_fill(const struct fsdp_op *op)
+{
+    uint64_t n = op->dim[0];
+    uint32_t dtype = named(op->aux[0]);
+
+    if (!fsdp_is_float(dtype)) {
+        return FSDP_ERR_UNSUPPORTED;
+    }
+    FSDP_TRY(ref_lengths(op, (uint64_t[]){bytes_of(dtype, n)}));
+    for (uint64_t i = 0; i < n; i++) {
+        fsdp_store(dtype, op->out[0].p, i, op->f[0]);
+    }
+    return FSDP_OK;
 }
 
 int ref_scale(const struct fsdp_op *op)

@@ -365,6 +365,28 @@ static void scale_rounds_once_more(void **state)
     trial_close(&t);
 }
 
+/* 1.00390625 is a tie between two values of bf16, and goes to the even one. */
+static void fill_rounds_to_what_it_fills(void **state)
+{
+    uint16_t x[3] = {7, 7, 7};
+    struct trial t;
+
+    (void)state;
+    trial_open(&t, FSDP_OP_FILL, 2, 0, 0, 0, 0);
+    t.op.f[0] = 1.00390625f;
+    t.op.aux[0] = FSDP_DTYPE_BF16;
+    t.op.out[0] = (struct fsdp_out){x, 2 * sizeof(*x)};
+    assert_int_equal(t.device.run(NULL, NULL, &t.op), FSDP_OK);
+    assert_int_equal(x[0], 0x3f80);
+    assert_int_equal(x[1], 0x3f80);
+    assert_int_equal(x[2], 7);
+    t.op.out[0].bytes++;
+    assert_int_equal(t.device.run(NULL, NULL, &t.op), FSDP_ERR_INVALID);
+    t.op.aux[0] = FSDP_DTYPE_U8;
+    assert_int_equal(t.device.run(NULL, NULL, &t.op), FSDP_ERR_UNSUPPORTED);
+    trial_close(&t);
+}
+
 static void copy_2d_leaves_the_gaps(void **state)
 {
     const char from[] = "abc.def.ghi";
@@ -399,6 +421,7 @@ int main(void)
         cmocka_unit_test(bf16_casts_both_ways),
         cmocka_unit_test(sums_round_to_what_they_are_added_to),
         cmocka_unit_test(scale_rounds_once_more),
+        cmocka_unit_test(fill_rounds_to_what_it_fills),
         cmocka_unit_test(copy_2d_leaves_the_gaps),
     };
 
