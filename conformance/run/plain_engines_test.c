@@ -18,10 +18,11 @@
 
 #include <string.h>
 
-static const char *const engines[] = {"ref", "unsharded", "impl", FIRST_ENGINE,
+static const char *const engines[] = {"impl", "ref", "unsharded", FIRST_ENGINE,
                                       OVERLAP_ENGINE};
 
 enum {
+    N_CLAIM_BF16 = 1, /* of engines[], the first */
     N_ENGINES = sizeof(engines) / sizeof(engines[0]),
     /* Of structs as they ended before grad_dtype. */
     OLD_OPTIONS = (offsetof(struct fsdp_options, grad_dtype) + 7) / 8 * 8,
@@ -101,6 +102,33 @@ static const struct fsdp_options plain = {.size = sizeof(plain),
 static const struct fsdp_units whole = {
     .size = sizeof(whole), .n_units = 1, .unit_of_module = unit_of_module};
 
+/* What those claim that claim bf16; sums of float32 or of the wire's dtype. */
+static void dtypes_that_are_claimed(void **state)
+{
+    static const uint32_t bf16[] = {FSDP_DTYPE_BF16};
+    struct fsdp_units u = whole;
+    struct fsdp_options o = plain;
+
+    (void)state;
+    u.reduce_dtype = bf16;
+    o.param_dtype = FSDP_DTYPE_F16;
+    o.grad_dtype = o.accumulate_dtype = FSDP_DTYPE_BF16;
+    for (size_t e = 0; e < N_CLAIM_BF16; e++) {
+        assert_int_equal(offer(engines[e], &o, &u), FSDP_OK);
+        o.sum_dtype = FSDP_DTYPE_F32;
+        assert_int_equal(offer(engines[e], &o, &u), FSDP_OK);
+        o.sum_dtype = FSDP_DTYPE_F16; /* not as wide as a wire of bf16 */
+        assert_int_equal(offer(engines[e], &o, &u), FSDP_ERR_INVALID);
+        o.sum_dtype = FSDP_DTYPE_NONE;
+        o.output_dtype = FSDP_DTYPE_BF16; /* is the model's */
+        assert_int_equal(offer(engines[e], &o, &u), FSDP_ERR_UNSUPPORTED);
+        o.output_dtype = FSDP_DTYPE_NONE;
+        o.grad_dtype = FSDP_DTYPE_I32;
+        assert_int_equal(offer(engines[e], &o, &u), FSDP_ERR_UNSUPPORTED);
+        o.grad_dtype = FSDP_DTYPE_BF16;
+    }
+}
+
 static void other_dtypes_are_refused(void **state)
 {
     static const uint32_t bf16[] = {FSDP_DTYPE_BF16};
@@ -123,7 +151,7 @@ static void other_dtypes_are_refused(void **state)
     const uint32_t *const own = bf16;
 
     (void)state;
-    for (size_t e = 0; e < N_ENGINES; e++) {
+    for (size_t e = N_CLAIM_BF16; e < N_ENGINES; e++) {
         assert_int_equal(offer(engines[e], &plain, &whole), FSDP_OK);
         for (size_t i = 0; i < sizeof(of_options) / sizeof(*of_options); i++) {
             struct fsdp_options o = plain;
@@ -214,6 +242,7 @@ static void what_ranks_agree_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dtypes_that_are_claimed),
         cmocka_unit_test(other_dtypes_are_refused),
         cmocka_unit_test(what_is_behind_a_struct_is_not_read),
         cmocka_unit_test(what_ranks_agree_on),
