@@ -74,6 +74,7 @@ void compute_close(struct compute *c)
         c->device->free(c->device->self, c->buffer[i].p);
     }
     free(c->buffer);
+    free(c->wide);
     memset(c, 0, sizeof(*c));
 }
 
@@ -134,7 +135,7 @@ int compute_end(struct compute *c, float *out_loss)
     return FSDP_OK;
 }
 
-/* Operators know float32 without strides, where the device's pointers are. */
+/* Operators know no strides, and are where the device's pointers are. */
 static int check_tensor(struct compute *c, uint32_t p, const char *what,
                         int status, const struct fsdp_tensor *t)
 {
@@ -156,9 +157,10 @@ static int check_tensor(struct compute *c, uint32_t p, const char *what,
         }
         dense *= t->shape[d - 1];
     }
-    if (t->dtype != FSDP_DTYPE_F32) {
+    if (t->dtype < FSDP_DTYPE_F32 || t->dtype > FSDP_DTYPE_F16) {
         return batch_fail(c->error, FSDP_ERR_UNSUPPORTED, "workload",
-                          "%s %s: dtype %u, operators take float32",
+                          "%s %s: dtype %u is none of float32 (1), bf16 (2), "
+                          "f16 (3)",
                           c->model->parameter_name[p], what,
                           (unsigned)t->dtype);
     }
@@ -173,14 +175,53 @@ static int check_tensor(struct compute *c, uint32_t p, const char *what,
     return FSDP_OK;
 }
 
+/* The float32 in the place of what is lent. They are made when they are first
+ * needed, and kept as all activations are. */
+static int wide_of(struct compute *c, uint32_t p, bool is_gradient,
+                   struct compute_wide **out)
+{
+    const uint64_t n = fsdp_numel(c->model, p);
+    struct compute_wide *grown;
+
+    for (uint32_t i = 0; i < c->n_wide; i++) {
+        *out = &c->wide[i];
+        if ((*out)->parameter == p && (*out)->is_gradient == is_gradient) {
+            return FSDP_OK;
+        }
+    }
+    grown = realloc(c->wide, (c->n_wide + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return batch_fail(c->error, FSDP_ERR_NOMEM, "workload",
+                          "no memory for the list of casts");
+    }
+    c->wide = grown;
+    *out = &grown[c->n_wide];
+    **out = (struct compute_wide){
+        .parameter = p, .is_gradient = is_gradient, .n = n};
+    FSDP_TRY(compute_alloc(c, n, &(*out)->wide));
+    c->n_wide++;
+    if (c->live) {
+        c->device->live(c->device->self, c->stream, FSDP_ACTIVATION,
+                        FSDP_NO_UNIT, (*out)->wide, n * 4);
+    }
+    return FSDP_OK;
+}
+
 int compute_param(struct compute *c, uint32_t p, const float **out)
 {
     struct fsdp_tensor t = {0};
     const int status = c->access.param(c->access.self, p, &t);
 
+    struct compute_wide *w;
+
     FSDP_TRY(check_tensor(c, p, "param", status, &t));
     *out = t.data;
-    return FSDP_OK;
+    if (t.dtype == FSDP_DTYPE_F32) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(wide_of(c, p, false, &w));
+    *out = w->wide;
+    return compute_cast(c, w->n, t.dtype, t.data, FSDP_DTYPE_F32, w->wide);
 }
 
 int compute_grad(struct compute *c, uint32_t p, float **out)
@@ -188,7 +229,30 @@ int compute_grad(struct compute *c, uint32_t p, float **out)
     struct fsdp_tensor t = {0};
     const int status = c->access.grad(c->access.self, p, &t);
 
+    struct compute_wide *w;
+
     FSDP_TRY(check_tensor(c, p, "grad", status, &t));
     *out = t.data;
+    if (t.dtype == FSDP_DTYPE_F32) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(wide_of(c, p, true, &w));
+    w->narrow = t.data;
+    w->dtype = t.dtype;
+    *out = w->wide;
+    return FSDP_OK;
+}
+
+int compute_lent_back(struct compute *c)
+{
+    for (uint32_t i = 0; i < c->n_wide; i++) {
+        struct compute_wide *w = &c->wide[i];
+
+        if (w->narrow != NULL) {
+            FSDP_TRY(compute_cast(c, w->n, FSDP_DTYPE_F32, w->wide, w->dtype,
+                                  w->narrow));
+            w->narrow = NULL;
+        }
+    }
     return FSDP_OK;
 }

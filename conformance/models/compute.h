@@ -17,6 +17,16 @@ struct compute_buffer {
     uint64_t bytes;
 };
 
+/* A parameter of 16 bits, or its gradient, as float32. */
+struct compute_wide {
+    uint32_t parameter;
+    bool is_gradient;
+    float *wide;    /* [n] */
+    void *narrow;   /* what the engine lent last, until it is written */
+    uint32_t dtype; /* of that */
+    uint64_t n;
+};
+
 struct compute {
     const struct fsdp_device *device;
     struct fsdp_stream *stream;
@@ -26,6 +36,9 @@ struct compute {
     uint64_t grains; /* of a rank and microbatch */
     struct compute_buffer *buffer;
     uint32_t n_buffers;
+    struct compute_wide
+        *wide; /* [n_wide]: of what the engine lends in 16 bit */
+    uint32_t n_wide;
     float *sum;     /* the loss, on the device */
     bool live;      /* between begin and end */
     bool have_loss; /* the pass came as far as the loss */
@@ -51,13 +64,19 @@ int compute_loss(struct compute *c, float *row_loss, uint64_t rows,
  * stream, and all activations are dead, even if something fails. */
 int compute_end(struct compute *c, float *out_loss);
 
-/* The whole of parameter p, or of its gradient: float32, dense. */
+/* The whole of parameter p, or of its gradient: float32, dense. Operators take
+ * float32: what the engine lends in 16 bits is widened, and of a gradient it
+ * gets, from compute_lent_back on, the float32 one rounded once. */
 int compute_param(struct compute *c, uint32_t p, const float **out);
 int compute_grad(struct compute *c, uint32_t p, float **out);
+/* A module has computed: its gradients are the engine's. */
+int compute_lent_back(struct compute *c);
 
 /* Operators, see op.h. */
 int compute_scale(struct compute *c, uint64_t n, float factor,
                   float *x); /* in place */
+int compute_cast(struct compute *c, uint64_t n, uint32_t from, const void *x,
+                 uint32_t to, void *y);
 int compute_add(struct compute *c, uint64_t n, const float *a, const float *b,
                 float *y);
 int compute_gemm(struct compute *c, uint64_t m, uint64_t n, uint64_t k,

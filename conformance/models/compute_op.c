@@ -52,6 +52,21 @@ int compute_scale(struct compute *c, uint64_t n, float factor, float *x)
     return run(c, &op);
 }
 
+int compute_cast(struct compute *c, uint64_t n, uint32_t from, const void *x,
+                 uint32_t to, void *y)
+{
+    struct fsdp_op op = start(FSDP_OP_CAST);
+
+    op.aux[0] = from;
+    op.aux[1] = to;
+    op.dim[0] = n;
+    op.n_in = 1;
+    op.in[0] = (struct fsdp_in){x, n * fsdp_dtype_bytes(from)};
+    op.n_out = 1;
+    op.out[0] = (struct fsdp_out){y, n * fsdp_dtype_bytes(to)};
+    return run(c, &op);
+}
+
 int compute_add(struct compute *c, uint64_t n, const float *a, const float *b,
                 float *y)
 {

@@ -364,7 +364,8 @@ static int block_part(struct workload_run *run, bool back, uint32_t i,
     }
 }
 
-int gpt_compute(struct workload_run *run, uint32_t point, uint32_t module)
+static int compute_module(struct workload_run *run, uint32_t point,
+                          uint32_t module)
 {
     const uint32_t blocks = run->model->size.blocks;
     const uint32_t last = gpt_last_modules(run->model);
@@ -392,4 +393,10 @@ int gpt_compute(struct workload_run *run, uint32_t point, uint32_t module)
         return back ? head_backward(run) : head(run);
     }
     return FSDP_OK;
+}
+
+int gpt_compute(struct workload_run *run, uint32_t point, uint32_t module)
+{
+    FSDP_TRY(compute_module(run, point, module));
+    return compute_lent_back(&run->compute);
 }

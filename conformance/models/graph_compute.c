@@ -413,8 +413,8 @@ static int backward_head(struct workload_run *run, uint32_t module)
 
 /* ------------------------------------------------------------------------ */
 
-static int graph_compute(struct workload_run *run, uint32_t point,
-                         uint32_t module)
+static int compute_module(struct workload_run *run, uint32_t point,
+                          uint32_t module)
 {
     const struct graph *g = &run->model->graph;
     const bool forward = point == FSDP_PRE_FORWARD;
@@ -434,6 +434,13 @@ static int graph_compute(struct workload_run *run, uint32_t point,
     default:
         return forward ? forward_leaf(run, module) : backward_leaf(run, module);
     }
+}
+
+static int graph_compute(struct workload_run *run, uint32_t point,
+                         uint32_t module)
+{
+    FSDP_TRY(compute_module(run, point, module));
+    return compute_lent_back(&run->compute);
 }
 
 static int graph_end(struct workload_run *run, float *out_loss)

@@ -257,7 +257,7 @@ static int backward(struct workload_run *run, uint32_t u)
                              m->batch.samples, run->x[u], run->dy, dw);
 }
 
-static int linear_compute(struct workload_run *run, uint32_t point,
+static int compute_module(struct workload_run *run, uint32_t point,
                           uint32_t module)
 {
     if (module == 0 || module > run->model->size.n) {
@@ -271,6 +271,13 @@ static int linear_compute(struct workload_run *run, uint32_t point,
     default:
         return FSDP_OK; /* backward needs nothing of forward: no recompute */
     }
+}
+
+static int linear_compute(struct workload_run *run, uint32_t point,
+                          uint32_t module)
+{
+    FSDP_TRY(compute_module(run, point, module));
+    return compute_lent_back(&run->compute);
 }
 
 static int linear_end(struct workload_run *run, float *out_loss)

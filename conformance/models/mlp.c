@@ -277,8 +277,8 @@ static int backward(struct workload_run *run, uint32_t u)
                                    size->out[u], dy, w, run->dy[(u + 1) % 2]);
 }
 
-static int mlp_compute(struct workload_run *run, uint32_t point,
-                       uint32_t module)
+static int compute_module(struct workload_run *run, uint32_t point,
+                          uint32_t module)
 {
     if (module == 0 || module > run->model->size.n) {
         return FSDP_OK;
@@ -292,6 +292,13 @@ static int mlp_compute(struct workload_run *run, uint32_t point,
     default:
         return FSDP_OK;
     }
+}
+
+static int mlp_compute(struct workload_run *run, uint32_t point,
+                       uint32_t module)
+{
+    FSDP_TRY(compute_module(run, point, module));
+    return compute_lent_back(&run->compute);
 }
 
 static int mlp_end(struct workload_run *run, float *out_loss)

@@ -88,6 +88,9 @@ struct mutant {
     } fault;
     bool (*when)(void);
     const char *forgets; /* waits with this name */
+    /* Claims that the engine no longer makes, separated by spaces: what it then
+     * still does, it should refuse. */
+    const char *drops;
 
     /* These change what passes through: the options that shard is given; the
      * piece of each visit; a collective and an operator before they are
@@ -119,6 +122,11 @@ struct mutant {
  * says. Called on every rank after open and before shard, with copies. */
 void mutant_apply(const struct mutant *m, struct fsdp_env *env,
                   struct fsdp_engine *engine);
+
+/* The claims without those that the mutant drops: at most `room` - 1, and NULL.
+ */
+void mutant_claims(const struct mutant *m, const char *const *claims,
+                   const char **out, uint32_t room);
 
 /* Generated from all families; NULL-ended, sorted by name. */
 extern const struct mutant *const mutants[];

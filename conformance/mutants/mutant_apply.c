@@ -251,6 +251,29 @@ static void keep(const struct mutant *m, const struct fsdp_env *env,
     }
 }
 
+void mutant_claims(const struct mutant *m, const char *const *claims,
+                   const char **out, uint32_t room)
+{
+    uint32_t n = 0;
+
+    for (; *claims && n + 1 < room; claims++) {
+        const size_t length = strlen(*claims);
+        const char *at = m->drops;
+        bool dropped = false;
+
+        while (at && !dropped) {
+            dropped = strncmp(at, *claims, length) == 0 &&
+                      (at[length] == ' ' || at[length] == '\0');
+            at = strchr(at, ' ');
+            at = at ? at + 1 : NULL;
+        }
+        if (!dropped) {
+            out[n++] = *claims;
+        }
+    }
+    out[n] = NULL;
+}
+
 void mutant_apply(const struct mutant *m, struct fsdp_env *env,
                   struct fsdp_engine *engine)
 {

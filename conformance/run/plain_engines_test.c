@@ -22,7 +22,7 @@ static const char *const engines[] = {"impl", "ref", "unsharded", FIRST_ENGINE,
                                       OVERLAP_ENGINE};
 
 enum {
-    N_CLAIM_BF16 = 1, /* of engines[], the first */
+    N_CLAIM_BF16 = 3, /* of engines[], the first */
     N_ENGINES = sizeof(engines) / sizeof(engines[0]),
     /* Of structs as they ended before grad_dtype. */
     OLD_OPTIONS = (offsetof(struct fsdp_options, grad_dtype) + 7) / 8 * 8,

@@ -26,10 +26,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum {
+    MOST_CLAIMS = 64 /* of an engine of which a mutant drops some */
+};
+
 struct worker {
     const struct worker_options *o;
     const struct fsdp_engine *engine, *device_engine;
     const struct mutant *mutant;
+    struct fsdp_engine mutated; /* the engine with fewer claims */
+    const char *claims[MOST_CLAIMS];
     struct text text;
     int words;                         /* for the supervisor */
     struct rlimit limit[RLIM_NLIMITS]; /* when it started */
@@ -410,6 +416,12 @@ static int open_worker(struct worker *w)
         return FSDP_ERR_INVALID;
     }
     FSDP_TRY(engine_load(w->o->engine, &w->engine, &w->error));
+    if (w->mutant && w->mutant->drops) {
+        mutant_claims(w->mutant, w->engine->claims, w->claims, MOST_CLAIMS);
+        w->mutated = *w->engine;
+        w->mutated.claims = w->claims;
+        w->engine = &w->mutated;
+    }
     FSDP_TRY(engine_load("ref", &w->device_engine, &w->error));
     FSDP_TRY(text_load(w->o->text, &w->text, &w->error));
     if (w->o->world == WORLD_MPI) {

@@ -130,7 +130,8 @@ static int send_slice(struct fsdp_sharded *s, uint32_t root,
     int status = FSDP_OK;
 
     if (s->coordinate != root) {
-        FSDP_TRY(ref_take(s, FSDP_STAGING, FSDP_NO_UNIT, x->n, &staging));
+        FSDP_TRY(ref_take(s, FSDP_STAGING, FSDP_NO_UNIT, x->n, FSDP_DTYPE_F32,
+                          &staging));
         p = staging;
     }
     if (s->shards > 1) {

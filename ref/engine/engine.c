@@ -62,7 +62,7 @@ static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
 
     s->next++;
     if (action & REF_UNSHARD) {
-        FSDP_TRY(ref_unshard(s, u));
+        FSDP_TRY(ref_unshard(s, u, s->unit[u].dtype.param));
         if (action & REF_BACKWARD) {
             FSDP_TRY(ref_open_gradient(s, u));
         }
@@ -122,8 +122,9 @@ static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                         "%s is asked for outside its unit's window",
                         s->model->parameter_name[p]);
     }
-    *out = ref_tensor(s->env, s->model, p,
-                      (x->full ? x->full : x->shard) + s->parameter[p].offset);
+    *out = ref_tensor(s->env, s->model, p, x->full_dtype,
+                      ref_at(x->full ? x->full : x->shard, x->full_dtype,
+                             s->parameter[p].offset));
     return FSDP_OK;
 }
 
@@ -142,12 +143,16 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
     }
     x = &s->parameter[p];
     u = &s->unit[x->unit];
-    if (x->accumulated && !x->staging) {
-        FSDP_TRY(ref_take(s, FSDP_STAGING, x->unit, x->numel, &x->staging));
+    if ((x->accumulated || u->dtype.grad != u->dtype.accumulate) &&
+        !x->staging) {
+        FSDP_TRY(ref_take(s, FSDP_STAGING, x->unit, x->numel, u->dtype.grad,
+                          &x->staging));
     }
     x->fresh = true;
-    *out = ref_tensor(s->env, s->model, p,
-                      x->staging ? x->staging : u->grad_full + x->offset);
+    *out = ref_tensor(
+        s->env, s->model, p, u->dtype.grad,
+        x->staging ? x->staging
+                   : ref_at(u->grad_full, u->dtype.accumulate, x->offset));
     return FSDP_OK;
 }
 
@@ -236,7 +241,7 @@ static int unshard_all(struct fsdp_sharded *s)
     FSDP_TRY(ref_at_rest(s, "ref.unshard_all"));
     s->all_unsharded = true;
     for (uint32_t u = 0; u < s->units->n_units; u++) {
-        FSDP_TRY(ref_unshard(s, u));
+        FSDP_TRY(ref_unshard(s, u, FSDP_DTYPE_F32)); /* never from a copy */
     }
     return FSDP_OK;
 }
@@ -283,6 +288,8 @@ const struct fsdp_engine *fsdp_ref_engine(void)
                                          "save-sharded",
                                          "save-local",
                                          "load",
+                                         "bf16",
+                                         "fp16",
                                          NULL};
     static const struct fsdp_engine engine = {
         .size = sizeof(engine),

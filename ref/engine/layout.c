@@ -97,39 +97,55 @@ void ref_layout(struct fsdp_sharded *s)
     }
 }
 
+/* What is copied, part by part, and may be cast on the way. */
+struct way {
+    void *whole, *wire;
+    uint32_t whole_dtype, wire_dtype;
+    bool unpack;
+};
+
 /* Every shard's part of every parameter of the unit, copied once. */
-static int copy_parts(struct fsdp_sharded *s, uint32_t u, float *whole,
-                      bool unpack)
+static int copy_parts(struct fsdp_sharded *s, uint32_t u, const struct way *w)
 {
-    const struct fsdp_device *d = s->env->device;
-    struct ref_unit *unit = &s->unit[u];
+    const struct ref_unit *unit = &s->unit[u];
     struct ref_part part;
 
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         for (uint32_t k = 0; s->parameter[p].unit == u && k < s->shards; k++) {
-            float *sent = unit->wire + k * unit->chunk;
-            float *lies = whole + s->parameter[p].offset;
-            if (ref_part(s, p, k, &part)) {
-                sent += part.local;
-                lies += part.first;
-                FSDP_TRY(d->copy(d->self, s->env->compute, unpack ? lies : sent,
-                                 unpack ? sent : lies, part.n * sizeof(*sent)));
+            void *sent;
+            void *lies;
+            if (!ref_part(s, p, k, &part)) {
+                continue;
             }
+            sent = ref_at(w->wire, w->wire_dtype, k * unit->chunk + part.local);
+            lies = ref_at(w->whole, w->whole_dtype,
+                          s->parameter[p].offset + part.first);
+            FSDP_TRY(w->unpack ? ref_convert(s, u, part.n, w->wire_dtype, sent,
+                                             w->whole_dtype, lies)
+                               : ref_convert(s, u, part.n, w->whole_dtype, lies,
+                                             w->wire_dtype, sent));
         }
     }
     return FSDP_OK;
 }
 
-int ref_pack(struct fsdp_sharded *s, uint32_t u, float *whole)
+int ref_pack(struct fsdp_sharded *s, uint32_t u)
 {
+    const struct ref_unit *x = &s->unit[u];
+    const struct way way = {x->grad_full, x->wire, x->dtype.accumulate,
+                            x->dtype.reduce, false};
+
     FSDP_TRY(
-        ref_fill_zero(s, u, s->unit[u].wire, s->unit[u].chunk * s->shards));
-    return copy_parts(s, u, whole, false);
+        ref_fill_zero(s, u, x->dtype.reduce, x->wire, x->chunk * s->shards));
+    return copy_parts(s, u, &way);
 }
 
-int ref_unpack(struct fsdp_sharded *s, uint32_t u, float *whole)
+int ref_unpack(struct fsdp_sharded *s, uint32_t u, uint32_t dtype)
 {
-    return copy_parts(s, u, whole, true);
+    const struct ref_unit *x = &s->unit[u];
+    const struct way way = {x->full, x->wire, dtype, dtype, true};
+
+    return copy_parts(s, u, &way);
 }
 
 /* Initial values come slice by slice: M is never resident. */
@@ -137,9 +153,11 @@ int ref_initialise(struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         struct ref_unit *x = &s->unit[u];
-        FSDP_TRY(ref_take(s, FSDP_PARAM_SHARD, u, x->chunk, &x->shard));
+        FSDP_TRY(ref_take(s, FSDP_PARAM_SHARD, u, x->chunk, FSDP_DTYPE_F32,
+                          &x->shard));
         for (uint32_t i = 0; i < s->n_states; i++) {
-            FSDP_TRY(ref_take(s, FSDP_OPTIM, u, x->chunk, &x->state[i]));
+            FSDP_TRY(ref_take(s, FSDP_OPTIM, u, x->chunk, FSDP_DTYPE_F32,
+                              &x->state[i]));
         }
     }
     return ref_fill_initial(s);
@@ -151,9 +169,10 @@ int ref_fill_initial(struct fsdp_sharded *s)
 
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         struct ref_unit *x = &s->unit[u];
-        FSDP_TRY(ref_fill_zero(s, u, x->shard, x->chunk));
+        FSDP_TRY(ref_fill_zero(s, u, FSDP_DTYPE_F32, x->shard, x->chunk));
         for (uint32_t i = 0; i < s->n_states; i++) {
-            FSDP_TRY(ref_fill_zero(s, u, x->state[i], x->chunk));
+            FSDP_TRY(
+                ref_fill_zero(s, u, FSDP_DTYPE_F32, x->state[i], x->chunk));
         }
     }
     FSDP_TRY(d->wait(d->self, NULL, s->env->compute, 0, "fill->copy"));

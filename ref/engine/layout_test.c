@@ -13,6 +13,8 @@
 
 #include "sharded.h"
 
+#include <fsdp/arith/cast.h>
+
 #include <string.h>
 
 enum {
@@ -139,13 +141,26 @@ static void what_is_packed_comes_back(void **state)
         back[i] = -1.0f;
     }
     assert_int_equal(ref_open(&x.env), FSDP_OK);
-    assert_int_equal(ref_take(&x.s, FSDP_STAGING, 0, 24, &x.unit.wire),
-                     FSDP_OK);
+    assert_int_equal(
+        ref_take(&x.s, FSDP_STAGING, 0, 24, FSDP_DTYPE_F32, &x.unit.wire),
+        FSDP_OK);
     memset(x.unit.wire, 0xff, sizeof(wire));
-    assert_int_equal(ref_pack(&x.s, 0, whole), FSDP_OK);
+    x.unit.dtype.accumulate = x.unit.dtype.reduce = FSDP_DTYPE_F32;
+    x.unit.grad_full = whole;
+    x.unit.full = back;
+    assert_int_equal(ref_pack(&x.s, 0), FSDP_OK);
     assert_memory_equal(x.unit.wire, wire, sizeof(wire));
-    assert_int_equal(ref_unpack(&x.s, 0, back), FSDP_OK);
+    assert_int_equal(ref_unpack(&x.s, 0, FSDP_DTYPE_F32), FSDP_OK);
     assert_memory_equal(back, whole, sizeof(whole));
+    /* A wire of 16 bits has each value in the same place, rounded. */
+    x.unit.dtype.reduce = FSDP_DTYPE_BF16;
+    whole[6] = 7.01f; /* of which bf16 makes 7 */
+    memset(x.unit.wire, 0xff, sizeof(wire));
+    assert_int_equal(ref_pack(&x.s, 0), FSDP_OK);
+    for (int i = 0; i < 24; i++) {
+        assert_true(fsdp_load(FSDP_DTYPE_BF16, x.unit.wire, (uint64_t)i) ==
+                    wire[i]);
+    }
     ref_drop(&x.s, &x.unit.wire);
     ref_close(&x.env);
 }

@@ -64,48 +64,93 @@ static int check_model(const struct fsdp_env *env,
 }
 
 /* A dtype of the options, or of a unit: one that is none is a mistake, others
- * than float32 are not claimed. */
+ * than float32 and, where the dtype `most` is one of them, those of 16 bits are
+ * not claimed. */
 static int check_dtype(const struct fsdp_env *env, const char *name,
-                       uint32_t dtype)
+                       uint32_t dtype, uint32_t most)
 {
     if (dtype != FSDP_DTYPE_NONE && fsdp_dtype_bytes(dtype) == 0) {
         return ref_fail(env, FSDP_ERR_INVALID, "ref.shard", "%s %u is no dtype",
                         name, dtype);
     }
-    if (dtype > FSDP_DTYPE_F32) {
+    if (dtype > most) {
         return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
-                        "%s %u: only float32 (1) is claimed", name, dtype);
+                        "%s %u: only float32 (1)%s is claimed", name, dtype,
+                        most > FSDP_DTYPE_F32 ? ", bf16 (2) or f16 (3)" : "");
     }
     return FSDP_OK;
 }
 
-static int check_unit_dtypes(const struct fsdp_env *env,
+static uint32_t own(const uint32_t *of_unit, uint32_t u, uint32_t option)
+{
+    return of_unit && of_unit[u] != FSDP_DTYPE_NONE ? of_unit[u] : option;
+}
+
+static uint32_t or_else(uint32_t dtype, uint32_t usual)
+{
+    return dtype != FSDP_DTYPE_NONE ? dtype : usual;
+}
+
+struct ref_dtypes ref_dtypes(const struct fsdp_options *o,
                              const struct fsdp_units *units, uint32_t u)
+{
+    struct ref_dtypes d = {own(units->param_dtype, u, o->param_dtype),
+                           own(units->grad_dtype, u, o->grad_dtype),
+                           own(units->accumulate_dtype, u, o->accumulate_dtype),
+                           own(units->reduce_dtype, u, o->reduce_dtype),
+                           own(units->sum_dtype, u, o->sum_dtype)};
+
+    d.param = or_else(d.param, FSDP_DTYPE_F32);
+    d.grad = or_else(d.grad, d.param);
+    d.reduce = or_else(d.reduce, FSDP_DTYPE_F32);
+    d.accumulate = or_else(d.accumulate, d.reduce);
+    d.sum = or_else(d.sum, d.reduce);
+    return d;
+}
+
+static int check_dtypes(const struct fsdp_env *env,
+                        const struct fsdp_options *o,
+                        const struct fsdp_units *units, uint32_t u)
 {
     const struct {
         const char *name;
+        uint32_t option;
         const uint32_t *of_unit;
-    } option[] = {
-        {"param_dtype", units->param_dtype},
-        {"grad_dtype", units->grad_dtype},
-        {"accumulate_dtype", units->accumulate_dtype},
-        {"reduce_dtype", units->reduce_dtype},
-        {"sum_dtype", units->sum_dtype},
-        {"output_dtype", units->output_dtype},
-        {"buffer_dtype", units->buffer_dtype},
+        uint32_t most;
+    } field[] = {
+        {"param_dtype", o->param_dtype, units->param_dtype, FSDP_DTYPE_F16},
+        {"grad_dtype", o->grad_dtype, units->grad_dtype, FSDP_DTYPE_F16},
+        {"accumulate_dtype", o->accumulate_dtype, units->accumulate_dtype,
+         FSDP_DTYPE_F16},
+        {"reduce_dtype", o->reduce_dtype, units->reduce_dtype, FSDP_DTYPE_F16},
+        {"sum_dtype", o->sum_dtype, units->sum_dtype, FSDP_DTYPE_F16},
+        {"output_dtype", o->output_dtype, units->output_dtype, FSDP_DTYPE_F32},
+        {"buffer_dtype", o->buffer_dtype, units->buffer_dtype, FSDP_DTYPE_F32},
     };
+    struct ref_dtypes d;
 
-    for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
-        if (option[i].of_unit) {
-            FSDP_TRY(check_dtype(env, option[i].name, option[i].of_unit[u]));
+    for (size_t i = 0; i < sizeof(field) / sizeof(field[0]); i++) {
+        FSDP_TRY(
+            check_dtype(env, field[i].name, field[i].option, field[i].most));
+        if (field[i].of_unit) {
+            FSDP_TRY(check_dtype(env, field[i].name, field[i].of_unit[u],
+                                 field[i].most));
         }
+    }
+    d = ref_dtypes(o, units, u);
+    if (d.sum != d.reduce && d.sum != FSDP_DTYPE_F32) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "sum_dtype %u of unit %u is neither its reduce_dtype "
+                        "%u nor float32 (1)",
+                        d.sum, u, d.reduce);
     }
     return FSDP_OK;
 }
 
 static int check_units(const struct fsdp_env *env,
                        const struct fsdp_model *model,
-                       const struct fsdp_units *units)
+                       const struct fsdp_units *units,
+                       const struct fsdp_options *o)
 {
     for (uint32_t m = 0; m < model->n_modules; m++) {
         uint32_t u = units->unit_of_module[m];
@@ -124,7 +169,7 @@ static int check_units(const struct fsdp_env *env,
         }
     }
     for (uint32_t u = 0; u < units->n_units; u++) {
-        FSDP_TRY(check_unit_dtypes(env, units, u));
+        FSDP_TRY(check_dtypes(env, o, units, u));
         if ((units->divide_factor && units->divide_factor[u] != 0.0f) ||
             (units->offload && units->offload[u] == 1)) {
             return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
@@ -160,13 +205,6 @@ static int check_numbers(const struct fsdp_env *env,
                         "divide_factor %g is not a positive number",
                         (double)o->divide_factor);
     }
-    FSDP_TRY(check_dtype(env, "param_dtype", o->param_dtype));
-    FSDP_TRY(check_dtype(env, "grad_dtype", o->grad_dtype));
-    FSDP_TRY(check_dtype(env, "accumulate_dtype", o->accumulate_dtype));
-    FSDP_TRY(check_dtype(env, "reduce_dtype", o->reduce_dtype));
-    FSDP_TRY(check_dtype(env, "sum_dtype", o->sum_dtype));
-    FSDP_TRY(check_dtype(env, "output_dtype", o->output_dtype));
-    FSDP_TRY(check_dtype(env, "buffer_dtype", o->buffer_dtype));
     if (o->offload) {
         return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
                         "offload is not claimed");
@@ -180,7 +218,7 @@ int ref_check(const struct fsdp_env *env, const struct fsdp_model *model,
     FSDP_TRY(check_mesh(env));
     FSDP_TRY(check_numbers(env, o));
     FSDP_TRY(check_model(env, model));
-    FSDP_TRY(check_units(env, model, units));
+    FSDP_TRY(check_units(env, model, units, o));
     for (uint32_t p = 0; o->n_groups && p < model->n_parameters; p++) {
         if (!o->group_of_parameter || o->group_of_parameter[p] >= o->n_groups) {
             return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",

@@ -19,6 +19,17 @@ __attribute__((format(printf, 4, 5))) int ref_fail(const struct fsdp_env *env,
 void ref_read(void *to, uint64_t bytes, const void *from, uint32_t size);
 /* The same of options: grad_dtype lies where an earlier struct was padded. */
 void ref_read_options(struct fsdp_options *to, const struct fsdp_options *from);
+/* The dtypes of a unit's values: its own, or the options', or what these are
+ * by default (engine.h). None is FSDP_DTYPE_NONE. */
+struct ref_dtypes {
+    uint32_t param;      /* of what is unsharded, and gathered */
+    uint32_t grad;       /* of a gradient as it is lent */
+    uint32_t accumulate; /* of the sum over microbatches */
+    uint32_t reduce;     /* of a gradient on the wire */
+    uint32_t sum;        /* of the sums of a reduction */
+};
+struct ref_dtypes ref_dtypes(const struct fsdp_options *options,
+                             const struct fsdp_units *units, uint32_t u);
 /* options.c: refuses what does not fit, and what is not claimed. */
 int ref_check(const struct fsdp_env *env, const struct fsdp_model *model,
               const struct fsdp_units *units,
@@ -36,10 +47,10 @@ struct fsdp_op ref_optimizer_op(const struct ref_hyper *h, uint64_t n,
                                 const float *g, float *w, float *const *state);
 uint32_t ref_optimizer_states(uint32_t optimizer); /* 0, 1 or 2 */
 
-/* tensor.c: float32 data in the shape of parameter p. */
+/* tensor.c: data of a dtype in the shape of parameter p. */
 struct fsdp_tensor ref_tensor(const struct fsdp_env *env,
                               const struct fsdp_model *model, uint32_t p,
-                              float *data);
+                              uint32_t dtype, void *data);
 
 /* env->device = a device of plain loops; and back. */
 int ref_open(struct fsdp_env *env);

@@ -35,6 +35,9 @@ static int check_agreement(const struct fsdp_sharded *s)
     }
     o.group_of_parameter = NULL;
     mine = hash(mine, &o, sizeof(o));
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        mine = hash(mine, &s->unit[u].dtype, sizeof(s->unit[u].dtype));
+    }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         mine = hash(mine, model->parameter_name[p],
                     strlen(model->parameter_name[p]));
@@ -118,6 +121,9 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->next_sync = true;
     FSDP_TRY(make_arrays(s));
     ref_set_steps(s, 0, (const float[2]){1.0f, 1.0f});
+    for (uint32_t u = 0; u < units->n_units; u++) {
+        s->unit[u].dtype = ref_dtypes(&known_options, &known_units, u);
+    }
     ref_layout(s);
     FSDP_TRY(check_agreement(s));
     return ref_initialise(s);
@@ -135,6 +141,7 @@ void ref_destroy(struct fsdp_sharded *s)
     for (uint32_t u = 0; s->unit && u < s->units->n_units; u++) {
         ref_drop(s, &s->unit[u].full);
         ref_drop(s, &s->unit[u].wire);
+        ref_drop(s, &s->unit[u].reduced);
         ref_drop(s, &s->unit[u].shard);
         ref_drop(s, &s->unit[u].state[0]);
         ref_drop(s, &s->unit[u].state[1]);

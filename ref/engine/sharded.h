@@ -4,28 +4,32 @@
  * table of parts, whatever the layout.
  *
  * Read in this order: layout.c (shard), window.c (when), unit.c (unshard,
- * reshard, reduce), optimizer.c (step), shard.c and engine.c (the functions
- * of the contract). unsharded.c is the run that nobody shards.
+ * reshard, accumulate), reduce.c, optimizer.c (step), shard.c and engine.c (the
+ * functions of the contract). unsharded.c is the run that nobody shards.
  */
 #ifndef FSDP_CTS_SHARDED_H
 #define FSDP_CTS_SHARDED_H
 
 #include "ref.h"
 
-/* A unit and what is live of it. Lengths are in elements. */
+/* A unit and what is live of it. Lengths are in elements. What has no type is
+ * of one of the unit's dtypes; what rests is float32. */
 struct ref_unit {
-    uint64_t numel;    /* m_u: of its parameters */
-    uint64_t chunk;    /* of a shard, with its padding */
-    uint64_t whole;    /* of an unsharded copy: chunk * S, or numel (packs) */
-    float *shard;      /* [chunk], always */
-    float *state[2];   /* [chunk], as the optimizer needs */
-    float *full;       /* [whole] while unsharded, if S > 1 */
-    float *grad_full;  /* [whole] from backward to reduce */
-    float *grad_shard; /* [chunk] from the first reduce to zero_grad */
-    float *wire;       /* [chunk * S] in a collective, where it packs */
-    bool open;         /* in a window, or kept */
-    float power[2];    /* running products of beta1, beta2, over the steps that
-                        * it took */
+    struct ref_dtypes dtype;
+    uint64_t numel;      /* m_u: of its parameters */
+    uint64_t chunk;      /* of a shard, with its padding */
+    uint64_t whole;      /* of an unsharded copy: chunk * S, or numel (packs) */
+    float *shard;        /* [chunk], always */
+    float *state[2];     /* [chunk], as the optimizer needs */
+    void *full;          /* [whole] while unsharded, if S > 1 or it is cast */
+    uint32_t full_dtype; /* param, or F32 between unshard_all, reshard_all */
+    void *grad_full;     /* [whole] of accumulate, from backward to reduce */
+    float *grad_shard;   /* [chunk] from the first reduce to zero_grad */
+    void *wire;     /* [chunk * S] in a collective, where it packs or casts */
+    void *reduced;  /* [chunk] of reduce, where that is no float32 */
+    bool open;      /* in a window, or kept */
+    float power[2]; /* running products of beta1, beta2, over the steps that
+                     * it took */
 };
 
 /* Elements [first, first + n) of a parameter, at `local` in this rank's shard
@@ -42,7 +46,8 @@ struct ref_parameter {
                              * and where in a shard they begin */
     bool accumulated;       /* grad_full holds a gradient of it */
     bool fresh;             /* the model was lent storage for a gradient */
-    float *staging;         /* that storage, if grad_full was taken */
+    void *staging;          /* that storage, of grad, if grad_full was taken
+                             * or is of another dtype */
 };
 
 /* What to do at a point of a sequence. */
@@ -84,22 +89,33 @@ struct fsdp_sharded {
     struct ref_checkpoints *checkpoints; /* from the first save or load on */
 };
 
-/* One line each around the device: storage with a kind, and back. */
+/* One line each around the device: storage of n elements with a kind, and
+ * back. `out` and `p` point to a pointer to elements. */
 int ref_take(struct fsdp_sharded *s, uint32_t kind, uint32_t unit, uint64_t n,
-             float **out);
-void ref_drop(struct fsdp_sharded *s, float **p);
+             uint32_t dtype, void *out);
+void ref_drop(struct fsdp_sharded *s, void *p);
+/* Element i of what has elements of a dtype. */
+void *ref_at(void *p, uint32_t dtype, uint64_t i);
 /* op with `size` filled in, on the model's stream. */
 int ref_run(struct fsdp_sharded *s, struct fsdp_op op);
-int ref_fill_zero(struct fsdp_sharded *s, uint32_t unit, float *p, uint64_t n);
+int ref_fill_zero(struct fsdp_sharded *s, uint32_t unit, uint32_t dtype,
+                  void *p, uint64_t n);
+/* n elements are rounded, or widened; or, of equal dtypes, copied. */
+int ref_convert(struct fsdp_sharded *s, uint32_t unit, uint64_t n,
+                uint32_t from, const void *x, uint32_t to, void *y);
+/* sum[n] = sum + x, of dtypes of their own, one rounding each. */
+int ref_add_to(struct fsdp_sharded *s, uint32_t unit, uint64_t n,
+               uint32_t dtype, void *sum, uint32_t x_dtype, const void *x);
 
 /* layout.c */
 void ref_layout(struct fsdp_sharded *s);
 /* The part of parameter p that shard `shard` owns, if any. */
 bool ref_part(const struct fsdp_sharded *s, uint32_t p, uint32_t shard,
               struct ref_part *out);
-/* Between a unit's unsharded copy and its shards, one behind the other. */
-int ref_pack(struct fsdp_sharded *s, uint32_t u, float *whole);
-int ref_unpack(struct fsdp_sharded *s, uint32_t u, float *whole);
+/* From a unit's gradient to its shards on the wire, one behind the other; and
+ * from those on the wire, of a dtype, to the unsharded copy. */
+int ref_pack(struct fsdp_sharded *s, uint32_t u);
+int ref_unpack(struct fsdp_sharded *s, uint32_t u, uint32_t dtype);
 int ref_initialise(struct fsdp_sharded *s);
 /* After so many steps of every unit: none, or those of a checkpoint. */
 void ref_set_steps(struct fsdp_sharded *s, uint64_t steps,
@@ -111,12 +127,18 @@ int ref_plan(const struct fsdp_sequence *q, const struct fsdp_units *units,
              const struct fsdp_options *options, uint8_t *action);
 
 /* unit.c */
-int ref_unshard(struct fsdp_sharded *s, uint32_t u);
+int ref_unshard(struct fsdp_sharded *s, uint32_t u, uint32_t dtype);
 void ref_reshard(struct fsdp_sharded *s, uint32_t u);
 int ref_open_gradient(struct fsdp_sharded *s, uint32_t u);
 int ref_take_gradients(struct fsdp_sharded *s, uint32_t module);
-int ref_reduce(struct fsdp_sharded *s, uint32_t u);
 void ref_drop_gradients(struct fsdp_sharded *s);
+
+/* unit.c: a collective over this unit's chunks, of a dtype; sum_dtype is that
+ * of a reduction, or NONE. */
+int ref_collective(struct fsdp_sharded *s, struct fsdp_collective c);
+
+/* reduce.c */
+int ref_reduce(struct fsdp_sharded *s, uint32_t u);
 
 /* optimizer.c */
 int ref_step(struct fsdp_sharded *s, struct fsdp_step *step);

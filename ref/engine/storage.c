@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 int ref_fail(const struct fsdp_env *env, int32_t status, const char *where,
              const char *format, ...)
@@ -26,10 +27,10 @@ int ref_fail(const struct fsdp_env *env, int32_t status, const char *where,
 }
 
 int ref_take(struct fsdp_sharded *s, uint32_t kind, uint32_t unit, uint64_t n,
-             float **out)
+             uint32_t dtype, void *out)
 {
     const struct fsdp_device *d = s->env->device;
-    const uint64_t bytes = n * sizeof(**out);
+    const uint64_t bytes = n * fsdp_dtype_bytes(dtype);
     void *p = NULL;
     int status = d->alloc(d->self, bytes, &p);
 
@@ -39,20 +40,28 @@ int ref_take(struct fsdp_sharded *s, uint32_t kind, uint32_t unit, uint64_t n,
                         (unsigned long long)bytes, unit);
     }
     d->live(d->self, s->env->compute, kind, unit, p, bytes);
-    *out = p;
+    memcpy(out, &p, sizeof(p));
     return FSDP_OK;
 }
 
-void ref_drop(struct fsdp_sharded *s, float **p)
+void ref_drop(struct fsdp_sharded *s, void *p)
 {
     const struct fsdp_device *d = s->env->device;
+    void *what;
 
-    if (*p) {
-        d->dead(d->self, s->env->compute, *p);
+    memcpy(&what, p, sizeof(what));
+    if (what) {
+        d->dead(d->self, s->env->compute, what);
         (void)d->wait(d->self, NULL, s->env->compute, 0, "dead->free");
-        d->free(d->self, *p);
+        d->free(d->self, what);
+        what = NULL;
+        memcpy(p, &what, sizeof(what));
     }
-    *p = NULL;
+}
+
+void *ref_at(void *p, uint32_t dtype, uint64_t i)
+{
+    return p ? (char *)p + i * fsdp_dtype_bytes(dtype) : NULL;
 }
 
 int ref_run(struct fsdp_sharded *s, struct fsdp_op op)
@@ -61,12 +70,51 @@ int ref_run(struct fsdp_sharded *s, struct fsdp_op op)
     return s->env->device->run(s->env->device->self, s->env->compute, &op);
 }
 
-int ref_fill_zero(struct fsdp_sharded *s, uint32_t unit, float *p, uint64_t n)
+int ref_fill_zero(struct fsdp_sharded *s, uint32_t unit, uint32_t dtype,
+                  void *p, uint64_t n)
 {
-    return ref_run(s, (struct fsdp_op){.kind = FSDP_OP_FILL,
+    return ref_run(s,
+                   (struct fsdp_op){.kind = FSDP_OP_FILL,
+                                    .unit = unit,
+                                    .aux = {dtype},
+                                    .dim = {n},
+                                    .f = {0.0f},
+                                    .n_out = 1,
+                                    .out = {{p, n * fsdp_dtype_bytes(dtype)}}});
+}
+
+int ref_convert(struct fsdp_sharded *s, uint32_t unit, uint64_t n,
+                uint32_t from, const void *x, uint32_t to, void *y)
+{
+    const struct fsdp_device *d = s->env->device;
+
+    if (from == to) {
+        return d->copy(d->self, s->env->compute, y, x,
+                       n * fsdp_dtype_bytes(to));
+    }
+    return ref_run(s, (struct fsdp_op){.kind = FSDP_OP_CAST,
                                        .unit = unit,
+                                       .aux = {from, to},
                                        .dim = {n},
-                                       .f = {0.0f},
+                                       .n_in = 1,
+                                       .in = {{x, n * fsdp_dtype_bytes(from)}},
                                        .n_out = 1,
-                                       .out = {{p, n * sizeof(*p)}}});
+                                       .out = {{y, n * fsdp_dtype_bytes(to)}}});
+}
+
+int ref_add_to(struct fsdp_sharded *s, uint32_t unit, uint64_t n,
+               uint32_t dtype, void *sum, uint32_t x_dtype, const void *x)
+{
+    const uint64_t bytes = n * fsdp_dtype_bytes(dtype);
+
+    return ref_run(s,
+                   (struct fsdp_op){
+                       .kind = FSDP_OP_ADD,
+                       .unit = unit,
+                       .aux = {dtype, x_dtype},
+                       .dim = {n},
+                       .n_in = 2,
+                       .in = {{sum, bytes}, {x, n * fsdp_dtype_bytes(x_dtype)}},
+                       .n_out = 1,
+                       .out = {{sum, bytes}}});
 }

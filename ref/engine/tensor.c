@@ -9,10 +9,10 @@
 
 struct fsdp_tensor ref_tensor(const struct fsdp_env *env,
                               const struct fsdp_model *model, uint32_t p,
-                              float *data)
+                              uint32_t dtype, void *data)
 {
     struct fsdp_tensor t = {.data = data,
-                            .dtype = FSDP_DTYPE_F32,
+                            .dtype = dtype,
                             .place = env->device->place,
                             .n_dims = model->parameter_n_dims[p]};
     int64_t stride = 1;

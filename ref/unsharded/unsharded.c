@@ -12,6 +12,7 @@
 #include "unsharded.h"
 #include "ref/clip/norm.h"
 
+#include <fsdp/arith/cast.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,14 +31,16 @@ static int make_arrays(struct fsdp_sharded *s)
     s->offset = calloc(n, sizeof(*s->offset));
     s->block = calloc(n, sizeof(*s->block));
     s->chunk = calloc(s->units->n_units + 1u, sizeof(*s->chunk));
+    s->dtype = calloc(s->units->n_units + 1u, sizeof(*s->dtype));
     s->touched = calloc(s->units->n_units + 1u, sizeof(*s->touched));
     s->power = calloc(s->units->n_units + 1u, sizeof(*s->power));
     s->asked = calloc(n, sizeof(*s->asked));
     s->group = calloc(n, sizeof(*s->group));
     s->in_backward = calloc(s->model->n_modules + 1u, sizeof(*s->in_backward));
     s->rank = calloc(s->ranks, sizeof(*s->rank));
-    if (!s->start || !s->offset || !s->block || !s->chunk || !s->touched ||
-        !s->power || !s->asked || !s->group || !s->in_backward || !s->rank) {
+    if (!s->start || !s->offset || !s->block || !s->chunk || !s->dtype ||
+        !s->touched || !s->power || !s->asked || !s->group || !s->in_backward ||
+        !s->rank) {
         return out_of_memory(s);
     }
     for (uint32_t u = 0; u < s->units->n_units; u++) {
@@ -51,6 +54,11 @@ static int make_arrays(struct fsdp_sharded *s)
         }
     }
     return FSDP_OK;
+}
+
+uint32_t unsharded_unit(const struct fsdp_sharded *s, uint32_t p)
+{
+    return s->units->unit_of_module[s->model->parameter_module[p]];
 }
 
 /* Storage of [total] elements for a value of `kind`. */
@@ -120,6 +128,7 @@ static int fill(struct fsdp_sharded *s)
     FSDP_TRY(unsharded_take(s, FSDP_PARAM_SHARD, &s->value));
     FSDP_TRY(unsharded_take(s, FSDP_GRAD_SHARD, &s->reduced));
     FSDP_TRY(unsharded_take(s, FSDP_GRAD_FULL, &s->fresh));
+    FSDP_TRY(unsharded_take(s, FSDP_PARAM_FULL, &s->lent));
     bytes = s->total * sizeof(*s->value);
     for (uint32_t i = 0; i < ref_optimizer_states(s->options.optimizer); i++) {
         FSDP_TRY(unsharded_take(s, FSDP_OPTIM, &s->state[i]));
@@ -158,6 +167,9 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->shards = env->mesh->extent[FSDP_DIM_SHARD];
     s->ranks = s->replicas * s->shards;
     FSDP_TRY(make_arrays(s));
+    for (uint32_t u = 0; u < units->n_units; u++) {
+        s->dtype[u] = ref_dtypes(&known_options, &known_units, u);
+    }
     lay_out(s);
     return fill(s);
 }
@@ -205,12 +217,14 @@ static void destroy(struct fsdp_sharded *s)
     unsharded_drop(s, &s->value);
     unsharded_drop(s, &s->reduced);
     unsharded_drop(s, &s->fresh);
+    unsharded_drop(s, &s->lent);
     unsharded_drop(s, &s->state[0]);
     unsharded_drop(s, &s->state[1]);
     free(s->start);
     free(s->offset);
     free(s->block);
     free(s->chunk);
+    free(s->dtype);
     free(s->touched);
     free(s->power);
     free(s->asked);
@@ -241,7 +255,8 @@ static int open_contribution(struct fsdp_sharded *s, struct rank_gradients *x)
     return FSDP_OK;
 }
 
-/* What the model left in `fresh` is kept (the first) or added (later ones). */
+/* What the model left in `fresh` is kept (the first) or added (later ones),
+ * and rounded to the dtype of such sums. */
 static int take_gradients(struct fsdp_sharded *s, uint32_t module)
 {
     struct rank_gradients *x = &s->rank[s->env->rank];
@@ -249,12 +264,13 @@ static int take_gradients(struct fsdp_sharded *s, uint32_t module)
     FSDP_TRY(open_contribution(s, x));
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         float *sum = x->sum[x->n] + s->start[p];
-        const float *fresh = s->fresh + s->start[p];
+        const struct ref_dtypes *d = &s->dtype[unsharded_unit(s, p)];
         if (s->model->parameter_module[p] != module || !s->asked[p]) {
             continue;
         }
         for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
-            sum[i] = x->has[p] ? sum[i] + fresh[i] : fresh[i];
+            const float g = fsdp_load(d->grad, s->fresh + s->start[p], i);
+            sum[i] = fsdp_round(d->accumulate, x->has[p] ? sum[i] + g : g);
         }
         x->has[p] = true;
         s->asked[p] = false;
@@ -320,13 +336,26 @@ static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     return pass_point(s, point, index);
 }
 
+/* In a pass rounded to the unit's dtype; at rest, as who summons it sees it,
+ * as it is. */
 static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
 {
+    uint32_t dtype;
+    float *value;
+
     if (p >= s->model->n_parameters) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.param",
                         "parameter %u of %u", p, s->model->n_parameters);
     }
-    *out = ref_tensor(s->env, s->model, p, s->value + s->start[p]);
+    dtype = s->sequence ? s->dtype[unsharded_unit(s, p)].param : FSDP_DTYPE_F32;
+    value = s->value + s->start[p];
+    if (dtype != FSDP_DTYPE_F32) {
+        for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
+            fsdp_store(dtype, s->lent + s->start[p], i, value[i]);
+        }
+        value = s->lent + s->start[p];
+    }
+    *out = ref_tensor(s->env, s->model, p, dtype, value);
     return FSDP_OK;
 }
 
@@ -338,7 +367,8 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                         "gradient %u outside its module's backward", p);
     }
     s->asked[p] = true;
-    *out = ref_tensor(s->env, s->model, p, s->fresh + s->start[p]);
+    *out = ref_tensor(s->env, s->model, p, s->dtype[unsharded_unit(s, p)].grad,
+                      s->fresh + s->start[p]);
     return FSDP_OK;
 }
 
@@ -454,11 +484,10 @@ static int pieces(struct fsdp_sharded *s,
 const struct fsdp_engine *fsdp_unsharded_engine(void)
 {
     static const char *const claims[] = {
-        "serial",    "flat",      "per-parameter", "full-shard",
-        "no-shard",  "sgd",       "momentum",      "adamw",
-        "groups",    "no-sync",   "eval",          "cancel",
-        "fold-rank", "fold-ring", "fold-tree",     "f32-fma",
-        "clip",      NULL};
+        "serial",  "flat",     "per-parameter", "full-shard", "no-shard",
+        "sgd",     "momentum", "adamw",         "groups",     "no-sync",
+        "eval",    "cancel",   "fold-rank",     "fold-ring",  "fold-tree",
+        "f32-fma", "clip",     "bf16",          "fp16",       NULL};
     static const struct fsdp_engine engine = {
         .size = sizeof(engine),
         .abi = FSDP_ABI_VERSION,

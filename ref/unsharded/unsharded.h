@@ -29,8 +29,13 @@ struct fsdp_sharded {
     uint64_t *block;  /* per parameter: its elements in a shard; flat: 0 */
     uint64_t *chunk;  /* of a unit: the ring's owner depends on it */
     uint32_t *group;
-    bool *touched; /* [n_units]: had a backward since zero_grad */
-    float *value, *reduced, *fresh, *state[2];
+    struct ref_dtypes *dtype; /* [n_units]; sums and wires are float32 that
+                               * hold rounded values */
+    bool *touched;            /* [n_units]: had a backward since zero_grad */
+    float *value, *reduced, *state[2];
+    /* As lent, of the unit's dtype: parameter p lies start[p] float32 behind
+     * the beginning, whatever it is made of. */
+    float *lent, *fresh;
     bool *asked; /* [n_parameters]: fresh holds a gradient of it */
     bool *in_backward;
     bool has_reduced; /* `reduced` holds the fold of what was closed */
@@ -47,6 +52,8 @@ struct fsdp_sharded {
 int unsharded_take(struct fsdp_sharded *s, uint32_t kind, float **out);
 void unsharded_drop(struct fsdp_sharded *s, float **p);
 void unsharded_drop_gradients(struct fsdp_sharded *s);
+/* The unit of a parameter. */
+uint32_t unsharded_unit(const struct fsdp_sharded *s, uint32_t p);
 /* A rank has gradients that no pass under sync has closed. */
 bool unsharded_is_pending(const struct fsdp_sharded *s);
 

@@ -5,19 +5,24 @@
  */
 #include "unsharded.h"
 
+#include <fsdp/arith/cast.h>
 #include <stddef.h>
 
-/* The specification (comm.h) is recursive. NOLINTNEXTLINE(misc-no-recursion) */
-static float tree(const float *x, uint32_t n)
+/* The specification (comm.h) is recursive. Each sum is rounded to the dtype.
+ * NOLINTNEXTLINE(misc-no-recursion) */
+static float tree(uint32_t dtype, const float *x, uint32_t n)
 {
     uint32_t half = n - n / 2;
 
-    return n == 1 ? x[0] : tree(x, half) + tree(x + half, n - half);
+    return n == 1 ? x[0]
+                  : fsdp_round(dtype, tree(dtype, x, half) +
+                                          tree(dtype, x + half, n - half));
 }
 
-/* x[0..n-1] in a fold (comm.h). RANK starts at 0; RING behind the owner, who
- * comes last. */
-static float fold(uint32_t how, const float *x, uint32_t n, uint32_t owner)
+/* x[0..n-1] in a fold (comm.h), rounded to the dtype of the wire. RANK starts
+ * at 0; RING behind the owner, who comes last. */
+static float fold(uint32_t how, const struct ref_dtypes *d, const float *x,
+                  uint32_t n, uint32_t owner)
 {
     uint32_t start = how == FSDP_FOLD_RING ? (owner + 1) % n : 0;
     /* There is always an x[0].
@@ -25,33 +30,35 @@ static float fold(uint32_t how, const float *x, uint32_t n, uint32_t owner)
     float sum = x[start];
 
     if (how == FSDP_FOLD_TREE) {
-        return tree(x, n);
+        return fsdp_round(d->reduce, tree(d->sum, x, n));
     }
     for (uint32_t i = 1; i < n; i++) {
-        sum = sum + x[(start + i) % n];
+        sum = fsdp_round(d->sum, sum + x[(start + i) % n]);
     }
-    return sum;
+    return fsdp_round(d->reduce, sum);
 }
 
 /* Within each shard group, then across replicas. The element lies at `local`
  * in shard `owner`, which is `chunk` long. */
-static float fold_mesh(const struct fsdp_sharded *s, const float *x,
-                       uint64_t owner, uint64_t local, uint64_t chunk)
+static float fold_mesh(const struct fsdp_sharded *s, const struct ref_dtypes *d,
+                       const float *x, uint64_t owner, uint64_t local,
+                       uint64_t chunk)
 {
     uint64_t part = (chunk + s->replicas - 1) / s->replicas;
     float replica[256];
 
     for (uint32_t r = 0; r < s->replicas; r++) {
-        replica[r] = fold(s->options.fold, x + (uint64_t)r * s->shards,
+        replica[r] = fold(s->options.fold, d, x + (uint64_t)r * s->shards,
                           s->shards, (uint32_t)owner);
     }
-    return fold(s->options.fold, replica, s->replicas,
+    return fold(s->options.fold, d, replica, s->replicas,
                 (uint32_t)(local / part));
 }
 
 static void fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
 {
-    uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
+    uint32_t u = unsharded_unit(s, p);
+    const struct ref_dtypes *d = &s->dtype[u];
     float divide =
         1.0f / (s->options.divide_factor != 0.0f ? s->options.divide_factor
                                                  : (float)s->ranks);
@@ -65,9 +72,10 @@ static void fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
             s->block[p] ? s->offset[p] + i % s->block[p] : flat % s->chunk[u];
         float scaled;
         for (uint32_t r = 0; r < s->ranks; r++) {
-            x[r] = s->rank[r].sum[c][s->start[p] + i];
+            x[r] = fsdp_round(d->reduce, s->rank[r].sum[c][s->start[p] + i]);
         }
-        scaled = fold_mesh(s, x, owner, local, s->chunk[u]) * divide;
+        scaled = fsdp_round(
+            d->reduce, fold_mesh(s, d, x, owner, local, s->chunk[u]) * divide);
         *to = s->has_reduced ? *to + scaled : scaled;
     }
 }

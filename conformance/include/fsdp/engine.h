@@ -235,8 +235,8 @@ struct fsdp_engine {
      *   strict-memory                  0, 0, 0 of the options is exact
      *   strict-storage                 and allocates no more than is live then
      *   prefetch, clip
-     *   bf16, fp16                     dtypes; nothing but refusals asks for
-     *                                  them in this version
+     *   bf16, fp16                     dtypes of mixed precision (options);
+     *                                  without them they are refused
      *   frozen, shared, recompute, offload, loss-scale
      *                                  nothing asks for them in this version
      *   save-full, save-sharded, save-local, load

@@ -52,7 +52,7 @@ enum {
  * kind            dim[]                in[] -> out[]
  * Fields that a kind does not name are 0.
  * FILL            n                    -> x[n]
- *   x = f[0], rounded to x's dtype: aux[0], as ADD has it.
+ *   x = f[0]. aux[0] is x's dtype, as ADD has it; f[0] is rounded to it.
  * SCALE           n                    x[n] -> x[n]  (in place)
  *   x = x * f[0]. aux[0] is x's dtype, as ADD has it; one rounding to float32
  *   and then one to the dtype.
