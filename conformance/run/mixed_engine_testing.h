@@ -3,8 +3,8 @@
  * mixed_engine_testing.h - a model of three modules, each a unit, whose
  * gradients are drawn; and its training by hand, on one rank that plays all.
  */
-#ifndef MIXED_ENGINE_TESTING_H
-#define MIXED_ENGINE_TESTING_H
+#ifndef FSDP_CTS_MIXED_ENGINE_TESTING_H
+#define FSDP_CTS_MIXED_ENGINE_TESTING_H
 
 #include <fsdp/arith/cast.h>
 #include <fsdp/engine.h>
