@@ -123,6 +123,7 @@ endforeach()
 
 # ---- Worlds ----
 unit(conformance/world/world_fold_test.c LINK fsdp-world)
+unit(conformance/world/world_half_test.c LINK fsdp-world)
 unit(conformance/world/arena_test.c LINK fsdp-world)
 foreach(name world_test world_failure_test)
     unit(conformance/world/${name}.c LINK fsdp-world
