@@ -123,6 +123,7 @@ endforeach()
 
 # ---- Worlds ----
 unit(conformance/world/world_fold_test.c LINK fsdp-world)
+unit(conformance/world/world_half_test.c LINK fsdp-world)
 unit(conformance/world/arena_test.c LINK fsdp-world)
 foreach(name world_test world_failure_test)
     unit(conformance/world/${name}.c LINK fsdp-world
@@ -163,7 +164,7 @@ set_tests_properties(compare.gpu_bars PROPERTIES LABELS unit TIMEOUT 60)
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/run/*_test.c)
-list(FILTER run_tests EXCLUDE REGEX "/(allocation|baseline_scripts|between_passes|plain_engines|race_damage|trace)_test\\.c$")
+list(FILTER run_tests EXCLUDE REGEX "/(allocation|baseline_scripts|between_passes|mixed_engine|plain_engines|race_damage|trace)_test\\.c$")
 unit(conformance/run/race_damage_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
     WITH ${here}/run/late_testing.c TIMEOUT 300)
 unit(conformance/run/baseline_scripts_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
@@ -172,6 +173,8 @@ unit(conformance/run/plain_engines_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 add_dependencies(plain_engines_test first overlap)
 set_property(TARGET plain_engines_test APPEND PROPERTY COMPILE_DEFINITIONS
     FIRST_ENGINE="$<TARGET_FILE:first>" OVERLAP_ENGINE="$<TARGET_FILE:overlap>")
+unit(conformance/run/mixed_engine_test.c LINK fsdp-run fsdp-ref fsdp-impl-all m
+    WITH ${here}/run/mixed_engine_testing.c)
 unit(conformance/run/between_passes_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 unit(conformance/run/trace_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 foreach(file ${run_tests})

@@ -18,11 +18,11 @@
 
 #include <string.h>
 
-static const char *const engines[] = {"ref", "unsharded", "impl", FIRST_ENGINE,
+static const char *const engines[] = {"impl", "ref", "unsharded", FIRST_ENGINE,
                                       OVERLAP_ENGINE};
 
 enum {
-    N_CLAIM_BF16 = 2, /* of engines[], the first */
+    N_CLAIM_BF16 = 3, /* of engines[], the first */
     N_ENGINES = sizeof(engines) / sizeof(engines[0]),
     /* Of structs as they ended before grad_dtype. */
     OLD_OPTIONS = (offsetof(struct fsdp_options, grad_dtype) + 7) / 8 * 8,
@@ -102,7 +102,7 @@ static const struct fsdp_options plain = {.size = sizeof(plain),
 static const struct fsdp_units whole = {
     .size = sizeof(whole), .n_units = 1, .unit_of_module = unit_of_module};
 
-/* What "ref" and "unsharded" claim; sums of float32 or of the wire's dtype. */
+/* What those claim that claim bf16; sums of float32 or of the wire's dtype. */
 static void dtypes_that_are_claimed(void **state)
 {
     static const uint32_t bf16[] = {FSDP_DTYPE_BF16};

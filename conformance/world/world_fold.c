@@ -8,7 +8,8 @@
  */
 #include "world_fold.h"
 
-#include <fsdp/arith/cast.h>
+#include "world_half.h"
+
 #include <string.h>
 
 enum {
@@ -38,45 +39,11 @@ static void add_two(float *restrict sum, const float *x, const float *y,
     }
 }
 
-static void widen(uint32_t dtype, const uint16_t *restrict x, uint64_t n,
-                  float *restrict y)
-{
-    if (dtype == FSDP_DTYPE_BF16) {
-        for (uint64_t i = 0; i < n; i++) {
-            y[i] = fsdp_bf16_to_f32(x[i]);
-        }
-    } else {
-        for (uint64_t i = 0; i < n; i++) {
-            y[i] = fsdp_f16_to_f32(x[i]);
-        }
-    }
-}
-
-static void narrow(uint32_t dtype, const float *restrict x, uint64_t n,
-                   uint16_t *restrict y)
-{
-    if (dtype == FSDP_DTYPE_BF16) {
-        for (uint64_t i = 0; i < n; i++) {
-            y[i] = fsdp_bf16_from_f32(x[i]);
-        }
-    } else {
-        for (uint64_t i = 0; i < n; i++) {
-            y[i] = fsdp_f16_from_f32(x[i]);
-        }
-    }
-}
-
 /* A sum, rounded as the caller wants it. */
 static void round_to(uint32_t dtype, float *x, uint64_t n)
 {
-    if (dtype == FSDP_DTYPE_BF16) {
-        for (uint64_t i = 0; i < n; i++) {
-            x[i] = fsdp_bf16_to_f32(fsdp_bf16_from_f32(x[i]));
-        }
-    } else if (dtype == FSDP_DTYPE_F16) {
-        for (uint64_t i = 0; i < n; i++) {
-            x[i] = fsdp_f16_to_f32(fsdp_f16_from_f32(x[i]));
-        }
+    if (dtype != FSDP_DTYPE_F32) {
+        world_half_of(dtype)->round(x, n);
     }
 }
 
@@ -86,7 +53,8 @@ static const float *input(const struct block *b, uint32_t r, float *room)
     if (b->how->dtype == FSDP_DTYPE_F32) {
         return (const float *)b->in[r] + b->at;
     }
-    widen(b->how->dtype, (const uint16_t *)b->in[r] + b->at, b->n, room);
+    world_half_of(b->how->dtype)
+        ->widen((const uint16_t *)b->in[r] + b->at, b->n, room);
     return room;
 }
 
@@ -155,9 +123,24 @@ static void fold_tree(const struct block *b, uint32_t first, uint32_t end,
     round_to(b->how->sum_dtype, sum, b->n);
 }
 
+/* Two of 16 bits: one addition, rounded once whatever sum_dtype is. The order
+ * of two does not matter but for which of two NaNs is handed on. */
+static void fold_two(const struct world_sum *how, const void *const *in,
+                     uint64_t n, void *out)
+{
+    const uint32_t first =
+        how->fold == FSDP_FOLD_RING ? (how->owner + 1) % 2 : 0;
+
+    world_half_of(how->dtype)->add(in[first], in[1 - first], n, out);
+}
+
 void world_fold(const struct world_sum *how, const void *const *in,
                 uint32_t n_in, uint64_t n, void *out)
 {
+    if (n_in == 2 && how->dtype != FSDP_DTYPE_F32) {
+        fold_two(how, in, n, out);
+        return;
+    }
     for (uint64_t at = 0; at < n; at += BLOCK) {
         struct block b = {how, in, at, n - at < BLOCK ? n - at : BLOCK};
         /* Not in `out`, which may be an input that is still to be read. */
@@ -171,7 +154,7 @@ void world_fold(const struct world_sum *how, const void *const *in,
         if (how->dtype == FSDP_DTYPE_F32) {
             memcpy((float *)out + at, sum, b.n * sizeof(*sum));
         } else {
-            narrow(how->dtype, sum, b.n, (uint16_t *)out + at);
+            world_half_of(how->dtype)->narrow(sum, b.n, (uint16_t *)out + at);
         }
     }
 }

@@ -7,9 +7,9 @@
 #include "cuda_math.cuh"
 #include "cuda_number.cuh"
 
-struct fill {
+template <class X> struct fill {
     struct in {};
-    float *x;
+    typename X::type *x;
     float value;
 
     __device__ in load(uint64_t) const
@@ -18,7 +18,7 @@ struct fill {
     }
     __device__ void store(uint64_t i, in) const
     {
-        x[i] = value;
+        x[i] = X::narrow(value);
     }
 };
 
@@ -196,14 +196,6 @@ static cudaError_t run_binary(const struct fsdp_op *op,
     return launch_each(target, op->dim[0], all);
 }
 
-extern "C" cudaError_t cuda_op_fill(const struct fsdp_op *op,
-                                    const struct cuda_target *target)
-{
-    fill f = {out_of<float>(op, 0), op->f[0]};
-
-    return launch_each(target, op->dim[0], f);
-}
-
 /* Calls X of the class that stands for a dtype; NONE is float32. */
 template <template <class> class X>
 static cudaError_t by_dtype(uint32_t dtype, const struct fsdp_op *op,
@@ -213,6 +205,16 @@ static cudaError_t by_dtype(uint32_t dtype, const struct fsdp_op *op,
            : dtype == FSDP_DTYPE_F16 ? X<f16>::run(op, target)
                                      : X<f32>::run(op, target);
 }
+
+template <class X> struct fill_of {
+    static cudaError_t run(const struct fsdp_op *op,
+                           const struct cuda_target *target)
+    {
+        fill<X> f = {out_of<typename X::type>(op, 0), op->f[0]};
+
+        return launch_each(target, op->dim[0], f);
+    }
+};
 
 template <class X> struct scale_of {
     static cudaError_t run(const struct fsdp_op *op,
@@ -259,6 +261,12 @@ template <class X> struct cast_of {
         return by_dtype<to>(op->aux[1], op, target);
     }
 };
+
+extern "C" cudaError_t cuda_op_fill(const struct fsdp_op *op,
+                                    const struct cuda_target *target)
+{
+    return by_dtype<fill_of>(op->aux[0], op, target);
+}
 
 extern "C" cudaError_t cuda_op_scale(const struct fsdp_op *op,
                                      const struct cuda_target *target)
@@ -355,9 +363,9 @@ template <class X> static cudaError_t load_of(void)
 {
     typedef typename X::type type;
 
-    return load(each<unary<scale_as<X>, type, type>>, each<add_as<X, f32>>,
-                each<add_as<X, bf16>>, each<add_as<X, f16>>,
-                each<unary<cast<X, f32>, type, float>>,
+    return load(each<fill<X>>, each<unary<scale_as<X>, type, type>>,
+                each<add_as<X, f32>>, each<add_as<X, bf16>>,
+                each<add_as<X, f16>>, each<unary<cast<X, f32>, type, float>>,
                 each<unary<cast<X, bf16>, type, uint16_t>>,
                 each<unary<cast<X, f16>, type, uint16_t>>);
 }
@@ -374,7 +382,7 @@ extern "C" cudaError_t cuda_load_elementwise(void)
             return status;
         }
     }
-    return load(each<fill>, each<copy_rows<sixteen>>, each<copy_rows<uint32_t>>,
+    return load(each<copy_rows<sixteen>>, each<copy_rows<uint32_t>>,
                 each<copy_rows<unsigned char>>, each<bias>, each<unary<relu>>,
                 each<binary<relu_backward>>, each<unary<gelu>>,
                 each<binary<gelu_backward>>);

@@ -201,7 +201,9 @@ static void try_half(uint32_t kind, uint32_t a, uint32_t b, bool adds,
                              .aux = {a, b},
                              .dim = {N_HALF},
                              .f = {0.37f},
-                             .n_in = adds ? 2 : 1,
+                             .n_in = adds                   ? 2
+                                     : kind == FSDP_OP_FILL ? 0
+                                                            : 1,
                              .n_out = 1}};
     uint64_t at = kind == FSDP_OP_SCALE ? 0 : (uint64_t)2 * N_HALF;
     union {
@@ -240,6 +242,7 @@ static void test_halves(void **state)
             try_half(FSDP_OP_ADD, floats[a], floats[b], true, floats[a]);
         }
         try_half(FSDP_OP_SCALE, floats[a], 0, false, floats[a]);
+        try_half(FSDP_OP_FILL, floats[a], 0, false, floats[a]);
     }
 }
 

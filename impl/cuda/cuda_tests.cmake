@@ -94,6 +94,10 @@ if(TARGET fsdp-impl-cuda-emulated)
         "mlp.(seed|odd|empty|wide)|linear.(small|tiny)")
     add_test(NAME conformance.cuda-emulated.gpt COMMAND ${script}
         $<TARGET_FILE:fsdp-cts> ${emulated} gpt.tiny)
+    add_test(NAME unit.cuda_emulated_mixed COMMAND mixed_engine_test
+        ${emulated})
+    set_tests_properties(unit.cuda_emulated_mixed PROPERTIES LABELS unit
+        TIMEOUT 300)
     # All ranks on one GPU: CUDA IPC in place of NCCL.
     add_test(NAME conformance.cuda-emulated.ipc COMMAND ${script}
         $<TARGET_FILE:fsdp-cts> ${emulated} "mlp.(odd|wide)|linear.tiny")

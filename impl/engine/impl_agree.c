@@ -31,8 +31,6 @@ static uint64_t hash_options(uint64_t h, const struct fsdp_options *o)
         o->keep_root,
         o->optimizer,
         o->n_groups,
-        o->param_dtype,
-        o->reduce_dtype,
         o->output_dtype,
         o->buffer_dtype,
         o->offload,
@@ -72,6 +70,7 @@ static uint64_t hash_units(uint64_t h, const struct fsdp_sharded *s)
         uint64_t facts[] = {u, s->unit[u].chunk, s->extent[u].kept};
         h = hash(h, facts, sizeof(facts));
         h = hash(h, &s->unit[u].scale, sizeof(s->unit[u].scale));
+        h = hash(h, &s->unit[u].dtype, sizeof(s->unit[u].dtype));
     }
     return hash(h, s->units.unit_of_module,
                 s->model->n_modules * sizeof(*s->units.unit_of_module));

@@ -222,7 +222,7 @@ int impl_arena_take(struct impl_arena *a, uint64_t n, float **out)
 }
 
 void impl_arena_give(struct impl_arena *a, struct fsdp_stream *stream,
-                     const float *p)
+                     const void *p)
 {
     for (uint32_t i = 0; i < a->n_taken; i++) {
         struct impl_taken x = a->taken[i];

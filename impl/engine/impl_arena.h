@@ -74,7 +74,7 @@ int impl_arena_rest(struct impl_arena *a);
 int impl_arena_take(struct impl_arena *a, uint64_t n, float **out);
 /* What died on `stream`. NULL, or what was not taken: no effect. */
 void impl_arena_give(struct impl_arena *a, struct fsdp_stream *stream,
-                     const float *p);
+                     const void *p);
 void impl_arena_release(struct impl_arena *a); /* any state */
 
 #endif

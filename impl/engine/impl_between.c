@@ -5,6 +5,7 @@
  */
 #include "impl_state.h"
 
+#include <math.h>
 #include <stddef.h>
 
 int impl_at_rest(const struct fsdp_sharded *s, const char *where)
@@ -38,9 +39,11 @@ static int check_step(const struct fsdp_sharded *s, const struct fsdp_step *how)
                          "with a learning rate",
                          how->n_groups, groups);
     }
-    if (how->inverse_scale != 0.0f && how->inverse_scale != 1.0f) {
-        return impl_fail(s->env, FSDP_ERR_UNSUPPORTED, "impl.step",
-                         "loss-scale is not claimed");
+    if (!(how->inverse_scale >= 0.0f) || isinf(how->inverse_scale)) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.step",
+                         "inverse_scale %g is neither a positive number nor 0, "
+                         "for none",
+                         (double)how->inverse_scale);
     }
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         if (s->unit[u].grad && !s->unit[u].in_flight) {
@@ -53,12 +56,36 @@ static int check_step(const struct fsdp_sharded *s, const struct fsdp_step *how)
     return FSDP_OK;
 }
 
+static int unscale(struct fsdp_sharded *s, float inverse_scale)
+{
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        struct impl_unit *x = &s->unit[u];
+        const struct impl_value all = {
+            .unit = u, .dtype = FSDP_DTYPE_F32, .n = x->chunk};
+
+        if (x->grad_shard) {
+            FSDP_TRY(impl_scale(s, s->env->compute, &all, x->grad_shard,
+                                inverse_scale));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* With a scale, of 1 too, a gradient that is not finite changes nothing: it is
+ * looked for before anything is unscaled. */
 int impl_step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(check_step(s, how));
     how->found_inf = 0;
     FSDP_TRY(impl_retire_all(s));
     FSDP_TRY(impl_wait(s, s->env->compute, s->last, 0, "reduce->optimizer"));
+    if (how->inverse_scale != 0.0f) {
+        FSDP_TRY(impl_find_inf(s, &how->found_inf));
+        if (how->found_inf) {
+            return FSDP_OK;
+        }
+        FSDP_TRY(unscale(s, how->inverse_scale));
+    }
     return impl_optimize(s, how);
 }
 
@@ -106,11 +133,12 @@ int impl_unshard_all(struct fsdp_sharded *s)
     }
     s->all_unsharded = true;
     for (uint32_t u = 0; u < s->units.n_units; u++) {
-        float *full = impl_slot(&s->full, s->unit[u].own_full);
+        void *full = impl_slot(&s->full, s->unit[u].own_full);
 
         s->unit[u].arrived_life = NULL;
         if (s->shards > 1) {
-            FSDP_TRY(impl_gather(s, u, s->packs ? s->wire.p : full, 0));
+            FSDP_TRY(impl_gather(s, u, FSDP_DTYPE_F32,
+                                 s->packs ? (void *)s->wire.p : full, 0));
         }
         FSDP_TRY(impl_open(s, u));
         if (s->packs) {

@@ -41,26 +41,39 @@ void impl_live(const struct fsdp_sharded *s, struct fsdp_stream *stream,
     }
 }
 
-int impl_take(struct fsdp_sharded *s, struct fsdp_stream *stream, uint32_t kind,
-              uint32_t unit, uint64_t n, float *slot, float **out)
+int impl_take(struct fsdp_sharded *s, struct fsdp_stream *stream,
+              struct impl_value what, void *slot, void **out)
 {
-    *out = slot ? slot : s->rest.p; /* empty ranges are anywhere */
-    if (!slot && n > 0) {
-        FSDP_TRY(impl_arena_take(&s->arena, n, out));
+    const struct fsdp_device *d = s->env->device;
+    float *own = s->rest.p; /* empty ranges are anywhere */
+
+    if (!slot && what.n > 0) {
+        FSDP_TRY(
+            impl_arena_take(&s->arena, impl_words(what.dtype, what.n), &own));
     }
-    impl_live(s, stream, kind, unit, *out, n);
+    *out = slot ? slot : own;
+    if (what.n > 0) {
+        d->live(d->self, stream, what.kind, what.unit, *out,
+                what.n * fsdp_dtype_bytes(what.dtype));
+    }
     return FSDP_OK;
 }
 
-void impl_dead(struct fsdp_sharded *s, struct fsdp_stream *stream, float **p,
+void impl_over(struct fsdp_sharded *s, struct fsdp_stream *stream, void *p,
                uint64_t n)
 {
     const struct fsdp_device *d = s->env->device;
 
-    if (*p && n > 0) {
-        d->dead(d->self, stream, *p);
-        impl_arena_give(&s->arena, stream, *p);
+    if (p && n > 0) {
+        d->dead(d->self, stream, p);
+        impl_arena_give(&s->arena, stream, p);
     }
+}
+
+void impl_dead(struct fsdp_sharded *s, struct fsdp_stream *stream, void **p,
+               uint64_t n)
+{
+    impl_over(s, stream, *p, n);
     *p = NULL;
 }
 
@@ -88,36 +101,106 @@ int impl_run(const struct fsdp_sharded *s, struct fsdp_stream *stream,
     return s->env->device->run(s->env->device->self, stream, &op);
 }
 
+/* Operators that have said nothing of dtypes are of float32. */
+static uint32_t aux_of(uint32_t dtype)
+{
+    return dtype != FSDP_DTYPE_F32 ? dtype : FSDP_DTYPE_NONE;
+}
+
 int impl_fill_zero(const struct fsdp_sharded *s, struct fsdp_stream *stream,
-                   uint32_t unit, float *p, uint64_t n)
+                   uint32_t unit, uint32_t dtype, void *p, uint64_t n)
 {
     if (n == 0) {
         return FSDP_OK;
     }
+    return impl_run(
+        s, stream,
+        (struct fsdp_op){.kind = FSDP_OP_FILL,
+                         .unit = unit,
+                         .aux = {aux_of(dtype)},
+                         .dim = {n},
+                         .f = {0.0f},
+                         .n_out = 1,
+                         .out = {{p, n * fsdp_dtype_bytes(dtype)}}});
+}
+
+int impl_cast(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+              const struct impl_cast *c)
+{
+    uint64_t bytes = c->n * fsdp_dtype_bytes(c->from_dtype);
+
+    if (c->n == 0) {
+        return FSDP_OK;
+    }
+    return impl_run(
+        s, stream,
+        (struct fsdp_op){
+            .kind = FSDP_OP_CAST,
+            .unit = c->unit,
+            .aux = {c->from_dtype, c->to_dtype},
+            .dim = {c->n},
+            .n_in = 1,
+            .in = {{c->from, bytes}},
+            .n_out = 1,
+            .out = {{c->to, c->n * fsdp_dtype_bytes(c->to_dtype)}}});
+}
+
+int impl_add(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+             const struct impl_sum *x)
+{
+    uint64_t bytes = x->n * fsdp_dtype_bytes(x->to_dtype);
+    uint64_t what_bytes = x->n * fsdp_dtype_bytes(x->dtype);
+
+    return impl_run(
+        s, stream,
+        (struct fsdp_op){.kind = FSDP_OP_ADD,
+                         .unit = x->unit,
+                         .aux = {aux_of(x->to_dtype), aux_of(x->dtype)},
+                         .dim = {x->n},
+                         .n_in = 2,
+                         .in = {{x->to, bytes}, {x->what, what_bytes}},
+                         .n_out = 1,
+                         .out = {{x->to, bytes}}});
+}
+
+int impl_scale(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+               const struct impl_value *what, void *p, float factor)
+{
+    uint64_t bytes = what->n * fsdp_dtype_bytes(what->dtype);
+
+    if (factor == 1.0f || what->n == 0) {
+        return FSDP_OK;
+    }
     return impl_run(s, stream,
-                    (struct fsdp_op){.kind = FSDP_OP_FILL,
-                                     .unit = unit,
-                                     .dim = {n},
-                                     .f = {0.0f},
+                    (struct fsdp_op){.kind = FSDP_OP_SCALE,
+                                     .unit = what->unit,
+                                     .aux = {aux_of(what->dtype)},
+                                     .dim = {what->n},
+                                     .f = {factor},
+                                     .n_in = 1,
+                                     .in = {{p, bytes}},
                                      .n_out = 1,
-                                     .out = {{p, n * sizeof(*p)}}});
+                                     .out = {{p, bytes}}});
 }
 
 int impl_collective(const struct fsdp_sharded *s, struct fsdp_stream *stream,
-                    uint32_t kind, uint32_t dim, uint32_t unit, const float *in,
-                    float *out)
+                    const struct impl_call *call)
 {
     const struct fsdp_comm *comm = s->env->comm;
+    const struct impl_unit *x = &s->unit[call->unit];
     struct fsdp_collective c = {.size = sizeof(c),
-                                .kind = kind,
-                                .dim = dim,
-                                .dtype = FSDP_DTYPE_F32,
+                                .kind = call->kind,
+                                .dim = call->dim,
+                                .dtype = call->dtype,
                                 .fold = s->options.fold,
-                                .unit = unit,
-                                .n = s->unit[unit].chunk,
-                                .in = in,
-                                .out = out};
+                                .unit = call->unit,
+                                .n = x->chunk,
+                                .in = call->in,
+                                .out = call->out};
 
+    if (call->kind != FSDP_ALL_GATHER && x->dtype.sum != call->dtype) {
+        c.sum_dtype = x->dtype.sum;
+    }
     if (!comm->takes_streams) {
         FSDP_TRY(impl_wait(s, NULL, stream, 0, "stream->communicator"));
     }

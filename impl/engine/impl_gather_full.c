@@ -66,13 +66,15 @@ static int put(struct fsdp_sharded *s, const struct checkpoint_slice *x,
 static int move(struct fsdp_sharded *s, uint32_t root, uint32_t i,
                 const struct checkpoint_slice *x, float *host)
 {
-    float *staging = NULL;
+    void *staging = NULL;
     float *p;
     int status;
 
     if (s->coordinate != root) {
-        FSDP_TRY(impl_take(s, NULL, FSDP_STAGING, FSDP_NO_UNIT, x->n, NULL,
-                           &staging));
+        FSDP_TRY(impl_take(s, NULL,
+                           (struct impl_value){FSDP_STAGING, FSDP_NO_UNIT,
+                                               FSDP_DTYPE_F32, x->n},
+                           NULL, &staging));
     }
     p = staging ? staging : s->checkpoints->named.at[i];
     status = broadcast(s, root, p, x->n);

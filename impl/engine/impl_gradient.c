@@ -15,51 +15,83 @@ int impl_open_gradient(struct fsdp_sharded *s, uint32_t u,
         return FSDP_OK; /* a pass without sync left it */
     }
     FSDP_TRY(impl_take(
-        s, s->env->compute, FSDP_GRAD_FULL, u, x->whole,
+        s, s->env->compute,
+        (struct impl_value){FSDP_GRAD_FULL, u, x->dtype.accumulate, x->whole},
         impl_slot(&s->grads, s->resident ? x->own_grad : life->offset),
         &x->grad));
-    return impl_fill_zero(s, s->env->compute, u, x->grad + x->numel,
+    return impl_fill_zero(s, s->env->compute, u, x->dtype.accumulate,
+                          impl_element(x->grad, x->dtype.accumulate, x->numel),
                           x->whole - x->numel);
 }
 
-int impl_lend_gradient(struct fsdp_sharded *s, uint32_t p, float **out)
+/* Where a parameter's gradients add up. */
+static void *sum_of(const struct fsdp_sharded *s,
+                    const struct impl_parameter *x)
+{
+    const struct impl_unit *unit = &s->unit[x->unit];
+
+    return impl_element(unit->grad, unit->dtype.accumulate, x->offset);
+}
+
+/* A fresh gradient has storage of its own where it meets an older one, or is
+ * of another dtype than the sum. */
+static int stage(struct fsdp_sharded *s, uint32_t p)
 {
     struct impl_parameter *x = &s->parameter[p];
     const struct impl_plan *plan = &s->plan[s->index];
     uint32_t point = s->in_backward[s->model->parameter_module[p]] - 1;
+    uint32_t dtype = s->unit[x->unit].dtype.grad;
+    const void *slot;
 
-    if (x->accumulated && !x->staging) {
-        if (!s->strict && !(s->stages & IMPL_STAGE_FRESH)) {
-            return impl_fail(s->env, FSDP_ERR_INTERNAL, "impl.grad",
-                             "no staging was planned for %s",
-                             s->model->parameter_name[p]);
-        }
-        FSDP_TRY(impl_take(
-            s, s->env->compute, FSDP_STAGING, x->unit, x->numel,
-            impl_slot(&s->staging,
-                      x->module_offset +
-                          plan->fresh[plan->fresh_of_point[point]].offset),
-            &x->staging));
+    if (!s->strict && !(s->stages & IMPL_STAGE_FRESH)) {
+        return impl_fail(s->env, FSDP_ERR_INTERNAL, "impl.grad",
+                         "no staging was planned for %s",
+                         s->model->parameter_name[p]);
+    }
+    slot =
+        impl_slot(&s->staging, plan->fresh[plan->fresh_of_point[point]].offset);
+    return impl_take(
+        s, s->env->compute,
+        (struct impl_value){FSDP_STAGING, x->unit, dtype, x->numel},
+        impl_element(slot, dtype, x->module_offset), &x->staging);
+}
+
+int impl_lend_gradient(struct fsdp_sharded *s, uint32_t p, void **out)
+{
+    struct impl_parameter *x = &s->parameter[p];
+    const struct impl_dtypes *dtype = &s->unit[x->unit].dtype;
+
+    if ((x->accumulated || dtype->grad != dtype->accumulate) && !x->staging) {
+        FSDP_TRY(stage(s, p));
     }
     x->fresh = true;
-    *out = x->staging ? x->staging : s->unit[x->unit].grad + x->offset;
+    *out = x->staging ? x->staging : sum_of(s, x);
     return FSDP_OK;
 }
 
+/* The first is the sum, a later one is added to it. */
 static int add_to_sum(struct fsdp_sharded *s, struct impl_parameter *x)
 {
-    float *sum = s->unit[x->unit].grad + x->offset;
-    uint64_t bytes = x->numel * sizeof(*sum);
+    const struct impl_dtypes *dtype = &s->unit[x->unit].dtype;
+    void *sum = sum_of(s, x);
 
-    FSDP_TRY(
-        impl_run(s, s->env->compute,
-                 (struct fsdp_op){.kind = FSDP_OP_ADD,
-                                  .unit = x->unit,
-                                  .dim = {x->numel},
-                                  .n_in = 2,
-                                  .in = {{sum, bytes}, {x->staging, bytes}},
-                                  .n_out = 1,
-                                  .out = {{sum, bytes}}}));
+    if (x->accumulated) {
+        FSDP_TRY(impl_add(s, s->env->compute,
+                          &(struct impl_sum){.unit = x->unit,
+                                             .to_dtype = dtype->accumulate,
+                                             .dtype = dtype->grad,
+                                             .to = sum,
+                                             .what = x->staging,
+                                             .n = x->numel}));
+    } else {
+        FSDP_TRY(impl_cast(s, s->env->compute,
+                           &(struct impl_cast){.unit = x->unit,
+                                               .from_dtype = dtype->grad,
+                                               .to_dtype = dtype->accumulate,
+                                               .from = x->staging,
+                                               .to = sum,
+                                               .n = x->numel}));
+    }
     impl_dead(s, s->env->compute, &x->staging, x->numel);
     return FSDP_OK;
 }
@@ -79,7 +111,7 @@ int impl_take_gradients(struct fsdp_sharded *s, uint32_t module)
     return FSDP_OK;
 }
 
-int impl_fill_missing(struct fsdp_sharded *s, uint32_t u)
+int impl_complete(struct fsdp_sharded *s, uint32_t u)
 {
     const struct impl_index *of = &s->of_unit;
 
@@ -87,7 +119,8 @@ int impl_fill_missing(struct fsdp_sharded *s, uint32_t u)
         struct impl_parameter *x = &s->parameter[of->parameter[i]];
         if (!x->accumulated) {
             FSDP_TRY(impl_fill_zero(s, s->env->compute, u,
-                                    s->unit[u].grad + x->offset, x->numel));
+                                    s->unit[u].dtype.accumulate, sum_of(s, x),
+                                    x->numel));
         }
         x->accumulated = false;
     }
@@ -101,7 +134,8 @@ int impl_drop_gradients(struct fsdp_sharded *s)
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
         impl_dead(s, s->env->compute, &x->grad, x->whole);
-        impl_dead(s, s->env->compute, &x->grad_shard, x->chunk);
+        impl_over(s, s->env->compute, x->grad_shard, x->chunk);
+        x->grad_shard = NULL;
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         struct impl_parameter *x = &s->parameter[p];

@@ -129,6 +129,26 @@ static bool is_kept(const struct fsdp_sharded *s, uint32_t u)
     return own && own[u] ? own[u] == 2 : !s->options.reshard_after_forward;
 }
 
+static void settle_dtypes(struct fsdp_sharded *s, uint32_t u)
+{
+    struct impl_unit *x = &s->unit[u];
+    const struct impl_dtypes d = impl_dtypes_of(&s->units, &s->options, u);
+    bool casts = d.param != FSDP_DTYPE_F32;
+
+    x->dtype = d;
+    x->repacks = s->packs || d.accumulate != d.reduce;
+    s->casts = s->casts || casts;
+    s->extent[u] =
+        (struct impl_extent){.full = impl_words(d.param, x->whole),
+                             .arrived = impl_words(d.param, x->padded),
+                             .grad = impl_words(d.accumulate, x->whole),
+                             .packed = impl_words(d.reduce, x->padded),
+                             .sum = impl_words(d.reduce, x->chunk),
+                             .kept = is_kept(s, u),
+                             .unshards = s->shards > 1 || casts,
+                             .repacks = x->repacks};
+}
+
 static int size_units(struct fsdp_sharded *s)
 {
     bool flat = s->options.layout == FSDP_LAYOUT_FLAT;
@@ -151,8 +171,7 @@ static int size_units(struct fsdp_sharded *s)
         }
         x->padded = x->chunk * s->shards;
         x->whole = s->packs ? x->numel : x->padded;
-        s->extent[u] =
-            (struct impl_extent){x->whole, x->padded, x->chunk, is_kept(s, u)};
+        settle_dtypes(s, u);
     }
     return FSDP_OK;
 }

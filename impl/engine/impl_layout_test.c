@@ -158,6 +158,7 @@ static void what_is_packed_comes_back(void **unused)
     assert_null(s.unit[0].grad);
     assert_memory_equal(sent, wire, sizeof(wire));
     s.unit[0].arrived = sent;
+    s.unit[0].full_dtype = FSDP_DTYPE_F32;
     s.unit[0].arrived_life = &life;
     assert_int_equal(impl_unpack(&s, 0, back), FSDP_OK);
     assert_null(s.unit[0].arrived);

@@ -38,9 +38,11 @@ static int remake(void *context)
 
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         const struct impl_unit *unit = &s->unit[u];
-        FSDP_TRY(impl_fill_zero(s, NULL, u, unit->shard, unit->chunk));
+        FSDP_TRY(impl_fill_zero(s, NULL, u, FSDP_DTYPE_F32, unit->shard,
+                                unit->chunk));
         for (uint32_t k = 0; k < s->n_states; k++) {
-            FSDP_TRY(impl_fill_zero(s, NULL, u, unit->state[k], unit->chunk));
+            FSDP_TRY(impl_fill_zero(s, NULL, u, FSDP_DTYPE_F32, unit->state[k],
+                                    unit->chunk));
         }
     }
     return impl_initialise(s);

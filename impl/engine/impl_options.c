@@ -65,18 +65,43 @@ static bool fits_factor(float factor)
     return factor >= 0.0f && !isinf(factor);
 }
 
-/* One that is none is a mistake, others than float32 are not claimed. */
-static int check_dtype(const struct fsdp_env *env, const char *name,
-                       uint32_t dtype, const char *of)
+/* An option that says a dtype, and the largest number that stands for one. */
+struct dtype_option {
+    const char *name;
+    uint32_t value, most;
+};
+
+/* One that is none is a mistake, others are not claimed. */
+static int check_dtype(const struct fsdp_env *env,
+                       const struct dtype_option *option, const char *of)
 {
-    if (dtype != FSDP_DTYPE_NONE && fsdp_dtype_bytes(dtype) == 0) {
+    if (option->value != FSDP_DTYPE_NONE &&
+        fsdp_dtype_bytes(option->value) == 0) {
         return impl_fail(env, FSDP_ERR_INVALID, WHERE, "%s %u%s is no dtype",
-                         name, dtype, of);
+                         option->name, option->value, of);
     }
-    if (dtype > FSDP_DTYPE_F32) {
+    if (option->value > option->most) {
         return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
-                         "%s %u%s is not claimed; float32 (1) is", name, dtype,
-                         of);
+                         "%s %u%s is not claimed; float32 (1) is%s",
+                         option->name, option->value, of,
+                         option->most > FSDP_DTYPE_F32
+                             ? ", and bf16 (2) and float16 (3)"
+                             : "");
+    }
+    return FSDP_OK;
+}
+
+/* Of the sum of a reduction: the wire's, or float32. */
+static int check_sum(const struct fsdp_env *env, const struct fsdp_units *units,
+                     const struct fsdp_options *o, uint32_t u)
+{
+    const struct impl_dtypes d = impl_dtypes_of(units, o, u);
+
+    if (d.sum != d.reduce && d.sum != FSDP_DTYPE_F32) {
+        return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                         "sum_dtype %u of unit %u is neither its reduce_dtype, "
+                         "%u, nor float32 (1)",
+                         d.sum, u, d.reduce);
     }
     return FSDP_OK;
 }
@@ -87,22 +112,25 @@ static int check_unit(const struct fsdp_env *env,
     const struct {
         const char *name;
         const uint32_t *own;
+        uint32_t most;
     } option[] = {
-        {"param_dtype", units->param_dtype},
-        {"grad_dtype", units->grad_dtype},
-        {"accumulate_dtype", units->accumulate_dtype},
-        {"reduce_dtype", units->reduce_dtype},
-        {"sum_dtype", units->sum_dtype},
-        {"output_dtype", units->output_dtype},
-        {"buffer_dtype", units->buffer_dtype},
+        {"param_dtype", units->param_dtype, FSDP_DTYPE_F16},
+        {"grad_dtype", units->grad_dtype, FSDP_DTYPE_F16},
+        {"accumulate_dtype", units->accumulate_dtype, FSDP_DTYPE_F16},
+        {"reduce_dtype", units->reduce_dtype, FSDP_DTYPE_F16},
+        {"sum_dtype", units->sum_dtype, FSDP_DTYPE_F16},
+        {"output_dtype", units->output_dtype, FSDP_DTYPE_F32},
+        {"buffer_dtype", units->buffer_dtype, FSDP_DTYPE_F32},
     };
 
     for (uint32_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
         if (option[i].own) {
+            const struct dtype_option own = {option[i].name, option[i].own[u],
+                                             option[i].most};
             char of[32];
 
             snprintf(of, sizeof(of), " of unit %u", u);
-            FSDP_TRY(check_dtype(env, option[i].name, option[i].own[u], of));
+            FSDP_TRY(check_dtype(env, &own, of));
         }
     }
     if (units->offload && units->offload[u] == 1) {
@@ -125,7 +153,8 @@ static int check_unit(const struct fsdp_env *env,
 
 static int check_units(const struct fsdp_env *env,
                        const struct fsdp_model *model,
-                       const struct fsdp_units *units)
+                       const struct fsdp_units *units,
+                       const struct fsdp_options *o)
 {
     for (uint32_t m = 0; m < model->n_modules; m++) {
         uint32_t u = units->unit_of_module[m];
@@ -145,6 +174,7 @@ static int check_units(const struct fsdp_env *env,
     }
     for (uint32_t u = 0; u < units->n_units; u++) {
         FSDP_TRY(check_unit(env, units, u));
+        FSDP_TRY(check_sum(env, units, o, u));
     }
     return FSDP_OK;
 }
@@ -187,21 +217,18 @@ static int check_choices(const struct fsdp_env *env,
 static int check_claims(const struct fsdp_env *env,
                         const struct fsdp_options *o)
 {
-    const struct {
-        const char *name;
-        uint32_t value;
-    } dtype[] = {
-        {"param_dtype", o->param_dtype},
-        {"grad_dtype", o->grad_dtype},
-        {"accumulate_dtype", o->accumulate_dtype},
-        {"reduce_dtype", o->reduce_dtype},
-        {"sum_dtype", o->sum_dtype},
-        {"output_dtype", o->output_dtype},
-        {"buffer_dtype", o->buffer_dtype},
+    const struct dtype_option dtype[] = {
+        {"param_dtype", o->param_dtype, FSDP_DTYPE_F16},
+        {"grad_dtype", o->grad_dtype, FSDP_DTYPE_F16},
+        {"accumulate_dtype", o->accumulate_dtype, FSDP_DTYPE_F16},
+        {"reduce_dtype", o->reduce_dtype, FSDP_DTYPE_F16},
+        {"sum_dtype", o->sum_dtype, FSDP_DTYPE_F16},
+        {"output_dtype", o->output_dtype, FSDP_DTYPE_F32},
+        {"buffer_dtype", o->buffer_dtype, FSDP_DTYPE_F32},
     };
 
     for (uint32_t i = 0; i < sizeof(dtype) / sizeof(dtype[0]); i++) {
-        FSDP_TRY(check_dtype(env, dtype[i].name, dtype[i].value, ""));
+        FSDP_TRY(check_dtype(env, &dtype[i], ""));
     }
     if (o->offload) {
         return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
@@ -237,6 +264,6 @@ int impl_check(const struct fsdp_env *env, const struct fsdp_model *model,
                          (double)o->divide_factor);
     }
     FSDP_TRY(check_model(env, model));
-    FSDP_TRY(check_units(env, model, units));
+    FSDP_TRY(check_units(env, model, units, o));
     return check_groups(env, model, o);
 }

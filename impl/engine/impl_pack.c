@@ -1,59 +1,134 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_pack.c - under the per-parameter layout, between what goes over the
- * wire, shard by shard, and a unit's parameters, each in one piece. A
- * parameter's full blocks are one strided copy, its last, short one another:
- * every element is moved once. All of it is compute's, between
- * "all-gather->compute" and "compute->reduce-scatter".
+ * impl_pack.c - between what goes over the wire and a unit's parameters. Under
+ * the per-parameter layout that lies shard by shard, and parameters each in one
+ * piece: a parameter's full blocks are one strided copy, its last, short one
+ * another: every element is moved once. A gradient that is sent in another
+ * dtype than it was summed in is cast on the way, block by block. All of it is
+ * compute's, between "all-gather->compute" and "compute->reduce-scatter".
  */
 #include "impl_state.h"
 
 /* `rows` rows of n elements between strides, from `from` to `to`. */
-static int copy_rows(const struct fsdp_sharded *s, uint32_t u, uint64_t rows,
-                     uint64_t n, float *to, uint64_t to_stride,
-                     const float *from, uint64_t from_stride)
-{
-    const uint64_t size = sizeof(*to);
+struct rows {
+    uint32_t unit, dtype;
+    uint64_t rows, n;
+    void *to;
+    uint64_t to_stride;
+    const void *from;
+    uint64_t from_stride;
+};
 
-    if (rows == 0 || n == 0) {
+static int copy_rows(const struct fsdp_sharded *s, const struct rows *x)
+{
+    const uint64_t size = fsdp_dtype_bytes(x->dtype);
+
+    if (x->rows == 0 || x->n == 0) {
         return FSDP_OK;
     }
     return impl_run(
         s, s->env->compute,
         (struct fsdp_op){
             .kind = FSDP_OP_COPY_2D,
-            .unit = u,
-            .dim = {rows, n * size, to_stride * size, from_stride * size},
+            .unit = x->unit,
+            .dim = {x->rows, x->n * size, x->to_stride * size,
+                    x->from_stride * size},
             .n_in = 1,
-            .in = {{from, ((rows - 1) * from_stride + n) * size}},
+            .in = {{x->from, ((x->rows - 1) * x->from_stride + x->n) * size}},
             .n_out = 1,
-            .out = {{to, ((rows - 1) * to_stride + n) * size}}});
+            .out = {{x->to, ((x->rows - 1) * x->to_stride + x->n) * size}}});
 }
 
 static int unpack(const struct fsdp_sharded *s, const struct impl_parameter *x)
 {
     const struct impl_unit *unit = &s->unit[x->unit];
-    const float *from = unit->arrived + x->block_at;
-    float *to = unit->full + x->offset;
+    uint32_t dtype = unit->full_dtype;
     uint64_t n = x->block > 0 ? x->numel / x->block : 0; /* full blocks */
+    const struct rows full = {
+        x->unit,
+        dtype,
+        n,
+        x->block,
+        impl_element(unit->full, dtype, x->offset),
+        x->block,
+        impl_element(unit->arrived, dtype, x->block_at),
+        unit->chunk,
+    };
+    const struct rows last = {
+        .unit = x->unit,
+        .dtype = dtype,
+        .rows = 1,
+        .n = x->numel - n * x->block,
+        .to = impl_element(full.to, dtype, n * x->block),
+        .from = impl_element(full.from, dtype, n * unit->chunk)};
 
-    FSDP_TRY(
-        copy_rows(s, x->unit, n, x->block, to, x->block, from, unit->chunk));
-    return copy_rows(s, x->unit, 1, x->numel - n * x->block, to + n * x->block,
-                     0, from + n * unit->chunk, 0);
+    FSDP_TRY(copy_rows(s, &full));
+    return copy_rows(s, &last);
 }
 
 static int pack(const struct fsdp_sharded *s, const struct impl_parameter *x)
 {
     const struct impl_unit *unit = &s->unit[x->unit];
-    const float *from = unit->grad + x->offset;
-    float *to = unit->packed + x->block_at;
+    uint32_t dtype = unit->dtype.reduce;
     uint64_t n = x->block > 0 ? x->numel / x->block : 0;
+    const struct rows full = {
+        x->unit,
+        dtype,
+        n,
+        x->block,
+        impl_element(unit->packed, dtype, x->block_at),
+        unit->chunk,
+        impl_element(unit->grad, dtype, x->offset),
+        x->block,
+    };
+    const struct rows last = {
+        .unit = x->unit,
+        .dtype = dtype,
+        .rows = 1,
+        .n = x->numel - n * x->block,
+        .to = impl_element(full.to, dtype, n * unit->chunk),
+        .from = impl_element(full.from, dtype, n * x->block)};
 
-    FSDP_TRY(
-        copy_rows(s, x->unit, n, x->block, to, unit->chunk, from, x->block));
-    return copy_rows(s, x->unit, 1, x->numel - n * x->block,
-                     to + n * unit->chunk, 0, from + n * x->block, 0);
+    FSDP_TRY(copy_rows(s, &full));
+    return copy_rows(s, &last);
+}
+
+static int cast_range(const struct fsdp_sharded *s, uint32_t u, uint64_t to,
+                      uint64_t from, uint64_t n)
+{
+    const struct impl_unit *x = &s->unit[u];
+    const struct impl_dtypes *d = &x->dtype;
+
+    return impl_cast(
+        s, s->env->compute,
+        &(struct impl_cast){.unit = u,
+                            .from_dtype = d->accumulate,
+                            .to_dtype = d->reduce,
+                            .from = impl_element(x->grad, d->accumulate, from),
+                            .to = impl_element(x->packed, d->reduce, to),
+                            .n = n});
+}
+
+static int pack_cast(const struct fsdp_sharded *s,
+                     const struct impl_parameter *x)
+{
+    uint64_t chunk = s->unit[x->unit].chunk;
+
+    for (uint32_t k = 0; k < s->shards; k++) {
+        FSDP_TRY(cast_range(s, x->unit, k * chunk + x->block_at,
+                            x->offset + k * x->block, impl_rows(x, k)));
+    }
+    return FSDP_OK;
+}
+
+static int fill(const struct fsdp_sharded *s, uint32_t u, uint64_t from,
+                uint64_t to)
+{
+    const struct impl_unit *x = &s->unit[u];
+
+    return impl_fill_zero(s, s->env->compute, u, x->dtype.reduce,
+                          impl_element(x->packed, x->dtype.reduce, from),
+                          to - from);
 }
 
 /* What lies between rows: gaps that meet are one. */
@@ -71,26 +146,24 @@ static int fill_padding(const struct fsdp_sharded *s, uint32_t u)
             if (n == 0) {
                 continue;
             }
-            FSDP_TRY(impl_fill_zero(s, s->env->compute, u, unit->packed + done,
-                                    at - done));
+            FSDP_TRY(fill(s, u, done, at));
             done = at + n;
         }
     }
-    if (unit->padded == unit->numel) {
-        return FSDP_OK;
-    }
-    return impl_fill_zero(s, s->env->compute, u, unit->packed + done,
-                          unit->padded - done);
+    return unit->padded == unit->numel ? FSDP_OK
+                                       : fill(s, u, done, unit->padded);
 }
 
-int impl_unpack(struct fsdp_sharded *s, uint32_t u, float *slot)
+int impl_unpack(struct fsdp_sharded *s, uint32_t u, void *slot)
 {
     const struct impl_index *of = &s->of_unit;
     struct impl_unit *x = &s->unit[u];
     struct impl_life *life = x->arrived_life;
 
-    FSDP_TRY(impl_take(s, s->env->compute, FSDP_PARAM_FULL, u, x->whole, slot,
-                       &x->full));
+    FSDP_TRY(impl_take(
+        s, s->env->compute,
+        (struct impl_value){FSDP_PARAM_FULL, u, x->full_dtype, x->whole}, slot,
+        &x->full));
     for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
         FSDP_TRY(unpack(s, &s->parameter[of->parameter[i]]));
     }
@@ -98,19 +171,30 @@ int impl_unpack(struct fsdp_sharded *s, uint32_t u, float *slot)
     return life ? impl_mark(s, s->env->compute, &life->died) : FSDP_OK;
 }
 
-int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life)
+static int pack_each(struct fsdp_sharded *s, uint32_t u)
 {
     const struct impl_index *of = &s->of_unit;
+    const struct impl_dtypes *d = &s->unit[u].dtype;
+
+    for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
+        const struct impl_parameter *x = &s->parameter[of->parameter[i]];
+
+        FSDP_TRY(d->accumulate == d->reduce ? pack(s, x) : pack_cast(s, x));
+    }
+    return fill_padding(s, u);
+}
+
+int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life)
+{
     struct impl_unit *x = &s->unit[u];
 
-    FSDP_TRY(impl_fill_missing(s, u));
+    FSDP_TRY(impl_complete(s, u));
     x->packed_life = life;
-    FSDP_TRY(impl_take(s, s->env->compute, FSDP_STAGING, u, x->padded,
-                       impl_slot(&s->wire, life->offset), &x->packed));
-    for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
-        FSDP_TRY(pack(s, &s->parameter[of->parameter[i]]));
-    }
-    FSDP_TRY(fill_padding(s, u));
+    FSDP_TRY(impl_take(
+        s, s->env->compute,
+        (struct impl_value){FSDP_STAGING, u, x->dtype.reduce, x->padded},
+        impl_slot(&s->wire, life->offset), &x->packed));
+    FSDP_TRY(s->packs ? pack_each(s, u) : cast_range(s, u, 0, 0, x->padded));
     impl_dead(s, s->env->compute, &x->grad, x->whole);
     return FSDP_OK;
 }

@@ -67,11 +67,15 @@ static int gather(struct fsdp_sharded *s, struct impl_plan *plan,
     uint32_t depth =
         forward ? s->options.prefetch_forward : s->options.prefetch_backward;
     uint64_t free_at = 0;
+    void *slot = impl_slot(block, life->offset);
 
+    if (s->shards == 1) {
+        return impl_cast_alone(s, a->unit, slot);
+    }
     if (depth > 0) {
         free_at = life->after != IMPL_NO_LIFE ? of[life->after].died : s->begun;
     }
-    return impl_gather(s, a->unit, impl_slot(block, life->offset), free_at);
+    return impl_gather(s, a->unit, s->unit[a->unit].dtype.param, slot, free_at);
 }
 
 static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
@@ -96,7 +100,8 @@ static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
         return impl_open_gradient(s, a->unit, &plan->grad[a->life]);
     case IMPL_RESHARD:
         return impl_reshard(s, a->unit,
-                            s->shards > 1 ? &plan->full[a->life].died : &died);
+                            a->life != IMPL_NO_LIFE ? &plan->full[a->life].died
+                                                    : &died);
     case IMPL_REDUCE:
         return s->sync ? impl_reduce(s, a->unit, &plan->sum[a->life]) : FSDP_OK;
     default:
@@ -104,7 +109,7 @@ static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
             return impl_retire(s, a->unit);
         }
         /* Nothing was sent, but what lay there before is as dead. */
-        return s->packs
+        return a->life != IMPL_NO_LIFE
                    ? impl_mark(s, s->env->compute, &plan->wire[a->life].died)
                    : FSDP_OK;
     }
@@ -163,13 +168,15 @@ int impl_param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                          s->model->parameter_name[p]);
     }
     *out = s->parameter[p].tensor;
-    out->data = (x->full ? x->full : x->shard) + s->parameter[p].offset;
+    out->dtype = x->full ? x->full_dtype : FSDP_DTYPE_F32;
+    out->data = impl_element(x->full ? x->full : x->shard, out->dtype,
+                             s->parameter[p].offset);
     return FSDP_OK;
 }
 
 int impl_grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
 {
-    float *data;
+    void *data;
 
     *out = (struct fsdp_tensor){0};
     if (p >= s->model->n_parameters ||
@@ -181,6 +188,7 @@ int impl_grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
     }
     FSDP_TRY(impl_lend_gradient(s, p, &data));
     *out = s->parameter[p].tensor;
+    out->dtype = s->unit[s->parameter[p].unit].dtype.grad;
     out->data = data;
     return FSDP_OK;
 }

@@ -8,78 +8,94 @@
 
 /* The sum over ranks of this rank's chunk, not scaled yet, on s->last. Sets
  * where and until when the unsharded gradient is read. */
-static int fold(struct fsdp_sharded *s, uint32_t u, float *to)
+static int fold(struct fsdp_sharded *s, uint32_t u, void *to)
 {
     struct impl_unit *x = &s->unit[u];
     const struct fsdp_device *d = s->env->device;
+    const void *from = x->repacks ? x->packed : x->grad;
+    const struct impl_call scatter = {FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u,
+                                      x->dtype.reduce,     from,           to};
+    const struct impl_call reduce = {
+        FSDP_ALL_REDUCE, FSDP_DIM_REPLICATE,        u,
+        x->dtype.reduce, s->shards > 1 ? to : from, to};
 
     x->sent_by = s->reducing;
     if (s->shards > 1) {
-        FSDP_TRY(impl_collective(s, s->reducing, FSDP_REDUCE_SCATTER,
-                                 FSDP_DIM_SHARD, u,
-                                 s->packs ? x->packed : x->grad, to));
+        FSDP_TRY(impl_collective(s, s->reducing, &scatter));
         FSDP_TRY(impl_mark(s, s->reducing, &x->sent));
         if (s->replicas == 1) {
             return FSDP_OK;
         }
         FSDP_TRY(impl_wait(s, s->last, s->reducing, x->sent,
                            "reduce-scatter->all-reduce"));
-        return impl_collective(s, s->last, FSDP_ALL_REDUCE, FSDP_DIM_REPLICATE,
-                               u, to, to);
+        return impl_collective(s, s->last, &reduce);
     }
     if (s->replicas > 1) {
-        FSDP_TRY(impl_collective(s, s->last, FSDP_ALL_REDUCE,
-                                 FSDP_DIM_REPLICATE, u, x->grad, to));
+        FSDP_TRY(impl_collective(s, s->last, &reduce));
     } else {
-        FSDP_TRY(
-            d->copy(d->self, s->last, to, x->grad, x->chunk * sizeof(*to)));
+        FSDP_TRY(d->copy(d->self, s->last, to, from,
+                         x->chunk * fsdp_dtype_bytes(x->dtype.reduce)));
     }
     return impl_mark(s, s->last, &x->sent);
 }
 
 /* Once, and only the new contribution, never the sum. */
-static int scale(struct fsdp_sharded *s, uint32_t u, float *of)
+static int scale(struct fsdp_sharded *s, uint32_t u, void *of)
+{
+    const struct impl_unit *x = &s->unit[u];
+
+    return impl_scale(s, s->last,
+                      &(struct impl_value){
+                          .unit = u, .dtype = x->dtype.reduce, .n = x->chunk},
+                      of, x->scale);
+}
+
+static int take_shard(struct fsdp_sharded *s, uint32_t u,
+                      struct fsdp_stream *stream)
 {
     struct impl_unit *x = &s->unit[u];
-    uint64_t bytes = x->chunk * sizeof(*of);
+    void *p;
 
-    if (x->scale == 1.0f || x->chunk == 0) {
-        return FSDP_OK;
-    }
-    return impl_run(s, s->last,
-                    (struct fsdp_op){.kind = FSDP_OP_SCALE,
-                                     .unit = u,
-                                     .dim = {x->chunk},
-                                     .f = {x->scale},
-                                     .n_in = 1,
-                                     .in = {{of, bytes}},
-                                     .n_out = 1,
-                                     .out = {{of, bytes}}});
+    FSDP_TRY(impl_take(
+        s, stream,
+        (struct impl_value){FSDP_GRAD_SHARD, u, FSDP_DTYPE_F32, x->chunk},
+        impl_slot(&s->grad_shards, x->own_grad_shard), &p));
+    x->grad_shard = p;
+    return FSDP_OK;
 }
 
-static int add(struct fsdp_sharded *s, uint32_t u, const float *what)
+/* Widened: the first is the gradient, a later one is added. */
+static int keep(struct fsdp_sharded *s, uint32_t u, const void *what)
 {
-    float *to = s->unit[u].grad_shard;
-    uint64_t bytes = s->unit[u].chunk * sizeof(*to);
+    struct impl_unit *x = &s->unit[u];
 
-    return impl_run(s, s->last,
-                    (struct fsdp_op){.kind = FSDP_OP_ADD,
-                                     .unit = u,
-                                     .dim = {s->unit[u].chunk},
-                                     .n_in = 2,
-                                     .in = {{to, bytes}, {what, bytes}},
-                                     .n_out = 1,
-                                     .out = {{to, bytes}}});
+    if (x->grad_shard) {
+        return impl_add(s, s->last,
+                        &(struct impl_sum){.unit = u,
+                                           .to_dtype = FSDP_DTYPE_F32,
+                                           .dtype = x->dtype.reduce,
+                                           .to = x->grad_shard,
+                                           .what = what,
+                                           .n = x->chunk});
+    }
+    FSDP_TRY(take_shard(s, u, s->last));
+    return impl_cast(s, s->last,
+                     &(struct impl_cast){.unit = u,
+                                         .from_dtype = x->dtype.reduce,
+                                         .to_dtype = FSDP_DTYPE_F32,
+                                         .from = what,
+                                         .to = x->grad_shard,
+                                         .n = x->chunk});
 }
 
-/* A later contribution lies in staging until it is added. */
-static int reduce_again(struct fsdp_sharded *s, uint32_t u,
-                        const struct impl_life *life)
+/* What is not the gradient as it is lies in staging until it is kept. */
+static int reduce_to_staging(struct fsdp_sharded *s, uint32_t u,
+                             const struct impl_life *life)
 {
     struct impl_unit *x = &s->unit[u];
     uint32_t k = s->next_sum;
     uint64_t at = s->n_sums > 0 ? s->sum_at[k] : life->offset;
-    float *sum;
+    void *sum;
 
     if (!s->strict && !(s->stages & IMPL_STAGE_SUM)) {
         return impl_fail(s->env, FSDP_ERR_INTERNAL, "impl.reduce",
@@ -89,11 +105,13 @@ static int reduce_again(struct fsdp_sharded *s, uint32_t u,
         FSDP_TRY(impl_wait(s, s->reducing, s->last, s->sum_done[k],
                            "all-reduce->reuse"));
     }
-    FSDP_TRY(impl_take(s, s->reducing, FSDP_STAGING, u, x->chunk,
-                       impl_slot(&s->staging, at), &sum));
+    FSDP_TRY(impl_take(
+        s, s->reducing,
+        (struct impl_value){FSDP_STAGING, u, x->dtype.reduce, x->chunk},
+        impl_slot(&s->staging, at), &sum));
     FSDP_TRY(fold(s, u, sum));
     FSDP_TRY(scale(s, u, sum));
-    FSDP_TRY(add(s, u, sum));
+    FSDP_TRY(keep(s, u, sum));
     impl_dead(s, s->last, &sum, x->chunk);
     s->next_sum = k + 1 < s->n_sums ? k + 1 : 0;
     return impl_mark(s, s->last, &s->sum_done[k]);
@@ -103,19 +121,17 @@ int impl_reduce(struct fsdp_sharded *s, uint32_t u, const struct impl_life *sum)
 {
     struct impl_unit *x = &s->unit[u];
 
-    if (!s->packs) { /* what is packed is complete */
-        FSDP_TRY(impl_fill_missing(s, u));
+    if (!x->repacks) { /* what is packed is complete */
+        FSDP_TRY(impl_complete(s, u));
     }
     FSDP_TRY(impl_wait(s, s->reducing, s->env->compute, 0,
                        s->shards > 1 ? "compute->reduce-scatter"
                                      : "compute->all-reduce"));
     x->in_flight = true;
-    if (x->grad_shard) {
-        return reduce_again(s, u, sum);
+    if (x->grad_shard || x->dtype.reduce != FSDP_DTYPE_F32) {
+        return reduce_to_staging(s, u, sum);
     }
-    FSDP_TRY(impl_take(s, s->reducing, FSDP_GRAD_SHARD, u, x->chunk,
-                       impl_slot(&s->grad_shards, x->own_grad_shard),
-                       &x->grad_shard));
+    FSDP_TRY(take_shard(s, u, s->reducing));
     FSDP_TRY(fold(s, u, x->grad_shard));
     return scale(s, u, x->grad_shard);
 }
@@ -135,7 +151,7 @@ int impl_retire(struct fsdp_sharded *s, uint32_t u)
     FSDP_TRY(
         impl_wait(s, s->env->compute, x->sent_by, x->sent, "reduce->reuse"));
     x->in_flight = false;
-    if (s->packs) {
+    if (x->repacks) {
         impl_dead(s, s->env->compute, &x->packed, x->padded);
         return impl_mark(s, s->env->compute, &x->packed_life->died);
     }

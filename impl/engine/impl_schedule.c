@@ -54,12 +54,11 @@ static void gather(struct walk *w, uint32_t u)
 
     if (w->x->packs) {
         w->arrived[u] =
-            begin_life(w, plan->wire, &plan->n_wire, w->x->extent[u].padded);
+            begin_life(w, plan->wire, &plan->n_wire, w->x->extent[u].arrived);
         act(w, IMPL_GATHER, u, w->arrived[u]);
         return;
     }
-    w->full[u] =
-        begin_life(w, plan->full, &plan->n_full, w->x->extent[u].whole);
+    w->full[u] = begin_life(w, plan->full, &plan->n_full, w->x->extent[u].full);
     act(w, IMPL_GATHER, u, w->full[u]);
 }
 
@@ -67,8 +66,7 @@ static void unpack(struct walk *w, uint32_t u)
 {
     struct impl_plan *plan = w->plan;
 
-    w->full[u] =
-        begin_life(w, plan->full, &plan->n_full, w->x->extent[u].whole);
+    w->full[u] = begin_life(w, plan->full, &plan->n_full, w->x->extent[u].full);
     act(w, IMPL_UNPACK, u, w->full[u]);
     plan->wire[w->arrived[u]].end = plan->n_actions;
     w->arrived[u] = IMPL_NO_LIFE;
@@ -79,7 +77,7 @@ static void pack(struct walk *w, uint32_t u)
     struct impl_plan *plan = w->plan;
 
     w->packed[u] =
-        begin_life(w, plan->wire, &plan->n_wire, w->x->extent[u].padded);
+        begin_life(w, plan->wire, &plan->n_wire, w->x->extent[u].packed);
     act(w, IMPL_PACK, u, w->packed[u]);
     plan->grad[w->grad[u]].end = plan->n_actions;
     w->grad[u] = IMPL_NO_LIFE;
@@ -109,8 +107,8 @@ static void gather_ahead(struct walk *w, uint32_t at)
 /* Where what is sent of unit u lives. */
 static struct impl_life *sent_life(struct walk *w, uint32_t u)
 {
-    return w->x->packs ? &w->plan->wire[w->packed[u]]
-                       : &w->plan->grad[w->grad[u]];
+    return w->packed[u] != IMPL_NO_LIFE ? &w->plan->wire[w->packed[u]]
+                                        : &w->plan->grad[w->grad[u]];
 }
 
 static void retire(struct walk *w)
@@ -129,10 +127,10 @@ static void begin_window(struct walk *w, uint32_t at, uint32_t u)
     struct impl_plan *plan = w->plan;
 
     w->open[u] = 1;
+    if (w->x->extent[u].unshards && !is_gathered(w, u)) {
+        gather(w, u);
+    }
     if (w->x->gathers) {
-        if (!is_gathered(w, u)) {
-            gather(w, u);
-        }
         gather_ahead(w, at);
     }
     act(w, IMPL_OPEN, u, IMPL_NO_LIFE);
@@ -147,8 +145,7 @@ static void begin_window(struct walk *w, uint32_t at, uint32_t u)
     while (w->grad[u] != IMPL_NO_LIFE || w->packed[u] != IMPL_NO_LIFE) {
         retire(w);
     }
-    w->grad[u] =
-        begin_life(w, plan->grad, &plan->n_grad, w->x->extent[u].whole);
+    w->grad[u] = begin_life(w, plan->grad, &plan->n_grad, w->x->extent[u].grad);
     act(w, IMPL_GRADIENT, u, w->grad[u]);
 }
 
@@ -161,7 +158,7 @@ static void end_window(struct walk *w, uint32_t at, uint32_t u)
 
     act(w, IMPL_RESHARD, u, w->full[u]);
     w->open[u] = 0;
-    if (w->x->gathers) {
+    if (w->x->extent[u].unshards) {
         plan->full[w->full[u]].end = plan->n_actions;
         w->full[u] = IMPL_NO_LIFE;
     }
@@ -171,13 +168,13 @@ static void end_window(struct walk *w, uint32_t at, uint32_t u)
     if (most > 0 && w->n_sent == most) {
         retire(w);
     }
-    if (w->x->packs) {
+    if (w->x->extent[u].repacks) {
         pack(w, u);
     }
     plan->reduces_again = plan->reduces_again || w->reduced[u];
     w->reduced[u] = 1;
     plan->sum[plan->n_sum] = (struct impl_life){
-        .size = w->x->extent[u].chunk, .begin = 2 * at + 1, .end = 2 * at + 2};
+        .size = w->x->extent[u].sum, .begin = 2 * at + 1, .end = 2 * at + 2};
     act(w, IMPL_REDUCE, u, plan->n_sum++);
     w->sent[w->n_sent++] = u;
     if (most == 0) {

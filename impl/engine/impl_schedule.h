@@ -12,8 +12,9 @@
 #include <fsdp/engine.h>
 
 enum impl_do {
-    IMPL_GATHER,   /* issue the all-gather; life: of its parameters, or of
-                    * what arrives, if that is to be unpacked */
+    IMPL_GATHER,   /* issue the all-gather, or cast, with one shard; life: of
+                    * its parameters, or of what arrives, if that is to be
+                    * unpacked */
     IMPL_OPEN,     /* a window begins: compute waits for the all-gather */
     IMPL_GRADIENT, /* a backward window begins; life: of its gradient */
     IMPL_RESHARD,  /* a window ends, the unit is not kept */
@@ -47,10 +48,15 @@ struct impl_plan {
     uint32_t *fresh_of_point; /* [n], for PRE_BACKWARD */
 };
 
-/* A unit's size and where it goes; what the plan depends on. */
+/* A unit's sizes, in words of 4 bytes, and where it goes: what the plan depends
+ * on. */
 struct impl_extent {
-    uint64_t whole, padded, chunk;
-    bool kept; /* not resharded after forward */
+    uint64_t full, arrived; /* its parameters; the same not unpacked yet */
+    uint64_t grad, packed;  /* its gradient; the same as it is sent */
+    uint64_t sum;           /* a contribution to its gradient shard */
+    bool kept;              /* not resharded after forward */
+    bool unshards;          /* is no shard while it is computed with */
+    bool repacks;           /* what is sent is a copy of the gradient */
 };
 
 struct impl_schedule {

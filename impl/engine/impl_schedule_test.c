@@ -56,8 +56,12 @@ static void assert_plan(const struct fsdp_sequence *q, const struct expected *e)
                                          .prefetch_forward = e->forward,
                                          .prefetch_backward = e->backward,
                                          .reduces_in_flight = e->in_flight};
+    const bool kept = e->kept;
+    const bool packs = e->packs;
     const struct impl_extent extent[] = {
-        {30, 32, 16, e->kept}, {64, 64, 32, e->kept}, {95, 96, 48, e->kept}};
+        {30, 32, 30, 32, 16, kept, true, packs},
+        {64, 64, 64, 64, 32, kept, true, packs},
+        {95, 96, 95, 96, 48, kept, true, packs}};
     const struct impl_schedule x = {&model, &units, &options,
                                     extent, true,   e->packs};
     struct impl_plan plan;

@@ -17,7 +17,7 @@ static void drop(struct fsdp_sharded *s, struct impl_block *block)
     *block = (struct impl_block){0};
 }
 
-/* At least `room` elements; what the block held before is gone. */
+/* At least `room` words; what the block held before is gone. */
 static int ensure(struct fsdp_sharded *s, struct impl_block *block,
                   uint64_t room, const char *what)
 {
@@ -60,12 +60,14 @@ static int make_rest(struct fsdp_sharded *s)
         x->shard = next;
         next += impl_room(x->chunk);
         impl_live(s, NULL, FSDP_PARAM_SHARD, u, x->shard, x->chunk);
-        FSDP_TRY(impl_fill_zero(s, NULL, u, x->shard, x->chunk));
+        FSDP_TRY(
+            impl_fill_zero(s, NULL, u, FSDP_DTYPE_F32, x->shard, x->chunk));
         for (uint32_t i = 0; i < s->n_states; i++) {
             x->state[i] = next;
             next += impl_room(x->chunk);
             impl_live(s, NULL, FSDP_OPTIM, u, x->state[i], x->chunk);
-            FSDP_TRY(impl_fill_zero(s, NULL, u, x->state[i], x->chunk));
+            FSDP_TRY(impl_fill_zero(s, NULL, u, FSDP_DTYPE_F32, x->state[i],
+                                    x->chunk));
         }
     }
     return FSDP_OK;
@@ -73,7 +75,8 @@ static int make_rest(struct fsdp_sharded *s)
 
 /* ---- Places ------------------------------------------------------------ */
 
-/* Where units lie when all live at once: of a kind, one behind the other. */
+/* Where units lie when all live at once: of a kind, one behind the other.
+ * Those that unshard_all unshards are of float32. */
 static void place_all(struct fsdp_sharded *s)
 {
     for (uint32_t i = 0; i < s->model->n_sequences; i++) {
@@ -90,7 +93,7 @@ static void place_all(struct fsdp_sharded *s)
         x->own_grad = s->grad_sum;
         x->own_grad_shard = s->grad_shard_sum;
         s->full_sum += impl_room(x->whole);
-        s->grad_sum += x->trains ? impl_room(x->whole) : 0;
+        s->grad_sum += x->trains ? impl_room(s->extent[u].grad) : 0;
         s->grad_shard_sum += x->trains ? impl_room(x->chunk) : 0;
     }
 }
@@ -121,12 +124,22 @@ int impl_slots_make(struct fsdp_sharded *s)
     return make_rest(s);
 }
 
-float *impl_slot(const struct impl_block *block, uint64_t at)
+void *impl_slot(const struct impl_block *block, uint64_t at)
 {
     return block->p ? block->p + at : NULL;
 }
 
 /* ---- Staging ----------------------------------------------------------- */
+
+/* All fresh gradients of a module. */
+static uint64_t fresh_words(const struct fsdp_sharded *s, uint32_t m)
+{
+    uint32_t u = s->units.unit_of_module[m];
+
+    return u == FSDP_NO_UNIT
+               ? 0
+               : impl_words(s->unit[u].dtype.grad, s->module_numel[m]);
+}
 
 /* With nothing in flight a contribution is complete within its point and may
  * lie where fresh gradients lie at other times. In flight, contributions lie
@@ -139,8 +152,7 @@ static int place_plan(struct fsdp_sharded *s, struct impl_plan *plan,
     /* fresh[] has room for the sums of the plan: both are at most a half. */
     for (uint32_t i = 0; i < plan->n_fresh; i++) {
         uint32_t m = plan->fresh_module[i];
-        plan->fresh[i].size =
-            stages & IMPL_STAGE_FRESH ? s->module_numel[m] : 0;
+        plan->fresh[i].size = stages & IMPL_STAGE_FRESH ? fresh_words(s, m) : 0;
     }
     for (uint32_t i = 0; i < plan->n_sum; i++) {
         plan->fresh[plan->n_fresh + i] = plan->sum[i];
@@ -153,13 +165,13 @@ static int place_plan(struct fsdp_sharded *s, struct impl_plan *plan,
     return FSDP_OK;
 }
 
-static uint64_t largest_chunk(const struct fsdp_sharded *s)
+static uint64_t largest_sum(const struct fsdp_sharded *s)
 {
     uint64_t most = 0;
 
     for (uint32_t u = 0; u < s->units.n_units; u++) {
-        if (s->unit[u].trains && s->unit[u].chunk > most) {
-            most = s->unit[u].chunk;
+        if (s->unit[u].trains && s->extent[u].sum > most) {
+            most = s->extent[u].sum;
         }
     }
     return most;
@@ -178,7 +190,7 @@ static int make_staging(struct fsdp_sharded *s, uint32_t stages)
     }
     for (uint32_t i = 0; i < s->n_sums && (stages & IMPL_STAGE_SUM); i++) {
         s->sum_at[i] = most;
-        most += impl_room(largest_chunk(s));
+        most += impl_room(largest_sum(s));
     }
     FSDP_TRY(ensure(s, &s->staging, most, "staging"));
     s->stages = stages;
@@ -187,15 +199,19 @@ static int make_staging(struct fsdp_sharded *s, uint32_t stages)
 
 /* ---- A pass begins ----------------------------------------------------- */
 
-/* What this pass will meet that is there already. */
+/* What this pass will meet that is there already, or is of another dtype. */
 static uint32_t stages_of(const struct fsdp_sharded *s,
                           const struct impl_plan *plan, bool sync)
 {
     uint32_t stages = plan->accumulates ? IMPL_STAGE_FRESH : 0;
 
     for (uint32_t u = 0; u < s->units.n_units; u++) {
-        stages |= s->unit[u].grad ? IMPL_STAGE_FRESH : 0;
-        stages |= sync && s->unit[u].grad_shard ? IMPL_STAGE_SUM : 0;
+        const struct impl_unit *x = &s->unit[u];
+        bool casts = x->dtype.grad != x->dtype.accumulate;
+        bool widens = x->dtype.reduce != FSDP_DTYPE_F32;
+
+        stages |= x->grad || casts ? IMPL_STAGE_FRESH : 0;
+        stages |= sync && (x->grad_shard || widens) ? IMPL_STAGE_SUM : 0;
     }
     if (sync && plan->reduces_again) {
         stages |= IMPL_STAGE_SUM;
@@ -211,10 +227,10 @@ int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, bool sync)
     if (s->strict) {
         return impl_arena_begin(&s->arena, sequence, sync);
     }
-    if (s->shards > 1) {
+    if (s->shards > 1 || s->casts) {
         FSDP_TRY(ensure(s, &s->full, s->full_room, "unsharded parameters"));
     }
-    if (s->packs) {
+    if (s->packs || s->wire_room > 0) {
         FSDP_TRY(ensure(s, &s->wire, s->wire_room, "what is packed"));
     }
     if (!plan->has_backward) {

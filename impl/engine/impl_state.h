@@ -2,10 +2,10 @@
 /*
  * impl_state.h - the data of the optimized engine.
  *
- * Read in this order: impl_options.c (what is refused), impl_layout.c
- * (where parameters lie), impl_windows.c and impl_schedule.c (what happens
- * when), impl_place.c and impl_slots.c (where it is stored),
- * impl_trace.c and impl_arena.c (the same if nothing runs ahead),
+ * Read in this order: impl_options.c (what is refused), impl_dtypes.c (what
+ * values are of), impl_layout.c (where parameters lie), impl_windows.c and
+ * impl_schedule.c (what happens when), impl_place.c and impl_slots.c (where it
+ * is stored), impl_trace.c and impl_arena.c (the same if nothing runs ahead),
  * impl_unshard.c, impl_gradient.c, impl_pack.c, impl_reduce.c (the
  * cycle of a unit), impl_optimizer.c, impl_points.c and impl_between.c
  * (the functions of the contract), impl_save.c, impl_gather_full.c and
@@ -34,6 +34,11 @@
 #include "impl_arena.h"
 #include "impl_schedule.h"
 
+/* What a unit's values are of outside its shard, each F32, BF16 or F16. */
+struct impl_dtypes {
+    uint32_t param, grad, accumulate, reduce, sum;
+};
+
 /* Lengths are in elements. Pointers are NULL while nothing is live there. */
 struct impl_unit {
     uint64_t numel;  /* of its parameters */
@@ -42,13 +47,17 @@ struct impl_unit {
     uint64_t whole;  /* of an unsharded copy: padded, or numel if packed */
     float scale;     /* 1 / divide factor */
     bool trains;     /* has a backward window in some sequence */
+    bool repacks;    /* what is sent is a copy: packed, or of another dtype */
+    struct impl_dtypes dtype;
 
     float *shard, *state[2]; /* [chunk], always */
-    float *full;             /* [whole], from the all-gather on, if S > 1 */
-    float *grad;             /* [whole], from backward until it was sent */
     float *grad_shard;       /* [chunk], from the first reduce to zero_grad */
-    float *arrived;          /* [padded], gathered and not unpacked yet */
-    float *packed;           /* [padded], while it is sent in place of grad */
+    void *full;              /* [whole], from the all-gather on, if S > 1, or
+                              * cast from the shard */
+    uint32_t full_dtype;     /* dtype.param, or F32 if all is unsharded */
+    void *grad;              /* [whole], from backward until it was sent */
+    void *arrived;           /* [padded], gathered and not unpacked yet */
+    void *packed;            /* [padded], while it is sent in place of grad */
     struct impl_life *arrived_life, *packed_life; /* or NULL */
     uint64_t own_grad;                            /* places in their storage */
     uint64_t own_grad_shard;
@@ -69,13 +78,13 @@ struct impl_parameter {
     uint64_t offset;           /* in the unit's unsharded copy */
     uint64_t block, block_at;  /* per parameter: elements of the rows of a
                                 * shard, and where in it they begin */
-    uint64_t module_offset;    /* among those of its module */
+    uint64_t module_offset;    /* elements, among those of its module */
     uint64_t first, n, local;  /* [first, first + n) is this rank's, at local
                                 * in its shard; n = 0: none is */
     struct fsdp_tensor tensor; /* its shape */
     bool accumulated;          /* grad holds a gradient of it */
     bool fresh;                /* storage for a gradient was lent */
-    float *staging;            /* that storage, if grad was taken */
+    void *staging;             /* that storage, if grad was taken */
 };
 
 /* Elements of a unit's shard to which the same hyperparameters apply. */
@@ -92,8 +101,8 @@ struct impl_index {
 
 /* One allocation, made when first needed. */
 struct impl_block {
-    float *p; /* NULL: not made */
-    uint64_t room;
+    float *p;      /* NULL: not made */
+    uint64_t room; /* words */
 };
 
 /* What staging holds besides nothing. */
@@ -111,6 +120,7 @@ struct fsdp_sharded {
     uint32_t coordinate;       /* of this rank in "shard" */
     uint32_t n_states;         /* of the optimizer: 0, 1, 2 */
     bool packs;                /* per parameter, S > 1 */
+    bool casts;                /* some unit is unsharded in 16 bits */
 
     struct impl_unit *unit;           /* [n_units] */
     struct impl_parameter *parameter; /* [n_parameters] */
@@ -159,14 +169,23 @@ __attribute__((format(printf, 4, 5))) int impl_fail(const struct fsdp_env *env,
                                                     const char *where,
                                                     const char *format, ...);
 int impl_out_of_memory(const struct fsdp_env *env);
+/* n elements of float32 are live. */
 void impl_live(const struct fsdp_sharded *s, struct fsdp_stream *stream,
                uint32_t kind, uint32_t unit, float *p, uint64_t n);
-/* Place for n elements, live from here on: that in a slot, or what the arena
- * has if the slot is NULL. */
-int impl_take(struct fsdp_sharded *s, struct fsdp_stream *stream, uint32_t kind,
-              uint32_t unit, uint64_t n, float *slot, float **out);
-/* *p = NULL; n elements were live there, and their place is free. */
-void impl_dead(struct fsdp_sharded *s, struct fsdp_stream *stream, float **p,
+/* What is to be live: n elements of a dtype, of a kind and a unit. */
+struct impl_value {
+    uint32_t kind, unit, dtype;
+    uint64_t n;
+};
+/* Place for it, live from here on: that in a slot, or what the arena has if
+ * the slot is NULL. */
+int impl_take(struct fsdp_sharded *s, struct fsdp_stream *stream,
+              struct impl_value what, void *slot, void **out);
+/* n elements were live at p, and their place is free. p may be NULL. */
+void impl_over(struct fsdp_sharded *s, struct fsdp_stream *stream, void *p,
+               uint64_t n);
+/* The same, and *p = NULL. */
+void impl_dead(struct fsdp_sharded *s, struct fsdp_stream *stream, void **p,
                uint64_t n);
 int impl_wait(const struct fsdp_sharded *s, struct fsdp_stream *later,
               struct fsdp_stream *earlier, uint64_t ticket, const char *edge);
@@ -176,15 +195,51 @@ int impl_mark(const struct fsdp_sharded *s, struct fsdp_stream *stream,
 int impl_run(const struct fsdp_sharded *s, struct fsdp_stream *stream,
              struct fsdp_op op);
 int impl_fill_zero(const struct fsdp_sharded *s, struct fsdp_stream *stream,
-                   uint32_t unit, float *p, uint64_t n);
+                   uint32_t unit, uint32_t dtype, void *p, uint64_t n);
+/* n elements of a unit at `from` become those at `to`. */
+struct impl_cast {
+    uint32_t unit;
+    uint32_t from_dtype, to_dtype;
+    const void *from;
+    void *to;
+    uint64_t n;
+};
+int impl_cast(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+              const struct impl_cast *cast);
+/* to = to + what, n elements of a unit. */
+struct impl_sum {
+    uint32_t unit;
+    uint32_t to_dtype, dtype;
+    void *to;
+    const void *what;
+    uint64_t n;
+};
+int impl_add(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+             const struct impl_sum *sum);
+/* p = p * factor, nothing if that is 1. */
+int impl_scale(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+               const struct impl_value *what, void *p, float factor);
+/* One over a chunk of the unit. */
+struct impl_call {
+    uint32_t kind, dim, unit, dtype;
+    const void *in;
+    void *out;
+};
 int impl_collective(const struct fsdp_sharded *s, struct fsdp_stream *stream,
-                    uint32_t kind, uint32_t dim, uint32_t unit, const float *in,
-                    float *out);
+                    const struct impl_call *call);
 
 /* ---- impl_options.c ---- */
 int impl_check(const struct fsdp_env *env, const struct fsdp_model *model,
                const struct fsdp_units *units,
                const struct fsdp_options *options);
+/* ---- impl_dtypes.c: a unit's own before the options' ---- */
+struct impl_dtypes impl_dtypes_of(const struct fsdp_units *units,
+                                  const struct fsdp_options *options,
+                                  uint32_t unit);
+/* n elements in words, which storage is counted in: 4 bytes each. */
+uint64_t impl_words(uint32_t dtype, uint64_t n);
+/* Element i of an array; NULL has none. */
+void *impl_element(const void *array, uint32_t dtype, uint64_t i);
 /* ---- impl_agree.c: every rank shards the same. Collective. ---- */
 int impl_agree(const struct fsdp_sharded *s);
 /* ---- impl_layout.c: sizes, offsets, own parts, spans ---- */
@@ -197,7 +252,7 @@ uint64_t impl_rows(const struct impl_parameter *x, uint32_t k);
 /* Places all that the plans let live; no storage yet but for what rests. */
 int impl_slots_make(struct fsdp_sharded *s);
 /* Where it is in a block that was made; or NULL. */
-float *impl_slot(const struct impl_block *block, uint64_t at);
+void *impl_slot(const struct impl_block *block, uint64_t at);
 /* A pass begins: storage for what it needs beyond what was made before. */
 int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, bool sync);
 /* All units unsharded at once; and back. */
@@ -209,8 +264,10 @@ void impl_slots_release(struct fsdp_sharded *s); /* any state */
 /* To where it is whole or, if units are packed, to where it arrives. What lay
  * there must be dead by `free_at`, a ticket of compute; 0: all that compute
  * was given. */
-int impl_gather(struct fsdp_sharded *s, uint32_t u, float *slot,
+int impl_gather(struct fsdp_sharded *s, uint32_t u, uint32_t dtype, void *slot,
                 uint64_t free_at);
+/* With one shard: the same of a unit that is computed with in 16 bits. */
+int impl_cast_alone(struct fsdp_sharded *s, uint32_t u, void *slot);
 int impl_open(struct fsdp_sharded *s, uint32_t u);
 /* *died: ticket of compute, if it was unsharded. */
 int impl_reshard(struct fsdp_sharded *s, uint32_t u, uint64_t *died);
@@ -220,15 +277,18 @@ int impl_reshard_each(struct fsdp_sharded *s);
 /* ---- impl_gradient.c ---- */
 int impl_open_gradient(struct fsdp_sharded *s, uint32_t u,
                        const struct impl_life *life);
-int impl_lend_gradient(struct fsdp_sharded *s, uint32_t p, float **out);
+int impl_lend_gradient(struct fsdp_sharded *s, uint32_t p, void **out);
 int impl_take_gradients(struct fsdp_sharded *s, uint32_t module);
-/* Parameters of the unit that got no gradient contribute +0. */
-int impl_fill_missing(struct fsdp_sharded *s, uint32_t u);
+/* Nothing is added any more: parameters of the unit that got no gradient
+ * contribute +0. */
+int impl_complete(struct fsdp_sharded *s, uint32_t u);
 /* Reduced and pending ones; nothing is in flight. */
 int impl_drop_gradients(struct fsdp_sharded *s);
 
-/* ---- impl_pack.c, if units are packed ---- */
-int impl_unpack(struct fsdp_sharded *s, uint32_t u, float *slot);
+/* ---- impl_pack.c ---- */
+/* If units are packed. */
+int impl_unpack(struct fsdp_sharded *s, uint32_t u, void *slot);
+/* What is sent is a copy of the gradient, whose place is free then. */
 int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life);
 
 /* ---- impl_reduce.c ---- */
@@ -260,6 +320,8 @@ int impl_grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out);
 int impl_set_gradient_sync(struct fsdp_sharded *s, uint32_t on);
 int impl_step(struct fsdp_sharded *s, struct fsdp_step *how);
 int impl_zero_grad(struct fsdp_sharded *s);
+/* impl_finite.c: 1 if a reduced gradient of any rank is not finite. */
+int impl_find_inf(struct fsdp_sharded *s, uint32_t *found);
 /* impl_clip.c */
 int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
                         float *out_norm);

@@ -17,21 +17,62 @@ static int wait_for_optimizer(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-int impl_gather(struct fsdp_sharded *s, uint32_t u, float *slot,
+/* This rank's part, padding and all, as it is computed with. */
+static int cast_shard(struct fsdp_sharded *s, struct fsdp_stream *stream,
+                      uint32_t u, uint32_t dtype, void *to)
+{
+    const struct impl_unit *x = &s->unit[u];
+
+    return impl_cast(s, stream,
+                     &(struct impl_cast){.unit = u,
+                                         .from_dtype = FSDP_DTYPE_F32,
+                                         .to_dtype = dtype,
+                                         .from = x->shard,
+                                         .to = to,
+                                         .n = x->chunk});
+}
+
+int impl_gather(struct fsdp_sharded *s, uint32_t u, uint32_t dtype, void *slot,
                 uint64_t free_at)
 {
     struct impl_unit *x = &s->unit[u];
-    float **to = s->packs ? &x->arrived : &x->full;
+    void **to = s->packs ? &x->arrived : &x->full;
+    struct impl_call call = {.kind = FSDP_ALL_GATHER,
+                             .dim = FSDP_DIM_SHARD,
+                             .unit = u,
+                             .dtype = dtype,
+                             .in = x->shard};
 
     FSDP_TRY(wait_for_optimizer(s));
     FSDP_TRY(
         impl_wait(s, s->gathering, s->env->compute, free_at, "dead->reuse"));
-    FSDP_TRY(impl_take(s, s->gathering,
-                       s->packs ? FSDP_STAGING : FSDP_PARAM_FULL, u, x->padded,
-                       slot, to));
-    FSDP_TRY(impl_collective(s, s->gathering, FSDP_ALL_GATHER, FSDP_DIM_SHARD,
-                             u, x->shard, *to));
+    FSDP_TRY(
+        impl_take(s, s->gathering,
+                  (struct impl_value){s->packs ? FSDP_STAGING : FSDP_PARAM_FULL,
+                                      u, dtype, x->padded},
+                  slot, to));
+    x->full_dtype = dtype;
+    call.out = *to;
+    if (dtype != FSDP_DTYPE_F32) {
+        void *own = impl_element(*to, dtype, s->coordinate * x->chunk);
+
+        FSDP_TRY(cast_shard(s, s->gathering, u, dtype, own));
+        call.in = own;
+    }
+    FSDP_TRY(impl_collective(s, s->gathering, &call));
     return impl_mark(s, s->gathering, &x->gathered);
+}
+
+int impl_cast_alone(struct fsdp_sharded *s, uint32_t u, void *slot)
+{
+    struct impl_unit *x = &s->unit[u];
+
+    FSDP_TRY(impl_take(
+        s, s->env->compute,
+        (struct impl_value){FSDP_PARAM_FULL, u, x->dtype.param, x->whole}, slot,
+        &x->full));
+    x->full_dtype = x->dtype.param;
+    return cast_shard(s, s->env->compute, u, x->full_dtype, x->full);
 }
 
 /* Compute waits for this unit's all-gather alone, not for those ahead. */

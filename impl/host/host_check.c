@@ -95,7 +95,7 @@ uint32_t host_range_dtype(const struct fsdp_op *op, uint32_t range)
     if (op->kind == FSDP_OP_CAST) {
         return op->aux[range & 1];
     }
-    if (op->kind == FSDP_OP_SCALE) {
+    if (op->kind == FSDP_OP_FILL || op->kind == FSDP_OP_SCALE) {
         dtype = op->aux[0];
     } else if (op->kind == FSDP_OP_ADD) {
         dtype = op->aux[range & 1];

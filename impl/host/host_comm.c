@@ -58,7 +58,7 @@ static uint64_t about_ns(const struct fsdp_collective *c)
 {
     uint64_t bytes = 0;
 
-    if (__builtin_mul_overflow(c->n, sizeof(float), &bytes)) {
+    if (__builtin_mul_overflow(c->n, fsdp_dtype_bytes(c->dtype), &bytes)) {
         return UINT64_MAX;
     }
     return MEETING_NS + bytes / BYTES_A_NS;

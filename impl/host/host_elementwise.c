@@ -8,18 +8,6 @@
 #include "operators.h"
 #include "vec.h"
 
-int HOST_NAME(host_fill)(const struct fsdp_op *op, struct workspace *ws)
-{
-    float *x = op->out[0].p;
-    float value = op->f[0];
-
-    (void)ws;
-    for (uint64_t i = 0; i < op->dim[0]; i++) {
-        x[i] = value;
-    }
-    return FSDP_OK;
-}
-
 /* As many elements as a step of a loop over 16 bits takes: what it widens
  * stays in the first level cache. */
 enum {
@@ -34,6 +22,28 @@ HOST_INLINE uint64_t block_of(const struct fsdp_op *op, uint64_t first)
 HOST_INLINE uint32_t dtype_of(uint32_t aux)
 {
     return aux != FSDP_DTYPE_NONE ? aux : FSDP_DTYPE_F32;
+}
+
+int HOST_NAME(host_fill)(const struct fsdp_op *op, struct workspace *ws)
+{
+    float *x = op->out[0].p;
+    uint16_t *narrow = op->out[0].p;
+    float value = op->f[0];
+
+    (void)ws;
+    if (dtype_of(op->aux[0]) != FSDP_DTYPE_F32) {
+        uint16_t rounded[2]; /* room for a float32, which it is not */
+
+        half_narrow(op->aux[0], &value, rounded, 1);
+        for (uint64_t i = 0; i < op->dim[0]; i++) {
+            narrow[i] = rounded[0];
+        }
+        return FSDP_OK;
+    }
+    for (uint64_t i = 0; i < op->dim[0]; i++) {
+        x[i] = value;
+    }
+    return FSDP_OK;
 }
 
 static int scale_half(const struct fsdp_op *op)

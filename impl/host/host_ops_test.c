@@ -105,6 +105,10 @@ static void test_halves(void **state)
         op.f[0] = 0.37f;
         op.out[0].p = x;
         try_half(op, a_bytes);
+        op.kind = FSDP_OP_FILL;
+        op.out[0].p = NULL;
+        op.n_in = 0;
+        try_half(op, a_bytes);
     }
 }
 

@@ -2,7 +2,9 @@
 /*
  * bench_collectives.c - collectives between local processes, each beside a
  * memcpy of as many bytes by every rank. Sizes are those of the whole: what
- * an all-gather leaves, what a reduction takes.
+ * an all-gather leaves, what a reduction takes. Those in 16 bits are of as many
+ * elements, beside the same in float32, and count its bytes: a ratio is how
+ * much shorter they take.
  */
 #include "tools/bench/bench.h"
 #include "world/world.h"
@@ -13,25 +15,40 @@
 #include <sys/mman.h>
 
 enum {
+    F32 = FSDP_DTYPE_F32,
+    BF16 = FSDP_DTYPE_BF16,
+    F16 = FSDP_DTYPE_F16,
     LEAST = 4096,
     MOST = 64 << 20,
-    SHAPES = 7,
-    SIZES = 8, /* 4 KB, 16 KB .. 64 MB */
+    SHAPES = 13,
+    COPY = SHAPES, /* memcpy */
+    SIZES = 8,     /* 4 KB, 16 KB .. 64 MB */
     FEW = 3,
     PATIENCE_MS = 120000,
 };
 
 static const struct {
     const char *name;
-    uint32_t kind, fold;
+    uint32_t kind, fold, dtype, sum_dtype;
+    uint32_t base; /* of shapes[], or COPY: what it is measured beside */
 } shapes[SHAPES] = {
-    {"all-gather", FSDP_ALL_GATHER, 0},
-    {"reduce-scatter.rank", FSDP_REDUCE_SCATTER, FSDP_FOLD_RANK},
-    {"reduce-scatter.ring", FSDP_REDUCE_SCATTER, FSDP_FOLD_RING},
-    {"reduce-scatter.tree", FSDP_REDUCE_SCATTER, FSDP_FOLD_TREE},
-    {"all-reduce.rank", FSDP_ALL_REDUCE, FSDP_FOLD_RANK},
-    {"all-reduce.ring", FSDP_ALL_REDUCE, FSDP_FOLD_RING},
-    {"all-reduce.tree", FSDP_ALL_REDUCE, FSDP_FOLD_TREE},
+    {"all-gather", FSDP_ALL_GATHER, 0, F32, 0, COPY},
+    {"reduce-scatter.rank", FSDP_REDUCE_SCATTER, FSDP_FOLD_RANK, F32, 0, COPY},
+    {"reduce-scatter.ring", FSDP_REDUCE_SCATTER, FSDP_FOLD_RING, F32, 0, COPY},
+    {"reduce-scatter.tree", FSDP_REDUCE_SCATTER, FSDP_FOLD_TREE, F32, 0, COPY},
+    {"all-reduce.rank", FSDP_ALL_REDUCE, FSDP_FOLD_RANK, F32, 0, COPY},
+    {"all-reduce.ring", FSDP_ALL_REDUCE, FSDP_FOLD_RING, F32, 0, COPY},
+    {"all-reduce.tree", FSDP_ALL_REDUCE, FSDP_FOLD_TREE, F32, 0, COPY},
+    {"all-gather.bf16", FSDP_ALL_GATHER, 0, BF16, 0, 0},
+    {"reduce-scatter.rank.bf16", FSDP_REDUCE_SCATTER, FSDP_FOLD_RANK, BF16, 0,
+     1},
+    {"reduce-scatter.rank.bf16-sum-f32", FSDP_REDUCE_SCATTER, FSDP_FOLD_RANK,
+     BF16, F32, 1},
+    {"reduce-scatter.ring.bf16", FSDP_REDUCE_SCATTER, FSDP_FOLD_RING, BF16, 0,
+     2},
+    {"reduce-scatter.tree.bf16", FSDP_REDUCE_SCATTER, FSDP_FOLD_TREE, BF16, 0,
+     3},
+    {"reduce-scatter.rank.f16", FSDP_REDUCE_SCATTER, FSDP_FOLD_RANK, F16, 0, 1},
 };
 
 /* What rank 0 finds out, in shared memory: GB/s. */
@@ -56,12 +73,13 @@ static int collective(struct bench *b, uint32_t shape, uint64_t bytes)
     struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = shapes[shape].kind,
                                 .dim = FSDP_DIM_WORLD,
-                                .dtype = FSDP_DTYPE_F32,
+                                .dtype = shapes[shape].dtype,
                                 .fold = shapes[shape].fold,
                                 .unit = FSDP_NO_UNIT,
                                 .n = bytes / sizeof(float),
                                 .in = b->in,
-                                .out = b->out};
+                                .out = b->out,
+                                .sum_dtype = shapes[shape].sum_dtype};
 
     if (c.kind != FSDP_ALL_REDUCE) {
         c.n /= rank->world;
@@ -69,7 +87,7 @@ static int collective(struct bench *b, uint32_t shape, uint64_t bytes)
     return rank->comm.run(rank->comm.self, NULL, &c);
 }
 
-/* GB/s of the slowest rank. shape = SHAPES: memcpy. */
+/* GB/s of the slowest rank, of a shape or COPY. */
 static int measure(struct bench *b, uint32_t shape, uint64_t bytes,
                    uint32_t repeat, double *rate)
 {
@@ -81,7 +99,7 @@ static int measure(struct bench *b, uint32_t shape, uint64_t bytes,
     FSDP_TRY(rank->exchange(rank->exchange_self, &mine, sizeof(mine), all));
     begin = bench_now();
     for (uint32_t i = 0; i < repeat; i++) {
-        if (shape == SHAPES) {
+        if (shape == COPY) {
             memcpy(b->out, b->in, bytes);
             __asm__ volatile("" ::: "memory");
         } else {
@@ -111,7 +129,7 @@ static int compare(struct bench *b, uint32_t shape, uint32_t size)
         double own = 0;
         double copy = 0;
         FSDP_TRY(measure(b, shape, bytes, repeat, &own));
-        FSDP_TRY(measure(b, SHAPES, bytes, repeat, &copy));
+        FSDP_TRY(measure(b, shapes[shape].base, bytes, repeat, &copy));
         if (b->rank->rank == 0) {
             to[i] = own;
             to[n + i] = copy;
@@ -166,7 +184,7 @@ static void note(struct bench_plan *plan, const struct bench *b)
             name_of(s, (uint64_t)LEAST << (2 * k), b->ranks, name);
             if (wanted(b, s, k)) {
                 bench_add(&plan->report, name, "GB/s", rate, n, rate + n,
-                          "memcpy");
+                          shapes[s].base == COPY ? "memcpy" : "float32");
             }
         }
     }

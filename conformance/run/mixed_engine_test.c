@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mixed_engine_test.c - a small model is trained under policies of mixed
+ * precision, and compared to the bit with a loop by hand
+ * (mixed_engine_testing.h) that knows neither shards nor units: what is lent,
+ * what is stored after each step, what goes over the wire, and how much is
+ * live.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "run/engine_load.h"
+#include "run/mixed_engine_testing.h"
+#include "world/world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    F32 = FSDP_DTYPE_F32,
+    BF16 = FSDP_DTYPE_BF16,
+    F16 = FSDP_DTYPE_F16,
+    FLAT = FSDP_LAYOUT_FLAT,
+    ROWS = FSDP_LAYOUT_PER_PARAMETER,
+};
+
+/* ---- What the engine gives its device and its communicator ------------- */
+
+static _Thread_local struct {
+    struct fsdp_device device;
+    struct fsdp_comm comm;
+    const struct fsdp_device *real_device;
+    const struct fsdp_comm *real_comm;
+    const struct mixed_case *c;
+    struct {
+        void *p;
+        uint32_t kind;
+        uint64_t bytes;
+    } live[64];
+    uint64_t bytes[FSDP_N_KINDS], peak[FSDP_N_KINDS];
+    bool wrong_wire;
+    uint64_t collectives;
+} seen;
+
+static void see_live(void *self, struct fsdp_stream *stream, uint32_t kind,
+                     uint32_t unit, void *p, uint64_t bytes)
+{
+    int i = 0;
+
+    while (i < 63 && seen.live[i].p) {
+        i++;
+    }
+    seen.live[i].p = p;
+    seen.live[i].kind = kind;
+    seen.live[i].bytes = bytes;
+    seen.bytes[kind] += bytes;
+    if (seen.bytes[kind] > seen.peak[kind]) {
+        seen.peak[kind] = seen.bytes[kind];
+    }
+    seen.real_device->live(self, stream, kind, unit, p, bytes);
+}
+
+static void see_dead(void *self, struct fsdp_stream *stream, void *p)
+{
+    for (int i = 0; i < 64; i++) {
+        if (p && seen.live[i].p == p) {
+            seen.bytes[seen.live[i].kind] -= seen.live[i].bytes;
+            seen.live[i].p = NULL;
+        }
+    }
+    seen.real_device->dead(self, stream, p);
+}
+
+static int see_collective(void *self, struct fsdp_stream *stream,
+                          const struct fsdp_collective *c)
+{
+    const struct mixed_policy *p = &seen.c->policy[c->unit];
+    bool gathers = c->kind == FSDP_ALL_GATHER;
+    uint32_t dtype = gathers ? p->param : p->reduce;
+
+    seen.collectives++;
+    if (c->dtype != dtype || (!gathers && fsdp_sum_dtype(c) != p->sum)) {
+        seen.wrong_wire = true;
+    }
+    return seen.real_comm->run(self, stream, c);
+}
+
+static void watch(struct fsdp_env *env, const struct mixed_case *c)
+{
+    memset(&seen, 0, sizeof(seen));
+    seen.c = c;
+    seen.real_device = env->device;
+    seen.real_comm = env->comm;
+    seen.device = *env->device;
+    seen.device.live = see_live;
+    seen.device.dead = see_dead;
+    seen.comm = *env->comm;
+    seen.comm.run = see_collective;
+    env->device = &seen.device;
+    env->comm = &seen.comm;
+}
+
+/* ---- A pass ------------------------------------------------------------ */
+
+struct run {
+    const struct mixed_case *c;
+    const struct fsdp_engine *engine;
+    struct fsdp_env *env;
+    struct fsdp_sharded *s;
+    struct mixed_truth *truth;
+    uint32_t step, microbatch;
+};
+
+#define CHECK(condition)                           \
+    do {                                           \
+        if (!(condition)) {                        \
+            return wrong(r, __LINE__, #condition); \
+        }                                          \
+    } while (0)
+
+static int wrong(const struct run *r, int line, const char *what)
+{
+    struct fsdp_error *e = r->env->error;
+
+    if (e->status == FSDP_OK) {
+        e->status = FSDP_ERR_INTERNAL;
+        snprintf(e->where, sizeof(e->where), "line %d", line);
+        snprintf(e->message, sizeof(e->message), "rank %u, step %u: %s",
+                 r->env->rank, r->step, what);
+    }
+    return FSDP_ERR_INTERNAL;
+}
+
+/* Between what is lent, on any device, and the host. */
+static int copy(const struct run *r, void *to, const void *from, uint64_t bytes)
+{
+    const struct fsdp_device *d = r->env->device;
+
+    FSDP_TRY(d->sync(d->self, r->env->compute));
+    return d->copy(d->self, NULL, to, from, bytes);
+}
+
+/* What is lent is the master, rounded once. */
+static int read_parameters(const struct run *r, uint32_t module)
+{
+    const struct mixed_policy *policy = &r->c->policy[module];
+
+    for (uint32_t p = 0; p < MIXED_PARAMETERS; p++) {
+        struct fsdp_tensor t;
+        float lent[MIXED_MOST];
+
+        if (mixed_module[p] != module) {
+            continue;
+        }
+        FSDP_TRY(r->engine->param(r->s, p, &t));
+        CHECK(t.dtype == policy->param);
+        FSDP_TRY(
+            copy(r, lent, t.data, mixed_numel[p] * fsdp_dtype_bytes(t.dtype)));
+        for (uint32_t i = 0; i < mixed_numel[p]; i++) {
+            float want = fsdp_round(policy->param, r->truth->weight[p][i]);
+            CHECK(fsdp_load(t.dtype, lent, i) == want);
+        }
+    }
+    return FSDP_OK;
+}
+
+static int write_gradients(const struct run *r, uint32_t module)
+{
+    const struct mixed_policy *policy = &r->c->policy[module];
+
+    for (uint32_t p = 0; p < MIXED_PARAMETERS; p++) {
+        struct fsdp_tensor t;
+        float fresh[MIXED_MOST];
+
+        if (mixed_module[p] != module || !mixed_has_gradient(p, r->env->rank)) {
+            continue;
+        }
+        FSDP_TRY(r->engine->grad(r->s, p, &t));
+        CHECK(t.dtype == policy->grad);
+        for (uint32_t i = 0; i < mixed_numel[p]; i++) {
+            const struct mixed_when when = {r->step, r->microbatch};
+
+            fsdp_store(t.dtype, fresh, i,
+                       mixed_gradient(r->c, &when, r->env->rank, p, i));
+        }
+        FSDP_TRY(
+            copy(r, t.data, fresh, mixed_numel[p] * fsdp_dtype_bytes(t.dtype)));
+    }
+    return FSDP_OK;
+}
+
+static int pass(const struct run *r)
+{
+    const struct fsdp_sequence *q = mixed_model.sequence[0];
+
+    FSDP_TRY(
+        r->engine->set_gradient_sync(r->s, r->c->sync >> r->microbatch & 1));
+    FSDP_TRY(r->engine->at(r->s, FSDP_BEGIN, 0));
+    for (uint32_t i = 0; i < q->n; i++) {
+        if (q->point[i] == FSDP_POST_BACKWARD) {
+            FSDP_TRY(write_gradients(r, q->module[i]));
+        }
+        FSDP_TRY(r->engine->at(r->s, q->point[i], q->module[i]));
+        if (q->point[i] == FSDP_PRE_FORWARD ||
+            q->point[i] == FSDP_PRE_BACKWARD) {
+            FSDP_TRY(read_parameters(r, q->module[i]));
+        }
+    }
+    return r->engine->at(r->s, FSDP_END, 0);
+}
+
+/* ---- Steps ------------------------------------------------------------- */
+
+struct compared {
+    const struct run *run;
+    bool same;
+};
+
+static bool is_same(const struct run *r, const void *there, const float *want,
+                    uint64_t n)
+{
+    float x[MIXED_MOST];
+
+    return there && copy(r, x, there, n * sizeof(*x)) == FSDP_OK &&
+           memcmp(x, want, n * sizeof(*x)) == 0;
+}
+
+static void compare(void *context, const struct fsdp_piece *piece)
+{
+    struct compared *x = context;
+    const struct mixed_truth *t = x->run->truth;
+    uint32_t p = piece->parameter;
+
+    x->same =
+        x->same &&
+        is_same(x->run, piece->value, t->weight[p] + piece->first, piece->n) &&
+        is_same(x->run, piece->grad, t->gradient[p] + piece->first, piece->n);
+}
+
+/* All of it in float32, whatever it is computed with. */
+static int read_all(const struct run *r)
+{
+    FSDP_TRY(r->engine->unshard_all(r->s));
+    for (uint32_t p = 0; p < MIXED_PARAMETERS; p++) {
+        struct fsdp_tensor t;
+
+        FSDP_TRY(r->engine->param(r->s, p, &t));
+        CHECK(t.dtype == F32);
+        CHECK(is_same(r, t.data, r->truth->weight[p], mixed_numel[p]));
+    }
+    return r->engine->reshard_all(r->s);
+}
+
+static int step(struct run *r)
+{
+    const float lr = MIXED_LR;
+    struct fsdp_step how = {.size = sizeof(how), .lr = &lr};
+    struct compared x = {r, true};
+    bool finite;
+
+    for (r->microbatch = 0; r->microbatch < r->c->microbatches;
+         r->microbatch++) {
+        FSDP_TRY(pass(r));
+    }
+    if (r->c->scale != 0.0f) {
+        how.inverse_scale = 1.0f / r->c->scale;
+    }
+    FSDP_TRY(r->engine->step(r->s, &how));
+    finite = mixed_truth_step(r->truth, r->c, r->step);
+    CHECK(finite == (r->step != 1 || !r->c->overflows));
+    CHECK(how.found_inf == (finite ? 0 : 1));
+    FSDP_TRY(r->engine->pieces(r->s, compare, &x));
+    CHECK(x.same);
+    return r->engine->zero_grad(r->s);
+}
+
+static int train(struct run *r)
+{
+    uint32_t shards = r->c->extent[1];
+    uint64_t a_pass = shards > 1 ? 2 : 0; /* of each unit */
+
+    mixed_truth_make(r->truth);
+    for (r->step = 0; r->step < MIXED_STEPS; r->step++) {
+        FSDP_TRY(step(r));
+    }
+    CHECK(!seen.wrong_wire);
+    a_pass *= MIXED_UNITS * MIXED_STEPS * r->c->microbatches;
+    CHECK(seen.collectives >= a_pass);
+    if (r->c->strict) {
+        for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
+            uint64_t want = mixed_peak(r->c, r->env->rank, kind);
+            CHECK(want == MIXED_ANY || seen.peak[kind] == want);
+        }
+    }
+    seen.wrong_wire = false; /* from here on float32 is right */
+    return read_all(r);
+}
+
+static const struct fsdp_engine *under_test;
+static uint32_t stride = 1; /* of cases; a plug-in may be slow */
+
+static bool claims(const char *what)
+{
+    for (const char *const *claim = under_test->claims; *claim; claim++) {
+        if (strcmp(*claim, what) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int body(void *context, struct world_rank *rank)
+{
+    const struct mixed_case *c = context;
+    const struct fsdp_engine *engine = under_test;
+    static const char *const dims[] = {"replicate", "shard"};
+    const struct fsdp_mesh mesh = {sizeof(mesh), 2, dims, c->extent};
+    struct mixed_options o;
+    struct mixed_truth truth;
+    struct fsdp_env env = {.size = sizeof(env),
+                           .rank = rank->rank,
+                           .world = rank->world,
+                           .mesh = &mesh,
+                           .comm = &rank->comm,
+                           .error = rank->error,
+                           .exchange = rank->exchange,
+                           .exchange_self = rank->exchange_self};
+    struct run r = {.c = c, .engine = engine, .env = &env, .truth = &truth};
+    int status;
+
+    mixed_options_make(c, &o);
+    FSDP_TRY(engine->open(&env));
+    FSDP_TRY(
+        env.device->stream_open(env.device->self, "compute", &env.compute));
+    watch(&env, c);
+    status = engine->shard(&env, &mixed_model, &o.units, &o.options, &r.s);
+    if (status == FSDP_OK) {
+        status = train(&r);
+    }
+    engine->destroy(r.s);
+    env.device = seen.real_device;
+    env.comm = seen.real_comm;
+    env.device->stream_close(env.device->self, env.compute);
+    engine->close(&env);
+    return status;
+}
+
+/* ---- Cases ------------------------------------------------------------- */
+
+static const struct mixed_policy policies[] = {
+    /* param, grad, accumulate, reduce, sum */
+    {F32, F32, F32, F32, F32},      {BF16, BF16, F32, F32, F32},
+    {BF16, BF16, BF16, BF16, BF16}, {BF16, BF16, BF16, BF16, F32},
+    {F32, F32, F32, BF16, BF16},    {BF16, BF16, BF16, F32, F32},
+    {F16, F16, F16, F16, F16},      {F16, F16, F32, F16, F32},
+    {F16, F32, BF16, F32, F32},     {BF16, F16, F32, BF16, F32},
+};
+
+enum {
+    N_POLICIES = sizeof(policies) / sizeof(policies[0])
+};
+
+static void train_case(const struct mixed_case *c)
+{
+    struct world_result result[8];
+    struct fsdp_error error = {.status = FSDP_OK};
+    static const char *const dims[] = {"replicate", "shard"};
+    const struct fsdp_mesh mesh = {sizeof(mesh), 2, dims, c->extent};
+    struct mixed_case copy = *c;
+
+    copy.strict = c->strict || !claims("prefetch");
+
+    assert_int_equal(
+        world_run(WORLD_THREADS, &mesh, 20000, body, &copy, result, &error),
+        FSDP_OK);
+    for (uint32_t i = 0; i < c->extent[0] * c->extent[1]; i++) {
+        if (result[i].status != FSDP_OK &&
+            result[i].status != FSDP_ERR_ABORTED) {
+            fail_msg("%u x %u, layout %u, sync %u, dtypes %u %u %u %u %u: "
+                     "status %d at %s: %s",
+                     c->extent[0], c->extent[1], c->layout, c->sync,
+                     c->policy[0].param, c->policy[0].grad,
+                     c->policy[0].accumulate, c->policy[0].reduce,
+                     c->policy[0].sum, result[i].status, result[i].error.where,
+                     result[i].error.message);
+        }
+    }
+}
+
+static void every_policy_trains_to_the_bit(void **state)
+{
+    static const uint32_t extents[][2] = {
+        {1, 1}, {1, 2}, {1, 3}, {2, 1}, {2, 2}};
+
+    (void)state;
+    for (uint32_t k = 0; k < N_POLICIES * 5 * 2 * 3; k += stride) {
+        uint32_t i = k / 30;
+        struct mixed_case c = {
+            .extent = {extents[k % 5][0], extents[k % 5][1]},
+            .layout = k / 5 % 2 == 0 ? FLAT : ROWS,
+            .microbatches = 1 + k / 10 % 3,
+            .sync = (uint32_t[]){1, 3, 4}[k / 10 % 3],
+            .strict = k % 3 != 0,
+            .policy = {policies[i], policies[i], policies[i]}};
+
+        train_case(&c);
+    }
+}
+
+static void units_have_their_own(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 8; k++) {
+        struct mixed_case c = {
+            .extent = {1 + k / 4, 2},
+            .layout = k % 2 == 0 ? FLAT : ROWS,
+            .microbatches = 2,
+            .sync = 2,
+            .strict = k / 2 % 2 == 0,
+            .own = true,
+            .policy = {policies[0], policies[2], policies[7]}};
+
+        train_case(&c);
+    }
+}
+
+/* The step that found an infinity changes nothing, on no rank, and that after
+ * it is the one that it would have been. */
+static void what_is_not_finite_is_skipped(void **state)
+{
+    static const float scales[] = {1.0f, 256.0f};
+
+    (void)state;
+    if (!claims("loss-scale")) {
+        skip();
+    }
+    for (uint32_t k = 0; k < 32; k++) {
+        const struct mixed_policy *policy = &policies[k % 2 == 0 ? 0 : 6];
+        struct mixed_case c = {.extent = {1 + k / 2 % 2, 1 + k / 4 % 2},
+                               .layout = k / 8 % 2 == 0 ? FLAT : ROWS,
+                               .microbatches = 1,
+                               .sync = 1,
+                               .scale = scales[k / 16],
+                               .overflows = k % 3 != 0,
+                               .policy = {*policy, *policy, *policy}};
+
+        train_case(&c);
+    }
+}
+
+static int try_engine(const char *name)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_policy_trains_to_the_bit),
+        cmocka_unit_test(units_have_their_own),
+        cmocka_unit_test(what_is_not_finite_is_skipped),
+    };
+    struct fsdp_error error = {.status = FSDP_OK};
+
+    if (engine_load(name, &under_test, &error) != FSDP_OK) {
+        print_error("%s: %s\n", name, error.message);
+        return 1;
+    }
+    return cmocka_run_group_tests_name(name, tests, NULL, NULL);
+}
+
+/* Names or plug-ins of engines; without any, those that the suite has. */
+int main(int argc, char **argv)
+{
+    int failed = 0;
+
+    stride = argc > 1 ? 7 : 1;
+    for (int i = 1; i < argc; i++) {
+        failed += try_engine(argv[i]);
+    }
+    if (argc == 1) {
+        failed = try_engine("impl") + try_engine("ref");
+    }
+    return failed != 0;
+}
