@@ -30,6 +30,20 @@ static bool asks_for_ranks(const struct arguments *a, uint32_t ranks)
     return false;
 }
 
+/* Whether cases of that world size are wanted: by --ranks, or by an id, which
+ * says in itself how many ranks its case has. */
+static bool names_world(const struct arguments *a, uint32_t ranks)
+{
+    for (uint32_t i = 0; i < a->cases.n; i++) {
+        struct run_case c;
+
+        if (case_of_id(a->cases.name[i], &c) && c.ranks == ranks) {
+            return true;
+        }
+    }
+    return asks_for_ranks(a, ranks);
+}
+
 static bool selected(const struct arguments *a, const struct run_case *c)
 {
     char id[CASE_ID_BYTES];
@@ -142,7 +156,7 @@ static int append_listed(const struct arguments *a, struct case_list *out,
         a->fixtures ? manifest_golden(&all, error) : manifest_make(&all, error);
 
     for (uint32_t k = 1; k <= CASE_MAX_RANKS && status == FSDP_OK; k++) {
-        if (!a->fixtures && asks_for_ranks(a, k)) {
+        if (!a->fixtures && names_world(a, k)) {
             status = manifest_add_world(k, &all, error);
         }
     }
