@@ -220,10 +220,9 @@ static int run(const struct arguments *a, const struct case_list *cases,
     struct folder folder = {.temporary = false};
     struct engine_folders engines;
     struct fsdp_error error = {0};
-    struct name_list storage;
     const char *all[512];
     struct evaluate_input e = {
-        .cases = cases, .text = text, .only = evaluate_only(a, &storage, all)};
+        .cases = cases, .text = text, .only = evaluate_only(a, all)};
     struct times times = {.began = times_now()};
     int64_t started = (int64_t)time(NULL);
     int code;

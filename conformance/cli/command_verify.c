@@ -159,12 +159,10 @@ static int verify(const struct arguments *a)
     struct case_list cases;
     struct text text;
     struct fsdp_error error = {0};
-    struct name_list storage;
     const char *all[512];
     char golden[4096];
-    struct evaluate_input e = {.cases = &cases,
-                               .text = &text,
-                               .only = evaluate_only(a, &storage, all)};
+    struct evaluate_input e = {
+        .cases = &cases, .text = &text, .only = evaluate_only(a, all)};
     int code;
 
     if (text_load(a->text, &text, &error) != FSDP_OK) {

@@ -63,6 +63,23 @@ static void add_word(char text[RERUN_BYTES], const char *name,
     snprintf(text + n, RERUN_BYTES - n, "'");
 }
 
+/* In a list of engines a comma of a path has a backslash. */
+static void add_engine(char text[RERUN_BYTES], const char *name,
+                       const char *path)
+{
+    char escaped[RERUN_BYTES];
+    size_t n = 0;
+
+    for (; *path && n + 2 < sizeof(escaped); path++) {
+        if (*path == ',') {
+            escaped[n++] = '\\';
+        }
+        escaped[n++] = *path;
+    }
+    escaped[n] = '\0';
+    add_word(text, name, escaped);
+}
+
 static void print(const struct values *v, char text[RERUN_BYTES])
 {
     size_t n;
@@ -70,7 +87,7 @@ static void print(const struct values *v, char text[RERUN_BYTES])
     snprintf(text, RERUN_BYTES, "fsdp-cts run");
     for (int i = 0; i < N_OPTIONS; i++) {
         if (v->of[i]) {
-            add_word(text, option[i], v->of[i]);
+            (i == ENGINE ? add_engine : add_word)(text, option[i], v->of[i]);
         }
     }
     n = strlen(text);
