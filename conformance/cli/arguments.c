@@ -4,8 +4,9 @@
  * option, how its value is read, and where it goes in struct arguments.
  */
 #include "cli/arguments.h"
+#include "cli/arguments_internal.h"
+#include "cli/near.h"
 #include "judge/report/special_file.h"
-#include "models/workload.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -17,69 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct option_row {
-    const char *name, *value; /* value: what --help calls it; NULL: none */
-    unsigned takes;           /* 0: every command */
-    const char *help;
-    /* Reads a value; 0, or EXIT_USAGE after a line on stderr. */
-    int (*take)(const struct option_row *row, char *value,
-                struct arguments *out);
-    size_t at;                       /* of what it sets in struct arguments */
-    uint32_t least, most;            /* of a number */
-    bool (*known)(const char *name); /* of a list; NULL: any name is */
-    const char *choices;             /* said where a name is not known */
-};
-
 #define AT(field) offsetof(struct arguments, field)
-
-static void *field_of(const struct option_row *row, struct arguments *out)
-{
-    return (char *)out + row->at;
-}
-
-static int usage(const char *format, const char *value, const char *right)
-{
-    fprintf(stderr, "fsdp-cts: ");
-    /* Formats are this file's own. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    fprintf(stderr, format, value, right);
-#pragma GCC diagnostic pop
-    fprintf(stderr, "\n");
-    return EXIT_USAGE;
-}
-
-static int split(char *value, struct name_list *out)
-{
-    char *rest = value;
-    char *word;
-
-    while ((word = strtok_r(rest, ",", &rest))) {
-        if (out->n == ARGUMENTS_MAX) {
-            return usage("%s%s", "a list has more than 64 values", "");
-        }
-        out->name[out->n++] = word;
-    }
-    out->name[out->n] = NULL;
-    return out->n ? 0 : usage("%s%s", "a list is empty", "");
-}
-
-/* A number in the row's bounds; false: text is none. */
-static bool read_number(const struct option_row *row, const char *text,
-                        uint32_t *out)
-{
-    char *end;
-    unsigned long n;
-
-    errno = 0;
-    n = strtoul(text, &end, 10);
-    if (errno || end == text || *end || text[0] == '-' || text[0] == '+' ||
-        n < row->least || n > row->most) {
-        return false;
-    }
-    *out = (uint32_t)n;
-    return true;
-}
 
 /* A path that cannot be written must be known before hours of work. */
 static int check_writable(const char *path)
@@ -89,34 +28,27 @@ static int check_writable(const char *path)
     FILE *f;
 
     if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) {
-        return usage("cannot write %s: %s", path, strerror(EISDIR));
+        return arguments_usage("cannot write %s: %s", path, strerror(EISDIR));
     }
     if (special_file(path)) { /* a pipe is opened once, by who writes to it */
-        return access(path, W_OK) == 0
-                   ? 0
-                   : usage("cannot write %s: %s", path, strerror(errno));
+        return access(path, W_OK) == 0 ? 0
+                                       : arguments_usage("cannot write %s: %s",
+                                                         path, strerror(errno));
     }
     snprintf(partial, sizeof(partial), "%s.partial", path);
     f = fopen(partial, "we");
     if (!f) {
-        return usage("cannot write %s: %s", path, strerror(errno));
+        return arguments_usage("cannot write %s: %s", path, strerror(errno));
     }
     fclose(f);
     unlink(partial);
     return 0;
 }
 
-static int unknown_name(const struct option_row *row, const char *value)
-{
-    fprintf(stderr, "fsdp-cts: unknown %s '%s'%s\n", row->name, value,
-            row->choices);
-    return EXIT_USAGE;
-}
-
 static int take_flag(const struct option_row *row, char *value,
                      struct arguments *out)
 {
-    bool *const flag = field_of(row, out);
+    bool *const flag = arguments_field(row, out);
 
     (void)value;
     *flag = true;
@@ -126,7 +58,7 @@ static int take_flag(const struct option_row *row, char *value,
 static int take_text(const struct option_row *row, char *value,
                      struct arguments *out)
 {
-    const char **const text = field_of(row, out);
+    const char **const text = arguments_field(row, out);
 
     *text = value;
     return 0;
@@ -140,26 +72,10 @@ static int take_output(const struct option_row *row, char *value,
     return check_writable(value);
 }
 
-static int take_list(const struct option_row *row, char *value,
-                     struct arguments *out)
-{
-    struct name_list *const list = field_of(row, out);
-
-    if (split(value, list)) {
-        return EXIT_USAGE;
-    }
-    for (uint32_t i = 0; i < list->n && row->known; i++) {
-        if (!row->known(list->name[i])) {
-            return unknown_name(row, list->name[i]);
-        }
-    }
-    return 0;
-}
-
 static int take_number(const struct option_row *row, char *value,
                        struct arguments *out)
 {
-    if (read_number(row, value, field_of(row, out))) {
+    if (arguments_number(row, value, arguments_field(row, out))) {
         return 0;
     }
     fprintf(stderr, "fsdp-cts: --%s '%s': must be a number from %u to %u\n",
@@ -170,9 +86,9 @@ static int take_number(const struct option_row *row, char *value,
 static int take_milliseconds(const struct option_row *row, char *value,
                              struct arguments *out)
 {
-    return read_number(row, value, field_of(row, out))
+    return arguments_number(row, value, arguments_field(row, out))
                ? 0
-               : usage("--timeout-ms '%s'%s", value, "");
+               : arguments_usage("--timeout-ms '%s'%s", value, "");
 }
 
 static int take_seconds(const struct option_row *row, char *value,
@@ -180,9 +96,9 @@ static int take_seconds(const struct option_row *row, char *value,
 {
     uint32_t seconds;
 
-    if (!read_number(row, value, &seconds)) {
-        return usage("--timeout '%s': must be seconds, 1 to 86400%s", value,
-                     "");
+    if (!arguments_number(row, value, &seconds)) {
+        return arguments_usage("--timeout '%s': must be seconds, 1 to 86400%s",
+                               value, "");
     }
     out->timeout_ms = seconds * 1000;
     return 0;
@@ -202,7 +118,8 @@ static int take_fresh_seed(const struct option_row *row, char *value,
     (void)value;
     do {
         if (getrandom(&out->seed, sizeof(out->seed), 0) != sizeof(out->seed)) {
-            return usage("no random number: %s%s", strerror(errno), "");
+            return arguments_usage("no random number: %s%s", strerror(errno),
+                                   "");
         }
     } while (out->seed == 0);
     fprintf(stderr, "fsdp-cts: --seed %u\n", out->seed);
@@ -218,93 +135,28 @@ static int take_shard(const struct option_row *row, char *value,
 
     if (slash) {
         *slash = '\0';
-        if (read_number(&of, value, &out->shard) &&
-            read_number(&of, slash + 1, &out->n_shards) &&
+        if (arguments_number(&of, value, &out->shard) &&
+            arguments_number(&of, slash + 1, &out->n_shards) &&
             out->shard <= out->n_shards) {
             return 0;
         }
         *slash = '/';
     }
-    return usage("--shard is one of several, as 1/3 to 3/3, not '%s'%s", value,
-                 "");
-}
-
-static int take_ranks(const struct option_row *row, char *value,
-                      struct arguments *out)
-{
-    struct name_list list = {.n = 0};
-
-    if (split(value, &list)) {
-        return EXIT_USAGE;
-    }
-    for (uint32_t i = 0; i < list.n; i++) {
-        if (!read_number(row, list.name[i], &out->ranks[out->n_ranks])) {
-            return usage("--ranks '%s': must be numbers from 1 to 64%s",
-                         list.name[i], "");
-        }
-        out->n_ranks += out->n_ranks + 1 < ARGUMENTS_MAX;
-    }
-    return 0;
-}
-
-static int take_world(const struct option_row *row, char *value,
-                      struct arguments *out)
-{
-    for (uint32_t i = 0; i < N_WORLDS; i++) {
-        if (strcmp(world_names[i], value) == 0) {
-            out->world = i;
-            return 0;
-        }
-    }
-    return unknown_name(row, value);
-}
-
-static int take_level(const struct option_row *row, char *value,
-                      struct arguments *out)
-{
-    if (read_number(row, value, &out->level)) {
-        return 0;
-    }
-    for (uint32_t i = 0; i < N_LEVELS; i++) {
-        if (strcmp(requirement_level_name(i), value) == 0) {
-            out->level = i;
-            return 0;
-        }
-    }
-    return unknown_name(row, value);
-}
-
-static bool is_workload(const char *name)
-{
-    return workload_find(name) != NULL;
-}
-
-static bool is_strategy(const char *name)
-{
-    uint32_t ignored;
-
-    return case_value(case_strategy_name, name, &ignored);
-}
-
-static bool is_requirement(const char *name)
-{
-    const struct requirement *const *r = requirement_table();
-
-    while (*r && strcmp((*r)->id, name) != 0) {
-        r++;
-    }
-    return *r != NULL;
+    return arguments_usage(
+        "--shard is one of several, as 1/3 to 3/3, not '%s'%s", value, "");
 }
 
 static const struct option_row rows[] = {
     {"engine", "NAME|PATH.so", TAKES_ENGINE,
      "the engines to judge, with commas (run: ref,impl); see: list engines",
-     .take = take_list, .at = AT(engines)},
+     .take = arguments_take_engines, .at = AT(engines), .nth = arguments_engine,
+     .choices = "; there are: ref, impl, unsharded, or the path of a .so"},
     {"adapter", "CMD", TAKES_RUN,
      "a program that plays the engine and writes records (docs/adapters.md)",
      .take = take_text, .at = AT(adapter)},
     {"world", "local|threads|mpi", TAKES_WORLD,
-     "how ranks run (local: a process each)", .take = take_world,
+     "how ranks run (local: a process each)", .take = arguments_take_name,
+     .at = AT(world), .nth = arguments_world,
      .choices = ": local, threads or mpi"},
     {"launcher", "CMD", TAKES_WORLD, "starts an MPI world ('mpirun -n {K}')",
      .take = take_text, .at = AT(launcher)},
@@ -314,18 +166,19 @@ static const struct option_row rows[] = {
     {"jobs", "N", TAKES_WORLD, "workers at a time, 1 to 64 (one a processor)",
      .take = take_number, .at = AT(jobs), .least = 1, .most = 64},
     {"ranks", "K,...", TAKES_SELECTION, "only these world sizes; 1 to 64",
-     .take = take_ranks, .least = 1, .most = WORLD_MAX_RANKS},
+     .take = arguments_take_ranks, .least = 1, .most = WORLD_MAX_RANKS},
     {"workload", "W,...", TAKES_SELECTION,
-     "only these workloads; see: list workloads", .take = take_list,
-     .at = AT(workloads), .known = is_workload,
+     "only these workloads; see: list workloads", .take = arguments_take_list,
+     .at = AT(workloads), .nth = arguments_workload,
      .choices = "; see: fsdp-cts list workloads"},
     {"strategy", "S,...", TAKES_SELECTION,
-     "only these strategies, as full-shard", .take = take_list,
-     .at = AT(strategies), .known = is_strategy,
+     "only these strategies, as full-shard", .take = arguments_take_list,
+     .at = AT(strategies), .nth = arguments_strategy,
      .choices = ": full-shard, shard-grad-op, no-shard, hybrid-shard or "
                 "hybrid-shard-zero2"},
-    {"case", "ID,...", TAKES_SELECTION, "only these cases; see: list cases",
-     .take = take_list, .at = AT(cases)},
+    {"case", "ID,...", TAKES_SELECTION,
+     "only these cases, or of this form: mlp.*.k2.*",
+     .take = arguments_take_list, .at = AT(cases)},
     {"script", "TEXT|FILE", TAKES_SELECTION,
      "instead: this script (docs/formats.md), on the case that it names, or a "
      "selected one",
@@ -347,11 +200,13 @@ static const struct option_row rows[] = {
      .take = take_fresh_seed},
     {"level", "L", TAKES_JUDGE,
      "only requirements up to this level, by number or name",
-     .take = take_level, .at = AT(level), .most = N_LEVELS - 1,
+     .take = arguments_take_name, .at = AT(level), .most = N_LEVELS - 1,
+     .nth = arguments_level,
      .choices = ": 0 to 8, or a name as in: list requirements"},
     {"requirement", "ID,...", TAKES_JUDGE,
-     "only these requirements; see: list requirements", .take = take_list,
-     .at = AT(requirements), .known = is_requirement,
+     "only these, or of this form: memory.*; see: list requirements",
+     .take = arguments_take_list, .at = AT(requirements),
+     .nth = arguments_requirement,
      .choices = "; see: fsdp-cts list requirements"},
     {"report", "FILE.jsonl", TAKES_REPORT,
      "write the report: a JSON object a line", .take = take_output,
@@ -406,9 +261,12 @@ static const struct option_row rows[] = {
      "the text that gpt learns (the one that ships with the suite)",
      .take = take_text, .at = AT(text)},
     {"mutant", "NAME", TAKES_MUTANT,
-     "make the engine wrong in this way; see: list mutants", .take = take_text,
-     .at = AT(mutant)},
+     "make the engine wrong in this way; see: list mutants",
+     .take = arguments_take_mutant, .nth = arguments_mutant,
+     .choices = "; see: fsdp-cts list mutants"},
     {"json", NULL, TAKES_JSON, "print JSON", .take = take_flag, .at = AT(json)},
+    {"engine", "NAME|PATH.so", TAKES_WORKER, "as it is: no list",
+     .take = take_text, .at = AT(engines.name[0])},
     {"batch", "FILE", TAKES_WORKER, "cases to run", .take = take_text,
      .at = AT(batch)},
     {"words", "FD", TAKES_WORKER, "where to say it", .take = take_number,
@@ -431,6 +289,31 @@ enum {
     FIRST_CODE = 256 /* getopt's code of the first row: no character */
 };
 
+static bool is_taken(const struct option_row *row, unsigned takes)
+{
+    return !row->takes || (row->takes & takes);
+}
+
+static int unknown_option(const char *option, const char *command,
+                          unsigned takes)
+{
+    const char *bare = option + strspn(option, "-");
+    char name[64];
+    struct near n = {.wanted = name};
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(bare, "="), bare);
+    for (int i = 0; i < N_ROWS; i++) {
+        if (is_taken(&rows[i], takes)) {
+            near_try(&n, rows[i].name);
+        }
+    }
+    fprintf(stderr,
+            "fsdp-cts: unknown option '%s'; see: fsdp-cts %s --help%s%s%s\n",
+            option, command, n.best ? "; did you mean '--" : "",
+            n.best ? n.best : "", n.best ? "'?" : "");
+    return EXIT_USAGE;
+}
+
 int arguments_parse(int argc, char **argv, unsigned takes,
                     struct arguments *out)
 {
@@ -446,7 +329,7 @@ int arguments_parse(int argc, char **argv, unsigned takes,
                                       : processors > 64 ? 64
                                                         : (uint32_t)processors};
     for (int i = 0, n = 0; i < N_ROWS; i++) {
-        if (!rows[i].takes || (rows[i].takes & takes)) {
+        if (is_taken(&rows[i], takes)) {
             known[n++] = (struct option){
                 rows[i].name, rows[i].value ? required_argument : no_argument,
                 NULL, FIRST_CODE + i};
@@ -456,12 +339,12 @@ int arguments_parse(int argc, char **argv, unsigned takes,
     optind = 1;
     while ((code = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
         if (code == '?') {
-            return usage("unknown option '%s'; see: fsdp-cts %s --help",
-                         argv[optind - 1], argv[0]);
+            return unknown_option(argv[optind - 1], argv[0], takes);
         }
         if (code == ':') {
-            return usage("option '%s' needs a value; see: fsdp-cts %s --help",
-                         argv[optind - 1], argv[0]);
+            return arguments_usage(
+                "option '%s' needs a value; see: fsdp-cts %s --help",
+                argv[optind - 1], argv[0]);
         }
         if (code == 'h') {
             out->help = true;
@@ -479,7 +362,7 @@ void arguments_help(unsigned takes)
 {
     for (int i = 0; i < N_ROWS; i++) {
         char left[40];
-        if (rows[i].takes && !(rows[i].takes & takes)) {
+        if (!is_taken(&rows[i], takes)) {
             continue;
         }
         snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,

@@ -28,6 +28,11 @@ struct name_list { /* NULL-ended */
     const char *name[ARGUMENTS_MAX + 1];
     uint32_t n;
 };
+bool name_list_has(const struct name_list *list, const char *name);
+/* Whether a name is, or has the form of, one of the list: `*`, `?` and `[...]`
+ * stand for letters, as in a shell. */
+bool name_list_matches(const struct name_list *list, const char *name);
+bool name_is_pattern(const char *name);
 
 struct arguments {
     struct name_list engines, workloads, requirements, cases, strategies;
@@ -83,6 +88,12 @@ int arguments_parse(int argc, char **argv, unsigned takes,
 /* How cases are run, as the options say; which, with which engine and where
  * their records go is left to the caller. */
 struct supervise_job arguments_job(const struct arguments *a);
+/* A line on stderr that there is no such thing, what there is, and what may
+ * have been meant of the names that nth gives (NULL behind the last).
+ * EXIT_USAGE. */
+int arguments_unknown(const char *what, const char *value, const char *choices,
+                      const char *(*nth)(uint32_t i));
+const char *arguments_mutant(uint32_t i); /* the i-th name of all mutants */
 /* Prints the options that a command takes. */
 void arguments_help(unsigned takes);
 

@@ -75,8 +75,10 @@ refused 'a case outside the selection' 64 "no case '$case'" \
 refused 'no such list' 64 "'nosuch'" list nosuch
 refused 'no such launcher' 64 'cannot start ./no-launcher' \
     run --world mpi --launcher './no-launcher' --case "$case"
-refused 'one engine twice' 64 'two engines of one name: ref' \
+refused 'one engine twice' 64 "--engine: 'ref' is there twice" \
     run --engine ref,ref --report r.jsonl
+mkdir x y
+touch x/a.so y/a.so baseline.so
 refused 'one name twice' 64 'two engines of one name: a' \
     run --engine ./x/a.so,./y/a.so
 refused 'an engine called baseline' 64 'no engine may be called so' \

@@ -260,6 +260,11 @@ enum {
     N_LISTS = sizeof(lists) / sizeof(lists[0])
 };
 
+static const char *list_name(uint32_t i)
+{
+    return i < N_LISTS ? lists[i].name : NULL;
+}
+
 static int list(const struct arguments *a, const char *what)
 {
     json_t *array = a->json ? json_array() : NULL;
@@ -270,10 +275,8 @@ static int list(const struct arguments *a, const char *what)
         i++;
     }
     if (i == N_LISTS) {
-        fprintf(stderr,
-                "fsdp-cts list: unknown list '%s'; there are: requirements, "
-                "cases, scripts, workloads, engines, mutants, claims\n",
-                what);
+        code = arguments_unknown("list", what, "; see: fsdp-cts list --help",
+                                 list_name);
     } else {
         code = lists[i].list(array, a);
     }

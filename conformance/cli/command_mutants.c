@@ -145,11 +145,9 @@ static int check_names(const struct arguments *a)
             m++;
         }
         if (!*m) {
-            fprintf(stderr,
-                    "fsdp-cts mutants: unknown mutant '%s'; see: fsdp-cts "
-                    "list mutants\n",
-                    a->rest[i]);
-            return EXIT_USAGE;
+            return arguments_unknown("mutant", a->rest[i],
+                                     "; see: fsdp-cts list mutants",
+                                     arguments_mutant);
         }
     }
     return 0;

@@ -70,9 +70,8 @@ static char *read_all(const char *path, size_t *bytes)
 static int show(const struct arguments *a, struct report_kept *kept)
 {
     struct evaluate_result *of = calloc(kept->n, sizeof(*of));
-    struct name_list storage;
     const char *all[512];
-    const char *const *only = evaluate_only(a, &storage, all);
+    const char *const *only = evaluate_only(a, all);
     int code = 0;
 
     for (uint32_t i = 0; of && i < kept->n; i++) {

@@ -8,6 +8,7 @@
 #include "cli/fixtures.h"
 #include "cli/pictures.h"
 #include "cli/records_folder.h"
+#include "cli/rerun.h"
 #include "cli/selection.h"
 #include "cli/shrink.h"
 #include "cli/textbook.h"
@@ -40,85 +41,6 @@ static void help(void)
            "is, unless\n--partial-ok), 64 usage error, 77 skipped (a selection "
            "that "
            "is not claimed)\n");
-}
-
-/* Appends ` OPTION VALUE`; the value as a shell takes it for one word. */
-static void add_word(char text[1024], const char *option, const char *value)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
-                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-+=./,:@%";
-    size_t n = strlen(text);
-
-    if (*value && value[strspn(value, plain)] == '\0') {
-        snprintf(text + n, 1024 - n, " %s %s", option, value);
-        return;
-    }
-    snprintf(text + n, 1024 - n, " %s '", option);
-    for (; *value; value++) {
-        const char one[2] = {*value, '\0'};
-
-        n = strlen(text);
-        snprintf(text + n, 1024 - n, "%s", *value == '\'' ? "'\\''" : one);
-    }
-    n = strlen(text);
-    snprintf(text + n, 1024 - n, "'");
-}
-
-/* A script that was given as text, in one line: what ends a line there ends an
- * action, and a comment goes. The name of a file stays as it is. */
-static void add_script(char text[1024], const char *script)
-{
-    char line[1024];
-    size_t n = 0;
-
-    if (!strchr(script, '\n')) {
-        add_word(text, "--script", script);
-        return;
-    }
-    for (; *script && n + 1 < sizeof(line); script++) {
-        if (*script == '#') {
-            script += strcspn(script, "\n");
-        }
-        if (*script == '\0') {
-            break;
-        }
-        line[n++] = (char)(*script == '\n' ? ';' : *script);
-    }
-    line[n] = '\0';
-    add_word(text, "--script", line);
-}
-
-/* What else a rerun of one case has to say. */
-static void make_rerun(const struct arguments *a, const char *engine,
-                       char text[1024])
-{
-    size_t n;
-
-    snprintf(text, 1024, "fsdp-cts run");
-    if (a->adapter) {
-        add_word(text, "--adapter", a->adapter);
-    } else {
-        add_word(text, "--engine", engine);
-    }
-    if (a->world != WORLD_LOCAL) {
-        add_word(text, "--world", world_names[a->world]);
-    }
-    if (a->mutant) {
-        add_word(text, "--mutant", a->mutant);
-    }
-    if (a->text) {
-        add_word(text, "--text", a->text);
-    }
-    if (a->script) {
-        add_script(text, a->script);
-    }
-    n = strlen(text);
-    if (a->seed) {
-        snprintf(text + n, 1024 - n, " --seed %u", a->seed);
-        n = strlen(text);
-    }
-    snprintf(text + n, 1024 - n, " --case ");
 }
 
 static int say(const struct fsdp_error *error, int status)
@@ -246,11 +168,11 @@ static int judge_all(const struct arguments *a,
     const struct times_span began = times_now();
     struct evaluate_result result[ARGUMENTS_MAX] = {0};
     struct evaluate_job jobs[ARGUMENTS_MAX];
-    char(*rerun)[1024] = calloc(engines->n, sizeof(*rerun));
+    char(*rerun)[RERUN_BYTES] = calloc(engines->n, sizeof(*rerun));
     int code = EXIT_INCOMPLETE;
 
     for (uint32_t i = 0; i < engines->n && rerun; i++) {
-        make_rerun(a, engines->of[i].engine, rerun[i]);
+        rerun_make(a, engines->of[i].engine, rerun[i]);
         jobs[i] = (struct evaluate_job){*common, rerun[i]};
         jobs[i].input.records = engines->of[i].records;
     }
@@ -277,16 +199,30 @@ static int judge_all(const struct arguments *a,
     return code;
 }
 
+/* Of records that stay, how to make them again. */
+static int keep_reruns(const struct arguments *a,
+                       const struct engine_folders *engines)
+{
+    struct fsdp_error error = {0};
+    int status = FSDP_OK;
+
+    for (uint32_t i = 0; i < engines->n && a->records && status == FSDP_OK;
+         i++) {
+        status = rerun_keep(a, engines->of[i].engine, engines->of[i].records,
+                            &error);
+    }
+    return status == FSDP_OK ? 0 : say(&error, status);
+}
+
 static int run(const struct arguments *a, const struct case_list *cases,
                const struct text *text)
 {
     struct folder folder = {.temporary = false};
     struct engine_folders engines;
     struct fsdp_error error = {0};
-    struct name_list storage;
     const char *all[512];
     struct evaluate_input e = {
-        .cases = cases, .text = text, .only = evaluate_only(a, &storage, all)};
+        .cases = cases, .text = text, .only = evaluate_only(a, all)};
     struct times times = {.began = times_now()};
     int64_t started = (int64_t)time(NULL);
     int code;
@@ -301,6 +237,9 @@ static int run(const struct arguments *a, const struct case_list *cases,
     e.baselines = folder.path;
     folder_sweep(&folder); /* of a run that was killed */
     code = engine_folders_make(&a->engines, folder.path, &engines);
+    if (code == 0) {
+        code = keep_reruns(a, &engines);
+    }
     if (code == 0) {
         code = run_cases(a, &engines, cases, text, folder.path, &times);
     }

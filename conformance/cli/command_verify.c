@@ -7,6 +7,7 @@
 #include "cli/evaluate.h"
 #include "cli/fixtures.h"
 #include "cli/records_folder.h"
+#include "cli/rerun.h"
 #include "cli/selection.h"
 #include "cli/textbook.h"
 #include "run/case_record.h"
@@ -70,6 +71,7 @@ static int judge_found(const struct arguments *a,
 {
     struct evaluate_result result[ARGUMENTS_MAX] = {0};
     struct evaluate_job jobs[ARGUMENTS_MAX];
+    static char rerun[ARGUMENTS_MAX][RERUN_BYTES];
     int64_t started = (int64_t)time(NULL);
     bool judged = true;
     int code;
@@ -77,7 +79,8 @@ static int judge_found(const struct arguments *a,
     for (uint32_t i = 0; i < found->n; i++) {
         struct evaluate_part *mine = others + (size_t)i * e->n_others;
 
-        jobs[i] = (struct evaluate_job){*e, "fsdp-cts run --case "};
+        rerun_find(found->of[i].records, rerun[i]);
+        jobs[i] = (struct evaluate_job){*e, rerun[i]};
         jobs[i].input.records = found->of[i].records;
         jobs[i].input.baselines = e->baselines ? e->baselines : a->rest[0];
         jobs[i].input.others = mine;
@@ -156,12 +159,10 @@ static int verify(const struct arguments *a)
     struct case_list cases;
     struct text text;
     struct fsdp_error error = {0};
-    struct name_list storage;
     const char *all[512];
     char golden[4096];
-    struct evaluate_input e = {.cases = &cases,
-                               .text = &text,
-                               .only = evaluate_only(a, &storage, all)};
+    struct evaluate_input e = {
+        .cases = &cases, .text = &text, .only = evaluate_only(a, all)};
     int code;
 
     if (text_load(a->text, &text, &error) != FSDP_OK) {

@@ -14,12 +14,12 @@ int command_worker(int argc, char **argv)
     struct worker_options o;
 
     if (arguments_parse(argc, argv,
-                        TAKES_ENGINE | TAKES_WORLD | TAKES_RECORDS |
-                            TAKES_TEXT | TAKES_WORKER | TAKES_MUTANT,
+                        TAKES_WORLD | TAKES_RECORDS | TAKES_TEXT |
+                            TAKES_WORKER | TAKES_MUTANT,
                         &a)) {
         return EXIT_USAGE;
     }
-    if (!a.batch || !a.records || a.engines.n != 1 || a.n_rest) {
+    if (!a.batch || !a.records || !a.engines.name[0] || a.n_rest) {
         fprintf(stderr, "fsdp-cts worker: is started by fsdp-cts run\n");
         return EXIT_USAGE;
     }

@@ -162,20 +162,16 @@ static bool is_within(const struct requirement *r, uint32_t level)
     return true;
 }
 
-const char *const *evaluate_only(const struct arguments *a,
-                                 struct name_list *storage, const char **all)
+const char *const *evaluate_only(const struct arguments *a, const char **all)
 {
     uint32_t n = 0;
 
-    if (a->requirements.n) {
-        *storage = a->requirements;
-        return storage->name;
-    }
-    if (a->level >= N_LEVELS) {
+    if (a->requirements.n == 0 && a->level >= N_LEVELS) {
         return NULL;
     }
     for (const struct requirement *const *r = requirement_table(); *r; r++) {
-        if (is_within(*r, a->level)) {
+        if (a->requirements.n ? name_list_matches(&a->requirements, (*r)->id)
+                              : is_within(*r, a->level)) {
             all[n++] = (*r)->id;
         }
     }

@@ -50,8 +50,7 @@ bool evaluate_failure_of(const struct judge_result *r, uint32_t c,
 struct evaluate_failure evaluate_first_failure(const struct judge_result *r);
 
 /* What --requirement and --level leave: NULL-ended, or NULL for all. */
-const char *const *evaluate_only(const struct arguments *a,
-                                 struct name_list *storage, const char **all);
+const char *const *evaluate_only(const struct arguments *a, const char **all);
 
 /* One engine's judgement, on its way to reports and an exit code. */
 struct evaluate_result {

@@ -4,6 +4,7 @@
  */
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/near.h"
 #include "cli/version.h"
 
 #include <stdio.h>
@@ -93,13 +94,17 @@ static int find(const char *name)
 
 static int unknown(const char *name)
 {
+    struct near n = {.wanted = name};
+    char meant[256];
+
     fprintf(stderr, "fsdp-cts: unknown command '%s'; there are:", name);
     for (int i = 0; i < N_COMMANDS; i++) {
         if (commands[i].help) {
             fprintf(stderr, " %s", commands[i].name);
+            near_try(&n, commands[i].name);
         }
     }
-    fprintf(stderr, "\n");
+    fprintf(stderr, "%s\n", near_say(&n, meant));
     return EXIT_USAGE;
 }
 
@@ -134,7 +139,7 @@ int main(int argc, char **argv)
         strcmp(argv[1], "help") == 0) {
         return finish(show_help(argc > 2 ? argv[2] : NULL));
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf("fsdp-cts %s\n", version_text());
         return finish(0);
     }

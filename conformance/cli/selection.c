@@ -4,6 +4,7 @@
  */
 #include "cli/selection.h"
 #include "cases/case_graph.h"
+#include "cli/near.h"
 #include "cli/selection_script.h"
 
 #include <stdio.h>
@@ -12,12 +13,7 @@
 
 static bool listed(const struct name_list *list, const char *name)
 {
-    for (uint32_t i = 0; i < list->n; i++) {
-        if (strcmp(list->name[i], name) == 0) {
-            return true;
-        }
-    }
-    return list->n == 0;
+    return list->n == 0 || name_list_matches(list, name);
 }
 
 static bool asks_for_ranks(const struct arguments *a, uint32_t ranks)
@@ -28,6 +24,20 @@ static bool asks_for_ranks(const struct arguments *a, uint32_t ranks)
         }
     }
     return false;
+}
+
+/* Whether cases of that world size are wanted: by --ranks, or by an id, which
+ * says in itself how many ranks its case has. */
+static bool names_world(const struct arguments *a, uint32_t ranks)
+{
+    for (uint32_t i = 0; i < a->cases.n; i++) {
+        struct run_case c;
+
+        if (case_of_id(a->cases.name[i], &c) && c.ranks == ranks) {
+            return true;
+        }
+    }
+    return asks_for_ranks(a, ranks);
 }
 
 static bool selected(const struct arguments *a, const struct run_case *c)
@@ -111,22 +121,44 @@ static int append_by_id(const struct arguments *a, struct case_list *to)
     return FSDP_OK;
 }
 
-/* Every case that was asked for by id must be there. */
+static int unknown_case(const char *wanted)
+{
+    struct fsdp_error error = {0};
+    struct case_list all = {NULL, 0};
+    char near_id[2][CASE_ID_BYTES];
+    struct near n = {.wanted = wanted};
+    char meant[256];
+    uint32_t k = 0;
+
+    (void)manifest_make(&all, &error); /* without it nothing is near */
+    for (uint32_t i = 0; i < all.n; i++) {
+        case_id(&all.c[i], near_id[k]);
+        near_try(&n, near_id[k]);
+        k = n.best == near_id[k] ? !k : k; /* the best one is kept */
+    }
+    manifest_release(&all);
+    fprintf(stderr,
+            "fsdp-cts: no case '%s' in the selection; see: fsdp-cts list "
+            "cases%s\n",
+            wanted, near_say(&n, meant));
+    return EXIT_USAGE;
+}
+
+/* Every case that was asked for by id must be there, and of a pattern one. */
 static int check_cases(const struct arguments *a, const struct case_list *list)
 {
     for (uint32_t i = 0; i < a->cases.n; i++) {
+        const struct name_list one = {.name = {a->cases.name[i]}, .n = 1};
         bool found = false;
+
         for (uint32_t k = 0; k < list->n && !found; k++) {
             char id[CASE_ID_BYTES];
+
             case_id(&list->c[k], id);
-            found = strcmp(id, a->cases.name[i]) == 0;
+            found = name_list_matches(&one, id);
         }
         if (!found) {
-            fprintf(stderr,
-                    "fsdp-cts: no case '%s' in the selection; see: fsdp-cts "
-                    "list cases\n",
-                    a->cases.name[i]);
-            return EXIT_USAGE;
+            return unknown_case(a->cases.name[i]);
         }
     }
     return 0;
@@ -142,7 +174,7 @@ static int append_listed(const struct arguments *a, struct case_list *out,
         a->fixtures ? manifest_golden(&all, error) : manifest_make(&all, error);
 
     for (uint32_t k = 1; k <= CASE_MAX_RANKS && status == FSDP_OK; k++) {
-        if (!a->fixtures && asks_for_ranks(a, k)) {
+        if (!a->fixtures && names_world(a, k)) {
             status = manifest_add_world(k, &all, error);
         }
     }

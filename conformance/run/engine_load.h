@@ -15,7 +15,10 @@ struct engine_entry {
 /* The engines that are built in; ends with a NULL name. */
 extern const struct engine_entry engine_list[];
 
-/* A name with a '/' or ending in ".so" is a path. INVALID: unknown name (the
+/* A name with a '/' or ending in ".so" is a path. */
+bool engine_is_path(const char *name);
+
+/* Loads what the name or path says. INVALID: unknown name (the
  * message lists the known ones); IO: no such file or not loadable; MISMATCH:
  * no symbol, another ABI version, a struct that is too small, or an engine
  * that cannot even shard. A plug-in stays loaded until the process ends. */

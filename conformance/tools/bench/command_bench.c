@@ -250,6 +250,7 @@ int command_bench(int argc, char **argv)
     r.plan.text_bytes = text.n;
     if (status == FSDP_OK) {
         status = load(&r);
+        code = status == FSDP_OK ? 0 : EXIT_USAGE; /* no engine to measure */
     }
     if (status == FSDP_OK) {
         status = measure(&r, chosen);
@@ -261,5 +262,5 @@ int command_bench(int argc, char **argv)
     }
     bench_release(&r.plan.report);
     text_release(&text);
-    return status == FSDP_OK ? 0 : 1;
+    return status == FSDP_OK ? 0 : code ? code : 1;
 }
