@@ -4,8 +4,7 @@
  * says of some requirements: in an instant, and without the records.
  */
 #include "cli/commands.h"
-#include "cli/evaluate.h"
-#include "judge/report/report_html.h"
+#include "cli/report_page.h"
 #include "judge/report/report_read.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 #include <sys/stat.h>
 
 enum {
-    TAKES = TAKES_JUDGE | TAKES_PAGE
+    TAKES = TAKES_JUDGE | TAKES_PAGE | TAKES_TEXT
 };
 
 static void help(void)
@@ -68,27 +67,6 @@ static char *read_all(const char *path, size_t *bytes)
     return text;
 }
 
-/* False: it could not be written, which is on stderr. */
-static bool write_page(const struct arguments *a,
-                       const struct evaluate_result *of, uint32_t n)
-{
-    struct report_part *part = calloc(n, sizeof(*part));
-    struct fsdp_error error = {.message = "out of memory"};
-    int status = FSDP_ERR_NOMEM;
-
-    for (uint32_t i = 0; part && i < n; i++) {
-        part[i] = (struct report_part){&of[i].r, &of[i].meta};
-    }
-    if (part) {
-        status = report_html(part, n, a->html, &error);
-    }
-    if (status != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts report: %s\n", error.message);
-    }
-    free(part);
-    return status == FSDP_OK;
-}
-
 static int show(const struct arguments *a, struct report_kept *kept)
 {
     struct evaluate_result *of = calloc(kept->n, sizeof(*of));
@@ -96,6 +74,7 @@ static int show(const struct arguments *a, struct report_kept *kept)
     const char *all[512];
     const char *const *only = evaluate_only(a, &storage, all);
     int code = 0;
+    int page;
 
     for (uint32_t i = 0; of && i < kept->n; i++) {
         struct report_part_kept *part = &kept->part[i];
@@ -109,14 +88,15 @@ static int show(const struct arguments *a, struct report_kept *kept)
                                          evaluate_code(&part->result, a)};
         code = evaluate_worse(code, of[i].code);
     }
-    if (!of || !evaluate_write(a, of, kept->n) ||
-        (a->html && !write_page(a, of, kept->n))) {
+    if (!of || !evaluate_write(a, of, kept->n)) {
         code = evaluate_worse(code, EXIT_INCOMPLETE);
     }
-    for (uint32_t i = 0; of && i < kept->n; i++) {
+    page = of && a->html ? report_page_write(a, of, kept->n) : 0;
+    code = page ? page : code;
+    for (uint32_t i = 0; of && !page && i < kept->n; i++) {
         evaluate_print(a, &of[i], kept->n);
     }
-    if (of && kept->n > 1 && !a->quiet) {
+    if (of && !page && kept->n > 1 && !a->quiet) {
         evaluate_print_summary(of, kept->n);
     }
     free(of);

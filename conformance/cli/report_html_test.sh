@@ -86,6 +86,40 @@ result 'a part of it' "$([ "$got" = 0 ] || cat err)"
 result 'has no other outcome' "$(grep -c '[0-9] pass<' right.html |
     grep -qx 0 && echo 'no pass')"
 
+# ---- With the records ----------------------------------------------------
+cp divide-twice.jsonl drawn.jsonl
+page drawn --records divide-twice
+result 'records: links' "$(check_links drawn.html)"
+result 'records: nothing from elsewhere' "$(check_contained drawn.html)"
+has() # WHAT PATTERN FILE
+{
+    result "$1" "$(grep -qE -- "$2" "$3" || echo "no $2")"
+}
+has 'a curve and its first loss that differs' \
+    '>differs from step 1 on</text>' drawn.html
+has 'of which both are said' 'is of step 1: [0-9.]+, expected [0-9.]+\.' \
+    drawn.html
+has 'collectives as expected' 'Every rank and step has what is expected' \
+    drawn.html
+has 'peaks of both ranks' '>rank 1</text><rect class="k0"' drawn.html
+has 'the tensor that is wrong' 'Where layers\.0\.weight differs: reduced' \
+    drawn.html
+has 'all of it' '<p class="peak-text">512 of 512 elements' drawn.html
+has 'windows' '<rect class="window"' drawn.html
+"$cts" run --engine ref --mutant gather-twice --workload mlp --ranks 2 \
+    --case mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40 \
+    --report more.jsonl --records more --quiet >out 2>&1
+page more --records more
+has 'a collective too many' '<b>[0-9]+</b> of [0-9]+</li>' more.html
+has 'is outlined' '<rect class="k[0-9] off"' more.html
+result 'where all is right nothing is' \
+    "$(grep -c '<rect class="k[0-9] off"' drawn.html | grep -vx 0)"
+timeout 20 "$cts" report both.jsonl --html no.html --records nowhere \
+    >out 2>err
+got=$?
+result 'no such records' "$([ "$got" = 65 ] && [ "$(wc -l <err)" = 1 ] &&
+    [ ! -e no.html ] || echo "exit $got: $(cat err)")"
+
 # ---- Names of any kind ---------------------------------------------------
 # As sed takes them: a backslash is two, and & is what was found.
 evil='</title><script>alert(1)</script><b x=\\"y\\" onclick='"'z'"'>\&amp;'
@@ -152,4 +186,4 @@ timeout 20 "$cts" report right.jsonl --html no/such/page.html >out 2>err
 got=$?
 result 'no such folder' "$([ "$got" = 64 ] || echo "exit $got")"
 result 'nothing is left behind' "$(find . -name '*.partial')"
-finish 49
+finish 62

@@ -217,7 +217,6 @@ static void spans(const struct memory_frame *s)
 {
     const struct memory_plot *m = s->m;
     char x[PAGE_NUMBER_BYTES];
-    char width[PAGE_NUMBER_BYTES];
     uint32_t n = 0;
 
     (void)fprintf(s->m->f, "<g class=\"spans\">");
@@ -233,14 +232,12 @@ static void spans(const struct memory_frame *s)
             }
             end++;
         }
-        (void)fprintf(s->m->f,
-                      "<rect x=\"%s\" y=\"%d\" width=\"%s\" height=\"%d\">"
-                      "<title>",
-                      page_at(left(s, i), x), AREA_TOP,
-                      page_at(left(s, end) - left(s, i), width),
-                      PLOT_BOTTOM - AREA_TOP);
+        (void)fprintf(s->m->f, "<path d=\"M%s %dV%d", page_at(left(s, i), x),
+                      AREA_TOP, PLOT_BOTTOM);
+        (void)fprintf(s->m->f, "H%sV%dZ\"><title>", page_at(left(s, end), x),
+                      AREA_TOP);
         say_moment(m, most);
-        (void)fprintf(s->m->f, "</title></rect>");
+        (void)fprintf(s->m->f, "</title></path>");
         i = end;
     }
     (void)fprintf(s->m->f, "</g>\n");

@@ -16,12 +16,12 @@ static uint32_t decode(const unsigned char *s, uint32_t *n)
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     uint32_t c = *s;
 
-    *n = c < 0x80   ? 1
-         : c < 0xc2 ? 0
-         : c < 0xe0 ? 2
-         : c < 0xf0 ? 3
-         : c < 0xf5 ? 4
-                    : 0;
+    *n = 0;
+    if (c < 0x80) {
+        *n = 1;
+    } else if (c >= 0xc2 && c < 0xf5) {
+        *n = c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    }
     if (*n < 2) {
         return *n == 0 ? 0 : c;
     }

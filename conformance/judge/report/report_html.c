@@ -105,11 +105,12 @@ static int write_all(struct html *h)
     return status;
 }
 
-int report_html(const struct report_part *part, uint32_t n, const char *path,
+int report_html(const struct report_part *part,
+                const struct judge_input *source, uint32_t n, const char *path,
                 struct fsdp_error *error)
 {
     struct report_file file;
-    struct html h = {.part = part, .n = n};
+    struct html h = {.part = part, .n = n, .source = source};
     int status = report_file_open(&file, path, error);
 
     if (status == FSDP_OK) {

@@ -10,9 +10,13 @@
 
 #include "judge/report/report.h"
 
-/* The page of these parts, written as PATH.partial and renamed. IO: says which
- * file and why. NOMEM. */
-int report_html(const struct report_part *part, uint32_t n, const char *path,
+/* The page of these parts, written as PATH.partial and renamed. `source` has
+ * the records of each part, of which describe, undescribe, record, baseline,
+ * next and their contexts are used; NULL: there are none, and what only records
+ * have is not drawn: curves, collectives, peaks of ranks, maps of tensors. IO:
+ * says which file and why. NOMEM. */
+int report_html(const struct report_part *part,
+                const struct judge_input *source, uint32_t n, const char *path,
                 struct fsdp_error *error);
 
 #endif

@@ -7,8 +7,8 @@
 #include "judge/report/report_html_internal.h"
 
 enum {
-    FAILURES_MOST = 1500, /* told in full in one page */
-    OPEN_MOST = 1         /* cases that are open from the start */
+    FAILURES_MOST = 400, /* told in full in one page */
+    OPEN_MOST = 1        /* cases that are open from the start */
 };
 
 static void tag(const struct html *h, const char *css, uint32_t n,
@@ -132,6 +132,7 @@ static void one_case(struct html *h, uint32_t part, uint32_t c, bool open)
     case_failures(h, part, c);
     (void)fputs("<div class=\"plots\">\n", h->f);
     html_show_picture(h, part, c);
+    html_show_records(h, part, c);
     (void)fputs("</div>\n", h->f);
     case_rest(h, part, c);
     (void)fputs("</div></details>\n", h->f);

@@ -14,22 +14,46 @@ enum {
     FRACTION = 23 /* bits of it; those above are exponent and sign */
 };
 
-/* A row of 32 bits; those that differ stand out. */
-static void bits_row(const struct html *h, uint32_t y, const char *name,
-                     uint32_t bits, uint32_t off)
+/* Where bit b begins: there is a gap behind the sign and the exponent. */
+static uint32_t bit_x(uint32_t b)
 {
-    (void)fprintf(h->f, "<text x=\"0\" y=\"%u\">%s</text>", y + 11, name);
-    for (uint32_t i = 0; i < 32; i++) {
-        const uint32_t b = SIGN - i;
-        /* A gap behind the sign and behind the exponent. */
-        const uint32_t gap = (b < SIGN ? 4u : 0u) + (b < FRACTION ? 4u : 0u);
+    return 32 + (SIGN - b) * BIT + (b < SIGN ? 4u : 0u) +
+           (b < FRACTION ? 4u : 0u);
+}
 
-        (void)fprintf(h->f,
-                      "<rect class=\"b%u%s\" x=\"%u\" y=\"%u\" width=\"%d\" "
-                      "height=\"14\"/>",
-                      bits >> b & 1, (off >> b & 1) != 0 ? " off" : "",
-                      32 + i * BIT + gap, y, BIT - 1);
+/* Those that are set, as strokes that are as wide as a bit. */
+static void strokes(const struct html *h, const char *css, uint32_t y,
+                    uint32_t set)
+{
+    if (set == 0) {
+        return;
     }
+    (void)fprintf(h->f, "<path class=\"%s\" d=\"", css);
+    for (uint32_t b = 32; b-- > 0;) {
+        if ((set >> b & 1) != 0) {
+            (void)fprintf(h->f, "M%u %uv14", bit_x(b) + BIT / 2, y);
+        }
+    }
+    (void)fputs("\"/>", h->f);
+}
+
+void html_define_bits(const struct html *h)
+{
+    (void)fputs("<symbol id=\"bits\" viewBox=\"0 0 400 46\">", h->f);
+    for (uint32_t y = 0; y < 34; y += 17) {
+        (void)fprintf(h->f, "<text x=\"0\" y=\"%u\">%s</text>", y + 11,
+                      y == 0 ? "got" : "want");
+        for (uint32_t b = 32; b-- > 0;) {
+            (void)fprintf(h->f,
+                          "<rect x=\"%u\" y=\"%u\" width=\"%d\" "
+                          "height=\"14\"/>",
+                          bit_x(b), y, BIT - 1);
+        }
+    }
+    (void)fputs("<text x=\"32\" y=\"43\">&#177;</text><text x=\"47\" "
+                "y=\"43\">exponent</text><text x=\"139\" y=\"43\">fraction"
+                "</text></symbol>\n",
+                h->f);
 }
 
 static void bits(struct html *h, const struct finding *f)
@@ -45,14 +69,15 @@ static void bits(struct html *h, const struct finding *f)
     (void)fprintf(h->f,
                   "<svg class=\"bits\" viewBox=\"0 0 400 46\" role=\"img\" "
                   "aria-labelledby=\"t%u\"><title id=\"t%u\">%u of 32 bits "
-                  "differ</title>",
+                  "differ</title><use href=\"#bits\"/>",
                   id, id, n);
-    bits_row(h, 0, "got", got, got ^ want);
-    bits_row(h, 17, "want", want, got ^ want);
-    (void)fputs("<text x=\"32\" y=\"43\">&#177;</text><text x=\"47\" "
-                "y=\"43\">exponent</text><text x=\"139\" y=\"43\">fraction"
-                "</text></svg>",
-                h->f);
+    strokes(h, "off", 0, got ^ want);
+    strokes(h, "off", 17, got ^ want);
+    strokes(h, "on", 0, got & ~(got ^ want));
+    strokes(h, "on", 17, want & ~(got ^ want));
+    strokes(h, "on off", 0, got & ~want);
+    strokes(h, "on off", 17, want & ~got);
+    (void)fputs("</svg>", h->f);
 }
 
 static void row(const struct html *h, const char *name, const char *text)

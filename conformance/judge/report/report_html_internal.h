@@ -17,10 +17,12 @@ struct html_picture {
 struct html {
     FILE *f;
     const struct report_part *part;
-    uint32_t n; /* parts */
+    uint32_t n;                       /* parts */
+    const struct judge_input *source; /* [n]: records; NULL: there are none */
     struct html_picture *picture;
     uint32_t n_pictures;
     uint32_t n_failures; /* told in full so far */
+    uint32_t n_drawn;    /* cases whose records are, so far */
     uint32_t n_ids;      /* of drawings that are titled, so far */
 };
 
@@ -44,6 +46,7 @@ void html_engine_section(struct html *h, uint32_t part);
 /* report_html_failure.c: how q failed in case c: where, what was got and what
  * wanted, and how to see it again. */
 void html_failure(struct html *h, uint32_t part, uint32_t c, uint32_t q);
+void html_define_bits(const struct html *h); /* what all bits are drawn upon */
 /* report_html_requirements.c: what failed, and what is asked. */
 void html_what_failed(struct html *h);
 void html_requirements(struct html *h);
@@ -54,5 +57,9 @@ void html_cases(struct html *h);
 int html_find_pictures(struct html *h);
 void html_define_pictures(struct html *h);
 void html_show_picture(struct html *h, uint32_t part, uint32_t c);
+
+/* report_html_records.c: what the record of a case shows, where there is one
+ * and the page has room for it. */
+void html_show_records(struct html *h, uint32_t part, uint32_t c);
 
 #endif

@@ -93,6 +93,7 @@ void html_define_pictures(struct html *h)
     (void)fputs("<svg class=\"store\" aria-hidden=\"true\" width=\"0\" "
                 "height=\"0\">\n",
                 h->f);
+    html_define_bits(h);
     for (uint32_t i = 0; i < h->n_pictures; i++) {
         if (h->picture[i].same == i) {
             const struct memory_plot m = plot_of(h, &h->picture[i]);
