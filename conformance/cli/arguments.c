@@ -216,6 +216,9 @@ static const struct option_row rows[] = {
      .take = take_flag, .at = AT(report_only)},
     {"junit", "FILE.xml", TAKES_JUDGE, "write the report in JUnit's form",
      .take = take_output, .at = AT(junit)},
+    {"html", "FILE.html", TAKES_PAGE,
+     "write the report as a page for a browser", .take = take_output,
+     .at = AT(html)},
     {"partial-ok", NULL, TAKES_JUDGE,
      "exit 0 if all of a selection passes, 77 if none is claimed",
      .take = take_flag, .at = AT(partial_ok)},
@@ -235,6 +238,9 @@ static const struct option_row rows[] = {
      .take = take_text, .at = AT(pictures)},
     {"records", "DIR", TAKES_RECORDS,
      "keep the records in this folder (in none: they go with the run)",
+     .take = take_text, .at = AT(records)},
+    {"records", "DIR", TAKES_PAGE,
+     "the run's records: the page draws curves, collectives, tensors of them",
      .take = take_text, .at = AT(records)},
     {"fixtures", "DIR", TAKES_GOLDEN,
      "the cases and the unsharded runs of these golden data", .take = take_text,
@@ -369,15 +375,4 @@ void arguments_help(unsigned takes)
                  rows[i].value ? " " : "", rows[i].value ? rows[i].value : "");
         printf("  %-28s %s\n", left, rows[i].help);
     }
-}
-
-struct supervise_job arguments_job(const struct arguments *a)
-{
-    return (struct supervise_job){.text = a->text,
-                                  .mutant = a->mutant,
-                                  .world = a->world,
-                                  .launcher = a->launcher,
-                                  .timeout_ms = a->timeout_ms,
-                                  .n_workers = a->jobs,
-                                  .trace = a->trace != NULL};
 }

@@ -4,7 +4,7 @@
  * says of some requirements: in an instant, and without the records.
  */
 #include "cli/commands.h"
-#include "cli/evaluate.h"
+#include "cli/report_page.h"
 #include "judge/report/report_read.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 enum {
-    TAKES = TAKES_JUDGE
+    TAKES = TAKES_JUDGE | TAKES_PAGE | TAKES_TEXT
 };
 
 static void help(void)
@@ -73,6 +73,7 @@ static int show(const struct arguments *a, struct report_kept *kept)
     const char *all[512];
     const char *const *only = evaluate_only(a, all);
     int code = 0;
+    int page;
 
     for (uint32_t i = 0; of && i < kept->n; i++) {
         struct report_part_kept *part = &kept->part[i];
@@ -89,10 +90,12 @@ static int show(const struct arguments *a, struct report_kept *kept)
     if (!of || !evaluate_write(a, of, kept->n)) {
         code = evaluate_worse(code, EXIT_INCOMPLETE);
     }
-    for (uint32_t i = 0; of && i < kept->n; i++) {
+    page = of && a->html ? report_page_write(a, of, kept->n) : 0;
+    code = page ? page : code;
+    for (uint32_t i = 0; of && !page && i < kept->n; i++) {
         evaluate_print(a, &of[i], kept->n);
     }
-    if (of && kept->n > 1 && !a->quiet) {
+    if (of && !page && kept->n > 1 && !a->quiet) {
         evaluate_print_summary(of, kept->n);
     }
     free(of);

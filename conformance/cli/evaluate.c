@@ -84,24 +84,23 @@ int evaluate_open_store(const struct evaluate_input *e,
     return status;
 }
 
+struct judge_input evaluate_source(const struct evaluate_input *e,
+                                   struct judge_store *store)
+{
+    return (struct judge_input){.describe = describe,
+                                .undescribe = undescribe,
+                                .model_context = (void *)e->text,
+                                .record = judge_store_record,
+                                .baseline = judge_store_baseline,
+                                .next = judge_store_next,
+                                .record_context = store};
+}
+
 int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
                      struct fsdp_error *error)
 {
     struct judge_store *store = NULL;
-    struct judge_input in = {.requirements = requirement_table(),
-                             .only = e->only,
-                             .cases = e->cases->c,
-                             .n_cases = e->cases->n,
-                             .n_manifest = manifest_count,
-                             .foreign = is_foreign(e->cases),
-                             .manifest_sha256 = manifest_sha256,
-                             .claims = e->claims,
-                             .describe = describe,
-                             .undescribe = undescribe,
-                             .model_context = (void *)e->text,
-                             .record = judge_store_record,
-                             .baseline = judge_store_baseline,
-                             .next = judge_store_next};
+    struct judge_input in;
     int status = requirement_set_check(requirement_table(), error->message,
                                        sizeof(error->message));
 
@@ -109,7 +108,15 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
         status = evaluate_open_store(e, &store);
     }
     if (status == FSDP_OK) {
-        in.record_context = store;
+        in = evaluate_source(e, store);
+        in.requirements = requirement_table();
+        in.only = e->only;
+        in.cases = e->cases->c;
+        in.n_cases = e->cases->n;
+        in.n_manifest = manifest_count;
+        in.foreign = is_foreign(e->cases);
+        in.manifest_sha256 = manifest_sha256;
+        in.claims = e->claims;
         status = judge(&in, out);
     }
     if (supervise_interrupted()) {

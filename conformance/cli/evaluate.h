@@ -38,6 +38,10 @@ struct evaluate_input {
 /* The records that an input names; to be closed. NOMEM. */
 int evaluate_open_store(const struct evaluate_input *e,
                         struct judge_store **out);
+/* Where a judge, or a page, finds records and models: these functions and their
+ * contexts, and nothing else, are set. */
+struct judge_input evaluate_source(const struct evaluate_input *e,
+                                   struct judge_store *store);
 /* Judges; the caller releases the result. NOMEM; INVALID: the table of
  * requirements is not well formed (a bug of the suite). */
 int evaluate_records(const struct evaluate_input *e, struct judge_result *out,

@@ -16,10 +16,8 @@
 
 /* ---- The few of the tables ---- */
 
-/* The folded loss number i; false: some rank has none. An unsharded run may
- * have all of its ranks in one record of one rank, folded already. */
-static bool fold_loss(const struct expect *e, const struct record *r,
-                      uint32_t i, float *out)
+bool judge_fold_loss(const struct expect *e, const struct record *r, uint32_t i,
+                     float *out)
 {
     float x[WORLD_MAX_RANKS];
 
@@ -48,8 +46,8 @@ static void summarise_losses(struct judge_view *v)
         float got;
         float want;
 
-        if (!fold_loss(&v->expect, v->record, i, &got) ||
-            !fold_loss(&v->expect, v->expect.baseline, i, &want)) {
+        if (!judge_fold_loss(&v->expect, v->record, i, &got) ||
+            !judge_fold_loss(&v->expect, v->expect.baseline, i, &want)) {
             return;
         }
         s->n_losses++;

@@ -60,6 +60,10 @@ void judge_settle_general(const struct judge_result *r);
 
 /* judge_figures.c: fills the summary's few numbers. */
 void judge_summarise(struct judge_view *v);
+/* The folded loss number i; false: some rank has none. An unsharded run may
+ * have all of its ranks in one record of one rank, folded already. */
+bool judge_fold_loss(const struct expect *e, const struct record *r, uint32_t i,
+                     float *out);
 /* Fills the summary's figures, if the ranks ended well.
  * NOMEM. */
 int judge_measure(struct judge_view *v);

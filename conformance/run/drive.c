@@ -193,12 +193,18 @@ static void note_helpers(struct driver *x)
 static void write_trace(struct driver *x)
 {
     char path[4096];
+    const struct case_model *m = x->d->model;
+    struct expect e = {0};
     int n = snprintf(path, sizeof(path), "%s/rank-%u.trace.partial",
                      x->d->directory, x->env.rank);
+    const bool known =
+        expect_make_idle(x->d->c, &m->model->model, &m->units.units,
+                         m->model->idle, &e) == FSDP_OK;
 
     if (n > 0 && (size_t)n < sizeof(path)) {
-        (void)recorder_write_trace(x->recorder, path);
+        (void)recorder_write_trace(x->recorder, known ? &e : NULL, path);
     }
+    expect_release(&e);
 }
 
 /* Plays the case between recorder and mutant; others learn of a failure at

@@ -224,6 +224,7 @@ static void device_live(void *self, struct fsdp_stream *stream, uint32_t kind,
     m->range[m->n_ranges++] = (struct meter_range){b, bytes, kind, unit};
     m->live[kind] += bytes;
     count(m);
+    trace_live(m->trace, m->live);
 }
 
 static void device_dead(void *self, struct fsdp_stream *stream, void *p)
@@ -239,6 +240,7 @@ static void device_dead(void *self, struct fsdp_stream *stream, void *p)
             }
             m->range[i] = m->range[--m->n_ranges];
             m->live[x.kind] -= x.bytes;
+            trace_live(m->trace, m->live);
             poison(m, stream, p, x.bytes);
             break;
         }
@@ -335,6 +337,7 @@ static int device_mark(void *self, struct fsdp_stream *stream,
 
     if (status == FSDP_OK && race_of(self)) {
         race_mark(race_of(self), stream, *out_ticket);
+        trace_mark(trace_of(self), stream, *out_ticket);
     }
     return status;
 }
@@ -347,7 +350,7 @@ static int device_wait(void *self, struct fsdp_stream *later,
 
     if (race) {
         race_wait(race, later, earlier, ticket);
-        trace_wait(trace_of(self), later, edge);
+        trace_wait(trace_of(self), later, earlier, ticket, edge);
     }
     return real(self)->wait(real(self)->self, later, earlier, ticket, edge);
 }

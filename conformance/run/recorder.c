@@ -134,10 +134,11 @@ int recorder_watch_time(struct recorder *r)
     return r->meter.trace ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
-int recorder_write_trace(struct recorder *r, const char *path)
+int recorder_write_trace(struct recorder *r, const struct expect *e,
+                         const char *path)
 {
     (void)r->real_device->sync(r->real_device->self, NULL);
-    return r->meter.trace ? trace_write(r->meter.trace, path, r->env->rank)
+    return r->meter.trace ? trace_write(r->meter.trace, e, path, r->env->rank)
                           : FSDP_OK;
 }
 
@@ -161,6 +162,7 @@ void recorder_place(struct recorder *r, uint32_t step, uint32_t point,
     if (r->meter.race) {
         race_place(r->meter.race, step, point, module);
     }
+    trace_place(r->meter.trace, step, point, module);
 }
 
 int recorder_finish_compute(struct recorder *r)

@@ -10,7 +10,7 @@
 #ifndef FSDP_CTS_RECORDER_H
 #define FSDP_CTS_RECORDER_H
 
-#include "record/record.h"
+#include "judge/oracle/expect.h"
 #include "run/race.h"
 #include "run/wire.h"
 
@@ -29,7 +29,8 @@ int recorder_watch_races(struct recorder *r);
 /* Events for a trace, after recorder_watch_races. NOMEM. */
 int recorder_watch_time(struct recorder *r);
 /* Writes them; every stream is waited for. IO. */
-int recorder_write_trace(struct recorder *r, const char *path);
+int recorder_write_trace(struct recorder *r, const struct expect *e,
+                         const char *path);
 /* Of this step, when collectives are given out is noted, too. */
 void recorder_watch_flights(struct recorder *r, uint32_t step);
 /* That step has ended. */

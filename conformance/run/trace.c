@@ -3,6 +3,7 @@
  * trace.c - events in blocks that do not move, as streams write into them.
  */
 #include "run/trace.h"
+#include "run/trace_marks.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -14,6 +15,8 @@
 enum {
     BLOCK = 1024,
     TRACKS = RACE_STREAMS + 1, /* by name; 0 is the host's */
+    TICKETS = 256,             /* the last ones: a wait is soon behind */
+    PENDING = 8,               /* waits since a track's last event */
 };
 
 struct block {
@@ -22,16 +25,34 @@ struct block {
     struct trace_event event[BLOCK];
 };
 
+/* The later event waited for the earlier one. */
+struct flow {
+    const struct trace_event *from, *to;
+};
+
+struct track {
+    char name[RECORD_RACE_WORD_BYTES];
+    char waits[TRACE_WAITS_BYTES];
+    const struct trace_event *last, *pending[PENDING];
+    uint32_t n_pending;
+};
+
 struct trace {
     const struct fsdp_device *device;
     struct race *race;
     struct block *first, *last;
     uint64_t missing;
     uint32_t n_tracks;
+    struct track track[TRACKS];
     struct {
-        char name[RECORD_RACE_WORD_BYTES];
-        char waits[TRACE_WAITS_BYTES];
-    } track[TRACKS];
+        const struct fsdp_stream *stream;
+        uint64_t ticket;
+        const struct trace_event *last;
+    } ticket[TICKETS];
+    uint32_t next_ticket;
+    struct flow *flow;
+    uint32_t n_flows, flow_room;
+    struct trace_marks marks;
 };
 
 struct trace *trace_open(const struct fsdp_device *device, struct race *race)
@@ -53,6 +74,10 @@ void trace_close(struct trace *t)
         struct block *next = t->first->next;
         free(t->first);
         t->first = next;
+    }
+    if (t) {
+        free(t->flow);
+        free(t->marks.mark);
     }
     free(t);
 }
@@ -97,6 +122,35 @@ static void stamp(const struct trace *t, struct fsdp_stream *stream,
     *ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* A flow that finds no room is left out. */
+static void add_flow(struct trace *t, const struct trace_event *from,
+                     const struct trace_event *to)
+{
+    if (t->n_flows == t->flow_room) {
+        uint32_t room = t->flow_room ? 2 * t->flow_room : 256;
+        void *grown = realloc(t->flow, room * sizeof(*t->flow));
+
+        if (!grown) {
+            t->missing++;
+            return;
+        }
+        t->flow = grown;
+        t->flow_room = room;
+    }
+    t->flow[t->n_flows++] = (struct flow){from, to};
+}
+
+/* All that the track waited for leads to what it is given now. */
+static void follow(struct trace *t, struct track *track,
+                   const struct trace_event *event)
+{
+    for (uint32_t i = 0; i < track->n_pending; i++) {
+        add_flow(t, track->pending[i], event);
+    }
+    track->n_pending = 0;
+    track->last = event;
+}
+
 struct trace_event *trace_begin(struct trace *t, struct fsdp_stream *stream,
                                 uint32_t what, uint32_t unit, uint64_t bytes)
 {
@@ -127,6 +181,7 @@ struct trace_event *trace_begin(struct trace *t, struct fsdp_stream *stream,
                                   .bytes = bytes};
     memcpy(event->waits, t->track[track].waits, sizeof(event->waits));
     t->track[track].waits[0] = '\0';
+    follow(t, &t->track[track], event);
     stamp(t, stream, &event->begin);
     return event;
 }
@@ -139,18 +194,69 @@ void trace_end(struct trace *t, struct fsdp_stream *stream,
     }
 }
 
-void trace_wait(struct trace *t, struct fsdp_stream *later, const char *edge)
+void trace_mark(struct trace *t, struct fsdp_stream *stream, uint64_t ticket)
 {
-    char *waits;
+    if (t) {
+        uint32_t i = t->next_ticket++ % TICKETS;
+
+        t->ticket[i].stream = stream;
+        t->ticket[i].ticket = ticket;
+        t->ticket[i].last = t->track[track_of(t, stream)].last;
+    }
+}
+
+/* What a wait for this ticket waits for; NULL: nothing that is known. */
+static const struct trace_event *
+behind(struct trace *t, struct fsdp_stream *stream, uint64_t ticket)
+{
+    for (uint32_t i = 0; i < TICKETS && i < t->next_ticket; i++) {
+        if (t->ticket[i].stream == stream && t->ticket[i].ticket == ticket) {
+            return t->ticket[i].last;
+        }
+    }
+    return ticket == 0 ? t->track[track_of(t, stream)].last : NULL;
+}
+
+void trace_wait(struct trace *t, struct fsdp_stream *later,
+                struct fsdp_stream *earlier, uint64_t ticket, const char *edge)
+{
+    const struct trace_event *from;
+    struct track *track;
     size_t n;
 
     if (!t) {
         return;
     }
-    waits = t->track[track_of(t, later)].waits;
-    n = strlen(waits);
+    from = behind(t, earlier, ticket);
+    track = &t->track[track_of(t, later)];
+    n = strlen(track->waits);
     if (n + strlen(edge) + 2 <= TRACE_WAITS_BYTES) {
-        snprintf(waits + n, TRACE_WAITS_BYTES - n, "%s%s", n ? " " : "", edge);
+        snprintf(track->waits + n, TRACE_WAITS_BYTES - n, "%s%s", n ? " " : "",
+                 edge);
+    }
+    if (from && from->track != track - t->track && track->n_pending < PENDING) {
+        track->pending[track->n_pending++] = from;
+    }
+}
+
+void trace_place(struct trace *t, uint32_t step, uint32_t point,
+                 uint32_t module)
+{
+    if (t) {
+        trace_marks_add(&t->marks,
+                        (struct trace_mark_made){.step = step,
+                                                 .point = (uint8_t)point,
+                                                 .module = module});
+    }
+}
+
+void trace_live(struct trace *t, const uint64_t live[FSDP_N_KINDS])
+{
+    struct trace_mark_made mark = {.is_live = true};
+
+    if (t) {
+        memcpy(mark.live, live, sizeof(mark.live));
+        trace_marks_add(&t->marks, mark);
     }
 }
 
@@ -174,17 +280,6 @@ uint64_t trace_collective_bytes(const struct fsdp_collective *c,
 
 /* ---- Written ----------------------------------------------------------- */
 
-/* Names come from engines: nothing in them may end a string. */
-static void put_text(FILE *f, const char *text)
-{
-    for (; *text; text++) {
-        fputc(*text < ' ' || *text > '~' || *text == '"' || *text == '\\'
-                  ? '?'
-                  : *text,
-              f);
-    }
-}
-
 static void put_tracks(const struct trace *t, FILE *f, uint32_t rank)
 {
     fprintf(f,
@@ -196,16 +291,15 @@ static void put_tracks(const struct trace *t, FILE *f, uint32_t rank)
                 ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,"
                 "\"tid\":%u,\"args\":{\"name\":\"",
                 rank, i);
-        put_text(f, t->track[i].name);
+        trace_put_text(f, t->track[i].name);
         fprintf(f, "\"}}");
     }
 }
 
-/* Microseconds, with what is left of them. */
-static void put_time(FILE *f, const char *name, uint64_t ns)
+/* Nothing lasts 0: a flow needs an event to end in. */
+static uint64_t lasts(const struct trace_event *e)
 {
-    fprintf(f, ",\"%s\":%" PRIu64 ".%03u", name, ns / 1000,
-            (unsigned)(ns % 1000));
+    return e->end > e->begin ? e->end - e->begin : 1;
 }
 
 static void put_event(const struct trace_event *e, FILE *f, uint32_t rank)
@@ -220,8 +314,8 @@ static void put_event(const struct trace_event *e, FILE *f, uint32_t rank)
             : e->what == RACE_COPY ? "copy"
                                    : "operator",
             rank, e->track);
-    put_time(f, "ts", e->begin);
-    put_time(f, "dur", e->end > e->begin ? e->end - e->begin : 0);
+    trace_put_time(f, "ts", e->begin);
+    trace_put_time(f, "dur", lasts(e));
     fprintf(f, ",\"args\":{");
     if (e->unit != FSDP_NO_UNIT) {
         fprintf(f, "\"unit\":%u,", e->unit);
@@ -230,11 +324,27 @@ static void put_event(const struct trace_event *e, FILE *f, uint32_t rank)
             "\"bytes\":%" PRIu64 ",\"step\":%u,\"point\":\"%s\","
             "\"module\":%u,\"waits\":\"",
             e->bytes, e->step, race_point_name(e->point), e->module);
-    put_text(f, e->waits);
+    trace_put_text(f, e->waits);
     fprintf(f, "\"}}");
 }
 
-int trace_write(const struct trace *t, const char *path, uint32_t rank)
+static void put_flow(const struct flow *flow, uint64_t id, FILE *f,
+                     uint32_t rank)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        const struct trace_event *e = k == 0 ? flow->from : flow->to;
+
+        fprintf(f,
+                ",\n{\"ph\":\"%s\",\"bp\":\"e\",\"name\":\"waits\",\"cat\":"
+                "\"wait\",\"id\":%" PRIu64 ",\"pid\":%u,\"tid\":%u",
+                k == 0 ? "s" : "f", id, rank, e->track);
+        trace_put_time(f, "ts", e->begin);
+        fprintf(f, "}");
+    }
+}
+
+int trace_write(const struct trace *t, const struct expect *e, const char *path,
+                uint32_t rank)
 {
     FILE *f = fopen(path, "we");
     bool good;
@@ -248,6 +358,11 @@ int trace_write(const struct trace *t, const char *path, uint32_t rank)
             put_event(&b->event[i], f, rank);
         }
     }
+    for (uint32_t i = 0; i < t->n_flows; i++) {
+        /* Ids are the whole file's: each rank has a range. */
+        put_flow(&t->flow[i], ((uint64_t)rank << 32) + i + 1, f, rank);
+    }
+    trace_marks_write(&t->marks, e, f, rank);
     fprintf(f, "\n");
     good = !ferror(f);
     return fclose(f) == 0 && good ? FSDP_OK : FSDP_ERR_IO;

@@ -5,6 +5,7 @@
 #include "run/trace_merge.h"
 #include "judge/report/special_file.h"
 #include "run/case_record.h"
+#include "run/trace_marks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,16 +37,6 @@ static void append(FILE *to, const char *path, bool *first)
     fclose(from);
 }
 
-static void put_text(FILE *f, const char *text)
-{
-    for (; *text; text++) {
-        fputc(*text < ' ' || *text > '~' || *text == '"' || *text == '\\'
-                  ? '?'
-                  : *text,
-              f);
-    }
-}
-
 int trace_merge(const char *records, const struct run_case *c,
                 const char *engine, const char *file, struct fsdp_error *error)
 {
@@ -69,7 +60,7 @@ int trace_merge(const char *records, const struct run_case *c,
             "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"case\":\"%s\","
             "\"engine\":\"",
             id);
-    put_text(f, engine);
+    trace_put_text(f, engine);
     fprintf(f, "\",\"clock\":\"monotonic\"},\"traceEvents\":[\n");
     for (uint32_t r = 0; r < c->ranks; r++) {
         snprintf(path, sizeof(path), "%s/rank-%u.trace.partial", folder, r);

@@ -28,7 +28,8 @@ enum {
     TIMEOUT_MS = 20000,
     RANKS = 2,
     MAX_BYTES = 1 << 22,
-    MAX_TRACKS = 8
+    MAX_TRACKS = 8,
+    NO_STREAMS = 1000 /* tracks from here on are none */
 };
 
 static struct run_case the_case(void)
@@ -141,7 +142,7 @@ static void assert_in_order(const json_t *root)
 
     json_array_foreach(root, i, e)
     {
-        if (is_text(e, "ph", "X")) {
+        if (is_text(e, "ph", "X") && number(e, "tid") < NO_STREAMS) {
             size_t track = (size_t)number(e, "tid");
             assert_true(track < MAX_TRACKS);
             assert_true(number(e, "ts") >= end[track] - 0.01);
@@ -211,7 +212,101 @@ static void assert_arguments(const json_t *root)
     }
 }
 
-static void check(const struct fsdp_engine *engine, const char *track)
+/* The most that a counter comes to. */
+static double counter(const json_t *root, const char *what)
+{
+    double most = -1.0;
+    char name[64];
+    size_t i;
+    const json_t *e;
+
+    snprintf(name, sizeof(name), "memory %s", what);
+    json_array_foreach(root, i, e)
+    {
+        if (is_text(e, "ph", "C") && is_text(e, "name", name)) {
+            double x = number(json_object_get(e, "args"), "bytes");
+            most = x > most ? x : most;
+        }
+    }
+    return most;
+}
+
+/* Counters come to what the record has as peaks, and not beyond the bound. */
+static void assert_counters(const json_t *root, const struct record_memory *m)
+{
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        const double most = counter(root, record_kind_name(k));
+
+        assert_true(most < 0.0 ? m->peak[k] == 0
+                               : (uint64_t)most == m->peak[k]);
+    }
+    assert_int_equal((uint64_t)counter(root, "engine"), m->peak_engine);
+    assert_true(counter(root, "bound") >= (double)m->peak_engine);
+}
+
+static uint64_t count_slices(const json_t *root, double low, const char *name)
+{
+    uint64_t n = 0;
+    size_t i;
+    const json_t *e;
+
+    json_array_foreach(root, i, e)
+    {
+        n += is_text(e, "ph", "X") && number(e, "tid") >= low &&
+             is_text(e, "name", name);
+    }
+    return n;
+}
+
+/* An event of this track begins where an arrow does. */
+static bool is_event(const json_t *root, const json_t *arrow)
+{
+    size_t i;
+    const json_t *e;
+
+    json_array_foreach(root, i, e)
+    {
+        if (is_text(e, "ph", "X") && number(e, "tid") < NO_STREAMS &&
+            json_equal(json_object_get(e, "tid"),
+                       json_object_get(arrow, "tid")) &&
+            json_equal(json_object_get(e, "ts"),
+                       json_object_get(arrow, "ts"))) {
+            return number(e, "dur") > 0.0;
+        }
+    }
+    return false;
+}
+
+/* Each arrow begins and ends at an event, on two tracks; how many there are. */
+static uint64_t assert_arrows(const json_t *root)
+{
+    const json_t *from = NULL;
+    uint64_t n = 0;
+    size_t i;
+    const json_t *e;
+
+    json_array_foreach(root, i, e)
+    {
+        if (is_text(e, "ph", "s")) {
+            from = e;
+        } else if (is_text(e, "ph", "f")) {
+            assert_non_null(from);
+            assert_true(json_equal(json_object_get(from, "id"),
+                                   json_object_get(e, "id")));
+            assert_true(number(from, "tid") < number(e, "tid") ||
+                        number(from, "tid") > number(e, "tid"));
+            assert_true(number(from, "ts") <= number(e, "ts"));
+            assert_true(is_event(root, from) && is_event(root, e));
+            from = NULL;
+            n++;
+        }
+    }
+    assert_null(from);
+    return n;
+}
+
+static void check(const struct fsdp_engine *engine, const char *track,
+                  bool streams)
 {
     char directory[] = "/tmp/trace_test.XXXXXX";
     const struct run_case c = the_case();
@@ -234,6 +329,15 @@ static void check(const struct fsdp_engine *engine, const char *track)
         assert_true(has_track(root, track));
         assert_in_order(root);
         assert_arguments(root);
+        assert_counters(root, &r.rank[k].memory);
+        assert_true((assert_arrows(root) > 20) == streams);
+        assert_true(has_track(root, "steps"));
+        assert_int_equal(count_slices(root, NO_STREAMS, "step 2"), 1);
+        assert_int_equal(count_slices(root, NO_STREAMS, "backward"), 6);
+        assert_int_equal(count_slices(root, NO_STREAMS, "layers.3"), 12);
+        /* A window for each all-gather. */
+        assert_true(has_track(root, "expected window of unit 3"));
+        assert_int_equal(count_slices(root, NO_STREAMS, "whole"), 48);
         json_decref(root);
     }
     record_release(&r);
@@ -244,13 +348,13 @@ static void check(const struct fsdp_engine *engine, const char *track)
 static void the_reference(void **state)
 {
     (void)state;
-    check(fsdp_ref_engine(), "host");
+    check(fsdp_ref_engine(), "host", false);
 }
 
 static void the_streaming_engine(void **state)
 {
     (void)state;
-    check(fsdp_impl_engine(), "reduce-scatter");
+    check(fsdp_impl_engine(), "reduce-scatter", true);
 }
 
 /* Times on a device that takes none are those of the calls. */

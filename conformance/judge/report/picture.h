@@ -17,6 +17,11 @@
 int picture_step(FILE *f, const struct expect *e, const struct record *r,
                  struct fsdp_error *error);
 
+/* The same as a part of a page, which has the style of its classes: an <svg
+ * class="step"> without a ground and a title. */
+int picture_step_inside(FILE *f, const struct expect *e, const struct record *r,
+                        struct fsdp_error *error);
+
 /* Shards and gathered units, stacked, below the bound and the whole model. The
  * same errors. */
 int picture_memory(FILE *f, const struct expect *e, const struct record *r,

@@ -48,6 +48,15 @@ static void escape(FILE *f, const char *text)
 
 void picture_open(const struct picture *p, const char *title, uint32_t height)
 {
+    if (p->inside) {
+        (void)fprintf(p->f,
+                      "<svg class=\"step\" viewBox=\"0 50 %d %u\" "
+                      "role=\"img\" aria-label=\"",
+                      PICTURE_WIDTH, height - 50);
+        escape(p->f, title);
+        (void)fputs("\">\n", p->f);
+        return;
+    }
     (void)fprintf(
         p->f,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\" "

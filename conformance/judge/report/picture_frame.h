@@ -22,6 +22,7 @@ struct picture {
     const struct record_moment *moment; /* [n]: the columns */
     uint32_t n;
     double column; /* how wide one is */
+    bool inside;   /* a page, which has style, ground and title */
 };
 
 /* INVALID: rank 0 has no timeline, or points to a module that is none. */

@@ -131,8 +131,8 @@ static int put_rank(const struct picture *p, uint32_t rank)
     return FSDP_OK;
 }
 
-int picture_step(FILE *f, const struct expect *e, const struct record *r,
-                 struct fsdp_error *error)
+static int draw(FILE *f, const struct expect *e, const struct record *r,
+                bool inside, struct fsdp_error *error)
 {
     const char *const legend[] = {"gather",
                                   "all-gather: the unit becomes whole",
@@ -150,6 +150,7 @@ int picture_step(FILE *f, const struct expect *e, const struct record *r,
     int status;
 
     FSDP_TRY(picture_make(f, e, r, &p, error));
+    p.inside = inside;
     bottom = row_y(&p, ranks, 0);
     (void)snprintf(title, sizeof(title), "One step of %u units on %u ranks%s",
                    e->units->n_units, r->n_ranks,
@@ -170,4 +171,16 @@ int picture_step(FILE *f, const struct expect *e, const struct record *r,
                        "was cancelled: it cannot be drawn");
     }
     return status;
+}
+
+int picture_step(FILE *f, const struct expect *e, const struct record *r,
+                 struct fsdp_error *error)
+{
+    return draw(f, e, r, false, error);
+}
+
+int picture_step_inside(FILE *f, const struct expect *e, const struct record *r,
+                        struct fsdp_error *error)
+{
+    return draw(f, e, r, true, error);
 }

@@ -343,7 +343,7 @@ static bool begin(struct report_reader *p, struct report_kept *out,
     return true;
 }
 
-static bool take(struct report_reader *p, const json_t *line,
+static bool take(struct report_reader *p, json_t *line,
                  const struct requirement *const *table,
                  struct report_kept *out)
 {
@@ -365,8 +365,9 @@ static bool take(struct report_reader *p, const json_t *line,
     if (strcmp(type, "footer") == 0) {
         return take_footer(p, line);
     }
-    return strcmp(type, "figures") == 0 ||
-           report_reader_refuse(p, "an unknown type");
+    return strcmp(type, "figures") == 0
+               ? report_reader_figures(p, line)
+               : report_reader_refuse(p, "an unknown type");
 }
 
 void report_kept_release(struct report_kept *r)

@@ -16,8 +16,8 @@ enum {
 
 /* What one engine's part of a report says. */
 struct report_part_kept {
-    /* As judged, but for what no report has: figures; how many records were
-     * spoiled (0 or 1); how long a case took. */
+    /* As judged, but for what no report has: how many records were spoiled (0
+     * or 1); how long a case took. */
     struct judge_result result;
     /* Of whoever judged. Strings are this part's, `report` is NULL. */
     struct report_meta meta;

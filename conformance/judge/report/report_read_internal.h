@@ -34,4 +34,8 @@ bool report_reader_u64(struct report_reader *p, const json_t *line,
 /* report_read_item.c: a line of the type "item". */
 bool report_reader_item(struct report_reader *p, const json_t *line);
 
+/* report_read_figures.c: a line of the type "figures", which loses its type and
+ * its case. */
+bool report_reader_figures(struct report_reader *p, json_t *line);
+
 #endif

@@ -137,8 +137,8 @@ static void print_gone(const struct track_verdict *v,
 }
 
 /* Opens the history and judges it. */
-static int judge(const struct track_options *o, enum history_mode mode,
-                 struct history **h, struct track_verdict *v)
+static int decide(const struct track_options *o, enum history_mode mode,
+                  struct history **h, struct track_verdict *v)
 {
     struct fsdp_error error = {0};
     int status = history_open(o->history, mode, h, &error);
@@ -153,7 +153,7 @@ int track_command_check(const struct track_options *o)
 {
     struct track_verdict v = {.n_runs = 0};
     struct history *h = NULL;
-    int code = judge(o, HISTORY_READ, &h, &v);
+    int code = decide(o, HISTORY_READ, &h, &v);
 
     if (code == 0) {
         char run[TRACK_RUN_BYTES];
@@ -214,7 +214,7 @@ int track_command_accept(const struct track_options *o)
     int code = check_accept(o);
 
     if (code == 0) {
-        code = judge(o, HISTORY_WRITE, &h, &v);
+        code = decide(o, HISTORY_WRITE, &h, &v);
     }
     if (code == 0) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): as above */
@@ -310,7 +310,7 @@ int track_command_bisect(const struct track_options *o)
 {
     struct track_verdict v = {.n_runs = 0};
     struct history *h = NULL;
-    int code = judge(o, HISTORY_READ, &h, &v);
+    int code = decide(o, HISTORY_READ, &h, &v);
 
     for (uint32_t i = 0; code == 0 && i < v.n_change; i++) {
         const struct track_change *c = &v.change[i];

@@ -9,7 +9,7 @@
 #ifndef FSDP_CTS_HISTORY_H
 #define FSDP_CTS_HISTORY_H
 
-#include "tools/track/figures.h"
+#include "judge/report/figures.h"
 #include "tools/track/results.h"
 
 enum {

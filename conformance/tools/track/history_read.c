@@ -5,6 +5,7 @@
  * by others.
  */
 #include "tools/track/history_internal.h"
+#include "tools/track/strict.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,8 @@
  */
 #include "tools/track/page.h"
 
-#include "tools/track/page_assets.h"
+#include "judge/draw/page_assets.h"
+#include "judge/draw/page_memory.h"
 #include "tools/track/page_internal.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -314,6 +315,33 @@ static void case_head(struct page *page, const struct page_case *c,
     (void)fprintf(page->f, "</summary>\n<div class=\"plots\">\n");
 }
 
+/* A step of the newest run that has one. */
+static int step_plot(struct page *page, const struct history_series *series)
+{
+    struct figures f = {.n = 0};
+    struct history_exact *x = NULL;
+    uint32_t n = 0;
+    int status = history_exact(page->h, series->id, &x, &n, page->error);
+
+    if (status == FSDP_OK && n > 0) {
+        status = history_bundle(page->h, x[n - 1].bundle, &f, page->error);
+        if (status == FSDP_OK && f.n_moments > 0) {
+            memory_plot(&(struct memory_plot){.f = page->f,
+                                              .moment = f.moment,
+                                              .n = f.n_moments,
+                                              .unit = (const char(*)[64])f.unit,
+                                              .n_units = f.n_units,
+                                              .step = (uint32_t)f.step,
+                                              .has_bound = f.has_bound,
+                                              .bound = f.bound},
+                        ++page->n_plots);
+        }
+        figures_release(&f);
+    }
+    free(x);
+    return status;
+}
+
 static int one_case(struct page *page, const struct page_case *c,
                     uint32_t index, bool open)
 {
@@ -326,7 +354,7 @@ static int one_case(struct page *page, const struct page_case *c,
             continue;
         }
         FSDP_TRY(page_memory_plot(page, s));
-        FSDP_TRY(page_step_plot(page, s));
+        FSDP_TRY(step_plot(page, s));
     }
     (void)fprintf(page->f, "</div></details>\n");
     return FSDP_OK;

@@ -217,7 +217,8 @@ int page_memory_plot(struct page *page, const struct history_series *s)
                        "engine from %s to %s.",
                        m.n, page_bytes(m.value[0][0], from),
                        page_bytes(m.value[m.n - 1][0], to));
-        plot_open(page, "Peak memory over commits", description);
+        plot_open(page->f, ++page->n_plots, "Peak memory over commits",
+                  description);
         plot_grid(&p);
         commit_labels(page, &p, m.run, m.n);
         accepted_marks(page, &p, s, lines[0].figure, m.run, m.n);
@@ -226,7 +227,7 @@ int page_memory_plot(struct page *page, const struct history_series *s)
                 memory_line(page, &p, &m, k);
             }
         }
-        plot_close(page);
+        plot_close(page->f);
         memory_legend(page, &m);
     }
     free(m.run);
@@ -438,7 +439,7 @@ int page_timed_plot(struct page *page, const struct history_series *s)
                        "%u change points; %s is better; now %s.",
                        m.n, m.n_changes, s->higher ? "higher" : "lower",
                        page_number(m.median[m.n - 1], text));
-        plot_open(page, title, description);
+        plot_open(page->f, ++page->n_plots, title, description);
         plot_grid(&p);
         commit_labels(page, &p, m.run, m.n);
         timed_band(&p, &m);
@@ -446,7 +447,7 @@ int page_timed_plot(struct page *page, const struct history_series *s)
         accepted_marks(page, &p, s, s->unit, m.run, m.n);
         timed_levels(&p, &m);
         timed_changes(page, &p, s, &m);
-        plot_close(page);
+        plot_close(page->f);
         (void)fprintf(page->f,
                       "<ul class=\"legend\"><li><i class=\"median\"></i>median "
                       "<b>%s</b></li><li><i class=\"band\"></i>10 to 90 %%</li>"

@@ -4,8 +4,9 @@
  * custom one of github-action-benchmark, in which this program's own exports
  * say in "extra" what the format has no place for.
  */
-#include "tools/track/figures.h"
+#include "judge/report/figures.h"
 #include "tools/track/results.h"
+#include "tools/track/strict.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,9 +5,10 @@
  * matter here. A report without its footer was cut off and is none.
  */
 #include "judge/judge.h"
+#include "judge/report/figures.h"
 #include "judge/report/report.h"
-#include "tools/track/figures.h"
 #include "tools/track/results.h"
+#include "tools/track/strict.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,21 +62,6 @@ static bool read_header(struct report_reader *x, json_t *o)
     return x->j.status == FSDP_OK;
 }
 
-/* A figure more, or one fewer, is a report of another program. */
-static bool check_names(struct record_json *j, const struct figures *f)
-{
-    for (uint32_t i = 0; i < JUDGE_N_FIGURES; i++) {
-        if (figures_find(f, judge_figure_name(i)) == NULL) {
-            return record_refuse(j, record_field("figures"),
-                                 "\"%s\" is missing", judge_figure_name(i));
-        }
-    }
-    return (f->n == JUDGE_N_FIGURES && f->has_bound) ||
-           record_refuse(j, record_field("figures"),
-                         "%u of them, %d and a bound were expected", f->n,
-                         JUDGE_N_FIGURES);
-}
-
 static bool read_case(struct report_reader *x, const json_t *o, char *out)
 {
     static const struct record_row row = {.key = "case",
@@ -102,7 +88,9 @@ static bool read_figures(struct report_reader *x, json_t *o)
     x->last_case[0] = '\0'; /* one line of figures a case */
     (void)json_object_del(o, "type");
     (void)json_object_del(o, "case");
-    good = figures_read(&x->j, o, &f) == FSDP_OK && check_names(&x->j, &f);
+    /* A figure more, or one fewer, is a report of another program. */
+    good =
+        figures_read(&x->j, o, &f) == FSDP_OK && figures_are_judged(&x->j, &f);
     figures_release(&f);
     if (!good) {
         return false;

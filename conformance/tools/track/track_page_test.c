@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "judge/draw/page_text.h"
 #include "tools/track/page.h"
-#include "tools/track/page_text.h"
 #include "tools/track/strict.h"
 #include "tools/track/track_export.h"
 #include "tools/track/track_testing.h"

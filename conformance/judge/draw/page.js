@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page.js - finds cases by words of their names, or those that changed. The
- * page says all it has to say without it.
+ * page.js - finds cases by words of their names, or those that changed; "/"
+ * goes to the words. Pages say all they have to say without it.
  */
 (function () {
     'use strict';
@@ -32,15 +32,19 @@
         shown.textContent = n + ' of ' + cases.length;
     }
 
-    /* A link to a case opens it. */
+    /* A link to a case, or to something in it, opens it. */
     function follow() {
-        var c = location.hash &&
+        var to = location.hash &&
             document.getElementById(location.hash.slice(1));
 
-        if (c) {
-            c.hidden = false;
-            c.open = true;
-            c.scrollIntoView();
+        for (var d = to; d; d = d.parentElement) {
+            if (d.localName === 'details') {
+                d.hidden = false;
+                d.open = true;
+            }
+        }
+        if (to) {
+            to.scrollIntoView();
         }
     }
 
@@ -60,6 +64,12 @@
         });
     });
     addEventListener('hashchange', follow);
+    addEventListener('keydown', function (e) {
+        if (e.key === '/' && e.target.localName !== 'input') {
+            e.preventDefault();
+            words.focus();
+        }
+    });
     show();
     follow();
 })();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* figures.c - reads the exact figures of a case. */
-#include "tools/track/figures.h"
+#include "judge/report/figures.h"
 
 #include "record/record.h"
 #include <stdlib.h>
@@ -42,14 +42,14 @@ static bool read_values(struct record_json *j, struct record_field at,
     return true;
 }
 
-/* Null is FIGURES_NO_UNIT. */
+/* Null is JUDGE_NONE. */
 static bool read_unit(struct record_json *j, struct record_field at, json_t *v,
                       const struct record_row *row, void *base)
 {
     const struct figures *f = j->context;
     uint32_t *out = record_at(row, base);
 
-    *out = FIGURES_NO_UNIT;
+    *out = JUDGE_NONE;
     return json_is_null(v) ||
            (record_u32.read(j, at, v, row, base) &&
             (*out < f->n_units ||
@@ -62,7 +62,7 @@ static const struct record_type unit = {read_unit, NULL};
 static const struct record_row bytes_of_kind = {.type = &record_u64,
                                                 .room = sizeof(uint64_t)};
 
-#define AT(member) RECORD_AT(struct figures_moment, member)
+#define AT(member) RECORD_AT(struct judge_moment, member)
 static const struct record_row moment_rows[] = {
     {"point", &record_name, AT(point), .name = record_point_name},
     {"unit", &unit, AT(unit)},
@@ -71,7 +71,7 @@ static const struct record_row moment_rows[] = {
 };
 #undef AT
 static const struct record_table moment_table = {
-    RECORD_ROWS(moment_rows), .size = sizeof(struct figures_moment),
+    RECORD_ROWS(moment_rows), .size = sizeof(struct judge_moment),
     .tuple = true};
 
 #define AT(member) RECORD_AT(struct figures, member)
@@ -103,6 +103,20 @@ int figures_read(struct record_json *j, json_t *o, struct figures *out)
                              out);
     out->has_bound = json_object_get(o, "bound") != NULL;
     return j->status;
+}
+
+bool figures_are_judged(struct record_json *j, const struct figures *f)
+{
+    for (uint32_t i = 0; i < JUDGE_N_FIGURES; i++) {
+        if (figures_find(f, judge_figure_name(i)) == NULL) {
+            return record_refuse(j, record_field("figures"),
+                                 "\"%s\" is missing", judge_figure_name(i));
+        }
+    }
+    return (f->n == JUDGE_N_FIGURES && f->has_bound) ||
+           record_refuse(j, record_field("figures"),
+                         "%u of them, %d and a bound were expected", f->n,
+                         JUDGE_N_FIGURES);
 }
 
 void figures_release(struct figures *f)

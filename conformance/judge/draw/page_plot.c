@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page_plot.c - what all plots have in common: a frame that scales with the
- * screen, an axis with round numbers, and words for those who do not see it.
- * The viewBox is about as wide as a phone, so that letters stay readable.
+ * page_plot.c - see page_plot.h. There are words for those who do not see a
+ * plot; the viewBox is about as wide as a phone, so that letters stay readable.
  */
-#include "tools/track/page_internal.h"
+#include "judge/draw/page_plot.h"
 
 #include <math.h>
 
@@ -68,11 +67,8 @@ const char *plot_value(const struct plot *p, double value,
     return p->bytes ? page_bytes(value, out) : page_number(value, out);
 }
 
-void plot_open(struct page *page, const char *title, const char *description)
+void plot_open(FILE *f, uint32_t id, const char *title, const char *description)
 {
-    FILE *f = page->f;
-    uint32_t id = ++page->n_plots;
-
     (void)fprintf(f, "<figure><figcaption>");
     page_escape(f, title);
     (void)fprintf(f,
@@ -104,7 +100,7 @@ void plot_grid(const struct plot *p)
     (void)fprintf(p->f, "</g>\n");
 }
 
-void plot_close(struct page *page)
+void plot_close(FILE *f)
 {
-    (void)fprintf(page->f, "</svg>");
+    (void)fputs("</svg>", f);
 }

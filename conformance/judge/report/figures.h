@@ -2,28 +2,19 @@
 /*
  * figures.h - the exact figures of one case of one run: names and numbers,
  * the bound, and the timeline of a step. The same text is in a report and in
- * the history, and is looked at as strictly in both.
+ * a history (tools/track), and is looked at as strictly in both.
  */
 #ifndef FSDP_CTS_FIGURES_H
 #define FSDP_CTS_FIGURES_H
 
-#include "tools/track/strict.h"
-
-#include <fsdp/device.h>
+#include "judge/judge.h"
+#include "record/record_internal.h"
 
 enum {
     FIGURES_MOST = 64,
     FIGURE_NAME_BYTES = 48,
-    FIGURES_UNIT_BYTES = 64,
     FIGURES_MOMENTS_MOST = 1 << 16,
     FIGURES_UNITS_MOST = 1 << 16,
-};
-#define FIGURES_NO_UNIT UINT32_MAX
-
-struct figures_moment {
-    uint32_t point; /* record_point_name */
-    uint32_t unit;  /* FIGURES_NO_UNIT: none */
-    uint64_t live[FSDP_N_KINDS];
 };
 
 struct figures {
@@ -34,13 +25,16 @@ struct figures {
     bool has_bound;
     uint64_t bound, step;
     uint32_t n_moments, n_units;
-    struct figures_moment *moment;
-    char (*unit)[FIGURES_UNIT_BYTES];
+    struct judge_moment *moment;
+    char (*unit)[64];
 };
 
 /* {"steps", "figures", "bound"?, "timeline"?}. FORMAT, NOMEM. *out is to be
  * released whatever is returned. */
 int figures_read(struct record_json *j, json_t *o, struct figures *out);
+/* Whether they are those that a report has, no other, and with a bound; else
+ * refuses, and returns false. */
+bool figures_are_judged(struct record_json *j, const struct figures *f);
 void figures_release(struct figures *f);
 /* NULL: there is no such figure. */
 const uint64_t *figures_find(const struct figures *f, const char *name);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page_text.h - words and numbers of the page. Whatever comes out of a history
- * goes through page_escape: a case may be called anything.
+ * page_text.h - words and numbers of pages. Whatever comes from outside (a
+ * history, a report, a record) goes through page_escape: a case may be called
+ * anything.
  */
 #ifndef FSDP_CTS_PAGE_TEXT_H
 #define FSDP_CTS_PAGE_TEXT_H
@@ -13,7 +14,8 @@ enum {
     PAGE_NUMBER_BYTES = 48
 };
 
-/* For text between tags and in quoted attributes. */
+/* For text between tags and in quoted attributes. What cannot be seen is named,
+ * as [U+202E]; what is not UTF-8 is "?". */
 void page_escape(FILE *f, const char *text);
 /* The same, with places to break a long name at its dots. */
 void page_escape_name(FILE *f, const char *text);

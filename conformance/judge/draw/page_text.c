@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* page_text.c - words and numbers of the page. */
-#include "tools/track/page_text.h"
+#include "judge/draw/page_text.h"
 
 #include "judge/report/markup.h"
 #include <inttypes.h>
@@ -9,14 +9,61 @@
 #include <string.h>
 #include <time.h>
 
+/* The character that begins here, and how many bytes it has; 0: it is not
+ * UTF-8. */
+static uint32_t decode(const unsigned char *s, uint32_t *n)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    uint32_t c = *s;
+
+    *n = 0;
+    if (c < 0x80) {
+        *n = 1;
+    } else if (c >= 0xc2 && c < 0xf5) {
+        *n = c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    }
+    if (*n < 2) {
+        return *n == 0 ? 0 : c;
+    }
+    c &= 0x7fu >> *n;
+    for (uint32_t i = 1; i < *n; i++) {
+        if ((s[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+        c = c << 6 | (s[i] & 0x3f);
+    }
+    return c < least[*n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : c;
+}
+
+/* What cannot be seen but changes what is seen around it: controls, marks of
+ * direction, joiners. */
+static bool is_unseen(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c ||
+           (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+           (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c >= 0xe0000;
+}
+
 static void escape(FILE *f, const char *text, bool name)
 {
-    for (; *text != '\0'; text++) {
-        markup_put(f,
-                   (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
-        if (name && *text == '.') {
+    while (*text != '\0') {
+        uint32_t n = 0;
+        const uint32_t c = decode((const unsigned char *)text, &n);
+
+        if (c == 0) {
+            (void)fputc('?', f);
+            n = 1;
+        } else if (is_unseen(c)) {
+            (void)fprintf(f, "[U+%04X]", c);
+        } else if (n > 1) {
+            (void)fwrite(text, 1, n, f);
+        } else {
+            markup_put(f, *text);
+        }
+        if (name && c == '.') {
             (void)fputs("<wbr>", f);
         }
+        text += n;
     }
 }
 

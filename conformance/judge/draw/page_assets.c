@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * page_assets.c - the style and the script are part of the program, so that
- * the page needs no other file and the program no path.
+ * a page needs no other file and the program no path.
  */
-#include "tools/track/page_assets.h"
+#include "judge/draw/page_assets.h"
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_page_css\n"

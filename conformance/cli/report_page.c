@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_page.c - the page of a report: a part and a folder of records for each
+ * engine.
+ */
+#include "cli/report_page.h"
+#include "cli/records_folder.h"
+#include "judge/report/report_html.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a page is made of. */
+struct sheet {
+    uint32_t n;
+    struct report_part *part;
+    struct judge_input *source;
+    struct judge_store **store;
+    struct text text;
+};
+
+static int complain(const char *what, const char *of, int code)
+{
+    fprintf(stderr, "fsdp-cts report: %s%s%s\n", of, of[0] ? ": " : "", what);
+    return code;
+}
+
+/* The folder of an engine: the only one; that of its name; or, where folders
+ * have the names of files, the one in its place. NULL: there is none. */
+static const char *folder_of(const struct engine_folders *found,
+                             const struct judge_result *r, uint32_t i,
+                             uint32_t n)
+{
+    for (uint32_t k = 0; k < found->n; k++) {
+        if (found->n == 1 || strcmp(found->of[k].name, r->engine) == 0) {
+            return found->of[k].records;
+        }
+    }
+    return found->n == n ? found->of[i].records : NULL;
+}
+
+static int open_records(const struct arguments *a, struct sheet *s)
+{
+    struct engine_folders *found = calloc(1, sizeof(*found));
+    struct fsdp_error error = {0};
+    int code = 0;
+
+    if (!found) {
+        return complain("out of memory", "", EXIT_INCOMPLETE);
+    }
+    if (engine_folders_find(a->records, found) != FSDP_OK) {
+        code = complain("no folder of records", a->records, EXIT_BAD_DATA);
+    } else if (text_load(a->text, &s->text, &error) != FSDP_OK) {
+        code = complain(error.message, "", EXIT_BAD_DATA);
+    }
+    for (uint32_t i = 0; i < s->n && !code; i++) {
+        struct evaluate_input e = {.text = &s->text};
+
+        e.records = folder_of(found, s->part[i].result, i, s->n);
+        e.baselines = found->n > 1 ? a->records : e.records;
+        if (!e.records) {
+            code = complain("no records of this engine",
+                            s->part[i].result->engine, EXIT_BAD_DATA);
+        } else if (evaluate_open_store(&e, &s->store[i]) != FSDP_OK) {
+            code = complain("out of memory", "", EXIT_INCOMPLETE);
+        } else {
+            s->source[i] = evaluate_source(&e, s->store[i]);
+        }
+    }
+    free(found);
+    return code;
+}
+
+static void release(struct sheet *s)
+{
+    for (uint32_t i = 0; s->store && i < s->n; i++) {
+        judge_store_close(s->store[i]);
+    }
+    text_release(&s->text);
+    free(s->store);
+    free(s->source);
+    free(s->part);
+}
+
+int report_page_write(const struct arguments *a,
+                      const struct evaluate_result *of, uint32_t n)
+{
+    struct sheet s = {.n = n,
+                      .part = calloc(n, sizeof(*s.part)),
+                      .source = calloc(n, sizeof(*s.source)),
+                      .store = calloc(n, sizeof(struct judge_store *))};
+    struct fsdp_error error = {0};
+    int code = 0;
+
+    if (!s.part || !s.source || !s.store) {
+        code = complain("out of memory", "", EXIT_INCOMPLETE);
+    }
+    for (uint32_t i = 0; i < n && !code; i++) {
+        s.part[i] = (struct report_part){&of[i].r, &of[i].meta};
+    }
+    if (!code && a->records) {
+        code = open_records(a, &s);
+    }
+    if (!code && report_html(s.part, a->records ? s.source : NULL, n, a->html,
+                             &error) != FSDP_OK) {
+        code = complain(error.message, "", EXIT_INCOMPLETE);
+    }
+    release(&s);
+    return code;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * page_memory.h - memory over one step, by kind: which unit made the peak, and
+ * how far it is from the bound.
+ */
+#ifndef FSDP_CTS_PAGE_MEMORY_H
+#define FSDP_CTS_PAGE_MEMORY_H
+
+#include "judge/judge.h"
+
+#include <stdio.h>
+
+struct memory_plot {
+    FILE *f;
+    const struct judge_moment *moment; /* [n]; n is not 0 */
+    uint32_t n;
+    const char (*unit)[64]; /* [n_units]: names */
+    uint32_t n_units;
+    uint32_t step; /* for the title */
+    bool has_bound;
+    uint64_t bound; /* bytes of all kinds but activations */
+};
+
+enum {
+    MEMORY_PLOT_TITLE_BYTES = 80,
+    MEMORY_PLOT_WORDS_BYTES = 320
+};
+
+/* What is told to those who do not see it. */
+void memory_plot_words(const struct memory_plot *m,
+                       char title[MEMORY_PLOT_TITLE_BYTES],
+                       char words[MEMORY_PLOT_WORDS_BYTES]);
+/* The drawing, for an <svg> or a <symbol> of PLOT_WIDTH by PLOT_HEIGHT. */
+void memory_plot_draw(const struct memory_plot *m);
+/* Below it: the kinds that there are, with what the fullest moment has of
+ * each, and where that is. */
+void memory_plot_legend(const struct memory_plot *m);
+/* The whole <figure>; id as plot_open's. */
+void memory_plot(const struct memory_plot *m, uint32_t id);
+
+#endif

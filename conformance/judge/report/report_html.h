@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_html.h - a report as one page for a browser, which needs no other
+ * file: verdicts and their first causes, the levels as a staircase, every
+ * requirement, and every case with its memory over a step under the bound. It
+ * says all it has to say without its script, which only searches.
+ */
+#ifndef FSDP_CTS_REPORT_HTML_H
+#define FSDP_CTS_REPORT_HTML_H
+
+#include "judge/report/report.h"
+
+/* The page of these parts, written as PATH.partial and renamed. `source` has
+ * the records of each part, of which describe, undescribe, record, baseline,
+ * next and their contexts are used; NULL: there are none, and what only records
+ * have is not drawn: curves, collectives, peaks of ranks, maps of tensors. IO:
+ * says which file and why. NOMEM. */
+int report_html(const struct report_part *part,
+                const struct judge_input *source, uint32_t n, const char *path,
+                struct fsdp_error *error);
+
+#endif

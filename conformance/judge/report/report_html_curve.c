@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_html_curve.c - the loss over steps, beside the unsharded run's. */
+#include "judge/draw/page_plot.h"
+#include "judge/judge_internal.h"
+#include "judge/report/report_html_records.h"
+
+#include <fsdp/arith/bits.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    LOSSES_MOST = 512
+};
+
+struct curve {
+    struct plot p;
+    uint32_t n;
+    uint32_t off; /* the first that differs in bits; n: none does */
+    float got[LOSSES_MOST], want[LOSSES_MOST];
+};
+
+static void load(const struct html_view *v, struct curve *c)
+{
+    const struct expect *e = &v->expect;
+    const uint32_t n = v->c->c.steps * case_losses_a_step(&v->c->c);
+
+    while (c->n < n && c->n < LOSSES_MOST &&
+           judge_fold_loss(e, v->record, c->n, &c->got[c->n]) &&
+           judge_fold_loss(e, e->baseline, c->n, &c->want[c->n])) {
+        c->n++;
+    }
+    while (c->off < c->n &&
+           fsdp_f32_bits(c->got[c->off]) == fsdp_f32_bits(c->want[c->off])) {
+        c->off++;
+    }
+}
+
+static void range(struct curve *c)
+{
+    double low = INFINITY;
+    double high = -INFINITY;
+
+    for (uint32_t i = 0; i < 2 * c->n; i++) {
+        const double x = (double)(i < c->n ? c->got[i] : c->want[i - c->n]);
+
+        if (isfinite(x)) {
+            low = x < low ? x : low;
+            high = x > high ? x : high;
+        }
+    }
+    /* What has run away would press the rest flat: no plot shows both. */
+    plot_range(&c->p, low < high ? low : 0.0, low < high ? high : 1.0, false);
+}
+
+/* What is not finite is a gap. */
+static void line(const struct curve *c, const char *css, const float *x)
+{
+    const char *command = "M";
+    char at[PAGE_NUMBER_BYTES];
+
+    (void)fprintf(c->p.f, "<path class=\"%s\" d=\"", css);
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (!isfinite(x[i])) {
+            command = "M";
+            continue;
+        }
+        (void)fprintf(c->p.f, "%s%s", command, page_at(plot_x(&c->p, i), at));
+        (void)fprintf(c->p.f, " %s", page_at(plot_y(&c->p, (double)x[i]), at));
+        command = "L";
+    }
+    (void)fputs("\"/>\n", c->p.f);
+}
+
+static void first_off(const struct curve *c, uint32_t each)
+{
+    const double x = plot_x(&c->p, c->off);
+    const bool right = x > PLOT_LEFT + 0.6 * (PLOT_RIGHT - PLOT_LEFT);
+    char at[PAGE_NUMBER_BYTES];
+
+    if (c->off == c->n) {
+        return;
+    }
+    (void)fprintf(c->p.f, "<path class=\"first-off\" d=\"M%s %dV%d\"/>",
+                  page_at(x, at), PLOT_TOP, PLOT_BOTTOM);
+    (void)fprintf(c->p.f,
+                  "<text class=\"off\" x=\"%s\" y=\"%d\"%s>differs from step "
+                  "%u on</text>\n",
+                  page_at(right ? x - 4 : x + 4, at), PLOT_TOP + 8,
+                  right ? " text-anchor=\"end\"" : "", c->off / each);
+}
+
+static void draw(struct html *h, struct curve *c, uint32_t each)
+{
+    char words[160] = "Every loss has the bits of the unsharded run's.";
+
+    if (c->off < c->n) {
+        (void)snprintf(words, sizeof(words),
+                       "The first that differs from the unsharded run's is of "
+                       "step %u: %.9g, expected %.9g.",
+                       c->off / each, (double)c->got[c->off],
+                       (double)c->want[c->off]);
+    }
+    plot_open(h->f, ++h->n_ids, "Loss over steps", words);
+    plot_grid(&c->p);
+    (void)fputs("<g class=\"curve\">", h->f);
+    line(c, "want", c->want);
+    line(c, "got", c->got);
+    first_off(c, each);
+    (void)fprintf(h->f,
+                  "</g><g class=\"axis\"><text x=\"%d\" y=\"%d\">step 0</text>"
+                  "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%u</text></g>",
+                  PLOT_LEFT, PLOT_BOTTOM + 15, PLOT_RIGHT, PLOT_BOTTOM + 15,
+                  (c->n - 1) / each);
+    plot_close(h->f);
+    (void)fprintf(h->f,
+                  "<ul class=\"legend\"><li><i class=\"got\"></i>this engine"
+                  "</li><li><i class=\"want\"></i>unsharded</li></ul>"
+                  "<p class=\"peak-text\">%s</p></figure>\n",
+                  words);
+}
+
+void html_curve(struct html *h, const struct html_view *v)
+{
+    struct curve *c = calloc(1, sizeof(*c));
+
+    if (c != NULL && v->expect.baseline != NULL) {
+        c->p.f = h->f;
+        load(v, c);
+        if (c->n > 0) {
+            c->p.n = c->n;
+            range(c);
+            draw(h, c, case_losses_a_step(&v->c->c));
+        }
+    }
+    free(c);
+}

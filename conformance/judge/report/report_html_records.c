@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_html_records.c - what a report does not have and the records do: of a
+ * case that failed, or of every case where there are few, what each picture of
+ * it needs.
+ */
+#include "judge/report/report_html_records.h"
+#include "judge/draw/page_text.h"
+#include "judge/judge_internal.h"
+#include "judge/report/picture.h"
+
+#include <stdlib.h>
+
+enum {
+    CASES_FEW = 12,  /* so many are all drawn */
+    CASES_MOST = 24, /* so many of those that failed are */
+};
+
+/* A step on a time line; none where the record has none, or cannot be drawn. */
+static void step(struct html *h, const struct html_view *v)
+{
+    struct fsdp_error error = {0};
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    int status = FSDP_ERR_NOMEM;
+
+    if (f != NULL) {
+        status = picture_step_inside(f, &v->expect, v->record, &error);
+        if (fclose(f) != 0) {
+            status = FSDP_ERR_NOMEM;
+        }
+    }
+    if (status == FSDP_OK) {
+        (void)fputs("<figure class=\"wide\"><figcaption>Windows and "
+                    "collectives of a step</figcaption>\n",
+                    h->f);
+        (void)fwrite(text, 1, n, h->f);
+        (void)fputs("</figure>\n", h->f);
+    }
+    free(text);
+}
+
+static void draw(struct html *h, const struct html_view *v)
+{
+    html_curve(h, v);
+    html_collectives(h, v);
+    html_peaks(h, v);
+    html_map(h, v);
+    step(h, v);
+}
+
+/* The unsharded run, which a case without one can do without. */
+static void find_baseline(const struct judge_input *in, struct html_view *v)
+{
+    struct fsdp_error error = {0};
+    char key[CASE_ID_BYTES];
+
+    case_baseline_key(&v->c->c, key);
+    v->expect.baseline = in->baseline(in->record_context, key, &error);
+}
+
+static void look(struct html *h, const struct judge_input *in,
+                 struct html_view *v)
+{
+    struct judge_model model = {NULL, NULL, NULL, NULL};
+    struct fsdp_error error = {0};
+
+    v->record = in->record(in->record_context, v->c->id, &error);
+    if (v->record == NULL) {
+        (void)fputs("<p class=\"dim\">Its record is not there", h->f);
+        (void)fputs(error.message[0] != '\0' ? ": " : ".", h->f);
+        page_escape(h->f, error.message);
+        (void)fputs("</p>\n", h->f);
+        return;
+    }
+    if (in->describe(in->model_context, &v->c->c, &model, &error) != FSDP_OK) {
+        return;
+    }
+    if (expect_make_idle(&v->c->c, model.model, model.units, model.idle,
+                         &v->expect) == FSDP_OK) {
+        find_baseline(in, v);
+        draw(h, v);
+    }
+    expect_release(&v->expect);
+    in->undescribe(in->model_context, &model);
+}
+
+void html_show_records(struct html *h, uint32_t part, uint32_t c)
+{
+    const struct judge_result *r = h->part[part].result;
+    const struct judge_input *in = h->source != NULL ? &h->source[part] : NULL;
+    struct html_view v = {.part = part, .c = &r->cases[c], .index = c};
+    const bool failed = html_count_case(r, c).failures > 0;
+
+    if (in == NULL || (!failed && r->n_cases > CASES_FEW)) {
+        return;
+    }
+    if (h->n_drawn++ >= CASES_MOST) {
+        (void)fputs("<p class=\"dim\">The page draws the records of "
+                    "the first cases that failed; for those of this one, "
+                    "make a page of it alone.</p>\n",
+                    h->f);
+        return;
+    }
+    look(h, in, &v);
+    if (in->next != NULL) {
+        in->next(in->record_context);
+    }
+}
