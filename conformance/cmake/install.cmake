@@ -2,9 +2,28 @@
 # What `cmake --install` gives to those who bring an engine: the headers of the
 # contract, the command, the device of the host as a library (for an engine
 # whose only novelty is its sharding), both engines as plug-ins, the probes, a
-# package for find_package and one for pkg-config.
+# package for find_package and one for pkg-config; and what is no program:
+# documentation, examples, adapters, golden data, samples of pipelines.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+
+# All that is installed, and nothing else: `ninja suite`.
+set(installed fsdp-cts fsdp-host fsdp-host-ops fsdp-ref-plugin fsdp-impl
+    ${FSDP_PROBES})
+add_custom_target(suite DEPENDS ${installed})
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
+
+# First of all: without its programs nothing is installed, rather than half.
+set(files "")
+foreach(target ${installed})
+    string(APPEND files " \"$<TARGET_FILE:${target}>\"")
+endforeach()
+install(CODE "foreach(file IN ITEMS${files})
+    if(NOT EXISTS \"\${file}\")
+        message(FATAL_ERROR \"\${file} is not built; first: \"
+            \"cmake --build ${CMAKE_BINARY_DIR} --target suite\")
+    endif()
+endforeach()")
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/fsdp-cts)
 set_target_properties(fsdp-api PROPERTIES EXPORT_NAME api)
@@ -19,6 +38,10 @@ install(TARGETS fsdp-ref-plugin fsdp-impl LIBRARY DESTINATION
     ${CMAKE_INSTALL_LIBDIR}/fsdp-cts)
 install(TARGETS ${FSDP_PROBES} LIBRARY DESTINATION
     ${CMAKE_INSTALL_LIBDIR}/fsdp-cts)
+if(TARGET fsdp-impl-cuda) # it takes a minute of nvcc: who wants it builds it
+    install(TARGETS fsdp-impl-cuda LIBRARY DESTINATION
+        ${CMAKE_INSTALL_LIBDIR}/fsdp-cts OPTIONAL)
+endif()
 install(EXPORT fsdp-cts NAMESPACE fsdp:: DESTINATION ${package})
 
 configure_package_config_file(conformance/cmake/fsdp-cts-config.cmake.in
@@ -36,3 +59,15 @@ install(FILES ${CMAKE_BINARY_DIR}/package/fsdp-cts-config.cmake
     conformance/cmake/fsdp_cts_discover_tests.cmake DESTINATION ${package})
 install(FILES ${CMAKE_BINARY_DIR}/package/fsdp-cts.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Pages lie as in the repository, so that their links lead somewhere.
+install(FILES LICENSE README.md conformance/cmake/copyright
+    DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ref/miniature.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/ref)
+set(data ${CMAKE_INSTALL_DATADIR}/fsdp-cts)
+install(DIRECTORY conformance/tools/adapters DESTINATION ${data}
+    FILES_MATCHING PATTERN *.py PATTERN *.txt PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY fixtures/golden fixtures/schema DESTINATION ${data}
+    PATTERN schema_test EXCLUDE)
+install(DIRECTORY ci/samples DESTINATION ${data})

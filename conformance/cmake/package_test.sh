@@ -47,10 +47,33 @@ make_engines()
         cmake --build "$2" >>log 2>&1
 }
 
-cmake --install "$build" --prefix "$folder/prefix" >log 2>&1 || {
+# ---- The prefix ----
+# As if a program had not been built: nothing is installed, rather than half.
+sed '/IN ITEMS/s|/fsdp-ref.so"|/absent.so"|' \
+    "$build/cmake_install.cmake" >unbuilt.cmake
+why=
+cmake -DCMAKE_INSTALL_PREFIX="$folder/half" -P unbuilt.cmake >log 2>&1 &&
+    why='the installation did not fail'
+grep -q 'absent.so is not built; first:' log || why=${why:-$(head -n 3 log)}
+[ ! -e half ] || why='half a prefix was left'
+result 'what is not built is said before anything is installed' "$why"
+
+cmake --install "$build" --prefix "$folder/there" >log 2>&1 || {
     cat log
     exit 1
 }
+# It may be moved.
+mv there prefix
+why=
+for file in doc/fsdp-cts/{LICENSE,README.md,docs/tour.md} \
+    doc/fsdp-cts/docs/example/first_engine.c \
+    fsdp-cts/{adapters/pytorch_fsdp2.py,samples/gitlab-ci.yml} \
+    fsdp-cts/schema/claims.schema.json; do
+    [ -s "prefix/share/$file" ] || why="no share/$file"
+done
+prefix/bin/fsdp-cts fixtures --check prefix/share/fsdp-cts/golden --quiet \
+    >out 2>&1 || why=$(tail -n 3 out)
+result 'pages, examples, adapters and golden data are installed' "$why"
 
 # ---- As shown in docs/example/README.md ----
 make_engines "$example" good mlp '2;3' || {

@@ -5,6 +5,7 @@
  * it. Nothing is ever overwritten.
  */
 #include "cli/commands.h"
+#include "tools/init/engine_name.h"
 #include "tools/init/skeleton.h"
 
 #include <dirent.h>
@@ -38,8 +39,9 @@ static const struct language languages[] = {
 static void help(void)
 {
     printf("usage: fsdp-cts init c|c++|cuda DIR\n\n"
-           "Writes an engine to start from to DIR, which is made, or is empty: "
-           "a source that\nbuilds and lacks four things, each asked for by one "
+           "Writes an engine to start from to DIR, which is made, or is empty, "
+           "and after which\nit is named: a source that builds and lacks four "
+           "things, each asked for by one "
            "level (fsdp-cts run --level),\nand a CMakeLists.txt with the "
            "suite's tests of it.\n\n"
            "    fsdp-cts init c mine\n"
@@ -122,10 +124,21 @@ static FILE *create(const char *folder, const char *name)
 }
 
 /* The engine's own head, then the text behind the head that it has here. */
-static void write_engine(const struct language *l, FILE *f)
+static int write_engine(const struct language *l, const char *engine, FILE *f)
 {
     const char *text = strstr(fsdp_cts_first_engine, "#include");
+    char *skeleton = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&skeleton, &bytes);
 
+    if (memory == NULL) {
+        return -1;
+    }
+    (void)skeleton_write(text, 0, memory);
+    if (fclose(memory) != 0) {
+        free(skeleton);
+        return -1;
+    }
     fprintf(
         f,
         "/*\n"
@@ -137,10 +150,12 @@ static void write_engine(const struct language *l, FILE *f)
         "<fsdp/engine.h>.\n"
         " */\n",
         l->file, l->name);
-    (void)skeleton_write(text, 0, f);
+    engine_name_write(skeleton, "first", engine, f);
+    free(skeleton);
+    return 0;
 }
 
-static void write_project(const struct language *l, FILE *f)
+static int write_project(const struct language *l, const char *engine, FILE *f)
 {
     fprintf(f,
             "# Builds the engine, and tests it:\n"
@@ -148,36 +163,38 @@ static void write_project(const struct language *l, FILE *f)
             "installed>\n"
             "#   cmake --build build && ctest --test-dir build\n"
             "cmake_minimum_required(VERSION 3.25)\n"
-            "project(mine LANGUAGES %s)\n"
+            "project(%s LANGUAGES %s)\n"
             "find_package(fsdp-cts REQUIRED)\n"
             "enable_testing()\n\n"
-            "add_library(mine MODULE %s)\n"
-            "target_link_libraries(mine PRIVATE fsdp::api)\n"
-            "%s"
-            "set_target_properties(mine PROPERTIES PREFIX \"\")\n"
-            "fsdp_cts_discover_tests(mine)\n",
-            l->cmake, l->file,
+            "add_library(%s MODULE %s)\n"
+            "target_link_libraries(%s PRIVATE fsdp::api)\n"
+            "target_compile_options(%s PRIVATE -O2 %s)\n"
+            "set_target_properties(%s PROPERTIES PREFIX \"\")\n"
+            "fsdp_cts_discover_tests(%s)\n",
+            engine, l->cmake, engine, l->file, engine, engine,
             strcmp(l->cmake, "CUDA") == 0
-                ? "target_compile_options(mine PRIVATE -O2 --fmad=false\n"
-                  "    -Xcompiler=-ffp-contract=off)\n"
-                : "target_compile_options(mine PRIVATE -O2 "
-                  "-ffp-contract=off)\n");
+                ? "--fmad=false\n    -Xcompiler=-ffp-contract=off"
+                : "-ffp-contract=off",
+            engine, engine);
+    return 0;
 }
 
-static int write_files(const struct language *l, const char *folder)
+static int write_files(const struct language *l, const char *folder,
+                       const char *engine)
 {
-    void (*const write[])(const struct language *, FILE *) = {write_engine,
-                                                              write_project};
+    int (*const write[])(const struct language *, const char *,
+                         FILE *) = {write_engine, write_project};
     const char *const name[] = {l->file, "CMakeLists.txt"};
 
     for (int i = 0; i < 2; i++) {
         FILE *f = create(folder, name[i]);
+        bool failed;
 
         if (f == NULL) {
             return refuse(EXIT_OUTPUT, folder, strerror(errno));
         }
-        write[i](l, f);
-        if (fclose(f) != 0) {
+        failed = write[i](l, engine, f) != 0;
+        if (fclose(f) != 0 || failed) {
             return refuse(EXIT_OUTPUT, folder, strerror(errno));
         }
     }
@@ -203,7 +220,8 @@ static bool find_prefix(char prefix[PATH_MAX])
     return access(config, R_OK) == 0;
 }
 
-static void print_next(const struct language *l, const char *folder)
+static void print_next(const struct language *l, const char *folder,
+                       const char *engine)
 {
     char prefix[PATH_MAX];
     char name[SKELETON_NAME_BYTES];
@@ -216,10 +234,10 @@ static void print_next(const struct language *l, const char *folder)
     }
     printf("  cmake -S %s -B %s/build -DCMAKE_PREFIX_PATH=%s\n"
            "  cmake --build %s/build\n"
-           "  fsdp-cts run --engine %s/build/mine.so --level layout\n\n"
+           "  fsdp-cts run --engine %s/build/%s.so --level layout\n\n"
            "What is TO DO in %s, and the level that asks for it:\n",
            folder, folder, installed ? prefix : "PREFIX", folder, folder,
-           l->file);
+           engine, l->file);
     for (uint32_t i = 0; skeleton_name(fsdp_cts_first_engine, i, name); i++) {
         printf("  %u. %-10s --level %s\n", i + 1, name, name);
     }
@@ -229,6 +247,7 @@ static void print_next(const struct language *l, const char *folder)
 int command_init(int argc, char **argv)
 {
     const struct language *l;
+    char engine[ENGINE_NAME_BYTES];
     int code;
 
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
@@ -256,9 +275,13 @@ int command_init(int argc, char **argv)
         return EXIT_USAGE;
     }
     code = check_folder(argv[2]);
-    code = code ? code : write_files(l, argv[2]);
+    if (code != 0) {
+        return code;
+    }
+    engine_name(argv[2], engine);
+    code = write_files(l, argv[2], engine);
     if (code == 0) {
-        print_next(l, argv[2]);
+        print_next(l, argv[2], engine);
     }
     return code;
 }

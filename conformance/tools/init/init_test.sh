@@ -63,6 +63,16 @@ result 'init c' "$(
 )"
 "$cts" init c++ theirs >said 2>&1
 result 'init c++' "$(compile C++ theirs/engine.cpp ./theirs.so)"
+"$cts" init c 'of mine/' >said 2>&1
+mkdir test
+(cd test && "$cts" init c . >../said_test 2>&1)
+result 'an engine is named after its folder' "$(
+    grep -q '^    e.name = "theirs";' theirs/engine.cpp || echo theirs
+    grep -q '^add_library(of-mine ' 'of mine/CMakeLists.txt' || cat said
+    grep -q 'build/of-mine.so --level' said || cat said
+    grep -q '^add_library(test-engine ' test/CMakeLists.txt || cat said_test
+    ! grep -n '"first"' ./*/engine.c*
+)"
 mkdir bin
 printf '#!/bin/sh\n' >bin/nvcc
 chmod +x bin/nvcc
@@ -75,7 +85,7 @@ result 'init cuda' "$(
 # ---- The rungs ----
 plain() # an engine, from its first #include on, without what is only form
 {
-    sed '1,/^#include/d; s/TO DO, //' | tr -d ' \n*'
+    sed '1,/^#include/d; s/TO DO, //; s/"mine"/"first"/' | tr -d ' \n*'
 }
 result 'the skeleton is the engine without its places' "$(
     cmp <(filled 0 | plain) <(plain <mine/engine.c) 2>&1
@@ -162,4 +172,4 @@ path=/nonexistent refused 'no CUDA' 64 'cuda needs nvcc, which is not in PATH' \
     cuda gpu
 result 'and no folder' "$(ls gpu 2>/dev/null)"
 
-finish 23
+finish 24
