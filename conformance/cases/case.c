@@ -78,6 +78,15 @@ const char *case_data_name(uint32_t data)
     return data < N_OF(name) ? name[data] : NULL;
 }
 
+const char *case_recompute_name(uint32_t recompute)
+{
+    static const char *const name[] = {"none", "recompute-block",
+                                       "recompute-around", "recompute-pair",
+                                       "recompute-half"};
+
+    return recompute < N_OF(name) ? name[recompute] : NULL;
+}
+
 bool case_value(const char *(*name)(uint32_t), const char *text, uint32_t *out)
 {
     for (uint32_t i = 0; name(i) != NULL; i++) {
@@ -199,6 +208,9 @@ static void id_add_what_is_special(struct id *id, const struct run_case *c)
     if (c->keep_root != 0) {
         id_add(id, ".keep-root");
     }
+    if (c->recompute != WORKLOAD_KEEPS) {
+        id_add(id, ".%s", named(case_recompute_name(c->recompute)));
+    }
     id_add_unless(id, "grains", c->grains, usual_grains);
     if (!same_float(c->lr, case_default_lr(c))) {
         id_add_float(id, "lr", c->lr);
@@ -281,6 +293,7 @@ void case_sharded(const struct run_case *c, struct run_case *out)
     out->weight_decay = out->divide_factor = 0.0f;
     out->prefetch_forward = out->prefetch_backward = 0;
     out->reduces_in_flight = 0;
+    out->recompute = WORKLOAD_KEEPS;
     out->steps = DEFAULT_STEPS;
     out->recorded_steps = DEFAULT_RECORDED_STEPS;
 }

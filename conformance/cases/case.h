@@ -101,6 +101,7 @@ struct run_case {
     float lr, weight_decay;
     float divide_factor; /* 0: the world */
     uint32_t prefetch_forward, prefetch_backward, reduces_in_flight;
+    uint32_t recompute; /* enum workload_recompute */
     uint32_t steps;
     uint32_t recorded_steps; /* tensors are recorded for steps [0, this) */
     /* SCRIPT: which; else empty. It stands in ids in the scenario's place. */
@@ -126,6 +127,7 @@ const char *case_fold_name(uint32_t fold);
 const char *case_optimizer_name(uint32_t optimizer);
 const char *case_layout_name(uint32_t layout);
 const char *case_data_name(uint32_t data);
+const char *case_recompute_name(uint32_t recompute);
 
 /* The value that one of the functions above gives this name to. */
 bool case_value(const char *(*name)(uint32_t), const char *text, uint32_t *out);

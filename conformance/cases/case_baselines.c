@@ -36,6 +36,7 @@ int case_baselines(const struct case_list *cases, struct case_list *out)
             plain.scenario != CASE_GROUPS && !case_is_script(&plain)) {
             plain.scenario = CASE_TRAIN; /* what the key stands for */
         }
+        plain.recompute = WORKLOAD_KEEPS; /* nor does it stand for this */
         out->c[out->n++] = plain;
     }
     if (!keys) {

@@ -34,9 +34,10 @@ static const char *check_names(const struct run_case *c)
         case_strategy_name(c->strategy) == NULL ||
         case_layout_name(c->layout) == NULL ||
         case_wrap_name(c->wrap) == NULL || case_fold_name(c->fold) == NULL ||
-        case_optimizer_name(c->optimizer) == NULL) {
-        return "data, scenario, strategy, layout, wrap, fold or optimizer is "
-               "not in its list";
+        case_optimizer_name(c->optimizer) == NULL ||
+        case_recompute_name(c->recompute) == NULL) {
+        return "data, scenario, strategy, layout, wrap, fold, optimizer or "
+               "recompute is not in its list";
     }
     return NULL;
 }

@@ -81,6 +81,12 @@ static bool keeps_root(const struct run_case *c, uint32_t value)
     return c->keep_root != 0;
 }
 
+static bool recomputes(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return c->recompute != WORKLOAD_KEEPS;
+}
+
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -200,7 +206,9 @@ const struct claim known_claims[] = {
              "(`error.unclaimed`)"},
     {"frozen", CLAIM_ENGINE, .text = nothing},
     {"shared", CLAIM_ENGINE, .text = nothing},
-    {"recompute", CLAIM_ENGINE, .text = nothing},
+    {"recompute", CLAIM_ENGINE,
+     .text = "cases that compute activations again; `recompute.*`",
+     .asked_by = recomputes},
     {"offload", CLAIM_ENGINE, .text = nothing},
     {"loss-scale", CLAIM_ENGINE, .text = nothing},
     {"f32-fma", CLAIM_ENGINE,

@@ -158,6 +158,9 @@ static bool read_count(struct reading *r, struct run_case *c)
         c->keep_root = 1;
         return true;
     }
+    if (strncmp(word, "recompute-", strlen("recompute-")) == 0) {
+        return case_value(case_recompute_name, word, &c->recompute);
+    }
     return read_scenario(word, c);
 }
 
@@ -175,7 +178,8 @@ static void read_rest(struct reading *r, struct run_case *c)
             read_float(r, "div", &c->divide_factor)) {
             continue;
         }
-        recorded = recorded || strncmp(r->at, "rec", 3) == 0;
+        recorded = recorded || (strncmp(r->at, "rec", 3) == 0 &&
+                                r->at[3] >= '0' && r->at[3] <= '9');
         r->good = read_count(r, c);
     }
     if (!recorded && !case_is_script(c)) {

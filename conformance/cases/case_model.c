@@ -158,6 +158,7 @@ static int describe(const struct run_case *c, const char *text,
         .grains = c->grains,
         .text = reads ? text : NULL,
         .text_bytes = reads ? text_bytes : 0,
+        .recompute = c->recompute,
     };
     int status;
 
@@ -173,6 +174,11 @@ static int describe(const struct run_case *c, const char *text,
     if ((workload->data_kinds & (1u << c->data)) == 0) {
         return refuse(error, FSDP_ERR_INVALID, "workload %s has no %s data",
                       workload->name, case_data_name(c->data));
+    }
+    if (c->recompute != WORKLOAD_KEEPS &&
+        (workload->recomputes & (1u << c->recompute)) == 0) {
+        return refuse(error, FSDP_ERR_INVALID, "workload %s has no %s",
+                      workload->name, case_recompute_name(c->recompute));
     }
     status = workload->describe(&config, out, error);
     return status == FSDP_OK

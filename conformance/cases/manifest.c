@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 571;
+const uint32_t manifest_count = 588;
 const char manifest_sha256[] =
-    "34db6148249fd61d8c960f75697a76c5318e176563a22f725f4003d4fc69141d";
+    "046a8528411bdc255e5c19c100b5ff1a1bc84d2c85dcb0afa4212693a440d0d4";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

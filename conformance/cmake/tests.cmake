@@ -116,7 +116,7 @@ foreach(file ${ref_tests})
     unit(${file} LINK fsdp-ref m)
 endforeach()
 foreach(name workload_test workload_exact_test workload_gradient_test
-        workload_train_test)
+        workload_train_test workload_recompute_test)
     unit(conformance/models/${name}.c LINK fsdp-models fsdp-ref
         WITH ${here}/models/workload_testing.c TIMEOUT 300)
 endforeach()

@@ -45,19 +45,52 @@ int compute_alloc(struct compute *c, uint64_t n, void *out)
                           "no memory for an activation of %llu bytes",
                           (unsigned long long)bytes);
     }
-    c->buffer[c->n_buffers].p = p;
-    c->buffer[c->n_buffers].bytes = bytes;
-    c->n_buffers++;
+    c->buffer[c->n_buffers++] = (struct compute_buffer){
+        .p = p, .bytes = bytes, .checkpoint = c->checkpoint};
     memcpy(out, &p, sizeof(p));
     return FSDP_OK;
 }
 
+static void set_live(struct compute *c, struct compute_buffer *b, bool live)
+{
+    if (live && !b->live) {
+        c->device->live(c->device->self, c->stream, FSDP_ACTIVATION,
+                        FSDP_NO_UNIT, b->p, b->bytes);
+    } else if (!live && b->live) {
+        c->device->dead(c->device->self, c->stream, b->p);
+    }
+    b->live = live;
+}
+
 static void all_dead(struct compute *c)
 {
-    for (uint32_t i = 0; c->live && i < c->n_buffers; i++) {
-        c->device->dead(c->device->self, c->stream, c->buffer[i].p);
+    for (uint32_t i = 0; i < c->n_buffers; i++) {
+        set_live(c, &c->buffer[i], false);
     }
     c->live = false;
+}
+
+static void set_checkpoint(struct compute *c, uint32_t checkpoint, bool live)
+{
+    for (uint32_t i = 0; i < c->n_buffers; i++) {
+        if (c->buffer[i].checkpoint == checkpoint) {
+            set_live(c, &c->buffer[i], live);
+        }
+    }
+}
+
+void compute_enter(struct compute *c, uint32_t checkpoint)
+{
+    if (checkpoint != 0) {
+        set_checkpoint(c, checkpoint, true);
+    }
+}
+
+void compute_leave(struct compute *c, uint32_t checkpoint)
+{
+    if (checkpoint != 0) {
+        set_checkpoint(c, checkpoint, false);
+    }
 }
 
 void compute_close(struct compute *c)
@@ -86,10 +119,7 @@ int compute_begin(struct compute *c)
     }
     c->live = true;
     c->have_loss = false;
-    for (uint32_t i = 0; i < c->n_buffers; i++) {
-        c->device->live(c->device->self, c->stream, FSDP_ACTIVATION,
-                        FSDP_NO_UNIT, c->buffer[i].p, c->buffer[i].bytes);
-    }
+    set_checkpoint(c, 0, true);
     return FSDP_OK;
 }
 
@@ -201,8 +231,7 @@ static int wide_of(struct compute *c, uint32_t p, bool is_gradient,
     FSDP_TRY(compute_alloc(c, n, &(*out)->wide));
     c->n_wide++;
     if (c->live) {
-        c->device->live(c->device->self, c->stream, FSDP_ACTIVATION,
-                        FSDP_NO_UNIT, (*out)->wide, n * 4);
+        set_live(c, &c->buffer[c->n_buffers - 1], true);
     }
     return FSDP_OK;
 }

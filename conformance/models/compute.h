@@ -5,7 +5,8 @@
  * from the dimensions.
  *
  * Storage is given by compute_alloc between compute_open and compute_begin and
- * given back by compute_close. It is live from compute_begin to compute_end.
+ * given back by compute_close. It is live from compute_begin to compute_end;
+ * that of a checkpoint only where the model says so (compute_enter).
  */
 #ifndef FSDP_CTS_COMPUTE_H
 #define FSDP_CTS_COMPUTE_H
@@ -15,6 +16,8 @@
 struct compute_buffer {
     void *p;
     uint64_t bytes;
+    uint32_t checkpoint; /* that recomputes it; 0: none, it is kept */
+    bool live;
 };
 
 /* A parameter of 16 bits, or its gradient, as float32. */
@@ -36,6 +39,7 @@ struct compute {
     uint64_t grains; /* of a rank and microbatch */
     struct compute_buffer *buffer;
     uint32_t n_buffers;
+    uint32_t checkpoint; /* of what is allocated next; the opener sets it */
     struct compute_wide
         *wide; /* [n_wide]: of what the engine lends in 16 bit */
     uint32_t n_wide;
@@ -53,6 +57,11 @@ int compute_alloc(struct compute *c, uint64_t n, void *out);
 void compute_close(struct compute *c);
 
 int compute_begin(struct compute *c);
+/* A checkpoint's storage is live while it is computed, and while it is
+ * recomputed and gone back through. Of checkpoint 0, which is none, nothing is
+ * done. */
+void compute_enter(struct compute *c, uint32_t checkpoint);
+void compute_leave(struct compute *c, uint32_t checkpoint);
 /* n elements of 4 bytes; `from` stays as it is until compute_end. */
 int compute_upload(struct compute *c, void *to, const void *from, uint64_t n);
 /* The loss: the column sum of scale * row_loss. Scaled first, like a gradient:

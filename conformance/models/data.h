@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * data.h - the kinds of data that a workload is trained on, and what it may
- * leave alone.
+ * data.h - the kinds of data that a workload is trained on, what it may leave
+ * alone, and what it may compute twice.
  */
 #ifndef FSDP_CTS_DATA_H
 #define FSDP_CTS_DATA_H
@@ -17,5 +17,36 @@ enum workload_data {
 enum {
     WORKLOAD_UNSEEN = 0x80u /* no forward asks for it */
 };
+
+/*
+ * Activation checkpointing: which parts of a model (a block of gpt, a layer of
+ * mlp) drop what they computed in the forward, and compute it again in the
+ * backward. What is recomputed together is a checkpoint.
+ */
+enum workload_recompute {
+    WORKLOAD_KEEPS = 0,            /* nothing is dropped */
+    WORKLOAD_RECOMPUTE_BLOCK = 1,  /* what is in a part, inside its backward */
+    WORKLOAD_RECOMPUTE_AROUND = 2, /* each part, before its backward */
+    WORKLOAD_RECOMPUTE_PAIR = 3,   /* two parts, before the second's backward */
+    WORKLOAD_RECOMPUTE_HALF = 4,   /* as AROUND, but every second part */
+    WORKLOAD_N_RECOMPUTES = 5,
+};
+
+/* The checkpoint, counted from 1, that part i of a model is in; 0: it keeps
+ * what it computes. */
+static inline unsigned workload_checkpoint(unsigned recompute, unsigned i)
+{
+    switch (recompute) {
+    case WORKLOAD_RECOMPUTE_BLOCK:
+    case WORKLOAD_RECOMPUTE_AROUND:
+        return i + 1;
+    case WORKLOAD_RECOMPUTE_PAIR:
+        return i / 2 + 1;
+    case WORKLOAD_RECOMPUTE_HALF:
+        return i % 2 == 0 ? i + 1 : 0;
+    default:
+        return 0;
+    }
+}
 
 #endif

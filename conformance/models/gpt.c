@@ -208,6 +208,9 @@ const struct workload workload_gpt = {
     .summary = "byte-level transformer on a text, cross entropy",
     .sizes = gpt_size_names,
     .data_kinds = 1u << WORKLOAD_NATURAL | 1u << WORKLOAD_REPLICATED,
+    .recomputes = 1u << WORKLOAD_RECOMPUTE_BLOCK |
+                  1u << WORKLOAD_RECOMPUTE_AROUND |
+                  1u << WORKLOAD_RECOMPUTE_PAIR | 1u << WORKLOAD_RECOMPUTE_HALF,
     .describe = gpt_describe,
     .release = gpt_release,
     .open = gpt_open,

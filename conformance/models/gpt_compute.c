@@ -61,8 +61,41 @@ static int allocate_block(struct workload_run *run, struct block *b)
     FSDP_TRY(compute_alloc(c, n, &b->n2));
     FSDP_TRY(compute_alloc(c, 2 * run->rows, &b->stat2));
     FSDP_TRY(compute_alloc(c, GPT_WIDEN * n, &b->up));
-    FSDP_TRY(compute_alloc(c, GPT_WIDEN * n, &b->act));
-    return compute_alloc(c, n, &b->end);
+    return compute_alloc(c, GPT_WIDEN * n, &b->act);
+}
+
+/* The checkpoint that block i is in; 0: it keeps what it computes. And whether
+ * it is the first there, or the last. */
+static uint32_t checkpoint_of(const struct workload_run *run, uint32_t i)
+{
+    return workload_checkpoint(run->model->base.config.recompute, i);
+}
+
+static bool is_first(const struct workload_run *run, uint32_t i)
+{
+    return i == 0 || checkpoint_of(run, i - 1) != checkpoint_of(run, i);
+}
+
+static bool is_last(const struct workload_run *run, uint32_t i)
+{
+    return i + 1 == run->model->size.blocks ||
+           checkpoint_of(run, i + 1) != checkpoint_of(run, i);
+}
+
+/* What comes out of a checkpoint is kept. */
+static int allocate_blocks(struct workload_run *run)
+{
+    struct compute *c = &run->compute;
+    const uint32_t blocks = run->model->size.blocks;
+
+    for (uint32_t i = 0; i < blocks; i++) {
+        c->checkpoint = checkpoint_of(run, i);
+        FSDP_TRY(allocate_block(run, &run->block[i]));
+        c->checkpoint = is_last(run, i) ? 0 : c->checkpoint;
+        FSDP_TRY(compute_alloc(c, run->rows * run->width, &run->block[i].end));
+    }
+    c->checkpoint = 0;
+    return FSDP_OK;
 }
 
 /* What lies behind the last block, and what its gradients need. */
@@ -96,9 +129,7 @@ static int allocate(struct workload_run *run)
     FSDP_TRY(compute_alloc(c, run->rows, &run->id));
     FSDP_TRY(compute_alloc(c, run->rows, &run->target));
     FSDP_TRY(compute_alloc(c, n, &run->start));
-    for (uint32_t b = 0; b < blocks; b++) {
-        FSDP_TRY(allocate_block(run, &run->block[b]));
-    }
+    FSDP_TRY(allocate_blocks(run));
     return allocate_head(run);
 }
 
@@ -364,6 +395,25 @@ static int block_part(struct workload_run *run, bool back, uint32_t i,
     }
 }
 
+/* A block's part, and what is live of its checkpoint around that. */
+static int checkpointed_part(struct workload_run *run, uint32_t point,
+                             uint32_t i, uint32_t part)
+{
+    const uint32_t checkpoint = checkpoint_of(run, i);
+    const bool back = point == FSDP_PRE_BACKWARD;
+    const bool begins = part == GPT_NORM1 && is_first(run, i);
+    const bool ends = part == GPT_MLP && is_last(run, i);
+
+    if (begins && !back) {
+        compute_enter(&run->compute, checkpoint);
+    }
+    FSDP_TRY(block_part(run, back, i, part));
+    if (back ? begins : ends && point == FSDP_PRE_FORWARD) {
+        compute_leave(&run->compute, checkpoint);
+    }
+    return FSDP_OK;
+}
+
 static int compute_module(struct workload_run *run, uint32_t point,
                           uint32_t module)
 {
@@ -382,8 +432,8 @@ static int compute_module(struct workload_run *run, uint32_t point,
     if (module >= GPT_FIRST_BLOCK && module < last) {
         const uint32_t at = module - GPT_FIRST_BLOCK;
 
-        return block_part(run, back, at / GPT_MODULES_A_BLOCK,
-                          at % GPT_MODULES_A_BLOCK);
+        return checkpointed_part(run, point, at / GPT_MODULES_A_BLOCK,
+                                 at % GPT_MODULES_A_BLOCK);
     }
     if (module == last) {
         return back ? norm_backward(run, gamma, x, run->stat, run->dh)

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -106,6 +107,30 @@ static void build_block(struct gpt_model *m, uint32_t b)
     vector(m, at, join(s, b, ".mlp.down.bias"), d);
 }
 
+/* Blocks are recomputed whole, or what is in them. */
+static int build_recompute(struct gpt_model *m, uint32_t n_modules)
+{
+    const uint32_t recompute = m->base.config.recompute;
+    const bool inside = recompute == WORKLOAD_RECOMPUTE_BLOCK;
+    uint32_t *checkpoint;
+    int status;
+
+    if (recompute == WORKLOAD_KEEPS) {
+        return FSDP_OK;
+    }
+    checkpoint = calloc(n_modules, sizeof(*checkpoint));
+    for (uint32_t b = 0; checkpoint != NULL && b < m->size.blocks; b++) {
+        for (uint32_t i = inside ? 1 : 0; i < GPT_MODULES_A_BLOCK; i++) {
+            checkpoint[GPT_FIRST_BLOCK + b * GPT_MODULES_A_BLOCK + i] =
+                workload_checkpoint(recompute, b);
+        }
+    }
+    status = checkpoint != NULL ? model_build_recompute(m->build, checkpoint)
+                                : FSDP_ERR_NOMEM;
+    free(checkpoint);
+    return status;
+}
+
 enum gpt_init {
     GPT_INIT_EMBEDDING,
     GPT_INIT_MATRIX,
@@ -184,6 +209,7 @@ int gpt_build(struct gpt_model *m)
     vector(m, at, "norm.beta", d);
     at = model_build_module(m->build, "head", "Linear", GPT_ROOT);
     matrix(m, at, "head.weight", d, GPT_VOCABULARY);
+    FSDP_TRY(build_recompute(m, (uint32_t)at + 1));
     FSDP_TRY(model_build_finish(m->build, &m->base.model));
     m->base.model.initial = initial;
     m->base.model.context = m;

@@ -11,6 +11,7 @@
 static int build(struct layers_model *m, const char *root_class)
 {
     const struct layers_size *size = &m->size;
+    uint32_t checkpoint[LAYERS_MAX + 1] = {0};
     char name[32];
 
     model_build_module(m->build, m->base.workload->name, root_class, -1);
@@ -22,6 +23,10 @@ static int build(struct layers_model *m, const char *root_class)
         snprintf(name, sizeof(name), "layers.%u.weight", (unsigned)u);
         model_build_parameter(m->build, name, (int32_t)u + 1, FSDP_DTYPE_F32, 0,
                               2, shape);
+        checkpoint[u + 1] = workload_checkpoint(m->base.config.recompute, u);
+    }
+    if (m->base.config.recompute != WORKLOAD_KEEPS) {
+        FSDP_TRY(model_build_recompute(m->build, checkpoint));
     }
     return model_build_finish(m->build, &m->base.model);
 }

@@ -153,21 +153,44 @@ static int mlp_describe(const struct workload_config *config,
                            config, mlp_initial, out, error);
 }
 
-/* Each layer's output, before and behind its activation. */
+/* The checkpoint that layer u is in; 0: it keeps what it computes. And whether
+ * it is the first there, or the last. */
+static uint32_t checkpoint_of(const struct workload_run *run, uint32_t u)
+{
+    return workload_checkpoint(run->model->base.config.recompute, u);
+}
+
+static bool is_first(const struct workload_run *run, uint32_t u)
+{
+    return u == 0 || checkpoint_of(run, u - 1) != checkpoint_of(run, u);
+}
+
+static bool is_last(const struct workload_run *run, uint32_t u)
+{
+    return u + 1 == run->model->size.n ||
+           checkpoint_of(run, u + 1) != checkpoint_of(run, u);
+}
+
+/* Each layer's output, before and behind its activation. What comes out of a
+ * checkpoint is kept. */
 static int allocate_layers(struct workload_run *run, uint64_t rows,
                            uint64_t *widest)
 {
     const struct layers_size *size = &run->model->size;
+    struct compute *c = &run->compute;
 
     *widest = 0;
-    FSDP_TRY(compute_alloc(&run->compute, rows * size->in[0], &run->x[0]));
+    FSDP_TRY(compute_alloc(c, rows * size->in[0], &run->x[0]));
     for (uint32_t u = 0; u < size->n; u++) {
         const uint64_t n = rows * size->out[u];
 
         *widest = n > *widest ? n : *widest;
-        FSDP_TRY(compute_alloc(&run->compute, n, &run->pre[u]));
-        FSDP_TRY(compute_alloc(&run->compute, n, &run->x[u + 1]));
+        c->checkpoint = checkpoint_of(run, u);
+        FSDP_TRY(compute_alloc(c, n, &run->pre[u]));
+        c->checkpoint = is_last(run, u) ? 0 : c->checkpoint;
+        FSDP_TRY(compute_alloc(c, n, &run->x[u + 1]));
     }
+    c->checkpoint = 0;
     return FSDP_OK;
 }
 
@@ -243,16 +266,21 @@ static int forward(struct workload_run *run, uint32_t u)
     FSDP_TRY(compute_param(&run->compute, u, &w));
     FSDP_TRY(compute_gemm(&run->compute, rows, size->out[u], size->in[u],
                           run->x[u], w, run->pre[u]));
-    FSDP_TRY(compute_relu(&run->compute, rows * size->out[u], run->pre[u],
-                          run->x[u + 1]));
-    if (u + 1 < size->n) {
-        return FSDP_OK;
-    }
-    const uint64_t n = size->out[u];
+    return compute_relu(&run->compute, rows * size->out[u], run->pre[u],
+                        run->x[u + 1]);
+}
+
+/* And the gradient of the last layer's output. */
+static int loss(struct workload_run *run)
+{
+    const struct layers_size *size = &run->model->size;
+    const uint64_t rows = run->model->batch.samples;
+    const uint64_t n = outputs_of(run->model);
     const float elements = (float)(rows * n);
 
-    FSDP_TRY(compute_mse(&run->compute, rows, n, 2.0f / elements, run->x[u + 1],
-                         run->target, run->row_loss, run->dy[u % 2]));
+    FSDP_TRY(compute_mse(&run->compute, rows, n, 2.0f / elements,
+                         run->x[size->n], run->target, run->row_loss,
+                         run->dy[(size->n - 1) % 2]));
     return compute_loss(&run->compute, run->row_loss, rows, 1.0f / elements);
 }
 
@@ -277,21 +305,30 @@ static int backward(struct workload_run *run, uint32_t u)
                                    size->out[u], dy, w, run->dy[(u + 1) % 2]);
 }
 
+/* A layer's part of a pass, and what is live of its checkpoint around that. */
 static int compute_module(struct workload_run *run, uint32_t point,
                           uint32_t module)
 {
-    if (module == 0 || module > run->model->size.n) {
+    const uint32_t layers = run->model->size.n;
+    const bool back = point == FSDP_PRE_BACKWARD;
+    const uint32_t u = module - 1;
+
+    if (module == 0 || module > layers ||
+        (!back && point != FSDP_PRE_FORWARD && point != FSDP_PRE_RECOMPUTE)) {
         return FSDP_OK;
     }
-    switch (point) {
-    case FSDP_PRE_FORWARD:
-    case FSDP_PRE_RECOMPUTE:
-        return forward(run, module - 1);
-    case FSDP_PRE_BACKWARD:
-        return backward(run, module - 1);
-    default:
-        return FSDP_OK;
+    if (!back && is_first(run, u)) {
+        compute_enter(&run->compute, checkpoint_of(run, u));
     }
+    FSDP_TRY(back ? backward(run, u) : forward(run, u));
+    if (point == FSDP_PRE_FORWARD && u + 1 == layers) {
+        FSDP_TRY(loss(run)); /* it is never recomputed */
+    }
+    if (back ? is_first(run, u)
+             : point == FSDP_PRE_FORWARD && is_last(run, u)) {
+        compute_leave(&run->compute, checkpoint_of(run, u));
+    }
+    return FSDP_OK;
 }
 
 static int mlp_compute(struct workload_run *run, uint32_t point,
@@ -362,6 +399,8 @@ const struct workload workload_mlp = {
     .sizes = size_names,
     .data_kinds = 1u << WORKLOAD_NATURAL | 1u << WORKLOAD_EXACT |
                   1u << WORKLOAD_REPLICATED,
+    .recomputes = 1u << WORKLOAD_RECOMPUTE_AROUND |
+                  1u << WORKLOAD_RECOMPUTE_PAIR | 1u << WORKLOAD_RECOMPUTE_HALF,
     .describe = mlp_describe,
     .release = layers_release,
     .open = mlp_open,

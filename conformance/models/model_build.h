@@ -52,6 +52,10 @@ int32_t model_build_buffer(struct model_build *b, const char *name,
 int model_build_sequence(struct model_build *b, const char *name, uint32_t n,
                          const uint32_t *point, const uint32_t *module);
 
+/* A train sequence in which checkpoints are recomputed: checkpoint[m] of each
+ * module that was added, as for model_sequence_recompute. */
+int model_build_recompute(struct model_build *b, const uint32_t *checkpoint);
+
 /*
  * Describes what was added. The sequences are [0] "train", [1] "eval", then
  * the model's own. Unless given, train passes the tree depth first (PRE_FORWARD

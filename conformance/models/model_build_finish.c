@@ -81,6 +81,28 @@ int model_build_sequence(struct model_build *b, const char *name, uint32_t n,
     return FSDP_OK;
 }
 
+int model_build_recompute(struct model_build *b, const uint32_t *checkpoint)
+{
+    const uint32_t n = b->modules.n;
+    int32_t *parent = model_build_alloc(b, n, sizeof(*parent));
+    uint32_t *point = model_build_alloc(b, (size_t)6 * n, sizeof(*point));
+    uint32_t *module = model_build_alloc(b, (size_t)6 * n, sizeof(*module));
+    size_t i = 0;
+
+    FSDP_TRY(model_build_open(b, "train"));
+    if (n == 0 || n > UINT32_MAX / 6) {
+        return model_build_fail(b, FSDP_ERR_INVALID, "%u modules", (unsigned)n);
+    }
+    for (const struct build_node *m = b->modules.first; m != NULL;
+         m = m->next) {
+        parent[i++] = m->owner;
+    }
+    return model_build_sequence(
+        b, "train",
+        model_sequence_recompute(n, parent, checkpoint, point, module), point,
+        module);
+}
+
 /* The two sequences that follow from the tree, where none was given. */
 static int build_derived(struct model_build *b, const int32_t *parent)
 {

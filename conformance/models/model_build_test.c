@@ -109,6 +109,64 @@ static void test_derived_sequences(void **state)
     model_build_destroy(b);
 }
 
+/* Below: f and F are forward points, r and R of a recompute, b and B of the
+ * backward; the modules of small_tree are root, a with b and c in it, and d. */
+static void test_recompute_sequences(void **state)
+{
+    enum {
+        f = FSDP_PRE_FORWARD,
+        F = FSDP_POST_FORWARD,
+        b = FSDP_PRE_BACKWARD,
+        B = FSDP_POST_BACKWARD,
+        r = FSDP_PRE_RECOMPUTE,
+        R = FSDP_POST_RECOMPUTE
+    };
+    static const struct {
+        uint32_t checkpoint[5], n, point[12], module[12]; /* of the backward */
+    } wants[] = {
+        /* What is in a, inside a's backward. */
+        {{0, 0, 0, 1, 1},
+         14,
+         {b, b, B, b, r, R, r, R, b, B, b, B},
+         {0, 2, 2, 1, 3, 3, 4, 4, 4, 4, 3, 3}},
+        /* a and what is in it, before its backward. */
+        {{0, 1, 0, 1, 1},
+         16,
+         {b, b, B, r, r, R, r, R, R, b, b, B},
+         {0, 2, 2, 1, 3, 3, 4, 4, 1, 1, 4, 4}},
+        /* All but the root, together, before d's backward. */
+        {{0, 1, 1, 1, 1},
+         18,
+         {b, r, r, R, r, R, R, r, R, b, B, b},
+         {0, 1, 3, 3, 4, 4, 1, 2, 2, 2, 2, 1}},
+        /* d alone. */
+        {{0, 0, 7, 0, 0},
+         12,
+         {b, r, R, b, B, b, b, B, b, B, B, B},
+         {0, 2, 2, 2, 2, 1, 4, 4, 3, 3, 1, 0}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wants) / sizeof(wants[0]); i++) {
+        struct model_build *build = small_tree();
+        const struct fsdp_sequence *s;
+        struct fsdp_model model;
+
+        assert_int_equal(model_build_recompute(build, wants[i].checkpoint), 0);
+        assert_int_equal(model_build_finish(build, &model), FSDP_OK);
+        s = model.sequence[FSDP_SEQUENCE_TRAIN];
+        assert_int_equal(s->n, 10 + wants[i].n);
+        assert_int_equal(s->point[0], f);
+        assert_int_equal(s->point[9], F);
+        assert_memory_equal(s->point + 10, wants[i].point,
+                            sizeof(wants[i].point));
+        assert_memory_equal(s->module + 10, wants[i].module,
+                            sizeof(wants[i].module));
+        assert_int_equal(model.sequence[FSDP_SEQUENCE_EVAL]->n, 10);
+        model_build_destroy(build);
+    }
+}
+
 static void test_own_sequences(void **state)
 {
     const uint32_t point[] = {FSDP_PRE_FORWARD, FSDP_PRE_FORWARD,
@@ -233,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_derived_sequences),
+        cmocka_unit_test(test_recompute_sequences),
         cmocka_unit_test(test_own_sequences),
         cmocka_unit_test(test_what_is_wrong_is_refused),
         cmocka_unit_test(test_a_model_has_a_root),

@@ -56,6 +56,44 @@ void model_sequence_mirror(uint32_t n, uint32_t *point, uint32_t *module)
     }
 }
 
+/* What follows `at` points of a sequence: the 2 * n points of a forward that
+ * are of a checkpoint, as those of a recompute. */
+static uint32_t add_recompute(uint32_t n, const uint32_t *checkpoint,
+                              uint32_t which, uint32_t at, uint32_t *point,
+                              uint32_t *module)
+{
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        if (checkpoint[module[i]] == which) {
+            point[at] = point[i] == FSDP_PRE_FORWARD ? FSDP_PRE_RECOMPUTE
+                                                     : FSDP_POST_RECOMPUTE;
+            module[at++] = module[i];
+        }
+    }
+    return at;
+}
+
+uint32_t model_sequence_recompute(uint32_t n, const int32_t *parent,
+                                  const uint32_t *checkpoint, uint32_t *point,
+                                  uint32_t *module)
+{
+    uint32_t at = 2 * n;
+    uint32_t done = 0; /* checkpoints are met from the last to the first */
+
+    model_sequence_forward(n, parent, point, module);
+    for (uint32_t i = 2 * n; i-- > 0;) {
+        const uint32_t m = module[i];
+
+        if (checkpoint[m] != 0 && checkpoint[m] != done) {
+            done = checkpoint[m];
+            at = add_recompute(n, checkpoint, done, at, point, module);
+        }
+        point[at] = point[i] == FSDP_POST_FORWARD ? FSDP_PRE_BACKWARD
+                                                  : FSDP_POST_BACKWARD;
+        module[at++] = m;
+    }
+    return at;
+}
+
 /* The PRE point that a POST point closes; BEGIN for what closes nothing. */
 static uint32_t opener(uint32_t point)
 {

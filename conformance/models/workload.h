@@ -30,6 +30,7 @@ struct workload_config {
     uint32_t grains;
     const char *text; /* gpt: the bytes to learn; NULL for the others */
     uint64_t text_bytes;
+    uint32_t recompute; /* enum workload_recompute */
 };
 
 /* What a workload is described by; owned by the workload until `release`. */
@@ -65,6 +66,7 @@ struct workload {
     const char *const *sizes; /* NULL-ended; the first is the default */
     bool any_size;            /* `describe` knows more, and copies the name */
     uint32_t data_kinds;      /* bit (1 << enum workload_data) set: offered */
+    uint32_t recomputes;      /* (1 << enum workload_recompute): also offered */
 
     /* Describes the model. INVALID: the config does not fit (names what). */
     int (*describe)(const struct workload_config *config,

@@ -38,6 +38,9 @@ static void count_live(void *self, struct fsdp_stream *stream, uint32_t kind,
     counting->live_at[i] = p;
     counting->live[i] = bytes;
     counting->live_bytes += bytes;
+    if (counting->live_bytes > counting->peak_bytes) {
+        counting->peak_bytes = counting->live_bytes;
+    }
     memset(p, 0xff, bytes); /* undefined: NaN, and no id */
 }
 

@@ -19,8 +19,9 @@ struct trial {
     struct workload_run *run;
     float **weight;
     float **grad;
-    uint64_t live_bytes; /* of activations */
-    uint64_t live[512];  /* bytes of each live range */
+    uint64_t live_bytes; /* of activations; and the most at once */
+    uint64_t peak_bytes;
+    uint64_t live[512]; /* bytes of each live range */
     void *live_at[512];
     uint32_t allocations;
     uint32_t fail_after; /* allocations; 0: none fails */

@@ -51,6 +51,11 @@ static bool plays_none(const void *base)
     return !case_is_script(base);
 }
 
+static bool keeps_all(const void *base)
+{
+    return ((const struct run_case *)base)->recompute == WORKLOAD_KEEPS;
+}
+
 static bool read_script(struct record_json *j, struct record_field at,
                         json_t *v, const struct record_row *row, void *base)
 {
@@ -128,6 +133,8 @@ static const struct record_row run_case_rows[] = {
     {"prefetch_forward", &record_u32, AT(prefetch_forward)},
     {"prefetch_backward", &record_u32, AT(prefetch_backward)},
     {"reduces_in_flight", &record_u32, AT(reduces_in_flight)},
+    {"recompute", &record_name, AT(recompute), .name = case_recompute_name,
+     .optional = true, .absent = keeps_all},
     {"steps", &record_u32, AT(steps)},
     {"recorded_steps", &record_u32, AT(recorded_steps)},
     {"script", &script_text_or_name, AT(script), .optional = true,

@@ -273,6 +273,7 @@ const struct fsdp_engine *fsdp_ref_engine(void)
                                          "eval",
                                          "cancel",
                                          "unshard-all",
+                                         "recompute",
                                          "sgd",
                                          "momentum",
                                          "adamw",

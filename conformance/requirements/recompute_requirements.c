@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recompute_requirements.c - activations that are dropped in the forward and
+ * computed again in the backward: a matter of the model's memory alone. The
+ * engine gathers no more, reduces no more, and gives the same curve.
+ */
+#include "requirements/families.h"
+
+#include "judge/compare/compare_checks.h"
+
+/* The same case, but nothing is dropped. */
+static void keep_activations(struct run_case *c)
+{
+    c->recompute = WORKLOAD_KEEPS;
+}
+
+static bool recomputes(const struct expect *e)
+{
+    return compare_case_trains(e) && e->c->recompute != WORKLOAD_KEEPS;
+}
+
+/* Of the same case without recompute; NULL: this run has no record of it. */
+static const struct record_rank *rank_that_keeps(const struct expect *e,
+                                                 uint32_t k)
+{
+    const struct record *other = compare_companion(e, keep_activations);
+
+    return other != NULL ? compare_rank(other, k) : NULL;
+}
+
+static bool has_twin(const struct expect *e)
+{
+    return recomputes(e) && rank_that_keeps(e, 0) != NULL;
+}
+
+/*
+ * recompute.same-collectives: a unit is gathered once for its recompute and its
+ * backward together.
+ */
+static bool same_collectives_of_rank(const struct expect *e,
+                                     const struct record_rank *rank, uint32_t k,
+                                     struct finding *f)
+{
+    static const uint32_t kinds[] = {FSDP_ALL_GATHER, FSDP_REDUCE_SCATTER,
+                                     FSDP_ALL_REDUCE};
+    const struct record_rank *other = rank_that_keeps(e, k);
+
+    for (uint32_t t = 0; t < e->c->steps; t++) {
+        const struct record_sequence *got = compare_step_sequence(rank, t);
+        const struct record_sequence *want = compare_step_sequence(other, t);
+        struct finding at = finding_at("collectives", t, -1, k);
+
+        if (want == NULL) {
+            return finding_missing(f, at, "there is no step to compare with");
+        }
+        for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+            const uint64_t n = got != NULL ? compare_count(got, kinds[i]) : 0;
+
+            if (n != compare_count(want, kinds[i])) {
+                return finding_count(f, at, n, compare_count(want, kinds[i]),
+                                     compare_kind_words(kinds[i]));
+            }
+        }
+    }
+    return true;
+}
+
+static bool same_collectives_spoil(const struct expect *e,
+                                   struct record_rank *rank)
+{
+    uint32_t t = 0;
+
+    while (t < e->c->steps && t < rank->n_steps &&
+           (compare_step_sequence(rank, t) == NULL ||
+            compare_step_sequence(rank, t)->n == 0)) {
+        t++;
+    }
+    if (t == e->c->steps || t >= rank->n_steps) {
+        return false;
+    }
+    rank->sequence[rank->step_sequence[t]].c[0].kind = FSDP_BROADCAST;
+    return true;
+}
+
+/*
+ * recompute.activations-fall: what it is for. What a single checkpoint drops is
+ * live at once all the same, together with all that is kept: two, at least, are
+ * not.
+ */
+static bool activations_fall_applies(const struct expect *e)
+{
+    const struct fsdp_sequence *s = e->model->sequence[FSDP_SEQUENCE_TRAIN];
+    uint32_t n = 0;
+
+    for (uint32_t i = 1; i < s->n; i++) {
+        n += s->point[i] == FSDP_PRE_RECOMPUTE &&
+             s->point[i - 1] != FSDP_PRE_RECOMPUTE &&
+             s->point[i - 1] != FSDP_POST_RECOMPUTE;
+    }
+    return n > 1 && has_twin(e);
+}
+
+static bool activations_fall_of_rank(const struct expect *e,
+                                     const struct record_rank *rank, uint32_t k,
+                                     struct finding *f)
+{
+    const struct record_rank *other = rank_that_keeps(e, k);
+    const struct finding at = finding_at("activation", -1, -1, k);
+    const uint64_t got = rank->memory.peak[FSDP_ACTIVATION];
+
+    if (other == NULL) {
+        return finding_missing(f, at, "there is no record to compare with");
+    }
+    return got < other->memory.peak[FSDP_ACTIVATION] ||
+           finding_bytes(f, at, got, other->memory.peak[FSDP_ACTIVATION],
+                         "at once; not less than without recompute");
+}
+
+static bool activations_fall_spoil(const struct expect *e,
+                                   struct record_rank *rank)
+{
+    const struct record_rank *other = rank_that_keeps(e, 0);
+
+    if (other == NULL) {
+        return false;
+    }
+    rank->memory.peak[FSDP_ACTIVATION] = UINT64_MAX;
+    return true;
+}
+
+const struct requirement recompute_requirements[] = {
+    {.id = "recompute.same-curve",
+     .text = "Activations that are computed again give the curve of those that "
+             "are kept, bit for bit.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "num.curve",
+     .claim = "recompute",
+     .applies = recomputes,
+     .check = &check_curve_of,
+     .change = keep_activations},
+    /* The recomputed forward does not reshard: backward needs the same unit. */
+    {.id = "recompute.same-collectives",
+     .text = "A recomputed forward gathers and reduces nothing beyond what the "
+             "backward that follows it does.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .claim = "recompute",
+     .applies = has_twin,
+     .check = &check_each_rank,
+     .rank = {same_collectives_of_rank, same_collectives_spoil}},
+    {.id = "recompute.activations-fall",
+     .text = "With several checkpoints fewer bytes of activations are live at "
+             "once than without recompute.",
+     .since = "1.0",
+     .must = 0,
+     .level = LEVEL_MEMORY,
+     .claim = "recompute",
+     .applies = activations_fall_applies,
+     .check = &check_each_rank,
+     .rank = {activations_fall_of_rank, activations_fall_spoil}},
+    {0},
+};
