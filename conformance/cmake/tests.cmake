@@ -451,7 +451,7 @@ endif()
 # ---- The longest first, so that none of them runs alone at the end ----
 # Seconds on two idle processors, as estimated for docs/performance.md ("Where the
 # time of ci/test goes").
-foreach(row command.ci_gpu=126 mutation.source=82 fuzz=60
+foreach(row command.ci_gpu=90 mutation.source=82 fuzz=60
         command.interrupt_test=57 command.cuda_faults=53 package=52
         command.adapter_test=41)
     string(REGEX MATCH "^(.*)=(.*)$" row ${row})
