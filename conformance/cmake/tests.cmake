@@ -454,7 +454,7 @@ endif()
 # time of ci/test goes").
 foreach(row command.ci_gpu=90 mutation.source=82 fuzz=60
         command.interrupt_test=57 command.cuda_faults=53 package=52
-        command.adapter_test=41)
+        command.adapter_test=41 command.hosts_test=30)
     string(REGEX MATCH "^(.*)=(.*)$" row ${row})
     if(TEST ${CMAKE_MATCH_1})
         set_tests_properties(${CMAKE_MATCH_1} PROPERTIES COST ${CMAKE_MATCH_2})
