@@ -312,6 +312,7 @@ endforeach()
 # less than a processor's worth. These do not.
 set_tests_properties(command.hostile_test command.many_ranks_test
     command.shard_test command.tour_test PROPERTIES PROCESSORS 2)
+set_tests_properties(command.hosts_test PROPERTIES LABELS "command;mpi")
 # They look for what the same engine leaves, or for what is left in memory.
 set_tests_properties(command.hostile_test command.supervision_test
     command.interrupt_test PROPERTIES RESOURCE_LOCK hostile)
@@ -454,9 +455,9 @@ endif()
 # ---- The longest first, so that none of them runs alone at the end ----
 # Seconds on two idle processors, as estimated for docs/performance.md ("Where the
 # time of ci/test goes").
-foreach(row command.ci_gpu=126 mutation.source=82 fuzz=60
+foreach(row command.ci_gpu=90 mutation.source=82 fuzz=60
         command.interrupt_test=57 command.cuda_faults=53 package=52
-        command.adapter_test=41)
+        command.adapter_test=41 command.hosts_test=30)
     string(REGEX MATCH "^(.*)=(.*)$" row ${row})
     if(TEST ${CMAKE_MATCH_1})
         set_tests_properties(${CMAKE_MATCH_1} PROPERTIES COST ${CMAKE_MATCH_2})

@@ -215,6 +215,19 @@ static bool is_alone(const struct ends *e)
     return poll(&end, 1, 0) == 1 && (end.revents & (POLLERR | POLLHUP));
 }
 
+/* What Open MPI does where nobody has said otherwise. Of a host that is gone,
+ * or whose link is cut, nobody hears by itself: mpirun and each host's daemon
+ * ask each other, and who gets no answer for half a minute says so, ends its
+ * ranks and itself. Left alone, they would wait for minutes before they ask. */
+static void set_open_mpi(void)
+{
+    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    setenv("OMPI_MCA_oob_tcp_keepalive_time", "10", 0);
+    setenv("OMPI_MCA_oob_tcp_keepalive_intvl", "5", 0);
+    setenv("OMPI_MCA_oob_tcp_keepalive_probes", "4", 0);
+}
+
 /* A worker dies with its supervisor. mpirun is asked to end instead, so that
  * it takes its ranks with it. */
 static _Noreturn void become(struct supervised *w, struct command *c,
@@ -244,8 +257,7 @@ static _Noreturn void become(struct supervised *w, struct command *c,
         setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
         setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     }
-    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    set_open_mpi();
     place_ends(w, e);
     execvp(c->word[0], c->word);
     die(e, "start", c->word[0]);
