@@ -161,7 +161,8 @@ static bool read_count(struct reading *r, struct run_case *c)
     if (strncmp(word, "recompute-", strlen("recompute-")) == 0) {
         return case_value(case_recompute_name, word, &c->recompute);
     }
-    return read_scenario(word, c);
+    return case_value(case_precision_name, word, &c->precision) ||
+           read_scenario(word, c);
 }
 
 static void read_rest(struct reading *r, struct run_case *c)

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 588;
+const uint32_t manifest_count = 609;
 const char manifest_sha256[] =
-    "046a8528411bdc255e5c19c100b5ff1a1bc84d2c85dcb0afa4212693a440d0d4";
+    "dda8b3d4045b44a99087ee8bd9773af7f99857711ea4181b0299b4e36ba17c54";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
