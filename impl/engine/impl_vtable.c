@@ -26,6 +26,8 @@ const struct fsdp_engine *fsdp_impl_engine(void)
                                          "momentum",
                                          "adamw",
                                          "groups",
+                                         "groups-betas",
+                                         "unit-factors",
                                          "fold-rank",
                                          "fold-ring",
                                          "fold-tree",
