@@ -18,6 +18,7 @@
 #include "run/mixed_watch_testing.h"
 #include "world/world.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -180,6 +181,31 @@ static int read_all(const struct run *r)
     return r->engine->reshard_all(r->s);
 }
 
+/* With a norm that nothing is cut by. Where an infinity is an error nothing has
+ * changed behind it. */
+static int clip(const struct run *r, float inverse_scale)
+{
+    struct fsdp_clip how = {.size = sizeof(how),
+                            .max_norm = INFINITY,
+                            .p = 2.0f,
+                            .error_if_nonfinite = 1,
+                            .inverse_scale = inverse_scale};
+    bool overflows = r->c->overflows && r->step == 1;
+    float norm = -1.0f;
+    int status = r->engine->clip_grad_norm(r->s, &how, &norm);
+
+    if (!overflows) {
+        CHECK(status == FSDP_OK && isfinite(norm));
+        return FSDP_OK;
+    }
+    CHECK(status == FSDP_ERR_INVALID);
+    *r->env->error = (struct fsdp_error){.status = FSDP_OK};
+    how.error_if_nonfinite = 0;
+    FSDP_TRY(r->engine->clip_grad_norm(r->s, &how, &norm));
+    CHECK(!isfinite(norm));
+    return FSDP_OK;
+}
+
 static int step(struct run *r)
 {
     const float lr[MIXED_GROUPS] = {MIXED_LR, MIXED_LR, MIXED_LR};
@@ -194,6 +220,10 @@ static int step(struct run *r)
     }
     if (r->c->scale != 0.0f) {
         how.inverse_scale = 1.0f / r->c->scale;
+    }
+    if (r->c->clips) {
+        FSDP_TRY(clip(r, how.inverse_scale));
+        how.inverse_scale = 1.0f;
     }
     FSDP_TRY(r->engine->step(r->s, &how));
     finite = mixed_truth_step(r->truth, r->c, r->step);
@@ -370,6 +400,7 @@ static void what_is_not_finite_is_skipped(void **state)
                                .sync = 1,
                                .scale = scales[k / 16],
                                .overflows = k % 3 != 0,
+                               .clips = k / 2 % 3 == 0,
                                .policy = {*policy, *policy, *policy}};
 
         train_case(&c);

@@ -279,12 +279,14 @@ bool mixed_truth_step(struct mixed_truth *t, const struct mixed_case *c,
         t->power[k][0] *= beta1[k];
         t->power[k][1] *= beta2[k];
     }
-    for (uint32_t p = 0; p < MIXED_PARAMETERS && finite; p++) {
+    for (uint32_t p = 0; p < MIXED_PARAMETERS; p++) {
         for (uint32_t i = 0; i < mixed_numel[p]; i++) {
-            float *g = &t->gradient[p][i];
-
-            *g = c->scale != 0.0f ? *g * (1.0f / c->scale) : *g;
-            t->weight[p][i] = stepped(t, c, p, i);
+            if (c->scale != 0.0f && (finite || c->clips)) {
+                t->gradient[p][i] *= 1.0f / c->scale;
+            }
+            if (finite) {
+                t->weight[p][i] = stepped(t, c, p, i);
+            }
         }
     }
     return finite;

@@ -37,6 +37,7 @@ struct mixed_case {
     bool own;                    /* policies are given unit by unit */
     float scale;                 /* of the loss; 0: none */
     bool overflows;              /* one element of one rank, in one step */
+    bool clips;                  /* which unscales, in place of the step */
     float predivide, divide;     /* 0: as usual */
     uint32_t optimizer;          /* of two groups, unless it is SGD */
     struct mixed_policy policy[MIXED_UNITS];
