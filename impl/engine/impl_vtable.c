@@ -38,6 +38,7 @@ const struct fsdp_engine *fsdp_impl_engine(void)
                                          "prefetch",
                                          "bf16",
                                          "fp16",
+                                         "sum-f32",
                                          "loss-scale",
                                          "save-full",
                                          "save-sharded",
