@@ -16,8 +16,8 @@ enum {
     EXIT_INCOMPLETE = 2,
     EXIT_USAGE = 64,
     EXIT_BAD_DATA = 65,
-    EXIT_OUTPUT = 74,  /* standard output could not be written */
-    EXIT_SKIPPED = 77, /* with --partial-ok: none of it is claimed */
+    EXIT_OUTPUT = 74,  /* something that was asked for could not be written */
+    EXIT_SKIPPED = 77, /* a selection of which nothing is claimed */
 };
 
 enum {
@@ -50,7 +50,8 @@ struct arguments {
     const char *write, *check, *fixtures;
     const char *about, *bundle, *explanations;
     bool partial, without_records;
-    bool partial_ok, record_only, report_only, json, quiet, help, verbose;
+    bool partial_ok, strict, record_only, report_only, json, quiet, help,
+        verbose;
     bool times;
     const char *const *rest; /* what is no option */
     int n_rest;
@@ -81,7 +82,8 @@ enum {
     TAKES_DRAW = 131072, /* --draw --seed, of scripts */
 };
 
-/* Returns 0, or EXIT_USAGE after a line on stderr. The lists' names point
+/* Returns 0; or, after a line on stderr, EXIT_USAGE, or EXIT_OUTPUT: a file
+ * that is to be written cannot be. The lists' names point
  * into argv, which is changed at commas. */
 int arguments_parse(int argc, char **argv, unsigned takes,
                     struct arguments *out);

@@ -293,8 +293,9 @@ int command_list(int argc, char **argv)
     const unsigned takes = TAKES_SELECTION | TAKES_DRAW | TAKES_JSON;
     struct arguments a;
 
-    if (arguments_parse(argc, argv, takes, &a)) {
-        return EXIT_USAGE;
+    const int wrong = arguments_parse(argc, argv, takes, &a);
+    if (wrong) {
+        return wrong;
     }
     if (a.help) {
         printf("usage: fsdp-cts list "

@@ -5,6 +5,7 @@
  */
 #include "cli/commands.h"
 #include "cli/evaluate.h"
+#include "cli/exit_codes.h"
 #include "judge/report/report_read.h"
 
 #include <errno.h>
@@ -26,9 +27,7 @@ static void help(void)
            "checked, that its items are those of any\nrecords is not; see: "
            "fsdp-cts verify.\n\n");
     arguments_help(TAKES);
-    printf("\nexit: 0 conformant, 1 not conformant, 2 incomplete, 64 usage "
-           "error, 65 bad data,\n77 skipped (a selection that is not "
-           "claimed)\n");
+    exit_codes_print(stdout);
 }
 
 /* The whole file, or what a pipe gives, up to the most that a report has. NULL:
@@ -82,12 +81,13 @@ static int show(const struct arguments *a, struct report_kept *kept)
         }
         part->meta.report = a->rest[0];
         part->meta.verbose = a->verbose;
+        part->meta.brief = a->requirements.n > 0;
         of[i] = (struct evaluate_result){part->result, part->meta, true,
                                          evaluate_code(&part->result, a)};
         code = evaluate_worse(code, of[i].code);
     }
     if (!of || !evaluate_write(a, of, kept->n)) {
-        code = evaluate_worse(code, EXIT_INCOMPLETE);
+        code = evaluate_worse(code, EXIT_OUTPUT);
     }
     for (uint32_t i = 0; of && i < kept->n; i++) {
         evaluate_print(a, &of[i], kept->n);
@@ -108,8 +108,9 @@ int command_report(int argc, char **argv)
     char *text;
     int code;
 
-    if (arguments_parse(argc, argv, TAKES, &a)) {
-        return EXIT_USAGE;
+    const int wrong = arguments_parse(argc, argv, TAKES, &a);
+    if (wrong) {
+        return wrong;
     }
     if (a.help) {
         help();

@@ -5,6 +5,7 @@
  */
 #include "cli/commands.h"
 #include "cli/evaluate.h"
+#include "cli/exit_codes.h"
 #include "cli/fixtures.h"
 #include "cli/pictures.h"
 #include "cli/records_folder.h"
@@ -37,10 +38,7 @@ static void help(void)
         "whether its loss curve is bit-exact, its peak memory as the closed\n"
         "form says, and its collectives the right number and size.\n\n");
     arguments_help(TAKES);
-    printf("\nexit: 0 conformant, 1 not conformant, 2 incomplete (a selection "
-           "is, unless\n--partial-ok), 64 usage error, 77 skipped (a selection "
-           "that "
-           "is not claimed)\n");
+    exit_codes_print(stdout);
 }
 
 static int say(const struct fsdp_error *error, int status)
@@ -49,7 +47,9 @@ static int say(const struct fsdp_error *error, int status)
         fprintf(stderr, "fsdp-cts: %s\n",
                 error->message[0] ? error->message : fsdp_status_text(status));
     }
-    return status == FSDP_ERR_INVALID ? EXIT_USAGE : EXIT_INCOMPLETE;
+    return status == FSDP_ERR_INVALID ? EXIT_USAGE
+           : status == FSDP_ERR_IO    ? EXIT_OUTPUT
+                                      : EXIT_INCOMPLETE;
 }
 
 /* An adapter starts a program of its own, and often a slow one: it may be
@@ -181,7 +181,7 @@ static int judge_all(const struct arguments *a,
         times_note(times, "judge", "", began);
     }
     if (rerun && !evaluate_write(a, result, engines->n)) {
-        code = evaluate_worse(code, EXIT_INCOMPLETE);
+        code = evaluate_worse(code, EXIT_OUTPUT);
     }
     for (uint32_t i = 0; i < engines->n && rerun; i++) {
         show(a, &jobs[i].input, &engines->of[i], &result[i], engines->n);
@@ -227,12 +227,12 @@ static int run(const struct arguments *a, const struct case_list *cases,
     int64_t started = (int64_t)time(NULL);
     int code;
 
-    if ((a->records ? folder_open(a->records, &folder, &error)
-                    : folder_open_temporary(cases, a->engines.n, &folder,
-                                            &error)) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+    code = a->records
+               ? folder_open(a->records, &folder, &error)
+               : folder_open_temporary(cases, a->engines.n, &folder, &error);
+    if (code != FSDP_OK) {
         folder_close(&folder);
-        return EXIT_USAGE;
+        return say(&error, code);
     }
     e.baselines = folder.path;
     folder_sweep(&folder); /* of a run that was killed */
@@ -243,17 +243,17 @@ static int run(const struct arguments *a, const struct case_list *cases,
     if (code == 0) {
         code = run_cases(a, &engines, cases, text, folder.path, &times);
     }
-    if (code == 0 && a->trace &&
-        trace_merge(engines.of[0].records, &cases->c[0], engines.of[0].engine,
-                    a->trace, &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: %s\n", error.message);
-        code = EXIT_INCOMPLETE;
+    if (code == 0 && a->trace) {
+        code = trace_merge(engines.of[0].records, &cases->c[0],
+                           engines.of[0].engine, a->trace, &error);
+        code = code == FSDP_OK ? 0 : say(&error, code);
     }
-    if (code == 0 && a->pictures &&
-        pictures_write(engines.of[0].records, &cases->c[0], text, a->pictures,
-                       &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: %s\n", error.message);
-        code = EXIT_INCOMPLETE;
+    if (code == 0 && a->pictures) {
+        code = pictures_write(engines.of[0].records, &cases->c[0], text,
+                              a->pictures, &error);
+        code = code == FSDP_OK       ? 0
+               : code == FSDP_ERR_IO ? say(&error, code)
+                                     : (say(&error, code), EXIT_INCOMPLETE);
     }
     if (code == 0 && !a->record_only) {
         code = judge_all(a, &engines, &e, started, &times);

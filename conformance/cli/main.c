@@ -4,6 +4,7 @@
  */
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/exit_codes.h"
 #include "cli/near.h"
 #include "cli/version.h"
 
@@ -58,10 +59,8 @@ static void help(FILE *to)
         }
     }
     fprintf(to, "\nfsdp-cts COMMAND --help says more; --version: which this "
-                "is.\n"
-                "exit: 0 conformant, 1 not conformant, 2 incomplete, 64 usage "
-                "error, 65 bad data,\n"
-                "74 output could not be written, 77 skipped (--partial-ok)\n");
+                "is.\n");
+    exit_codes_print(to);
 }
 
 /* What a full disk has swallowed must not end with 0. A reader that has seen

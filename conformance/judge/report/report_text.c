@@ -229,6 +229,31 @@ static void put_unjudged(FILE *f, const struct judge_result *r)
     (void)fputs(total > 0 ? "\n" : "", f);
 }
 
+/* What each blocked requirement waits for, and in how many cases. */
+static void put_blocked(FILE *f, const struct judge_result *r)
+{
+    bool any = false;
+
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        for (uint32_t by = 0; by < r->n_requirements; by++) {
+            uint32_t n = 0;
+
+            for (uint32_t c = 0; c < r->n_cases && r->reported[q]; c++) {
+                const struct judge_item *item = judge_item_at(r, c, q);
+
+                n += item->outcome == JUDGE_BLOCKED && item->blocked_by == by;
+            }
+            if (n > 0) {
+                (void)fprintf(f, "%s: blocked by %s in %" PRIu32 " case%s\n",
+                              r->requirement[q]->id, r->requirement[by]->id, n,
+                              n > 1 ? "s" : "");
+                any = true;
+            }
+        }
+    }
+    (void)fputs(any ? "\n" : "", f);
+}
+
 static void put_levels(FILE *f, const struct judge_result *r)
 {
     for (uint32_t l = 0; l < N_LEVELS; l++) {
@@ -333,11 +358,18 @@ int report_text(const struct judge_result *r, const struct report_meta *meta,
                 FILE *out)
 {
     report_first_cause(out, r, meta);
-    put_cases(out, r, meta->verbose);
+    if (!meta->brief || meta->verbose) {
+        put_cases(out, r, meta->verbose);
+    }
     put_requirements(out, r, meta->verbose);
     FSDP_TRY(report_failures(out, r, meta));
     put_unjudged(out, r);
-    put_levels(out, r);
+    if (meta->brief) {
+        put_blocked(out, r);
+    }
+    if (!meta->brief || meta->verbose) {
+        put_levels(out, r);
+    }
     put_unknown_claims(out, r);
     put_evidence(out, r);
     put_verdict(out, r);
