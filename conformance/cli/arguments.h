@@ -48,6 +48,9 @@ struct arguments {
     uint32_t seed;                /* of all cases; 0: as in the manifest */
     uint32_t n_scripts;           /* drawn, from `seed` on; 0: none */
     const char *write, *check, *fixtures;
+    const char *from; /* a report, whose cases are meant */
+    bool failed, last_failed, dry_run;
+    const struct case_list *among; /* only these; NULL: any. Not owned */
     const char *about, *bundle, *explanations;
     bool partial, without_records;
     bool partial_ok, strict, record_only, report_only, json, quiet, help,

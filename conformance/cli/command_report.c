@@ -6,13 +6,10 @@
 #include "cli/commands.h"
 #include "cli/evaluate.h"
 #include "cli/exit_codes.h"
-#include "judge/report/report_read.h"
+#include "cli/report_load.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 enum {
     TAKES = TAKES_JUDGE
@@ -28,42 +25,6 @@ static void help(void)
            "fsdp-cts verify.\n\n");
     arguments_help(TAKES);
     exit_codes_print(stdout);
-}
-
-/* The whole file, or what a pipe gives, up to the most that a report has. NULL:
- * errno says why. */
-static char *read_all(const char *path, size_t *bytes)
-{
-    FILE *f = fopen(path, "re");
-    bool large = false;
-    bool failed = false;
-    struct stat about;
-    char *text = NULL;
-
-    *bytes = 0;
-    if (f && fstat(fileno(f), &about) == 0) {
-        large = S_ISREG(about.st_mode) && about.st_size > REPORT_MAX_BYTES;
-    }
-    for (size_t room = 1 << 16; f && !large && !failed && !feof(f); room *= 2) {
-        char *grown = realloc(text, room);
-
-        failed = !grown;
-        text = grown ? grown : text;
-        if (!failed) {
-            *bytes += fread(text + *bytes, 1, room - *bytes, f);
-            failed = ferror(f) != 0;
-        }
-        large = *bytes > REPORT_MAX_BYTES;
-    }
-    if (f) {
-        fclose(f);
-    }
-    if (failed || large) {
-        free(text);
-        text = NULL;
-        errno = large ? EFBIG : errno;
-    }
-    return text;
 }
 
 static int show(const struct arguments *a, struct report_kept *kept)
@@ -102,10 +63,7 @@ static int show(const struct arguments *a, struct report_kept *kept)
 int command_report(int argc, char **argv)
 {
     struct arguments a;
-    struct fsdp_error error = {0};
     struct report_kept kept;
-    size_t bytes = 0;
-    char *text;
     int code;
 
     const int wrong = arguments_parse(argc, argv, TAKES, &a);
@@ -121,23 +79,10 @@ int command_report(int argc, char **argv)
                         "report --help\n");
         return EXIT_USAGE;
     }
-    text = read_all(a.rest[0], &bytes);
-    if (!text) {
-        const int why = errno;
-
-        fprintf(stderr, "fsdp-cts report: %s: %s\n", a.rest[0],
-                why == EFBIG ? "over 256 MiB, which no report has"
-                             : strerror(why));
-        return EXIT_BAD_DATA;
-    }
-    if (report_read(text, bytes, a.rest[0], requirement_table(), &kept,
-                    &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts report: %s\n", error.message);
-        code = EXIT_BAD_DATA;
-    } else {
+    code = report_load("report", a.rest[0], &kept);
+    if (code == 0) {
         code = show(&a, &kept);
         report_kept_release(&kept);
     }
-    free(text);
     return code;
 }

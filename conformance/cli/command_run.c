@@ -7,6 +7,7 @@
 #include "cli/evaluate.h"
 #include "cli/exit_codes.h"
 #include "cli/fixtures.h"
+#include "cli/from_report.h"
 #include "cli/pictures.h"
 #include "cli/records_folder.h"
 #include "cli/rerun.h"
@@ -324,12 +325,71 @@ static int check_shard(struct arguments *a)
     return 0;
 }
 
-int command_run(int argc, char **argv)
+static int check(struct arguments *a)
 {
-    struct arguments a;
+    int code = check_adapter(a);
+
+    code = code ? code : check_shard(a);
+    return code ? code : check_engines(a);
+}
+
+/* --dry-run: which cases these would be. */
+static int print_cases(const struct case_list *cases)
+{
+    for (uint32_t i = 0; i < cases->n; i++) {
+        char id[CASE_ID_BYTES];
+
+        case_id(&cases->c[i], id);
+        printf("%s\n", id);
+    }
+    return 0;
+}
+
+/* What is left to do is clear: which cases they are, and to run them. */
+static int select_and_run(struct arguments *a)
+{
     struct case_list cases = {NULL, 0};
     struct text text = {NULL, 0, NULL};
     struct fsdp_error error = {0};
+    int code;
+
+    if (a->fixtures &&
+        fixtures_manifest_check(a->fixtures, &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts run: %s\n", error.message);
+        return EXIT_BAD_DATA;
+    }
+    if (text_load(a->text, &text, &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+        return EXIT_USAGE;
+    }
+    if (a->adapter) { /* the one engine, which has no name yet */
+        a->engines.name[a->engines.n++] = "adapter";
+    } else if (a->engines.n == 0) { /* the suite's own */
+        a->engines.name[a->engines.n++] = "ref";
+        a->engines.name[a->engines.n++] = "impl";
+    }
+    code = selection_make(a, &cases);
+    if (code == 0 && a->level < LEVEL_GATHER && !a->adapter) {
+        selection_only_shards(&cases);
+    }
+    code = code ? code : check_cases(a, &cases);
+    supervise_catch_signals();
+    if (code == 0) {
+        code = a->dry_run ? print_cases(&cases) : run(a, &cases, &text);
+    }
+    if (supervise_interrupted()) { /* maybe while a verdict was printed */
+        fprintf(stderr, "fsdp-cts: interrupted\n");
+        code = code == 0 ? EXIT_INCOMPLETE : code;
+    }
+    manifest_release(&cases);
+    text_release(&text);
+    return code;
+}
+
+int command_run(int argc, char **argv)
+{
+    struct arguments a;
+    struct from_report from = {.words = NULL};
     int code = arguments_parse(argc, argv, TAKES, &a);
 
     if (code == 0 && a.help) {
@@ -343,40 +403,9 @@ int command_run(int argc, char **argv)
                 a.rest[0]);
         return EXIT_USAGE;
     }
-    code = code ? code : check_adapter(&a);
-    code = code ? code : check_shard(&a);
-    code = code ? code : check_engines(&a);
-    if (code) {
-        return code;
-    }
-    if (a.fixtures && fixtures_manifest_check(a.fixtures, &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts run: %s\n", error.message);
-        return EXIT_BAD_DATA;
-    }
-    if (text_load(a.text, &text, &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: %s\n", error.message);
-        return EXIT_USAGE;
-    }
-    if (a.adapter) { /* the one engine, which has no name yet */
-        a.engines.name[a.engines.n++] = "adapter";
-    } else if (a.engines.n == 0) { /* the suite's own */
-        a.engines.name[a.engines.n++] = "ref";
-        a.engines.name[a.engines.n++] = "impl";
-    }
-    code = selection_make(&a, &cases);
-    if (code == 0 && a.level < LEVEL_GATHER && !a.adapter) {
-        selection_only_shards(&cases);
-    }
-    code = code ? code : check_cases(&a, &cases);
-    supervise_catch_signals();
-    if (code == 0) {
-        code = run(&a, &cases, &text);
-    }
-    if (supervise_interrupted()) { /* maybe while a verdict was printed */
-        fprintf(stderr, "fsdp-cts: interrupted\n");
-        code = code == 0 ? EXIT_INCOMPLETE : code;
-    }
-    manifest_release(&cases);
-    text_release(&text);
+    code = code ? code : from_report(&a, TAKES, &from);
+    code = code ? code : check(&a);
+    code = code ? code : select_and_run(&a);
+    from_report_release(&from);
     return code;
 }
