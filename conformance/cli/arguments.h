@@ -98,7 +98,11 @@ struct supervise_job arguments_job(const struct arguments *a);
  * EXIT_USAGE. */
 int arguments_unknown(const char *what, const char *value, const char *choices,
                       const char *(*nth)(uint32_t i));
-const char *arguments_mutant(uint32_t i); /* the i-th name of all mutants */
+/* The i-th name of all; NULL behind the last. */
+const char *arguments_mutant(uint32_t i);
+const char *arguments_requirement(uint32_t i);
+const char *arguments_strategy(uint32_t i);
+const char *arguments_level(uint32_t i);
 /* Prints the options that a command takes. */
 void arguments_help(unsigned takes);
 

@@ -22,6 +22,8 @@ static const struct {
     {"init", command_init, "write an engine to start from"},
     {"list", command_list,
      "list requirements, cases, scripts, workloads, engines, mutants ..."},
+    {"explain", command_explain,
+     "say what a requirement asks, and how engines get it wrong"},
     {"verify", command_verify, "judge records that were kept by run"},
     {"report", command_report, "show a report again, or a part of it"},
     {"submit", command_submit, "bundle records, report and how to rerun them"},
