@@ -36,3 +36,23 @@ install(FILES ${CMAKE_BINARY_DIR}/package/fsdp-cts-config.cmake
     conformance/cmake/fsdp_cts_discover_tests.cmake DESTINATION ${package})
 install(FILES ${CMAKE_BINARY_DIR}/package/fsdp-cts.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+# The manual page and completions: the command prints them, of its own options.
+foreach(page "man;share/man/man1;fsdp-cts.1"
+        "bash;share/bash-completion/completions;fsdp-cts"
+        "zsh;share/zsh/site-functions;_fsdp-cts"
+        "fish;share/fish/vendor_completions.d;fsdp-cts.fish")
+    list(GET page 0 form)
+    list(GET page 1 folder)
+    list(GET page 2 name)
+    install(CODE "
+        file(MAKE_DIRECTORY \"${CMAKE_BINARY_DIR}/${folder}\")
+        execute_process(COMMAND \"$<TARGET_FILE:fsdp-cts>\" completion ${form}
+            OUTPUT_FILE \"${CMAKE_BINARY_DIR}/${folder}/${name}\"
+            RESULT_VARIABLE failed)
+        if(failed)
+            message(FATAL_ERROR \"fsdp-cts completion ${form}: \${failed}\")
+        endif()
+        file(INSTALL \"${CMAKE_BINARY_DIR}/${folder}/${name}\"
+            DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${folder}\")"
+        COMPONENT help)
+endforeach()
