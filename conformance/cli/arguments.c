@@ -372,6 +372,9 @@ static const struct option_row rows[] = {
      .take = take_shard, .most = 1000},
     {"times", NULL, TAKES_RUN, "say where the time of the run went",
      .take = take_flag, .at = AT(times)},
+    {"isolate", NULL, TAKES_RUN,
+     "the kernel refuses ranks what no engine needs; what it refused is found",
+     .take = take_flag, .at = AT(isolate)},
     {"trace", "FILE.json", TAKES_RUN,
      "write what ran when, of one case; for Perfetto", .take = take_output,
      .at = AT(trace)},
@@ -415,6 +418,8 @@ static const struct option_row rows[] = {
      .at = AT(words), .least = 3, .most = 3},
     {"outputs", "N", TAKES_WORKER, "descriptors for ranks", .take = take_number,
      .at = AT(outputs), .most = WORLD_MAX_RANKS},
+    {"isolated", NULL, TAKES_WORKER, "limit ranks", .take = take_flag,
+     .at = AT(isolated)},
     {"trace-events", NULL, TAKES_WORKER, "take times", .take = take_flag,
      .at = AT(trace_events)},
     {"timeout-ms", "N", TAKES_WORKER, "watchdog", .take = take_milliseconds,
@@ -486,15 +491,4 @@ void arguments_help(unsigned takes)
                  rows[i].value ? " " : "", rows[i].value ? rows[i].value : "");
         printf("  %-28s %s\n", left, rows[i].help);
     }
-}
-
-struct supervise_job arguments_job(const struct arguments *a)
-{
-    return (struct supervise_job){.text = a->text,
-                                  .mutant = a->mutant,
-                                  .world = a->world,
-                                  .launcher = a->launcher,
-                                  .timeout_ms = a->timeout_ms,
-                                  .n_workers = a->jobs,
-                                  .trace = a->trace != NULL};
 }
