@@ -109,14 +109,21 @@ static int load_plugin(const char *path, const struct fsdp_engine **out,
     return check(path, *out, error);
 }
 
+bool engine_is_file(const char *name)
+{
+    const size_t n = strlen(name);
+
+    return strchr(name, '/') != NULL ||
+           (n > 3 && strcmp(name + n - 3, ".so") == 0);
+}
+
 int engine_load(const char *name, const struct fsdp_engine **out,
                 struct fsdp_error *error)
 {
-    size_t n = strlen(name);
     char known[128] = "";
 
     *out = NULL;
-    if (strchr(name, '/') || (n > 3 && strcmp(name + n - 3, ".so") == 0)) {
+    if (engine_is_file(name)) {
         return load_plugin(name, out, error);
     }
     for (const struct engine_entry *e = engine_list; e->name; e++) {

@@ -27,6 +27,9 @@ int engine_load(const char *name, const struct fsdp_engine **out,
 int engine_trains(const char *name, const struct fsdp_engine *engine,
                   struct fsdp_error *error);
 
+/* Whether a name is a path: of a file that is loaded. */
+bool engine_is_file(const char *name);
+
 bool engine_claims(const struct fsdp_engine *engine, const char *claim);
 
 #endif

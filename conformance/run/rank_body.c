@@ -3,6 +3,8 @@
  * rank_body.c - the first lines of a rank.
  */
 #include "run/rank_body.h"
+#include "run/engine_load.h"
+#include "run/process_state.h"
 #include "run/rank_limits.h"
 
 #include <stdio.h>
@@ -25,24 +27,51 @@ static void take_outputs(const struct worker_options *o, uint32_t rank)
     }
 }
 
+static int say_why(struct world_rank *rank, const char *what, const char *why)
+{
+    *rank->error = (struct fsdp_error){.status = FSDP_ERR_IO,
+                                       .rank = (int32_t)rank->rank,
+                                       .where = RECORD_WRITE_WHERE};
+    (void)snprintf(rank->error->message, sizeof(rank->error->message),
+                   "rank %u could not %s: %.150s", rank->rank, what, why);
+    rank->comm.abort(rank->comm.self, FSDP_ERR_IO);
+    return FSDP_ERR_IO;
+}
+
+/* Constructors run there, of the engine and of all that it brings. What they
+ * change is said in `loading`. */
+static int load(const struct rank_body *b, struct drive *d,
+                char loading[PROCESS_STATE_TEXT], struct world_rank *rank)
+{
+    struct fsdp_error error = {0};
+    struct process_state state;
+
+    process_state_note(&state, true);
+    if (engine_load(b->o->engine, &d->engine, &error) != FSDP_OK) {
+        return say_why(rank, "load the engine", error.message);
+    }
+    if (process_state_changed(&state, true, true, loading)) {
+        d->loading = loading;
+    }
+    return FSDP_OK;
+}
+
 int rank_body_run(void *context, struct world_rank *rank)
 {
     const struct rank_body *b = context;
     const char *why = NULL;
+    char loading[PROCESS_STATE_TEXT];
+    struct drive d = *b->d;
 
     take_outputs(b->o, rank->rank);
     if (b->notary) {
         world_reads_nobody(rank);
         if (!limits_enter(b->notary, rank->rank, b->folder, &why)) {
-            *rank->error = (struct fsdp_error){.status = FSDP_ERR_IO,
-                                               .rank = (int32_t)rank->rank,
-                                               .where = RECORD_WRITE_WHERE};
-            (void)snprintf(rank->error->message, sizeof(rank->error->message),
-                           "rank %u could not be isolated: %s", rank->rank,
-                           why);
-            rank->comm.abort(rank->comm.self, FSDP_ERR_IO);
-            return FSDP_ERR_IO;
+            return say_why(rank, "be isolated", why);
         }
     }
-    return b->drive((void *)b->d, rank);
+    if (b->loads) {
+        FSDP_TRY(load(b, &d, loading, rank));
+    }
+    return b->drive(&d, rank);
 }

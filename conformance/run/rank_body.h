@@ -17,6 +17,7 @@ struct rank_body {
     int (*drive)(void *context, struct world_rank *rank);
     struct notary *notary; /* NULL: ranks are not isolated */
     const char *folder;    /* that they can write to */
+    bool loads; /* the engine here, behind the limits; else it is in d */
 };
 
 /* A body of world_run; context: struct rank_body. A rank that could not be

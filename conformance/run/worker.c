@@ -9,6 +9,7 @@
 #include "mutants/mutant.h"
 #include "run/case_record.h"
 #include "run/drive.h"
+#include "run/engine_ask.h"
 #include "run/engine_load.h"
 #include "run/orphans.h"
 #include "run/process_state.h"
@@ -337,12 +338,17 @@ static const struct mutant *find_mutant(const char *name)
     return NULL;
 }
 
-/* Constructors run there, of the engine and of all that it brings. */
+/* Constructors run there, of the engine and of all that it brings. Where
+ * ranks are isolated these load it, each for itself, and this process has none
+ * of it. */
 static int load_engine(struct worker *w)
 {
     const bool alone = w->o->world == WORLD_LOCAL;
     struct process_state state;
 
+    if (w->ranks.isolate && engine_is_file(w->o->engine)) {
+        return engine_ask(w->o->engine, &w->engine, &w->error);
+    }
     process_state_note(&state, alone);
     FSDP_TRY(engine_load(w->o->engine, &w->engine, &w->error));
     if (!process_state_changed(&state, true, alone, w->loading)) {

@@ -3,6 +3,7 @@
  * worker_ranks.c - what stands around the ranks of a world.
  */
 #include "run/worker_ranks.h"
+#include "run/engine_load.h"
 #include "run/orphans.h"
 
 #include <signal.h>
@@ -82,6 +83,7 @@ int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
         return FSDP_ERR_NOMEM;
     }
     b->notary = w->isolate ? &notary : NULL;
+    b->loads = w->isolate && engine_is_file(w->o->engine);
     status =
         world_run(kind, mesh, w->o->timeout_ms, rank_body_run, b, ends, error);
     note_refusals(w, &notary);
