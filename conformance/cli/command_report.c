@@ -7,11 +7,8 @@
 #include "cli/report_page.h"
 #include "judge/report/report_read.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 enum {
     TAKES = TAKES_JUDGE | TAKES_PAGE | TAKES_TEXT
@@ -29,42 +26,6 @@ static void help(void)
     printf("\nexit: 0 conformant, 1 not conformant, 2 incomplete, 64 usage "
            "error, 65 bad data,\n77 skipped (a selection that is not "
            "claimed)\n");
-}
-
-/* The whole file, or what a pipe gives, up to the most that a report has. NULL:
- * errno says why. */
-static char *read_all(const char *path, size_t *bytes)
-{
-    FILE *f = fopen(path, "re");
-    bool large = false;
-    bool failed = false;
-    struct stat about;
-    char *text = NULL;
-
-    *bytes = 0;
-    if (f && fstat(fileno(f), &about) == 0) {
-        large = S_ISREG(about.st_mode) && about.st_size > REPORT_MAX_BYTES;
-    }
-    for (size_t room = 1 << 16; f && !large && !failed && !feof(f); room *= 2) {
-        char *grown = realloc(text, room);
-
-        failed = !grown;
-        text = grown ? grown : text;
-        if (!failed) {
-            *bytes += fread(text + *bytes, 1, room - *bytes, f);
-            failed = ferror(f) != 0;
-        }
-        large = *bytes > REPORT_MAX_BYTES;
-    }
-    if (f) {
-        fclose(f);
-    }
-    if (failed || large) {
-        free(text);
-        text = NULL;
-        errno = large ? EFBIG : errno;
-    }
-    return text;
 }
 
 static int show(const struct arguments *a, struct report_kept *kept)
@@ -106,10 +67,7 @@ static int show(const struct arguments *a, struct report_kept *kept)
 int command_report(int argc, char **argv)
 {
     struct arguments a;
-    struct fsdp_error error = {0};
     struct report_kept kept;
-    size_t bytes = 0;
-    char *text;
     int code;
 
     if (arguments_parse(argc, argv, TAKES, &a)) {
@@ -124,23 +82,15 @@ int command_report(int argc, char **argv)
                         "report --help\n");
         return EXIT_USAGE;
     }
-    text = read_all(a.rest[0], &bytes);
-    if (!text) {
-        const int why = errno;
-
-        fprintf(stderr, "fsdp-cts report: %s: %s\n", a.rest[0],
-                why == EFBIG ? "over 256 MiB, which no report has"
-                             : strerror(why));
-        return EXIT_BAD_DATA;
+    if ((a.records || a.against) && !a.html) {
+        fprintf(stderr, "fsdp-cts report: --records and --against are about "
+                        "--html; see: fsdp-cts report --help\n");
+        return EXIT_USAGE;
     }
-    if (report_read(text, bytes, a.rest[0], requirement_table(), &kept,
-                    &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts report: %s\n", error.message);
-        code = EXIT_BAD_DATA;
-    } else {
+    code = report_page_read(a.rest[0], &kept);
+    if (code == 0) {
         code = show(&a, &kept);
         report_kept_release(&kept);
     }
-    free(text);
     return code;
 }

@@ -7,9 +7,71 @@
 #include "cli/records_folder.h"
 #include "judge/report/report_html.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+/* The whole file, or what a pipe gives, up to the most that a report has. NULL:
+ * errno says why. */
+static char *read_all(const char *path, size_t *bytes)
+{
+    FILE *f = fopen(path, "re");
+    bool large = false;
+    bool failed = false;
+    struct stat about;
+    char *text = NULL;
+
+    *bytes = 0;
+    if (f && fstat(fileno(f), &about) == 0) {
+        large = S_ISREG(about.st_mode) && about.st_size > REPORT_MAX_BYTES;
+    }
+    for (size_t room = 1 << 16; f && !large && !failed && !feof(f); room *= 2) {
+        char *grown = realloc(text, room);
+
+        failed = !grown;
+        text = grown ? grown : text;
+        if (!failed) {
+            *bytes += fread(text + *bytes, 1, room - *bytes, f);
+            failed = ferror(f) != 0;
+        }
+        large = *bytes > REPORT_MAX_BYTES;
+    }
+    if (f) {
+        fclose(f);
+    }
+    if (failed || large) {
+        free(text);
+        text = NULL;
+        errno = large ? EFBIG : errno;
+    }
+    return text;
+}
+
+int report_page_read(const char *path, struct report_kept *out)
+{
+    struct fsdp_error error = {0};
+    size_t bytes = 0;
+    char *text = read_all(path, &bytes);
+    int code = 0;
+
+    if (!text) {
+        const int why = errno;
+
+        fprintf(stderr, "fsdp-cts report: %s: %s\n", path,
+                why == EFBIG ? "over 256 MiB, which no report has"
+                             : strerror(why));
+        return EXIT_BAD_DATA;
+    }
+    if (report_read(text, bytes, path, requirement_table(), out, &error) !=
+        FSDP_OK) {
+        fprintf(stderr, "fsdp-cts report: %s\n", error.message);
+        code = EXIT_BAD_DATA;
+    }
+    free(text);
+    return code;
+}
 
 /* What a page is made of. */
 struct sheet {
@@ -18,6 +80,8 @@ struct sheet {
     struct judge_input *source;
     struct judge_store **store;
     struct text text;
+    struct report_kept earlier;
+    const struct judge_result **against; /* [n], in `earlier` */
 };
 
 static int complain(const char *what, const char *of, int code)
@@ -72,8 +136,31 @@ static int open_records(const struct arguments *a, struct sheet *s)
     return code;
 }
 
+/* Each engine's part of the earlier report, by its name. */
+static int read_earlier(const struct arguments *a, struct sheet *s)
+{
+    int code = report_page_read(a->against, &s->earlier);
+
+    for (uint32_t i = 0; i < s->n && !code; i++) {
+        const char *engine = s->part[i].result->engine;
+
+        for (uint32_t k = 0; k < s->earlier.n && !s->against[i]; k++) {
+            if (strcmp(s->earlier.part[k].result.engine, engine) == 0) {
+                s->against[i] = &s->earlier.part[k].result;
+            }
+        }
+        if (!s->against[i]) {
+            code = complain("the earlier report is not of this engine", engine,
+                            EXIT_BAD_DATA);
+        }
+    }
+    return code;
+}
+
 static void release(struct sheet *s)
 {
+    report_kept_release(&s->earlier);
+    free(s->against);
     for (uint32_t i = 0; s->store && i < s->n; i++) {
         judge_store_close(s->store[i]);
     }
@@ -89,21 +176,28 @@ int report_page_write(const struct arguments *a,
     struct sheet s = {.n = n,
                       .part = calloc(n, sizeof(*s.part)),
                       .source = calloc(n, sizeof(*s.source)),
-                      .store = calloc(n, sizeof(struct judge_store *))};
+                      .store = calloc(n, sizeof(struct judge_store *)),
+                      .against = calloc(n, sizeof(const void *))};
     struct fsdp_error error = {0};
     int code = 0;
 
-    if (!s.part || !s.source || !s.store) {
+    if (!s.part || !s.source || !s.store || !s.against) {
         code = complain("out of memory", "", EXIT_INCOMPLETE);
     }
     for (uint32_t i = 0; i < n && !code; i++) {
         s.part[i] = (struct report_part){&of[i].r, &of[i].meta};
     }
+    if (!code && a->against) {
+        code = read_earlier(a, &s);
+    }
     if (!code && a->records) {
         code = open_records(a, &s);
     }
-    if (!code && report_html(s.part, a->records ? s.source : NULL, n, a->html,
-                             &error) != FSDP_OK) {
+    if (!code &&
+        report_html(&(struct report_page){s.part, n,
+                                          a->records ? s.source : NULL,
+                                          a->against ? s.against : NULL},
+                    a->html, &error) != FSDP_OK) {
         code = complain(error.message, "", EXIT_INCOMPLETE);
     }
     release(&s);

@@ -81,7 +81,11 @@ static void head(const struct html *h)
     }
     (void)fputs(". <a href=\"#failed\">what failed</a> &middot; "
                 "<a href=\"#cases\">cases</a> &middot; "
-                "<a href=\"#requirements\">what is asked</a></p>\n",
+                "<a href=\"#requirements\">what is asked</a>",
+                h->f);
+    (void)fputs(h->against != NULL ? " &middot; <a href=\"#against\">since the "
+                                     "earlier run</a></p>\n"
+                                   : "</p>\n",
                 h->f);
 }
 
@@ -94,6 +98,7 @@ static int write_all(struct html *h)
         for (uint32_t i = 0; i < h->n; i++) {
             html_engine_section(h, i);
         }
+        status = html_against(h);
         html_what_failed(h);
         html_define_pictures(h);
         html_cases(h);
@@ -105,12 +110,14 @@ static int write_all(struct html *h)
     return status;
 }
 
-int report_html(const struct report_part *part,
-                const struct judge_input *source, uint32_t n, const char *path,
+int report_html(const struct report_page *page, const char *path,
                 struct fsdp_error *error)
 {
     struct report_file file;
-    struct html h = {.part = part, .n = n, .source = source};
+    struct html h = {.part = page->part,
+                     .n = page->n,
+                     .source = page->source,
+                     .against = page->against};
     int status = report_file_open(&file, path, error);
 
     if (status == FSDP_OK) {

@@ -19,6 +19,7 @@ struct html {
     const struct report_part *part;
     uint32_t n;                       /* parts */
     const struct judge_input *source; /* [n]: records; NULL: there are none */
+    const struct judge_result *const *against; /* [n], or NULL */
     struct html_picture *picture;
     uint32_t n_pictures;
     uint32_t n_failures; /* told in full so far */
@@ -61,5 +62,13 @@ void html_show_picture(struct html *h, uint32_t part, uint32_t c);
 /* report_html_records.c: what the record of a case shows, where there is one
  * and the page has room for it. */
 void html_show_records(struct html *h, uint32_t part, uint32_t c);
+
+/* report_html_against.c: what has changed since an earlier run, if there is one
+ * (NOMEM). The index that a case had in it, or JUDGE_NONE; and whether q began
+ * to fail in the case since. */
+int html_against(struct html *h);
+uint32_t html_case_then(const struct html *h, uint32_t part, uint32_t c);
+bool html_is_new_failure(const struct html *h, uint32_t part, uint32_t c,
+                         uint32_t q);
 
 #endif
