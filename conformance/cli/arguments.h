@@ -75,7 +75,8 @@ enum {
     TAKES_REPORT_ONLY = 16384, /* --report-only */
     TAKES_SUBMIT = 65536,
     TAKES_DRAW = 131072, /* --draw --seed, of scripts */
-    TAKES_PAGE = 262144, /* --html --against --records */
+    TAKES_PAGE = 262144, /* --against --records, of a report's page */
+    TAKES_HTML = 524288, /* --html */
 };
 
 /* Returns 0, or EXIT_USAGE after a line on stderr. The lists' names point

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 enum {
-    TAKES = TAKES_JUDGE | TAKES_PAGE | TAKES_TEXT
+    TAKES = TAKES_JUDGE | TAKES_HTML | TAKES_PAGE | TAKES_TEXT
 };
 
 static void help(void)

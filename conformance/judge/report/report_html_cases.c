@@ -3,6 +3,7 @@
  * report_html_cases.c - every case: what it came to, memory over a step, and
  * each failure in full, up to a number of them.
  */
+#include "judge/draw/page_frame.h"
 #include "judge/draw/page_text.h"
 #include "judge/report/report_html_internal.h"
 
@@ -146,15 +147,9 @@ void html_cases(struct html *h)
     for (uint32_t p = 0; p < h->n; p++) {
         n += h->part[p].result->n_cases;
     }
-    (void)fprintf(
-        h->f,
-        "<h2 id=\"cases\">Cases</h2>\n<div class=\"tools\"><input id=\"q\" "
-        "type=\"search\" placeholder=\"words of a case, an engine, a "
-        "requirement that fails\" aria-label=\"show cases with these "
-        "words\"><button id=\"changed\" aria-pressed=\"false\">failures only"
-        "</button><button id=\"open\" aria-pressed=\"false\">open all</button>"
-        "<span id=\"shown\" class=\"dim\" role=\"status\">%u</span></div>\n",
-        n);
+    (void)fputs("<h2 id=\"cases\">Cases</h2>\n", h->f);
+    page_put_tools(h->f, "words of a case, an engine, a requirement that fails",
+                   "failures only", n);
     for (uint32_t p = 0; p < h->n; p++) {
         const struct judge_result *r = h->part[p].result;
 
