@@ -52,7 +52,8 @@ static int show(const struct arguments *a, struct report_kept *kept)
     if (!of || !evaluate_write(a, of, kept->n)) {
         code = evaluate_worse(code, EXIT_INCOMPLETE);
     }
-    page = of && a->html ? report_page_write(a, of, kept->n) : 0;
+    page =
+        of && (a->html || a->pictures) ? report_page_write(a, of, kept->n) : 0;
     code = page ? page : code;
     for (uint32_t i = 0; of && !page && i < kept->n; i++) {
         evaluate_print(a, &of[i], kept->n);
@@ -82,9 +83,10 @@ int command_report(int argc, char **argv)
                         "report --help\n");
         return EXIT_USAGE;
     }
-    if ((a.records || a.against) && !a.html) {
+    if ((a.records || a.against) && !a.html && !a.pictures) {
         fprintf(stderr, "fsdp-cts report: --records and --against are about "
-                        "--html; see: fsdp-cts report --help\n");
+                        "--html and --pictures; see: fsdp-cts report "
+                        "--help\n");
         return EXIT_USAGE;
     }
     code = report_page_read(a.rest[0], &kept);

@@ -170,6 +170,20 @@ static void release(struct sheet *s)
     free(s->part);
 }
 
+static int draw(const struct report_page *page, const char *folder)
+{
+    struct fsdp_error error = {0};
+
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        return complain(strerror(errno), folder, EXIT_INCOMPLETE);
+    }
+    return report_svg(page, folder, &error) == FSDP_OK
+               ? 0
+               : complain(error.message[0] ? error.message
+                                           : "a picture could not be drawn",
+                          "", EXIT_INCOMPLETE);
+}
+
 int report_page_write(const struct arguments *a,
                       const struct evaluate_result *of, uint32_t n)
 {
@@ -179,6 +193,7 @@ int report_page_write(const struct arguments *a,
                       .store = calloc(n, sizeof(struct judge_store *)),
                       .against = calloc(n, sizeof(const void *))};
     struct fsdp_error error = {0};
+    struct report_page page;
     int code = 0;
 
     if (!s.part || !s.source || !s.store || !s.against) {
@@ -193,12 +208,13 @@ int report_page_write(const struct arguments *a,
     if (!code && a->records) {
         code = open_records(a, &s);
     }
-    if (!code &&
-        report_html(&(struct report_page){s.part, n,
-                                          a->records ? s.source : NULL,
-                                          a->against ? s.against : NULL},
-                    a->html, &error) != FSDP_OK) {
+    page = (struct report_page){s.part, n, a->records ? s.source : NULL,
+                                a->against ? s.against : NULL};
+    if (!code && a->html && report_html(&page, a->html, &error) != FSDP_OK) {
         code = complain(error.message, "", EXIT_INCOMPLETE);
+    }
+    if (!code && a->pictures) {
+        code = draw(&page, a->pictures);
     }
     release(&s);
     return code;

@@ -18,8 +18,9 @@ void page_begin(FILE *f)
 void page_begin_body(FILE *f)
 {
     (void)fprintf(f,
-                  "</title>\n<style>\n%s\n</style>\n</head>\n<body>\n<main>\n",
-                  fsdp_cts_page_css);
+                  "</title>\n<style>\n%s%s\n</style>\n</head>\n<body>\n"
+                  "<main>\n",
+                  fsdp_cts_plot_css, fsdp_cts_page_css);
 }
 
 void page_put_tools(FILE *f, const char *words, const char *changed,

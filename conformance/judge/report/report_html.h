@@ -27,4 +27,11 @@ struct report_page {
 int report_html(const struct report_page *page, const char *path,
                 struct fsdp_error *error);
 
+/* The same drawings as files for documents, FOLDER/NAME.svg: of the first part
+ * `levels`; of the case in which to look first, or else of its first case,
+ * `case-memory`; and, with records, `curve`, `collectives`, `peaks` and `map`.
+ * A drawing of what is not there is no file. The folder exists. IO, NOMEM. */
+int report_svg(const struct report_page *page, const char *folder,
+               struct fsdp_error *error);
+
 #endif

@@ -44,6 +44,7 @@ const char *html_engine(const struct judge_result *r);
 
 /* report_html_engine.c: an engine's verdict, levels and first cause. */
 void html_engine_section(struct html *h, uint32_t part);
+void html_staircase(struct html *h, const struct judge_result *r);
 /* report_html_failure.c: how q failed in case c: where, what was got and what
  * wanted, and how to see it again. */
 void html_failure(struct html *h, uint32_t part, uint32_t c, uint32_t q);
@@ -58,6 +59,8 @@ void html_cases(struct html *h);
 int html_find_pictures(struct html *h);
 void html_define_pictures(struct html *h);
 void html_show_picture(struct html *h, uint32_t part, uint32_t c);
+/* The whole drawing, there and then; nothing where there is no timeline. */
+void html_draw_memory(struct html *h, uint32_t part, uint32_t c);
 
 /* report_html_records.c: what the record of a case shows, where there is one
  * and the page has room for it. */
