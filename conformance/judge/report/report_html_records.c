@@ -13,7 +13,7 @@
 
 enum {
     CASES_FEW = 12,  /* so many are all drawn */
-    CASES_MOST = 24, /* so many of those that failed are */
+    CASES_MOST = 16, /* so many of those that failed are */
 };
 
 /* A step on a time line; none where the record has none, or cannot be drawn. */
