@@ -34,25 +34,28 @@ static const char *find_svg(const struct canvas *c, const char **end)
 /* The attributes, with a margin: letters begin at the very edge of a figure. */
 static void put_attributes(FILE *f, const char *from, const char *to)
 {
-    const char *box = strstr(from, "viewBox=\"0 0 ");
-    unsigned int width;
-    unsigned int height;
+    static const char origin[] = "viewBox=\"0 0 ";
+    const char *box = strstr(from, origin);
+    unsigned long width;
+    unsigned long height;
+    char *end;
 
     (void)fputs("<svg xmlns=\"http://www.w3.org/2000/svg\" ", f);
-    if (box == NULL || box > to ||
-        sscanf(box, "viewBox=\"0 0 %u %u\"", &width, &height) != 2) {
+    if (box == NULL || box > to) {
         (void)fwrite(from, 1, (size_t)(to - from), f);
         (void)fputc('>', f);
         return;
     }
+    width = strtoul(box + strlen(origin), &end, 10);
+    height = strtoul(end, &end, 10);
     (void)fwrite(from, 1, (size_t)(box - from), f);
-    (void)fprintf(f, "viewBox=\"-%d -%d %u %u\"", MARGIN, MARGIN,
+    (void)fprintf(f, "viewBox=\"-%d -%d %lu %lu\"", MARGIN, MARGIN,
                   width + 2 * MARGIN, height + 2 * MARGIN);
-    box = strchr(box + strlen("viewBox=\""), '"') + 1;
-    (void)fwrite(box, 1, (size_t)(to - box), f);
+    end++; /* the quote behind it */
+    (void)fwrite(end, 1, (size_t)(to - end), f);
     (void)fprintf(f,
                   ">\n<style>\n%s</style>\n<rect class=\"ground\" x=\"-%d\" "
-                  "y=\"-%d\" width=\"%u\" height=\"%u\" rx=\"6\"/>\n",
+                  "y=\"-%d\" width=\"%lu\" height=\"%lu\" rx=\"6\"/>\n",
                   fsdp_cts_plot_css, MARGIN, MARGIN, width + 2 * MARGIN,
                   height + 2 * MARGIN);
 }
