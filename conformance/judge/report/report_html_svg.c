@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum {
-    MARGIN = 8
+    MARGIN = 8,
+    BOTH = 2 * MARGIN
 };
 
 /* A figure on its way into a file. */
@@ -46,18 +47,17 @@ static void put_attributes(FILE *f, const char *from, const char *to)
         (void)fputc('>', f);
         return;
     }
-    width = strtoul(box + strlen(origin), &end, 10);
-    height = strtoul(end, &end, 10);
+    width = strtoul(box + strlen(origin), &end, 10) + BOTH;
+    height = strtoul(end, &end, 10) + BOTH;
     (void)fwrite(from, 1, (size_t)(box - from), f);
-    (void)fprintf(f, "viewBox=\"-%d -%d %lu %lu\"", MARGIN, MARGIN,
-                  width + 2 * MARGIN, height + 2 * MARGIN);
+    (void)fprintf(f, "viewBox=\"-%d -%d %lu %lu\"", MARGIN, MARGIN, width,
+                  height);
     end++; /* the quote behind it */
     (void)fwrite(end, 1, (size_t)(to - end), f);
     (void)fprintf(f,
                   ">\n<style>\n%s</style>\n<rect class=\"ground\" x=\"-%d\" "
                   "y=\"-%d\" width=\"%lu\" height=\"%lu\" rx=\"6\"/>\n",
-                  fsdp_cts_plot_css, MARGIN, MARGIN, width + 2 * MARGIN,
-                  height + 2 * MARGIN);
+                  fsdp_cts_plot_css, MARGIN, MARGIN, width, height);
 }
 
 static int write_svg(const struct canvas *c, const char *name)
