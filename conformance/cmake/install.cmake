@@ -61,7 +61,8 @@ install(FILES ${CMAKE_BINARY_DIR}/package/fsdp-cts.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # Pages lie as in the repository, so that their links lead somewhere.
-install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md conformance/cmake/copyright
+    DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ref/miniature.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/ref)
 set(data ${CMAKE_INSTALL_DATADIR}/fsdp-cts)
