@@ -5,6 +5,7 @@
  */
 #include "cli/commands.h"
 #include "cli/evaluate.h"
+#include "cli/report_file.h"
 #include "judge/report/report_read.h"
 
 #include <errno.h>
@@ -31,9 +32,7 @@ static void help(void)
            "claimed)\n");
 }
 
-/* The whole file, or what a pipe gives, up to the most that a report has. NULL:
- * errno says why. */
-static char *read_all(const char *path, size_t *bytes)
+char *report_file_text(const char *path, size_t *bytes)
 {
     FILE *f = fopen(path, "re");
     bool large = false;
@@ -121,7 +120,7 @@ int command_report(int argc, char **argv)
                         "report --help\n");
         return EXIT_USAGE;
     }
-    text = read_all(a.rest[0], &bytes);
+    text = report_file_text(a.rest[0], &bytes);
     if (!text) {
         const int why = errno;
 

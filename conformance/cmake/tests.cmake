@@ -399,6 +399,12 @@ add_test(NAME package COMMAND ${here}/cmake/package_test.sh
 set_tests_properties(package PROPERTIES LABELS conformance TIMEOUT 600
     SKIP_RETURN_CODE 77 PROCESSORS 2)
 
+# Samples of pipelines for such an engine, and the action.
+add_test(NAME samples.schema COMMAND ${here}/cmake/samples_test.sh
+    ${CMAKE_SOURCE_DIR}/ci)
+set_tests_properties(samples.schema PROPERTIES LABELS command TIMEOUT 300
+    SKIP_RETURN_CODE 77)
+
 # Engines that were built against the headers of an earlier commit.
 add_test(NAME package.older COMMAND ${here}/cmake/older_plugin_test.sh
     $<TARGET_FILE:fsdp-cts> ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})

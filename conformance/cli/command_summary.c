@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command_summary.c - a report for the pages that pipelines show: Markdown,
+ * annotations of GitHub Actions, code quality of GitLab.
+ */
+#include "cli/commands.h"
+#include "cli/report_file.h"
+#include "judge/report/report_pipeline.h"
+#include "judge/report/report_read.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum form {
+    FORM_MARKDOWN,
+    FORM_ANNOTATIONS,
+    FORM_CODE_QUALITY
+};
+
+struct summary {
+    const char *report;
+    const char *path; /* that findings of code quality are shown at */
+    enum form form;
+};
+
+static void help(void)
+{
+    printf(
+        "usage: fsdp-cts summary FILE.jsonl [--annotations | --code-quality "
+        "PATH]\n\n"
+        "Prints what the report of 'fsdp-cts run' or 'verify' says for a "
+        "pipeline's page:\nMarkdown, as for a job's summary, or\n\n"
+        "  --annotations        workflow commands of GitHub Actions, an "
+        "annotation for\n                       each requirement that failed\n"
+        "  --code-quality PATH  a code quality report of GitLab; findings are "
+        "shown at\n                       PATH, a file of yours\n\n"
+        "    fsdp-cts run --engine ./mine.so --report r.jsonl --junit r.xml\n"
+        "    fsdp-cts summary r.jsonl >>\"$GITHUB_STEP_SUMMARY\"\n\n"
+        "exit: 0 printed, whatever the verdict; 64 usage error, 65 bad data\n");
+}
+
+/* 0, or an exit code. */
+static int parse(int argc, char **argv, struct summary *s)
+{
+    const char *wrong = NULL;
+
+    for (int i = 1; i < argc && wrong == NULL; i++) {
+        const bool quality = strcmp(argv[i], "--code-quality") == 0;
+
+        if (quality || strcmp(argv[i], "--annotations") == 0) {
+            wrong = s->form != FORM_MARKDOWN ? "takes one form" : NULL;
+            s->form = quality ? FORM_CODE_QUALITY : FORM_ANNOTATIONS;
+            s->path = quality && i + 1 < argc ? argv[++i] : NULL;
+            wrong = quality && s->path == NULL ? "--code-quality needs a path"
+                                               : wrong;
+        } else if (argv[i][0] == '-') {
+            fprintf(stderr, "fsdp-cts summary: unknown option '%s'\n", argv[i]);
+            return EXIT_USAGE;
+        } else {
+            wrong = s->report != NULL ? "takes one report" : NULL;
+            s->report = argv[i];
+        }
+    }
+    if (wrong == NULL && s->report == NULL) {
+        wrong = "needs a report";
+    }
+    if (wrong != NULL) {
+        fprintf(stderr, "fsdp-cts summary: %s; see: fsdp-cts summary --help\n",
+                wrong);
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+static int print(const struct summary *s, const struct report_kept *kept)
+{
+    bool first = true;
+    int status = FSDP_OK;
+
+    (void)fputs(s->form == FORM_CODE_QUALITY ? "[" : "", stdout);
+    for (uint32_t i = 0; i < kept->n && status == FSDP_OK; i++) {
+        const struct judge_result *r = &kept->part[i].result;
+        const struct report_meta *meta = &kept->part[i].meta;
+
+        switch (s->form) {
+        case FORM_MARKDOWN:
+            status = report_markdown(stdout, r, meta);
+            break;
+        case FORM_ANNOTATIONS:
+            status = report_annotations(stdout, r, meta);
+            break;
+        case FORM_CODE_QUALITY:
+            status = report_code_quality(stdout, r, s->path, &first);
+            break;
+        }
+    }
+    (void)fputs(s->form == FORM_CODE_QUALITY ? "\n]\n" : "", stdout);
+    if (status != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts summary: %s\n", fsdp_status_text(status));
+        return EXIT_INCOMPLETE;
+    }
+    return 0;
+}
+
+int command_summary(int argc, char **argv)
+{
+    struct summary s = {NULL, NULL, FORM_MARKDOWN};
+    struct fsdp_error error = {0};
+    struct report_kept kept;
+    size_t bytes = 0;
+    char *text;
+    int code;
+
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        help();
+        return 0;
+    }
+    code = parse(argc, argv, &s);
+    if (code != 0) {
+        return code;
+    }
+    text = report_file_text(s.report, &bytes);
+    if (text == NULL) {
+        fprintf(stderr, "fsdp-cts summary: %s: %s\n", s.report,
+                errno == EFBIG ? "over 256 MiB, which no report has"
+                               : strerror(errno));
+        return EXIT_BAD_DATA;
+    }
+    if (report_read(text, bytes, s.report, requirement_table(), &kept,
+                    &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts summary: %s\n", error.message);
+        code = EXIT_BAD_DATA;
+    } else {
+        code = print(&s, &kept);
+        report_kept_release(&kept);
+    }
+    free(text);
+    return code;
+}
