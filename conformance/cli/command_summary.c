@@ -40,34 +40,49 @@ static void help(void)
         "exit: 0 printed, whatever the verdict; 64 usage error, 65 bad data\n");
 }
 
+/* Takes one argument, and the next one where that is its value; *i moves
+ * there. Why it cannot, or NULL. */
+static const char *take(int argc, char **argv, int *i, struct summary *s)
+{
+    const bool quality = strcmp(argv[*i], "--code-quality") == 0;
+
+    if (!quality && strcmp(argv[*i], "--annotations") != 0) {
+        if (argv[*i][0] == '-') {
+            return "unknown option";
+        }
+        if (s->report != NULL) {
+            return "takes one report, and not also";
+        }
+        s->report = argv[*i];
+        return NULL;
+    }
+    if (s->form != FORM_MARKDOWN) {
+        return "takes one form, and not also";
+    }
+    s->form = quality ? FORM_CODE_QUALITY : FORM_ANNOTATIONS;
+    if (quality) {
+        if (*i + 1 == argc) {
+            return "needs a path behind";
+        }
+        s->path = argv[++*i];
+    }
+    return NULL;
+}
+
 /* 0, or an exit code. */
 static int parse(int argc, char **argv, struct summary *s)
 {
-    const char *wrong = NULL;
+    for (int i = 1; i < argc; i++) {
+        const char *wrong = take(argc, argv, &i, s);
 
-    for (int i = 1; i < argc && wrong == NULL; i++) {
-        const bool quality = strcmp(argv[i], "--code-quality") == 0;
-
-        if (quality || strcmp(argv[i], "--annotations") == 0) {
-            wrong = s->form != FORM_MARKDOWN ? "takes one form" : NULL;
-            s->form = quality ? FORM_CODE_QUALITY : FORM_ANNOTATIONS;
-            s->path = quality && i + 1 < argc ? argv[++i] : NULL;
-            wrong = quality && s->path == NULL ? "--code-quality needs a path"
-                                               : wrong;
-        } else if (argv[i][0] == '-') {
-            fprintf(stderr, "fsdp-cts summary: unknown option '%s'\n", argv[i]);
+        if (wrong != NULL) {
+            fprintf(stderr, "fsdp-cts summary: %s '%s'\n", wrong, argv[i]);
             return EXIT_USAGE;
-        } else {
-            wrong = s->report != NULL ? "takes one report" : NULL;
-            s->report = argv[i];
         }
     }
-    if (wrong == NULL && s->report == NULL) {
-        wrong = "needs a report";
-    }
-    if (wrong != NULL) {
-        fprintf(stderr, "fsdp-cts summary: %s; see: fsdp-cts summary --help\n",
-                wrong);
+    if (s->report == NULL) {
+        fprintf(stderr, "fsdp-cts summary: needs a report; see: fsdp-cts "
+                        "summary --help\n");
         return EXIT_USAGE;
     }
     return 0;
