@@ -115,6 +115,13 @@ file(GLOB ref_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
 foreach(file ${ref_tests})
     unit(${file} LINK fsdp-ref m)
 endforeach()
+# The operators once more, as on a processor that lacks what this one has.
+foreach(name op_attention_test op_gradient_test op_optimizer_test op_rows_test
+        op_sums_test plain_device_test)
+    add_test(NAME unit.${name}.portable COMMAND ${name})
+    set_tests_properties(unit.${name}.portable PROPERTIES LABELS unit
+        TIMEOUT 120 ENVIRONMENT FSDP_REF_PORTABLE=1)
+endforeach()
 foreach(name workload_test workload_exact_test workload_gradient_test
         workload_train_test)
     unit(conformance/models/${name}.c LINK fsdp-models fsdp-ref
