@@ -195,11 +195,8 @@ static int take_first_seed(const struct option_row *row, char *value,
     return take_number(row, value, out);
 }
 
-static int take_fresh_seed(const struct option_row *row, char *value,
-                           struct arguments *out)
+int arguments_fresh_seed(struct arguments *out)
 {
-    (void)row;
-    (void)value;
     do {
         if (getrandom(&out->seed, sizeof(out->seed), 0) != sizeof(out->seed)) {
             return usage("no random number: %s%s", strerror(errno), "");
@@ -207,6 +204,14 @@ static int take_fresh_seed(const struct option_row *row, char *value,
     } while (out->seed == 0);
     fprintf(stderr, "fsdp-cts: --seed %u\n", out->seed);
     return 0;
+}
+
+static int take_fresh_seed(const struct option_row *row, char *value,
+                           struct arguments *out)
+{
+    (void)row;
+    (void)value;
+    return arguments_fresh_seed(out);
 }
 
 /* "2/3": the second of three. */
@@ -336,6 +341,9 @@ static const struct option_row rows[] = {
     {"first-seed", "S", TAKES_SELECTION, "the first of their seeds (1)",
      .take = take_first_seed, .at = AT(first_seed), .least = 0,
      .most = UINT32_MAX},
+    {"scripts", "N", TAKES_SCRIPTS,
+     "instead: N scripts that are drawn (docs/scripts.md)", .take = take_number,
+     .at = AT(n_scripts), .least = 1, .most = 1000000},
     {"seed", "N", TAKES_SEED, "the selected cases with this seed of their data",
      .take = take_number, .at = AT(seed), .least = 1, .most = UINT32_MAX},
     {"draw", "N", TAKES_DRAW, "instead: N scripts that are drawn",

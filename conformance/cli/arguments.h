@@ -73,13 +73,17 @@ enum {
     TAKES_REPORT = 8192,       /* --report */
     TAKES_REPORT_ONLY = 16384, /* --report-only */
     TAKES_SUBMIT = 65536,
-    TAKES_DRAW = 131072, /* --draw --seed, of scripts */
+    TAKES_DRAW = 131072,    /* --draw --seed, of scripts */
+    TAKES_SCRIPTS = 262144, /* --scripts */
 };
 
 /* Returns 0, or EXIT_USAGE after a line on stderr. The lists' names point
  * into argv, which is changed at commas. */
 int arguments_parse(int argc, char **argv, unsigned takes,
                     struct arguments *out);
+/* A seed that nobody knows beforehand, which is said on stderr. 0, or
+ * EXIT_USAGE: there is none. */
+int arguments_fresh_seed(struct arguments *out);
 /* How cases are run, as the options say; which, with which engine and where
  * their records go is left to the caller. */
 struct supervise_job arguments_job(const struct arguments *a);

@@ -4,6 +4,7 @@
  * judge what was recorded.
  */
 #include "cli/commands.h"
+#include "cli/drawn.h"
 #include "cli/evaluate.h"
 #include "cli/fixtures.h"
 #include "cli/pictures.h"
@@ -24,7 +25,7 @@
 enum {
     TAKES = TAKES_ENGINE | TAKES_SELECTION | TAKES_JUDGE | TAKES_REPORT |
             TAKES_WORLD | TAKES_RECORDS | TAKES_TEXT | TAKES_MUTANT |
-            TAKES_RUN | TAKES_SEED | TAKES_GOLDEN
+            TAKES_RUN | TAKES_SEED | TAKES_GOLDEN | TAKES_SCRIPTS
 };
 
 static void help(void)
@@ -385,6 +386,54 @@ static int check_shard(struct arguments *a)
     return 0;
 }
 
+/* ---- Scripts that are drawn ---- */
+
+static int check_scripts(const struct arguments *a)
+{
+    if (a->n_scripts &&
+        (a->adapter || a->script || a->fixtures || a->n_seeds || a->n_shards ||
+         a->cases.n + a->workloads.n + a->strategies.n + a->n_ranks +
+                 a->requirements.n >
+             0 ||
+         a->records || a->report || a->junit || a->trace || a->pictures ||
+         a->record_only || a->world == WORLD_MPI)) {
+        fprintf(stderr, "fsdp-cts run: --scripts N draws cases of its own, and "
+                        "keeps nothing: of the other options it takes "
+                        "--engine, --mutant, --seed, --jobs, --timeout, --text "
+                        "and --quiet; for more: --script ID\n");
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+static int run_drawn(const struct arguments *a, const struct text *text)
+{
+    struct fsdp_error error = {0};
+    struct drawn *d = calloc(1, sizeof(*d));
+    int status = d ? FSDP_OK : FSDP_ERR_NOMEM;
+    int code;
+
+    if (d) {
+        *d = (struct drawn){.a = a,
+                            .text = text,
+                            .seed = a->seed,
+                            .least = a->n_scripts,
+                            .shrink = a->quiet ? 0 : 60,
+                            .n_engines = a->engines.n};
+        for (uint32_t i = 0; i < a->engines.n; i++) {
+            d->engine[i].name = a->engines.name[i];
+        }
+        status = drawn_ask(d, &error);
+    }
+    status = status == FSDP_OK ? drawn_play(d, &error) : status;
+    code = status == FSDP_OK ? drawn_code(d) : say(&error, status);
+    if (status == FSDP_OK) {
+        drawn_print(d);
+    }
+    free(d);
+    return code;
+}
+
 int command_run(int argc, char **argv)
 {
     struct arguments a;
@@ -407,6 +456,7 @@ int command_run(int argc, char **argv)
     code = code ? code : check_adapter(&a);
     code = code ? code : check_shard(&a);
     code = code ? code : check_engines(&a);
+    code = code ? code : check_scripts(&a);
     if (code) {
         return code;
     }
@@ -424,14 +474,17 @@ int command_run(int argc, char **argv)
         a.engines.name[a.engines.n++] = "ref";
         a.engines.name[a.engines.n++] = "impl";
     }
-    code = selection_make(&a, &cases);
+    if (a.n_scripts && a.seed == 0) {
+        code = arguments_fresh_seed(&a);
+    }
+    code = code || a.n_scripts ? code : selection_make(&a, &cases);
     if (code == 0 && a.level < LEVEL_GATHER && !a.adapter) {
         selection_only_shards(&cases);
     }
     code = code ? code : check_cases(&a, &cases);
     supervise_catch_signals();
     if (code == 0) {
-        code = run(&a, &cases, &text);
+        code = a.n_scripts ? run_drawn(&a, &text) : run(&a, &cases, &text);
     }
     if (supervise_interrupted()) { /* maybe while a verdict was printed */
         fprintf(stderr, "fsdp-cts: interrupted\n");

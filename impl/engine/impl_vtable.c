@@ -22,6 +22,7 @@ const struct fsdp_engine *fsdp_impl_engine(void)
                                          "eval",
                                          "cancel",
                                          "unshard-all",
+                                         "scripts",
                                          "sgd",
                                          "momentum",
                                          "adamw",

@@ -268,6 +268,7 @@ const struct fsdp_engine *fsdp_ref_engine(void)
                                          "eval",
                                          "cancel",
                                          "unshard-all",
+                                         "scripts",
                                          "sgd",
                                          "momentum",
                                          "adamw",

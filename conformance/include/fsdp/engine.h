@@ -235,6 +235,8 @@ struct fsdp_engine {
      *   strict-memory                  0, 0, 0 of the options is exact
      *   strict-storage                 and allocates no more than is live then
      *   prefetch, clip
+     *   scripts                        whatever the contract allows of what is
+     *                                  claimed, in any order: drawn ones
      *   bf16, fp16                     dtypes; nothing but refusals asks for
      *                                  them in this version
      *   frozen, shared, recompute, offload, loss-scale
