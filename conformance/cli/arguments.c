@@ -195,14 +195,14 @@ static int take_first_seed(const struct option_row *row, char *value,
     return take_number(row, value, out);
 }
 
-int arguments_fresh_seed(struct arguments *out)
+int arguments_fresh_seed(struct arguments *out, const char *option)
 {
     do {
         if (getrandom(&out->seed, sizeof(out->seed), 0) != sizeof(out->seed)) {
             return usage("no random number: %s%s", strerror(errno), "");
         }
     } while (out->seed == 0);
-    fprintf(stderr, "fsdp-cts: --seed %u\n", out->seed);
+    fprintf(stderr, "fsdp-cts: --%s %u\n", option, out->seed);
     return 0;
 }
 
@@ -211,7 +211,7 @@ static int take_fresh_seed(const struct option_row *row, char *value,
 {
     (void)row;
     (void)value;
-    return arguments_fresh_seed(out);
+    return arguments_fresh_seed(out, "seed");
 }
 
 /* "2/3": the second of three. */
@@ -344,6 +344,10 @@ static const struct option_row rows[] = {
     {"scripts", "N", TAKES_SCRIPTS,
      "instead: N scripts that are drawn (docs/scripts.md)", .take = take_number,
      .at = AT(n_scripts), .least = 1, .most = 1000000},
+    {"script-seed", "N", TAKES_SCRIPTS,
+     "draw those of a whole run from this seed on (one that nobody knows)",
+     .take = take_number, .at = AT(script_seed), .least = 1,
+     .most = UINT32_MAX},
     {"seed", "N", TAKES_SEED, "the selected cases with this seed of their data",
      .take = take_number, .at = AT(seed), .least = 1, .most = UINT32_MAX},
     {"draw", "N", TAKES_DRAW, "instead: N scripts that are drawn",

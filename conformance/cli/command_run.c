@@ -241,7 +241,8 @@ static void show(const struct arguments *a, const struct evaluate_input *e,
 
 static int judge_all(const struct arguments *a,
                      const struct engine_folders *engines,
-                     const struct evaluate_input *common, int64_t started,
+                     const struct evaluate_input *common,
+                     const struct drawn *drawn, int64_t started,
                      struct times *times)
 {
     const struct times_span began = times_now();
@@ -254,6 +255,7 @@ static int judge_all(const struct arguments *a,
         make_rerun(a, engines->of[i].engine, rerun[i]);
         jobs[i] = (struct evaluate_job){*common, rerun[i]};
         jobs[i].input.records = engines->of[i].records;
+        jobs[i].input.drawn = drawn ? &drawn->engine[i].said : NULL;
     }
     if (rerun) {
         code = evaluate_engines(jobs, engines->n, a, started, result);
@@ -289,6 +291,7 @@ static int run(const struct arguments *a, const struct case_list *cases,
     struct evaluate_input e = {
         .cases = cases, .text = text, .only = evaluate_only(a, &storage, all)};
     struct times times = {.began = times_now()};
+    struct drawn *drawn = NULL;
     int64_t started = (int64_t)time(NULL);
     int code;
 
@@ -317,9 +320,16 @@ static int run(const struct arguments *a, const struct case_list *cases,
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
         code = EXIT_INCOMPLETE;
     }
-    if (code == 0 && !a->record_only) {
-        code = judge_all(a, &engines, &e, started, &times);
+    if (code == 0 && drawn_are_wanted(a, cases)) {
+        const struct times_span began = times_now();
+
+        code = drawn_beside(a, text, &drawn);
+        times_note(&times, "draw", "", began);
     }
+    if (code == 0 && !a->record_only) {
+        code = judge_all(a, &engines, &e, drawn, started, &times);
+    }
+    free(drawn);
     if (a->times && a->record_only) {
         times_print(&times, NULL, 0);
     }
@@ -406,34 +416,6 @@ static int check_scripts(const struct arguments *a)
     return 0;
 }
 
-static int run_drawn(const struct arguments *a, const struct text *text)
-{
-    struct fsdp_error error = {0};
-    struct drawn *d = calloc(1, sizeof(*d));
-    int status = d ? FSDP_OK : FSDP_ERR_NOMEM;
-    int code;
-
-    if (d) {
-        *d = (struct drawn){.a = a,
-                            .text = text,
-                            .seed = a->seed,
-                            .least = a->n_scripts,
-                            .shrink = a->quiet ? 0 : 60,
-                            .n_engines = a->engines.n};
-        for (uint32_t i = 0; i < a->engines.n; i++) {
-            d->engine[i].name = a->engines.name[i];
-        }
-        status = drawn_ask(d, &error);
-    }
-    status = status == FSDP_OK ? drawn_play(d, &error) : status;
-    code = status == FSDP_OK ? drawn_code(d) : say(&error, status);
-    if (status == FSDP_OK) {
-        drawn_print(d);
-    }
-    free(d);
-    return code;
-}
-
 int command_run(int argc, char **argv)
 {
     struct arguments a;
@@ -475,7 +457,7 @@ int command_run(int argc, char **argv)
         a.engines.name[a.engines.n++] = "impl";
     }
     if (a.n_scripts && a.seed == 0) {
-        code = arguments_fresh_seed(&a);
+        code = arguments_fresh_seed(&a, "seed");
     }
     code = code || a.n_scripts ? code : selection_make(&a, &cases);
     if (code == 0 && a.level < LEVEL_GATHER && !a.adapter) {
@@ -484,7 +466,7 @@ int command_run(int argc, char **argv)
     code = code ? code : check_cases(&a, &cases);
     supervise_catch_signals();
     if (code == 0) {
-        code = a.n_scripts ? run_drawn(&a, &text) : run(&a, &cases, &text);
+        code = a.n_scripts ? drawn_alone(&a, &text) : run(&a, &cases, &text);
     }
     if (supervise_interrupted()) { /* maybe while a verdict was printed */
         fprintf(stderr, "fsdp-cts: interrupted\n");

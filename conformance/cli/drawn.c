@@ -377,6 +377,15 @@ static void print_failing(const struct drawn *d, const struct drawn_engine *e)
     script_release(&drawn);
 }
 
+void drawn_print_failing(const struct drawn *d)
+{
+    for (uint32_t i = 0; i < d->n_engines; i++) {
+        if (d->engine[i].failed > 0) {
+            print_failing(d, &d->engine[i]);
+        }
+    }
+}
+
 void drawn_print(const struct drawn *d)
 {
     for (uint32_t i = 0; i < d->n_engines; i++) {
@@ -391,9 +400,9 @@ void drawn_print(const struct drawn *d)
                "fail%s%s\n",
                e->name, e->played, (unsigned long long)d->seed, e->failed,
                e->reason[0] ? "; without a verdict: " : "", e->reason);
-        if (e->failed > 0 && !d->a->quiet) {
-            print_failing(d, e);
-        }
+    }
+    if (!d->a->quiet) {
+        drawn_print_failing(d);
     }
 }
 

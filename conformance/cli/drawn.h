@@ -26,7 +26,8 @@ struct drawn_engine {
     uint64_t seed;
     struct script_mask mask;
     const struct requirement *requirement;
-    uint32_t verb; /* of the action where; SCRIPT_N_VERBS: nowhere */
+    uint32_t verb;           /* of the action where; SCRIPT_N_VERBS: nowhere */
+    struct judge_drawn said; /* drawn_beside: for the verdict */
 };
 
 struct drawn {
@@ -49,8 +50,20 @@ void drawn_claims(struct drawn *d, uint32_t i, const char *claims);
 int drawn_play(struct drawn *d, struct fsdp_error *error);
 /* Says what came of it; of the first that fails, made smaller, id and text. */
 void drawn_print(const struct drawn *d);
+/* The second part of it alone. */
+void drawn_print_failing(const struct drawn *d);
 /* The exit code of all of it. */
 int drawn_code(const struct drawn *d);
+
+/* drawn_run.c: `run --scripts N`; an exit code. */
+int drawn_alone(const struct arguments *a, const struct text *text);
+/* Whether a run of these cases draws scripts, too: it is of the whole manifest,
+ * by engines that the suite plays itself. */
+bool drawn_are_wanted(const struct arguments *a, const struct case_list *cases);
+/* Plays them, and says of each engine what came of it; prints what fails. 0, or
+ * an exit code after a line on stderr. The caller frees *out. */
+int drawn_beside(const struct arguments *a, const struct text *text,
+                 struct drawn **out);
 
 /* drawn_shrink.c: goes on from e->mask, as long as what is left fails by the
  * same requirement at an action of the same verb. */

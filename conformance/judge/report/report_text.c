@@ -273,6 +273,18 @@ static void put_verdict(FILE *f, const struct judge_result *r)
         r->count[JUDGE_BLOCKED]);
 }
 
+static void put_drawn(FILE *f, const struct judge_result *r)
+{
+    const struct judge_drawn *d = &r->drawn;
+
+    if (d->played > 0) {
+        (void)fprintf(f,
+                      "drawn: %" PRIu32 " scripts, --script-seed %" PRIu32
+                      "; %" PRIu32 " fail\n",
+                      d->played, d->seed, d->failed);
+    }
+}
+
 static bool claims(const struct judge_result *r, const char *claim)
 {
     for (uint32_t i = 0; i < r->n_claims; i++) {
@@ -340,6 +352,7 @@ int report_text(const struct judge_result *r, const struct report_meta *meta,
     put_levels(out, r);
     put_unknown_claims(out, r);
     put_evidence(out, r);
+    put_drawn(out, r);
     put_verdict(out, r);
     return fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
 }
