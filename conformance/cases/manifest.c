@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 571;
+const uint32_t manifest_count = 576;
 const char manifest_sha256[] =
-    "34db6148249fd61d8c960f75697a76c5318e176563a22f725f4003d4fc69141d";
+    "ddae482cd67ac01576e6b24d2059673d73883112e69e906ad5020305d01fd244";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
