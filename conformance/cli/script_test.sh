@@ -124,6 +124,11 @@ norms=$(grep -ho '"norm-action-[^]]*' "$folder"/edited/mlp*/rank-1.json |
 [[ $norms == '1065353217 512 2139095040 512 2143289344 ' ]] || why="$norms"
 result "gradients become what a script makes of them" "$why"
 
+right "gradients of 16 bits are edited in theirs" 'script 1;--
+pass 0.0 s set zero set tie rank 0 param 0;clip inf p inf;step lr 0.1
+zero;pass 1.0 s set zero set subnormal rank 1 param 2 element 3;clip inf p 2
+look' --case mlp.odd.natural.full-shard.k2.flat.layer.rank.s.sgd.bf16
+
 # Each engine is wrong in a way that this script shows, and that is its cause.
 wrong() # MUTANT REQUIREMENT SCRIPT [ENGINE CASE]
 {
@@ -225,4 +230,4 @@ refused "a microbatch that the case lacks" 'fewer microbatches' \
 refused "what is not played" 'action 1 (anew): .*not played' \
     'script 1;--;anew'
 
-finish 31
+finish 32
