@@ -68,9 +68,17 @@ endforeach()
 foreach(name case_test case_model_test case_graph_test manifest_test)
     unit(conformance/cases/${name}.c LINK fsdp-cases)
 endforeach()
-foreach(name script_test script_draw_test script_mask_test
-        script_shrink_test script_docs_test)
+foreach(name script_draw_test script_plain_test script_shrink_test
+        script_docs_test)
     unit(conformance/script/${name}.c LINK fsdp-script)
+endforeach()
+foreach(name script_test script_legal_test)
+    unit(conformance/script/${name}.c LINK fsdp-script
+        WITH ${here}/script/script_testing.c)
+endforeach()
+foreach(name script_mask_test script_claims_test)
+    unit(conformance/script/${name}.c LINK fsdp-script
+        WITH ${here}/script/script_mask_testing.c)
 endforeach()
 unit(conformance/mutants/mutants_test.c LINK fsdp-mutants)
 unit(conformance/cases/case_pairs_test.c LINK fsdp-cases
