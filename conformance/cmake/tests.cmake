@@ -435,6 +435,12 @@ add_test(NAME samples.schema COMMAND ${here}/cmake/samples_test.sh
 set_tests_properties(samples.schema PROPERTIES LABELS command TIMEOUT 300
     SKIP_RETURN_CODE 77)
 
+# Nothing is compiled for a processor that others have not.
+add_test(NAME package.levels COMMAND ${here}/cmake/levels_test.sh
+    ${CMAKE_BINARY_DIR})
+set_tests_properties(package.levels PROPERTIES LABELS command TIMEOUT 120
+    SKIP_RETURN_CODE 77)
+
 # Engines that were built against the headers of an earlier commit.
 add_test(NAME package.older COMMAND ${here}/cmake/older_plugin_test.sh
     $<TARGET_FILE:fsdp-cts> ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
