@@ -50,7 +50,8 @@ static int load(const struct rank_body *b, struct drive *d,
     if (engine_load(b->o->engine, &d->engine, &error) != FSDP_OK) {
         return say_why(rank, "load the engine", error.message);
     }
-    if (process_state_changed(&state, true, true, loading)) {
+    if (process_state_changed(&state, PROCESS_WHOLE, true, loading) !=
+        PROCESS_SAME) {
         d->loading = loading;
     }
     return FSDP_OK;

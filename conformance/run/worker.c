@@ -274,7 +274,8 @@ static int load_engine(struct worker *w)
     }
     process_state_note(&state, alone);
     FSDP_TRY(engine_load(w->o->engine, &w->engine, &w->error));
-    if (!process_state_changed(&state, true, alone, w->loading)) {
+    if (process_state_changed(&state, PROCESS_WHOLE, alone, w->loading) ==
+        PROCESS_SAME) {
         w->loading[0] = '\0';
     }
     return FSDP_OK;
