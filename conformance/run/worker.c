@@ -13,6 +13,7 @@
 #include "run/engine_load.h"
 #include "run/orphans.h"
 #include "run/process_state.h"
+#include "run/whole_io.h"
 #include "run/worker_folder.h"
 #include "run/worker_ranks.h"
 
@@ -155,21 +156,10 @@ static int save_first(struct worker *w, const struct drive *d)
     return status;
 }
 
-/* What is written is written whole, whatever signals an engine sends itself
- * meanwhile: stdio forgets what it holds when a write is interrupted. */
+/* Whatever signals an engine sends itself meanwhile. */
 static void send(const struct worker *w, const char *text)
 {
-    size_t n = strlen(text);
-
-    while (n > 0) {
-        ssize_t written = write(w->words, text, n);
-
-        if (written < 0 && errno != EINTR) {
-            return; /* nobody is there to hear */
-        }
-        text += written > 0 ? written : 0;
-        n -= written > 0 ? (size_t)written : 0;
-    }
+    (void)whole_write(w->words, text, strlen(text)); /* or nobody hears */
 }
 
 /* What it is, and why, as all that the supervisor has to know: one line. */
@@ -217,6 +207,11 @@ static int finish_record(struct worker *w, const struct run_case *c,
 
     if (!is_written(w, c->ranks, ends)) {
         return lose_record(w, folder, w->error.status);
+    }
+    if (w->ranks.unknown) {
+        (void)snprintf(w->error.message, sizeof(w->error.message), "%s",
+                       w->ranks.unknown);
+        return lose_record(w, folder, FSDP_ERR_INTERNAL);
     }
     if (w->mpi_rank == 0) {
         status = case_record_write(folder, c, &player, ends, &w->error);
