@@ -61,6 +61,8 @@ result 'the record names the isolation' "$(grep -q '"isolation": "limits"' \
 run "$right"
 result 'without it the record names none' "$(grep -s '"isolation"' \
     "$folder/records/$id/case.json")"
+result 'and no call is said to be none' "$(
+    grep 'run.no-forbidden-call' "$folder/out")"
 
 cat >"$folder/body" <<'END'
 #include <sys/socket.h>
@@ -197,4 +199,4 @@ result 'without its notary a case has no record' "$(
     grep -q 'no record: the process that notes' "$folder/err" ||
         cat "$folder/out" "$folder/err"
     ls "$folder/records/$id/case.json" 2>/dev/null)"
-finish 14
+finish 15
