@@ -365,6 +365,23 @@ int drive_rank(void *context, struct world_rank *rank)
     return status;
 }
 
+int drive_unloaded(const struct drive *d, struct world_rank *rank,
+                   const struct fsdp_error *why)
+{
+    struct record_rank out = {0};
+    int status = make_record(d->c, &out);
+
+    *rank->error = *why;
+    rank->error->rank = (int32_t)rank->rank;
+    rank->error->status = status == FSDP_OK ? why->status : status;
+    (void)snprintf(rank->error->where, sizeof(rank->error->where), "load");
+    rank->comm.abort(rank->comm.self, rank->error->status);
+    status = write_record(d, rank->rank, rank->error->status, rank->error, 0.0,
+                          &out);
+    record_rank_release(&out);
+    return status;
+}
+
 /* All ranks, one after the other. */
 int drive_serial(void *context, struct world_rank *rank)
 {

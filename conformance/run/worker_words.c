@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker_words.c - see worker_words.h. */
 #include "run/worker_words.h"
+#include "run/whole_io.h"
 #include "run/worker.h"
 
 #include <errno.h>
@@ -29,21 +30,10 @@ int worker_words_open(uint32_t descriptor, int *words)
                : FSDP_ERR_IO;
 }
 
-/* What is written is written whole, whatever signals an engine sends itself
- * meanwhile: stdio forgets what it holds when a write is interrupted. */
+/* Whatever signals an engine sends itself meanwhile. */
 void worker_words_send(int words, const char *text)
 {
-    size_t n = strlen(text);
-
-    while (n > 0) {
-        ssize_t written = write(words, text, n);
-
-        if (written < 0 && errno != EINTR) {
-            return; /* nobody is there to hear */
-        }
-        text += written > 0 ? written : 0;
-        n -= written > 0 ? (size_t)written : 0;
-    }
+    (void)whole_write(words, text, strlen(text)); /* or nobody hears */
 }
 
 void worker_words_reason(int words, const char *what, int status,
