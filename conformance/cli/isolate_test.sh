@@ -170,8 +170,10 @@ cat >"$folder/body" <<END
 $in_rank
 __attribute__((constructor)) static void wait_long(void)
 {
-    if (is_rank())
-        sleep(3);
+    char go[4096];
+    snprintf(go, sizeof(go), "%s/go", getenv("TMPDIR"));
+    for (int i = is_rank() ? 0 : 3000; i < 3000 && access(go, F_OK); i++)
+        usleep(20000);
 }
 END
 engine waits
@@ -181,13 +183,14 @@ during() # SIGNAL WHICH, by its age
     local other processes
     run "$folder/waits.so" --isolate &
     other=$!
-    for _ in {1..200}; do
+    for _ in {1..600}; do
         [ "$(find "$folder/records" -name 'mark-*' 2>/dev/null | wc -l)" = 2 ] &&
             break
         sleep 0.05
     done
     mapfile -t processes < <(pgrep -f "worker --batch $folder/records/")
     kill "-$1" "${processes[$2]}"
+    touch "$folder/records/.worker-0/tmp/go" 2>/dev/null
     wait "$other"
 }
 during ABRT 0
