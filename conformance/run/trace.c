@@ -286,7 +286,7 @@ static void put_tracks(const struct trace *t, FILE *f, uint32_t rank)
     fprintf(f,
             "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,\"args\":"
             "{\"name\":\"rank %u\",\"missing\":%" PRIu64 "}}",
-            rank, rank, t->missing);
+            rank, rank, t->missing + t->marks.missing);
     for (uint32_t i = 0; i < t->n_tracks; i++) {
         fprintf(f,
                 ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,"
