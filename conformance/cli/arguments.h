@@ -24,6 +24,10 @@ enum {
     ARGUMENTS_MAX = 64
 }; /* values of a list */
 
+enum {
+    ARGUMENTS_TIMEOUT_MS = 20000 /* where none is given */
+};
+
 struct name_list { /* NULL-ended */
     const char *name[ARGUMENTS_MAX + 1];
     uint32_t n;

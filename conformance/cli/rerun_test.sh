@@ -84,7 +84,7 @@ failing() # of a report, the cases
 failing all.jsonl >wanted
 (cd "$folder/elsewhere" &&
     "$cts" run --from "$folder/here it is/all.jsonl" --failed \
-        --report some.jsonl >../out 2>../err)
+        --engine "$folder/here it is/slow.so" --report some.jsonl >../out 2>../err)
 result '--from REPORT --failed' "$(
     failing "$folder/elsewhere/some.jsonl" | diff - wanted
     [ "$(grep -c '"type": *"case"' all.jsonl)" -gt "$(wc -l <wanted)" ] ||
@@ -92,7 +92,7 @@ result '--from REPORT --failed' "$(
     [ "$(grep -c '"type": *"case"' "$folder/elsewhere/some.jsonl")" = \
         "$(wc -l <wanted)" ] || echo 'it has run others'
 )"
-"$cts" run --from all.jsonl --failed --dry-run >out 2>err
+"$cts" run --from all.jsonl --failed --engine ./slow.so --dry-run >out 2>err
 result '--dry-run prints them' "$(
     sed 's/.*"\(.*\)"/\1/' wanted | diff - <(sort out)
 )"
@@ -113,6 +113,52 @@ result 'nothing failed' "$(
 )"
 "$cts" run --failed >out 2>err
 result 'failed of what' "$([ $? -eq 64 ] || cat err)"
+
+# ---- How ranks were kept ----
+"$cts" run --engine ref --mutant groups-ignored --workload mlp --ranks 2 \
+    --isolate --timeout 40 --records kept-alone --report alone.jsonl >out 2>err
+result '--isolate and --timeout' "$(
+    # Where the kernel cannot, that was said, and there was none.
+    how=' --isolate --timeout 40'
+    grep -q 'not isolated' err && how=' --timeout 40'
+    case $(first_rerun out) in
+    "fsdp-cts run --engine ref$how --mutant groups-ignored --case "*) ;;
+    *) first_rerun out ;;
+    esac
+    "$cts" verify kept-alone --workload mlp --ranks 2 >verified 2>&1
+    [ "$(first_rerun verified)" = "$(first_rerun out)" ] ||
+        first_rerun verified
+)"
+
+# ---- Reports of strangers ----
+# stranger WHAT COMMAND WORDS: its engine is not started, and the words are said.
+stranger()
+{
+    sed "s|\"rerun\":\"fsdp-cts run .* --case |\"rerun\":\"fsdp-cts run $2 --case |" \
+        alone.jsonl >stranger.jsonl
+    rm -f touched
+    "$cts" run --from stranger.jsonl --failed >out 2>err
+    local code=$?
+    result "$1" "$(
+        [ "$code" -eq 64 ] || echo "exit $code"
+        [ ! -e touched ] || echo 'it was started'
+        grep -qF -- "$3" err || cat err
+        grep -q "\"rerun\":\"fsdp-cts run $2 " stranger.jsonl ||
+            echo 'the report does not say it'
+    )"
+}
+stranger 'a command of a report' "--adapter 'touch touched; false'" \
+    "give --adapter 'touch touched; false'"
+cat >touch.c <<'END'
+#include <stdio.h>
+__attribute__((constructor)) static void touch(void)
+{
+    (void)!fopen("touched", "w");
+}
+END
+"${CC:-cc}" -shared -fPIC touch.c -o touch.so || exit 1
+stranger 'a library of a report' '--engine ./touch.so' \
+    "give --engine './touch.so'"
 
 # ---- Records of strangers ----
 # The file says what is run by whoever pastes the line: options of a run, each
@@ -139,4 +185,4 @@ strange 'what is no text' '{"version": 1, "engine": ["ref"]}' 'fsdp-cts run'
 strange 'another version' '{"version": 2, "engine": "ref"}' 'fsdp-cts run'
 strange 'no JSON' 'engine=ref' 'fsdp-cts run'
 
-finish 15
+finish 18
