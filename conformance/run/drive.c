@@ -5,6 +5,7 @@
  * written, whatever happened.
  */
 #include "run/drive.h"
+#include "judge/oracle/expect.h"
 #include "run/call_guard.h"
 #include "run/orphans.h"
 #include "run/process.h"

@@ -49,7 +49,8 @@ static int load(const struct rank_body *b, struct drive *d,
 
     process_state_note(&state, true);
     FSDP_TRY(engine_load(b->o->engine, &d->engine, error));
-    if (process_state_changed(&state, true, true, loading)) {
+    if (process_state_changed(&state, PROCESS_WHOLE, true, loading) !=
+        PROCESS_SAME) {
         d->loading = loading;
     }
     return FSDP_OK;
