@@ -98,6 +98,15 @@ result 'drawn scripts that fail are everywhere' "$(
     has drawn.xml "rerun: $rerun<"
 )"
 
+sed 's/"failed":2,"incomplete":false/"failed":0,"incomplete":true/
+    s/NON-CONFORMANT/INCOMPLETE/' drawn.jsonl >without.jsonl
+"$cts" report without.jsonl --partial-ok --junit without.xml --quiet >out 2>err
+code=$?
+result 'drawn scripts without a verdict do not pass' "$(
+    [ "$code" -eq 2 ] || echo "exit $code: $(cat out err)"
+    has without.xml ' failures="0" errors="1"'
+)"
+
 # ---- The action's gate, as a runner calls it ----
 # gate NAME EXPECTED ARGUMENT...
 gate()
@@ -175,4 +184,4 @@ refused 'a file that is not there' 65 'missing.jsonl: No such file' \
 head -n 5 right.jsonl >cut.jsonl
 refused 'a report that was cut' 65 'cut.jsonl' cut.jsonl
 
-finish 16
+finish 17
