@@ -40,6 +40,10 @@ static const char *claim_of_call(uint32_t call)
         {"prefetch-", "prefetch"},
         {"reduces-beyond", "prefetch"},
         {"end-of-another", "eval"},
+        {"infinite-", "unit-factors"},
+        {"negative-predivide-", "unit-factors"},
+        {"nan-predivide-", "unit-factors"},
+        {"negative-factor-of-unit", "unit-factors"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {

@@ -257,6 +257,8 @@ struct fsdp_engine {
      *                                  without them they are refused
      *   sum-f32                        a sum_dtype F32 where the wire has 16
      *                                  bits
+     *   unit-factors                   predivide factors, and divide factors of
+     *                                  a unit
      *   frozen, shared, recompute, offload, loss-scale
      *                                  nothing asks for them in this version
      *   save-full, save-sharded, save-local, load
