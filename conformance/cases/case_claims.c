@@ -123,6 +123,12 @@ static bool runs_ahead(const struct run_case *c, uint32_t value)
            says(c, "! reduces-beyond");
 }
 
+static bool scales_loss(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, "\nscale ");
+}
+
 static bool offers_factors(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -243,7 +249,8 @@ const struct claim known_claims[] = {
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},
     {"offload", CLAIM_ENGINE, .text = nothing},
-    {"loss-scale", CLAIM_ENGINE, .text = nothing},
+    {"loss-scale", CLAIM_ENGINE,
+     .text = "scripts that scale the loss; `scale.*`", .asked_by = scales_loss},
     {"f32-fma", CLAIM_ENGINE,
      .text = "nothing of an engine in the suite's process: bits are compared "
              "in any "

@@ -28,5 +28,6 @@ extern const struct requirement memory_peak_requirements[];
 extern const struct requirement error_requirements[];
 extern const struct requirement script_requirements[];
 extern const struct requirement recompute_requirements[];
+extern const struct requirement scale_requirements[];
 
 #endif

@@ -16,7 +16,7 @@ static const struct requirement *const families[] = {
     invariance_requirements, comm_requirements,       comm_step_requirements,
     ahead_requirements,      memory_requirements,     memory_peak_requirements,
     error_requirements,      script_requirements,     recompute_requirements,
-    mixed_requirements,      mixed_sum_requirements,
+    mixed_requirements,      mixed_sum_requirements,  scale_requirements,
 };
 
 enum {

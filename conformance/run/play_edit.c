@@ -12,26 +12,29 @@ enum {
     TIE = 3 /* elements that are not 0 */
 };
 
-/* n elements at p. */
+/* n elements of a dtype at p. */
 struct span {
-    float *p;
+    char *p;
     uint64_t n;
+    uint32_t dtype;
 };
 
 static int run(struct driver *x, uint32_t kind, struct span s, float f)
 {
     const struct fsdp_device *device = recorder_model_device(x->recorder);
+    const uint64_t bytes = s.n * fsdp_dtype_bytes(s.dtype);
     struct fsdp_op op = {.size = sizeof(op),
                          .kind = kind,
                          .unit = FSDP_NO_UNIT,
+                         .aux = {s.dtype},
                          .dim = {s.n},
                          .f = {f},
                          .n_out = 1,
-                         .out = {{s.p, s.n * sizeof(*s.p)}}};
+                         .out = {{s.p, bytes}}};
 
     if (kind == FSDP_OP_SCALE) {
         op.n_in = 1;
-        op.in[0] = (struct fsdp_in){s.p, s.n * sizeof(*s.p)};
+        op.in[0] = (struct fsdp_in){s.p, bytes};
     }
     return s.n > 0 ? device->run(device->self, x->env.compute, &op) : FSDP_OK;
 }
@@ -55,13 +58,18 @@ static int times(struct driver *x, struct span s, int32_t exponent)
     return run(x, FSDP_OP_SCALE, s, ldexpf(1.0f, exponent));
 }
 
+static struct span one(struct span s, uint64_t i)
+{
+    return (struct span){s.p + i * fsdp_dtype_bytes(s.dtype), 1, s.dtype};
+}
+
 static int tie(struct driver *x, struct span s)
 {
     static const float element[TIE] = {1.0f, 0x1p-24f, 0x1p-80f};
 
     FSDP_TRY(fill(x, s, 0.0f));
     for (uint32_t i = 0; i < TIE && i < s.n; i++) {
-        FSDP_TRY(fill(x, (struct span){s.p + i, 1}, element[i]));
+        FSDP_TRY(fill(x, one(s, i), element[i]));
     }
     return FSDP_OK;
 }
@@ -93,7 +101,8 @@ static bool is_meant(uint32_t said, uint32_t i, uint32_t n)
 static int edit_parameter(struct driver *x, const struct script_edit *e,
                           uint32_t p)
 {
-    struct span s = {x->lent[p].data, fsdp_numel(x->model, p)};
+    struct span s = {x->lent[p].data, fsdp_numel(x->model, p),
+                     x->lent[p].dtype};
 
     if (!is_meant(e->rank, x->env.rank, x->d->c->ranks) ||
         !is_meant(e->parameter, p, x->model->n_parameters) || !s.p ||
@@ -101,7 +110,7 @@ static int edit_parameter(struct driver *x, const struct script_edit *e,
         return FSDP_OK;
     }
     if (e->element != SCRIPT_ALL && e->kind != SCRIPT_EDIT_TIE) {
-        s = (struct span){s.p + e->element % s.n, 1};
+        s = one(s, e->element % s.n);
     }
     return edit(x, e, s);
 }

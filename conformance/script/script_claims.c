@@ -165,6 +165,9 @@ const char *script_unclaimed(const struct script *s, const char *const *claims)
     if (!claim && s->groups > 1) {
         claim = lacking("groups", claims);
     }
+    if (!claim && s->scale.said) {
+        claim = lacking("loss-scale", claims);
+    }
     for (uint32_t i = 0; i < s->n_actions && !claim; i++) {
         claim = action_lacks(s, &s->action[i], claims);
     }

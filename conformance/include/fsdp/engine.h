@@ -259,7 +259,8 @@ struct fsdp_engine {
      *                                  bits
      *   unit-factors                   predivide factors, and divide factors of
      *                                  a unit
-     *   frozen, shared, recompute, offload, loss-scale
+     *   loss-scale                     inverse_scale of steps and clips
+     *   frozen, shared, recompute, offload
      *                                  nothing asks for them in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the
