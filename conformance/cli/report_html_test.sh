@@ -51,7 +51,7 @@ check_contained() # FILE
 
 for name in right divide-twice both; do
     page "$name"
-    want=$([ "$name" = right ] && echo 2 || echo 1)
+    want=$([ "$name" = right ] && echo 0 || echo 1)
     result "$name: exit" "$([ "$got" = "$want" ] || echo "$got: $(cat err)")"
     result "$name: links" "$(check_links "$name.html")"
     result "$name: nothing from elsewhere" "$(check_contained "$name.html")"
@@ -228,6 +228,6 @@ sed 's/"units":\["/&\\u0007/' right.jsonl >bad.jsonl
 refused 'a control character in a name'
 timeout 20 "$cts" report right.jsonl --html no/such/page.html >out 2>err
 got=$?
-result 'no such folder' "$([ "$got" = 64 ] || echo "exit $got")"
+result 'no such folder' "$([ "$got" = 74 ] || echo "exit $got")"
 result 'nothing is left behind' "$(find . -name '*.partial')"
 finish 78

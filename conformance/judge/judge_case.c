@@ -369,6 +369,8 @@ static int judge_item(const struct judge *j, const struct judge_view *v,
         item->outcome = JUDGE_NOT_CLAIMED;
     } else if (cause != JUDGE_NONE) {
         return hear_of_earlier(j, v, requirement, cause, from, item);
+    } else if (requirement->looked_at && !requirement->looked_at(v->record)) {
+        item->outcome = JUDGE_NOT_APPLICABLE;
     } else {
         return hear(j, v, requirement, item);
     }

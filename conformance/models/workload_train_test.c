@@ -254,7 +254,7 @@ static int lend_wrong(void *self, uint32_t p, struct fsdp_tensor *out)
     const struct fsdp_tensor wrong[] = {
         {.data = NULL, .dtype = FSDP_DTYPE_F32},
         {.data = t->weight[p],
-         .dtype = FSDP_DTYPE_BF16,
+         .dtype = FSDP_DTYPE_I32,
          .n_dims = 2,
          .shape = {16, 32},
          .stride = {32, 1}},

@@ -99,6 +99,11 @@ int drive_rank(void *context, struct world_rank *rank);
  * all ranks of the case and writes a record for each. */
 int drive_serial(void *context, struct world_rank *rank);
 
+/* For a rank that has no engine: what could not be loaded is its record, and
+ * what it returns. */
+int drive_unloaded(const struct drive *d, struct world_rank *rank,
+                   const struct fsdp_error *why);
+
 /* Whether a rank ended because its record could not be written: no fault of
  * its engine, and none of its case. */
 bool drive_is_unwritten(const struct world_result *end);

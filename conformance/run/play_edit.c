@@ -12,29 +12,38 @@ enum {
     TIE = 3 /* elements that are not 0 */
 };
 
-/* n elements of a dtype at p. */
+/* n elements at p, of the dtype in which the gradient is lent. */
 struct span {
-    char *p;
-    uint64_t n;
+    unsigned char *p;
     uint32_t dtype;
+    uint64_t n;
 };
+
+static uint64_t bytes_of(struct span s, uint64_t n)
+{
+    return n * fsdp_dtype_bytes(s.dtype);
+}
+
+static struct span one_of(struct span s, uint64_t i)
+{
+    return (struct span){s.p + bytes_of(s, i), s.dtype, 1};
+}
 
 static int run(struct driver *x, uint32_t kind, struct span s, float f)
 {
     const struct fsdp_device *device = recorder_model_device(x->recorder);
-    const uint64_t bytes = s.n * fsdp_dtype_bytes(s.dtype);
     struct fsdp_op op = {.size = sizeof(op),
                          .kind = kind,
                          .unit = FSDP_NO_UNIT,
-                         .aux = {s.dtype},
                          .dim = {s.n},
+                         .aux = {s.dtype},
                          .f = {f},
                          .n_out = 1,
-                         .out = {{s.p, bytes}}};
+                         .out = {{s.p, bytes_of(s, s.n)}}};
 
     if (kind == FSDP_OP_SCALE) {
         op.n_in = 1;
-        op.in[0] = (struct fsdp_in){s.p, bytes};
+        op.in[0] = (struct fsdp_in){s.p, bytes_of(s, s.n)};
     }
     return s.n > 0 ? device->run(device->self, x->env.compute, &op) : FSDP_OK;
 }
@@ -58,20 +67,23 @@ static int times(struct driver *x, struct span s, int32_t exponent)
     return run(x, FSDP_OP_SCALE, s, ldexpf(1.0f, exponent));
 }
 
-static struct span one(struct span s, uint64_t i)
-{
-    return (struct span){s.p + i * fsdp_dtype_bytes(s.dtype), 1, s.dtype};
-}
-
 static int tie(struct driver *x, struct span s)
 {
     static const float element[TIE] = {1.0f, 0x1p-24f, 0x1p-80f};
 
     FSDP_TRY(fill(x, s, 0.0f));
     for (uint32_t i = 0; i < TIE && i < s.n; i++) {
-        FSDP_TRY(fill(x, one(s, i), element[i]));
+        FSDP_TRY(fill(x, one_of(s, i), element[i]));
     }
     return FSDP_OK;
+}
+
+/* A number of the dtype that is subnormal there. */
+static float subnormal(uint32_t dtype)
+{
+    return dtype == FSDP_DTYPE_F16    ? 0x1p-20f
+           : dtype == FSDP_DTYPE_BF16 ? 0x1p-130f
+                                      : 0x1p-140f;
 }
 
 static int edit(struct driver *x, const struct script_edit *e, struct span s)
@@ -88,7 +100,7 @@ static int edit(struct driver *x, const struct script_edit *e, struct span s)
     case SCRIPT_EDIT_TIE:
         return tie(x, s);
     default:
-        return fill(x, s, 0x1p-140f);
+        return fill(x, s, subnormal(s.dtype));
     }
 }
 
@@ -101,8 +113,8 @@ static bool is_meant(uint32_t said, uint32_t i, uint32_t n)
 static int edit_parameter(struct driver *x, const struct script_edit *e,
                           uint32_t p)
 {
-    struct span s = {x->lent[p].data, fsdp_numel(x->model, p),
-                     x->lent[p].dtype};
+    struct span s = {x->lent[p].data, x->lent[p].dtype,
+                     fsdp_numel(x->model, p)};
 
     if (!is_meant(e->rank, x->env.rank, x->d->c->ranks) ||
         !is_meant(e->parameter, p, x->model->n_parameters) || !s.p ||
@@ -110,7 +122,7 @@ static int edit_parameter(struct driver *x, const struct script_edit *e,
         return FSDP_OK;
     }
     if (e->element != SCRIPT_ALL && e->kind != SCRIPT_EDIT_TIE) {
-        s = one(s, e->element % s.n);
+        s = one_of(s, e->element % s.n);
     }
     return edit(x, e, s);
 }

@@ -432,5 +432,5 @@ int main(void)
         cmocka_unit_test(test_made),   cmocka_unit_test(test_golden),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
