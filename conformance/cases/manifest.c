@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 614;
+const uint32_t manifest_count = 626;
 const char manifest_sha256[] =
-    "7a52fc217bb62ee333eb3b0f0fdd9c5405942c3d197ca29e06d24098e8159a63";
+    "8d5f72d227b79d6cb57572cede6772ee130b3a52f2b1c116d636c54eaf2f776d";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -186,6 +186,25 @@ const struct requirement error_options_requirements[] = {
           {"unclaimed-reduce-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unknown-param-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
           {"unknown-reduce-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED}}},
+    /* A gradient that is divided by no number is none. */
+    {.id = "error.factors",
+     .text = "Divide and predivide factors that are negative or not finite, of "
+             "the options or of a unit, are refused as INVALID when sharding.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "unit-factors",
+     .applies = is_options,
+     .check = &check_answers,
+     .answers = {{"infinite-divide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"negative-predivide-factor", FSDP_ERR_INVALID,
+                  FSDP_ERR_INVALID},
+                 {"nan-predivide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"negative-factor-of-unit", FSDP_ERR_INVALID,
+                  FSDP_ERR_INVALID},
+                 {"infinite-predivide-of-unit", FSDP_ERR_INVALID,
+                  FSDP_ERR_INVALID}}},
     /* Ranks that were given different options would hang or mix data in the
      * first step. */
     {.id = "error.ranks-disagree",

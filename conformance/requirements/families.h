@@ -31,5 +31,6 @@ extern const struct requirement script_requirements[];
 extern const struct requirement script_answers_requirements[];
 extern const struct requirement script_moves_requirements[];
 extern const struct requirement recompute_requirements[];
+extern const struct requirement scale_requirements[];
 
 #endif

@@ -33,6 +33,7 @@ static const struct requirement *const families[] = {
     recompute_requirements,
     mixed_requirements,
     mixed_sum_requirements,
+    scale_requirements,
 };
 
 enum {

@@ -279,7 +279,8 @@ const struct requirement script_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .general = true,
-     .needs = "run.shows-every-step script.collectives script.norms",
+     .needs = "run.shows-every-step script.collectives script.norms "
+              "scale.next-step",
      .profile = PROFILE_BITS,
      .applies = looks,
      .holds = values_hold,

@@ -14,6 +14,8 @@
 #include "script/script.h"
 #include "world/world.h"
 
+#include <fsdp/scaler.h>
+
 struct mutant;
 
 /* What a driver needs; shared by all ranks and never written by them. */
@@ -61,19 +63,22 @@ struct driver {
     struct fsdp_sharded *sharded;
     struct workload_run *run;
 
-    bool alone;                  /* in a world of one: no collective shows
-                                    that the run gets on */
-    uint32_t rank;               /* the record's, whatever env says */
-    bool serial;                 /* plays all ranks, one after the other */
-    struct script_walk walk;     /* behind the action that is being played */
-    uint32_t last;               /* enum script_verb: what a look shows */
-    bool living, ended;          /* a life has begun; its end is noted */
-    bool stepping, stepped;      /* a step has begun; its optimizer has run */
-    bool goes_on;                /* this life goes on with the record */
-    bool by_action;              /* steps of the record are actions */
-    uint32_t played;             /* actions */
-    bool saving;                 /* a checkpoint is being written */
-    uint32_t clips;              /* calls of this step */
+    bool alone;                /* in a world of one: no collective shows
+                                  that the run gets on */
+    uint32_t rank;             /* the record's, whatever env says */
+    bool serial;               /* plays all ranks, one after the other */
+    struct script_walk walk;   /* behind the action that is being played */
+    uint32_t last;             /* enum script_verb: what a look shows */
+    bool living, ended;        /* a life has begun; its end is noted */
+    bool stepping, stepped;    /* a step has begun; its optimizer has run */
+    bool goes_on;              /* this life goes on with the record */
+    bool by_action;            /* steps of the record are actions */
+    uint32_t played;           /* actions */
+    bool saving;               /* a checkpoint is being written */
+    uint32_t clips;            /* calls of this step */
+    struct fsdp_scaler scaler; /* of the loss, where the script has one */
+    struct fsdp_scaler kept[SCRIPT_MAX_SLOTS]; /* with each checkpoint */
+    bool unscaled; /* what is reduced was multiplied by its inverse */
     uint32_t step, microbatch;   /* now */
     uint32_t point, index;       /* where the run stands: enum race_point */
     bool recording;              /* tensors of this pass are wanted */

@@ -40,6 +40,10 @@ static const char *claim_of_call(uint32_t call)
         {"prefetch-", "prefetch"},
         {"reduces-beyond", "prefetch"},
         {"end-of-another", "eval"},
+        {"infinite-", "unit-factors"},
+        {"negative-predivide-", "unit-factors"},
+        {"nan-predivide-", "unit-factors"},
+        {"negative-factor-of-unit", "unit-factors"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -160,6 +164,9 @@ const char *script_unclaimed(const struct script *s, const char *const *claims)
 
     if (!claim && s->groups > 1) {
         claim = lacking("groups", claims);
+    }
+    if (!claim && s->scale.said) {
+        claim = lacking("loss-scale", claims);
     }
     for (uint32_t i = 0; i < s->n_actions && !claim; i++) {
         claim = action_lacks(s, &s->action[i], claims);

@@ -228,6 +228,37 @@ static void test_worlds(void **state)
     }
 }
 
+/* A step that is skipped leaves finite values: a strict clip is told so. The
+ * scale itself is kept in this process. */
+static void test_scale(void **state)
+{
+    static const struct {
+        const char *settings, *actions, *why;
+    } row[] = {
+        {"", "pass 0.0 inf; step lr 1; zero; pass 0.1; clip 1 p 2 strict",
+         "whether the norm is finite is not known"},
+        {"scale 2^4\n",
+         "pass 0.0 inf; step lr 1; zero; pass 0.1; clip 1 p 2 strict", NULL},
+        {"scale 2^4\n", "zero; again; zero", NULL},
+        {"scale 2^4\n", "zero; anew; zero", "keeps the scale"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N_OF(row); i++) {
+        struct fsdp_error error = {0};
+        struct script s;
+        char text[256];
+
+        snprintf(text, sizeof(text), "script 1\n%s--\n%s", row[i].settings,
+                 row[i].actions);
+        script_test_parse(text, &s);
+        assert_int_equal(script_legal(&s, lengths, &error),
+                         row[i].why ? FSDP_ERR_INVALID : FSDP_OK);
+        assert_true(!row[i].why || strstr(error.message, row[i].why));
+        script_release(&s);
+    }
+}
+
 /* Sequences of which nothing is known are long. */
 static void test_unknown_lengths(void **state)
 {
@@ -257,9 +288,8 @@ static void test_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_legal),
-        cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_worlds),
+        cmocka_unit_test(test_legal),           cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_worlds),          cmocka_unit_test(test_scale),
         cmocka_unit_test(test_unknown_lengths),
     };
 

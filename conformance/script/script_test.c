@@ -42,7 +42,7 @@ static void test_canonical(void **state)
 {
     static const char all[] =
         "script 1\ncase " TREE "\nbetas 0.5 0.75\neps 1e-05\n"
-        "momentum 0.99\ngroups 3\ngiven c\n--\n"
+        "momentum 0.99\ngroups 3\nscale 2^-126 every 7\ngiven c\n--\n"
         "pass 0.0\n"
         "pass 12.3 n at 0 sync off at 1/2 ! begin-twice until 5/8\n"
         "eval 1.0 until 3\n"
@@ -137,6 +137,11 @@ static const struct {
     {HEAD "step lr 0.1,0.2\n", "numbers, one for all groups"},
     {HEAD "step lr 0.1,\n", "'0.1,': numbers"},
     {"script 1\ngroups 3\n--\nstep lr 1,2\n", "numbers, one for all groups"},
+    {"script 1\nscale 1024\n--\nzero\n", "'1024': a factor is 2^E"},
+    {"script 1\nscale 2^127\n--\nzero\n", "a loss is scaled by"},
+    {"script 1\nscale 2^-127\n--\nzero\n", "a loss is scaled by"},
+    {"script 1\nscale 2^9 every 0\n--\nzero\n", "'0': `every N` steps"},
+    {"script 1\nscale 2^9 often\n--\nzero\n", "settings are a line each"},
     {HEAD "clip 1\n", "clip says"},
     {HEAD "sync maybe\n", "'maybe': sync is"},
     {HEAD "save a\n", "a form is"},

@@ -257,7 +257,10 @@ struct fsdp_engine {
      *                                  without them they are refused
      *   sum-f32                        a sum_dtype F32 where the wire has 16
      *                                  bits
-     *   frozen, shared, recompute, offload, loss-scale
+     *   unit-factors                   predivide factors, and divide factors of
+     *                                  a unit
+     *   loss-scale                     inverse_scale of steps and clips
+     *   frozen, shared, recompute, offload
      *                                  nothing asks for them in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the
