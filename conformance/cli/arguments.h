@@ -40,7 +40,7 @@ bool name_is_pattern(const char *name);
 
 struct arguments {
     struct name_list engines, workloads, requirements, cases, strategies;
-    uint32_t ranks[ARGUMENTS_MAX], n_ranks;
+    uint32_t ranks[ARGUMENTS_MAX + 1], n_ranks;
     uint32_t world; /* enum world_kind */
     const char *launcher, *text, *mutant, *adapter, *script;
     const char *records, *report, *junit, *trace, *pictures;
