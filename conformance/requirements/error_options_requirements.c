@@ -197,14 +197,12 @@ const struct requirement error_options_requirements[] = {
      .claim = "unit-factors",
      .applies = is_options,
      .check = &check_answers,
-     .answers = {{"infinite-divide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"negative-predivide-factor", FSDP_ERR_INVALID,
-                  FSDP_ERR_INVALID},
-                 {"nan-predivide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"negative-factor-of-unit", FSDP_ERR_INVALID,
-                  FSDP_ERR_INVALID},
-                 {"infinite-predivide-of-unit", FSDP_ERR_INVALID,
-                  FSDP_ERR_INVALID}}},
+     .answers =
+         {{"infinite-divide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"negative-predivide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"nan-predivide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"negative-factor-of-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"infinite-predivide-of-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
     /* Ranks that were given different options would hang or mix data in the
      * first step. */
     {.id = "error.ranks-disagree",
