@@ -111,6 +111,22 @@ result 'nothing failed' "$(
     [ $? -eq 64 ] || echo 'another code'
     grep 'all.jsonl: no case failed' err >found || cat err
 )"
+drawn='"drawn":{"generator":1,"seed":7,"played":200,"failed":2,"incomplete":false,"first":"script.1.7.of"},'
+sed '/"type":"footer"/{s/"verdict":"[A-Z]*"/'"$drawn"'"verdict":"NON-CONFORMANT"/
+    s/"reason":"[^"]*"/"reason":"2 of 200 drawn scripts fail"/}' \
+    all.jsonl >drawn.jsonl
+"$cts" run --from drawn.jsonl --failed >out 2>err
+result 'only a drawn script failed' "$(
+    [ $? -eq 64 ] || echo 'another code'
+    grep -q 'no case failed, but a drawn script .* --script script.1.7.of$' err ||
+        cat err
+)"
+sed 's/script.1.7.of/$(script) 1/' drawn.jsonl >strange.jsonl
+"$cts" run --from strange.jsonl --failed >out 2>err
+result 'an id that is none is not printed' "$(
+    [ $? -eq 64 ] || echo 'another code'
+    grep -q 'strange.jsonl: no case failed$' err || cat err
+)"
 "$cts" run --failed >out 2>err
 result 'failed of what' "$([ $? -eq 64 ] || cat err)"
 
@@ -185,4 +201,4 @@ strange 'what is no text' '{"version": 1, "engine": ["ref"]}' 'fsdp-cts run'
 strange 'another version' '{"version": 2, "engine": "ref"}' 'fsdp-cts run'
 strange 'no JSON' 'engine=ref' 'fsdp-cts run'
 
-finish 18
+finish 20
