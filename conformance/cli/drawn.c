@@ -419,9 +419,13 @@ void drawn_print(const struct drawn *d)
             continue;
         }
         printf("%s: %u scripts drawn by --scripts --seed %llu, %u of them "
-               "fail%s%s\n",
-               e->name, e->played, (unsigned long long)d->seed, e->failed,
-               e->reason[0] ? "; without a verdict: " : "", e->reason);
+               "fail",
+               e->name, e->played, (unsigned long long)d->seed, e->failed);
+        if (e->left_out > 0) {
+            printf("; of %u nothing is left for what it claims", e->left_out);
+        }
+        printf("%s%s\n", e->reason[0] ? "; without a verdict: " : "",
+               e->reason);
     }
     if (!d->a->quiet) {
         drawn_print_failing(d);

@@ -130,6 +130,18 @@ result 'an id that is none is not printed' "$(
 "$cts" run --failed >out 2>err
 result 'failed of what' "$([ $? -eq 64 ] || cat err)"
 
+# Nothing of a script is left for who claims scripts and no layout.
+sed '/static const char \*const claims\[\] = {/,/};/c\
+static const char *const claims[] = {"scripts", NULL};' "$engine" >few.c
+"${CC:-cc}" -std=c11 -shared -fPIC -O1 -ffp-contract=off \
+    -I "$include" few.c -o few.so || exit 1
+"$cts" run --engine ./few.so --scripts 3 --seed 1 >out 2>err
+result 'scripts of which nothing is left are said' "$(
+    [ $? -eq 2 ] || echo 'another code'
+    grep -q ' 0 scripts .*; of 3 nothing is left for what it claims$' out ||
+        cat out err
+)"
+
 # ---- How ranks were kept ----
 "$cts" run --engine ref --mutant groups-ignored --workload mlp --ranks 2 \
     --isolate --timeout 40 --records kept-alone --report alone.jsonl >out 2>err
@@ -201,4 +213,4 @@ strange 'what is no text' '{"version": 1, "engine": ["ref"]}' 'fsdp-cts run'
 strange 'another version' '{"version": 2, "engine": "ref"}' 'fsdp-cts run'
 strange 'no JSON' 'engine=ref' 'fsdp-cts run'
 
-finish 20
+finish 21
