@@ -89,8 +89,9 @@ refused() # WORDS OPTION ...
     result "refused: $*" "$why"
 }
 refused 'keeps nothing' --scripts 2 --seed 1 --records kept
+refused 'list scripts --draw' --scripts 2 --seed 1 --dry-run
 refused 'a number from 1' --scripts 0
 refused 'generator' --script script.99.1
 refused 'a drawn script is' --script script.1.x
 
-finish 14
+finish 15
