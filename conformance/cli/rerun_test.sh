@@ -142,6 +142,14 @@ result 'scripts of which nothing is left are said' "$(
         cat out err
 )"
 
+"$cts" list scripts --draw 1 --seed 20 | sed '/^#/d' >drawn.txt
+"$cts" run --engine ref --script drawn.txt --records of-script --record-only \
+    >out 2>err
+result 'the file of a script, from anywhere' "$(
+    grep -qF "\"script\": \"$PWD/drawn.txt\"" of-script/rerun.json ||
+        cat out err of-script/rerun.json
+)"
+
 # ---- How ranks were kept ----
 "$cts" run --engine ref --mutant groups-ignored --workload mlp --ranks 2 \
     --isolate --timeout 40 --records kept-alone --report alone.jsonl >out 2>err
@@ -213,4 +221,4 @@ strange 'what is no text' '{"version": 1, "engine": ["ref"]}' 'fsdp-cts run'
 strange 'another version' '{"version": 2, "engine": "ref"}' 'fsdp-cts run'
 strange 'no JSON' 'engine=ref' 'fsdp-cts run'
 
-finish 21
+finish 22
