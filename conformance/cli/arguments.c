@@ -242,7 +242,8 @@ static const struct option_row rows[] = {
      "exit 2 even if all of a selection passes: it has no verdict",
      .take = take_flag, .at = AT(strict)},
     {"partial-ok", NULL, TAKES_JUDGE,
-     "as without it; was needed for exit 0 of a selection that passes",
+     "exit 0 of a whole run, too, whose engine lacks a claim of the core, if "
+     "all else passes",
      .take = take_flag, .at = AT(partial_ok)},
     {"from", "REPORT", TAKES_RUN,
      "the cases of this report, and unless --engine the suite's engines that "

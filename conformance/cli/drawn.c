@@ -326,6 +326,17 @@ static bool any_plays(const struct drawn *d)
     return any;
 }
 
+/* So far, of each engine that plays any. */
+static void say_played(const struct drawn *d)
+{
+    for (uint32_t i = 0; i < d->n_engines; i++) {
+        if (d->engine[i].plays) {
+            fprintf(stderr, "drawn: %s: %u scripts\n", d->engine[i].name,
+                    d->engine[i].played);
+        }
+    }
+}
+
 int drawn_play(struct drawn *d, struct fsdp_error *error)
 {
     const double end = trial_now() + d->seconds;
@@ -340,7 +351,7 @@ int drawn_play(struct drawn *d, struct fsdp_error *error)
         status = play_batch(d, d->seed + done, n, error);
         done += n;
         if (!d->a->quiet && (done == d->least || done % 500 == 0)) {
-            fprintf(stderr, "drawn: %u scripts\n", done);
+            say_played(d);
         }
     }
     for (uint32_t i = 0; i < d->n_engines && status == FSDP_OK; i++) {
@@ -408,9 +419,13 @@ void drawn_print(const struct drawn *d)
             continue;
         }
         printf("%s: %u scripts drawn by --scripts --seed %llu, %u of them "
-               "fail%s%s\n",
-               e->name, e->played, (unsigned long long)d->seed, e->failed,
-               e->reason[0] ? "; without a verdict: " : "", e->reason);
+               "fail",
+               e->name, e->played, (unsigned long long)d->seed, e->failed);
+        if (e->left_out > 0) {
+            printf("; of %u nothing is left for what it claims", e->left_out);
+        }
+        printf("%s%s\n", e->reason[0] ? "; without a verdict: " : "",
+               e->reason);
     }
     if (!d->a->quiet) {
         drawn_print_failing(d);

@@ -74,6 +74,11 @@ why=$([ "$code" -eq 77 ] || echo "code $code"
     grep -q 'named scripts only' unclaimed || echo "says $(cat unclaimed)")
 result 'an engine that does not claim scripts plays none' "$why"
 
+run beside --engine ref,unsharded --scripts 1 --seed 1
+why=$([ "$(grep '^drawn: ' beside.err)" = 'drawn: ref: 1 scripts' ] ||
+    echo "says $(cat beside.err)")
+result 'progress is of the engines that play' "$why"
+
 refused() # WORDS OPTION ...
 {
     local words=$1
@@ -84,8 +89,9 @@ refused() # WORDS OPTION ...
     result "refused: $*" "$why"
 }
 refused 'keeps nothing' --scripts 2 --seed 1 --records kept
+refused 'list scripts --draw' --scripts 2 --seed 1 --dry-run
 refused 'a number from 1' --scripts 0
 refused 'generator' --script script.99.1
 refused 'a drawn script is' --script script.1.x
 
-finish 13
+finish 15

@@ -180,6 +180,34 @@ static int take_cases(const struct judge_result *r, bool failed,
     return FSDP_OK;
 }
 
+/* No case failed; maybe a script that was drawn beside them. */
+static int refuse_nothing(const char *path, const struct from_report *f,
+                          bool failed)
+{
+    char why[JUDGE_SCRIPT_ID_BYTES + 128];
+
+    if (!failed || f->script[0] == '\0') {
+        return refuse(path, failed ? "no case failed" : "has no cases");
+    }
+    snprintf(why, sizeof(why),
+             "no case failed, but a drawn script did; to run it again: "
+             "--engine ENGINE --script %s",
+             f->script);
+    return refuse(path, why);
+}
+
+/* Of the first engine that has one. What an id cannot have is not printed. */
+static void take_script(const struct judge_drawn *d, struct from_report *out)
+{
+    static const char of_ids[] = "abcdefghijklmnopqrstuvwxyz"
+                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:";
+
+    if (d->failed > 0 && out->script[0] == '\0' &&
+        d->first[strspn(d->first, of_ids)] == '\0') {
+        snprintf(out->script, sizeof(out->script), "%s", d->first);
+    }
+}
+
 static int load(struct arguments *a, unsigned takes, const char *path,
                 struct from_report *out)
 {
@@ -191,6 +219,7 @@ static int load(struct arguments *a, unsigned takes, const char *path,
         return code;
     }
     for (uint32_t i = 0; i < kept.n && code == 0; i++) {
+        take_script(&kept.part[i].result.drawn, out);
         code = take_cases(&kept.part[i].result, failed, &out->cases) == FSDP_OK
                    ? 0
                    : EXIT_INCOMPLETE;
@@ -221,7 +250,7 @@ int from_report(struct arguments *a, unsigned takes, struct from_report *out)
     if (code == 0 && out->cases.n > 0) {
         a->among = &out->cases;
     } else if (code == 0 && !a->last_failed) {
-        code = refuse(path, a->failed ? "no case failed" : "has no cases");
+        code = refuse_nothing(path, out, a->failed);
     }
     return code;
 }

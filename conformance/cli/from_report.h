@@ -9,10 +9,12 @@
 
 #include "cli/arguments.h"
 #include "cli/rerun.h"
+#include "judge/judge.h"
 
 struct from_report {
     struct case_list cases;
     char (*words)[RERUN_BYTES]; /* where engines' names are, of each part */
+    char script[JUDGE_SCRIPT_ID_BYTES]; /* the first that failed, or "" */
 };
 
 /* As --from, --failed and --last-failed say: sets a->among, and if no engine

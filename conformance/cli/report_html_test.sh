@@ -114,6 +114,18 @@ has 'a collective too many' '<b>[0-9]+</b> of [0-9]+</li>' more.html
 has 'is outlined' '<rect class="k[0-9] off"' more.html
 result 'where all is right nothing is' \
     "$(grep -c '<rect class="k[0-9] off"' drawn.html | grep -vx 0)"
+for mutant in '' gives-up; do
+    name=whole$mutant
+    "$cts" run --engine ref ${mutant:+--mutant $mutant} \
+        --case mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40 \
+        --report "$name.jsonl" --records "$name" --quiet >out 2>&1
+    page "$name" --records "$name"
+done
+has 'losses that are all right' \
+    "Every loss has the bits of the unsharded run's" whole.html
+has 'losses of a run that ended early' \
+    "The first 3 of 40 losses have the bits of the unsharded run's; the" \
+    wholegives-up.html
 timeout 20 "$cts" report both.jsonl --html no.html --records nowhere \
     >out 2>err
 got=$?
@@ -230,4 +242,4 @@ timeout 20 "$cts" report right.jsonl --html no/such/page.html >out 2>err
 got=$?
 result 'no such folder' "$([ "$got" = 74 ] || echo "exit $got")"
 result 'nothing is left behind' "$(find . -name '*.partial')"
-finish 78
+finish 80

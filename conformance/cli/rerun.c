@@ -154,17 +154,18 @@ void rerun_make(const struct arguments *a, const char *engine,
     print(&v, text);
 }
 
-/* Whoever runs it again stands in another folder. A name without a slash is
- * the suite's own engine, or a script's text. */
+/* Whoever runs it again stands in another folder. An engine's name without a
+ * slash is the suite's own; what names no file is a script's id or text. */
 static void make_absolute(struct values *v)
 {
     static const int files[] = {ENGINE, TEXT, SCRIPT};
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         const char **path = &v->of[files[i]];
-        char *whole = *path && (strchr(*path, '/') || files[i] == TEXT)
-                          ? realpath(*path, NULL)
-                          : NULL;
+        const bool file =
+            *path && (strchr(*path, '/') || files[i] == TEXT ||
+                      (files[i] == SCRIPT && strncmp(*path, "script", 6) != 0));
+        char *whole = file ? realpath(*path, NULL) : NULL;
 
         if (whole && strlen(whole) < sizeof(v->path[0])) {
             memcpy(v->path[files[i]], whole, strlen(whole) + 1);

@@ -111,8 +111,44 @@ result 'nothing failed' "$(
     [ $? -eq 64 ] || echo 'another code'
     grep 'all.jsonl: no case failed' err >found || cat err
 )"
+drawn='"drawn":{"generator":1,"seed":7,"played":200,"failed":2,"incomplete":false,"first":"script.1.7.of"},'
+sed '/"type":"footer"/{s/"verdict":"[A-Z]*"/'"$drawn"'"verdict":"NON-CONFORMANT"/
+    s/"reason":"[^"]*"/"reason":"2 of 200 drawn scripts fail"/}' \
+    all.jsonl >drawn.jsonl
+"$cts" run --from drawn.jsonl --failed >out 2>err
+result 'only a drawn script failed' "$(
+    [ $? -eq 64 ] || echo 'another code'
+    grep -q 'no case failed, but a drawn script .* --script script.1.7.of$' err ||
+        cat err
+)"
+sed 's/script.1.7.of/$(script) 1/' drawn.jsonl >strange.jsonl
+"$cts" run --from strange.jsonl --failed >out 2>err
+result 'an id that is none is not printed' "$(
+    [ $? -eq 64 ] || echo 'another code'
+    grep -q 'strange.jsonl: no case failed$' err || cat err
+)"
 "$cts" run --failed >out 2>err
 result 'failed of what' "$([ $? -eq 64 ] || cat err)"
+
+# Nothing of a script is left for who claims scripts and no layout.
+sed '/static const char \*const claims\[\] = {/,/};/c\
+static const char *const claims[] = {"scripts", NULL};' "$engine" >few.c
+"${CC:-cc}" -std=c11 -shared -fPIC -O1 -ffp-contract=off \
+    -I "$include" few.c -o few.so || exit 1
+"$cts" run --engine ./few.so --scripts 3 --seed 1 >out 2>err
+result 'scripts of which nothing is left are said' "$(
+    [ $? -eq 2 ] || echo 'another code'
+    grep -q ' 0 scripts .*; of 3 nothing is left for what it claims$' out ||
+        cat out err
+)"
+
+"$cts" list scripts --draw 1 --seed 20 | sed '/^#/d' >drawn.txt
+"$cts" run --engine ref --script drawn.txt --records of-script --record-only \
+    >out 2>err
+result 'the file of a script, from anywhere' "$(
+    grep -qF "\"script\": \"$PWD/drawn.txt\"" of-script/rerun.json ||
+        cat out err of-script/rerun.json
+)"
 
 # ---- How ranks were kept ----
 "$cts" run --engine ref --mutant groups-ignored --workload mlp --ranks 2 \
@@ -185,4 +221,4 @@ strange 'what is no text' '{"version": 1, "engine": ["ref"]}' 'fsdp-cts run'
 strange 'another version' '{"version": 2, "engine": "ref"}' 'fsdp-cts run'
 strange 'no JSON' 'engine=ref' 'fsdp-cts run'
 
-finish 18
+finish 22
