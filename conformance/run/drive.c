@@ -77,7 +77,7 @@ static int open_engine(struct driver *x, struct fsdp_env *lender)
     int status = FSDP_OK;
 
     call_guard_begin(x->out, x->d->loading ? x->d->loading : "",
-                     x->d->look_at_process);
+                     x->d->own_process);
     x->engine = *x->d->engine;
     if (x->engine.open) {
         status = x->engine.open(&x->env);

@@ -32,7 +32,8 @@ struct drive {
     void (*mutate)(const struct mutant *mutant, struct fsdp_env *env,
                    struct fsdp_engine *engine);
     const char *directory; /* where the rank's record goes; NULL: nowhere */
-    bool look_at_process;  /* every rank is a process of its own */
+    bool look_at_process;  /* every rank is a process, forked for the case */
+    bool own_process;      /* no other rank is a thread of it */
     /* What loading the engine has changed in the process; "", or NULL: nothing.
      */
     const char *loading;

@@ -81,9 +81,8 @@ static uint64_t mask_of(const sigset_t *set)
     return mask;
 }
 
-static void note_always(struct process_state *s)
+static void note_thread(struct process_state *s)
 {
-    const char *locales = setlocale(LC_ALL, NULL);
     sigset_t masked;
 
     note_float_modes(s);
@@ -91,6 +90,12 @@ static void note_always(struct process_state *s)
     (void)pthread_sigmask(SIG_SETMASK, NULL, &masked);
     s->masked = mask_of(&masked);
     s->locale = uselocale((locale_t)0);
+}
+
+static void note_always(struct process_state *s)
+{
+    const char *locales = setlocale(LC_ALL, NULL);
+
     (void)snprintf(s->locales, sizeof(s->locales), "%s",
                    locales ? locales : "");
     s->environment = environ;
@@ -98,6 +103,10 @@ static void note_always(struct process_state *s)
 
 static uint64_t handler_of(int number)
 {
+    /* The kernel's own, which sigaction adds, is no difference. */
+    const uint64_t flags = SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO |
+                           SA_ONSTACK | SA_RESTART | SA_NODEFER |
+                           (uint32_t)SA_RESETHAND;
     struct sigaction a;
     uint64_t hash;
 
@@ -106,7 +115,7 @@ static uint64_t handler_of(int number)
         return 0; /* the library's own */
     }
     hash = add_word(nothing, (uint64_t)(uintptr_t)a.sa_handler);
-    hash = add_word(hash, (uint64_t)(uint32_t)a.sa_flags);
+    hash = add_word(hash, (uint64_t)(uint32_t)a.sa_flags & flags);
     return add_word(hash, mask_of(&a.sa_mask));
 }
 
@@ -123,19 +132,17 @@ static uint64_t hash_variables(void)
     return hash;
 }
 
-static void note_at_rest(struct process_state *s, bool alone)
+static void note_at_rest(struct process_state *s)
 {
+    const mode_t mask = umask(0);
+
+    (void)umask(mask);
+    s->umask = mask;
     memset(s->folder, 0, sizeof(s->folder));
     if (!getcwd(s->folder, sizeof(s->folder))) {
         s->folder[0] = '\0';
     }
     s->variables = hash_variables();
-    if (alone) {
-        const mode_t mask = umask(0);
-
-        (void)umask(mask);
-        s->umask = mask;
-    }
 }
 
 static void note_tables(struct process_state *s)
@@ -151,11 +158,14 @@ static void note_tables(struct process_state *s)
 /* What is not asked for stays what it was. */
 static void note(struct process_state *s, enum process_depth depth, bool alone)
 {
-    note_always(s);
-    if (depth != PROCESS_IN_PASS) {
-        note_at_rest(s, alone);
+    note_thread(s);
+    if (alone) {
+        note_always(s);
     }
-    if (depth == PROCESS_WHOLE) {
+    if (alone && depth != PROCESS_IN_PASS) {
+        note_at_rest(s);
+    }
+    if (alone && depth == PROCESS_WHOLE) {
         note_tables(s);
     }
 }

@@ -21,7 +21,7 @@ enum {
 
 /* How much is asked for. */
 enum process_depth {
-    PROCESS_IN_PASS, /* what costs nothing */
+    PROCESS_IN_PASS, /* one call of the system */
     PROCESS_AT_REST, /* some calls of the system more */
     PROCESS_WHOLE,   /* eighty more */
 };
@@ -34,7 +34,7 @@ enum process_found {
 };
 
 struct process_state {
-    /* What a call costs nothing to ask. */
+    /* Of the thread; and of the process, as cheap. */
     uint64_t float_mode;  /* rounding, flush to zero, traps; no flags */
     uint64_t float_mode2; /* of x87 */
     uint64_t masked;      /* signals */
@@ -44,18 +44,19 @@ struct process_state {
     /* At rest. */
     char folder[PROCESS_STATE_FOLDER];
     uint64_t variables; /* a hash of the environment */
-    uint32_t umask;     /* where nobody else runs in this process */
+    uint32_t umask;
     /* A call of the system for each entry. */
     uint64_t handler[PROCESS_SIGNALS]; /* a hash of each */
     struct rlimit limit[RLIM_NLIMITS];
 };
 
-/* Fills all of it. `alone`: no other rank is a thread of this process, and so
- * the umask can be asked for. */
+/* Fills all of it. `alone`: no other rank is a thread of this process; if not,
+ * only what is the thread's own is asked for. The umask is put to 0 and back:
+ * no other thread may make a file meanwhile. */
 void process_state_note(struct process_state *out, bool alone);
 
 /* Says in `text` what is not as it was in *s any more, of what `depth` asks
- * for, and notes it there, so that each change is told once. */
+ * for, and notes it there: the first of what one call has changed is told. */
 enum process_found process_state_changed(struct process_state *s,
                                          enum process_depth depth, bool alone,
                                          char text[PROCESS_STATE_TEXT]);

@@ -213,6 +213,7 @@ static int run_case(struct worker *w, const struct run_case *c)
                       .directory = folder,
                       .checkpoints = checkpoints,
                       .look_at_process = w->o->world == WORLD_LOCAL,
+                      .own_process = w->o->world != WORLD_THREADS,
                       .loading = w->loading,
                       .trace = w->o->trace};
     int status;
@@ -271,7 +272,7 @@ static const struct mutant *find_mutant(const char *name)
  * of it. */
 static int load_engine(struct worker *w)
 {
-    const bool alone = w->o->world == WORLD_LOCAL;
+    const bool alone = w->o->world != WORLD_THREADS;
     struct process_state state;
 
     if (w->ranks.isolate && engine_is_path(w->o->engine)) {

@@ -198,6 +198,10 @@ static uint32_t plain_for(const struct script *s, const char *const *claims)
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         plain |= lacking(row[i].claims[choice[i]], claims) ? row[i].plain : 0;
     }
+    /* Units of a random graph may be resharded each in its own way. */
+    plain |= strcmp(s->c.workload, "graph") != 0 || has(claims, "shard-grad-op")
+                 ? 0
+                 : SCRIPT_PLAIN_MODEL;
     plain |= has(claims, "prefetch") ? 0 : SCRIPT_PLAIN_AHEAD;
     plain |= has(claims, "groups") ? 0 : SCRIPT_PLAIN_GROUPS;
     plain |= has(claims, "no-sync") ? 0 : SCRIPT_PLAIN_REDUCED;
