@@ -243,6 +243,7 @@ const struct claim known_claims[] = {
      .text = "`error.factors`: a predivide factor and a unit's own divide "
              "factor are used, or refused; no case",
      .asked_by = offers_factors},
+    {"groups-betas", CLAIM_ENGINE, .text = nothing},
     {"frozen", CLAIM_ENGINE, .text = nothing},
     {"shared", CLAIM_ENGINE, .text = nothing},
     {"recompute", CLAIM_ENGINE,
