@@ -12,8 +12,8 @@
  * case. They are asked for at a function's first call and at each eighth of
  * it, whatever is called once among them, and at the end. So what a function
  * always leaves is found at its first call; what is left once, and later, at
- * the end of the rank at the latest, since nothing else puts it back, and the
- * words name the last call after which all was well.
+ * the end of the rank at the latest, unless the engine has put it back between
+ * two looks; the words name the last call after which all was well.
  */
 #include "run/call_guard.h"
 

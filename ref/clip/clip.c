@@ -91,7 +91,8 @@ int ref_scale_gradients(struct fsdp_sharded *s, float factor)
     return FSDP_OK;
 }
 
-/* An infinity that is an error is found before anything has changed. */
+/* Once. An infinity that is an error and is there already is found before
+ * anything has changed; one that the product makes is found by the norm. */
 static int unscale(struct fsdp_sharded *s, const struct fsdp_clip *clip)
 {
     uint32_t found = 0;
