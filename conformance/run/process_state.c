@@ -217,19 +217,18 @@ static bool differs_in_limits(const struct process_state *now,
                               const struct process_state *s,
                               char text[PROCESS_STATE_TEXT])
 {
-    char what[48];
-
     for (int i = 0; i < RLIM_NLIMITS; i++) {
         const struct rlimit *a = &now->limit[i];
         const struct rlimit *b = &s->limit[i];
+        const bool hard = a->rlim_max != b->rlim_max;
+        char what[48];
 
-        (void)snprintf(what, sizeof(what), "resource limit %d (%s)", i,
-                       a->rlim_max != b->rlim_max ? "hard" : "soft");
-        if (a->rlim_max != b->rlim_max) {
-            return say_number(text, what, a->rlim_max, b->rlim_max);
-        }
-        if (a->rlim_cur != b->rlim_cur) {
-            return say_number(text, what, a->rlim_cur, b->rlim_cur);
+        /* Asked after each call of an engine: words only where they differ. */
+        if (hard || a->rlim_cur != b->rlim_cur) {
+            (void)snprintf(what, sizeof(what), "resource limit %d (%s)", i,
+                           hard ? "hard" : "soft");
+            return say_number(text, what, hard ? a->rlim_max : a->rlim_cur,
+                              hard ? b->rlim_max : b->rlim_cur);
         }
     }
     return false;
