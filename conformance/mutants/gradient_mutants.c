@@ -18,7 +18,7 @@ enum {
 static _Thread_local void *first_gradient;
 static _Thread_local const void *staging; /* the last that became live */
 static _Thread_local struct fsdp_tensor lent[LENT]; /* in this pass */
-static _Thread_local float scratch[LENT][ELEMENTS];
+static _Thread_local void *scratch;                 /* float[LENT][ELEMENTS] */
 
 static _Thread_local struct fsdp_env *given_env;
 
@@ -120,9 +120,11 @@ static int reuse_forgotten_at(struct fsdp_sharded *s, uint32_t point,
 static int reuse_forgotten(struct fsdp_sharded *s, uint32_t p,
                            struct fsdp_tensor *out)
 {
-    if (p < LENT && lent[p].data) {
+    float(*own)[ELEMENTS] = mutant_room(&scratch, LENT * sizeof(*own));
+
+    if (own && p < LENT && lent[p].data) {
         *out = lent[p];
-        out->data = scratch[p];
+        out->data = own[p];
         return FSDP_OK;
     }
     FSDP_TRY(mutant_real.engine.grad(s, p, out));

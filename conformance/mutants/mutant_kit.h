@@ -78,6 +78,10 @@ int mutant_each(struct fsdp_stream *stream, void *p, uint64_t n,
                 float (*change)(float x));
 /* x without the 16 bits that bf16 has not. */
 float mutant_as_bf16(float x);
+/* At least `bytes` of zeros at the thread's *room, mapped when they are asked
+ * for first: what is `_Thread_local` itself is cleared for every thread that
+ * any engine begins. Not of the heap, which is watched. NULL: no memory. */
+void *mutant_room(void **room, size_t bytes);
 /* Every piece of this rank. */
 int mutant_each_piece(struct fsdp_sharded *s,
                       void (*look)(const struct fsdp_piece *piece));

@@ -7,6 +7,8 @@
 
 #include <fsdp/arith/bf16.h>
 
+#include <sys/mman.h>
+
 enum {
     BLOCK = 256 /* floats changed at a time */
 };
@@ -57,6 +59,18 @@ int mutant_each(struct fsdp_stream *stream, void *p, uint64_t n,
 float mutant_as_bf16(float x)
 {
     return fsdp_bf16_to_f32(fsdp_bf16_from_f32(x));
+}
+
+void *mutant_room(void **room, size_t bytes)
+{
+    void *p = *room;
+
+    if (!p) {
+        p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        *room = p == MAP_FAILED ? NULL : p;
+    }
+    return *room;
 }
 
 static _Thread_local void (*my_look)(const struct fsdp_piece *piece);

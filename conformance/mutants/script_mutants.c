@@ -19,8 +19,20 @@ static _Thread_local bool pending;  /* the last pass of a training left some */
 static _Thread_local uint32_t sums; /* training passes since zero_grad */
 static _Thread_local uint32_t loads;
 /* Of each piece, in their order: its gradient, or its states. */
-static _Thread_local float kept[PIECES][2][ELEMENTS];
+struct kept {
+    float x[2][ELEMENTS];
+};
+static _Thread_local void *kept_room; /* struct kept[PIECES] */
 static _Thread_local uint32_t n_kept;
+
+/* Of the next piece; NULL if there is none. */
+static struct kept *next_kept(void)
+{
+    struct kept *all = mutant_room(&kept_room, PIECES * sizeof(struct kept));
+    const uint32_t i = n_kept++;
+
+    return all && i < PIECES ? &all[i] : NULL;
+}
 
 static void script_forget(void)
 {
@@ -113,24 +125,25 @@ static void keep(const void *from, uint64_t n, float *to)
 
 static void keep_gradient(const struct fsdp_piece *piece)
 {
-    if (n_kept < PIECES) {
-        keep(piece->grad, piece->n, kept[n_kept++][0]);
+    struct kept *to = next_kept();
+
+    if (to) {
+        keep(piece->grad, piece->n, to->x[0]);
     }
 }
 
 static void add_gradient(const struct fsdp_piece *piece)
 {
+    const struct kept *from = next_kept();
     float x[ELEMENTS];
 
-    if (n_kept == PIECES || !piece->grad || piece->n > ELEMENTS) {
-        n_kept++;
+    if (!from || !piece->grad || piece->n > ELEMENTS) {
         return;
     }
     keep(piece->grad, piece->n, x);
     for (uint64_t i = 0; i < piece->n; i++) {
-        x[i] += kept[n_kept][0][i];
+        x[i] += from->x[0][i];
     }
-    n_kept++;
     (void)mutant_put(NULL, x, piece->n, (float *)piece->grad);
 }
 
@@ -220,21 +233,21 @@ static bool plays_sixty_steps(const struct run_case *c)
 
 static void keep_states(const struct fsdp_piece *piece)
 {
-    if (n_kept < PIECES) {
-        keep(piece->state[0], piece->n, kept[n_kept][0]);
-        keep(piece->state[1], piece->n, kept[n_kept++][1]);
+    struct kept *to = next_kept();
+
+    for (uint32_t i = 0; i < 2 && to; i++) {
+        keep(piece->state[i], piece->n, to->x[i]);
     }
 }
 
 static void put_states(const struct fsdp_piece *piece)
 {
+    const struct kept *from = next_kept();
+
     for (uint32_t i = 0;
-         i < 2 && n_kept < PIECES && piece->n <= ELEMENTS && piece->state[i];
-         i++) {
-        (void)mutant_put(NULL, kept[n_kept][i], piece->n,
-                         (float *)piece->state[i]);
+         i < 2 && from && piece->n <= ELEMENTS && piece->state[i]; i++) {
+        (void)mutant_put(NULL, from->x[i], piece->n, (float *)piece->state[i]);
     }
-    n_kept++;
 }
 
 static int first_load_kept(struct fsdp_sharded *s, const char *directory)
