@@ -85,7 +85,9 @@ enum case_precision {
 
 enum {
     CASE_MAX_MICROBATCHES = 4,
-    CASE_MAX_RANKS = 64,
+    CASE_MAX_RANKS = 512,
+    /* A world of more has the cases of large_worlds.txt alone. */
+    CASE_USUAL_RANKS = 64,
     CASE_MAX_STEPS = 100000,
     CASE_SCRIPT_NAME_BYTES = 24,
     CASE_MAX_AHEAD = 64, /* of the three options that let an engine run ahead */
@@ -243,7 +245,8 @@ int case_list_read(const char *name, const char *text, struct case_list *out,
 int manifest_make(struct case_list *out, struct fsdp_error *error);
 /* Adds the cases of a world size to a list that has none of it, as the
  * manifest has none of 5 ranks, or a single one, as of 16; else adds nothing.
- * `ranks` is from 1 to CASE_MAX_RANKS. */
+ * `ranks` is from 1 to CASE_MAX_RANKS; beyond CASE_USUAL_RANKS it has a dozen
+ * cases, which are not in every pair of values. */
 int manifest_add_world(uint32_t ranks, struct case_list *list,
                        struct fsdp_error *error);
 /* The cases of the golden data (golden.txt). */

@@ -49,7 +49,7 @@ static const char *check_world(const struct run_case *c)
                         c->strategy == CASE_HYBRID_SHARD_ZERO2;
 
     if (c->ranks < 1 || c->ranks > CASE_MAX_RANKS) {
-        return "ranks is from 1 to 64";
+        return "ranks is from 1 to 512";
     }
     if (!hybrid &&
         c->replicas != (c->strategy == CASE_NO_SHARD ? c->ranks : 1)) {

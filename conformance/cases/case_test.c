@@ -199,7 +199,7 @@ static void faults_of_cases_are_found(void **state)
         FAULT(scenario, CASE_N_SCENARIOS),
         FAULT(strategy, CASE_N_STRATEGIES),
         FAULT(ranks, 0),
-        FAULT(ranks, 65),
+        FAULT(ranks, CASE_MAX_RANKS + 1),
         FAULT(replicas, 0),
         FAULT(replicas, 2),
         FAULT(layout, 2),

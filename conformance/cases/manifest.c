@@ -2,8 +2,9 @@
 /*
  * manifest.c - lists of cases, read from texts that are part of the program,
  * so that no path has to be found at run time: cases.txt is the manifest,
- * other_worlds.txt has the cases of a world size that the manifest lacks, and
- * golden.txt those of the golden data.
+ * other_worlds.txt has the cases of a world size that the manifest lacks,
+ * large_worlds.txt those of a large one, and golden.txt those of the golden
+ * data.
  *
  * A text has an id a line. Empty lines, and those that begin with #, are for
  * people. Each id is read strictly: one that is malformed, or is there twice,
@@ -28,6 +29,10 @@ __asm__(".section .rodata\n"
         "fsdp_cts_other_worlds:\n"
         ".incbin \"" FSDP_CASES "/other_worlds.txt\"\n"
         ".byte 0\n"
+        ".global fsdp_cts_large_worlds\n"
+        "fsdp_cts_large_worlds:\n"
+        ".incbin \"" FSDP_CASES "/large_worlds.txt\"\n"
+        ".byte 0\n"
         ".global fsdp_cts_golden\n"
         "fsdp_cts_golden:\n"
         ".incbin \"" FSDP_CASES "/golden.txt\"\n"
@@ -36,6 +41,7 @@ __asm__(".section .rodata\n"
 
 extern const char fsdp_cts_cases[];
 extern const char fsdp_cts_other_worlds[];
+extern const char fsdp_cts_large_worlds[];
 extern const char fsdp_cts_golden[];
 
 /* A text that is being read. */
@@ -186,9 +192,11 @@ static bool has_world_size(const struct case_list *list, uint32_t ranks)
 int manifest_add_world(uint32_t ranks, struct case_list *list,
                        struct fsdp_error *error)
 {
-    struct case_lines lines = {.name = "other_worlds.txt",
-                               .at = fsdp_cts_other_worlds,
-                               .error = error};
+    const bool large = ranks > CASE_USUAL_RANKS;
+    struct case_lines lines = {
+        .name = large ? "large_worlds.txt" : "other_worlds.txt",
+        .at = large ? fsdp_cts_large_worlds : fsdp_cts_other_worlds,
+        .error = error};
     char line[CASE_ID_BYTES];
     char id[CASE_ID_BYTES];
 
@@ -200,11 +208,13 @@ int manifest_add_world(uint32_t ranks, struct case_list *list,
         const bool has_grains = strstr(line, ".tree.") == NULL ||
                                 case_grains(FSDP_FOLD_TREE, ranks) > 0;
         const uint32_t last = !has_grains ? 0 : one_dimension ? 1 : ranks - 1;
+        bool enough = false;
 
-        for (uint32_t r = one_dimension ? 1 : 2; r <= last; r++) {
+        for (uint32_t r = one_dimension ? 1 : 2; r <= last && !enough; r++) {
             if (ranks % r == 0) {
                 fill_in(line, ranks, r, id);
                 FSDP_TRY(add_id(&lines, id, list));
+                enough = large;
             }
         }
     }

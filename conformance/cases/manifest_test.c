@@ -252,6 +252,46 @@ static void other_worlds_have_cases_too(void **state)
     }
 }
 
+/* Each strategy in both layouts; of a prime number of ranks no hybrid one. */
+static void large_worlds_have_a_dozen(void **state)
+{
+    static const uint32_t ranks[] = {67, 128, 300, 512};
+    static const uint32_t n[] = {8, 12, 12, 12};
+    struct fsdp_error error = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+        struct case_list list = {NULL, 0};
+        uint32_t shown[CASE_N_STRATEGIES][2][2] = {{{0}}};
+
+        assert_int_equal(manifest_add_world(ranks[i], &list, &error), FSDP_OK);
+        check_list(&list);
+        assert_int_equal(list.n, n[i]);
+        for (uint32_t k = 0; k < list.n; k++) {
+            const struct run_case *c = &list.c[k];
+
+            assert_int_equal(c->ranks, ranks[i]);
+            assert_in_range(c->steps, 2, 4);
+            shown[c->strategy][c->layout == FSDP_LAYOUT_FLAT]
+                 [c->fold == FSDP_FOLD_RING]++;
+        }
+        for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
+            const bool hybrid =
+                s == CASE_HYBRID_SHARD || s == CASE_HYBRID_SHARD_ZERO2;
+
+            for (uint32_t flat = 0; flat < 2; flat++) {
+                assert_int_equal(shown[s][flat][0] + shown[s][flat][1] > 0,
+                                 n[i] == 12 || !hybrid);
+            }
+            assert_int_equal(shown[s][0][0] + shown[s][1][0] > 0,
+                             n[i] == 12 || !hybrid);
+            assert_int_equal(shown[s][0][1] + shown[s][1][1] > 0,
+                             n[i] == 12 || !hybrid);
+        }
+        manifest_release(&list);
+    }
+}
+
 static void golden_cases_are_well_formed(void **state)
 {
     struct fsdp_error error = {0};
@@ -333,6 +373,7 @@ int main(void)
         cmocka_unit_test(the_core_is_there),
         cmocka_unit_test(exact_data_stay_exact),
         cmocka_unit_test(other_worlds_have_cases_too),
+        cmocka_unit_test(large_worlds_have_a_dozen),
         cmocka_unit_test(golden_cases_are_well_formed),
         cmocka_unit_test(lists_are_read_strictly),
         cmocka_unit_test(a_long_line_is_no_id),

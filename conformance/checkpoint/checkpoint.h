@@ -34,7 +34,7 @@ enum {
     CHECKPOINT_PATH_BYTES = 1024,
     CHECKPOINT_FILE_NAME_BYTES = 64,
     CHECKPOINT_SHA_BYTES = 32,
-    CHECKPOINT_MAX_WORLD = 256,
+    CHECKPOINT_MAX_WORLD = 512,
 };
 
 /* ---- Tables and slices -------------------------------------------------- */

@@ -174,7 +174,7 @@ static const struct option_row rows[] = {
      .take = take_seconds, .at = AT(timeout_ms), .least = 1, .most = 86400},
     {"jobs", "N", TAKES_WORLD, "workers at a time, 1 to 64 (one a processor)",
      .take = take_number, .at = AT(jobs), .least = 1, .most = 64},
-    {"ranks", "K,...", TAKES_SELECTION, "only these world sizes; 1 to 64",
+    {"ranks", "K,...", TAKES_SELECTION, "only these world sizes; 1 to 512",
      .take = arguments_take_ranks, .least = 1, .most = WORLD_MAX_RANKS},
     {"workload", "W,...", TAKES_SELECTION,
      "only these workloads; see: list workloads", .take = arguments_take_list,

@@ -197,15 +197,16 @@ int arguments_take_ranks(const struct option_row *row, char *value,
                          struct arguments *out)
 {
     struct name_list list = {.n = 0};
+    char most[16];
 
     if (split(row, value, &list)) {
         return EXIT_USAGE;
     }
+    (void)snprintf(most, sizeof(most), "%u", (unsigned)row->most);
     for (uint32_t i = 0; i < list.n; i++) {
         if (!arguments_number(row, list.name[i], &out->ranks[out->n_ranks])) {
-            return arguments_usage("--ranks '%s': must be numbers from 1 to "
-                                   "64%s",
-                                   list.name[i], "");
+            return arguments_usage("--ranks '%s': must be numbers from 1 to %s",
+                                   list.name[i], most);
         }
         out->n_ranks += out->n_ranks < ARGUMENTS_MAX;
     }

@@ -4,7 +4,8 @@
 # many_ranks_test.sh - worlds of more ranks than the manifest has, up to the
 # most: more than a model has rows, and so many that a rank's few samples may
 # all be stopped by a ReLU. Both engines are right there, too; and under fold
-# tree 16, 32 and 64 ranks have one curve.
+# tree 16, 32 and 64 ranks have one curve. One world is a large one, whose cases
+# are those of large_worlds.txt.
 #
 # usage: many_ranks_test.sh FSDP-CTS INCLUDE-FOLDER
 set -uo pipefail
@@ -16,6 +17,10 @@ cd "$folder" || exit 1
 cases()
 {
     local k=$1
+    if [ "$k" -gt 64 ]; then
+        echo "mlp.odd.natural.hybrid-shard-zero2.k${k}r2.flat.layer.ring.s.sgd"
+        return
+    fi
     echo "mlp.wide.natural.full-shard.k$k.flat.block.ring.nns.momentum.wd0.01"
     echo "mlp.empty.natural.full-shard.k$k.flat.block.rank.nns.adamw.again"
     if [ $((64 % k)) -eq 0 ]; then
@@ -24,7 +29,7 @@ cases()
     fi
 }
 
-for k in 9 16 31 32 64; do
+for k in 9 16 31 32 64 96; do
     mapfile -t list < <(cases "$k")
     "$cts" run --engine ref,impl --partial-ok --ranks "$k" \
         --case "$(IFS=,; echo "${list[*]}")" >"out.$k" 2>err
@@ -49,4 +54,11 @@ result 'one curve under fold tree' "$(
     cmp curve.16 curve.64
 )"
 
-finish 6
+"$cts" run --engine ref --ranks 513 >out 2>err
+got=$?
+result 'more ranks than a world can have' "$(
+    [ "$got" -eq 64 ] || echo "exit code $got"
+    grep -q '513.*512' err || cat err
+)"
+
+finish 8

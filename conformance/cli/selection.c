@@ -185,6 +185,24 @@ static int append_listed(const struct arguments *a, struct case_list *out,
     return status;
 }
 
+/* Hybrid strategies alone, in worlds that have no mesh of two dimensions. */
+static bool wants_replicas_of_primes(const struct arguments *a)
+{
+    for (uint32_t i = 0; i < a->strategies.n; i++) {
+        if (strncmp(a->strategies.name[i], "hybrid", strlen("hybrid")) != 0) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < a->n_ranks; i++) {
+        for (uint32_t r = 2; r < a->ranks[i]; r++) {
+            if (a->ranks[i] % r == 0) {
+                return false;
+            }
+        }
+    }
+    return a->strategies.n > 0 && a->n_ranks > 0;
+}
+
 /* Every n-th: neighbours are alike, so that parts take about as long. Which
  * part a case is in says nothing about it: what requirements compare is
  * brought together when all parts are judged. */
@@ -273,8 +291,13 @@ int selection_make(const struct arguments *a, struct case_list *out)
         keep_shard(a, out);
     }
     if (out->n == 0) {
-        fprintf(stderr, "fsdp-cts: no case has all of what was asked for; "
-                        "see: fsdp-cts list cases\n");
+        fprintf(stderr,
+                "fsdp-cts: no case has all of what was asked for%s; see: "
+                "fsdp-cts list cases\n",
+                wants_replicas_of_primes(a)
+                    ? " (a hybrid strategy needs a number of replicas, from 2 "
+                      "on, that divides the number of ranks)"
+                    : "");
         return EXIT_USAGE;
     }
     return 0;

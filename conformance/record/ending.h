@@ -7,7 +7,7 @@
 #define FSDP_CTS_ENDING_H
 
 enum {
-    WORLD_MAX_RANKS = 64
+    WORLD_MAX_RANKS = 512
 };
 
 enum world_end {

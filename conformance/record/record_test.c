@@ -198,7 +198,7 @@ static const struct edit edits[] = {
     {"case.json", "\"sync\": \"ns\"", "\"sync\": \"nx\"", "case.sync"},
     {"case.json", "\"sync\": \"ns\"", "\"sync\": \"nnnns\"", "case.sync"},
     {"case.json", "\"sync\": \"ns\"", "\"sync\": \"sn\"", "is reduced"},
-    {"case.json", "\"ranks\": 2", "\"ranks\": 65", "ranks is from 1 to 64"},
+    {"case.json", "\"ranks\": 2", "\"ranks\": 513", "ranks is from 1 to 512"},
     {"case.json", "\"ranks\": 2", "\"ranks\": -1", "case.ranks: a number"},
     {"case.json", "\"ranks\": 2", "\"ranks\": 2.0", "case.ranks: a number"},
     {"case.json", "\"ranks\": 2", "\"ranks\": 1", "id: the case's is"},

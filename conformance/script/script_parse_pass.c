@@ -134,7 +134,7 @@ static int take_where(struct reader *r, struct script_edit *e)
         const char *word, *wanted;
         uint32_t most, *out;
     } part[] = {
-        {"rank", "a rank is 0 to 63", CASE_MAX_RANKS - 1, &e->rank},
+        {"rank", "a rank is 0 to 511", CASE_MAX_RANKS - 1, &e->rank},
         {"param", "a parameter is 0 to 1000000", SCRIPT_MAX_REPEATS,
          &e->parameter},
         {"element", "an element is 0 to 1000000", SCRIPT_MAX_REPEATS,

@@ -328,7 +328,7 @@ static void meshes_that_are_no_world_are_refused(void **state)
 {
     (void)state;
     static const uint32_t extent[][2] = {
-        {0, 1}, {1, 0}, {1, 65}, {9, 8}, {65536, 65536}};
+        {0, 1}, {1, 0}, {1, 513}, {27, 19}, {65536, 65536}};
     struct world_result result[WORLD_MAX_RANKS];
 
     for (uint32_t i = 0; i < 5; i++) {

@@ -37,6 +37,11 @@ static int check_mesh(const struct fsdp_env *env)
                         "mesh %u x %u is not a world of %u ranks",
                         mesh->extent[0], mesh->extent[1], env->world);
     }
+    if (env->world > REF_MAX_RANKS) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "a world of %u ranks; up to %d are served", env->world,
+                        (int)REF_MAX_RANKS);
+    }
     return FSDP_OK;
 }
 

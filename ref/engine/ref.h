@@ -8,6 +8,10 @@
 
 #include <fsdp/engine.h>
 
+enum {
+    REF_MAX_RANKS = 512 /* of a world; ref_check refuses more */
+};
+
 /* Fills env->error, if nobody did before, and returns status. */
 __attribute__((format(printf, 4, 5))) int ref_fail(const struct fsdp_env *env,
                                                    int32_t status,

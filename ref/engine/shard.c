@@ -25,14 +25,9 @@ static int check_agreement(const struct fsdp_sharded *s)
     const struct fsdp_env *env = s->env;
     const struct fsdp_model *model = s->model;
     struct fsdp_options o = s->options;
-    uint64_t all[256];
+    uint64_t all[REF_MAX_RANKS];
     uint64_t mine = 0xcbf29ce484222325u;
 
-    if (env->world > 256) {
-        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
-                        "a world of %u ranks; up to 256 are served",
-                        env->world);
-    }
     o.group_of_parameter = NULL;
     mine = hash(mine, &o, sizeof(o));
     for (uint32_t u = 0; u < s->units->n_units; u++) {

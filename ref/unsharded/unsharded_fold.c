@@ -45,7 +45,7 @@ static float fold_mesh(const struct fsdp_sharded *s, const struct ref_dtypes *d,
                        uint64_t chunk)
 {
     uint64_t part = (chunk + s->replicas - 1) / s->replicas;
-    float replica[256];
+    float replica[REF_MAX_RANKS];
 
     for (uint32_t r = 0; r < s->replicas; r++) {
         replica[r] = fold(s->options.fold, d, x + (uint64_t)r * s->shards,
@@ -62,7 +62,7 @@ static void fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
     float divide =
         1.0f / (s->options.divide_factor != 0.0f ? s->options.divide_factor
                                                  : (float)s->ranks);
-    float x[256];
+    float x[REF_MAX_RANKS];
 
     for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
         float *to = &s->reduced[s->start[p] + i];
