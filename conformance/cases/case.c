@@ -4,7 +4,7 @@
  * are told of it. Everything follows from the fields of
  * a case alone, so that every process that has the case has all of this.
  */
-#include "cases/case.h"
+#include "cases/case_precision.h"
 
 #include "models/workload.h"
 
@@ -196,6 +196,9 @@ static void id_add_what_is_special(struct id *id, const struct run_case *c)
     } else if (c->scenario != CASE_TRAIN) {
         id_add(id, ".%s", named(case_scenario_name(c->scenario)));
     }
+    if (c->precision != CASE_F32) {
+        id_add(id, ".%s", named(case_precision_name(c->precision)));
+    }
     if (c->keep_root != 0) {
         id_add(id, ".keep-root");
     }
@@ -277,6 +280,7 @@ void case_sharded(const struct run_case *c, struct run_case *out)
     memset(out->sync, 0, sizeof(out->sync));
     out->sync[0] = 1;
     out->optimizer = FSDP_OPTIMIZER_SGD;
+    out->precision = CASE_F32; /* what rests is float32 */
     out->lr = case_default_lr(out);
     out->weight_decay = out->divide_factor = 0.0f;
     out->prefetch_forward = out->prefetch_backward = 0;
@@ -403,6 +407,15 @@ void case_options(const struct run_case *c, struct fsdp_options *out)
     out->beta2 = 0.999f;
     out->eps = 1e-8f;
     out->divide_factor = c->divide_factor;
+    if (c->precision != CASE_F32) {
+        const struct case_dtypes d = case_dtypes(c);
+
+        out->param_dtype = d.param;
+        out->grad_dtype = d.grad;
+        out->accumulate_dtype = d.accumulate;
+        out->reduce_dtype = d.reduce;
+        out->sum_dtype = d.sum;
+    }
     out->prefetch_forward = c->prefetch_forward;
     out->prefetch_backward = c->prefetch_backward;
     out->reduces_in_flight = c->reduces_in_flight;
@@ -417,10 +430,12 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
     id_add(&out, "%.16s.%.16s.%s.seed%llu.k%ur%u.%s", c->workload, c->size,
            named(case_data_name(c->data)), (unsigned long long)c->seed,
            c->ranks, c->replicas, named(case_fold_name(c->fold)));
-    if (c->fold == FSDP_FOLD_RING || c->wrap == CASE_WRAP_DRAWN) {
+    if (c->fold == FSDP_FOLD_RING || c->wrap == CASE_WRAP_DRAWN ||
+        c->precision == CASE_UNITS) {
         /* An element is folded in an order that begins after its owner, and
          * who that is depends on the units. And where modules are left out,
-         * it depends on the units which parameters are stepped. */
+         * it depends on the units which parameters are stepped; or what
+         * dtype they have. */
         id_add(&out, ".%s.%s", named(case_layout_name(c->layout)),
                named(case_wrap_name(c->wrap)));
     }
@@ -430,6 +445,9 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
     id_add_float(&out, "wd", c->weight_decay);
     id_add_float(&out, "div", c->divide_factor);
     id_add(&out, ".steps%u.rec%u", c->steps, c->recorded_steps);
+    if (c->precision != CASE_F32) {
+        id_add(&out, ".%s", named(case_precision_name(c->precision)));
+    }
     if (c->scenario == CASE_EVAL) {
         id_add(&out, ".eval");
     }

@@ -69,6 +69,20 @@ enum case_scenario {
     CASE_N_SCENARIOS = 17,
 };
 
+/* Which dtypes units have (case_precision.h). Ids leave f32 out. */
+enum case_precision {
+    CASE_F32 = 0,
+    CASE_BF16 = 1,            /* parameters bf16, all else float32 */
+    CASE_BF16_REDUCE = 2,     /* and the reduction bf16, and its sums */
+    CASE_BF16_SUM = 3,        /* but its sums float32 */
+    CASE_REDUCE_BF16 = 4,     /* the reduction alone is bf16 */
+    CASE_BF16_ACCUMULATE = 5, /* reduced in float32 what is added up in bf16 */
+    CASE_FP16 = 6,
+    CASE_FP16_REDUCE_F32 = 7,
+    CASE_UNITS = 8, /* every third unit float32, every third float16 */
+    CASE_N_PRECISIONS = 9,
+};
+
 enum {
     CASE_MAX_MICROBATCHES = 4,
     CASE_MAX_RANKS = 64,
@@ -102,6 +116,7 @@ struct run_case {
     float divide_factor; /* 0: the world */
     uint32_t prefetch_forward, prefetch_backward, reduces_in_flight;
     uint32_t steps;
+    uint32_t precision;      /* enum case_precision */
     uint32_t recorded_steps; /* tensors are recorded for steps [0, this) */
     /* SCRIPT: which; else empty. It stands in ids in the scenario's place. */
     char script[CASE_SCRIPT_NAME_BYTES];
@@ -126,6 +141,7 @@ const char *case_fold_name(uint32_t fold);
 const char *case_optimizer_name(uint32_t optimizer);
 const char *case_layout_name(uint32_t layout);
 const char *case_data_name(uint32_t data);
+const char *case_precision_name(uint32_t precision);
 
 /* The value that one of the functions above gives this name to. */
 bool case_value(const char *(*name)(uint32_t), const char *text, uint32_t *out);

@@ -34,9 +34,10 @@ static const char *check_names(const struct run_case *c)
         case_strategy_name(c->strategy) == NULL ||
         case_layout_name(c->layout) == NULL ||
         case_wrap_name(c->wrap) == NULL || case_fold_name(c->fold) == NULL ||
-        case_optimizer_name(c->optimizer) == NULL) {
-        return "data, scenario, strategy, layout, wrap, fold or optimizer is "
-               "not in its list";
+        case_optimizer_name(c->optimizer) == NULL ||
+        case_precision_name(c->precision) == NULL) {
+        return "data, scenario, strategy, layout, wrap, fold, optimizer or "
+               "precision is not in its list";
     }
     return NULL;
 }
@@ -124,6 +125,14 @@ static const char *check_numbers(const struct run_case *c)
     }
     if (c->scenario == CASE_CLIP && c->data == WORKLOAD_EXACT) {
         return "clipping rounds: what is exact does not stay so";
+    }
+    if (c->precision != CASE_F32 && c->data == WORKLOAD_EXACT) {
+        return "what is exact in float32 is not so in 16 bits";
+    }
+    if (c->precision != CASE_F32 &&
+        (c->scenario == CASE_GROW || c->scenario == CASE_SHRINK)) {
+        return "who saves is another world, whose ranks round otherwise in 16 "
+               "bits";
     }
     return NULL;
 }

@@ -7,6 +7,7 @@
  * with the tables in the docs.
  */
 #include "cases/case_claims.h"
+#include "cases/case_precision.h"
 #include "cases/case_script.h"
 
 #include <string.h>
@@ -116,6 +117,17 @@ static bool runs_ahead(const struct run_case *c, uint32_t value)
            says(c, "! reduces-beyond");
 }
 
+static bool has_dtype(const struct run_case *c, uint32_t dtype)
+{
+    return c->scenario != CASE_SHARD && case_uses_dtype(c, dtype);
+}
+
+static bool sums_wide(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return case_sums_wide(c);
+}
+
 static const char core[] =
     "core: its cases are not claimed, and the verdict is INCOMPLETE";
 static const char nothing[] =
@@ -193,11 +205,18 @@ const struct claim known_claims[] = {
              "strict "
              "profile; no case"},
     {"bf16", CLAIM_ENGINE,
-     .text = "`shard` must then refuse a bf16 `param_dtype` or "
-             "`reduce_dtype` (`error.unclaimed-dtype`, `error.unclaimed`)"},
+     .text = "cases with bf16 parameters, gradients or reductions, and "
+             "`mixed.*`; `shard` must then refuse a bf16 `param_dtype` or "
+             "`reduce_dtype` "
+             "(`error.unclaimed-dtype`, `error.unclaimed`)",
+     .asked_by = has_dtype, .value = FSDP_DTYPE_BF16},
     {"fp16", CLAIM_ENGINE,
-     .text = "`shard` must then refuse an f16 `param_dtype` or `reduce_dtype` "
-             "(`error.unclaimed`)"},
+     .text = "cases with float16; `shard` must then refuse an f16 "
+             "`param_dtype` or `reduce_dtype` (`error.unclaimed`)",
+     .asked_by = has_dtype, .value = FSDP_DTYPE_F16},
+    {"sum-f32", CLAIM_ENGINE,
+     .text = "cases whose sums are float32 where the wire has 16 bits",
+     .asked_by = sums_wide},
     {"frozen", CLAIM_ENGINE, .text = nothing},
     {"shared", CLAIM_ENGINE, .text = nothing},
     {"recompute", CLAIM_ENGINE, .text = nothing},

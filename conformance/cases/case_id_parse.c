@@ -158,7 +158,8 @@ static bool read_count(struct reading *r, struct run_case *c)
         c->keep_root = 1;
         return true;
     }
-    return read_scenario(word, c);
+    return case_value(case_precision_name, word, &c->precision) ||
+           read_scenario(word, c);
 }
 
 static void read_rest(struct reading *r, struct run_case *c)

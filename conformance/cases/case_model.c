@@ -6,8 +6,11 @@
  */
 #include "cases/case_model.h"
 
+#include "cases/case_precision.h"
+
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 __attribute__((format(printf, 3, 4))) static int
@@ -181,6 +184,37 @@ static int describe(const struct run_case *c, const char *text,
                         workload->name, fsdp_status_text(status));
 }
 
+/* Of units that have dtypes of their own: an array each, 0 where a unit takes
+ * the option. */
+static int set_dtypes(const struct run_case *c, struct case_model *m)
+{
+    const uint32_t n = m->units.units.n_units;
+    struct case_dtypes d;
+
+    if (c->precision != CASE_UNITS) {
+        return FSDP_OK;
+    }
+    m->dtypes = calloc(5 * (size_t)n + 1, sizeof(*m->dtypes));
+    if (m->dtypes == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t u = 0; u < n; u++) {
+        if (case_dtypes_of_unit(c, u, &d)) {
+            m->dtypes[u] = d.param;
+            m->dtypes[n + u] = d.grad;
+            m->dtypes[2 * n + u] = d.accumulate;
+            m->dtypes[3 * n + u] = d.reduce;
+            m->dtypes[4 * n + u] = d.sum;
+        }
+    }
+    m->units.units.param_dtype = m->dtypes;
+    m->units.units.grad_dtype = m->dtypes + n;
+    m->units.units.accumulate_dtype = m->dtypes + 2 * n;
+    m->units.units.reduce_dtype = m->dtypes + 3 * n;
+    m->units.units.sum_dtype = m->dtypes + 4 * n;
+    return FSDP_OK;
+}
+
 int case_model_make(const struct run_case *c, const char *text,
                     uint64_t text_bytes, struct case_model *out,
                     struct fsdp_error *error)
@@ -195,6 +229,7 @@ int case_model_make(const struct run_case *c, const char *text,
     status = describe(c, text, text_bytes, &out->model, error);
     if (status == FSDP_OK) {
         status = wrap_case(c, out->model, &out->units);
+        status = status == FSDP_OK ? set_dtypes(c, out) : status;
         if (status != FSDP_OK) {
             (void)refuse(error, status, "%s cannot be wrapped by %s: %s",
                          c->workload, case_wrap_name(c->wrap),
@@ -210,6 +245,7 @@ int case_model_make(const struct run_case *c, const char *text,
 void case_model_release(struct case_model *m)
 {
     wrap_release(&m->units);
+    free(m->dtypes);
     if (m->model != NULL) {
         m->model->workload->release(m->model);
     }

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 571;
+const uint32_t manifest_count = 592;
 const char manifest_sha256[] =
-    "34db6148249fd61d8c960f75697a76c5318e176563a22f725f4003d4fc69141d";
+    "dda8b3d4045b44a99087ee8bd9773af7f99857711ea4181b0299b4e36ba17c54";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

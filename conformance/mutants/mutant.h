@@ -77,6 +77,7 @@ struct mutant {
         bool (*in)(const struct run_case *c);
         uint32_t n_cases;
         const char *engine;
+        bool mixed; /* of the cases in mixed precision; else of the others */
     } shows;
 
     /* ---- What is wrong; all that is 0 or NULL is as it should be ---- */

@@ -69,6 +69,7 @@ struct record_tensor {
     uint32_t stage, step, microbatch, parameter;
     uint64_t first, n;
     float *data;
+    uint32_t dtype; /* of what was seen, widened here; NONE counts as F32 */
 };
 
 struct record_collective {

@@ -51,6 +51,13 @@ static bool plays_none(const void *base)
     return !case_is_script(base);
 }
 
+static bool is_f32(const void *base)
+{
+    const struct run_case *const c = base;
+
+    return c->precision == CASE_F32;
+}
+
 static bool read_script(struct record_json *j, struct record_field at,
                         json_t *v, const struct record_row *row, void *base)
 {
@@ -130,6 +137,8 @@ static const struct record_row run_case_rows[] = {
     {"reduces_in_flight", &record_u32, AT(reduces_in_flight)},
     {"steps", &record_u32, AT(steps)},
     {"recorded_steps", &record_u32, AT(recorded_steps)},
+    {"precision", &record_name, AT(precision), .name = case_precision_name,
+     .optional = true, .absent = is_f32},
     {"script", &script_text_or_name, AT(script), .optional = true,
      .absent = plays_none},
 };

@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fsdp/arith/cast.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,37 @@ static int refuse_tensor(const char *path, const struct safetensors_tensor *t,
                        record_path_tail(path), t->name, what);
 }
 
+/* NONE: none that a tensor may have. */
+static uint32_t dtype_of(const struct safetensors_tensor *t)
+{
+    static const struct {
+        const char *name;
+        uint32_t dtype;
+    } known[] = {{"F32", FSDP_DTYPE_F32},
+                 {"BF16", FSDP_DTYPE_BF16},
+                 {"F16", FSDP_DTYPE_F16}};
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(t->dtype, known[i].name) == 0) {
+            return known[i].dtype;
+        }
+    }
+    return FSDP_DTYPE_NONE;
+}
+
+/* What is in a file lies anywhere. */
+static float element(uint32_t dtype, const void *data, uint64_t i)
+{
+    const uint64_t bytes = fsdp_dtype_bytes(dtype);
+    union {
+        float wide;
+        uint16_t narrow;
+    } x = {0.0f};
+
+    memcpy(&x, (const char *)data + i * bytes, bytes);
+    return fsdp_load(dtype, &x, 0);
+}
+
 static int take_tensor(const char *path, const struct safetensors_tensor *t,
                        const struct run_case *c, struct record_tensor *out,
                        struct fsdp_error *error)
@@ -45,8 +77,11 @@ static int take_tensor(const char *path, const struct safetensors_tensor *t,
                              "expected",
                              error);
     }
-    if (strcmp(t->dtype, "F32") != 0 || t->n_dims != 1) {
-        return refuse_tensor(path, t, "F32 of one dimension was expected",
+    got.dtype = dtype_of(t);
+    if (got.dtype == FSDP_DTYPE_NONE || t->n_dims != 1) {
+        return refuse_tensor(path, t,
+                             "F32, or BF16 or F16 of what is lent in a pass, "
+                             "of one dimension was expected",
                              error);
     }
     if (got.step > c->steps || got.microbatch >= c->microbatches ||
@@ -57,12 +92,14 @@ static int take_tensor(const char *path, const struct safetensors_tensor *t,
                              error);
     }
     got.n = t->shape[0];
-    got.data = malloc(t->bytes != 0 ? t->bytes : 1);
+    got.data = malloc(got.n * sizeof(*got.data) + 1);
     if (got.data == NULL) {
         return record_fail(error, FSDP_ERR_NOMEM, where, "%s: out of memory",
                            record_path_tail(path));
     }
-    memcpy(got.data, t->data, t->bytes);
+    for (uint64_t i = 0; i < got.n; i++) {
+        got.data[i] = element(got.dtype, t->data, i);
+    }
     *out = got;
     return FSDP_OK;
 }

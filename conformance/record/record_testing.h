@@ -85,12 +85,13 @@ static inline void make_tensors(struct record_rank *r)
     const float special[] = {float_of(0x7fc12345), float_of(0xff800000),
                              float_of(0x80000000), float_of(0x00000001),
                              float_of(0x7fa00001)};
+    const float narrow[] = {float_of(0x3f810000), float_of(0x80010000)};
     const struct record_tensor t[] = {
-        {RECORD_INITIAL, 0, 0, 0, 0, 5, COPY(special)},
-        {RECORD_LOCAL_GRADIENT, 1, 1, 10, 0, 2, copy_of(special, 8)},
-        {RECORD_REDUCED, 1, 0, 2, 3, 1, copy_of(special, 4)},
-        {RECORD_REDUCED, 1, 0, 2, 5, 0, copy_of(special, 0)},
-        {RECORD_FINAL, 3, 0, 11, 1, 3, copy_of(special, 12)},
+        {RECORD_INITIAL, 0, 0, 0, 0, 5, COPY(special), FSDP_DTYPE_F32},
+        {RECORD_LOCAL_GRADIENT, 1, 1, 10, 0, 2, COPY(narrow), FSDP_DTYPE_BF16},
+        {RECORD_REDUCED, 1, 0, 2, 3, 1, copy_of(special, 4), FSDP_DTYPE_F32},
+        {RECORD_REDUCED, 1, 0, 2, 5, 0, copy_of(special, 0), FSDP_DTYPE_F32},
+        {RECORD_FINAL, 3, 0, 11, 1, 3, copy_of(special, 12), FSDP_DTYPE_F32},
     };
 
     r->n_tensors = 5;

@@ -7,6 +7,7 @@
 
 #include "checkpoint/safetensors.h"
 
+#include <fsdp/arith/cast.h>
 #include <stdlib.h>
 
 static const char where[] = RECORD_WRITE_WHERE;
@@ -58,6 +59,40 @@ static const char *check_rank(const struct record_rank *r)
     return NULL;
 }
 
+/* What was seen in 16 bits, so again: every value fits. */
+static uint16_t *narrowed(const struct record_tensor *t)
+{
+    uint16_t *const to = malloc(t->n * sizeof(*to) + 1);
+
+    for (uint64_t i = 0; to != NULL && i < t->n; i++) {
+        fsdp_store(t->dtype, to, i, t->data[i]);
+    }
+    return to;
+}
+
+/* How a tensor is written; false: out of memory. Where it is not float32,
+ * *own is what has to be freed. */
+static bool describe(const struct record_tensor *t, const char *name,
+                     uint16_t **own, struct safetensors_tensor *out)
+{
+    const bool is_narrow =
+        t->dtype == FSDP_DTYPE_BF16 || t->dtype == FSDP_DTYPE_F16;
+
+    *out = (struct safetensors_tensor){.name = name,
+                                       .dtype = "F32",
+                                       .n_dims = 1,
+                                       .shape = {t->n},
+                                       .data = t->data,
+                                       .bytes = t->n * sizeof(float)};
+    if (is_narrow) {
+        *own = narrowed(t);
+        out->dtype = t->dtype == FSDP_DTYPE_BF16 ? "BF16" : "F16";
+        out->data = *own;
+        out->bytes = t->n * sizeof(**own);
+    }
+    return !is_narrow || *own != NULL;
+}
+
 static int write_tensors(const char *directory, uint32_t rank,
                          const struct record_rank *r, struct fsdp_error *error)
 {
@@ -67,32 +102,32 @@ static int write_tensors(const char *directory, uint32_t rank,
     char why[200] = "";
     char(*name)[RECORD_TENSOR_NAME_BYTES];
     struct safetensors_tensor *t;
+    uint16_t **own;
+    bool good = true;
     int status;
 
     FSDP_TRY(record_rank_path(path, directory, rank, ".safetensors", error));
     name = calloc(n + 1, sizeof(*name));
     t = calloc(n + 1, sizeof(*t));
-    if (name == NULL || t == NULL) {
+    own = calloc(n + 1, sizeof(*own));
+    for (size_t i = 0; name != NULL && t != NULL && own != NULL && i < n; i++) {
+        record_tensor_name(&r->tensor[i], name[i]);
+        good = good && describe(&r->tensor[i], name[i], &own[i], &t[i]);
+    }
+    if (name == NULL || t == NULL || own == NULL || !good) {
         status = record_fail(error, FSDP_ERR_NOMEM, where,
                              "%.150s: out of memory", path);
     } else {
-        for (size_t i = 0; i < n; i++) {
-            record_tensor_name(&r->tensor[i], name[i]);
-            t[i] = (struct safetensors_tensor){
-                .name = name[i],
-                .dtype = "F32",
-                .n_dims = 1,
-                .shape = {r->tensor[i].n},
-                .data = r->tensor[i].data,
-                .bytes = r->tensor[i].n * sizeof(float),
-            };
-        }
         status =
             safetensors_write(path, t, n, &meta, 1, false, why, sizeof(why));
         if (status != FSDP_OK) {
             (void)record_fail(error, status, where, "%s", why);
         }
     }
+    for (size_t i = 0; own != NULL && i < n; i++) {
+        free(own[i]);
+    }
+    free(own);
     free(name);
     free(t);
     return status;

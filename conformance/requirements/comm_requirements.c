@@ -157,23 +157,33 @@ static void dims_spoil(struct record_collective *c)
     c->dim = c->dim == FSDP_DIM_SHARD ? FSDP_DIM_REPLICATE : FSDP_DIM_SHARD;
 }
 
+/* What unit u is gathered, or reduced, in. NONE: there is no such unit. */
+static uint32_t dtype_of_unit(const struct expect *e,
+                              const struct record_collective *c)
+{
+    if (c->unit >= e->units->n_units) {
+        return FSDP_DTYPE_NONE;
+    }
+    return c->kind == FSDP_ALL_GATHER ? e->unit[c->unit].dtype.param
+                                      : e->unit[c->unit].dtype.reduce;
+}
+
 /* comm.dtype: a reduction in another type loses bits and halves traffic. */
 static bool dtype_of_collective(const struct expect *e,
                                 const struct record_collective *c,
                                 uint32_t index, struct finding at,
                                 struct finding *f)
 {
-    const struct compare_wording wording = {"moves",
-                                            record_dtype_name(c->dtype),
-                                            record_dtype_name(FSDP_DTYPE_F32)};
+    const uint32_t want = dtype_of_unit(e, c);
+    const struct compare_wording wording = {
+        "moves", record_dtype_name(c->dtype), record_dtype_name(want)};
 
-    return c->dtype == FSDP_DTYPE_F32 ||
-           finding_collective(e, f, at, c, index, &wording);
+    return c->dtype == want || finding_collective(e, f, at, c, index, &wording);
 }
 
 static void dtype_spoil(struct record_collective *c)
 {
-    c->dtype = FSDP_DTYPE_BF16;
+    c->dtype = FSDP_DTYPE_I32;
 }
 
 /*
@@ -246,6 +256,16 @@ static bool is_sharded(const struct expect *e)
     return compare_case_trains(e) && e->shards > 1;
 }
 
+static bool is_sharded_in_float32(const struct expect *e)
+{
+    return is_sharded(e) && e->c->precision == CASE_F32;
+}
+
+static bool is_sharded_in_16_bits(const struct expect *e)
+{
+    return is_sharded(e) && e->c->precision != CASE_F32;
+}
+
 const struct requirement comm_requirements[] = {
     {.id = "comm.silent-at-one",
      .text = "With one rank nothing is communicated at all.",
@@ -290,11 +310,12 @@ const struct requirement comm_requirements[] = {
      .check = &check_each_collective,
      .collective = {dims_of_collective, dims_spoil}},
     {.id = "comm.dtype",
-     .text = "Every collective of a step moves float32.",
+     .text = "Every collective of a step moves the dtype that its unit's "
+             "options say.",
      .since = "1.0",
      .must = 1,
      .level = LEVEL_COMM,
-     .needs = "comm.nothing-else",
+     .needs = "comm.nothing-else mixed.gather-dtype mixed.reduce-dtype",
      .applies = compare_case_communicates,
      .check = &check_each_collective,
      .collective = {dtype_of_collective, dtype_spoil}},
@@ -347,12 +368,25 @@ const struct requirement comm_requirements[] = {
      .level = LEVEL_COMM,
      .needs = "run.completes stream.no-race comm.message-size "
               "comm.packing-order",
-     .applies = is_sharded,
+     .applies = is_sharded_in_float32,
      .check = &check_zero,
      .zero = {offsetof(struct record_memory, dirty_padding), FINDING_COUNT, -1,
               "wire",
               "elements of padding in all-gathers and "
               "reduce-scatters that were not +0: fill the tail of "
               "each flat parameter, or block of rows, and gradient"}},
+    {.id = "mixed.padding-zero",
+     .text = "In mixed precision padding is +0 on the wire in every dtype.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "run.completes stream.no-race comm.message-size "
+              "comm.packing-order mixed.gather-dtype mixed.reduce-dtype",
+     .applies = is_sharded_in_16_bits,
+     .check = &check_zero,
+     .zero = {offsetof(struct record_memory, dirty_padding), FINDING_COUNT, -1,
+              "wire",
+              "elements of padding in all-gathers and "
+              "reduce-scatters that were not +0, in the unit's dtype"}},
     {0},
 };

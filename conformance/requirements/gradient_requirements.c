@@ -283,7 +283,8 @@ const struct requirement gradient_requirements[] = {
      .must = 1,
      .level = LEVEL_GRADIENT,
      .needs = "layout.initial-values gather.unsharded-values "
-              "gather.sees-updated-weights grad.finite grad.distinct",
+              "gather.sees-updated-weights grad.finite grad.distinct "
+              "mixed.gradient-dtype",
      .profile = PROFILE_BITS,
      .applies = compare_case_staged,
      .holds = local_holds,

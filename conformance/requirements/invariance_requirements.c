@@ -82,12 +82,13 @@ static bool is_replicated(const struct expect *e)
 
 /*
  * num.tree-world-invariance: the tree fold is made so that the number of ranks
- * does not show.
+ * does not show. (In 16 bits a rank rounds what a tree of grains does not.)
  */
 static bool folds_as_tree(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->fold == FSDP_FOLD_TREE &&
-           e->c->ranks > 1 && !(e->c->divide_factor != 0.0f);
+           e->c->precision == CASE_F32 && e->c->ranks > 1 &&
+           !(e->c->divide_factor != 0.0f);
 }
 
 /*
@@ -126,7 +127,8 @@ static bool keeps_unsharded(const struct expect *e)
 /*
  * num.wrap-invariance: which parameters are gathered together is a matter of
  * memory alone. (The ring fold is left out: there the owner, and so the order,
- * depends on the flat parameter.)
+ * depends on the flat parameter; and units with dtypes of their own, whose
+ * arithmetic they are.)
  */
 static void wrap_whole(struct run_case *c)
 {
@@ -141,7 +143,8 @@ static void wrap_whole(struct run_case *c)
 static bool is_wrapped(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->wrap != CASE_WRAP_WHOLE &&
-           e->c->fold != FSDP_FOLD_RING && !e->any_fold;
+           e->c->fold != FSDP_FOLD_RING && !e->any_fold &&
+           e->c->precision != CASE_UNITS;
 }
 
 const struct requirement invariance_requirements[] = {

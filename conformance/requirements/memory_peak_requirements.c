@@ -128,7 +128,7 @@ static bool peak_bound_of_rank(const struct expect *e,
                                const struct record_rank *rank, uint32_t k,
                                struct finding *f)
 {
-    uint64_t bound = 4 * (e->resting + e->largest);
+    uint64_t bound = 4 * e->resting + e->largest_bytes;
     uint64_t got = rank->memory.peak_parameters;
 
     return got <= bound ||
@@ -138,7 +138,7 @@ static bool peak_bound_of_rank(const struct expect *e,
 
 static bool peak_bound_spoil(const struct expect *e, struct record_rank *rank)
 {
-    rank->memory.peak_parameters = 4 * (e->resting + e->largest) + 1;
+    rank->memory.peak_parameters = 4 * e->resting + e->largest_bytes + 1;
     return true;
 }
 

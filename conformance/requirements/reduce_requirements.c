@@ -202,6 +202,11 @@ static bool baseline_holds(const struct expect *e, const struct record *r,
     return true;
 }
 
+/* Roundings of mixed precision that have a name of their own. */
+#define REDUCE_ROUNDS                                            \
+    "mixed.accumulate mixed.reduce-dtype mixed.sum mixed.scale " \
+    "mixed.shard-gradient"
+
 const struct requirement reduce_requirements[] = {
     {.id = "reduce.replicas-equal",
      .text = "Before the optimizer all replicas hold identical reduced "
@@ -219,7 +224,7 @@ const struct requirement reduce_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_REDUCE,
-     .needs = "grad.finite reduce.replicas-equal",
+     .needs = "grad.finite reduce.replicas-equal " REDUCE_ROUNDS,
      .applies = scale_applies,
      .spoil = scale_spoil,
      .check = &check_each_part,
@@ -231,7 +236,7 @@ const struct requirement reduce_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_REDUCE,
-     .needs = "grad.finite reduce.scale reduce.replicas-equal",
+     .needs = "grad.finite reduce.scale reduce.replicas-equal " REDUCE_ROUNDS,
      .applies = has_one_microbatch,
      .holds = replay_reduced_holds,
      .spoil = replay_spoil_reduced},
@@ -243,7 +248,7 @@ const struct requirement reduce_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_REDUCE,
-     .needs = "grad.finite reduce.scale reduce.replicas-equal",
+     .needs = "grad.finite reduce.scale reduce.replicas-equal " REDUCE_ROUNDS,
      .claim = "no-sync",
      .applies = syncs_last,
      .holds = replay_reduced_holds,
@@ -257,7 +262,7 @@ const struct requirement reduce_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_REDUCE,
-     .needs = "grad.finite reduce.scale reduce.replicas-equal",
+     .needs = "grad.finite reduce.scale reduce.replicas-equal " REDUCE_ROUNDS,
      .applies = syncs_all,
      .holds = replay_reduced_holds,
      .spoil = replay_spoil_reduced},
@@ -269,7 +274,7 @@ const struct requirement reduce_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_REDUCE,
-     .needs = "grad.finite reduce.scale reduce.replicas-equal",
+     .needs = "grad.finite reduce.scale reduce.replicas-equal " REDUCE_ROUNDS,
      .claim = "no-sync",
      .applies = syncs_some,
      .holds = replay_reduced_holds,

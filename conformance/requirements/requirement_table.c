@@ -15,7 +15,8 @@ static const struct requirement *const families[] = {
     step_requirements,       checkpoint_requirements, curve_requirements,
     invariance_requirements, comm_requirements,       comm_step_requirements,
     ahead_requirements,      memory_requirements,     memory_peak_requirements,
-    error_requirements,      script_requirements,
+    error_requirements,      script_requirements,     mixed_requirements,
+    mixed_sum_requirements,
 };
 
 enum {

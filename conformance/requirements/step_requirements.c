@@ -279,7 +279,8 @@ const struct requirement step_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_STEP,
-     .needs = "step.every-element-changes step.weights-untouched",
+     .needs = "step.every-element-changes step.weights-untouched "
+              "mixed.master-kept",
      .claim = "sgd",
      .profile = PROFILE_BITS,
      .applies = uses_sgd,
@@ -295,7 +296,8 @@ const struct requirement step_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .needs = "step.every-element-changes step.weights-untouched "
-              "checkpoint.moments",
+              "checkpoint.moments "
+              "mixed.master-kept",
      .claim = "momentum",
      .profile = PROFILE_BITS,
      .applies = uses_momentum,
@@ -311,7 +313,8 @@ const struct requirement step_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .needs = "step.every-element-changes step.weights-untouched "
-              "checkpoint.moments checkpoint.step",
+              "checkpoint.moments checkpoint.step "
+              "mixed.master-kept",
      .claim = "adamw",
      .profile = PROFILE_BITS,
      .applies = uses_adamw,

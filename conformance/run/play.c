@@ -68,7 +68,7 @@ static int unshard(struct driver *x, const struct script_action *a)
         FSDP_TRY(x->engine.param(x->sharded, p, &t));
         FSDP_TRY(recorder_finish_compute(x->recorder));
         FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_SUMMONED, step, 0,
-                                 p, 0, fsdp_numel(model, p), t.data));
+                                 p, 0, fsdp_numel(model, p), t.dtype, t.data));
     }
     return FSDP_OK;
 }

@@ -39,7 +39,8 @@ static int access_param(void *self, uint32_t p, struct fsdp_tensor *out)
         !recorder_has(o, RECORD_UNSHARDED, x->step, 0, p, 0)) {
         FSDP_TRY(recorder_finish_compute(x->recorder));
         return recorder_tensor(x->recorder, x->out, RECORD_UNSHARDED, x->step,
-                               0, p, 0, fsdp_numel(x->model, p), out->data);
+                               0, p, 0, fsdp_numel(x->model, p), out->dtype,
+                               out->data);
     }
     return FSDP_OK;
 }
@@ -85,7 +86,7 @@ static int record_gradients(struct driver *x, uint32_t module)
         FSDP_TRY(recorder_finish_compute(x->recorder));
         FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_LOCAL_GRADIENT,
                                  x->step, x->microbatch, p, first, n,
-                                 x->lent[p].data));
+                                 x->lent[p].dtype, x->lent[p].data));
         x->lent[p].data = NULL;
     }
     return FSDP_OK;

@@ -200,9 +200,9 @@ static void visit_piece(void *context, const struct fsdp_piece *piece)
         v->status = FSDP_ERR_INVALID; /* no record could hold it */
     }
     if (v->status == FSDP_OK && data && piece->n) {
-        v->status =
-            recorder_tensor(v->x->recorder, v->x->out, v->stage, v->step, 0,
-                            piece->parameter, piece->first, piece->n, data);
+        v->status = recorder_tensor(v->x->recorder, v->x->out, v->stage,
+                                    v->step, 0, piece->parameter, piece->first,
+                                    piece->n, FSDP_DTYPE_F32, data);
     }
 }
 

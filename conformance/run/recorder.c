@@ -7,6 +7,7 @@
 #include "run/meter.h"
 #include "run/meter_refusal.h"
 
+#include <fsdp/arith/cast.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -316,14 +317,26 @@ static struct record_tensor *find_tensor(const struct record_rank *out,
 
 /* What the model sees is read behind its stream; pieces, when the host does. */
 static void note_read(struct recorder *r, uint32_t stage, const void *p,
-                      uint64_t n)
+                      uint64_t bytes)
 {
     bool seen = stage == RECORD_UNSHARDED || stage == RECORD_LOCAL_GRADIENT ||
                 stage == RECORD_SUMMONED;
 
     if (r->meter.race) {
-        race_record(r->meter.race, seen, p, n * sizeof(float));
+        race_record(r->meter.race, seen, p, bytes);
     }
+}
+
+/* Element i of 16 bit values that lie where float32 ones will; the last comes
+ * first. */
+static float widened(uint32_t dtype, const void *data, uint64_t i)
+{
+    uint16_t bits;
+    float wide;
+
+    memcpy(&bits, (const char *)data + i * sizeof(bits), sizeof(bits));
+    wide = fsdp_load(dtype, &bits, 0);
+    return wide;
 }
 
 bool recorder_has(const struct record_rank *out, uint32_t stage, uint32_t step,
@@ -340,7 +353,8 @@ bool recorder_has(const struct record_rank *out, uint32_t stage, uint32_t step,
 
 int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
                     uint32_t step, uint32_t microbatch, uint32_t parameter,
-                    uint64_t first, uint64_t n, const void *device_data)
+                    uint64_t first, uint64_t n, uint32_t dtype,
+                    const void *device_data)
 {
     const struct fsdp_device *d = r->real_device;
     struct record_tensor t = {stage,
@@ -349,7 +363,8 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
                               parameter,
                               first,
                               n,
-                              malloc(n * sizeof(float) + 1)};
+                              malloc(n * sizeof(float) + 1),
+                              dtype};
     struct record_tensor *known = find_tensor(out, &t);
     struct record_tensor *grown;
     int status;
@@ -357,8 +372,16 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
     if (!t.data) {
         return FSDP_ERR_NOMEM;
     }
-    note_read(r, stage, device_data, n);
-    status = d->copy(d->self, NULL, t.data, device_data, n * sizeof(*t.data));
+    if (!fsdp_is_float(dtype)) {
+        free(t.data);
+        return FSDP_ERR_INVALID;
+    }
+    note_read(r, stage, device_data, n * fsdp_dtype_bytes(dtype));
+    status = d->copy(d->self, NULL, t.data, device_data,
+                     n * fsdp_dtype_bytes(dtype));
+    for (uint64_t i = n; dtype != FSDP_DTYPE_F32 && i > 0; i--) {
+        t.data[i - 1] = widened(dtype, t.data, i - 1);
+    }
     if (status == FSDP_OK && known && known->n == n) {
         for (uint64_t i = 0; i < n; i++) {
             known->data[i] = known->data[i] + t.data[i];

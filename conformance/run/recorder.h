@@ -68,11 +68,13 @@ uint64_t recorder_watched_peak(struct recorder *r);
  * they are when all are there.) */
 bool recorder_has(const struct record_rank *out, uint32_t stage, uint32_t step,
                   uint32_t microbatch, uint32_t parameter, uint64_t first);
-/* Copies n float32 from the device and appends them as a tensor; adds to it
- * if the tensor is already there (a piece that is shown twice). */
+/* Copies n elements of a dtype from the device and appends them, widened, as a
+ * tensor; adds to it if the tensor is already there (a piece that is shown
+ * twice). INVALID: no dtype of floating point. */
 int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
                     uint32_t step, uint32_t microbatch, uint32_t parameter,
-                    uint64_t first, uint64_t n, const void *device_data);
+                    uint64_t first, uint64_t n, uint32_t dtype,
+                    const void *device_data);
 
 /* After destroy: fills peaks and what was left, frees what is held back. */
 void recorder_close(struct recorder *r);

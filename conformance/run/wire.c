@@ -6,6 +6,7 @@
 #include "run/wire.h"
 
 #include <fsdp/arith/bits.h>
+#include <fsdp/arith/cast.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,11 +127,20 @@ void wire_release(struct wire *w)
     *w = (struct wire){0};
 }
 
+static bool is_dirty(const char *element, uint64_t bytes)
+{
+    static const char zero[sizeof(float)];
+
+    return memcmp(element, zero, bytes) != 0;
+}
+
 /* What lies between blocks is copied together and then looked at once. */
 static int look_at_padding(struct wire *w, const struct fsdp_device *d,
                            struct fsdp_stream *stream, uint32_t u,
-                           const float *whole)
+                           uint32_t dtype, const void *whole)
 {
+    const uint64_t bytes = fsdp_dtype_bytes(dtype);
+    char *const padding = (char *)w->padding;
     uint64_t n = 0;
     uint64_t at = 0;
 
@@ -139,8 +149,9 @@ static int look_at_padding(struct wire *w, const struct fsdp_device *d,
         uint64_t next = last ? w->padded[u] : w->block[i].place;
 
         if (next > at) {
-            FSDP_TRY(d->copy(d->self, stream, w->padding + n, whole + at,
-                             (next - at) * sizeof(*whole)));
+            FSDP_TRY(d->copy(d->self, stream, padding + n * bytes,
+                             (const char *)whole + at * bytes,
+                             (next - at) * bytes));
             n += next - at;
         }
         at = last ? next : next + w->block[i].n;
@@ -149,28 +160,35 @@ static int look_at_padding(struct wire *w, const struct fsdp_device *d,
         FSDP_TRY(d->wait(d->self, NULL, stream, 0, "wire->recorder"));
     }
     for (uint64_t i = 0; i < n; i++) {
-        w->dirty += w->padding[i] != 0;
+        w->dirty += is_dirty(padding + i * bytes, bytes);
     }
     return FSDP_OK;
 }
 
 static int look_at_values(struct wire *w, const struct fsdp_device *d,
                           struct fsdp_stream *stream,
-                          const struct wire_block *b, const float *whole)
+                          const struct wire_block *b, uint32_t dtype,
+                          const void *whole)
 {
-    float got[SLICE];
+    const uint64_t bytes = fsdp_dtype_bytes(dtype);
+    union {
+        float wide[SLICE];
+        uint16_t narrow[SLICE];
+    } got;
     float want[SLICE];
     uint64_t n;
 
     for (uint64_t done = 0; done < b->n; done += n) {
         n = at_most(b->n - done, SLICE);
-        FSDP_TRY(d->copy(d->self, stream, got, whole + b->place + done,
-                         n * sizeof(*got)));
+        FSDP_TRY(d->copy(d->self, stream, &got,
+                         (const char *)whole + (b->place + done) * bytes,
+                         n * bytes));
         FSDP_TRY(d->wait(d->self, NULL, stream, 0, "wire->recorder"));
         FSDP_TRY(w->model->initial(w->model->context, b->parameter,
                                    b->first + done, n, want));
         for (uint64_t i = 0; i < n; i++) {
-            w->misplaced += fsdp_f32_bits(got[i]) != fsdp_f32_bits(want[i]);
+            w->misplaced += fsdp_f32_bits(fsdp_load(dtype, &got, i)) !=
+                            fsdp_f32_bits(fsdp_round(dtype, want[i]));
         }
     }
     return FSDP_OK;
@@ -183,17 +201,17 @@ int wire_look(struct wire *w, const struct fsdp_device *d,
     const uint32_t u = c->unit;
 
     if (u >= w->n_units || c->dim != FSDP_DIM_SHARD ||
-        c->dtype != FSDP_DTYPE_F32 || !whole ||
+        !fsdp_is_float(c->dtype) || !whole ||
         c->n != w->padded[u] / w->shards) {
         return FSDP_OK;
     }
-    FSDP_TRY(look_at_padding(w, d, stream, u, whole));
+    FSDP_TRY(look_at_padding(w, d, stream, u, c->dtype, whole));
     if (c->kind != FSDP_ALL_GATHER || w->gathered[u]) {
         return FSDP_OK;
     }
     w->gathered[u] = true;
     for (uint32_t i = w->begin[u]; i < w->begin[u + 1]; i++) {
-        FSDP_TRY(look_at_values(w, d, stream, &w->block[i], whole));
+        FSDP_TRY(look_at_values(w, d, stream, &w->block[i], c->dtype, whole));
     }
     return FSDP_OK;
 }

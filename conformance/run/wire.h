@@ -27,7 +27,8 @@ struct wire {
     uint32_t *begin;          /* [n_units + 1] */
     uint64_t *padded;         /* [n_units]: elements of all shards */
     bool *gathered;           /* [n_units]: has been looked at */
-    uint32_t *padding;        /* scratch: as much as a unit has at most */
+    uint32_t *padding;        /* scratch: as much as a unit has at most, of 16
+                               * bits two in one */
     uint64_t dirty;           /* elements of padding that were not +0 */
     uint64_t misplaced;       /* elements that were not where they belong */
 };

@@ -290,6 +290,7 @@ const struct fsdp_engine *fsdp_ref_engine(void)
                                          "load",
                                          "bf16",
                                          "fp16",
+                                         "sum-f32",
                                          NULL};
     static const struct fsdp_engine engine = {
         .size = sizeof(engine),

@@ -487,7 +487,8 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
         "serial",  "flat",     "per-parameter", "full-shard", "no-shard",
         "sgd",     "momentum", "adamw",         "groups",     "no-sync",
         "eval",    "cancel",   "fold-rank",     "fold-ring",  "fold-tree",
-        "f32-fma", "clip",     "bf16",          "fp16",       NULL};
+        "f32-fma", "clip",     "bf16",          "fp16",       "sum-f32",
+        NULL};
     static const struct fsdp_engine engine = {
         .size = sizeof(engine),
         .abi = FSDP_ABI_VERSION,

@@ -253,6 +253,8 @@ struct fsdp_engine {
      *   prefetch, clip
      *   bf16, fp16                     dtypes of mixed precision (options);
      *                                  without them they are refused
+     *   sum-f32                        a sum_dtype F32 where the wire has 16
+     *                                  bits
      *   frozen, shared, recompute, offload, loss-scale
      *                                  nothing asks for them in this version
      *   save-full, save-sharded, save-local, load

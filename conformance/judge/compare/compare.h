@@ -229,7 +229,8 @@ bool compare_replica(const struct expect *e, const struct record *r,
                      const struct compare_part *part, uint32_t stage,
                      struct finding *f);
 /* Compares `want`, what the owner of the part holds, with what every rank of
- * its shard group saw there. */
+ * its shard group saw there: of RECORD_UNSHARDED that rounded to the unit's
+ * parameter dtype. */
 bool compare_gathered(const struct expect *e, const struct record *r,
                       const struct compare_part *part, uint32_t stage,
                       const float *want, struct finding *f);

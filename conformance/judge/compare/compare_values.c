@@ -6,6 +6,7 @@
 #include "judge/compare/compare.h"
 
 #include <fsdp/arith/bits.h>
+#include <fsdp/arith/cast.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,18 +289,30 @@ bool compare_gathered(const struct expect *e, const struct record *r,
                       const float *want, struct finding *f)
 {
     uint32_t group = part->rank / e->shards * e->shards;
+    const uint32_t dtype = stage == RECORD_UNSHARDED
+                               ? e->unit[part->unit].dtype.param
+                               : FSDP_DTYPE_F32;
+    float *rounded = NULL;
+    bool holds = true;
 
+    if (want != NULL && dtype != FSDP_DTYPE_F32) {
+        rounded = malloc(part->n * sizeof(*rounded) + 1);
+        for (uint64_t i = 0; rounded != NULL && i < part->n; i++) {
+            rounded[i] = fsdp_round(dtype, want[i]);
+        }
+        want = rounded;
+    }
     for (uint32_t k = group; k < group + e->shards; k++) {
         struct compare_part seen = *part;
 
         seen.rank = k;
-        if (!compare_equal(e, &seen, stage,
-                           compare_values_in_whole(e, r, k, stage, &seen), want,
-                           f)) {
-            return false;
-        }
+        holds = holds &&
+                compare_equal(e, &seen, stage,
+                              compare_values_in_whole(e, r, k, stage, &seen),
+                              want, f);
     }
-    return true;
+    free(rounded);
+    return holds;
 }
 
 struct record_tensor *compare_tensor_to_spoil(struct record *r, uint32_t stage,

@@ -79,6 +79,30 @@ static void place_parameters(struct expect *e)
     }
 }
 
+static uint32_t own_dtype(const uint32_t *own, uint32_t u, uint32_t option,
+                          uint32_t usual)
+{
+    const uint32_t dtype =
+        own != NULL && own[u] != FSDP_DTYPE_NONE ? own[u] : option;
+
+    return dtype != FSDP_DTYPE_NONE ? dtype : usual;
+}
+
+static struct expect_dtypes dtypes_of(const struct expect *e, uint32_t u)
+{
+    const struct fsdp_options *o = &e->options;
+    const struct fsdp_units *n = e->units;
+    struct expect_dtypes d;
+
+    d.param = own_dtype(n->param_dtype, u, o->param_dtype, FSDP_DTYPE_F32);
+    d.reduce = own_dtype(n->reduce_dtype, u, o->reduce_dtype, FSDP_DTYPE_F32);
+    d.grad = own_dtype(n->grad_dtype, u, o->grad_dtype, d.param);
+    d.accumulate =
+        own_dtype(n->accumulate_dtype, u, o->accumulate_dtype, d.reduce);
+    d.sum = own_dtype(n->sum_dtype, u, o->sum_dtype, d.reduce);
+    return d;
+}
+
 static void lay_out(struct expect *e)
 {
     bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
@@ -92,12 +116,18 @@ static void lay_out(struct expect *e)
             unit->chunk = unit->numel / e->shards;
             unit->chunk += unit->numel % e->shards != 0 ? 1 : 0;
         }
+        unit->dtype = dtypes_of(e, u);
         unit->padded = unit->chunk * e->shards;
         unit->whole = e->packs ? unit->numel : unit->padded;
         e->total += unit->numel;
         e->resting += unit->chunk;
         if (unit->whole > e->largest) {
             e->largest = unit->whole;
+        }
+        if (unit->whole * fsdp_dtype_bytes(unit->dtype.param) >
+            e->largest_bytes) {
+            e->largest_bytes =
+                unit->whole * fsdp_dtype_bytes(unit->dtype.param);
         }
     }
 }

@@ -17,7 +17,14 @@ enum expect_profile {
     EXPECT_OWN = 1,
 };
 
+/* Of a unit: its own, or the options', or what these are by default. None is
+ * FSDP_DTYPE_NONE. */
+struct expect_dtypes {
+    uint32_t param, grad, accumulate, reduce, sum;
+};
+
 struct expect_unit {
+    struct expect_dtypes dtype;
     uint64_t numel;  /* m_u */
     uint64_t chunk;  /* a rank's shard, with its padding */
     uint64_t padded; /* chunk * S: on the wire */
@@ -65,8 +72,9 @@ struct expect {
     uint8_t *has_gradient;
     bool *seen;
     bool *trained;
-    uint64_t resting; /* elements of all shards of one rank */
-    uint64_t largest; /* elements of the largest unsharded copy */
+    uint64_t resting;       /* elements of all shards of one rank */
+    uint64_t largest;       /* elements of the largest unsharded copy */
+    uint64_t largest_bytes; /* bytes of that which has most of them */
 
     /* The collectives of one step, in order (all its microbatches, a cancelled
      * pass before them, an evaluation after them), and those after the last
@@ -120,7 +128,8 @@ enum {
  * that runs ahead may add to the peaks is a bound, no moment, and not seen.
  */
 struct expect_watch {
-    /* `elements` of a kind become live, or dead: a range, or all of a kind. */
+    /* `elements` of a kind become live, or dead: a range, or all of a kind;
+     * as many as its bytes hold in float32. */
     void (*live)(void *context, uint32_t kind, uint64_t elements, bool lives);
     void (*collective)(void *context, const struct record_collective *c);
     /* A unit's window opens, before it is gathered; or closes, and the unit is
@@ -174,6 +183,10 @@ int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
  * own loop. */
 float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
                   const float *x);
+/* x[0..world-1] as it goes over the wire, folded, scaled: what a reduction
+ * makes of the unit's element, in the unit's dtypes. */
+float expect_reduce(const struct expect *e, uint32_t unit, uint64_t place,
+                    const float *x, float scale);
 /* The loss is folded as gradients are, as an element that rank 0 owns, and
  * multiplied by 1 / world. */
 float expect_fold_loss(const struct expect *e, const float *x);

@@ -6,48 +6,51 @@
  */
 #include "judge/oracle/expect.h"
 
+#include <fsdp/arith/cast.h>
 #include <math.h>
 
-/* tree(a, b) of comm.h, which defines it by recursion.
+/* tree(a, b) of comm.h, which defines it by recursion; each sum is rounded.
  * NOLINTNEXTLINE(misc-no-recursion) */
-static float fold_tree(const float *x, uint32_t a, uint32_t b)
+static float fold_tree(uint32_t sum, const float *x, uint32_t a, uint32_t b)
 {
     uint32_t mid = a + (b - a + 1) / 2;
 
     if (b - a == 1) {
         return x[a];
     }
-    return fold_tree(x, a, mid) + fold_tree(x, mid, b);
+    return fsdp_round(sum,
+                      fold_tree(sum, x, a, mid) + fold_tree(sum, x, mid, b));
 }
 
 /* Folds n >= 1 values; `owner` < n is the coordinate of the element's owner. */
-static float fold_group(uint32_t fold, const float *x, uint32_t n,
-                        uint32_t owner)
+static float fold_group(uint32_t fold, const struct expect_dtypes *d,
+                        const float *x, uint32_t n, uint32_t owner)
 {
     uint32_t first = fold == FSDP_FOLD_RING && n > 1 ? (owner + 1) % n : 0;
     float sum = x[first];
 
     if (fold == FSDP_FOLD_TREE) {
-        return fold_tree(x, 0, n);
+        return fsdp_round(d->reduce, fold_tree(d->sum, x, 0, n));
     }
     for (uint32_t i = 1; i < n; i++) {
-        sum = sum + x[(first + i) % n];
+        sum = fsdp_round(d->sum, sum + x[(first + i) % n]);
     }
-    return sum;
+    return fsdp_round(d->reduce, sum);
 }
 
 /* Rank = replica * S + shard: first the ranks of each replica, then the
  * replicas. Only the shard owner's reduction survives the reduce-scatter. */
-static float fold_mesh(const struct expect *e, const float *x,
-                       uint32_t shard_owner, uint32_t replica_owner)
+static float fold_mesh(const struct expect *e, const struct expect_dtypes *d,
+                       const float *x, uint32_t shard_owner,
+                       uint32_t replica_owner)
 {
     float replica[WORLD_MAX_RANKS] = {0};
 
     for (uint32_t r = 0; r < e->replicas; r++) {
-        replica[r] = fold_group(e->c->fold, x + (size_t)r * e->shards,
+        replica[r] = fold_group(e->c->fold, d, x + (size_t)r * e->shards,
                                 e->shards, shard_owner);
     }
-    return fold_group(e->c->fold, replica, e->replicas, replica_owner);
+    return fold_group(e->c->fold, d, replica, e->replicas, replica_owner);
 }
 
 float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
@@ -61,18 +64,32 @@ float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
     }
     /* Padding and units without elements have no owner to speak of. */
     if (chunk == 0 || place >= e->unit[unit].padded) {
-        return fold_mesh(e, x, 0, 0);
+        return fold_mesh(e, &e->unit[unit].dtype, x, 0, 0);
     }
-    return fold_mesh(e, x, (uint32_t)(place / chunk),
+    return fold_mesh(e, &e->unit[unit].dtype, x, (uint32_t)(place / chunk),
                      (uint32_t)(place % chunk / part));
+}
+
+float expect_reduce(const struct expect *e, uint32_t unit, uint64_t place,
+                    const float *x, float scale)
+{
+    const uint32_t wire = e->unit[unit].dtype.reduce;
+    float sent[WORLD_MAX_RANKS];
+
+    for (uint32_t k = 0; k < e->c->ranks && k < WORLD_MAX_RANKS; k++) {
+        sent[k] = fsdp_round(wire, x[k]);
+    }
+    return fsdp_round(wire, expect_fold(e, unit, place, sent) * scale);
 }
 
 float expect_fold_loss(const struct expect *e, const float *x)
 {
+    static const struct expect_dtypes f32 = {.reduce = FSDP_DTYPE_F32,
+                                             .sum = FSDP_DTYPE_F32};
     float inverse = 1.0f / (float)e->c->ranks;
 
     if (e->c->ranks > WORLD_MAX_RANKS) {
         return NAN;
     }
-    return fold_mesh(e, x, 0, 0) * inverse;
+    return fold_mesh(e, &f32, x, 0, 0) * inverse;
 }

@@ -11,49 +11,57 @@
 #include <stdlib.h>
 
 enum {
-    LINE = 16 /* elements: storage is aligned to 64 bytes */
+    LINE = 64 /* bytes: storage is aligned to it */
 };
 
 struct walk_unit {
     bool unsharded;
-    bool pending; /* has an unsharded gradient that is live */
-    bool reduced; /* has a gradient shard that is live */
+    uint32_t dtype; /* of what is unsharded */
+    bool pending;   /* has an unsharded gradient that is live */
+    bool reduced;   /* has a gradient shard that is live */
 };
 
 struct walk {
     struct expect *e;
-    struct walk_unit *unit; /* [n_units] */
-    bool *accumulated;      /* [n_parameters]: in the pending gradient */
-    uint64_t live[FSDP_N_KINDS];
+    struct walk_unit *unit;        /* [n_units] */
+    bool *accumulated;             /* [n_parameters]: in the pending gradient */
+    uint64_t live[FSDP_N_KINDS];   /* bytes, as all that follows */
     uint64_t stored[FSDP_N_KINDS]; /* the same, each range in whole lines */
     uint64_t peak[FSDP_N_KINDS], peak_parameters, peak_engine, peak_storage;
     struct record_sequence *out;
     const struct expect_watch *watch; /* NULL: nobody looks on */
 };
 
-static void tell(const struct walk *w, uint32_t kind, uint64_t elements,
+static void tell(const struct walk *w, uint32_t kind, uint64_t bytes,
                  bool lives)
 {
-    if (w->watch != NULL && w->watch->live != NULL && elements > 0) {
-        w->watch->live(w->watch->context, kind, elements, lives);
+    if (w->watch != NULL && w->watch->live != NULL && bytes > 0) {
+        w->watch->live(w->watch->context, kind, bytes / sizeof(float), lives);
     }
 }
 
-static uint64_t in_lines(uint64_t elements)
+static uint64_t in_lines(uint64_t bytes)
 {
-    return (elements + LINE - 1) / LINE * LINE;
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+static uint64_t bytes_of(uint32_t dtype, uint64_t elements)
+{
+    return elements * fsdp_dtype_bytes(dtype);
 }
 
 /* By one range. */
-static void grow(struct walk *w, uint32_t kind, uint64_t elements)
+static void grow(struct walk *w, uint32_t kind, uint32_t dtype,
+                 uint64_t elements)
 {
+    const uint64_t bytes = bytes_of(dtype, elements);
     uint64_t parameters;
     uint64_t engine = 0;
     uint64_t storage = 0;
 
-    tell(w, kind, elements, true);
-    w->live[kind] += elements;
-    w->stored[kind] += in_lines(elements);
+    tell(w, kind, bytes, true);
+    w->live[kind] += bytes;
+    w->stored[kind] += in_lines(bytes);
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
         engine += w->live[k];
         storage += w->stored[k];
@@ -73,11 +81,14 @@ static void grow(struct walk *w, uint32_t kind, uint64_t elements)
     }
 }
 
-static void shrink(struct walk *w, uint32_t kind, uint64_t elements)
+static void shrink(struct walk *w, uint32_t kind, uint32_t dtype,
+                   uint64_t elements)
 {
-    tell(w, kind, elements, false);
-    w->live[kind] -= elements;
-    w->stored[kind] -= in_lines(elements);
+    const uint64_t bytes = bytes_of(dtype, elements);
+
+    tell(w, kind, bytes, false);
+    w->live[kind] -= bytes;
+    w->stored[kind] -= in_lines(bytes);
 }
 
 /* Everything of this kind is dead. */
@@ -89,7 +100,8 @@ static void clear(struct walk *w, uint32_t kind)
 }
 
 /* Appends a collective; room is doubled whenever n is a power of two. */
-static int communicate(struct walk *w, uint32_t kind, uint32_t dim, uint32_t u)
+static int communicate(struct walk *w, uint32_t kind, uint32_t dim, uint32_t u,
+                       uint32_t dtype)
 {
     struct record_sequence *s = w->out;
     struct record_collective *c = s->c;
@@ -103,7 +115,7 @@ static int communicate(struct walk *w, uint32_t kind, uint32_t dim, uint32_t u)
     }
     c[s->n] = (struct record_collective){.kind = kind,
                                          .dim = dim,
-                                         .dtype = FSDP_DTYPE_F32,
+                                         .dtype = dtype,
                                          .fold = w->e->c->fold,
                                          .unit = u,
                                          .n = w->e->unit[u].chunk};
@@ -114,19 +126,26 @@ static int communicate(struct walk *w, uint32_t kind, uint32_t dim, uint32_t u)
     return FSDP_OK;
 }
 
-static int unshard(struct walk *w, uint32_t u)
+/* One shard is all of it, and copied only into another dtype. */
+static int unshard(struct walk *w, uint32_t u, uint32_t dtype)
 {
-    if (w->e->shards == 1 || w->unit[u].unsharded) {
+    const struct expect_unit *x = &w->e->unit[u];
+
+    if ((w->e->shards == 1 && dtype == FSDP_DTYPE_F32) ||
+        w->unit[u].unsharded) {
         return FSDP_OK;
     }
-    FSDP_TRY(communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u));
-    w->unit[u].unsharded = true;
-    if (w->e->packs) { /* what arrives is unpacked, and then not needed */
-        grow(w, FSDP_STAGING, w->e->unit[u].padded);
+    if (w->e->shards > 1) {
+        FSDP_TRY(communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u, dtype));
     }
-    grow(w, FSDP_PARAM_FULL, w->e->unit[u].whole);
+    w->unit[u].unsharded = true;
+    w->unit[u].dtype = dtype;
+    if (w->e->packs) { /* what arrives is unpacked, and then not needed */
+        grow(w, FSDP_STAGING, dtype, x->padded);
+    }
+    grow(w, FSDP_PARAM_FULL, dtype, x->whole);
     if (w->e->packs) {
-        shrink(w, FSDP_STAGING, w->e->unit[u].padded);
+        shrink(w, FSDP_STAGING, dtype, x->padded);
     }
     return FSDP_OK;
 }
@@ -135,7 +154,7 @@ static void reshard(struct walk *w, uint32_t u)
 {
     if (w->unit[u].unsharded) {
         w->unit[u].unsharded = false;
-        shrink(w, FSDP_PARAM_FULL, w->e->unit[u].whole);
+        shrink(w, FSDP_PARAM_FULL, w->unit[u].dtype, w->e->unit[u].whole);
     }
 }
 
@@ -150,25 +169,31 @@ static void begin_gradient(struct walk *w, uint32_t u)
             w->accumulated[p] = false;
         }
     }
-    grow(w, FSDP_GRAD_FULL, w->e->unit[u].whole);
+    grow(w, FSDP_GRAD_FULL, w->e->unit[u].dtype.accumulate,
+         w->e->unit[u].whole);
 }
 
-/* A gradient that meets one already summed is fresh storage of its own until
- * the module's backward ends. */
+/* A gradient that meets one already summed, or is of another dtype than the
+ * sums, is fresh storage of its own until the module's backward ends. */
 static void module_backward(struct walk *w, uint32_t module, uint32_t b,
                             bool ends)
 {
     const struct fsdp_model *model = w->e->model;
 
     for (uint32_t p = 0; p < model->n_parameters; p++) {
+        const struct expect_dtypes *d;
+        bool apart;
+
         if (model->parameter_module[p] != module ||
             (w->e->has_gradient[p] >> b & 1) == 0) {
             continue;
         }
-        if (w->accumulated[p] && ends) {
-            shrink(w, FSDP_STAGING, fsdp_numel(model, p));
-        } else if (w->accumulated[p]) {
-            grow(w, FSDP_STAGING, fsdp_numel(model, p));
+        d = &w->e->unit[w->e->unit_of_parameter[p]].dtype;
+        apart = w->accumulated[p] || d->grad != d->accumulate;
+        if (apart && ends) {
+            shrink(w, FSDP_STAGING, d->grad, fsdp_numel(model, p));
+        } else if (apart) {
+            grow(w, FSDP_STAGING, d->grad, fsdp_numel(model, p));
         }
         w->accumulated[p] = w->accumulated[p] || ends;
     }
@@ -178,27 +203,39 @@ static void module_backward(struct walk *w, uint32_t module, uint32_t b,
  * while what it reads still lives: the unsharded gradient, or that packed. */
 static int reduce(struct walk *w, uint32_t u)
 {
-    uint64_t chunk = w->e->unit[u].chunk;
-    bool first = !w->unit[u].reduced;
+    const struct expect_unit *x = &w->e->unit[u];
+    const struct expect_dtypes *d = &x->dtype;
+    const bool first = !w->unit[u].reduced;
+    const bool wide = d->reduce == FSDP_DTYPE_F32;
+    const bool sent_apart = w->e->packs || d->accumulate != d->reduce;
 
-    if (w->e->packs) {
-        grow(w, FSDP_STAGING, w->e->unit[u].padded);
-        shrink(w, FSDP_GRAD_FULL, w->e->unit[u].whole);
+    if (sent_apart) {
+        grow(w, FSDP_STAGING, d->reduce, x->padded);
+        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->whole);
     }
-    grow(w, first ? FSDP_GRAD_SHARD : FSDP_STAGING, chunk);
+    grow(w, first && wide ? FSDP_GRAD_SHARD : FSDP_STAGING, d->reduce,
+         x->chunk);
     if (w->e->shards > 1) {
-        FSDP_TRY(communicate(w, FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u));
+        FSDP_TRY(
+            communicate(w, FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u, d->reduce));
     }
     if (w->e->replicas > 1) {
-        FSDP_TRY(communicate(w, FSDP_ALL_REDUCE, FSDP_DIM_REPLICATE, u));
+        FSDP_TRY(
+            communicate(w, FSDP_ALL_REDUCE, FSDP_DIM_REPLICATE, u, d->reduce));
     }
-    if (!first) {
-        shrink(w, FSDP_STAGING, chunk);
+    if (first && !wide) {
+        grow(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32, x->chunk);
+    }
+    if (!first || !wide) {
+        shrink(w, FSDP_STAGING, d->reduce, x->chunk);
     }
     w->unit[u].reduced = true;
     w->unit[u].pending = false;
-    shrink(w, w->e->packs ? FSDP_STAGING : FSDP_GRAD_FULL,
-           w->e->unit[u].padded);
+    if (sent_apart) {
+        shrink(w, FSDP_STAGING, d->reduce, x->padded);
+    } else {
+        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->whole);
+    }
     return FSDP_OK;
 }
 
@@ -234,7 +271,7 @@ static void tell_window(const struct walk *w, uint32_t u, uint32_t flags)
 static int open_window(struct walk *w, uint32_t u, uint32_t flags)
 {
     tell_window(w, u, flags & ~(uint32_t)EXPECT_CLOSES);
-    FSDP_TRY(unshard(w, u));
+    FSDP_TRY(unshard(w, u, w->e->unit[u].dtype.param));
     if ((flags & EXPECT_BACKWARD) != 0) {
         begin_gradient(w, u);
     }
@@ -342,7 +379,8 @@ static int walk_ahead(struct walk *w, uint32_t index, uint32_t at)
             break;
         }
         if ((flags[i] & EXPECT_OPENS) != 0 && !w->unit[u].unsharded) {
-            status = communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u);
+            status = communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u,
+                                 w->e->unit[u].dtype.param);
             depth--;
         }
     }
@@ -350,9 +388,35 @@ static int walk_ahead(struct walk *w, uint32_t index, uint32_t at)
     return status;
 }
 
-/* Elements of the `n` largest units: of their unsharded copies, or as they are
- * on the wire. */
-static uint64_t largest_units(const struct expect *e, uint32_t n, bool wire)
+/* What of a unit counts where an engine runs ahead. */
+enum ahead {
+    AHEAD_GATHERED, /* its unsharded parameters */
+    AHEAD_WIRE,     /* these on the wire */
+    AHEAD_GRADIENT, /* its unsharded gradient */
+    AHEAD_SENT,     /* that as it is reduced, whatever it lies in */
+};
+
+static uint64_t size_of(const struct expect_unit *x, enum ahead what)
+{
+    const struct expect_dtypes *d = &x->dtype;
+    const uint64_t sent = bytes_of(d->reduce, x->padded);
+    const uint64_t summed = bytes_of(d->accumulate, x->padded);
+
+    switch (what) {
+    case AHEAD_GATHERED:
+        return bytes_of(d->param, x->whole);
+    case AHEAD_WIRE:
+        return bytes_of(d->param, x->padded);
+    case AHEAD_GRADIENT:
+        return bytes_of(d->accumulate, x->whole);
+    default:
+        return sent > summed ? sent : summed;
+    }
+}
+
+/* Bytes of the `n` largest units. */
+static uint64_t largest_units(const struct expect *e, uint32_t n,
+                              enum ahead what)
 {
     uint64_t sum = 0;
     uint64_t below = UINT64_MAX;
@@ -362,7 +426,7 @@ static uint64_t largest_units(const struct expect *e, uint32_t n, bool wire)
         uint32_t times = 0;
 
         for (uint32_t u = 0; u < e->units->n_units; u++) {
-            uint64_t size = wire ? e->unit[u].padded : e->unit[u].whole;
+            uint64_t size = size_of(&e->unit[u], what);
 
             if (size < below && size > best) {
                 best = size;
@@ -397,18 +461,28 @@ static void allow_for_running_ahead(const struct expect *e, struct walk *w)
                                ? o->prefetch_forward
                                : o->prefetch_backward;
     const uint32_t ahead = e->shards > 1 ? depth : 0;
-    const uint64_t all = largest_units(e, e->units->n_units, false);
-    const uint64_t parameters =
-        at_most(largest_units(e, ahead, false), all - w->peak[FSDP_PARAM_FULL]);
-    const uint64_t grads = largest_units(e, o->reduces_in_flight, false);
-    const uint64_t gathered = largest_units(e, ahead, true);
-    const uint64_t sent = largest_units(e, o->reduces_in_flight, true);
+    const uint32_t flying = o->reduces_in_flight;
+    const uint64_t all = largest_units(e, e->units->n_units, AHEAD_GATHERED);
+    const uint64_t all_grads =
+        largest_units(e, e->units->n_units, AHEAD_GRADIENT);
+    const uint64_t parameters = at_most(largest_units(e, ahead, AHEAD_GATHERED),
+                                        all - w->peak[FSDP_PARAM_FULL]);
+    const uint64_t grads = largest_units(e, flying, AHEAD_GRADIENT);
+    const uint64_t gathered = largest_units(e, ahead, AHEAD_WIRE);
+    const uint64_t sent = largest_units(e, flying, AHEAD_SENT);
+    bool casts = false; /* what is sent is staging, as it is where one packs */
+
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        casts = casts || e->unit[u].dtype.accumulate != e->unit[u].dtype.reduce;
+    }
 
     w->peak[FSDP_PARAM_FULL] += parameters;
     w->peak_parameters += parameters;
-    w->peak[FSDP_GRAD_FULL] += at_most(grads, all - w->peak[FSDP_GRAD_FULL]);
+    w->peak[FSDP_GRAD_FULL] +=
+        at_most(grads, all_grads - w->peak[FSDP_GRAD_FULL]);
     w->peak[FSDP_STAGING] += sent / e->shards;
-    w->peak[FSDP_STAGING] += e->packs ? gathered + sent : 0;
+    w->peak[FSDP_STAGING] += e->packs ? gathered : 0;
+    w->peak[FSDP_STAGING] += e->packs || casts ? sent : 0;
     w->peak_engine += e->packs ? gathered : parameters;
     w->peak_engine += sent + sent / e->shards;
 }
@@ -416,7 +490,7 @@ static void allow_for_running_ahead(const struct expect *e, struct walk *w)
 static int walk_summon(struct walk *w)
 {
     for (uint32_t u = 0; u < w->e->units->n_units; u++) {
-        FSDP_TRY(unshard(w, u));
+        FSDP_TRY(unshard(w, u, FSDP_DTYPE_F32));
     }
     return FSDP_OK;
 }
@@ -526,7 +600,7 @@ static int note_event(const struct walk *w, bool living, struct expect_event *v)
     const uint32_t n = w->e->units->n_units;
 
     for (uint32_t k = 0; living && k < FSDP_N_KINDS; k++) {
-        v->rest[k] = w->live[k] * sizeof(float);
+        v->rest[k] = w->live[k];
     }
     if (v->action->verb != SCRIPT_LOOK) {
         return FSDP_OK;
@@ -568,16 +642,14 @@ static int walk_script(struct walk *w)
 
 static void store(struct expect *e, const struct walk *w)
 {
-    const uint64_t bytes = sizeof(float);
-
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
-        e->peak[k] = w->peak[k] * bytes;
+        e->peak[k] = w->peak[k];
     }
     e->peak_full = e->peak[FSDP_PARAM_FULL];
     e->peak_grads = e->peak[FSDP_GRAD_FULL];
-    e->peak_parameters = w->peak_parameters * bytes;
-    e->peak_engine = w->peak_engine * bytes;
-    e->peak_storage = w->peak_storage * bytes;
+    e->peak_parameters = w->peak_parameters;
+    e->peak_engine = w->peak_engine;
+    e->peak_storage = w->peak_storage;
 }
 
 int expect_walk(struct expect *e, const struct expect_watch *watch)
@@ -595,13 +667,13 @@ int expect_walk(struct expect *e, const struct expect_watch *watch)
         calloc((size_t)e->model->n_parameters + 1, sizeof(*w.accumulated));
     if (w.unit != NULL && w.accumulated != NULL) {
         for (uint32_t u = 0; u < e->units->n_units; u++) {
-            grow(&w, FSDP_PARAM_SHARD, e->unit[u].chunk);
+            grow(&w, FSDP_PARAM_SHARD, FSDP_DTYPE_F32, e->unit[u].chunk);
             for (uint32_t i = 0; i < states[e->c->optimizer]; i++) {
-                grow(&w, FSDP_OPTIM, e->unit[u].chunk);
+                grow(&w, FSDP_OPTIM, FSDP_DTYPE_F32, e->unit[u].chunk);
             }
         }
         for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
-            e->rest.live[k] = w.live[k] * sizeof(float);
+            e->rest.live[k] = w.live[k];
         }
         status = !case_trains(e->c)     ? FSDP_OK
                  : case_is_script(e->c) ? walk_script(&w)

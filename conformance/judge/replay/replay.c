@@ -9,6 +9,7 @@
 #include "judge/replay/replay_orders.h"
 
 #include <fsdp/arith/bits.h>
+#include <fsdp/arith/cast.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,6 +70,8 @@ bool replay_reduction_find(const struct expect *e, const struct record *r,
 void replay_accumulate(const struct replay_reduction *reduction, uint32_t b,
                        uint64_t i, float pending[WORLD_MAX_RANKS], bool *has)
 {
+    const uint32_t dtype = reduction->e->unit[reduction->unit].dtype.accumulate;
+
     for (uint32_t j = 0;
          (reduction->has_gradient >> b & 1) && j < reduction->backwards; j++) {
         for (uint32_t k = 0; k < reduction->e->c->ranks; k++) {
@@ -76,7 +79,7 @@ void replay_accumulate(const struct replay_reduction *reduction, uint32_t b,
              * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
             float g = reduction->grad[b][j][k][i];
 
-            pending[k] = *has ? pending[k] + g : g;
+            pending[k] = fsdp_round(dtype, *has ? pending[k] + g : g);
         }
         *has = true;
     }
@@ -95,9 +98,8 @@ float replay_reduced(const struct replay_reduction *reduction, uint64_t i)
         if (c->sync[b] != 0) {
             uint64_t place = expect_place(reduction->e, reduction->parameter,
                                           reduction->first + i);
-            float g =
-                expect_fold(reduction->e, reduction->unit, place, pending) *
-                reduction->scale;
+            float g = expect_reduce(reduction->e, reduction->unit, place,
+                                    pending, reduction->scale);
 
             sum = is_sum ? sum + g : g;
             is_sum = true;

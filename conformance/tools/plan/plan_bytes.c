@@ -315,6 +315,12 @@ static int check(const struct plan_ask *ask, struct fsdp_error *error)
                                "dtypes are f32, bf16 or f16");
         }
     }
+    if (c->precision != CASE_F32) {
+        return plan_refuse(error, FSDP_ERR_INVALID,
+                           "a plan's dtypes are its own, not those of a case "
+                           "in %s",
+                           case_precision_name(c->precision));
+    }
     if (c->ranks < 1 || c->ranks > EXPECT_MAX_RANKS || c->replicas < 1 ||
         c->ranks % c->replicas != 0) {
         return plan_refuse(error, FSDP_ERR_INVALID,

@@ -78,8 +78,9 @@ static void every_case_of_the_manifest(void **state)
         struct expect e;
         struct plan_bytes b;
 
-        if (case_is_script(&list.c[i])) {
-            continue; /* its steps are actions, which a plan does not know */
+        if (case_is_script(&list.c[i]) || list.c[i].precision != CASE_F32) {
+            continue; /* its steps are actions, which a plan does not know; or
+                       * its units have dtypes, where a plan has its own */
         }
         case_id(&list.c[i], id);
         assert_int_equal(

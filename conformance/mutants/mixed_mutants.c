@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mixed_mutants.c - engines that round at another moment than mixed precision
+ * says, or to another dtype, or not at all. Each is shown by the cases whose
+ * policy it breaks.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <fsdp/arith/bits.h>
+#include <fsdp/arith/cast.h>
+
+static bool is_plain(const struct run_case *c, uint32_t precision)
+{
+    return c->precision == precision && c->scenario == CASE_TRAIN;
+}
+
+static bool gathers_bf16(const struct run_case *c)
+{
+    return is_plain(c, CASE_BF16) && c->ranks > c->replicas;
+}
+
+static bool reduces_bf16(const struct run_case *c)
+{
+    return is_plain(c, CASE_BF16_REDUCE) && c->ranks == 3;
+}
+
+static bool accumulates_bf16(const struct run_case *c)
+{
+    return reduces_bf16(c) && c->microbatches > 2;
+}
+
+static bool accumulates_f32(const struct run_case *c)
+{
+    return is_plain(c, CASE_BF16) && c->microbatches > 2;
+}
+
+static bool sums_f32(const struct run_case *c)
+{
+    return is_plain(c, CASE_BF16_SUM) && c->ranks / c->replicas > 2;
+}
+
+static bool is_alone(const struct run_case *c)
+{
+    return is_plain(c, CASE_BF16_REDUCE) && c->ranks == 1;
+}
+
+static bool has_units(const struct run_case *c)
+{
+    return is_plain(c, CASE_UNITS);
+}
+
+static bool adds_up_shards(const struct run_case *c)
+{
+    return is_plain(c, CASE_REDUCE_BF16) && c->sync[0] == 1 &&
+           c->microbatches > 1;
+}
+
+static bool has_padding(const struct run_case *c)
+{
+    return is_plain(c, CASE_BF16_REDUCE) && c->ranks == 7;
+}
+
+/* ---- Casts ---------------------------------------------------------------*/
+
+enum {
+    MOST = 4096 /* elements that are looked at: of a unit of these cases */
+};
+
+static _Thread_local float wide[MOST];
+static _Thread_local uint16_t narrow[MOST];
+
+static bool casts_to_bf16(const struct fsdp_op *op)
+{
+    return op->kind == FSDP_OP_CAST && op->aux[0] == FSDP_DTYPE_F32 &&
+           op->aux[1] == FSDP_DTYPE_BF16 && op->dim[0] <= MOST;
+}
+
+static int put_narrow(struct fsdp_stream *stream, const struct fsdp_op *op)
+{
+    const struct fsdp_device *d = mutant_real.device;
+
+    FSDP_TRY(d->copy(d->self, stream, op->out[0].p, narrow,
+                     op->dim[0] * sizeof(*narrow)));
+    return d->sync(d->self, stream);
+}
+
+static int cast_by(struct fsdp_stream *stream, const struct fsdp_op *op,
+                   uint32_t add)
+{
+    FSDP_TRY(mutant_get(stream, op->in[0].p, op->dim[0], wide));
+    for (uint64_t i = 0; i < op->dim[0]; i++) {
+        narrow[i] = (uint16_t)((fsdp_f32_bits(wide[i]) + add) >> 16);
+    }
+    return put_narrow(stream, op);
+}
+
+static int truncating_cast(void *self, struct fsdp_stream *stream,
+                           const struct fsdp_op *op)
+{
+    (void)self;
+    return casts_to_bf16(op) ? cast_by(stream, op, 0) : mutant_run(stream, op);
+}
+
+/* The parameters of exact ties are few: all that is dropped counts as one. */
+static int cast_upwards(void *self, struct fsdp_stream *stream,
+                        const struct fsdp_op *op)
+{
+    (void)self;
+    return casts_to_bf16(op) ? cast_by(stream, op, 0xffff)
+                             : mutant_run(stream, op);
+}
+
+/* Of the first unit, as the first step cast it. */
+static _Thread_local uint16_t kept[MOST];
+
+static int cast_stale(void *self, struct fsdp_stream *stream,
+                      const struct fsdp_op *op)
+{
+    (void)self;
+    FSDP_TRY(mutant_run(stream, op));
+    if (!casts_to_bf16(op) || op->unit != 0) {
+        return FSDP_OK;
+    }
+    if (mutant_now.steps == 0) {
+        const struct fsdp_device *d = mutant_real.device;
+
+        FSDP_TRY(d->copy(d->self, stream, kept, op->out[0].p,
+                         op->dim[0] * sizeof(*kept)));
+        return d->sync(d->self, stream);
+    }
+    for (uint64_t i = 0; i < op->dim[0]; i++) {
+        narrow[i] = kept[i];
+    }
+    return put_narrow(stream, op);
+}
+
+/* ---- The reduction -------------------------------------------------------*/
+
+static float rounded(float x)
+{
+    return fsdp_round(FSDP_DTYPE_BF16, x);
+}
+
+/* Each rank's part is scaled, in bf16, and the fold is not. */
+static int scale_before_fold(void *self, struct fsdp_stream *stream,
+                             const struct fsdp_collective *c)
+{
+    const struct fsdp_device *d = mutant_real.device;
+    const uint64_t n = c->n * mutant_real.shards;
+
+    (void)self;
+    if (c->kind == FSDP_REDUCE_SCATTER && c->dtype == FSDP_DTYPE_BF16 &&
+        n <= MOST) {
+        FSDP_TRY(d->copy(d->self, stream, narrow, c->in, n * sizeof(*narrow)));
+        FSDP_TRY(d->sync(d->self, stream));
+        for (uint64_t i = 0; i < n; i++) {
+            fsdp_store(FSDP_DTYPE_BF16, narrow, i,
+                       fsdp_load(FSDP_DTYPE_BF16, narrow, i) *
+                           (1.0f / (float)mutant_real.world));
+        }
+        FSDP_TRY(d->copy(d->self, stream, mutant_input(c), narrow,
+                         n * sizeof(*narrow)));
+        FSDP_TRY(d->sync(d->self, stream));
+    }
+    return mutant_communicate(stream, c);
+}
+
+static int shard_gradient_bf16(void *self, struct fsdp_stream *stream,
+                               const struct fsdp_op *op)
+{
+    (void)self;
+    FSDP_TRY(mutant_run(stream, op));
+    return op->kind == FSDP_OP_ADD && op->aux[1] == FSDP_DTYPE_BF16
+               ? mutant_each(stream, op->out[0].p, op->dim[0], rounded)
+               : FSDP_OK;
+}
+
+static void padding_not_zero(struct fsdp_op *op)
+{
+    if (op->kind == FSDP_OP_FILL && op->aux[0] == FSDP_DTYPE_BF16) {
+        op->f[0] = 1.0f;
+    }
+}
+
+/* ---- The master ----------------------------------------------------------*/
+
+static void round_value(const struct fsdp_piece *piece)
+{
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+    (void)mutant_each(NULL, (void *)(uintptr_t)piece->value, piece->n, rounded);
+}
+
+static int master_from_copy(struct fsdp_sharded *s, struct fsdp_step *step)
+{
+    FSDP_TRY(mutant_real.engine.step(s, step));
+    return mutant_each_piece(s, round_value);
+}
+
+/* ---- Units ---------------------------------------------------------------*/
+
+static _Thread_local struct fsdp_units alike; /* is borrowed */
+
+static int unit_dtypes_ignored(const struct fsdp_env *env,
+                               const struct fsdp_model *model,
+                               const struct fsdp_units *units,
+                               const struct fsdp_options *options,
+                               struct fsdp_sharded **out)
+{
+    alike = *units;
+    alike.param_dtype = alike.grad_dtype = alike.accumulate_dtype = NULL;
+    alike.reduce_dtype = alike.sum_dtype = NULL;
+    return mutant_real.engine.shard(env, model, &alike, options, out);
+}
+
+static void computes_in_f32(struct fsdp_options *o)
+{
+    o->param_dtype = FSDP_DTYPE_F32;
+}
+
+static void reduces_in_bf16(struct fsdp_options *o)
+{
+    o->reduce_dtype = FSDP_DTYPE_BF16;
+}
+
+const struct mutant mixed_mutants[] = {
+    {.name = "mixed-accumulate-in-param-dtype",
+     .text = "microbatches add up in 16 bits where float32 was asked for",
+     .evidence = "sums of the dtype that gradients have",
+     .kills = "memory.peak-gradients mixed.accumulate",
+     .shows = {.in = accumulates_f32, .mixed = true},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(accumulate_dtype), FSDP_DTYPE_BF16}},
+    {.name = "mixed-accumulate-late",
+     .text = "microbatches add up in float32 where bf16 was asked for",
+     .evidence = "a sum that is rounded once is another sum",
+     .kills = "memory.peak-gradients mixed.accumulate",
+     .shows = {.in = accumulates_bf16, .mixed = true},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(accumulate_dtype), FSDP_DTYPE_F32}},
+    {.name = "mixed-alone-computes-f32",
+     .text = "a rank that is alone computes in float32",
+     .evidence = "a path for one rank that skips the cast with the gather",
+     .kills = "memory.peak-parameters mixed.alone-casts",
+     .shows = {.in = is_alone, .mixed = true},
+     .options = computes_in_f32},
+    {.name = "mixed-cast-stale",
+     .text = "a unit's cast is that of the first step for good",
+     .evidence = "a copy in 16 bits that the optimizer does not renew",
+     .kills = "mixed.fresh-cast",
+     .shows = {.in = gathers_bf16, .mixed = true},
+     .device = {.run = cast_stale}},
+    {.name = "mixed-cast-truncating",
+     .text = "the shard is cut to 16 bits, not rounded",
+     .evidence = "a cast that shifts",
+     .kills = "mixed.cast-of-shard",
+     .shows = {.in = gathers_bf16, .mixed = true},
+     .device = {.run = truncating_cast}},
+    {.name = "mixed-cast-upwards",
+     .text = "the shard is rounded away from zero",
+     .evidence = "a cast that adds before it shifts",
+     .kills = "mixed.cast-of-shard",
+     .shows = {.in = gathers_bf16, .mixed = true},
+     .device = {.run = cast_upwards}},
+    {.name = "mixed-gather-f32",
+     .text = "parameters are gathered in float32 where bf16 was asked for",
+     .evidence = "a cast that stands behind the gather",
+     .kills = "memory.peak-unsharded mixed.gather-dtype",
+     .shows = {.in = gathers_bf16, .mixed = true},
+     .options = computes_in_f32},
+    {.name = "mixed-gradient-f32",
+     .text = "a gradient is lent in float32 where bf16 was asked for",
+     .evidence = "a gradient that keeps what autograd would have rounded",
+     .kills = "memory.peak-total mixed.gradient-dtype",
+     .shows = {.in = gathers_bf16, .mixed = true},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(grad_dtype), FSDP_DTYPE_F32}},
+    {.name = "mixed-master-from-copy",
+     .text = "weights rest in 16 bits between steps",
+     .evidence = "a copy that is stepped in place of the master",
+     .kills = "mixed.master-kept",
+     .shows = {.in = gathers_bf16, .mixed = true},
+     .calls = {.step = master_from_copy}},
+    {.name = "mixed-padding-not-zero",
+     .text = "padding of 16 bits is 1 on the wire",
+     .evidence = "a fill that knows float32",
+     .kills = "mixed.padding-zero",
+     .shows = {.in = has_padding, .mixed = true},
+     .op = padding_not_zero},
+    {.name = "mixed-reduce-in-param-dtype",
+     .text = "gradients are reduced in bf16 where float32 was asked for",
+     .evidence = "pytorch/pytorch#106395",
+     .kills = "mixed.reduce-dtype",
+     .shows = {.in = gathers_bf16, .mixed = true},
+     .options = reduces_in_bf16},
+    {.name = "mixed-reduce-rounded",
+     .text = "gradients are rounded to bf16 and sent as float32",
+     .evidence = "a cast that is undone before the wire",
+     .kills = "mixed.reduce-dtype",
+     .shows = {.in = accumulates_f32, .mixed = true},
+     .contributed = mutant_as_bf16},
+    {.name = "mixed-scale-before-fold",
+     .text = "each rank scales its gradients, in bf16, before they meet",
+     .evidence = "facebookresearch/fairscale#565",
+     .kills = "mixed.scale",
+     .shows = {.in = reduces_bf16, .mixed = true},
+     .fault = {MUTANT_LEAVES_OUT_OP, .of = FSDP_OP_SCALE},
+     .comm = {.run = scale_before_fold}},
+    {.name = "mixed-shard-gradient-bf16",
+     .text = "reduced gradients add up in bf16",
+     .evidence = "a gradient shard of the wire's dtype",
+     .kills = "mixed.shard-gradient",
+     .shows = {.in = adds_up_shards, .mixed = true},
+     .device = {.run = shard_gradient_bf16}},
+    {.name = "mixed-sum-each",
+     .text = "each sum is rounded to bf16 where float32 was asked for",
+     .evidence = "the sum of most libraries, and not that of all",
+     .kills = "mixed.sum",
+     .shows = {.in = sums_f32, .mixed = true},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(sum_dtype), FSDP_DTYPE_NONE}},
+    {.name = "mixed-sum-once",
+     .text = "sums are float32 where each was to be rounded to bf16",
+     .evidence = "a communicator that sums more widely than it says",
+     .kills = "mixed.sum",
+     .shows = {.in = reduces_bf16, .mixed = true},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(sum_dtype), FSDP_DTYPE_F32}},
+    {.name = "mixed-unit-dtypes-ignored",
+     .text = "every unit has the dtypes of the options",
+     .evidence = "a policy that is read where the model is wrapped, once",
+     .kills = "memory.peak-gradients memory.peak-unsharded mixed.units",
+     .shows = {.in = has_units, .mixed = true},
+     .calls = {.shard = unit_dtypes_ignored}},
+    {0},
+};
