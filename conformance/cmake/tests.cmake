@@ -174,7 +174,7 @@ add_dependencies(plain_engines_test first overlap)
 set_property(TARGET plain_engines_test APPEND PROPERTY COMPILE_DEFINITIONS
     FIRST_ENGINE="$<TARGET_FILE:first>" OVERLAP_ENGINE="$<TARGET_FILE:overlap>")
 unit(conformance/run/mixed_engine_test.c LINK fsdp-run fsdp-ref fsdp-impl-all m
-    WITH ${here}/run/mixed_engine_testing.c)
+    WITH ${here}/run/mixed_engine_testing.c ${here}/run/mixed_watch_testing.c)
 unit(conformance/run/between_passes_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 unit(conformance/run/trace_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 foreach(file ${run_tests})

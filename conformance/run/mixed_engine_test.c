@@ -15,8 +15,10 @@
 
 #include "run/engine_load.h"
 #include "run/mixed_engine_testing.h"
+#include "run/mixed_watch_testing.h"
 #include "world/world.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,82 +29,6 @@ enum {
     FLAT = FSDP_LAYOUT_FLAT,
     ROWS = FSDP_LAYOUT_PER_PARAMETER,
 };
-
-/* ---- What the engine gives its device and its communicator ------------- */
-
-static _Thread_local struct {
-    struct fsdp_device device;
-    struct fsdp_comm comm;
-    const struct fsdp_device *real_device;
-    const struct fsdp_comm *real_comm;
-    const struct mixed_case *c;
-    struct {
-        void *p;
-        uint32_t kind;
-        uint64_t bytes;
-    } live[64];
-    uint64_t bytes[FSDP_N_KINDS], peak[FSDP_N_KINDS];
-    bool wrong_wire;
-    uint64_t collectives;
-} seen;
-
-static void see_live(void *self, struct fsdp_stream *stream, uint32_t kind,
-                     uint32_t unit, void *p, uint64_t bytes)
-{
-    int i = 0;
-
-    while (i < 63 && seen.live[i].p) {
-        i++;
-    }
-    seen.live[i].p = p;
-    seen.live[i].kind = kind;
-    seen.live[i].bytes = bytes;
-    seen.bytes[kind] += bytes;
-    if (seen.bytes[kind] > seen.peak[kind]) {
-        seen.peak[kind] = seen.bytes[kind];
-    }
-    seen.real_device->live(self, stream, kind, unit, p, bytes);
-}
-
-static void see_dead(void *self, struct fsdp_stream *stream, void *p)
-{
-    for (int i = 0; i < 64; i++) {
-        if (p && seen.live[i].p == p) {
-            seen.bytes[seen.live[i].kind] -= seen.live[i].bytes;
-            seen.live[i].p = NULL;
-        }
-    }
-    seen.real_device->dead(self, stream, p);
-}
-
-static int see_collective(void *self, struct fsdp_stream *stream,
-                          const struct fsdp_collective *c)
-{
-    const struct mixed_policy *p = &seen.c->policy[c->unit];
-    bool gathers = c->kind == FSDP_ALL_GATHER;
-    uint32_t dtype = gathers ? p->param : p->reduce;
-
-    seen.collectives++;
-    if (c->dtype != dtype || (!gathers && fsdp_sum_dtype(c) != p->sum)) {
-        seen.wrong_wire = true;
-    }
-    return seen.real_comm->run(self, stream, c);
-}
-
-static void watch(struct fsdp_env *env, const struct mixed_case *c)
-{
-    memset(&seen, 0, sizeof(seen));
-    seen.c = c;
-    seen.real_device = env->device;
-    seen.real_comm = env->comm;
-    seen.device = *env->device;
-    seen.device.live = see_live;
-    seen.device.dead = see_dead;
-    seen.comm = *env->comm;
-    seen.comm.run = see_collective;
-    env->device = &seen.device;
-    env->comm = &seen.comm;
-}
 
 /* ---- A pass ------------------------------------------------------------ */
 
@@ -255,10 +181,36 @@ static int read_all(const struct run *r)
     return r->engine->reshard_all(r->s);
 }
 
+/* With a norm that nothing is cut by. Where an infinity is an error nothing has
+ * changed behind it. */
+static int clip(const struct run *r, float inverse_scale)
+{
+    struct fsdp_clip how = {.size = sizeof(how),
+                            .max_norm = INFINITY,
+                            .p = 2.0f,
+                            .error_if_nonfinite = 1,
+                            .inverse_scale = inverse_scale};
+    bool overflows = r->c->overflows && r->step == 1;
+    float norm = -1.0f;
+    int status = r->engine->clip_grad_norm(r->s, &how, &norm);
+
+    if (!overflows) {
+        CHECK(status == FSDP_OK && isfinite(norm));
+        return FSDP_OK;
+    }
+    CHECK(status == FSDP_ERR_INVALID);
+    *r->env->error = (struct fsdp_error){.status = FSDP_OK};
+    how.error_if_nonfinite = 0;
+    FSDP_TRY(r->engine->clip_grad_norm(r->s, &how, &norm));
+    CHECK(!isfinite(norm));
+    return FSDP_OK;
+}
+
 static int step(struct run *r)
 {
-    const float lr = MIXED_LR;
-    struct fsdp_step how = {.size = sizeof(how), .lr = &lr};
+    const float lr[MIXED_GROUPS] = {MIXED_LR, MIXED_LR, MIXED_LR};
+    struct fsdp_step how = {
+        .size = sizeof(how), .lr = lr, .n_groups = MIXED_GROUPS};
     struct compared x = {r, true};
     bool finite;
 
@@ -268,6 +220,10 @@ static int step(struct run *r)
     }
     if (r->c->scale != 0.0f) {
         how.inverse_scale = 1.0f / r->c->scale;
+    }
+    if (r->c->clips) {
+        FSDP_TRY(clip(r, how.inverse_scale));
+        how.inverse_scale = 1.0f;
     }
     FSDP_TRY(r->engine->step(r->s, &how));
     finite = mixed_truth_step(r->truth, r->c, r->step);
@@ -287,16 +243,15 @@ static int train(struct run *r)
     for (r->step = 0; r->step < MIXED_STEPS; r->step++) {
         FSDP_TRY(step(r));
     }
-    CHECK(!seen.wrong_wire);
+    CHECK(!mixed_seen()->wrong_wire);
     a_pass *= MIXED_UNITS * MIXED_STEPS * r->c->microbatches;
-    CHECK(seen.collectives >= a_pass);
+    CHECK(mixed_seen()->collectives >= a_pass);
     if (r->c->strict) {
         for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
             uint64_t want = mixed_peak(r->c, r->env->rank, kind);
-            CHECK(want == MIXED_ANY || seen.peak[kind] == want);
+            CHECK(want == MIXED_ANY || mixed_seen()->peak[kind] == want);
         }
     }
-    seen.wrong_wire = false; /* from here on float32 is right */
     return read_all(r);
 }
 
@@ -336,14 +291,13 @@ static int body(void *context, struct world_rank *rank)
     FSDP_TRY(engine->open(&env));
     FSDP_TRY(
         env.device->stream_open(env.device->self, "compute", &env.compute));
-    watch(&env, c);
+    mixed_watch(&env, c);
     status = engine->shard(&env, &mixed_model, &o.units, &o.options, &r.s);
     if (status == FSDP_OK) {
         status = train(&r);
     }
     engine->destroy(r.s);
-    env.device = seen.real_device;
-    env.comm = seen.real_comm;
+    mixed_unwatch(&env);
     env.device->stream_close(env.device->self, env.compute);
     engine->close(&env);
     return status;
@@ -446,7 +400,54 @@ static void what_is_not_finite_is_skipped(void **state)
                                .sync = 1,
                                .scale = scales[k / 16],
                                .overflows = k % 3 != 0,
+                               .clips = k / 2 % 3 == 0,
                                .policy = {*policy, *policy, *policy}};
+
+        train_case(&c);
+    }
+}
+
+/* Before the fold, in the accumulate dtype, and behind it; 3 / 7 is rounded
+ * once. */
+static void gradients_are_divided_twice(void **state)
+{
+    static const float factors[][2] = {{2, 0}, {4, 8}, {3, 7}};
+
+    (void)state;
+    if (!claims("unit-factors")) {
+        skip();
+    }
+    for (uint32_t k = 0; k < 24; k++) {
+        const struct mixed_policy *policy = &policies[k / 3 % 2 == 0 ? 0 : 2];
+        struct mixed_case c = {.extent = {1 + k / 6 % 2, 2},
+                               .layout = k / 12 == 0 ? FLAT : ROWS,
+                               .microbatches = 3,
+                               .sync = 5,
+                               .predivide = factors[k % 3][0],
+                               .divide = factors[k % 3][1],
+                               .policy = {*policy, *policy, *policy}};
+
+        train_case(&c);
+    }
+}
+
+/* Betas, eps and momentum; groups cut through units, and one is empty. */
+static void groups_have_their_own_numbers(void **state)
+{
+    (void)state;
+    if (!claims("groups-betas")) {
+        skip();
+    }
+    for (uint32_t k = 0; k < 16; k++) {
+        struct mixed_case c = {
+            .extent = {1 + k / 2 % 2, 1 + k / 4 % 2},
+            .layout = k / 8 == 0 ? FLAT : ROWS,
+            .microbatches = 1,
+            .sync = 1,
+            .optimizer =
+                k % 2 == 0 ? FSDP_OPTIMIZER_MOMENTUM : FSDP_OPTIMIZER_ADAMW,
+            .policy = {policies[0], policies[1], policies[2]},
+            .own = true};
 
         train_case(&c);
     }
@@ -458,6 +459,8 @@ static int try_engine(const char *name)
         cmocka_unit_test(every_policy_trains_to_the_bit),
         cmocka_unit_test(units_have_their_own),
         cmocka_unit_test(what_is_not_finite_is_skipped),
+        cmocka_unit_test(gradients_are_divided_twice),
+        cmocka_unit_test(groups_have_their_own_numbers),
     };
     struct fsdp_error error = {.status = FSDP_OK};
 

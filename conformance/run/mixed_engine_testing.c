@@ -72,6 +72,14 @@ const struct fsdp_model mixed_model = {.size = sizeof(mixed_model),
                                        .sequence = sequences,
                                        .initial = initial};
 
+/* ---- Options ----------------------------------------------------------- */
+
+static const uint32_t groups[MIXED_PARAMETERS] = {0, 1, 1, 1, 0};
+static const float beta1[MIXED_GROUPS] = {0.9f, 0.8f, 0.0f};
+static const float beta2[MIXED_GROUPS] = {0.99f, 0.95f, 0.0f};
+static const float eps[MIXED_GROUPS] = {1e-3f, 1e-2f, 0.0f};
+static const float momentum[MIXED_GROUPS] = {0.9f, 0.5f, 0.0f};
+
 void mixed_options_make(const struct mixed_case *c, struct mixed_options *out)
 {
     static const uint32_t unit_of_module[] = {0, 1, 2};
@@ -85,7 +93,19 @@ void mixed_options_make(const struct mixed_case *c, struct mixed_options *out)
     out->options = (struct fsdp_options){.size = sizeof(out->options),
                                          .layout = c->layout,
                                          .reshard_after_forward = 1,
-                                         .optimizer = FSDP_OPTIMIZER_SGD,
+                                         .optimizer = c->optimizer,
+                                         .n_groups = MIXED_GROUPS,
+                                         .group_of_parameter = groups,
+                                         .momentum = 0.25f,
+                                         .beta1 = 0.5f,
+                                         .beta2 = 0.75f,
+                                         .eps = 0.1f,
+                                         .beta1_of_group = beta1,
+                                         .beta2_of_group = beta2,
+                                         .eps_of_group = eps,
+                                         .momentum_of_group = momentum,
+                                         .predivide_factor = c->predivide,
+                                         .divide_factor = c->divide,
                                          .prefetch_forward = ahead,
                                          .prefetch_backward = ahead,
                                          .reduces_in_flight = ahead};
@@ -134,6 +154,9 @@ bool mixed_has_gradient(uint32_t p, uint32_t rank)
 void mixed_truth_make(struct mixed_truth *t)
 {
     memset(t, 0, sizeof(*t));
+    for (uint32_t k = 0; k < MIXED_GROUPS; k++) {
+        t->power[k][0] = t->power[k][1] = 1.0f;
+    }
     for (uint32_t p = 0; p < MIXED_PARAMETERS; p++) {
         (void)initial(NULL, p, 0, mixed_numel[p], t->weight[p]);
     }
@@ -160,6 +183,9 @@ static float local_sum(const struct mixed_case *c, const struct span *of,
 
         sum = fsdp_round(d->accumulate, m == of->first ? g : sum + g);
     }
+    if (c->predivide != 0.0f) {
+        sum = fsdp_round(d->accumulate, sum * (1.0f / c->predivide));
+    }
     return fsdp_round(d->reduce, sum);
 }
 
@@ -169,7 +195,9 @@ static float reduced(const struct mixed_case *c, const struct span *of,
 {
     const struct mixed_policy *d = &c->policy[mixed_module[p]];
     uint32_t shards = c->extent[1];
-    float factor = 1.0f / (float)(c->extent[0] * shards);
+    float divide =
+        c->divide != 0.0f ? c->divide : (float)(c->extent[0] * shards);
+    float factor = (c->predivide != 0.0f ? c->predivide : 1.0f) / divide;
     float all = 0.0f;
 
     for (uint32_t r = 0; r < c->extent[0]; r++) {
@@ -206,6 +234,36 @@ static float gradient_of(const struct mixed_case *c, uint32_t step, uint32_t p,
     return sum;
 }
 
+static float adamw(struct mixed_truth *t, uint32_t p, uint32_t i, float w)
+{
+    const uint32_t k = groups[p];
+    const float g = t->gradient[p][i];
+    float *m = &t->moment[0][p][i];
+    float *v = &t->moment[1][p][i];
+
+    *m = fmaf(beta1[k], *m, (1.0f - beta1[k]) * g);
+    *v = fmaf(beta2[k], *v, ((1.0f - beta2[k]) * g) * g);
+    return fmaf(-(MIXED_LR / (1.0f - t->power[k][0])),
+                *m / (sqrtf(*v) / sqrtf(1.0f - t->power[k][1]) + eps[k]), w);
+}
+
+static float stepped(struct mixed_truth *t, const struct mixed_case *c,
+                     uint32_t p, uint32_t i)
+{
+    float *v = &t->moment[0][p][i];
+    float g = t->gradient[p][i];
+    float w = t->weight[p][i];
+
+    if (c->optimizer == FSDP_OPTIMIZER_ADAMW) {
+        return adamw(t, p, i, w);
+    }
+    if (c->optimizer == FSDP_OPTIMIZER_MOMENTUM) {
+        *v = fmaf(momentum[groups[p]], *v, g);
+        g = *v;
+    }
+    return fmaf(-MIXED_LR, g, w);
+}
+
 bool mixed_truth_step(struct mixed_truth *t, const struct mixed_case *c,
                       uint32_t step)
 {
@@ -217,12 +275,18 @@ bool mixed_truth_step(struct mixed_truth *t, const struct mixed_case *c,
             finite = finite && isfinite(t->gradient[p][i]);
         }
     }
-    for (uint32_t p = 0; p < MIXED_PARAMETERS && finite; p++) {
+    for (uint32_t k = 0; k < MIXED_GROUPS && finite; k++) {
+        t->power[k][0] *= beta1[k];
+        t->power[k][1] *= beta2[k];
+    }
+    for (uint32_t p = 0; p < MIXED_PARAMETERS; p++) {
         for (uint32_t i = 0; i < mixed_numel[p]; i++) {
-            float *g = &t->gradient[p][i];
-
-            *g = c->scale != 0.0f ? *g * (1.0f / c->scale) : *g;
-            t->weight[p][i] = fmaf(-MIXED_LR, *g, t->weight[p][i]);
+            if (c->scale != 0.0f && (finite || c->clips)) {
+                t->gradient[p][i] *= 1.0f / c->scale;
+            }
+            if (finite) {
+                t->weight[p][i] = stepped(t, c, p, i);
+            }
         }
     }
     return finite;

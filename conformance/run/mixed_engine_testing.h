@@ -14,6 +14,7 @@ enum {
     MIXED_PARAMETERS = 5,
     MIXED_MOST = 15, /* elements of the largest */
     MIXED_STEPS = 3,
+    MIXED_GROUPS = 3, /* the last is empty */
 };
 
 #define MIXED_LR  0.125f
@@ -36,6 +37,9 @@ struct mixed_case {
     bool own;                    /* policies are given unit by unit */
     float scale;                 /* of the loss; 0: none */
     bool overflows;              /* one element of one rank, in one step */
+    bool clips;                  /* which unscales, in place of the step */
+    float predivide, divide;     /* 0: as usual */
+    uint32_t optimizer;          /* of two groups, unless it is SGD */
     struct mixed_policy policy[MIXED_UNITS];
 };
 
@@ -59,6 +63,8 @@ bool mixed_has_gradient(uint32_t p, uint32_t rank);
 struct mixed_truth {
     float weight[MIXED_PARAMETERS][MIXED_MOST];
     float gradient[MIXED_PARAMETERS][MIXED_MOST]; /* reduced, of the step */
+    float moment[2][MIXED_PARAMETERS][MIXED_MOST];
+    float power[MIXED_GROUPS][2]; /* of the betas */
 };
 void mixed_truth_make(struct mixed_truth *t); /* initial values */
 /* False: a gradient was not finite, and no weight has changed. */

@@ -21,6 +21,20 @@ static uint64_t hash(uint64_t h, const void *bytes, uint64_t n)
     return h;
 }
 
+static uint64_t hash_groups(uint64_t h, const struct fsdp_options *o)
+{
+    const float *const of_group[] = {o->beta1_of_group, o->beta2_of_group,
+                                     o->eps_of_group, o->momentum_of_group};
+
+    for (size_t i = 0; i < sizeof(of_group) / sizeof(of_group[0]); i++) {
+        uint32_t is_there = of_group[i] != NULL;
+
+        h = hash(h, &is_there, sizeof(is_there));
+        h = hash(h, of_group[i], o->n_groups * sizeof(*of_group[i]));
+    }
+    return h;
+}
+
 /* Field by field: between fields a struct holds what it likes. */
 static uint64_t hash_options(uint64_t h, const struct fsdp_options *o)
 {
@@ -42,7 +56,8 @@ static uint64_t hash_options(uint64_t h, const struct fsdp_options *o)
                             o->divide_factor};
 
     h = hash(h, numbers, sizeof(numbers));
-    return hash(h, values, sizeof(values));
+    h = hash(h, values, sizeof(values));
+    return hash_groups(h, o);
 }
 
 static uint64_t hash_parameters(uint64_t h, const struct fsdp_sharded *s)
@@ -69,6 +84,7 @@ static uint64_t hash_units(uint64_t h, const struct fsdp_sharded *s)
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         uint64_t facts[] = {u, s->unit[u].chunk, s->extent[u].kept};
         h = hash(h, facts, sizeof(facts));
+        h = hash(h, &s->unit[u].prescale, sizeof(s->unit[u].prescale));
         h = hash(h, &s->unit[u].scale, sizeof(s->unit[u].scale));
         h = hash(h, &s->unit[u].dtype, sizeof(s->unit[u].dtype));
     }

@@ -28,6 +28,18 @@ int impl_set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
     return FSDP_OK;
 }
 
+int impl_check_scale(const struct fsdp_sharded *s, const char *where,
+                     float inverse_scale)
+{
+    if (!(inverse_scale >= 0.0f) || isinf(inverse_scale)) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, where,
+                         "inverse_scale %g is neither a positive number nor 0, "
+                         "for none",
+                         (double)inverse_scale);
+    }
+    return FSDP_OK;
+}
+
 static int check_step(const struct fsdp_sharded *s, const struct fsdp_step *how)
 {
     uint32_t groups = s->options.n_groups ? s->options.n_groups : 1;
@@ -39,12 +51,7 @@ static int check_step(const struct fsdp_sharded *s, const struct fsdp_step *how)
                          "with a learning rate",
                          how->n_groups, groups);
     }
-    if (!(how->inverse_scale >= 0.0f) || isinf(how->inverse_scale)) {
-        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.step",
-                         "inverse_scale %g is neither a positive number nor 0, "
-                         "for none",
-                         (double)how->inverse_scale);
-    }
+    FSDP_TRY(impl_check_scale(s, "impl.step", how->inverse_scale));
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         if (s->unit[u].grad && !s->unit[u].in_flight) {
             return impl_fail(s->env, FSDP_ERR_INVALID, "impl.step",
@@ -56,7 +63,7 @@ static int check_step(const struct fsdp_sharded *s, const struct fsdp_step *how)
     return FSDP_OK;
 }
 
-static int unscale(struct fsdp_sharded *s, float inverse_scale)
+int impl_unscale(struct fsdp_sharded *s, float inverse_scale)
 {
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
@@ -84,7 +91,7 @@ int impl_step(struct fsdp_sharded *s, struct fsdp_step *how)
         if (how->found_inf) {
             return FSDP_OK;
         }
-        FSDP_TRY(unscale(s, how->inverse_scale));
+        FSDP_TRY(impl_unscale(s, how->inverse_scale));
     }
     return impl_optimize(s, how);
 }

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     AT_ONCE = 1 << 14 /* elements */
@@ -28,6 +29,7 @@ static int check(const struct fsdp_sharded *s, const struct fsdp_clip *clip)
                          "2 or infinity",
                          (double)clip->max_norm, (double)clip->p);
     }
+    FSDP_TRY(impl_check_scale(s, "impl.clip_grad_norm", clip->inverse_scale));
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         if (s->unit[u].grad && !s->unit[u].in_flight) {
             return impl_fail(s->env, FSDP_ERR_INVALID, "impl.clip_grad_norm",
@@ -99,25 +101,45 @@ static int scale(const struct fsdp_sharded *s, float factor)
     return FSDP_OK;
 }
 
-int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
-                        float *out_norm)
+/* What its writer knew of it; the rest is 0. */
+static struct fsdp_clip known(const struct fsdp_clip *given)
+{
+    struct fsdp_clip clip;
+
+    memset(&clip, 0, sizeof(clip));
+    memcpy(&clip, given,
+           given->size < sizeof(clip) ? given->size : sizeof(clip));
+    return clip;
+}
+
+/* Once; an infinity that is an error is found before anything has changed. */
+static int unscale(struct fsdp_sharded *s, const struct fsdp_clip *clip)
+{
+    uint32_t found = 0;
+
+    if (clip->inverse_scale == 0.0f) {
+        return FSDP_OK;
+    }
+    if (clip->error_if_nonfinite) {
+        FSDP_TRY(impl_find_inf(s, &found));
+    }
+    return found ? impl_fail(s->env, FSDP_ERR_INVALID, "impl.clip_grad_norm",
+                             "a gradient is not finite")
+                 : impl_unscale(s, clip->inverse_scale);
+}
+
+static int measure_all(struct fsdp_sharded *s, const struct fsdp_clip *clip,
+                       float *out_norm)
 {
     struct impl_norm mine = {.largest = 0.0f}, sum = {.largest = 0.0f};
     struct scratch *scratch;
     int status;
 
-    FSDP_TRY(check(s, clip));
     scratch = calloc(1, sizeof(*scratch));
     if (!scratch) {
         return impl_out_of_memory(s->env);
     }
-    status = impl_retire_all(s);
-    if (status == FSDP_OK) {
-        status = impl_wait(s, s->env->compute, s->last, 0, "reduce->optimizer");
-    }
-    if (status == FSDP_OK) {
-        status = s->env->device->sync(s->env->device->self, s->env->compute);
-    }
+    status = s->env->device->sync(s->env->device->self, s->env->compute);
     if (status == FSDP_OK) {
         status = measure(s, clip->p, scratch, &mine);
     }
@@ -125,11 +147,27 @@ int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
     FSDP_TRY(status);
     FSDP_TRY(add_up(s, &mine, &sum));
     *out_norm = impl_norm_root(&sum, clip->p);
-    if (clip->error_if_nonfinite && !isfinite(*out_norm)) {
+    return FSDP_OK;
+}
+
+int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *given,
+                        float *out_norm)
+{
+    const struct fsdp_clip clip = known(given);
+
+    FSDP_TRY(check(s, &clip));
+    FSDP_TRY(impl_retire_all(s));
+    FSDP_TRY(impl_wait(s, s->env->compute, s->last, 0, "reduce->optimizer"));
+    FSDP_TRY(unscale(s, &clip));
+    FSDP_TRY(measure_all(s, &clip, out_norm));
+    if (clip.error_if_nonfinite && !isfinite(*out_norm)) {
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.clip_grad_norm",
                          "the norm is not finite");
     }
-    return *out_norm > clip->max_norm
-               ? scale(s, clip->max_norm / (*out_norm + 1e-6f))
+    if (clip.inverse_scale != 0.0f && !isfinite(*out_norm)) {
+        return FSDP_OK; /* the step will skip it */
+    }
+    return *out_norm > clip.max_norm
+               ? scale(s, clip.max_norm / (*out_norm + 1e-6f))
                : FSDP_OK;
 }

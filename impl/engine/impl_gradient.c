@@ -114,6 +114,7 @@ int impl_take_gradients(struct fsdp_sharded *s, uint32_t module)
 int impl_complete(struct fsdp_sharded *s, uint32_t u)
 {
     const struct impl_index *of = &s->of_unit;
+    const struct impl_unit *unit = &s->unit[u];
 
     for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
         struct impl_parameter *x = &s->parameter[of->parameter[i]];
@@ -124,7 +125,11 @@ int impl_complete(struct fsdp_sharded *s, uint32_t u)
         }
         x->accumulated = false;
     }
-    return FSDP_OK;
+    return impl_scale(s, s->env->compute,
+                      &(struct impl_value){.unit = u,
+                                           .dtype = unit->dtype.accumulate,
+                                           .n = unit->whole},
+                      unit->grad, unit->prescale);
 }
 
 /* They may still be being reduced. */

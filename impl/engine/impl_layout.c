@@ -129,6 +129,15 @@ static bool is_kept(const struct fsdp_sharded *s, uint32_t u)
     return own && own[u] ? own[u] == 2 : !s->options.reshard_after_forward;
 }
 
+/* A unit's own, or the option, or what is usual. */
+static float factor_of(const float *own, uint32_t u, float option, float usual)
+{
+    if (own && own[u] != 0.0f) {
+        return own[u];
+    }
+    return option != 0.0f ? option : usual;
+}
+
 static void settle_dtypes(struct fsdp_sharded *s, uint32_t u)
 {
     struct impl_unit *x = &s->unit[u];
@@ -156,12 +165,14 @@ static int size_units(struct fsdp_sharded *s)
     s->packs = !flat && s->shards > 1;
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
-        float divide = s->options.divide_factor;
+        float divide =
+            factor_of(s->units.divide_factor, u, s->options.divide_factor,
+                      (float)s->env->world);
+        float before = factor_of(s->units.predivide_factor, u,
+                                 s->options.predivide_factor, 1.0f);
 
-        if (s->units.divide_factor && s->units.divide_factor[u] != 0.0f) {
-            divide = s->units.divide_factor[u];
-        }
-        x->scale = 1.0f / (divide != 0.0f ? divide : (float)s->env->world);
+        x->prescale = 1.0f / before;
+        x->scale = before / divide;
         if (flat) {
             x->chunk = x->numel / s->shards + (x->numel % s->shards != 0);
         }
@@ -209,6 +220,32 @@ static void find_own_parts(struct fsdp_sharded *s)
     }
 }
 
+/* A group's own number, or that of the options. */
+static float of_group(const struct fsdp_options *o, const float *own,
+                      uint32_t group, float option)
+{
+    return own && o->n_groups > 0 ? own[group] : option;
+}
+
+static struct impl_span make_span(const struct fsdp_sharded *s, uint32_t p,
+                                  bool decays)
+{
+    const struct impl_parameter *x = &s->parameter[p];
+    const struct fsdp_options *o = &s->options;
+    uint32_t g = x->group;
+
+    return (struct impl_span){
+        .unit = x->unit,
+        .group = g,
+        .decays = decays,
+        .local = x->local,
+        .n = x->n,
+        .momentum = of_group(o, o->momentum_of_group, g, o->momentum),
+        .beta1 = of_group(o, o->beta1_of_group, g, o->beta1),
+        .beta2 = of_group(o, o->beta2_of_group, g, o->beta2),
+        .eps = of_group(o, o->eps_of_group, g, o->eps)};
+}
+
 /* Neighbours to which the same hyperparameters apply become one span; padding
  * is in none. */
 static int find_spans(struct fsdp_sharded *s)
@@ -233,7 +270,7 @@ static int find_spans(struct fsdp_sharded *s)
             continue;
         }
         last = &s->span[s->n_spans++];
-        *last = (struct impl_span){x->unit, x->group, decays, x->local, x->n};
+        *last = make_span(s, p, decays);
     }
     return FSDP_OK;
 }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * impl_optimizer.c - the optimizer sees shards only, in as few passes as
- * hyperparameters allow: where weight decay and learning rate are the same
- * throughout, one over all that a rank owns of a unit.
+ * hyperparameters allow: where a step's numbers are the same throughout, one
+ * over all that a rank owns of a unit.
  */
 #include "impl_state.h"
 
+/* What a step does with a span's elements. Fields that the optimizer does not
+ * have are 0. */
 struct hyper {
     float lr, weight_decay;
+    float momentum;
+    float beta1, beta2, eps, power[2];
 };
 
 uint32_t impl_n_states(uint32_t optimizer)
@@ -17,13 +21,34 @@ uint32_t impl_n_states(uint32_t optimizer)
                                                   : 0;
 }
 
-static struct hyper hyper_of(const struct impl_span *span,
+static struct hyper hyper_of(const struct fsdp_sharded *s,
+                             const struct impl_span *span,
                              const struct fsdp_step *how)
 {
+    const struct fsdp_options *o = &s->options;
+    uint32_t g = span->group;
     bool decays = span->decays && how->weight_decay;
+    struct hyper h = {.lr = how->lr[g],
+                      .weight_decay = decays ? how->weight_decay[g] : 0.0f};
 
-    return (struct hyper){how->lr[span->group],
-                          decays ? how->weight_decay[span->group] : 0.0f};
+    if (o->optimizer == FSDP_OPTIMIZER_MOMENTUM) {
+        h.momentum = span->momentum;
+    } else if (o->optimizer == FSDP_OPTIMIZER_ADAMW) {
+        h.beta1 = span->beta1;
+        h.beta2 = span->beta2;
+        h.eps = span->eps;
+        h.power[0] = span->power[0];
+        h.power[1] = span->power[1];
+    }
+    return h;
+}
+
+static bool is_same(const struct hyper *a, const struct hyper *b)
+{
+    return a->lr == b->lr && a->weight_decay == b->weight_decay &&
+           a->momentum == b->momentum && a->beta1 == b->beta1 &&
+           a->beta2 == b->beta2 && a->eps == b->eps &&
+           a->power[0] == b->power[0] && a->power[1] == b->power[1];
 }
 
 static struct fsdp_op make_op(const struct fsdp_sharded *s, uint32_t u,
@@ -47,13 +72,13 @@ static struct fsdp_op make_op(const struct fsdp_sharded *s, uint32_t u,
         .out = {{x->shard + local, bytes}}};
 
     if (o->optimizer == FSDP_OPTIMIZER_MOMENTUM) {
-        op.f[2] = o->momentum;
+        op.f[2] = h->momentum;
     } else if (o->optimizer == FSDP_OPTIMIZER_ADAMW) {
-        op.f[2] = o->beta1;
-        op.f[3] = o->beta2;
-        op.f[4] = o->eps;
-        op.f[5] = x->power[0];
-        op.f[6] = x->power[1];
+        op.f[2] = h->beta1;
+        op.f[3] = h->beta2;
+        op.f[4] = h->eps;
+        op.f[5] = h->power[0];
+        op.f[6] = h->power[1];
     }
     for (uint32_t i = 0; i < s->n_states; i++) {
         float *state = x->state[i] + local;
@@ -71,13 +96,13 @@ static uint32_t gather_spans(const struct fsdp_sharded *s, uint32_t i,
 {
     const struct impl_span *first = &s->span[i];
 
-    *h = hyper_of(first, how);
+    *h = hyper_of(s, first, how);
     *n = first->n;
     for (i++; i < s->n_spans; i++) {
         const struct impl_span *next = &s->span[i];
-        struct hyper own = hyper_of(next, how);
+        struct hyper own = hyper_of(s, next, how);
         if (next->unit != first->unit || next->local != first->local + *n ||
-            !(own.lr == h->lr && own.weight_decay == h->weight_decay)) {
+            !is_same(&own, h)) {
             break;
         }
         *n += next->n;
@@ -85,22 +110,35 @@ static uint32_t gather_spans(const struct fsdp_sharded *s, uint32_t i,
     return i;
 }
 
+/* beta^steps, as a step multiplies. */
+static float product(float beta, uint64_t steps)
+{
+    float p = 1.0f;
+
+    for (uint64_t i = 0; i < steps; i++) {
+        p *= beta;
+    }
+    return p;
+}
+
+/* A checkpoint knows the products of the options' betas; those of groups' own
+ * betas are made again. */
 void impl_set_steps(struct fsdp_sharded *s, uint64_t steps,
                     const float power[2])
 {
-    s->steps = steps;
-    for (uint32_t i = 0; i < 2; i++) {
-        s->power[i] = power[i];
-        for (uint32_t u = 0; u < s->units.n_units; u++) {
-            s->unit[u].power[i] = power[i];
-        }
-    }
-}
+    const struct fsdp_options *o = &s->options;
 
-static void multiply(const struct fsdp_options *o, float power[2])
-{
-    power[0] *= o->beta1;
-    power[1] *= o->beta2;
+    s->steps = steps;
+    s->power[0] = power[0];
+    s->power[1] = power[1];
+    for (uint32_t i = 0; i < s->n_spans; i++) {
+        struct impl_span *span = &s->span[i];
+
+        span->power[0] =
+            span->beta1 == o->beta1 ? power[0] : product(span->beta1, steps);
+        span->power[1] =
+            span->beta2 == o->beta2 ? power[1] : product(span->beta2, steps);
+    }
 }
 
 /* Only what takes part in a step counts it. */
@@ -109,13 +147,19 @@ static void count(struct fsdp_sharded *s)
     bool changes = false;
 
     for (uint32_t u = 0; u < s->units.n_units; u++) {
-        if (s->unit[u].grad_shard) {
-            multiply(&s->options, s->unit[u].power);
-            changes = true;
+        changes = changes || s->unit[u].grad_shard;
+    }
+    for (uint32_t i = 0; i < s->n_spans; i++) {
+        struct impl_span *span = &s->span[i];
+
+        if (s->unit[span->unit].grad_shard) {
+            span->power[0] *= span->beta1;
+            span->power[1] *= span->beta2;
         }
     }
     if (changes) {
-        multiply(&s->options, s->power);
+        s->power[0] *= s->options.beta1;
+        s->power[1] *= s->options.beta2;
         s->steps++;
     }
 }

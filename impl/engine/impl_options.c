@@ -60,9 +60,15 @@ static int check_model(const struct fsdp_env *env,
     return FSDP_OK;
 }
 
-static bool fits_factor(float factor)
+static int check_factor(const struct fsdp_env *env, const char *name,
+                        float factor, const char *of)
 {
-    return factor >= 0.0f && !isinf(factor);
+    if (!(factor >= 0.0f) || isinf(factor)) {
+        return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                         "%s %g%s is not a positive number", name,
+                         (double)factor, of);
+    }
+    return FSDP_OK;
 }
 
 /* An option that says a dtype, and the largest number that stands for one. */
@@ -109,6 +115,7 @@ static int check_sum(const struct fsdp_env *env, const struct fsdp_units *units,
 static int check_unit(const struct fsdp_env *env,
                       const struct fsdp_units *units, uint32_t u)
 {
+    char of[32];
     const struct {
         const char *name;
         const uint32_t *own;
@@ -123,13 +130,12 @@ static int check_unit(const struct fsdp_env *env,
         {"buffer_dtype", units->buffer_dtype, FSDP_DTYPE_F32},
     };
 
+    snprintf(of, sizeof(of), " of unit %u", u);
     for (uint32_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
         if (option[i].own) {
             const struct dtype_option own = {option[i].name, option[i].own[u],
                                              option[i].most};
-            char of[32];
 
-            snprintf(of, sizeof(of), " of unit %u", u);
             FSDP_TRY(check_dtype(env, &own, of));
         }
     }
@@ -137,10 +143,13 @@ static int check_unit(const struct fsdp_env *env,
         return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
                          "offload of unit %u is not claimed", u);
     }
-    if (units->divide_factor && !fits_factor(units->divide_factor[u])) {
-        return impl_fail(env, FSDP_ERR_INVALID, WHERE,
-                         "divide_factor %g of unit %u is not a positive number",
-                         (double)units->divide_factor[u], u);
+    if (units->divide_factor) {
+        FSDP_TRY(
+            check_factor(env, "divide_factor", units->divide_factor[u], of));
+    }
+    if (units->predivide_factor) {
+        FSDP_TRY(check_factor(env, "predivide_factor",
+                              units->predivide_factor[u], of));
     }
     if (units->reshard_after_forward && units->reshard_after_forward[u] > 2) {
         return impl_fail(env, FSDP_ERR_INVALID, WHERE,
@@ -258,11 +267,8 @@ int impl_check(const struct fsdp_env *env, const struct fsdp_model *model,
     FSDP_TRY(check_mesh(env));
     FSDP_TRY(check_claims(env, o));
     FSDP_TRY(check_choices(env, o, units->n_units));
-    if (!fits_factor(o->divide_factor)) {
-        return impl_fail(env, FSDP_ERR_INVALID, WHERE,
-                         "divide_factor %g is not a positive number",
-                         (double)o->divide_factor);
-    }
+    FSDP_TRY(check_factor(env, "divide_factor", o->divide_factor, ""));
+    FSDP_TRY(check_factor(env, "predivide_factor", o->predivide_factor, ""));
     FSDP_TRY(check_model(env, model));
     FSDP_TRY(check_units(env, model, units, o));
     return check_groups(env, model, o);

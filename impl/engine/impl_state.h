@@ -45,7 +45,8 @@ struct impl_unit {
     uint64_t chunk;  /* of a shard, with its padding */
     uint64_t padded; /* chunk * S: on the wire */
     uint64_t whole;  /* of an unsharded copy: padded, or numel if packed */
-    float scale;     /* 1 / divide factor */
+    float prescale;  /* before a reduction: 1 / predivide factor */
+    float scale;     /* behind: predivide factor / divide factor */
     bool trains;     /* has a backward window in some sequence */
     bool repacks;    /* what is sent is a copy: packed, or of another dtype */
     struct impl_dtypes dtype;
@@ -62,8 +63,6 @@ struct impl_unit {
     uint64_t own_grad;                            /* places in their storage */
     uint64_t own_grad_shard;
     uint64_t own_full;
-
-    float power[2]; /* running products of beta1, beta2 over its steps */
 
     uint64_t gathered;           /* ticket of its all-gather */
     bool open;                   /* in a window, or kept since one */
@@ -92,6 +91,8 @@ struct impl_span {
     uint32_t unit, group;
     bool decays;
     uint64_t local, n;
+    float momentum, beta1, beta2, eps; /* its group's */
+    float power[2]; /* running products of the betas, over its unit's steps */
 };
 
 /* Numbers of parameters, those of key k at [first[k], first[k + 1]). */
@@ -148,7 +149,8 @@ struct fsdp_sharded {
     struct fsdp_stream *last; /* of those, on which reductions end */
     uint64_t begun;           /* ticket of compute, at BEGIN */
     bool stepped;             /* shards changed since the last all-gather */
-    float power[2];           /* as of units, over all steps below */
+    float power[2];           /* as of spans, of the options' betas, over all
+                               * steps below */
 
     const struct fsdp_sequence *sequence; /* NULL: at rest */
     uint32_t index, next;                 /* of the sequence, of its points */
@@ -280,7 +282,7 @@ int impl_open_gradient(struct fsdp_sharded *s, uint32_t u,
 int impl_lend_gradient(struct fsdp_sharded *s, uint32_t p, void **out);
 int impl_take_gradients(struct fsdp_sharded *s, uint32_t module);
 /* Nothing is added any more: parameters of the unit that got no gradient
- * contribute +0. */
+ * contribute +0, and all of it is scaled by what comes before a reduction. */
 int impl_complete(struct fsdp_sharded *s, uint32_t u);
 /* Reduced and pending ones; nothing is in flight. */
 int impl_drop_gradients(struct fsdp_sharded *s);
@@ -322,6 +324,11 @@ int impl_step(struct fsdp_sharded *s, struct fsdp_step *how);
 int impl_zero_grad(struct fsdp_sharded *s);
 /* impl_finite.c: 1 if a reduced gradient of any rank is not finite. */
 int impl_find_inf(struct fsdp_sharded *s, uint32_t *found);
+/* INVALID, from `where`, for what is neither 0 nor positive and finite. */
+int impl_check_scale(const struct fsdp_sharded *s, const char *where,
+                     float inverse_scale);
+/* Reduced gradients are multiplied by it. */
+int impl_unscale(struct fsdp_sharded *s, float inverse_scale);
 /* impl_clip.c */
 int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
                         float *out_norm);

@@ -148,6 +148,15 @@ struct fsdp_options {
                                   reduce_dtype */
     uint32_t sum_dtype; /* of the sums of a reduction (comm.h): reduce_dtype,
                            the default, or F32; another is INVALID */
+
+    /* A part of divide_factor, > 0 and finite, that gradients are scaled by
+     * before they are reduced: by 1 / predivide_factor, in the accumulate
+     * dtype; then behind the fold by predivide_factor / divide_factor. Each is
+     * rounded to float32 once. Default 0: 1. */
+    float predivide_factor;
+    /* A group's own, in place of the scalars above; NULL: those. */
+    const float *beta1_of_group, *beta2_of_group; /* [n_groups] */
+    const float *eps_of_group, *momentum_of_group;
 };
 
 /* A tensor that an engine lends. */
@@ -180,6 +189,10 @@ struct fsdp_clip {
     float max_norm; /* > 0; infinity measures only */
     float p;        /* 1, 2 or infinity */
     uint32_t error_if_nonfinite;
+    /* Not 0, with the claim loss-scale: gradients are multiplied by it, once,
+     * before they are measured, and the step behind is given 1. What is not
+     * finite then is not clipped. */
+    float inverse_scale;
 };
 
 struct fsdp_step {
@@ -187,11 +200,14 @@ struct fsdp_step {
     uint32_t n_groups;         /* as in the options; 0 counts as 1 */
     const float *lr;           /* [n_groups] */
     const float *weight_decay; /* [n_groups], or NULL: 0 */
-    float inverse_scale;       /* of the loss; 0 counts as 1 */
-    uint32_t found_inf;        /* out; with the claim loss-scale: any rank's
-                                  gradient was not finite, and no rank's step
-                                  changed anything. Otherwise 0, and such a
-                                  gradient is stepped with as it is */
+    float inverse_scale;       /* of the loss, positive and finite: gradients
+                                  are multiplied by it, once; 0: there is
+                                  none */
+    uint32_t found_inf;        /* out; with the claim loss-scale and an
+                                  inverse_scale, of 1 too: any rank's gradient
+                                  was not finite, and no rank's step changed
+                                  anything. Otherwise 0, and such a gradient is
+                                  stepped with as it is */
 };
 
 enum fsdp_save_form {

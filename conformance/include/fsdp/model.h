@@ -175,6 +175,7 @@ struct fsdp_units {
     const uint32_t *grad_dtype;            /* of a lent gradient */
     const uint32_t *accumulate_dtype;      /* of sums over microbatches */
     const uint32_t *sum_dtype;             /* of the sums of a reduction */
+    const float *predivide_factor;
 };
 
 #ifdef __cplusplus

@@ -110,6 +110,10 @@ static int shard(struct bench_life *life)
                                    .prefetch_backward = ahead,
                                    .reduces_in_flight = ahead};
 
+    if (life->who->half) {
+        options.param_dtype = FSDP_DTYPE_BF16;
+        options.reduce_dtype = FSDP_DTYPE_BF16;
+    }
     return engine->shard(&life->env, &life->model->model, &life->units.units,
                          &options, &life->sharded);
 }

@@ -34,6 +34,7 @@ struct bench_contestant {
     /* Gives the device to an engine that brings none. */
     const struct fsdp_engine *lender;
     bool strict; /* nothing runs ahead */
+    bool half;   /* parameters and reductions are bf16, where they travel */
     /* NULL, or called when the engine is open and has no model yet: may put
      * something around device and communicator. */
     void (*opened)(void *self, struct fsdp_env *env);

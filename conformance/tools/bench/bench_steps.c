@@ -233,6 +233,38 @@ static int measure_memory(const struct subject *s, uint32_t ranks)
     return status;
 }
 
+/* Beside the same engine in float32, where something travels. */
+static int measure_half(const struct subject *s, uint32_t ranks)
+{
+    struct launch x = launch_of(s, false);
+    struct bench_report *report = &s->plan->report;
+    uint32_t n = report->samples;
+    char name[BENCH_NAME_BYTES];
+    int status;
+
+    name_of(s, "full-shard", ranks, ".bf16", name);
+    if (ranks == 1 || !bench_claims(s->engine->engine, "bf16") ||
+        !bench_wants(report, name)) {
+        return FSDP_OK;
+    }
+    bench_progress(report, name);
+    x.who[1] = x.who[0];
+    x.who[0].half = true;
+    x.n = 2;
+    x.samples = n;
+    FSDP_TRY(make_findings(&x, 2 * n));
+    status = start(&x, ranks, &s->plan->error);
+    if (status == FSDP_OK) {
+        double *seconds = x.findings->seconds;
+
+        to_rates(seconds, 2 * n, s->model->units_a_step);
+        bench_add(report, name, s->model->unit, seconds, n, seconds + n,
+                  "float32");
+    }
+    munmap(x.findings, x.bytes);
+    return status;
+}
+
 static void note(const struct subject *s, struct launch *x, uint32_t ranks)
 {
     struct bench_report *report = &s->plan->report;
@@ -308,6 +340,9 @@ static int measure_model(const struct subject *s)
             note_scaling(s, &x[0], &x[k], plan->ranks[k]);
         }
         status = measure_memory(s, plan->ranks[k]);
+        if (status == FSDP_OK) {
+            status = measure_half(s, plan->ranks[k]);
+        }
     }
     for (uint32_t k = 0; k < plan->n_ranks; k++) {
         if (x[k].findings) {

@@ -106,10 +106,11 @@ step=step.mlp-wide
 measures 'steps' 3 "$step.full-shard.k1.impl $step.no-engine.k1.impl
     $step.full-shard.k1.impl.memory $step.full-shard.k2.impl
     $step.no-engine.k2.impl $step.full-shard.k2.impl.scaling
-    $step.full-shard.k2.impl.memory" \
+    $step.full-shard.k2.impl.memory $step.full-shard.k2.impl.bf16" \
     steps --engine impl --filter "$step"
 measures 'steps of an engine that brings no stream' 2 \
-    "$step.full-shard.k2.ref $step.full-shard.k2.ref.memory" \
+    "$step.full-shard.k2.ref $step.full-shard.k2.ref.memory
+    $step.full-shard.k2.ref.bf16" \
     steps --engine ref --ranks 2 --alone --filter "$step"
 measures 'what a unit costs' 2 \
     'overhead.unit.k2.strict.impl overhead.unit.k2.impl' \
