@@ -20,6 +20,12 @@
 
 #define AT(field) offsetof(struct arguments, field)
 
+static int cannot_write(const char *path, int why)
+{
+    (void)arguments_usage("cannot write %s: %s", path, strerror(why));
+    return EXIT_OUTPUT;
+}
+
 /* A path that cannot be written must be known before hours of work. */
 static int check_writable(const char *path)
 {
@@ -28,17 +34,15 @@ static int check_writable(const char *path)
     FILE *f;
 
     if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) {
-        return arguments_usage("cannot write %s: %s", path, strerror(EISDIR));
+        return cannot_write(path, EISDIR);
     }
     if (special_file(path)) { /* a pipe is opened once, by who writes to it */
-        return access(path, W_OK) == 0 ? 0
-                                       : arguments_usage("cannot write %s: %s",
-                                                         path, strerror(errno));
+        return access(path, W_OK) == 0 ? 0 : cannot_write(path, errno);
     }
     snprintf(partial, sizeof(partial), "%s.partial", path);
     f = fopen(partial, "we");
     if (!f) {
-        return arguments_usage("cannot write %s: %s", path, strerror(errno));
+        return cannot_write(path, errno);
     }
     fclose(f);
     unlink(partial);
@@ -219,9 +223,23 @@ static const struct option_row rows[] = {
     {"html", "FILE.html", TAKES_PAGE,
      "write the report as a page for a browser", .take = take_output,
      .at = AT(html)},
+    {"strict", NULL, TAKES_JUDGE,
+     "exit 2 even if all of a selection passes: it has no verdict",
+     .take = take_flag, .at = AT(strict)},
     {"partial-ok", NULL, TAKES_JUDGE,
-     "exit 0 if all of a selection passes, 77 if none is claimed",
+     "as without it; was needed for exit 0 of a selection that passes",
      .take = take_flag, .at = AT(partial_ok)},
+    {"from", "REPORT", TAKES_RUN,
+     "the cases of this report, and unless --engine the engines that it is of",
+     .take = take_text, .at = AT(from)},
+    {"failed", NULL, TAKES_RUN,
+     "of --from: only cases in which something failed", .take = take_flag,
+     .at = AT(failed)},
+    {"last-failed", NULL, TAKES_RUN,
+     "only what failed when --report was written last; if nothing did, all",
+     .take = take_flag, .at = AT(last_failed)},
+    {"dry-run", NULL, TAKES_RUN, "print the ids of the cases, and run none",
+     .take = take_flag, .at = AT(dry_run)},
     {"record-only", NULL, TAKES_RUN,
      "run and keep records, do not judge; exit 0 if all cases ran",
      .take = take_flag, .at = AT(record_only)},
@@ -354,9 +372,12 @@ int arguments_parse(int argc, char **argv, unsigned takes,
         }
         if (code == 'h') {
             out->help = true;
-        } else if (rows[code - FIRST_CODE].take(&rows[code - FIRST_CODE],
-                                                optarg, out)) {
-            return EXIT_USAGE;
+            continue;
+        }
+        code =
+            rows[code - FIRST_CODE].take(&rows[code - FIRST_CODE], optarg, out);
+        if (code) {
+            return code;
         }
     }
     out->rest = (const char *const *)(argv + optind);

@@ -16,8 +16,8 @@ enum {
     EXIT_INCOMPLETE = 2,
     EXIT_USAGE = 64,
     EXIT_BAD_DATA = 65,
-    EXIT_OUTPUT = 74,  /* standard output could not be written */
-    EXIT_SKIPPED = 77, /* with --partial-ok: none of it is claimed */
+    EXIT_OUTPUT = 74,  /* something that was asked for could not be written */
+    EXIT_SKIPPED = 77, /* a selection of which nothing is claimed */
 };
 
 enum {
@@ -49,9 +49,13 @@ struct arguments {
     uint32_t seed;                /* of all cases; 0: as in the manifest */
     uint32_t n_scripts;           /* drawn, from `seed` on; 0: none */
     const char *write, *check, *fixtures;
+    const char *from; /* a report, whose cases are meant */
+    bool failed, last_failed, dry_run;
+    const struct case_list *among; /* only these; NULL: any. Not owned */
     const char *about, *bundle, *explanations;
     bool partial, without_records;
-    bool partial_ok, record_only, report_only, json, quiet, help, verbose;
+    bool partial_ok, strict, record_only, report_only, json, quiet, help,
+        verbose;
     bool times;
     const char *const *rest; /* what is no option */
     int n_rest;
@@ -83,7 +87,8 @@ enum {
     TAKES_PAGE = 262144, /* --html */
 };
 
-/* Returns 0, or EXIT_USAGE after a line on stderr. The lists' names point
+/* Returns 0; or, after a line on stderr, EXIT_USAGE, or EXIT_OUTPUT: a file
+ * that is to be written cannot be. The lists' names point
  * into argv, which is changed at commas. */
 int arguments_parse(int argc, char **argv, unsigned takes,
                     struct arguments *out);
@@ -95,7 +100,11 @@ struct supervise_job arguments_job(const struct arguments *a);
  * EXIT_USAGE. */
 int arguments_unknown(const char *what, const char *value, const char *choices,
                       const char *(*nth)(uint32_t i));
-const char *arguments_mutant(uint32_t i); /* the i-th name of all mutants */
+/* The i-th name of all; NULL behind the last. */
+const char *arguments_mutant(uint32_t i);
+const char *arguments_requirement(uint32_t i);
+const char *arguments_strategy(uint32_t i);
+const char *arguments_level(uint32_t i);
 /* Prints the options that a command takes. */
 void arguments_help(unsigned takes);
 

@@ -45,9 +45,6 @@ int arguments_take_name(const struct option_row *row, char *value,
 /* The i-th of the names that there are; NULL behind the last. */
 const char *arguments_engine(uint32_t i);
 const char *arguments_workload(uint32_t i);
-const char *arguments_strategy(uint32_t i);
-const char *arguments_requirement(uint32_t i);
 const char *arguments_world(uint32_t i);
-const char *arguments_level(uint32_t i);
 
 #endif

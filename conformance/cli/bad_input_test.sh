@@ -189,14 +189,14 @@ refused 'a text of 10 bytes' 64 'too short' run --text ten
 refused 'an empty text' 64 'too short' run --text none
 refused 'a text that is a folder' 64 'private' run --text private
 refused 'a text that is missing' 64 'missing' run --text missing
-refused 'a report in no folder' 64 'missing/r.jsonl' \
+refused 'a report in no folder' 74 'missing/r.jsonl' \
     run --report missing/r.jsonl
-refused 'a report that is a folder' 64 'private' run --report private
-refused 'a JUnit report that is a folder' 64 'private' run --junit private
-refused 'records in no folder' 64 'missing/records' \
+refused 'a report that is a folder' 74 'private' run --report private
+refused 'a JUnit report that is a folder' 74 'private' run --junit private
+refused 'records in no folder' 74 'missing/records' \
     run --records missing/records
-refused 'records that are a file' 64 'ten' run --records ten
-refused 'records with a long name' 64 'too long' \
+refused 'records that are a file' 74 'ten' run --records ten
+refused 'records with a long name' 74 'too long' \
     run --records "$(printf 'r%.0s' $(seq 1 2000))"
 refused 'verify nothing' 64 'needs a folder' verify
 refused 'verify a folder that is missing' 65 'missing' verify missing
@@ -229,7 +229,9 @@ judged 'whole records' 0 'INCOMPLETE'
 mkdir void
 timeout 60 "$cts" verify void --quiet >out 2>err
 got=$?
-result 'verify an empty folder' "$([ "$got" -eq 2 ] || echo "exit $got")"
+result 'verify an empty folder' "$([ "$got" -eq 65 ] || echo "exit $got"
+    grep -F 'void has no records; see: fsdp-cts run --records' err >found ||
+        cat err)"
 for file in case.json rank-0.json rank-1.json rank-1.safetensors; do
     truncate -s 60 "$record/$file"
     judged "$file is cut" 65 "$file"
@@ -245,7 +247,7 @@ judged 'rank-1.json with an unknown field' 65 'rank-1.json'
 head -c 5000 /dev/urandom >"$record/rank-0.json"
 judged 'rank-0.json is noise' 65 'rank-0.json'
 rm "$record/case.json"
-judged 'case.json is missing' 2 "$case"
+judged 'case.json is missing' 65 'copy has no records'
 rm "$record/rank-1.json"
 judged 'rank-1.json is missing' 1 'rank 1'
 rm "$record/rank-1.safetensors"

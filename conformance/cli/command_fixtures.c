@@ -75,8 +75,9 @@ int command_fixtures(int argc, char **argv)
     struct fsdp_error error = {0};
     int status;
 
-    if (arguments_parse(argc, argv, TAKES, &a)) {
-        return EXIT_USAGE;
+    const int wrong = arguments_parse(argc, argv, TAKES, &a);
+    if (wrong) {
+        return wrong;
     }
     if (a.help) {
         help();

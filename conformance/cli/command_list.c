@@ -244,6 +244,32 @@ static int list_claims(json_t *array, const struct arguments *a)
     return 0;
 }
 
+/* Names alone. */
+static int list_names(json_t *array, const char *(*nth)(uint32_t i))
+{
+    for (uint32_t i = 0; nth(i); i++) {
+        struct row r = {.n = 0};
+
+        add(&r, "name", nth(i));
+        if (print(array, &r, nth(i))) {
+            return EXIT_INCOMPLETE;
+        }
+    }
+    return 0;
+}
+
+static int list_levels(json_t *array, const struct arguments *a)
+{
+    (void)a;
+    return list_names(array, arguments_level);
+}
+
+static int list_strategies(json_t *array, const struct arguments *a)
+{
+    (void)a;
+    return list_names(array, arguments_strategy);
+}
+
 static const struct {
     const char *name;
     int (*list)(json_t *array, const struct arguments *a);
@@ -255,6 +281,8 @@ static const struct {
     {"engines", list_engines},
     {"mutants", list_mutants},
     {"claims", list_claims},
+    {"levels", list_levels},
+    {"strategies", list_strategies},
 };
 enum {
     N_LISTS = sizeof(lists) / sizeof(lists[0])
@@ -293,19 +321,26 @@ int command_list(int argc, char **argv)
     const unsigned takes = TAKES_SELECTION | TAKES_DRAW | TAKES_JSON;
     struct arguments a;
 
-    if (arguments_parse(argc, argv, takes, &a)) {
-        return EXIT_USAGE;
+    const int wrong = arguments_parse(argc, argv, takes, &a);
+    if (wrong) {
+        return wrong;
     }
     if (a.help) {
-        printf("usage: fsdp-cts list "
-               "requirements|cases|scripts|workloads|engines|mutants|claims "
-               "[OPTION ...]\n\n");
+        printf("usage: fsdp-cts list WHAT [OPTION ...]\n\n"
+               "Lists what there is:");
+        for (int i = 0; i < N_LISTS; i++) {
+            printf(" %s", lists[i].name);
+        }
+        printf(".\n\nexample: fsdp-cts list cases --case 'gpt.*.k2.*'\n\n");
         arguments_help(takes);
         return 0;
     }
     if (a.n_rest != 1) {
-        fprintf(stderr, "fsdp-cts list: needs one of requirements, cases, "
-                        "scripts, workloads, engines, mutants, claims\n");
+        fprintf(stderr, "fsdp-cts list: needs one of");
+        for (int i = 0; i < N_LISTS; i++) {
+            fprintf(stderr, "%s %s", i ? "," : "", lists[i].name);
+        }
+        fprintf(stderr, "\n");
         return EXIT_USAGE;
     }
     if (a.n_scripts && strcmp(a.rest[0], "scripts") != 0) {

@@ -4,14 +4,13 @@
  * says of some requirements: in an instant, and without the records.
  */
 #include "cli/commands.h"
+#include "cli/evaluate.h"
+#include "cli/exit_codes.h"
+#include "cli/report_load.h"
 #include "cli/report_page.h"
-#include "judge/report/report_read.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 enum {
     TAKES = TAKES_JUDGE | TAKES_PAGE | TAKES_TEXT
@@ -26,45 +25,7 @@ static void help(void)
            "checked, that its items are those of any\nrecords is not; see: "
            "fsdp-cts verify.\n\n");
     arguments_help(TAKES);
-    printf("\nexit: 0 conformant, 1 not conformant, 2 incomplete, 64 usage "
-           "error, 65 bad data,\n77 skipped (a selection that is not "
-           "claimed)\n");
-}
-
-/* The whole file, or what a pipe gives, up to the most that a report has. NULL:
- * errno says why. */
-static char *read_all(const char *path, size_t *bytes)
-{
-    FILE *f = fopen(path, "re");
-    bool large = false;
-    bool failed = false;
-    struct stat about;
-    char *text = NULL;
-
-    *bytes = 0;
-    if (f && fstat(fileno(f), &about) == 0) {
-        large = S_ISREG(about.st_mode) && about.st_size > REPORT_MAX_BYTES;
-    }
-    for (size_t room = 1 << 16; f && !large && !failed && !feof(f); room *= 2) {
-        char *grown = realloc(text, room);
-
-        failed = !grown;
-        text = grown ? grown : text;
-        if (!failed) {
-            *bytes += fread(text + *bytes, 1, room - *bytes, f);
-            failed = ferror(f) != 0;
-        }
-        large = *bytes > REPORT_MAX_BYTES;
-    }
-    if (f) {
-        fclose(f);
-    }
-    if (failed || large) {
-        free(text);
-        text = NULL;
-        errno = large ? EFBIG : errno;
-    }
-    return text;
+    exit_codes_print(stdout);
 }
 
 static int show(const struct arguments *a, struct report_kept *kept)
@@ -83,12 +44,13 @@ static int show(const struct arguments *a, struct report_kept *kept)
         }
         part->meta.report = a->rest[0];
         part->meta.verbose = a->verbose;
+        part->meta.brief = a->requirements.n > 0;
         of[i] = (struct evaluate_result){part->result, part->meta, true,
                                          evaluate_code(&part->result, a)};
         code = evaluate_worse(code, of[i].code);
     }
     if (!of || !evaluate_write(a, of, kept->n)) {
-        code = evaluate_worse(code, EXIT_INCOMPLETE);
+        code = evaluate_worse(code, EXIT_OUTPUT);
     }
     page = of && a->html ? report_page_write(a, of, kept->n) : 0;
     code = page ? page : code;
@@ -105,14 +67,12 @@ static int show(const struct arguments *a, struct report_kept *kept)
 int command_report(int argc, char **argv)
 {
     struct arguments a;
-    struct fsdp_error error = {0};
     struct report_kept kept;
-    size_t bytes = 0;
-    char *text;
     int code;
 
-    if (arguments_parse(argc, argv, TAKES, &a)) {
-        return EXIT_USAGE;
+    const int wrong = arguments_parse(argc, argv, TAKES, &a);
+    if (wrong) {
+        return wrong;
     }
     if (a.help) {
         help();
@@ -123,23 +83,10 @@ int command_report(int argc, char **argv)
                         "report --help\n");
         return EXIT_USAGE;
     }
-    text = read_all(a.rest[0], &bytes);
-    if (!text) {
-        const int why = errno;
-
-        fprintf(stderr, "fsdp-cts report: %s: %s\n", a.rest[0],
-                why == EFBIG ? "over 256 MiB, which no report has"
-                             : strerror(why));
-        return EXIT_BAD_DATA;
-    }
-    if (report_read(text, bytes, a.rest[0], requirement_table(), &kept,
-                    &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts report: %s\n", error.message);
-        code = EXIT_BAD_DATA;
-    } else {
+    code = report_load("report", a.rest[0], &kept);
+    if (code == 0) {
         code = show(&a, &kept);
         report_kept_release(&kept);
     }
-    free(text);
     return code;
 }

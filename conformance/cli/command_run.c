@@ -5,7 +5,9 @@
  */
 #include "cli/commands.h"
 #include "cli/evaluate.h"
+#include "cli/exit_codes.h"
 #include "cli/fixtures.h"
+#include "cli/from_report.h"
 #include "cli/pictures.h"
 #include "cli/records_folder.h"
 #include "cli/rerun.h"
@@ -37,10 +39,7 @@ static void help(void)
         "whether its loss curve is bit-exact, its peak memory as the closed\n"
         "form says, and its collectives the right number and size.\n\n");
     arguments_help(TAKES);
-    printf("\nexit: 0 conformant, 1 not conformant, 2 incomplete (a selection "
-           "is, unless\n--partial-ok), 64 usage error, 77 skipped (a selection "
-           "that "
-           "is not claimed)\n");
+    exit_codes_print(stdout);
 }
 
 static int say(const struct fsdp_error *error, int status)
@@ -49,7 +48,9 @@ static int say(const struct fsdp_error *error, int status)
         fprintf(stderr, "fsdp-cts: %s\n",
                 error->message[0] ? error->message : fsdp_status_text(status));
     }
-    return status == FSDP_ERR_INVALID ? EXIT_USAGE : EXIT_INCOMPLETE;
+    return status == FSDP_ERR_INVALID ? EXIT_USAGE
+           : status == FSDP_ERR_IO    ? EXIT_OUTPUT
+                                      : EXIT_INCOMPLETE;
 }
 
 /* An adapter starts a program of its own, and often a slow one: it may be
@@ -181,7 +182,7 @@ static int judge_all(const struct arguments *a,
         times_note(times, "judge", "", began);
     }
     if (rerun && !evaluate_write(a, result, engines->n)) {
-        code = evaluate_worse(code, EXIT_INCOMPLETE);
+        code = evaluate_worse(code, EXIT_OUTPUT);
     }
     for (uint32_t i = 0; i < engines->n && rerun; i++) {
         show(a, &jobs[i].input, &engines->of[i], &result[i], engines->n);
@@ -227,12 +228,12 @@ static int run(const struct arguments *a, const struct case_list *cases,
     int64_t started = (int64_t)time(NULL);
     int code;
 
-    if ((a->records ? folder_open(a->records, &folder, &error)
-                    : folder_open_temporary(cases, a->engines.n, &folder,
-                                            &error)) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+    code = a->records
+               ? folder_open(a->records, &folder, &error)
+               : folder_open_temporary(cases, a->engines.n, &folder, &error);
+    if (code != FSDP_OK) {
         folder_close(&folder);
-        return EXIT_USAGE;
+        return say(&error, code);
     }
     e.baselines = folder.path;
     folder_sweep(&folder); /* of a run that was killed */
@@ -243,17 +244,17 @@ static int run(const struct arguments *a, const struct case_list *cases,
     if (code == 0) {
         code = run_cases(a, &engines, cases, text, folder.path, &times);
     }
-    if (code == 0 && a->trace &&
-        trace_merge(engines.of[0].records, &cases->c[0], engines.of[0].engine,
-                    a->trace, &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: %s\n", error.message);
-        code = EXIT_INCOMPLETE;
+    if (code == 0 && a->trace) {
+        code = trace_merge(engines.of[0].records, &cases->c[0],
+                           engines.of[0].engine, a->trace, &error);
+        code = code == FSDP_OK ? 0 : say(&error, code);
     }
-    if (code == 0 && a->pictures &&
-        pictures_write(engines.of[0].records, &cases->c[0], text, a->pictures,
-                       &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: %s\n", error.message);
-        code = EXIT_INCOMPLETE;
+    if (code == 0 && a->pictures) {
+        code = pictures_write(engines.of[0].records, &cases->c[0], text,
+                              a->pictures, &error);
+        code = code == FSDP_OK       ? 0
+               : code == FSDP_ERR_IO ? say(&error, code)
+                                     : (say(&error, code), EXIT_INCOMPLETE);
     }
     if (code == 0 && !a->record_only) {
         code = judge_all(a, &engines, &e, started, &times);
@@ -324,12 +325,71 @@ static int check_shard(struct arguments *a)
     return 0;
 }
 
-int command_run(int argc, char **argv)
+static int check(struct arguments *a)
 {
-    struct arguments a;
+    int code = check_adapter(a);
+
+    code = code ? code : check_shard(a);
+    return code ? code : check_engines(a);
+}
+
+/* --dry-run: which cases these would be. */
+static int print_cases(const struct case_list *cases)
+{
+    for (uint32_t i = 0; i < cases->n; i++) {
+        char id[CASE_ID_BYTES];
+
+        case_id(&cases->c[i], id);
+        printf("%s\n", id);
+    }
+    return 0;
+}
+
+/* What is left to do is clear: which cases they are, and to run them. */
+static int select_and_run(struct arguments *a)
+{
     struct case_list cases = {NULL, 0};
     struct text text = {NULL, 0, NULL};
     struct fsdp_error error = {0};
+    int code;
+
+    if (a->fixtures &&
+        fixtures_manifest_check(a->fixtures, &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts run: %s\n", error.message);
+        return EXIT_BAD_DATA;
+    }
+    if (text_load(a->text, &text, &error) != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+        return EXIT_USAGE;
+    }
+    if (a->adapter) { /* the one engine, which has no name yet */
+        a->engines.name[a->engines.n++] = "adapter";
+    } else if (a->engines.n == 0) { /* the suite's own */
+        a->engines.name[a->engines.n++] = "ref";
+        a->engines.name[a->engines.n++] = "impl";
+    }
+    code = selection_make(a, &cases);
+    if (code == 0 && a->level < LEVEL_GATHER && !a->adapter) {
+        selection_only_shards(&cases);
+    }
+    code = code ? code : check_cases(a, &cases);
+    supervise_catch_signals();
+    if (code == 0) {
+        code = a->dry_run ? print_cases(&cases) : run(a, &cases, &text);
+    }
+    if (supervise_interrupted()) { /* maybe while a verdict was printed */
+        fprintf(stderr, "fsdp-cts: interrupted\n");
+        code = code == 0 ? EXIT_INCOMPLETE : code;
+    }
+    manifest_release(&cases);
+    text_release(&text);
+    return code;
+}
+
+int command_run(int argc, char **argv)
+{
+    struct arguments a;
+    struct from_report from = {.words = NULL};
     int code = arguments_parse(argc, argv, TAKES, &a);
 
     if (code == 0 && a.help) {
@@ -343,40 +403,9 @@ int command_run(int argc, char **argv)
                 a.rest[0]);
         return EXIT_USAGE;
     }
-    code = code ? code : check_adapter(&a);
-    code = code ? code : check_shard(&a);
-    code = code ? code : check_engines(&a);
-    if (code) {
-        return code;
-    }
-    if (a.fixtures && fixtures_manifest_check(a.fixtures, &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts run: %s\n", error.message);
-        return EXIT_BAD_DATA;
-    }
-    if (text_load(a.text, &text, &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: %s\n", error.message);
-        return EXIT_USAGE;
-    }
-    if (a.adapter) { /* the one engine, which has no name yet */
-        a.engines.name[a.engines.n++] = "adapter";
-    } else if (a.engines.n == 0) { /* the suite's own */
-        a.engines.name[a.engines.n++] = "ref";
-        a.engines.name[a.engines.n++] = "impl";
-    }
-    code = selection_make(&a, &cases);
-    if (code == 0 && a.level < LEVEL_GATHER && !a.adapter) {
-        selection_only_shards(&cases);
-    }
-    code = code ? code : check_cases(&a, &cases);
-    supervise_catch_signals();
-    if (code == 0) {
-        code = run(&a, &cases, &text);
-    }
-    if (supervise_interrupted()) { /* maybe while a verdict was printed */
-        fprintf(stderr, "fsdp-cts: interrupted\n");
-        code = code == 0 ? EXIT_INCOMPLETE : code;
-    }
-    manifest_release(&cases);
-    text_release(&text);
+    code = code ? code : from_report(&a, TAKES, &from);
+    code = code ? code : check(&a);
+    code = code ? code : select_and_run(&a);
+    from_report_release(&from);
     return code;
 }

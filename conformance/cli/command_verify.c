@@ -5,6 +5,7 @@
  */
 #include "cli/commands.h"
 #include "cli/evaluate.h"
+#include "cli/exit_codes.h"
 #include "cli/fixtures.h"
 #include "cli/records_folder.h"
 #include "cli/rerun.h"
@@ -35,9 +36,7 @@ static void help(void)
            "versions and cases, and its report against\nwhat the judge finds "
            "now of the records in it.\n\n");
     arguments_help(TAKES);
-    printf(
-        "\nexit: 0 conformant, 1 not conformant, 2 incomplete, 64 usage "
-        "error, 65 bad data,\n77 skipped (a selection that is not claimed)\n");
+    exit_codes_print(stdout);
 }
 
 /* What the other folders have of this engine. */
@@ -94,7 +93,7 @@ static int judge_found(const struct arguments *a,
         judged = judged && result[i].judged;
     }
     if (!evaluate_write(a, result, found->n)) {
-        code = evaluate_worse(code, EXIT_INCOMPLETE);
+        code = evaluate_worse(code, EXIT_OUTPUT);
     } else if (a->report_only && judged) {
         code = 0; /* the report has what else there is to say */
     }
@@ -142,6 +141,13 @@ static int judge_folders(const struct arguments *a, struct case_list *cases,
             fprintf(stderr, "fsdp-cts verify: %s cannot be read\n", a->rest[i]);
             code = EXIT_BAD_DATA;
         }
+    }
+    if (code == 0 && !engine_folders_any(&found[0])) {
+        fprintf(stderr,
+                "fsdp-cts verify: %s has no records; see: fsdp-cts run "
+                "--records\n",
+                a->rest[0]);
+        code = EXIT_BAD_DATA;
     }
     if (code == 0 && only_shards(a, found[0].of[0].records, cases)) {
         selection_only_shards(cases);
@@ -193,8 +199,9 @@ int command_verify(int argc, char **argv)
     struct stat s;
     bool is_bundle;
 
-    if (arguments_parse(argc, argv, TAKES, &a)) {
-        return EXIT_USAGE;
+    const int wrong = arguments_parse(argc, argv, TAKES, &a);
+    if (wrong) {
+        return wrong;
     }
     if (a.help) {
         help();

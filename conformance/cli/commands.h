@@ -10,6 +10,7 @@
 
 int command_run(int argc, char **argv);
 int command_list(int argc, char **argv);
+int command_explain(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_submit(int argc, char **argv);

@@ -199,18 +199,35 @@ static const struct judge_case *first_unread(const struct judge_result *r)
 }
 
 /* Nothing of a selection but passes and what is not claimed or does not
- * apply, and nobody asked for more. */
-static bool partial_ok(const struct judge_result *r, const struct arguments *a)
+ * apply. --partial-ok says the same of a whole run whose engine lacks a claim
+ * of the core. */
+static bool passes(const struct judge_result *r, const struct arguments *a)
 {
-    return a->partial_ok && r->verdict == JUDGE_UNDECIDED && !r->abandoned &&
+    return (a->partial_ok || judge_is_selection(r)) && !a->strict &&
+           r->verdict == JUDGE_UNDECIDED && !r->abandoned &&
            r->executed == r->expected && r->count[JUDGE_FAIL] == 0 &&
            r->count[JUDGE_ERROR] == 0 && r->count[JUDGE_TIMEOUT] == 0 &&
            r->count[JUDGE_BLOCKED] == 0 && r->count[JUDGE_INCOMPLETE] == 0;
 }
 
+/* Whether all that these requirements lack is what another one blocks, which
+ * fails by itself: who asks for one at a time asks for that one, too. */
+static bool is_blocked(const struct judge_result *r, const struct arguments *a)
+{
+    return a->requirements.n > 0 && !a->strict &&
+           r->verdict == JUDGE_UNDECIDED && !r->abandoned &&
+           r->executed == r->expected && r->count[JUDGE_BLOCKED] > 0 &&
+           r->count[JUDGE_FAIL] == 0 && r->count[JUDGE_ERROR] == 0 &&
+           r->count[JUDGE_TIMEOUT] == 0 && r->count[JUDGE_INCOMPLETE] == 0 &&
+           r->count[JUDGE_SKIP] == 0;
+}
+
 int evaluate_code(const struct judge_result *r, const struct arguments *a)
 {
-    if (!partial_ok(r, a)) {
+    if (is_blocked(r, a)) {
+        return EXIT_SKIPPED;
+    }
+    if (!passes(r, a)) {
         return (int)r->verdict;
     }
     return r->count[JUDGE_PASS] > 0 ? EXIT_CONFORMANT : EXIT_SKIPPED;
@@ -219,6 +236,9 @@ int evaluate_code(const struct judge_result *r, const struct arguments *a)
 /* The one line of --quiet. */
 static const char *in_a_word(const struct judge_result *r, int code)
 {
+    if (code == EXIT_SKIPPED && r->count[JUDGE_BLOCKED] > 0) {
+        return "SKIPPED: blocked by what another requirement fails";
+    }
     if (code == EXIT_SKIPPED) {
         return "SKIPPED: not claimed, or it applies to none of these cases";
     }
@@ -250,7 +270,8 @@ void evaluate_engine(const struct evaluate_input *e, const struct arguments *a,
                                              .rerun = rerun,
                                              .started = started,
                                              .report = a->report,
-                                             .verbose = a->verbose}};
+                                             .verbose = a->verbose,
+                                             .brief = a->requirements.n > 0}};
     status = evaluate_records(e, &out->r, &error);
     if (status != FSDP_OK) {
         say(&error, status);
@@ -376,9 +397,9 @@ void evaluate_print_summary(const struct evaluate_result *all, uint32_t n)
 
 int evaluate_worse(int a, int b)
 {
-    static const int order[] = {EXIT_CONFORMANT,     EXIT_SKIPPED,
-                                EXIT_INCOMPLETE,     EXIT_BAD_DATA,
-                                EXIT_NOT_CONFORMANT, EXIT_USAGE};
+    static const int order[] = {
+        EXIT_CONFORMANT, EXIT_SKIPPED,        EXIT_INCOMPLETE, EXIT_OUTPUT,
+        EXIT_BAD_DATA,   EXIT_NOT_CONFORMANT, EXIT_USAGE};
     const size_t worst = sizeof(order) / sizeof(order[0]) - 1;
     size_t i = 0;
     size_t k = 0;

@@ -64,7 +64,8 @@ struct evaluate_result {
     int code;
 };
 
-/* The exit code that a verdict comes to, with or without --partial-ok. */
+/* The exit code that a verdict comes to: of a selection that passes 0, unless
+ * --strict. */
 int evaluate_code(const struct judge_result *r, const struct arguments *a);
 /* Judges as the arguments say. The caller releases out->r. */
 void evaluate_engine(const struct evaluate_input *e, const struct arguments *a,

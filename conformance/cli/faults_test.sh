@@ -219,7 +219,7 @@ result 'and the first one' "$(cat "$folder/failed" 2>/dev/null)"
 mkdir "$folder/readonly"
 if mount -t tmpfs -o ro none "$folder/readonly" 2>/dev/null; then
     plain --records "$folder/readonly/records"
-    ends 'a folder that is only to be read' 64 'Read-only'
+    ends 'a folder that is only to be read' 74 'Read-only'
     umount "$folder/readonly"
 fi
 finish 12

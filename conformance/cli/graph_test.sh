@@ -31,7 +31,7 @@ for engine in ref impl; do
 done
 # As many as the manifest has cases are not the manifest.
 ends 'so many seeds as cases' 2 "cases that are not the manifest's" \
-    --engine ref --seeds "$("$cts" list cases | wc -l)" --first-seed 1000
+    --strict --engine ref --seeds "$("$cts" list cases | wc -l)" --first-seed 1000
 ends 'other seeds' 0 'ref, ' --engine ref --seeds 20 --first-seed 5000 \
     --partial-ok
 

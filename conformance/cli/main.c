@@ -4,6 +4,8 @@
  */
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/help_pages.h"
 #include "cli/near.h"
 #include "cli/version.h"
 
@@ -12,15 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *help; /* NULL: not for people */
-} commands[] = {
+static int command_completion(int argc, char **argv);
+
+static const struct command commands[] = {
     {"run", command_run, "run engines through the suite and judge them"},
     {"init", command_init, "write an engine to start from"},
     {"list", command_list,
      "list requirements, cases, scripts, workloads, engines, mutants ..."},
+    {"explain", command_explain,
+     "say what a requirement asks, and how engines get it wrong"},
     {"verify", command_verify, "judge records that were kept by run"},
     {"report", command_report, "show a report again, or a part of it"},
     {"submit", command_submit, "bundle records, report and how to rerun them"},
@@ -40,6 +42,8 @@ static const struct {
      "read what probes logged of a program as it is, and judge it"},
     {"plan", command_plan,
      "say what a model would need at any number of ranks, without a run"},
+    {"completion", command_completion,
+     "print completions for bash, zsh or fish, or the manual page"},
     {"worker", command_worker, NULL},
 };
 enum {
@@ -58,10 +62,8 @@ static void help(FILE *to)
         }
     }
     fprintf(to, "\nfsdp-cts COMMAND --help says more; --version: which this "
-                "is.\n"
-                "exit: 0 conformant, 1 not conformant, 2 incomplete, 64 usage "
-                "error, 65 bad data,\n"
-                "74 output could not be written, 77 skipped (--partial-ok)\n");
+                "is.\n");
+    exit_codes_print(to);
 }
 
 /* What a full disk has swallowed must not end with 0. A reader that has seen
@@ -106,6 +108,27 @@ static int unknown(const char *name)
     }
     fprintf(stderr, "%s\n", near_say(&n, meant));
     return EXIT_USAGE;
+}
+
+static int command_completion(int argc, char **argv)
+{
+    int code = EXIT_USAGE;
+
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        printf("usage: fsdp-cts completion bash|zsh|fish|man\n\n"
+               "Prints the completions of a shell, or the manual page: of all "
+               "commands, from what\ntheir --help says.\n\n"
+               "examples: source <(fsdp-cts completion bash)\n"
+               "          fsdp-cts completion fish "
+               ">~/.config/fish/completions/fsdp-cts.fish\n"
+               "          fsdp-cts completion man | man -l -\n");
+        return 0;
+    }
+    if (argc != 2 || !help_pages(argv[1], commands, N_COMMANDS, &code)) {
+        fprintf(stderr, "fsdp-cts completion: needs one of bash, zsh, fish, "
+                        "man\n");
+    }
+    return code;
 }
 
 /* `help COMMAND` is `COMMAND --help`. */

@@ -68,7 +68,7 @@ refused 'several cases' 64 '--pictures is about one case' \
     --engine ref --ranks 3 --pictures several
 refused 'several engines' 64 '--pictures is about one engine' \
     --engine ref,impl --case "$of.pair.$tail" --pictures several
-refused 'no such folder' 2 'picture no/such/folder: No such file' \
+refused 'no such folder' 74 'picture no/such/folder: No such file' \
     --engine ref --case "$of.pair.$tail" --pictures no/such/folder
 cancelled=$("$cts" list cases | grep -m 1 '^mlp.*\.cancel$')
 refused 'a cancelled pass' 2 'a window of rank 0 never closes' \

@@ -75,10 +75,10 @@ int folder_open(const char *wanted, struct folder *out,
         return cannot_open(error, out->path);
     }
     if (!lock(out)) {
-        error->status = FSDP_ERR_IO;
+        error->status = FSDP_ERR_INVALID;
         snprintf(error->message, sizeof(error->message),
                  "folder %.150s: another run writes to it", out->path);
-        return FSDP_ERR_IO;
+        return FSDP_ERR_INVALID;
     }
     return make_baseline(out, error);
 }
@@ -260,6 +260,11 @@ int engine_folders_find(const char *records, struct engine_folders *out)
         out->of[0].name[0] = '\0';
     }
     return FSDP_OK;
+}
+
+bool engine_folders_any(const struct engine_folders *found)
+{
+    return found->of[0].name[0] != '\0' || has_cases(found->of[0].records);
 }
 
 /* Records of another form would be mistaken for this run's. */

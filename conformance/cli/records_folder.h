@@ -18,8 +18,8 @@ struct folder {
 };
 
 /* wanted = NULL: a temporary one. Else made if missing, with `baseline` in
- * it, and refused while another run has it open. IO: says which path and
- * why. */
+ * it, and refused (INVALID) while another run has it open. IO: says which
+ * path and why. */
 int folder_open(const char *wanted, struct folder *out,
                 struct fsdp_error *error);
 /* A temporary one, for records of these cases of so many engines: in TMPDIR; if
@@ -56,5 +56,7 @@ int engine_folders_make(const struct name_list *engines, const char *records,
 /* What is found below `records`: one folder, itself, or one for each engine,
  * by name. IO. */
 int engine_folders_find(const char *records, struct engine_folders *out);
+/* Whether there was any case in what was found. */
+bool engine_folders_any(const struct engine_folders *found);
 
 #endif

@@ -47,7 +47,7 @@ for mutant in '' divide-twice; do
         same "$name: the text of $requirement" verified shown
         result "$name: exit code of $requirement" \
             "$([ $code = $again ] || echo "$again, not $code")"
-        "$cts" report one.jsonl --partial-ok >shown 2>err
+        "$cts" report one.jsonl --requirement $requirement >shown 2>err
         sed -i '/^$/d; s/one.jsonl/REPORT/' shown
         same "$name: a report of $requirement alone" verified shown
     done

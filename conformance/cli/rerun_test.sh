@@ -72,6 +72,48 @@ result 'two engines are told apart' "$(
     diff got want
 )"
 
+# ---- All that failed ----
+# "and 20 more cases" are run again from a report: of its engine, from elsewhere.
+failing() # of a report, the cases
+{
+    grep '"outcome": *"\(fail\|error\|timeout\)"' "$1" |
+        grep -o '"case": *"[^"]*"' | sort -u
+}
+"$cts" run --engine "$PWD/slow.so" --workload mlp --ranks 5 --report all.jsonl \
+    >out 2>err
+failing all.jsonl >wanted
+(cd "$folder/elsewhere" &&
+    "$cts" run --from "$folder/here it is/all.jsonl" --failed \
+        --report some.jsonl >../out 2>../err)
+result '--from REPORT --failed' "$(
+    failing "$folder/elsewhere/some.jsonl" | diff - wanted
+    [ "$(grep -c '"type": *"case"' all.jsonl)" -gt "$(wc -l <wanted)" ] ||
+        echo 'no case passes'
+    [ "$(grep -c '"type": *"case"' "$folder/elsewhere/some.jsonl")" = \
+        "$(wc -l <wanted)" ] || echo 'it has run others'
+)"
+"$cts" run --from all.jsonl --failed --dry-run >out 2>err
+result '--dry-run prints them' "$(
+    sed 's/.*"\(.*\)"/\1/' wanted | diff - <(sort out)
+)"
+sed 's/how->lr\[0\], decay/how->lr[0] + 0.0f, decay/' "$engine" >slow.c
+"${CC:-cc}" -std=c11 -shared -fPIC -O1 -ffp-contract=off \
+    -I "$include" slow.c -o slow.so || exit 1
+"$cts" run --engine ./slow.so --workload mlp --ranks 5 --report all.jsonl \
+    --last-failed --quiet >out 2>err
+result '--last-failed: what is mended passes' "$(
+    [ "$(<out)" = 'PASSED, of a selection: no verdict' ] || cat out err
+    [ "$(grep -c '"type": *"case"' all.jsonl)" = "$(wc -l <wanted)" ] ||
+        echo 'it has run others'
+)"
+"$cts" run --from all.jsonl --failed >out 2>err
+result 'nothing failed' "$(
+    [ $? -eq 64 ] || echo 'another code'
+    grep 'all.jsonl: no case failed' err >found || cat err
+)"
+"$cts" run --failed >out 2>err
+result 'failed of what' "$([ $? -eq 64 ] || cat err)"
+
 # ---- Records of strangers ----
 # The file says what is run by whoever pastes the line: options of a run, each
 # with one word, whatever is in it; else it says nothing.
@@ -97,4 +139,4 @@ strange 'what is no text' '{"version": 1, "engine": ["ref"]}' 'fsdp-cts run'
 strange 'another version' '{"version": 2, "engine": "ref"}' 'fsdp-cts run'
 strange 'no JSON' 'engine=ref' 'fsdp-cts run'
 
-finish 10
+finish 15

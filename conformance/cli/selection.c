@@ -243,8 +243,10 @@ int selection_make(const struct arguments *a, struct case_list *out)
         fprintf(stderr, "fsdp-cts: --seeds is for --workload graph\n");
         return EXIT_USAGE;
     }
-    status = a->n_seeds ? append_seeds(a, out) : append_listed(a, out, &error);
-    if (status == FSDP_OK) {
+    status = a->among     ? append_selected(a, a->among, out)
+             : a->n_seeds ? append_seeds(a, out)
+                          : append_listed(a, out, &error);
+    if (status == FSDP_OK && !a->among) {
         status = append_by_id(a, out);
     }
     if (error.status != FSDP_OK) {

@@ -71,3 +71,23 @@ install(DIRECTORY conformance/tools/adapters DESTINATION ${data}
 install(DIRECTORY fixtures/golden fixtures/schema DESTINATION ${data}
     PATTERN schema_test EXCLUDE)
 install(DIRECTORY ci/samples DESTINATION ${data})
+# The manual page and completions: the command prints them, of its own options.
+foreach(page "man;share/man/man1;fsdp-cts.1"
+        "bash;share/bash-completion/completions;fsdp-cts"
+        "zsh;share/zsh/site-functions;_fsdp-cts"
+        "fish;share/fish/vendor_completions.d;fsdp-cts.fish")
+    list(GET page 0 form)
+    list(GET page 1 folder)
+    list(GET page 2 name)
+    install(CODE "
+        file(MAKE_DIRECTORY \"${CMAKE_BINARY_DIR}/${folder}\")
+        execute_process(COMMAND \"$<TARGET_FILE:fsdp-cts>\" completion ${form}
+            OUTPUT_FILE \"${CMAKE_BINARY_DIR}/${folder}/${name}\"
+            RESULT_VARIABLE failed)
+        if(failed)
+            message(FATAL_ERROR \"fsdp-cts completion ${form}: \${failed}\")
+        endif()
+        file(INSTALL \"${CMAKE_BINARY_DIR}/${folder}/${name}\"
+            DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${folder}\")"
+        COMPONENT help)
+endforeach()

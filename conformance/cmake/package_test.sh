@@ -92,6 +92,14 @@ why=
 grep -q 'first.local.step.adamw .*Skipped' out || why=$(grep adamw out)
 result 'what is not claimed is skipped' "$why"
 
+# ---- What helps to type ----
+why=
+for file in man/man1/fsdp-cts.1 bash-completion/completions/fsdp-cts \
+    zsh/site-functions/_fsdp-cts fish/vendor_completions.d/fsdp-cts.fish; do
+    [ -s "prefix/share/$file" ] || why="no share/$file"
+done
+result 'the manual page and completions are installed' "$why"
+
 # ---- The probes ----
 why=
 for probe in heap nccl; do

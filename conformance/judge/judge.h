@@ -206,6 +206,10 @@ bool judge_first_cause(const struct judge_result *r, uint32_t *c, uint32_t *q);
 bool judge_first_cause_of(const struct judge_result *r, uint32_t c,
                           uint32_t *q);
 
+/* Whether less was judged than the whole manifest by all requirements, or
+ * something else. */
+bool judge_is_selection(const struct judge_result *r);
+
 /* Whether requirement q held somewhere, but nothing could be spoiled there:
  * its check is unproved. */
 bool judge_is_unproved(const struct judge_result *r, uint32_t q);

@@ -101,7 +101,7 @@ static uint32_t sum(const struct judge_result *r, uint32_t outcome)
     return n;
 }
 
-static bool is_selection(const struct judge_result *r)
+bool judge_is_selection(const struct judge_result *r)
 {
     for (uint32_t q = 0; q < r->n_requirements; q++) {
         if (!r->reported[q]) {
@@ -164,7 +164,7 @@ static bool is_undecided(struct judge_result *r)
                        sum(r, JUDGE_BLOCKED));
     } else if (claim != NULL) {
         (void)snprintf(why, bytes, "the engine does not claim %s", claim);
-    } else if (is_selection(r)) {
+    } else if (judge_is_selection(r)) {
         say_selection(r);
     } else {
         return false;

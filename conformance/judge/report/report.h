@@ -24,6 +24,7 @@ struct report_meta {
     int64_t started, ended; /* seconds since 1970 */
     const char *report;     /* path of the JSON Lines report, for the text */
     bool verbose;           /* the text: every case, requirement, failure */
+    bool brief;             /* the text: findings, requirements, verdict */
 };
 
 /* What was judged, of one engine. */

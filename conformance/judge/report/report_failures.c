@@ -147,7 +147,7 @@ static bool is_new(const struct judge_result *r, uint32_t c, uint32_t q)
 
 /* The other cases in which q fails as it does in c. */
 static void put_also(FILE *f, const struct judge_result *r, uint32_t c,
-                     uint32_t q)
+                     uint32_t q, const struct report_meta *meta)
 {
     uint32_t total = 0;
     uint32_t shown = 0;
@@ -167,6 +167,10 @@ static void put_also(FILE *f, const struct judge_result *r, uint32_t c,
         }
     }
     (void)fputs(total > shown ? ", ...\n" : "\n", f);
+    if (total > shown && meta->report != NULL) {
+        (void)fprintf(f, "  all    fsdp-cts run --from %s --failed\n",
+                      meta->report);
+    }
 }
 
 /* A failure that is like no other: the n-th of its requirement, from 0. */
@@ -220,7 +224,7 @@ static void put_with_others(FILE *f, const struct judge_result *r, uint32_t c,
                             uint32_t q, const struct report_meta *meta)
 {
     put_failure(f, r, c, q, meta);
-    put_also(f, r, c, q);
+    put_also(f, r, c, q, meta);
 }
 
 void report_first_cause(FILE *f, const struct judge_result *r,

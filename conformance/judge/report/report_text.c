@@ -22,7 +22,25 @@ static const char *or_unknown(const char *name)
     return name != NULL ? name : "?";
 }
 
-static void put_case(FILE *f, const struct judge_case *c)
+static bool claims(const struct judge_result *r, const char *claim)
+{
+    for (uint32_t i = 0; i < r->n_claims; i++) {
+        if (strncmp(r->claim[i], claim, sizeof(r->claim[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the record of an adapter, which shows what it claims to, lacks it:
+ * what was not measured is no number. */
+static bool lacks(const struct judge_result *r, const char *claim)
+{
+    return strcmp(r->world, JUDGE_ADAPTER_WORLD) == 0 && !claims(r, claim);
+}
+
+static void put_case(FILE *f, const struct judge_result *r,
+                     const struct judge_case *c, bool verbose)
 {
     char model[40];
     char peak[48] = "-";
@@ -36,15 +54,21 @@ static void put_case(FILE *f, const struct judge_case *c)
         (void)snprintf(off, sizeof(off), "%" PRIu32 "/%" PRIu32, c->losses_off,
                        c->n_losses);
     }
+    if (lacks(r, "f32-fma")) {
+        (void)snprintf(off, sizeof(off), "n/a");
+    }
     if (c->has_counts) {
         (void)snprintf(peak, sizeof(peak), "%" PRIu64 "/%" PRIu64, c->peak,
                        c->peak_expected);
+        if (lacks(r, "live-bytes")) {
+            (void)snprintf(peak, sizeof(peak), "n/a");
+        }
         (void)snprintf(counts, sizeof(counts), "%" PRIu32 "/%" PRIu32,
                        c->collectives, c->collectives_expected);
     }
     (void)fprintf(f,
                   "%-12s %-10s %-18s %3" PRIu32 " %-6s %-5s %-9s %5" PRIu32
-                  " %12s %7s %19s %9s %s\n",
+                  " %12s %7s %19s %9s %s%s%s\n",
                   model, or_unknown(case_data_name(c->c.data)),
                   or_unknown(case_strategy_name(c->c.strategy)), c->c.ranks,
                   or_unknown(case_wrap_name(c->c.wrap)),
@@ -52,7 +76,8 @@ static void put_case(FILE *f, const struct judge_case *c)
                   or_unknown(case_scenario_name(c->c.scenario)), c->c.steps,
                   loss, off, peak, counts,
                   c->outcome == JUDGE_PASS ? "judged"
-                                           : judge_outcome_name(c->outcome));
+                                           : judge_outcome_name(c->outcome),
+                  verbose ? " " : "", verbose ? c->id : "");
 }
 
 /* Whether somebody will want to see it: of very many cases only those that
@@ -113,7 +138,7 @@ static void put_cases(FILE *f, const struct judge_result *r, bool verbose)
                   "case");
     for (uint32_t c = 0; c < r->n_cases; c++) {
         if (verbose || is_shown(r, &r->cases[c])) {
-            put_case(f, &r->cases[c]);
+            put_case(f, r, &r->cases[c], verbose);
         } else {
             left_out += r->cases[c].outcome == JUDGE_PASS;
         }
@@ -229,6 +254,31 @@ static void put_unjudged(FILE *f, const struct judge_result *r)
     (void)fputs(total > 0 ? "\n" : "", f);
 }
 
+/* What each blocked requirement waits for, and in how many cases. */
+static void put_blocked(FILE *f, const struct judge_result *r)
+{
+    bool any = false;
+
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        for (uint32_t by = 0; by < r->n_requirements; by++) {
+            uint32_t n = 0;
+
+            for (uint32_t c = 0; c < r->n_cases && r->reported[q]; c++) {
+                const struct judge_item *item = judge_item_at(r, c, q);
+
+                n += item->outcome == JUDGE_BLOCKED && item->blocked_by == by;
+            }
+            if (n > 0) {
+                (void)fprintf(f, "%s: blocked by %s in %" PRIu32 " case%s\n",
+                              r->requirement[q]->id, r->requirement[by]->id, n,
+                              n > 1 ? "s" : "");
+                any = true;
+            }
+        }
+    }
+    (void)fputs(any ? "\n" : "", f);
+}
+
 static void put_levels(FILE *f, const struct judge_result *r)
 {
     for (uint32_t l = 0; l < N_LEVELS; l++) {
@@ -271,16 +321,6 @@ static void put_verdict(FILE *f, const struct judge_result *r)
         r->executed, r->expected, r->not_claimed, r->count[JUDGE_PASS],
         r->count[JUDGE_FAIL] + r->count[JUDGE_ERROR] + r->count[JUDGE_TIMEOUT],
         r->count[JUDGE_BLOCKED]);
-}
-
-static bool claims(const struct judge_result *r, const char *claim)
-{
-    for (uint32_t i = 0; i < r->n_claims; i++) {
-        if (strncmp(r->claim[i], claim, sizeof(r->claim[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* What is misspelt is nowhere tested, and looks like all that is not claimed.
@@ -333,11 +373,18 @@ int report_text(const struct judge_result *r, const struct report_meta *meta,
                 FILE *out)
 {
     report_first_cause(out, r, meta);
-    put_cases(out, r, meta->verbose);
+    if (!meta->brief || meta->verbose) {
+        put_cases(out, r, meta->verbose);
+    }
     put_requirements(out, r, meta->verbose);
     FSDP_TRY(report_failures(out, r, meta));
     put_unjudged(out, r);
-    put_levels(out, r);
+    if (meta->brief) {
+        put_blocked(out, r);
+    }
+    if (!meta->brief || meta->verbose) {
+        put_levels(out, r);
+    }
     put_unknown_claims(out, r);
     put_evidence(out, r);
     put_verdict(out, r);

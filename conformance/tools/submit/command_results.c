@@ -82,8 +82,9 @@ int command_results(int argc, char **argv)
     struct text text;
     int code;
 
-    if (arguments_parse(argc, argv, TAKES, &a)) {
-        return EXIT_USAGE;
+    const int wrong = arguments_parse(argc, argv, TAKES, &a);
+    if (wrong) {
+        return wrong;
     }
     if (a.help) {
         help();

@@ -231,8 +231,9 @@ int command_submit(int argc, char **argv)
 {
     struct arguments a;
 
-    if (arguments_parse(argc, argv, TAKES, &a)) {
-        return EXIT_USAGE;
+    const int wrong = arguments_parse(argc, argv, TAKES, &a);
+    if (wrong) {
+        return wrong;
     }
     if (a.help) {
         help();

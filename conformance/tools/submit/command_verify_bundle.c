@@ -33,7 +33,7 @@ int command_verify_bundle(const struct arguments *a)
     code = b ? bundle_verify(a->rest[0], a, &text, b) : EXIT_INCOMPLETE;
     if (b && code != EXIT_BAD_DATA) {
         if (b->judged.judged && !evaluate_write(a, &b->judged, 1)) {
-            code = evaluate_worse(code, EXIT_INCOMPLETE);
+            code = evaluate_worse(code, EXIT_OUTPUT);
         }
         bundle_print(b, a, code);
     }

@@ -103,7 +103,7 @@ since=$("$cts" list requirements --json |
 result 'the specification is that of the newest requirement' "$(grep -q \
     "\"specification\": \"$since\"" "$folder/good/submission.json" ||
     echo "$since")"
-want 'a selection' 2 'a selection' verify "$folder/good"
+want 'a selection' 2 'a selection' verify "$folder/good" --strict
 want 'that is asked for' 0 "SHA-256 $hash" verify "$folder/good" --partial-ok
 want 'in a word' 0 PASSED verify "$folder/good" --partial-ok --quiet
 want 'as JSON' 0 "\"bundle\": \"$hash\"" verify "$folder/good" --partial-ok \

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * from_report.c - what a report says of its cases, and how to run them again.
+ * The command that it has for that is read as a shell would read it, and then
+ * as any other command line.
+ */
+#include "cli/from_report.h"
+#include "cli/report_load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MAX_WORDS = 24
+};
+
+/* A word in place: its quotes go. The end of the text, or what is behind. */
+static char *unquote(char *at)
+{
+    char *to = at;
+    bool quoted = false;
+
+    for (; *at && (quoted || *at != ' '); at++) {
+        if (*at == '\'') {
+            quoted = !quoted;
+        } else if (*at == '\\' && !quoted && at[1]) {
+            *to++ = *++at;
+        } else {
+            *to++ = *at;
+        }
+    }
+    if (*at) {
+        at++;
+    }
+    *to = '\0';
+    return at;
+}
+
+/* "fsdp-cts run --engine E --case " as options; the id is not there. */
+static int parse_rerun(char *text, unsigned takes, struct arguments *out)
+{
+    char *words[MAX_WORDS + 1] = {NULL};
+    int n = 0;
+
+    while (*text && n < MAX_WORDS) {
+        words[n++] = text;
+        text = unquote(text);
+    }
+    if (n < 3 || strcmp(words[n - 1], "--case") != 0) {
+        return EXIT_USAGE;
+    }
+    return arguments_parse(n - 2, words + 1, takes, out);
+}
+
+static int refuse(const char *path, const char *why)
+{
+    fprintf(stderr, "fsdp-cts run: %s: %s\n", path, why);
+    return EXIT_USAGE;
+}
+
+static int take_engine(struct arguments *a, const struct arguments *said,
+                       const char *path)
+{
+    if (said->script) {
+        return refuse(path, "it is of a script; what runs it again stands "
+                            "below each failure");
+    }
+    if (said->engines.n + (said->adapter != NULL) != 1) {
+        return refuse(path, "it does not say which engine was run; see: "
+                            "--engine");
+    }
+    a->adapter = said->adapter;
+    a->mutant = a->mutant ? a->mutant : said->mutant;
+    a->text = a->text ? a->text : said->text;
+    a->seed = a->seed ? a->seed : said->seed;
+    a->world = a->world == WORLD_LOCAL ? said->world : a->world;
+    for (uint32_t i = 0; i < said->engines.n; i++) {
+        if (!name_list_has(&a->engines, said->engines.name[i])) {
+            a->engines.name[a->engines.n++] = said->engines.name[i];
+        }
+    }
+    return 0;
+}
+
+static int take_engines(struct arguments *a, unsigned takes, const char *path,
+                        const struct report_kept *kept, struct from_report *out)
+{
+    out->words = calloc((size_t)kept->n + 1, sizeof(*out->words));
+    for (uint32_t i = 0; i < kept->n && i < ARGUMENTS_MAX && out->words; i++) {
+        struct arguments said = {.adapter = NULL};
+
+        snprintf(out->words[i], RERUN_BYTES, "%.*s", RERUN_BYTES - 1,
+                 kept->part[i].rerun);
+        if (parse_rerun(out->words[i], takes, &said) ||
+            take_engine(a, &said, path)) {
+            return said.help ? 0
+                             : refuse(path, "its engine is not found; name it "
+                                            "with --engine");
+        }
+    }
+    return out->words ? 0 : EXIT_INCOMPLETE;
+}
+
+static bool fails(const struct judge_result *r, uint32_t c)
+{
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        if (r->reported[q] && judge_is_failure(judge_item_at(r, c, q))) {
+            return true;
+        }
+    }
+    return r->cases[c].outcome == JUDGE_INCOMPLETE;
+}
+
+static int take_cases(const struct judge_result *r, bool failed,
+                      struct case_list *out)
+{
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        struct run_case one;
+
+        if ((!failed || fails(r, c)) && case_of_id(r->cases[c].id, &one)) {
+            FSDP_TRY(case_list_add(out, &one));
+        }
+    }
+    return FSDP_OK;
+}
+
+static int load(struct arguments *a, unsigned takes, const char *path,
+                struct from_report *out)
+{
+    const bool failed = a->failed || a->last_failed;
+    struct report_kept kept;
+    int code = report_load("run", path, &kept);
+
+    if (code) {
+        return code;
+    }
+    for (uint32_t i = 0; i < kept.n && code == 0; i++) {
+        code = take_cases(&kept.part[i].result, failed, &out->cases) == FSDP_OK
+                   ? 0
+                   : EXIT_INCOMPLETE;
+    }
+    if (code == 0 && a->engines.n == 0 && !a->adapter) {
+        code = take_engines(a, takes, path, &kept, out);
+    }
+    report_kept_release(&kept);
+    return code;
+}
+
+int from_report(struct arguments *a, unsigned takes, struct from_report *out)
+{
+    const char *path = a->last_failed ? a->report : a->from;
+    int code;
+
+    *out = (struct from_report){.words = NULL};
+    if (a->failed && !a->from) {
+        return refuse("--failed", "of which report? see: --from");
+    }
+    if (a->last_failed && !a->report) {
+        return refuse("--last-failed", "it is of the run that wrote --report");
+    }
+    if (!path || (a->last_failed && access(path, F_OK) != 0)) {
+        return 0;
+    }
+    code = load(a, takes, path, out);
+    if (code == 0 && out->cases.n > 0) {
+        a->among = &out->cases;
+    } else if (code == 0 && !a->last_failed) {
+        code = refuse(path, a->failed ? "no case failed" : "has no cases");
+    }
+    return code;
+}
+
+void from_report_release(struct from_report *f)
+{
+    manifest_release(&f->cases);
+    free(f->words);
+    f->words = NULL;
+}
