@@ -261,6 +261,8 @@ const struct claim known_claims[] = {
     {"wire", CLAIM_ADAPTER,
      .text = "`dirty_padding` and `misplaced` are measured"},
     {"process", CLAIM_ADAPTER, .text = "`new_channels` is measured"},
+    {"isolated", CLAIM_ADAPTER,
+     .text = "`refused` has the calls that its processes were refused"},
     {"process-state", CLAIM_ADAPTER,
      .text = "`changes` has what calls changed in their process"},
     {"streams", CLAIM_ADAPTER,

@@ -63,6 +63,7 @@ struct arguments {
     const char *batch;
     uint32_t words, outputs;
     bool trace_events;
+    bool isolate, isolated;
 };
 
 /* Which options a command takes. */

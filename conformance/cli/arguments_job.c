@@ -10,5 +10,6 @@ struct supervise_job arguments_job(const struct arguments *a)
                                   .launcher = a->launcher,
                                   .timeout_ms = a->timeout_ms,
                                   .n_workers = a->jobs,
+                                  .isolate = a->isolate,
                                   .trace = a->trace != NULL};
 }

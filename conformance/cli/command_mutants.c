@@ -9,6 +9,7 @@
 #include "cli/records_folder.h"
 #include "cli/selection.h"
 #include "mutants/mutant.h"
+#include "run/rank_limits.h"
 #include "run/supervise.h"
 
 #include <stdio.h>
@@ -113,6 +114,7 @@ static int run_mutant(const struct arguments *a, const struct mutant *m,
         job.mutant = m->name;
         job.world = a->world;
         job.timeout_ms = MUTANT_TIMEOUT_MS;
+        job.isolate = m->shows.isolated;
         status = supervise(&job, &said, &error);
     }
     if (status == FSDP_OK) {
@@ -159,6 +161,7 @@ static int run_all(const struct arguments *a, const struct case_list *all,
 {
     uint32_t passed = 0;
     uint32_t failed = 0;
+    uint32_t skipped = 0;
     bool go_on = true;
     int code = EXIT_NOT_CONFORMANT;
 
@@ -168,6 +171,13 @@ static int run_all(const struct arguments *a, const struct case_list *all,
         int status;
         bool good;
         if (!wanted(a, (*m)->name)) {
+            continue;
+        }
+        if ((*m)->shows.isolated &&
+            (limits_lacking() || a->world != WORLD_LOCAL)) {
+            printf("skip %-28s no isolation here: %s\n", (*m)->name,
+                   limits_lacking() ? limits_lacking() : "not this world");
+            skipped++;
             continue;
         }
         status = cases_of(*m, all, &cases);
@@ -196,7 +206,11 @@ static int run_all(const struct arguments *a, const struct case_list *all,
         fflush(stdout);
         manifest_release(&cases);
     }
-    printf("%u passed, %u failed\n", passed, failed);
+    printf("%u passed, %u failed", passed, failed);
+    printf(skipped ? ", %u skipped\n" : "\n", skipped);
+    if (skipped && !passed && !failed) {
+        return EXIT_SKIPPED;
+    }
     return passed && !failed ? 0 : code;
 }
 

@@ -16,6 +16,7 @@
 #include "cli/textbook.h"
 #include "cli/times.h"
 #include "run/adapter.h"
+#include "run/rank_limits.h"
 #include "run/supervise.h"
 #include "run/trace_merge.h"
 
@@ -96,6 +97,24 @@ static int run_engines(const struct arguments *a,
         times_note_launch(times, job.engine, said.launch_seconds);
     }
     return status;
+}
+
+/* Once, where isolation was asked for and cannot be. */
+static void settle_isolation(struct arguments *a)
+{
+    const char *why = !a->isolate  ? NULL
+                      : a->adapter ? "an adapter is its user's"
+                      : a->world != WORLD_LOCAL
+                          ? "ranks are no processes of their own"
+                          : limits_lacking();
+
+    if (why) {
+        fprintf(stderr, "fsdp-cts: ranks are not isolated: %s%s\n",
+                a->world == WORLD_LOCAL && !a->adapter ? "this machine lacks "
+                                                       : "",
+                why);
+        a->isolate = false;
+    }
 }
 
 /* Every engine's cases first: if one cannot be loaded, that is known at once,
@@ -373,6 +392,7 @@ static int select_and_run(struct arguments *a)
         selection_only_shards(&cases);
     }
     code = code ? code : check_cases(a, &cases);
+    settle_isolation(a);
     supervise_catch_signals();
     if (code == 0) {
         code = a->dry_run ? print_cases(&cases) : run(a, &cases, &text);

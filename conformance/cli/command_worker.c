@@ -32,6 +32,7 @@ int command_worker(int argc, char **argv)
                                 .timeout_ms = a.timeout_ms,
                                 .words = a.words,
                                 .outputs = a.outputs,
-                                .trace = a.trace_events};
+                                .trace = a.trace_events,
+                                .isolate = a.isolated};
     return worker_run(&o);
 }

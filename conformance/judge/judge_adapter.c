@@ -45,6 +45,7 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"stream.", "streams"},
         {"prefetch.", "streams"},
         {"run.process-kept", "process-state"},
+        {"run.no-forbidden-call", "isolated"},
         {"error.", "answers"},
         {"comm.no-private-channel", "process"},
     };

@@ -130,6 +130,15 @@ struct record_memory {
                                 1 more: processes of the engine */
 };
 
+/* A call of the system that a rank was refused, and what it was given. */
+struct record_refusal {
+    uint32_t rank;
+    char call[96]; /* "socket(0x1, 0x1, 0, 0)" */
+};
+enum {
+    RECORD_REFUSALS = 4 /* the first ones */
+};
+
 struct record_answer {
     char name[32];
     int32_t status;
@@ -186,7 +195,10 @@ struct record {
     char engine[64], engine_version[32];
     uint32_t n_claims;
     char (*claim)[32];
-    char world[16]; /* "local", "threads", "mpi" */
+    char world[16];     /* "local", "threads", "mpi" */
+    char isolation[16]; /* "limits": ranks are refused calls; "": none */
+    uint32_t n_refusals;
+    struct record_refusal refusal[RECORD_REFUSALS];
     uint32_t n_ranks;
     struct record_rank *rank; /* [n_ranks] */
 };

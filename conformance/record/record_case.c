@@ -202,6 +202,26 @@ static bool check_world(struct record_json *j, void *base)
     return record_refuse(j, record_field("world"), "there is no such world");
 }
 
+#define AT(member) RECORD_AT(struct record_refusal, member)
+static const struct record_row refusal_rows[] = {
+    {"rank", &record_u32, AT(rank), .most = WORLD_MAX_RANKS - 1},
+    {"call", &record_string, AT(call)},
+};
+#undef AT
+static const struct record_table refusal_table = {
+    RECORD_ROWS(refusal_rows), .size = sizeof(struct record_refusal),
+    .tuple = true};
+
+static bool is_not_isolated(const void *base)
+{
+    return ((const struct record *)base)->isolation[0] == '\0';
+}
+
+static bool was_refused_nothing(const void *base)
+{
+    return ((const struct record *)base)->n_refusals == 0;
+}
+
 #define AT(member) RECORD_AT(struct record, member)
 static const struct record_row case_rows[] = {
     {"version", &record_version, .most = RECORD_VERSION},
@@ -209,6 +229,11 @@ static const struct record_row case_rows[] = {
     {"engine", &record_string, AT(engine)},
     {"engine_version", &record_string, AT(engine_version)},
     {"world", &record_string, AT(world)},
+    {"isolation", &record_string, AT(isolation), .optional = true,
+     .absent = is_not_isolated},
+    {"refused", &record_short_list,
+     RECORD_LIST(struct record, refusal, n_refusals), .most = RECORD_REFUSALS,
+     .table = &refusal_table, .optional = true, .absent = was_refused_nothing},
     {"claims", &record_list, RECORD_LIST(struct record, claim, n_claims),
      RECORD_STRINGS(struct record, claim), .most = RECORD_MAX_CLAIMS},
     {"case", &record_object, AT(c), .table = &record_run_case},

@@ -368,6 +368,30 @@ static bool process_kept_spoil(const struct expect *e, struct record_rank *rank)
     return true;
 }
 
+/*
+ * run.no-forbidden-call: where the kernel refuses what no engine needs, who
+ * asks for it was looking for a way around the suite. What is noted was
+ * refused; a process outside has noted it.
+ */
+static bool no_forbidden_call_holds(const struct expect *e,
+                                    const struct record *r, struct finding *f)
+{
+    (void)e;
+    return r->n_refusals == 0 ||
+           finding_note(f, finding_at("run", -1, -1, r->refusal[0].rank),
+                        "asked for %s, and was refused", r->refusal[0].call);
+}
+
+static bool no_forbidden_call_spoil(const struct expect *e, struct record *r)
+{
+    static const struct record_refusal one = {0, "socket(0x1, 0x1, 0, 0)"};
+
+    (void)e;
+    r->refusal[0] = one;
+    r->n_refusals = 1;
+    return true;
+}
+
 const struct requirement run_requirements[] = {
     {.id = "run.survives",
      .text = "Every rank returns from the run: none is killed, exits or makes "
@@ -418,6 +442,16 @@ const struct requirement run_requirements[] = {
      .applies = has_case,
      .check = &check_each_rank,
      .rank = {leaves_nothing_of_rank, leaves_nothing_spoil}},
+    {.id = "run.no-forbidden-call",
+     .text = "Where ranks are isolated, none asks the system for a socket, "
+             "another process or its memory, a signal to others or new shared "
+             "memory.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_RUN,
+     .applies = has_case,
+     .holds = no_forbidden_call_holds,
+     .spoil = no_forbidden_call_spoil},
     {.id = "run.process-kept",
      .text = "No call into the engine leaves other floating-point modes, "
              "signal mask or handlers, locale, limits, working folder, umask "

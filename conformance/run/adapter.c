@@ -168,8 +168,10 @@ static int account(struct adapter *a, const struct adapter_process *p,
                    struct fsdp_error *error)
 {
     const struct run_case *c = &a->c[a->next];
-    const struct case_player player = {a->claims.engine, a->claims.version,
-                                       a->claims.list, JUDGE_ADAPTER_WORLD};
+    const struct case_player player = {.engine = a->claims.engine,
+                                       .version = a->claims.version,
+                                       .claims = a->claims.list,
+                                       .world = JUDGE_ADAPTER_WORLD};
     char folder[CASE_FOLDER_BYTES];
 
     case_folder(a->records, c, false, folder);

@@ -56,6 +56,11 @@ int case_record_write(const char *folder, const struct run_case *c,
         snprintf(r.engine_version, sizeof(r.engine_version), "%s",
                  player->version);
         snprintf(r.world, sizeof(r.world), "%s", player->world);
+        snprintf(r.isolation, sizeof(r.isolation), "%s",
+                 player->isolation ? player->isolation : "");
+        for (uint32_t i = 0; i < player->n_refusals; i++) {
+            r.refusal[r.n_refusals++] = player->refusal[i];
+        }
         status = record_write_case(folder, &r, error);
     }
     record_release(&r);

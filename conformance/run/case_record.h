@@ -24,6 +24,9 @@ struct case_player {
     const char *engine, *version;
     const char *const *claims; /* NULL-ended */
     const char *world;         /* "local" */
+    const char *isolation;     /* "limits", "" or NULL: none */
+    uint32_t n_refusals;
+    const struct record_refusal *refusal;
 };
 
 /* Writes case.json: ends[c->ranks] says how ranks ended. IO, NOMEM. */

@@ -279,6 +279,7 @@ int supervise_baselines(const struct supervise_job *job,
     own.mutant = NULL;
     own.world = WORLD_LOCAL;
     own.trace = false;
+    own.isolate = false;
     if (status == FSDP_OK && baselines.n) {
         status = supervise(&own, &said, error);
     }

@@ -24,6 +24,7 @@ struct supervise_job {
     uint32_t timeout_ms;  /* without progress of a case */
     uint32_t n_workers;   /* at a time; MPI: one */
     bool trace;           /* ranks leave traces in the case's folder */
+    bool isolate;         /* ranks of the local world are (rank_limits.h) */
     const char *title;    /* for progress; NULL: silent */
 };
 

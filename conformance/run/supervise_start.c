@@ -156,6 +156,9 @@ static void make_command(struct supervised *w, struct command *c)
     if (job->trace) {
         add(c, "--trace-events", 0);
     }
+    if (job->isolate) {
+        add(c, "--isolated", 0);
+    }
     if (!is_mpi(w)) {
         add_number(c, "--words", WORKER_WORDS_FD);
         add_number(c, "--outputs", w->n_outputs - 1);

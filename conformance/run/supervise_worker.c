@@ -68,8 +68,12 @@ static int account(struct supervised *w, const struct supervise_engine *said,
     char file[CASE_FOLDER_BYTES + 16];
     char text[sizeof(said->claims)];
     const char *claims[64] = {NULL};
-    const struct case_player player = {said->name, said->version, claims,
-                                       world_names[w->job->world]};
+    const struct case_player player = {.engine = said->name,
+                                       .version = said->version,
+                                       .claims = claims,
+                                       .world = world_names[w->job->world],
+                                       .isolation =
+                                           w->job->isolate ? "limits" : ""};
     char *rest = text;
 
     snprintf(text, sizeof(text), "%s", said->claims);

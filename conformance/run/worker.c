@@ -9,10 +9,12 @@
 #include "mutants/mutant.h"
 #include "run/case_record.h"
 #include "run/drive.h"
+#include "run/engine_ask.h"
 #include "run/engine_load.h"
 #include "run/orphans.h"
 #include "run/process_state.h"
 #include "run/worker_folder.h"
+#include "run/worker_ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,87 +39,12 @@ struct worker {
     struct fsdp_engine mutated; /* the engine with fewer claims */
     const char *claims[MOST_CLAIMS];
     struct text text;
-    int words;                         /* for the supervisor */
-    struct rlimit limit[RLIM_NLIMITS]; /* when it started */
-    char loading[PROCESS_STATE_TEXT];  /* what that changed, or "" */
-    bool harmed; /* by a rank or the system: it plays no other case */
+    int words;                        /* for the supervisor */
+    char loading[PROCESS_STATE_TEXT]; /* what that changed, or "" */
+    struct worker_ranks ranks;
     uint32_t mpi_rank, mpi_world;
     struct fsdp_error error;
 };
-
-/* A rank that is a process prints by a descriptor of its own, and has no
- * other's. */
-struct play {
-    const struct worker *w;
-    const struct drive *d;
-    int (*drive)(void *context, struct world_rank *rank);
-};
-
-static int play_rank(void *context, struct world_rank *rank)
-{
-    const struct play *p = context;
-
-    if (p->w->o->world == WORLD_LOCAL && rank->rank < p->w->o->outputs) {
-        (void)fflush(NULL);
-        (void)dup2(WORKER_OUTPUTS_FD + (int)rank->rank, STDOUT_FILENO);
-        (void)dup2(WORKER_OUTPUTS_FD + (int)rank->rank, STDERR_FILENO);
-    }
-    for (uint32_t i = 0; p->w->o->world == WORLD_LOCAL && i < p->w->o->outputs;
-         i++) {
-        close(WORKER_OUTPUTS_FD + (int)i);
-    }
-    return p->drive((void *)p->d, rank);
-}
-
-static void note_limits(struct worker *w)
-{
-    for (int i = 0; i < RLIM_NLIMITS; i++) {
-        (void)getrlimit((__rlimit_resource_t)i, &w->limit[i]);
-    }
-}
-
-/* Any process of the same user can change them; not everybody can change them
- * back. */
-static void restore_limits(struct worker *w)
-{
-    struct rlimit now = {0, 0};
-
-    for (int i = 0; i < RLIM_NLIMITS; i++) {
-        const struct rlimit *before = &w->limit[i];
-
-        (void)getrlimit((__rlimit_resource_t)i, &now);
-        if (now.rlim_cur != before->rlim_cur ||
-            now.rlim_max != before->rlim_max) {
-            w->harmed =
-                setrlimit((__rlimit_resource_t)i, before) != 0 || w->harmed;
-        }
-    }
-}
-
-/* Ranks that are processes have ended; what they left behind has not. Where
- * the worker is the first process of its namespace that is all the rest. */
-static void end_leftovers(struct worker *w)
-{
-    if (w->o->world == WORLD_MPI) {
-        return;
-    }
-    if (getpid() == 1) {
-        (void)kill(-1, SIGKILL);
-    }
-    orphans_end();
-    restore_limits(w);
-}
-
-static int run_ranks(struct worker *w, uint32_t kind,
-                     const struct fsdp_mesh *mesh, const struct play *p,
-                     struct world_result *ends)
-{
-    int status = world_run(kind, mesh, w->o->timeout_ms, play_rank, (void *)p,
-                           ends, &w->error);
-
-    end_leftovers(w);
-    return status;
-}
 
 /* The unsharded run plays all ranks in a world of one. */
 static int run_world(struct worker *w, const struct drive *d,
@@ -132,9 +58,11 @@ static int run_world(struct worker *w, const struct drive *d,
     if (serial) {
         extent[0] = extent[1] = 1;
     }
-    FSDP_TRY(run_ranks(w, w->o->world, &mesh,
-                       &(struct play){w, d, serial ? drive_serial : drive_rank},
-                       ends));
+    FSDP_TRY(worker_ranks_run(
+        &w->ranks, w->o->world, &mesh,
+        &(struct rank_body){.d = d,
+                            .drive = serial ? drive_serial : drive_rank},
+        ends, &w->error));
     for (uint32_t r = 1; serial && r < d->c->ranks; r++) {
         ends[r] = ends[0];
     }
@@ -216,8 +144,10 @@ static int save_first(struct worker *w, const struct drive *d)
         status = script_make(&c, true, &script, &w->error);
     }
     if (status == FSDP_OK) {
-        status = run_ranks(w, mpi ? WORLD_THREADS : w->o->world, &mesh,
-                           &(struct play){w, &saver, drive_rank}, ends);
+        status = worker_ranks_run(
+            &w->ranks, mpi ? WORLD_THREADS : w->o->world, &mesh,
+            &(struct rank_body){.d = &saver, .drive = drive_rank}, ends,
+            &w->error);
         say_why_nothing_was_saved(c.ranks, ends);
     }
     script_release(&script);
@@ -267,7 +197,7 @@ static int lose_record(struct worker *w, const char *folder, int status)
         return status;
     }
     folder_erase(folder);
-    w->harmed = true;
+    w->ranks.harmed = true;
     send_reason(w, "no record:", status);
     return FSDP_OK;
 }
@@ -276,9 +206,13 @@ static int lose_record(struct worker *w, const char *folder, int status)
 static int finish_record(struct worker *w, const struct run_case *c,
                          const char *folder, const struct world_result *ends)
 {
-    const struct case_player player = {w->engine->name, w->engine->version,
+    const struct case_player player = {w->engine->name,
+                                       w->engine->version,
                                        w->engine->claims,
-                                       world_names[w->o->world]};
+                                       world_names[w->o->world],
+                                       w->ranks.isolate ? "limits" : "",
+                                       w->ranks.n_refusals,
+                                       w->ranks.refusal};
     int status = FSDP_OK;
 
     if (!is_written(w, c->ranks, ends)) {
@@ -315,6 +249,7 @@ static int run_case(struct worker *w, const struct run_case *c)
     if (w->o->words != 0) {
         worker_folder_renew(w->o->records, folder);
     }
+    worker_ranks_begin(&w->ranks, folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
         snprintf(w->error.message, sizeof(w->error.message), "%.180s: %s",
                  folder, strerror(errno));
@@ -409,12 +344,17 @@ static const struct mutant *find_mutant(const char *name)
     return NULL;
 }
 
-/* Constructors run there, of the engine and of all that it brings. */
+/* Constructors run there, of the engine and of all that it brings. Where
+ * ranks are isolated these load it, each for itself, and this process has none
+ * of it. */
 static int load_engine(struct worker *w)
 {
     const bool alone = w->o->world == WORLD_LOCAL;
     struct process_state state;
 
+    if (w->ranks.isolate && engine_is_path(w->o->engine)) {
+        return engine_ask(w->o->engine, &w->engine, &w->error);
+    }
     process_state_note(&state, alone);
     FSDP_TRY(engine_load(w->o->engine, &w->engine, &w->error));
     if (!process_state_changed(&state, true, alone, w->loading)) {
@@ -529,7 +469,7 @@ static int run_batch(struct worker *w, const struct run_case *c, size_t n)
         FSDP_TRY(status);
         say(w, "end", i);
         FSDP_TRY(wait_until_heard(w));
-        if (w->harmed) {
+        if (w->ranks.harmed) {
             return FSDP_OK; /* another worker goes on */
         }
     }
@@ -592,7 +532,7 @@ int worker_run(const struct worker_options *o)
     if (o->world != WORLD_MPI) {
         stand_alone();
     }
-    note_limits(&w);
+    worker_ranks_open(&w.ranks, o);
     status = open_worker(&w);
     if (status == FSDP_OK) {
         status = read_batch(o->batch, &batch, &n, &w.error);
@@ -601,7 +541,7 @@ int worker_run(const struct worker_options *o)
     if (status == FSDP_OK) {
         status = run_batch(&w, batch, n);
     }
-    if (status != FSDP_OK && !w.harmed) {
+    if (status != FSDP_OK && !w.ranks.harmed) {
         refuse(&w, status);
     }
     free(batch);

@@ -62,6 +62,7 @@ struct worker_options {
     uint32_t words;   /* descriptor; 0: standard output */
     uint32_t outputs; /* for so many ranks there are descriptors */
     bool trace;       /* ranks leave traces in the case's folder */
+    bool isolate;     /* ranks that are processes are (rank_limits.h) */
 };
 
 /* Runs the batch; returns an exit code. */

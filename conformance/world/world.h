@@ -60,6 +60,10 @@ struct world_result {
     struct fsdp_error error;
 };
 
+/* LOCAL: from here on this rank's collectives read no other process's memory;
+ * all ranks or none. What they move is the same. */
+void world_reads_nobody(struct world_rank *rank);
+
 /*
  * Runs `body` on every rank of the mesh and waits for all. result[] has an
  * element for each rank (MPI: only this rank's own is filled). A rank whose

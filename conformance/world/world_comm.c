@@ -285,3 +285,10 @@ void world_comm_init(struct world_comm *comm,
         .error = error,
     };
 }
+
+void world_reads_nobody(struct world_rank *rank)
+{
+    struct world_comm *comm = rank->comm.self;
+
+    memset(comm->straight, WORLD_NOT_STRAIGHT, sizeof(comm->straight));
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * isolated_mutants.c - engines that look for a way around the suite, and leave
+ * nothing behind that is seen afterwards: found where ranks are isolated.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* In each step `way` is tried, and given up again. */
+static int in_step(struct fsdp_sharded *s, struct fsdp_step *how,
+                   void (*way)(void))
+{
+    way();
+    return mutant_real.engine.step(s, how);
+}
+
+static void open_socket(void)
+{
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static int talks_by_socket(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    return in_step(s, how, open_socket);
+}
+
+static void read_parent(void)
+{
+    char byte;
+    struct iovec here = {&byte, 1};
+    struct iovec there = {&mutant_now, 1};
+
+    (void)!process_vm_readv(getppid(), &here, 1, &there, 1, 0);
+}
+
+static int reads_others(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    return in_step(s, how, read_parent);
+}
+
+static void map_shared(void)
+{
+    void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (p != MAP_FAILED) {
+        munmap(p, 4096);
+    }
+}
+
+static int shares_memory(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    return in_step(s, how, map_shared);
+}
+
+static void ask_parent(void)
+{
+    (void)kill(getppid(), 0);
+}
+
+static int signals_others(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    return in_step(s, how, ask_parent);
+}
+
+static void be_two(void)
+{
+    const pid_t pid = fork();
+
+    if (pid == 0) {
+        _exit(0);
+    }
+    if (pid > 0) {
+        (void)waitpid(pid, NULL, 0);
+    }
+}
+
+static int starts_process(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    return in_step(s, how, be_two);
+}
+
+#define REFUSED                       \
+    .kills = "run.no-forbidden-call", \
+    .shows = {.in = mutant_plain, .n_cases = 1, .isolated = true}
+
+const struct mutant isolated_mutants[] = {
+    {.name = "isolated-forks",
+     .text = "each step starts a process, and waits for it",
+     .evidence = "design: a process holds what its parent must not",
+     REFUSED,
+     .calls.step = starts_process},
+    {.name = "isolated-maps-shared",
+     .text = "each step maps shared memory, and unmaps it",
+     .evidence = "design: memory that a child would have, too",
+     REFUSED,
+     .calls.step = shares_memory},
+    {.name = "isolated-reads-memory",
+     .text = "each step reads another process's memory",
+     .evidence = "design: gradients can be fetched without a collective",
+     REFUSED,
+     .calls.step = reads_others},
+    {.name = "isolated-signals",
+     .text = "each step sends a signal to its parent",
+     .evidence = "design: a rank that ends or stops its run",
+     REFUSED,
+     .calls.step = signals_others},
+    {.name = "isolated-socket",
+     .text = "each step opens a socket, and closes it",
+     .evidence = "design: a channel that is gone when one looks",
+     REFUSED,
+     .calls.step = talks_by_socket},
+    {0},
+};

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine_ask.c - a process that loads an engine, and says what it is. What it
+ * says may be anything: it has a fixed size, and its texts are ended here.
+ */
+#include "run/engine_ask.h"
+#include "run/engine_load.h"
+#include "run/rank_limits.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    CLAIMS = 63,
+    CLAIM_BYTES = 32
+};
+
+struct words {
+    struct fsdp_engine engine; /* whether its functions are NULL */
+    int status;
+    struct fsdp_error error;
+    char name[64], version[32];
+    char claim[CLAIMS][CLAIM_BYTES];
+    uint32_t n_claims;
+};
+
+/* ---- In the process that has the engine -------------------------------- */
+
+static void say_all(int fd, const struct words *w)
+{
+    const char *at = (const char *)w;
+    size_t left = sizeof(*w);
+
+    while (left > 0) {
+        const ssize_t n = write(fd, at, left);
+
+        if (n < 0 && errno != EINTR) {
+            return;
+        }
+        at += n > 0 ? n : 0;
+        left -= n > 0 ? (size_t)n : 0;
+    }
+}
+
+static void be_asked(const char *name, struct notary *notary, int fd)
+{
+    struct words *w = calloc(1, sizeof(*w));
+    const struct fsdp_engine *e = NULL;
+    const char *why = NULL;
+
+    if (!w || !limits_enter(notary, 0, "/dev/null", &why)) {
+        _exit(EXIT_FAILURE);
+    }
+    w->status = engine_load(name, &e, &w->error);
+    if (w->status == FSDP_OK) {
+        w->engine = *e;
+        (void)snprintf(w->name, sizeof(w->name), "%s", e->name);
+        (void)snprintf(w->version, sizeof(w->version), "%s", e->version);
+        while (w->n_claims < CLAIMS && e->claims[w->n_claims]) {
+            (void)snprintf(w->claim[w->n_claims], CLAIM_BYTES, "%s",
+                           e->claims[w->n_claims]);
+            w->n_claims++;
+        }
+    }
+    say_all(fd, w);
+    _exit(EXIT_SUCCESS); /* nothing of the engine's runs any more */
+}
+
+/* ---- In the one that asks ---------------------------------------------- */
+
+static bool hear_all(int fd, struct words *w)
+{
+    size_t have = 0;
+    ssize_t n = 1;
+
+    while (have < sizeof(*w) && n != 0) {
+        n = read(fd, (char *)w + have, sizeof(*w) - have);
+        if (n < 0 && errno != EINTR) {
+            break;
+        }
+        have += n > 0 ? (size_t)n : 0;
+    }
+    return have == sizeof(*w);
+}
+
+static const struct fsdp_engine *describe(struct words *w)
+{
+    static const char *claims[CLAIMS + 1];
+
+    w->name[sizeof(w->name) - 1] = '\0';
+    w->version[sizeof(w->version) - 1] = '\0';
+    for (uint32_t i = 0; i < CLAIMS && i < w->n_claims; i++) {
+        w->claim[i][CLAIM_BYTES - 1] = '\0';
+        claims[i] = w->claim[i];
+    }
+    w->engine.name = w->name;
+    w->engine.version = w->version;
+    w->engine.claims = claims;
+    return &w->engine;
+}
+
+static int fail(struct fsdp_error *error, int status, const char *text)
+{
+    error->status = status;
+    (void)snprintf(error->message, sizeof(error->message), "%s", text);
+    return status;
+}
+
+static int ask(const char *name, struct words *w, struct fsdp_error *error)
+{
+    struct record_refusal refusal[RECORD_REFUSALS];
+    struct notary notary;
+    int two[2];
+    bool heard;
+    pid_t pid;
+
+    if (!notary_start(&notary)) {
+        return fail(error, FSDP_ERR_NOMEM, "no process could be started");
+    }
+    if (pipe(two) != 0) {
+        (void)notary_stop(&notary, refusal);
+        return fail(error, FSDP_ERR_NOMEM, "no pipe could be made");
+    }
+    pid = fork();
+    if (pid == 0) {
+        close(two[0]);
+        be_asked(name, &notary, two[1]);
+    }
+    close(two[1]);
+    heard = pid > 0 && hear_all(two[0], w);
+    close(two[0]);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    (void)notary_stop(&notary, refusal); /* each rank asks for it again */
+    return heard ? FSDP_OK
+                 : fail(error, FSDP_ERR_INTERNAL,
+                        "the process that loaded the engine said nothing");
+}
+
+int engine_ask(const char *name, const struct fsdp_engine **out,
+               struct fsdp_error *error)
+{
+    static struct words words;
+
+    *out = NULL;
+    FSDP_TRY(ask(name, &words, error));
+    if (words.status != FSDP_OK) {
+        *error = words.error;
+        error->message[sizeof(error->message) - 1] = '\0';
+        error->where[sizeof(error->where) - 1] = '\0';
+        return words.status;
+    }
+    *out = describe(&words);
+    return FSDP_OK;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * notary.h - a process beside the ranks, in which no engine is: the kernel
+ * tells it each call that a rank's limits (rank_limits.h) refuse, and it notes
+ * it.
+ */
+#ifndef FSDP_CTS_NOTARY_H
+#define FSDP_CTS_NOTARY_H
+
+#include "record/record.h"
+
+#include <sys/types.h>
+
+struct notary {
+    pid_t pid; /* 0: there is none */
+    int hand;  /* where a rank hands over what it is told by; else -1 */
+    int words; /* where it says what it has noted; else -1 */
+};
+
+/* Before the ranks are started. False: there is no room for it. */
+bool notary_start(struct notary *n);
+/* In a rank: `rank` is told by the descriptor `listener`, which is closed here,
+ * as is what this process has of the notary. */
+bool notary_hand_over(struct notary *n, uint32_t rank, int listener);
+/* When all ranks have ended: what they were refused, the first ones, in
+ * order; returns how many. */
+uint32_t notary_stop(struct notary *n,
+                     struct record_refusal refusal[RECORD_REFUSALS]);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rank_body.h - what a rank of a worker does first of all, before it is driven:
+ * it takes its own descriptors and closes the others', and, where ranks are
+ * isolated, gives up what it may not do from here on (rank_limits.h).
+ */
+#ifndef FSDP_CTS_RANK_BODY_H
+#define FSDP_CTS_RANK_BODY_H
+
+#include "run/drive.h"
+#include "run/notary.h"
+#include "run/worker.h"
+
+struct rank_body {
+    const struct worker_options *o;
+    const struct drive *d;
+    int (*drive)(void *context, struct world_rank *rank);
+    struct notary *notary; /* NULL: ranks are not isolated */
+    const char *folder;    /* that they can write to */
+    bool loads; /* the engine here, behind the limits; else it is in d */
+};
+
+/* A body of world_run; context: struct rank_body. A rank that could not be
+ * isolated has no record (drive_is_unwritten). */
+int rank_body_run(void *context, struct world_rank *rank);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker_ranks.c - what stands around the ranks of a world.
+ */
+#include "run/worker_ranks.h"
+#include "run/engine_load.h"
+#include "run/orphans.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+void worker_ranks_open(struct worker_ranks *w, const struct worker_options *o)
+{
+    *w = (struct worker_ranks){.o = o};
+    w->isolate = o->isolate && o->world == WORLD_LOCAL;
+    for (int i = 0; i < RLIM_NLIMITS; i++) {
+        (void)getrlimit((__rlimit_resource_t)i, &w->limit[i]);
+    }
+}
+
+void worker_ranks_begin(struct worker_ranks *w, const char *folder)
+{
+    w->folder = folder;
+    w->n_refusals = 0;
+}
+
+/* Any process of the same user can change them; not everybody can change them
+ * back. */
+static void restore_limits(struct worker_ranks *w)
+{
+    struct rlimit now = {0, 0};
+
+    for (int i = 0; i < RLIM_NLIMITS; i++) {
+        const struct rlimit *before = &w->limit[i];
+
+        (void)getrlimit((__rlimit_resource_t)i, &now);
+        if (now.rlim_cur != before->rlim_cur ||
+            now.rlim_max != before->rlim_max) {
+            w->harmed =
+                setrlimit((__rlimit_resource_t)i, before) != 0 || w->harmed;
+        }
+    }
+}
+
+/* Ranks that are processes have ended; what they left behind has not. Where
+ * the worker is the first process of its namespace that is all the rest. */
+static void end_leftovers(struct worker_ranks *w)
+{
+    if (w->o->world == WORLD_MPI) {
+        return;
+    }
+    if (getpid() == 1) {
+        (void)kill(-1, SIGKILL);
+    }
+    orphans_end();
+    restore_limits(w);
+}
+
+/* The first ones of a case, in whichever of its worlds. */
+static void note_refusals(struct worker_ranks *w, struct notary *notary)
+{
+    struct record_refusal refusal[RECORD_REFUSALS];
+    const uint32_t n = notary_stop(notary, refusal);
+
+    for (uint32_t i = 0; i < n && w->n_refusals < RECORD_REFUSALS; i++) {
+        w->refusal[w->n_refusals++] = refusal[i];
+    }
+}
+
+int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
+                     const struct fsdp_mesh *mesh, struct rank_body *b,
+                     struct world_result *ends, struct fsdp_error *error)
+{
+    struct notary notary = {.pid = 0};
+    int status;
+
+    b->o = w->o;
+    b->folder = w->folder;
+    if (w->isolate && !notary_start(&notary)) {
+        (void)snprintf(error->message, sizeof(error->message),
+                       "no process could be started beside the ranks");
+        return FSDP_ERR_NOMEM;
+    }
+    b->notary = w->isolate ? &notary : NULL;
+    b->loads = w->isolate && engine_is_path(w->o->engine);
+    status =
+        world_run(kind, mesh, w->o->timeout_ms, rank_body_run, b, ends, error);
+    note_refusals(w, &notary);
+    end_leftovers(w);
+    return status;
+}
