@@ -40,7 +40,7 @@ struct arguments {
     uint32_t world; /* enum world_kind */
     const char *launcher, *text, *mutant, *adapter, *script;
     const char *records, *report, *junit, *trace, *pictures;
-    const char *html;
+    const char *html, *against;
     uint32_t level; /* requirements up to it; N_LEVELS: all */
     uint32_t timeout_ms, jobs;
     bool from_a_seed;             /* --first-seed was given */
@@ -85,7 +85,8 @@ enum {
     TAKES_REPORT_ONLY = 16384, /* --report-only */
     TAKES_SUBMIT = 65536,
     TAKES_DRAW = 131072, /* --draw --seed, of scripts */
-    TAKES_PAGE = 262144, /* --html */
+    TAKES_PAGE = 262144, /* --against --records, of a report's page */
+    TAKES_HTML = 524288, /* --html */
 };
 
 /* Returns 0; or, after a line on stderr, EXIT_USAGE, or EXIT_OUTPUT: a file

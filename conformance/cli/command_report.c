@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 enum {
-    TAKES = TAKES_JUDGE | TAKES_PAGE | TAKES_TEXT
+    TAKES = TAKES_JUDGE | TAKES_HTML | TAKES_PAGE | TAKES_TEXT
 };
 
 static void help(void)
@@ -52,7 +52,8 @@ static int show(const struct arguments *a, struct report_kept *kept)
     if (!of || !evaluate_write(a, of, kept->n)) {
         code = evaluate_worse(code, EXIT_OUTPUT);
     }
-    page = of && a->html ? report_page_write(a, of, kept->n) : 0;
+    page =
+        of && (a->html || a->pictures) ? report_page_write(a, of, kept->n) : 0;
     code = page ? page : code;
     for (uint32_t i = 0; of && !page && i < kept->n; i++) {
         evaluate_print(a, &of[i], kept->n);
@@ -81,6 +82,12 @@ int command_report(int argc, char **argv)
     if (a.n_rest != 1) {
         fprintf(stderr, "fsdp-cts report: needs one report; see: fsdp-cts "
                         "report --help\n");
+        return EXIT_USAGE;
+    }
+    if ((a.records || a.against) && !a.html && !a.pictures) {
+        fprintf(stderr, "fsdp-cts report: --records and --against are about "
+                        "--html and --pictures; see: fsdp-cts report "
+                        "--help\n");
         return EXIT_USAGE;
     }
     code = report_load("report", a.rest[0], &kept);

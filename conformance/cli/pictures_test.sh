@@ -6,7 +6,7 @@
 #
 # usage: pictures_test.sh FSDP-CTS [INCLUDE-FOLDER]
 #
-# To renew them, run the two commands below and copy what they draw.
+# To renew them, run the commands below and copy what they draw.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -46,12 +46,36 @@ result 'has another picture' \
     "$(cmp -s layer/memory.svg kept/memory.svg && echo 'the same')"
 result 'which shows all that it holds' \
     "$(grep -q '>2592</text>' kept/memory.svg || grep '</text>' kept/memory.svg)"
+# ---- Drawn from a report -------------------------------------------------
+timeout 120 "$cts" run --engine ref --mutant divide-twice \
+    --case "$of.layer.$tail" --records wrong --report wrong.jsonl --quiet \
+    >out 2>&1
+timeout 60 "$cts" report wrong.jsonl --records wrong --pictures drawn --quiet \
+    >out 2>err
+got=$?
+result 'report --pictures' "$([ "$got" -eq 1 ] || cat err)"
+for name in levels curve map; do
+    result "docs/pictures/failed-$name.svg" \
+        "$(diff "$pictures/failed-$name.svg" "drawn/$name.svg")"
+done
+got=$(cd drawn && echo *)
+want='case-memory.svg collectives.svg curve.svg levels.svg map.svg peaks.svg'
+result 'all of them' "$([ "$got" = "$want" ] || echo "$got")"
+timeout 60 "$cts" report wrong.jsonl --pictures few --quiet >out 2>err
+got=$(cd few && echo *)
+result 'without records' "$([ "$got" = 'case-memory.svg levels.svg' ] ||
+    echo "$got")"
+timeout 60 "$cts" report wrong.jsonl --records pair --pictures none --quiet \
+    >out 2>err
+got=$?
+result 'records of something else' "$([ "$got" -eq 2 ] &&
+    [ "$(wc -l <err)" -eq 1 ] || echo "exit $got: $(cat err)")"
 for svg in "$pictures"/*.svg; do
     if command -v xmllint >/dev/null; then
         result "$(basename "$svg") is XML" "$(xmllint --noout "$svg" 2>&1)"
     fi
     result "$(basename "$svg") has colours for the dark" \
-        "$(grep -q 'prefers-color-scheme: dark' "$svg" || echo missing)"
+        "$(grep -q 'prefers-color-scheme: *dark' "$svg" || echo missing)"
 done
 
 # ---- What is wrong -------------------------------------------------------
@@ -107,4 +131,4 @@ result 'levels.svg names what there is' \
 sed 's/reduce\.scale/reduce.scales/' "$pictures/levels.svg" >wrong.svg
 result 'an unknown id is noticed' \
     "$([ -n "$(check_stairs wrong.svg)" ] || echo 'it is not')"
-finish 24
+finish 38

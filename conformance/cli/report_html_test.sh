@@ -120,6 +120,50 @@ got=$?
 result 'no such records' "$([ "$got" = 65 ] && [ "$(wc -l <err)" = 1 ] &&
     [ ! -e no.html ] || echo "exit $got: $(cat err)")"
 
+# ---- Two runs ------------------------------------------------------------
+cp divide-twice.jsonl now.jsonl
+page now --against right.jsonl
+result 'against: links' "$(check_links now.html)"
+has 'what began to fail' \
+    'began to fail</td><td><a href="#r-reduce.scale"' now.html
+has 'the verdicts' 'CONFORMANT now; [0-9]+ cases of both runs, 0 new, 0 gone' \
+    now.html
+has 'a failure that is new says so' 'class="tag open">new<' now.html
+has 'what it costs' '^<tr><td>launches</td>' now.html
+cp right.jsonl now.jsonl
+page now --against divide-twice.jsonl
+has 'what is right again' \
+    'is right again</td><td><a href="#r-reduce.scale"' now.html
+cp right.jsonl now.jsonl
+page now --against right.jsonl
+result 'nothing, where nothing has changed' \
+    "$(grep -E 'began to fail|is right again|no longer passes' now.html)"
+has 'no figure changed' '<p class="dim">None.</p>' now.html
+# A case that is new, one that is gone, and a peak that has grown.
+cp more.jsonl now.jsonl
+sed '/"type":"figures"/s/"peak.param-full":[0-9]*/"peak.param-full":1000/' \
+    right.jsonl >less.jsonl
+page now --against less.jsonl
+has 'a figure that changed' '^<tr><td>peak.param-full</td>' now.html
+has 'by how much' 'data-l="before">1[^0-9]+000</td>.*[+-][0-9.]+&#8239;%' \
+    now.html
+has 'collectives that changed' '^<tr><td>collectives.all-gather</td>' now.html
+has 'cases of one run' '; 1 cases of both runs, 0 new, [1-9][0-9]* gone' now.html
+for bad in nowhere.jsonl /dev/null; do
+    rm -f now.html
+    page now --against "$bad"
+    result "against $bad" "$([ "$got" = 65 ] && [ "$(wc -l <err)" = 1 ] &&
+        [ ! -e now.html ] || echo "exit $got: $(cat err)")"
+done
+sed 's/"engine":"ref"/"engine":"other"/' right.jsonl >other.jsonl
+page now --against other.jsonl
+result 'against another engine' "$([ "$got" = 65 ] &&
+    grep -q 'ref: the earlier report is not of this engine' err ||
+    echo "exit $got: $(cat err)")"
+timeout 20 "$cts" report right.jsonl --against right.jsonl >out 2>err
+got=$?
+result 'against without a page' "$([ "$got" = 64 ] || echo "exit $got")"
+
 # ---- Names of any kind ---------------------------------------------------
 # As sed takes them: a backslash is two, and & is what was found.
 evil='</title><script>alert(1)</script><b x=\\"y\\" onclick='"'z'"'>\&amp;'
@@ -186,4 +230,4 @@ timeout 20 "$cts" report right.jsonl --html no/such/page.html >out 2>err
 got=$?
 result 'no such folder' "$([ "$got" = 64 ] || echo "exit $got")"
 result 'nothing is left behind' "$(find . -name '*.partial')"
-finish 62
+finish 78

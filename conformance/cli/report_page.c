@@ -5,6 +5,7 @@
  */
 #include "cli/report_page.h"
 #include "cli/records_folder.h"
+#include "cli/report_load.h"
 #include "judge/report/report_html.h"
 
 #include <stdio.h>
@@ -18,6 +19,8 @@ struct sheet {
     struct judge_input *source;
     struct judge_store **store;
     struct text text;
+    struct report_kept earlier;
+    const struct judge_result **against; /* [n], in `earlier` */
 };
 
 static int complain(const char *what, const char *of, int code)
@@ -72,8 +75,31 @@ static int open_records(const struct arguments *a, struct sheet *s)
     return code;
 }
 
+/* Each engine's part of the earlier report, by its name. */
+static int read_earlier(const struct arguments *a, struct sheet *s)
+{
+    int code = report_load("report", a->against, &s->earlier);
+
+    for (uint32_t i = 0; i < s->n && !code; i++) {
+        const char *engine = s->part[i].result->engine;
+
+        for (uint32_t k = 0; k < s->earlier.n && !s->against[i]; k++) {
+            if (strcmp(s->earlier.part[k].result.engine, engine) == 0) {
+                s->against[i] = &s->earlier.part[k].result;
+            }
+        }
+        if (!s->against[i]) {
+            code = complain("the earlier report is not of this engine", engine,
+                            EXIT_BAD_DATA);
+        }
+    }
+    return code;
+}
+
 static void release(struct sheet *s)
 {
+    report_kept_release(&s->earlier);
+    free(s->against);
     for (uint32_t i = 0; s->store && i < s->n; i++) {
         judge_store_close(s->store[i]);
     }
@@ -83,28 +109,51 @@ static void release(struct sheet *s)
     free(s->part);
 }
 
+static int draw(const struct report_page *page, const char *folder)
+{
+    struct fsdp_error error = {0};
+
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        return complain(strerror(errno), folder, EXIT_INCOMPLETE);
+    }
+    return report_svg(page, folder, &error) == FSDP_OK
+               ? 0
+               : complain(error.message[0] ? error.message
+                                           : "a picture could not be drawn",
+                          "", EXIT_INCOMPLETE);
+}
+
 int report_page_write(const struct arguments *a,
                       const struct evaluate_result *of, uint32_t n)
 {
     struct sheet s = {.n = n,
                       .part = calloc(n, sizeof(*s.part)),
                       .source = calloc(n, sizeof(*s.source)),
-                      .store = calloc(n, sizeof(struct judge_store *))};
+                      .store = calloc(n, sizeof(struct judge_store *)),
+                      .against = calloc(n, sizeof(const void *))};
     struct fsdp_error error = {0};
+    struct report_page page;
     int code = 0;
 
-    if (!s.part || !s.source || !s.store) {
+    if (!s.part || !s.source || !s.store || !s.against) {
         code = complain("out of memory", "", EXIT_INCOMPLETE);
     }
     for (uint32_t i = 0; i < n && !code; i++) {
         s.part[i] = (struct report_part){&of[i].r, &of[i].meta};
     }
+    if (!code && a->against) {
+        code = read_earlier(a, &s);
+    }
     if (!code && a->records) {
         code = open_records(a, &s);
     }
-    if (!code && report_html(s.part, a->records ? s.source : NULL, n, a->html,
-                             &error) != FSDP_OK) {
+    page = (struct report_page){s.part, n, a->records ? s.source : NULL,
+                                a->against ? s.against : NULL};
+    if (!code && a->html && report_html(&page, a->html, &error) != FSDP_OK) {
         code = complain(error.message, "", EXIT_INCOMPLETE);
+    }
+    if (!code && a->pictures) {
+        code = draw(&page, a->pictures);
     }
     release(&s);
     return code;

@@ -107,31 +107,48 @@ static bool is_between(const struct trace_mark_made *m)
            m->point == RACE_AT_DESTROY;
 }
 
-/* Slices of neighbours that have the same name, on one track: each ends where
- * the next one begins. */
+/* Whether a mark goes on with what an earlier one began: a step, or a pass. */
+static bool goes_on(const struct trace_mark_made *first,
+                    const struct trace_mark_made *now, bool passes)
+{
+    if (now->is_live) {
+        return true;
+    }
+    if (!first || now->step != first->step) {
+        return false;
+    }
+    return !passes ||
+           (pass_of(now) == pass_of(first) && now->point != FSDP_BEGIN);
+}
+
+static void put_run(FILE *f, uint32_t rank, const struct trace_mark_made *first,
+                    uint64_t end, bool passes)
+{
+    char number[16];
+
+    if (first) {
+        snprintf(number, sizeof(number), "%u", first->step);
+        put_slice(f, rank, passes ? TRACK_PASSES : TRACK_STEPS,
+                  passes ? pass_of(first) : "step ", passes ? "" : number,
+                  first->ns, end);
+    }
+}
+
+/* Slices on one track: each ends where the next one begins. */
 static void put_runs(const struct trace_marks *m, FILE *f, uint32_t rank,
                      bool passes)
 {
     const struct trace_mark_made *first = NULL;
-    char number[16];
 
-    for (uint32_t i = 0; i <= m->n; i++) {
-        const struct trace_mark_made *now = i < m->n ? &m->mark[i] : NULL;
+    for (uint32_t i = 0; i < m->n; i++) {
+        const struct trace_mark_made *now = &m->mark[i];
 
-        if (now &&
-            (now->is_live || (first && now->step == first->step &&
-                              (!passes || (pass_of(now) == pass_of(first) &&
-                                           now->point != FSDP_BEGIN))))) {
-            continue;
+        if (!goes_on(first, now, passes)) {
+            put_run(f, rank, first, now->ns, passes);
+            first = passes || !is_between(now) ? now : NULL;
         }
-        if (first) {
-            snprintf(number, sizeof(number), "%u", first->step);
-            put_slice(f, rank, passes ? TRACK_PASSES : TRACK_STEPS,
-                      passes ? pass_of(first) : "step ", passes ? "" : number,
-                      first->ns, now ? now->ns : m->mark[m->n - 1].ns);
-        }
-        first = now && (passes || !is_between(now)) ? now : NULL;
     }
+    put_run(f, rank, first, m->mark[m->n - 1].ns, passes);
 }
 
 static bool is_pre(uint32_t point)

@@ -2,7 +2,7 @@
 /* report_html.c - see report_html.h. */
 #include "judge/report/report_html.h"
 
-#include "judge/draw/page_assets.h"
+#include "judge/draw/page_frame.h"
 #include "judge/draw/page_text.h"
 #include "judge/report/report_html_internal.h"
 
@@ -56,22 +56,14 @@ static void head(const struct html *h)
     const struct report_meta *m = h->part[0].meta;
     char date[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(
-        h->f,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">"
-        "\n<meta name=\"viewport\" content=\"width=device-width,"
-        "initial-scale=1\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
-        "'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
-        "<title>fsdp-cts: ");
+    page_begin(h->f);
+    (void)fputs("fsdp-cts: ", h->f);
     for (uint32_t i = 0; i < h->n; i++) {
         (void)fputs(i > 0 ? ", " : "", h->f);
         page_escape(h->f, html_engine(h->part[i].result));
     }
-    (void)fprintf(h->f,
-                  "</title>\n<style>\n%s\n</style>\n</head>\n<body>\n<main>\n"
-                  "<h1>What the suite found</h1>\n<p class=\"dim\">",
-                  fsdp_cts_page_css);
+    page_begin_body(h->f);
+    (void)fputs("<h1>What the suite found</h1>\n<p class=\"dim\">", h->f);
     if (m->suite_version != NULL) {
         (void)fputs("fsdp-cts ", h->f);
         page_escape(h->f, m->suite_version);
@@ -81,7 +73,11 @@ static void head(const struct html *h)
     }
     (void)fputs(". <a href=\"#failed\">what failed</a> &middot; "
                 "<a href=\"#cases\">cases</a> &middot; "
-                "<a href=\"#requirements\">what is asked</a></p>\n",
+                "<a href=\"#requirements\">what is asked</a>",
+                h->f);
+    (void)fputs(h->against != NULL ? " &middot; <a href=\"#against\">since the "
+                                     "earlier run</a></p>\n"
+                                   : "</p>\n",
                 h->f);
 }
 
@@ -94,23 +90,25 @@ static int write_all(struct html *h)
         for (uint32_t i = 0; i < h->n; i++) {
             html_engine_section(h, i);
         }
+        status = html_against(h);
         html_what_failed(h);
         html_define_pictures(h);
         html_cases(h);
         html_requirements(h);
-        (void)fprintf(h->f, "</main>\n<script>%s</script>\n</body>\n</html>\n",
-                      fsdp_cts_page_js);
+        page_end(h->f);
     }
     free(h->picture);
     return status;
 }
 
-int report_html(const struct report_part *part,
-                const struct judge_input *source, uint32_t n, const char *path,
+int report_html(const struct report_page *page, const char *path,
                 struct fsdp_error *error)
 {
     struct report_file file;
-    struct html h = {.part = part, .n = n, .source = source};
+    struct html h = {.part = page->part,
+                     .n = page->n,
+                     .source = page->source,
+                     .against = page->against};
     int status = report_file_open(&file, path, error);
 
     if (status == FSDP_OK) {

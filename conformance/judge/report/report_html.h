@@ -10,13 +10,28 @@
 
 #include "judge/report/report.h"
 
-/* The page of these parts, written as PATH.partial and renamed. `source` has
- * the records of each part, of which describe, undescribe, record, baseline,
- * next and their contexts are used; NULL: there are none, and what only records
- * have is not drawn: curves, collectives, peaks of ranks, maps of tensors. IO:
- * says which file and why. NOMEM. */
-int report_html(const struct report_part *part,
-                const struct judge_input *source, uint32_t n, const char *path,
+struct report_page {
+    const struct report_part *part;
+    uint32_t n; /* parts; one at least */
+    /* [n]: the records of each part, of which describe, undescribe, record,
+     * baseline, next and their contexts are used. NULL: there are none, and
+     * what only records have is not drawn: curves, collectives, peaks of ranks,
+     * maps of tensors. */
+    const struct judge_input *source;
+    /* [n]: what an earlier run showed of the same engine, to be compared; NULL:
+     * there is none. */
+    const struct judge_result *const *against;
+};
+
+/* Written as PATH.partial and renamed. IO: says which file and why. NOMEM. */
+int report_html(const struct report_page *page, const char *path,
                 struct fsdp_error *error);
+
+/* The same drawings as files for documents, FOLDER/NAME.svg: of the first part
+ * `levels`; of the case in which to look first, or else of its first case,
+ * `case-memory`; and, with records, `curve`, `collectives`, `peaks` and `map`.
+ * A drawing of what is not there is no file. The folder exists. IO, NOMEM. */
+int report_svg(const struct report_page *page, const char *folder,
+               struct fsdp_error *error);
 
 #endif

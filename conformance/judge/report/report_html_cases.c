@@ -3,11 +3,12 @@
  * report_html_cases.c - every case: what it came to, memory over a step, and
  * each failure in full, up to a number of them.
  */
+#include "judge/draw/page_frame.h"
 #include "judge/draw/page_text.h"
 #include "judge/report/report_html_internal.h"
 
 enum {
-    FAILURES_MOST = 400, /* told in full in one page */
+    FAILURES_MOST = 250, /* told in full in one page */
     OPEN_MOST = 1        /* cases that are open from the start */
 };
 
@@ -89,8 +90,7 @@ static void case_failures(struct html *h, uint32_t part, uint32_t c)
                         "</span> ",
                         h->f);
             html_link_requirement(h, r->requirement[q]);
-            (void)fputs(" <span class=\"dim\">(this page tells no more in "
-                        "full; the report does)</span></p>\n",
+            (void)fputs(" <span class=\"dim\">(see the report)</span></p>\n",
                         h->f);
             continue;
         }
@@ -102,24 +102,35 @@ static void case_failures(struct html *h, uint32_t part, uint32_t c)
     }
 }
 
-/* What did not come to a judgement, by the reason for it. */
-static void case_rest(const struct html *h, uint32_t part, uint32_t c)
+/* All that one requirement blocks in the case. */
+static void blocked_by(const struct html *h, uint32_t part, uint32_t c,
+                       uint32_t by)
 {
     const struct judge_result *r = h->part[part].result;
-    const char *between = "<p class=\"dim\">blocked: ";
+    bool first = true;
 
     for (uint32_t q = 0; q < r->n_requirements; q++) {
         const struct judge_item *item = judge_item_at(r, c, q);
 
-        if (r->reported[q] && item->outcome == JUDGE_BLOCKED) {
-            (void)fputs(between, h->f);
-            html_link_requirement(h, r->requirement[q]);
-            (void)fprintf(h->f, " by <code>%s</code>",
-                          r->requirement[item->blocked_by]->id);
-            between = ", ";
+        if (!r->reported[q] || item->outcome != JUDGE_BLOCKED ||
+            item->blocked_by != by) {
+            continue;
         }
+        if (first) {
+            (void)fputs("<p class=\"dim\">Blocked by ", h->f);
+            html_link_requirement(h, r->requirement[by]);
+        }
+        (void)fprintf(h->f, "%s %s", first ? ":" : ",", r->requirement[q]->id);
+        first = false;
     }
-    (void)fputs(between[0] == ',' ? "</p>\n" : "", h->f);
+    (void)fputs(first ? "" : "</p>\n", h->f);
+}
+
+static void case_blocked(const struct html *h, uint32_t part, uint32_t c)
+{
+    for (uint32_t q = 0; q < h->part[part].result->n_requirements; q++) {
+        blocked_by(h, part, c, q);
+    }
 }
 
 static void one_case(struct html *h, uint32_t part, uint32_t c, bool open)
@@ -134,7 +145,9 @@ static void one_case(struct html *h, uint32_t part, uint32_t c, bool open)
     html_show_picture(h, part, c);
     html_show_records(h, part, c);
     (void)fputs("</div>\n", h->f);
-    case_rest(h, part, c);
+    if (n.of[JUDGE_BLOCKED] > 0) {
+        case_blocked(h, part, c);
+    }
     (void)fputs("</div></details>\n", h->f);
 }
 
@@ -146,15 +159,9 @@ void html_cases(struct html *h)
     for (uint32_t p = 0; p < h->n; p++) {
         n += h->part[p].result->n_cases;
     }
-    (void)fprintf(
-        h->f,
-        "<h2 id=\"cases\">Cases</h2>\n<div class=\"tools\"><input id=\"q\" "
-        "type=\"search\" placeholder=\"words of a case, an engine, a "
-        "requirement that fails\" aria-label=\"show cases with these "
-        "words\"><button id=\"changed\" aria-pressed=\"false\">failures only"
-        "</button><button id=\"open\" aria-pressed=\"false\">open all</button>"
-        "<span id=\"shown\" class=\"dim\" role=\"status\">%u</span></div>\n",
-        n);
+    (void)fputs("<h2 id=\"cases\">Cases</h2>\n", h->f);
+    page_put_tools(h->f, "words of a case, an engine, a requirement that fails",
+                   "failures only", n);
     for (uint32_t p = 0; p < h->n; p++) {
         const struct judge_result *r = h->part[p].result;
 

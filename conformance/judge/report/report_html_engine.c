@@ -75,7 +75,11 @@ static void stair(const struct html *h, const struct judge_result *r,
                   level_css(n), x, y + 1, STAIR_RIGHT - x, STAIR_HEIGHT - 2,
                   x + 8, y + 15, level, requirement_level_name(level),
                   STAIR_RIGHT - 8, y + 15);
-    (void)fprintf(h->f, "%u pass", n[JUDGE_PASS]);
+    if (n[JUDGE_PASS] + failures(n) + n[JUDGE_BLOCKED] + unjudged(n) == 0) {
+        (void)fputs("not asked", h->f);
+    } else {
+        (void)fprintf(h->f, "%u pass", n[JUDGE_PASS]);
+    }
     if (failures(n) > 0) {
         (void)fprintf(h->f, ", %u fail", failures(n));
     }
@@ -88,7 +92,7 @@ static void stair(const struct html *h, const struct judge_result *r,
     (void)fputs("</text></g>\n", h->f);
 }
 
-static void staircase(struct html *h, const struct judge_result *r)
+void html_staircase(struct html *h, const struct judge_result *r)
 {
     const char *highest =
         r->highest_level < 0
@@ -145,7 +149,7 @@ void html_engine_section(struct html *h, uint32_t part)
     }
     tiles(h, r);
     (void)fputs("<div class=\"sides\">\n", h->f);
-    staircase(h, r);
+    html_staircase(h, r);
     first_cause(h, part);
     (void)fputs("</div></section>\n", h->f);
 }

@@ -109,6 +109,10 @@ void html_failure(struct html *h, uint32_t part, uint32_t c, uint32_t q)
     (void)fprintf(h->f,
                   "<p class=\"what\"><span class=\"tag worse\">%s</span> ",
                   judge_outcome_name(item->outcome));
+    (void)fputs(html_is_new_failure(h, part, c, q)
+                    ? "<span class=\"tag open\">new</span> "
+                    : "",
+                h->f);
     html_link_requirement(h, asked);
     (void)fprintf(h->f, " <span class=\"dim\">%s</span> ",
                   asked->must != 0 ? "MUST" : "SHOULD");

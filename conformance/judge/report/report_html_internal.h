@@ -19,6 +19,7 @@ struct html {
     const struct report_part *part;
     uint32_t n;                       /* parts */
     const struct judge_input *source; /* [n]: records; NULL: there are none */
+    const struct judge_result *const *against; /* [n], or NULL */
     struct html_picture *picture;
     uint32_t n_pictures;
     uint32_t n_failures; /* told in full so far */
@@ -43,6 +44,7 @@ const char *html_engine(const struct judge_result *r);
 
 /* report_html_engine.c: an engine's verdict, levels and first cause. */
 void html_engine_section(struct html *h, uint32_t part);
+void html_staircase(struct html *h, const struct judge_result *r);
 /* report_html_failure.c: how q failed in case c: where, what was got and what
  * wanted, and how to see it again. */
 void html_failure(struct html *h, uint32_t part, uint32_t c, uint32_t q);
@@ -57,9 +59,19 @@ void html_cases(struct html *h);
 int html_find_pictures(struct html *h);
 void html_define_pictures(struct html *h);
 void html_show_picture(struct html *h, uint32_t part, uint32_t c);
+/* The whole drawing, there and then; nothing where there is no timeline. */
+void html_draw_memory(struct html *h, uint32_t part, uint32_t c);
 
 /* report_html_records.c: what the record of a case shows, where there is one
  * and the page has room for it. */
 void html_show_records(struct html *h, uint32_t part, uint32_t c);
+
+/* report_html_against.c: what has changed since an earlier run, if there is one
+ * (NOMEM). The index that a case had in it, or JUDGE_NONE; and whether q began
+ * to fail in the case since. */
+int html_against(struct html *h);
+uint32_t html_case_then(const struct html *h, uint32_t part, uint32_t c);
+bool html_is_new_failure(const struct html *h, uint32_t part, uint32_t c,
+                         uint32_t q);
 
 #endif

@@ -167,15 +167,16 @@ static void draw_this(const struct html *h, const struct map *m)
 {
     const struct finding *f = m->f;
     char at[PAGE_NUMBER_BYTES];
+    uint64_t column;
 
     if (f->element < 0 || (uint64_t)f->element >= m->numel || f->rank < 0 ||
         f->rank >= m->rows) {
         return;
     }
-    (void)fprintf(
-        h->f, "<rect class=\"this\" x=\"%s\" y=\"%u\"",
-        page_at(column_x(m, (double)((uint64_t)f->element / m->each)) - 1, at),
-        (uint32_t)f->rank * ROW);
+    column = (uint64_t)f->element / m->each;
+    (void)fprintf(h->f, "<rect class=\"this\" x=\"%s\" y=\"%u\"",
+                  page_at(column_x(m, (double)column) - 1, at),
+                  (uint32_t)f->rank * ROW);
     (void)fprintf(h->f,
                   " width=\"%s\" height=\"%d\"><title>element %lld</title>"
                   "</rect>",

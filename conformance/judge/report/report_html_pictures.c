@@ -129,3 +129,15 @@ void html_show_picture(struct html *h, uint32_t part, uint32_t c)
     memory_plot_legend(&m);
     (void)fputs("</figure>\n", h->f);
 }
+
+void html_draw_memory(struct html *h, uint32_t part, uint32_t c)
+{
+    const struct html_picture p = {.part = part, .c = c};
+    const struct judge_figures *f = figures_of(h, &p);
+
+    if (f != NULL && f->n_moments > 0) {
+        const struct memory_plot m = plot_of(h, &p);
+
+        memory_plot(&m, ++h->n_ids);
+    }
+}

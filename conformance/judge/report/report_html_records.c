@@ -13,7 +13,7 @@
 
 enum {
     CASES_FEW = 12,  /* so many are all drawn */
-    CASES_MOST = 24, /* so many of those that failed are */
+    CASES_MOST = 16, /* so many of those that failed are */
 };
 
 /* A step on a time line; none where the record has none, or cannot be drawn. */
@@ -60,40 +60,42 @@ static void find_baseline(const struct judge_input *in, struct html_view *v)
     v->expect.baseline = in->baseline(in->record_context, key, &error);
 }
 
-static void look(struct html *h, const struct judge_input *in,
-                 struct html_view *v)
+int html_look(struct html *h, uint32_t part, uint32_t c,
+              void (*draws)(struct html *h, const struct html_view *v),
+              struct fsdp_error *error)
 {
+    const struct judge_input *in = &h->source[part];
+    struct html_view v = {
+        .part = part, .c = &h->part[part].result->cases[c], .index = c};
     struct judge_model model = {NULL, NULL, NULL, NULL};
-    struct fsdp_error error = {0};
+    int status;
 
-    v->record = in->record(in->record_context, v->c->id, &error);
-    if (v->record == NULL) {
-        (void)fputs("<p class=\"dim\">Its record is not there", h->f);
-        (void)fputs(error.message[0] != '\0' ? ": " : ".", h->f);
-        page_escape(h->f, error.message);
-        (void)fputs("</p>\n", h->f);
-        return;
+    v.record = in->record(in->record_context, v.c->id, error);
+    if (v.record == NULL) {
+        return FSDP_ERR_IO;
     }
-    if (in->describe(in->model_context, &v->c->c, &model, &error) != FSDP_OK) {
-        return;
+    FSDP_TRY(in->describe(in->model_context, &v.c->c, &model, error));
+    status = expect_make_idle(&v.c->c, model.model, model.units, model.idle,
+                              &v.expect);
+    if (status == FSDP_OK) {
+        find_baseline(in, &v);
+        draws(h, &v);
     }
-    if (expect_make_idle(&v->c->c, model.model, model.units, model.idle,
-                         &v->expect) == FSDP_OK) {
-        find_baseline(in, v);
-        draw(h, v);
-    }
-    expect_release(&v->expect);
+    expect_release(&v.expect);
     in->undescribe(in->model_context, &model);
+    if (in->next != NULL) {
+        in->next(in->record_context);
+    }
+    return status;
 }
 
 void html_show_records(struct html *h, uint32_t part, uint32_t c)
 {
     const struct judge_result *r = h->part[part].result;
-    const struct judge_input *in = h->source != NULL ? &h->source[part] : NULL;
-    struct html_view v = {.part = part, .c = &r->cases[c], .index = c};
+    struct fsdp_error error = {0};
     const bool failed = html_count_case(r, c).failures > 0;
 
-    if (in == NULL || (!failed && r->n_cases > CASES_FEW)) {
+    if (h->source == NULL || (!failed && r->n_cases > CASES_FEW)) {
         return;
     }
     if (h->n_drawn++ >= CASES_MOST) {
@@ -103,8 +105,10 @@ void html_show_records(struct html *h, uint32_t part, uint32_t c)
                     h->f);
         return;
     }
-    look(h, in, &v);
-    if (in->next != NULL) {
-        in->next(in->record_context);
+    if (html_look(h, part, c, draw, &error) == FSDP_ERR_IO) {
+        (void)fputs("<p class=\"dim\">Its record is not there", h->f);
+        (void)fputs(error.message[0] != '\0' ? ": " : ".", h->f);
+        page_escape(h->f, error.message);
+        (void)fputs("</p>\n", h->f);
     }
 }

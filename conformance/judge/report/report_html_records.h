@@ -14,6 +14,12 @@ struct html_view {
     struct expect expect; /* with its baseline, or NULL */
 };
 
+/* Reads what there is of a case of h->source and has it drawn. IO: there is no
+ * record of it; NOMEM; INVALID: the oracle has no rules for it. */
+int html_look(struct html *h, uint32_t part, uint32_t c,
+              void (*draws)(struct html *h, const struct html_view *v),
+              struct fsdp_error *error);
+
 /* Each draws nothing where the record does not have what it is about. */
 
 /* report_html_curve.c: losses upon those of the unsharded run; the first that

@@ -10,7 +10,9 @@
 static void keep(struct figures *f, struct judge_figures *to)
 {
     for (uint32_t i = 0; i < JUDGE_N_FIGURES; i++) {
-        to->figure[i] = *figures_find(f, judge_figure_name(i));
+        const uint64_t *value = figures_find(f, judge_figure_name(i));
+
+        to->figure[i] = value != NULL ? *value : 0; /* all are there */
     }
     to->steps = (uint32_t)f->steps;
     to->bound = f->bound;
@@ -42,10 +44,11 @@ bool report_reader_figures(struct report_reader *p, json_t *line)
            figures_are_judged(&p->j, &f);
     if (good) {
         c->figures = calloc(1, sizeof(*c->figures));
-        good = c->figures != NULL || report_reader_refuse(p, "out of memory");
-    }
-    if (good) {
-        keep(&f, c->figures);
+        if (c->figures != NULL) {
+            keep(&f, c->figures);
+        } else {
+            good = report_reader_refuse(p, "out of memory");
+        }
     }
     figures_release(&f);
     return good;

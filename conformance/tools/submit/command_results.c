@@ -5,15 +5,18 @@
  * explained is an error: no page waves it through.
  */
 #include "cli/commands.h"
+#include "judge/report/special_file.h"
 #include "run/supervise.h"
 #include "tools/submit/bundle.h"
 #include "tools/submit/results_table.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
-    TAKES = TAKES_TEXT | TAKES_JSON
+    TAKES = TAKES_TEXT | TAKES_JSON | TAKES_HTML
 };
 
 static void help(void)
@@ -52,6 +55,30 @@ static int take(const char *folder, const struct arguments *a,
     return 0;
 }
 
+/* The page, written beside itself and renamed: one that is there is whole. */
+static int write_page(const char *path, const struct results_entry *entry,
+                      uint32_t n)
+{
+    char partial[4096];
+    FILE *f;
+    int status;
+
+    snprintf(partial, sizeof(partial), "%.4000s%s", path,
+             special_file(path) ? "" : ".partial");
+    f = fopen(partial, "we");
+    status = f ? results_page(entry, n, f) : FSDP_ERR_IO;
+    if ((f && fclose(f) != 0) ||
+        (status == FSDP_OK && strcmp(partial, path) != 0 &&
+         rename(partial, path) != 0)) {
+        status = FSDP_ERR_IO;
+    }
+    if (status != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts results: cannot write %s: %s\n", path,
+                strerror(errno));
+    }
+    return status;
+}
+
 static int print_all(const struct arguments *a, const struct text *text)
 {
     const uint32_t n = (uint32_t)a->n_rest;
@@ -63,8 +90,9 @@ static int print_all(const struct arguments *a, const struct text *text)
         code = take(a->rest[i], a, text, &b[i], &entry[i]);
     }
     if (code == 0) {
-        const int status = a->json ? results_json(entry, n, stdout)
-                                   : results_markdown(entry, n, stdout);
+        const int status = a->html   ? write_page(a->html, entry, n)
+                           : a->json ? results_json(entry, n, stdout)
+                                     : results_markdown(entry, n, stdout);
         code = status == FSDP_OK ? 0 : EXIT_INCOMPLETE;
     }
     for (uint32_t i = 0; i < n && b; i++) {

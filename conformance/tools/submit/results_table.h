@@ -18,6 +18,8 @@ struct results_entry {
 
 /* As a part of a Markdown page; IO. */
 int results_markdown(const struct results_entry *entry, uint32_t n, FILE *out);
+/* As a page for a browser, which needs no other file; IO. */
+int results_page(const struct results_entry *entry, uint32_t n, FILE *out);
 /* For programs: an array, an object for each submission. NOMEM, IO. */
 int results_json(const struct results_entry *entry, uint32_t n, FILE *out);
 

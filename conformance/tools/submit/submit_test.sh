@@ -334,6 +334,22 @@ want 'without HTML' 0 '&lt;i>' results "$folder/explained"
 want 'that is a failure' 0 '\*\*2 fail\*\*' results "$folder/explained" \
     "$folder/good"
 want 'for programs' 0 '"whose": "ours"' results "$folder/explained" --json
+call results "$folder/explained" "$folder/good" --html "$folder/page.html"
+result 'a page' "$([ $code = 0 ] && [ ! -s "$folder/out" ] ||
+    cat "$folder/err")"
+result 'a row for each requirement that was judged' "$([ "$(grep -c \
+    '<details class="case"' "$folder/page.html")" -gt 30 ] || echo 'it is not')"
+result 'it says whose a failure is' "$(grep -q '>ours<' \
+    <<<"$(sed -n '/id="r-reduce.scale"/,/<\/details>/p' \
+        "$folder/page.html")" || echo 'it does not')"
+result 'in which what a stranger wrote is text' "$(grep -q '&lt;i&gt;' \
+    "$folder/page.html" && ! grep -q '<i>' "$folder/page.html" ||
+    echo 'it is not')"
+result 'and which needs nothing else' "$(sed 's/="[^"]*"/=""/g' \
+    "$folder/page.html" | grep -nE '<[a-z][^>]* (src|on[a-z]+)=|url\(|<link')"
+call results "$folder/bare" --html "$folder/none.html"
+result 'no page of what is no bundle' "$([ $code = 65 ] &&
+    [ ! -e "$folder/none.html" ] || echo "exit $code")"
 explain reduce.scale 'mlp.*' ours
 result 'half of it' "$([ $code = 65 ] && grep -q 'nothing explains' \
     "$folder/err" || cat "$folder/err")"
@@ -353,4 +369,4 @@ cp "$folder/explanations.json" "$folder/good/"
 seal "$folder/good"
 want 'of another bundle' 65 'does not fail' verify "$folder/good"
 
-finish 51
+finish 57

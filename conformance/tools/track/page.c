@@ -6,7 +6,7 @@
  */
 #include "tools/track/page.h"
 
-#include "judge/draw/page_assets.h"
+#include "judge/draw/page_frame.h"
 #include "judge/draw/page_memory.h"
 #include "tools/track/page_internal.h"
 #include <inttypes.h>
@@ -24,18 +24,14 @@ static void head(struct page *page)
     const struct history_run *r = &page->v.run[page->v.newest];
     char date[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(
-        page->f,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">"
-        "\n<meta name=\"viewport\" content=\"width=device-width,"
-        "initial-scale=1\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
-        "'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
-        "<title>fsdp-cts: memory and speed over commits</title>\n"
-        "<style>\n%s\n</style>\n</head>\n<body>\n<main>\n"
-        "<h1>Memory and speed over commits</h1>\n"
-        "<p class=\"dim\">Run %" PRId64 " of <code>%.12s</code>, %s, on ",
-        fsdp_cts_page_css, r->id, r->commit, page_date(r->date, date));
+    page_begin(page->f);
+    (void)fputs("fsdp-cts: memory and speed over commits", page->f);
+    page_begin_body(page->f);
+    (void)fprintf(page->f,
+                  "<h1>Memory and speed over commits</h1>\n"
+                  "<p class=\"dim\">Run %" PRId64
+                  " of <code>%.12s</code>, %s, on ",
+                  r->id, r->commit, page_date(r->date, date));
     page_escape(page->f, r->machine_text);
     (void)fprintf(page->f, "; %u runs in the history.</p>\n", page->v.n_runs);
 }
@@ -376,16 +372,8 @@ static int all_cases(struct page *page, const struct page_case *cases,
     uint32_t open = 0;
     int64_t machine = -1;
 
-    (void)fprintf(
-        page->f,
-        "<h2 id=\"cases\">Cases</h2>\n<div class=\"tools\"><input id=\"q\" "
-        "type=\"search\" placeholder=\"words of a case, an engine\" "
-        "aria-label=\"show cases with these words\"><button id=\"changed\" "
-        "aria-pressed=\"false\">changed only</button><button id=\"open\" "
-        "aria-pressed=\"false\">open all</button><span id=\"shown\" "
-        "class=\"dim\" role=\"status\" style=\"align-self:center\">%u"
-        "</span></div>\n",
-        n);
+    (void)fputs("<h2 id=\"cases\">Cases</h2>\n", page->f);
+    page_put_tools(page->f, "words of a case, an engine", "changed only", n);
     for (uint32_t i = 0; i < n; i++) {
         const struct page_case *c = &cases[i];
         bool changed = c->worse + c->better > 0;
@@ -418,8 +406,7 @@ static int write_all(struct page *page)
     accepted(page);
     status = all_cases(page, cases, n);
     runs(page);
-    (void)fprintf(page->f, "</main>\n<script>%s</script>\n</body>\n</html>\n",
-                  fsdp_cts_page_js);
+    page_end(page->f);
     free(cases);
     return status;
 }
