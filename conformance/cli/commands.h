@@ -13,6 +13,7 @@ int command_list(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_report(int argc, char **argv);
+int command_summary(int argc, char **argv);
 int command_submit(int argc, char **argv);
 int command_results(int argc, char **argv);
 int command_mutants(int argc, char **argv);

@@ -25,6 +25,7 @@ static const struct command commands[] = {
      "say what a requirement asks, and how engines get it wrong"},
     {"verify", command_verify, "judge records that were kept by run"},
     {"report", command_report, "show a report again, or a part of it"},
+    {"summary", command_summary, "print a report for a pipeline's page"},
     {"submit", command_submit, "bundle records, report and how to rerun them"},
     {"results", command_results, "print the tables that bundles make"},
     {"mutants", command_mutants,

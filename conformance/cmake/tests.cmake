@@ -115,6 +115,13 @@ file(GLOB ref_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
 foreach(file ${ref_tests})
     unit(${file} LINK fsdp-ref m)
 endforeach()
+# The operators once more, as on a processor that lacks what this one has.
+foreach(name op_attention_test op_gradient_test op_optimizer_test op_rows_test
+        op_sums_test plain_device_test)
+    add_test(NAME unit.${name}.portable COMMAND ${name})
+    set_tests_properties(unit.${name}.portable PROPERTIES LABELS unit
+        TIMEOUT 120 ENVIRONMENT FSDP_REF_PORTABLE=1)
+endforeach()
 foreach(name workload_test workload_exact_test workload_gradient_test
         workload_train_test workload_recompute_test)
     unit(conformance/models/${name}.c LINK fsdp-models fsdp-ref
@@ -402,6 +409,12 @@ add_test(NAME package COMMAND ${here}/cmake/package_test.sh
     ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/docs/example)
 set_tests_properties(package PROPERTIES LABELS conformance TIMEOUT 600
     SKIP_RETURN_CODE 77 PROCESSORS 2)
+
+# Samples of pipelines for such an engine, and the action.
+add_test(NAME samples.schema COMMAND ${here}/cmake/samples_test.sh
+    ${CMAKE_SOURCE_DIR}/ci)
+set_tests_properties(samples.schema PROPERTIES LABELS command TIMEOUT 300
+    SKIP_RETURN_CODE 77)
 
 # Engines that were built against the headers of an earlier commit.
 add_test(NAME package.older COMMAND ${here}/cmake/older_plugin_test.sh

@@ -66,7 +66,7 @@ static void chains(float *restrict out, const float *a, const float *b,
     ref_zero(out, rows);
     for (uint64_t d = 0; d < n; d++) {
         for (uint64_t j = 0; j < rows; j++) {
-            out[j] = __builtin_fmaf(a[d], b[j * stride + d], out[j]);
+            out[j] = ref_fma(a[d], b[j * stride + d], out[j]);
         }
     }
 }
@@ -126,7 +126,7 @@ static uint64_t width_of(const struct fsdp_op *op)
     return ref_times(op->dim[2], op->dim[3]);
 }
 
-int ref_attention(const struct fsdp_op *op)
+int REF_NAME(ref_attention)(const struct fsdp_op *op)
 {
     uint64_t rows = rows_of(op);
     uint64_t width = width_of(op);
@@ -203,7 +203,7 @@ static void scale_dqk(const struct head *head, float *dqkv)
     }
 }
 
-int ref_attention_backward(const struct fsdp_op *op)
+int REF_NAME(ref_attention_backward)(const struct fsdp_op *op)
 {
     uint64_t rows = rows_of(op);
     uint64_t width = width_of(op);

@@ -66,7 +66,7 @@ static void add_x(const struct fsdp_op *op, uint64_t r, uint64_t j0,
     }
 }
 
-int ref_column_sum(const struct fsdp_op *op)
+int REF_NAME(ref_column_sum)(const struct fsdp_op *op)
 {
     uint64_t rows = op->dim[0];
     uint64_t n = op->dim[1];
@@ -90,7 +90,7 @@ static void add_dgamma(const struct fsdp_op *op, uint64_t r, uint64_t j0,
     for (uint64_t j = 0; j < columns; j++) {
         float h = (x[j] - stat[0]) * stat[1];
 
-        block[j] = __builtin_fmaf(dy[j], h, block[j]);
+        block[j] = ref_fma(dy[j], h, block[j]);
     }
 }
 
@@ -104,7 +104,7 @@ static void add_dbeta(const struct fsdp_op *op, uint64_t r, uint64_t j0,
     }
 }
 
-int ref_norm_grad(const struct fsdp_op *op)
+int REF_NAME(ref_norm_grad)(const struct fsdp_op *op)
 {
     uint64_t rows = op->dim[0];
     uint64_t n = op->dim[1];

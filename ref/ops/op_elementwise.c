@@ -21,7 +21,7 @@ static uint64_t bytes_of(uint32_t dtype, uint64_t n)
     return ref_times(n, fsdp_dtype_bytes(dtype));
 }
 
-int ref_fill(const struct fsdp_op *op)
+int REF_NAME(ref_fill)(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
     uint32_t dtype = named(op->aux[0]);
@@ -36,7 +36,7 @@ int ref_fill(const struct fsdp_op *op)
     return FSDP_OK;
 }
 
-int ref_scale(const struct fsdp_op *op)
+int REF_NAME(ref_scale)(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
     uint32_t dtype = named(op->aux[0]);
@@ -53,7 +53,7 @@ int ref_scale(const struct fsdp_op *op)
     return FSDP_OK;
 }
 
-int ref_add(const struct fsdp_op *op)
+int REF_NAME(ref_add)(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
     uint32_t dtype = named(op->aux[0]); /* of a and of y */
@@ -92,7 +92,7 @@ static uint64_t span(uint64_t rows, uint64_t row_bytes, uint64_t stride)
     return bytes;
 }
 
-int ref_copy_2d(const struct fsdp_op *op)
+int REF_NAME(ref_copy_2d)(const struct fsdp_op *op)
 {
     uint64_t rows = op->dim[0];
     uint64_t row_bytes = op->dim[1];
@@ -115,7 +115,7 @@ int ref_copy_2d(const struct fsdp_op *op)
     return FSDP_OK;
 }
 
-int ref_cast(const struct fsdp_op *op)
+int REF_NAME(ref_cast)(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
     uint32_t from = op->aux[0];
@@ -131,7 +131,7 @@ int ref_cast(const struct fsdp_op *op)
     return FSDP_OK;
 }
 
-int ref_bias(const struct fsdp_op *op)
+int REF_NAME(ref_bias)(const struct fsdp_op *op)
 {
     uint64_t rows = op->dim[0];
     uint64_t n = op->dim[1];
@@ -158,7 +158,7 @@ static float where_positive(float x, float y)
     return x > 0.0f ? y : 0.0f;
 }
 
-int ref_relu(const struct fsdp_op *op)
+int REF_NAME(ref_relu)(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
     const float *x = op->in[0].p;
@@ -171,7 +171,7 @@ int ref_relu(const struct fsdp_op *op)
     return FSDP_OK;
 }
 
-int ref_relu_backward(const struct fsdp_op *op)
+int REF_NAME(ref_relu_backward)(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
     const float *x = op->in[0].p;
@@ -192,12 +192,12 @@ static const float gelu_c = 0.797884561f; /* sqrt(2 / pi) */
 
 static float gelu_tanh(float x)
 {
-    float u = gelu_c * __builtin_fmaf(gelu_a * (x * x), x, x);
+    float u = gelu_c * ref_fma(gelu_a * (x * x), x, x);
 
     return fsdp_tanhf(u);
 }
 
-int ref_gelu(const struct fsdp_op *op)
+int REF_NAME(ref_gelu)(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
     const float *x = op->in[0].p;
@@ -212,7 +212,7 @@ int ref_gelu(const struct fsdp_op *op)
     return FSDP_OK;
 }
 
-int ref_gelu_backward(const struct fsdp_op *op)
+int REF_NAME(ref_gelu_backward)(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
     const float *x = op->in[0].p;
@@ -223,11 +223,10 @@ int ref_gelu_backward(const struct fsdp_op *op)
         op, (uint64_t[]){ref_words(n, 1), ref_words(n, 1), ref_words(n, 1)}));
     for (uint64_t i = 0; i < n; i++) {
         float t = gelu_tanh(x[i]);
-        float v = gelu_c * __builtin_fmaf(gelu_a3, x[i] * x[i], 1.0f);
-        float slope = __builtin_fmaf(-t, t, 1.0f);
+        float v = gelu_c * ref_fma(gelu_a3, x[i] * x[i], 1.0f);
+        float slope = ref_fma(-t, t, 1.0f);
 
-        dx[i] =
-            dy[i] * __builtin_fmaf((0.5f * x[i]) * slope, v, 0.5f * (1.0f + t));
+        dx[i] = dy[i] * ref_fma((0.5f * x[i]) * slope, v, 0.5f * (1.0f + t));
     }
     return FSDP_OK;
 }

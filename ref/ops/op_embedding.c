@@ -17,7 +17,7 @@ static bool ids_fit(const int32_t *id, uint64_t rows, uint64_t vocabulary)
     return true;
 }
 
-int ref_embedding(const struct fsdp_op *op)
+int REF_NAME(ref_embedding)(const struct fsdp_op *op)
 {
     uint64_t rows = op->dim[0];
     uint64_t n = op->dim[1];
@@ -83,7 +83,7 @@ static void entry_grad(const struct fsdp_op *op, const int32_t *id,
     }
 }
 
-int ref_embedding_grad(const struct fsdp_op *op)
+int REF_NAME(ref_embedding_grad)(const struct fsdp_op *op)
 {
     uint64_t rows = op->dim[0];
     uint64_t n = op->dim[1];

@@ -51,7 +51,7 @@ static void gemm_transposed(float *c, const float *a, const float *b,
     }
 }
 
-int ref_gemm(const struct fsdp_op *op)
+int REF_NAME(ref_gemm)(const struct fsdp_op *op)
 {
     uint64_t m = op->dim[0];
     uint64_t n = op->dim[1];
@@ -72,7 +72,7 @@ int ref_gemm(const struct fsdp_op *op)
     return FSDP_OK;
 }
 
-int ref_gemm_grad(const struct fsdp_op *op)
+int REF_NAME(ref_gemm_grad)(const struct fsdp_op *op)
 {
     uint64_t m = op->dim[0];
     uint64_t n = op->dim[1];

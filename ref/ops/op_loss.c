@@ -8,7 +8,7 @@
 #include <fsdp/arith/exp.h>
 #include <fsdp/arith/log.h>
 
-int ref_mse(const struct fsdp_op *op)
+int REF_NAME(ref_mse)(const struct fsdp_op *op)
 {
     uint64_t rows = op->dim[0];
     uint64_t n = op->dim[1];
@@ -26,7 +26,7 @@ int ref_mse(const struct fsdp_op *op)
         for (uint64_t c = 0; c < n; c++) {
             float d = y[r * n + c] - target[r * n + c];
 
-            lane[c % REF_LANES] = __builtin_fmaf(d, d, lane[c % REF_LANES]);
+            lane[c % REF_LANES] = ref_fma(d, d, lane[c % REF_LANES]);
             dy[r * n + c] = op->f[0] * d;
         }
         row_loss[r] = ref_lanes_fold(lane);
@@ -34,7 +34,7 @@ int ref_mse(const struct fsdp_op *op)
     return FSDP_OK;
 }
 
-int ref_linear_loss(const struct fsdp_op *op)
+int REF_NAME(ref_linear_loss)(const struct fsdp_op *op)
 {
     uint64_t rows = op->dim[0];
     uint64_t n = op->dim[1];
@@ -52,7 +52,7 @@ int ref_linear_loss(const struct fsdp_op *op)
         for (uint64_t j = 0; j < n; j++) {
             uint64_t l = j % REF_LANES;
 
-            lane[l] = __builtin_fmaf(y[r * n + j], factor[r * n + j], lane[l]);
+            lane[l] = ref_fma(y[r * n + j], factor[r * n + j], lane[l]);
             dy[r * n + j] = op->f[0] * factor[r * n + j];
         }
         row_loss[r] = ref_lanes_fold(lane);
@@ -85,7 +85,7 @@ static float cross_entropy_row(const float *x, uint64_t n, uint64_t id,
     return fsdp_logf(s) - (x_id - m);
 }
 
-int ref_cross_entropy(const struct fsdp_op *op)
+int REF_NAME(ref_cross_entropy)(const struct fsdp_op *op)
 {
     uint64_t rows = op->dim[0];
     uint64_t n = op->dim[1];

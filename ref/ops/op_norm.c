@@ -24,12 +24,12 @@ static float row_variance(const float *x, float mean, uint64_t n)
     for (uint64_t c = 0; c < n; c++) {
         float d = x[c] - mean;
 
-        lane[c % REF_LANES] = __builtin_fmaf(d, d, lane[c % REF_LANES]);
+        lane[c % REF_LANES] = ref_fma(d, d, lane[c % REF_LANES]);
     }
     return ref_lanes_fold(lane) / (float)n;
 }
 
-int ref_norm(const struct fsdp_op *op)
+int REF_NAME(ref_norm)(const struct fsdp_op *op)
 {
     uint64_t rows = op->dim[0];
     uint64_t n = op->dim[1];
@@ -49,7 +49,7 @@ int ref_norm(const struct fsdp_op *op)
         for (uint64_t c = 0; c < n; c++) {
             float d = x[c] - mean;
 
-            y[c] = __builtin_fmaf(d * r, gamma[c], beta[c]);
+            y[c] = ref_fma(d * r, gamma[c], beta[c]);
         }
         stat[row * 2] = mean;
         stat[row * 2 + 1] = r;
@@ -74,7 +74,7 @@ static void norm_backward_row(const float *x, const float *gamma,
         float g = dy[c] * gamma[c];
 
         lane_1[l] = lane_1[l] + g;
-        lane_2[l] = __builtin_fmaf(g, h, lane_2[l]);
+        lane_2[l] = ref_fma(g, h, lane_2[l]);
     }
     s1 = ref_lanes_fold(lane_1) / (float)n;
     s2 = ref_lanes_fold(lane_2) / (float)n;
@@ -82,11 +82,11 @@ static void norm_backward_row(const float *x, const float *gamma,
         float h = (x[c] - mean) * r;
         float g = dy[c] * gamma[c];
 
-        dx[c] = r * __builtin_fmaf(-h, s2, g - s1);
+        dx[c] = r * ref_fma(-h, s2, g - s1);
     }
 }
 
-int ref_norm_backward(const struct fsdp_op *op)
+int REF_NAME(ref_norm_backward)(const struct fsdp_op *op)
 {
     uint64_t rows = op->dim[0];
     uint64_t n = op->dim[1];

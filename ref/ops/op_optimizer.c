@@ -8,10 +8,10 @@
 /* The gradient with weight decay. */
 static float decayed(float wd, float w, float g)
 {
-    return wd == 0.0f ? g : __builtin_fmaf(wd, w, g);
+    return wd == 0.0f ? g : ref_fma(wd, w, g);
 }
 
-int ref_sgd(const struct fsdp_op *op)
+int REF_NAME(ref_sgd)(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
     float lr = op->f[0];
@@ -22,12 +22,12 @@ int ref_sgd(const struct fsdp_op *op)
     FSDP_TRY(ref_lengths(
         op, (uint64_t[]){ref_words(n, 1), ref_words(n, 1), ref_words(n, 1)}));
     for (uint64_t i = 0; i < n; i++) {
-        w[i] = __builtin_fmaf(-lr, decayed(wd, w[i], g[i]), w[i]);
+        w[i] = ref_fma(-lr, decayed(wd, w[i], g[i]), w[i]);
     }
     return FSDP_OK;
 }
 
-int ref_momentum(const struct fsdp_op *op)
+int REF_NAME(ref_momentum)(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
     float lr = op->f[0];
@@ -41,13 +41,13 @@ int ref_momentum(const struct fsdp_op *op)
                                           ref_words(n, 1), ref_words(n, 1),
                                           ref_words(n, 1)}));
     for (uint64_t i = 0; i < n; i++) {
-        v[i] = __builtin_fmaf(mu, v[i], decayed(wd, w[i], g[i]));
-        w[i] = __builtin_fmaf(-lr, v[i], w[i]);
+        v[i] = ref_fma(mu, v[i], decayed(wd, w[i], g[i]));
+        w[i] = ref_fma(-lr, v[i], w[i]);
     }
     return FSDP_OK;
 }
 
-int ref_adamw(const struct fsdp_op *op)
+int REF_NAME(ref_adamw)(const struct fsdp_op *op)
 {
     uint64_t n = op->dim[0];
     float lr = op->f[0];
@@ -66,11 +66,11 @@ int ref_adamw(const struct fsdp_op *op)
     FSDP_TRY(ref_lengths(
         op, (uint64_t[]){bytes, bytes, bytes, bytes, bytes, bytes, bytes}));
     for (uint64_t i = 0; i < n; i++) {
-        m[i] = __builtin_fmaf(beta1, m[i], (1.0f - beta1) * g[i]);
-        v[i] = __builtin_fmaf(beta2, v[i], ((1.0f - beta2) * g[i]) * g[i]);
-        w[i] = __builtin_fmaf(-(lr * wd), w[i], w[i]);
-        w[i] = __builtin_fmaf(
-            -rate, m[i] / (__builtin_sqrtf(v[i]) / root + eps), w[i]);
+        m[i] = ref_fma(beta1, m[i], (1.0f - beta1) * g[i]);
+        v[i] = ref_fma(beta2, v[i], ((1.0f - beta2) * g[i]) * g[i]);
+        w[i] = ref_fma(-(lr * wd), w[i], w[i]);
+        w[i] =
+            ref_fma(-rate, m[i] / (__builtin_sqrtf(v[i]) / root + eps), w[i]);
     }
     return FSDP_OK;
 }

@@ -11,6 +11,19 @@
 #define FSDP_CTS_OPS_H
 
 #include <fsdp/op.h>
+#include <string.h>
+
+/*
+ * Operators are compiled for more than one level of instructions; the build
+ * gives each compilation its REF_LEVEL, plain or fma, and REF_NAME(ref_gemm) is
+ * then ref_gemm_fma. All levels have the same bits.
+ */
+#ifndef REF_LEVEL
+#    define REF_LEVEL plain
+#endif
+#define REF_PASTE(name, level)  name##_##level
+#define REF_EXPAND(name, level) REF_PASTE(name, level)
+#define REF_NAME(name)          REF_EXPAND(name, REF_LEVEL)
 
 enum {
     REF_COLUMNS = 64, /* of a matrix, that a loop keeps sums of on the stack */
@@ -18,32 +31,32 @@ enum {
 };
 
 /* The operators (op.h). */
-int ref_fill(const struct fsdp_op *op);
-int ref_scale(const struct fsdp_op *op);
-int ref_add(const struct fsdp_op *op);
-int ref_copy_2d(const struct fsdp_op *op);
-int ref_cast(const struct fsdp_op *op);
-int ref_gemm(const struct fsdp_op *op);
-int ref_gemm_grad(const struct fsdp_op *op);
-int ref_bias(const struct fsdp_op *op);
-int ref_column_sum(const struct fsdp_op *op);
-int ref_relu(const struct fsdp_op *op);
-int ref_relu_backward(const struct fsdp_op *op);
-int ref_gelu(const struct fsdp_op *op);
-int ref_gelu_backward(const struct fsdp_op *op);
-int ref_norm(const struct fsdp_op *op);
-int ref_norm_backward(const struct fsdp_op *op);
-int ref_norm_grad(const struct fsdp_op *op);
-int ref_embedding(const struct fsdp_op *op);
-int ref_embedding_grad(const struct fsdp_op *op);
-int ref_attention(const struct fsdp_op *op);
-int ref_attention_backward(const struct fsdp_op *op);
-int ref_mse(const struct fsdp_op *op);
-int ref_linear_loss(const struct fsdp_op *op);
-int ref_cross_entropy(const struct fsdp_op *op);
-int ref_sgd(const struct fsdp_op *op);
-int ref_momentum(const struct fsdp_op *op);
-int ref_adamw(const struct fsdp_op *op);
+int REF_NAME(ref_fill)(const struct fsdp_op *op);
+int REF_NAME(ref_scale)(const struct fsdp_op *op);
+int REF_NAME(ref_add)(const struct fsdp_op *op);
+int REF_NAME(ref_copy_2d)(const struct fsdp_op *op);
+int REF_NAME(ref_cast)(const struct fsdp_op *op);
+int REF_NAME(ref_gemm)(const struct fsdp_op *op);
+int REF_NAME(ref_gemm_grad)(const struct fsdp_op *op);
+int REF_NAME(ref_bias)(const struct fsdp_op *op);
+int REF_NAME(ref_column_sum)(const struct fsdp_op *op);
+int REF_NAME(ref_relu)(const struct fsdp_op *op);
+int REF_NAME(ref_relu_backward)(const struct fsdp_op *op);
+int REF_NAME(ref_gelu)(const struct fsdp_op *op);
+int REF_NAME(ref_gelu_backward)(const struct fsdp_op *op);
+int REF_NAME(ref_norm)(const struct fsdp_op *op);
+int REF_NAME(ref_norm_backward)(const struct fsdp_op *op);
+int REF_NAME(ref_norm_grad)(const struct fsdp_op *op);
+int REF_NAME(ref_embedding)(const struct fsdp_op *op);
+int REF_NAME(ref_embedding_grad)(const struct fsdp_op *op);
+int REF_NAME(ref_attention)(const struct fsdp_op *op);
+int REF_NAME(ref_attention_backward)(const struct fsdp_op *op);
+int REF_NAME(ref_mse)(const struct fsdp_op *op);
+int REF_NAME(ref_linear_loss)(const struct fsdp_op *op);
+int REF_NAME(ref_cross_entropy)(const struct fsdp_op *op);
+int REF_NAME(ref_sgd)(const struct fsdp_op *op);
+int REF_NAME(ref_momentum)(const struct fsdp_op *op);
+int REF_NAME(ref_adamw)(const struct fsdp_op *op);
 
 /* a * b, or UINT64_MAX, which is no length, if that overflows. */
 static inline uint64_t ref_times(uint64_t a, uint64_t b)
@@ -97,13 +110,53 @@ static inline void ref_zero(float *x, uint64_t n)
     }
 }
 
+/* Whether fma() is an instruction; not every compiler says __FP_FAST_FMAF. */
+#if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__aarch64__)
+#    define REF_HAS_FMA 1
+#endif
+
+/*
+ * fma(a, b, c). Where it is no instruction, calling a function for each element
+ * would take most of an operator's time; so it is made of doubles. The product
+ * is exact, and so is `lost`, what the sum was rounded by. Rounded to odd, the
+ * sum is never half-way between two floats, so that it may be rounded again: if
+ * something was lost and it is even, it becomes its neighbour on that side.
+ * What is not finite has lost NaN, and stays. Whether lost is neither 0 nor NaN
+ * is asked of its bits, since SSE2 cannot choose by a comparison of doubles.
+ */
+static inline float ref_fma(float a, float b, float c)
+{
+#ifdef REF_HAS_FMA
+    return __builtin_fmaf(a, b, c);
+#else
+    const uint64_t infinite = UINT64_C(0x7ff0000000000000);
+    const double product = (double)a * (double)b;
+    double sum = product + (double)c;
+    const double part = sum - product;
+    const double lost = (product - (sum - part)) + ((double)c - part);
+    uint64_t bits;
+    uint64_t lost_bits;
+    uint64_t size;
+    uint64_t some;
+
+    memcpy(&bits, &sum, sizeof(bits));
+    memcpy(&lost_bits, &lost, sizeof(lost_bits));
+    size = lost_bits & (UINT64_MAX >> 1);
+    some = ((0 - size) & (size - infinite)) >> 63;
+    /* All ones where it is to move, 1 or -1: away from 0 or towards it. */
+    bits += (0 - (some & ~bits & 1)) & (1 - (((bits ^ lost_bits) >> 63) << 1));
+    memcpy(&sum, &bits, sizeof(sum));
+    return (float)sum;
+#endif
+}
+
 /* chain(k; a[k], b[k]) */
 static inline float ref_chain(const float *a, const float *b, uint64_t n)
 {
     float acc = 0.0f;
 
     for (uint64_t k = 0; k < n; k++) {
-        acc = __builtin_fmaf(a[k], b[k], acc);
+        acc = ref_fma(a[k], b[k], acc);
     }
     return acc;
 }
@@ -114,7 +167,7 @@ static inline void ref_chain_step(float *restrict acc, float a,
                                   const float *restrict b, uint64_t n)
 {
     for (uint64_t j = 0; j < n; j++) {
-        acc[j] = __builtin_fmaf(a, b[j], acc[j]);
+        acc[j] = ref_fma(a, b[j], acc[j]);
     }
 }
 

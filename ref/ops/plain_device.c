@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plain_device.c - the reference device: memory, streams on which everything
- * has finished when the call returns, and the table of operators.
+ * has finished when the call returns, and the choice of operators.
  *
  * What holds for every operator is checked here: how many ranges it has,
  * that they are there, and which of them may lie on one another.
  */
 #include "plain_device.h"
 
-#include "ops.h"
+#include "op_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,53 +23,8 @@ struct fsdp_stream {
     uint64_t tickets;
 };
 
-/*
- * over[o] is a set of inputs, bit i for in[i], that out[o] may be: the same
- * range, to the byte. With `in_place` it has to be.
- */
-struct ref_operator {
-    int (*run)(const struct fsdp_op *op);
-    uint32_t n_in, n_out;
-    uint32_t over[FSDP_OP_MAX_OUT];
-    bool in_place;
-};
-
-enum {
-    IN_0 = 1u << 0,
-    IN_1 = 1u << 1,
-    IN_2 = 1u << 2,
-    IN_3 = 1u << 3
-};
-
-/* NORM_SUM is missing. */
-static const struct ref_operator operators[FSDP_N_OPS] = {
-    [FSDP_OP_FILL] = {ref_fill, 0, 1, {0}, false},
-    [FSDP_OP_SCALE] = {ref_scale, 1, 1, {IN_0}, true},
-    [FSDP_OP_ADD] = {ref_add, 2, 1, {IN_0 | IN_1}, false},
-    [FSDP_OP_COPY_2D] = {ref_copy_2d, 1, 1, {0}, false},
-    [FSDP_OP_CAST] = {ref_cast, 1, 1, {0}, false},
-    [FSDP_OP_GEMM] = {ref_gemm, 2, 1, {0}, false},
-    [FSDP_OP_GEMM_GRAD] = {ref_gemm_grad, 2, 1, {0}, false},
-    [FSDP_OP_BIAS] = {ref_bias, 2, 1, {IN_0}, false},
-    [FSDP_OP_COLUMN_SUM] = {ref_column_sum, 1, 1, {0}, false},
-    [FSDP_OP_RELU] = {ref_relu, 1, 1, {IN_0}, false},
-    [FSDP_OP_RELU_BACKWARD] = {ref_relu_backward, 2, 1, {IN_1}, false},
-    [FSDP_OP_GELU] = {ref_gelu, 1, 1, {0}, false},
-    [FSDP_OP_GELU_BACKWARD] = {ref_gelu_backward, 2, 1, {IN_1}, false},
-    [FSDP_OP_NORM] = {ref_norm, 3, 2, {0}, false},
-    [FSDP_OP_NORM_BACKWARD] = {ref_norm_backward, 4, 1, {0}, false},
-    [FSDP_OP_NORM_GRAD] = {ref_norm_grad, 3, 2, {0}, false},
-    [FSDP_OP_EMBEDDING] = {ref_embedding, 3, 1, {0}, false},
-    [FSDP_OP_EMBEDDING_GRAD] = {ref_embedding_grad, 2, 2, {0}, false},
-    [FSDP_OP_ATTENTION] = {ref_attention, 1, 2, {0}, false},
-    [FSDP_OP_ATTENTION_BACKWARD] = {ref_attention_backward, 4, 1, {0}, false},
-    [FSDP_OP_MSE] = {ref_mse, 2, 2, {0}, false},
-    [FSDP_OP_CROSS_ENTROPY] = {ref_cross_entropy, 2, 2, {0, IN_0}, false},
-    [FSDP_OP_SGD] = {ref_sgd, 2, 1, {IN_0}, true},
-    [FSDP_OP_MOMENTUM] = {ref_momentum, 3, 2, {IN_0, IN_2}, true},
-    [FSDP_OP_ADAMW] = {ref_adamw, 4, 3, {IN_0, IN_2, IN_3}, true},
-    [FSDP_OP_LINEAR_LOSS] = {ref_linear_loss, 2, 2, {0}, false},
-};
+/* Of this processor: whoever opens a device writes the same. */
+static _Atomic(const struct ref_operator *) chosen = ref_operators_plain;
 
 static bool overlap(const void *a, uint64_t a_bytes, const void *b,
                     uint64_t b_bytes)
@@ -138,6 +93,7 @@ static bool well_formed(const struct fsdp_op *op,
 static int device_run(void *self, struct fsdp_stream *stream,
                       const struct fsdp_op *op)
 {
+    const struct ref_operator *operators = chosen;
     const struct ref_operator *rule;
 
     (void)self;
@@ -271,11 +227,26 @@ static int device_stamp(void *self, struct fsdp_stream *stream, uint64_t *ns)
     return FSDP_OK;
 }
 
+/* The fastest that this processor has. */
+static const struct ref_operator *choose(void)
+{
+#ifdef REF_HAVE_LEVEL_FMA
+    const char *portable = getenv("FSDP_REF_PORTABLE");
+
+    if ((portable == NULL || portable[0] == '\0') &&
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        return ref_operators_fma;
+    }
+#endif
+    return ref_operators_plain;
+}
+
 int ref_device_open(struct fsdp_device *out)
 {
     if (out == NULL) {
         return FSDP_ERR_INVALID;
     }
+    chosen = choose();
     *out = (struct fsdp_device){
         .size = sizeof(*out),
         .place = FSDP_PLACE_HOST,

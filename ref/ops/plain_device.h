@@ -4,6 +4,10 @@
  * and the operators of profile "f32-fma" as plain loops. Other devices are
  * judged by its bits.
  *
+ * On x86 the loops are compiled twice, for any processor and for those with
+ * AVX2 and FMA; the environment's FSDP_REF_PORTABLE, if it is not empty, takes
+ * the first. Bits are the same.
+ *
  * Stateless: any number of ranks may open it, as processes or threads, and a
  * copy of the struct is as good as the original.
  */

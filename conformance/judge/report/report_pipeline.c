@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_pipeline.c - what was judged, as pipelines show it beside a change:
+ * a page, annotations, findings of code quality. Each requirement that failed
+ * is one finding, however many cases share it; causes stand first.
+ */
+#include "judge/report/report_pipeline.h"
+#include "judge/report/report_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_ANNOTATIONS = 10,
+    MAX_ROWS = 20
+};
+
+/* A requirement that failed: the case to look at, and in how many it did. */
+struct failed {
+    const struct judge_result *r;
+    uint32_t c, q, cases;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct failed *x = a;
+    const struct failed *y = b;
+
+    return judge_compare_causes(x->r, x->c, x->q, y->c, y->q);
+}
+
+/* All that failed, sorted; *n of them. NULL: no memory. */
+static struct failed *list_failed(const struct judge_result *r, uint32_t *n)
+{
+    struct failed *list = calloc((size_t)r->n_requirements + 1, sizeof(*list));
+
+    *n = 0;
+    for (uint32_t q = 0; list != NULL && q < r->n_requirements; q++) {
+        struct failed *one = &list[*n];
+
+        for (uint32_t c = 0; r->reported[q] && c < r->n_cases; c++) {
+            if (!judge_is_failure(judge_item_at(r, c, q))) {
+                continue;
+            }
+            if (one->cases == 0 ||
+                judge_compare_causes(r, c, q, one->c, q) < 0) {
+                one->c = c;
+            }
+            one->cases++;
+        }
+        if (one->cases > 0) {
+            one->r = r;
+            one->q = q;
+            (*n)++;
+        }
+    }
+    if (list != NULL) {
+        qsort(list, *n, sizeof(*list), compare);
+    }
+    return list;
+}
+
+static uint32_t bad(const uint32_t count[JUDGE_N_OUTCOMES])
+{
+    return count[JUDGE_FAIL] + count[JUDGE_ERROR] + count[JUDGE_TIMEOUT];
+}
+
+/* ---- Markdown ---- */
+
+/* In a cell of a table: what Markdown or HTML would take for its own. */
+static void put_cell(FILE *f, const char *s)
+{
+    for (; *s != '\0'; s++) {
+        if (strchr("|\\`*_<>[]", *s) != NULL) {
+            (void)fputc('\\', f);
+        }
+        (void)fputc(*s, f);
+    }
+}
+
+static void put_levels(FILE *f, const struct judge_result *r)
+{
+    (void)fputs("\n| level | pass | fail | blocked |\n|---|--:|--:|--:|\n", f);
+    for (uint32_t l = 0; l < N_LEVELS; l++) {
+        const uint32_t *n = r->level[l].count;
+
+        if (n[JUDGE_PASS] + bad(n) + n[JUDGE_BLOCKED] > 0) {
+            (void)fprintf(f,
+                          "| %s | %" PRIu32 " | %" PRIu32 " | %" PRIu32 " |\n",
+                          requirement_level_name(l), n[JUDGE_PASS], bad(n),
+                          n[JUDGE_BLOCKED]);
+        }
+    }
+}
+
+static void put_rows(FILE *f, const struct failed *list, uint32_t n)
+{
+    char why[REPORT_LINE_BYTES];
+
+    (void)fputs("\n| failed | cases | in the first of them |\n|---|--:|---|\n",
+                f);
+    for (uint32_t i = 0; i < n && i < MAX_ROWS; i++) {
+        const struct requirement *q = list[i].r->requirement[list[i].q];
+
+        (void)fprintf(f, "| `%s` (%s) | %" PRIu32 " | ", q->id,
+                      q->must != 0 ? "MUST" : "SHOULD", list[i].cases);
+        put_cell(f, report_why(list[i].r, list[i].c, list[i].q, why));
+        (void)fputs(" |\n", f);
+    }
+    if (n > MAX_ROWS) {
+        (void)fprintf(f, "\nand %" PRIu32 " requirements more\n", n - MAX_ROWS);
+    }
+}
+
+int report_markdown(FILE *f, const struct judge_result *r,
+                    const struct report_meta *meta)
+{
+    char text[REPORT_LINE_BYTES];
+    uint32_t n;
+    struct failed *list = list_failed(r, &n);
+
+    if (list == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    (void)fprintf(f, "### %s: ", judge_verdict_name(r->verdict));
+    put_cell(f, report_printable(r->engine[0] != '\0' ? r->engine : "no engine",
+                                 text));
+    (void)fprintf(f,
+                  "\n\n%" PRIu32 " of %" PRIu32 " cases judged, %" PRIu32
+                  " not claimed; %" PRIu32 " pass, %" PRIu32 " fail, %" PRIu32
+                  " blocked.",
+                  r->executed, r->expected, r->not_claimed,
+                  r->count[JUDGE_PASS], bad(r->count), r->count[JUDGE_BLOCKED]);
+    if (r->reason[0] != '\0') {
+        (void)fputc(' ', f);
+        put_cell(f, report_printable(r->reason, text));
+    }
+    (void)fputc('\n', f);
+    if (n > 0) {
+        (void)fputs("\n```\n", f);
+        report_first_cause(f, r, meta);
+        (void)fputs("```\n", f);
+        put_rows(f, list, n);
+    }
+    put_levels(f, r);
+    (void)fputc('\n', f);
+    free(list);
+    return FSDP_OK;
+}
+
+/* ---- Workflow commands ---- */
+
+/* In a message; in a property, colons and commas end it. */
+static void put_command(FILE *f, const char *s, bool property)
+{
+    for (; *s != '\0'; s++) {
+        if (*s == '%' || (property && strchr(":,", *s) != NULL)) {
+            (void)fprintf(f, "%%%02X", (unsigned int)(unsigned char)*s);
+        } else {
+            (void)fputc(*s, f);
+        }
+    }
+}
+
+/* Lines of a message, which ends a line itself, are parted by %0A. */
+static void put_lines(FILE *f, const struct failed *one,
+                      const struct report_meta *meta)
+{
+    const struct judge_result *r = one->r;
+    char line[REPORT_LINE_BYTES];
+
+    put_command(f, r->requirement[one->q]->text, false);
+    (void)fputs("%0A", f);
+    put_command(f, report_why(r, one->c, one->q, line), false);
+    (void)fprintf(f, "%%0A%" PRIu32 " case%s, first: %s", one->cases,
+                  one->cases > 1 ? "s" : "", r->cases[one->c].id);
+    if (meta->rerun != NULL) {
+        char clean[REPORT_LINE_BYTES];
+
+        (void)fputs("%0Arerun: ", f);
+        put_command(f,
+                    report_printable(
+                        report_rerun(meta, &r->cases[one->c], line), clean),
+                    false);
+    }
+    (void)fputc('\n', f);
+}
+
+int report_annotations(FILE *f, const struct judge_result *r,
+                       const struct report_meta *meta)
+{
+    char text[REPORT_LINE_BYTES];
+    uint32_t n;
+    struct failed *list = list_failed(r, &n);
+
+    if (list == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < n && i < MAX_ANNOTATIONS; i++) {
+        const struct requirement *q = r->requirement[list[i].q];
+
+        (void)fprintf(f, "::%s title=%s (%s)",
+                      q->must != 0 ? "error" : "warning", q->id,
+                      q->must != 0 ? "MUST" : "SHOULD");
+        (void)fputs(" of ", f);
+        put_command(f, report_printable(r->engine, text), true);
+        (void)fputs("::", f);
+        put_lines(f, &list[i], meta);
+    }
+    if (r->verdict == JUDGE_UNDECIDED) {
+        (void)fprintf(f, "::notice title=%s::", judge_verdict_name(r->verdict));
+        put_command(f, report_printable(r->reason, text), false);
+        (void)fputc('\n', f);
+    }
+    free(list);
+    return FSDP_OK;
+}
+
+/* ---- Code quality ---- */
+
+/* A text of JSON; printable ASCII is all that is left in it. */
+static void put_json(FILE *f, const char *s)
+{
+    char clean[REPORT_LINE_BYTES];
+
+    (void)fputc('"', f);
+    for (s = report_printable(s, clean); *s != '\0'; s++) {
+        if (*s == '"' || *s == '\\') {
+            (void)fputc('\\', f);
+        }
+        (void)fputc(*s, f);
+    }
+    (void)fputc('"', f);
+}
+
+int report_code_quality(FILE *f, const struct judge_result *r, const char *path,
+                        bool *first)
+{
+    char line[2 * REPORT_LINE_BYTES];
+    char why[REPORT_LINE_BYTES];
+    uint32_t n;
+    struct failed *list = list_failed(r, &n);
+
+    if (list == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const struct requirement *q = r->requirement[list[i].q];
+
+        (void)fputs(*first ? "\n " : ",\n ", f);
+        *first = false;
+        (void)fputs("{\"description\": ", f);
+        (void)snprintf(line, sizeof(line), "%s, %" PRIu32 " cases: %s",
+                       r->engine, list[i].cases,
+                       report_why(r, list[i].c, list[i].q, why));
+        put_json(f, line);
+        (void)fprintf(f, ", \"check_name\": \"%s\", \"fingerprint\": ", q->id);
+        /* Of one engine's requirement: what failed before is not new. */
+        (void)snprintf(line, sizeof(line), "fsdp-cts:%s:%s", r->engine, q->id);
+        put_json(f, line);
+        (void)fprintf(f, ", \"severity\": \"%s\", \"location\": {\"path\": ",
+                      q->must != 0 ? "major" : "minor");
+        put_json(f, path);
+        (void)fputs(", \"lines\": {\"begin\": 1}}}", f);
+    }
+    free(list);
+    return FSDP_OK;
+}
