@@ -128,7 +128,6 @@ static int fill(struct fsdp_sharded *s)
     FSDP_TRY(unsharded_take(s, FSDP_PARAM_SHARD, &s->value));
     FSDP_TRY(unsharded_take(s, FSDP_GRAD_SHARD, &s->reduced));
     FSDP_TRY(unsharded_take(s, FSDP_GRAD_FULL, &s->fresh));
-    FSDP_TRY(unsharded_take(s, FSDP_PARAM_FULL, &s->lent));
     bytes = s->total * sizeof(*s->value);
     for (uint32_t i = 0; i < ref_optimizer_states(s->options.optimizer); i++) {
         FSDP_TRY(unsharded_take(s, FSDP_OPTIM, &s->state[i]));
@@ -350,6 +349,9 @@ static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
     dtype = s->sequence ? s->dtype[unsharded_unit(s, p)].param : FSDP_DTYPE_F32;
     value = s->value + s->start[p];
     if (dtype != FSDP_DTYPE_F32) {
+        if (!s->lent) {
+            FSDP_TRY(unsharded_take(s, FSDP_PARAM_FULL, &s->lent));
+        }
         for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
             fsdp_store(dtype, s->lent + s->start[p], i, value[i]);
         }
@@ -483,12 +485,13 @@ static int pieces(struct fsdp_sharded *s,
 
 const struct fsdp_engine *fsdp_unsharded_engine(void)
 {
+    /* What records of it have said always: it is asked for any case. */
     static const char *const claims[] = {
-        "serial",  "flat",     "per-parameter", "full-shard", "no-shard",
-        "sgd",     "momentum", "adamw",         "groups",     "no-sync",
-        "eval",    "cancel",   "fold-rank",     "fold-ring",  "fold-tree",
-        "f32-fma", "clip",     "bf16",          "fp16",       "sum-f32",
-        NULL};
+        "serial",    "flat",      "per-parameter", "full-shard",
+        "no-shard",  "sgd",       "momentum",      "adamw",
+        "groups",    "no-sync",   "eval",          "cancel",
+        "fold-rank", "fold-ring", "fold-tree",     "f32-fma",
+        "clip",      NULL};
     static const struct fsdp_engine engine = {
         .size = sizeof(engine),
         .abi = FSDP_ABI_VERSION,
