@@ -41,7 +41,7 @@ left()
     done
 }
 
-run none
+run as-it-is
 result 'as it is, it is right' "$([ "$code" = 0 ] || echo "exit $code")"
 
 run daemon
