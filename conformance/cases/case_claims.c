@@ -210,6 +210,9 @@ const struct claim known_claims[] = {
      .text = "`memory.storage-total`, which measures what is allocated in the "
              "strict "
              "profile; no case"},
+    {"scripts", CLAIM_ENGINE,
+     .text = "scripts that are drawn: `run --scripts` plays none. Of an "
+             "adapter: cases that play a script of their own"},
     {"bf16", CLAIM_ENGINE,
      .text = "cases with bf16 parameters, gradients or reductions, and "
              "`mixed.*`; `shard` must then refuse a bf16 `param_dtype` or "
@@ -251,9 +254,6 @@ const struct claim known_claims[] = {
              "do not keep it)"},
     {"divide-factor", CLAIM_ADAPTER, .text = "another divisor than the world"},
     {"again", CLAIM_ADAPTER, .text = "a second life in the same process"},
-    {"scripts", CLAIM_ADAPTER,
-     .text = "scripts of their own, whatever they say, can be played and "
-             "recorded by action"},
     {"live-bytes", CLAIM_ADAPTER,
      .text = "`memory` is measured as the specification says. Without it "
              "`memory.*` "

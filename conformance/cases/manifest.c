@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 609;
+const uint32_t manifest_count = 614;
 const char manifest_sha256[] =
     "dda8b3d4045b44a99087ee8bd9773af7f99857711ea4181b0299b4e36ba17c54";
 

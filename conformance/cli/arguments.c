@@ -115,19 +115,24 @@ static int take_first_seed(const struct option_row *row, char *value,
     return take_number(row, value, out);
 }
 
-static int take_fresh_seed(const struct option_row *row, char *value,
-                           struct arguments *out)
+int arguments_fresh_seed(struct arguments *out, const char *option)
 {
-    (void)row;
-    (void)value;
     do {
         if (getrandom(&out->seed, sizeof(out->seed), 0) != sizeof(out->seed)) {
             return arguments_usage("no random number: %s%s", strerror(errno),
                                    "");
         }
     } while (out->seed == 0);
-    fprintf(stderr, "fsdp-cts: --seed %u\n", out->seed);
+    fprintf(stderr, "fsdp-cts: --%s %u\n", option, out->seed);
     return 0;
+}
+
+static int take_fresh_seed(const struct option_row *row, char *value,
+                           struct arguments *out)
+{
+    (void)row;
+    (void)value;
+    return arguments_fresh_seed(out, "seed");
 }
 
 /* "2/3": the second of three. */
@@ -192,6 +197,13 @@ static const struct option_row rows[] = {
      .at = AT(n_seeds), .least = 1, .most = 1000000},
     {"first-seed", "S", TAKES_SELECTION, "the first of their seeds (1)",
      .take = take_first_seed, .at = AT(first_seed), .least = 0,
+     .most = UINT32_MAX},
+    {"scripts", "N", TAKES_SCRIPTS,
+     "instead: N scripts that are drawn (docs/scripts.md)", .take = take_number,
+     .at = AT(n_scripts), .least = 1, .most = 1000000},
+    {"script-seed", "N", TAKES_SCRIPTS,
+     "draw those of a whole run from this seed on (one that nobody knows)",
+     .take = take_number, .at = AT(script_seed), .least = 1,
      .most = UINT32_MAX},
     {"seed", "N", TAKES_SEED, "the selected cases with this seed of their data",
      .take = take_number, .at = AT(seed), .least = 1, .most = UINT32_MAX},

@@ -48,6 +48,7 @@ struct arguments {
     uint32_t shard, n_shards;     /* 1..n_shards; n_shards 0: all cases */
     uint32_t seed;                /* of all cases; 0: as in the manifest */
     uint32_t n_scripts;           /* drawn, from `seed` on; 0: none */
+    uint32_t script_seed;         /* of a whole run's; 0: any */
     const char *write, *check, *fixtures;
     const char *from; /* a report, whose cases are meant */
     bool failed, last_failed, dry_run;
@@ -87,6 +88,7 @@ enum {
     TAKES_DRAW = 131072, /* --draw --seed, of scripts */
     TAKES_PAGE = 262144, /* --against --records, of a report's page */
     TAKES_HTML = 524288, /* --html */
+    TAKES_SCRIPTS = 1048576, /* --scripts */
 };
 
 /* Returns 0; or, after a line on stderr, EXIT_USAGE, or EXIT_OUTPUT: a file
@@ -94,6 +96,9 @@ enum {
  * into argv, which is changed at commas. */
 int arguments_parse(int argc, char **argv, unsigned takes,
                     struct arguments *out);
+/* out->seed becomes one that nobody knows beforehand, which is said on stderr,
+ * as what to give this option. 0, or EXIT_USAGE: there is none. */
+int arguments_fresh_seed(struct arguments *out, const char *option);
 /* How cases are run, as the options say; which, with which engine and where
  * their records go is left to the caller. */
 struct supervise_job arguments_job(const struct arguments *a);

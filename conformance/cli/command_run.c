@@ -4,6 +4,7 @@
  * judge what was recorded.
  */
 #include "cli/commands.h"
+#include "cli/drawn.h"
 #include "cli/evaluate.h"
 #include "cli/exit_codes.h"
 #include "cli/fixtures.h"
@@ -28,7 +29,7 @@
 enum {
     TAKES = TAKES_ENGINE | TAKES_SELECTION | TAKES_JUDGE | TAKES_REPORT |
             TAKES_WORLD | TAKES_RECORDS | TAKES_TEXT | TAKES_MUTANT |
-            TAKES_RUN | TAKES_SEED | TAKES_GOLDEN
+            TAKES_RUN | TAKES_SEED | TAKES_GOLDEN | TAKES_SCRIPTS
 };
 
 static void help(void)
@@ -182,7 +183,8 @@ static void show(const struct arguments *a, const struct evaluate_input *e,
 
 static int judge_all(const struct arguments *a,
                      const struct engine_folders *engines,
-                     const struct evaluate_input *common, int64_t started,
+                     const struct evaluate_input *common,
+                     const struct drawn *drawn, int64_t started,
                      struct times *times)
 {
     const struct times_span began = times_now();
@@ -195,6 +197,7 @@ static int judge_all(const struct arguments *a,
         rerun_make(a, engines->of[i].engine, rerun[i]);
         jobs[i] = (struct evaluate_job){*common, rerun[i]};
         jobs[i].input.records = engines->of[i].records;
+        jobs[i].input.drawn = drawn ? &drawn->engine[i].said : NULL;
     }
     if (rerun) {
         code = evaluate_engines(jobs, engines->n, a, started, result);
@@ -244,6 +247,7 @@ static int run(const struct arguments *a, const struct case_list *cases,
     struct evaluate_input e = {
         .cases = cases, .text = text, .only = evaluate_only(a, all)};
     struct times times = {.began = times_now()};
+    struct drawn *drawn = NULL;
     int64_t started = (int64_t)time(NULL);
     int code;
 
@@ -275,9 +279,16 @@ static int run(const struct arguments *a, const struct case_list *cases,
                : code == FSDP_ERR_IO ? say(&error, code)
                                      : (say(&error, code), EXIT_INCOMPLETE);
     }
-    if (code == 0 && !a->record_only) {
-        code = judge_all(a, &engines, &e, started, &times);
+    if (code == 0 && drawn_are_wanted(a, cases)) {
+        const struct times_span began = times_now();
+
+        code = drawn_beside(a, text, &drawn);
+        times_note(&times, "draw", "", began);
     }
+    if (code == 0 && !a->record_only) {
+        code = judge_all(a, &engines, &e, drawn, started, &times);
+    }
+    free(drawn);
     if (a->times && a->record_only) {
         times_print(&times, NULL, 0);
     }
@@ -344,12 +355,33 @@ static int check_shard(struct arguments *a)
     return 0;
 }
 
+/* ---- Scripts that are drawn ---- */
+
+static int check_scripts(const struct arguments *a)
+{
+    if (a->n_scripts &&
+        (a->adapter || a->script || a->fixtures || a->n_seeds || a->n_shards ||
+         a->cases.n + a->workloads.n + a->strategies.n + a->n_ranks +
+                 a->requirements.n >
+             0 ||
+         a->records || a->report || a->junit || a->trace || a->pictures ||
+         a->record_only || a->world == WORLD_MPI)) {
+        fprintf(stderr, "fsdp-cts run: --scripts N draws cases of its own, and "
+                        "keeps nothing: of the other options it takes "
+                        "--engine, --mutant, --seed, --jobs, --timeout, --text "
+                        "and --quiet; for more: --script ID\n");
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
 static int check(struct arguments *a)
 {
     int code = check_adapter(a);
 
     code = code ? code : check_shard(a);
-    return code ? code : check_engines(a);
+    code = code ? code : check_engines(a);
+    return code ? code : check_scripts(a);
 }
 
 /* --dry-run: which cases these would be. */
@@ -387,7 +419,8 @@ static int select_and_run(struct arguments *a)
         a->engines.name[a->engines.n++] = "ref";
         a->engines.name[a->engines.n++] = "impl";
     }
-    code = selection_make(a, &cases);
+    code = a->n_scripts && a->seed == 0 ? arguments_fresh_seed(a, "seed") : 0;
+    code = code || a->n_scripts ? code : selection_make(a, &cases);
     if (code == 0 && a->level < LEVEL_GATHER && !a->adapter) {
         selection_only_shards(&cases);
     }
@@ -395,7 +428,9 @@ static int select_and_run(struct arguments *a)
     settle_isolation(a);
     supervise_catch_signals();
     if (code == 0) {
-        code = a->dry_run ? print_cases(&cases) : run(a, &cases, &text);
+        code = a->n_scripts ? drawn_alone(a, &text)
+               : a->dry_run ? print_cases(&cases)
+                            : run(a, &cases, &text);
     }
     if (supervise_interrupted()) { /* maybe while a verdict was printed */
         fprintf(stderr, "fsdp-cts: interrupted\n");

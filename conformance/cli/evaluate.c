@@ -117,6 +117,7 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
         in.foreign = is_foreign(e->cases);
         in.manifest_sha256 = manifest_sha256;
         in.claims = e->claims;
+        in.drawn = e->drawn;
         status = judge(&in, out);
     }
     if (supervise_interrupted()) {

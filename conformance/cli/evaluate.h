@@ -33,6 +33,7 @@ struct evaluate_input {
     const struct text *text;
     const char *const *only;   /* requirements, NULL-ended, or NULL: all */
     const char *const *claims; /* of the engine, or NULL: as recorded */
+    const struct judge_drawn *drawn; /* beside them, or NULL */
 };
 
 /* The records that an input names; to be closed. NOMEM. */

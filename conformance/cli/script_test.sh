@@ -105,6 +105,25 @@ right "a pass that is cancelled while it runs ahead" \
 look;step lr 0.1' \
     --case mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd.pf1.pb1.rif1
 
+# Gradients that were made for it have norms that are known: 1 and the next
+# number above (1 + 2^-24 + 2^-80), 2^-140, infinity, 2^-140 again, NaN.
+run edits 'script 1
+case mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.div1
+--
+pass 0.0 s set zero set tie rank 0 param 0; clip inf p 1; zero
+pass 0.0 s set zero set subnormal rank 1 param 2 element 3; clip inf p inf; zero
+pass 0.0 s set zero inf rank 3 param 1; clip inf p 2; zero
+pass 0.0 s set zero set tie rank 0 param 0 times 2^-140 param 0
+clip inf p inf; zero
+pass 0.0 s nan param 1; clip inf p inf; step lr 0.1; look' \
+    --engine ref --partial-ok --records edited
+why=''
+[ "$code" -eq 0 ] || why="code $code: $(tail -3 "$folder/edits.err")"
+norms=$(grep -ho '"norm-action-[^]]*' "$folder"/edited/mlp*/rank-1.json |
+    sed 's/.*, //' | tr '\n' ' ')
+[[ $norms == '1065353217 512 2139095040 512 2143289344 ' ]] || why="$norms"
+result "gradients become what a script makes of them" "$why"
+
 # Each engine is wrong in a way that this script shows, and that is its cause.
 wrong() # MUTANT REQUIREMENT SCRIPT [ENGINE CASE]
 {
@@ -198,4 +217,4 @@ refused "a microbatch that the case lacks" 'fewer microbatches' \
 refused "what is not played" 'action 1 (anew): .*not played' \
     'script 1;--;anew'
 
-finish 29
+finish 30

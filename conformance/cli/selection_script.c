@@ -5,7 +5,7 @@
 #include "cli/selection_script.h"
 #include "cases/case_model.h"
 #include "models/text.h"
-#include "script/script.h"
+#include "script/script_mask.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,8 +22,25 @@ static int refuse(const char *why)
     return EXIT_USAGE;
 }
 
-/* A text begins with its version; what else there is names a file. The caller
- * frees it. */
+/* What is kept of a drawn one. */
+static char *text_of_id(const char *id)
+{
+    struct fsdp_error error = {0};
+    struct script s = {0};
+    char *text = NULL;
+
+    if (script_of_id(id, &s, NULL, NULL, &error) == FSDP_OK) {
+        text = script_text(&s);
+    }
+    if (!text) {
+        (void)refuse(error.message[0] ? error.message : "out of memory");
+    }
+    script_release(&s);
+    return text;
+}
+
+/* A text begins with its version, an id with `script.`; what else there is
+ * names a file. The caller frees it. */
 static char *read_text(const char *given)
 {
     const char *begin = given + strspn(given, " \t\n;");
@@ -33,6 +50,9 @@ static char *read_text(const char *given)
 
     if (*begin == '#' || strncmp(begin, "script ", 7) == 0) {
         return strdup(given);
+    }
+    if (strncmp(begin, "script.", 7) == 0) {
+        return text_of_id(begin);
     }
     f = fopen(given, "re");
     if (!f) {
@@ -130,15 +150,13 @@ static int check_playable(const struct script *s)
     for (uint32_t i = 0; i < s->n_actions; i++) {
         char text[96];
 
-        if (s->action[i].verb != SCRIPT_ANEW && s->action[i].n_edits == 0 &&
-            s->given == 0) {
+        if (s->action[i].verb != SCRIPT_ANEW && s->given == 0) {
             continue;
         }
         script_action_text(s, &s->action[i], text, sizeof(text));
         fprintf(stderr,
-                "fsdp-cts: --script: action %u (%s): other processes, what "
-                "another world has saved, and edits of gradients are not "
-                "played\n",
+                "fsdp-cts: --script: action %u (%s): other processes, and "
+                "what another world has saved, are not played\n",
                 i + 1, text);
         return EXIT_USAGE;
     }

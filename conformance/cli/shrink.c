@@ -9,52 +9,22 @@
 #include "cli/shrink.h"
 
 #include "cases/case_graph.h"
-#include "cli/records_folder.h"
-#include "cli/selection.h"
+#include "cli/trial.h"
 #include "judge/report/report.h"
 #include "run/supervise.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 enum {
     AT_ONCE = 12 /* candidates a round */
 };
 
-static int run_all(const struct shrink *s, const struct case_list *cases,
-                   const char *records)
-{
-    struct supervise_engine said = {.known = false};
-    struct fsdp_error error = {0};
-    struct supervise_job job = arguments_job(s->a);
-
-    job.cases = cases->c;
-    job.n_cases = cases->n;
-    job.records = records;
-    job.engine = s->engine;
-    FSDP_TRY(supervise(&job, &said, &error));
-    return supervise_baselines(&job, cases, &error);
-}
-
-/* Runs and judges these, in a folder of their own. */
 static int judge_these(const struct shrink *s, const struct case_list *cases,
                        struct judge_result *out)
 {
-    struct folder folder;
-    struct fsdp_error error = {0};
-    struct evaluate_input e = {.cases = cases, .text = s->text};
-    int status = folder_open_temporary(cases, 1, &folder, &error);
+    const struct trial t = {s->a, s->engine, s->text};
 
-    if (status == FSDP_OK) {
-        status = run_all(s, cases, folder.path);
-    }
-    if (status == FSDP_OK) {
-        e.records = folder.path;
-        status = evaluate_records(&e, out, &error);
-    }
-    folder_close(&folder);
-    return status;
+    return trial_judge(&t, cases, out);
 }
 
 /* Which of the candidates fails as the case does; n: none. */
@@ -91,25 +61,16 @@ static uint32_t collect(const struct run_case *c, uint32_t *at,
     return n;
 }
 
-/* Not the time of day, which somebody may set. */
-static time_t now(void)
-{
-    struct timespec t = {0};
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec;
-}
-
 static struct run_case search(const struct shrink *s, uint32_t *n_run)
 {
     struct run_case best = s->failure.c;
     struct run_case candidate[AT_ONCE];
     uint32_t next[AT_ONCE] = {0};
-    const time_t end = now() + s->seconds;
+    const double end = trial_now() + s->seconds;
     uint32_t at = 0;
     bool better = false;
 
-    while (now() < end && !supervise_interrupted()) {
+    while (trial_now() < end && !supervise_interrupted()) {
         struct case_list list = {candidate,
                                  collect(&best, &at, candidate, next)};
         uint32_t i;

@@ -400,8 +400,19 @@ foreach(level ${levels_here})
 endforeach()
 # The example for third parties, which runs ahead where ref does not.
 add_test(NAME conformance.example COMMAND fsdp-cts run
-    --engine $<TARGET_FILE:overlap>)
+    --engine $<TARGET_FILE:overlap> --script-seed 1
+    --report ${CMAKE_BINARY_DIR}/records/overlap.jsonl)
 set_tests_properties(conformance.example PROPERTIES LABELS conformance
+    FIXTURES_SETUP report-overlap TIMEOUT 600 PROCESSORS 2)
+add_test(NAME conformance.example.report COMMAND fsdp-cts report
+    ${CMAKE_BINARY_DIR}/records/overlap.jsonl)
+set_tests_properties(conformance.example.report PROPERTIES
+    LABELS conformance FIXTURES_REQUIRED report-overlap TIMEOUT 60
+    PASS_REGULAR_EXPRESSION "drawn: 200 scripts, --script-seed 1; 0 fail")
+# Drawn scripts, always the same ones; a whole run by hand draws anew.
+add_test(NAME conformance.drawn COMMAND fsdp-cts run --engine ref,impl
+    --scripts 50 --seed 1)
+set_tests_properties(conformance.drawn PROPERTIES LABELS conformance
     TIMEOUT 300 PROCESSORS 2)
 
 # ---- The package: what an engine from elsewhere builds against ----

@@ -154,6 +154,9 @@ static int prepare(struct judge *j)
     out->manifest = in->n_manifest;
     out->selected = in->n_cases;
     out->foreign = in->foreign;
+    if (in->drawn != NULL) {
+        out->drawn = *in->drawn;
+    }
     if (in->manifest_sha256 != NULL) {
         put(out->manifest_sha256, sizeof(out->manifest_sha256),
             in->manifest_sha256);

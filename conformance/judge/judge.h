@@ -43,6 +43,19 @@ struct judge_model {
     void *own;
 };
 
+/* What came of scripts that were drawn beside the cases of a whole run. */
+enum {
+    JUDGE_SCRIPT_ID_BYTES = 160
+};
+struct judge_drawn {
+    bool wanted;        /* there were to be some; else all is 0 */
+    bool incomplete;    /* one has no verdict */
+    uint32_t generator; /* and the seed of the first */
+    uint32_t seed;
+    uint32_t played, failed; /* 0 played: the engine does not claim scripts */
+    char first[JUDGE_SCRIPT_ID_BYTES]; /* the first that fails, made smaller */
+};
+
 struct judge_input {
     const struct requirement *const *requirements; /* NULL-ended, checked */
     /* Requirements to report, NULL-ended; NULL: all. What they need is judged
@@ -53,6 +66,7 @@ struct judge_input {
     uint32_t n_manifest; /* cases of the whole suite */
     bool foreign;        /* these cases are others, however many they are */
     const char *manifest_sha256;
+    const struct judge_drawn *drawn; /* NULL: none were to be */
     /* NULL-ended; NULL: those of the first record that is found. */
     const char *const *claims;
 
@@ -170,8 +184,10 @@ struct judge_result {
     bool abandoned;     /* one was not noticed: it is INCOMPLETE there */
     double *seconds; /* [n_requirements]: processor time of asking, proving */
     double seconds_in_all; /* and with records and what must be seen */
+    struct judge_drawn drawn;
     uint32_t verdict;
-    char reason[256]; /* of a verdict that is INCOMPLETE */
+    char reason[256]; /* of a verdict that is INCOMPLETE, or says less; or is of
+                         drawn scripts */
 };
 
 /* Judges. NOMEM; INVALID: an input that lacks a function. Any other trouble

@@ -98,9 +98,48 @@ static void killed_from_outside_is_incomplete(void **state)
     }
 }
 
+/* What drawn scripts take from a verdict that would be CONFORMANT. */
+static void drawn_scripts_count(void **state)
+{
+    static const struct {
+        struct judge_drawn drawn;
+        uint32_t verdict;
+        const char *reason;
+    } row[] = {
+        {{.wanted = false}, JUDGE_CONFORMANT, ""},
+        {{.wanted = true, .played = 9}, JUDGE_CONFORMANT, ""},
+        {{.wanted = true}, JUDGE_CONFORMANT, "named scripts only"},
+        {{.wanted = true, .played = 9, .incomplete = true},
+         JUDGE_UNDECIDED,
+         "drawn scripts without a verdict"},
+        {{.wanted = true,
+          .played = 9,
+          .failed = 2,
+          .incomplete = true,
+          .first = "script.1.7"},
+         JUDGE_NON_CONFORMANT,
+         "2 of 9 drawn scripts fail: script.1.7"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        struct testing_run run;
+        struct judge_result r;
+
+        testing_run_make(&run);
+        run.in.drawn = &row[i].drawn;
+        assert_int_equal(judge(&run.in, &r), FSDP_OK);
+        assert_int_equal(r.verdict, row[i].verdict);
+        assert_string_equal(r.reason, row[i].reason);
+        judge_release(&r);
+        testing_run_release(&run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(drawn_scripts_count),
         cmocka_unit_test(killed_from_outside_is_incomplete),
         cmocka_unit_test(it_waits_for_what_ended_the_run),
         cmocka_unit_test(without_it_there_is_a_failure),

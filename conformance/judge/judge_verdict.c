@@ -172,6 +172,25 @@ static bool is_undecided(struct judge_result *r)
     return true;
 }
 
+/* What drawn scripts take from a verdict. */
+static void conclude_drawn(struct judge_result *r)
+{
+    const struct judge_drawn *d = &r->drawn;
+    char *why = r->reason;
+    size_t bytes = sizeof(r->reason);
+
+    if (d->failed > 0) {
+        r->verdict = JUDGE_NON_CONFORMANT;
+        (void)snprintf(why, bytes, "%u of %u drawn scripts fail: %.159s",
+                       d->failed, d->played, d->first);
+    } else if (r->verdict == JUDGE_CONFORMANT && d->incomplete) {
+        r->verdict = JUDGE_UNDECIDED;
+        (void)snprintf(why, bytes, "drawn scripts without a verdict");
+    } else if (r->verdict == JUDGE_CONFORMANT && d->wanted && d->played == 0) {
+        (void)snprintf(why, bytes, "named scripts only");
+    }
+}
+
 void judge_conclude(struct judge_result *r)
 {
     count_cases(r);
@@ -184,6 +203,7 @@ void judge_conclude(struct judge_result *r)
     } else {
         r->verdict = JUDGE_CONFORMANT;
     }
+    conclude_drawn(r);
 }
 
 bool judge_is_unproved(const struct judge_result *r, uint32_t q)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play.h - a script is played on one rank (play.c): passes (play_pass.c), the
- * optimizer (play_optimizer.c), checkpoints (play_checkpoint.c), calls that
- * must be refused (play_wrong.c, play_offer.c); and what of it goes into the
- * record, and where (play_record.c).
+ * play.h - a script is played on one rank (play.c): passes (play_pass.c), edits
+ * of their gradients (play_edit.c), the optimizer (play_optimizer.c),
+ * checkpoints (play_checkpoint.c), calls that must be refused (play_wrong.c,
+ * play_offer.c); and what of it goes into the record, and where
+ * (play_record.c).
  */
 #ifndef FSDP_CTS_PLAY_H
 #define FSDP_CTS_PLAY_H
@@ -15,6 +16,10 @@ int play_open_run(struct driver *x);
 int play_pass(struct driver *x, const struct script_action *a);
 /* A point has been passed: for those who watch memory over time. */
 int play_note_moment(struct driver *x, uint32_t point, uint32_t module);
+
+/* play_edit.c: what becomes of the gradients of a module. */
+int play_edits(struct driver *x, const struct script_action *a,
+               uint32_t module);
 
 /* play_optimizer.c: shards, and makes a step, with parameter groups. */
 int play_shard(struct driver *x);

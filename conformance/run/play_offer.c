@@ -155,10 +155,15 @@ static void another_fold(struct driver *x, struct offer *o)
     }
 }
 
-/* Rank 0 wraps its last two units as one. */
+/* Rank 0 wraps its last two units as one; where there is one alone, its fold
+ * is another. */
 static void another_wrap(struct driver *x, struct offer *o)
 {
-    if (x->env.rank != 0 || x->units->n_units < 2) {
+    if (x->units->n_units < 2) {
+        another_fold(x, o);
+        return;
+    }
+    if (x->env.rank != 0) {
         return;
     }
     o->units.n_units--;

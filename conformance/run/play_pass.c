@@ -116,10 +116,14 @@ static int at(struct driver *x, uint32_t point, uint32_t index)
     return play_note_moment(x, point, of_module ? index : 0);
 }
 
-static int pass_point(struct driver *x, uint32_t point, uint32_t module)
+static int pass_point(struct driver *x, const struct script_action *a,
+                      uint32_t point, uint32_t module)
 {
     x->forward = point == FSDP_PRE_FORWARD;
     drive_place(x, point, module);
+    if (point == FSDP_POST_BACKWARD && x->by_action) {
+        FSDP_TRY(play_edits(x, a, module));
+    }
     if (point == FSDP_POST_BACKWARD && x->recording) {
         FSDP_TRY(record_gradients(x, module));
     }
@@ -155,7 +159,7 @@ static int pass_points(struct driver *x, const struct script_action *a,
 {
     for (uint32_t i = 0; i < n; i++) {
         FSDP_TRY(play_inside(x, a, i, q->n));
-        FSDP_TRY(pass_point(x, q->point[i], q->module[i]));
+        FSDP_TRY(pass_point(x, a, q->point[i], q->module[i]));
     }
     return play_inside(x, a, n, q->n);
 }

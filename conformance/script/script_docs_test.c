@@ -175,7 +175,7 @@ static void test_ids(void **state)
         at++;
         n++;
     }
-    assert_int_equal(n, 3);
+    assert_int_equal(n, 4);
 }
 
 /* ---- What may follow what ---- */

@@ -466,8 +466,8 @@ extern "C"
     fsdp_engine_v1(void)
 {
     static const char *const claims[] = {
-        "flat",    "full-shard", "fold-rank",     "sgd",
-        "no-sync", "f32-fma",    "strict-memory", NULL};
+        "flat",    "full-shard",    "fold-rank", "sgd", "no-sync",
+        "f32-fma", "strict-memory", "scripts",   NULL};
     static struct fsdp_engine e;
 
     e.size = sizeof(e);

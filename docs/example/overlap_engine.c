@@ -1039,23 +1039,13 @@ static void destroy(struct fsdp_sharded *s)
  * that has one of them has them all. */
 const struct fsdp_engine *fsdp_engine_v1(void)
 {
-    static const char *const claims[] = {"flat",
-                                         "full-shard",
-                                         "shard-grad-op",
-                                         "no-shard",
-                                         "hybrid-shard",
-                                         "hybrid-shard-zero2",
-                                         "keep-root",
-                                         "eval",
-                                         "cancel",
-                                         "sgd",
-                                         "fold-rank",
-                                         "fold-ring",
-                                         "fold-tree",
-                                         "f32-fma",
-                                         "strict-memory",
-                                         "prefetch",
-                                         NULL};
+    static const char *const claims[] = {
+        "flat",      "full-shard",   "shard-grad-op",
+        "no-shard",  "hybrid-shard", "hybrid-shard-zero2",
+        "keep-root", "eval",         "cancel",
+        "sgd",       "fold-rank",    "fold-ring",
+        "fold-tree", "f32-fma",      "strict-memory",
+        "prefetch",  "scripts",      NULL};
     static const struct fsdp_engine engine = {.size = sizeof(engine),
                                               .abi = FSDP_ABI_VERSION,
                                               .name = "overlap",

@@ -135,6 +135,9 @@ int impl_pieces(struct fsdp_sharded *s,
 int impl_unshard_all(struct fsdp_sharded *s)
 {
     FSDP_TRY(impl_at_rest(s, "impl.unshard_all"));
+    if (s->packs) { /* what is sent may lie where units arrive */
+        FSDP_TRY(impl_retire_all(s));
+    }
     if (s->shards > 1) {
         FSDP_TRY(impl_slots_unshard_all(s));
     }

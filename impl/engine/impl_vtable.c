@@ -23,6 +23,7 @@ const struct fsdp_engine *fsdp_impl_engine(void)
                                          "cancel",
                                          "unshard-all",
                                          "recompute",
+                                         "scripts",
                                          "sgd",
                                          "momentum",
                                          "adamw",

@@ -73,7 +73,11 @@ int ref_load(struct fsdp_sharded *s, const char *directory)
     FSDP_TRY(ref_checkpoints(s));
     FSDP_TRY(checkpoint_load_open(s->env, directory, &s->checkpoints->table,
                                   &s->checkpoints->local, &c));
-    status = replace(s, c);
+    /* Work may still read or write what is replaced. */
+    status = s->env->device->sync(s->env->device->self, NULL);
+    if (status == FSDP_OK) {
+        status = replace(s, c);
+    }
     checkpoint_close(c);
     return status;
 }

@@ -274,6 +274,7 @@ const struct fsdp_engine *fsdp_ref_engine(void)
                                          "cancel",
                                          "unshard-all",
                                          "recompute",
+                                         "scripts",
                                          "sgd",
                                          "momentum",
                                          "adamw",

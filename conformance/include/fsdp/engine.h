@@ -251,6 +251,8 @@ struct fsdp_engine {
      *   strict-memory                  0, 0, 0 of the options is exact
      *   strict-storage                 and allocates no more than is live then
      *   prefetch, clip
+     *   scripts                        whatever the contract allows of what is
+     *                                  claimed, in any order: drawn ones
      *   bf16, fp16                     dtypes of mixed precision (options);
      *                                  without them they are refused
      *   sum-f32                        a sum_dtype F32 where the wire has 16

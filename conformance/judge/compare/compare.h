@@ -166,6 +166,9 @@ struct compare_part {
     /* Of an arithmetic of its own: what a sum of zeros begins with is not
      * specified, nor so the sign of a 0. */
     bool any_zero;
+    /* Where the baseline has a NaN there must be one, whatever its bits
+     * (compare_any_nan). */
+    bool any_nan;
 };
 
 /* Calls `check` for every part that the oracle gives to every rank, for steps
@@ -212,6 +215,8 @@ const float *compare_baseline(const struct expect *e, uint32_t stage,
 bool compare_equal(const struct expect *e, const struct compare_part *part,
                    uint32_t stage, const float *got, const float *want,
                    struct finding *f);
+/* Whether got is what it is compared with: the same bits, or both are NaN. */
+bool compare_same_or_nan(float got, float want);
 /* The same for element i of the part. */
 bool compare_element(const struct expect *e, const struct compare_part *part,
                      uint32_t stage, uint64_t i, float got, float want,
@@ -248,6 +253,9 @@ bool compare_spoil_stage(struct record *r, uint32_t stage, uint32_t step);
  * if a rank lacks it. */
 bool compare_loss(const struct expect *e, const struct record *r, uint64_t i,
                   float *out);
+/* Whether a NaN of the unsharded run is right: the case's script makes
+ * gradients of its own, or is not the suite's, and may let a curve diverge. */
+bool compare_any_nan(const struct expect *e);
 /* Compares the first n folded losses in bits. */
 bool compare_curves(const struct expect *e, const struct record *r,
                     const struct record *other, uint64_t n, struct finding *f);

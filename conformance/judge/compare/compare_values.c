@@ -209,6 +209,11 @@ bool compare_missing(const struct compare_part *part, uint32_t stage,
                          "not recorded: elements from here on");
 }
 
+bool compare_same_or_nan(float got, float want)
+{
+    return isnan(want) ? isnan(got) : fsdp_f32_bits(got) == fsdp_f32_bits(want);
+}
+
 bool compare_element(const struct expect *e, const struct compare_part *part,
                      uint32_t stage, uint64_t i, float got, float want,
                      struct finding *f)
@@ -219,6 +224,9 @@ bool compare_element(const struct expect *e, const struct compare_part *part,
 
     if ((part->own || want == want) &&
         fsdp_f32_bits(got) == fsdp_f32_bits(want)) {
+        return true;
+    }
+    if (part->any_nan && compare_same_or_nan(got, want)) {
         return true;
     }
     if (part->any_zero && fpclassify(got) == FP_ZERO &&
@@ -342,7 +350,7 @@ bool compare_spoil_stage(struct record *r, uint32_t stage, uint32_t step)
         return false;
     }
     memcpy(&bits, t->data, sizeof(bits));
-    bits ^= 1u;
+    bits = isnan(t->data[0]) ? 0 : bits ^ 1u;
     memcpy(t->data, &bits, sizeof(bits));
     return true;
 }

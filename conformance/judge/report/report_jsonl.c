@@ -354,6 +354,19 @@ static json_t *proofs(const struct judge_result *r, int *status)
     return o;
 }
 
+static json_t *drawn(const struct judge_drawn *d, int *status)
+{
+    json_t *o = json_object();
+
+    set(o, "generator", number(d->generator), status);
+    set(o, "seed", number(d->seed), status);
+    set(o, "played", number(d->played), status);
+    set(o, "failed", number(d->failed), status);
+    set(o, "incomplete", json_boolean(d->incomplete), status);
+    set_text(o, "first", d->first, status);
+    return o;
+}
+
 static int put_footer(FILE *f, const struct judge_result *r,
                       const struct report_meta *m)
 {
@@ -370,6 +383,9 @@ static int put_footer(FILE *f, const struct judge_result *r,
     set(o, "levels", levels(r, &status), &status);
     set_text(o, "highest_level", highest, &status);
     set(o, "self_check", proofs(r, &status), &status);
+    if (r->drawn.wanted) {
+        set(o, "drawn", drawn(&r->drawn, &status), &status);
+    }
     set(o, "verdict", text(judge_verdict_name(r->verdict)), &status);
     set_text(o, "reason", r->reason, &status);
     set_index(o, "ended", m->ended > 0 ? m->ended : -1, &status);

@@ -278,6 +278,22 @@ static bool take_self_check(struct report_reader *p, const json_t *v)
     return true;
 }
 
+static bool take_drawn(struct report_reader *p, const json_t *v)
+{
+    struct judge_drawn *d = &p->part->result.drawn;
+
+    if (v == NULL) {
+        return true;
+    }
+    d->wanted = true;
+    d->incomplete = json_is_true(json_object_get(v, "incomplete"));
+    return number(p, v, "generator", &d->generator) &&
+           number(p, v, "seed", &d->seed) &&
+           number(p, v, "played", &d->played) &&
+           number(p, v, "failed", &d->failed) &&
+           report_reader_text(p, v, "first", d->first, sizeof(d->first));
+}
+
 /* What was concluded must follow from the items. What does not apply has none,
  * and is counted all the same. */
 static bool check_conclusion(struct report_reader *p, const json_t *line)
@@ -316,6 +332,7 @@ static bool take_footer(struct report_reader *p, const json_t *line)
     p->open = false;
     if (!take_manifest(p, json_object_get(line, "manifest")) ||
         !take_self_check(p, json_object_get(line, "self_check")) ||
+        !take_drawn(p, json_object_get(line, "drawn")) ||
         !report_reader_text(p, line, "reason", r->reason, sizeof(r->reason))) {
         return false;
     }

@@ -323,6 +323,18 @@ static void put_verdict(FILE *f, const struct judge_result *r)
         r->count[JUDGE_BLOCKED]);
 }
 
+static void put_drawn(FILE *f, const struct judge_result *r)
+{
+    const struct judge_drawn *d = &r->drawn;
+
+    if (d->played > 0) {
+        (void)fprintf(f,
+                      "drawn: %" PRIu32 " scripts, --script-seed %" PRIu32
+                      "; %" PRIu32 " fail\n",
+                      d->played, d->seed, d->failed);
+    }
+}
+
 /* What is misspelt is nowhere tested, and looks like all that is not claimed.
  */
 static void put_unknown_claims(FILE *f, const struct judge_result *r)
@@ -387,6 +399,7 @@ int report_text(const struct judge_result *r, const struct report_meta *meta,
     }
     put_unknown_claims(out, r);
     put_evidence(out, r);
+    put_drawn(out, r);
     put_verdict(out, r);
     return fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
 }

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drawn_run.c - drawn scripts as a run has them: alone, or beside the cases of
+ * the manifest.
+ */
+#include "cli/drawn.h"
+#include "run/supervise.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BESIDE = 200,        /* scripts of each engine, at least */
+    BESIDE_SECONDS = 10, /* and as many more as they take */
+    SHRINK_SECONDS = 60,
+};
+
+static int say(const struct fsdp_error *error, int status)
+{
+    if (!supervise_interrupted()) { /* else command_run says so */
+        fprintf(stderr, "fsdp-cts: %s\n",
+                error->message[0] ? error->message : fsdp_status_text(status));
+    }
+    return status == FSDP_ERR_INVALID ? EXIT_USAGE : EXIT_INCOMPLETE;
+}
+
+/* Of these arguments' engines. 0, or an exit code. */
+static int play(const struct arguments *a, const struct text *text,
+                struct drawn *d)
+{
+    struct fsdp_error error = {0};
+    int status;
+
+    d->a = a;
+    d->text = text;
+    d->shrink = a->quiet ? 0 : SHRINK_SECONDS;
+    d->n_engines = a->engines.n;
+    for (uint32_t i = 0; i < a->engines.n; i++) {
+        d->engine[i].name = a->engines.name[i];
+    }
+    status = drawn_ask(d, &error);
+    status = status == FSDP_OK ? drawn_play(d, &error) : status;
+    return status == FSDP_OK ? 0 : say(&error, status);
+}
+
+int drawn_alone(const struct arguments *a, const struct text *text)
+{
+    struct drawn *d = calloc(1, sizeof(*d));
+    int code;
+
+    if (!d) {
+        return say(&(struct fsdp_error){0}, FSDP_ERR_NOMEM);
+    }
+    d->seed = a->seed;
+    d->least = a->n_scripts;
+    code = play(a, text, d);
+    if (code == 0) {
+        drawn_print(d);
+        code = drawn_code(d);
+    }
+    free(d);
+    return code;
+}
+
+bool drawn_are_wanted(const struct arguments *a, const struct case_list *cases)
+{
+    return cases->n == manifest_count && !a->adapter && !a->record_only &&
+           !a->fixtures && !a->script && !a->n_seeds && !a->cases.n &&
+           !a->workloads.n && !a->strategies.n && !a->n_ranks &&
+           !a->requirements.n && a->level >= N_LEVELS && a->world != WORLD_MPI;
+}
+
+static void conclude(const struct drawn *d, struct drawn_engine *e)
+{
+    struct fsdp_error error = {0};
+    struct script drawn = {0};
+
+    e->said = (struct judge_drawn){.wanted = true,
+                                   .incomplete = e->reason[0] != '\0',
+                                   .generator = SCRIPT_GENERATOR,
+                                   .seed = (uint32_t)d->seed,
+                                   .played = e->played,
+                                   .failed = e->failed};
+    if (e->failed > 0 && script_draw(e->seed, &drawn, &error) == FSDP_OK) {
+        script_id(e->seed, &drawn, &e->mask, e->said.first);
+    }
+    script_release(&drawn);
+}
+
+int drawn_beside(const struct arguments *a, const struct text *text,
+                 struct drawn **out)
+{
+    struct arguments fresh = *a;
+    struct drawn *d = calloc(1, sizeof(*d));
+    int code = 0;
+
+    *out = d;
+    if (!d) {
+        return say(&(struct fsdp_error){0}, FSDP_ERR_NOMEM);
+    }
+    fresh.seed = a->script_seed ? a->script_seed : a->seed;
+    if (fresh.seed == 0) {
+        code = arguments_fresh_seed(&fresh, "script-seed");
+    }
+    d->seed = fresh.seed;
+    d->least = BESIDE;
+    d->seconds = a->script_seed || a->seed ? 0 : BESIDE_SECONDS;
+    code = code ? code : play(a, text, d);
+    for (uint32_t i = 0; i < d->n_engines && code == 0; i++) {
+        conclude(d, &d->engine[i]);
+    }
+    if (code == 0 && !a->quiet) {
+        drawn_print_failing(d);
+    }
+    return code;
+}

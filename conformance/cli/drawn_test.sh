@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# drawn_test.sh - scripts that are drawn: played by seed, the same each time; a
+# failing one is made smaller, and its id and its text fail in the same way.
+#
+# usage: drawn_test.sh FSDP-CTS [INCLUDE-FOLDER]
+set -uo pipefail
+
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
+cd "$folder" || exit 1
+
+# run NAME OPTION ...: its exit code goes to $code, its words to NAME and
+# NAME.err.
+code=0
+run()
+{
+    local name=$1
+    shift
+    code=0
+    "$cts" run "$@" >"$name" 2>"$name.err" || code=$?
+}
+
+run right --engine ref,impl --scripts 12 --seed 40
+why=$([ "$code" -eq 0 ] || echo "code $code: $(tail -3 right)"
+    [ "$(grep -c ': 12 scripts drawn by .* 0 of them fail$' right)" -eq 2 ] ||
+        echo "says $(head -c 300 right)")
+result 'two engines pass twelve scripts' "$why"
+
+run fresh --engine ref --scripts 1 --quiet
+seed=$(sed -n 's/^fsdp-cts: --seed \([0-9]*\)$/\1/p' fresh.err)
+run again --engine ref --scripts 1 --quiet --seed "${seed:-none}"
+why=$([ "$code" -eq 0 ] || echo "code $code: $(cat again.err)"
+    cmp fresh again 2>&1)
+result 'a seed that nobody knew is said, and gives the same' "$why"
+
+run wrong --engine ref --mutant first-rate-for-ever --scripts 8 --seed 1
+why=$([ "$code" -eq 1 ] || echo "code $code: $(head -c 300 wrong.err)")
+result 'a wrong engine fails' "$why"
+
+id=$(sed -n 's/^# \(script\..*\)$/\1/p' wrong)
+cause=$(grep '^fail ' wrong)
+written=$(sed -n '/^--$/,/^$/p' wrong | grep -c .)
+why=$([ "${#id}" -gt 0 ] && [ "${#id}" -lt 160 ] || echo "its id is '$id'"
+    [ "$written" -lt 12 ] || echo "it is not small: $written lines")
+result 'what fails is made smaller, and has an id' "$why"
+
+run by-id --engine ref --mutant first-rate-for-ever --script "$id" --partial-ok
+why=$([ "$code" -eq 1 ] || echo "code $code: $(head -c 300 by-id.err)"
+    [ "$(grep -m 1 '^fail ' by-id)" = "$cause" ] || echo 'another cause')
+result 'its id fails in the same way' "$why"
+
+sed -n '/^script 1$/,/^$/p' wrong >text
+run by-text --engine ref --mutant first-rate-for-ever --script text --partial-ok
+why=$([ "$code" -eq 1 ] || echo "code $code: $(head -c 300 by-text.err)"
+    [ "$(grep -m 1 '^fail ' by-text)" = "$cause" ] || echo 'another cause')
+result 'its text, too' "$why"
+
+run right-id --engine ref --script "$id" --partial-ok --quiet
+why=$([ "$code" -eq 0 ] || echo "code $code: $(head -c 300 right-id)")
+result 'a right engine passes it' "$why"
+
+run unclaimed --engine unsharded --scripts 1 --seed 1
+why=$([ "$code" -eq 77 ] || echo "code $code"
+    grep -q 'named scripts only' unclaimed || echo "says $(cat unclaimed)")
+result 'an engine that does not claim scripts plays none' "$why"
+
+refused() # WORDS OPTION ...
+{
+    local words=$1
+    shift
+    run refused --engine ref "$@"
+    why=$([ "$code" -eq 64 ] || echo "code $code"
+        grep -q -- "$words" refused.err || echo "says $(cat refused.err)")
+    result "refused: $*" "$why"
+}
+refused 'keeps nothing' --scripts 2 --seed 1 --records kept
+refused 'a number from 1' --scripts 0
+refused 'generator' --script script.99.1
+refused 'a drawn script is' --script script.1.x
+
+finish 12

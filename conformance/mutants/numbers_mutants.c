@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * numbers_mutants.c - engines that are right with numbers of ordinary size, and
+ * for a while: wrong with subnormal ones, ties, infinities, after a load or a
+ * cancel under no sync, in the 301st step.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    LAST_STEPPED = 300
+};
+
+static _Thread_local bool all_finite;
+
+static bool plays(const struct run_case *c, const char *script)
+{
+    return strcmp(c->script, script) == 0;
+}
+
+/* ---- Subnormal numbers -------------------------------------------------- */
+
+static float flushed(float x)
+{
+    return fpclassify(x) == FP_SUBNORMAL ? 0.0f : x;
+}
+
+static void flush(const struct fsdp_piece *piece)
+{
+    if (piece->grad) {
+        (void)mutant_each(NULL, (float *)piece->grad, piece->n, flushed);
+    }
+}
+
+static int subnormals_flushed(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(mutant_each_piece(s, flush));
+    return mutant_real.engine.step(s, how);
+}
+
+static bool plays_subnormal(const struct run_case *c)
+{
+    return plays(c, "subnormal");
+}
+
+/* ---- Norms -------------------------------------------------------------- */
+
+static void look_at(const struct fsdp_piece *piece)
+{
+    for (uint64_t i = 0; piece->grad && i < piece->n; i++) {
+        float g = 0.0f;
+
+        (void)mutant_get(NULL, (const float *)piece->grad + i, 1, &g);
+        all_finite = all_finite && isfinite(g);
+    }
+}
+
+/* What double adds up here loses what is far below: the number under it. */
+static int norm_rounds_down(struct fsdp_sharded *s, const struct fsdp_clip *how,
+                            float *out_norm)
+{
+    FSDP_TRY(mutant_real.engine.clip_grad_norm(s, how, out_norm));
+    if (how->p == 1.0f && isfinite(*out_norm)) {
+        *out_norm = nextafterf(*out_norm, 0.0f);
+    }
+    return FSDP_OK;
+}
+
+static bool plays_norm_tie(const struct run_case *c)
+{
+    return plays(c, "norm-tie");
+}
+
+static int nonfinite_clipped(struct fsdp_sharded *s,
+                             const struct fsdp_clip *how, float *out_norm)
+{
+    struct fsdp_clip own = *how;
+
+    own.error_if_nonfinite = 0;
+    return mutant_real.engine.clip_grad_norm(s, &own, out_norm);
+}
+
+static int nonfinite_not_stepped(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    all_finite = true;
+    FSDP_TRY(mutant_each_piece(s, look_at));
+    return all_finite ? mutant_real.engine.step(s, how) : FSDP_OK;
+}
+
+static bool plays_not_finite(const struct run_case *c)
+{
+    return plays(c, "not-finite");
+}
+
+/* ---- What was said of sync ---------------------------------------------- */
+
+static int load_resets_sync(struct fsdp_sharded *s, const char *directory)
+{
+    FSDP_TRY(mutant_real.engine.load(s, directory));
+    return mutant_real.engine.set_gradient_sync(s, 1);
+}
+
+static int cancel_resets_sync(struct fsdp_sharded *s, uint32_t point,
+                              uint32_t index)
+{
+    FSDP_TRY(mutant_real.engine.at(s, point, index));
+    return point == FSDP_CANCEL ? mutant_real.engine.set_gradient_sync(s, 1)
+                                : FSDP_OK;
+}
+
+static bool plays_sync_kept(const struct run_case *c)
+{
+    return plays(c, "sync-kept");
+}
+
+/* ---- Many steps --------------------------------------------------------- */
+
+static int steps_stop(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    return mutant_now.steps < LAST_STEPPED ? mutant_real.engine.step(s, how)
+                                           : FSDP_OK;
+}
+
+static bool plays_four_hundred(const struct run_case *c)
+{
+    return plays(c, "four-hundred");
+}
+
+const struct mutant numbers_mutants[] = {
+    {.name = "subnormals-flushed",
+     .text = "subnormal gradients are 0 for the optimizer",
+     .evidence = "a library that sets FTZ for its thread",
+     .kills = "script.values",
+     .shows = {.in = plays_subnormal},
+     .calls.step = subnormals_flushed},
+    {.name = "norm-rounds-down",
+     .text = "a norm that lies just above the middle of two is the lower one",
+     .evidence = "a sum in double, in which that is a tie",
+     .kills = "script.norms",
+     .shows = {.in = plays_norm_tie},
+     .calls.clip_grad_norm = norm_rounds_down},
+    {.name = "nonfinite-clipped",
+     .text = "clip_grad_norm ignores error_if_nonfinite",
+     .evidence = "an argument that is accepted for its name's sake",
+     .kills = "script.answers script.norms",
+     .shows = {.in = plays_not_finite},
+     .calls.clip_grad_norm = nonfinite_clipped},
+    {.name = "nonfinite-not-stepped",
+     .text = "a rank whose gradients are not finite makes no step",
+     .evidence = "a scaler's check that is always on, rank by rank",
+     .kills = "script.values",
+     .shows = {.in = plays_not_finite},
+     .calls.step = nonfinite_not_stepped},
+    {.name = "load-resets-sync",
+     .text = "after a load gradients are reduced, whatever was said",
+     .evidence = "a load that makes the engine's state anew",
+     .kills = "script.collectives script.rest",
+     .shows = {.in = plays_sync_kept},
+     .calls.load = load_resets_sync},
+    {.name = "cancel-resets-sync",
+     .text = "after a cancelled pass gradients are reduced, whatever was said",
+     .evidence = "an exception that leaves a context manager",
+     .kills = "script.collectives script.rest",
+     .shows = {.in = plays_sync_kept},
+     .calls.at = cancel_resets_sync},
+    {.name = "steps-stop",
+     .text = "from the 301st on steps do nothing",
+     .evidence = "a schedule of warm-up and decay that is over",
+     .kills = "script.losses",
+     .shows = {.in = plays_four_hundred},
+     .calls.step = steps_stop},
+    {0},
+};
