@@ -17,7 +17,7 @@
 
 const uint32_t manifest_count = 614;
 const char manifest_sha256[] =
-    "dda8b3d4045b44a99087ee8bd9773af7f99857711ea4181b0299b4e36ba17c54";
+    "7a52fc217bb62ee333eb3b0f0fdd9c5405942c3d197ca29e06d24098e8159a63";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

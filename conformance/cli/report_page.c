@@ -8,9 +8,11 @@
 #include "cli/report_load.h"
 #include "judge/report/report_html.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* What a page is made of. */
 struct sheet {

@@ -77,7 +77,7 @@ struct mutant {
         bool (*in)(const struct run_case *c);
         uint32_t n_cases;
         const char *engine;
-        bool mixed; /* of the cases in mixed precision; else of the others */
+        bool mixed;    /* of the cases in mixed precision; else of the others */
         bool isolated; /* where the kernel limits what ranks may do */
     } shows;
 

@@ -63,25 +63,28 @@ static void sixteen_bits_are_filled(void **state)
         uint16_t bits;
     } want[] = {{FSDP_DTYPE_BF16, 0x3f81}, {FSDP_DTYPE_F16, 0x3c0a}};
 
+    struct fsdp_device d;
+
     (void)state;
-    for (uint32_t d = 0; d < 2; d++) {
+    assert_int_equal(ref_device_open(&d), FSDP_OK);
+    for (uint32_t k = 0; k < 2; k++) {
         uint16_t x[8] = {0};
         struct fsdp_op op = {.size = sizeof(op),
                              .kind = FSDP_OP_FILL,
-                             .aux = {want[d].dtype},
+                             .aux = {want[k].dtype},
                              .dim = {7},
                              .f = {1.01f},
                              .n_out = 1,
                              .out = {{x, 14}}};
 
-        assert_int_equal(ref_fill(&op), FSDP_OK);
+        assert_int_equal(d.run(d.self, NULL, &op), FSDP_OK);
         for (uint32_t i = 0; i < 8; i++) {
-            assert_int_equal(x[i], i < 7 ? want[d].bits : 0);
+            assert_int_equal(x[i], i < 7 ? want[k].bits : 0);
         }
         op.out[0].bytes = 28; /* as if they were float32 */
-        assert_int_equal(ref_fill(&op), FSDP_ERR_INVALID);
+        assert_int_equal(d.run(d.self, NULL, &op), FSDP_ERR_INVALID);
         op.aux[0] = FSDP_DTYPE_I32;
-        assert_int_equal(ref_fill(&op), FSDP_ERR_UNSUPPORTED);
+        assert_int_equal(d.run(d.self, NULL, &op), FSDP_ERR_UNSUPPORTED);
     }
 }
 
