@@ -91,7 +91,7 @@ static void place(struct fsdp_sharded *s, uint32_t p, bool flat)
     unit->numel += x->numel;
     unit->chunk += flat ? 0 : x->block;
     unit->trains = unit->trains || !x->frozen;
-    unit->has_holes = unit->has_holes || (flat && x->frozen);
+    unit->freezes = unit->freezes || x->frozen;
     /* Equal parts of a flat parameter leave no choice: what is frozen has its
      * place in the gradient, too. */
     x->grad_offset = unit->grad_numel;
@@ -106,6 +106,8 @@ static void place(struct fsdp_sharded *s, uint32_t p, bool flat)
 static void measure_gradient(const struct fsdp_sharded *s, struct ref_unit *x,
                              bool flat)
 {
+    x->trains = x->trains || !x->freezes;
+    x->has_holes = flat && x->freezes;
     x->grad_numel = x->trains ? x->grad_numel : 0;
     x->grad_chunk = flat ? divide_up(x->grad_numel, s->shards) : x->grad_chunk;
     x->grad_whole = flat ? x->grad_chunk * s->shards : x->grad_numel;

@@ -19,12 +19,12 @@ struct ref_unit {
     uint64_t numel; /* m_u: of its parameters */
     uint64_t chunk; /* of a shard, with its padding */
     uint64_t whole; /* of an unsharded copy: chunk * S, or numel (packs) */
-    bool trains;    /* a parameter of it is trainable: else what follows
-                     * is 0, and it has no gradient */
+    bool freezes;   /* a parameter of it is frozen */
+    bool trains;    /* not all of them are: else what follows is 0, and it
+                     * has no gradient */
     bool has_holes; /* its gradient has room for what is frozen: flat */
-    uint64_t grad_numel, grad_chunk,
-        grad_whole;      /* the same of its gradient;
-                          * per parameter: of trainable parameters only */
+    /* The same of its gradient; per parameter, of trainable ones only. */
+    uint64_t grad_numel, grad_chunk, grad_whole;
     uint64_t n_states;   /* elements of a state: grad_chunk; with holes, the
                           * trainable ones of this rank's shard */
     float *shard;        /* [chunk], always */
