@@ -88,6 +88,12 @@ static bool recomputes(const struct run_case *c, uint32_t value)
     return c->recompute != WORKLOAD_KEEPS;
 }
 
+static bool freezes(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return c->frozen != WORKLOAD_TRAINS_ALL;
+}
+
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -226,7 +232,8 @@ const struct claim known_claims[] = {
     {"sum-f32", CLAIM_ENGINE,
      .text = "cases whose sums are float32 where the wire has 16 bits",
      .asked_by = sums_wide},
-    {"frozen", CLAIM_ENGINE, .text = nothing},
+    {"frozen", CLAIM_ENGINE,
+     .text = "cases in which some parameters are frozen", .asked_by = freezes},
     {"shared", CLAIM_ENGINE, .text = nothing},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",

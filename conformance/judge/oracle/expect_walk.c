@@ -118,7 +118,9 @@ static int communicate(struct walk *w, uint32_t kind, uint32_t dim, uint32_t u,
                                          .dtype = dtype,
                                          .fold = w->e->c->fold,
                                          .unit = u,
-                                         .n = w->e->unit[u].chunk};
+                                         .n = kind == FSDP_ALL_GATHER
+                                                  ? w->e->unit[u].chunk
+                                                  : w->e->unit[u].grad_chunk};
     if (w->watch != NULL && w->watch->collective != NULL) {
         w->watch->collective(w->watch->context, &c[s->n]);
     }
@@ -160,7 +162,7 @@ static void reshard(struct walk *w, uint32_t u)
 
 static void begin_gradient(struct walk *w, uint32_t u)
 {
-    if (w->unit[u].pending) {
+    if (w->unit[u].pending || !w->e->unit[u].trains) {
         return;
     }
     w->unit[u].pending = true;
@@ -170,7 +172,7 @@ static void begin_gradient(struct walk *w, uint32_t u)
         }
     }
     grow(w, FSDP_GRAD_FULL, w->e->unit[u].dtype.accumulate,
-         w->e->unit[u].whole);
+         w->e->unit[u].grad_whole);
 }
 
 /* A gradient that meets one already summed, or is of another dtype than the
@@ -209,12 +211,15 @@ static int reduce(struct walk *w, uint32_t u)
     const bool wide = d->reduce == FSDP_DTYPE_F32;
     const bool sent_apart = w->e->packs || d->accumulate != d->reduce;
 
+    if (!x->trains) {
+        return FSDP_OK;
+    }
     if (sent_apart) {
-        grow(w, FSDP_STAGING, d->reduce, x->padded);
-        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->whole);
+        grow(w, FSDP_STAGING, d->reduce, x->grad_padded);
+        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->grad_whole);
     }
     grow(w, first && wide ? FSDP_GRAD_SHARD : FSDP_STAGING, d->reduce,
-         x->chunk);
+         x->grad_chunk);
     if (w->e->shards > 1) {
         FSDP_TRY(
             communicate(w, FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u, d->reduce));
@@ -224,17 +229,17 @@ static int reduce(struct walk *w, uint32_t u)
             communicate(w, FSDP_ALL_REDUCE, FSDP_DIM_REPLICATE, u, d->reduce));
     }
     if (first && !wide) {
-        grow(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32, x->chunk);
+        grow(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32, x->grad_chunk);
     }
     if (!first || !wide) {
-        shrink(w, FSDP_STAGING, d->reduce, x->chunk);
+        shrink(w, FSDP_STAGING, d->reduce, x->grad_chunk);
     }
     w->unit[u].reduced = true;
     w->unit[u].pending = false;
     if (sent_apart) {
-        shrink(w, FSDP_STAGING, d->reduce, x->padded);
+        shrink(w, FSDP_STAGING, d->reduce, x->grad_padded);
     } else {
-        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->whole);
+        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->grad_whole);
     }
     return FSDP_OK;
 }
@@ -399,8 +404,8 @@ enum ahead {
 static uint64_t size_of(const struct expect_unit *x, enum ahead what)
 {
     const struct expect_dtypes *d = &x->dtype;
-    const uint64_t sent = bytes_of(d->reduce, x->padded);
-    const uint64_t summed = bytes_of(d->accumulate, x->padded);
+    const uint64_t sent = bytes_of(d->reduce, x->grad_padded);
+    const uint64_t summed = bytes_of(d->accumulate, x->grad_padded);
 
     switch (what) {
     case AHEAD_GATHERED:
@@ -408,7 +413,7 @@ static uint64_t size_of(const struct expect_unit *x, enum ahead what)
     case AHEAD_WIRE:
         return bytes_of(d->param, x->padded);
     case AHEAD_GRADIENT:
-        return bytes_of(d->accumulate, x->whole);
+        return bytes_of(d->accumulate, x->grad_whole);
     default:
         return sent > summed ? sent : summed;
     }
@@ -669,7 +674,7 @@ int expect_walk(struct expect *e, const struct expect_watch *watch)
         for (uint32_t u = 0; u < e->units->n_units; u++) {
             grow(&w, FSDP_PARAM_SHARD, FSDP_DTYPE_F32, e->unit[u].chunk);
             for (uint32_t i = 0; i < states[e->c->optimizer]; i++) {
-                grow(&w, FSDP_OPTIM, FSDP_DTYPE_F32, e->unit[u].chunk);
+                grow(&w, FSDP_OPTIM, FSDP_DTYPE_F32, e->unit[u].state);
             }
         }
         for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
