@@ -129,6 +129,19 @@ static bool runs_ahead(const struct run_case *c, uint32_t value)
            says(c, "! reduces-beyond");
 }
 
+static bool scales_loss(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, "\nscale ");
+}
+
+static bool offers_factors(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, "! infinite-") || says(c, "! negative-predivide-") ||
+           says(c, "! nan-predivide-") || says(c, "! negative-factor-of-unit");
+}
+
 static bool has_dtype(const struct run_case *c, uint32_t dtype)
 {
     return c->scenario != CASE_SHARD && case_uses_dtype(c, dtype);
@@ -232,6 +245,11 @@ const struct claim known_claims[] = {
     {"sum-f32", CLAIM_ENGINE,
      .text = "cases whose sums are float32 where the wire has 16 bits",
      .asked_by = sums_wide},
+    {"unit-factors", CLAIM_ENGINE,
+     .text = "`error.factors`: a predivide factor and a unit's own divide "
+             "factor are used, or refused; no case",
+     .asked_by = offers_factors},
+    {"groups-betas", CLAIM_ENGINE, .text = nothing},
     {"frozen", CLAIM_ENGINE,
      .text = "cases in which some parameters are frozen", .asked_by = freezes},
     {"shared", CLAIM_ENGINE, .text = nothing},
@@ -239,7 +257,8 @@ const struct claim known_claims[] = {
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},
     {"offload", CLAIM_ENGINE, .text = nothing},
-    {"loss-scale", CLAIM_ENGINE, .text = nothing},
+    {"loss-scale", CLAIM_ENGINE,
+     .text = "scripts that scale the loss; `scale.*`", .asked_by = scales_loss},
     {"f32-fma", CLAIM_ENGINE,
      .text = "nothing of an engine in the suite's process: bits are compared "
              "in any "
@@ -269,7 +288,8 @@ const struct claim known_claims[] = {
      .text = "`dirty_padding` and `misplaced` are measured"},
     {"process", CLAIM_ADAPTER, .text = "`new_channels` is measured"},
     {"isolated", CLAIM_ADAPTER,
-     .text = "`refused` has the calls that its processes were refused"},
+     .text = "`isolation` is named, and `refused` has the calls that its "
+             "processes were refused"},
     {"process-state", CLAIM_ADAPTER,
      .text = "`changes` has what calls changed in their process"},
     {"streams", CLAIM_ADAPTER,

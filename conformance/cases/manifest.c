@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 624;
+const uint32_t manifest_count = 636;
 const char manifest_sha256[] =
-    "089bcb75be169777bdf9de979789815a758b6ee6d137e7c574b3927b58cd317f";
+    "fdadc0dd120703cda60748c3c400530f0052956fb94629da7ced503c7dad4bad";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -242,10 +242,13 @@ static const struct option_row rows[] = {
      "exit 2 even if all of a selection passes: it has no verdict",
      .take = take_flag, .at = AT(strict)},
     {"partial-ok", NULL, TAKES_JUDGE,
-     "as without it; was needed for exit 0 of a selection that passes",
+     "exit 0 of a whole run, too, whose engine lacks a claim of the core, if "
+     "all else passes",
      .take = take_flag, .at = AT(partial_ok)},
     {"from", "REPORT", TAKES_RUN,
-     "the cases of this report, and unless --engine the engines that it is of",
+     "the cases of this report, and unless --engine the suite's engines that "
+     "it "
+     "is of",
      .take = take_text, .at = AT(from)},
     {"failed", NULL, TAKES_RUN,
      "of --from: only cases in which something failed", .take = take_flag,
@@ -367,7 +370,7 @@ int arguments_parse(int argc, char **argv, unsigned takes,
 
     *out = (struct arguments){.launcher = "mpirun -n {K}",
                               .level = N_LEVELS,
-                              .timeout_ms = 20000,
+                              .timeout_ms = ARGUMENTS_TIMEOUT_MS,
                               .first_seed = 1,
                               .jobs = processors < 1    ? 1
                                       : processors > 64 ? 64

@@ -24,6 +24,10 @@ enum {
     ARGUMENTS_MAX = 64
 }; /* values of a list */
 
+enum {
+    ARGUMENTS_TIMEOUT_MS = 20000 /* where none is given */
+};
+
 struct name_list { /* NULL-ended */
     const char *name[ARGUMENTS_MAX + 1];
     uint32_t n;
@@ -36,7 +40,7 @@ bool name_is_pattern(const char *name);
 
 struct arguments {
     struct name_list engines, workloads, requirements, cases, strategies;
-    uint32_t ranks[ARGUMENTS_MAX], n_ranks;
+    uint32_t ranks[ARGUMENTS_MAX + 1], n_ranks;
     uint32_t world; /* enum world_kind */
     const char *launcher, *text, *mutant, *adapter, *script;
     const char *records, *report, *junit, *trace, *pictures;

@@ -207,7 +207,7 @@ int arguments_take_ranks(const struct option_row *row, char *value,
                                    "64%s",
                                    list.name[i], "");
         }
-        out->n_ranks += out->n_ranks + 1 < ARGUMENTS_MAX;
+        out->n_ranks += out->n_ranks < ARGUMENTS_MAX;
     }
     return 0;
 }

@@ -54,7 +54,9 @@ static int show(const struct arguments *a, struct report_kept *kept)
     }
     page =
         of && (a->html || a->pictures) ? report_page_write(a, of, kept->n) : 0;
-    code = page ? page : code;
+    code = page == EXIT_OUTPUT ? evaluate_worse(code, page)
+           : page              ? page
+                               : code;
     for (uint32_t i = 0; of && !page && i < kept->n; i++) {
         evaluate_print(a, &of[i], kept->n);
     }

@@ -7,6 +7,7 @@
 #include "cli/drawn.h"
 
 #include "cli/records_folder.h"
+#include "cli/rerun.h"
 #include "run/supervise.h"
 
 #include <pthread.h>
@@ -315,20 +316,42 @@ static int play_batch(struct drawn *d, uint64_t first, uint32_t n,
     return status;
 }
 
+static bool any_plays(const struct drawn *d)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < d->n_engines; i++) {
+        any = any || d->engine[i].plays;
+    }
+    return any;
+}
+
+/* So far, of each engine that plays any. */
+static void say_played(const struct drawn *d)
+{
+    for (uint32_t i = 0; i < d->n_engines; i++) {
+        if (d->engine[i].plays) {
+            fprintf(stderr, "drawn: %s: %u scripts\n", d->engine[i].name,
+                    d->engine[i].played);
+        }
+    }
+}
+
 int drawn_play(struct drawn *d, struct fsdp_error *error)
 {
     const double end = trial_now() + d->seconds;
     uint32_t done = 0;
     int status = FSDP_OK;
 
-    while (status == FSDP_OK && (done < d->least || trial_now() < end)) {
+    while (any_plays(d) && status == FSDP_OK &&
+           (done < d->least || trial_now() < end)) {
         uint32_t left = done < d->least ? d->least - done : DRAWN_BATCH;
         uint32_t n = left < DRAWN_BATCH ? left : DRAWN_BATCH;
 
         status = play_batch(d, d->seed + done, n, error);
         done += n;
         if (!d->a->quiet && (done == d->least || done % 500 == 0)) {
-            fprintf(stderr, "drawn: %u scripts\n", done);
+            say_played(d);
         }
     }
     for (uint32_t i = 0; i < d->n_engines && status == FSDP_OK; i++) {
@@ -347,7 +370,8 @@ int drawn_play(struct drawn *d, struct fsdp_error *error)
 static void print_failing(const struct drawn *d, const struct drawn_engine *e)
 {
     char id[SCRIPT_ID_BYTES] = "";
-    char rerun[SCRIPT_ID_BYTES + 256];
+    char rerun[RERUN_BYTES];
+    struct arguments again = *d->a;
     const struct report_meta meta = {.rerun = rerun};
     const struct trial t = {d->a, e->name, d->text};
     struct fsdp_error error = {0};
@@ -362,11 +386,9 @@ static void print_failing(const struct drawn *d, const struct drawn_engine *e)
         const struct case_script *s = case_script_find(c.script);
 
         script_id(e->seed, &drawn, &e->mask, id);
-        (void)snprintf(rerun, sizeof(rerun),
-                       "fsdp-cts run --engine %.120s%s%.60s --script %s "
-                       "--case ",
-                       e->name, d->a->mutant ? " --mutant " : "",
-                       d->a->mutant ? d->a->mutant : "", id);
+        again.script = id;
+        again.seed = 0; /* of the drawing; the script has its own */
+        rerun_make(&again, e->name, rerun);
         printf("\n# %s\n%s\n", id, s ? s->text : "");
         if (trial_judge(&t, &list, &r) == FSDP_OK &&
             evaluate_failure_of(&r, 0, &q)) {
@@ -397,9 +419,13 @@ void drawn_print(const struct drawn *d)
             continue;
         }
         printf("%s: %u scripts drawn by --scripts --seed %llu, %u of them "
-               "fail%s%s\n",
-               e->name, e->played, (unsigned long long)d->seed, e->failed,
-               e->reason[0] ? "; without a verdict: " : "", e->reason);
+               "fail",
+               e->name, e->played, (unsigned long long)d->seed, e->failed);
+        if (e->left_out > 0) {
+            printf("; of %u nothing is left for what it claims", e->left_out);
+        }
+        printf("%s%s\n", e->reason[0] ? "; without a verdict: " : "",
+               e->reason);
     }
     if (!d->a->quiet) {
         drawn_print_failing(d);

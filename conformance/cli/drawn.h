@@ -60,8 +60,10 @@ int drawn_alone(const struct arguments *a, const struct text *text);
 /* Whether a run of these cases draws scripts, too: it is of the whole manifest,
  * by engines that the suite plays itself. */
 bool drawn_are_wanted(const struct arguments *a, const struct case_list *cases);
-/* Plays them, and says of each engine what came of it; prints what fails. 0, or
- * an exit code after a line on stderr. The caller frees *out. */
+/* Plays them, and says of each engine what came of it; prints what fails. Where
+ * that breaks off, a line on stderr says why, the scripts have no verdict, and
+ * the cases have theirs. 0, or an exit code after a line on stderr. The caller
+ * frees *out. */
 int drawn_beside(const struct arguments *a, const struct text *text,
                  struct drawn **out);
 

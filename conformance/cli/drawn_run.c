@@ -71,13 +71,22 @@ bool drawn_are_wanted(const struct arguments *a, const struct case_list *cases)
            !a->requirements.n && a->level >= N_LEVELS && a->world != WORLD_MPI;
 }
 
-static void conclude(const struct drawn *d, struct drawn_engine *e)
+/* Whether scripts of it have no verdict: some, all, or drawing broke off. */
+static bool is_incomplete(const struct drawn_engine *e, bool broken)
+{
+    const bool asked = e->claims[0] != '\0';
+
+    return e->reason[0] != '\0' || (e->plays && (broken || e->played == 0)) ||
+           (broken && !asked);
+}
+
+static void conclude(const struct drawn *d, struct drawn_engine *e, bool broken)
 {
     struct fsdp_error error = {0};
     struct script drawn = {0};
 
     e->said = (struct judge_drawn){.wanted = true,
-                                   .incomplete = e->reason[0] != '\0',
+                                   .incomplete = is_incomplete(e, broken),
                                    .generator = SCRIPT_GENERATOR,
                                    .seed = (uint32_t)d->seed,
                                    .played = e->played,
@@ -93,6 +102,7 @@ int drawn_beside(const struct arguments *a, const struct text *text,
 {
     struct arguments fresh = *a;
     struct drawn *d = calloc(1, sizeof(*d));
+    bool broken = false;
     int code = 0;
 
     *out = d;
@@ -106,9 +116,12 @@ int drawn_beside(const struct arguments *a, const struct text *text,
     d->seed = fresh.seed;
     d->least = BESIDE;
     d->seconds = a->script_seed || a->seed ? 0 : BESIDE_SECONDS;
-    code = code ? code : play(a, text, d);
+    if (code == 0) {
+        broken = play(a, text, d) != 0;
+        code = supervise_interrupted() ? EXIT_INCOMPLETE : 0;
+    }
     for (uint32_t i = 0; i < d->n_engines && code == 0; i++) {
-        conclude(d, &d->engine[i]);
+        conclude(d, &d->engine[i], broken);
     }
     if (code == 0 && !a->quiet) {
         drawn_print_failing(d);

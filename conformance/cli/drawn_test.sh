@@ -35,16 +35,23 @@ why=$([ "$code" -eq 0 ] || echo "code $code: $(cat again.err)"
     cmp fresh again 2>&1)
 result 'a seed that nobody knew is said, and gives the same' "$why"
 
-run wrong --engine ref --mutant first-rate-for-ever --scripts 8 --seed 1
+seq 1 400 >"a text"
+run wrong --engine ref --mutant first-rate-for-ever --scripts 8 --seed 1 \
+    --text 'a text'
 why=$([ "$code" -eq 1 ] || echo "code $code: $(head -c 300 wrong.err)")
 result 'a wrong engine fails' "$why"
 
 id=$(sed -n 's/^# \(script\..*\)$/\1/p' wrong)
 cause=$(grep '^fail ' wrong)
+again=$(sed -n '/^  rerun  /{s///p;q;}' wrong)
 written=$(sed -n '/^--$/,/^$/p' wrong | grep -c .)
 why=$([ "${#id}" -gt 0 ] && [ "${#id}" -lt 160 ] || echo "its id is '$id'"
     [ "$written" -lt 12 ] || echo "it is not small: $written lines")
 result 'what fails is made smaller, and has an id' "$why"
+why=$([[ $again == "fsdp-cts run --engine ref --mutant first-rate-for-ever "*"--text 'a text' --script '$id' --case "* ||
+    $again == "fsdp-cts run --engine ref --mutant first-rate-for-ever "*"--text 'a text' --script $id --case "* ]] ||
+    echo "says $again")
+result 'the line that plays it again keeps --text, quoted' "$why"
 
 run by-id --engine ref --mutant first-rate-for-ever --script "$id" --partial-ok
 why=$([ "$code" -eq 1 ] || echo "code $code: $(head -c 300 by-id.err)"
@@ -63,8 +70,14 @@ result 'a right engine passes it' "$why"
 
 run unclaimed --engine unsharded --scripts 1 --seed 1
 why=$([ "$code" -eq 77 ] || echo "code $code"
+    ! grep 'drawn: ' unclaimed.err
     grep -q 'named scripts only' unclaimed || echo "says $(cat unclaimed)")
 result 'an engine that does not claim scripts plays none' "$why"
+
+run beside --engine ref,unsharded --scripts 1 --seed 1
+why=$([ "$(grep '^drawn: ' beside.err)" = 'drawn: ref: 1 scripts' ] ||
+    echo "says $(cat beside.err)")
+result 'progress is of the engines that play' "$why"
 
 refused() # WORDS OPTION ...
 {
@@ -76,8 +89,9 @@ refused() # WORDS OPTION ...
     result "refused: $*" "$why"
 }
 refused 'keeps nothing' --scripts 2 --seed 1 --records kept
+refused 'list scripts --draw' --scripts 2 --seed 1 --dry-run
 refused 'a number from 1' --scripts 0
 refused 'generator' --script script.99.1
 refused 'a drawn script is' --script script.1.x
 
-finish 12
+finish 15

@@ -208,7 +208,8 @@ static bool passes(const struct judge_result *r, const struct arguments *a)
            r->verdict == JUDGE_UNDECIDED && !r->abandoned &&
            r->executed == r->expected && r->count[JUDGE_FAIL] == 0 &&
            r->count[JUDGE_ERROR] == 0 && r->count[JUDGE_TIMEOUT] == 0 &&
-           r->count[JUDGE_BLOCKED] == 0 && r->count[JUDGE_INCOMPLETE] == 0;
+           r->count[JUDGE_BLOCKED] == 0 && r->count[JUDGE_INCOMPLETE] == 0 &&
+           !r->drawn.incomplete;
 }
 
 /* Whether all that these requirements lack is what another one blocks, which

@@ -43,5 +43,11 @@ shows docs/interpreting.md run --engine ref --mutant divide-twice --case \
 result 'and is alone' "$(
     [ "$(grep -c '^fail ' out)" = 1 ] || grep '^fail ' out
 )"
+result 'its levels and sums are those of the run' "$(
+    grep -E '^    (level |and [0-9]+ that |NON-CONFORMANT: )' \
+        "$root/docs/interpreting.md" | sed 's/^    //' >said
+    [ "$(wc -l <said)" -ge 10 ] || echo 'they are not shown'
+    grep -vxFf out said
+)"
 
-finish 4
+finish 5

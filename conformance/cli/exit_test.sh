@@ -101,8 +101,11 @@ ends '--report on a full disk' 74 run "${exact[@]}" --report /dev/full
 ends '--records in no folder' 74 run "${exact[@]}" --records ./no/such
 ends '--trace in no folder' 74 run "${exact[@]}" --trace ./no/such
 ends '--pictures in no folder' 74 run "${exact[@]}" --pictures ./no/such
+ends 'report --html on a full disk' 74 report good.jsonl --html /dev/full
+ends 'report --pictures in no folder' 74 report good.jsonl --pictures ./no/such
+ends 'of a report that fails' 1 report bad.jsonl --pictures ./no/such
 TMPDIR=./no/such ends 'TMPDIR is not there' 74 run "${exact[@]}"
 "$cts" list cases >/dev/full 2>err
 result '74: standard output' "$([ $? -eq 74 ] || cat err)"
 
-finish 36
+finish 39

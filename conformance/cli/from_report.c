@@ -60,6 +60,49 @@ static int refuse(const char *path, const char *why)
     return EXIT_USAGE;
 }
 
+/* What decides what a case shows, and is no program. */
+static void take_options(struct arguments *a, const struct arguments *said)
+{
+    a->text = a->text ? a->text : said->text;
+    a->seed = a->seed ? a->seed : said->seed;
+    a->world = a->world == WORLD_LOCAL ? said->world : a->world;
+    a->isolate = a->isolate || said->isolate;
+    if (a->timeout_ms == ARGUMENTS_TIMEOUT_MS) {
+        a->timeout_ms = said->timeout_ms;
+    }
+}
+
+/* Whether the command line names the engine that was run, too. */
+static bool is_given(const struct arguments *a, const struct arguments *said)
+{
+    bool same =
+        a->adapter && said->adapter && strcmp(a->adapter, said->adapter) == 0;
+
+    for (uint32_t i = 0; i < a->engines.n && said->engines.n == 1; i++) {
+        char *left = realpath(a->engines.name[i], NULL);
+        char *right = realpath(said->engines.name[0], NULL);
+
+        same = same || strcmp(a->engines.name[i], said->engines.name[0]) == 0 ||
+               (left && right && strcmp(left, right) == 0);
+        free(left);
+        free(right);
+    }
+    return same;
+}
+
+/* A report may come from anybody: what it names is not started. */
+static int refuse_program(const struct arguments *said, const char *path)
+{
+    char why[RERUN_BYTES + 128];
+
+    snprintf(why, sizeof(why),
+             "it is of a program of its own, which is not started because a "
+             "file says so; give --%s '%s'",
+             said->adapter ? "adapter" : "engine",
+             said->adapter ? said->adapter : said->engines.name[0]);
+    return refuse(path, why);
+}
+
 static int take_engine(struct arguments *a, const struct arguments *said,
                        const char *path)
 {
@@ -71,11 +114,11 @@ static int take_engine(struct arguments *a, const struct arguments *said,
         return refuse(path, "it does not say which engine was run; see: "
                             "--engine");
     }
-    a->adapter = said->adapter;
+    if (said->adapter || strpbrk(said->engines.name[0], "/.")) {
+        return refuse_program(said, path);
+    }
     a->mutant = a->mutant ? a->mutant : said->mutant;
-    a->text = a->text ? a->text : said->text;
-    a->seed = a->seed ? a->seed : said->seed;
-    a->world = a->world == WORLD_LOCAL ? said->world : a->world;
+    take_options(a, said);
     for (uint32_t i = 0; i < said->engines.n; i++) {
         if (!name_list_has(&a->engines, said->engines.name[i])) {
             a->engines.name[a->engines.n++] = said->engines.name[i];
@@ -87,17 +130,28 @@ static int take_engine(struct arguments *a, const struct arguments *said,
 static int take_engines(struct arguments *a, unsigned takes, const char *path,
                         const struct report_kept *kept, struct from_report *out)
 {
+    const bool given = a->engines.n > 0 || a->adapter;
+
     out->words = calloc((size_t)kept->n + 1, sizeof(*out->words));
     for (uint32_t i = 0; i < kept->n && i < ARGUMENTS_MAX && out->words; i++) {
         struct arguments said = {.adapter = NULL};
 
         snprintf(out->words[i], RERUN_BYTES, "%.*s", RERUN_BYTES - 1,
                  kept->part[i].rerun);
-        if (parse_rerun(out->words[i], takes, &said) ||
-            take_engine(a, &said, path)) {
+        if (parse_rerun(out->words[i], takes, &said)) {
+            if (given) {
+                continue;
+            }
             return said.help ? 0
                              : refuse(path, "its engine is not found; name it "
                                             "with --engine");
+        }
+        if (given) {
+            if (is_given(a, &said)) {
+                take_options(a, &said);
+            }
+        } else if (take_engine(a, &said, path)) {
+            return EXIT_USAGE;
         }
     }
     return out->words ? 0 : EXIT_INCOMPLETE;
@@ -126,6 +180,34 @@ static int take_cases(const struct judge_result *r, bool failed,
     return FSDP_OK;
 }
 
+/* No case failed; maybe a script that was drawn beside them. */
+static int refuse_nothing(const char *path, const struct from_report *f,
+                          bool failed)
+{
+    char why[JUDGE_SCRIPT_ID_BYTES + 128];
+
+    if (!failed || f->script[0] == '\0') {
+        return refuse(path, failed ? "no case failed" : "has no cases");
+    }
+    snprintf(why, sizeof(why),
+             "no case failed, but a drawn script did; to run it again: "
+             "--engine ENGINE --script %s",
+             f->script);
+    return refuse(path, why);
+}
+
+/* Of the first engine that has one. What an id cannot have is not printed. */
+static void take_script(const struct judge_drawn *d, struct from_report *out)
+{
+    static const char of_ids[] = "abcdefghijklmnopqrstuvwxyz"
+                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:";
+
+    if (d->failed > 0 && out->script[0] == '\0' &&
+        d->first[strspn(d->first, of_ids)] == '\0') {
+        snprintf(out->script, sizeof(out->script), "%s", d->first);
+    }
+}
+
 static int load(struct arguments *a, unsigned takes, const char *path,
                 struct from_report *out)
 {
@@ -137,11 +219,12 @@ static int load(struct arguments *a, unsigned takes, const char *path,
         return code;
     }
     for (uint32_t i = 0; i < kept.n && code == 0; i++) {
+        take_script(&kept.part[i].result.drawn, out);
         code = take_cases(&kept.part[i].result, failed, &out->cases) == FSDP_OK
                    ? 0
                    : EXIT_INCOMPLETE;
     }
-    if (code == 0 && a->engines.n == 0 && !a->adapter) {
+    if (code == 0 && (out->cases.n > 0 || a->last_failed)) {
         code = take_engines(a, takes, path, &kept, out);
     }
     report_kept_release(&kept);
@@ -167,7 +250,7 @@ int from_report(struct arguments *a, unsigned takes, struct from_report *out)
     if (code == 0 && out->cases.n > 0) {
         a->among = &out->cases;
     } else if (code == 0 && !a->last_failed) {
-        code = refuse(path, a->failed ? "no case failed" : "has no cases");
+        code = refuse_nothing(path, out, a->failed);
     }
     return code;
 }

@@ -152,9 +152,15 @@ static void end(const char *form)
                "\"${COMP_WORDS[COMP_CWORD]}\")\n}\n"
                "complete -o default -F _fsdp_cts fsdp-cts\n");
     } else if (strcmp(form, "zsh") == 0) {
-        printf("        *) words_=() ;;\n        esac\n    fi\n"
-               "    _describe 'fsdp-cts' words_ || _files\n}\n"
-               "compdef _fsdp_cts fsdp-cts\n");
+        printf(
+            "        *) words_=() ;;\n        esac\n    fi\n"
+            "    _describe 'fsdp-cts' words_ || _files\n}\n"
+            /* Loaded by its file's name, it is called; sourced, it is not. */
+            "if [[ $funcstack[1] = _fsdp-cts ]]; then\n"
+            "    _fsdp_cts \"$@\"\n"
+            "else\n"
+            "    compdef _fsdp_cts fsdp-cts\n"
+            "fi\n");
     }
 }
 

@@ -61,6 +61,8 @@ result 'the record names the isolation' "$(grep -q '"isolation": "limits"' \
 run "$right"
 result 'without it the record names none' "$(grep -s '"isolation"' \
     "$folder/records/$id/case.json")"
+result 'and no call is said to be none' "$(
+    grep 'run.no-forbidden-call' "$folder/out")"
 
 cat >"$folder/body" <<'END'
 #include <sys/socket.h>
@@ -121,4 +123,83 @@ run "$folder/dies.so" --isolate
 result 'a library that dies as it is loaded gives no verdict' "$(
     [ "$code" -gt 1 ] && [ "$code" -lt 124 ] || echo "exit $code"
     grep -q 'said nothing' "$folder/err" || tail -n 2 "$folder/err")"
-finish 10
+
+# What ranks alone can do: where an engine is asked what it is, nothing can be
+# written.
+in_rank='#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int is_rank(void)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/mark-XXXXXX", getenv("TMPDIR"));
+    return mkstemp(path) >= 0;
+}'
+cat >"$folder/body" <<END
+$in_rank
+__attribute__((constructor)) static void say(void)
+{
+    if (is_rank())
+        fprintf(stderr, "has a temporary file\n");
+}
+END
+engine makes
+run "$folder/makes.so" --isolate
+result 'a temporary file can be made' "$([ "$code" = 0 ] || tail -n 3 "$folder/out"
+    grep -q 'has a temporary file' "$folder/err" || echo 'it is not')"
+
+cat >"$folder/body" <<END
+$in_rank
+static int none;
+__attribute__((constructor)) static void choose(void)
+{
+    none = is_rank();
+}
+END
+engine hides
+sed -i 's/return get ?/extern int hides(void); return get \&\& !hides() ?/' \
+    "$folder/hides.c"
+echo 'int hides(void); int hides(void) { return none; }' >>"$folder/hides.c"
+cc -std=gnu11 -shared -fPIC -I"$include" "$folder/hides.c" -o "$folder/hides.so"
+run "$folder/hides.so" --isolate
+result 'an engine that no rank can load is at fault' "$(
+    [ "$code" = 1 ] || echo "exit $code"
+    grep -q '^fail run.completes' "$folder/out" || cat "$folder/out")"
+
+cat >"$folder/body" <<END
+$in_rank
+__attribute__((constructor)) static void wait_long(void)
+{
+    char go[4096];
+    snprintf(go, sizeof(go), "%s/go", getenv("TMPDIR"));
+    for (int i = is_rank() ? 0 : 3000; i < 3000 && access(go, F_OK); i++)
+        usleep(20000);
+}
+END
+engine waits
+# A run in which a process of the worker's is sent a signal.
+during() # SIGNAL WHICH, by its age
+{
+    local other processes
+    run "$folder/waits.so" --isolate &
+    other=$!
+    for _ in {1..600}; do
+        [ "$(find "$folder/records" -name 'mark-*' 2>/dev/null | wc -l)" = 2 ] &&
+            break
+        sleep 0.05
+    done
+    mapfile -t processes < <(pgrep -f "worker --batch $folder/records/")
+    kill "-$1" "${processes[$2]}"
+    touch "$folder/records/.worker-0/tmp/go" 2>/dev/null
+    wait "$other"
+}
+during ABRT 0
+result 'a worker that dies leaves no word of isolation' "$(
+    grep -q '^error run.survives' "$folder/out" || cat "$folder/out"
+    grep '"isolation"' "$folder/records/$id/case.json" 2>&1)"
+during KILL 1
+result 'without its notary a case has no record' "$(
+    grep -q 'no record: the process that notes' "$folder/err" ||
+        cat "$folder/out" "$folder/err"
+    ls "$folder/records/$id/case.json" 2>/dev/null)"
+finish 15

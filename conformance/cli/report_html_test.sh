@@ -51,7 +51,7 @@ check_contained() # FILE
 
 for name in right divide-twice both; do
     page "$name"
-    want=$([ "$name" = right ] && echo 2 || echo 1)
+    want=$([ "$name" = right ] && echo 0 || echo 1)
     result "$name: exit" "$([ "$got" = "$want" ] || echo "$got: $(cat err)")"
     result "$name: links" "$(check_links "$name.html")"
     result "$name: nothing from elsewhere" "$(check_contained "$name.html")"
@@ -114,6 +114,18 @@ has 'a collective too many' '<b>[0-9]+</b> of [0-9]+</li>' more.html
 has 'is outlined' '<rect class="k[0-9] off"' more.html
 result 'where all is right nothing is' \
     "$(grep -c '<rect class="k[0-9] off"' drawn.html | grep -vx 0)"
+for mutant in '' gives-up; do
+    name=whole$mutant
+    "$cts" run --engine ref ${mutant:+--mutant $mutant} \
+        --case mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40 \
+        --report "$name.jsonl" --records "$name" --quiet >out 2>&1
+    page "$name" --records "$name"
+done
+has 'losses that are all right' \
+    "Every loss has the bits of the unsharded run's" whole.html
+has 'losses of a run that ended early' \
+    "The first 3 of 40 losses have the bits of the unsharded run's; the" \
+    wholegives-up.html
 timeout 20 "$cts" report both.jsonl --html no.html --records nowhere \
     >out 2>err
 got=$?
@@ -228,6 +240,6 @@ sed 's/"units":\["/&\\u0007/' right.jsonl >bad.jsonl
 refused 'a control character in a name'
 timeout 20 "$cts" report right.jsonl --html no/such/page.html >out 2>err
 got=$?
-result 'no such folder' "$([ "$got" = 64 ] || echo "exit $got")"
+result 'no such folder' "$([ "$got" = 74 ] || echo "exit $got")"
 result 'nothing is left behind' "$(find . -name '*.partial')"
-finish 78
+finish 80

@@ -111,18 +111,25 @@ static void release(struct sheet *s)
     free(s->part);
 }
 
+static int code_of(int status)
+{
+    return status == FSDP_ERR_IO ? EXIT_OUTPUT : EXIT_INCOMPLETE;
+}
+
 static int draw(const struct report_page *page, const char *folder)
 {
     struct fsdp_error error = {0};
+    int status;
 
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        return complain(strerror(errno), folder, EXIT_INCOMPLETE);
+        return complain(strerror(errno), folder, EXIT_OUTPUT);
     }
-    return report_svg(page, folder, &error) == FSDP_OK
+    status = report_svg(page, folder, &error);
+    return status == FSDP_OK
                ? 0
                : complain(error.message[0] ? error.message
                                            : "a picture could not be drawn",
-                          "", EXIT_INCOMPLETE);
+                          "", code_of(status));
 }
 
 int report_page_write(const struct arguments *a,
@@ -151,8 +158,11 @@ int report_page_write(const struct arguments *a,
     }
     page = (struct report_page){s.part, n, a->records ? s.source : NULL,
                                 a->against ? s.against : NULL};
-    if (!code && a->html && report_html(&page, a->html, &error) != FSDP_OK) {
-        code = complain(error.message, "", EXIT_INCOMPLETE);
+    if (!code && a->html) {
+        const int status = report_html(&page, a->html, &error);
+
+        code = status == FSDP_OK ? 0
+                                 : complain(error.message, "", code_of(status));
     }
     if (!code && a->pictures) {
         code = draw(&page, a->pictures);

@@ -15,17 +15,20 @@
 #include <unistd.h>
 
 enum {
-    N_OPTIONS = 7,
+    N_OPTIONS = 9,
     VERSION = 1
 };
 
 /* The options that decide what a case shows, in the order of a command. */
-static const char *const option[N_OPTIONS] = {
-    "adapter", "engine", "world", "mutant", "text", "script", "seed"};
+static const char *const option[N_OPTIONS] = {"adapter", "engine",  "world",
+                                              "isolate", "timeout", "mutant",
+                                              "text",    "script",  "seed"};
 enum {
     ADAPTER,
     ENGINE,
     WORLD,
+    ISOLATE, /* has no value on a command line */
+    TIMEOUT,
     MUTANT,
     TEXT,
     SCRIPT,
@@ -34,7 +37,7 @@ enum {
 
 struct values {
     const char *of[N_OPTIONS]; /* NULL: was not given */
-    char script[RERUN_BYTES], seed[16];
+    char script[RERUN_BYTES], seed[16], timeout[16];
     char path[N_OPTIONS][4096]; /* where `of` is absolute */
 };
 
@@ -86,7 +89,10 @@ static void print(const struct values *v, char text[RERUN_BYTES])
 
     snprintf(text, RERUN_BYTES, "fsdp-cts run");
     for (int i = 0; i < N_OPTIONS; i++) {
-        if (v->of[i]) {
+        if (v->of[i] && i == ISOLATE) {
+            n = strlen(text);
+            snprintf(text + n, RERUN_BYTES - n, " --%s", option[i]);
+        } else if (v->of[i]) {
             (i == ENGINE ? add_engine : add_word)(text, option[i], v->of[i]);
         }
     }
@@ -123,10 +129,15 @@ static void collect(const struct arguments *a, const char *engine,
         .of = {[ADAPTER] = a->adapter,
                [ENGINE] = a->adapter ? NULL : engine,
                [WORLD] = a->world == WORLD_LOCAL ? NULL : world_names[a->world],
+               [ISOLATE] = a->isolate ? "yes" : NULL,
                [MUTANT] = a->mutant,
                [TEXT] = a->text}};
     if (a->script) {
         v->of[SCRIPT] = one_line(a->script, v->script);
+    }
+    if (a->timeout_ms != ARGUMENTS_TIMEOUT_MS) {
+        snprintf(v->timeout, sizeof(v->timeout), "%u", a->timeout_ms / 1000);
+        v->of[TIMEOUT] = v->timeout;
     }
     if (a->seed) {
         snprintf(v->seed, sizeof(v->seed), "%u", a->seed);
@@ -143,17 +154,18 @@ void rerun_make(const struct arguments *a, const char *engine,
     print(&v, text);
 }
 
-/* Whoever runs it again stands in another folder. A name without a slash is
- * the suite's own engine, or a script's text. */
+/* Whoever runs it again stands in another folder. An engine's name without a
+ * slash is the suite's own; what names no file is a script's id or text. */
 static void make_absolute(struct values *v)
 {
     static const int files[] = {ENGINE, TEXT, SCRIPT};
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         const char **path = &v->of[files[i]];
-        char *whole = *path && (strchr(*path, '/') || files[i] == TEXT)
-                          ? realpath(*path, NULL)
-                          : NULL;
+        const bool file =
+            *path && (strchr(*path, '/') || files[i] == TEXT ||
+                      (files[i] == SCRIPT && strncmp(*path, "script", 6) != 0));
+        char *whole = file ? realpath(*path, NULL) : NULL;
 
         if (whole && strlen(whole) < sizeof(v->path[0])) {
             memcpy(v->path[files[i]], whole, strlen(whole) + 1);

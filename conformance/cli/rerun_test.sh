@@ -84,7 +84,7 @@ failing() # of a report, the cases
 failing all.jsonl >wanted
 (cd "$folder/elsewhere" &&
     "$cts" run --from "$folder/here it is/all.jsonl" --failed \
-        --report some.jsonl >../out 2>../err)
+        --engine "$folder/here it is/slow.so" --report some.jsonl >../out 2>../err)
 result '--from REPORT --failed' "$(
     failing "$folder/elsewhere/some.jsonl" | diff - wanted
     [ "$(grep -c '"type": *"case"' all.jsonl)" -gt "$(wc -l <wanted)" ] ||
@@ -92,7 +92,7 @@ result '--from REPORT --failed' "$(
     [ "$(grep -c '"type": *"case"' "$folder/elsewhere/some.jsonl")" = \
         "$(wc -l <wanted)" ] || echo 'it has run others'
 )"
-"$cts" run --from all.jsonl --failed --dry-run >out 2>err
+"$cts" run --from all.jsonl --failed --engine ./slow.so --dry-run >out 2>err
 result '--dry-run prints them' "$(
     sed 's/.*"\(.*\)"/\1/' wanted | diff - <(sort out)
 )"
@@ -111,8 +111,90 @@ result 'nothing failed' "$(
     [ $? -eq 64 ] || echo 'another code'
     grep 'all.jsonl: no case failed' err >found || cat err
 )"
+drawn='"drawn":{"generator":1,"seed":7,"played":200,"failed":2,"incomplete":false,"first":"script.1.7.of"},'
+sed '/"type":"footer"/{s/"verdict":"[A-Z]*"/'"$drawn"'"verdict":"NON-CONFORMANT"/
+    s/"reason":"[^"]*"/"reason":"2 of 200 drawn scripts fail"/}' \
+    all.jsonl >drawn.jsonl
+"$cts" run --from drawn.jsonl --failed >out 2>err
+result 'only a drawn script failed' "$(
+    [ $? -eq 64 ] || echo 'another code'
+    grep -q 'no case failed, but a drawn script .* --script script.1.7.of$' err ||
+        cat err
+)"
+sed 's/script.1.7.of/$(script) 1/' drawn.jsonl >strange.jsonl
+"$cts" run --from strange.jsonl --failed >out 2>err
+result 'an id that is none is not printed' "$(
+    [ $? -eq 64 ] || echo 'another code'
+    grep -q 'strange.jsonl: no case failed$' err || cat err
+)"
 "$cts" run --failed >out 2>err
 result 'failed of what' "$([ $? -eq 64 ] || cat err)"
+
+# Nothing of a script is left for who claims scripts and no layout.
+sed '/static const char \*const claims\[\] = {/,/};/c\
+static const char *const claims[] = {"scripts", NULL};' "$engine" >few.c
+"${CC:-cc}" -std=c11 -shared -fPIC -O1 -ffp-contract=off \
+    -I "$include" few.c -o few.so || exit 1
+"$cts" run --engine ./few.so --scripts 3 --seed 1 >out 2>err
+result 'scripts of which nothing is left are said' "$(
+    [ $? -eq 2 ] || echo 'another code'
+    grep -q ' 0 scripts .*; of 3 nothing is left for what it claims$' out ||
+        cat out err
+)"
+
+"$cts" list scripts --draw 1 --seed 20 | sed '/^#/d' >drawn.txt
+"$cts" run --engine ref --script drawn.txt --records of-script --record-only \
+    >out 2>err
+result 'the file of a script, from anywhere' "$(
+    grep -qF "\"script\": \"$PWD/drawn.txt\"" of-script/rerun.json ||
+        cat out err of-script/rerun.json
+)"
+
+# ---- How ranks were kept ----
+"$cts" run --engine ref --mutant groups-ignored --workload mlp --ranks 2 \
+    --isolate --timeout 40 --records kept-alone --report alone.jsonl >out 2>err
+result '--isolate and --timeout' "$(
+    # Where the kernel cannot, that was said, and there was none.
+    how=' --isolate --timeout 40'
+    grep -q 'not isolated' err && how=' --timeout 40'
+    case $(first_rerun out) in
+    "fsdp-cts run --engine ref$how --mutant groups-ignored --case "*) ;;
+    *) first_rerun out ;;
+    esac
+    "$cts" verify kept-alone --workload mlp --ranks 2 >verified 2>&1
+    [ "$(first_rerun verified)" = "$(first_rerun out)" ] ||
+        first_rerun verified
+)"
+
+# ---- Reports of strangers ----
+# stranger WHAT COMMAND WORDS: its engine is not started, and the words are said.
+stranger()
+{
+    sed "s|\"rerun\":\"fsdp-cts run .* --case |\"rerun\":\"fsdp-cts run $2 --case |" \
+        alone.jsonl >stranger.jsonl
+    rm -f touched
+    "$cts" run --from stranger.jsonl --failed >out 2>err
+    local code=$?
+    result "$1" "$(
+        [ "$code" -eq 64 ] || echo "exit $code"
+        [ ! -e touched ] || echo 'it was started'
+        grep -qF -- "$3" err || cat err
+        grep -q "\"rerun\":\"fsdp-cts run $2 " stranger.jsonl ||
+            echo 'the report does not say it'
+    )"
+}
+stranger 'a command of a report' "--adapter 'touch touched; false'" \
+    "give --adapter 'touch touched; false'"
+cat >touch.c <<'END'
+#include <stdio.h>
+__attribute__((constructor)) static void touch(void)
+{
+    (void)!fopen("touched", "w");
+}
+END
+"${CC:-cc}" -shared -fPIC touch.c -o touch.so || exit 1
+stranger 'a library of a report' '--engine ./touch.so' \
+    "give --engine './touch.so'"
 
 # ---- Records of strangers ----
 # The file says what is run by whoever pastes the line: options of a run, each
@@ -139,4 +221,4 @@ strange 'what is no text' '{"version": 1, "engine": ["ref"]}' 'fsdp-cts run'
 strange 'another version' '{"version": 2, "engine": "ref"}' 'fsdp-cts run'
 strange 'no JSON' 'engine=ref' 'fsdp-cts run'
 
-finish 15
+finish 22

@@ -75,6 +75,38 @@ for one in found:
 END
 )"
 
+# ---- Drawn scripts ----
+# A report that only they make NON-CONFORMANT.
+drawn='"drawn":{"generator":1,"seed":7,"played":200,"failed":2,"incomplete":false,"first":"script.1.7.of"},'
+sed '/"type":"footer"/{s/"verdict":"[A-Z]*"/'"$drawn"'"verdict":"NON-CONFORMANT"/
+    s/"reason":"[^"]*"/"reason":"2 of 200 drawn scripts fail: script.1.7.of"/}' \
+    right.jsonl >drawn.jsonl
+"$cts" summary drawn.jsonl >drawn.md 2>err
+"$cts" summary drawn.jsonl --annotations >drawn.txt 2>>err
+"$cts" summary drawn.jsonl --code-quality mine.c >drawn.json 2>>err
+"$cts" report drawn.jsonl --junit drawn.xml --quiet >out 2>>err
+rerun='fsdp-cts run --engine ref --script script.1.7.of'
+result 'drawn scripts that fail are everywhere' "$(
+    cat err
+    has drawn.md "$rerun"
+    has drawn.txt "::error title=scripts.drawn of ref::"
+    has drawn.txt "%0Arerun: $rerun"
+    has drawn.txt '::notice title=NON-CONFORMANT::2 of 200 drawn'
+    has drawn.json '"fingerprint": "fsdp-cts:ref:scripts.drawn"'
+    has drawn.xml ' failures="1" errors="0"'
+    has drawn.xml '<testcase classname="scripts.drawn" name="script.1.7.of">'
+    has drawn.xml "rerun: $rerun<"
+)"
+
+sed 's/"failed":2,"incomplete":false/"failed":0,"incomplete":true/
+    s/NON-CONFORMANT/INCOMPLETE/' drawn.jsonl >without.jsonl
+"$cts" report without.jsonl --partial-ok --junit without.xml --quiet >out 2>err
+code=$?
+result 'drawn scripts without a verdict do not pass' "$(
+    [ "$code" -eq 2 ] || echo "exit $code: $(cat out err)"
+    has without.xml ' failures="0" errors="1"'
+)"
+
 # ---- The action's gate, as a runner calls it ----
 # gate NAME EXPECTED ARGUMENT...
 gate()
@@ -152,4 +184,4 @@ refused 'a file that is not there' 65 'missing.jsonl: No such file' \
 head -n 5 right.jsonl >cut.jsonl
 refused 'a report that was cut' 65 'cut.jsonl' cut.jsonl
 
-finish 15
+finish 17

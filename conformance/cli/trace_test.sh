@@ -37,6 +37,6 @@ got=$?
 result 'several engines' "$([ "$got" -eq 64 ] || echo "exit $got")"
 timeout 60 "$cts" run --case "$case" --trace no/such/folder.json >out 2>err
 got=$?
-result 'no such folder' "$([ "$got" -eq 64 ] || echo "exit $got")"
+result 'no such folder' "$([ "$got" -eq 74 ] || echo "exit $got")"
 result 'no trace of those' "$(ls two.json 2>/dev/null)"
 finish 1

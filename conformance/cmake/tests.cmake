@@ -68,9 +68,17 @@ endforeach()
 foreach(name case_test case_model_test case_graph_test manifest_test)
     unit(conformance/cases/${name}.c LINK fsdp-cases)
 endforeach()
-foreach(name script_test script_draw_test script_mask_test
-        script_shrink_test script_docs_test)
+foreach(name script_draw_test script_plain_test script_shrink_test
+        script_docs_test)
     unit(conformance/script/${name}.c LINK fsdp-script)
+endforeach()
+foreach(name script_test script_legal_test)
+    unit(conformance/script/${name}.c LINK fsdp-script
+        WITH ${here}/script/script_testing.c)
+endforeach()
+foreach(name script_mask_test script_claims_test)
+    unit(conformance/script/${name}.c LINK fsdp-script
+        WITH ${here}/script/script_mask_testing.c)
 endforeach()
 unit(conformance/mutants/mutants_test.c LINK fsdp-mutants)
 unit(conformance/cases/case_pairs_test.c LINK fsdp-cases
@@ -369,10 +377,11 @@ foreach(file ${families})
         endif()
     endforeach()
 endforeach()
+list(REMOVE_ITEM ids run.no-forbidden-call) # isolated: command.isolate_test
 foreach(id ${ids})
     set(engine ref)
-    if(id MATCHES "prefetch|options-ahead|^stream")
-        set(engine impl) # ref does not run ahead, and has one stream
+    if(id MATCHES "prefetch|options-ahead|^stream|factors")
+        set(engine impl) # ref: nothing ahead, one stream, no factors but one
     endif()
     add_test(NAME conformance.${engine}.${id} COMMAND fsdp-cts report
         ${CMAKE_BINARY_DIR}/records/${engine}.jsonl --requirement ${id}
@@ -426,6 +435,12 @@ set_tests_properties(package PROPERTIES LABELS conformance TIMEOUT 600
 add_test(NAME samples.schema COMMAND ${here}/cmake/samples_test.sh
     ${CMAKE_SOURCE_DIR}/ci)
 set_tests_properties(samples.schema PROPERTIES LABELS command TIMEOUT 300
+    SKIP_RETURN_CODE 77)
+
+# Nothing is compiled for a processor that others have not.
+add_test(NAME package.levels COMMAND ${here}/cmake/levels_test.sh
+    ${CMAKE_BINARY_DIR})
+set_tests_properties(package.levels PROPERTIES LABELS command TIMEOUT 120
     SKIP_RETURN_CODE 77)
 
 # Engines that were built against the headers of an earlier commit.

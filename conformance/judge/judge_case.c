@@ -302,6 +302,10 @@ static int hear(const struct judge *j, const struct judge_view *v,
         requirement_index(j->out->requirement, REQUIREMENT_COMPLETES);
     struct finding f = judge_nowhere();
 
+    if (q->looked_at && !q->looked_at(v->record)) {
+        item->outcome = JUDGE_NOT_APPLICABLE;
+        return FSDP_OK;
+    }
     if (requirement_holds(q, &v->expect, v->record, &f)) {
         item->outcome = JUDGE_PASS;
         return f.ratio > 0.0 ? judge_keep(v, &f, item) : FSDP_OK;

@@ -158,6 +158,38 @@ static void a_hang_is_a_timeout(void **state)
     judge_release(&r);
 }
 
+static bool is_isolated(const struct record *r)
+{
+    return r->isolation[0] != '\0';
+}
+
+/* In one record it was looked at, in the other it was not; and where the rank
+ * died nobody knows. */
+static void what_was_not_looked_at_does_not_apply(void **state)
+{
+    struct testing_run *run = *state;
+    const struct requirement *table[TESTING_N + 1];
+    struct requirement peak = *testing_requirements[TESTING_PEAK];
+    struct judge_result r;
+
+    memcpy(table, testing_requirements, sizeof(table));
+    peak.looked_at = is_isolated;
+    table[TESTING_PEAK] = &peak;
+    run->in.requirements = table;
+    (void)snprintf(run->record[0].isolation, sizeof(run->record[0].isolation),
+                   "limits");
+    r = judged(run);
+    check_item(&r, 0, TESTING_PEAK, JUDGE_PASS, JUDGE_NONE);
+    check_item(&r, 1, TESTING_PEAK, JUDGE_NOT_APPLICABLE, JUDGE_NONE);
+    assert_int_equal(r.n_proofs[TESTING_PEAK], 1);
+    assert_int_equal(r.verdict, JUDGE_CONFORMANT);
+    judge_release(&r);
+    run->record[1].rank[0].end = WORLD_SIGNALLED;
+    r = judged(run);
+    check_item(&r, 1, TESTING_PEAK, JUDGE_BLOCKED, TESTING_SURVIVES);
+    judge_release(&r);
+}
+
 static void a_missing_record_is_incomplete(void **state)
 {
     struct testing_run *run = *state;
@@ -479,6 +511,7 @@ int main(void)
         TEST(a_nan_at_the_end_fails),
         TEST(a_crash_is_an_error),
         TEST(a_hang_is_a_timeout),
+        TEST(what_was_not_looked_at_does_not_apply),
         TEST(a_missing_record_is_incomplete),
         TEST(nothing_run_is_incomplete),
         TEST(records_of_others_do_not_count),

@@ -121,6 +121,9 @@ struct requirement {
     uint32_t profile; /* enum requirement_profile */
     /* Whether the requirement says anything about this case. */
     bool (*applies)(const struct expect *e);
+    /* Whether anything was looked at that it speaks of; NULL: it always was.
+     * Where not it does not apply. */
+    bool (*looked_at)(const struct record *r);
     /* Fills *f where it returns false; where it returns true f->ratio may say
      * by what margin. Must not trust any number in r. */
     bool (*holds)(const struct expect *e, const struct record *r,

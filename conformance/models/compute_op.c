@@ -336,6 +336,12 @@ int compute_attention_backward(struct compute *c,
     return run(c, &op);
 }
 
+/* What a loss multiplies its gradient by. */
+static float gradient_scale(const struct compute *c, float scale)
+{
+    return c->access.loss_scale != NULL ? scale * *c->access.loss_scale : scale;
+}
+
 static int loss(struct compute *c, uint32_t kind, uint64_t rows, uint64_t n,
                 float scale, const float *y, const float *other,
                 float *row_loss, float *dy)
@@ -344,7 +350,7 @@ static int loss(struct compute *c, uint32_t kind, uint64_t rows, uint64_t n,
 
     op.dim[0] = rows;
     op.dim[1] = n;
-    op.f[0] = scale;
+    op.f[0] = gradient_scale(c, scale);
     in(&op, y, rows * n);
     in(&op, other, rows * n);
     out(&op, row_loss, rows);
@@ -374,7 +380,7 @@ int compute_cross_entropy(struct compute *c, uint64_t rows, uint64_t n,
 
     op.dim[0] = rows;
     op.dim[1] = n;
-    op.f[0] = scale;
+    op.f[0] = gradient_scale(c, scale);
     in(&op, logits, rows * n);
     in(&op, id, rows);
     out(&op, row_loss, rows);

@@ -48,6 +48,9 @@ struct workload_access {
     int (*param)(void *self, uint32_t p, struct fsdp_tensor *out);
     int (*grad)(void *self, uint32_t p, struct fsdp_tensor *out);
     void *self;
+    /* What the loss is multiplied by for its backward, read where that begins;
+     * the loss that `end` says is not. NULL: 1. */
+    const float *loss_scale;
 };
 
 /* Samples on their way to a program of its own; borrowed. */

@@ -90,5 +90,5 @@ int main(void)
         cmocka_unit_test(test_same_gradients),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

@@ -254,7 +254,7 @@ static int lend_wrong(void *self, uint32_t p, struct fsdp_tensor *out)
     const struct fsdp_tensor wrong[] = {
         {.data = NULL, .dtype = FSDP_DTYPE_F32},
         {.data = t->weight[p],
-         .dtype = FSDP_DTYPE_BF16,
+         .dtype = FSDP_DTYPE_I32,
          .n_dims = 2,
          .shape = {16, 32},
          .stride = {32, 1}},
@@ -282,7 +282,7 @@ static void test_wrong_tensors_are_refused(void **state)
     (void)state;
     for (uint32_t i = 0; i < 4; i++) {
         const struct workload_config config = {.world = 1, .microbatches = 1};
-        struct workload_access access = {lend_wrong, lend_wrong, NULL};
+        struct workload_access access = {lend_wrong, lend_wrong, NULL, NULL};
         struct workload_run *run;
         const struct workload *w;
         struct trial t;

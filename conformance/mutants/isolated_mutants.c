@@ -5,6 +5,7 @@
  */
 #include "mutants/mutant_kit.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -74,6 +75,28 @@ static int signals_others(struct fsdp_sharded *s, struct fsdp_step *how)
     return in_step(s, how, ask_parent);
 }
 
+/* Whoever it names is killed when there is something to read. */
+static void arm_pipe(void)
+{
+    int two[2];
+
+    if (pipe(two) != 0) {
+        return;
+    }
+    if (fcntl(two[0], F_SETSIG, SIGKILL) == 0 &&
+        fcntl(two[0], F_SETOWN, getppid()) == 0 &&
+        fcntl(two[0], F_SETFL, O_ASYNC) == 0) {
+        (void)!write(two[1], "", 1);
+    }
+    close(two[0]);
+    close(two[1]);
+}
+
+static int signals_by_pipe(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    return in_step(s, how, arm_pipe);
+}
+
 static void be_two(void)
 {
     const pid_t pid = fork();
@@ -106,6 +129,11 @@ const struct mutant isolated_mutants[] = {
      .evidence = "design: memory that a child would have, too",
      REFUSED,
      .calls.step = shares_memory},
+    {.name = "isolated-pipe-signals",
+     .text = "each step has a pipe send SIGKILL to the rank's parent",
+     .evidence = "design: a signal that no call of kill sends",
+     REFUSED,
+     .calls.step = signals_by_pipe},
     {.name = "isolated-reads-memory",
      .text = "each step reads another process's memory",
      .evidence = "design: gradients can be fetched without a collective",

@@ -5,6 +5,7 @@
  */
 #include "mutants/mutant_kit.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool asks_for_factor(const struct run_case *c)
@@ -36,6 +37,15 @@ static void options_ahead_unchecked(struct fsdp_options *o)
     o->prefetch_forward = o->prefetch_forward > 3 ? 1 : o->prefetch_forward;
     o->prefetch_backward = o->prefetch_backward > 3 ? 1 : o->prefetch_backward;
     o->reduces_in_flight = o->reduces_in_flight > 3 ? 1 : o->reduces_in_flight;
+}
+
+/* Predivide factors that do not fit are replaced by the default. */
+static void factors_unchecked(struct fsdp_options *o)
+{
+    o->predivide_factor =
+        isfinite(o->predivide_factor) && o->predivide_factor > 0.0f
+            ? o->predivide_factor
+            : 0.0f;
 }
 
 /* Options that do not fit are replaced by the default. */
@@ -201,6 +211,12 @@ const struct mutant option_mutants[] = {
      .shows = {.in = mutant_bad_options},
      .drops = "bf16 fp16",
      .calls = {.shard = units_unchecked}},
+    {.name = "factors-unchecked",
+     .text = "a predivide factor that is no positive number counts as 1",
+     .evidence = "an option that is silently changed",
+     .kills = "error.factors",
+     .shows = {.in = mutant_bad_options, .engine = "impl"},
+     .options = factors_unchecked},
     {.name = "fold-ignored",
      .text = "gradients are folded by rank whatever the option says",
      .evidence = "the order of a sum is part of the specification",

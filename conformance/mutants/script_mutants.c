@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * script_mutants.c - engines that are right in every step that is like the one
- * before, and wrong where calls come in another order, or with other numbers.
+ * before, and wrong where calls come in another order.
  */
 #include "mutants/mutant_kit.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
     PIECES = 64,
     ELEMENTS = 1024,
-    GROUPS = 8,
-    PARAMETERS = 64,
     LAST_REDUCED = 41 /* steps */
 };
 
@@ -21,10 +17,7 @@ static _Thread_local bool on;       /* what set_gradient_sync was told last */
 static _Thread_local bool synced;   /* of the last BEGIN */
 static _Thread_local bool pending;  /* the last pass of a training left some */
 static _Thread_local uint32_t sums; /* training passes since zero_grad */
-static _Thread_local uint32_t loads, clips;
-static _Thread_local float norm;
-static _Thread_local float rate[GROUPS];
-static _Thread_local uint32_t group[PARAMETERS];
+static _Thread_local uint32_t loads;
 /* Of each piece, in their order: its gradient, or its states. */
 static _Thread_local float kept[PIECES][2][ELEMENTS];
 static _Thread_local uint32_t n_kept;
@@ -33,8 +26,7 @@ static void script_forget(void)
 {
     on = true;
     synced = pending = false;
-    sums = loads = clips = n_kept = 0;
-    rate[0] = 0.0f;
+    sums = loads = n_kept = 0;
 }
 
 /* The case plays this script. */
@@ -224,101 +216,7 @@ static bool plays_sixty_steps(const struct run_case *c)
     return plays(c, "sixty-steps");
 }
 
-/* ---- Numbers ------------------------------------------------------------ */
-
-static int first_rate_for_ever(struct fsdp_sharded *s, struct fsdp_step *how)
-{
-    const float *given = how->lr;
-    int status;
-
-    for (uint32_t g = 0; g < how->n_groups && g < GROUPS && given; g++) {
-        rate[g] = mutant_now.steps == 0 ? given[g] : rate[g];
-    }
-    how->lr = rate;
-    status = mutant_real.engine.step(s, how);
-    how->lr = given;
-    return status;
-}
-
-static bool plays_rates(const struct run_case *c)
-{
-    return plays(c, "rates");
-}
-
-static void betas_hard_coded(struct fsdp_options *o)
-{
-    o->beta1 = 0.9f;
-    o->beta2 = 0.999f;
-}
-
-static void eps_hard_coded(struct fsdp_options *o)
-{
-    o->eps = 1e-8f;
-}
-
-static void momentum_hard_coded(struct fsdp_options *o)
-{
-    o->momentum = 0.9f;
-}
-
-static bool plays_numbers_of_adamw(const struct run_case *c)
-{
-    return plays(c, "numbers") && c->optimizer == FSDP_OPTIMIZER_ADAMW;
-}
-
-static bool plays_numbers_of_momentum(const struct run_case *c)
-{
-    return plays(c, "numbers") && c->optimizer == FSDP_OPTIMIZER_MOMENTUM;
-}
-
-static int groups_modulo_two(const struct fsdp_env *env,
-                             const struct fsdp_model *model,
-                             const struct fsdp_units *units,
-                             const struct fsdp_options *options,
-                             struct fsdp_sharded **out)
-{
-    struct fsdp_options own = *options;
-
-    for (uint32_t p = 0; p < model->n_parameters && p < PARAMETERS &&
-                         options->group_of_parameter;
-         p++) {
-        group[p] = options->group_of_parameter[p] % 2;
-    }
-    if (options->group_of_parameter) {
-        own.group_of_parameter = group;
-    }
-    return mutant_real.engine.shard(env, model, units, &own, out);
-}
-
-static bool plays_five_groups(const struct run_case *c)
-{
-    return plays(c, "five-groups");
-}
-
 /* ---- What is remembered for too long ------------------------------------ */
-
-static int norm_kept(struct fsdp_sharded *s, const struct fsdp_clip *how,
-                     float *out_norm)
-{
-    FSDP_TRY(mutant_real.engine.clip_grad_norm(s, how, out_norm));
-    if (how->p == 2.0f && clips++ == 0) {
-        norm = *out_norm;
-    } else if (how->p == 2.0f) {
-        *out_norm = norm;
-    }
-    return FSDP_OK;
-}
-
-static int norm_kept_zero(struct fsdp_sharded *s)
-{
-    clips = 0;
-    return note_zero(s);
-}
-
-static bool plays_clips_again(const struct run_case *c)
-{
-    return plays(c, "clips-again");
-}
 
 static void keep_states(const struct fsdp_piece *piece)
 {
@@ -349,18 +247,6 @@ static int first_load_kept(struct fsdp_sharded *s, const char *directory)
 static bool plays_worn_out(const struct run_case *c)
 {
     return plays(c, "worn-out");
-}
-
-/* ---- What is not refused ------------------------------------------------ */
-
-static int zero_in_pass(struct fsdp_sharded *s)
-{
-    return mutant_now.in_pass ? FSDP_OK : mutant_real.engine.zero_grad(s);
-}
-
-static bool plays_summon_pending(const struct run_case *c)
-{
-    return plays(c, "summon-pending");
 }
 
 const struct mutant script_mutants[] = {
@@ -450,48 +336,6 @@ const struct mutant script_mutants[] = {
      .shows = {.in = plays_sixty_steps},
      .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, FSDP_REDUCE_SCATTER},
      .when = is_past_last_reduced},
-    /* A schedule that is never looked at. */
-    {.name = "first-rate-for-ever",
-     .text = "every step is made with the learning rate of the first",
-     .evidence = "a rate that is captured with the graph of a step",
-     .kills = "script.losses",
-     .shows = {.in = plays_rates},
-     .calls = {.step = first_rate_for_ever},
-     .forget = script_forget},
-    /* The numbers that everybody uses. */
-    {.name = "betas-hard-coded",
-     .text = "betas are 0.9 and 0.999 whatever the options say",
-     .evidence = "defaults that are written into a fused kernel",
-     .kills = "script.losses",
-     .shows = {.in = plays_numbers_of_adamw},
-     .options = betas_hard_coded},
-    {.name = "eps-hard-coded",
-     .text = "eps is 1e-8 whatever the options say",
-     .evidence = "defaults that are written into a fused kernel",
-     .kills = "script.losses",
-     .shows = {.in = plays_numbers_of_adamw},
-     .options = eps_hard_coded},
-    {.name = "momentum-hard-coded",
-     .text = "momentum is 0.9 whatever the options say",
-     .evidence = "defaults that are written into a fused kernel",
-     .kills = "script.losses",
-     .shows = {.in = plays_numbers_of_momentum},
-     .options = momentum_hard_coded},
-    /* A bit tells them apart. */
-    {.name = "groups-modulo-two",
-     .text = "of parameter groups only the last bit is kept",
-     .evidence = "a flag where a number is needed",
-     .kills = "script.values",
-     .shows = {.in = plays_five_groups},
-     .calls = {.shard = groups_modulo_two}},
-    /* The same gradients, as far as the cache knows. */
-    {.name = "norm-kept",
-     .text = "until zero_grad the first norm is said again",
-     .evidence = "a norm that is cached for logging",
-     .kills = "script.norms",
-     .shows = {.in = plays_clips_again},
-     .calls = {.clip_grad_norm = norm_kept, .zero_grad = norm_kept_zero},
-     .forget = script_forget},
     /* States that were loaded once are there already. */
     {.name = "first-load-kept",
      .text = "a second load leaves the states of the first one",
@@ -500,12 +344,5 @@ const struct mutant script_mutants[] = {
      .shows = {.in = plays_worn_out},
      .calls = {.load = first_load_kept},
      .forget = script_forget},
-    /* Nobody does that. */
-    {.name = "zero-in-pass",
-     .text = "zero_grad succeeds in the middle of a pass, and does nothing",
-     .evidence = "a call that is checked nowhere",
-     .kills = "script.answers",
-     .shows = {.in = plays_summon_pending},
-     .calls = {.zero_grad = zero_in_pass}},
     {0},
 };

@@ -26,7 +26,11 @@ extern const struct requirement ahead_requirements[];
 extern const struct requirement memory_requirements[];
 extern const struct requirement memory_peak_requirements[];
 extern const struct requirement error_requirements[];
+extern const struct requirement error_options_requirements[];
 extern const struct requirement script_requirements[];
+extern const struct requirement script_answers_requirements[];
+extern const struct requirement script_moves_requirements[];
 extern const struct requirement recompute_requirements[];
+extern const struct requirement scale_requirements[];
 
 #endif

@@ -165,6 +165,7 @@ static bool gather_dtype_of_collective(const struct expect *e,
 static void gather_dtype_spoil(struct record_collective *c)
 {
     c->kind = FSDP_ALL_GATHER;
+    c->unit = 0;
     c->dtype = FSDP_DTYPE_I32;
 }
 

@@ -83,7 +83,7 @@ static bool misround(const struct expect *e, struct record *r, uint32_t moment)
 }
 
 /* Small parts are explained by many mistakes: it is this one if all parts that
- * are not right are so by it. */
+ * are not right are so by it. Where others are wrong, nothing can be seen. */
 #define ROUNDS(name, moment)                                                   \
     static bool name##_explains(                                               \
         const struct expect *e, const struct record *r,                        \
@@ -154,6 +154,7 @@ static bool reduce_dtype_spoil(const struct expect *e, struct record *r)
         return sent_spoil(e, r);
     }
     c->kind = FSDP_REDUCE_SCATTER;
+    c->unit = 0;
     c->dtype = FSDP_DTYPE_I32;
     return true;
 }
@@ -216,12 +217,16 @@ static bool master_of_part(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* Rounds the weights that the first step left. */
+/* Rounds the weights that the first step left, if they are right. */
 static bool master_spoil(const struct expect *e, struct record *r)
 {
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
+    struct finding unused;
     bool changed = false;
 
+    if (!compare_parts(e, r, 0, 1, replay_compare_step, &unused)) {
+        return false;
+    }
     for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
         struct record_tensor *t = &rank->tensor[i];
 

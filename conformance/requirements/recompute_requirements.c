@@ -6,7 +6,9 @@
  */
 #include "requirements/families.h"
 
+#include "cases/case_claims.h"
 #include "judge/compare/compare_checks.h"
+#include "judge/judge_adapter.h"
 
 /* The same case, but nothing is dropped. */
 static void keep_activations(struct run_case *c)
@@ -28,9 +30,27 @@ static const struct record_rank *rank_that_keeps(const struct expect *e,
     return other != NULL ? compare_rank(other, k) : NULL;
 }
 
+/* A bundle has no records of cases that are not claimed: elsewhere, too, they
+ * are compared with nothing. */
+static bool is_claimed(const struct record *r)
+{
+    const char *list[CASE_MAX_CLAIMS];
+    const uint32_t n = case_claims(&r->c, list);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (!record_claims(r, list[i]) && !judge_any_order(list[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool has_twin(const struct expect *e)
 {
-    return recomputes(e) && rank_that_keeps(e, 0) != NULL;
+    const struct record *other =
+        recomputes(e) ? compare_companion(e, keep_activations) : NULL;
+
+    return other != NULL && is_claimed(other);
 }
 
 /*
@@ -137,7 +157,7 @@ const struct requirement recompute_requirements[] = {
      .level = LEVEL_STEP,
      .needs = "num.curve",
      .claim = "recompute",
-     .applies = recomputes,
+     .applies = has_twin,
      .check = &check_curve_of,
      .change = keep_activations},
     /* The recomputed forward does not reshard: backward needs the same unit. */

@@ -10,13 +10,30 @@
 #include <string.h>
 
 static const struct requirement *const families[] = {
-    run_requirements,        layout_requirements,     gather_requirements,
-    gradient_requirements,   reduce_requirements,     clip_requirements,
-    step_requirements,       checkpoint_requirements, curve_requirements,
-    invariance_requirements, comm_requirements,       comm_step_requirements,
-    ahead_requirements,      memory_requirements,     memory_peak_requirements,
-    error_requirements,      script_requirements,     recompute_requirements,
-    mixed_requirements,      mixed_sum_requirements,
+    run_requirements,
+    layout_requirements,
+    gather_requirements,
+    gradient_requirements,
+    reduce_requirements,
+    clip_requirements,
+    step_requirements,
+    checkpoint_requirements,
+    curve_requirements,
+    invariance_requirements,
+    comm_requirements,
+    comm_step_requirements,
+    ahead_requirements,
+    memory_requirements,
+    memory_peak_requirements,
+    error_requirements,
+    error_options_requirements,
+    script_requirements,
+    script_answers_requirements,
+    script_moves_requirements,
+    recompute_requirements,
+    mixed_requirements,
+    mixed_sum_requirements,
+    scale_requirements,
 };
 
 enum {

@@ -371,8 +371,14 @@ static bool process_kept_spoil(const struct expect *e, struct record_rank *rank)
 /*
  * run.no-forbidden-call: where the kernel refuses what no engine needs, who
  * asks for it was looking for a way around the suite. What is noted was
- * refused; a process outside has noted it.
+ * refused; a process outside has noted it. Where nothing is refused nothing is
+ * known of it.
  */
+static bool is_isolated(const struct record *r)
+{
+    return r->isolation[0] != '\0';
+}
+
 static bool no_forbidden_call_holds(const struct expect *e,
                                     const struct record *r, struct finding *f)
 {
@@ -387,6 +393,9 @@ static bool no_forbidden_call_spoil(const struct expect *e, struct record *r)
     static const struct record_refusal one = {0, "socket(0x1, 0x1, 0, 0)"};
 
     (void)e;
+    if (!is_isolated(r)) {
+        return false;
+    }
     r->refusal[0] = one;
     r->n_refusals = 1;
     return true;
@@ -449,7 +458,9 @@ const struct requirement run_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_RUN,
+     .needs = "run.survives",
      .applies = has_case,
+     .looked_at = is_isolated,
      .holds = no_forbidden_call_holds,
      .spoil = no_forbidden_call_spoil},
     {.id = "run.process-kept",

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * script_requirements.c - what a case that plays a script of its own must
- * show: losses, norms and what is looked at are those of the unsharded run,
- * which plays the same script; collectives and live bytes those of the oracle,
- * action by action. A step of such a record is an action.
+ * compute: losses, norms and what is looked at are those of the unsharded run,
+ * which plays the same script. A step of such a record is an action.
  */
 #include "requirements/families.h"
+#include "requirements/script_action.h"
 
 #include "judge/compare/compare_checks.h"
-#include "judge/compare/compare_memory.h"
 
 #include <fsdp/arith/bits.h>
 #include <math.h>
@@ -20,25 +19,13 @@ static bool is_script(const struct expect *e)
     return case_is_script(e->c);
 }
 
-/* Tells an action by its text; the finding's step counts from 0. */
-static bool tell_action(const struct expect *e, uint32_t i, struct finding *f)
-{
-    char text[64];
-    size_t used = strlen(f->note);
-
-    script_action_text(&e->script, e->event[i].action, text, sizeof(text));
-    (void)snprintf(f->note + used, sizeof(f->note) - used,
-                   "; action %u of those that are played: %s", i + 1, text);
-    return false;
-}
-
 /* ---- script.losses ------------------------------------------------------ */
 
 static bool losses_hold(const struct expect *e, const struct record *r,
                         struct finding *f)
 {
     return compare_curves(e, r, e->baseline, compare_n_losses(e), f) ||
-           f->step < 0 || tell_action(e, (uint32_t)f->step, f);
+           f->step < 0 || script_action_tell(e, (uint32_t)f->step, f);
 }
 
 /* Whether 64 more in one of them would show in the fold of all. */
@@ -140,7 +127,7 @@ static bool values_hold(const struct expect *e, const struct record *r,
             holds = summoned_holds(e, r, i, f);
         }
         if (!holds) {
-            return tell_action(e, i, f);
+            return script_action_tell(e, i, f);
         }
     }
     return true;
@@ -230,7 +217,7 @@ static bool norms_of_rank(const struct expect *e,
         }
         if (is_nan(want) && !compare_any_nan(e)) {
             return finding_text(f, at, "the unsharded run's norm is NaN") ||
-                   tell_action(e, i, f);
+                   script_action_tell(e, i, f);
         }
         if (!got || !same_norm(e, got, want)) {
             *f = at;
@@ -240,7 +227,7 @@ static bool norms_of_rank(const struct expect *e,
             (void)snprintf(f->note, sizeof(f->note), "%s",
                            got ? "the norm differs in bits"
                                : "no norm is recorded");
-            return tell_action(e, i, f);
+            return script_action_tell(e, i, f);
         }
     }
     return true;
@@ -259,396 +246,7 @@ static bool norms_spoil(const struct expect *e, struct record_rank *rank)
     return false;
 }
 
-/* ---- script.answers ----------------------------------------------------- */
-
-enum {
-    LET_OFF = UINT32_MAX >> 1 /* in the place of a number of calls */
-};
-
-/* How often each wrong call is made. */
-struct asked {
-    uint32_t times[SCRIPT_N_CALLS];
-    uint32_t reshards; /* after which parameters are asked for */
-};
-
-static void count_asked(const struct expect *e, struct asked *out)
-{
-    memset(out, 0, sizeof(*out));
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        const struct script_action *a = e->event[i].action;
-
-        out->reshards += a->verb == SCRIPT_SUMMON || a->verb == SCRIPT_RESHARD;
-        if (a->verb == SCRIPT_WRONG) {
-            out->times[a->call]++;
-        }
-        for (uint32_t k = 0; k < a->n_inside; k++) {
-            const struct script_inside *in =
-                &e->script.inside[a->first_inside + k];
-
-            if (in->sync == SCRIPT_SYNC_UNSAID) {
-                out->times[in->call]++;
-            }
-        }
-    }
-}
-
-static bool is_refused(const struct expect *e)
-{
-    struct asked asked;
-    uint32_t n = 0;
-
-    if (!is_script(e)) {
-        return false;
-    }
-    count_asked(e, &asked);
-    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
-        n += asked.times[c];
-    }
-    return n + asked.reshards > 0;
-}
-
-/* SCRIPT_N_CALLS: what no wrong call is, but must be refused as most are. */
-static bool refuses(uint32_t call, int32_t status)
-{
-    switch (call < SCRIPT_N_CALLS ? script_calls[call].refusal
-                                  : SCRIPT_IS_INVALID) {
-    case SCRIPT_IS_OF_FILES:
-        return status == FSDP_ERR_IO || status == FSDP_ERR_FORMAT;
-    case SCRIPT_IS_A_MISMATCH:
-        return status == FSDP_ERR_MISMATCH;
-    case SCRIPT_IS_UNSUPPORTED:
-        return status == FSDP_ERR_INVALID || status == FSDP_ERR_UNSUPPORTED;
-    default:
-        return status == FSDP_ERR_INVALID;
-    }
-}
-
-/* Answers with this name, SCRIPT_N_CALLS being to what is asked by itself. */
-static bool answers_to(const struct record_rank *rank, const char *name,
-                       uint32_t call, uint32_t times, struct finding at,
-                       struct finding *f)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < rank->n_answers; i++) {
-        const struct record_answer *got = &rank->answer[i];
-
-        if (strcmp(got->name, name) != 0) {
-            continue;
-        }
-        n++;
-        if (!refuses(call, got->status)) {
-            return finding_note(f, at, "%s, answer %u: %d (%s)", name, n,
-                                got->status, fsdp_status_text(got->status));
-        }
-    }
-    return n == times ||
-           finding_note(f, at, "%s: %u answers, %u calls", name, n, times);
-}
-
-static bool answers_of_rank(const struct asked *asked,
-                            const struct record_rank *rank, uint32_t k,
-                            struct finding *f)
-{
-    const struct finding at = finding_at("answers", -1, -1, k);
-
-    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
-        if (asked->times[c] != LET_OFF &&
-            !answers_to(rank, script_calls[c].name, c, asked->times[c], at,
-                        f)) {
-            return false;
-        }
-    }
-    return answers_to(rank, "param-after-reshard-all", SCRIPT_N_CALLS,
-                      asked->reshards, at, f);
-}
-
-/* An engine that claims what a call offers may take it. */
-static bool may_take(const struct record *r, uint32_t call)
-{
-    const char *claim = script_calls[call].allowed_by;
-
-    return claim && record_claims(r, claim);
-}
-
-static bool answers_hold(const struct expect *e, const struct record *r,
-                         struct finding *f)
-{
-    struct asked asked;
-
-    count_asked(e, &asked);
-    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
-        if (may_take(r, c)) {
-            asked.times[c] = LET_OFF;
-        }
-    }
-    for (uint32_t k = 0; k < e->c->ranks; k++) {
-        const struct record_rank *rank = compare_rank(r, k);
-
-        if (!rank) {
-            return finding_text(f, finding_at("answers", -1, -1, k),
-                                "this rank's files are missing");
-        }
-        if (!answers_of_rank(&asked, rank, k, f)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool is_owed(const struct record *r, const char *name)
-{
-    bool owed = true;
-
-    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
-        owed = owed &&
-               !(may_take(r, c) && strcmp(script_calls[c].name, name) == 0);
-    }
-    return owed;
-}
-
-static bool answers_spoil(const struct expect *e, struct record *r)
-{
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
-
-    (void)e;
-    for (uint32_t i = 0; rank && i < rank->n_answers; i++) {
-        struct record_answer *got = &rank->answer[i];
-
-        if (got->status == FSDP_ERR_INVALID && is_owed(r, got->name)) {
-            got->status = FSDP_OK;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* ---- script.collectives ------------------------------------------------- */
-
-/* How often it is among them. */
-static uint32_t times(const struct record_sequence *s,
-                      const struct record_collective *c)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < s->n; i++) {
-        n += compare_same_collective(&s->c[i], c);
-    }
-    return n;
-}
-
-/* In any order all of `least`, and beyond it nothing but what `more` has, at
- * most as often. */
-static bool same_in_any_order(const struct record_sequence *least,
-                              const struct record_sequence *more,
-                              const struct record_sequence *got)
-{
-    for (uint32_t i = 0; i < least->n; i++) {
-        if (times(got, &least->c[i]) < times(least, &least->c[i])) {
-            return false;
-        }
-    }
-    for (uint32_t i = 0; i < got->n; i++) {
-        const struct record_collective *c = &got->c[i];
-
-        if (times(got, c) > times(least, c) + times(more, c)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool runs_ahead(const struct expect *e)
-{
-    return e->c->prefetch_forward != 0 || e->c->prefetch_backward != 0 ||
-           e->c->reduces_in_flight != 0;
-}
-
-/* Running ahead changes the order, and what a cancelled pass may have gathered
- * for units that were not waited for comes on top. */
-static bool same_collectives(const struct expect *e,
-                             const struct expect_event *v,
-                             const struct record_sequence *got)
-{
-    bool same = got->n == v->seen.n;
-
-    if (runs_ahead(e)) {
-        return same_in_any_order(&v->seen, &v->ahead, got);
-    }
-    for (uint32_t i = 0; same && i < got->n; i++) {
-        same = compare_same_collective(&got->c[i], &v->seen.c[i]);
-    }
-    return same;
-}
-
-static bool other_collectives(const struct expect *e,
-                              const struct expect_event *v,
-                              const struct record_sequence *got,
-                              struct finding at, struct finding *f)
-{
-    char is[COMPARE_WORDS_BYTES] = "missing";
-    char should[COMPARE_WORDS_BYTES] = "none";
-    uint32_t i = 0;
-
-    while (i < got->n && i < v->seen.n &&
-           compare_same_collective(&got->c[i], &v->seen.c[i])) {
-        i++;
-    }
-    if (i < got->n) {
-        compare_collective_words(e, &got->c[i], is);
-        at.unit = got->c[i].unit == FSDP_NO_UNIT ? -1 : (int64_t)got->c[i].unit;
-    }
-    if (i < v->seen.n) {
-        compare_collective_words(e, &v->seen.c[i], should);
-        at.unit = v->seen.c[i].unit;
-    }
-    (void)finding_note(f, at,
-                       "collective %u of the action is %s, expected %s; %u "
-                       "collectives, expected %u",
-                       i + 1, is, should, got->n, v->seen.n);
-    return tell_action(e, (uint32_t)at.step, f);
-}
-
-/* What is saved and loaded communicates as an engine likes. */
-static bool collectives_in_action(const struct expect *e,
-                                  const struct record_sequence *got,
-                                  struct finding at, struct finding *f)
-{
-    const struct expect_event *v = &e->event[at.step];
-
-    return same_collectives(e, v, got) || other_collectives(e, v, got, at, f);
-}
-
-static bool communicates(const struct expect *e)
-{
-    bool any = false;
-
-    for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
-        any = any || e->event[i].seen.n > 0;
-    }
-    return any;
-}
-
-static bool collectives_spoil(const struct expect *e, struct record *r)
-{
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
-
-    for (uint32_t i = 0; rank && i < rank->n_steps && i < e->n_events; i++) {
-        struct record_sequence *s = &rank->sequence[rank->step_sequence[i]];
-
-        if (s->n > 0) {
-            s->c[s->n - 1].n++;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* ---- script.rest, script.peak ------------------------------------------- */
-
-static bool is_strict(const struct expect *e)
-{
-    return is_script(e) && !runs_ahead(e);
-}
-
-/* What is staged is the engine's own while a save is under way, and what is
- * live for a pass that computes is not the engine's. */
-static bool may_differ(uint32_t kind, bool saving)
-{
-    return kind == FSDP_ACTIVATION || (kind == FSDP_STAGING && saving);
-}
-
-static bool rest_of_rank(const struct expect *e, const struct record_rank *rank,
-                         uint32_t k, struct finding *f)
-{
-    bool saving = false;
-
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        struct finding at = finding_at("memory", i, -1, k);
-        const uint32_t verb = e->event[i].action->verb;
-
-        saving = verb == SCRIPT_SAVE || (saving && verb != SCRIPT_WAIT);
-        if (rank->memory.after_step == NULL || i >= rank->n_steps) {
-            return finding_text(f, at,
-                                "memory after this action is not recorded");
-        }
-        for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
-            const uint64_t got = rank->memory.after_step[i].live[kind];
-
-            if (!may_differ(kind, saving) && got != e->event[i].rest[kind]) {
-                at.stage = compare_kind_of_bytes(kind);
-                (void)finding_bytes(f, at, got, e->event[i].rest[kind],
-                                    "live behind this action");
-                return tell_action(e, i, f);
-            }
-        }
-    }
-    return true;
-}
-
-static bool rest_spoil(const struct expect *e, struct record_rank *rank)
-{
-    (void)e;
-    if (rank->memory.after_step == NULL || rank->n_steps == 0) {
-        return false;
-    }
-    rank->memory.after_step[rank->n_steps - 1].live[FSDP_GRAD_SHARD]++;
-    return true;
-}
-
-/* What saves and loads needs room of its own. */
-static bool is_measured(const struct expect *e)
-{
-    for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
-        const uint32_t verb = e->event[i].action->verb;
-
-        if (verb == SCRIPT_SAVE || verb == SCRIPT_LOAD) {
-            return false;
-        }
-    }
-    return is_strict(e);
-}
-
-static bool peak_of_rank(const struct expect *e, const struct record_rank *rank,
-                         uint32_t k, struct finding *f)
-{
-    for (uint32_t peak = 0; peak < COMPARE_N_PEAKS; peak++) {
-        if (!compare_peak(e, rank, k, peak, f)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool peak_spoil(const struct expect *e, struct record *r)
-{
-    return compare_spoil_peak(e, r, COMPARE_PEAK_TOTAL);
-}
-
 const struct requirement script_requirements[] = {
-    {.id = "script.answers",
-     .text = "Wherever a script makes a call that must be refused, it is "
-             "refused, as often as it is made.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .general = true,
-     .needs = "run.completes",
-     .applies = is_refused,
-     .holds = answers_hold,
-     .spoil = answers_spoil},
-    {.id = "script.collectives",
-     .text = "Each action of a script communicates what the oracle says, in "
-             "order where nothing runs ahead.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
-     .general = true,
-     .needs = "run.shows-every-step",
-     .applies = communicates,
-     .check = &check_each_step,
-     .step = {.holds = collectives_in_action},
-     .spoil = collectives_spoil},
     {.id = "script.losses",
      .text = "The folded loss of each pass of a script equals the unsharded "
              "run's, bit for bit.",
@@ -674,31 +272,6 @@ const struct requirement script_requirements[] = {
      .applies = clips,
      .check = &check_each_rank,
      .rank = {norms_of_rank, norms_spoil}},
-    {.id = "script.peak",
-     .text = "Without running ahead the most bytes that are live at once in a "
-             "script are those of the oracle.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_MEMORY,
-     .general = true,
-     .needs = "script.rest",
-     .claim = "strict-memory",
-     .applies = is_measured,
-     .check = &check_each_rank,
-     .spoil = peak_spoil,
-     .rank = {.holds = peak_of_rank}},
-    {.id = "script.rest",
-     .text = "Without running ahead exactly those bytes of each kind are live "
-             "behind each action of a script that the oracle says.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_MEMORY,
-     .general = true,
-     .needs = "run.shows-every-step",
-     .claim = "strict-memory",
-     .applies = is_strict,
-     .check = &check_each_rank,
-     .rank = {rest_of_rank, rest_spoil}},
     {.id = "script.values",
      .text = "Wherever a script looks, weights, states and gradients are those "
              "of the unsharded run, bit for bit.",
@@ -706,7 +279,8 @@ const struct requirement script_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .general = true,
-     .needs = "run.shows-every-step script.collectives script.norms",
+     .needs = "run.shows-every-step script.collectives script.norms "
+              "scale.next-step",
      .profile = PROFILE_BITS,
      .applies = looks,
      .holds = values_hold,

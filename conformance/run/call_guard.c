@@ -4,15 +4,27 @@
  * of their own, and a rank is a thread or a process: so this file's state is
  * a thread's.
  *
- * What can be asked for nothing is compared after each call; the rest after
- * those that an engine makes a few times a step, at rest or at the end of a
- * pass.
+ * What can be asked for nothing is compared after each call; what takes a few
+ * calls of the system after those that an engine makes a few times a step, at
+ * rest or at the end of a pass.
+ *
+ * Handlers of signals and limits take eighty: a tenth of the time of a small
+ * case. They are asked for at a function's first call and at each eighth of
+ * it, whatever is called once among them, and at the end. So what a function
+ * always leaves is found at its first call; what is left once, and later, at
+ * the end of the rank at the latest, unless the engine has put it back between
+ * two looks; the words name the last call after which all was well.
  */
 #include "run/call_guard.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+enum {
+    WHOLE_EACH = 8 /* calls of a function at rest */
+};
 
 static _Thread_local struct {
     struct fsdp_engine engine;
@@ -20,6 +32,12 @@ static _Thread_local struct {
     struct record_rank *out;
     uint32_t step;
     bool alone;
+    /* By a function's place in fsdp_engine. */
+    uint32_t calls[sizeof(struct fsdp_engine) / sizeof(void *)];
+    /* After which all was asked for, and whether calls have followed. */
+    const char *whole;
+    uint32_t whole_step;
+    bool skipped;
 } my;
 
 static void note(const char *call, const char *what)
@@ -37,25 +55,43 @@ static void note(const char *call, const char *what)
     my.out->n_changes++;
 }
 
+/* Adds to what was found since when it may be so. */
+static void say_since(char text[PROCESS_STATE_TEXT])
+{
+    const size_t n = strlen(text);
+
+    (void)snprintf(text + n, PROCESS_STATE_TEXT - n,
+                   "; looked at last after %s of step %u", my.whole,
+                   my.whole_step);
+}
+
 /* The record is written by a name that may be relative: where the working
  * folder is another one now, back. */
-static void look(const char *call, bool at_rest)
+static void look(const char *call, enum process_depth how)
 {
     char folder[PROCESS_STATE_FOLDER];
     char text[PROCESS_STATE_TEXT];
+    enum process_found found;
 
     if (!my.out) {
         return;
     }
-    if (at_rest) {
-        memcpy(folder, my.state.folder, sizeof(folder));
+    memcpy(folder, my.state.folder, sizeof(folder));
+    found = process_state_changed(&my.state, how, my.alone, text);
+    if (found == PROCESS_TABLES && my.skipped) {
+        say_since(text);
     }
-    if (process_state_changed(&my.state, at_rest, my.alone, text)) {
+    if (found != PROCESS_SAME) {
         note(call, text);
     }
-    if (at_rest && folder[0] && strcmp(folder, my.state.folder) != 0 &&
+    if (folder[0] && strcmp(folder, my.state.folder) != 0 &&
         chdir(folder) == 0) {
         memcpy(my.state.folder, folder, sizeof(folder));
+    }
+    my.skipped = how != PROCESS_WHOLE;
+    if (how == PROCESS_WHOLE) {
+        my.whole = call;
+        my.whole_step = my.step;
     }
 }
 
@@ -64,6 +100,10 @@ void call_guard_begin(struct record_rank *out, const char *loading, bool alone)
     my.out = out;
     my.step = 0;
     my.alone = alone;
+    my.skipped = false;
+    my.whole = "load";
+    my.whole_step = 0;
+    memset(my.calls, 0, sizeof(my.calls));
     process_state_note(&my.state, alone);
     if (loading[0]) {
         note("load", loading);
@@ -72,7 +112,7 @@ void call_guard_begin(struct record_rank *out, const char *loading, bool alone)
 
 void call_guard_look(const char *call)
 {
-    look(call, true);
+    look(call, PROCESS_WHOLE);
 }
 
 void call_guard_step(uint32_t step)
@@ -80,16 +120,26 @@ void call_guard_step(uint32_t step)
     my.step = step;
 }
 
+static enum process_depth how_at(size_t offset, bool at_rest)
+{
+    if (!at_rest) {
+        return PROCESS_IN_PASS;
+    }
+    return my.calls[offset / sizeof(void *)]++ % WHOLE_EACH == 0
+               ? PROCESS_WHOLE
+               : PROCESS_AT_REST;
+}
+
 /* ---- The functions ----------------------------------------------------- */
 
 /* NAME(...) of the engine, and a look at what it may have changed. */
-#define GUARDED(name, at_rest, parameters, arguments) \
-    static int guarded_##name parameters              \
-    {                                                 \
-        const int status = my.engine.name arguments;  \
-                                                      \
-        look(#name, at_rest);                         \
-        return status;                                \
+#define GUARDED(name, at_rest, parameters, arguments)                     \
+    static int guarded_##name parameters                                  \
+    {                                                                     \
+        const int status = my.engine.name arguments;                      \
+                                                                          \
+        look(#name, how_at(offsetof(struct fsdp_engine, name), at_rest)); \
+        return status;                                                    \
     }
 
 GUARDED(shard, true,
@@ -135,7 +185,7 @@ GUARDED(loaded_extra, true,
 static void guarded_destroy(struct fsdp_sharded *s)
 {
     my.engine.destroy(s);
-    look("destroy", true);
+    look("destroy", PROCESS_WHOLE);
 }
 
 void call_guard_wrap(struct fsdp_engine *e)

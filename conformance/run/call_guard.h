@@ -12,7 +12,7 @@
 
 /* From here on what this rank's process is like counts: before open. `out` is
  * where changes are noted; `loading`: what loading the engine has changed, or
- * "". `alone`: every rank is a process. */
+ * "". `alone`: no other rank is a thread of this process. */
 void call_guard_begin(struct record_rank *out, const char *loading, bool alone);
 /* Puts guards around the engine's functions, in place. */
 void call_guard_wrap(struct fsdp_engine *engine);

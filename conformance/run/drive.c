@@ -5,6 +5,7 @@
  * written, whatever happened.
  */
 #include "run/drive.h"
+#include "judge/oracle/expect.h"
 #include "run/call_guard.h"
 #include "run/orphans.h"
 #include "run/process.h"
@@ -76,7 +77,7 @@ static int open_engine(struct driver *x, struct fsdp_env *lender)
     int status = FSDP_OK;
 
     call_guard_begin(x->out, x->d->loading ? x->d->loading : "",
-                     x->d->look_at_process);
+                     x->d->own_process);
     x->engine = *x->d->engine;
     if (x->engine.open) {
         status = x->engine.open(&x->env);
@@ -360,6 +361,23 @@ int drive_rank(void *context, struct world_rank *rank)
     }
     status =
         write_record(d, rank->rank, status, rank->error, now() - began, &out);
+    record_rank_release(&out);
+    return status;
+}
+
+int drive_unloaded(const struct drive *d, struct world_rank *rank,
+                   const struct fsdp_error *why)
+{
+    struct record_rank out = {0};
+    int status = make_record(d->c, &out);
+
+    *rank->error = *why;
+    rank->error->rank = (int32_t)rank->rank;
+    rank->error->status = status == FSDP_OK ? why->status : status;
+    (void)snprintf(rank->error->where, sizeof(rank->error->where), "load");
+    rank->comm.abort(rank->comm.self, rank->error->status);
+    status = write_record(d, rank->rank, rank->error->status, rank->error, 0.0,
+                          &out);
     record_rank_release(&out);
     return status;
 }

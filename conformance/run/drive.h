@@ -14,6 +14,8 @@
 #include "script/script.h"
 #include "world/world.h"
 
+#include <fsdp/scaler.h>
+
 struct mutant;
 
 /* What a driver needs; shared by all ranks and never written by them. */
@@ -30,7 +32,8 @@ struct drive {
     void (*mutate)(const struct mutant *mutant, struct fsdp_env *env,
                    struct fsdp_engine *engine);
     const char *directory; /* where the rank's record goes; NULL: nowhere */
-    bool look_at_process;  /* every rank is a process of its own */
+    bool look_at_process;  /* every rank is a process, forked for the case */
+    bool own_process;      /* no other rank is a thread of it */
     /* What loading the engine has changed in the process; "", or NULL: nothing.
      */
     const char *loading;
@@ -61,19 +64,22 @@ struct driver {
     struct fsdp_sharded *sharded;
     struct workload_run *run;
 
-    bool alone;                  /* in a world of one: no collective shows
-                                    that the run gets on */
-    uint32_t rank;               /* the record's, whatever env says */
-    bool serial;                 /* plays all ranks, one after the other */
-    struct script_walk walk;     /* behind the action that is being played */
-    uint32_t last;               /* enum script_verb: what a look shows */
-    bool living, ended;          /* a life has begun; its end is noted */
-    bool stepping, stepped;      /* a step has begun; its optimizer has run */
-    bool goes_on;                /* this life goes on with the record */
-    bool by_action;              /* steps of the record are actions */
-    uint32_t played;             /* actions */
-    bool saving;                 /* a checkpoint is being written */
-    uint32_t clips;              /* calls of this step */
+    bool alone;                /* in a world of one: no collective shows
+                                  that the run gets on */
+    uint32_t rank;             /* the record's, whatever env says */
+    bool serial;               /* plays all ranks, one after the other */
+    struct script_walk walk;   /* behind the action that is being played */
+    uint32_t last;             /* enum script_verb: what a look shows */
+    bool living, ended;        /* a life has begun; its end is noted */
+    bool stepping, stepped;    /* a step has begun; its optimizer has run */
+    bool goes_on;              /* this life goes on with the record */
+    bool by_action;            /* steps of the record are actions */
+    uint32_t played;           /* actions */
+    bool saving;               /* a checkpoint is being written */
+    uint32_t clips;            /* calls of this step */
+    struct fsdp_scaler scaler; /* of the loss, where the script has one */
+    struct fsdp_scaler kept[SCRIPT_MAX_SLOTS]; /* with each checkpoint */
+    bool unscaled; /* what is reduced was multiplied by its inverse */
     uint32_t step, microbatch;   /* now */
     uint32_t point, index;       /* where the run stands: enum race_point */
     bool recording;              /* tensors of this pass are wanted */
@@ -93,6 +99,11 @@ int drive_rank(void *context, struct world_rank *rank);
 /* The same for an engine with the claim "serial", in a world of one: plays
  * all ranks of the case and writes a record for each. */
 int drive_serial(void *context, struct world_rank *rank);
+
+/* For a rank that has no engine: what could not be loaded is its record, and
+ * what it returns. */
+int drive_unloaded(const struct drive *d, struct world_rank *rank,
+                   const struct fsdp_error *why);
 
 /* Whether a rank ended because its record could not be written: no fault of
  * its engine, and none of its case. */

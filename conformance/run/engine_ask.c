@@ -6,6 +6,7 @@
 #include "run/engine_ask.h"
 #include "run/engine_load.h"
 #include "run/rank_limits.h"
+#include "run/whole_io.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,29 +31,14 @@ struct words {
 
 /* ---- In the process that has the engine -------------------------------- */
 
-static void say_all(int fd, const struct words *w)
-{
-    const char *at = (const char *)w;
-    size_t left = sizeof(*w);
-
-    while (left > 0) {
-        const ssize_t n = write(fd, at, left);
-
-        if (n < 0 && errno != EINTR) {
-            return;
-        }
-        at += n > 0 ? n : 0;
-        left -= n > 0 ? (size_t)n : 0;
-    }
-}
-
 static void be_asked(const char *name, struct notary *notary, int fd)
 {
     struct words *w = calloc(1, sizeof(*w));
+    static const char *const null[] = {"/dev/null", NULL};
     const struct fsdp_engine *e = NULL;
     const char *why = NULL;
 
-    if (!w || !limits_enter(notary, 0, "/dev/null", &why)) {
+    if (!w || !limits_enter(notary, 0, null, &why)) {
         _exit(EXIT_FAILURE);
     }
     w->status = engine_load(name, &e, &w->error);
@@ -66,26 +52,11 @@ static void be_asked(const char *name, struct notary *notary, int fd)
             w->n_claims++;
         }
     }
-    say_all(fd, w);
+    (void)whole_write(fd, w, sizeof(*w));
     _exit(EXIT_SUCCESS); /* nothing of the engine's runs any more */
 }
 
 /* ---- In the one that asks ---------------------------------------------- */
-
-static bool hear_all(int fd, struct words *w)
-{
-    size_t have = 0;
-    ssize_t n = 1;
-
-    while (have < sizeof(*w) && n != 0) {
-        n = read(fd, (char *)w + have, sizeof(*w) - have);
-        if (n < 0 && errno != EINTR) {
-            break;
-        }
-        have += n > 0 ? (size_t)n : 0;
-    }
-    return have == sizeof(*w);
-}
 
 static const struct fsdp_engine *describe(struct words *w)
 {
@@ -112,7 +83,8 @@ static int fail(struct fsdp_error *error, int status, const char *text)
 
 static int ask(const char *name, struct words *w, struct fsdp_error *error)
 {
-    struct record_refusal refusal[RECORD_REFUSALS];
+    struct notary_notes notes; /* each rank asks for the same again */
+    const char *why;
     struct notary notary;
     int two[2];
     bool heard;
@@ -122,7 +94,7 @@ static int ask(const char *name, struct words *w, struct fsdp_error *error)
         return fail(error, FSDP_ERR_NOMEM, "no process could be started");
     }
     if (pipe(two) != 0) {
-        (void)notary_stop(&notary, refusal);
+        (void)notary_stop(&notary, &notes, &why);
         return fail(error, FSDP_ERR_NOMEM, "no pipe could be made");
     }
     pid = fork();
@@ -131,11 +103,14 @@ static int ask(const char *name, struct words *w, struct fsdp_error *error)
         be_asked(name, &notary, two[1]);
     }
     close(two[1]);
-    heard = pid > 0 && hear_all(two[0], w);
+    heard = pid > 0 && whole_read(two[0], w, sizeof(*w));
     close(two[0]);
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
     }
-    (void)notary_stop(&notary, refusal); /* each rank asks for it again */
+    (void)notary_stop(&notary, &notes, &why);
+    if (pid < 0) {
+        return fail(error, FSDP_ERR_NOMEM, "no process could be started");
+    }
     return heard ? FSDP_OK
                  : fail(error, FSDP_ERR_INTERNAL,
                         "the process that loaded the engine said nothing");

@@ -8,8 +8,8 @@
 #include "run/meter.h"
 #include "run/meter_refusal.h"
 
+#include <fsdp/arith/bits.h>
 #include <fsdp/op.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,20 +24,23 @@ static void raise_to(uint64_t *peak, uint64_t now)
     }
 }
 
-/* NaN, in the order of the stream. A range that is no multiple of 4 keeps its
- * last bytes. */
+/* NaN, in the order of the stream: whether it is read as float32, bf16 or f16.
+ * A last byte, or one that lies at an odd place, is kept. */
 static void poison(struct meter *m, struct fsdp_stream *stream, void *p,
                    uint64_t bytes)
 {
+    const bool whole = bytes % 4 == 0 && (uintptr_t)p % 4 == 0;
+    const uint64_t n = whole ? bytes / 4 : bytes / 2;
     struct fsdp_op fill = {.size = sizeof(fill),
                            .kind = FSDP_OP_FILL,
                            .unit = FSDP_NO_UNIT,
-                           .dim = {bytes / 4},
-                           .f = {NAN},
+                           .dim = {n},
+                           .aux = {whole ? FSDP_DTYPE_NONE : FSDP_DTYPE_BF16},
+                           .f = {fsdp_f32_from_bits(UINT32_C(0x7fc07fc0))},
                            .n_out = 1,
-                           .out = {{p, bytes / 4 * 4}}};
+                           .out = {{p, n * (whole ? 4 : 2)}}};
 
-    if (bytes >= 4) {
+    if (n > 0 && (uintptr_t)p % 2 == 0) {
         (void)m->real->run(m->real->self, stream, &fill);
     }
 }

@@ -100,15 +100,17 @@ void mixed_options_make(const struct mixed_case *c, struct mixed_options *out)
                                          .beta1 = 0.5f,
                                          .beta2 = 0.75f,
                                          .eps = 0.1f,
-                                         .beta1_of_group = beta1,
-                                         .beta2_of_group = beta2,
-                                         .eps_of_group = eps,
-                                         .momentum_of_group = momentum,
                                          .predivide_factor = c->predivide,
                                          .divide_factor = c->divide,
                                          .prefetch_forward = ahead,
                                          .prefetch_backward = ahead,
                                          .reduces_in_flight = ahead};
+    if (c->optimizer != FSDP_OPTIMIZER_SGD) {
+        out->options.beta1_of_group = beta1;
+        out->options.beta2_of_group = beta2;
+        out->options.eps_of_group = eps;
+        out->options.momentum_of_group = momentum;
+    }
     if (!c->own) {
         out->options.param_dtype = p->param;
         out->options.grad_dtype = p->grad;

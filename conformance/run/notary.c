@@ -4,7 +4,8 @@
  * engine's process; this is another one, which ranks cannot reach.
  */
 #include "run/notary.h"
-#include "run/rank_limits.h"
+#include "run/rank_calls.h"
+#include "run/whole_io.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -18,20 +19,35 @@
 #include <unistd.h>
 
 enum {
-    LISTENERS = 128
+    LISTENERS = 128,
+    THE_END = 0x656e6421
 };
 
-struct notes {
-    uint32_t n, n_listeners;
-    struct record_refusal refusal[RECORD_REFUSALS];
+struct listeners {
+    struct notary_notes notes;
+    uint32_t n;
     struct pollfd listener[LISTENERS + 1]; /* 0: the hand */
     uint32_t rank[LISTENERS + 1];
 };
 
+/* What it says when it has come to its end, and all of it: nobody takes
+ * silence for "nothing was refused". */
+struct report {
+    struct notary_notes notes;
+    uint32_t end; /* THE_END */
+};
+
 /* ---- In the notary ----------------------------------------------------- */
 
+/* A rank that is not listened to must not run on: its calls would wait, or be
+ * refused unnoted. So there is no notary any more, and that is said. */
+static _Noreturn void give_up(void)
+{
+    _exit(EXIT_FAILURE);
+}
+
 /* A rank hands over its descriptor. False: nobody will any more. */
-static bool take(struct notes *all, int hand)
+static bool take(struct listeners *all, int hand)
 {
     char room[CMSG_SPACE(sizeof(int))];
     uint32_t rank = 0;
@@ -42,56 +58,62 @@ static bool take(struct notes *all, int hand)
                        .msg_controllen = sizeof(room)};
     ssize_t n = recvmsg(hand, &m, MSG_CMSG_CLOEXEC);
     struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-    struct pollfd *p = &all->listener[all->n_listeners + 1];
+    struct pollfd *p = &all->listener[all->n + 1];
 
     if (n <= 0) {
         return n < 0 && errno == EINTR;
     }
-    if (c && c->cmsg_type == SCM_RIGHTS && all->n_listeners < LISTENERS) {
-        *p = (struct pollfd){.events = POLLIN};
-        memcpy(&p->fd, CMSG_DATA(c), sizeof(p->fd));
-        all->rank[++all->n_listeners] = rank;
+    if (!c || c->cmsg_type != SCM_RIGHTS || all->n == LISTENERS) {
+        give_up();
     }
+    *p = (struct pollfd){.events = POLLIN};
+    memcpy(&p->fd, CMSG_DATA(c), sizeof(p->fd));
+    all->rank[++all->n] = rank;
     return true;
 }
 
 /* Whoever asked has its answer, also where nothing is noted any more. */
-static void answer(struct notes *all, uint32_t i)
+static void answer(struct listeners *all, uint32_t i)
 {
     const int fd = all->listener[i].fd;
+    struct notary_notes *notes = &all->notes;
     struct seccomp_notif asked;
     struct seccomp_notif_resp said;
     uint64_t argument[6];
-    struct record_refusal *r = &all->refusal[all->n];
+    struct record_refusal *r = &notes->refusal[notes->n];
 
     memset(&asked, 0, sizeof(asked));
     memset(&said, 0, sizeof(said));
     if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) {
         return; /* it is gone */
     }
-    if (all->n < RECORD_REFUSALS) {
+    if (notes->n < RECORD_REFUSALS) {
         for (int k = 0; k < 6; k++) {
             argument[k] = asked.data.args[k];
         }
         r->rank = all->rank[i];
-        limits_describe(asked.data.nr, argument, r->call, sizeof(r->call));
-        all->n++;
+        rank_calls_describe(asked.data.arch, asked.data.nr, argument, r->call,
+                            sizeof(r->call));
+        notes->n++;
     }
     said.id = asked.id;
     said.error = -EPERM;
     (void)ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &said);
 }
 
-static void listen_to_all(struct notes *all, int hand)
+static void listen_to_all(struct listeners *all, int hand)
 {
     bool open = true;
 
     all->listener[0] = (struct pollfd){.fd = hand, .events = POLLIN};
     while (open) {
-        if (poll(all->listener, all->n_listeners + 1, -1) < 0) {
+        if (poll(all->listener, all->n + 1, -1) < 0) {
+            if (errno != EINTR) {
+                give_up();
+            }
             continue;
         }
-        for (uint32_t i = 1; i <= all->n_listeners; i++) {
+        for (uint32_t i = 1; i <= all->n; i++) {
             if (all->listener[i].revents & POLLIN) {
                 answer(all, i);
             } else if (all->listener[i].revents != 0) {
@@ -105,28 +127,19 @@ static void listen_to_all(struct notes *all, int hand)
     }
 }
 
-static void be_notary(int hand, int words)
+static _Noreturn void be_notary(int hand, int words)
 {
-    struct notes *all = calloc(1, sizeof(*all));
-    const char *at;
-    size_t left;
+    struct listeners *all = calloc(1, sizeof(*all));
+    struct report *said = calloc(1, sizeof(*said));
 
-    if (!all) {
-        _exit(EXIT_FAILURE);
+    if (!all || !said) {
+        give_up();
     }
     listen_to_all(all, hand);
-    at = (const char *)all->refusal;
-    left = all->n * sizeof(all->refusal[0]);
-    while (left > 0) {
-        const ssize_t n = write(words, at, left);
-
-        if (n < 0 && errno != EINTR) {
-            _exit(EXIT_FAILURE);
-        }
-        at += n > 0 ? n : 0;
-        left -= n > 0 ? (size_t)n : 0;
-    }
-    _exit(EXIT_SUCCESS);
+    said->notes = all->notes;
+    said->end = THE_END;
+    _exit(whole_write(words, said, sizeof(*said)) ? EXIT_SUCCESS
+                                                  : EXIT_FAILURE);
 }
 
 /* ---- In the worker, and in a rank -------------------------------------- */
@@ -195,27 +208,31 @@ bool notary_hand_over(struct notary *n, uint32_t rank, int listener)
     return sent == (ssize_t)sizeof(rank);
 }
 
-uint32_t notary_stop(struct notary *n,
-                     struct record_refusal refusal[RECORD_REFUSALS])
+bool notary_stop(struct notary *n, struct notary_notes *notes, const char **why)
 {
-    const size_t room = RECORD_REFUSALS * sizeof(refusal[0]);
-    size_t have = 0;
-    ssize_t got = 1;
+    struct report said = {.end = 0};
+    int status = 0;
+    bool heard;
+    pid_t ended;
 
+    notes->n = 0;
     if (n->pid == 0) {
-        return 0;
+        return true;
     }
     close(n->hand);
-    while (have < room && got != 0) {
-        got = read(n->words, (char *)refusal + have, room - have);
-        if (got < 0 && errno != EINTR) {
-            break;
-        }
-        have += got > 0 ? (size_t)got : 0;
-    }
+    heard = whole_read(n->words, &said, sizeof(said));
     close(n->words);
-    while (waitpid(n->pid, NULL, 0) < 0 && errno == EINTR) {
-    }
+    do {
+        ended = waitpid(n->pid, &status, 0);
+    } while (ended < 0 && errno == EINTR);
     n->pid = 0;
-    return (uint32_t)(have / sizeof(refusal[0]));
+    *why = "the process that notes what ranks are refused did not come to its "
+           "end";
+    if (!heard || said.end != THE_END || said.notes.n > RECORD_REFUSALS ||
+        ended < 0 || !WIFEXITED(status) ||
+        WEXITSTATUS(status) != EXIT_SUCCESS) {
+        return false;
+    }
+    *notes = said.notes;
+    return true;
 }

@@ -14,7 +14,7 @@
 struct notary {
     pid_t pid; /* 0: there is none */
     int hand;  /* where a rank hands over what it is told by; else -1 */
-    int words; /* where it says what it has noted; else -1 */
+    int words; /* where it says at its end what it has noted; else -1 */
 };
 
 /* Before the ranks are started. False: there is no room for it. */
@@ -22,9 +22,15 @@ bool notary_start(struct notary *n);
 /* In a rank: `rank` is told by the descriptor `listener`, which is closed here,
  * as is what this process has of the notary. */
 bool notary_hand_over(struct notary *n, uint32_t rank, int listener);
-/* When all ranks have ended: what they were refused, the first ones, in
- * order; returns how many. */
-uint32_t notary_stop(struct notary *n,
-                     struct record_refusal refusal[RECORD_REFUSALS]);
+/* What ranks were refused, the first ones, in order. */
+struct notary_notes {
+    uint32_t n;
+    struct record_refusal refusal[RECORD_REFUSALS];
+};
+
+/* When all ranks have ended. False: it did not come to its end, whoever ended
+ * it, and nothing is known of what ranks were refused; *why says so. */
+bool notary_stop(struct notary *n, struct notary_notes *notes,
+                 const char **why);
 
 #endif

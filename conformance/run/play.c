@@ -13,6 +13,7 @@ static int begin_life(struct driver *x)
     drive_tell_model(x);
     FSDP_TRY(play_shard(x));
     x->living = true;
+    x->unscaled = false;
     FSDP_TRY(play_note_shard(x));
     return play_open_run(x);
 }
@@ -192,6 +193,7 @@ int play_script(struct driver *x)
         return FSDP_ERR_UNSUPPORTED;
     }
     x->walk = script_begin(x->d->script);
+    play_begin_scale(x);
     while ((a = script_next(&x->walk)) != NULL) {
         if (!script_is_offer(a) && !x->living) {
             FSDP_TRY(begin_life(x));

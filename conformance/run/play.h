@@ -23,6 +23,7 @@ int play_edits(struct driver *x, const struct script_action *a,
 
 /* play_optimizer.c: shards, and makes a step, with parameter groups. */
 int play_shard(struct driver *x);
+void play_begin_scale(struct driver *x); /* as the script says */
 int play_step(struct driver *x, const struct script_action *a);
 int play_zero(struct driver *x, const struct script_action *a);
 int play_clip(struct driver *x, const struct script_action *a);

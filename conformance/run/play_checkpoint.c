@@ -182,6 +182,7 @@ int play_save(struct driver *x, const struct script_action *a)
     int status;
 
     x->saving = true;
+    x->kept[a->slot] = x->scaler;
     recorder_watch_peak(x->recorder);
     status = save(x, a, a->slot);
     above = recorder_watched_peak(x->recorder);
@@ -230,6 +231,10 @@ int play_load(struct driver *x, const struct script_action *a)
     status = x->engine.load(x->sharded, path);
     above = recorder_watched_peak(x->recorder);
     FSDP_TRY(status);
+    x->unscaled = false;
+    if (x->kept[a->slot].scale != 0.0f) {
+        x->scaler = x->kept[a->slot];
+    }
     if (x->serial || x->by_action) { /* there a load may be of any moment */
         return play_note_outside(x);
     }

@@ -12,11 +12,22 @@ enum {
     TIE = 3 /* elements that are not 0 */
 };
 
-/* n elements at p. */
+/* n elements at p, of the dtype in which the gradient is lent. */
 struct span {
-    float *p;
+    unsigned char *p;
+    uint32_t dtype;
     uint64_t n;
 };
+
+static uint64_t bytes_of(struct span s, uint64_t n)
+{
+    return n * fsdp_dtype_bytes(s.dtype);
+}
+
+static struct span one_of(struct span s, uint64_t i)
+{
+    return (struct span){s.p + bytes_of(s, i), s.dtype, 1};
+}
 
 static int run(struct driver *x, uint32_t kind, struct span s, float f)
 {
@@ -25,13 +36,14 @@ static int run(struct driver *x, uint32_t kind, struct span s, float f)
                          .kind = kind,
                          .unit = FSDP_NO_UNIT,
                          .dim = {s.n},
+                         .aux = {s.dtype},
                          .f = {f},
                          .n_out = 1,
-                         .out = {{s.p, s.n * sizeof(*s.p)}}};
+                         .out = {{s.p, bytes_of(s, s.n)}}};
 
     if (kind == FSDP_OP_SCALE) {
         op.n_in = 1;
-        op.in[0] = (struct fsdp_in){s.p, s.n * sizeof(*s.p)};
+        op.in[0] = (struct fsdp_in){s.p, bytes_of(s, s.n)};
     }
     return s.n > 0 ? device->run(device->self, x->env.compute, &op) : FSDP_OK;
 }
@@ -61,9 +73,17 @@ static int tie(struct driver *x, struct span s)
 
     FSDP_TRY(fill(x, s, 0.0f));
     for (uint32_t i = 0; i < TIE && i < s.n; i++) {
-        FSDP_TRY(fill(x, (struct span){s.p + i, 1}, element[i]));
+        FSDP_TRY(fill(x, one_of(s, i), element[i]));
     }
     return FSDP_OK;
+}
+
+/* A number of the dtype that is subnormal there. */
+static float subnormal(uint32_t dtype)
+{
+    return dtype == FSDP_DTYPE_F16    ? 0x1p-20f
+           : dtype == FSDP_DTYPE_BF16 ? 0x1p-130f
+                                      : 0x1p-140f;
 }
 
 static int edit(struct driver *x, const struct script_edit *e, struct span s)
@@ -80,7 +100,7 @@ static int edit(struct driver *x, const struct script_edit *e, struct span s)
     case SCRIPT_EDIT_TIE:
         return tie(x, s);
     default:
-        return fill(x, s, 0x1p-140f);
+        return fill(x, s, subnormal(s.dtype));
     }
 }
 
@@ -93,7 +113,8 @@ static bool is_meant(uint32_t said, uint32_t i, uint32_t n)
 static int edit_parameter(struct driver *x, const struct script_edit *e,
                           uint32_t p)
 {
-    struct span s = {x->lent[p].data, fsdp_numel(x->model, p)};
+    struct span s = {x->lent[p].data, x->lent[p].dtype,
+                     fsdp_numel(x->model, p)};
 
     if (!is_meant(e->rank, x->env.rank, x->d->c->ranks) ||
         !is_meant(e->parameter, p, x->model->n_parameters) || !s.p ||
@@ -101,7 +122,7 @@ static int edit_parameter(struct driver *x, const struct script_edit *e,
         return FSDP_OK;
     }
     if (e->element != SCRIPT_ALL && e->kind != SCRIPT_EDIT_TIE) {
-        s = (struct span){s.p + e->element % s.n, 1};
+        s = one_of(s, e->element % s.n);
     }
     return edit(x, e, s);
 }

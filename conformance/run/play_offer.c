@@ -18,6 +18,7 @@ struct offer {
     uint32_t *of_module;    /* [n_modules], of units */
     uint32_t *of_parameter; /* [n_parameters]: groups */
     uint32_t *of_unit;      /* [n_units], 0: dtypes */
+    float *factor_of_unit;  /* [n_units], 0 */
     struct fsdp_options options;
     const char *option; /* NULL, or what the refusal must name */
 };
@@ -52,6 +53,37 @@ static void nan_divide_factor(struct driver *x, struct offer *o)
 {
     (void)x;
     o->options.divide_factor = NAN;
+}
+
+static void infinite_divide_factor(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.divide_factor = INFINITY;
+}
+
+static void negative_predivide_factor(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.predivide_factor = -2.0f;
+}
+
+static void nan_predivide_factor(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.predivide_factor = NAN;
+}
+
+/* Of the last unit only. */
+static void negative_factor_of_unit(struct driver *x, struct offer *o)
+{
+    o->factor_of_unit[x->units->n_units - 1] = -2.0f;
+    o->units.divide_factor = o->factor_of_unit;
+}
+
+static void infinite_predivide_of_unit(struct driver *x, struct offer *o)
+{
+    o->factor_of_unit[x->units->n_units - 1] = INFINITY;
+    o->units.predivide_factor = o->factor_of_unit;
 }
 
 static void unclaimed_dtype(struct driver *x, struct offer *o)
@@ -197,6 +229,11 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_UNKNOWN_REDUCE_DTYPE] = unknown_reduce_dtype,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD] = another_fold,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_UNITS] = another_wrap,
+    [SCRIPT_CALL_INFINITE_DIVIDE_FACTOR] = infinite_divide_factor,
+    [SCRIPT_CALL_NEGATIVE_PREDIVIDE_FACTOR] = negative_predivide_factor,
+    [SCRIPT_CALL_NAN_PREDIVIDE_FACTOR] = nan_predivide_factor,
+    [SCRIPT_CALL_NEGATIVE_FACTOR_OF_UNIT] = negative_factor_of_unit,
+    [SCRIPT_CALL_INFINITE_PREDIVIDE_OF_UNIT] = infinite_predivide_of_unit,
 };
 
 /* ---- The offer ---------------------------------------------------------- */
@@ -234,10 +271,12 @@ int play_offer(struct driver *x, uint32_t call)
         .of_module = malloc(n * sizeof(*o.of_module)),
         .of_parameter = calloc(x->model->n_parameters, sizeof(*o.of_parameter)),
         .of_unit = calloc(x->units->n_units + 1u, sizeof(*o.of_unit)),
+        .factor_of_unit =
+            calloc(x->units->n_units + 1u, sizeof(*o.factor_of_unit)),
         .options = x->options};
     int status = FSDP_ERR_NOMEM;
 
-    if (o.of_module && o.of_parameter && o.of_unit) {
+    if (o.of_module && o.of_parameter && o.of_unit && o.factor_of_unit) {
         memcpy(o.of_module, x->units->unit_of_module, n * sizeof(*o.of_module));
         offers[call](x, &o);
         status = shard(x, script_calls[call].name, &o);
@@ -245,5 +284,6 @@ int play_offer(struct driver *x, uint32_t call)
     free(o.of_module);
     free(o.of_parameter);
     free(o.of_unit);
+    free(o.factor_of_unit);
     return status;
 }

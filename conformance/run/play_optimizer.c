@@ -50,6 +50,46 @@ static void spread(uint32_t n, const float *from, uint32_t groups, float *to)
     }
 }
 
+/* ---- The scale of the loss ---------------------------------------------- */
+
+void play_begin_scale(struct driver *x)
+{
+    const struct script_scale *scale = &x->d->script->scale;
+
+    x->scaler = fsdp_scaler_default();
+    x->scaler.scale = ldexpf(1.0f, scale->exponent);
+    x->scaler.least = ldexpf(1.0f, -SCRIPT_MOST_SCALE);
+    x->scaler.most = ldexpf(1.0f, SCRIPT_MOST_SCALE);
+    x->scaler.interval = scale->every > 0 ? scale->every : 1;
+}
+
+/* What undoes it, 1 where that has been done; 0: there is none. */
+static float inverse(const struct driver *x)
+{
+    if (!x->d->script->scale.said) {
+        return 0.0f;
+    }
+    return x->unscaled ? 1.0f : fsdp_scaler_inverse(&x->scaler);
+}
+
+static int take_found(struct driver *x, uint32_t found_inf)
+{
+    const struct script_scale *scale = &x->d->script->scale;
+    char name[CASE_NORM_BYTES];
+
+    if (!scale->said) {
+        return FSDP_OK;
+    }
+    x->unscaled = x->unscaled || found_inf == 0;
+    if (scale->every > 0) {
+        x->scaler = fsdp_scaler_after(x->scaler, found_inf != 0);
+    }
+    (void)snprintf(name, sizeof(name), "found-action-%u", x->step + 1);
+    return x->by_action ? drive_answer_number(x, name, found_inf) : FSDP_OK;
+}
+
+/* ---- Steps -------------------------------------------------------------- */
+
 int play_step(struct driver *x, const struct script_action *a)
 {
     float lr[SCRIPT_MAX_GROUPS];
@@ -58,6 +98,7 @@ int play_step(struct driver *x, const struct script_action *a)
                              .n_groups = x->d->script->groups,
                              .lr = lr,
                              .weight_decay = a->n_decay > 0 ? decay : NULL,
+                             .inverse_scale = inverse(x),
                              .found_inf = 1};
 
     spread(a->n_lr, a->lr, step.n_groups, lr);
@@ -65,6 +106,7 @@ int play_step(struct driver *x, const struct script_action *a)
     drive_place(x, RACE_AT_STEP, 0);
     FSDP_TRY(x->engine.step(x->sharded, &step));
     x->stepped = true;
+    FSDP_TRY(take_found(x, step.found_inf));
     FSDP_TRY(play_note_moment(x, RECORD_POINT_STEP, 0));
     return a->finite ? drive_answer(x, "found-inf", (int)step.found_inf)
                      : FSDP_OK;
@@ -75,6 +117,7 @@ int play_zero(struct driver *x, const struct script_action *a)
     (void)a;
     drive_place(x, RACE_AT_ZERO_GRAD, 0);
     FSDP_TRY(x->engine.zero_grad(x->sharded));
+    x->unscaled = false;
     return play_note_moment(x, RECORD_POINT_ZERO_GRAD, 0);
 }
 
@@ -83,7 +126,8 @@ int play_clip(struct driver *x, const struct script_action *a)
     const struct fsdp_clip clip = {.size = sizeof(clip),
                                    .max_norm = a->max_norm,
                                    .p = a->p,
-                                   .error_if_nonfinite = a->strict};
+                                   .error_if_nonfinite = a->strict,
+                                   .inverse_scale = inverse(x)};
     char name[CASE_NORM_BYTES];
     float norm = NAN;
 
@@ -92,6 +136,7 @@ int play_clip(struct driver *x, const struct script_action *a)
     }
     drive_place(x, RACE_AT_STEP, 0);
     FSDP_TRY(x->engine.clip_grad_norm(x->sharded, &clip, &norm));
+    x->unscaled = clip.inverse_scale != 0.0f;
     if (x->by_action) {
         (void)snprintf(name, sizeof(name), "norm-action-%u", x->step + 1);
         return drive_answer_number(x, name, fsdp_f32_bits(norm));

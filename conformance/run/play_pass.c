@@ -57,7 +57,9 @@ static int access_grad(void *self, uint32_t p, struct fsdp_tensor *out)
 
 int play_open_run(struct driver *x)
 {
-    struct workload_access access = {access_param, access_grad, x};
+    struct workload_access access = {access_param, access_grad, x,
+                                     x->d->script->scale.said ? &x->scaler.scale
+                                                              : NULL};
 
     return x->workload->open(x->d->model->model,
                              recorder_model_device(x->recorder), x->env.compute,
@@ -184,6 +186,7 @@ static int cancel(struct driver *x)
 
     drive_place(x, FSDP_CANCEL, 0);
     FSDP_TRY(at(x, FSDP_CANCEL, 0));
+    x->unscaled = false;
     FSDP_TRY(x->workload->end(x->run, &ignored));
     memset(x->lent, 0, x->model->n_parameters * sizeof(*x->lent));
     return FSDP_OK;

@@ -46,32 +46,43 @@ static void note_float_modes(struct process_state *s)
 
 /* ---- Library and kernel ------------------------------------------------ */
 
-/* FNV-1a. */
-static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
+static const uint64_t nothing = UINT64_C(14695981039346656037);
 
-    for (size_t i = 0; i < n; i++) {
-        hash = (hash ^ p[i]) * UINT64_C(1099511628211);
+/* FNV-1a of words in place of bytes, whose upper half is added to the lower,
+ * which else would not depend on it. */
+static uint64_t add_word(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(1099511628211);
+    return hash ^ hash >> 32;
+}
+
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+    const size_t n = strlen(text) + 1;
+
+    for (size_t i = 0; i < n; i += sizeof(uint64_t)) {
+        const size_t rest = n - i;
+        uint64_t word = 0;
+
+        memcpy(&word, text + i, rest < sizeof(word) ? rest : sizeof(word));
+        hash = add_word(hash, word);
     }
     return hash;
 }
 
-static const uint64_t nothing = UINT64_C(14695981039346656037);
-
+/* The kernel has one bit a signal, the library as many or more: 4000 calls of
+ * sigismember a look took as long as all that is asked of the kernel. */
 static uint64_t mask_of(const sigset_t *set)
 {
-    uint64_t mask = 0;
+    uint64_t mask;
 
-    for (int i = 1; i <= PROCESS_SIGNALS; i++) {
-        mask |= (uint64_t)(sigismember(set, i) == 1) << (i - 1);
-    }
+    _Static_assert(sizeof(*set) >= sizeof(mask), "a bit a signal");
+    memcpy(&mask, set, sizeof(mask));
     return mask;
 }
 
-static void note_always(struct process_state *s)
+static void note_thread(struct process_state *s)
 {
-    const char *locales = setlocale(LC_ALL, NULL);
     sigset_t masked;
 
     note_float_modes(s);
@@ -79,6 +90,12 @@ static void note_always(struct process_state *s)
     (void)pthread_sigmask(SIG_SETMASK, NULL, &masked);
     s->masked = mask_of(&masked);
     s->locale = uselocale((locale_t)0);
+}
+
+static void note_always(struct process_state *s)
+{
+    const char *locales = setlocale(LC_ALL, NULL);
+
     (void)snprintf(s->locales, sizeof(s->locales), "%s",
                    locales ? locales : "");
     s->environment = environ;
@@ -86,56 +103,77 @@ static void note_always(struct process_state *s)
 
 static uint64_t handler_of(int number)
 {
+    /* The kernel's own, which sigaction adds, is no difference. */
+    const uint64_t flags = SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO |
+                           SA_ONSTACK | SA_RESTART | SA_NODEFER |
+                           (uint32_t)SA_RESETHAND;
     struct sigaction a;
-    uint64_t mask;
-    uint64_t hash = nothing;
+    uint64_t hash;
 
-    memset(&a, 0, sizeof(a));
+    sigemptyset(&a.sa_mask);
     if (sigaction(number, NULL, &a) != 0) {
         return 0; /* the library's own */
     }
-    mask = mask_of(&a.sa_mask);
-    hash = add_bytes(hash, &a.sa_handler, sizeof(a.sa_handler));
-    hash = add_bytes(hash, &a.sa_flags, sizeof(a.sa_flags));
-    return add_bytes(hash, &mask, sizeof(mask));
+    hash = add_word(nothing, (uint64_t)(uintptr_t)a.sa_handler);
+    hash = add_word(hash, (uint64_t)(uint32_t)a.sa_flags & flags);
+    return add_word(hash, mask_of(&a.sa_mask));
 }
 
+/* NCCL is told some things by variables alone, and nobody else reads those. */
 static uint64_t hash_variables(void)
 {
     uint64_t hash = nothing;
 
     for (char **v = environ; v && *v; v++) {
-        hash = add_bytes(hash, *v, strlen(*v) + 1);
+        if (strncmp(*v, "NCCL_", 5) != 0) {
+            hash = add_text(hash, *v);
+        }
     }
     return hash;
 }
 
-static void note_at_rest(struct process_state *s, bool alone)
+static void note_at_rest(struct process_state *s)
 {
+    const mode_t mask = umask(0);
+
+    (void)umask(mask);
+    s->umask = mask;
     memset(s->folder, 0, sizeof(s->folder));
     if (!getcwd(s->folder, sizeof(s->folder))) {
         s->folder[0] = '\0';
     }
+    s->variables = hash_variables();
+}
+
+static void note_tables(struct process_state *s)
+{
     for (int i = 0; i < PROCESS_SIGNALS; i++) {
         s->handler[i] = handler_of(i + 1);
     }
     for (int i = 0; i < RLIM_NLIMITS; i++) {
         (void)getrlimit((__rlimit_resource_t)i, &s->limit[i]);
     }
-    s->variables = hash_variables();
-    if (alone) {
-        const mode_t mask = umask(0);
+}
 
-        (void)umask(mask);
-        s->umask = mask;
+/* What is not asked for stays what it was. */
+static void note(struct process_state *s, enum process_depth depth, bool alone)
+{
+    note_thread(s);
+    if (alone) {
+        note_always(s);
+    }
+    if (alone && depth != PROCESS_IN_PASS) {
+        note_at_rest(s);
+    }
+    if (alone && depth == PROCESS_WHOLE) {
+        note_tables(s);
     }
 }
 
 void process_state_note(struct process_state *out, bool alone)
 {
     memset(out, 0, sizeof(*out));
-    note_always(out);
-    note_at_rest(out, alone);
+    note(out, PROCESS_WHOLE, alone);
 }
 
 /* ---- What has changed -------------------------------------------------- */
@@ -170,8 +208,9 @@ static bool differs_always(const struct process_state *now,
         return true;
     }
     return now->environment != s->environment &&
+           hash_variables() != s->variables &&
            snprintf(text, PROCESS_STATE_TEXT,
-                    "environment: another list of variables") > 0;
+                    "environment: other variables, or other values") > 0;
 }
 
 static bool differs_in_limits(const struct process_state *now,
@@ -206,6 +245,19 @@ static bool differs_at_rest(const struct process_state *now,
                        s->folder);
         return true;
     }
+    if (now->variables != s->variables) {
+        (void)snprintf(text, PROCESS_STATE_TEXT,
+                       "environment: other variables, or other values");
+        return true;
+    }
+    return now->umask != s->umask &&
+           say_number(text, "umask", now->umask, s->umask);
+}
+
+static bool differs_in_tables(const struct process_state *now,
+                              const struct process_state *s,
+                              char text[PROCESS_STATE_TEXT])
+{
     for (int i = 0; i < PROCESS_SIGNALS; i++) {
         if (now->handler[i] != s->handler[i]) {
             (void)snprintf(text, PROCESS_STATE_TEXT,
@@ -213,28 +265,22 @@ static bool differs_at_rest(const struct process_state *now,
             return true;
         }
     }
-    if (now->variables != s->variables) {
-        (void)snprintf(text, PROCESS_STATE_TEXT,
-                       "environment: other variables, or other values");
-        return true;
-    }
-    return differs_in_limits(now, s, text) ||
-           (now->umask != s->umask &&
-            say_number(text, "umask", now->umask, s->umask));
+    return differs_in_limits(now, s, text);
 }
 
-bool process_state_changed(struct process_state *s, bool at_rest, bool alone,
-                           char text[PROCESS_STATE_TEXT])
+enum process_found process_state_changed(struct process_state *s,
+                                         enum process_depth depth, bool alone,
+                                         char text[PROCESS_STATE_TEXT])
 {
     struct process_state now = *s;
-    bool changed;
+    enum process_found found = PROCESS_SAME;
 
-    note_always(&now);
-    if (at_rest) {
-        note_at_rest(&now, alone);
+    note(&now, depth, alone);
+    if (differs_always(&now, s, text) || differs_at_rest(&now, s, text)) {
+        found = PROCESS_OTHER;
+    } else if (differs_in_tables(&now, s, text)) {
+        found = PROCESS_TABLES;
     }
-    changed = differs_always(&now, s, text) ||
-              (at_rest && differs_at_rest(&now, s, text));
     *s = now;
-    return changed;
+    return found;
 }

@@ -19,29 +19,46 @@ enum {
     PROCESS_STATE_FOLDER = 1024
 };
 
+/* How much is asked for. */
+enum process_depth {
+    PROCESS_IN_PASS, /* one call of the system */
+    PROCESS_AT_REST, /* some calls of the system more */
+    PROCESS_WHOLE,   /* eighty more */
+};
+
+/* What kind of it is not as it was. */
+enum process_found {
+    PROCESS_SAME,
+    PROCESS_OTHER,
+    PROCESS_TABLES, /* what PROCESS_WHOLE alone asks for: handlers, limits */
+};
+
 struct process_state {
-    /* What a call costs nothing to ask. */
+    /* Of the thread; and of the process, as cheap. */
     uint64_t float_mode;  /* rounding, flush to zero, traps; no flags */
     uint64_t float_mode2; /* of x87 */
     uint64_t masked;      /* signals */
     const void *locale;   /* of this thread */
     char locales[128];    /* of the process, as far as there is room */
     char *const *environment;
-    /* What takes a hundred calls of the system: at rest alone. */
+    /* At rest. */
     char folder[PROCESS_STATE_FOLDER];
+    uint64_t variables; /* a hash of the environment */
+    uint32_t umask;
+    /* A call of the system for each entry. */
     uint64_t handler[PROCESS_SIGNALS]; /* a hash of each */
     struct rlimit limit[RLIM_NLIMITS];
-    uint64_t variables; /* a hash of the environment */
-    uint32_t umask;     /* where nobody else runs in this process */
 };
 
-/* Fills all of it. `alone`: no other rank is a thread of this process, and so
- * the umask can be asked for. */
+/* Fills all of it. `alone`: no other rank is a thread of this process; if not,
+ * only what is the thread's own is asked for. The umask is put to 0 and back:
+ * no other thread may make a file meanwhile. */
 void process_state_note(struct process_state *out, bool alone);
 
-/* Says in `text` what is not as it was in *s any more, and notes it there, so
- * that each change is told once. False: all is as it was. */
-bool process_state_changed(struct process_state *s, bool at_rest, bool alone,
-                           char text[PROCESS_STATE_TEXT]);
+/* Says in `text` what is not as it was in *s any more, of what `depth` asks
+ * for, and notes it there: the first of what one call has changed is told. */
+enum process_found process_state_changed(struct process_state *s,
+                                         enum process_depth depth, bool alone,
+                                         char text[PROCESS_STATE_TEXT]);
 
 #endif

@@ -27,30 +27,30 @@ static void take_outputs(const struct worker_options *o, uint32_t rank)
     }
 }
 
-static int say_why(struct world_rank *rank, const char *what, const char *why)
+/* The machine's failure, and none of the engine's, of which nothing has run. */
+static int is_not_isolated(struct world_rank *rank, const char *why)
 {
     *rank->error = (struct fsdp_error){.status = FSDP_ERR_IO,
                                        .rank = (int32_t)rank->rank,
                                        .where = RECORD_WRITE_WHERE};
     (void)snprintf(rank->error->message, sizeof(rank->error->message),
-                   "rank %u could not %s: %.150s", rank->rank, what, why);
+                   "rank %u could not be isolated: %.150s", rank->rank, why);
     rank->comm.abort(rank->comm.self, FSDP_ERR_IO);
     return FSDP_ERR_IO;
 }
 
 /* Constructors run there, of the engine and of all that it brings. What they
- * change is said in `loading`. */
+ * change is said in `loading`. It could be loaded before, under the same
+ * limits: where it cannot be now, that is its own doing. */
 static int load(const struct rank_body *b, struct drive *d,
-                char loading[PROCESS_STATE_TEXT], struct world_rank *rank)
+                char loading[PROCESS_STATE_TEXT], struct fsdp_error *error)
 {
-    struct fsdp_error error = {0};
     struct process_state state;
 
     process_state_note(&state, true);
-    if (engine_load(b->o->engine, &d->engine, &error) != FSDP_OK) {
-        return say_why(rank, "load the engine", error.message);
-    }
-    if (process_state_changed(&state, true, true, loading)) {
+    FSDP_TRY(engine_load(b->o->engine, &d->engine, error));
+    if (process_state_changed(&state, PROCESS_WHOLE, true, loading) !=
+        PROCESS_SAME) {
         d->loading = loading;
     }
     return FSDP_OK;
@@ -59,6 +59,7 @@ static int load(const struct rank_body *b, struct drive *d,
 int rank_body_run(void *context, struct world_rank *rank)
 {
     const struct rank_body *b = context;
+    struct fsdp_error error = {0};
     const char *why = NULL;
     char loading[PROCESS_STATE_TEXT];
     struct drive d = *b->d;
@@ -66,12 +67,12 @@ int rank_body_run(void *context, struct world_rank *rank)
     take_outputs(b->o, rank->rank);
     if (b->notary) {
         world_reads_nobody(rank);
-        if (!limits_enter(b->notary, rank->rank, b->folder, &why)) {
-            return say_why(rank, "be isolated", why);
+        if (!limits_enter(b->notary, rank->rank, b->folders, &why)) {
+            return is_not_isolated(rank, why);
         }
     }
-    if (b->loads) {
-        FSDP_TRY(load(b, &d, loading, rank));
+    if (b->loads && load(b, &d, loading, &error) != FSDP_OK) {
+        return drive_unloaded(&d, rank, &error);
     }
     return b->drive(&d, rank);
 }

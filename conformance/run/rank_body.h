@@ -15,13 +15,14 @@ struct rank_body {
     const struct worker_options *o;
     const struct drive *d;
     int (*drive)(void *context, struct world_rank *rank);
-    struct notary *notary; /* NULL: ranks are not isolated */
-    const char *folder;    /* that they can write to */
+    struct notary *notary;      /* NULL: ranks are not isolated */
+    const char *const *folders; /* that they can write to, up to NULL */
     bool loads; /* the engine here, behind the limits; else it is in d */
 };
 
 /* A body of world_run; context: struct rank_body. A rank that could not be
- * isolated has no record (drive_is_unwritten). */
+ * isolated has no record (drive_is_unwritten); one whose engine cannot be
+ * loaded has one that says so. */
 int rank_body_run(void *context, struct world_rank *rank);
 
 #endif

@@ -10,11 +10,12 @@
 #ifndef FSDP_CTS_RECORDER_H
 #define FSDP_CTS_RECORDER_H
 
-#include "judge/oracle/expect.h"
+#include "record/record.h"
 #include "run/race.h"
 #include "run/wire.h"
 
 struct recorder;
+struct expect;
 
 /* Wraps env->device and env->comm in place. `engine` storage and the model's
  * are told apart: recorder_model_device is the model's own handle. `out` is

@@ -58,7 +58,8 @@ void supervised_settle(struct supervised *w,
 }
 
 /* The case that took the worker down gets a record that says so, if its own
- * ranks could not: over MPI they may have. */
+ * ranks could not: over MPI they may have. It names no isolation: what the
+ * worker's ranks were refused went with it. */
 static int account(struct supervised *w, const struct supervise_engine *said,
                    struct fsdp_error *error)
 {
@@ -71,9 +72,7 @@ static int account(struct supervised *w, const struct supervise_engine *said,
     const struct case_player player = {.engine = said->name,
                                        .version = said->version,
                                        .claims = claims,
-                                       .world = world_names[w->job->world],
-                                       .isolation =
-                                           w->job->isolate ? "limits" : ""};
+                                       .world = world_names[w->job->world]};
     char *rest = text;
 
     snprintf(text, sizeof(text), "%s", said->claims);

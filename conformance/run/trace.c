@@ -3,6 +3,7 @@
  * trace.c - events in blocks that do not move, as streams write into them.
  */
 #include "run/trace.h"
+#include "run/trace_expected.h"
 #include "run/trace_marks.h"
 
 #include <inttypes.h>
@@ -285,7 +286,7 @@ static void put_tracks(const struct trace *t, FILE *f, uint32_t rank)
     fprintf(f,
             "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,\"args\":"
             "{\"name\":\"rank %u\",\"missing\":%" PRIu64 "}}",
-            rank, rank, t->missing);
+            rank, rank, t->missing + t->marks.missing);
     for (uint32_t i = 0; i < t->n_tracks; i++) {
         fprintf(f,
                 ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,"
@@ -362,7 +363,10 @@ int trace_write(const struct trace *t, const struct expect *e, const char *path,
         /* Ids are the whole file's: each rank has a range. */
         put_flow(&t->flow[i], ((uint64_t)rank << 32) + i + 1, f, rank);
     }
-    trace_marks_write(&t->marks, e, f, rank);
+    trace_marks_write(&t->marks, f, rank);
+    if (e) {
+        trace_expected_write(&t->marks, e, f, rank);
+    }
     fprintf(f, "\n");
     good = !ferror(f);
     return fclose(f) == 0 && good ? FSDP_OK : FSDP_ERR_IO;

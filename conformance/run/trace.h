@@ -10,7 +10,6 @@
 #ifndef FSDP_CTS_TRACE_H
 #define FSDP_CTS_TRACE_H
 
-#include "judge/oracle/expect.h"
 #include "run/race.h"
 
 enum {
@@ -28,6 +27,7 @@ struct trace_event {
 };
 
 struct trace;
+struct expect;
 
 /* `race` knows streams and where the run stands. NULL: no memory. */
 struct trace *trace_open(const struct fsdp_device *device, struct race *race);

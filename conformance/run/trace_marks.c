@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_marks.c - see trace_marks.h. */
 #include "run/trace_marks.h"
-#include "judge/oracle/expect_walk.h"
+#include "record/record.h"
 #include "run/race.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-/* Tracks that are no stream's; units follow the last one. */
-enum {
-    TRACK_STEPS = 1000,
-    TRACK_PASSES,
-    TRACK_MODULES,
-    TRACK_UNITS
-};
 
 void trace_put_text(FILE *f, const char *text)
 {
@@ -55,8 +47,8 @@ void trace_marks_add(struct trace_marks *m, struct trace_mark_made mark)
 
 /* ---- Written ----------------------------------------------------------- */
 
-static void put_track(FILE *f, uint32_t rank, uint32_t track, const char *what,
-                      const char *name)
+void trace_put_track(FILE *f, uint32_t rank, uint32_t track, const char *what,
+                     const char *name)
 {
     fprintf(f,
             ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,"
@@ -66,8 +58,8 @@ static void put_track(FILE *f, uint32_t rank, uint32_t track, const char *what,
     fprintf(f, "\"}}");
 }
 
-static void put_slice(FILE *f, uint32_t rank, uint32_t track, const char *what,
-                      const char *name, uint64_t begin, uint64_t end)
+void trace_put_slice(FILE *f, uint32_t rank, uint32_t track, const char *what,
+                     const char *name, uint64_t begin, uint64_t end)
 {
     fprintf(f,
             ",\n{\"ph\":\"X\",\"cat\":\"run\",\"pid\":%u,\"tid\":%u,"
@@ -128,9 +120,9 @@ static void put_run(FILE *f, uint32_t rank, const struct trace_mark_made *first,
 
     if (first) {
         snprintf(number, sizeof(number), "%u", first->step);
-        put_slice(f, rank, passes ? TRACK_PASSES : TRACK_STEPS,
-                  passes ? pass_of(first) : "step ", passes ? "" : number,
-                  first->ns, end);
+        trace_put_slice(f, rank, passes ? TRACK_PASSES : TRACK_STEPS,
+                        passes ? pass_of(first) : "step ", passes ? "" : number,
+                        first->ns, end);
     }
 }
 
@@ -151,116 +143,10 @@ static void put_runs(const struct trace_marks *m, FILE *f, uint32_t rank,
     put_run(f, rank, first, m->mark[m->n - 1].ns, passes);
 }
 
-static bool is_pre(uint32_t point)
-{
-    return point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD ||
-           point == FSDP_PRE_RECOMPUTE;
-}
-
-static bool is_of_module(const struct trace_mark_made *m)
-{
-    return !m->is_live && m->point >= FSDP_PRE_FORWARD &&
-           m->point <= FSDP_POST_RECOMPUTE;
-}
-
-/* From its PRE point to the POST point behind it. */
-static void put_modules(const struct trace_marks *m, const struct expect *e,
-                        FILE *f, uint32_t rank)
-{
-    for (uint32_t i = 0; i < m->n; i++) {
-        const struct trace_mark_made *pre = &m->mark[i];
-        uint32_t k = i + 1;
-
-        if (!is_of_module(pre) || !is_pre(pre->point) ||
-            pre->module >= e->model->n_modules) {
-            continue;
-        }
-        while (k < m->n &&
-               (m->mark[k].is_live || m->mark[k].point != pre->point + 1 ||
-                m->mark[k].module != pre->module)) {
-            k++;
-        }
-        if (k < m->n) {
-            const char *name = e->model->module_name[pre->module];
-
-            put_slice(f, rank, TRACK_MODULES, name[0] ? "" : "(root)", name,
-                      pre->ns, m->mark[k].ns);
-        }
-    }
-}
-
-/* ---- Windows, as the oracle has them ----------------------------------- */
-
-/* The points of one pass. */
-struct pass {
-    uint32_t n;
-    uint32_t *point, *module;
-    uint64_t *ns;
-    uint8_t *flags;
-    uint64_t *opened; /* [n_units] */
-};
-
-static void put_pass(const struct expect *e, const struct pass *p, FILE *f,
-                     uint32_t rank)
-{
-    const struct fsdp_sequence s = {
-        .size = sizeof(s), .n = p->n, .point = p->point, .module = p->module};
-
-    /* A pass that was cancelled has a window that never closes. */
-    if (p->n == 0 || expect_windows(e, &s, p->flags) != FSDP_OK) {
-        return;
-    }
-    for (uint32_t i = 0; i < p->n; i++) {
-        const uint32_t u = e->units->unit_of_module[p->module[i]];
-
-        if ((p->flags[i] & EXPECT_OPENS) != 0) {
-            p->opened[u] = p->ns[i];
-        }
-        if ((p->flags[i] & EXPECT_CLOSES) != 0) {
-            put_slice(f, rank, TRACK_UNITS + u, "whole", "", p->opened[u],
-                      p->ns[i]);
-        }
-    }
-}
-
-static void put_windows(const struct trace_marks *m, const struct expect *e,
-                        FILE *f, uint32_t rank)
-{
-    const size_t n = m->n + 1u;
-    struct pass p = {.point = calloc(n, sizeof(*p.point)),
-                     .module = calloc(n, sizeof(*p.module)),
-                     .ns = calloc(n, sizeof(*p.ns)),
-                     .flags = calloc(n, sizeof(*p.flags)),
-                     .opened =
-                         calloc(e->units->n_units + 1u, sizeof(*p.opened))};
-    const bool room = p.point && p.module && p.ns && p.flags && p.opened;
-
-    for (uint32_t i = 0; i < m->n && room; i++) {
-        const struct trace_mark_made *x = &m->mark[i];
-
-        if (x->is_live) {
-            continue;
-        }
-        if (is_of_module(x) && x->module < e->model->n_modules) {
-            p.point[p.n] = x->point;
-            p.module[p.n] = x->module;
-            p.ns[p.n++] = x->ns;
-            continue;
-        }
-        put_pass(e, &p, f, rank);
-        p.n = 0;
-    }
-    free(p.opened);
-    free(p.flags);
-    free(p.ns);
-    free(p.module);
-    free(p.point);
-}
-
 /* ---- Counters ---------------------------------------------------------- */
 
-static void put_counter(FILE *f, uint32_t rank, uint64_t ns, const char *name,
-                        uint64_t bytes)
+void trace_put_counter(FILE *f, uint32_t rank, uint64_t ns, const char *name,
+                       uint64_t bytes)
 {
     fprintf(f, ",\n{\"ph\":\"C\",\"pid\":%u,\"name\":\"%s\"", rank, name);
     trace_put_time(f, "ts", ns);
@@ -282,44 +168,24 @@ static void put_memory(const struct trace_marks *m, FILE *f, uint32_t rank)
             engine += k == FSDP_ACTIVATION ? 0 : x->live[k];
             if (x->live[k] != last[k]) {
                 snprintf(name, sizeof(name), "memory %s", record_kind_name(k));
-                put_counter(f, rank, x->ns, name, x->live[k]);
+                trace_put_counter(f, rank, x->ns, name, x->live[k]);
                 last[k] = x->live[k];
             }
         }
         if (x->is_live) {
-            put_counter(f, rank, x->ns, "memory engine", engine);
+            trace_put_counter(f, rank, x->ns, "memory engine", engine);
         }
     }
 }
 
-static void put_expected(const struct trace_marks *m, const struct expect *e,
-                         FILE *f, uint32_t rank)
-{
-    char name[96];
-
-    put_track(f, rank, TRACK_MODULES, "modules", "");
-    put_modules(m, e, f, rank);
-    for (uint32_t u = 0; u < e->units->n_units; u++) {
-        snprintf(name, sizeof(name), "unit %u", u);
-        put_track(f, rank, TRACK_UNITS + u, "expected window of ", name);
-    }
-    put_windows(m, e, f, rank);
-    put_counter(f, rank, m->mark[0].ns, "memory bound", e->peak_engine);
-    put_counter(f, rank, m->mark[m->n - 1].ns, "memory bound", e->peak_engine);
-}
-
-void trace_marks_write(const struct trace_marks *m, const struct expect *e,
-                       FILE *f, uint32_t rank)
+void trace_marks_write(const struct trace_marks *m, FILE *f, uint32_t rank)
 {
     if (m->n == 0) {
         return;
     }
-    put_track(f, rank, TRACK_STEPS, "steps", "");
+    trace_put_track(f, rank, TRACK_STEPS, "steps", "");
     put_runs(m, f, rank, false);
-    put_track(f, rank, TRACK_PASSES, "passes", "");
+    trace_put_track(f, rank, TRACK_PASSES, "passes", "");
     put_runs(m, f, rank, true);
     put_memory(m, f, rank);
-    if (e) {
-        put_expected(m, e, f, rank);
-    }
 }

@@ -6,9 +6,18 @@
 #ifndef FSDP_CTS_TRACE_MARKS_H
 #define FSDP_CTS_TRACE_MARKS_H
 
-#include "judge/oracle/expect.h"
-
+#include <fsdp/device.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+
+/* Tracks that are no stream's; units follow the last one. */
+enum {
+    TRACK_STEPS = 1000,
+    TRACK_PASSES,
+    TRACK_MODULES,
+    TRACK_UNITS
+};
 
 struct trace_mark_made {
     uint64_t ns; /* of the host's monotonic clock */
@@ -26,11 +35,18 @@ struct trace_marks {
 
 /* Takes the time. */
 void trace_marks_add(struct trace_marks *m, struct trace_mark_made mark);
-/* Slices of steps, passes and modules, each kind on a track of its own;
- * counters of memory; and, with e, the expected window of each unit on its
- * track, and the bound. Each event has a comma before it. */
-void trace_marks_write(const struct trace_marks *m, const struct expect *e,
-                       FILE *f, uint32_t rank);
+/* Slices of steps and passes, each kind on a track of its own; counters of
+ * memory. Each event has a comma before it. */
+void trace_marks_write(const struct trace_marks *m, FILE *f, uint32_t rank);
+
+/* A track has this name, of which `what` is the suite's and goes as it is; a
+ * slice of it, or a counter's value. */
+void trace_put_track(FILE *f, uint32_t rank, uint32_t track, const char *what,
+                     const char *name);
+void trace_put_slice(FILE *f, uint32_t rank, uint32_t track, const char *what,
+                     const char *name, uint64_t begin, uint64_t end);
+void trace_put_counter(FILE *f, uint32_t rank, uint64_t ns, const char *name,
+                       uint64_t bytes);
 
 /* Names come from engines: nothing in them may end a string. */
 void trace_put_text(FILE *f, const char *text);

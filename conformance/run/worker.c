@@ -13,13 +13,12 @@
 #include "run/engine_load.h"
 #include "run/orphans.h"
 #include "run/process_state.h"
+#include "run/worker_batch.h"
 #include "run/worker_folder.h"
 #include "run/worker_ranks.h"
+#include "run/worker_words.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,38 +154,6 @@ static int save_first(struct worker *w, const struct drive *d)
     return status;
 }
 
-/* What is written is written whole, whatever signals an engine sends itself
- * meanwhile: stdio forgets what it holds when a write is interrupted. */
-static void send(const struct worker *w, const char *text)
-{
-    size_t n = strlen(text);
-
-    while (n > 0) {
-        ssize_t written = write(w->words, text, n);
-
-        if (written < 0 && errno != EINTR) {
-            return; /* nobody is there to hear */
-        }
-        text += written > 0 ? written : 0;
-        n -= written > 0 ? (size_t)written : 0;
-    }
-}
-
-/* What it is, and why, as all that the supervisor has to know: one line. */
-static void send_reason(const struct worker *w, const char *what, int status)
-{
-    char line[sizeof(w->error.message) + 32];
-    int n = snprintf(line, sizeof(line), "\n%s %s", what,
-                     w->error.message[0] ? w->error.message
-                                         : fsdp_status_text(status));
-
-    for (int i = 1; i < n; i++) {
-        line[i] = (char)(line[i] == '\n' ? ' ' : line[i]);
-    }
-    snprintf(line + n, sizeof(line) - (size_t)n, "\n");
-    send(w, line);
-}
-
 /* Without a record there is nothing to judge, whatever the engine did: what
  * there is of it goes, and a line says why. Whether the machine can write again
  * shows with the next worker, who plays the next case or cannot begin. MPI's
@@ -198,7 +165,7 @@ static int lose_record(struct worker *w, const char *folder, int status)
     }
     folder_erase(folder);
     w->ranks.harmed = true;
-    send_reason(w, "no record:", status);
+    worker_words_reason(w->words, "no record:", status, &w->error);
     return FSDP_OK;
 }
 
@@ -217,6 +184,11 @@ static int finish_record(struct worker *w, const struct run_case *c,
 
     if (!is_written(w, c->ranks, ends)) {
         return lose_record(w, folder, w->error.status);
+    }
+    if (w->ranks.unknown) {
+        (void)snprintf(w->error.message, sizeof(w->error.message), "%s",
+                       w->ranks.unknown);
+        return lose_record(w, folder, FSDP_ERR_INTERNAL);
     }
     if (w->mpi_rank == 0) {
         status = case_record_write(folder, c, &player, ends, &w->error);
@@ -241,6 +213,7 @@ static int run_case(struct worker *w, const struct run_case *c)
                       .directory = folder,
                       .checkpoints = checkpoints,
                       .look_at_process = w->o->world == WORLD_LOCAL,
+                      .own_process = w->o->world != WORLD_THREADS,
                       .loading = w->loading,
                       .trace = w->o->trace};
     int status;
@@ -284,56 +257,6 @@ static int run_case(struct worker *w, const struct run_case *c)
     return status;
 }
 
-static int read_batch(const char *path, struct run_case **out, size_t *n,
-                      struct fsdp_error *error)
-{
-    FILE *f = fopen(path, "rbe");
-    struct stat s;
-
-    *out = NULL;
-    if (!f || fstat(fileno(f), &s) != 0 || s.st_size <= 0) {
-        snprintf(error->message, sizeof(error->message), "batch %.160s: %s",
-                 path, strerror(errno));
-        if (f) {
-            fclose(f);
-        }
-        return FSDP_ERR_IO;
-    }
-    *n = (size_t)s.st_size / sizeof(**out);
-    *out = malloc((size_t)s.st_size);
-    if (!*out || fread(*out, sizeof(**out), *n, f) != *n) {
-        fclose(f);
-        snprintf(error->message, sizeof(error->message),
-                 "batch %.160s: not readable", path);
-        return FSDP_ERR_IO;
-    }
-    fclose(f);
-    return FSDP_OK;
-}
-
-/* The scripts beside a batch become known; an older batch has none. */
-static int read_scripts(const char *batch, struct fsdp_error *error)
-{
-    char path[4096];
-    char *text = NULL;
-    size_t room = 0;
-    int status = FSDP_OK;
-    FILE *f;
-
-    snprintf(path, sizeof(path), "%s" WORKER_SCRIPTS, batch);
-    f = fopen(path, "rbe");
-    while (f && status == FSDP_OK && getdelim(&text, &room, '\0', f) > 0) {
-        const struct case_script *s;
-
-        status = script_give(text, &s, error);
-    }
-    if (f) {
-        fclose(f);
-    }
-    free(text);
-    return status;
-}
-
 static const struct mutant *find_mutant(const char *name)
 {
     for (const struct mutant *const *m = mutants; name && *m; m++) {
@@ -349,7 +272,7 @@ static const struct mutant *find_mutant(const char *name)
  * of it. */
 static int load_engine(struct worker *w)
 {
-    const bool alone = w->o->world == WORLD_LOCAL;
+    const bool alone = w->o->world != WORLD_THREADS;
     struct process_state state;
 
     if (w->ranks.isolate && engine_is_path(w->o->engine)) {
@@ -357,7 +280,8 @@ static int load_engine(struct worker *w)
     }
     process_state_note(&state, alone);
     FSDP_TRY(engine_load(w->o->engine, &w->engine, &w->error));
-    if (!process_state_changed(&state, true, alone, w->loading)) {
+    if (process_state_changed(&state, PROCESS_WHOLE, alone, w->loading) ==
+        PROCESS_SAME) {
         w->loading[0] = '\0';
     }
     return FSDP_OK;
@@ -387,51 +311,14 @@ static int open_worker(struct worker *w)
     return FSDP_OK;
 }
 
-static void introduce(const struct worker *w)
-{
-    char line[2048];
-    size_t n = (size_t)snprintf(line, sizeof(line), "engine %.63s %.31s",
-                                w->engine->name, w->engine->version);
-
-    for (const char *const *c = w->engine->claims;
-         *c && n + strlen(*c) + 3 < sizeof(line); c++) {
-        n += (size_t)snprintf(line + n, sizeof(line) - n, " %s", *c);
-    }
-    snprintf(line + n, sizeof(line) - n, "\n");
-    send(w, line);
-}
-
 static void say(const struct worker *w, const char *what, size_t i)
 {
     char line[64];
 
     if (w->mpi_rank == 0) {
         snprintf(line, sizeof(line), "%s %zu\n", what, i);
-        send(w, line);
+        worker_words_send(w->words, line);
     }
-}
-
-/* Until the record is out of reach of the next case. A supervisor that a rank
- * has stopped does not hear: it is continued, unless it has said that it is
- * about to be suspended. (In a namespace it is out of reach of both.) */
-static int wait_until_heard(const struct worker *w)
-{
-    char heard = WORKER_GO_ON;
-
-    while (w->o->words != 0 && heard != WORKER_HEARD) {
-        struct pollfd answer = {.fd = WORKER_WORDS_FD, .events = POLLIN};
-        ssize_t n = poll(&answer, 1, heard == WORKER_SUSPENDED ? -1 : 1000);
-
-        if (n == 0 && getppid() > 1) {
-            (void)kill(getppid(), SIGCONT);
-        } else if (n > 0) {
-            n = read(WORKER_WORDS_FD, &heard, 1);
-            if (n == 0 || (n < 0 && errno != EINTR)) {
-                return FSDP_ERR_ABORTED;
-            }
-        }
-    }
-    return FSDP_OK;
 }
 
 /* An engine that cannot train is known before the first case, not by each. */
@@ -451,7 +338,7 @@ static int run_batch(struct worker *w, const struct run_case *c, size_t n)
 
     FSDP_TRY(check_engine(w, c, n));
     if (w->mpi_rank == 0) {
-        introduce(w);
+        worker_words_introduce(w->words, w->engine);
     }
     for (size_t i = 0; i < n; i++) {
         if (w->o->world == WORLD_MPI && c[i].ranks != w->mpi_world) {
@@ -468,7 +355,7 @@ static int run_batch(struct worker *w, const struct run_case *c, size_t n)
         }
         FSDP_TRY(status);
         say(w, "end", i);
-        FSDP_TRY(wait_until_heard(w));
+        FSDP_TRY(worker_words_wait(w->o->words));
         if (w->ranks.harmed) {
             return FSDP_OK; /* another worker goes on */
         }
@@ -481,19 +368,13 @@ static void refuse(const struct worker *w, int status)
     char what[24];
 
     snprintf(what, sizeof(what), "refuse %d", status);
-    send_reason(w, what, status);
+    worker_words_reason(w->words, what, status, &w->error);
 }
 
 static void leave_aborted(int number)
 {
     (void)number;
     _exit(WORKER_ABORTED);
-}
-
-/* Ranks that are processes have nothing to say to the supervisor. */
-static void close_words(void)
-{
-    close(WORKER_WORDS_FD);
 }
 
 /* What descendants leave behind is ended here; and ranks, of which some are
@@ -508,17 +389,6 @@ static void stand_alone(void)
     }
 }
 
-static int open_words(struct worker *w)
-{
-    w->words = w->o->words == 0 ? STDOUT_FILENO : WORKER_WORDS_FD;
-    return w->o->words == 0 ||
-                   (w->o->words == WORKER_WORDS_FD &&
-                    fcntl(WORKER_WORDS_FD, F_SETFD, FD_CLOEXEC) == 0 &&
-                    pthread_atfork(NULL, NULL, close_words) == 0)
-               ? FSDP_OK
-               : FSDP_ERR_IO;
-}
-
 int worker_run(const struct worker_options *o)
 {
     struct worker w = {.o = o};
@@ -526,7 +396,7 @@ int worker_run(const struct worker_options *o)
     size_t n = 0;
     int status;
 
-    if (open_words(&w) != FSDP_OK) {
+    if (worker_words_open(o->words, &w.words) != FSDP_OK) {
         return 1; /* nobody would hear why */
     }
     if (o->world != WORLD_MPI) {
@@ -535,8 +405,8 @@ int worker_run(const struct worker_options *o)
     worker_ranks_open(&w.ranks, o);
     status = open_worker(&w);
     if (status == FSDP_OK) {
-        status = read_batch(o->batch, &batch, &n, &w.error);
-        status = status ? status : read_scripts(o->batch, &w.error);
+        status = worker_read_batch(o->batch, &batch, &n, &w.error);
+        status = status ? status : worker_read_scripts(o->batch, &w.error);
     }
     if (status == FSDP_OK) {
         status = run_batch(&w, batch, n);

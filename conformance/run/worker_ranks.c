@@ -21,8 +21,11 @@ void worker_ranks_open(struct worker_ranks *w, const struct worker_options *o)
 
 void worker_ranks_begin(struct worker_ranks *w, const char *folder)
 {
-    w->folder = folder;
+    (void)snprintf(w->tmp, sizeof(w->tmp), "%s/tmp", w->o->records);
+    w->folders[0] = folder;
+    w->folders[1] = w->o->words != 0 ? w->tmp : NULL;
     w->n_refusals = 0;
+    w->unknown = NULL;
 }
 
 /* Any process of the same user can change them; not everybody can change them
@@ -60,11 +63,14 @@ static void end_leftovers(struct worker_ranks *w)
 /* The first ones of a case, in whichever of its worlds. */
 static void note_refusals(struct worker_ranks *w, struct notary *notary)
 {
-    struct record_refusal refusal[RECORD_REFUSALS];
-    const uint32_t n = notary_stop(notary, refusal);
+    struct notary_notes notes;
+    const char *why;
 
-    for (uint32_t i = 0; i < n && w->n_refusals < RECORD_REFUSALS; i++) {
-        w->refusal[w->n_refusals++] = refusal[i];
+    if (!notary_stop(notary, &notes, &why)) {
+        w->unknown = why;
+    }
+    for (uint32_t i = 0; i < notes.n && w->n_refusals < RECORD_REFUSALS; i++) {
+        w->refusal[w->n_refusals++] = notes.refusal[i];
     }
 }
 
@@ -76,7 +82,7 @@ int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
     int status;
 
     b->o = w->o;
-    b->folder = w->folder;
+    b->folders = w->folders;
     if (w->isolate && !notary_start(&notary)) {
         (void)snprintf(error->message, sizeof(error->message),
                        "no process could be started beside the ranks");

@@ -6,6 +6,7 @@
 #ifndef FSDP_CTS_WORKER_RANKS_H
 #define FSDP_CTS_WORKER_RANKS_H
 
+#include "run/case_record.h"
 #include "run/rank_body.h"
 
 #include <sys/resource.h>
@@ -15,10 +16,13 @@ struct worker_ranks {
     struct rlimit limit[RLIM_NLIMITS]; /* of the worker, when it started */
     bool harmed; /* by a rank or the system: it plays no other case */
     bool isolate;
-    const char *folder; /* that ranks can write to: the case's */
+    /* That ranks can write to: the case's, and TMPDIR. */
+    const char *folders[3];
+    char tmp[CASE_FOLDER_BYTES + 8];
     /* What ranks of this case were refused, the first ones. */
     uint32_t n_refusals;
     struct record_refusal refusal[RECORD_REFUSALS];
+    const char *unknown; /* NULL, or why it is not known what these are */
 };
 
 /* Before an engine is loaded. */

@@ -26,6 +26,7 @@
 enum {
     SCRIPT_VERSION = 1,
     SCRIPT_MAX_GROUPS = 8,
+    SCRIPT_MOST_SCALE = 126,      /* a power of two whose inverse is exact */
     SCRIPT_MAX_SLOTS = 4,         /* checkpoints: a, b, c, d */
     SCRIPT_MAX_DEPTH = 4,         /* of repeats in repeats */
     SCRIPT_MAX_ACTIONS = 1 << 20, /* written; what is repeated counts once */
@@ -160,8 +161,18 @@ struct script_numbers {
     float beta1, beta2, eps, momentum;
 };
 
+/* The loss is scaled by 2^exponent; with `every` that is where it begins: each
+ * infinity halves it, and each `every` steps in a row without one double it
+ * (fsdp/scaler.h). */
+struct script_scale {
+    bool said;
+    int32_t exponent;
+    uint32_t every; /* 0: it stays */
+};
+
 /* Made by script_parse; zeroed, it is empty. */
 struct script {
+    struct script_scale scale;
     bool has_case;
     struct run_case c; /* of the setting `case`; its scenario is TRAIN */
     struct script_numbers numbers;
@@ -300,6 +311,12 @@ enum script_call {
     SCRIPT_CALL_SAVE_WHILE_OPEN,
     SCRIPT_CALL_LOAD_WHILE_OPEN,
     SCRIPT_CALL_UNSHARD_ALL_TWICE,
+    SCRIPT_N_DRAWN_CALLS, /* generator 1 draws those above */
+    SCRIPT_CALL_INFINITE_DIVIDE_FACTOR = SCRIPT_N_DRAWN_CALLS,
+    SCRIPT_CALL_NEGATIVE_PREDIVIDE_FACTOR,
+    SCRIPT_CALL_NAN_PREDIVIDE_FACTOR,
+    SCRIPT_CALL_NEGATIVE_FACTOR_OF_UNIT,
+    SCRIPT_CALL_INFINITE_PREDIVIDE_OF_UNIT,
     SCRIPT_N_CALLS,
 };
 

@@ -103,6 +103,16 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_SAVE_WHILE_OPEN] = {"save-while-open", SCRIPT_OPEN_ALL},
     [SCRIPT_CALL_LOAD_WHILE_OPEN] = {"load-while-open", SCRIPT_OPEN_ALL},
     [SCRIPT_CALL_UNSHARD_ALL_TWICE] = {"unshard-all-twice", SCRIPT_OPEN_ALL},
+    [SCRIPT_CALL_INFINITE_DIVIDE_FACTOR] = {"infinite-divide-factor",
+                                            SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_NEGATIVE_PREDIVIDE_FACTOR] = {"negative-predivide-factor",
+                                               SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_NAN_PREDIVIDE_FACTOR] = {"nan-predivide-factor",
+                                          SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_NEGATIVE_FACTOR_OF_UNIT] = {"negative-factor-of-unit",
+                                             SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_INFINITE_PREDIVIDE_OF_UNIT] = {"infinite-predivide-of-unit",
+                                                SCRIPT_UNTRAINED},
 };
 
 bool script_is_offer(const struct script_action *a)

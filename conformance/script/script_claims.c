@@ -40,6 +40,10 @@ static const char *claim_of_call(uint32_t call)
         {"prefetch-", "prefetch"},
         {"reduces-beyond", "prefetch"},
         {"end-of-another", "eval"},
+        {"infinite-", "unit-factors"},
+        {"negative-predivide-", "unit-factors"},
+        {"nan-predivide-", "unit-factors"},
+        {"negative-factor-of-unit", "unit-factors"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -161,6 +165,9 @@ const char *script_unclaimed(const struct script *s, const char *const *claims)
     if (!claim && s->groups > 1) {
         claim = lacking("groups", claims);
     }
+    if (!claim && s->scale.said) {
+        claim = lacking("loss-scale", claims);
+    }
     for (uint32_t i = 0; i < s->n_actions && !claim; i++) {
         claim = action_lacks(s, &s->action[i], claims);
     }
@@ -191,6 +198,10 @@ static uint32_t plain_for(const struct script *s, const char *const *claims)
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         plain |= lacking(row[i].claims[choice[i]], claims) ? row[i].plain : 0;
     }
+    /* Units of a random graph may be resharded each in its own way. */
+    plain |= strcmp(s->c.workload, "graph") != 0 || has(claims, "shard-grad-op")
+                 ? 0
+                 : SCRIPT_PLAIN_MODEL;
     plain |= has(claims, "prefetch") ? 0 : SCRIPT_PLAIN_AHEAD;
     plain |= has(claims, "groups") ? 0 : SCRIPT_PLAIN_GROUPS;
     plain |= has(claims, "no-sync") ? 0 : SCRIPT_PLAIN_REDUCED;

@@ -302,5 +302,5 @@ int main(void)
         cmocka_unit_test(test_calls),
     };
 
-    return cmocka_run_group_tests(tests, read_page, NULL);
+    return cmocka_run_group_tests(tests, read_page, NULL) != 0;
 }

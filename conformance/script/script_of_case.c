@@ -286,7 +286,7 @@ static void write_case(FILE *f, const struct run_case *c, bool saves_only)
     case CASE_OPTIONS:
         for (uint32_t i = 0; i < SCRIPT_N_CALLS; i++) {
             if (script_calls[i].when == SCRIPT_UNTRAINED &&
-                i < SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD) {
+                script_calls[i].refusal != SCRIPT_IS_A_MISMATCH) {
                 fprintf(f, "! %s\n", script_calls[i].name);
             }
         }

@@ -7,6 +7,9 @@
 
 #include "script/script_reader.h"
 
+/* script_parse_pass.c: 2^E, E from -160 to 127. */
+int parse_power(struct reader *r, int32_t *out);
+
 /* script_parse_settings.c: lines up to "--". */
 int parse_settings(struct reader *r);
 /* A checkpoint's letter. */

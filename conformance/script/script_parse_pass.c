@@ -105,8 +105,7 @@ static int take_inside(struct reader *r, struct script_action *a)
 
 /* ---- Edits of gradients ---- */
 
-/* 2^E */
-static int take_power(struct reader *r, int32_t *out)
+int parse_power(struct reader *r, int32_t *out)
 {
     static const char wanted[] = "a factor is 2^E, with E from -160 to 127";
     const char *p = r->word;
@@ -183,7 +182,7 @@ static int take_edits(struct reader *r, struct script_action *a)
             return FSDP_OK;
         }
         if (e.kind == SCRIPT_EDIT_TIMES) {
-            FSDP_TRY(take_power(r, &e.exponent));
+            FSDP_TRY(parse_power(r, &e.exponent));
         }
         FSDP_TRY(take_where(r, &e));
         p = reader_grow(s->edit, s->n_edits, &r->room_edits, sizeof(*s->edit));

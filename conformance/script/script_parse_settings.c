@@ -89,6 +89,25 @@ static int take_number(struct reader *r, bool *taken)
     return FSDP_OK;
 }
 
+/* 2^E [every N] */
+static int take_scale(struct reader *r)
+{
+    struct script_scale *scale = &r->s->scale;
+
+    scale->said = true;
+    FSDP_TRY(parse_power(r, &scale->exponent));
+    if (scale->exponent < -SCRIPT_MOST_SCALE ||
+        scale->exponent > SCRIPT_MOST_SCALE) {
+        r->word[0] = '\0';
+        return reader_fail(r, "a loss is scaled by 2^-126 to 2^126");
+    }
+    return reader_accept(r, "every")
+               ? reader_take_count(r, 1, SCRIPT_MAX_REPEATS,
+                                   "`every N` steps, 1 to 1000000, double it",
+                                   &scale->every)
+               : FSDP_OK;
+}
+
 static int take_setting(struct reader *r)
 {
     uint32_t slot = 0;
@@ -110,8 +129,11 @@ static int take_setting(struct reader *r)
         r->s->given |= 1u << slot;
         return FSDP_OK;
     }
-    return reader_fail(r, "settings are case, betas, eps, momentum, groups "
-                          "and given; then comes --");
+    if (reader_accept(r, "scale")) {
+        return take_scale(r);
+    }
+    return reader_fail(r, "settings are case, betas, eps, momentum, groups, "
+                          "scale and given; then comes --");
 }
 
 int parse_settings(struct reader *r)

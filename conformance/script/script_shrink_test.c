@@ -315,5 +315,5 @@ int main(void)
         cmocka_unit_test(test_cut_off),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

@@ -294,8 +294,9 @@ static void walk_optimizer(struct script_state *s,
     refuse_if(s, s->pending,
               "it is refused while gradients are pending that sync has not "
               "reduced: a pass with `s` reduces them, `zero` drops them");
-    if (a->verb == SCRIPT_STEP) {
-        s->hurt_values = s->hurt_values || s->hurt != SCRIPT_UNHURT;
+    if (a->verb == SCRIPT_STEP) { /* under a scale it is skipped */
+        s->hurt_values =
+            s->hurt_values || (s->hurt != SCRIPT_UNHURT && !s->s->scale.said);
         return;
     }
     refuse_if(s, !(a->max_norm > 0.0f), "the largest norm is above 0");
@@ -325,6 +326,8 @@ static void walk_life(struct script_state *s, const struct script_action *a)
               s->left_open && a->verb != SCRIPT_AGAIN && a->verb != SCRIPT_ANEW,
               "a pass was left open: only `again`, `anew` or the end may "
               "follow");
+    refuse_if(s, a->verb == SCRIPT_ANEW && s->s->scale.said,
+              "who scales its loss keeps the scale in this process: `again`");
     refuse_if(s, s->open_all && !is_for_open(a),
               "everything is unsharded: `reshard` comes first");
     switch (a->verb) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * script_test.c - scripts as text: what is read and written again is the same,
- * what is wrong is named by line and action; which calls may follow which; and
- * the scripts of all cases of the manifest.
+ * what is wrong is named by line and action; and the scripts of all cases of
+ * the manifest.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,28 +13,15 @@
 
 #include "cases/case_model.h"
 #include "models/text.h"
-#include "script/script.h"
+#include "script/script_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define HEAD        "script 1\n--\n"
 #define TREE        "mlp.seed.natural.full-shard.k4.flat.layer.tree.s.sgd"
 #define RANK        "mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd"
-
-/* A sequence for training has 8 points here, for evaluation 4. */
-static const uint32_t lengths[2] = {8, 4};
-
-static void parse(const char *text, struct script *s)
-{
-    struct fsdp_error error = {0};
-
-    if (script_parse(text, s, &error) != FSDP_OK) {
-        fail_msg("%s\n%s", error.message, text);
-    }
-}
 
 /* ---- Text ---- */
 
@@ -43,7 +30,7 @@ static void assert_canonical(const char *text, const char *canonical)
     struct script s;
     char *written;
 
-    parse(text, &s);
+    script_test_parse(text, &s);
     written = script_text(&s);
     assert_non_null(written);
     assert_string_equal(written, canonical);
@@ -55,7 +42,7 @@ static void test_canonical(void **state)
 {
     static const char all[] =
         "script 1\ncase " TREE "\nbetas 0.5 0.75\neps 1e-05\n"
-        "momentum 0.99\ngroups 3\ngiven c\n--\n"
+        "momentum 0.99\ngroups 3\nscale 2^-126 every 7\ngiven c\n--\n"
         "pass 0.0\n"
         "pass 12.3 n at 0 sync off at 1/2 ! begin-twice until 5/8\n"
         "eval 1.0 until 3\n"
@@ -150,6 +137,11 @@ static const struct {
     {HEAD "step lr 0.1,0.2\n", "numbers, one for all groups"},
     {HEAD "step lr 0.1,\n", "'0.1,': numbers"},
     {"script 1\ngroups 3\n--\nstep lr 1,2\n", "numbers, one for all groups"},
+    {"script 1\nscale 1024\n--\nzero\n", "'1024': a factor is 2^E"},
+    {"script 1\nscale 2^127\n--\nzero\n", "a loss is scaled by"},
+    {"script 1\nscale 2^-127\n--\nzero\n", "a loss is scaled by"},
+    {"script 1\nscale 2^9 every 0\n--\nzero\n", "'0': `every N` steps"},
+    {"script 1\nscale 2^9 often\n--\nzero\n", "settings are a line each"},
     {HEAD "clip 1\n", "clip says"},
     {HEAD "sync maybe\n", "'maybe': sync is"},
     {HEAD "save a\n", "a form is"},
@@ -226,7 +218,8 @@ static void test_walk(void **state)
     size_t n = 0;
 
     (void)state;
-    parse(HEAD "repeat 2 { pass i.0; repeat 3 { pass i+5.0 } } pass 9.0", &s);
+    script_test_parse(
+        HEAD "repeat 2 { pass i.0; repeat 3 { pass i+5.0 } } pass 9.0", &s);
     w = script_begin(&s);
     while ((a = script_next(&w)) != NULL) {
         assert_int_equal(a->verb, SCRIPT_PASS);
@@ -252,256 +245,22 @@ static void test_groups(void **state)
     }
 }
 
-/* ---- What may follow what ---- */
-
-static const struct {
-    const char *actions;
-    const char *why; /* NULL: legal */
-} followed[] = {
-    {"pass 0.0; step lr 1; zero", NULL},
-    {"step lr 1", NULL},
-    {"zero; clip 1 p 2; look; summon", NULL},
-    {"pass 0.0 n; look; summon; zero; step lr 1", NULL},
-    {"pass 0.0 n; step lr 1", "action 2 (step lr 1): it is refused while"},
-    {"pass 0.0 n; clip 1 p 2", "action 2 (clip 1 p 2): it is refused while"},
-    {"pass 0.0 n; pass 0.1 s; step lr 1", NULL},
-    {"pass 0.0 s; pass 0.1 n; step lr 1", "action 3"},
-    {"sync off; pass 0.0; step lr 1", "action 3"},
-    {"pass 0.0 s at 3 sync off; step lr 1; pass 1.0; step lr 1", "action 4"},
-    {"pass 0.0 n; eval 0.0; step lr 1", "action 3"},
-    {"pass 0.0 n; pass 0.1 until 0; step lr 1", NULL},
-    {"pass 0.0 until 8", NULL},
-    {"pass 0.0 until 9", "the pass is not as long"},
-    {"eval 0.0 until 5", "the pass is not as long"},
-    {"pass 0.0 at 5 sync on until 4", "does not get to that place"},
-    {"clip 0 p 2", "above 0"},
-    {"clip 1 p 3", "p is 1, 2 or inf"},
-    {"pass 0.0; save a full", "while there are gradients"},
-    {"pass 0.0 n; zero; save a full; wait a; load a", NULL},
-    {"save a full; save b full", "another has not been waited for"},
-    {"save a full; wait b", "this slot is not being saved"},
-    {"wait a", "this slot is not being saved"},
-    {"save a full; load a", "a load is refused while"},
-    {"save a full; again; zero", "a save has not been waited for"},
-    {"save a full", "the end): a save has not been waited for"},
-    {"load a", "has not been saved"},
-    {"save a full; wait a; save b full; wait b same c", "compared with"},
-    {"save a full; wait a; again; load a", NULL},
-    {"pass 0.0 n; save a full", "while there are gradients"},
-    {"save a full; wait a; pass 0.0 n; load a; step lr 1", NULL},
-    {"pass 0.0 left-open 3; again; zero", NULL},
-    {"pass 0.0 left-open 3; zero", "left open"},
-    {"save a full; pass 0.0 left-open 3", "`wait` comes first"},
-    /* Calls that must be refused, and those that must not. */
-    {"! param-at-rest; pass 0.0 at 0 ! step-in-pass at 8 ! clip-in-pass", NULL},
-    {"! step-in-pass", "nothing says that step-in-pass is refused here"},
-    {"pass 0.0 at 2 ! param-at-rest", "nothing says"},
-    {"pass 0.0 at 7 ! end-early at 8 ! point-after-last", NULL},
-    {"pass 0.0 at 8 ! end-early", "nothing says"},
-    {"pass 0.0 at 7 ! point-after-last", "nothing says"},
-    {"eval 0.0 at 4 ! end-of-another", "nothing says"},
-    {"pass 0.0 n; ! step-with-pending", NULL},
-    {"pass 0.0 s; ! step-with-pending", "nothing says"},
-    {"pass 0.0 s; ! save-with-gradients", NULL},
-    {"! save-with-gradients", "nothing says"},
-    {"! wait-before-save; save a full; ! save-twice; wait a", NULL},
-    {"save a full; ! wait-before-save; wait a", "nothing says"},
-    {"! save-twice", "nothing says"},
-    {"! load-damaged", "nothing says"},
-    {"save a full; wait a; ! load-damaged", NULL},
-    {"save a full; wait a; ! load-damaged; load a", "has been damaged"},
-    {"save a full; ! load-while-saving; wait a", NULL},
-    {"! load-while-saving", "it is between save and wait"},
-    {"pass 0.0 at 0 ! zero-in-pass; ! reshard-all-at-rest", NULL},
-    {"! zero-in-pass", "it is in a pass (`at PLACE ! ...`)"},
-    /* Everything unsharded. */
-    {"unshard; sync off; reshard; pass 0.0; step lr 1", "action 5"},
-    {"reshard", "`unshard` comes first"},
-    {"unshard; unshard", "action 2 (unshard): everything is unsharded"},
-    {"unshard; summon", "everything is unsharded"},
-    {"unshard; look", "everything is unsharded"},
-    {"unshard; step lr 1", "everything is unsharded"},
-    {"unshard; pass 0.0", "`reshard` comes first"},
-    {"unshard; ! step-while-open; ! unshard-all-twice; ! load-while-open",
-     NULL},
-    {"! step-while-open", "it is between unshard and reshard"},
-    {"unshard; ! param-at-rest", "nothing says"},
-    {"unshard; reshard; ! pieces-while-open", "nothing says"},
-    {"save a full; unshard; wait a; again; load a", NULL},
-    {"unshard; anew; pass 0.0", NULL},
-    {"unshard", NULL},
-    /* What is not finite. */
-    {"pass 0.0 inf; ! clip-nonfinite; zero; pass 0.1; clip 1 p 2 strict", NULL},
-    {"pass 0.0 inf; clip inf p 1", NULL},
-    {"pass 0.0 inf; clip 1 p 2 strict", "`! clip-nonfinite` says so"},
-    {"pass 0.0 nan rank 1; ! clip-nonfinite", NULL},
-    {"pass 0.0 inf element 7; ! clip-nonfinite", NULL},
-    {"pass 0.0 inf param 1; ! clip-nonfinite", "it is where an edit of all"},
-    {"pass 0.0 inf param 1; clip 1 p 2 strict", "is not known here"},
-    {"pass 0.0 times 2^1; clip 1 p 2 strict", "is not known here"},
-    {"pass 0.0 times 2^-139; clip 1 p 2 strict", NULL},
-    {"pass 0.0 times 2^0; clip 1 p 2 strict", NULL},
-    {"pass 0.0 inf times 2^-9; ! clip-nonfinite", "nothing says"},
-    {"pass 0.0 inf; pass 0.1; ! clip-nonfinite", NULL},
-    {"sync off; again; pass 0.0; step lr 1", NULL},
-    {"pass 0.0 n; again; step lr 1", NULL},
-    {"pass 0.0 s; again; save a full; wait a", NULL},
-    {"pass 0.0 inf; again; clip 1 p 2 strict", NULL},
-    {"pass 0.0 inf; step lr 1; again; clip 1 p 2 strict", NULL},
-    {"unshard; again; look", NULL},
-    {"save a full; wait a; wait a", "is not being saved"},
-    {"pass 0.0 inf set zero; ! clip-nonfinite", "nothing says"},
-    {"pass 0.0 set tie; clip 1 p 2 strict", NULL},
-    {"pass 0.0 n inf; ! clip-nonfinite", "nothing says"},
-    {"pass 0.0 n inf; pass 0.1 s; ! clip-nonfinite", NULL},
-    {"pass 0.0 inf until 1; pass 0.0; clip 1 p 2 strict", NULL},
-    {"pass 0.0 inf; step lr 1; zero; pass 0.0; clip 1 p 2 strict",
-     "is not known here"},
-    {"save a full; wait a; pass 0.0 inf; step lr 1; load a; pass 0.0; "
-     "clip 1 p 2 strict",
-     NULL},
-    {"pass 0.0 inf; step lr 1; zero; save a full; wait a; again; load a; "
-     "pass 0.0; clip 1 p 2 strict",
-     "is not known here"},
-    {"pass 0.0 inf; step lr 1; anew; pass 0.0; clip 1 p 2 strict", NULL},
-    /* Other worlds. */
-    {"save a full; wait a; anew; load a", NULL},
-    {"save a full; anew", "`wait` comes first"},
-    {"pass 0.0 left-open 3; anew; zero", NULL},
-    {"anew k4 full-shard", "needs the setting `case`"},
-    {"again; ! unknown-layout", "before the first life"},
-    {"! unknown-layout; ! shard; zero", NULL},
-    {"zero; ! unknown-layout", "before the first life"},
-};
-
-static void test_legal(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < N_OF(followed); i++) {
-        struct fsdp_error error = {0};
-        struct script s;
-        char text[256];
-        int status;
-
-        snprintf(text, sizeof(text), HEAD "%s", followed[i].actions);
-        parse(text, &s);
-        status = script_legal(&s, lengths, &error);
-        if (status != (followed[i].why ? FSDP_ERR_INVALID : FSDP_OK) ||
-            (followed[i].why && !strstr(error.message, followed[i].why))) {
-            fail_msg("%s\nsays: %s\nnot: %s", followed[i].actions,
-                     error.message, followed[i].why ? followed[i].why : "");
-        }
-        script_release(&s);
-    }
-}
-
-/* The same for scripts that have a case. */
-static const struct {
-    const char *id, *actions, *why;
-} worlds[] = {
-    {TREE, "save a full; wait a; anew k8r2 hybrid-shard pair; load a", NULL},
-    {TREE, "anew k1 full-shard; anew k4 no-shard; pass 0.0", NULL},
-    {TREE, "anew k16 full-shard", "if the grains stay"},
-    {TREE, "anew k3 full-shard", "fold tree has 8 grains"},
-    {TREE, "anew k4r3 hybrid-shard", "replicas"},
-    {TREE, "anew k4 full-shard drawn", "drawn with the model"},
-    {RANK, "anew k4 shard-grad-op whole", NULL},
-    {RANK, "anew k2 full-shard", "under fold tree the ranks may change"},
-    {RANK, "anew k4 no-shard", "under fold tree the ranks may change"},
-    {TREE, "pass 0.1", "they count from 0"},
-    {"mlp.seed.natural.full-shard.k4.flat.layer.tree.ss.sgd", "pass 0.1", NULL},
-    {"mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd",
-     "! shard; ! shard-units", NULL},
-    {TREE,
-     "pass 0.0 inf; step lr 1; zero; save a full; wait a; again; save a full; "
-     "wait a; load a; clip 1 p 2 strict",
-     NULL},
-    {"mlp.seed.natural.full-shard.k1.flat.layer.rank.s.sgd", "! shard",
-     "one rank cannot disagree"},
-    {"mlp.seed.natural.full-shard.k1.flat.layer.rank.s.sgd", "! shard-units",
-     "one rank cannot disagree"},
-    {"graph.random.natural.full-shard.k4.flat.drawn.tree.s.sgd",
-     "anew k2 full-shard", NULL},
-    {"graph.random.natural.full-shard.k4.flat.drawn.tree.s.sgd",
-     "anew k2 full-shard layer", "drawn with the model"},
-    {"mlp.seed.natural.full-shard.k4.flat.layer.ring.s.sgd",
-     "anew k4 shard-grad-op", NULL},
-    {"mlp.seed.natural.full-shard.k4.flat.layer.ring.s.sgd",
-     "anew k4 shard-grad-op pair", "else the strategy alone"},
-    {TREE, "save a local; wait a; anew; load a", NULL},
-    {TREE, "save a local; wait a; anew k4 shard-grad-op; load a", NULL},
-    {TREE, "save a local; wait a; anew k8r2 hybrid-shard; load a", NULL},
-    {TREE, "save a local; wait a; anew k4 full-shard pair; load a",
-     "wrap and shard degree"},
-    {TREE, "save a local; wait a; anew k2 full-shard; load a",
-     "wrap and shard degree"},
-    {TREE, "save a sharded; wait a; anew k2 full-shard; load a", NULL},
-};
-
-static void test_worlds(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < N_OF(worlds); i++) {
-        struct fsdp_error error = {0};
-        struct script s;
-        char text[512];
-        int status;
-
-        snprintf(text, sizeof(text), "script 1\ncase %s\n--\n%s", worlds[i].id,
-                 worlds[i].actions);
-        parse(text, &s);
-        status = script_legal(&s, NULL, &error);
-        if (status != (worlds[i].why ? FSDP_ERR_INVALID : FSDP_OK) ||
-            (worlds[i].why && !strstr(error.message, worlds[i].why))) {
-            fail_msg("%s\nsays: %s\nnot: %s", text, error.message,
-                     worlds[i].why ? worlds[i].why : "");
-        }
-        script_release(&s);
-    }
-}
-
-/* Sequences of which nothing is known are long. */
-static void test_unknown_lengths(void **state)
-{
-    struct fsdp_error error = {0};
-    struct script s;
-
-    (void)state;
-    parse(HEAD "pass 0.0 at 7 ! end-early at 1/1 ! end-of-another until 1/1",
-          &s);
-    assert_int_equal(script_legal(&s, NULL, &error), FSDP_OK);
-    script_release(&s);
-}
-
 static void test_options(void **state)
 {
     struct fsdp_options options = {.beta1 = 9, .eps = 9, .momentum = 9};
     struct script s;
 
     (void)state;
-    parse("script 1\nbetas 0.5 0.75\nmomentum 0.25\n--\nzero", &s);
+    script_test_parse("script 1\nbetas 0.5 0.75\nmomentum 0.25\n--\nzero", &s);
     script_options(&s, &options);
     assert_true(options.beta1 == 0.5f && options.beta2 == 0.75f &&
                 options.eps == 9.0f && options.momentum == 0.25f);
     script_release(&s);
-    parse("script 1\neps 0.125\n--\nzero", &s);
+    script_test_parse("script 1\neps 0.125\n--\nzero", &s);
     script_options(&s, &options);
     assert_true(options.beta1 == 0.5f && options.eps == 0.125f &&
                 options.momentum == 0.25f);
     script_release(&s);
-}
-
-static void test_calls(void **state)
-{
-    (void)state;
-    for (uint32_t i = 0; i < SCRIPT_N_CALLS; i++) {
-        assert_non_null(script_calls[i].name);
-        assert_true(strlen(script_calls[i].name) < SCRIPT_WORD_BYTES);
-        assert_true(script_calls[i].when != 0);
-        for (uint32_t k = 0; k < i; k++) {
-            assert_string_not_equal(script_calls[i].name, script_calls[k].name);
-        }
-    }
 }
 
 /* ---- Cases ---- */
@@ -547,7 +306,7 @@ static void assert_legal(const struct run_case *c, bool saves_only,
     char *text = script_of_case(c, saves_only);
 
     assert_non_null(text);
-    parse(text, &s);
+    script_test_parse(text, &s);
     if (script_legal(&s, points, &error) != FSDP_OK) {
         fail_msg("%s: %s", id, error.message);
     }
@@ -596,19 +355,11 @@ static void test_manifest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_canonical),
-        cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_legal),
-        cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_expanded),
-        cmocka_unit_test(test_manifest),
-        cmocka_unit_test(test_worlds),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_unknown_lengths),
+        cmocka_unit_test(test_canonical), cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_damaged),   cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_groups),    cmocka_unit_test(test_expanded),
+        cmocka_unit_test(test_manifest),  cmocka_unit_test(test_options),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

@@ -208,6 +208,13 @@ static void add_settings(FILE *f, const struct script *s)
     if (s->groups > 1) {
         fprintf(f, "groups %u\n", s->groups);
     }
+    if (s->scale.said) {
+        fprintf(f, "scale 2^%d", s->scale.exponent);
+        if (s->scale.every > 0) {
+            fprintf(f, " every %u", s->scale.every);
+        }
+        fprintf(f, "\n");
+    }
     for (uint32_t k = 0; k < SCRIPT_MAX_SLOTS; k++) {
         if ((s->given >> k & 1) != 0) {
             fprintf(f, "given %c\n", 'a' + (int)k);

@@ -652,6 +652,16 @@ static int check_options(const struct fsdp_env *env,
         return fail(env, FSDP_ERR_UNSUPPORTED,
                     "claimed are flat, sgd, one group, float32");
     }
+    if (o->predivide_factor != 0.0f) {
+        return fail(env, FSDP_ERR_UNSUPPORTED,
+                    "predivide_factor is not claimed");
+    }
+    if (o->beta1_of_group || o->beta2_of_group || o->eps_of_group ||
+        o->momentum_of_group) {
+        return fail(env, FSDP_ERR_UNSUPPORTED,
+                    "beta1_of_group, beta2_of_group, eps_of_group, "
+                    "momentum_of_group are not claimed");
+    }
     return FSDP_OK;
 }
 
@@ -693,6 +703,15 @@ static int check(const struct fsdp_env *env, const struct fsdp_model *model,
         }
         if (special) {
             return fail(env, FSDP_ERR_UNSUPPORTED, "a unit is special");
+        }
+        if (known.predivide_factor && known.predivide_factor[u] != 0.0f) {
+            return fail(env, FSDP_ERR_UNSUPPORTED,
+                        "predivide_factor of a unit is not claimed");
+        }
+        if (known.divide_factor && (!(known.divide_factor[u] >= 0.0f) ||
+                                    isinf(known.divide_factor[u]))) {
+            return fail(env, FSDP_ERR_INVALID,
+                        "divide_factor of a unit is not a positive number");
         }
     }
     for (uint32_t m = 0; m < model->n_modules; m++) {

@@ -112,7 +112,8 @@ static struct fsdp_clip known(const struct fsdp_clip *given)
     return clip;
 }
 
-/* Once; an infinity that is an error is found before anything has changed. */
+/* Once. An infinity that is an error and is there already is found before
+ * anything has changed; one that the product makes is found by the norm. */
 static int unscale(struct fsdp_sharded *s, const struct fsdp_clip *clip)
 {
     uint32_t found = 0;

@@ -7,6 +7,7 @@
  */
 #include "impl_state.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* No address is beyond PTRDIFF_MAX bytes, with a few copies of everything. */
@@ -173,6 +174,12 @@ static int size_units(struct fsdp_sharded *s)
 
         x->prescale = 1.0f / before;
         x->scale = before / divide;
+        if (isinf(x->prescale) || isinf(x->scale)) {
+            return impl_fail(s->env, FSDP_ERR_INVALID, "impl.shard",
+                             "unit %u: predivide_factor %g, divide_factor %g: "
+                             "a gradient's factor would not be finite",
+                             u, (double)before, (double)divide);
+        }
         if (flat) {
             x->chunk = x->numel / s->shards + (x->numel % s->shards != 0);
         }

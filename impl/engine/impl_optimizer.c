@@ -110,12 +110,15 @@ static uint32_t gather_spans(const struct fsdp_sharded *s, uint32_t i,
     return i;
 }
 
-/* beta^steps, as a step multiplies. */
+/* beta^steps, as a step multiplies; until it stays what it is, as a checkpoint
+ * may claim any number of steps. */
 static float product(float beta, uint64_t steps)
 {
     float p = 1.0f;
+    float before = 0.0f;
 
-    for (uint64_t i = 0; i < steps; i++) {
+    for (uint64_t i = 0; i < steps && p != before; i++) {
+        before = p;
         p *= beta;
     }
     return p;

@@ -51,31 +51,87 @@ static int add_up(const struct fsdp_sharded *s, const struct ref_sum *mine,
     return status;
 }
 
-int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
-                       float *out_norm)
-{
-    const struct fsdp_device *d = s->env->device;
-    struct ref_sum mine = {0}, sum;
-    float factor;
+/* ---- Loss scaling ------------------------------------------------------- */
 
-    FSDP_TRY(check(s, clip));
-    FSDP_TRY(d->sync(d->self, NULL));
-    for (uint32_t i = 0; i < s->n_parts; i++) {
+/* Whether any rank's gradient is not finite: replicas' and of ranks that own
+ * nothing as well. */
+int ref_find_inf(struct fsdp_sharded *s, uint32_t *found)
+{
+    const struct fsdp_env *env = s->env;
+    uint32_t *all = calloc(env->world, sizeof(*all));
+    uint32_t mine = 0;
+    int status = all ? env->device->sync(env->device->self, NULL)
+                     : ref_fail(env, FSDP_ERR_NOMEM, "ref", "out of memory");
+
+    for (uint32_t i = 0; status == FSDP_OK && i < s->n_parts; i++) {
         const float *g = gradient(s, &s->part[i]);
-        if (g) {
-            ref_sum_add(&mine, clip->p, g, s->part[i].n);
-        }
+
+        mine |= g && !ref_all_finite(g, s->part[i].n);
     }
-    FSDP_TRY(add_up(s, &mine, &sum));
-    *out_norm = ref_sum_root(&sum, clip->p);
-    FSDP_TRY(ref_check_norm(s->env, clip, *out_norm));
-    for (uint32_t i = 0;
-         ref_clip_factor(clip, *out_norm, &factor) && i < s->n_parts; i++) {
+    if (status == FSDP_OK) {
+        status = env->exchange(env->exchange_self, &mine, sizeof(mine), all);
+    }
+    *found = 0;
+    for (uint32_t r = 0; status == FSDP_OK && r < env->world; r++) {
+        *found |= all[r];
+    }
+    free(all);
+    return status;
+}
+
+int ref_scale_gradients(struct fsdp_sharded *s, float factor)
+{
+    for (uint32_t i = 0; i < s->n_parts; i++) {
         float *g = gradient(s, &s->part[i]);
+
         if (g) {
             FSDP_TRY(ref_run(
                 s, ref_scale_op(FSDP_NO_UNIT, g, s->part[i].n, factor)));
         }
     }
     return FSDP_OK;
+}
+
+/* Once. An infinity that is an error and is there already is found before
+ * anything has changed; one that the product makes is found by the norm. */
+static int unscale(struct fsdp_sharded *s, const struct fsdp_clip *clip)
+{
+    uint32_t found = 0;
+
+    if (clip->inverse_scale == 0.0f) {
+        return FSDP_OK;
+    }
+    if (clip->error_if_nonfinite) {
+        FSDP_TRY(ref_find_inf(s, &found));
+    }
+    return found ? ref_fail(s->env, FSDP_ERR_INVALID, "ref.clip_grad_norm",
+                            "a gradient is not finite")
+                 : ref_scale_gradients(s, clip->inverse_scale);
+}
+
+/* ---- Clipping ----------------------------------------------------------- */
+
+int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *given,
+                       float *out_norm)
+{
+    const struct fsdp_device *d = s->env->device;
+    const struct fsdp_clip clip = ref_read_clip(given);
+    struct ref_sum mine = {0}, sum;
+    float factor;
+
+    FSDP_TRY(check(s, &clip));
+    FSDP_TRY(unscale(s, &clip));
+    FSDP_TRY(d->sync(d->self, NULL));
+    for (uint32_t i = 0; i < s->n_parts; i++) {
+        const float *g = gradient(s, &s->part[i]);
+        if (g) {
+            ref_sum_add(&mine, clip.p, g, s->part[i].n);
+        }
+    }
+    FSDP_TRY(add_up(s, &mine, &sum));
+    *out_norm = ref_sum_root(&sum, clip.p);
+    FSDP_TRY(ref_check_norm(s->env, &clip, *out_norm));
+    return ref_clip_factor(&clip, *out_norm, &factor)
+               ? ref_scale_gradients(s, factor)
+               : FSDP_OK;
 }

@@ -130,11 +130,42 @@ float ref_sum_root(const struct ref_sum *sum, float p)
 bool ref_clip_factor(const struct fsdp_clip *clip, float norm, float *factor)
 {
     *factor = clip->max_norm / (norm + 1e-6f);
-    return norm > clip->max_norm;
+    return norm > clip->max_norm &&
+           (clip->inverse_scale == 0.0f || isfinite(norm));
+}
+
+struct fsdp_clip ref_read_clip(const struct fsdp_clip *clip)
+{
+    struct fsdp_clip known;
+
+    ref_read(&known, sizeof(known), clip, clip->size);
+    return known;
+}
+
+int ref_check_scale(const struct fsdp_env *env, const char *where,
+                    float inverse_scale)
+{
+    return inverse_scale >= 0.0f && isfinite(inverse_scale)
+               ? FSDP_OK
+               : ref_fail(env, FSDP_ERR_INVALID, where,
+                          "inverse_scale %g is neither a positive number nor "
+                          "0, for none",
+                          (double)inverse_scale);
+}
+
+bool ref_all_finite(const float *x, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        if (!isfinite(x[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 int ref_check_clip(const struct fsdp_env *env, const struct fsdp_clip *clip)
 {
+    FSDP_TRY(ref_check_scale(env, "ref.clip_grad_norm", clip->inverse_scale));
     if (!(clip->max_norm > 0.0f)) {
         return ref_fail(env, FSDP_ERR_INVALID, "ref.clip_grad_norm",
                         "max_norm %g is not over 0", (double)clip->max_norm);

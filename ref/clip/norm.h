@@ -28,10 +28,19 @@ void ref_sum_merge(struct ref_sum *sum, const struct ref_sum *other);
 /* The p-th root, to the nearest float32, ties to even. */
 float ref_sum_root(const struct ref_sum *sum, float p);
 
-/* What gradients are multiplied by; false: they stay as they are. */
+/* What gradients are multiplied by; false: they stay as they are, as they do
+ * under a norm that is not finite where a loss was scaled. */
 bool ref_clip_factor(const struct fsdp_clip *clip, float norm, float *factor);
-/* INVALID: a max_norm or a p that engine.h does not know. */
+/* INVALID: a max_norm, a p or an inverse_scale that engine.h does not know. */
 int ref_check_clip(const struct fsdp_env *env, const struct fsdp_clip *clip);
+/* What its caller, who may have been built against earlier headers, knew of
+ * it; the rest is 0. */
+struct fsdp_clip ref_read_clip(const struct fsdp_clip *clip);
+/* INVALID: neither a positive number nor 0, for none. */
+int ref_check_scale(const struct fsdp_env *env, const char *where,
+                    float inverse_scale);
+/* Whether none of n elements is infinite or NaN. */
+bool ref_all_finite(const float *x, uint64_t n);
 /* INVALID: a norm that is not finite, where that is to be an error. */
 int ref_check_norm(const struct fsdp_env *env, const struct fsdp_clip *clip,
                    float norm);

@@ -4,6 +4,7 @@
  * point in at(). Nothing runs ahead: a unit is
  * gathered when its window begins, reduced when it ends.
  */
+#include "ref/clip/norm.h"
 #include "sharded.h"
 
 #include <string.h>
@@ -193,10 +194,7 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
                         "%u parameter groups, but the options have %u",
                         how->n_groups, groups);
     }
-    if (how->inverse_scale != 0.0f && how->inverse_scale != 1.0f) {
-        return ref_fail(s->env, FSDP_ERR_UNSUPPORTED, "ref.step",
-                        "loss-scale is not claimed");
-    }
+    FSDP_TRY(ref_check_scale(s->env, "ref.step", how->inverse_scale));
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         if (s->unit[u].grad_full) {
             return ref_fail(s->env, FSDP_ERR_INVALID, "ref.step",
@@ -206,6 +204,13 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
         }
     }
     how->found_inf = 0;
+    if (how->inverse_scale != 0.0f) { /* of 1, too */
+        FSDP_TRY(ref_find_inf(s, &how->found_inf));
+        if (how->found_inf) {
+            return FSDP_OK;
+        }
+        FSDP_TRY(ref_scale_gradients(s, how->inverse_scale));
+    }
     return ref_step(s, how);
 }
 
@@ -264,42 +269,46 @@ static int reshard_all(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
+static const char *const claims[] = {
+    "flat",
+    "per-parameter",
+    "full-shard",
+    "shard-grad-op",
+    "no-shard",
+    "hybrid-shard",
+    "hybrid-shard-zero2",
+    "keep-root",
+    "no-sync",
+    "eval",
+    "cancel",
+    "unshard-all",
+    "recompute",
+    "frozen",
+    "scripts",
+    "sgd",
+    "momentum",
+    "adamw",
+    "groups",
+    "fold-rank",
+    "fold-ring",
+    "fold-tree",
+    "f32-fma",
+    "strict-memory",
+    "strict-storage",
+    "clip",
+    "save-full",
+    "save-sharded",
+    "save-local",
+    "load",
+    "bf16",
+    "fp16",
+    "sum-f32",
+    "loss-scale",
+    NULL,
+};
+
 const struct fsdp_engine *fsdp_ref_engine(void)
 {
-    static const char *const claims[] = {"flat",
-                                         "per-parameter",
-                                         "full-shard",
-                                         "shard-grad-op",
-                                         "no-shard",
-                                         "hybrid-shard",
-                                         "hybrid-shard-zero2",
-                                         "keep-root",
-                                         "no-sync",
-                                         "eval",
-                                         "cancel",
-                                         "unshard-all",
-                                         "recompute",
-                                         "frozen",
-                                         "scripts",
-                                         "sgd",
-                                         "momentum",
-                                         "adamw",
-                                         "groups",
-                                         "fold-rank",
-                                         "fold-ring",
-                                         "fold-tree",
-                                         "f32-fma",
-                                         "strict-memory",
-                                         "strict-storage",
-                                         "clip",
-                                         "save-full",
-                                         "save-sharded",
-                                         "save-local",
-                                         "load",
-                                         "bf16",
-                                         "fp16",
-                                         "sum-f32",
-                                         NULL};
     static const struct fsdp_engine engine = {
         .size = sizeof(engine),
         .abi = FSDP_ABI_VERSION,

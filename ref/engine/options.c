@@ -76,6 +76,17 @@ static int check_dtype(const struct fsdp_env *env, const char *name,
     return FSDP_OK;
 }
 
+/* A factor of the options, or of a unit: 0 is the default. */
+static int check_factor(const struct fsdp_env *env, const char *name,
+                        float factor)
+{
+    if (!(factor >= 0.0f) || isinf(factor)) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "%s %g is not a positive number", name, (double)factor);
+    }
+    return FSDP_OK;
+}
+
 static uint32_t own(const uint32_t *of_unit, uint32_t u, uint32_t option)
 {
     return of_unit && of_unit[u] != FSDP_DTYPE_NONE ? of_unit[u] : option;
@@ -142,6 +153,24 @@ static int check_dtypes(const struct fsdp_env *env,
     return FSDP_OK;
 }
 
+static int check_factors(const struct fsdp_env *env,
+                         const struct fsdp_units *units, uint32_t u)
+{
+    if (units->divide_factor) {
+        FSDP_TRY(check_factor(env, "divide_factor of a unit",
+                              units->divide_factor[u]));
+    }
+    if (units->predivide_factor) {
+        FSDP_TRY(check_factor(env, "predivide_factor of a unit",
+                              units->predivide_factor[u]));
+        if (units->predivide_factor[u] != 0.0f) {
+            return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
+                            "predivide_factor of unit %u is not claimed", u);
+        }
+    }
+    return FSDP_OK;
+}
+
 static int check_units(const struct fsdp_env *env,
                        const struct fsdp_model *model,
                        const struct fsdp_units *units,
@@ -165,6 +194,7 @@ static int check_units(const struct fsdp_env *env,
     }
     for (uint32_t u = 0; u < units->n_units; u++) {
         FSDP_TRY(check_dtypes(env, o, units, u));
+        FSDP_TRY(check_factors(env, units, u));
         if ((units->divide_factor && units->divide_factor[u] != 0.0f) ||
             (units->offload && units->offload[u] == 1)) {
             return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
@@ -195,10 +225,17 @@ static int check_numbers(const struct fsdp_env *env,
                         "adamw (2)",
                         o->optimizer);
     }
-    if (!(o->divide_factor >= 0.0f) || isinf(o->divide_factor)) {
-        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
-                        "divide_factor %g is not a positive number",
-                        (double)o->divide_factor);
+    FSDP_TRY(check_factor(env, "divide_factor", o->divide_factor));
+    FSDP_TRY(check_factor(env, "predivide_factor", o->predivide_factor));
+    if (o->predivide_factor != 0.0f) {
+        return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
+                        "predivide_factor is not claimed");
+    }
+    if (o->beta1_of_group || o->beta2_of_group || o->eps_of_group ||
+        o->momentum_of_group) {
+        return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
+                        "beta1_of_group, beta2_of_group, eps_of_group, "
+                        "momentum_of_group are not claimed");
     }
     if (o->offload) {
         return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",

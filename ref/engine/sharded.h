@@ -161,6 +161,10 @@ int ref_step(struct fsdp_sharded *s, struct fsdp_step *step);
 /* clip.c */
 int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
                        float *out_norm);
+/* Whether any rank's reduced gradient is not finite. Collective. */
+int ref_find_inf(struct fsdp_sharded *s, uint32_t *found);
+/* All of this rank's reduced gradients, in place. */
+int ref_scale_gradients(struct fsdp_sharded *s, float factor);
 
 /* save.c, load.c */
 int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);

@@ -10,7 +10,6 @@
  * so that a fault in those cannot be in both.
  */
 #include "unsharded.h"
-#include "ref/clip/norm.h"
 
 #include <fsdp/arith/cast.h>
 #include <stdlib.h>
@@ -101,7 +100,7 @@ static uint64_t block_of(const struct fsdp_sharded *s, uint32_t p)
     return n;
 }
 
-static bool is_frozen(const struct fsdp_sharded *s, uint32_t p)
+bool unsharded_is_frozen(const struct fsdp_sharded *s, uint32_t p)
 {
     return (s->model->parameter_flags[p] & FSDP_FROZEN) != 0;
 }
@@ -118,7 +117,7 @@ static void lay_out(struct fsdp_sharded *s)
         s->offset[p] = s->chunk[u];
         s->block[p] = by_rows ? block_of(s, p) : 0;
         s->total += fsdp_numel(s->model, p);
-        if (!by_rows || !is_frozen(s, p)) {
+        if (!by_rows || !unsharded_is_frozen(s, p)) {
             s->chunk[u] += by_rows ? s->block[p] : fsdp_numel(s->model, p);
         }
         if (s->options.n_groups) {
@@ -377,7 +376,7 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
         return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.grad",
                         "gradient %u outside its module's backward", p);
     }
-    if (is_frozen(s, p)) {
+    if (unsharded_is_frozen(s, p)) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.grad",
                         "%s is frozen: it has no gradient",
                         s->model->parameter_name[p]);
@@ -397,57 +396,13 @@ static int set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
     return FSDP_OK;
 }
 
-/* Whoever uses gradients needs all of them. */
-static int reduce_all(struct fsdp_sharded *s, const char *where)
-{
-    if (unsharded_is_pending(s)) {
-        return ref_fail(s->env, FSDP_ERR_INVALID, where,
-                        "a rank has gradients that were not reduced");
-    }
-    return unsharded_reduce(s);
-}
-
-/* The gradient of p, or NULL: it is frozen, or its unit took no part in this
- * step. */
-static float *gradient(const struct fsdp_sharded *s, uint32_t p)
-{
-    uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
-
-    return s->has_reduced && s->touched[u] && !is_frozen(s, p)
-               ? s->reduced + s->start[p]
-               : NULL;
-}
-
-static int clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
-                          float *out_norm)
-{
-    struct ref_sum sum = {0};
-    float factor;
-
-    FSDP_TRY(ref_check_clip(s->env, clip));
-    FSDP_TRY(reduce_all(s, "unsharded.clip"));
-    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        const float *g = gradient(s, p);
-        if (g) {
-            ref_sum_add(&sum, clip->p, g, fsdp_numel(s->model, p));
-        }
-    }
-    *out_norm = ref_sum_root(&sum, clip->p);
-    FSDP_TRY(ref_check_norm(s->env, clip, *out_norm));
-    for (uint32_t p = 0; ref_clip_factor(clip, *out_norm, &factor) &&
-                         p < s->model->n_parameters;
-         p++) {
-        float *g = gradient(s, p);
-        for (uint64_t i = 0; g && i < fsdp_numel(s->model, p); i++) {
-            g[i] *= factor;
-        }
-    }
-    return FSDP_OK;
-}
-
 static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
-    FSDP_TRY(reduce_all(s, "unsharded.step"));
+    FSDP_TRY(unsharded_reduce_all(s, "unsharded.step"));
+    FSDP_TRY(unsharded_unscale(s, how));
+    if (how->found_inf) {
+        return FSDP_OK;
+    }
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         if (s->touched[u]) {
             s->power[u][0] *= s->options.beta1;
@@ -465,11 +420,10 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
                                              s->reduced + s->start[p],
                                              s->value + s->start[p], state);
         op.size = sizeof(op);
-        if (s->touched[u] && !is_frozen(s, p)) {
+        if (s->touched[u] && !unsharded_is_frozen(s, p)) {
             FSDP_TRY(s->env->device->run(s->env->device->self, NULL, &op));
         }
     }
-    how->found_inf = 0;
     return FSDP_OK;
 }
 
@@ -489,10 +443,11 @@ static int pieces(struct fsdp_sharded *s,
                                    .parameter = p,
                                    .n = fsdp_numel(s->model, p),
                                    .value = s->value + s->start[p]};
-        if (s->has_reduced && !is_frozen(s, p)) {
+        if (s->has_reduced && !unsharded_is_frozen(s, p)) {
             piece.grad = s->reduced + s->start[p];
         }
-        for (uint32_t i = 0; i < 2 && s->state[i] && !is_frozen(s, p); i++) {
+        for (uint32_t i = 0; i < 2 && s->state[i] && !unsharded_is_frozen(s, p);
+             i++) {
             piece.state[i] = s->state[i] + s->start[p];
         }
         visit(context, &piece);
@@ -522,7 +477,7 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
         .param = param,
         .grad = grad,
         .set_gradient_sync = set_gradient_sync,
-        .clip_grad_norm = clip_grad_norm,
+        .clip_grad_norm = unsharded_clip_grad_norm,
         .step = step,
         .zero_grad = zero_grad,
         .pieces = pieces,

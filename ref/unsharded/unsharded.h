@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unsharded.h - what unsharded.c, unsharded_fold.c and unsharded_kept.c share:
+ * unsharded.h - what unsharded.c, unsharded_fold.c, unsharded_clip.c and
+ * unsharded_kept.c share:
  * the baseline.
  */
 #ifndef FSDP_CTS_UNSHARDED_H
@@ -54,12 +55,22 @@ void unsharded_drop(struct fsdp_sharded *s, float **p);
 void unsharded_drop_gradients(struct fsdp_sharded *s);
 /* The unit of a parameter. */
 uint32_t unsharded_unit(const struct fsdp_sharded *s, uint32_t p);
+bool unsharded_is_frozen(const struct fsdp_sharded *s, uint32_t p);
 /* A rank has gradients that no pass under sync has closed. */
 bool unsharded_is_pending(const struct fsdp_sharded *s);
 
 /* unsharded_fold.c: folds what sync has closed, in order, adds it to what was
  * folded before, and forgets it. */
 int unsharded_reduce(struct fsdp_sharded *s);
+
+/* unsharded_clip.c: what becomes of all gradients between the fold and the
+ * optimizer. Whoever uses them needs all of them: INVALID if some are pending.
+ */
+int unsharded_reduce_all(struct fsdp_sharded *s, const char *where);
+int unsharded_clip_grad_norm(struct fsdp_sharded *s,
+                             const struct fsdp_clip *clip, float *out_norm);
+/* As the step says; sets its found_inf. */
+int unsharded_unscale(struct fsdp_sharded *s, struct fsdp_step *how);
 
 /* unsharded_kept.c: an engine that keeps checkpoints, in memory, from open to
  * close, whichever lives come and go between. */

@@ -105,7 +105,7 @@ int unsharded_reduce(struct fsdp_sharded *s)
     }
     for (uint32_t c = 0; c < n; c++) {
         for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-            if ((s->model->parameter_flags[p] & FSDP_FROZEN) == 0) {
+            if (!unsharded_is_frozen(s, p)) {
                 fold_parameter(s, p, c);
             }
         }

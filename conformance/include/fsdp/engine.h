@@ -154,7 +154,8 @@ struct fsdp_options {
      * dtype; then behind the fold by predivide_factor / divide_factor. Each is
      * rounded to float32 once. Default 0: 1. */
     float predivide_factor;
-    /* A group's own, in place of the scalars above; NULL: those. */
+    /* A group's own, in place of the scalars above; NULL: those. Refused
+     * without the claim groups-betas. */
     const float *beta1_of_group, *beta2_of_group; /* [n_groups] */
     const float *eps_of_group, *momentum_of_group;
 };
@@ -257,9 +258,13 @@ struct fsdp_engine {
      *                                  without them they are refused
      *   sum-f32                        a sum_dtype F32 where the wire has 16
      *                                  bits
+     *   unit-factors                   predivide factors, and divide factors of
+     *                                  a unit
+     *   loss-scale                     inverse_scale of steps and clips
+     *   recompute                      RECOMPUTE points (model.h)
      *   frozen                         parameters with FSDP_FROZEN (model.h);
      *                                  without it they are refused
-     *   shared, recompute, offload, loss-scale
+     *   groups-betas, shared, offload
      *                                  nothing asks for them in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the

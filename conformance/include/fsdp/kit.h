@@ -256,13 +256,14 @@ static inline int fsdp_agree(const struct fsdp_env *env,
 }
 
 /* INVALID for what no engine can shard by: a mesh that is not the world, an
- * unknown fold, a divide factor that is negative or not finite, a module's
+ * unknown fold, divide factors that are negative or not finite, a module's
  * unit that is unknown, a parameter without one. Local. */
 static inline int fsdp_check_shard(const struct fsdp_env *env,
                                    const struct fsdp_model *model,
                                    const struct fsdp_units *units,
                                    const struct fsdp_options *options)
 {
+    const struct fsdp_units known = fsdp_read_units(units);
     const struct fsdp_mesh *mesh = env->mesh;
 
     if (mesh->n_dims != 2 ||
@@ -274,6 +275,13 @@ static inline int fsdp_check_shard(const struct fsdp_env *env,
         isinf(options->divide_factor)) {
         return fsdp_fail(env, FSDP_ERR_INVALID, "shard",
                          "fold, or divide_factor");
+    }
+    for (uint32_t u = 0; known.divide_factor && u < units->n_units; u++) {
+        if (!(known.divide_factor[u] >= 0.0f) ||
+            isinf(known.divide_factor[u])) {
+            return fsdp_fail(env, FSDP_ERR_INVALID, "shard",
+                             "divide_factor of a unit");
+        }
     }
     for (uint32_t m = 0; m < model->n_modules; m++) {
         const uint32_t u = units->unit_of_module[m];
@@ -292,10 +300,11 @@ static inline int fsdp_check_shard(const struct fsdp_env *env,
     return FSDP_OK;
 }
 
-/* UNSUPPORTED for all that is beside plain training in float32: other dtypes,
- * frozen and tied parameters, parameter groups, offload, running ahead, units
- * that differ from the options in more than their divide factor. Layout,
- * strategy, fold and optimizer are left to the caller. Local. */
+/* UNSUPPORTED for all that is beside plain training in float32, by the name of
+ * the option: other dtypes, frozen and tied parameters, parameter groups,
+ * offload, running ahead, a predivide factor, units that differ from the
+ * options in more than their divide factor. Layout, strategy, fold and
+ * optimizer are left to the caller. Local. */
 static inline int fsdp_check_plain(const struct fsdp_env *env,
                                    const struct fsdp_model *model,
                                    const struct fsdp_units *units,
@@ -303,21 +312,44 @@ static inline int fsdp_check_plain(const struct fsdp_env *env,
 {
     const struct fsdp_options o = fsdp_read_options(options);
     const struct fsdp_units u = fsdp_read_units(units);
-    const uint32_t dtype[] = {
-        o.param_dtype, o.reduce_dtype,     o.output_dtype, o.buffer_dtype,
-        o.grad_dtype,  o.accumulate_dtype, o.sum_dtype};
-    bool plain = o.n_groups <= 1 && !o.offload && !o.prefetch_forward &&
-                 !o.prefetch_backward && !o.reduces_in_flight;
+    const struct {
+        bool plain;
+        const char *message;
+    } option[] = {
+        {o.n_groups <= 1, "n_groups over 1 is not claimed"},
+        {!o.beta1_of_group && !o.beta2_of_group,
+         "beta1_of_group, beta2_of_group are not claimed"},
+        {!o.eps_of_group && !o.momentum_of_group,
+         "eps_of_group, momentum_of_group are not claimed"},
+        {o.param_dtype <= FSDP_DTYPE_F32 && !u.param_dtype,
+         "param_dtype: float32 alone is claimed"},
+        {o.grad_dtype <= FSDP_DTYPE_F32 && !u.grad_dtype,
+         "grad_dtype: float32 alone is claimed"},
+        {o.accumulate_dtype <= FSDP_DTYPE_F32 && !u.accumulate_dtype,
+         "accumulate_dtype: float32 alone is claimed"},
+        {o.reduce_dtype <= FSDP_DTYPE_F32 && !u.reduce_dtype,
+         "reduce_dtype: float32 alone is claimed"},
+        {o.sum_dtype <= FSDP_DTYPE_F32 && !u.sum_dtype,
+         "sum_dtype: float32 alone is claimed"},
+        {o.output_dtype <= FSDP_DTYPE_F32 && !u.output_dtype,
+         "output_dtype: float32 alone is claimed"},
+        {o.buffer_dtype <= FSDP_DTYPE_F32 && !u.buffer_dtype,
+         "buffer_dtype: float32 alone is claimed"},
+        {o.predivide_factor == 0.0f && !u.predivide_factor,
+         "predivide_factor is not claimed"},
+        {!o.offload && !u.offload, "offload is not claimed"},
+        {!o.prefetch_forward && !o.prefetch_backward,
+         "prefetch_forward, prefetch_backward: only 0 is claimed"},
+        {!o.reduces_in_flight, "reduces_in_flight: only 0 is claimed"},
+        {!u.reshard_after_forward,
+         "reshard_after_forward of a unit is not claimed"},
+    };
 
-    for (uint32_t i = 0; i < sizeof(dtype) / sizeof(dtype[0]); i++) {
-        plain = plain && dtype[i] <= FSDP_DTYPE_F32;
-    }
-    if (!plain || u.param_dtype || u.reduce_dtype || u.output_dtype ||
-        u.buffer_dtype || u.grad_dtype || u.accumulate_dtype || u.sum_dtype ||
-        u.offload || u.reshard_after_forward) {
-        return fsdp_fail(env, FSDP_ERR_UNSUPPORTED, "shard",
-                         "groups, dtypes but float32, offload and running "
-                         "ahead are not claimed");
+    for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
+        if (!option[i].plain) {
+            return fsdp_fail(env, FSDP_ERR_UNSUPPORTED, "shard",
+                             option[i].message);
+        }
     }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         if (model->parameter_dtype[p] != FSDP_DTYPE_F32 ||

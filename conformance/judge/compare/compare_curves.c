@@ -46,7 +46,8 @@ bool compare_any_nan(const struct expect *e)
     const struct case_script *s =
         case_is_script(e->c) ? case_script_find(e->c->script) : NULL;
 
-    return s != NULL && (s->given || e->script.n_edits > 0);
+    return s != NULL &&
+           (s->given || e->script.n_edits > 0 || e->script.scale.said);
 }
 
 bool compare_curves(const struct expect *e, const struct record *r,

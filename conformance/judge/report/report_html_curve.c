@@ -15,16 +15,17 @@ enum {
 struct curve {
     struct plot p;
     uint32_t n;
-    uint32_t off; /* the first that differs in bits; n: none does */
+    uint32_t asked; /* the case has so many */
+    uint32_t off;   /* the first that differs in bits; n: none does */
     float got[LOSSES_MOST], want[LOSSES_MOST];
 };
 
 static void load(const struct html_view *v, struct curve *c)
 {
     const struct expect *e = &v->expect;
-    const uint32_t n = v->c->c.steps * case_losses_a_step(&v->c->c);
 
-    while (c->n < n && c->n < LOSSES_MOST &&
+    c->asked = v->c->c.steps * case_losses_a_step(&v->c->c);
+    while (c->n < c->asked && c->n < LOSSES_MOST &&
            judge_fold_loss(e, v->record, c->n, &c->got[c->n]) &&
            judge_fold_loss(e, e->baseline, c->n, &c->want[c->n])) {
         c->n++;
@@ -89,17 +90,31 @@ static void first_off(const struct curve *c, uint32_t each)
                   right ? " text-anchor=\"end\"" : "", c->off / each);
 }
 
-static void draw(struct html *h, struct curve *c, uint32_t each)
+/* What is to be seen: of a run that has ended early, of its beginning. */
+static void say(const struct curve *c, uint32_t each, char *words, size_t bytes)
 {
-    char words[160] = "Every loss has the bits of the unsharded run's.";
-
     if (c->off < c->n) {
-        (void)snprintf(words, sizeof(words),
+        (void)snprintf(words, bytes,
                        "The first that differs from the unsharded run's is of "
                        "step %u: %.9g, expected %.9g.",
                        c->off / each, (double)c->got[c->off],
                        (double)c->want[c->off]);
+    } else if (c->n < c->asked) {
+        (void)snprintf(words, bytes,
+                       "The first %u of %u losses have the bits of the "
+                       "unsharded run's; the others are not shown.",
+                       c->n, c->asked);
+    } else {
+        (void)snprintf(words, bytes,
+                       "Every loss has the bits of the unsharded run's.");
     }
+}
+
+static void draw(struct html *h, struct curve *c, uint32_t each)
+{
+    char words[160];
+
+    say(c, each, words, sizeof(words));
     plot_open(h->f, ++h->n_ids, "Loss over steps", words);
     plot_grid(&c->p);
     (void)fputs("<g class=\"curve\">", h->f);

@@ -47,6 +47,18 @@ const char *report_rerun(const struct report_meta *meta,
                          const struct judge_case *c,
                          char out[REPORT_LINE_BYTES]);
 
+/* What came of drawn scripts, as an outcome; why that is no pass, or ""; the
+ * command that plays the first again, or "". A finding: one of them fails. */
+#define REPORT_DRAWN_ID   "scripts.drawn"
+#define REPORT_DRAWN_TEXT "Scripts that a seed draws have no failure."
+uint32_t report_drawn_outcome(const struct judge_drawn *d);
+bool report_drawn_is_finding(const struct judge_result *r);
+const char *report_drawn_why(const struct judge_drawn *d,
+                             char out[REPORT_LINE_BYTES]);
+const char *report_drawn_rerun(const struct report_meta *meta,
+                               const struct judge_drawn *d,
+                               char out[REPORT_LINE_BYTES]);
+
 /* The failure to look at first, alone, if there is any; and all others, causes
  * first (NOMEM). */
 void report_first_cause(FILE *f, const struct judge_result *r,

@@ -48,16 +48,21 @@ struct tally {
     uint32_t tests, failures, errors, skipped;
 };
 
+static void count_one(uint32_t outcome, struct tally *t)
+{
+    const char *element = element_of(outcome);
+
+    t->tests++;
+    t->failures += element != NULL && element[0] == 'f' ? 1 : 0;
+    t->errors += element != NULL && element[0] == 'e' ? 1 : 0;
+    t->skipped += element != NULL && element[0] == 's' ? 1 : 0;
+}
+
 static void count(const struct judge_result *r, uint32_t q, struct tally *t)
 {
     for (uint32_t c = 0; c < r->n_cases; c++) {
-        const char *element = element_of(judge_item_at(r, c, q)->outcome);
-
         if (report_shows(r, c, q)) {
-            t->tests++;
-            t->failures += element != NULL && element[0] == 'f' ? 1 : 0;
-            t->errors += element != NULL && element[0] == 'e' ? 1 : 0;
-            t->skipped += element != NULL && element[0] == 's' ? 1 : 0;
+            count_one(judge_item_at(r, c, q)->outcome, t);
         }
     }
 }
@@ -83,35 +88,80 @@ static void put_name(FILE *f, const char *attribute, const char *engine,
     (void)fputc('"', f);
 }
 
-static void put_case(FILE *f, const struct judge_result *r, uint32_t c,
-                     uint32_t q, const struct report_meta *meta,
-                     const char *engine)
+/* A test case; `rerun` may be empty. */
+struct one {
+    const char *engine, *id, *text, *name, *why, *rerun;
+    uint32_t outcome;
+};
+
+static void put_one(FILE *f, const struct one *one)
 {
-    const struct judge_item *item = judge_item_at(r, c, q);
-    const char *element = element_of(item->outcome);
-    char why[REPORT_LINE_BYTES];
-    char rerun[REPORT_LINE_BYTES];
+    const char *element = element_of(one->outcome);
 
     (void)fputs("    <testcase", f);
-    put_name(f, "classname", engine, r->requirement[q]->id);
-    put_attribute(f, "name", r->cases[c].id);
+    put_name(f, "classname", one->engine, one->id);
+    put_attribute(f, "name", one->name);
     if (element == NULL) {
         (void)fputs("/>\n", f);
         return;
     }
     (void)fprintf(f, ">\n      <%s", element);
-    put_attribute(f, "message", report_why(r, c, q, why));
+    put_attribute(f, "message", one->why);
     if (element[0] != 's') {
-        put_attribute(f, "type", judge_outcome_name(item->outcome));
+        put_attribute(f, "type", judge_outcome_name(one->outcome));
         (void)fputc('>', f);
-        put_escaped(f, r->requirement[q]->text);
-        if (meta->rerun != NULL) {
+        put_escaped(f, one->text);
+        if (one->rerun[0] != '\0') {
             (void)fputs("\nrerun: ", f);
-            put_escaped(f, report_rerun(meta, &r->cases[c], rerun));
+            put_escaped(f, one->rerun);
         }
         (void)fprintf(f, "</%s>\n    </testcase>\n", element);
     } else {
         (void)fputs("/>\n    </testcase>\n", f);
+    }
+}
+
+static void put_case(FILE *f, const struct judge_result *r, uint32_t c,
+                     uint32_t q, const struct report_meta *meta,
+                     const char *engine)
+{
+    char why[REPORT_LINE_BYTES];
+    char rerun[REPORT_LINE_BYTES];
+    const struct one one = {.engine = engine,
+                            .id = r->requirement[q]->id,
+                            .text = r->requirement[q]->text,
+                            .name = r->cases[c].id,
+                            .why = report_why(r, c, q, why),
+                            .rerun = report_rerun(meta, &r->cases[c], rerun),
+                            .outcome = judge_item_at(r, c, q)->outcome};
+
+    put_one(f, &one);
+}
+
+/* Drawn scripts: a suite of one test case, which is no requirement's. */
+static void put_drawn(FILE *f, const struct judge_result *r,
+                      const struct report_meta *meta, const char *engine)
+{
+    const struct judge_drawn *d = &r->drawn;
+    char why[REPORT_LINE_BYTES];
+    char rerun[REPORT_LINE_BYTES];
+    const struct one one = {.engine = engine,
+                            .id = REPORT_DRAWN_ID,
+                            .text = REPORT_DRAWN_TEXT,
+                            .name = d->first[0] != '\0' ? d->first : "all",
+                            .why = report_drawn_why(d, why),
+                            .rerun = report_drawn_rerun(meta, d, rerun),
+                            .outcome = report_drawn_outcome(d)};
+    struct tally t = {0};
+
+    if (d->wanted) {
+        count_one(one.outcome, &t);
+        (void)fputs("  <testsuite", f);
+        put_name(f, "name", engine, one.id);
+        put_tally(f, &t);
+        (void)fputs(">\n", f);
+        put_one(f, &one);
+        (void)fputs("  </testsuite>\n", f);
     }
 }
 
@@ -175,6 +225,9 @@ int report_junit_all(const struct report_part *part, uint32_t n,
         for (uint32_t q = 0; q < part[i].result->n_requirements; q++) {
             count(part[i].result, q, &t);
         }
+        if (part[i].result->drawn.wanted) {
+            count_one(report_drawn_outcome(&part[i].result->drawn), &t);
+        }
     }
     (void)fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites",
                 file.f);
@@ -187,6 +240,7 @@ int report_junit_all(const struct report_part *part, uint32_t n,
         for (uint32_t q = 0; q < r->n_requirements; q++) {
             put_suite(file.f, r, q, part[i].meta, n > 1 ? r->engine : NULL);
         }
+        put_drawn(file.f, r, part[i].meta, n > 1 ? r->engine : NULL);
     }
     (void)fputs("</testsuites>\n", file.f);
     return report_file_close(&file, FSDP_OK);

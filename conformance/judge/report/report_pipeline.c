@@ -117,6 +117,7 @@ int report_markdown(FILE *f, const struct judge_result *r,
                     const struct report_meta *meta)
 {
     char text[REPORT_LINE_BYTES];
+    char why[REPORT_LINE_BYTES];
     uint32_t n;
     struct failed *list = list_failed(r, &n);
 
@@ -142,6 +143,14 @@ int report_markdown(FILE *f, const struct judge_result *r,
         report_first_cause(f, r, meta);
         (void)fputs("```\n", f);
         put_rows(f, list, n);
+    }
+    if (report_drawn_is_finding(r)) {
+        (void)fprintf(
+            f,
+            "\n`%s`: the first of the drawn scripts that fail\n\n"
+            "```\n%s\n```\n",
+            REPORT_DRAWN_ID,
+            report_printable(report_drawn_rerun(meta, &r->drawn, why), text));
     }
     put_levels(f, r);
     (void)fputc('\n', f);
@@ -187,6 +196,26 @@ static void put_lines(FILE *f, const struct failed *one,
     (void)fputc('\n', f);
 }
 
+static void annotate_drawn(FILE *f, const struct judge_result *r,
+                           const struct report_meta *meta)
+{
+    char line[REPORT_LINE_BYTES];
+    char clean[REPORT_LINE_BYTES];
+
+    if (!report_drawn_is_finding(r)) {
+        return;
+    }
+    (void)fprintf(f, "::error title=%s of ", REPORT_DRAWN_ID);
+    put_command(f, report_printable(r->engine, line), true);
+    (void)fprintf(f, "::%s%%0A", REPORT_DRAWN_TEXT);
+    put_command(f, report_drawn_why(&r->drawn, line), false);
+    (void)fputs("%0Arerun: ", f);
+    put_command(
+        f, report_printable(report_drawn_rerun(meta, &r->drawn, line), clean),
+        false);
+    (void)fputc('\n', f);
+}
+
 int report_annotations(FILE *f, const struct judge_result *r,
                        const struct report_meta *meta)
 {
@@ -208,7 +237,8 @@ int report_annotations(FILE *f, const struct judge_result *r,
         (void)fputs("::", f);
         put_lines(f, &list[i], meta);
     }
-    if (r->verdict == JUDGE_UNDECIDED) {
+    annotate_drawn(f, r, meta);
+    if (r->reason[0] != '\0') {
         (void)fprintf(f, "::notice title=%s::", judge_verdict_name(r->verdict));
         put_command(f, report_printable(r->reason, text), false);
         (void)fputc('\n', f);
@@ -234,6 +264,26 @@ static void put_json(FILE *f, const char *s)
     (void)fputc('"', f);
 }
 
+/* Of one engine's requirement: what failed before is not new. */
+static void put_finding(FILE *f, const struct judge_result *r, const char *id,
+                        const char *description, uint32_t must,
+                        const char *path, bool *first)
+{
+    char line[REPORT_LINE_BYTES];
+
+    (void)fputs(*first ? "\n " : ",\n ", f);
+    *first = false;
+    (void)fputs("{\"description\": ", f);
+    put_json(f, description);
+    (void)fprintf(f, ", \"check_name\": \"%s\", \"fingerprint\": ", id);
+    (void)snprintf(line, sizeof(line), "fsdp-cts:%s:%s", r->engine, id);
+    put_json(f, line);
+    (void)fprintf(f, ", \"severity\": \"%s\", \"location\": {\"path\": ",
+                  must != 0 ? "major" : "minor");
+    put_json(f, path);
+    (void)fputs(", \"lines\": {\"begin\": 1}}}", f);
+}
+
 int report_code_quality(FILE *f, const struct judge_result *r, const char *path,
                         bool *first)
 {
@@ -248,21 +298,15 @@ int report_code_quality(FILE *f, const struct judge_result *r, const char *path,
     for (uint32_t i = 0; i < n; i++) {
         const struct requirement *q = r->requirement[list[i].q];
 
-        (void)fputs(*first ? "\n " : ",\n ", f);
-        *first = false;
-        (void)fputs("{\"description\": ", f);
         (void)snprintf(line, sizeof(line), "%s, %" PRIu32 " cases: %s",
                        r->engine, list[i].cases,
                        report_why(r, list[i].c, list[i].q, why));
-        put_json(f, line);
-        (void)fprintf(f, ", \"check_name\": \"%s\", \"fingerprint\": ", q->id);
-        /* Of one engine's requirement: what failed before is not new. */
-        (void)snprintf(line, sizeof(line), "fsdp-cts:%s:%s", r->engine, q->id);
-        put_json(f, line);
-        (void)fprintf(f, ", \"severity\": \"%s\", \"location\": {\"path\": ",
-                      q->must != 0 ? "major" : "minor");
-        put_json(f, path);
-        (void)fputs(", \"lines\": {\"begin\": 1}}}", f);
+        put_finding(f, r, q->id, line, q->must, path, first);
+    }
+    if (report_drawn_is_finding(r)) {
+        (void)snprintf(line, sizeof(line), "%s: %s", r->engine,
+                       report_drawn_why(&r->drawn, why));
+        put_finding(f, r, REPORT_DRAWN_ID, line, 1, path, first);
     }
     free(list);
     return FSDP_OK;

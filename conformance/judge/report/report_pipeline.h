@@ -14,15 +14,16 @@ int report_markdown(FILE *f, const struct judge_result *r,
 
 /* A workflow command of GitHub Actions for each requirement that failed, which
  * it shows as an annotation; causes first, and ten at most, which is what it
- * keeps of one step. And a notice for a verdict that is INCOMPLETE.
- * NOMEM. */
+ * keeps of one step. One more for drawn scripts that fail, and a notice for a
+ * verdict that has a reason. NOMEM. */
 int report_annotations(FILE *f, const struct judge_result *r,
                        const struct report_meta *meta);
 
 /* Objects of GitLab's code quality report, one for each requirement that
- * failed, with commas before all but the first; the array's brackets are the
- * caller's. `path` is the file that they are shown at, `first` whether nothing
- * stands before; it is left false if something was written. NOMEM. */
+ * failed and one for drawn scripts that fail, with commas before all but the
+ * first; the array's brackets are the caller's. `path` is the file that they
+ * are shown at, `first` whether nothing stands before; it is left false if
+ * something was written. NOMEM. */
 int report_code_quality(FILE *f, const struct judge_result *r, const char *path,
                         bool *first);
 

@@ -54,24 +54,38 @@ static void handler(int signal, siginfo_t *info, void *context)
     }
 }
 
-static void install(void)
+/* While a kernel runs, and no longer: they are the process's, of which an
+ * engine's calls change nothing. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned running;
+
+static void take_signals(void)
 {
     struct sigaction action = {.sa_sigaction = handler,
                                .sa_flags = SA_NODEFER | SA_SIGINFO};
 
     sigemptyset(&action.sa_mask);
-    for (int i = 0; i < N_SIGNALS; i++) {
+    (void)pthread_mutex_lock(&lock);
+    for (int i = 0; running == 0 && i < N_SIGNALS; i++) {
         (void)sigaction(signals[i], &action, &before[i]);
     }
+    running++;
+    (void)pthread_mutex_unlock(&lock);
+}
+
+static void give_signals_back(void)
+{
+    (void)pthread_mutex_lock(&lock);
+    running--;
+    for (int i = 0; running == 0 && i < N_SIGNALS; i++) {
+        (void)sigaction(signals[i], &before[i], NULL);
+    }
+    (void)pthread_mutex_unlock(&lock);
 }
 
 bool emulated_guarded(void (*work)(void *), void *argument)
 {
-    struct sigaction now;
-
-    if (sigaction(SIGBUS, NULL, &now) != 0 || now.sa_sigaction != handler) {
-        install();
-    }
+    take_signals();
     emulated_memory_open();
     trapped = cudaSuccess;
     if (sigsetjmp(back, 0) == 0) {
@@ -80,6 +94,7 @@ bool emulated_guarded(void (*work)(void *), void *argument)
     }
     inside = false;
     emulated_memory_close();
+    give_signals_back();
     if (trapped != cudaSuccess) {
         emulated_break(trapped);
     }

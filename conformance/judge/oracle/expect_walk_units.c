@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect_walk_units.c - what a call does to a unit: what it communicates, and
+ * what comes to be live and ends. Peaks are the maximum over all moments.
+ */
+#include "judge/oracle/expect_walk_units.h"
+#include "judge/oracle/expect_walk.h"
+
+#include <stdlib.h>
+
+enum {
+    LINE = 64 /* bytes: storage is aligned to it */
+};
+
+static void tell(const struct walk *w, uint32_t kind, uint64_t bytes,
+                 bool lives)
+{
+    if (w->watch != NULL && w->watch->live != NULL && bytes > 0) {
+        w->watch->live(w->watch->context, kind, bytes / sizeof(float), lives);
+    }
+}
+
+static uint64_t in_lines(uint64_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+uint64_t expect_walk_bytes(uint32_t dtype, uint64_t elements)
+{
+    return elements * fsdp_dtype_bytes(dtype);
+}
+
+/* By one range. */
+void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
+                      uint64_t elements)
+{
+    const uint64_t bytes = expect_walk_bytes(dtype, elements);
+    uint64_t parameters;
+    uint64_t engine = 0;
+    uint64_t storage = 0;
+
+    tell(w, kind, bytes, true);
+    w->live[kind] += bytes;
+    w->stored[kind] += in_lines(bytes);
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        engine += w->live[k];
+        storage += w->stored[k];
+    }
+    parameters = w->live[FSDP_PARAM_SHARD] + w->live[FSDP_PARAM_FULL];
+    if (w->live[kind] > w->peak[kind]) {
+        w->peak[kind] = w->live[kind];
+    }
+    if (parameters > w->peak_parameters) {
+        w->peak_parameters = parameters;
+    }
+    if (engine > w->peak_engine) {
+        w->peak_engine = engine;
+    }
+    if (storage > w->peak_storage) {
+        w->peak_storage = storage;
+    }
+}
+
+static void shrink(struct walk *w, uint32_t kind, uint32_t dtype,
+                   uint64_t elements)
+{
+    const uint64_t bytes = expect_walk_bytes(dtype, elements);
+
+    tell(w, kind, bytes, false);
+    w->live[kind] -= bytes;
+    w->stored[kind] -= in_lines(bytes);
+}
+
+/* Everything of this kind is dead. */
+static void clear(struct walk *w, uint32_t kind)
+{
+    tell(w, kind, w->live[kind], false);
+    w->live[kind] = 0;
+    w->stored[kind] = 0;
+}
+
+/* Appends a collective; room is doubled whenever n is a power of two. */
+static int communicate(struct walk *w, uint32_t kind, uint32_t dim, uint32_t u,
+                       uint32_t dtype)
+{
+    struct record_sequence *s = w->out;
+    struct record_collective *c = s->c;
+
+    if ((s->n & (s->n - 1)) == 0) {
+        c = realloc(s->c, (s->n == 0 ? 1 : 2 * (size_t)s->n) * sizeof(*c));
+        if (c == NULL) {
+            return FSDP_ERR_NOMEM;
+        }
+        s->c = c;
+    }
+    c[s->n] = (struct record_collective){.kind = kind,
+                                         .dim = dim,
+                                         .dtype = dtype,
+                                         .fold = w->e->c->fold,
+                                         .unit = u,
+                                         .n = kind == FSDP_ALL_GATHER
+                                                  ? w->e->unit[u].chunk
+                                                  : w->e->unit[u].grad_chunk};
+    if (w->watch != NULL && w->watch->collective != NULL) {
+        w->watch->collective(w->watch->context, &c[s->n]);
+    }
+    s->n++;
+    return FSDP_OK;
+}
+
+/* One shard is all of it, and copied only into another dtype. */
+int expect_walk_unshard(struct walk *w, uint32_t u, uint32_t dtype)
+{
+    const struct expect_unit *x = &w->e->unit[u];
+
+    if ((w->e->shards == 1 && dtype == FSDP_DTYPE_F32) ||
+        w->unit[u].unsharded) {
+        return FSDP_OK;
+    }
+    if (w->e->shards > 1) {
+        FSDP_TRY(communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u, dtype));
+    }
+    w->unit[u].unsharded = true;
+    w->unit[u].dtype = dtype;
+    if (w->e->packs) { /* what arrives is unpacked, and then not needed */
+        expect_walk_grow(w, FSDP_STAGING, dtype, x->padded);
+    }
+    expect_walk_grow(w, FSDP_PARAM_FULL, dtype, x->whole);
+    if (w->e->packs) {
+        shrink(w, FSDP_STAGING, dtype, x->padded);
+    }
+    return FSDP_OK;
+}
+
+void expect_walk_reshard(struct walk *w, uint32_t u)
+{
+    if (w->unit[u].unsharded) {
+        w->unit[u].unsharded = false;
+        shrink(w, FSDP_PARAM_FULL, w->unit[u].dtype, w->e->unit[u].whole);
+    }
+}
+
+static void begin_gradient(struct walk *w, uint32_t u)
+{
+    if (w->unit[u].pending || !w->e->unit[u].trains) {
+        return;
+    }
+    w->unit[u].pending = true;
+    for (uint32_t p = 0; p < w->e->model->n_parameters; p++) {
+        if (w->e->unit_of_parameter[p] == u) {
+            w->accumulated[p] = false;
+        }
+    }
+    expect_walk_grow(w, FSDP_GRAD_FULL, w->e->unit[u].dtype.accumulate,
+                     w->e->unit[u].grad_whole);
+}
+
+/* A gradient that meets one already summed, or is of another dtype than the
+ * sums, is fresh storage of its own until the module's backward ends. */
+static void module_backward(struct walk *w, uint32_t module, uint32_t b,
+                            bool ends)
+{
+    const struct fsdp_model *model = w->e->model;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        const struct expect_dtypes *d;
+        bool apart;
+
+        if (model->parameter_module[p] != module ||
+            (w->e->has_gradient[p] >> b & 1) == 0) {
+            continue;
+        }
+        d = &w->e->unit[w->e->unit_of_parameter[p]].dtype;
+        apart = w->accumulated[p] || d->grad != d->accumulate;
+        if (apart && ends) {
+            shrink(w, FSDP_STAGING, d->grad, fsdp_numel(model, p));
+        } else if (apart) {
+            expect_walk_grow(w, FSDP_STAGING, d->grad, fsdp_numel(model, p));
+        }
+        w->accumulated[p] = w->accumulated[p] || ends;
+    }
+}
+
+/* The unit's backward window closes under sync. The reduction needs a place
+ * while what it reads still lives: the unsharded gradient, or that packed. */
+static int reduce(struct walk *w, uint32_t u)
+{
+    const struct expect_unit *x = &w->e->unit[u];
+    const struct expect_dtypes *d = &x->dtype;
+    const bool first = !w->unit[u].reduced;
+    const bool wide = d->reduce == FSDP_DTYPE_F32;
+    const bool sent_apart = w->e->packs || d->accumulate != d->reduce;
+
+    if (!x->trains) {
+        return FSDP_OK;
+    }
+    if (sent_apart) {
+        expect_walk_grow(w, FSDP_STAGING, d->reduce, x->grad_padded);
+        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->grad_whole);
+    }
+    expect_walk_grow(w, first && wide ? FSDP_GRAD_SHARD : FSDP_STAGING,
+                     d->reduce, x->grad_chunk);
+    if (w->e->shards > 1) {
+        FSDP_TRY(
+            communicate(w, FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u, d->reduce));
+    }
+    if (w->e->replicas > 1) {
+        FSDP_TRY(
+            communicate(w, FSDP_ALL_REDUCE, FSDP_DIM_REPLICATE, u, d->reduce));
+    }
+    if (first && !wide) {
+        expect_walk_grow(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32, x->grad_chunk);
+    }
+    if (!first || !wide) {
+        shrink(w, FSDP_STAGING, d->reduce, x->grad_chunk);
+    }
+    w->unit[u].reduced = true;
+    w->unit[u].pending = false;
+    if (sent_apart) {
+        shrink(w, FSDP_STAGING, d->reduce, x->grad_padded);
+    } else {
+        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->grad_whole);
+    }
+    return FSDP_OK;
+}
+
+/* zero_grad, and what a cancel does beyond it. */
+void expect_walk_drop_gradients(struct walk *w)
+{
+    clear(w, FSDP_GRAD_SHARD);
+    clear(w, FSDP_GRAD_FULL);
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        w->unit[u].pending = false;
+        w->unit[u].reduced = false;
+    }
+}
+
+void expect_walk_cancel(struct walk *w)
+{
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        expect_walk_reshard(w, u);
+    }
+    expect_walk_drop_gradients(w);
+    clear(w, FSDP_STAGING);
+}
+
+/* A window of unit u opens or closes. */
+static void tell_window(const struct walk *w, uint32_t u, uint32_t flags)
+{
+    if (w->watch != NULL && w->watch->window != NULL) {
+        w->watch->window(w->watch->context, u, (flags & EXPECT_OPENS) != 0,
+                         (flags & EXPECT_BACKWARD) != 0);
+    }
+}
+
+static int open_window(struct walk *w, uint32_t u, uint32_t flags)
+{
+    tell_window(w, u, flags & ~(uint32_t)EXPECT_CLOSES);
+    FSDP_TRY(expect_walk_unshard(w, u, w->e->unit[u].dtype.param));
+    if ((flags & EXPECT_BACKWARD) != 0) {
+        begin_gradient(w, u);
+    }
+    return FSDP_OK;
+}
+
+static int close_window(struct walk *w, uint32_t u, uint32_t flags, bool sync)
+{
+    tell_window(w, u, flags & ~(uint32_t)EXPECT_OPENS);
+    expect_walk_reshard(w, u);
+    return (flags & EXPECT_BACKWARD) != 0 && sync ? reduce(w, u) : FSDP_OK;
+}
+
+static int walk_point(struct walk *w, uint32_t point, uint32_t module,
+                      uint32_t flags, uint32_t b, bool sync)
+{
+    const uint32_t u = w->e->units->unit_of_module[module];
+    const bool in_unit = u != FSDP_NO_UNIT;
+
+    if (in_unit && (flags & EXPECT_OPENS) != 0) {
+        FSDP_TRY(open_window(w, u, flags));
+    }
+    if (w->watch != NULL && w->watch->point != NULL) {
+        w->watch->point(w->watch->context, point, module);
+    }
+    if (in_unit &&
+        (point == FSDP_PRE_BACKWARD || point == FSDP_POST_BACKWARD)) {
+        module_backward(w, module, b, point == FSDP_POST_BACKWARD);
+    }
+    if (in_unit && (flags & EXPECT_CLOSES) != 0 &&
+        (flags & EXPECT_HOLDS) == 0) {
+        return close_window(w, u, flags, sync);
+    }
+    return FSDP_OK;
+}
+
+/* The first `n` points of a sequence, on microbatch b. */
+int expect_walk_points(struct walk *w, uint32_t index, uint32_t n, uint32_t b,
+                       bool sync)
+{
+    const struct fsdp_sequence *s;
+    uint8_t *flags = NULL;
+    int status = FSDP_OK;
+
+    if (index >= w->e->model->n_sequences) {
+        return FSDP_ERR_INVALID;
+    }
+    s = w->e->model->sequence[index];
+    flags = calloc((size_t)s->n + 1, sizeof(*flags));
+    if (flags == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    status = expect_windows(w->e, s, flags);
+    for (uint32_t i = 0; i < n && i < s->n; i++) {
+        if (status == FSDP_OK) {
+            status =
+                walk_point(w, s->point[i], s->module[i], flags[i], b, sync);
+        }
+    }
+    free(flags);
+    return status;
+}
+
+/* The first `part` of 8 parts of a sequence. */
+uint32_t expect_walk_part(const struct walk *w, uint32_t index, uint32_t part)
+{
+    return index < w->e->model->n_sequences
+               ? (uint32_t)((uint64_t)part * w->e->model->sequence[index]->n /
+                            8)
+               : 0;
+}
+
+int expect_walk_sequence(struct walk *w, uint32_t index, uint32_t part,
+                         uint32_t b, bool sync)
+{
+    return expect_walk_points(w, index, expect_walk_part(w, index, part), b,
+                              sync);
+}
+
+/* Behind the first `at` points of a sequence that were passed: the units of
+ * the same phase that may have been gathered for the windows that come next.
+ * Those that are unsharded then are not counted. */
+int expect_walk_ahead(struct walk *w, uint32_t index, uint32_t at)
+{
+    const struct fsdp_options *o = &w->e->options;
+    const struct fsdp_sequence *s;
+    uint8_t *flags;
+    uint32_t depth = 0;
+    int status;
+
+    if (index >= w->e->model->n_sequences ||
+        at > w->e->model->sequence[index]->n) {
+        return FSDP_ERR_INVALID;
+    }
+    s = w->e->model->sequence[index];
+    flags = calloc((size_t)s->n + 1, sizeof(*flags));
+    status = flags != NULL ? expect_windows(w->e, s, flags) : FSDP_ERR_NOMEM;
+    if (status == FSDP_OK && at > 0 && w->e->shards > 1) {
+        depth = (flags[at - 1] & EXPECT_BACKWARD) != 0 ? o->prefetch_backward
+                                                       : o->prefetch_forward;
+    }
+    for (uint32_t i = at; status == FSDP_OK && depth > 0 && i < s->n; i++) {
+        const uint32_t u = w->e->units->unit_of_module[s->module[i]];
+
+        if ((flags[i] & EXPECT_BACKWARD) != (flags[at - 1] & EXPECT_BACKWARD)) {
+            break;
+        }
+        if ((flags[i] & EXPECT_OPENS) != 0 && !w->unit[u].unsharded) {
+            status = communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u,
+                                 w->e->unit[u].dtype.param);
+            depth--;
+        }
+    }
+    free(flags);
+    return status;
+}

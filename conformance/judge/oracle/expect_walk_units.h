@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect_walk_units.h - a walk in progress: what is unsharded, pending, reduced
+ * and live at this moment, and what each call does to it. Internal to
+ * expect_walk*.c.
+ */
+#ifndef FSDP_CTS_EXPECT_WALK_UNITS_H
+#define FSDP_CTS_EXPECT_WALK_UNITS_H
+
+#include "judge/oracle/expect.h"
+
+struct walk_unit {
+    bool unsharded;
+    uint32_t dtype; /* of what is unsharded */
+    bool pending;   /* has an unsharded gradient that is live */
+    bool reduced;   /* has a gradient shard that is live */
+};
+
+struct walk {
+    struct expect *e;
+    struct walk_unit *unit;        /* [n_units] */
+    bool *accumulated;             /* [n_parameters]: in the pending gradient */
+    uint64_t live[FSDP_N_KINDS];   /* bytes, as all that follows */
+    uint64_t stored[FSDP_N_KINDS]; /* the same, each range in whole lines */
+    uint64_t peak[FSDP_N_KINDS], peak_parameters, peak_engine, peak_storage;
+    struct record_sequence *out;
+    const struct expect_watch *watch; /* NULL: nobody looks on */
+};
+
+/* Bytes of so many elements. */
+uint64_t expect_walk_bytes(uint32_t dtype, uint64_t elements);
+
+/* A range of so many elements comes to be live. */
+void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
+                      uint64_t elements);
+
+/* Of one unit; what is unsharded already stays so. NOMEM. */
+int expect_walk_unshard(struct walk *w, uint32_t u, uint32_t dtype);
+void expect_walk_reshard(struct walk *w, uint32_t u);
+
+/* zero_grad, and what a cancel does beyond it. */
+void expect_walk_drop_gradients(struct walk *w);
+void expect_walk_cancel(struct walk *w);
+
+/* Points of the first `part` of 8 parts of a sequence. */
+uint32_t expect_walk_part(const struct walk *w, uint32_t index, uint32_t part);
+
+/* The first `n` points of a sequence, or the first `part` of its 8 parts, on
+ * microbatch b. INVALID: the model has no such sequence; NOMEM. */
+int expect_walk_points(struct walk *w, uint32_t index, uint32_t n, uint32_t b,
+                       bool sync);
+int expect_walk_sequence(struct walk *w, uint32_t index, uint32_t part,
+                         uint32_t b, bool sync);
+
+/* Behind the first `at` points of a sequence that were passed: the units of
+ * the same phase that may have been gathered for the windows that come next.
+ * Those that are unsharded then are not counted. INVALID, NOMEM. */
+int expect_walk_ahead(struct walk *w, uint32_t index, uint32_t at);
+
+/* Adds to the peaks of a walk what running ahead may add. */
+void expect_walk_allow_ahead(const struct expect *e, struct walk *w);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scale_mutants.c - engines that are wrong under loss scaling: in what becomes
+ * of the scale, in who is told of an infinity, in what a skipped step changes.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <math.h>
+#include <string.h>
+
+static _Thread_local float factor;    /* of scale_piece */
+static _Thread_local bool all_finite; /* of look_at */
+static _Thread_local uint32_t skips;  /* so far */
+
+static void forget(void)
+{
+    skips = 0;
+}
+
+static bool plays(const struct run_case *c, const char *script)
+{
+    return strcmp(c->script, script) == 0;
+}
+
+static bool plays_dynamic(const struct run_case *c)
+{
+    return plays(c, "scale-dynamic");
+}
+
+static bool plays_adamw(const struct run_case *c)
+{
+    return plays_dynamic(c) && c->optimizer == FSDP_OPTIMIZER_ADAMW;
+}
+
+static bool plays_clip(const struct run_case *c)
+{
+    return plays(c, "scale-clip");
+}
+
+/* ---- Gradients ----------------------------------------------------------- */
+
+static float multiplied(float x)
+{
+    return x * factor;
+}
+
+static float without_nan(float x)
+{
+    return isnan(x) ? 0.0f : x;
+}
+
+static float nothing(float x)
+{
+    (void)x;
+    return 0.0f;
+}
+
+static void change(const struct fsdp_piece *piece, float (*how)(float x))
+{
+    if (piece->grad) {
+        (void)mutant_each(NULL, (float *)piece->grad, piece->n, how);
+    }
+}
+
+static void scale_piece(const struct fsdp_piece *piece)
+{
+    change(piece, multiplied);
+}
+
+static void drop_nan(const struct fsdp_piece *piece)
+{
+    change(piece, without_nan);
+}
+
+static void clear(const struct fsdp_piece *piece)
+{
+    change(piece, nothing);
+}
+
+static void look_at(const struct fsdp_piece *piece)
+{
+    for (uint64_t i = 0; piece->grad && i < piece->n; i++) {
+        float g = 0.0f;
+
+        (void)mutant_get(NULL, (const float *)piece->grad + i, 1, &g);
+        all_finite = all_finite && isfinite(g);
+    }
+}
+
+/* ---- The scale ----------------------------------------------------------- */
+
+static int scale_forgotten(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    struct fsdp_step own = *how;
+    int status;
+
+    own.inverse_scale = own.inverse_scale != 0.0f ? 1.0f : 0.0f;
+    status = mutant_real.engine.step(s, &own);
+    how->found_inf = own.found_inf;
+    return status;
+}
+
+static int scale_twice(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    factor = how->inverse_scale;
+    FSDP_TRY(mutant_each_piece(s, scale_piece));
+    return mutant_real.engine.step(s, how);
+}
+
+static int scale_after_clip(struct fsdp_sharded *s, const struct fsdp_clip *how,
+                            float *out_norm)
+{
+    struct fsdp_clip own = *how;
+
+    own.inverse_scale = 0.0f;
+    factor = how->inverse_scale;
+    FSDP_TRY(mutant_real.engine.clip_grad_norm(s, &own, out_norm));
+    return mutant_each_piece(s, scale_piece);
+}
+
+/* ---- What is found ------------------------------------------------------- */
+
+static int scale_found_alone(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    struct fsdp_step own = *how;
+
+    all_finite = true;
+    FSDP_TRY(mutant_each_piece(s, look_at));
+    how->found_inf = !all_finite;
+    if (!all_finite) {
+        return FSDP_OK;
+    }
+    factor = how->inverse_scale;
+    own.inverse_scale = 0.0f;
+    FSDP_TRY(mutant_each_piece(s, scale_piece));
+    return mutant_real.engine.step(s, &own);
+}
+
+static int scale_found_for_ever(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    how->found_inf = 1;
+    if (skips == 0) {
+        FSDP_TRY(mutant_real.engine.step(s, how));
+        skips = how->found_inf;
+    }
+    return FSDP_OK;
+}
+
+static int scale_nan_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(mutant_each_piece(s, drop_nan));
+    return mutant_real.engine.step(s, how);
+}
+
+/* ---- What a skipped step changes ----------------------------------------- */
+
+static int scale_skip_counts(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(mutant_real.engine.step(s, how));
+    skips += how->found_inf;
+    return FSDP_OK;
+}
+
+/* The running products of AdamW, once more for each. */
+static void count_skips(struct fsdp_op *op)
+{
+    for (uint32_t i = 0; op->kind == FSDP_OP_ADAMW && i < skips; i++) {
+        op->f[5] *= op->f[2];
+        op->f[6] *= op->f[3];
+    }
+}
+
+static int scale_skip_decays(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    static const float lr[8] = {0};
+    struct fsdp_step own = *how;
+
+    FSDP_TRY(mutant_real.engine.step(s, how));
+    if (!how->found_inf) {
+        return FSDP_OK;
+    }
+    own.inverse_scale = 0.0f;
+    own.lr = lr;
+    own.weight_decay = NULL;
+    FSDP_TRY(mutant_each_piece(s, clear));
+    return mutant_real.engine.step(s, &own);
+}
+
+static int scale_found_and_stepped(struct fsdp_sharded *s,
+                                   struct fsdp_step *how)
+{
+    struct fsdp_step own = *how;
+
+    FSDP_TRY(mutant_real.engine.step(s, how));
+    own.inverse_scale = 0.0f;
+    return how->found_inf ? mutant_real.engine.step(s, &own) : FSDP_OK;
+}
+
+const struct mutant scale_mutants[] = {
+    {.name = "scale-after-clip",
+     .text = "gradients are measured and clipped as they are, then unscaled",
+     .evidence = "the order that a GradScaler's unscale_ is for",
+     .kills = "script.norms",
+     .shows = {.in = plays_clip},
+     .calls.clip_grad_norm = scale_after_clip},
+    {.name = "scale-forgotten",
+     .text = "gradients are stepped with as they are, scaled",
+     .evidence = "an argument that is accepted for its name's sake",
+     .kills = "scale.unscaled-once",
+     .shows = {.in = plays_dynamic},
+     .calls.step = scale_forgotten},
+    {.name = "scale-found-alone",
+     .text = "a rank is told of infinities in its own shards only",
+     .evidence = "a GradScaler whose found_inf is not reduced",
+     .kills = "scale.found-everywhere",
+     .shows = {.in = plays_dynamic},
+     .calls.step = scale_found_alone},
+    {.name = "scale-found-and-stepped",
+     .text = "a step that has found an infinity is made all the same",
+     .evidence = "found_inf that is told, and not looked at",
+     .kills = "scale.skip-changes-nothing",
+     .shows = {.in = plays_dynamic},
+     .calls.step = scale_found_and_stepped},
+    {.name = "scale-found-for-ever",
+     .text = "after the first infinity every step finds one",
+     .evidence = "a flag on the device that nobody clears",
+     .kills = "scale.finite-goes-on",
+     .shows = {.in = plays_dynamic},
+     .calls.step = scale_found_for_ever,
+     .forget = forget},
+    {.name = "scale-nan-unseen",
+     .text = "a NaN is no infinity, and counts as 0",
+     .evidence = "isinf where isfinite was meant",
+     .kills = "scale.found-everywhere",
+     .shows = {.in = plays_dynamic},
+     .calls.step = scale_nan_unseen},
+    {.name = "scale-skip-counts",
+     .text = "a step that is skipped is counted by AdamW",
+     .evidence = "a step count that is raised before found_inf is looked at",
+     .kills = "scale.next-step",
+     .shows = {.in = plays_adamw},
+     .op = count_skips,
+     .calls.step = scale_skip_counts,
+     .forget = forget},
+    {.name = "scale-skip-decays",
+     .text = "a step that is skipped is made with gradients of 0",
+     .evidence = "infinities that are masked, and moments that decay",
+     .kills = "scale.skip-changes-nothing",
+     .shows = {.in = plays_adamw},
+     .calls.step = scale_skip_decays},
+    {.name = "scale-twice",
+     .text = "gradients are multiplied by inverse_scale twice",
+     .evidence = "unscale_ called by the user, and by step once more",
+     .kills = "scale.unscaled-once",
+     .shows = {.in = plays_dynamic},
+     .calls.step = scale_twice},
+    {0},
+};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_numbers_mutants.c - engines that are right with the numbers that most
+ * runs have, all of them the same in every step, and wrong with others; and one
+ * that takes a call which must be refused.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <string.h>
+
+enum {
+    GROUPS = 8,
+    PARAMETERS = 64
+};
+
+static _Thread_local uint32_t clips; /* by the second norm, since zero_grad */
+static _Thread_local float norm;
+static _Thread_local float rate[GROUPS];
+static _Thread_local uint32_t group[PARAMETERS];
+
+static void script_forget(void)
+{
+    clips = 0;
+    rate[0] = 0.0f;
+}
+
+/* The case plays this script. */
+static bool plays(const struct run_case *c, const char *script)
+{
+    return strcmp(c->script, script) == 0;
+}
+
+/* ---- Numbers ------------------------------------------------------------ */
+
+static int first_rate_for_ever(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    const float *given = how->lr;
+    int status;
+
+    for (uint32_t g = 0; g < how->n_groups && g < GROUPS && given; g++) {
+        rate[g] = mutant_now.steps == 0 ? given[g] : rate[g];
+    }
+    how->lr = rate;
+    status = mutant_real.engine.step(s, how);
+    how->lr = given;
+    return status;
+}
+
+static bool plays_rates(const struct run_case *c)
+{
+    return plays(c, "rates");
+}
+
+static void betas_hard_coded(struct fsdp_options *o)
+{
+    o->beta1 = 0.9f;
+    o->beta2 = 0.999f;
+}
+
+static void eps_hard_coded(struct fsdp_options *o)
+{
+    o->eps = 1e-8f;
+}
+
+static void momentum_hard_coded(struct fsdp_options *o)
+{
+    o->momentum = 0.9f;
+}
+
+static bool plays_numbers_of_adamw(const struct run_case *c)
+{
+    return plays(c, "numbers") && c->optimizer == FSDP_OPTIMIZER_ADAMW;
+}
+
+static bool plays_numbers_of_momentum(const struct run_case *c)
+{
+    return plays(c, "numbers") && c->optimizer == FSDP_OPTIMIZER_MOMENTUM;
+}
+
+static int groups_modulo_two(const struct fsdp_env *env,
+                             const struct fsdp_model *model,
+                             const struct fsdp_units *units,
+                             const struct fsdp_options *options,
+                             struct fsdp_sharded **out)
+{
+    struct fsdp_options own = *options;
+
+    for (uint32_t p = 0; p < model->n_parameters && p < PARAMETERS &&
+                         options->group_of_parameter;
+         p++) {
+        group[p] = options->group_of_parameter[p] % 2;
+    }
+    if (options->group_of_parameter) {
+        own.group_of_parameter = group;
+    }
+    return mutant_real.engine.shard(env, model, units, &own, out);
+}
+
+static bool plays_five_groups(const struct run_case *c)
+{
+    return plays(c, "five-groups");
+}
+
+/* ---- What is remembered for too long ------------------------------------ */
+
+static int norm_kept(struct fsdp_sharded *s, const struct fsdp_clip *how,
+                     float *out_norm)
+{
+    FSDP_TRY(mutant_real.engine.clip_grad_norm(s, how, out_norm));
+    if (how->p == 2.0f && clips++ == 0) {
+        norm = *out_norm;
+    } else if (how->p == 2.0f) {
+        *out_norm = norm;
+    }
+    return FSDP_OK;
+}
+
+static int norm_kept_zero(struct fsdp_sharded *s)
+{
+    clips = 0;
+    return mutant_real.engine.zero_grad(s);
+}
+
+static bool plays_clips_again(const struct run_case *c)
+{
+    return plays(c, "clips-again");
+}
+
+/* ---- What is not refused ------------------------------------------------ */
+
+static int zero_in_pass(struct fsdp_sharded *s)
+{
+    return mutant_now.in_pass ? FSDP_OK : mutant_real.engine.zero_grad(s);
+}
+
+static bool plays_summon_pending(const struct run_case *c)
+{
+    return plays(c, "summon-pending");
+}
+
+const struct mutant script_numbers_mutants[] = {
+    /* A schedule that is never looked at. */
+    {.name = "first-rate-for-ever",
+     .text = "every step is made with the learning rate of the first",
+     .evidence = "a rate that is captured with the graph of a step",
+     .kills = "script.losses",
+     .shows = {.in = plays_rates},
+     .calls = {.step = first_rate_for_ever},
+     .forget = script_forget},
+    /* The numbers that everybody uses. */
+    {.name = "betas-hard-coded",
+     .text = "betas are 0.9 and 0.999 whatever the options say",
+     .evidence = "defaults that are written into a fused kernel",
+     .kills = "script.losses",
+     .shows = {.in = plays_numbers_of_adamw},
+     .options = betas_hard_coded},
+    {.name = "eps-hard-coded",
+     .text = "eps is 1e-8 whatever the options say",
+     .evidence = "defaults that are written into a fused kernel",
+     .kills = "script.losses",
+     .shows = {.in = plays_numbers_of_adamw},
+     .options = eps_hard_coded},
+    {.name = "momentum-hard-coded",
+     .text = "momentum is 0.9 whatever the options say",
+     .evidence = "defaults that are written into a fused kernel",
+     .kills = "script.losses",
+     .shows = {.in = plays_numbers_of_momentum},
+     .options = momentum_hard_coded},
+    /* A bit tells them apart. */
+    {.name = "groups-modulo-two",
+     .text = "of parameter groups only the last bit is kept",
+     .evidence = "a flag where a number is needed",
+     .kills = "script.values",
+     .shows = {.in = plays_five_groups},
+     .calls = {.shard = groups_modulo_two}},
+    /* The same gradients, as far as the cache knows. */
+    {.name = "norm-kept",
+     .text = "until zero_grad the first norm is said again",
+     .evidence = "a norm that is cached for logging",
+     .kills = "script.norms",
+     .shows = {.in = plays_clips_again},
+     .calls = {.clip_grad_norm = norm_kept, .zero_grad = norm_kept_zero},
+     .forget = script_forget},
+    /* Nobody does that. */
+    {.name = "zero-in-pass",
+     .text = "zero_grad succeeds in the middle of a pass, and does nothing",
+     .evidence = "a call that is checked nowhere",
+     .kills = "script.answers",
+     .shows = {.in = plays_summon_pending},
+     .calls = {.zero_grad = zero_in_pass}},
+    {0},
+};

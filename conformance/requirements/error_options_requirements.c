@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * error_options_requirements.c - what is answered to options that do not fit,
+ * that an engine does not claim, or of which ranks were given different ones.
+ */
+#include "requirements/families.h"
+
+#include "judge/compare/compare_checks.h"
+
+#include <string.h>
+
+static bool is_options(const struct expect *e)
+{
+    return e->c->scenario == CASE_OPTIONS;
+}
+
+/* Of error.options-ahead: the driver notes each such refusal whose message does
+ * not name the option. */
+static const char unnamed[] = "unnamed-option";
+
+static bool names_them(const struct expect *e, const struct record_rank *rank,
+                       uint32_t k, struct finding *f)
+{
+    (void)e;
+    for (uint32_t i = 0; i < rank->n_answers; i++) {
+        if (strcmp(rank->answer[i].name, unnamed) == 0) {
+            return finding_count(f, finding_at("refusal", -1, -1, k), i, 0,
+                                 "a message that does not name the option; "
+                                 "got: place among the answers");
+        }
+    }
+    return true;
+}
+
+/* The answers, and messages that name the options. */
+static bool named_holds(const struct requirement *q, const struct expect *e,
+                        const struct record *r, struct finding *f)
+{
+    return check_answers.holds(q, e, r, f) &&
+           compare_ranks(e, r, names_them, f);
+}
+
+static bool named_spoil(const struct requirement *q, const struct expect *e,
+                        struct record *r)
+{
+    return check_answers.spoil(q, e, r);
+}
+
+static const struct requirement_check check_named = {.holds = named_holds,
+                                                     .spoil = named_spoil};
+
+/* The answers of an engine that does not claim bf16. */
+static bool unclaimed_holds(const struct requirement *q, const struct expect *e,
+                            const struct record *r, struct finding *f)
+{
+    return record_claims(r, "bf16") || check_answers.holds(q, e, r, f);
+}
+
+static bool unclaimed_spoil(const struct requirement *q, const struct expect *e,
+                            struct record *r)
+{
+    return !record_claims(r, "bf16") && check_answers.spoil(q, e, r);
+}
+
+static const struct requirement_check check_unclaimed = {
+    .holds = unclaimed_holds, .spoil = unclaimed_spoil};
+
+/* error.unclaimed: dtypes of the options, or of a unit alone. */
+
+/* Which claim makes one of them right; NULL: none does. */
+static const char *claim_that_allows(const char *answer)
+{
+    uint32_t call = 0;
+
+    while (call < SCRIPT_N_CALLS &&
+           strcmp(script_calls[call].name, answer) != 0) {
+        call++;
+    }
+    return call < SCRIPT_N_CALLS ? script_calls[call].allowed_by : NULL;
+}
+
+/* Those answers of the row that an engine with these claims owes. */
+static uint32_t owed(const struct requirement *q, const struct record *r,
+                     struct compare_answer *out)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < REQUIREMENT_MAX_ANSWERS && q->answers[i].name;
+         i++) {
+        const char *claim = claim_that_allows(q->answers[i].name);
+
+        if (claim == NULL || !record_claims(r, claim)) {
+            out[n++] = q->answers[i];
+        }
+    }
+    return n;
+}
+
+static bool dtypes_hold(const struct requirement *q, const struct expect *e,
+                        const struct record *r, struct finding *f)
+{
+    struct compare_answer answers[REQUIREMENT_MAX_ANSWERS];
+
+    return compare_answers(e, r, answers, owed(q, r, answers), f);
+}
+
+static bool dtypes_spoil(const struct requirement *q, const struct expect *e,
+                         struct record *r)
+{
+    struct compare_answer answers[REQUIREMENT_MAX_ANSWERS];
+
+    (void)e;
+    return compare_spoil_answers(r, answers, owed(q, r, answers));
+}
+
+static const struct requirement_check check_dtypes = {.holds = dtypes_hold,
+                                                      .spoil = dtypes_spoil};
+
+static bool is_disagree(const struct expect *e)
+{
+    return e->c->scenario == CASE_DISAGREE && e->c->ranks > 1;
+}
+
+const struct requirement error_options_requirements[] = {
+    /* Options that do not fit are found when sharding, not in the middle of
+     * a run. */
+    {.id = "error.options",
+     .text = "Each option that does not fit is refused by shard, with INVALID, "
+             "or UNSUPPORTED where it may be a matter of claims.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_options,
+     .check = &check_answers,
+     .answers = {{"unknown-layout", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+                 {"unknown-optimizer", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+                 {"unknown-fold", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+                 {"unit-out-of-range", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"negative-divide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"nan-divide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"group-out-of-range", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+                 {"mesh-does-not-divide", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"shards-do-not-divide", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* How far to run ahead is a number of units: more than there are is a
+     * mistake of the caller's, who wants to know where. */
+    {.id = "error.options-ahead",
+     .text = "Prefetch and reductions in flight beyond the number of units are "
+             "refused as INVALID, and the message names the option.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "prefetch",
+     .applies = is_options,
+     .check = &check_named,
+     .answers = {{"prefetch-forward-beyond", FSDP_ERR_INVALID,
+                  FSDP_ERR_INVALID},
+                 {"prefetch-backward-beyond", FSDP_ERR_INVALID,
+                  FSDP_ERR_INVALID},
+                 {"reduces-beyond", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* What an engine does not claim it refuses rather than gets wrong. */
+    {.id = "error.unclaimed-dtype",
+     .text = "An engine that does not claim bf16 refuses it when sharding.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_options,
+     .check = &check_unclaimed,
+     .answers = {{"unclaimed-dtype", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
+    {.id = "error.unclaimed",
+     .text = "Dtypes that are none, or of types that an engine does not claim, "
+             "are refused when sharding, of all units or of one.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_options,
+     .check = &check_dtypes,
+     .answers =
+         {{"unclaimed-param-f16", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-reduce-bf16", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-reduce-f16", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-param-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-reduce-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unknown-param-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+          {"unknown-reduce-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED}}},
+    /* A gradient that is divided by no number is none. */
+    {.id = "error.factors",
+     .text = "Divide and predivide factors that are negative or not finite, of "
+             "the options or of a unit, are refused as INVALID when sharding.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "unit-factors",
+     .applies = is_options,
+     .check = &check_answers,
+     .answers =
+         {{"infinite-divide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"negative-predivide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"nan-predivide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"negative-factor-of-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"infinite-predivide-of-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* Ranks that were given different options would hang or mix data in the
+     * first step. */
+    {.id = "error.ranks-disagree",
+     .text = "When ranks are given different options, shard answers MISMATCH "
+             "on every one of them.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_disagree,
+     .check = &check_answers,
+     .answers = {{"shard", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+    /* Ranks that wrap differently would gather different parameters. */
+    {.id = "error.units-disagree",
+     .text = "When rank 0 is given other units than the others, shard answers "
+             "MISMATCH on every rank.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = is_disagree,
+     .check = &check_answers,
+     .answers = {{"shard-units", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+    {0},
+};

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scale_requirements.c - loss scaling, in scripts that scale their loss: the
+ * scale is undone once, a gradient that is not finite is found by all ranks
+ * and changes nothing, and the run goes on as if that step had not been. Which
+ * steps must be skipped the unsharded run says, which plays the same script.
+ */
+#include "requirements/families.h"
+
+#include "judge/compare/compare_checks.h"
+
+#include <fsdp/arith/bits.h>
+#include <fsdp/scaler.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- What the script and the unsharded run say -------------------------- */
+
+static uint32_t verb_of(const struct expect *e, uint32_t i)
+{
+    return i < e->n_events ? e->event[i].action->verb : SCRIPT_N_VERBS;
+}
+
+/* What a rank says of found_inf in action i, or NULL. */
+static struct record_answer *found_of(const struct record_rank *rank,
+                                      uint32_t i)
+{
+    char name[CASE_NORM_BYTES];
+
+    (void)snprintf(name, sizeof(name), "found-action-%u", i + 1);
+    for (uint32_t a = 0; rank && a < rank->n_answers; a++) {
+        if (strcmp(rank->answer[a].name, name) == 0) {
+            return &rank->answer[a];
+        }
+    }
+    return NULL;
+}
+
+/* Whether action i is a step that is to be skipped. */
+static bool is_skipped(const struct expect *e, uint32_t i)
+{
+    const struct record_answer *found =
+        verb_of(e, i) == SCRIPT_STEP && e->baseline
+            ? found_of(compare_rank(e->baseline, 0), i)
+            : NULL;
+
+    return found && found->status != 0;
+}
+
+static bool scales(const struct expect *e)
+{
+    return case_is_script(e->c) && e->script.scale.said;
+}
+
+/* Whether looks stand before and behind it. */
+static bool is_shown(const struct expect *e, uint32_t i)
+{
+    return i > 0 && verb_of(e, i - 1) == SCRIPT_LOOK &&
+           verb_of(e, i + 1) == SCRIPT_LOOK;
+}
+
+/* The driver's scale, action by action. */
+struct scale {
+    struct fsdp_scaler now, kept[SCRIPT_MAX_SLOTS];
+    bool undone;
+};
+
+static void pass_action(const struct expect *e, uint32_t i, struct scale *s)
+{
+    const struct script_action *a = e->event[i].action;
+
+    switch (a->verb) {
+    case SCRIPT_STEP:
+        s->undone = s->undone || !is_skipped(e, i);
+        if (e->script.scale.every > 0) {
+            s->now = fsdp_scaler_after(s->now, is_skipped(e, i));
+        }
+        break;
+    case SCRIPT_CLIP:
+        s->undone = true;
+        break;
+    case SCRIPT_PASS:
+    case SCRIPT_EVAL:
+        s->undone = s->undone && a->ending == SCRIPT_WHOLE;
+        break;
+    case SCRIPT_SAVE:
+        s->kept[a->slot] = s->now;
+        break;
+    case SCRIPT_LOAD:
+        s->now = s->kept[a->slot].scale != 0.0f ? s->kept[a->slot] : s->now;
+        s->undone = false;
+        break;
+    case SCRIPT_ZERO:
+    case SCRIPT_AGAIN:
+        s->undone = false;
+        break;
+    default:
+        break;
+    }
+}
+
+/* What the gradients of action i must be multiplied by. */
+static float inverse_at(const struct expect *e, uint32_t i)
+{
+    const struct script_scale *said = &e->script.scale;
+    struct scale s = {.now = fsdp_scaler_default()};
+
+    s.now.scale = ldexpf(1.0f, said->exponent);
+    s.now.least = ldexpf(1.0f, -SCRIPT_MOST_SCALE);
+    s.now.most = ldexpf(1.0f, SCRIPT_MOST_SCALE);
+    s.now.interval = said->every > 0 ? said->every : 1;
+    for (uint32_t k = 0; k < i; k++) {
+        pass_action(e, k, &s);
+    }
+    return s.undone ? 1.0f : fsdp_scaler_inverse(&s.now);
+}
+
+/* ---- found_inf ----------------------------------------------------------- */
+
+/* Of all steps that are to be skipped, or of all others. */
+static bool found_holds(const struct expect *e, const struct record *r,
+                        bool skipped, struct finding *f)
+{
+    if (!e->baseline) {
+        return finding_missing(f, finding_at("found", -1, -1, -1),
+                               "the unsharded run has no record");
+    }
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        if (verb_of(e, i) != SCRIPT_STEP || is_skipped(e, i) != skipped) {
+            continue;
+        }
+        for (uint32_t k = 0; k < e->c->ranks; k++) {
+            const struct record_answer *got = found_of(compare_rank(r, k), i);
+
+            if (!got || (got->status != 0) != skipped) {
+                return finding_note(
+                    f, finding_at("found", i, -1, k),
+                    "action %u: the step says found_inf %d, expected %d", i + 1,
+                    got ? got->status : -1, skipped);
+            }
+        }
+    }
+    return true;
+}
+
+static bool found_spoil(const struct expect *e, struct record *r, bool skipped)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        struct record_answer *got =
+            found_of(compare_rank_to_spoil(r, r->n_ranks - 1), i);
+
+        if (got && is_skipped(e, i) == skipped) {
+            got->status = got->status == 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool found_everywhere_holds(const struct expect *e,
+                                   const struct record *r, struct finding *f)
+{
+    return found_holds(e, r, true, f);
+}
+
+static bool found_everywhere_spoil(const struct expect *e, struct record *r)
+{
+    return found_spoil(e, r, true);
+}
+
+static bool finite_goes_on_holds(const struct expect *e, const struct record *r,
+                                 struct finding *f)
+{
+    return found_holds(e, r, false, f);
+}
+
+static bool finite_goes_on_spoil(const struct expect *e, struct record *r)
+{
+    return found_spoil(e, r, false);
+}
+
+/* ---- scale.unscaled-once ------------------------------------------------- */
+
+/* Nothing else becomes of the gradients of such an action. */
+static bool only_unscales(const struct expect *e, uint32_t i)
+{
+    return is_shown(e, i) &&
+           ((verb_of(e, i) == SCRIPT_STEP && !is_skipped(e, i)) ||
+            (verb_of(e, i) == SCRIPT_CLIP &&
+             isinf(e->event[i].action->max_norm)));
+}
+
+/* The part is that of the look behind the action. */
+static bool unscaled_of_part(const struct expect *e, const struct record *r,
+                             const struct compare_part *part, struct finding *f)
+{
+    const uint32_t i = part->step - 1;
+    const float inverse = inverse_at(e, i);
+    struct compare_part earlier = *part;
+    const float *before;
+    const float *after = compare_values(r, RECORD_REDUCED, part);
+
+    earlier.step = i - 1;
+    before = compare_values(r, RECORD_REDUCED, &earlier);
+    if (!e->event[part->step].reduced[part->unit]) {
+        return true;
+    }
+    if (!before || !after) {
+        return compare_missing(before ? part : &earlier, RECORD_REDUCED, f);
+    }
+    for (uint64_t k = 0; k < part->n; k++) {
+        const float want = before[k] * inverse;
+
+        if (!compare_same_or_nan(after[k], want)) {
+            return compare_element(e, part, RECORD_REDUCED, k, after[k], want,
+                                   f);
+        }
+    }
+    return true;
+}
+
+static bool unscaled_once_holds(const struct expect *e, const struct record *r,
+                                struct finding *f)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        if (only_unscales(e, i) &&
+            !compare_parts(e, r, i + 1, i + 2, unscaled_of_part, f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool unscaled_once_spoil(const struct expect *e, struct record *r)
+{
+    uint32_t i = 0;
+
+    while (i < e->n_events && !only_unscales(e, i)) {
+        i++;
+    }
+    return i < e->n_events && compare_spoil_stage(r, RECORD_REDUCED, i + 1);
+}
+
+/* ---- scale.skip-changes-nothing ------------------------------------------ */
+
+static const uint32_t stages[] = {RECORD_AFTER, RECORD_STATE0, RECORD_STATE1};
+
+/* Weights, and as many states as the optimizer has. */
+static uint32_t n_stages(const struct expect *e)
+{
+    return e->c->optimizer == FSDP_OPTIMIZER_ADAMW      ? 3
+           : e->c->optimizer == FSDP_OPTIMIZER_MOMENTUM ? 2
+                                                        : 1;
+}
+
+static bool kept_of_part(const struct expect *e, const struct record *r,
+                         const struct compare_part *part, struct finding *f)
+{
+    struct compare_part earlier = *part;
+    struct compare_part own = *part;
+
+    earlier.step = part->step - 2;
+    own.own = true;
+    for (uint32_t k = 0; k < n_stages(e); k++) {
+        if (!compare_equal(e, &own, stages[k],
+                           compare_values(r, stages[k], part),
+                           compare_values(r, stages[k], &earlier), f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool skip_holds(const struct expect *e, const struct record *r,
+                       struct finding *f)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        if (is_skipped(e, i) && is_shown(e, i) &&
+            !compare_parts(e, r, i + 1, i + 2, kept_of_part, f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool skip_spoil(const struct expect *e, struct record *r)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        if (is_skipped(e, i) && is_shown(e, i)) {
+            return compare_spoil_stage(r, RECORD_AFTER, i + 1);
+        }
+    }
+    return false;
+}
+
+/* ---- scale.next-step ----------------------------------------------------- */
+
+static bool as_baseline(const struct expect *e, const struct record *r,
+                        const struct compare_part *part, uint32_t stage,
+                        struct finding *f)
+{
+    struct compare_part of = *part;
+
+    of.any_nan = true;
+    return compare_equal(e, &of, stage, compare_values(r, stage, part),
+                         compare_baseline(e, stage, part), f);
+}
+
+/* From where the two runs were alike one step makes the same. */
+static bool next_of_part(const struct expect *e, const struct record *r,
+                         const struct compare_part *part, struct finding *f)
+{
+    struct compare_part earlier = *part;
+    struct finding ignored = *f;
+
+    earlier.step = part->step - 2;
+    if (!as_baseline(e, r, &earlier, RECORD_REDUCED, &ignored)) {
+        return true; /* script.values finds it */
+    }
+    for (uint32_t k = 0; k < n_stages(e); k++) {
+        if (!as_baseline(e, r, &earlier, stages[k], &ignored)) {
+            return true;
+        }
+    }
+    for (uint32_t k = 0; k < n_stages(e); k++) {
+        if (!as_baseline(e, r, part, stages[k], f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The first step behind one that was skipped, and looks around it. */
+static uint32_t next_step(const struct expect *e)
+{
+    bool skipped = false;
+
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        if (skipped && verb_of(e, i) == SCRIPT_STEP && !is_skipped(e, i) &&
+            is_shown(e, i)) {
+            return i;
+        }
+        skipped = skipped || is_skipped(e, i);
+    }
+    return e->n_events;
+}
+
+static bool next_step_holds(const struct expect *e, const struct record *r,
+                            struct finding *f)
+{
+    const uint32_t i = next_step(e);
+
+    return i == e->n_events ||
+           compare_parts(e, r, i + 1, i + 2, next_of_part, f);
+}
+
+static bool next_step_spoil(const struct expect *e, struct record *r)
+{
+    const uint32_t i = next_step(e);
+
+    return i < e->n_events && compare_spoil_stage(r, RECORD_AFTER, i + 1);
+}
+
+const struct requirement scale_requirements[] = {
+    {.id = "scale.found-everywhere",
+     .text = "If a reduced gradient of any rank is infinite or NaN, every rank "
+             "is told so.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step",
+     .claim = "loss-scale",
+     .profile = PROFILE_BITS,
+     .applies = scales,
+     .holds = found_everywhere_holds,
+     .spoil = found_everywhere_spoil},
+    {.id = "scale.finite-goes-on",
+     .text = "A step of which all gradients are finite is told so on every "
+             "rank.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step scale.found-everywhere "
+              "scale.skip-changes-nothing",
+     .claim = "loss-scale",
+     .profile = PROFILE_BITS,
+     .applies = scales,
+     .holds = finite_goes_on_holds,
+     .spoil = finite_goes_on_spoil},
+    {.id = "scale.unscaled-once",
+     .text = "A step, or a clip before it, multiplies gradients by "
+             "inverse_scale exactly once.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step scale.finite-goes-on",
+     .claim = "loss-scale",
+     .profile = PROFILE_BITS,
+     .applies = scales,
+     .holds = unscaled_once_holds,
+     .spoil = unscaled_once_spoil},
+    {.id = "scale.skip-changes-nothing",
+     .text = "A step that has found an infinity leaves weights and states as "
+             "they were, bit for bit.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step scale.found-everywhere",
+     .claim = "loss-scale",
+     .profile = PROFILE_BITS,
+     .applies = scales,
+     .holds = skip_holds,
+     .spoil = skip_spoil},
+    /* A count of steps that went on shows in the numbers of AdamW. */
+    {.id = "scale.next-step",
+     .text = "The step after one that was skipped is the one that it would "
+             "have been: weights and states are the unsharded run's, bit for "
+             "bit.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step scale.unscaled-once "
+              "scale.skip-changes-nothing",
+     .claim = "loss-scale",
+     .profile = PROFILE_BITS,
+     .applies = scales,
+     .holds = next_step_holds,
+     .spoil = next_step_spoil},
+    {0},
+};

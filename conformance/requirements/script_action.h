@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_action.h - where in a script something was found, for the families of
+ * requirements about scripts.
+ */
+#ifndef FSDP_CTS_SCRIPT_ACTION_H
+#define FSDP_CTS_SCRIPT_ACTION_H
+
+#include "judge/requirement.h"
+
+/* Adds to a finding's words the action i of those that are played, from 0, by
+ * its number, from 1, and its text. False, so that a check may return it. */
+bool script_action_tell(const struct expect *e, uint32_t i, struct finding *f);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_answers_requirements.c - what is answered to the calls of a script
+ * that must be refused.
+ */
+#include "requirements/families.h"
+
+#include "judge/compare/compare_checks.h"
+
+#include <string.h>
+
+enum {
+    LET_OFF = UINT32_MAX >> 1 /* in the place of a number of calls */
+};
+
+/* How often each wrong call is made. */
+struct asked {
+    uint32_t times[SCRIPT_N_CALLS];
+    uint32_t reshards; /* after which parameters are asked for */
+};
+
+static void count_asked(const struct expect *e, struct asked *out)
+{
+    memset(out, 0, sizeof(*out));
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        const struct script_action *a = e->event[i].action;
+
+        out->reshards += a->verb == SCRIPT_SUMMON || a->verb == SCRIPT_RESHARD;
+        if (a->verb == SCRIPT_WRONG) {
+            out->times[a->call]++;
+        }
+        for (uint32_t k = 0; k < a->n_inside; k++) {
+            const struct script_inside *in =
+                &e->script.inside[a->first_inside + k];
+
+            if (in->sync == SCRIPT_SYNC_UNSAID) {
+                out->times[in->call]++;
+            }
+        }
+    }
+}
+
+static bool is_refused(const struct expect *e)
+{
+    struct asked asked;
+    uint32_t n = 0;
+
+    if (!case_is_script(e->c)) {
+        return false;
+    }
+    count_asked(e, &asked);
+    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
+        n += asked.times[c];
+    }
+    return n + asked.reshards > 0;
+}
+
+/* SCRIPT_N_CALLS: what no wrong call is, but must be refused as most are. */
+static bool refuses(uint32_t call, int32_t status)
+{
+    switch (call < SCRIPT_N_CALLS ? script_calls[call].refusal
+                                  : SCRIPT_IS_INVALID) {
+    case SCRIPT_IS_OF_FILES:
+        return status == FSDP_ERR_IO || status == FSDP_ERR_FORMAT;
+    case SCRIPT_IS_A_MISMATCH:
+        return status == FSDP_ERR_MISMATCH;
+    case SCRIPT_IS_UNSUPPORTED:
+        return status == FSDP_ERR_INVALID || status == FSDP_ERR_UNSUPPORTED;
+    default:
+        return status == FSDP_ERR_INVALID;
+    }
+}
+
+/* Answers with this name, SCRIPT_N_CALLS being to what is asked by itself. */
+static bool answers_to(const struct record_rank *rank, const char *name,
+                       uint32_t call, uint32_t times, struct finding at,
+                       struct finding *f)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < rank->n_answers; i++) {
+        const struct record_answer *got = &rank->answer[i];
+
+        if (strcmp(got->name, name) != 0) {
+            continue;
+        }
+        n++;
+        if (!refuses(call, got->status)) {
+            return finding_note(f, at, "%s, answer %u: %d (%s)", name, n,
+                                got->status, fsdp_status_text(got->status));
+        }
+    }
+    return n == times ||
+           finding_note(f, at, "%s: %u answers, %u calls", name, n, times);
+}
+
+static bool answers_of_rank(const struct asked *asked,
+                            const struct record_rank *rank, uint32_t k,
+                            struct finding *f)
+{
+    const struct finding at = finding_at("answers", -1, -1, k);
+
+    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
+        if (asked->times[c] != LET_OFF &&
+            !answers_to(rank, script_calls[c].name, c, asked->times[c], at,
+                        f)) {
+            return false;
+        }
+    }
+    return answers_to(rank, "param-after-reshard-all", SCRIPT_N_CALLS,
+                      asked->reshards, at, f);
+}
+
+/* An engine that claims what a call offers may take it. */
+static bool may_take(const struct record *r, uint32_t call)
+{
+    const char *claim = script_calls[call].allowed_by;
+
+    return claim && record_claims(r, claim);
+}
+
+static bool answers_hold(const struct expect *e, const struct record *r,
+                         struct finding *f)
+{
+    struct asked asked;
+
+    count_asked(e, &asked);
+    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
+        if (may_take(r, c)) {
+            asked.times[c] = LET_OFF;
+        }
+    }
+    for (uint32_t k = 0; k < e->c->ranks; k++) {
+        const struct record_rank *rank = compare_rank(r, k);
+
+        if (!rank) {
+            return finding_text(f, finding_at("answers", -1, -1, k),
+                                "this rank's files are missing");
+        }
+        if (!answers_of_rank(&asked, rank, k, f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_owed(const struct record *r, const char *name)
+{
+    bool owed = true;
+
+    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
+        owed = owed &&
+               !(may_take(r, c) && strcmp(script_calls[c].name, name) == 0);
+    }
+    return owed;
+}
+
+static bool answers_spoil(const struct expect *e, struct record *r)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+
+    (void)e;
+    for (uint32_t i = 0; rank && i < rank->n_answers; i++) {
+        struct record_answer *got = &rank->answer[i];
+
+        if (got->status == FSDP_ERR_INVALID && is_owed(r, got->name)) {
+            got->status = FSDP_OK;
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct requirement script_answers_requirements[] = {
+    {.id = "script.answers",
+     .text = "Wherever a script makes a call that must be refused, it is "
+             "refused, as often as it is made.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .general = true,
+     .needs = "run.completes",
+     .applies = is_refused,
+     .holds = answers_hold,
+     .spoil = answers_spoil},
+    {0},
+};

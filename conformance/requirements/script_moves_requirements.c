@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_moves_requirements.c - what each action of a script communicates, and
+ * what it leaves live: what the oracle says, action by action.
+ */
+#include "requirements/families.h"
+#include "requirements/script_action.h"
+
+#include "judge/compare/compare_checks.h"
+#include "judge/compare/compare_memory.h"
+
+static bool is_script(const struct expect *e)
+{
+    return case_is_script(e->c);
+}
+
+/* ---- script.collectives ------------------------------------------------- */
+
+/* How often it is among them. */
+static uint32_t times(const struct record_sequence *s,
+                      const struct record_collective *c)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        n += compare_same_collective(&s->c[i], c);
+    }
+    return n;
+}
+
+/* In any order all of `least`, and beyond it nothing but what `more` has, at
+ * most as often. */
+static bool same_in_any_order(const struct record_sequence *least,
+                              const struct record_sequence *more,
+                              const struct record_sequence *got)
+{
+    for (uint32_t i = 0; i < least->n; i++) {
+        if (times(got, &least->c[i]) < times(least, &least->c[i])) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < got->n; i++) {
+        const struct record_collective *c = &got->c[i];
+
+        if (times(got, c) > times(least, c) + times(more, c)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool runs_ahead(const struct expect *e)
+{
+    return e->c->prefetch_forward != 0 || e->c->prefetch_backward != 0 ||
+           e->c->reduces_in_flight != 0;
+}
+
+/* Running ahead changes the order, and what a cancelled pass may have gathered
+ * for units that were not waited for comes on top. */
+static bool same_collectives(const struct expect *e,
+                             const struct expect_event *v,
+                             const struct record_sequence *got)
+{
+    bool same = got->n == v->seen.n;
+
+    if (runs_ahead(e)) {
+        return same_in_any_order(&v->seen, &v->ahead, got);
+    }
+    for (uint32_t i = 0; same && i < got->n; i++) {
+        same = compare_same_collective(&got->c[i], &v->seen.c[i]);
+    }
+    return same;
+}
+
+static bool other_collectives(const struct expect *e,
+                              const struct expect_event *v,
+                              const struct record_sequence *got,
+                              struct finding at, struct finding *f)
+{
+    char is[COMPARE_WORDS_BYTES] = "missing";
+    char should[COMPARE_WORDS_BYTES] = "none";
+    uint32_t i = 0;
+
+    while (i < got->n && i < v->seen.n &&
+           compare_same_collective(&got->c[i], &v->seen.c[i])) {
+        i++;
+    }
+    if (i < got->n) {
+        compare_collective_words(e, &got->c[i], is);
+        at.unit = got->c[i].unit == FSDP_NO_UNIT ? -1 : (int64_t)got->c[i].unit;
+    }
+    if (i < v->seen.n) {
+        compare_collective_words(e, &v->seen.c[i], should);
+        at.unit = v->seen.c[i].unit;
+    }
+    (void)finding_note(f, at,
+                       "collective %u of the action is %s, expected %s; %u "
+                       "collectives, expected %u",
+                       i + 1, is, should, got->n, v->seen.n);
+    return script_action_tell(e, (uint32_t)at.step, f);
+}
+
+/* What is saved and loaded communicates as an engine likes. */
+static bool collectives_in_action(const struct expect *e,
+                                  const struct record_sequence *got,
+                                  struct finding at, struct finding *f)
+{
+    const struct expect_event *v = &e->event[at.step];
+
+    return same_collectives(e, v, got) || other_collectives(e, v, got, at, f);
+}
+
+static bool communicates(const struct expect *e)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
+        any = any || e->event[i].seen.n > 0;
+    }
+    return any;
+}
+
+static bool collectives_spoil(const struct expect *e, struct record *r)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+
+    for (uint32_t i = 0; rank && i < rank->n_steps && i < e->n_events; i++) {
+        struct record_sequence *s = &rank->sequence[rank->step_sequence[i]];
+
+        if (s->n > 0) {
+            s->c[s->n - 1].n++;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- script.rest, script.peak ------------------------------------------- */
+
+static bool is_strict(const struct expect *e)
+{
+    return is_script(e) && !runs_ahead(e);
+}
+
+/* What is staged is the engine's own while a save is under way, and what is
+ * live for a pass that computes is not the engine's. */
+static bool may_differ(uint32_t kind, bool saving)
+{
+    return kind == FSDP_ACTIVATION || (kind == FSDP_STAGING && saving);
+}
+
+static bool rest_of_rank(const struct expect *e, const struct record_rank *rank,
+                         uint32_t k, struct finding *f)
+{
+    bool saving = false;
+
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        struct finding at = finding_at("memory", i, -1, k);
+        const uint32_t verb = e->event[i].action->verb;
+
+        saving = verb == SCRIPT_SAVE || (saving && verb != SCRIPT_WAIT);
+        if (rank->memory.after_step == NULL || i >= rank->n_steps) {
+            return finding_text(f, at,
+                                "memory after this action is not recorded");
+        }
+        for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
+            const uint64_t got = rank->memory.after_step[i].live[kind];
+
+            if (!may_differ(kind, saving) && got != e->event[i].rest[kind]) {
+                at.stage = compare_kind_of_bytes(kind);
+                (void)finding_bytes(f, at, got, e->event[i].rest[kind],
+                                    "live behind this action");
+                return script_action_tell(e, i, f);
+            }
+        }
+    }
+    return true;
+}
+
+static bool rest_spoil(const struct expect *e, struct record_rank *rank)
+{
+    (void)e;
+    if (rank->memory.after_step == NULL || rank->n_steps == 0) {
+        return false;
+    }
+    rank->memory.after_step[rank->n_steps - 1].live[FSDP_GRAD_SHARD]++;
+    return true;
+}
+
+/* What saves and loads needs room of its own. */
+static bool is_measured(const struct expect *e)
+{
+    for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
+        const uint32_t verb = e->event[i].action->verb;
+
+        if (verb == SCRIPT_SAVE || verb == SCRIPT_LOAD) {
+            return false;
+        }
+    }
+    return is_strict(e);
+}
+
+static bool peak_of_rank(const struct expect *e, const struct record_rank *rank,
+                         uint32_t k, struct finding *f)
+{
+    for (uint32_t peak = 0; peak < COMPARE_N_PEAKS; peak++) {
+        if (!compare_peak(e, rank, k, peak, f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool peak_spoil(const struct expect *e, struct record *r)
+{
+    return compare_spoil_peak(e, r, COMPARE_PEAK_TOTAL);
+}
+
+const struct requirement script_moves_requirements[] = {
+    {.id = "script.collectives",
+     .text = "Each action of a script communicates what the oracle says, in "
+             "order where nothing runs ahead.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .general = true,
+     .needs = "run.shows-every-step",
+     .applies = communicates,
+     .check = &check_each_step,
+     .step = {.holds = collectives_in_action},
+     .spoil = collectives_spoil},
+    {.id = "script.peak",
+     .text = "Without running ahead the most bytes that are live at once in a "
+             "script are those of the oracle.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_MEMORY,
+     .general = true,
+     .needs = "script.rest",
+     .claim = "strict-memory",
+     .applies = is_measured,
+     .check = &check_each_rank,
+     .spoil = peak_spoil,
+     .rank = {.holds = peak_of_rank}},
+    {.id = "script.rest",
+     .text = "Without running ahead exactly those bytes of each kind are live "
+             "behind each action of a script that the oracle says.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_MEMORY,
+     .general = true,
+     .needs = "run.shows-every-step",
+     .claim = "strict-memory",
+     .applies = is_strict,
+     .check = &check_each_rank,
+     .rank = {rest_of_rank, rest_spoil}},
+    {0},
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker_words.c - see worker_words.h. */
+#include "run/worker_words.h"
+#include "run/whole_io.h"
+#include "run/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Ranks that are processes have nothing to say to the supervisor. */
+static void close_words(void)
+{
+    close(WORKER_WORDS_FD);
+}
+
+int worker_words_open(uint32_t descriptor, int *words)
+{
+    *words = descriptor == 0 ? STDOUT_FILENO : WORKER_WORDS_FD;
+    return descriptor == 0 ||
+                   (descriptor == WORKER_WORDS_FD &&
+                    fcntl(WORKER_WORDS_FD, F_SETFD, FD_CLOEXEC) == 0 &&
+                    pthread_atfork(NULL, NULL, close_words) == 0)
+               ? FSDP_OK
+               : FSDP_ERR_IO;
+}
+
+/* Whatever signals an engine sends itself meanwhile. */
+void worker_words_send(int words, const char *text)
+{
+    (void)whole_write(words, text, strlen(text)); /* or nobody hears */
+}
+
+void worker_words_reason(int words, const char *what, int status,
+                         const struct fsdp_error *error)
+{
+    char line[sizeof(error->message) + 32];
+    int n =
+        snprintf(line, sizeof(line), "\n%s %s", what,
+                 error->message[0] ? error->message : fsdp_status_text(status));
+
+    for (int i = 1; i < n; i++) {
+        line[i] = (char)(line[i] == '\n' ? ' ' : line[i]);
+    }
+    snprintf(line + n, sizeof(line) - (size_t)n, "\n");
+    worker_words_send(words, line);
+}
+
+void worker_words_introduce(int words, const struct fsdp_engine *engine)
+{
+    char line[2048];
+    size_t n = (size_t)snprintf(line, sizeof(line), "engine %.63s %.31s",
+                                engine->name, engine->version);
+
+    for (const char *const *c = engine->claims;
+         *c && n + strlen(*c) + 3 < sizeof(line); c++) {
+        n += (size_t)snprintf(line + n, sizeof(line) - n, " %s", *c);
+    }
+    snprintf(line + n, sizeof(line) - n, "\n");
+    worker_words_send(words, line);
+}
+
+int worker_words_wait(uint32_t descriptor)
+{
+    char heard = WORKER_GO_ON;
+
+    while (descriptor != 0 && heard != WORKER_HEARD) {
+        struct pollfd answer = {.fd = WORKER_WORDS_FD, .events = POLLIN};
+        ssize_t n = poll(&answer, 1, heard == WORKER_SUSPENDED ? -1 : 1000);
+
+        if (n == 0 && getppid() > 1) {
+            (void)kill(getppid(), SIGCONT);
+        } else if (n > 0) {
+            n = read(WORKER_WORDS_FD, &heard, 1);
+            if (n == 0 || (n < 0 && errno != EINTR)) {
+                return FSDP_ERR_ABORTED;
+            }
+        }
+    }
+    return FSDP_OK;
+}

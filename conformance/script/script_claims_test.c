@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_claims_test.c - what an engine is asked for that claims less: of each
+ * drawn script what it can play, and no call that it may take.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cases/case_claims.h"
+#include "script/script_mask_testing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *const core[] = {"flat", "full-shard", "fold-rank", "sgd",
+                                   NULL};
+
+static void project(uint64_t seed, const char *const *claims, uint32_t least)
+{
+    struct fsdp_error error = {0};
+    struct script_mask mask;
+    struct script s;
+    struct script left;
+
+    mask_test_draw(seed, &s);
+    if (script_project(&s, claims, &mask, &error) != FSDP_OK) {
+        fail_msg("seed %llu: %s", (unsigned long long)seed, error.message);
+    }
+    assert_int_equal(script_masked(&s, &mask, &left, NULL, &error), FSDP_OK);
+    mask_test_legal(&left, seed);
+    assert_null(script_unclaimed(&left, claims));
+    assert_in_range(left.n_actions, least, s.n_actions);
+    mask_test_holds(seed, &s, &mask);
+    script_release(&left);
+    script_release(&s);
+}
+
+/* All claims that scripts know, but for one. */
+static uint32_t all_but(const char *one, const char *list[64])
+{
+    uint32_t n = 0;
+
+    for (const struct claim *q = known_claims; q->name; q++) {
+        if (q->group != CLAIM_ADAPTER && strcmp(q->name, one) != 0) {
+            list[n++] = q->name;
+        }
+    }
+    list[n] = NULL;
+    return n;
+}
+
+static void test_core(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 3000; seed++) {
+        project(seed, core, SCRIPT_LEAST_CORE);
+    }
+}
+
+static void test_all_but_one(void **state)
+{
+    const char *list[64];
+
+    (void)state;
+    for (const struct claim *q = known_claims; q->name; q++) {
+        if (q->group == CLAIM_ENGINE) {
+            (void)all_but(q->name, list);
+            for (uint64_t seed = 0; seed < 60; seed++) {
+                project(seed, list, 1);
+            }
+        }
+    }
+}
+
+/* With these, some calls that scripts have are right. */
+static void all_but_dtypes(const char *list[64])
+{
+    const uint32_t all = all_but("bf16", list);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < all; i++) {
+        if (strcmp(list[i], "fp16") != 0) {
+            list[n++] = list[i];
+        }
+    }
+    list[n] = NULL;
+}
+
+/* An engine that claims everything is asked for everything. */
+static void test_everything(void **state)
+{
+    const char *list[64];
+
+    (void)state;
+    all_but_dtypes(list);
+    for (uint64_t seed = 0; seed < 1000; seed++) {
+        struct fsdp_error error = {0};
+        struct script_mask all;
+        struct script_mask mask;
+        struct script s;
+
+        mask_test_draw(seed, &s);
+        script_mask_all(&s, &all);
+        assert_null(script_unclaimed(&s, list));
+        assert_int_equal(script_project(&s, list, &mask, &error), FSDP_OK);
+        assert_true(script_mask_same(&all, &mask));
+        script_release(&s);
+    }
+}
+
+static void test_not_even_core(void **state)
+{
+    static const char *const claims[] = {"full-shard", "fold-rank", "sgd",
+                                         NULL};
+    struct fsdp_error error = {0};
+    struct script_mask mask;
+    struct script s;
+
+    (void)state;
+    mask_test_draw(1, &s);
+    assert_int_equal(script_project(&s, claims, &mask, &error),
+                     FSDP_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "needs the claim flat"));
+    script_release(&s);
+}
+
+/* Each of these needs just this one beyond the core. */
+static const struct {
+    const char *actions, *claim;
+} needs[] = {
+    {"pass 0.0 s; step lr 1; zero; look; again; anew", NULL},
+    {"pass 0.0 n", "no-sync"},
+    {"sync off", "no-sync"},
+    {"pass 0.0 at 0 sync off", "no-sync"},
+    {"pass 0.0 at 0 sync on", NULL},
+    {"eval 0.0", "eval"},
+    {"pass 0.0 until 0", "cancel"},
+    {"pass 0.0 left-open 0", NULL},
+    {"clip 1 p 2", "clip"},
+    {"! clip-to-zero", "clip"},
+    {"pass 0.0 at 0 ! clip-in-pass", "clip"},
+    {"unshard; reshard", "unshard-all"},
+    {"summon", "unshard-all"},
+    {"save a full", "save-full"},
+    {"save a local", "save-local"},
+    {"save a sharded", "save-sharded"},
+    {"! wait-before-save", "save-sharded"},
+    {"load a", "load"},
+    {"! prefetch-forward-beyond", "prefetch"},
+    {"pass 0.0 at 0 ! end-early", NULL},
+};
+
+static void test_needs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_OF(needs); i++) {
+        struct fsdp_error error = {0};
+        struct script s;
+        const char *claim;
+        char text[128];
+
+        snprintf(text, sizeof(text), "script 1\n--\n%s", needs[i].actions);
+        assert_int_equal(script_parse(text, &s, &error), FSDP_OK);
+        claim = script_unclaimed(&s, core);
+        if (strcmp(claim ? claim : "", needs[i].claim ? needs[i].claim : "") !=
+            0) {
+            fail_msg("%s: %s", needs[i].actions, claim ? claim : "nothing");
+        }
+        script_release(&s);
+    }
+}
+
+/* Whether a case that plays it is found to need the claim. */
+static bool case_needs(const char *text, const char *claim)
+{
+    const struct case_script *given;
+    const char *list[CASE_MAX_CLAIMS];
+    struct fsdp_error error = {0};
+    struct run_case c;
+    uint32_t n;
+    bool needs_it = false;
+
+    assert_true(
+        case_of_id("mlp.odd.natural.full-shard.k2.flat.layer.rank.s.sgd", &c));
+    assert_int_equal(script_give(text, &given, &error), FSDP_OK);
+    case_play_script(&c, given);
+    n = case_claims(&c, list);
+    assert_in_range(n, 4, CASE_MAX_CLAIMS);
+    for (uint32_t i = 0; i < n; i++) {
+        needs_it = needs_it || strcmp(list[i], claim) == 0;
+    }
+    return needs_it;
+}
+
+/* What a call that must be refused needs, a case needs that makes it. */
+static void test_cases_need_the_same(void **state)
+{
+    (void)state;
+    for (uint32_t call = 0; call < SCRIPT_N_CALLS; call++) {
+        struct fsdp_error error = {0};
+        struct script s;
+        const char *claim;
+        char text[64];
+
+        snprintf(text, sizeof(text), "script 1\n--\n! %s",
+                 script_calls[call].name);
+        assert_int_equal(script_parse(text, &s, &error), FSDP_OK);
+        claim = script_unclaimed(&s, core);
+        if (claim && !case_needs(text, claim)) {
+            fail_msg("%s: %s", text, claim);
+        }
+        script_release(&s);
+    }
+    assert_true(case_needs("script 1\ngroups 2\n--\npass 0.0 n\neval 0.0\n"
+                           "pass 0.1 s until 1\nsummon\nclip 1 p 2\n"
+                           "save a full\nsave a local\nsave a sharded\n"
+                           "load a\n! reduces-beyond\n",
+                           "prefetch"));
+}
+
+/* Calls that one claim makes right are left out for who has it, and asked of
+ * who has not. */
+static void test_allowed(void **state)
+{
+    static const struct {
+        const char *call, *claim;
+    } row[] = {
+        {"unclaimed-dtype", "bf16"},
+        {"unclaimed-reduce-bf16", "bf16"},
+        {"unclaimed-param-of-unit", "bf16"},
+        {"unclaimed-reduce-of-unit", "bf16"},
+        {"unclaimed-param-f16", "fp16"},
+        {"unclaimed-reduce-f16", "fp16"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N_OF(row); i++) {
+        const char *claims[] = {"bf16", NULL};
+        const bool forbids = strcmp(row[i].claim, claims[0]) == 0;
+        struct fsdp_error error = {0};
+        struct script s;
+        char text[64];
+
+        snprintf(text, sizeof(text), "script 1\n--\n! %s", row[i].call);
+        assert_int_equal(script_parse(text, &s, &error), FSDP_OK);
+        assert_null(script_unclaimed(&s, core));
+        assert_int_equal(script_unclaimed(&s, claims) != NULL, forbids);
+        claims[0] = "fp16";
+        assert_int_equal(script_unclaimed(&s, claims) != NULL, !forbids);
+        script_release(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_core),
+        cmocka_unit_test(test_all_but_one),
+        cmocka_unit_test(test_everything),
+        cmocka_unit_test(test_not_even_core),
+        cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_allowed),
+        cmocka_unit_test(test_cases_need_the_same),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* script_testing.c - see script_testing.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "script/script_testing.h"
+
+void script_test_parse(const char *text, struct script *s)
+{
+    struct fsdp_error error = {0};
+
+    if (script_parse(text, s, &error) != FSDP_OK) {
+        fail_msg("%s\n%s", error.message, text);
+    }
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unsharded_clip.c - what becomes of the gradients of the baseline between the
+ * fold and the optimizer: the scale of the loss is undone, they are measured
+ * and clipped.
+ */
+#include "ref/clip/norm.h"
+#include "unsharded.h"
+
+#include <stddef.h>
+
+int unsharded_reduce_all(struct fsdp_sharded *s, const char *where)
+{
+    if (unsharded_is_pending(s)) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, where,
+                        "a rank has gradients that were not reduced");
+    }
+    return unsharded_reduce(s);
+}
+
+/* The gradient of p, or NULL: it is frozen, or its unit took no part in this
+ * step. */
+static float *gradient(const struct fsdp_sharded *s, uint32_t p)
+{
+    return s->has_reduced && s->touched[unsharded_unit(s, p)] &&
+                   !unsharded_is_frozen(s, p)
+               ? s->reduced + s->start[p]
+               : NULL;
+}
+
+static void multiply(struct fsdp_sharded *s, float factor)
+{
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        float *g = gradient(s, p);
+
+        for (uint64_t i = 0; g && i < fsdp_numel(s->model, p); i++) {
+            g[i] *= factor;
+        }
+    }
+}
+
+static bool all_finite(const struct fsdp_sharded *s)
+{
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        const float *g = gradient(s, p);
+
+        if (g && !ref_all_finite(g, fsdp_numel(s->model, p))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int unsharded_unscale(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(ref_check_scale(s->env, "unsharded.step", how->inverse_scale));
+    how->found_inf = how->inverse_scale != 0.0f && !all_finite(s);
+    if (how->inverse_scale != 0.0f && !how->found_inf) {
+        multiply(s, how->inverse_scale);
+    }
+    return FSDP_OK;
+}
+
+int unsharded_clip_grad_norm(struct fsdp_sharded *s,
+                             const struct fsdp_clip *given, float *out_norm)
+{
+    const struct fsdp_clip clip = ref_read_clip(given);
+    struct ref_sum sum = {0};
+    float factor;
+
+    FSDP_TRY(ref_check_clip(s->env, &clip));
+    FSDP_TRY(unsharded_reduce_all(s, "unsharded.clip"));
+    if (clip.inverse_scale != 0.0f) {
+        if (clip.error_if_nonfinite && !all_finite(s)) {
+            return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.clip",
+                            "a gradient is not finite");
+        }
+        multiply(s, clip.inverse_scale);
+    }
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        const float *g = gradient(s, p);
+        if (g) {
+            ref_sum_add(&sum, clip.p, g, fsdp_numel(s->model, p));
+        }
+    }
+    *out_norm = ref_sum_root(&sum, clip.p);
+    FSDP_TRY(ref_check_norm(s->env, &clip, *out_norm));
+    if (ref_clip_factor(&clip, *out_norm, &factor)) {
+        multiply(s, factor);
+    }
+    return FSDP_OK;
+}
