@@ -41,9 +41,9 @@ static int hold_named(struct fsdp_sharded *s, struct impl_holding *h, char *why)
         const struct impl_parameter *x = &s->parameter[p];
         const struct impl_unit *u = &s->unit[x->unit];
         (void)hold(h, p * each, x->first, x->n, u->shard + x->local);
-        for (uint32_t k = 0; k < s->n_states; k++) {
+        for (uint32_t k = 0; k < s->n_states && !x->frozen; k++) {
             (void)hold(h, p * each + 1 + k, x->first, x->n,
-                       u->state[k] + x->local);
+                       u->state[k] + x->state_local);
         }
     }
     return FSDP_OK;
@@ -54,14 +54,17 @@ static int hold_flat(struct fsdp_sharded *s, struct impl_holding *h)
     FSDP_TRY(make_room(h, s->units.n_units * (1 + s->n_states)));
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         const struct impl_unit *x = &s->unit[u];
-        for (uint32_t k = 0; k <= s->n_states; k++) {
+        for (uint32_t k = 0; k <= (x->frozen ? 0 : s->n_states); k++) {
             char name[CHECKPOINT_UNIT_NAME_BYTES];
+            const uint64_t chunk = k > 0 ? x->grad_chunk : x->chunk;
+            const uint64_t padded = chunk * s->shards;
             uint32_t entry;
             checkpoint_unit_name(s->model, &s->units, s->options.layout, u, k,
                                  name);
-            FSDP_TRY(checkpoint_table_add(&h->table, name, 1, &x->padded, k > 0,
+            FSDP_TRY(checkpoint_table_add(&h->table, name, 1, &padded, k > 0,
                                           &entry));
-            (void)hold(h, entry, s->coordinate * x->chunk, x->chunk,
+            (void)hold(h, entry, s->coordinate * chunk,
+                       k > 0 ? x->n_state : chunk,
                        k == 0 ? x->shard : x->state[k - 1]);
         }
     }
