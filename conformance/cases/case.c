@@ -87,6 +87,15 @@ const char *case_recompute_name(uint32_t recompute)
     return recompute < N_OF(name) ? name[recompute] : NULL;
 }
 
+const char *case_frozen_name(uint32_t frozen)
+{
+    static const char *const name[] = {"none", "frozen-prefix",
+                                       "frozen-alternate", "frozen-matrices",
+                                       "frozen-body"};
+
+    return frozen < N_OF(name) ? name[frozen] : NULL;
+}
+
 bool case_value(const char *(*name)(uint32_t), const char *text, uint32_t *out)
 {
     for (uint32_t i = 0; name(i) != NULL; i++) {
@@ -214,6 +223,9 @@ static void id_add_what_is_special(struct id *id, const struct run_case *c)
     if (c->recompute != WORKLOAD_KEEPS) {
         id_add(id, ".%s", named(case_recompute_name(c->recompute)));
     }
+    if (c->frozen != WORKLOAD_TRAINS_ALL) {
+        id_add(id, ".%s", named(case_frozen_name(c->frozen)));
+    }
     id_add_unless(id, "grains", c->grains, usual_grains);
     if (!same_float(c->lr, case_default_lr(c))) {
         id_add_float(id, "lr", c->lr);
@@ -298,6 +310,7 @@ void case_sharded(const struct run_case *c, struct run_case *out)
     out->prefetch_forward = out->prefetch_backward = 0;
     out->reduces_in_flight = 0;
     out->recompute = WORKLOAD_KEEPS;
+    out->frozen = WORKLOAD_TRAINS_ALL;
     out->steps = DEFAULT_STEPS;
     out->recorded_steps = DEFAULT_RECORDED_STEPS;
 }
@@ -460,6 +473,9 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
     id_add(&out, ".steps%u.rec%u", c->steps, c->recorded_steps);
     if (c->precision != CASE_F32) {
         id_add(&out, ".%s", named(case_precision_name(c->precision)));
+    }
+    if (c->frozen != WORKLOAD_TRAINS_ALL) {
+        id_add(&out, ".%s", named(case_frozen_name(c->frozen)));
     }
     if (c->scenario == CASE_EVAL) {
         id_add(&out, ".eval");

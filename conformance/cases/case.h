@@ -119,6 +119,7 @@ struct run_case {
     uint32_t prefetch_forward, prefetch_backward, reduces_in_flight;
     uint32_t recompute; /* enum workload_recompute */
     uint32_t precision; /* enum case_precision */
+    uint32_t frozen;    /* enum workload_frozen */
     uint32_t steps;
     uint32_t recorded_steps; /* tensors are recorded for steps [0, this) */
     /* SCRIPT: which; else empty. It stands in ids in the scenario's place. */
@@ -145,6 +146,7 @@ const char *case_optimizer_name(uint32_t optimizer);
 const char *case_layout_name(uint32_t layout);
 const char *case_data_name(uint32_t data);
 const char *case_recompute_name(uint32_t recompute);
+const char *case_frozen_name(uint32_t frozen);
 const char *case_precision_name(uint32_t precision);
 
 /* The value that one of the functions above gives this name to. */

@@ -36,9 +36,10 @@ static const char *check_names(const struct run_case *c)
         case_wrap_name(c->wrap) == NULL || case_fold_name(c->fold) == NULL ||
         case_optimizer_name(c->optimizer) == NULL ||
         case_recompute_name(c->recompute) == NULL ||
+        case_frozen_name(c->frozen) == NULL ||
         case_precision_name(c->precision) == NULL) {
         return "data, scenario, strategy, layout, wrap, fold, optimizer, "
-               "recompute or precision is not in its list";
+               "recompute, precision or frozen is not in its list";
     }
     return NULL;
 }
@@ -97,6 +98,9 @@ static const char *check_numbers(const struct run_case *c)
 {
     if (c->keep_root > 1) {
         return "keep_root is 0 or 1";
+    }
+    if (c->frozen != WORKLOAD_TRAINS_ALL && c->recompute != WORKLOAD_KEEPS) {
+        return "what is frozen has no recompute: either, or neither";
     }
     if (!(c->lr > 0.0f && c->lr <= 1e6f)) {
         return "lr is over 0 and at most 1e6";

@@ -88,6 +88,12 @@ static bool recomputes(const struct run_case *c, uint32_t value)
     return c->recompute != WORKLOAD_KEEPS;
 }
 
+static bool freezes(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return c->frozen != WORKLOAD_TRAINS_ALL;
+}
+
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -244,7 +250,8 @@ const struct claim known_claims[] = {
              "factor are used, or refused; no case",
      .asked_by = offers_factors},
     {"groups-betas", CLAIM_ENGINE, .text = nothing},
-    {"frozen", CLAIM_ENGINE, .text = nothing},
+    {"frozen", CLAIM_ENGINE,
+     .text = "cases in which some parameters are frozen", .asked_by = freezes},
     {"shared", CLAIM_ENGINE, .text = nothing},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",

@@ -161,6 +161,9 @@ static bool read_count(struct reading *r, struct run_case *c)
     if (strncmp(word, "recompute-", strlen("recompute-")) == 0) {
         return case_value(case_recompute_name, word, &c->recompute);
     }
+    if (strncmp(word, "frozen-", strlen("frozen-")) == 0) {
+        return case_value(case_frozen_name, word, &c->frozen);
+    }
     return case_value(case_precision_name, word, &c->precision) ||
            read_scenario(word, c);
 }

@@ -162,6 +162,7 @@ static int describe(const struct run_case *c, const char *text,
         .text = reads ? text : NULL,
         .text_bytes = reads ? text_bytes : 0,
         .recompute = c->recompute,
+        .frozen = c->frozen,
     };
     int status;
 
@@ -182,6 +183,11 @@ static int describe(const struct run_case *c, const char *text,
         (workload->recomputes & (1u << c->recompute)) == 0) {
         return refuse(error, FSDP_ERR_INVALID, "workload %s has no %s",
                       workload->name, case_recompute_name(c->recompute));
+    }
+    if (c->frozen != WORKLOAD_TRAINS_ALL &&
+        (workload->freezes & (1u << c->frozen)) == 0) {
+        return refuse(error, FSDP_ERR_INVALID, "workload %s has no %s",
+                      workload->name, case_frozen_name(c->frozen));
     }
     status = workload->describe(&config, out, error);
     return status == FSDP_OK

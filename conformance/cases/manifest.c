@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 626;
+const uint32_t manifest_count = 636;
 const char manifest_sha256[] =
-    "8d5f72d227b79d6cb57572cede6772ee130b3a52f2b1c116d636c54eaf2f776d";
+    "fdadc0dd120703cda60748c3c400530f0052956fb94629da7ced503c7dad4bad";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

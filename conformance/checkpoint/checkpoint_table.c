@@ -116,6 +116,9 @@ void checkpoint_unit_name(const struct fsdp_model *model,
         for (uint32_t i = 0; i < 8; i++) {
             h = (h ^ (numel >> (8 * i) & 0xff)) * prime;
         }
+        if (model->parameter_flags[p] & FSDP_FROZEN) { /* it has no states */
+            h = (h ^ FSDP_FROZEN) * prime;
+        }
     }
     (void)snprintf(name, CHECKPOINT_UNIT_NAME_BYTES, "%sunit.%05u.%016llx.%u",
                    k ? "optim." : "", u, (unsigned long long)h, k);

@@ -131,7 +131,8 @@ foreach(name op_attention_test op_gradient_test op_optimizer_test op_rows_test
         TIMEOUT 120 ENVIRONMENT FSDP_REF_PORTABLE=1)
 endforeach()
 foreach(name workload_test workload_exact_test workload_gradient_test
-        workload_train_test workload_recompute_test)
+        workload_train_test workload_recompute_test
+        workload_frozen_test)
     unit(conformance/models/${name}.c LINK fsdp-models fsdp-ref
         WITH ${here}/models/workload_testing.c TIMEOUT 300)
 endforeach()

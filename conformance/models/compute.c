@@ -256,10 +256,14 @@ int compute_param(struct compute *c, uint32_t p, const float **out)
 int compute_grad(struct compute *c, uint32_t p, float **out)
 {
     struct fsdp_tensor t = {0};
-    const int status = c->access.grad(c->access.self, p, &t);
-
     struct compute_wide *w;
+    int status;
 
+    *out = NULL;
+    if ((c->model->parameter_flags[p] & FSDP_FROZEN) != 0) {
+        return FSDP_OK;
+    }
+    status = c->access.grad(c->access.self, p, &t);
     FSDP_TRY(check_tensor(c, p, "grad", status, &t));
     *out = t.data;
     if (t.dtype == FSDP_DTYPE_F32) {

@@ -75,7 +75,8 @@ int compute_end(struct compute *c, float *out_loss);
 
 /* The whole of parameter p, or of its gradient: float32, dense. Operators take
  * float32: what the engine lends in 16 bits is widened, and of a gradient it
- * gets, from compute_lent_back on, the float32 one rounded once. */
+ * gets, from compute_lent_back on, the float32 one rounded once. A frozen
+ * parameter has no gradient: NULL, and nobody is asked. */
 int compute_param(struct compute *c, uint32_t p, const float **out);
 int compute_grad(struct compute *c, uint32_t p, float **out);
 /* A module has computed: its gradients are the engine's. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * data.h - the kinds of data that a workload is trained on, what it may leave
- * alone, and what it may compute twice.
+ * alone, what it may compute twice, and what of it is frozen.
  */
 #ifndef FSDP_CTS_DATA_H
 #define FSDP_CTS_DATA_H
+
+#include <stdbool.h>
 
 enum workload_data {
     WORKLOAD_NATURAL = 0,    /* order matters, and is specified */
@@ -46,6 +48,39 @@ static inline unsigned workload_checkpoint(unsigned recompute, unsigned i)
         return i % 2 == 0 ? i + 1 : 0;
     default:
         return 0;
+    }
+}
+
+/*
+ * Which parameters are frozen. A model has parts, in the order of the forward:
+ * the layers of mlp; gpt's embedding, its blocks, and its head with the norm
+ * before it.
+ */
+enum workload_frozen {
+    WORKLOAD_TRAINS_ALL = 0,
+    WORKLOAD_FROZEN_PREFIX = 1,    /* the first half of the parts */
+    WORKLOAD_FROZEN_ALTERNATE = 2, /* every second part, from the second on */
+    WORKLOAD_FROZEN_MATRICES = 3,  /* all but biases, gains: what has one
+                                    * dimension */
+    WORKLOAD_FROZEN_BODY = 4,      /* all but the last part */
+    WORKLOAD_N_FROZEN = 5,
+};
+
+/* Whether a parameter of part i of n is. */
+static inline bool workload_is_frozen(unsigned frozen, unsigned i, unsigned n,
+                                      bool is_vector)
+{
+    switch (frozen) {
+    case WORKLOAD_FROZEN_PREFIX:
+        return i < n / 2;
+    case WORKLOAD_FROZEN_ALTERNATE:
+        return i % 2 == 1;
+    case WORKLOAD_FROZEN_MATRICES:
+        return !is_vector;
+    case WORKLOAD_FROZEN_BODY:
+        return i + 1 < n;
+    default:
+        return false;
     }
 }
 

@@ -208,6 +208,8 @@ const struct workload workload_gpt = {
     .summary = "byte-level transformer on a text, cross entropy",
     .sizes = gpt_size_names,
     .data_kinds = 1u << WORKLOAD_NATURAL | 1u << WORKLOAD_REPLICATED,
+    .freezes = 1u << WORKLOAD_FROZEN_PREFIX | 1u << WORKLOAD_FROZEN_ALTERNATE |
+               1u << WORKLOAD_FROZEN_MATRICES | 1u << WORKLOAD_FROZEN_BODY,
     .recomputes = 1u << WORKLOAD_RECOMPUTE_BLOCK |
                   1u << WORKLOAD_RECOMPUTE_AROUND |
                   1u << WORKLOAD_RECOMPUTE_PAIR | 1u << WORKLOAD_RECOMPUTE_HALF,

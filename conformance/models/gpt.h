@@ -25,6 +25,7 @@ struct gpt_model {
     struct model_build *build;
     struct batch batch; /* samples are windows of the text */
     struct gpt_size size;
+    uint32_t part; /* that is being built: embedding, blocks, what is behind */
 };
 
 /* Modules: the root, "embed", the blocks with four modules below each, "norm",

@@ -218,8 +218,12 @@ static int affine_backward(struct workload_run *run, uint32_t weight,
     FSDP_TRY(compute_param(c, weight, &w));
     FSDP_TRY(compute_grad(c, weight, &dw));
     FSDP_TRY(compute_grad(c, weight + 1, &dbias));
-    FSDP_TRY(compute_column_sum(c, run->rows, n_out, dy, dbias));
-    FSDP_TRY(compute_gemm_grad(c, n_in, n_out, run->rows, x, dy, dw));
+    if (dbias != NULL) {
+        FSDP_TRY(compute_column_sum(c, run->rows, n_out, dy, dbias));
+    }
+    if (dw != NULL) {
+        FSDP_TRY(compute_gemm_grad(c, n_in, n_out, run->rows, x, dy, dw));
+    }
     return compute_gemm_transposed(c, run->rows, n_in, n_out, dy, w, dx);
 }
 
@@ -247,8 +251,10 @@ static int norm_backward(struct workload_run *run, uint32_t gamma,
     FSDP_TRY(compute_param(c, gamma, &g));
     FSDP_TRY(compute_grad(c, gamma, &dgamma));
     FSDP_TRY(compute_grad(c, gamma + 1, &dbeta));
-    FSDP_TRY(compute_norm_grad(c, run->rows, run->width, x, stat, run->dn,
-                               dgamma, dbeta));
+    if (dgamma != NULL && dbeta != NULL) { /* frozen together, or not */
+        FSDP_TRY(compute_norm_grad(c, run->rows, run->width, x, stat, run->dn,
+                                   dgamma, dbeta));
+    }
     return compute_norm_backward(c, run->rows, run->width, x, g, stat, run->dn,
                                  dx);
 }
@@ -337,8 +343,10 @@ static int head_backward(struct workload_run *run)
 
     FSDP_TRY(compute_param(c, weight, &w));
     FSDP_TRY(compute_grad(c, weight, &dw));
-    FSDP_TRY(compute_gemm_grad(c, run->width, GPT_VOCABULARY, run->rows, run->n,
-                               run->logits, dw));
+    if (dw != NULL) {
+        FSDP_TRY(compute_gemm_grad(c, run->width, GPT_VOCABULARY, run->rows,
+                                   run->n, run->logits, dw));
+    }
     return compute_gemm_transposed(c, run->rows, run->width, GPT_VOCABULARY,
                                    run->logits, w, run->dn);
 }
@@ -361,8 +369,10 @@ static int embed_backward(struct workload_run *run)
 
     FSDP_TRY(compute_grad(&run->compute, GPT_WTE, &dwte));
     FSDP_TRY(compute_grad(&run->compute, GPT_WPE, &dwpe));
-    return compute_embedding_grad(&run->compute, &run->embedding, run->id,
-                                  run->dh, dwte, dwpe);
+    return dwte == NULL || dwpe == NULL /* frozen together, or not */
+               ? FSDP_OK
+               : compute_embedding_grad(&run->compute, &run->embedding, run->id,
+                                        run->dh, dwte, dwpe);
 }
 
 /* The residual stream in front of block i. */

@@ -58,20 +58,31 @@ bool gpt_size_find(const char *name, struct gpt_size *out)
     return false;
 }
 
+/* Embedding, blocks, and what is behind them. */
+static uint32_t frozen_or(const struct gpt_model *m, bool is_vector,
+                          uint32_t flags)
+{
+    return workload_is_frozen(m->base.config.frozen, m->part,
+                              m->size.blocks + 2, is_vector)
+               ? flags | FSDP_FROZEN
+               : flags;
+}
+
 static void matrix(struct gpt_model *m, int32_t module, const char *name,
                    uint64_t rows, uint64_t columns)
 {
     const uint64_t shape[] = {rows, columns};
 
-    model_build_parameter(m->build, name, module, FSDP_DTYPE_F32, 0, 2, shape);
+    model_build_parameter(m->build, name, module, FSDP_DTYPE_F32,
+                          frozen_or(m, false, 0), 2, shape);
 }
 
 /* What is no matrix is not decayed, as is usual. */
 static void vector(struct gpt_model *m, int32_t module, const char *name,
                    uint64_t n)
 {
-    model_build_parameter(m->build, name, module, FSDP_DTYPE_F32, FSDP_NO_DECAY,
-                          1, &n);
+    model_build_parameter(m->build, name, module, FSDP_DTYPE_F32,
+                          frozen_or(m, true, FSDP_NO_DECAY), 1, &n);
 }
 
 static const char *join(char full[64], uint32_t block, const char *name)
@@ -197,13 +208,16 @@ int gpt_build(struct gpt_model *m)
     const uint64_t d = m->size.width;
     int32_t at;
 
+    m->part = 0;
     model_build_module(m->build, "gpt", "GPT", -1);
     at = model_build_module(m->build, "embed", "Embedding", GPT_ROOT);
     matrix(m, at, "embed.wte", GPT_VOCABULARY, d);
     matrix(m, at, "embed.wpe", m->size.time, d);
     for (uint32_t b = 0; b < m->size.blocks; b++) {
+        m->part++;
         build_block(m, b);
     }
+    m->part++;
     at = model_build_module(m->build, "norm", "LayerNorm", GPT_ROOT);
     vector(m, at, "norm.gamma", d);
     vector(m, at, "norm.beta", d);

@@ -21,8 +21,12 @@ static int build(struct layers_model *m, const char *root_class)
         snprintf(name, sizeof(name), "layers.%u", (unsigned)u);
         model_build_module(m->build, name, "Linear", 0);
         snprintf(name, sizeof(name), "layers.%u.weight", (unsigned)u);
-        model_build_parameter(m->build, name, (int32_t)u + 1, FSDP_DTYPE_F32, 0,
-                              2, shape);
+        model_build_parameter(
+            m->build, name, (int32_t)u + 1, FSDP_DTYPE_F32,
+            workload_is_frozen(m->base.config.frozen, u, size->n, false)
+                ? FSDP_FROZEN
+                : 0,
+            2, shape);
         checkpoint[u + 1] = workload_checkpoint(m->base.config.recompute, u);
     }
     if (m->base.config.recompute != WORKLOAD_KEEPS) {

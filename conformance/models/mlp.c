@@ -295,8 +295,10 @@ static int backward(struct workload_run *run, uint32_t u)
     FSDP_TRY(compute_relu_backward(&run->compute, rows * size->out[u],
                                    run->pre[u], dy));
     FSDP_TRY(compute_grad(&run->compute, u, &dw));
-    FSDP_TRY(compute_gemm_grad(&run->compute, size->in[u], size->out[u], rows,
-                               run->x[u], dy, dw));
+    if (dw != NULL) {
+        FSDP_TRY(compute_gemm_grad(&run->compute, size->in[u], size->out[u],
+                                   rows, run->x[u], dy, dw));
+    }
     if (u == 0) {
         return FSDP_OK;
     }
@@ -401,6 +403,8 @@ const struct workload workload_mlp = {
                   1u << WORKLOAD_REPLICATED,
     .recomputes = 1u << WORKLOAD_RECOMPUTE_AROUND |
                   1u << WORKLOAD_RECOMPUTE_PAIR | 1u << WORKLOAD_RECOMPUTE_HALF,
+    .freezes = 1u << WORKLOAD_FROZEN_PREFIX | 1u << WORKLOAD_FROZEN_ALTERNATE |
+               1u << WORKLOAD_FROZEN_BODY,
     .describe = mlp_describe,
     .release = layers_release,
     .open = mlp_open,

@@ -58,6 +58,20 @@ static int build_store(struct model_build *b, uint32_t slot, const char *name,
     return b->status;
 }
 
+/* The first n points of a sequence that was stored. */
+static int build_cut(struct model_build *b, uint32_t slot, uint32_t n)
+{
+    struct fsdp_sequence *cut = model_build_alloc(b, 1, sizeof(*cut));
+
+    if (cut == NULL) {
+        return b->status;
+    }
+    *cut = *b->sequence[slot];
+    cut->n = n;
+    b->sequence[slot] = cut;
+    return b->status;
+}
+
 int model_build_sequence(struct model_build *b, const char *name, uint32_t n,
                          const uint32_t *point, const uint32_t *module)
 {
@@ -103,6 +117,50 @@ int model_build_recompute(struct model_build *b, const uint32_t *checkpoint)
         module);
 }
 
+/* Whether a module (-1: any) has a parameter that is frozen, or one that is
+ * not. */
+static bool owns(const struct model_build *b, int32_t module, bool frozen)
+{
+    for (const struct build_node *p = b->parameters.first; p != NULL;
+         p = p->next) {
+        if ((module < 0 || p->owner == module) &&
+            ((p->flags & FSDP_FROZEN) != 0) == frozen) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is trainable, or has something trainable in front of it, has a backward;
+ * a frozen beginning of the model has none. Returns how many points are left.
+ * In a model without anything frozen all are. */
+static uint32_t leave_out_frozen(struct model_build *b, uint32_t n,
+                                 uint32_t *point, uint32_t *module)
+{
+    bool *goes_back = model_build_alloc(b, b->modules.n, sizeof(*goes_back));
+    bool any = false;
+    uint32_t left = 0;
+
+    if (goes_back == NULL || !owns(b, -1, true)) {
+        return n;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t m = module[i];
+
+        any =
+            any || (point[i] == FSDP_PRE_FORWARD && owns(b, (int32_t)m, false));
+        if (point[i] == FSDP_POST_FORWARD) {
+            goes_back[m] = any;
+        }
+        if (point[i] == FSDP_PRE_FORWARD || point[i] == FSDP_POST_FORWARD ||
+            goes_back[m]) {
+            point[left] = point[i];
+            module[left++] = m;
+        }
+    }
+    return left;
+}
+
 /* The two sequences that follow from the tree, where none was given. */
 static int build_derived(struct model_build *b, const int32_t *parent)
 {
@@ -120,6 +178,7 @@ static int build_derived(struct model_build *b, const int32_t *parent)
     }
     for (slot = 0; slot < 2; slot++) {
         const bool train = slot == FSDP_SEQUENCE_TRAIN;
+        uint32_t points = (train ? 4 : 2) * n;
 
         if (b->sequence[slot] != NULL) {
             continue;
@@ -127,11 +186,13 @@ static int build_derived(struct model_build *b, const int32_t *parent)
         if (n > UINT32_MAX / 4) {
             return model_build_fail(b, FSDP_ERR_INVALID, "too many modules");
         }
-        FSDP_TRY(build_store(b, slot, train ? "train" : "eval",
-                             (train ? 4 : 2) * n, &point, &module));
+        FSDP_TRY(build_store(b, slot, train ? "train" : "eval", points, &point,
+                             &module));
         model_sequence_forward(n, parent, point, module);
         if (train) {
             model_sequence_mirror(2 * n, point, module);
+            points = leave_out_frozen(b, points, point, module);
+            FSDP_TRY(build_cut(b, slot, points));
         }
     }
     return FSDP_OK;

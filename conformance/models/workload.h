@@ -31,6 +31,7 @@ struct workload_config {
     const char *text; /* gpt: the bytes to learn; NULL for the others */
     uint64_t text_bytes;
     uint32_t recompute; /* enum workload_recompute */
+    uint32_t frozen;    /* enum workload_frozen */
 };
 
 /* What a workload is described by; owned by the workload until `release`. */
@@ -70,6 +71,7 @@ struct workload {
     bool any_size;            /* `describe` knows more, and copies the name */
     uint32_t data_kinds;      /* bit (1 << enum workload_data) set: offered */
     uint32_t recomputes;      /* (1 << enum workload_recompute): also offered */
+    uint32_t freezes;         /* (1 << enum workload_frozen): also offered */
 
     /* Describes the model. INVALID: the config does not fit (names what). */
     int (*describe)(const struct workload_config *config,

@@ -63,6 +63,11 @@ static bool is_f32(const void *base)
     return c->precision == CASE_F32;
 }
 
+static bool trains_all(const void *base)
+{
+    return ((const struct run_case *)base)->frozen == WORKLOAD_TRAINS_ALL;
+}
+
 static bool read_script(struct record_json *j, struct record_field at,
                         json_t *v, const struct record_row *row, void *base)
 {
@@ -142,6 +147,8 @@ static const struct record_row run_case_rows[] = {
     {"reduces_in_flight", &record_u32, AT(reduces_in_flight)},
     {"recompute", &record_name, AT(recompute), .name = case_recompute_name,
      .optional = true, .absent = keeps_all},
+    {"frozen", &record_name, AT(frozen), .name = case_frozen_name,
+     .optional = true, .absent = trains_all},
     {"steps", &record_u32, AT(steps)},
     {"recorded_steps", &record_u32, AT(recorded_steps)},
     {"precision", &record_name, AT(precision), .name = case_precision_name,

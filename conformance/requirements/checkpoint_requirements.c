@@ -56,9 +56,10 @@ static bool parameters_of_part(const struct expect *e, const struct record *r,
 static bool moments_of_part(const struct expect *e, const struct record *r,
                             const struct compare_part *part, struct finding *f)
 {
-    return as_saved(e, r, part, RECORD_LOADED0, RECORD_STATE0, f) &&
-           (e->c->optimizer != FSDP_OPTIMIZER_ADAMW ||
-            as_saved(e, r, part, RECORD_LOADED1, RECORD_STATE1, f));
+    return !expect_is_trainable(e, part->parameter) ||
+           (as_saved(e, r, part, RECORD_LOADED0, RECORD_STATE0, f) &&
+            (e->c->optimizer != FSDP_OPTIMIZER_ADAMW ||
+             as_saved(e, r, part, RECORD_LOADED1, RECORD_STATE1, f)));
 }
 
 static bool saves(const struct expect *e)

@@ -104,7 +104,7 @@ static bool scale_of_part(const struct expect *e, const struct record *r,
     bool clips;
     float factor;
 
-    if (!e->trained[part->unit]) {
+    if (!e->stepped[part->parameter]) {
         return true;
     }
     if (before == NULL || got == NULL || answer == NULL) {

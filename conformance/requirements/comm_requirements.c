@@ -230,15 +230,18 @@ static bool message_size_of_collective(const struct expect *e,
                                        uint32_t index, struct finding at,
                                        struct finding *f)
 {
+    uint64_t want;
+
     (void)index;
     at.unit = c->unit;
     if (c->unit >= e->units->n_units) {
         return finding_count(f, at, c->unit, e->units->n_units,
                              "a collective of no unit; the model has so many");
     }
-    return c->n == e->unit[c->unit].chunk ||
-           finding_count(f, at, c->n, e->unit[c->unit].chunk,
-                         "elements of a collective");
+    want = c->kind == FSDP_ALL_GATHER ? e->unit[c->unit].chunk
+                                      : e->unit[c->unit].grad_chunk;
+    return c->n == want ||
+           finding_count(f, at, c->n, want, "elements of a collective");
 }
 
 static void message_size_spoil(struct record_collective *c)

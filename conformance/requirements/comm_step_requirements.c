@@ -67,6 +67,7 @@ static bool closed_form_in_step(const struct expect *e,
     uint64_t units = e->units->n_units;
     uint64_t passes = e->c->microbatches;
     uint64_t synced = 0;
+    uint64_t trains = 0; /* units */
     bool reshards = e->options.reshard_after_forward != 0;
     bool keeps = reshards && e->options.keep_root != 0 &&
                  e->units->unit_of_module[0] != FSDP_NO_UNIT;
@@ -75,14 +76,17 @@ static bool closed_form_in_step(const struct expect *e,
     for (uint32_t b = 0; b < e->c->microbatches; b++) {
         synced += e->c->sync[b] != 0;
     }
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        trains += e->unit[u].trains;
+    }
     want[FSDP_ALL_GATHER] =
         passes * (units * (reshards ? 2 : 1) - (keeps ? 1 : 0));
     if (e->c->scenario == CASE_EVAL) {
         want[FSDP_ALL_GATHER] += units;
     }
     want[FSDP_ALL_GATHER] *= e->shards > 1;
-    want[FSDP_REDUCE_SCATTER] = units * synced * (e->shards > 1);
-    want[FSDP_ALL_REDUCE] = units * synced * (e->replicas > 1);
+    want[FSDP_REDUCE_SCATTER] = trains * synced * (e->shards > 1);
+    want[FSDP_ALL_REDUCE] = trains * synced * (e->replicas > 1);
     for (uint32_t kind = 0; kind < 3; kind++) {
         uint64_t got = compare_count(sequence, kind);
 

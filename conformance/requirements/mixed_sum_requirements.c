@@ -39,7 +39,7 @@ static enum part_is part_is(const struct expect *e, const struct record *r,
     const char *why;
     bool right = true;
 
-    if (!e->trained[part->unit]) {
+    if (!e->stepped[part->parameter]) {
         return PART_RIGHT;
     }
     if (got == NULL || !replay_reduction_find(e, r, part, &x, f)) {

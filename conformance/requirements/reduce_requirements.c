@@ -20,7 +20,7 @@ static bool replicas_equal_of_part(const struct expect *e,
                                    const struct compare_part *part,
                                    struct finding *f)
 {
-    return !e->trained[part->unit] ||
+    return !e->stepped[part->parameter] ||
            compare_replica(e, r, part, RECORD_REDUCED, f);
 }
 
@@ -87,7 +87,7 @@ static bool scale_of_part(const struct expect *e, const struct record *r,
     struct replay_reduction x;
     float wrong[5];
 
-    if (!e->trained[part->unit]) {
+    if (!e->stepped[part->parameter]) {
         return true;
     }
     if (got == NULL) {
@@ -181,7 +181,7 @@ static bool baseline_of_part(const struct expect *e, const struct record *r,
     struct compare_part own = *part;
 
     own.any_zero = e->profile == EXPECT_OWN;
-    return !e->trained[part->unit] ||
+    return !e->stepped[part->parameter] ||
            compare_equal(e, &own, RECORD_REDUCED,
                          compare_values(r, RECORD_REDUCED, part),
                          compare_baseline(e, RECORD_REDUCED, part), f);

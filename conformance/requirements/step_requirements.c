@@ -60,7 +60,7 @@ static bool every_element_changes_of_part(const struct expect *e,
     const float *after = compare_values(r, RECORD_AFTER, part);
     struct replay_optimizer o = replay_optimizer_at(e, part->parameter, 0);
 
-    if (!e->trained[part->unit]) {
+    if (!e->stepped[part->parameter]) {
         return true;
     }
     if (before == NULL || gradient == NULL || after == NULL) {
@@ -211,9 +211,10 @@ static bool has_states(const struct expect *e)
 static bool state_of_part(const struct expect *e, const struct record *r,
                           const struct compare_part *part, struct finding *f)
 {
-    return as_baseline(e, r, part, RECORD_STATE0, f) &&
-           (e->c->optimizer != FSDP_OPTIMIZER_ADAMW ||
-            as_baseline(e, r, part, RECORD_STATE1, f));
+    return !expect_is_trainable(e, part->parameter) ||
+           (as_baseline(e, r, part, RECORD_STATE0, f) &&
+            (e->c->optimizer != FSDP_OPTIMIZER_ADAMW ||
+             as_baseline(e, r, part, RECORD_STATE1, f)));
 }
 
 /* step.weights: the weights of the unsharded run are the reference. */

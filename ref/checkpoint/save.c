@@ -12,16 +12,47 @@
 
 /* ---- What is this rank's ------------------------------------------------ */
 
+/* Trainable elements of a flat unit that lie before element `end`. */
+static uint64_t trainable_before(const struct fsdp_sharded *s, uint32_t u,
+                                 uint64_t end)
+{
+    uint64_t n = 0;
+
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        const struct ref_parameter *x = &s->parameter[p];
+
+        if (x->unit == u && !x->frozen && x->offset < end) {
+            n += end - x->offset < x->numel ? end - x->offset : x->numel;
+        }
+    }
+    return n;
+}
+
+/* Where shard k of a unit begins among those of all; a state has no holes. */
+static uint64_t shard_begins(const struct fsdp_sharded *s, uint32_t u,
+                             bool state, uint32_t k)
+{
+    const struct ref_unit *x = &s->unit[u];
+
+    if (!state) {
+        return k * x->chunk;
+    }
+    return x->has_holes ? trainable_before(s, u, k * x->chunk)
+                        : k * x->grad_chunk;
+}
+
 static int local_table(struct fsdp_sharded *s, struct ref_checkpoints *c)
 {
     for (uint32_t u = 0; u < s->units->n_units; u++) {
-        uint64_t padded = s->unit[u].chunk * s->shards;
+        const struct ref_unit *x = &s->unit[u];
         for (uint32_t k = 0; k <= s->n_states; k++) {
+            uint64_t n = shard_begins(s, u, k > 0, s->shards);
             char name[CHECKPOINT_UNIT_NAME_BYTES];
             checkpoint_unit_name(s->model, s->units, s->options.layout, u, k,
                                  name);
-            FSDP_TRY(
-                checkpoint_table_add(&c->local, name, 1, &padded, k > 0, NULL));
+            FSDP_TRY(checkpoint_table_add(&c->local,
+                                          k > 0 && !x->trains ? NULL : name, 1,
+                                          &n, k > 0, NULL));
         }
     }
     return FSDP_OK;
@@ -32,17 +63,20 @@ static void list_slices(struct fsdp_sharded *s, struct ref_checkpoints *c)
     for (uint32_t i = 0; i < s->n_parts; i++) {
         const struct ref_part *part = &s->part[i];
         const struct ref_unit *u = &s->unit[s->parameter[part->parameter].unit];
-        for (uint32_t k = 0; k <= s->n_states; k++) {
+        for (uint32_t k = 0; k <= (part->frozen ? 0 : s->n_states); k++) {
             c->slice[c->n] = (struct checkpoint_slice){
                 part->parameter * (1 + s->n_states) + k, part->first, part->n};
-            c->at[c->n++] = (k ? u->state[k - 1] : u->shard) + part->local;
+            c->at[c->n++] =
+                k ? u->state[k - 1] + part->state : u->shard + part->local;
         }
     }
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         const struct ref_unit *x = &s->unit[u];
-        for (uint32_t k = 0; k <= s->n_states; k++) {
+        for (uint32_t k = 0; k <= (x->trains ? s->n_states : 0); k++) {
             c->local_slice[c->n_local] = (struct checkpoint_slice){
-                u * (1 + s->n_states) + k, s->coordinate * x->chunk, x->chunk};
+                u * (1 + s->n_states) + k,
+                shard_begins(s, u, k > 0, s->coordinate),
+                k ? x->n_states : x->chunk};
             c->local_at[c->n_local++] = k ? x->state[k - 1] : x->shard;
         }
     }

@@ -21,13 +21,14 @@ static int check(const struct fsdp_sharded *s, const struct fsdp_clip *clip)
     return ref_check_clip(s->env, clip);
 }
 
-/* The gradient of a part, or NULL: its unit took no part in this step. */
+/* The gradient of a part, or NULL: it is frozen, or its unit took no part in
+ * this step. */
 static float *gradient(const struct fsdp_sharded *s,
                        const struct ref_part *part)
 {
     float *g = s->unit[s->parameter[part->parameter].unit].grad_shard;
 
-    return g ? g + part->local : NULL;
+    return g && !part->frozen ? g + part->grad : NULL;
 }
 
 /* Sums are numbers of this replica's ranks: they lie side by side. */

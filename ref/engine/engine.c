@@ -143,6 +143,11 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                         p);
     }
     x = &s->parameter[p];
+    if (x->frozen) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.grad",
+                        "%s is frozen: it has no gradient",
+                        s->model->parameter_name[p]);
+    }
     u = &s->unit[x->unit];
     if ((x->accumulated || u->dtype.grad != u->dtype.accumulate) &&
         !x->staging) {
@@ -153,7 +158,7 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
     *out = ref_tensor(
         s->env, s->model, p, u->dtype.grad,
         x->staging ? x->staging
-                   : ref_at(u->grad_full, u->dtype.accumulate, x->offset));
+                   : ref_at(u->grad_full, u->dtype.accumulate, x->grad_offset));
     return FSDP_OK;
 }
 
@@ -230,11 +235,11 @@ static int pieces(struct fsdp_sharded *s,
                                    .first = part->first,
                                    .n = part->n,
                                    .value = u->shard + part->local};
-        if (u->grad_shard) {
-            piece.grad = u->grad_shard + part->local;
+        if (u->grad_shard && !part->frozen) {
+            piece.grad = u->grad_shard + part->grad;
         }
-        for (uint32_t k = 0; k < s->n_states; k++) {
-            piece.state[k] = u->state[k] + part->local;
+        for (uint32_t k = 0; k < s->n_states && !part->frozen; k++) {
+            piece.state[k] = u->state[k] + part->state;
         }
         visit(context, &piece);
     }
@@ -278,6 +283,7 @@ static const char *const claims[] = {
     "cancel",
     "unshard-all",
     "recompute",
+    "frozen",
     "scripts",
     "sgd",
     "momentum",

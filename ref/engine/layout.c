@@ -34,8 +34,12 @@ static void cut_flat(const struct fsdp_sharded *s, uint32_t p, uint32_t shard,
     uint64_t first = x->offset > low ? x->offset : low;
     uint64_t last = least(x->offset + x->numel, low + chunk);
 
-    *out = (struct ref_part){p, first - x->offset,
-                             last > first ? last - first : 0, first - low};
+    *out = (struct ref_part){.parameter = p,
+                             .first = first - x->offset,
+                             .n = last > first ? last - first : 0,
+                             .local = first - low,
+                             .frozen = x->frozen,
+                             .grad = first - low};
 }
 
 static void cut_rows(const struct fsdp_sharded *s, uint32_t p, uint32_t shard,
@@ -44,8 +48,12 @@ static void cut_rows(const struct fsdp_sharded *s, uint32_t p, uint32_t shard,
     const struct ref_parameter *x = &s->parameter[p];
     uint64_t first = least(shard * x->block, x->numel);
 
-    *out = (struct ref_part){p, first, least(x->block, x->numel - first),
-                             x->local};
+    *out = (struct ref_part){.parameter = p,
+                             .first = first,
+                             .n = least(x->block, x->numel - first),
+                             .local = x->local,
+                             .frozen = x->frozen,
+                             .grad = x->grad_local};
 }
 
 bool ref_part(const struct fsdp_sharded *s, uint32_t p, uint32_t shard,
@@ -68,33 +76,79 @@ static uint64_t block_of(const struct fsdp_sharded *s, uint32_t p)
     return d0 > 0 ? divide_up(d0, s->shards) * (s->parameter[p].numel / d0) : 0;
 }
 
+static void place(struct fsdp_sharded *s, uint32_t p, bool flat)
+{
+    struct ref_parameter *x = &s->parameter[p];
+    struct ref_unit *unit;
+
+    x->unit = s->units->unit_of_module[s->model->parameter_module[p]];
+    x->numel = fsdp_numel(s->model, p);
+    x->block = block_of(s, p);
+    x->frozen = (s->model->parameter_flags[p] & FSDP_FROZEN) != 0;
+    unit = &s->unit[x->unit];
+    x->offset = unit->numel;
+    x->local = unit->chunk;
+    unit->numel += x->numel;
+    unit->chunk += flat ? 0 : x->block;
+    unit->trains = unit->trains || !x->frozen;
+    unit->freezes = unit->freezes || x->frozen;
+    /* Equal parts of a flat parameter leave no choice: what is frozen has its
+     * place in the gradient, too. */
+    x->grad_offset = unit->grad_numel;
+    x->grad_local = unit->grad_chunk;
+    if (flat || !x->frozen) {
+        unit->grad_numel += x->numel;
+        unit->grad_chunk += flat ? 0 : x->block;
+    }
+}
+
+/* Of a flat unit, or with one shard; a unit that does not train has none. */
+static void measure_gradient(const struct fsdp_sharded *s, struct ref_unit *x,
+                             bool flat)
+{
+    x->trains = x->trains || !x->freezes;
+    x->has_holes = flat && x->freezes;
+    x->grad_numel = x->trains ? x->grad_numel : 0;
+    x->grad_chunk = flat ? divide_up(x->grad_numel, s->shards) : x->grad_chunk;
+    x->grad_whole = flat ? x->grad_chunk * s->shards : x->grad_numel;
+    x->n_states = x->has_holes ? 0 : x->grad_chunk;
+}
+
+/* Where this rank's trainable elements lie in states: as in the gradient, but
+ * without holes. */
+static void place_states(struct fsdp_sharded *s)
+{
+    for (uint32_t i = 0; i < s->n_parts; i++) {
+        struct ref_part *part = &s->part[i];
+        struct ref_unit *x = &s->unit[s->parameter[part->parameter].unit];
+
+        part->state = part->grad;
+        if (x->has_holes && !part->frozen) {
+            part->state = x->n_states;
+            x->n_states += part->n;
+        }
+    }
+}
+
 void ref_layout(struct fsdp_sharded *s)
 {
-    const struct fsdp_model *model = s->model;
     bool flat = s->options.layout == FSDP_LAYOUT_FLAT;
 
     s->packs = !flat && s->shards > 1;
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        struct ref_parameter *x = &s->parameter[p];
-        struct ref_unit *unit;
-        x->unit = s->units->unit_of_module[model->parameter_module[p]];
-        x->numel = fsdp_numel(model, p);
-        x->block = block_of(s, p);
-        unit = &s->unit[x->unit];
-        x->offset = unit->numel;
-        x->local = unit->chunk;
-        unit->numel += x->numel;
-        unit->chunk += flat ? 0 : x->block;
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        place(s, p, flat);
     }
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         struct ref_unit *x = &s->unit[u];
         x->chunk = flat ? divide_up(x->numel, s->shards) : x->chunk;
         x->whole = flat ? x->chunk * s->shards : x->numel;
+        measure_gradient(s, x, flat);
     }
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         s->n_parts +=
             ref_part(s, p, s->coordinate, &s->part[s->n_parts]) ? 1 : 0;
     }
+    place_states(s);
 }
 
 /* What is copied, part by part, and may be cast on the way. */
@@ -111,15 +165,19 @@ static int copy_parts(struct fsdp_sharded *s, uint32_t u, const struct way *w)
     struct ref_part part;
 
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        for (uint32_t k = 0; s->parameter[p].unit == u && k < s->shards; k++) {
+        const struct ref_parameter *x = &s->parameter[p];
+        for (uint32_t k = 0; x->unit == u && k < s->shards; k++) {
             void *sent;
             void *lies;
-            if (!ref_part(s, p, k, &part)) {
+            if (!ref_part(s, p, k, &part) || (!w->unpack && part.frozen)) {
                 continue;
             }
-            sent = ref_at(w->wire, w->wire_dtype, k * unit->chunk + part.local);
-            lies = ref_at(w->whole, w->whole_dtype,
-                          s->parameter[p].offset + part.first);
+            sent = ref_at(w->wire, w->wire_dtype,
+                          w->unpack ? k * unit->chunk + part.local
+                                    : k * unit->grad_chunk + part.grad);
+            lies =
+                ref_at(w->whole, w->whole_dtype,
+                       (w->unpack ? x->offset : x->grad_offset) + part.first);
             FSDP_TRY(w->unpack ? ref_convert(s, u, part.n, w->wire_dtype, sent,
                                              w->whole_dtype, lies)
                                : ref_convert(s, u, part.n, w->whole_dtype, lies,
@@ -135,8 +193,8 @@ int ref_pack(struct fsdp_sharded *s, uint32_t u)
     const struct way way = {x->grad_full, x->wire, x->dtype.accumulate,
                             x->dtype.reduce, false};
 
-    FSDP_TRY(
-        ref_fill_zero(s, u, x->dtype.reduce, x->wire, x->chunk * s->shards));
+    FSDP_TRY(ref_fill_zero(s, u, x->dtype.reduce, x->wire,
+                           x->grad_chunk * s->shards));
     return copy_parts(s, u, &way);
 }
 
@@ -156,7 +214,7 @@ int ref_initialise(struct fsdp_sharded *s)
         FSDP_TRY(ref_take(s, FSDP_PARAM_SHARD, u, x->chunk, FSDP_DTYPE_F32,
                           &x->shard));
         for (uint32_t i = 0; i < s->n_states; i++) {
-            FSDP_TRY(ref_take(s, FSDP_OPTIM, u, x->chunk, FSDP_DTYPE_F32,
+            FSDP_TRY(ref_take(s, FSDP_OPTIM, u, x->n_states, FSDP_DTYPE_F32,
                               &x->state[i]));
         }
     }
@@ -172,7 +230,7 @@ int ref_fill_initial(struct fsdp_sharded *s)
         FSDP_TRY(ref_fill_zero(s, u, FSDP_DTYPE_F32, x->shard, x->chunk));
         for (uint32_t i = 0; i < s->n_states; i++) {
             FSDP_TRY(
-                ref_fill_zero(s, u, FSDP_DTYPE_F32, x->state[i], x->chunk));
+                ref_fill_zero(s, u, FSDP_DTYPE_F32, x->state[i], x->n_states));
         }
     }
     FSDP_TRY(d->wait(d->self, NULL, s->env->compute, 0, "fill->copy"));

@@ -26,17 +26,25 @@ static const uint64_t shape[PARAMETERS][FSDP_MAX_DIMS] = {
     {5, 2}, {3}, {0}, {0, 4}};
 static const uint32_t n_dims[PARAMETERS] = {2, 1, 0, 2};
 static const uint32_t module_of[PARAMETERS] = {0, 0, 0, 0};
+static const uint32_t trainable[PARAMETERS] = {0};
 static const uint32_t unit_of_module[] = {0};
 static const struct fsdp_model model = {.size = sizeof(model),
                                         .n_modules = 1,
                                         .n_parameters = PARAMETERS,
                                         .parameter_module = module_of,
                                         .parameter_shape = shape,
-                                        .parameter_n_dims = n_dims};
+                                        .parameter_n_dims = n_dims,
+                                        .parameter_flags = trainable};
 static const struct fsdp_units units = {
     .size = sizeof(units), .n_units = 1, .unit_of_module = unit_of_module};
 
+struct place {
+    uint32_t parameter;
+    uint64_t first, n, local;
+};
+
 struct fixture {
+    struct fsdp_model model;
     struct fsdp_env env;
     struct ref_unit unit;
     struct ref_parameter parameter[PARAMETERS];
@@ -44,12 +52,20 @@ struct fixture {
     struct fsdp_sharded s;
 };
 
-static void lay_out(struct fixture *x, uint32_t layout, uint32_t shards,
-                    uint32_t coordinate)
+/* Bit p of `frozen`: parameter p is. */
+static void lay_out_frozen(struct fixture *x, uint32_t layout, uint32_t shards,
+                           uint32_t coordinate, uint32_t frozen)
 {
+    static uint32_t flags[PARAMETERS];
+
     memset(x, 0, sizeof(*x));
+    for (uint32_t p = 0; p < PARAMETERS; p++) {
+        flags[p] = frozen >> p & 1u ? FSDP_FROZEN : 0;
+    }
+    x->model = model;
+    x->model.parameter_flags = flags;
     x->s = (struct fsdp_sharded){.env = &x->env,
-                                 .model = &model,
+                                 .model = &x->model,
                                  .units = &units,
                                  .options = {.layout = layout},
                                  .shards = shards,
@@ -60,8 +76,14 @@ static void lay_out(struct fixture *x, uint32_t layout, uint32_t shards,
     ref_layout(&x->s);
 }
 
+static void lay_out(struct fixture *x, uint32_t layout, uint32_t shards,
+                    uint32_t coordinate)
+{
+    lay_out_frozen(x, layout, shards, coordinate, 0);
+}
+
 static void check(uint32_t layout, uint32_t coordinate,
-                  const struct ref_part *want, uint32_t n)
+                  const struct place *want, uint32_t n)
 {
     struct fixture x;
 
@@ -77,8 +99,8 @@ static void check(uint32_t layout, uint32_t coordinate,
 
 static void flat_shards_are_equal(void **state)
 {
-    static const struct ref_part s2[] = {{0, 8, 2, 0}, {1, 0, 2, 2}};
-    static const struct ref_part s3[] = {{1, 2, 1, 0}, {2, 0, 1, 1}};
+    static const struct place s2[] = {{0, 8, 2, 0}, {1, 0, 2, 2}};
+    static const struct place s3[] = {{1, 2, 1, 0}, {2, 0, 1, 1}};
     struct fixture x;
 
     (void)state;
@@ -86,7 +108,7 @@ static void flat_shards_are_equal(void **state)
     assert_false(x.s.packs);
     assert_int_equal(x.unit.chunk, 4);
     assert_int_equal(x.unit.whole, 16);
-    check(FSDP_LAYOUT_FLAT, 0, (const struct ref_part[]){{0, 0, 4, 0}}, 1);
+    check(FSDP_LAYOUT_FLAT, 0, (const struct place[]){{0, 0, 4, 0}}, 1);
     check(FSDP_LAYOUT_FLAT, 2, s2, 2);
     check(FSDP_LAYOUT_FLAT, 3, s3, 2);
 }
@@ -94,10 +116,9 @@ static void flat_shards_are_equal(void **state)
 /* 2, 2, 1 and no rows, as torch.chunk deals them. */
 static void rows_are_dealt_in_blocks(void **state)
 {
-    static const struct ref_part s0[] = {
-        {0, 0, 4, 0}, {1, 0, 1, 4}, {2, 0, 1, 5}};
-    static const struct ref_part s1[] = {{0, 4, 4, 0}, {1, 1, 1, 4}};
-    static const struct ref_part s2[] = {{0, 8, 2, 0}, {1, 2, 1, 4}};
+    static const struct place s0[] = {{0, 0, 4, 0}, {1, 0, 1, 4}, {2, 0, 1, 5}};
+    static const struct place s1[] = {{0, 4, 4, 0}, {1, 1, 1, 4}};
+    static const struct place s2[] = {{0, 8, 2, 0}, {1, 2, 1, 4}};
     struct fixture x;
 
     (void)state;
@@ -123,6 +144,48 @@ static void one_shard_is_all(void **state)
     assert_int_equal(x.s.n_parts, 3);
     for (uint32_t i = 0; i < x.s.n_parts; i++) {
         assert_int_equal(x.part[i].local, x.parameter[i].offset);
+    }
+}
+
+/* The 3 elements are frozen. Flat: their gradient has a place, their states
+ * have none; by rows: only what is trainable, one behind the other. */
+static void frozen_ones_have_no_states(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    lay_out_frozen(&x, FSDP_LAYOUT_FLAT, SHARDS, 3, 1u << 1);
+    assert_int_equal(x.unit.grad_chunk, 4);
+    assert_int_equal(x.unit.grad_whole, 16);
+    assert_int_equal(x.unit.n_states, 1);
+    assert_int_equal(x.s.n_parts, 2);
+    assert_true(x.part[0].frozen);
+    assert_int_equal(x.part[1].grad, 1);
+    assert_int_equal(x.part[1].state, 0);
+    lay_out_frozen(&x, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0, 1u << 1);
+    assert_int_equal(x.unit.chunk, 6);
+    assert_int_equal(x.unit.grad_chunk, 5);
+    assert_int_equal(x.unit.grad_whole, 11);
+    assert_int_equal(x.unit.n_states, 5);
+    assert_int_equal(x.part[2].local, 5);
+    assert_int_equal(x.part[2].grad, 4);
+    assert_int_equal(x.part[2].state, 4);
+    assert_int_equal(x.parameter[2].grad_offset, 10);
+    assert_true(x.unit.trains);
+}
+
+static void what_is_all_frozen_has_no_gradient(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    for (uint32_t layout = 0; layout < 2; layout++) {
+        lay_out_frozen(&x, layout, SHARDS, 0, 15);
+        assert_false(x.unit.trains);
+        assert_true(x.unit.chunk > 0);
+        assert_int_equal(x.unit.grad_chunk, 0);
+        assert_int_equal(x.unit.grad_whole, 0);
+        assert_int_equal(x.unit.n_states, 0);
     }
 }
 
@@ -171,6 +234,8 @@ int main(void)
         cmocka_unit_test(flat_shards_are_equal),
         cmocka_unit_test(rows_are_dealt_in_blocks),
         cmocka_unit_test(one_shard_is_all),
+        cmocka_unit_test(frozen_ones_have_no_states),
+        cmocka_unit_test(what_is_all_frozen_has_no_gradient),
         cmocka_unit_test(what_is_packed_comes_back),
     };
 

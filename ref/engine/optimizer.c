@@ -73,13 +73,13 @@ static int step_part(struct fsdp_sharded *s, const struct ref_part *part,
         s->group ? s->group[part->parameter] : 0, step);
     float *state[2] = {NULL, NULL};
 
-    if (!x->grad_shard) {
+    if (!x->grad_shard || part->frozen) {
         return FSDP_OK;
     }
     for (uint32_t i = 0; i < s->n_states; i++) {
-        state[i] = x->state[i] + part->local;
+        state[i] = x->state[i] + part->state;
     }
-    return ref_run(s, ref_optimizer_op(&h, part->n, x->grad_shard + part->local,
+    return ref_run(s, ref_optimizer_op(&h, part->n, x->grad_shard + part->grad,
                                        x->shard + part->local, state));
 }
 

@@ -54,11 +54,6 @@ static int check_model(const struct fsdp_env *env,
                             "parameter %s is not float32",
                             model->parameter_name[p]);
         }
-        if (model->parameter_flags[p] & FSDP_FROZEN) {
-            return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
-                            "parameter %s is frozen; frozen is not claimed",
-                            model->parameter_name[p]);
-        }
         if (model->parameter_alias[p] >= 0) {
             return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
                             "parameter %s is tied; shared is not claimed",

@@ -8,17 +8,19 @@
 
 #include <stddef.h>
 
-/* A parameter that got no gradient contributes +0. */
+/* A parameter that got no gradient contributes +0; so does the place of a
+ * frozen one, where there is one. */
 static int fill_missing(struct fsdp_sharded *s, uint32_t u)
 {
     const uint32_t dtype = s->unit[u].dtype.accumulate;
 
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         struct ref_parameter *x = &s->parameter[p];
-        if (x->unit == u && !x->accumulated) {
+        bool has_place = !x->frozen || s->unit[u].has_holes;
+        if (x->unit == u && !x->accumulated && has_place) {
             FSDP_TRY(ref_fill_zero(
-                s, u, dtype, ref_at(s->unit[u].grad_full, dtype, x->offset),
-                x->numel));
+                s, u, dtype,
+                ref_at(s->unit[u].grad_full, dtype, x->grad_offset), x->numel));
         }
         if (x->unit == u) {
             x->accumulated = false;
@@ -37,12 +39,12 @@ static int put_on_wire(struct fsdp_sharded *s, uint32_t u)
     if (!s->packs && d->accumulate == d->reduce) {
         return FSDP_OK;
     }
-    FSDP_TRY(ref_take(s, FSDP_STAGING, u, x->chunk * s->shards, d->reduce,
+    FSDP_TRY(ref_take(s, FSDP_STAGING, u, x->grad_chunk * s->shards, d->reduce,
                       &x->wire));
     if (s->packs) {
         FSDP_TRY(ref_pack(s, u));
     } else {
-        FSDP_TRY(ref_convert(s, u, x->whole, d->accumulate, x->grad_full,
+        FSDP_TRY(ref_convert(s, u, x->grad_whole, d->accumulate, x->grad_full,
                              d->reduce, x->wire));
     }
     ref_drop(s, &x->grad_full);
@@ -56,7 +58,7 @@ static int reduce_into(struct fsdp_sharded *s, uint32_t u, void *to)
 {
     const struct ref_unit *x = &s->unit[u];
     const uint32_t dtype = x->dtype.reduce;
-    const uint64_t bytes = x->chunk * fsdp_dtype_bytes(dtype);
+    const uint64_t bytes = x->grad_chunk * fsdp_dtype_bytes(dtype);
     struct fsdp_collective c = {
         .kind = FSDP_REDUCE_SCATTER,
         .dim = FSDP_DIM_SHARD,
@@ -69,7 +71,7 @@ static int reduce_into(struct fsdp_sharded *s, uint32_t u, void *to)
     if (s->shards > 1) {
         FSDP_TRY(ref_collective(s, c));
     } else {
-        FSDP_TRY(ref_convert(s, u, x->chunk, dtype, c.in, dtype, to));
+        FSDP_TRY(ref_convert(s, u, x->grad_chunk, dtype, c.in, dtype, to));
     }
     if (s->replicas > 1) {
         c.kind = FSDP_ALL_REDUCE;
@@ -80,7 +82,7 @@ static int reduce_into(struct fsdp_sharded *s, uint32_t u, void *to)
     return ref_run(s, (struct fsdp_op){.kind = FSDP_OP_SCALE,
                                        .unit = u,
                                        .aux = {dtype},
-                                       .dim = {x->chunk},
+                                       .dim = {x->grad_chunk},
                                        .f = {s->divide},
                                        .n_in = 1,
                                        .in = {{to, bytes}},
@@ -96,19 +98,19 @@ static int reduce_and_add(struct fsdp_sharded *s, uint32_t u)
     const uint32_t dtype = x->dtype.reduce;
 
     if (!x->grad_shard && dtype == FSDP_DTYPE_F32) {
-        FSDP_TRY(ref_take(s, FSDP_GRAD_SHARD, u, x->chunk, FSDP_DTYPE_F32,
+        FSDP_TRY(ref_take(s, FSDP_GRAD_SHARD, u, x->grad_chunk, FSDP_DTYPE_F32,
                           &x->grad_shard));
         return reduce_into(s, u, x->grad_shard);
     }
-    FSDP_TRY(ref_take(s, FSDP_STAGING, u, x->chunk, dtype, &x->reduced));
+    FSDP_TRY(ref_take(s, FSDP_STAGING, u, x->grad_chunk, dtype, &x->reduced));
     FSDP_TRY(reduce_into(s, u, x->reduced));
     if (x->grad_shard) {
-        return ref_add_to(s, u, x->chunk, FSDP_DTYPE_F32, x->grad_shard, dtype,
-                          x->reduced);
+        return ref_add_to(s, u, x->grad_chunk, FSDP_DTYPE_F32, x->grad_shard,
+                          dtype, x->reduced);
     }
-    FSDP_TRY(ref_take(s, FSDP_GRAD_SHARD, u, x->chunk, FSDP_DTYPE_F32,
+    FSDP_TRY(ref_take(s, FSDP_GRAD_SHARD, u, x->grad_chunk, FSDP_DTYPE_F32,
                       &x->grad_shard));
-    return ref_convert(s, u, x->chunk, dtype, x->reduced, FSDP_DTYPE_F32,
+    return ref_convert(s, u, x->grad_chunk, dtype, x->reduced, FSDP_DTYPE_F32,
                        x->grad_shard);
 }
 
@@ -117,6 +119,9 @@ int ref_reduce(struct fsdp_sharded *s, uint32_t u)
     struct ref_unit *x = &s->unit[u];
     int status;
 
+    if (!x->trains) {
+        return FSDP_OK;
+    }
     FSDP_TRY(fill_missing(s, u));
     FSDP_TRY(put_on_wire(s, u));
     status = reduce_and_add(s, u);

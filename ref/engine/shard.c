@@ -38,6 +38,7 @@ static int check_agreement(const struct fsdp_sharded *s)
                     strlen(model->parameter_name[p]));
         mine = hash(mine, &s->parameter[p].numel, sizeof(uint64_t));
         mine = hash(mine, &s->parameter[p].unit, sizeof(uint32_t));
+        mine = hash(mine, &s->parameter[p].frozen, sizeof(bool));
     }
     FSDP_TRY(env->exchange(env->exchange_self, &mine, sizeof(mine), all));
     for (uint32_t r = 0; r < env->world; r++) {

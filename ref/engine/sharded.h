@@ -16,27 +16,40 @@
  * of one of the unit's dtypes; what rests is float32. */
 struct ref_unit {
     struct ref_dtypes dtype;
-    uint64_t numel;      /* m_u: of its parameters */
-    uint64_t chunk;      /* of a shard, with its padding */
-    uint64_t whole;      /* of an unsharded copy: chunk * S, or numel (packs) */
+    uint64_t numel; /* m_u: of its parameters */
+    uint64_t chunk; /* of a shard, with its padding */
+    uint64_t whole; /* of an unsharded copy: chunk * S, or numel (packs) */
+    bool freezes;   /* a parameter of it is frozen */
+    bool trains;    /* not all of them are: else what follows is 0, and it
+                     * has no gradient */
+    bool has_holes; /* its gradient has room for what is frozen: flat */
+    /* The same of its gradient; per parameter, of trainable ones only. */
+    uint64_t grad_numel, grad_chunk, grad_whole;
+    uint64_t n_states;   /* elements of a state: grad_chunk; with holes, the
+                          * trainable ones of this rank's shard */
     float *shard;        /* [chunk], always */
-    float *state[2];     /* [chunk], as the optimizer needs */
+    float *state[2];     /* [n_states], as the optimizer needs */
     void *full;          /* [whole] while unsharded, if S > 1 or it is cast */
     uint32_t full_dtype; /* param, or F32 between unshard_all, reshard_all */
-    void *grad_full;     /* [whole] of accumulate, from backward to reduce */
-    float *grad_shard;   /* [chunk] from the first reduce to zero_grad */
-    void *wire;     /* [chunk * S] in a collective, where it packs or casts */
-    void *reduced;  /* [chunk] of reduce, where that is no float32 */
+    void *grad_full;     /* [grad_whole] of accumulate, from backward to
+                          * reduce */
+    float *grad_shard;   /* [grad_chunk] from the first reduce to zero_grad */
+    void *wire;     /* [chunk * S], or of a gradient, in a collective, where it
+                     * packs or casts */
+    void *reduced;  /* [grad_chunk] of reduce, where that is no float32 */
     bool open;      /* in a window, or kept */
     float power[2]; /* running products of beta1, beta2, over the steps that
                      * it took */
 };
 
 /* Elements [first, first + n) of a parameter, at `local` in this rank's shard
- * of its unit. Padding is in no part. */
+ * of its unit. Padding is in no part. What is trainable is at `grad` in the
+ * gradient's shard, and at `state` in each state. */
 struct ref_part {
     uint32_t parameter;
     uint64_t first, n, local;
+    bool frozen;
+    uint64_t grad, state;
 };
 
 struct ref_parameter {
@@ -44,10 +57,12 @@ struct ref_parameter {
     uint64_t numel, offset; /* offset in the unit's unsharded copy */
     uint64_t block, local;  /* per parameter: elements of a shard's rows,
                              * and where in a shard they begin */
-    bool accumulated;       /* grad_full holds a gradient of it */
-    bool fresh;             /* the model was lent storage for a gradient */
-    void *staging;          /* that storage, of grad, if grad_full was taken
-                             * or is of another dtype */
+    bool frozen;
+    uint64_t grad_offset, grad_local; /* the same in gradients */
+    bool accumulated;                 /* grad_full holds a gradient of it */
+    bool fresh;    /* the model was lent storage for a gradient */
+    void *staging; /* that storage, of grad, if grad_full was taken
+                    * or is of another dtype */
 };
 
 /* What to do at a point of a sequence. */

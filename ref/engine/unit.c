@@ -13,7 +13,8 @@ int ref_collective(struct fsdp_sharded *s, struct fsdp_collective c)
 
     c.size = sizeof(c);
     c.fold = s->options.fold;
-    c.n = s->unit[c.unit].chunk;
+    c.n = c.kind == FSDP_ALL_GATHER ? s->unit[c.unit].chunk
+                                    : s->unit[c.unit].grad_chunk;
     if (!comm->takes_streams) { /* it reads at once what the stream makes */
         const struct fsdp_device *d = s->env->device;
         FSDP_TRY(d->wait(d->self, NULL, s->env->compute, 0,
@@ -85,12 +86,14 @@ int ref_open_gradient(struct fsdp_sharded *s, uint32_t u)
     struct ref_unit *x = &s->unit[u];
     const uint32_t dtype = x->dtype.accumulate;
 
-    if (x->grad_full) {
+    if (x->grad_full || !x->trains) {
         return FSDP_OK;
     }
-    FSDP_TRY(ref_take(s, FSDP_GRAD_FULL, u, x->whole, dtype, &x->grad_full));
-    return ref_fill_zero(s, u, dtype, ref_at(x->grad_full, dtype, x->numel),
-                         x->whole - x->numel);
+    FSDP_TRY(
+        ref_take(s, FSDP_GRAD_FULL, u, x->grad_whole, dtype, &x->grad_full));
+    return ref_fill_zero(s, u, dtype,
+                         ref_at(x->grad_full, dtype, x->grad_numel),
+                         x->grad_whole - x->grad_numel);
 }
 
 /* A module's backward is over: the first gradient of a parameter is kept, and
@@ -101,11 +104,12 @@ int ref_take_gradients(struct fsdp_sharded *s, uint32_t module)
         struct ref_parameter *x = &s->parameter[p];
         const struct ref_unit *u = &s->unit[x->unit];
         const uint32_t dtype = u->dtype.accumulate;
-        void *sum = ref_at(u->grad_full, dtype, x->offset);
+        void *sum;
 
         if (s->model->parameter_module[p] != module || !x->fresh) {
             continue;
         }
+        sum = ref_at(u->grad_full, dtype, x->grad_offset);
         if (x->staging && x->accumulated) {
             FSDP_TRY(ref_add_to(s, x->unit, x->numel, dtype, sum, u->dtype.grad,
                                 x->staging));

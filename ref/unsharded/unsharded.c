@@ -100,6 +100,13 @@ static uint64_t block_of(const struct fsdp_sharded *s, uint32_t p)
     return n;
 }
 
+bool unsharded_is_frozen(const struct fsdp_sharded *s, uint32_t p)
+{
+    return (s->model->parameter_flags[p] & FSDP_FROZEN) != 0;
+}
+
+/* Where gradients would be reduced: by rows, those of trainable parameters;
+ * flat, with a place for what is frozen. */
 static void lay_out(struct fsdp_sharded *s)
 {
     bool by_rows = s->options.layout == FSDP_LAYOUT_PER_PARAMETER;
@@ -110,7 +117,9 @@ static void lay_out(struct fsdp_sharded *s)
         s->offset[p] = s->chunk[u];
         s->block[p] = by_rows ? block_of(s, p) : 0;
         s->total += fsdp_numel(s->model, p);
-        s->chunk[u] += by_rows ? s->block[p] : fsdp_numel(s->model, p);
+        if (!by_rows || !unsharded_is_frozen(s, p)) {
+            s->chunk[u] += by_rows ? s->block[p] : fsdp_numel(s->model, p);
+        }
         if (s->options.n_groups) {
             s->group[p] = s->options.group_of_parameter[p];
         }
@@ -367,6 +376,11 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
         return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.grad",
                         "gradient %u outside its module's backward", p);
     }
+    if (unsharded_is_frozen(s, p)) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.grad",
+                        "%s is frozen: it has no gradient",
+                        s->model->parameter_name[p]);
+    }
     s->asked[p] = true;
     *out = ref_tensor(s->env, s->model, p, s->dtype[unsharded_unit(s, p)].grad,
                       s->fresh + s->start[p]);
@@ -406,7 +420,7 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
                                              s->reduced + s->start[p],
                                              s->value + s->start[p], state);
         op.size = sizeof(op);
-        if (s->touched[u]) {
+        if (s->touched[u] && !unsharded_is_frozen(s, p)) {
             FSDP_TRY(s->env->device->run(s->env->device->self, NULL, &op));
         }
     }
@@ -429,10 +443,11 @@ static int pieces(struct fsdp_sharded *s,
                                    .parameter = p,
                                    .n = fsdp_numel(s->model, p),
                                    .value = s->value + s->start[p]};
-        if (s->has_reduced) {
+        if (s->has_reduced && !unsharded_is_frozen(s, p)) {
             piece.grad = s->reduced + s->start[p];
         }
-        for (uint32_t i = 0; i < 2 && s->state[i]; i++) {
+        for (uint32_t i = 0; i < 2 && s->state[i] && !unsharded_is_frozen(s, p);
+             i++) {
             piece.state[i] = s->state[i] + s->start[p];
         }
         visit(context, &piece);

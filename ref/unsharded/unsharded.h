@@ -55,6 +55,7 @@ void unsharded_drop(struct fsdp_sharded *s, float **p);
 void unsharded_drop_gradients(struct fsdp_sharded *s);
 /* The unit of a parameter. */
 uint32_t unsharded_unit(const struct fsdp_sharded *s, uint32_t p);
+bool unsharded_is_frozen(const struct fsdp_sharded *s, uint32_t p);
 /* A rank has gradients that no pass under sync has closed. */
 bool unsharded_is_pending(const struct fsdp_sharded *s);
 

@@ -105,7 +105,9 @@ int unsharded_reduce(struct fsdp_sharded *s)
     }
     for (uint32_t c = 0; c < n; c++) {
         for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-            fold_parameter(s, p, c);
+            if (!unsharded_is_frozen(s, p)) {
+                fold_parameter(s, p, c);
+            }
         }
         s->has_reduced = true;
     }

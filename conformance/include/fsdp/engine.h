@@ -262,7 +262,9 @@ struct fsdp_engine {
      *                                  a unit
      *   loss-scale                     inverse_scale of steps and clips
      *   recompute                      RECOMPUTE points (model.h)
-     *   groups-betas, frozen, shared, offload
+     *   frozen                         parameters with FSDP_FROZEN (model.h);
+     *                                  without it they are refused
+     *   groups-betas, shared, offload
      *                                  nothing asks for them in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the
@@ -300,7 +302,7 @@ struct fsdp_engine {
      * overwrites all of it by its module's POST_BACKWARD, where the engine
      * takes it: the first of a step is kept, later ones are added to the sum
      * (one rounding). A parameter without a gradient contributes +0. INVALID
-     * outside its module's backward. Local. */
+     * outside its module's backward, and for a frozen parameter. Local. */
     int (*grad)(struct fsdp_sharded *sharded, uint32_t p,
                 struct fsdp_tensor *out);
 

@@ -96,7 +96,8 @@ enum {
 
 /* parameter_flags, buffer_flags */
 enum {
-    FSDP_FROZEN = 1u,       /* requires no gradient; no optimizer state */
+    FSDP_FROZEN = 1u,       /* no gradient, no state, never stepped, decayed or
+                             * counted in a norm */
     FSDP_NO_DECAY = 2u,     /* weight decay does not apply */
     FSDP_NOT_PERSISTED = 4u /* a buffer that is no part of a checkpoint */
 };

@@ -7,6 +7,7 @@
 #include "judge/oracle/expect.h"
 
 #include "judge/oracle/expect_walk.h"
+#include "judge/oracle/expect_walk_units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,6 @@ static bool model_is_known(const struct fsdp_model *model,
 
         if (m >= model->n_modules || model->parameter_alias[p] >= 0 ||
             model->parameter_dtype[p] != FSDP_DTYPE_F32 ||
-            (model->parameter_flags[p] & FSDP_FROZEN) != 0 ||
             model->parameter_n_dims[p] > FSDP_MAX_DIMS ||
             units->unit_of_module[m] >= units->n_units) {
             return false;
@@ -62,6 +62,26 @@ static uint64_t block_of(const struct expect *e, uint32_t p)
     return (rows / e->shards + (rows % e->shards != 0 ? 1 : 0)) * row;
 }
 
+static bool is_frozen(const struct expect *e, uint32_t p)
+{
+    return (e->model->parameter_flags[p] & FSDP_FROZEN) != 0;
+}
+
+/* Where p lies in its unit's gradient. Flat: where it lies in the unit; else
+ * what is trainable is laid out as if there were nothing else. */
+static void place_gradient(struct expect *e, uint32_t p, bool flat)
+{
+    struct expect_unit *unit = &e->unit[e->unit_of_parameter[p]];
+
+    e->grad_offset[p] = flat ? unit->grad_numel : unit->grad_chunk;
+    if (flat || !is_frozen(e, p)) {
+        unit->grad_numel += fsdp_numel(e->model, p);
+        unit->grad_chunk += e->block[p];
+    }
+    unit->freezes = unit->freezes || is_frozen(e, p);
+    unit->trains = unit->trains || !is_frozen(e, p);
+}
+
 /* Parameters follow each other in their unit in the model's order: in the
  * flat parameter, or in every shard. */
 static void place_parameters(struct expect *e)
@@ -76,7 +96,25 @@ static void place_parameters(struct expect *e)
         e->offset[p] = flat ? e->unit[u].numel : e->unit[u].chunk;
         e->unit[u].numel += fsdp_numel(e->model, p);
         e->unit[u].chunk += e->block[p];
+        place_gradient(e, p, flat);
     }
+}
+
+/* Sizes that follow from where parameters lie. */
+static void measure(const struct expect *e, struct expect_unit *unit)
+{
+    unit->trains = unit->trains || !unit->freezes;
+    unit->has_holes = unit->freezes && e->options.layout == FSDP_LAYOUT_FLAT;
+    if (e->options.layout == FSDP_LAYOUT_FLAT) {
+        unit->chunk = unit->numel / e->shards;
+        unit->chunk += unit->numel % e->shards != 0 ? 1 : 0;
+        unit->grad_chunk = unit->trains ? unit->chunk : 0;
+        unit->grad_numel = unit->trains ? unit->numel : 0;
+    }
+    unit->padded = unit->chunk * e->shards;
+    unit->whole = e->packs ? unit->numel : unit->padded;
+    unit->grad_padded = unit->grad_chunk * e->shards;
+    unit->grad_whole = e->packs ? unit->grad_numel : unit->grad_padded;
 }
 
 static uint32_t own_dtype(const uint32_t *own, uint32_t u, uint32_t option,
@@ -112,13 +150,8 @@ static void lay_out(struct expect *e)
     for (uint32_t u = 0; u < e->units->n_units; u++) {
         struct expect_unit *unit = &e->unit[u];
 
-        if (flat) {
-            unit->chunk = unit->numel / e->shards;
-            unit->chunk += unit->numel % e->shards != 0 ? 1 : 0;
-        }
+        measure(e, unit);
         unit->dtype = dtypes_of(e, u);
-        unit->padded = unit->chunk * e->shards;
-        unit->whole = e->packs ? unit->numel : unit->padded;
         e->total += unit->numel;
         e->resting += unit->chunk;
         if (unit->whole > e->largest) {
@@ -151,17 +184,130 @@ static void find_uses(struct expect *e, const uint8_t *idle)
             e->seen[p] = e->seen[p] || (s->point[i] == FSDP_PRE_FORWARD &&
                                         (left & WORKLOAD_UNSEEN) == 0);
         }
-        if (e->backwards[p] > 0) {
+        if (e->backwards[p] > 0 && !is_frozen(e, p)) {
             e->has_gradient[p] = (uint8_t)(~left & all);
         }
     }
     for (uint32_t i = 0; i < s->n; i++) {
-        if (s->module[i] < e->model->n_modules &&
-            s->point[i] == FSDP_PRE_BACKWARD &&
-            e->units->unit_of_module[s->module[i]] != FSDP_NO_UNIT) {
-            e->trained[e->units->unit_of_module[s->module[i]]] = true;
+        const uint32_t u = s->module[i] < e->model->n_modules
+                               ? e->units->unit_of_module[s->module[i]]
+                               : FSDP_NO_UNIT;
+
+        if (s->point[i] == FSDP_PRE_BACKWARD && u != FSDP_NO_UNIT) {
+            e->trained[u] = e->unit[u].trains;
         }
     }
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        e->stepped[p] = e->trained[e->unit_of_parameter[p]] && !is_frozen(e, p);
+    }
+}
+
+static void cut_flat(const struct expect *e, uint32_t p, uint32_t s,
+                     struct expect_part *part)
+{
+    uint64_t chunk = e->unit[e->unit_of_parameter[p]].chunk;
+    uint64_t shard_begin = s * chunk;
+    uint64_t shard_end = shard_begin + chunk;
+    uint64_t begin = e->offset[p];
+    uint64_t end = begin + fsdp_numel(e->model, p);
+
+    begin = begin < shard_begin ? shard_begin : begin;
+    end = end > shard_end ? shard_end : end;
+    part->parameter = p;
+    part->first = begin - e->offset[p];
+    part->n = begin < end ? end - begin : 0;
+    part->local = begin - shard_begin;
+}
+
+/* Elements of parameter p that shard s of a flat unit has. */
+static uint64_t flat_share(const struct expect *e, uint32_t p, uint32_t s)
+{
+    struct expect_part part;
+
+    cut_flat(e, p, s, &part);
+    return part.n;
+}
+
+/* A state of unit u in shard s. */
+static uint64_t state_of(const struct expect *e, uint32_t u, uint32_t s)
+{
+    uint64_t n = 0;
+
+    if (!e->unit[u].has_holes) {
+        return e->unit[u].grad_chunk;
+    }
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        if (e->unit_of_parameter[p] == u && !is_frozen(e, p)) {
+            n += flat_share(e, p, s);
+        }
+    }
+    return n;
+}
+
+/* Of all units. */
+static uint64_t states_of(const struct expect *e, uint32_t s)
+{
+    uint64_t n = 0;
+
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        n += state_of(e, u, s);
+    }
+    return n;
+}
+
+/* Those of the shard that has most of all units together. */
+static void find_states(struct expect *e)
+{
+    uint32_t most = 0;
+
+    for (uint32_t s = 1; s < e->shards; s++) {
+        most = states_of(e, s) > states_of(e, most) ? s : most;
+    }
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        e->unit[u].state = state_of(e, u, most);
+        e->states += e->unit[u].state;
+    }
+    e->fullest = most;
+}
+
+static uint32_t n_states(const struct expect *e)
+{
+    static const uint32_t states[] = {
+        [FSDP_OPTIMIZER_SGD] = 0,
+        [FSDP_OPTIMIZER_MOMENTUM] = 1,
+        [FSDP_OPTIMIZER_ADAMW] = 2,
+    };
+
+    return states[e->c->optimizer];
+}
+
+uint64_t expect_states_less(const struct expect *e, uint32_t k)
+{
+    return (e->states - states_of(e, k % e->shards)) * sizeof(float) *
+           n_states(e);
+}
+
+uint64_t expect_rest_of(const struct expect *e, uint32_t k, uint32_t kind,
+                        uint64_t most)
+{
+    return kind == FSDP_OPTIM ? most - expect_states_less(e, k) : most;
+}
+
+/* Of all states of shard s: bytes, each state of a unit in whole lines. */
+static uint64_t states_stored(const struct expect *e, uint32_t s)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        bytes += expect_walk_in_lines(state_of(e, u, s) * sizeof(float));
+    }
+    return bytes * n_states(e);
+}
+
+uint64_t expect_peak_storage(const struct expect *e, uint32_t k)
+{
+    return e->peak_storage - states_stored(e, e->fullest) +
+           states_stored(e, k % e->shards);
 }
 
 int expect_make(const struct run_case *c, const struct fsdp_model *model,
@@ -208,19 +354,23 @@ int expect_make_watched(const struct run_case *c,
     out->unit = calloc((size_t)units->n_units + 1, sizeof(*out->unit));
     out->unit_of_parameter = calloc(n, sizeof(*out->unit_of_parameter));
     out->offset = calloc(n, sizeof(*out->offset));
+    out->grad_offset = calloc(n, sizeof(*out->grad_offset));
+    out->stepped = calloc(n, sizeof(*out->stepped));
     out->block = calloc(n, sizeof(*out->block));
     out->backwards = calloc(n, sizeof(*out->backwards));
     out->has_gradient = calloc(n, sizeof(*out->has_gradient));
     out->seen = calloc(n, sizeof(*out->seen));
     out->trained = calloc((size_t)units->n_units + 1, sizeof(*out->trained));
     if (out->unit == NULL || out->unit_of_parameter == NULL ||
-        out->offset == NULL || out->block == NULL || out->backwards == NULL ||
+        out->offset == NULL || out->grad_offset == NULL ||
+        out->stepped == NULL || out->block == NULL || out->backwards == NULL ||
         out->has_gradient == NULL || out->seen == NULL ||
         out->trained == NULL) {
         status = FSDP_ERR_NOMEM;
     } else {
         lay_out(out);
         find_uses(out, idle);
+        find_states(out);
         status = expect_walk(out, watch);
     }
     if (status != FSDP_OK) {
@@ -234,6 +384,8 @@ void expect_release(struct expect *e)
     free(e->unit);
     free(e->unit_of_parameter);
     free(e->offset);
+    free(e->grad_offset);
+    free(e->stepped);
     free(e->block);
     free(e->backwards);
     free(e->has_gradient);
@@ -252,32 +404,33 @@ void expect_release(struct expect *e)
     memset(e, 0, sizeof(*e));
 }
 
-uint64_t expect_place(const struct expect *e, uint32_t p, uint64_t i)
+bool expect_is_trainable(const struct expect *e, uint32_t p)
+{
+    return !is_frozen(e, p);
+}
+
+/* `chunk` elements a shard, in each of which p begins at `offset`. */
+static uint64_t place(const struct expect *e, uint32_t p, uint64_t i,
+                      uint64_t offset, uint64_t chunk)
 {
     uint64_t block = e->block[p];
 
     if (block == 0) { /* flat, or a parameter without elements */
-        return e->offset[p] + i;
+        return offset + i;
     }
-    return i / block * e->unit[e->unit_of_parameter[p]].chunk + e->offset[p] +
-           i % block;
+    return i / block * chunk + offset + i % block;
 }
 
-static void cut_flat(const struct expect *e, uint32_t p, uint32_t s,
-                     struct expect_part *part)
+uint64_t expect_place(const struct expect *e, uint32_t p, uint64_t i)
 {
-    uint64_t chunk = e->unit[e->unit_of_parameter[p]].chunk;
-    uint64_t shard_begin = s * chunk;
-    uint64_t shard_end = shard_begin + chunk;
-    uint64_t begin = e->offset[p];
-    uint64_t end = begin + fsdp_numel(e->model, p);
+    return place(e, p, i, e->offset[p], e->unit[e->unit_of_parameter[p]].chunk);
+}
 
-    begin = begin < shard_begin ? shard_begin : begin;
-    end = end > shard_end ? shard_end : end;
-    part->parameter = p;
-    part->first = begin - e->offset[p];
-    part->n = begin < end ? end - begin : 0;
-    part->local = begin - shard_begin;
+uint64_t expect_place_of_gradient(const struct expect *e, uint32_t p,
+                                  uint64_t i)
+{
+    return place(e, p, i, e->grad_offset[p],
+                 e->unit[e->unit_of_parameter[p]].grad_chunk);
 }
 
 /* torch.chunk: blocks of equal size for as long as there are elements. */

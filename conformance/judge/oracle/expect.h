@@ -29,6 +29,15 @@ struct expect_unit {
     uint64_t chunk;  /* a rank's shard, with its padding */
     uint64_t padded; /* chunk * S: on the wire */
     uint64_t whole;  /* of an unsharded copy: padded, or numel (packs) */
+    /* The same of its gradient: flat, with the places of what is frozen; per
+     * parameter, of trainable parameters alone. 0: nothing is trainable. */
+    uint64_t grad_numel, grad_chunk, grad_padded, grad_whole;
+    /* A state's elements: grad_chunk; flat, with a frozen parameter, those that
+     * are trainable, and of the rank that has most of them. */
+    uint64_t state;
+    bool has_holes; /* that case */
+    bool freezes;   /* a parameter of it is frozen */
+    bool trains;    /* not all of them are */
 };
 
 /* Elements [first, first + n) of a parameter, owned by shard `shard` at
@@ -63,15 +72,20 @@ struct expect {
      * parameter; per parameter, where its block begins in a shard, and how
      * long a block is (flat: 0). */
     uint64_t *offset, *block;
+    uint64_t *grad_offset; /* the same in the gradient */
+    bool *stepped;  /* [n_parameters]: trainable, in a unit that is trained */
     uint64_t total; /* M */
     /* What a training pass makes of a parameter, [n_parameters]: how often its
      * module has a backward; bit b: that leaves a gradient in microbatch b;
      * whether a forward asks for it. And of a unit, [n_units]: whether it has
-     * a backward window, so that it is reduced and stepped. */
+     * a backward window and something trainable, so that it is reduced and
+     * stepped. */
     uint32_t *backwards;
     uint8_t *has_gradient;
     bool *seen;
     bool *trained;
+    uint64_t states;        /* elements of one state of all units */
+    uint32_t fullest;       /* the shard that has so many */
     uint64_t resting;       /* elements of all shards of one rank */
     uint64_t largest;       /* elements of the largest unsharded copy */
     uint64_t largest_bytes; /* bytes of that which has most of them */
@@ -170,6 +184,22 @@ void expect_release(struct expect *e); /* any state */
  * other, as on the wire: in shard place / chunk, at place % chunk. Flat: in
  * the flat parameter. */
 uint64_t expect_place(const struct expect *e, uint32_t p, uint64_t i);
+
+/* Not frozen: it has states. */
+bool expect_is_trainable(const struct expect *e, uint32_t p);
+/* The same on the wire of a reduction. */
+uint64_t expect_place_of_gradient(const struct expect *e, uint32_t p,
+                                  uint64_t i);
+/* Bytes of states that rank k has less than what all the peaks and `rest` say,
+ * which are of the rank that has most. */
+uint64_t expect_states_less(const struct expect *e, uint32_t k);
+/* Bytes of a kind that rank k has live between actions, where that rank has
+ * `most`. */
+uint64_t expect_rest_of(const struct expect *e, uint32_t k, uint32_t kind,
+                        uint64_t most);
+/* Rank k's peak_storage: that of a rank that has fewer states may be larger,
+ * because each of them is in whole lines. */
+uint64_t expect_peak_storage(const struct expect *e, uint32_t k);
 
 /* The parts that shard index s of the shard dimension owns, parameters
  * ascending, none of them empty. Sets *n; *out is malloc'ed, the caller's.

@@ -56,14 +56,14 @@ static float fold_mesh(const struct expect *e, const struct expect_dtypes *d,
 float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
                   const float *x)
 {
-    uint64_t chunk = e->unit[unit].chunk;
+    uint64_t chunk = e->unit[unit].grad_chunk;
     uint64_t part = chunk / e->replicas + (chunk % e->replicas != 0 ? 1 : 0);
 
     if (e->c->ranks > WORLD_MAX_RANKS) {
         return NAN; /* nobody's run */
     }
     /* Padding and units without elements have no owner to speak of. */
-    if (chunk == 0 || place >= e->unit[unit].padded) {
+    if (chunk == 0 || place >= e->unit[unit].grad_padded) {
         return fold_mesh(e, &e->unit[unit].dtype, x, 0, 0);
     }
     return fold_mesh(e, &e->unit[unit].dtype, x, (uint32_t)(place / chunk),

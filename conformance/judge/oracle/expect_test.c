@@ -233,14 +233,77 @@ static void what_it_has_no_rules_for(void **state)
     t.alias[1] = 0;
     assert_int_equal(make(&t, &c), FSDP_ERR_INVALID);
     t.alias[1] = -1;
-    t.parameter_flags[2] = FSDP_FROZEN;
-    assert_int_equal(make(&t, &c), FSDP_ERR_INVALID);
-    t.parameter_flags[2] = 0;
     t.dtype[3] = FSDP_DTYPE_BF16;
     assert_int_equal(make(&t, &c), FSDP_ERR_INVALID);
     t.dtype[3] = FSDP_DTYPE_F32;
     t.unit_of_module[1] = FSDP_NO_UNIT; /* has a parameter */
     assert_int_equal(make(&t, &c), FSDP_ERR_INVALID);
+}
+
+static uint32_t count(const struct record_sequence *s, uint32_t kind)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        n += s->c[i].kind == kind;
+    }
+    return n;
+}
+
+/* Units of 512, 1024, 512 and 128, of which the second is frozen, over 4
+ * shards. */
+static void a_unit_that_is_frozen(void **state)
+{
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+    struct expect e;
+
+    (void)state;
+    c.optimizer = FSDP_OPTIMIZER_ADAMW;
+    testing_mlp(&t);
+    t.parameter_flags[1] = FSDP_FROZEN;
+    assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
+    assert_int_equal(count(&e.step, FSDP_ALL_GATHER), 8);
+    assert_int_equal(count(&e.step, FSDP_REDUCE_SCATTER), 3);
+    assert_int_equal(e.rest.live[FSDP_PARAM_SHARD], 544 * 4);
+    assert_int_equal(e.rest.live[FSDP_OPTIM], 2 * 288 * 4);
+    assert_int_equal(e.peak_grads, 512 * 4);
+    assert_false(e.trained[1]);
+    assert_int_equal(expect_states_less(&e, 1), 0);
+    expect_release(&e);
+}
+
+/* All in one unit. Flat, [512, 1536) are frozen: shards have 512, 0, 96 and 544
+ * elements that train. Per parameter, each has a quarter of each. */
+static void a_unit_that_is_mixed(void **state)
+{
+    static const uint32_t unit[5] = {0};
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+    struct fsdp_units one;
+    struct expect e;
+
+    (void)state;
+    c.optimizer = FSDP_OPTIMIZER_MOMENTUM;
+    testing_mlp(&t);
+    t.parameter_flags[1] = FSDP_FROZEN;
+    one = t.units;
+    one.n_units = 1;
+    one.unit_of_module = unit;
+    for (uint32_t layout = 0; layout < 2; layout++) {
+        c.layout = layout;
+        assert_int_equal(expect_make(&c, &t.model, &one, &e), FSDP_OK);
+        assert_int_equal(e.unit[0].chunk, 544);
+        assert_int_equal(e.unit[0].grad_chunk, layout ? 288 : 544);
+        assert_int_equal(e.peak_grads, (layout ? 1152 : 2176) * 4);
+        assert_int_equal(e.rest.live[FSDP_OPTIM], (layout ? 288 : 544) * 4);
+        assert_int_equal(expect_states_less(&e, 1), layout ? 0 : 544 * 4);
+        assert_int_equal(expect_states_less(&e, 2), layout ? 0 : 448 * 4);
+        assert_int_equal(expect_peak_storage(&e, 2),
+                         e.peak_storage - (layout ? 0 : 448 * 4));
+        assert_int_equal(expect_peak_storage(&e, 3), e.peak_storage);
+        expect_release(&e);
+    }
 }
 
 static void sequences_that_are_none(void **state)
@@ -275,6 +338,8 @@ int main(void)
         cmocka_unit_test(folds_across_replicas),
         cmocka_unit_test(folds_of_a_loss),
         cmocka_unit_test(what_it_has_no_rules_for),
+        cmocka_unit_test(a_unit_that_is_frozen),
+        cmocka_unit_test(a_unit_that_is_mixed),
         cmocka_unit_test(sequences_that_are_none),
     };
 

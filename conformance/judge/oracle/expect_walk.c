@@ -197,7 +197,7 @@ int expect_walk(struct expect *e, const struct expect_watch *watch)
                              e->unit[u].chunk);
             for (uint32_t i = 0; i < states[e->c->optimizer]; i++) {
                 expect_walk_grow(&w, FSDP_OPTIM, FSDP_DTYPE_F32,
-                                 e->unit[u].chunk);
+                                 e->unit[u].state);
             }
         }
         for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {

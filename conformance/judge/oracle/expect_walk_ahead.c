@@ -17,8 +17,8 @@ enum ahead {
 static uint64_t size_of(const struct expect_unit *x, enum ahead what)
 {
     const struct expect_dtypes *d = &x->dtype;
-    const uint64_t sent = expect_walk_bytes(d->reduce, x->padded);
-    const uint64_t summed = expect_walk_bytes(d->accumulate, x->padded);
+    const uint64_t sent = expect_walk_bytes(d->reduce, x->grad_padded);
+    const uint64_t summed = expect_walk_bytes(d->accumulate, x->grad_padded);
 
     switch (what) {
     case AHEAD_GATHERED:
@@ -26,7 +26,7 @@ static uint64_t size_of(const struct expect_unit *x, enum ahead what)
     case AHEAD_WIRE:
         return expect_walk_bytes(d->param, x->padded);
     case AHEAD_GRADIENT:
-        return expect_walk_bytes(d->accumulate, x->whole);
+        return expect_walk_bytes(d->accumulate, x->grad_whole);
     default:
         return sent > summed ? sent : summed;
     }

@@ -20,7 +20,7 @@ static void tell(const struct walk *w, uint32_t kind, uint64_t bytes,
     }
 }
 
-static uint64_t in_lines(uint64_t bytes)
+uint64_t expect_walk_in_lines(uint64_t bytes)
 {
     return (bytes + LINE - 1) / LINE * LINE;
 }
@@ -41,7 +41,7 @@ void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
 
     tell(w, kind, bytes, true);
     w->live[kind] += bytes;
-    w->stored[kind] += in_lines(bytes);
+    w->stored[kind] += expect_walk_in_lines(bytes);
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
         engine += w->live[k];
         storage += w->stored[k];
@@ -68,7 +68,7 @@ static void shrink(struct walk *w, uint32_t kind, uint32_t dtype,
 
     tell(w, kind, bytes, false);
     w->live[kind] -= bytes;
-    w->stored[kind] -= in_lines(bytes);
+    w->stored[kind] -= expect_walk_in_lines(bytes);
 }
 
 /* Everything of this kind is dead. */
@@ -98,7 +98,9 @@ static int communicate(struct walk *w, uint32_t kind, uint32_t dim, uint32_t u,
                                          .dtype = dtype,
                                          .fold = w->e->c->fold,
                                          .unit = u,
-                                         .n = w->e->unit[u].chunk};
+                                         .n = kind == FSDP_ALL_GATHER
+                                                  ? w->e->unit[u].chunk
+                                                  : w->e->unit[u].grad_chunk};
     if (w->watch != NULL && w->watch->collective != NULL) {
         w->watch->collective(w->watch->context, &c[s->n]);
     }
@@ -140,7 +142,7 @@ void expect_walk_reshard(struct walk *w, uint32_t u)
 
 static void begin_gradient(struct walk *w, uint32_t u)
 {
-    if (w->unit[u].pending) {
+    if (w->unit[u].pending || !w->e->unit[u].trains) {
         return;
     }
     w->unit[u].pending = true;
@@ -150,7 +152,7 @@ static void begin_gradient(struct walk *w, uint32_t u)
         }
     }
     expect_walk_grow(w, FSDP_GRAD_FULL, w->e->unit[u].dtype.accumulate,
-                     w->e->unit[u].whole);
+                     w->e->unit[u].grad_whole);
 }
 
 /* A gradient that meets one already summed, or is of another dtype than the
@@ -189,12 +191,15 @@ static int reduce(struct walk *w, uint32_t u)
     const bool wide = d->reduce == FSDP_DTYPE_F32;
     const bool sent_apart = w->e->packs || d->accumulate != d->reduce;
 
+    if (!x->trains) {
+        return FSDP_OK;
+    }
     if (sent_apart) {
-        expect_walk_grow(w, FSDP_STAGING, d->reduce, x->padded);
-        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->whole);
+        expect_walk_grow(w, FSDP_STAGING, d->reduce, x->grad_padded);
+        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->grad_whole);
     }
     expect_walk_grow(w, first && wide ? FSDP_GRAD_SHARD : FSDP_STAGING,
-                     d->reduce, x->chunk);
+                     d->reduce, x->grad_chunk);
     if (w->e->shards > 1) {
         FSDP_TRY(
             communicate(w, FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u, d->reduce));
@@ -204,17 +209,17 @@ static int reduce(struct walk *w, uint32_t u)
             communicate(w, FSDP_ALL_REDUCE, FSDP_DIM_REPLICATE, u, d->reduce));
     }
     if (first && !wide) {
-        expect_walk_grow(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32, x->chunk);
+        expect_walk_grow(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32, x->grad_chunk);
     }
     if (!first || !wide) {
-        shrink(w, FSDP_STAGING, d->reduce, x->chunk);
+        shrink(w, FSDP_STAGING, d->reduce, x->grad_chunk);
     }
     w->unit[u].reduced = true;
     w->unit[u].pending = false;
     if (sent_apart) {
-        shrink(w, FSDP_STAGING, d->reduce, x->padded);
+        shrink(w, FSDP_STAGING, d->reduce, x->grad_padded);
     } else {
-        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->whole);
+        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->grad_whole);
     }
     return FSDP_OK;
 }

@@ -96,8 +96,8 @@ float replay_reduced(const struct replay_reduction *reduction, uint64_t i)
     for (uint32_t b = 0; b < c->microbatches; b++) {
         replay_accumulate(reduction, b, i, pending, &is_pending);
         if (c->sync[b] != 0) {
-            uint64_t place = expect_place(reduction->e, reduction->parameter,
-                                          reduction->first + i);
+            uint64_t place = expect_place_of_gradient(
+                reduction->e, reduction->parameter, reduction->first + i);
             float g = expect_reduce(reduction->e, reduction->unit, place,
                                     pending, reduction->scale);
 
@@ -138,7 +138,7 @@ static bool compare_reduced(const struct expect *e, const struct record *r,
     const float *got = compare_values(r, RECORD_REDUCED, part);
     struct replay_reduction reduction;
 
-    if (!e->trained[part->unit]) {
+    if (!e->stepped[part->parameter]) {
         return got == NULL ||
                finding_text(f,
                             finding_at("reduced", part->step, -1, part->rank),
@@ -252,7 +252,7 @@ bool replay_values_find(const struct expect *e, const struct record *r,
     }
     *out = (struct replay_values){
         .n_states = states[e->options.optimizer],
-        .is_stepped = e->trained[part->unit],
+        .is_stepped = e->stepped[part->parameter],
         .before = compare_values(r, RECORD_BEFORE, part),
         .gradient = compare_values(r, replay_stepped_stage(e), part),
         .after = compare_values(r, RECORD_AFTER, part)};
@@ -264,6 +264,9 @@ bool replay_values_find(const struct expect *e, const struct record *r,
     }
     if (out->after == NULL) {
         return compare_missing(part, RECORD_AFTER, f);
+    }
+    if (!expect_is_trainable(e, part->parameter)) {
+        out->n_states = 0;
     }
     for (uint32_t s = 0; s < out->n_states; s++) {
         uint32_t stage = s == 0 ? RECORD_STATE0 : RECORD_STATE1;

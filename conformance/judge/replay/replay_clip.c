@@ -27,7 +27,7 @@ static bool add_parts(const struct expect *e, const struct record *r,
         part->unit = e->unit_of_parameter[owned[i].parameter];
         part->first = owned[i].first;
         part->n = owned[i].n;
-        if (part->n == 0 || !e->trained[part->unit]) {
+        if (part->n == 0 || !e->stepped[part->parameter]) {
             continue;
         }
         g = compare_values(r, RECORD_REDUCED, part);

@@ -20,10 +20,11 @@ static float reduced_of(const struct replay_reduction *reduction, uint32_t from,
     for (uint32_t b = from; b < to; b++) {
         replay_accumulate(reduction, b, i, sum, &has);
     }
-    return expect_reduce(
-        reduction->e, reduction->unit,
-        expect_place(reduction->e, reduction->parameter, reduction->first + i),
-        sum, reduction->scale);
+    return expect_reduce(reduction->e, reduction->unit,
+                         expect_place_of_gradient(reduction->e,
+                                                  reduction->parameter,
+                                                  reduction->first + i),
+                         sum, reduction->scale);
 }
 
 static bool is_alone(const struct replay_reduction *reduction, const float *got,

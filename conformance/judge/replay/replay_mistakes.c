@@ -44,7 +44,7 @@ static float reduced(const struct replay_reduction *reduction,
                      uint64_t i)
 {
     uint64_t place =
-        expect_place(e, reduction->parameter, reduction->first + i);
+        expect_place_of_gradient(e, reduction->parameter, reduction->first + i);
     float pending[WORLD_MAX_RANKS] = {0};
     float sum = 0.0f;
     bool is_pending = false, is_sum = false;

@@ -33,7 +33,7 @@ static float reduced(const struct replay_reduction *right,
     const uint32_t wire = e->unit[reduction->unit].dtype.reduce;
     const struct run_case *c = e->c;
     const uint64_t place =
-        expect_place(right->e, right->parameter, right->first + i);
+        expect_place_of_gradient(right->e, right->parameter, right->first + i);
     const float before = how->scaling == SCALED_FIRST ? reduction->scale : 1.0f;
     const float behind = how->scaling == SCALED_FIRST ? 1.0f : reduction->scale;
     float pending[WORLD_MAX_RANKS] = {0};
