@@ -42,6 +42,8 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"run.leaves-nothing", "live-bytes"},
         {"comm.padding-zero", "wire"},
         {"comm.packing-order", "wire"},
+        {"frozen.zeros", "wire"},
+        {"frozen.no-state", "live-bytes"},
         {"stream.", "streams"},
         {"prefetch.", "streams"},
         {"run.process-kept", "process-state"},
