@@ -12,12 +12,31 @@
 
 /* ---- What is this rank's ------------------------------------------------ */
 
+/* Elements of a state of unit u that the first n shards have: without holes,
+ * shards differ in size. */
+static uint64_t states_of(struct fsdp_sharded *s, uint32_t u, uint32_t n)
+{
+    const struct ref_unit *x = &s->unit[u];
+    uint64_t sum = x->has_holes ? 0 : n * x->grad_chunk;
+    struct ref_part part;
+
+    for (uint32_t p = 0; x->has_holes && p < s->model->n_parameters; p++) {
+        for (uint32_t k = 0; k < n; k++) {
+            if (s->parameter[p].unit == u && ref_part(s, p, k, &part) &&
+                !part.frozen) {
+                sum += part.n;
+            }
+        }
+    }
+    return sum;
+}
+
 static int local_table(struct fsdp_sharded *s, struct ref_checkpoints *c)
 {
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         const struct ref_unit *x = &s->unit[u];
         for (uint32_t k = 0; k <= s->n_states; k++) {
-            uint64_t n = (k ? x->grad_chunk : x->chunk) * s->shards;
+            uint64_t n = k ? states_of(s, u, s->shards) : x->chunk * s->shards;
             char name[CHECKPOINT_UNIT_NAME_BYTES];
             checkpoint_unit_name(s->model, s->units, s->options.layout, u, k,
                                  name);
@@ -46,7 +65,7 @@ static void list_slices(struct fsdp_sharded *s, struct ref_checkpoints *c)
         for (uint32_t k = 0; k <= (x->trains ? s->n_states : 0); k++) {
             c->local_slice[c->n_local] = (struct checkpoint_slice){
                 u * (1 + s->n_states) + k,
-                s->coordinate * (k ? x->grad_chunk : x->chunk),
+                k ? states_of(s, u, s->coordinate) : s->coordinate * x->chunk,
                 k ? x->n_states : x->chunk};
             c->local_at[c->n_local++] = k ? x->state[k - 1] : x->shard;
         }
