@@ -43,6 +43,7 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"comm.padding-zero", "wire"},
         {"comm.packing-order", "wire"},
         {"frozen.zeros", "wire"},
+        {"frozen.no-gradient", "answers"},
         {"frozen.no-state", "live-bytes"},
         {"stream.", "streams"},
         {"prefetch.", "streams"},

@@ -8,7 +8,10 @@
 #include "models/workload.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+static _Thread_local struct fsdp_error *error; /* of frozen_unnamed */
 
 static bool is_frozen(uint32_t p)
 {
@@ -51,7 +54,9 @@ static uint64_t flat_chunk(uint32_t u)
 static bool trains_some(const struct run_case *c)
 {
     return c->frozen == WORKLOAD_FROZEN_ALTERNATE &&
-           c->scenario == CASE_TRAIN && mutant_mlp(c);
+           c->scenario == CASE_TRAIN && mutant_mlp(c) &&
+           c->strategy == CASE_FULL_SHARD && c->microbatches == 1 &&
+           c->precision == CASE_F32;
 }
 
 /* Each layer is a unit, every second of them frozen. */
@@ -76,6 +81,16 @@ static bool has_mixed_rows(const struct run_case *c)
 static bool clips_some(const struct run_case *c)
 {
     return c->frozen != WORKLOAD_TRAINS_ALL && c->scenario == CASE_CLIP;
+}
+
+static bool resumes_some(const struct run_case *c)
+{
+    return c->frozen != WORKLOAD_TRAINS_ALL && c->scenario == CASE_RESUME;
+}
+
+static bool misuses_some(const struct run_case *c)
+{
+    return c->frozen != WORKLOAD_TRAINS_ALL && c->scenario == CASE_MISUSE;
 }
 
 /* ---- The flag is not looked at ------------------------------------------ */
@@ -159,6 +174,18 @@ static int frozen_decays(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(mutant_real.engine.step(s, how));
     return mutant_each_piece(s, decay_frozen);
+}
+
+/* As the life began. */
+static void restart(const struct fsdp_piece *piece)
+{
+    const struct fsdp_model *m = mutant_real.model;
+    float x;
+
+    for (uint64_t i = 0; is_frozen(piece->parameter) && i < piece->n; i++) {
+        (void)m->initial(m->context, piece->parameter, piece->first + i, 1, &x);
+        (void)mutant_put(NULL, &x, 1, (float *)piece->value + i);
+    }
 }
 
 /* ---- They have states --------------------------------------------------- */
@@ -262,6 +289,45 @@ static int frozen_in_norm(struct fsdp_sharded *s, const struct fsdp_clip *how,
     return FSDP_OK;
 }
 
+/* What is lent for it nobody takes. */
+static _Thread_local float lent[1 << 16];
+
+static bool is_lent(uint32_t p)
+{
+    return p < mutant_real.model->n_parameters && is_frozen(p) &&
+           mutant_now.point == FSDP_PRE_BACKWARD &&
+           mutant_now.index == mutant_real.model->parameter_module[p];
+}
+
+static int frozen_lent(struct fsdp_sharded *s, uint32_t p,
+                       struct fsdp_tensor *out)
+{
+    int status = mutant_real.engine.grad(s, p, out);
+
+    if (status == FSDP_ERR_INVALID && is_lent(p)) {
+        out->data = lent;
+        return FSDP_OK;
+    }
+    return status;
+}
+
+static int frozen_unnamed(struct fsdp_sharded *s, uint32_t p,
+                          struct fsdp_tensor *out)
+{
+    int status = mutant_real.engine.grad(s, p, out);
+
+    if (status == FSDP_ERR_INVALID && is_lent(p)) {
+        (void)snprintf(error->message, sizeof(error->message),
+                       "parameter %u is frozen", p);
+    }
+    return status;
+}
+
+static void note_error(struct fsdp_env *env)
+{
+    error = env->error;
+}
+
 /* ---- They stay unsharded ------------------------------------------------ */
 
 static bool closes_frozen_unit(void)
@@ -298,6 +364,20 @@ const struct mutant frozen_mutants[] = {
      .kills = "clip.norm frozen.not-in-norm",
      .shows = {.in = clips_some},
      .calls.clip_grad_norm = frozen_in_norm},
+    {.name = "frozen-lent",
+     .text = "a gradient of a frozen parameter is lent, and left where it is",
+     .evidence = "facebookresearch/fairscale#721",
+     .kills = "frozen.no-gradient",
+     .shows = {.in = misuses_some},
+     .calls.grad = frozen_lent},
+    {.name = "frozen-not-saved",
+     .text = "a checkpoint has what the optimizer steps, and no frozen "
+             "parameters",
+     .evidence = "deepspeedai/DeepSpeed#3090",
+     .kills = "checkpoint.canonical checkpoint.parameters frozen.saved "
+              "frozen.unchanged num.loss-finite",
+     .shows = {.in = resumes_some},
+     .loaded = restart},
     {.name = "frozen-rows-reduced",
      .text =
          "by rows, a mixed unit's frozen parameters are reduced and stepped "
@@ -329,5 +409,13 @@ const struct mutant frozen_mutants[] = {
      .kills = "comm.message-size comm.reduce-scatter-count frozen.no-reduce",
      .shows = {.in = has_frozen_units},
      .calls.at = frozen_unit_reduced},
+    {.name = "frozen-unnamed",
+     .text = "a gradient of a frozen parameter is refused by number alone",
+     .evidence =
+         "pytorch/pytorch#104427: which of them are frozen, it did not say",
+     .kills = "frozen.no-gradient",
+     .shows = {.in = misuses_some},
+     .calls.grad = frozen_unnamed,
+     .change_env = note_error},
     {0},
 };
