@@ -91,7 +91,7 @@ static bool recomputes(const struct run_case *c, uint32_t value)
 static bool freezes(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return c->frozen != WORKLOAD_TRAINS_ALL;
+    return c->frozen != WORKLOAD_TRAINS_ALL || says(c, "! grad-of-frozen");
 }
 
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
@@ -251,7 +251,10 @@ const struct claim known_claims[] = {
      .asked_by = offers_factors},
     {"groups-betas", CLAIM_ENGINE, .text = nothing},
     {"frozen", CLAIM_ENGINE,
-     .text = "cases in which some parameters are frozen", .asked_by = freezes},
+     .text =
+         "cases in which some parameters are frozen; `frozen.*`; without it "
+         "`shard` must refuse them (`error.unclaimed`)",
+     .asked_by = freezes},
     {"shared", CLAIM_ENGINE, .text = nothing},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
@@ -285,7 +288,7 @@ const struct claim known_claims[] = {
              "`memory.*` "
              "and `run.leaves-nothing` are not claimed"},
     {"wire", CLAIM_ADAPTER,
-     .text = "`dirty_padding` and `misplaced` are measured"},
+     .text = "`dirty_padding`, `dirty_frozen` and `misplaced` are measured"},
     {"process", CLAIM_ADAPTER, .text = "`new_channels` is measured"},
     {"isolated", CLAIM_ADAPTER,
      .text = "`isolation` is named, and `refused` has the calls that its "

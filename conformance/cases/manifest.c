@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 636;
+const uint32_t manifest_count = 646;
 const char manifest_sha256[] =
-    "fdadc0dd120703cda60748c3c400530f0052956fb94629da7ced503c7dad4bad";
+    "2f6947eac636af00f51525a65c6df8374fac0c226e22e1cbdbe905c047ffedec";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -89,6 +89,7 @@ static int noting_shard(const struct fsdp_env *env,
 static int noting_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     mutant_now.point = point;
+    mutant_now.index = index;
     if (point == FSDP_BEGIN) {
         mutant_now.sequence = index;
     } else if (point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD) {

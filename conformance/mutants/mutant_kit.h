@@ -36,6 +36,7 @@ struct mutant_now {
     uint32_t steps;     /* calls of step that have returned */
     uint32_t sequence;  /* of the last BEGIN */
     uint32_t point;     /* the last one, whatever the answer was */
+    uint32_t index;     /* its module or sequence */
     int status;         /* what the engine answered to it */
     bool in_pass;       /* BEGIN was answered with OK; no END or CANCEL yet */
     bool backward;      /* the last PRE point was one of a backward */

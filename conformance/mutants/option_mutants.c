@@ -223,6 +223,13 @@ const struct mutant option_mutants[] = {
      .kills = "comm.fold-declared reduce.fold",
      .shows = {.in = asks_for_other_fold},
      .fault = {MUTANT_SETS, MUTANT_OPTION(fold), FSDP_FOLD_RANK}},
+    {.name = "frozen-unclaimed",
+     .text = "a frozen parameter is not refused, though none is claimed",
+     .evidence = "facebookresearch/fairscale#721: a flag that was not looked "
+                 "at",
+     .kills = "error.unclaimed",
+     .shows = {.in = mutant_bad_options},
+     .drops = "frozen"},
     /* The root is resharded after forward though it was to be kept. */
     {.name = "keep-root-ignored",
      .text = "the root unit is gathered twice a step",

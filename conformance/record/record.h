@@ -110,6 +110,8 @@ struct record_memory {
     uint64_t peak_live_over_storage; /* most that live exceeded storage by */
     uint64_t dirty_padding; /* elements of padding on the wire that were not
                                +0 */
+    uint64_t dirty_frozen;  /* elements in the places of frozen parameters in
+                               gradients on the wire that were not +0 */
     uint64_t misplaced;     /* elements that were gathered first and were not
                                where the layout has them */
     uint64_t bad_ranges;    /* live outside an allocation, overlapping, or freed

@@ -194,6 +194,11 @@ static const struct record_table moment_table = {
     RECORD_ROWS(moment_rows), .size = sizeof(struct record_moment),
     .tuple = true};
 
+static bool freezes_cleanly(const void *base)
+{
+    return ((const struct record_rank *)base)->memory.dirty_frozen == 0;
+}
+
 #define AT(member)      RECORD_AT(struct record_rank, member)
 #define LIST(member, n) RECORD_LIST(struct record_rank, member, n)
 static const struct record_row memory_rows[] = {
@@ -204,6 +209,8 @@ static const struct record_row memory_rows[] = {
     {"peak_storage", &record_u64, AT(memory.peak_storage)},
     {"peak_live_over_storage", &record_u64, AT(memory.peak_live_over_storage)},
     {"dirty_padding", &record_u64, AT(memory.dirty_padding)},
+    {"dirty_frozen", &record_u64, AT(memory.dirty_frozen), .optional = true,
+     .absent = freezes_cleanly},
     {"misplaced", &record_u64, AT(memory.misplaced)},
     {"bad_ranges", &record_u64, AT(memory.bad_ranges)},
     {"left_live", &record_u64, AT(memory.left_live)},

@@ -119,6 +119,7 @@ static inline void make_memory(struct record_memory *m)
     m->peak_live_over_storage = 4;
     m->bad_ranges = 5;
     m->dirty_padding = 17;
+    m->dirty_frozen = 19;
     m->misplaced = 18;
     m->left_live = 6;
     m->left_storage = 7;

@@ -7,6 +7,8 @@
 #include "judge/compare/compare_checks.h"
 #include "judge/replay/replay.h"
 
+#include <math.h>
+
 static bool shows_load(const struct expect *e)
 {
     return case_resumes(e->c) && e->c->recorded_steps > e->c->steps / 2;
@@ -62,6 +64,48 @@ static bool moments_of_part(const struct expect *e, const struct record *r,
              as_saved(e, r, part, RECORD_LOADED1, RECORD_STATE1, f)));
 }
 
+/*
+ * frozen.saved: the life that loads began with no values of what is frozen
+ * (run/drive_told.c).
+ */
+static bool shows_load_of_frozen(const struct expect *e)
+{
+    bool freezes = false;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        freezes = freezes || !expect_is_trainable(e, p);
+    }
+    return shows_load(e) && freezes;
+}
+
+static bool frozen_of_part(const struct expect *e, const struct record *r,
+                           const struct compare_part *part, struct finding *f)
+{
+    struct compare_part first = *part;
+
+    first.step = 0;
+    return expect_is_trainable(e, part->parameter) ||
+           compare_equal(e, part, RECORD_LOADED,
+                         compare_values(r, RECORD_LOADED, part),
+                         compare_values(r, RECORD_INITIAL, &first), f);
+}
+
+static bool frozen_spoil(const struct expect *e, struct record *r)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, 0);
+
+    for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+        struct record_tensor *t = &rank->tensor[i];
+
+        if (t->stage == RECORD_LOADED && t->n > 0 &&
+            !expect_is_trainable(e, t->parameter)) {
+            t->data[0] = NAN;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool saves(const struct expect *e)
 {
     return e->c->scenario >= CASE_RESUME && e->c->scenario <= CASE_RESUME_LOCAL;
@@ -90,6 +134,18 @@ const struct requirement checkpoint_requirements[] = {
      .applies = shows_load_of_states,
      .check = &check_each_part,
      .part = {moments_of_part, RECORD_LOADED0, STEPS_LOADED}},
+    {.id = "frozen.saved",
+     .text = "A save has frozen parameters, too: a load gives them the bits "
+             "that were saved, whatever the life before it began with.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "layout.initial-values",
+     .claim = "frozen",
+     .applies = shows_load_of_frozen,
+     .spoil = frozen_spoil,
+     .check = &check_each_part,
+     .part = {frozen_of_part, RECORD_LOADED, STEPS_LOADED}},
     /* The bias correction goes on where it was, and does not begin anew. */
     {.id = "checkpoint.step",
      .text = "The first step after a load continues the running products of "

@@ -28,6 +28,18 @@ static bool is_near(const struct expect *e, float got, float want)
     return fabs((double)got - (double)want) <= allowed;
 }
 
+/* frozen.not-in-norm: what a gradient has in the place of a frozen parameter is
+ * nobody's, whatever it is. */
+static bool leaves_frozen_out(const struct expect *e)
+{
+    bool freezes = false;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        freezes = freezes || !expect_is_trainable(e, p);
+    }
+    return norm_applies(e) && freezes;
+}
+
 static bool said(const struct expect *e, const struct record *r, uint32_t n,
                  uint32_t step, float want, struct finding *f)
 {
@@ -153,6 +165,16 @@ const struct requirement clip_requirements[] = {
      .needs = "layout.chunk-rule grad.finite reduce.replicas-equal",
      .claim = "clip",
      .applies = norm_applies,
+     .holds = norm_holds,
+     .spoil = norm_spoil},
+    {.id = "frozen.not-in-norm",
+     .text = "Clipping knows the gradients of trainable parameters only.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "layout.chunk-rule grad.finite reduce.replicas-equal",
+     .claim = "frozen",
+     .applies = leaves_frozen_out,
      .holds = norm_holds,
      .spoil = norm_spoil},
     {.id = "clip.scale",

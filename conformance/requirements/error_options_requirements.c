@@ -65,7 +65,8 @@ static bool unclaimed_spoil(const struct requirement *q, const struct expect *e,
 static const struct requirement_check check_unclaimed = {
     .holds = unclaimed_holds, .spoil = unclaimed_spoil};
 
-/* error.unclaimed: dtypes of the options, or of a unit alone. */
+/* error.unclaimed: dtypes of the options, or of a unit alone; a model of which
+ * a parameter is frozen. */
 
 /* Which claim makes one of them right; NULL: none does. */
 static const char *claim_that_allows(const char *answer)
@@ -96,16 +97,16 @@ static uint32_t owed(const struct requirement *q, const struct record *r,
     return n;
 }
 
-static bool dtypes_hold(const struct requirement *q, const struct expect *e,
-                        const struct record *r, struct finding *f)
+static bool owed_hold(const struct requirement *q, const struct expect *e,
+                      const struct record *r, struct finding *f)
 {
     struct compare_answer answers[REQUIREMENT_MAX_ANSWERS];
 
     return compare_answers(e, r, answers, owed(q, r, answers), f);
 }
 
-static bool dtypes_spoil(const struct requirement *q, const struct expect *e,
-                         struct record *r)
+static bool owed_spoil(const struct requirement *q, const struct expect *e,
+                       struct record *r)
 {
     struct compare_answer answers[REQUIREMENT_MAX_ANSWERS];
 
@@ -113,8 +114,8 @@ static bool dtypes_spoil(const struct requirement *q, const struct expect *e,
     return compare_spoil_answers(r, answers, owed(q, r, answers));
 }
 
-static const struct requirement_check check_dtypes = {.holds = dtypes_hold,
-                                                      .spoil = dtypes_spoil};
+static const struct requirement_check check_owed = {.holds = owed_hold,
+                                                    .spoil = owed_spoil};
 
 static bool is_disagree(const struct expect *e)
 {
@@ -170,14 +171,15 @@ const struct requirement error_options_requirements[] = {
      .check = &check_unclaimed,
      .answers = {{"unclaimed-dtype", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
     {.id = "error.unclaimed",
-     .text = "Dtypes that are none, or of types that an engine does not claim, "
-             "are refused when sharding, of all units or of one.",
+     .text = "Dtypes that are none, dtypes that an engine does not claim, of "
+             "all units or of one, and a frozen parameter where it does not "
+             "claim that, are refused when sharding.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present",
      .applies = is_options,
-     .check = &check_dtypes,
+     .check = &check_owed,
      .answers =
          {{"unclaimed-param-f16", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unclaimed-reduce-bf16", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
@@ -185,7 +187,8 @@ const struct requirement error_options_requirements[] = {
           {"unclaimed-param-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unclaimed-reduce-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unknown-param-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
-          {"unknown-reduce-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED}}},
+          {"unknown-reduce-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+          {"unclaimed-frozen", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
     /* A gradient that is divided by no number is none. */
     {.id = "error.factors",
      .text = "Divide and predivide factors that are negative or not finite, of "

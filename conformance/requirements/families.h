@@ -31,6 +31,7 @@ extern const struct requirement script_requirements[];
 extern const struct requirement script_answers_requirements[];
 extern const struct requirement script_moves_requirements[];
 extern const struct requirement recompute_requirements[];
+extern const struct requirement frozen_requirements[];
 extern const struct requirement scale_requirements[];
 
 #endif

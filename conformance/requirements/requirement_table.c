@@ -31,6 +31,7 @@ static const struct requirement *const families[] = {
     script_answers_requirements,
     script_moves_requirements,
     recompute_requirements,
+    frozen_requirements,
     mixed_requirements,
     mixed_sum_requirements,
     scale_requirements,

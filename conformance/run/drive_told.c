@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drive_told.c - why a run ended, for those whose engine did not say so, or
- * not where.
+ * drive_told.c - what the engine is told of the model; and why a run ended, for
+ * those whose engine did not say so, or not where.
  */
 #include "run/drive.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Frozen parameters never change, so that one which is not loaded would have
+ * the right bits all the same: in a life that begins with a load they begin
+ * with none. */
+static bool begins_empty(const struct driver *x, uint32_t p)
+{
+    return x->reborn && !x->serial &&
+           (x->model->parameter_flags[p] & FSDP_FROZEN) != 0;
+}
 
 /* The model's own, and if that is INVALID, what was asked of it. */
 static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
@@ -18,6 +28,10 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
     struct fsdp_error *e = x->env.error;
     int status = model->initial(model->context, p, first, n, out);
 
+    for (uint64_t i = 0; status == FSDP_OK && begins_empty(x, p) && i < n;
+         i++) {
+        ((float *)out)[i] = NAN;
+    }
     if (status != FSDP_ERR_INVALID || e->status != FSDP_OK) {
         return status;
     }

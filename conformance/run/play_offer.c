@@ -14,7 +14,9 @@ struct offer {
     struct fsdp_env env;
     struct fsdp_mesh mesh;
     uint32_t extent[2];
+    struct fsdp_model model;
     struct fsdp_units units;
+    uint32_t *flags;        /* [n_parameters], of the model */
     uint32_t *of_module;    /* [n_modules], of units */
     uint32_t *of_parameter; /* [n_parameters]: groups */
     uint32_t *of_unit;      /* [n_units], 0: dtypes */
@@ -121,6 +123,12 @@ static void unclaimed_reduce_of_unit(struct driver *x, struct offer *o)
 {
     o->of_unit[x->units->n_units - 1] = FSDP_DTYPE_BF16;
     o->units.reduce_dtype = o->of_unit;
+}
+
+/* The last parameter only. */
+static void unclaimed_frozen(struct driver *x, struct offer *o)
+{
+    o->flags[x->model->n_parameters - 1] |= FSDP_FROZEN;
 }
 
 static void unknown_param_dtype(struct driver *x, struct offer *o)
@@ -234,6 +242,7 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_NAN_PREDIVIDE_FACTOR] = nan_predivide_factor,
     [SCRIPT_CALL_NEGATIVE_FACTOR_OF_UNIT] = negative_factor_of_unit,
     [SCRIPT_CALL_INFINITE_PREDIVIDE_OF_UNIT] = infinite_predivide_of_unit,
+    [SCRIPT_CALL_UNCLAIMED_FROZEN] = unclaimed_frozen,
 };
 
 /* ---- The offer ---------------------------------------------------------- */
@@ -250,8 +259,9 @@ static int shard(struct driver *x, const char *name, struct offer *o)
     o->mesh.extent = o->extent;
     o->env.mesh = &o->mesh;
     o->units.unit_of_module = o->of_module;
+    o->model.parameter_flags = o->flags;
     status =
-        x->engine.shard(&o->env, x->model, &o->units, &o->options, &sharded);
+        x->engine.shard(&o->env, &o->model, &o->units, &o->options, &sharded);
     unnamed = status != FSDP_OK && o->option &&
               memmem(e->message, sizeof(e->message), o->option,
                      strlen(o->option)) == NULL;
@@ -267,7 +277,9 @@ int play_offer(struct driver *x, uint32_t call)
         .env = x->env,
         .mesh = x->mesh,
         .extent = {x->extent[0], x->extent[1]},
+        .model = *x->model,
         .units = *x->units,
+        .flags = calloc(x->model->n_parameters, sizeof(*o.flags)),
         .of_module = malloc(n * sizeof(*o.of_module)),
         .of_parameter = calloc(x->model->n_parameters, sizeof(*o.of_parameter)),
         .of_unit = calloc(x->units->n_units + 1u, sizeof(*o.of_unit)),
@@ -276,11 +288,15 @@ int play_offer(struct driver *x, uint32_t call)
         .options = x->options};
     int status = FSDP_ERR_NOMEM;
 
-    if (o.of_module && o.of_parameter && o.of_unit && o.factor_of_unit) {
+    if (o.flags && o.of_module && o.of_parameter && o.of_unit &&
+        o.factor_of_unit) {
+        memcpy(o.flags, x->model->parameter_flags,
+               x->model->n_parameters * sizeof(*o.flags));
         memcpy(o.of_module, x->units->unit_of_module, n * sizeof(*o.of_module));
         offers[call](x, &o);
         status = shard(x, script_calls[call].name, &o);
     }
+    free(o.flags);
     free(o.of_module);
     free(o.of_parameter);
     free(o.of_unit);

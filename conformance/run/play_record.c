@@ -72,7 +72,8 @@ void play_note_again(struct driver *x)
     struct script_walk ahead = x->walk;
     const struct script_action *next = script_next(&ahead);
 
-    x->goes_on = x->by_action || (next && next->verb == SCRIPT_LOAD);
+    x->reborn = next && next->verb == SCRIPT_LOAD;
+    x->goes_on = x->by_action || x->reborn;
     for (uint32_t r = 0; !x->goes_on && r < played; r++) {
         give_way(&x->out[r]);
     }

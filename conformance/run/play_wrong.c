@@ -64,6 +64,13 @@ int play_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
     return status;
 }
 
+/* Whether the module of p computes its backward just now. */
+static bool in_backward_of(const struct driver *x, uint32_t p)
+{
+    return x->point == FSDP_PRE_BACKWARD &&
+           x->index == x->model->parameter_module[p];
+}
+
 /* ---- Calls; *status is what the engine answered ------------------------- */
 
 static int at(struct driver *x, uint32_t point, uint32_t index, int *status)
@@ -155,6 +162,35 @@ static int any_grad(struct driver *x, int *status)
 {
     *status = play_ask_all(x, x->engine.grad);
     return FSDP_OK;
+}
+
+/* Of every parameter that is frozen; where none is, of one that there is not.
+ * Who asks for it where another's gradient would be lent is told which it
+ * is. */
+static int grad_of_frozen(struct driver *x, int *status)
+{
+    struct fsdp_error *e = x->env.error;
+    struct fsdp_tensor t;
+    bool any = false;
+
+    *status = FSDP_ERR_INVALID;
+    for (uint32_t p = 0;
+         p < x->model->n_parameters && *status == FSDP_ERR_INVALID; p++) {
+        const char *name = x->model->parameter_name[p];
+
+        if ((x->model->parameter_flags[p] & FSDP_FROZEN) == 0) {
+            continue;
+        }
+        any = true;
+        *e = (struct fsdp_error){0};
+        *status = x->engine.grad(x->sharded, p, &t);
+        if (*status != FSDP_OK && in_backward_of(x, p) &&
+            memmem(e->message, sizeof(e->message), name,
+                   strnlen(name, sizeof(e->message) / 2)) == NULL) {
+            FSDP_TRY(add_answer(x->out, "unnamed-parameter", FSDP_OK));
+        }
+    }
+    return any ? FSDP_OK : unknown_parameter(x, status);
 }
 
 static int step_of(struct driver *x, uint32_t n_groups, int *status)
@@ -305,6 +341,7 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_SAVE_WHILE_OPEN] = play_wrong_save,
     [SCRIPT_CALL_LOAD_WHILE_OPEN] = play_wrong_load_missing,
     [SCRIPT_CALL_UNSHARD_ALL_TWICE] = unshard_all,
+    [SCRIPT_CALL_GRAD_OF_FROZEN] = grad_of_frozen,
 };
 
 /* Who plays all ranks is asked for numbers alone. */

@@ -414,6 +414,7 @@ void recorder_close(struct recorder *r)
         meter_close(&r->meter, &r->out->memory);
         if (r->wire) {
             r->out->memory.dirty_padding = r->wire->dirty;
+            r->out->memory.dirty_frozen = r->wire->frozen;
             r->out->memory.misplaced = r->wire->misplaced;
         }
         free(r->open.c);

@@ -39,26 +39,50 @@ static uint32_t unit_of(const struct wire *w, const struct fsdp_units *units,
     return units->unit_of_module[w->model->parameter_module[p]];
 }
 
+static bool is_frozen(const struct wire *w, uint32_t p)
+{
+    return w->model->parameter_flags != NULL &&
+           (w->model->parameter_flags[p] & FSDP_FROZEN) != 0;
+}
+
+/* A unit of frozen parameters alone has no gradient; one without parameters has
+ * an empty one. */
+static bool has_gradient(const struct wire *w, const struct fsdp_units *units,
+                         uint32_t u)
+{
+    bool freezes = false;
+
+    for (uint32_t p = 0; p < w->model->n_parameters; p++) {
+        if (unit_of(w, units, p) == u && !is_frozen(w, p)) {
+            return true;
+        }
+        freezes = freezes || unit_of(w, units, p) == u;
+    }
+    return !freezes;
+}
+
 /* Parameters one behind the other. */
-static void place_flat(struct wire *w, const struct fsdp_units *units,
-                       uint32_t u)
+static void place_flat(const struct wire *w, const struct fsdp_units *units,
+                       uint32_t u, struct wire_places *out)
 {
     uint64_t n = 0;
 
     for (uint32_t p = 0; p < w->model->n_parameters; p++) {
         if (unit_of(w, units, p) == u) {
-            w->block[w->begin[u + 1]++] =
+            out->block[out->begin[u + 1]++] =
                 (struct wire_block){p, n, 0, fsdp_numel(w->model, p)};
             n += fsdp_numel(w->model, p);
         }
     }
-    w->padded[u] = (n / w->shards + (n % w->shards != 0)) * w->shards;
+    out->padded[u] = (n / w->shards + (n % w->shards != 0)) * w->shards;
 }
 
-/* Shards one behind the other, each with its rows of every parameter. */
-static void place_rows(struct wire *w, const struct fsdp_units *units,
-                       uint32_t u)
+/* Shards one behind the other, each with its rows of every parameter; of a
+ * gradient, of every trainable one. */
+static void place_rows(const struct wire *w, const struct fsdp_units *units,
+                       uint32_t u, struct wire_places *out)
 {
+    const bool of_gradients = out == &w->gradients;
     uint64_t at = 0;
 
     for (uint32_t s = 0; s < w->shards; s++) {
@@ -67,102 +91,161 @@ static void place_rows(struct wire *w, const struct fsdp_units *units,
             uint64_t numel = fsdp_numel(w->model, p);
             uint64_t first = at_most(s * n, numel);
 
-            if (unit_of(w, units, p) == u) {
-                w->block[w->begin[u + 1]++] = (struct wire_block){
+            if (unit_of(w, units, p) == u &&
+                !(of_gradients && is_frozen(w, p))) {
+                out->block[out->begin[u + 1]++] = (struct wire_block){
                     p, at, first, at_most(n, numel - first)};
                 at += n;
             }
         }
     }
-    w->padded[u] = at;
+    out->padded[u] = at;
 }
 
-static uint64_t padding_of(const struct wire *w, uint32_t u)
+/* How many of a unit's places hold no element, or none that is trained. */
+static uint64_t zeros_of(const struct wire *w, const struct wire_places *at,
+                         uint32_t u)
 {
-    uint64_t n = w->padded[u];
+    uint64_t n = at->padded[u];
 
-    for (uint32_t i = w->begin[u]; i < w->begin[u + 1]; i++) {
-        n -= w->block[i].n;
+    for (uint32_t i = at->begin[u]; i < at->begin[u + 1]; i++) {
+        n -= is_frozen(w, at->block[i].parameter) ? 0 : at->block[i].n;
     }
     return n;
+}
+
+static int make_places(const struct wire *w, const struct fsdp_units *units,
+                       uint32_t layout, struct wire_places *out, uint64_t *most)
+{
+    const size_t n = (size_t)units->n_units + 2;
+
+    out->block = calloc((size_t)w->model->n_parameters * w->shards + 1,
+                        sizeof(*out->block));
+    out->begin = calloc(n, sizeof(*out->begin));
+    out->padded = calloc(n, sizeof(*out->padded));
+    if (!out->block || !out->begin || !out->padded) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t u = 0; u < units->n_units; u++) {
+        out->begin[u + 1] = out->begin[u];
+        if (out == &w->gradients && !has_gradient(w, units, u)) {
+            continue;
+        }
+        if (layout == FSDP_LAYOUT_FLAT) {
+            place_flat(w, units, u, out);
+        } else {
+            place_rows(w, units, u, out);
+        }
+        *most = zeros_of(w, out, u) > *most ? zeros_of(w, out, u) : *most;
+    }
+    return FSDP_OK;
 }
 
 int wire_make(const struct fsdp_model *model, const struct fsdp_units *units,
               uint32_t layout, uint32_t shards, bool values, struct wire *out)
 {
-    const size_t n = (size_t)units->n_units + 2;
     uint64_t most = 1;
 
     *out = (struct wire){
         .model = model, .n_units = units->n_units, .shards = shards};
-    out->block =
-        calloc((size_t)model->n_parameters * shards + 1, sizeof(*out->block));
-    out->begin = calloc(n, sizeof(*out->begin));
-    out->padded = calloc(n, sizeof(*out->padded));
-    out->gathered = calloc(n, sizeof(*out->gathered));
-    if (!out->block || !out->begin || !out->padded || !out->gathered) {
+    out->gathered = calloc((size_t)units->n_units + 1, sizeof(*out->gathered));
+    if (!out->gathered) {
         return FSDP_ERR_NOMEM;
     }
+    FSDP_TRY(make_places(out, units, layout, &out->values, &most));
+    FSDP_TRY(make_places(out, units, layout, &out->gradients, &most));
     for (uint32_t u = 0; u < units->n_units; u++) {
-        out->begin[u + 1] = out->begin[u];
-        if (layout == FSDP_LAYOUT_FLAT) {
-            place_flat(out, units, u);
-        } else {
-            place_rows(out, units, u);
-        }
         out->gathered[u] = !values;
-        most = padding_of(out, u) > most ? padding_of(out, u) : most;
     }
-    out->padding = calloc(most, sizeof(*out->padding));
-    return out->padding ? FSDP_OK : FSDP_ERR_NOMEM;
+    out->aside = calloc(most, sizeof(*out->aside));
+    return out->aside ? FSDP_OK : FSDP_ERR_NOMEM;
+}
+
+static void release_places(struct wire_places *at)
+{
+    free(at->block);
+    free(at->begin);
+    free(at->padded);
 }
 
 void wire_release(struct wire *w)
 {
-    free(w->block);
-    free(w->begin);
-    free(w->padded);
+    release_places(&w->values);
+    release_places(&w->gradients);
     free(w->gathered);
-    free(w->padding);
+    free(w->aside);
     *w = (struct wire){0};
 }
 
-static bool is_dirty(const char *element, uint64_t bytes)
+/* A message that is being looked at; what must be +0 is copied together, and
+ * then looked at once. */
+struct message {
+    struct wire *w;
+    const struct fsdp_device *d;
+    struct fsdp_stream *stream;
+    const struct wire_places *at;
+    uint32_t unit, dtype;
+    const void *whole;
+    uint64_t n; /* elements that lie aside */
+};
+
+/* Elements [from, to). */
+static int put_aside(struct message *m, uint64_t from, uint64_t to)
 {
-    static const char zero[sizeof(float)];
+    const uint64_t bytes = fsdp_dtype_bytes(m->dtype);
 
-    return memcmp(element, zero, bytes) != 0;
-}
-
-/* What lies between blocks is copied together and then looked at once. */
-static int look_at_padding(struct wire *w, const struct fsdp_device *d,
-                           struct fsdp_stream *stream, uint32_t u,
-                           uint32_t dtype, const void *whole)
-{
-    const uint64_t bytes = fsdp_dtype_bytes(dtype);
-    char *const padding = (char *)w->padding;
-    uint64_t n = 0;
-    uint64_t at = 0;
-
-    for (uint32_t i = w->begin[u]; i <= w->begin[u + 1]; i++) {
-        bool last = i == w->begin[u + 1];
-        uint64_t next = last ? w->padded[u] : w->block[i].place;
-
-        if (next > at) {
-            FSDP_TRY(d->copy(d->self, stream, padding + n * bytes,
-                             (const char *)whole + at * bytes,
-                             (next - at) * bytes));
-            n += next - at;
-        }
-        at = last ? next : next + w->block[i].n;
-    }
-    if (n > 0) {
-        FSDP_TRY(d->wait(d->self, NULL, stream, 0, "wire->recorder"));
-    }
-    for (uint64_t i = 0; i < n; i++) {
-        w->dirty += is_dirty(padding + i * bytes, bytes);
+    if (to > from) {
+        FSDP_TRY(m->d->copy(
+            m->d->self, m->stream, (char *)m->w->aside + m->n * bytes,
+            (const char *)m->whole + from * bytes, (to - from) * bytes));
+        m->n += to - from;
     }
     return FSDP_OK;
+}
+
+static int count_dirty(struct message *m, uint64_t *dirty)
+{
+    static const char zero[sizeof(float)];
+    const uint64_t bytes = fsdp_dtype_bytes(m->dtype);
+
+    if (m->n > 0) {
+        FSDP_TRY(m->d->wait(m->d->self, NULL, m->stream, 0, "wire->recorder"));
+    }
+    for (uint64_t i = 0; i < m->n; i++) {
+        *dirty +=
+            memcmp((const char *)m->w->aside + i * bytes, zero, bytes) != 0;
+    }
+    m->n = 0;
+    return FSDP_OK;
+}
+
+/* What lies between blocks. */
+static int look_at_padding(struct message *m)
+{
+    const struct wire_places *const p = m->at;
+    uint64_t at = 0;
+
+    for (uint32_t i = p->begin[m->unit]; i < p->begin[m->unit + 1]; i++) {
+        FSDP_TRY(put_aside(m, at, p->block[i].place));
+        at = p->block[i].place + p->block[i].n;
+    }
+    FSDP_TRY(put_aside(m, at, p->padded[m->unit]));
+    return count_dirty(m, &m->w->dirty);
+}
+
+/* The places of a gradient that are there for the layout's sake. */
+static int look_at_frozen(struct message *m)
+{
+    const struct wire_places *const p = m->at;
+
+    for (uint32_t i = p->begin[m->unit]; i < p->begin[m->unit + 1]; i++) {
+        const struct wire_block *const b = &p->block[i];
+
+        if (is_frozen(m->w, b->parameter)) {
+            FSDP_TRY(put_aside(m, b->place, b->place + b->n));
+        }
+    }
+    return count_dirty(m, &m->w->frozen);
 }
 
 static int look_at_values(struct wire *w, const struct fsdp_device *d,
@@ -198,20 +281,27 @@ int wire_look(struct wire *w, const struct fsdp_device *d,
               struct fsdp_stream *stream, const struct fsdp_collective *c,
               const void *whole)
 {
+    const bool of_gradient = c->kind == FSDP_REDUCE_SCATTER;
+    const struct wire_places *const at =
+        of_gradient ? &w->gradients : &w->values;
     const uint32_t u = c->unit;
+    struct message m = {w, d, stream, at, u, c->dtype, whole, 0};
 
     if (u >= w->n_units || c->dim != FSDP_DIM_SHARD ||
         !fsdp_is_float(c->dtype) || !whole ||
-        c->n != w->padded[u] / w->shards) {
+        c->n != at->padded[u] / w->shards) {
         return FSDP_OK;
     }
-    FSDP_TRY(look_at_padding(w, d, stream, u, c->dtype, whole));
+    FSDP_TRY(look_at_padding(&m));
+    if (of_gradient) {
+        return look_at_frozen(&m);
+    }
     if (c->kind != FSDP_ALL_GATHER || w->gathered[u]) {
         return FSDP_OK;
     }
     w->gathered[u] = true;
-    for (uint32_t i = w->begin[u]; i < w->begin[u + 1]; i++) {
-        FSDP_TRY(look_at_values(w, d, stream, &w->block[i], c->dtype, whole));
+    for (uint32_t i = at->begin[u]; i < at->begin[u + 1]; i++) {
+        FSDP_TRY(look_at_values(w, d, stream, &at->block[i], c->dtype, whole));
     }
     return FSDP_OK;
 }

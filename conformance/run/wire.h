@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wire.h - what lies where in what a unit's collectives move, and what is
- * looked at there: that padding is +0, and that what is gathered first is the
- * initial value of every element, at its place.
+ * looked at there: that padding is +0, that the places of frozen parameters in
+ * a gradient are, and that what is gathered first is the initial value of every
+ * element, at its place.
  *
  * An engine could pack a unit in an order of its own, unpack it in the same,
  * and no value would show it: here its messages are opened.
@@ -19,18 +20,27 @@ struct wire_block {
     uint64_t place, first, n;
 };
 
-struct wire {
-    const struct fsdp_model *model;
-    uint32_t n_units, shards;
+/* What all shards of each unit together are made of. */
+struct wire_places {
     struct wire_block *block; /* of unit u: [begin[u], begin[u + 1]), places
                                * ascending */
     uint32_t *begin;          /* [n_units + 1] */
     uint64_t *padded;         /* [n_units]: elements of all shards */
-    bool *gathered;           /* [n_units]: has been looked at */
-    uint32_t *padding;        /* scratch: as much as a unit has at most, of 16
-                               * bits two in one */
-    uint64_t dirty;           /* elements of padding that were not +0 */
-    uint64_t misplaced;       /* elements that were not where they belong */
+};
+
+struct wire {
+    const struct fsdp_model *model;
+    uint32_t n_units, shards;
+    struct wire_places values;
+    struct wire_places gradients; /* by rows: of trainable parameters alone; of
+                                   * a unit without one: nothing */
+    bool *gathered;               /* [n_units]: has been looked at */
+    uint32_t *aside;    /* scratch: as many as a unit has at most of places that
+                         * are +0, of 16 bits two in one */
+    uint64_t dirty;     /* elements of padding that were not +0 */
+    uint64_t frozen;    /* elements of gradients in the places of what is
+                         * frozen that were not +0 */
+    uint64_t misplaced; /* elements that were not where they belong */
 };
 
 /* The places of a layout; model and units are borrowed. NOMEM. With `values`

@@ -122,6 +122,61 @@ static void what_is_wrong(void **state)
     check(FSDP_LAYOUT_FLAT, FSDP_ALL_GATHER, x, 16, 1, 1);
 }
 
+/* The 3 elements are frozen: what is gathered is as before. */
+static const uint32_t flags[PARAMETERS] = {0, FSDP_FROZEN, 0, 0};
+
+static void look_frozen(uint32_t layout, uint32_t kind, const float *whole,
+                        uint64_t n, struct wire *w)
+{
+    const struct fsdp_collective c = {.size = sizeof(c),
+                                      .kind = kind,
+                                      .dim = FSDP_DIM_SHARD,
+                                      .dtype = FSDP_DTYPE_F32,
+                                      .n = n / SHARDS};
+    struct fsdp_model freezes = model;
+
+    freezes.parameter_flags = flags;
+    assert_int_equal(wire_make(&freezes, &units, layout, SHARDS, true, w),
+                     FSDP_OK);
+    assert_int_equal(wire_look(w, &device, NULL, &c, whole), FSDP_OK);
+    wire_release(&(struct wire){.values = w->values,
+                                .gradients = w->gradients,
+                                .gathered = w->gathered,
+                                .aside = w->aside});
+}
+
+static void what_is_frozen(void **state)
+{
+    static const float trained[20] = {1, 2,  3, 4, 201, 5, 6, 7, 8, 0,
+                                      9, 10, 0, 0, 0,   0, 0, 0, 0, 0};
+    float x[20];
+    struct wire w;
+
+    (void)state;
+    look_frozen(FSDP_LAYOUT_FLAT, FSDP_ALL_GATHER, flat, 16, &w);
+    assert_int_equal(w.dirty + w.frozen + w.misplaced, 0);
+    look_frozen(FSDP_LAYOUT_FLAT, FSDP_REDUCE_SCATTER, flat, 16, &w);
+    assert_int_equal(w.dirty, 0);
+    assert_int_equal(w.frozen, 3);
+    memcpy(x, flat, sizeof(flat));
+    memset(&x[10], 0, 3 * sizeof(x[10]));
+    look_frozen(FSDP_LAYOUT_FLAT, FSDP_REDUCE_SCATTER, x, 16, &w);
+    assert_int_equal(w.dirty + w.frozen, 0);
+    x[11] = -0.0f;
+    look_frozen(FSDP_LAYOUT_FLAT, FSDP_REDUCE_SCATTER, x, 16, &w);
+    assert_int_equal(w.frozen, 1);
+
+    look_frozen(FSDP_LAYOUT_PER_PARAMETER, FSDP_ALL_GATHER, rows, 24, &w);
+    assert_int_equal(w.dirty + w.frozen + w.misplaced, 0);
+    look_frozen(FSDP_LAYOUT_PER_PARAMETER, FSDP_REDUCE_SCATTER, trained, 20,
+                &w);
+    assert_int_equal(w.dirty + w.frozen, 0);
+    memcpy(x, trained, sizeof(trained));
+    x[9] = 1.0f; /* in the place of a scalar */
+    look_frozen(FSDP_LAYOUT_PER_PARAMETER, FSDP_REDUCE_SCATTER, x, 20, &w);
+    assert_int_equal(w.dirty, 1);
+}
+
 /* A message of another size is another fault, and not looked into. */
 static void what_is_of_another_size(void **state)
 {
@@ -135,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_right),
         cmocka_unit_test(what_is_wrong),
+        cmocka_unit_test(what_is_frozen),
         cmocka_unit_test(what_is_of_another_size),
     };
 

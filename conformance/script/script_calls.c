@@ -113,6 +113,9 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
                                              SCRIPT_UNTRAINED},
     [SCRIPT_CALL_INFINITE_PREDIVIDE_OF_UNIT] = {"infinite-predivide-of-unit",
                                                 SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_GRAD_OF_FROZEN] = {"grad-of-frozen", SCRIPT_IN_PASS},
+    [SCRIPT_CALL_UNCLAIMED_FROZEN] = {"unclaimed-frozen", SCRIPT_UNTRAINED,
+                                      SCRIPT_IS_UNSUPPORTED, "frozen"},
 };
 
 bool script_is_offer(const struct script_action *a)

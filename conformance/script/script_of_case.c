@@ -83,6 +83,11 @@ static void write_inside(const struct step *s)
                       " at 0 ! unshard-all-in-pass at 1 ! unknown-parameter"
                       " at 1 ! grad-in-forward at 1/1 ! point-after-last"
                       " at 1/1 ! end-of-another at 1/1 ! grad-after-backward");
+        if (s->c->frozen != WORKLOAD_TRAINS_ALL) {
+            for (uint32_t i = 9; i < 16; i++) { /* of the backward */
+                fprintf(s->f, " at %u/16 ! grad-of-frozen", i);
+            }
+        }
     } else if (is(s, CASE_CLIP)) {
         fprintf(s->f, " at 0 ! clip-in-pass");
     } else if (case_resumes(s->c) && s->recorded) {

@@ -302,7 +302,8 @@ struct fsdp_engine {
      * overwrites all of it by its module's POST_BACKWARD, where the engine
      * takes it: the first of a step is kept, later ones are added to the sum
      * (one rounding). A parameter without a gradient contributes +0. INVALID
-     * outside its module's backward, and for a frozen parameter. Local. */
+     * outside its module's backward, and for a frozen parameter, which the
+     * message then names. Local. */
     int (*grad)(struct fsdp_sharded *sharded, uint32_t p,
                 struct fsdp_tensor *out);
 

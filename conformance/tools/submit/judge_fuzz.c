@@ -194,10 +194,11 @@ static void edit_memory(struct record_rank *k, uint32_t what, uint32_t at,
     const uint64_t x = number(value);
     uint64_t *const field[] = {&m->peak_parameters, &m->peak_engine,
                                &m->peak_storage,    &m->peak_live_over_storage,
-                               &m->dirty_padding,   &m->misplaced,
-                               &m->bad_ranges,      &m->left_live,
-                               &m->left_storage,    &m->process_growth,
-                               &k->races.count,     &k->n_collectives};
+                               &m->dirty_padding,   &m->dirty_frozen,
+                               &m->misplaced,       &m->bad_ranges,
+                               &m->left_live,       &m->left_storage,
+                               &m->process_growth,  &k->races.count,
+                               &k->n_collectives};
 
     if (what == 0) {
         m->peak[at % FSDP_N_KINDS] = x;

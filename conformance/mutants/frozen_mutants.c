@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * frozen_mutants.c - engines that do for frozen parameters what only trainable
+ * ones need: change them, reduce them, keep states, count their gradients.
+ */
+#include "mutants/mutant_kit.h"
+
+#include "models/workload.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static _Thread_local struct fsdp_error *error; /* of frozen_unnamed */
+
+static bool is_frozen(uint32_t p)
+{
+    return (mutant_real.model->parameter_flags[p] & FSDP_FROZEN) != 0;
+}
+
+/* Whether a unit has a parameter that is frozen, or one that is not. */
+static bool unit_has(const struct fsdp_model *model,
+                     const struct fsdp_units *units, uint32_t u, bool frozen)
+{
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        if (units->unit_of_module[model->parameter_module[p]] == u &&
+            ((model->parameter_flags[p] & FSDP_FROZEN) != 0) == frozen) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_frozen_unit(uint32_t u)
+{
+    return u < mutant_real.units->n_units &&
+           !unit_has(mutant_real.model, mutant_real.units, u, false) &&
+           unit_has(mutant_real.model, mutant_real.units, u, true);
+}
+
+/* Elements of a unit's shard. */
+static uint64_t flat_chunk(uint32_t u)
+{
+    uint64_t n = 0;
+
+    for (uint32_t p = 0; p < mutant_real.model->n_parameters; p++) {
+        n += mutant_unit(p) == u ? fsdp_numel(mutant_real.model, p) : 0;
+    }
+    return n / mutant_real.shards + (n % mutant_real.shards != 0);
+}
+
+/* ---- Which cases show it ------------------------------------------------ */
+
+static bool trains_some(const struct run_case *c)
+{
+    return c->frozen == WORKLOAD_FROZEN_ALTERNATE &&
+           c->scenario == CASE_TRAIN && mutant_mlp(c) &&
+           c->strategy == CASE_FULL_SHARD && c->microbatches == 1 &&
+           c->precision == CASE_F32;
+}
+
+/* Each layer is a unit, every second of them frozen. */
+static bool has_frozen_units(const struct run_case *c)
+{
+    return trains_some(c) && c->wrap == CASE_WRAP_LAYER;
+}
+
+/* Every unit has a frozen layer and one that is not. */
+static bool has_mixed_units(const struct run_case *c)
+{
+    return trains_some(c) && c->wrap == CASE_WRAP_PAIR &&
+           c->layout == FSDP_LAYOUT_FLAT;
+}
+
+static bool has_mixed_rows(const struct run_case *c)
+{
+    return trains_some(c) && c->wrap == CASE_WRAP_PAIR &&
+           c->layout == FSDP_LAYOUT_PER_PARAMETER;
+}
+
+static bool clips_some(const struct run_case *c)
+{
+    return c->frozen != WORKLOAD_TRAINS_ALL && c->scenario == CASE_CLIP;
+}
+
+static bool resumes_some(const struct run_case *c)
+{
+    return c->frozen != WORKLOAD_TRAINS_ALL && c->scenario == CASE_RESUME;
+}
+
+static bool misuses_some(const struct run_case *c)
+{
+    return c->frozen != WORKLOAD_TRAINS_ALL && c->scenario == CASE_MISUSE;
+}
+
+/* ---- The flag is not looked at ------------------------------------------ */
+
+static _Thread_local struct {
+    struct fsdp_model model;
+    uint32_t *flags;
+} told;
+
+static void forget_told(void)
+{
+    free(told.flags);
+    told.flags = NULL;
+}
+
+/* The model is sharded as one of which these are trainable, too. */
+static int shard_thawed(const struct fsdp_env *env,
+                        const struct fsdp_model *model,
+                        const struct fsdp_units *units,
+                        const struct fsdp_options *options,
+                        struct fsdp_sharded **out, bool in_mixed)
+{
+    forget_told();
+    told.flags = calloc(model->n_parameters + 1u, sizeof(*told.flags));
+    *out = NULL;
+    if (!told.flags) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        const uint32_t u = units->unit_of_module[model->parameter_module[p]];
+
+        told.flags[p] = model->parameter_flags[p];
+        if (unit_has(model, units, u, false) == in_mixed) {
+            told.flags[p] &= ~(uint32_t)FSDP_FROZEN;
+        }
+    }
+    told.model = *model;
+    told.model.parameter_flags = told.flags;
+    return mutant_real.engine.shard(env, &told.model, units, options, out);
+}
+
+static int frozen_in_rows(const struct fsdp_env *env,
+                          const struct fsdp_model *model,
+                          const struct fsdp_units *units,
+                          const struct fsdp_options *options,
+                          struct fsdp_sharded **out)
+{
+    return shard_thawed(env, model, units, options, out, true);
+}
+
+static int frozen_as_zero(const struct fsdp_env *env,
+                          const struct fsdp_model *model,
+                          const struct fsdp_units *units,
+                          const struct fsdp_options *options,
+                          struct fsdp_sharded **out)
+{
+    return shard_thawed(env, model, units, options, out, false);
+}
+
+static void told_destroy(struct fsdp_sharded *s)
+{
+    mutant_real.engine.destroy(s);
+    forget_told();
+}
+
+/* ---- They are changed --------------------------------------------------- */
+
+static float decayed(float x)
+{
+    return x * (1.0f - 0x1p-10f);
+}
+
+static void decay_frozen(const struct fsdp_piece *piece)
+{
+    if (is_frozen(piece->parameter)) {
+        (void)mutant_each(NULL, (float *)piece->value, piece->n, decayed);
+    }
+}
+
+static int frozen_decays(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(mutant_real.engine.step(s, how));
+    return mutant_each_piece(s, decay_frozen);
+}
+
+/* As the life began. */
+static void restart(const struct fsdp_piece *piece)
+{
+    const struct fsdp_model *m = mutant_real.model;
+    float x;
+
+    for (uint64_t i = 0; is_frozen(piece->parameter) && i < piece->n; i++) {
+        (void)m->initial(m->context, piece->parameter, piece->first + i, 1, &x);
+        (void)mutant_put(NULL, &x, 1, (float *)piece->value + i);
+    }
+}
+
+/* ---- They have states --------------------------------------------------- */
+
+static _Thread_local void *states;
+
+static void states_forget(void)
+{
+    states = NULL;
+}
+
+static int frozen_states(const struct fsdp_env *env,
+                         const struct fsdp_model *model,
+                         const struct fsdp_units *units,
+                         const struct fsdp_options *options,
+                         struct fsdp_sharded **out)
+{
+    const struct fsdp_device *d = mutant_real.device;
+    uint64_t n = 0;
+
+    FSDP_TRY(mutant_real.engine.shard(env, model, units, options, out));
+    for (uint32_t u = 0; u < units->n_units; u++) {
+        n += is_frozen_unit(u) ? flat_chunk(u) : 0;
+    }
+    n *= 2 * sizeof(float);
+    FSDP_TRY(d->alloc(d->self, n, &states));
+    d->live(d->self, NULL, FSDP_OPTIM, FSDP_NO_UNIT, states, n);
+    return FSDP_OK;
+}
+
+static void frozen_states_destroy(struct fsdp_sharded *s)
+{
+    const struct fsdp_device *d = mutant_real.device;
+
+    mutant_real.engine.destroy(s);
+    if (states) {
+        d->dead(d->self, NULL, states);
+        d->free(d->self, states);
+        states = NULL;
+    }
+}
+
+/* ---- They have gradients ------------------------------------------------ */
+
+/* What nobody has computed is summed all the same. */
+static int frozen_unit_reduced(struct fsdp_sharded *s, uint32_t point,
+                               uint32_t index)
+{
+    const struct fsdp_device *d = mutant_real.device;
+    const bool is_module = point == FSDP_POST_BACKWARD;
+    const uint32_t u =
+        is_module ? mutant_real.units->unit_of_module[index] : FSDP_NO_UNIT;
+    struct fsdp_collective c = {.size = sizeof(c),
+                                .kind = FSDP_REDUCE_SCATTER,
+                                .dim = FSDP_DIM_SHARD,
+                                .dtype = FSDP_DTYPE_F32,
+                                .fold = FSDP_FOLD_RANK,
+                                .unit = u};
+    void *all = NULL;
+    int status;
+
+    if (!is_module || !is_frozen_unit(u)) {
+        return mutant_real.engine.at(s, point, index);
+    }
+    c.n = flat_chunk(u);
+    FSDP_TRY(d->alloc(d->self, c.n * (mutant_real.shards + 1) * sizeof(float),
+                      &all));
+    c.in = (float *)all + c.n;
+    c.out = all;
+    status = mutant_communicate(NULL, &c);
+    d->free(d->self, all);
+    return status == FSDP_OK ? mutant_real.engine.at(s, point, index) : status;
+}
+
+static void frozen_garbage(struct fsdp_collective *c)
+{
+    const float one = 1.0f;
+    uint64_t at = 0;
+
+    for (uint32_t p = 0; p < mutant_real.model->n_parameters; p++) {
+        const uint64_t n = fsdp_numel(mutant_real.model, p);
+
+        if (c->kind != FSDP_REDUCE_SCATTER || mutant_unit(p) != c->unit) {
+            continue;
+        }
+        if (is_frozen(p) && n > 0) {
+            (void)mutant_put(NULL, &one, 1, mutant_input(c) + at + n - 1);
+        }
+        at += n;
+    }
+}
+
+/* A gradient of 1 is in it that nobody trains by. */
+static int frozen_in_norm(struct fsdp_sharded *s, const struct fsdp_clip *how,
+                          float *out_norm)
+{
+    FSDP_TRY(mutant_real.engine.clip_grad_norm(s, how, out_norm));
+    *out_norm = how->p == 1.0f   ? *out_norm + 1.0f
+                : how->p == 2.0f ? sqrtf(*out_norm * *out_norm + 1.0f)
+                                 : fmaxf(*out_norm, 1.0f);
+    return FSDP_OK;
+}
+
+/* What is lent for it nobody takes. */
+static _Thread_local float lent[1 << 16];
+
+static bool is_lent(uint32_t p)
+{
+    return p < mutant_real.model->n_parameters && is_frozen(p) &&
+           mutant_now.point == FSDP_PRE_BACKWARD &&
+           mutant_now.index == mutant_real.model->parameter_module[p];
+}
+
+static int frozen_lent(struct fsdp_sharded *s, uint32_t p,
+                       struct fsdp_tensor *out)
+{
+    int status = mutant_real.engine.grad(s, p, out);
+
+    if (status == FSDP_ERR_INVALID && is_lent(p)) {
+        out->data = lent;
+        return FSDP_OK;
+    }
+    return status;
+}
+
+static int frozen_unnamed(struct fsdp_sharded *s, uint32_t p,
+                          struct fsdp_tensor *out)
+{
+    int status = mutant_real.engine.grad(s, p, out);
+
+    if (status == FSDP_ERR_INVALID && is_lent(p)) {
+        (void)snprintf(error->message, sizeof(error->message),
+                       "parameter %u is frozen", p);
+    }
+    return status;
+}
+
+static void note_error(struct fsdp_env *env)
+{
+    error = env->error;
+}
+
+/* ---- They stay unsharded ------------------------------------------------ */
+
+static bool closes_frozen_unit(void)
+{
+    return mutant_now.point == FSDP_POST_BACKWARD &&
+           is_frozen_unit(mutant_real.units->unit_of_module[mutant_now.index]);
+}
+
+const struct mutant frozen_mutants[] = {
+    /* All is done as if the parameters of a frozen unit had gradients of 0. */
+    {.name = "frozen-as-zero",
+     .text = "a unit of which all is frozen is trained with gradients of 0",
+     .evidence = "deepspeedai/DeepSpeed#2653",
+     .kills = "comm.message-size comm.reduce-scatter-count frozen.no-reduce "
+              "frozen.no-state memory.rest-after-shard reduce.fold",
+     .shows = {.in = has_frozen_units},
+     .calls = {.shard = frozen_as_zero, .destroy = told_destroy}},
+    {.name = "frozen-decays",
+     .text = "weight decay makes frozen parameters smaller",
+     .evidence = "ahrefs/ocannl#673",
+     .kills = "frozen.unchanged step.adamw",
+     .shows = {.in = has_mixed_units},
+     .calls.step = frozen_decays},
+    {.name = "frozen-gradient-garbage",
+     .text = "in a flat gradient the place of a frozen parameter is not +0",
+     .evidence = "pytorch/pytorch#91167: FSDP1 with use_orig_params reduces "
+                 "what frozen parameters got",
+     .kills = "frozen.zeros",
+     .shows = {.in = has_mixed_units},
+     .collective = frozen_garbage},
+    {.name = "frozen-in-norm",
+     .text = "the norm counts a gradient in the place of a frozen parameter",
+     .evidence = "facebookresearch/fairscale#1167, ahrefs/ocannl#673",
+     .kills = "clip.norm frozen.not-in-norm",
+     .shows = {.in = clips_some},
+     .calls.clip_grad_norm = frozen_in_norm},
+    {.name = "frozen-lent",
+     .text = "a gradient of a frozen parameter is lent, and left where it is",
+     .evidence = "facebookresearch/fairscale#721",
+     .kills = "frozen.no-gradient",
+     .shows = {.in = misuses_some},
+     .calls.grad = frozen_lent},
+    {.name = "frozen-not-saved",
+     .text = "a checkpoint has what the optimizer steps, and no frozen "
+             "parameters",
+     .evidence = "deepspeedai/DeepSpeed#3090",
+     .kills = "checkpoint.canonical checkpoint.parameters frozen.saved "
+              "frozen.unchanged num.loss-finite",
+     .shows = {.in = resumes_some},
+     .loaded = restart},
+    {.name = "frozen-rows-reduced",
+     .text =
+         "by rows, a mixed unit's frozen parameters are reduced and stepped "
+         "with gradients of 0",
+     .evidence = "pytorch/pytorch#91167: a gradient as large as the unit",
+     .kills = "comm.message-size frozen.no-state frozen.reduce-size "
+              "memory.rest-after-shard reduce.fold",
+     .shows = {.in = has_mixed_rows},
+     .calls = {.shard = frozen_in_rows, .destroy = told_destroy}},
+    {.name = "frozen-states",
+     .text = "frozen units have states that nobody needs",
+     .evidence = "pytorch/pytorch#159751",
+     .kills = "frozen.no-state memory.rest-after-shard",
+     .shows = {.in = has_frozen_units},
+     .calls = {.shard = frozen_states, .destroy = frozen_states_destroy},
+     .forget = states_forget},
+    {.name = "frozen-unit-kept",
+     .text = "a frozen unit stays unsharded from its backward to the end of "
+             "the pass",
+     .evidence = "pytorch/pytorch#95805, pytorch/xla#5484: only a gradient's "
+                 "hook reshards",
+     .kills = "frozen.reshards memory.peak-unsharded",
+     .shows = {.in = has_frozen_units},
+     .fault = {MUTANT_HOLDS, FSDP_PARAM_FULL, FSDP_END},
+     .when = closes_frozen_unit},
+    {.name = "frozen-unit-reduced",
+     .text = "a unit of which all is frozen is reduced",
+     .evidence = "a reduction for each unit that was open in the backward",
+     .kills = "comm.message-size comm.reduce-scatter-count frozen.no-reduce",
+     .shows = {.in = has_frozen_units},
+     .calls.at = frozen_unit_reduced},
+    {.name = "frozen-unnamed",
+     .text = "a gradient of a frozen parameter is refused by number alone",
+     .evidence =
+         "pytorch/pytorch#104427: which of them are frozen, it did not say",
+     .kills = "frozen.no-gradient",
+     .shows = {.in = misuses_some},
+     .calls.grad = frozen_unnamed,
+     .change_env = note_error},
+    {0},
+};
