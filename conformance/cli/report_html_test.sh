@@ -76,6 +76,24 @@ result 'leads to its case' "$(grep -qE 'href="#c0-[0-9]+">all' <<<"$first" ||
     echo "$first")"
 result 'and has its bits' "$(grep -q 'of 32 bits differ' <<<"$first" ||
     echo "$first")"
+# ---- The kill matrix -----------------------------------------------------
+result 'a mistake that fails so, too' \
+    "$(grep -q '<dt><a href="#k-divide-twice">' <<<"$first" || echo "$first")"
+result 'where nothing fails there is none' "$(grep 'class="alike"' right.html)"
+"$cts" list mutants | grep -oE '^[a-z][a-z0-9-]*' | sort >mutants
+result 'all mutants' "$(grep -oE '<dt id="k-[^"]*"' right.html |
+    sed 's/<dt id="k-//; s/"//' | sort | diff mutants -)"
+marks() # FILE: of the drawing; a mark begins with M
+{
+    grep '<path class="kill"' "$1" | sed 's/.* d="//; s/".*//' | tr -cd M | wc -c
+}
+listed=$("$cts" list mutants | sed -n 's/.*killed by: *//p' | wc -w)
+result 'all their marks' "$([ "$(marks right.html)" = "$listed" ] ||
+    echo "$(marks right.html) of $listed")"
+result 'what failed here is marked' \
+    "$([ "$(grep -c '<rect class="here"' right.html)" = 0 ] &&
+        grep -q '<rect class="here"' divide-twice.html || echo wrong)"
+
 drawn=$(grep -c '<symbol id="m' both.html)
 shown=$(grep -c '<use href="#m' both.html)
 result 'what is the same is drawn once' \
@@ -242,4 +260,4 @@ timeout 20 "$cts" report right.jsonl --html no/such/page.html >out 2>err
 got=$?
 result 'no such folder' "$([ "$got" = 74 ] || echo "exit $got")"
 result 'nothing is left behind' "$(find . -name '*.partial')"
-finish 80
+finish 85
