@@ -65,6 +65,9 @@ void html_cases(struct html *h);
 int html_find_pictures(struct html *h);
 void html_define_pictures(struct html *h);
 void html_show_picture(struct html *h, uint32_t part, uint32_t c);
+/* Whether they look the same, to the last word. */
+bool html_same_picture(const struct judge_figures *a,
+                       const struct judge_figures *b);
 /* The whole drawing, there and then; nothing where there is no timeline. */
 void html_draw_memory(struct html *h, uint32_t part, uint32_t c);
 
