@@ -76,6 +76,24 @@ result 'leads to its case' "$(grep -qE 'href="#c0-[0-9]+">all' <<<"$first" ||
     echo "$first")"
 result 'and has its bits' "$(grep -q 'of 32 bits differ' <<<"$first" ||
     echo "$first")"
+# ---- The kill matrix -----------------------------------------------------
+result 'a mistake that fails so, too' \
+    "$(grep -q '<dt><a href="#k-divide-twice">' <<<"$first" || echo "$first")"
+result 'where nothing fails there is none' "$(grep 'class="alike"' right.html)"
+"$cts" list mutants | grep -oE '^[a-z][a-z0-9-]*' | sort >mutants
+result 'all mutants' "$(grep -oE '<dt id="k-[^"]*"' right.html |
+    sed 's/<dt id="k-//; s/"//' | sort | diff mutants -)"
+marks() # FILE: of the drawing; a mark begins with M
+{
+    grep '<path class="kill"' "$1" | sed 's/.* d="//; s/".*//' | tr -cd M | wc -c
+}
+listed=$("$cts" list mutants | sed -n 's/.*killed by: *//p' | wc -w)
+result 'all their marks' "$([ "$(marks right.html)" = "$listed" ] ||
+    echo "$(marks right.html) of $listed")"
+result 'what failed here is marked' \
+    "$([ "$(grep -c '<rect class="here"' right.html)" = 0 ] &&
+        grep -q '<rect class="here"' divide-twice.html || echo wrong)"
+
 drawn=$(grep -c '<symbol id="m' both.html)
 shown=$(grep -c '<use href="#m' both.html)
 result 'what is the same is drawn once' \
@@ -106,6 +124,19 @@ has 'the tensor that is wrong' 'Where layers\.0\.weight differs: reduced' \
     drawn.html
 has 'all of it' '<p class="peak-text">512 of 512 elements' drawn.html
 has 'windows' '<rect class="window"' drawn.html
+has 'ranks that hold the same' 'In this step ranks 0, 1 hold the same' drawn.html
+result 'are drawn once' \
+    "$(grep -E '<figcaption>Memory over step [0-9]+, rank 1' drawn.html)"
+# One rank holds less than the other when the pass ends.
+cp -r divide-twice apart
+for file in apart/*/rank-1.json; do
+    sed -i -E 's/(\["end", 0, \[)[0-9]+/\11/' "$file"
+done
+cp divide-twice.jsonl ranks.jsonl
+page ranks --records apart
+has 'another rank, another picture' \
+    '<figcaption>Memory over step [0-9]+, rank 1</figcaption>' ranks.html
+result 'and not the same' "$(grep 'hold the same' ranks.html)"
 "$cts" run --engine ref --mutant gather-twice --workload mlp --ranks 2 \
     --case mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40 \
     --report more.jsonl --records more --quiet >out 2>&1
@@ -242,4 +273,4 @@ timeout 20 "$cts" report right.jsonl --html no/such/page.html >out 2>err
 got=$?
 result 'no such folder' "$([ "$got" = 74 ] || echo "exit $got")"
 result 'nothing is left behind' "$(find . -name '*.partial')"
-finish 80
+finish 89

@@ -7,6 +7,7 @@
 #include "cli/records_folder.h"
 #include "cli/report_load.h"
 #include "judge/report/report_html.h"
+#include "mutants/mutant.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,6 +24,8 @@ struct sheet {
     struct text text;
     struct report_kept earlier;
     const struct judge_result **against; /* [n], in `earlier` */
+    struct report_mutant *mutant;
+    uint32_t n_mutants;
 };
 
 static int complain(const char *what, const char *of, int code)
@@ -98,8 +101,26 @@ static int read_earlier(const struct arguments *a, struct sheet *s)
     return code;
 }
 
+static int list_mutants(struct sheet *s)
+{
+    uint32_t n = 0;
+
+    while (mutants[n]) {
+        n++;
+    }
+    s->mutant = calloc(n + 1u, sizeof(*s->mutant));
+    for (; s->mutant && s->n_mutants < n; s->n_mutants++) {
+        const struct mutant *m = mutants[s->n_mutants];
+
+        s->mutant[s->n_mutants] =
+            (struct report_mutant){m->name, m->text, m->kills};
+    }
+    return s->mutant ? 0 : complain("out of memory", "", EXIT_INCOMPLETE);
+}
+
 static void release(struct sheet *s)
 {
+    free(s->mutant);
     report_kept_release(&s->earlier);
     free(s->against);
     for (uint32_t i = 0; s->store && i < s->n; i++) {
@@ -156,8 +177,15 @@ int report_page_write(const struct arguments *a,
     if (!code && a->records) {
         code = open_records(a, &s);
     }
-    page = (struct report_page){s.part, n, a->records ? s.source : NULL,
-                                a->against ? s.against : NULL};
+    if (!code) {
+        code = list_mutants(&s);
+    }
+    page = (struct report_page){s.part,
+                                n,
+                                a->records ? s.source : NULL,
+                                a->against ? s.against : NULL,
+                                s.mutant,
+                                s.n_mutants};
     if (!code && a->html) {
         const int status = report_html(&page, a->html, &error);
 

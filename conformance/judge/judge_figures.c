@@ -166,12 +166,12 @@ static void measure_rank(const struct run_case *c, const struct record_rank *r,
     }
 }
 
-static void name_units(const struct judge_view *v, struct judge_figures *f)
+static void name_units(const struct expect *e, struct judge_figures *f)
 {
-    const struct fsdp_model *model = v->expect.model;
+    const struct fsdp_model *model = e->model;
 
     for (uint32_t m = model->n_modules; m-- > 0;) {
-        uint32_t u = v->expect.units->unit_of_module[m];
+        uint32_t u = e->units->unit_of_module[m];
         const char *name = model->module_name[m];
 
         if (u < f->n_units) {
@@ -181,22 +181,39 @@ static void name_units(const struct judge_view *v, struct judge_figures *f)
     }
 }
 
-static void copy_moments(const struct judge_view *v,
-                         const struct record_memory *m, struct judge_figures *f)
+static void copy_moments(const struct expect *e, const struct record_memory *m,
+                         struct judge_figures *f)
 {
     for (uint32_t i = 0; i < f->n_moments; i++) {
         const struct record_moment *from = &m->moment[i];
         bool of_module = from->point >= FSDP_PRE_FORWARD &&
                          from->point <= FSDP_POST_RECOMPUTE &&
-                         from->module < v->expect.model->n_modules;
-        uint32_t unit = of_module
-                            ? v->expect.units->unit_of_module[from->module]
-                            : JUDGE_NONE;
+                         from->module < e->model->n_modules;
+        uint32_t unit =
+            of_module ? e->units->unit_of_module[from->module] : JUDGE_NONE;
 
         f->moment[i].point = from->point;
         f->moment[i].unit = unit < f->n_units ? unit : JUDGE_NONE;
         memcpy(f->moment[i].live, from->live, sizeof(from->live));
     }
+}
+
+int judge_timeline(const struct expect *e, const struct record_rank *r,
+                   struct judge_figures *f)
+{
+    f->steps = r->n_steps;
+    f->step = f->steps > 1 ? 1 : 0;
+    f->bound = e->peak_engine;
+    f->n_units = e->units->n_units;
+    f->n_moments = r->memory.n_moments;
+    f->unit = calloc((size_t)f->n_units + 1, sizeof(*f->unit));
+    f->moment = calloc((size_t)f->n_moments + 1, sizeof(*f->moment));
+    if (f->unit == NULL || f->moment == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    name_units(e, f);
+    copy_moments(e, &r->memory, f);
+    return FSDP_OK;
 }
 
 static bool ended_well(const struct record *r)
@@ -231,19 +248,7 @@ int judge_measure(struct judge_view *v)
             f->figure[i] = figure[i] > f->figure[i] ? figure[i] : f->figure[i];
         }
     }
-    f->steps = r->rank[0].n_steps;
-    f->step = f->steps > 1 ? 1 : 0;
-    f->bound = v->expect.peak_engine;
-    f->n_units = v->expect.units->n_units;
-    f->n_moments = r->rank[0].memory.n_moments;
-    f->unit = calloc((size_t)f->n_units + 1, sizeof(*f->unit));
-    f->moment = calloc((size_t)f->n_moments + 1, sizeof(*f->moment));
-    if (f->unit == NULL || f->moment == NULL) {
-        return FSDP_ERR_NOMEM;
-    }
-    name_units(v, f);
-    copy_moments(v, &r->rank[0].memory, f);
-    return FSDP_OK;
+    return judge_timeline(&v->expect, &r->rank[0], f);
 }
 
 void judge_figures_release(struct judge_figures *f)

@@ -67,6 +67,10 @@ bool judge_fold_loss(const struct expect *e, const struct record *r, uint32_t i,
 /* Fills the summary's figures, if the ranks ended well.
  * NOMEM. */
 int judge_measure(struct judge_view *v);
+/* Fills in a step of one rank, of figures that are 0; they are to be released
+ * in any case. NOMEM. */
+int judge_timeline(const struct expect *e, const struct record_rank *r,
+                   struct judge_figures *f);
 void judge_figures_release(struct judge_figures *f);
 
 /* judge_prove.c: spoils copies of the record for every item that passed; where

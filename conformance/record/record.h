@@ -121,8 +121,8 @@ struct record_memory {
     uint64_t left_live, left_storage; /* after destroy and close */
     uint64_t *allocations;            /* [n_steps], by the engine */
     uint64_t *launches;               /* [n_steps]: operators it ran */
-    /* Rank 0 alone: of the second step, or of the first if it is the only
-     * one. */
+    /* Of the second step, or of the first if it is the only one. Records that
+     * were made earlier have it of rank 0 alone, adapters' have none. */
     uint32_t n_moments;
     struct record_moment *moment;
     /* The process, where every rank is one; 0 where unknown. */

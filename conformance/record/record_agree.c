@@ -125,16 +125,11 @@ static bool flights_agree(struct record_json *j, const struct record_rank *r)
     return true;
 }
 
-bool record_rank_agrees(struct record_json *j, uint32_t rank,
-                        const struct record_rank *r)
+bool record_rank_agrees(struct record_json *j, const struct record_rank *r)
 {
     if (r->status != FSDP_OK && r->error.status == FSDP_OK) {
         return record_refuse(j, record_field("error"),
                              "null, and the status is %d", r->status);
-    }
-    if (rank != 0 && r->memory.n_moments > 0) {
-        return record_refuse(j, record_field("memory.timeline"),
-                             "only rank 0 has one");
     }
     return flights_agree(j, r);
 }

@@ -109,8 +109,7 @@ int record_write_rank_text(const char *path, uint32_t rank,
  * of a rank's file; and of that file with how it ended. FORMAT. */
 bool record_memory_agrees(struct record_json *j, void *base);
 bool record_end_agrees(struct record_json *j, void *base);
-bool record_rank_agrees(struct record_json *j, uint32_t rank,
-                        const struct record_rank *r);
+bool record_rank_agrees(struct record_json *j, const struct record_rank *r);
 int record_ending_agrees(const char *file, const struct record *all,
                          const struct record_rank *r, struct fsdp_error *error);
 

@@ -395,7 +395,7 @@ static bool check_rank(struct record_json *j, void *base)
     const struct rank_file *const f = base;
 
     return f->rank == f->wanted
-               ? record_rank_agrees(j, f->rank, &f->r)
+               ? record_rank_agrees(j, &f->r)
                : record_refuse(j, record_field("rank"),
                                "%u in the file of rank %u", f->rank, f->wanted);
 }

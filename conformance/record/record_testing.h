@@ -209,6 +209,8 @@ static inline void make_failed_rank(struct record_rank *r)
     r->memory.after_step = calloc(1, sizeof(*r->memory.after_step));
     r->memory.allocations = calloc(1, sizeof(*r->memory.allocations));
     r->memory.launches = calloc(1, sizeof(*r->memory.launches));
+    r->memory.n_moments = 1;
+    r->memory.moment = calloc(1, sizeof(*r->memory.moment));
 }
 
 static inline void make_record(struct record *out)

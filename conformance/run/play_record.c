@@ -101,8 +101,7 @@ void play_note_begin(struct driver *x, const struct script_action *a)
     if (x->saving) {
         return;
     }
-    x->watching =
-        !x->serial && x->rank == 0 && x->step == (x->d->c->steps > 1 ? 1u : 0u);
+    x->watching = !x->serial && x->step == (x->d->c->steps > 1 ? 1u : 0u);
     if (x->watching) {
         (void)recorder_moment(x->recorder, NULL, 0, 0);
     }

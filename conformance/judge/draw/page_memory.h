@@ -16,13 +16,14 @@ struct memory_plot {
     uint32_t n;
     const char (*unit)[64]; /* [n_units]: names */
     uint32_t n_units;
-    uint32_t step; /* for the title */
+    uint32_t step;     /* for the title */
+    const char *whose; /* "ranks 1, 2"; NULL: rank 0 */
     bool has_bound;
     uint64_t bound; /* bytes of all kinds but activations */
 };
 
 enum {
-    MEMORY_PLOT_TITLE_BYTES = 80,
+    MEMORY_PLOT_TITLE_BYTES = 160,
     MEMORY_PLOT_WORDS_BYTES = 320
 };
 

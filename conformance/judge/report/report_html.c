@@ -75,6 +75,9 @@ static void head(const struct html *h)
                 "<a href=\"#cases\">cases</a> &middot; "
                 "<a href=\"#requirements\">what is asked</a>",
                 h->f);
+    (void)fputs(
+        h->n_mutants > 0 ? " &middot; <a href=\"#kills\">kill matrix</a>" : "",
+        h->f);
     (void)fputs(h->against != NULL ? " &middot; <a href=\"#against\">since the "
                                      "earlier run</a></p>\n"
                                    : "</p>\n",
@@ -95,6 +98,7 @@ static int write_all(struct html *h)
         html_define_pictures(h);
         html_cases(h);
         html_requirements(h);
+        status = status == FSDP_OK ? html_kills(h) : status;
         page_end(h->f);
     }
     free(h->picture);
@@ -108,7 +112,9 @@ int report_html(const struct report_page *page, const char *path,
     struct html h = {.part = page->part,
                      .n = page->n,
                      .source = page->source,
-                     .against = page->against};
+                     .against = page->against,
+                     .mutant = page->mutant,
+                     .n_mutants = page->n_mutants};
     int status = report_file_open(&file, path, error);
 
     if (status == FSDP_OK) {

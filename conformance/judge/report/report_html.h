@@ -2,13 +2,20 @@
 /*
  * report_html.h - a report as one page for a browser, which needs no other
  * file: verdicts and their first causes, the levels as a staircase, every
- * requirement, and every case with its memory over a step under the bound. It
+ * requirement, every case with its memory over a step under the bound, and the
+ * kill matrix. It
  * says all it has to say without its script, which only searches.
  */
 #ifndef FSDP_CTS_REPORT_HTML_H
 #define FSDP_CTS_REPORT_HTML_H
 
 #include "judge/report/report.h"
+
+/* An engine that is known to be wrong in one way. */
+struct report_mutant {
+    const char *name, *text;
+    const char *kills; /* ids of all that it must fail, with spaces */
+};
 
 struct report_page {
     const struct report_part *part;
@@ -21,6 +28,9 @@ struct report_page {
     /* [n]: what an earlier run showed of the same engine, to be compared; NULL:
      * there is none. */
     const struct judge_result *const *against;
+    /* The kill matrix; none: it is not drawn. */
+    const struct report_mutant *mutant; /* [n_mutants] */
+    uint32_t n_mutants;
 };
 
 /* Written as PATH.partial and renamed. IO: says which file and why. NOMEM. */

@@ -124,6 +124,7 @@ static void first_cause(struct html *h, uint32_t part)
     }
     (void)fputs("<div class=\"first\"><h3>Look at this first</h3>\n", h->f);
     html_failure(h, part, c, q);
+    html_alike(h, part);
     (void)fprintf(h->f,
                   "<p><a class=\"go\" href=\"#c%u-%u\">all of this "
                   "case</a></p></div>\n",

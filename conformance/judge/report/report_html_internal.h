@@ -20,6 +20,8 @@ struct html {
     uint32_t n;                       /* parts */
     const struct judge_input *source; /* [n]: records; NULL: there are none */
     const struct judge_result *const *against; /* [n], or NULL */
+    const struct report_mutant *mutant;        /* [n_mutants] */
+    uint32_t n_mutants;
     struct html_picture *picture;
     uint32_t n_pictures;
     uint32_t n_failures; /* told in full so far */
@@ -52,6 +54,10 @@ void html_define_bits(const struct html *h); /* what all bits are drawn upon */
 /* report_html_requirements.c: what failed, and what is asked. */
 void html_what_failed(struct html *h);
 void html_requirements(struct html *h);
+/* report_html_kills.c: known mistakes that fail where an engine fails first,
+ * and nothing that it passes; and all of them, with what each fails (NOMEM). */
+void html_alike(struct html *h, uint32_t part);
+int html_kills(struct html *h);
 /* report_html_cases.c: all cases. */
 void html_cases(struct html *h);
 /* report_html_pictures.c: which timelines there are (NOMEM); those that are
@@ -59,6 +65,9 @@ void html_cases(struct html *h);
 int html_find_pictures(struct html *h);
 void html_define_pictures(struct html *h);
 void html_show_picture(struct html *h, uint32_t part, uint32_t c);
+/* Whether they look the same, to the last word. */
+bool html_same_picture(const struct judge_figures *a,
+                       const struct judge_figures *b);
 /* The whole drawing, there and then; nothing where there is no timeline. */
 void html_draw_memory(struct html *h, uint32_t part, uint32_t c);
 

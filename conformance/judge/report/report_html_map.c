@@ -24,9 +24,8 @@ enum {
 enum cell {
     CELL_NONE = 0, /* not of this rank */
     CELL_EQUAL,
-    CELL_LOW,  /* bits of the last places differ */
-    CELL_HIGH, /* others do */
-    CELL_LOST, /* not recorded */
+    CELL_LOW, /* bits of the last places differ */
+    CELL_HIGH /* others do */
 };
 
 struct map {
@@ -141,7 +140,7 @@ static double column_x(const struct map *m, double i)
 /* Neighbours of one colour are one box. */
 static void draw_row(const struct html *h, const struct map *m, uint32_t k)
 {
-    static const char *const css[] = {"", "equal", "low", "high", "lost"};
+    static const char *const css[] = {"", "equal", "low", "high"};
     char at[PAGE_NUMBER_BYTES];
 
     (void)fprintf(h->f, "<text x=\"0\" y=\"%u\">rank %u</text>", k * ROW + 11,

@@ -16,9 +16,8 @@ static const struct judge_figures *figures_of(const struct html *h,
     return h->part[p->part].result->cases[p->c].figures;
 }
 
-/* Whether they look the same, to the last word. */
-static bool same_picture(const struct judge_figures *a,
-                         const struct judge_figures *b)
+bool html_same_picture(const struct judge_figures *a,
+                       const struct judge_figures *b)
 {
     bool same = a->n_moments == b->n_moments && a->n_units == b->n_units &&
                 a->bound == b->bound && a->step == b->step;
@@ -41,8 +40,8 @@ static uint32_t first_like(const struct html *h, uint32_t i)
     uint32_t k = 0;
 
     while (k < i && !(h->picture[k].same == k &&
-                      same_picture(figures_of(h, &h->picture[k]),
-                                   figures_of(h, &h->picture[i])))) {
+                      html_same_picture(figures_of(h, &h->picture[k]),
+                                        figures_of(h, &h->picture[i])))) {
         k++;
     }
     return k;

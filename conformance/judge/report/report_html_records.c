@@ -46,6 +46,7 @@ static void draw(struct html *h, const struct html_view *v)
     html_curve(h, v);
     html_collectives(h, v);
     html_peaks(h, v);
+    html_ranks(h, v);
     html_map(h, v);
     step(h, v);
 }

@@ -30,6 +30,9 @@ void html_curve(struct html *h, const struct html_view *v);
 void html_collectives(struct html *h, const struct html_view *v);
 /* report_html_peaks.c: the most that each rank held, beside the bound. */
 void html_peaks(struct html *h, const struct html_view *v);
+/* report_html_ranks.c: memory over a step of the ranks whose timeline is not
+ * rank 0's, which stands beside it; ranks with the same are drawn once. */
+void html_ranks(struct html *h, const struct html_view *v);
 /* report_html_map.c: of the tensor that failed first, where on which rank its
  * bits differ from the unsharded run's. */
 void html_map(struct html *h, const struct html_view *v);
