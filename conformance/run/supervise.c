@@ -55,7 +55,7 @@ bool supervise_hurried(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static time_t since;
-    const time_t patience = 3;
+    const time_t patience = 2;
     struct timespec now;
     bool late;
 
