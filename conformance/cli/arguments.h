@@ -55,7 +55,7 @@ struct arguments {
     uint32_t script_seed;         /* of a whole run's; 0: any */
     const char *write, *check, *fixtures;
     const char *from; /* a report, whose cases are meant */
-    bool failed, last_failed, dry_run;
+    bool failed, last_failed, dry_run, fail_fast;
     const struct case_list *among; /* only these; NULL: any. Not owned */
     const char *about, *bundle, *explanations;
     bool partial, without_records;

@@ -12,11 +12,11 @@
 #include "cli/pictures.h"
 #include "cli/records_folder.h"
 #include "cli/rerun.h"
+#include "cli/run_cases.h"
 #include "cli/selection.h"
 #include "cli/shrink.h"
 #include "cli/textbook.h"
 #include "cli/times.h"
-#include "run/adapter.h"
 #include "run/rank_limits.h"
 #include "run/supervise.h"
 #include "run/trace_merge.h"
@@ -44,62 +44,6 @@ static void help(void)
     exit_codes_print(stdout);
 }
 
-static int say(const struct fsdp_error *error, int status)
-{
-    if (!supervise_interrupted()) { /* else command_run says so */
-        fprintf(stderr, "fsdp-cts: %s\n",
-                error->message[0] ? error->message : fsdp_status_text(status));
-    }
-    return status == FSDP_ERR_INVALID ? EXIT_USAGE
-           : status == FSDP_ERR_IO    ? EXIT_OUTPUT
-                                      : EXIT_INCOMPLETE;
-}
-
-/* An adapter starts a program of its own, and often a slow one: it may be
- * silent for ten times as long as a case of ours. */
-static int run_adapter(const struct arguments *a, const struct case_list *cases,
-                       const struct text *text, const char *records,
-                       struct case_list *claimed, struct fsdp_error *error)
-{
-    const struct adapter_job job = {.command = a->adapter,
-                                    .records = records,
-                                    .cases = cases,
-                                    .text = text,
-                                    .timeout_ms = a->timeout_ms * 10,
-                                    .quiet = a->quiet,
-                                    .claimed = claimed};
-
-    return adapter_run(&job, error);
-}
-
-static int run_engines(const struct arguments *a,
-                       const struct engine_folders *engines,
-                       const struct case_list *cases, const char *records,
-                       struct seals *seals, struct times *times,
-                       struct fsdp_error *error)
-{
-    struct supervise_job job = arguments_job(a);
-    int status = FSDP_OK;
-
-    job.sealed = records;
-    job.seals = seals;
-    job.cases = cases->c;
-    job.n_cases = cases->n;
-
-    for (uint32_t i = 0; i < engines->n && status == FSDP_OK; i++) {
-        const struct times_span began = times_now();
-        struct supervise_engine said = {.known = false};
-
-        job.records = engines->of[i].records;
-        job.engine = engines->of[i].engine;
-        job.title = a->quiet ? NULL : job.engine;
-        status = supervise(&job, &said, error);
-        times_note(times, "record", job.engine, began);
-        times_note_launch(times, job.engine, said.launch_seconds);
-    }
-    return status;
-}
-
 /* Once, where isolation was asked for and cannot be. */
 static void settle_isolation(struct arguments *a)
 {
@@ -116,42 +60,6 @@ static void settle_isolation(struct arguments *a)
                 why);
         a->isolate = false;
     }
-}
-
-/* Every engine's cases first: if one cannot be loaded, that is known at once,
- * and whatever it writes, the baselines come from the suite. */
-static int run_cases(const struct arguments *a,
-                     const struct engine_folders *engines,
-                     const struct case_list *cases, const struct text *text,
-                     const char *records, struct times *times)
-{
-    struct case_list claimed = {NULL, 0};
-    struct supervise_job job = arguments_job(a);
-    struct seals seals = {NULL, 0};
-    struct fsdp_error error = {0};
-    struct times_span began = times_now();
-    int status =
-        a->adapter
-            ? run_adapter(a, cases, text, engines->of[0].records, &claimed,
-                          &error)
-            : run_engines(a, engines, cases, records, &seals, times, &error);
-
-    (void)seals_check(&seals); /* no engine runs any more */
-    seals_release(&seals);
-
-    if (a->adapter) {
-        times_note(times, "record", "adapter", began);
-    }
-    if (status == FSDP_OK) {
-        began = times_now();
-        job.records = records;
-        job.title = a->quiet ? NULL : "baseline";
-        status =
-            supervise_baselines(&job, a->adapter ? &claimed : cases, &error);
-        times_note(times, "baseline", "", began);
-    }
-    manifest_release(&claimed);
-    return status == FSDP_OK ? 0 : say(&error, status);
 }
 
 /* One engine that was judged: its table, and of random cases that fail the
@@ -234,7 +142,29 @@ static int keep_reruns(const struct arguments *a,
         status = rerun_keep(a, engines->of[i].engine, engines->of[i].records,
                             &error);
     }
-    return status == FSDP_OK ? 0 : say(&error, status);
+    return status == FSDP_OK ? 0 : run_cases_say(&error, status);
+}
+
+/* What --trace and --pictures make of the one case. */
+static int draw(const struct arguments *a, const struct engine_folder *of,
+                const struct case_list *cases, const struct text *text)
+{
+    struct fsdp_error error = {0};
+    int status = FSDP_OK;
+
+    if (a->trace) {
+        status = trace_merge(of->records, &cases->c[0], of->engine, a->trace,
+                             &error);
+    }
+    if (status == FSDP_OK && a->pictures) {
+        status = pictures_write(of->records, &cases->c[0], text, a->pictures,
+                                &error);
+        if (status != FSDP_OK && status != FSDP_ERR_IO) {
+            (void)run_cases_say(&error, status);
+            return EXIT_INCOMPLETE;
+        }
+    }
+    return status == FSDP_OK ? 0 : run_cases_say(&error, status);
 }
 
 static int run(const struct arguments *a, const struct case_list *cases,
@@ -244,11 +174,14 @@ static int run(const struct arguments *a, const struct case_list *cases,
     struct engine_folders engines;
     struct fsdp_error error = {0};
     const char *all[512];
-    struct evaluate_input e = {
-        .cases = cases, .text = text, .only = evaluate_only(a, all)};
+    struct evaluate_input e = {.cases = cases,
+                               .text = text,
+                               .only = evaluate_only(a, all),
+                               .partly = true};
     struct times times = {.began = times_now()};
     struct drawn *drawn = NULL;
     int64_t started = (int64_t)time(NULL);
+    bool ran = false;
     int code;
 
     code = a->records
@@ -256,7 +189,7 @@ static int run(const struct arguments *a, const struct case_list *cases,
                : folder_open_temporary(cases, a->engines.n, &folder, &error);
     if (code != FSDP_OK) {
         folder_close(&folder);
-        return say(&error, code);
+        return run_cases_say(&error, code);
     }
     e.baselines = folder.path;
     folder_sweep(&folder); /* of a run that was killed */
@@ -265,27 +198,17 @@ static int run(const struct arguments *a, const struct case_list *cases,
         code = keep_reruns(a, &engines);
     }
     if (code == 0) {
-        code = run_cases(a, &engines, cases, text, folder.path, &times);
+        code = run_cases(a, &engines, &e, &times);
+        ran = true;
     }
-    if (code == 0 && a->trace) {
-        code = trace_merge(engines.of[0].records, &cases->c[0],
-                           engines.of[0].engine, a->trace, &error);
-        code = code == FSDP_OK ? 0 : say(&error, code);
-    }
-    if (code == 0 && a->pictures) {
-        code = pictures_write(engines.of[0].records, &cases->c[0], text,
-                              a->pictures, &error);
-        code = code == FSDP_OK       ? 0
-               : code == FSDP_ERR_IO ? say(&error, code)
-                                     : (say(&error, code), EXIT_INCOMPLETE);
-    }
-    if (code == 0 && drawn_are_wanted(a, cases)) {
+    code = code ? code : draw(a, &engines.of[0], cases, text);
+    if (code == 0 && !e.stopped && drawn_are_wanted(a, cases)) {
         const struct times_span began = times_now();
 
         code = drawn_beside(a, text, &drawn);
         times_note(&times, "draw", "", began);
     }
-    if (code == 0 && !a->record_only) {
+    if (ran && !a->record_only && (code == 0 || supervise_interrupted())) {
         code = judge_all(a, &engines, &e, drawn, started, &times);
     }
     free(drawn);
@@ -355,6 +278,17 @@ static int check_shard(struct arguments *a)
     return 0;
 }
 
+static int check_fail_fast(const struct arguments *a)
+{
+    if (a->fail_fast && (a->adapter || a->record_only || a->n_scripts)) {
+        fprintf(stderr, "fsdp-cts run: --fail-fast judges the cases of "
+                        "engines as they end: it goes with none of --adapter, "
+                        "--record-only, --shard and --scripts\n");
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
 /* ---- Scripts that are drawn ---- */
 
 static int check_scripts(const struct arguments *a)
@@ -382,6 +316,7 @@ static int check(struct arguments *a)
 
     code = code ? code : check_shard(a);
     code = code ? code : check_engines(a);
+    code = code ? code : check_fail_fast(a);
     return code ? code : check_scripts(a);
 }
 

@@ -18,11 +18,12 @@
 static int describe(void *context, const struct run_case *c,
                     struct judge_model *out, struct fsdp_error *error)
 {
-    const struct text *text = context;
+    const struct evaluate_input *e = context;
+    const struct text *text = e->text;
     struct case_model *m;
     int status;
 
-    if (supervise_interrupted()) {
+    if (e->partly ? supervise_hurried() : supervise_interrupted()) {
         return FSDP_ERR_ABORTED; /* the rest goes by quickly */
     }
     m = calloc(1, sizeof(*m));
@@ -38,6 +39,13 @@ static int describe(void *context, const struct run_case *c,
     *out = (struct judge_model){&m->model->model, &m->units.units,
                                 m->model->idle, m};
     return FSDP_OK;
+}
+
+static const char *stopped(void *context)
+{
+    const struct evaluate_input *e = context;
+
+    return supervise_interrupted() ? "interrupted" : e->stopped;
 }
 
 static void undescribe(void *context, struct judge_model *model)
@@ -89,11 +97,13 @@ struct judge_input evaluate_source(const struct evaluate_input *e,
 {
     return (struct judge_input){.describe = describe,
                                 .undescribe = undescribe,
-                                .model_context = (void *)e->text,
+                                .model_context = (void *)e,
                                 .record = judge_store_record,
                                 .baseline = judge_store_baseline,
                                 .next = judge_store_next,
-                                .record_context = store};
+                                .record_context = store,
+                                .stopped = stopped,
+                                .stopped_context = (void *)e};
 }
 
 int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
@@ -120,7 +130,7 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
         in.drawn = e->drawn;
         status = judge(&in, out);
     }
-    if (supervise_interrupted()) {
+    if (supervise_interrupted() && !e->partly) {
         status = FSDP_ERR_ABORTED;
         snprintf(error->message, sizeof(error->message), "interrupted");
     }
@@ -216,7 +226,7 @@ static bool passes(const struct judge_result *r, const struct arguments *a)
  * fails by itself: who asks for one at a time asks for that one, too. */
 static bool is_blocked(const struct judge_result *r, const struct arguments *a)
 {
-    return a->requirements.n > 0 && !a->strict &&
+    return a->requirements.n > 0 && !a->strict && !r->stopped[0] &&
            r->verdict == JUDGE_UNDECIDED && !r->abandoned &&
            r->executed == r->expected && r->count[JUDGE_BLOCKED] > 0 &&
            r->count[JUDGE_FAIL] == 0 && r->count[JUDGE_ERROR] == 0 &&
@@ -229,7 +239,7 @@ int evaluate_code(const struct judge_result *r, const struct arguments *a)
     if (is_blocked(r, a)) {
         return EXIT_SKIPPED;
     }
-    if (!passes(r, a)) {
+    if (r->stopped[0] || !passes(r, a)) {
         return (int)r->verdict;
     }
     return r->count[JUDGE_PASS] > 0 ? EXIT_CONFORMANT : EXIT_SKIPPED;

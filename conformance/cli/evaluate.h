@@ -34,6 +34,10 @@ struct evaluate_input {
     const char *const *only;   /* requirements, NULL-ended, or NULL: all */
     const char *const *claims; /* of the engine, or NULL: as recorded */
     const struct judge_drawn *drawn; /* beside them, or NULL */
+    /* Why the run was stopped, or NULL; and whether one that is interrupted is
+     * judged as far as it came: else it is not judged. */
+    const char *stopped;
+    bool partly;
 };
 
 /* The records that an input names; to be closed. NOMEM. */

@@ -164,7 +164,8 @@ static bool fails(const struct judge_result *r, uint32_t c)
             return true;
         }
     }
-    return r->cases[c].outcome == JUDGE_INCOMPLETE;
+    /* What a stopped run did not come to has not failed. */
+    return r->cases[c].outcome == JUDGE_INCOMPLETE && !r->stopped[0];
 }
 
 static int take_cases(const struct judge_result *r, bool failed,

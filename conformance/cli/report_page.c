@@ -20,6 +20,7 @@ struct sheet {
     uint32_t n;
     struct report_part *part;
     struct judge_input *source;
+    struct evaluate_input *input; /* [n], where they come from */
     struct judge_store **store;
     struct text text;
     struct report_kept earlier;
@@ -63,17 +64,18 @@ static int open_records(const struct arguments *a, struct sheet *s)
         code = complain(error.message, "", EXIT_BAD_DATA);
     }
     for (uint32_t i = 0; i < s->n && !code; i++) {
-        struct evaluate_input e = {.text = &s->text};
+        struct evaluate_input *e = &s->input[i];
 
-        e.records = folder_of(found, s->part[i].result, i, s->n);
-        e.baselines = found->n > 1 ? a->records : e.records;
-        if (!e.records) {
+        e->text = &s->text;
+        e->records = folder_of(found, s->part[i].result, i, s->n);
+        e->baselines = found->n > 1 ? a->records : e->records;
+        if (!e->records) {
             code = complain("no records of this engine",
                             s->part[i].result->engine, EXIT_BAD_DATA);
-        } else if (evaluate_open_store(&e, &s->store[i]) != FSDP_OK) {
+        } else if (evaluate_open_store(e, &s->store[i]) != FSDP_OK) {
             code = complain("out of memory", "", EXIT_INCOMPLETE);
         } else {
-            s->source[i] = evaluate_source(&e, s->store[i]);
+            s->source[i] = evaluate_source(e, s->store[i]);
         }
     }
     free(found);
@@ -129,6 +131,7 @@ static void release(struct sheet *s)
     text_release(&s->text);
     free(s->store);
     free(s->source);
+    free(s->input);
     free(s->part);
 }
 
@@ -159,13 +162,14 @@ int report_page_write(const struct arguments *a,
     struct sheet s = {.n = n,
                       .part = calloc(n, sizeof(*s.part)),
                       .source = calloc(n, sizeof(*s.source)),
+                      .input = calloc(n, sizeof(*s.input)),
                       .store = calloc(n, sizeof(struct judge_store *)),
                       .against = calloc(n, sizeof(const void *))};
     struct fsdp_error error = {0};
     struct report_page page;
     int code = 0;
 
-    if (!s.part || !s.source || !s.store || !s.against) {
+    if (!s.part || !s.source || !s.input || !s.store || !s.against) {
         code = complain("out of memory", "", EXIT_INCOMPLETE);
     }
     for (uint32_t i = 0; i < n && !code; i++) {

@@ -189,6 +189,7 @@ int judge(const struct judge_input *in, struct judge_result *out)
 {
     struct judge j = {.in = in, .out = out};
     const double began = judge_seconds();
+    const char *stopped;
     int status;
 
     memset(out, 0, sizeof(*out));
@@ -211,6 +212,10 @@ int judge(const struct judge_input *in, struct judge_result *out)
     if (status != FSDP_OK) {
         judge_release(out);
         return status;
+    }
+    stopped = in->stopped != NULL ? in->stopped(in->stopped_context) : NULL;
+    if (stopped != NULL) {
+        put(out->stopped, sizeof(out->stopped), stopped);
     }
     judge_settle_harmless(out);
     judge_settle_general(out);

@@ -86,6 +86,12 @@ struct judge_input {
                                      struct fsdp_error *error);
     void (*next)(void *context);
     void *record_context;
+
+    /* Why the run, or the judging of it, was stopped before its end:
+     * "interrupted"; NULL: it was not. It is asked again and again. The
+     * function may be NULL. */
+    const char *(*stopped)(void *context);
+    void *stopped_context;
 };
 
 /* What went wrong, with the names that the model gives it. */
@@ -178,6 +184,8 @@ struct judge_result {
     bool foreign;          /* the cases are not those of the manifest */
     uint32_t manifest, selected, not_claimed, expected, executed;
     uint32_t malformed; /* records that are there and cannot be read */
+    char stopped[32];   /* why it did not come to its end; "": it did */
+    uint32_t not_run, not_judged; /* then: cases; of those that were run */
     char manifest_sha256[65];
 
     uint32_t *n_proofs; /* [n_requirements]: spoiled records it noticed */

@@ -95,12 +95,31 @@ static const struct record *lookup(void *context, const char *id)
     return NULL;
 }
 
+/* The case is not judged, because the run was stopped; false: it was not. */
+static bool is_stopped(const struct judge *j, struct judge_view *v,
+                       const char *what, uint32_t *count)
+{
+    const char *why =
+        j->in->stopped != NULL ? j->in->stopped(j->in->stopped_context) : NULL;
+
+    if (why != NULL) {
+        *count += 1;
+        settle(v, JUDGE_INCOMPLETE, what, why);
+    }
+    return why != NULL;
+}
+
 static void describe(struct judge *j, struct judge_view *v)
 {
     struct fsdp_error error = {0};
+    int status = j->in->describe(j->in->model_context, &v->summary->c,
+                                 &v->model, &error);
 
-    if (j->in->describe(j->in->model_context, &v->summary->c, &v->model,
-                        &error) != FSDP_OK) {
+    if (status == FSDP_ERR_ABORTED &&
+        is_stopped(j, v, "not judged", &j->out->not_judged)) {
+        return;
+    }
+    if (status != FSDP_OK) {
         settle(v, JUDGE_SKIP, "the suite has no such model", error.message);
         return;
     }
@@ -122,6 +141,10 @@ static void find_record(struct judge *j, struct judge_view *v)
     const struct record *r =
         j->in->record(j->in->record_context, v->summary->id, &error);
 
+    if (r == NULL && error.status == FSDP_OK &&
+        is_stopped(j, v, "not run", &j->out->not_run)) {
+        return;
+    }
     if (r == NULL) {
         j->out->malformed += error.status != FSDP_OK;
         settle(v, JUDGE_INCOMPLETE,
@@ -176,6 +199,9 @@ static void find_baseline(struct judge *j, struct judge_view *v)
         j->out->malformed++;
         settle(v, JUDGE_INCOMPLETE, "the unsharded run cannot be read",
                error.message);
+        v->record = NULL;
+    } else if (r == NULL && is_stopped(j, v, "its unsharded run was not run",
+                                       &j->out->not_judged)) {
         v->record = NULL;
     } else if (r == NULL || r->n_ranks == 0) {
         settle(v, JUDGE_INCOMPLETE,

@@ -143,6 +143,19 @@ static void say_selection(struct judge_result *r)
     }
 }
 
+static void say_stopped(struct judge_result *r)
+{
+    char more[48] = "";
+
+    if (r->not_judged > 0) {
+        (void)snprintf(more, sizeof(more), ", %u were not judged",
+                       r->not_judged);
+    }
+    (void)snprintf(r->reason, sizeof(r->reason),
+                   "%s: %u of %u cases were not run%s", r->stopped, r->not_run,
+                   r->n_cases, more);
+}
+
 /* Why there is no verdict, into r->reason; false: nothing stands against
  * CONFORMANT. */
 static bool is_undecided(struct judge_result *r)
@@ -151,7 +164,9 @@ static bool is_undecided(struct judge_result *r)
     char *why = r->reason;
     size_t bytes = sizeof(r->reason);
 
-    if (r->executed == 0 || r->count[JUDGE_PASS] == 0) {
+    if (r->stopped[0] != '\0') {
+        say_stopped(r);
+    } else if (r->executed == 0 || r->count[JUDGE_PASS] == 0) {
         (void)snprintf(why, bytes, "nothing was run that passed");
     } else if (r->executed != r->expected) {
         (void)snprintf(why, bytes, "%u of %u cases have a record", r->executed,
@@ -198,6 +213,9 @@ void judge_conclude(struct judge_result *r)
     find_highest_level(r);
     if (sum(r, JUDGE_FAIL) + sum(r, JUDGE_ERROR) + sum(r, JUDGE_TIMEOUT) > 0) {
         r->verdict = JUDGE_NON_CONFORMANT;
+        if (r->stopped[0] != '\0') {
+            say_stopped(r);
+        }
     } else if (r->abandoned || is_undecided(r)) {
         r->verdict = JUDGE_UNDECIDED; /* abandoned: judge_prove said why */
     } else {

@@ -10,23 +10,26 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     MAX_WORKERS = 64
 };
 
-static volatile sig_atomic_t interrupted, suspended;
+static volatile sig_atomic_t interrupted, again, suspended;
 
 static void on_signal(int number)
 {
     if (number == SIGTSTP) {
         suspended = 1;
     } else {
+        again = interrupted;
         interrupted = number;
     }
 }
@@ -47,16 +50,33 @@ bool supervise_interrupted(void)
     return interrupted != 0;
 }
 
-/* A folder may have records of an earlier run: none may pass for one of this
- * run, whose worker did not come to writing it. */
-static int clear_records(const struct supervise_job *job,
-                         struct fsdp_error *error)
+/* The time begins when it is asked first. */
+bool supervise_hurried(void)
 {
-    bool baseline = strcmp(job->engine, "unsharded") == 0;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static time_t since;
+    const time_t patience = 2;
+    struct timespec now;
+    bool late;
+
+    if (!interrupted) {
+        return false;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    pthread_mutex_lock(&lock);
+    since = since ? since : now.tv_sec;
+    late = now.tv_sec - since >= patience;
+    pthread_mutex_unlock(&lock);
+    return again || late;
+}
+
+int supervise_clear(const char *records, const struct run_case *cases,
+                    uint32_t n, bool baseline, struct fsdp_error *error)
+{
     char folder[CASE_FOLDER_BYTES];
 
-    for (uint32_t i = 0; i < job->n_cases; i++) {
-        case_folder(job->records, &job->cases[i], baseline, folder);
+    for (uint32_t i = 0; i < n; i++) {
+        case_folder(records, &cases[i], baseline, folder);
         FSDP_TRY(record_clear(folder, error));
     }
     return FSDP_OK;
@@ -233,7 +253,10 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
     struct sigaction before;
 
     if (status == FSDP_OK) {
-        status = clear_records(job, error);
+        /* None of an earlier run may pass for one of this run, whose worker
+         * did not come to writing it. */
+        status = supervise_clear(job->records, job->cases, job->n_cases,
+                                 strcmp(job->engine, "unsharded") == 0, error);
     }
     catch_suspension(&before);
     while (status == FSDP_OK && !interrupted &&

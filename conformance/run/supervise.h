@@ -61,5 +61,13 @@ int supervise_baselines(const struct supervise_job *job,
 void supervise_catch_signals(void);
 /* Whether one of the two has come. */
 bool supervise_interrupted(void);
+/* Whether what is left to say of such a run has had its time: a few seconds,
+ * or until it came again. */
+bool supervise_hurried(void);
+
+/* Of these cases, or, if `baseline`, of their unsharded runs: no record of an
+ * earlier run is left in the folder. IO. */
+int supervise_clear(const char *records, const struct run_case *cases,
+                    uint32_t n, bool baseline, struct fsdp_error *error);
 
 #endif

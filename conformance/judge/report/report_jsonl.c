@@ -367,6 +367,16 @@ static json_t *drawn(const struct judge_drawn *d, int *status)
     return o;
 }
 
+static json_t *stopped(const struct judge_result *r, int *status)
+{
+    json_t *o = json_object();
+
+    set_text(o, "why", r->stopped, status);
+    set(o, "not_run", number(r->not_run), status);
+    set(o, "not_judged", number(r->not_judged), status);
+    return o;
+}
+
 static int put_footer(FILE *f, const struct judge_result *r,
                       const struct report_meta *m)
 {
@@ -385,6 +395,9 @@ static int put_footer(FILE *f, const struct judge_result *r,
     set(o, "self_check", proofs(r, &status), &status);
     if (r->drawn.wanted) {
         set(o, "drawn", drawn(&r->drawn, &status), &status);
+    }
+    if (r->stopped[0] != '\0') {
+        set(o, "stopped", stopped(r, &status), &status);
     }
     set(o, "verdict", text(judge_verdict_name(r->verdict)), &status);
     set_text(o, "reason", r->reason, &status);

@@ -294,6 +294,16 @@ static bool take_drawn(struct report_reader *p, const json_t *v)
            report_reader_text(p, v, "first", d->first, sizeof(d->first));
 }
 
+static bool take_stopped(struct report_reader *p, const json_t *v)
+{
+    struct judge_result *r = &p->part->result;
+
+    return v == NULL ||
+           (number(p, v, "not_run", &r->not_run) &&
+            number(p, v, "not_judged", &r->not_judged) &&
+            report_reader_text(p, v, "why", r->stopped, sizeof(r->stopped)));
+}
+
 /* What was concluded must follow from the items. What does not apply has none,
  * and is counted all the same. */
 static bool check_conclusion(struct report_reader *p, const json_t *line)
@@ -333,6 +343,7 @@ static bool take_footer(struct report_reader *p, const json_t *line)
     if (!take_manifest(p, json_object_get(line, "manifest")) ||
         !take_self_check(p, json_object_get(line, "self_check")) ||
         !take_drawn(p, json_object_get(line, "drawn")) ||
+        !take_stopped(p, json_object_get(line, "stopped")) ||
         !report_reader_text(p, line, "reason", r->reason, sizeof(r->reason))) {
         return false;
     }

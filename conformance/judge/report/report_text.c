@@ -240,6 +240,9 @@ static void put_unjudged(FILE *f, const struct judge_result *r)
         if (outcome != JUDGE_INCOMPLETE && outcome != JUDGE_SKIP) {
             continue;
         }
+        if (r->stopped[0] != '\0' && outcome == JUDGE_INCOMPLETE) {
+            continue; /* the verdict's line counts them */
+        }
         if (total < MAX_SHOWN) {
             (void)fprintf(f, "%s %s: %s\n", judge_outcome_name(outcome),
                           r->cases[c].id,

@@ -59,6 +59,10 @@ static const struct {
     {"reason", "TEXT", "accept: why, for those who read it later"},
     {"format", "NAME", "export: gab-smaller, gab-bigger, bmf or csv"},
     {"repository", "DIR", "bisect-hint: where git knows the commits (.)"},
+    {"commit-url", "URL", "report: what a commit's page begins with"},
+    {"json", NULL, "check: print JSON"},
+    {"markdown", NULL, "check: print Markdown, for a job's summary"},
+    {"short", NULL, "selftest: what is called when, of short histories"},
     {"quiet", NULL, "no more than the last line"},
     {"verbose", NULL, "every change"},
     {"help", NULL, "this text"},
@@ -97,10 +101,10 @@ static int usage(const char *what, const char *which)
 
 static int take(int row, const char *value, struct track_options *o)
 {
-    const char **const texts[] = {&o->history, &o->commit, &o->date,
-                                  &o->machine, NULL,       NULL,
-                                  &o->engine,  &o->name,   &o->figure,
-                                  &o->reason,  &o->format, &o->repository};
+    const char **const texts[] = {
+        &o->history, &o->commit,     &o->date,      &o->machine, NULL,
+        NULL,        &o->engine,     &o->name,      &o->figure,  &o->reason,
+        &o->format,  &o->repository, &o->commit_url};
     char *end;
 
     switch (row) {
@@ -114,13 +118,22 @@ static int take(int row, const char *value, struct track_options *o)
         return *end == '\0' && end != value && o->run > 0
                    ? 0
                    : usage("--run must be a number from 1, not ", value);
-    case 12:
-        o->quiet = true;
-        return 0;
     case 13:
-        o->verbose = true;
+        o->json = true;
         return 0;
     case 14:
+        o->markdown = true;
+        return 0;
+    case 15:
+        o->brief = true;
+        return 0;
+    case 16:
+        o->quiet = true;
+        return 0;
+    case 17:
+        o->verbose = true;
+        return 0;
+    case 18:
         o->help = true;
         return 0;
     default:

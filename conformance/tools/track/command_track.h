@@ -23,7 +23,10 @@ struct track_options {
     const char *engine, *name, *figure, *reason; /* of accept: patterns */
     char better;                                 /* 'l', 'h' or 0 */
     int64_t run;                                 /* 0: the newest */
+    const char *commit_url;                      /* of the page's links */
     bool quiet, verbose, help;
+    bool json, markdown; /* of check */
+    bool brief;          /* selftest: of short histories */
     const char *const *rest;
     int n_rest;
 };

@@ -4,6 +4,7 @@
  * bisect-hint`: what changed, who wanted it, and where it came from.
  */
 #include "tools/track/command_track.h"
+#include "tools/track/track_summary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,10 +73,17 @@ const char *track_change_text(const struct track_verdict *v,
     if (c->exact) {
         exact_text(c, values, sizeof(values));
     } else {
-        (void)snprintf(
-            values, sizeof(values), "%.5g -> %.5g (%+.2f %%, chance %.2g)",
-            c->before, c->after,
-            100.0 * (c->after - c->before) / fabs(c->before), c->chance);
+        const double percent = 100.0 * (c->after - c->before) / fabs(c->before);
+
+        if (c->large) {
+            (void)snprintf(values, sizeof(values),
+                           "%.5g -> %.5g (%+.2f %%, too large for a test)",
+                           c->before, c->after, percent);
+        } else {
+            (void)snprintf(values, sizeof(values),
+                           "%.5g -> %.5g (%+.2f %%, chance %.2g)", c->before,
+                           c->after, percent, c->chance);
+        }
     }
     (void)snprintf(out, TRACK_CHANGE_BYTES, "%s%s%s %s: %s", s->name,
                    s->engine[0] != '\0' ? " " : "", s->engine, c->figure,
@@ -136,6 +144,26 @@ static void print_gone(const struct track_verdict *v,
     }
 }
 
+/* What a history that is young is blind to. */
+static void print_young(const struct track_verdict *v)
+{
+    const struct edivisive_options *o = &edivisive_defaults;
+
+    if (v->n_young == 0) {
+        return;
+    }
+    printf("young      %u timed series with at most %u run%s of their level: "
+           "called are changes of",
+           v->n_young, v->young_runs, v->young_runs == 1 ? "" : "s");
+    for (uint32_t i = 0; i < o->n_large; i++) {
+        printf("%s %.3g %% from run %u on", i > 0 ? "," : "",
+               100.0 * o->large[i].least,
+               o->large[i].before + o->large[i].after);
+    }
+    printf("; of %.3g %% nothing can be called before run %u\n",
+           100.0 * o->least, edivisive_earliest(o));
+}
+
 /* Opens the history and judges it. */
 static int decide(const struct track_options *o, enum history_mode mode,
                   struct history **h, struct track_verdict *v)
@@ -149,28 +177,44 @@ static int decide(const struct track_options *o, enum history_mode mode,
     return status == FSDP_OK ? 0 : track_failed(&error);
 }
 
+static void print_check(const struct track_verdict *v,
+                        const struct track_options *o)
+{
+    char run[TRACK_RUN_BYTES];
+
+    if (!o->quiet) {
+        /* What was judged has a newest run. */
+        const struct history_run *newest = &v->run[v->newest];
+
+        printf("checking   %s on %s\n", track_run_text(v, newest->id, run),
+               newest->machine_text);
+        print_changes(v, o);
+        print_gone(v, o);
+        print_young(v);
+    }
+    printf("%u regressions, %u improvements, %u gone; %u series compared, "
+           "%u new\n",
+           v->n_worse, v->n_change - v->n_worse, v->n_gone, v->judged,
+           v->began);
+}
+
 int track_command_check(const struct track_options *o)
 {
     struct track_verdict v = {.n_runs = 0};
+    struct fsdp_error error = {0};
     struct history *h = NULL;
     int code = decide(o, HISTORY_READ, &h, &v);
 
-    if (code == 0) {
-        char run[TRACK_RUN_BYTES];
-
-        if (!o->quiet) {
-            /* What was judged has a newest run. */
-            const struct history_run *newest = &v.run[v.newest];
-
-            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-            printf("checking   %s on %s\n", track_run_text(&v, newest->id, run),
-                   newest->machine_text);
-            print_changes(&v, o);
-            print_gone(&v, o);
-        }
-        printf("%u regressions, %u improvements, %u gone; %u series compared, "
-               "%u new\n",
-               v.n_worse, v.n_change - v.n_worse, v.n_gone, v.judged, v.began);
+    if (code == 0 && o->json) {
+        error.status = track_summary_json(&v, stdout);
+    } else if (code == 0 && o->markdown) {
+        track_summary_markdown(&v, stdout);
+    } else if (code == 0) {
+        print_check(&v, o);
+    }
+    if (error.status != FSDP_OK) {
+        code = track_failed(&error);
+    } else if (code == 0) {
         code = v.n_worse > 0 ? EXIT_REGRESSION : 0;
     }
     track_verdict_release(&v);

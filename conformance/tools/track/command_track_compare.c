@@ -110,6 +110,79 @@ static int print_rates(const char *what, const struct simulation *s)
     return FSDP_OK;
 }
 
+/* ---- Short histories ---- */
+
+enum {
+    SHORT_RUNS = 28,
+    SHORT_SERIES = 1000
+};
+
+/* One row of the table: a drop to so much, at each of these runs. */
+static int print_drop(const struct simulation *s, double to, const uint32_t *at,
+                      uint32_t n)
+{
+    printf("%6.0f %%", 100.0 * to);
+    for (uint32_t i = 0; i < n; i++) {
+        struct simulation_call call;
+        struct simulation own = *s;
+        char cell[48];
+
+        own.step = 1.0 - to;
+        FSDP_TRY(simulate_step_at(&own, &edivisive_defaults, at[i], &call));
+        if (call.found == 0) {
+            (void)snprintf(cell, sizeof(cell), "never");
+        } else {
+            (void)snprintf(cell, sizeof(cell), "%u to %u (%.4g %%)", call.half,
+                           call.latest, 100.0 * call.found / s->series);
+        }
+        printf("  %-20s", cell);
+    }
+    printf("\n");
+    return FSDP_OK;
+}
+
+static int print_false_calls(const struct simulation *s, double drift)
+{
+    struct simulation own = *s;
+    struct simulation_call call;
+
+    own.drift = drift;
+    FSDP_TRY(simulate_step_at(&own, &edivisive_defaults, 0, &call));
+    printf("  runs scatter by %.3g %%: %u of %u called\n", 100.0 * drift,
+           call.found, s->series);
+    return FSDP_OK;
+}
+
+static int selftest_short(void)
+{
+    static const uint32_t at[] = {2, 4, 8, 15};
+    static const double to[] = {0.10, 0.50, 0.70, 0.80, 0.90, 0.95};
+    static const double drift[] = {0.005, 0.01, 0.02, 0.05};
+    struct simulation s = simulation_defaults;
+    int status = FSDP_OK;
+
+    s.runs = SHORT_RUNS;
+    s.series = SHORT_SERIES;
+    printf("histories of %u runs, %u of each sort; a drop to so much from one "
+           "run on: half of\nthose that are called are by the first run named, "
+           "all by the second\n%8s",
+           s.runs, s.series, "drop to");
+    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+        printf("  at run %-13u", at[i]);
+    }
+    printf("\n");
+    for (size_t i = 0; i < sizeof(to) / sizeof(to[0]) && status == FSDP_OK;
+         i++) {
+        status = print_drop(&s, to[i], at, sizeof(at) / sizeof(at[0]));
+    }
+    printf("without a change\n");
+    for (size_t i = 0;
+         i < sizeof(drift) / sizeof(drift[0]) && status == FSDP_OK; i++) {
+        status = print_false_calls(&s, drift[i]);
+    }
+    return status;
+}
+
 int track_command_selftest(const struct track_options *o)
 {
     struct simulation s = simulation_defaults;
@@ -118,7 +191,10 @@ int track_command_selftest(const struct track_options *o)
     char what[160];
     int status;
 
-    (void)o;
+    if (o->brief) {
+        error.status = selftest_short();
+        return error.status == FSDP_OK ? 0 : track_failed(&error);
+    }
     (void)snprintf(what, sizeof(what),
                    "histories of %u runs, %u samples a run, noise %.3g %% a "
                    "sample, %.3g %% a run, seed %llu",

@@ -103,7 +103,7 @@ int track_command_report(const struct track_options *o)
         status = open_output(o->rest[0], &out, &error);
     }
     if (status == FSDP_OK) {
-        status = page_write(h, o->run, out.f, &error);
+        status = page_write(h, o->run, o->commit_url, out.f, &error);
     }
     status = close_output(o->rest[0], &out, status, &error);
     history_close(h);

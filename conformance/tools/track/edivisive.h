@@ -9,7 +9,20 @@
 #ifndef FSDP_CTS_EDIVISIVE_H
 #define FSDP_CTS_EDIVISIVE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/*
+ * A change so large that few runs are enough for it: without a test of
+ * significance, which few runs never pass. The newest `after` runs are all on
+ * one side of the `before` or more that the level has, their median at least
+ * `least` away from the level's; and twice as far as any run of the level is.
+ */
+struct edivisive_large {
+    uint32_t before, after;
+    uint32_t most; /* of a level with no more runs; 0: of any */
+    double least;
+};
 
 struct edivisive_options {
     uint32_t window;       /* runs that are looked at, the newest included */
@@ -19,6 +32,8 @@ struct edivisive_options {
     double significance;   /* a chance above it is no change */
     double least;          /* a smaller change of the median is none: 0.02 */
     uint64_t seed;         /* of the permutations */
+    const struct edivisive_large *large; /* [n_large]; NULL: none */
+    uint32_t n_large;
 };
 extern const struct edivisive_options edivisive_defaults;
 
@@ -27,8 +42,13 @@ struct edivisive_change {
     uint32_t found; /* the run at which this could be told */
     double before;  /* medians of the levels, of what was there then */
     double after;
-    double chance; /* of so large a statistic without a change */
+    double chance; /* of so large a statistic without a change; 0: `large` */
+    bool large;    /* called without a test */
 };
+
+/* How many runs there must be before any change can be called by the test: so
+ * few can be dealt out in too few ways for the significance. */
+uint32_t edivisive_earliest(const struct edivisive_options *options);
 
 /*
  * All changes of x[0..n-1], oldest first: *out is malloc'ed, the caller's; *n

@@ -71,12 +71,12 @@ static void a_clear_step(void **state)
     }
     assert_int_equal(changes(x, 60, c), 1);
     assert_int_equal(c[0].begin, 30);
-    assert_int_equal(c[0].found, 32); /* three runs show it */
+    assert_int_equal(c[0].found, 31); /* two runs show 10 % */
     assert_true(c[0].after < c[0].before);
     /* What was called stays called when more comes in, and not earlier. */
-    assert_int_equal(changes(x, 33, c), 1);
+    assert_int_equal(changes(x, 32, c), 1);
     assert_int_equal(c[0].begin, 30);
-    assert_int_equal(changes(x, 32, c), 0);
+    assert_int_equal(changes(x, 31, c), 0);
     for (uint32_t i = 45; i < 60; i++) {
         x[i] += 10.0;
     }
@@ -103,6 +103,39 @@ static void nothing_to_call(void **state)
     assert_int_equal(changes(x, 60, c), 0); /* less than 2 % */
     assert_int_equal(changes(x, 0, c), 0);
     assert_int_equal(changes(x, 1, c), 0);
+}
+
+/* Few runs are enough for what is large; see the table in edivisive.c. */
+static void large_changes(void **state)
+{
+    struct edivisive_change c[2];
+    double x[28];
+
+    (void)state;
+    assert_int_equal(edivisive_earliest(&edivisive_defaults), 13);
+    for (uint32_t i = 0; i < 28; i++) {
+        x[i] = (i < 3 ? 100.0 : 50.0) + 0.1 * (i % 7);
+    }
+    assert_int_equal(changes(x, 3, c), 0);
+    assert_int_equal(changes(x, 4, c), 1); /* a halving at run 4 of 28 */
+    assert_true(c[0].large);
+    assert_int_equal(c[0].begin, 3);
+    assert_int_equal(c[0].found, 3);
+    assert_int_equal(changes(x, 28, c), 1);
+    assert_int_equal(changes(x + 2, 2, c), 1); /* from the second run on */
+    for (uint32_t i = 0; i < 28; i++) {
+        x[i] = (i < 3 ? 100.0 : 88.0) + 0.1 * (i % 7);
+    }
+    assert_int_equal(changes(x, 4, c), 0);
+    assert_int_equal(changes(x, 5, c), 1); /* 12 %: two against three */
+    assert_int_equal(c[0].begin, 3);
+    x[0] = 93.0; /* a level that scatters so */
+    assert_int_equal(changes(x, 5, c), 0);
+    for (uint32_t i = 0; i < 28; i++) {
+        x[i] = i < 20 ? 100.0 : 50.0;
+    }
+    assert_int_equal(changes(x, 21, c), 0); /* old enough to wait for two */
+    assert_int_equal(changes(x, 22, c), 1);
 }
 
 static void what_makes_no_sense(void **state)
@@ -180,6 +213,7 @@ int main(void)
         cmocka_unit_test(divergence_of_a_small_series),
         cmocka_unit_test(a_clear_step),
         cmocka_unit_test(nothing_to_call),
+        cmocka_unit_test(large_changes),
         cmocka_unit_test(what_makes_no_sense),
         cmocka_unit_test(rates),
         cmocka_unit_test(signed_ranks),

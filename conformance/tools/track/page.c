@@ -19,6 +19,19 @@ enum {
     RUNS_SHOWN = 20
 };
 
+/* The first letters of a commit, as a link if it is known where to. */
+static void commit_link(struct page *page, const char *commit, int letters)
+{
+    if (page->commit_url != NULL) {
+        (void)fputs("<a href=\"", page->f);
+        page_escape(page->f, page->commit_url);
+        page_escape(page->f, commit);
+        (void)fputs("\">", page->f);
+    }
+    (void)fprintf(page->f, "<code>%.*s</code>", letters, commit);
+    (void)fputs(page->commit_url != NULL ? "</a>" : "", page->f);
+}
+
 static void head(struct page *page)
 {
     const struct history_run *r = &page->v.run[page->v.newest];
@@ -29,9 +42,10 @@ static void head(struct page *page)
     page_begin_body(page->f);
     (void)fprintf(page->f,
                   "<h1>Memory and speed over commits</h1>\n"
-                  "<p class=\"dim\">Run %" PRId64
-                  " of <code>%.12s</code>, %s, on ",
-                  r->id, r->commit, page_date(r->date, date));
+                  "<p class=\"dim\">Run %" PRId64 " of ",
+                  r->id);
+    commit_link(page, r->commit, 12);
+    (void)fprintf(page->f, ", %s, on ", page_date(r->date, date));
     page_escape(page->f, r->machine_text);
     (void)fprintf(page->f, "; %u runs in the history.</p>\n", page->v.n_runs);
 }
@@ -46,12 +60,12 @@ static void tile(struct page *page, const char *css, uint32_t n,
 static void tiles(struct page *page, uint32_t n_cases)
 {
     const struct track_verdict *v = &page->v;
+    const uint32_t worse = track_causes(v, true);
+    const uint32_t better = track_causes(v, false);
 
     (void)fprintf(page->f, "<ul class=\"tiles\">\n");
-    tile(page, "worse", v->n_worse,
-         v->n_worse == 1 ? "regression" : "regressions");
-    tile(page, "better", v->n_change - v->n_worse,
-         v->n_change - v->n_worse == 1 ? "improvement" : "improvements");
+    tile(page, "worse", worse, worse == 1 ? "regression" : "regressions");
+    tile(page, "better", better, better == 1 ? "improvement" : "improvements");
     tile(page, "", v->judged, "series compared");
     tile(page, "", v->began, "new");
     tile(page, "", v->n_gone, "gone");
@@ -70,12 +84,11 @@ static void run_cell(struct page *page, const char *label, int64_t id)
         (void)fprintf(page->f, "<td></td>");
         return;
     }
-    (void)fprintf(
-        page->f,
-        "<td class=\"run\" data-l=\"%s\"><code>%.10s</code> <br><span "
-        "class=\"dim\">run "
-        "%" PRId64 ", %s</span></td>",
-        label, r->commit, r->id, page_date(r->date, date));
+    (void)fprintf(page->f, "<td class=\"run\" data-l=\"%s\">", label);
+    commit_link(page, r->commit, 10);
+    (void)fprintf(page->f,
+                  " <br><span class=\"dim\">run %" PRId64 ", %s</span></td>",
+                  r->id, page_date(r->date, date));
 }
 
 /* Index of the case that a series belongs to. */
@@ -242,10 +255,11 @@ static void runs(struct page *page)
     for (uint32_t i = v->n_runs; i-- > 0 && v->n_runs - i <= RUNS_SHOWN;) {
         const struct history_run *r = &v->run[i];
 
-        (void)fprintf(page->f,
-                      "<tr><td class=\"n\">%" PRId64 "</td><td><code>%.12s"
-                      "</code></td><td>%s</td><td>",
-                      r->id, r->commit, page_date(r->date, date));
+        (void)fprintf(page->f, "<tr><td class=\"n\">%" PRId64 "</td><td>",
+                      r->id);
+        commit_link(page, r->commit, 12);
+        (void)fprintf(page->f, "</td><td>%s</td><td>",
+                      page_date(r->date, date));
         page_escape(page->f, r->machine_text);
         (void)fprintf(page->f, "</td></tr>\n");
     }
@@ -253,6 +267,16 @@ static void runs(struct page *page)
 }
 
 /* ---- Cases ---- */
+
+/* Speed comes first, by how much of it is lost; then what is counted, bytes or
+ * pieces, by how many. */
+static double weight_of(const struct track_change *c)
+{
+    const double by =
+        c->after > c->before ? c->after - c->before : c->before - c->after;
+
+    return c->exact ? by : 1e18 * (1.0 + by / (1e-300 + c->before));
+}
 
 static struct page_case *find_cases(const struct page *page, uint32_t *n)
 {
@@ -274,6 +298,12 @@ static struct page_case *find_cases(const struct page *page, uint32_t *n)
     for (uint32_t i = 0; all != NULL && i < v->n_change; i++) {
         struct page_case *c = &all[case_of(all, *n, v->change[i].series)];
 
+        /* Changes begin with regressions: if it has one, those count. */
+        if (v->change[i].worse || c->worse == 0) {
+            const double weight = weight_of(&v->change[i]);
+
+            c->weight = weight > c->weight ? weight : c->weight;
+        }
         c->worse += v->change[i].worse ? 1 : 0;
         c->better += v->change[i].worse ? 0 : 1;
     }
@@ -366,16 +396,54 @@ static const char *machine_of(const struct page *page, int64_t machine)
     return "unknown machine";
 }
 
+struct order {
+    const struct page *page;
+    const struct page_case *cases;
+};
+
+/* By machine; then regressions, improvements and the rest, each by weight. */
+static int by_weight(const void *a, const void *b, void *context)
+{
+    const struct order *o = context;
+    const struct page_case *x = &o->cases[*(const uint32_t *)a];
+    const struct page_case *y = &o->cases[*(const uint32_t *)b];
+    const int64_t m = o->page->v.series[x->first].machine;
+    const int64_t k = o->page->v.series[y->first].machine;
+    int order = (m > k) - (m < k);
+
+    order = order != 0 ? order : (y->worse > 0) - (x->worse > 0);
+    order =
+        order != 0 ? order : (y->weight > x->weight) - (y->weight < x->weight);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+static uint32_t *order_of(const struct page *page,
+                          const struct page_case *cases, uint32_t n)
+{
+    struct order context = {page, cases};
+    uint32_t *order = calloc(n + 1u, sizeof(*order));
+
+    for (uint32_t i = 0; order != NULL && i < n; i++) {
+        order[i] = i;
+    }
+    if (order != NULL && n > 1) {
+        qsort_r(order, n, sizeof(*order), by_weight, &context);
+    }
+    return order;
+}
+
 static int all_cases(struct page *page, const struct page_case *cases,
                      uint32_t n)
 {
+    uint32_t *order = order_of(page, cases, n);
+    int status = order != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
     uint32_t open = 0;
     int64_t machine = -1;
 
     (void)fputs("<h2 id=\"cases\">Cases</h2>\n", page->f);
     page_put_tools(page->f, "words of a case, an engine", "changed only", n);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct page_case *c = &cases[i];
+    for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
+        const struct page_case *c = &cases[order[i]];
         bool changed = c->worse + c->better > 0;
 
         if (page->v.series[c->first].machine != machine) {
@@ -384,10 +452,12 @@ static int all_cases(struct page *page, const struct page_case *cases,
             page_escape(page->f, machine_of(page, machine));
             (void)fprintf(page->f, "</h3>\n");
         }
-        FSDP_TRY(one_case(page, c, i, (changed && open < OPEN_MOST) || n <= 3));
+        status = one_case(page, c, order[i],
+                          (changed && open < OPEN_MOST) || n <= 3);
         open += changed ? 1 : 0;
     }
-    return FSDP_OK;
+    free(order);
+    return status;
 }
 
 static int write_all(struct page *page)
@@ -411,10 +481,11 @@ static int write_all(struct page *page)
     return status;
 }
 
-int page_write(struct history *h, int64_t run, FILE *out,
-               struct fsdp_error *error)
+int page_write(struct history *h, int64_t run, const char *commit_url,
+               FILE *out, struct fsdp_error *error)
 {
-    struct page page = {.f = out, .h = h, .error = error};
+    struct page page = {
+        .f = out, .h = h, .error = error, .commit_url = commit_url};
     int status = track_judge(h, run, &edivisive_defaults, &page.v, error);
 
     if (status == FSDP_OK) {

@@ -12,6 +12,7 @@ struct page {
     struct fsdp_error *error;
     struct track_verdict v;
     uint32_t n_plots; /* so far: ids */
+    const char *commit_url;
 };
 
 /* All of one case of an engine on a machine: series first .. first + n - 1. */
@@ -19,6 +20,7 @@ struct page_case {
     uint32_t first, n;
     uint32_t worse, better; /* changes */
     bool in_newest;         /* run */
+    double weight;          /* of what changed; see weight_of in page.c */
 };
 
 /* The figures of one case. FORMAT, NOMEM. */

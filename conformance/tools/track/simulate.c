@@ -112,6 +112,46 @@ static int without_step(const struct simulation *s,
     return FSDP_OK;
 }
 
+int simulate_step_at(const struct simulation *s,
+                     const struct edivisive_options *o, uint32_t at,
+                     struct simulation_call *out)
+{
+    const uint32_t first = at > 0 ? at - 1 : s->runs;
+    double *x = calloc(s->runs + 1u, sizeof(*x));
+    uint32_t *told = calloc(s->runs + 1u, sizeof(*told));
+    int status = x != NULL && told != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    uint32_t sum = 0;
+
+    *out = (struct simulation_call){.found = 0};
+    for (uint32_t i = 0; i < s->series && status == FSDP_OK; i++) {
+        struct edivisive_change *change = NULL;
+        uint32_t n = 0;
+        uint32_t k = 0;
+
+        simulate_history(s, i, first, x);
+        status = edivisive_changes(x, s->runs, o, &change, &n);
+        out->before += at > 0 && n > 0 && change[0].found < first;
+        while (at > 0 && k < n && change[k].found < first) {
+            k++;
+        }
+        if (status == FSDP_OK && k < n) {
+            out->found++;
+            told[change[k].found]++;
+        }
+        free(change);
+    }
+    for (uint32_t run = 0; run < s->runs && status == FSDP_OK; run++) {
+        sum += told[run];
+        out->half = out->half == 0 && sum > 0 && 2 * sum >= out->found
+                        ? run + 1
+                        : out->half;
+        out->latest = told[run] > 0 ? run + 1 : out->latest;
+    }
+    free(told);
+    free(x);
+    return status;
+}
+
 int simulate(const struct simulation *s, const struct edivisive_options *o,
              struct simulation_result *out)
 {

@@ -36,6 +36,20 @@ struct simulation_result {
 int simulate(const struct simulation *s, const struct edivisive_options *o,
              struct simulation_result *out);
 
+/* When a step at one run of many histories is called. */
+struct simulation_call {
+    uint32_t found;  /* histories: called at any run from there on */
+    uint32_t before; /* called before it */
+    uint32_t half;   /* run by which half of those found were called */
+    uint32_t latest; /* and all of them */
+};
+
+/* A step at run `at`, counted from 1, of s->series histories; `at` 0: none,
+ * then `found` are those that were called all the same. INVALID, NOMEM. */
+int simulate_step_at(const struct simulation *s,
+                     const struct edivisive_options *o, uint32_t at,
+                     struct simulation_call *out);
+
 /* The medians of one history, for benchmarks and tests: x[0..runs-1]; its step
  * is at run `at`, or nowhere if that is not a run. `index` picks the history.
  */

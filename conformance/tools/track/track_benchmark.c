@@ -184,7 +184,7 @@ static int write_page(const char *db, const char *path, double *seconds,
     int status =
         f != NULL ? history_open(db, HISTORY_READ, &h, error) : FSDP_ERR_IO;
 
-    status = status == FSDP_OK ? page_write(h, 0, f, error) : status;
+    status = status == FSDP_OK ? page_write(h, 0, NULL, f, error) : status;
     history_close(h);
     if (f != NULL && fclose(f) != 0) {
         status = FSDP_ERR_IO;

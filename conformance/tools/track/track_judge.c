@@ -220,6 +220,34 @@ static int judge_exact(struct judging *j, uint32_t series)
 
 /* ---- Timed figures ---- */
 
+enum {
+    LASTS = 3 /* runs: what is over sooner was a stumble, and no level */
+};
+
+/* Where the level begins that change i is compared with: the last one before
+ * it that lasted; else the first. */
+static uint32_t level_before(const struct edivisive_change *all, uint32_t i)
+{
+    for (uint32_t k = i; k-- > 0;) {
+        if (all[k + 1].begin - all[k].begin >= LASTS) {
+            return all[k].begin;
+        }
+    }
+    return 0;
+}
+
+/* Where the level ends that begins with run `from`. */
+static uint32_t end_of(const struct edivisive_change *all, uint32_t from,
+                       uint32_t i)
+{
+    uint32_t k = 0;
+
+    while (k < i && all[k].begin <= from) {
+        k++;
+    }
+    return all[k].begin;
+}
+
 static int judge_changes(struct judging *j, uint32_t series,
                          const struct history_timed *t, const double *median,
                          uint32_t n, const struct edivisive_change *all,
@@ -232,8 +260,9 @@ static int judge_changes(struct judging *j, uint32_t series,
 
     for (uint32_t i = 0; i < n_changes; i++) {
         const struct edivisive_change *e = &all[i];
-        uint32_t from = i > 0 ? all[i - 1].begin : 0;
-        double before = median_of(median + from, e->begin - from);
+        uint32_t from = level_before(all, i);
+        uint32_t to = end_of(all, from, i);
+        double before = median_of(median + from, to - from);
         bool down = e->after < e->before;
         /* What was undone since, wholly or nearly, is no change any more. */
         double least = j->options->least * fabs(before);
@@ -243,6 +272,7 @@ static int judge_changes(struct judging *j, uint32_t series,
                                  .before = before,
                                  .after = now,
                                  .chance = e->chance,
+                                 .large = e->large,
                                  .good = t[e->begin - 1].run,
                                  .bad = t[e->begin].run};
 
@@ -252,6 +282,17 @@ static int judge_changes(struct judging *j, uint32_t series,
         }
     }
     return FSDP_OK;
+}
+
+/* Of a level with so many runs, whether the test can call anything yet. */
+static void note_age(const struct judging *j, uint32_t runs)
+{
+    struct track_verdict *v = j->v;
+
+    if (runs < edivisive_earliest(j->options)) {
+        v->n_young++;
+        v->young_runs = runs > v->young_runs ? runs : v->young_runs;
+    }
 }
 
 static int judge_timed(struct judging *j, uint32_t series)
@@ -282,6 +323,7 @@ static int judge_timed(struct judging *j, uint32_t series)
                               fsdp_status_text(status));
         } else {
             status = judge_changes(j, series, t, median, n, all, n_changes);
+            note_age(j, n - (n_changes > 0 ? all[n_changes - 1].begin : 0));
             j->v->points[series] = (struct track_points){true, n_changes, all};
             all = NULL;
         }
@@ -355,6 +397,16 @@ uint32_t track_same_cause(const struct track_verdict *v, uint32_t i)
         end++;
     }
     return end;
+}
+
+uint32_t track_causes(const struct track_verdict *v, bool worse)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < v->n_change; i = track_same_cause(v, i)) {
+        n += v->change[i].worse == worse ? 1 : 0;
+    }
+    return n;
 }
 
 static int judge_all(struct judging *j)

@@ -18,6 +18,7 @@ struct track_change {
     double before, after;           /* exact: whole numbers; else medians */
     uint64_t exact_before, exact_after, steps;
     double chance;     /* of timed ones */
+    bool large;        /* of timed ones: called without a test */
     int64_t good, bad; /* runs: the last before the change, the first
                           after it */
 };
@@ -51,6 +52,9 @@ struct track_verdict {
     struct track_gone *gone;
     uint32_t n_gone;
     uint32_t judged, began; /* series: compared with an earlier run; first */
+    /* Of timed series: those whose level has too few runs for the test, and the
+     * most that one of them has. */
+    uint32_t n_young, young_runs;
 };
 
 /* Judges the newest run, or the run with this number (0: the newest). FORMAT:
@@ -63,6 +67,9 @@ void track_verdict_release(struct track_verdict *v);
 /* The index behind the changes that are likely to have the cause of number
  * i. */
 uint32_t track_same_cause(const struct track_verdict *v, uint32_t i);
+
+/* How many causes regressions, or improvements, are likely to have. */
+uint32_t track_causes(const struct track_verdict *v, bool worse);
 
 /* The run with this number; NULL: there is none. */
 const struct history_run *track_run(const struct track_verdict *v, int64_t id);

@@ -112,7 +112,7 @@ static void machines(void **state)
 {
     struct track_bench *b = *state;
     const struct track_made other = {99, 9999, 10.0, "Machine B", 2};
-    const struct track_made back = {81, 1000, 10.0, NULL, 3};
+    const struct track_made back = {81, 1000, 100.0, NULL, 3};
 
     add(b, 1, 80, 1000, 100.0);
     assert_int_equal(track_add(b, &other, NULL), 2);
@@ -122,6 +122,30 @@ static void machines(void **state)
     assert_int_equal(track_add(b, &back, NULL), 3);
     look(b, 1, 1);
     assert_int_equal(b->v.change[0].good, 1);
+}
+
+/* While a history is young, a large change is called at once, and what was a
+ * stumble of one run is none any more in the next, in neither direction. */
+static void young(void **state)
+{
+    struct track_bench *b = *state;
+
+    add(b, 1, 0, 0, 1000.0);
+    look(b, 0, 0);
+    assert_int_equal(b->v.n_young, 1);
+    assert_int_equal(b->v.young_runs, 1);
+    add(b, 2, 0, 0, 500.0);
+    look(b, 1, 1);
+    assert_true(b->v.change[0].large);
+    assert_int_equal(b->v.change[0].good, 1);
+    assert_int_equal(b->v.change[0].bad, 2);
+    add(b, 3, 0, 0, 1001.0);
+    look(b, 0, 0);
+    for (uint32_t run = 4; run <= 20; run++) {
+        add(b, run, 0, 0, 1000.0 + run % 5);
+    }
+    look(b, 0, 0);
+    assert_int_equal(b->v.n_young, 0);
 }
 
 /* Never one number against another: a tenth of the speed in one run is no
@@ -322,6 +346,7 @@ int main(void)
         TEST(less_is_better),
         TEST(accepting),
         TEST(machines),
+        TEST(young),
         TEST(speed),
         TEST(undone),
         TEST(gone),

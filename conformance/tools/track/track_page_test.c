@@ -24,7 +24,7 @@ static char *text_of(struct track_bench *b, int format)
 
     assert_non_null(f);
     if (format < 0) {
-        assert_int_equal(page_write(b->h, 0, f, &b->error), FSDP_OK);
+        assert_int_equal(page_write(b->h, 0, NULL, f, &b->error), FSDP_OK);
     } else {
         assert_int_equal(
             track_export(b->h, (enum track_format)format, 0, f, &b->error),

@@ -246,4 +246,36 @@ expect 'a folder' 74 'repository' check --history repository
 
 expect 'rates of change points' 0 'found within 5 runs' selftest --quiet
 
-finish 1
+# ---- Short histories ----
+# The table is that of docs/tracking.md, and a halving at run 4 of 28 is called.
+expect 'short histories' 0 'without a change' selftest --short
+result 'a halving at run 4' "$(awk '$1 == 50 && $2 == "%" { print $8, $10, $11 }' out |
+    grep -vx '4 4 (100')"
+for run in 1 2 3; do
+    bench "b$run.json" "$(printf '%040d' "$run")" 1000
+    "$cts" track add --history young.db "b$run.json" >out 2>err
+done
+expect 'a young history says so' 0 'nothing can be called before run 13' \
+    check --history young.db
+bench b4.json "$(printf '%040d' 4)" 500
+"$cts" track add --history young.db b4.json >out 2>err
+expect 'a halving' 1 '1000 -> 500 (-50.00 %, too large for a test)' \
+    check --history young.db
+
+# ---- For programs and pipelines ----
+expect 'JSON' 1 '"regression_causes": 1' check --history young.db --json
+if command -v jq >/dev/null; then
+    result 'it is JSON' "$(jq -e '.changes[0] | .worse and .before == 1000 and
+        .after == 500 and .first_with.run == 4' out 2>&1 >found || cat err found)"
+fi
+expect 'Markdown' 1 '| **regression** | impl | tokens/s | `step.gpt.k2.impl` | 1000 &rarr; 500 (-50.00 %) |' \
+    check --history young.db --markdown
+"$cts" track report --history young.db \
+    --commit-url 'https://example.org/c?a=1&b=' page.html >out 2>err
+result 'commits are links' "$(
+    grep -c "<a href=\"https://example.org/c?a=1&amp;b=$(printf '%040d' 4)\"><code>" \
+        page.html >found || echo 'they are not')"
+"$cts" track report --history young.db page.html >out 2>err
+result 'or are none' "$(grep -o 'href="http[^"]*"' page.html)"
+
+finish 5

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run_cases.c - who plays the cases of a run, in which order, and what is
+ * cleared before.
+ */
+#include "cli/run_cases.h"
+#include "cli/fail_fast.h"
+#include "run/adapter.h"
+#include "run/supervise.h"
+
+#include <stdio.h>
+
+int run_cases_say(const struct fsdp_error *error, int status)
+{
+    if (!supervise_interrupted()) { /* else command_run says so */
+        fprintf(stderr, "fsdp-cts: %s\n",
+                error->message[0] ? error->message : fsdp_status_text(status));
+    }
+    return status == FSDP_ERR_INVALID ? EXIT_USAGE
+           : status == FSDP_ERR_IO    ? EXIT_OUTPUT
+                                      : EXIT_INCOMPLETE;
+}
+
+/* An adapter starts a program of its own, and often a slow one: it may be
+ * silent for ten times as long as a case of ours. */
+static int run_adapter(const struct arguments *a, const struct case_list *cases,
+                       const struct text *text, const char *records,
+                       struct case_list *claimed, struct fsdp_error *error)
+{
+    const struct adapter_job job = {.command = a->adapter,
+                                    .records = records,
+                                    .cases = cases,
+                                    .text = text,
+                                    .timeout_ms = a->timeout_ms * 10,
+                                    .quiet = a->quiet,
+                                    .claimed = claimed};
+
+    return adapter_run(&job, error);
+}
+
+/* From engine i on: the run was stopped before. */
+static void leave_out(struct engine_folders *engines, uint32_t i)
+{
+    for (uint32_t k = i; k < engines->n; k++) {
+        fprintf(stderr, "fsdp-cts: %s was not run\n", engines->of[k].engine);
+    }
+    engines->n = i < engines->n ? i : engines->n;
+}
+
+static int run_engines(const struct arguments *a,
+                       struct engine_folders *engines, struct evaluate_input *e,
+                       struct seals *seals, struct times *times,
+                       struct fsdp_error *error)
+{
+    struct supervise_job job = arguments_job(a);
+    int status = FSDP_OK;
+
+    job.sealed = e->baselines;
+    job.seals = seals;
+    job.cases = e->cases->c;
+    job.n_cases = e->cases->n;
+
+    for (uint32_t i = 0; i < engines->n && status == FSDP_OK && !e->stopped;
+         i++) {
+        const struct times_span began = times_now();
+        struct supervise_engine said = {.known = false};
+
+        job.records = engines->of[i].records;
+        job.engine = engines->of[i].engine;
+        job.title = a->quiet ? NULL : job.engine;
+        e->records = job.records;
+        status = a->fail_fast ? fail_fast(&job, e, &said, error)
+                              : supervise(&job, &said, error);
+        times_note(times, "record", job.engine, began);
+        times_note_launch(times, job.engine, said.launch_seconds);
+        if (e->stopped || supervise_interrupted()) {
+            leave_out(engines, i + 1);
+        }
+    }
+    return status;
+}
+
+/* None of an earlier run, of whatever is not reached any more, either. */
+static int clear_all(const struct engine_folders *engines,
+                     const struct evaluate_input *e, struct fsdp_error *error)
+{
+    struct case_list baselines = {NULL, 0};
+    int status = case_baselines(e->cases, &baselines);
+
+    if (status == FSDP_OK) {
+        status = supervise_clear(e->baselines, baselines.c, baselines.n, true,
+                                 error);
+    }
+    for (uint32_t i = 0; i < engines->n && status == FSDP_OK; i++) {
+        status = supervise_clear(engines->of[i].records, e->cases->c,
+                                 e->cases->n, false, error);
+    }
+    manifest_release(&baselines);
+    return status;
+}
+
+static int run_baselines(const struct arguments *a,
+                         const struct evaluate_input *e,
+                         const struct case_list *cases, struct times *times,
+                         struct fsdp_error *error)
+{
+    const struct times_span began = times_now();
+    struct supervise_job job = arguments_job(a);
+    int status;
+
+    job.records = e->baselines;
+    job.title = a->quiet ? NULL : "baseline";
+    status = supervise_baselines(&job, cases, error);
+    times_note(times, "baseline", "", began);
+    return status;
+}
+
+int run_cases(const struct arguments *a, struct engine_folders *engines,
+              struct evaluate_input *e, struct times *times)
+{
+    struct case_list claimed = {NULL, 0};
+    struct seals seals = {NULL, 0};
+    struct fsdp_error error = {0};
+    struct times_span began = times_now();
+    int status = clear_all(engines, e, &error);
+
+    if (status == FSDP_OK && a->adapter) {
+        status = run_adapter(a, e->cases, e->text, engines->of[0].records,
+                             &claimed, &error);
+        times_note(times, "record", "adapter", began);
+    } else if (status == FSDP_OK) {
+        status = run_engines(a, engines, e, &seals, times, &error);
+    }
+    (void)seals_check(&seals); /* no engine runs any more */
+    seals_release(&seals);
+    if (status == FSDP_OK && !a->fail_fast) {
+        status = run_baselines(a, e, a->adapter ? &claimed : e->cases, times,
+                               &error);
+    }
+    manifest_release(&claimed);
+    return status == FSDP_OK ? 0 : run_cases_say(&error, status);
+}
