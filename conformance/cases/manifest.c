@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 646;
+const uint32_t manifest_count = 649;
 const char manifest_sha256[] =
-    "2f6947eac636af00f51525a65c6df8374fac0c226e22e1cbdbe905c047ffedec";
+    "0eabb7ae388860eb3493481706a00441d1d258a1d30708a751027eb5e6117386";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
