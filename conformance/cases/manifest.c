@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 636;
+const uint32_t manifest_count = 651;
 const char manifest_sha256[] =
-    "fdadc0dd120703cda60748c3c400530f0052956fb94629da7ced503c7dad4bad";
+    "29bb21e0193be762169a4f99ab5ec5cc20541280b4792b9be39abd1513fd0868";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
