@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 649;
+const uint32_t manifest_count = 662;
 const char manifest_sha256[] =
-    "0eabb7ae388860eb3493481706a00441d1d258a1d30708a751027eb5e6117386";
+    "5422fdc4335317b0c356414f38187cf43d7b385f96cbbeed6d08415a791743a7";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -203,7 +203,8 @@ static bool unscaled_of_part(const struct expect *e, const struct record *r,
 
     earlier.step = i - 1;
     before = compare_values(r, RECORD_REDUCED, &earlier);
-    if (!e->event[part->step].reduced[part->unit]) {
+    if (!e->event[part->step].reduced[part->unit] ||
+        !expect_is_trainable(e, part->parameter)) {
         return true;
     }
     if (!before || !after) {
@@ -246,9 +247,12 @@ static bool unscaled_once_spoil(const struct expect *e, struct record *r)
 
 static const uint32_t stages[] = {RECORD_AFTER, RECORD_STATE0, RECORD_STATE1};
 
-/* Weights, and as many states as the optimizer has. */
-static uint32_t n_stages(const struct expect *e)
+/* Weights, and as many states as the optimizer has of this parameter. */
+static uint32_t n_stages(const struct expect *e, uint32_t p)
 {
+    if (!expect_is_trainable(e, p)) {
+        return 1;
+    }
     return e->c->optimizer == FSDP_OPTIMIZER_ADAMW      ? 3
            : e->c->optimizer == FSDP_OPTIMIZER_MOMENTUM ? 2
                                                         : 1;
@@ -262,7 +266,7 @@ static bool kept_of_part(const struct expect *e, const struct record *r,
 
     earlier.step = part->step - 2;
     own.own = true;
-    for (uint32_t k = 0; k < n_stages(e); k++) {
+    for (uint32_t k = 0; k < n_stages(e, part->parameter); k++) {
         if (!compare_equal(e, &own, stages[k],
                            compare_values(r, stages[k], part),
                            compare_values(r, stages[k], &earlier), f)) {
@@ -315,15 +319,16 @@ static bool next_of_part(const struct expect *e, const struct record *r,
     struct finding ignored = *f;
 
     earlier.step = part->step - 2;
-    if (!as_baseline(e, r, &earlier, RECORD_REDUCED, &ignored)) {
+    if (expect_is_trainable(e, part->parameter) &&
+        !as_baseline(e, r, &earlier, RECORD_REDUCED, &ignored)) {
         return true; /* script.values finds it */
     }
-    for (uint32_t k = 0; k < n_stages(e); k++) {
+    for (uint32_t k = 0; k < n_stages(e, part->parameter); k++) {
         if (!as_baseline(e, r, &earlier, stages[k], &ignored)) {
             return true;
         }
     }
-    for (uint32_t k = 0; k < n_stages(e); k++) {
+    for (uint32_t k = 0; k < n_stages(e, part->parameter); k++) {
         if (!as_baseline(e, r, part, stages[k], f)) {
             return false;
         }

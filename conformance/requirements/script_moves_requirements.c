@@ -165,10 +165,12 @@ static bool rest_of_rank(const struct expect *e, const struct record_rank *rank,
         }
         for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
             const uint64_t got = rank->memory.after_step[i].live[kind];
+            const uint64_t want =
+                expect_rest_of(e, k, kind, e->event[i].rest[kind]);
 
-            if (!may_differ(kind, saving) && got != e->event[i].rest[kind]) {
+            if (!may_differ(kind, saving) && got != want) {
                 at.stage = compare_kind_of_bytes(kind);
-                (void)finding_bytes(f, at, got, e->event[i].rest[kind],
+                (void)finding_bytes(f, at, got, want,
                                     "live behind this action");
                 return script_action_tell(e, i, f);
             }

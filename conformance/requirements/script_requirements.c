@@ -69,11 +69,12 @@ static bool as_baseline(const struct expect *e, const struct record *r,
                          compare_baseline(e, stage, part), f);
 }
 
-/* Gradients are there where a reduction has left some. */
+/* Gradients are there where a reduction has left some of what trains. */
 static bool gradient_of_part(const struct expect *e, const struct record *r,
                              const struct compare_part *part, struct finding *f)
 {
-    if (e->event[part->step].reduced[part->unit]) {
+    if (e->event[part->step].reduced[part->unit] &&
+        expect_is_trainable(e, part->parameter)) {
         return as_baseline(e, r, part, RECORD_REDUCED, f);
     }
     return compare_values(r, RECORD_REDUCED, part) == NULL ||
@@ -84,7 +85,9 @@ static bool gradient_of_part(const struct expect *e, const struct record *r,
 static bool look_of_part(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f)
 {
-    const uint32_t optimizer = e->c->optimizer;
+    const uint32_t optimizer = expect_is_trainable(e, part->parameter)
+                                   ? e->c->optimizer
+                                   : FSDP_OPTIMIZER_SGD; /* no states */
 
     return gradient_of_part(e, r, part, f) &&
            as_baseline(e, r, part, RECORD_AFTER, f) &&

@@ -68,7 +68,7 @@ int impl_unscale(struct fsdp_sharded *s, float inverse_scale)
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
         const struct impl_value all = {
-            .unit = u, .dtype = FSDP_DTYPE_F32, .n = x->chunk};
+            .unit = u, .dtype = FSDP_DTYPE_F32, .n = x->grad_chunk};
 
         if (x->grad_shard) {
             FSDP_TRY(impl_scale(s, s->env->compute, &all, x->grad_shard,
@@ -121,11 +121,11 @@ int impl_pieces(struct fsdp_sharded *s,
         if (x->n == 0) {
             continue;
         }
-        if (u->grad_shard) {
-            piece.grad = u->grad_shard + x->local;
+        if (u->grad_shard && !x->frozen) {
+            piece.grad = u->grad_shard + x->grad_local;
         }
-        for (uint32_t i = 0; i < s->n_states; i++) {
-            piece.state[i] = u->state[i] + x->local;
+        for (uint32_t i = 0; i < s->n_states && !x->frozen; i++) {
+            piece.state[i] = u->state[i] + x->state_local;
         }
         visit(context, &piece);
     }

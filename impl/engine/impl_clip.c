@@ -51,7 +51,7 @@ static int measure(const struct fsdp_sharded *s, float p,
 
         for (uint64_t at = 0; g && at < span->n; at += AT_ONCE) {
             uint64_t n = span->n - at < AT_ONCE ? span->n - at : AT_ONCE;
-            FSDP_TRY(d->copy(d->self, NULL, scratch->host, g + span->local + at,
+            FSDP_TRY(d->copy(d->self, NULL, scratch->host, g + span->grad + at,
                              n * sizeof(*g)));
             impl_norm_add(out, &scratch->bins, p, scratch->host, n);
         }
@@ -86,7 +86,7 @@ static int scale(const struct fsdp_sharded *s, float factor)
         uint64_t bytes = span->n * sizeof(*g);
 
         if (g) {
-            g += span->local;
+            g += span->grad;
             FSDP_TRY(impl_run(s, s->env->compute,
                               (struct fsdp_op){.kind = FSDP_OP_SCALE,
                                                .unit = span->unit,

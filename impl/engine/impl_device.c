@@ -188,15 +188,16 @@ int impl_collective(const struct fsdp_sharded *s, struct fsdp_stream *stream,
 {
     const struct fsdp_comm *comm = s->env->comm;
     const struct impl_unit *x = &s->unit[call->unit];
-    struct fsdp_collective c = {.size = sizeof(c),
-                                .kind = call->kind,
-                                .dim = call->dim,
-                                .dtype = call->dtype,
-                                .fold = s->options.fold,
-                                .unit = call->unit,
-                                .n = x->chunk,
-                                .in = call->in,
-                                .out = call->out};
+    struct fsdp_collective c = {
+        .size = sizeof(c),
+        .kind = call->kind,
+        .dim = call->dim,
+        .dtype = call->dtype,
+        .fold = s->options.fold,
+        .unit = call->unit,
+        .n = call->kind == FSDP_ALL_GATHER ? x->chunk : x->grad_chunk,
+        .in = call->in,
+        .out = call->out};
 
     if (call->kind != FSDP_ALL_GATHER && x->dtype.sum != call->dtype) {
         c.sum_dtype = x->dtype.sum;

@@ -34,8 +34,9 @@ static int look(const struct fsdp_sharded *s, const struct impl_unit *x,
     const struct fsdp_device *d = s->env->device;
     float host[AT_ONCE];
 
-    for (uint64_t at = 0; at < x->chunk && !*found; at += AT_ONCE) {
-        uint64_t n = x->chunk - at < AT_ONCE ? x->chunk - at : AT_ONCE;
+    for (uint64_t at = 0; at < x->grad_chunk && !*found; at += AT_ONCE) {
+        uint64_t n =
+            x->grad_chunk - at < AT_ONCE ? x->grad_chunk - at : AT_ONCE;
 
         FSDP_TRY(d->copy(d->self, NULL, host, x->grad_shard + at,
                          n * sizeof(*host)));

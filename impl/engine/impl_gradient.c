@@ -16,12 +16,14 @@ int impl_open_gradient(struct fsdp_sharded *s, uint32_t u,
     }
     FSDP_TRY(impl_take(
         s, s->env->compute,
-        (struct impl_value){FSDP_GRAD_FULL, u, x->dtype.accumulate, x->whole},
+        (struct impl_value){FSDP_GRAD_FULL, u, x->dtype.accumulate,
+                            x->grad_whole},
         impl_slot(&s->grads, s->resident ? x->own_grad : life->offset),
         &x->grad));
-    return impl_fill_zero(s, s->env->compute, u, x->dtype.accumulate,
-                          impl_element(x->grad, x->dtype.accumulate, x->numel),
-                          x->whole - x->numel);
+    return impl_fill_zero(
+        s, s->env->compute, u, x->dtype.accumulate,
+        impl_element(x->grad, x->dtype.accumulate, x->grad_numel),
+        x->grad_whole - x->grad_numel);
 }
 
 /* Where a parameter's gradients add up. */
@@ -30,7 +32,7 @@ static void *sum_of(const struct fsdp_sharded *s,
 {
     const struct impl_unit *unit = &s->unit[x->unit];
 
-    return impl_element(unit->grad, unit->dtype.accumulate, x->offset);
+    return impl_element(unit->grad, unit->dtype.accumulate, x->grad_offset);
 }
 
 /* A fresh gradient has storage of its own where it meets an older one, or is
@@ -118,7 +120,7 @@ int impl_complete(struct fsdp_sharded *s, uint32_t u)
 
     for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
         struct impl_parameter *x = &s->parameter[of->parameter[i]];
-        if (!x->accumulated) {
+        if (!x->accumulated && (!x->frozen || unit->has_holes)) {
             FSDP_TRY(impl_fill_zero(s, s->env->compute, u,
                                     s->unit[u].dtype.accumulate, sum_of(s, x),
                                     x->numel));
@@ -128,7 +130,7 @@ int impl_complete(struct fsdp_sharded *s, uint32_t u)
     return impl_scale(s, s->env->compute,
                       &(struct impl_value){.unit = u,
                                            .dtype = unit->dtype.accumulate,
-                                           .n = unit->whole},
+                                           .n = unit->grad_whole},
                       unit->grad, unit->prescale);
 }
 
@@ -138,8 +140,8 @@ int impl_drop_gradients(struct fsdp_sharded *s)
     FSDP_TRY(impl_wait(s, s->env->compute, s->last, 0, "reduce->optimizer"));
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
-        impl_dead(s, s->env->compute, &x->grad, x->whole);
-        impl_over(s, s->env->compute, x->grad_shard, x->chunk);
+        impl_dead(s, s->env->compute, &x->grad, x->grad_whole);
+        impl_over(s, s->env->compute, x->grad_shard, x->grad_chunk);
         x->grad_shard = NULL;
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {

@@ -91,6 +91,27 @@ static void shape_tensor(const struct fsdp_sharded *s, uint32_t p)
     }
 }
 
+/* Equal parts of a flat unit leave no choice: what is frozen has its place in
+ * the gradient, too. */
+static void place_gradient(struct fsdp_sharded *s, struct impl_parameter *x,
+                           uint32_t module)
+{
+    struct impl_unit *unit = &s->unit[x->unit];
+    bool flat = s->options.layout == FSDP_LAYOUT_FLAT;
+
+    x->grad_offset = unit->grad_numel;
+    x->grad_block_at = unit->grad_chunk;
+    x->module_offset = s->module_numel[module];
+    unit->has_holes = unit->has_holes || (flat && x->frozen);
+    if (!x->frozen) {
+        s->module_numel[module] += x->numel;
+    }
+    if (flat || !x->frozen) {
+        unit->grad_numel += x->numel;
+        unit->grad_chunk += x->block;
+    }
+}
+
 static int place_parameters(struct fsdp_sharded *s)
 {
     const struct fsdp_model *model = s->model;
@@ -107,13 +128,13 @@ static int place_parameters(struct fsdp_sharded *s)
                              "parameter %s is larger than any storage",
                              model->parameter_name[p]);
         }
+        x->frozen = (model->parameter_flags[p] & FSDP_FROZEN) != 0;
         x->offset = unit->numel;
         unit->numel += x->numel;
         x->block = block_of(s, p);
         x->block_at = unit->chunk;
         unit->chunk += x->block;
-        x->module_offset = s->module_numel[m];
-        s->module_numel[m] += x->numel;
+        place_gradient(s, x, m);
         x->group = s->options.n_groups ? s->options.group_of_parameter[p] : 0;
         shape_tensor(s, p);
     }
@@ -151,12 +172,34 @@ static void settle_dtypes(struct fsdp_sharded *s, uint32_t u)
     s->extent[u] =
         (struct impl_extent){.full = impl_words(d.param, x->whole),
                              .arrived = impl_words(d.param, x->padded),
-                             .grad = impl_words(d.accumulate, x->whole),
-                             .packed = impl_words(d.reduce, x->padded),
-                             .sum = impl_words(d.reduce, x->chunk),
+                             .grad = impl_words(d.accumulate, x->grad_whole),
+                             .packed = impl_words(d.reduce, x->grad_padded),
+                             .sum = impl_words(d.reduce, x->grad_chunk),
                              .kept = is_kept(s, u),
                              .unshards = s->shards > 1 || casts,
-                             .repacks = x->repacks};
+                             .repacks = x->repacks,
+                             .frozen = x->frozen};
+}
+
+/* Behind the sizes of its parameters. A unit without any is not frozen. */
+static void size_gradient(const struct fsdp_sharded *s, uint32_t u)
+{
+    struct impl_unit *x = &s->unit[u];
+    const uint32_t *of = s->of_unit.first;
+
+    x->frozen = of[u] < of[u + 1];
+    for (uint32_t i = of[u]; i < of[u + 1]; i++) {
+        x->frozen = x->frozen && s->parameter[s->of_unit.parameter[i]].frozen;
+    }
+    if (x->frozen) {
+        x->has_holes = false;
+        x->grad_numel = x->grad_chunk = 0;
+    } else if (s->options.layout == FSDP_LAYOUT_FLAT) {
+        x->grad_chunk = x->chunk;
+    }
+    x->grad_padded = x->grad_chunk * s->shards;
+    x->grad_whole = s->packs ? x->grad_numel : x->grad_padded;
+    x->n_state = x->has_holes ? 0 : x->grad_chunk;
 }
 
 static int size_units(struct fsdp_sharded *s)
@@ -189,6 +232,7 @@ static int size_units(struct fsdp_sharded *s)
         }
         x->padded = x->chunk * s->shards;
         x->whole = s->packs ? x->numel : x->padded;
+        size_gradient(s, u);
         settle_dtypes(s, u);
     }
     return FSDP_OK;
@@ -205,7 +249,7 @@ static void cut_flat(const struct fsdp_sharded *s, struct impl_parameter *x)
     if (from < to) {
         x->first = from - x->offset;
         x->n = to - from;
-        x->local = from - low;
+        x->local = x->grad_local = from - low;
     }
 }
 
@@ -214,6 +258,19 @@ static void cut_rows(const struct fsdp_sharded *s, struct impl_parameter *x)
     x->n = impl_rows(x, s->coordinate);
     x->first = x->n > 0 ? s->coordinate * x->block : 0;
     x->local = x->block_at;
+    x->grad_local = x->grad_block_at;
+}
+
+/* As in the gradient's shard, but without holes. */
+static void place_state(struct fsdp_sharded *s, struct impl_parameter *x)
+{
+    struct impl_unit *unit = &s->unit[x->unit];
+
+    x->state_local = x->grad_local;
+    if (unit->has_holes && !x->frozen) {
+        x->state_local = unit->n_state;
+        unit->n_state += x->n;
+    }
 }
 
 static void find_own_parts(struct fsdp_sharded *s)
@@ -224,6 +281,7 @@ static void find_own_parts(struct fsdp_sharded *s)
         } else {
             cut_rows(s, &s->parameter[p]);
         }
+        place_state(s, &s->parameter[p]);
     }
 }
 
@@ -246,6 +304,8 @@ static struct impl_span make_span(const struct fsdp_sharded *s, uint32_t p,
         .group = g,
         .decays = decays,
         .local = x->local,
+        .grad = x->grad_local,
+        .state = x->state_local,
         .n = x->n,
         .momentum = of_group(o, o->momentum_of_group, g, o->momentum),
         .beta1 = of_group(o, o->beta1_of_group, g, o->beta1),
@@ -253,8 +313,17 @@ static struct impl_span make_span(const struct fsdp_sharded *s, uint32_t p,
         .eps = of_group(o, o->eps_of_group, g, o->eps)};
 }
 
+static bool follows(const struct impl_span *last, const struct impl_span *next)
+{
+    return last->unit == next->unit && last->group == next->group &&
+           last->decays == next->decays &&
+           last->local + last->n == next->local &&
+           last->grad + last->n == next->grad &&
+           last->state + last->n == next->state;
+}
+
 /* Neighbours to which the same hyperparameters apply become one span; padding
- * is in none. */
+ * is in none, and nothing that is frozen. */
 static int find_spans(struct fsdp_sharded *s)
 {
     struct impl_span *last = NULL;
@@ -267,17 +336,17 @@ static int find_spans(struct fsdp_sharded *s)
         uint32_t p = s->of_unit.parameter[i];
         const struct impl_parameter *x = &s->parameter[p];
         bool decays = !(s->model->parameter_flags[p] & FSDP_NO_DECAY);
+        const struct impl_span span = make_span(s, p, decays);
 
-        if (x->n == 0) {
+        if (x->n == 0 || x->frozen) {
             continue;
         }
-        if (last && last->unit == x->unit && last->group == x->group &&
-            last->decays == decays && last->local + last->n == x->local) {
+        if (last && follows(last, &span)) {
             last->n += x->n;
             continue;
         }
         last = &s->span[s->n_spans++];
-        *last = make_span(s, p, decays);
+        *last = span;
     }
     return FSDP_OK;
 }
@@ -294,10 +363,10 @@ int impl_lay_out(struct fsdp_sharded *s)
         return impl_out_of_memory(s->env);
     }
     FSDP_TRY(place_parameters(s));
-    FSDP_TRY(size_units(s));
-    find_own_parts(s);
     FSDP_TRY(index_parameters(s, s->units.n_units, true, &s->of_unit));
     FSDP_TRY(index_parameters(s, s->model->n_modules, false, &s->of_module));
+    FSDP_TRY(size_units(s));
+    find_own_parts(s);
     return find_spans(s);
 }
 

@@ -2,7 +2,7 @@
 /*
  * impl_layout_test.c - the tables of both layouts, and what is packed,
  * against numbers worked out by hand: 5 rows of 2, 3 elements, a scalar, and
- * a parameter without elements, over four shards.
+ * a parameter without elements, over four shards; all of it trainable, or not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,11 +35,21 @@ static const struct fsdp_model model = {.size = sizeof(model),
                                         .parameter_n_dims = n_dims,
                                         .parameter_flags = zeros};
 
+/* Of some parameters no gradient is wanted. */
+static struct fsdp_model freeze(const uint32_t flags[PARAMETERS])
+{
+    struct fsdp_model frozen = model;
+
+    frozen.parameter_flags = flags;
+    return frozen;
+}
+
 /* Nothing is sent here. */
 static const struct fsdp_comm nobody = {.size = sizeof(nobody)};
 
-static void lay_out(struct fsdp_env *env, struct fsdp_sharded *s,
-                    uint32_t layout, uint32_t shards, uint32_t coordinate)
+static void lay_out(const struct fsdp_model *of, struct fsdp_env *env,
+                    struct fsdp_sharded *s, uint32_t layout, uint32_t shards,
+                    uint32_t coordinate)
 {
     const struct fsdp_engine *engine = fsdp_impl_engine();
 
@@ -48,7 +58,7 @@ static void lay_out(struct fsdp_env *env, struct fsdp_sharded *s,
     assert_int_equal(engine->open(env), FSDP_OK);
     *s = (struct fsdp_sharded){
         .env = env,
-        .model = &model,
+        .model = of,
         .units = {.size = sizeof(s->units),
                   .n_units = 1,
                   .unit_of_module = zeros},
@@ -75,7 +85,7 @@ static void check(uint32_t layout, uint32_t shards, uint32_t coordinate,
     struct fsdp_env env;
     struct fsdp_sharded s;
 
-    lay_out(&env, &s, layout, shards, coordinate);
+    lay_out(&model, &env, &s, layout, shards, coordinate);
     for (uint32_t p = 0; p < PARAMETERS; p++) {
         assert_int_equal(s.parameter[p].n, want[p].n);
         if (want[p].n > 0) {
@@ -110,23 +120,112 @@ static void parts_of_shards(void **unused)
     check(FSDP_LAYOUT_PER_PARAMETER, 1, 0, all);
 }
 
+struct trainable {
+    uint64_t n_state;
+    struct {
+        uint64_t n, grad, state;
+    } part[PARAMETERS];
+};
+
+static void check_trainable(uint32_t layout, uint32_t coordinate,
+                            const struct trainable *want)
+{
+    static const uint32_t b_is_frozen[PARAMETERS] = {0, FSDP_FROZEN, 0, 0};
+    const struct fsdp_model partly = freeze(b_is_frozen);
+    struct fsdp_env env;
+    struct fsdp_sharded s;
+    uint64_t stepped = 0;
+
+    lay_out(&partly, &env, &s, layout, SHARDS, coordinate);
+    assert_int_equal(s.unit[0].n_state, want->n_state);
+    for (uint32_t p = 0; p < PARAMETERS; p++) {
+        assert_int_equal(s.parameter[p].frozen, p == 1);
+        if (want->part[p].n > 0) {
+            assert_int_equal(s.parameter[p].n, want->part[p].n);
+            assert_int_equal(s.parameter[p].grad_local, want->part[p].grad);
+            assert_int_equal(s.parameter[p].state_local, want->part[p].state);
+        }
+    }
+    for (uint32_t i = 0; i < s.n_spans; i++) {
+        stepped += s.span[i].n;
+    }
+    assert_int_equal(stepped, want->part[0].n + want->part[2].n);
+    release(&env, &s);
+}
+
+/* Flat, a gradient has room for what is frozen, and a state has not; per
+ * parameter neither has. */
+static void states_have_no_holes(void **unused)
+{
+    static const struct trainable flat[] = {{4, {{4, 0, 0}}},
+                                            {4, {{4, 0, 0}}},
+                                            {2, {{2, 0, 0}}},
+                                            {1, {{0}, {0}, {1, 1, 0}}}};
+    static const struct trainable rows[] = {{5, {{4, 0, 0}, {0}, {1, 4, 4}}},
+                                            {5, {{4, 0, 0}}},
+                                            {5, {{2, 0, 0}}},
+                                            {5, {{0}}}};
+
+    (void)unused;
+    for (uint32_t k = 0; k < SHARDS; k++) {
+        check_trainable(FSDP_LAYOUT_FLAT, k, &flat[k]);
+        check_trainable(FSDP_LAYOUT_PER_PARAMETER, k, &rows[k]);
+    }
+}
+
 static void sizes_of_units(void **unused)
 {
     struct fsdp_env env;
     struct fsdp_sharded s;
 
     (void)unused;
-    lay_out(&env, &s, FSDP_LAYOUT_FLAT, SHARDS, 0);
+    lay_out(&model, &env, &s, FSDP_LAYOUT_FLAT, SHARDS, 0);
     assert_false(s.packs);
     assert_int_equal(s.unit[0].chunk, 4);
     assert_int_equal(s.unit[0].whole, 16);
     release(&env, &s);
-    lay_out(&env, &s, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
+    lay_out(&model, &env, &s, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
     assert_true(s.packs);
     assert_int_equal(s.unit[0].chunk, 6);
     assert_int_equal(s.unit[0].padded, 24);
     assert_int_equal(s.unit[0].whole, 14);
     release(&env, &s);
+}
+
+static void sizes_of_gradients(void **unused)
+{
+    static const uint32_t some[PARAMETERS] = {0, FSDP_FROZEN, 0, 0};
+    static const uint32_t all[PARAMETERS] = {FSDP_FROZEN, FSDP_FROZEN,
+                                             FSDP_FROZEN, FSDP_FROZEN};
+    static const struct {
+        uint32_t layout;
+        const uint32_t *flags;
+        bool frozen;
+        uint64_t chunk, grad_chunk, grad_padded, grad_whole;
+    } want[] = {
+        {FSDP_LAYOUT_FLAT, zeros, false, 4, 4, 16, 16},
+        {FSDP_LAYOUT_FLAT, some, false, 4, 4, 16, 16},
+        {FSDP_LAYOUT_FLAT, all, true, 4, 0, 0, 0},
+        {FSDP_LAYOUT_PER_PARAMETER, zeros, false, 6, 6, 24, 14},
+        {FSDP_LAYOUT_PER_PARAMETER, some, false, 6, 5, 20, 11},
+        {FSDP_LAYOUT_PER_PARAMETER, all, true, 6, 0, 0, 0},
+    };
+
+    (void)unused;
+    for (uint32_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        const struct fsdp_model of = freeze(want[i].flags);
+        struct fsdp_env env;
+        struct fsdp_sharded s;
+
+        lay_out(&of, &env, &s, want[i].layout, SHARDS, 0);
+        assert_int_equal(s.unit[0].frozen, want[i].frozen);
+        assert_int_equal(s.extent[0].frozen, want[i].frozen);
+        assert_int_equal(s.unit[0].chunk, want[i].chunk);
+        assert_int_equal(s.unit[0].grad_chunk, want[i].grad_chunk);
+        assert_int_equal(s.unit[0].grad_padded, want[i].grad_padded);
+        assert_int_equal(s.unit[0].grad_whole, want[i].grad_whole);
+        release(&env, &s);
+    }
 }
 
 /* Through one place on the wire, twice: NaN where nothing is written. */
@@ -142,7 +241,7 @@ static void what_is_packed_comes_back(void **unused)
     float sent[24];
 
     (void)unused;
-    lay_out(&env, &s, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
+    lay_out(&model, &env, &s, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
     memset(sent, 0xff, sizeof(sent));
     memset(back, 0xff, sizeof(back));
     for (int i = 0; i < 14; i++) {
@@ -166,12 +265,70 @@ static void what_is_packed_comes_back(void **unused)
     release(&env, &s);
 }
 
+/* NaN where nothing is written, and in no place of what is frozen. */
+static void what_is_frozen_is_not_packed(void **unused)
+{
+    static const uint32_t b_is_frozen[PARAMETERS] = {0, FSDP_FROZEN, 0, 0};
+    static const float wire[] = {1, 2,  3, 4, 11, 5, 6, 7, 8, 0,
+                                 9, 10, 0, 0, 0,  0, 0, 0, 0, 0};
+    const struct fsdp_model partly = freeze(b_is_frozen);
+    struct impl_life life = {.size = 20};
+    struct fsdp_env env;
+    struct fsdp_sharded s;
+    float whole[11];
+    float sent[20];
+
+    (void)unused;
+    lay_out(&partly, &env, &s, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
+    memset(sent, 0xff, sizeof(sent));
+    for (int i = 0; i < 11; i++) {
+        whole[i] = (float)(i + 1);
+    }
+    for (uint32_t p = 0; p < PARAMETERS; p++) {
+        s.parameter[p].accumulated = p != 1;
+    }
+    s.wire.p = sent;
+    s.unit[0].grad = whole;
+    assert_int_equal(impl_pack(&s, 0, &life), FSDP_OK);
+    assert_memory_equal(sent, wire, sizeof(wire));
+    release(&env, &s);
+}
+
+/* Flat, the places of what is frozen are +0 when a gradient is complete. */
+static void holes_are_zero(void **unused)
+{
+    static const uint32_t b_is_frozen[PARAMETERS] = {0, FSDP_FROZEN, 0, 0};
+    static const float want[] = {1, 2,  3, 4, 5, 6,  7,  8,
+                                 9, 10, 0, 0, 0, 14, 15, 16};
+    const struct fsdp_model partly = freeze(b_is_frozen);
+    struct fsdp_env env;
+    struct fsdp_sharded s;
+    float whole[16];
+
+    (void)unused;
+    lay_out(&partly, &env, &s, FSDP_LAYOUT_FLAT, SHARDS, 0);
+    for (int i = 0; i < 16; i++) {
+        whole[i] = (float)(i + 1);
+    }
+    for (uint32_t p = 0; p < PARAMETERS; p++) {
+        s.parameter[p].accumulated = p != 1;
+    }
+    s.unit[0].grad = whole;
+    assert_int_equal(impl_complete(&s, 0), FSDP_OK);
+    assert_memory_equal(whole, want, sizeof(want));
+    release(&env, &s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_of_shards),
+        cmocka_unit_test(states_have_no_holes),
         cmocka_unit_test(sizes_of_units),
+        cmocka_unit_test(sizes_of_gradients),
         cmocka_unit_test(what_is_packed_comes_back),
+        cmocka_unit_test(what_is_frozen_is_not_packed),
+        cmocka_unit_test(holes_are_zero),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -42,7 +42,7 @@ static int remake(void *context)
                                 unit->chunk));
         for (uint32_t k = 0; k < s->n_states; k++) {
             FSDP_TRY(impl_fill_zero(s, NULL, u, FSDP_DTYPE_F32, unit->state[k],
-                                    unit->chunk));
+                                    unit->n_state));
         }
     }
     return impl_initialise(s);

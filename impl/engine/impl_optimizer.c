@@ -52,7 +52,8 @@ static bool is_same(const struct hyper *a, const struct hyper *b)
 }
 
 static struct fsdp_op make_op(const struct fsdp_sharded *s, uint32_t u,
-                              const struct hyper *h, uint64_t local, uint64_t n)
+                              const struct hyper *h,
+                              const struct impl_span *span, uint64_t n)
 {
     static const uint32_t kind[] = {[FSDP_OPTIMIZER_SGD] = FSDP_OP_SGD,
                                     [FSDP_OPTIMIZER_MOMENTUM] =
@@ -61,15 +62,15 @@ static struct fsdp_op make_op(const struct fsdp_sharded *s, uint32_t u,
     const struct fsdp_options *o = &s->options;
     const struct impl_unit *x = &s->unit[u];
     uint64_t bytes = n * sizeof(*x->shard);
-    struct fsdp_op op = {
-        .kind = kind[o->optimizer],
-        .unit = u,
-        .dim = {n},
-        .f = {h->lr, h->weight_decay},
-        .n_in = 2,
-        .in = {{x->shard + local, bytes}, {x->grad_shard + local, bytes}},
-        .n_out = 1,
-        .out = {{x->shard + local, bytes}}};
+    struct fsdp_op op = {.kind = kind[o->optimizer],
+                         .unit = u,
+                         .dim = {n},
+                         .f = {h->lr, h->weight_decay},
+                         .n_in = 2,
+                         .in = {{x->shard + span->local, bytes},
+                                {x->grad_shard + span->grad, bytes}},
+                         .n_out = 1,
+                         .out = {{x->shard + span->local, bytes}}};
 
     if (o->optimizer == FSDP_OPTIMIZER_MOMENTUM) {
         op.f[2] = h->momentum;
@@ -81,7 +82,7 @@ static struct fsdp_op make_op(const struct fsdp_sharded *s, uint32_t u,
         op.f[6] = h->power[1];
     }
     for (uint32_t i = 0; i < s->n_states; i++) {
-        float *state = x->state[i] + local;
+        float *state = x->state[i] + span->state;
         op.in[op.n_in++] = (struct fsdp_in){state, bytes};
         op.out[op.n_out++] = (struct fsdp_out){state, bytes};
     }
@@ -102,7 +103,8 @@ static uint32_t gather_spans(const struct fsdp_sharded *s, uint32_t i,
         const struct impl_span *next = &s->span[i];
         struct hyper own = hyper_of(s, next, how);
         if (next->unit != first->unit || next->local != first->local + *n ||
-            !is_same(&own, h)) {
+            next->grad != first->grad + *n ||
+            next->state != first->state + *n || !is_same(&own, h)) {
             break;
         }
         *n += next->n;
@@ -181,7 +183,7 @@ int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how)
         next = gather_spans(s, i, how, &h, &n);
         if (s->unit[span->unit].grad_shard) { /* it took part in this step */
             FSDP_TRY(impl_run(s, s->env->compute,
-                              make_op(s, span->unit, &h, span->local, n)));
+                              make_op(s, span->unit, &h, span, n)));
         }
     }
     return FSDP_OK;

@@ -46,11 +46,6 @@ static int check_model(const struct fsdp_env *env,
             return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
                              "parameter %s is not float32", name);
         }
-        if (model->parameter_flags[p] & FSDP_FROZEN) {
-            return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
-                             "parameter %s is frozen; frozen is not claimed",
-                             name);
-        }
         if (model->parameter_alias[p] >= 0) {
             return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
                              "parameter %s is tied; shared is not claimed",

@@ -76,9 +76,9 @@ static int pack(const struct fsdp_sharded *s, const struct impl_parameter *x)
         dtype,
         n,
         x->block,
-        impl_element(unit->packed, dtype, x->block_at),
-        unit->chunk,
-        impl_element(unit->grad, dtype, x->offset),
+        impl_element(unit->packed, dtype, x->grad_block_at),
+        unit->grad_chunk,
+        impl_element(unit->grad, dtype, x->grad_offset),
         x->block,
     };
     const struct rows last = {
@@ -86,7 +86,7 @@ static int pack(const struct fsdp_sharded *s, const struct impl_parameter *x)
         .dtype = dtype,
         .rows = 1,
         .n = x->numel - n * x->block,
-        .to = impl_element(full.to, dtype, n * unit->chunk),
+        .to = impl_element(full.to, dtype, n * unit->grad_chunk),
         .from = impl_element(full.from, dtype, n * x->block)};
 
     FSDP_TRY(copy_rows(s, &full));
@@ -112,11 +112,11 @@ static int cast_range(const struct fsdp_sharded *s, uint32_t u, uint64_t to,
 static int pack_cast(const struct fsdp_sharded *s,
                      const struct impl_parameter *x)
 {
-    uint64_t chunk = s->unit[x->unit].chunk;
+    uint64_t chunk = s->unit[x->unit].grad_chunk;
 
     for (uint32_t k = 0; k < s->shards; k++) {
-        FSDP_TRY(cast_range(s, x->unit, k * chunk + x->block_at,
-                            x->offset + k * x->block, impl_rows(x, k)));
+        FSDP_TRY(cast_range(s, x->unit, k * chunk + x->grad_block_at,
+                            x->grad_offset + k * x->block, impl_rows(x, k)));
     }
     return FSDP_OK;
 }
@@ -136,22 +136,22 @@ static int fill_padding(const struct fsdp_sharded *s, uint32_t u)
 {
     const struct impl_index *of = &s->of_unit;
     const struct impl_unit *unit = &s->unit[u];
+    const bool has_padding = unit->grad_padded > unit->grad_numel;
     uint64_t done = 0;
 
-    for (uint32_t k = 0; k < s->shards && unit->padded > unit->numel; k++) {
+    for (uint32_t k = 0; k < s->shards && has_padding; k++) {
         for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
             const struct impl_parameter *x = &s->parameter[of->parameter[i]];
-            uint64_t at = k * unit->chunk + x->block_at;
+            uint64_t at = k * unit->grad_chunk + x->grad_block_at;
             uint64_t n = impl_rows(x, k);
-            if (n == 0) {
+            if (n == 0 || x->frozen) {
                 continue;
             }
             FSDP_TRY(fill(s, u, done, at));
             done = at + n;
         }
     }
-    return unit->padded == unit->numel ? FSDP_OK
-                                       : fill(s, u, done, unit->padded);
+    return has_padding ? fill(s, u, done, unit->grad_padded) : FSDP_OK;
 }
 
 int impl_unpack(struct fsdp_sharded *s, uint32_t u, void *slot)
@@ -179,7 +179,9 @@ static int pack_each(struct fsdp_sharded *s, uint32_t u)
     for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
         const struct impl_parameter *x = &s->parameter[of->parameter[i]];
 
-        FSDP_TRY(d->accumulate == d->reduce ? pack(s, x) : pack_cast(s, x));
+        if (!x->frozen) {
+            FSDP_TRY(d->accumulate == d->reduce ? pack(s, x) : pack_cast(s, x));
+        }
     }
     return fill_padding(s, u);
 }
@@ -192,9 +194,10 @@ int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life)
     x->packed_life = life;
     FSDP_TRY(impl_take(
         s, s->env->compute,
-        (struct impl_value){FSDP_STAGING, u, x->dtype.reduce, x->padded},
+        (struct impl_value){FSDP_STAGING, u, x->dtype.reduce, x->grad_padded},
         impl_slot(&s->wire, life->offset), &x->packed));
-    FSDP_TRY(s->packs ? pack_each(s, u) : cast_range(s, u, 0, 0, x->padded));
-    impl_dead(s, s->env->compute, &x->grad, x->whole);
+    FSDP_TRY(s->packs ? pack_each(s, u)
+                      : cast_range(s, u, 0, 0, x->grad_padded));
+    impl_dead(s, s->env->compute, &x->grad, x->grad_whole);
     return FSDP_OK;
 }

@@ -186,6 +186,11 @@ int impl_grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                          "backward",
                          p);
     }
+    if (s->parameter[p].frozen) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.grad",
+                         "%s is frozen: it has no gradient",
+                         s->model->parameter_name[p]);
+    }
     FSDP_TRY(impl_lend_gradient(s, p, &data));
     *out = s->parameter[p].tensor;
     out->dtype = s->unit[s->parameter[p].unit].dtype.grad;

@@ -34,7 +34,7 @@ static int fold(struct fsdp_sharded *s, uint32_t u, void *to)
         FSDP_TRY(impl_collective(s, s->last, &reduce));
     } else {
         FSDP_TRY(d->copy(d->self, s->last, to, from,
-                         x->chunk * fsdp_dtype_bytes(x->dtype.reduce)));
+                         x->grad_chunk * fsdp_dtype_bytes(x->dtype.reduce)));
     }
     return impl_mark(s, s->last, &x->sent);
 }
@@ -45,8 +45,9 @@ static int scale(struct fsdp_sharded *s, uint32_t u, void *of)
     const struct impl_unit *x = &s->unit[u];
 
     return impl_scale(s, s->last,
-                      &(struct impl_value){
-                          .unit = u, .dtype = x->dtype.reduce, .n = x->chunk},
+                      &(struct impl_value){.unit = u,
+                                           .dtype = x->dtype.reduce,
+                                           .n = x->grad_chunk},
                       of, x->scale);
 }
 
@@ -58,7 +59,7 @@ static int take_shard(struct fsdp_sharded *s, uint32_t u,
 
     FSDP_TRY(impl_take(
         s, stream,
-        (struct impl_value){FSDP_GRAD_SHARD, u, FSDP_DTYPE_F32, x->chunk},
+        (struct impl_value){FSDP_GRAD_SHARD, u, FSDP_DTYPE_F32, x->grad_chunk},
         impl_slot(&s->grad_shards, x->own_grad_shard), &p));
     x->grad_shard = p;
     return FSDP_OK;
@@ -76,7 +77,7 @@ static int keep(struct fsdp_sharded *s, uint32_t u, const void *what)
                                            .dtype = x->dtype.reduce,
                                            .to = x->grad_shard,
                                            .what = what,
-                                           .n = x->chunk});
+                                           .n = x->grad_chunk});
     }
     FSDP_TRY(take_shard(s, u, s->last));
     return impl_cast(s, s->last,
@@ -85,7 +86,7 @@ static int keep(struct fsdp_sharded *s, uint32_t u, const void *what)
                                          .to_dtype = FSDP_DTYPE_F32,
                                          .from = what,
                                          .to = x->grad_shard,
-                                         .n = x->chunk});
+                                         .n = x->grad_chunk});
 }
 
 /* What is not the gradient as it is lies in staging until it is kept. */
@@ -107,12 +108,12 @@ static int reduce_to_staging(struct fsdp_sharded *s, uint32_t u,
     }
     FSDP_TRY(impl_take(
         s, s->reducing,
-        (struct impl_value){FSDP_STAGING, u, x->dtype.reduce, x->chunk},
+        (struct impl_value){FSDP_STAGING, u, x->dtype.reduce, x->grad_chunk},
         impl_slot(&s->staging, at), &sum));
     FSDP_TRY(fold(s, u, sum));
     FSDP_TRY(scale(s, u, sum));
     FSDP_TRY(keep(s, u, sum));
-    impl_dead(s, s->last, &sum, x->chunk);
+    impl_dead(s, s->last, &sum, x->grad_chunk);
     s->next_sum = k + 1 < s->n_sums ? k + 1 : 0;
     return impl_mark(s, s->last, &s->sum_done[k]);
 }
@@ -152,10 +153,10 @@ int impl_retire(struct fsdp_sharded *s, uint32_t u)
         impl_wait(s, s->env->compute, x->sent_by, x->sent, "reduce->reuse"));
     x->in_flight = false;
     if (x->repacks) {
-        impl_dead(s, s->env->compute, &x->packed, x->padded);
+        impl_dead(s, s->env->compute, &x->packed, x->grad_padded);
         return impl_mark(s, s->env->compute, &x->packed_life->died);
     }
-    impl_dead(s, s->env->compute, &x->grad, x->whole);
+    impl_dead(s, s->env->compute, &x->grad, x->grad_whole);
     return FSDP_OK;
 }
 

@@ -41,12 +41,42 @@ static int hold_named(struct fsdp_sharded *s, struct impl_holding *h, char *why)
         const struct impl_parameter *x = &s->parameter[p];
         const struct impl_unit *u = &s->unit[x->unit];
         (void)hold(h, p * each, x->first, x->n, u->shard + x->local);
-        for (uint32_t k = 0; k < s->n_states; k++) {
+        for (uint32_t k = 0; k < s->n_states && !x->frozen; k++) {
             (void)hold(h, p * each + 1 + k, x->first, x->n,
-                       u->state[k] + x->local);
+                       u->state[k] + x->state_local);
         }
     }
     return FSDP_OK;
+}
+
+/* Trainable elements of a flat unit that lie before element `end`. */
+static uint64_t trainable_before(const struct fsdp_sharded *s, uint32_t u,
+                                 uint64_t end)
+{
+    const struct impl_index *of = &s->of_unit;
+    uint64_t n = 0;
+
+    for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
+        const struct impl_parameter *x = &s->parameter[of->parameter[i]];
+
+        if (!x->frozen && x->offset < end) {
+            n += end - x->offset < x->numel ? end - x->offset : x->numel;
+        }
+    }
+    return n;
+}
+
+/* Where shard k of a unit begins among those of all; a state has no holes. */
+static uint64_t shard_begins(const struct fsdp_sharded *s, uint32_t u,
+                             bool state, uint32_t k)
+{
+    const struct impl_unit *x = &s->unit[u];
+
+    if (!state) {
+        return k * x->chunk;
+    }
+    return x->has_holes ? trainable_before(s, u, k * x->chunk)
+                        : k * x->grad_chunk;
 }
 
 static int hold_flat(struct fsdp_sharded *s, struct impl_holding *h)
@@ -54,15 +84,17 @@ static int hold_flat(struct fsdp_sharded *s, struct impl_holding *h)
     FSDP_TRY(make_room(h, s->units.n_units * (1 + s->n_states)));
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         const struct impl_unit *x = &s->unit[u];
-        for (uint32_t k = 0; k <= s->n_states; k++) {
+        for (uint32_t k = 0; k <= (x->frozen ? 0 : s->n_states); k++) {
             char name[CHECKPOINT_UNIT_NAME_BYTES];
+            const uint64_t n = shard_begins(s, u, k > 0, s->shards);
             uint32_t entry;
             checkpoint_unit_name(s->model, &s->units, s->options.layout, u, k,
                                  name);
-            FSDP_TRY(checkpoint_table_add(&h->table, name, 1, &x->padded, k > 0,
-                                          &entry));
-            (void)hold(h, entry, s->coordinate * x->chunk, x->chunk,
-                       k == 0 ? x->shard : x->state[k - 1]);
+            FSDP_TRY(
+                checkpoint_table_add(&h->table, name, 1, &n, k > 0, &entry));
+            (void)hold(h, entry, shard_begins(s, u, k > 0, s->coordinate),
+                       k > 0 ? x->n_state : x->chunk,
+                       k > 0 ? x->state[k - 1] : x->shard);
         }
     }
     return FSDP_OK;

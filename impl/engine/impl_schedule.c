@@ -137,7 +137,7 @@ static void begin_window(struct walk *w, uint32_t at, uint32_t u)
     if (w->arrived[u] != IMPL_NO_LIFE) {
         unpack(w, u);
     }
-    if (!(w->window[at] & IMPL_BACKWARD)) {
+    if (!(w->window[at] & IMPL_BACKWARD) || w->x->extent[u].frozen) {
         return;
     }
     plan->has_backward = true;
@@ -162,7 +162,7 @@ static void end_window(struct walk *w, uint32_t at, uint32_t u)
         plan->full[w->full[u]].end = plan->n_actions;
         w->full[u] = IMPL_NO_LIFE;
     }
-    if (!(w->window[at] & IMPL_BACKWARD)) {
+    if (!(w->window[at] & IMPL_BACKWARD) || w->x->extent[u].frozen) {
         return;
     }
     if (most > 0 && w->n_sent == most) {

@@ -57,6 +57,7 @@ struct impl_extent {
     bool kept;              /* not resharded after forward */
     bool unshards;          /* is no shard while it is computed with */
     bool repacks;           /* what is sent is a copy of the gradient */
+    bool frozen;            /* it has no gradient */
 };
 
 struct impl_schedule {

@@ -46,7 +46,7 @@ static void show(const struct impl_plan *plan, char *out)
 
 struct expected {
     uint32_t forward, backward, in_flight;
-    bool kept, packs;
+    bool kept, packs, frozen; /* unit 1 is frozen */
     const char *actions;
 };
 
@@ -59,9 +59,9 @@ static void assert_plan(const struct fsdp_sequence *q, const struct expected *e)
     const bool kept = e->kept;
     const bool packs = e->packs;
     const struct impl_extent extent[] = {
-        {30, 32, 30, 32, 16, kept, true, packs},
-        {64, 64, 64, 64, 32, kept, true, packs},
-        {95, 96, 95, 96, 48, kept, true, packs}};
+        {30, 32, 30, 32, 16, kept, true, packs, false},
+        {64, 64, 64, 64, 32, kept, true, packs, e->frozen},
+        {95, 96, 95, 96, 48, kept, true, packs, false}};
     const struct impl_schedule x = {&model, &units, &options,
                                     extent, true,   e->packs};
     struct impl_plan plan;
@@ -78,6 +78,7 @@ static void assert_plan(const struct fsdp_sequence *q, const struct expected *e)
         assert_true(plan.grad[i].begin < plan.grad[i].end);
     }
     assert_int_equal(plan.n_wire, e->packs ? plan.n_full + plan.n_sum : 0);
+    assert_int_equal(plan.n_grad, plan.n_sum);
     for (uint32_t i = 0; i < plan.n_wire; i++) {
         assert_true(plan.wire[i].begin < plan.wire[i].end);
     }
@@ -90,16 +91,16 @@ static void units_follow_one_another(void **unused)
     static const uint32_t module[] = {0, 0, 1, 1, 2, 2, 2, 2, 1, 1, 0, 0};
     const struct fsdp_sequence q = {sizeof(q), 12, "train", point, module};
     static const struct expected expected[] = {
-        {0, 0, 0, false, false,
+        {0, 0, 0, false, false, false,
          "G0O0|-0|G1O1|-1|G2O2|-2|"
          "G2O2+2|-2R2x2|G1O1+1|-1R1x1|G0O0+0|-0R0x0"},
-        {1, 1, 0, false, false,
+        {1, 1, 0, false, false, false,
          "G0G1O0|-0|G2O1|-1|O2|-2|"
          "G2G1O2+2|-2R2x2|G0O1+1|-1R1x1|O0+0|-0R0x0"},
-        {2, 0, 1, false, false,
+        {2, 0, 1, false, false, false,
          "G0G1G2O0|-0|O1|-1|O2|-2|"
          "G2O2+2|-2R2|G1O1+1|-1x2R1|G0O0+0|-0x1R0"},
-        {3, 3, 3, true, false,
+        {3, 3, 3, true, false, false,
          "G0G1G2O0||O1||O2||O2+2|-2R2|O1+1|-1R1|O0+0|-0R0"},
     };
 
@@ -117,14 +118,36 @@ static void units_are_packed(void **unused)
     static const uint32_t module[] = {0, 0, 1, 1, 2, 2, 2, 2, 1, 1, 0, 0};
     const struct fsdp_sequence q = {sizeof(q), 12, "train", point, module};
     static const struct expected expected[] = {
-        {0, 0, 0, false, true,
+        {0, 0, 0, false, true, false,
          "G0O0U0|-0|G1O1U1|-1|G2O2U2|-2|"
          "G2O2U2+2|-2P2R2x2|G1O1U1+1|-1P1R1x1|G0O0U0+0|-0P0R0x0"},
-        {1, 2, 1, false, true,
+        {1, 2, 1, false, true, false,
          "G0G1O0U0|-0|G2O1U1|-1|O2U2|-2|"
          "G2G1G0O2U2+2|-2P2R2|O1U1+1|-1x2P1R1|O0U0+0|-0x1P0R0"},
-        {0, 0, 1, true, true,
+        {0, 0, 1, true, true, false,
          "G0O0U0||G1O1U1||G2O2U2||O2+2|-2P2R2|O1+1|-1x2P1R1|O0+0|-0x1P0R0"},
+    };
+
+    (void)unused;
+    for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        assert_plan(&q, &expected[i]);
+    }
+}
+
+/* A frozen unit is gathered and resharded as any other, and in no reduction's
+ * way: what is in flight goes on. */
+static void frozen_units_are_not_reduced(void **unused)
+{
+    static const uint32_t point[] = {F, f, F, f, F, f, B, b, B, b, B, b};
+    static const uint32_t module[] = {0, 0, 1, 1, 2, 2, 2, 2, 1, 1, 0, 0};
+    const struct fsdp_sequence q = {sizeof(q), 12, "train", point, module};
+    static const struct expected expected[] = {
+        {0, 0, 0, false, false, true,
+         "G0O0|-0|G1O1|-1|G2O2|-2|"
+         "G2O2+2|-2R2x2|G1O1|-1|G0O0+0|-0R0x0"},
+        {1, 1, 1, false, true, true,
+         "G0G1O0U0|-0|G2O1U1|-1|O2U2|-2|"
+         "G2G1O2U2+2|-2P2R2|G0O1U1|-1|O0U0+0|-0x2P0R0"},
     };
 
     (void)unused;
@@ -143,6 +166,7 @@ static void windows_nest(void **unused)
         1,
         1,
         0,
+        false,
         false,
         false,
         "G0G1O0|G2O1|-1|O2|-2|-0|"
@@ -190,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(units_follow_one_another),
         cmocka_unit_test(units_are_packed),
+        cmocka_unit_test(frozen_units_are_not_reduced),
         cmocka_unit_test(windows_nest),
         cmocka_unit_test(wrong_sequences_are_refused),
     };

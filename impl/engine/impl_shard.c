@@ -164,13 +164,13 @@ static void bury(struct fsdp_sharded *s)
     for (uint32_t u = 0; s->unit && u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
         impl_over(s, NULL, x->shard, x->chunk);
-        impl_over(s, NULL, x->state[0], x->chunk);
-        impl_over(s, NULL, x->state[1], x->chunk);
-        impl_over(s, NULL, x->grad_shard, x->chunk);
+        impl_over(s, NULL, x->state[0], x->n_state);
+        impl_over(s, NULL, x->state[1], x->n_state);
+        impl_over(s, NULL, x->grad_shard, x->grad_chunk);
         impl_dead(s, NULL, &x->full, x->whole);
-        impl_dead(s, NULL, &x->grad, x->whole);
+        impl_dead(s, NULL, &x->grad, x->grad_whole);
         impl_dead(s, NULL, &x->arrived, x->padded);
-        impl_dead(s, NULL, &x->packed, x->padded);
+        impl_dead(s, NULL, &x->packed, x->grad_padded);
     }
     for (uint32_t p = 0; s->parameter && p < s->model->n_parameters; p++) {
         impl_dead(s, NULL, &s->parameter[p].staging, s->parameter[p].numel);

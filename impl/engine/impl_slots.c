@@ -50,7 +50,9 @@ static int make_rest(struct fsdp_sharded *s)
     float *next;
 
     for (uint32_t u = 0; u < s->units.n_units; u++) {
-        room += (1 + s->n_states) * impl_room(s->unit[u].chunk);
+        const struct impl_unit *x = &s->unit[u];
+
+        room += impl_room(x->chunk) + s->n_states * impl_room(x->n_state);
     }
     FSDP_TRY(ensure(s, &s->rest, room, "shards and moments"));
     next = s->rest.p;
@@ -64,10 +66,10 @@ static int make_rest(struct fsdp_sharded *s)
             impl_fill_zero(s, NULL, u, FSDP_DTYPE_F32, x->shard, x->chunk));
         for (uint32_t i = 0; i < s->n_states; i++) {
             x->state[i] = next;
-            next += impl_room(x->chunk);
-            impl_live(s, NULL, FSDP_OPTIM, u, x->state[i], x->chunk);
+            next += impl_room(x->n_state);
+            impl_live(s, NULL, FSDP_OPTIM, u, x->state[i], x->n_state);
             FSDP_TRY(impl_fill_zero(s, NULL, u, FSDP_DTYPE_F32, x->state[i],
-                                    x->chunk));
+                                    x->n_state));
         }
     }
     return FSDP_OK;
@@ -94,7 +96,7 @@ static void place_all(struct fsdp_sharded *s)
         x->own_grad_shard = s->grad_shard_sum;
         s->full_sum += impl_room(x->whole);
         s->grad_sum += x->trains ? impl_room(s->extent[u].grad) : 0;
-        s->grad_shard_sum += x->trains ? impl_room(x->chunk) : 0;
+        s->grad_shard_sum += x->trains ? impl_room(x->grad_chunk) : 0;
     }
 }
 
@@ -210,6 +212,9 @@ static uint32_t stages_of(const struct fsdp_sharded *s,
         bool casts = x->dtype.grad != x->dtype.accumulate;
         bool widens = x->dtype.reduce != FSDP_DTYPE_F32;
 
+        if (x->frozen) {
+            continue;
+        }
         stages |= x->grad || casts ? IMPL_STAGE_FRESH : 0;
         stages |= sync && (x->grad_shard || widens) ? IMPL_STAGE_SUM : 0;
     }

@@ -47,18 +47,26 @@ struct impl_unit {
     uint64_t whole;  /* of an unsharded copy: padded, or numel if packed */
     float prescale;  /* before a reduction: 1 / predivide factor */
     float scale;     /* behind: predivide factor / divide factor */
-    bool trains;     /* has a backward window in some sequence */
+    bool frozen;     /* of its parameters all are: it has no gradient */
+    bool has_holes;  /* its gradient has room for frozen parameters: flat */
+    bool trains;     /* has a gradient, in some sequence */
     bool repacks;    /* what is sent is a copy: packed, or of another dtype */
     struct impl_dtypes dtype;
+    /* The same of its gradient; per parameter, of trainable ones alone. */
+    uint64_t grad_numel, grad_chunk, grad_padded, grad_whole;
+    uint64_t n_state; /* elements of a state: grad_chunk; with frozen
+                       * parameters in a flat unit, the trainable ones of
+                       * this rank, without padding */
 
-    float *shard, *state[2]; /* [chunk], always */
-    float *grad_shard;       /* [chunk], from the first reduce to zero_grad */
-    void *full;              /* [whole], from the all-gather on, if S > 1, or
-                              * cast from the shard */
-    uint32_t full_dtype;     /* dtype.param, or F32 if all is unsharded */
-    void *grad;              /* [whole], from backward until it was sent */
-    void *arrived;           /* [padded], gathered and not unpacked yet */
-    void *packed;            /* [padded], while it is sent in place of grad */
+    float *shard;        /* [chunk], always */
+    float *state[2];     /* [n_state], always */
+    float *grad_shard;   /* [grad_chunk], from the first reduce to zero_grad */
+    void *full;          /* [whole], from the all-gather on, if S > 1, or
+                          * cast from the shard */
+    uint32_t full_dtype; /* dtype.param, or F32 if all is unsharded */
+    void *grad;          /* [grad_whole], from backward until it was sent */
+    void *arrived;       /* [padded], gathered and not unpacked yet */
+    void *packed;        /* [grad_padded], while it is sent for grad */
     struct impl_life *arrived_life, *packed_life; /* or NULL */
     uint64_t own_grad;                            /* places in their storage */
     uint64_t own_grad_shard;
@@ -74,23 +82,29 @@ struct impl_unit {
 struct impl_parameter {
     uint32_t unit, group;
     uint64_t numel;
-    uint64_t offset;           /* in the unit's unsharded copy */
-    uint64_t block, block_at;  /* per parameter: elements of the rows of a
-                                * shard, and where in it they begin */
-    uint64_t module_offset;    /* elements, among those of its module */
+    uint64_t offset;          /* in the unit's unsharded copy */
+    uint64_t block, block_at; /* per parameter: elements of the rows of a
+                               * shard, and where in it they begin */
+    bool frozen;
+    uint64_t grad_offset; /* as offset, in gradients */
+    uint64_t grad_block_at;
+    uint64_t module_offset;    /* elements, among the gradients of its module */
     uint64_t first, n, local;  /* [first, first + n) is this rank's, at local
                                 * in its shard; n = 0: none is */
+    uint64_t grad_local;       /* where those are in its gradient's shard, */
+    uint64_t state_local;      /* and in states; none of what is frozen is */
     struct fsdp_tensor tensor; /* its shape */
     bool accumulated;          /* grad holds a gradient of it */
     bool fresh;                /* storage for a gradient was lent */
     void *staging;             /* that storage, if grad was taken */
 };
 
-/* Elements of a unit's shard to which the same hyperparameters apply. */
+/* Elements of a unit's shard to which the same hyperparameters apply: at
+ * `local` in it, at `grad` in that of its gradient, at `state` in states. */
 struct impl_span {
     uint32_t unit, group;
     bool decays;
-    uint64_t local, n;
+    uint64_t local, grad, state, n;
     float momentum, beta1, beta2, eps; /* its group's */
     float power[2]; /* running products of the betas, over its unit's steps */
 };
@@ -129,7 +143,7 @@ struct fsdp_sharded {
     struct impl_span *span;
     uint32_t n_spans;
     struct impl_extent *extent; /* [n_units], for plans */
-    uint64_t *module_numel;     /* [n_modules] */
+    uint64_t *module_numel;     /* [n_modules], of gradients */
     struct impl_plan *plan;     /* [n_sequences] */
 
     bool strict;             /* nothing runs ahead: */

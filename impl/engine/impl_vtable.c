@@ -22,6 +22,7 @@ static const char *const claims[] = {
     "cancel",
     "unshard-all",
     "recompute",
+    "frozen",
     "scripts",
     "sgd",
     "momentum",

@@ -12,23 +12,33 @@
 
 /* ---- What is this rank's ------------------------------------------------ */
 
-/* Elements of a state of unit u that the first n shards have: without holes,
- * shards differ in size. */
-static uint64_t states_of(struct fsdp_sharded *s, uint32_t u, uint32_t n)
+/* Trainable elements of a flat unit that lie before element `end`. */
+static uint64_t trainable_before(const struct fsdp_sharded *s, uint32_t u,
+                                 uint64_t end)
 {
-    const struct ref_unit *x = &s->unit[u];
-    uint64_t sum = x->has_holes ? 0 : n * x->grad_chunk;
-    struct ref_part part;
+    uint64_t n = 0;
 
-    for (uint32_t p = 0; x->has_holes && p < s->model->n_parameters; p++) {
-        for (uint32_t k = 0; k < n; k++) {
-            if (s->parameter[p].unit == u && ref_part(s, p, k, &part) &&
-                !part.frozen) {
-                sum += part.n;
-            }
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        const struct ref_parameter *x = &s->parameter[p];
+
+        if (x->unit == u && !x->frozen && x->offset < end) {
+            n += end - x->offset < x->numel ? end - x->offset : x->numel;
         }
     }
-    return sum;
+    return n;
+}
+
+/* Where shard k of a unit begins among those of all; a state has no holes. */
+static uint64_t shard_begins(const struct fsdp_sharded *s, uint32_t u,
+                             bool state, uint32_t k)
+{
+    const struct ref_unit *x = &s->unit[u];
+
+    if (!state) {
+        return k * x->chunk;
+    }
+    return x->has_holes ? trainable_before(s, u, k * x->chunk)
+                        : k * x->grad_chunk;
 }
 
 static int local_table(struct fsdp_sharded *s, struct ref_checkpoints *c)
@@ -36,7 +46,7 @@ static int local_table(struct fsdp_sharded *s, struct ref_checkpoints *c)
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         const struct ref_unit *x = &s->unit[u];
         for (uint32_t k = 0; k <= s->n_states; k++) {
-            uint64_t n = k ? states_of(s, u, s->shards) : x->chunk * s->shards;
+            uint64_t n = shard_begins(s, u, k > 0, s->shards);
             char name[CHECKPOINT_UNIT_NAME_BYTES];
             checkpoint_unit_name(s->model, s->units, s->options.layout, u, k,
                                  name);
@@ -65,7 +75,7 @@ static void list_slices(struct fsdp_sharded *s, struct ref_checkpoints *c)
         for (uint32_t k = 0; k <= (x->trains ? s->n_states : 0); k++) {
             c->local_slice[c->n_local] = (struct checkpoint_slice){
                 u * (1 + s->n_states) + k,
-                k ? states_of(s, u, s->coordinate) : s->coordinate * x->chunk,
+                shard_begins(s, u, k > 0, s->coordinate),
                 k ? x->n_states : x->chunk};
             c->local_at[c->n_local++] = k ? x->state[k - 1] : x->shard;
         }

@@ -87,10 +87,9 @@ bool compare_rest(const struct expect *e, const struct record_rest *got,
                   struct finding at, struct finding *f)
 {
     for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
-        uint64_t want = e->rest.live[kind];
+        const uint64_t want =
+            expect_rest_of(e, (uint32_t)at.rank, kind, e->rest.live[kind]);
 
-        want -=
-            kind == FSDP_OPTIM ? expect_states_less(e, (uint32_t)at.rank) : 0;
         if (kind != FSDP_ACTIVATION && got->live[kind] != want) {
             at.stage = compare_kind_of_bytes(kind);
             return finding_bytes(f, at, got->live[kind], want, "live at rest");

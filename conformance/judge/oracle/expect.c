@@ -7,6 +7,7 @@
 #include "judge/oracle/expect.h"
 
 #include "judge/oracle/expect_walk.h"
+#include "judge/oracle/expect_walk_units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -266,9 +267,10 @@ static void find_states(struct expect *e)
         e->unit[u].state = state_of(e, u, most);
         e->states += e->unit[u].state;
     }
+    e->fullest = most;
 }
 
-uint64_t expect_states_less(const struct expect *e, uint32_t k)
+static uint32_t n_states(const struct expect *e)
 {
     static const uint32_t states[] = {
         [FSDP_OPTIMIZER_SGD] = 0,
@@ -276,8 +278,36 @@ uint64_t expect_states_less(const struct expect *e, uint32_t k)
         [FSDP_OPTIMIZER_ADAMW] = 2,
     };
 
+    return states[e->c->optimizer];
+}
+
+uint64_t expect_states_less(const struct expect *e, uint32_t k)
+{
     return (e->states - states_of(e, k % e->shards)) * sizeof(float) *
-           states[e->c->optimizer];
+           n_states(e);
+}
+
+uint64_t expect_rest_of(const struct expect *e, uint32_t k, uint32_t kind,
+                        uint64_t most)
+{
+    return kind == FSDP_OPTIM ? most - expect_states_less(e, k) : most;
+}
+
+/* Of all states of shard s: bytes, each state of a unit in whole lines. */
+static uint64_t states_stored(const struct expect *e, uint32_t s)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        bytes += expect_walk_in_lines(state_of(e, u, s) * sizeof(float));
+    }
+    return bytes * n_states(e);
+}
+
+uint64_t expect_peak_storage(const struct expect *e, uint32_t k)
+{
+    return e->peak_storage - states_stored(e, e->fullest) +
+           states_stored(e, k % e->shards);
 }
 
 int expect_make(const struct run_case *c, const struct fsdp_model *model,

@@ -85,6 +85,7 @@ struct expect {
     bool *seen;
     bool *trained;
     uint64_t states;        /* elements of one state of all units */
+    uint32_t fullest;       /* the shard that has so many */
     uint64_t resting;       /* elements of all shards of one rank */
     uint64_t largest;       /* elements of the largest unsharded copy */
     uint64_t largest_bytes; /* bytes of that which has most of them */
@@ -192,6 +193,13 @@ uint64_t expect_place_of_gradient(const struct expect *e, uint32_t p,
 /* Bytes of states that rank k has less than what all the peaks and `rest` say,
  * which are of the rank that has most. */
 uint64_t expect_states_less(const struct expect *e, uint32_t k);
+/* Bytes of a kind that rank k has live between actions, where that rank has
+ * `most`. */
+uint64_t expect_rest_of(const struct expect *e, uint32_t k, uint32_t kind,
+                        uint64_t most);
+/* Rank k's peak_storage: that of a rank that has fewer states may be larger,
+ * because each of them is in whole lines. */
+uint64_t expect_peak_storage(const struct expect *e, uint32_t k);
 
 /* The parts that shard index s of the shard dimension owns, parameters
  * ascending, none of them empty. Sets *n; *out is malloc'ed, the caller's.

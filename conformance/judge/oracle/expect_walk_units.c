@@ -20,7 +20,7 @@ static void tell(const struct walk *w, uint32_t kind, uint64_t bytes,
     }
 }
 
-static uint64_t in_lines(uint64_t bytes)
+uint64_t expect_walk_in_lines(uint64_t bytes)
 {
     return (bytes + LINE - 1) / LINE * LINE;
 }
@@ -41,7 +41,7 @@ void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
 
     tell(w, kind, bytes, true);
     w->live[kind] += bytes;
-    w->stored[kind] += in_lines(bytes);
+    w->stored[kind] += expect_walk_in_lines(bytes);
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
         engine += w->live[k];
         storage += w->stored[k];
@@ -68,7 +68,7 @@ static void shrink(struct walk *w, uint32_t kind, uint32_t dtype,
 
     tell(w, kind, bytes, false);
     w->live[kind] -= bytes;
-    w->stored[kind] -= in_lines(bytes);
+    w->stored[kind] -= expect_walk_in_lines(bytes);
 }
 
 /* Everything of this kind is dead. */

@@ -29,6 +29,8 @@ struct walk {
 
 /* Bytes of so many elements. */
 uint64_t expect_walk_bytes(uint32_t dtype, uint64_t elements);
+/* Bytes of storage of so many: whole lines. */
+uint64_t expect_walk_in_lines(uint64_t bytes);
 
 /* A range of so many elements comes to be live. */
 void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
