@@ -91,7 +91,8 @@ static bool recomputes(const struct run_case *c, uint32_t value)
 static bool freezes(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return c->frozen != WORKLOAD_TRAINS_ALL || says(c, "! grad-of-frozen");
+    return c->frozen != WORKLOAD_TRAINS_ALL || says(c, "! grad-of-frozen") ||
+           says(c, "! shard-frozen");
 }
 
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)

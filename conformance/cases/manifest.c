@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 646;
+const uint32_t manifest_count = 662;
 const char manifest_sha256[] =
-    "2f6947eac636af00f51525a65c6df8374fac0c226e22e1cbdbe905c047ffedec";
+    "5422fdc4335317b0c356414f38187cf43d7b385f96cbbeed6d08415a791743a7";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

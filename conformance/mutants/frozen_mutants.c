@@ -83,6 +83,11 @@ static bool clips_some(const struct run_case *c)
     return c->frozen != WORKLOAD_TRAINS_ALL && c->scenario == CASE_CLIP;
 }
 
+static bool disagrees_on_some(const struct run_case *c)
+{
+    return c->frozen != WORKLOAD_TRAINS_ALL && c->scenario == CASE_DISAGREE;
+}
+
 static bool resumes_some(const struct run_case *c)
 {
     return c->frozen != WORKLOAD_TRAINS_ALL && c->scenario == CASE_RESUME;
@@ -148,6 +153,36 @@ static int frozen_as_zero(const struct fsdp_env *env,
                           struct fsdp_sharded **out)
 {
     return shard_thawed(env, model, units, options, out, false);
+}
+
+/* All shard as the last rank is told, and nobody learns of it. */
+static int frozen_disagreed(const struct fsdp_env *env,
+                            const struct fsdp_model *model,
+                            const struct fsdp_units *units,
+                            const struct fsdp_options *options,
+                            struct fsdp_sharded **out)
+{
+    uint64_t mine = 0;
+    uint64_t all[64];
+
+    forget_told();
+    told.flags = calloc(model->n_parameters + 1u, sizeof(*told.flags));
+    *out = NULL;
+    if (!told.flags) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t p = 0; p < model->n_parameters && p < 64; p++) {
+        mine |= (uint64_t)(model->parameter_flags[p] & FSDP_FROZEN) << p;
+    }
+    FSDP_TRY(env->exchange(env->exchange_self, &mine, sizeof(mine), all));
+    for (uint32_t p = 0; p < model->n_parameters && p < 64; p++) {
+        told.flags[p] = model->parameter_flags[p] & ~(uint32_t)FSDP_FROZEN;
+        told.flags[p] |=
+            (all[env->world - 1] >> p & 1) != 0 ? (uint32_t)FSDP_FROZEN : 0;
+    }
+    told.model = *model;
+    told.model.parameter_flags = told.flags;
+    return mutant_real.engine.shard(env, &told.model, units, options, out);
 }
 
 static void told_destroy(struct fsdp_sharded *s)
@@ -351,6 +386,12 @@ const struct mutant frozen_mutants[] = {
      .kills = "frozen.unchanged step.adamw",
      .shows = {.in = has_mixed_units},
      .calls.step = frozen_decays},
+    {.name = "frozen-disagreed",
+     .text = "what is frozen is not among what ranks compare",
+     .evidence = "pytorch/pytorch#91167: requires_grad is each rank's own",
+     .kills = "error.frozen-disagree",
+     .shows = {.in = disagrees_on_some},
+     .calls = {.shard = frozen_disagreed, .destroy = told_destroy}},
     {.name = "frozen-gradient-garbage",
      .text = "in a flat gradient the place of a frozen parameter is not +0",
      .evidence = "pytorch/pytorch#91167: FSDP1 with use_orig_params reduces "

@@ -122,6 +122,11 @@ static bool is_disagree(const struct expect *e)
     return e->c->scenario == CASE_DISAGREE && e->c->ranks > 1;
 }
 
+static bool is_disagree_on_frozen(const struct expect *e)
+{
+    return is_disagree(e) && e->c->frozen != WORKLOAD_TRAINS_ALL;
+}
+
 const struct requirement error_options_requirements[] = {
     /* Options that do not fit are found when sharding, not in the middle of
      * a run. */
@@ -229,5 +234,17 @@ const struct requirement error_options_requirements[] = {
      .applies = is_disagree,
      .check = &check_answers,
      .answers = {{"shard-units", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+    /* One would reduce what the others do not. */
+    {.id = "error.frozen-disagree",
+     .text = "When another parameter is frozen on rank 0 than on the others, "
+             "shard answers MISMATCH on every rank.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "frozen",
+     .applies = is_disagree_on_frozen,
+     .check = &check_answers,
+     .answers = {{"shard-frozen", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
     {0},
 };

@@ -214,6 +214,14 @@ static void another_wrap(struct driver *x, struct offer *o)
     }
 }
 
+/* The last parameter is frozen on rank 0 alone, or everywhere else. */
+static void another_frozen(struct driver *x, struct offer *o)
+{
+    if (x->env.rank == 0) {
+        o->flags[x->model->n_parameters - 1] ^= FSDP_FROZEN;
+    }
+}
+
 static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_UNKNOWN_LAYOUT] = unknown_layout,
     [SCRIPT_CALL_UNKNOWN_OPTIMIZER] = unknown_optimizer,
@@ -243,6 +251,7 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_NEGATIVE_FACTOR_OF_UNIT] = negative_factor_of_unit,
     [SCRIPT_CALL_INFINITE_PREDIVIDE_OF_UNIT] = infinite_predivide_of_unit,
     [SCRIPT_CALL_UNCLAIMED_FROZEN] = unclaimed_frozen,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_FROZEN] = another_frozen,
 };
 
 /* ---- The offer ---------------------------------------------------------- */

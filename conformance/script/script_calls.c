@@ -116,6 +116,8 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_GRAD_OF_FROZEN] = {"grad-of-frozen", SCRIPT_IN_PASS},
     [SCRIPT_CALL_UNCLAIMED_FROZEN] = {"unclaimed-frozen", SCRIPT_UNTRAINED,
                                       SCRIPT_IS_UNSUPPORTED, "frozen"},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_FROZEN] = {"shard-frozen", SCRIPT_UNTRAINED,
+                                              SCRIPT_IS_A_MISMATCH},
 };
 
 bool script_is_offer(const struct script_action *a)

@@ -45,6 +45,7 @@ static const char *claim_of_call(uint32_t call)
         {"nan-predivide-", "unit-factors"},
         {"negative-factor-of-unit", "unit-factors"},
         {"grad-of-frozen", "frozen"},
+        {"shard-frozen", "frozen"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {

@@ -297,7 +297,8 @@ static void write_case(FILE *f, const struct run_case *c, bool saves_only)
         }
         break;
     case CASE_DISAGREE:
-        fprintf(f, "! shard\n! shard-units\n");
+        fprintf(f, "! shard\n! shard-units\n%s",
+                c->frozen != WORKLOAD_TRAINS_ALL ? "! shard-frozen\n" : "");
         break;
     case CASE_SHARD:
         fprintf(f, "look\n");
