@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 626;
+const uint32_t manifest_count = 635;
 const char manifest_sha256[] =
-    "8d5f72d227b79d6cb57572cede6772ee130b3a52f2b1c116d636c54eaf2f776d";
+    "b59dd2589813702daebe1871806702aea3aa9ff565a93e054b4b05607d432e6c";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
