@@ -457,7 +457,7 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
            named(case_data_name(c->data)), (unsigned long long)c->seed,
            c->ranks, c->replicas, named(case_fold_name(c->fold)));
     if (c->fold == FSDP_FOLD_RING || c->wrap == CASE_WRAP_DRAWN ||
-        c->precision == CASE_UNITS) {
+        case_has_units_dtypes(c)) {
         /* An element is folded in an order that begins after its owner, and
          * who that is depends on the units. And where modules are left out,
          * it depends on the units which parameters are stepped; or what

@@ -80,7 +80,9 @@ enum case_precision {
     CASE_FP16 = 6,
     CASE_FP16_REDUCE_F32 = 7,
     CASE_UNITS = 8, /* every third unit float32, every third float16 */
-    CASE_N_PRECISIONS = 9,
+    CASE_DEFAULTS =
+        9, /* units of three kinds; what has a default is not said */
+    CASE_N_PRECISIONS = 10,
 };
 
 enum {

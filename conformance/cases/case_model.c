@@ -203,7 +203,7 @@ static int set_dtypes(const struct run_case *c, struct case_model *m)
     const uint32_t n = m->units.units.n_units;
     struct case_dtypes d;
 
-    if (c->precision != CASE_UNITS) {
+    if (!case_has_units_dtypes(c)) {
         return FSDP_OK;
     }
     m->dtypes = calloc(5 * (size_t)n + 1, sizeof(*m->dtypes));

@@ -9,7 +9,8 @@
 enum {
     F32 = FSDP_DTYPE_F32,
     BF16 = FSDP_DTYPE_BF16,
-    F16 = FSDP_DTYPE_F16
+    F16 = FSDP_DTYPE_F16,
+    NONE = FSDP_DTYPE_NONE
 };
 
 static const struct precision {
@@ -25,6 +26,7 @@ static const struct precision {
     [CASE_FP16] = {"fp16", {F16, F16, F16, F16, F16}},
     [CASE_FP16_REDUCE_F32] = {"fp16r32", {F16, F16, F32, F32, F32}},
     [CASE_UNITS] = {"units", {BF16, BF16, F32, F32, F32}},
+    [CASE_DEFAULTS] = {"defaults", {BF16, NONE, NONE, F32, NONE}},
 };
 
 const char *case_precision_name(uint32_t precision)
@@ -37,17 +39,29 @@ struct case_dtypes case_dtypes(const struct run_case *c)
     return precisions[c->precision < CASE_N_PRECISIONS ? c->precision : 0].d;
 }
 
-/* Neighbours have other dtypes: those of the options, float32, float16. */
+bool case_has_units_dtypes(const struct run_case *c)
+{
+    return c->precision == CASE_UNITS || c->precision == CASE_DEFAULTS;
+}
+
+/* Neighbours have other dtypes: those of the options, float32, float16. Where
+ * defaults are asked for, those of a unit follow from what it has of its own,
+ * and its gradients are wider than their sum, or as narrow. */
 bool case_dtypes_of_unit(const struct run_case *c, uint32_t unit,
                          struct case_dtypes *out)
 {
     static const uint32_t of[] = {CASE_UNITS, CASE_F32, CASE_FP16};
 
+    static const struct case_dtypes less[] = {{BF16, NONE, NONE, F32, NONE},
+                                              {F32, NONE, NONE, BF16, NONE},
+                                              {F16, NONE, NONE, F16, NONE}};
+
     *out = case_dtypes(c);
-    if (c->precision != CASE_UNITS) {
+    if (!case_has_units_dtypes(c)) {
         return false;
     }
-    *out = precisions[of[unit % 3]].d;
+    *out = c->precision == CASE_UNITS ? precisions[of[unit % 3]].d
+                                      : less[unit % 3];
     return unit % 3 != 0;
 }
 
@@ -69,5 +83,5 @@ bool case_sums_wide(const struct run_case *c)
 {
     const struct case_dtypes d = case_dtypes(c);
 
-    return d.sum != d.reduce;
+    return d.sum != NONE && d.sum != d.reduce;
 }

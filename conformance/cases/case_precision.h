@@ -2,7 +2,8 @@
 /*
  * case_precision.h - the axis `precision`: which dtypes the units of a case
  * have (docs/specification.md, Mixed precision). A case that is not float32
- * sets every one of them, so that nobody's default is asked for.
+ * sets every one of them, so that nobody's default is asked for; but under
+ * `defaults` none that has a default, which is then NONE here.
  */
 #ifndef FSDP_CTS_CASE_PRECISION_H
 #define FSDP_CTS_CASE_PRECISION_H
@@ -16,6 +17,8 @@ struct case_dtypes {
 
 /* Those of the options. */
 struct case_dtypes case_dtypes(const struct run_case *c);
+/* Whether units have dtypes of their own. */
+bool case_has_units_dtypes(const struct run_case *c);
 /* Those of a unit; true if it has its own. */
 bool case_dtypes_of_unit(const struct run_case *c, uint32_t unit,
                          struct case_dtypes *out);

@@ -5,6 +5,7 @@
  */
 #include "requirements/families.h"
 
+#include "cases/case_precision.h"
 #include "judge/compare/compare_checks.h"
 
 #include <string.h>
@@ -144,7 +145,7 @@ static bool is_wrapped(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->wrap != CASE_WRAP_WHOLE &&
            e->c->fold != FSDP_FOLD_RING && !e->any_fold &&
-           e->c->precision != CASE_UNITS;
+           !case_has_units_dtypes(e->c);
 }
 
 const struct requirement invariance_requirements[] = {

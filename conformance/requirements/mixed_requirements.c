@@ -7,6 +7,7 @@
  */
 #include "requirements/families.h"
 
+#include "cases/case_precision.h"
 #include "judge/compare/compare_checks.h"
 #include "judge/replay/replay_mixed.h"
 
@@ -112,7 +113,7 @@ static bool gradient_dtype_spoil(const struct expect *e,
  */
 static bool has_own_dtypes(const struct expect *e)
 {
-    return is_mixed(e) && e->c->precision == CASE_UNITS;
+    return is_mixed(e) && case_has_units_dtypes(e->c);
 }
 
 static bool units_of_rank(const struct expect *e,

@@ -24,6 +24,9 @@ int play_edits(struct driver *x, const struct script_action *a,
 /* play_optimizer.c: shards, and makes a step, with parameter groups. */
 int play_shard(struct driver *x);
 void play_begin_scale(struct driver *x); /* as the script says */
+/* What undoes the scale of the loss, 1 where that has been done; 0: there is
+ * none. */
+float play_inverse_scale(const struct driver *x);
 int play_step(struct driver *x, const struct script_action *a);
 int play_zero(struct driver *x, const struct script_action *a);
 int play_clip(struct driver *x, const struct script_action *a);

@@ -63,8 +63,7 @@ void play_begin_scale(struct driver *x)
     x->scaler.interval = scale->every > 0 ? scale->every : 1;
 }
 
-/* What undoes it, 1 where that has been done; 0: there is none. */
-static float inverse(const struct driver *x)
+float play_inverse_scale(const struct driver *x)
 {
     if (!x->d->script->scale.said) {
         return 0.0f;
@@ -98,7 +97,7 @@ int play_step(struct driver *x, const struct script_action *a)
                              .n_groups = x->d->script->groups,
                              .lr = lr,
                              .weight_decay = a->n_decay > 0 ? decay : NULL,
-                             .inverse_scale = inverse(x),
+                             .inverse_scale = play_inverse_scale(x),
                              .found_inf = 1};
 
     spread(a->n_lr, a->lr, step.n_groups, lr);
@@ -127,7 +126,7 @@ int play_clip(struct driver *x, const struct script_action *a)
                                    .max_norm = a->max_norm,
                                    .p = a->p,
                                    .error_if_nonfinite = a->strict,
-                                   .inverse_scale = inverse(x)};
+                                   .inverse_scale = play_inverse_scale(x)};
     char name[CASE_NORM_BYTES];
     float norm = NAN;
 

@@ -280,7 +280,8 @@ static int clip_nonfinite(struct driver *x, int *status)
     const struct fsdp_clip c = {.size = sizeof(c),
                                 .max_norm = 1.0f,
                                 .p = 2.0f,
-                                .error_if_nonfinite = 1};
+                                .error_if_nonfinite = 1,
+                                .inverse_scale = play_inverse_scale(x)};
     float norm;
 
     *status = x->engine.clip_grad_norm
