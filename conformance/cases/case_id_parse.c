@@ -162,6 +162,7 @@ static bool read_count(struct reading *r, struct run_case *c)
         return case_value(case_recompute_name, word, &c->recompute);
     }
     return case_value(case_precision_name, word, &c->precision) ||
+           case_value(case_factors_name, word, &c->factors) ||
            read_scenario(word, c);
 }
 

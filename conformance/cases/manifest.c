@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 626;
+const uint32_t manifest_count = 639;
 const char manifest_sha256[] =
-    "8d5f72d227b79d6cb57572cede6772ee130b3a52f2b1c116d636c54eaf2f776d";
+    "eb8b90280d7f5230994c73b1a0d84fbcda612cca44e7527694c7050508d04d99";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -63,6 +63,11 @@ static bool is_f32(const void *base)
     return c->precision == CASE_F32;
 }
 
+static bool is_usual(const void *base)
+{
+    return ((const struct run_case *)base)->factors == CASE_USUAL_FACTORS;
+}
+
 static bool read_script(struct record_json *j, struct record_field at,
                         json_t *v, const struct record_row *row, void *base)
 {
@@ -146,6 +151,8 @@ static const struct record_row run_case_rows[] = {
     {"recorded_steps", &record_u32, AT(recorded_steps)},
     {"precision", &record_name, AT(precision), .name = case_precision_name,
      .optional = true, .absent = is_f32},
+    {"factors", &record_name, AT(factors), .name = case_factors_name,
+     .optional = true, .absent = is_usual},
     {"script", &script_text_or_name, AT(script), .optional = true,
      .absent = plays_none},
 };

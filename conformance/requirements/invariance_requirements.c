@@ -9,6 +9,12 @@
 
 #include <string.h>
 
+/* Nothing but the world divides gradients. */
+static bool has_usual_factors(const struct expect *e)
+{
+    return e->c->factors == CASE_USUAL_FACTORS;
+}
+
 /*
  * num.exact-world-invariance: with values that every order of summation adds up
  * exactly, ranks cannot show. Only linear stays exact beyond the first step,
@@ -16,8 +22,9 @@
  */
 static bool is_exact(const struct expect *e)
 {
-    return compare_case_trains(e) && e->c->data == WORKLOAD_EXACT &&
-           e->c->ranks > 1 && (e->c->ranks & (e->c->ranks - 1)) == 0 &&
+    return has_usual_factors(e) && compare_case_trains(e) &&
+           e->c->data == WORKLOAD_EXACT && e->c->ranks > 1 &&
+           (e->c->ranks & (e->c->ranks - 1)) == 0 &&
            !(e->c->divide_factor != 0.0f);
 }
 
@@ -76,7 +83,7 @@ static bool exact_world_invariance_spoil(const struct expect *e,
 static bool is_replicated(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->data == WORKLOAD_REPLICATED &&
-           (e->c->ranks == 2 || e->c->ranks == 4) &&
+           (e->c->ranks == 2 || e->c->ranks == 4) && has_usual_factors(e) &&
            !(e->c->divide_factor != 0.0f);
 }
 
@@ -88,7 +95,7 @@ static bool folds_as_tree(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->fold == FSDP_FOLD_TREE &&
            e->c->precision == CASE_F32 && e->c->ranks > 1 &&
-           !(e->c->divide_factor != 0.0f);
+           has_usual_factors(e) && !(e->c->divide_factor != 0.0f);
 }
 
 /*
@@ -127,8 +134,8 @@ static bool keeps_unsharded(const struct expect *e)
 /*
  * num.wrap-invariance: which parameters are gathered together is a matter of
  * memory alone. (The ring fold is left out: there the owner, and so the order,
- * depends on the flat parameter; and units with dtypes of their own, whose
- * arithmetic they are.)
+ * depends on the flat parameter; and units with dtypes or factors of their own,
+ * whose arithmetic they are.)
  */
 static void wrap_whole(struct run_case *c)
 {
@@ -144,7 +151,7 @@ static bool is_wrapped(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->wrap != CASE_WRAP_WHOLE &&
            e->c->fold != FSDP_FOLD_RING && !e->any_fold &&
-           e->c->precision != CASE_UNITS;
+           e->c->precision != CASE_UNITS && e->c->factors != CASE_UNIT_FACTORS;
 }
 
 const struct requirement invariance_requirements[] = {

@@ -262,7 +262,9 @@ struct fsdp_engine {
      *                                  a unit
      *   loss-scale                     inverse_scale of steps and clips
      *   recompute                      RECOMPUTE points (model.h)
-     *   groups-betas, frozen, shared, offload
+     *   groups-betas                   groups with betas, eps and momentum of
+     *                                  their own
+     *   frozen, shared, offload
      *                                  nothing asks for them in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the

@@ -23,7 +23,7 @@ static float reduced_of(const struct replay_reduction *reduction, uint32_t from,
     return expect_reduce(
         reduction->e, reduction->unit,
         expect_place(reduction->e, reduction->parameter, reduction->first + i),
-        sum, reduction->scale);
+        sum, reduction->factor);
 }
 
 static bool is_alone(const struct replay_reduction *reduction, const float *got,
