@@ -127,7 +127,7 @@ static bool runs_ahead(const struct run_case *c, uint32_t value)
 static bool scales_loss(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return says(c, "\nscale ");
+    return says(c, "\nscale ") || says(c, "! step-scale-");
 }
 
 static bool offers_factors(const struct run_case *c, uint32_t value)

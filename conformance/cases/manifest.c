@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 639;
+const uint32_t manifest_count = 641;
 const char manifest_sha256[] =
-    "eb8b90280d7f5230994c73b1a0d84fbcda612cca44e7527694c7050508d04d99";
+    "9758ada2f80b6e5f64cfb5f4cc824f7d983650f5250c5986c6f5872d08c1485c";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

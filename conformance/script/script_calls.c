@@ -113,6 +113,9 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
                                              SCRIPT_UNTRAINED},
     [SCRIPT_CALL_INFINITE_PREDIVIDE_OF_UNIT] = {"infinite-predivide-of-unit",
                                                 SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_STEP_SCALE_NEGATIVE] = {"step-scale-negative", SCRIPT_AT_REST},
+    [SCRIPT_CALL_STEP_SCALE_NAN] = {"step-scale-nan", SCRIPT_AT_REST},
+    [SCRIPT_CALL_STEP_SCALE_INFINITE] = {"step-scale-infinite", SCRIPT_AT_REST},
 };
 
 bool script_is_offer(const struct script_action *a)

@@ -44,6 +44,7 @@ static const char *claim_of_call(uint32_t call)
         {"negative-predivide-", "unit-factors"},
         {"nan-predivide-", "unit-factors"},
         {"negative-factor-of-unit", "unit-factors"},
+        {"step-scale-", "loss-scale"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
