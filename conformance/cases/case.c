@@ -4,6 +4,7 @@
  * are told of it. Everything follows from the fields of
  * a case alone, so that every process that has the case has all of this.
  */
+#include "cases/case_factors.h"
 #include "cases/case_precision.h"
 
 #include "models/workload.h"
@@ -217,6 +218,9 @@ static void id_add_what_is_special(struct id *id, const struct run_case *c)
     if (c->precision != CASE_F32) {
         id_add(id, ".%s", named(case_precision_name(c->precision)));
     }
+    if (c->factors != CASE_USUAL_FACTORS) {
+        id_add(id, ".%s", named(case_factors_name(c->factors)));
+    }
     if (c->keep_root != 0) {
         id_add(id, ".keep-root");
     }
@@ -305,6 +309,7 @@ void case_sharded(const struct run_case *c, struct run_case *out)
     out->sync[0] = 1;
     out->optimizer = FSDP_OPTIMIZER_SGD;
     out->precision = CASE_F32; /* what rests is float32 */
+    out->factors = CASE_USUAL_FACTORS;
     out->lr = case_default_lr(out);
     out->weight_decay = out->divide_factor = 0.0f;
     out->prefetch_forward = out->prefetch_backward = 0;
@@ -368,28 +373,6 @@ uint32_t case_grains(uint32_t fold, uint32_t ranks)
     return 0;
 }
 
-uint32_t case_groups(const struct run_case *c)
-{
-    return c->scenario == CASE_GROUPS ? CASE_MAX_GROUPS : 1;
-}
-
-/* Neither layers nor weights and biases: neighbours are in different ones. */
-uint32_t case_group_of(const struct run_case *c, uint32_t parameter)
-{
-    return case_groups(c) > 1 && parameter % 3 == 1 ? 1 : 0;
-}
-
-/* By powers of two, so that what is exact stays so. */
-float case_group_lr(const struct run_case *c, uint32_t group)
-{
-    return group == 0 ? c->lr : c->lr * 0.25f;
-}
-
-float case_group_decay(const struct run_case *c, uint32_t group)
-{
-    return group == 0 ? c->weight_decay : c->weight_decay * 8.0f;
-}
-
 const float case_norm_p[CASE_N_NORMS] = {1.0f, 2.0f, INFINITY};
 
 /* One norm after the other, far below what gradients have; then one that is
@@ -433,6 +416,7 @@ void case_options(const struct run_case *c, struct fsdp_options *out)
     out->beta2 = 0.999f;
     out->eps = 1e-8f;
     out->divide_factor = c->divide_factor;
+    out->predivide_factor = case_predivide(c);
     if (c->precision != CASE_F32) {
         const struct case_dtypes d = case_dtypes(c);
 
@@ -457,11 +441,11 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
            named(case_data_name(c->data)), (unsigned long long)c->seed,
            c->ranks, c->replicas, named(case_fold_name(c->fold)));
     if (c->fold == FSDP_FOLD_RING || c->wrap == CASE_WRAP_DRAWN ||
-        case_has_units_dtypes(c)) {
+        case_has_units_dtypes(c) || c->factors == CASE_UNIT_FACTORS) {
         /* An element is folded in an order that begins after its owner, and
          * who that is depends on the units. And where modules are left out,
          * it depends on the units which parameters are stepped; or what
-         * dtype they have. */
+         * dtype they have, or what they are divided by. */
         id_add(&out, ".%s.%s", named(case_layout_name(c->layout)),
                named(case_wrap_name(c->wrap)));
     }
@@ -476,6 +460,9 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
     }
     if (c->frozen != WORKLOAD_TRAINS_ALL) {
         id_add(&out, ".%s", named(case_frozen_name(c->frozen)));
+    }
+    if (c->factors != CASE_USUAL_FACTORS) {
+        id_add(&out, ".%s", named(case_factors_name(c->factors)));
     }
     if (c->scenario == CASE_EVAL) {
         id_add(&out, ".eval");

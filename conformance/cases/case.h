@@ -85,6 +85,19 @@ enum case_precision {
     CASE_N_PRECISIONS = 10,
 };
 
+/* What gradients are divided by, and what groups have of their own
+ * (case_factors.h). Ids leave the usual ones out. */
+enum case_factors {
+    CASE_USUAL_FACTORS = 0,
+    CASE_PRE2 = 1, /* predivided by 2, which is exact */
+    CASE_PRE3 = 2,
+    CASE_UNIT_FACTORS = 3, /* two of three units have their own */
+    CASE_ONE_GROUP = 4,    /* own betas, eps and momentum */
+    CASE_EMPTY_GROUP = 5,  /* of three groups with their own */
+    CASE_OWN_GROUPS = 6,   /* five of them */
+    CASE_N_FACTORS = 7,
+};
+
 enum {
     CASE_MAX_MICROBATCHES = 4,
     CASE_MAX_RANKS = 512,
@@ -122,6 +135,7 @@ struct run_case {
     uint32_t recompute; /* enum workload_recompute */
     uint32_t precision; /* enum case_precision */
     uint32_t frozen;    /* enum workload_frozen */
+    uint32_t factors;   /* enum case_factors */
     uint32_t steps;
     uint32_t recorded_steps; /* tensors are recorded for steps [0, this) */
     /* SCRIPT: which; else empty. It stands in ids in the scenario's place. */
@@ -150,6 +164,7 @@ const char *case_data_name(uint32_t data);
 const char *case_recompute_name(uint32_t recompute);
 const char *case_frozen_name(uint32_t frozen);
 const char *case_precision_name(uint32_t precision);
+const char *case_factors_name(uint32_t factors);
 
 /* The value that one of the functions above gives this name to. */
 bool case_value(const char *(*name)(uint32_t), const char *text, uint32_t *out);
@@ -184,9 +199,10 @@ bool case_resumes(const struct run_case *c);
 /* GROW, SHRINK: the case of those who save. False: the case's own ranks. */
 bool case_saver(const struct run_case *c, struct run_case *out);
 
-/* GROUPS: of a parameter; and the numbers of each. Otherwise there is one. */
+/* GROUPS, and groups with numbers of their own (case_factors.h): of a
+ * parameter; and the numbers of each. Otherwise there is one. */
 enum {
-    CASE_MAX_GROUPS = 2
+    CASE_MAX_GROUPS = 5
 };
 uint32_t case_groups(const struct run_case *c);
 uint32_t case_group_of(const struct run_case *c, uint32_t parameter);

@@ -3,6 +3,7 @@
  * case_check.c - when a case is well formed. Cases come from files and command
  * lines too; what passes here can be run, or at least be refused by name.
  */
+#include "cases/case_factors.h"
 #include "cases/case_script.h"
 
 #include <math.h>
@@ -37,9 +38,10 @@ static const char *check_names(const struct run_case *c)
         case_optimizer_name(c->optimizer) == NULL ||
         case_recompute_name(c->recompute) == NULL ||
         case_frozen_name(c->frozen) == NULL ||
-        case_precision_name(c->precision) == NULL) {
+        case_precision_name(c->precision) == NULL ||
+        case_factors_name(c->factors) == NULL) {
         return "data, scenario, strategy, layout, wrap, fold, optimizer, "
-               "recompute, precision or frozen is not in its list";
+               "recompute, precision, factors or frozen is not in its list";
     }
     return NULL;
 }
@@ -142,6 +144,27 @@ static const char *check_numbers(const struct run_case *c)
     return NULL;
 }
 
+static const char *check_factors(const struct run_case *c)
+{
+    const bool other_world =
+        c->scenario == CASE_GROW || c->scenario == CASE_SHRINK;
+
+    if (case_has_numbers(c) &&
+        (case_is_script(c) || c->scenario == CASE_GROUPS)) {
+        return "a script says its groups itself, and scenario groups has its "
+               "own";
+    }
+    if (c->factors != CASE_USUAL_FACTORS && !case_has_numbers(c) &&
+        (other_world || c->data == WORKLOAD_REPLICATED)) {
+        return "who saves is another world, whose gradients are divided "
+               "otherwise; and replicated data are divided by the world";
+    }
+    if (c->factors > CASE_PRE2 && c->data == WORKLOAD_EXACT) {
+        return "what is exact stays so by powers of two alone";
+    }
+    return NULL;
+}
+
 /* Ended within its array, or nothing is looked for. */
 static const char *check_script(const struct run_case *c)
 {
@@ -165,8 +188,8 @@ static const char *check_script(const struct run_case *c)
 const char *case_check(const struct run_case *c)
 {
     static const char *(*const check[])(const struct run_case *) = {
-        check_names, check_world, check_microbatches, check_numbers,
-        check_script};
+        check_names,   check_world,   check_microbatches,
+        check_numbers, check_factors, check_script};
     const char *wrong = NULL;
 
     for (uint32_t i = 0; i < N_OF(check) && wrong == NULL; i++) {

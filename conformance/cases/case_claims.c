@@ -7,6 +7,7 @@
  * with the tables in the docs.
  */
 #include "cases/case_claims.h"
+#include "cases/case_factors.h"
 #include "cases/case_precision.h"
 #include "cases/case_script.h"
 
@@ -133,14 +134,26 @@ static bool runs_ahead(const struct run_case *c, uint32_t value)
 static bool scales_loss(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return says(c, "\nscale ");
+    return says(c, "\nscale ") || says(c, "! step-scale-");
 }
 
 static bool offers_factors(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return says(c, "! infinite-") || says(c, "! negative-predivide-") ||
+    return case_predivide(c) != 0.0f || c->factors == CASE_UNIT_FACTORS ||
+           says(c, "! infinite-") || says(c, "! negative-predivide-") ||
            says(c, "! nan-predivide-") || says(c, "! negative-factor-of-unit");
+}
+
+static bool has_numbers(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return case_has_numbers(c);
+}
+
+static bool has_groups(const struct run_case *c, uint32_t scenario)
+{
+    return has_scenario(c, scenario) || case_groups(c) > 1;
 }
 
 static bool has_dtype(const struct run_case *c, uint32_t dtype)
@@ -204,9 +217,9 @@ const struct claim known_claims[] = {
      .text = "cases that clip gradients; `clip.*` and `error.clip-arguments`",
      .asked_by = has_scenario, .value = CASE_CLIP},
     {"groups", CLAIM_ENGINE,
-     .text = "cases with two parameter groups; `step.*` goes by the numbers of "
-             "each",
-     .asked_by = has_scenario, .value = CASE_GROUPS},
+     .text = "cases with several parameter groups; `step.*` goes by the "
+             "numbers of each",
+     .asked_by = has_groups, .value = CASE_GROUPS},
     {"save-full", CLAIM_ENGINE,
      .text = "cases that save everything gathered, and resume",
      .asked_by = has_scenario, .value = CASE_RESUME_FULL},
@@ -247,10 +260,13 @@ const struct claim known_claims[] = {
      .text = "cases whose sums are float32 where the wire has 16 bits",
      .asked_by = sums_wide},
     {"unit-factors", CLAIM_ENGINE,
-     .text = "`error.factors`: a predivide factor and a unit's own divide "
-             "factor are used, or refused; no case",
+     .text = "cases with a predivide factor, or units' own factors; "
+             "`reduce.predivide`, `reduce.unit-scale`, `error.factors`",
      .asked_by = offers_factors},
-    {"groups-betas", CLAIM_ENGINE, .text = nothing},
+    {"groups-betas", CLAIM_ENGINE,
+     .text = "cases with groups that have their own betas, eps and momentum; "
+             "`groups.*`",
+     .asked_by = has_numbers},
     {"frozen", CLAIM_ENGINE,
      .text =
          "cases in which some parameters are frozen; `frozen.*`; without it "

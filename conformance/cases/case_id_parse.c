@@ -165,6 +165,7 @@ static bool read_count(struct reading *r, struct run_case *c)
         return case_value(case_frozen_name, word, &c->frozen);
     }
     return case_value(case_precision_name, word, &c->precision) ||
+           case_value(case_factors_name, word, &c->factors) ||
            read_scenario(word, c);
 }
 

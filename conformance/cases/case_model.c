@@ -6,6 +6,7 @@
  */
 #include "cases/case_model.h"
 
+#include "cases/case_factors.h"
 #include "cases/case_precision.h"
 
 #include <stdarg.h>
@@ -227,6 +228,29 @@ static int set_dtypes(const struct run_case *c, struct case_model *m)
     return FSDP_OK;
 }
 
+static int set_factors(const struct run_case *c, struct case_model *m)
+{
+    const uint32_t n = m->units.units.n_units;
+
+    if (c->factors != CASE_UNIT_FACTORS) {
+        return FSDP_OK;
+    }
+    m->factors = calloc(2 * (size_t)n + 1, sizeof(*m->factors));
+    if (m->factors == NULL) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t u = 0; u < n; u++) {
+        struct case_unit_factors own;
+
+        (void)case_factors_of_unit(c, u, &own);
+        m->factors[u] = own.divide;
+        m->factors[n + u] = own.predivide;
+    }
+    m->units.units.divide_factor = m->factors;
+    m->units.units.predivide_factor = m->factors + n;
+    return FSDP_OK;
+}
+
 int case_model_make(const struct run_case *c, const char *text,
                     uint64_t text_bytes, struct case_model *out,
                     struct fsdp_error *error)
@@ -242,6 +266,7 @@ int case_model_make(const struct run_case *c, const char *text,
     if (status == FSDP_OK) {
         status = wrap_case(c, out->model, &out->units);
         status = status == FSDP_OK ? set_dtypes(c, out) : status;
+        status = status == FSDP_OK ? set_factors(c, out) : status;
         if (status != FSDP_OK) {
             (void)refuse(error, status, "%s cannot be wrapped by %s: %s",
                          c->workload, case_wrap_name(c->wrap),
@@ -258,6 +283,7 @@ void case_model_release(struct case_model *m)
 {
     wrap_release(&m->units);
     free(m->dtypes);
+    free(m->factors);
     if (m->model != NULL) {
         m->model->workload->release(m->model);
     }

@@ -15,6 +15,7 @@ struct case_model {
     struct workload_model *model;
     struct wrap_units units;
     uint32_t *dtypes; /* that units point to, if any has its own */
+    float *factors;   /* likewise */
 };
 
 /* INVALID: unknown workload or size, or a config that does not fit (says what

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 662;
+const uint32_t manifest_count = 688;
 const char manifest_sha256[] =
-    "5422fdc4335317b0c356414f38187cf43d7b385f96cbbeed6d08415a791743a7";
+    "b9a512c2ecba4e6fdf8c309277ca09639379c8621483fe404cb7d8563c04c449";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

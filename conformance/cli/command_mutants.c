@@ -38,7 +38,9 @@ static int cases_of(const struct mutant *m, const struct case_list *all,
             c->prefetch_forward || c->prefetch_backward || c->reduces_in_flight;
 
         if ((m->shows.engine || !ahead) &&
-            m->shows.mixed == (c->precision != CASE_F32) && m->shows.in(c)) {
+            m->shows.mixed == (c->precision != CASE_F32) &&
+            m->shows.factors == (c->factors != CASE_USUAL_FACTORS) &&
+            m->shows.in(c)) {
             out->c[out->n++] = all->c[i];
         }
     }

@@ -78,6 +78,7 @@ struct mutant {
         uint32_t n_cases;
         const char *engine;
         bool mixed;    /* of the cases in mixed precision; else of the others */
+        bool factors;  /* of those with factors; else of the others */
         bool isolated; /* where the kernel limits what ranks may do */
     } shows;
 

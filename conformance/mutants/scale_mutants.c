@@ -32,6 +32,11 @@ static bool plays_adamw(const struct run_case *c)
     return plays_dynamic(c) && c->optimizer == FSDP_OPTIMIZER_ADAMW;
 }
 
+static bool plays_refused(const struct run_case *c)
+{
+    return plays(c, "scale-refused");
+}
+
 static bool plays_clip(const struct run_case *c)
 {
     return plays(c, "scale-clip");
@@ -248,6 +253,12 @@ const struct mutant scale_mutants[] = {
      .kills = "scale.skip-changes-nothing",
      .shows = {.in = plays_adamw},
      .calls.step = scale_skip_decays},
+    {.name = "scale-unchecked",
+     .text = "a step by an inverse_scale that is none answers OK",
+     .evidence = "a scale of zero, whose inverse nobody looks at",
+     .kills = "error.step-scale",
+     .shows = {.in = plays_refused},
+     .fault = {MUTANT_FORGIVES, MUTANT_STEP, FSDP_ERR_INVALID}},
     {.name = "scale-twice",
      .text = "gradients are multiplied by inverse_scale twice",
      .evidence = "unscale_ called by the user, and by step once more",

@@ -68,6 +68,11 @@ static bool trains_all(const void *base)
     return ((const struct run_case *)base)->frozen == WORKLOAD_TRAINS_ALL;
 }
 
+static bool is_usual(const void *base)
+{
+    return ((const struct run_case *)base)->factors == CASE_USUAL_FACTORS;
+}
+
 static bool read_script(struct record_json *j, struct record_field at,
                         json_t *v, const struct record_row *row, void *base)
 {
@@ -153,6 +158,8 @@ static const struct record_row run_case_rows[] = {
     {"recorded_steps", &record_u32, AT(recorded_steps)},
     {"precision", &record_name, AT(precision), .name = case_precision_name,
      .optional = true, .absent = is_f32},
+    {"factors", &record_name, AT(factors), .name = case_factors_name,
+     .optional = true, .absent = is_usual},
     {"script", &script_text_or_name, AT(script), .optional = true,
      .absent = plays_none},
 };

@@ -10,6 +10,12 @@
 
 #include <string.h>
 
+/* Nothing but the world divides gradients. */
+static bool has_usual_factors(const struct expect *e)
+{
+    return e->c->factors == CASE_USUAL_FACTORS;
+}
+
 /*
  * num.exact-world-invariance: with values that every order of summation adds up
  * exactly, ranks cannot show. Only linear stays exact beyond the first step,
@@ -17,8 +23,9 @@
  */
 static bool is_exact(const struct expect *e)
 {
-    return compare_case_trains(e) && e->c->data == WORKLOAD_EXACT &&
-           e->c->ranks > 1 && (e->c->ranks & (e->c->ranks - 1)) == 0 &&
+    return has_usual_factors(e) && compare_case_trains(e) &&
+           e->c->data == WORKLOAD_EXACT && e->c->ranks > 1 &&
+           (e->c->ranks & (e->c->ranks - 1)) == 0 &&
            !(e->c->divide_factor != 0.0f);
 }
 
@@ -77,7 +84,7 @@ static bool exact_world_invariance_spoil(const struct expect *e,
 static bool is_replicated(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->data == WORKLOAD_REPLICATED &&
-           (e->c->ranks == 2 || e->c->ranks == 4) &&
+           (e->c->ranks == 2 || e->c->ranks == 4) && has_usual_factors(e) &&
            !(e->c->divide_factor != 0.0f);
 }
 
@@ -89,7 +96,7 @@ static bool folds_as_tree(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->fold == FSDP_FOLD_TREE &&
            e->c->precision == CASE_F32 && e->c->ranks > 1 &&
-           !(e->c->divide_factor != 0.0f);
+           has_usual_factors(e) && !(e->c->divide_factor != 0.0f);
 }
 
 /*
@@ -128,8 +135,8 @@ static bool keeps_unsharded(const struct expect *e)
 /*
  * num.wrap-invariance: which parameters are gathered together is a matter of
  * memory alone. (The ring fold is left out: there the owner, and so the order,
- * depends on the flat parameter; and units with dtypes of their own, whose
- * arithmetic they are.)
+ * depends on the flat parameter; and units with dtypes or factors of their own,
+ * whose arithmetic they are.)
  */
 static void wrap_whole(struct run_case *c)
 {
@@ -145,7 +152,7 @@ static bool is_wrapped(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->wrap != CASE_WRAP_WHOLE &&
            e->c->fold != FSDP_FOLD_RING && !e->any_fold &&
-           !case_has_units_dtypes(e->c);
+           !case_has_units_dtypes(e->c) && e->c->factors != CASE_UNIT_FACTORS;
 }
 
 const struct requirement invariance_requirements[] = {

@@ -42,7 +42,7 @@ static bool is_scaled_by(struct replay_reduction x, const float *got,
 {
     uint64_t bad;
 
-    x.scale = scale;
+    x.factor.behind = scale;
     x.divide = 1.0f / scale;
     if (x.e->any_fold) {
         return orders_hold(&x, got, n, &bad);
@@ -60,7 +60,7 @@ static bool is_right(struct replay_reduction x, const float *got, uint64_t n)
     uint64_t bad;
 
     return x.e->any_fold ? orders_hold(&x, got, n, &bad)
-                         : is_scaled_by(x, got, n, x.scale);
+                         : is_scaled_by(x, got, n, x.factor.behind);
 }
 
 static bool wrong_factor(const struct compare_part *part, float got, float want,
@@ -100,10 +100,10 @@ static bool scale_of_part(const struct expect *e, const struct record *r,
     wrong[1] = 1.0f / ranks;
     wrong[2] = 1.0f / (float)e->shards;
     wrong[3] = 1.0f / (float)e->replicas;
-    wrong[4] = x.scale * x.scale;
+    wrong[4] = x.factor.behind * x.factor.behind;
     for (uint32_t w = 0; w < 5 && !is_right(x, got, part->n); w++) {
         if (is_scaled_by(x, got, part->n, wrong[w])) {
-            return wrong_factor(part, wrong[w], x.scale, f);
+            return wrong_factor(part, wrong[w], x.factor.behind, f);
         }
     }
     return true;
@@ -126,7 +126,7 @@ static bool unscale(const struct expect *e, struct record *r, uint32_t k,
     if (!replay_reduction_find(e, r, &part, &x, &unused)) {
         return false;
     }
-    x.scale = 1.0f;
+    x.factor.behind = 1.0f;
     for (uint64_t i = 0; i < t->n; i++) {
         float g = replay_reduced(&x, i);
 
@@ -202,10 +202,11 @@ static bool baseline_holds(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* Roundings of mixed precision that have a name of their own. */
+/* Roundings of mixed precision, and mistakes in factors, that have a name of
+ * their own. */
 #define REDUCE_ROUNDS                                            \
     "mixed.accumulate mixed.reduce-dtype mixed.sum mixed.scale " \
-    "mixed.shard-gradient"
+    "mixed.shard-gradient reduce.predivide reduce.unit-scale"
 
 const struct requirement reduce_requirements[] = {
     {.id = "reduce.replicas-equal",

@@ -35,6 +35,8 @@ static const struct requirement *const families[] = {
     mixed_requirements,
     mixed_sum_requirements,
     scale_requirements,
+    factor_requirements,
+    group_requirements,
 };
 
 enum {

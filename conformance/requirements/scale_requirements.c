@@ -367,7 +367,35 @@ static bool next_step_spoil(const struct expect *e, struct record *r)
     return i < e->n_events && compare_spoil_stage(r, RECORD_AFTER, i + 1);
 }
 
+/* ---- error.step-scale ---------------------------------------------------- */
+
+static bool gives_no_scale(const struct expect *e)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        const struct script_action *a = e->event[i].action;
+
+        if (a->verb == SCRIPT_WRONG &&
+            a->call == SCRIPT_CALL_STEP_SCALE_NEGATIVE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct requirement scale_requirements[] = {
+    {.id = "error.step-scale",
+     .text = "A step with an inverse_scale that is negative, infinite or NaN "
+             "is refused as INVALID.",
+     .since = "1.2",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "loss-scale",
+     .applies = gives_no_scale,
+     .check = &check_answers,
+     .answers = {{"step-scale-negative", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"step-scale-nan", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"step-scale-infinite", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
     {.id = "scale.found-everywhere",
      .text = "If a reduced gradient of any rank is infinite or NaN, every rank "
              "is told so.",

@@ -269,7 +269,8 @@ const struct requirement step_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_STEP,
-     .needs = "step.weights-untouched reduce.scale clip.scale",
+     .needs = "step.weights-untouched reduce.scale clip.scale groups.betas "
+              "groups.cut groups.empty groups.no-decay",
      .applies = compare_case_staged,
      .holds = every_element_changes_holds,
      .spoil = every_element_changes_spoil},
@@ -281,7 +282,8 @@ const struct requirement step_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .needs = "step.every-element-changes step.weights-untouched "
-              "mixed.master-kept",
+              "mixed.master-kept groups.betas groups.cut groups.empty "
+              "groups.no-decay",
      .claim = "sgd",
      .profile = PROFILE_BITS,
      .applies = uses_sgd,
@@ -298,7 +300,8 @@ const struct requirement step_requirements[] = {
      .level = LEVEL_STEP,
      .needs = "step.every-element-changes step.weights-untouched "
               "checkpoint.moments "
-              "mixed.master-kept",
+              "mixed.master-kept groups.betas groups.cut groups.empty "
+              "groups.no-decay",
      .claim = "momentum",
      .profile = PROFILE_BITS,
      .applies = uses_momentum,
@@ -315,7 +318,8 @@ const struct requirement step_requirements[] = {
      .level = LEVEL_STEP,
      .needs = "step.every-element-changes step.weights-untouched "
               "checkpoint.moments checkpoint.step "
-              "mixed.master-kept",
+              "mixed.master-kept groups.betas groups.cut groups.empty "
+              "groups.no-decay",
      .claim = "adamw",
      .profile = PROFILE_BITS,
      .applies = uses_adamw,

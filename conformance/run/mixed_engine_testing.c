@@ -327,6 +327,12 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* Some gradients wait for a later microbatch. */
+static bool waits(const struct mixed_case *c)
+{
+    return c->sync != (1u << c->microbatches) - 1;
+}
+
 /* What arrives, fresh gradients, and what is sent with what it becomes. */
 static uint64_t staging_of(const struct mixed_case *c, uint32_t rank,
                            uint32_t u)
@@ -336,10 +342,9 @@ static uint64_t staging_of(const struct mixed_case *c, uint32_t rank,
     bool packs = c->layout == FSDP_LAYOUT_PER_PARAMETER && c->extent[1] > 1;
     bool again = c->sync & (c->sync - 1); /* more than one is reduced */
     uint64_t arrives = packs ? x.padded * fsdp_dtype_bytes(d->param) : 0;
-    bool waits = !(c->sync & 1); /* for a later microbatch */
     uint64_t lent = 0;
     uint64_t fresh =
-        d->grad != d->accumulate || waits ? fsdp_dtype_bytes(d->grad) : 0;
+        d->grad != d->accumulate || waits(c) ? fsdp_dtype_bytes(d->grad) : 0;
     uint64_t sent = packs || d->accumulate != d->reduce
                         ? x.padded * fsdp_dtype_bytes(d->reduce)
                         : 0;
@@ -382,7 +387,7 @@ uint64_t mixed_peak(const struct mixed_case *c, uint32_t rank, uint32_t kind)
         sum += bytes;
     }
     if (kind == FSDP_PARAM_SHARD || kind == FSDP_GRAD_SHARD ||
-        (kind == FSDP_GRAD_FULL && !(c->sync & 1))) {
+        (kind == FSDP_GRAD_FULL && waits(c))) {
         return sum;
     }
     return most;

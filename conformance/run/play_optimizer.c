@@ -9,11 +9,32 @@
  */
 #include "run/play.h"
 
+#include "cases/case_factors.h"
+
 #include <fsdp/arith/bits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Each group's own, in arrays of the caller. */
+static void give_numbers(const struct run_case *c, float to[4][CASE_MAX_GROUPS],
+                         struct fsdp_options *options)
+{
+    for (uint32_t g = 0; g < CASE_MAX_GROUPS; g++) {
+        struct case_numbers n;
+
+        (void)case_numbers_of_group(c, g, &n);
+        to[0][g] = n.momentum;
+        to[1][g] = n.beta1;
+        to[2][g] = n.beta2;
+        to[3][g] = n.eps;
+    }
+    options->momentum_of_group = to[0];
+    options->beta1_of_group = to[1];
+    options->beta2_of_group = to[2];
+    options->eps_of_group = to[3];
+}
 
 int play_shard(struct driver *x)
 {
@@ -23,21 +44,28 @@ int play_shard(struct driver *x)
     const uint32_t elsewhere = x->env.rank * 4; /* another address */
     uint32_t *made = calloc((size_t)n + elsewhere + 1, sizeof(*made));
     uint32_t *group = made ? made + elsewhere : NULL;
+    const bool own = case_has_numbers(x->d->c);
+    float numbers[4][CASE_MAX_GROUPS];
     int status;
 
     if (!group) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t p = 0; p < n; p++) {
-        group[p] = script_group_of(n_groups, p);
+        group[p] =
+            own ? case_group_of(x->d->c, p) : script_group_of(n_groups, p);
     }
-    if (n_groups > 1) {
+    if (n_groups > 1 || own) {
         options.n_groups = n_groups;
         options.group_of_parameter = group;
+    }
+    if (own) {
+        give_numbers(x->d->c, numbers, &options);
     }
     status =
         x->engine.shard(&x->env, &x->told, x->units, &options, &x->sharded);
     memset(group, 0xff, n * sizeof(*group)); /* who still reads it is wrong */
+    memset(numbers, 0xff, sizeof(numbers));
     free(made);
     return status;
 }

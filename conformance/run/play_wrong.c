@@ -193,11 +193,14 @@ static int grad_of_frozen(struct driver *x, int *status)
     return any ? FSDP_OK : unknown_parameter(x, status);
 }
 
-static int step_of(struct driver *x, uint32_t n_groups, int *status)
+static int step_of(struct driver *x, uint32_t n_groups, float inverse_scale,
+                   int *status)
 {
     float lr[SCRIPT_MAX_GROUPS + 1];
-    struct fsdp_step step = {
-        .size = sizeof(step), .n_groups = n_groups, .lr = lr};
+    struct fsdp_step step = {.size = sizeof(step),
+                             .n_groups = n_groups,
+                             .lr = lr,
+                             .inverse_scale = inverse_scale};
 
     for (uint32_t g = 0; g < n_groups; g++) {
         lr[g] = x->d->c->lr;
@@ -208,12 +211,27 @@ static int step_of(struct driver *x, uint32_t n_groups, int *status)
 
 static int step(struct driver *x, int *status)
 {
-    return step_of(x, x->d->script->groups, status);
+    return step_of(x, x->d->script->groups, 0.0f, status);
+}
+
+static int step_by_negative(struct driver *x, int *status)
+{
+    return step_of(x, x->d->script->groups, -0.5f, status);
+}
+
+static int step_by_nan(struct driver *x, int *status)
+{
+    return step_of(x, x->d->script->groups, NAN, status);
+}
+
+static int step_by_infinity(struct driver *x, int *status)
+{
+    return step_of(x, x->d->script->groups, INFINITY, status);
 }
 
 static int step_of_more_groups(struct driver *x, int *status)
 {
-    return step_of(x, x->d->script->groups + 1, status);
+    return step_of(x, x->d->script->groups + 1, 0.0f, status);
 }
 
 static int zero(struct driver *x, int *status)
@@ -304,6 +322,9 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_END_AT_REST] = end,
     [SCRIPT_CALL_UNKNOWN_SEQUENCE] = begin_unknown,
     [SCRIPT_CALL_STEP_GROUPS] = step_of_more_groups,
+    [SCRIPT_CALL_STEP_SCALE_NEGATIVE] = step_by_negative,
+    [SCRIPT_CALL_STEP_SCALE_NAN] = step_by_nan,
+    [SCRIPT_CALL_STEP_SCALE_INFINITE] = step_by_infinity,
     [SCRIPT_CALL_UNKNOWN_PARAMETER] = unknown_parameter,
     [SCRIPT_CALL_PARAM_AFTER_CANCEL] = any_param,
     [SCRIPT_CALL_GRAD_AFTER_CANCEL] = any_grad,

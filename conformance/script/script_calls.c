@@ -118,6 +118,9 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
                                       SCRIPT_IS_UNSUPPORTED, "frozen"},
     [SCRIPT_CALL_RANKS_DISAGREE_ON_FROZEN] = {"shard-frozen", SCRIPT_UNTRAINED,
                                               SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_STEP_SCALE_NEGATIVE] = {"step-scale-negative", SCRIPT_AT_REST},
+    [SCRIPT_CALL_STEP_SCALE_NAN] = {"step-scale-nan", SCRIPT_AT_REST},
+    [SCRIPT_CALL_STEP_SCALE_INFINITE] = {"step-scale-infinite", SCRIPT_AT_REST},
 };
 
 bool script_is_offer(const struct script_action *a)

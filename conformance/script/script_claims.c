@@ -46,6 +46,7 @@ static const char *claim_of_call(uint32_t call)
         {"negative-factor-of-unit", "unit-factors"},
         {"grad-of-frozen", "frozen"},
         {"shard-frozen", "frozen"},
+        {"step-scale-", "loss-scale"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {

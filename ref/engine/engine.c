@@ -304,6 +304,8 @@ static const char *const claims[] = {
     "fp16",
     "sum-f32",
     "loss-scale",
+    "unit-factors",
+    "groups-betas",
     NULL,
 };
 

@@ -32,13 +32,13 @@ struct fsdp_op ref_optimizer_op(const struct ref_hyper *h, uint64_t n,
                          .out = {{w, bytes}}};
 
     if (h->optimizer == FSDP_OPTIMIZER_MOMENTUM) {
-        op.f[2] = h->momentum;
+        op.f[2] = h->of.momentum;
     } else if (h->optimizer == FSDP_OPTIMIZER_ADAMW) {
-        op.f[2] = h->beta1;
-        op.f[3] = h->beta2;
-        op.f[4] = h->eps;
-        op.f[5] = h->power[0];
-        op.f[6] = h->power[1];
+        op.f[2] = h->of.beta1;
+        op.f[3] = h->of.beta2;
+        op.f[4] = h->of.eps;
+        op.f[5] = h->of.power[0];
+        op.f[6] = h->of.power[1];
     }
     for (uint32_t i = 0; i < ref_optimizer_states(h->optimizer); i++) {
         op.in[op.n_in++] = (struct fsdp_in){state[i], bytes};
@@ -47,30 +47,56 @@ struct fsdp_op ref_optimizer_op(const struct ref_hyper *h, uint64_t n,
     return op;
 }
 
-struct ref_hyper ref_hyper(const struct fsdp_options *o, const float power[2],
-                           uint32_t flags, uint32_t group,
+static float own(const float *of_group, uint32_t group, float option)
+{
+    return of_group ? of_group[group] : option;
+}
+
+struct ref_numbers ref_numbers(const struct fsdp_options *o, uint32_t p)
+{
+    uint32_t g;
+
+    if (o->n_groups == 0) {
+        return (struct ref_numbers){0,        o->momentum, o->beta1,
+                                    o->beta2, o->eps,      {1.0f, 1.0f}};
+    }
+    g = o->group_of_parameter[p];
+    return (struct ref_numbers){.group = g,
+                                .momentum =
+                                    own(o->momentum_of_group, g, o->momentum),
+                                .beta1 = own(o->beta1_of_group, g, o->beta1),
+                                .beta2 = own(o->beta2_of_group, g, o->beta2),
+                                .eps = own(o->eps_of_group, g, o->eps),
+                                .power = {1.0f, 1.0f}};
+}
+
+void ref_count(struct ref_numbers *numbers)
+{
+    numbers->power[0] *= numbers->beta1;
+    numbers->power[1] *= numbers->beta2;
+}
+
+struct ref_hyper ref_hyper(uint32_t optimizer,
+                           const struct ref_numbers *numbers, uint32_t flags,
                            const struct fsdp_step *step)
 {
     bool decays = step->weight_decay && !(flags & FSDP_NO_DECAY);
 
-    return (struct ref_hyper){.optimizer = o->optimizer,
-                              .lr = step->lr[group],
-                              .weight_decay =
-                                  decays ? step->weight_decay[group] : 0.0f,
-                              .momentum = o->momentum,
-                              .beta1 = o->beta1,
-                              .beta2 = o->beta2,
-                              .eps = o->eps,
-                              .power = {power[0], power[1]}};
+    return (struct ref_hyper){
+        .optimizer = optimizer,
+        .lr = step->lr[numbers->group],
+        .weight_decay = decays ? step->weight_decay[numbers->group] : 0.0f,
+        .of = *numbers};
 }
 
 static int step_part(struct fsdp_sharded *s, const struct ref_part *part,
                      const struct fsdp_step *step)
 {
-    struct ref_unit *x = &s->unit[s->parameter[part->parameter].unit];
-    struct ref_hyper h = ref_hyper(
-        &s->options, x->power, s->model->parameter_flags[part->parameter],
-        s->group ? s->group[part->parameter] : 0, step);
+    const struct ref_parameter *of = &s->parameter[part->parameter];
+    struct ref_unit *x = &s->unit[of->unit];
+    struct ref_hyper h =
+        ref_hyper(s->options.optimizer, &of->numbers,
+                  s->model->parameter_flags[part->parameter], step);
     float *state[2] = {NULL, NULL};
 
     if (!x->grad_shard || part->frozen) {
@@ -83,35 +109,53 @@ static int step_part(struct fsdp_sharded *s, const struct ref_part *part,
                                        x->shard + part->local, state));
 }
 
-void ref_set_steps(struct fsdp_sharded *s, uint64_t steps, const float power[2])
+/* Of a beta over so many steps, until it stays what it is: a checkpoint may
+ * claim any number of them. */
+static float product(float beta, uint64_t steps)
 {
-    s->steps = steps;
-    for (uint32_t i = 0; i < 2; i++) {
-        s->power[i] = power[i];
-        for (uint32_t u = 0; u < s->units->n_units; u++) {
-            s->unit[u].power[i] = power[i];
-        }
+    float power = 1.0f;
+    float before = 0.0f;
+
+    for (uint64_t i = 0; i < steps && power != before; i++) {
+        before = power;
+        power *= beta;
     }
+    return power;
 }
 
-static void count(const struct fsdp_sharded *s, float power[2])
+/* A checkpoint knows the products of the options' betas alone. */
+void ref_set_steps(struct fsdp_sharded *s, uint64_t steps, const float power[2])
 {
-    power[0] *= s->options.beta1;
-    power[1] *= s->options.beta2;
+    const struct fsdp_options *o = &s->options;
+
+    s->steps = steps;
+    s->power[0] = power[0];
+    s->power[1] = power[1];
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        struct ref_numbers *x = &s->parameter[p].numbers;
+
+        x->power[0] =
+            x->beta1 == o->beta1 ? power[0] : product(x->beta1, steps);
+        x->power[1] =
+            x->beta2 == o->beta2 ? power[1] : product(x->beta2, steps);
+    }
 }
 
 int ref_step(struct fsdp_sharded *s, struct fsdp_step *step)
 {
     bool changes = false;
 
-    for (uint32_t u = 0; u < s->units->n_units; u++) {
-        if (s->unit[u].grad_shard) { /* it took part */
-            count(s, s->unit[u].power);
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        struct ref_parameter *x = &s->parameter[p];
+
+        if (s->unit[x->unit].grad_shard) { /* it takes part */
+            ref_count(&x->numbers);
             changes = true;
         }
     }
     if (changes) {
-        count(s, s->power);
+        s->power[0] *= s->options.beta1;
+        s->power[1] *= s->options.beta2;
         s->steps++;
     }
     for (uint32_t i = 0; i < s->n_parts; i++) {

@@ -119,6 +119,28 @@ struct ref_dtypes ref_dtypes(const struct fsdp_options *o,
     return d;
 }
 
+/* A factor of a unit, or of the options, or what it is by default. */
+static float factor_of(const float *of_unit, uint32_t u, float option,
+                       float usual)
+{
+    if (of_unit && of_unit[u] != 0.0f) {
+        return of_unit[u];
+    }
+    return option != 0.0f ? option : usual;
+}
+
+struct ref_factors ref_factors(const struct fsdp_options *o,
+                               const struct fsdp_units *units, uint32_t u,
+                               uint32_t world)
+{
+    float divide =
+        factor_of(units->divide_factor, u, o->divide_factor, (float)world);
+    float before =
+        factor_of(units->predivide_factor, u, o->predivide_factor, 1.0f);
+
+    return (struct ref_factors){1.0f / before, before / divide};
+}
+
 static int check_dtypes(const struct fsdp_env *env,
                         const struct fsdp_options *o,
                         const struct fsdp_units *units, uint32_t u)
@@ -159,8 +181,11 @@ static int check_dtypes(const struct fsdp_env *env,
 }
 
 static int check_factors(const struct fsdp_env *env,
+                         const struct fsdp_options *o,
                          const struct fsdp_units *units, uint32_t u)
 {
+    struct ref_factors f;
+
     if (units->divide_factor) {
         FSDP_TRY(check_factor(env, "divide_factor of a unit",
                               units->divide_factor[u]));
@@ -168,10 +193,13 @@ static int check_factors(const struct fsdp_env *env,
     if (units->predivide_factor) {
         FSDP_TRY(check_factor(env, "predivide_factor of a unit",
                               units->predivide_factor[u]));
-        if (units->predivide_factor[u] != 0.0f) {
-            return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
-                            "predivide_factor of unit %u is not claimed", u);
-        }
+    }
+    f = ref_factors(o, units, u, env->world);
+    if (isinf(f.before) || isinf(f.behind)) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "predivide_factor, divide_factor of unit %u: its "
+                        "gradients would be multiplied by %g, then by %g",
+                        u, (double)f.before, (double)f.behind);
     }
     return FSDP_OK;
 }
@@ -199,13 +227,10 @@ static int check_units(const struct fsdp_env *env,
     }
     for (uint32_t u = 0; u < units->n_units; u++) {
         FSDP_TRY(check_dtypes(env, o, units, u));
-        FSDP_TRY(check_factors(env, units, u));
-        if ((units->divide_factor && units->divide_factor[u] != 0.0f) ||
-            (units->offload && units->offload[u] == 1)) {
+        FSDP_TRY(check_factors(env, o, units, u));
+        if (units->offload && units->offload[u] == 1) {
             return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
-                            "unit %u has a divide_factor or offload of its "
-                            "own, which is not claimed",
-                            u);
+                            "offload of unit %u is not claimed", u);
         }
     }
     return FSDP_OK;
@@ -232,16 +257,6 @@ static int check_numbers(const struct fsdp_env *env,
     }
     FSDP_TRY(check_factor(env, "divide_factor", o->divide_factor));
     FSDP_TRY(check_factor(env, "predivide_factor", o->predivide_factor));
-    if (o->predivide_factor != 0.0f) {
-        return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
-                        "predivide_factor is not claimed");
-    }
-    if (o->beta1_of_group || o->beta2_of_group || o->eps_of_group ||
-        o->momentum_of_group) {
-        return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
-                        "beta1_of_group, beta2_of_group, eps_of_group, "
-                        "momentum_of_group are not claimed");
-    }
     if (o->offload) {
         return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
                         "offload is not claimed");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reduce.c - 3. A unit's backward is over: its gradient is rounded to the
- * dtype of the wire, folded over the ranks, scaled there, and widened into the
- * gradient shard.
+ * reduce.c - 3. A unit's backward is over: its gradient is predivided, rounded
+ * to the dtype of the wire, folded over the ranks, scaled there, and widened
+ * into the gradient shard.
  */
 #include "sharded.h"
 
@@ -29,6 +29,33 @@ static int fill_missing(struct fsdp_sharded *s, uint32_t u)
     return FSDP_OK;
 }
 
+static int scale(struct fsdp_sharded *s, uint32_t u, uint64_t n, uint32_t dtype,
+                 void *p, float factor)
+{
+    const uint64_t bytes = n * fsdp_dtype_bytes(dtype);
+
+    return ref_run(s, (struct fsdp_op){.kind = FSDP_OP_SCALE,
+                                       .unit = u,
+                                       .aux = {dtype},
+                                       .dim = {n},
+                                       .f = {factor},
+                                       .n_in = 1,
+                                       .in = {{p, bytes}},
+                                       .n_out = 1,
+                                       .out = {{p, bytes}}});
+}
+
+/* In place: whatever is pending is complete now. */
+static int predivide(struct fsdp_sharded *s, uint32_t u)
+{
+    struct ref_unit *x = &s->unit[u];
+
+    return x->factor.before == 1.0f
+               ? FSDP_OK
+               : scale(s, u, x->grad_whole, x->dtype.accumulate, x->grad_full,
+                       x->factor.before);
+}
+
 /* What is sent is not what was summed: other places, or another dtype. What
  * was summed is not needed any more then. */
 static int put_on_wire(struct fsdp_sharded *s, uint32_t u)
@@ -52,13 +79,11 @@ static int put_on_wire(struct fsdp_sharded *s, uint32_t u)
 }
 
 /* The sum over ranks, of this rank's chunk: within the shard group, then
- * across replicas; times 1 / divide factor, once. All of it in the dtype of
- * the wire. */
+ * across replicas; then scaled, once. All of it in the dtype of the wire. */
 static int reduce_into(struct fsdp_sharded *s, uint32_t u, void *to)
 {
     const struct ref_unit *x = &s->unit[u];
     const uint32_t dtype = x->dtype.reduce;
-    const uint64_t bytes = x->grad_chunk * fsdp_dtype_bytes(dtype);
     struct fsdp_collective c = {
         .kind = FSDP_REDUCE_SCATTER,
         .dim = FSDP_DIM_SHARD,
@@ -79,15 +104,7 @@ static int reduce_into(struct fsdp_sharded *s, uint32_t u, void *to)
         c.in = to;
         FSDP_TRY(ref_collective(s, c));
     }
-    return ref_run(s, (struct fsdp_op){.kind = FSDP_OP_SCALE,
-                                       .unit = u,
-                                       .aux = {dtype},
-                                       .dim = {x->grad_chunk},
-                                       .f = {s->divide},
-                                       .n_in = 1,
-                                       .in = {{to, bytes}},
-                                       .n_out = 1,
-                                       .out = {{to, bytes}}});
+    return scale(s, u, x->grad_chunk, dtype, to, x->factor.behind);
 }
 
 /* The first result of a step is kept, and of float32 it is made in its place;
@@ -123,6 +140,7 @@ int ref_reduce(struct fsdp_sharded *s, uint32_t u)
         return FSDP_OK;
     }
     FSDP_TRY(fill_missing(s, u));
+    FSDP_TRY(predivide(s, u));
     FSDP_TRY(put_on_wire(s, u));
     status = reduce_and_add(s, u);
     ref_drop(s, &x->reduced);

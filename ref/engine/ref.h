@@ -34,18 +34,40 @@ struct ref_dtypes {
 };
 struct ref_dtypes ref_dtypes(const struct fsdp_options *options,
                              const struct fsdp_units *units, uint32_t u);
+/* What a unit's gradient is multiplied by: by its own factors, or the
+ * options'. Each is rounded once. */
+struct ref_factors {
+    float before; /* the fold: 1 / predivide factor */
+    float behind; /* it: predivide factor / divide factor */
+};
+struct ref_factors ref_factors(const struct fsdp_options *options,
+                               const struct fsdp_units *units, uint32_t u,
+                               uint32_t world);
 /* options.c: refuses what does not fit, and what is not claimed. */
 int ref_check(const struct fsdp_env *env, const struct fsdp_model *model,
               const struct fsdp_units *units,
               const struct fsdp_options *options);
 
+/* optimizer.c: the numbers of a parameter, which are its group's own, or the
+ * options'. */
+struct ref_numbers {
+    uint32_t group;
+    float momentum, beta1, beta2, eps;
+    float power[2]; /* running products of beta1, beta2, over the steps that
+                     * it took */
+};
+struct ref_numbers ref_numbers(const struct fsdp_options *options, uint32_t p);
+/* It takes a step. */
+void ref_count(struct ref_numbers *numbers);
+
 /* optimizer.c: an operator over n elements of a parameter. */
 struct ref_hyper {
     uint32_t optimizer;
-    float lr, weight_decay, momentum, beta1, beta2, eps, power[2];
+    float lr, weight_decay;
+    struct ref_numbers of;
 };
-struct ref_hyper ref_hyper(const struct fsdp_options *options,
-                           const float power[2], uint32_t flags, uint32_t group,
+struct ref_hyper ref_hyper(uint32_t optimizer,
+                           const struct ref_numbers *numbers, uint32_t flags,
                            const struct fsdp_step *step);
 struct fsdp_op ref_optimizer_op(const struct ref_hyper *h, uint64_t n,
                                 const float *g, float *w, float *const *state);

@@ -24,14 +24,13 @@ static int check_agreement(const struct fsdp_sharded *s)
 {
     const struct fsdp_env *env = s->env;
     const struct fsdp_model *model = s->model;
-    struct fsdp_options o = s->options;
     uint64_t all[REF_MAX_RANKS];
     uint64_t mine = 0xcbf29ce484222325u;
 
-    o.group_of_parameter = NULL;
-    mine = hash(mine, &o, sizeof(o));
+    mine = hash(mine, &s->options, sizeof(s->options));
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         mine = hash(mine, &s->unit[u].dtype, sizeof(s->unit[u].dtype));
+        mine = hash(mine, &s->unit[u].factor, sizeof(s->unit[u].factor));
     }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         mine = hash(mine, model->parameter_name[p],
@@ -39,6 +38,7 @@ static int check_agreement(const struct fsdp_sharded *s)
         mine = hash(mine, &s->parameter[p].numel, sizeof(uint64_t));
         mine = hash(mine, &s->parameter[p].unit, sizeof(uint32_t));
         mine = hash(mine, &s->parameter[p].frozen, sizeof(bool));
+        mine = hash(mine, &s->parameter[p].numbers, sizeof(struct ref_numbers));
     }
     FSDP_TRY(env->exchange(env->exchange_self, &mine, sizeof(mine), all));
     for (uint32_t r = 0; r < env->world; r++) {
@@ -66,15 +66,6 @@ static int make_arrays(struct fsdp_sharded *s)
         !s->in_backward) {
         return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard", "out of memory");
     }
-    if (s->options.n_groups) {
-        s->group = malloc((n_p + 1u) * sizeof(*s->group));
-        if (!s->group) {
-            return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard",
-                            "out of memory");
-        }
-        memcpy(s->group, s->options.group_of_parameter,
-               n_p * sizeof(*s->group));
-    }
     for (uint32_t q = 0; q < model->n_sequences; q++) {
         s->action[q] = malloc(model->sequence[q]->n + 1u);
         if (!s->action[q]) {
@@ -85,6 +76,23 @@ static int make_arrays(struct fsdp_sharded *s)
             ref_plan(model->sequence[q], s->units, &s->options, s->action[q]));
     }
     return FSDP_OK;
+}
+
+/* What units and parameters have of their own, before its arrays are gone. */
+static void read_own(struct fsdp_sharded *s, const struct fsdp_units *units)
+{
+    struct fsdp_options *o = &s->options;
+
+    for (uint32_t u = 0; u < units->n_units; u++) {
+        s->unit[u].dtype = ref_dtypes(o, units, u);
+        s->unit[u].factor = ref_factors(o, units, u, s->env->world);
+    }
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        s->parameter[p].numbers = ref_numbers(o, p);
+    }
+    o->group_of_parameter = NULL;
+    o->beta1_of_group = o->beta2_of_group = NULL;
+    o->eps_of_group = o->momentum_of_group = NULL;
 }
 
 int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
@@ -111,15 +119,11 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->replicas = env->mesh->extent[FSDP_DIM_REPLICATE];
     s->shards = env->mesh->extent[FSDP_DIM_SHARD];
     s->coordinate = env->rank % s->shards;
-    s->divide = 1.0f / (options->divide_factor != 0.0f ? options->divide_factor
-                                                       : (float)env->world);
     s->n_states = ref_optimizer_states(options->optimizer);
     s->next_sync = true;
     FSDP_TRY(make_arrays(s));
+    read_own(s, &known_units);
     ref_set_steps(s, 0, (const float[2]){1.0f, 1.0f});
-    for (uint32_t u = 0; u < units->n_units; u++) {
-        s->unit[u].dtype = ref_dtypes(&known_options, &known_units, u);
-    }
     ref_layout(s);
     FSDP_TRY(check_agreement(s));
     return ref_initialise(s);
@@ -148,7 +152,6 @@ void ref_destroy(struct fsdp_sharded *s)
     free(s->unit);
     free(s->parameter);
     free(s->part);
-    free(s->group);
     free(s->action);
     free(s->in_backward);
     free(s);

@@ -16,6 +16,7 @@
  * of one of the unit's dtypes; what rests is float32. */
 struct ref_unit {
     struct ref_dtypes dtype;
+    struct ref_factors factor;
     uint64_t numel; /* m_u: of its parameters */
     uint64_t chunk; /* of a shard, with its padding */
     uint64_t whole; /* of an unsharded copy: chunk * S, or numel (packs) */
@@ -34,12 +35,10 @@ struct ref_unit {
     void *grad_full;     /* [grad_whole] of accumulate, from backward to
                           * reduce */
     float *grad_shard;   /* [grad_chunk] from the first reduce to zero_grad */
-    void *wire;     /* [chunk * S], or of a gradient, in a collective, where it
-                     * packs or casts */
-    void *reduced;  /* [grad_chunk] of reduce, where that is no float32 */
-    bool open;      /* in a window, or kept */
-    float power[2]; /* running products of beta1, beta2, over the steps that
-                     * it took */
+    void *wire;    /* [chunk * S], or of a gradient, in a collective, where it
+                    * packs or casts */
+    void *reduced; /* [grad_chunk] of reduce, where that is no float32 */
+    bool open;     /* in a window, or kept */
 };
 
 /* Elements [first, first + n) of a parameter, at `local` in this rank's shard
@@ -54,6 +53,7 @@ struct ref_part {
 
 struct ref_parameter {
     uint32_t unit;
+    struct ref_numbers numbers;
     uint64_t numel, offset; /* offset in the unit's unsharded copy */
     uint64_t block, local;  /* per parameter: elements of a shard's rows,
                              * and where in a shard they begin */
@@ -76,17 +76,15 @@ struct fsdp_sharded {
     const struct fsdp_env *env;
     const struct fsdp_model *model;
     const struct fsdp_units *units;
-    struct fsdp_options options;
-    uint32_t shards, replicas; /* S, R */
-    uint32_t coordinate;       /* of this rank in "shard" */
-    bool packs;                /* what is unsharded is not what is sent */
-    float divide;              /* 1 / divide factor */
+    struct fsdp_options options; /* without arrays: those are the caller's */
+    uint32_t shards, replicas;   /* S, R */
+    uint32_t coordinate;         /* of this rank in "shard" */
+    bool packs;                  /* what is unsharded is not what is sent */
 
     struct ref_unit *unit;           /* [n_units] */
     struct ref_parameter *parameter; /* [n_parameters] */
     struct ref_part *part;           /* [n_parts], parameters ascending */
     uint32_t n_parts;
-    uint32_t *group;   /* [n_parameters], or NULL: one group */
     uint32_t n_states; /* of the optimizer: 0, 1, 2 */
     uint8_t **action;  /* [n_sequences][n]: REF_UNSHARD, ... */
     bool *in_backward; /* [n_modules] */
@@ -97,7 +95,8 @@ struct fsdp_sharded {
     bool all_unsharded; /* between unshard_all and reshard_all */
     bool sync;          /* of this pass */
     bool next_sync;
-    float power[2]; /* those products over all steps that changed anything */
+    float power[2]; /* products of the options' betas over all steps that
+                     * changed anything */
     uint64_t steps; /* how many these are */
     bool loaded;    /* the values are those of a checkpoint */
     bool torn;      /* a load failed half way: only another one helps */

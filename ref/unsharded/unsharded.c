@@ -31,19 +31,16 @@ static int make_arrays(struct fsdp_sharded *s)
     s->block = calloc(n, sizeof(*s->block));
     s->chunk = calloc(s->units->n_units + 1u, sizeof(*s->chunk));
     s->dtype = calloc(s->units->n_units + 1u, sizeof(*s->dtype));
+    s->factor = calloc(s->units->n_units + 1u, sizeof(*s->factor));
     s->touched = calloc(s->units->n_units + 1u, sizeof(*s->touched));
-    s->power = calloc(s->units->n_units + 1u, sizeof(*s->power));
     s->asked = calloc(n, sizeof(*s->asked));
-    s->group = calloc(n, sizeof(*s->group));
+    s->numbers = calloc(n, sizeof(*s->numbers));
     s->in_backward = calloc(s->model->n_modules + 1u, sizeof(*s->in_backward));
     s->rank = calloc(s->ranks, sizeof(*s->rank));
     if (!s->start || !s->offset || !s->block || !s->chunk || !s->dtype ||
-        !s->touched || !s->power || !s->asked || !s->group || !s->in_backward ||
-        !s->rank) {
+        !s->factor || !s->touched || !s->asked || !s->numbers ||
+        !s->in_backward || !s->rank) {
         return out_of_memory(s);
-    }
-    for (uint32_t u = 0; u < s->units->n_units; u++) {
-        s->power[u][0] = s->power[u][1] = 1.0f;
     }
     for (uint32_t r = 0; r < s->ranks; r++) {
         s->rank[r].sync = true;
@@ -120,9 +117,7 @@ static void lay_out(struct fsdp_sharded *s)
         if (!by_rows || !unsharded_is_frozen(s, p)) {
             s->chunk[u] += by_rows ? s->block[p] : fsdp_numel(s->model, p);
         }
-        if (s->options.n_groups) {
-            s->group[p] = s->options.group_of_parameter[p];
-        }
+        s->numbers[p] = ref_numbers(&s->options, p);
     }
     for (uint32_t u = 0; !by_rows && u < s->units->n_units; u++) {
         s->chunk[u] = (s->chunk[u] + s->shards - 1) / s->shards;
@@ -176,6 +171,7 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     FSDP_TRY(make_arrays(s));
     for (uint32_t u = 0; u < units->n_units; u++) {
         s->dtype[u] = ref_dtypes(&known_options, &known_units, u);
+        s->factor[u] = ref_factors(&known_options, &known_units, u, s->ranks);
     }
     lay_out(s);
     return fill(s);
@@ -232,10 +228,10 @@ static void destroy(struct fsdp_sharded *s)
     free(s->block);
     free(s->chunk);
     free(s->dtype);
+    free(s->factor);
     free(s->touched);
-    free(s->power);
     free(s->asked);
-    free(s->group);
+    free(s->numbers);
     free(s->in_backward);
     free(s->rank);
     free(s);
@@ -396,6 +392,22 @@ static int set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
     return FSDP_OK;
 }
 
+static int step_parameter(struct fsdp_sharded *s, uint32_t p,
+                          const struct fsdp_step *how)
+{
+    float *state[2] = {s->state[0] + s->start[p], s->state[1] + s->start[p]};
+    struct ref_hyper h;
+    struct fsdp_op op;
+
+    ref_count(&s->numbers[p]);
+    h = ref_hyper(s->options.optimizer, &s->numbers[p],
+                  s->model->parameter_flags[p], how);
+    op = ref_optimizer_op(&h, fsdp_numel(s->model, p), s->reduced + s->start[p],
+                          s->value + s->start[p], state);
+    op.size = sizeof(op);
+    return s->env->device->run(s->env->device->self, NULL, &op);
+}
+
 static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(unsharded_reduce_all(s, "unsharded.step"));
@@ -403,25 +415,9 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
     if (how->found_inf) {
         return FSDP_OK;
     }
-    for (uint32_t u = 0; u < s->units->n_units; u++) {
-        if (s->touched[u]) {
-            s->power[u][0] *= s->options.beta1;
-            s->power[u][1] *= s->options.beta2;
-        }
-    }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
-        struct ref_hyper h =
-            ref_hyper(&s->options, s->power[u], s->model->parameter_flags[p],
-                      s->group[p], how);
-        float *state[2] = {s->state[0] + s->start[p],
-                           s->state[1] + s->start[p]};
-        struct fsdp_op op = ref_optimizer_op(&h, fsdp_numel(s->model, p),
-                                             s->reduced + s->start[p],
-                                             s->value + s->start[p], state);
-        op.size = sizeof(op);
-        if (s->touched[u] && !unsharded_is_frozen(s, p)) {
-            FSDP_TRY(s->env->device->run(s->env->device->self, NULL, &op));
+        if (s->touched[unsharded_unit(s, p)] && !unsharded_is_frozen(s, p)) {
+            FSDP_TRY(step_parameter(s, p, how));
         }
     }
     return FSDP_OK;

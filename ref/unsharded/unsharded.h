@@ -29,10 +29,11 @@ struct fsdp_sharded {
                        * per parameter, in each shard of its unit */
     uint64_t *block;  /* per parameter: its elements in a shard; flat: 0 */
     uint64_t *chunk;  /* of a unit: the ring's owner depends on it */
-    uint32_t *group;
-    struct ref_dtypes *dtype; /* [n_units]; sums and wires are float32 that
-                               * hold rounded values */
-    bool *touched;            /* [n_units]: had a backward since zero_grad */
+    struct ref_numbers *numbers; /* [n_parameters] */
+    struct ref_dtypes *dtype;    /* [n_units]; sums and wires are float32 that
+                                  * hold rounded values */
+    struct ref_factors *factor;  /* [n_units] */
+    bool *touched;               /* [n_units]: had a backward since zero_grad */
     float *value, *reduced, *state[2];
     /* As lent, of the unit's dtype: parameter p lies start[p] float32 behind
      * the beginning, whatever it is made of. */
@@ -46,7 +47,6 @@ struct fsdp_sharded {
     bool sync;           /* of the pass that is under way */
     bool backwards;      /* it has come to a backward */
     struct kept *saving; /* not waited for yet */
-    float (*power)[2];   /* [n_units]: products of the betas over its steps */
 };
 
 /* unsharded.c: storage of [total] elements for a value of `kind`; and back. */

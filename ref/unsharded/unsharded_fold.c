@@ -59,9 +59,7 @@ static void fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
 {
     uint32_t u = unsharded_unit(s, p);
     const struct ref_dtypes *d = &s->dtype[u];
-    float divide =
-        1.0f / (s->options.divide_factor != 0.0f ? s->options.divide_factor
-                                                 : (float)s->ranks);
+    const struct ref_factors *factor = &s->factor[u];
     float x[REF_MAX_RANKS];
 
     for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
@@ -72,10 +70,12 @@ static void fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
             s->block[p] ? s->offset[p] + i % s->block[p] : flat % s->chunk[u];
         float scaled;
         for (uint32_t r = 0; r < s->ranks; r++) {
-            x[r] = fsdp_round(d->reduce, s->rank[r].sum[c][s->start[p] + i]);
+            float sent = s->rank[r].sum[c][s->start[p] + i] * factor->before;
+            x[r] = fsdp_round(d->reduce, fsdp_round(d->accumulate, sent));
         }
-        scaled = fsdp_round(
-            d->reduce, fold_mesh(s, d, x, owner, local, s->chunk[u]) * divide);
+        scaled = fsdp_round(d->reduce,
+                            fold_mesh(s, d, x, owner, local, s->chunk[u]) *
+                                factor->behind);
         *to = s->has_reduced ? *to + scaled : scaled;
     }
 }

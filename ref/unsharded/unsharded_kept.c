@@ -15,9 +15,9 @@ struct kept {
     struct kept *next;
     char *directory;
     uint64_t total;
-    uint32_t n_units;
+    uint32_t n_parameters;
     float *data;       /* [3][total]: values, states */
-    float (*power)[2]; /* [n_units] */
+    float (*power)[2]; /* [n_parameters] */
 };
 
 /* Stands in env->engine, from open to close. */
@@ -90,10 +90,10 @@ static struct kept *make(const struct fsdp_sharded *s, const char *directory)
         return NULL;
     }
     k->total = s->total;
-    k->n_units = s->units->n_units;
+    k->n_parameters = s->model->n_parameters;
     k->directory = strdup(directory);
     k->data = calloc(3 * s->total + 1, sizeof(*k->data));
-    k->power = calloc(k->n_units + 1u, sizeof(*k->power));
+    k->power = calloc(k->n_parameters + 1u, sizeof(*k->power));
     if (!k->directory || !k->data || !k->power) {
         release(k);
         return NULL;
@@ -101,7 +101,9 @@ static struct kept *make(const struct fsdp_sharded *s, const char *directory)
     for (uint32_t i = 0; i < 3 && from[i]; i++) {
         memcpy(part(k, i), from[i], s->total * sizeof(*k->data));
     }
-    memcpy(k->power, s->power, k->n_units * sizeof(*k->power));
+    for (uint32_t p = 0; p < k->n_parameters; p++) {
+        memcpy(k->power[p], s->numbers[p].power, sizeof(*k->power));
+    }
     return k;
 }
 
@@ -148,13 +150,16 @@ int unsharded_load(struct fsdp_sharded *s, const char *directory)
     if (s->sequence || s->saving) {
         return refuse(s, "in a pass, or while saving");
     }
-    if (!k || k->total != s->total || k->n_units != s->units->n_units) {
+    if (!k || k->total != s->total ||
+        k->n_parameters != s->model->n_parameters) {
         return refuse(s, "nothing of this model was saved there");
     }
     for (uint32_t i = 0; i < 3 && to[i]; i++) {
         memcpy(to[i], part(k, i), s->total * sizeof(*k->data));
     }
-    memcpy(s->power, k->power, k->n_units * sizeof(*k->power));
+    for (uint32_t p = 0; p < k->n_parameters; p++) {
+        memcpy(s->numbers[p].power, k->power[p], sizeof(*k->power));
+    }
     unsharded_drop_gradients(s);
     return FSDP_OK;
 }

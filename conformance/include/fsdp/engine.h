@@ -264,7 +264,9 @@ struct fsdp_engine {
      *   recompute                      RECOMPUTE points (model.h)
      *   frozen                         parameters with FSDP_FROZEN (model.h);
      *                                  without it they are refused
-     *   groups-betas, shared, offload
+     *   groups-betas                   groups with betas, eps and momentum of
+     *                                  their own
+     *   shared, offload
      *                                  nothing asks for them in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the

@@ -200,7 +200,8 @@ static inline uint64_t fsdp_kit_hash_own(uint64_t h,
         k.param_dtype,  k.reduce_dtype,          k.output_dtype,
         k.buffer_dtype, k.divide_factor,         k.offload,
         k.grad_dtype,   k.reshard_after_forward, k.accumulate_dtype,
-        k.sum_dtype}; /* elements of 4 bytes, all of them */
+        k.sum_dtype,    k.predivide_factor}; /* elements of 4 bytes, all of them
+                                              */
 
     for (uint32_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
         for (uint32_t u = 0; own[i] != NULL && u < k.n_units; u++) {
@@ -228,8 +229,8 @@ static inline int fsdp_agree(const struct fsdp_env *env,
     const size_t gap =
         offsetof(struct fsdp_options, n_groups) + sizeof(options->n_groups);
     const size_t behind = offsetof(struct fsdp_options, divide_factor);
-    const size_t end =
-        offsetof(struct fsdp_options, sum_dtype) + sizeof(options->sum_dtype);
+    const size_t end = offsetof(struct fsdp_options, predivide_factor) +
+                       sizeof(options->predivide_factor);
     const struct fsdp_options o = fsdp_read_options(options);
     const char *const bytes = (const char *)&o;
     uint64_t *all = (uint64_t *)calloc(env->world, sizeof(*all));

@@ -126,6 +126,26 @@ static uint32_t own_dtype(const uint32_t *own, uint32_t u, uint32_t option,
     return dtype != FSDP_DTYPE_NONE ? dtype : usual;
 }
 
+static float own_factor(const float *own, uint32_t u, float option, float usual)
+{
+    const float factor = own != NULL && own[u] != 0.0f ? own[u] : option;
+
+    return factor != 0.0f ? factor : usual;
+}
+
+static void find_factors(const struct expect *e, uint32_t u,
+                         struct expect_unit *unit)
+{
+    const float divide =
+        own_factor(e->units->divide_factor, u, e->options.divide_factor,
+                   (float)e->c->ranks);
+    const float before = own_factor(e->units->predivide_factor, u,
+                                    e->options.predivide_factor, 1.0f);
+
+    unit->factor = (struct expect_factors){1.0f / before, before / divide};
+    unit->divide = divide;
+}
+
 static struct expect_dtypes dtypes_of(const struct expect *e, uint32_t u)
 {
     const struct fsdp_options *o = &e->options;
@@ -152,6 +172,7 @@ static void lay_out(struct expect *e)
 
         measure(e, unit);
         unit->dtype = dtypes_of(e, u);
+        find_factors(e, u, unit);
         e->total += unit->numel;
         e->resting += unit->chunk;
         if (unit->whole > e->largest) {

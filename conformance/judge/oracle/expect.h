@@ -23,8 +23,16 @@ struct expect_dtypes {
     uint32_t param, grad, accumulate, reduce, sum;
 };
 
+/* What a gradient is multiplied by: before it is sent, in the dtype in which
+ * microbatches add up; and behind the fold. */
+struct expect_factors {
+    float before, behind;
+};
+
 struct expect_unit {
     struct expect_dtypes dtype;
+    struct expect_factors factor;
+    float divide;    /* its divide factor */
     uint64_t numel;  /* m_u */
     uint64_t chunk;  /* a rank's shard, with its padding */
     uint64_t padded; /* chunk * S: on the wire */
@@ -216,7 +224,7 @@ float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
 /* x[0..world-1] as it goes over the wire, folded, scaled: what a reduction
  * makes of the unit's element, in the unit's dtypes. */
 float expect_reduce(const struct expect *e, uint32_t unit, uint64_t place,
-                    const float *x, float scale);
+                    const float *x, struct expect_factors factor);
 /* The loss is folded as gradients are, as an element that rank 0 owns, and
  * multiplied by 1 / world. */
 float expect_fold_loss(const struct expect *e, const float *x);

@@ -71,15 +71,16 @@ float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
 }
 
 float expect_reduce(const struct expect *e, uint32_t unit, uint64_t place,
-                    const float *x, float scale)
+                    const float *x, struct expect_factors factor)
 {
     const uint32_t wire = e->unit[unit].dtype.reduce;
+    const uint32_t pending = e->unit[unit].dtype.accumulate;
     float sent[WORLD_MAX_RANKS];
 
     for (uint32_t k = 0; k < e->c->ranks && k < WORLD_MAX_RANKS; k++) {
-        sent[k] = fsdp_round(wire, x[k]);
+        sent[k] = fsdp_round(wire, fsdp_round(pending, x[k] * factor.before));
     }
-    return fsdp_round(wire, expect_fold(e, unit, place, sent) * scale);
+    return fsdp_round(wire, expect_fold(e, unit, place, sent) * factor.behind);
 }
 
 float expect_fold_loss(const struct expect *e, const float *x)

@@ -5,6 +5,7 @@
  */
 #include "judge/replay/replay.h"
 
+#include "cases/case_factors.h"
 #include "judge/replay/replay_clip.h"
 #include "judge/replay/replay_orders.h"
 
@@ -13,17 +14,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static float divide_of(const struct expect *e, uint32_t unit)
-{
-    float divide = e->options.divide_factor;
-
-    if (e->units->divide_factor != NULL &&
-        e->units->divide_factor[unit] != 0.0f) {
-        divide = e->units->divide_factor[unit];
-    }
-    return divide != 0.0f ? divide : (float)e->c->ranks;
-}
 
 bool replay_reduction_find(const struct expect *e, const struct record *r,
                            const struct compare_part *part,
@@ -34,11 +24,12 @@ bool replay_reduction_find(const struct expect *e, const struct record *r,
         .unit = part->unit,
         .parameter = part->parameter,
         .first = part->first,
-        .divide = divide_of(e, part->unit),
+        .divide =
+            e->unit[part->unit].divide * e->unit[part->unit].factor.before,
+        .factor = e->unit[part->unit].factor,
         .backwards = e->backwards[part->parameter],
         .has_gradient = e->has_gradient[part->parameter],
     };
-    out->scale = 1.0f / out->divide;
     if (e->c->ranks > WORLD_MAX_RANKS ||
         e->c->microbatches > CASE_MAX_MICROBATCHES ||
         out->backwards > REPLAY_BACKWARDS) {
@@ -95,11 +86,16 @@ float replay_reduced(const struct replay_reduction *reduction, uint64_t i)
 
     for (uint32_t b = 0; b < c->microbatches; b++) {
         replay_accumulate(reduction, b, i, pending, &is_pending);
+        for (uint32_t k = 0;
+             reduction->predivides_each && c->sync[b] == 0 && k < c->ranks;
+             k++) {
+            pending[k] *= reduction->factor.before;
+        }
         if (c->sync[b] != 0) {
             uint64_t place = expect_place_of_gradient(
                 reduction->e, reduction->parameter, reduction->first + i);
             float g = expect_reduce(reduction->e, reduction->unit, place,
-                                    pending, reduction->scale);
+                                    pending, reduction->factor);
 
             sum = is_sum ? sum + g : g;
             is_sum = true;
@@ -170,6 +166,26 @@ bool replay_reduced_holds(const struct expect *e, const struct record *r,
                          f);
 }
 
+void replay_numbers(const struct expect *e, uint32_t group, uint32_t step,
+                    struct replay_optimizer *o)
+{
+    struct case_numbers n;
+
+    if (group == REPLAY_OPTIONS || !case_numbers_of_group(e->c, group, &n)) {
+        n = (struct case_numbers){e->options.momentum, e->options.beta1,
+                                  e->options.beta2, e->options.eps};
+    }
+    o->momentum = n.momentum;
+    o->beta1 = n.beta1;
+    o->beta2 = n.beta2;
+    o->eps = n.eps;
+    o->p1 = o->p2 = 1.0f;
+    for (uint32_t t = 0; t <= step; t++) {
+        o->p1 *= o->beta1;
+        o->p2 *= o->beta2;
+    }
+}
+
 struct replay_optimizer replay_optimizer_at(const struct expect *e,
                                             uint32_t parameter, uint32_t step)
 {
@@ -178,18 +194,9 @@ struct replay_optimizer replay_optimizer_at(const struct expect *e,
     struct replay_optimizer o = {
         .kind = e->options.optimizer,
         .lr = case_group_lr(e->c, group),
-        .weight_decay = decays ? case_group_decay(e->c, group) : 0.0f,
-        .momentum = e->options.momentum,
-        .beta1 = e->options.beta1,
-        .beta2 = e->options.beta2,
-        .eps = e->options.eps,
-        .p1 = 1.0f,
-        .p2 = 1.0f};
+        .weight_decay = decays ? case_group_decay(e->c, group) : 0.0f};
 
-    for (uint32_t t = 0; t <= step; t++) {
-        o.p1 *= o.beta1;
-        o.p2 *= o.beta2;
-    }
+    replay_numbers(e, group, step, &o);
     return o;
 }
 

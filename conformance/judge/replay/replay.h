@@ -20,8 +20,9 @@ struct replay_reduction {
     uint32_t unit;
     uint32_t parameter;
     uint64_t first; /* of the part's elements */
-    float divide;   /* the divide factor */
-    float scale;    /* 1 / divide, one rounding */
+    float divide;   /* what is left of the divide factor behind the fold */
+    struct expect_factors factor; /* the unit's; a mistake's, to try it */
+    bool predivides_each;         /* a mistake: with each microbatch */
     /* By microbatch, then backward of the module. */
     const float *grad[CASE_MAX_MICROBATCHES][REPLAY_BACKWARDS][WORLD_MAX_RANKS];
     uint32_t backwards;   /* of the module in a pass */
@@ -42,7 +43,8 @@ bool replay_reduction_find(const struct expect *e, const struct record *r,
 /*
  * The reduced gradient of the part's element i. Microbatches without sync add
  * up on each rank; one with sync folds what has added up over the mesh,
- * multiplies once by `scale`, and adds to the sum of the step.
+ * multiplies by the factors, once before and once behind it, and adds to the
+ * sum of the step.
  */
 float replay_reduced(const struct replay_reduction *reduction, uint64_t i);
 
@@ -75,6 +77,12 @@ struct replay_optimizer {
     float p1, p2; /* running products, this step included */
 };
 
+enum {
+    REPLAY_OPTIONS = UINT32_MAX /* no group: what the options say */
+};
+/* Momentum, betas, their products and eps in a step, as a group has them. */
+void replay_numbers(const struct expect *e, uint32_t group, uint32_t step,
+                    struct replay_optimizer *o);
 /* The optimizer of a parameter in a step. */
 struct replay_optimizer replay_optimizer_at(const struct expect *e,
                                             uint32_t parameter, uint32_t step);

@@ -24,7 +24,7 @@ static float reduced_of(const struct replay_reduction *reduction, uint32_t from,
                          expect_place_of_gradient(reduction->e,
                                                   reduction->parameter,
                                                   reduction->first + i),
-                         sum, reduction->scale);
+                         sum, reduction->factor);
 }
 
 static bool is_alone(const struct replay_reduction *reduction, const float *got,

@@ -58,11 +58,11 @@ static float reduced(const struct replay_reduction *reduction,
             continue;
         }
         for (uint32_t k = 0; k < WORLD_MAX_RANKS; k++) {
-            x[k] = mistake->scales_first ? pending[k] * reduction->scale
-                                         : pending[k];
+            x[k] = pending[k] * reduction->factor.before;
+            x[k] *= mistake->scales_first ? reduction->factor.behind : 1.0f;
         }
         g = expect_fold(e, reduction->unit, place, x);
-        g = mistake->scales_first ? g : g * reduction->scale;
+        g = mistake->scales_first ? g : g * reduction->factor.behind;
         sum = is_sum ? sum + g : g;
         is_sum = true;
         if (!mistake->keeps) {

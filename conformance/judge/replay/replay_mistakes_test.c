@@ -35,8 +35,10 @@ static void make(struct fixture *x, const uint8_t sync[2], uint32_t n)
     }
     assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &x->e),
                      FSDP_OK);
-    x->reduction = (struct replay_reduction){
-        .e = &x->e, .scale = 1.0f / 3.0f, .backwards = 1, .has_gradient = 3};
+    x->reduction = (struct replay_reduction){.e = &x->e,
+                                             .factor = {1.0f, 1.0f / 3.0f},
+                                             .backwards = 1,
+                                             .has_gradient = 3};
     for (uint32_t b = 0; b < 2; b++) {
         for (uint32_t k = 0; k < 3; k++) {
             x->reduction.grad[b][0][k] = &x->grad[b][k];
@@ -66,7 +68,7 @@ static void scaled_before_the_fold(void **state)
         x.grad[0][2] = 0.7f;
         got = 0.0f;
         for (uint32_t k = 0; k < 3; k++) {
-            float one = x.grad[0][k] * x.reduction.scale;
+            float one = x.grad[0][k] * x.reduction.factor.behind;
             got = k == 0 ? one : got + one;
         }
         if (got != replay_reduced(&x.reduction, 0)) {
@@ -95,7 +97,7 @@ static void microbatches_without_sync(void **state)
             x.grad[b][1] = v * 1.13f + (float)b;
             x.grad[b][2] = 0.7f - v * (float)b;
             each[b] = ((x.grad[b][0] + x.grad[b][1]) + x.grad[b][2]) *
-                      x.reduction.scale;
+                      x.reduction.factor.behind;
         }
         got = each[0] + each[1];
         /* Not the bits of any other mistake, by chance. */
@@ -116,7 +118,7 @@ static void what_was_taken_is_taken_again(void **state)
 
     (void)state;
     make(&x, sync, 2);
-    x.reduction.scale = 1.0f;
+    x.reduction.factor.behind = 1.0f;
     for (uint32_t k = 0; k < 3; k++) {
         x.grad[0][k] = 3.0f;
         x.grad[1][k] = 5.0f;
@@ -134,7 +136,7 @@ static void another_order(void **state)
 
     (void)state;
     make(&x, sync, 1);
-    x.reduction.scale = 1.0f;
+    x.reduction.factor.behind = 1.0f;
     x.grad[0][0] = 1e8f; /* its owner, who comes last in the ring */
     x.grad[0][1] = -1e8f;
     x.grad[0][2] = 1.0f;

@@ -34,8 +34,9 @@ static float reduced(const struct replay_reduction *right,
     const struct run_case *c = e->c;
     const uint64_t place =
         expect_place_of_gradient(right->e, right->parameter, right->first + i);
-    const float before = how->scaling == SCALED_FIRST ? reduction->scale : 1.0f;
-    const float behind = how->scaling == SCALED_FIRST ? 1.0f : reduction->scale;
+    const struct expect_factors f = reduction->factor;
+    const float before = how->scaling == SCALED_FIRST ? f.behind : 1.0f;
+    const float behind = how->scaling == SCALED_FIRST ? 1.0f : f.behind;
     float pending[WORLD_MAX_RANKS] = {0};
     float kept = 0.0f;
     bool is_pending = false;
@@ -49,8 +50,10 @@ static float reduced(const struct replay_reduction *right,
             continue;
         }
         for (uint32_t k = 0; k < c->ranks && k < WORLD_MAX_RANKS; k++) {
-            const float x = how->late ? fsdp_round(how->accumulate, pending[k])
-                                      : pending[k];
+            const float sum = how->late
+                                  ? fsdp_round(how->accumulate, pending[k])
+                                  : pending[k];
+            const float x = fsdp_round(how->accumulate, sum * f.before);
 
             pending[k] = fsdp_round(
                 wire, fsdp_round(how->sent, fsdp_round(wire, x) * before));

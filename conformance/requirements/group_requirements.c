@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * group_requirements.c - each parameter is stepped by the numbers of its group.
+ * A step that is wrong is compared with those of another group's numbers; what
+ * is none of them is for step.* to say.
+ */
+#include "requirements/families.h"
+
+#include "cases/case_factors.h"
+#include "judge/compare/compare_checks.h"
+#include "judge/replay/replay.h"
+
+#include <fsdp/arith/bits.h>
+
+static bool is_same(float a, float b)
+{
+    return fsdp_f32_bits(a) == fsdp_f32_bits(b);
+}
+
+/* What o makes of the part's element i. */
+static struct replay_element next(const struct replay_values *v,
+                                  const struct replay_optimizer *o, uint64_t i)
+{
+    struct replay_element x = {.weight = v->before[i]};
+
+    for (uint32_t s = 0; s < v->n_states; s++) {
+        x.state[s] = v->state_before[s] == NULL ? 0.0f : v->state_before[s][i];
+    }
+    return replay_step(o, x, v->gradient[i]);
+}
+
+static bool is_step_of(const struct replay_values *v,
+                       const struct replay_optimizer *o, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        const struct replay_element x = next(v, o, i);
+
+        for (uint32_t s = 0; s < v->n_states; s++) {
+            if (!is_same(v->state_after[s][i], x.state[s])) {
+                return false;
+            }
+        }
+        if (!is_same(v->after[i], x.weight)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- Mistakes ------------------------------------------------------------*/
+
+/* Mistake k of a parameter in a step; false: there are not so many. */
+typedef bool mistake_of(const struct expect *e, uint32_t parameter,
+                        uint32_t step, uint32_t k,
+                        struct replay_optimizer *out);
+
+/* As if the parameter were in this group. */
+static struct replay_optimizer as_in(const struct expect *e, uint32_t parameter,
+                                     uint32_t step, uint32_t group)
+{
+    const bool decays =
+        (e->model->parameter_flags[parameter] & FSDP_NO_DECAY) == 0;
+    struct replay_optimizer o = replay_optimizer_at(e, parameter, step);
+
+    o.lr = case_group_lr(e->c, group);
+    o.weight_decay = decays ? case_group_decay(e->c, group) : 0.0f;
+    replay_numbers(e, group, step, &o);
+    return o;
+}
+
+/* Numbers of another group, or of the options; then their products alone. */
+static bool other_betas(const struct expect *e, uint32_t parameter,
+                        uint32_t step, uint32_t k, struct replay_optimizer *out)
+{
+    const uint32_t n = case_groups(e->c) + 1;
+    const uint32_t from = k % n + 1 == n ? REPLAY_OPTIONS : k % n;
+    const struct replay_optimizer own = replay_optimizer_at(e, parameter, step);
+
+    *out = own;
+    replay_numbers(e, from, step, out);
+    if (k >= n) {
+        const float p1 = out->p1;
+        const float p2 = out->p2;
+
+        *out = own;
+        out->p1 = p1;
+        out->p2 = p2;
+    }
+    return k < 2 * n;
+}
+
+/* Groups are counted without the empty ones. */
+static bool shifted(const struct expect *e, uint32_t parameter, uint32_t step,
+                    uint32_t k, struct replay_optimizer *out)
+{
+    const uint32_t own = case_group_of(e->c, parameter);
+    uint32_t group = 0;
+
+    for (uint32_t g = 0; g < own; g++) {
+        bool used = false;
+
+        for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+            used = used || case_group_of(e->c, p) == g;
+        }
+        group += used ? 1 : 0;
+    }
+    *out = as_in(e, parameter, step, group);
+    return k == 0 && group != own;
+}
+
+static uint32_t first_of_unit(const struct expect *e, uint32_t parameter)
+{
+    uint32_t p = 0;
+
+    while (e->unit_of_parameter[p] != e->unit_of_parameter[parameter]) {
+        p++;
+    }
+    return p;
+}
+
+/* The group of the unit's first parameter is that of all. */
+static bool uncut(const struct expect *e, uint32_t parameter, uint32_t step,
+                  uint32_t k, struct replay_optimizer *out)
+{
+    const uint32_t group = case_group_of(e->c, first_of_unit(e, parameter));
+
+    *out = as_in(e, parameter, step, group);
+    return k == 0 && group != case_group_of(e->c, parameter);
+}
+
+static bool decayed(const struct expect *e, uint32_t parameter, uint32_t step,
+                    uint32_t k, struct replay_optimizer *out)
+{
+    *out = replay_optimizer_at(e, parameter, step);
+    out->weight_decay = case_group_decay(e->c, case_group_of(e->c, parameter));
+    return k == 0 &&
+           (e->model->parameter_flags[parameter] & FSDP_NO_DECAY) != 0;
+}
+
+/* ---- Checked -------------------------------------------------------------*/
+
+static bool is_not(const struct expect *e, const struct record *r,
+                   const struct compare_part *part, mistake_of *mistake,
+                   const char *words, struct finding *f)
+{
+    const struct replay_optimizer own =
+        replay_optimizer_at(e, part->parameter, part->step);
+    struct finding at =
+        finding_at("after", part->step, -1, (int64_t)part->rank);
+    struct replay_optimizer wrong;
+    struct replay_values v;
+
+    if (!replay_values_find(e, r, part, &v, f)) {
+        return false;
+    }
+    if (!v.is_stepped || is_step_of(&v, &own, part->n)) {
+        return true;
+    }
+    at.parameter = part->parameter;
+    at.unit = part->unit;
+    for (uint32_t k = 0; mistake(e, part->parameter, part->step, k, &wrong);
+         k++) {
+        if (is_step_of(&v, &wrong, part->n)) {
+            return finding_text(f, at, words);
+        }
+    }
+    return true;
+}
+
+static bool betas_of_part(const struct expect *e, const struct record *r,
+                          const struct compare_part *part, struct finding *f)
+{
+    return is_not(e, r, part, other_betas,
+                  "all of this part was stepped by the betas, eps or momentum "
+                  "of another group, or of the options",
+                  f);
+}
+
+static bool empty_of_part(const struct expect *e, const struct record *r,
+                          const struct compare_part *part, struct finding *f)
+{
+    return is_not(e, r, part, shifted,
+                  "all of this part was stepped by the group's numbers that "
+                  "has its place where the empty one is not counted",
+                  f);
+}
+
+static bool cut_of_part(const struct expect *e, const struct record *r,
+                        const struct compare_part *part, struct finding *f)
+{
+    return is_not(e, r, part, uncut,
+                  "all of this part was stepped by the group of its unit's "
+                  "first parameter",
+                  f);
+}
+
+static bool no_decay_of_part(const struct expect *e, const struct record *r,
+                             const struct compare_part *part, struct finding *f)
+{
+    return is_not(e, r, part, decayed,
+                  "all of this part has decayed, and it must not", f);
+}
+
+/* ---- Spoiled: all that was stepped, in the last step that is recorded -----*/
+
+static bool spoil_part(const struct expect *e, struct record *r,
+                       struct record_rank *rank, struct record_tensor *after,
+                       const struct replay_optimizer *wrong)
+{
+    const struct compare_part part = {
+        .unit = e->unit_of_parameter[after->parameter],
+        .parameter = after->parameter,
+        .first = after->first,
+        .n = after->n,
+        .step = after->step};
+    struct replay_values v;
+    struct finding unused;
+
+    if (!replay_values_find(e, r, &part, &v, &unused) || !v.is_stepped ||
+        is_step_of(&v, wrong, part.n)) {
+        return false;
+    }
+    for (uint64_t i = 0; i < part.n; i++) {
+        const struct replay_element x = next(&v, wrong, i);
+
+        after->data[i] = x.weight;
+        for (uint32_t j = 0; j < rank->n_tensors; j++) {
+            struct record_tensor *t = &rank->tensor[j];
+
+            if (t->step == part.step && t->parameter == part.parameter &&
+                t->first == part.first && t->n == part.n && t->data != NULL &&
+                (t->stage == RECORD_STATE0 || t->stage == RECORD_STATE1)) {
+                t->data[i] = x.state[t->stage == RECORD_STATE0 ? 0 : 1];
+            }
+        }
+    }
+    return true;
+}
+
+static bool spoil(const struct expect *e, struct record *r, mistake_of *mistake)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, 0);
+    const uint32_t last = compare_recorded_steps(e) - 1;
+
+    for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+        struct record_tensor *t = &rank->tensor[i];
+        struct replay_optimizer wrong;
+
+        for (uint32_t k = 0;
+             t->stage == RECORD_AFTER && t->step == last && t->n > 0 &&
+             t->data != NULL && t->parameter < e->model->n_parameters &&
+             mistake(e, t->parameter, last, k, &wrong);
+             k++) {
+            if (spoil_part(e, r, rank, t, &wrong)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool betas_spoil(const struct expect *e, struct record *r)
+{
+    return spoil(e, r, other_betas);
+}
+
+static bool empty_spoil(const struct expect *e, struct record *r)
+{
+    return spoil(e, r, shifted);
+}
+
+static bool cut_spoil(const struct expect *e, struct record *r)
+{
+    return spoil(e, r, uncut);
+}
+
+static bool no_decay_spoil(const struct expect *e, struct record *r)
+{
+    return spoil(e, r, decayed);
+}
+
+/* ---- Where they apply ----------------------------------------------------*/
+
+static bool has_betas(const struct expect *e)
+{
+    return compare_case_staged(e) && case_has_numbers(e->c) &&
+           e->c->optimizer != FSDP_OPTIMIZER_SGD;
+}
+
+static bool has_empty(const struct expect *e)
+{
+    return compare_case_staged(e) && e->c->factors == CASE_EMPTY_GROUP;
+}
+
+static bool is_cut(const struct expect *e)
+{
+    bool any = false;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        any = any || case_group_of(e->c, first_of_unit(e, p)) !=
+                         case_group_of(e->c, p);
+    }
+    return any && compare_case_staged(e) && case_has_numbers(e->c);
+}
+
+static bool spares_some(const struct expect *e)
+{
+    bool any = false;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        any = any || (e->model->parameter_flags[p] & FSDP_NO_DECAY) != 0;
+    }
+    return any && compare_case_staged(e) && case_has_numbers(e->c) &&
+           e->c->weight_decay != 0.0f;
+}
+
+const struct requirement group_requirements[] = {
+    {.id = "groups.betas",
+     .text = "Betas, eps and momentum of a parameter, and the products of its "
+             "betas, are those of its own group.",
+     .since = "1.2",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "step.weights-untouched groups.cut groups.empty",
+     .claim = "groups-betas",
+     .applies = has_betas,
+     .spoil = betas_spoil,
+     .check = &check_each_part,
+     .part = {betas_of_part, 0, STEPS_RECORDED}},
+    {.id = "groups.cut",
+     .text = "In a unit with several groups each element is stepped by its own "
+             "group's numbers.",
+     .since = "1.2",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "step.weights-untouched",
+     .claim = "groups-betas",
+     .applies = is_cut,
+     .spoil = cut_spoil,
+     .check = &check_each_part,
+     .part = {cut_of_part, 0, STEPS_RECORDED}},
+    {.id = "groups.empty",
+     .text = "A group without parameters moves no other group's numbers.",
+     .since = "1.2",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "step.weights-untouched",
+     .claim = "groups-betas",
+     .applies = has_empty,
+     .spoil = empty_spoil,
+     .check = &check_each_part,
+     .part = {empty_of_part, 0, STEPS_RECORDED}},
+    {.id = "groups.no-decay",
+     .text = "A parameter that must not decay does not, whatever its group "
+             "says.",
+     .since = "1.2",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "step.weights-untouched",
+     .claim = "groups-betas",
+     .applies = spares_some,
+     .spoil = no_decay_spoil,
+     .check = &check_each_part,
+     .part = {no_decay_of_part, 0, STEPS_RECORDED}},
+    {0},
+};
