@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static _Thread_local struct fsdp_error *error; /* of frozen_unnamed */
 
@@ -54,7 +55,7 @@ static uint64_t flat_chunk(uint32_t u)
 static bool trains_some(const struct run_case *c)
 {
     return c->frozen == WORKLOAD_FROZEN_ALTERNATE &&
-           c->scenario == CASE_TRAIN && mutant_mlp(c) &&
+           c->scenario == CASE_TRAIN && strcmp(c->workload, "mlp") == 0 &&
            c->strategy == CASE_FULL_SHARD && c->microbatches == 1 &&
            c->precision == CASE_F32;
 }

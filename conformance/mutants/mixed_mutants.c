@@ -6,12 +6,15 @@
  */
 #include "mutants/mutant_kit.h"
 
+#include "models/workload.h"
+
 #include <fsdp/arith/bits.h>
 #include <fsdp/arith/cast.h>
 
 static bool is_plain(const struct run_case *c, uint32_t precision)
 {
-    return c->precision == precision && c->scenario == CASE_TRAIN;
+    return c->precision == precision && c->scenario == CASE_TRAIN &&
+           c->frozen == WORKLOAD_TRAINS_ALL;
 }
 
 static bool gathers_bf16(const struct run_case *c)

@@ -11,6 +11,7 @@
 bool mutant_mlp(const struct run_case *c)
 {
     return strcmp(c->workload, "mlp") == 0 && c->data == WORKLOAD_NATURAL &&
+           c->frozen == WORKLOAD_TRAINS_ALL &&
            (strcmp(c->size, "seed") == 0 || strcmp(c->size, "odd") == 0);
 }
 

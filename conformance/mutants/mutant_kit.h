@@ -96,7 +96,8 @@ uint32_t mutant_unit(uint32_t p);
  * that makes no mistakes, flat. And that with several microbatches a step. */
 bool mutant_natural(const struct run_case *c);
 bool mutant_accumulates(const struct run_case *c);
-/* Natural data through an MLP whose shards are all filled. */
+/* Natural data through an MLP whose shards are all filled, and of which nothing
+ * is frozen. */
 bool mutant_mlp(const struct run_case *c);
 /* mutant_mlp that makes every mistake; that cancels a pass; that evaluates
  * sharded parameters. */

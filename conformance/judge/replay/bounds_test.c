@@ -315,7 +315,7 @@ static void an_optimizer_at_rest_has_no_slack(void **state)
         }
     }
     /* A unit that has no backward is not stepped: not a bit. */
-    x->e.trained[0] = false;
+    x->e.stepped[part.parameter] = false;
     assert_true(replay_bound_step(&x->e, &x->r, &part, &f));
     for (uint32_t i = 0; i < x->r.rank[0].n_tensors; i++) {
         if (x->r.rank[0].tensor[i].stage == RECORD_AFTER) {
