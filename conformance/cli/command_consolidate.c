@@ -6,6 +6,7 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "judge/report/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,15 +81,19 @@ static int copy_all(struct checkpoint *c, const struct fsdp_env *env,
     struct checkpoint_saving *s;
     float *buffer = malloc(SLICE * sizeof(*buffer));
     int status = buffer ? checkpoint_begin(&request, &s) : FSDP_ERR_NOMEM;
+    struct progress progress;
     int copied = FSDP_OK;
 
     if (status != FSDP_OK) {
         free(buffer);
         return status;
     }
+    progress_begin(&progress, "consolidate", "tensors", m->table.n, false);
     for (uint32_t i = 0; copied == FSDP_OK && i < m->table.n; i++) {
         copied = copy_tensor(c, s, i, buffer, why);
+        progress_add(&progress, 1, 0);
     }
+    progress_clear(&progress);
     if (copied == FSDP_OK) {
         copied = copy_extras(c, s, why);
     }

@@ -34,7 +34,8 @@ static int write_all(const char *folder, const struct arguments *a,
         status = manifest_golden(&cases, error);
     }
     if (status == FSDP_OK) {
-        status = fixtures_write(folder, &cases, &text, a->jobs, error);
+        status =
+            fixtures_write(folder, &cases, &text, a->jobs, a->quiet, error);
     }
     if (status == FSDP_OK) {
         status = fixtures_manifest_write(folder, cases.n, error);

@@ -8,6 +8,7 @@
 #include "cli/evaluate.h"
 #include "cli/records_folder.h"
 #include "cli/selection.h"
+#include "judge/report/progress.h"
 #include "mutants/mutant.h"
 #include "run/rank_limits.h"
 #include "run/supervise.h"
@@ -158,15 +159,27 @@ static int check_names(const struct arguments *a)
     return 0;
 }
 
+static uint32_t count_wanted(const struct arguments *a)
+{
+    uint32_t n = 0;
+
+    for (const struct mutant *const *m = mutants; *m; m++) {
+        n += wanted(a, (*m)->name);
+    }
+    return n;
+}
+
 static int run_all(const struct arguments *a, const struct case_list *all,
                    const struct text *text)
 {
     uint32_t passed = 0;
     uint32_t failed = 0;
     uint32_t skipped = 0;
+    struct progress progress;
     bool go_on = true;
     int code = EXIT_NOT_CONFORMANT;
 
+    progress_begin(&progress, "mutants", "mutants", count_wanted(a), a->quiet);
     for (const struct mutant *const *m = mutants; *m && go_on; m++) {
         char found[4096] = "";
         struct case_list cases = {NULL, 0};
@@ -200,14 +213,17 @@ static int run_all(const struct arguments *a, const struct case_list *all,
         good = status == FSDP_OK && found[0] && same_ids(found, (*m)->kills);
         passed += good;
         failed += !good;
+        progress_clear(&progress);
         printf("%-4s %-28s %s\n", good ? "ok" : "BAD", (*m)->name,
                found[0] ? found : "(survived)");
         if (!good) {
             printf("     %-28s listed: %s\n", "", (*m)->kills);
         }
         fflush(stdout);
+        progress_add(&progress, 1, !good);
         manifest_release(&cases);
     }
+    progress_end(&progress);
     printf("%u passed, %u failed", passed, failed);
     printf(skipped ? ", %u skipped\n" : "\n", skipped);
     if (skipped && !passed && !failed) {

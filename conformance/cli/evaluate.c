@@ -48,6 +48,13 @@ static const char *stopped(void *context)
     return supervise_interrupted() ? "interrupted" : e->stopped;
 }
 
+static void judged(void *context, bool failed)
+{
+    const struct evaluate_input *e = context;
+
+    progress_add(e->progress, 1, failed ? 1 : 0);
+}
+
 static void undescribe(void *context, struct judge_model *model)
 {
     (void)context;
@@ -102,6 +109,8 @@ struct judge_input evaluate_source(const struct evaluate_input *e,
                                 .baseline = judge_store_baseline,
                                 .next = judge_store_next,
                                 .record_context = store,
+                                .judged = judged,
+                                .judged_context = (void *)e,
                                 .stopped = stopped,
                                 .stopped_context = (void *)e};
 }
@@ -300,7 +309,7 @@ void evaluate_engine(const struct evaluate_input *e, const struct arguments *a,
 }
 
 struct judging {
-    const struct evaluate_job *job;
+    struct evaluate_job job;
     const struct arguments *a;
     int64_t started;
     struct evaluate_result *out;
@@ -312,7 +321,7 @@ static void *judge_in_thread(void *self)
 {
     const struct judging *g = self;
 
-    evaluate_engine(&g->job->input, g->a, g->job->rerun, g->started, g->out);
+    evaluate_engine(&g->job.input, g->a, g->job.rerun, g->started, g->out);
     return NULL;
 }
 
@@ -322,12 +331,19 @@ int evaluate_engines(const struct evaluate_job *jobs, uint32_t n,
                      struct evaluate_result *result)
 {
     struct judging all[ARGUMENTS_MAX];
+    struct progress progress;
+    uint32_t n_cases = 0;
     int code = 0;
 
     for (uint32_t i = 0; i < n; i++) {
+        n_cases += jobs[i].input.cases->n;
+    }
+    progress_begin(&progress, "judge", "cases", n_cases, a->quiet);
+    for (uint32_t i = 0; i < n; i++) {
         struct judging *g = &all[i];
 
-        *g = (struct judging){&jobs[i], a, started, &result[i], 0, false};
+        *g = (struct judging){jobs[i], a, started, &result[i], 0, false};
+        g->job.input.progress = &progress;
         g->has_thread =
             n > 1 && a->jobs > 1 &&
             pthread_create(&g->thread, NULL, judge_in_thread, g) == 0;
@@ -341,6 +357,7 @@ int evaluate_engines(const struct evaluate_job *jobs, uint32_t n,
         }
         code = evaluate_worse(code, result[i].code);
     }
+    progress_end(&progress);
     return code;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/arguments.h"
 #include "judge/judge.h"
 #include "judge/judge_store.h"
+#include "judge/report/progress.h"
 #include "judge/report/report.h"
 #include "models/text.h"
 
@@ -38,6 +39,7 @@ struct evaluate_input {
      * judged as far as it came: else it is not judged. */
     const char *stopped;
     bool partly;
+    struct progress *progress; /* of judging; NULL: none */
 };
 
 /* The records that an input names; to be closed. NOMEM. */

@@ -4,6 +4,7 @@
  * another batch is left to the judgement of all that were run, at the end.
  */
 #include "cli/fail_fast.h"
+#include "judge/report/progress.h"
 #include "run/case_record.h"
 
 #include <stdio.h>
@@ -76,9 +77,12 @@ int fail_fast(const struct supervise_job *job, struct evaluate_input *e,
     const uint32_t most =
         job->world == WORLD_MPI || !job->n_workers ? 1 : job->n_workers;
     struct supervise_job own = *job;
+    struct progress progress;
     int status = FSDP_OK;
 
     own.title = NULL;
+    progress_begin(&progress, job->title ? job->title : "", "cases",
+                   e->cases->n, !job->title);
     for (uint32_t i = 0; i < e->cases->n && status == FSDP_OK && !e->stopped;
          i += most) {
         const uint32_t left = e->cases->n - i;
@@ -98,6 +102,10 @@ int fail_fast(const struct supervise_job *job, struct evaluate_input *e,
         if (failed) {
             e->stopped = "stopped at the first failure";
         }
+        if (status == FSDP_OK) {
+            progress_add(&progress, batch.n, failed ? 1 : 0);
+        }
     }
+    progress_end(&progress);
     return status;
 }

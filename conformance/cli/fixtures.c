@@ -42,7 +42,7 @@ static int settle_all(const char *records, const struct case_list *cases,
 }
 
 static int run_all(const char *records, const struct case_list *cases,
-                   const char *engine, uint32_t n_workers,
+                   const char *engine, uint32_t n_workers, bool quiet,
                    struct fsdp_error *error)
 {
     struct supervise_engine said = {.known = false};
@@ -52,14 +52,15 @@ static int run_all(const char *records, const struct case_list *cases,
                                       .engine = engine,
                                       .world = WORLD_LOCAL,
                                       .timeout_ms = 60000,
-                                      .n_workers = n_workers};
+                                      .n_workers = n_workers,
+                                      .title = quiet ? NULL : engine};
 
     FSDP_TRY(supervise(&job, &said, error));
     return settle_all(records, cases, strcmp(engine, "unsharded") == 0, error);
 }
 
 int fixtures_write(const char *folder, const struct case_list *cases,
-                   const struct text *text, uint32_t n_workers,
+                   const struct text *text, uint32_t n_workers, bool quiet,
                    struct fsdp_error *error)
 {
     char path[RECORD_PATH_BYTES];
@@ -79,9 +80,9 @@ int fixtures_write(const char *folder, const struct case_list *cases,
     }
     FSDP_TRY(record_path(path, folder, "records", error));
     FSDP_TRY(folder_open(path, &records, error));
-    FSDP_TRY(run_all(path, cases, "ref", n_workers, error));
+    FSDP_TRY(run_all(path, cases, "ref", n_workers, quiet, error));
     FSDP_TRY(case_baselines(cases, &baselines));
-    status = run_all(path, &baselines, "unsharded", n_workers, error);
+    status = run_all(path, &baselines, "unsharded", n_workers, quiet, error);
     manifest_release(&baselines);
     folder_sweep(&records);
     return status;

@@ -26,7 +26,7 @@ enum {
 /* Runs the cases (manifest_golden) and writes all files but the manifest.
  * ABORTED, IO, NOMEM. */
 int fixtures_write(const char *folder, const struct case_list *cases,
-                   const struct text *text, uint32_t n_workers,
+                   const struct text *text, uint32_t n_workers, bool quiet,
                    struct fsdp_error *error);
 
 /* fixtures_manifest.c: writes the manifest of what is in the folder; checks

@@ -185,6 +185,16 @@ static int prepare(struct judge *j)
     return FSDP_OK;
 }
 
+static bool has_failed(const struct judge_result *r, uint32_t c)
+{
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        if (r->reported[q] && judge_is_failure(judge_item_at(r, c, q))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int judge(const struct judge_input *in, struct judge_result *out)
 {
     struct judge j = {.in = in, .out = out};
@@ -203,6 +213,9 @@ int judge(const struct judge_input *in, struct judge_result *out)
     }
     for (uint32_t i = 0; i < in->n_cases && status == FSDP_OK; i++) {
         status = judge_one_case(&j, i);
+        if (in->judged != NULL) {
+            in->judged(in->judged_context, has_failed(out, i));
+        }
         if (in->next != NULL) {
             in->next(in->record_context);
         }

@@ -87,6 +87,11 @@ struct judge_input {
     void (*next)(void *context);
     void *record_context;
 
+    /* A case has been judged, and whether anything failed in it. NULL: nobody
+     * asks. */
+    void (*judged)(void *context, bool failed);
+    void *judged_context;
+
     /* Why the run, or the judging of it, was stopped before its end:
      * "interrupted"; NULL: it was not. It is asked again and again. The
      * function may be NULL. */

@@ -3,6 +3,7 @@
  * supervise.c - deals cases out to workers and keeps them going.
  */
 #include "run/supervise.h"
+#include "judge/report/progress.h"
 #include "run/case_record.h"
 #include "run/orphans.h"
 #include "run/supervise_worker.h"
@@ -80,24 +81,6 @@ int supervise_clear(const char *records, const struct run_case *cases,
         FSDP_TRY(record_clear(folder, error));
     }
     return FSDP_OK;
-}
-
-/* Progress: one line that rewrites itself on a terminal, a line for each
- * quarter in a pipe. */
-static void show(const struct supervise_job *job, uint32_t done, uint32_t n)
-{
-    bool terminal = isatty(STDERR_FILENO) != 0;
-    uint32_t quarter = n / 4 ? n / 4 : 1;
-
-    if (!job->title) {
-        return;
-    }
-    if (terminal) {
-        fprintf(stderr, "\r\033[K%s: %u of %u cases%s", job->title, done, n,
-                done == n ? "\n" : "");
-    } else if (done == n || (done && done % quarter == 0 && n > 8)) {
-        fprintf(stderr, "%s: %u of %u cases\n", job->title, done, n);
-    }
 }
 
 /* Case i is for this worker: by rank count under MPI, dealt out otherwise. */
@@ -239,6 +222,16 @@ static uint32_t ended(const struct supervised *worker, uint32_t n_workers)
     return n;
 }
 
+static uint32_t lost(const struct supervised *worker, uint32_t n_workers)
+{
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < n_workers; k++) {
+        n += worker[k].n_lost;
+    }
+    return n;
+}
+
 int supervise(const struct supervise_job *job, struct supervise_engine *engine,
               struct fsdp_error *error)
 {
@@ -249,7 +242,7 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
                                               : MAX_WORKERS;
     struct supervised *worker = calloc(MAX_WORKERS, sizeof(*worker));
     int status = worker ? deal(job, worker, n_workers) : FSDP_ERR_NOMEM;
-    uint32_t shown = UINT32_MAX;
+    struct progress progress;
     struct sigaction before;
 
     if (status == FSDP_OK) {
@@ -258,6 +251,8 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
         status = supervise_clear(job->records, job->cases, job->n_cases,
                                  strcmp(job->engine, "unsharded") == 0, error);
     }
+    progress_begin(&progress, job->title ? job->title : "", "cases",
+                   job->n_cases, !job->title);
     catch_suspension(&before);
     while (status == FSDP_OK && !interrupted &&
            start(worker, n_workers, most, &status, error)) {
@@ -265,12 +260,11 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
         if (suspended) {
             suspend(worker, n_workers, &before);
         }
-        if (ended(worker, n_workers) != shown) {
-            shown = ended(worker, n_workers);
-            show(job, shown, job->n_cases);
-        }
+        progress_add(&progress, ended(worker, n_workers) - progress.done,
+                     lost(worker, n_workers) - progress.failed);
     }
     sigaction(SIGTSTP, &before, NULL);
+    progress_end(&progress);
     for (uint32_t k = 0; worker && k < MAX_WORKERS; k++) {
         supervised_stop(&worker[k]);
     }

@@ -179,6 +179,7 @@ int supervised_end(struct supervised *w, const struct supervise_engine *engine,
         status = account(w, engine, error);
         w->next++;
         w->n_ended++;
+        w->n_lost++;
     }
     folder_erase(w->folder);
     return status;

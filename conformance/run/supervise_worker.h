@@ -57,7 +57,7 @@ struct supervised {
     bool killed;               /* by us: it made no progress */
     int wait_status;           /* once it has ended */
     struct fsdp_error refused; /* why it cannot go on, in its own words */
-    uint32_t n_ended;
+    uint32_t n_ended, n_lost;  /* lost: with their worker */
 };
 
 /* supervise_start.c: starts a worker on what is left. IO. */

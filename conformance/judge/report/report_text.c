@@ -6,6 +6,7 @@
  */
 #include "cases/case_claims.h"
 #include "judge/judge_adapter.h"
+#include "judge/report/progress.h"
 #include "judge/report/report_internal.h"
 
 #include <inttypes.h>
@@ -310,14 +311,18 @@ static void put_verdict(FILE *f, const struct judge_result *r)
     char engine[REPORT_LINE_BYTES];
     char reason[REPORT_LINE_BYTES];
 
+    static const char *const colours[] = {"\033[1;32m", "\033[1;31m",
+                                          "\033[1;33m"};
+    const bool colour = progress_has_colour(f);
     bool why = r->reason[0] != '\0';
 
     (void)fprintf(
         f,
-        "%s%s%s%s: %s, %" PRIu32 " of %" PRIu32 " cases judged, %" PRIu32
+        "%s%s%s%s%s%s: %s, %" PRIu32 " of %" PRIu32 " cases judged, %" PRIu32
         " not claimed; %" PRIu32 " pass, %" PRIu32 " fail, %" PRIu32
         " blocked\n",
-        judge_verdict_name(r->verdict), why ? " (" : "",
+        colour ? colours[r->verdict] : "", judge_verdict_name(r->verdict),
+        colour ? "\033[0m" : "", why ? " (" : "",
         report_printable(r->reason, reason), why ? ")" : "",
         report_printable(r->engine[0] != '\0' ? r->engine : "no engine",
                          engine),

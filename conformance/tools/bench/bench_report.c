@@ -5,6 +5,7 @@
  * Higher is better but for time ("us") and memory ("MiB").
  */
 #include "tools/bench/bench_report.h"
+#include "judge/report/progress.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -60,10 +61,13 @@ bool bench_wants(const struct bench_report *report, const char *name)
 
 void bench_progress(const struct bench_report *report, const char *what)
 {
-    if (report->terminal) {
-        fprintf(stderr, "\r\033[K%.70s", what);
-        fflush(stderr);
+    static struct progress progress; /* of the one bench of a process */
+
+    if (!progress.unit) {
+        progress_begin(&progress, "bench", "measured", 0, false);
     }
+    progress.done = report->n;
+    progress_name(&progress, what);
 }
 
 static void print_row(const struct bench_report *report,
