@@ -5,7 +5,9 @@
  */
 #include "record/record_internal.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,43 +47,66 @@ int record_rank_path(char path[RECORD_PATH_BYTES], const char *directory,
     return record_path(path, directory, name, error);
 }
 
-static int remove_file(const char *path, struct fsdp_error *error)
-{
-    if (unlink(path) != 0 && errno != ENOENT) {
-        return record_fail(error, FSDP_ERR_IO, where, "%.150s: %s", path,
-                           strerror(errno));
-    }
-    return FSDP_OK;
-}
-
-static int remove_rank(const char *directory, uint32_t rank,
-                       struct fsdp_error *error)
+/* "rank-7.json" and its like, of whatever world the record before was. */
+static bool is_of_rank(const char *name)
 {
     static const char *const suffix[] = {
         ".json", ".safetensors", ".json.partial", ".safetensors.partial"};
-    char path[RECORD_PATH_BYTES];
+    const char *rest = name + strlen("rank-");
+    size_t digits;
 
+    if (strncmp(name, "rank-", strlen("rank-")) != 0) {
+        return false;
+    }
+    digits = strspn(rest, "0123456789");
     for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++) {
-        FSDP_TRY(record_rank_path(path, directory, rank, suffix[i], error));
-        FSDP_TRY(remove_file(path, error));
+        if (digits > 0 && strcmp(rest + digits, suffix[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_of_record(const char *name)
+{
+    return strcmp(name, "case.json") == 0 ||
+           strcmp(name, "case.json.partial") == 0 || is_of_rank(name);
+}
+
+static int remove_record(DIR *of, const char *directory,
+                         struct fsdp_error *error)
+{
+    char path[RECORD_PATH_BYTES];
+    const struct dirent *entry;
+
+    while ((entry = readdir(of)) != NULL) {
+        if (!is_of_record(entry->d_name)) {
+            continue;
+        }
+        FSDP_TRY(record_path(path, directory, entry->d_name, error));
+        if (unlink(path) != 0 && errno != ENOENT) {
+            return record_fail(error, FSDP_ERR_IO, where, "%.150s: %s", path,
+                               strerror(errno));
+        }
     }
     return FSDP_OK;
 }
 
 int record_clear(const char *directory, struct fsdp_error *error)
 {
-    char path[RECORD_PATH_BYTES];
+    DIR *of;
+    int status;
 
     if (mkdir(directory, 0777) == 0) {
         return FSDP_OK; /* it is new, so there is nothing in it */
     }
     FSDP_TRY(record_make_directory(directory, error));
-    FSDP_TRY(record_path(path, directory, "case.json", error));
-    FSDP_TRY(remove_file(path, error));
-    FSDP_TRY(record_path(path, directory, "case.json.partial", error));
-    FSDP_TRY(remove_file(path, error));
-    for (uint32_t r = 0; r < WORLD_MAX_RANKS; r++) {
-        FSDP_TRY(remove_rank(directory, r, error));
+    of = opendir(directory);
+    if (of == NULL) {
+        return record_fail(error, FSDP_ERR_IO, where, "%.150s: %s", directory,
+                           strerror(errno));
     }
-    return FSDP_OK;
+    status = remove_record(of, directory, error);
+    (void)closedir(of);
+    return status;
 }
