@@ -173,7 +173,7 @@ static const char *const json_values[] = {
     "\"sharded\"",
     "\"local\"",
     "\"extra.00000.x\"",
-    "\"extra.00256.x\"",
+    "\"extra.00512.x\"",
     "\"optim.step\"",
     "\"__metadata__\"",
     "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"",

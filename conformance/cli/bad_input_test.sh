@@ -85,7 +85,7 @@ refused 'an engine called baseline' 64 'no engine may be called so' \
     run --engine ref,./baseline.so
 
 # ---- Numbers ----
-for ranks in 0 -1 abc 1000 1.5 65 2x +2 0x2 99999999999999999999 '3 4'; do
+for ranks in 0 -1 abc 1000 1.5 513 2x +2 0x2 99999999999999999999 '3 4'; do
     refused "--ranks '$ranks'" 64 "--ranks '$ranks'" run --ranks="$ranks"
 done
 refused "--ranks ''" 64 'empty' run --ranks=

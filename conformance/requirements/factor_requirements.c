@@ -229,7 +229,7 @@ const struct requirement factor_requirements[] = {
     {.id = "reduce.predivide",
      .text = "Predivided gradients are scaled once before and once behind the "
              "fold, what is pending not before it is complete.",
-     .since = "1.2",
+     .since = "1.1",
      .must = 1,
      .level = LEVEL_REDUCE,
      .needs = "grad.finite reduce.replicas-equal",
@@ -241,7 +241,7 @@ const struct requirement factor_requirements[] = {
     {.id = "reduce.unit-scale",
      .text = "A unit with factors of its own is scaled by them, and no other "
              "unit is.",
-     .since = "1.2",
+     .since = "1.1",
      .must = 1,
      .level = LEVEL_REDUCE,
      .needs = "grad.finite reduce.replicas-equal",

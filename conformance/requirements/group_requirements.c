@@ -318,7 +318,7 @@ const struct requirement group_requirements[] = {
     {.id = "groups.betas",
      .text = "Betas, eps and momentum of a parameter, and the products of its "
              "betas, are those of its own group.",
-     .since = "1.2",
+     .since = "1.1",
      .must = 1,
      .level = LEVEL_STEP,
      .needs = "step.weights-untouched groups.cut groups.empty",
@@ -330,7 +330,7 @@ const struct requirement group_requirements[] = {
     {.id = "groups.cut",
      .text = "In a unit with several groups each element is stepped by its own "
              "group's numbers.",
-     .since = "1.2",
+     .since = "1.1",
      .must = 1,
      .level = LEVEL_STEP,
      .needs = "step.weights-untouched",
@@ -341,7 +341,7 @@ const struct requirement group_requirements[] = {
      .part = {cut_of_part, 0, STEPS_RECORDED}},
     {.id = "groups.empty",
      .text = "A group without parameters moves no other group's numbers.",
-     .since = "1.2",
+     .since = "1.1",
      .must = 1,
      .level = LEVEL_STEP,
      .needs = "step.weights-untouched",
@@ -353,7 +353,7 @@ const struct requirement group_requirements[] = {
     {.id = "groups.no-decay",
      .text = "A parameter that must not decay does not, whatever its group "
              "says.",
-     .since = "1.2",
+     .since = "1.1",
      .must = 1,
      .level = LEVEL_STEP,
      .needs = "step.weights-untouched",

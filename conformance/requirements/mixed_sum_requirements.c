@@ -107,7 +107,10 @@ static bool misround(const struct expect *e, struct record *r, uint32_t moment)
     }                                                                          \
     static bool name##_spoil(const struct expect *e, struct record *r)         \
     {                                                                          \
-        return misround(e, r, moment);                                         \
+        struct finding unused;                                                 \
+                                                                               \
+        return compare_parts(e, r, 0, 1, name##_explains, &unused) &&          \
+               misround(e, r, moment);                                         \
     }
 
 ROUNDS(accumulate, REPLAY_ACCUMULATES)

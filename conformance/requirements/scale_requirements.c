@@ -386,7 +386,7 @@ const struct requirement scale_requirements[] = {
     {.id = "error.step-scale",
      .text = "A step with an inverse_scale that is negative, infinite or NaN "
              "is refused as INVALID.",
-     .since = "1.2",
+     .since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present",

@@ -168,7 +168,7 @@ static int meet(struct world_call *call, int status)
 int world_straight(struct world_call *call)
 {
     struct world_block mine = world_block(call, call->me);
-    struct shown all[WORLD_MAX_RANKS] = {{0}};
+    struct shown all[WORLD_MAX_RANKS]; /* of the members alone */
     struct shown own = {(uint64_t)(uintptr_t)call->in,
                         (uint64_t)(uintptr_t)call->out};
     FSDP_TRY(tell(call, &own, sizeof(own), all));

@@ -44,7 +44,7 @@ static float fold_mesh(const struct expect *e, const struct expect_dtypes *d,
                        const float *x, uint32_t shard_owner,
                        uint32_t replica_owner)
 {
-    float replica[WORLD_MAX_RANKS] = {0};
+    float replica[WORLD_MAX_RANKS]; /* of each element: not cleared */
 
     for (uint32_t r = 0; r < e->replicas; r++) {
         replica[r] = fold_group(e->c->fold, d, x + (size_t)r * e->shards,

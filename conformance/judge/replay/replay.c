@@ -80,10 +80,12 @@ void replay_accumulate(const struct replay_reduction *reduction, uint32_t b,
 float replay_reduced(const struct replay_reduction *reduction, uint64_t i)
 {
     const struct run_case *c = reduction->e->c;
-    float pending[WORLD_MAX_RANKS] = {0};
+    const size_t bytes = c->ranks * sizeof(float); /* of `pending` in use */
+    float pending[WORLD_MAX_RANKS];
     float sum = 0.0f;
     bool is_pending = false, is_sum = false;
 
+    memset(pending, 0, bytes);
     for (uint32_t b = 0; b < c->microbatches; b++) {
         replay_accumulate(reduction, b, i, pending, &is_pending);
         for (uint32_t k = 0;
@@ -100,7 +102,7 @@ float replay_reduced(const struct replay_reduction *reduction, uint64_t i)
             sum = is_sum ? sum + g : g;
             is_sum = true;
             is_pending = false;
-            memset(pending, 0, sizeof(pending));
+            memset(pending, 0, bytes);
         }
     }
     return sum;

@@ -336,6 +336,21 @@ static int check(const struct plan_ask *ask, struct fsdp_error *error)
     return FSDP_OK;
 }
 
+/* Only where something is frozen can they be. */
+static bool has_uneven_states(const struct expect *e)
+{
+    bool freezes = false;
+    bool uneven = false;
+
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        freezes = freezes || e->unit[u].freezes;
+    }
+    for (uint32_t k = 0; freezes && !uneven && k < e->shards; k++) {
+        uneven = expect_states_less(e, k) > 0;
+    }
+    return uneven;
+}
+
 int plan_bytes_make(const struct plan_ask *ask, struct plan_bytes *out,
                     struct fsdp_error *error)
 {
@@ -363,6 +378,7 @@ int plan_bytes_make(const struct plan_ask *ask, struct plan_bytes *out,
         out->units = ask->units->n_units;
         memcpy(out->rest.live, e.rest.live, sizeof(out->rest.live));
         out->rest_sum = sum_of(out->rest.live);
+        out->is_uneven = has_uneven_states(&e);
         allow_for_running_ahead(&e, &c);
         for (uint32_t k = 0; k < FSDP_N_COLLECTIVES; k++) {
             out->sent_sum += out->sent[k];

@@ -42,6 +42,8 @@ struct plan_bytes {
 
     struct plan_moment rest;
     uint64_t rest_sum;
+    bool is_uneven; /* ranks differ in how much of their states: `rest` and the
+                     * peaks are those of the rank that has most */
     uint64_t peak[FSDP_N_KINDS]; /* of each kind by itself */
     struct plan_moment fullest;  /* the moment of the peak, but for what
                                     running ahead adds */
