@@ -85,7 +85,7 @@ static bool scale_of_part(const struct expect *e, const struct record *r,
     const float *got = compare_values(r, RECORD_REDUCED, part);
     float ranks = (float)e->c->ranks;
     struct replay_reduction x;
-    float wrong[6];
+    float wrong[5];
 
     if (!e->stepped[part->parameter]) {
         return true;
@@ -101,8 +101,7 @@ static bool scale_of_part(const struct expect *e, const struct record *r,
     wrong[2] = 1.0f / (float)e->shards;
     wrong[3] = 1.0f / (float)e->replicas;
     wrong[4] = x.factor.behind * x.factor.behind;
-    wrong[5] = x.factor.behind / ranks;
-    for (uint32_t w = 0; w < 6 && !is_right(x, got, part->n); w++) {
+    for (uint32_t w = 0; w < 5 && !is_right(x, got, part->n); w++) {
         if (is_scaled_by(x, got, part->n, wrong[w])) {
             return wrong_factor(part, wrong[w], x.factor.behind, f);
         }
