@@ -31,8 +31,9 @@ has()
     grep -qE -- "$1" seen || tail -c 300 seen
 }
 
-few=(run --engine ref --workload linear --ranks 2)
-n=$("$cts" list cases --workload linear --ranks 2 | grep -c '^linear')
+# Not linear.large: under a sanitizer a process has more than is allowed there.
+few=(run --engine ref --ranks 2 --case 'linear.small.*,linear.tiny.*')
+n=$("$cts" list cases --workload linear --ranks 2 | grep -c 'linear\.[st]')
 
 on_terminal "$cts" "${few[@]}"
 result 'a bar, counts, time' "$(has "ref: \[.*#.*\] [0-9]+ of $n cases, [0-9]+ s")"
