@@ -19,8 +19,9 @@ has()
 }
 
 # ---- --fail-fast ----
-few=(--workload linear --ranks 2)
-n=$("$cts" list cases "${few[@]}" | grep -c '^linear')
+# Not linear.large: under a sanitizer a process has more than is allowed there.
+few=(--ranks 2 --case 'linear.small.*,linear.tiny.*')
+n=$("$cts" list cases --workload linear --ranks 2 | grep -c 'linear\.[st]')
 
 "$cts" run --engine ref "${few[@]}" --fail-fast --report all.jsonl >out 2>err
 result '--fail-fast, nothing fails' "$([ $? -eq 0 ] || tail -n 1 out err)"
@@ -31,7 +32,7 @@ result 'all of it is judged' "$(has ' judged, .* 0 fail' out
     --junit one.xml --mutant divide-twice >out 2>err
 result '--fail-fast, one fails' "$([ $? -eq 1 ] || tail -n 1 out err)"
 result 'it says so' "$(has '^NON-CONFORMANT \(stopped at the first failure:' out)"
-failing=$("$cts" run --engine ref "${few[@]}" --dry-run --from one.jsonl \
+failing=$("$cts" run --engine ref --dry-run --from one.jsonl \
     --failed --mutant divide-twice 2>err | wc -l)
 result 'one failing case' "$([ "$failing" -eq 1 ] || echo "$failing: $(cat err)")"
 left=$(sed -n 's/.* first failure: \([0-9]*\) of .*/\1/p' out)
