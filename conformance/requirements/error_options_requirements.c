@@ -7,47 +7,10 @@
 
 #include "judge/compare/compare_checks.h"
 
-#include <string.h>
-
 static bool is_options(const struct expect *e)
 {
     return e->c->scenario == CASE_OPTIONS;
 }
-
-/* Of error.options-ahead: the driver notes each such refusal whose message does
- * not name the option. */
-static const char unnamed[] = "unnamed-option";
-
-static bool names_them(const struct expect *e, const struct record_rank *rank,
-                       uint32_t k, struct finding *f)
-{
-    (void)e;
-    for (uint32_t i = 0; i < rank->n_answers; i++) {
-        if (strcmp(rank->answer[i].name, unnamed) == 0) {
-            return finding_count(f, finding_at("refusal", -1, -1, k), i, 0,
-                                 "a message that does not name the option; "
-                                 "got: place among the answers");
-        }
-    }
-    return true;
-}
-
-/* The answers, and messages that name the options. */
-static bool named_holds(const struct requirement *q, const struct expect *e,
-                        const struct record *r, struct finding *f)
-{
-    return check_answers.holds(q, e, r, f) &&
-           compare_ranks(e, r, names_them, f);
-}
-
-static bool named_spoil(const struct requirement *q, const struct expect *e,
-                        struct record *r)
-{
-    return check_answers.spoil(q, e, r);
-}
-
-static const struct requirement_check check_named = {.holds = named_holds,
-                                                     .spoil = named_spoil};
 
 /* The answers of an engine that does not claim bf16. */
 static bool unclaimed_holds(const struct requirement *q, const struct expect *e,
@@ -159,7 +122,7 @@ const struct requirement error_options_requirements[] = {
      .needs = "run.survives run.ranks-present",
      .claim = "prefetch",
      .applies = is_options,
-     .check = &check_named,
+     .check = &check_answers_named,
      .answers = {{"prefetch-forward-beyond", FSDP_ERR_INVALID,
                   FSDP_ERR_INVALID},
                  {"prefetch-backward-beyond", FSDP_ERR_INVALID,

@@ -93,46 +93,10 @@ static bool is_clip(const struct expect *e)
 }
 
 /* frozen.no-gradient: whoever computes one by mistake learns of which. */
-
-/* The driver notes each such refusal, in the parameter's own backward, whose
- * message does not name the parameter. */
-static const char unnamed[] = "unnamed-parameter";
-
 static bool is_misuse_of_frozen(const struct expect *e)
 {
     return e->c->scenario == CASE_MISUSE && e->c->frozen != WORKLOAD_TRAINS_ALL;
 }
-
-static bool names_them(const struct expect *e, const struct record_rank *rank,
-                       uint32_t k, struct finding *f)
-{
-    (void)e;
-    for (uint32_t i = 0; i < rank->n_answers; i++) {
-        if (strcmp(rank->answer[i].name, unnamed) == 0) {
-            return finding_count(f, finding_at("refusal", -1, -1, k), i, 0,
-                                 "a message that does not name the frozen "
-                                 "parameter; got: place among the answers");
-        }
-    }
-    return true;
-}
-
-static bool no_gradient_holds(const struct requirement *q,
-                              const struct expect *e, const struct record *r,
-                              struct finding *f)
-{
-    return check_answers.holds(q, e, r, f) &&
-           compare_ranks(e, r, names_them, f);
-}
-
-static bool no_gradient_spoil(const struct requirement *q,
-                              const struct expect *e, struct record *r)
-{
-    return check_answers.spoil(q, e, r);
-}
-
-static const struct requirement_check check_no_gradient = {
-    .holds = no_gradient_holds, .spoil = no_gradient_spoil};
 
 static bool saves_and_records(const struct expect *e)
 {
@@ -188,7 +152,7 @@ const struct requirement error_requirements[] = {
      .needs = "run.survives run.ranks-present",
      .claim = "frozen",
      .applies = is_misuse_of_frozen,
-     .check = &check_no_gradient,
+     .check = &check_answers_named,
      .answers = {{"grad-of-frozen", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
     /* What the engine has taken it lends no more. */
     {.id = "error.gradient-after-backward",

@@ -207,6 +207,39 @@ static bool answers_spoil(const struct requirement *q, const struct expect *e,
 const struct requirement_check check_answers = {.holds = answers_hold,
                                                 .spoil = answers_spoil};
 
+static bool names_it(const struct expect *e, const struct record_rank *rank,
+                     uint32_t k, struct finding *f)
+{
+    (void)e;
+    for (uint32_t i = 0; i < rank->n_answers; i++) {
+        const char *name = rank->answer[i].name;
+        const char *what =
+            strcmp(name, "unnamed-option") == 0
+                ? "a message that does not name the option; got: place among "
+                  "the answers"
+            : strcmp(name, "unnamed-parameter") == 0
+                ? "a message that does not name the frozen parameter; got: "
+                  "place among the answers"
+                : NULL;
+
+        if (what != NULL) {
+            return finding_count(f, finding_at("refusal", -1, -1, k), i, 0,
+                                 what);
+        }
+    }
+    return true;
+}
+
+static bool answers_named_hold(const struct requirement *q,
+                               const struct expect *e, const struct record *r,
+                               struct finding *f)
+{
+    return answers_hold(q, e, r, f) && compare_ranks(e, r, names_it, f);
+}
+
+const struct requirement_check check_answers_named = {
+    .holds = answers_named_hold, .spoil = answers_spoil};
+
 static bool curve_of_applies(const struct requirement *q,
                              const struct expect *e)
 {
