@@ -105,7 +105,8 @@ static bool leaves_unreduced(const struct run_case *c, uint32_t value)
             return true;
         }
     }
-    return says(c, " n\n") || says(c, " n at ") || says(c, "sync off");
+    return says(c, " n\n") || says(c, " n at ") || says(c, "sync off") ||
+           says(c, " sync 0");
 }
 
 /* Scenarios that resume save shards, unless they are about another form. */
@@ -135,6 +136,18 @@ static bool scales_loss(const struct run_case *c, uint32_t value)
 {
     (void)value;
     return says(c, "\nscale ") || says(c, "! step-scale-");
+}
+
+static bool controls_units(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, "\nset ") || says(c, "! set-");
+}
+
+static bool keeps_partials(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, " all-reduce ") || says(c, "! step-with-partials");
 }
 
 static bool offers_factors(const struct run_case *c, uint32_t value)
@@ -259,6 +272,15 @@ const struct claim known_claims[] = {
     {"sum-f32", CLAIM_ENGINE,
      .text = "cases whose sums are float32 where the wire has 16 bits",
      .asked_by = sums_wide},
+    {"unit-controls", CLAIM_ENGINE,
+     .text = "scripts that `set` what holds of a unit; `control.*`, "
+             "`error.control-in-pass`, `error.control-arguments`",
+     .asked_by = controls_units},
+    {"partial-replicas", CLAIM_ENGINE,
+     .text = "scripts in which replicas do not meet in every pass; "
+             "`control.all-reduce`, `control.partial-sum`, "
+             "`error.step-with-partials`",
+     .asked_by = keeps_partials},
     {"unit-factors", CLAIM_ENGINE,
      .text = "cases with a predivide factor, or units' own factors; "
              "`reduce.predivide`, `reduce.unit-scale`, `error.factors`",

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 688;
+const uint32_t manifest_count = 713;
 const char manifest_sha256[] =
-    "b9a512c2ecba4e6fdf8c309277ca09639379c8621483fe404cb7d8563c04c449";
+    "0ed1ab9cebb84982acf8881b97912a1c6e3f440cfa7b7673841e609d356e52e0";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -207,6 +207,7 @@ static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
     e->save_wait = by->save_wait ? by->save_wait : e->save_wait;
     e->load = by->load ? by->load : m->loaded ? changing_load : e->load;
     e->destroy = by->destroy ? by->destroy : e->destroy;
+    e->set = by->set ? by->set : e->set;
 }
 
 static void replace_device(const struct mutant *m, struct fsdp_device *d)

@@ -35,6 +35,7 @@ static const struct requirement *const families[] = {
     mixed_requirements,
     mixed_sum_requirements,
     scale_requirements,
+    control_requirements,
     factor_requirements,
     group_requirements,
 };

@@ -179,7 +179,9 @@ const struct requirement script_answers_requirements[] = {
      .must = 1,
      .level = LEVEL_ERRORS,
      .general = true,
-     .needs = "run.completes error.step-scale",
+     .needs = "run.completes error.step-scale error.control-in-pass "
+              "error.control-arguments error.step-with-partials "
+              "error.step-with-unit-pending error.clip-with-partials",
      .applies = is_refused,
      .holds = answers_hold,
      .spoil = answers_spoil},

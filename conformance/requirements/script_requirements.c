@@ -283,7 +283,7 @@ const struct requirement script_requirements[] = {
      .level = LEVEL_STEP,
      .general = true,
      .needs = "run.shows-every-step script.collectives script.norms "
-              "scale.next-step",
+              "scale.next-step control.partial-sum",
      .profile = PROFILE_BITS,
      .applies = looks,
      .holds = values_hold,

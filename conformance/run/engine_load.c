@@ -36,6 +36,9 @@ refuse(struct fsdp_error *error, int status, const char *format, ...)
     return status;
 }
 
+/* As much of the struct as all plug-ins have that this ABI has seen. */
+#define FIRST_SIZE offsetof(struct fsdp_engine, set)
+
 static int check(const char *name, const struct fsdp_engine *e,
                  struct fsdp_error *error)
 {
@@ -43,11 +46,11 @@ static int check(const char *name, const struct fsdp_engine *e,
         return refuse(error, FSDP_ERR_MISMATCH,
                       "engine %s: fsdp_engine_v1 returned NULL", name);
     }
-    if (e->size < sizeof(*e)) {
+    if (e->size < FIRST_SIZE) {
         return refuse(error, FSDP_ERR_MISMATCH,
                       "engine %s: its struct has %u bytes, this suite needs "
                       "%zu: build it against this version's headers",
-                      name, e->size, sizeof(*e));
+                      name, e->size, FIRST_SIZE);
     }
     if (e->abi != FSDP_ABI_VERSION) {
         return refuse(error, FSDP_ERR_MISMATCH,
@@ -88,6 +91,31 @@ int engine_trains(const char *name, const struct fsdp_engine *e,
     return FSDP_OK;
 }
 
+/* One that was built against earlier headers has no functions of later ones.
+ * What is completed is this thread's. */
+static int complete(const struct fsdp_engine **e, struct fsdp_error *error)
+{
+    enum {
+        MOST = 16 /* plug-ins in one process */
+    };
+    static _Thread_local struct fsdp_engine completed[MOST];
+    static _Thread_local const struct fsdp_engine *of[MOST];
+    uint32_t i = 0;
+
+    while (i < MOST && of[i] && of[i] != *e) {
+        i++;
+    }
+    if (i == MOST) {
+        return refuse(error, FSDP_ERR_NOMEM,
+                      "more than %d plug-ins of earlier headers", (int)MOST);
+    }
+    of[i] = *e;
+    memset(&completed[i], 0, sizeof(completed[i]));
+    memcpy(&completed[i], *e, (*e)->size);
+    *e = &completed[i];
+    return FSDP_OK;
+}
+
 static int load_plugin(const char *path, const struct fsdp_engine **out,
                        struct fsdp_error *error)
 {
@@ -106,7 +134,8 @@ static int load_plugin(const char *path, const struct fsdp_engine **out,
     }
     memcpy(&get, &symbol, sizeof(get)); /* ISO C has no such cast */
     *out = get();
-    return check(path, *out, error);
+    FSDP_TRY(check(path, *out, error));
+    return (*out)->size < sizeof(**out) ? complete(out, error) : FSDP_OK;
 }
 
 bool engine_is_path(const char *name)

@@ -21,7 +21,8 @@ bool engine_is_path(const char *name);
 /* Loads what the name or path says. INVALID: unknown name (the
  * message lists the known ones); IO: no such file or not loadable; MISMATCH:
  * no symbol, another ABI version, a struct that is too small, or an engine
- * that cannot even shard. A plug-in stays loaded until the process ends. */
+ * that cannot even shard. A plug-in stays loaded until the process ends;
+ * *out is the calling thread's. */
 int engine_load(const char *name, const struct fsdp_engine **out,
                 struct fsdp_error *error);
 

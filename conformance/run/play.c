@@ -133,7 +133,7 @@ static int play_action(struct driver *x, const struct script_action *a)
         [SCRIPT_RESHARD] = reshard, [SCRIPT_SYNC] = sync,
         [SCRIPT_SAVE] = play_save,  [SCRIPT_WAIT] = play_wait,
         [SCRIPT_LOAD] = play_load,  [SCRIPT_AGAIN] = again,
-        [SCRIPT_WRONG] = wrong};
+        [SCRIPT_WRONG] = wrong,     [SCRIPT_SET] = play_set};
 
     if (a->verb == SCRIPT_PASS && a->ending == SCRIPT_LEFT_OPEN) {
         FSDP_TRY(end_life(x));

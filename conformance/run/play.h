@@ -2,9 +2,9 @@
 /*
  * play.h - a script is played on one rank (play.c): passes (play_pass.c), edits
  * of their gradients (play_edit.c), the optimizer (play_optimizer.c),
- * checkpoints (play_checkpoint.c), calls that must be refused (play_wrong.c,
- * play_offer.c); and what of it goes into the record, and where
- * (play_record.c).
+ * checkpoints (play_checkpoint.c), single units (play_control.c), calls that
+ * must be refused (play_wrong.c, play_offer.c); and what of it goes into the
+ * record, and where (play_record.c).
  */
 #ifndef FSDP_CTS_PLAY_H
 #define FSDP_CTS_PLAY_H
@@ -42,6 +42,15 @@ int play_wrong_save(struct driver *x, int *status);
 int play_wrong_save_twice(struct driver *x, int *status);
 int play_wrong_load_missing(struct driver *x, int *status);
 int play_wrong_load_damaged(struct driver *x, int *status);
+
+/* play_control.c: of one unit, or of all. */
+int play_set(struct driver *x, const struct script_action *a);
+/* Calls that must be refused; *status is what the engine answered. */
+int play_wrong_set(struct driver *x, int *status);
+int play_wrong_set_unit(struct driver *x, int *status);
+int play_wrong_set_knob(struct driver *x, int *status);
+int play_wrong_set_to_two(struct driver *x, int *status);
+int play_wrong_set_to_nan(struct driver *x, int *status);
 
 /* play_wrong.c: makes the call, and notes what was answered. */
 int play_wrong(struct driver *x, uint32_t call);

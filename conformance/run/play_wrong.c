@@ -364,6 +364,15 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_LOAD_WHILE_OPEN] = play_wrong_load_missing,
     [SCRIPT_CALL_UNSHARD_ALL_TWICE] = unshard_all,
     [SCRIPT_CALL_GRAD_OF_FROZEN] = grad_of_frozen,
+    [SCRIPT_CALL_SET_IN_PASS] = play_wrong_set,
+    [SCRIPT_CALL_SET_WHILE_OPEN] = play_wrong_set,
+    [SCRIPT_CALL_SET_UNKNOWN_UNIT] = play_wrong_set_unit,
+    [SCRIPT_CALL_SET_UNKNOWN_KNOB] = play_wrong_set_knob,
+    [SCRIPT_CALL_SET_TO_TWO] = play_wrong_set_to_two,
+    [SCRIPT_CALL_SET_TO_NAN] = play_wrong_set_to_nan,
+    [SCRIPT_CALL_STEP_WITH_PARTIALS] = step,
+    [SCRIPT_CALL_CLIP_WITH_PARTIALS] = clip_as_usual,
+    [SCRIPT_CALL_CLIP_WITH_PENDING] = clip_as_usual,
 };
 
 /* Who plays all ranks is asked for numbers alone. */

@@ -32,6 +32,7 @@ enum {
     SCRIPT_MAX_ACTIONS = 1 << 20, /* written; what is repeated counts once */
     SCRIPT_MAX_REPEATS = 1000000,
     SCRIPT_WORD_BYTES = 32,
+    SCRIPT_MAX_UNITS = 64, /* that an action can name */
 };
 
 enum script_verb {
@@ -52,6 +53,7 @@ enum script_verb {
     SCRIPT_ANEW,  /* all ranks end; new processes shard, in a world of theirs */
     SCRIPT_WRONG, /* a call that must be refused, and changes nothing */
     SCRIPT_REPEAT, /* the `length` actions that follow, `count` times */
+    SCRIPT_SET,    /* set: a unit's knob, from the next BEGIN on */
     SCRIPT_N_VERBS,
 };
 
@@ -143,6 +145,10 @@ struct script_action {
     uint32_t same_slot; /* WAIT */
     /* ANEW */
     struct script_world world;
+    /* SET */
+    uint32_t unit; /* below SCRIPT_MAX_UNITS, or FSDP_NO_UNIT: of all */
+    uint32_t knob; /* enum fsdp_knob */
+    float value;
     /* WRONG */
     uint32_t call;
     /* REPEAT */
@@ -323,6 +329,15 @@ enum script_call {
     SCRIPT_CALL_STEP_SCALE_NEGATIVE,
     SCRIPT_CALL_STEP_SCALE_NAN,
     SCRIPT_CALL_STEP_SCALE_INFINITE,
+    SCRIPT_CALL_SET_IN_PASS,
+    SCRIPT_CALL_SET_WHILE_OPEN,
+    SCRIPT_CALL_SET_UNKNOWN_UNIT,
+    SCRIPT_CALL_SET_UNKNOWN_KNOB,
+    SCRIPT_CALL_SET_TO_TWO,
+    SCRIPT_CALL_SET_TO_NAN,
+    SCRIPT_CALL_STEP_WITH_PARTIALS,
+    SCRIPT_CALL_CLIP_WITH_PARTIALS,
+    SCRIPT_CALL_CLIP_WITH_PENDING,
     SCRIPT_N_CALLS,
 };
 
@@ -341,6 +356,7 @@ enum script_when {
     SCRIPT_EARLY = 1024,      /* in a pass; points are left */
     SCRIPT_SAVED = 2048,      /* at rest; there is a whole checkpoint */
     SCRIPT_OPEN_ALL = 4096,   /* between unshard_all and reshard_all */
+    SCRIPT_PARTIAL = 16384,   /* at rest; sums that replicas have not met for */
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
 };

@@ -121,6 +121,15 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_STEP_SCALE_NEGATIVE] = {"step-scale-negative", SCRIPT_AT_REST},
     [SCRIPT_CALL_STEP_SCALE_NAN] = {"step-scale-nan", SCRIPT_AT_REST},
     [SCRIPT_CALL_STEP_SCALE_INFINITE] = {"step-scale-infinite", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_IN_PASS] = {"set-in-pass", SCRIPT_IN_PASS},
+    [SCRIPT_CALL_SET_WHILE_OPEN] = {"set-while-open", SCRIPT_OPEN_ALL},
+    [SCRIPT_CALL_SET_UNKNOWN_UNIT] = {"set-unknown-unit", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_UNKNOWN_KNOB] = {"set-unknown-knob", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_TO_TWO] = {"set-to-two", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_TO_NAN] = {"set-to-nan", SCRIPT_AT_REST},
+    [SCRIPT_CALL_STEP_WITH_PARTIALS] = {"step-with-partials", SCRIPT_PARTIAL},
+    [SCRIPT_CALL_CLIP_WITH_PARTIALS] = {"clip-with-partials", SCRIPT_PARTIAL},
+    [SCRIPT_CALL_CLIP_WITH_PENDING] = {"clip-with-pending", SCRIPT_PENDING},
 };
 
 bool script_is_offer(const struct script_action *a)

@@ -47,6 +47,8 @@ static const char *claim_of_call(uint32_t call)
         {"grad-of-frozen", "frozen"},
         {"shard-frozen", "frozen"},
         {"step-scale-", "loss-scale"},
+        {"set-", "unit-controls"},
+        {"step-with-partials", "partial-replicas"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -72,6 +74,11 @@ static const char *allowed_by(const struct script_action *a,
     return claim && has(claims, claim) ? claim : NULL;
 }
 
+static const char *claim_of_knob(uint32_t knob)
+{
+    return knob == FSDP_KNOB_ALL_REDUCE ? "partial-replicas" : "unit-controls";
+}
+
 /* What the action as such is one of, or NULL. */
 static const char *claim_of_verb(const struct script_action *a)
 {
@@ -88,6 +95,8 @@ static const char *claim_of_verb(const struct script_action *a)
         return form_claims[a->form];
     case SCRIPT_LOAD:
         return "load";
+    case SCRIPT_SET:
+        return claim_of_knob(a->knob);
     case SCRIPT_WRONG:
         return claim_of_call(a->call);
     default:
@@ -140,6 +149,13 @@ static const char *world_lacks(const struct script *s,
     return case_lacks(&c, claims);
 }
 
+/* A unit is said not to be reduced. */
+static bool unsyncs(const struct script_action *a)
+{
+    return a->verb == SCRIPT_SET && a->knob == FSDP_KNOB_GRADIENT_SYNC &&
+           a->value == 0.0f;
+}
+
 static const char *action_lacks(const struct script *s,
                                 const struct script_action *a,
                                 const char *const *claims)
@@ -155,7 +171,7 @@ static const char *action_lacks(const struct script *s,
     if (!claim && a->ending == SCRIPT_CANCELLED) {
         claim = lacking("cancel", claims);
     }
-    if (!claim && a->sync == SCRIPT_SYNC_OFF) {
+    if (!claim && (a->sync == SCRIPT_SYNC_OFF || unsyncs(a))) {
         claim = lacking("no-sync", claims);
     }
     return claim ? claim : world_lacks(s, a, claims);

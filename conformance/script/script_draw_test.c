@@ -228,7 +228,7 @@ static void test_occurs(void **state)
         count(&s, &n);
         script_release(&s);
     }
-    for (uint32_t i = 0; i < SCRIPT_N_VERBS; i++) {
+    for (uint32_t i = 0; i <= SCRIPT_REPEAT; i++) { /* generator 1 has those */
         for (uint32_t k = 0; k < SCRIPT_REPEAT && i < SCRIPT_REPEAT; k++) {
             pairs += legal[i][k];
             if (legal[i][k] != (n.pair[i][k] > 0)) {

@@ -99,6 +99,32 @@ static int take_repeat(struct reader *r, struct script_action *a)
     return FSDP_OK;
 }
 
+static int take_unit(struct reader *r, uint32_t *unit)
+{
+    if (reader_accept(r, "all")) {
+        *unit = FSDP_NO_UNIT;
+        return FSDP_OK;
+    }
+    return reader_take_count(r, 0, SCRIPT_MAX_UNITS - 1,
+                             "a unit is a number from 0 to 63, or `all`", unit);
+}
+
+static int take_set(struct reader *r, struct script_action *a)
+{
+    static const char wanted[] = "sync and all-reduce are 0 or 1";
+    uint32_t n;
+
+    FSDP_TRY(take_unit(r, &a->unit));
+    a->knob = reader_which(r, script_knob_words, SCRIPT_N_KNOBS);
+    if (a->knob == SCRIPT_N_KNOBS) {
+        return reader_fail(r, "a knob is sync or all-reduce");
+    }
+    reader_next(r);
+    FSDP_TRY(reader_take_numbers(r, 1, wanted, &n, &a->value));
+    return a->value != 0.0f && a->value != 1.0f ? reader_fail(r, wanted)
+                                                : FSDP_OK;
+}
+
 static int take_what_follows(struct reader *r, struct script_action *a)
 {
     switch (a->verb) {
@@ -121,6 +147,8 @@ static int take_what_follows(struct reader *r, struct script_action *a)
         return parse_call(r, &a->call);
     case SCRIPT_REPEAT:
         return take_repeat(r, a);
+    case SCRIPT_SET:
+        return take_set(r, a);
     default:
         return FSDP_OK;
     }
@@ -144,7 +172,7 @@ static int take_action(struct reader *r)
     if (a->verb == SCRIPT_N_VERBS) {
         return reader_fail(
             r, "an action begins with pass, eval, step, zero, clip, "
-               "look, summon, unshard, reshard, sync, save, wait, load, "
+               "look, summon, unshard, reshard, sync, set, save, wait, load, "
                "again, anew, repeat or !");
     }
     if (s->n_actions > SCRIPT_MAX_ACTIONS || r->played > MOST_PLAYED) {

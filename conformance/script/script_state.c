@@ -18,13 +18,19 @@ enum {
     LONG = 1 << 20, /* points of a sequence of which nothing is known */
 };
 
+static void drop_gradients(struct script_state *s)
+{
+    s->unreduced = s->partial = 0;
+    s->pending = s->reduced = false;
+    s->hurt = SCRIPT_UNHURT;
+}
+
 static void begin_life(struct script_state *s)
 {
     s->living = true;
     s->left_open = s->open_all = false;
-    s->sync = true;
-    s->pending = s->reduced = false;
-    s->hurt = SCRIPT_UNHURT;
+    s->no_sync = s->no_all_reduce = 0;
+    drop_gradients(s);
     s->hurt_values = false;
     s->saving = NO_SLOT;
 }
@@ -34,12 +40,6 @@ static void refuse_if(struct script_state *s, bool wrong, const char *why)
     if (wrong && !s->why[0]) {
         (void)snprintf(s->why, sizeof(s->why), "%s", why);
     }
-}
-
-static void drop_gradients(struct script_state *s)
-{
-    s->pending = s->reduced = false;
-    s->hurt = SCRIPT_UNHURT;
 }
 
 /* ---- Calls that must be refused ---- */
@@ -52,7 +52,8 @@ static uint32_t when_at_rest(const struct script_state *s)
     if (s->open_all) {
         return SCRIPT_OPEN_ALL;
     }
-    now |= s->pending ? SCRIPT_PENDING : 0;
+    now |= s->unreduced != 0 ? SCRIPT_PENDING : 0;
+    now |= s->partial != 0 ? SCRIPT_PARTIAL : 0;
     now |= s->pending || s->reduced ? SCRIPT_GRADIENTS : 0;
     now |= s->saving != NO_SLOT ? SCRIPT_SAVING : SCRIPT_IDLE;
     now |= (s->saved & 1) != 0 && s->saving == NO_SLOT ? SCRIPT_SAVED : 0;
@@ -76,6 +77,8 @@ static const char *when_text(uint32_t when)
         {SCRIPT_AT_LAST, "at the end of a training pass (`at 1/1 ! ...`)"},
         {SCRIPT_EARLY, "in a pass that has points left"},
         {SCRIPT_PENDING, "behind a pass whose gradients are not reduced"},
+        {SCRIPT_PARTIAL, "behind a pass that is reduced, but not across "
+                         "replicas"},
         {SCRIPT_GRADIENTS, "while there are gradients"},
         {SCRIPT_SAVING, "between save and wait"},
         {SCRIPT_IDLE, "at rest, where nothing is being saved"},
@@ -114,6 +117,11 @@ static void check_call(struct script_state *s, uint32_t call, uint32_t now)
 
 /* ---- Passes ---- */
 
+static void say_sync(struct script_state *s, uint32_t said)
+{
+    s->no_sync = said == SCRIPT_SYNC_ON ? 0 : UINT64_MAX;
+}
+
 static void walk_inside(struct script_state *s, const struct script_inside *in,
                         uint32_t points, uint32_t length, bool trains)
 {
@@ -128,7 +136,7 @@ static void walk_inside(struct script_state *s, const struct script_inside *in,
     now |= at < length ? SCRIPT_EARLY : 0;
     now |= at == length && trains ? SCRIPT_AT_LAST : 0;
     if (in->sync != SCRIPT_SYNC_UNSAID) {
-        s->sync = in->sync == SCRIPT_SYNC_ON;
+        say_sync(s, in->sync);
     } else {
         check_call(s, in->call, now);
     }
@@ -155,14 +163,19 @@ static uint32_t hurt_by(const struct script_state *s,
     return hurt;
 }
 
+/* Where there is one replica alone, all of it is reduced. */
 static void end_training_pass(struct script_state *s,
-                              const struct script_action *a, bool reduces)
+                              const struct script_action *a, uint64_t no_sync)
 {
+    const bool alone = s->s->has_case && s->world.replicas == 1;
+    const uint64_t apart = alone ? 0 : s->no_all_reduce & ~no_sync;
     uint32_t hurt = hurt_by(s, a);
 
     s->hurt = hurt > s->hurt ? hurt : s->hurt;
-    s->pending = !reduces;
-    s->reduced = s->reduced || reduces;
+    s->unreduced = no_sync;
+    s->partial = (s->partial & no_sync) | apart;
+    s->pending = (s->unreduced | s->partial) != 0;
+    s->reduced = s->reduced || (no_sync | apart) != UINT64_MAX;
 }
 
 static void walk_pass(struct script_state *s, const struct script_action *a)
@@ -172,16 +185,16 @@ static void walk_pass(struct script_state *s, const struct script_action *a)
         s->length[trains ? FSDP_SEQUENCE_TRAIN : FSDP_SEQUENCE_EVAL];
     uint32_t points =
         a->ending == SCRIPT_WHOLE ? length : script_place_in(a->until, length);
-    bool reduces;
+    uint64_t no_sync;
 
     refuse_if(s, s->s->has_case && a->batch.microbatch >= s->s->c.microbatches,
               "a step of this case has fewer microbatches: they count from 0");
     refuse_if(s, points > length,
               "the pass is not as long as that; A/B is a part of any length");
     if (a->sync != SCRIPT_SYNC_UNSAID) {
-        s->sync = a->sync == SCRIPT_SYNC_ON;
+        say_sync(s, a->sync);
     }
-    reduces = s->sync;
+    no_sync = s->no_sync;
     for (uint32_t i = 0; i < a->n_inside; i++) {
         walk_inside(s, &s->s->inside[a->first_inside + i], points, length,
                     trains);
@@ -193,7 +206,7 @@ static void walk_pass(struct script_state *s, const struct script_action *a)
                   "a save has not been waited for: `wait` comes first");
         s->left_open = true;
     } else if (trains) {
-        end_training_pass(s, a, reduces);
+        end_training_pass(s, a, no_sync);
     }
 }
 
@@ -293,7 +306,8 @@ static void walk_optimizer(struct script_state *s,
 {
     refuse_if(s, s->pending,
               "it is refused while gradients are pending that sync has not "
-              "reduced: a pass with `s` reduces them, `zero` drops them");
+              "reduced, or not across replicas: a pass with `s` and all-reduce "
+              "1 reduces them, `zero` drops them");
     if (a->verb == SCRIPT_STEP) { /* under a scale it is skipped */
         s->hurt_values =
             s->hurt_values || (s->hurt != SCRIPT_UNHURT && !s->s->scale.said);
@@ -315,6 +329,16 @@ static bool is_for_open(const struct script_action *a)
     return a->verb == SCRIPT_RESHARD || a->verb == SCRIPT_SYNC ||
            a->verb == SCRIPT_WAIT || a->verb == SCRIPT_AGAIN ||
            a->verb == SCRIPT_ANEW || a->verb == SCRIPT_WRONG;
+}
+
+static void walk_set(struct script_state *s, const struct script_action *a)
+{
+    const uint64_t units =
+        a->unit == FSDP_NO_UNIT ? UINT64_MAX : 1ull << a->unit;
+    uint64_t *of =
+        a->knob == FSDP_KNOB_GRADIENT_SYNC ? &s->no_sync : &s->no_all_reduce;
+
+    *of = a->value != 0.0f ? *of & ~units : *of | units;
 }
 
 static void walk_life(struct script_state *s, const struct script_action *a)
@@ -343,7 +367,10 @@ static void walk_life(struct script_state *s, const struct script_action *a)
         drop_gradients(s);
         break;
     case SCRIPT_SYNC:
-        s->sync = a->sync == SCRIPT_SYNC_ON;
+        say_sync(s, a->sync);
+        break;
+    case SCRIPT_SET:
+        walk_set(s, a);
         break;
     case SCRIPT_UNSHARD:
         s->open_all = true;

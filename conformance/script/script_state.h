@@ -18,14 +18,19 @@ enum script_hurt {
 
 struct script_state {
     const struct script *s;
-    uint32_t length[2];     /* points of the two sequences */
-    struct run_case world;  /* of this life, where the script has a case */
-    bool living;            /* between shard and destroy */
-    bool left_open;         /* in a pass for good */
-    bool open_all;          /* between unshard_all and reshard_all */
-    bool sync;              /* as the next BEGIN will find it */
-    bool pending;           /* gradients that sync has not reduced */
-    bool reduced;           /* gradients that it has */
+    uint32_t length[2];    /* points of the two sequences */
+    struct run_case world; /* of this life, where the script has a case */
+    bool living;           /* between shard and destroy */
+    bool left_open;        /* in a pass for good */
+    bool open_all;         /* between unshard_all and reshard_all */
+    /* Units, as bits, of which there may be fewer: as the next BEGIN will find
+     * them, those that are not reduced, and not across replicas. */
+    uint64_t no_sync, no_all_reduce;
+    /* Those whose gradients sync has not reduced; that have a sum that replicas
+     * have not met for. Whether there is one of either. */
+    uint64_t unreduced, partial;
+    bool pending;
+    bool reduced;           /* gradients that are reduced */
     uint32_t hurt;          /* enum script_hurt */
     bool hurt_values;       /* the same of parameters and moments */
     uint32_t saving;        /* slot, or SCRIPT_MAX_SLOTS */

@@ -141,6 +141,15 @@ static void add_world(FILE *f, const struct script_world *w)
     }
 }
 
+static void add_unit(FILE *f, uint32_t unit)
+{
+    if (unit == FSDP_NO_UNIT) {
+        fprintf(f, " all");
+    } else {
+        fprintf(f, " %u", unit);
+    }
+}
+
 static void add_action(FILE *f, const struct script *s,
                        const struct script_action *a)
 {
@@ -166,6 +175,11 @@ static void add_action(FILE *f, const struct script *s,
         break;
     case SCRIPT_ANEW:
         add_world(f, &a->world);
+        break;
+    case SCRIPT_SET:
+        add_unit(f, a->unit);
+        fprintf(f, " %s", script_knob_words[a->knob]);
+        add_numbers(f, 1, &a->value);
         break;
     case SCRIPT_WRONG:
         fprintf(f, " %s", script_calls[a->call].name);

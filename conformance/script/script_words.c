@@ -13,12 +13,14 @@ const char *const script_verb_words[SCRIPT_N_VERBS] = {
     [SCRIPT_SAVE] = "save",       [SCRIPT_WAIT] = "wait",
     [SCRIPT_LOAD] = "load",       [SCRIPT_AGAIN] = "again",
     [SCRIPT_ANEW] = "anew",       [SCRIPT_WRONG] = "!",
-    [SCRIPT_REPEAT] = "repeat"};
+    [SCRIPT_REPEAT] = "repeat",   [SCRIPT_SET] = "set"};
 const char *const script_sync_words[3] = {"", "on", "off"};
 const char *const script_ending_words[3] = {"", "until", "left-open"};
 const char *const script_form_words[3] = {[FSDP_SAVE_FULL] = "full",
                                           [FSDP_SAVE_SHARDED] = "sharded",
                                           [FSDP_SAVE_LOCAL] = "local"};
+const char *const script_knob_words[SCRIPT_N_KNOBS] = {
+    [FSDP_KNOB_GRADIENT_SYNC] = "sync", [FSDP_KNOB_ALL_REDUCE] = "all-reduce"};
 const char *const script_edit_words[SCRIPT_N_EDITS] = {
     [SCRIPT_EDIT_TIMES] = "times", [SCRIPT_EDIT_INF] = "inf",
     [SCRIPT_EDIT_NAN] = "nan",     [SCRIPT_EDIT_ZERO] = "zero",

@@ -12,6 +12,11 @@ extern const char *const script_verb_words[SCRIPT_N_VERBS];
 extern const char *const script_sync_words[3];   /* of enum script_sync */
 extern const char *const script_ending_words[3]; /* of enum script_ending */
 extern const char *const script_form_words[3];   /* of enum fsdp_save_form */
+/* Of enum fsdp_knob. */
+enum {
+    SCRIPT_N_KNOBS = 2
+};
+extern const char *const script_knob_words[SCRIPT_N_KNOBS];
 /* Of enum script_edit_kind; those from ZERO on stand behind `set`. */
 extern const char *const script_edit_words[SCRIPT_N_EDITS];
 

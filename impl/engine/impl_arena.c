@@ -67,27 +67,27 @@ static void move_to_front(struct impl_arena *a, uint32_t i)
     a->known[0] = x;
 }
 
-static bool recall(struct impl_arena *a, uint32_t sequence, bool sync)
+static bool recall(struct impl_arena *a, uint32_t sequence, uint32_t knobs)
 {
     for (uint32_t i = 0; i < IMPL_KNOWN_STEPS; i++) {
-        if (impl_follow_first(&a->follow, &a->known[i], sequence, sync)) {
+        if (impl_follow_first(&a->follow, &a->known[i], sequence, knobs)) {
             return true;
         }
     }
     return false;
 }
 
-int impl_arena_begin(struct impl_arena *a, uint32_t sequence, bool sync)
+int impl_arena_begin(struct impl_arena *a, uint32_t sequence, uint32_t knobs)
 {
     FSDP_TRY(impl_arena_settle(a));
     if (a->step.n_passes > 0) {
-        impl_follow_next(&a->follow, sequence, sync);
-    } else if (recall(a, sequence, sync)) {
+        impl_follow_next(&a->follow, sequence, knobs);
+    } else if (recall(a, sequence, knobs)) {
         FSDP_TRY(ensure(a));
     } else {
         FSDP_TRY(impl_arena_rest(a));
     }
-    if (impl_trace_begin(&a->step, sequence, sync) != FSDP_OK) {
+    if (impl_trace_begin(&a->step, sequence, knobs) != FSDP_OK) {
         return impl_out_of_memory(a->env);
     }
     a->in_pass = true;

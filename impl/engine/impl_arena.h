@@ -62,7 +62,7 @@ struct impl_arena {
 };
 
 /* A pass begins, or a step with it. NOMEM, the device's failure. */
-int impl_arena_begin(struct impl_arena *a, uint32_t sequence, bool sync);
+int impl_arena_begin(struct impl_arena *a, uint32_t sequence, uint32_t knobs);
 /* It is over. */
 void impl_arena_end(struct impl_arena *a, bool cancelled);
 /* Between passes: if nothing lives, the step is over. NOMEM, the device's. */

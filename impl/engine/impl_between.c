@@ -24,7 +24,9 @@ int impl_at_rest(const struct fsdp_sharded *s, const char *where)
 
 int impl_set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
 {
-    s->next_sync = on != 0;
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        s->unit[u].next_knob.sync = on != 0;
+    }
     return FSDP_OK;
 }
 
@@ -52,15 +54,7 @@ static int check_step(const struct fsdp_sharded *s, const struct fsdp_step *how)
                          how->n_groups, groups);
     }
     FSDP_TRY(impl_check_scale(s, "impl.step", how->inverse_scale));
-    for (uint32_t u = 0; u < s->units.n_units; u++) {
-        if (s->unit[u].grad && !s->unit[u].in_flight) {
-            return impl_fail(s->env, FSDP_ERR_INVALID, "impl.step",
-                             "unit %u has gradients that were not reduced: the "
-                             "last microbatch must have gradient sync on",
-                             u);
-        }
-    }
-    return FSDP_OK;
+    return impl_check_reduced(s, "impl.step");
 }
 
 int impl_unscale(struct fsdp_sharded *s, float inverse_scale)

@@ -30,13 +30,7 @@ static int check(const struct fsdp_sharded *s, const struct fsdp_clip *clip)
                          (double)clip->max_norm, (double)clip->p);
     }
     FSDP_TRY(impl_check_scale(s, "impl.clip_grad_norm", clip->inverse_scale));
-    for (uint32_t u = 0; u < s->units.n_units; u++) {
-        if (s->unit[u].grad && !s->unit[u].in_flight) {
-            return impl_fail(s->env, FSDP_ERR_INVALID, "impl.clip_grad_norm",
-                             "unit %u has gradients that were not reduced", u);
-        }
-    }
-    return FSDP_OK;
+    return impl_check_reduced(s, "impl.clip_grad_norm");
 }
 
 /* This rank's shards, padding left out. */

@@ -143,6 +143,7 @@ int impl_drop_gradients(struct fsdp_sharded *s)
         impl_dead(s, s->env->compute, &x->grad, x->grad_whole);
         impl_over(s, s->env->compute, x->grad_shard, x->grad_chunk);
         x->grad_shard = NULL;
+        impl_dead(s, s->env->compute, &x->partial, x->grad_chunk);
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         struct impl_parameter *x = &s->parameter[p];

@@ -24,12 +24,11 @@ static int begin(struct fsdp_sharded *s, uint32_t index)
         return refuse(s, "BEGIN of a sequence that the model does not have");
     }
     FSDP_TRY(impl_retire_all(s));
-    FSDP_TRY(impl_slots_begin(s, index, s->next_sync));
+    FSDP_TRY(impl_slots_begin(s, index, impl_turn_knobs(s)));
     FSDP_TRY(impl_mark(s, s->env->compute, &s->begun));
     s->sequence = s->model->sequence[index];
     s->index = index;
     s->next = 0;
-    s->sync = s->next_sync;
     return FSDP_OK;
 }
 
@@ -81,6 +80,7 @@ static int gather(struct fsdp_sharded *s, struct impl_plan *plan,
 static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
                      const struct impl_action *a, uint32_t point)
 {
+    const bool sync = s->unit[a->unit].knob.sync;
     uint64_t died;
 
     switch (a->what) {
@@ -93,7 +93,7 @@ static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
         return impl_unpack(s, a->unit,
                            impl_slot(&s->full, plan->full[a->life].offset));
     case IMPL_PACK:
-        return s->sync ? impl_pack(s, a->unit, &plan->wire[a->life]) : FSDP_OK;
+        return sync ? impl_pack(s, a->unit, &plan->wire[a->life]) : FSDP_OK;
     case IMPL_OPEN:
         return impl_open(s, a->unit);
     case IMPL_GRADIENT:
@@ -103,9 +103,9 @@ static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
                             a->life != IMPL_NO_LIFE ? &plan->full[a->life].died
                                                     : &died);
     case IMPL_REDUCE:
-        return s->sync ? impl_reduce(s, a->unit, &plan->sum[a->life]) : FSDP_OK;
+        return sync ? impl_reduce(s, a->unit, &plan->sum[a->life]) : FSDP_OK;
     default:
-        if (s->sync) {
+        if (sync) {
             return impl_retire(s, a->unit);
         }
         /* Nothing was sent, but what lay there before is as dead. */

@@ -6,37 +6,59 @@
  */
 #include "impl_state.h"
 
-/* The sum over ranks of this rank's chunk, not scaled yet, on s->last. Sets
- * where and until when the unsharded gradient is read. */
-static int fold(struct fsdp_sharded *s, uint32_t u, void *to)
+/* What is sent of a unit. */
+static const void *sent_of(const struct impl_unit *x)
+{
+    return x->repacks ? x->packed : x->grad;
+}
+
+/* The sum over shards of this rank's chunk; s->last waits for it. Sets where
+ * and until when the unsharded gradient is read. */
+static int fold_shards(struct fsdp_sharded *s, uint32_t u, void *to)
 {
     struct impl_unit *x = &s->unit[u];
     const struct fsdp_device *d = s->env->device;
-    const void *from = x->repacks ? x->packed : x->grad;
     const struct impl_call scatter = {FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u,
-                                      x->dtype.reduce,     from,           to};
-    const struct impl_call reduce = {
-        FSDP_ALL_REDUCE, FSDP_DIM_REPLICATE,        u,
-        x->dtype.reduce, s->shards > 1 ? to : from, to};
+                                      x->dtype.reduce,     sent_of(x),     to};
 
     x->sent_by = s->reducing;
-    if (s->shards > 1) {
-        FSDP_TRY(impl_collective(s, s->reducing, &scatter));
-        FSDP_TRY(impl_mark(s, s->reducing, &x->sent));
-        if (s->replicas == 1) {
-            return FSDP_OK;
-        }
-        FSDP_TRY(impl_wait(s, s->last, s->reducing, x->sent,
-                           "reduce-scatter->all-reduce"));
-        return impl_collective(s, s->last, &reduce);
-    }
-    if (s->replicas > 1) {
-        FSDP_TRY(impl_collective(s, s->last, &reduce));
-    } else {
-        FSDP_TRY(d->copy(d->self, s->last, to, from,
+    if (s->shards == 1) {
+        FSDP_TRY(d->copy(d->self, s->last, to, sent_of(x),
                          x->grad_chunk * fsdp_dtype_bytes(x->dtype.reduce)));
+        return impl_mark(s, s->last, &x->sent);
     }
-    return impl_mark(s, s->last, &x->sent);
+    FSDP_TRY(impl_collective(s, s->reducing, &scatter));
+    FSDP_TRY(impl_mark(s, s->reducing, &x->sent));
+    return s->replicas > 1 ? impl_wait(s, s->last, s->reducing, x->sent,
+                                       "reduce-scatter->all-reduce")
+                           : FSDP_OK;
+}
+
+static int fold_replicas(struct fsdp_sharded *s, uint32_t u, const void *from,
+                         void *to)
+{
+    const struct impl_call reduce = {FSDP_ALL_REDUCE,
+                                     FSDP_DIM_REPLICATE,
+                                     u,
+                                     s->unit[u].dtype.reduce,
+                                     from,
+                                     to};
+
+    return impl_collective(s, s->last, &reduce);
+}
+
+/* The sum over ranks of this rank's chunk, not scaled yet, on s->last. */
+static int fold(struct fsdp_sharded *s, uint32_t u, void *to)
+{
+    struct impl_unit *x = &s->unit[u];
+
+    if (s->shards == 1 && s->replicas > 1) { /* nothing to copy first */
+        x->sent_by = s->reducing;
+        FSDP_TRY(fold_replicas(s, u, sent_of(x), to));
+        return impl_mark(s, s->last, &x->sent);
+    }
+    FSDP_TRY(fold_shards(s, u, to));
+    return s->replicas > 1 ? fold_replicas(s, u, to, to) : FSDP_OK;
 }
 
 /* Once, and only the new contribution, never the sum. */
@@ -89,14 +111,13 @@ static int keep(struct fsdp_sharded *s, uint32_t u, const void *what)
                                          .n = x->grad_chunk});
 }
 
-/* What is not the gradient as it is lies in staging until it is kept. */
-static int reduce_to_staging(struct fsdp_sharded *s, uint32_t u,
-                             const struct impl_life *life)
+/* Storage of a contribution, in staging until it is kept. */
+static int begin_sum(struct fsdp_sharded *s, uint32_t u,
+                     const struct impl_life *life, void **sum)
 {
     struct impl_unit *x = &s->unit[u];
     uint32_t k = s->next_sum;
     uint64_t at = s->n_sums > 0 ? s->sum_at[k] : life->offset;
-    void *sum;
 
     if (!s->strict && !(s->stages & IMPL_STAGE_SUM)) {
         return impl_fail(s->env, FSDP_ERR_INTERNAL, "impl.reduce",
@@ -106,21 +127,95 @@ static int reduce_to_staging(struct fsdp_sharded *s, uint32_t u,
         FSDP_TRY(impl_wait(s, s->reducing, s->last, s->sum_done[k],
                            "all-reduce->reuse"));
     }
-    FSDP_TRY(impl_take(
+    return impl_take(
         s, s->reducing,
         (struct impl_value){FSDP_STAGING, u, x->dtype.reduce, x->grad_chunk},
-        impl_slot(&s->staging, at), &sum));
-    FSDP_TRY(fold(s, u, sum));
-    FSDP_TRY(scale(s, u, sum));
-    FSDP_TRY(keep(s, u, sum));
-    impl_dead(s, s->last, &sum, x->grad_chunk);
+        impl_slot(&s->staging, at), sum);
+}
+
+static int end_sum(struct fsdp_sharded *s, uint32_t u, void **sum)
+{
+    uint32_t k = s->next_sum;
+
+    impl_dead(s, s->last, sum, s->unit[u].grad_chunk);
     s->next_sum = k + 1 < s->n_sums ? k + 1 : 0;
     return impl_mark(s, s->last, &s->sum_done[k]);
 }
 
+/* What is not the gradient as it is. */
+static int reduce_to_staging(struct fsdp_sharded *s, uint32_t u,
+                             const struct impl_life *life)
+{
+    void *sum;
+
+    FSDP_TRY(begin_sum(s, u, life, &sum));
+    FSDP_TRY(fold(s, u, sum));
+    FSDP_TRY(scale(s, u, sum));
+    FSDP_TRY(keep(s, u, sum));
+    return end_sum(s, u, &sum);
+}
+
+/* ---- Replicas meet later ------------------------------------------------ */
+
+/* Where the gradient shard will lie, if that is what becomes of it. */
+static int take_partial(struct fsdp_sharded *s, uint32_t u)
+{
+    struct impl_unit *x = &s->unit[u];
+    const bool in_place = !x->grad_shard && x->dtype.reduce == FSDP_DTYPE_F32;
+
+    return impl_take(
+        s, s->reducing,
+        (struct impl_value){FSDP_GRAD_SHARD, u, x->dtype.reduce, x->grad_chunk},
+        in_place ? impl_slot(&s->grad_shards, x->own_grad_shard) : NULL,
+        &x->partial);
+}
+
+/* The first sum over shards is kept, a later one is added. */
+static int add_to_partial(struct fsdp_sharded *s, uint32_t u,
+                          const struct impl_life *life)
+{
+    struct impl_unit *x = &s->unit[u];
+    void *sum;
+
+    if (!x->partial) {
+        FSDP_TRY(take_partial(s, u));
+        return fold_shards(s, u, x->partial);
+    }
+    FSDP_TRY(begin_sum(s, u, life, &sum));
+    FSDP_TRY(fold_shards(s, u, sum));
+    FSDP_TRY(impl_add(s, s->last,
+                      &(struct impl_sum){.unit = u,
+                                         .to_dtype = x->dtype.reduce,
+                                         .dtype = x->dtype.reduce,
+                                         .to = x->partial,
+                                         .what = sum,
+                                         .n = x->grad_chunk}));
+    return end_sum(s, u, &sum);
+}
+
+/* They meet for all of it. */
+static int complete_partial(struct fsdp_sharded *s, uint32_t u)
+{
+    struct impl_unit *x = &s->unit[u];
+
+    FSDP_TRY(fold_replicas(s, u, x->partial, x->partial));
+    FSDP_TRY(scale(s, u, x->partial));
+    if (!x->grad_shard && x->dtype.reduce == FSDP_DTYPE_F32) {
+        x->grad_shard = x->partial;
+        x->partial = NULL;
+        return FSDP_OK;
+    }
+    FSDP_TRY(keep(s, u, x->partial));
+    impl_dead(s, s->last, &x->partial, x->grad_chunk);
+    return FSDP_OK;
+}
+
+/* ---- ------------------------------------------------------------------- */
+
 int impl_reduce(struct fsdp_sharded *s, uint32_t u, const struct impl_life *sum)
 {
     struct impl_unit *x = &s->unit[u];
+    const bool stays = s->replicas > 1 && !x->knob.all_reduce;
 
     if (!x->repacks) { /* what is packed is complete */
         FSDP_TRY(impl_complete(s, u));
@@ -129,6 +224,10 @@ int impl_reduce(struct fsdp_sharded *s, uint32_t u, const struct impl_life *sum)
                        s->shards > 1 ? "compute->reduce-scatter"
                                      : "compute->all-reduce"));
     x->in_flight = true;
+    if (x->partial || stays) {
+        FSDP_TRY(add_to_partial(s, u, sum));
+        return stays ? FSDP_OK : complete_partial(s, u);
+    }
     if (x->grad_shard || x->dtype.reduce != FSDP_DTYPE_F32) {
         return reduce_to_staging(s, u, sum);
     }

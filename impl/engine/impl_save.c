@@ -204,7 +204,7 @@ static int check_state(struct fsdp_sharded *s)
                          "another save is under way: save_wait comes first");
     }
     for (uint32_t u = 0; u < s->units.n_units; u++) {
-        if (s->unit[u].grad || s->unit[u].grad_shard) {
+        if (s->unit[u].grad || s->unit[u].grad_shard || s->unit[u].partial) {
             return impl_fail(s->env, FSDP_ERR_INVALID, "impl.save_begin",
                              "unit %u has gradients, which are no part of a "
                              "checkpoint: step and zero_grad come first",

@@ -118,12 +118,12 @@ static int make(struct fsdp_sharded *s)
     s->shards = s->env->mesh->extent[FSDP_DIM_SHARD];
     s->coordinate = s->env->rank % s->shards;
     s->n_states = impl_n_states(s->options.optimizer);
-    s->next_sync = true;
     s->arena.env = s->env;
     s->strict = s->options.prefetch_forward == 0 &&
                 s->options.prefetch_backward == 0 &&
                 s->options.reduces_in_flight == 0;
     FSDP_TRY(impl_lay_out(s));
+    impl_set_knobs(s);
     impl_set_steps(s, 0, (const float[2]){1.0f, 1.0f});
     FSDP_TRY(make_plans(s));
     FSDP_TRY(impl_agree(s));
@@ -167,6 +167,7 @@ static void bury(struct fsdp_sharded *s)
         impl_over(s, NULL, x->state[0], x->n_state);
         impl_over(s, NULL, x->state[1], x->n_state);
         impl_over(s, NULL, x->grad_shard, x->grad_chunk);
+        impl_dead(s, NULL, &x->partial, x->grad_chunk);
         impl_dead(s, NULL, &x->full, x->whole);
         impl_dead(s, NULL, &x->grad, x->grad_whole);
         impl_dead(s, NULL, &x->arrived, x->padded);

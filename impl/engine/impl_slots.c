@@ -203,7 +203,7 @@ static int make_staging(struct fsdp_sharded *s, uint32_t stages)
 
 /* What this pass will meet that is there already, or is of another dtype. */
 static uint32_t stages_of(const struct fsdp_sharded *s,
-                          const struct impl_plan *plan, bool sync)
+                          const struct impl_plan *plan)
 {
     uint32_t stages = plan->accumulates ? IMPL_STAGE_FRESH : 0;
 
@@ -216,21 +216,23 @@ static uint32_t stages_of(const struct fsdp_sharded *s,
             continue;
         }
         stages |= x->grad || casts ? IMPL_STAGE_FRESH : 0;
-        stages |= sync && (x->grad_shard || widens) ? IMPL_STAGE_SUM : 0;
+        stages |= x->knob.sync && (x->grad_shard || x->partial || widens)
+                      ? IMPL_STAGE_SUM
+                      : 0;
     }
-    if (sync && plan->reduces_again) {
+    if (s->any_sync && plan->reduces_again) {
         stages |= IMPL_STAGE_SUM;
     }
     return stages;
 }
 
-int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, bool sync)
+int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, uint32_t knobs)
 {
     const struct impl_plan *plan = &s->plan[sequence];
     uint32_t stages;
 
     if (s->strict) {
-        return impl_arena_begin(&s->arena, sequence, sync);
+        return impl_arena_begin(&s->arena, sequence, knobs);
     }
     if (s->shards > 1 || s->casts) {
         FSDP_TRY(ensure(s, &s->full, s->full_room, "unsharded parameters"));
@@ -241,14 +243,14 @@ int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, bool sync)
     if (!plan->has_backward) {
         return FSDP_OK;
     }
-    s->resident = s->resident || !sync;
+    s->resident = s->resident || !s->all_sync;
     FSDP_TRY(ensure(s, &s->grads, s->resident ? s->grad_sum : s->grad_room,
                     "unsharded gradients"));
-    if (sync) {
+    if (s->any_sync) {
         FSDP_TRY(
             ensure(s, &s->grad_shards, s->grad_shard_sum, "gradient shards"));
     }
-    stages = s->stages | stages_of(s, plan, sync);
+    stages = s->stages | stages_of(s, plan);
     return stages == s->stages ? FSDP_OK : make_staging(s, stages);
 }
 

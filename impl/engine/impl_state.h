@@ -6,10 +6,11 @@
  * values are of), impl_layout.c (where parameters lie), impl_windows.c and
  * impl_schedule.c (what happens when), impl_place.c and impl_slots.c (where it
  * is stored), impl_trace.c and impl_arena.c (the same if nothing runs ahead),
- * impl_unshard.c, impl_gradient.c, impl_pack.c, impl_reduce.c (the
- * cycle of a unit), impl_optimizer.c, impl_points.c and impl_between.c
- * (the functions of the contract), impl_save.c, impl_gather_full.c and
- * impl_load.c (checkpoints), impl_shard.c and impl_vtable.c.
+ * impl_unshard.c, impl_gradient.c, impl_pack.c, impl_reduce.c (the cycle of a
+ * unit), impl_controls.c (its knobs), impl_optimizer.c, impl_points.c and
+ * impl_between.c (the functions of the contract), impl_save.c,
+ * impl_gather_full.c and impl_load.c (checkpoints), impl_shard.c and
+ * impl_vtable.c.
  *
  * Streams. Compute is the model's; gathers, reductions within the shard
  * dimension and those over replicas have one each. Each crossing is a wait
@@ -39,6 +40,12 @@ struct impl_dtypes {
     uint32_t param, grad, accumulate, reduce, sum;
 };
 
+/* What is said of a unit while it trains. */
+struct impl_knobs {
+    bool sync;       /* it is reduced, */
+    bool all_reduce; /* across replicas, too */
+};
+
 /* Lengths are in elements. Pointers are NULL while nothing is live there. */
 struct impl_unit {
     uint64_t numel;  /* of its parameters */
@@ -52,6 +59,7 @@ struct impl_unit {
     bool trains;     /* has a gradient, in some sequence */
     bool repacks;    /* what is sent is a copy: packed, or of another dtype */
     struct impl_dtypes dtype;
+    struct impl_knobs knob, next_knob; /* of this pass; of the next one */
     /* The same of its gradient; per parameter, of trainable ones alone. */
     uint64_t grad_numel, grad_chunk, grad_padded, grad_whole;
     uint64_t n_state; /* elements of a state: grad_chunk; with frozen
@@ -61,6 +69,8 @@ struct impl_unit {
     float *shard;        /* [chunk], always */
     float *state[2];     /* [n_state], always */
     float *grad_shard;   /* [grad_chunk], from the first reduce to zero_grad */
+    void *partial;       /* [grad_chunk]: sums over shards that replicas have
+                          * not met for yet */
     void *full;          /* [whole], from the all-gather on, if S > 1, or
                           * cast from the shard */
     uint32_t full_dtype; /* dtype.param, or F32 if all is unsharded */
@@ -168,9 +178,9 @@ struct fsdp_sharded {
 
     const struct fsdp_sequence *sequence; /* NULL: at rest */
     uint32_t index, next;                 /* of the sequence, of its points */
-    bool all_unsharded; /* between unshard_all and reshard_all */
-    bool sync, next_sync;
-    uint32_t *in_backward; /* [n_modules]: 1 + its point, or 0 */
+    bool all_unsharded;      /* between unshard_all and reshard_all */
+    bool any_sync, all_sync; /* of this pass, or the next one: its units' */
+    uint32_t *in_backward;   /* [n_modules]: 1 + its point, or 0 */
 
     uint64_t steps; /* of the optimizer, of those that changed anything */
     bool loaded;    /* the values are those of a checkpoint */
@@ -270,7 +280,7 @@ int impl_slots_make(struct fsdp_sharded *s);
 /* Where it is in a block that was made; or NULL. */
 void *impl_slot(const struct impl_block *block, uint64_t at);
 /* A pass begins: storage for what it needs beyond what was made before. */
-int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, bool sync);
+int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, uint32_t knobs);
 /* All units unsharded at once; and back. */
 int impl_slots_unshard_all(struct fsdp_sharded *s);
 int impl_slots_reshard_all(struct fsdp_sharded *s);
@@ -306,6 +316,15 @@ int impl_drop_gradients(struct fsdp_sharded *s);
 int impl_unpack(struct fsdp_sharded *s, uint32_t u, void *slot);
 /* What is sent is a copy of the gradient, whose place is free then. */
 int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life);
+
+/* ---- impl_controls.c ---- */
+void impl_set_knobs(struct fsdp_sharded *s); /* as after shard */
+/* A pass begins: what was set holds. What it says of all units together, as a
+ * number. */
+uint32_t impl_turn_knobs(struct fsdp_sharded *s);
+int impl_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value);
+/* INVALID: a unit has a gradient that is not complete. */
+int impl_check_reduced(const struct fsdp_sharded *s, const char *where);
 
 /* ---- impl_reduce.c ---- */
 int impl_reduce(struct fsdp_sharded *s, uint32_t u,

@@ -30,14 +30,14 @@ static int grow(void **array, uint32_t n, uint32_t *capacity, size_t size)
 
 /* ---- Writing ----------------------------------------------------------- */
 
-int impl_trace_begin(struct impl_trace *t, uint32_t sequence, bool sync)
+int impl_trace_begin(struct impl_trace *t, uint32_t sequence, uint32_t knobs)
 {
     void *array = t->pass;
 
     FSDP_TRY(grow(&array, t->n_passes, &t->pass_capacity, sizeof(*t->pass)));
     t->pass = array;
     t->pass[t->n_passes++] = (struct impl_trace_pass){.sequence = sequence,
-                                                      .sync = sync,
+                                                      .knobs = knobs,
                                                       .first = t->n_lives,
                                                       .begin = t->moment};
     return FSDP_OK;
@@ -66,9 +66,9 @@ static uint32_t lives_end(const struct impl_trace *t, uint32_t pass)
 }
 
 static bool is_kind(const struct impl_trace_pass *x, uint32_t sequence,
-                    bool sync)
+                    uint32_t knobs)
 {
-    return x->sequence == sequence && x->sync == sync;
+    return x->sequence == sequence && x->knobs == knobs;
 }
 
 /* Pass b, the last one, and that before it, both plain. */
@@ -78,7 +78,7 @@ static bool alike(const struct impl_trace *t, uint32_t a, uint32_t b)
     const struct impl_trace_pass *y = &t->pass[b];
     uint32_t n = t->n_lives - y->first;
 
-    if (!is_kind(x, y->sequence, y->sync) || y->first - x->first != n) {
+    if (!is_kind(x, y->sequence, y->knobs) || y->first - x->first != n) {
         return false;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -141,9 +141,9 @@ static void enter(struct impl_follow *f, uint32_t pass)
 }
 
 bool impl_follow_first(struct impl_follow *f, const struct impl_trace *t,
-                       uint32_t sequence, bool sync)
+                       uint32_t sequence, uint32_t knobs)
 {
-    if (t->n_passes == 0 || !is_kind(&t->pass[0], sequence, sync)) {
+    if (t->n_passes == 0 || !is_kind(&t->pass[0], sequence, knobs)) {
         return false;
     }
     f->trace = t;
@@ -151,12 +151,12 @@ bool impl_follow_first(struct impl_follow *f, const struct impl_trace *t,
     return true;
 }
 
-void impl_follow_next(struct impl_follow *f, uint32_t sequence, bool sync)
+void impl_follow_next(struct impl_follow *f, uint32_t sequence, uint32_t knobs)
 {
     const struct impl_trace *t = f->trace;
 
     for (uint32_t i = f->pass + 1; t && i < t->n_passes; i++) {
-        if (is_kind(&t->pass[i], sequence, sync)) {
+        if (is_kind(&t->pass[i], sequence, knobs)) {
             enter(f, i);
             return;
         }
@@ -165,7 +165,7 @@ void impl_follow_next(struct impl_follow *f, uint32_t sequence, bool sync)
         }
     }
     if (t && t->pass[f->pass].plain &&
-        is_kind(&t->pass[f->pass], sequence, sync)) {
+        is_kind(&t->pass[f->pass], sequence, knobs)) {
         enter(f, f->pass);
         return;
     }

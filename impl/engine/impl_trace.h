@@ -15,7 +15,7 @@
 
 struct impl_trace_pass {
     uint32_t sequence;
-    bool sync;
+    uint32_t knobs; /* how those of units were set */
     bool plain;
     uint32_t first; /* of its lives; they go on to the next pass's first */
     uint32_t begin; /* its moment */
@@ -37,7 +37,7 @@ struct impl_follow {
 };
 
 /* Each returns NOMEM, and then nothing has changed. */
-int impl_trace_begin(struct impl_trace *t, uint32_t sequence, bool sync);
+int impl_trace_begin(struct impl_trace *t, uint32_t sequence, uint32_t knobs);
 int impl_trace_take(struct impl_trace *t, uint64_t size, uint32_t *life);
 void impl_trace_give(struct impl_trace *t, uint32_t life);
 /* The pass is over: is it plain, and like the one before? */
@@ -49,10 +49,10 @@ void impl_trace_release(struct impl_trace *t); /* any state */
 
 /* The first pass of a step: whether this trace begins so. */
 bool impl_follow_first(struct impl_follow *f, const struct impl_trace *t,
-                       uint32_t sequence, bool sync);
+                       uint32_t sequence, uint32_t knobs);
 /* The next one: plain passes may be left out, or repeated. A step that is
  * another from here on follows none. */
-void impl_follow_next(struct impl_follow *f, uint32_t sequence, bool sync);
+void impl_follow_next(struct impl_follow *f, uint32_t sequence, uint32_t knobs);
 /* The life that begins now, if it has this size; or NULL, and f none. */
 const struct impl_life *impl_follow_take(struct impl_follow *f, uint64_t size);
 

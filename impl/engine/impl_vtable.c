@@ -42,6 +42,8 @@ static const char *const claims[] = {
     "fp16",
     "sum-f32",
     "loss-scale",
+    "unit-controls",
+    "partial-replicas",
     "save-full",
     "save-sharded",
     "save-local",
@@ -74,7 +76,8 @@ const struct fsdp_engine *fsdp_impl_engine(void)
         .save_wait = impl_save_wait,
         .load = impl_load,
         .destroy = impl_destroy,
-        .loaded_extra = impl_loaded_extra};
+        .loaded_extra = impl_loaded_extra,
+        .set = impl_set};
 
     return &engine;
 }

@@ -257,7 +257,8 @@ static int check_state(struct fsdp_sharded *s)
                         "another save is under way: save_wait comes first");
     }
     for (uint32_t u = 0; u < s->units->n_units; u++) {
-        if (s->unit[u].grad_full || s->unit[u].grad_shard) {
+        if (s->unit[u].grad_full || s->unit[u].grad_shard ||
+            s->unit[u].partial) {
             return ref_fail(s->env, FSDP_ERR_INVALID, "ref.save_begin",
                             "there are gradients, which are no part of a "
                             "checkpoint: step and zero_grad come first");

@@ -12,12 +12,7 @@
 static int check(const struct fsdp_sharded *s, const struct fsdp_clip *clip)
 {
     FSDP_TRY(ref_at_rest(s, "ref.clip_grad_norm"));
-    for (uint32_t u = 0; u < s->units->n_units; u++) {
-        if (s->unit[u].grad_full) {
-            return ref_fail(s->env, FSDP_ERR_INVALID, "ref.clip_grad_norm",
-                            "unit %u has gradients that were not reduced", u);
-        }
-    }
+    FSDP_TRY(ref_check_reduced(s, "ref.clip_grad_norm"));
     return ref_check_clip(s->env, clip);
 }
 

@@ -24,7 +24,7 @@ static int begin(struct fsdp_sharded *s, uint32_t sequence)
     s->sequence = s->model->sequence[sequence];
     s->sequence_index = sequence;
     s->next = 0;
-    s->sync = s->next_sync;
+    ref_turn_knobs(s);
     return FSDP_OK;
 }
 
@@ -76,7 +76,7 @@ static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
     }
     if (action & REF_RESHARD) {
         ref_reshard(s, u);
-        if ((action & REF_BACKWARD) && s->sync) {
+        if ((action & REF_BACKWARD) && s->unit[u].knob.sync) {
             FSDP_TRY(ref_reduce(s, u));
         }
     }
@@ -178,12 +178,6 @@ int ref_at_rest(const struct fsdp_sharded *s, const char *where)
     return FSDP_OK;
 }
 
-static int set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
-{
-    s->next_sync = on != 0;
-    return FSDP_OK;
-}
-
 static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     uint32_t groups = s->options.n_groups ? s->options.n_groups : 1;
@@ -195,14 +189,7 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
                         how->n_groups, groups);
     }
     FSDP_TRY(ref_check_scale(s->env, "ref.step", how->inverse_scale));
-    for (uint32_t u = 0; u < s->units->n_units; u++) {
-        if (s->unit[u].grad_full) {
-            return ref_fail(s->env, FSDP_ERR_INVALID, "ref.step",
-                            "unit %u has gradients that were not reduced: "
-                            "the last microbatch must have gradient sync on",
-                            u);
-        }
-    }
+    FSDP_TRY(ref_check_reduced(s, "ref.step"));
     how->found_inf = 0;
     if (how->inverse_scale != 0.0f) { /* of 1, too */
         FSDP_TRY(ref_find_inf(s, &how->found_inf));
@@ -304,6 +291,8 @@ static const char *const claims[] = {
     "fp16",
     "sum-f32",
     "loss-scale",
+    "unit-controls",
+    "partial-replicas",
     "unit-factors",
     "groups-betas",
     NULL,
@@ -323,7 +312,7 @@ const struct fsdp_engine *fsdp_ref_engine(void)
         .at = at,
         .param = param,
         .grad = grad,
-        .set_gradient_sync = set_gradient_sync,
+        .set_gradient_sync = ref_set_gradient_sync,
         .clip_grad_norm = ref_clip_grad_norm,
         .step = step,
         .zero_grad = zero_grad,
@@ -334,7 +323,8 @@ const struct fsdp_engine *fsdp_ref_engine(void)
         .save_wait = ref_save_wait,
         .load = ref_load,
         .destroy = ref_destroy,
-        .loaded_extra = ref_loaded_extra};
+        .loaded_extra = ref_loaded_extra,
+        .set = ref_set};
 
     return &engine;
 }

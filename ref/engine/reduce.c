@@ -2,7 +2,7 @@
 /*
  * reduce.c - 3. A unit's backward is over: its gradient is predivided, rounded
  * to the dtype of the wire, folded over the ranks, scaled there, and widened
- * into the gradient shard.
+ * into the gradient shard. Before replicas meet, partial sums may add up.
  */
 #include "sharded.h"
 
@@ -78,57 +78,107 @@ static int put_on_wire(struct fsdp_sharded *s, uint32_t u)
     return FSDP_OK;
 }
 
-/* The sum over ranks, of this rank's chunk: within the shard group, then
- * across replicas; then scaled, once. All of it in the dtype of the wire. */
-static int reduce_into(struct fsdp_sharded *s, uint32_t u, void *to)
+static struct fsdp_collective reduction(const struct ref_unit *x, uint32_t u)
+{
+    const uint32_t dtype = x->dtype.reduce;
+
+    return (struct fsdp_collective){
+        .dtype = dtype,
+        .sum_dtype = x->dtype.sum != dtype ? x->dtype.sum : FSDP_DTYPE_NONE,
+        .unit = u};
+}
+
+/* The sum over the shard group, of this rank's chunk. */
+static int fold_shards(struct fsdp_sharded *s, uint32_t u, void *to)
 {
     const struct ref_unit *x = &s->unit[u];
     const uint32_t dtype = x->dtype.reduce;
-    struct fsdp_collective c = {
-        .kind = FSDP_REDUCE_SCATTER,
-        .dim = FSDP_DIM_SHARD,
-        .dtype = dtype,
-        .sum_dtype = x->dtype.sum != dtype ? x->dtype.sum : FSDP_DTYPE_NONE,
-        .unit = u,
-        .in = x->wire ? x->wire : x->grad_full,
-        .out = to};
+    struct fsdp_collective c = reduction(x, u);
 
-    if (s->shards > 1) {
-        FSDP_TRY(ref_collective(s, c));
-    } else {
-        FSDP_TRY(ref_convert(s, u, x->grad_chunk, dtype, c.in, dtype, to));
-    }
+    c.kind = FSDP_REDUCE_SCATTER;
+    c.dim = FSDP_DIM_SHARD;
+    c.in = x->wire ? x->wire : x->grad_full;
+    c.out = to;
+    return s->shards > 1
+               ? ref_collective(s, c)
+               : ref_convert(s, u, x->grad_chunk, dtype, c.in, dtype, to);
+}
+
+/* Across replicas; then it is scaled, once. All of it in the dtype of the
+ * wire. */
+static int fold_replicas(struct fsdp_sharded *s, uint32_t u, void *sum)
+{
+    const struct ref_unit *x = &s->unit[u];
+    struct fsdp_collective c = reduction(x, u);
+
     if (s->replicas > 1) {
         c.kind = FSDP_ALL_REDUCE;
         c.dim = FSDP_DIM_REPLICATE;
-        c.in = to;
+        c.in = c.out = sum;
         FSDP_TRY(ref_collective(s, c));
     }
-    return scale(s, u, x->grad_chunk, dtype, to, x->factor.behind);
+    return scale(s, u, x->grad_chunk, x->dtype.reduce, sum, x->factor.behind);
 }
 
-/* The first result of a step is kept, and of float32 it is made in its place;
- * a later one is added. Only the new contribution is divided, never the sum. */
-static int reduce_and_add(struct fsdp_sharded *s, uint32_t u)
+/* The first sum over shards is kept, a later one is added. */
+static int add_to_partial(struct fsdp_sharded *s, uint32_t u)
 {
     struct ref_unit *x = &s->unit[u];
     const uint32_t dtype = x->dtype.reduce;
 
-    if (!x->grad_shard && dtype == FSDP_DTYPE_F32) {
-        FSDP_TRY(ref_take(s, FSDP_GRAD_SHARD, u, x->grad_chunk, FSDP_DTYPE_F32,
-                          &x->grad_shard));
-        return reduce_into(s, u, x->grad_shard);
+    if (!x->partial) {
+        FSDP_TRY(
+            ref_take(s, FSDP_GRAD_SHARD, u, x->grad_chunk, dtype, &x->partial));
+        return fold_shards(s, u, x->partial);
     }
     FSDP_TRY(ref_take(s, FSDP_STAGING, u, x->grad_chunk, dtype, &x->reduced));
-    FSDP_TRY(reduce_into(s, u, x->reduced));
+    FSDP_TRY(fold_shards(s, u, x->reduced));
+    FSDP_TRY(
+        ref_add_to(s, u, x->grad_chunk, dtype, x->partial, dtype, x->reduced));
+    ref_drop(s, &x->reduced);
+    return FSDP_OK;
+}
+
+/* What is made of a sum over shards: the first result of a step is kept, and of
+ * float32 it lies in its place already; a later one is added. Only the new
+ * contribution is divided, never the sum. */
+static int complete(struct fsdp_sharded *s, uint32_t u, void **sum)
+{
+    struct ref_unit *x = &s->unit[u];
+    const uint32_t dtype = x->dtype.reduce;
+
+    FSDP_TRY(fold_replicas(s, u, *sum));
     if (x->grad_shard) {
-        return ref_add_to(s, u, x->grad_chunk, FSDP_DTYPE_F32, x->grad_shard,
-                          dtype, x->reduced);
+        FSDP_TRY(ref_add_to(s, u, x->grad_chunk, FSDP_DTYPE_F32, x->grad_shard,
+                            dtype, *sum));
+    } else if (dtype == FSDP_DTYPE_F32) {
+        x->grad_shard = *sum;
+        *sum = NULL;
+    } else {
+        FSDP_TRY(ref_take(s, FSDP_GRAD_SHARD, u, x->grad_chunk, FSDP_DTYPE_F32,
+                          &x->grad_shard));
+        FSDP_TRY(ref_convert(s, u, x->grad_chunk, dtype, *sum, FSDP_DTYPE_F32,
+                             x->grad_shard));
     }
-    FSDP_TRY(ref_take(s, FSDP_GRAD_SHARD, u, x->grad_chunk, FSDP_DTYPE_F32,
-                      &x->grad_shard));
-    return ref_convert(s, u, x->grad_chunk, dtype, x->reduced, FSDP_DTYPE_F32,
-                       x->grad_shard);
+    ref_drop(s, sum);
+    return FSDP_OK;
+}
+
+static int reduce_and_add(struct fsdp_sharded *s, uint32_t u)
+{
+    struct ref_unit *x = &s->unit[u];
+    const uint32_t dtype = x->dtype.reduce;
+    const bool in_place = !x->grad_shard && dtype == FSDP_DTYPE_F32;
+    const bool stays = s->replicas > 1 && !x->knob.all_reduce;
+
+    if (x->partial || stays) {
+        FSDP_TRY(add_to_partial(s, u));
+        return stays ? FSDP_OK : complete(s, u, &x->partial);
+    }
+    FSDP_TRY(ref_take(s, in_place ? FSDP_GRAD_SHARD : FSDP_STAGING, u,
+                      x->grad_chunk, dtype, &x->reduced));
+    FSDP_TRY(fold_shards(s, u, x->reduced));
+    return complete(s, u, &x->reduced);
 }
 
 int ref_reduce(struct fsdp_sharded *s, uint32_t u)

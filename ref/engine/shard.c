@@ -120,8 +120,8 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->shards = env->mesh->extent[FSDP_DIM_SHARD];
     s->coordinate = env->rank % s->shards;
     s->n_states = ref_optimizer_states(options->optimizer);
-    s->next_sync = true;
     FSDP_TRY(make_arrays(s));
+    ref_set_knobs(s);
     read_own(s, &known_units);
     ref_set_steps(s, 0, (const float[2]){1.0f, 1.0f});
     ref_layout(s);

@@ -4,21 +4,29 @@
  * table of parts, whatever the layout.
  *
  * Read in this order: layout.c (shard), window.c (when), unit.c (unshard,
- * reshard, accumulate), reduce.c, optimizer.c (step), shard.c and engine.c (the
- * functions of the contract). unsharded.c is the run that nobody shards.
+ * reshard, accumulate), reduce.c, controls.c (a unit's knobs), optimizer.c
+ * (step), shard.c and engine.c (the functions of the contract). unsharded.c is
+ * the run that nobody shards.
  */
 #ifndef FSDP_CTS_SHARDED_H
 #define FSDP_CTS_SHARDED_H
 
 #include "ref.h"
 
+/* What `set` changes of a unit. */
+struct ref_knobs {
+    bool sync;       /* its gradient is reduced, */
+    bool all_reduce; /* across replicas, too */
+};
+
 /* A unit and what is live of it. Lengths are in elements. What has no type is
  * of one of the unit's dtypes; what rests is float32. */
 struct ref_unit {
     struct ref_dtypes dtype;
     struct ref_factors factor;
-    uint64_t numel; /* m_u: of its parameters */
-    uint64_t chunk; /* of a shard, with its padding */
+    struct ref_knobs knob, next_knob; /* of this pass; of the next one */
+    uint64_t numel;                   /* m_u: of its parameters */
+    uint64_t chunk;                   /* of a shard, with its padding */
     uint64_t whole; /* of an unsharded copy: chunk * S, or numel (packs) */
     bool freezes;   /* a parameter of it is frozen */
     bool trains;    /* not all of them are: else what follows is 0, and it
@@ -37,7 +45,9 @@ struct ref_unit {
     float *grad_shard;   /* [grad_chunk] from the first reduce to zero_grad */
     void *wire;    /* [chunk * S], or of a gradient, in a collective, where it
                     * packs or casts */
-    void *reduced; /* [grad_chunk] of reduce, where that is no float32 */
+    void *reduced; /* [grad_chunk] of reduce, until it is in grad_shard */
+    void *partial; /* the same: the sum over shards of what replicas have not
+                    * met for yet */
     bool open;     /* in a window, or kept */
 };
 
@@ -93,13 +103,11 @@ struct fsdp_sharded {
     uint32_t sequence_index;
     uint32_t next;      /* point of the sequence */
     bool all_unsharded; /* between unshard_all and reshard_all */
-    bool sync;          /* of this pass */
-    bool next_sync;
-    float power[2]; /* products of the options' betas over all steps that
-                     * changed anything */
-    uint64_t steps; /* how many these are */
-    bool loaded;    /* the values are those of a checkpoint */
-    bool torn;      /* a load failed half way: only another one helps */
+    float power[2];     /* products of the options' betas over all steps that
+                         * changed anything */
+    uint64_t steps;     /* how many these are */
+    bool loaded;        /* the values are those of a checkpoint */
+    bool torn;          /* a load failed half way: only another one helps */
     struct ref_checkpoints *checkpoints; /* from the first save or load on */
 };
 
@@ -153,6 +161,16 @@ int ref_collective(struct fsdp_sharded *s, struct fsdp_collective c);
 
 /* reduce.c */
 int ref_reduce(struct fsdp_sharded *s, uint32_t u);
+
+/* controls.c */
+int ref_set_gradient_sync(struct fsdp_sharded *s, uint32_t on);
+int ref_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value);
+/* As after shard. */
+void ref_set_knobs(struct fsdp_sharded *s);
+/* A pass begins: what was set holds. */
+void ref_turn_knobs(struct fsdp_sharded *s);
+/* INVALID: a unit has a gradient that is not complete. */
+int ref_check_reduced(const struct fsdp_sharded *s, const char *where);
 
 /* optimizer.c */
 int ref_step(struct fsdp_sharded *s, struct fsdp_step *step);

@@ -124,12 +124,13 @@ int ref_take_gradients(struct fsdp_sharded *s, uint32_t module)
     return FSDP_OK;
 }
 
-/* Reduced and pending ones. */
+/* Reduced, pending and partial ones. */
 void ref_drop_gradients(struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         ref_drop(s, &s->unit[u].grad_full);
         ref_drop(s, &s->unit[u].grad_shard);
+        ref_drop(s, &s->unit[u].partial);
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         ref_drop(s, &s->parameter[p].staging);

@@ -3,8 +3,8 @@
  * unsharded.c - the baseline: the run that nobody shards. One process holds
  * full parameters and plays the ranks one after the other (claim "serial":
  * the driver sets env->rank between passes); every rank's gradients are kept
- * and folded (unsharded_fold.c); the optimizer makes one full step; what is
- * saved is a copy in memory (unsharded_kept.c).
+ * (unsharded_gradients.c) and folded (unsharded_fold.c); the optimizer makes
+ * one full step; what is saved is a copy in memory (unsharded_kept.c).
  *
  * It shares no schedule, layout table or collective with the sharded engine,
  * so that a fault in those cannot be in both.
@@ -36,18 +36,10 @@ static int make_arrays(struct fsdp_sharded *s)
     s->asked = calloc(n, sizeof(*s->asked));
     s->numbers = calloc(n, sizeof(*s->numbers));
     s->in_backward = calloc(s->model->n_modules + 1u, sizeof(*s->in_backward));
-    s->rank = calloc(s->ranks, sizeof(*s->rank));
     if (!s->start || !s->offset || !s->block || !s->chunk || !s->dtype ||
         !s->factor || !s->touched || !s->asked || !s->numbers ||
-        !s->in_backward || !s->rank) {
+        !s->in_backward || unsharded_make_gradients(s) != FSDP_OK) {
         return out_of_memory(s);
-    }
-    for (uint32_t r = 0; r < s->ranks; r++) {
-        s->rank[r].sync = true;
-        s->rank[r].has = calloc(n, sizeof(*s->rank[r].has));
-        if (!s->rank[r].has) {
-            return out_of_memory(s);
-        }
     }
     return FSDP_OK;
 }
@@ -177,45 +169,12 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     return fill(s);
 }
 
-void unsharded_drop_gradients(struct fsdp_sharded *s)
-{
-    for (uint32_t r = 0; r < s->ranks; r++) {
-        struct rank_gradients *x = &s->rank[r];
-        for (uint32_t c = 0; c < x->room; c++) {
-            unsharded_drop(s, &x->sum[c]);
-        }
-        x->n = 0;
-        memset(x->has, 0, s->model->n_parameters * sizeof(*x->has));
-    }
-    memset(s->touched, 0, s->units->n_units * sizeof(*s->touched));
-    memset(s->asked, 0, s->model->n_parameters * sizeof(*s->asked));
-    s->has_reduced = false;
-}
-
-bool unsharded_is_pending(const struct fsdp_sharded *s)
-{
-    for (uint32_t r = 0; r < s->ranks; r++) {
-        const struct rank_gradients *x = &s->rank[r];
-
-        if (x->n < x->room && x->sum[x->n]) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void destroy(struct fsdp_sharded *s)
 {
     if (!s) {
         return;
     }
-    for (uint32_t r = 0; s->rank && r < s->ranks; r++) {
-        for (uint32_t c = 0; c < s->rank[r].room; c++) {
-            unsharded_drop(s, &s->rank[r].sum[c]);
-        }
-        free(s->rank[r].sum);
-        free(s->rank[r].has);
-    }
+    unsharded_free_gradients(s);
     unsharded_give_up(s);
     unsharded_drop(s, &s->value);
     unsharded_drop(s, &s->reduced);
@@ -233,53 +192,10 @@ static void destroy(struct fsdp_sharded *s)
     free(s->asked);
     free(s->numbers);
     free(s->in_backward);
-    free(s->rank);
     free(s);
 }
 
 /* ---- Points: only gradients matter ------------------------------------- */
-
-/* A rank's contribution that is being added to. */
-static int open_contribution(struct fsdp_sharded *s, struct rank_gradients *x)
-{
-    if (x->n == x->room) {
-        float **grown = realloc(x->sum, (x->room + 1u) * sizeof(*grown));
-
-        if (!grown) {
-            return out_of_memory(s);
-        }
-        x->sum = grown;
-        x->sum[x->room++] = NULL;
-    }
-    if (!x->sum[x->n]) {
-        FSDP_TRY(unsharded_take(s, FSDP_GRAD_FULL, &x->sum[x->n]));
-        memset(x->sum[x->n], 0, s->total * sizeof(float));
-    }
-    return FSDP_OK;
-}
-
-/* What the model left in `fresh` is kept (the first) or added (later ones),
- * and rounded to the dtype of such sums. */
-static int take_gradients(struct fsdp_sharded *s, uint32_t module)
-{
-    struct rank_gradients *x = &s->rank[s->env->rank];
-
-    FSDP_TRY(open_contribution(s, x));
-    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        float *sum = x->sum[x->n] + s->start[p];
-        const struct ref_dtypes *d = &s->dtype[unsharded_unit(s, p)];
-        if (s->model->parameter_module[p] != module || !s->asked[p]) {
-            continue;
-        }
-        for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
-            const float g = fsdp_load(d->grad, s->fresh + s->start[p], i);
-            sum[i] = fsdp_round(d->accumulate, x->has[p] ? sum[i] + g : g);
-        }
-        x->has[p] = true;
-        s->asked[p] = false;
-    }
-    return FSDP_OK;
-}
 
 static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
 {
@@ -288,13 +204,13 @@ static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
     s->next++;
     if (point == FSDP_PRE_BACKWARD) {
         s->in_backward[module] = true;
-        s->backwards = true;
         if (u != FSDP_NO_UNIT) {
             s->touched[u] = true;
+            s->backwards[u] = true;
         }
     } else if (point == FSDP_POST_BACKWARD) {
         s->in_backward[module] = false;
-        return take_gradients(s, module);
+        return unsharded_take_gradients(s, module);
     }
     return FSDP_OK;
 }
@@ -302,24 +218,17 @@ static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
 static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     const struct fsdp_sequence *q = s->sequence;
-    struct rank_gradients *x = &s->rank[s->env->rank];
 
     if (point == FSDP_BEGIN && !q && index < s->model->n_sequences) {
         s->sequence = s->model->sequence[index];
         s->sequence_index = index;
         s->next = 0;
-        s->sync = x->sync;
-        s->backwards = false;
+        unsharded_begin_pass(s);
         return FSDP_OK;
     }
     if (point == FSDP_END && q && index == s->sequence_index &&
         s->next == q->n) {
-        /* A rank's contribution is complete where it would be reduced. What
-         * is pending stays so over a pass without a backward. */
-        if (s->sync && s->backwards && x->n < x->room && x->sum[x->n]) {
-            x->n++;
-            memset(x->has, 0, s->model->n_parameters * sizeof(*x->has));
-        }
+        unsharded_end_pass(s);
         s->sequence = NULL;
         return FSDP_OK;
     }
@@ -384,13 +293,6 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
 }
 
 /* ---- One full step ------------------------------------------------------ */
-
-/* The rank's own: another's passes are played before or after it. */
-static int set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
-{
-    s->rank[s->env->rank].sync = on != 0;
-    return FSDP_OK;
-}
 
 static int step_parameter(struct fsdp_sharded *s, uint32_t p,
                           const struct fsdp_step *how)
@@ -472,7 +374,7 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
         .at = at,
         .param = param,
         .grad = grad,
-        .set_gradient_sync = set_gradient_sync,
+        .set_gradient_sync = unsharded_set_gradient_sync,
         .clip_grad_norm = unsharded_clip_grad_norm,
         .step = step,
         .zero_grad = zero_grad,
@@ -480,7 +382,8 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
         .save_begin = unsharded_save_begin,
         .save_wait = unsharded_save_wait,
         .load = unsharded_load,
-        .destroy = destroy};
+        .destroy = destroy,
+        .set = unsharded_set};
 
     return &engine;
 }

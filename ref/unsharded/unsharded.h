@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unsharded.h - what unsharded.c, unsharded_fold.c, unsharded_clip.c and
- * unsharded_kept.c share:
- * the baseline.
+ * unsharded.h - what the files of this folder share: the baseline.
  */
 #ifndef FSDP_CTS_UNSHARDED_H
 #define FSDP_CTS_UNSHARDED_H
 
 #include "ref/engine/ref.h"
 
-/* One logical rank: its gradients, each [total], since they were folded. */
+/* What microbatches have added up to, of each unit by itself. */
+struct contribution {
+    float *sum;      /* [total]; NULL: there is none */
+    bool *completes; /* [n_units]: replicas meet for it, and all before it */
+};
+
+/* One logical rank: its gradients, since they were folded. */
 struct rank_gradients {
-    float **sum;      /* [room]; NULL from n + 1 on */
-    bool *has;        /* [n_parameters]: of sum[n], which is added to */
-    uint32_t n, room; /* contributions that sync has closed */
-    bool sync;        /* as the rank's next BEGIN will find it */
+    struct contribution *of; /* [room] */
+    uint32_t room;
+    bool *has;   /* [n_parameters]: has a gradient in what is added to */
+    uint32_t *n; /* [n_units]: contributions that sync has closed; the unit's
+                  * part of the next one is added to */
+    bool *open;  /* [n_units]: and has been */
+    bool *sync;  /* [n_units]: as the rank's next BEGIN will find it */
 };
 
 struct fsdp_sharded {
@@ -40,24 +47,48 @@ struct fsdp_sharded {
     float *lent, *fresh;
     bool *asked; /* [n_parameters]: fresh holds a gradient of it */
     bool *in_backward;
-    bool has_reduced; /* `reduced` holds the fold of what was closed */
+    bool has_reduced; /* `reduced` holds the fold of what was closed, */
+    bool *folded;     /* [n_units]: for this unit, not only +0 */
+    bool *trains;     /* [n_units]: not all of it is frozen */
     struct rank_gradients *rank;
     const struct fsdp_sequence *sequence;
     uint32_t sequence_index, next;
-    bool sync;           /* of the pass that is under way */
-    bool backwards;      /* it has come to a backward */
-    struct kept *saving; /* not waited for yet */
+    /* Of the pass that is under way, [n_units]: whether it is reduced, and
+     * across replicas; whether it has come to a backward of it. */
+    bool *sync, *all_reduce, *backwards;
+    bool *next_all_reduce; /* [n_units] */
+    struct kept *saving;   /* not waited for yet */
 };
 
 /* unsharded.c: storage of [total] elements for a value of `kind`; and back. */
 int unsharded_take(struct fsdp_sharded *s, uint32_t kind, float **out);
 void unsharded_drop(struct fsdp_sharded *s, float **p);
-void unsharded_drop_gradients(struct fsdp_sharded *s);
 /* The unit of a parameter. */
 uint32_t unsharded_unit(const struct fsdp_sharded *s, uint32_t p);
 bool unsharded_is_frozen(const struct fsdp_sharded *s, uint32_t p);
-/* A rank has gradients that no pass under sync has closed. */
+
+/* unsharded_gradients.c: of each rank, as it leaves them behind. */
+int unsharded_make_gradients(struct fsdp_sharded *s);
+void unsharded_free_gradients(struct fsdp_sharded *s);
+void unsharded_drop_gradients(struct fsdp_sharded *s);
+/* What the model left in `fresh` is added up. */
+int unsharded_take_gradients(struct fsdp_sharded *s, uint32_t module);
+/* A pass begins; and ends: what is reduced is complete. */
+void unsharded_begin_pass(struct fsdp_sharded *s);
+void unsharded_end_pass(struct fsdp_sharded *s);
+/* The first `n` contributions of a unit are folded: others move up. */
+void unsharded_forget(struct fsdp_sharded *s, struct rank_gradients *x,
+                      uint32_t unit, uint32_t n);
+/* How many of a unit's contributions replicas have met for. */
+uint32_t unsharded_n_complete(const struct fsdp_sharded *s,
+                              const struct rank_gradients *x, uint32_t unit);
+/* A rank has gradients that no pass under sync has closed, or sums that
+ * replicas have not met for. */
 bool unsharded_is_pending(const struct fsdp_sharded *s);
+bool unsharded_has_gradients(const struct fsdp_sharded *s);
+int unsharded_set_gradient_sync(struct fsdp_sharded *s, uint32_t on);
+int unsharded_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                  float value);
 
 /* unsharded_fold.c: folds what sync has closed, in order, adds it to what was
  * folded before, and forgets it. */

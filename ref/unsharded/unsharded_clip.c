@@ -13,7 +13,8 @@ int unsharded_reduce_all(struct fsdp_sharded *s, const char *where)
 {
     if (unsharded_is_pending(s)) {
         return ref_fail(s->env, FSDP_ERR_INVALID, where,
-                        "a rank has gradients that were not reduced");
+                        "a rank has gradients that were not reduced, or "
+                        "not across replicas");
     }
     return unsharded_reduce(s);
 }
@@ -22,7 +23,8 @@ int unsharded_reduce_all(struct fsdp_sharded *s, const char *where)
  * step. */
 static float *gradient(const struct fsdp_sharded *s, uint32_t p)
 {
-    return s->has_reduced && s->touched[unsharded_unit(s, p)] &&
+    return s->folded[unsharded_unit(s, p)] &&
+                   s->touched[unsharded_unit(s, p)] &&
                    !unsharded_is_frozen(s, p)
                ? s->reduced + s->start[p]
                : NULL;

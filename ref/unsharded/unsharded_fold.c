@@ -6,7 +6,7 @@
 #include "unsharded.h"
 
 #include <fsdp/arith/cast.h>
-#include <stddef.h>
+#include <string.h>
 
 /* The specification (comm.h) is recursive. Each sum is rounded to the dtype.
  * NOLINTNEXTLINE(misc-no-recursion) */
@@ -38,81 +38,114 @@ static float fold(uint32_t how, const struct ref_dtypes *d, const float *x,
     return fsdp_round(d->reduce, sum);
 }
 
-/* Within each shard group, then across replicas. The element lies at `local`
- * in shard `owner`, which is `chunk` long. */
-static float fold_mesh(const struct fsdp_sharded *s, const struct ref_dtypes *d,
-                       const float *x, uint64_t owner, uint64_t local,
-                       uint64_t chunk)
-{
-    uint64_t part = (chunk + s->replicas - 1) / s->replicas;
-    float replica[REF_MAX_RANKS];
+/* Where an element lies: at `local` in shard `owner`, which is `chunk` long. */
+struct place {
+    uint64_t owner, local, chunk;
+};
 
+static struct place find_place(const struct fsdp_sharded *s, uint32_t p,
+                               uint64_t i)
+{
+    const uint64_t chunk = s->chunk[unsharded_unit(s, p)];
+    const uint64_t block = s->block[p];
+    const uint64_t flat = s->offset[p] + i;
+
+    return block ? (struct place){i / block, s->offset[p] + i % block, chunk}
+                 : (struct place){flat / chunk, flat % chunk, chunk};
+}
+
+/* Element i of p in the c-th contribution, within each replica's shard group.
+ */
+static void fold_shards(const struct fsdp_sharded *s, uint32_t p, uint64_t i,
+                        uint32_t c, uint64_t owner, float *replica)
+{
+    const uint32_t u = unsharded_unit(s, p);
+    const struct ref_dtypes *d = &s->dtype[u];
+    float x[REF_MAX_RANKS];
+
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        float sent =
+            s->rank[r].of[c].sum[s->start[p] + i] * s->factor[u].before;
+        x[r] = fsdp_round(d->reduce, fsdp_round(d->accumulate, sent));
+    }
     for (uint32_t r = 0; r < s->replicas; r++) {
         replica[r] = fold(s->options.fold, d, x + (uint64_t)r * s->shards,
                           s->shards, (uint32_t)owner);
     }
-    return fold(s->options.fold, d, replica, s->replicas,
-                (uint32_t)(local / part));
 }
 
-static void fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t c)
+/* Contributions [first, last] of one element: each is folded over the shards,
+ * these sums add up, the replicas meet once. */
+static float fold_element(const struct fsdp_sharded *s, uint32_t p, uint64_t i,
+                          uint32_t first, uint32_t last)
 {
-    uint32_t u = unsharded_unit(s, p);
-    const struct ref_dtypes *d = &s->dtype[u];
-    const struct ref_factors *factor = &s->factor[u];
-    float x[REF_MAX_RANKS];
+    const struct ref_dtypes *d = &s->dtype[unsharded_unit(s, p)];
+    const struct place at = find_place(s, p, i);
+    uint64_t part = (at.chunk + s->replicas - 1) / s->replicas;
+    float sum[REF_MAX_RANKS], next[REF_MAX_RANKS];
+
+    fold_shards(s, p, i, first, at.owner, sum);
+    for (uint32_t c = first + 1; c <= last; c++) {
+        fold_shards(s, p, i, c, at.owner, next);
+        for (uint32_t r = 0; r < s->replicas; r++) {
+            sum[r] = fsdp_round(d->reduce, sum[r] + next[r]);
+        }
+    }
+    return fold(s->options.fold, d, sum, s->replicas,
+                (uint32_t)(at.local / part));
+}
+
+static void fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t first,
+                           uint32_t last)
+{
+    const uint32_t u = unsharded_unit(s, p);
 
     for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
         float *to = &s->reduced[s->start[p] + i];
-        uint64_t flat = s->offset[p] + i;
-        uint64_t owner = s->block[p] ? i / s->block[p] : flat / s->chunk[u];
-        uint64_t local =
-            s->block[p] ? s->offset[p] + i % s->block[p] : flat % s->chunk[u];
-        float scaled;
-        for (uint32_t r = 0; r < s->ranks; r++) {
-            float sent = s->rank[r].sum[c][s->start[p] + i] * factor->before;
-            x[r] = fsdp_round(d->reduce, fsdp_round(d->accumulate, sent));
-        }
-        scaled = fsdp_round(d->reduce,
-                            fold_mesh(s, d, x, owner, local, s->chunk[u]) *
-                                factor->behind);
-        *to = s->has_reduced ? *to + scaled : scaled;
+        float scaled =
+            fsdp_round(s->dtype[u].reduce, fold_element(s, p, i, first, last) *
+                                               s->factor[u].behind);
+        *to = s->folded[u] ? *to + scaled : scaled;
     }
 }
 
-/* What has been folded; gradients that are pending stay. */
-static void forget(struct fsdp_sharded *s, struct rank_gradients *x)
+static void fold_unit(struct fsdp_sharded *s, uint32_t u, uint32_t n)
 {
-    for (uint32_t c = 0; c < x->n; c++) {
-        unsharded_drop(s, &x->sum[c]);
+    uint32_t first = 0;
+
+    for (uint32_t c = 0; c < n; c++) {
+        if (!s->rank[0].of[c].completes[u]) {
+            continue;
+        }
+        for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+            if (unsharded_unit(s, p) == u && !unsharded_is_frozen(s, p)) {
+                fold_parameter(s, p, first, c);
+            }
+        }
+        s->folded[u] = true;
+        first = c + 1;
     }
-    if (x->n > 0 && x->n < x->room) {
-        x->sum[0] = x->sum[x->n];
-        x->sum[x->n] = NULL;
-    }
-    x->n = 0;
 }
 
 int unsharded_reduce(struct fsdp_sharded *s)
 {
-    uint32_t n = s->rank[0].n;
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        const uint32_t n = unsharded_n_complete(s, &s->rank[0], u);
 
-    for (uint32_t r = 0; r < s->ranks; r++) {
-        if (s->rank[r].n != n) {
-            return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.reduce",
-                            "rank %u has made another number of passes", r);
-        }
-    }
-    for (uint32_t c = 0; c < n; c++) {
-        for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-            if (!unsharded_is_frozen(s, p)) {
-                fold_parameter(s, p, c);
+        for (uint32_t r = 0; r < s->ranks; r++) {
+            if (unsharded_n_complete(s, &s->rank[r], u) != n) {
+                return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.reduce",
+                                "rank %u has made another number of passes", r);
             }
         }
-        s->has_reduced = true;
-    }
-    for (uint32_t r = 0; r < s->ranks; r++) {
-        forget(s, &s->rank[r]);
+        if (n > 0 && !s->has_reduced) { /* of what has no backward it is +0 */
+            memset(s->reduced, 0, s->total * sizeof(*s->reduced));
+            s->has_reduced = true;
+        }
+        fold_unit(s, u, n);
+        for (uint32_t r = 0; r < s->ranks; r++) {
+            unsharded_forget(s, &s->rank[r], u, n);
+        }
     }
     return FSDP_OK;
 }

@@ -109,8 +109,7 @@ static struct kept *make(const struct fsdp_sharded *s, const char *directory)
 
 int unsharded_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
 {
-    if (s->sequence || s->saving || s->has_reduced || s->rank[0].n > 0 ||
-        unsharded_is_pending(s)) {
+    if (s->sequence || s->saving || unsharded_has_gradients(s)) {
         return refuse(s, "in a pass, with gradients, or while saving");
     }
     s->saving = make(s, save->directory);

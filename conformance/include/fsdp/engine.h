@@ -211,6 +211,20 @@ struct fsdp_step {
                                   stepped with as it is */
 };
 
+/* What `set` changes of a unit. */
+enum fsdp_knob {
+    /* 1: reduced when its backward window closes, the state after shard; 0: its
+     * unsharded gradient stays, and the next one adds to it. */
+    FSDP_KNOB_GRADIENT_SYNC = 0,
+    /* 1: a reduction goes over "shard", then over "replicate", the state after
+     * shard. 0, with more than one replica: it ends with the fold over "shard",
+     * which is kept, neither scaled nor shown, in the dtype of the wire (a
+     * partial sum): the first as it is, later ones are added, rounded each. The
+     * next reduction with 1 adds its own, too; the sum goes over "replicate"
+     * and is scaled once. */
+    FSDP_KNOB_ALL_REDUCE = 1,
+};
+
 enum fsdp_save_form {
     FSDP_SAVE_FULL = 0,
     FSDP_SAVE_SHARDED = 1,
@@ -266,6 +280,8 @@ struct fsdp_engine {
      *                                  without it they are refused
      *   groups-betas                   groups with betas, eps and momentum of
      *                                  their own
+     *   unit-controls                  `set`
+     *   partial-replicas               and its FSDP_KNOB_ALL_REDUCE
      *   shared, offload
      *                                  nothing asks for them in this version
      *   save-full, save-sharded, save-local, load
@@ -310,9 +326,10 @@ struct fsdp_engine {
                 struct fsdp_tensor *out);
 
     /* From the next BEGIN on: reduce at the end of a unit's backward (the
-     * state after shard), or keep unsharded gradients. Allowed at any time,
-     * also in a pass; CANCEL and load leave it as it is. Local. UNSUPPORTED
-     * for off without the claim no-sync. */
+     * state after shard), or keep unsharded gradients; of all units, whatever
+     * `set` has said of one. Allowed at any time, also in a pass; CANCEL and
+     * load leave it as it is. Local. UNSUPPORTED for off without the claim
+     * no-sync. */
     int (*set_gradient_sync)(struct fsdp_sharded *sharded, uint32_t on);
     /* Freezes or thaws a parameter from the next BEGIN on. Local; every rank
      * the same. */
@@ -325,24 +342,25 @@ struct fsdp_engine {
      * are; without gradients it is 0. Replicas count once. What ranks tell each
      * other of it goes through `exchange`, no collective. INVALID, and nothing
      * has changed: another max_norm or p; between BEGIN and END; gradients that
-     * sync has not reduced; a norm that is not finite, with error_if_nonfinite.
-     * Collective. */
+     * sync has not reduced, or partial sums; a norm that is not finite, with
+     * error_if_nonfinite. Collective. */
     int (*clip_grad_norm)(struct fsdp_sharded *sharded,
                           const struct fsdp_clip *clip, float *out_norm);
     /* One step of the optimizer, of the parameters that have a gradient: what
      * has none stays as it is, and counts no step. Gradients stay as well,
      * until zero_grad: another step takes them again. INVALID between BEGIN
-     * and END, and while gradients that sync has not reduced are pending.
-     * Collective only if claims has loss-scale; otherwise local. */
+     * and END, and while gradients that sync has not reduced, or partial sums,
+     * are pending: the message names the unit. Collective only if claims has
+     * loss-scale; otherwise local. */
     int (*step)(struct fsdp_sharded *sharded, struct fsdp_step *step);
-    /* Drops all gradients, reduced and pending. Local; not between BEGIN and
-     * END. */
+    /* Drops all gradients, reduced and pending, and partial sums. Local; not
+     * between BEGIN and END. */
     int (*zero_grad)(struct fsdp_sharded *sharded);
 
     /* Visits what this rank owns, parameters ascending, then first ascending.
      * What it shows has been synchronised: every stream's work on it is done.
      * Local; not between BEGIN and END. Gradients that sync has not reduced
-     * may be pending, and are not shown. */
+     * may be pending, and are not shown, nor are partial sums. */
     int (*pieces)(struct fsdp_sharded *sharded,
                   void (*visit)(void *context, const struct fsdp_piece *piece),
                   void *context);
@@ -378,6 +396,15 @@ struct fsdp_engine {
      * load. */
     int (*loaded_extra)(struct fsdp_sharded *sharded, const char *name,
                         const void **data, uint64_t *bytes);
+
+    /* Turns a unit's knob (enum fsdp_knob), or with FSDP_NO_UNIT that of every
+     * unit, to a value, from the next BEGIN on, until it is turned again: no
+     * step, CANCEL or load changes it. Local; every rank the same. INVALID, and
+     * nothing has changed: between BEGIN and END, or unshard_all and
+     * reshard_all; a unit, a knob or a value that is none; the message says
+     * which. */
+    int (*set)(struct fsdp_sharded *sharded, uint32_t unit, uint32_t knob,
+               float value);
 };
 
 /* The one symbol of a plug-in. Static storage; never fails. */

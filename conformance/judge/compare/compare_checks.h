@@ -21,8 +21,9 @@ extern const struct requirement_check check_each_collective;
 extern const struct requirement_check check_zero;
 /* Every rank answered every wrong call as `answers` want. */
 extern const struct requirement_check check_answers;
-/* And each message named the option or the parameter that was refused: the
- * driver notes those that did not, as `unnamed-option`, `unnamed-parameter`. */
+/* And each message named the option, the parameter or the unit that was
+ * refused: the driver notes those that did not, as `unnamed-option`,
+ * `unnamed-parameter`, `unnamed-unit`. */
 extern const struct requirement_check check_answers_named;
 /* The curve is that of the case that `change` makes of this one, where this
  * run has its record. */

@@ -19,6 +19,11 @@ static int walk_summon(struct walk *w)
     return FSDP_OK;
 }
 
+static void say_sync(struct walk *w, bool on)
+{
+    expect_walk_set(w, FSDP_NO_UNIT, FSDP_KNOB_GRADIENT_SYNC, on ? 1.0f : 0.0f);
+}
+
 /* The order in which the driver of a case calls an engine. */
 static int walk_run(struct walk *w)
 {
@@ -26,7 +31,7 @@ static int walk_run(struct walk *w)
 
     w->out = &w->e->step;
     if (c->scenario == CASE_CANCEL) {
-        FSDP_TRY(expect_walk_sequence(w, FSDP_SEQUENCE_TRAIN, 5, 0, true));
+        FSDP_TRY(expect_walk_sequence(w, FSDP_SEQUENCE_TRAIN, 5, 0));
         w->out = &w->e->ahead;
         FSDP_TRY(
             expect_walk_ahead(w, FSDP_SEQUENCE_TRAIN,
@@ -35,12 +40,12 @@ static int walk_run(struct walk *w)
         expect_walk_cancel(w);
     }
     for (uint32_t b = 0; b < c->microbatches; b++) {
-        FSDP_TRY(expect_walk_sequence(w, FSDP_SEQUENCE_TRAIN, 8, b,
-                                      c->sync[b] != 0));
+        say_sync(w, c->sync[b] != 0);
+        FSDP_TRY(expect_walk_sequence(w, FSDP_SEQUENCE_TRAIN, 8, b));
     }
     expect_walk_drop_gradients(w);
     if (c->scenario == CASE_EVAL) {
-        FSDP_TRY(expect_walk_sequence(w, FSDP_SEQUENCE_EVAL, 8, 0, false));
+        FSDP_TRY(expect_walk_sequence(w, FSDP_SEQUENCE_EVAL, 8, 0));
     }
     /* Before all units are unsharded at once, which no prefetch adds to. */
     expect_walk_allow_ahead(w->e, w);
@@ -50,13 +55,15 @@ static int walk_run(struct walk *w)
 
 /* ---- Scripts ------------------------------------------------------------ */
 
-/* Whether the passes that follow are reduced. */
-static bool next_sync(bool sync, uint32_t said)
+/* What a script says of the passes that follow. */
+static void take_sync(struct walk *w, uint32_t said)
 {
-    return said == SCRIPT_SYNC_UNSAID ? sync : said == SCRIPT_SYNC_ON;
+    if (said != SCRIPT_SYNC_UNSAID) {
+        say_sync(w, said == SCRIPT_SYNC_ON);
+    }
 }
 
-static int walk_pass(struct walk *w, const struct script_action *a, bool *sync,
+static int walk_pass(struct walk *w, const struct script_action *a,
                      struct expect_event *v)
 {
     const uint32_t index =
@@ -65,10 +72,10 @@ static int walk_pass(struct walk *w, const struct script_action *a, bool *sync,
     const uint32_t n =
         a->ending == SCRIPT_WHOLE ? length : script_place_in(a->until, length);
 
-    *sync = next_sync(*sync, a->sync);
-    FSDP_TRY(expect_walk_points(w, index, n, a->batch.microbatch, *sync));
+    take_sync(w, a->sync);
+    FSDP_TRY(expect_walk_points(w, index, n, a->batch.microbatch));
     for (uint32_t i = 0; i < a->n_inside; i++) {
-        *sync = next_sync(*sync, w->e->script.inside[a->first_inside + i].sync);
+        take_sync(w, w->e->script.inside[a->first_inside + i].sync);
     }
     if (a->ending != SCRIPT_WHOLE) {
         w->out = &v->ahead;
@@ -88,15 +95,18 @@ static void reshard_all(struct walk *w)
 }
 
 static int walk_action(struct walk *w, const struct script_action *a,
-                       bool *sync, struct expect_event *v)
+                       struct expect_event *v)
 {
     w->out = &v->seen;
     switch (a->verb) {
     case SCRIPT_PASS:
     case SCRIPT_EVAL:
-        return walk_pass(w, a, sync, v);
+        return walk_pass(w, a, v);
     case SCRIPT_SYNC:
-        *sync = next_sync(*sync, a->sync);
+        take_sync(w, a->sync);
+        return FSDP_OK;
+    case SCRIPT_SET:
+        expect_walk_set(w, a->unit, a->knob, a->value);
         return FSDP_OK;
     case SCRIPT_ZERO:
     case SCRIPT_LOAD:
@@ -104,7 +114,7 @@ static int walk_action(struct walk *w, const struct script_action *a,
         return FSDP_OK;
     case SCRIPT_AGAIN:
         expect_walk_cancel(w); /* none of it outlives a life */
-        *sync = true;
+        expect_walk_set_knobs(w);
         return FSDP_OK;
     case SCRIPT_UNSHARD:
         return walk_summon(w);
@@ -143,7 +153,6 @@ static int walk_script(struct walk *w)
     struct expect *e = w->e;
     struct script_walk at = script_begin(&e->script);
     const struct script_action *a;
-    bool sync = true;
     bool living = false;
 
     e->event = calloc((size_t)e->c->steps + 1, sizeof(*e->event));
@@ -158,7 +167,7 @@ static int walk_script(struct walk *w)
         }
         e->n_events++;
         v->action = a;
-        FSDP_TRY(walk_action(w, a, &sync, v));
+        FSDP_TRY(walk_action(w, a, v));
         living = living || !script_is_offer(a);
         FSDP_TRY(note_event(w, living, v));
     }
@@ -192,6 +201,7 @@ int expect_walk(struct expect *e, const struct expect_watch *watch)
     w.accumulated =
         calloc((size_t)e->model->n_parameters + 1, sizeof(*w.accumulated));
     if (w.unit != NULL && w.accumulated != NULL) {
+        expect_walk_set_knobs(&w);
         for (uint32_t u = 0; u < e->units->n_units; u++) {
             expect_walk_grow(&w, FSDP_PARAM_SHARD, FSDP_DTYPE_F32,
                              e->unit[u].chunk);

@@ -9,11 +9,18 @@
 
 #include "judge/oracle/expect.h"
 
+/* What is said of a unit (enum fsdp_knob). */
+struct walk_knobs {
+    bool sync, all_reduce;
+};
+
 struct walk_unit {
+    struct walk_knobs knob, next_knob; /* of this pass; of the next one */
     bool unsharded;
     uint32_t dtype; /* of what is unsharded */
     bool pending;   /* has an unsharded gradient that is live */
     bool reduced;   /* has a gradient shard that is live */
+    bool partial;   /* has a sum over shards that replicas did not meet for */
 };
 
 struct walk {
@@ -40,6 +47,10 @@ void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
 int expect_walk_unshard(struct walk *w, uint32_t u, uint32_t dtype);
 void expect_walk_reshard(struct walk *w, uint32_t u);
 
+/* As after shard; and what `set` changes, of one unit or of all. */
+void expect_walk_set_knobs(struct walk *w);
+void expect_walk_set(struct walk *w, uint32_t unit, uint32_t knob, float value);
+
 /* zero_grad, and what a cancel does beyond it. */
 void expect_walk_drop_gradients(struct walk *w);
 void expect_walk_cancel(struct walk *w);
@@ -49,10 +60,9 @@ uint32_t expect_walk_part(const struct walk *w, uint32_t index, uint32_t part);
 
 /* The first `n` points of a sequence, or the first `part` of its 8 parts, on
  * microbatch b. INVALID: the model has no such sequence; NOMEM. */
-int expect_walk_points(struct walk *w, uint32_t index, uint32_t n, uint32_t b,
-                       bool sync);
+int expect_walk_points(struct walk *w, uint32_t index, uint32_t n, uint32_t b);
 int expect_walk_sequence(struct walk *w, uint32_t index, uint32_t part,
-                         uint32_t b, bool sync);
+                         uint32_t b);
 
 /* Behind the first `at` points of a sequence that were passed: the units of
  * the same phase that may have been gathered for the windows that come next.

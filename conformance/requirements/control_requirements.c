@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * control_requirements.c - what scripts say of single units (`set`): whether a
+ * unit is reduced, and across replicas; and what is left of it where it is not.
+ * What holds in a pass is found here from the script's own words, beside the
+ * oracle's walk.
+ */
+#include "requirements/families.h"
+#include "requirements/script_action.h"
+
+#include "judge/compare/compare_checks.h"
+
+/* ---- What the script says ------------------------------------------------ */
+
+static const struct script_action *action_at(const struct expect *e, uint32_t i)
+{
+    return e->event[i].action;
+}
+
+static bool sets(const struct expect *e, uint32_t knob)
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        if (action_at(e, i)->verb == SCRIPT_SET &&
+            action_at(e, i)->knob == knob) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_pass(const struct script_action *a)
+{
+    return a->verb == SCRIPT_PASS || a->verb == SCRIPT_EVAL;
+}
+
+/* A training pass that comes to its end. */
+static bool trains(const struct script_action *a)
+{
+    return a->verb == SCRIPT_PASS && a->ending == SCRIPT_WHOLE;
+}
+
+/* What the action says of unit u's knob: 0, 1, or nothing. `inside`: what is
+ * said in the pass itself, too, which is of later ones. */
+enum said {
+    SAYS_OFF = 0,
+    SAYS_ON = 1,
+    SAYS_NOTHING = 2,
+};
+
+static enum said of_sync(uint32_t sync)
+{
+    return sync == SCRIPT_SYNC_UNSAID ? SAYS_NOTHING
+           : sync == SCRIPT_SYNC_ON   ? SAYS_ON
+                                      : SAYS_OFF;
+}
+
+static enum said said_by(const struct expect *e, const struct script_action *a,
+                         uint32_t u, uint32_t knob, bool inside)
+{
+    const bool is_sync = knob == FSDP_KNOB_GRADIENT_SYNC;
+
+    if (a->verb == SCRIPT_AGAIN) {
+        return SAYS_ON;
+    }
+    if (a->verb == SCRIPT_SET && a->knob == knob &&
+        (a->unit == u || a->unit == FSDP_NO_UNIT)) {
+        return a->value != 0.0f ? SAYS_ON : SAYS_OFF;
+    }
+    for (uint32_t i = a->n_inside; is_sync && inside && i-- > 0;) {
+        const uint32_t sync = e->script.inside[a->first_inside + i].sync;
+
+        if (sync != SCRIPT_SYNC_UNSAID) {
+            return of_sync(sync);
+        }
+    }
+    return is_sync && (is_pass(a) || a->verb == SCRIPT_SYNC) ? of_sync(a->sync)
+                                                             : SAYS_NOTHING;
+}
+
+/* How unit u's knob stands in the pass that is action i: as it was said last.
+ * After shard it is on. */
+static bool is_on(const struct expect *e, uint32_t i, uint32_t u, uint32_t knob)
+{
+    for (uint32_t k = i + 1; k-- > 0;) {
+        const enum said said = said_by(e, action_at(e, k), u, knob, k < i);
+
+        if (said != SAYS_NOTHING) {
+            return said == SAYS_ON;
+        }
+    }
+    return true;
+}
+
+static bool is_forward(uint32_t point)
+{
+    return point == FSDP_PRE_FORWARD || point == FSDP_POST_FORWARD;
+}
+
+/* Backward windows of unit u in a training pass: phases in which one of its
+ * modules has a backward point. */
+static uint32_t backwards_of(const struct expect *e, uint32_t u)
+{
+    const struct fsdp_sequence *s = e->model->sequence[FSDP_SEQUENCE_TRAIN];
+    uint32_t n = 0;
+    bool open = false;
+
+    for (uint32_t i = 0; i < s->n && e->unit[u].trains; i++) {
+        if (is_forward(s->point[i])) {
+            open = false;
+        } else if (e->units->unit_of_module[s->module[i]] == u && !open) {
+            open = true;
+            n++;
+        }
+    }
+    return n;
+}
+
+/* ---- control.unit-sync, control.all-reduce ------------------------------- */
+
+static bool counts_hold(const struct expect *e,
+                        const struct record_sequence *got, uint32_t kind,
+                        struct finding at, struct finding *f)
+{
+    const uint32_t i = (uint32_t)at.step;
+
+    for (uint32_t u = 0; trains(action_at(e, i)) && u < e->units->n_units;
+         u++) {
+        const bool on =
+            is_on(e, i, u, FSDP_KNOB_GRADIENT_SYNC) &&
+            (kind != FSDP_ALL_REDUCE || is_on(e, i, u, FSDP_KNOB_ALL_REDUCE));
+        const uint32_t want = on ? backwards_of(e, u) : 0;
+        uint32_t n = 0;
+
+        for (uint32_t k = 0; k < got->n; k++) {
+            n += got->c[k].kind == kind && got->c[k].unit == u;
+        }
+        if (n != want) {
+            at.unit = u;
+            (void)finding_count(f, at, n, want,
+                                kind == FSDP_ALL_REDUCE
+                                    ? "all-reduces of this unit"
+                                    : "reduce-scatters of this unit");
+            return script_action_tell(e, i, f);
+        }
+    }
+    return true;
+}
+
+/* The last collective of this kind is of a kind that nobody counts. */
+static bool count_spoil(const struct expect *e, struct record *r, uint32_t kind)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+
+    for (uint32_t i = 0; rank && i < rank->n_steps && i < e->n_events; i++) {
+        struct record_sequence *s = &rank->sequence[rank->step_sequence[i]];
+
+        for (uint32_t k = 0; trains(action_at(e, i)) && k < s->n; k++) {
+            if (s->c[k].kind == kind) {
+                s->c[k].kind = FSDP_BARRIER;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool sets_sync(const struct expect *e)
+{
+    return e->shards > 1 && sets(e, FSDP_KNOB_GRADIENT_SYNC);
+}
+
+static bool unit_sync_in_action(const struct expect *e,
+                                const struct record_sequence *got,
+                                struct finding at, struct finding *f)
+{
+    return counts_hold(e, got, FSDP_REDUCE_SCATTER, at, f);
+}
+
+static bool unit_sync_spoil(const struct expect *e, struct record *r)
+{
+    return count_spoil(e, r, FSDP_REDUCE_SCATTER);
+}
+
+static bool sets_all_reduce(const struct expect *e)
+{
+    return e->replicas > 1 && sets(e, FSDP_KNOB_ALL_REDUCE);
+}
+
+static bool all_reduce_in_action(const struct expect *e,
+                                 const struct record_sequence *got,
+                                 struct finding at, struct finding *f)
+{
+    return counts_hold(e, got, FSDP_ALL_REDUCE, at, f);
+}
+
+static bool all_reduce_spoil(const struct expect *e, struct record *r)
+{
+    return count_spoil(e, r, FSDP_ALL_REDUCE);
+}
+
+/* ---- control.partial-sum ------------------------------------------------- */
+
+/* Whether unit u has a sum behind action i that replicas have not met for. */
+static bool has_partial(const struct expect *e, uint32_t i, uint32_t u)
+{
+    bool partial = false;
+
+    for (uint32_t k = 0; k <= i; k++) {
+        const struct script_action *a = action_at(e, k);
+
+        if (trains(a) && is_on(e, k, u, FSDP_KNOB_GRADIENT_SYNC)) {
+            partial = !is_on(e, k, u, FSDP_KNOB_ALL_REDUCE);
+        }
+        partial = partial && a->verb != SCRIPT_ZERO && a->verb != SCRIPT_LOAD &&
+                  a->verb != SCRIPT_AGAIN &&
+                  !(is_pass(a) && a->ending == SCRIPT_CANCELLED);
+    }
+    return partial;
+}
+
+/* A look behind a pass in which replicas meet for what they had not. */
+static bool shows_sum(const struct expect *e, uint32_t i, uint32_t u)
+{
+    return i > 1 && action_at(e, i)->verb == SCRIPT_LOOK &&
+           trains(action_at(e, i - 1)) && has_partial(e, i - 2, u) &&
+           !has_partial(e, i - 1, u);
+}
+
+static bool sum_of_part(const struct expect *e, const struct record *r,
+                        const struct compare_part *part, struct finding *f)
+{
+    return !shows_sum(e, part->step, part->unit) ||
+           !expect_is_trainable(e, part->parameter) ||
+           compare_equal(e, part, RECORD_REDUCED,
+                         compare_values(r, RECORD_REDUCED, part),
+                         compare_baseline(e, RECORD_REDUCED, part), f);
+}
+
+/* The first look that shows a unit's sum, or all actions. */
+static uint32_t first_sum(const struct expect *e)
+{
+    for (uint32_t i = 0; sets_all_reduce(e) && i < e->n_events; i++) {
+        for (uint32_t u = 0; u < e->units->n_units; u++) {
+            if (e->unit[u].trains && shows_sum(e, i, u)) {
+                return i;
+            }
+        }
+    }
+    return e->n_events;
+}
+
+static bool sums(const struct expect *e)
+{
+    return sets_all_reduce(e) && first_sum(e) < e->n_events;
+}
+
+static bool sum_holds(const struct expect *e, const struct record *r,
+                      struct finding *f)
+{
+    for (uint32_t i = first_sum(e); i < e->n_events; i++) {
+        if (action_at(e, i)->verb == SCRIPT_LOOK &&
+            !compare_parts(e, r, i, i + 1, sum_of_part, f)) {
+            return script_action_tell(e, i, f);
+        }
+    }
+    return true;
+}
+
+static bool sum_spoil(const struct expect *e, struct record *r)
+{
+    return compare_spoil_stage(r, RECORD_REDUCED, first_sum(e));
+}
+
+/* ---- Calls that must be refused ------------------------------------------ */
+
+static bool asks(const struct expect *e, uint32_t call)
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        const struct script_action *a = action_at(e, i);
+
+        if (a->verb == SCRIPT_WRONG && a->call == call) {
+            return true;
+        }
+        for (uint32_t k = 0; k < a->n_inside; k++) {
+            const struct script_inside *in =
+                &e->script.inside[a->first_inside + k];
+
+            if (in->sync == SCRIPT_SYNC_UNSAID && in->call == call) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool asks_in_pass(const struct expect *e)
+{
+    return asks(e, SCRIPT_CALL_SET_IN_PASS);
+}
+
+static bool asks_unknown(const struct expect *e)
+{
+    return asks(e, SCRIPT_CALL_SET_UNKNOWN_UNIT);
+}
+
+static bool asks_with_partials(const struct expect *e)
+{
+    return e->replicas > 1 && asks(e, SCRIPT_CALL_STEP_WITH_PARTIALS);
+}
+
+/* Of one that is, while others are not. */
+static bool asks_with_pending(const struct expect *e)
+{
+    return sets(e, FSDP_KNOB_GRADIENT_SYNC) &&
+           asks(e, SCRIPT_CALL_STEP_WITH_PENDING);
+}
+
+static bool clips_incomplete(const struct expect *e)
+{
+    return e->replicas > 1 && asks(e, SCRIPT_CALL_CLIP_WITH_PARTIALS);
+}
+
+const struct requirement control_requirements[] = {
+    {.id = "control.unit-sync",
+     .text = "A unit is reduced in the passes in which its own gradient sync "
+             "is on, whatever is said of other units.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "run.shows-every-step",
+     .claim = "unit-controls",
+     .applies = sets_sync,
+     .check = &check_each_step,
+     .step = {.holds = unit_sync_in_action},
+     .spoil = unit_sync_spoil},
+    {.id = "control.all-reduce",
+     .text = "A unit is reduced across replicas in the passes in which its own "
+             "all-reduce is on, and in no other.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "run.shows-every-step control.unit-sync",
+     .claim = "partial-replicas",
+     .applies = sets_all_reduce,
+     .check = &check_each_step,
+     .step = {.holds = all_reduce_in_action},
+     .spoil = all_reduce_spoil},
+    /* Rounded once more, or scaled each, a sum differs by little. */
+    {.id = "control.partial-sum",
+     .text = "Sums over shards that replicas have not met for add up in the "
+             "reduce dtype, and are all-reduced and scaled once.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_REDUCE,
+     .needs = "run.shows-every-step control.all-reduce",
+     .claim = "partial-replicas",
+     .profile = PROFILE_BITS,
+     .applies = sums,
+     .holds = sum_holds,
+     .spoil = sum_spoil},
+    {.id = "error.control-in-pass",
+     .text = "A knob that is turned between BEGIN and END, or unshard_all and "
+             "reshard_all, is refused as INVALID.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "unit-controls",
+     .applies = asks_in_pass,
+     .check = &check_answers,
+     .answers = {{"set-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"set-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    {.id = "error.control-arguments",
+     .text = "A unit beyond the units, a knob that is none and a value that a "
+             "knob does not have are refused as INVALID; of the first two the "
+             "message says which.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "unit-controls",
+     .applies = asks_unknown,
+     .check = &check_answers_named,
+     .answers = {{"set-unknown-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"set-unknown-knob", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"set-to-two", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"set-to-nan", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* Others would go a step further than it. */
+    {.id = "error.step-with-unit-pending",
+     .text = "A step while one unit alone has gradients that its sync has not "
+             "reduced is refused as INVALID.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "unit-controls",
+     .applies = asks_with_pending,
+     .check = &check_answers,
+     .answers = {{"step-with-pending", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* The norm would be that of other gradients. */
+    {.id = "error.clip-with-partials",
+     .text = "Clipping while a unit has gradients that sync has not reduced, "
+             "or a sum that replicas have not met for, is refused as INVALID.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "partial-replicas",
+     .applies = clips_incomplete,
+     .check = &check_answers,
+     .answers = {{"clip-with-pending", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"clip-with-partials", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* The replicas' weights would go apart. */
+    {.id = "error.step-with-partials",
+     .text = "A step while a unit has a sum that replicas have not met for is "
+             "refused as INVALID.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "partial-replicas",
+     .applies = asks_with_partials,
+     .check = &check_answers,
+     .answers = {{"step-with-partials", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    {0},
+};
