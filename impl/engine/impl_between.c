@@ -24,9 +24,14 @@ int impl_at_rest(const struct fsdp_sharded *s, const char *where)
 
 int impl_set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
 {
+    if (s->said == (on != 0)) {
+        return FSDP_OK;
+    }
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         s->unit[u].next_knob.sync = on != 0;
     }
+    s->said = on != 0;
+    s->turned = true;
     return FSDP_OK;
 }
 

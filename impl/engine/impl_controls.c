@@ -9,26 +9,30 @@ void impl_set_knobs(struct fsdp_sharded *s)
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         s->unit[u].next_knob = (struct impl_knobs){true, true};
     }
+    s->said = true;
+    s->turned = true;
 }
 
 /* Passes of which all is alike have the same number: what a step needed before
  * is a guess at what it will need (impl_trace.h). */
-uint32_t impl_turn_knobs(struct fsdp_sharded *s)
+void impl_turn_knobs(struct fsdp_sharded *s)
 {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-
+    if (!s->turned) {
+        return;
+    }
+    s->turned = false;
     s->any_sync = false;
     s->all_sync = true;
+    s->knobs = 2166136261u; /* FNV-1a */
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         const struct impl_knobs *knob = &s->unit[u].next_knob;
 
         s->unit[u].knob = *knob;
         s->any_sync = s->any_sync || knob->sync;
         s->all_sync = s->all_sync && knob->sync;
-        hash =
-            (hash ^ (knob->sync | (uint32_t)knob->all_reduce << 1)) * 16777619u;
+        s->knobs ^= knob->sync | (uint32_t)knob->all_reduce << 1;
+        s->knobs *= 16777619u;
     }
-    return hash;
 }
 
 static int refuse(const struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
@@ -55,6 +59,8 @@ int impl_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value)
         *(knob == FSDP_KNOB_ALL_REDUCE ? &x->all_reduce : &x->sync) =
             value != 0.0f;
     }
+    s->said = IMPL_MIXED_SYNC;
+    s->turned = true;
     return FSDP_OK;
 }
 

@@ -24,7 +24,8 @@ static int begin(struct fsdp_sharded *s, uint32_t index)
         return refuse(s, "BEGIN of a sequence that the model does not have");
     }
     FSDP_TRY(impl_retire_all(s));
-    FSDP_TRY(impl_slots_begin(s, index, impl_turn_knobs(s)));
+    impl_turn_knobs(s);
+    FSDP_TRY(impl_slots_begin(s, index));
     FSDP_TRY(impl_mark(s, s->env->compute, &s->begun));
     s->sequence = s->model->sequence[index];
     s->index = index;
@@ -80,7 +81,7 @@ static int gather(struct fsdp_sharded *s, struct impl_plan *plan,
 static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
                      const struct impl_action *a, uint32_t point)
 {
-    const bool sync = s->unit[a->unit].knob.sync;
+    const struct impl_knobs *knob = &s->unit[a->unit].knob;
     uint64_t died;
 
     switch (a->what) {
@@ -93,7 +94,8 @@ static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
         return impl_unpack(s, a->unit,
                            impl_slot(&s->full, plan->full[a->life].offset));
     case IMPL_PACK:
-        return sync ? impl_pack(s, a->unit, &plan->wire[a->life]) : FSDP_OK;
+        return knob->sync ? impl_pack(s, a->unit, &plan->wire[a->life])
+                          : FSDP_OK;
     case IMPL_OPEN:
         return impl_open(s, a->unit);
     case IMPL_GRADIENT:
@@ -103,9 +105,10 @@ static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
                             a->life != IMPL_NO_LIFE ? &plan->full[a->life].died
                                                     : &died);
     case IMPL_REDUCE:
-        return sync ? impl_reduce(s, a->unit, &plan->sum[a->life]) : FSDP_OK;
+        return knob->sync ? impl_reduce(s, a->unit, &plan->sum[a->life])
+                          : FSDP_OK;
     default:
-        if (sync) {
+        if (knob->sync) {
             return impl_retire(s, a->unit);
         }
         /* Nothing was sent, but what lay there before is as dead. */

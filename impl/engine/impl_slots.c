@@ -226,13 +226,13 @@ static uint32_t stages_of(const struct fsdp_sharded *s,
     return stages;
 }
 
-int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, uint32_t knobs)
+int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence)
 {
     const struct impl_plan *plan = &s->plan[sequence];
     uint32_t stages;
 
     if (s->strict) {
-        return impl_arena_begin(&s->arena, sequence, knobs);
+        return impl_arena_begin(&s->arena, sequence, s->knobs);
     }
     if (s->shards > 1 || s->casts) {
         FSDP_TRY(ensure(s, &s->full, s->full_room, "unsharded parameters"));

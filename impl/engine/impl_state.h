@@ -40,6 +40,10 @@ struct impl_dtypes {
     uint32_t param, grad, accumulate, reduce, sum;
 };
 
+enum {
+    IMPL_MIXED_SYNC = 2
+};
+
 /* What is said of a unit while it trains. */
 struct impl_knobs {
     bool sync;       /* it is reduced, */
@@ -179,7 +183,10 @@ struct fsdp_sharded {
     const struct fsdp_sequence *sequence; /* NULL: at rest */
     uint32_t index, next;                 /* of the sequence, of its points */
     bool all_unsharded;      /* between unshard_all and reshard_all */
-    bool any_sync, all_sync; /* of this pass, or the next one: its units' */
+    bool turned;             /* a knob, since the last pass began */
+    uint32_t said;           /* of sync to all, and of none behind; or MIXED */
+    bool any_sync, all_sync; /* of this pass: its units' */
+    uint32_t knobs;          /* all of them, as a number */
     uint32_t *in_backward;   /* [n_modules]: 1 + its point, or 0 */
 
     uint64_t steps; /* of the optimizer, of those that changed anything */
@@ -280,7 +287,7 @@ int impl_slots_make(struct fsdp_sharded *s);
 /* Where it is in a block that was made; or NULL. */
 void *impl_slot(const struct impl_block *block, uint64_t at);
 /* A pass begins: storage for what it needs beyond what was made before. */
-int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence, uint32_t knobs);
+int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence);
 /* All units unsharded at once; and back. */
 int impl_slots_unshard_all(struct fsdp_sharded *s);
 int impl_slots_reshard_all(struct fsdp_sharded *s);
@@ -319,9 +326,8 @@ int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life);
 
 /* ---- impl_controls.c ---- */
 void impl_set_knobs(struct fsdp_sharded *s); /* as after shard */
-/* A pass begins: what was set holds. What it says of all units together, as a
- * number. */
-uint32_t impl_turn_knobs(struct fsdp_sharded *s);
+/* A pass begins: what was set holds. */
+void impl_turn_knobs(struct fsdp_sharded *s);
 int impl_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value);
 /* INVALID: a unit has a gradient that is not complete. */
 int impl_check_reduced(const struct fsdp_sharded *s, const char *where);
