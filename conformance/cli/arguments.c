@@ -87,6 +87,16 @@ static int take_number(const struct option_row *row, char *value,
     return EXIT_USAGE;
 }
 
+/* Is kept as one more, so that 0 is none. */
+static int take_rank(const struct option_row *row, char *value,
+                     struct arguments *out)
+{
+    const int code = take_number(row, value, out);
+
+    *(uint32_t *)arguments_field(row, out) += code == 0;
+    return code;
+}
+
 static int take_milliseconds(const struct option_row *row, char *value,
                              struct arguments *out)
 {
@@ -272,6 +282,14 @@ static const struct option_row rows[] = {
     {"isolate", NULL, TAKES_RUN,
      "the kernel refuses ranks what no engine needs; what it refused is found",
      .take = take_flag, .at = AT(isolate)},
+    {"debug", "RANK", TAKES_RUN,
+     "gdb on this rank of the one case: the others wait, nothing has a "
+     "deadline",
+     .take = take_rank, .at = AT(debug), .most = WORLD_MAX_RANKS - 1},
+    {"wrap", "CMD", TAKES_RUN,
+     "run ranks under this, as 'valgrind --error-exitcode=9'; its exit code "
+     "counts",
+     .take = take_text, .at = AT(wrap)},
     {"trace", "FILE.json", TAKES_RUN,
      "write what ran when, of one case; for Perfetto", .take = take_output,
      .at = AT(trace)},
@@ -321,6 +339,10 @@ static const struct option_row rows[] = {
      .at = AT(words), .least = 3, .most = 3},
     {"outputs", "N", TAKES_WORKER, "descriptors for ranks", .take = take_number,
      .at = AT(outputs), .most = WORLD_MAX_RANKS},
+    {"wrapped", NULL, TAKES_WORKER, "in another program", .take = take_flag,
+     .at = AT(wrapped)},
+    {"debug-rank", "N", TAKES_WORKER, "waits for a debugger",
+     .take = take_number, .at = AT(debug), .least = 1, .most = WORLD_MAX_RANKS},
     {"isolated", NULL, TAKES_WORKER, "limit ranks", .take = take_flag,
      .at = AT(isolated)},
     {"trace-events", NULL, TAKES_WORKER, "take times", .take = take_flag,

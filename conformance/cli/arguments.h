@@ -69,6 +69,9 @@ struct arguments {
     uint32_t words, outputs;
     bool trace_events;
     bool isolate, isolated;
+    const char *wrap;
+    bool wrapped;
+    uint32_t debug; /* a rank + 1; 0: none */
 };
 
 /* Which options a command takes. */

@@ -177,7 +177,12 @@ int arguments_take_engines(const struct option_row *row, char *value,
 {
     const uint32_t before = out->engines.n;
 
-    if (split(row, value, &out->engines)) {
+    /* A path that has commas, and that is there as it stands, is no list. */
+    if (strchr(value, '/') && strchr(value, ',') && !strchr(value, '\\') &&
+        access(value, F_OK) == 0 && before < ARGUMENTS_MAX) {
+        out->engines.name[out->engines.n++] = value;
+        out->engines.name[out->engines.n] = NULL;
+    } else if (split(row, value, &out->engines)) {
         return EXIT_USAGE;
     }
     for (uint32_t i = before; i < out->engines.n; i++) {

@@ -89,6 +89,7 @@ static int copy_all(struct checkpoint *c, const struct fsdp_env *env,
         return status;
     }
     progress_begin(&progress, "consolidate", "tensors", m->table.n, false);
+    progress_tick(&progress);
     for (uint32_t i = 0; copied == FSDP_OK && i < m->table.n; i++) {
         copied = copy_tensor(c, s, i, buffer, why);
         progress_add(&progress, 1, 0);

@@ -93,14 +93,16 @@ static bool same_ids(const char *a, const char *b)
 
 static int run_mutant(const struct arguments *a, const struct mutant *m,
                       const struct case_list *cases, const struct text *text,
-                      char *found, size_t size)
+                      struct progress *part, char *found, size_t size)
 {
     struct folder folder = {.temporary = false};
     struct fsdp_error error = {0};
     struct supervise_engine said = {.known = false};
     struct judge_result r = {0};
-    struct supervise_job job = {
-        .launcher = a->launcher, .timeout_ms = 20000, .n_workers = a->jobs};
+    struct supervise_job job = {.launcher = a->launcher,
+                                .timeout_ms = 20000,
+                                .n_workers = a->jobs,
+                                .part = part};
     struct evaluate_input e = {.cases = cases, .text = text};
     int status = folder_open_temporary(cases, 1, &folder, &error);
 
@@ -201,7 +203,8 @@ static int run_all(const struct arguments *a, const struct case_list *all,
                      "(no case of the manifest shows it)");
             status = FSDP_ERR_INVALID;
         } else if (status == FSDP_OK) {
-            status = run_mutant(a, *m, &cases, text, found, sizeof(found));
+            status = run_mutant(a, *m, &cases, text, &progress, found,
+                                sizeof(found));
         }
         if (cases.n && status == FSDP_ERR_INVALID) { /* the engine's fault */
             fprintf(stderr, "fsdp-cts mutants: %s\n", found);

@@ -9,6 +9,7 @@
 #include "cli/exit_codes.h"
 #include "cli/fixtures.h"
 #include "cli/from_report.h"
+#include "cli/on_path.h"
 #include "cli/pictures.h"
 #include "cli/records_folder.h"
 #include "cli/rerun.h"
@@ -310,6 +311,73 @@ static int check_scripts(const struct arguments *a)
     return 0;
 }
 
+/* ---- A program on ranks ---- */
+
+/* Whether ranks are processes that a program can be put on. */
+static int check_ranks(const struct arguments *a, const char *option)
+{
+    if (a->adapter || a->world != WORLD_LOCAL || a->isolate || a->n_scripts) {
+        fprintf(stderr,
+                "fsdp-cts run: %s is about ranks of the local world that have "
+                "their rights: it goes with none of --adapter, --world, "
+                "--isolate and --scripts\n",
+                option);
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+static int check_program(const char *option, const char *words)
+{
+    char program[1024] = "";
+
+    (void)sscanf(words, "%1023s", program);
+    if (!is_on_path(program)) {
+        fprintf(stderr, "fsdp-cts run: %s needs '%s', which is not there\n",
+                option, program);
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+static int check_wrap_and_debug(const struct arguments *a)
+{
+    int code = 0;
+
+    if (a->wrap && a->debug) {
+        fprintf(stderr, "fsdp-cts run: --debug and --wrap are one or the "
+                        "other\n");
+        return EXIT_USAGE;
+    }
+    if (a->wrap) {
+        code = check_ranks(a, "--wrap");
+        code = code ? code : check_program("--wrap", a->wrap);
+    }
+    if (a->debug) {
+        code = check_ranks(a, "--debug");
+        code = code ? code
+                    : check_one("--debug", a->engines.n == 1, "engine",
+                                "--engine");
+        code = code ? code : check_program("--debug", "gdb");
+    }
+    return code;
+}
+
+static int check_debug(const struct arguments *a, const struct case_list *cases)
+{
+    if (a->debug && check_one("--debug", cases->n == 1, "case", "--case")) {
+        return EXIT_USAGE;
+    }
+    if (a->debug > cases->c[0].ranks) {
+        fprintf(stderr,
+                "fsdp-cts run: --debug %u: the case has ranks 0 to "
+                "%u\n",
+                a->debug - 1, cases->c[0].ranks - 1);
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
 static int check(struct arguments *a)
 {
     int code = check_adapter(a);
@@ -317,6 +385,7 @@ static int check(struct arguments *a)
     code = code ? code : check_shard(a);
     code = code ? code : check_engines(a);
     code = code ? code : check_fail_fast(a);
+    code = code ? code : check_wrap_and_debug(a);
     return code ? code : check_scripts(a);
 }
 
@@ -361,6 +430,7 @@ static int select_and_run(struct arguments *a)
         selection_only_shards(&cases);
     }
     code = code ? code : check_cases(a, &cases);
+    code = code || !a->debug ? code : check_debug(a, &cases);
     settle_isolation(a);
     supervise_catch_signals();
     if (code == 0) {

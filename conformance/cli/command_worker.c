@@ -33,6 +33,8 @@ int command_worker(int argc, char **argv)
                                 .words = a.words,
                                 .outputs = a.outputs,
                                 .trace = a.trace_events,
-                                .isolate = a.isolated};
+                                .isolate = a.isolated,
+                                .wrapped = a.wrapped,
+                                .debug = a.debug};
     return worker_run(&o);
 }

@@ -5,6 +5,7 @@
 #include "cli/evaluate.h"
 #include "cases/case_graph.h"
 #include "cases/case_model.h"
+#include "cli/evaluate_told.h"
 #include "cli/version.h"
 #include "judge/report/report.h"
 #include "run/supervise.h"
@@ -299,6 +300,7 @@ void evaluate_engine(const struct evaluate_input *e, const struct arguments *a,
         return;
     }
     out->judged = true;
+    evaluate_told(e, &out->r);
     out->meta.ended = (int64_t)time(NULL);
     out->code = evaluate_code(r, a);
     if (r->verdict == JUDGE_UNDECIDED && r->malformed) {
@@ -339,6 +341,7 @@ int evaluate_engines(const struct evaluate_job *jobs, uint32_t n,
         n_cases += jobs[i].input.cases->n;
     }
     progress_begin(&progress, "judge", "cases", n_cases, a->quiet);
+    progress_tick(&progress);
     for (uint32_t i = 0; i < n; i++) {
         struct judging *g = &all[i];
 

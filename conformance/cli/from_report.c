@@ -103,6 +103,17 @@ static int refuse_program(const struct arguments *said, const char *path)
     return refuse(path, why);
 }
 
+static int refuse_wrapper(const struct arguments *said, const char *path)
+{
+    char why[RERUN_BYTES + 128];
+
+    snprintf(why, sizeof(why),
+             "it is of ranks under a program, which is not started because a "
+             "file says so; give --wrap '%s'",
+             said->wrap);
+    return refuse(path, why);
+}
+
 static int take_engine(struct arguments *a, const struct arguments *said,
                        const char *path)
 {
@@ -145,6 +156,9 @@ static int take_engines(struct arguments *a, unsigned takes, const char *path,
             return said.help ? 0
                              : refuse(path, "its engine is not found; name it "
                                             "with --engine");
+        }
+        if (said.wrap && !a->wrap) {
+            return refuse_wrapper(&said, path);
         }
         if (given) {
             if (is_given(a, &said)) {

@@ -4,6 +4,7 @@
  * engine.
  */
 #include "cli/report_page.h"
+#include "cli/evaluate_told.h"
 #include "cli/records_folder.h"
 #include "cli/report_load.h"
 #include "judge/report/report_html.h"
@@ -76,6 +77,7 @@ static int open_records(const struct arguments *a, struct sheet *s)
             code = complain("out of memory", "", EXIT_INCOMPLETE);
         } else {
             s->source[i] = evaluate_source(e, s->store[i]);
+            evaluate_told(e, s->part[i].result);
         }
     }
     free(found);

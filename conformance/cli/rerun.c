@@ -15,19 +15,20 @@
 #include <unistd.h>
 
 enum {
-    N_OPTIONS = 9,
+    N_OPTIONS = 10,
     VERSION = 1
 };
 
 /* The options that decide what a case shows, in the order of a command. */
-static const char *const option[N_OPTIONS] = {"adapter", "engine",  "world",
-                                              "isolate", "timeout", "mutant",
-                                              "text",    "script",  "seed"};
+static const char *const option[N_OPTIONS] = {
+    "adapter", "engine", "world", "isolate", "wrap",
+    "timeout", "mutant", "text",  "script",  "seed"};
 enum {
     ADAPTER,
     ENGINE,
     WORLD,
     ISOLATE, /* has no value on a command line */
+    WRAP,
     TIMEOUT,
     MUTANT,
     TEXT,
@@ -130,6 +131,7 @@ static void collect(const struct arguments *a, const char *engine,
                [ENGINE] = a->adapter ? NULL : engine,
                [WORLD] = a->world == WORLD_LOCAL ? NULL : world_names[a->world],
                [ISOLATE] = a->isolate ? "yes" : NULL,
+               [WRAP] = a->wrap,
                [MUTANT] = a->mutant,
                [TEXT] = a->text}};
     if (a->script) {

@@ -59,6 +59,7 @@ static int run_engines(const struct arguments *a,
     job.seals = seals;
     job.cases = e->cases->c;
     job.n_cases = e->cases->n;
+    job.tells = true;
 
     for (uint32_t i = 0; i < engines->n && status == FSDP_OK && !e->stopped;
          i++) {
@@ -67,7 +68,7 @@ static int run_engines(const struct arguments *a,
 
         job.records = engines->of[i].records;
         job.engine = engines->of[i].engine;
-        job.title = a->quiet ? NULL : job.engine;
+        job.title = a->quiet || a->debug ? NULL : job.engine;
         e->records = job.records;
         status = a->fail_fast ? fail_fast(&job, e, &said, error)
                               : supervise(&job, &said, error);

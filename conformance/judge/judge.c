@@ -248,6 +248,7 @@ void judge_release(struct judge_result *r)
     free(r->item);
     for (uint32_t c = 0; r->cases != NULL && c < r->n_cases; c++) {
         judge_figures_release(r->cases[c].figures);
+        free(r->cases[c].told);
     }
     free(r->cases);
     free(r->reported);

@@ -162,8 +162,11 @@ struct judge_case {
                                       unsharded run's */
     uint64_t peak, peak_expected;  /* parameters, bytes; worst rank */
     uint32_t collectives, collectives_expected; /* of step 0, rank 0 */
-    double seconds;
+    double seconds;                /* that it was played; 0: nobody knows */
     struct judge_figures *figures; /* NULL: not all ranks ran to the end */
+    /* RECORD_TOLD, of a case in which something failed and that has one, as
+     * whoever reports it has found it. NULL: nothing. */
+    char *told;
 };
 
 struct judge_level {

@@ -50,8 +50,9 @@ int record_rank_path(char path[RECORD_PATH_BYTES], const char *directory,
 /* "rank-7.json" and its like, of whatever world the record before was. */
 static bool is_of_rank(const char *name)
 {
-    static const char *const suffix[] = {
-        ".json", ".safetensors", ".json.partial", ".safetensors.partial"};
+    static const char *const suffix[] = {".json", ".safetensors",
+                                         ".json.partial",
+                                         ".safetensors.partial", ".stack"};
     const char *rest = name + strlen("rank-");
     size_t digits;
 
@@ -70,7 +71,8 @@ static bool is_of_rank(const char *name)
 static bool is_of_record(const char *name)
 {
     return strcmp(name, "case.json") == 0 ||
-           strcmp(name, "case.json.partial") == 0 || is_of_rank(name);
+           strcmp(name, "case.json.partial") == 0 ||
+           strcmp(name, RECORD_TOLD) == 0 || is_of_rank(name);
 }
 
 static int remove_record(DIR *of, const char *directory,

@@ -3,9 +3,11 @@
  * rank_body.c - the first lines of a rank.
  */
 #include "run/rank_body.h"
+#include "run/debug.h"
 #include "run/engine_load.h"
 #include "run/process_state.h"
 #include "run/rank_limits.h"
+#include "run/stack_names.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -56,6 +58,28 @@ static int load(const struct rank_body *b, struct drive *d,
     return FSDP_OK;
 }
 
+/* The engine is loaded, so that it has names for breakpoints. A rank that no
+ * debugger comes to goes on without. */
+static void await_debugger(const struct rank_body *b, uint32_t rank)
+{
+    char file[WORKER_DEBUG_BYTES];
+
+    if (b->o->debug == rank + 1) {
+        (void)debug_wait(worker_debug_file(b->o->records, file));
+    }
+}
+
+/* For whoever asks why it ended (run/told.h). */
+static void say_where(const struct rank_body *b, struct world_rank *rank)
+{
+    char file[STACK_PATH_BYTES];
+
+    if (b->o->world == WORLD_LOCAL) {
+        stack_file_of(b->folders[0], rank->rank, file);
+        world_stack_to(rank, file);
+    }
+}
+
 int rank_body_run(void *context, struct world_rank *rank)
 {
     const struct rank_body *b = context;
@@ -65,6 +89,7 @@ int rank_body_run(void *context, struct world_rank *rank)
     struct drive d = *b->d;
 
     take_outputs(b->o, rank->rank);
+    say_where(b, rank);
     if (b->notary) {
         world_reads_nobody(rank);
         if (!limits_enter(b->notary, rank->rank, b->folders, &why)) {
@@ -74,5 +99,6 @@ int rank_body_run(void *context, struct world_rank *rank)
     if (b->loads && load(b, &d, loading, &error) != FSDP_OK) {
         return drive_unloaded(&d, rank, &error);
     }
+    await_debugger(b, rank->rank);
     return b->drive(&d, rank);
 }

@@ -5,6 +5,7 @@
 #include "run/supervise.h"
 #include "judge/report/progress.h"
 #include "run/case_record.h"
+#include "run/debug.h"
 #include "run/orphans.h"
 #include "run/supervise_worker.h"
 #include "run/worker.h"
@@ -242,6 +243,8 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
                                               : MAX_WORKERS;
     struct supervised *worker = calloc(MAX_WORKERS, sizeof(*worker));
     int status = worker ? deal(job, worker, n_workers) : FSDP_ERR_NOMEM;
+    struct debugger debugger = {0, 0};
+    char file[WORKER_DEBUG_BYTES];
     struct progress progress;
     struct sigaction before;
 
@@ -260,10 +263,15 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
         if (suspended) {
             suspend(worker, n_workers, &before);
         }
+        if (job->debug) {
+            debugger_look(&debugger, worker_debug_file(worker[0].folder, file));
+        }
+        progress_add(job->part, 0, 0);
         progress_add(&progress, ended(worker, n_workers) - progress.done,
                      lost(worker, n_workers) - progress.failed);
     }
     sigaction(SIGTSTP, &before, NULL);
+    debugger_end(&debugger);
     progress_end(&progress);
     for (uint32_t k = 0; worker && k < MAX_WORKERS; k++) {
         supervised_stop(&worker[k]);
@@ -297,6 +305,8 @@ int supervise_baselines(const struct supervise_job *job,
     own.world = WORLD_LOCAL;
     own.trace = false;
     own.isolate = false;
+    own.wrap = NULL;
+    own.debug = 0;
     if (status == FSDP_OK && baselines.n) {
         status = supervise(&own, &said, error);
     }

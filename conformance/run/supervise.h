@@ -6,6 +6,7 @@
 #ifndef FSDP_CTS_SUPERVISE_H
 #define FSDP_CTS_SUPERVISE_H
 
+#include "judge/report/progress.h"
 #include "record/record.h"
 #include "run/seals.h"
 #include "world/world.h"
@@ -25,7 +26,12 @@ struct supervise_job {
     uint32_t n_workers;   /* at a time; MPI: one */
     bool trace;           /* ranks leave traces in the case's folder */
     bool isolate;         /* ranks of the local world are (rank_limits.h) */
+    const char *wrap;     /* NULL, or a program that workers run under */
+    uint32_t debug;       /* a debugger on this rank + 1, in the first case that
+                             has it; 0: on none */
+    bool tells;           /* told.txt names functions; else what was printed */
     const char *title;    /* for progress; NULL: silent */
+    struct progress *part; /* of this work the job is a part; NULL: of none */
 };
 
 /* What the engine says of itself, as a worker reported it. */

@@ -76,7 +76,8 @@ static int write_batch(struct supervised *w, struct fsdp_error *error)
     return good ? FSDP_OK : fail(error, "cannot write", w->batch);
 }
 
-/* A command line, word by word. Words of the launcher are split at blanks;
+/* A command line, word by word. Words of launcher and wrapper are split at
+ * blanks;
  * "{K}" in them becomes the number of ranks. */
 struct command {
     char *word[MAX_ARGUMENTS + 1];
@@ -101,6 +102,18 @@ static void add(struct command *c, const char *word, uint32_t ranks)
     if (n >= 0 && (size_t)n < room) {
         c->word[c->n++] = to;
         c->used += (size_t)n + 1;
+    }
+}
+
+static void add_words(struct command *c, const char *words, uint32_t ranks)
+{
+    char copy[1024];
+    char *rest = copy;
+    char *word;
+
+    snprintf(copy, sizeof(copy), "%s", words);
+    while ((word = strtok_r(rest, " \t", &rest))) {
+        add(c, word, ranks);
     }
 }
 
@@ -136,13 +149,10 @@ static void make_command(struct supervised *w, struct command *c)
         self[n] = '\0';
     }
     if (is_mpi(w)) {
-        char launcher[1024];
-        char *rest = launcher;
-        char *word;
-        snprintf(launcher, sizeof(launcher), "%s", job->launcher);
-        while ((word = strtok_r(rest, " \t", &rest))) {
-            add(c, word, w->cases[w->next].ranks);
-        }
+        add_words(c, job->launcher, w->cases[w->next].ranks);
+    }
+    if (job->wrap) {
+        add_words(c, job->wrap, 0);
     }
     add(c, self, 0);
     add(c, "worker", 0);
@@ -158,6 +168,12 @@ static void make_command(struct supervised *w, struct command *c)
     }
     if (job->isolate) {
         add(c, "--isolated", 0);
+    }
+    if (job->wrap) {
+        add(c, "--wrapped", 0);
+    }
+    if (job->debug) {
+        add_number(c, "--debug-rank", job->debug);
     }
     if (!is_mpi(w)) {
         add_number(c, "--words", WORKER_WORDS_FD);
@@ -339,7 +355,8 @@ static int start_process(struct supervised *w, struct ends *e,
     struct command c;
 
     make_command(w, &c);
-    w->isolated = sealed && !is_mpi(w) && isolate_possible(&how);
+    w->isolated = sealed && !is_mpi(w) && !job->wrap && !job->debug &&
+                  isolate_possible(&how);
     w->pid = w->isolated ? isolate_fork() : fork();
     if (w->pid == 0) {
         become(w, &c, e, w->isolated ? &how : NULL);
@@ -370,6 +387,7 @@ int supervised_start(struct supervised *w, uint32_t index,
     w->refused = (struct fsdp_error){0};
     w->line_n = 0;
     w->shown = 0;
+    told_begin(&w->told, NULL);
     w->named_signal = 0;
     w->stopped = (struct timespec){0};
     w->exit = -1;

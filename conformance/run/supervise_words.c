@@ -122,7 +122,12 @@ static void show_line(struct supervised *w, struct supervised_output *from)
     if (w->job->world == WORLD_MPI) {
         take_notice(w, from->text);
     }
-    if (from->text[0] == '\0' || w->shown++ > MAX_SHOWN) {
+    make_plain(from->text);
+    if (from->text[0] == '\0') {
+        return;
+    }
+    told_print(&w->told, (int)(from - w->output) - 1, from->text);
+    if (w->shown++ > MAX_SHOWN) {
         return;
     }
     if (w->next < w->n && (w->in_case || w->next > w->started)) {
@@ -131,7 +136,6 @@ static void show_line(struct supervised *w, struct supervised_output *from)
     if (from > w->output) {
         snprintf(rank, sizeof(rank), " rank %d", (int)(from - w->output) - 1);
     }
-    make_plain(from->text);
     fprintf(stderr, "%s[%s%s] %s\n",
             isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "", id, rank,
             w->shown > MAX_SHOWN ? "... (it prints more)" : from->text);
@@ -202,6 +206,7 @@ static void take_line(struct supervised *w, struct supervise_engine *engine)
             }
             w->in_case = true;
             w->shown = 0;
+            told_begin(&w->told, w->job->wrap);
             clock_gettime(CLOCK_MONOTONIC, &w->last);
         }
     } else if (says(w->line, "end ", &i) || says(w->line, "again ", &i)) {

@@ -42,17 +42,24 @@ static bool plays_baselines(const struct supervise_engine *said)
 void supervised_settle(struct supervised *w,
                        const struct supervise_engine *engine)
 {
+    const struct run_case *c = &w->cases[w->next];
     struct fsdp_error error = {0};
     char folder[CASE_FOLDER_BYTES];
 
     if (w->job->world == WORLD_MPI) {
+        case_folder(w->job->records, c, plays_baselines(engine), folder);
+        told_keep(&w->told, folder, c->ranks, false, NULL);
         return;
     }
-    if (worker_folder_settle(w->folder, w->job->records, &w->cases[w->next],
+    if (worker_folder_settle(w->folder, w->job->records, c,
                              plays_baselines(engine), folder,
                              &error) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
-    } else if (w->job->seals) {
+        return;
+    }
+    told_keep(&w->told, folder, c->ranks, w->job->tells,
+              w->job->isolate ? w->job->records : NULL);
+    if (w->job->seals) {
         (void)seals_add(w->job->seals, folder);
     }
 }
@@ -216,7 +223,8 @@ void supervised_watch(struct supervised *w)
     /* A world ends itself after its own watchdog's time, twice at most. */
     int64_t most = 4LL * w->job->timeout_ms + 30000;
 
-    if (!w->killed && (since_ms(&w->last) > most || is_stopped_for_good(w))) {
+    if (!w->killed && !w->job->debug &&
+        (since_ms(&w->last) > most || is_stopped_for_good(w))) {
         w->killed = true;
         shoot(w);
     }

@@ -15,6 +15,7 @@
 
 #include "run/case_record.h"
 #include "run/supervise.h"
+#include "run/told.h"
 
 #include <sys/types.h>
 #include <time.h>
@@ -47,6 +48,7 @@ struct supervised {
     size_t n_held;
     struct supervised_output *held_of; /* who printed it */
     uint32_t shown;                    /* lines of this case that were shown */
+    struct told told;                  /* of this case */
     struct timespec last;    /* when it started, or got on with its cases */
     struct timespec stopped; /* since when it does not run; 0: it does */
     char folder[CASE_FOLDER_BYTES];    /* its own (worker_folder.h) */

@@ -212,7 +212,8 @@ static int run_case(struct worker *w, const struct run_case *c)
                       .mutate = mutant_apply,
                       .directory = folder,
                       .checkpoints = checkpoints,
-                      .look_at_process = w->o->world == WORLD_LOCAL,
+                      .look_at_process =
+                          w->o->world == WORLD_LOCAL && !w->o->wrapped,
                       .own_process = w->o->world != WORLD_THREADS,
                       .loading = w->loading,
                       .trace = w->o->trace};

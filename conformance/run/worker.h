@@ -51,6 +51,13 @@ enum {
 /* Behind the name of a batch: the file of the scripts that it plays. */
 #define WORKER_SCRIPTS ".scripts"
 
+/* In a worker's folder: the rank that waits for a debugger, by its number. */
+enum {
+    WORKER_DEBUG_BYTES = 4096 + 32
+};
+const char *worker_debug_file(const char *folder,
+                              char path[WORKER_DEBUG_BYTES]);
+
 struct worker_options {
     const char *batch;   /* file */
     const char *records; /* folder */
@@ -62,6 +69,8 @@ struct worker_options {
     uint32_t words;   /* descriptor; 0: standard output */
     uint32_t outputs; /* for so many ranks there are descriptors */
     bool trace;       /* ranks leave traces in the case's folder */
+    bool wrapped;     /* in another program, whose memory is not the engine's */
+    uint32_t debug;   /* the rank + 1 that waits for a debugger; 0: none */
     bool isolate;     /* ranks that are processes are (rank_limits.h) */
 };
 

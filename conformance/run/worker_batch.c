@@ -37,6 +37,12 @@ int worker_read_batch(const char *path, struct run_case **out, size_t *n,
     return FSDP_OK;
 }
 
+const char *worker_debug_file(const char *folder, char path[WORKER_DEBUG_BYTES])
+{
+    (void)snprintf(path, WORKER_DEBUG_BYTES, "%s/debug", folder);
+    return path;
+}
+
 int worker_read_scripts(const char *batch, struct fsdp_error *error)
 {
     char path[4096];

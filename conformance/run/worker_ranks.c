@@ -14,6 +14,7 @@ void worker_ranks_open(struct worker_ranks *w, const struct worker_options *o)
 {
     *w = (struct worker_ranks){.o = o};
     w->isolate = o->isolate && o->world == WORLD_LOCAL;
+    world_stack_prepare();
     for (int i = 0; i < RLIM_NLIMITS; i++) {
         (void)getrlimit((__rlimit_resource_t)i, &w->limit[i]);
     }

@@ -29,9 +29,11 @@ struct arena_barrier {
 /* What one rank tells about itself. */
 struct arena_rank {
     alignas(64) struct world_progress progress;
-    _Atomic uint32_t left;  /* its body has returned */
-    _Atomic uint32_t ended; /* `status` and `error` are final */
-    pid_t pid;              /* set before its first turn */
+    _Atomic uint32_t left;    /* its body has returned */
+    _Atomic uint32_t ended;   /* `status` and `error` are final */
+    _Atomic uint32_t answers; /* says where it stands when it is asked */
+    _Atomic uint32_t told;    /* so many of its threads have */
+    pid_t pid;                /* set before its first turn */
     int32_t status;
     struct fsdp_error error;
 };
@@ -78,6 +80,13 @@ void arena_rank_run(struct arena *arena, const struct world_job *job,
                     uint32_t rank);
 /* The last thing that a rank does. */
 void arena_rank_end(struct arena *arena, uint32_t rank);
+
+/* world_stack.c. In a rank that is a process: as world_stack_to. */
+void arena_stack_to(struct arena *arena, uint32_t rank, const char *file);
+/* In its parent, before the world is aborted: ranks that do so say where they
+ * stand; pid[n_ranks], 0 of those that are gone. It takes less than half a
+ * second, whatever they do. */
+void arena_stack_ask(struct arena *arena, const pid_t *pid);
 
 /* What a supervisor remembers between two looks. */
 struct arena_watch {

@@ -127,6 +127,13 @@ static const struct world_carrier carrier = {
     .fetch = fetch,
 };
 
+void world_stack_to(struct world_rank *rank, const char *file)
+{
+    struct member *m = rank->comm.self;
+
+    arena_stack_to(m->arena, rank->rank, file);
+}
+
 void arena_rank_run(struct arena *arena, const struct world_job *job,
                     uint32_t rank)
 {

@@ -65,6 +65,16 @@ struct world_result {
 void world_reads_nobody(struct world_rank *rank);
 
 /*
+ * LOCAL: where this rank stands is appended to the file, as addresses and what
+ * is mapped (world_stack.c), when a fatal signal ends it, and when another rank
+ * has died or none gets on. Handlers of those signals are set: an engine may
+ * set its own, and is then not asked.
+ */
+void world_stack_to(struct world_rank *rank, const char *file);
+/* In whoever runs worlds, once, before: so that handlers load nothing. */
+void world_stack_prepare(void);
+
+/*
  * Runs `body` on every rank of the mesh and waits for all. result[] has an
  * element for each rank (MPI: only this rank's own is filled). A rank whose
  * body returns a failure aborts the others' collectives; so does one that

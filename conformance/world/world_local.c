@@ -34,6 +34,7 @@ struct local {
     struct arena *arena;
     struct child child[WORLD_MAX_RANKS];
     uint32_t n_running;
+    bool asked; /* ranks were, where they stand */
 };
 
 static _Noreturn void be_rank(const struct local *local, uint32_t rank,
@@ -58,6 +59,22 @@ static _Noreturn void be_rank(const struct local *local, uint32_t rank,
     _exit(EXIT_SUCCESS);
 }
 
+/* Once: what comes later follows from what came first. */
+static void ask(struct local *local)
+{
+    pid_t pid[WORLD_MAX_RANKS];
+
+    for (uint32_t r = 0; r < local->job->n_ranks; r++) {
+        pid[r] = local->child[r].pid;
+    }
+    if (!local->asked) {
+        arena_stack_ask(local->arena, pid);
+    }
+    local->asked = true;
+}
+
+/* One that has said that it ends, and yet ends otherwise than by that, is
+ * wrapped in a program that has something to say of it. */
 static void note_end(struct local *local, uint32_t rank, int wait_status)
 {
     struct world_result *result = &local->job->result[rank];
@@ -65,6 +82,11 @@ static void note_end(struct local *local, uint32_t rank, int wait_status)
     arena_read_result(local->arena, rank, result);
     if (atomic_load(&local->arena->rank[rank].ended) != 0) {
         result->end = child->late ? WORLD_TIMED_OUT : WORLD_RETURNED;
+        if (!child->late && WIFEXITED(wait_status) &&
+            WEXITSTATUS(wait_status) != 0) {
+            result->end = WORLD_EXITED;
+            result->status = WEXITSTATUS(wait_status);
+        }
         return;
     }
     if (WIFSIGNALED(wait_status)) {
@@ -75,6 +97,7 @@ static void note_end(struct local *local, uint32_t rank, int wait_status)
         result->end = WORLD_EXITED;
         result->status = WEXITSTATUS(wait_status);
     }
+    ask(local);
     arena_abort(local->arena, FSDP_ERR_ABORTED);
 }
 
@@ -96,8 +119,8 @@ static void reap(struct local *local)
         if (pid != 0) {
             /* An error means that somebody else has collected it (SIGCHLD
              * ignored, say): then its status is lost, but it is gone. */
-            note_end(local, r, wait_status);
             child->pid = 0;
+            note_end(local, r, pid < 0 ? 0 : wait_status);
             local->n_running--;
         }
     }
@@ -139,6 +162,8 @@ static void supervise(struct local *local)
                     local->child[r].pid != 0 &&
                     atomic_load(&local->arena->rank[r].ended) == 0;
             }
+            ask(local);
+            watch.since_ms = arena_now_ms();
             arena_abort(local->arena, FSDP_ERR_TIMEOUT);
         }
         arena_wait_ended(local->arena, seen, LOOK_MS);

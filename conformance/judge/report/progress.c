@@ -114,6 +114,43 @@ static void show(struct progress *p)
     }
 }
 
+static void *tick(void *self)
+{
+    struct progress *p = self;
+    struct timespec next = {0};
+
+    (void)pthread_mutex_lock(&p->lock);
+    (void)clock_gettime(CLOCK_REALTIME, &next);
+    while (!p->over) {
+        next.tv_sec++;
+        (void)pthread_cond_timedwait(&p->ends, &p->lock, &next);
+        if (!p->over) {
+            show(p);
+        }
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+void progress_tick(struct progress *p)
+{
+    (void)pthread_cond_init(&p->ends, NULL);
+    p->ticks = pthread_create(&p->thread, NULL, tick, p) == 0;
+}
+
+static void end_ticks(struct progress *p)
+{
+    if (p->ticks) {
+        (void)pthread_mutex_lock(&p->lock);
+        p->over = true;
+        (void)pthread_cond_signal(&p->ends);
+        (void)pthread_mutex_unlock(&p->lock);
+        (void)pthread_join(p->thread, NULL);
+        (void)pthread_cond_destroy(&p->ends);
+        p->ticks = false;
+    }
+}
+
 void progress_add(struct progress *p, uint32_t done, uint32_t failed)
 {
     if (p != NULL) {
@@ -141,6 +178,7 @@ void progress_clear(const struct progress *p)
 
 void progress_end(struct progress *p)
 {
+    end_ticks(p);
     progress_clear(p);
     if (!p->silent && p->done > 0) {
         put_line(p, p->terminal);

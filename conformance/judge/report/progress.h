@@ -21,11 +21,17 @@ struct progress {
     uint32_t done, failed;
     double began, shown; /* seconds, of the monotonic clock */
     pthread_mutex_t lock;
+    bool ticks, over; /* progress_tick */
+    pthread_cond_t ends;
+    pthread_t thread;
 };
 
 /* The strings are read once, but for `unit`. */
 void progress_begin(struct progress *p, const char *phase, const char *unit,
                     uint32_t total, bool silent);
+/* From here on it is shown by itself, while one thing takes long; by a thread,
+ * so of a process that starts no other one until progress_end. */
+void progress_tick(struct progress *p);
 /* So many more are done, and of these so many failed; from any thread. NULL:
  * nothing. */
 void progress_add(struct progress *p, uint32_t done, uint32_t failed);

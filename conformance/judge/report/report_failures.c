@@ -13,12 +13,30 @@
 
 enum {
     MAX_SHOWN = 20,
+    MAX_TOLD = 40, /* lines */
     MAX_ALSO = 3
 };
 
 static bool is_failure(const struct judge_result *r, uint32_t c, uint32_t q)
 {
     return r->reported[q] && judge_is_failure(judge_item_at(r, c, q));
+}
+
+/* What its ranks printed, and where they stood: so much of it. */
+static void put_told(FILE *f, const struct judge_result *r, uint32_t c,
+                     uint32_t q, const struct report_meta *meta)
+{
+    const char *at = report_told(r, c, q);
+    char line[REPORT_LINE_BYTES];
+    uint32_t n = 0;
+
+    while (at != NULL && (n < MAX_TOLD || meta->verbose) &&
+           report_told_line(&at, line)) {
+        (void)fprintf(f, "  %s   %s\n", n++ == 0 ? "told" : "    ", line);
+    }
+    if (at != NULL && *at != '\0') {
+        (void)fputs("         ... (--verbose: all of it)\n", f);
+    }
 }
 
 static void put_failure(FILE *f, const struct judge_result *r, uint32_t c,
@@ -51,6 +69,7 @@ static void put_failure(FILE *f, const struct judge_result *r, uint32_t c,
                                        ? found->note
                                        : r->cases[c].reason,
                                    clean));
+    put_told(f, r, c, q, meta);
     if (meta->rerun != NULL) {
         (void)fprintf(
             f, "  rerun  %s\n",

@@ -98,6 +98,22 @@ static void values(struct html *h, const struct finding *f)
     row(h, "want", report_value(f->form, f->want, value));
 }
 
+/* What its ranks printed, and where they stood. */
+static void told(const struct html *h, const char *at)
+{
+    char line[REPORT_LINE_BYTES];
+
+    if (at == NULL) {
+        return;
+    }
+    (void)fputs("<dt>told</dt><dd><pre>", h->f);
+    while (report_told_line(&at, line)) {
+        page_escape(h->f, line);
+        (void)fputc('\n', h->f);
+    }
+    (void)fputs("</pre></dd>\n", h->f);
+}
+
 void html_failure(struct html *h, uint32_t part, uint32_t c, uint32_t q)
 {
     const struct judge_result *r = h->part[part].result;
@@ -125,6 +141,7 @@ void html_failure(struct html *h, uint32_t part, uint32_t c, uint32_t q)
     }
     values(h, f);
     row(h, "what", item->outcome == JUDGE_FAIL ? f->note : r->cases[c].reason);
+    told(h, report_told(r, c, q));
     if (h->part[part].meta->rerun != NULL) {
         (void)fputs("<dt>rerun</dt><dd><code>", h->f);
         page_escape(h->f, report_rerun(h->part[part].meta, &r->cases[c], line));

@@ -47,6 +47,15 @@ const char *report_rerun(const struct report_meta *meta,
                          const struct judge_case *c,
                          char out[REPORT_LINE_BYTES]);
 
+/* How long case c was played; 0: nobody knows. */
+uint64_t report_milliseconds(const struct judge_case *c);
+
+/* What ranks have to say of case c (struct judge_case), where requirement q is
+ * what to look at first of it; else NULL. */
+const char *report_told(const struct judge_result *r, uint32_t c, uint32_t q);
+/* A line of it, printable; *at moves behind it. False: there is none left. */
+bool report_told_line(const char **at, char out[REPORT_LINE_BYTES]);
+
 /* What came of drawn scripts, as an outcome; why that is no pass, or ""; the
  * command that plays the first again, or "". A finding: one of them fails. */
 #define REPORT_DRAWN_ID   "scripts.drawn"

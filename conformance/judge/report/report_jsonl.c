@@ -162,6 +162,9 @@ static int put_case(FILE *f, const struct judge_case *c,
         set(o, "collectives_expected", number(c->collectives_expected),
             &status);
     }
+    if (report_milliseconds(c) > 0) {
+        set(o, "milliseconds", number(report_milliseconds(c)), &status);
+    }
     set_rerun(o, c, m, &status);
     return put_line(f, o, status);
 }

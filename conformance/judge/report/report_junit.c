@@ -9,6 +9,7 @@
 
 #include "judge/report/markup.h"
 #include <inttypes.h>
+#include <string.h>
 #include <time.h>
 
 static void put_escaped(FILE *f, const char *s)
@@ -88,11 +89,34 @@ static void put_name(FILE *f, const char *attribute, const char *engine,
     (void)fputc('"', f);
 }
 
-/* A test case; `rerun` may be empty. */
+/* A test case; `rerun` may be empty, `told` NULL. */
 struct one {
-    const char *engine, *id, *text, *name, *why, *rerun;
+    const char *engine, *id, *text, *name, *why, *rerun, *told;
     uint32_t outcome;
+    uint64_t milliseconds; /* 0: has no time */
 };
+
+/* Seconds, as these systems want them. */
+static void put_time(FILE *f, uint64_t milliseconds)
+{
+    (void)fprintf(f, " time=\"%" PRIu64 ".%03" PRIu64 "\"", milliseconds / 1000,
+                  milliseconds % 1000);
+}
+
+static void put_told(FILE *f, const char *at)
+{
+    char line[REPORT_LINE_BYTES];
+
+    if (at == NULL) {
+        return;
+    }
+    (void)fputs("      <system-out>", f);
+    while (report_told_line(&at, line)) {
+        put_escaped(f, line);
+        (void)fputc('\n', f);
+    }
+    (void)fputs("</system-out>\n", f);
+}
 
 static void put_one(FILE *f, const struct one *one)
 {
@@ -101,6 +125,9 @@ static void put_one(FILE *f, const struct one *one)
     (void)fputs("    <testcase", f);
     put_name(f, "classname", one->engine, one->id);
     put_attribute(f, "name", one->name);
+    if (one->milliseconds > 0) {
+        put_time(f, one->milliseconds);
+    }
     if (element == NULL) {
         (void)fputs("/>\n", f);
         return;
@@ -115,10 +142,31 @@ static void put_one(FILE *f, const struct one *one)
             (void)fputs("\nrerun: ", f);
             put_escaped(f, one->rerun);
         }
-        (void)fprintf(f, "</%s>\n    </testcase>\n", element);
+        (void)fprintf(f, "</%s>\n", element);
+        put_told(f, one->told);
+        (void)fputs("    </testcase>\n", f);
     } else {
         (void)fputs("/>\n    </testcase>\n", f);
     }
+}
+
+/* A case was played once, whatever asks about it: its time stands where it is
+ * asked whether it came to its end. */
+static uint64_t time_of(const struct judge_result *r, uint32_t c, uint32_t q)
+{
+    return strcmp(r->requirement[q]->id, REQUIREMENT_RUN) == 0
+               ? report_milliseconds(&r->cases[c])
+               : 0;
+}
+
+static uint64_t time_of_all(const struct judge_result *r, uint32_t q)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        sum += report_shows(r, c, q) ? time_of(r, c, q) : 0;
+    }
+    return sum;
 }
 
 static void put_case(FILE *f, const struct judge_result *r, uint32_t c,
@@ -133,7 +181,9 @@ static void put_case(FILE *f, const struct judge_result *r, uint32_t c,
                             .name = r->cases[c].id,
                             .why = report_why(r, c, q, why),
                             .rerun = report_rerun(meta, &r->cases[c], rerun),
-                            .outcome = judge_item_at(r, c, q)->outcome};
+                            .told = report_told(r, c, q),
+                            .outcome = judge_item_at(r, c, q)->outcome,
+                            .milliseconds = time_of(r, c, q)};
 
     put_one(f, &one);
 }
@@ -182,6 +232,9 @@ static void put_suite(FILE *f, const struct judge_result *r, uint32_t q,
     (void)fputs("  <testsuite", f);
     put_name(f, "name", engine, requirement->id);
     put_tally(f, &t);
+    if (time_of_all(r, q) > 0) {
+        put_time(f, time_of_all(r, q));
+    }
     if (meta->started > 0 && gmtime_r(&started, &utc) != NULL &&
         strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc) > 0) {
         put_attribute(f, "timestamp", stamp);
@@ -190,8 +243,10 @@ static void put_suite(FILE *f, const struct judge_result *r, uint32_t q,
     put_attribute(f, "value", requirement->text);
     (void)fprintf(f,
                   "/>\n      <property name=\"strength\" value=\"%s\"/>\n"
+                  "      <property name=\"verdict\" value=\"%s\"/>\n"
                   "    </properties>\n",
-                  requirement->must != 0 ? "MUST" : "SHOULD");
+                  requirement->must != 0 ? "MUST" : "SHOULD",
+                  judge_verdict_name(r->verdict));
     for (uint32_t c = 0; c < r->n_cases; c++) {
         if (report_shows(r, c, q)) {
             put_case(f, r, c, q, meta, engine);
@@ -216,6 +271,7 @@ int report_junit_all(const struct report_part *part, uint32_t n,
 {
     struct report_file file;
     struct tally t = {0};
+    uint64_t milliseconds = 0;
     int status = report_file_open(&file, path, error);
 
     if (status != FSDP_OK) {
@@ -224,6 +280,7 @@ int report_junit_all(const struct report_part *part, uint32_t n,
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t q = 0; q < part[i].result->n_requirements; q++) {
             count(part[i].result, q, &t);
+            milliseconds += time_of_all(part[i].result, q);
         }
         if (part[i].result->drawn.wanted) {
             count_one(report_drawn_outcome(&part[i].result->drawn), &t);
@@ -233,6 +290,7 @@ int report_junit_all(const struct report_part *part, uint32_t n,
                 file.f);
     put_engines(file.f, part, n);
     put_tally(file.f, &t);
+    put_time(file.f, milliseconds);
     (void)fputs(">\n", file.f);
     for (uint32_t i = 0; i < n; i++) {
         const struct judge_result *r = part[i].result;

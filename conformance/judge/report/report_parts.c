@@ -146,6 +146,38 @@ const char *report_rerun(const struct report_meta *meta,
     return out;
 }
 
+uint64_t report_milliseconds(const struct judge_case *c)
+{
+    return c->seconds > 0.0 && c->seconds < 1e9
+               ? (uint64_t)(c->seconds * 1e3 + 0.5)
+               : 0;
+}
+
+const char *report_told(const struct judge_result *r, uint32_t c, uint32_t q)
+{
+    uint32_t first;
+
+    return r->cases[c].told != NULL && judge_first_cause_of(r, c, &first) &&
+                   first == q
+               ? r->cases[c].told
+               : NULL;
+}
+
+bool report_told_line(const char **at, char out[REPORT_LINE_BYTES])
+{
+    char line[REPORT_LINE_BYTES];
+    const size_t n = strcspn(*at, "\n");
+
+    if (**at == '\0') {
+        return false;
+    }
+    (void)snprintf(line, sizeof(line), "%.*s",
+                   (int)(n < sizeof(line) ? n : sizeof(line) - 1), *at);
+    (void)report_printable(line, out);
+    *at += n + ((*at)[n] == '\n' ? 1 : 0);
+    return true;
+}
+
 static void append(char *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

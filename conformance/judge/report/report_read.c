@@ -220,6 +220,19 @@ static bool take_counts(struct report_reader *p, const json_t *line,
            number(p, line, "collectives_expected", &c->collectives_expected);
 }
 
+static bool take_time(struct report_reader *p, const json_t *line,
+                      struct judge_case *c)
+{
+    uint64_t n = 0;
+
+    if (json_object_get(line, "milliseconds") != NULL &&
+        !report_reader_u64(p, line, "milliseconds", &n)) {
+        return false;
+    }
+    c->seconds = (double)n / 1e3;
+    return true;
+}
+
 static bool take_case(struct report_reader *p, const json_t *line)
 {
     struct judge_result *r = &p->part->result;
@@ -238,7 +251,7 @@ static bool take_case(struct report_reader *p, const json_t *line)
         return report_reader_refuse(p, "%.80s is no id of a case", c->id);
     }
     return take_losses(p, line, c) && take_counts(p, line, c) &&
-           take_rerun(p, line, c->id);
+           take_time(p, line, c) && take_rerun(p, line, c->id);
 }
 
 static bool take_manifest(struct report_reader *p, const json_t *v)

@@ -5,6 +5,7 @@
  * it. Nothing is ever overwritten.
  */
 #include "cli/commands.h"
+#include "cli/on_path.h"
 #include "tools/init/engine_name.h"
 #include "tools/init/skeleton.h"
 
@@ -64,24 +65,6 @@ static const struct language *find_language(const char *name)
         }
     }
     return NULL;
-}
-
-static bool is_on_path(const char *program)
-{
-    const char *path = getenv("PATH");
-    char file[PATH_MAX];
-
-    while (path != NULL && *path != '\0') {
-        const size_t n = strcspn(path, ":");
-
-        if (snprintf(file, sizeof(file), "%.*s/%s", (int)n, path, program) >
-                0 &&
-            access(file, X_OK) == 0) {
-            return true;
-        }
-        path += n + (path[n] == ':');
-    }
-    return false;
 }
 
 /* Made, or there and empty. */

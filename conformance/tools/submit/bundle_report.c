@@ -26,7 +26,7 @@ static void settle(json_t *line)
 {
     static const char *const loose[] = {"suite",    "commit",  "dirty",
                                         "compiler", "records", "started",
-                                        "ended",    "rerun"};
+                                        "ended",    "rerun",   "milliseconds"};
 
     for (size_t i = 0; line != NULL && i < sizeof(loose) / sizeof(loose[0]);
          i++) {
