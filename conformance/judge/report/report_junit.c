@@ -290,7 +290,9 @@ int report_junit_all(const struct report_part *part, uint32_t n,
                 file.f);
     put_engines(file.f, part, n);
     put_tally(file.f, &t);
-    put_time(file.f, milliseconds);
+    if (milliseconds > 0) {
+        put_time(file.f, milliseconds);
+    }
     (void)fputs(">\n", file.f);
     for (uint32_t i = 0; i < n; i++) {
         const struct judge_result *r = part[i].result;

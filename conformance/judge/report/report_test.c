@@ -267,6 +267,37 @@ static void junit(void **state)
     assert_non_null(strstr(b->text, "timestamp=\"1970-01-02T00:00:00\""));
 }
 
+/* What ranks printed, where they stood, and for how long: of the case in which
+ * something failed, at what comes first there. */
+static void what_ranks_told(void **state)
+{
+    struct bench *b = *state;
+    FILE *f = fopen(b->path, "wb");
+
+    assert_non_null(f);
+    b->result.cases[0].told = strdup("rank 1 printed: <\033>\n  #0 reduce\n");
+    b->result.cases[0].seconds = 1.5;
+    assert_non_null(b->result.cases[0].told);
+    assert_int_equal(report_text(&b->result, &b->meta, f), FSDP_OK);
+    assert_int_equal(fclose(f), 0);
+    slurp(b);
+    is_plain_text(b->text);
+    assert_int_equal(times(b->text, "  told   rank 1 printed: <?>\n"
+                                    "           #0 reduce\n"),
+                     1);
+    assert_int_equal(report_junit(&b->result, &b->meta, b->path, &b->error),
+                     FSDP_OK);
+    slurp(b);
+    assert_int_equal(times(b->text, "<system-out>rank 1 printed: &lt;?&gt;\n"
+                                    "  #0 reduce\n</system-out>\n"),
+                     1);
+    assert_int_equal(report_jsonl(&b->result, &b->meta, b->path, &b->error),
+                     FSDP_OK);
+    slurp(b);
+    assert_int_equal(times(b->text, "\"milliseconds\":1500"), 1);
+    assert_int_equal(times(b->text, "reduce\\n"), 0);
+}
+
 static void for_people(void **state)
 {
     struct bench *b = *state;
@@ -418,6 +449,7 @@ int main(void)
         TEST(a_failure_in_json),
         TEST(exact_figures),
         TEST(junit),
+        TEST(what_ranks_told),
         TEST(for_people),
         TEST(for_people_who_want_all),
         TEST(no_more_than_twenty_in_full),
