@@ -107,7 +107,8 @@ void checkpoint_unit_name(const struct fsdp_model *model,
 
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         uint64_t numel = fsdp_numel(model, p);
-        if (units->unit_of_module[model->parameter_module[p]] != u) {
+        if (units->unit_of_module[model->parameter_module[p]] != u ||
+            fsdp_original(model, p) != p) {
             continue;
         }
         for (const char *c = model->parameter_name[p]; *c; c++) {

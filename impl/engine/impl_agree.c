@@ -70,6 +70,7 @@ static uint64_t hash_parameters(uint64_t h, const struct fsdp_sharded *s)
                             x->group,
                             x->offset,
                             x->numel,
+                            x->original,
                             model->parameter_module[p],
                             model->parameter_flags[p]};
         h = hash(h, model->parameter_name[p], strlen(model->parameter_name[p]));

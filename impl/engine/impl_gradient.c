@@ -26,17 +26,19 @@ int impl_open_gradient(struct fsdp_sharded *s, uint32_t u,
         x->grad_whole - x->grad_numel);
 }
 
-/* Where a parameter's gradients add up. */
+/* Where a parameter's gradients add up, under whichever name. */
 static void *sum_of(const struct fsdp_sharded *s,
                     const struct impl_parameter *x)
 {
     const struct impl_unit *unit = &s->unit[x->unit];
 
-    return impl_element(unit->grad, unit->dtype.accumulate, x->grad_offset);
+    return impl_element(unit->grad, unit->dtype.accumulate,
+                        s->parameter[x->original].grad_offset);
 }
 
-/* A fresh gradient has storage of its own where it meets an older one, or is
- * of another dtype than the sum. */
+/* A fresh gradient has storage of its own where it meets an older one, is of
+ * another dtype than the sum, or is one of several names: their modules may be
+ * in a backward at once. */
 static int stage(struct fsdp_sharded *s, uint32_t p)
 {
     struct impl_parameter *x = &s->parameter[p];
@@ -63,7 +65,8 @@ int impl_lend_gradient(struct fsdp_sharded *s, uint32_t p, void **out)
     struct impl_parameter *x = &s->parameter[p];
     const struct impl_dtypes *dtype = &s->unit[x->unit].dtype;
 
-    if ((x->accumulated || dtype->grad != dtype->accumulate) && !x->staging) {
+    if ((x->accumulated || x->shared || dtype->grad != dtype->accumulate) &&
+        !x->staging) {
         FSDP_TRY(stage(s, p));
     }
     x->fresh = true;
@@ -77,7 +80,7 @@ static int add_to_sum(struct fsdp_sharded *s, struct impl_parameter *x)
     const struct impl_dtypes *dtype = &s->unit[x->unit].dtype;
     void *sum = sum_of(s, x);
 
-    if (x->accumulated) {
+    if (s->parameter[x->original].accumulated) {
         FSDP_TRY(impl_add(s, s->env->compute,
                           &(struct impl_sum){.unit = x->unit,
                                              .to_dtype = dtype->accumulate,
@@ -104,10 +107,11 @@ int impl_take_gradients(struct fsdp_sharded *s, uint32_t module)
 
     for (uint32_t i = of->first[module]; i < of->first[module + 1]; i++) {
         struct impl_parameter *x = &s->parameter[of->parameter[i]];
+        struct impl_parameter *original = &s->parameter[x->original];
         if (x->staging) {
             FSDP_TRY(add_to_sum(s, x));
         }
-        x->accumulated = x->accumulated || x->fresh;
+        original->accumulated = original->accumulated || x->fresh;
         x->fresh = false;
     }
     return FSDP_OK;

@@ -13,6 +13,12 @@
 /* No address is beyond PTRDIFF_MAX bytes, with a few copies of everything. */
 #define MOST_ELEMENTS (UINT64_C(1) << 56)
 
+/* A unit has what is stored there, a module all names. */
+static bool is_indexed(const struct fsdp_sharded *s, uint32_t p, bool by_unit)
+{
+    return !by_unit || s->parameter[p].original == p;
+}
+
 /* Parameters by key, ascending: counted, summed up, dealt out. */
 static int index_parameters(const struct fsdp_sharded *s, uint32_t n_keys,
                             bool by_unit, struct impl_index *out)
@@ -27,7 +33,7 @@ static int index_parameters(const struct fsdp_sharded *s, uint32_t n_keys,
     for (uint32_t p = 0; p < n; p++) {
         uint32_t key =
             by_unit ? s->parameter[p].unit : s->model->parameter_module[p];
-        out->first[key + 2]++;
+        out->first[key + 2] += is_indexed(s, p, by_unit);
     }
     for (uint32_t k = 2; k < n_keys + 2; k++) {
         out->first[k] += out->first[k - 1];
@@ -35,7 +41,9 @@ static int index_parameters(const struct fsdp_sharded *s, uint32_t n_keys,
     for (uint32_t p = 0; p < n; p++) { /* moves first[key + 1] to its place */
         uint32_t key =
             by_unit ? s->parameter[p].unit : s->model->parameter_module[p];
-        out->parameter[out->first[key + 1]++] = p;
+        if (is_indexed(s, p, by_unit)) {
+            out->parameter[out->first[key + 1]++] = p;
+        }
     }
     return FSDP_OK;
 }
@@ -112,6 +120,20 @@ static void place_gradient(struct fsdp_sharded *s, struct impl_parameter *x,
     }
 }
 
+/* Another name of what has its place; a fresh gradient has its own. */
+static void place_tied(struct fsdp_sharded *s, struct impl_parameter *x,
+                       uint32_t module)
+{
+    struct impl_parameter *original = &s->parameter[x->original];
+
+    x->offset = original->offset;
+    x->group = original->group;
+    x->shared = original->shared = true;
+    s->unit[x->unit].shares = true;
+    x->module_offset = s->module_numel[module];
+    s->module_numel[module] += x->frozen ? 0 : x->numel;
+}
+
 static int place_parameters(struct fsdp_sharded *s)
 {
     const struct fsdp_model *model = s->model;
@@ -129,6 +151,12 @@ static int place_parameters(struct fsdp_sharded *s)
                              model->parameter_name[p]);
         }
         x->frozen = (model->parameter_flags[p] & FSDP_FROZEN) != 0;
+        x->original = fsdp_original(model, p);
+        shape_tensor(s, p);
+        if (x->original != p) {
+            place_tied(s, x, m);
+            continue;
+        }
         x->offset = unit->numel;
         unit->numel += x->numel;
         x->block = block_of(s, p);
@@ -136,7 +164,6 @@ static int place_parameters(struct fsdp_sharded *s)
         unit->chunk += x->block;
         place_gradient(s, x, m);
         x->group = s->options.n_groups ? s->options.group_of_parameter[p] : 0;
-        shape_tensor(s, p);
     }
     return FSDP_OK;
 }
@@ -276,6 +303,9 @@ static void place_state(struct fsdp_sharded *s, struct impl_parameter *x)
 static void find_own_parts(struct fsdp_sharded *s)
 {
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        if (s->parameter[p].original != p) {
+            continue;
+        }
         if (s->options.layout == FSDP_LAYOUT_FLAT) {
             cut_flat(s, &s->parameter[p]);
         } else {
@@ -332,7 +362,7 @@ static int find_spans(struct fsdp_sharded *s)
     if (!s->span) {
         return impl_out_of_memory(s->env);
     }
-    for (uint32_t i = 0; i < s->model->n_parameters; i++) {
+    for (uint32_t i = 0; i < s->of_unit.first[s->units.n_units]; i++) {
         uint32_t p = s->of_unit.parameter[i];
         const struct impl_parameter *x = &s->parameter[p];
         bool decays = !(s->model->parameter_flags[p] & FSDP_NO_DECAY);

@@ -319,6 +319,32 @@ static void holes_are_zero(void **unused)
     release(&env, &s);
 }
 
+/* "d" is told to be another name of "b": it has room for a fresh gradient. */
+static void what_is_tied_takes_no_place(void **unused)
+{
+    static const uint64_t alike[PARAMETERS][FSDP_MAX_DIMS] = {
+        {5, 2}, {3}, {0}, {3}};
+    static const uint32_t dims[PARAMETERS] = {2, 1, 0, 1};
+    static const int32_t alias[PARAMETERS] = {-1, -1, -1, 1};
+    struct fsdp_model tied = model;
+    struct fsdp_env env;
+    struct fsdp_sharded s;
+
+    (void)unused;
+    tied.parameter_shape = alike;
+    tied.parameter_n_dims = dims;
+    tied.parameter_alias = alias;
+    lay_out(&tied, &env, &s, FSDP_LAYOUT_FLAT, 2, 1);
+    assert_int_equal(s.unit[0].numel, 14);
+    assert_true(s.unit[0].shares);
+    assert_int_equal(s.of_unit.first[1], 3);
+    assert_int_equal(s.of_module.first[1], 4);
+    assert_int_equal(s.parameter[3].offset, s.parameter[1].offset);
+    assert_int_equal(s.parameter[3].n, 0);
+    assert_int_equal(s.module_numel[0], 17);
+    release(&env, &s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +355,7 @@ int main(void)
         cmocka_unit_test(what_is_packed_comes_back),
         cmocka_unit_test(what_is_frozen_is_not_packed),
         cmocka_unit_test(holes_are_zero),
+        cmocka_unit_test(what_is_tied_takes_no_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

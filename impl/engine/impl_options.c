@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define WHERE "impl.shard"
 
@@ -46,10 +47,58 @@ static int check_model(const struct fsdp_env *env,
             return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
                              "parameter %s is not float32", name);
         }
-        if (model->parameter_alias[p] >= 0) {
-            return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
-                             "parameter %s is tied; shared is not claimed",
-                             name);
+    }
+    return FSDP_OK;
+}
+
+static bool has_same_shape(const struct fsdp_model *model, uint32_t p,
+                           uint32_t q)
+{
+    return model->parameter_n_dims[p] == model->parameter_n_dims[q] &&
+           memcmp(model->parameter_shape[p], model->parameter_shape[q],
+                  model->parameter_n_dims[p] * sizeof(uint64_t)) == 0;
+}
+
+/* Why parameter p cannot be another name of q, or NULL. */
+static const char *cannot_tie(const struct fsdp_model *model,
+                              const struct fsdp_units *units, uint32_t p,
+                              uint32_t q)
+{
+    const uint32_t *module = model->parameter_module;
+
+    return q >= p                         ? "is not before it"
+           : fsdp_original(model, q) != q ? "is tied itself"
+           : !has_same_shape(model, p, q) ? "has another shape"
+           : model->parameter_dtype[p] != model->parameter_dtype[q]
+               ? "has another dtype"
+           : model->parameter_flags[p] != model->parameter_flags[q]
+               ? "has other flags"
+           : units->unit_of_module[module[p]] !=
+                   units->unit_of_module[module[q]]
+               ? "is in another unit"
+               : NULL;
+}
+
+static int check_ties(const struct fsdp_env *env,
+                      const struct fsdp_model *model,
+                      const struct fsdp_units *units)
+{
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        const char *name = model->parameter_name[p];
+        uint32_t q = fsdp_original(model, p);
+        bool tied = model->parameter_alias && model->parameter_alias[p] >= 0;
+        const char *why;
+
+        if (q >= model->n_parameters) {
+            return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                             "%s is tied to parameter %u of %u", name, q,
+                             model->n_parameters);
+        }
+        why = tied ? cannot_tie(model, units, p, q) : NULL;
+        if (why) {
+            return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                             "%s is tied to %s, which %s", name,
+                             model->parameter_name[q], why);
         }
     }
     return FSDP_OK;
@@ -265,6 +314,7 @@ int impl_check(const struct fsdp_env *env, const struct fsdp_model *model,
     FSDP_TRY(check_factor(env, "divide_factor", o->divide_factor, ""));
     FSDP_TRY(check_factor(env, "predivide_factor", o->predivide_factor, ""));
     FSDP_TRY(check_model(env, model));
+    FSDP_TRY(check_ties(env, model, units));
     FSDP_TRY(check_units(env, model, units, o));
     return check_groups(env, model, o);
 }

@@ -215,7 +215,7 @@ static uint32_t stages_of(const struct fsdp_sharded *s,
         if (x->frozen) {
             continue;
         }
-        stages |= x->grad || casts ? IMPL_STAGE_FRESH : 0;
+        stages |= x->grad || casts || x->shares ? IMPL_STAGE_FRESH : 0;
         stages |= x->knob.sync && (x->grad_shard || x->partial || widens)
                       ? IMPL_STAGE_SUM
                       : 0;

@@ -60,6 +60,7 @@ struct impl_unit {
     float scale;     /* behind: predivide factor / divide factor */
     bool frozen;     /* of its parameters all are: it has no gradient */
     bool has_holes;  /* its gradient has room for frozen parameters: flat */
+    bool shares;     /* a parameter of it has several names */
     bool trains;     /* has a gradient, in some sequence */
     bool repacks;    /* what is sent is a copy: packed, or of another dtype */
     struct impl_dtypes dtype;
@@ -93,8 +94,11 @@ struct impl_unit {
     uint64_t sent;
 };
 
+/* What is tied has the places of its original, and is in no index. */
 struct impl_parameter {
     uint32_t unit, group;
+    uint32_t original; /* its number, or that of what it is tied to */
+    bool shared;       /* has more than one name */
     uint64_t numel;
     uint64_t offset;          /* in the unit's unsharded copy */
     uint64_t block, block_at; /* per parameter: elements of the rows of a
@@ -108,9 +112,9 @@ struct impl_parameter {
     uint64_t grad_local;       /* where those are in its gradient's shard, */
     uint64_t state_local;      /* and in states; none of what is frozen is */
     struct fsdp_tensor tensor; /* its shape */
-    bool accumulated;          /* grad holds a gradient of it */
+    bool accumulated;          /* grad holds a gradient of the original */
     bool fresh;                /* storage for a gradient was lent */
-    void *staging;             /* that storage, if grad was taken */
+    void *staging;             /* that storage, if grad was taken, or may be */
 };
 
 /* Elements of a unit's shard to which the same hyperparameters apply: at

@@ -23,6 +23,7 @@ static const char *const claims[] = {
     "unshard-all",
     "recompute",
     "frozen",
+    "shared",
     "scripts",
     "sgd",
     "momentum",

@@ -21,7 +21,7 @@ static uint64_t trainable_before(const struct fsdp_sharded *s, uint32_t u,
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         const struct ref_parameter *x = &s->parameter[p];
 
-        if (x->unit == u && !x->frozen && x->offset < end) {
+        if (ref_is_in(s, p, u) && !x->frozen && x->offset < end) {
             n += end - x->offset < x->numel ? end - x->offset : x->numel;
         }
     }

@@ -111,6 +111,7 @@ static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
 {
     struct ref_unit *x;
+    uint32_t original;
 
     *out = (struct fsdp_tensor){0};
     if (p >= s->model->n_parameters) {
@@ -118,6 +119,7 @@ static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                         "parameter %u of %u", p, s->model->n_parameters);
     }
     x = &s->unit[s->parameter[p].unit];
+    original = s->parameter[p].original;
     if (!x->open) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.param",
                         "%s is asked for outside its unit's window",
@@ -125,7 +127,7 @@ static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
     }
     *out = ref_tensor(s->env, s->model, p, x->full_dtype,
                       ref_at(x->full ? x->full : x->shard, x->full_dtype,
-                             s->parameter[p].offset));
+                             s->parameter[original].offset));
     return FSDP_OK;
 }
 
@@ -133,6 +135,7 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
 {
     struct ref_parameter *x;
     struct ref_unit *u;
+    bool apart;
 
     *out = (struct fsdp_tensor){0};
     if (p >= s->model->n_parameters ||
@@ -149,8 +152,9 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                         s->model->parameter_name[p]);
     }
     u = &s->unit[x->unit];
-    if ((x->accumulated || u->dtype.grad != u->dtype.accumulate) &&
-        !x->staging) {
+    /* Two modules that share one may be in their backward at once. */
+    apart = x->accumulated || x->shared || u->dtype.grad != u->dtype.accumulate;
+    if (apart && !x->staging) {
         FSDP_TRY(ref_take(s, FSDP_STAGING, x->unit, x->numel, u->dtype.grad,
                           &x->staging));
     }
@@ -271,6 +275,7 @@ static const char *const claims[] = {
     "unshard-all",
     "recompute",
     "frozen",
+    "shared",
     "scripts",
     "sgd",
     "momentum",

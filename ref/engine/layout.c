@@ -81,6 +81,7 @@ static void place(struct fsdp_sharded *s, uint32_t p, bool flat)
     struct ref_parameter *x = &s->parameter[p];
     struct ref_unit *unit;
 
+    x->original = p;
     x->unit = s->units->unit_of_module[s->model->parameter_module[p]];
     x->numel = fsdp_numel(s->model, p);
     x->block = block_of(s, p);
@@ -100,6 +101,23 @@ static void place(struct fsdp_sharded *s, uint32_t p, bool flat)
         unit->grad_numel += x->numel;
         unit->grad_chunk += flat ? 0 : x->block;
     }
+}
+
+/* Another name of what has its place. */
+static void place_tied(struct fsdp_sharded *s, uint32_t p, uint32_t original)
+{
+    struct ref_parameter *x = &s->parameter[p];
+
+    x->original = original;
+    x->unit = s->parameter[original].unit;
+    x->numel = s->parameter[original].numel;
+    x->frozen = s->parameter[original].frozen;
+    x->shared = s->parameter[original].shared = true;
+}
+
+bool ref_is_in(const struct fsdp_sharded *s, uint32_t p, uint32_t u)
+{
+    return s->parameter[p].unit == u && s->parameter[p].original == p;
 }
 
 /* Of a flat unit, or with one shard; a unit that does not train has none. */
@@ -136,7 +154,13 @@ void ref_layout(struct fsdp_sharded *s)
 
     s->packs = !flat && s->shards > 1;
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        place(s, p, flat);
+        uint32_t original = fsdp_original(s->model, p);
+
+        if (original == p) {
+            place(s, p, flat);
+        } else {
+            place_tied(s, p, original);
+        }
     }
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         struct ref_unit *x = &s->unit[u];
@@ -145,8 +169,10 @@ void ref_layout(struct fsdp_sharded *s)
         measure_gradient(s, x, flat);
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        s->n_parts +=
-            ref_part(s, p, s->coordinate, &s->part[s->n_parts]) ? 1 : 0;
+        bool has_part = s->parameter[p].original == p &&
+                        ref_part(s, p, s->coordinate, &s->part[s->n_parts]);
+
+        s->n_parts += has_part ? 1 : 0;
     }
     place_states(s);
 }
@@ -166,7 +192,7 @@ static int copy_parts(struct fsdp_sharded *s, uint32_t u, const struct way *w)
 
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         const struct ref_parameter *x = &s->parameter[p];
-        for (uint32_t k = 0; x->unit == u && k < s->shards; k++) {
+        for (uint32_t k = 0; ref_is_in(s, p, u) && k < s->shards; k++) {
             void *sent;
             void *lies;
             if (!ref_part(s, p, k, &part) || (!w->unpack && part.frozen)) {

@@ -228,6 +228,38 @@ static void what_is_packed_comes_back(void **state)
     ref_close(&x.env);
 }
 
+/* "d" is told to be another name of "b". */
+static void what_is_tied_takes_no_place(void **state)
+{
+    static const uint64_t alike[PARAMETERS][FSDP_MAX_DIMS] = {
+        {5, 2}, {3}, {0}, {3}};
+    static const uint32_t dims[PARAMETERS] = {2, 1, 0, 1};
+    static const int32_t alias[PARAMETERS] = {-1, -1, -1, 1};
+    struct fixture x;
+
+    (void)state;
+    memset(&x, 0, sizeof(x));
+    x.model = model;
+    x.model.parameter_shape = alike;
+    x.model.parameter_n_dims = dims;
+    x.model.parameter_alias = alias;
+    x.s = (struct fsdp_sharded){.env = &x.env,
+                                .model = &x.model,
+                                .units = &units,
+                                .shards = 1,
+                                .unit = &x.unit,
+                                .parameter = x.parameter,
+                                .part = x.part};
+    ref_layout(&x.s);
+    assert_int_equal(x.unit.numel, 14);
+    assert_int_equal(x.s.n_parts, 3);
+    assert_int_equal(x.parameter[3].original, 1);
+    assert_true(x.parameter[1].shared && x.parameter[3].shared);
+    assert_false(x.parameter[0].shared);
+    assert_true(ref_is_in(&x.s, 1, 0));
+    assert_false(ref_is_in(&x.s, 3, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +269,7 @@ int main(void)
         cmocka_unit_test(frozen_ones_have_no_states),
         cmocka_unit_test(what_is_all_frozen_has_no_gradient),
         cmocka_unit_test(what_is_packed_comes_back),
+        cmocka_unit_test(what_is_tied_takes_no_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

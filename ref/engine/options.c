@@ -54,11 +54,52 @@ static int check_model(const struct fsdp_env *env,
                             "parameter %s is not float32",
                             model->parameter_name[p]);
         }
-        if (model->parameter_alias[p] >= 0) {
-            return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
-                            "parameter %s is tied; shared is not claimed",
-                            model->parameter_name[p]);
-        }
+    }
+    return FSDP_OK;
+}
+
+static bool is_alike(const struct fsdp_model *model, uint32_t p, uint32_t q)
+{
+    uint32_t n_dims = model->parameter_n_dims[p];
+    bool alike = model->parameter_dtype[p] == model->parameter_dtype[q] &&
+                 model->parameter_flags[p] == model->parameter_flags[q] &&
+                 n_dims == model->parameter_n_dims[q];
+
+    for (uint32_t d = 0; alike && d < n_dims; d++) {
+        alike = model->parameter_shape[p][d] == model->parameter_shape[q][d];
+    }
+    return alike;
+}
+
+/* A tied parameter is another name of an earlier one, which is none itself; the
+ * two of them are in one unit. */
+static int check_tied(const struct fsdp_env *env,
+                      const struct fsdp_model *model,
+                      const struct fsdp_units *units, uint32_t p)
+{
+    const char *const *name = model->parameter_name;
+    const uint32_t *module = model->parameter_module;
+    uint32_t q = fsdp_original(model, p);
+
+    if (q >= model->n_parameters) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "%s is tied to parameter %u of %u", name[p], q,
+                        model->n_parameters);
+    }
+    if (q >= p || fsdp_original(model, q) != q) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "%s is tied to %s, which %s", name[p], name[q],
+                        q >= p ? "does not come before it" : "is tied itself");
+    }
+    if (!is_alike(model, p, q)) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "%s is tied to %s, of another shape, dtype or flags",
+                        name[p], name[q]);
+    }
+    if (units->unit_of_module[module[p]] != units->unit_of_module[module[q]]) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "%s is tied to %s, but they are in different units",
+                        name[p], name[q]);
     }
     return FSDP_OK;
 }
@@ -219,6 +260,9 @@ static int check_units(const struct fsdp_env *env,
     }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         uint32_t m = model->parameter_module[p];
+        if (model->parameter_alias && model->parameter_alias[p] >= 0) {
+            FSDP_TRY(check_tied(env, model, units, p));
+        }
         if (units->unit_of_module[m] == FSDP_NO_UNIT) {
             return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
                             "module %s has parameters but no unit",

@@ -17,7 +17,7 @@ static int fill_missing(struct fsdp_sharded *s, uint32_t u)
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         struct ref_parameter *x = &s->parameter[p];
         bool has_place = !x->frozen || s->unit[u].has_holes;
-        if (x->unit == u && !x->accumulated && has_place) {
+        if (ref_is_in(s, p, u) && !x->accumulated && has_place) {
             FSDP_TRY(ref_fill_zero(
                 s, u, dtype,
                 ref_at(s->unit[u].grad_full, dtype, x->grad_offset), x->numel));

@@ -36,6 +36,7 @@ static int check_agreement(const struct fsdp_sharded *s)
         mine = hash(mine, model->parameter_name[p],
                     strlen(model->parameter_name[p]));
         mine = hash(mine, &s->parameter[p].numel, sizeof(uint64_t));
+        mine = hash(mine, &s->parameter[p].original, sizeof(uint32_t));
         mine = hash(mine, &s->parameter[p].unit, sizeof(uint32_t));
         mine = hash(mine, &s->parameter[p].frozen, sizeof(bool));
         mine = hash(mine, &s->parameter[p].numbers, sizeof(struct ref_numbers));

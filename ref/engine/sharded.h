@@ -61,7 +61,11 @@ struct ref_part {
     uint64_t grad, state;
 };
 
+/* One that is tied lies where its original does, and has no part of its own.
+ */
 struct ref_parameter {
+    uint32_t original; /* itself, or what it is tied to */
+    bool shared;       /* it is tied, or another one is tied to it */
     uint32_t unit;
     struct ref_numbers numbers;
     uint64_t numel, offset; /* offset in the unit's unsharded copy */
@@ -69,10 +73,11 @@ struct ref_parameter {
                              * and where in a shard they begin */
     bool frozen;
     uint64_t grad_offset, grad_local; /* the same in gradients */
-    bool accumulated;                 /* grad_full holds a gradient of it */
+    bool accumulated;                 /* of an original: grad_full holds a
+                                       * gradient of it */
     bool fresh;    /* the model was lent storage for a gradient */
-    void *staging; /* that storage, of grad, if grad_full was taken
-                    * or is of another dtype */
+    void *staging; /* that storage, of grad, if grad_full was taken,
+                    * or may be, or is of another dtype */
 };
 
 /* What to do at a point of a sequence. */
@@ -131,6 +136,8 @@ int ref_add_to(struct fsdp_sharded *s, uint32_t unit, uint64_t n,
 
 /* layout.c */
 void ref_layout(struct fsdp_sharded *s);
+/* It is stored in unit u, under this name. */
+bool ref_is_in(const struct fsdp_sharded *s, uint32_t p, uint32_t u);
 /* The part of parameter p that shard `shard` owns, if any. */
 bool ref_part(const struct fsdp_sharded *s, uint32_t p, uint32_t shard,
               struct ref_part *out);

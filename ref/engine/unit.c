@@ -97,11 +97,13 @@ int ref_open_gradient(struct fsdp_sharded *s, uint32_t u)
 }
 
 /* A module's backward is over: the first gradient of a parameter is kept, and
- * stands in grad_full already if it is of that dtype; a later one is added. */
+ * stands in grad_full already if it is of that dtype and of nothing tied; a
+ * later one, under whichever name, is added. */
 int ref_take_gradients(struct fsdp_sharded *s, uint32_t module)
 {
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         struct ref_parameter *x = &s->parameter[p];
+        struct ref_parameter *original = &s->parameter[x->original];
         const struct ref_unit *u = &s->unit[x->unit];
         const uint32_t dtype = u->dtype.accumulate;
         void *sum;
@@ -109,8 +111,8 @@ int ref_take_gradients(struct fsdp_sharded *s, uint32_t module)
         if (s->model->parameter_module[p] != module || !x->fresh) {
             continue;
         }
-        sum = ref_at(u->grad_full, dtype, x->grad_offset);
-        if (x->staging && x->accumulated) {
+        sum = ref_at(u->grad_full, dtype, original->grad_offset);
+        if (x->staging && original->accumulated) {
             FSDP_TRY(ref_add_to(s, x->unit, x->numel, dtype, sum, u->dtype.grad,
                                 x->staging));
         } else if (x->staging) {
@@ -119,7 +121,7 @@ int ref_take_gradients(struct fsdp_sharded *s, uint32_t module)
         }
         ref_drop(s, &x->staging);
         x->fresh = false;
-        x->accumulated = true;
+        original->accumulated = true;
     }
     return FSDP_OK;
 }

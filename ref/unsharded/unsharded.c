@@ -106,7 +106,8 @@ static void lay_out(struct fsdp_sharded *s)
         s->offset[p] = s->chunk[u];
         s->block[p] = by_rows ? block_of(s, p) : 0;
         s->total += fsdp_numel(s->model, p);
-        if (!by_rows || !unsharded_is_frozen(s, p)) {
+        if (fsdp_original(s->model, p) == p &&
+            (!by_rows || !unsharded_is_frozen(s, p))) {
             s->chunk[u] += by_rows ? s->block[p] : fsdp_numel(s->model, p);
         }
         s->numbers[p] = ref_numbers(&s->options, p);
@@ -129,9 +130,11 @@ static int fill(struct fsdp_sharded *s)
         memset(s->state[i], 0, bytes);
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        FSDP_TRY(s->model->initial(s->model->context, p, 0,
-                                   fsdp_numel(s->model, p),
-                                   s->value + s->start[p]));
+        if (fsdp_original(s->model, p) == p) {
+            FSDP_TRY(s->model->initial(s->model->context, p, 0,
+                                       fsdp_numel(s->model, p),
+                                       s->value + s->start[p]));
+        }
     }
     return FSDP_OK;
 }
@@ -253,6 +256,7 @@ static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
 {
     uint32_t dtype;
+    uint64_t start;
     float *value;
 
     if (p >= s->model->n_parameters) {
@@ -260,15 +264,16 @@ static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                         "parameter %u of %u", p, s->model->n_parameters);
     }
     dtype = s->sequence ? s->dtype[unsharded_unit(s, p)].param : FSDP_DTYPE_F32;
-    value = s->value + s->start[p];
+    start = s->start[fsdp_original(s->model, p)];
+    value = s->value + start;
     if (dtype != FSDP_DTYPE_F32) {
         if (!s->lent) {
             FSDP_TRY(unsharded_take(s, FSDP_PARAM_FULL, &s->lent));
         }
         for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
-            fsdp_store(dtype, s->lent + s->start[p], i, value[i]);
+            fsdp_store(dtype, s->lent + start, i, value[i]);
         }
-        value = s->lent + s->start[p];
+        value = s->lent + start;
     }
     *out = ref_tensor(s->env, s->model, p, dtype, value);
     return FSDP_OK;
@@ -318,7 +323,7 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
         return FSDP_OK;
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        if (s->touched[unsharded_unit(s, p)] && !unsharded_is_frozen(s, p)) {
+        if (s->touched[unsharded_unit(s, p)] && unsharded_is_stepped(s, p)) {
             FSDP_TRY(step_parameter(s, p, how));
         }
     }
@@ -341,6 +346,9 @@ static int pieces(struct fsdp_sharded *s,
                                    .parameter = p,
                                    .n = fsdp_numel(s->model, p),
                                    .value = s->value + s->start[p]};
+        if (fsdp_original(s->model, p) != p) {
+            continue;
+        }
         if (s->has_reduced && !unsharded_is_frozen(s, p)) {
             piece.grad = s->reduced + s->start[p];
         }

@@ -17,7 +17,8 @@ struct contribution {
 struct rank_gradients {
     struct contribution *of; /* [room] */
     uint32_t room;
-    bool *has;   /* [n_parameters]: has a gradient in what is added to */
+    bool *has;   /* [n_parameters]: has a gradient in what is added to; of
+                  * originals */
     uint32_t *n; /* [n_units]: contributions that sync has closed; the unit's
                   * part of the next one is added to */
     bool *open;  /* [n_units]: and has been */
@@ -31,7 +32,8 @@ struct fsdp_sharded {
     struct fsdp_options options;
     uint32_t replicas, shards, ranks;
     uint64_t total;
-    uint64_t *start;  /* of a parameter, in everything that is [total] */
+    uint64_t *start;  /* of a parameter, in everything that is [total]; what is
+                       * tied has a place of its own, in `fresh` alone */
     uint64_t *offset; /* of a parameter: flat, in its unit's flat parameter;
                        * per parameter, in each shard of its unit */
     uint64_t *block;  /* per parameter: its elements in a shard; flat: 0 */
@@ -66,6 +68,12 @@ void unsharded_drop(struct fsdp_sharded *s, float **p);
 /* The unit of a parameter. */
 uint32_t unsharded_unit(const struct fsdp_sharded *s, uint32_t p);
 bool unsharded_is_frozen(const struct fsdp_sharded *s, uint32_t p);
+/* It is no other name of an earlier one, and not frozen. */
+static inline bool unsharded_is_stepped(const struct fsdp_sharded *s,
+                                        uint32_t p)
+{
+    return fsdp_original(s->model, p) == p && !unsharded_is_frozen(s, p);
+}
 
 /* unsharded_gradients.c: of each rank, as it leaves them behind. */
 int unsharded_make_gradients(struct fsdp_sharded *s);

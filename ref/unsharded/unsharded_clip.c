@@ -19,13 +19,13 @@ int unsharded_reduce_all(struct fsdp_sharded *s, const char *where)
     return unsharded_reduce(s);
 }
 
-/* The gradient of p, or NULL: it is frozen, or its unit took no part in this
- * step. */
+/* The gradient of p, or NULL: it is frozen, another name of an earlier one, or
+ * its unit took no part in this step. */
 static float *gradient(const struct fsdp_sharded *s, uint32_t p)
 {
     return s->folded[unsharded_unit(s, p)] &&
                    s->touched[unsharded_unit(s, p)] &&
-                   !unsharded_is_frozen(s, p)
+                   unsharded_is_stepped(s, p)
                ? s->reduced + s->start[p]
                : NULL;
 }

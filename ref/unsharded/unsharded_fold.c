@@ -118,7 +118,7 @@ static void fold_unit(struct fsdp_sharded *s, uint32_t u, uint32_t n)
             continue;
         }
         for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-            if (unsharded_unit(s, p) == u && !unsharded_is_frozen(s, p)) {
+            if (unsharded_unit(s, p) == u && unsharded_is_stepped(s, p)) {
                 fold_parameter(s, p, first, c);
             }
         }

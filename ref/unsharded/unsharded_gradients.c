@@ -209,15 +209,17 @@ int unsharded_take_gradients(struct fsdp_sharded *s, uint32_t module)
     }
     d = &s->dtype[u];
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        float *sum = x->of[x->n[u]].sum + s->start[p];
+        const uint32_t original = fsdp_original(s->model, p);
+        float *sum = x->of[x->n[u]].sum + s->start[original];
         if (s->model->parameter_module[p] != module || !s->asked[p]) {
             continue;
         }
         for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
             const float g = fsdp_load(d->grad, s->fresh + s->start[p], i);
-            sum[i] = fsdp_round(d->accumulate, x->has[p] ? sum[i] + g : g);
+            sum[i] =
+                fsdp_round(d->accumulate, x->has[original] ? sum[i] + g : g);
         }
-        x->has[p] = true;
+        x->has[original] = true;
         s->asked[p] = false;
     }
     return FSDP_OK;

@@ -282,8 +282,9 @@ struct fsdp_engine {
      *                                  their own
      *   unit-controls                  `set`
      *   partial-replicas               and its FSDP_KNOB_ALL_REDUCE
-     *   shared, offload
-     *                                  nothing asks for them in this version
+     *   shared                         tied parameters (model.h); without it
+     *                                  they are refused
+     *   offload                        nothing asks for it in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the
      *                                  driver sets env->rank between passes

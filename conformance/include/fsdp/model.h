@@ -119,7 +119,14 @@ struct fsdp_model {
     const uint32_t *parameter_n_dims;                 /* 0: a scalar */
     const uint32_t *parameter_dtype; /* of the stored, full precision value */
     const uint32_t *parameter_flags;
-    const int32_t *parameter_alias; /* the tied original's index, or -1 */
+    /* The index of the original that a parameter is tied to, or -1. The
+     * original comes before it, is tied to nothing itself, has the same shape,
+     * dtype and flags, and is of the same unit. What is tied is another name
+     * and no more: it takes no place, rests, travels, counts in a norm, is
+     * stepped and saved with its original, and `initial` is not asked for it.
+     * `param` of both is the same memory. `grad` of each lends storage of its
+     * own; they add up in the order of the POST_BACKWARD points. */
+    const int32_t *parameter_alias;
 
     const char *const *buffer_name;
     const uint32_t *buffer_module;
@@ -148,6 +155,14 @@ static inline uint64_t fsdp_numel(const struct fsdp_model *model, uint32_t p)
         n *= model->parameter_shape[p][d];
     }
     return n;
+}
+
+/* The parameter that p is another name of; p itself, if it is tied to none. */
+static inline uint32_t fsdp_original(const struct fsdp_model *model, uint32_t p)
+{
+    const int32_t *alias = model->parameter_alias;
+
+    return alias && alias[p] >= 0 ? (uint32_t)alias[p] : p;
 }
 
 /* A module that owns no parameter may belong to no unit. */
