@@ -396,6 +396,11 @@ void case_norm_name(uint32_t n, uint32_t step, char name[CASE_NORM_BYTES])
                    word[n < CASE_N_NORMS ? n : CASE_N_NORMS], step);
 }
 
+bool case_is_tied(const struct run_case *c)
+{
+    return strcmp(c->workload, "gpt") == 0 && strcmp(c->size, "tied") == 0;
+}
+
 uint32_t case_shard_degree(const struct run_case *c)
 {
     return c->replicas != 0 ? c->ranks / c->replicas : 0;

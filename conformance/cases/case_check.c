@@ -141,6 +141,11 @@ static const char *check_numbers(const struct run_case *c)
         return "who saves is another world, whose ranks round otherwise in 16 "
                "bits";
     }
+    if (case_is_tied(c) &&
+        (c->scenario == CASE_GROW || c->scenario == CASE_SHRINK)) {
+        return "who saves is another world, whose ranks add up the uses of "
+               "what is tied otherwise";
+    }
     return NULL;
 }
 

@@ -96,6 +96,12 @@ static bool freezes(const struct run_case *c, uint32_t value)
            says(c, "! shard-frozen");
 }
 
+static bool ties(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return case_is_tied(c) || says(c, "! tied-") || says(c, "! shard-tied");
+}
+
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -294,7 +300,10 @@ const struct claim known_claims[] = {
          "cases in which some parameters are frozen; `frozen.*`; without it "
          "`shard` must refuse them (`error.unclaimed`)",
      .asked_by = freezes},
-    {"shared", CLAIM_ENGINE, .text = nothing},
+    {"shared", CLAIM_ENGINE,
+     .text = "cases with tied parameters; `tied.*`, `error.tied`; without it "
+             "`shard` must refuse them (`error.unclaimed`)",
+     .asked_by = ties},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

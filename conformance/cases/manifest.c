@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 713;
+const uint32_t manifest_count = 728;
 const char manifest_sha256[] =
-    "0ed1ab9cebb84982acf8881b97912a1c6e3f440cfa7b7673841e609d356e52e0";
+    "99352dab1e59cd7e062df98a267bd34b2de80022549c3b3527d7152eefe834ef";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

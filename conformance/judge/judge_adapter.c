@@ -45,6 +45,8 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"frozen.zeros", "wire"},
         {"frozen.no-gradient", "answers"},
         {"frozen.no-state", "live-bytes"},
+        {"tied.one-value", "answers"},
+        {"tied.saved-once", "answers"},
         {"stream.", "streams"},
         {"prefetch.", "streams"},
         {"run.process-kept", "process-state"},

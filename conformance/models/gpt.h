@@ -18,6 +18,7 @@ enum {
 struct gpt_size {
     const char *name;
     uint32_t width, heads, time, blocks;
+    bool tied; /* the head's weight is the embedding's */
 };
 
 struct gpt_model {
@@ -73,7 +74,7 @@ static inline uint32_t gpt_parameter(uint32_t block, enum gpt_parameter which)
 }
 
 /* The parameter behind the last block's: norm.gamma; + 1: norm.beta; + 2:
- * head.weight. */
+ * head.weight, which may be another name of GPT_WTE. */
 static inline uint32_t gpt_last_parameters(const struct gpt_model *m)
 {
     return gpt_parameter(m->size.blocks, GPT_GAMMA1);

@@ -320,6 +320,8 @@ static int mlp_backward(struct workload_run *run, uint32_t i)
                            run->d_wide, run->dn);
 }
 
+/* The head's weight is [width, vocabulary], or the embedding's [vocabulary,
+ * width]. */
 static int head(struct workload_run *run)
 {
     struct compute *c = &run->compute;
@@ -327,8 +329,11 @@ static int head(struct workload_run *run)
     const float *w;
 
     FSDP_TRY(compute_param(c, gpt_last_parameters(run->model) + 2, &w));
-    FSDP_TRY(compute_gemm(c, run->rows, GPT_VOCABULARY, run->width, run->n, w,
-                          run->logits));
+    FSDP_TRY(run->model->size.tied
+                 ? compute_gemm_transposed(c, run->rows, GPT_VOCABULARY,
+                                           run->width, run->n, w, run->logits)
+                 : compute_gemm(c, run->rows, GPT_VOCABULARY, run->width,
+                                run->n, w, run->logits));
     FSDP_TRY(compute_cross_entropy(c, run->rows, GPT_VOCABULARY, scale,
                                    run->logits, run->target, run->row_loss));
     return compute_loss(c, run->row_loss, run->rows, scale);
@@ -343,12 +348,19 @@ static int head_backward(struct workload_run *run)
 
     FSDP_TRY(compute_param(c, weight, &w));
     FSDP_TRY(compute_grad(c, weight, &dw));
-    if (dw != NULL) {
+    if (dw != NULL && run->model->size.tied) {
+        FSDP_TRY(compute_gemm_grad(c, GPT_VOCABULARY, run->width, run->rows,
+                                   run->logits, run->n, dw));
+    } else if (dw != NULL) {
         FSDP_TRY(compute_gemm_grad(c, run->width, GPT_VOCABULARY, run->rows,
                                    run->n, run->logits, dw));
     }
-    return compute_gemm_transposed(c, run->rows, run->width, GPT_VOCABULARY,
-                                   run->logits, w, run->dn);
+    return run->model->size.tied
+               ? compute_gemm(c, run->rows, run->width, GPT_VOCABULARY,
+                              run->logits, w, run->dn)
+               : compute_gemm_transposed(c, run->rows, run->width,
+                                         GPT_VOCABULARY, run->logits, w,
+                                         run->dn);
 }
 
 static int embed(struct workload_run *run)

@@ -15,6 +15,7 @@
  * block (365) and what is outside of blocks (2725) are multiples of none of
  * 2, 3, 4 and 7.
  * "tall": "tiny" with one block more, for the slope of memory.
+ * "tied": "odd", but the head's weight is the embedding of bytes.
  * "bench": 3.3 million elements, "124m": 122, "1b": 1212 million, for
  * measurements alone: no case names them, nor one of another number of blocks.
  */
@@ -22,12 +23,13 @@ enum {
     MOST_BLOCKS = 4096
 };
 static const struct gpt_size sizes[] = {
-    {"odd", 5, 1, 31, 2},       {"tiny", 20, 2, 16, 2},
-    {"tall", 20, 2, 16, 3},     {"small", 64, 4, 64, 4},
-    {"bench", 256, 8, 128, 4},  {"124m", 768, 12, 1024, 17},
-    {"1b", 2048, 32, 1024, 24},
+    {"odd", 5, 1, 31, 2, false},       {"tiny", 20, 2, 16, 2, false},
+    {"tall", 20, 2, 16, 3, false},     {"small", 64, 4, 64, 4, false},
+    {"bench", 256, 8, 128, 4, false},  {"124m", 768, 12, 1024, 17, false},
+    {"1b", 2048, 32, 1024, 24, false}, {"tied", 5, 1, 31, 2, true},
 };
-const char *const gpt_size_names[] = {"odd", "tiny", "tall", "small", NULL};
+const char *const gpt_size_names[] = {"odd",   "tiny", "tall",
+                                      "small", "tied", NULL};
 
 /* What stands behind "-": a number of blocks. */
 static bool parse_blocks(const char *text, uint32_t *out)
@@ -182,6 +184,9 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
         n > fsdp_numel(model, p) - first) {
         return FSDP_ERR_INVALID;
     }
+    if (model->parameter_alias[p] >= 0) { /* its original's */
+        p = (uint32_t)model->parameter_alias[p];
+    }
     switch (init_of(m, p)) {
     case GPT_INIT_EMBEDDING:
         batch_uniform(seed, p, first, n, 0.5f, w);
@@ -222,7 +227,11 @@ int gpt_build(struct gpt_model *m)
     vector(m, at, "norm.gamma", d);
     vector(m, at, "norm.beta", d);
     at = model_build_module(m->build, "head", "Linear", GPT_ROOT);
-    matrix(m, at, "head.weight", d, GPT_VOCABULARY);
+    if (m->size.tied) {
+        model_build_tied(m->build, "head.weight", at, GPT_WTE);
+    } else {
+        matrix(m, at, "head.weight", d, GPT_VOCABULARY);
+    }
     FSDP_TRY(build_recompute(m, (uint32_t)at + 1));
     FSDP_TRY(model_build_finish(m->build, &m->base.model));
     m->base.model.initial = initial;

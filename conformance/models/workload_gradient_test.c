@@ -237,6 +237,7 @@ static void test_gpt(void **state)
     (void)state;
     check("gpt", "odd", WORKLOAD_NATURAL);
     check("gpt", "tiny", WORKLOAD_NATURAL);
+    check("gpt", "tied", WORKLOAD_NATURAL);
 }
 
 int main(void)

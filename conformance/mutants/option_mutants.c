@@ -292,6 +292,12 @@ const struct mutant option_mutants[] = {
      .kills = "comm.all-gather-count memory.peak-unsharded",
      .shows = {.in = keeps_units},
      .fault = {MUTANT_SETS, MUTANT_OPTION(reshard_after_forward), 1}},
+    {.name = "shared-unclaimed",
+     .text = "a tied parameter is not refused, though none is claimed",
+     .evidence = "FullyShardedDataParallel unties it without a word",
+     .kills = "error.unclaimed",
+     .shows = {.in = mutant_bad_options},
+     .drops = "shared"},
     /* A tree is made for 8 ranks, and what is more is a chain. */
     {.name = "tree-of-eight",
      .text = "more than 8 ranks are folded by rank instead of by tree",

@@ -7,6 +7,8 @@
 
 #include "judge/compare/compare_checks.h"
 
+#include <string.h>
+
 static bool is_options(const struct expect *e)
 {
     return e->c->scenario == CASE_OPTIONS;
@@ -29,7 +31,7 @@ static const struct requirement_check check_unclaimed = {
     .holds = unclaimed_holds, .spoil = unclaimed_spoil};
 
 /* error.unclaimed: dtypes of the options, or of a unit alone; a model of which
- * a parameter is frozen. */
+ * a parameter is frozen, or tied. */
 
 /* Which claim makes one of them right; NULL: none does. */
 static const char *claim_that_allows(const char *answer)
@@ -80,9 +82,45 @@ static bool owed_spoil(const struct requirement *q, const struct expect *e,
 static const struct requirement_check check_owed = {.holds = owed_hold,
                                                     .spoil = owed_spoil};
 
+/* error.tied: who reads the refusal has to know which two they are. */
+static bool names_ties(const struct expect *e, const struct record_rank *rank,
+                       uint32_t k, struct finding *f)
+{
+    (void)e;
+    for (uint32_t i = 0; i < rank->n_answers; i++) {
+        if (strcmp(rank->answer[i].name, "unnamed-tie") == 0) {
+            return finding_count(f, finding_at("refusal", -1, -1, k), i, 0,
+                                 "a message that does not name both parameters "
+                                 "of a tie; got: place among the answers");
+        }
+    }
+    return true;
+}
+
+static bool tied_hold(const struct requirement *q, const struct expect *e,
+                      const struct record *r, struct finding *f)
+{
+    return check_answers.holds(q, e, r, f) &&
+           compare_ranks(e, r, names_ties, f);
+}
+
+static bool tied_spoil(const struct requirement *q, const struct expect *e,
+                       struct record *r)
+{
+    return check_answers.spoil(q, e, r);
+}
+
+static const struct requirement_check check_tied = {.holds = tied_hold,
+                                                    .spoil = tied_spoil};
+
 static bool is_disagree(const struct expect *e)
 {
     return e->c->scenario == CASE_DISAGREE && e->c->ranks > 1;
+}
+
+static bool is_disagree_on_ties(const struct expect *e)
+{
+    return is_disagree(e) && case_is_tied(e->c);
 }
 
 static bool is_disagree_on_frozen(const struct expect *e)
@@ -140,8 +178,8 @@ const struct requirement error_options_requirements[] = {
      .answers = {{"unclaimed-dtype", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
     {.id = "error.unclaimed",
      .text = "Dtypes that are none, dtypes that an engine does not claim, of "
-             "all units or of one, and a frozen parameter where it does not "
-             "claim that, are refused when sharding.",
+             "all units or of one, and a frozen or a tied parameter where it "
+             "does not claim that, are refused when sharding.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
@@ -156,7 +194,26 @@ const struct requirement error_options_requirements[] = {
           {"unclaimed-reduce-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unknown-param-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
           {"unknown-reduce-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
-          {"unclaimed-frozen", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
+          {"unclaimed-frozen", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-shared", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
+    /* What is stored once cannot be in two units, or be two things. */
+    {.id = "error.tied",
+     .text = "A parameter that is tied to one of another unit, shape, dtype or "
+             "flags, to a later one or to one that is tied itself is refused "
+             "when sharding, as INVALID, and the message names both.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "shared",
+     .applies = is_options,
+     .check = &check_tied,
+     .answers = {{"tied-across-units", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"tied-to-tied", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"tied-to-later", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"tied-other-shape", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"tied-other-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
+                 {"tied-other-flags", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
     /* A gradient that is divided by no number is none. */
     {.id = "error.factors",
      .text = "Divide and predivide factors that are negative or not finite, of "
@@ -209,5 +266,16 @@ const struct requirement error_options_requirements[] = {
      .applies = is_disagree_on_frozen,
      .check = &check_answers,
      .answers = {{"shard-frozen", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+    {.id = "error.tied-disagree",
+     .text = "When parameters are tied on the other ranks and on rank 0 are "
+             "not, shard answers MISMATCH on every rank.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "shared",
+     .applies = is_disagree_on_ties,
+     .check = &check_answers,
+     .answers = {{"shard-tied", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
     {0},
 };

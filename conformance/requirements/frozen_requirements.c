@@ -11,6 +11,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+/* No other name of a parameter, which takes no place. */
+static bool is_own(const struct expect *e, uint32_t p)
+{
+    return expect_original(e, p) == p;
+}
+
 static bool has_frozen(const struct expect *e)
 {
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
@@ -134,7 +140,7 @@ static bool states_of_rank(const struct expect *e, uint32_t k, uint64_t *out)
     *out = 0;
     if (e->options.layout == FSDP_LAYOUT_PER_PARAMETER) {
         for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-            *out += expect_is_trainable(e, p) ? e->block[p] : 0;
+            *out += is_own(e, p) && expect_is_trainable(e, p) ? e->block[p] : 0;
         }
         return true;
     }
@@ -235,7 +241,8 @@ static bool reduce_size_of_collective(const struct expect *e,
         return true;
     }
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        if (e->unit_of_parameter[p] == c->unit && expect_is_trainable(e, p)) {
+        if (e->unit_of_parameter[p] == c->unit && is_own(e, p) &&
+            expect_is_trainable(e, p)) {
             want += e->block[p];
         }
     }

@@ -90,13 +90,15 @@ static bool is_replicated(const struct expect *e)
 
 /*
  * num.tree-world-invariance: the tree fold is made so that the number of ranks
- * does not show. (In 16 bits a rank rounds what a tree of grains does not.)
+ * does not show. (In 16 bits a rank rounds what a tree of grains does not, and
+ * the uses of what is tied meet on each rank before ranks do.)
  */
 static bool folds_as_tree(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->fold == FSDP_FOLD_TREE &&
-           e->c->precision == CASE_F32 && e->c->ranks > 1 &&
-           has_usual_factors(e) && !(e->c->divide_factor != 0.0f);
+           e->c->precision == CASE_F32 && !case_is_tied(e->c) &&
+           e->c->ranks > 1 && has_usual_factors(e) &&
+           !(e->c->divide_factor != 0.0f);
 }
 
 /*

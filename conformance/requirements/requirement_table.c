@@ -32,6 +32,7 @@ static const struct requirement *const families[] = {
     script_moves_requirements,
     recompute_requirements,
     frozen_requirements,
+    tied_requirements,
     mixed_requirements,
     mixed_sum_requirements,
     scale_requirements,

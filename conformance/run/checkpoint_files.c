@@ -127,6 +127,42 @@ int checkpoint_files_equal(const char *a, const char *b)
     return status;
 }
 
+/* All of a file, which is the caller's. */
+static int read_all(const char *path, uint64_t bytes, char **out)
+{
+    FILE *f = fopen(path, "rbe");
+    int status = FSDP_ERR_IO;
+
+    *out = malloc(bytes + 1);
+    if (f && *out && fread(*out, 1, bytes, f) == bytes) {
+        status = FSDP_OK;
+    }
+    if (f) {
+        (void)fclose(f);
+    }
+    return status;
+}
+
+int checkpoint_files_have(const char *folder, const char *text, bool *found)
+{
+    struct listing *l = list(folder);
+    int status = l ? l->status : FSDP_ERR_NOMEM;
+
+    *found = false;
+    for (uint32_t i = 0; l && i < l->n && status == FSDP_OK; i++) {
+        char path[PATH_BYTES];
+        char *data = NULL;
+
+        (void)snprintf(path, sizeof(path), "%s%s", folder, l->path[i]);
+        status = read_all(path, l->bytes[i], &data);
+        *found = *found || (status == FSDP_OK && memmem(data, l->bytes[i], text,
+                                                        strlen(text)) != NULL);
+        free(data);
+    }
+    release(l);
+    return status;
+}
+
 static int turn_bit(const char *path, uint64_t at)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC);

@@ -210,10 +210,47 @@ static int check_same(struct driver *x, const struct script_action *a)
     return drive_answer(x, "saved-again", status);
 }
 
+/* Whether a name is one of the tensors of a checkpoint, or of their states. */
+static int is_saved(const char *path, const char *name, bool *found)
+{
+    char text[400];
+
+    (void)snprintf(text, sizeof(text), "\"%s\"", name);
+    FSDP_TRY(checkpoint_files_have(path, text, found));
+    (void)snprintf(text, sizeof(text), "\"optim.state.%s.", name);
+    return *found ? FSDP_OK : checkpoint_files_have(path, text, found);
+}
+
+/* What is tied is saved with its original alone. Local saves have no names of
+ * parameters. */
+static int check_ties(struct driver *x, const struct script_action *a)
+{
+    char path[PATH_BYTES];
+    int status = FSDP_OK;
+
+    name_path(x, a->slot, path);
+    for (uint32_t p = 0; p < x->model->n_parameters && x->env.rank == 0; p++) {
+        bool found = false;
+
+        if (fsdp_original(x->model, p) != p) {
+            FSDP_TRY(is_saved(path, x->model->parameter_name[p], &found));
+        }
+        status = found ? FSDP_ERR_MISMATCH : status;
+    }
+    if (status != FSDP_OK) {
+        *x->env.error = (struct fsdp_error){status, 0, 0, "driver",
+                                            "a tied parameter is saved twice"};
+    }
+    return drive_answer(x, "saved-tied", status);
+}
+
 int play_wait(struct driver *x, const struct script_action *a)
 {
     FSDP_TRY(x->engine.save_wait(x->sharded));
     x->saving = false;
+    if (case_is_tied(x->d->c) && !x->serial && !x->by_action) {
+        FSDP_TRY(check_ties(x, a));
+    }
     if (a->same && !x->serial) {
         FSDP_TRY(check_same(x, a));
     }

@@ -16,13 +16,18 @@ struct offer {
     uint32_t extent[2];
     struct fsdp_model model;
     struct fsdp_units units;
-    uint32_t *flags;        /* [n_parameters], of the model */
+    uint32_t *flags; /* [n_parameters], of the model, as all that
+                      * follows up to `dtype` */
+    int32_t *alias;
+    uint64_t (*shape)[FSDP_MAX_DIMS];
+    uint32_t *n_dims, *dtype;
     uint32_t *of_module;    /* [n_modules], of units */
     uint32_t *of_parameter; /* [n_parameters]: groups */
     uint32_t *of_unit;      /* [n_units], 0: dtypes */
     float *factor_of_unit;  /* [n_units], 0 */
     struct fsdp_options options;
-    const char *option; /* NULL, or what the refusal must name */
+    const char *option;  /* NULL, or what the refusal must name */
+    const char *tied[2]; /* the same of two parameters */
 };
 
 /* ---- What is wrong ------------------------------------------------------ */
@@ -129,6 +134,104 @@ static void unclaimed_reduce_of_unit(struct driver *x, struct offer *o)
 static void unclaimed_frozen(struct driver *x, struct offer *o)
 {
     o->flags[x->model->n_parameters - 1] |= FSDP_FROZEN;
+}
+
+/* All of it is one unit, if two parameters are not in one. */
+static void join(struct driver *x, struct offer *o, uint32_t p, uint32_t q)
+{
+    const uint32_t *module = x->model->parameter_module;
+
+    if (o->of_module[module[p]] == o->of_module[module[q]]) {
+        return;
+    }
+    for (uint32_t m = 0; m < x->model->n_modules; m++) {
+        o->of_module[m] = o->of_module[m] == FSDP_NO_UNIT ? FSDP_NO_UNIT : 0;
+    }
+    o->units.n_units = 1;
+}
+
+/* Parameter p is told to be another name of q, and is like it. */
+static void tie(struct driver *x, struct offer *o, uint32_t p, uint32_t q)
+{
+    o->alias[p] = (int32_t)q;
+    memcpy(o->shape[p], o->shape[q], sizeof(*o->shape));
+    o->n_dims[p] = o->n_dims[q];
+    o->flags[p] = o->flags[q];
+    o->dtype[p] = o->dtype[q];
+    o->tied[0] = x->model->parameter_name[p];
+    o->tied[1] = x->model->parameter_name[q];
+}
+
+/* The last parameter to the first, which may be itself. */
+static void join_and_tie(struct driver *x, struct offer *o)
+{
+    join(x, o, x->model->n_parameters - 1, 0);
+    tie(x, o, x->model->n_parameters - 1, 0);
+}
+
+static void unclaimed_shared(struct driver *x, struct offer *o)
+{
+    join_and_tie(x, o);
+    o->tied[0] = o->tied[1] = NULL;
+}
+
+static void tied_across_units(struct driver *x, struct offer *o)
+{
+    const uint32_t p = x->model->n_parameters - 1;
+    const uint32_t first = o->of_module[x->model->parameter_module[0]];
+    uint32_t *own = &o->of_module[x->model->parameter_module[p]];
+
+    tie(x, o, p, 0);
+    if (*own == first) {
+        *own = o->units.n_units > 1 ? (first + 1) % o->units.n_units
+                                    : FSDP_NO_UNIT;
+    }
+}
+
+/* To the last but one, which is the first one's. */
+static void tied_to_tied(struct driver *x, struct offer *o)
+{
+    const uint32_t p = x->model->n_parameters - 1;
+    const uint32_t between = p > 0 ? p - 1 : 0;
+
+    join(x, o, between, 0);
+    join(x, o, p, 0);
+    tie(x, o, between, 0);
+    tie(x, o, p, between);
+}
+
+static void tied_to_later(struct driver *x, struct offer *o)
+{
+    join(x, o, 0, x->model->n_parameters - 1);
+    tie(x, o, 0, x->model->n_parameters - 1);
+    o->alias[x->model->n_parameters - 1] = x->model->n_parameters > 1 ? -1 : 0;
+}
+
+static void tied_other_shape(struct driver *x, struct offer *o)
+{
+    join_and_tie(x, o);
+    o->shape[x->model->n_parameters - 1][0]++;
+}
+
+static void tied_other_dtype(struct driver *x, struct offer *o)
+{
+    join_and_tie(x, o);
+    o->dtype[x->model->n_parameters - 1] = FSDP_DTYPE_BF16;
+    o->tied[0] = o->tied[1] = NULL; /* or it is another refusal */
+}
+
+static void tied_other_flags(struct driver *x, struct offer *o)
+{
+    join_and_tie(x, o);
+    o->flags[x->model->n_parameters - 1] ^= FSDP_NO_DECAY;
+}
+
+/* Rank 0 is told that nothing is tied. */
+static void another_tie(struct driver *x, struct offer *o)
+{
+    for (uint32_t p = 0; x->env.rank == 0 && p < x->model->n_parameters; p++) {
+        o->alias[p] = -1;
+    }
 }
 
 static void unknown_param_dtype(struct driver *x, struct offer *o)
@@ -252,9 +355,23 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_INFINITE_PREDIVIDE_OF_UNIT] = infinite_predivide_of_unit,
     [SCRIPT_CALL_UNCLAIMED_FROZEN] = unclaimed_frozen,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_FROZEN] = another_frozen,
+    [SCRIPT_CALL_UNCLAIMED_SHARED] = unclaimed_shared,
+    [SCRIPT_CALL_TIED_ACROSS_UNITS] = tied_across_units,
+    [SCRIPT_CALL_TIED_TO_TIED] = tied_to_tied,
+    [SCRIPT_CALL_TIED_TO_LATER] = tied_to_later,
+    [SCRIPT_CALL_TIED_OTHER_SHAPE] = tied_other_shape,
+    [SCRIPT_CALL_TIED_OTHER_DTYPE] = tied_other_dtype,
+    [SCRIPT_CALL_TIED_OTHER_FLAGS] = tied_other_flags,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_TIES] = another_tie,
 };
 
 /* ---- The offer ---------------------------------------------------------- */
+
+static bool names(const struct fsdp_error *e, const char *what)
+{
+    return memmem(e->message, sizeof(e->message), what,
+                  strnlen(what, sizeof(e->message) / 2)) != NULL;
+}
 
 /* Shards, asks for the answer, destroys. */
 static int shard(struct driver *x, const char *name, struct offer *o)
@@ -263,49 +380,76 @@ static int shard(struct driver *x, const char *name, struct offer *o)
     struct fsdp_sharded *sharded = (struct fsdp_sharded *)(void *)x;
     const struct fsdp_error *e = x->env.error;
     int status;
-    bool unnamed;
+    bool unnamed = false;
+    bool untied = false;
 
     o->mesh.extent = o->extent;
     o->env.mesh = &o->mesh;
     o->units.unit_of_module = o->of_module;
     o->model.parameter_flags = o->flags;
+    o->model.parameter_alias = o->alias;
+    o->model.parameter_shape = (const uint64_t(*)[FSDP_MAX_DIMS])o->shape;
+    o->model.parameter_n_dims = o->n_dims;
+    o->model.parameter_dtype = o->dtype;
     status =
         x->engine.shard(&o->env, &o->model, &o->units, &o->options, &sharded);
-    unnamed = status != FSDP_OK && o->option &&
-              memmem(e->message, sizeof(e->message), o->option,
-                     strlen(o->option)) == NULL;
+    unnamed = status != FSDP_OK && o->option && !names(e, o->option);
+    for (uint32_t i = 0; i < 2 && status != FSDP_OK && o->tied[i]; i++) {
+        untied = untied || !names(e, o->tied[i]);
+    }
     x->engine.destroy(sharded);
     FSDP_TRY(drive_answer(x, name, status));
+    if (untied) {
+        FSDP_TRY(drive_answer(x, "unnamed-tie", FSDP_OK));
+    }
     return unnamed ? drive_answer(x, "unnamed-option", FSDP_OK) : FSDP_OK;
+}
+
+/* What of the model an offer may change: n elements of `size` bytes. */
+static void *copy(const void *from, uint64_t n, size_t size)
+{
+    void *to = malloc(n * size + 1);
+
+    if (to) {
+        memcpy(to, from, n * size);
+    }
+    return to;
 }
 
 int play_offer(struct driver *x, uint32_t call)
 {
-    const uint32_t n = x->model->n_modules;
+    const struct fsdp_model *m = x->model;
+    const uint32_t n = m->n_parameters;
     struct offer o = {
         .env = x->env,
         .mesh = x->mesh,
         .extent = {x->extent[0], x->extent[1]},
-        .model = *x->model,
+        .model = *m,
         .units = *x->units,
-        .flags = calloc(x->model->n_parameters, sizeof(*o.flags)),
-        .of_module = malloc(n * sizeof(*o.of_module)),
-        .of_parameter = calloc(x->model->n_parameters, sizeof(*o.of_parameter)),
+        .flags = copy(m->parameter_flags, n, sizeof(*o.flags)),
+        .alias = copy(m->parameter_alias, n, sizeof(*o.alias)),
+        .shape = copy(m->parameter_shape, n, sizeof(*o.shape)),
+        .n_dims = copy(m->parameter_n_dims, n, sizeof(*o.n_dims)),
+        .dtype = copy(m->parameter_dtype, n, sizeof(*o.dtype)),
+        .of_module =
+            copy(x->units->unit_of_module, m->n_modules, sizeof(*o.of_module)),
+        .of_parameter = calloc(n, sizeof(*o.of_parameter)),
         .of_unit = calloc(x->units->n_units + 1u, sizeof(*o.of_unit)),
         .factor_of_unit =
             calloc(x->units->n_units + 1u, sizeof(*o.factor_of_unit)),
         .options = x->options};
     int status = FSDP_ERR_NOMEM;
 
-    if (o.flags && o.of_module && o.of_parameter && o.of_unit &&
-        o.factor_of_unit) {
-        memcpy(o.flags, x->model->parameter_flags,
-               x->model->n_parameters * sizeof(*o.flags));
-        memcpy(o.of_module, x->units->unit_of_module, n * sizeof(*o.of_module));
+    if (o.flags && o.alias && o.shape && o.n_dims && o.dtype && o.of_module &&
+        o.of_parameter && o.of_unit && o.factor_of_unit) {
         offers[call](x, &o);
         status = shard(x, script_calls[call].name, &o);
     }
     free(o.flags);
+    free(o.alias);
+    free(o.shape);
+    free(o.n_dims);
+    free(o.dtype);
     free(o.of_module);
     free(o.of_parameter);
     free(o.of_unit);

@@ -28,6 +28,27 @@ static int check_lent(struct driver *x, const char *function, uint32_t p,
     return FSDP_ERR_INVALID;
 }
 
+/* Both names of a tied parameter are to be the same memory. */
+static int look_at_tie(struct driver *x, uint32_t p, const void *data)
+{
+    const uint32_t original = fsdp_original(x->model, p);
+    struct fsdp_tensor other;
+    int status = FSDP_OK;
+
+    if (original == p || x->serial || x->by_action) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(x->engine.param(x->sharded, original, &other));
+    if (other.data != data) {
+        status = FSDP_ERR_MISMATCH;
+        *x->env.error = (struct fsdp_error){.status = status,
+                                            .rank = (int32_t)x->env.rank,
+                                            .where = "driver",
+                                            .message = "two places"};
+    }
+    return drive_answer(x, "tied-memory", status);
+}
+
 static int access_param(void *self, uint32_t p, struct fsdp_tensor *out)
 {
     struct driver *x = self;
@@ -37,6 +58,7 @@ static int access_param(void *self, uint32_t p, struct fsdp_tensor *out)
     FSDP_TRY(check_lent(x, "param", p, out));
     if (x->recording && x->forward && x->microbatch == 0 &&
         !recorder_has(o, RECORD_UNSHARDED, x->step, 0, p, 0)) {
+        FSDP_TRY(look_at_tie(x, p, out->data));
         FSDP_TRY(recorder_finish_compute(x->recorder));
         return recorder_tensor(x->recorder, x->out, RECORD_UNSHARDED, x->step,
                                0, p, 0, fsdp_numel(x->model, p), out->dtype,

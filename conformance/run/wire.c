@@ -33,10 +33,12 @@ static uint64_t block_of(const struct fsdp_model *model, uint32_t p,
            (fsdp_numel(model, p) / rows);
 }
 
-static uint32_t unit_of(const struct wire *w, const struct fsdp_units *units,
-                        uint32_t p)
+/* Has a place in it: what is tied has none. */
+static bool is_in(const struct wire *w, const struct fsdp_units *units,
+                  uint32_t p, uint32_t u)
 {
-    return units->unit_of_module[w->model->parameter_module[p]];
+    return units->unit_of_module[w->model->parameter_module[p]] == u &&
+           fsdp_original(w->model, p) == p;
 }
 
 static bool is_frozen(const struct wire *w, uint32_t p)
@@ -53,10 +55,10 @@ static bool has_gradient(const struct wire *w, const struct fsdp_units *units,
     bool freezes = false;
 
     for (uint32_t p = 0; p < w->model->n_parameters; p++) {
-        if (unit_of(w, units, p) == u && !is_frozen(w, p)) {
+        if (is_in(w, units, p, u) && !is_frozen(w, p)) {
             return true;
         }
-        freezes = freezes || unit_of(w, units, p) == u;
+        freezes = freezes || is_in(w, units, p, u);
     }
     return !freezes;
 }
@@ -68,7 +70,7 @@ static void place_flat(const struct wire *w, const struct fsdp_units *units,
     uint64_t n = 0;
 
     for (uint32_t p = 0; p < w->model->n_parameters; p++) {
-        if (unit_of(w, units, p) == u) {
+        if (is_in(w, units, p, u)) {
             out->block[out->begin[u + 1]++] =
                 (struct wire_block){p, n, 0, fsdp_numel(w->model, p)};
             n += fsdp_numel(w->model, p);
@@ -91,8 +93,7 @@ static void place_rows(const struct wire *w, const struct fsdp_units *units,
             uint64_t numel = fsdp_numel(w->model, p);
             uint64_t first = at_most(s * n, numel);
 
-            if (unit_of(w, units, p) == u &&
-                !(of_gradients && is_frozen(w, p))) {
+            if (is_in(w, units, p, u) && !(of_gradients && is_frozen(w, p))) {
                 out->block[out->begin[u + 1]++] = (struct wire_block){
                     p, at, first, at_most(n, numel - first)};
                 at += n;

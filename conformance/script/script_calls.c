@@ -130,6 +130,17 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_STEP_WITH_PARTIALS] = {"step-with-partials", SCRIPT_PARTIAL},
     [SCRIPT_CALL_CLIP_WITH_PARTIALS] = {"clip-with-partials", SCRIPT_PARTIAL},
     [SCRIPT_CALL_CLIP_WITH_PENDING] = {"clip-with-pending", SCRIPT_PENDING},
+    [SCRIPT_CALL_UNCLAIMED_SHARED] = {"unclaimed-shared", SCRIPT_UNTRAINED,
+                                      SCRIPT_IS_UNSUPPORTED, "shared"},
+    [SCRIPT_CALL_TIED_ACROSS_UNITS] = {"tied-across-units", SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_TIED_TO_TIED] = {"tied-to-tied", SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_TIED_TO_LATER] = {"tied-to-later", SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_TIED_OTHER_SHAPE] = {"tied-other-shape", SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_TIED_OTHER_DTYPE] = {"tied-other-dtype", SCRIPT_UNTRAINED,
+                                      SCRIPT_IS_UNSUPPORTED},
+    [SCRIPT_CALL_TIED_OTHER_FLAGS] = {"tied-other-flags", SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_TIES] = {"shard-tied", SCRIPT_UNTRAINED,
+                                            SCRIPT_IS_A_MISMATCH},
 };
 
 bool script_is_offer(const struct script_action *a)

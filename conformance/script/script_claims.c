@@ -46,6 +46,8 @@ static const char *claim_of_call(uint32_t call)
         {"negative-factor-of-unit", "unit-factors"},
         {"grad-of-frozen", "frozen"},
         {"shard-frozen", "frozen"},
+        {"tied-", "shared"},
+        {"shard-tied", "shared"},
         {"step-scale-", "loss-scale"},
         {"set-", "unit-controls"},
         {"step-with-partials", "partial-replicas"},

@@ -297,8 +297,9 @@ static void write_case(FILE *f, const struct run_case *c, bool saves_only)
         }
         break;
     case CASE_DISAGREE:
-        fprintf(f, "! shard\n! shard-units\n%s",
-                c->frozen != WORKLOAD_TRAINS_ALL ? "! shard-frozen\n" : "");
+        fprintf(f, "! shard\n! shard-units\n%s%s",
+                c->frozen != WORKLOAD_TRAINS_ALL ? "! shard-frozen\n" : "",
+                case_is_tied(c) ? "! shard-tied\n" : "");
         break;
     case CASE_SHARD:
         fprintf(f, "look\n");

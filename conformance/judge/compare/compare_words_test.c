@@ -159,7 +159,7 @@ static void what_a_wrong_sum_is_instead(void **state)
     float b[2] = {5, 5};
     float got[2];
     struct replay_reduction reduction = {
-        .e = &x->e, .factor = {1.0f, 1.0f}, .backwards = 1, .has_gradient = 3};
+        .e = &x->e, .factor = {1.0f, 1.0f}, .uses = {1, 1}};
 
     x->c.microbatches = 2;
     x->c.sync[0] = 0;

@@ -12,40 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the oracle has rules for this case at all. */
-static bool case_is_known(const struct run_case *c)
-{
-    return c->ranks >= 1 && c->ranks <= EXPECT_MAX_RANKS && c->replicas >= 1 &&
-           c->ranks % c->replicas == 0 &&
-           c->layout <= FSDP_LAYOUT_PER_PARAMETER &&
-           c->fold <= FSDP_FOLD_TREE && c->microbatches >= 1 &&
-           c->microbatches <= CASE_MAX_MICROBATCHES &&
-           c->optimizer <= FSDP_OPTIMIZER_ADAMW &&
-           c->scenario < CASE_N_SCENARIOS;
-}
-
-static bool model_is_known(const struct fsdp_model *model,
-                           const struct fsdp_units *units)
-{
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        uint32_t m = model->parameter_module[p];
-
-        if (m >= model->n_modules || model->parameter_alias[p] >= 0 ||
-            model->parameter_dtype[p] != FSDP_DTYPE_F32 ||
-            model->parameter_n_dims[p] > FSDP_MAX_DIMS ||
-            units->unit_of_module[m] >= units->n_units) {
-            return false;
-        }
-    }
-    for (uint32_t m = 0; m < model->n_modules; m++) {
-        if (units->unit_of_module[m] != FSDP_NO_UNIT &&
-            units->unit_of_module[m] >= units->n_units) {
-            return false;
-        }
-    }
-    return model->n_modules >= 1 && model->n_sequences >= 1;
-}
-
 /* What each shard has room for of parameter p: ceil(d_0 / S) of its rows. What
  * has no dimension is one row. */
 static uint64_t block_of(const struct expect *e, uint32_t p)
@@ -65,6 +31,23 @@ static uint64_t block_of(const struct expect *e, uint32_t p)
 static bool is_frozen(const struct expect *e, uint32_t p)
 {
     return (e->model->parameter_flags[p] & FSDP_FROZEN) != 0;
+}
+
+uint32_t expect_original(const struct expect *e, uint32_t p)
+{
+    const int32_t original = e->model->parameter_alias[p];
+
+    return original < 0 ? p : (uint32_t)original;
+}
+
+/* Another name takes no place. */
+static void place_tied(struct expect *e, uint32_t p, uint32_t original)
+{
+    e->unit_of_parameter[p] = e->unit_of_parameter[original];
+    e->block[p] = e->block[original];
+    e->offset[p] = e->offset[original];
+    e->grad_offset[p] = e->grad_offset[original];
+    e->shared[p] = e->shared[original] = true;
 }
 
 /* Where p lies in its unit's gradient. Flat: where it lies in the unit; else
@@ -91,6 +74,10 @@ static void place_parameters(struct expect *e)
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
         uint32_t u = e->units->unit_of_module[e->model->parameter_module[p]];
 
+        if (expect_original(e, p) != p) {
+            place_tied(e, p, expect_original(e, p));
+            continue;
+        }
         e->unit_of_parameter[p] = u;
         e->block[p] = flat ? 0 : block_of(e, p);
         e->offset[p] = flat ? e->unit[u].numel : e->unit[u].chunk;
@@ -186,43 +173,6 @@ static void lay_out(struct expect *e)
     }
 }
 
-/* Which parameters and units a training pass touches: from its sequence, and
- * from what the model says it leaves alone. */
-static void find_uses(struct expect *e, const uint8_t *idle)
-{
-    const struct fsdp_sequence *s = e->model->sequence[FSDP_SEQUENCE_TRAIN];
-    const uint8_t all = (1u << CASE_MAX_MICROBATCHES) - 1;
-
-    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        const uint32_t module = e->model->parameter_module[p];
-        const uint32_t left = idle != NULL ? idle[p] : 0;
-
-        for (uint32_t i = 0; i < s->n; i++) {
-            if (s->module[i] != module) {
-                continue;
-            }
-            e->backwards[p] += s->point[i] == FSDP_PRE_BACKWARD;
-            e->seen[p] = e->seen[p] || (s->point[i] == FSDP_PRE_FORWARD &&
-                                        (left & WORKLOAD_UNSEEN) == 0);
-        }
-        if (e->backwards[p] > 0 && !is_frozen(e, p)) {
-            e->has_gradient[p] = (uint8_t)(~left & all);
-        }
-    }
-    for (uint32_t i = 0; i < s->n; i++) {
-        const uint32_t u = s->module[i] < e->model->n_modules
-                               ? e->units->unit_of_module[s->module[i]]
-                               : FSDP_NO_UNIT;
-
-        if (s->point[i] == FSDP_PRE_BACKWARD && u != FSDP_NO_UNIT) {
-            e->trained[u] = e->unit[u].trains;
-        }
-    }
-    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        e->stepped[p] = e->trained[e->unit_of_parameter[p]] && !is_frozen(e, p);
-    }
-}
-
 static void cut_flat(const struct expect *e, uint32_t p, uint32_t s,
                      struct expect_part *part)
 {
@@ -258,7 +208,8 @@ static uint64_t state_of(const struct expect *e, uint32_t u, uint32_t s)
         return e->unit[u].grad_chunk;
     }
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        if (e->unit_of_parameter[p] == u && !is_frozen(e, p)) {
+        if (e->unit_of_parameter[p] == u && !is_frozen(e, p) &&
+            expect_original(e, p) == p) {
             n += flat_share(e, p, s);
         }
     }
@@ -353,7 +304,7 @@ int expect_make_watched(const struct run_case *c,
     int status = FSDP_OK;
 
     memset(out, 0, sizeof(*out));
-    if (!case_is_known(c) || !model_is_known(model, units)) {
+    if (!expect_is_known(c, model, units)) {
         return FSDP_ERR_INVALID;
     }
     out->c = c;
@@ -378,19 +329,20 @@ int expect_make_watched(const struct run_case *c,
     out->grad_offset = calloc(n, sizeof(*out->grad_offset));
     out->stepped = calloc(n, sizeof(*out->stepped));
     out->block = calloc(n, sizeof(*out->block));
+    out->shared = calloc(n, sizeof(*out->shared));
     out->backwards = calloc(n, sizeof(*out->backwards));
     out->has_gradient = calloc(n, sizeof(*out->has_gradient));
     out->seen = calloc(n, sizeof(*out->seen));
     out->trained = calloc((size_t)units->n_units + 1, sizeof(*out->trained));
     if (out->unit == NULL || out->unit_of_parameter == NULL ||
         out->offset == NULL || out->grad_offset == NULL ||
-        out->stepped == NULL || out->block == NULL || out->backwards == NULL ||
-        out->has_gradient == NULL || out->seen == NULL ||
-        out->trained == NULL) {
+        out->stepped == NULL || out->block == NULL || out->shared == NULL ||
+        out->backwards == NULL || out->has_gradient == NULL ||
+        out->seen == NULL || out->trained == NULL) {
         status = FSDP_ERR_NOMEM;
     } else {
         lay_out(out);
-        find_uses(out, idle);
+        expect_find_uses(out, idle);
         find_states(out);
         status = expect_walk(out, watch);
     }
@@ -408,6 +360,7 @@ void expect_release(struct expect *e)
     free(e->grad_offset);
     free(e->stepped);
     free(e->block);
+    free(e->shared);
     free(e->backwards);
     free(e->has_gradient);
     free(e->seen);
@@ -485,6 +438,9 @@ int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        if (expect_original(e, p) != p) {
+            continue;
+        }
         if (e->options.layout == FSDP_LAYOUT_FLAT) {
             cut_flat(e, p, s, &part[*n]);
         } else {

@@ -81,6 +81,8 @@ struct expect {
      * long a block is (flat: 0). */
     uint64_t *offset, *block;
     uint64_t *grad_offset; /* the same in the gradient */
+    bool *shared;   /* [n_parameters]: has another name, or is one. What is one
+                     * has the places of its original, and is in no part */
     bool *stepped;  /* [n_parameters]: trainable, in a unit that is trained */
     uint64_t total; /* M */
     /* What a training pass makes of a parameter, [n_parameters]: how often its
@@ -168,8 +170,8 @@ struct expect_watch {
  * case, the model and the units are borrowed until the release.
  *
  * INVALID: a case, a model or units that the oracle has no rules for (an
- * unknown layout, tied or frozen parameters, another dtype than float32, a
- * window that never closes). NOMEM.
+ * unknown layout, a tie across units, another dtype than float32, a window
+ * that never closes). NOMEM.
  *
  * A case that does not train (OPTIONS, DISAGREE) communicates nothing and has
  * only what rests: its step and its end are empty.
@@ -192,6 +194,19 @@ void expect_release(struct expect *e); /* any state */
  * other, as on the wire: in shard place / chunk, at place % chunk. Flat: in
  * the flat parameter. */
 uint64_t expect_place(const struct expect *e, uint32_t p, uint64_t i);
+
+/* The parameter that p is another name of, or p itself. */
+uint32_t expect_original(const struct expect *e, uint32_t p);
+
+/* A gradient that the model leaves: that of the module of `parameter` in its
+ * backward number `backward` of a pass. */
+struct expect_use {
+    uint32_t parameter, backward;
+};
+/* Those that add up to the gradient of p, an original, in microbatch b, in this
+ * order. Returns how many there are; at most `most` of them are written. */
+uint32_t expect_uses(const struct expect *e, uint32_t p, uint32_t b,
+                     uint32_t most, struct expect_use *out);
 
 /* Not frozen: it has states. */
 bool expect_is_trainable(const struct expect *e, uint32_t p);

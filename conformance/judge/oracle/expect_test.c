@@ -240,6 +240,36 @@ static void what_it_has_no_rules_for(void **state)
     assert_int_equal(make(&t, &c), FSDP_ERR_INVALID);
 }
 
+/* Two of three parameters are one; the last has a unit of its own. */
+static void ties_take_no_place(void **state)
+{
+    static const struct expect_part s0[] = {{0, 0, 2, 0}, {2, 0, 1, 0}};
+    const struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+    struct testing_model t;
+    struct expect_use use[4];
+    struct expect e;
+
+    (void)state;
+    testing_model(&t, "-001", "1:5 2:5 3:3",
+                  "F1 f1 F2 f2 F3 f3 B3 b3 B2 b2 B1 b1", "F1 f1 F2 f2 F3 f3");
+    t.alias[1] = 0;
+    assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
+    assert_int_equal(e.unit[0].numel, 5);
+    assert_true(e.shared[0] && e.shared[1] && !e.shared[2]);
+    assert_int_equal(e.offset[1], e.offset[0]);
+    check_parts(&e, 0, s0, 2);
+    /* Each use has storage of its own: 5 elements. */
+    assert_int_equal(e.peak[FSDP_STAGING], 5 * 4);
+    /* The later module's backward comes first. */
+    assert_int_equal(expect_uses(&e, 0, 0, 4, use), 2);
+    assert_int_equal(use[0].parameter, 1);
+    assert_int_equal(use[1].parameter, 0);
+    assert_int_equal(expect_uses(&e, 2, 0, 4, use), 1);
+    expect_release(&e);
+    t.unit_of_module[2] = 1; /* across units */
+    assert_int_equal(make(&t, &c), FSDP_ERR_INVALID);
+}
+
 static uint32_t count(const struct record_sequence *s, uint32_t kind)
 {
     uint32_t n = 0;
@@ -341,6 +371,7 @@ int main(void)
         cmocka_unit_test(a_unit_that_is_frozen),
         cmocka_unit_test(a_unit_that_is_mixed),
         cmocka_unit_test(sequences_that_are_none),
+        cmocka_unit_test(ties_take_no_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

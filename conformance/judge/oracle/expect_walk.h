@@ -21,6 +21,13 @@ enum {
 int expect_windows(const struct expect *e, const struct fsdp_sequence *s,
                    uint8_t *flags);
 
+/* Whether the oracle has rules for them at all. */
+bool expect_is_known(const struct run_case *c, const struct fsdp_model *model,
+                     const struct fsdp_units *units);
+
+/* Which parameters and units a training pass uses. */
+void expect_find_uses(struct expect *e, const uint8_t *idle);
+
 /* Fills step, end, rest and all peaks of an expect whose layout is known.
  * `watch` (NULL: nobody) looks on. */
 int expect_walk(struct expect *e, const struct expect_watch *watch);

@@ -155,8 +155,9 @@ static void begin_gradient(struct walk *w, uint32_t u)
                      w->e->unit[u].grad_whole);
 }
 
-/* A gradient that meets one already summed, or is of another dtype than the
- * sums, is fresh storage of its own until the module's backward ends. */
+/* A gradient that meets one already summed, is of another dtype than the sums,
+ * or one of several names, is fresh storage of its own until the module's
+ * backward ends. */
 static void module_backward(struct walk *w, uint32_t module, uint32_t b,
                             bool ends)
 {
@@ -171,7 +172,8 @@ static void module_backward(struct walk *w, uint32_t module, uint32_t b,
             continue;
         }
         d = &w->e->unit[w->e->unit_of_parameter[p]].dtype;
-        apart = w->accumulated[p] || d->grad != d->accumulate;
+        apart =
+            w->accumulated[p] || w->e->shared[p] || d->grad != d->accumulate;
         if (apart && ends) {
             shrink(w, FSDP_STAGING, d->grad, fsdp_numel(model, p));
         } else if (apart) {

@@ -15,6 +15,43 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool knows_no_more(struct finding *f)
+{
+    return finding_text(f, finding_at(NULL, -1, -1, -1),
+                        "more ranks, microbatches or uses of a parameter than "
+                        "the judge knows");
+}
+
+/* The local gradients of one microbatch, of all ranks. */
+static bool find_uses(const struct expect *e, const struct record *r,
+                      const struct compare_part *part, uint32_t b,
+                      struct replay_reduction *out, struct finding *f)
+{
+    struct expect_use use[REPLAY_USES];
+
+    out->uses[b] = expect_uses(e, part->parameter, b, REPLAY_USES, use);
+    if (out->uses[b] > REPLAY_USES) {
+        return knows_no_more(f);
+    }
+    for (uint32_t j = 0; j < out->uses[b]; j++) {
+        for (uint32_t k = 0; k < e->c->ranks; k++) {
+            struct compare_part local = *part;
+
+            local.rank = k;
+            local.microbatch = b;
+            local.parameter = use[j].parameter;
+            local.base =
+                use[j].backward * fsdp_numel(e->model, local.parameter);
+            out->grad[b][j][k] =
+                compare_values_in_whole(e, r, k, RECORD_LOCAL_GRADIENT, &local);
+            if (out->grad[b][j][k] == NULL) {
+                return compare_missing(&local, RECORD_LOCAL_GRADIENT, f);
+            }
+        }
+    }
+    return true;
+}
+
 bool replay_reduction_find(const struct expect *e, const struct record *r,
                            const struct compare_part *part,
                            struct replay_reduction *out, struct finding *f)
@@ -27,31 +64,14 @@ bool replay_reduction_find(const struct expect *e, const struct record *r,
         .divide =
             e->unit[part->unit].divide * e->unit[part->unit].factor.before,
         .factor = e->unit[part->unit].factor,
-        .backwards = e->backwards[part->parameter],
-        .has_gradient = e->has_gradient[part->parameter],
     };
     if (e->c->ranks > WORLD_MAX_RANKS ||
-        e->c->microbatches > CASE_MAX_MICROBATCHES ||
-        out->backwards > REPLAY_BACKWARDS) {
-        return finding_text(f, finding_at(NULL, -1, -1, -1),
-                            "more ranks, microbatches or backwards of a module "
-                            "than the judge knows");
+        e->c->microbatches > CASE_MAX_MICROBATCHES) {
+        return knows_no_more(f);
     }
     for (uint32_t b = 0; b < e->c->microbatches; b++) {
-        for (uint32_t j = 0; (out->has_gradient >> b & 1) && j < out->backwards;
-             j++) {
-            for (uint32_t k = 0; k < e->c->ranks; k++) {
-                struct compare_part local = *part;
-
-                local.rank = k;
-                local.microbatch = b;
-                local.base = j * fsdp_numel(e->model, part->parameter);
-                out->grad[b][j][k] = compare_values_in_whole(
-                    e, r, k, RECORD_LOCAL_GRADIENT, &local);
-                if (out->grad[b][j][k] == NULL) {
-                    return compare_missing(&local, RECORD_LOCAL_GRADIENT, f);
-                }
-            }
+        if (!find_uses(e, r, part, b, out, f)) {
+            return false;
         }
     }
     return true;
@@ -63,8 +83,7 @@ void replay_accumulate(const struct replay_reduction *reduction, uint32_t b,
 {
     const uint32_t dtype = reduction->e->unit[reduction->unit].dtype.accumulate;
 
-    for (uint32_t j = 0;
-         (reduction->has_gradient >> b & 1) && j < reduction->backwards; j++) {
+    for (uint32_t j = 0; j < reduction->uses[b]; j++) {
         for (uint32_t k = 0; k < reduction->e->c->ranks; k++) {
             /* replay_reduction_find has seen that all are there.
              * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
@@ -130,7 +149,7 @@ static bool in_some_order(const struct compare_part *part,
     return false;
 }
 
-static bool compare_reduced(const struct expect *e, const struct record *r,
+bool replay_compare_reduced(const struct expect *e, const struct record *r,
                             const struct compare_part *part, struct finding *f)
 {
     const float *got = compare_values(r, RECORD_REDUCED, part);
@@ -164,8 +183,8 @@ static bool compare_reduced(const struct expect *e, const struct record *r,
 bool replay_reduced_holds(const struct expect *e, const struct record *r,
                           struct finding *f)
 {
-    return compare_parts(e, r, 0, compare_recorded_steps(e), compare_reduced,
-                         f);
+    return compare_parts(e, r, 0, compare_recorded_steps(e),
+                         replay_compare_reduced, f);
 }
 
 void replay_numbers(const struct expect *e, uint32_t group, uint32_t step,

@@ -11,7 +11,7 @@
 #include "judge/compare/compare.h"
 
 enum {
-    REPLAY_BACKWARDS = 8 /* of one module in a pass: more are not known */
+    REPLAY_USES = 8 /* of one parameter in a pass: more are not known */
 };
 
 /* Where the inputs of one part's reduction lie. */
@@ -23,10 +23,10 @@ struct replay_reduction {
     float divide;   /* what is left of the divide factor behind the fold */
     struct expect_factors factor; /* the unit's; a mistake's, to try it */
     bool predivides_each;         /* a mistake: with each microbatch */
-    /* By microbatch, then backward of the module. */
-    const float *grad[CASE_MAX_MICROBATCHES][REPLAY_BACKWARDS][WORLD_MAX_RANKS];
-    uint32_t backwards;   /* of the module in a pass */
-    uint8_t has_gradient; /* bit b: in microbatch b */
+    /* By microbatch, then use of the parameter, in the order in which gradients
+     * come; uses[b]: how many there are. */
+    const float *grad[CASE_MAX_MICROBATCHES][REPLAY_USES][WORLD_MAX_RANKS];
+    uint32_t uses[CASE_MAX_MICROBATCHES];
 };
 
 /* What each rank has of element i after the gradients of microbatch b, that
@@ -48,7 +48,10 @@ bool replay_reduction_find(const struct expect *e, const struct record *r,
  */
 float replay_reduced(const struct replay_reduction *reduction, uint64_t i);
 
-/* Compares what r recorded as reduced, in all its steps, with its replay. */
+/* Compares what r recorded as reduced, at one part, with its replay; a `check`
+ * of compare_parts. And in all steps that were recorded. */
+bool replay_compare_reduced(const struct expect *e, const struct record *r,
+                            const struct compare_part *part, struct finding *f);
 bool replay_reduced_holds(const struct expect *e, const struct record *r,
                           struct finding *f);
 

@@ -35,10 +35,8 @@ static void make(struct fixture *x, const uint8_t sync[2], uint32_t n)
     }
     assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &x->e),
                      FSDP_OK);
-    x->reduction = (struct replay_reduction){.e = &x->e,
-                                             .factor = {1.0f, 1.0f / 3.0f},
-                                             .backwards = 1,
-                                             .has_gradient = 3};
+    x->reduction = (struct replay_reduction){
+        .e = &x->e, .factor = {1.0f, 1.0f / 3.0f}, .uses = {1, 1}};
     for (uint32_t b = 0; b < 2; b++) {
         for (uint32_t k = 0; k < 3; k++) {
             x->reduction.grad[b][0][k] = &x->grad[b][k];

@@ -74,11 +74,10 @@ static void open_fixture(struct fixture *f, uint32_t ranks, uint32_t replicas)
     assert_int_equal(expect_make(&f->c, &f->t.model, &f->t.units, &f->e),
                      FSDP_OK);
     f->x.e = &f->e;
-    f->x.backwards = 1;
-    f->x.has_gradient = (1u << CASE_MAX_MICROBATCHES) - 1;
     f->x.divide = (float)ranks;
     f->x.factor = (struct expect_factors){1.0f, 1.0f / (float)ranks};
     for (uint32_t b = 0; b < CASE_MAX_MICROBATCHES; b++) {
+        f->x.uses[b] = 1;
         for (uint32_t k = 0; k < ranks; k++) {
             f->grad[b][k] = value[(k + b) % 8] * (b == 0 ? 1.0f : 0.75f);
             f->x.grad[b][0][k] = &f->grad[b][k];

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tied_mutants.c - engines for which one parameter with two names is two, or
+ * whose second name is not all that the first one is.
+ */
+#include "mutants/mutant_kit.h"
+
+#include "models/workload.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Which cases show it ------------------------------------------------ */
+
+static bool trains_ties(const struct run_case *c)
+{
+    return case_is_tied(c) && c->scenario == CASE_TRAIN &&
+           c->strategy == CASE_FULL_SHARD && c->microbatches == 1 &&
+           c->precision == CASE_F32 && c->frozen == WORKLOAD_TRAINS_ALL &&
+           c->recompute == WORKLOAD_KEEPS;
+}
+
+static bool clips_ties(const struct run_case *c)
+{
+    return case_is_tied(c) && c->scenario == CASE_CLIP;
+}
+
+static bool saves_ties(const struct run_case *c)
+{
+    return case_is_tied(c) && c->scenario == CASE_RESUME;
+}
+
+static bool disagrees_on_ties(const struct run_case *c)
+{
+    return case_is_tied(c) && c->scenario == CASE_DISAGREE;
+}
+
+/* ---- The tie is not looked at ------------------------------------------- */
+
+static _Thread_local struct {
+    struct fsdp_model model;
+    int32_t *alias;
+} told;
+
+static void forget_told(void)
+{
+    free(told.alias);
+    told.alias = NULL;
+}
+
+static void told_destroy(struct fsdp_sharded *s)
+{
+    mutant_real.engine.destroy(s);
+    forget_told();
+}
+
+static bool drops_all(const struct fsdp_model *model,
+                      const struct fsdp_units *units, uint32_t p)
+{
+    (void)model;
+    (void)units;
+    (void)p;
+    return true;
+}
+
+/* Of what is offered and not trained: its shape is not the model's own. */
+static int anything(void *context, uint32_t p, uint64_t first, uint64_t n,
+                    void *out)
+{
+    (void)context;
+    (void)p;
+    (void)first;
+    memset(out, 0, n * sizeof(float));
+    return FSDP_OK;
+}
+
+/* The model as it is, but for ties that `drops` says no to. */
+static int
+shard_untied(const struct fsdp_env *env, const struct fsdp_model *model,
+             const struct fsdp_units *units, const struct fsdp_options *options,
+             struct fsdp_sharded **out,
+             bool (*drops)(const struct fsdp_model *model,
+                           const struct fsdp_units *units, uint32_t p))
+{
+    const uint32_t n = model->n_parameters;
+
+    forget_told();
+    told.alias = calloc(n + 1u, sizeof(*told.alias));
+    *out = NULL;
+    if (!told.alias) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t p = 0; p < n; p++) {
+        told.alias[p] = model->parameter_alias[p];
+        if (told.alias[p] >= 0 && (uint32_t)told.alias[p] < n &&
+            drops(model, units, p)) {
+            told.alias[p] = -1;
+        }
+    }
+    told.model = *model;
+    told.model.parameter_alias = told.alias;
+    if (drops != drops_all) {
+        told.model.initial = anything;
+    }
+    return mutant_real.engine.shard(env, &told.model, units, options, out);
+}
+
+static int tied_ignored(const struct fsdp_env *env,
+                        const struct fsdp_model *model,
+                        const struct fsdp_units *units,
+                        const struct fsdp_options *options,
+                        struct fsdp_sharded **out)
+{
+    return shard_untied(env, model, units, options, out, drops_all);
+}
+
+static bool drops_across(const struct fsdp_model *model,
+                         const struct fsdp_units *units, uint32_t p)
+{
+    const uint32_t *module = model->parameter_module;
+
+    return units->unit_of_module[module[p]] !=
+               units->unit_of_module[module[model->parameter_alias[p]]] &&
+           units->unit_of_module[module[p]] != FSDP_NO_UNIT;
+}
+
+/* One that is in no unit is refused as all such. */
+static int tied_across(const struct fsdp_env *env,
+                       const struct fsdp_model *model,
+                       const struct fsdp_units *units,
+                       const struct fsdp_options *options,
+                       struct fsdp_sharded **out)
+{
+    return shard_untied(env, model, units, options, out, drops_across);
+}
+
+/* All shard as the last rank is told, and nobody learns of it. */
+static int tied_disagreed(const struct fsdp_env *env,
+                          const struct fsdp_model *model,
+                          const struct fsdp_units *units,
+                          const struct fsdp_options *options,
+                          struct fsdp_sharded **out)
+{
+    const uint32_t n = model->n_parameters;
+    int32_t mine[64] = {0};
+    int32_t all[64][64];
+
+    forget_told();
+    told.alias = calloc(n + 1u, sizeof(*told.alias));
+    *out = NULL;
+    if (!told.alias || n > 64 || env->world > 64) {
+        return FSDP_ERR_NOMEM;
+    }
+    memcpy(mine, model->parameter_alias, n * sizeof(*mine));
+    FSDP_TRY(env->exchange(env->exchange_self, mine, sizeof(mine), all));
+    memcpy(told.alias, all[env->world - 1], n * sizeof(*told.alias));
+    told.model = *model;
+    told.model.parameter_alias = told.alias;
+    return mutant_real.engine.shard(env, &told.model, units, options, out);
+}
+
+static _Thread_local struct fsdp_error *error; /* of tied_unnamed */
+
+static void note_error(struct fsdp_env *env)
+{
+    error = env->error;
+}
+
+static int tied_unnamed(const struct fsdp_env *env,
+                        const struct fsdp_model *model,
+                        const struct fsdp_units *units,
+                        const struct fsdp_options *options,
+                        struct fsdp_sharded **out)
+{
+    int status = mutant_real.engine.shard(env, model, units, options, out);
+
+    if (status == FSDP_ERR_INVALID && strstr(error->message, " is tied to ")) {
+        (void)snprintf(error->message, sizeof(error->message),
+                       "a parameter is tied to none");
+    }
+    return status;
+}
+
+/* ---- Gradients ---------------------------------------------------------- */
+
+/* What was lent last under each name. */
+static _Thread_local struct {
+    float *data[64];
+} lent;
+
+static void forget_lent(void)
+{
+    memset(lent.data, 0, sizeof(lent.data));
+}
+
+static int note_lent(struct fsdp_sharded *s, uint32_t p,
+                     struct fsdp_tensor *out)
+{
+    int status = mutant_real.engine.grad(s, p, out);
+
+    if (p < 64) {
+        lent.data[p] = status == FSDP_OK ? out->data : NULL;
+    }
+    return status;
+}
+
+static float is_zero(float x)
+{
+    (void)x;
+    return 0.0f;
+}
+
+/* At the end of a module's backward, the gradients of tied names of it (or of
+ * those that others are tied to) are nothing. */
+static int drop_of(struct fsdp_sharded *s, uint32_t point, uint32_t index,
+                   bool tied)
+{
+    const struct fsdp_model *m = mutant_real.model;
+    const struct fsdp_device *d = mutant_real.device;
+
+    FSDP_TRY(d->sync(d->self, NULL));
+    for (uint32_t p = 0;
+         point == FSDP_POST_BACKWARD && p < m->n_parameters && p < 64; p++) {
+        bool is_original = false;
+
+        for (uint32_t q = p + 1; q < m->n_parameters; q++) {
+            is_original = is_original || fsdp_original(m, q) == p;
+        }
+        if (m->parameter_module[p] == index && lent.data[p] &&
+            (tied ? fsdp_original(m, p) != p : is_original)) {
+            FSDP_TRY(
+                mutant_each(NULL, lent.data[p], fsdp_numel(m, p), is_zero));
+            lent.data[p] = NULL;
+        }
+    }
+    return mutant_real.engine.at(s, point, index);
+}
+
+/* The head's comes first: what takes its place is the embedding's. */
+static int tied_overwritten(struct fsdp_sharded *s, uint32_t point,
+                            uint32_t index)
+{
+    return drop_of(s, point, index, true);
+}
+
+static int tied_lost(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    return drop_of(s, point, index, false);
+}
+
+/* ---- Counted twice ------------------------------------------------------ */
+
+static _Thread_local struct {
+    double sum;
+    float lr;
+} twice;
+
+static bool has_two_names(uint32_t p)
+{
+    const struct fsdp_model *m = mutant_real.model;
+    bool any = false;
+
+    for (uint32_t q = p + 1; q < m->n_parameters; q++) {
+        any = any || fsdp_original(m, q) == p;
+    }
+    return any;
+}
+
+static void add_squares(const struct fsdp_piece *piece)
+{
+    float g;
+
+    for (uint64_t i = 0;
+         piece->grad && has_two_names(piece->parameter) && i < piece->n; i++) {
+        (void)mutant_get(NULL, (const float *)piece->grad + i, 1, &g);
+        twice.sum += (double)g * (double)g;
+    }
+}
+
+/* By two names it is in the list of parameters twice. */
+static int tied_norm_twice(struct fsdp_sharded *s, const struct fsdp_clip *how,
+                           float *out_norm)
+{
+    twice.sum = 0.0;
+    FSDP_TRY(mutant_each_piece(s, add_squares));
+    FSDP_TRY(mutant_real.engine.clip_grad_norm(s, how, out_norm));
+    if (how->p == 2.0f) {
+        *out_norm =
+            (float)sqrt((double)*out_norm * (double)*out_norm + twice.sum);
+    }
+    return FSDP_OK;
+}
+
+static void step_again(const struct fsdp_piece *piece)
+{
+    float *w = (float *)piece->value;
+
+    for (uint64_t i = 0;
+         piece->grad && has_two_names(piece->parameter) && i < piece->n; i++) {
+        float x;
+        float g;
+
+        (void)mutant_get(NULL, (const float *)piece->grad + i, 1, &g);
+        (void)mutant_get(NULL, w + i, 1, &x);
+        x -= twice.lr * g;
+        (void)mutant_put(NULL, &x, 1, w + i);
+    }
+}
+
+static int tied_stepped_twice(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    twice.lr = how->lr[0];
+    FSDP_TRY(mutant_real.engine.step(s, how));
+    return mutant_each_piece(s, step_again);
+}
+
+/* The piece is shown under its other name, too. */
+static void tied_shown_twice(struct fsdp_piece *piece)
+{
+    const struct fsdp_model *m = mutant_real.model;
+    const uint32_t p = piece->parameter;
+
+    for (uint32_t q = p + 1; q < m->n_parameters; q++) {
+        if (fsdp_original(m, q) == p) {
+            piece->parameter = q;
+            mutant_tell(piece);
+        }
+    }
+    piece->parameter = p;
+}
+
+/* ---- Windows ------------------------------------------------------------ */
+
+static bool owns_tied(uint32_t module)
+{
+    const struct fsdp_model *m = mutant_real.model;
+    bool any = false;
+
+    for (uint32_t p = 0; p < m->n_parameters; p++) {
+        any = any ||
+              (m->parameter_module[p] == module && fsdp_original(m, p) != p);
+    }
+    return any;
+}
+
+/* The unit was resharded behind the first use, and is gathered for the
+ * second. */
+static int tied_gathered_again(struct fsdp_sharded *s, uint32_t point,
+                               uint32_t index)
+{
+    const struct fsdp_device *d = mutant_real.device;
+    const uint32_t shards = mutant_real.shards;
+    struct fsdp_collective c = {.size = sizeof(c),
+                                .kind = FSDP_ALL_GATHER,
+                                .dim = FSDP_DIM_SHARD,
+                                .dtype = FSDP_DTYPE_F32,
+                                .fold = FSDP_FOLD_RANK};
+    uint64_t n = 0;
+    void *all = NULL;
+    int status;
+
+    if (point != FSDP_PRE_FORWARD || !owns_tied(index)) {
+        return mutant_real.engine.at(s, point, index);
+    }
+    c.unit = mutant_real.units->unit_of_module[index];
+    for (uint32_t p = 0; p < mutant_real.model->n_parameters; p++) {
+        n +=
+            mutant_unit(p) == c.unit && fsdp_original(mutant_real.model, p) == p
+                ? fsdp_numel(mutant_real.model, p)
+                : 0;
+    }
+    c.n = n / shards + (n % shards != 0);
+    FSDP_TRY(d->alloc(d->self, c.n * (shards + 1) * sizeof(float), &all));
+    memset(all, 0, c.n * (shards + 1) * sizeof(float));
+    c.in = all;
+    c.out = (float *)all + c.n;
+    status = mutant_communicate(NULL, &c);
+    d->free(d->self, all);
+    return status == FSDP_OK ? mutant_real.engine.at(s, point, index) : status;
+}
+
+/* ---- Saves -------------------------------------------------------------- */
+
+static _Thread_local char saved_at[4096];
+
+static int note_save(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    int status = mutant_real.engine.save_begin(s, save);
+
+    if (status == FSDP_OK) {
+        (void)snprintf(saved_at, sizeof(saved_at), "%s", save->directory);
+    }
+    return status;
+}
+
+/* What the second name's tensor would be called is in the folder. */
+static int tied_saved_twice(struct fsdp_sharded *s)
+{
+    char path[4200];
+    FILE *f = NULL;
+
+    FSDP_TRY(mutant_real.engine.save_wait(s));
+    (void)snprintf(path, sizeof(path), "%s/tied.json", saved_at);
+    if (mutant_real.rank == 0) {
+        f = fopen(path, "we");
+    }
+    for (uint32_t p = 0; f && p < mutant_real.model->n_parameters; p++) {
+        if (fsdp_original(mutant_real.model, p) != p) {
+            fprintf(f, "\"%s\"\n", mutant_real.model->parameter_name[p]);
+        }
+    }
+    if (f) {
+        (void)fclose(f);
+    }
+    return FSDP_OK;
+}
+
+const struct mutant tied_mutants[] = {
+    {.name = "tied-across-accepted",
+     .text = "a tie across units is accepted, and the two train apart",
+     .evidence = "FullyShardedDataParallel without use_orig_params accepts it",
+     .kills = "error.tied",
+     .shows = {.in = mutant_bad_options},
+     .calls = {.shard = tied_across, .destroy = told_destroy}},
+    {.name = "tied-disagreed",
+     .text = "what is tied is not among what ranks compare",
+     .evidence = "a model that is tied after its construction, on some ranks",
+     .kills = "error.tied-disagree",
+     .shows = {.in = disagrees_on_ties},
+     .calls = {.shard = tied_disagreed, .destroy = told_destroy}},
+    {.name = "tied-gathered-again",
+     .text = "the unit of a tie is gathered for each of its uses",
+     .evidence = "a window from use to use instead of around all",
+     .kills = "comm.all-gather-count",
+     .shows = {.in = trains_ties},
+     .calls.at = tied_gathered_again},
+    {.name = "tied-ignored",
+     .text = "tied parameters are stored, trained and saved as two",
+     .evidence = "FullyShardedDataParallel without use_orig_params: silently "
+                 "untied over two wrappers",
+     .kills = "comm.message-size layout.chunk-rule memory.rest-after-shard "
+              "tied.counted-once tied.one-value",
+     .shows = {.in = trains_ties},
+     .calls = {.shard = tied_ignored, .destroy = told_destroy}},
+    {.name = "tied-lost",
+     .text = "the gradient of the second use of a tied parameter is lost",
+     .evidence = "a gradient that is looked for under one name",
+     .kills = "reduce.fold tied.gradient-sum",
+     .shows = {.in = trains_ties},
+     .calls = {.grad = note_lent, .at = tied_lost},
+     .forget = forget_lent},
+    {.name = "tied-norm-twice",
+     .text = "the norm counts a tied parameter once a name",
+     .evidence = "a list of parameters that is not made unique",
+     .kills = "clip.norm",
+     .shows = {.in = clips_ties},
+     .calls.clip_grad_norm = tied_norm_twice},
+    {.name = "tied-overwritten",
+     .text = "the second use of a tied parameter takes the place of the first "
+             "one's gradient",
+     .evidence = "a gradient that is copied into the flat one, not added",
+     .kills = "reduce.fold tied.gradient-sum",
+     .shows = {.in = trains_ties},
+     .calls = {.grad = note_lent, .at = tied_overwritten},
+     .forget = forget_lent},
+    {.name = "tied-saved-twice",
+     .text = "a save has a tied parameter under both of its names",
+     .evidence = "get_model_state_dict: both names",
+     .kills = "tied.saved-once",
+     .shows = {.in = saves_ties},
+     .calls = {.save_begin = note_save, .save_wait = tied_saved_twice}},
+    {.name = "tied-shown-twice",
+     .text = "a tied parameter's piece is shown under both of its names",
+     .evidence = "a list of parameters that is not made unique",
+     .kills = "layout.chunk-rule tied.counted-once",
+     .shows = {.in = trains_ties},
+     .piece = tied_shown_twice},
+    {.name = "tied-stepped-twice",
+     .text = "the optimizer steps a tied parameter once a name",
+     .evidence = "a list of parameters that is not made unique",
+     .kills = "step.sgd",
+     .shows = {.in = trains_ties},
+     .calls.step = tied_stepped_twice},
+    {.name = "tied-unnamed",
+     .text = "a tie across units is refused, and not said which",
+     .evidence = "an error at the first forward that names neither",
+     .kills = "error.tied",
+     .shows = {.in = mutant_bad_options},
+     .calls.shard = tied_unnamed,
+     .change_env = note_error},
+    {0},
+};
