@@ -22,6 +22,7 @@ int command_consolidate(int argc, char **argv);
 int command_inspect(int argc, char **argv);
 int command_track(int argc, char **argv);
 int command_fixtures(int argc, char **argv);
+int command_check(int argc, char **argv);
 int command_probe(int argc, char **argv);
 int command_init(int argc, char **argv);
 int command_plan(int argc, char **argv);

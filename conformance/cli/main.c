@@ -39,6 +39,8 @@ static const struct command commands[] = {
     {"track", command_track, "keep what was measured, and judge what changed"},
     {"fixtures", command_fixtures,
      "write golden data, or prove that they are what ref makes"},
+    {"check", command_check,
+     "judge a PyTorch model of your own: is it trained as if not sharded"},
     {"probe", command_probe,
      "read what probes logged of a program as it is, and judge it"},
     {"plan", command_plan,

@@ -68,6 +68,8 @@ install(FILES ref/miniature.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/ref)
 set(data ${CMAKE_INSTALL_DATADIR}/fsdp-cts)
 install(DIRECTORY conformance/tools/adapters DESTINATION ${data}
     FILES_MATCHING PATTERN *.py PATTERN *.txt PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY conformance/tools/check DESTINATION ${data}
+    FILES_MATCHING PATTERN *.py PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY fixtures/golden fixtures/schema DESTINATION ${data}
     PATTERN schema_test EXCLUDE)
 install(DIRECTORY ci/samples DESTINATION ${data})

@@ -109,7 +109,7 @@ add_test(NAME unit.judge_bits COMMAND judge_bits ${fixtures}/golden/records
 set_tests_properties(unit.judge_bits PROPERTIES LABELS unit TIMEOUT 120)
 
 unit(conformance/tools/submit/schema_fields_test.c LINK fsdp-submit fsdp-probe
-    fsdp-plan
+    fsdp-plan fsdp-check
     WITH ${here}/run/adapter_claims.c)
 file(GLOB compare_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/judge/compare/*_test.c ${here}/judge/replay/*_test.c)
@@ -243,6 +243,15 @@ set_tests_properties(fuzz fuzz.self-test PROPERTIES LABELS unit TIMEOUT 600
 # ---- Probes ----
 include(${here}/tools/probes/probes_tests.cmake)
 
+# ---- A model of one's own ----
+unit(conformance/tools/check/own_judge_test.c LINK fsdp-check)
+foreach(name check_planted)
+    add_test(NAME check.${name} COMMAND ${here}/tools/check/${name}_test.sh
+        $<TARGET_FILE:fsdp-cts>)
+    set_tests_properties(check.${name} PROPERTIES LABELS conformance
+        TIMEOUT 1800 SKIP_RETURN_CODE 77)
+endforeach()
+
 # ---- Track ----
 foreach(name plan_bytes_test plan_model_test plan_time_test
         prefetch_test)
@@ -315,6 +324,7 @@ file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh
     ${here}/tools/bench/*_test.sh ${here}/tools/submit/*_test.sh
     ${here}/tools/track/*_test.sh ${here}/tools/init/*_test.sh
     ${here}/tools/probes/probe_usage_test.sh
+    ${here}/tools/check/check_test.sh
     ${here}/tools/plan/*_test.sh)
 foreach(script ${scripts})
     get_filename_component(name ${script} NAME_WE)

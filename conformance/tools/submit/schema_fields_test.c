@@ -12,7 +12,9 @@
 
 #include <cmocka.h>
 
+#include "record/record_fields.h"
 #include "run/adapter_claims.h"
+#include "tools/check/own_record.h"
 #include "tools/plan/cluster.h"
 #include "tools/plan/description.h"
 #include "tools/probes/probe_parse.h"
@@ -295,6 +297,7 @@ static void schemas_of_files(void **state)
                {"bundle-manifest", &bundle_manifest_table},
                {"explanations", &explanations_table},
                {"claims", &adapter_claims_table},
+               {"own-record", &own_record_table},
                {"plan-model", &description_table},
                {"plan-cluster", &cluster_table}};
 

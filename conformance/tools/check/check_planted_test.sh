@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# check_planted_test.sh - a model of one's own that is wrong in one way, as
+# testing/planted.py says: the fault is found, by the requirement that one would
+# name, and by unit and parameter; a file that cannot be played is refused in
+# one line.
+#
+# usage: check_planted_test.sh FSDP-CTS [FAULT...]; skips where python3, or
+# FSDP_PYTHON, has no torch.
+set -uo pipefail
+# shellcheck source=conformance/tools/check/check_testing.sh
+. "$(dirname "${BASH_SOURCE[0]}")/check_testing.sh"
+
+shift
+only=" $* "
+planted() # FAULT CODE TEXT [OPTION...]
+{
+    local PLANTED=$1 code=$2 text=$3
+
+    [ "$only" = '  ' ] || [[ $only == *" $1 "* ]] || return
+    export PLANTED
+    shift 3
+    says "$code" "$text" "$here/testing/planted.py" --timeout 300 "$@"
+}
+
+planted nothing 0 CONFORMANT
+planted three-ranks 0 CONFORMANT --ranks 3
+planted lora 0 own.frozen-still
+planted microbatches 0 'of 3 microbatches'
+planted bf16 0 'computed in bf16, reduced in f32'
+planted bf16-both 0 'computed in bf16, reduced in bf16'
+planted reduce-bf16 0 'computed in f32, reduced in bf16'
+planted ddp 0 'under ddp'
+planted divisor 1 'FAIL     own.reduced: step 0, rank 0, unit inner.1, parameter inner.1.0.weight, element 0: reduced to'
+planted forgotten 1 'FAIL     own.layout: parameter table.weight: it is in no unit'
+planted untied 1 'FAIL     own.tied: rank 0: head.weight is table.weight too in the unsharded model'
+planted optimizer-first 1 'FAIL     own.optimizer-holds: rank 0, unit (root), parameter table.weight: the optimizer does not have it'
+planted draws-on-one 1 'FAIL     own.random-state: step 0, rank 1: the pass begins with another random state'
+planted same-batch 1 'FAIL     own.batches-differ: step 0, rank 1: its batch is that of rank 0'
+planted batch-by-world 1 'Look first at own.batches:'
+planted frozen-moves 1 'FAIL     own.frozen-still: step 0, rank 0, unit inner.0, parameter inner.0.0.weight'
+planted bf16-reduce 1 'FAIL     own.wire: step 0, rank 0, unit inner.1: reduce-scatter in bf16, f32 was asked for'
+planted buffer-cast 1 'FAIL     own.buffers: step 0, rank 0: buffer scale has other values'
+planted moments-lost 1 "FAIL     own.saved-states: step 1, rank 0, unit (root), parameter table.weight: optimizer's state exp_avg: it was saved, and is not loaded"
+planted other-weights 1 'FAIL     own.initial: step 0, rank 1, unit (root), parameter norm.bias'
+planted learning-rate 1 'Look first at own.step:'
+planted kept-whole 1 'FAIL     own.memory: step 0, rank 0, unit inner.0: '
+planted gathers 1 'FAIL     own.gathers: step 0, rank 0, unit inner.0'
+
+# What cannot be played, and ranks that do not come to their end.
+planted no-function 65 'has no function loss(model, batch)'
+planted import-fails 65 'while it was imported: RuntimeError: planted here'
+planted no-scalar 65 'not a scalar'
+planted no-tensor 65 'loss() returned float, not a tensor'
+planted no-gradient 65 'needs no gradient'
+planted model-differs 65 'model() makes another table.weight each time'
+planted batch-differs 65 'batch(0, 0, 0) is another one each time'
+planted unwrapped 1 'neither fully_shard nor DistributedDataParallel'
+planted raises 1 'own.completes: rank 1 raised: step 0, microbatch 0, forward, in inner.0.3: ValueError: planted here'
+planted killed 1 'own.completes: rank 1 signalled: step 0, microbatch 0, forward, in inner.0.3: signal 9 (SIGKILL)'
+planted hangs 1 'own.completes: rank 1 hung: step 0, microbatch 0, forward, in inner.0.3: no end after' --timeout 60
+
+finish "$([ "$only" = '  ' ] && echo 33 || echo 1)"

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check_play.py - one pass of a model, and what is looked at meanwhile: the
+same for a rank of the sharded run and for the unsharded one."""
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from check_record import DTYPES, digest_of, digest_of_any, loss_pair
+from check_wraps import BadModel, plain_name
+
+
+IN_A_COLLECTIVE = ", in a collective"
+
+
+class Player:
+    """Plays passes, and records what it sees. The watcher of collectives
+    (adapter_torch.watch_collectives) calls its saw()."""
+
+    fault = None
+
+    def __init__(self, task, record, note):
+        self.task, self.record, self.note = task, record, note
+        self.at = (0, 0, 0)  # step, microbatch, rank
+        self.playing = self.backward = False
+        self.unit = -1  # whose collective comes next
+        self.where = ""
+        self.hooked = {}
+        self.gradient = {}
+        self.place = "before the first step"
+        self.live = lambda: 0  # bytes of whole weights
+        self.within = False
+
+    @property
+    def inside(self):
+        """A collective, which may be made of others."""
+        return self.within
+
+    @inside.setter
+    def inside(self, now):
+        self.within = now
+        self.note(self.place + (IN_A_COLLECTIVE if now else ""))
+
+    # ---- Eyes ----
+
+    def event(self, what, unit, dtype="none", n=0):
+        if self.playing:
+            self.record.add("events", *self.at, self.backward, what, unit,
+                            dtype, n)
+
+    def moment(self, what, unit):
+        """An event of a unit, with what is there of whole weights."""
+        if self.playing:
+            self.event(what, unit, n=self.live())
+
+    def saw(self, kind, group, n, dtype):
+        del group
+        self.event(kind, self.unit, DTYPES.get(dtype, "none"), n)
+
+    def spoil_input(self, t):
+        """For the watcher, which adapters also use to plant faults."""
+
+    def spoil_output(self, t, group):
+        """The same."""
+
+    def watch_modules(self, model):
+        """So that an error, or a hang, says where."""
+        for name, module in model.named_modules():
+            name = plain_name(name + ".")[:-1] or "the whole model"
+            module.register_forward_pre_hook(
+                lambda *_, name=name: self.stand(f"in {name}"), prepend=True)
+
+    def stand(self, where):
+        self.where = where
+        step, microbatch, _ = self.at
+        way = "backward" if self.backward else "forward"
+        self.place = f"step {step}, microbatch {microbatch}, {way}, {where}"
+        self.note(self.place)
+
+    def watch_unit(self, number, module, weights):
+        """weights(): (parameter, tensor) of the unit in its forward."""
+
+        def enter(*_):
+            self.moment("forward", number)
+            if self.playing and not self.backward:
+                for p, w in weights():
+                    self.see_weight(p, w)
+
+        def leave(_module, _arguments, output):
+            self.moment("forward-end", number)
+            if not self.playing:
+                return
+            once = []
+
+            def arrive(_):
+                if not once:
+                    once.append(1)
+                    self.moment("backward", number)
+
+            for t in tree_leaves(output):
+                if isinstance(t, torch.Tensor) and t.requires_grad:
+                    t.register_hook(arrive)
+
+        module.register_forward_pre_hook(enter)
+        module.register_forward_hook(leave)
+
+    def see_weight(self, p, w):
+        step, microbatch, rank = self.at
+        mine = rank == self.record.header["rank"] # unsharded: once for all
+        if microbatch == 0 and mine:
+            self.record.tensor("unsharded", step, 0, 0, p, 0, w.numel(), w)
+        if w.requires_grad and self.hooked.get(p) is not w:
+            self.hooked[p] = w
+            w.register_hook(lambda g, p=p: self.take(p, g))
+
+    def take(self, p, g):
+        """The gradient of one pass."""
+        if not self.playing:
+            return
+        if p in self.gradient:
+            raise BadModel("one pass gives a parameter its gradient twice: a "
+                           "reentrant checkpoint? use_reentrant=False is known "
+                           "here")
+        g = g.detach()
+        self.record.tensor("local-gradient", *self.at, p, 0, g.numel(), g)
+        # Only the unsharded run adds them up.
+        alone = self.record.header["role"] == "unsharded"
+        self.gradient[p] = g if alone else None
+
+    # ---- A pass ----
+
+    def one_pass(self, model, step, microbatch, rank):
+        self.at = (step, microbatch, rank)
+        self.stand("before the model")
+        batch = self.task.call("batch", step, microbatch, rank)
+        seen = digest_of_any(batch)
+        random = digest_of(torch.get_rng_state())
+        self.gradient = {}
+        self.playing, self.backward = True, False
+        loss = self.task.call("loss", model, batch)
+        check_loss(loss)
+        self.backward = True
+        self.stand("behind the loss")
+        loss.backward()
+        self.moment("end", -1)
+        self.playing = self.backward = False
+        self.record.add("passes", step, microbatch, rank, loss_pair(loss),
+                        seen, random)
+
+    # ---- Between passes ----
+
+    def show(self, stage, step, pieces, value):
+        """The pieces' values; value(piece) may be None."""
+        for piece in pieces:
+            t = value(piece)
+            if t is not None and t.numel() > 0:
+                self.record.tensor(stage, step, 0, 0, piece.p, piece.first,
+                                   piece.parameter.numel(), t)
+
+    def show_buffers(self, step, rank, model):
+        for name, b in model.named_buffers():
+            self.record.add("buffers", step, rank, plain_name(name),
+                            DTYPES.get(b.dtype, "none"), digest_of(b))
+
+    def show_states(self, stage, step, pieces, optimizer):
+        for piece in pieces:
+            for key, t in sorted(optimizer.state.get(piece.parameter,
+                                                     {}).items()):
+                if not isinstance(t, torch.Tensor):
+                    continue
+                part, first = t, 0
+                if t.shape == piece.parameter.shape and t.dim() > 0:
+                    part, first = piece.cut(t), piece.first
+                if part.numel() > 0:
+                    self.record.tensor(f"{stage}.{key}"[:31], step, 0, 0,
+                                       piece.p, first,
+                                       piece.parameter.numel(), part)
+
+    def show_held(self, optimizer, model, names):
+        """Which parameters the optimizer has; -1: none of the model's."""
+        number = {id(p): names[plain_name(name)]
+                  for name, p in model.named_parameters()}
+        for group, g in enumerate(optimizer.param_groups):
+            for p in g["params"]:
+                self.record.add("held", number.get(id(p), -1), group)
+
+
+def check_loss(loss):
+    if not isinstance(loss, torch.Tensor):
+        raise BadModel(f"loss() returned {type(loss).__name__}, not a tensor")
+    if loss.numel() != 1 or not loss.is_floating_point():
+        raise BadModel("loss() returned a tensor of shape "
+                       f"{tuple(loss.shape)} and {loss.dtype}, not a scalar "
+                       "of floating point")
+    if not loss.requires_grad:
+        raise BadModel("loss() returned a scalar that needs no gradient")

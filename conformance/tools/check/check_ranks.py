@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check_ranks.py - the two runs: a rank of the sharded one, and the unsharded
+one, in which one process plays all ranks, one after the other."""
+
+import datetime
+import os
+
+import torch
+import torch.distributed as dist
+from torch.utils._pytree import tree_map
+
+from adapter_torch import watch_collectives
+from check_play import Player
+from check_record import Record
+from check_wraps import Piece, describe, named, whole, wrap_of
+
+
+def prepare(task):
+    """The same arithmetic in both runs."""
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.manual_seed(task.seed)
+
+
+def stream_of(task, rank):
+    """Each rank draws from a stream of its own once the model is made."""
+    torch.manual_seed(task.seed + 1 + rank)
+
+
+# ---- Sharded ----------------------------------------------------------------
+
+
+def name_units(player):
+    """Whose collective it is: a parameter group's own."""
+    from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
+        FSDPParamGroup,
+    )
+    for method in ("unshard", "post_backward"):
+        real = getattr(FSDPParamGroup, method)
+
+        def call(group, *args, real=real, **kwargs):
+            before, player.unit = player.unit, getattr(group, "unit", -1)
+            try:
+                return real(group, *args, **kwargs)
+            finally:
+                player.unit = before
+
+        setattr(FSDPParamGroup, method, call)
+
+
+class Sharded:
+    """A rank's life. `record` is written whatever comes of it."""
+
+    def __init__(self, task, rank, note):
+        self.task, self.rank = task, rank
+        self.record = Record("rank", rank, task)
+        self.player = Player(task, self.record, note)
+
+    def make(self):
+        """Model and optimizer, sharded."""
+        model = self.task.call("model")
+        stream_of(self.task, self.rank)
+        model = self.task.call("shard", model) or model
+        return model, self.task.call("optimizer", model)
+
+    def live(self):
+        task, player, record = self.task, self.player, self.record
+        dist.init_process_group(
+            "gloo", init_method=f"file://{task.scratch}/store", rank=self.rank,
+            world_size=task.ranks,
+            timeout=datetime.timedelta(seconds=task.timeout))
+        prepare(task)
+        self.model, self.optimizer = self.make()
+        names = describe(record, self.model)
+        self.wrap = wrap = wrap_of(self.model, names)
+        record.header["wrapper"] = wrap.name
+        record.header["optimizer"] = type(self.optimizer).__name__
+        self.watch()
+        self.pieces = list(wrap.pieces())
+        for piece in self.pieces:
+            n = piece.cut(piece.parameter).numel()
+            if n > 0:
+                record.add("pieces", piece.p, piece.first, n)
+        player.show_held(self.optimizer, self.model, names)
+        player.show("initial", 0, self.pieces, lambda x: x.cut(x.parameter))
+        for step in range(task.steps):
+            self.one_step(step)
+        for unit in wrap.units():  # now it is known which are resharded
+            record.add("units", unit.name, unit.reshard, unit.parameters)
+
+    def watch(self):
+        player, wrap = self.player, self.wrap
+        player.live = wrap.live
+        found = set()
+        for number, unit in enumerate(wrap.units()):
+            found.update(unit.parameters)
+            player.watch_unit(number, unit.module,
+                              lambda number=number: wrap.full(number))
+        rest = [x for x in wrap.pieces() if x.p not in found]
+        if rest:
+            player.watch_unit(-1, self.model,
+                              lambda: ((x.p, x.parameter) for x in rest))
+        player.watch_modules(self.model)
+        if wrap.name == "fully_shard":
+            name_units(player)
+        watch_collectives(player)
+
+    def one_step(self, step):
+        task, player = self.task, self.player
+        for b in range(task.microbatches):
+            with self.wrap.sync(b == task.microbatches - 1):
+                player.one_pass(self.model, step, b, self.rank)
+        player.show_buffers(step, self.rank, self.model)
+        player.stand("in the optimizer")
+        self.show_reduced(step)
+        self.optimizer.step()
+        player.show("after", step, self.pieces, lambda x: x.cut(x.parameter))
+        player.show_states("state", step, self.pieces, self.optimizer)
+        self.optimizer.zero_grad()
+
+    def show_reduced(self, step):
+        def gradient(piece):
+            g = piece.parameter.grad
+            return None if g is None else piece.cut(g)
+
+        self.player.show("reduced", step, self.pieces, gradient)
+        if self.task.takes_over: # the unsharded run goes on with these
+            torch.save([(x.p, x.first, gradient(x)) for x in self.pieces],
+                       self.task.reduced_path(step, self.rank))
+
+    def checkpoint(self):
+        """Saved, and loaded into a model that is something else."""
+        task, player = self.task, self.player
+        player.place = "in save()"
+        folder = os.path.join(task.scratch, "saved")
+        task.call("save", self.model, self.optimizer, folder)
+        model, optimizer = self.make()
+        with torch.no_grad():
+            for p in model.parameters():
+                p.zero_()
+        player.place = "in load()"
+        task.call("load", model, optimizer, folder)
+        pieces = list(wrap_of(model, describe_again(model)).pieces())
+        last = task.steps - 1
+        player.show("loaded", last, pieces, lambda x: x.cut(x.parameter))
+        player.show_states("loaded", last, pieces, optimizer)
+
+
+def describe_again(model):
+    class Nobody:
+        def add(self, *_):
+            pass
+
+    return describe(Nobody(), model)
+
+
+# ---- Unsharded --------------------------------------------------------------
+
+
+class Unsharded:
+    """Plays the ranks one after the other, with the same functions of the
+    file, and none of torch.distributed. In mixed precision the model has
+    casts of its parameters while it computes, as fully_shard's policy says:
+    parameters and what units are given are cast, buffers are not."""
+
+    def __init__(self, task, note, ranks):
+        self.task, self.ranks = task, ranks  # what the ranks recorded
+        self.record = Record("unsharded", 0, task)
+        self.player = Player(task, self.record, note)
+
+    def live(self):
+        task, player, record = self.task, self.player, self.record
+        prepare(task)
+        self.model = model = task.call("model")
+        self.optimizer = task.call("optimizer", model)
+        record.header["optimizer"] = type(self.optimizer).__name__
+        names = describe(record, model)
+        self.parameters = [p for _, p in named(model)]
+        self.computes = list(self.parameters)  # what the model computes with
+        self.casts = task.compute == "bf16"
+        self.wire = getattr(torch, {"f32": "float32",
+                                    "bf16": "bfloat16"}[task.reduce])
+        self.watch(names)
+        self.pieces = self.same_pieces()
+        player.show_held(self.optimizer, model, names)
+        player.show("initial", 0, self.pieces, lambda x: x.cut(x.parameter))
+        self.open_streams()
+        for step in range(task.steps):
+            self.one_step(step)
+
+    def watch(self, names):
+        player, model = self.player, self.model
+        found = set()
+        for number, (name, _, parameters) in enumerate(self.ranks.units()):
+            try:
+                module = model.get_submodule(name)
+            except AttributeError: # the judge sees that it has no events
+                continue
+            found.update(parameters)
+            player.watch_unit(number, module, lambda mine=parameters: (
+                (p, self.computes[p]) for p in mine
+                if p < len(self.computes)))
+            if self.casts:
+                module.register_forward_pre_hook(cast_arguments, prepend=True,
+                                                 with_kwargs=True)
+        rest = [p for p in range(len(self.parameters)) if p not in found]
+        if rest:
+            player.watch_unit(-1, model, lambda: (
+                (p, self.computes[p]) for p in rest))
+        player.watch_modules(model)
+
+    def same_pieces(self):
+        """The parts of parameters that the ranks have."""
+        pieces = []
+        for p, first, n in self.ranks.pieces():
+            if p < len(self.parameters):
+                pieces.append(Piece(p, first, self.parameters[p],
+                                    cut_of(first, n)))
+        return pieces
+
+    def open_streams(self):
+        """What a rank has of its own: where it is in its random numbers, and
+        its buffers."""
+        self.streams = []
+        for rank in range(self.task.ranks):
+            stream_of(self.task, rank)
+            self.streams.append((torch.get_rng_state(), {
+                name: b.clone() for name, b in self.model.named_buffers()}))
+
+    @torch.no_grad()
+    def enter(self, rank):
+        state, buffers = self.streams[rank]
+        torch.set_rng_state(state)
+        for name, b in self.model.named_buffers():
+            b.copy_(buffers[name])
+
+    @torch.no_grad()
+    def leave(self, rank):
+        self.streams[rank] = (torch.get_rng_state(), {
+            name: b.clone() for name, b in self.model.named_buffers()})
+
+    def hand_over(self, dtype):
+        """fully_shard has autograd hand a gradient over in the dtype that it
+        is reduced in, where that is narrower than the one it is computed in:
+        each use of a parameter is rounded before they are added up."""
+        if self.task.compute == "f32" and self.task.reduce == "bf16":
+            for p in self.parameters:
+                if p.requires_grad:
+                    p.grad_dtype = dtype
+
+    def cast(self, to):
+        """Puts other tensors in the places of the parameters."""
+        number = {id(p): i for i, p in enumerate(self.computes)}
+        for module in self.model.modules():
+            for name, p in list(module._parameters.items()):
+                if p is not None:
+                    module._parameters[name] = to[number[id(p)]]
+        self.computes = to
+
+    def one_step(self, step):
+        task, player = self.task, self.player
+        total = {}
+        if self.casts:
+            self.cast([torch.nn.Parameter(p.detach().to(torch.bfloat16),
+                                          requires_grad=p.requires_grad)
+                       if p.is_floating_point() else p
+                       for p in self.parameters])
+        self.hand_over(self.wire)
+        for rank in range(task.ranks):
+            pending = {}
+            self.enter(rank)
+            for b in range(task.microbatches):
+                player.one_pass(self.model, step, b, rank)
+                for p, g in player.gradient.items():
+                    g = g.to(self.wire)
+                    pending[p] = pending[p] + g if p in pending else g
+                for p in self.computes:
+                    p.grad = None
+            self.leave(rank)
+            player.show_buffers(step, rank, self.model)
+            for p, g in pending.items():
+                total[p] = total[p] + g if p in total else g
+        if self.casts:
+            self.cast(self.parameters)
+        self.hand_over(torch.float32)
+        self.reduce(step, total)
+        player.stand("in the optimizer")
+        self.optimizer.step()
+        player.show("after", step, self.pieces, lambda x: x.cut(x.parameter))
+        player.show_states("state", step, self.pieces, self.optimizer)
+        self.optimizer.zero_grad()
+
+    def reduce(self, step, total):
+        """The mean. Of two ranks it does not depend on an order; of more the
+        sharded run's is taken over, once the judge has what it came from."""
+        for p, g in total.items():
+            mean = g / self.task.ranks
+            self.parameters[p].grad = mean.to(self.parameters[p].dtype)
+        if self.task.takes_over:
+            for rank in range(self.task.ranks):
+                path = self.task.reduced_path(step, rank)
+                for p, first, g in torch.load(path):
+                    if g is not None and p in total:
+                        flat = self.parameters[p].grad.view(-1)
+                        flat[first:first + g.numel()] = g.reshape(-1)
+                os.unlink(path)
+
+        def gradient(piece):
+            g = piece.parameter.grad
+            return None if g is None else piece.cut(g)
+
+        self.player.show("reduced", step, self.pieces, gradient)
+
+
+def cast_arguments(_module, arguments, kwargs):
+    def cast(t):
+        return (t.to(torch.bfloat16) if isinstance(t, torch.Tensor)
+                and t.is_floating_point() else t)
+
+    return tree_map(cast, arguments), tree_map(cast, kwargs)
+
+
+def cut_of(first, n):
+    return lambda t: whole(t).reshape(-1)[first:first + n]

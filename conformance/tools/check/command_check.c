@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command_check.c - a model of one's own: has Python play it (check_model.py),
+ * sharded and unsharded, and judges what that recorded.
+ */
+#include "checkpoint/folder_erase.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "record/record_internal.h"
+#include "tools/check/own_judge.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: fsdp-cts check FILE.py [OPTION ...]\n"
+    "       fsdp-cts check FOLDER [--json]\n\n"
+    "Whether your own PyTorch model, sharded your way, is trained as if "
+    "nobody\n"
+    "sharded it. FILE.py has five functions: model(), batch(step, microbatch,\n"
+    "rank), loss(model, batch), shard(model) and optimizer(model). The model "
+    "is\nplayed sharded, a process a rank, on the CPU, and unsharded; what was "
+    "seen of\nboth is compared in every bit. FOLDER: what --records kept of "
+    "such a run. See\ndocs/check.md.\n\n"
+    "  --ranks K         how many there are (2)\n"
+    "  --python PYTHON   one that has torch (python3)\n"
+    "  --timeout SECONDS for each of the runs (600)\n"
+    "  --records FOLDER  keep what was recorded there; it must be empty or "
+    "new\n"
+    "  --list            print what is asked\n"
+    "  --json            print JSON\n"
+    "  --help            this text\n\n"
+    "exit: 0 conformant; 1 not conformant; 2 no verdict; 64 usage error, or no "
+    "torch;\n65 FILE.py or records are not as they have to be; 74 output could "
+    "not be written\n";
+
+struct options {
+    const char *python, *records;
+    char ranks[16], timeout[16]; /* digits */
+    bool json, list;
+};
+
+static int refuse(const char *what, const char *value, const char *right)
+{
+    fprintf(stderr, "fsdp-cts check: %s '%.80s': %s\n", what, value, right);
+    return EXIT_USAGE;
+}
+
+static int take_number(const char *name, const char *value, long least,
+                       long most, char to[16])
+{
+    char *end = NULL;
+    const long n = strtol(value, &end, 10);
+
+    if (value[0] < '0' || value[0] > '9' || *end != '\0' || n < least ||
+        n > most) {
+        fprintf(stderr,
+                "fsdp-cts check: %s '%.80s': a number from %ld to %ld was "
+                "expected\n",
+                name, value, least, most);
+        return EXIT_USAGE;
+    }
+    (void)snprintf(to, 16, "%ld", n);
+    return 0;
+}
+
+enum {
+    OPTION_RANKS = 256,
+    OPTION_PYTHON,
+    OPTION_TIMEOUT,
+    OPTION_RECORDS,
+    OPTION_LIST,
+    OPTION_JSON,
+    MOST_RANKS = 8, /* processes of one machine */
+};
+
+static int take_option(int code, const char *value, struct options *o)
+{
+    switch (code) {
+    case OPTION_RANKS:
+        return take_number("--ranks", value, 2, MOST_RANKS, o->ranks);
+    case OPTION_TIMEOUT:
+        return take_number("--timeout", value, 1, 1000000, o->timeout);
+    case OPTION_PYTHON:
+        o->python = value;
+        return 0;
+    case OPTION_RECORDS:
+        o->records = value;
+        return 0;
+    case OPTION_LIST:
+        o->list = true;
+        return 0;
+    default:
+        o->json = true;
+        return 0;
+    }
+}
+
+static int parse(int argc, char **argv, struct options *o)
+{
+    static const struct option rows[] = {
+        {"ranks", required_argument, NULL, OPTION_RANKS},
+        {"python", required_argument, NULL, OPTION_PYTHON},
+        {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+        {"records", required_argument, NULL, OPTION_RECORDS},
+        {"list", no_argument, NULL, OPTION_LIST},
+        {"json", no_argument, NULL, OPTION_JSON},
+        {NULL, 0, NULL, 0}};
+    int code;
+
+    opterr = 0;
+    optind = 1;
+    while ((code = getopt_long(argc, argv, "", rows, NULL)) != -1) {
+        const int status =
+            code == '?' ? refuse("option", argv[optind - 1],
+                                 "unknown, or its value is missing or too "
+                                 "much; see --help")
+                        : take_option(code, optarg, o);
+        if (status != 0) {
+            return status;
+        }
+    }
+    if (!o->list && optind != argc - 1) {
+        fprintf(stderr, "fsdp-cts check: needs one FILE.py, or a folder of "
+                        "records; see: fsdp-cts check --help\n");
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+/* ---- Python ---- */
+
+/* check_model.py, beside the program where it is installed, or in the tree
+ * that it was built in. */
+static bool find_script(char path[PATH_MAX])
+{
+    static const char *const beside[] = {
+        "../share/fsdp-cts/check/check_model.py",
+        "../../conformance/tools/check/check_model.py"};
+    char self[PATH_MAX] = "";
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char *slash = n > 0 ? strrchr(self, '/') : NULL;
+
+    if (slash == NULL) {
+        return false;
+    }
+    *slash = '\0';
+    for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
+        if (snprintf(path, PATH_MAX, "%s/%s", self, beside[i]) < PATH_MAX &&
+            access(path, R_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is printed is no part of the report. */
+static void become(const struct options *o, const char *script,
+                   const char *file, const char *folder)
+{
+    const char *const words[] = {o->python,  script,  file,   "--ranks",
+                                 o->ranks,   "--out", folder, "--timeout",
+                                 o->timeout, NULL};
+
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+    (void)setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
+    execvp(o->python, (char *const *)words);
+    fprintf(stderr,
+            "fsdp-cts check: %.200s: %s; --python names one that has "
+            "torch\n",
+            o->python, strerror(errno));
+    _exit(EXIT_USAGE);
+}
+
+static int play(const struct options *o, const char *file, const char *folder)
+{
+    char script[PATH_MAX];
+    int status = 0;
+    pid_t pid;
+
+    if (!find_script(script)) {
+        fprintf(stderr, "fsdp-cts check: check_model.py is neither in "
+                        "../share/fsdp-cts/check beside this program nor in "
+                        "its tree\n");
+        return EXIT_USAGE;
+    }
+    (void)fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        become(o, script, file, folder);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (pid > 0 && WIFEXITED(status)) {
+        const int code = WEXITSTATUS(status);
+
+        return code == 0 || code == EXIT_USAGE || code == EXIT_BAD_DATA
+                   ? code
+                   : EXIT_INCOMPLETE;
+    }
+    fprintf(stderr, "fsdp-cts check: Python was not started, or ended by a "
+                    "signal\n");
+    return EXIT_INCOMPLETE;
+}
+
+/* ---- Records ---- */
+
+static int judge_folder(const struct options *o, const char *folder,
+                        const char *name)
+{
+    struct fsdp_error error = {0};
+    struct own_result result = {0};
+    struct own_set s;
+    int code = EXIT_BAD_DATA;
+    int status = own_read(folder, &s, &error);
+
+    if (status == FSDP_OK) {
+        status = own_judge(&s, &result);
+    }
+    if (status != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts check: %s\n",
+                error.message[0] ? error.message : fsdp_status_text(status));
+    } else if (!o->json) {
+        own_print(&s, &result, name);
+        code = (int)result.verdict;
+    } else {
+        code = own_print_json(&s, &result, name) ? (int)result.verdict
+                                                 : EXIT_OUTPUT;
+    }
+    own_result_release(&result);
+    own_release(&s);
+    return code;
+}
+
+/* A folder for records: one that was named, or one that goes again. */
+static int open_folder(const struct options *o, char folder[PATH_MAX])
+{
+    const char *tmp = getenv("TMPDIR");
+    int n;
+
+    if (o->records == NULL) {
+        n = snprintf(folder, PATH_MAX, "%s/fsdp-cts-check-XXXXXX",
+                     tmp != NULL && tmp[0] ? tmp : "/tmp");
+        if (n < PATH_MAX && mkdtemp(folder) != NULL) {
+            return 0;
+        }
+        fprintf(stderr, "fsdp-cts check: %.200s: %s\n", folder,
+                strerror(errno));
+        return EXIT_OUTPUT;
+    }
+    n = snprintf(folder, PATH_MAX, "%s", o->records);
+    if (n >= PATH_MAX ||
+        (mkdir(folder, 0777) != 0 &&
+         (errno != EEXIST || rmdir(folder) != 0 || mkdir(folder, 0777) != 0))) {
+        return refuse("--records", o->records,
+                      "a new or an empty folder was expected");
+    }
+    return 0;
+}
+
+static int check_file(const struct options *o, const char *file)
+{
+    char folder[PATH_MAX];
+    int code;
+
+    if (access(file, R_OK) != 0) {
+        fprintf(stderr, "fsdp-cts check: %.200s: %s\n", file, strerror(errno));
+        return EXIT_BAD_DATA;
+    }
+    code = open_folder(o, folder);
+    if (code != 0) {
+        return code;
+    }
+    code = play(o, file, folder);
+    if (code == 0) {
+        code = judge_folder(o, folder, file);
+    }
+    if (o->records == NULL) {
+        folder_erase(folder);
+    }
+    return code;
+}
+
+static int print_list(void)
+{
+    for (uint32_t i = 0; i < own_n_requirements; i++) {
+        printf("%-21s %s\n", own_requirements[i].id, own_requirements[i].text);
+    }
+    return 0;
+}
+
+int command_check(int argc, char **argv)
+{
+    struct options o = {.python = "python3", .ranks = "2", .timeout = "600"};
+    struct stat s;
+    int code;
+
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    code = parse(argc, argv, &o);
+    if (code != 0) {
+        return code;
+    }
+    if (o.list) {
+        return print_list();
+    }
+    if (stat(argv[optind], &s) == 0 && S_ISDIR(s.st_mode)) {
+        return judge_folder(&o, argv[optind], argv[optind]);
+    }
+    return check_file(&o, argv[optind]);
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * own_judge_test.c - kept records of a small model (fixtures/check) judged
+ * without PyTorch: as they are, damaged, and with the traces of faults.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "record/record_internal.h"
+#include "tools/check/own_judge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct scene {
+    struct own_set s;
+    struct own_result r;
+};
+
+static void read_kept(struct scene *x, const char *name)
+{
+    char path[RECORD_PATH_BYTES];
+    struct fsdp_error error = {0};
+
+    (void)snprintf(path, sizeof(path), FIXTURES_DIR "/check/%s", name);
+    if (own_read(path, &x->s, &error) != FSDP_OK) {
+        fail_msg("%s", error.message);
+    }
+}
+
+static void finish(struct scene *x)
+{
+    own_result_release(&x->r);
+    own_release(&x->s);
+}
+
+static const struct own_item *item_of(const struct scene *x, const char *id)
+{
+    for (uint32_t i = 0; i < own_n_requirements; i++) {
+        if (strcmp(own_requirements[i].id, id) == 0) {
+            return &x->r.item[i];
+        }
+    }
+    fail_msg("no requirement %s", id);
+    abort(); /* it does not come here */
+}
+
+/* This one is looked at first, and says so. */
+static void expect_first(struct scene *x, const char *id, const char *part)
+{
+    const struct own_item *item;
+
+    assert_int_equal(own_judge(&x->s, &x->r), FSDP_OK);
+    assert_int_equal(x->r.verdict, OWN_NON_CONFORMANT);
+    assert_string_equal(own_requirements[x->r.first].id, id);
+    item = item_of(x, id);
+    assert_non_null(item);
+    if (strstr(item->finding.text, part) == NULL) {
+        fail_msg("%s: %s", id, item->finding.text);
+    }
+    finish(x);
+}
+
+static struct own_tensor *tensor_of(struct own_record *r, const char *stage,
+                                    uint32_t step, uint32_t parameter)
+{
+    for (uint32_t i = 0; i < r->n_tensors; i++) {
+        struct own_tensor *t = &r->tensor[i];
+
+        if (own_stage_is(t, stage) && t->step == step &&
+            t->parameter == parameter) {
+            return t;
+        }
+    }
+    fail_msg("no %s", stage);
+    abort(); /* it does not come here */
+}
+
+static void kept_records_are_right(void **state)
+{
+    struct scene x;
+
+    (void)state;
+    read_kept(&x, "mlp");
+    assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
+    for (uint32_t i = 0; i < own_n_requirements; i++) {
+        if (x.r.item[i].outcome == OWN_FAIL) {
+            fail_msg("%s: %s", own_requirements[i].id,
+                     x.r.item[i].finding.text);
+        }
+    }
+    assert_int_equal(x.r.verdict, OWN_CONFORMANT);
+    assert_int_equal(x.r.first, UINT32_MAX);
+    finish(&x);
+}
+
+/* All that say anything of the kept models notice a damage. */
+static void each_check_can_fail(void **state)
+{
+    static const char *const kept[] = {"mlp", "frozen"};
+    bool proved[64] = {false};
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        struct scene x;
+
+        read_kept(&x, kept[k]);
+        assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
+        for (uint32_t i = 0; i < own_n_requirements; i++) {
+            proved[i] |= x.r.item[i].proved;
+        }
+        finish(&x);
+    }
+    for (uint32_t i = 0; i < own_n_requirements; i++) {
+        if (!proved[i]) {
+            fail_msg("%s was not proved", own_requirements[i].id);
+        }
+    }
+}
+
+static void a_damage_is_repaired(void **state)
+{
+    struct scene x;
+
+    (void)state;
+    read_kept(&x, "mlp");
+    assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
+    own_result_release(&x.r);
+    assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
+    assert_int_equal(x.r.verdict, OWN_CONFORMANT);
+    finish(&x);
+}
+
+/* The record of a unit that divides by 1 in place of 2. */
+static void wrong_divisor(void **state)
+{
+    struct scene x;
+
+    (void)state;
+    read_kept(&x, "divisor");
+    expect_first(&x, "own.reduced", "it is that times 2");
+}
+
+static void a_local_gradient_is_named(void **state)
+{
+    struct scene x;
+    struct own_tensor *t;
+
+    (void)state;
+    read_kept(&x, "mlp");
+    t = tensor_of(&x.s.rank[1], "local-gradient", 2, 0);
+    t->value[3] ^= 1;
+    t->digest[0] = t->digest[0] == '0' ? '1' : '0';
+    assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
+    assert_string_equal(own_requirements[x.r.first].id, "own.local-grad");
+    assert_int_equal(item_of(&x, "own.local-grad")->finding.step, 2);
+    assert_int_equal(item_of(&x, "own.local-grad")->finding.rank, 1);
+    assert_int_equal(item_of(&x, "own.local-grad")->finding.parameter, 0);
+    assert_int_equal(item_of(&x, "own.local-grad")->finding.element,
+                     (int64_t)own_place(170, 3));
+    finish(&x);
+}
+
+/* Only the digest differs: at an element whose bits are not recorded. */
+static void a_digest_is_enough(void **state)
+{
+    struct scene x;
+    struct own_tensor *t;
+
+    (void)state;
+    read_kept(&x, "mlp");
+    t = tensor_of(&x.s.rank[0], "reduced", 1, 0);
+    t->digest[5] = t->digest[5] == '0' ? '1' : '0';
+    expect_first(&x, "own.reduced", "digest");
+}
+
+static void nan_is_no_loss(void **state)
+{
+    const uint32_t bits = 0x7fc00000;
+    struct scene x;
+
+    (void)state;
+    read_kept(&x, "mlp");
+    memcpy(&x.s.rank[0].pass[0].loss, &bits, sizeof(bits));
+    memcpy(&x.s.unsharded.pass[0].loss, &bits, sizeof(bits));
+    expect_first(&x, "own.loss", "nan");
+}
+
+static void a_missing_reduction(void **state)
+{
+    struct scene x;
+
+    (void)state;
+    read_kept(&x, "mlp");
+    for (uint32_t r = 0; r < 2; r++) {
+        struct own_record *rank = &x.s.rank[r];
+
+        for (uint32_t i = 0; i < rank->n_events; i++) {
+            if (rank->event[i].kind == OWN_REDUCE_SCATTER) {
+                memmove(&rank->event[i], &rank->event[i + 1],
+                        (rank->n_events - i - 1) * sizeof(rank->event[0]));
+                rank->n_events--;
+                break;
+            }
+        }
+    }
+    expect_first(&x, "own.reductions", "reduced 0 times, 1 expected");
+}
+
+static void a_gather_too_many(void **state)
+{
+    struct scene x;
+
+    (void)state;
+    read_kept(&x, "mlp");
+    for (uint32_t i = 0; i < x.s.unsharded.n_events; i++) {
+        struct own_event *e = &x.s.unsharded.event[i];
+
+        if (e->unit == 1 && e->kind == OWN_BACKWARD) {
+            e->unit = -1; /* the unsharded run did not need it there */
+        }
+        if (e->unit == 1 && e->kind == OWN_FORWARD_END) {
+            e->unit = -1; /* nor was it let go */
+        }
+    }
+    x.s.rank[0].unit[1].reshard = x.s.rank[1].unit[1].reshard = false;
+    assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
+    /* Once in a backward where it is not needed is fully_shard's way of
+     * running ahead. */
+    assert_int_equal(item_of(&x, "own.gathers")->outcome, OWN_PASS);
+    own_result_release(&x.r);
+    for (uint32_t i = 0; i < x.s.unsharded.n_events; i++) {
+        struct own_event *e = &x.s.unsharded.event[i];
+
+        if (e->unit == 2 && e->kind == OWN_FORWARD) {
+            e->kind = OWN_FORWARD_END;
+        }
+    }
+    expect_first(&x, "own.gathers", "0 expected");
+}
+
+static void places_are_those_of_python(void **state)
+{
+    (void)state;
+    assert_int_equal(own_places(5), 5);
+    assert_int_equal(own_places(33), 32);
+    assert_int_equal(own_place(33, 31), 32);
+    assert_int_equal(own_place(170, 1), 5);
+    assert_int_equal(own_places_before(170, 5), 1);
+    assert_int_equal(own_places_before(170, 6), 2);
+    assert_int_equal(own_place(UINT64_C(1) << 40, 31), (1LL << 40) - 1);
+}
+
+/* A reader that takes a text takes it back with one change less. */
+static int read_changed(const char *from, const char *to)
+{
+    char path[RECORD_PATH_BYTES];
+    const struct record_source source = {.where = "test", .most = 1 << 24};
+    struct own_record r = {0};
+    struct fsdp_error error = {0};
+    char *text = NULL;
+    char *changed;
+    const char *at;
+    size_t bytes = 0;
+    size_t room;
+    int status;
+
+    (void)snprintf(path, sizeof(path), FIXTURES_DIR "/check/mlp/rank-1.json");
+    assert_int_equal(record_read_file(path, &source, &text, &bytes, &error),
+                     FSDP_OK);
+    at = strstr(text, from);
+    assert_non_null(at);
+    room = bytes + strlen(to) + 1;
+    changed = malloc(room);
+    assert_non_null(changed);
+    (void)snprintf(changed, room, "%.*s%s%s", (int)(at - text), text, to,
+                   at + strlen(from));
+    status = own_parse(changed, strlen(changed), "changed", &r, &error);
+    assert_true(status == FSDP_OK || error.message[0] != '\0');
+    own_record_release(&r);
+    free(changed);
+    free(text);
+    return status;
+}
+
+static void the_reader_is_strict(void **state)
+{
+    static const char *const change[][2] = {
+        {"\"version\": 1", "\"version\": 2"},
+        {"\"rank\": 1", "\"rank\": 2"},
+        {"\"steps\": 3", "\"steps\": 1"},
+        {"\"how\": \"returned\"", "\"how\": \"well\""},
+        {"[\"0.weight\",17,170", "[\"0.weight\",16,170"},
+        {"[\"0.weight\",17,170", "[\"0.weight\",17,34"},
+        {"\"pieces\": [[0,90,80]", "\"pieces\": [[0,90,81]"},
+        {"\"pieces\": [[0,90,80]", "\"pieces\": [[6,90,80]"},
+        {"[\"initial\",0,0,0,0,90,80,\"f32\"",
+         "[\"initial\",0,0,0,0,90,80,\"f64\""},
+        {"[\"initial\",0,0,0,0,90,80,\"f32\"",
+         "[\"initial\",0,0,0,0,90,40,\"f32\""},
+        {"\"held\": [[0,0]", "\"held\": [[-2,0]"},
+        {"\"role\"", "\"roll\""},
+    };
+
+    (void)state;
+    assert_int_equal(read_changed("\"version\": 1", "\"version\": 1"), FSDP_OK);
+    for (size_t i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
+        if (read_changed(change[i][0], change[i][1]) != FSDP_ERR_FORMAT) {
+            fail_msg("%s is not refused", change[i][1]);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kept_records_are_right),
+        cmocka_unit_test(each_check_can_fail),
+        cmocka_unit_test(a_damage_is_repaired),
+        cmocka_unit_test(wrong_divisor),
+        cmocka_unit_test(a_local_gradient_is_named),
+        cmocka_unit_test(a_digest_is_enough),
+        cmocka_unit_test(nan_is_no_loss),
+        cmocka_unit_test(a_missing_reduction),
+        cmocka_unit_test(a_gather_too_many),
+        cmocka_unit_test(places_are_those_of_python),
+        cmocka_unit_test(the_reader_is_strict),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

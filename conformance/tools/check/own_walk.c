@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * own_walk.c - what has to be communicated, from the order in which units are
+ * used. That order is the unsharded run's: units, forwards and backwards as
+ * hooks saw them there, where nothing is gathered. A walk over it says when a
+ * unit's weights have to come; the rank's own collectives are counted against
+ * it, and their sizes are computed from the parameters' shapes.
+ */
+#include "tools/check/own_walk.h"
+#include "tools/check/own_requirement.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum state {
+    SHARDED = 0,
+    WHOLE = 1, /* gathered, its backward still to come */
+    USED = 2,  /* its backward has begun */
+};
+
+static bool is_of(const struct own_event *e, const struct own_event *pass)
+{
+    return e->step == pass->step && e->microbatch == pass->microbatch &&
+           e->rank == pass->rank;
+}
+
+/* One event; whether it wants the unit's weights to be gathered. */
+static bool take(const struct own_event *e, bool reshard, uint8_t *state)
+{
+    const uint8_t before = *state;
+
+    switch (e->kind) {
+    case OWN_FORWARD: /* also the one of a recomputation */
+        *state = before == SHARDED ? WHOLE : before;
+        return before == SHARDED;
+    case OWN_FORWARD_END:
+        if (!e->backward && reshard) {
+            *state = SHARDED;
+        }
+        return false;
+    case OWN_BACKWARD: /* a second one is that of an earlier use */
+        *state = USED;
+        return before != WHOLE;
+    default:
+        return false;
+    }
+}
+
+bool own_walk_pass(const struct own_set *s, const struct own_event *pass,
+                   struct own_counts *out)
+{
+    const struct own_record *alone = &s->unsharded;
+    const uint32_t n = s->rank[0].n_units;
+    uint8_t *state = calloc(n + 1, sizeof(*state));
+
+    if (state == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < alone->n_events; i++) {
+        const struct own_event *e = &alone->event[i];
+
+        if (is_of(e, pass) && e->unit >= 0 && (uint32_t)e->unit < n &&
+            take(e, s->rank[0].unit[e->unit].reshard, &state[e->unit])) {
+            out[e->unit].gathers[e->backward]++;
+        }
+        if (is_of(e, pass) && e->unit >= 0 && (uint32_t)e->unit < n &&
+            e->kind == OWN_BACKWARD) {
+            out[e->unit].backwards++;
+        }
+    }
+    free(state);
+    return true;
+}
+
+void own_count_pass(const struct own_set *s, const struct own_event *pass,
+                    struct own_counts *out)
+{
+    const struct own_record *rank = &s->rank[pass->rank];
+
+    for (uint32_t i = 0; i < rank->n_events; i++) {
+        const struct own_event *e = &rank->event[i];
+
+        if (is_of(e, pass) && e->unit >= 0 &&
+            (uint32_t)e->unit < rank->n_units) {
+            out[e->unit].gathers[e->backward] += e->kind == OWN_ALL_GATHER;
+            out[e->unit].reductions += e->kind == OWN_REDUCE_SCATTER;
+        }
+    }
+}
+
+/* Whether a rank's passes up to this one in the step gave it a gradient. */
+static bool has_gradient(const struct own_set *s, const struct own_event *pass,
+                         uint32_t parameter)
+{
+    struct own_tensor like = {.stage = "local-gradient",
+                              .step = pass->step,
+                              .rank = pass->rank,
+                              .parameter = parameter};
+
+    like.n = s->unsharded.parameter[parameter].n;
+    for (like.microbatch = 0; like.microbatch <= pass->microbatch;
+         like.microbatch++) {
+        if (own_find(&s->unsharded, &like) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t own_unit_elements(const struct own_set *s,
+                           const struct own_event *pass, uint32_t unit,
+                           bool gradients)
+{
+    const struct own_unit *u = &s->rank[0].unit[unit];
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < u->n_parameters; i++) {
+        const struct own_parameter *p =
+            &s->unsharded.parameter[u->parameter[i]];
+        const uint64_t rows = (p->rows + s->world - 1) / s->world;
+
+        if (p->rows > 0 &&
+            (!gradients || has_gradient(s, pass, u->parameter[i]))) {
+            n += rows * (p->n / p->rows);
+        }
+    }
+    return n;
+}
+
+/* ---- Requirements ---- */
+
+/* fully_shard gathers ahead in the backward whatever was in front in the
+ * forward, also where that is then not needed: once, for nothing. It costs
+ * time alone. */
+static bool is_ahead_in_vain(const struct own_counts *want,
+                             const struct own_counts *got)
+{
+    return want->backwards == 0 && want->gathers[1] == 0 &&
+           got->gathers[1] == 1 && want->gathers[0] == got->gathers[0];
+}
+
+static bool gathers_hold(const struct own_set *s, const struct own_event *pass,
+                         const struct own_counts *want,
+                         const struct own_counts *got, struct own_finding *f)
+{
+    (void)pass;
+    for (uint32_t u = 0; u < s->rank[0].n_units; u++) {
+        for (int way = 0; way < 2; way++) {
+            f->unit = u;
+            if (got[u].gathers[way] != want[u].gathers[way] &&
+                !is_ahead_in_vain(&want[u], &got[u])) {
+                return own_fail(f, "gathered %u times in the %s, %u expected",
+                                got[u].gathers[way],
+                                way == 0 ? "forward" : "backward",
+                                want[u].gathers[way]);
+            }
+        }
+    }
+    return true;
+}
+
+static bool reductions_hold(const struct own_set *s,
+                            const struct own_event *pass,
+                            const struct own_counts *want,
+                            const struct own_counts *got, struct own_finding *f)
+{
+    const bool last = pass->microbatch == s->unsharded.microbatches - 1;
+
+    (void)want;
+    for (uint32_t u = 0; u < s->rank[0].n_units; u++) {
+        const uint32_t due =
+            last && own_unit_elements(s, pass, u, true) > 0 ? 1 : 0;
+
+        f->unit = u;
+        if (got[u].reductions != due) {
+            return own_fail(f, "reduced %u times, %u expected",
+                            got[u].reductions, due);
+        }
+    }
+    return true;
+}
+
+static bool
+all_passes(const struct own_set *s, struct own_finding *f,
+           bool (*hold)(const struct own_set *, const struct own_event *,
+                        const struct own_counts *, const struct own_counts *,
+                        struct own_finding *))
+{
+    const uint32_t n = s->rank[0].n_units;
+    const uint32_t passes = s->unsharded.steps * s->unsharded.microbatches;
+    struct own_counts *want = calloc(n + 1, sizeof(*want));
+    struct own_counts *got = calloc(n + 1, sizeof(*got));
+    bool holds = want != NULL && got != NULL;
+
+    *f = own_nowhere();
+    if (!holds) {
+        (void)own_fail(f, "out of memory");
+    }
+    for (uint32_t i = 0; i < passes * s->world && holds; i++) {
+        const struct own_event pass = {
+            .step = i / s->world / s->unsharded.microbatches,
+            .microbatch = i / s->world % s->unsharded.microbatches,
+            .rank = i % s->world};
+
+        memset(want, 0, n * sizeof(*want));
+        memset(got, 0, n * sizeof(*got));
+        *f = own_nowhere();
+        f->step = pass.step;
+        f->microbatch = pass.microbatch;
+        f->rank = pass.rank;
+        holds = own_walk_pass(s, &pass, want);
+        own_count_pass(s, &pass, got);
+        holds = holds && hold(s, &pass, want, got, f);
+    }
+    free(want);
+    free(got);
+    return holds;
+}
+
+bool own_gathers_holds(const struct own_requirement *q, const struct own_set *s,
+                       struct own_finding *f)
+{
+    (void)q;
+    return all_passes(s, f, gathers_hold);
+}
+
+bool own_reductions_holds(const struct own_requirement *q,
+                          const struct own_set *s, struct own_finding *f)
+{
+    (void)q;
+    return all_passes(s, f, reductions_hold);
+}
+
+/* The last one of the last rank becomes another unit's, or nobody's. */
+static bool spoil_event(const struct own_requirement *q, struct own_set *s,
+                        struct own_spoil *undo)
+{
+    struct own_record *rank = &s->rank[s->world - 1];
+
+    for (uint32_t i = rank->n_events; i-- > 0;) {
+        struct own_event *e = &rank->event[i];
+
+        if (e->kind == q->kind) {
+            own_damage(undo, &e->unit, sizeof(e->unit));
+            e->unit = -1;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool own_gathers_spoil(const struct own_requirement *q, struct own_set *s,
+                       struct own_spoil *undo)
+{
+    return spoil_event(q, s, undo);
+}
+
+bool own_reductions_spoil(const struct own_requirement *q, struct own_set *s,
+                          struct own_spoil *undo)
+{
+    return spoil_event(q, s, undo);
+}

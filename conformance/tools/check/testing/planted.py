@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small model under fully_shard that is wrong in the way that the variable
+PLANTED of the environment says; planted_test.sh says what has to find it."""
+
+import os
+import signal
+import time
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict import (
+    get_model_state_dict, set_model_state_dict,
+)
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+PLANTED = os.environ.get("PLANTED", "nothing")
+STEPS = 2
+if PLANTED == "microbatches":
+    MICROBATCHES = 3
+if PLANTED in ("bf16", "bf16-both"):
+    COMPUTE = "bf16"
+if PLANTED in ("bf16-both", "reduce-bf16"):
+    REDUCE = "bf16"
+frozen = PLANTED in ("frozen-moves", "lora")
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(11, 6)
+        self.inner = torch.nn.ModuleList(
+            torch.nn.Sequential(torch.nn.Linear(6, 7), torch.nn.GELU(),
+                                torch.nn.Dropout(0.2), torch.nn.Linear(7, 6))
+            for _ in range(2))
+        self.norm = torch.nn.LayerNorm(6)
+        self.head = torch.nn.Linear(6, 11, bias=False)
+        self.head.weight = self.table.weight
+        self.register_buffer("scale", torch.full((1,), 1.0 / 3.0))
+
+    def forward(self, x):
+        h = self.table(x)
+        for i, inner in enumerate(self.inner):
+            if PLANTED == "raises" and i == 1 and rank() == 1:
+                raise ValueError("planted here")
+            if PLANTED == "hangs" and i == 1 and rank() == 1:
+                time.sleep(1000)
+            if PLANTED == "killed" and i == 1 and rank() == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            h = h + inner(h)
+        return self.head(self.norm(h) * self.scale.to(h.dtype))
+
+
+def rank():
+    return dist.get_rank() if dist.is_initialized() else -1
+
+
+def model():
+    if PLANTED == "model-differs":
+        torch.manual_seed(time.time_ns())
+    m = Model()
+    if frozen:
+        for p in m.inner[0].parameters():
+            p.requires_grad_(False)
+    if PLANTED == "optimizer-first":
+        m.made = adam(m)
+    return m
+
+
+def batch(step, microbatch, rank):
+    seed = 1000 * step + 100 * microbatch + rank
+    if PLANTED == "same-batch":
+        seed = step
+    if PLANTED == "batch-differs":
+        seed = time.time_ns()
+    if PLANTED == "batch-by-world" and dist.is_initialized():
+        seed += 7
+    g = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 11, (3, 5), generator=g)
+
+
+def loss(model, batch):
+    logits = model(batch[:, :-1])
+    if PLANTED == "no-scalar":
+        return logits
+    if PLANTED == "no-tensor":
+        return float(logits.sum())
+    if PLANTED == "no-gradient":
+        return logits.detach().sum()
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1),
+                                             batch[:, 1:].flatten())
+
+
+def shard(model):
+    policy = {}
+    if PLANTED == "unwrapped":
+        return
+    if PLANTED == "bf16-reduce":
+        policy = {"mp_policy": MixedPrecisionPolicy(
+            reduce_dtype=torch.bfloat16)}
+    if PLANTED == "reduce-bf16":
+        policy = {"mp_policy": MixedPrecisionPolicy(
+            reduce_dtype=torch.bfloat16)}
+    if PLANTED in ("bf16", "bf16-both"):
+        reduce = torch.float32 if PLANTED == "bf16" else torch.bfloat16
+        policy = {"mp_policy": MixedPrecisionPolicy(
+            param_dtype=torch.bfloat16, reduce_dtype=reduce)}
+    if PLANTED == "ddp":
+        return torch.nn.parallel.DistributedDataParallel(model)
+    if PLANTED == "untied":
+        model.head.weight = torch.nn.Parameter(
+            model.table.weight.detach().clone())
+    if PLANTED == "draws":
+        torch.rand(1)
+    if PLANTED == "draws-on-one" and rank() == 1:
+        torch.rand(1)
+    if PLANTED == "other-weights" and rank() == 1:
+        with torch.no_grad():
+            model.norm.bias += 0.5
+    if PLANTED == "buffer-cast":
+        model.scale = model.scale.to(torch.bfloat16).to(torch.float32)
+    for inner in model.inner:
+        fully_shard(inner, **policy)
+    if PLANTED != "forgotten":
+        fully_shard(model, **policy)
+    if PLANTED == "divisor":
+        model.inner[1].set_force_sum_reduction_for_comms(True)
+        model.inner[1].set_gradient_divide_factor(1.0)
+    if PLANTED == "kept-whole":
+        model.inner[0].set_reshard_after_forward(True)
+        model.inner[0].register_forward_hook(lambda m, *_: m.unshard())
+    if PLANTED == "gathers":
+        real = model.norm.forward
+        model.norm.forward = lambda x: gathered_again(model.inner[0], real, x)
+
+
+def gathered_again(unit, forward, x):
+    unit.unshard()
+    unit.reshard()
+    return forward(x)
+
+
+def adam(model):
+    return torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+
+class Restless(torch.optim.AdamW):
+    """Moves what it should not."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        super().step(closure)
+        for group in self.param_groups:
+            for p in group["params"]:
+                if not p.requires_grad:
+                    p.mul_(1.5)
+
+
+def optimizer(model):
+    if PLANTED == "optimizer-first":
+        return model.made
+    if PLANTED == "frozen-moves":
+        return Restless(model.parameters(), lr=1e-2)
+    if PLANTED == "learning-rate" and dist.is_initialized():
+        return torch.optim.AdamW(model.parameters(), lr=2e-2)
+    return adam(model)
+
+
+if PLANTED == "moments-lost":
+    def save(model, optimizer, folder):
+        dcp.save({"model": get_model_state_dict(model)}, checkpoint_id=folder)
+
+    def load(model, optimizer, folder):
+        state = {"model": get_model_state_dict(model)}
+        dcp.load(state, checkpoint_id=folder)
+        set_model_state_dict(model, state["model"])
+
+if PLANTED == "no-function":
+    del loss
+if PLANTED == "import-fails":
+    raise RuntimeError("planted here")
