@@ -100,6 +100,16 @@ for file in man/man1/fsdp-cts.1 bash-completion/completions/fsdp-cts \
 done
 result 'the manual page and completions are installed' "$why"
 
+# ---- A model of one's own: the command finds its Python part ----
+why=
+printf '#!/bin/sh\ntest -s "$1" && echo "plays $1" >&2\nexit 65\n' >python
+chmod +x python
+touch first.py
+prefix/bin/fsdp-cts check first.py --python ./python >out 2>&1
+grep -q 'plays .*/prefix/bin/../share/fsdp-cts/check/check_model.py' out &&
+    [ -s prefix/share/fsdp-cts/adapters/adapter_torch.py ] || why=$(cat out)
+result 'check finds its Python part' "$why"
+
 # ---- The probes ----
 why=
 for probe in heap nccl; do
