@@ -398,7 +398,8 @@ void case_norm_name(uint32_t n, uint32_t step, char name[CASE_NORM_BYTES])
 
 bool case_is_tied(const struct run_case *c)
 {
-    return strcmp(c->workload, "gpt") == 0 && strcmp(c->size, "tied") == 0;
+    return (strcmp(c->workload, "gpt") == 0 && strcmp(c->size, "tied") == 0) ||
+           (strcmp(c->workload, "graph") == 0 && c->size[0] == 't');
 }
 
 uint32_t case_shard_degree(const struct run_case *c)

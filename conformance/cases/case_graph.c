@@ -105,11 +105,12 @@ void case_graph_draw(uint64_t seed, struct run_case *out)
                                         CASE_EVAL,   CASE_EVAL,   CASE_CANCEL,
                                         CASE_MISUSE, CASE_SUMMON, CASE_AGAIN};
     struct chance d = {.seed = seed};
+    const bool ties = seed % 4 == 3;
     bool ahead;
 
     memset(out, 0, sizeof(*out));
     memcpy(out->workload, CASE_GRAPH, sizeof(CASE_GRAPH));
-    memcpy(out->size, "random", sizeof("random"));
+    memcpy(out->size, ties ? "ties" : "random", ties ? 5 : 7);
     out->data = WORKLOAD_NATURAL;
     out->seed = seed;
     out->wrap = CASE_WRAP_DRAWN;
@@ -250,8 +251,9 @@ static bool drop_bit(struct run_case *c, uint32_t i)
     if (!graph_size_bits(c->size, &bits)) {
         return false;
     }
-    for (uint64_t used = bits & graph_used_bits(c->seed); used != 0;
-         used &= used - 1) {
+    for (uint64_t used =
+             bits & (graph_used_bits(c->seed) | (uint64_t)1 << GRAPH_TIES);
+         used != 0; used &= used - 1) {
         if (i-- == 0) {
             graph_size_text(bits & ~(used & -used), c->size);
             return true;
@@ -295,7 +297,7 @@ bool case_graph_smaller(const struct run_case *c, uint32_t *at,
                                         {4, 8}, {5, 8}, {6, 8}, {7, 8}};
     const uint32_t n_parts = sizeof(parts) / sizeof(parts[0]);
 
-    for (; *at < n_parts + SIMPLER + GRAPH_BITS; (*at)++) {
+    for (; *at < n_parts + SIMPLER + GRAPH_BITS + 1; (*at)++) {
         const uint32_t i = *at;
         bool changed;
 

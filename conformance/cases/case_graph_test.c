@@ -259,6 +259,8 @@ static void sizes_have_one_name(void **state)
                                       "x0123456789abcde0",
                                       "x0123456789abcg",
                                       "xffffffffffffff",
+                                      "tffffffffffffff",
+                                      "tied",
                                       "y00000000000000"};
     uint64_t bits;
     char size[16];
@@ -275,6 +277,13 @@ static void sizes_have_one_name(void **state)
     assert_true(graph_size_bits("random", &bits));
     graph_size_text(bits, size);
     assert_string_equal(size, "random");
+    assert_true(graph_size_bits("ties", &bits));
+    assert_true((bits >> GRAPH_TIES & 1) != 0);
+    graph_size_text(bits, size);
+    assert_string_equal(size, "ties");
+    graph_size_text(bits & ~(uint64_t)1, size);
+    assert_string_equal(size, "tfffffffffffffe");
+    assert_true(graph_size_bits(size, &bits));
 }
 
 /* The manifest's own: each feature, and each of these in a case that every
@@ -300,7 +309,7 @@ static void the_manifest_has_every_feature(void **state)
             n++;
         }
     }
-    assert_int_equal(n, 21);
+    assert_int_equal(n, 24);
     assert_int_equal(all, (1u << GRAPH_N_FEATURES) - 1);
     manifest_release(&list);
 }

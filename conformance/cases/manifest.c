@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 728;
+const uint32_t manifest_count = 732;
 const char manifest_sha256[] =
-    "99352dab1e59cd7e062df98a267bd34b2de80022549c3b3527d7152eefe834ef";
+    "30379c70a7363bccb42e79ea863dc36eba98c851bf0b31ac70c3279addadb412";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -6,6 +6,8 @@
  * Size "random" is all of it. "x" and 14 hexadecimal digits is a part: a bit
  * for each module, call and group that is kept, so that a smaller graph of
  * the same seed has a name, too (a failing one is made smaller that way).
+ * "ties", and "t" with the digits, are the same with parameters that are tied:
+ * pairs of one shape within a unit.
  *
  * A module that is dropped leaves its children to its parent; a call that is
  * dropped leaves the calls within it to the call around it; a group that is
@@ -22,6 +24,7 @@ enum {
     GRAPH_CALLS = 32,   /* bits 15..46 */
     GRAPH_GROUPS = 8,   /* bits 47..54; group g has bit g mod 8 */
     GRAPH_BITS = 56,    /* bit 55: units have a reshard of their own */
+    GRAPH_TIES = 56,    /* this bit of the sizes that have ties */
     GRAPH_USES = 4,     /* calls of one module, in one sequence */
     GRAPH_PARAMETERS = 64,
     GRAPH_OF_MODULE = 4,
@@ -54,7 +57,8 @@ enum graph_feature {
     GRAPH_OTHER_EVAL = 1u << 11,  /* evaluation calls other modules */
     GRAPH_OWN_RESHARD = 1u << 12, /* units that reshard otherwise */
     GRAPH_IDLE_UNIT = 1u << 13,   /* a unit that training never needs */
-    GRAPH_N_FEATURES = 14,
+    GRAPH_TIED = 1u << 14,        /* parameters that are tied */
+    GRAPH_N_FEATURES = 15,
 };
 extern const char *const graph_feature_name[GRAPH_N_FEATURES];
 
@@ -69,6 +73,7 @@ struct graph_parameter {
     uint64_t shape[FSDP_MAX_DIMS];
     float scale;  /* of initial values */
     uint8_t idle; /* as workload_model.idle */
+    int32_t tied; /* the model's number of its original; -1: none */
 };
 
 struct graph_module {
@@ -101,7 +106,8 @@ struct graph {
     uint32_t reshard[GRAPH_MODULES]; /* of a group, then of a unit */
 };
 
-/* All bits of a size; false: it is no size. "random": all are set. */
+/* All bits of a size; false: it is no size. "random": all are set but for that
+ * of ties. */
 bool graph_size_bits(const char *size, uint64_t *bits);
 void graph_size_text(uint64_t bits, char size[16]);
 

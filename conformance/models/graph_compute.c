@@ -467,7 +467,7 @@ static uint64_t graph_digest(const struct workload_model *model, uint32_t rank,
     return hash;
 }
 
-static const char *const size_names[] = {"random", NULL};
+static const char *const size_names[] = {"random", "ties", NULL};
 
 const struct workload workload_graph = {
     .name = "graph",

@@ -6,13 +6,16 @@
 #include "graph.h"
 
 enum {
-    GRAPH_STREAM = 0x10000000, /* of random numbers; parameters are below */
-    GRAPH_NEVER = 0x0f,        /* no gradient in any microbatch */
+    GRAPH_STREAM = 0x10000000,     /* of random numbers; parameters are below */
+    GRAPH_TIE_STREAM = 0x12000000, /* which parameters may be tied */
+    GRAPH_NEVER = 0x0f,            /* no gradient in any microbatch */
 };
 
 extern const struct workload workload_graph;
 
 /* The whole graph of a seed, before anything is dropped or numbered. */
 void graph_draw_all(uint64_t seed, struct graph *out);
+/* Ties parameters of a graph whose units and numbers are known; or none. */
+void graph_tie(struct graph *g, uint64_t seed, bool ties);
 
 #endif

@@ -13,17 +13,19 @@ const char *const graph_feature_name[GRAPH_N_FEATURES] = {
     "no gradient",          "gradient at times", "unseen parameter",
     "empty parameter",      "nested windows",    "unit of several modules",
     "module without unit",  "empty unit",        "other evaluation",
-    "reshard of own units", "unit not trained"};
+    "reshard of own units", "unit not trained",  "tied parameters"};
 
 #define ALL_BITS (((uint64_t)1 << GRAPH_BITS) - 1)
 
 bool graph_size_bits(const char *size, uint64_t *bits)
 {
-    *bits = ALL_BITS;
-    if (strcmp(size, "random") == 0) {
+    const uint64_t ties = size[0] == 't' ? (uint64_t)1 << GRAPH_TIES : 0;
+
+    *bits = ALL_BITS | ties;
+    if (strcmp(size, "random") == 0 || strcmp(size, "ties") == 0) {
         return true;
     }
-    if (size[0] != 'x' || strlen(size) != 15) {
+    if ((size[0] != 'x' && size[0] != 't') || strlen(size) != 15) {
         return false;
     }
     *bits = 0;
@@ -36,15 +38,19 @@ bool graph_size_bits(const char *size, uint64_t *bits)
         }
         *bits = *bits * 16 + (uint64_t)(digit - digits);
     }
-    return *bits != ALL_BITS; /* that has a name of its own */
+    *bits |= ties;
+    return *bits != (ALL_BITS | ties); /* that has a name of its own */
 }
 
 void graph_size_text(uint64_t bits, char size[16])
 {
-    if (bits == ALL_BITS) {
-        snprintf(size, 16, "random");
+    const bool ties = (bits >> GRAPH_TIES & 1) != 0;
+
+    if ((bits & ALL_BITS) == ALL_BITS) {
+        snprintf(size, 16, "%s", ties ? "ties" : "random");
     } else {
-        snprintf(size, 16, "x%014llx", (unsigned long long)(bits & ALL_BITS));
+        snprintf(size, 16, "%c%014llx", ties ? 't' : 'x',
+                 (unsigned long long)(bits & ALL_BITS));
     }
 }
 
@@ -164,6 +170,7 @@ void graph_draw(uint64_t seed, uint64_t bits, struct graph *out)
     drop_calls(out, bits);
     make_units(out, bits);
     number_parameters(out);
+    graph_tie(out, seed, kept(bits, GRAPH_TIES));
 }
 
 uint64_t graph_used_bits(uint64_t seed)
@@ -222,6 +229,7 @@ static uint32_t features_of_module(const struct graph *g, uint32_t m)
         const bool back = n > 0 && !x->detached;
 
         f |= elements(&x->parameter[i]) == 0 ? GRAPH_EMPTY : 0;
+        f |= x->parameter[i].tied >= 0 ? GRAPH_TIED : 0;
         f |= (idle & WORKLOAD_UNSEEN) != 0 ? GRAPH_UNSEEN : 0;
         f |= back && (idle & GRAPH_NEVER) == GRAPH_NEVER ? GRAPH_IDLE : 0;
         f |= back && (idle & GRAPH_NEVER) != 0 &&

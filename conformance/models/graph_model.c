@@ -126,8 +126,12 @@ static void build_modules(struct graph_model *x)
             const struct graph_parameter *p = &from->parameter[i];
 
             snprintf(full, sizeof(full), "%s.%s", name, p->name);
-            model_build_parameter(x->build, full, (int32_t)m, FSDP_DTYPE_F32, 0,
-                                  p->n_dims, p->shape);
+            if (p->tied >= 0) {
+                model_build_tied(x->build, full, (int32_t)m, p->tied);
+            } else {
+                model_build_parameter(x->build, full, (int32_t)m,
+                                      FSDP_DTYPE_F32, 0, p->n_dims, p->shape);
+            }
             x->idle[from->first + i] = p->idle;
             x->module_of[from->first + i] = m;
         }
@@ -169,6 +173,7 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
         n > fsdp_numel(&x->base.model, p) - first) {
         return FSDP_ERR_INVALID;
     }
+    p = fsdp_original(&x->base.model, p);
     of = parameter_of(x, p);
     /* Weights are [in, out]: outputs are about as large as inputs. */
     scale = of->n_dims == 2 && of->shape[0] > 0
@@ -192,8 +197,8 @@ static int fill(struct graph_model *x, struct fsdp_error *error)
     }
     if (!graph_size_bits(size, &bits)) {
         return batch_fail(error, FSDP_ERR_INVALID, "graph",
-                          "no size \"%.16s\"; there are \"random\", and x with "
-                          "14 hexadecimal digits",
+                          "no size \"%.16s\"; there are \"random\", \"ties\", "
+                          "and x or t with 14 hexadecimal digits",
                           size);
     }
     snprintf(x->size, sizeof(x->size), "%s", size);

@@ -29,6 +29,17 @@ static bool saves_ties(const struct expect *e)
            e->c->scenario <= CASE_RESUME_LOCAL && has_ties(e);
 }
 
+/* A forward asks for a tied name. */
+static bool sees_ties(const struct expect *e)
+{
+    bool any = false;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        any = any || (expect_original(e, p) != p && e->seen[p]);
+    }
+    return any && compare_case_staged(e);
+}
+
 /* Some tie has gradients. */
 static bool sums_ties(const struct expect *e)
 {
@@ -161,7 +172,7 @@ const struct requirement tied_requirements[] = {
      .level = LEVEL_GATHER,
      .needs = "run.survives run.ranks-present",
      .claim = "shared",
-     .applies = trains_ties,
+     .applies = sees_ties,
      .check = &check_answers,
      .answers = {{"tied-memory", FSDP_OK, FSDP_OK}}},
     {.id = "tied.counted-once",
