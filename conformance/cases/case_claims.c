@@ -62,7 +62,7 @@ static bool has_scenario(const struct run_case *c, uint32_t scenario)
     static const char *const words[CASE_N_SCENARIOS][MOST] = {
         [CASE_EVAL] = {"\neval ", "! end-of-another"},
         [CASE_CANCEL] = {" until "},
-        [CASE_SUMMON] = {"\nsummon", "\nunshard", "! unshard-all-",
+        [CASE_SUMMON] = {"\nsummon", "\nunshard\n", "! unshard-all-",
                          "! reshard-all-"},
         [CASE_CLIP] = {"\nclip ", "! clip-"},
         [CASE_GROUPS] = {"\ngroups "},
@@ -147,7 +147,17 @@ static bool scales_loss(const struct run_case *c, uint32_t value)
 static bool controls_units(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return says(c, "\nset ") || says(c, "! set-");
+    static const char *const words[] = {
+        "\nset ",         "! set-",           "unshard-unknown-",
+        "unshard-while-", "reshard-unknown-", "reshard-while-",
+        "reshard-in-",    "nshard 0",         "reshard 0"};
+
+    for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (says(c, words[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool keeps_partials(const struct run_case *c, uint32_t value)

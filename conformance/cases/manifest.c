@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 732;
+const uint32_t manifest_count = 754;
 const char manifest_sha256[] =
     "30379c70a7363bccb42e79ea863dc36eba98c851bf0b31ac70c3279addadb412";
 

@@ -208,6 +208,8 @@ static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
     e->load = by->load ? by->load : m->loaded ? changing_load : e->load;
     e->destroy = by->destroy ? by->destroy : e->destroy;
     e->set = by->set ? by->set : e->set;
+    e->unshard = by->unshard ? by->unshard : e->unshard;
+    e->reshard = by->reshard ? by->reshard : e->reshard;
 }
 
 static void replace_device(const struct mutant *m, struct fsdp_device *d)

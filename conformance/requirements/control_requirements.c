@@ -285,7 +285,7 @@ static bool asks(const struct expect *e, uint32_t call)
             const struct script_inside *in =
                 &e->script.inside[a->first_inside + k];
 
-            if (in->sync == SCRIPT_SYNC_UNSAID && in->call == call) {
+            if (script_is_wrong(in) && in->call == call) {
                 return true;
             }
         }

@@ -37,5 +37,6 @@ extern const struct requirement frozen_requirements[];
 extern const struct requirement tied_requirements[];
 extern const struct requirement scale_requirements[];
 extern const struct requirement control_requirements[];
+extern const struct requirement control_copy_requirements[];
 
 #endif

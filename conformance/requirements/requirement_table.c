@@ -37,6 +37,7 @@ static const struct requirement *const families[] = {
     mixed_sum_requirements,
     scale_requirements,
     control_requirements,
+    control_copy_requirements,
     factor_requirements,
     group_requirements,
 };

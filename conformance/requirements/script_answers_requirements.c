@@ -33,7 +33,7 @@ static void count_asked(const struct expect *e, struct asked *out)
             const struct script_inside *in =
                 &e->script.inside[a->first_inside + k];
 
-            if (in->sync == SCRIPT_SYNC_UNSAID) {
+            if (script_is_wrong(in)) {
                 out->times[in->call]++;
             }
         }
@@ -181,7 +181,8 @@ const struct requirement script_answers_requirements[] = {
      .general = true,
      .needs = "run.completes error.step-scale error.control-in-pass "
               "error.control-arguments error.step-with-partials "
-              "error.step-with-unit-pending error.clip-with-partials",
+              "error.step-with-unit-pending error.clip-with-partials "
+              "error.reshard-in-window error.by-hand-arguments",
      .applies = is_refused,
      .holds = answers_hold,
      .spoil = answers_spoil},

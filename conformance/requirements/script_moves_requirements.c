@@ -226,7 +226,10 @@ const struct requirement script_moves_requirements[] = {
      .must = 1,
      .level = LEVEL_COMM,
      .general = true,
-     .needs = "run.shows-every-step control.unit-sync control.all-reduce",
+     .needs = "run.shows-every-step control.unit-sync control.all-reduce "
+              "control.reshard-forward control.reshard-backward "
+              "control.fresh-after-step control.unshard-ahead "
+              "control.next-begin",
      .applies = communicates,
      .check = &check_each_step,
      .step = {.holds = collectives_in_action},
@@ -238,7 +241,7 @@ const struct requirement script_moves_requirements[] = {
      .must = 1,
      .level = LEVEL_MEMORY,
      .general = true,
-     .needs = "script.rest",
+     .needs = "script.rest control.reshard-forward",
      .claim = "strict-memory",
      .applies = is_measured,
      .check = &check_each_rank,
@@ -251,7 +254,8 @@ const struct requirement script_moves_requirements[] = {
      .must = 1,
      .level = LEVEL_MEMORY,
      .general = true,
-     .needs = "run.shows-every-step control.unit-sync control.all-reduce",
+     .needs = "run.shows-every-step control.unit-sync control.all-reduce "
+              "control.reshard",
      .claim = "strict-memory",
      .applies = is_strict,
      .check = &check_each_rank,

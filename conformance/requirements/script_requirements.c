@@ -97,7 +97,20 @@ static bool look_of_part(const struct expect *e, const struct record *r,
             as_baseline(e, r, part, RECORD_STATE1, f));
 }
 
-/* Every parameter, whole, on every rank. */
+static bool summons(uint32_t verb)
+{
+    return verb == SCRIPT_SUMMON || verb == SCRIPT_UNSHARD ||
+           verb == SCRIPT_UNSHARD_UNIT;
+}
+
+/* Every parameter, or every one of a unit, whole, on every rank. */
+static bool is_summoned(const struct expect *e, uint32_t i, uint32_t unit)
+{
+    const struct script_action *a = e->event[i].action;
+
+    return a->verb != SCRIPT_UNSHARD_UNIT || a->unit == unit;
+}
+
 static bool summoned_holds(const struct expect *e, const struct record *r,
                            uint32_t i, struct finding *f)
 {
@@ -109,7 +122,8 @@ static bool summoned_holds(const struct expect *e, const struct record *r,
                                         .unit = e->unit_of_parameter[p],
                                         .n = fsdp_numel(e->model, p)};
 
-            if (part.n > 0 && !as_baseline(e, r, &part, RECORD_SUMMONED, f)) {
+            if (part.n > 0 && is_summoned(e, i, part.unit) &&
+                !as_baseline(e, r, &part, RECORD_SUMMONED, f)) {
                 return false;
             }
         }
@@ -126,7 +140,7 @@ static bool values_hold(const struct expect *e, const struct record *r,
 
         if (verb == SCRIPT_LOOK) {
             holds = compare_parts(e, r, i, i + 1, look_of_part, f);
-        } else if (verb == SCRIPT_SUMMON || verb == SCRIPT_UNSHARD) {
+        } else if (summons(verb)) {
             holds = summoned_holds(e, r, i, f);
         }
         if (!holds) {
@@ -148,8 +162,7 @@ static bool looks(const struct expect *e)
     for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
         const uint32_t verb = e->event[i].action->verb;
 
-        if (verb == SCRIPT_LOOK || verb == SCRIPT_SUMMON ||
-            verb == SCRIPT_UNSHARD) {
+        if (verb == SCRIPT_LOOK || summons(verb)) {
             return true;
         }
     }
@@ -283,7 +296,7 @@ const struct requirement script_requirements[] = {
      .level = LEVEL_STEP,
      .general = true,
      .needs = "run.shows-every-step script.collectives script.norms "
-              "scale.next-step control.partial-sum",
+              "scale.next-step control.partial-sum control.unshard-values",
      .profile = PROFILE_BITS,
      .applies = looks,
      .holds = values_hold,

@@ -182,6 +182,12 @@ GUARDED(loaded_extra, true,
          uint64_t *bytes),
         (s, name, data, bytes))
 
+GUARDED(set, true,
+        (struct fsdp_sharded * s, uint32_t unit, uint32_t knob, float value),
+        (s, unit, knob, value))
+GUARDED(unshard, true, (struct fsdp_sharded * s, uint32_t unit), (s, unit))
+GUARDED(reshard, true, (struct fsdp_sharded * s, uint32_t unit), (s, unit))
+
 static void guarded_destroy(struct fsdp_sharded *s)
 {
     my.engine.destroy(s);
@@ -208,6 +214,9 @@ void call_guard_wrap(struct fsdp_engine *e)
     WRAP(save_wait);
     WRAP(load);
     WRAP(loaded_extra);
+    WRAP(set);
+    WRAP(unshard);
+    WRAP(reshard);
     WRAP(destroy);
 #undef WRAP
 }

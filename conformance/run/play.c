@@ -126,14 +126,24 @@ static int play_action(struct driver *x, const struct script_action *a)
 {
     static int (*const play[SCRIPT_N_VERBS])(struct driver *,
                                              const struct script_action *) = {
-        [SCRIPT_PASS] = play_pass,  [SCRIPT_EVAL] = play_pass,
-        [SCRIPT_STEP] = play_step,  [SCRIPT_ZERO] = play_zero,
-        [SCRIPT_CLIP] = play_clip,  [SCRIPT_LOOK] = play_look,
-        [SCRIPT_SUMMON] = summon,   [SCRIPT_UNSHARD] = unshard,
-        [SCRIPT_RESHARD] = reshard, [SCRIPT_SYNC] = sync,
-        [SCRIPT_SAVE] = play_save,  [SCRIPT_WAIT] = play_wait,
-        [SCRIPT_LOAD] = play_load,  [SCRIPT_AGAIN] = again,
-        [SCRIPT_WRONG] = wrong,     [SCRIPT_SET] = play_set};
+        [SCRIPT_PASS] = play_pass,
+        [SCRIPT_EVAL] = play_pass,
+        [SCRIPT_STEP] = play_step,
+        [SCRIPT_ZERO] = play_zero,
+        [SCRIPT_CLIP] = play_clip,
+        [SCRIPT_LOOK] = play_look,
+        [SCRIPT_SUMMON] = summon,
+        [SCRIPT_UNSHARD] = unshard,
+        [SCRIPT_RESHARD] = reshard,
+        [SCRIPT_SYNC] = sync,
+        [SCRIPT_SAVE] = play_save,
+        [SCRIPT_WAIT] = play_wait,
+        [SCRIPT_LOAD] = play_load,
+        [SCRIPT_AGAIN] = again,
+        [SCRIPT_WRONG] = wrong,
+        [SCRIPT_SET] = play_set,
+        [SCRIPT_UNSHARD_UNIT] = play_unshard_unit,
+        [SCRIPT_RESHARD_UNIT] = play_reshard_unit};
 
     if (a->verb == SCRIPT_PASS && a->ending == SCRIPT_LEFT_OPEN) {
         FSDP_TRY(end_life(x));

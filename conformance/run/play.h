@@ -45,12 +45,21 @@ int play_wrong_load_damaged(struct driver *x, int *status);
 
 /* play_control.c: of one unit, or of all. */
 int play_set(struct driver *x, const struct script_action *a);
+int play_unshard_unit(struct driver *x, const struct script_action *a);
+int play_reshard_unit(struct driver *x, const struct script_action *a);
+/* In a pass: SCRIPT_UNSHARD_UNIT or SCRIPT_RESHARD_UNIT. */
+int play_by_hand(struct driver *x, uint32_t verb, uint32_t unit);
 /* Calls that must be refused; *status is what the engine answered. */
 int play_wrong_set(struct driver *x, int *status);
 int play_wrong_set_unit(struct driver *x, int *status);
 int play_wrong_set_knob(struct driver *x, int *status);
 int play_wrong_set_to_two(struct driver *x, int *status);
 int play_wrong_set_to_nan(struct driver *x, int *status);
+int play_wrong_unshard(struct driver *x, int *status);
+int play_wrong_reshard(struct driver *x, int *status);
+int play_wrong_unshard_unit(struct driver *x, int *status);
+int play_wrong_reshard_unit(struct driver *x, int *status);
+int play_wrong_reshard_window(struct driver *x, int *status);
 
 /* play_wrong.c: makes the call, and notes what was answered. */
 int play_wrong(struct driver *x, uint32_t call);

@@ -26,6 +26,42 @@ int play_set(struct driver *x, const struct script_action *a)
     return status;
 }
 
+int play_by_hand(struct driver *x, uint32_t verb, uint32_t unit)
+{
+    if (!x->engine.unshard || !x->engine.reshard) {
+        return FSDP_ERR_INVALID; /* they are claimed */
+    }
+    return verb == SCRIPT_UNSHARD_UNIT ? x->engine.unshard(x->sharded, unit)
+                                       : x->engine.reshard(x->sharded, unit);
+}
+
+/* What is unsharded at rest can be read. Who holds everything shows it as long
+ * as it is read. */
+int play_unshard_unit(struct driver *x, const struct script_action *a)
+{
+    const struct fsdp_model *model = x->model;
+    struct fsdp_tensor t;
+
+    drive_place(x, RACE_AT_SUMMON, 0);
+    FSDP_TRY(play_by_hand(x, SCRIPT_UNSHARD_UNIT, a->unit));
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        if (x->units->unit_of_module[model->parameter_module[p]] != a->unit) {
+            continue;
+        }
+        FSDP_TRY(x->engine.param(x->sharded, p, &t));
+        FSDP_TRY(recorder_finish_compute(x->recorder));
+        FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_SUMMONED, x->step,
+                                 0, p, 0, fsdp_numel(model, p), t.dtype,
+                                 t.data));
+    }
+    return x->serial ? play_reshard_unit(x, a) : FSDP_OK;
+}
+
+int play_reshard_unit(struct driver *x, const struct script_action *a)
+{
+    return play_by_hand(x, SCRIPT_RESHARD_UNIT, a->unit);
+}
+
 /* ---- Calls that must be refused ---------------------------------------- */
 
 static int set(struct driver *x, uint32_t unit, uint32_t knob, float value,
@@ -85,4 +121,45 @@ int play_wrong_set_to_two(struct driver *x, int *status)
 int play_wrong_set_to_nan(struct driver *x, int *status)
 {
     return set(x, 0, FSDP_KNOB_ALL_REDUCE, NAN, status);
+}
+
+static int by_hand(struct driver *x, uint32_t verb, uint32_t unit, int *status)
+{
+    *status = play_by_hand(x, verb, unit);
+    return FSDP_OK;
+}
+
+int play_wrong_unshard(struct driver *x, int *status)
+{
+    return by_hand(x, SCRIPT_UNSHARD_UNIT, 0, status);
+}
+
+int play_wrong_reshard(struct driver *x, int *status)
+{
+    return by_hand(x, SCRIPT_RESHARD_UNIT, 0, status);
+}
+
+int play_wrong_unshard_unit(struct driver *x, int *status)
+{
+    FSDP_TRY(by_hand(x, SCRIPT_UNSHARD_UNIT, x->units->n_units, status));
+    return refused_by_name(x, x->units->n_units, *status);
+}
+
+int play_wrong_reshard_unit(struct driver *x, int *status)
+{
+    FSDP_TRY(by_hand(x, SCRIPT_RESHARD_UNIT, x->units->n_units, status));
+    return refused_by_name(x, x->units->n_units, *status);
+}
+
+/* Of the unit whose module computes; where none does, or it is in no unit, of
+ * one that there is not. */
+int play_wrong_reshard_window(struct driver *x, int *status)
+{
+    const bool computes = x->point == FSDP_PRE_FORWARD ||
+                          x->point == FSDP_PRE_BACKWARD ||
+                          x->point == FSDP_PRE_RECOMPUTE;
+
+    return by_hand(x, SCRIPT_RESHARD_UNIT,
+                   computes ? x->units->unit_of_module[x->index] : FSDP_NO_UNIT,
+                   status);
 }

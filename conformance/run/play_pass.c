@@ -169,10 +169,14 @@ static int play_inside(struct driver *x, const struct script_action *a,
         if (script_place_in(in->place, length) != i) {
             continue;
         }
-        FSDP_TRY(in->sync != SCRIPT_SYNC_UNSAID
-                     ? x->engine.set_gradient_sync(x->sharded,
-                                                   in->sync == SCRIPT_SYNC_ON)
-                     : play_wrong(x, in->call));
+        if (in->by_hand != 0) {
+            FSDP_TRY(play_by_hand(x, in->by_hand, in->unit));
+        } else if (in->sync != SCRIPT_SYNC_UNSAID) {
+            FSDP_TRY(x->engine.set_gradient_sync(x->sharded,
+                                                 in->sync == SCRIPT_SYNC_ON));
+        } else {
+            FSDP_TRY(play_wrong(x, in->call));
+        }
     }
     return FSDP_OK;
 }

@@ -52,8 +52,10 @@ enum script_verb {
     SCRIPT_AGAIN, /* destroy, and shard again */
     SCRIPT_ANEW,  /* all ranks end; new processes shard, in a world of theirs */
     SCRIPT_WRONG, /* a call that must be refused, and changes nothing */
-    SCRIPT_REPEAT, /* the `length` actions that follow, `count` times */
-    SCRIPT_SET,    /* set: a unit's knob, from the next BEGIN on */
+    SCRIPT_REPEAT,       /* the `length` actions that follow, `count` times */
+    SCRIPT_SET,          /* set: a unit's knob, from the next BEGIN on */
+    SCRIPT_UNSHARD_UNIT, /* unshard, and the unit's parameters are read */
+    SCRIPT_RESHARD_UNIT, /* reshard */
     SCRIPT_N_VERBS,
 };
 
@@ -74,12 +76,16 @@ enum script_sync {
     SCRIPT_SYNC_OFF = 2,
 };
 
-/* What happens inside a pass. */
+/* What happens inside a pass: one of three. */
 struct script_inside {
     struct script_place place;
-    uint32_t sync; /* enum script_sync; UNSAID: the call below */
-    uint32_t call; /* enum script_call */
+    uint32_t sync;    /* enum script_sync; or UNSAID */
+    uint32_t by_hand; /* 0, or UNSHARD_UNIT, RESHARD_UNIT: of `unit` */
+    uint32_t unit;
+    uint32_t call; /* enum script_call, if it is neither */
 };
+/* A call that must be refused. */
+bool script_is_wrong(const struct script_inside *in);
 
 /*
  * What becomes of a parameter's local gradient before the engine takes it, at
@@ -145,7 +151,7 @@ struct script_action {
     uint32_t same_slot; /* WAIT */
     /* ANEW */
     struct script_world world;
-    /* SET */
+    /* SET, and of one unit UNSHARD_UNIT, RESHARD_UNIT */
     uint32_t unit; /* below SCRIPT_MAX_UNITS, or FSDP_NO_UNIT: of all */
     uint32_t knob; /* enum fsdp_knob */
     float value;
@@ -346,6 +352,11 @@ enum script_call {
     SCRIPT_CALL_TIED_OTHER_DTYPE,
     SCRIPT_CALL_TIED_OTHER_FLAGS,
     SCRIPT_CALL_RANKS_DISAGREE_ON_TIES,
+    SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT,
+    SCRIPT_CALL_RESHARD_UNKNOWN_UNIT,
+    SCRIPT_CALL_RESHARD_IN_WINDOW,
+    SCRIPT_CALL_UNSHARD_WHILE_OPEN,
+    SCRIPT_CALL_RESHARD_WHILE_OPEN,
     SCRIPT_N_CALLS,
 };
 

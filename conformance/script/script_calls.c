@@ -141,7 +141,19 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_TIED_OTHER_FLAGS] = {"tied-other-flags", SCRIPT_UNTRAINED},
     [SCRIPT_CALL_RANKS_DISAGREE_ON_TIES] = {"shard-tied", SCRIPT_UNTRAINED,
                                             SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT] = {"unshard-unknown-unit",
+                                          SCRIPT_AT_REST | SCRIPT_IN_PASS},
+    [SCRIPT_CALL_RESHARD_UNKNOWN_UNIT] = {"reshard-unknown-unit",
+                                          SCRIPT_AT_REST | SCRIPT_IN_PASS},
+    [SCRIPT_CALL_RESHARD_IN_WINDOW] = {"reshard-in-window", SCRIPT_IN_PASS},
+    [SCRIPT_CALL_UNSHARD_WHILE_OPEN] = {"unshard-while-open", SCRIPT_OPEN_ALL},
+    [SCRIPT_CALL_RESHARD_WHILE_OPEN] = {"reshard-while-open", SCRIPT_OPEN_ALL},
 };
+
+bool script_is_wrong(const struct script_inside *in)
+{
+    return in->sync == SCRIPT_SYNC_UNSAID && in->by_hand == 0;
+}
 
 bool script_is_offer(const struct script_action *a)
 {

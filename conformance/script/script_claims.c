@@ -50,6 +50,11 @@ static const char *claim_of_call(uint32_t call)
         {"shard-tied", "shared"},
         {"step-scale-", "loss-scale"},
         {"set-", "unit-controls"},
+        {"unshard-unknown-", "unit-controls"},
+        {"unshard-while-", "unit-controls"},
+        {"reshard-unknown-", "unit-controls"},
+        {"reshard-while-", "unit-controls"},
+        {"reshard-in-window", "unit-controls"},
         {"step-with-partials", "partial-replicas"},
     };
 
@@ -99,6 +104,9 @@ static const char *claim_of_verb(const struct script_action *a)
         return "load";
     case SCRIPT_SET:
         return claim_of_knob(a->knob);
+    case SCRIPT_UNSHARD_UNIT:
+    case SCRIPT_RESHARD_UNIT:
+        return "unit-controls";
     case SCRIPT_WRONG:
         return claim_of_call(a->call);
     default:
@@ -111,6 +119,9 @@ static const char *claim_of_inside(const struct script *s,
 {
     const struct script_inside *in = &s->inside[a->first_inside + i];
 
+    if (in->by_hand != 0) {
+        return "unit-controls";
+    }
     if (in->sync == SCRIPT_SYNC_UNSAID) {
         return claim_of_call(in->call);
     }

@@ -186,14 +186,24 @@ static const struct {
                {"save b full"}, {"unshard"},    {"pass 0.0 left-open 1"}};
 
 static const char *const examples[SCRIPT_N_VERBS] = {
-    [SCRIPT_PASS] = "pass 1.0 s",     [SCRIPT_EVAL] = "eval 0.0",
-    [SCRIPT_STEP] = "step lr 1",      [SCRIPT_ZERO] = "zero",
-    [SCRIPT_CLIP] = "clip 1 p 2",     [SCRIPT_LOOK] = "look",
-    [SCRIPT_SUMMON] = "summon",       [SCRIPT_UNSHARD] = "unshard",
-    [SCRIPT_RESHARD] = "reshard",     [SCRIPT_SYNC] = "sync on",
-    [SCRIPT_SAVE] = "save a sharded", [SCRIPT_WAIT] = "wait b",
-    [SCRIPT_LOAD] = "load c",         [SCRIPT_AGAIN] = "again",
-    [SCRIPT_ANEW] = "anew",           [SCRIPT_SET] = "set 0 sync 0"};
+    [SCRIPT_PASS] = "pass 1.0 s",
+    [SCRIPT_EVAL] = "eval 0.0",
+    [SCRIPT_STEP] = "step lr 1",
+    [SCRIPT_ZERO] = "zero",
+    [SCRIPT_CLIP] = "clip 1 p 2",
+    [SCRIPT_LOOK] = "look",
+    [SCRIPT_SUMMON] = "summon",
+    [SCRIPT_UNSHARD] = "unshard",
+    [SCRIPT_RESHARD] = "reshard",
+    [SCRIPT_SYNC] = "sync on",
+    [SCRIPT_SAVE] = "save a sharded",
+    [SCRIPT_WAIT] = "wait b",
+    [SCRIPT_LOAD] = "load c",
+    [SCRIPT_AGAIN] = "again",
+    [SCRIPT_ANEW] = "anew",
+    [SCRIPT_SET] = "set 0 sync 0",
+    [SCRIPT_UNSHARD_UNIT] = "unshard 0",
+    [SCRIPT_RESHARD_UNIT] = "reshard 0"};
 
 static bool may_follow(const char *before, const char *action)
 {
@@ -224,7 +234,8 @@ static void test_follows(void **state)
         if (!examples[verb]) { /* of what it repeats, or is refused */
             continue;
         }
-        n = snprintf(row, sizeof(row), "\n| `%s` |", script_verb_words[verb]);
+        n = snprintf(row, sizeof(row), "\n| `%s%s` |", script_verb_words[verb],
+                     verb > SCRIPT_SET ? " N" : "");
         for (size_t i = 0; i < N_OF(columns); i++) {
             n += snprintf(row + n, sizeof(row) - (size_t)n, " %s |",
                           may_follow(columns[i].before, examples[verb]) ? "yes"

@@ -105,24 +105,36 @@ static int take_unit(struct reader *r, uint32_t *unit)
         *unit = FSDP_NO_UNIT;
         return FSDP_OK;
     }
-    return reader_take_count(r, 0, SCRIPT_MAX_UNITS - 1,
-                             "a unit is a number from 0 to 63, or `all`", unit);
+    return parse_unit(r, unit);
 }
 
 static int take_set(struct reader *r, struct script_action *a)
 {
-    static const char wanted[] = "sync and all-reduce are 0 or 1";
+    static const char wanted[] = "such a knob is turned to 0 or 1";
     uint32_t n;
 
     FSDP_TRY(take_unit(r, &a->unit));
     a->knob = reader_which(r, script_knob_words, SCRIPT_N_KNOBS);
     if (a->knob == SCRIPT_N_KNOBS) {
-        return reader_fail(r, "a knob is sync or all-reduce");
+        return reader_fail(r, "a knob is sync, all-reduce, "
+                              "reshard-after-forward or "
+                              "reshard-after-backward");
     }
     reader_next(r);
     FSDP_TRY(reader_take_numbers(r, 1, wanted, &n, &a->value));
     return a->value != 0.0f && a->value != 1.0f ? reader_fail(r, wanted)
                                                 : FSDP_OK;
+}
+
+/* Of one unit, if one is named. */
+static int take_one(struct reader *r, struct script_action *a)
+{
+    if (!r->word[0]) {
+        return FSDP_OK;
+    }
+    a->verb =
+        a->verb == SCRIPT_UNSHARD ? SCRIPT_UNSHARD_UNIT : SCRIPT_RESHARD_UNIT;
+    return parse_unit(r, &a->unit);
 }
 
 static int take_what_follows(struct reader *r, struct script_action *a)
@@ -149,6 +161,9 @@ static int take_what_follows(struct reader *r, struct script_action *a)
         return take_repeat(r, a);
     case SCRIPT_SET:
         return take_set(r, a);
+    case SCRIPT_UNSHARD:
+    case SCRIPT_RESHARD:
+        return take_one(r, a);
     default:
         return FSDP_OK;
     }

@@ -22,5 +22,7 @@ int parse_pass(struct reader *r, struct script_action *a);
 /* The name of a call that must be refused. */
 int parse_call(struct reader *r, uint32_t *out);
 int parse_sync(struct reader *r, uint32_t *out);
+/* The number of a unit. */
+int parse_unit(struct reader *r, uint32_t *out);
 
 #endif

@@ -68,6 +68,12 @@ int parse_call(struct reader *r, uint32_t *out)
     return FSDP_OK;
 }
 
+int parse_unit(struct reader *r, uint32_t *out)
+{
+    return reader_take_count(r, 0, SCRIPT_MAX_UNITS - 1,
+                             "a unit is a number from 0 to 63", out);
+}
+
 int parse_sync(struct reader *r, uint32_t *out)
 {
     *out = reader_which(r, script_sync_words, N_OF(script_sync_words));
@@ -76,6 +82,19 @@ int parse_sync(struct reader *r, uint32_t *out)
     }
     reader_next(r);
     return FSDP_OK;
+}
+
+static int take_by_hand(struct reader *r, struct script_inside *in)
+{
+    if (reader_accept(r, "unshard")) {
+        in->by_hand = SCRIPT_UNSHARD_UNIT;
+    } else if (reader_accept(r, "reshard")) {
+        in->by_hand = SCRIPT_RESHARD_UNIT;
+    } else {
+        return reader_fail(r, "behind `at PLACE` is `sync on`, `sync off`, "
+                              "`unshard UNIT`, `reshard UNIT` or `! CALL`");
+    }
+    return parse_unit(r, &in->unit);
 }
 
 static int take_inside(struct reader *r, struct script_action *a)
@@ -95,8 +114,7 @@ static int take_inside(struct reader *r, struct script_action *a)
     } else if (reader_accept(r, "!")) {
         FSDP_TRY(parse_call(r, &in.call));
     } else {
-        return reader_fail(
-            r, "behind `at PLACE` is `sync on`, `sync off` or `! CALL`");
+        FSDP_TRY(take_by_hand(r, &in));
     }
     s->inside[s->n_inside++] = in;
     a->n_inside++;

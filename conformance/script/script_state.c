@@ -30,6 +30,7 @@ static void begin_life(struct script_state *s)
     s->living = true;
     s->left_open = s->open_all = false;
     s->no_sync = s->no_all_reduce = 0;
+    s->kept = s->keeps = false;
     drop_gradients(s);
     s->hurt_values = false;
     s->saving = NO_SLOT;
@@ -110,6 +111,8 @@ static void check_call(struct script_state *s, uint32_t call, uint32_t now)
                   (call == SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD ||
                    call == SCRIPT_CALL_RANKS_DISAGREE_ON_UNITS),
               "one rank cannot disagree: a world of two could");
+    refuse_if(s, call == SCRIPT_CALL_PARAM_AT_REST && s->kept,
+              "a unit may be unsharded: `step` ends that");
     if (call == SCRIPT_CALL_LOAD_DAMAGED) {
         s->saved &= ~1u; /* it is what was damaged */
     }
@@ -137,6 +140,12 @@ static void walk_inside(struct script_state *s, const struct script_inside *in,
     now |= at == length && trains ? SCRIPT_AT_LAST : 0;
     if (in->sync != SCRIPT_SYNC_UNSAID) {
         say_sync(s, in->sync);
+    } else if (in->by_hand != 0) {
+        refuse_if(s,
+                  in->by_hand == SCRIPT_RESHARD_UNIT && at != 0 && at != length,
+                  "whether a window of the unit is open there is not known: "
+                  "`at 0` and `at 1/1` none is");
+        s->kept = s->kept || in->by_hand == SCRIPT_UNSHARD_UNIT;
     } else {
         check_call(s, in->call, now);
     }
@@ -199,6 +208,7 @@ static void walk_pass(struct script_state *s, const struct script_action *a)
         walk_inside(s, &s->s->inside[a->first_inside + i], points, length,
                     trains);
     }
+    s->kept = (s->kept || s->keeps) && a->ending != SCRIPT_CANCELLED;
     if (a->ending == SCRIPT_CANCELLED) {
         drop_gradients(s);
     } else if (a->ending == SCRIPT_LEFT_OPEN) {
@@ -254,6 +264,7 @@ static void walk_load(struct script_state *s, const struct script_action *a)
                    s->slot[a->slot].degree != case_shard_degree(&s->world)),
               "the local form loads where wrap and shard degree are the same");
     drop_gradients(s);
+    s->kept = false;
     s->hurt_values = (s->broken >> a->slot & 1) != 0;
 }
 
@@ -309,6 +320,7 @@ static void walk_optimizer(struct script_state *s,
               "reduced, or not across replicas: a pass with `s` and all-reduce "
               "1 reduces them, `zero` drops them");
     if (a->verb == SCRIPT_STEP) { /* under a scale it is skipped */
+        s->kept = false;
         s->hurt_values =
             s->hurt_values || (s->hurt != SCRIPT_UNHURT && !s->s->scale.said);
         return;
@@ -335,10 +347,15 @@ static void walk_set(struct script_state *s, const struct script_action *a)
 {
     const uint64_t units =
         a->unit == FSDP_NO_UNIT ? UINT64_MAX : 1ull << a->unit;
-    uint64_t *of =
-        a->knob == FSDP_KNOB_GRADIENT_SYNC ? &s->no_sync : &s->no_all_reduce;
+    uint64_t *of = a->knob == FSDP_KNOB_GRADIENT_SYNC ? &s->no_sync
+                   : a->knob == FSDP_KNOB_ALL_REDUCE  ? &s->no_all_reduce
+                                                      : NULL;
 
-    *of = a->value != 0.0f ? *of & ~units : *of | units;
+    if (of) {
+        *of = a->value != 0.0f ? *of & ~units : *of | units;
+    } else if (a->knob == FSDP_KNOB_RESHARD_AFTER_BACKWARD) {
+        s->keeps = a->value == 0.0f || (s->keeps && a->unit != FSDP_NO_UNIT);
+    }
 }
 
 static void walk_life(struct script_state *s, const struct script_action *a)
@@ -374,6 +391,13 @@ static void walk_life(struct script_state *s, const struct script_action *a)
         break;
     case SCRIPT_UNSHARD:
         s->open_all = true;
+        s->kept = false;
+        break;
+    case SCRIPT_SUMMON:
+        s->kept = false;
+        break;
+    case SCRIPT_UNSHARD_UNIT:
+        s->kept = true;
         break;
     case SCRIPT_RESHARD:
         refuse_if(s, !s->open_all, "nothing to reshard: `unshard` comes first");
@@ -395,7 +419,7 @@ static void walk_life(struct script_state *s, const struct script_action *a)
     case SCRIPT_ANEW:
         end_life(s, a);
         break;
-    default: /* LOOK, SUMMON: at rest, anything may be looked at */
+    default: /* LOOK, RESHARD_UNIT: at rest, anything may be looked at */
         break;
     }
 }

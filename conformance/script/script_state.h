@@ -30,6 +30,9 @@ struct script_state {
      * have not met for. Whether there is one of either. */
     uint64_t unreduced, partial;
     bool pending;
+    /* A unit may be unsharded at rest; and whether one is kept so behind its
+     * backward, as the next BEGIN will find it. */
+    bool kept, keeps;
     bool reduced;           /* gradients that are reduced */
     uint32_t hurt;          /* enum script_hurt */
     bool hurt_values;       /* the same of parameters and moments */

@@ -50,7 +50,9 @@ static void add_inside(FILE *f, const struct script_inside *in)
 {
     fprintf(f, " at");
     add_place(f, in->place);
-    if (in->sync == SCRIPT_SYNC_UNSAID) {
+    if (in->by_hand != 0) {
+        fprintf(f, " %s %u", script_verb_words[in->by_hand], in->unit);
+    } else if (in->sync == SCRIPT_SYNC_UNSAID) {
         fprintf(f, " ! %s", script_calls[in->call].name);
     } else {
         fprintf(f, " sync %s", script_sync_words[in->sync]);
@@ -180,6 +182,10 @@ static void add_action(FILE *f, const struct script *s,
         add_unit(f, a->unit);
         fprintf(f, " %s", script_knob_words[a->knob]);
         add_numbers(f, 1, &a->value);
+        break;
+    case SCRIPT_UNSHARD_UNIT:
+    case SCRIPT_RESHARD_UNIT:
+        add_unit(f, a->unit);
         break;
     case SCRIPT_WRONG:
         fprintf(f, " %s", script_calls[a->call].name);

@@ -82,6 +82,7 @@ int impl_unscale(struct fsdp_sharded *s, float inverse_scale)
 int impl_step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(check_step(s, how));
+    FSDP_TRY(impl_reshard_kept(s));
     how->found_inf = 0;
     FSDP_TRY(impl_retire_all(s));
     FSDP_TRY(impl_wait(s, s->env->compute, s->last, 0, "reduce->optimizer"));
@@ -134,6 +135,7 @@ int impl_pieces(struct fsdp_sharded *s,
 int impl_unshard_all(struct fsdp_sharded *s)
 {
     FSDP_TRY(impl_at_rest(s, "impl.unshard_all"));
+    FSDP_TRY(impl_reshard_kept(s));
     if (s->packs) { /* what is sent may lie where units arrive */
         FSDP_TRY(impl_retire_all(s));
     }

@@ -7,18 +7,45 @@
 void impl_set_knobs(struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units.n_units; u++) {
-        s->unit[u].next_knob = (struct impl_knobs){true, true};
+        s->unit[u].next_knob =
+            (struct impl_knobs){true, true, !s->extent[u].kept, true};
     }
     s->said = true;
     s->turned = true;
 }
 
+/* Whether a unit stays unsharded behind its forward is for the plans to know.
+ */
+static int plan_anew(struct fsdp_sharded *s)
+{
+    bool other = false;
+
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        const bool kept = !s->unit[u].knob.reshard_forward;
+
+        other = other || s->extent[u].kept != kept;
+        s->extent[u].kept = kept;
+    }
+    if (!other) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(impl_make_plans(s));
+    return impl_slots_plan(s);
+}
+
+static uint32_t number_of(const struct impl_knobs *knob)
+{
+    return knob->sync | (uint32_t)knob->all_reduce << 1 |
+           (uint32_t)knob->reshard_forward << 2 |
+           (uint32_t)knob->reshard_backward << 3;
+}
+
 /* Passes of which all is alike have the same number: what a step needed before
  * is a guess at what it will need (impl_trace.h). */
-void impl_turn_knobs(struct fsdp_sharded *s)
+int impl_turn_knobs(struct fsdp_sharded *s)
 {
     if (!s->turned) {
-        return;
+        return FSDP_OK;
     }
     s->turned = false;
     s->any_sync = false;
@@ -30,8 +57,22 @@ void impl_turn_knobs(struct fsdp_sharded *s)
         s->unit[u].knob = *knob;
         s->any_sync = s->any_sync || knob->sync;
         s->all_sync = s->all_sync && knob->sync;
-        s->knobs ^= knob->sync | (uint32_t)knob->all_reduce << 1;
-        s->knobs *= 16777619u;
+        s->knobs = (s->knobs ^ number_of(knob)) * 16777619u;
+    }
+    return plan_anew(s);
+}
+
+static bool *knob_of(struct impl_knobs *x, uint32_t knob)
+{
+    switch (knob) {
+    case FSDP_KNOB_GRADIENT_SYNC:
+        return &x->sync;
+    case FSDP_KNOB_ALL_REDUCE:
+        return &x->all_reduce;
+    case FSDP_KNOB_RESHARD_AFTER_FORWARD:
+        return &x->reshard_forward;
+    default:
+        return &x->reshard_backward;
     }
 }
 
@@ -48,20 +89,85 @@ int impl_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value)
     const bool all = unit == FSDP_NO_UNIT;
 
     FSDP_TRY(impl_at_rest(s, "impl.set"));
-    if ((!all && unit >= s->units.n_units) || knob > FSDP_KNOB_ALL_REDUCE ||
+    if ((!all && unit >= s->units.n_units) ||
+        knob > FSDP_KNOB_RESHARD_AFTER_BACKWARD ||
         (value != 0.0f && value != 1.0f)) {
         return refuse(s, unit, knob, value);
     }
     for (uint32_t u = all ? 0 : unit; u < (all ? s->units.n_units : unit + 1);
          u++) {
-        struct impl_knobs *x = &s->unit[u].next_knob;
-
-        *(knob == FSDP_KNOB_ALL_REDUCE ? &x->all_reduce : &x->sync) =
-            value != 0.0f;
+        *knob_of(&s->unit[u].next_knob, knob) = value != 0.0f;
     }
-    s->said = IMPL_MIXED_SYNC;
+    s->said = knob == FSDP_KNOB_GRADIENT_SYNC ? IMPL_MIXED_SYNC : s->said;
     s->turned = true;
     return FSDP_OK;
+}
+
+/* ---- By hand ------------------------------------------------------------ */
+
+/* At rest, or in a pass. */
+static int check(const struct fsdp_sharded *s, uint32_t unit, const char *where)
+{
+    FSDP_TRY(s->sequence ? FSDP_OK : impl_at_rest(s, where));
+    return unit < s->units.n_units
+               ? FSDP_OK
+               : impl_fail(s->env, FSDP_ERR_INVALID, where, "unit %u of %u",
+                           unit, s->units.n_units);
+}
+
+/* Of which no plan knows: it has storage of its own. Where units lie as they
+ * are gathered, compute waits when it needs them. */
+int impl_unshard_unit(struct fsdp_sharded *s, uint32_t unit)
+{
+    struct impl_unit *x;
+
+    FSDP_TRY(check(s, unit, "impl.unshard"));
+    x = &s->unit[unit];
+    if (x->open || x->full || x->arrived) {
+        return FSDP_OK;
+    }
+    s->keeps = true;
+    if (s->shards == 1) {
+        FSDP_TRY(s->extent[unit].unshards ? impl_cast_alone(s, unit, NULL)
+                                          : FSDP_OK);
+        return impl_open(s, unit);
+    }
+    if (s->packs) { /* what is sent may lie where units arrive */
+        x->arrived_life = NULL;
+    }
+    FSDP_TRY(impl_gather(s, unit, x->dtype.param, NULL, 0));
+    x->by_hand = true;
+    if (s->packs) {
+        FSDP_TRY(impl_open(s, unit));
+        return impl_unpack(s, unit, NULL);
+    }
+    return s->strict ? impl_open(s, unit) : FSDP_OK;
+}
+
+int impl_reshard_unit(struct fsdp_sharded *s, uint32_t unit)
+{
+    uint64_t died;
+    struct impl_unit *x;
+
+    FSDP_TRY(check(s, unit, "impl.reshard"));
+    x = &s->unit[unit];
+    if (x->windowed) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.reshard",
+                         "unit %u is in a window", unit);
+    }
+    if (x->by_hand) { /* it may be on its way */
+        FSDP_TRY(impl_open(s, unit));
+    }
+    return x->open ? impl_reshard(s, unit, &died) : FSDP_OK;
+}
+
+int impl_reshard_kept(struct fsdp_sharded *s)
+{
+    if (!s->keeps) {
+        return FSDP_OK;
+    }
+    s->keeps = false;
+    return impl_reshard_each(s);
 }
 
 int impl_check_reduced(const struct fsdp_sharded *s, const char *where)

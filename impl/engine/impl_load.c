@@ -90,7 +90,8 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
     }
     if (status == FSDP_OK) {
         take_state(s, c, &kept);
-        status = impl_drop_gradients(s);
+        status = impl_reshard_kept(s);
+        status = status == FSDP_OK ? impl_drop_gradients(s) : status;
     }
     checkpoint_kept_release(&kept);
     return status;

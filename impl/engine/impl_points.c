@@ -24,7 +24,7 @@ static int begin(struct fsdp_sharded *s, uint32_t index)
         return refuse(s, "BEGIN of a sequence that the model does not have");
     }
     FSDP_TRY(impl_retire_all(s));
-    impl_turn_knobs(s);
+    FSDP_TRY(impl_turn_knobs(s));
     FSDP_TRY(impl_slots_begin(s, index));
     FSDP_TRY(impl_mark(s, s->env->compute, &s->begun));
     s->sequence = s->model->sequence[index];
@@ -67,7 +67,9 @@ static int gather(struct fsdp_sharded *s, struct impl_plan *plan,
     uint32_t depth =
         forward ? s->options.prefetch_forward : s->options.prefetch_backward;
     uint64_t free_at = 0;
-    void *slot = impl_slot(block, life->offset);
+    void *slot = s->packs || s->unit[a->unit].knob.reshard_backward
+                     ? impl_slot(block, life->offset)
+                     : NULL;
 
     if (s->shards == 1) {
         return impl_cast_alone(s, a->unit, slot);
@@ -78,32 +80,86 @@ static int gather(struct fsdp_sharded *s, struct impl_plan *plan,
     return impl_gather(s, a->unit, s->unit[a->unit].dtype.param, slot, free_at);
 }
 
+/* What stays behind the pass has storage of its own. */
+static void *slot_of(const struct fsdp_sharded *s, uint32_t u, uint64_t at)
+{
+    return s->unit[u].knob.reshard_backward ? impl_slot(&s->full, at) : NULL;
+}
+
+/* It may be unsharded already: since an earlier pass, or by hand. */
+static int gather_if_sharded(struct fsdp_sharded *s, struct impl_plan *plan,
+                             const struct impl_action *a, uint32_t point)
+{
+    struct impl_unit *x = &s->unit[a->unit];
+
+    if (s->packs) {
+        x->arrived_life = &plan->wire[a->life];
+    }
+    return x->full || x->arrived ? FSDP_OK : gather(s, plan, a, point);
+}
+
+/* What was there when it was to be gathered may have been resharded by hand
+ * since. */
+static int open(struct fsdp_sharded *s, uint32_t u)
+{
+    struct impl_unit *x = &s->unit[u];
+
+    x->windowed = true;
+    if (s->extent[u].unshards && !x->full && !x->arrived) {
+        FSDP_TRY(s->shards > 1 ? impl_gather(s, u, x->dtype.param, NULL, 0)
+                               : impl_cast_alone(s, u, NULL));
+    }
+    return impl_open(s, u);
+}
+
+/* Whoever lies in its place next need not know that nothing lay there. */
+static int skip(const struct fsdp_sharded *s, struct impl_life *life)
+{
+    return life ? impl_mark(s, s->env->compute, &life->died) : FSDP_OK;
+}
+
+static int unpack(struct fsdp_sharded *s, uint32_t u, uint64_t at)
+{
+    struct impl_unit *x = &s->unit[u];
+
+    return x->arrived ? impl_unpack(s, u, slot_of(s, u, at))
+                      : skip(s, x->arrived_life);
+}
+
+static int close(struct fsdp_sharded *s, uint32_t u, struct impl_life *life,
+                 bool backward)
+{
+    uint64_t died;
+
+    s->unit[u].windowed = false;
+    if (backward && !s->unit[u].knob.reshard_backward) {
+        s->keeps = true;
+        return skip(s, life);
+    }
+    return impl_reshard(s, u, life ? &life->died : &died);
+}
+
 static int do_action(struct fsdp_sharded *s, struct impl_plan *plan,
                      const struct impl_action *a, uint32_t point)
 {
     const struct impl_knobs *knob = &s->unit[a->unit].knob;
-    uint64_t died;
 
     switch (a->what) {
     case IMPL_GATHER:
-        if (s->packs) {
-            s->unit[a->unit].arrived_life = &plan->wire[a->life];
-        }
-        return gather(s, plan, a, point);
+        return gather_if_sharded(s, plan, a, point);
     case IMPL_UNPACK:
-        return impl_unpack(s, a->unit,
-                           impl_slot(&s->full, plan->full[a->life].offset));
+        return unpack(s, a->unit, plan->full[a->life].offset);
     case IMPL_PACK:
         return knob->sync ? impl_pack(s, a->unit, &plan->wire[a->life])
                           : FSDP_OK;
     case IMPL_OPEN:
-        return impl_open(s, a->unit);
+        return open(s, a->unit);
     case IMPL_GRADIENT:
         return impl_open_gradient(s, a->unit, &plan->grad[a->life]);
     case IMPL_RESHARD:
-        return impl_reshard(s, a->unit,
-                            a->life != IMPL_NO_LIFE ? &plan->full[a->life].died
-                                                    : &died);
+        return close(s, a->unit,
+                     a->life != IMPL_NO_LIFE ? &plan->full[a->life] : NULL,
+                     point != FSDP_POST_FORWARD);
     case IMPL_REDUCE:
         return knob->sync ? impl_reduce(s, a->unit, &plan->sum[a->life])
                           : FSDP_OK;
@@ -165,10 +221,13 @@ int impl_param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                          "parameter %u of %u", p, s->model->n_parameters);
     }
     x = &s->unit[s->parameter[p].unit];
-    if (!x->open) {
+    if (!x->open && (!x->by_hand || s->sequence)) {
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.param",
                          "%s is asked for outside its unit's window",
                          s->model->parameter_name[p]);
+    }
+    if (!x->open) {
+        FSDP_TRY(impl_open(s, s->parameter[p].unit));
     }
     *out = s->parameter[p].tensor;
     out->dtype = x->full ? x->full_dtype : FSDP_DTYPE_F32;

@@ -12,7 +12,22 @@ enum {
     SLICE = 16384
 }; /* elements of initial values at a time: each is a wait for the device */
 
-static int make_plans(struct fsdp_sharded *s)
+static void release_plans(struct fsdp_sharded *s)
+{
+    for (uint32_t i = 0; s->plan && i < s->model->n_sequences; i++) {
+        impl_plan_release(&s->plan[i]);
+    }
+}
+
+static int make_plan_arrays(struct fsdp_sharded *s)
+{
+    s->plan = calloc(s->model->n_sequences + (size_t)1, sizeof(*s->plan));
+    s->in_backward =
+        calloc(s->model->n_modules + (size_t)1, sizeof(*s->in_backward));
+    return s->plan && s->in_backward ? FSDP_OK : impl_out_of_memory(s->env);
+}
+
+int impl_make_plans(struct fsdp_sharded *s)
 {
     const struct impl_schedule x = {.model = s->model,
                                     .units = &s->units,
@@ -21,12 +36,7 @@ static int make_plans(struct fsdp_sharded *s)
                                     .gathers = s->shards > 1,
                                     .packs = s->packs};
 
-    s->plan = calloc(s->model->n_sequences + (size_t)1, sizeof(*s->plan));
-    s->in_backward =
-        calloc(s->model->n_modules + (size_t)1, sizeof(*s->in_backward));
-    if (!s->plan || !s->in_backward) {
-        return impl_out_of_memory(s->env);
-    }
+    release_plans(s);
     for (uint32_t i = 0; i < s->model->n_sequences; i++) {
         const char *what = "";
         int status =
@@ -125,7 +135,8 @@ static int make(struct fsdp_sharded *s)
     FSDP_TRY(impl_lay_out(s));
     impl_set_knobs(s);
     impl_set_steps(s, 0, (const float[2]){1.0f, 1.0f});
-    FSDP_TRY(make_plans(s));
+    FSDP_TRY(make_plan_arrays(s));
+    FSDP_TRY(impl_make_plans(s));
     FSDP_TRY(impl_agree(s));
     FSDP_TRY(open_streams(s));
     FSDP_TRY(impl_slots_make(s));
@@ -188,9 +199,7 @@ void impl_destroy(struct fsdp_sharded *s)
     bury(s);
     close_streams(s);
     impl_slots_release(s);
-    for (uint32_t i = 0; s->plan && i < s->model->n_sequences; i++) {
-        impl_plan_release(&s->plan[i]);
-    }
+    release_plans(s);
     free(s->plan);
     free(s->in_backward);
     impl_layout_release(s);

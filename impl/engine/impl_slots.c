@@ -113,7 +113,7 @@ static int place(const struct fsdp_sharded *s, struct impl_life *life,
     return FSDP_OK;
 }
 
-int impl_slots_make(struct fsdp_sharded *s)
+static int place_plans(struct fsdp_sharded *s)
 {
     for (uint32_t i = 0; !s->strict && i < s->model->n_sequences; i++) {
         struct impl_plan *plan = &s->plan[i];
@@ -122,6 +122,12 @@ int impl_slots_make(struct fsdp_sharded *s)
         FSDP_TRY(place(s, plan->grad, plan->n_grad, &s->grad_room));
         FSDP_TRY(place(s, plan->wire, plan->n_wire, &s->wire_room));
     }
+    return FSDP_OK;
+}
+
+int impl_slots_make(struct fsdp_sharded *s)
+{
+    FSDP_TRY(place_plans(s));
     place_all(s);
     return make_rest(s);
 }
@@ -197,6 +203,12 @@ static int make_staging(struct fsdp_sharded *s, uint32_t stages)
     FSDP_TRY(ensure(s, &s->staging, most, "staging"));
     s->stages = stages;
     return FSDP_OK;
+}
+
+int impl_slots_plan(struct fsdp_sharded *s)
+{
+    FSDP_TRY(place_plans(s));
+    return s->stages ? make_staging(s, s->stages) : FSDP_OK;
 }
 
 /* ---- A pass begins ----------------------------------------------------- */

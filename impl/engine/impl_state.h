@@ -46,8 +46,10 @@ enum {
 
 /* What is said of a unit while it trains. */
 struct impl_knobs {
-    bool sync;       /* it is reduced, */
-    bool all_reduce; /* across replicas, too */
+    bool sync;             /* it is reduced, */
+    bool all_reduce;       /* across replicas, too */
+    bool reshard_forward;  /* it is resharded behind its forward window, */
+    bool reshard_backward; /* behind its backward one */
 };
 
 /* Lengths are in elements. Pointers are NULL while nothing is live there. */
@@ -88,7 +90,9 @@ struct impl_unit {
     uint64_t own_full;
 
     uint64_t gathered;           /* ticket of its all-gather */
-    bool open;                   /* in a window, or kept since one */
+    bool open;                   /* unsharded, and compute waits for it */
+    bool windowed;               /* in a window, or kept since a forward one */
+    bool by_hand;                /* gathered by `unshard`, and not open yet */
     bool in_flight;              /* grad, or packed, is being sent */
     struct fsdp_stream *sent_by; /* and has been, at this ticket */
     uint64_t sent;
@@ -191,6 +195,7 @@ struct fsdp_sharded {
     uint32_t said;           /* of sync to all, and of none behind; or MIXED */
     bool any_sync, all_sync; /* of this pass: its units' */
     uint32_t knobs;          /* all of them, as a number */
+    bool keeps;              /* a unit may be unsharded outside its windows */
     uint32_t *in_backward;   /* [n_modules]: 1 + its point, or 0 */
 
     uint64_t steps; /* of the optimizer, of those that changed anything */
@@ -286,6 +291,8 @@ void impl_layout_release(struct fsdp_sharded *s);
 uint64_t impl_rows(const struct impl_parameter *x, uint32_t k);
 
 /* ---- impl_slots.c ---- */
+/* The plans are other ones: their places. Nothing is in flight. */
+int impl_slots_plan(struct fsdp_sharded *s);
 /* Places all that the plans let live; no storage yet but for what rests. */
 int impl_slots_make(struct fsdp_sharded *s);
 /* Where it is in a block that was made; or NULL. */
@@ -330,8 +337,12 @@ int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life);
 
 /* ---- impl_controls.c ---- */
 void impl_set_knobs(struct fsdp_sharded *s); /* as after shard */
-/* A pass begins: what was set holds. */
-void impl_turn_knobs(struct fsdp_sharded *s);
+/* A pass begins: what was set holds. NOMEM: plans are made anew. */
+int impl_turn_knobs(struct fsdp_sharded *s);
+int impl_unshard_unit(struct fsdp_sharded *s, uint32_t unit);
+int impl_reshard_unit(struct fsdp_sharded *s, uint32_t unit);
+/* What is unsharded outside a window is so no longer. */
+int impl_reshard_kept(struct fsdp_sharded *s);
 int impl_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value);
 /* INVALID: a unit has a gradient that is not complete. */
 int impl_check_reduced(const struct fsdp_sharded *s, const char *where);
@@ -375,6 +386,9 @@ int impl_unscale(struct fsdp_sharded *s, float inverse_scale);
 /* impl_clip.c */
 int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
                         float *out_norm);
+/* impl_shard.c: plans of what happens when, in place of those that are there.
+ */
+int impl_make_plans(struct fsdp_sharded *s);
 /* impl_shard.c: initial values, in what is there. */
 int impl_initialise(const struct fsdp_sharded *s);
 int impl_pieces(struct fsdp_sharded *s,

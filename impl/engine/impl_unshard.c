@@ -85,6 +85,7 @@ int impl_open(struct fsdp_sharded *s, uint32_t u)
                            "all-gather->compute"));
     }
     x->open = true;
+    x->by_hand = false;
     return FSDP_OK;
 }
 
@@ -92,7 +93,7 @@ int impl_reshard(struct fsdp_sharded *s, uint32_t u, uint64_t *died)
 {
     struct impl_unit *x = &s->unit[u];
 
-    x->open = false;
+    x->open = x->windowed = x->by_hand = false;
     if (!x->full) {
         return FSDP_OK;
     }

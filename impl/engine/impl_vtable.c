@@ -78,7 +78,9 @@ const struct fsdp_engine *fsdp_impl_engine(void)
         .load = impl_load,
         .destroy = impl_destroy,
         .loaded_extra = impl_loaded_extra,
-        .set = impl_set};
+        .set = impl_set,
+        .unshard = impl_unshard_unit,
+        .reshard = impl_reshard_unit};
 
     return &engine;
 }

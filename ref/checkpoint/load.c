@@ -51,6 +51,7 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
         struct checkpoint_state state = checkpoint_state_of(c);
         ref_set_steps(s, state.step, state.power);
         s->loaded = true;
+        ref_reshard_each(s);
         ref_drop_gradients(s);
         checkpoint_kept_release(&s->checkpoints->kept);
         s->checkpoints->kept = kept;

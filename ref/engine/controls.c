@@ -7,10 +7,15 @@
 
 #include <stddef.h>
 
-void ref_set_knobs(struct fsdp_sharded *s)
+void ref_set_knobs(struct fsdp_sharded *s, const struct fsdp_units *units)
 {
-    for (uint32_t u = 0; u < s->units->n_units; u++) {
-        s->unit[u].next_knob = (struct ref_knobs){true, true};
+    for (uint32_t u = 0; u < units->n_units; u++) {
+        s->unit[u].next_knob =
+            (struct ref_knobs){.sync = true,
+                               .all_reduce = true,
+                               .reshard_forward = ref_reshards_after_forward(
+                                   units, &s->options, u),
+                               .reshard_backward = true};
     }
 }
 
@@ -38,21 +43,33 @@ static void turn(struct ref_knobs *of, uint32_t knob, float value)
     case FSDP_KNOB_GRADIENT_SYNC:
         of->sync = on;
         break;
-    default:
+    case FSDP_KNOB_ALL_REDUCE:
         of->all_reduce = on;
         break;
+    case FSDP_KNOB_RESHARD_AFTER_FORWARD:
+        of->reshard_forward = on;
+        break;
+    default:
+        of->reshard_backward = on;
+        break;
     }
+}
+
+static int check_unit(const struct fsdp_sharded *s, uint32_t unit,
+                      const char *where)
+{
+    return unit < s->units->n_units
+               ? FSDP_OK
+               : ref_fail(s->env, FSDP_ERR_INVALID, where, "unit %u of %u",
+                          unit, s->units->n_units);
 }
 
 static int check(const struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                  float value)
 {
     FSDP_TRY(ref_at_rest(s, "ref.set"));
-    if (unit != FSDP_NO_UNIT && unit >= s->units->n_units) {
-        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.set", "unit %u of %u",
-                        unit, s->units->n_units);
-    }
-    if (knob > FSDP_KNOB_ALL_REDUCE) {
+    FSDP_TRY(unit == FSDP_NO_UNIT ? FSDP_OK : check_unit(s, unit, "ref.set"));
+    if (knob > FSDP_KNOB_RESHARD_AFTER_BACKWARD) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.set",
                         "knob %u is none of engine.h", knob);
     }
@@ -72,6 +89,33 @@ int ref_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value)
             turn(&s->unit[u].next_knob, knob, value);
         }
     }
+    return FSDP_OK;
+}
+
+/* ---- By hand ------------------------------------------------------------ */
+
+/* At rest, or in a pass. */
+static int check_call(const struct fsdp_sharded *s, uint32_t unit,
+                      const char *where)
+{
+    FSDP_TRY(s->sequence ? FSDP_OK : ref_at_rest(s, where));
+    return check_unit(s, unit, where);
+}
+
+int ref_unshard_unit(struct fsdp_sharded *s, uint32_t unit)
+{
+    FSDP_TRY(check_call(s, unit, "ref.unshard"));
+    return ref_unshard(s, unit, s->unit[unit].dtype.param);
+}
+
+int ref_reshard_unit(struct fsdp_sharded *s, uint32_t unit)
+{
+    FSDP_TRY(check_call(s, unit, "ref.reshard"));
+    if (s->unit[unit].windowed) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.reshard",
+                        "unit %u is in a window", unit);
+    }
+    ref_reshard(s, unit);
     return FSDP_OK;
 }
 

@@ -46,13 +46,29 @@ static int cancel(struct fsdp_sharded *s)
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.at",
                         "CANCEL, but no pass has begun");
     }
-    for (uint32_t u = 0; u < s->units->n_units; u++) {
-        ref_reshard(s, u);
-    }
+    ref_reshard_each(s);
     ref_drop_gradients(s);
     memset(s->in_backward, 0, s->model->n_modules * sizeof(*s->in_backward));
     s->sequence = NULL;
     return FSDP_OK;
+}
+
+static int end_window(struct fsdp_sharded *s, uint32_t u, uint8_t action)
+{
+    struct ref_unit *x = &s->unit[u];
+
+    if ((action & REF_HOLDABLE) && !x->knob.reshard_forward) {
+        return FSDP_OK; /* it goes on */
+    }
+    x->windowed = false;
+    if (!(action & REF_BACKWARD)) {
+        ref_reshard(s, u);
+        return FSDP_OK;
+    }
+    if (x->knob.reshard_backward) {
+        ref_reshard(s, u);
+    }
+    return x->knob.sync ? ref_reduce(s, u) : FSDP_OK;
 }
 
 /* The windows that begin or end at this point of the sequence. */
@@ -64,6 +80,7 @@ static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
     s->next++;
     if (action & REF_UNSHARD) {
         FSDP_TRY(ref_unshard(s, u, s->unit[u].dtype.param));
+        s->unit[u].windowed = true;
         if (action & REF_BACKWARD) {
             FSDP_TRY(ref_open_gradient(s, u));
         }
@@ -74,13 +91,7 @@ static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
         FSDP_TRY(ref_take_gradients(s, module));
         s->in_backward[module] = false;
     }
-    if (action & REF_RESHARD) {
-        ref_reshard(s, u);
-        if ((action & REF_BACKWARD) && s->unit[u].knob.sync) {
-            FSDP_TRY(ref_reduce(s, u));
-        }
-    }
-    return FSDP_OK;
+    return action & REF_RESHARD ? end_window(s, u, action) : FSDP_OK;
 }
 
 static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
@@ -194,6 +205,7 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
     }
     FSDP_TRY(ref_check_scale(s->env, "ref.step", how->inverse_scale));
     FSDP_TRY(ref_check_reduced(s, "ref.step"));
+    ref_reshard_each(s); /* copies that were kept are of other weights now */
     how->found_inf = 0;
     if (how->inverse_scale != 0.0f) { /* of 1, too */
         FSDP_TRY(ref_find_inf(s, &how->found_inf));
@@ -240,6 +252,7 @@ static int pieces(struct fsdp_sharded *s,
 static int unshard_all(struct fsdp_sharded *s)
 {
     FSDP_TRY(ref_at_rest(s, "ref.unshard_all"));
+    ref_reshard_each(s);
     s->all_unsharded = true;
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         FSDP_TRY(ref_unshard(s, u, FSDP_DTYPE_F32)); /* never from a copy */
@@ -253,9 +266,7 @@ static int reshard_all(struct fsdp_sharded *s)
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.reshard_all",
                         "unshard_all comes first");
     }
-    for (uint32_t u = 0; u < s->units->n_units; u++) {
-        ref_reshard(s, u);
-    }
+    ref_reshard_each(s);
     s->all_unsharded = false;
     return FSDP_OK;
 }
@@ -329,7 +340,9 @@ const struct fsdp_engine *fsdp_ref_engine(void)
         .load = ref_load,
         .destroy = ref_destroy,
         .loaded_extra = ref_loaded_extra,
-        .set = ref_set};
+        .set = ref_set,
+        .unshard = ref_unshard_unit,
+        .reshard = ref_reshard_unit};
 
     return &engine;
 }

@@ -73,8 +73,7 @@ static int make_arrays(struct fsdp_sharded *s)
             return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard",
                             "out of memory");
         }
-        FSDP_TRY(
-            ref_plan(model->sequence[q], s->units, &s->options, s->action[q]));
+        FSDP_TRY(ref_plan(model->sequence[q], s->units, s->action[q]));
     }
     return FSDP_OK;
 }
@@ -122,7 +121,7 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->coordinate = env->rank % s->shards;
     s->n_states = ref_optimizer_states(options->optimizer);
     FSDP_TRY(make_arrays(s));
-    ref_set_knobs(s);
+    ref_set_knobs(s, &known_units);
     read_own(s, &known_units);
     ref_set_steps(s, 0, (const float[2]){1.0f, 1.0f});
     ref_layout(s);

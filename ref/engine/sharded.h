@@ -15,8 +15,10 @@
 
 /* What `set` changes of a unit. */
 struct ref_knobs {
-    bool sync;       /* its gradient is reduced, */
-    bool all_reduce; /* across replicas, too */
+    bool sync;             /* its gradient is reduced, */
+    bool all_reduce;       /* across replicas, too */
+    bool reshard_forward;  /* it is resharded when its forward window ends, */
+    bool reshard_backward; /* its backward window */
 };
 
 /* A unit and what is live of it. Lengths are in elements. What has no type is
@@ -48,7 +50,8 @@ struct ref_unit {
     void *reduced; /* [grad_chunk] of reduce, until it is in grad_shard */
     void *partial; /* the same: the sum over shards of what replicas have not
                     * met for yet */
-    bool open;     /* in a window, or kept */
+    bool open;     /* unsharded */
+    bool windowed; /* a window of it has begun, and has not ended */
 };
 
 /* Elements [first, first + n) of a parameter, at `local` in this rank's shard
@@ -85,6 +88,7 @@ enum {
     REF_UNSHARD = 1,  /* a window begins */
     REF_RESHARD = 2,  /* a window ends */
     REF_BACKWARD = 4, /* it is a backward window: gradients, reduce */
+    REF_HOLDABLE = 8, /* or it goes on until a backward window ends */
 };
 
 struct fsdp_sharded {
@@ -153,11 +157,14 @@ void ref_set_steps(struct fsdp_sharded *s, uint64_t steps,
 int ref_fill_initial(struct fsdp_sharded *s);
 /* window.c */
 int ref_plan(const struct fsdp_sequence *q, const struct fsdp_units *units,
-             const struct fsdp_options *options, uint8_t *action);
+             uint8_t *action);
+bool ref_reshards_after_forward(const struct fsdp_units *units,
+                                const struct fsdp_options *options, uint32_t u);
 
 /* unit.c */
 int ref_unshard(struct fsdp_sharded *s, uint32_t u, uint32_t dtype);
 void ref_reshard(struct fsdp_sharded *s, uint32_t u);
+void ref_reshard_each(struct fsdp_sharded *s);
 int ref_open_gradient(struct fsdp_sharded *s, uint32_t u);
 int ref_take_gradients(struct fsdp_sharded *s, uint32_t module);
 void ref_drop_gradients(struct fsdp_sharded *s);
@@ -172,8 +179,10 @@ int ref_reduce(struct fsdp_sharded *s, uint32_t u);
 /* controls.c */
 int ref_set_gradient_sync(struct fsdp_sharded *s, uint32_t on);
 int ref_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value);
+int ref_unshard_unit(struct fsdp_sharded *s, uint32_t unit);
+int ref_reshard_unit(struct fsdp_sharded *s, uint32_t unit);
 /* As after shard. */
-void ref_set_knobs(struct fsdp_sharded *s);
+void ref_set_knobs(struct fsdp_sharded *s, const struct fsdp_units *units);
 /* A pass begins: what was set holds. */
 void ref_turn_knobs(struct fsdp_sharded *s);
 /* INVALID: a unit has a gradient that is not complete. */

@@ -76,7 +76,14 @@ int ref_unshard(struct fsdp_sharded *s, uint32_t u, uint32_t dtype)
 void ref_reshard(struct fsdp_sharded *s, uint32_t u)
 {
     ref_drop(s, &s->unit[u].full);
-    s->unit[u].open = false;
+    s->unit[u].open = s->unit[u].windowed = false;
+}
+
+void ref_reshard_each(struct fsdp_sharded *s)
+{
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        ref_reshard(s, u);
+    }
 }
 
 /* A backward window begins: room for the unit's gradients, unless those of an

@@ -3,8 +3,8 @@
  * window.c - 2. When: the windows of units in a call sequence (model.h).
  *
  * A unit is unsharded at the first PRE point of its modules in a phase and
- * resharded at the last POST point. It is kept after forward if it is not
- * resharded there and a backward of it follows in the sequence.
+ * resharded at the last POST point; after forward it may stay as it is if a
+ * backward of it follows in the sequence.
  */
 #include "sharded.h"
 
@@ -21,9 +21,8 @@ static bool is_pre(uint32_t point)
            point == FSDP_PRE_RECOMPUTE;
 }
 
-static bool reshards_after_forward(const struct fsdp_units *units,
-                                   const struct fsdp_options *options,
-                                   uint32_t u)
+bool ref_reshards_after_forward(const struct fsdp_units *units,
+                                const struct fsdp_options *options, uint32_t u)
 {
     if (options->keep_root && u == units->unit_of_module[0]) {
         return false;
@@ -68,7 +67,7 @@ static bool is_end(const struct fsdp_sequence *q,
 }
 
 int ref_plan(const struct fsdp_sequence *q, const struct fsdp_units *units,
-             const struct fsdp_options *options, uint8_t *action)
+             uint8_t *action)
 {
     memset(action, 0, q->n);
     for (uint32_t i = 0; i < q->n; i++) {
@@ -80,9 +79,8 @@ int ref_plan(const struct fsdp_sequence *q, const struct fsdp_units *units,
         if (is_pre(q->point[i]) && is_end(q, units, i, -1)) {
             action[i] = REF_UNSHARD;
         } else if (!is_pre(q->point[i]) && is_end(q, units, i, +1)) {
-            bool kept = forward && !reshards_after_forward(units, options, u) &&
-                        backward_follows(q, units, i, u);
-            action[i] = kept ? 0 : REF_RESHARD;
+            bool holdable = forward && backward_follows(q, units, i, u);
+            action[i] = REF_RESHARD | (holdable ? REF_HOLDABLE : 0);
         }
         if (action[i] && !forward) {
             action[i] |= REF_BACKWARD;

@@ -263,7 +263,9 @@ static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
         return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.param",
                         "parameter %u of %u", p, s->model->n_parameters);
     }
-    dtype = s->sequence ? s->dtype[unsharded_unit(s, p)].param : FSDP_DTYPE_F32;
+    dtype = s->sequence || s->shown[unsharded_unit(s, p)]
+                ? s->dtype[unsharded_unit(s, p)].param
+                : FSDP_DTYPE_F32;
     start = s->start[fsdp_original(s->model, p)];
     value = s->value + start;
     if (dtype != FSDP_DTYPE_F32) {
@@ -391,7 +393,9 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
         .save_wait = unsharded_save_wait,
         .load = unsharded_load,
         .destroy = destroy,
-        .set = unsharded_set};
+        .set = unsharded_set,
+        .unshard = unsharded_unshard,
+        .reshard = unsharded_reshard};
 
     return &engine;
 }

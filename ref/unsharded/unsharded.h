@@ -51,6 +51,8 @@ struct fsdp_sharded {
     bool *in_backward;
     bool has_reduced; /* `reduced` holds the fold of what was closed, */
     bool *folded;     /* [n_units]: for this unit, not only +0 */
+    bool *shown;      /* [n_units]: unsharded by hand: param lends at rest what
+                       * it lends in a pass */
     bool *trains;     /* [n_units]: not all of it is frozen */
     struct rank_gradients *rank;
     const struct fsdp_sequence *sequence;
@@ -97,6 +99,8 @@ bool unsharded_has_gradients(const struct fsdp_sharded *s);
 int unsharded_set_gradient_sync(struct fsdp_sharded *s, uint32_t on);
 int unsharded_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                   float value);
+int unsharded_unshard(struct fsdp_sharded *s, uint32_t unit);
+int unsharded_reshard(struct fsdp_sharded *s, uint32_t unit);
 
 /* unsharded_fold.c: folds what sync has closed, in order, adds it to what was
  * folded before, and forgets it. */

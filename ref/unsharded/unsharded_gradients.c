@@ -32,13 +32,14 @@ int unsharded_make_gradients(struct fsdp_sharded *s)
     const size_t n_u = s->units->n_units + (size_t)1;
 
     s->folded = calloc(n_u, sizeof(*s->folded));
+    s->shown = calloc(n_u, sizeof(*s->shown));
     s->trains = calloc(n_u, sizeof(*s->trains));
     s->sync = calloc(n_u, sizeof(*s->sync));
     s->all_reduce = calloc(n_u, sizeof(*s->all_reduce));
     s->next_all_reduce = calloc(n_u, sizeof(*s->next_all_reduce));
     s->backwards = calloc(n_u, sizeof(*s->backwards));
     s->rank = calloc(s->ranks, sizeof(*s->rank));
-    if (!s->folded || !s->trains || !s->sync || !s->all_reduce ||
+    if (!s->folded || !s->shown || !s->trains || !s->sync || !s->all_reduce ||
         !s->next_all_reduce || !s->backwards || !s->rank) {
         return FSDP_ERR_NOMEM;
     }
@@ -74,6 +75,7 @@ void unsharded_free_gradients(struct fsdp_sharded *s)
         free(x->sync);
     }
     free(s->folded);
+    free(s->shown);
     free(s->trains);
     free(s->sync);
     free(s->all_reduce);
@@ -293,5 +295,18 @@ int unsharded_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
             s->next_all_reduce[u] = value != 0.0f;
         }
     }
+    return FSDP_OK;
+}
+
+/* Who holds everything has nothing to gather, and no copy that could be old. */
+int unsharded_unshard(struct fsdp_sharded *s, uint32_t unit)
+{
+    s->shown[unit] = true;
+    return FSDP_OK;
+}
+
+int unsharded_reshard(struct fsdp_sharded *s, uint32_t unit)
+{
+    s->shown[unit] = false;
     return FSDP_OK;
 }

@@ -223,6 +223,16 @@ enum fsdp_knob {
      * next reduction with 1 adds its own, too; the sum goes over "replicate"
      * and is scaled once. */
     FSDP_KNOB_ALL_REDUCE = 1,
+    /* 1: resharded when its forward window ends; 0: it stays unsharded, if its
+     * sequence has a backward window of it behind. The state after shard is
+     * what the options, the units and keep_root say, in whose place this is. */
+    FSDP_KNOB_RESHARD_AFTER_FORWARD = 2,
+    /* 1: resharded when its backward window ends, the state after shard; 0: it
+     * stays unsharded, and the next window has nothing to gather. Such a copy
+     * ends with the next window behind which the unit is resharded, with
+     * `reshard`, unshard_all, a step, a load or a CANCEL: none is used that
+     * was there before its shard has changed. */
+    FSDP_KNOB_RESHARD_AFTER_BACKWARD = 3,
 };
 
 enum fsdp_save_form {
@@ -280,7 +290,7 @@ struct fsdp_engine {
      *                                  without it they are refused
      *   groups-betas                   groups with betas, eps and momentum of
      *                                  their own
-     *   unit-controls                  `set`
+     *   unit-controls                  `set`, `unshard`, `reshard`
      *   partial-replicas               and its FSDP_KNOB_ALL_REDUCE
      *   shared                         tied parameters (model.h); without it
      *                                  they are refused
@@ -406,6 +416,19 @@ struct fsdp_engine {
      * which. */
     int (*set)(struct fsdp_sharded *sharded, uint32_t unit, uint32_t knob,
                float value);
+    /* Unshards one unit ahead, at rest or in a pass: its next window has
+     * nothing to gather, and at rest param lends its parameters as a window
+     * would. It may return before the unit is gathered; param waits. The copy
+     * ends as one does that FSDP_KNOB_RESHARD_AFTER_BACKWARD keeps. No effect
+     * if the unit is unsharded. Collective. INVALID, and nothing has changed:
+     * between unshard_all and reshard_all; a unit that is none, which the
+     * message names. */
+    int (*unshard)(struct fsdp_sharded *sharded, uint32_t unit);
+    /* Reshards one unit that is unsharded outside its windows; of another, no
+     * effect. Local. INVALID, and nothing has changed: in a window of the unit,
+     * as well where it stays unsharded from its forward to its backward; as of
+     * unshard. */
+    int (*reshard)(struct fsdp_sharded *sharded, uint32_t unit);
 };
 
 /* The one symbol of a plug-in. Static storage; never fails. */

@@ -13,6 +13,7 @@
 
 static int walk_summon(struct walk *w)
 {
+    expect_walk_reshard_each(w); /* what was kept may be of another dtype */
     for (uint32_t u = 0; u < w->e->units->n_units; u++) {
         FSDP_TRY(expect_walk_unshard(w, u, FSDP_DTYPE_F32));
     }
@@ -63,6 +64,44 @@ static void take_sync(struct walk *w, uint32_t said)
     }
 }
 
+/* By hand, at rest or in a pass. */
+static int walk_unit(struct walk *w, uint32_t verb, uint32_t unit)
+{
+    if (unit >= w->e->units->n_units) {
+        return FSDP_ERR_INVALID;
+    }
+    if (verb == SCRIPT_RESHARD_UNIT) {
+        expect_walk_reshard(w, unit);
+        return FSDP_OK;
+    }
+    return expect_walk_unshard(w, unit, w->e->unit[unit].dtype.param);
+}
+
+/* The first n points, and what is done where so many have been passed. */
+static int walk_points(struct walk *w, const struct script_action *a,
+                       uint32_t index, uint32_t n, uint32_t length)
+{
+    const struct script_inside *in = w->e->script.inside + a->first_inside;
+
+    const uint32_t b = a->batch.microbatch;
+    uint32_t from = 0;
+
+    for (uint32_t i = 0; i <= n && a->n_inside > 0; i++) {
+        for (uint32_t k = 0; k < a->n_inside; k++) {
+            if (script_place_in(in[k].place, length) != i) {
+                continue;
+            }
+            take_sync(w, in[k].sync);
+            if (in[k].by_hand != 0) {
+                FSDP_TRY(expect_walk_points(w, index, from, i, b));
+                FSDP_TRY(walk_unit(w, in[k].by_hand, in[k].unit));
+                from = i;
+            }
+        }
+    }
+    return expect_walk_points(w, index, from, n, b);
+}
+
 static int walk_pass(struct walk *w, const struct script_action *a,
                      struct expect_event *v)
 {
@@ -73,10 +112,8 @@ static int walk_pass(struct walk *w, const struct script_action *a,
         a->ending == SCRIPT_WHOLE ? length : script_place_in(a->until, length);
 
     take_sync(w, a->sync);
-    FSDP_TRY(expect_walk_points(w, index, n, a->batch.microbatch));
-    for (uint32_t i = 0; i < a->n_inside; i++) {
-        take_sync(w, w->e->script.inside[a->first_inside + i].sync);
-    }
+    expect_walk_begin(w);
+    FSDP_TRY(walk_points(w, a, index, n, length));
     if (a->ending != SCRIPT_WHOLE) {
         w->out = &v->ahead;
         FSDP_TRY(expect_walk_ahead(w, index, n));
@@ -85,13 +122,6 @@ static int walk_pass(struct walk *w, const struct script_action *a,
         expect_walk_cancel(w);
     }
     return FSDP_OK;
-}
-
-static void reshard_all(struct walk *w)
-{
-    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
-        expect_walk_reshard(w, u);
-    }
 }
 
 static int walk_action(struct walk *w, const struct script_action *a,
@@ -108,8 +138,11 @@ static int walk_action(struct walk *w, const struct script_action *a,
     case SCRIPT_SET:
         expect_walk_set(w, a->unit, a->knob, a->value);
         return FSDP_OK;
-    case SCRIPT_ZERO:
     case SCRIPT_LOAD:
+        expect_walk_reshard_each(w);
+        expect_walk_drop_gradients(w);
+        return FSDP_OK;
+    case SCRIPT_ZERO:
         expect_walk_drop_gradients(w);
         return FSDP_OK;
     case SCRIPT_AGAIN:
@@ -120,11 +153,15 @@ static int walk_action(struct walk *w, const struct script_action *a,
         return walk_summon(w);
     case SCRIPT_SUMMON:
         FSDP_TRY(walk_summon(w));
-        reshard_all(w);
+        expect_walk_reshard_each(w);
         return FSDP_OK;
     case SCRIPT_RESHARD:
-        reshard_all(w);
+    case SCRIPT_STEP: /* copies that were kept are of other weights now */
+        expect_walk_reshard_each(w);
         return FSDP_OK;
+    case SCRIPT_UNSHARD_UNIT:
+    case SCRIPT_RESHARD_UNIT:
+        return walk_unit(w, a->verb, a->unit);
     default:
         return FSDP_OK;
     }

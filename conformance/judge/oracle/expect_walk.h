@@ -12,7 +12,7 @@
 enum {
     EXPECT_OPENS = 1u,
     EXPECT_CLOSES = 2u,
-    EXPECT_HOLDS = 4u, /* closes, but stays unsharded for its backward window */
+    EXPECT_HOLDS = 4u, /* closes, but may stay open for a backward window */
     EXPECT_BACKWARD = 8u,
 };
 

@@ -61,8 +61,8 @@ void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
     }
 }
 
-static void shrink(struct walk *w, uint32_t kind, uint32_t dtype,
-                   uint64_t elements)
+void expect_walk_shrink(struct walk *w, uint32_t kind, uint32_t dtype,
+                        uint64_t elements)
 {
     const uint64_t bytes = expect_walk_bytes(dtype, elements);
 
@@ -80,8 +80,8 @@ static void clear(struct walk *w, uint32_t kind)
 }
 
 /* Appends a collective; room is doubled whenever n is a power of two. */
-static int communicate(struct walk *w, uint32_t kind, uint32_t dim, uint32_t u,
-                       uint32_t dtype)
+int expect_walk_communicate(struct walk *w, uint32_t kind, uint32_t dim,
+                            uint32_t u, uint32_t dtype)
 {
     struct record_sequence *s = w->out;
     struct record_collective *c = s->c;
@@ -118,7 +118,8 @@ int expect_walk_unshard(struct walk *w, uint32_t u, uint32_t dtype)
         return FSDP_OK;
     }
     if (w->e->shards > 1) {
-        FSDP_TRY(communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u, dtype));
+        FSDP_TRY(expect_walk_communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u,
+                                         dtype));
     }
     w->unit[u].unsharded = true;
     w->unit[u].dtype = dtype;
@@ -127,7 +128,7 @@ int expect_walk_unshard(struct walk *w, uint32_t u, uint32_t dtype)
     }
     expect_walk_grow(w, FSDP_PARAM_FULL, dtype, x->whole);
     if (w->e->packs) {
-        shrink(w, FSDP_STAGING, dtype, x->padded);
+        expect_walk_shrink(w, FSDP_STAGING, dtype, x->padded);
     }
     return FSDP_OK;
 }
@@ -136,7 +137,15 @@ void expect_walk_reshard(struct walk *w, uint32_t u)
 {
     if (w->unit[u].unsharded) {
         w->unit[u].unsharded = false;
-        shrink(w, FSDP_PARAM_FULL, w->unit[u].dtype, w->e->unit[u].whole);
+        expect_walk_shrink(w, FSDP_PARAM_FULL, w->unit[u].dtype,
+                           w->e->unit[u].whole);
+    }
+}
+
+void expect_walk_reshard_each(struct walk *w)
+{
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        expect_walk_reshard(w, u);
     }
 }
 
@@ -175,145 +184,11 @@ static void module_backward(struct walk *w, uint32_t module, uint32_t b,
         apart =
             w->accumulated[p] || w->e->shared[p] || d->grad != d->accumulate;
         if (apart && ends) {
-            shrink(w, FSDP_STAGING, d->grad, fsdp_numel(model, p));
+            expect_walk_shrink(w, FSDP_STAGING, d->grad, fsdp_numel(model, p));
         } else if (apart) {
             expect_walk_grow(w, FSDP_STAGING, d->grad, fsdp_numel(model, p));
         }
         w->accumulated[p] = w->accumulated[p] || ends;
-    }
-}
-
-static int fold_shards(struct walk *w, uint32_t u)
-{
-    return w->e->shards > 1
-               ? communicate(w, FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u,
-                             w->e->unit[u].dtype.reduce)
-               : FSDP_OK;
-}
-
-static int fold_replicas(struct walk *w, uint32_t u)
-{
-    return w->e->replicas > 1
-               ? communicate(w, FSDP_ALL_REDUCE, FSDP_DIM_REPLICATE, u,
-                             w->e->unit[u].dtype.reduce)
-               : FSDP_OK;
-}
-
-/* The first sum over shards of what replicas do not meet for yet is kept where
- * gradient shards are; a later one is staged until it is added. */
-static int add_to_partial(struct walk *w, uint32_t u)
-{
-    const struct expect_unit *x = &w->e->unit[u];
-    const bool first = !w->unit[u].partial;
-
-    expect_walk_grow(w, first ? FSDP_GRAD_SHARD : FSDP_STAGING, x->dtype.reduce,
-                     x->grad_chunk);
-    FSDP_TRY(fold_shards(w, u));
-    if (!first) {
-        shrink(w, FSDP_STAGING, x->dtype.reduce, x->grad_chunk);
-    }
-    w->unit[u].partial = true;
-    return FSDP_OK;
-}
-
-/* It becomes the gradient shard if it is the first, and of float32. */
-static int complete_partial(struct walk *w, uint32_t u)
-{
-    const struct expect_unit *x = &w->e->unit[u];
-    const bool wide = x->dtype.reduce == FSDP_DTYPE_F32;
-
-    FSDP_TRY(fold_replicas(w, u));
-    if (!w->unit[u].reduced && !wide) {
-        expect_walk_grow(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32, x->grad_chunk);
-    }
-    if (w->unit[u].reduced || !wide) {
-        shrink(w, FSDP_GRAD_SHARD, x->dtype.reduce, x->grad_chunk);
-    }
-    w->unit[u].partial = false;
-    w->unit[u].reduced = true;
-    return FSDP_OK;
-}
-
-/* All ranks meet. */
-static int fold_all(struct walk *w, uint32_t u)
-{
-    const struct expect_unit *x = &w->e->unit[u];
-    const struct expect_dtypes *d = &x->dtype;
-    const bool first = !w->unit[u].reduced;
-    const bool wide = d->reduce == FSDP_DTYPE_F32;
-
-    expect_walk_grow(w, first && wide ? FSDP_GRAD_SHARD : FSDP_STAGING,
-                     d->reduce, x->grad_chunk);
-    FSDP_TRY(fold_shards(w, u));
-    FSDP_TRY(fold_replicas(w, u));
-    if (first && !wide) {
-        expect_walk_grow(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32, x->grad_chunk);
-    }
-    if (!first || !wide) {
-        shrink(w, FSDP_STAGING, d->reduce, x->grad_chunk);
-    }
-    w->unit[u].reduced = true;
-    return FSDP_OK;
-}
-
-static int fold(struct walk *w, uint32_t u)
-{
-    const bool stays = w->e->replicas > 1 && !w->unit[u].knob.all_reduce;
-
-    if (!w->unit[u].partial && !stays) {
-        return fold_all(w, u);
-    }
-    FSDP_TRY(add_to_partial(w, u));
-    return stays ? FSDP_OK : complete_partial(w, u);
-}
-
-/* The unit's backward window closes under sync. The reduction needs a place
- * while what it reads still lives: the unsharded gradient, or that packed. */
-static int reduce(struct walk *w, uint32_t u)
-{
-    const struct expect_unit *x = &w->e->unit[u];
-    const struct expect_dtypes *d = &x->dtype;
-    const bool sent_apart = w->e->packs || d->accumulate != d->reduce;
-
-    if (!x->trains) {
-        return FSDP_OK;
-    }
-    if (sent_apart) {
-        expect_walk_grow(w, FSDP_STAGING, d->reduce, x->grad_padded);
-        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->grad_whole);
-    }
-    FSDP_TRY(fold(w, u));
-    w->unit[u].pending = false;
-    if (sent_apart) {
-        shrink(w, FSDP_STAGING, d->reduce, x->grad_padded);
-    } else {
-        shrink(w, FSDP_GRAD_FULL, d->accumulate, x->grad_whole);
-    }
-    return FSDP_OK;
-}
-
-/* ---- Knobs -------------------------------------------------------------- */
-
-void expect_walk_set_knobs(struct walk *w)
-{
-    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
-        w->unit[u].next_knob = (struct walk_knobs){true, true};
-    }
-}
-
-void expect_walk_set(struct walk *w, uint32_t unit, uint32_t knob, float value)
-{
-    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
-        struct walk_knobs *of = &w->unit[u].next_knob;
-
-        if (unit != FSDP_NO_UNIT && unit != u) {
-            continue;
-        }
-        if (knob == FSDP_KNOB_GRADIENT_SYNC) {
-            of->sync = value != 0.0f;
-        } else if (knob == FSDP_KNOB_ALL_REDUCE) {
-            of->all_reduce = value != 0.0f;
-        }
     }
 }
 
@@ -331,9 +206,7 @@ void expect_walk_drop_gradients(struct walk *w)
 
 void expect_walk_cancel(struct walk *w)
 {
-    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
-        expect_walk_reshard(w, u);
-    }
+    expect_walk_reshard_each(w);
     expect_walk_drop_gradients(w);
     clear(w, FSDP_STAGING);
 }
@@ -359,10 +232,14 @@ static int open_window(struct walk *w, uint32_t u, uint32_t flags)
 
 static int close_window(struct walk *w, uint32_t u, uint32_t flags)
 {
+    const bool backward = (flags & EXPECT_BACKWARD) != 0;
+
     tell_window(w, u, flags & ~(uint32_t)EXPECT_OPENS);
-    expect_walk_reshard(w, u);
-    return (flags & EXPECT_BACKWARD) != 0 && w->unit[u].knob.sync ? reduce(w, u)
-                                                                  : FSDP_OK;
+    if (!backward || w->unit[u].knob.reshard_backward) {
+        expect_walk_reshard(w, u);
+    }
+    return backward && w->unit[u].knob.sync ? expect_walk_reduce(w, u)
+                                            : FSDP_OK;
 }
 
 static int walk_point(struct walk *w, uint32_t point, uint32_t module,
@@ -382,14 +259,21 @@ static int walk_point(struct walk *w, uint32_t point, uint32_t module,
         module_backward(w, module, b, point == FSDP_POST_BACKWARD);
     }
     if (in_unit && (flags & EXPECT_CLOSES) != 0 &&
-        (flags & EXPECT_HOLDS) == 0) {
+        ((flags & EXPECT_HOLDS) == 0 || w->unit[u].knob.reshard_forward)) {
         return close_window(w, u, flags);
     }
     return FSDP_OK;
 }
 
-/* The first `n` points of a sequence, on microbatch b. */
-int expect_walk_points(struct walk *w, uint32_t index, uint32_t n, uint32_t b)
+void expect_walk_begin(struct walk *w)
+{
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        w->unit[u].knob = w->unit[u].next_knob;
+    }
+}
+
+int expect_walk_points(struct walk *w, uint32_t index, uint32_t from,
+                       uint32_t to, uint32_t b)
 {
     const struct fsdp_sequence *s;
     uint8_t *flags = NULL;
@@ -403,11 +287,8 @@ int expect_walk_points(struct walk *w, uint32_t index, uint32_t n, uint32_t b)
     if (flags == NULL) {
         return FSDP_ERR_NOMEM;
     }
-    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
-        w->unit[u].knob = w->unit[u].next_knob;
-    }
     status = expect_windows(w->e, s, flags);
-    for (uint32_t i = 0; i < n && i < s->n; i++) {
+    for (uint32_t i = from; i < to && i < s->n; i++) {
         if (status == FSDP_OK) {
             status = walk_point(w, s->point[i], s->module[i], flags[i], b);
         }
@@ -428,7 +309,8 @@ uint32_t expect_walk_part(const struct walk *w, uint32_t index, uint32_t part)
 int expect_walk_sequence(struct walk *w, uint32_t index, uint32_t part,
                          uint32_t b)
 {
-    return expect_walk_points(w, index, expect_walk_part(w, index, part), b);
+    expect_walk_begin(w);
+    return expect_walk_points(w, index, 0, expect_walk_part(w, index, part), b);
 }
 
 /* Behind the first `at` points of a sequence that were passed: the units of
@@ -460,8 +342,8 @@ int expect_walk_ahead(struct walk *w, uint32_t index, uint32_t at)
             break;
         }
         if ((flags[i] & EXPECT_OPENS) != 0 && !w->unit[u].unsharded) {
-            status = communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD, u,
-                                 w->e->unit[u].dtype.param);
+            status = expect_walk_communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD,
+                                             u, w->e->unit[u].dtype.param);
             depth--;
         }
     }

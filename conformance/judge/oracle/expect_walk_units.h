@@ -11,7 +11,7 @@
 
 /* What is said of a unit (enum fsdp_knob). */
 struct walk_knobs {
-    bool sync, all_reduce;
+    bool sync, all_reduce, reshard_forward, reshard_backward;
 };
 
 struct walk_unit {
@@ -43,9 +43,18 @@ uint64_t expect_walk_in_lines(uint64_t bytes);
 void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
                       uint64_t elements);
 
+void expect_walk_shrink(struct walk *w, uint32_t kind, uint32_t dtype,
+                        uint64_t elements);
+/* A collective over the unit's chunks. NOMEM. */
+int expect_walk_communicate(struct walk *w, uint32_t kind, uint32_t dim,
+                            uint32_t u, uint32_t dtype);
+
 /* Of one unit; what is unsharded already stays so. NOMEM. */
 int expect_walk_unshard(struct walk *w, uint32_t u, uint32_t dtype);
 void expect_walk_reshard(struct walk *w, uint32_t u);
+void expect_walk_reshard_each(struct walk *w);
+/* Its backward window closes, and it is reduced. NOMEM. */
+int expect_walk_reduce(struct walk *w, uint32_t u);
 
 /* As after shard; and what `set` changes, of one unit or of all. */
 void expect_walk_set_knobs(struct walk *w);
@@ -58,9 +67,12 @@ void expect_walk_cancel(struct walk *w);
 /* Points of the first `part` of 8 parts of a sequence. */
 uint32_t expect_walk_part(const struct walk *w, uint32_t index, uint32_t part);
 
-/* The first `n` points of a sequence, or the first `part` of its 8 parts, on
- * microbatch b. INVALID: the model has no such sequence; NOMEM. */
-int expect_walk_points(struct walk *w, uint32_t index, uint32_t n, uint32_t b);
+/* A pass begins: what was set holds. Then points [from, to) of a sequence, on
+ * microbatch b. Or both, of the first `part` of its 8 parts. INVALID: the model
+ * has no such sequence; NOMEM. */
+void expect_walk_begin(struct walk *w);
+int expect_walk_points(struct walk *w, uint32_t index, uint32_t from,
+                       uint32_t to, uint32_t b);
 int expect_walk_sequence(struct walk *w, uint32_t index, uint32_t part,
                          uint32_t b);
 

@@ -20,19 +20,6 @@ static bool is_forward(uint32_t point)
     return point == FSDP_PRE_FORWARD || point == FSDP_POST_FORWARD;
 }
 
-static bool stays_unsharded(const struct expect *e, uint32_t u)
-{
-    const uint32_t *own = e->units->reshard_after_forward;
-
-    if (e->options.keep_root != 0 && u == e->units->unit_of_module[0]) {
-        return true;
-    }
-    if (own != NULL && own[u] != 0) {
-        return own[u] == 2;
-    }
-    return e->options.reshard_after_forward == 0;
-}
-
 /* Marks the windows of one phase, points [begin, end). last[u]: scratch. */
 static int mark_phase(const struct expect *e, const struct fsdp_sequence *s,
                       uint32_t begin, uint32_t end, uint32_t *last,
@@ -101,8 +88,7 @@ static int mark(const struct expect *e, const struct fsdp_sequence *s,
         }
         if ((flags[i] & EXPECT_BACKWARD) != 0) {
             last[u] = 1;
-        } else if ((flags[i] & EXPECT_CLOSES) != 0 && last[u] != 0 &&
-                   stays_unsharded(e, u)) {
+        } else if ((flags[i] & EXPECT_CLOSES) != 0 && last[u] != 0) {
             flags[i] |= EXPECT_HOLDS;
         }
     }

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect_walk_reduce.c - what becomes of a unit's gradient when its backward
+ * window closes; and what is said of units, by `set`.
+ */
+#include "judge/oracle/expect_walk_units.h"
+
+#include <stddef.h>
+
+static int fold_shards(struct walk *w, uint32_t u)
+{
+    return w->e->shards > 1
+               ? expect_walk_communicate(w, FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD,
+                                         u, w->e->unit[u].dtype.reduce)
+               : FSDP_OK;
+}
+
+static int fold_replicas(struct walk *w, uint32_t u)
+{
+    return w->e->replicas > 1
+               ? expect_walk_communicate(w, FSDP_ALL_REDUCE, FSDP_DIM_REPLICATE,
+                                         u, w->e->unit[u].dtype.reduce)
+               : FSDP_OK;
+}
+
+/* The first sum over shards of what replicas do not meet for yet is kept where
+ * gradient shards are; a later one is staged until it is added. */
+static int add_to_partial(struct walk *w, uint32_t u)
+{
+    const struct expect_unit *x = &w->e->unit[u];
+    const bool first = !w->unit[u].partial;
+
+    expect_walk_grow(w, first ? FSDP_GRAD_SHARD : FSDP_STAGING, x->dtype.reduce,
+                     x->grad_chunk);
+    FSDP_TRY(fold_shards(w, u));
+    if (!first) {
+        expect_walk_shrink(w, FSDP_STAGING, x->dtype.reduce, x->grad_chunk);
+    }
+    w->unit[u].partial = true;
+    return FSDP_OK;
+}
+
+/* It becomes the gradient shard if it is the first, and of float32. */
+static int complete_partial(struct walk *w, uint32_t u)
+{
+    const struct expect_unit *x = &w->e->unit[u];
+    const bool wide = x->dtype.reduce == FSDP_DTYPE_F32;
+
+    FSDP_TRY(fold_replicas(w, u));
+    if (!w->unit[u].reduced && !wide) {
+        expect_walk_grow(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32, x->grad_chunk);
+    }
+    if (w->unit[u].reduced || !wide) {
+        expect_walk_shrink(w, FSDP_GRAD_SHARD, x->dtype.reduce, x->grad_chunk);
+    }
+    w->unit[u].partial = false;
+    w->unit[u].reduced = true;
+    return FSDP_OK;
+}
+
+/* All ranks meet. */
+static int fold_all(struct walk *w, uint32_t u)
+{
+    const struct expect_unit *x = &w->e->unit[u];
+    const struct expect_dtypes *d = &x->dtype;
+    const bool first = !w->unit[u].reduced;
+    const bool wide = d->reduce == FSDP_DTYPE_F32;
+
+    expect_walk_grow(w, first && wide ? FSDP_GRAD_SHARD : FSDP_STAGING,
+                     d->reduce, x->grad_chunk);
+    FSDP_TRY(fold_shards(w, u));
+    FSDP_TRY(fold_replicas(w, u));
+    if (first && !wide) {
+        expect_walk_grow(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32, x->grad_chunk);
+    }
+    if (!first || !wide) {
+        expect_walk_shrink(w, FSDP_STAGING, d->reduce, x->grad_chunk);
+    }
+    w->unit[u].reduced = true;
+    return FSDP_OK;
+}
+
+static int fold(struct walk *w, uint32_t u)
+{
+    const bool stays = w->e->replicas > 1 && !w->unit[u].knob.all_reduce;
+
+    if (!w->unit[u].partial && !stays) {
+        return fold_all(w, u);
+    }
+    FSDP_TRY(add_to_partial(w, u));
+    return stays ? FSDP_OK : complete_partial(w, u);
+}
+
+/* The unit's backward window closes under sync. The reduction needs a place
+ * while what it reads still lives: the unsharded gradient, or that packed. */
+int expect_walk_reduce(struct walk *w, uint32_t u)
+{
+    const struct expect_unit *x = &w->e->unit[u];
+    const struct expect_dtypes *d = &x->dtype;
+    const bool sent_apart = w->e->packs || d->accumulate != d->reduce;
+
+    if (!x->trains) {
+        return FSDP_OK;
+    }
+    if (sent_apart) {
+        expect_walk_grow(w, FSDP_STAGING, d->reduce, x->grad_padded);
+        expect_walk_shrink(w, FSDP_GRAD_FULL, d->accumulate, x->grad_whole);
+    }
+    FSDP_TRY(fold(w, u));
+    w->unit[u].pending = false;
+    if (sent_apart) {
+        expect_walk_shrink(w, FSDP_STAGING, d->reduce, x->grad_padded);
+    } else {
+        expect_walk_shrink(w, FSDP_GRAD_FULL, d->accumulate, x->grad_whole);
+    }
+    return FSDP_OK;
+}
+
+/* ---- Knobs -------------------------------------------------------------- */
+
+static bool stays_unsharded(const struct expect *e, uint32_t u)
+{
+    const uint32_t *own = e->units->reshard_after_forward;
+
+    if (e->options.keep_root != 0 && u == e->units->unit_of_module[0]) {
+        return true;
+    }
+    if (own != NULL && own[u] != 0) {
+        return own[u] == 2;
+    }
+    return e->options.reshard_after_forward == 0;
+}
+
+void expect_walk_set_knobs(struct walk *w)
+{
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        w->unit[u].next_knob =
+            (struct walk_knobs){true, true, !stays_unsharded(w->e, u), true};
+    }
+}
+
+void expect_walk_set(struct walk *w, uint32_t unit, uint32_t knob, float value)
+{
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        struct walk_knobs *of = &w->unit[u].next_knob;
+
+        if (unit != FSDP_NO_UNIT && unit != u) {
+            continue;
+        }
+        switch (knob) {
+        case FSDP_KNOB_GRADIENT_SYNC:
+            of->sync = value != 0.0f;
+            break;
+        case FSDP_KNOB_ALL_REDUCE:
+            of->all_reduce = value != 0.0f;
+            break;
+        case FSDP_KNOB_RESHARD_AFTER_FORWARD:
+            of->reshard_forward = value != 0.0f;
+            break;
+        default:
+            of->reshard_backward = value != 0.0f;
+            break;
+        }
+    }
+}

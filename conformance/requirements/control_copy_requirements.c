@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * control_copy_requirements.c - unsharded copies of units that are kept behind
+ * a forward or a backward, or made and given back by hand: how often a unit is
+ * gathered in each pass, found here unit by unit, beside the oracle's walk; and
+ * why it is, so that what is wrong has the name of its cause.
+ */
+#include "requirements/control_gathers.h"
+#include "requirements/families.h"
+#include "requirements/script_action.h"
+
+#include "judge/compare/compare_checks.h"
+
+static const struct script_action *action_at(const struct expect *e, uint32_t i)
+{
+    return e->event[i].action;
+}
+
+/* ---- Counts ---------------------------------------------------------------
+ */
+
+static bool has_cause(const struct expect *e, enum control_why cause)
+{
+    const uint32_t n_events = control_tells_of_copies(e) ? e->n_events : 0;
+
+    for (uint32_t i = 0; e->shards > 1 && i < n_events; i++) {
+        for (uint32_t u = 0; u < e->units->n_units; u++) {
+            uint32_t n;
+
+            if (control_gathers(e, i, u, &n) == cause) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool counts_hold(const struct expect *e,
+                        const struct record_sequence *got, struct finding at,
+                        enum control_why cause, struct finding *f)
+{
+    const uint32_t i = (uint32_t)at.step;
+
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        uint32_t want;
+        uint32_t n = 0;
+
+        if (control_gathers(e, i, u, &want) != cause) {
+            continue;
+        }
+        for (uint32_t k = 0; k < got->n; k++) {
+            n += got->c[k].kind == FSDP_ALL_GATHER && got->c[k].unit == u;
+        }
+        if (n != want) {
+            at.unit = u;
+            (void)finding_count(f, at, n, want, "all-gathers of this unit");
+            return script_action_tell(e, i, f);
+        }
+    }
+    return true;
+}
+
+/* A gather of such a unit in such an action is of another kind; where there is
+ * none to be, the first collective is one more. */
+static bool counts_spoil(const struct expect *e, struct record *r,
+                         enum control_why cause)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+
+    for (uint32_t i = 0; rank && i < rank->n_steps && i < e->n_events; i++) {
+        struct record_sequence *s = &rank->sequence[rank->step_sequence[i]];
+
+        for (uint32_t k = 0; k < s->n; k++) {
+            uint32_t n;
+
+            if (s->c[k].kind == FSDP_ALL_GATHER &&
+                s->c[k].unit < e->units->n_units &&
+                control_gathers(e, i, s->c[k].unit, &n) == cause) {
+                s->c[k].kind = FSDP_BARRIER;
+                return true;
+            }
+        }
+        for (uint32_t u = 0; s->n > 0 && u < e->units->n_units; u++) {
+            uint32_t n;
+
+            if (control_gathers(e, i, u, &n) == cause && n == 0) {
+                s->c[0].kind = FSDP_ALL_GATHER;
+                s->c[0].unit = u;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+#define COUNTED(name, cause)                                           \
+    static bool name##_applies(const struct expect *e)                 \
+    {                                                                  \
+        return has_cause(e, cause);                                    \
+    }                                                                  \
+    static bool name##_in_action(const struct expect *e,               \
+                                 const struct record_sequence *got,    \
+                                 struct finding at, struct finding *f) \
+    {                                                                  \
+        return counts_hold(e, got, at, cause, f);                      \
+    }                                                                  \
+    static bool name##_spoil(const struct expect *e, struct record *r) \
+    {                                                                  \
+        return counts_spoil(e, r, cause);                              \
+    }
+
+COUNTED(forward, CONTROL_BY_FORWARD)
+COUNTED(backward, CONTROL_BY_BACKWARD)
+COUNTED(step, CONTROL_BY_STEP)
+COUNTED(by_hand, CONTROL_BY_BY_HAND)
+COUNTED(turned, CONTROL_BY_TURNED)
+
+/* ---- What is live, and what is seen ---------------------------------------
+ */
+
+static bool does(const struct expect *e, uint32_t verb)
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        if (action_at(e, i)->verb == verb) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool reshards(const struct expect *e)
+{
+    return does(e, SCRIPT_RESHARD_UNIT) && e->c->prefetch_forward == 0 &&
+           e->c->prefetch_backward == 0 && e->c->reduces_in_flight == 0;
+}
+
+static bool reshard_of_rank(const struct expect *e,
+                            const struct record_rank *rank, uint32_t k,
+                            struct finding *f)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        const uint64_t want = e->event[i].rest[FSDP_PARAM_FULL];
+        uint64_t got;
+
+        if (action_at(e, i)->verb != SCRIPT_RESHARD_UNIT) {
+            continue;
+        }
+        if (rank->memory.after_step == NULL || i >= rank->n_steps) {
+            return finding_text(f, finding_at("memory", i, -1, k),
+                                "memory after this action is not recorded");
+        }
+        got = rank->memory.after_step[i].live[FSDP_PARAM_FULL];
+        if (got != want) {
+            (void)finding_bytes(f, finding_at("unsharded parameter", i, -1, k),
+                                got, want, "live behind this action");
+            return script_action_tell(e, i, f);
+        }
+    }
+    return true;
+}
+
+static bool reshard_spoil(const struct expect *e, struct record_rank *rank)
+{
+    for (uint32_t i = 0;
+         rank->memory.after_step && i < e->n_events && i < rank->n_steps; i++) {
+        if (action_at(e, i)->verb == SCRIPT_RESHARD_UNIT) {
+            rank->memory.after_step[i].live[FSDP_PARAM_FULL]++;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool unshards(const struct expect *e)
+{
+    return does(e, SCRIPT_UNSHARD_UNIT);
+}
+
+static bool values_of_rank(const struct expect *e, const struct record *r,
+                           uint32_t i, uint32_t k, struct finding *f)
+{
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        const struct compare_part part = {.rank = k,
+                                          .step = i,
+                                          .parameter = p,
+                                          .unit = e->unit_of_parameter[p],
+                                          .n = fsdp_numel(e->model, p)};
+
+        if (part.unit == action_at(e, i)->unit && part.n > 0 &&
+            !compare_equal(e, &part, RECORD_SUMMONED,
+                           compare_values(r, RECORD_SUMMONED, &part),
+                           compare_baseline(e, RECORD_SUMMONED, &part), f)) {
+            return script_action_tell(e, i, f);
+        }
+    }
+    return true;
+}
+
+static bool values_hold(const struct expect *e, const struct record *r,
+                        struct finding *f)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        for (uint32_t k = 0; k < e->c->ranks; k++) {
+            if (action_at(e, i)->verb == SCRIPT_UNSHARD_UNIT &&
+                !values_of_rank(e, r, i, k, f)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool values_spoil(const struct expect *e, struct record *r)
+{
+    uint32_t i = 0;
+
+    while (i < e->n_events && action_at(e, i)->verb != SCRIPT_UNSHARD_UNIT) {
+        i++;
+    }
+    return compare_spoil_stage(r, RECORD_SUMMONED, i);
+}
+
+/* ---- Calls that must be refused -------------------------------------------
+ */
+
+static bool asks_by_hand(const struct expect *e)
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        if (action_at(e, i)->verb == SCRIPT_WRONG &&
+            action_at(e, i)->call == SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct requirement control_copy_requirements[] = {
+    {.id = "control.reshard-forward",
+     .text = "A unit is resharded behind its forward as it was said last, and "
+             "gathered again only where it was.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "run.shows-every-step",
+     .claim = "unit-controls",
+     .applies = forward_applies,
+     .check = &check_each_step,
+     .step = {.holds = forward_in_action},
+     .spoil = forward_spoil},
+    {.id = "control.reshard-backward",
+     .text = "A unit that is not resharded behind its backward is not gathered "
+             "for its next window.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "run.shows-every-step",
+     .claim = "unit-controls",
+     .applies = backward_applies,
+     .check = &check_each_step,
+     .step = {.holds = backward_in_action},
+     .spoil = backward_spoil},
+    /* The usual way to train with weights of the step before. */
+    {.id = "control.fresh-after-step",
+     .text = "No window behind a step sees a copy from before it: each unit is "
+             "gathered anew.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "run.shows-every-step",
+     .claim = "unit-controls",
+     .applies = step_applies,
+     .check = &check_each_step,
+     .step = {.holds = step_in_action},
+     .spoil = step_spoil},
+    {.id = "control.unshard-ahead",
+     .text =
+         "A unit that is unsharded by hand is gathered once, then; one that "
+         "is resharded by hand is gathered by its next window.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "run.shows-every-step",
+     .claim = "unit-controls",
+     .applies = by_hand_applies,
+     .check = &check_each_step,
+     .step = {.holds = by_hand_in_action},
+     .spoil = by_hand_spoil},
+    {.id = "control.next-begin",
+     .text = "A knob that is turned at rest changes nothing until the next "
+             "BEGIN: a copy that is there is used once more.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "run.shows-every-step control.reshard-backward",
+     .claim = "unit-controls",
+     .applies = turned_applies,
+     .check = &check_each_step,
+     .step = {.holds = turned_in_action},
+     .spoil = turned_spoil},
+    {.id = "control.reshard",
+     .text = "What is resharded by hand is live no longer.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_MEMORY,
+     .needs = "run.shows-every-step control.unshard-ahead",
+     .claim = "unit-controls",
+     .applies = reshards,
+     .check = &check_each_rank,
+     .rank = {reshard_of_rank, reshard_spoil}},
+    {.id = "control.unshard-values",
+     .text = "A unit that is unsharded at rest lends the values that its "
+             "window would, bit for bit.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_GATHER,
+     .needs = "run.shows-every-step",
+     .claim = "unit-controls",
+     .profile = PROFILE_BITS,
+     .applies = unshards,
+     .holds = values_hold,
+     .spoil = values_spoil},
+    {.id = "error.reshard-in-window",
+     .text = "A unit that is resharded by hand in a window of its own is "
+             "refused as INVALID.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "unit-controls",
+     .applies = asks_by_hand,
+     .check = &check_answers,
+     .answers = {{"reshard-in-window", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"unshard-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"reshard-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    {.id = "error.by-hand-arguments",
+     .text = "A unit beyond the units is neither unsharded nor resharded, but "
+             "refused as INVALID, with its number.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "unit-controls",
+     .applies = asks_by_hand,
+     .check = &check_answers_named,
+     .answers = {{"unshard-unknown-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"reshard-unknown-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    {0},
+};
