@@ -18,7 +18,7 @@
 
 const uint32_t manifest_count = 754;
 const char manifest_sha256[] =
-    "30379c70a7363bccb42e79ea863dc36eba98c851bf0b31ac70c3279addadb412";
+    "38dafb313e9d0ecb03c7ea4df174a6aeb8026de428d6bd1ab0a406361dff0240";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
