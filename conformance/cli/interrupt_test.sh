@@ -151,7 +151,8 @@ random()
 
 RANDOM=${SEED:-$$}
 begun=$(date +%s%N)
-"$cts" run --engine ref --quiet --partial-ok --ranks 3 >/dev/null 2>&1
+"$cts" run --engine ref --quiet --partial-ok --ranks 7 \
+    --workload linear,gpt >/dev/null 2>&1
 most=$(awk -v ns="$(($(date +%s%N) - begun))" 'BEGIN { print ns / 1e9 }')
 mpi=$("$cts" run --engine ref --quiet --world mpi --ranks 2 --workload linear \
     --partial-ok 2>/dev/null)
@@ -162,7 +163,8 @@ for signal in INT TERM KILL; do
     while [ "$hits" -lt "$moments" ] && [ "$tries" -lt "$((5 * moments))" ]; do
         tries=$((tries + 1))
         # From the first worker's start to the end of judging.
-        moment "$signal" local "$(random "$most")" --ranks 3 &&
+        moment "$signal" local "$(random "$most")" --ranks 7 \
+            --workload linear,gpt &&
             hits=$((hits + 1))
     done
     result "SIG$signal" "$([ "$hits" -eq "$moments" ] ||
