@@ -56,7 +56,8 @@ configure_file(conformance/cmake/fsdp-cts.pc.in
     ${CMAKE_BINARY_DIR}/package/fsdp-cts.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/package/fsdp-cts-config.cmake
     ${CMAKE_BINARY_DIR}/package/fsdp-cts-config-version.cmake
-    conformance/cmake/fsdp_cts_discover_tests.cmake DESTINATION ${package})
+    conformance/cmake/fsdp_cts_discover_tests.cmake
+    conformance/cmake/fsdp_cts_unless_done.cmake DESTINATION ${package})
 install(FILES ${CMAKE_BINARY_DIR}/package/fsdp-cts.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
