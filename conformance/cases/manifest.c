@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 754;
+const uint32_t manifest_count = 756;
 const char manifest_sha256[] =
-    "38dafb313e9d0ecb03c7ea4df174a6aeb8026de428d6bd1ab0a406361dff0240";
+    "8f086561a0f0f714f3eb888ff5ba06cd00211baa94f51a571f827ccefdac6618";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
