@@ -174,10 +174,21 @@ static bool offers_factors(const struct run_case *c, uint32_t value)
            says(c, "! nan-predivide-") || says(c, "! negative-factor-of-unit");
 }
 
+/* Whether a setting of the case's script has a number for each group. */
+static bool says_each(const struct run_case *c, const char *setting)
+{
+    const struct case_script *s =
+        case_is_script(c) ? case_script_find(c->script) : NULL;
+    const char *at = s != NULL ? strstr(s->text, setting) : NULL;
+
+    return at != NULL && memchr(at, ',', strcspn(at + 1, "\n") + 1) != NULL;
+}
+
 static bool has_numbers(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return case_has_numbers(c);
+    return case_has_numbers(c) || says_each(c, "\nbetas ") ||
+           says_each(c, "\neps ") || says_each(c, "\nmomentum ");
 }
 
 static bool has_groups(const struct run_case *c, uint32_t scenario)

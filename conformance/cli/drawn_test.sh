@@ -91,7 +91,8 @@ refused() # WORDS OPTION ...
 refused 'keeps nothing' --scripts 2 --seed 1 --records kept
 refused 'list scripts --draw' --scripts 2 --seed 1 --dry-run
 refused 'a number from 1' --scripts 0
-refused 'generator' --script script.99.1
-refused 'a drawn script is' --script script.1.x
+refused 'generator 1 drew it' --script script.1.19.30b-2-008
+refused 'generator 99 drew it' --script script.99.1
+refused 'a drawn script is' --script script.2.x
 
-finish 15
+finish 16

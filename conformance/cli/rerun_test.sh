@@ -111,17 +111,17 @@ result 'nothing failed' "$(
     [ $? -eq 64 ] || echo 'another code'
     grep 'all.jsonl: no case failed' err >found || cat err
 )"
-drawn='"drawn":{"generator":1,"seed":7,"played":200,"failed":2,"incomplete":false,"first":"script.1.7.of"},'
+drawn='"drawn":{"generator":2,"seed":7,"played":200,"failed":2,"incomplete":false,"first":"script.2.7.of"},'
 sed '/"type":"footer"/{s/"verdict":"[A-Z]*"/'"$drawn"'"verdict":"NON-CONFORMANT"/
     s/"reason":"[^"]*"/"reason":"2 of 200 drawn scripts fail"/}' \
     all.jsonl >drawn.jsonl
 "$cts" run --from drawn.jsonl --failed >out 2>err
 result 'only a drawn script failed' "$(
     [ $? -eq 64 ] || echo 'another code'
-    grep -q 'no case failed, but a drawn script .* --script script.1.7.of$' err ||
+    grep -q 'no case failed, but a drawn script .* --script script.2.7.of$' err ||
         cat err
 )"
-sed 's/script.1.7.of/$(script) 1/' drawn.jsonl >strange.jsonl
+sed 's/script.2.7.of/$(script) 1/' drawn.jsonl >strange.jsonl
 "$cts" run --from strange.jsonl --failed >out 2>err
 result 'an id that is none is not printed' "$(
     [ $? -eq 64 ] || echo 'another code'

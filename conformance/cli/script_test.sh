@@ -100,6 +100,9 @@ right "dtypes that are not claimed" \
     'script 1;--;! unclaimed-dtype;! unclaimed-param-f16
 ! unclaimed-reduce-bf16;! unclaimed-reduce-f16;! unclaimed-param-of-unit
 ! unclaimed-reduce-of-unit;! unknown-param-dtype;! unknown-reduce-dtype;zero'
+right "a checkpoint that is damaged, beside an earlier one" \
+    'script 1;--;save a local;wait a;pass 0.0 s;pass 0.1 s;zero;save a sharded
+wait a;! load-damaged;look'
 right "a pass that is cancelled while it runs ahead" \
     'script 1;--;pass 0.0 s until 3/8;pass 0.0 s until 6/8;pass 0.1 s
 look;step lr 0.1' \
@@ -233,4 +236,4 @@ refused "a microbatch that the case lacks" 'fewer microbatches' \
 refused "what is not played" 'action 1 (anew): .*not played' \
     'script 1;--;anew'
 
-finish 32
+finish 33

@@ -77,15 +77,15 @@ END
 
 # ---- Drawn scripts ----
 # A report that only they make NON-CONFORMANT.
-drawn='"drawn":{"generator":1,"seed":7,"played":200,"failed":2,"incomplete":false,"first":"script.1.7.of"},'
+drawn='"drawn":{"generator":2,"seed":7,"played":200,"failed":2,"incomplete":false,"first":"script.2.7.of"},'
 sed '/"type":"footer"/{s/"verdict":"[A-Z]*"/'"$drawn"'"verdict":"NON-CONFORMANT"/
-    s/"reason":"[^"]*"/"reason":"2 of 200 drawn scripts fail: script.1.7.of"/}' \
+    s/"reason":"[^"]*"/"reason":"2 of 200 drawn scripts fail: script.2.7.of"/}' \
     right.jsonl >drawn.jsonl
 "$cts" summary drawn.jsonl >drawn.md 2>err
 "$cts" summary drawn.jsonl --annotations >drawn.txt 2>>err
 "$cts" summary drawn.jsonl --code-quality mine.c >drawn.json 2>>err
 "$cts" report drawn.jsonl --junit drawn.xml --quiet >out 2>>err
-rerun='fsdp-cts run --engine ref --script script.1.7.of'
+rerun='fsdp-cts run --engine ref --script script.2.7.of'
 result 'drawn scripts that fail are everywhere' "$(
     cat err
     has drawn.md "$rerun"
@@ -94,7 +94,7 @@ result 'drawn scripts that fail are everywhere' "$(
     has drawn.txt '::notice title=NON-CONFORMANT::2 of 200 drawn'
     has drawn.json '"fingerprint": "fsdp-cts:ref:scripts.drawn"'
     has drawn.xml ' failures="1" errors="0"'
-    has drawn.xml '<testcase classname="scripts.drawn" name="script.1.7.of">'
+    has drawn.xml '<testcase classname="scripts.drawn" name="script.2.7.of">'
     has drawn.xml "rerun: $rerun<"
 )"
 

@@ -116,9 +116,9 @@ static void drawn_scripts_count(void **state)
           .played = 9,
           .failed = 2,
           .incomplete = true,
-          .first = "script.1.7"},
+          .first = "script.2.7"},
          JUDGE_NON_CONFORMANT,
-         "2 of 9 drawn scripts fail: script.1.7"},
+         "2 of 9 drawn scripts fail: script.2.7"},
     };
 
     (void)state;

@@ -117,14 +117,17 @@ uint32_t graph_features(const struct graph *g);
 /* Which bits of a size drop anything at all of this graph, as drawn. */
 uint64_t graph_used_bits(uint64_t seed);
 
-/* The points of a sequence, forward and (train) backward; at most
- * GRAPH_POINTS. */
+/* The points of a sequence, forward and (train) backward, and those of what is
+ * recomputed (enum workload_recompute: the parts of a graph are its leaves'
+ * calls); at most GRAPH_POINTS. */
 enum {
-    GRAPH_POINTS = 4 * GRAPH_CALLS
+    GRAPH_POINTS = 6 * GRAPH_CALLS
 };
 uint32_t graph_sequence(const struct graph *g, uint32_t which,
-                        uint32_t point[GRAPH_POINTS],
+                        uint32_t recompute, uint32_t point[GRAPH_POINTS],
                         uint32_t module[GRAPH_POINTS]);
+/* It computes something of what flows through: neither a block nor the head. */
+bool graph_is_leaf(const struct graph *g, uint32_t module);
 
 /* What a workload_model of this workload is. */
 struct graph_model {

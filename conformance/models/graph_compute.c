@@ -58,6 +58,12 @@ static uint64_t widest(const struct graph *g)
     return most;
 }
 
+/* The checkpoint that a leaf's call is in; 0: it keeps what it computes. */
+static uint32_t checkpoint_of(const struct workload_run *run, uint32_t call)
+{
+    return workload_checkpoint(run->model->base.config.recompute, call);
+}
+
 /* Of one large piece; the first call, with `at` NULL, learns how large. */
 static uint64_t deal(struct workload_run *run, float *at)
 {
@@ -81,12 +87,34 @@ static uint64_t deal(struct workload_run *run, float *at)
     TAKE(run->scrap, width(run));
     for (uint32_t i = 0; i <= run->model->graph.n_calls; i++) {
         TAKE(run->kept[i].x, n);
-        TAKE(run->kept[i].pre, wide);
-        TAKE(run->kept[i].act, wide);
-        TAKE(run->kept[i].stat, 2 * rows);
+        if (checkpoint_of(run, i) == 0) {
+            TAKE(run->kept[i].pre, wide);
+            TAKE(run->kept[i].act, wide);
+            TAKE(run->kept[i].stat, 2 * rows);
+        }
     }
 #undef TAKE
     return used;
+}
+
+/* What is recomputed has storage of its own, which is not always live. */
+static int allocate_checkpoints(struct workload_run *run)
+{
+    const uint64_t wide = run->rows * widest(&run->model->graph);
+    struct compute *c = &run->compute;
+
+    for (uint32_t i = 0; i <= run->model->graph.n_calls; i++) {
+        struct kept *k = &run->kept[i];
+
+        c->checkpoint = checkpoint_of(run, i);
+        if (c->checkpoint != 0) {
+            FSDP_TRY(compute_alloc(c, wide, &k->pre));
+            FSDP_TRY(compute_alloc(c, wide, &k->act));
+            FSDP_TRY(compute_alloc(c, 2 * run->rows, &k->stat));
+        }
+    }
+    c->checkpoint = 0;
+    return FSDP_OK;
 }
 
 static int graph_open(const struct workload_model *model,
@@ -114,7 +142,7 @@ static int graph_open(const struct workload_model *model,
     }
     FSDP_TRY(compute_alloc(&run->compute, deal(run, NULL), &all));
     (void)deal(run, all);
-    return FSDP_OK;
+    return allocate_checkpoints(run);
 }
 
 static void graph_close(struct workload_run *run)
@@ -226,13 +254,33 @@ static int apply(struct workload_run *run, const struct kept *k, float *f)
 static int forward_leaf(struct workload_run *run, uint32_t module)
 {
     const uint64_t n = run->rows * width(run);
+    const uint32_t checkpoint = checkpoint_of(run, run->depth);
     struct kept *k = &run->kept[run->depth++];
     float *to = run->kept[run->depth].x;
 
     k->module = module;
+    compute_enter(&run->compute, checkpoint);
     FSDP_TRY(apply(run, k, run->f));
+    compute_leave(&run->compute, checkpoint);
     FSDP_TRY(compute_add(&run->compute, n, k->x, run->f, to));
     return compute_scale(&run->compute, n, 0.5f, to);
+}
+
+/* The module's last call whose backward is still to come: its backward is
+ * next. */
+static int recompute_leaf(struct workload_run *run, uint32_t module)
+{
+    uint32_t i = run->depth;
+
+    while (i > 0 && run->kept[i - 1].module != module) {
+        i--;
+    }
+    if (i == 0) {
+        return batch_fail(run->compute.error, FSDP_ERR_INTERNAL, "graph",
+                          "a recomputation without its forward");
+    }
+    compute_enter(&run->compute, checkpoint_of(run, i - 1));
+    return apply(run, &run->kept[i - 1], run->f);
 }
 
 static int forward_block(struct workload_run *run, uint32_t module)
@@ -383,6 +431,7 @@ static int backward_leaf(struct workload_run *run, uint32_t module)
         FSDP_TRY(backward_gelu(run, k, false));
         break;
     }
+    compute_leave(c, checkpoint_of(run, run->depth));
     return compute_add(c, n, run->dy, run->f, run->dy);
 }
 
@@ -406,7 +455,7 @@ static int backward_head(struct workload_run *run, uint32_t module)
     const uint64_t w = width(run);
     float *d;
 
-    FSDP_TRY(gradient(run, module, 0, &d));
+    FSDP_TRY(gradient(run, module, 0, &d)); /* it is never frozen */
     FSDP_TRY(compute_column_sum(&run->compute, run->rows, w, run->dout, d));
     return compute_upload(&run->compute, run->dy, run->dout, run->rows * w);
 }
@@ -419,6 +468,9 @@ static int compute_module(struct workload_run *run, uint32_t point,
     const struct graph *g = &run->model->graph;
     const bool forward = point == FSDP_PRE_FORWARD;
 
+    if (point == FSDP_PRE_RECOMPUTE && module < g->n_modules) {
+        return recompute_leaf(run, module);
+    }
     if (module >= g->n_modules || (!forward && point != FSDP_PRE_BACKWARD)) {
         return FSDP_OK;
     }
@@ -475,6 +527,10 @@ const struct workload workload_graph = {
     .sizes = size_names,
     .any_size = true,
     .data_kinds = 1u << WORKLOAD_NATURAL,
+    .freezes = 1u << WORKLOAD_FROZEN_PREFIX | 1u << WORKLOAD_FROZEN_ALTERNATE |
+               1u << WORKLOAD_FROZEN_MATRICES | 1u << WORKLOAD_FROZEN_BODY,
+    .recomputes =
+        1u << WORKLOAD_RECOMPUTE_AROUND | 1u << WORKLOAD_RECOMPUTE_HALF,
     .describe = graph_describe,
     .release = graph_release,
     .wrap = graph_wrap,

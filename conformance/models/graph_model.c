@@ -58,26 +58,68 @@ static uint32_t forward(const struct graph *g, uint32_t in, bool backward,
     return n;
 }
 
+bool graph_is_leaf(const struct graph *g, uint32_t module)
+{
+    const uint32_t kind = g->module[module].kind;
+
+    return kind != GRAPH_BLOCK && kind != GRAPH_HEAD;
+}
+
+/* The calls of leaves, in the order in which a forward of n points makes them.
+ */
+static uint32_t leaf_calls(const struct graph *g, uint32_t n,
+                           const uint32_t *point, const uint32_t *module,
+                           uint32_t call[GRAPH_CALLS])
+{
+    uint32_t calls = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (point[i] == FSDP_PRE_FORWARD && graph_is_leaf(g, module[i])) {
+            call[calls++] = module[i];
+        }
+    }
+    return calls;
+}
+
+/* Which of the calls so far is the last of a module: its backward comes next.
+ */
+static uint32_t last_call(const uint32_t *call, uint32_t n, uint32_t module)
+{
+    while (n > 0 && call[n - 1] != module) {
+        n--;
+    }
+    return n;
+}
+
 uint32_t graph_sequence(const struct graph *g, uint32_t which,
-                        uint32_t point[GRAPH_POINTS],
+                        uint32_t recompute, uint32_t point[GRAPH_POINTS],
                         uint32_t module[GRAPH_POINTS])
 {
     const bool train = which == FSDP_SEQUENCE_TRAIN;
     const uint32_t in = train ? GRAPH_TRAIN : GRAPH_EVAL;
-    const uint32_t n = forward(g, in, false, point, module);
+    uint32_t n = forward(g, in, false, point, module);
+    uint32_t call[GRAPH_CALLS];
+    uint32_t calls = leaf_calls(g, n, point, module, call);
     uint32_t back[2][GRAPH_POINTS];
-    uint32_t n_back = 0;
+    uint32_t n_back = train ? forward(g, in, true, back[0], back[1]) : 0;
 
-    if (train) {
-        n_back = forward(g, in, true, back[0], back[1]);
+    while (n_back-- > 0) {
+        const uint32_t m = back[1][n_back];
+        const bool begins = back[0][n_back] == FSDP_POST_FORWARD;
+
+        if (begins && graph_is_leaf(g, m)) {
+            calls = last_call(call, calls, m) - 1;
+            if (workload_checkpoint(recompute, calls) != 0) {
+                point[n] = FSDP_PRE_RECOMPUTE;
+                module[n++] = m;
+                point[n] = FSDP_POST_RECOMPUTE;
+                module[n++] = m;
+            }
+        }
+        point[n] = begins ? FSDP_PRE_BACKWARD : FSDP_POST_BACKWARD;
+        module[n++] = m;
     }
-    for (uint32_t i = 0; i < n_back; i++) {
-        point[n + i] = back[0][n_back - 1 - i] == FSDP_POST_FORWARD
-                           ? FSDP_PRE_BACKWARD
-                           : FSDP_POST_BACKWARD;
-        module[n + i] = back[1][n_back - 1 - i];
-    }
-    return n + n_back;
+    return n;
 }
 
 /* ---- The description --------------------------------------------------- */
@@ -108,6 +150,19 @@ static void name_of(const struct graph *g, uint32_t m, char name[120])
     }
 }
 
+/* The parts of a graph are its modules; its head always trains. */
+static uint32_t flags_of(const struct graph_model *x, uint32_t module,
+                         const struct graph_parameter *p)
+{
+    const struct graph *g = &x->graph;
+
+    return g->module[module].kind != GRAPH_HEAD &&
+                   workload_is_frozen(x->base.config.frozen, module,
+                                      g->n_modules, p->n_dims < 2)
+               ? FSDP_FROZEN
+               : 0;
+}
+
 static void build_modules(struct graph_model *x)
 {
     static const char *const kind[GRAPH_N_KINDS] = {
@@ -130,7 +185,8 @@ static void build_modules(struct graph_model *x)
                 model_build_tied(x->build, full, (int32_t)m, p->tied);
             } else {
                 model_build_parameter(x->build, full, (int32_t)m,
-                                      FSDP_DTYPE_F32, 0, p->n_dims, p->shape);
+                                      FSDP_DTYPE_F32, flags_of(x, m, p),
+                                      p->n_dims, p->shape);
             }
             x->idle[from->first + i] = p->idle;
             x->module_of[from->first + i] = m;
@@ -146,7 +202,8 @@ static int build(struct graph_model *x)
 
     build_modules(x);
     for (uint32_t s = 0; s < 2; s++) {
-        const uint32_t n = graph_sequence(&x->graph, s, point, module);
+        const uint32_t n = graph_sequence(
+            &x->graph, s, x->base.config.recompute, point, module);
 
         model_build_sequence(x->build, names[s], n, point, module);
     }

@@ -253,8 +253,10 @@ static int backward(struct workload_run *run, uint32_t u)
     float *dw;
 
     FSDP_TRY(compute_grad(&run->compute, u, &dw));
-    return compute_gemm_grad(&run->compute, m->size.in[u], outputs_of(m),
-                             m->batch.samples, run->x[u], run->dy, dw);
+    return dw == NULL /* frozen */
+               ? FSDP_OK
+               : compute_gemm_grad(&run->compute, m->size.in[u], outputs_of(m),
+                                   m->batch.samples, run->x[u], run->dy, dw);
 }
 
 static int compute_module(struct workload_run *run, uint32_t point,
@@ -344,6 +346,8 @@ const struct workload workload_linear = {
     .sizes = size_names,
     .data_kinds = 1u << WORKLOAD_NATURAL | 1u << WORKLOAD_EXACT |
                   1u << WORKLOAD_REPLICATED,
+    .freezes = 1u << WORKLOAD_FROZEN_PREFIX | 1u << WORKLOAD_FROZEN_ALTERNATE |
+               1u << WORKLOAD_FROZEN_BODY,
     .describe = linear_describe,
     .release = layers_release,
     .open = linear_open,

@@ -81,6 +81,8 @@ static void pass_action(const struct expect *e, uint32_t i, struct scale *s)
         s->undone = true;
         break;
     case SCRIPT_PASS:
+        s->undone = false; /* what it adds is scaled */
+        break;
     case SCRIPT_EVAL:
         s->undone = s->undone && a->ending == SCRIPT_WHOLE;
         break;
@@ -233,14 +235,20 @@ static bool unscaled_once_holds(const struct expect *e, const struct record *r,
     return true;
 }
 
+/* Of the first such action behind which there are gradients. */
 static bool unscaled_once_spoil(const struct expect *e, struct record *r)
 {
-    uint32_t i = 0;
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        const struct record_tensor *t =
+            only_unscales(e, i)
+                ? compare_tensor_to_spoil(r, RECORD_REDUCED, i + 1)
+                : NULL;
 
-    while (i < e->n_events && !only_unscales(e, i)) {
-        i++;
+        if (t != NULL && t->step == i + 1) {
+            return compare_spoil_stage(r, RECORD_REDUCED, i + 1);
+        }
     }
-    return i < e->n_events && compare_spoil_stage(r, RECORD_REDUCED, i + 1);
+    return false;
 }
 
 /* ---- scale.skip-changes-nothing ------------------------------------------ */
@@ -320,6 +328,7 @@ static bool next_of_part(const struct expect *e, const struct record *r,
 
     earlier.step = part->step - 2;
     if (expect_is_trainable(e, part->parameter) &&
+        e->event[earlier.step].reduced[part->unit] &&
         !as_baseline(e, r, &earlier, RECORD_REDUCED, &ignored)) {
         return true; /* script.values finds it */
     }
@@ -369,17 +378,24 @@ static bool next_step_spoil(const struct expect *e, struct record *r)
 
 /* ---- error.step-scale ---------------------------------------------------- */
 
-static bool gives_no_scale(const struct expect *e)
+static bool calls(const struct expect *e, uint32_t call)
 {
     for (uint32_t i = 0; i < e->n_events; i++) {
         const struct script_action *a = e->event[i].action;
 
-        if (a->verb == SCRIPT_WRONG &&
-            a->call == SCRIPT_CALL_STEP_SCALE_NEGATIVE) {
+        if (a->verb == SCRIPT_WRONG && a->call == call) {
             return true;
         }
     }
     return false;
+}
+
+/* Of a script that gives one of them alone, script.answers tells. */
+static bool gives_no_scale(const struct expect *e)
+{
+    return calls(e, SCRIPT_CALL_STEP_SCALE_NEGATIVE) &&
+           calls(e, SCRIPT_CALL_STEP_SCALE_NAN) &&
+           calls(e, SCRIPT_CALL_STEP_SCALE_INFINITE);
 }
 
 const struct requirement scale_requirements[] = {

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,19 +180,60 @@ static int turn_bit(const char *path, uint64_t at)
     return status;
 }
 
+static bool same_folder(const char *a, const char *b)
+{
+    const size_t n = (size_t)(strrchr(a, '/') - a);
+
+    return (size_t)(strrchr(b, '/') - b) == n && strncmp(a, b, n) == 0;
+}
+
+static uint32_t depth_of(const char *path)
+{
+    uint32_t depth = 0;
+
+    while ((path = strchr(path, '/')) != NULL) {
+        depth++;
+        path++;
+    }
+    return depth;
+}
+
+/* The largest file of the folder, or, `beside` it, of a folder: the first of
+ * those that are as large. */
+static uint32_t largest_of(const struct listing *l, const char *beside)
+{
+    uint32_t largest = l->n;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        if ((!beside || same_folder(l->path[i], beside)) &&
+            (largest == l->n || l->bytes[i] > l->bytes[largest])) {
+            largest = i;
+        }
+    }
+    return largest;
+}
+
+/* A folder may have more than one checkpoint, in folders side by side: an
+ * earlier one would be as good. */
+static bool is_damaged(const struct listing *l, uint32_t i)
+{
+    const char *largest = l->path[largest_of(l, NULL)];
+
+    return l->bytes[i] > 0 && depth_of(l->path[i]) == depth_of(largest) &&
+           largest_of(l, l->path[i]) == i;
+}
+
 int checkpoint_files_damage(const char *folder)
 {
     struct listing *l = list(folder);
-    int status = FSDP_ERR_IO;
-    uint32_t largest = 0;
+    int status = l && l->n > 0 ? l->status : FSDP_ERR_IO;
 
-    for (uint32_t i = 0; l && i < l->n; i++) {
-        largest = l->bytes[i] > l->bytes[largest] ? i : largest;
-    }
-    if (l && l->n > 0 && l->bytes[largest] > 0) {
-        char path[PATH_BYTES];
-        (void)snprintf(path, sizeof(path), "%s%s", folder, l->path[largest]);
-        status = turn_bit(path, l->bytes[largest] / 2);
+    for (uint32_t i = 0; status == FSDP_OK && i < l->n; i++) {
+        if (is_damaged(l, i)) {
+            char path[PATH_BYTES];
+            (void)snprintf(path, sizeof(path), "%s%s", folder, l->path[i]);
+            status = turn_bit(path, l->bytes[i] / 2);
+        }
     }
     release(l);
     return status;

@@ -14,7 +14,8 @@
 int checkpoint_files_equal(const char *a, const char *b);
 /* Whether a file of the folder has this text in it. OK, or IO. */
 int checkpoint_files_have(const char *folder, const char *text, bool *found);
-/* Turns the lowest bit of the byte in the middle of the largest file. */
+/* Turns the lowest bit of the byte in the middle of the largest file, and of
+ * the largest in each folder beside that file's. */
 int checkpoint_files_damage(const char *folder);
 
 #endif

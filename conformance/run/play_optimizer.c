@@ -17,8 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    N_NUMBERS = 4 /* that a group may have of its own */
+};
+
 /* Each group's own, in arrays of the caller. */
-static void give_numbers(const struct run_case *c, float to[4][CASE_MAX_GROUPS],
+static void give_numbers(const struct run_case *c,
+                         float to[N_NUMBERS][SCRIPT_MAX_GROUPS],
                          struct fsdp_options *options)
 {
     for (uint32_t g = 0; g < CASE_MAX_GROUPS; g++) {
@@ -36,6 +41,24 @@ static void give_numbers(const struct run_case *c, float to[4][CASE_MAX_GROUPS],
     options->eps_of_group = to[3];
 }
 
+/* Those that a script says of each group; of the others the options hold. */
+static void give_said(const struct script *s,
+                      float to[N_NUMBERS][SCRIPT_MAX_GROUPS],
+                      struct fsdp_options *options)
+{
+    const struct script_list *const list[N_NUMBERS] = {
+        &s->numbers.momentum, &s->numbers.beta1, &s->numbers.beta2,
+        &s->numbers.eps};
+    const float **const option[N_NUMBERS] = {
+        &options->momentum_of_group, &options->beta1_of_group,
+        &options->beta2_of_group, &options->eps_of_group};
+
+    for (uint32_t i = 0; i < N_NUMBERS; i++) {
+        memcpy(to[i], list[i]->x, sizeof(to[i]));
+        *option[i] = list[i]->n > 1 ? to[i] : *option[i];
+    }
+}
+
 int play_shard(struct driver *x)
 {
     const uint32_t n_groups = x->d->script->groups;
@@ -45,7 +68,7 @@ int play_shard(struct driver *x)
     uint32_t *made = calloc((size_t)n + elsewhere + 1, sizeof(*made));
     uint32_t *group = made ? made + elsewhere : NULL;
     const bool own = case_has_numbers(x->d->c);
-    float numbers[4][CASE_MAX_GROUPS];
+    float numbers[N_NUMBERS][SCRIPT_MAX_GROUPS];
     int status;
 
     if (!group) {
@@ -61,6 +84,8 @@ int play_shard(struct driver *x)
     }
     if (own) {
         give_numbers(x->d->c, numbers, &options);
+    } else {
+        give_said(x->d->script, numbers, &options);
     }
     status =
         x->engine.shard(&x->env, &x->told, x->units, &options, &x->sharded);

@@ -285,6 +285,8 @@ int play_pass(struct driver *x, const struct script_action *a)
     }
     drive_place(x, FSDP_END, sequence);
     FSDP_TRY(at(x, FSDP_END, sequence));
+    /* What it adds to gradients is scaled, whatever became of them before. */
+    x->unscaled = x->unscaled && a->verb == SCRIPT_EVAL;
     FSDP_TRY(show_progress(x));
     return x->workload->end(x->run, loss_of(x, a));
 }

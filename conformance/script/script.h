@@ -163,14 +163,12 @@ struct script_action {
 
 /* Numbers of optimizers that a script says; others are those of
  * case_options. */
-enum script_said {
-    SCRIPT_SAYS_BETAS = 1,
-    SCRIPT_SAYS_EPS = 2,
-    SCRIPT_SAYS_MOMENTUM = 4,
+struct script_list {
+    uint32_t n; /* 0: unsaid; 1: one for all groups; groups: one each */
+    float x[SCRIPT_MAX_GROUPS];
 };
 struct script_numbers {
-    uint32_t said; /* enum script_said, bits */
-    float beta1, beta2, eps, momentum;
+    struct script_list beta1, beta2, eps, momentum;
 };
 
 /* The loss is scaled by 2^exponent; with `every` that is where it begins: each
@@ -221,8 +219,11 @@ void script_action_text(const struct script *s, const struct script_action *a,
 int script_legal(const struct script *s, const uint32_t lengths[2],
                  struct fsdp_error *error);
 
-/* Puts the numbers that the script says into options of case_options. */
+/* Puts the numbers that the script says for all groups into options of
+ * case_options. */
 void script_options(const struct script *s, struct fsdp_options *options);
+/* Whether groups have betas, eps or momentum of their own. */
+bool script_has_own_numbers(const struct script *s);
 /* The case of a life that begins in another world. */
 void script_case_in(const struct run_case *c, const struct script_world *world,
                     struct run_case *out);
@@ -323,8 +324,7 @@ enum script_call {
     SCRIPT_CALL_SAVE_WHILE_OPEN,
     SCRIPT_CALL_LOAD_WHILE_OPEN,
     SCRIPT_CALL_UNSHARD_ALL_TWICE,
-    SCRIPT_N_DRAWN_CALLS, /* generator 1 draws those above */
-    SCRIPT_CALL_INFINITE_DIVIDE_FACTOR = SCRIPT_N_DRAWN_CALLS,
+    SCRIPT_CALL_INFINITE_DIVIDE_FACTOR,
     SCRIPT_CALL_NEGATIVE_PREDIVIDE_FACTOR,
     SCRIPT_CALL_NAN_PREDIVIDE_FACTOR,
     SCRIPT_CALL_NEGATIVE_FACTOR_OF_UNIT,

@@ -197,6 +197,9 @@ const char *script_unclaimed(const struct script *s, const char *const *claims)
     if (!claim && s->groups > 1) {
         claim = lacking("groups", claims);
     }
+    if (!claim && script_has_own_numbers(s)) {
+        claim = lacking("groups-betas", claims);
+    }
     if (!claim && s->scale.said) {
         claim = lacking("loss-scale", claims);
     }
@@ -208,34 +211,56 @@ const char *script_unclaimed(const struct script *s, const char *const *claims)
 
 /* ---- What is left for an engine ---- */
 
-/* Without a claim that a case needs, a choice becomes plain. */
+/* Without a claim that its case needs, a choice becomes plain. */
+static const struct {
+    const char *claim;
+    uint32_t plain;
+} choices[] = {
+    {"shard-grad-op", SCRIPT_PLAIN_STRATEGY},
+    {"no-shard", SCRIPT_PLAIN_STRATEGY},
+    {"hybrid-shard", SCRIPT_PLAIN_STRATEGY},
+    {"hybrid-shard-zero2", SCRIPT_PLAIN_STRATEGY},
+    {"fold-ring", SCRIPT_PLAIN_FOLD},
+    {"fold-tree", SCRIPT_PLAIN_FOLD},
+    {"per-parameter", SCRIPT_PLAIN_LAYOUT},
+    {"momentum", SCRIPT_PLAIN_OPTIMIZER},
+    {"adamw", SCRIPT_PLAIN_OPTIMIZER},
+    {"keep-root", SCRIPT_PLAIN_KEEP_ROOT},
+    {"prefetch", SCRIPT_PLAIN_AHEAD},
+    {"bf16", SCRIPT_PLAIN_PRECISION},
+    {"fp16", SCRIPT_PLAIN_PRECISION},
+    {"sum-f32", SCRIPT_PLAIN_PRECISION},
+    {"recompute", SCRIPT_PLAIN_RECOMPUTE},
+    {"frozen", SCRIPT_PLAIN_FROZEN},
+    {"unit-factors", SCRIPT_PLAIN_FACTORS},
+};
+
+static uint32_t plain_choice(const char *claim)
+{
+    for (uint32_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+        if (strcmp(choices[i].claim, claim) == 0) {
+            return choices[i].plain;
+        }
+    }
+    return 0;
+}
+
 static uint32_t plain_for(const struct script *s, const char *const *claims)
 {
-    static const struct {
-        uint32_t plain;
-        const char *claims[5]; /* by the choice's number */
-    } row[] = {
-        {SCRIPT_PLAIN_STRATEGY,
-         {"full-shard", "shard-grad-op", "no-shard", "hybrid-shard",
-          "hybrid-shard-zero2"}},
-        {SCRIPT_PLAIN_FOLD, {"fold-rank", "fold-ring", "fold-tree"}},
-        {SCRIPT_PLAIN_LAYOUT, {"flat", "per-parameter"}},
-        {SCRIPT_PLAIN_OPTIMIZER, {"sgd", "momentum", "adamw"}},
-        {SCRIPT_PLAIN_KEEP_ROOT, {NULL, "keep-root"}},
-    };
-    const uint32_t choice[] = {s->c.strategy, s->c.fold, s->c.layout,
-                               s->c.optimizer, s->c.keep_root};
+    const char *list[CASE_MAX_CLAIMS];
+    const uint32_t n = case_claims(&s->c, list);
     uint32_t plain = 0;
 
-    for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-        plain |= lacking(row[i].claims[choice[i]], claims) ? row[i].plain : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        plain |= lacking(list[i], claims) ? plain_choice(list[i]) : 0;
     }
     /* Units of a random graph may be resharded each in its own way. */
     plain |= strcmp(s->c.workload, "graph") != 0 || has(claims, "shard-grad-op")
                  ? 0
                  : SCRIPT_PLAIN_MODEL;
-    plain |= has(claims, "prefetch") ? 0 : SCRIPT_PLAIN_AHEAD;
     plain |= has(claims, "groups") ? 0 : SCRIPT_PLAIN_GROUPS;
+    plain |= has(claims, "groups-betas") ? 0 : SCRIPT_PLAIN_SAME;
+    plain |= has(claims, "loss-scale") ? 0 : SCRIPT_PLAIN_SCALE;
     plain |= has(claims, "no-sync") ? 0 : SCRIPT_PLAIN_REDUCED;
     return plain;
 }

@@ -69,8 +69,9 @@ static void draw_clip(struct drawer *d, struct script_action *a)
 
     a->max_norm = one_in(d, 3) ? INFINITY : norm[below(d, N_OF(norm))];
     a->p = p[below(d, N_OF(p))];
-    a->strict =
-        d->state.hurt == SCRIPT_UNHURT && !d->state.hurt_values && one_in(d, 3);
+    /* Over many steps a curve may diverge. */
+    a->strict = d->state.hurt == SCRIPT_UNHURT && !d->state.hurt_values &&
+                !d->many && one_in(d, 3);
 }
 
 static void draw_save(struct drawer *d, struct script_action *a)
@@ -115,7 +116,7 @@ static void draw_wrong(struct drawer *d, struct script_action *a)
     for (uint32_t i = 0; i < MOST_TRIED; i++) {
         struct script_state then = d->state;
 
-        a->call = below(d, SCRIPT_N_DRAWN_CALLS);
+        a->call = below(d, SCRIPT_N_CALLS);
         script_state_take(&then, a);
         if (!then.why[0]) {
             return;
@@ -389,7 +390,7 @@ static void draw_offers(struct drawer *d)
 
     for (uint32_t i = 0; i < MOST_TRIED && n > 0; i++) {
         struct script_action a = {.verb = SCRIPT_WRONG,
-                                  .call = below(d, SCRIPT_N_DRAWN_CALLS)};
+                                  .call = below(d, SCRIPT_N_CALLS)};
 
         n -= script_calls[a.call].when == SCRIPT_UNTRAINED && take(d, &a);
     }

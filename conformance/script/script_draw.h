@@ -11,7 +11,7 @@
 
 enum {
     /* Raised with any change to what a seed draws: ids name it. */
-    SCRIPT_GENERATOR = 1,
+    SCRIPT_GENERATOR = 2,
     SCRIPT_LEAST_DRAWN = 5, /* actions, as they are written */
     SCRIPT_MOST_DRAWN = 60,
     /* Of these kinds, which every engine claims, are five at least: passes,

@@ -6,6 +6,8 @@
 #include "script/script_draw_parts.h"
 
 #include "cases/case_graph.h"
+#include "cases/case_precision.h"
+#include "models/workload.h"
 
 #include <string.h>
 
@@ -27,7 +29,7 @@ static void draw_model(struct drawer *d, struct run_case *c)
         const char *workload, *size;
     } row[] = {{"mlp", "seed"},     {"mlp", "odd"},  {"mlp", "empty"},
                {"linear", "small"}, {"gpt", "tiny"}, {"gpt", "odd"}};
-    static const uint32_t weights[] = {5, 3, 1, 3, 1, 1};
+    static const uint32_t weights[] = {5, 3, 1, 3, 1, 2};
     uint32_t i;
 
     c->data = WORKLOAD_NATURAL;
@@ -101,9 +103,75 @@ static void draw_ahead(struct drawer *d, struct run_case *c)
     }
 }
 
+/* ---- Dtypes, the scale of the loss, what is dropped, frozen, divided ---- */
+
+static uint32_t one_bit_of(struct drawer *d, uint32_t bits)
+{
+    uint32_t i = below(d, (uint32_t)__builtin_popcount(bits));
+
+    while (i-- > 0) {
+        bits &= bits - 1;
+    }
+    return (uint32_t)__builtin_ctz(bits);
+}
+
+/* Of what the workload offers; what is frozen has no recompute. */
+static void draw_sequence(struct drawer *d, struct run_case *c)
+{
+    const struct workload *w = workload_find(c->workload);
+
+    if (w && w->recomputes != 0 && chance_one_in(&d->chance, 3)) {
+        c->recompute = one_bit_of(d, w->recomputes);
+    } else if (w && w->freezes != 0 && chance_one_in(&d->chance, 3)) {
+        c->frozen = one_bit_of(d, w->freezes);
+    }
+}
+
+/* From what 16 bits lose to what overflows in them. */
+static void draw_scale(struct drawer *d, struct script_scale *scale)
+{
+    scale->said = true;
+    scale->exponent = (int32_t)below(d, 37) - 12;
+    scale->every = chance_one_in(&d->chance, 2) ? 0 : 1 + below(d, 3);
+}
+
+static void draw_mixed(struct drawer *d, struct run_case *c)
+{
+    /* Half are float32. Policies with two dtypes in one reduction, or in one
+     * model, are a little more often than others. */
+    static const uint32_t weights[CASE_N_PRECISIONS] = {
+        [CASE_F32] = 28,        [CASE_BF16] = 3,
+        [CASE_BF16_REDUCE] = 3, [CASE_BF16_SUM] = 4,
+        [CASE_REDUCE_BF16] = 3, [CASE_BF16_ACCUMULATE] = 3,
+        [CASE_FP16] = 3,        [CASE_FP16_REDUCE_F32] = 3,
+        [CASE_UNITS] = 4,       [CASE_DEFAULTS] = 3};
+    bool narrow;
+
+    c->precision = chance_weighted(&d->chance, weights, CASE_N_PRECISIONS);
+    narrow = case_uses_dtype(c, FSDP_DTYPE_F16);
+    if (chance_one_in(&d->chance, narrow ? 2 : 5)) {
+        draw_scale(d, &d->s->scale);
+    }
+    if (chance_one_in(&d->chance, 5)) {
+        c->factors = CASE_PRE2 + below(d, CASE_UNIT_FACTORS);
+    }
+}
+
+/* ---- Numbers ---- */
+
 static float one_of(struct drawer *d, const float *numbers, uint32_t n)
 {
     return numbers[below(d, n)];
+}
+
+/* One for all groups, or one each. */
+static void draw_list(struct drawer *d, bool own, const float *numbers,
+                      uint32_t n, struct script_list *out)
+{
+    out->n = own && chance_one_in(&d->chance, 2) ? d->s->groups : 1;
+    for (uint32_t g = 0; g < out->n; g++) {
+        out->x[g] = one_of(d, numbers, n);
+    }
 }
 
 static void draw_numbers(struct drawer *d)
@@ -114,15 +182,14 @@ static void draw_numbers(struct drawer *d)
     static const float momentum[] = {0.9f, 0.5f, 0.99f};
     struct script_numbers *n = &d->s->numbers;
     const uint32_t optimizer = d->s->c.optimizer;
+    const bool own = d->s->groups > 1 && chance_one_in(&d->chance, 2);
 
     if (optimizer == FSDP_OPTIMIZER_MOMENTUM) {
-        n->said |= SCRIPT_SAYS_MOMENTUM;
-        n->momentum = one_of(d, momentum, N_OF(momentum));
+        draw_list(d, own, momentum, N_OF(momentum), &n->momentum);
     } else if (optimizer == FSDP_OPTIMIZER_ADAMW) {
-        n->said |= SCRIPT_SAYS_BETAS | SCRIPT_SAYS_EPS;
-        n->beta1 = one_of(d, beta1, N_OF(beta1));
-        n->beta2 = one_of(d, beta2, N_OF(beta2));
-        n->eps = one_of(d, eps, N_OF(eps));
+        draw_list(d, own, beta1, N_OF(beta1), &n->beta1);
+        draw_list(d, own, beta2, N_OF(beta2), &n->beta2);
+        draw_list(d, own, eps, N_OF(eps), &n->eps);
     }
 }
 
@@ -148,6 +215,8 @@ void draw_case(struct drawer *d)
     }
     c->steps = 4;
     c->recorded_steps = 2;
+    draw_sequence(d, c);
+    draw_mixed(d, c);
     draw_ahead(d, c);
     d->s->has_case = true;
     d->s->groups = chance_one_in(&d->chance, 2) ? 1 : 2 + below(d, 4);

@@ -71,7 +71,7 @@ static bool draw_call(struct drawer *d, uint32_t eighths, bool trains,
                       struct script_inside *out)
 {
     for (uint32_t i = 0; i < 64; i++) {
-        out->call = below(d, SCRIPT_N_DRAWN_CALLS);
+        out->call = below(d, SCRIPT_N_CALLS);
         if (place_of_call(d, script_calls[out->call].when, eighths, trains,
                           &out->place)) {
             return true;
@@ -157,13 +157,25 @@ static void draw_tie(struct drawer *d, struct script_action *a)
     draw_comes_next(d, SCRIPT_CLIP);
 }
 
-/* Not finite, or huge: what comes later says little, so that a script has one
- * at most, and in its last third. */
+/* What comes later says little behind what was stepped and is not finite, or
+ * huge: a script has one of those at most, in its last third. */
+static bool may_be_last(const struct drawer *d)
+{
+    return !d->loud && 3 * d->s->n_actions >= 2 * d->wanted;
+}
+
+/* Where the loss is scaled a step by what is not finite is left out. */
+static bool may_be_loud(const struct drawer *d)
+{
+    return d->s->scale.said || may_be_last(d);
+}
+
 static void draw_loud(struct drawer *d, struct script_action *a)
 {
     static const uint32_t kind[] = {SCRIPT_EDIT_INF, SCRIPT_EDIT_NAN,
                                     SCRIPT_EDIT_TIMES};
-    uint32_t k = kind[below(d, N_OF(kind))];
+    const bool scaled = d->s->scale.said;
+    uint32_t k = kind[below(d, may_be_last(d) ? N_OF(kind) : 2)];
     struct script_edit e = edit_all(k, 0);
 
     if (k == SCRIPT_EDIT_TIMES) {
@@ -171,8 +183,14 @@ static void draw_loud(struct drawer *d, struct script_action *a)
     }
     draw_where(d, &e);
     add_edit(d, a, e);
-    d->loud = true;
-    draw_comes_next(d, one_in(d, 2) ? SCRIPT_WRONG : SCRIPT_CLIP);
+    d->loud = !scaled || k == SCRIPT_EDIT_TIMES;
+    if (!scaled || one_in(d, 2)) {
+        draw_comes_next(d, one_in(d, 2) ? SCRIPT_WRONG : SCRIPT_CLIP);
+        draw_comes_next(d, SCRIPT_LOOK);
+    }
+    if (scaled) {
+        draw_comes_next(d, SCRIPT_STEP);
+    }
 }
 
 static void draw_edits(struct drawer *d, struct script_action *a)
@@ -197,8 +215,7 @@ static void draw_edits(struct drawer *d, struct script_action *a)
         add_edit(d, a, e);
     } else if (one_in(d, 24)) {
         draw_tie(d, a);
-    } else if (!d->loud && 3 * d->s->n_actions >= 2 * d->wanted &&
-               one_in(d, 8)) {
+    } else if (may_be_loud(d) && one_in(d, 8)) {
         draw_loud(d, a);
     }
 }

@@ -159,10 +159,13 @@ int script_of_id(const char *id, struct script *out, uint64_t *seed,
         return refuse(id, "a drawn script is script.GENERATOR.SEED", error);
     }
     if (generator != SCRIPT_GENERATOR) {
-        return refuse(id,
-                      "another generator than number 1 drew it: give the "
-                      "script's text",
-                      error);
+        char why[SCRIPT_ID_BYTES];
+
+        (void)snprintf(why, sizeof(why),
+                       "generator %" PRIu64 " drew it, and %d draws here: give "
+                       "the script's text",
+                       generator, SCRIPT_GENERATOR);
+        return refuse(id, why, error);
     }
     status = script_draw(from, &drawn, error);
     if (status == FSDP_OK) {

@@ -204,6 +204,21 @@ static const struct {
     {TREE, "save a local; wait a; anew k2 full-shard; load a",
      "wrap and shard degree"},
     {TREE, "save a sharded; wait a; anew k2 full-shard; load a", NULL},
+    /* In 16 bits other ranks round otherwise; what units have of their own
+     * goes with the wrap. */
+    {TREE ".bf16", "anew k2 full-shard", "the ranks stay"},
+    {TREE ".bf16", "anew k4 shard-grad-op pair", NULL},
+    {TREE ".pre2", "anew k2 full-shard", "the ranks stay"},
+    {RANK ".units", "anew k4 shard-grad-op pair", "the ranks stay"},
+    {RANK ".unit-factors", "anew k4 shard-grad-op pair", "the ranks stay"},
+    {RANK ".unit-factors", "anew k4 shard-grad-op", NULL},
+    {RANK ".bf16", "pass 0.0; clip 1 p 2 strict", NULL},
+    {RANK ".fp16", "pass 0.0; clip 1 p 2 strict", "is not known here"},
+    {RANK ".units", "pass 0.0; clip 1 p 2 strict", "is not known here"},
+    {RANK ".frozen-prefix", "! shard-frozen; pass 0.0 at 3/4 ! grad-of-frozen",
+     NULL},
+    {"mlp.seed.natural.full-shard.k1.flat.layer.rank.s.sgd", "! shard-frozen",
+     "one rank cannot disagree"},
 };
 
 static void test_worlds(void **state)
@@ -239,6 +254,13 @@ static void test_scale(void **state)
          "whether the norm is finite is not known"},
         {"scale 2^4\n",
          "pass 0.0 inf; step lr 1; zero; pass 0.1; clip 1 p 2 strict", NULL},
+        /* What is huge may not be finite in the next pass, and is stepped. */
+        {"scale 2^4\n",
+         "pass 0.0 times 2^9; step lr 1; zero; pass 0.1; clip 1 p 2 strict",
+         "whether the norm is finite is not known"},
+        {"scale 2^32\n", "pass 0.0; clip 1 p 2 strict", NULL},
+        {"scale 2^33\n", "pass 0.0; clip 1 p 2 strict", "is not known"},
+        {"scale 2^4 every 9\n", "pass 0.0; clip 1 p 2 strict", "is not known"},
         {"scale 2^4\n", "zero; again; zero", NULL},
         {"scale 2^4\n", "zero; anew; zero", "keeps the scale"},
     };

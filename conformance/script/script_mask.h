@@ -2,10 +2,10 @@
 /*
  * script_mask.h - what is kept of a drawn script, and its id.
  *
- *     script.1.19                   drawn by generator 1 from the seed 19
- *     script.1.19.30b-2             of its actions those with the numbers 1,
- *                                   2, 4, 9 and 10; plain: bit 1
- *     script.1.19.30b-2-008         and the third one that is kept says less
+ *     script.2.76                   drawn by generator 2 from the seed 76
+ *     script.2.76.754-2             of its actions those with the numbers 3,
+ *                                   5, 7, 9, 10 and 11; plain: bit 1
+ *     script.2.76.754-2-8           and the first one that is kept says less
  *
  * What is kept is a mask: which actions, which plain choices in place of the
  * header's, and by how much each action says less. Any mask is of a legal
@@ -40,7 +40,13 @@ enum script_plain {
     SCRIPT_PLAIN_REDUCED = 1u << 14,      /* every pass is reduced */
     SCRIPT_PLAIN_MICROBATCHES = 1u << 15, /* one; batches are S.0 */
     SCRIPT_PLAIN_SEED = 1u << 16,         /* 1; graphs keep theirs */
-    SCRIPT_N_PLAIN = 17,
+    SCRIPT_PLAIN_PRECISION = 1u << 17,    /* all is float32 */
+    SCRIPT_PLAIN_SCALE = 1u << 18,        /* the loss is not scaled */
+    SCRIPT_PLAIN_RECOMPUTE = 1u << 19,    /* activations are kept */
+    SCRIPT_PLAIN_FROZEN = 1u << 20,       /* every parameter is trained */
+    SCRIPT_PLAIN_FACTORS = 1u << 21,      /* no predivision, none of a unit */
+    SCRIPT_PLAIN_SAME = 1u << 22,         /* groups have the same numbers */
+    SCRIPT_N_PLAIN = 23,
 };
 
 /* What an action says no more; bits, by verb. Lower ones come first. */

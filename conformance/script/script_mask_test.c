@@ -131,24 +131,24 @@ static const char *const refused[][2] = {
     {"", "a drawn script is script.GENERATOR.SEED"},
     {"scrip.1.7", "a drawn script is"},
     {"script.1", "a drawn script is"},
-    {"script.1.", "a drawn script is"},
-    {"script.1.x", "a drawn script is"},
-    {"script.2.7", "another generator"},
-    {"script.1.18446744073709551616", "a drawn script is"},
-    {"script.1.07", "what it keeps is that of script.1.7"},
-    {"script.1.7 ", "behind the seed is .ACTIONS-PLAIN"},
-    {"script.1.7.", "behind the seed"},
-    {"script.1.7.1", "behind the seed"},
-    {"script.1.7.1-", "behind the seed"},
-    {"script.1.7.1-0-", "what it keeps is that of script.1.7.1-0"},
-    {"script.1.7.1-0-0", "what it keeps is that of"},
-    {"script.1.7.1-20000", "behind the seed"},
-    {"script.1.7.1-0-1234", "behind the seed"},
-    {"script.1.7.1-0-g", "behind the seed"},
-    {"script.1.7.01-0", "what it keeps is that of script.1.7.1-0"},
-    {"script.1.7.ffffffffffffffff-0", "what it keeps is that of script.1.7"},
-    {"script.1.7.1ffffffffffffffff-0", "behind the seed"},
-    {"script.1.7.A-0", "behind the seed"},
+    {"script.2.", "a drawn script is"},
+    {"script.2.x", "a drawn script is"},
+    {"script.1.7", "generator 1 drew it, and 2 draws here"},
+    {"script.2.18446744073709551616", "a drawn script is"},
+    {"script.2.07", "what it keeps is that of script.2.7"},
+    {"script.2.7 ", "behind the seed is .ACTIONS-PLAIN"},
+    {"script.2.7.", "behind the seed"},
+    {"script.2.7.1", "behind the seed"},
+    {"script.2.7.1-", "behind the seed"},
+    {"script.2.7.1-0-", "what it keeps is that of script.2.7.1-0"},
+    {"script.2.7.1-0-0", "what it keeps is that of"},
+    {"script.2.7.1-800000", "behind the seed"},
+    {"script.2.7.1-0-1234", "behind the seed"},
+    {"script.2.7.1-0-g", "behind the seed"},
+    {"script.2.7.01-0", "what it keeps is that of script.2.7.1-0"},
+    {"script.2.7.ffffffffffffffff-0", "what it keeps is that of script.2.7"},
+    {"script.2.7.1ffffffffffffffff-0", "behind the seed"},
+    {"script.2.7.A-0", "behind the seed"},
 };
 
 static void test_ids(void **state)
@@ -167,7 +167,7 @@ static void test_ids(void **state)
         script_release(&s);
     }
     assert_int_equal(
-        script_of_id("script.1.18446744073709551615", &s, NULL, NULL, &error),
+        script_of_id("script.2.18446744073709551615", &s, NULL, NULL, &error),
         FSDP_OK);
     script_release(&s);
 }
@@ -186,7 +186,7 @@ static void test_longest(void **state)
     script_id(UINT64_MAX, &s, &mask, id);
     assert_true(strlen(id) < SCRIPT_ID_BYTES - 1);
     assert_int_equal(id[strlen(id) - 1], 'f');
-    assert_int_equal(strlen(id), 7 + 2 + 20 + 1 + 15 + 1 + 5 + 1 + 60);
+    assert_int_equal(strlen(id), 7 + 2 + 20 + 1 + 15 + 1 + 6 + 1 + 60);
     script_release(&s);
 }
 

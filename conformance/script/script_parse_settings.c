@@ -7,6 +7,7 @@
 #include "script/script_parse.h"
 
 #include <math.h>
+#include <stdio.h>
 
 int parse_slot(struct reader *r, uint32_t *slot)
 {
@@ -45,17 +46,16 @@ static int take_case(struct reader *r)
     return FSDP_OK;
 }
 
-/* Numbers of the optimizer, each from `least` on and below `most`. */
-static int take_setting_numbers(struct reader *r, uint32_t said, uint32_t n,
-                                float *out, const char *wanted)
+/* Numbers of the optimizer, below 1, one for all groups or one each; none is
+ * negative, nor 0 where that is not allowed. */
+static int take_list(struct reader *r, bool zero, struct script_list *out,
+                     const char *wanted)
 {
-    r->s->numbers.said |= said;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t one;
-
-        FSDP_TRY(reader_take_numbers(r, 1, wanted, &one, &out[i]));
-        if (signbit(out[i]) || !(out[i] < 1.0f) ||
-            (said == SCRIPT_SAYS_EPS && out[i] == 0.0f)) {
+    FSDP_TRY(
+        reader_take_numbers(r, SCRIPT_MAX_GROUPS, wanted, &out->n, out->x));
+    for (uint32_t i = 0; i < out->n; i++) {
+        if (signbit(out->x[i]) || !(out->x[i] < 1.0f) ||
+            (!zero && out->x[i] == 0.0f)) {
             r->word[0] = '\0';
             return reader_fail(r, wanted);
         }
@@ -69,23 +69,47 @@ static int take_number(struct reader *r, bool *taken)
 
     *taken = true;
     if (reader_accept(r, "betas")) {
-        float both[2] = {0};
+        static const char betas[] = "betas are two, from 0 to below 1";
 
-        FSDP_TRY(take_setting_numbers(r, SCRIPT_SAYS_BETAS, 2, both,
-                                      "betas are two, from 0 to below 1"));
-        n->beta1 = both[0];
-        n->beta2 = both[1];
-        return FSDP_OK;
+        FSDP_TRY(take_list(r, true, &n->beta1, betas));
+        return take_list(r, true, &n->beta2, betas);
     }
     if (reader_accept(r, "eps")) {
-        return take_setting_numbers(r, SCRIPT_SAYS_EPS, 1, &n->eps,
-                                    "eps is above 0 and below 1");
+        return take_list(r, false, &n->eps, "eps is above 0 and below 1");
     }
     if (reader_accept(r, "momentum")) {
-        return take_setting_numbers(r, SCRIPT_SAYS_MOMENTUM, 1, &n->momentum,
-                                    "momentum is from 0 to below 1");
+        return take_list(r, true, &n->momentum,
+                         "momentum is from 0 to below 1");
     }
     *taken = false;
+    return FSDP_OK;
+}
+
+/* Groups may be said behind them. */
+static bool numbers_fit(const struct script *s)
+{
+    const struct script_list *const list[] = {
+        &s->numbers.beta1, &s->numbers.beta2, &s->numbers.eps,
+        &s->numbers.momentum};
+    bool fit = true;
+
+    for (uint32_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+        fit = fit && (list[i]->n <= 1 || list[i]->n == s->groups);
+    }
+    return fit;
+}
+
+static int end_settings(struct reader *r)
+{
+    if (r->word[0]) {
+        return reader_fail(r, "-- stands alone");
+    }
+    if (!numbers_fit(r->s)) {
+        (void)snprintf(r->word, sizeof(r->word), "--");
+        return reader_fail(r, "betas, eps and momentum are numbers, one for "
+                              "all groups, or one each: `groups N` says how "
+                              "many there are");
+    }
     return FSDP_OK;
 }
 
@@ -144,7 +168,7 @@ int parse_settings(struct reader *r)
         reader_next(r);
         if (r->word[0]) {
             if (!first && reader_accept(r, "--")) {
-                return r->word[0] ? reader_fail(r, "-- stands alone") : FSDP_OK;
+                return end_settings(r);
             }
             FSDP_TRY(first ? take_version(r) : take_setting(r));
             first = false;

@@ -5,6 +5,7 @@
  */
 #include "script/script_plain.h"
 #include "cases/case_graph.h"
+#include "models/workload.h"
 #include "script/script_draw_parts.h"
 
 #include <string.h>
@@ -24,15 +25,40 @@ static void at_most(uint32_t *x, uint32_t most)
     *x = *x < most ? *x : most;
 }
 
+/* Of choices that a workload does not offer the first that it does, or the
+ * plain one. */
+static void offered(uint32_t offers, uint32_t *choice)
+{
+    if (*choice != 0 && (offers >> *choice & 1) == 0) {
+        *choice = offers != 0 ? (uint32_t)__builtin_ctz(offers) : 0;
+    }
+}
+
 /* An engine reaches no further ahead than there are units. */
 static void fit(struct run_case *c)
 {
+    const struct workload *w = workload_find(c->workload);
     uint32_t units = draw_units(c);
 
+    offered(w ? w->recomputes : 0, &c->recompute);
+    offered(w ? w->freezes : 0, &c->frozen);
     at_most(&c->prefetch_forward, units);
     at_most(&c->prefetch_backward, units);
     at_most(&c->reduces_in_flight, units);
     c->lr = case_default_lr(c);
+}
+
+/* Those of the first group for all of them. */
+static bool same_numbers(struct script *s)
+{
+    struct script_numbers *n = &s->numbers;
+    const bool changes = script_has_own_numbers(s);
+
+    at_most(&n->beta1.n, 1);
+    at_most(&n->beta2.n, 1);
+    at_most(&n->eps.n, 1);
+    at_most(&n->momentum.n, 1);
+    return changes;
 }
 
 static bool one_group(struct script *s)
@@ -41,6 +67,7 @@ static bool one_group(struct script *s)
         at_most(&s->action[i].n_lr, 1);
         at_most(&s->action[i].n_decay, 1);
     }
+    (void)same_numbers(s);
     return set(&s->groups, 1);
 }
 
@@ -54,13 +81,17 @@ static bool not_ahead(struct script *s)
 
 static bool plain_optimizer(struct script *s)
 {
-    s->numbers.said = 0;
+    s->numbers = (struct script_numbers){.beta1 = {.n = 0}};
     return set(&s->c.optimizer, FSDP_OPTIMIZER_SGD);
 }
 
 static bool plain_numbers(struct script *s)
 {
-    return set(&s->numbers.said, 0);
+    const struct script_numbers *n = &s->numbers;
+    const bool changes = n->beta1.n + n->beta2.n + n->eps.n + n->momentum.n > 0;
+
+    s->numbers = (struct script_numbers){.beta1 = {.n = 0}};
+    return changes;
 }
 
 static bool plain_model(struct script *s)
@@ -191,15 +222,44 @@ static bool plain_seed(struct script *s)
     return changes;
 }
 
+static bool plain_precision(struct script *s)
+{
+    return set(&s->c.precision, CASE_F32);
+}
+
+static bool no_scale(struct script *s)
+{
+    bool changes = s->scale.said;
+
+    s->scale = (struct script_scale){.said = false};
+    return changes;
+}
+
+static bool no_recompute(struct script *s)
+{
+    return set(&s->c.recompute, WORKLOAD_KEEPS);
+}
+
+static bool nothing_frozen(struct script *s)
+{
+    return set(&s->c.frozen, WORKLOAD_TRAINS_ALL);
+}
+
+static bool usual_factors(struct script *s)
+{
+    return set(&s->c.factors, CASE_USUAL_FACTORS);
+}
+
 uint32_t script_make_plain(struct script *s, uint32_t plain)
 {
     /* In the order of enum script_plain. */
     static bool (*const make[SCRIPT_N_PLAIN])(struct script *) = {
-        one_group,      not_ahead,     plain_optimizer, plain_numbers,
-        plain_model,    one_rank,      two_ranks,       four_ranks,
-        plain_strategy, plain_fold,    plain_layout,    plain_wrap,
-        plain_root,     plain_divisor, reduce_all,      one_microbatch,
-        plain_seed};
+        one_group,      not_ahead,       plain_optimizer, plain_numbers,
+        plain_model,    one_rank,        two_ranks,       four_ranks,
+        plain_strategy, plain_fold,      plain_layout,    plain_wrap,
+        plain_root,     plain_divisor,   reduce_all,      one_microbatch,
+        plain_seed,     plain_precision, no_scale,        no_recompute,
+        nothing_frozen, usual_factors,   same_numbers};
     uint32_t changed = 0;
 
     for (uint32_t i = 0; i < N_OF(make); i++) {

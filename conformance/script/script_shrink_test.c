@@ -290,7 +290,7 @@ static void test_shrinks(void **state)
 static void test_cut_off(void **state)
 {
     (void)state;
-    for (uint32_t most = 0; most < 36; most += 5) {
+    for (uint32_t most = 0; most < 31; most += 5) {
         struct fsdp_error error = {0};
         struct script_mask mask;
         struct script s;

@@ -9,6 +9,8 @@
  */
 #include "script/script_state.h"
 
+#include "cases/case_precision.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 enum {
     NO_SLOT = SCRIPT_MAX_SLOTS,
     LONG = 1 << 20, /* points of a sequence of which nothing is known */
+    MODERATE = 32,  /* a loss is scaled by at most 2 to this */
 };
 
 static void drop_gradients(struct script_state *s)
@@ -108,8 +111,7 @@ static void check_call(struct script_state *s, uint32_t call, uint32_t now)
     }
     refuse_if(s,
               s->s->has_case && s->s->c.ranks < 2 &&
-                  (call == SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD ||
-                   call == SCRIPT_CALL_RANKS_DISAGREE_ON_UNITS),
+                  script_calls[call].refusal == SCRIPT_IS_A_MISMATCH,
               "one rank cannot disagree: a world of two could");
     refuse_if(s, call == SCRIPT_CALL_PARAM_AT_REST && s->kept,
               "a unit may be unsharded: `step` ends that");
@@ -151,11 +153,22 @@ static void walk_inside(struct script_state *s, const struct script_inside *in,
     }
 }
 
+/* Whether gradients may be too large without an edit: those of 16 bits, or of
+ * a loss that is scaled by much, or by more and more. */
+static bool may_overflow(const struct script_state *s)
+{
+    const struct script_scale *scale = &s->s->scale;
+
+    return (scale->said && (scale->every > 0 || scale->exponent > MODERATE)) ||
+           (s->s->has_case && case_uses_dtype(&s->s->c, FSDP_DTYPE_F16));
+}
+
 /* What the edits of a whole training pass do to the gradients. */
 static uint32_t hurt_by(const struct script_state *s,
                         const struct script_action *a)
 {
-    uint32_t hurt = s->hurt_values ? SCRIPT_MAYBE_HURT : SCRIPT_UNHURT;
+    uint32_t hurt =
+        s->hurt_values || may_overflow(s) ? SCRIPT_MAYBE_HURT : SCRIPT_UNHURT;
 
     for (uint32_t i = 0; i < a->n_edits; i++) {
         const struct script_edit *e = &s->s->edit[a->first_edit + i];
@@ -270,12 +283,22 @@ static void walk_load(struct script_state *s, const struct script_action *a)
 
 /* ---- Lives ---- */
 
+/* What units have of their own depends on which units there are. */
+static bool by_unit(const struct run_case *c)
+{
+    return case_has_units_dtypes(c) || c->factors == CASE_UNIT_FACTORS;
+}
+
 bool script_same_bits(const struct run_case *a, const struct run_case *b)
 {
-    return a->fold == FSDP_FOLD_TREE
-               ? a->grains == b->grains
-               : a->ranks == b->ranks && a->replicas == b->replicas &&
-                     (a->wrap == b->wrap || a->fold == FSDP_FOLD_RANK);
+    const bool exact =
+        a->precision == CASE_F32 && a->factors == CASE_USUAL_FACTORS;
+
+    if (a->fold == FSDP_FOLD_TREE && exact) {
+        return a->grains == b->grains;
+    }
+    return a->ranks == b->ranks && a->replicas == b->replicas &&
+           (a->wrap == b->wrap || (a->fold != FSDP_FOLD_RING && !by_unit(a)));
 }
 
 static void walk_world(struct script_state *s, const struct script_action *a)
@@ -296,7 +319,8 @@ static void walk_world(struct script_state *s, const struct script_action *a)
         "units that are drawn with the model are its only ones");
     refuse_if(s, !script_same_bits(&s->world, &next),
               "under fold tree the ranks may change, if the grains stay; under "
-              "fold rank strategy and wrap; else the strategy alone");
+              "fold rank strategy and wrap; else the strategy alone. In 16 "
+              "bits, or with other factors, the ranks stay");
     s->world = next;
 }
 
@@ -319,11 +343,11 @@ static void walk_optimizer(struct script_state *s,
               "it is refused while gradients are pending that sync has not "
               "reduced, or not across replicas: a pass with `s` and all-reduce "
               "1 reduces them, `zero` drops them");
-    if (a->verb == SCRIPT_STEP) { /* under a scale it is skipped */
+    if (a->verb == SCRIPT_STEP) {
         s->kept = false;
-        s->hurt_values =
-            s->hurt_values || (s->hurt != SCRIPT_UNHURT && !s->s->scale.said);
-        return;
+        s->hurt_values = s->hurt_values || s->hurt == SCRIPT_MAYBE_HURT ||
+                         (s->hurt == SCRIPT_HURT && !s->s->scale.said);
+        return; /* under a scale a step by infinities is skipped */
     }
     refuse_if(s, !(a->max_norm > 0.0f), "the largest norm is above 0");
     refuse_if(s, a->p != 1.0f && a->p != 2.0f && !isinf(a->p),

@@ -41,8 +41,8 @@ static void assert_canonical(const char *text, const char *canonical)
 static void test_canonical(void **state)
 {
     static const char all[] =
-        "script 1\ncase " TREE "\nbetas 0.5 0.75\neps 1e-05\n"
-        "momentum 0.99\ngroups 3\nscale 2^-126 every 7\ngiven c\n--\n"
+        "script 1\ncase " TREE "\nbetas 0.5 0.75,0.5,0.25\neps 1e-05\n"
+        "momentum 0.99,0,0.5\ngroups 3\nscale 2^-126 every 7\ngiven c\n--\n"
         "pass 0.0\n"
         "pass 12.3 n at 0 sync off at 1/2 ! begin-twice until 5/8\n"
         "eval 1.0 until 3\n"
@@ -93,6 +93,13 @@ static const struct {
     {"script 1\nbetas 0.5\n--\nzero\n", "betas are two"},
     {"script 1\nbetas 0.5 1\n--\nzero\n", "betas are two"},
     {"script 1\nbetas -0 0.5\n--\nzero\n", "betas are two"},
+    {"script 1\ngroups 2\nbetas 0,1 0.5\n--\nzero\n", "betas are two"},
+    {"script 1\nbetas 0,0.5 0.5\n--\nzero\n",
+     "line 3, action 0: '--': betas, eps and momentum are numbers, one for "
+     "all"},
+    {"script 1\neps 0.5,0.25\ngroups 3\n--\nzero\n", "or one each"},
+    {"script 1\nmomentum 0,0,0\ngroups 2\n--\nzero\n", "or one each"},
+    {"script 1\neps 0.5,\n--\nzero\n", "eps is above 0"},
     {"script 1\neps 0\n--\nzero\n", "eps is above 0"},
     {"script 1\neps inf\n--\nzero\n", "eps is above 0"},
     {"script 1\nmomentum 2\n--\nzero\n", "momentum is from 0"},
@@ -255,9 +262,15 @@ static void test_options(void **state)
     script_options(&s, &options);
     assert_true(options.beta1 == 0.5f && options.beta2 == 0.75f &&
                 options.eps == 9.0f && options.momentum == 0.25f);
+    assert_false(script_has_own_numbers(&s));
     script_release(&s);
-    script_test_parse("script 1\neps 0.125\n--\nzero", &s);
+    /* What groups have of their own is no option of all. */
+    script_test_parse("script 1\ngroups 2\neps 0.125\nbetas 0,0.25 0.5,0\n"
+                      "momentum 0.75,0.5\n--\nzero",
+                      &s);
+    assert_true(script_has_own_numbers(&s));
     script_options(&s, &options);
+    assert_true(options.beta2 == 0.75f);
     assert_true(options.beta1 == 0.5f && options.eps == 0.125f &&
                 options.momentum == 0.25f);
     script_release(&s);

@@ -198,15 +198,16 @@ static void add_action(FILE *f, const struct script *s,
     }
 }
 
-static void add_said(FILE *f, const struct script_numbers *n, uint32_t said,
-                     const char *word, const float *x, uint32_t count)
+static void add_said(FILE *f, const char *word, const struct script_list *x,
+                     const struct script_list *second)
 {
-    if ((n->said & said) == 0) {
+    if (x->n == 0) {
         return;
     }
     fprintf(f, "%s", word);
-    for (uint32_t i = 0; i < count; i++) {
-        add_numbers(f, 1, &x[i]);
+    add_numbers(f, x->n, x->x);
+    if (second) {
+        add_numbers(f, second->n, second->x);
     }
     fprintf(f, "\n");
 }
@@ -214,7 +215,6 @@ static void add_said(FILE *f, const struct script_numbers *n, uint32_t said,
 static void add_settings(FILE *f, const struct script *s)
 {
     const struct script_numbers *n = &s->numbers;
-    const float betas[2] = {n->beta1, n->beta2};
     char id[CASE_ID_BYTES];
 
     fprintf(f, "script %d\n", SCRIPT_VERSION);
@@ -222,9 +222,9 @@ static void add_settings(FILE *f, const struct script *s)
         case_id(&s->c, id);
         fprintf(f, "case %s\n", id);
     }
-    add_said(f, n, SCRIPT_SAYS_BETAS, "betas", betas, 2);
-    add_said(f, n, SCRIPT_SAYS_EPS, "eps", &n->eps, 1);
-    add_said(f, n, SCRIPT_SAYS_MOMENTUM, "momentum", &n->momentum, 1);
+    add_said(f, "betas", &n->beta1, &n->beta2);
+    add_said(f, "eps", &n->eps, NULL);
+    add_said(f, "momentum", &n->momentum, NULL);
     if (s->groups > 1) {
         fprintf(f, "groups %u\n", s->groups);
     }

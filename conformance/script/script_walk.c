@@ -64,18 +64,23 @@ uint32_t script_group_of(uint32_t n, uint32_t p)
 
 void script_options(const struct script *s, struct fsdp_options *options)
 {
+    const struct script_list *const list[] = {
+        &s->numbers.beta1, &s->numbers.beta2, &s->numbers.eps,
+        &s->numbers.momentum};
+    float *const option[] = {&options->beta1, &options->beta2, &options->eps,
+                             &options->momentum};
+
+    for (uint32_t i = 0; i < 4; i++) {
+        *option[i] = list[i]->n == 1 ? list[i]->x[0] : *option[i];
+    }
+}
+
+bool script_has_own_numbers(const struct script *s)
+{
     const struct script_numbers *n = &s->numbers;
 
-    if ((n->said & SCRIPT_SAYS_BETAS) != 0) {
-        options->beta1 = n->beta1;
-        options->beta2 = n->beta2;
-    }
-    if ((n->said & SCRIPT_SAYS_EPS) != 0) {
-        options->eps = n->eps;
-    }
-    if ((n->said & SCRIPT_SAYS_MOMENTUM) != 0) {
-        options->momentum = n->momentum;
-    }
+    return n->beta1.n > 1 || n->beta2.n > 1 || n->eps.n > 1 ||
+           n->momentum.n > 1;
 }
 
 void script_case_in(const struct run_case *c, const struct script_world *world,

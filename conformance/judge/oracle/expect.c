@@ -262,7 +262,9 @@ uint64_t expect_states_less(const struct expect *e, uint32_t k)
 uint64_t expect_rest_of(const struct expect *e, uint32_t k, uint32_t kind,
                         uint64_t most)
 {
-    return kind == FSDP_OPTIM ? most - expect_states_less(e, k) : most;
+    const bool any = kind == FSDP_OPTIM && most > 0; /* a life has begun */
+
+    return any ? most - expect_states_less(e, k) : most;
 }
 
 /* Of all states of shard s: bytes, each state of a unit in whole lines. */
