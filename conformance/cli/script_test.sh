@@ -103,6 +103,15 @@ right "dtypes that are not claimed" \
 right "a checkpoint that is damaged, beside an earlier one" \
     'script 1;--;save a local;wait a;pass 0.0 s;pass 0.1 s;zero;save a sharded
 wait a;! load-damaged;look'
+# What is looked for must be proved by a record in which it is spoiled: where
+# there are gradients, and in a unit that has any.
+right "a scaled step that finds no gradients" \
+    'script 1;scale 2^4;--;look;step lr 0.1;look;pass 0.0 s;clip 0.5 p 2;look' \
+    --case mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd
+right "a scaled step behind one that was skipped, and a unit without gradients" \
+    'script 1;scale 2^4 every 1;--;pass 0.0 s inf
+look;step lr 0.1;look;zero;pass 0.1 s;look;step lr 0.1;look' \
+    --case graph.random.natural.no-shard.k3.flat.drawn.rank.ss.adamw.seed39
 right "a pass that is cancelled while it runs ahead" \
     'script 1;--;pass 0.0 s until 3/8;pass 0.0 s until 6/8;pass 0.1 s
 look;step lr 0.1' \
@@ -236,4 +245,4 @@ refused "a microbatch that the case lacks" 'fewer microbatches' \
 refused "what is not played" 'action 1 (anew): .*not played' \
     'script 1;--;anew'
 
-finish 33
+finish 35

@@ -53,8 +53,8 @@ static inline unsigned workload_checkpoint(unsigned recompute, unsigned i)
 
 /*
  * Which parameters are frozen. A model has parts, in the order of the forward:
- * the layers of mlp; gpt's embedding, its blocks, and its head with the norm
- * before it.
+ * the layers of mlp and linear; gpt's embedding, its blocks, and its head with
+ * the norm before it; a random graph's modules, whose head always trains.
  */
 enum workload_frozen {
     WORKLOAD_TRAINS_ALL = 0,

@@ -329,6 +329,11 @@ static void a_unit_that_is_mixed(void **state)
         assert_int_equal(e.rest.live[FSDP_OPTIM], (layout ? 288 : 544) * 4);
         assert_int_equal(expect_states_less(&e, 1), layout ? 0 : 544 * 4);
         assert_int_equal(expect_states_less(&e, 2), layout ? 0 : 448 * 4);
+        assert_int_equal(expect_rest_of(&e, 2, FSDP_OPTIM, 544 * 4),
+                         layout ? 544 * 4 : 96 * 4);
+        assert_int_equal(expect_rest_of(&e, 2, FSDP_GRAD_SHARD, 4), 4);
+        /* Before a life begins nobody has any. */
+        assert_int_equal(expect_rest_of(&e, 2, FSDP_OPTIM, 0), 0);
         assert_int_equal(expect_peak_storage(&e, 2),
                          e.peak_storage - (layout ? 0 : 448 * 4));
         assert_int_equal(expect_peak_storage(&e, 3), e.peak_storage);
