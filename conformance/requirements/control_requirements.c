@@ -10,6 +10,8 @@
 
 #include "judge/compare/compare_checks.h"
 
+#include <math.h>
+
 /* ---- What the script says ------------------------------------------------ */
 
 static const struct script_action *action_at(const struct expect *e, uint32_t i)
@@ -229,9 +231,12 @@ static bool shows_sum(const struct expect *e, uint32_t i, uint32_t u)
 static bool sum_of_part(const struct expect *e, const struct record *r,
                         const struct compare_part *part, struct finding *f)
 {
+    struct compare_part of = *part;
+
+    of.any_nan = compare_any_nan(e);
     return !shows_sum(e, part->step, part->unit) ||
            !expect_is_trainable(e, part->parameter) ||
-           compare_equal(e, part, RECORD_REDUCED,
+           compare_equal(e, &of, RECORD_REDUCED,
                          compare_values(r, RECORD_REDUCED, part),
                          compare_baseline(e, RECORD_REDUCED, part), f);
 }
@@ -266,9 +271,31 @@ static bool sum_holds(const struct expect *e, const struct record *r,
     return true;
 }
 
+/* Whether a tensor is of what sum_of_part compares. */
+static bool is_sum(const struct expect *e, const struct record_tensor *t)
+{
+    return t->stage == RECORD_REDUCED && t->n > 0 && t->data != NULL &&
+           t->step < e->n_events && expect_is_trainable(e, t->parameter) &&
+           shows_sum(e, t->step, e->unit_of_parameter[t->parameter]);
+}
+
 static bool sum_spoil(const struct expect *e, struct record *r)
 {
-    return compare_spoil_stage(r, RECORD_REDUCED, first_sum(e));
+    for (uint32_t k = r->n_ranks; k > 0; k--) {
+        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
+
+        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
+            if (is_sum(e, &rank->tensor[i])) {
+                rank->tensor[i].data[0] =
+                    isnan(rank->tensor[i].data[0]) ||
+                            rank->tensor[i].data[0] == 0.0f
+                        ? 1.0f
+                        : 0.0f;
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 /* ---- Calls that must be refused ------------------------------------------ */
@@ -293,14 +320,19 @@ static bool asks(const struct expect *e, uint32_t call)
     return false;
 }
 
+/* All of them: of a script that makes one of these calls alone, script.answers
+ * tells. */
 static bool asks_in_pass(const struct expect *e)
 {
-    return asks(e, SCRIPT_CALL_SET_IN_PASS);
+    return asks(e, SCRIPT_CALL_SET_IN_PASS) &&
+           asks(e, SCRIPT_CALL_SET_WHILE_OPEN);
 }
 
 static bool asks_unknown(const struct expect *e)
 {
-    return asks(e, SCRIPT_CALL_SET_UNKNOWN_UNIT);
+    return asks(e, SCRIPT_CALL_SET_UNKNOWN_UNIT) &&
+           asks(e, SCRIPT_CALL_SET_UNKNOWN_KNOB) &&
+           asks(e, SCRIPT_CALL_SET_TO_TWO) && asks(e, SCRIPT_CALL_SET_TO_NAN);
 }
 
 static bool asks_with_partials(const struct expect *e)
@@ -317,7 +349,8 @@ static bool asks_with_pending(const struct expect *e)
 
 static bool clips_incomplete(const struct expect *e)
 {
-    return e->replicas > 1 && asks(e, SCRIPT_CALL_CLIP_WITH_PARTIALS);
+    return e->replicas > 1 && asks(e, SCRIPT_CALL_CLIP_WITH_PARTIALS) &&
+           asks(e, SCRIPT_CALL_CLIP_WITH_PENDING);
 }
 
 const struct requirement control_requirements[] = {

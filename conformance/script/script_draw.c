@@ -105,12 +105,28 @@ static void draw_anew(struct drawer *d, struct script_action *a)
     }
 }
 
+/* More often on than off; partial sums are where there are replicas. */
+static void draw_set(struct drawer *d, struct script_action *a)
+{
+    const uint64_t off = d->state.no_sync | d->state.no_all_reduce;
+
+    a->knob = one_in(d, d->s->c.replicas > 1 ? 2 : 6) ? FSDP_KNOB_ALL_REDUCE
+                                                      : FSDP_KNOB_GRADIENT_SYNC;
+    a->unit = one_in(d, 3) ? FSDP_NO_UNIT : below(d, draw_units(&d->s->c));
+    a->value = one_in(d, off != 0 ? 4 : 2) ? 0.0f : 1.0f;
+}
+
 /* One that is refused where the script stands, if there is one; where a norm is
- * not finite, mostly that one. */
+ * not finite, or replicas have not met, mostly one of these. */
 static void draw_wrong(struct drawer *d, struct script_action *a)
 {
     a->call = SCRIPT_CALL_CLIP_NONFINITE;
     if (d->state.hurt == SCRIPT_HURT && !one_in(d, 4)) {
+        return;
+    }
+    a->call = one_in(d, 2) ? SCRIPT_CALL_STEP_WITH_PARTIALS
+                           : SCRIPT_CALL_CLIP_WITH_PARTIALS;
+    if (d->state.partial != 0 && one_in(d, 2)) {
         return;
     }
     for (uint32_t i = 0; i < MOST_TRIED; i++) {
@@ -154,6 +170,9 @@ static void draw_what_follows(struct drawer *d, struct script_action *a)
         break;
     case SCRIPT_WRONG:
         draw_wrong(d, a);
+        break;
+    case SCRIPT_SET:
+        draw_set(d, a);
         break;
     default:
         break;
@@ -242,13 +261,23 @@ static bool try_verb(struct drawer *d, uint32_t verb)
 
 static uint32_t draw_verb(struct drawer *d)
 {
-    uint32_t weight[SCRIPT_N_VERBS] = {
-        [SCRIPT_PASS] = 40,  [SCRIPT_EVAL] = 10,   [SCRIPT_STEP] = 20,
-        [SCRIPT_ZERO] = 6,   [SCRIPT_CLIP] = 5,    [SCRIPT_LOOK] = 6,
-        [SCRIPT_SUMMON] = 3, [SCRIPT_UNSHARD] = 2, [SCRIPT_RESHARD] = 20,
-        [SCRIPT_SYNC] = 3,   [SCRIPT_SAVE] = 5,    [SCRIPT_WAIT] = 15,
-        [SCRIPT_LOAD] = 4,   [SCRIPT_AGAIN] = 1,   [SCRIPT_ANEW] = 2,
-        [SCRIPT_WRONG] = 6};
+    uint32_t weight[SCRIPT_N_VERBS] = {[SCRIPT_PASS] = 40,
+                                       [SCRIPT_EVAL] = 10,
+                                       [SCRIPT_STEP] = 20,
+                                       [SCRIPT_ZERO] = 6,
+                                       [SCRIPT_CLIP] = 5,
+                                       [SCRIPT_LOOK] = 6,
+                                       [SCRIPT_SUMMON] = 3,
+                                       [SCRIPT_UNSHARD] = 2,
+                                       [SCRIPT_RESHARD] = 20,
+                                       [SCRIPT_SYNC] = 3,
+                                       [SCRIPT_SAVE] = 5,
+                                       [SCRIPT_WAIT] = 15,
+                                       [SCRIPT_LOAD] = 4,
+                                       [SCRIPT_AGAIN] = 1,
+                                       [SCRIPT_ANEW] = 2,
+                                       [SCRIPT_WRONG] = 6,
+                                       [SCRIPT_SET] = d->controls ? 12 : 0};
 
     if (one_in(d, 16)) {
         return below(d, SCRIPT_REPEAT);
@@ -270,7 +299,7 @@ static uint32_t draw_verb(struct drawer *d)
         weight[SCRIPT_ZERO] = 1; /* nothing to drop, or to use */
         weight[SCRIPT_STEP] = weight[SCRIPT_CLIP] = one_in(d, 6) ? 14 : 0;
     }
-    return chance_weighted(&d->chance, weight, SCRIPT_REPEAT);
+    return chance_weighted(&d->chance, weight, SCRIPT_N_VERBS);
 }
 
 static bool try_next(struct drawer *d)
@@ -465,6 +494,7 @@ int script_draw(uint64_t seed, struct script *out, struct fsdp_error *error)
         return FSDP_ERR_NOMEM;
     }
     d.theme = draw_theme(&d);
+    d.controls = one_in(&d, 4);
     draw_case(&d);
     d.wanted = SCRIPT_LEAST_DRAWN +
                below(&d, SCRIPT_MOST_DRAWN - SCRIPT_LEAST_DRAWN + 1);

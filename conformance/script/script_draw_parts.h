@@ -36,6 +36,7 @@ struct drawer {
     uint32_t next[DRAW_MOST_NEXT], n_next; /* verbs that come next, if legal */
     bool loud;                             /* an edit was not finite, or huge */
     bool many;                             /* many steps have been drawn */
+    bool controls;                         /* knobs of units are set */
 };
 
 /* script_draw.c: the verb is tried next, behind those that are to come. Of more

@@ -2,10 +2,10 @@
 /*
  * script_mask.h - what is kept of a drawn script, and its id.
  *
- *     script.2.76                   drawn by generator 2 from the seed 76
- *     script.2.76.754-2             of its actions those with the numbers 3,
- *                                   5, 7, 9, 10 and 11; plain: bit 1
- *     script.2.76.754-2-8           and the first one that is kept says less
+ *     script.2.77                   drawn by generator 2 from the seed 77
+ *     script.2.77.9f-2              of its actions those with the numbers 1 to
+ *                                   5 and 8; plain: bit 1
+ *     script.2.77.9f-2-8            and the first one that is kept says less
  *
  * What is kept is a mask: which actions, which plain choices in place of the
  * header's, and by how much each action says less. Any mask is of a legal

@@ -61,6 +61,21 @@ static bool same_numbers(struct script *s)
     return changes;
 }
 
+/* Of a model that has fewer units another is meant. */
+static void fit_units(struct script *s)
+{
+    const uint32_t units = draw_units(&s->c);
+
+    for (uint32_t i = 0; i < s->n_actions; i++) {
+        struct script_action *a = &s->action[i];
+
+        if (a->verb == SCRIPT_SET && a->unit != FSDP_NO_UNIT &&
+            a->unit >= units) {
+            a->unit %= units;
+        }
+    }
+}
+
 static bool one_group(struct script *s)
 {
     for (uint32_t i = 0; i < s->n_actions; i++) {
@@ -185,6 +200,15 @@ static bool plain_divisor(struct script *s)
     return changes;
 }
 
+static bool sync_unit(struct script_action *a)
+{
+    const bool changes = a->verb == SCRIPT_SET &&
+                         a->knob == FSDP_KNOB_GRADIENT_SYNC && a->value == 0.0f;
+
+    a->value = changes ? 1.0f : a->value;
+    return changes;
+}
+
 static bool reduce_all(struct script *s)
 {
     bool changes = false;
@@ -193,6 +217,7 @@ static bool reduce_all(struct script *s)
         if (s->action[i].sync == SCRIPT_SYNC_OFF) {
             changes |= set(&s->action[i].sync, SCRIPT_SYNC_ON);
         }
+        changes |= sync_unit(&s->action[i]);
     }
     for (uint32_t i = 0; i < s->n_inside; i++) {
         if (s->inside[i].sync == SCRIPT_SYNC_OFF) {
@@ -268,5 +293,6 @@ uint32_t script_make_plain(struct script *s, uint32_t plain)
         }
     }
     fit(&s->c);
+    fit_units(s);
     return changed;
 }

@@ -48,6 +48,17 @@ static void refuse_if(struct script_state *s, bool wrong, const char *why)
 
 /* ---- Calls that must be refused ---- */
 
+/* Whether one of these units has gradients for certain: not where a unit may
+ * have nothing that trains, or that a pass uses. */
+static bool has_some(const struct script_state *s, uint64_t units)
+{
+    const bool all_have =
+        !s->s->has_case || (s->s->c.frozen == WORKLOAD_TRAINS_ALL &&
+                            strcmp(s->s->c.workload, "graph") != 0);
+
+    return all_have ? units != 0 : units == UINT64_MAX;
+}
+
 /* Which bits of enum script_when hold at rest. */
 static uint32_t when_at_rest(const struct script_state *s)
 {
@@ -56,8 +67,8 @@ static uint32_t when_at_rest(const struct script_state *s)
     if (s->open_all) {
         return SCRIPT_OPEN_ALL;
     }
-    now |= s->unreduced != 0 ? SCRIPT_PENDING : 0;
-    now |= s->partial != 0 ? SCRIPT_PARTIAL : 0;
+    now |= has_some(s, s->unreduced) ? SCRIPT_PENDING : 0;
+    now |= has_some(s, s->partial) ? SCRIPT_PARTIAL : 0;
     now |= s->pending || s->reduced ? SCRIPT_GRADIENTS : 0;
     now |= s->saving != NO_SLOT ? SCRIPT_SAVING : SCRIPT_IDLE;
     now |= (s->saved & 1) != 0 && s->saving == NO_SLOT ? SCRIPT_SAVED : 0;
