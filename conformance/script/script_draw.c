@@ -132,7 +132,7 @@ static void draw_wrong(struct drawer *d, struct script_action *a)
     for (uint32_t i = 0; i < MOST_TRIED; i++) {
         struct script_state then = d->state;
 
-        a->call = below(d, SCRIPT_N_CALLS);
+        a->call = below(d, SCRIPT_N_DRAWN_CALLS);
         script_state_take(&then, a);
         if (!then.why[0]) {
             return;
@@ -419,7 +419,7 @@ static void draw_offers(struct drawer *d)
 
     for (uint32_t i = 0; i < MOST_TRIED && n > 0; i++) {
         struct script_action a = {.verb = SCRIPT_WRONG,
-                                  .call = below(d, SCRIPT_N_CALLS)};
+                                  .call = below(d, SCRIPT_N_DRAWN_CALLS)};
 
         n -= script_calls[a.call].when == SCRIPT_UNTRAINED && take(d, &a);
     }

@@ -71,7 +71,7 @@ static bool draw_call(struct drawer *d, uint32_t eighths, bool trains,
                       struct script_inside *out)
 {
     for (uint32_t i = 0; i < 64; i++) {
-        out->call = below(d, SCRIPT_N_CALLS);
+        out->call = below(d, SCRIPT_N_DRAWN_CALLS);
         if (place_of_call(d, script_calls[out->call].when, eighths, trains,
                           &out->place)) {
             return true;

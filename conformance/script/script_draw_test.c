@@ -246,7 +246,7 @@ static void test_occurs(void **state)
     for (uint32_t i = 0; i < SCRIPT_N_EDITS; i++) {
         assert_true(n.edit[i] > 100);
     }
-    for (uint32_t i = 0; i < SCRIPT_N_CALLS; i++) {
+    for (uint32_t i = 0; i < SCRIPT_N_DRAWN_CALLS; i++) {
         if (n.call[i] < 20) {
             fail_msg("! %s: %u times", script_calls[i].name, n.call[i]);
         }
