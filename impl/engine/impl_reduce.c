@@ -12,21 +12,29 @@ static const void *sent_of(const struct impl_unit *x)
     return x->repacks ? x->packed : x->grad;
 }
 
+/* One shard is all of it. */
+static int copy_own(struct fsdp_sharded *s, struct impl_unit *x, void *to)
+{
+    const struct fsdp_device *d = s->env->device;
+
+    FSDP_TRY(d->copy(d->self, s->last, to, sent_of(x),
+                     x->grad_chunk * fsdp_dtype_bytes(x->dtype.reduce)));
+    return impl_mark(s, s->last, &x->sent);
+}
+
 /* The sum over shards of this rank's chunk; s->last waits for it. Sets where
  * and until when the unsharded gradient is read. */
 static int fold_shards(struct fsdp_sharded *s, uint32_t u, void *to)
 {
     struct impl_unit *x = &s->unit[u];
-    const struct fsdp_device *d = s->env->device;
-    const struct impl_call scatter = {FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u,
-                                      x->dtype.reduce,     sent_of(x),     to};
+    struct impl_call scatter;
 
     x->sent_by = s->reducing;
     if (s->shards == 1) {
-        FSDP_TRY(d->copy(d->self, s->last, to, sent_of(x),
-                         x->grad_chunk * fsdp_dtype_bytes(x->dtype.reduce)));
-        return impl_mark(s, s->last, &x->sent);
+        return copy_own(s, x, to);
     }
+    scatter = (struct impl_call){FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, u,
+                                 x->dtype.reduce,     sent_of(x),     to};
     FSDP_TRY(impl_collective(s, s->reducing, &scatter));
     FSDP_TRY(impl_mark(s, s->reducing, &x->sent));
     return s->replicas > 1 ? impl_wait(s, s->last, s->reducing, x->sent,
@@ -52,13 +60,16 @@ static int fold(struct fsdp_sharded *s, uint32_t u, void *to)
 {
     struct impl_unit *x = &s->unit[u];
 
-    if (s->shards == 1 && s->replicas > 1) { /* nothing to copy first */
+    if (s->replicas == 1) {
+        return fold_shards(s, u, to);
+    }
+    if (s->shards == 1) { /* nothing to copy first */
         x->sent_by = s->reducing;
         FSDP_TRY(fold_replicas(s, u, sent_of(x), to));
         return impl_mark(s, s->last, &x->sent);
     }
     FSDP_TRY(fold_shards(s, u, to));
-    return s->replicas > 1 ? fold_replicas(s, u, to, to) : FSDP_OK;
+    return fold_replicas(s, u, to, to);
 }
 
 /* Once, and only the new contribution, never the sum. */
