@@ -370,6 +370,7 @@ int drawn_play(struct drawn *d, struct fsdp_error *error)
 static void print_failing(const struct drawn *d, const struct drawn_engine *e)
 {
     char id[SCRIPT_ID_BYTES] = "";
+    char case_of[CASE_ID_BYTES];
     char rerun[RERUN_BYTES];
     struct arguments again = *d->a;
     const struct report_meta meta = {.rerun = rerun};
@@ -393,6 +394,9 @@ static void print_failing(const struct drawn *d, const struct drawn_engine *e)
         if (trial_judge(&t, &list, &r) == FSDP_OK &&
             evaluate_failure_of(&r, 0, &q)) {
             report_failure(&r, 0, q, &meta, stdout);
+        } else if (supervise_interrupted()) {
+            case_id(&c, case_of);
+            printf("  rerun  %s%s\n", rerun, case_of);
         }
     }
     judge_release(&r);

@@ -55,9 +55,9 @@ int drawn_alone(const struct arguments *a, const struct text *text)
     d->seed = a->seed;
     d->least = a->n_scripts;
     code = play(a, text, d);
-    if (code == 0) {
+    if (code == 0 || supervise_interrupted()) {
         drawn_print(d);
-        code = drawn_code(d);
+        code = evaluate_worse(code, drawn_code(d));
     }
     free(d);
     return code;
@@ -116,15 +116,15 @@ int drawn_beside(const struct arguments *a, const struct text *text,
     d->seed = fresh.seed;
     d->least = BESIDE;
     d->seconds = a->script_seed || a->seed ? 0 : BESIDE_SECONDS;
-    if (code == 0) {
-        broken = play(a, text, d) != 0;
-        code = supervise_interrupted() ? EXIT_INCOMPLETE : 0;
+    if (code != 0) {
+        return code;
     }
-    for (uint32_t i = 0; i < d->n_engines && code == 0; i++) {
+    broken = play(a, text, d) != 0;
+    for (uint32_t i = 0; i < d->n_engines; i++) {
         conclude(d, &d->engine[i], broken);
     }
-    if (code == 0 && !a->quiet) {
+    if (!a->quiet) {
         drawn_print_failing(d);
     }
-    return code;
+    return supervise_interrupted() ? EXIT_INCOMPLETE : 0;
 }

@@ -146,28 +146,8 @@ for every in 2 3; do
         "$([ "$code" = 0 ] && [ "$(outcomes)" = "$whole" ] || echo "exit $code")"
 done
 
-# The time of day is another one, by years, at each look at it. What waits, and
-# what gives up, goes by clocks that nobody can set. (A sanitizer's library wants
-# to be the first one.)
-jumps()
-{
-    CLOCK_TESTING=$folder/looks LD_PRELOAD=$clock${LD_PRELOAD:+:$LD_PRELOAD} "$@"
-}
-clock=$(dirname "$faults")/clock_testing.so
-year=$(jumps date +%Y 2>/dev/null)
-if [ "${year:-$(date +%Y)}" = "$(date +%Y)" ]; then
-    echo 'no clock that jumps here'
-else
-    rm -f "$folder/looks"
-    jumps plain --records "$folder/jumped"
-    result 'the time of day jumps by years' "$(
-        [ "$code" = 0 ] && [ "$(outcomes)" = "$whole" ] || echo "exit $code"
-        grep -q '^fsdp-cts ' "$folder/looks" || echo 'and nobody has looked'
-    )"
-fi
-
 # Limits that a shell sets, from where a run begins to where it passes.
-for limit in 'n 8' 'n 10' 'n 12' 'n 16' 'v 60000' 'v 120000' 'v 200000' 'f 1' 'f 32'; do
+for limit in 'n 8' 'n 10' 'n 12' 'n 16' 'd 4000' 'd 8000' 'd 32000' 'v 60000' 'v 120000' 'v 200000' 'f 1' 'f 32'; do
     (
         # shellcheck disable=SC2086  # a letter and a number
         ulimit -S${limit% *} ${limit#* }
@@ -222,4 +202,4 @@ if mount -t tmpfs -o ro none "$folder/readonly" 2>/dev/null; then
     ends 'a folder that is only to be read' 74 'Read-only'
     umount "$folder/readonly"
 fi
-finish 12
+finish 11

@@ -119,12 +119,9 @@ void shrink_and_show(const struct shrink *s)
     case_id(&s->failure.c, id);
     fprintf(stderr, "making %s smaller\n", id);
     best = search(s, &n_run);
-    if (supervise_interrupted()) {
-        return;
-    }
     printf("\nThe smallest case found that fails like %s (%u others were "
-           "run):\n\n",
-           id, n_run);
+           "run%s):\n\n",
+           id, n_run, supervise_interrupted() ? "; interrupted" : "");
     graph_show(&best);
     printf("\n");
     show_failure(s, &best);

@@ -93,6 +93,66 @@ for signal in INT TERM; do
     result 'its report, read' "$([ $? -eq 2 ] || echo "not 2: $(cat err)"
         has '^INCOMPLETE \(interrupted: ' again)"
 done
+
+# ---- Interrupted behind the cases ----
+export TMPDIR=$PWD/tmp
+mkdir tmp
+
+# phase LINE ARGUMENTS...: interrupted when a line of stderr begins like that.
+# Its words are in out and err; its exit code is in got.
+phase()
+{
+    local line=$1 pid
+    shift
+    "$cts" run "$@" >out 2>err &
+    pid=$!
+    until grep -q "^$line" err || ! kill -0 "$pid" 2>/dev/null; do
+        sleep 0.02
+    done
+    kill -s INT "$pid" 2>/dev/null
+    wait "$pid"
+    got=$?
+}
+
+# nothing_left: what there is, of folders and of processes
+nothing_left()
+{
+    ls -A tmp
+    pgrep -af -- "--records $TMPDIR" | head -n 3
+    has '^fsdp-cts: interrupted$' err
+}
+
+# All has been recorded; judging takes a moment, which may be over.
+for _ in 1 2 3 4 5; do
+    phase 'baseline: \([0-9]*\) of \1 ' --engine ref --workload mlp --ranks 3
+    [ "$got" -eq 0 ] || break
+done
+result 'while it judges' "$([ "$got" -eq 2 ] || echo "exit $got"
+    has '^INCOMPLETE \(interrupted: 0 of [0-9]+ cases were not run' out
+    nothing_left)"
+
+# What drawn scripts have found is said, and how it is found again.
+wrong=(--engine ref --mutant first-rate-for-ever)
+phase 'fsdp-cts: ref: script.*fails' "${wrong[@]}" --scripts 100 --seed 1
+result 'while scripts are played' "$([ "$got" -eq 1 ] || echo "exit $got"
+    has '^ref: 50 scripts drawn by .* [1-9][0-9]* of them fail$' out
+    nothing_left)"
+phase 'fsdp-cts: making a script smaller' "${wrong[@]}" --scripts 8 --seed 1
+result 'while a script is made smaller' "$([ "$got" -eq 1 ] || echo "exit $got"
+    has '^ref: 8 scripts drawn by .* [1-9] of them fail$' out
+    has '^# script\.1\.' out
+    nothing_left)"
+again=$(sed -n 's/^  rerun  fsdp-cts run //p' out)
+# shellcheck disable=SC2086
+"$cts" run $again >out 2>err
+result 'its rerun fails' "$([ $? -eq 1 ] || tail -n 1 out err)"
+phase 'making graph' --engine ref --workload graph --seeds 3 --partial-ok \
+    --mutant divide-twice
+result 'while a graph is made smaller' "$([ "$got" -eq 1 ] || echo "exit $got"
+    has '^The smallest case .* were run; interrupted\):$' out
+    nothing_left)"
+unset TMPDIR
+
 # Of an earlier run nothing is judged.
 "$cts" run --engine ref --ranks 2 --workload linear --records records \
     --record-only >out 2>err
@@ -107,4 +167,4 @@ result 'records of an earlier run' "$(
     begun=$(find records -name case.json -not -path '*/baseline/*' | wc -l)
     [ "${judged:-0}" -le "$begun" ] || echo "$judged judged of $begun")"
 
-finish 22
+finish 27

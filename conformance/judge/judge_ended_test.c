@@ -136,10 +136,41 @@ static void drawn_scripts_count(void **state)
     }
 }
 
+static const char *interrupted(void *context)
+{
+    (void)context;
+    return "interrupted";
+}
+
+/* Of a run that was stopped it says both. */
+static void what_drawn_scripts_found_is_not_lost(void **state)
+{
+    static const struct judge_drawn drawn = {.wanted = true,
+                                             .played = 9,
+                                             .failed = 2,
+                                             .incomplete = true,
+                                             .first = "script.1.7"};
+    struct testing_run run;
+    struct judge_result r;
+
+    (void)state;
+    testing_run_make(&run);
+    run.in.drawn = &drawn;
+    run.in.stopped = interrupted;
+    assert_int_equal(judge(&run.in, &r), FSDP_OK);
+    assert_int_equal(r.verdict, JUDGE_NON_CONFORMANT);
+    assert_non_null(strstr(r.reason, "interrupted: 0 of "));
+    assert_non_null(
+        strstr(r.reason, " not run; 2 of 9 drawn scripts fail: script.1.7"));
+    judge_release(&r);
+    testing_run_release(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drawn_scripts_count),
+        cmocka_unit_test(what_drawn_scripts_found_is_not_lost),
         cmocka_unit_test(killed_from_outside_is_incomplete),
         cmocka_unit_test(it_waits_for_what_ended_the_run),
         cmocka_unit_test(without_it_there_is_a_failure),

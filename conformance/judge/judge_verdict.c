@@ -195,9 +195,12 @@ static void conclude_drawn(struct judge_result *r)
     size_t bytes = sizeof(r->reason);
 
     if (d->failed > 0) {
+        const size_t n = r->stopped[0] != '\0' ? strlen(why) : 0;
+
         r->verdict = JUDGE_NON_CONFORMANT;
-        (void)snprintf(why, bytes, "%u of %u drawn scripts fail: %.159s",
-                       d->failed, d->played, d->first);
+        (void)snprintf(why + n, bytes - n,
+                       "%s%u of %u drawn scripts fail: %.159s",
+                       n > 0 ? "; " : "", d->failed, d->played, d->first);
     } else if (r->verdict == JUDGE_CONFORMANT && d->incomplete) {
         r->verdict = JUDGE_UNDECIDED;
         (void)snprintf(why, bytes, "drawn scripts without a verdict");
