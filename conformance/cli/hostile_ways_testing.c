@@ -323,6 +323,16 @@ static void hang(long seconds)
     }
 }
 
+/* It hangs, and has something to say all the while. */
+static void chatter(long with)
+{
+    (void)with;
+    for (;;) {
+        (void)!write(STDOUT_FILENO, ".", 1);
+        usleep(100000);
+    }
+}
+
 static void be_in_the_way(long nice)
 {
     cpu_set_t one;
@@ -428,6 +438,7 @@ const struct hostile_way hostile_ways[] = {
     {"thread", leave_thread, 0},
     {"sleep", hang, 1000},
     {"spin", hang, 0},
+    {"chatter", chatter, 0},
     {"low-priority", be_in_the_way, 19},
     {"exit", leave, 0},
     {"exit-77", leave, 77},

@@ -52,6 +52,18 @@ result 'and does not live on' "$(left hostile-daemon)"
 result 'but is a finding' \
     "$(grep -q 'fail comm.no-private-channel' "$folder/out" || echo 'it is not')"
 
+# Records that nobody keeps lie in shared memory: what an engine puts beside
+# them goes all the same, if it can be kept from there.
+before=$(ls -A /dev/shm)
+run shared-memory
+if grep -qs hostile-segment <<<"$before"; then
+    echo 'somebody else left /dev/shm/hostile-segment here'
+elif FSDP_HOSTILE=tell run tell && grep -q 'parent 1$' "$folder/err"; then
+    result 'what an engine left in shared memory is gone' \
+        "$(ls /dev/shm/hostile-segment 2>/dev/null)"
+fi
+rm -f /dev/shm/hostile-segment
+
 run forge
 result 'what is printed says nothing to the supervisor' \
     "$([ "$code" = 0 ] || echo "exit $code: $(head -n 1 "$folder/out")")"
@@ -66,6 +78,11 @@ result 'a flood is cut short' \
     "$(n=$(grep -c ' line ' "$folder/err")
     [ "$n" -ge 5 ] && [ "$n" -le 12 ] || echo "$n lines")"
 result 'and ends nothing' "$([ "$code" = 0 ] || echo "exit $code")"
+
+run chatter
+result 'who prints while it hangs is ended' \
+    "$([ "$code" = 1 ] && grep -q 'progress' "$folder/out" ||
+        echo "exit $code: $(head -n 1 "$folder/out")")"
 
 # In a namespace no rank can stop its worker.
 export FSDP_CTS_ISOLATION=none
@@ -133,7 +150,7 @@ patience=30 # mpirun's ranks are slow to meet
 # Open MPI says which rank it was: the other one ended because of it.
 if run none --world mpi; [ "$code" != 0 ]; then
     echo "no MPI world here: $(head -n 1 "$folder/err")"
-    finish 21
+    finish 22
     exit
 fi
 run killed --world mpi
@@ -148,4 +165,4 @@ result 'over MPI a crash is a failure' \
 result 'of the rank that crashed' \
     "$(grep -q 'rank 1 was killed by signal 11 (SIGSEGV)' "$folder/out" ||
         grep 'rank 1' "$folder/out")"
-finish 25
+finish 26

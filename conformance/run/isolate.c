@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -85,15 +86,38 @@ static bool is_there(const struct isolate *how)
            (!how->needed || access(how->needed, R_OK) == 0);
 }
 
-/* Unless the run itself lives there. */
+/* The folder of the run, as it is sealed, where it was before. */
+static bool put_back(int run, const char *at)
+{
+    char from[64];
+    char *path = strdup(at);
+
+    for (char *p = path; p && (p = strchr(p + 1, '/'));) {
+        *p = '\0';
+        (void)mkdir(path, 0755); /* most are there */
+        *p = '/';
+    }
+    free(path);
+    (void)mkdir(at, 0755);
+    snprintf(from, sizeof(from), "/proc/self/fd/%d", run);
+    return mount(from, at, NULL, MS_BIND | MS_REC, NULL) == 0;
+}
+
+/* Of what lay there the folder of the run stays, if it did; and everything, if
+ * an engine does. */
 static void empty_shared_memory(const struct isolate *how)
 {
+    const int run = open(how->sealed, O_PATH | O_DIRECTORY | O_CLOEXEC);
     bool before = is_there(how);
 
     if (mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV,
               "mode=1777") == 0 &&
-        before && !is_there(how)) {
+        before && !is_there(how) &&
+        !(run >= 0 && put_back(run, how->sealed) && is_there(how))) {
         umount2("/dev/shm", MNT_DETACH);
+    }
+    if (run >= 0) {
+        close(run);
     }
 }
 

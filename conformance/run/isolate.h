@@ -7,8 +7,9 @@
  *              supervisor or another worker, or can send them a signal; and
  *              when the worker ends, the kernel ends all the rest.
  *   mounts     The folder of the run can be read there, but written to only
- *              where the worker's own is. /dev/shm is empty, and goes with the
- *              worker, like System V's shared memory.
+ *              where the worker's own is. /dev/shm is empty, but for that
+ *              folder if it lies there, and goes with the worker, like System
+ *              V's shared memory.
  *
  * Where the kernel does not allow it (a container without the right, a
  * distribution that switched it off) workers are plain processes.

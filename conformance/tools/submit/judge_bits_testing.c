@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_bits_testing.c - flips every single bit of a golden record, one at a
- * time, and asks what notices: the reader refuses the file, a requirement finds
- * another outcome, or nobody does. A bit that nobody notices must lie in a
- * field of the list below, which says why that is harmless.
+ * judge_bits_testing.c - flips every single bit of a golden record, or of the
+ * unsharded run beside it, one at a time, and asks what notices: the reader
+ * refuses the file, a requirement finds another outcome, or nobody does. A bit
+ * that nobody notices must lie in a field of the list below, which says why
+ * that is harmless.
  */
 #include "checkpoint/safetensors.h"
 #include "record/record_internal.h"
@@ -23,6 +24,7 @@ enum {
     LOADS = IN(CASE_GROW) | IN(CASE_SHRINK) | IN(CASE_RESUME) |
             IN(CASE_RESUME_FULL) | IN(CASE_RESUME_LOCAL),
     AHEAD = 1 << 30, /* whatever the scenario, if gathers run ahead */
+    UNSHARDED = 1 << 29, /* whatever the scenario, of the unsharded run */
     ANYWHERE = 0
 };
 
@@ -103,6 +105,7 @@ struct field {
 static struct field fields[MOST_FIELDS];
 static uint32_t n_fields;
 
+static bool unsharded; /* it is that record which is changed */
 static uint32_t n_requirements;
 static uint32_t *whole; /* outcomes of the record as it is */
 
@@ -240,10 +243,15 @@ static uint32_t judge_record(const struct judge_scene *s,
                              const struct record *r,
                              char by[REQUIREMENT_ID_BYTES])
 {
+    struct judge_scene with = *s;
     struct judge_result result;
     uint32_t end = SAME;
 
-    if (judge_scene_judge(s, r, 1, &result) != FSDP_OK) {
+    if (unsharded) {
+        with.baseline = *r;
+        r = &s->record;
+    }
+    if (judge_scene_judge(&with, r, 1, &result) != FSDP_OK) {
         abort();
     }
     if (whole == NULL) {
@@ -356,7 +364,9 @@ static void flip(const struct judge_scene *s, const char *folder,
 /* Of `in` above, what a case is. */
 static uint32_t kinds_of(const struct run_case *c)
 {
-    return IN(c->scenario) | (c->prefetch_forward > 0 ? (uint32_t)AHEAD : 0u);
+    return unsharded ? (uint32_t)UNSHARDED
+                     : IN(c->scenario) |
+                           (c->prefetch_forward > 0 ? (uint32_t)AHEAD : 0u);
 }
 
 static const char *why_harmless(const struct field *f, uint32_t kinds)
@@ -426,23 +436,28 @@ int main(int argc, char **argv)
     char by[REQUIREMENT_ID_BYTES];
     struct fsdp_error error = {0};
     struct judge_scene s;
+    const struct record *r = &s.record;
     uint64_t turn = 0;
     char name[48];
     bool well;
 
-    if (argc < 3 || every == 0 ||
-        judge_scene_load(argv[1], argv[2], &s, &error) != FSDP_OK) {
-        (void)fprintf(stderr, "usage: judge_bits RECORDS CASE [EVERY] %s\n",
+    unsharded = argc > 4 && strcmp(argv[4], "unsharded") == 0;
+    if (argc < 3 || argc > 4 + unsharded || every == 0 ||
+        judge_scene_load(argv[1], argv[2], &s, &error) != FSDP_OK ||
+        (unsharded && !case_trains(&s.c))) {
+        (void)fprintf(stderr,
+                      "usage: judge_bits RECORDS CASE [EVERY [unsharded]] %s\n",
                       error.message);
         return 64;
     }
-    if (mkdtemp(folder) == NULL || judge_record(&s, &s.record, by) != SAME) {
+    r = unsharded ? &s.baseline : r;
+    if (mkdtemp(folder) == NULL || judge_record(&s, r, by) != SAME) {
         (void)fprintf(stderr, "judge_bits: the record itself is not well\n");
         return 65;
     }
-    write_all(folder, &s.record);
+    write_all(folder, r);
     flip(&s, folder, "case.json", "case.json", every, &turn);
-    for (uint32_t k = 0; k < s.record.n_ranks; k++) {
+    for (uint32_t k = 0; k < r->n_ranks; k++) {
         (void)snprintf(name, sizeof(name), "rank-%u.json", k);
         flip(&s, folder, name, "rank-R.json", every, &turn);
         (void)snprintf(name, sizeof(name), "rank-%u.safetensors", k);

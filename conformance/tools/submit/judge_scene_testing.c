@@ -26,6 +26,9 @@ int judge_scene_load(const char *records, const char *id,
     FSDP_TRY(case_model_make(&out->c, "", 0, &out->model, error));
     (void)snprintf(path, sizeof(path), "%s/%s", records, id);
     FSDP_TRY(record_read(path, &out->record, error));
+    if (!case_trains(&out->c)) { /* then there is no unsharded run */
+        return FSDP_OK;
+    }
     case_baseline_key(&out->c, key);
     (void)snprintf(path, sizeof(path), "%s/baseline/%s", records, key);
     return record_read(path, &out->baseline, error);

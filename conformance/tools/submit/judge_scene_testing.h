@@ -15,8 +15,8 @@ struct judge_scene {
     struct record record, baseline;
 };
 
-/* Reads the record of a case, and the unsharded run, from a folder of golden
- * records. */
+/* Reads the record of a case, and the unsharded run if it trains, from a folder
+ * of golden records. */
 int judge_scene_load(const char *records, const char *id,
                      struct judge_scene *out, struct fsdp_error *error);
 void judge_scene_release(struct judge_scene *s);
