@@ -31,24 +31,34 @@ static const struct requirement_check check_kind_count = {
  * walked, so that the oracle is checked too.
  */
 
+/* How often a sequence comes to a point of a module. */
+static uint32_t times_at(const struct fsdp_sequence *s, uint32_t module,
+                         uint32_t point)
+{
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < s->n; k++) {
+        n += s->module[k] == module && s->point[k] == point;
+    }
+    return n;
+}
+
 /* The premise: every module is called once, forward and backward, and units
  * reshard as the option says. */
 static bool is_plain(const struct expect *e)
 {
+    static const uint32_t points[] = {FSDP_PRE_FORWARD, FSDP_POST_FORWARD,
+                                      FSDP_PRE_BACKWARD, FSDP_POST_BACKWARD};
     const struct fsdp_model *m = e->model;
     bool plain = e->units->reshard_after_forward == NULL;
 
     for (uint32_t s = 0; s < m->n_sequences && s <= FSDP_SEQUENCE_EVAL; s++) {
-        const uint64_t passes = s == FSDP_SEQUENCE_TRAIN ? 4 : 2;
+        const uint32_t passes = s == FSDP_SEQUENCE_TRAIN ? 4 : 2;
 
-        plain = plain && m->sequence[s]->n == passes * m->n_modules;
-        for (uint32_t i = 0; plain && i < m->n_modules; i++) {
-            uint32_t calls = 0;
-
-            for (uint32_t k = 0; k < m->sequence[s]->n; k++) {
-                calls += m->sequence[s]->module[k] == i;
-            }
-            plain = calls == passes;
+        plain = plain && m->sequence[s]->n == (uint64_t)passes * m->n_modules;
+        for (uint32_t i = 0; plain && i < passes * m->n_modules; i++) {
+            plain =
+                times_at(m->sequence[s], i / passes, points[i % passes]) == 1;
         }
     }
     return plain;

@@ -105,9 +105,25 @@ static bool overlaps(const struct expect *e, const struct fsdp_sequence *s,
     return false;
 }
 
+static bool overlaps_in_a_phase(const struct expect *e,
+                                const struct fsdp_sequence *s)
+{
+    for (uint32_t i = 0, end; i < s->n; i = end) {
+        end = phase_end(s, i);
+        if (overlaps(e, s, i, end)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of the sequences that are run. */
 static bool peak_bound_applies(const struct expect *e)
 {
-    const struct fsdp_sequence *s = e->model->sequence[FSDP_SEQUENCE_TRAIN];
+    const struct fsdp_model *m = e->model;
+    const bool evaluates =
+        m->n_sequences > FSDP_SEQUENCE_EVAL &&
+        (e->c->scenario == CASE_EVAL || case_is_script(e->c));
 
     if (!compare_case_strict(e) || e->shards < 2 ||
         e->units->reshard_after_forward != NULL ||
@@ -115,13 +131,9 @@ static bool peak_bound_applies(const struct expect *e)
         e->options.reshard_after_forward == 0 || e->options.keep_root != 0) {
         return false;
     }
-    for (uint32_t i = 0, end; i < s->n; i = end) {
-        end = phase_end(s, i);
-        if (overlaps(e, s, i, end)) {
-            return false;
-        }
-    }
-    return true;
+    return !overlaps_in_a_phase(e, m->sequence[FSDP_SEQUENCE_TRAIN]) &&
+           !(evaluates &&
+             overlaps_in_a_phase(e, m->sequence[FSDP_SEQUENCE_EVAL]));
 }
 
 static bool peak_bound_of_rank(const struct expect *e,

@@ -120,7 +120,7 @@ static void *tick(void *self)
     struct timespec next = {0};
 
     (void)pthread_mutex_lock(&p->lock);
-    (void)clock_gettime(CLOCK_REALTIME, &next);
+    (void)clock_gettime(CLOCK_MONOTONIC, &next);
     while (!p->over) {
         next.tv_sec++;
         (void)pthread_cond_timedwait(&p->ends, &p->lock, &next);
@@ -134,7 +134,12 @@ static void *tick(void *self)
 
 void progress_tick(struct progress *p)
 {
-    (void)pthread_cond_init(&p->ends, NULL);
+    pthread_condattr_t by;
+
+    (void)pthread_condattr_init(&by);
+    (void)pthread_condattr_setclock(&by, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&p->ends, &by);
+    (void)pthread_condattr_destroy(&by);
     p->ticks = pthread_create(&p->thread, NULL, tick, p) == 0;
 }
 

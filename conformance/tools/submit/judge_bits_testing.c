@@ -23,7 +23,8 @@ enum {
     MISTAKES = IN(CASE_MISUSE) | IN(CASE_CANCEL),
     LOADS = IN(CASE_GROW) | IN(CASE_SHRINK) | IN(CASE_RESUME) |
             IN(CASE_RESUME_FULL) | IN(CASE_RESUME_LOCAL),
-    AHEAD = 1 << 30, /* whatever the scenario, if gathers run ahead */
+    NO_PASS = IN(CASE_OPTIONS) | IN(CASE_DISAGREE),
+    AHEAD = 1 << 30,     /* whatever the scenario, if gathers run ahead */
     UNSHARDED = 1 << 29, /* whatever the scenario, of the unsharded run */
     ANYWHERE = 0
 };
@@ -73,6 +74,38 @@ static const struct {
     {"rank-R.json", "flights", ANYWHERE,
      "behind: nobody reads it without prefetch"},
     {"rank-R.json", "seconds", ANYWHERE, "for people"},
+    {"case.json", "ranks.collectives", NO_PASS | UNSHARDED,
+     "of what trains nothing, or alone: asked of ranks that train together"},
+    {"rank-R.json", "answers", IN(CASE_OPTIONS),
+     "of what the engine claims, so that it need not be refused"},
+    {"rank-R.json", "memory.peak_live_over_storage", NO_PASS | UNSHARDED,
+     "asked of an engine that trains"},
+    {"rank-R.json", "memory.bad_ranges", NO_PASS | UNSHARDED,
+     "asked of an engine that trains"},
+    {"rank-R.json", "memory.new_channels", NO_PASS | UNSHARDED,
+     "asked of an engine that trains"},
+    {"rank-R.json", "memory.after_shard", IN(CASE_OPTIONS) | UNSHARDED,
+     "asked of an engine that trains"},
+    {"rank-R.json", "memory.after_step", UNSHARDED,
+     "the suite's own memory, which is not judged"},
+    {"rank-R.json", "memory.peak_engine", UNSHARDED,
+     "the suite's own memory, which is not judged"},
+    {"rank-R.json", "memory.left_live", UNSHARDED,
+     "the suite's own memory, which is not judged"},
+    {"rank-R.json", "memory.left_storage", UNSHARDED,
+     "the suite's own memory, which is not judged"},
+    {"rank-R.json", "races.count", NO_PASS | UNSHARDED,
+     "asked of an engine that trains"},
+    {"rank-R.json", "races.unfollowed", NO_PASS | UNSHARDED,
+     "asked of an engine that trains"},
+    {"rank-R.safetensors", "initial", UNSHARDED,
+     "an engine's are compared with what the seed draws"},
+    {"rank-R.safetensors", "before", UNSHARDED,
+     "an engine's are compared with its own after the step before"},
+    {"rank-R.safetensors", "unsharded", UNSHARDED,
+     "an engine's are compared with its own shards"},
+    {"rank-R.safetensors", "names", UNSHARDED,
+     "of those three, which nobody looks for"},
     {"rank-R.safetensors", NULL, MISTAKES,
      "with mistakes the curve is asked for, and what was answered"},
 };
