@@ -7,7 +7,7 @@ import os
 
 import torch
 import torch.distributed as dist
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from adapter_torch import watch_collectives
 from check_play import Player
@@ -200,7 +200,9 @@ class Unsharded:
             player.watch_unit(number, module, lambda mine=parameters: (
                 (p, self.computes[p]) for p in mine
                 if p < len(self.computes)))
-            if self.casts:
+            module.register_forward_pre_hook(join_arguments, prepend=True,
+                                             with_kwargs=True)
+            if self.casts:  # before that
                 module.register_forward_pre_hook(cast_arguments, prepend=True,
                                                  with_kwargs=True)
         rest = [p for p in range(len(self.parameters)) if p not in found]
@@ -310,6 +312,34 @@ class Unsharded:
             return None if g is None else piece.cut(g)
 
         self.player.show("reduced", step, self.pieces, gradient)
+
+
+class Joined(torch.autograd.Function):
+    """The identity of several tensors at once."""
+
+    @staticmethod
+    def forward(ctx, *inputs):
+        return tuple(t.view_as(t) for t in inputs)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return gradients
+
+
+def join_arguments(_module, arguments, kwargs):
+    """fully_shard has a node of autograd in front of each unit, through which
+    the gradients of all that it was given go together. Where a weight is used
+    several times the order in which autograd adds up its uses depends on that,
+    so it is here, too."""
+    if not torch.is_grad_enabled():
+        return arguments, kwargs
+    leaves, shape = tree_flatten((arguments, kwargs))
+    at = [i for i, t in enumerate(leaves)
+          if isinstance(t, torch.Tensor) and t.requires_grad]
+    if at:
+        for i, t in zip(at, Joined.apply(*(leaves[i] for i in at))):
+            leaves[i] = t
+    return tree_unflatten(leaves, shape)
 
 
 def cast_arguments(_module, arguments, kwargs):
