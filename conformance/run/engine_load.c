@@ -135,7 +135,8 @@ static int load_plugin(const char *path, const struct fsdp_engine **out,
     memcpy(&get, &symbol, sizeof(get)); /* ISO C has no such cast */
     *out = get();
     FSDP_TRY(check(path, *out, error));
-    return (*out)->size < sizeof(**out) ? complete(out, error) : FSDP_OK;
+    return *out && (*out)->size < sizeof(**out) ? complete(out, error)
+                                                : FSDP_OK;
 }
 
 bool engine_is_path(const char *name)

@@ -157,7 +157,7 @@ static int end_sum(struct fsdp_sharded *s, uint32_t u, void **sum)
 static int reduce_to_staging(struct fsdp_sharded *s, uint32_t u,
                              const struct impl_life *life)
 {
-    void *sum;
+    void *sum = NULL;
 
     FSDP_TRY(begin_sum(s, u, life, &sum));
     FSDP_TRY(fold(s, u, sum));
@@ -186,7 +186,7 @@ static int add_to_partial(struct fsdp_sharded *s, uint32_t u,
                           const struct impl_life *life)
 {
     struct impl_unit *x = &s->unit[u];
-    void *sum;
+    void *sum = NULL;
 
     if (!x->partial) {
         FSDP_TRY(take_partial(s, u));

@@ -82,7 +82,8 @@ static float fold_element(const struct fsdp_sharded *s, uint32_t p, uint64_t i,
     const struct ref_dtypes *d = &s->dtype[unsharded_unit(s, p)];
     const struct place at = find_place(s, p, i);
     uint64_t part = (at.chunk + s->replicas - 1) / s->replicas;
-    float sum[REF_MAX_RANKS], next[REF_MAX_RANKS];
+    float sum[REF_MAX_RANKS];
+    float next[REF_MAX_RANKS];
 
     fold_shards(s, p, i, first, at.owner, sum);
     for (uint32_t c = first + 1; c <= last; c++) {
