@@ -6,7 +6,24 @@
 
 #include <fsdp/model.h>
 
+#if defined(__x86_64__)
+#    include <cpuid.h>
+#endif
+
 const struct world_half world_half_plain[2] = WORLD_HALF_TABLE;
+
+#if defined(__x86_64__)
+/* clang knows no word for it before 17. */
+static bool has_f16c(void)
+{
+    unsigned a;
+    unsigned b;
+    unsigned c;
+    unsigned d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
 
 const struct world_half *world_half_of(uint32_t dtype)
 {
@@ -14,7 +31,7 @@ const struct world_half *world_half_of(uint32_t dtype)
 
 #if defined(__x86_64__)
     if (world_half_avx2[0].add && __builtin_cpu_supports("avx2") &&
-        __builtin_cpu_supports("f16c")) {
+        has_f16c()) {
         return &world_half_avx2[format];
     }
 #endif

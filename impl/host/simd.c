@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef HOST_X86
+#    include <cpuid.h>
+#endif
 
 static const char *const names[SIMD_N_LEVELS] = {
     [SIMD_PORTABLE] = "portable",
@@ -20,12 +23,26 @@ const char *simd_name(enum simd_level level)
     return names[level];
 }
 
+#ifdef HOST_X86
+/* clang knows no word for it before 17. AVX's registers are saved where AVX2 is
+ * supported. */
+static bool has_f16c(void)
+{
+    unsigned a;
+    unsigned b;
+    unsigned c;
+    unsigned d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 bool simd_has(enum simd_level level)
 {
 #ifdef HOST_X86
     /* These ask the operating system too, which must save the registers. */
     bool avx2 = __builtin_cpu_supports("avx2") &&
-                __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+                __builtin_cpu_supports("fma") && has_f16c();
     bool avx512 = __builtin_cpu_supports("avx512f") &&
                   __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512bw") &&
