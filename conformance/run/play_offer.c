@@ -298,11 +298,22 @@ static void another_fold(struct driver *x, struct offer *o)
     }
 }
 
-/* Rank 0 wraps its last two units as one; where there is one alone, its fold
- * is another. */
+/* With one unit less it would be refused by the rank alone, which meets no
+ * other then. */
+static bool reaches_all_units(const struct driver *x, const struct offer *o)
+{
+    const uint32_t n = x->units->n_units;
+
+    return o->options.prefetch_forward >= n ||
+           o->options.prefetch_backward >= n ||
+           o->options.reduces_in_flight >= n;
+}
+
+/* Rank 0 wraps its last two units as one; where there is one alone, or as many
+ * are reached ahead, its fold is another. */
 static void another_wrap(struct driver *x, struct offer *o)
 {
-    if (x->units->n_units < 2) {
+    if (x->units->n_units < 2 || reaches_all_units(x, o)) {
         another_fold(x, o);
         return;
     }
