@@ -103,6 +103,11 @@ right "dtypes that are not claimed" \
 right "a checkpoint that is damaged, beside an earlier one" \
     'script 1;--;save a local;wait a;pass 0.0 s;pass 0.1 s;zero;save a sharded
 wait a;! load-damaged;look'
+run ahead 'script 1;--;! shard-units;look' --engine impl --partial-ok --quiet \
+    --case mlp.empty.natural.full-shard.k4.flat.layer.rank.s.sgd.pb2
+result "ranks disagree about units of which all are reached ahead" "$(
+    [ "$code" -eq 0 ] || echo "code $code: $(tail -2 "$folder/ahead")"
+)"
 # What is looked for must be proved by a record in which it is spoiled: where
 # there are gradients, and in a unit that has any.
 right "a scaled step that finds no gradients" \
@@ -245,4 +250,4 @@ refused "a microbatch that the case lacks" 'fewer microbatches' \
 refused "what is not played" 'action 1 (anew): .*not played' \
     'script 1;--;anew'
 
-finish 35
+finish 36
