@@ -18,7 +18,7 @@
 
 const uint32_t manifest_count = 756;
 const char manifest_sha256[] =
-    "8f086561a0f0f714f3eb888ff5ba06cd00211baa94f51a571f827ccefdac6618";
+    "33dfa4c70929057fe5bbcb4159e3ecd9166103cd9dc351a3247aedfbf657380d";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
