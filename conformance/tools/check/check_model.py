@@ -274,8 +274,8 @@ class Seen:
         return sorted({tuple(x) for r in self.ranks for x in r["pieces"]})
 
 
-def stub(task, child, path, role, rank, late, hung):
-    """The record of a process that could not write its own."""
+def write_for(task, child, path, role, rank, late, hung):
+    """Writes the record of a process that could not write its own."""
     from check_play import IN_A_COLLECTIVE
     from check_record import Record, an_end
     code = child.process.exitcode
@@ -305,7 +305,7 @@ def run(task, out):
         late, hung = wait_for(children, task.timeout)
         for rank, (child, path) in enumerate(zip(children, paths)):
             if not os.path.exists(path):
-                stub(task, child, path, role, rank, late, hung)
+                write_for(task, child, path, role, rank, late, hung)
 
     first = Child(context, output, look_at_in_child, task)
     late, _ = wait_for([first], task.timeout)

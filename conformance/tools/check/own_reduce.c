@@ -9,9 +9,9 @@
 #include "judge/replay/replay_orders.h"
 #include "tools/check/own_requirement.h"
 #include <fsdp/arith/bf16.h>
+#include <fsdp/arith/bits.h>
 
 #include <stdio.h>
-#include <string.h>
 
 enum form {
     FORM_QUOTIENT = 0,      /* the sum, over K */
@@ -24,24 +24,12 @@ enum form {
 /* Of float32 and of bf16, which is its upper half. */
 static float float_of(uint32_t dtype, uint64_t bits)
 {
-    const uint32_t word = (uint32_t)bits << (dtype == OWN_BF16 ? 16 : 0);
-    float x;
-
-    memcpy(&x, &word, sizeof(x));
-    return x;
-}
-
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof(bits));
-    return bits;
+    return fsdp_f32_from_bits((uint32_t)bits << (dtype == OWN_BF16 ? 16 : 0));
 }
 
 static bool same_bits(float a, float b)
 {
-    return bits_of(a) == bits_of(b);
+    return fsdp_f32_bits(a) == fsdp_f32_bits(b);
 }
 
 /* As a value of the wire. */
@@ -180,7 +168,7 @@ static bool part_holds(const struct own_set *s, const struct own_tensor *t,
     f->element = (int64_t)own_place(all, p.first + best);
     want = mean(0, FORM_QUOTIENT, wire, p.x[best], s->world);
     own_value(OWN_F32, t->value[best], text[0]);
-    own_value(OWN_F32, bits_of(want), text[1]);
+    own_value(OWN_F32, fsdp_f32_bits(want), text[1]);
     for (int factor = 2; factor <= (int)s->world * 2; factor++) {
         if (want != 0.0f && same_bits(p.got[best], want * (float)factor)) {
             (void)snprintf(times, sizeof(times), ": it is that times %d",
