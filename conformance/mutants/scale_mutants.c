@@ -37,6 +37,11 @@ static bool plays_refused(const struct run_case *c)
     return plays(c, "scale-refused");
 }
 
+static bool plays_places(const struct run_case *c)
+{
+    return plays(c, "scale-places");
+}
+
 static bool plays_clip(const struct run_case *c)
 {
     return plays(c, "scale-clip");
@@ -52,6 +57,11 @@ static float multiplied(float x)
 static float without_nan(float x)
 {
     return isnan(x) ? 0.0f : x;
+}
+
+static float if_finite(float x)
+{
+    return isfinite(x) ? x : 0.0f;
 }
 
 static float nothing(float x)
@@ -75,6 +85,13 @@ static void scale_piece(const struct fsdp_piece *piece)
 static void drop_nan(const struct fsdp_piece *piece)
 {
     change(piece, without_nan);
+}
+
+static void hide_first(const struct fsdp_piece *piece)
+{
+    if (piece->parameter == 0) {
+        change(piece, if_finite);
+    }
 }
 
 static void clear(const struct fsdp_piece *piece)
@@ -151,6 +168,12 @@ static int scale_found_for_ever(struct fsdp_sharded *s, struct fsdp_step *how)
     return FSDP_OK;
 }
 
+static int scale_first_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(mutant_each_piece(s, hide_first));
+    return mutant_real.engine.step(s, how);
+}
+
 static int scale_nan_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(mutant_each_piece(s, drop_nan));
@@ -208,6 +231,12 @@ const struct mutant scale_mutants[] = {
      .kills = "script.norms",
      .shows = {.in = plays_clip},
      .calls.clip_grad_norm = scale_after_clip},
+    {.name = "scale-first-unseen",
+     .text = "what is not finite in the first parameter is not looked for",
+     .evidence = "a loop over parameters that begins with 1",
+     .kills = "scale.found-everywhere",
+     .shows = {.in = plays_places},
+     .calls.step = scale_first_unseen},
     {.name = "scale-forgotten",
      .text = "gradients are stepped with as they are, scaled",
      .evidence = "an argument that is accepted for its name's sake",
