@@ -352,8 +352,8 @@ static const struct option_row rows[] = {
     {"quiet", NULL, 0, "no progress, no tables", .take = take_flag,
      .at = AT(quiet)},
     {"verbose", NULL, TAKES_JUDGE,
-     "every case, requirement and different failure", .take = take_flag,
-     .at = AT(verbose)},
+     "every case, requirement, different failure; the miniature's table",
+     .take = take_flag, .at = AT(verbose)},
     {"help", NULL, 0, "this text", .take = take_flag, .at = AT(help)},
 };
 enum {

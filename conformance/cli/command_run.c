@@ -82,7 +82,7 @@ static void show(const struct arguments *a, const struct evaluate_input *e,
     if (one->r.count[JUDGE_FAIL] + one->r.count[JUDGE_ERROR] +
             one->r.count[JUDGE_TIMEOUT] + one->r.count[JUDGE_INCOMPLETE] ==
         0) { /* else its numbers would stand where the verdict is read */
-        textbook_print(e);
+        textbook_print(e, &one->r, a->verbose);
     }
     shrink.failure = evaluate_first_failure(&one->r);
     if (shrink.failure.found && a->n_seeds && !a->adapter) {

@@ -100,7 +100,7 @@ static int judge_found(const struct arguments *a,
     for (uint32_t i = 0; i < found->n; i++) {
         evaluate_print(a, &result[i], found->n);
         if (!a->quiet) {
-            textbook_print(&jobs[i].input);
+            textbook_print(&jobs[i].input, &result[i].r, a->verbose);
         }
     }
     if (found->n > 1 && !a->quiet) {

@@ -45,8 +45,8 @@ done
 # The final losses of the cases under fold tree, which are folded in one order
 # over 64 grains whoever has them.
 for k in 16 32 64; do
-    grep -E '^mlp\.odd .* tree ' "out.$k" |
-        awk '{print $1, $3, $9}' >"curve.$k"
+    awk '$NF ~ /^mlp\.odd\..*\.tree\./ {split($NF, id, "."); print id[4], $1}' \
+        "out.$k" >"curve.$k"
 done
 result 'one curve under fold tree' "$(
     [ "$(wc -l <curve.16)" -eq 4 ] || cat curve.16

@@ -29,7 +29,7 @@ eight=$of.k8.per-parameter.layer.rank.s.sgd
 # suite CASE,...: the table that the suite makes from its records.
 suite()
 {
-    "$cts" run --engine ref --partial-ok --case "$1" 2>&1 |
+    "$cts" run --engine ref --partial-ok --verbose --case "$1" 2>&1 |
         sed -n '/^The miniature/,/^$/p; /Exercise/,$p' |
         sed -n 's/^  //p' | grep -v '^Exercise'
 }

@@ -160,11 +160,15 @@ static void print_exercise(struct judge_store *store,
     }
 }
 
-void textbook_print(const struct evaluate_input *e)
+void textbook_print(const struct evaluate_input *e,
+                    const struct judge_result *r, bool asked)
 {
     struct judge_store *store = NULL;
-
     bool book = false; /* K = 4, as the book has it, is among them */
+
+    if (judge_is_selection(r) && !asked) {
+        return;
+    }
 
     for (uint32_t i = 0; i < e->cases->n; i++) {
         book = book || (is_miniature(&e->cases->c[i], CASE_WRAP_LAYER) &&

@@ -9,7 +9,9 @@
 
 #include "cli/evaluate.h"
 
-/* Reads the records of e; prints nothing if no case is that model. */
-void textbook_print(const struct evaluate_input *e);
+/* Reads the records of e; prints nothing if no case is that model, and of a
+ * selection, as r says, only if it was asked for. */
+void textbook_print(const struct evaluate_input *e,
+                    const struct judge_result *r, bool asked);
 
 #endif

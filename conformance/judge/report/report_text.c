@@ -15,7 +15,7 @@
 
 enum {
     MAX_SHOWN = 20,
-    MAX_LISTED = 600
+    MAX_LISTED = 20
 };
 
 static const char *or_unknown(const char *name)
@@ -40,16 +40,15 @@ static bool lacks(const struct judge_result *r, const char *claim)
     return strcmp(r->world, JUDGE_ADAPTER_WORLD) == 0 && !claims(r, claim);
 }
 
+/* Its id says what the case is. */
 static void put_case(FILE *f, const struct judge_result *r,
-                     const struct judge_case *c, bool verbose)
+                     const struct judge_case *c)
 {
-    char model[40];
     char peak[48] = "-";
     char counts[32] = "-";
     char loss[24] = "-";
     char off[32] = "-";
 
-    (void)snprintf(model, sizeof(model), "%s.%s", c->c.workload, c->c.size);
     if (c->has_losses) {
         (void)snprintf(loss, sizeof(loss), "%.9g", (double)c->final_loss);
         (void)snprintf(off, sizeof(off), "%" PRIu32 "/%" PRIu32, c->losses_off,
@@ -67,27 +66,17 @@ static void put_case(FILE *f, const struct judge_result *r,
         (void)snprintf(counts, sizeof(counts), "%" PRIu32 "/%" PRIu32,
                        c->collectives, c->collectives_expected);
     }
-    (void)fprintf(f,
-                  "%-12s %-10s %-18s %3" PRIu32 " %-6s %-5s %-9s %5" PRIu32
-                  " %12s %7s %19s %9s %s%s%s\n",
-                  model, or_unknown(case_data_name(c->c.data)),
-                  or_unknown(case_strategy_name(c->c.strategy)), c->c.ranks,
-                  or_unknown(case_wrap_name(c->c.wrap)),
-                  or_unknown(case_fold_name(c->c.fold)),
-                  or_unknown(case_scenario_name(c->c.scenario)), c->c.steps,
-                  loss, off, peak, counts,
+    (void)fprintf(f, "%12s %7s %19s %9s %-11s %s\n", loss, off, peak, counts,
                   c->outcome == JUDGE_PASS ? "judged"
                                            : judge_outcome_name(c->outcome),
-                  verbose ? " " : "", verbose ? c->id : "");
+                  c->id);
 }
 
-/* Whether somebody will want to see it: of very many cases only those that
- * deviate, and none of which nothing was asked. */
-static bool is_shown(const struct judge_result *r, const struct judge_case *c)
+/* Whether something is off in it. What is not claimed is counted elsewhere. */
+static bool deviates(const struct judge_case *c)
 {
-    return c->outcome == JUDGE_PASS
-               ? r->n_cases <= MAX_LISTED || c->losses_off > 0
-               : c->outcome != JUDGE_NOT_CLAIMED;
+    return c->outcome == JUDGE_PASS ? c->losses_off > 0
+                                    : c->outcome != JUDGE_NOT_CLAIMED;
 }
 
 /* What stands behind "the engine does not claim: ". */
@@ -127,26 +116,37 @@ static void put_unclaimed(FILE *f, const struct judge_result *r)
     (void)fputs(listed > 0 ? " (--verbose lists them)\n" : "", f);
 }
 
+/* Few are all listed, of many those that deviate, if they are not many. */
 static void put_cases(FILE *f, const struct judge_result *r, bool verbose)
 {
-    uint32_t left_out = 0;
+    const bool few = r->n_cases <= MAX_LISTED;
+    uint32_t listed = 0;
+    uint32_t right = 0;
+    uint32_t off = 0;
 
-    (void)fprintf(f,
-                  "%-12s %-10s %-18s %3s %-6s %-5s %-9s %5s %12s %7s %19s %9s "
-                  "%s\n",
-                  "model", "data", "strategy", "K", "wrap", "fold", "scenario",
-                  "steps", "final loss", "off", "peak/oracle", "comm/want",
-                  "case");
+    (void)fprintf(f, "%12s %7s %19s %9s %-11s %s\n", "final loss", "off",
+                  "peak/oracle", "comm/want", "", "case");
     for (uint32_t c = 0; c < r->n_cases; c++) {
-        if (verbose || is_shown(r, &r->cases[c])) {
-            put_case(f, r, &r->cases[c], verbose);
+        const struct judge_case *one = &r->cases[c];
+        const bool claimed = one->outcome != JUDGE_NOT_CLAIMED;
+
+        if (verbose || (few && claimed) ||
+            (deviates(one) && listed < MAX_LISTED)) {
+            put_case(f, r, one);
+            listed++;
         } else {
-            left_out += r->cases[c].outcome == JUDGE_PASS;
+            off += deviates(one);
+            right += claimed && !deviates(one);
         }
     }
-    if (left_out > 0) {
-        (void)fprintf(f, "and %" PRIu32 " cases without a deviation\n",
-                      left_out);
+    if (off > 0) {
+        (void)fprintf(f, "and %" PRIu32 " cases more that deviate\n", off);
+    }
+    if (right > 0) {
+        (void)fprintf(f,
+                      "and %" PRIu32 " cases without a deviation (--verbose "
+                      "lists them)\n",
+                      right);
     }
     if (!verbose) {
         put_unclaimed(f, r);
