@@ -27,7 +27,7 @@ judge() # NAME FOLDER ...
     (cd "$folder" && "$cts" verify "$@" "${selection[@]}" \
         --report "$folder/report" >"$folder/$name" 2>&1)
     echo "code $?" >>"$folder/$name"
-    sed -E 's/"(started|ended|seconds|records)":("[^"]*"|[0-9.e+-]+),?//g' \
+    sed -E 's/"(started|ended|seconds|milliseconds|records)":("[^"]*"|[0-9.e+-]+),?//g' \
         "$folder/report" >"$folder/$name.jsonl"
     sed -i -E '/records|seconds|^time/d' "$folder/$name"
 }
