@@ -21,7 +21,9 @@ static const char usage[] =
     "Writes the newest complete checkpoint of DIR, in the full or the sharded "
     "form,\nas a full one into the directory OUT: model.safetensors, "
     "optimizer.safetensors,\nstate-00001.safetensors and manifest.json. Says "
-    "which one it was, and where it\nwrote.\n";
+    "which one it was, and where it\nwrote.\n\n"
+    "example:\n"
+    "  fsdp-cts consolidate checkpoints/ whole/\n";
 
 static int exchange(void *self, const void *mine, uint64_t bytes, void *all)
 {

@@ -18,7 +18,10 @@ enum {
 static void help(void)
 {
     printf("usage: fsdp-cts fixtures --write DIR | --check DIR\n\n"
-           "Writes the golden data, or makes them again and compares.\n\n");
+           "Writes the golden data, or makes them again and compares.\n\n"
+           "example:\n"
+           "  fsdp-cts fixtures --check fixtures/golden\n"
+           "\n");
     arguments_help(TAKES);
     printf("\nexit: 0, 2 could not be made, 64 usage error, 65 they differ\n");
 }

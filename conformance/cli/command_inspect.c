@@ -18,7 +18,10 @@ static const char usage[] =
     "SHA-256. DIR: its newest complete checkpoint, and why it is that one, "
     "its\n"
     "files, which are verified, and its tensors; or, without a manifest, the\n"
-    "files of a Hugging Face index. What is not sound is refused: exit 65.\n";
+    "files of a Hugging Face index. What is not sound is refused: exit 65.\n\n"
+    "examples:\n"
+    "  fsdp-cts inspect model.safetensors\n"
+    "  fsdp-cts inspect --json checkpoints/\n";
 
 static void print_shape(const json_t *shape)
 {

@@ -249,7 +249,11 @@ int command_mutants(int argc, char **argv)
     if (a.help) {
         printf("usage: fsdp-cts mutants [NAME ...] [OPTION ...]\n\nRuns "
                "mutants of an engine and prints, for each, the requirements\n"
-               "that failed as first causes: the kill matrix.\n\n");
+               "that failed as first causes: the kill matrix.\n\n"
+               "examples:\n"
+               "  fsdp-cts mutants\n"
+               "  fsdp-cts mutants divide-twice --engine ./mine.so\n"
+               "\n");
         arguments_help(TAKES);
         return 0;
     }

@@ -23,7 +23,11 @@ static void help(void)
            "wrote, or what it\nsays of some requirements. Nothing is judged "
            "again: that its totals and its\nverdict are those of its items is "
            "checked, that its items are those of any\nrecords is not; see: "
-           "fsdp-cts verify.\n\n");
+           "fsdp-cts verify.\n\n"
+           "examples:\n"
+           "  fsdp-cts report run.jsonl --requirement reduce.scale\n"
+           "  fsdp-cts report run.jsonl --records records --html run.html\n"
+           "\n");
     arguments_help(TAKES);
     exit_codes_print(stdout);
 }

@@ -40,7 +40,12 @@ static void help(void)
         "Runs engines through the suite's cases and says, with evidence, for "
         "each\n"
         "whether its loss curve is bit-exact, its peak memory as the closed\n"
-        "form says, and its collectives the right number and size.\n\n");
+        "form says, and its collectives the right number and size.\n\n"
+        "examples:\n"
+        "  fsdp-cts run --engine ./mine.so --ranks 2,3\n"
+        "  fsdp-cts run --engine ref --mutant divide-twice --workload mlp\n"
+        "  fsdp-cts run --engine ./mine.so --case 'mlp.*.k2.*' --fail-fast\n"
+        "\n");
     arguments_help(TAKES);
     exit_codes_print(stdout);
 }

@@ -33,8 +33,9 @@ static void help(void)
         "annotation for\n                       each requirement that failed\n"
         "  --code-quality PATH  a code quality report of GitLab; findings are "
         "shown at\n                       PATH, a file of yours\n\n"
-        "    fsdp-cts run --engine ./mine.so --report r.jsonl --junit r.xml\n"
-        "    fsdp-cts summary r.jsonl >>\"$GITHUB_STEP_SUMMARY\"\n\n"
+        "example:\n"
+        "  fsdp-cts run --engine ./mine.so --report r.jsonl --junit r.xml\n"
+        "  fsdp-cts summary r.jsonl >>\"$GITHUB_STEP_SUMMARY\"\n\n"
         "exit: 0 printed, whatever the verdict; 64 usage error, 65 bad data\n");
 }
 

@@ -34,7 +34,11 @@ static void help(void)
            "wrote, those in\nseveral folders as one run ('fsdp-cts run "
            "--shard'), or checks a\nbundle of 'fsdp-cts submit': its files, "
            "versions and cases, and its report against\nwhat the judge finds "
-           "now of the records in it.\n\n");
+           "now of the records in it.\n\n"
+           "examples:\n"
+           "  fsdp-cts verify records --report again.jsonl\n"
+           "  fsdp-cts verify part1 part2 part3\n"
+           "\n");
     arguments_help(TAKES);
     exit_codes_print(stdout);
 }

@@ -138,6 +138,14 @@ is 'nobody asked' "$(grep -c '^time, in' out)" 0
 is 'help of a command' $? 0
 "$cts" run --help >wanted
 is 'is its --help' "$(cat out)" "$(cat wanted)"
+"$cts" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' >commands
+result 'each command shows an example' "$(
+    [ "$(wc -l <commands)" -ge 15 ] || wc -l <commands
+    while read -r command; do
+        "$cts" "$command" --help | grep -cE '^examples?:' >/dev/null ||
+            echo "not $command"
+    done <commands
+)"
 "$cts" help frobnicate >out 2>err
 is 'help of no command' $? 64
 "$cts" run --first-seed 3 >out 2>err
@@ -145,4 +153,4 @@ is 'a first seed of none' $? 64
 "$cts" run --fixtures ./nowhere >out 2>err
 is 'golden data that are not there' $? 65
 
-finish 24
+finish 25

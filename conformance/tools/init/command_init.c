@@ -45,9 +45,10 @@ static void help(void)
            "things, each asked for by one "
            "level (fsdp-cts run --level),\nand a CMakeLists.txt with the "
            "suite's tests of it.\n\n"
-           "    fsdp-cts init c mine\n"
-           "    cmake -S mine -B mine/build && cmake --build mine/build\n"
-           "    fsdp-cts run --engine mine/build/mine.so --level layout\n"
+           "example:\n"
+           "  fsdp-cts init c mine\n"
+           "  cmake -S mine -B mine/build && cmake --build mine/build\n"
+           "  fsdp-cts run --engine mine/build/mine.so --level layout\n"
            "\nexit: 0 written, 64 usage error, 74 could not be written\n");
 }
 

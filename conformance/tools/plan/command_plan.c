@@ -24,7 +24,11 @@ static const char usage[] =
     "step. Nothing is run.\n\nA record without --ranks is planned as its case "
     "says, whatever other options say\nof the case; with --ranks its model and "
     "units alone are taken. --least-ranks\nignores --ranks and --replicas: "
-    "worlds are powers of two, without replicas.\n\n";
+    "worlds are powers of two, without replicas.\n\n"
+    "examples:\n"
+    "  fsdp-cts plan gpt.small --ranks 8\n"
+    "  fsdp-cts plan --list\n"
+    "\n";
 
 static const char ending[] =
     "\nexit: 0 planned; 1 a record has something else (--check); 64 usage "

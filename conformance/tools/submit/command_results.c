@@ -25,7 +25,10 @@ static void help(void)
            "Checks and judges bundles of 'fsdp-cts submit' and prints, as a "
            "part of a Markdown\npage: their verdicts, what fails in them and "
            "why, and what came of each\nrequirement. A bundle needs records, "
-           "and explanations of all that fails.\n\n");
+           "and explanations of all that fails.\n\n"
+           "example:\n"
+           "  fsdp-cts results bundles/* --html results.html\n"
+           "\n");
     arguments_help(TAKES);
     printf("\nexit: 0 printed, 2 interrupted, 64 usage error, 65 bad data\n");
 }

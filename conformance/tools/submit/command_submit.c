@@ -29,7 +29,10 @@ static void help(void)
            "Judges records that 'fsdp-cts run --records' wrote, and puts them, "
            "the report,\nversions, claims and how to run it again into a "
            "folder, with a manifest of sizes\nand SHA-256. 'fsdp-cts verify "
-           "DIR' checks it anywhere.\n\n");
+           "DIR' checks it anywhere.\n\n"
+           "example:\n"
+           "  fsdp-cts submit records --about about.json --bundle mine\n"
+           "\n");
     arguments_help(TAKES);
     printf("\nexit: 0 the bundle is there, 2 records are missing, 64 usage "
            "error, 65 bad data\n");

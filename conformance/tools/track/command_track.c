@@ -75,7 +75,10 @@ static void help(FILE *to)
 {
     fprintf(to, "usage: fsdp-cts track ACTION [OPTION ...] [FILE ...]\n\n"
                 "Keeps what was measured of every commit, and judges the "
-                "newest run.\n\n");
+                "newest run.\n\n"
+                "examples:\n"
+                "  fsdp-cts track add run.jsonl bench.json\n"
+                "  fsdp-cts track check --markdown\n\n");
     for (int i = 0; i < N_ACTIONS; i++) {
         fprintf(to, "  %-12s %s\n", actions[i].name, actions[i].help);
     }
