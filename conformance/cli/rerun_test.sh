@@ -46,14 +46,15 @@ first_rerun() # FILE: of text
     sed -n '/^  rerun  /{s///p;q;}' "$1"
 }
 
-run=(run --engine "$PWD/slow.so" --workload linear --ranks 5)
+run=(run --engine "$PWD/slow.so" --workload mlp --ranks 5 --strategy full-shard)
 "$cts" "${run[@]}" >out 2>err
 again 'what run says' "$(first_rerun out)"
 
 # A relative path; verify, reports and JUnit speak to whoever is elsewhere.
-"$cts" run --engine ./slow.so --workload linear --ranks 5 --records kept \
+"$cts" run --engine ./slow.so --workload mlp --ranks 5 --strategy full-shard \
+    --records kept \
     --record-only >out 2>err
-"$cts" verify kept --workload linear --ranks 5 --report kept.jsonl \
+"$cts" verify kept --workload mlp --ranks 5 --strategy full-shard --report kept.jsonl \
     --junit kept.xml >out 2>err
 again 'what verify says' "$(first_rerun out)"
 "$cts" report kept.jsonl --requirement step.sgd >out 2>err
@@ -79,7 +80,7 @@ failing() # of a report, the cases
     grep '"outcome": *"\(fail\|error\|timeout\)"' "$1" |
         grep -o '"case": *"[^"]*"' | sort -u
 }
-"$cts" run --engine "$PWD/slow.so" --workload linear --ranks 5 --report all.jsonl \
+"$cts" run --engine "$PWD/slow.so" --workload mlp --ranks 5 --strategy full-shard --report all.jsonl \
     >out 2>err
 failing all.jsonl >wanted
 (cd "$folder/elsewhere" &&
@@ -99,7 +100,7 @@ result '--dry-run prints them' "$(
 sed 's/how->lr\[0\], decay/how->lr[0] + 0.0f, decay/' "$engine" >slow.c
 "${CC:-cc}" -std=c11 -shared -fPIC -O1 -ffp-contract=off \
     -I "$include" slow.c -o slow.so || exit 1
-"$cts" run --engine ./slow.so --workload linear --ranks 5 --report all.jsonl \
+"$cts" run --engine ./slow.so --workload mlp --ranks 5 --strategy full-shard --report all.jsonl \
     --last-failed --quiet >out 2>err
 result '--last-failed: what is mended passes' "$(
     [ "$(<out)" = 'PASSED, of a selection: no verdict' ] || cat out err
@@ -202,7 +203,7 @@ stranger 'a library of a report' '--engine ./touch.so' \
 strange() # WHAT JSON WANTED
 {
     printf '%s' "$2" >kept/rerun.json
-    "$cts" verify kept --workload linear --ranks 5 >out 2>err
+    "$cts" verify kept --workload mlp --ranks 5 --strategy full-shard >out 2>err
     result "$1" "$(
         got=$(first_rerun out)
         case $got in

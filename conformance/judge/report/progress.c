@@ -173,8 +173,9 @@ void progress_name(struct progress *p, const char *what)
     progress_add(p, 0, 0);
 }
 
-void progress_clear(const struct progress *p)
+void progress_clear(struct progress *p)
 {
+    end_ticks(p);
     if (!p->silent && p->terminal) {
         (void)fputs("\r\033[K", stderr);
         (void)fflush(stderr);
@@ -183,7 +184,6 @@ void progress_clear(const struct progress *p)
 
 void progress_end(struct progress *p)
 {
-    end_ticks(p);
     progress_clear(p);
     if (!p->silent && p->done > 0) {
         put_line(p, p->terminal);

@@ -30,15 +30,16 @@ struct progress {
 void progress_begin(struct progress *p, const char *phase, const char *unit,
                     uint32_t total, bool silent);
 /* From here on it is shown by itself, while one thing takes long; by a thread,
- * so of a process that starts no other one until progress_end. */
+ * so of a process that starts no other one until progress_clear or _end. */
 void progress_tick(struct progress *p);
 /* So many more are done, and of these so many failed; from any thread. NULL:
  * nothing. */
 void progress_add(struct progress *p, uint32_t done, uint32_t failed);
 /* What is done now: it stands behind the counts. */
 void progress_name(struct progress *p, const char *what);
-/* Before something else is printed: the line of a terminal goes. */
-void progress_clear(const struct progress *p);
+/* Before something else is printed: the line of a terminal goes, and is not
+ * shown by itself any more. */
+void progress_clear(struct progress *p);
 /* The last line, if anything was done. */
 void progress_end(struct progress *p);
 
