@@ -74,6 +74,21 @@ none_left()
     echo "${left:-pgrep ended with $status}"
 }
 
+# reaches FROM TO: waits until host FROM reaches host TO. A link that came back
+# a moment ago still answers "no route" to the first who asks, whom Open MPI
+# would give up for; a host that is there refuses a port that nobody listens at.
+reaches()
+{
+    local i said
+    for ((i = 0; i < 200; i++)); do
+        said=$("$at/on" "$1" \
+            "timeout 5 bash -c 'echo >/dev/tcp/10.77.0.$2/9'" 2>&1)
+        [[ $said != *refused* ]] || return 0
+        sleep 0.1
+    done
+    echo "host $1 does not reach host $2: $said"
+}
+
 # The parts that run beside hosts. They ask each other each second, and not
 # each ten.
 if [ "${FSDP_HOSTS-}" != "" ]; then
@@ -97,6 +112,7 @@ if [ "${FSDP_HOSTS-}" != "" ]; then
     wait $!
     none_left >"$at/left.cut"
     ip link set e2 up
+    { reaches 2 1 && reaches 1 2; } >"$at/back"
     over "$at" dead ref --timeout 60 &
     once_begun "$at/dead" $! && kill -KILL "$(cat "$at/pid.2")"
     wait $!
@@ -174,6 +190,7 @@ else
         cat "$at/slow.out" "$at/slow.err")"
     result 'the same bits over a slow link' "$(same "$folder/local" "$at/slow")"
 fi
+result 'a link that was cut comes back' "$(cat "$at/back")"
 while read -r what host; do
     result "$what: the run ends, and not well" "$(
         code=$(cat "$at/$what.code")
@@ -192,4 +209,4 @@ for what in cut dead; do
     result "$what: no process is left" "$(cat "$at/left.$what")"
 done
 
-finish 19
+finish 20
