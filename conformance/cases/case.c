@@ -99,7 +99,7 @@ const char *case_frozen_name(uint32_t frozen)
 
 bool case_value(const char *(*name)(uint32_t), const char *text, uint32_t *out)
 {
-    for (uint32_t i = 0; name(i) != NULL; i++) {
+    for (uint32_t i = 0; name(i); i++) {
         if (strcmp(name(i), text) == 0) {
             *out = i;
             return true;
@@ -132,7 +132,7 @@ void case_float_text(float x, char text[CASE_FLOAT_BYTES])
         }
     }
     plus = strchr(text, '+');
-    if (plus != NULL) {
+    if (plus) {
         memmove(plus, plus + 1, strlen(plus));
     }
 }
@@ -178,7 +178,7 @@ static void id_add_unless(struct id *id, const char *what, uint64_t value,
 /* Only malformed cases have a value without a name. */
 static const char *named(const char *name)
 {
-    return name != NULL ? name : "unknown";
+    return name ? name : "unknown";
 }
 
 /* Bits, so that a difference in the sign of zero shows as well. */

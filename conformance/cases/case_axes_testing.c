@@ -224,7 +224,7 @@ static const char *excluded_large(const struct axis_world *world,
     const uint32_t scenario = pick[AXIS_SCENARIO];
     const uint32_t sync = pick[AXIS_SYNC];
 
-    if (world != NULL &&
+    if (world &&
         !(world->ranks == 2 || (world->ranks == 4 && world->replicas != 0))) {
         return "a large model costs too much in many worlds";
     }
@@ -272,7 +272,7 @@ static const char *excluded_keep_root(const struct model_value *model,
         return NULL;
     }
     if (wrap != CASE_WRAP_BLOCK ||
-        (model != NULL && strcmp(model->workload, "gpt") != 0)) {
+        (model && strcmp(model->workload, "gpt") != 0)) {
         return "these wraps leave the root no parameter";
     }
     return NULL;
@@ -286,17 +286,16 @@ static const char *excluded_ahead(const struct model_value *model,
 {
     const uint32_t wrap = pick[AXIS_WRAP];
 
-    if (world != NULL && world->ranks == 1) {
+    if (world && world->ranks == 1) {
         return "one rank has nothing to gather or to reduce ahead";
     }
     if (wrap == CASE_WRAP_WHOLE) {
         return "one unit has no other to gather ahead";
     }
-    if (model != NULL && wrap == CASE_WRAP_PAIR &&
-        strcmp(model->size, "empty") == 0) {
+    if (model && wrap == CASE_WRAP_PAIR && strcmp(model->size, "empty") == 0) {
         return "two layers are one unit: there is no other";
     }
-    if (model != NULL && model->is_large) {
+    if (model && model->is_large) {
         return "a large model costs too much in many schedules";
     }
     return NULL;
@@ -309,19 +308,19 @@ const char *axes_excluded(const struct case_axes *axes,
     const struct axis_world *const world = world_of(axes, pick);
     const char *why = NULL;
 
-    if (model != NULL) {
+    if (model) {
         why = excluded_model(model, pick);
     }
-    if (why == NULL && model != NULL && model->is_large) {
+    if (!why && model && model->is_large) {
         why = excluded_large(world, pick);
     }
-    if (why == NULL && world != NULL) {
+    if (!why && world) {
         why = excluded_world(world, pick);
     }
-    if (why == NULL && pick[AXIS_AHEAD] != 0 && pick[AXIS_AHEAD] != AXIS_OPEN) {
+    if (!why && pick[AXIS_AHEAD] != 0 && pick[AXIS_AHEAD] != AXIS_OPEN) {
         why = excluded_ahead(model, world, pick);
     }
-    if (why == NULL && pick[AXIS_KEEP_ROOT] == 1) {
+    if (!why && pick[AXIS_KEEP_ROOT] == 1) {
         why = excluded_keep_root(model, pick);
     }
     return why;

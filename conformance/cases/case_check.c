@@ -17,7 +17,7 @@ static bool is_word(const char word[16])
     size_t n = 0;
 
     while (n < 16 && word[n] != '\0') {
-        if (strchr("abcdefghijklmnopqrstuvwxyz0123456789-", word[n]) == NULL) {
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", word[n])) {
             return false;
         }
         n++;
@@ -30,16 +30,12 @@ static const char *check_names(const struct run_case *c)
     if (!is_word(c->workload) || !is_word(c->size)) {
         return "workload and size are words of 1 to 15 of a-z, 0-9 and -";
     }
-    if (case_data_name(c->data) == NULL ||
-        case_scenario_name(c->scenario) == NULL ||
-        case_strategy_name(c->strategy) == NULL ||
-        case_layout_name(c->layout) == NULL ||
-        case_wrap_name(c->wrap) == NULL || case_fold_name(c->fold) == NULL ||
-        case_optimizer_name(c->optimizer) == NULL ||
-        case_recompute_name(c->recompute) == NULL ||
-        case_frozen_name(c->frozen) == NULL ||
-        case_precision_name(c->precision) == NULL ||
-        case_factors_name(c->factors) == NULL) {
+    if (!case_data_name(c->data) || !case_scenario_name(c->scenario) ||
+        !case_strategy_name(c->strategy) || !case_layout_name(c->layout) ||
+        !case_wrap_name(c->wrap) || !case_fold_name(c->fold) ||
+        !case_optimizer_name(c->optimizer) ||
+        !case_recompute_name(c->recompute) || !case_frozen_name(c->frozen) ||
+        !case_precision_name(c->precision) || !case_factors_name(c->factors)) {
         return "data, scenario, strategy, layout, wrap, fold, optimizer, "
                "recompute, precision, factors or frozen is not in its list";
     }
@@ -179,10 +175,10 @@ static const char *check_script(const struct run_case *c)
         return c->script[0] == '\0' ? NULL
                                     : "only scenario script has a script";
     }
-    if (memchr(c->script, '\0', sizeof(c->script)) != NULL) {
+    if (memchr(c->script, '\0', sizeof(c->script))) {
         s = case_script_find(c->script);
     }
-    if (s == NULL) {
+    if (!s) {
         return "this script is neither the suite's nor was it given";
     }
     return c->steps == s->actions && c->recorded_steps == s->actions
@@ -197,7 +193,7 @@ const char *case_check(const struct run_case *c)
         check_numbers, check_factors, check_script};
     const char *wrong = NULL;
 
-    for (uint32_t i = 0; i < N_OF(check) && wrong == NULL; i++) {
+    for (uint32_t i = 0; i < N_OF(check) && !wrong; i++) {
         wrong = check[i](c);
     }
     return wrong;

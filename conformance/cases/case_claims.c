@@ -50,7 +50,7 @@ static bool says(const struct run_case *c, const char *words)
     const struct case_script *s =
         case_is_script(c) ? case_script_find(c->script) : NULL;
 
-    return s != NULL && strstr(s->text, words) != NULL;
+    return s && strstr(s->text, words);
 }
 
 /* Or a script does the same, or makes a call of it that must be refused. */
@@ -69,7 +69,7 @@ static bool has_scenario(const struct run_case *c, uint32_t scenario)
         [CASE_RESUME_FULL] = {" full\n", " full-rank0"},
         [CASE_RESUME_LOCAL] = {" local\n"}};
 
-    for (uint32_t i = 0; i < MOST && words[scenario][i] != NULL; i++) {
+    for (uint32_t i = 0; i < MOST && words[scenario][i]; i++) {
         if (says(c, words[scenario][i])) {
             return true;
         }
@@ -179,9 +179,9 @@ static bool says_each(const struct run_case *c, const char *setting)
 {
     const struct case_script *s =
         case_is_script(c) ? case_script_find(c->script) : NULL;
-    const char *at = s != NULL ? strstr(s->text, setting) : NULL;
+    const char *at = s ? strstr(s->text, setting) : NULL;
 
-    return at != NULL && memchr(at, ',', strcspn(at + 1, "\n") + 1) != NULL;
+    return at && memchr(at, ',', strcspn(at + 1, "\n") + 1);
 }
 
 static bool has_numbers(const struct run_case *c, uint32_t value)
@@ -380,15 +380,13 @@ uint32_t case_claims(const struct run_case *c,
 {
     uint32_t n = 0;
 
-    for (const struct claim *q = known_claims; q->name != NULL; q++) {
-        if (q->asked_by != NULL && q->asked_by(c, q->value)) {
+    for (const struct claim *q = known_claims; q->name; q++) {
+        if (q->asked_by && q->asked_by(c, q->value)) {
             list[n++] = q->name;
         }
     }
-    if (case_layout_name(c->layout) == NULL ||
-        case_strategy_name(c->strategy) == NULL ||
-        case_fold_name(c->fold) == NULL ||
-        case_optimizer_name(c->optimizer) == NULL) {
+    if (!case_layout_name(c->layout) || !case_strategy_name(c->strategy) ||
+        !case_fold_name(c->fold) || !case_optimizer_name(c->optimizer)) {
         list[n++] = "unknown";
     }
     return n;
@@ -396,7 +394,7 @@ uint32_t case_claims(const struct run_case *c,
 
 bool claim_is_known(const char *claim)
 {
-    for (const struct claim *q = known_claims; q->name != NULL; q++) {
+    for (const struct claim *q = known_claims; q->name; q++) {
         if (q->begins ? strncmp(q->name, claim, strlen(q->name)) == 0
                       : strcmp(q->name, claim) == 0) {
             return true;

@@ -310,7 +310,7 @@ bool case_graph_smaller(const struct run_case *c, uint32_t *at,
             changed = drop_bit(out, i - n_parts - SIMPLER);
         }
         fit_units(out);
-        if (changed && case_check(out) == NULL) {
+        if (changed && !case_check(out)) {
             (*at)++;
             return true;
         }

@@ -122,7 +122,7 @@ static bool read_scenario(const char *word, struct run_case *c)
 {
     const struct case_script *s = case_script_find(word);
 
-    if (s != NULL) {
+    if (s) {
         case_play_script(c, s);
         return true;
     }
@@ -211,7 +211,7 @@ bool case_of_id(const char *id, struct run_case *out)
     if (r.good) {
         read_rest(&r, out);
     }
-    if (!r.good || case_check(out) != NULL) {
+    if (!r.good || case_check(out)) {
         return false;
     }
     case_id(out, again);

@@ -17,7 +17,7 @@
 __attribute__((format(printf, 3, 4))) static int
 refuse(struct fsdp_error *error, int status, const char *format, ...)
 {
-    if (error != NULL && error->status == FSDP_OK) {
+    if (error && error->status == FSDP_OK) {
         va_list arguments;
 
         error->status = status;
@@ -33,7 +33,7 @@ refuse(struct fsdp_error *error, int status, const char *format, ...)
 /* A tied parameter is stored, and so counted, with its original. */
 static bool is_own(const struct fsdp_model *model, uint32_t p)
 {
-    return model->parameter_alias == NULL || model->parameter_alias[p] < 0;
+    return !model->parameter_alias || model->parameter_alias[p] < 0;
 }
 
 /* At least a quarter of the model makes a unit. */
@@ -84,8 +84,7 @@ static int wrap_head(const struct fsdp_model *model, struct wrap_units *out)
             name = model->module_name[m];
         }
     }
-    return name != NULL ? wrap_by_hand(model, &name, 1, out)
-                        : wrap_whole(model, out);
+    return name ? wrap_by_hand(model, &name, 1, out) : wrap_whole(model, out);
 }
 
 static int wrap_case(const struct run_case *c,
@@ -96,7 +95,7 @@ static int wrap_case(const struct run_case *c,
 
     switch (c->wrap) {
     case CASE_WRAP_DRAWN:
-        return described->workload->wrap != NULL
+        return described->workload->wrap
                    ? described->workload->wrap(described, out)
                    : FSDP_ERR_INVALID;
     case CASE_WRAP_WHOLE:
@@ -121,7 +120,7 @@ static int refuse_workload(const struct run_case *c, struct fsdp_error *error)
     char names[120] = "";
     size_t length = 0;
 
-    for (uint32_t i = 0; workloads[i] != NULL; i++) {
+    for (uint32_t i = 0; workloads[i]; i++) {
         const int n = snprintf(names + length, sizeof(names) - length, "%s%s",
                                i == 0 ? "" : ", ", workloads[i]->name);
 
@@ -140,7 +139,7 @@ static int refuse_workload(const struct run_case *c, struct fsdp_error *error)
 static const char *find_size(const struct run_case *c,
                              const struct workload *workload)
 {
-    for (uint32_t i = 0; workload->sizes[i] != NULL; i++) {
+    for (uint32_t i = 0; workload->sizes[i]; i++) {
         if (strcmp(workload->sizes[i], c->size) == 0) {
             return workload->sizes[i];
         }
@@ -167,11 +166,11 @@ static int describe(const struct run_case *c, const char *text,
     };
     int status;
 
-    if (workload == NULL) {
+    if (!workload) {
         return refuse_workload(c, error);
     }
     config.size = find_size(c, workload);
-    if (config.size == NULL) {
+    if (!config.size) {
         return refuse(error, FSDP_ERR_INVALID,
                       "workload %s has no size \"%.16s\"; its first is \"%s\"",
                       workload->name, c->size, workload->sizes[0]);
@@ -208,7 +207,7 @@ static int set_dtypes(const struct run_case *c, struct case_model *m)
         return FSDP_OK;
     }
     m->dtypes = calloc(5 * (size_t)n + 1, sizeof(*m->dtypes));
-    if (m->dtypes == NULL) {
+    if (!m->dtypes) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t u = 0; u < n; u++) {
@@ -236,7 +235,7 @@ static int set_factors(const struct run_case *c, struct case_model *m)
         return FSDP_OK;
     }
     m->factors = calloc(2 * (size_t)n + 1, sizeof(*m->factors));
-    if (m->factors == NULL) {
+    if (!m->factors) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t u = 0; u < n; u++) {
@@ -259,7 +258,7 @@ int case_model_make(const struct run_case *c, const char *text,
     int status;
 
     memset(out, 0, sizeof(*out));
-    if (wrong != NULL) {
+    if (wrong) {
         return refuse(error, FSDP_ERR_INVALID, "%s", wrong);
     }
     status = describe(c, text, text_bytes, &out->model, error);
@@ -284,7 +283,7 @@ void case_model_release(struct case_model *m)
     wrap_release(&m->units);
     free(m->dtypes);
     free(m->factors);
-    if (m->model != NULL) {
+    if (m->model) {
         m->model->workload->release(m->model);
     }
     memset(m, 0, sizeof(*m));

@@ -61,7 +61,7 @@ static uint64_t unit_numel(const struct case_model *m, uint32_t unit)
 
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         const bool own =
-            model->parameter_alias == NULL || model->parameter_alias[p] < 0;
+            !model->parameter_alias || model->parameter_alias[p] < 0;
 
         if (own &&
             m->units.unit_of_module[model->parameter_module[p]] == unit) {
@@ -183,7 +183,7 @@ static void assert_refused(const struct run_case *c, const char *complaint)
     assert_int_equal(case_model_make(c, text, TEXT_BYTES, &m, &error),
                      FSDP_ERR_INVALID);
     assert_int_equal(error.status, FSDP_ERR_INVALID);
-    if (strstr(error.message, complaint) == NULL) {
+    if (!strstr(error.message, complaint)) {
         fail_msg("\"%s\" does not say \"%s\"", error.message, complaint);
     }
     assert_null(m.model);

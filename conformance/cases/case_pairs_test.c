@@ -125,7 +125,7 @@ static bool complete(struct pairs *p, uint32_t pick[N_AXES], uint32_t a)
     }
     while ((pick[a] = best_value(p, pick, a, tried)) != AXIS_OPEN) {
         tried[pick[a]] = true;
-        if (axes_excluded(&p->axes, pick) == NULL && complete(p, pick, a + 1)) {
+        if (!axes_excluded(&p->axes, pick) && complete(p, pick, a + 1)) {
             return true;
         }
     }
@@ -143,7 +143,7 @@ static bool find_pick(struct pairs *p, uint32_t a, uint32_t i, uint32_t b,
     pick[AXIS_AHEAD] = 0;
     pick[a] = i;
     pick[b] = j;
-    return axes_excluded(&p->axes, pick) == NULL && complete(p, pick, 0);
+    return !axes_excluded(&p->axes, pick) && complete(p, pick, 0);
 }
 
 static void report_pair(const struct pairs *p, uint32_t a, uint32_t b,

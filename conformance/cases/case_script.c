@@ -59,7 +59,7 @@ static void list(void)
         return;
     }
     listed = true;
-    while ((at = strstr(at, "== ")) != NULL) {
+    while ((at = strstr(at, "== "))) {
         const size_t n = strcspn(at + 3, " \n");
         char name[CASE_SCRIPT_NAME_BYTES] = "";
         unsigned long actions = 0;

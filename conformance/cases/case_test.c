@@ -239,7 +239,7 @@ static void faults_of_cases_are_found(void **state)
     for (size_t i = 0; i < N_OF(fault); i++) {
         c = plain();
         memcpy((char *)&c + fault[i].offset, &fault[i].value, 4);
-        if (case_check(&c) == NULL) {
+        if (!case_check(&c)) {
             print_error("fault %zu was not found\n", i);
         }
         assert_non_null(case_check(&c));

@@ -114,7 +114,7 @@ int case_list_add(struct case_list *list, const struct run_case *c)
         const size_t room = list->n == 0 ? 1 : (size_t)list->n * 2;
         struct run_case *const more = realloc(list->c, room * sizeof(*more));
 
-        if (more == NULL) {
+        if (!more) {
             return FSDP_ERR_NOMEM;
         }
         list->c = more;
@@ -204,9 +204,9 @@ int manifest_add_world(uint32_t ranks, struct case_list *list,
         return FSDP_OK;
     }
     while (take_line(&lines, line)) {
-        const bool one_dimension = strchr(line, 'R') == NULL;
-        const bool has_grains = strstr(line, ".tree.") == NULL ||
-                                case_grains(FSDP_FOLD_TREE, ranks) > 0;
+        const bool one_dimension = !strchr(line, 'R');
+        const bool has_grains =
+            !strstr(line, ".tree.") || case_grains(FSDP_FOLD_TREE, ranks) > 0;
         const uint32_t last = !has_grains ? 0 : one_dimension ? 1 : ranks - 1;
         bool enough = false;
 

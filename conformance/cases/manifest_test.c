@@ -42,7 +42,7 @@ static char *pinned_text(const struct case_list *list)
         case_id(&list->c[i], id);
         fprintf(f, "%s\n", id);
     }
-    for (uint32_t i = 0; (s = case_script_listed(i)) != NULL; i++) {
+    for (uint32_t i = 0; (s = case_script_listed(i)); i++) {
         fprintf(f, "%s\n%s", s->name, s->text);
     }
     assert_int_equal(fclose(f), 0);
@@ -86,7 +86,7 @@ static void check_list(const struct case_list *list)
         const char *const wrong = case_check(&list->c[i]);
 
         case_id(&list->c[i], id[i]);
-        if (wrong != NULL) {
+        if (wrong) {
             print_error("%s: %s\n", id[i], wrong);
         }
         assert_null(wrong);

@@ -30,7 +30,7 @@ static void require_sound(const struct checkpoint_manifest *m)
     require(m->shards * m->replicas == m->world);
     for (uint32_t i = 0; i < m->n_files; i++) {
         require(checkpoint_plain_name(m->file[i].name));
-        require(strchr(m->file[i].name, '/') == NULL);
+        require(!strchr(m->file[i].name, '/'));
         require(i == 0 || strcmp(m->file[i - 1].name, m->file[i].name) < 0);
     }
     for (uint32_t i = 0; i < m->table.n; i++) {
@@ -56,7 +56,7 @@ static void check_manifest(const char *text, size_t bytes)
 
     if (status != FSDP_OK) {
         require(status == FSDP_ERR_FORMAT && why[0] != '\0');
-        require(m.file == NULL && m.table.entry == NULL);
+        require(!m.file && !m.table.entry);
         return;
     }
     require_sound(&m);

@@ -41,7 +41,7 @@ int inspect_tensors(json_t *tensors, const struct safetensors_file *f,
     const struct safetensors_tensor *t;
     uint64_t at = 0;
 
-    for (size_t i = 0; (t = safetensors_at(f, i)) != NULL; i++) {
+    for (size_t i = 0; (t = safetensors_at(f, i)); i++) {
         unsigned char sha[EVP_MAX_MD_SIZE] = {0};
         char hex[65];
         const uint64_t end = at + t->bytes;
@@ -71,8 +71,8 @@ int inspect_file(const char *path, json_t **out, char why[INSPECT_WHY_BYTES])
     json_t *meta = json_object();
     int status = safetensors_open(path, &f, why, INSPECT_WHY_BYTES);
 
-    for (size_t i = 0;
-         status == FSDP_OK && (m = safetensors_meta_at(f, i)) != NULL; i++) {
+    for (size_t i = 0; status == FSDP_OK && (m = safetensors_meta_at(f, i));
+         i++) {
         (void)json_object_set_new(meta, m->key, json_string(m->value));
     }
     if (status == FSDP_OK) {

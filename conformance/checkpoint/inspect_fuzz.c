@@ -137,7 +137,7 @@ static void require_sound(const json_t *out)
     size_t i;
     const json_t *t;
 
-    require(again != NULL && json_equal(again, out));
+    require(again && json_equal(again, out));
     json_array_foreach(json_object_get(out, "tensors"), i, t)
     {
         const json_t *at = json_object_get(t, "data_offsets");
@@ -192,7 +192,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t bytes)
         require_sound(out);
     } else {
         require(status == FSDP_ERR_FORMAT || status == FSDP_ERR_IO);
-        require(out == NULL && why[0] != '\0');
+        require(!out && why[0] != '\0');
     }
     json_decref(out);
     return 0;

@@ -53,7 +53,7 @@ copy_tensors(const struct safetensors_file *file, const uint8_t *end)
         require(safetensors_find(file, tensor->name) == tensor);
         copy[i] = *tensor;
     }
-    require(safetensors_at(file, n) == NULL);
+    require(!safetensors_at(file, n));
     return copy;
 }
 
@@ -63,7 +63,7 @@ static struct safetensors_meta *copy_meta(const struct safetensors_file *file,
     struct safetensors_meta *copy;
 
     *n = 0;
-    while (safetensors_meta_at(file, *n) != NULL) {
+    while (safetensors_meta_at(file, *n)) {
         (*n)++;
     }
     copy = calloc(*n + 1, sizeof(*copy));
@@ -123,7 +123,7 @@ static void check_round_trip(const struct safetensors_file *file,
         require(strcmp(safetensors_meta(again, meta[i].key), meta[i].value) ==
                 0);
     }
-    require(safetensors_meta_at(again, n_meta) == NULL);
+    require(!safetensors_meta_at(again, n_meta));
     safetensors_close(again);
     free(image);
     free(meta);
@@ -142,7 +142,7 @@ static void check_file(const uint8_t *p, size_t bytes)
         check_round_trip(file, p + bytes);
         safetensors_close(file);
     } else {
-        require(status == FSDP_ERR_FORMAT && file == NULL);
+        require(status == FSDP_ERR_FORMAT && !file);
         require(why[0] != '\0');
     }
 }
@@ -154,8 +154,8 @@ static void check_file(const uint8_t *p, size_t bytes)
 static void check_framed(const uint8_t *p, size_t bytes)
 {
     const uint8_t *const nul = bytes > 0 ? memchr(p, 0, bytes) : NULL;
-    const size_t header = nul == NULL ? bytes : (size_t)(nul - p);
-    const size_t data = nul == NULL ? 0 : bytes - header - 1;
+    const size_t header = !nul ? bytes : (size_t)(nul - p);
+    const size_t data = !nul ? 0 : bytes - header - 1;
     const size_t all = SAFETENSORS_LENGTH_BYTES + header + data;
     uint8_t *const image = calloc(1, all);
 

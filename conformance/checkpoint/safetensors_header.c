@@ -139,7 +139,7 @@ static int read_entry(const struct safetensors_report *report, const char *name,
     }
     wrong =
         safetensors_size(rank, tensor->n_dims, tensor->shape, &tensor->bytes);
-    if (wrong != NULL) {
+    if (wrong) {
         return safetensors_refuse(report, FSDP_ERR_FORMAT, TENSOR "%s", name,
                                   wrong);
     }
@@ -168,7 +168,7 @@ static int read_meta(const struct safetensors_report *report,
     const char *key;
     json_t *value;
 
-    if (object == NULL) {
+    if (!object) {
         return FSDP_OK;
     }
     if (!json_is_object(object)) {
@@ -176,7 +176,7 @@ static int read_meta(const struct safetensors_report *report,
                                   SAFETENSORS_METADATA " is not an object");
     }
     file->meta = calloc(json_object_size(object) + 1, sizeof(*file->meta));
-    if (file->meta == NULL) {
+    if (!file->meta) {
         return safetensors_refuse(report, FSDP_ERR_NOMEM, "out of memory");
     }
     json_object_foreach(object, key, value)
@@ -251,7 +251,7 @@ static int keep_entries(const struct safetensors_report *report,
 {
     file->tensors = calloc(file->n + 1, sizeof(*file->tensors));
     file->by_name = calloc(file->n + 1, sizeof(struct safetensors_tensor *));
-    if (file->tensors == NULL || file->by_name == NULL) {
+    if (!file->tensors || !file->by_name) {
         return safetensors_refuse(report, FSDP_ERR_NOMEM, "out of memory");
     }
     for (size_t i = 0; i < file->n; i++) {
@@ -272,7 +272,7 @@ static int read_entries(const struct safetensors_report *report,
     const char *name;
     json_t *value;
 
-    if (entries == NULL) {
+    if (!entries) {
         return safetensors_refuse(report, FSDP_ERR_NOMEM, "out of memory");
     }
     json_object_foreach(file->root, name, value)
@@ -349,7 +349,7 @@ static int parse_json(const struct safetensors_report *report, const char *text,
     }
     file->root = json_loadb(
         text, bytes, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &error);
-    if (file->root == NULL) {
+    if (!file->root) {
         /* Jansson words every fault of the text, but not a lack of memory. */
         if (error.text[0] == '\0') {
             return safetensors_refuse(report, FSDP_ERR_NOMEM, "out of memory");

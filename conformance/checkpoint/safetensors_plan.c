@@ -69,7 +69,7 @@ static int check_tensor(const struct safetensors_report *report,
     const char *wrong;
     uint64_t bytes = 0;
 
-    if (tensor->name == NULL || tensor->dtype == NULL) {
+    if (!tensor->name || !tensor->dtype) {
         return safetensors_refuse(report, FSDP_ERR_INVALID,
                                   "a tensor's name or dtype is NULL");
     }
@@ -97,7 +97,7 @@ static int check_tensor(const struct safetensors_report *report,
         }
     }
     wrong = safetensors_size(*rank, tensor->n_dims, tensor->shape, &bytes);
-    if (wrong != NULL) {
+    if (wrong) {
         return safetensors_refuse(report, FSDP_ERR_INVALID, TENSOR "%s",
                                   tensor->name, wrong);
     }
@@ -107,7 +107,7 @@ static int check_tensor(const struct safetensors_report *report,
                                          "come to %" PRIu64,
                                   tensor->name, tensor->bytes, bytes);
     }
-    if (tensor->data == NULL && bytes > 0) {
+    if (!tensor->data && bytes > 0) {
         return safetensors_refuse(report, FSDP_ERR_INVALID,
                                   TENSOR "the data is NULL", tensor->name);
     }
@@ -130,7 +130,7 @@ static int plan_slots(struct safetensors_plan *plan,
                       const struct safetensors_report *report)
 {
     plan->slots = calloc(n > 0 ? n : 1, sizeof(*plan->slots));
-    if (plan->slots == NULL) {
+    if (!plan->slots) {
         return refuse_memory(report);
     }
     for (size_t i = 0; i < n; i++) {
@@ -193,7 +193,7 @@ static int put_meta(json_t *root, const struct safetensors_meta *meta, size_t n,
         return FSDP_OK;
     }
     for (size_t i = 0; i < n; i++) {
-        if (meta[i].key == NULL || meta[i].value == NULL) {
+        if (!meta[i].key || !meta[i].value) {
             return safetensors_refuse(report, FSDP_ERR_INVALID,
                                       "a metadata key or value is NULL");
         }
@@ -203,7 +203,7 @@ static int put_meta(json_t *root, const struct safetensors_meta *meta, size_t n,
         return refuse_memory(report);
     }
     pairs = calloc(n, sizeof(struct safetensors_meta *));
-    if (pairs == NULL) {
+    if (!pairs) {
         return refuse_memory(report);
     }
     for (size_t i = 0; i < n; i++) {
@@ -241,7 +241,7 @@ static int put_entries(json_t *root, struct safetensors_plan *plan,
         const struct safetensors_tensor *const tensor = plan->slots[i].tensor;
         uint64_t end;
 
-        if (json_object_get(root, tensor->name) != NULL) {
+        if (json_object_get(root, tensor->name)) {
             return safetensors_refuse(report, FSDP_ERR_INVALID,
                                       TENSOR "is given twice", tensor->name);
         }
@@ -282,7 +282,7 @@ static int plan_head(struct safetensors_plan *plan, const json_t *root,
     }
     plan->head_bytes = SAFETENSORS_LENGTH_BYTES + padded;
     plan->head = malloc(plan->head_bytes);
-    if (plan->head == NULL) {
+    if (!plan->head) {
         return refuse_memory(report);
     }
     for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) {
@@ -310,7 +310,7 @@ int safetensors_plan_make(struct safetensors_plan *plan,
         return status;
     }
     root = json_object();
-    if (root == NULL) {
+    if (!root) {
         return refuse_memory(report);
     }
     /* Jansson writes the members of an object in the order of insertion. */

@@ -82,7 +82,7 @@ int safetensors_open_memory(const void *p, size_t bytes,
         return status;
     }
     file = calloc(1, sizeof(*file));
-    if (file == NULL) {
+    if (!file) {
         return safetensors_refuse(&report, FSDP_ERR_NOMEM, "out of memory");
     }
     header = (const char *)p + SAFETENSORS_LENGTH_BYTES;
@@ -150,7 +150,7 @@ static int read_data(const struct safetensors_report *report, int fd,
     char extra;
 
     file->data = room > SIZE_MAX ? NULL : aligned_alloc(DATA_ALIGNMENT, room);
-    if (file->data == NULL) {
+    if (!file->data) {
         return safetensors_refuse(report, FSDP_ERR_NOMEM,
                                   "no memory for %" PRIu64 " bytes of data",
                                   bytes);
@@ -189,7 +189,7 @@ static int read_file(const struct safetensors_report *report, int fd,
     }
     data_bytes = bytes - SAFETENSORS_LENGTH_BYTES - length;
     header = malloc(length);
-    if (header == NULL) {
+    if (!header) {
         return safetensors_refuse(report, FSDP_ERR_NOMEM, "out of memory");
     }
     status = read_bytes(report, fd, header, length);
@@ -214,7 +214,7 @@ int safetensors_open(const char *path, struct safetensors_file **out, char *why,
     int status;
 
     *out = NULL;
-    if (file == NULL) {
+    if (!file) {
         return safetensors_refuse(&report, FSDP_ERR_NOMEM, "out of memory");
     }
     status = open_regular(&report, &fd, &bytes);
@@ -234,7 +234,7 @@ int safetensors_open(const char *path, struct safetensors_file **out, char *why,
 
 void safetensors_close(struct safetensors_file *file)
 {
-    if (file != NULL) {
+    if (file) {
         json_decref(file->root);
         free(file->data);
         free(file->tensors);
@@ -271,7 +271,7 @@ safetensors_find(const struct safetensors_file *file, const char *name)
             : bsearch(name, file->by_name, file->n,
                       sizeof(struct safetensors_tensor *), compare_tensor);
 
-    return found == NULL ? NULL : *found;
+    return !found ? NULL : *found;
 }
 
 static int compare_key(const void *key, const void *element)
@@ -289,7 +289,7 @@ const char *safetensors_meta(const struct safetensors_file *file,
                           : bsearch(key, file->meta, file->n_meta,
                                     sizeof(*file->meta), compare_key);
 
-    return found == NULL ? NULL : found->value;
+    return !found ? NULL : found->value;
 }
 
 const struct safetensors_meta *

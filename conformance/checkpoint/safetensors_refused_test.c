@@ -200,8 +200,8 @@ enum {
 
 static unsigned char *make_file(const struct refused *c, size_t *bytes)
 {
-    const size_t header = c->header == NULL ? 0 : strlen(c->header);
-    const size_t prefix = c->header == NULL ? 0 : 8;
+    const size_t header = !c->header ? 0 : strlen(c->header);
+    const size_t prefix = !c->header ? 0 : 8;
     const uint64_t length = c->length == TRUE_LENGTH ? header : c->length;
     unsigned char *p;
 
@@ -220,7 +220,7 @@ static unsigned char *make_file(const struct refused *c, size_t *bytes)
 /* WHY must hold the complaint, and be one line of printable ASCII. */
 static void check_why(const char *why, const char *complaint)
 {
-    if (strstr(why, complaint) == NULL) {
+    if (!strstr(why, complaint)) {
         fail_msg("\"%s\" does not say \"%s\"", why, complaint);
     }
     for (const char *c = why; *c != '\0'; c++) {
@@ -291,7 +291,7 @@ static void each_fixture_is_a_case(void **state)
 
     (void)state;
     assert_non_null(directory);
-    while ((item = readdir(directory)) != NULL) {
+    while ((item = readdir(directory))) {
         n += item->d_name[0] != '.';
     }
     assert_int_equal(closedir(directory), 0);

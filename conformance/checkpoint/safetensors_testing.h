@@ -28,11 +28,11 @@ static inline int make_scratch(void **state)
 {
     struct scratch *const s = calloc(1, sizeof(*s));
 
-    if (s == NULL) {
+    if (!s) {
         return -1;
     }
     (void)strcpy(s->directory, "/tmp/safetensors_test.XXXXXX");
-    if (mkdtemp(s->directory) == NULL) {
+    if (!mkdtemp(s->directory)) {
         free(s);
         return -1;
     }

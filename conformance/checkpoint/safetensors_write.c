@@ -125,7 +125,7 @@ static int sync_directory(const struct safetensors_report *report,
     int status = FSDP_OK;
     int fd;
 
-    if (slash == NULL) {
+    if (!slash) {
         fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     } else {
         slash[slash == scratch ? 1 : 0] = '\0';
@@ -155,7 +155,7 @@ int safetensors_write(const char *path, const struct safetensors_tensor *t,
         goto out;
     }
     partial = malloc(room);
-    if (partial == NULL) {
+    if (!partial) {
         status = safetensors_refuse(&report, FSDP_ERR_NOMEM, "out of memory");
         goto out;
     }

@@ -38,7 +38,7 @@ static void check_invalid(const struct scratch *s,
     assert_int_equal(
         safetensors_write(s->path, t, n, meta, n_meta, false, why, sizeof(why)),
         FSDP_ERR_INVALID);
-    if (strstr(why, complaint) == NULL) {
+    if (!strstr(why, complaint)) {
         fail_msg("\"%s\" does not say \"%s\"", why, complaint);
     }
     assert_int_equal(access(s->partial, F_OK), -1);

@@ -32,7 +32,7 @@ static float left(const struct sum *s, uint64_t i)
 
 static float right(const struct sum *s, uint64_t i)
 {
-    return s->b != NULL ? s->b[i * s->b_step] : 1.0f;
+    return s->b ? s->b[i * s->b_step] : 1.0f;
 }
 
 /* Keeps so many of the 23 bits behind the leading one, to nearest even. */
@@ -277,7 +277,7 @@ static int run(void *self, struct fsdp_stream *stream, const struct fsdp_op *op)
         [FSDP_OP_SGD] = sgd};
     const struct fsdp_device *real = self;
 
-    if (op->kind >= FSDP_N_OPS || own[op->kind] == NULL) {
+    if (op->kind >= FSDP_N_OPS || !own[op->kind]) {
         return real->run(real->self, stream, op);
     }
     own[op->kind](op);
@@ -294,10 +294,10 @@ static int open_own(struct fsdp_env *env)
     size_t i = 0;
 
     FSDP_TRY(ref_open(env));
-    while (name != NULL && i < n && strcmp(kinds[i].name, name) != 0) {
+    while (name && i < n && strcmp(kinds[i].name, name) != 0) {
         i++;
     }
-    if (name == NULL || i == n) {
+    if (!name || i == n) {
         return FSDP_ERR_INVALID;
     }
     sum_of = kinds[i].sum;

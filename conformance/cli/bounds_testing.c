@@ -29,7 +29,7 @@ static int ask(const struct expect *e, const struct record *r, double *ratio)
         const struct requirement *q = table[requirement_index(table, ids[i])];
         struct finding f = {0};
 
-        if (q == NULL) {
+        if (!q) {
             return FSDP_ERR_INTERNAL;
         }
         if (!requirement_applies(q, e)) {
@@ -54,7 +54,7 @@ static int measure(struct judge_store *store, const struct text *text,
     const struct record *r = judge_store_record(store, id, error);
     int status;
 
-    if (r == NULL || !case_of_id(id, &c)) {
+    if (!r || !case_of_id(id, &c)) {
         return FSDP_ERR_FORMAT;
     }
     status = case_model_make(&c, text->bytes, text->n, &m, error);
@@ -66,7 +66,7 @@ static int measure(struct judge_store *store, const struct text *text,
         case_baseline_key(&c, key);
         e.baseline = judge_store_baseline(store, key, error);
         e.profile = EXPECT_OWN;
-        status = e.baseline != NULL ? ask(&e, r, ratio) : FSDP_ERR_FORMAT;
+        status = e.baseline ? ask(&e, r, ratio) : FSDP_ERR_FORMAT;
     }
     expect_release(&e);
     case_model_release(&m);

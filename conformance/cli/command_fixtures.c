@@ -87,14 +87,14 @@ int command_fixtures(int argc, char **argv)
         help();
         return 0;
     }
-    if (a.n_rest || (a.write == NULL) == (a.check == NULL)) {
+    if (a.n_rest || (!a.write) == (!a.check)) {
         fprintf(stderr, "fsdp-cts fixtures: --write DIR or --check DIR; see: "
                         "fsdp-cts fixtures --help\n");
         return EXIT_USAGE;
     }
     supervise_catch_signals();
-    status = a.write != NULL ? write_all(a.write, &a, &error)
-                             : check_all(a.check, &a, &error);
+    status = a.write ? write_all(a.write, &a, &error)
+                     : check_all(a.check, &a, &error);
     if (status != FSDP_OK) {
         fprintf(stderr, "fsdp-cts: %s\n",
                 error.message[0] != '\0' ? error.message

@@ -49,7 +49,7 @@ static const char *take(int argc, char **argv, int *i, struct summary *s)
         if (argv[*i][0] == '-') {
             return "unknown option";
         }
-        if (s->report != NULL) {
+        if (s->report) {
             return "takes one report, and not also";
         }
         s->report = argv[*i];
@@ -74,12 +74,12 @@ static int parse(int argc, char **argv, struct summary *s)
     for (int i = 1; i < argc; i++) {
         const char *wrong = take(argc, argv, &i, s);
 
-        if (wrong != NULL) {
+        if (wrong) {
             fprintf(stderr, "fsdp-cts summary: %s '%s'\n", wrong, argv[i]);
             return EXIT_USAGE;
         }
     }
-    if (s->report == NULL) {
+    if (!s->report) {
         fprintf(stderr, "fsdp-cts summary: needs a report; see: fsdp-cts "
                         "summary --help\n");
         return EXIT_USAGE;

@@ -206,7 +206,7 @@ static void at_call(pid_t pid)
         r.rax = (unsigned long long)-(long long)plan.error;
         (void)ptrace(PTRACE_SETREGS, pid, NULL, &r);
     } else if (plan.begun && info.op == PTRACE_SYSCALL_INFO_ENTRY &&
-               (name = name_of(pid, &r)) != NULL && is_its_turn()) {
+               (name = name_of(pid, &r)) && is_its_turn()) {
         process[at].failing = true;
         r.orig_rax = (unsigned long long)-1;
         (void)ptrace(PTRACE_SETREGS, pid, NULL, &r);

@@ -37,13 +37,13 @@ static int note(const char *path, const struct stat *s, int type,
         return 0;
     }
     more = realloc(found.path, (found.n + 1) * sizeof(*more));
-    if (more == NULL) {
+    if (!more) {
         found.failed = true;
         return 1;
     }
     found.path = more;
     more[found.n] = strdup(path + found.root);
-    found.failed = more[found.n] == NULL;
+    found.failed = !more[found.n];
     found.n++;
     return found.failed ? 1 : 0;
 }
@@ -219,7 +219,7 @@ int fixtures_manifest_check(const char *folder, struct fsdp_error *error)
     char *wanted = load(folder, error);
     struct record_text is = {0};
     uint32_t n_cases = 0;
-    int status = wanted != NULL ? FSDP_OK : FSDP_ERR_IO;
+    int status = wanted ? FSDP_OK : FSDP_ERR_IO;
 
     if (status == FSDP_OK) {
         status =
@@ -242,7 +242,7 @@ int fixtures_manifest_same(const char *folder, const char *other,
 {
     char *a = load(folder, error);
     char *b = load(other, error);
-    int status = a != NULL && b != NULL ? FSDP_OK : FSDP_ERR_IO;
+    int status = a && b ? FSDP_OK : FSDP_ERR_IO;
 
     if (status == FSDP_OK) {
         status = compare(a, b, "the folders differ", error);

@@ -121,7 +121,7 @@ static int take_engine(struct arguments *a, const struct arguments *said,
         return refuse(path, "it is of a script; what runs it again stands "
                             "below each failure");
     }
-    if (said->engines.n + (said->adapter != NULL) != 1) {
+    if (said->engines.n + (said->adapter ? 1 : 0) != 1) {
         return refuse(path, "it does not say which engine was run; see: "
                             "--engine");
     }

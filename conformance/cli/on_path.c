@@ -13,10 +13,10 @@ bool is_on_path(const char *program)
     const char *path = getenv("PATH");
     char file[PATH_MAX];
 
-    if (strchr(program, '/') != NULL) {
+    if (strchr(program, '/')) {
         return access(program, X_OK) == 0;
     }
-    while (path != NULL && *path != '\0') {
+    while (path && *path != '\0') {
         const size_t n = strcspn(path, ":");
 
         if (snprintf(file, sizeof(file), "%.*s/%s", (int)n, path, program) >

@@ -58,13 +58,12 @@ static int set_claims(struct judge_result *out, uint32_t n,
                       const char *const *claims, const char (*own)[32])
 {
     out->claim = calloc((size_t)n + 1, sizeof(*out->claim));
-    if (out->claim == NULL) {
+    if (!out->claim) {
         return FSDP_ERR_NOMEM;
     }
     out->n_claims = n;
     for (uint32_t i = 0; i < n; i++) {
-        put(out->claim[i], sizeof(out->claim[i]),
-            claims != NULL ? claims[i] : own[i]);
+        put(out->claim[i], sizeof(out->claim[i]), claims ? claims[i] : own[i]);
     }
     return FSDP_OK;
 }
@@ -78,28 +77,28 @@ static int identify(struct judge *j)
     uint32_t n = 0;
     int status = FSDP_OK;
 
-    for (uint32_t i = 0; i < in->n_cases && r == NULL; i++) {
+    for (uint32_t i = 0; i < in->n_cases && !r; i++) {
         char id[CASE_ID_BYTES];
 
         case_id(&in->cases[i], id);
         r = in->record(in->record_context, id, &j->unread);
     }
-    if (r != NULL) {
+    if (r) {
         put(out->engine, sizeof(out->engine), r->engine);
         put(out->engine_version, sizeof(out->engine_version),
             r->engine_version);
         put(out->world, sizeof(out->world), r->world);
     }
-    if (in->claims != NULL) {
-        while (in->claims[n] != NULL) {
+    if (in->claims) {
+        while (in->claims[n]) {
             n++;
         }
         status = set_claims(out, n, in->claims, NULL);
-    } else if (r != NULL) {
+    } else if (r) {
         status =
             set_claims(out, r->n_claims, NULL, (const char(*)[32])r->claim);
     }
-    if (in->next != NULL) {
+    if (in->next) {
         in->next(in->record_context);
     }
     return status;
@@ -110,9 +109,9 @@ static void mark_reported(struct judge *j)
     const char *const *only = j->in->only;
 
     for (uint32_t q = 0; q < j->out->n_requirements; q++) {
-        j->out->reported[q] = only == NULL;
+        j->out->reported[q] = !only;
     }
-    for (; only != NULL && *only != NULL; only++) {
+    for (; only && *only; only++) {
         uint32_t q = requirement_index(j->in->requirements, *only);
 
         if (q < j->out->n_requirements) {
@@ -154,10 +153,10 @@ static int prepare(struct judge *j)
     out->manifest = in->n_manifest;
     out->selected = in->n_cases;
     out->foreign = in->foreign;
-    if (in->drawn != NULL) {
+    if (in->drawn) {
         out->drawn = *in->drawn;
     }
-    if (in->manifest_sha256 != NULL) {
+    if (in->manifest_sha256) {
         put(out->manifest_sha256, sizeof(out->manifest_sha256),
             in->manifest_sha256);
     }
@@ -169,9 +168,8 @@ static int prepare(struct judge *j)
     j->order = calloc(n + 1, sizeof(*j->order));
     j->asked = calloc(n + 1, sizeof(*j->asked));
     j->run = requirement_index(in->requirements, REQUIREMENT_RUN);
-    if (out->reported == NULL || out->n_proofs == NULL ||
-        out->seconds == NULL || out->cases == NULL || out->item == NULL ||
-        j->order == NULL || j->asked == NULL) {
+    if (!out->reported || !out->n_proofs || !out->seconds || !out->cases ||
+        !out->item || !j->order || !j->asked) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < in->n_cases; i++) {
@@ -203,8 +201,8 @@ int judge(const struct judge_input *in, struct judge_result *out)
     int status;
 
     memset(out, 0, sizeof(*out));
-    if (in->requirements == NULL || in->describe == NULL ||
-        in->undescribe == NULL || in->record == NULL || in->baseline == NULL) {
+    if (!in->requirements || !in->describe || !in->undescribe || !in->record ||
+        !in->baseline) {
         return FSDP_ERR_INVALID;
     }
     status = prepare(&j);
@@ -213,10 +211,10 @@ int judge(const struct judge_input *in, struct judge_result *out)
     }
     for (uint32_t i = 0; i < in->n_cases && status == FSDP_OK; i++) {
         status = judge_one_case(&j, i);
-        if (in->judged != NULL) {
+        if (in->judged) {
             in->judged(in->judged_context, has_failed(out, i));
         }
-        if (in->next != NULL) {
+        if (in->next) {
             in->next(in->record_context);
         }
     }
@@ -226,8 +224,8 @@ int judge(const struct judge_input *in, struct judge_result *out)
         judge_release(out);
         return status;
     }
-    stopped = in->stopped != NULL ? in->stopped(in->stopped_context) : NULL;
-    if (stopped != NULL) {
+    stopped = in->stopped ? in->stopped(in->stopped_context) : NULL;
+    if (stopped) {
         put(out->stopped, sizeof(out->stopped), stopped);
     }
     judge_settle_harmless(out);
@@ -239,14 +237,14 @@ int judge(const struct judge_input *in, struct judge_result *out)
 
 void judge_release(struct judge_result *r)
 {
-    if (r->item != NULL) {
+    if (r->item) {
         for (uint64_t i = 0; i < (uint64_t)r->n_cases * r->n_requirements;
              i++) {
             free(r->item[i].detail);
         }
     }
     free(r->item);
-    for (uint32_t c = 0; r->cases != NULL && c < r->n_cases; c++) {
+    for (uint32_t c = 0; r->cases && c < r->n_cases; c++) {
         judge_figures_release(r->cases[c].figures);
         free(r->cases[c].told);
     }

@@ -88,7 +88,7 @@ judge_adapter_claims(const struct run_case *c,
 
     (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "workload-%.16s", c->workload);
     (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "wrap-%.16s",
-                   wrap != NULL ? wrap : "unknown");
+                   wrap ? wrap : "unknown");
     if (reshards_root(c)) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "reshard-root");
     }

@@ -100,9 +100,9 @@ static bool is_stopped(const struct judge *j, struct judge_view *v,
                        const char *what, uint32_t *count)
 {
     const char *why =
-        j->in->stopped != NULL ? j->in->stopped(j->in->stopped_context) : NULL;
+        j->in->stopped ? j->in->stopped(j->in->stopped_context) : NULL;
 
-    if (why != NULL) {
+    if (why) {
         *count += 1;
         settle(v, JUDGE_INCOMPLETE, what, why);
     }
@@ -141,11 +141,11 @@ static void find_record(struct judge *j, struct judge_view *v)
     const struct record *r =
         j->in->record(j->in->record_context, v->summary->id, &error);
 
-    if (r == NULL && error.status == FSDP_OK &&
+    if (!r && error.status == FSDP_OK &&
         is_stopped(j, v, "not run", &j->out->not_run)) {
         return;
     }
-    if (r == NULL) {
+    if (!r) {
         j->out->malformed += error.status != FSDP_OK;
         settle(v, JUDGE_INCOMPLETE,
                error.status != FSDP_OK ? "the record cannot be read"
@@ -169,7 +169,7 @@ static void find_record(struct judge *j, struct judge_view *v)
         judge_adapter_expect(r, &v->expect);
         judge_ends(v);
     }
-    if (v->record != NULL && judge_killed_from_outside(v->record)) {
+    if (v->record && judge_killed_from_outside(v->record)) {
         settle(v, JUDGE_INCOMPLETE,
                "killed from outside, as a system does that is short of memory",
                v->ended_note);
@@ -189,7 +189,7 @@ static void find_baseline(struct judge *j, struct judge_view *v)
     }
     case_baseline_key(&v->summary->c, key);
     r = j->in->baseline(j->in->record_context, key, &error);
-    for (uint32_t i = 0; r != NULL && i < r->n_ranks; i++) {
+    for (uint32_t i = 0; r && i < r->n_ranks; i++) {
         if (!r->rank[i].present || r->rank[i].status != FSDP_OK ||
             r->rank[i].end != WORLD_RETURNED) {
             r = NULL;
@@ -200,10 +200,10 @@ static void find_baseline(struct judge *j, struct judge_view *v)
         settle(v, JUDGE_INCOMPLETE, "the unsharded run cannot be read",
                error.message);
         v->record = NULL;
-    } else if (r == NULL && is_stopped(j, v, "its unsharded run was not run",
-                                       &j->out->not_judged)) {
+    } else if (!r && is_stopped(j, v, "its unsharded run was not run",
+                                &j->out->not_judged)) {
         v->record = NULL;
-    } else if (r == NULL || r->n_ranks == 0) {
+    } else if (!r || r->n_ranks == 0) {
         settle(v, JUDGE_INCOMPLETE,
                "the unsharded run to compare with is missing or failed", key);
         v->record = NULL;
@@ -217,15 +217,15 @@ static void gather(struct judge *j, struct judge_view *v)
     char own[JUDGE_CLAIM_BYTES];
     const char *claim = unclaimed(j->out, &v->summary->c);
 
-    if (claim == NULL) {
+    if (!claim) {
         claim = unclaimed_by_adapter(j->out, &v->summary->c, own);
     }
     describe(j, v);
-    if (claim != NULL && j->out->claim != NULL) {
+    if (claim && j->out->claim) {
         settle(v, JUDGE_NOT_CLAIMED, "the engine does not claim", claim);
     } else if (v->expected) {
         find_record(j, v);
-        if (v->record != NULL) {
+        if (v->record) {
             find_baseline(j, v);
         }
     }
@@ -311,7 +311,7 @@ int judge_keep(const struct judge_view *v, const struct finding *f,
                struct judge_item *item)
 {
     item->detail = calloc(1, sizeof(*item->detail));
-    if (item->detail == NULL) {
+    if (!item->detail) {
         return FSDP_ERR_NOMEM;
     }
     item->detail->finding = *f;
@@ -352,8 +352,8 @@ static bool is_shown(const struct judge_result *r, const struct requirement *q)
 {
     const char *evidence = is_adapter(r) ? judge_adapter_evidence(q) : NULL;
 
-    return (q->claim == NULL || judge_claims(r, q->claim)) &&
-           (evidence == NULL || judge_claims(r, evidence));
+    return (!q->claim || judge_claims(r, q->claim)) &&
+           (!evidence || judge_claims(r, evidence));
 }
 
 /* What is blocked by a failure of a later step is asked all the same: if it
@@ -382,7 +382,7 @@ static int judge_item(const struct judge *j, const struct judge_view *v,
     bool runs = q == j->run || j->run == j->out->n_requirements;
 
     item->blocked_by = JUDGE_NONE;
-    if (v->record != NULL && v->ended != JUDGE_PASS && runs) {
+    if (v->record && v->ended != JUDGE_PASS && runs) {
         struct finding f = judge_nowhere();
 
         f.stage = "run";
@@ -393,7 +393,7 @@ static int judge_item(const struct judge *j, const struct judge_view *v,
     if (v->expected && (!judge_profile_asks(requirement, &v->expect) ||
                         !requirement_applies(requirement, &v->expect))) {
         item->outcome = JUDGE_NOT_APPLICABLE;
-    } else if (v->record == NULL) {
+    } else if (!v->record) {
         item->outcome = v->summary->outcome;
     } else if (!is_shown(j->out, requirement)) {
         item->outcome = JUDGE_NOT_CLAIMED;
@@ -410,7 +410,7 @@ static int judge_items(struct judge *j, const struct judge_view *v,
 {
     uint32_t n = j->out->n_requirements;
     uint32_t *cause = calloc((size_t)n + 1, sizeof(*cause));
-    int status = cause != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    int status = cause ? FSDP_OK : FSDP_ERR_NOMEM;
 
     for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
         uint32_t q = j->order[i];
@@ -446,7 +446,7 @@ int judge_one_case(struct judge *j, uint32_t index)
     gather(j, &v);
     status = judge_items(j, &v, items);
     judge_settle_causes(j->out, index);
-    if (status == FSDP_OK && v.record != NULL) {
+    if (status == FSDP_OK && v.record) {
         v.summary->outcome = v.ended;
         judge_summarise(&v);
         status = judge_measure(&v);

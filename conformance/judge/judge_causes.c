@@ -26,9 +26,8 @@ int judge_place(struct judge_result *r)
     int status;
 
     r->place = calloc((size_t)r->n_requirements + 1, sizeof(*r->place));
-    status = order != NULL && r->place != NULL
-                 ? requirement_order(r->requirement, order)
-                 : FSDP_ERR_NOMEM;
+    status = order && r->place ? requirement_order(r->requirement, order)
+                               : FSDP_ERR_NOMEM;
     for (uint32_t i = 0; status == FSDP_OK && i < r->n_requirements; i++) {
         r->place[order[i]] = i;
     }
@@ -38,7 +37,7 @@ int judge_place(struct judge_result *r)
 
 int64_t judge_step_of(const struct judge_item *item)
 {
-    return item->detail != NULL && item->detail->finding.step >= 0
+    return item->detail && item->detail->finding.step >= 0
                ? item->detail->finding.step
                : -1;
 }
@@ -46,7 +45,7 @@ int64_t judge_step_of(const struct judge_item *item)
 /* Whether one of these words is the stage. */
 static bool is_one_of(const char *stage, const char *const *words)
 {
-    while (*words != NULL && strcmp(stage, *words) != 0) {
+    while (*words && strcmp(stage, *words) != 0) {
         words++;
     }
     return *words != NULL;
@@ -66,7 +65,7 @@ static int64_t moment_of(const struct judge_item *item)
     static const char *const stepped[] = {"after", "state0", "state1", NULL};
     static const char *const *const order[] = {begin,    asked,   forward,
                                                backward, reduced, stepped};
-    const char *stage = f->stage != NULL ? f->stage : "";
+    const char *stage = f->stage ? f->stage : "";
     const uint32_t n = sizeof(order) / sizeof(order[0]);
 
     for (uint32_t i = 0; i < n; i++) {
@@ -86,8 +85,7 @@ static int64_t step_in_order(const struct judge_item *item, uint32_t level)
     if (f->step >= 0) {
         return f->step;
     }
-    return level <= LEVEL_LAYOUT &&
-                   (f->stage == NULL || strcmp(f->stage, "end") != 0)
+    return level <= LEVEL_LAYOUT && (!f->stage || strcmp(f->stage, "end") != 0)
                ? -1
                : INT64_MAX;
 }

@@ -33,7 +33,7 @@ static void tell_last(const struct record_rank *rank, char *text, size_t bytes)
         return;
     }
     append(text, bytes, " %s %s %llu", rank->in_collective ? "in" : "after",
-           kind != NULL ? kind : "an unknown collective",
+           kind ? kind : "an unknown collective",
            (unsigned long long)rank->n_collectives);
     if (rank->last_unit != FSDP_NO_UNIT) {
         append(text, bytes, " of unit %u", rank->last_unit);

@@ -39,7 +39,7 @@ static void summarise_losses(struct judge_view *v)
     struct judge_case *s = v->summary;
     uint32_t n = v->expect.c->steps * case_losses_a_step(v->expect.c);
 
-    if (v->expect.baseline == NULL) {
+    if (!v->expect.baseline) {
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -208,7 +208,7 @@ int judge_timeline(const struct expect *e, const struct record_rank *r,
     f->n_moments = r->memory.n_moments;
     f->unit = calloc((size_t)f->n_units + 1, sizeof(*f->unit));
     f->moment = calloc((size_t)f->n_moments + 1, sizeof(*f->moment));
-    if (f->unit == NULL || f->moment == NULL) {
+    if (!f->unit || !f->moment) {
         return FSDP_ERR_NOMEM;
     }
     name_units(e, f);
@@ -237,7 +237,7 @@ int judge_measure(struct judge_view *v)
     }
     f = calloc(1, sizeof(*f));
     v->summary->figures = f;
-    if (f == NULL) {
+    if (!f) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t k = 0; k < r->n_ranks; k++) {
@@ -253,7 +253,7 @@ int judge_measure(struct judge_view *v)
 
 void judge_figures_release(struct judge_figures *f)
 {
-    if (f != NULL) {
+    if (f) {
         free(f->moment);
         free(f->unit);
         free(f);

@@ -37,8 +37,8 @@ static int abandon(struct judge *j, const struct judge_view *v, uint32_t q,
 
 static bool says_something(const struct finding *f)
 {
-    return f->note[0] != '\0' || (f->stage != NULL && f->form >= FINDING_BITS &&
-                                  f->form <= FINDING_BYTES);
+    return f->note[0] != '\0' ||
+           (f->stage && f->form >= FINDING_BITS && f->form <= FINDING_BYTES);
 }
 
 static int prove(struct judge *j, const struct judge_view *v, uint32_t q,

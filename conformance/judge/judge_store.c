@@ -46,18 +46,18 @@ int judge_store_add(struct judge_store *store, const char *folder,
     struct place **at = &store->places;
     struct place *place;
 
-    baselines = baselines != NULL ? baselines : folder;
+    baselines = baselines ? baselines : folder;
     if (strlen(folder) >= sizeof(place->folder) ||
         strlen(baselines) >= sizeof(place->baselines)) {
         return FSDP_ERR_INVALID;
     }
     place = calloc(1, sizeof(*place));
-    if (place == NULL) {
+    if (!place) {
         return FSDP_ERR_NOMEM;
     }
     memcpy(place->folder, folder, strlen(folder) + 1);
     memcpy(place->baselines, baselines, strlen(baselines) + 1);
-    while (*at != NULL) {
+    while (*at) {
         at = &(*at)->next;
     }
     *at = place;
@@ -71,7 +71,7 @@ int judge_store_open(const char *folder, const char *baselines,
     int status = FSDP_ERR_NOMEM;
 
     *out = NULL;
-    if (store != NULL) {
+    if (store) {
         status = judge_store_add(store, folder, baselines);
     }
     if (status != FSDP_OK) {
@@ -90,13 +90,13 @@ static void entry_release(struct entry *entry)
 
 void judge_store_close(struct judge_store *store)
 {
-    while (store != NULL && store->entries != NULL) {
+    while (store && store->entries) {
         struct entry *next = store->entries->next;
 
         entry_release(store->entries);
         store->entries = next;
     }
-    while (store != NULL && store->places != NULL) {
+    while (store && store->places) {
         struct place *next = store->places->next;
 
         free(store->places);
@@ -121,7 +121,7 @@ static uint64_t size_of(const struct record *r)
 /* Takes the entry out of the list; NULL: it is not there. */
 static struct entry *take(struct judge_store *store, const char *name)
 {
-    for (struct entry **at = &store->entries; *at != NULL; at = &(*at)->next) {
+    for (struct entry **at = &store->entries; *at; at = &(*at)->next) {
         if (strcmp((*at)->name, name) == 0) {
             struct entry *entry = *at;
 
@@ -147,7 +147,7 @@ static struct entry *load(const char *folder, const char *name)
     char path[STORE_PATH_BYTES + 2];
     int status;
 
-    if (entry == NULL) {
+    if (!entry) {
         return NULL;
     }
     (void)snprintf(entry->name, sizeof(entry->name), "%s", name);
@@ -171,11 +171,10 @@ static const struct record *find(struct judge_store *store, bool baseline,
 {
     struct entry *entry = take(store, name);
 
-    for (const struct place *p = store->places; entry == NULL && p != NULL;
-         p = p->next) {
+    for (const struct place *p = store->places; !entry && p; p = p->next) {
         entry = load(baseline ? p->baselines : p->folder, name);
     }
-    if (entry == NULL) {
+    if (!entry) {
         return NULL;
     }
     if (entry->error.status == FSDP_ERR_IO) { /* it may be read next time */
@@ -213,11 +212,11 @@ void judge_store_next(void *context)
     struct entry **at = &store->entries;
     uint64_t bytes = 0;
 
-    while (*at != NULL && bytes + (*at)->bytes <= keep_bytes) {
+    while (*at && bytes + (*at)->bytes <= keep_bytes) {
         bytes += (*at)->bytes;
         at = &(*at)->next;
     }
-    while (*at != NULL) {
+    while (*at) {
         struct entry *entry = *at;
 
         *at = entry->next;

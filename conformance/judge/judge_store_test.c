@@ -75,7 +75,7 @@ static int set_up(void **state)
     memset(&f, 0, sizeof(f));
     testing_run_make(&f.run);
     strcpy(f.path, "/tmp/judge_store_test.XXXXXX");
-    if (mkdtemp(f.path) == NULL) {
+    if (!mkdtemp(f.path)) {
         return -1;
     }
     (void)snprintf(path, sizeof(path), "%s/baseline", f.path);

@@ -268,7 +268,7 @@ static void fill(struct record *r, const struct run_case *c)
     free(r->claim);
     r->claim = calloc(n, sizeof(*r->claim));
     r->n_claims = n;
-    if (r->claim == NULL) {
+    if (!r->claim) {
         abort();
     }
     memcpy(r->claim, claims, sizeof(claims));
@@ -281,7 +281,7 @@ static void fill(struct record *r, const struct run_case *c)
         rank->last_unit = FSDP_NO_UNIT;
         rank->n_losses = TESTING_STEPS;
         rank->loss = calloc(TESTING_STEPS, sizeof(*rank->loss));
-        if (rank->loss == NULL) {
+        if (!rank->loss) {
             abort();
         }
         for (uint32_t i = 0; i < TESTING_STEPS; i++) {

@@ -82,7 +82,7 @@ static bool has_other(const struct judge_result *r, const char *claim)
 
 static const char *unclaimed_core(const struct judge_result *r)
 {
-    for (const struct claim *q = known_claims; q->name != NULL; q++) {
+    for (const struct claim *q = known_claims; q->name; q++) {
         if (q->group == CLAIM_CORE && !judge_claims(r, q->name) &&
             !has_other(r, q->name)) {
             return q->name;
@@ -177,7 +177,7 @@ static bool is_undecided(struct judge_result *r)
         (void)snprintf(why, bytes, "%u incomplete, %u skipped, %u blocked",
                        sum(r, JUDGE_INCOMPLETE), sum(r, JUDGE_SKIP),
                        sum(r, JUDGE_BLOCKED));
-    } else if (claim != NULL) {
+    } else if (claim) {
         (void)snprintf(why, bytes, "the engine does not claim %s", claim);
     } else if (judge_is_selection(r)) {
         say_selection(r);

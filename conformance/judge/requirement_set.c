@@ -26,7 +26,7 @@ uint32_t requirement_count(const struct requirement *const *table)
 {
     uint32_t n = 0;
 
-    while (table[n] != NULL) {
+    while (table[n]) {
         n++;
     }
     return n;
@@ -38,7 +38,7 @@ static uint32_t first_index(const struct requirement *const *table,
 {
     uint32_t i = 0;
 
-    while (table[i] != NULL && strcmp(table[i]->id, id) != 0) {
+    while (table[i] && strcmp(table[i]->id, id) != 0) {
         i++;
     }
     return i;
@@ -72,7 +72,7 @@ bool requirement_next_need(const char **at, char id[REQUIREMENT_ID_BYTES])
     const char *s = *at;
     size_t n;
 
-    if (s == NULL) {
+    if (!s) {
         return false;
     }
     s += strspn(s, " ");
@@ -88,20 +88,20 @@ bool requirement_next_need(const char **at, char id[REQUIREMENT_ID_BYTES])
 
 bool requirement_applies(const struct requirement *q, const struct expect *e)
 {
-    return q->applies(e) && (q->check == NULL || q->check->applies == NULL ||
-                             q->check->applies(q, e));
+    return q->applies(e) &&
+           (!q->check || !q->check->applies || q->check->applies(q, e));
 }
 
 bool requirement_holds(const struct requirement *q, const struct expect *e,
                        const struct record *r, struct finding *f)
 {
-    return q->holds != NULL ? q->holds(e, r, f) : q->check->holds(q, e, r, f);
+    return q->holds ? q->holds(e, r, f) : q->check->holds(q, e, r, f);
 }
 
 bool requirement_spoil(const struct requirement *q, const struct expect *e,
                        struct record *r)
 {
-    return q->spoil != NULL ? q->spoil(e, r) : q->check->spoil(q, e, r);
+    return q->spoil ? q->spoil(e, r) : q->check->spoil(q, e, r);
 }
 
 /* Where the needs of each row stand in one list of indices: those of row i from
@@ -118,11 +118,11 @@ static int find_needs(const struct requirement *const *table, uint32_t n,
     uint32_t done = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        room += table[i]->needs != NULL ? strlen(table[i]->needs) : 0;
+        room += table[i]->needs ? strlen(table[i]->needs) : 0;
     }
     out->first = calloc((size_t)n + 1, sizeof(*out->first));
     out->index = calloc(room, sizeof(*out->index));
-    if (out->first == NULL || out->index == NULL) {
+    if (!out->first || !out->index) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -158,7 +158,7 @@ int requirement_order(const struct requirement *const *table, uint32_t *order)
     uint32_t done = 0;
     uint32_t before;
     bool *placed = calloc((size_t)n + 1, sizeof(*placed));
-    int status = placed == NULL ? FSDP_ERR_NOMEM : find_needs(table, n, &needs);
+    int status = !placed ? FSDP_ERR_NOMEM : find_needs(table, n, &needs);
 
     do {
         before = done;
@@ -201,7 +201,7 @@ static bool is_slug(const char *id)
 
 static const char *check_fields(const struct requirement *q)
 {
-    size_t text = q->text != NULL ? strlen(q->text) : 0;
+    size_t text = q->text ? strlen(q->text) : 0;
 
     if (!is_slug(q->id)) {
         return "the id is no slug (area.words-without-ordinals)";
@@ -209,7 +209,7 @@ static const char *check_fields(const struct requirement *q)
     if (text < 2 || q->text[text - 1] != '.' || q->text[text - 2] == '.') {
         return "the text is no sentence that ends with one '.'";
     }
-    if (q->since == NULL || q->since[0] == '\0') {
+    if (!q->since || q->since[0] == '\0') {
         return "no version in `since`";
     }
     if (q->must > 1) {
@@ -218,9 +218,8 @@ static const char *check_fields(const struct requirement *q)
     if (q->level >= N_LEVELS) {
         return "the level is out of range";
     }
-    if (q->applies == NULL ||
-        (q->holds == NULL && (q->check == NULL || q->check->holds == NULL)) ||
-        (q->spoil == NULL && (q->check == NULL || q->check->spoil == NULL))) {
+    if (!q->applies || (!q->holds && (!q->check || !q->check->holds)) ||
+        (!q->spoil && (!q->check || !q->check->spoil))) {
         return "applies, holds and spoil are all required";
     }
     return NULL;
@@ -235,14 +234,14 @@ static const char *check_needs(const struct requirement *const *table,
     while (requirement_next_need(&at, id)) {
         const struct requirement *need = table[first_index(table, id)];
 
-        if (need == NULL) {
+        if (!need) {
             return "it needs a requirement that does not exist";
         }
         if (q->must == 1 && need->must == 0) {
             return "a MUST needs a SHOULD, which then would decide";
         }
     }
-    if (at != NULL && at[strspn(at, " ")] != '\0') {
+    if (at && at[strspn(at, " ")] != '\0') {
         return "it needs an id that is too long";
     }
     return NULL;
@@ -258,22 +257,22 @@ int requirement_set_check(const struct requirement *const *table, char *why,
     for (uint32_t i = 0; i < n; i++) {
         const char *fault = "an id is missing";
 
-        if (table[i]->id != NULL) {
+        if (table[i]->id) {
             fault = first_index(table, table[i]->id) != i
                         ? "the id occurs twice"
                         : check_fields(table[i]);
         }
-        if (fault == NULL) {
+        if (!fault) {
             fault = check_needs(table, table[i]);
         }
-        if (fault != NULL) {
+        if (fault) {
             (void)snprintf(why, why_bytes, "requirement %s: %s",
-                           table[i]->id != NULL ? table[i]->id : "?", fault);
+                           table[i]->id ? table[i]->id : "?", fault);
             return FSDP_ERR_FORMAT;
         }
     }
     order = calloc((size_t)n + 1, sizeof(*order));
-    if (order == NULL) {
+    if (!order) {
         return FSDP_ERR_NOMEM;
     }
     status = requirement_order(table, order);

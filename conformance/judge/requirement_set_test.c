@@ -123,7 +123,7 @@ static void the_suite_s_own_table(void **state)
 
     (void)state;
     assert_int_equal(requirement_set_check(table, why, sizeof(why)), FSDP_OK);
-    for (uint32_t i = 1; table[i] != NULL; i++) {
+    for (uint32_t i = 1; table[i]; i++) {
         assert_true(strcmp(table[i - 1]->id, table[i]->id) < 0);
     }
     assert_ptr_equal(requirement_table(), table);
@@ -212,9 +212,8 @@ static void claims_are_in_the_table(void **state)
         }
     }
     manifest_release(&cases);
-    for (const struct requirement *const *q = requirement_table(); *q != NULL;
-         q++) {
-        assert_true((*q)->claim == NULL || claim_is_known((*q)->claim));
+    for (const struct requirement *const *q = requirement_table(); *q; q++) {
+        assert_true(!(*q)->claim || claim_is_known((*q)->claim));
     }
     assert_true(claim_is_known("workload-mlp"));
     assert_false(claim_is_known("workloads"));

@@ -17,7 +17,7 @@ int batch_fail(struct fsdp_error *error, int status, const char *where,
 {
     va_list arguments;
 
-    if (error != NULL && error->status == FSDP_OK) {
+    if (error && error->status == FSDP_OK) {
         error->status = status;
         snprintf(error->where, sizeof(error->where), "%s", where);
         va_start(arguments, format);

@@ -34,7 +34,7 @@ int compute_alloc(struct compute *c, uint64_t n, void *out)
     int status;
 
     grown = realloc(c->buffer, (c->n_buffers + 1) * sizeof(*grown));
-    if (grown == NULL) {
+    if (!grown) {
         return batch_fail(c->error, FSDP_ERR_NOMEM, "workload",
                           "no memory for the list of activations");
     }
@@ -95,7 +95,7 @@ void compute_leave(struct compute *c, uint32_t checkpoint)
 
 void compute_close(struct compute *c)
 {
-    if (c->device != NULL) {
+    if (c->device) {
         if (c->live) {
             all_dead(c);
         }
@@ -103,7 +103,7 @@ void compute_close(struct compute *c)
          * the storage; whether that failed changes nothing any more. */
         (void)c->device->sync(c->device->self, c->stream);
     }
-    for (uint32_t i = 0; c->device != NULL && i < c->n_buffers; i++) {
+    for (uint32_t i = 0; c->device && i < c->n_buffers; i++) {
         c->device->free(c->device->self, c->buffer[i].p);
     }
     free(c->buffer);
@@ -153,7 +153,7 @@ int compute_end(struct compute *c, float *out_loss)
     /* The host reads the loss, and overwrites its samples. */
     synced = c->device->sync(c->device->self, c->stream);
     all_dead(c);
-    if (out_loss != NULL) {
+    if (out_loss) {
         *out_loss = loss;
     }
     status = status != FSDP_OK ? status : synced;
@@ -194,7 +194,7 @@ static int check_tensor(struct compute *c, uint32_t p, const char *what,
                           c->model->parameter_name[p], what,
                           (unsigned)t->dtype);
     }
-    if ((t->data == NULL && fsdp_numel(c->model, p) > 0) ||
+    if ((!t->data && fsdp_numel(c->model, p) > 0) ||
         t->place != c->device->place || t->n_dims > FSDP_MAX_DIMS ||
         numel != fsdp_numel(c->model, p) || (numel > 0 && dense != numel)) {
         return batch_fail(c->error, FSDP_ERR_MISMATCH, "workload",
@@ -220,7 +220,7 @@ static int wide_of(struct compute *c, uint32_t p, bool is_gradient,
         }
     }
     grown = realloc(c->wide, (c->n_wide + 1) * sizeof(*grown));
-    if (grown == NULL) {
+    if (!grown) {
         return batch_fail(c->error, FSDP_ERR_NOMEM, "workload",
                           "no memory for the list of casts");
     }
@@ -281,7 +281,7 @@ int compute_lent_back(struct compute *c)
     for (uint32_t i = 0; i < c->n_wide; i++) {
         struct compute_wide *w = &c->wide[i];
 
-        if (w->narrow != NULL) {
+        if (w->narrow) {
             FSDP_TRY(compute_cast(c, w->n, FSDP_DTYPE_F32, w->wide, w->dtype,
                                   w->narrow));
             w->narrow = NULL;

@@ -339,7 +339,7 @@ int compute_attention_backward(struct compute *c,
 /* What a loss multiplies its gradient by. */
 static float gradient_scale(const struct compute *c, float scale)
 {
-    return c->access.loss_scale != NULL ? scale * *c->access.loss_scale : scale;
+    return c->access.loss_scale ? scale * *c->access.loss_scale : scale;
 }
 
 static int loss(struct compute *c, uint32_t kind, uint64_t rows, uint64_t n,

@@ -82,7 +82,7 @@ void gpt_draw(const struct gpt_model *m, uint32_t step, uint64_t first,
 
 static void gpt_release(struct workload_model *model)
 {
-    if (model != NULL) {
+    if (model) {
         struct gpt_model *m = model->self;
 
         model_build_destroy(m->build);
@@ -109,7 +109,7 @@ static int fill(struct gpt_model *m, struct fsdp_error *error)
     }
     m->size = size;
     config->size = size.name;
-    if (config->text == NULL) {
+    if (!config->text) {
         return batch_fail(error, FSDP_ERR_INVALID, "gpt",
                           "gpt needs a text to learn, and got none");
     }
@@ -124,7 +124,7 @@ static int fill(struct gpt_model *m, struct fsdp_error *error)
                           (unsigned)size.time);
     }
     m->build = model_build_create();
-    if (m->build == NULL || gpt_build(m) != FSDP_OK) {
+    if (!m->build || gpt_build(m) != FSDP_OK) {
         return batch_fail(error, FSDP_ERR_NOMEM, "gpt",
                           "no memory for the description");
     }
@@ -138,7 +138,7 @@ static int gpt_describe(const struct workload_config *config,
     int status;
 
     *out = NULL;
-    if (m == NULL) {
+    if (!m) {
         return batch_fail(error, FSDP_ERR_NOMEM, "gpt",
                           "no memory for the description");
     }
@@ -163,7 +163,7 @@ static uint64_t gpt_digest(const struct workload_model *model, uint32_t rank,
     int32_t *data = calloc(2 * rows, sizeof(*data));
     uint64_t hash;
 
-    if (data == NULL) {
+    if (!data) {
         return 0;
     }
     gpt_draw(m, step,
@@ -187,7 +187,7 @@ static int gpt_samples(const struct workload_model *model, uint32_t rank,
     struct workload_samples s = {"id", "I32", 2, {n, time}, id};
     int status;
 
-    if (id == NULL) {
+    if (!id) {
         return FSDP_ERR_NOMEM;
     }
     gpt_draw(m, step,

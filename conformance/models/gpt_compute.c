@@ -122,7 +122,7 @@ static int allocate(struct workload_run *run)
 
     run->host = calloc(2 * run->rows, sizeof(*run->host));
     run->block = calloc(blocks, sizeof(*run->block));
-    if (run->host == NULL || run->block == NULL) {
+    if (!run->host || !run->block) {
         return batch_fail(c->error, FSDP_ERR_NOMEM, "gpt",
                           "no memory for a run");
     }
@@ -143,7 +143,7 @@ int gpt_open(const struct workload_model *model,
     const struct gpt_size *size = &m->size;
 
     *out = run;
-    if (run == NULL) {
+    if (!run) {
         return batch_fail(error, FSDP_ERR_NOMEM, "gpt", "no memory for a run");
     }
     run->model = m;
@@ -165,7 +165,7 @@ int gpt_open(const struct workload_model *model,
 
 void gpt_close(struct workload_run *run)
 {
-    if (run != NULL) {
+    if (run) {
         compute_close(&run->compute);
         free(run->host);
         free(run->block);
@@ -218,10 +218,10 @@ static int affine_backward(struct workload_run *run, uint32_t weight,
     FSDP_TRY(compute_param(c, weight, &w));
     FSDP_TRY(compute_grad(c, weight, &dw));
     FSDP_TRY(compute_grad(c, weight + 1, &dbias));
-    if (dbias != NULL) {
+    if (dbias) {
         FSDP_TRY(compute_column_sum(c, run->rows, n_out, dy, dbias));
     }
-    if (dw != NULL) {
+    if (dw) {
         FSDP_TRY(compute_gemm_grad(c, n_in, n_out, run->rows, x, dy, dw));
     }
     return compute_gemm_transposed(c, run->rows, n_in, n_out, dy, w, dx);
@@ -251,7 +251,7 @@ static int norm_backward(struct workload_run *run, uint32_t gamma,
     FSDP_TRY(compute_param(c, gamma, &g));
     FSDP_TRY(compute_grad(c, gamma, &dgamma));
     FSDP_TRY(compute_grad(c, gamma + 1, &dbeta));
-    if (dgamma != NULL && dbeta != NULL) { /* frozen together, or not */
+    if (dgamma && dbeta) { /* frozen together, or not */
         FSDP_TRY(compute_norm_grad(c, run->rows, run->width, x, stat, run->dn,
                                    dgamma, dbeta));
     }
@@ -348,10 +348,10 @@ static int head_backward(struct workload_run *run)
 
     FSDP_TRY(compute_param(c, weight, &w));
     FSDP_TRY(compute_grad(c, weight, &dw));
-    if (dw != NULL && run->model->size.tied) {
+    if (dw && run->model->size.tied) {
         FSDP_TRY(compute_gemm_grad(c, GPT_VOCABULARY, run->width, run->rows,
                                    run->logits, run->n, dw));
-    } else if (dw != NULL) {
+    } else if (dw) {
         FSDP_TRY(compute_gemm_grad(c, run->width, GPT_VOCABULARY, run->rows,
                                    run->n, run->logits, dw));
     }
@@ -381,7 +381,7 @@ static int embed_backward(struct workload_run *run)
 
     FSDP_TRY(compute_grad(&run->compute, GPT_WTE, &dwte));
     FSDP_TRY(compute_grad(&run->compute, GPT_WPE, &dwpe));
-    return dwte == NULL || dwpe == NULL /* frozen together, or not */
+    return !dwte || !dwpe /* frozen together, or not */
                ? FSDP_OK
                : compute_embedding_grad(&run->compute, &run->embedding, run->id,
                                         run->dh, dwte, dwpe);

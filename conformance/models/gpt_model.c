@@ -48,7 +48,7 @@ bool gpt_size_find(const char *name, struct gpt_size *out)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         size_t n = strlen(sizes[i].name);
         *out = sizes[i];
-        if (name == NULL) {
+        if (!name) {
             return true;
         }
         if (strncmp(name, sizes[i].name, n) == 0 &&
@@ -132,14 +132,14 @@ static int build_recompute(struct gpt_model *m, uint32_t n_modules)
         return FSDP_OK;
     }
     checkpoint = calloc(n_modules, sizeof(*checkpoint));
-    for (uint32_t b = 0; checkpoint != NULL && b < m->size.blocks; b++) {
+    for (uint32_t b = 0; checkpoint && b < m->size.blocks; b++) {
         for (uint32_t i = inside ? 1 : 0; i < GPT_MODULES_A_BLOCK; i++) {
             checkpoint[GPT_FIRST_BLOCK + b * GPT_MODULES_A_BLOCK + i] =
                 workload_checkpoint(recompute, b);
         }
     }
-    status = checkpoint != NULL ? model_build_recompute(m->build, checkpoint)
-                                : FSDP_ERR_NOMEM;
+    status = checkpoint ? model_build_recompute(m->build, checkpoint)
+                        : FSDP_ERR_NOMEM;
     free(checkpoint);
     return status;
 }

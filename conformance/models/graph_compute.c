@@ -74,10 +74,10 @@ static uint64_t deal(struct workload_run *run, float *at)
                     &run->dout, &run->dy,     &run->f};
     uint64_t used = 0;
 
-#define TAKE(to, elements)                    \
-    do {                                      \
-        (to) = at != NULL ? at + used : NULL; \
-        used += (elements);                   \
+#define TAKE(to, elements)            \
+    do {                              \
+        (to) = at ? at + used : NULL; \
+        used += (elements);           \
     } while (0)
     for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
         TAKE(*of[i], n);
@@ -127,7 +127,7 @@ static int graph_open(const struct workload_model *model,
     float *all = NULL;
 
     *out = run;
-    if (run == NULL) {
+    if (!run) {
         return batch_fail(error, FSDP_ERR_NOMEM, "graph",
                           "no memory for a run");
     }
@@ -136,7 +136,7 @@ static int graph_open(const struct workload_model *model,
     FSDP_TRY(compute_open(&run->compute, &model->model, device, stream, access,
                           run->model->batch.grains, error));
     run->host = calloc(3 * run->rows * width(run), sizeof(*run->host));
-    if (run->host == NULL) {
+    if (!run->host) {
         return batch_fail(error, FSDP_ERR_NOMEM, "graph",
                           "no memory for samples");
     }
@@ -147,7 +147,7 @@ static int graph_open(const struct workload_model *model,
 
 static void graph_close(struct workload_run *run)
 {
-    if (run != NULL) {
+    if (run) {
         compute_close(&run->compute);
         free(run->host);
         free(run);
@@ -327,7 +327,7 @@ static int backward_linear(struct workload_run *run, const struct kept *k)
     float *d;
 
     FSDP_TRY(gradient(run, k->module, 0, &d));
-    if (d != NULL) {
+    if (d) {
         FSDP_TRY(compute_gemm_grad(c, w, w, run->rows, k->x, run->dy, d));
     }
     FSDP_TRY(weight(run, k->module, 0, &a));
@@ -344,7 +344,7 @@ static int backward_gelu(struct workload_run *run, const struct kept *k,
     if (bias) {
         FSDP_TRY(gradient(run, k->module, 0, &d));
     }
-    if (d != NULL) {
+    if (d) {
         FSDP_TRY(compute_column_sum(c, run->rows, w, run->dy, d));
     }
     FSDP_TRY(compute_upload(c, run->f, run->dy, run->rows * w));
@@ -361,18 +361,18 @@ static int backward_mlp(struct workload_run *run, const struct kept *k)
     float *d;
 
     FSDP_TRY(gradient(run, k->module, 2, &d));
-    if (d != NULL) {
+    if (d) {
         FSDP_TRY(compute_gemm_grad(c, h, w, rows, k->act, run->dy, d));
     }
     FSDP_TRY(weight(run, k->module, 2, &a));
     FSDP_TRY(compute_gemm_transposed(c, rows, h, w, run->dy, a, run->wide));
     FSDP_TRY(compute_relu_backward(c, rows * h, k->pre, run->wide));
     FSDP_TRY(gradient(run, k->module, 1, &d));
-    if (d != NULL) {
+    if (d) {
         FSDP_TRY(compute_column_sum(c, rows, h, run->wide, d));
     }
     FSDP_TRY(gradient(run, k->module, 0, &d));
-    if (d != NULL) {
+    if (d) {
         FSDP_TRY(compute_gemm_grad(c, w, h, rows, k->x, run->wide, d));
     }
     FSDP_TRY(weight(run, k->module, 0, &a));
@@ -389,10 +389,10 @@ static int backward_norm(struct workload_run *run, const struct kept *k)
 
     FSDP_TRY(gradient(run, k->module, 0, &dgamma));
     FSDP_TRY(gradient(run, k->module, 1, &dbeta));
-    if (dgamma != NULL || dbeta != NULL) {
+    if (dgamma || dbeta) {
         FSDP_TRY(compute_norm_grad(c, run->rows, w, k->x, k->stat, run->dy,
-                                   dgamma != NULL ? dgamma : run->scrap,
-                                   dbeta != NULL ? dbeta : run->scrap));
+                                   dgamma ? dgamma : run->scrap,
+                                   dbeta ? dbeta : run->scrap));
     }
     FSDP_TRY(weight(run, k->module, 0, &gamma));
     return compute_norm_backward(c, run->rows, w, k->x, gamma, k->stat, run->dy,
@@ -445,9 +445,9 @@ static int backward_block(struct workload_run *run, uint32_t module)
         return FSDP_OK;
     }
     FSDP_TRY(gradient(run, module, 0, &d));
-    return d == NULL ? FSDP_OK
-                     : compute_gemm_grad(&run->compute, w, w, run->rows,
-                                         run->x0, run->dout, d);
+    return !d ? FSDP_OK
+              : compute_gemm_grad(&run->compute, w, w, run->rows, run->x0,
+                                  run->dout, d);
 }
 
 static int backward_head(struct workload_run *run, uint32_t module)
@@ -508,7 +508,7 @@ static uint64_t graph_digest(const struct workload_model *model, uint32_t rank,
     float *data = calloc(2 * n, sizeof(*data));
     uint64_t hash;
 
-    if (data == NULL) {
+    if (!data) {
         return 0;
     }
     graph_data(m, step,

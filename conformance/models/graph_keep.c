@@ -33,7 +33,7 @@ bool graph_size_bits(const char *size, uint64_t *bits)
         const char *const digits = "0123456789abcdef";
         const char *const digit = strchr(digits, size[i]);
 
-        if (digit == NULL) {
+        if (!digit) {
             return false;
         }
         *bits = *bits * 16 + (uint64_t)(digit - digits);

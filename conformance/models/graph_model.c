@@ -243,7 +243,7 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
 static int fill(struct graph_model *x, struct fsdp_error *error)
 {
     struct workload_config *config = &x->base.config;
-    const char *size = config->size != NULL ? config->size : "random";
+    const char *size = config->size ? config->size : "random";
     uint64_t bits;
     uint64_t parts;
 
@@ -265,10 +265,10 @@ static int fill(struct graph_model *x, struct fsdp_error *error)
     FSDP_TRY(batch_plan(config, x->graph.samples * parts * config->microbatches,
                         &x->batch, error));
     x->build = model_build_create();
-    if (x->build == NULL || build(x) != FSDP_OK) {
+    if (!x->build || build(x) != FSDP_OK) {
         return batch_fail(error, FSDP_ERR_NOMEM, "graph", "no description: %s",
-                          x->build != NULL ? model_build_message(x->build)
-                                           : "out of memory");
+                          x->build ? model_build_message(x->build)
+                                   : "out of memory");
     }
     x->base.model.initial = initial;
     x->base.model.context = x;
@@ -283,7 +283,7 @@ int graph_describe(const struct workload_config *config,
     int status;
 
     *out = NULL;
-    if (x == NULL) {
+    if (!x) {
         return batch_fail(error, FSDP_ERR_NOMEM, "graph",
                           "no memory for the description");
     }
@@ -301,7 +301,7 @@ int graph_describe(const struct workload_config *config,
 
 void graph_release(struct workload_model *model)
 {
-    if (model != NULL) {
+    if (model) {
         struct graph_model *x = model->self;
 
         model_build_destroy(x->build);
@@ -318,7 +318,7 @@ int graph_wrap(const struct workload_model *model, struct wrap_units *out)
     memset(out, 0, sizeof(*out));
     out->unit_of_module = malloc(bytes);
     out->reshard = malloc(bytes);
-    if (out->unit_of_module == NULL || out->reshard == NULL) {
+    if (!out->unit_of_module || !out->reshard) {
         wrap_release(out);
         return FSDP_ERR_NOMEM;
     }

@@ -40,7 +40,7 @@ static int fill(struct layers_model *m, const char *root_class,
                 uint64_t samples, struct fsdp_error *error)
 {
     struct workload_config *config = &m->base.config;
-    const char *wanted = config->size != NULL ? config->size : sizes[0].name;
+    const char *wanted = config->size ? config->size : sizes[0].name;
     uint32_t i = 0;
 
     if (config->data > 31 ||
@@ -61,7 +61,7 @@ static int fill(struct layers_model *m, const char *root_class,
     config->size = sizes[i].name;
     FSDP_TRY(batch_plan(config, samples, &m->batch, error));
     m->build = model_build_create();
-    if (m->build == NULL || build(m, root_class) != FSDP_OK) {
+    if (!m->build || build(m, root_class) != FSDP_OK) {
         return batch_fail(error, FSDP_ERR_NOMEM, m->base.workload->name,
                           "no memory for the description");
     }
@@ -79,7 +79,7 @@ int layers_describe(const struct workload *workload, const char *root_class,
     int status;
 
     *out = NULL;
-    if (m == NULL) {
+    if (!m) {
         return batch_fail(error, FSDP_ERR_NOMEM, workload->name,
                           "no memory for the description");
     }
@@ -99,7 +99,7 @@ int layers_describe(const struct workload *workload, const char *root_class,
 
 void layers_release(struct workload_model *model)
 {
-    if (model != NULL) {
+    if (model) {
         struct layers_model *m = model->self;
 
         model_build_destroy(m->build);

@@ -161,7 +161,7 @@ static int allocate(struct workload_run *run)
     const uint64_t n = rows * outputs_of(m);
 
     run->host = calloc(rows * elements_of_a_sample(m), sizeof(*run->host));
-    if (run->host == NULL) {
+    if (!run->host) {
         return batch_fail(run->compute.error, FSDP_ERR_NOMEM, "linear",
                           "no memory for samples");
     }
@@ -185,7 +185,7 @@ static int linear_open(const struct workload_model *model,
     struct workload_run *run = calloc(1, sizeof(*run));
 
     *out = run;
-    if (run == NULL) {
+    if (!run) {
         return batch_fail(error, FSDP_ERR_NOMEM, "linear",
                           "no memory for a run");
     }
@@ -197,7 +197,7 @@ static int linear_open(const struct workload_model *model,
 
 static void linear_close(struct workload_run *run)
 {
-    if (run != NULL) {
+    if (run) {
         compute_close(&run->compute);
         free(run->host);
         free(run);
@@ -253,7 +253,7 @@ static int backward(struct workload_run *run, uint32_t u)
     float *dw;
 
     FSDP_TRY(compute_grad(&run->compute, u, &dw));
-    return dw == NULL /* frozen */
+    return !dw /* frozen */
                ? FSDP_OK
                : compute_gemm_grad(&run->compute, m->size.in[u], outputs_of(m),
                                    m->batch.samples, run->x[u], run->dy, dw);
@@ -297,7 +297,7 @@ static uint64_t linear_digest(const struct workload_model *model, uint32_t rank,
     float *data = calloc(elements, sizeof(*data));
     uint64_t hash;
 
-    if (data == NULL) {
+    if (!data) {
         return 0;
     }
     draw_all(m, step,
@@ -321,7 +321,7 @@ static int linear_samples(const struct workload_model *model, uint32_t rank,
     const float *at = data;
     int status = FSDP_OK;
 
-    if (data == NULL) {
+    if (!data) {
         return FSDP_ERR_NOMEM;
     }
     draw_all(m, step,

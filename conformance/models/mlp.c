@@ -201,7 +201,7 @@ static int allocate(struct workload_run *run)
 
     run->host = calloc(rows * (inputs_of(run->model) + outputs_of(run->model)),
                        sizeof(*run->host));
-    if (run->host == NULL) {
+    if (!run->host) {
         return batch_fail(run->compute.error, FSDP_ERR_NOMEM, "mlp",
                           "no memory for samples");
     }
@@ -222,7 +222,7 @@ static int mlp_open(const struct workload_model *model,
     struct workload_run *run = calloc(1, sizeof(*run));
 
     *out = run;
-    if (run == NULL) {
+    if (!run) {
         return batch_fail(error, FSDP_ERR_NOMEM, "mlp", "no memory for a run");
     }
     run->model = model->self;
@@ -233,7 +233,7 @@ static int mlp_open(const struct workload_model *model,
 
 static void mlp_close(struct workload_run *run)
 {
-    if (run != NULL) {
+    if (run) {
         compute_close(&run->compute);
         free(run->host);
         free(run);
@@ -295,7 +295,7 @@ static int backward(struct workload_run *run, uint32_t u)
     FSDP_TRY(compute_relu_backward(&run->compute, rows * size->out[u],
                                    run->pre[u], dy));
     FSDP_TRY(compute_grad(&run->compute, u, &dw));
-    if (dw != NULL) {
+    if (dw) {
         FSDP_TRY(compute_gemm_grad(&run->compute, size->in[u], size->out[u],
                                    rows, run->x[u], dy, dw));
     }
@@ -356,7 +356,7 @@ static uint64_t mlp_digest(const struct workload_model *model, uint32_t rank,
     uint64_t hash = batch_hash_start;
 
     (void)step;
-    if (data == NULL) {
+    if (!data) {
         return 0;
     }
     draw(m, batch_first(&m->base.config, &m->batch, rank, microbatch, grain), n,
@@ -380,7 +380,7 @@ static int mlp_samples(const struct workload_model *model, uint32_t rank,
     int status;
 
     (void)step;
-    if (x == NULL) {
+    if (!x) {
         return FSDP_ERR_NOMEM;
     }
     draw(m, batch_first(&m->base.config, &m->batch, rank, microbatch, 0), rows,

@@ -30,7 +30,7 @@ void *model_build_alloc(struct model_build *b, size_t n, size_t bytes)
     if (bytes == 0 || n <= (SIZE_MAX - sizeof(*chunk)) / bytes) {
         chunk = calloc(1, sizeof(*chunk) + n * bytes);
     }
-    if (chunk == NULL) {
+    if (!chunk) {
         model_build_fail(b, FSDP_ERR_NOMEM,
                          "no memory for the model's description");
         return NULL;
@@ -45,7 +45,7 @@ const char *model_build_string(struct model_build *b, const char *text)
     const size_t n = strlen(text) + 1;
     char *copy = model_build_alloc(b, n, 1);
 
-    if (copy != NULL) {
+    if (copy) {
         memcpy(copy, text, n);
     }
     return copy;
@@ -55,7 +55,7 @@ struct model_build *model_build_create(void)
 {
     struct model_build *b = calloc(1, sizeof(*b));
 
-    if (b != NULL) {
+    if (b) {
         b->modules.last = &b->modules.first;
         b->parameters.last = &b->parameters.first;
         b->buffers.last = &b->buffers.first;
@@ -67,10 +67,10 @@ void model_build_destroy(struct model_build *b)
 {
     struct build_chunk *next;
 
-    if (b == NULL) {
+    if (!b) {
         return;
     }
-    for (struct build_chunk *chunk = b->chunks; chunk != NULL; chunk = next) {
+    for (struct build_chunk *chunk = b->chunks; chunk; chunk = next) {
         next = chunk->next;
         free(chunk);
     }
@@ -87,7 +87,7 @@ static const struct build_node *build_find(const struct build_list *list,
 {
     const struct build_node *node = list->first;
 
-    while (node != NULL && strcmp(node->name, name) != 0) {
+    while (node && strcmp(node->name, name) != 0) {
         node = node->next;
     }
     return node;
@@ -104,13 +104,13 @@ static int32_t build_append(struct model_build *b, struct build_list *list,
                                 node->name);
     }
     copy = model_build_alloc(b, 1, sizeof(*copy));
-    if (copy == NULL) {
+    if (!copy) {
         return b->status;
     }
     *copy = *node;
     copy->next = NULL;
     copy->name = model_build_string(b, node->name);
-    if (node->class_name != NULL) {
+    if (node->class_name) {
         copy->class_name = model_build_string(b, node->class_name);
     }
     if (b->status != FSDP_OK) {
@@ -126,9 +126,9 @@ int model_build_open(struct model_build *b, const char *name)
     if (b->status == FSDP_OK && b->finished) {
         return model_build_fail(b, FSDP_ERR_INVALID,
                                 "%s: the model is finished",
-                                name != NULL ? name : "(no name)");
+                                name ? name : "(no name)");
     }
-    if (b->status == FSDP_OK && name == NULL) {
+    if (b->status == FSDP_OK && !name) {
         return model_build_fail(b, FSDP_ERR_INVALID, "a name is missing");
     }
     return b->status;
@@ -141,11 +141,11 @@ int32_t model_build_module(struct model_build *b, const char *name,
         .name = name, .class_name = class_name, .owner = parent, .alias = -1};
 
     FSDP_TRY(model_build_open(b, name));
-    if (class_name == NULL) {
+    if (!class_name) {
         return model_build_fail(b, FSDP_ERR_INVALID, "module %s has no class",
                                 name);
     }
-    if (build_find(&b->modules, name) != NULL) {
+    if (build_find(&b->modules, name)) {
         return model_build_fail(b, FSDP_ERR_INVALID, "module %s: a second one",
                                 name);
     }
@@ -171,8 +171,8 @@ static int32_t build_tensor(struct model_build *b, struct build_list *list,
                                 "%s: there is no module %d", node->name,
                                 (int)node->owner);
     }
-    if (build_find(&b->parameters, node->name) != NULL ||
-        build_find(&b->buffers, node->name) != NULL) {
+    if (build_find(&b->parameters, node->name) ||
+        build_find(&b->buffers, node->name)) {
         return model_build_fail(b, FSDP_ERR_INVALID, "%s: a second one",
                                 node->name);
     }
@@ -203,7 +203,7 @@ int32_t model_build_parameter(struct model_build *b, const char *name,
                               .n_dims = n_dims};
 
     FSDP_TRY(model_build_open(b, name));
-    if (n_dims > FSDP_MAX_DIMS || (n_dims > 0 && shape == NULL)) {
+    if (n_dims > FSDP_MAX_DIMS || (n_dims > 0 && !shape)) {
         return model_build_fail(b, FSDP_ERR_INVALID, "%s: %u dimensions", name,
                                 (unsigned)n_dims);
     }

@@ -22,13 +22,13 @@ static int build_slot(struct model_build *b, const char *name, uint32_t *slot)
         *slot = FSDP_SEQUENCE_EVAL;
     }
     for (uint32_t i = 0; i < b->n_sequences; i++) {
-        if (b->sequence[i] != NULL && strcmp(b->sequence[i]->name, name) == 0) {
+        if (b->sequence[i] && strcmp(b->sequence[i]->name, name) == 0) {
             return model_build_fail(b, FSDP_ERR_INVALID,
                                     "sequence %s: a second one", name);
         }
     }
     grown = model_build_alloc(b, n + 1, sizeof(struct fsdp_sequence *));
-    if (grown == NULL) {
+    if (!grown) {
         return b->status;
     }
     for (uint32_t i = 0; i < b->n_sequences; i++) {
@@ -63,7 +63,7 @@ static int build_cut(struct model_build *b, uint32_t slot, uint32_t n)
 {
     struct fsdp_sequence *cut = model_build_alloc(b, 1, sizeof(*cut));
 
-    if (cut == NULL) {
+    if (!cut) {
         return b->status;
     }
     *cut = *b->sequence[slot];
@@ -107,8 +107,7 @@ int model_build_recompute(struct model_build *b, const uint32_t *checkpoint)
     if (n == 0 || n > UINT32_MAX / 6) {
         return model_build_fail(b, FSDP_ERR_INVALID, "%u modules", (unsigned)n);
     }
-    for (const struct build_node *m = b->modules.first; m != NULL;
-         m = m->next) {
+    for (const struct build_node *m = b->modules.first; m; m = m->next) {
         parent[i++] = m->owner;
     }
     return model_build_sequence(
@@ -121,8 +120,7 @@ int model_build_recompute(struct model_build *b, const uint32_t *checkpoint)
  * not. */
 static bool owns(const struct model_build *b, int32_t module, bool frozen)
 {
-    for (const struct build_node *p = b->parameters.first; p != NULL;
-         p = p->next) {
+    for (const struct build_node *p = b->parameters.first; p; p = p->next) {
         if ((module < 0 || p->owner == module) &&
             ((p->flags & FSDP_FROZEN) != 0) == frozen) {
             return true;
@@ -141,7 +139,7 @@ static uint32_t leave_out_frozen(struct model_build *b, uint32_t n,
     bool any = false;
     uint32_t left = 0;
 
-    if (goes_back == NULL || !owns(b, -1, true)) {
+    if (!goes_back || !owns(b, -1, true)) {
         return n;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -171,7 +169,7 @@ static int build_derived(struct model_build *b, const int32_t *parent)
 
     if (b->n_sequences == 0) {
         b->sequence = model_build_alloc(b, 2, sizeof(struct fsdp_sequence *));
-        if (b->sequence == NULL) {
+        if (!b->sequence) {
             return b->status;
         }
         b->n_sequences = 2;
@@ -180,7 +178,7 @@ static int build_derived(struct model_build *b, const int32_t *parent)
         const bool train = slot == FSDP_SEQUENCE_TRAIN;
         uint32_t points = (train ? 4 : 2) * n;
 
-        if (b->sequence[slot] != NULL) {
+        if (b->sequence[slot]) {
             continue;
         }
         if (n > UINT32_MAX / 4) {
@@ -209,8 +207,7 @@ static int build_modules(struct model_build *b, struct fsdp_model *out)
     if (b->status != FSDP_OK) {
         return b->status;
     }
-    for (const struct build_node *m = b->modules.first; m != NULL;
-         m = m->next, i++) {
+    for (const struct build_node *m = b->modules.first; m; m = m->next, i++) {
         name[i] = m->name;
         class_name[i] = m->class_name;
         parent[i] = m->owner;
@@ -237,7 +234,7 @@ static int build_parameters(struct model_build *b, struct fsdp_model *out)
     if (b->status != FSDP_OK) {
         return b->status;
     }
-    for (const struct build_node *p = b->parameters.first; p != NULL;
+    for (const struct build_node *p = b->parameters.first; p;
          p = p->next, i++) {
         name[i] = p->name;
         module[i] = (uint32_t)p->owner;
@@ -271,8 +268,7 @@ static int build_buffers(struct model_build *b, struct fsdp_model *out)
     if (b->status != FSDP_OK) {
         return b->status;
     }
-    for (const struct build_node *p = b->buffers.first; p != NULL;
-         p = p->next, i++) {
+    for (const struct build_node *p = b->buffers.first; p; p = p->next, i++) {
         name[i] = p->name;
         module[i] = (uint32_t)p->owner;
         numel[i] = p->shape[0];

@@ -156,7 +156,7 @@ int model_sequence_check(const struct fsdp_sequence *sequence,
     uint32_t *open = calloc((size_t)sequence->n + 1, sizeof(*open));
     int status;
 
-    if (open == NULL) {
+    if (!open) {
         snprintf(detail, bytes, "out of memory");
         return FSDP_ERR_NOMEM;
     }

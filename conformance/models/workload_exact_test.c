@@ -273,7 +273,7 @@ static void test_mlp_is_exact_for_a_step(void **state)
     const char *const *size = workload_find("mlp")->sizes;
 
     (void)state;
-    for (; *size != NULL; size++) {
+    for (; *size; size++) {
         most = 0.0;
         check("mlp", *size, 1, 1, 1, 0.0625f);
         check("mlp", *size, 2, 1, 1, 0.0625f);
@@ -288,7 +288,7 @@ static void test_linear_is_exact_for_many_steps(void **state)
 {
     (void)state;
     for (const char *const *size = (const char *const[]){"small", "tiny", NULL};
-         *size != NULL; size++) {
+         *size; size++) {
         most = 0.0;
         check("linear", *size, 1, 1, 40, 0.0625f);
         check("linear", *size, 2, 2, 40, 0.0625f);

@@ -99,11 +99,11 @@ static void test_same_gradients(void **state)
     uint32_t n = 0;
 
     (void)state;
-    for (uint32_t i = 0; workloads[i] != NULL; i++) {
+    for (uint32_t i = 0; workloads[i]; i++) {
         const struct workload *w = workloads[i];
 
         for (uint32_t f = 1; f < WORKLOAD_N_FROZEN; f++) {
-            for (uint32_t s = 0; w->sizes[s] != NULL; s++) {
+            for (uint32_t s = 0; w->sizes[s]; s++) {
                 if ((w->freezes >> f & 1u) != 0 &&
                     strcmp(w->sizes[s], "small") != 0) {
                     n += compare(w->name, w->sizes[s], f, 7);

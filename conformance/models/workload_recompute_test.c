@@ -74,11 +74,11 @@ static uint32_t compare(const char *workload, const char *size,
 static void test_same_gradients(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; workloads[i] != NULL; i++) {
+    for (uint32_t i = 0; workloads[i]; i++) {
         const struct workload *w = workloads[i];
 
         for (uint32_t r = 1; r < WORKLOAD_N_RECOMPUTES; r++) {
-            for (uint32_t s = 0; w->sizes[s] != NULL; s++) {
+            for (uint32_t s = 0; w->sizes[s]; s++) {
                 if ((w->recomputes >> r & 1u) != 0 &&
                     strcmp(w->sizes[s], "small") != 0) {
                     (void)compare(w->name, w->sizes[s], r, 7);

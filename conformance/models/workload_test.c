@@ -57,7 +57,7 @@ static void check_slices(const struct fsdp_model *model)
         bool different = n < 4;
         uint64_t step = n / 3 + 1;
 
-        assert_true(whole != NULL && parts != NULL);
+        assert_true(whole && parts);
         assert_int_equal(model->initial(model->context, p, 0, n, whole), 0);
         for (uint64_t at = 0; at < n; at += step) {
             const uint64_t some = at + step <= n ? step : n - at;
@@ -110,10 +110,10 @@ static void check_sequences(const struct fsdp_model *model, bool any_calls)
 static void test_descriptions(void **state)
 {
     (void)state;
-    for (const struct workload *const *w = workloads; *w != NULL; w++) {
+    for (const struct workload *const *w = workloads; *w; w++) {
         assert_ptr_equal(workload_find((*w)->name), *w);
         assert_non_null((*w)->summary);
-        for (const char *const *size = (*w)->sizes; *size != NULL; size++) {
+        for (const char *const *size = (*w)->sizes; *size; size++) {
             for (uint32_t data = 0; data < 3; data++) {
                 if (((*w)->data_kinds >> data & 1u) != 0 &&
                     strcmp(*size, "large") != 0) {
@@ -273,8 +273,8 @@ static void check_samples_differ(const char *name, const char *size,
 static void test_samples_differ(void **state)
 {
     (void)state;
-    for (const struct workload *const *w = workloads; *w != NULL; w++) {
-        for (const char *const *size = (*w)->sizes; *size != NULL; size++) {
+    for (const struct workload *const *w = workloads; *w; w++) {
+        for (const char *const *size = (*w)->sizes; *size; size++) {
             for (uint32_t data = 0; data < 2; data++) {
                 if (((*w)->data_kinds >> data & 1u) == 0) {
                     continue;
@@ -293,7 +293,7 @@ static void test_samples_differ(void **state)
 static void test_grains_do_not_move(void **state)
 {
     (void)state;
-    for (const struct workload *const *w = workloads; *w != NULL; w++) {
+    for (const struct workload *const *w = workloads; *w; w++) {
         struct digests whole = {.n = 0};
         struct workload_model *m = describe((*w)->name, NULL, 0, 1, 1, 8);
 
@@ -315,7 +315,7 @@ static void test_grains_do_not_move(void **state)
 static void test_replicated_samples_are_the_same(void **state)
 {
     (void)state;
-    for (const struct workload *const *w = workloads; *w != NULL; w++) {
+    for (const struct workload *const *w = workloads; *w; w++) {
         struct workload_model *m;
         struct workload_model *alone;
         uint64_t first;
@@ -346,7 +346,7 @@ static void refused(const char *name, const struct workload_config *config,
                      FSDP_ERR_INVALID);
     assert_null(m);
     assert_int_equal(error.status, FSDP_ERR_INVALID);
-    if (strstr(error.message, says) == NULL) {
+    if (!strstr(error.message, says)) {
         fail_msg("\"%s\" does not say \"%s\"", error.message, says);
     }
     assert_int_equal(workload_find(name)->describe(config, &m, NULL),
@@ -367,7 +367,7 @@ static void test_what_does_not_fit_is_refused(void **state)
              (const char *const[]){"tiny-", "tiny-0", "tiny-4097", "tiny-3x",
                                    "tiny--3", "tiny3", "-3", "",
                                    "tiny-18446744073709551617", NULL};
-         *s != NULL; s++) {
+         *s; s++) {
         c.size = *s;
         refused("gpt", &c, "no size");
     }

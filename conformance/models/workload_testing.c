@@ -31,7 +31,7 @@ static void count_live(void *self, struct fsdp_stream *stream, uint32_t kind,
     (void)stream;
     assert_int_equal(kind, FSDP_ACTIVATION);
     assert_int_equal(unit, FSDP_NO_UNIT);
-    while (counting->live_at[i] != NULL) {
+    while (counting->live_at[i]) {
         i++;
         assert_true(i < 512);
     }
@@ -207,10 +207,10 @@ const char *trial_text(uint64_t *bytes)
     const char *path = getenv("FSDP_CTS_TEXT");
     FILE *file;
 
-    if (text == NULL) {
-        file = fopen(path != NULL ? path : FSDP_CTS_TEXT, "rb");
-        if (file == NULL) {
-            fail_msg("no text at %s", path != NULL ? path : FSDP_CTS_TEXT);
+    if (!text) {
+        file = fopen(path ? path : FSDP_CTS_TEXT, "rb");
+        if (!file) {
+            fail_msg("no text at %s", path ? path : FSDP_CTS_TEXT);
             return NULL;
         }
         text = malloc(1u << 20);

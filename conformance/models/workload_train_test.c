@@ -227,7 +227,7 @@ static void test_misuse(void **state)
 static void test_no_memory(void **state)
 {
     (void)state;
-    for (const struct workload *const *w = workloads; *w != NULL; w++) {
+    for (const struct workload *const *w = workloads; *w; w++) {
         struct workload_config config = {.world = 1, .microbatches = 1};
         uint32_t failed = 0;
         int status;

@@ -11,7 +11,7 @@ const struct workload *const workloads[] = {
 
 const struct workload *workload_find(const char *name)
 {
-    for (const struct workload *const *w = workloads; *w != NULL; w++) {
+    for (const struct workload *const *w = workloads; *w; w++) {
         if (strcmp((*w)->name, name) == 0) {
             return *w;
         }

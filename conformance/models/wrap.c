@@ -17,7 +17,7 @@ enum {
 /* A tied parameter is its original's: it is stored, and counted, there. */
 static bool is_own(const struct fsdp_model *model, uint32_t p)
 {
-    return model->parameter_alias == NULL || model->parameter_alias[p] < 0;
+    return !model->parameter_alias || model->parameter_alias[p] < 0;
 }
 
 /*
@@ -59,7 +59,7 @@ static int finish(const struct fsdp_model *model, uint32_t *mark,
 {
     uint32_t *unit = calloc((size_t)model->n_modules + 1, sizeof(*unit));
 
-    if (unit == NULL) {
+    if (!unit) {
         free(mark);
         return FSDP_ERR_NOMEM;
     }
@@ -86,7 +86,7 @@ static uint32_t own_mark(uint32_t m)
 
 void wrap_release(struct wrap_units *units)
 {
-    if (units != NULL) {
+    if (units) {
         free(units->unit_of_module);
         free(units->reshard);
         memset(units, 0, sizeof(*units));
@@ -97,7 +97,7 @@ int wrap_whole(const struct fsdp_model *model, struct wrap_units *out)
 {
     uint32_t *mark = start(model, out);
 
-    return mark == NULL ? FSDP_ERR_NOMEM : finish(model, mark, out);
+    return !mark ? FSDP_ERR_NOMEM : finish(model, mark, out);
 }
 
 int wrap_by_size(const struct fsdp_model *model, uint64_t min_numel,
@@ -106,7 +106,7 @@ int wrap_by_size(const struct fsdp_model *model, uint64_t min_numel,
     uint32_t *mark = start(model, out);
     uint64_t *open = calloc(model->n_modules, sizeof(*open)); /* uncovered */
 
-    if (mark == NULL || open == NULL) {
+    if (!mark || !open) {
         free(mark);
         free(open);
         return FSDP_ERR_NOMEM;
@@ -137,7 +137,7 @@ int wrap_by_callback(const struct fsdp_model *model,
 {
     uint32_t *mark = start(model, out);
 
-    if (mark == NULL) {
+    if (!mark) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t m = 1; m < model->n_modules; m++) {
@@ -154,7 +154,7 @@ int wrap_by_class(const struct fsdp_model *model,
 {
     uint32_t *mark = start(model, out);
 
-    if (mark == NULL) {
+    if (!mark) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t c = 0; c < n_classes; c++) {
@@ -214,7 +214,7 @@ int wrap_groups(const struct fsdp_model *model, const char *const *const *group,
 {
     uint32_t *mark = start(model, out);
     bool *seen = calloc(model->n_modules, sizeof(*seen));
-    int status = mark == NULL || seen == NULL ? FSDP_ERR_NOMEM : FSDP_OK;
+    int status = !mark || !seen ? FSDP_ERR_NOMEM : FSDP_OK;
 
     for (uint32_t g = 0; status == FSDP_OK && g < n_groups; g++) {
         status = mark_names(model, group[g], n_members[g], seen, mark);
@@ -232,7 +232,7 @@ int wrap_by_hand(const struct fsdp_model *model, const char *const *name,
 {
     uint32_t *mark = start(model, out);
     bool *seen = calloc(model->n_modules, sizeof(*seen));
-    int status = mark == NULL || seen == NULL ? FSDP_ERR_NOMEM : FSDP_OK;
+    int status = !mark || !seen ? FSDP_ERR_NOMEM : FSDP_OK;
 
     for (uint32_t i = 0; status == FSDP_OK && i < n_names; i++) {
         status = mark_names(model, &name[i], 1, seen, mark);
@@ -253,7 +253,7 @@ int wrap_every(const struct fsdp_model *model, uint32_t per_unit,
     uint32_t n = 0;
     uint32_t first = 0;
 
-    if (mark == NULL || counts == NULL || per_unit == 0) {
+    if (!mark || !counts || per_unit == 0) {
         free(mark);
         free(counts);
         return per_unit == 0 ? FSDP_ERR_INVALID : FSDP_ERR_NOMEM;

@@ -87,7 +87,7 @@ const char *record_unit_name(uint32_t unit)
 int record_fail(struct fsdp_error *error, int status, const char *where,
                 const char *format, ...)
 {
-    if (error != NULL && error->status == FSDP_OK) {
+    if (error && error->status == FSDP_OK) {
         va_list arguments;
 
         error->status = status;
@@ -111,7 +111,7 @@ int record_init(struct record *r, const struct run_case *c, uint32_t n_ranks)
     r->c = *c;
     case_id(c, r->id);
     r->rank = calloc((size_t)n_ranks + (n_ranks == 0), sizeof(*r->rank));
-    if (r->rank == NULL) {
+    if (!r->rank) {
         return FSDP_ERR_NOMEM;
     }
     r->n_ranks = n_ranks;
@@ -122,7 +122,7 @@ void record_rank_release(struct record_rank *rank)
 {
     free(rank->loss);
     free(rank->other_loss);
-    for (uint32_t i = 0; rank->sequence != NULL && i < rank->n_sequences; i++) {
+    for (uint32_t i = 0; rank->sequence && i < rank->n_sequences; i++) {
         free(rank->sequence[i].c);
     }
     free(rank->sequence);
@@ -133,7 +133,7 @@ void record_rank_release(struct record_rank *rank)
     free(rank->memory.moment);
     free(rank->answer);
     free(rank->flights.flight);
-    for (uint32_t i = 0; rank->tensor != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank->tensor && i < rank->n_tensors; i++) {
         free(rank->tensor[i].data);
     }
     free(rank->tensor);
@@ -142,7 +142,7 @@ void record_rank_release(struct record_rank *rank)
 
 void record_release(struct record *r)
 {
-    for (uint32_t i = 0; r->rank != NULL && i < r->n_ranks; i++) {
+    for (uint32_t i = 0; r->rank && i < r->n_ranks; i++) {
         record_rank_release(&r->rank[i]);
     }
     free(r->rank);
@@ -249,7 +249,7 @@ void record_tensor_name(const struct record_tensor *t,
     const char *const stage = record_stage_name(t->stage);
 
     (void)snprintf(name, RECORD_TENSOR_NAME_BYTES, "%s.%u.%u.%u#%llu",
-                   stage != NULL ? stage : "unknown", t->step, t->microbatch,
+                   stage ? stage : "unknown", t->step, t->microbatch,
                    t->parameter, (unsigned long long)t->first);
 }
 
@@ -283,7 +283,7 @@ bool record_tensor_parse(const char *name, struct record_tensor *t)
     const char *s;
 
     memset(t, 0, sizeof(*t));
-    if (dot == NULL) {
+    if (!dot) {
         return false;
     }
     while (t->stage < RECORD_N_STAGES) {

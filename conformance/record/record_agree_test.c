@@ -79,7 +79,7 @@ static void contradictions_are_refused_by_name(void **state)
         replace(*state, edits[i].file, edits[i].was, edits[i].now);
         memset(&error, 0, sizeof(error));
         if (record_read(*state, &back, &error) != FSDP_ERR_FORMAT ||
-            strstr(error.message, edits[i].complaint) == NULL) {
+            !strstr(error.message, edits[i].complaint)) {
             fail_msg("edit %zu (%s): %s", i, edits[i].now, error.message);
         }
         record_release(&back);

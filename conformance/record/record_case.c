@@ -82,11 +82,11 @@ static bool read_script(struct record_json *j, struct record_field at,
     struct fsdp_error error = {0};
 
     (void)row;
-    if (text == NULL || !case_is_script(c)) {
+    if (!text || !case_is_script(c)) {
         return record_refuse(j, at, "a script was not expected");
     }
     s = case_script_find(text);
-    if (s == NULL && script_give(text, &s, &error) != FSDP_OK) {
+    if (!s && script_give(text, &s, &error) != FSDP_OK) {
         return record_refuse(j, at, "%.100s", error.message);
     }
     (void)snprintf(c->script, sizeof(c->script), "%s", s->name);
@@ -98,14 +98,14 @@ static void write_script(struct record_text *t, const struct record_row *row,
 {
     const struct run_case *const c = base;
     const struct case_script *const s = case_script_find(c->script);
-    char *const text = s != NULL && s->given ? strdup(s->text) : NULL;
+    char *const text = s && s->given ? strdup(s->text) : NULL;
 
     (void)row;
-    for (char *p = text; p != NULL && (p = strchr(p, '\n')) != NULL;) {
+    for (char *p = text; p && (p = strchr(p, '\n'));) {
         *p++ = ';';
     }
-    record_text_string(t, text != NULL ? text : c->script,
-                       text != NULL ? strlen(text) : sizeof(c->script) - 1);
+    record_text_string(t, text ? text : c->script,
+                       text ? strlen(text) : sizeof(c->script) - 1);
     free(text);
 }
 
@@ -119,7 +119,7 @@ static bool check_run_case(struct record_json *j, void *base)
     const struct record *const r = j->context;
     char id[CASE_ID_BYTES];
 
-    if (wrong != NULL) {
+    if (wrong) {
         return record_refuse(j, j->at, "%s", wrong);
     }
     case_id(base, id);
@@ -270,19 +270,18 @@ static const char *check_record(const struct record *r)
 {
     const char *const wrong = case_check(&r->c);
 
-    if (wrong != NULL) {
+    if (wrong) {
         return wrong;
     }
     if (r->n_ranks != r->c.ranks) {
         return "the record has another number of ranks than its case";
     }
-    if (r->rank == NULL || r->n_claims > RECORD_MAX_CLAIMS ||
-        (r->n_claims != 0 && r->claim == NULL)) {
+    if (!r->rank || r->n_claims > RECORD_MAX_CLAIMS ||
+        (r->n_claims != 0 && !r->claim)) {
         return "the record has no ranks, or too many claims, or none";
     }
     for (uint32_t i = 0; i < r->n_ranks; i++) {
-        if (record_end_name(r->rank[i].end) == NULL ||
-            r->rank[i].signal > 255) {
+        if (!record_end_name(r->rank[i].end) || r->rank[i].signal > 255) {
             return "a rank's end or signal is not in its list";
         }
     }
@@ -295,7 +294,7 @@ int record_write_case(const char *directory, const struct record *r,
     const char *const wrong = check_record(r);
     char path[RECORD_PATH_BYTES];
 
-    if (wrong != NULL) {
+    if (wrong) {
         return record_fail(error, FSDP_ERR_INVALID, "record_write", "%s",
                            wrong);
     }

@@ -14,11 +14,11 @@ static void *copy_of(const void *from, size_t n, size_t size, int *status)
 {
     void *to = NULL;
 
-    if (from == NULL || *status != FSDP_OK) {
+    if (!from || *status != FSDP_OK) {
         return NULL;
     }
     to = calloc(n > 0 ? n : 1, size);
-    if (to == NULL) {
+    if (!to) {
         *status = FSDP_ERR_NOMEM;
         return NULL;
     }
@@ -32,7 +32,7 @@ static void copy_tensors(const struct record_rank *from, struct record_rank *to,
     uint32_t n = from->n_tensors;
 
     to->tensor = copy_of(from->tensor, n, sizeof(*to->tensor), status);
-    if (to->tensor == NULL) {
+    if (!to->tensor) {
         return;
     }
     to->n_tensors = n;
@@ -52,7 +52,7 @@ static void copy_sequences(const struct record_rank *from,
     uint32_t n = from->n_sequences;
 
     to->sequence = copy_of(from->sequence, n, sizeof(*to->sequence), status);
-    if (to->sequence == NULL) {
+    if (!to->sequence) {
         return;
     }
     to->n_sequences = n;
@@ -106,7 +106,7 @@ int record_copy(const struct record *from, struct record *out)
     out->n_ranks = 0;
     if (status == FSDP_OK) {
         out->rank = calloc((size_t)from->n_ranks + 1, sizeof(*out->rank));
-        status = out->rank != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+        status = out->rank ? FSDP_OK : FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < from->n_ranks && status == FSDP_OK; i++) {
         out->n_ranks = i + 1;

@@ -37,10 +37,10 @@ static void walk_table(struct fields *to, const struct record_table *table,
 static void walk_row(struct fields *to, const struct record_row *row,
                      const char *name)
 {
-    while (row->table == NULL && row->each != NULL) {
+    while (!row->table && row->each) {
         row = row->each;
     }
-    if (row->table != NULL) {
+    if (row->table) {
         walk_table(to, row->table, name);
         return;
     }
@@ -67,7 +67,7 @@ static void tell(struct fields *to, const char *cell)
     const char *end = strchr(cell, '|');
 
     assert_non_null(end);
-    while ((cell = strchr(cell, '`')) != NULL && cell < end) {
+    while ((cell = strchr(cell, '`')) && cell < end) {
         const size_t n = strcspn(++cell, "`");
         uint32_t i = 0;
 

@@ -20,7 +20,7 @@ static bool take_members(struct record_json *j, struct record_field at,
     }
     for (size_t i = 0; i < table->n; i++) {
         value[i] = json_object_get(v, table->row[i].key);
-        if (value[i] == NULL && !table->row[i].optional) {
+        if (!value[i] && !table->row[i].optional) {
             return record_refuse(j, at, "field \"%s\" is missing",
                                  table->row[i].key);
         }
@@ -83,19 +83,18 @@ bool record_read_fields(struct record_json *j, struct record_field at,
     for (size_t i = 0; i < table->n; i++) {
         const struct record_row *const row = &table->row[i];
         const struct record_field place =
-            table->prefix == NULL
-                ? at
-                : (struct record_field){row->key, -1, table->prefix};
+            !table->prefix ? at
+                           : (struct record_field){row->key, -1, table->prefix};
 
         /* As many were taken as there are rows.
          * NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
-        if (value[i] != NULL && !(row->null && json_is_null(value[i])) &&
+        if (value[i] && !(row->null && json_is_null(value[i])) &&
             !row->type->read(j, place, value[i], row, base)) {
             return false;
         }
     }
     j->at = at;
-    return table->check == NULL || table->check(j, base);
+    return !table->check || table->check(j, base);
 }
 
 bool record_read_root(struct record_json *j, json_t *root,
@@ -118,7 +117,7 @@ int record_parse(const char *text, size_t bytes, const char *file,
     struct record_json j = {.file = file, .error = error, .context = context};
     json_t *const root = record_json_load(&j, text, bytes);
 
-    if (root != NULL) {
+    if (root) {
         (void)record_read_root(&j, root, table, out);
     }
     json_decref(root);
@@ -131,19 +130,19 @@ void record_write_members(struct record_text *t,
     for (size_t i = 0; i < table->n; i++) {
         const struct record_row *const row = &table->row[i];
 
-        if (row->absent != NULL && row->absent(base)) {
+        if (row->absent && row->absent(base)) {
             continue;
         }
         if (i > 0) {
-            record_text_add(t, table->line != NULL ? "," : ", ");
+            record_text_add(t, table->line ? "," : ", ");
         }
-        if (table->line != NULL) {
+        if (table->line) {
             record_text_add(t, "%s", table->line);
         }
         if (!table->tuple) {
             record_text_add(t, "\"%s\": ", row->key);
         }
-        (row->write != NULL ? row->write : row->type->write)(t, row, base);
+        (row->write ? row->write : row->type->write)(t, row, base);
     }
 }
 
@@ -184,14 +183,14 @@ const struct record_type record_object = {read_object, write_object};
 
 static size_t element_size(const struct record_row *row)
 {
-    return row->each != NULL ? row->each->room : row->table->size;
+    return row->each ? row->each->room : row->table->size;
 }
 
 static bool read_element(struct record_json *j, struct record_field at,
                          json_t *v, const struct record_row *row, void *to)
 {
-    return row->each != NULL ? row->each->type->read(j, at, v, row->each, to)
-                             : record_read_fields(j, at, v, row->table, to);
+    return row->each ? row->each->type->read(j, at, v, row->each, to)
+                     : record_read_fields(j, at, v, row->table, to);
 }
 
 /* An element of a list in a list is told of by the outer one's index. */
@@ -221,7 +220,7 @@ static bool check_list(struct record_json *j, struct record_field at,
     uint64_t least = row->least;
     uint64_t most = row->most != 0 ? row->most : UINT32_MAX;
 
-    if (row->bounds != NULL) {
+    if (row->bounds) {
         row->bounds(j, &least, &most);
     }
     return check_length(j, at, v, least, most);
@@ -243,7 +242,7 @@ static bool read_list(struct record_json *j, struct record_field at, json_t *v,
         return false;
     }
     room = record_json_room(j, json_array_size(v), element_size(row));
-    if (room == NULL) {
+    if (!room) {
         return false;
     }
     memcpy(record_at(row, base), &room, sizeof(room));
@@ -286,13 +285,13 @@ static void write_elements(struct record_text *t, const struct record_row *row,
     record_text_add(t, "[");
     for (uint64_t i = 0; i < n; i++) {
         if (i > 0) {
-            record_text_add(t, row->line != NULL ? "," : ", ");
+            record_text_add(t, row->line ? "," : ", ");
         }
-        if (row->line != NULL && (i > 0 || !row->hangs)) {
+        if (row->line && (i > 0 || !row->hangs)) {
             record_text_add(t, "%s", row->line);
         }
         at = (const char *)from + i * element_size(row);
-        if (row->each != NULL) {
+        if (row->each) {
             row->each->type->write(t, row->each, at);
         } else {
             record_write_fields(t, row->table, at);

@@ -56,7 +56,7 @@ static int read_open(int fd, const char *path, const struct record_source *from,
                            record_path_tail(path), from->most);
     }
     *out = malloc((size_t)s.st_size + 1);
-    if (*out == NULL) {
+    if (!*out) {
         return record_fail(error, FSDP_ERR_NOMEM, from->where,
                            "%s: out of memory", record_path_tail(path));
     }

@@ -81,7 +81,7 @@ static int remove_record(DIR *of, const char *directory,
     char path[RECORD_PATH_BYTES];
     const struct dirent *entry;
 
-    while ((entry = readdir(of)) != NULL) {
+    while ((entry = readdir(of))) {
         if (!is_of_record(entry->d_name)) {
             continue;
         }
@@ -104,7 +104,7 @@ int record_clear(const char *directory, struct fsdp_error *error)
     }
     FSDP_TRY(record_make_directory(directory, error));
     of = opendir(directory);
-    if (of == NULL) {
+    if (!of) {
         return record_fail(error, FSDP_ERR_IO, where, "%.150s: %s", directory,
                            strerror(errno));
     }

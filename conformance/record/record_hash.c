@@ -27,8 +27,7 @@ int record_hash(const void *p, size_t bytes, char hex[65])
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     int status = FSDP_ERR_NOMEM;
 
-    if (context != NULL &&
-        EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1 &&
+    if (context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1 &&
         EVP_DigestUpdate(context, p, bytes) == 1) {
         status = hex_of(context, hex);
     }
@@ -40,10 +39,9 @@ int record_hash_file(int fd, char hex[65], uint64_t *bytes)
 {
     unsigned char data[65536];
     EVP_MD_CTX *context = EVP_MD_CTX_new();
-    int status =
-        context != NULL && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1
-            ? FSDP_OK
-            : FSDP_ERR_NOMEM;
+    int status = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1
+                     ? FSDP_OK
+                     : FSDP_ERR_NOMEM;
 
     *bytes = 0;
     while (status == FSDP_OK) {

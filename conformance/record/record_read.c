@@ -93,7 +93,7 @@ static int take_tensor(const char *path, const struct safetensors_tensor *t,
     }
     got.n = t->shape[0];
     got.data = malloc(got.n * sizeof(*got.data) + 1);
-    if (got.data == NULL) {
+    if (!got.data) {
         return record_fail(error, FSDP_ERR_NOMEM, where, "%s: out of memory",
                            record_path_tail(path));
     }
@@ -110,8 +110,7 @@ int record_take_tensors(const char *path, const struct safetensors_file *file,
 {
     const char *const version = safetensors_meta(file, "record-version");
 
-    if (version == NULL || strcmp(version, "1") != 0 ||
-        safetensors_meta_at(file, 1) != NULL) {
+    if (!version || strcmp(version, "1") != 0 || safetensors_meta_at(file, 1)) {
         return record_fail(error, FSDP_ERR_FORMAT, where,
                            "%s: __metadata__: record-version \"1\" alone was "
                            "expected",
@@ -124,7 +123,7 @@ int record_take_tensors(const char *path, const struct safetensors_file *file,
                            n_tensors);
     }
     r->tensor = calloc((size_t)n_tensors + 1, sizeof(*r->tensor));
-    if (r->tensor == NULL) {
+    if (!r->tensor) {
         return record_fail(error, FSDP_ERR_NOMEM, where, "%s: out of memory",
                            record_path_tail(path));
     }
@@ -180,7 +179,7 @@ static int read_rank(const char *directory, const struct record *all,
             (unsigned long long)RECORD_MAX_TENSORS_BYTES);
     }
     FSDP_TRY(record_read_file(path[0], &texts, &text, &bytes, error));
-    if (text == NULL) {
+    if (!text) {
         return FSDP_OK;
     }
     status =
@@ -216,10 +215,10 @@ static int check_names(const char *directory, uint32_t n_ranks,
     const struct dirent *entry;
     int status = FSDP_OK;
 
-    if (folder == NULL) {
+    if (!folder) {
         return fail_with_errno(error, directory);
     }
-    while (status == FSDP_OK && (entry = readdir(folder)) != NULL) {
+    while (status == FSDP_OK && (entry = readdir(folder))) {
         unsigned long rank;
 
         if (is_rank_file(entry->d_name, &rank) && rank >= n_ranks) {
@@ -244,7 +243,7 @@ int record_read(const char *directory, struct record *out,
     memset(out, 0, sizeof(*out));
     FSDP_TRY(record_path(path, directory, "case.json", error));
     FSDP_TRY(record_read_file(path, &texts, &text, &bytes, error));
-    if (text == NULL) {
+    if (!text) {
         errno = ENOENT;
         return fail_with_errno(error, path);
     }

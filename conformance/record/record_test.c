@@ -289,8 +289,8 @@ static void faults_are_refused_by_name(void **state)
         (void)snprintf(stem, sizeof(stem), "/%s", edits[i].file);
         memset(&error, 0, sizeof(error));
         if (record_read(*state, &back, &error) != FSDP_ERR_FORMAT ||
-            strstr(error.message, edits[i].complaint) == NULL ||
-            strstr(error.message, stem) == NULL) {
+            !strstr(error.message, edits[i].complaint) ||
+            !strstr(error.message, stem)) {
             fail_msg("edit %zu (%s): %s", i, edits[i].now, error.message);
         }
         assert_int_equal(error.status, FSDP_ERR_FORMAT);

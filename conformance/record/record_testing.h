@@ -21,7 +21,7 @@ static inline int make_folder(void **state)
     char *const folder = strdup("/tmp/record_test.XXXXXX");
 
     *state = folder;
-    return folder != NULL && mkdtemp(folder) != NULL ? 0 : -1;
+    return folder && mkdtemp(folder) ? 0 : -1;
 }
 
 /* Fails where a test left more than a record: a .partial, say. */
@@ -371,7 +371,7 @@ static inline void replace(const char *folder, const char *name,
     size_t before;
     size_t after;
 
-    if (at == NULL) {
+    if (!at) {
         free(b.p);
         fail_msg("%s has no %s", name, was);
         return; /* never: for analyzers, who do not know fail_msg */

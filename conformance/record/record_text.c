@@ -26,7 +26,7 @@ static bool make_room(struct record_text *t, size_t more)
     }
     if (room != t->room) {
         text = realloc(t->text, room);
-        if (text == NULL) {
+        if (!text) {
             t->failed = true;
             return false;
         }
@@ -121,7 +121,7 @@ void record_text_string(struct record_text *t, const char *s, size_t most)
 
 void record_text_name(struct record_text *t, const char *name, uint32_t value)
 {
-    if (name != NULL) {
+    if (name) {
         record_text_add(t, "\"%s\"", name);
     } else {
         record_text_add(t, "%u", value);

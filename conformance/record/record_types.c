@@ -36,8 +36,8 @@ bool record_refuse(struct record_json *j, struct record_field at,
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
-    (void)snprintf(name, sizeof(name), "%s%s",
-                   at.prefix != NULL ? at.prefix : "", at.name);
+    (void)snprintf(name, sizeof(name), "%s%s", at.prefix ? at.prefix : "",
+                   at.name);
     if (at.index >= 0) {
         (void)snprintf(index, sizeof(index), "[%" PRId64 "]", at.index);
     }
@@ -55,7 +55,7 @@ json_t *record_json_load(struct record_json *j, const char *text, size_t bytes)
     json_t *const root =
         json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 
-    if (root == NULL) {
+    if (!root) {
         if (json_error_code(&error) == json_error_out_of_memory) {
             j->status = record_fail(j->error, FSDP_ERR_NOMEM, "record_read",
                                     "%.150s: out of memory", j->file);
@@ -73,7 +73,7 @@ void *record_json_room(struct record_json *j, size_t n, size_t bytes)
 {
     void *const p = calloc(n + (n == 0), bytes);
 
-    if (p == NULL) {
+    if (!p) {
         j->status = record_fail(j->error, FSDP_ERR_NOMEM, "record_read",
                                 "%.150s: out of memory", j->file);
     }
@@ -86,7 +86,7 @@ static bool read_u32(struct record_json *j, struct record_field at, json_t *v,
     uint64_t least = row->least;
     uint64_t most = row->most != 0 ? row->most : UINT32_MAX;
 
-    if (row->bounds != NULL) {
+    if (row->bounds) {
         row->bounds(j, &least, &most);
     }
     if (!json_is_integer(v) || json_integer_value(v) < (json_int_t)least ||
@@ -113,7 +113,7 @@ static bool read_version(struct record_json *j, struct record_field at,
     uint32_t version = 0;
 
     (void)base;
-    if (v == NULL) {
+    if (!v) {
         return record_refuse(j, at, "an object with this field was expected");
     }
     if (!read_u32(j, at, v, &number, &version)) {
@@ -140,7 +140,7 @@ static bool read_u64(struct record_json *j, struct record_field at, json_t *v,
     const char *const text = json_string_value(v);
     char again[24];
 
-    if (text != NULL) {
+    if (text) {
         *out = strtoull(text, NULL, 10);
         (void)snprintf(again, sizeof(again), "%" PRIu64, *out);
         if (*out > RECORD_MAX_EXACT && strcmp(text, again) == 0) {
@@ -248,7 +248,7 @@ static bool read_string(struct record_json *j, struct record_field at,
     const char *const text = json_string_value(v);
     char *const out = record_at(row, base);
 
-    if (text == NULL) {
+    if (!text) {
         return record_refuse(j, at, "a string was expected");
     }
     if (json_string_length(v) >= row->room) {
@@ -338,7 +338,7 @@ static bool agrees(const json_t *decimal, float x)
     const char *const text = json_string_value(decimal);
     float y;
 
-    if (text != NULL) {
+    if (text) {
         return isnan(x)   ? strcmp(text, "nan") == 0
                : isinf(x) ? strcmp(text, x < 0.0f ? "-inf" : "inf") == 0
                           : false;
@@ -355,7 +355,7 @@ static bool read_float(struct record_json *j, struct record_field at, json_t *v,
     uint32_t bits;
 
     if (!json_is_array(v) || json_array_size(v) != 2 ||
-        (text = json_string_value(json_array_get(v, 1))) == NULL) {
+        !(text = json_string_value(json_array_get(v, 1)))) {
         return record_refuse(j, at, "[decimal, \"0xbits\"] was expected");
     }
     bits = (uint32_t)strtoul(text, NULL, 16);
@@ -402,7 +402,7 @@ static bool read_named(struct record_json *j, struct record_field at,
     for (uint32_t i = 0; i <= last; i++) {
         const uint32_t value = i < last ? i : UINT32_MAX;
 
-        if (row->name(value) != NULL && strcmp(row->name(value), text) == 0) {
+        if (row->name(value) && strcmp(row->name(value), text) == 0) {
             *(uint32_t *)record_at(row, base) = value;
             return true;
         }
@@ -438,9 +438,8 @@ static bool read_name_or_number(struct record_json *j, struct record_field at,
         return read_named(j, at, json_string_value(v), row, base);
     }
     return read_u32(j, at, v, row, base) &&
-           (row->name(*out) == NULL ||
-            record_refuse(j, at, "%u is spelled \"%s\"", *out,
-                          row->name(*out)));
+           (!row->name(*out) || record_refuse(j, at, "%u is spelled \"%s\"",
+                                              *out, row->name(*out)));
 }
 
 const struct record_type record_name_or_number = {read_name_or_number,

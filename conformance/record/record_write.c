@@ -16,16 +16,15 @@ static bool lacks_array(const struct record_rank *r)
 {
     const struct record_memory *const m = &r->memory;
 
-    return (r->n_losses != 0 && r->loss == NULL) ||
-           (r->n_other_losses != 0 && r->other_loss == NULL) ||
-           (r->n_sequences != 0 && r->sequence == NULL) ||
-           (r->n_answers != 0 && r->answer == NULL) ||
-           (r->flights.n != 0 && r->flights.flight == NULL) ||
-           (r->n_tensors != 0 && r->tensor == NULL) ||
-           (r->n_steps != 0 &&
-            (r->step_sequence == NULL || m->after_step == NULL ||
-             m->allocations == NULL || m->launches == NULL)) ||
-           (m->n_moments != 0 && m->moment == NULL);
+    return (r->n_losses != 0 && !r->loss) ||
+           (r->n_other_losses != 0 && !r->other_loss) ||
+           (r->n_sequences != 0 && !r->sequence) ||
+           (r->n_answers != 0 && !r->answer) ||
+           (r->flights.n != 0 && !r->flights.flight) ||
+           (r->n_tensors != 0 && !r->tensor) ||
+           (r->n_steps != 0 && (!r->step_sequence || !m->after_step ||
+                                !m->allocations || !m->launches)) ||
+           (m->n_moments != 0 && !m->moment);
 }
 
 /* NULL, or what is wrong with arrays of r. */
@@ -46,13 +45,13 @@ static const char *check_rank(const struct record_rank *r)
         }
     }
     for (uint32_t s = 0; s < r->n_sequences; s++) {
-        if (r->sequence[s].n != 0 && r->sequence[s].c == NULL) {
+        if (r->sequence[s].n != 0 && !r->sequence[s].c) {
             return "a sequence that has collectives is NULL";
         }
     }
     for (uint32_t i = 0; i < r->n_tensors; i++) {
-        if (record_stage_name(r->tensor[i].stage) == NULL ||
-            (r->tensor[i].n != 0 && r->tensor[i].data == NULL)) {
+        if (!record_stage_name(r->tensor[i].stage) ||
+            (r->tensor[i].n != 0 && !r->tensor[i].data)) {
             return "a tensor of no stage, or without data";
         }
     }
@@ -64,7 +63,7 @@ static uint16_t *narrowed(const struct record_tensor *t)
 {
     uint16_t *const to = malloc(t->n * sizeof(*to) + 1);
 
-    for (uint64_t i = 0; to != NULL && i < t->n; i++) {
+    for (uint64_t i = 0; to && i < t->n; i++) {
         fsdp_store(t->dtype, to, i, t->data[i]);
     }
     return to;
@@ -90,7 +89,7 @@ static bool describe(const struct record_tensor *t, const char *name,
         out->data = *own;
         out->bytes = t->n * sizeof(**own);
     }
-    return !is_narrow || *own != NULL;
+    return !is_narrow || *own;
 }
 
 static int write_tensors(const char *directory, uint32_t rank,
@@ -110,11 +109,11 @@ static int write_tensors(const char *directory, uint32_t rank,
     name = calloc(n + 1, sizeof(*name));
     t = calloc(n + 1, sizeof(*t));
     own = calloc(n + 1, sizeof(*own));
-    for (size_t i = 0; name != NULL && t != NULL && own != NULL && i < n; i++) {
+    for (size_t i = 0; name && t && own && i < n; i++) {
         record_tensor_name(&r->tensor[i], name[i]);
         good = good && describe(&r->tensor[i], name[i], &own[i], &t[i]);
     }
-    if (name == NULL || t == NULL || own == NULL || !good) {
+    if (!name || !t || !own || !good) {
         status = record_fail(error, FSDP_ERR_NOMEM, where,
                              "%.150s: out of memory", path);
     } else {
@@ -124,7 +123,7 @@ static int write_tensors(const char *directory, uint32_t rank,
             (void)record_fail(error, status, where, "%s", why);
         }
     }
-    for (size_t i = 0; own != NULL && i < n; i++) {
+    for (size_t i = 0; own && i < n; i++) {
         free(own[i]);
     }
     free(own);
@@ -139,7 +138,7 @@ int record_write_rank(const char *directory, uint32_t rank,
     const char *const wrong = check_rank(r);
     char path[RECORD_PATH_BYTES];
 
-    if (wrong != NULL) {
+    if (wrong) {
         return record_fail(error, FSDP_ERR_INVALID, where, "rank %u: %s", rank,
                            wrong);
     }

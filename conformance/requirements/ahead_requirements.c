@@ -102,7 +102,7 @@ static bool stream_strict_spoil(const struct expect *e, struct record *r)
     struct record_flights *flights = flights_to_spoil(r);
 
     (void)e;
-    if (flights == NULL) {
+    if (!flights) {
         return false;
     }
     flights->flight[flights->n - 1].awaited++;

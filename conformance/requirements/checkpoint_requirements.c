@@ -94,7 +94,7 @@ static bool frozen_spoil(const struct expect *e, struct record *r)
 {
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
 
-    for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
         struct record_tensor *t = &rank->tensor[i];
 
         if (t->stage == RECORD_LOADED && t->n > 0 &&

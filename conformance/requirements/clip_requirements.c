@@ -48,7 +48,7 @@ static bool said(const struct expect *e, const struct record *r, uint32_t n,
         struct finding at = finding_at("norm", step, -1, k);
         float got;
 
-        if (answer == NULL) {
+        if (!answer) {
             return finding_text(f, at, "this rank said no gradient norm");
         }
         got = fsdp_f32_from_bits((uint32_t)answer->status);
@@ -86,7 +86,7 @@ static bool norm_spoil(const struct expect *e, struct record *r)
     struct record_answer *answer =
         replay_said_norm(r, e->c->ranks - 1, CASE_N_NORMS, 0);
 
-    if (answer == NULL) {
+    if (!answer) {
         return false;
     }
     answer->status ^= 1 << 23;
@@ -119,9 +119,9 @@ static bool scale_of_part(const struct expect *e, const struct record *r,
     if (!e->stepped[part->parameter]) {
         return true;
     }
-    if (before == NULL || got == NULL || answer == NULL) {
-        return compare_missing(
-            part, before == NULL ? RECORD_REDUCED : RECORD_CLIPPED, f);
+    if (!before || !got || !answer) {
+        return compare_missing(part, !before ? RECORD_REDUCED : RECORD_CLIPPED,
+                               f);
     }
     clips = replay_clip_factor(
         e, part->step, fsdp_f32_from_bits((uint32_t)answer->status), &factor);
@@ -144,7 +144,7 @@ static bool scale_spoil(const struct expect *e, struct record *r)
     struct record_tensor *t = compare_tensor_to_spoil(r, RECORD_CLIPPED, 0);
 
     (void)e;
-    for (uint64_t i = 0; t != NULL && i < t->n; i++) {
+    for (uint64_t i = 0; t && i < t->n; i++) {
         if (t->data[i] < 0.0f || t->data[i] > 0.0f) {
             t->data[i] = -t->data[i];
             return true;

@@ -25,10 +25,9 @@ static bool silent_at_one_of_rank(const struct expect *e,
     for (uint32_t i = 0; i < rank->n_sequences; i++) {
         const struct record_sequence *s = compare_sequence(rank, i);
 
-        if (s == NULL || s->n != 0) {
+        if (!s || s->n != 0) {
             return finding_count(f, finding_at("collectives", -1, -1, k),
-                                 s == NULL ? 1 : s->n, 0,
-                                 "collectives of one rank");
+                                 !s ? 1 : s->n, 0, "collectives of one rank");
         }
     }
     return true;
@@ -38,8 +37,7 @@ static bool silent_at_one_spoil(const struct expect *e,
                                 struct record_rank *rank)
 {
     (void)e;
-    if (rank->sequence == NULL || rank->n_sequences == 0 ||
-        rank->sequence[0].n != 0) {
+    if (!rank->sequence || rank->n_sequences == 0 || rank->sequence[0].n != 0) {
         return false;
     }
     free(rank->sequence[0].c);
@@ -74,7 +72,7 @@ static bool no_private_channel_spoil(const struct expect *e, struct record *r)
     struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
 
     (void)e;
-    if (rank == NULL || strcmp(r->world, "local") != 0) {
+    if (!rank || strcmp(r->world, "local") != 0) {
         return false;
     }
     rank->memory.new_channels++;
@@ -109,7 +107,7 @@ static bool nothing_else_of_rank(const struct expect *e,
     uint32_t summons =
         e->c->scenario == CASE_SUMMON && e->shards > 1 ? e->units->n_units : 0;
 
-    if (shard == NULL || end == NULL) {
+    if (!shard || !end) {
         return finding_text(
             f, finding_at("collectives", -1, -1, k),
             "what was communicated outside steps is not recorded");
@@ -212,7 +210,7 @@ static bool fold_declared_spoil(const struct expect *e, struct record *r)
     struct record_sequence *s = compare_sequence_to_spoil(r);
 
     (void)e;
-    for (uint32_t i = 0; s != NULL && i < s->n; i++) {
+    for (uint32_t i = 0; s && i < s->n; i++) {
         if (s->c[i].kind != FSDP_ALL_GATHER) {
             s->c[i].fold++;
             return true;

@@ -50,7 +50,7 @@ static bool is_plain(const struct expect *e)
     static const uint32_t points[] = {FSDP_PRE_FORWARD, FSDP_POST_FORWARD,
                                       FSDP_PRE_BACKWARD, FSDP_POST_BACKWARD};
     const struct fsdp_model *m = e->model;
-    bool plain = e->units->reshard_after_forward == NULL;
+    bool plain = !e->units->reshard_after_forward;
 
     for (uint32_t s = 0; s < m->n_sequences && s <= FSDP_SEQUENCE_EVAL; s++) {
         const uint32_t passes = s == FSDP_SEQUENCE_TRAIN ? 4 : 2;
@@ -239,7 +239,7 @@ static bool every_step_alike_of_rank(const struct expect *e,
         struct finding at = finding_at("collectives", t, -1, k);
         const struct record_sequence *s = compare_step_sequence(rank, t);
 
-        if (s == NULL) {
+        if (!s) {
             return finding_text(f, at,
                                 "this step's collectives are not recorded");
         }
@@ -265,8 +265,8 @@ static bool every_step_alike_spoil(const struct expect *e,
 {
     (void)e;
     /* Only steps that do not share one sequence can be told apart. */
-    if (rank->step_sequence == NULL || rank->n_steps < 2 ||
-        compare_sequence(rank, rank->step_sequence[0]) == NULL ||
+    if (!rank->step_sequence || rank->n_steps < 2 ||
+        !compare_sequence(rank, rank->step_sequence[0]) ||
         rank->sequence[rank->step_sequence[0]].n == 0) {
         return false;
     }
@@ -285,7 +285,7 @@ static bool same_sequence(const struct record_rank *a, uint32_t i,
     const struct record_sequence *x = compare_sequence(a, i);
     const struct record_sequence *y = compare_sequence(b, j);
 
-    if (x == NULL || y == NULL) {
+    if (!x || !y) {
         return finding_text(f, at, "these collectives are not recorded");
     }
     for (uint32_t c = 0; c < x->n && c < y->n; c++) {
@@ -315,8 +315,8 @@ static bool same_on_all_ranks_holds(const struct expect *e,
         for (uint32_t t = 0; t < e->c->steps; t++) {
             struct finding at = finding_at("collectives", t, -1, k);
 
-            if (first == NULL || rank == NULL || first->step_sequence == NULL ||
-                rank->step_sequence == NULL || t >= first->n_steps ||
+            if (!first || !rank || !first->step_sequence ||
+                !rank->step_sequence || t >= first->n_steps ||
                 t >= rank->n_steps) {
                 return finding_text(f, at,
                                     "this step's collectives are not recorded");

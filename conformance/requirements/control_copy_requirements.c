@@ -145,7 +145,7 @@ static bool reshard_of_rank(const struct expect *e,
         if (action_at(e, i)->verb != SCRIPT_RESHARD_UNIT) {
             continue;
         }
-        if (rank->memory.after_step == NULL || i >= rank->n_steps) {
+        if (!rank->memory.after_step || i >= rank->n_steps) {
             return finding_text(f, finding_at("memory", i, -1, k),
                                 "memory after this action is not recorded");
         }

@@ -33,8 +33,8 @@ static bool stays_as_sharded(const struct expect *e, uint32_t u)
     if (e->options.keep_root != 0 && u == e->units->unit_of_module[0]) {
         return true;
     }
-    return own != NULL && own[u] != 0 ? own[u] == 2
-                                      : e->options.reshard_after_forward == 0;
+    return own && own[u] != 0 ? own[u] == 2
+                              : e->options.reshard_after_forward == 0;
 }
 
 static struct unit begin(const struct expect *e, uint32_t u)

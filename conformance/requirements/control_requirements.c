@@ -274,7 +274,7 @@ static bool sum_holds(const struct expect *e, const struct record *r,
 /* Whether a tensor is of what sum_of_part compares. */
 static bool is_sum(const struct expect *e, const struct record_tensor *t)
 {
-    return t->stage == RECORD_REDUCED && t->n > 0 && t->data != NULL &&
+    return t->stage == RECORD_REDUCED && t->n > 0 && t->data &&
            t->step < e->n_events && expect_is_trainable(e, t->parameter) &&
            shows_sum(e, t->step, e->unit_of_parameter[t->parameter]);
 }

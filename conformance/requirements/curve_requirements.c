@@ -25,7 +25,7 @@ static bool loss_finite_of_rank(const struct expect *e,
             finding_at("loss", (int64_t)(i / e->c->microbatches),
                        (int64_t)(i % e->c->microbatches), k);
 
-        if (rank->loss == NULL || i >= rank->n_losses) {
+        if (!rank->loss || i >= rank->n_losses) {
             return finding_text(f, at, "this loss is not recorded");
         }
         if (!isfinite(rank->loss[i])) {
@@ -38,7 +38,7 @@ static bool loss_finite_of_rank(const struct expect *e,
 static bool loss_finite_spoil(const struct expect *e, struct record_rank *rank)
 {
     (void)e;
-    if (rank->loss == NULL || rank->n_losses == 0) {
+    if (!rank->loss || rank->n_losses == 0) {
         return false;
     }
     rank->loss[rank->n_losses - 1] = NAN;
@@ -73,10 +73,10 @@ static bool each_loss(const struct expect *e, const struct record *r,
                            (int64_t)(i % e->c->microbatches), k);
             const struct record_rank *got = compare_rank(r, k);
             const struct record_rank *want =
-                e->baseline == NULL ? NULL : compare_rank(e->baseline, k);
+                !e->baseline ? NULL : compare_rank(e->baseline, k);
 
-            if (got == NULL || got->loss == NULL || i >= got->n_losses ||
-                want == NULL || want->loss == NULL || i >= want->n_losses) {
+            if (!got || !got->loss || i >= got->n_losses || !want ||
+                !want->loss || i >= want->n_losses) {
                 return finding_text(
                     f, at, "this loss or the baseline's is not recorded");
             }
@@ -151,8 +151,7 @@ static bool loss_falls_spoil(const struct expect *e, struct record *r)
     for (uint32_t k = 0; k < e->c->ranks; k++) {
         struct record_rank *rank = compare_rank_to_spoil(r, k);
 
-        if (rank == NULL || rank->loss == NULL ||
-            rank->n_losses < compare_n_losses(e)) {
+        if (!rank || !rank->loss || rank->n_losses < compare_n_losses(e)) {
             return false;
         }
         rank->loss[compare_n_losses(e) - 1] = rank->loss[0];
@@ -173,7 +172,7 @@ static bool deterministic_of_rank(const struct expect *e,
                                   const struct record_rank *rank, uint32_t k,
                                   struct finding *f)
 {
-    if (rank->loss == NULL || rank->other_loss == NULL ||
+    if (!rank->loss || !rank->other_loss ||
         rank->n_losses != compare_n_losses(e) ||
         rank->n_other_losses != rank->n_losses) {
         return finding_count(f, finding_at("loss", -1, -1, k),
@@ -200,7 +199,7 @@ static bool deterministic_spoil(const struct expect *e,
     uint32_t bits;
 
     (void)e;
-    if (rank->loss == NULL || rank->n_losses == 0) {
+    if (!rank->loss || rank->n_losses == 0) {
         return false;
     }
     /* Also a NaN becomes another one: this compares bits. */
@@ -240,10 +239,10 @@ static bool as_baseline(const struct expect *e, uint32_t k, uint32_t t,
                         float got, struct finding *f)
 {
     const struct record_rank *rank =
-        e->baseline != NULL ? compare_rank(e->baseline, k) : NULL;
+        e->baseline ? compare_rank(e->baseline, k) : NULL;
     struct finding at = finding_at("evaluation", t, -1, k);
 
-    if (rank == NULL || rank->other_loss == NULL || t >= rank->n_other_losses) {
+    if (!rank || !rank->other_loss || t >= rank->n_other_losses) {
         return finding_missing(f, at, "the baseline has no such evaluation");
     }
     if (e->profile == EXPECT_OWN && e->c->data != WORKLOAD_EXACT) {
@@ -260,7 +259,7 @@ static bool equals_training_forward_of_rank(const struct expect *e,
 {
     uint64_t per_step = e->c->microbatches;
 
-    if (rank->other_loss == NULL || rank->n_other_losses != e->c->steps) {
+    if (!rank->other_loss || rank->n_other_losses != e->c->steps) {
         return finding_count(f, finding_at("evaluation", -1, -1, k),
                              rank->n_other_losses, e->c->steps,
                              "losses of evaluations recorded");
@@ -281,7 +280,7 @@ static bool equals_training_forward_of_rank(const struct expect *e,
         if (t + 1 == e->c->steps || !is_alike(e)) {
             continue; /* no training forward follows */
         }
-        if (rank->loss == NULL || (t + 1) * per_step >= rank->n_losses) {
+        if (!rank->loss || (t + 1) * per_step >= rank->n_losses) {
             return finding_text(f, at, "the next step's loss is not recorded");
         }
         if (fsdp_f32_bits(got) !=
@@ -297,7 +296,7 @@ static bool equals_training_forward_spoil(const struct expect *e,
                                           struct record_rank *rank)
 {
     (void)e;
-    if (rank->other_loss == NULL || rank->n_other_losses == 0) {
+    if (!rank->other_loss || rank->n_other_losses == 0) {
         return false;
     }
     rank->other_loss[0] = NAN;

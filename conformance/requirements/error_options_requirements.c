@@ -55,7 +55,7 @@ static uint32_t owed(const struct requirement *q, const struct record *r,
          i++) {
         const char *claim = claim_that_allows(q->answers[i].name);
 
-        if (claim == NULL || !record_claims(r, claim)) {
+        if (!claim || !record_claims(r, claim)) {
             out[n++] = q->answers[i];
         }
     }

@@ -59,8 +59,8 @@ static bool find(const struct expect *e, const struct record *r,
                  const float **got, struct finding *f)
 {
     *got = compare_values(r, RECORD_REDUCED, part);
-    return *got == NULL ? compare_missing(part, RECORD_REDUCED, f)
-                        : replay_reduction_find(e, r, part, x, f);
+    return !*got ? compare_missing(part, RECORD_REDUCED, f)
+                 : replay_reduction_find(e, r, part, x, f);
 }
 
 static bool is_predivided(const struct expect *e, uint32_t unit)
@@ -195,13 +195,13 @@ static bool spoil(const struct expect *e, struct record *r, bool own)
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
     const struct expect_factors option = factors_of_options(e);
 
-    for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
         struct record_tensor *t = &rank->tensor[i];
         struct expect_factors factor;
         uint32_t u;
 
         if (t->stage != RECORD_REDUCED || t->step != 0 || t->n == 0 ||
-            t->data == NULL || t->parameter >= e->model->n_parameters) {
+            !t->data || t->parameter >= e->model->n_parameters) {
             continue;
         }
         u = e->unit_of_parameter[t->parameter];

@@ -108,7 +108,7 @@ static bool unchanged_spoil(const struct expect *e, struct record *r)
 {
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
 
-    for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
         struct record_tensor *t = &rank->tensor[i];
 
         if (t->stage == RECORD_FINAL && t->n > 0 &&
@@ -180,7 +180,7 @@ static bool no_state_of_rank(const struct expect *e,
             finding_at("optimizer state", (int64_t)t - 1, -1, k);
         const struct record_rest *got = &rank->memory.after_shard;
 
-        if (t > 0 && (rank->memory.after_step == NULL || t > rank->n_steps)) {
+        if (t > 0 && (!rank->memory.after_step || t > rank->n_steps)) {
             return finding_text(f, at,
                                 "memory after this step is not recorded");
         }
@@ -213,7 +213,7 @@ reduction_to_spoil(const struct expect *e, struct record *r, bool mixed)
 {
     struct record_sequence *s = compare_sequence_to_spoil(r);
 
-    for (uint32_t i = 0; s != NULL && i < s->n; i++) {
+    for (uint32_t i = 0; s && i < s->n; i++) {
         const uint32_t u = s->c[i].unit;
 
         if (reduces(&s->c[i]) && u < e->units->n_units &&
@@ -259,7 +259,7 @@ static bool reduce_size_spoil(const struct expect *e, struct record *r)
 {
     struct record_collective *c = reduction_to_spoil(e, r, true);
 
-    if (c == NULL) {
+    if (!c) {
         return false;
     }
     c->n++;
@@ -284,7 +284,7 @@ static bool no_reduce_spoil(const struct expect *e, struct record *r)
 {
     struct record_collective *c = reduction_to_spoil(e, r, false);
 
-    for (uint32_t u = 0; c != NULL && u < e->units->n_units; u++) {
+    for (uint32_t u = 0; c && u < e->units->n_units; u++) {
         if (!e->unit[u].trains) {
             c->unit = u;
             return true;
@@ -309,7 +309,7 @@ static bool reshards_applies(const struct expect *e)
 
     if (!compare_case_trains(e) || !compare_case_strict(e) || e->shards < 2 ||
         e->options.reshard_after_forward == 0 || e->options.keep_root != 0 ||
-        e->units->reshard_after_forward != NULL || e->c->steps == 0) {
+        e->units->reshard_after_forward || e->c->steps == 0) {
         return false;
     }
     for (uint32_t i = 0; i < s->n; i++) {
@@ -353,7 +353,7 @@ static bool reshards_in_backward(const struct expect *e,
     uint64_t *open = calloc((size_t)n + 1, sizeof(*open));
     bool holds = true;
 
-    if (open == NULL) {
+    if (!open) {
         return finding_missing(f, finding_at("memory", -1, -1, 0),
                                "no memory to look at the timeline");
     }
@@ -378,7 +378,7 @@ static bool reshards_holds(const struct expect *e, const struct record *r,
     bool seen = false;
     uint32_t end;
 
-    for (uint32_t i = 0; rank != NULL && i < rank->memory.n_moments; i = end) {
+    for (uint32_t i = 0; rank && i < rank->memory.n_moments; i = end) {
         const struct record_moment *m = &rank->memory.moment[i];
 
         end = i + 1;
@@ -403,7 +403,7 @@ static bool reshards_spoil(const struct expect *e, struct record *r)
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
 
     (void)e;
-    for (uint32_t i = 0; rank != NULL && i < rank->memory.n_moments; i++) {
+    for (uint32_t i = 0; rank && i < rank->memory.n_moments; i++) {
         if (is_of_backward(&rank->memory.moment[i])) {
             rank->memory.moment[i].live[FSDP_PARAM_FULL] = UINT64_MAX;
             return true;

@@ -21,7 +21,7 @@ static bool finite_of_part(const struct expect *e, const struct record *r,
 {
     const float *got = compare_values(r, RECORD_LOCAL_GRADIENT, part);
 
-    if (got == NULL) {
+    if (!got) {
         return compare_missing(part, RECORD_LOCAL_GRADIENT, f);
     }
     for (uint64_t i = 0; i < part->n; i++) {
@@ -52,7 +52,7 @@ static bool finite_spoil(const struct expect *e, struct record *r)
         compare_tensor_to_spoil(r, RECORD_LOCAL_GRADIENT, 0);
 
     (void)e;
-    if (t == NULL) {
+    if (!t) {
         return false;
     }
     t->data[0] = NAN;
@@ -99,10 +99,10 @@ static bool is_shut(const struct expect *e, const struct record *r, uint32_t j)
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
         const float *x = gradient_of(e, r, j, p);
 
-        if (x != NULL && !is_zero(x, fsdp_numel(e->model, p))) {
+        if (x && !is_zero(x, fsdp_numel(e->model, p))) {
             return false;
         }
-        shown = shown || x != NULL;
+        shown = shown || x;
     }
     return shown;
 }
@@ -114,8 +114,7 @@ static bool are_distinct(const struct expect *e, const struct record *r,
         const float *x = gradient_of(e, r, a, p);
         const float *y = gradient_of(e, r, b, p);
 
-        if (x != NULL && y != NULL &&
-            memcmp(x, y, fsdp_numel(e->model, p) * sizeof(*x)) != 0) {
+        if (x && y && memcmp(x, y, fsdp_numel(e->model, p) * sizeof(*x)) != 0) {
             return true;
         }
     }
@@ -160,13 +159,12 @@ static bool distinct_spoil(const struct expect *e, struct record *r)
     if (first == last) {
         return false;
     }
-    for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
         struct record_tensor *t = &rank->tensor[i];
         const float *from;
 
         if (t->stage != RECORD_LOCAL_GRADIENT || t->step != 0 ||
-            t->microbatch != last / e->c->ranks || t->n == 0 ||
-            t->data == NULL) {
+            t->microbatch != last / e->c->ranks || t->n == 0 || !t->data) {
             continue;
         }
         if (t->parameter >= e->model->n_parameters ||
@@ -174,7 +172,7 @@ static bool distinct_spoil(const struct expect *e, struct record *r)
             return false;
         }
         from = gradient_of(e, r, first, t->parameter);
-        if (from == NULL) {
+        if (!from) {
             return false;
         }
         memcpy(t->data, from, t->n * sizeof(*t->data));
@@ -187,10 +185,9 @@ static bool distinct_spoil(const struct expect *e, struct record *r)
 static const float *baseline_gradient(const struct expect *e,
                                       const struct compare_part *part)
 {
-    return e->baseline == NULL
-               ? NULL
-               : compare_values_in_whole(e, e->baseline, part->rank,
-                                         RECORD_LOCAL_GRADIENT, part);
+    return !e->baseline ? NULL
+                        : compare_values_in_whole(e, e->baseline, part->rank,
+                                                  RECORD_LOCAL_GRADIENT, part);
 }
 
 /*

@@ -24,7 +24,7 @@ static struct replay_element next(const struct replay_values *v,
     struct replay_element x = {.weight = v->before[i]};
 
     for (uint32_t s = 0; s < v->n_states; s++) {
-        x.state[s] = v->state_before[s] == NULL ? 0.0f : v->state_before[s][i];
+        x.state[s] = !v->state_before[s] ? 0.0f : v->state_before[s][i];
     }
     return replay_step(o, x, v->gradient[i]);
 }
@@ -228,7 +228,7 @@ static bool spoil_part(const struct expect *e, struct record *r,
             struct record_tensor *t = &rank->tensor[j];
 
             if (t->step == part.step && t->parameter == part.parameter &&
-                t->first == part.first && t->n == part.n && t->data != NULL &&
+                t->first == part.first && t->n == part.n && t->data &&
                 (t->stage == RECORD_STATE0 || t->stage == RECORD_STATE1)) {
                 t->data[i] = x.state[t->stage == RECORD_STATE0 ? 0 : 1];
             }
@@ -242,13 +242,13 @@ static bool spoil(const struct expect *e, struct record *r, mistake_of *mistake)
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
     const uint32_t last = compare_recorded_steps(e) - 1;
 
-    for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
         struct record_tensor *t = &rank->tensor[i];
         struct replay_optimizer wrong;
 
         for (uint32_t k = 0;
              t->stage == RECORD_AFTER && t->step == last && t->n > 0 &&
-             t->data != NULL && t->parameter < e->model->n_parameters &&
+             t->data && t->parameter < e->model->n_parameters &&
              mistake(e, t->parameter, last, k, &wrong);
              k++) {
             if (spoil_part(e, r, rank, t, &wrong)) {

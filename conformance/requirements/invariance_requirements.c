@@ -67,7 +67,7 @@ static bool exact_world_invariance_spoil(const struct expect *e,
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
 
     (void)e;
-    if (rank == NULL || rank->loss == NULL || rank->n_losses == 0) {
+    if (!rank || !rank->loss || rank->n_losses == 0) {
         return false;
     }
     rank->loss[0] = 2.0f * rank->loss[0] + 64.0f;

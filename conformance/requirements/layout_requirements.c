@@ -18,7 +18,7 @@ static bool no_padding_of_rank(const struct expect *e,
                                const struct record_rank *rank, uint32_t k,
                                struct finding *f)
 {
-    for (uint32_t i = 0; rank->tensor != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank->tensor && i < rank->n_tensors; i++) {
         const struct record_tensor *t = &rank->tensor[i];
         struct finding at =
             finding_at(record_stage_name(t->stage), t->step, t->microbatch, k);
@@ -47,7 +47,7 @@ static bool no_padding_spoil(const struct expect *e, struct record *r)
 {
     struct record_tensor *t = compare_tensor_to_spoil(r, RECORD_INITIAL, 0);
 
-    if (t == NULL) {
+    if (!t) {
         return false;
     }
     t->first = fsdp_numel(e->model, t->parameter);
@@ -79,7 +79,7 @@ static bool whole_rows_of_rank(const struct expect *e,
                                const struct record_rank *rank, uint32_t k,
                                struct finding *f)
 {
-    for (uint32_t i = 0; rank->tensor != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank->tensor && i < rank->n_tensors; i++) {
         const struct record_tensor *t = &rank->tensor[i];
         struct finding at = finding_at("initial", 0, -1, k);
         uint64_t row;
@@ -110,7 +110,7 @@ static bool whole_rows_spoil(const struct expect *e, struct record *r)
     for (uint32_t k = r->n_ranks; k > 0; k--) {
         struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
 
-        for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
             struct record_tensor *t = &rank->tensor[i];
 
             if (t->stage == RECORD_INITIAL && t->n > 0 &&
@@ -139,7 +139,7 @@ static void count_owners(const struct expect *e, const struct record *r,
         uint32_t i = 0;
         uint32_t n = 0;
 
-        if (rank != NULL && rank->tensor != NULL) {
+        if (rank && rank->tensor) {
             n = record_parts(rank, RECORD_INITIAL, 0, 0, p, &i);
         }
         for (; n > 0 && i < rank->n_tensors; n--, i++) {
@@ -163,7 +163,7 @@ static bool covers_parameter_once(const struct expect *e,
     bool once;
 
     at.parameter = p;
-    if (owners == NULL) {
+    if (!owners) {
         return finding_text(f, at, "the judge has no memory to count owners");
     }
     count_owners(e, r, from, p, numel, owners);
@@ -201,7 +201,7 @@ static bool shorten_first_part(const struct expect *e, struct record *r)
     struct record_tensor *t = compare_tensor_to_spoil(r, RECORD_INITIAL, 0);
 
     (void)e;
-    if (t == NULL) {
+    if (!t) {
         return false;
     }
     t->n--;
@@ -220,14 +220,13 @@ static const struct record_tensor *shown(const struct record_rank *rank,
 {
     const struct record_tensor *found = NULL;
 
-    for (uint32_t i = 0;
-         rank != NULL && rank->tensor != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank && rank->tensor && i < rank->n_tensors; i++) {
         const struct record_tensor *t = &rank->tensor[i];
 
         if (t->stage != RECORD_INITIAL || t->parameter != part->parameter) {
             continue;
         }
-        if (found == NULL ||
+        if (!found ||
             (t->first == part->first && found->first != part->first)) {
             found = t;
         }
@@ -244,7 +243,7 @@ static bool part_differs(const struct expect *e, const struct record *r,
 
     at.parameter = part->parameter;
     at.element = (int64_t)part->first;
-    if (t == NULL) {
+    if (!t) {
         return finding_note(f, at,
                             "rank %" PRIu32 " reports nothing of %.48s, should "
                             "own [%" PRIu64 ",%" PRIu64 ")",
@@ -265,7 +264,7 @@ static bool chunk_rule_of_part(const struct expect *e, const struct record *r,
                                const struct compare_part *part,
                                struct finding *f)
 {
-    return compare_values(r, RECORD_INITIAL, part) != NULL ||
+    return compare_values(r, RECORD_INITIAL, part) ||
            part_differs(e, r, part, f);
 }
 
@@ -298,7 +297,7 @@ static bool owns_no_more(const struct expect *e, const struct record_rank *rank,
     for (uint32_t i = 0; i < n_parts; i++) {
         want += part[i].n > 0;
     }
-    for (uint32_t i = 0; rank->tensor != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank->tensor && i < rank->n_tensors; i++) {
         const struct record_tensor *t = &rank->tensor[i];
 
         if (t->stage == RECORD_INITIAL && t->n > 0) {
@@ -307,7 +306,7 @@ static bool owns_no_more(const struct expect *e, const struct record_rank *rank,
         }
     }
     free(part);
-    if (got != want && other != NULL) {
+    if (got != want && other) {
         return finding_note(f, finding_at("initial", 0, -1, k),
                             "rank %" PRIu32 " also reports [%" PRIu64
                             ",%" PRIu64 ") of %.48s, which it should not own",
@@ -359,7 +358,7 @@ static bool empty_shards_of_rank(const struct expect *e,
     if (!owns_nothing(e, k % e->shards)) {
         return true;
     }
-    for (uint32_t i = 0; rank->tensor != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank->tensor && i < rank->n_tensors; i++) {
         const struct record_tensor *t = &rank->tensor[i];
 
         if (t->n > 0 && is_owned_stage(t->stage)) {
@@ -411,8 +410,8 @@ static bool initial_values_of_part(const struct expect *e,
     float *want = calloc(part->n, sizeof(*want));
     bool well;
 
-    if (want == NULL || m->initial(m->context, part->parameter, part->first,
-                                   part->n, want) != FSDP_OK) {
+    if (!want || m->initial(m->context, part->parameter, part->first, part->n,
+                            want) != FSDP_OK) {
         free(want);
         return finding_text(f, finding_at("initial", 0, -1, part->rank),
                             "the judge cannot make the initial values");

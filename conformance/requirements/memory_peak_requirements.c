@@ -126,8 +126,7 @@ static bool peak_bound_applies(const struct expect *e)
         (e->c->scenario == CASE_EVAL || case_is_script(e->c));
 
     if (!compare_case_strict(e) || e->shards < 2 ||
-        e->units->reshard_after_forward != NULL ||
-        e->c->scenario == CASE_SUMMON ||
+        e->units->reshard_after_forward || e->c->scenario == CASE_SUMMON ||
         e->options.reshard_after_forward == 0 || e->options.keep_root != 0) {
         return false;
     }
@@ -201,7 +200,7 @@ static bool slope_applies(const struct expect *e)
            strcmp(e->c->size, "tall") == 0 && compare_case_strict(e) &&
            e->shards > 1 && e->options.reshard_after_forward != 0 &&
            (e->c->wrap == CASE_WRAP_LAYER || e->c->wrap == CASE_WRAP_BLOCK) &&
-           compare_companion(e, remove_block) != NULL;
+           compare_companion(e, remove_block);
 }
 
 static bool slope_of_rank(const struct expect *e,
@@ -209,12 +208,11 @@ static bool slope_of_rank(const struct expect *e,
                           struct finding *f)
 {
     const struct record *other = compare_companion(e, remove_block);
-    const struct record_rank *there =
-        other == NULL ? NULL : compare_rank(other, k);
+    const struct record_rank *there = !other ? NULL : compare_rank(other, k);
     uint64_t got;
     uint64_t want;
 
-    if (there == NULL) {
+    if (!there) {
         return finding_missing(f, finding_at("memory", -1, -1, k),
                                "there is no record to compare with");
     }

@@ -47,7 +47,7 @@ static bool rest_after_step_of_rank(const struct expect *e,
     for (uint32_t t = 0; t < e->c->steps; t++) {
         struct finding at = finding_at("memory", t, -1, k);
 
-        if (rank->memory.after_step == NULL || t >= rank->n_steps) {
+        if (!rank->memory.after_step || t >= rank->n_steps) {
             return finding_text(f, at,
                                 "memory after this step is not recorded");
         }
@@ -62,7 +62,7 @@ static bool rest_after_step_spoil(const struct expect *e,
                                   struct record_rank *rank)
 {
     (void)e;
-    if (rank->memory.after_step == NULL || rank->n_steps == 0) {
+    if (!rank->memory.after_step || rank->n_steps == 0) {
         return false;
     }
     rank->memory.after_step[rank->n_steps - 1].live[FSDP_GRAD_SHARD]++;
@@ -80,7 +80,7 @@ static bool no_activations_by_engine_of_rank(const struct expect *e,
     for (uint32_t t = 0; t <= e->c->steps; t++) {
         const struct record_rest *got = &rank->memory.after_shard;
 
-        if (t > 0 && (rank->memory.after_step == NULL || t > rank->n_steps)) {
+        if (t > 0 && (!rank->memory.after_step || t > rank->n_steps)) {
             return finding_text(f, finding_at("memory", t - 1, -1, k),
                                 "memory after this step is not recorded");
         }
@@ -119,7 +119,7 @@ static bool steps_do_not_grow_of_rank(const struct expect *e,
     for (uint32_t t = 2; t < e->c->steps; t++) {
         struct finding at = finding_at("memory", t, -1, k);
 
-        if (n == NULL || t >= rank->n_steps) {
+        if (!n || t >= rank->n_steps) {
             return finding_text(
                 f, at, "the allocations of this step are not recorded");
         }
@@ -138,7 +138,7 @@ static bool steps_do_not_grow_spoil(const struct expect *e,
                                     struct record_rank *rank)
 {
     (void)e;
-    if (rank->memory.allocations == NULL || rank->n_steps < 3) {
+    if (!rank->memory.allocations || rank->n_steps < 3) {
         return false;
     }
     rank->memory.allocations[rank->n_steps - 1] =
@@ -196,7 +196,7 @@ static bool process_growth_spoil(const struct expect *e, struct record *r)
     struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
 
     (void)e;
-    if (rank == NULL || strcmp(r->world, "local") != 0) {
+    if (!rank || strcmp(r->world, "local") != 0) {
         return false;
     }
     rank->memory.process_growth = growth_bound(&rank->memory) + 1;
@@ -270,7 +270,7 @@ static bool within_above_rest(const struct expect *e,
     struct finding at = finding_at("memory", -1, -1, k);
 
     (void)e;
-    if (a == NULL || a->status < 0) {
+    if (!a || a->status < 0) {
         return finding_text(f, at, "the bytes above rest are not recorded");
     }
     return (uint64_t)a->status <= bound ||
@@ -295,7 +295,7 @@ static bool checkpoint_bound_spoil(const struct expect *e, struct record *r)
     struct record_answer *a =
         rank ? find_answer(rank, "load-above-rest") : NULL;
 
-    if (a == NULL || e->largest * sizeof(float) >= INT32_MAX) {
+    if (!a || e->largest * sizeof(float) >= INT32_MAX) {
         return false;
     }
     a->status = (int32_t)(e->largest * sizeof(float)) + 1;

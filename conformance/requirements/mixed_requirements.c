@@ -196,7 +196,7 @@ static bool cast_of_part(const struct expect *e, const struct record *r,
     const float *seen =
         compare_values_in_whole(e, r, part->rank, RECORD_UNSHARDED, part);
 
-    if (!is_narrow(dtype) || held == NULL || seen == NULL) {
+    if (!is_narrow(dtype) || !held || !seen) {
         return true; /* another says so */
     }
     for (uint64_t i = 0; i < part->n; i++) {
@@ -224,7 +224,7 @@ static bool cast_spoil(const struct expect *e, struct record *r)
     uint32_t n = 0;
     bool changed = false;
 
-    if (rank == NULL || expect_parts(e, 0, &parts, &n) != FSDP_OK) {
+    if (!rank || expect_parts(e, 0, &parts, &n) != FSDP_OK) {
         return false;
     }
     for (uint32_t i = 0; i < rank->n_tensors && !changed; i++) {
@@ -235,7 +235,7 @@ static bool cast_spoil(const struct expect *e, struct record *r)
             uint32_t bits;
 
             if (t->stage != RECORD_UNSHARDED || t->step != 0 ||
-                t->parameter != parts[p].parameter || t->data == NULL ||
+                t->parameter != parts[p].parameter || !t->data ||
                 first >= t->n || !is_narrow(dtype_wanted(e, t)) ||
                 !(fabsf(t->data[first]) > 0.0f)) {
                 continue;
@@ -299,7 +299,7 @@ static bool fresh_of_part(const struct expect *e, const struct record *r,
     earlier.step = part->step - 1;
     old = compare_values(r, RECORD_BEFORE, &earlier);
     now = compare_values(r, RECORD_AFTER, &earlier);
-    if (!is_narrow(dtype) || seen == NULL || old == NULL || now == NULL) {
+    if (!is_narrow(dtype) || !seen || !old || !now) {
         return true;
     }
     for (uint64_t i = 0; i < part->n; i++) {
@@ -326,15 +326,14 @@ static bool fresh_spoil(const struct expect *e, struct record *r)
     for (uint32_t k = 0; k < r->n_ranks; k++) {
         struct record_rank *rank = compare_rank_to_spoil(r, k);
 
-        for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
             struct record_tensor *t = &rank->tensor[i];
             const struct record_tensor *was =
                 t->stage == RECORD_UNSHARDED && t->step == 1
                     ? record_find(rank, RECORD_UNSHARDED, 0, 0, t->parameter, 0)
                     : NULL;
 
-            if (was == NULL || was->n != t->n || t->data == NULL ||
-                was->data == NULL) {
+            if (!was || was->n != t->n || !t->data || !was->data) {
                 continue;
             }
             changed = changed ||

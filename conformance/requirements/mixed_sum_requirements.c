@@ -42,19 +42,19 @@ static enum part_is part_is(const struct expect *e, const struct record *r,
     if (!e->stepped[part->parameter]) {
         return PART_RIGHT;
     }
-    if (got == NULL || !replay_reduction_find(e, r, part, &x, f)) {
+    if (!got || !replay_reduction_find(e, r, part, &x, f)) {
         return PART_WRONG;
     }
     for (uint64_t i = 0; i < part->n; i++) {
         right = right && got[i] == replay_reduced(&x, i);
     }
     why = right ? NULL : replay_misrounded(&x, moment, got, part->n);
-    if (why != NULL) {
+    if (why) {
         at.parameter = part->parameter;
         at.unit = part->unit;
         (void)finding_text(f, at, why);
     }
-    return right ? PART_RIGHT : why != NULL ? PART_MISROUNDED : PART_WRONG;
+    return right ? PART_RIGHT : why ? PART_MISROUNDED : PART_WRONG;
 }
 
 /* A part of the first step with this moment's rounding made otherwise. */
@@ -62,14 +62,14 @@ static bool misround(const struct expect *e, struct record *r, uint32_t moment)
 {
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
 
-    for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
         struct record_tensor *t = &rank->tensor[i];
         struct compare_part part = {
             .parameter = t->parameter, .first = t->first, .n = t->n};
         struct replay_reduction x;
         struct finding unused;
 
-        if (t->stage != RECORD_REDUCED || t->step != 0 || t->data == NULL ||
+        if (t->stage != RECORD_REDUCED || t->step != 0 || !t->data ||
             t->parameter >= e->model->n_parameters) {
             continue;
         }
@@ -153,7 +153,7 @@ static bool reduce_dtype_spoil(const struct expect *e, struct record *r)
 {
     struct record_collective *c = compare_collective_to_spoil(r);
 
-    if (c == NULL) {
+    if (!c) {
         return sent_spoil(e, r);
     }
     c->kind = FSDP_REDUCE_SCATTER;
@@ -210,7 +210,7 @@ static bool master_of_part(const struct expect *e, const struct record *r,
     if (v.is_stepped) {
         why = replay_rounded_master(&o, &v, dtype, part->n);
     }
-    if (why != NULL) {
+    if (why) {
         struct finding at = finding_at("after", part->step, -1, part->rank);
 
         at.parameter = part->parameter;
@@ -230,10 +230,10 @@ static bool master_spoil(const struct expect *e, struct record *r)
     if (!compare_parts(e, r, 0, 1, replay_compare_step, &unused)) {
         return false;
     }
-    for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
         struct record_tensor *t = &rank->tensor[i];
 
-        if (t->stage != RECORD_AFTER || t->step != 0 || t->data == NULL ||
+        if (t->stage != RECORD_AFTER || t->step != 0 || !t->data ||
             t->parameter >= e->model->n_parameters) {
             continue;
         }

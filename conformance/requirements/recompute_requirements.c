@@ -27,7 +27,7 @@ static const struct record_rank *rank_that_keeps(const struct expect *e,
 {
     const struct record *other = compare_companion(e, keep_activations);
 
-    return other != NULL ? compare_rank(other, k) : NULL;
+    return other ? compare_rank(other, k) : NULL;
 }
 
 /* A bundle has no records of cases that are not claimed: elsewhere, too, they
@@ -50,7 +50,7 @@ static bool has_twin(const struct expect *e)
     const struct record *other =
         recomputes(e) ? compare_companion(e, keep_activations) : NULL;
 
-    return other != NULL && is_claimed(other);
+    return other && is_claimed(other);
 }
 
 /*
@@ -70,11 +70,11 @@ static bool same_collectives_of_rank(const struct expect *e,
         const struct record_sequence *want = compare_step_sequence(other, t);
         struct finding at = finding_at("collectives", t, -1, k);
 
-        if (want == NULL) {
+        if (!want) {
             return finding_missing(f, at, "there is no step to compare with");
         }
         for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-            const uint64_t n = got != NULL ? compare_count(got, kinds[i]) : 0;
+            const uint64_t n = got ? compare_count(got, kinds[i]) : 0;
 
             if (n != compare_count(want, kinds[i])) {
                 return finding_count(f, at, n, compare_count(want, kinds[i]),
@@ -91,7 +91,7 @@ static bool same_collectives_spoil(const struct expect *e,
     uint32_t t = 0;
 
     while (t < e->c->steps && t < rank->n_steps &&
-           (compare_step_sequence(rank, t) == NULL ||
+           (!compare_step_sequence(rank, t) ||
             compare_step_sequence(rank, t)->n == 0)) {
         t++;
     }
@@ -128,7 +128,7 @@ static bool activations_fall_of_rank(const struct expect *e,
     const struct finding at = finding_at("activation", -1, -1, k);
     const uint64_t got = rank->memory.peak[FSDP_ACTIVATION];
 
-    if (other == NULL) {
+    if (!other) {
         return finding_missing(f, at, "there is no record to compare with");
     }
     return got < other->memory.peak[FSDP_ACTIVATION] ||
@@ -141,7 +141,7 @@ static bool activations_fall_spoil(const struct expect *e,
 {
     const struct record_rank *other = rank_that_keeps(e, 0);
 
-    if (other == NULL) {
+    if (!other) {
         return false;
     }
     rank->memory.peak[FSDP_ACTIVATION] = UINT64_MAX;

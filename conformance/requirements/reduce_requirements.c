@@ -90,7 +90,7 @@ static bool scale_of_part(const struct expect *e, const struct record *r,
     if (!e->stepped[part->parameter]) {
         return true;
     }
-    if (got == NULL) {
+    if (!got) {
         return compare_missing(part, RECORD_REDUCED, f);
     }
     if (!replay_reduction_find(e, r, part, &x, f)) {
@@ -140,11 +140,11 @@ static bool scale_spoil(const struct expect *e, struct record *r)
 {
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
 
-    for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
         struct record_tensor *t = &rank->tensor[i];
 
-        if (t->stage == RECORD_REDUCED && t->step == 0 && t->n > 0 &&
-            t->data != NULL && unscale(e, r, 0, t)) {
+        if (t->stage == RECORD_REDUCED && t->step == 0 && t->n > 0 && t->data &&
+            unscale(e, r, 0, t)) {
             return true;
         }
     }

@@ -68,7 +68,7 @@ static void put_together(void)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < N_FAMILIES; i++) {
-        for (const struct requirement *q = families[i]; q->id != NULL; q++) {
+        for (const struct requirement *q = families[i]; q->id; q++) {
             insert(q, n++);
         }
     }

@@ -63,7 +63,7 @@ static bool ranks_present_holds(const struct expect *e, const struct record *r,
                              e->c->ranks, "ranks in the record");
     }
     for (uint32_t k = 0; k < e->c->ranks; k++) {
-        if (compare_rank(r, k) == NULL) {
+        if (!compare_rank(r, k)) {
             return finding_text(f, finding_at("run", -1, -1, k),
                                 "this rank's files are missing or cut short");
         }
@@ -132,11 +132,11 @@ static bool shows_every_step_of_rank(const struct expect *e,
 {
     struct finding at = finding_at("run", -1, -1, k);
 
-    if (rank->n_steps != e->c->steps || rank->step_sequence == NULL) {
+    if (rank->n_steps != e->c->steps || !rank->step_sequence) {
         return finding_count(f, at, rank->n_steps, e->c->steps,
                              "steps recorded");
     }
-    if (rank->n_losses != compare_n_losses(e) || rank->loss == NULL) {
+    if (rank->n_losses != compare_n_losses(e) || !rank->loss) {
         return finding_count(f, at, rank->n_losses, compare_n_losses(e),
                              "losses recorded");
     }
@@ -179,7 +179,7 @@ static bool shows_collectives(const struct record_rank *rank, struct finding at,
                   : t <= rank->n_steps ? rank->step_sequence[t - 1]
                                        : rank->end_sequence);
 
-        if (s != NULL && s->n > 0) {
+        if (s && s->n > 0) {
             n += s->n;
             last = &s->c[s->n - 1];
         }
@@ -188,7 +188,7 @@ static bool shows_collectives(const struct record_rank *rank, struct finding at,
         return finding_count(f, at, rank->n_collectives, n,
                              "collectives entered; recorded");
     }
-    return last == NULL ||
+    return !last ||
            (last->kind == rank->last_kind && last->unit == rank->last_unit) ||
            finding_text(f, at,
                         "the collective that it was last seen in is not the "
@@ -209,7 +209,7 @@ static bool shows_flights(const struct expect *e,
             ((uint64_t)e->model->sequence[FSDP_SEQUENCE_TRAIN]->n + 2) +
         2;
 
-    if (x->n == 0 || s == NULL) {
+    if (x->n == 0 || !s) {
         return true;
     }
     at.step = (int64_t)rank->n_steps - 1;

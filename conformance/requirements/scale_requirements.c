@@ -244,7 +244,7 @@ static bool unscaled_once_spoil(const struct expect *e, struct record *r)
                 ? compare_tensor_to_spoil(r, RECORD_REDUCED, i + 1)
                 : NULL;
 
-        if (t != NULL && t->step == i + 1) {
+        if (t && t->step == i + 1) {
             return compare_spoil_stage(r, RECORD_REDUCED, i + 1);
         }
     }

@@ -159,7 +159,7 @@ static bool rest_of_rank(const struct expect *e, const struct record_rank *rank,
         const uint32_t verb = e->event[i].action->verb;
 
         saving = verb == SCRIPT_SAVE || (saving && verb != SCRIPT_WAIT);
-        if (rank->memory.after_step == NULL || i >= rank->n_steps) {
+        if (!rank->memory.after_step || i >= rank->n_steps) {
             return finding_text(f, at,
                                 "memory after this action is not recorded");
         }
@@ -182,7 +182,7 @@ static bool rest_of_rank(const struct expect *e, const struct record_rank *rank,
 static bool rest_spoil(const struct expect *e, struct record_rank *rank)
 {
     (void)e;
-    if (rank->memory.after_step == NULL || rank->n_steps == 0) {
+    if (!rank->memory.after_step || rank->n_steps == 0) {
         return false;
     }
     rank->memory.after_step[rank->n_steps - 1].live[FSDP_GRAD_SHARD]++;

@@ -34,7 +34,7 @@ static bool folds_plainly(const struct record *r, uint32_t i)
     for (uint32_t k = 0; k < r->n_ranks; k++) {
         const struct record_rank *rank = &r->rank[k];
 
-        if (rank->loss == NULL || i >= rank->n_losses ||
+        if (!rank->loss || i >= rank->n_losses ||
             !(fabsf(rank->loss[i]) < 0x1p20f)) {
             return false;
         }
@@ -48,7 +48,7 @@ static bool losses_spoil(const struct expect *e, struct record *r)
     for (uint32_t i = e->n_events; i-- > 0;) {
         struct record_rank *rank = compare_rank_to_spoil(r, 0);
 
-        if (rank != NULL && folds_plainly(r, i)) {
+        if (rank && folds_plainly(r, i)) {
             rank->loss[i] = 2.0f * rank->loss[i] + 64.0f;
             return true;
         }
@@ -77,7 +77,7 @@ static bool gradient_of_part(const struct expect *e, const struct record *r,
         expect_is_trainable(e, part->parameter)) {
         return as_baseline(e, r, part, RECORD_REDUCED, f);
     }
-    return compare_values(r, RECORD_REDUCED, part) == NULL ||
+    return !compare_values(r, RECORD_REDUCED, part) ||
            finding_text(f, finding_at("reduced", part->step, -1, part->rank),
                         "a gradient is there that nothing has reduced");
 }

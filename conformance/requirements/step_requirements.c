@@ -63,11 +63,11 @@ static bool every_element_changes_of_part(const struct expect *e,
     if (!e->stepped[part->parameter]) {
         return true;
     }
-    if (before == NULL || gradient == NULL || after == NULL) {
+    if (!before || !gradient || !after) {
         return compare_missing(part,
-                               before == NULL     ? RECORD_BEFORE
-                               : gradient == NULL ? replay_stepped_stage(e)
-                                                  : RECORD_AFTER,
+                               !before     ? RECORD_BEFORE
+                               : !gradient ? replay_stepped_stage(e)
+                                           : RECORD_AFTER,
                                f);
     }
     for (uint64_t i = 0; i < part->n; i++) {
@@ -92,7 +92,7 @@ static bool has_changed(const struct expect *e, const struct record *r,
     const float *before = compare_values(r, RECORD_BEFORE, &part);
     const float *gradient = compare_values(r, replay_stepped_stage(e), &part);
 
-    for (uint64_t i = 0; before != NULL && gradient != NULL && i < t->n; i++) {
+    for (uint64_t i = 0; before && gradient && i < t->n; i++) {
         if (differs(next_weight(&o, before[i], gradient[i]), before[i]) &&
             differs(t->data[i], before[i])) {
             *out_i = i;
@@ -112,10 +112,10 @@ static struct record_tensor *find_changed(const struct expect *e,
     for (uint32_t k = 0; k < r->n_ranks; k++) {
         struct record_rank *rank = compare_rank_to_spoil(r, k);
 
-        for (uint32_t j = 0; rank != NULL && j < rank->n_tensors; j++) {
+        for (uint32_t j = 0; rank && j < rank->n_tensors; j++) {
             struct record_tensor *t = &rank->tensor[j];
 
-            if (t->stage == RECORD_AFTER && t->step == 0 && t->data != NULL &&
+            if (t->stage == RECORD_AFTER && t->step == 0 && t->data &&
                 t->parameter < e->model->n_parameters &&
                 has_changed(e, r, k, t, out_i, out_before)) {
                 return t;
@@ -139,7 +139,7 @@ static bool every_element_changes_holds(const struct expect *e,
     if (e->c->data != WORKLOAD_NATURAL || !(e->c->lr > 0.0f)) {
         return true;
     }
-    return find_changed(e, &view, &i, &before) != NULL ||
+    return find_changed(e, &view, &i, &before) ||
            finding_text(f, finding_at("after", 0, -1, -1),
                         "the first step changed no weight at all");
 }
@@ -152,7 +152,7 @@ static bool every_element_changes_spoil(const struct expect *e,
     float before;
     struct record_tensor *t = find_changed(e, r, &i, &before);
 
-    if (t == NULL) {
+    if (!t) {
         return false;
     }
     t->data[i] = before;

@@ -67,10 +67,10 @@ static bool gradient_sum_spoil(const struct expect *e, struct record *r)
     for (uint32_t k = r->n_ranks; k > 0; k--) {
         struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
 
-        for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
             struct record_tensor *t = &rank->tensor[i];
 
-            if (t->stage == RECORD_REDUCED && t->n > 0 && t->data != NULL &&
+            if (t->stage == RECORD_REDUCED && t->n > 0 && t->data &&
                 t->parameter < e->model->n_parameters &&
                 e->shared[t->parameter]) {
                 t->data[0] = t->data[0] < 0.0f || t->data[0] > 0.0f
@@ -95,7 +95,7 @@ static bool is_of_a_name(uint32_t stage)
 static bool has_no_piece(const struct expect *e, const struct record_rank *rank,
                          uint32_t k, struct finding *f)
 {
-    for (uint32_t i = 0; rank->tensor != NULL && i < rank->n_tensors; i++) {
+    for (uint32_t i = 0; rank->tensor && i < rank->n_tensors; i++) {
         const struct record_tensor *t = &rank->tensor[i];
         struct finding at =
             finding_at(record_stage_name(t->stage), t->step, -1, k);
@@ -155,7 +155,7 @@ static bool counted_once_spoil(const struct expect *e, struct record *r)
 {
     struct record_tensor *t = compare_tensor_to_spoil(r, RECORD_INITIAL, 0);
 
-    for (uint32_t p = 0; t != NULL && p < e->model->n_parameters; p++) {
+    for (uint32_t p = 0; t && p < e->model->n_parameters; p++) {
         if (expect_original(e, p) != p) {
             t->parameter = p;
             return true;

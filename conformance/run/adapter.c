@@ -59,7 +59,7 @@ static int open_folder(struct adapter *a, struct fsdp_error *error)
     const struct case_list *cases = a->job->cases;
     char folder[CASE_FOLDER_BYTES];
 
-    if (realpath(a->job->records, a->records) == NULL) {
+    if (!realpath(a->job->records, a->records)) {
         return record_fail(error, FSDP_ERR_IO, "adapter", "%.150s is no folder",
                            a->job->records);
     }
@@ -109,7 +109,7 @@ static int ask_claims(struct adapter *a, struct fsdp_error *error)
         adapter_process_show(&p);
         return FSDP_ERR_INVALID;
     }
-    for (uint32_t i = 0; a->claims.list[i] != NULL; i++) {
+    for (uint32_t i = 0; a->claims.list[i]; i++) {
         if (!claim_is_known(a->claims.list[i])) {
             fprintf(stderr,
                     "fsdp-cts: the adapter claims '%s', which is no claim\n",
@@ -127,7 +127,7 @@ static int prepare(struct adapter *a, struct fsdp_error *error)
     char folder[RECORD_PATH_BYTES];
 
     a->c = calloc(cases->n + 1u, sizeof(*a->c));
-    if (a->c == NULL) {
+    if (!a->c) {
         return FSDP_ERR_NOMEM;
     }
     a->job->claimed->c = a->c;
@@ -214,7 +214,7 @@ int adapter_run(const struct adapter_job *job, struct fsdp_error *error)
 {
     struct adapter *a = calloc(1, sizeof(*a));
     bool done = false;
-    int status = a != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    int status = a ? FSDP_OK : FSDP_ERR_NOMEM;
 
     if (status == FSDP_OK) {
         a->job = job;

@@ -92,12 +92,12 @@ static int bundle_grow(struct bundle *b)
     void *name;
     void *data;
 
-    b->t = t != NULL ? t : b->t;
+    b->t = t ? t : b->t;
     name = realloc(b->name, room * sizeof(*b->name));
-    b->name = name != NULL ? name : b->name;
+    b->name = name ? name : b->name;
     data = realloc(b->data, room * sizeof(*b->data));
-    b->data = data != NULL ? data : b->data;
-    if (t == NULL || name == NULL || data == NULL) {
+    b->data = data ? data : b->data;
+    if (!t || !name || !data) {
         return FSDP_ERR_NOMEM;
     }
     b->room = room;
@@ -111,7 +111,7 @@ static int bundle_add(struct bundle *b, const char *name, const char *dtype,
     struct safetensors_tensor *t;
     uint64_t bytes = safetensors_dtype_bits(dtype) / 8;
 
-    if (data == NULL || (b->n == b->room && bundle_grow(b) != FSDP_OK)) {
+    if (!data || (b->n == b->room && bundle_grow(b) != FSDP_OK)) {
         free(data);
         return FSDP_ERR_NOMEM;
     }
@@ -169,8 +169,7 @@ static int write_weights(const char *folder, const struct fsdp_model *m,
         uint64_t n = fsdp_numel(m, p);
         float *data = calloc(n + 1, sizeof(*data));
 
-        status = data == NULL ? FSDP_ERR_NOMEM
-                              : m->initial(m->context, p, 0, n, data);
+        status = !data ? FSDP_ERR_NOMEM : m->initial(m->context, p, 0, n, data);
         if (status == FSDP_OK) {
             status =
                 bundle_add(&b, m->parameter_name[p], "F32",
@@ -214,12 +213,12 @@ static int visit_samples(void *context, const struct workload_samples *s)
     (void)snprintf(name, sizeof(name), "%u.%u.%u.%.16s", b->step, b->microbatch,
                    b->rank, s->name);
     before = latest(b, name);
-    if (before != NULL && before->bytes == bytes &&
+    if (before && before->bytes == bytes &&
         memcmp(before->data, s->data, bytes) == 0) {
         return FSDP_OK;
     }
     data = malloc(bytes + 1);
-    if (data != NULL) {
+    if (data) {
         memcpy(data, s->data, bytes);
     }
     return bundle_add(b, name, s->dtype, s->n_dims, s->shape, data);
@@ -234,7 +233,7 @@ static int write_batches(const char *folder, const struct run_case *c,
     struct bundle b = {0};
     int status = FSDP_OK;
 
-    if (m->workload->samples == NULL) {
+    if (!m->workload->samples) {
         return record_fail(error, FSDP_ERR_INVALID, "adapter",
                            "workload %.15s is for engines in the suite's "
                            "process: an adapter cannot claim it",

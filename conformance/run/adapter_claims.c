@@ -59,7 +59,7 @@ int adapter_claims_read(const char *path, struct adapter_claims *out,
 
 static bool has(const struct adapter_claims *a, const char *claim)
 {
-    for (uint32_t i = 0; a->list[i] != NULL; i++) {
+    for (uint32_t i = 0; a->list[i]; i++) {
         if (strcmp(a->list[i], claim) == 0) {
             return true;
         }

@@ -102,7 +102,7 @@ static uint64_t progress_of(const struct adapter_process *p)
     struct stat s;
     uint64_t n = stat(p->output, &s) == 0 ? (uint64_t)s.st_size : 0;
 
-    return n + (p->progress != NULL ? p->progress(p->context) : 0);
+    return n + (p->progress ? p->progress(p->context) : 0);
 }
 
 /* True: it has ended by itself. */
@@ -169,7 +169,7 @@ void adapter_process_show(const struct adapter_process *p)
     char text[SHOWN_BYTES + 1];
     size_t n;
 
-    if (f == NULL) {
+    if (!f) {
         return;
     }
     if (fseek(f, -(long)SHOWN_BYTES, SEEK_END) != 0) {

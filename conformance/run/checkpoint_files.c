@@ -156,8 +156,8 @@ int checkpoint_files_have(const char *folder, const char *text, bool *found)
 
         (void)snprintf(path, sizeof(path), "%s%s", folder, l->path[i]);
         status = read_all(path, l->bytes[i], &data);
-        *found = *found || (status == FSDP_OK && memmem(data, l->bytes[i], text,
-                                                        strlen(text)) != NULL);
+        *found = *found || (status == FSDP_OK &&
+                            memmem(data, l->bytes[i], text, strlen(text)));
         free(data);
     }
     release(l);
@@ -191,7 +191,7 @@ static uint32_t depth_of(const char *path)
 {
     uint32_t depth = 0;
 
-    while ((path = strchr(path, '/')) != NULL) {
+    while ((path = strchr(path, '/'))) {
         depth++;
         path++;
     }

@@ -184,9 +184,8 @@ static int play_passes_of_all(struct driver *x, const struct script_action *a)
         x->out = &all[r];
         x->walk = first;
         FSDP_TRY(play_action(x, a));
-        while (!x->by_action && a->ending == SCRIPT_WHOLE &&
-               (next = peek(x)) != NULL && next->verb == a->verb &&
-               next->ending == SCRIPT_WHOLE) {
+        while (!x->by_action && a->ending == SCRIPT_WHOLE && (next = peek(x)) &&
+               next->verb == a->verb && next->ending == SCRIPT_WHOLE) {
             FSDP_TRY(play_action(x, script_next(&x->walk)));
         }
     }
@@ -204,7 +203,7 @@ int play_script(struct driver *x)
     }
     x->walk = script_begin(x->d->script);
     play_begin_scale(x);
-    while ((a = script_next(&x->walk)) != NULL) {
+    while ((a = script_next(&x->walk))) {
         if (!script_is_offer(a) && !x->living) {
             FSDP_TRY(begin_life(x));
         }

@@ -185,8 +185,8 @@ static int grad_of_frozen(struct driver *x, int *status)
         *e = (struct fsdp_error){0};
         *status = x->engine.grad(x->sharded, p, &t);
         if (*status != FSDP_OK && in_backward_of(x, p) &&
-            memmem(e->message, sizeof(e->message), name,
-                   strnlen(name, sizeof(e->message) / 2)) == NULL) {
+            !memmem(e->message, sizeof(e->message), name,
+                    strnlen(name, sizeof(e->message) / 2))) {
             FSDP_TRY(add_answer(x->out, "unnamed-parameter", FSDP_OK));
         }
     }

@@ -59,7 +59,7 @@ static uint32_t count_descriptors(int *why)
     uint32_t n = 0;
 
     *why = d ? *why : errno;
-    while (d && (e = readdir(d)) != NULL) {
+    while (d && (e = readdir(d))) {
         char path[64] = "";
         ssize_t bytes = readlinkat(dirfd(d), e->d_name, path, sizeof(path) - 1);
 

@@ -91,7 +91,7 @@ static bool allow_reading(int rules)
     if (!root) {
         return false;
     }
-    while ((e = readdir(root)) != NULL) {
+    while ((e = readdir(root))) {
         char path[300];
 
         (void)snprintf(path, sizeof(path), "/%s", e->d_name);

@@ -202,7 +202,7 @@ static void add_name(char name[STACK_NAME_BYTES], const char *function,
                      const char *line)
 {
     const size_t n = strlen(name);
-    const bool known = strchr(line, '?') == NULL;
+    const bool known = !strchr(line, '?');
 
     if (strcmp(function, "??") != 0) {
         (void)snprintf(name + n, STACK_NAME_BYTES - n, "%s%.80s%s%.60s%s",

@@ -113,7 +113,7 @@ static void stamp(const struct trace *t, struct fsdp_stream *stream,
     const struct fsdp_device *d = t->device;
     bool knows =
         d->size >= offsetof(struct fsdp_device, stamp) + sizeof(d->stamp) &&
-        d->stamp != NULL;
+        d->stamp;
     struct timespec now;
 
     if (knows && d->stamp(d->self, stream, ns) == FSDP_OK) {

@@ -122,7 +122,7 @@ static bool is_text(const json_t *object, const char *key, const char *want)
 {
     const char *got = json_string_value(json_object_get(object, key));
 
-    return got != NULL && strcmp(got, want) == 0;
+    return got && strcmp(got, want) == 0;
 }
 
 static double number(const json_t *object, const char *key)

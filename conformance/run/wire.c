@@ -43,7 +43,7 @@ static bool is_in(const struct wire *w, const struct fsdp_units *units,
 
 static bool is_frozen(const struct wire *w, uint32_t p)
 {
-    return w->model->parameter_flags != NULL &&
+    return w->model->parameter_flags &&
            (w->model->parameter_flags[p] & FSDP_FROZEN) != 0;
 }
 

@@ -97,7 +97,7 @@ struct arena *arena_open(const struct world_job *job)
 
 void arena_close(struct arena *arena)
 {
-    if (arena != NULL) {
+    if (arena) {
         (void)munmap(arena, arena->bytes);
     }
 }

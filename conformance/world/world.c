@@ -13,7 +13,7 @@ const char *const world_names[N_WORLDS] = {"local", "threads", "mpi"};
 int world_fail(struct fsdp_error *error, int32_t status, uint32_t rank,
                int32_t native, const char *where, const char *format, ...)
 {
-    if (error == NULL || error->status != FSDP_OK) {
+    if (!error || error->status != FSDP_OK) {
         return status;
     }
     va_list arguments;
@@ -30,8 +30,8 @@ int world_fail(struct fsdp_error *error, int32_t status, uint32_t rank,
 uint32_t world_mesh_ranks(const struct fsdp_mesh *mesh,
                           struct fsdp_error *error)
 {
-    if (mesh == NULL || mesh->size < sizeof(*mesh) || mesh->n_dims == 0 ||
-        mesh->n_dims > WORLD_MAX_DIMS || mesh->extent == NULL) {
+    if (!mesh || mesh->size < sizeof(*mesh) || mesh->n_dims == 0 ||
+        mesh->n_dims > WORLD_MAX_DIMS || !mesh->extent) {
         (void)world_fail(error, FSDP_ERR_INVALID, 0, 0, "world",
                          "a mesh has 1 to %d dimensions", (int)WORLD_MAX_DIMS);
         return 0;
@@ -81,7 +81,7 @@ int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
     if (job.n_ranks == 0) {
         return FSDP_ERR_INVALID;
     }
-    if (body == NULL || result == NULL || timeout_ms == 0) {
+    if (!body || !result || timeout_ms == 0) {
         return world_fail(error, FSDP_ERR_INVALID, 0, 0, "world",
                           "no body, no result or no time");
     }

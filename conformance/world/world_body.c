@@ -82,7 +82,7 @@ static bool same(float a, float b)
 static float *buffer(uint64_t n)
 {
     float *p = malloc((n + 1) * sizeof(float));
-    for (uint64_t i = 0; p != NULL && i <= n; i++) {
+    for (uint64_t i = 0; p && i <= n; i++) {
         p[i] = fence;
     }
     return p;
@@ -180,9 +180,8 @@ static int try_scene(const struct scene *s)
     float *big = buffer(s->n * s->extent);
     float *small = buffer(s->n);
     float *other = buffer(s->n);
-    int status = big != NULL && small != NULL && other != NULL
-                     ? FSDP_OK
-                     : flunk(rank, __LINE__, "memory");
+    int status =
+        big && small && other ? FSDP_OK : flunk(rank, __LINE__, "memory");
     for (uint32_t i = 0; status == FSDP_OK && i < 2; i++) {
         status = try_gather(s, i == 1, small, big);
     }

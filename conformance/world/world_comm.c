@@ -53,7 +53,7 @@ static int check_buffers(const struct world_comm *comm,
     if (bytes == 0) {
         return FSDP_OK;
     }
-    if (c->out == NULL || (sends && c->in == NULL)) {
+    if (!c->out || (sends && !c->in)) {
         return refuse(comm, FSDP_ERR_INVALID, "a buffer is NULL");
     }
     const unsigned char *allowed = c->out; /* where `in` may be in place */
@@ -146,7 +146,7 @@ static int run(void *self, struct fsdp_stream *stream,
     if (atomic_load_explicit(&progress->in_collective, memory_order_relaxed)) {
         return FSDP_ERR_ABORTED;
     }
-    if (given == NULL || given->size < FSDP_COLLECTIVE_LEAST) {
+    if (!given || given->size < FSDP_COLLECTIVE_LEAST) {
         return refuse(comm, FSDP_ERR_INVALID, "no struct fsdp_collective");
     }
     whole = fsdp_collective_of(given);
@@ -179,8 +179,7 @@ static int exchange(void *self, const void *mine, uint64_t bytes, void *all)
 {
     struct world_comm *comm = self;
     FSDP_TRY(comm->carrier->check(comm));
-    if (bytes > WORLD_EXCHANGE_BYTES ||
-        (bytes > 0 && (mine == NULL || all == NULL))) {
+    if (bytes > WORLD_EXCHANGE_BYTES || (bytes > 0 && (!mine || !all))) {
         return refuse(comm, FSDP_ERR_INVALID, "exchange: bad buffer or size");
     }
     struct world_call call;

@@ -454,7 +454,7 @@ static uint32_t count_entries(const char *path)
     uint32_t n = 0;
     DIR *directory = opendir(path);
     assert_non_null(directory);
-    while (readdir(directory) != NULL) {
+    while (readdir(directory)) {
         n++;
     }
     (void)closedir(directory);

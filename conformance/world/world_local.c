@@ -174,7 +174,7 @@ int world_run_local(const struct world_job *job)
 {
     struct local local = {.job = job, .arena = arena_open(job)};
     int status = FSDP_OK;
-    if (local.arena == NULL) {
+    if (!local.arena) {
         return world_fail(job->error, FSDP_ERR_NOMEM, 0, errno, "world",
                           "no shared memory for %u ranks", job->n_ranks);
     }

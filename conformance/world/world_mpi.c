@@ -376,7 +376,7 @@ int world_run_mpi(const struct world_job *job)
     }
     struct member *m = calloc(1, sizeof(*m));
     unsigned char *staging = malloc((1 + mpi.world) * WORLD_PLACE_BYTES);
-    if (m == NULL || staging == NULL) {
+    if (!m || !staging) {
         free(m);
         free(staging);
         mpi.aborted = true; /* the others do not know */

@@ -100,8 +100,7 @@ static void copy_maps(int to)
                 line[n++] = bytes[i];
             }
             if (bytes[i] == '\n') {
-                if (memchr(line, '/', n) != NULL &&
-                    memmem(line, n, " r-xp ", 6) != NULL) {
+                if (memchr(line, '/', n) && memmem(line, n, " r-xp ", 6)) {
                     (void)!write(to, line, n);
                 }
                 n = 0;
@@ -264,7 +263,7 @@ static uint32_t ask_one(pid_t pid)
 
     (void)snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
     d = opendir(folder);
-    while (d != NULL && n < MAX_THREADS && (e = readdir(d)) != NULL) {
+    while (d && n < MAX_THREADS && (e = readdir(d))) {
         const long thread = strtol(e->d_name, NULL, 10);
 
         if (thread > 0 &&
@@ -272,7 +271,7 @@ static uint32_t ask_one(pid_t pid)
             n++;
         }
     }
-    if (d != NULL) {
+    if (d) {
         (void)closedir(d);
     }
     return n;

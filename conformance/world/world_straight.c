@@ -91,7 +91,7 @@ int world_straight_agree(struct world_call *call, bool *yes)
     uint32_t kind = call->turn.header.kind;
     uint8_t *known = &call->comm->straight[call->group];
     *yes = false;
-    if (call->comm->carrier->fetch == NULL || call->extent == 1 ||
+    if (!call->comm->carrier->fetch || call->extent == 1 ||
         (kind != FSDP_ALL_GATHER && kind != FSDP_REDUCE_SCATTER &&
          kind != FSDP_ALL_REDUCE) ||
         world_block(call, 0).bytes < WORTH_BYTES) {

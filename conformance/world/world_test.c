@@ -200,7 +200,7 @@ static int reduced_halves(void *context, struct world_rank *rank)
     (void)context;
     for (int i = 0; i < HALVES_RANKS + 2; i++) {
         memory[i] = malloc(bytes);
-        if (memory[i] == NULL) {
+        if (!memory[i]) {
             return FSDP_ERR_NOMEM; /* the process ends with it */
         }
     }

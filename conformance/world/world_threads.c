@@ -88,7 +88,7 @@ int world_run_threads(const struct world_job *job)
     uint32_t n = 0;
     int failed = 0;
     int status = FSDP_OK;
-    if (arena == NULL) {
+    if (!arena) {
         return world_fail(job->error, FSDP_ERR_NOMEM, 0, errno, "world",
                           "no memory for %u ranks", job->n_ranks);
     }

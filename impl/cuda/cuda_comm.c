@@ -34,7 +34,7 @@ static int refuse(const struct cuda_comm *x, int status, const char *what)
 {
     struct fsdp_error *e = x->env->error;
 
-    if (e != NULL && e->status == FSDP_OK) {
+    if (e && e->status == FSDP_OK) {
         e->status = status;
         e->rank = (int32_t)x->env->rank;
         snprintf(e->where, sizeof(e->where), "comm");
@@ -80,9 +80,8 @@ static int check(const struct cuda_comm *x, const struct fsdp_collective *c,
         return refuse(x, FSDP_ERR_INVALID, "the group has no such root");
     }
     if (c->n > 0 &&
-        (c->out == NULL ||
-         (c->in == NULL && !(c->kind == FSDP_BROADCAST &&
-                             c->root != x->member[*group].group.me)))) {
+        (!c->out || (!c->in && !(c->kind == FSDP_BROADCAST &&
+                                 c->root != x->member[*group].group.me)))) {
         return refuse(x, FSDP_ERR_INVALID, "a buffer is NULL");
     }
     if (c->n > 0 &&
@@ -111,7 +110,7 @@ static int run(void *self, struct fsdp_stream *stream,
     int status;
 
     FSDP_TRY(cuda_device_status(d));
-    if (given == NULL || given->size < FSDP_COLLECTIVE_LEAST) {
+    if (!given || given->size < FSDP_COLLECTIVE_LEAST) {
         return refuse(x, FSDP_ERR_INVALID, "no struct fsdp_collective");
     }
     whole = fsdp_collective_of(given);
@@ -129,7 +128,7 @@ static int run(void *self, struct fsdp_stream *stream,
                                "cudaEventRecord"));
     /* The trial of a ring has waited for all streams before this was given. */
     (void)cuda_device_stream(d, on, NULL);
-    return stream == NULL ? cuda_device_finish(d, on) : FSDP_OK;
+    return !stream ? cuda_device_finish(d, on) : FSDP_OK;
 }
 
 /* Any thread: who waits finds it in the watch. */
@@ -150,7 +149,7 @@ static int look(void *self)
     for (uint32_t g = 0; g <= x->n_dims; g++) {
         struct cuda_transport *t = &x->member[g].transport;
 
-        if (t->self != NULL) {
+        if (t->self) {
             FSDP_TRY(t->look(t->self));
         }
     }
@@ -164,7 +163,7 @@ static void give_up(void *self)
     for (uint32_t g = 0; g <= x->n_dims; g++) {
         struct cuda_transport *t = &x->member[g].transport;
 
-        if (t->self != NULL) {
+        if (t->self) {
             t->give_up(t->self);
         }
     }
@@ -192,7 +191,7 @@ static void set_groups(struct cuda_comm *x)
 static uint64_t staging_bytes(void)
 {
     const char *text = getenv("FSDP_CUDA_STAGING");
-    unsigned long long bytes = text != NULL ? strtoull(text, NULL, 10) : 0;
+    unsigned long long bytes = text ? strtoull(text, NULL, 10) : 0;
 
     return bytes > 0 ? bytes : STAGING;
 }
@@ -231,7 +230,7 @@ static int open_nccl(struct cuda_comm *x, struct cuda_member *m)
     int made = FSDP_OK;
     int status;
 
-    if (all == NULL) {
+    if (!all) {
         return cuda_device_fail(x->device, FSDP_ERR_NOMEM, 0,
                                 "the communicator", "no host memory");
     }
@@ -287,7 +286,7 @@ int cuda_comm_open(const struct fsdp_env *env, struct cuda_device *device,
     struct cuda_comm *x = calloc(1, sizeof(*x));
 
     *out = (struct fsdp_comm){0};
-    if (x == NULL || env->mesh->n_dims > MOST_DIMS) {
+    if (!x || env->mesh->n_dims > MOST_DIMS) {
         free(x);
         return cuda_device_fail(device, FSDP_ERR_UNSUPPORTED, 0, "the mesh",
                                 "has more dimensions than two");
@@ -312,7 +311,7 @@ void cuda_comm_close(struct fsdp_comm *comm)
 {
     struct cuda_comm *x = comm->self;
 
-    if (x == NULL) {
+    if (!x) {
         return;
     }
     /* Closing another process's memory unmaps it, whoever still reads there;
@@ -322,11 +321,11 @@ void cuda_comm_close(struct fsdp_comm *comm)
     for (uint32_t g = 0; g <= x->n_dims; g++) {
         struct cuda_member *m = &x->member[g];
 
-        if (m->transport.self != NULL) {
+        if (m->transport.self) {
             m->transport.close(m->transport.self);
             m->transport.self = NULL;
         }
-        if (m->last != NULL) {
+        if (m->last) {
             (void)cudaEventDestroy(m->last);
         }
         cuda_device_free(x->device, m->staging);

@@ -280,7 +280,7 @@ static int open_rank(struct rank *r)
 
 static void close_rank(struct rank *r)
 {
-    if (r->env.engine != NULL) {
+    if (r->env.engine) {
         r->env.device->free(r->env.device->self, r->in);
         r->env.device->free(r->env.device->self, r->out);
         cuda_close(&r->env);

@@ -34,7 +34,7 @@ int cuda_copies_open(struct cuda_device *device, struct cuda_copies **out)
     void *pinned = NULL;
 
     *out = NULL;
-    if (c == NULL) {
+    if (!c) {
         return FSDP_ERR_NOMEM;
     }
     c->device = device;
@@ -50,7 +50,7 @@ int cuda_copies_open(struct cuda_device *device, struct cuda_copies **out)
 
 void cuda_copies_close(struct cuda_copies *c, bool idle)
 {
-    if (c != NULL) {
+    if (c) {
         if (idle) {
             (void)cudaFreeHost(c->pinned);
         }
@@ -60,7 +60,7 @@ void cuda_copies_close(struct cuda_copies *c, bool idle)
 
 void cuda_copies_forget(struct cuda_copies *c, const struct fsdp_stream *stream)
 {
-    for (unsigned int i = 0; c != NULL && i < SLOTS; i++) {
+    for (unsigned int i = 0; c && i < SLOTS; i++) {
         if (c->slot[i].stream == stream) {
             c->slot[i].stream = NULL;
         }
@@ -92,7 +92,7 @@ static int take_slot(struct cuda_copies *c, unsigned int *slot)
 {
     *slot = c->next;
     c->next = (c->next + 1) % SLOTS;
-    if (c->slot[*slot].stream != NULL) {
+    if (c->slot[*slot].stream) {
         FSDP_TRY(cuda_device_order(c->device, NULL, c->slot[*slot].stream,
                                    c->slot[*slot].ticket));
         c->slot[*slot].stream = NULL;

@@ -30,7 +30,7 @@ int cuda_device_fail(struct cuda_device *d, int status, int native,
         return d->failed;
     }
     d->failed = status;
-    if (e != NULL && e->status == FSDP_OK) {
+    if (e && e->status == FSDP_OK) {
         e->status = status;
         e->rank = (int32_t)d->env->rank;
         e->native = native;
@@ -38,7 +38,7 @@ int cuda_device_fail(struct cuda_device *d, int status, int native,
         snprintf(e->message, sizeof(e->message), "%s: %s", what, why);
     }
     cuda_watch_abort(d->watch);
-    if (d->hooks.give_up != NULL) {
+    if (d->hooks.give_up) {
         d->hooks.give_up(d->hooks.self);
     }
     return status;
@@ -66,7 +66,7 @@ int cuda_device_look(struct cuda_device *d, struct cuda_wait *wait)
     if (status != FSDP_OK) {
         return cuda_device_fail(d, status, 0, "waiting for the GPU", said);
     }
-    if (d->hooks.look != NULL) {
+    if (d->hooks.look) {
         FSDP_TRY(d->hooks.look(d->hooks.self));
     }
     return d->failed;
@@ -83,7 +83,7 @@ static int too_little(struct cuda_device *d, uint64_t bytes)
 
     (void)cudaGetLastError();
     (void)cudaMemGetInfo(&left, &all);
-    if (e != NULL && e->status == FSDP_OK) {
+    if (e && e->status == FSDP_OK) {
         e->status = FSDP_ERR_NOMEM;
         e->rank = (int32_t)d->env->rank;
         e->native = cudaErrorMemoryAllocation;
@@ -101,7 +101,7 @@ static int device_alloc(void *self, uint64_t bytes, void **out)
     struct cuda_device *d = self;
     cudaError_t error;
 
-    if (out == NULL) {
+    if (!out) {
         return FSDP_ERR_INVALID;
     }
     *out = NULL;
@@ -117,7 +117,7 @@ static bool all_done(const struct cuda_device *d)
 {
     bool all = true;
 
-    for (struct fsdp_stream *s = d->streams; s != NULL; s = s->next) {
+    for (struct fsdp_stream *s = d->streams; s; s = s->next) {
         all = all && cudaStreamQuery(s->cuda) != cudaErrorNotReady;
     }
     return all;
@@ -140,7 +140,7 @@ bool cuda_device_idle(struct cuda_device *d)
 
 void cuda_device_free(struct cuda_device *d, void *p)
 {
-    if (p != NULL && cuda_device_idle(d)) {
+    if (p && cuda_device_idle(d)) {
         (void)cudaFree(p);
     }
 }
@@ -169,7 +169,7 @@ static void device_dead(void *self, struct fsdp_stream *stream, void *p)
 /* Without a stream: has finished on return. */
 static int end_call(struct cuda_device *d, struct fsdp_stream *stream)
 {
-    return stream == NULL ? cuda_device_finish(d, d->plain) : FSDP_OK;
+    return !stream ? cuda_device_finish(d, d->plain) : FSDP_OK;
 }
 
 static int device_copy(void *self, struct fsdp_stream *stream, void *to,
@@ -181,7 +181,7 @@ static int device_copy(void *self, struct fsdp_stream *stream, void *to,
     if (bytes == 0) {
         return FSDP_OK;
     }
-    if (to == NULL || from == NULL) {
+    if (!to || !from) {
         return FSDP_ERR_INVALID;
     }
     FSDP_TRY(cuda_copies_run(d->copies, stream, to, from, bytes));
@@ -203,7 +203,7 @@ static int device_run(void *self, struct fsdp_stream *stream,
     int status;
 
     FSDP_TRY(d->failed);
-    if (op == NULL || op->size < sizeof(*op)) {
+    if (!op || op->size < sizeof(*op)) {
         return FSDP_ERR_INVALID;
     }
     (void)cuda_device_stream(d, stream, &target);
@@ -221,12 +221,12 @@ static int device_run(void *self, struct fsdp_stream *stream,
 static int device_stream_open(void *self, const char *name,
                               struct fsdp_stream **out)
 {
-    return out != NULL ? cuda_stream_open(self, name, out) : FSDP_ERR_INVALID;
+    return out ? cuda_stream_open(self, name, out) : FSDP_ERR_INVALID;
 }
 
 static void device_stream_close(void *self, struct fsdp_stream *stream)
 {
-    if (stream != NULL) {
+    if (stream) {
         cuda_stream_close(self, stream);
     }
 }
@@ -236,12 +236,12 @@ static int device_mark(void *self, struct fsdp_stream *stream,
 {
     struct cuda_device *d = self;
 
-    if (out_ticket == NULL) {
+    if (!out_ticket) {
         return FSDP_ERR_INVALID;
     }
     *out_ticket = 1;
     FSDP_TRY(d->failed);
-    return stream != NULL ? cuda_device_mark(d, stream, out_ticket) : FSDP_OK;
+    return stream ? cuda_device_mark(d, stream, out_ticket) : FSDP_OK;
 }
 
 static int device_wait(void *self, struct fsdp_stream *later,
@@ -254,13 +254,13 @@ static int device_wait(void *self, struct fsdp_stream *later,
 
 static int device_sync(void *self, struct fsdp_stream *stream)
 {
-    return stream != NULL ? cuda_device_finish(self, stream)
-                          : cuda_device_finish_all(self);
+    return stream ? cuda_device_finish(self, stream)
+                  : cuda_device_finish_all(self);
 }
 
 static int device_stamp(void *self, struct fsdp_stream *stream, uint64_t *ns)
 {
-    return ns != NULL ? cuda_trace_stamp(self, stream, ns) : FSDP_ERR_INVALID;
+    return ns ? cuda_trace_stamp(self, stream, ns) : FSDP_ERR_INVALID;
 }
 
 /* ---- Open and close ---------------------------------------------------- */
@@ -305,7 +305,7 @@ int cuda_device_open(const struct fsdp_env *env, struct cuda_watch *watch,
     int status;
 
     *out = (struct fsdp_device){0};
-    if (d == NULL) {
+    if (!d) {
         return FSDP_ERR_NOMEM;
     }
     d->env = env;
@@ -343,16 +343,16 @@ void cuda_device_close(struct fsdp_device *device)
     struct cuda_device *d = device->self;
     bool idle;
 
-    if (d == NULL) {
+    if (!d) {
         return;
     }
     idle = cuda_device_idle(d);
-    while (d->streams != NULL) {
+    while (d->streams) {
         cuda_stream_close(d, d->streams);
     }
     cuda_trace_close(d);
     cuda_copies_close(d->copies, idle);
-    if (d->bad_id != NULL && idle) {
+    if (d->bad_id && idle) {
         (void)cudaFreeHost((void *)d->bad_id);
     }
     free(d);

@@ -151,8 +151,8 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
         const uint64_t r0 = grain * height;
 
         part[grain][t] =
-            id != NULL ? entry_sum(id, entry, r0, r0 + height, dy, n, j)
-                       : position_sum(period, entry, r0, r0 + height, dy, n, j);
+            id ? entry_sum(id, entry, r0, r0 + height, dy, n, j)
+               : position_sum(period, entry, r0, r0 + height, dy, n, j);
     }
     for (unsigned int s = 0; s < tree.n; s++) {
         part[tree.to[s]][t] = part[tree.to[s]][t] + part[tree.from[s]][t];

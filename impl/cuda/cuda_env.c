@@ -43,7 +43,7 @@ fail(const struct fsdp_env *env, int status, int native, const char *format,
     struct fsdp_error *e = env->error;
     va_list arguments;
 
-    if (e != NULL && e->status == FSDP_OK) {
+    if (e && e->status == FSDP_OK) {
         e->status = status;
         e->rank = (int32_t)env->rank;
         e->native = native;
@@ -133,13 +133,13 @@ static int check_choices(const struct fsdp_env *env, const struct choice *all,
                        strcmp(all[r].bus, all[other].bus) == 0;
         }
     }
-    if (wish != NULL && strcmp(wish, "nccl-sockets") == 0) {
+    if (wish && strcmp(wish, "nccl-sockets") == 0) {
         pretend_hosts(env);
         *shares = false;
         return FSDP_OK;
     }
-    *shares = sharing > 0 || (wish != NULL && strcmp(wish, "ipc") == 0);
-    if (*shares && (!one_host || (wish != NULL && strcmp(wish, "nccl") == 0))) {
+    *shares = sharing > 0 || (wish && strcmp(wish, "ipc") == 0);
+    if (*shares && (!one_host || (wish && strcmp(wish, "nccl") == 0))) {
         return fail(env, FSDP_ERR_UNSUPPORTED, 0,
                     "%u ranks on this host, too few GPUs for one each: NCCL "
                     "needs a GPU a rank, and CUDA IPC all ranks on one host",
@@ -155,7 +155,7 @@ static int choose(const struct fsdp_env *env, const struct cuda_watch *watch,
     struct choice *all = calloc(env->world, sizeof(*all));
     int status;
 
-    if (all == NULL) {
+    if (!all) {
         return fail(env, FSDP_ERR_NOMEM, 0, "out of host memory");
     }
     take_gpu(cuda_watch_local_rank(watch), &mine, ordinal);
@@ -183,7 +183,7 @@ int cuda_open(struct fsdp_env *env)
     int ordinal = 0;
     int status;
 
-    if (c == NULL) {
+    if (!c) {
         return fail(env, FSDP_ERR_NOMEM, 0, "out of host memory");
     }
     status = cuda_watch_open(env, &c->watch);
@@ -213,7 +213,7 @@ void cuda_close(struct fsdp_env *env)
 {
     struct cuda *c = env->engine;
 
-    if (c != NULL) {
+    if (c) {
         env->device = c->real_device;
         env->comm = c->real_comm;
         env->engine = NULL;

@@ -224,10 +224,10 @@ static int emptied(struct ipc *x)
 /* A member's events. */
 static void destroy_events(struct ipc *x, uint32_t r)
 {
-    if (x->put[r] != NULL) {
+    if (x->put[r]) {
         (void)cudaEventDestroy(x->put[r]);
     }
-    if (x->taken[r] != NULL) {
+    if (x->taken[r]) {
         (void)cudaEventDestroy(x->taken[r]);
     }
 }
@@ -329,7 +329,7 @@ int cuda_ipc_open(const struct fsdp_env *env, const struct cuda_group *group,
     struct card mine;
     int status;
 
-    if (x == NULL || all == NULL) {
+    if (!x || !all) {
         free(x);
         free(all);
         return cuda_device_fail(group->device, FSDP_ERR_NOMEM, 0, "CUDA IPC",

@@ -54,10 +54,10 @@ static void copy(void *to, const void *from, uint64_t n)
 static void run(struct fsdp_op op)
 {
     op.size = sizeof(op);
-    while (op.n_in < FSDP_OP_MAX_IN && op.in[op.n_in].p != NULL) {
+    while (op.n_in < FSDP_OP_MAX_IN && op.in[op.n_in].p) {
         op.in[op.n_in++].bytes *= sizeof(float);
     }
-    while (op.n_out < FSDP_OP_MAX_OUT && op.out[op.n_out].p != NULL) {
+    while (op.n_out < FSDP_OP_MAX_OUT && op.out[op.n_out].p) {
         op.out[op.n_out++].bytes *= sizeof(float);
     }
     assert_int_equal(cuda_env.device->run(cuda_env.device->self, NULL, &op),

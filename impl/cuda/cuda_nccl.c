@@ -65,12 +65,11 @@ static void pin_once(void)
 static int failed(struct cuda_device *device, ncclComm_t comm,
                   ncclResult_t result, const char *what)
 {
-    const char *detail = comm != NULL ? ncclGetLastError(comm) : "";
+    const char *detail = comm ? ncclGetLastError(comm) : "";
     char why[160];
 
     snprintf(why, sizeof(why), "%s%s%.80s", ncclGetErrorString(result),
-             detail != NULL && detail[0] != '\0' ? ": " : "",
-             detail != NULL ? detail : "");
+             detail && detail[0] != '\0' ? ": " : "", detail ? detail : "");
     return cuda_device_fail(device, FSDP_ERR_COMM, (int)result, what, why);
 }
 
@@ -83,7 +82,7 @@ static int settle(struct nccl *n, ncclResult_t result, const char *what)
     struct cuda_wait wait = {0, 0};
     int members;
 
-    while (result == ncclInProgress && n->comm != NULL) {
+    while (result == ncclInProgress && n->comm) {
         ncclResult_t asked = ncclCommGetAsyncError(n->comm, &result);
 
         if (asked != ncclSuccess) {
@@ -209,7 +208,7 @@ static int look(void *self)
     struct nccl *n = self;
     ncclResult_t error = ncclSuccess;
     ncclResult_t result =
-        n->comm != NULL ? ncclCommGetAsyncError(n->comm, &error) : ncclSuccess;
+        n->comm ? ncclCommGetAsyncError(n->comm, &error) : ncclSuccess;
 
     result = result != ncclSuccess ? result : error;
     return result == ncclSuccess || result == ncclInProgress
@@ -228,7 +227,7 @@ static void *be_aborter(void *self)
     (void)cudaSetDevice(a->gpu);
     while (sem_wait(&a->go) != 0) {
     }
-    if (a->comm != NULL) {
+    if (a->comm) {
         (void)ncclCommAbort(a->comm);
     }
     return NULL;
@@ -238,7 +237,7 @@ static struct aborter *aborter_open(void)
 {
     struct aborter *a = calloc(1, sizeof(*a));
 
-    if (a == NULL || cudaGetDevice(&a->gpu) != cudaSuccess ||
+    if (!a || cudaGetDevice(&a->gpu) != cudaSuccess ||
         sem_init(&a->go, 0, 0) != 0) {
         free(a);
         return NULL;
@@ -277,7 +276,7 @@ static void give_up(void *self)
 
     n->comm = NULL; /* first: aborting may look around */
     n->aborter = NULL;
-    if (aborter != NULL) {
+    if (aborter) {
         aborter_close(aborter, comm);
     }
 }
@@ -286,11 +285,11 @@ static void end(void *self)
 {
     struct nccl *n = self;
 
-    if (n->comm != NULL &&
+    if (n->comm &&
         settle(n, ncclCommFinalize(n->comm), "ncclCommFinalize") == FSDP_OK) {
         (void)ncclCommDestroy(n->comm);
     }
-    if (n->aborter != NULL) {
+    if (n->aborter) {
         aborter_close(n->aborter, NULL);
     }
     free(n);
@@ -304,7 +303,7 @@ int cuda_nccl_open(const struct cuda_group *group, const void *id,
     ncclUniqueId unique;
     ncclResult_t result;
 
-    if (n == NULL) {
+    if (!n) {
         return cuda_device_fail(group->device, FSDP_ERR_NOMEM, 0, "NCCL",
                                 "no host memory");
     }
@@ -321,7 +320,7 @@ int cuda_nccl_open(const struct cuda_group *group, const void *id,
                                    .give_up = give_up,
                                    .close = end};
     n->aborter = aborter_open();
-    if (n->aborter == NULL) {
+    if (!n->aborter) {
         return cuda_device_fail(group->device, FSDP_ERR_NOMEM, 0, "NCCL",
                                 "no thread that could abort it");
     }

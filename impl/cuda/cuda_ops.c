@@ -68,7 +68,7 @@ int cuda_ops_run(const struct fsdp_op *op, const struct cuda_target *target,
                  cudaError_t *error)
 {
     FSDP_TRY(host_check_shape(op));
-    if (operators[op->kind].run == NULL) {
+    if (!operators[op->kind].run) {
         return FSDP_ERR_UNSUPPORTED;
     }
     if (!all_lie_well(op)) {
@@ -96,7 +96,6 @@ cudaError_t cuda_ops_load(void)
 
 const char *cuda_ops_name(uint32_t kind)
 {
-    return kind < FSDP_N_OPS && operators[kind].name != NULL
-               ? operators[kind].name
-               : "operator";
+    return kind < FSDP_N_OPS && operators[kind].name ? operators[kind].name
+                                                     : "operator";
 }

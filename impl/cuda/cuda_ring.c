@@ -120,8 +120,8 @@ static int try_once(struct cuda_member *m, bool *same)
                                "cudaStreamWaitEvent"));
     t.host = malloc((all + m->group.extent) * sizeof(*t.host));
     t.other_host = malloc(all * sizeof(*t.other_host));
-    if (t.host == NULL || t.other_host == NULL || !take(&t.in, all) ||
-        !take(&t.ring, t.n) || !take(&t.own, t.n) || !take(&t.staging, all) ||
+    if (!t.host || !t.other_host || !take(&t.in, all) || !take(&t.ring, t.n) ||
+        !take(&t.own, t.n) || !take(&t.staging, all) ||
         !take(&t.verdict, m->group.extent)) {
         status =
             cuda_device_fail(m->group.device, FSDP_ERR_NOMEM, 0,
@@ -141,8 +141,7 @@ int cuda_ring_try(struct cuda_member *m)
     if (m->ring != CUDA_RING_UNKNOWN) {
         return FSDP_OK;
     }
-    if (m->transport.ring == NULL ||
-        (wish != NULL && strcmp(wish, "own") == 0)) {
+    if (!m->transport.ring || (wish && strcmp(wish, "own") == 0)) {
         m->ring = CUDA_RING_OTHER;
         return FSDP_OK;
     }

@@ -21,9 +21,9 @@ struct fsdp_stream *cuda_device_stream(struct cuda_device *d,
                                        struct fsdp_stream *stream,
                                        struct cuda_target *target)
 {
-    stream = stream != NULL ? stream : d->plain;
+    stream = stream ? stream : d->plain;
     stream->fresh = true;
-    if (target != NULL) {
+    if (target) {
         *target =
             (struct cuda_target){stream->cuda, d->processors, (int *)d->bad_id};
     }
@@ -36,7 +36,7 @@ int cuda_device_mark(struct cuda_device *d, struct fsdp_stream *s,
     cudaEvent_t *event = &s->event[(s->given + 1) % CUDA_RING_EVENTS];
 
     if (s->fresh) {
-        if (*event == NULL) {
+        if (!*event) {
             FSDP_TRY(cuda_device_check(
                 d, cudaEventCreateWithFlags(event, cudaEventDisableTiming),
                 "cudaEventCreate"));
@@ -72,7 +72,7 @@ int cuda_device_order(struct cuda_device *d, struct fsdp_stream *later,
 {
     cudaEvent_t event;
 
-    if (d->failed != FSDP_OK || earlier == NULL || later == earlier) {
+    if (d->failed != FSDP_OK || !earlier || later == earlier) {
         return d->failed;
     }
     if (ticket == 0) {
@@ -82,10 +82,10 @@ int cuda_device_order(struct cuda_device *d, struct fsdp_stream *later,
         return FSDP_ERR_INVALID;
     }
     event = earlier->event[ticket % CUDA_RING_EVENTS];
-    if (event == NULL) {
+    if (!event) {
         return FSDP_OK; /* there was no work */
     }
-    if (later == NULL) {
+    if (!later) {
         FSDP_TRY(host_wait(d, event));
         return cuda_trace_tell(d, earlier, ticket);
     }
@@ -104,10 +104,10 @@ int cuda_device_pace(struct cuda_device *d, const struct cuda_target *target,
     struct fsdp_stream *s = d->streams;
     uint64_t last;
 
-    while (s != NULL && s->cuda != target->stream) {
+    while (s && s->cuda != target->stream) {
         s = s->next;
     }
-    if (s == NULL) {
+    if (!s) {
         return FSDP_OK;
     }
     s->since += launches;
@@ -129,7 +129,7 @@ int cuda_device_finish(struct cuda_device *d, struct fsdp_stream *stream)
 
 int cuda_device_finish_all(struct cuda_device *d)
 {
-    for (struct fsdp_stream *s = d->streams; s != NULL; s = s->next) {
+    for (struct fsdp_stream *s = d->streams; s; s = s->next) {
         FSDP_TRY(cuda_device_finish(d, s));
     }
     return d->failed;
@@ -141,7 +141,7 @@ int cuda_stream_open(struct cuda_device *d, const char *name,
     struct fsdp_stream *s = calloc(1, sizeof(*s));
 
     *out = NULL;
-    if (s == NULL) {
+    if (!s) {
         return FSDP_ERR_NOMEM;
     }
     if (cuda_device_check(
@@ -150,7 +150,7 @@ int cuda_stream_open(struct cuda_device *d, const char *name,
         free(s);
         return d->failed;
     }
-    nvtxNameCudaStreamA(s->cuda, name != NULL ? name : "stream");
+    nvtxNameCudaStreamA(s->cuda, name ? name : "stream");
     s->given = 1;
     s->last = &s->first;
     s->next = d->streams;
@@ -163,10 +163,10 @@ void cuda_stream_close(struct cuda_device *d, struct fsdp_stream *stream)
 {
     struct fsdp_stream **link = &d->streams;
 
-    while (*link != NULL && *link != stream) {
+    while (*link && *link != stream) {
         link = &(*link)->next;
     }
-    if (*link == NULL) {
+    if (!*link) {
         return;
     }
     (void)cuda_device_finish(d, stream);
@@ -178,7 +178,7 @@ void cuda_stream_close(struct cuda_device *d, struct fsdp_stream *stream)
     cuda_copies_forget(d->copies, stream);
     cuda_trace_forget(d, stream);
     for (int i = 0; i < CUDA_RING_EVENTS; i++) {
-        if (stream->event[i] != NULL) {
+        if (stream->event[i]) {
             (void)cudaEventDestroy(stream->event[i]);
         }
     }

@@ -87,7 +87,7 @@ static inline int close_device(void **state)
 /* The same place in other memory. */
 static inline void *moved(const void *p, const float *from, float *to)
 {
-    return p != NULL ? to + ((const float *)p - from) : NULL;
+    return p ? to + ((const float *)p - from) : NULL;
 }
 
 static inline int run_on_device(const struct trial *t, float *memory,

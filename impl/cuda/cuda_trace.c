@@ -94,12 +94,12 @@ static int take(struct cuda_device *d, struct cuda_stamp **out)
     int status;
 
     *out = s;
-    if (s != NULL) {
+    if (s) {
         d->trace.free = s->next;
         return FSDP_OK;
     }
     s = calloc(1, sizeof(*s));
-    if (s == NULL) {
+    if (!s) {
         return FSDP_ERR_NOMEM;
     }
     status = make_event(d, &s->event);
@@ -123,11 +123,11 @@ int cuda_trace_stamp(struct cuda_device *d, struct fsdp_stream *stream,
     struct cuda_stamp *s = NULL;
 
     FSDP_TRY(d->failed);
-    if (stream == NULL) {
+    if (!stream) {
         *ns = now();
         return FSDP_OK;
     }
-    if (d->trace.clock == NULL) {
+    if (!d->trace.clock) {
         FSDP_TRY(begin(d));
     }
     FSDP_TRY(take(d, &s));
@@ -172,12 +172,12 @@ static int tell(struct cuda_device *d, struct fsdp_stream *stream,
 int cuda_trace_tell(struct cuda_device *d, struct fsdp_stream *stream,
                     uint64_t ticket)
 {
-    while (stream->first != NULL && stream->first->ticket <= ticket) {
+    while (stream->first && stream->first->ticket <= ticket) {
         struct cuda_stamp *s = stream->first;
 
         FSDP_TRY(tell(d, stream, s));
         stream->first = s->next;
-        stream->last = s->next != NULL ? stream->last : &stream->first;
+        stream->last = s->next ? stream->last : &stream->first;
         give(d, s);
     }
     return FSDP_OK;
@@ -185,7 +185,7 @@ int cuda_trace_tell(struct cuda_device *d, struct fsdp_stream *stream,
 
 void cuda_trace_forget(struct cuda_device *d, struct fsdp_stream *stream)
 {
-    while (stream->first != NULL) {
+    while (stream->first) {
         struct cuda_stamp *s = stream->first;
 
         stream->first = s->next;
@@ -198,14 +198,14 @@ void cuda_trace_close(struct cuda_device *d)
 {
     struct cuda_trace *t = &d->trace;
 
-    while (t->free != NULL) {
+    while (t->free) {
         struct cuda_stamp *s = t->free;
 
         t->free = s->next;
         (void)cudaEventDestroy(s->event);
         free(s);
     }
-    if (t->base != NULL) {
+    if (t->base) {
         (void)cudaEventDestroy(t->base);
         t->base = NULL;
     }

@@ -59,7 +59,7 @@ static int fail(const struct fsdp_env *env, int status, const char *message)
 {
     struct fsdp_error *e = env->error;
 
-    if (e != NULL && e->status == FSDP_OK) {
+    if (e && e->status == FSDP_OK) {
         e->status = status;
         e->rank = (int32_t)env->rank;
         e->native = errno;
@@ -90,8 +90,8 @@ static uint64_t host_identity(void)
     if (gethostname(text, sizeof(text) - 1) == 0) {
         h = hash_text(h, text);
     }
-    if (boot != NULL) {
-        if (fgets(text, sizeof(text), boot) != NULL) {
+    if (boot) {
+        if (fgets(text, sizeof(text), boot)) {
             h = hash_text(h, text);
         }
         fclose(boot);
@@ -154,7 +154,7 @@ static int meet(struct cuda_watch *w, const struct fsdp_env *env, int fd)
 static int64_t patience_ms(void)
 {
     const char *text = getenv("FSDP_CUDA_TIMEOUT");
-    double s = text != NULL ? strtod(text, NULL) : PATIENCE_S;
+    double s = text ? strtod(text, NULL) : PATIENCE_S;
 
     return s > 0 && s < 1e6 ? (int64_t)(s * 1000) : PATIENCE_S * 1000;
 }
@@ -170,7 +170,7 @@ int cuda_watch_open(const struct fsdp_env *env, struct cuda_watch **out)
         return fail(env, FSDP_ERR_UNSUPPORTED, "more than 64 ranks");
     }
     w = calloc(1, sizeof(*w));
-    if (w == NULL) {
+    if (!w) {
         return fail(env, FSDP_ERR_NOMEM, "out of host memory");
     }
     w->world = env->world;
@@ -178,7 +178,7 @@ int cuda_watch_open(const struct fsdp_env *env, struct cuda_watch **out)
     w->patience_ms = patience_ms();
     w->card = calloc(env->world, sizeof(*w->card));
     fd = memfd_create("fsdp-watch", MFD_CLOEXEC);
-    if (w->card == NULL || fd < 0 || ftruncate(fd, sizeof(*w->board)) != 0) {
+    if (!w->card || fd < 0 || ftruncate(fd, sizeof(*w->board)) != 0) {
         status = fail(env, FSDP_ERR_NOMEM, "no shared memory");
     } else {
         status = meet(w, env, fd);
@@ -196,8 +196,8 @@ int cuda_watch_open(const struct fsdp_env *env, struct cuda_watch **out)
 
 void cuda_watch_close(struct cuda_watch *w)
 {
-    if (w != NULL) {
-        if (w->board != NULL) {
+    if (w) {
+        if (w->board) {
             atomic_store(&w->board->left[w->rank], 1);
             munmap(w->board, sizeof(*w->board));
         }

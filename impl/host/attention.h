@@ -52,7 +52,7 @@ static inline int scratch_get(struct scratch *x, const struct fsdp_op *op,
     uint64_t words = 6 * matrix + 2 * rows * QUERIES + 3 * columns * QUERIES;
     float *p = workspace_get(ws, words, sizeof(float));
 
-    if (p == NULL) {
+    if (!p) {
         return FSDP_ERR_NOMEM;
     }
     *x = (struct scratch){

@@ -141,7 +141,7 @@ static uint64_t range_bytes(const struct fsdp_op *op, uint32_t i,
 
 static bool range_fits(uint64_t want, const void *p, uint64_t bytes)
 {
-    return want != UINT64_MAX && bytes == want && (p != NULL || bytes == 0);
+    return want != UINT64_MAX && bytes == want && (p || bytes == 0);
 }
 
 /* As many ranges as the table has words, each as long as it should be. */
@@ -263,10 +263,10 @@ int host_check_shape(const struct fsdp_op *op)
     const struct shape *shape;
     uint32_t flags;
 
-    if (op == NULL || op->size < sizeof(*op)) {
+    if (!op || op->size < sizeof(*op)) {
         return FSDP_ERR_INVALID;
     }
-    if (op->kind >= FSDP_N_OPS || shapes[op->kind].ranges == NULL ||
+    if (op->kind >= FSDP_N_OPS || !shapes[op->kind].ranges ||
         !dtypes_supported(op)) {
         return FSDP_ERR_UNSUPPORTED;
     }

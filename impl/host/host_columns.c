@@ -43,7 +43,7 @@ HOST_INLINE void block_sum(const struct columns *s, const int vecs, uint64_t at,
             uint64_t i = r * s->stride + at + (uint64_t)v * VEC_WIDTH;
             vec dy = vec_load(s->dy + i);
 
-            if (s->x != NULL) {
+            if (s->x) {
                 vec h = (vec_load(s->x + i) - vec_splat(s->stat[r * 2])) *
                         vec_splat(s->stat[r * 2 + 1]);
 
@@ -72,7 +72,7 @@ static void block_sum_1(const struct columns *s, uint64_t at, uint64_t r0,
     for (uint64_t r = r0; r < end; r++) {
         float dy = s->dy[r * s->stride + at];
 
-        if (s->x != NULL) {
+        if (s->x) {
             float h = (s->x[r * s->stride + at] - s->stat[r * 2]) *
                       s->stat[r * 2 + 1];
 
@@ -95,7 +95,7 @@ static void grain_sum(const struct columns *s, uint64_t grain,
         uint64_t end = last - r < SUM_ROWS ? last : r + SUM_ROWS;
         uint64_t at = 0;
 
-        if (s->width == STRIP && s->x == NULL) {
+        if (s->width == STRIP && !s->x) {
             block_sum(s, STRIP_VECS, 0, r, end, total);
             continue;
         }
@@ -137,7 +137,7 @@ static struct columns strip_at(const struct columns *s, uint64_t j)
 {
     struct columns strip = *s;
 
-    strip.x = s->x != NULL ? s->x + j : NULL;
+    strip.x = s->x ? s->x + j : NULL;
     strip.dy = s->dy + j;
     strip.width = s->stride - j < STRIP ? s->stride - j : STRIP;
     return strip;

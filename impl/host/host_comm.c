@@ -67,7 +67,7 @@ static uint64_t about_ns(const struct fsdp_collective *c)
 static int push(struct host_comm *h, struct host_stream *stream,
                 const struct call *call)
 {
-    if (h->last != NULL) {
+    if (h->last) {
         FSDP_TRY(host_stream_order(stream, h->last, h->ticket));
     }
     FSDP_TRY(host_stream_push(stream, do_collective, call, sizeof(*call),
@@ -83,7 +83,7 @@ static int push(struct host_comm *h, struct host_stream *stream,
 
 static int drain(const struct host_comm *h)
 {
-    return h->last != NULL ? host_stream_wait(h->last, h->ticket) : FSDP_OK;
+    return h->last ? host_stream_wait(h->last, h->ticket) : FSDP_OK;
 }
 
 static int run(void *self, struct fsdp_stream *stream,
@@ -92,11 +92,11 @@ static int run(void *self, struct fsdp_stream *stream,
     struct host_comm *h = self;
     struct call call = {.real = h->real};
 
-    if (collective == NULL || collective->size < FSDP_COLLECTIVE_LEAST) {
+    if (!collective || collective->size < FSDP_COLLECTIVE_LEAST) {
         return FSDP_ERR_INVALID;
     }
     call.collective = fsdp_collective_of(collective);
-    if (stream != NULL) {
+    if (stream) {
         return push(h, host_device_queue(stream), &call);
     }
     return do_collective(&call, drain(h));
@@ -118,7 +118,7 @@ int host_comm_open(const struct fsdp_comm *real, struct fsdp_comm *out)
         return FSDP_ERR_UNSUPPORTED;
     }
     h = calloc(1, sizeof(*h));
-    if (h == NULL) {
+    if (!h) {
         return FSDP_ERR_NOMEM;
     }
     h->real = real;
@@ -135,7 +135,7 @@ void host_comm_close(struct fsdp_comm *comm)
 {
     struct host_comm *h = comm->self;
 
-    if (h != NULL) {
+    if (h) {
         host_stream_release(h->last);
         free(h);
         *comm = (struct fsdp_comm){0};

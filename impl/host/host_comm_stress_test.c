@@ -54,7 +54,7 @@ static int meet(void *self, struct fsdp_stream *stream,
     struct rank *r = self;
     struct meeting *m = r->meeting;
 
-    if (stream != NULL || c->unit != r->n) {
+    if (stream || c->unit != r->n) {
         atomic_fetch_add(&m->wrong, 1);
     }
     r->n++;

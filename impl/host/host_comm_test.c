@@ -75,7 +75,7 @@ static int open_fixture(void **state)
 {
     struct fixture *x = calloc(1, sizeof(*x));
 
-    if (x == NULL || host_device_open(SIMD_PORTABLE, &x->device) != FSDP_OK) {
+    if (!x || host_device_open(SIMD_PORTABLE, &x->device) != FSDP_OK) {
         return -1;
     }
     x->fake.fails_at = UINT32_MAX;

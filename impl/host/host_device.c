@@ -69,7 +69,7 @@ static int device_alloc(void *self, uint64_t bytes, void **out)
     uint64_t alignment = bytes < LARGE_PAGE ? ALIGNMENT : LARGE_PAGE;
 
     (void)self;
-    if (out == NULL) {
+    if (!out) {
         return FSDP_ERR_INVALID;
     }
     *out = NULL;
@@ -78,7 +78,7 @@ static int device_alloc(void *self, uint64_t bytes, void **out)
     }
     /* aligned_alloc wants a multiple of the alignment, and 0 may give NULL. */
     *out = aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
-    if (*out == NULL) {
+    if (!*out) {
         return FSDP_ERR_NOMEM;
     }
     if (bytes >= LARGE) {
@@ -133,13 +133,12 @@ static int device_copy(void *self, struct fsdp_stream *stream, void *to,
     if (bytes == 0) {
         return FSDP_OK;
     }
-    if (to == NULL || from == NULL || bytes > SIZE_MAX) {
+    if (!to || !from || bytes > SIZE_MAX) {
         return FSDP_ERR_INVALID;
     }
-    return stream != NULL
-               ? host_stream_push(stream->queue, do_copy, &c, sizeof(c),
-                                  host_duration_of_copy(bytes))
-               : do_copy(&c, FSDP_OK);
+    return stream ? host_stream_push(stream->queue, do_copy, &c, sizeof(c),
+                                     host_duration_of_copy(bytes))
+                  : do_copy(&c, FSDP_OK);
 }
 
 static int do_operation(void *argument, int failed)
@@ -162,10 +161,10 @@ static int device_run(void *self, struct fsdp_stream *stream,
     const struct host_device *d = self;
     struct operation o;
 
-    if (op == NULL || op->size < sizeof(*op)) {
+    if (!op || op->size < sizeof(*op)) {
         return FSDP_ERR_INVALID;
     }
-    if (stream == NULL) {
+    if (!stream) {
         return host_ops_run(d->ops, op);
     }
     if (!reads_ids(op->kind)) {
@@ -191,12 +190,12 @@ static int device_stream_open(void *self, const char *name,
     struct fsdp_stream *s;
     int status;
 
-    if (out == NULL) {
+    if (!out) {
         return FSDP_ERR_INVALID;
     }
     *out = NULL;
     s = calloc(1, sizeof(*s));
-    if (s == NULL) {
+    if (!s) {
         return FSDP_ERR_NOMEM;
     }
     status = host_ops_create(d->level, &s->ops);
@@ -219,10 +218,10 @@ static void device_stream_close(void *self, struct fsdp_stream *stream)
     struct host_device *d = self;
     struct fsdp_stream **link = &d->streams;
 
-    while (*link != NULL && *link != stream) {
+    while (*link && *link != stream) {
         link = &(*link)->next;
     }
-    if (*link != NULL) {
+    if (*link) {
         *link = stream->next;
         host_stream_close(stream->queue);
         host_ops_destroy(stream->ops);
@@ -234,10 +233,10 @@ static int device_mark(void *self, struct fsdp_stream *stream,
                        uint64_t *out_ticket)
 {
     (void)self;
-    if (out_ticket == NULL) {
+    if (!out_ticket) {
         return FSDP_ERR_INVALID;
     }
-    *out_ticket = stream != NULL ? host_stream_mark(stream->queue) : 1;
+    *out_ticket = stream ? host_stream_mark(stream->queue) : 1;
     return FSDP_OK;
 }
 
@@ -247,12 +246,11 @@ static int device_wait(void *self, struct fsdp_stream *later,
 {
     (void)self;
     (void)edge;
-    if (earlier == NULL) {
+    if (!earlier) {
         return FSDP_OK;
     }
-    return later != NULL
-               ? host_stream_order(later->queue, earlier->queue, ticket)
-               : host_stream_wait(earlier->queue, ticket);
+    return later ? host_stream_order(later->queue, earlier->queue, ticket)
+                 : host_stream_wait(earlier->queue, ticket);
 }
 
 /* All are waited for, even when one has failed. */
@@ -261,10 +259,10 @@ static int device_sync(void *self, struct fsdp_stream *stream)
     const struct host_device *d = self;
     int first = FSDP_OK;
 
-    if (stream != NULL) {
+    if (stream) {
         return host_stream_wait(stream->queue, 0);
     }
-    for (struct fsdp_stream *s = d->streams; s != NULL; s = s->next) {
+    for (struct fsdp_stream *s = d->streams; s; s = s->next) {
         int status = host_stream_wait(s->queue, 0);
         first = first != FSDP_OK ? first : status;
     }
@@ -284,9 +282,9 @@ static int do_stamp(void *argument, int failed)
 static int device_stamp(void *self, struct fsdp_stream *stream, uint64_t *ns)
 {
     (void)self;
-    return stream != NULL ? host_stream_push(stream->queue, do_stamp, &ns,
-                                             sizeof(ns), STAMP_NS)
-                          : do_stamp(&ns, FSDP_OK);
+    return stream ? host_stream_push(stream->queue, do_stamp, &ns, sizeof(ns),
+                                     STAMP_NS)
+                  : do_stamp(&ns, FSDP_OK);
 }
 
 /* ---- The device -------------------------------------------------------- */
@@ -296,12 +294,12 @@ int host_device_open(enum simd_level level, struct fsdp_device *out)
     struct host_device *d;
     int status;
 
-    if (out == NULL) {
+    if (!out) {
         return FSDP_ERR_INVALID;
     }
     *out = (struct fsdp_device){0};
     d = calloc(1, sizeof(*d));
-    if (d == NULL) {
+    if (!d) {
         return FSDP_ERR_NOMEM;
     }
     d->level = level;
@@ -333,12 +331,12 @@ int host_device_open(enum simd_level level, struct fsdp_device *out)
 
 void host_device_close(struct fsdp_device *device)
 {
-    struct host_device *d = device != NULL ? device->self : NULL;
+    struct host_device *d = device ? device->self : NULL;
 
-    if (d == NULL) {
+    if (!d) {
         return;
     }
-    while (d->streams != NULL) {
+    while (d->streams) {
         device_stream_close(d, d->streams);
     }
     host_ops_destroy(d->ops);

@@ -363,7 +363,7 @@ static void test_random_programs(void **state)
     uint64_t seed = 1;
 
     (void)state;
-    assert_true(streamed != NULL && serial != NULL);
+    assert_true(streamed && serial);
     for (uint32_t i = 0; i < STREAMS; i++) {
         s[i] = open_stream();
     }

@@ -138,7 +138,7 @@ int HOST_NAME(host_embedding_grad)(const struct fsdp_op *op,
         return FSDP_OK; /* and the tables may have any number of rows */
     }
     start = workspace_get(ws, words + LEVELS * op->dim[1], sizeof(uint64_t));
-    if (start == NULL) {
+    if (!start) {
         return FSDP_ERR_NOMEM;
     }
     grads(op, start, start + op->dim[3] + 2, (float *)(start + words));

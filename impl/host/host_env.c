@@ -27,7 +27,7 @@ static int fail(const struct fsdp_env *env, int32_t status, const char *message)
 {
     struct fsdp_error *e = env->error;
 
-    if (e != NULL && e->status == FSDP_OK) {
+    if (e && e->status == FSDP_OK) {
         e->status = status;
         e->rank = (int32_t)env->rank;
         snprintf(e->where, sizeof(e->where), "host");
@@ -57,7 +57,7 @@ int host_open(struct fsdp_env *env)
         return fail(env, status, message);
     }
     h = calloc(1, sizeof(*h));
-    if (h == NULL) {
+    if (!h) {
         return fail(env, FSDP_ERR_NOMEM, "no memory for the host device");
     }
     status = host_device_open(level, &h->device);
@@ -89,7 +89,7 @@ void host_close(struct fsdp_env *env)
 {
     struct host *h = env->engine;
 
-    if (h == NULL) {
+    if (!h) {
         return;
     }
     host_device_close(&h->device); /* first: its streams may run collectives */

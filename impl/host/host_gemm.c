@@ -218,7 +218,7 @@ int HOST_NAME(host_gemm)(const struct fsdp_op *op, struct workspace *ws)
         .c_row = n,
     };
 
-    if (packed == NULL) {
+    if (!packed) {
         return FSDP_ERR_NOMEM;
     }
     g.packed_a = packed;
@@ -279,7 +279,7 @@ int HOST_NAME(host_gemm_grad)(const struct fsdp_op *op, struct workspace *ws)
     float *packed =
         workspace_get(ws, PACKED_A + PACKED_B + tree, sizeof(float));
 
-    if (packed == NULL) {
+    if (!packed) {
         return FSDP_ERR_NOMEM;
     }
     for (uint64_t j0 = 0; m > 0 && j0 < n; j0 += strip) {

@@ -30,7 +30,7 @@ static host_operator *const *table_of(enum simd_level level)
 
 int host_ops_create(enum simd_level level, struct host_ops **out)
 {
-    if (out == NULL) {
+    if (!out) {
         return FSDP_ERR_INVALID;
     }
     *out = NULL;
@@ -38,7 +38,7 @@ int host_ops_create(enum simd_level level, struct host_ops **out)
         return FSDP_ERR_UNSUPPORTED;
     }
     *out = calloc(1, sizeof(**out));
-    if (*out == NULL) {
+    if (!*out) {
         return FSDP_ERR_NOMEM;
     }
     (*out)->table = table_of(level);
@@ -47,7 +47,7 @@ int host_ops_create(enum simd_level level, struct host_ops **out)
 
 void host_ops_destroy(struct host_ops *ops)
 {
-    if (ops != NULL) {
+    if (ops) {
         workspace_fini(&ops->ws);
         free(ops);
     }
@@ -55,7 +55,7 @@ void host_ops_destroy(struct host_ops *ops)
 
 int host_ops_run(struct host_ops *ops, const struct fsdp_op *op)
 {
-    if (ops == NULL) {
+    if (!ops) {
         return FSDP_ERR_INVALID;
     }
     FSDP_TRY(host_check(op));

@@ -120,15 +120,14 @@ static inline uint64_t lay_out(struct trial *t, float *memory, uint64_t shift)
     t->op.n_in = t->op.n_out = 0;
     while (*word != '\0') {
         uint64_t n = range_numel(&t->op, word);
-        float *p = memory != NULL ? memory + at : NULL;
+        float *p = memory ? memory + at : NULL;
 
         if (*word == '|') {
             out = true;
         } else if (*word == '=') {
             const struct fsdp_in *in = &t->op.in[word[1] - '0'];
-            float *same = memory != NULL
-                              ? memory + ((const float *)in->p - memory)
-                              : NULL;
+            float *same =
+                memory ? memory + ((const float *)in->p - memory) : NULL;
 
             t->op.out[t->op.n_out++] = (struct fsdp_out){same, in->bytes};
         } else {
@@ -199,7 +198,7 @@ static inline void run_level(const struct trial *t, enum simd_level level)
 {
     static struct host_ops *ops[SIMD_N_LEVELS];
 
-    if (ops[level] == NULL) {
+    if (!ops[level]) {
         assert_int_equal(host_ops_create(level, &ops[level]), FSDP_OK);
     }
     assert_int_equal(host_ops_run(ops[level], &t->op), FSDP_OK);

@@ -40,7 +40,7 @@ void host_stream_retain(struct host_stream *s)
 
 void host_stream_release(struct host_stream *s)
 {
-    if (s == NULL) {
+    if (!s) {
         return;
     }
     if (atomic_fetch_sub(&s->users, 1) == 1) {
@@ -110,7 +110,7 @@ void host_stream_advance(struct host_stream *s)
     struct host_stream_item *item = item_at(s, s->done);
     struct order o;
 
-    if (item->work != NULL) {
+    if (item->work) {
         do_work(s, item);
         return;
     }

@@ -132,7 +132,7 @@ static int make(struct host_stream **out)
 {
     struct host_stream *s = calloc(1, sizeof(*s));
 
-    if (s == NULL) {
+    if (!s) {
         return FSDP_ERR_NOMEM;
     }
     if (make_lock(&s->lock) != 0) {
@@ -168,7 +168,7 @@ int host_stream_open(const char *name, struct host_stream **out)
 
     *out = NULL;
     FSDP_TRY(make(&s));
-    snprintf(s->name, sizeof(s->name), "%s", name != NULL ? name : "");
+    snprintf(s->name, sizeof(s->name), "%s", name ? name : "");
     /* Signals that the process gets are for those who know what to do. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -184,7 +184,7 @@ int host_stream_open(const char *name, struct host_stream **out)
 
 void host_stream_close(struct host_stream *s)
 {
-    if (s == NULL) {
+    if (!s) {
         return;
     }
     pthread_mutex_lock(&s->lock);

@@ -66,7 +66,7 @@ static enum simd_level best(void)
 int simd_choose(const char *name, enum simd_level *out, char *message,
                 size_t bytes)
 {
-    if (name == NULL || name[0] == '\0') {
+    if (!name || name[0] == '\0') {
         *out = best();
         return FSDP_OK;
     }

@@ -23,7 +23,7 @@ void *workspace_get(struct workspace *ws, uint64_t count, uint64_t size)
     if (bytes > ws->bytes) {
         workspace_fini(ws);
         ws->p = aligned_alloc(ALIGNMENT, bytes);
-        if (ws->p == NULL) {
+        if (!ws->p) {
             return NULL;
         }
         ws->bytes = bytes;

@@ -47,7 +47,7 @@ int REF_NAME(ref_embedding)(const struct fsdp_op *op)
  * where there are no ids. */
 static uint64_t table_row(const int32_t *id, uint64_t period, uint64_t r)
 {
-    return id != NULL ? (uint64_t)id[r] : r % period;
+    return id ? (uint64_t)id[r] : r % period;
 }
 
 /* One row of a table's gradient: the sum of the rows that belong to `entry`. */

@@ -117,10 +117,9 @@ static void levels_have_the_same_bits(void **state)
         struct trial t;
 
         /* Both levels have an operator, or neither. */
-        assert_int_equal(ref_operators_plain[kind].run == NULL,
-                         ref_operators_fma[kind].run == NULL);
-        if (ref_operators_plain[kind].run == NULL ||
-            trial_shapes[kind] == NULL) {
+        assert_int_equal(!ref_operators_plain[kind].run,
+                         !ref_operators_fma[kind].run);
+        if (!ref_operators_plain[kind].run || !trial_shapes[kind]) {
             continue;
         }
         trial_open(&t, kind, 20, 66, 10, 5, 2);

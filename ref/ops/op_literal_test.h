@@ -44,7 +44,7 @@ static inline float literal_lanes(enum literal_order order, uint64_t n,
         uint64_t c = order == LITERAL_FORWARD ? i : n - 1 - i;
         uint64_t l = order == LITERAL_FORWARD ? c % 32 : 0;
 
-        lane[l] = b != NULL ? fmaf(a[c], b[c], lane[l]) : lane[l] + a[c];
+        lane[l] = b ? fmaf(a[c], b[c], lane[l]) : lane[l] + a[c];
     }
     for (uint64_t o = 16; o > 0; o /= 2) {
         for (uint64_t l = 0; l < 32; l++) {
@@ -95,7 +95,7 @@ static inline float literal_blocks(enum literal_order order, uint64_t rows,
         for (uint64_t i = first; i < rows && i < first + 64; i++) {
             uint64_t r = order == LITERAL_FORWARD ? i : rows - 1 - i;
 
-            block = b != NULL ? fmaf(a[r], b[r], block) : block + a[r];
+            block = b ? fmaf(a[r], b[r], block) : block + a[r];
         }
         total = total + block;
     }

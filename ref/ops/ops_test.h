@@ -159,7 +159,7 @@ static inline void trial_open(struct trial *t, uint32_t kind, uint64_t a,
 static inline int trial_run(struct trial *t)
 {
     for (uint32_t i = 0; i < t->op.n_in; i++) {
-        if (t->before[i] == NULL) {
+        if (!t->before[i]) {
             t->before[i] = trial_alloc(t, t->op.in[i].bytes / 4);
         }
         memcpy(t->before[i], t->in[i], t->op.in[i].bytes);

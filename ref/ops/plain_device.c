@@ -75,12 +75,12 @@ static bool well_formed(const struct fsdp_op *op,
         return false;
     }
     for (uint32_t i = 0; i < op->n_in; i++) {
-        if (op->in[i].p == NULL && op->in[i].bytes > 0) {
+        if (!op->in[i].p && op->in[i].bytes > 0) {
             return false;
         }
     }
     for (uint32_t o = 0; o < op->n_out; o++) {
-        if (op->out[o].p == NULL && op->out[o].bytes > 0) {
+        if (!op->out[o].p && op->out[o].bytes > 0) {
             return false;
         }
         if (!placed_well(op, rule, o)) {
@@ -98,10 +98,10 @@ static int device_run(void *self, struct fsdp_stream *stream,
 
     (void)self;
     (void)stream;
-    if (op == NULL || op->size < sizeof(*op)) {
+    if (!op || op->size < sizeof(*op)) {
         return FSDP_ERR_INVALID;
     }
-    if (op->kind >= FSDP_N_OPS || operators[op->kind].run == NULL) {
+    if (op->kind >= FSDP_N_OPS || !operators[op->kind].run) {
         return FSDP_ERR_UNSUPPORTED;
     }
     rule = &operators[op->kind];
@@ -114,7 +114,7 @@ static int device_run(void *self, struct fsdp_stream *stream,
 static int device_alloc(void *self, uint64_t bytes, void **out)
 {
     (void)self;
-    if (out == NULL) {
+    if (!out) {
         return FSDP_ERR_INVALID;
     }
     *out = NULL;
@@ -123,7 +123,7 @@ static int device_alloc(void *self, uint64_t bytes, void **out)
     }
     /* aligned_alloc wants a multiple of the alignment, and 0 may give NULL. */
     *out = aligned_alloc(ALIGNMENT, (bytes / ALIGNMENT + 1) * ALIGNMENT);
-    return *out != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    return *out ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
 static void device_free(void *self, void *p)
@@ -158,7 +158,7 @@ static int device_copy(void *self, struct fsdp_stream *stream, void *to,
     if (bytes == 0) {
         return FSDP_OK;
     }
-    if (to == NULL || from == NULL) {
+    if (!to || !from) {
         return FSDP_ERR_INVALID;
     }
     memcpy(to, from, bytes);
@@ -169,11 +169,11 @@ static int device_stream_open(void *self, const char *name,
                               struct fsdp_stream **out)
 {
     (void)self;
-    if (out == NULL) {
+    if (!out) {
         return FSDP_ERR_INVALID;
     }
     *out = malloc(sizeof(**out));
-    if (*out == NULL) {
+    if (!*out) {
         return FSDP_ERR_NOMEM;
     }
     **out = (struct fsdp_stream){.name = name};
@@ -233,8 +233,8 @@ static const struct ref_operator *choose(void)
 #ifdef REF_HAVE_LEVEL_FMA
     const char *portable = getenv("FSDP_REF_PORTABLE");
 
-    if ((portable == NULL || portable[0] == '\0') &&
-        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if ((!portable || portable[0] == '\0') && __builtin_cpu_supports("avx2") &&
+        __builtin_cpu_supports("fma")) {
         return ref_operators_fma;
     }
 #endif
@@ -243,7 +243,7 @@ static const struct ref_operator *choose(void)
 
 int ref_device_open(struct fsdp_device *out)
 {
-    if (out == NULL) {
+    if (!out) {
         return FSDP_ERR_INVALID;
     }
     chosen = choose();
@@ -270,7 +270,7 @@ int ref_device_open(struct fsdp_device *out)
 
 void ref_device_close(struct fsdp_device *device)
 {
-    if (device != NULL) {
+    if (device) {
         *device = (struct fsdp_device){0};
     }
 }

@@ -193,7 +193,7 @@ static void every_operator_is_checked(void **state)
     for (uint32_t kind = 0; kind < FSDP_N_OPS; kind++) {
         struct trial t;
 
-        if (trial_shapes[kind] == NULL) {
+        if (!trial_shapes[kind]) {
             continue;
         }
         open_small(&t, kind);

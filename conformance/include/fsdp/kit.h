@@ -59,7 +59,7 @@ static inline int fsdp_run(const struct fsdp_env *env, uint32_t kind,
     op.f[0] = f0;
     op.f[1] = f1;
     for (int i = 0; i < 2; i++) {
-        if (in[i] != NULL) {
+        if (in[i]) {
             op.in[op.n_in].p = in[i];
             op.in[op.n_in++].bytes = n * sizeof(float);
         }
@@ -99,7 +99,7 @@ static inline void fsdp_drop(const struct fsdp_env *env, float **p, uint64_t n)
 {
     const struct fsdp_device *d = env->device;
 
-    if (*p != NULL) {
+    if (*p) {
         if (n > 0) {
             d->dead(d->self, env->compute, *p);
         }
@@ -204,7 +204,7 @@ static inline uint64_t fsdp_kit_hash_own(uint64_t h,
                                               */
 
     for (uint32_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-        for (uint32_t u = 0; own[i] != NULL && u < k.n_units; u++) {
+        for (uint32_t u = 0; own[i] && u < k.n_units; u++) {
             uint32_t at[3] = {i, u, 0};
 
             memcpy(&at[2], (const char *)own[i] + u * sizeof(at[2]),
@@ -406,12 +406,11 @@ static inline int fsdp_walk_to(const struct fsdp_env *env,
     bool right;
 
     if (point == FSDP_BEGIN) {
-        right = q == NULL && index < model->n_sequences;
+        right = !q && index < model->n_sequences;
     } else if (point == FSDP_END) {
-        right = q != NULL && walk->index == index && i == q->n;
+        right = q && walk->index == index && i == q->n;
     } else {
-        right = q != NULL && i < q->n && q->point[i] == point &&
-                q->module[i] == index;
+        right = q && i < q->n && q->point[i] == point && q->module[i] == index;
     }
     if (!right) {
         return fsdp_fail(env, FSDP_ERR_INVALID, "at",

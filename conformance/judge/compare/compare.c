@@ -133,7 +133,7 @@ uint32_t compare_recorded_steps(const struct expect *e)
 
 const struct record_rank *compare_rank(const struct record *r, uint32_t k)
 {
-    if (r->rank == NULL || k >= r->n_ranks || !r->rank[k].present) {
+    if (!r->rank || k >= r->n_ranks || !r->rank[k].present) {
         return NULL;
     }
     return &r->rank[k];
@@ -141,7 +141,7 @@ const struct record_rank *compare_rank(const struct record *r, uint32_t k)
 
 struct record_rank *compare_rank_to_spoil(struct record *r, uint32_t k)
 {
-    return compare_rank(r, k) == NULL ? NULL : &r->rank[k];
+    return !compare_rank(r, k) ? NULL : &r->rank[k];
 }
 
 bool compare_ranks(const struct expect *e, const struct record *r,
@@ -153,7 +153,7 @@ bool compare_ranks(const struct expect *e, const struct record *r,
     for (uint32_t k = 0; k < e->c->ranks; k++) {
         const struct record_rank *rank = compare_rank(r, k);
 
-        if (rank == NULL) {
+        if (!rank) {
             return finding_text(f, finding_at(NULL, -1, -1, k),
                                 "this rank's files are missing");
         }
@@ -169,7 +169,7 @@ bool compare_ranks(const struct expect *e, const struct record *r,
 static struct record_answer *answer_find(const struct record_rank *rank,
                                          const char *name, uint32_t *from)
 {
-    for (; rank->answer != NULL && *from < rank->n_answers; (*from)++) {
+    for (; rank->answer && *from < rank->n_answers; (*from)++) {
         if (strncmp(rank->answer[*from].name, name,
                     sizeof(rank->answer[*from].name)) == 0) {
             return &rank->answer[*from];
@@ -188,7 +188,7 @@ static bool answered(const struct record_rank *rank,
     uint32_t i = 0;
 
     *n = 0;
-    while ((got = answer_find(rank, answer->name, &i)) != NULL) {
+    while ((got = answer_find(rank, answer->name, &i))) {
         if (got->status != answer->want && got->status != answer->or_want) {
             snprintf(note, sizeof(note), "%s: answered %d (%s), not %d (%s)",
                      answer->name, got->status, fsdp_status_text(got->status),
@@ -228,7 +228,7 @@ bool compare_answers(const struct expect *e, const struct record *r,
         const struct record_rank *rank = compare_rank(r, k);
         struct finding at = finding_at("answers", -1, -1, k);
 
-        if (rank == NULL) {
+        if (!rank) {
             return finding_text(f, at, "this rank's files are missing");
         }
         for (uint32_t i = 0; i < n; i++) {
@@ -254,12 +254,12 @@ bool compare_spoil_answers(struct record *r,
     for (uint32_t k = r->n_ranks; k > 0; k--) {
         const struct record_rank *rank = compare_rank(r, k - 1);
 
-        for (uint32_t i = 0; rank != NULL && i < n; i++) {
+        for (uint32_t i = 0; rank && i < n; i++) {
             uint32_t from = 0;
             struct record_answer *got =
                 answer_find(rank, answer[i].name, &from);
 
-            if (got != NULL) {
+            if (got) {
                 got->status = FSDP_ERR_INTERNAL;
                 return true;
             }

@@ -17,7 +17,7 @@ static bool each_rank_spoil(const struct requirement *q, const struct expect *e,
 {
     struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
 
-    return rank != NULL && q->rank.spoil(e, rank);
+    return rank && q->rank.spoil(e, rank);
 }
 
 const struct requirement_check check_each_rank = {.holds = each_rank_holds,
@@ -78,7 +78,7 @@ static bool spoil_collective(struct record *r,
 {
     struct record_collective *c = compare_collective_to_spoil(r);
 
-    if (c == NULL) {
+    if (!c) {
         return false;
     }
     spoil(c);
@@ -129,7 +129,7 @@ bool check_ranks(const struct requirement *q, const struct expect *e,
     for (uint32_t k = 0; k < e->c->ranks; k++) {
         const struct record_rank *rank = compare_rank(r, k);
 
-        if (rank == NULL) {
+        if (!rank) {
             return finding_text(f, finding_at(NULL, -1, -1, k),
                                 "this rank's files are missing");
         }
@@ -171,7 +171,7 @@ static bool zero_spoil(const struct requirement *q, const struct expect *e,
     const uint64_t one = 1;
 
     (void)e;
-    if (rank == NULL) {
+    if (!rank) {
         return false;
     }
     memcpy((char *)&rank->memory + q->zero.at, &one, sizeof(one));
@@ -185,7 +185,7 @@ static uint32_t count_answers(const struct requirement *q)
 {
     uint32_t n = 0;
 
-    while (n < REQUIREMENT_MAX_ANSWERS && q->answers[n].name != NULL) {
+    while (n < REQUIREMENT_MAX_ANSWERS && q->answers[n].name) {
         n++;
     }
     return n;
@@ -225,7 +225,7 @@ static bool names_it(const struct expect *e, const struct record_rank *rank,
                   "place among the answers"
                 : NULL;
 
-        if (what != NULL) {
+        if (what) {
             return finding_count(f, finding_at("refusal", -1, -1, k), i, 0,
                                  what);
         }

@@ -11,10 +11,10 @@
 const struct record_sequence *compare_sequence(const struct record_rank *rank,
                                                uint32_t index)
 {
-    if (rank->sequence == NULL || index >= rank->n_sequences) {
+    if (!rank->sequence || index >= rank->n_sequences) {
         return NULL;
     }
-    if (rank->sequence[index].n > 0 && rank->sequence[index].c == NULL) {
+    if (rank->sequence[index].n > 0 && !rank->sequence[index].c) {
         return NULL;
     }
     return &rank->sequence[index];
@@ -23,7 +23,7 @@ const struct record_sequence *compare_sequence(const struct record_rank *rank,
 const struct record_sequence *
 compare_step_sequence(const struct record_rank *rank, uint32_t step)
 {
-    return rank == NULL || rank->step_sequence == NULL || step >= rank->n_steps
+    return !rank || !rank->step_sequence || step >= rank->n_steps
                ? NULL
                : compare_sequence(rank, rank->step_sequence[step]);
 }
@@ -54,7 +54,7 @@ static bool next_place(const struct expect *e, const struct record *r,
 
 static bool is_recorded(const struct place *p, struct finding *f)
 {
-    return p->sequence != NULL ||
+    return p->sequence ||
            finding_text(f, p->at, "this step's collectives are not recorded");
 }
 
@@ -175,15 +175,14 @@ struct record_sequence *compare_sequence_to_spoil(struct record *r)
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
     const struct record_sequence *s = compare_step_sequence(rank, 0);
 
-    return s == NULL || s->n == 0 ? NULL
-                                  : &rank->sequence[rank->step_sequence[0]];
+    return !s || s->n == 0 ? NULL : &rank->sequence[rank->step_sequence[0]];
 }
 
 struct record_collective *compare_collective_to_spoil(struct record *r)
 {
     struct record_sequence *s = compare_sequence_to_spoil(r);
 
-    return s == NULL ? NULL : &s->c[0];
+    return !s ? NULL : &s->c[0];
 }
 
 bool compare_spoil_kind_count(const struct expect *e, struct record *r,
@@ -192,7 +191,7 @@ bool compare_spoil_kind_count(const struct expect *e, struct record *r,
     struct record_sequence *s = compare_sequence_to_spoil(r);
     uint64_t want = compare_count(&e->step, kind);
 
-    if (s == NULL) {
+    if (!s) {
         return false;
     }
     if (want == 0) {

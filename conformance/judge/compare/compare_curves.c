@@ -26,7 +26,7 @@ static bool fold_loss(const struct expect *e, const struct record *r,
     for (uint32_t k = 0; k < n; k++) {
         const struct record_rank *rank = compare_rank(r, k);
 
-        if (rank == NULL || rank->loss == NULL || i >= rank->n_losses) {
+        if (!rank || !rank->loss || i >= rank->n_losses) {
             return false;
         }
         x[k] = rank->loss[i];
@@ -46,16 +46,14 @@ bool compare_any_nan(const struct expect *e)
     const struct case_script *s =
         case_is_script(e->c) ? case_script_find(e->c->script) : NULL;
 
-    return s != NULL &&
-           (s->given || e->script.n_edits > 0 || e->script.scale.said);
+    return s && (s->given || e->script.n_edits > 0 || e->script.scale.said);
 }
 
 bool compare_curves(const struct expect *e, const struct record *r,
                     const struct record *other, uint64_t n, struct finding *f)
 {
     /* The baseline has the case's ranks; a companion these or one. */
-    bool is_single =
-        other != NULL && other != e->baseline && other->c.ranks == 1;
+    bool is_single = other && other != e->baseline && other->c.ranks == 1;
 
     for (uint64_t i = 0; i < n; i++) {
         struct finding at =
@@ -67,7 +65,7 @@ bool compare_curves(const struct expect *e, const struct record *r,
         if (!compare_loss(e, r, i, &got)) {
             return finding_text(f, at, "a rank's loss is not recorded");
         }
-        if (other == NULL ||
+        if (!other ||
             !fold_loss(e, other, is_single ? 1 : e->c->ranks, i, &want)) {
             return finding_missing(f, at, "there is no curve to compare with");
         }
@@ -92,7 +90,7 @@ bool compare_spoil_curve(const struct expect *e, struct record *r)
     float *loss;
 
     (void)e;
-    if (rank == NULL || rank->loss == NULL || rank->n_losses == 0) {
+    if (!rank || !rank->loss || rank->n_losses == 0) {
         return false;
     }
     loss = &rank->loss[rank->n_losses - 1];
@@ -107,20 +105,19 @@ static const struct record *look_up(const struct expect *e,
     char own[CASE_ID_BYTES];
     const struct record *other;
 
-    if (e->lookup == NULL) {
+    if (!e->lookup) {
         return NULL;
     }
     case_id(c, id);
     case_id(e->c, own);
     other = strcmp(id, own) == 0 ? NULL : e->lookup(e->lookup_context, id);
-    if (other == NULL || other->c.ranks != c->ranks) {
+    if (!other || other->c.ranks != c->ranks) {
         return NULL;
     }
     for (uint32_t k = 0; k < c->ranks; k++) {
         const struct record_rank *rank = compare_rank(other, k);
 
-        if (rank == NULL || rank->end != WORLD_RETURNED ||
-            rank->status != FSDP_OK) {
+        if (!rank || rank->end != WORLD_RETURNED || rank->status != FSDP_OK) {
             return NULL;
         }
     }
@@ -150,10 +147,9 @@ const struct record *compare_companion_single(const struct expect *e)
     c.prefetch_forward = 0;
     c.prefetch_backward = 0;
     c.reduces_in_flight = 0;
-    for (uint32_t s = CASE_FULL_SHARD; found == NULL && s <= CASE_NO_SHARD;
-         s++) {
+    for (uint32_t s = CASE_FULL_SHARD; !found && s <= CASE_NO_SHARD; s++) {
         c.strategy = s;
-        for (uint32_t w = 0; found == NULL && w < CASE_N_WRAPS; w++) {
+        for (uint32_t w = 0; !found && w < CASE_N_WRAPS; w++) {
             c.wrap = w;
             found = look_up(e, &c);
         }
@@ -172,7 +168,7 @@ static const struct record *undisturbed(const struct expect *e)
 {
     const struct record *own = compare_companion(e, only_train);
 
-    return own != NULL ? own : e->baseline;
+    return own ? own : e->baseline;
 }
 
 static bool check_final(const struct expect *e, const struct record *r,

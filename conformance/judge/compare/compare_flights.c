@@ -77,7 +77,7 @@ bool flights_each(const struct expect *e, const struct record *r,
     for (uint32_t k = 0; k < e->c->ranks; k++) {
         const struct record_rank *rank = compare_rank(r, k);
         struct finding at = finding_at("order", e->c->steps - 1, -1, k);
-        if (rank == NULL || rank->flights.n == 0) {
+        if (!rank || rank->flights.n == 0) {
             return finding_text(f, at,
                                 "no collective of the last step was "
                                 "recorded");

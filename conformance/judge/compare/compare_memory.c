@@ -62,7 +62,7 @@ bool compare_spoil_peak(const struct expect *e, struct record *r, uint32_t peak)
     struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
     uint64_t *bytes[COMPARE_N_PEAKS];
 
-    if (rank == NULL) {
+    if (!rank) {
         return false;
     }
     bytes[COMPARE_PEAK_UNSHARDED] = &rank->memory.peak[FSDP_PARAM_FULL];
@@ -103,7 +103,7 @@ static uint64_t gathers_of(const struct record_rank *rank)
 {
     const struct record_sequence *s = compare_step_sequence(rank, 0);
 
-    return s == NULL ? 0 : compare_count(s, FSDP_ALL_GATHER);
+    return !s ? 0 : compare_count(s, FSDP_ALL_GATHER);
 }
 
 bool compare_trade_off(const struct expect *e, const struct record_rank *rank,
@@ -112,11 +112,11 @@ bool compare_trade_off(const struct expect *e, const struct record_rank *rank,
 {
     const struct record *companion = compare_companion(e, change);
     const struct record_rank *there =
-        companion == NULL ? NULL : compare_rank(companion, k);
+        !companion ? NULL : compare_rank(companion, k);
     uint64_t got = rank->memory.peak[FSDP_PARAM_FULL];
     char note[sizeof(f->note)];
 
-    if (there == NULL) {
+    if (!there) {
         return finding_missing(f, finding_at("memory", -1, -1, k),
                                "there is no record to compare with");
     }
@@ -140,8 +140,7 @@ bool compare_spoil_trade_off(const struct expect *e, struct record *r,
     const struct record *companion = compare_companion(e, change);
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
 
-    if (rank == NULL || companion == NULL ||
-        compare_rank(companion, 0) == NULL) {
+    if (!rank || !companion || !compare_rank(companion, 0)) {
         return false;
     }
     rank->memory.peak[FSDP_PARAM_FULL] =

@@ -262,7 +262,7 @@ static void indices_of_sequences_are_checked(void **state)
         rank->step_sequence = calloc(4, sizeof(*rank->step_sequence));
         rank->n_sequences = 1;
         rank->sequence = calloc(1, sizeof(*rank->sequence));
-        assert_true(rank->step_sequence != NULL && rank->sequence != NULL);
+        assert_true(rank->step_sequence && rank->sequence);
     }
     assert_true(compare_steps(&x->e, &x->r, any_sequence, &f));
     assert_null(compare_sequence_to_spoil(&x->r));
@@ -287,7 +287,7 @@ static void fill_sequence(struct record_rank *rank, uint32_t steps,
     rank->step_sequence = calloc(steps, sizeof(*rank->step_sequence));
     rank->sequence = s;
     rank->n_sequences = 1;
-    assert_true(rank->step_sequence != NULL && s != NULL);
+    assert_true(rank->step_sequence && s);
     s->n = step->n + ahead->n;
     s->c = calloc(s->n, sizeof(*s->c));
     assert_non_null(s->c);

@@ -153,12 +153,12 @@ static const float *values_of(const struct record_rank *rank, uint32_t stage,
 {
     const struct record_tensor *t;
 
-    if (rank == NULL) {
+    if (!rank) {
         return NULL;
     }
     t = record_find(rank, stage, part->step, part->microbatch, part->parameter,
                     first);
-    return t == NULL || t->n != n ? NULL : t->data;
+    return !t || t->n != n ? NULL : t->data;
 }
 
 const float *compare_values(const struct record *r, uint32_t stage,
@@ -177,13 +177,13 @@ const float *compare_values_in_whole(const struct expect *e,
     const float *whole =
         values_of(compare_rank(r, k), stage, part, part->base, numel);
 
-    return whole == NULL ? NULL : whole + part->first;
+    return !whole ? NULL : whole + part->first;
 }
 
 const float *compare_baseline(const struct expect *e, uint32_t stage,
                               const struct compare_part *part)
 {
-    if (e->baseline == NULL) {
+    if (!e->baseline) {
         return NULL;
     }
     return compare_values_in_whole(e, e->baseline, 0, stage, part);
@@ -249,10 +249,10 @@ bool compare_equal(const struct expect *e, const struct compare_part *part,
                    uint32_t stage, const float *got, const float *want,
                    struct finding *f)
 {
-    if (got == NULL) {
+    if (!got) {
         return compare_missing(part, stage, f);
     }
-    if (want == NULL) {
+    if (!want) {
         return finding_missing(f, place_of(part, stage),
                                "the values to compare with are not recorded");
     }
@@ -303,9 +303,9 @@ bool compare_gathered(const struct expect *e, const struct record *r,
     float *rounded = NULL;
     bool holds = true;
 
-    if (want != NULL && dtype != FSDP_DTYPE_F32) {
+    if (want && dtype != FSDP_DTYPE_F32) {
         rounded = malloc(part->n * sizeof(*rounded) + 1);
-        for (uint64_t i = 0; rounded != NULL && i < part->n; i++) {
+        for (uint64_t i = 0; rounded && i < part->n; i++) {
             rounded[i] = fsdp_round(dtype, want[i]);
         }
         want = rounded;
@@ -329,11 +329,10 @@ struct record_tensor *compare_tensor_to_spoil(struct record *r, uint32_t stage,
     for (uint32_t k = r->n_ranks; k > 0; k--) {
         struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
 
-        for (uint32_t i = 0; rank != NULL && i < rank->n_tensors; i++) {
+        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
             struct record_tensor *t = &rank->tensor[i];
 
-            if (t->stage == stage && t->step >= step && t->n > 0 &&
-                t->data != NULL) {
+            if (t->stage == stage && t->step >= step && t->n > 0 && t->data) {
                 return t;
             }
         }
@@ -346,7 +345,7 @@ bool compare_spoil_stage(struct record *r, uint32_t stage, uint32_t step)
     struct record_tensor *t = compare_tensor_to_spoil(r, stage, step);
     uint32_t bits;
 
-    if (t == NULL) {
+    if (!t) {
         return false;
     }
     memcpy(&bits, t->data, sizeof(bits));

@@ -25,7 +25,7 @@ bool finding_note(struct finding *f, struct finding at, const char *format, ...)
 
 static const char *or_unknown(const char *name)
 {
-    return name != NULL ? name : "unknown";
+    return name ? name : "unknown";
 }
 
 const char *compare_parameter_name(const struct expect *e, uint64_t parameter)
@@ -63,7 +63,7 @@ void compare_collective_words(const struct expect *e,
 
     unit_words(e, c->unit, unit);
     (void)snprintf(out, COMPARE_WORDS_BYTES, "%s %.16s of %.40s",
-                   strchr("au", kind[0]) != NULL ? "an" : "a", kind, unit);
+                   strchr("au", kind[0]) ? "an" : "a", kind, unit);
 }
 
 bool finding_collective(const struct expect *e, struct finding *f,

@@ -328,7 +328,7 @@ void memory_plot_words(const struct memory_plot *m,
     }
     (void)snprintf(title, MEMORY_PLOT_TITLE_BYTES,
                    "Memory over step %u, %.120s", m->step,
-                   m->whose != NULL ? m->whose : "rank 0");
+                   m->whose ? m->whose : "rank 0");
     (void)snprintf(words, MEMORY_PLOT_WORDS_BYTES,
                    "Live bytes by kind at %u points of a step. Fullest, %s, at "
                    "%s%s%.64s; the bound is %s.",

@@ -129,7 +129,7 @@ const char *page_date(int64_t seconds, char out[PAGE_NUMBER_BYTES])
     struct tm tm;
 
     out[0] = '\0';
-    if (gmtime_r(&t, &tm) != NULL) {
+    if (gmtime_r(&t, &tm)) {
         (void)strftime(out, PAGE_NUMBER_BYTES, "%Y-%m-%d", &tm);
     }
     return out;

@@ -107,15 +107,14 @@ static void measure(const struct expect *e, struct expect_unit *unit)
 static uint32_t own_dtype(const uint32_t *own, uint32_t u, uint32_t option,
                           uint32_t usual)
 {
-    const uint32_t dtype =
-        own != NULL && own[u] != FSDP_DTYPE_NONE ? own[u] : option;
+    const uint32_t dtype = own && own[u] != FSDP_DTYPE_NONE ? own[u] : option;
 
     return dtype != FSDP_DTYPE_NONE ? dtype : usual;
 }
 
 static float own_factor(const float *own, uint32_t u, float option, float usual)
 {
-    const float factor = own != NULL && own[u] != 0.0f ? own[u] : option;
+    const float factor = own && own[u] != 0.0f ? own[u] : option;
 
     return factor != 0.0f ? factor : usual;
 }
@@ -336,11 +335,9 @@ int expect_make_watched(const struct run_case *c,
     out->has_gradient = calloc(n, sizeof(*out->has_gradient));
     out->seen = calloc(n, sizeof(*out->seen));
     out->trained = calloc((size_t)units->n_units + 1, sizeof(*out->trained));
-    if (out->unit == NULL || out->unit_of_parameter == NULL ||
-        out->offset == NULL || out->grad_offset == NULL ||
-        out->stepped == NULL || out->block == NULL || out->shared == NULL ||
-        out->backwards == NULL || out->has_gradient == NULL ||
-        out->seen == NULL || out->trained == NULL) {
+    if (!out->unit || !out->unit_of_parameter || !out->offset ||
+        !out->grad_offset || !out->stepped || !out->block || !out->shared ||
+        !out->backwards || !out->has_gradient || !out->seen || !out->trained) {
         status = FSDP_ERR_NOMEM;
     } else {
         lay_out(out);
@@ -436,7 +433,7 @@ int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
     }
     /* A parameter is in one shard at one place at most. */
     part = calloc((size_t)e->model->n_parameters + 1, sizeof(*part));
-    if (part == NULL) {
+    if (!part) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {

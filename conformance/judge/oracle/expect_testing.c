@@ -22,7 +22,7 @@ static void read_points(const char *text, uint32_t *point, uint32_t *module,
     for (const char *s = text; *s != '\0'; s++) {
         const char *at = strchr(letter, *s);
 
-        if (at != NULL && out->n < TESTING_POINTS) {
+        if (at && out->n < TESTING_POINTS) {
             point[out->n] = (uint32_t)(at - letter);
             module[out->n] = (uint32_t)(s[1] - '0');
             out->n++;
@@ -153,7 +153,7 @@ void testing_check(const struct testing_model *t, const struct run_case *c,
     assert_int_equal(expect_make(c, &t->model, &t->units, &e), FSDP_OK);
     assert_string_equal(testing_sequence(&e, &e.step, text), want->step);
     assert_string_equal(testing_sequence(&e, &e.end, text),
-                        want->end != NULL ? want->end : "");
+                        want->end ? want->end : "");
     assert_int_equal(e.resting, want->resting);
     assert_int_equal(e.rest.live[FSDP_PARAM_SHARD], 4 * want->resting);
     assert_int_equal(e.peak_parameters, 4 * want->parameters);

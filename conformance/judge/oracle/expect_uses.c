@@ -14,7 +14,7 @@ void expect_find_uses(struct expect *e, const uint8_t *idle)
 
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
         const uint32_t module = e->model->parameter_module[p];
-        const uint32_t left = idle != NULL ? idle[p] : 0;
+        const uint32_t left = idle ? idle[p] : 0;
 
         for (uint32_t i = 0; i < s->n; i++) {
             if (s->module[i] != module) {

@@ -179,10 +179,10 @@ static int note_event(const struct walk *w, bool living, struct expect_event *v)
         return FSDP_OK;
     }
     v->reduced = calloc((size_t)n + 1, sizeof(*v->reduced));
-    for (uint32_t u = 0; v->reduced != NULL && u < n; u++) {
+    for (uint32_t u = 0; v->reduced && u < n; u++) {
         v->reduced[u] = w->unit[u].reduced;
     }
-    return v->reduced != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    return v->reduced ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
 static int walk_script(struct walk *w)
@@ -193,10 +193,10 @@ static int walk_script(struct walk *w)
     bool living = false;
 
     e->event = calloc((size_t)e->c->steps + 1, sizeof(*e->event));
-    if (e->event == NULL) {
+    if (!e->event) {
         return FSDP_ERR_NOMEM;
     }
-    while ((a = script_next(&at)) != NULL) {
+    while ((a = script_next(&at))) {
         struct expect_event *v = &e->event[e->n_events];
 
         if (e->n_events == e->c->steps) {
@@ -237,7 +237,7 @@ int expect_walk(struct expect *e, const struct expect_watch *watch)
     w.unit = calloc((size_t)e->units->n_units + 1, sizeof(*w.unit));
     w.accumulated =
         calloc((size_t)e->model->n_parameters + 1, sizeof(*w.accumulated));
-    if (w.unit != NULL && w.accumulated != NULL) {
+    if (w.unit && w.accumulated) {
         expect_walk_set_knobs(&w);
         for (uint32_t u = 0; u < e->units->n_units; u++) {
             expect_walk_grow(&w, FSDP_PARAM_SHARD, FSDP_DTYPE_F32,

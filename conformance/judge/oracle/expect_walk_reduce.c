@@ -125,7 +125,7 @@ static bool stays_unsharded(const struct expect *e, uint32_t u)
     if (e->options.keep_root != 0 && u == e->units->unit_of_module[0]) {
         return true;
     }
-    if (own != NULL && own[u] != 0) {
+    if (own && own[u] != 0) {
         return own[u] == 2;
     }
     return e->options.reshard_after_forward == 0;

@@ -15,7 +15,7 @@ enum {
 static void tell(const struct walk *w, uint32_t kind, uint64_t bytes,
                  bool lives)
 {
-    if (w->watch != NULL && w->watch->live != NULL && bytes > 0) {
+    if (w->watch && w->watch->live && bytes > 0) {
         w->watch->live(w->watch->context, kind, bytes / sizeof(float), lives);
     }
 }
@@ -88,7 +88,7 @@ int expect_walk_communicate(struct walk *w, uint32_t kind, uint32_t dim,
 
     if ((s->n & (s->n - 1)) == 0) {
         c = realloc(s->c, (s->n == 0 ? 1 : 2 * (size_t)s->n) * sizeof(*c));
-        if (c == NULL) {
+        if (!c) {
             return FSDP_ERR_NOMEM;
         }
         s->c = c;
@@ -101,7 +101,7 @@ int expect_walk_communicate(struct walk *w, uint32_t kind, uint32_t dim,
                                          .n = kind == FSDP_ALL_GATHER
                                                   ? w->e->unit[u].chunk
                                                   : w->e->unit[u].grad_chunk};
-    if (w->watch != NULL && w->watch->collective != NULL) {
+    if (w->watch && w->watch->collective) {
         w->watch->collective(w->watch->context, &c[s->n]);
     }
     s->n++;
@@ -214,7 +214,7 @@ void expect_walk_cancel(struct walk *w)
 /* A window of unit u opens or closes. */
 static void tell_window(const struct walk *w, uint32_t u, uint32_t flags)
 {
-    if (w->watch != NULL && w->watch->window != NULL) {
+    if (w->watch && w->watch->window) {
         w->watch->window(w->watch->context, u, (flags & EXPECT_OPENS) != 0,
                          (flags & EXPECT_BACKWARD) != 0);
     }
@@ -251,7 +251,7 @@ static int walk_point(struct walk *w, uint32_t point, uint32_t module,
     if (in_unit && (flags & EXPECT_OPENS) != 0) {
         FSDP_TRY(open_window(w, u, flags));
     }
-    if (w->watch != NULL && w->watch->point != NULL) {
+    if (w->watch && w->watch->point) {
         w->watch->point(w->watch->context, point, module);
     }
     if (in_unit &&
@@ -284,7 +284,7 @@ int expect_walk_points(struct walk *w, uint32_t index, uint32_t from,
     }
     s = w->e->model->sequence[index];
     flags = calloc((size_t)s->n + 1, sizeof(*flags));
-    if (flags == NULL) {
+    if (!flags) {
         return FSDP_ERR_NOMEM;
     }
     status = expect_windows(w->e, s, flags);
@@ -330,7 +330,7 @@ int expect_walk_ahead(struct walk *w, uint32_t index, uint32_t at)
     }
     s = w->e->model->sequence[index];
     flags = calloc((size_t)s->n + 1, sizeof(*flags));
-    status = flags != NULL ? expect_windows(w->e, s, flags) : FSDP_ERR_NOMEM;
+    status = flags ? expect_windows(w->e, s, flags) : FSDP_ERR_NOMEM;
     if (status == FSDP_OK && at > 0 && w->e->shards > 1) {
         depth = (flags[at - 1] & EXPECT_BACKWARD) != 0 ? o->prefetch_backward
                                                        : o->prefetch_forward;

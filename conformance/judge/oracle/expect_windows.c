@@ -101,7 +101,7 @@ int expect_windows(const struct expect *e, const struct fsdp_sequence *s,
     uint32_t *last = calloc((size_t)e->units->n_units + 1, sizeof(*last));
     int status = FSDP_ERR_NOMEM;
 
-    if (last != NULL) {
+    if (last) {
         status = mark(e, s, last, flags);
     }
     free(last);

@@ -93,10 +93,10 @@ bool bounds_part(const struct expect *e, const struct compare_part *part,
 
     at.parameter = part->parameter;
     at.unit = part->unit;
-    if (got == NULL) {
+    if (!got) {
         return compare_missing(part, stage, f);
     }
-    if (want == NULL) {
+    if (!want) {
         return finding_missing(f, at,
                                "the values to compare with are not recorded");
     }
@@ -124,7 +124,7 @@ bool bounds_spoil(struct record *r, uint32_t stage, uint32_t step)
 {
     struct record_tensor *t = compare_tensor_to_spoil(r, stage, step);
 
-    if (t == NULL) {
+    if (!t) {
         return false;
     }
     t->data[0] = t->data[0] * 2.0f + 64.0f;

@@ -49,7 +49,7 @@ static double norm_of(const struct expect *e, struct compare_part part)
     part.first = 0;
     part.n = fsdp_numel(e->model, part.parameter);
     g = compare_baseline(e, RECORD_REDUCED, &part);
-    for (uint64_t i = 0; g != NULL && i < part.n; i++) {
+    for (uint64_t i = 0; g && i < part.n; i++) {
         norm += (double)g[i] * (double)g[i];
     }
     return sqrt(norm);
@@ -91,7 +91,7 @@ double bounds_adamw(const struct expect *e, const struct compare_part *part,
         double q = 0.0;
 
         for (uint32_t t = 0; t < n; t++) {
-            if (gradient[t] != NULL) {
+            if (gradient[t]) {
                 q = fmax(q, doubt(bound[t], gradient[t][i]));
             }
         }

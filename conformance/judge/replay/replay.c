@@ -44,7 +44,7 @@ static bool find_uses(const struct expect *e, const struct record *r,
                 use[j].backward * fsdp_numel(e->model, local.parameter);
             out->grad[b][j][k] =
                 compare_values_in_whole(e, r, k, RECORD_LOCAL_GRADIENT, &local);
-            if (out->grad[b][j][k] == NULL) {
+            if (!out->grad[b][j][k]) {
                 return compare_missing(&local, RECORD_LOCAL_GRADIENT, f);
             }
         }
@@ -156,12 +156,11 @@ bool replay_compare_reduced(const struct expect *e, const struct record *r,
     struct replay_reduction reduction;
 
     if (!e->stepped[part->parameter]) {
-        return got == NULL ||
-               finding_text(f,
-                            finding_at("reduced", part->step, -1, part->rank),
-                            "a gradient in a unit that has no backward");
+        return !got || finding_text(
+                           f, finding_at("reduced", part->step, -1, part->rank),
+                           "a gradient in a unit that has no backward");
     }
-    if (got == NULL) {
+    if (!got) {
         return compare_missing(part, RECORD_REDUCED, f);
     }
     if (!replay_reduction_find(e, r, part, &reduction, f)) {
@@ -257,7 +256,7 @@ bool replay_spoil_reduced(const struct expect *e, struct record *r)
     if (!e->any_fold) {
         return compare_spoil_stage(r, RECORD_REDUCED, 0);
     }
-    if (t == NULL) {
+    if (!t) {
         return false;
     }
     /* Another order may change the last bits. This is more, and less than
@@ -284,13 +283,13 @@ bool replay_values_find(const struct expect *e, const struct record *r,
         .before = compare_values(r, RECORD_BEFORE, part),
         .gradient = compare_values(r, replay_stepped_stage(e), part),
         .after = compare_values(r, RECORD_AFTER, part)};
-    if (out->before == NULL) {
+    if (!out->before) {
         return compare_missing(part, RECORD_BEFORE, f);
     }
-    if (out->gradient == NULL && out->is_stepped) {
+    if (!out->gradient && out->is_stepped) {
         return compare_missing(part, replay_stepped_stage(e), f);
     }
-    if (out->after == NULL) {
+    if (!out->after) {
         return compare_missing(part, RECORD_AFTER, f);
     }
     if (!expect_is_trainable(e, part->parameter)) {
@@ -301,13 +300,13 @@ bool replay_values_find(const struct expect *e, const struct record *r,
         struct compare_part earlier = *part;
 
         out->state_after[s] = compare_values(r, stage, part);
-        if (out->state_after[s] == NULL) {
+        if (!out->state_after[s]) {
             return compare_missing(part, stage, f);
         }
         if (part->step > 0) {
             earlier.step = part->step - 1;
             out->state_before[s] = compare_values(r, stage, &earlier);
-            if (out->state_before[s] == NULL) {
+            if (!out->state_before[s]) {
                 return compare_missing(&earlier, stage, f);
             }
         }
@@ -369,8 +368,7 @@ bool replay_compare_step(const struct expect *e, const struct record *r,
         struct replay_element x = {.weight = v.before[i]};
 
         for (uint32_t s = 0; s < v.n_states; s++) {
-            x.state[s] =
-                v.state_before[s] == NULL ? 0.0f : v.state_before[s][i];
+            x.state[s] = !v.state_before[s] ? 0.0f : v.state_before[s][i];
         }
         if (v.is_stepped) {
             x = replay_step(&o, x, v.gradient[i]);

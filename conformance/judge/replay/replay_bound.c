@@ -75,7 +75,7 @@ static bool check_element(const struct replay_optimizer *o,
     struct allowance most = {0};
 
     for (uint32_t s = 0; s < v->n_states; s++) {
-        x.state[s] = v->state_before[s] == NULL ? 0.0f : v->state_before[s][i];
+        x.state[s] = !v->state_before[s] ? 0.0f : v->state_before[s][i];
     }
     want = v->is_stepped ? replay_step(o, x, v->gradient[i]) : x;
     if (v->is_stepped) {

@@ -31,7 +31,7 @@ static bool add_parts(const struct expect *e, const struct record *r,
             continue;
         }
         g = compare_values(r, RECORD_REDUCED, part);
-        if (g == NULL) {
+        if (!g) {
             return compare_missing(part, RECORD_REDUCED, f);
         }
         for (uint64_t j = 0; j < part->n; j++) {
@@ -70,7 +70,7 @@ struct record_answer *replay_said_norm(const struct record *r, uint32_t k,
     char name[CASE_NORM_BYTES];
 
     case_norm_name(n, step, name);
-    for (uint32_t i = 0; rank != NULL && i < rank->n_answers; i++) {
+    for (uint32_t i = 0; rank && i < rank->n_answers; i++) {
         if (strcmp(rank->answer[i].name, name) == 0) {
             return &rank->answer[i];
         }

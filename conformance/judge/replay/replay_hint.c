@@ -119,10 +119,10 @@ void replay_hint(const struct replay_reduction *reduction, const float *got,
     if (reduction->e->c->microbatches > 1) {
         what = alone(reduction, got, n);
     }
-    if (what == NULL && !reduction->e->any_fold) {
+    if (!what && !reduction->e->any_fold) {
         what = replay_mistake(reduction, got, n);
     }
-    if (what != NULL) {
+    if (what) {
         (void)snprintf(f->note, sizeof(f->note), "%s", what);
     } else if (factor_words(reduction, got, n, words)) {
         (void)snprintf(f->note, sizeof(f->note), "all of this part: %s", words);

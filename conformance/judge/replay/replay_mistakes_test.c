@@ -49,7 +49,7 @@ static const char *words(const struct fixture *x, float got)
 {
     const char *text = replay_mistake(&x->reduction, &got, 1);
 
-    return text != NULL ? text : "";
+    return text ? text : "";
 }
 
 static void scaled_before_the_fold(void **state)
@@ -100,7 +100,7 @@ static void microbatches_without_sync(void **state)
         got = each[0] + each[1];
         /* Not the bits of any other mistake, by chance. */
         if (got != replay_reduced(&x.reduction, 0) &&
-            strstr(words(&x, got), "each scaled before it") == NULL) {
+            !strstr(words(&x, got), "each scaled before it")) {
             break;
         }
     }

@@ -198,8 +198,7 @@ const char *replay_rounded_master(const struct replay_optimizer *o,
         struct replay_element y;
 
         for (uint32_t s = 0; s < v->n_states; s++) {
-            x.state[s] =
-                v->state_before[s] == NULL ? 0.0f : v->state_before[s][i];
+            x.state[s] = !v->state_before[s] ? 0.0f : v->state_before[s][i];
         }
         y = replay_step(o, x, v->gradient[i]);
         is_behind = is_behind && v->after[i] == fsdp_round(dtype, y.weight);

@@ -108,7 +108,7 @@ int figures_read(struct record_json *j, json_t *o, struct figures *out)
 bool figures_are_judged(struct record_json *j, const struct figures *f)
 {
     for (uint32_t i = 0; i < JUDGE_N_FIGURES; i++) {
-        if (figures_find(f, judge_figure_name(i)) == NULL) {
+        if (!figures_find(f, judge_figure_name(i))) {
             return record_refuse(j, record_field("figures"),
                                  "\"%s\" is missing", judge_figure_name(i));
         }

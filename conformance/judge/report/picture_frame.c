@@ -13,7 +13,7 @@ int picture_make(FILE *f, const struct expect *e, const struct record *r,
 {
     const struct record_memory *m = r->n_ranks > 0 ? &r->rank[0].memory : NULL;
 
-    if (m == NULL || m->n_moments == 0) {
+    if (!m || m->n_moments == 0) {
         error->status = FSDP_ERR_INVALID;
         (void)snprintf(error->message, sizeof(error->message),
                        "the record of rank 0 has no timeline to draw");
@@ -214,7 +214,7 @@ void picture_legend(const struct picture *p, double y,
 {
     double x = PICTURE_LEFT;
 
-    for (; entries[0] != NULL; entries += 2) {
+    for (; entries[0]; entries += 2) {
         (void)fprintf(p->f,
                       "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"14\" "
                       "height=\"14\"/>\n",

@@ -35,7 +35,7 @@ static int put_windows_of_pass(const struct picture *p, uint32_t rank,
         .size = sizeof(s), .n = n, .point = point, .module = module};
     int status = FSDP_ERR_NOMEM;
 
-    if (point != NULL && module != NULL && opened != NULL && flags != NULL) {
+    if (point && module && opened && flags) {
         for (uint32_t i = 0; i < n; i++) {
             point[i] = p->moment[begin + i].point;
             module[i] = p->moment[begin + i].module;

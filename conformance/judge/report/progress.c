@@ -28,8 +28,8 @@ bool progress_has_colour(FILE *f)
     const char *no = getenv("NO_COLOR");
     const char *term = getenv("TERM");
 
-    return isatty(fileno(f)) != 0 && (no == NULL || no[0] == '\0') &&
-           (term == NULL || strcmp(term, "dumb") != 0);
+    return isatty(fileno(f)) != 0 && (!no || no[0] == '\0') &&
+           (!term || strcmp(term, "dumb") != 0);
 }
 
 void progress_begin(struct progress *p, const char *phase, const char *unit,
@@ -158,7 +158,7 @@ static void end_ticks(struct progress *p)
 
 void progress_add(struct progress *p, uint32_t done, uint32_t failed)
 {
-    if (p != NULL) {
+    if (p) {
         (void)pthread_mutex_lock(&p->lock);
         p->done += done;
         p->failed += failed;

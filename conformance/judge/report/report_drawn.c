@@ -55,7 +55,7 @@ const char *report_drawn_rerun(const struct report_meta *meta,
 {
     static const char last[] = " --case";
     const size_t most = REPORT_LINE_BYTES - JUDGE_SCRIPT_ID_BYTES - 16;
-    const char *rerun = meta->rerun != NULL ? meta->rerun : "";
+    const char *rerun = meta->rerun ? meta->rerun : "";
     const char *seed = strstr(rerun, " --seed ");
     size_t n = strnlen(rerun, most);
 
@@ -66,7 +66,7 @@ const char *report_drawn_rerun(const struct report_meta *meta,
                  strncmp(rerun + n - strlen(last), last, strlen(last)) == 0
              ? strlen(last)
              : 0;
-    if (seed != NULL &&
+    if (seed &&
         strspn(seed + 8, "0123456789") + 8 == (size_t)(rerun + n - seed)) {
         n = (size_t)(seed - rerun);
     }

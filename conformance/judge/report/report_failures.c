@@ -30,11 +30,11 @@ static void put_told(FILE *f, const struct judge_result *r, uint32_t c,
     char line[REPORT_LINE_BYTES];
     uint32_t n = 0;
 
-    while (at != NULL && (n < MAX_TOLD || meta->verbose) &&
+    while (at && (n < MAX_TOLD || meta->verbose) &&
            report_told_line(&at, line)) {
         (void)fprintf(f, "  %s   %s\n", n++ == 0 ? "told" : "    ", line);
     }
-    if (at != NULL && *at != '\0') {
+    if (at && *at != '\0') {
         (void)fputs("         ... (--verbose: all of it)\n", f);
     }
 }
@@ -70,7 +70,7 @@ static void put_failure(FILE *f, const struct judge_result *r, uint32_t c,
                                        : r->cases[c].reason,
                                    clean));
     put_told(f, r, c, q, meta);
-    if (meta->rerun != NULL) {
+    if (meta->rerun) {
         (void)fprintf(
             f, "  rerun  %s\n",
             report_printable(report_rerun(meta, &r->cases[c], line), clean));
@@ -140,13 +140,13 @@ static bool same_failure(const struct judge_result *r, uint32_t c, uint32_t d,
     const char *a;
     const char *b;
 
-    if (x->outcome != y->outcome || !is_failure(r, d, q) || x->detail == NULL ||
-        y->detail == NULL) {
+    if (x->outcome != y->outcome || !is_failure(r, d, q) || !x->detail ||
+        !y->detail) {
         return false; /* what passed has no detail */
     }
     a = x->detail->finding.stage;
     b = y->detail->finding.stage;
-    return strcmp(a != NULL ? a : "", b != NULL ? b : "") == 0 &&
+    return strcmp(a ? a : "", b ? b : "") == 0 &&
            same_words(x->detail->finding.note, y->detail->finding.note);
 }
 
@@ -186,7 +186,7 @@ static void put_also(FILE *f, const struct judge_result *r, uint32_t c,
         }
     }
     (void)fputs(total > shown ? ", ...\n" : "\n", f);
-    if (total > shown && meta->report != NULL) {
+    if (total > shown && meta->report) {
         (void)fprintf(f, "  all    fsdp-cts run --from %s --failed\n",
                       meta->report);
     }
@@ -224,7 +224,7 @@ static struct different *list_different(const struct judge_result *r,
     }
     list = malloc(most * sizeof(*list));
     *n = 0;
-    for (uint32_t q = 0; q < r->n_requirements && list != NULL; q++) {
+    for (uint32_t q = 0; q < r->n_requirements && list; q++) {
         uint32_t nth = 0;
 
         for (uint32_t c = 0; c < r->n_cases; c++) {
@@ -233,7 +233,7 @@ static struct different *list_different(const struct judge_result *r,
             }
         }
     }
-    if (list != NULL) {
+    if (list) {
         qsort(list, *n, sizeof(*list), compare);
     }
     return list;
@@ -269,7 +269,7 @@ int report_failures(FILE *f, const struct judge_result *r,
     uint32_t c = r->n_cases;
     uint32_t q = 0;
 
-    if (list == NULL) {
+    if (!list) {
         return FSDP_ERR_NOMEM;
     }
     (void)judge_first_cause(r, &c, &q);
@@ -282,8 +282,8 @@ int report_failures(FILE *f, const struct judge_result *r,
     if (different > shown) {
         (void)fprintf(f, "and %" PRIu32 " different failures more: %s\n",
                       different - shown,
-                      meta->report != NULL ? meta->report
-                                           : "--verbose, or --report FILE");
+                      meta->report ? meta->report
+                                   : "--verbose, or --report FILE");
     }
     (void)fputs(different > 1 ? "\n" : "", f);
     free(list);

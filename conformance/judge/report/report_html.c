@@ -64,7 +64,7 @@ static void head(const struct html *h)
     }
     page_begin_body(h->f);
     (void)fputs("<h1>What the suite found</h1>\n<p class=\"dim\">", h->f);
-    if (m->suite_version != NULL) {
+    if (m->suite_version) {
         (void)fputs("fsdp-cts ", h->f);
         page_escape(h->f, m->suite_version);
     }
@@ -78,9 +78,9 @@ static void head(const struct html *h)
     (void)fputs(
         h->n_mutants > 0 ? " &middot; <a href=\"#kills\">kill matrix</a>" : "",
         h->f);
-    (void)fputs(h->against != NULL ? " &middot; <a href=\"#against\">since the "
-                                     "earlier run</a></p>\n"
-                                   : "</p>\n",
+    (void)fputs(h->against ? " &middot; <a href=\"#against\">since the "
+                             "earlier run</a></p>\n"
+                           : "</p>\n",
                 h->f);
 }
 

@@ -32,12 +32,11 @@ static const struct {
 
 uint32_t html_case_then(const struct html *h, uint32_t part, uint32_t c)
 {
-    const struct judge_result *then =
-        h->against != NULL ? h->against[part] : NULL;
+    const struct judge_result *then = h->against ? h->against[part] : NULL;
     const char *id = h->part[part].result->cases[c].id;
     uint32_t i = 0;
 
-    if (then == NULL) {
+    if (!then) {
         return JUDGE_NONE;
     }
     /* Runs of one selection have their cases in one order. */
@@ -151,8 +150,7 @@ static uint32_t figures_of(struct html *h, uint32_t part, uint32_t c,
         d != JUDGE_NONE ? h->against[part]->cases[d].figures : NULL;
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < JUDGE_N_FIGURES && now != NULL && then != NULL;
-         i++) {
+    for (uint32_t i = 0; i < JUDGE_N_FIGURES && now && then; i++) {
         if (now->figure[i] != then->figure[i]) {
             if (shown + n < FIGURES_MOST) {
                 figure_row(h, part, c, judge_figure_name(i), then->figure[i],
@@ -230,20 +228,20 @@ int html_against(struct html *h)
     uint32_t **then;
     int status = FSDP_OK;
 
-    if (h->against == NULL) {
+    if (!h->against) {
         return FSDP_OK;
     }
     then = calloc(h->n, sizeof(*then));
-    for (uint32_t p = 0; p < h->n && then != NULL && status == FSDP_OK; p++) {
+    for (uint32_t p = 0; p < h->n && then && status == FSDP_OK; p++) {
         const uint32_t n = h->part[p].result->n_cases;
 
         then[p] = calloc(n + 1u, sizeof(**then));
-        status = then[p] != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+        status = then[p] ? FSDP_OK : FSDP_ERR_NOMEM;
         for (uint32_t c = 0; c < n && status == FSDP_OK; c++) {
             then[p][c] = html_case_then(h, p, c);
         }
     }
-    status = then != NULL ? status : FSDP_ERR_NOMEM;
+    status = then ? status : FSDP_ERR_NOMEM;
     if (status == FSDP_OK) {
         (void)fputs("<h2 id=\"against\">Since the earlier run</h2>\n", h->f);
         for (uint32_t p = 0; p < h->n; p++) {
@@ -252,7 +250,7 @@ int html_against(struct html *h)
         outcomes(h, then);
         figures(h, then);
     }
-    for (uint32_t p = 0; p < h->n && then != NULL; p++) {
+    for (uint32_t p = 0; p < h->n && then; p++) {
         free(then[p]);
     }
     free(then);

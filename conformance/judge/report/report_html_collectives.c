@@ -30,7 +30,7 @@ static const char *css_of(uint32_t kind)
         [FSDP_BARRIER] = "k5",
     };
 
-    return kind < FSDP_N_COLLECTIVES && css[kind] != NULL ? css[kind] : "k5";
+    return kind < FSDP_N_COLLECTIVES && css[kind] ? css[kind] : "k5";
 }
 
 static bool same(const struct record_collective *a,
@@ -57,7 +57,7 @@ static const struct record_sequence *seen(const struct record *r, uint32_t k,
 {
     const struct record_rank *rank = compare_rank(r, k);
 
-    if (rank == NULL || step >= rank->n_steps ||
+    if (!rank || step >= rank->n_steps ||
         rank->step_sequence[step] >= rank->n_sequences) {
         return NULL;
     }
@@ -74,7 +74,7 @@ static void choose(struct lanes *l)
         for (uint32_t k = 0; k < v->record->n_ranks && !l->differ; k++) {
             const struct record_sequence *s = seen(v->record, k, step);
 
-            if (s != NULL && differ(s, l->want)) {
+            if (s && differ(s, l->want)) {
                 l->got = s;
                 l->rank = k;
                 l->step = step;
@@ -179,7 +179,7 @@ void html_collectives(struct html *h, const struct html_view *v)
         return; /* a script: each action has its own */
     }
     choose(&l);
-    if (l.got != NULL && l.got->n + l.want->n > 0) {
+    if (l.got && l.got->n + l.want->n > 0) {
         draw(h, &l);
     }
 }

@@ -138,7 +138,7 @@ void html_curve(struct html *h, const struct html_view *v)
 {
     struct curve *c = calloc(1, sizeof(*c));
 
-    if (c != NULL && v->expect.baseline != NULL) {
+    if (c && v->expect.baseline) {
         c->p.f = h->f;
         load(v, c);
         if (c->n > 0) {

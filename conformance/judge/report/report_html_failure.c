@@ -103,7 +103,7 @@ static void told(const struct html *h, const char *at)
 {
     char line[REPORT_LINE_BYTES];
 
-    if (at == NULL) {
+    if (!at) {
         return;
     }
     (void)fputs("<dt>told</dt><dd><pre>", h->f);
@@ -142,7 +142,7 @@ void html_failure(struct html *h, uint32_t part, uint32_t c, uint32_t q)
     values(h, f);
     row(h, "what", item->outcome == JUDGE_FAIL ? f->note : r->cases[c].reason);
     told(h, report_told(r, c, q));
-    if (h->part[part].meta->rerun != NULL) {
+    if (h->part[part].meta->rerun) {
         (void)fputs("<dt>rerun</dt><dd><code>", h->f);
         page_escape(h->f, report_rerun(h->part[part].meta, &r->cases[c], line));
         (void)fputs("</code></dd>\n", h->f);

@@ -279,7 +279,7 @@ int html_kills(struct html *h)
     k.row_of = calloc((size_t)n + 1, sizeof(*k.row_of));
     k.requirement = calloc((size_t)n + 1, sizeof(*k.requirement));
     k.mutant = calloc(h->n_mutants, sizeof(*k.mutant));
-    if (k.row_of != NULL && k.requirement != NULL && k.mutant != NULL) {
+    if (k.row_of && k.requirement && k.mutant) {
         section(&k);
         status = FSDP_OK;
     }

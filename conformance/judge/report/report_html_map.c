@@ -70,16 +70,15 @@ static const float *wanted(const struct map *m, uint32_t k)
 {
     const struct record *b = m->v->expect.baseline;
     const uint32_t of = m->stage == RECORD_LOCAL_GRADIENT ? k : 0;
-    const struct record_rank *rank = b != NULL ? compare_rank(b, of) : NULL;
+    const struct record_rank *rank = b ? compare_rank(b, of) : NULL;
     const struct finding *f = m->f;
     const struct record_tensor *t =
-        rank == NULL
-            ? NULL
-            : record_find(rank, m->stage, (uint32_t)f->step,
-                          f->microbatch < 0 ? 0 : (uint32_t)f->microbatch,
-                          (uint32_t)f->parameter, 0);
+        !rank ? NULL
+              : record_find(rank, m->stage, (uint32_t)f->step,
+                            f->microbatch < 0 ? 0 : (uint32_t)f->microbatch,
+                            (uint32_t)f->parameter, 0);
 
-    return t != NULL && t->n == m->numel ? t->data : NULL;
+    return t && t->n == m->numel ? t->data : NULL;
 }
 
 static bool row_of(struct map *m, uint32_t k)
@@ -90,7 +89,7 @@ static bool row_of(struct map *m, uint32_t k)
     uint32_t first = 0;
     uint32_t n;
 
-    if (want == NULL || rank == NULL) {
+    if (!want || !rank) {
         return false;
     }
     n = record_parts(rank, m->stage, (uint32_t)f->step,
@@ -223,11 +222,11 @@ void html_map(struct html *h, const struct html_view *v)
     const struct judge_item *item;
     uint32_t q = 0;
 
-    if (m != NULL && judge_first_cause_of(r, v->index, &q)) {
+    if (m && judge_first_cause_of(r, v->index, &q)) {
         item = judge_item_at(r, v->index, q);
         m->v = v;
         m->f = &item->detail->finding;
-        if (m->f->stage != NULL && load(m)) {
+        if (m->f->stage && load(m)) {
             draw(h, m, item->detail->parameter);
         }
     }

@@ -55,13 +55,13 @@ int html_find_pictures(struct html *h)
         most += h->part[p].result->n_cases;
     }
     h->picture = calloc(most, sizeof(*h->picture));
-    for (uint32_t p = 0; p < h->n && h->picture != NULL; p++) {
+    for (uint32_t p = 0; p < h->n && h->picture; p++) {
         const struct judge_result *r = h->part[p].result;
 
         for (uint32_t c = 0; c < r->n_cases; c++) {
             const struct judge_figures *f = r->cases[c].figures;
 
-            if (f != NULL && f->n_moments > 0) {
+            if (f && f->n_moments > 0) {
                 h->picture[h->n_pictures] =
                     (struct html_picture){.part = p, .c = c};
                 h->picture[h->n_pictures].same = first_like(h, h->n_pictures);
@@ -69,7 +69,7 @@ int html_find_pictures(struct html *h)
             }
         }
     }
-    return h->picture != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    return h->picture ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
 static struct memory_plot plot_of(const struct html *h,
@@ -134,7 +134,7 @@ void html_draw_memory(struct html *h, uint32_t part, uint32_t c)
     const struct html_picture p = {.part = part, .c = c};
     const struct judge_figures *f = figures_of(h, &p);
 
-    if (f != NULL && f->n_moments > 0) {
+    if (f && f->n_moments > 0) {
         const struct memory_plot m = plot_of(h, &p);
 
         memory_plot(&m, ++h->n_ids);

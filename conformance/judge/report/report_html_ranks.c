@@ -23,7 +23,7 @@ struct ranks {
 
 static void release(struct ranks *s)
 {
-    for (uint32_t k = 0; s->of != NULL && k < s->n; k++) {
+    for (uint32_t k = 0; s->of && k < s->n; k++) {
         judge_figures_release(s->of[k]);
     }
     free(s->of);
@@ -34,7 +34,7 @@ static void compare(struct ranks *s, uint32_t k)
 {
     uint32_t first = 0;
 
-    while (first < k && (s->of[first] == NULL || s->same[first] != first ||
+    while (first < k && (!s->of[first] || s->same[first] != first ||
                          !html_same_picture(s->of[first], s->of[k]))) {
         first++;
     }
@@ -45,20 +45,19 @@ static bool load(struct ranks *s, const struct html_view *v)
 {
     s->of = calloc((size_t)s->n + 1, sizeof(struct judge_figures *));
     s->same = calloc((size_t)s->n + 1, sizeof(*s->same));
-    for (uint32_t k = 0; s->of != NULL && s->same != NULL && k < s->n; k++) {
+    for (uint32_t k = 0; s->of && s->same && k < s->n; k++) {
         const struct record_rank *r = &v->record->rank[k];
 
         if (!r->present || r->memory.n_moments == 0) {
             continue;
         }
         s->of[k] = calloc(1, sizeof(*s->of[k]));
-        if (s->of[k] == NULL ||
-            judge_timeline(&v->expect, r, s->of[k]) != FSDP_OK) {
+        if (!s->of[k] || judge_timeline(&v->expect, r, s->of[k]) != FSDP_OK) {
             return false;
         }
         compare(s, k);
     }
-    return s->of != NULL && s->same != NULL;
+    return s->of && s->same;
 }
 
 /* "rank 2", "ranks 1, 3": those that have the picture of rank k. */
@@ -69,11 +68,11 @@ static uint32_t name_ranks(const struct ranks *s, uint32_t k,
     size_t used;
 
     for (uint32_t i = k; i < s->n; i++) {
-        n += s->of[i] != NULL && s->same[i] == k ? 1 : 0;
+        n += s->of[i] && s->same[i] == k ? 1 : 0;
     }
     used = (size_t)snprintf(out, NAMES_BYTES, n > 1 ? "ranks" : "rank");
     for (uint32_t i = k; i < s->n; i++) {
-        if (s->of[i] == NULL || s->same[i] != k) {
+        if (!s->of[i] || s->same[i] != k) {
             continue;
         }
         if (used > NAMES_BYTES - 16) {
@@ -112,11 +111,11 @@ void html_ranks(struct html *h, const struct html_view *v)
 
     if (load(&s, v)) {
         for (uint32_t k = 1; k < s.n; k++) {
-            if (s.of[k] != NULL && s.same[k] == k && drawn++ < DRAWN_MOST) {
+            if (s.of[k] && s.same[k] == k && drawn++ < DRAWN_MOST) {
                 draw(&s, k);
             }
         }
-        if (s.n > 1 && s.of[0] != NULL && name_ranks(&s, 0, whose) > 1) {
+        if (s.n > 1 && s.of[0] && name_ranks(&s, 0, whose) > 1) {
             (void)fprintf(
                 h->f,
                 "<p class=\"peak-text\">In this step %s hold the same, "

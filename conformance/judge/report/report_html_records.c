@@ -25,7 +25,7 @@ static void step(struct html *h, const struct html_view *v)
     FILE *f = open_memstream(&text, &n);
     int status = FSDP_ERR_NOMEM;
 
-    if (f != NULL) {
+    if (f) {
         status = picture_step_inside(f, &v->expect, v->record, &error);
         if (fclose(f) != 0) {
             status = FSDP_ERR_NOMEM;
@@ -72,7 +72,7 @@ int html_look(struct html *h, uint32_t part, uint32_t c,
     int status;
 
     v.record = in->record(in->record_context, v.c->id, error);
-    if (v.record == NULL) {
+    if (!v.record) {
         return FSDP_ERR_IO;
     }
     FSDP_TRY(in->describe(in->model_context, &v.c->c, &model, error));
@@ -84,7 +84,7 @@ int html_look(struct html *h, uint32_t part, uint32_t c,
     }
     expect_release(&v.expect);
     in->undescribe(in->model_context, &model);
-    if (in->next != NULL) {
+    if (in->next) {
         in->next(in->record_context);
     }
     return status;
@@ -96,7 +96,7 @@ void html_show_records(struct html *h, uint32_t part, uint32_t c)
     struct fsdp_error error = {0};
     const bool failed = html_count_case(r, c).failures > 0;
 
-    if (h->source == NULL || (!failed && r->n_cases > CASES_FEW)) {
+    if (!h->source || (!failed && r->n_cases > CASES_FEW)) {
         return;
     }
     if (h->n_drawn++ >= CASES_MOST) {

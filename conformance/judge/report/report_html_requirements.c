@@ -114,7 +114,7 @@ static void one(const struct html *h, uint32_t q)
                   requirement_level_name(asked->level));
     page_escape(h->f, asked->text);
     needs(h, r, asked);
-    if (asked->claim != NULL) {
+    if (asked->claim) {
         (void)fprintf(h->f, " Of engines that claim <code>%s</code>.",
                       asked->claim);
     }

@@ -28,8 +28,8 @@ static const char *find_svg(const struct canvas *c, const char **end)
 {
     const char *begin = c->n > 0 ? strstr(c->text, "<svg ") : NULL;
 
-    *end = begin != NULL ? strstr(begin, "</svg>") : NULL;
-    return *end != NULL ? begin : NULL;
+    *end = begin ? strstr(begin, "</svg>") : NULL;
+    return *end ? begin : NULL;
 }
 
 /* The attributes, with a margin: letters begin at the very edge of a figure. */
@@ -42,7 +42,7 @@ static void put_attributes(FILE *f, const char *from, const char *to)
     char *end;
 
     (void)fputs("<svg xmlns=\"http://www.w3.org/2000/svg\" ", f);
-    if (box == NULL || box > to) {
+    if (!box || box > to) {
         (void)fwrite(from, 1, (size_t)(to - from), f);
         (void)fputc('>', f);
         return;
@@ -64,12 +64,12 @@ static int write_svg(const struct canvas *c, const char *name)
 {
     const char *end;
     const char *svg = find_svg(c, &end);
-    const char *inside = svg != NULL ? strchr(svg, '>') : NULL;
+    const char *inside = svg ? strchr(svg, '>') : NULL;
     char path[REPORT_PATH_BYTES];
     struct report_file file;
     int status;
 
-    if (inside == NULL) {
+    if (!inside) {
         return FSDP_OK;
     }
     (void)snprintf(path, sizeof(path), "%.4000s/%s.svg", c->folder, name);
@@ -87,14 +87,14 @@ static void begin(struct html *h, struct canvas *c)
 {
     h->n_ids = 0;
     h->f = open_memstream(&c->text, &c->n);
-    if (h->f == NULL) {
+    if (!h->f) {
         c->status = FSDP_ERR_NOMEM;
     }
 }
 
 static void finish(struct html *h, struct canvas *c, const char *name)
 {
-    if (h->f != NULL && fclose(h->f) == 0 && c->status == FSDP_OK) {
+    if (h->f && fclose(h->f) == 0 && c->status == FSDP_OK) {
         c->status = write_svg(c, name);
     }
     free(c->text);
@@ -131,7 +131,7 @@ int report_svg(const struct report_page *page, const char *folder,
         begin(&h, &canvas);
         if (canvas.status == FSDP_OK && i == 0) {
             html_draw_memory(&h, 0, c);
-        } else if (canvas.status == FSDP_OK && h.source != NULL) {
+        } else if (canvas.status == FSDP_OK && h.source) {
             canvas.status = html_look(&h, 0, c, of_records[i - 1].draws, error);
         }
         finish(&h, &canvas, i == 0 ? "case-memory" : of_records[i - 1].name);

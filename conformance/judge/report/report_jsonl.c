@@ -15,7 +15,7 @@
 /* Jansson takes a reference in every case; NULL is what allocation failed. */
 static void set(json_t *o, const char *key, json_t *value, int *status)
 {
-    if (value == NULL || json_object_set_new(o, key, value) != 0) {
+    if (!value || json_object_set_new(o, key, value) != 0) {
         *status = FSDP_ERR_NOMEM;
     }
 }
@@ -41,7 +41,7 @@ static json_t *number(uint64_t x)
 
 static void set_text(json_t *o, const char *key, const char *s, int *status)
 {
-    if (s != NULL && s[0] != '\0') {
+    if (s && s[0] != '\0') {
         set(o, key, text(s), status);
     }
 }
@@ -58,11 +58,11 @@ static int put_line(FILE *f, json_t *o, int status)
 {
     char *line = NULL;
 
-    if (o != NULL && status == FSDP_OK) {
+    if (o && status == FSDP_OK) {
         line = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER);
     }
     json_decref(o);
-    if (line == NULL) {
+    if (!line) {
         return FSDP_ERR_NOMEM;
     }
     status = fprintf(f, "%s\n", line) > 0 ? FSDP_OK : FSDP_ERR_IO;
@@ -72,7 +72,7 @@ static int put_line(FILE *f, json_t *o, int status)
 
 static void append(json_t *list, json_t *value, int *status)
 {
-    if (value == NULL || json_array_append_new(list, value) != 0) {
+    if (!value || json_array_append_new(list, value) != 0) {
         *status = FSDP_ERR_NOMEM;
     }
 }
@@ -101,13 +101,13 @@ static int put_header(FILE *f, const struct judge_result *r,
 {
     json_t *o = json_object();
     json_t *claims = json_array();
-    int status = claims != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    int status = claims ? FSDP_OK : FSDP_ERR_NOMEM;
 
     set(o, "type", json_string("header"), &status);
     set(o, "report", json_integer(REPORT_VERSION), &status);
     set_text(o, "suite", m->suite_version, &status);
     set_text(o, "commit", m->commit, &status);
-    if (m->commit != NULL) {
+    if (m->commit) {
         set(o, "dirty", json_boolean(m->dirty), &status);
     }
     set_text(o, "compiler", m->compiler, &status);
@@ -131,7 +131,7 @@ static void set_rerun(json_t *o, const struct judge_case *c,
 {
     char line[REPORT_LINE_BYTES];
 
-    if (m->rerun != NULL) {
+    if (m->rerun) {
         set(o, "rerun", text(report_rerun(m, c, line)), status);
     }
 }
@@ -288,7 +288,7 @@ static int put_item(FILE *f, const struct judge_result *r, uint32_t c,
     if (item->outcome == JUDGE_BLOCKED) {
         set(o, "blocked_by", text(r->requirement[item->blocked_by]->id),
             &status);
-    } else if (item->detail == NULL) {
+    } else if (!item->detail) {
         set_text(o, "reason", report_why(r, c, q, why), &status);
     } else {
         set(o, "finding", finding(item->detail, &status), &status);
@@ -413,7 +413,7 @@ static int put_items(FILE *f, const struct judge_result *r,
 {
     for (uint32_t c = 0; c < r->n_cases; c++) {
         FSDP_TRY(put_case(f, &r->cases[c], meta));
-        if (r->cases[c].figures != NULL) {
+        if (r->cases[c].figures) {
             FSDP_TRY(put_figures(f, &r->cases[c]));
         }
         for (uint32_t q = 0; q < r->n_requirements; q++) {

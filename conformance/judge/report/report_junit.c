@@ -54,9 +54,9 @@ static void count_one(uint32_t outcome, struct tally *t)
     const char *element = element_of(outcome);
 
     t->tests++;
-    t->failures += element != NULL && element[0] == 'f' ? 1 : 0;
-    t->errors += element != NULL && element[0] == 'e' ? 1 : 0;
-    t->skipped += element != NULL && element[0] == 's' ? 1 : 0;
+    t->failures += element && element[0] == 'f' ? 1 : 0;
+    t->errors += element && element[0] == 'e' ? 1 : 0;
+    t->skipped += element && element[0] == 's' ? 1 : 0;
 }
 
 static void count(const struct judge_result *r, uint32_t q, struct tally *t)
@@ -81,7 +81,7 @@ static void put_name(FILE *f, const char *attribute, const char *engine,
                      const char *id)
 {
     (void)fprintf(f, " %s=\"", attribute);
-    if (engine != NULL) {
+    if (engine) {
         put_escaped(f, engine);
         (void)fputc(' ', f);
     }
@@ -107,7 +107,7 @@ static void put_told(FILE *f, const char *at)
 {
     char line[REPORT_LINE_BYTES];
 
-    if (at == NULL) {
+    if (!at) {
         return;
     }
     (void)fputs("      <system-out>", f);
@@ -128,7 +128,7 @@ static void put_one(FILE *f, const struct one *one)
     if (one->milliseconds > 0) {
         put_time(f, one->milliseconds);
     }
-    if (element == NULL) {
+    if (!element) {
         (void)fputs("/>\n", f);
         return;
     }
@@ -235,7 +235,7 @@ static void put_suite(FILE *f, const struct judge_result *r, uint32_t q,
     if (time_of_all(r, q) > 0) {
         put_time(f, time_of_all(r, q));
     }
-    if (meta->started > 0 && gmtime_r(&started, &utc) != NULL &&
+    if (meta->started > 0 && gmtime_r(&started, &utc) &&
         strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc) > 0) {
         put_attribute(f, "timestamp", stamp);
     }

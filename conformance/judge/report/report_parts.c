@@ -40,14 +40,14 @@ int report_file_open(struct report_file *file, const char *path,
     (void)snprintf(file->partial, sizeof(file->partial), "%s%s", file->path,
                    file->in_place ? "" : ".partial");
     file->f = fopen(file->partial, "we");
-    return file->f != NULL ? FSDP_OK : fail(file, "open");
+    return file->f ? FSDP_OK : fail(file, "open");
 }
 
 int report_file_close(struct report_file *file, int status)
 {
     const int why = errno; /* of what failed before, if that was IO */
 
-    if (file->f == NULL) {
+    if (!file->f) {
         return status;
     }
     if (status == FSDP_OK && (fflush(file->f) != 0 || ferror(file->f) != 0)) {
@@ -80,7 +80,7 @@ const char *report_printable(const char *in, char out[REPORT_LINE_BYTES])
 {
     size_t n = 0;
 
-    while (in != NULL && in[n] != '\0' && n + 1 < REPORT_LINE_BYTES) {
+    while (in && in[n] != '\0' && n + 1 < REPORT_LINE_BYTES) {
         bool printable = in[n] >= ' ' && in[n] <= '~';
 
         out[n] = (char)(printable ? in[n] : '?');
@@ -135,7 +135,7 @@ const char *report_rerun(const struct report_meta *meta,
     size_t n;
 
     out[0] = '\0';
-    if (meta->rerun != NULL) {
+    if (meta->rerun) {
         n = strnlen(meta->rerun, most);
         while (n > 0 && meta->rerun[n - 1] == ' ') {
             n--;
@@ -157,8 +157,7 @@ const char *report_told(const struct judge_result *r, uint32_t c, uint32_t q)
 {
     uint32_t first;
 
-    return r->cases[c].told != NULL && judge_first_cause_of(r, c, &first) &&
-                   first == q
+    return r->cases[c].told && judge_first_cause_of(r, c, &first) && first == q
                ? r->cases[c].told
                : NULL;
 }
@@ -204,7 +203,7 @@ const char *report_place(const struct judge_detail *d,
     const struct finding *f = &d->finding;
 
     out[0] = '\0';
-    if (f->stage != NULL) {
+    if (f->stage) {
         append(out, "%s", f->stage);
     }
     append_index(out, "step", f->step);
@@ -228,8 +227,7 @@ const char *report_why(const struct judge_result *r, uint32_t c, uint32_t q,
                        char out[REPORT_LINE_BYTES])
 {
     const struct judge_item *item = judge_item_at(r, c, q);
-    const struct finding *f =
-        item->detail != NULL ? &item->detail->finding : NULL;
+    const struct finding *f = item->detail ? &item->detail->finding : NULL;
     char place[REPORT_LINE_BYTES];
     char got[REPORT_VALUE_BYTES];
     char want[REPORT_VALUE_BYTES];
@@ -240,7 +238,7 @@ const char *report_why(const struct judge_result *r, uint32_t c, uint32_t q,
     }
     if (item->outcome == JUDGE_BLOCKED) {
         append(out, "blocked by %s", r->requirement[item->blocked_by]->id);
-    } else if (f != NULL) {
+    } else if (f) {
         append(out, "%s", report_place(item->detail, place));
         append(out, "%s%s", f->note[0] != '\0' && out[0] != '\0' ? ": " : "",
                f->note);
@@ -248,8 +246,7 @@ const char *report_why(const struct judge_result *r, uint32_t c, uint32_t q,
             append(out, "; got %s, want %s", report_value(f->form, f->got, got),
                    report_value(f->form, f->want, want));
         }
-    } else if (r->requirement[q]->claim != NULL &&
-               item->outcome == JUDGE_NOT_CLAIMED &&
+    } else if (r->requirement[q]->claim && item->outcome == JUDGE_NOT_CLAIMED &&
                r->cases[c].outcome != JUDGE_NOT_CLAIMED) {
         append(out, "the engine does not claim %s", r->requirement[q]->claim);
     } else {

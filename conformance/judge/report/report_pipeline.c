@@ -36,7 +36,7 @@ static struct failed *list_failed(const struct judge_result *r, uint32_t *n)
     struct failed *list = calloc((size_t)r->n_requirements + 1, sizeof(*list));
 
     *n = 0;
-    for (uint32_t q = 0; list != NULL && q < r->n_requirements; q++) {
+    for (uint32_t q = 0; list && q < r->n_requirements; q++) {
         struct failed *one = &list[*n];
 
         for (uint32_t c = 0; r->reported[q] && c < r->n_cases; c++) {
@@ -55,7 +55,7 @@ static struct failed *list_failed(const struct judge_result *r, uint32_t *n)
             (*n)++;
         }
     }
-    if (list != NULL) {
+    if (list) {
         qsort(list, *n, sizeof(*list), compare);
     }
     return list;
@@ -72,7 +72,7 @@ static uint32_t bad(const uint32_t count[JUDGE_N_OUTCOMES])
 static void put_cell(FILE *f, const char *s)
 {
     for (; *s != '\0'; s++) {
-        if (strchr("|\\`*_<>[]", *s) != NULL) {
+        if (strchr("|\\`*_<>[]", *s)) {
             (void)fputc('\\', f);
         }
         (void)fputc(*s, f);
@@ -121,7 +121,7 @@ int report_markdown(FILE *f, const struct judge_result *r,
     uint32_t n;
     struct failed *list = list_failed(r, &n);
 
-    if (list == NULL) {
+    if (!list) {
         return FSDP_ERR_NOMEM;
     }
     (void)fprintf(f, "### %s: ", judge_verdict_name(r->verdict));
@@ -164,7 +164,7 @@ int report_markdown(FILE *f, const struct judge_result *r,
 static void put_command(FILE *f, const char *s, bool property)
 {
     for (; *s != '\0'; s++) {
-        if (*s == '%' || (property && strchr(":,", *s) != NULL)) {
+        if (*s == '%' || (property && strchr(":,", *s))) {
             (void)fprintf(f, "%%%02X", (unsigned int)(unsigned char)*s);
         } else {
             (void)fputc(*s, f);
@@ -184,7 +184,7 @@ static void put_lines(FILE *f, const struct failed *one,
     put_command(f, report_why(r, one->c, one->q, line), false);
     (void)fprintf(f, "%%0A%" PRIu32 " case%s, first: %s", one->cases,
                   one->cases > 1 ? "s" : "", r->cases[one->c].id);
-    if (meta->rerun != NULL) {
+    if (meta->rerun) {
         char clean[REPORT_LINE_BYTES];
 
         (void)fputs("%0Arerun: ", f);
@@ -223,7 +223,7 @@ int report_annotations(FILE *f, const struct judge_result *r,
     uint32_t n;
     struct failed *list = list_failed(r, &n);
 
-    if (list == NULL) {
+    if (!list) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < n && i < MAX_ANNOTATIONS; i++) {
@@ -292,7 +292,7 @@ int report_code_quality(FILE *f, const struct judge_result *r, const char *path,
     uint32_t n;
     struct failed *list = list_failed(r, &n);
 
-    if (list == NULL) {
+    if (!list) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -29,7 +29,7 @@ bool report_reader_outcome(struct report_reader *p, const json_t *line,
 {
     const char *name = json_string_value(json_object_get(line, "outcome"));
 
-    for (*out = 0; name != NULL && *out < JUDGE_N_OUTCOMES; (*out)++) {
+    for (*out = 0; name && *out < JUDGE_N_OUTCOMES; (*out)++) {
         if (strcmp(judge_outcome_name(*out), name) == 0) {
             return true;
         }
@@ -41,14 +41,14 @@ uint32_t report_reader_requirement(struct report_reader *p, const json_t *id)
 {
     const struct judge_result *r = &p->part->result;
     const char *name = json_string_value(id);
-    const uint32_t q = name != NULL ? requirement_index(r->requirement, name)
-                                    : r->n_requirements;
+    const uint32_t q =
+        name ? requirement_index(r->requirement, name) : r->n_requirements;
 
     if (q == r->n_requirements) {
         (void)report_reader_refuse(p,
                                    "%.60s is no requirement that this "
                                    "program knows",
-                                   name != NULL ? name : "nothing");
+                                   name ? name : "nothing");
     }
     return q;
 }
@@ -60,8 +60,7 @@ bool report_reader_text(struct report_reader *p, const json_t *line,
     json_t *v = json_object_get(line, key);
 
     memset(out, 0, room);
-    return v == NULL ||
-           record_string.read(&p->j, record_field(key), v, &row, out);
+    return !v || record_string.read(&p->j, record_field(key), v, &row, out);
 }
 
 bool report_reader_u64(struct report_reader *p, const json_t *line,
@@ -95,7 +94,7 @@ static bool take_reported(struct report_reader *p, const json_t *v)
     struct judge_result *r = &p->part->result;
 
     for (uint32_t q = 0; q < r->n_requirements; q++) {
-        r->reported[q] = v == NULL;
+        r->reported[q] = !v;
     }
     for (size_t i = 0; i < json_array_size(v); i++) {
         const uint32_t q = report_reader_requirement(p, json_array_get(v, i));
@@ -105,7 +104,7 @@ static bool take_reported(struct report_reader *p, const json_t *v)
         }
         r->reported[q] = true;
     }
-    return v == NULL || json_is_array(v) ||
+    return !v || json_is_array(v) ||
            report_reader_refuse(p, "\"requirements\" is no list");
 }
 
@@ -128,8 +127,7 @@ static bool take_header(struct report_reader *p, const json_t *line)
     r->reported = record_json_room(&p->j, n, sizeof(*r->reported));
     r->n_proofs = record_json_room(&p->j, n, sizeof(*r->n_proofs));
     part->meta.started = json_integer_value(json_object_get(line, "started"));
-    return r->reported != NULL && r->n_proofs != NULL &&
-           judge_place(r) == FSDP_OK &&
+    return r->reported && r->n_proofs && judge_place(r) == FSDP_OK &&
            take_reported(p, json_object_get(line, "requirements")) &&
            record_list.read(&p->j, record_field(claims.key),
                             json_object_get(line, claims.key), &claims, r) &&
@@ -153,10 +151,10 @@ static bool grow(struct report_reader *p)
 
     if (r->n_cases == p->room) {
         cases = realloc(r->cases, room * sizeof(*cases));
-        r->cases = cases != NULL ? cases : r->cases;
+        r->cases = cases ? cases : r->cases;
         item = realloc(r->item, (room * n + 1) * sizeof(*item));
-        r->item = item != NULL ? item : r->item;
-        if (cases == NULL || item == NULL) {
+        r->item = item ? item : r->item;
+        if (!cases || !item) {
             return report_reader_refuse(p, "out of memory");
         }
         p->room = room;
@@ -194,7 +192,7 @@ static bool take_losses(struct report_reader *p, const json_t *line,
     const char *hex = json_string_value(json_object_get(line, "final_loss"));
     uint32_t bits;
 
-    if (hex == NULL) {
+    if (!hex) {
         return true;
     }
     bits = (uint32_t)strtoul(hex, NULL, 16);
@@ -209,7 +207,7 @@ static bool take_counts(struct report_reader *p, const json_t *line,
 {
     const char *const peak = "peak_parameters";
 
-    if (json_object_get(line, peak) == NULL) {
+    if (!json_object_get(line, peak)) {
         return true;
     }
     c->has_counts = true;
@@ -225,7 +223,7 @@ static bool take_time(struct report_reader *p, const json_t *line,
 {
     uint64_t n = 0;
 
-    if (json_object_get(line, "milliseconds") != NULL &&
+    if (json_object_get(line, "milliseconds") &&
         !report_reader_u64(p, line, "milliseconds", &n)) {
         return false;
     }
@@ -295,7 +293,7 @@ static bool take_drawn(struct report_reader *p, const json_t *v)
 {
     struct judge_drawn *d = &p->part->result.drawn;
 
-    if (v == NULL) {
+    if (!v) {
         return true;
     }
     d->wanted = true;
@@ -311,7 +309,7 @@ static bool take_stopped(struct report_reader *p, const json_t *v)
 {
     struct judge_result *r = &p->part->result;
 
-    return v == NULL ||
+    return !v ||
            (number(p, v, "not_run", &r->not_run) &&
             number(p, v, "not_judged", &r->not_judged) &&
             report_reader_text(p, v, "why", r->stopped, sizeof(r->stopped)));
@@ -338,12 +336,11 @@ static bool check_conclusion(struct report_reader *p, const json_t *line)
                                         n, judge_outcome_name(i), r->count[i]);
         }
     }
-    return (verdict != NULL &&
-            strcmp(verdict, judge_verdict_name(r->verdict)) == 0) ||
+    return (verdict && strcmp(verdict, judge_verdict_name(r->verdict)) == 0) ||
            report_reader_refuse(p,
                                 "the verdict is %.20s, of these items it "
                                 "is %s",
-                                verdict != NULL ? verdict : "missing",
+                                verdict ? verdict : "missing",
                                 judge_verdict_name(r->verdict));
 }
 
@@ -371,7 +368,7 @@ static bool begin(struct report_reader *p, struct report_kept *out,
     struct report_part_kept *more =
         realloc(out->part, ((size_t)out->n + 1) * sizeof(*more));
 
-    if (more == NULL) {
+    if (!more) {
         return report_reader_refuse(p, "out of memory");
     }
     out->part = more;
@@ -390,7 +387,7 @@ static bool take(struct report_reader *p, json_t *line,
 {
     const char *type = json_string_value(json_object_get(line, "type"));
 
-    if (type == NULL || p->open == (strcmp(type, "header") == 0)) {
+    if (!type || p->open == (strcmp(type, "header") == 0)) {
         return report_reader_refuse(p, "not a line that may be here: a header, "
                                        "then cases and items, then a footer");
     }
@@ -430,8 +427,8 @@ const char *report_line(const char **at, const char *end, size_t *n)
         return NULL;
     }
     stop = memchr(begin, '\n', (size_t)(end - begin));
-    *n = (size_t)((stop != NULL ? stop : end) - begin);
-    *at = stop != NULL ? stop + 1 : end;
+    *n = (size_t)((stop ? stop : end) - begin);
+    *at = stop ? stop + 1 : end;
     return begin;
 }
 
@@ -446,7 +443,7 @@ int report_read(const char *text, size_t bytes, const char *file,
     bool good = true;
 
     memset(out, 0, sizeof(*out));
-    while (good && (line = report_line(&text, end, &n)) != NULL) {
+    while (good && (line = report_line(&text, end, &n))) {
         json_t *v = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
 
         p.line++;
@@ -474,7 +471,7 @@ void report_select(struct judge_result *r, const char *const *only)
     for (uint32_t q = 0; q < r->n_requirements; q++) {
         bool asked = false;
 
-        for (uint32_t i = 0; only[i] != NULL && !asked; i++) {
+        for (uint32_t i = 0; only[i] && !asked; i++) {
             asked = strcmp(r->requirement[q]->id, only[i]) == 0;
         }
         r->reported[q] = r->reported[q] && asked;

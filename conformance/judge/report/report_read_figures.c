@@ -12,7 +12,7 @@ static void keep(struct figures *f, struct judge_figures *to)
     for (uint32_t i = 0; i < JUDGE_N_FIGURES; i++) {
         const uint64_t *value = figures_find(f, judge_figure_name(i));
 
-        to->figure[i] = value != NULL ? *value : 0; /* all are there */
+        to->figure[i] = value ? *value : 0; /* all are there */
     }
     to->steps = (uint32_t)f->steps;
     to->bound = f->bound;
@@ -33,8 +33,7 @@ bool report_reader_figures(struct report_reader *p, json_t *line)
     struct figures f = {.n = 0};
     bool good;
 
-    if (c == NULL || id == NULL || strcmp(c->id, id) != 0 ||
-        c->figures != NULL) {
+    if (!c || !id || strcmp(c->id, id) != 0 || c->figures) {
         return report_reader_refuse(p, "figures that are not the first ones "
                                        "behind their case's line");
     }
@@ -44,7 +43,7 @@ bool report_reader_figures(struct report_reader *p, json_t *line)
            figures_are_judged(&p->j, &f);
     if (good) {
         c->figures = calloc(1, sizeof(*c->figures));
-        if (c->figures != NULL) {
+        if (c->figures) {
             keep(&f, c->figures);
         } else {
             good = report_reader_refuse(p, "out of memory");

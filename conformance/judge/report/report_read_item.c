@@ -17,11 +17,11 @@ static const char *keep_stage(struct report_part_kept *part, const char *name)
         }
     }
     /* Never moved: findings point into it. */
-    if (part->stage == NULL) {
+    if (!part->stage) {
         more = calloc(REPORT_MAX_STAGES, sizeof(*more));
         part->stage = more;
     }
-    if (part->stage == NULL || part->n_stages == REPORT_MAX_STAGES) {
+    if (!part->stage || part->n_stages == REPORT_MAX_STAGES) {
         return NULL;
     }
     (void)snprintf(part->stage[part->n_stages], sizeof(part->stage[0]), "%s",
@@ -38,7 +38,7 @@ static bool take_stage(struct report_reader *p, const json_t *v,
         return false;
     }
     f->stage = name[0] != '\0' ? keep_stage(p->part, name) : NULL;
-    return f->stage != NULL || name[0] == '\0' ||
+    return f->stage || name[0] == '\0' ||
            report_reader_refuse(p, "more stages than there are");
 }
 
@@ -49,7 +49,7 @@ static bool take_index(struct report_reader *p, const json_t *v,
     uint64_t n = 0;
 
     *out = -1;
-    if (json_object_get(v, key) == NULL) {
+    if (!json_object_get(v, key)) {
         return true;
     }
     if (!report_reader_u64(p, v, key, &n) || n > INT64_MAX) {
@@ -68,9 +68,9 @@ static bool take_value(struct report_reader *p, const json_t *v,
     if (form != FINDING_BITS) {
         return report_reader_u64(p, v, key, out);
     }
-    *out = bits != NULL ? strtoul(bits, NULL, 16) & UINT32_MAX : 0;
+    *out = bits ? strtoul(bits, NULL, 16) & UINT32_MAX : 0;
     (void)snprintf(again, sizeof(again), "0x%08x", (unsigned int)*out);
-    return (bits != NULL && strcmp(bits, again) == 0) ||
+    return (bits && strcmp(bits, again) == 0) ||
            report_reader_refuse(p,
                                 "\"%s\": bits are 0x and 8 digits of "
                                 "0-9a-f",
@@ -81,7 +81,7 @@ static bool take_form(struct report_reader *p, const json_t *v, uint32_t *out)
 {
     const char *name = json_string_value(json_object_get(v, "form"));
 
-    for (*out = 0; name != NULL && report_form_name(*out) != NULL; (*out)++) {
+    for (*out = 0; name && report_form_name(*out); (*out)++) {
         if (strcmp(report_form_name(*out), name) == 0) {
             return true;
         }
@@ -145,7 +145,7 @@ bool report_reader_item(struct report_reader *p, const json_t *line)
         !report_reader_outcome(p, line, &item.outcome)) {
         return false;
     }
-    if (id == NULL || r->n_cases == 0 ||
+    if (!id || r->n_cases == 0 ||
         strcmp(r->cases[r->n_cases - 1].id, id) != 0) {
         return report_reader_refuse(p, "an item behind another case's line");
     }
@@ -166,11 +166,11 @@ bool report_reader_item(struct report_reader *p, const json_t *line)
         }
     }
     *to = item;
-    if (found == NULL) {
+    if (!found) {
         return true;
     }
     to->detail = calloc(1, sizeof(*to->detail));
-    if (to->detail == NULL) {
+    if (!to->detail) {
         return report_reader_refuse(p, "out of memory");
     }
     return take_finding(p, found, to->detail);

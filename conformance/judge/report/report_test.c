@@ -43,14 +43,13 @@ static void give_step(struct record_rank *r, uint32_t n)
     r->memory.allocations = calloc(1, sizeof(*r->memory.allocations));
     r->memory.launches = calloc(1, sizeof(*r->memory.launches));
     r->memory.moment = calloc(1, sizeof(*r->memory.moment));
-    if (r->sequence == NULL || r->step_sequence == NULL ||
-        r->memory.after_step == NULL || r->memory.allocations == NULL ||
-        r->memory.launches == NULL || r->memory.moment == NULL) {
+    if (!r->sequence || !r->step_sequence || !r->memory.after_step ||
+        !r->memory.allocations || !r->memory.launches || !r->memory.moment) {
         abort();
     }
     r->step_sequence[0] = 1;
     r->sequence[1].c = calloc(n, sizeof(*r->sequence[1].c));
-    if (r->sequence[1].c == NULL) {
+    if (!r->sequence[1].c) {
         abort();
     }
     r->sequence[1].n = n;
@@ -132,7 +131,7 @@ static const char *string_at(const json_t *o, const char *key)
 {
     const char *s = json_string_value(json_object_get(o, key));
 
-    return s != NULL ? s : "";
+    return s ? s : "";
 }
 
 static void json_lines(void **state)
@@ -146,8 +145,7 @@ static void json_lines(void **state)
                      FSDP_OK);
     slurp(b);
     is_plain_text(b->text);
-    for (char *line = strtok(b->text, "\n"); line != NULL;
-         line = strtok(NULL, "\n")) {
+    for (char *line = strtok(b->text, "\n"); line; line = strtok(NULL, "\n")) {
         json_t *o = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
         const char *type = string_at(o, "type");
 
@@ -233,7 +231,7 @@ static uint32_t times(const char *text, const char *what)
 {
     uint32_t n = 0;
 
-    for (; (text = strstr(text, what)) != NULL; text++) {
+    for (; (text = strstr(text, what)); text++) {
         n++;
     }
     return n;

@@ -20,7 +20,7 @@ enum {
 
 static const char *or_unknown(const char *name)
 {
-    return name != NULL ? name : "?";
+    return name ? name : "?";
 }
 
 static bool claims(const struct judge_result *r, const char *claim)
@@ -84,7 +84,7 @@ static const char *lacking(const struct judge_case *c)
 {
     const char *claim = strstr(c->reason, ": ");
 
-    return claim != NULL ? claim + 2 : c->reason;
+    return claim ? claim + 2 : c->reason;
 }
 
 /* Cases that are not claimed, by the first claim that each one lacks. */
@@ -165,7 +165,7 @@ static double ratio_of(const struct judge_result *r, uint32_t q)
     for (uint32_t c = 0; c < r->n_cases; c++) {
         const struct judge_item *item = judge_item_at(r, c, q);
 
-        if (item->outcome == JUDGE_PASS && item->detail != NULL &&
+        if (item->outcome == JUDGE_PASS && item->detail &&
             item->detail->finding.ratio > most) {
             most = item->detail->finding.ratio;
         }

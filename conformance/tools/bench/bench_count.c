@@ -20,7 +20,7 @@ static const struct fsdp_device *real(void *self)
 bool bench_count_times(const struct fsdp_device *d)
 {
     return d->size >= offsetof(struct fsdp_device, stamp) + sizeof(d->stamp) &&
-           d->stamp != NULL;
+           d->stamp;
 }
 
 static int stamp(const struct bench_count *x, struct fsdp_stream *stream,

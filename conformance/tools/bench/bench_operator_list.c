@@ -125,7 +125,7 @@ static uint64_t numel(const struct bench_operator *b, const char *word)
 {
     uint64_t n = 1;
 
-    for (; *word > ' ' && strchr("^~", *word) == NULL; word++) {
+    for (; *word > ' ' && !strchr("^~", *word); word++) {
         n *= *word >= 'a' ? b->dim[*word - 'a'] : (uint64_t)(*word - '0');
     }
     return n;
@@ -141,7 +141,7 @@ static void *range(const struct bench_operator *b, const char *word, uint64_t n)
          (b->kind == FSDP_OP_CROSS_ENTROPY && word != b->ranges));
     float *p = aligned_alloc(64, (n / 16 + 1) * 64);
 
-    for (uint64_t i = 0; i < n && p != NULL; i++) {
+    for (uint64_t i = 0; i < n && p; i++) {
         int32_t id = (int32_t)(i * 7 % 256);
 
         p[i] = 0.5f + (float)(i * 37 % 101) * 0x1p-7f;
@@ -172,7 +172,7 @@ int bench_operator_make(const struct bench_operator *b, struct fsdp_op *op)
     memcpy(op->dim, b->dim, sizeof(b->dim));
     memcpy(op->f, b->f, sizeof(b->f));
     for (const char *word = b->ranges; *word != '\0';) {
-        uint64_t n = strchr("=|", *word) != NULL ? 0 : numel(b, word);
+        uint64_t n = strchr("=|", *word) ? 0 : numel(b, word);
         void *p = NULL;
 
         if (*word == '|') {
@@ -182,14 +182,14 @@ int bench_operator_make(const struct bench_operator *b, struct fsdp_op *op)
 
             memcpy(&p, &in->p, sizeof(p));
             op->out[op->n_out++] = (struct fsdp_out){p, in->bytes};
-        } else if ((p = range(b, word, n)) == NULL) {
+        } else if (!(p = range(b, word, n))) {
             return FSDP_ERR_NOMEM;
         } else {
             uint32_t dtype = dtype_of(word);
             uint32_t place = op->n_in + op->n_out;
 
             n *= fsdp_dtype_bytes(dtype);
-            if (place < 2 && strpbrk(b->ranges, "^~") != NULL) {
+            if (place < 2 && strpbrk(b->ranges, "^~")) {
                 op->aux[place] = dtype;
             }
             if (out) {

@@ -52,7 +52,7 @@ static sgemm *open_blas(void)
     sgemm *function = NULL;
     void *symbol;
 
-    if (library == NULL) {
+    if (!library) {
         return NULL;
     }
     /* ISO C has no cast from an object to a function. */
@@ -60,7 +60,7 @@ static sgemm *open_blas(void)
     memcpy(&set_threads, &symbol, sizeof(symbol));
     symbol = dlsym(library, "cblas_sgemm");
     memcpy(&function, &symbol, sizeof(symbol));
-    if (set_threads != NULL) {
+    if (set_threads) {
         set_threads(1);
     }
     return function;

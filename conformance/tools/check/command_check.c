@@ -153,7 +153,7 @@ static bool find_script(char path[PATH_MAX])
     const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     char *slash = n > 0 ? strrchr(self, '/') : NULL;
 
-    if (slash == NULL) {
+    if (!slash) {
         return false;
     }
     *slash = '\0';
@@ -251,10 +251,10 @@ static int open_folder(const struct options *o, char folder[PATH_MAX])
     const char *tmp = getenv("TMPDIR");
     int n;
 
-    if (o->records == NULL) {
+    if (!o->records) {
         n = snprintf(folder, PATH_MAX, "%s/fsdp-cts-check-XXXXXX",
-                     tmp != NULL && tmp[0] ? tmp : "/tmp");
-        if (n < PATH_MAX && mkdtemp(folder) != NULL) {
+                     tmp && tmp[0] ? tmp : "/tmp");
+        if (n < PATH_MAX && mkdtemp(folder)) {
             return 0;
         }
         fprintf(stderr, "fsdp-cts check: %.200s: %s\n", folder,
@@ -288,7 +288,7 @@ static int check_file(const struct options *o, const char *file)
     if (code == 0) {
         code = judge_folder(o, folder, file);
     }
-    if (o->records == NULL) {
+    if (!o->records) {
         folder_erase(folder);
     }
     return code;

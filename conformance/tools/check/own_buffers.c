@@ -29,7 +29,7 @@ static bool buffer_holds(const struct own_set *s, const struct own_buffer *want,
     *f = own_nowhere();
     f->step = want->step;
     f->rank = want->rank;
-    if (got == NULL) {
+    if (!got) {
         return own_fail(f, "buffer %s is not there", want->name);
     }
     if (got->dtype != want->dtype) {

@@ -40,7 +40,7 @@ static void ask(const struct own_requirement *q, struct own_set *s,
                 struct own_item *item)
 {
     item->finding = own_nowhere();
-    if (q->applies != NULL && !q->applies(s)) {
+    if (q->applies && !q->applies(s)) {
         item->outcome = OWN_NOT_APPLICABLE;
     } else if (!q->holds(q, s, &item->finding)) {
         item->outcome = OWN_FAIL;
@@ -88,7 +88,7 @@ int own_judge(struct own_set *s, struct own_result *out)
 
     memset(out, 0, sizeof(*out));
     out->item = calloc(own_n_requirements, sizeof(*out->item));
-    if (out->item == NULL) {
+    if (!out->item) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < own_n_requirements; i++) {

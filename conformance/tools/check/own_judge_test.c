@@ -60,7 +60,7 @@ static void expect_first(struct scene *x, const char *id, const char *part)
     assert_string_equal(own_requirements[x->r.first].id, id);
     item = item_of(x, id);
     assert_non_null(item);
-    if (strstr(item->finding.text, part) == NULL) {
+    if (!strstr(item->finding.text, part)) {
         fail_msg("%s: %s", id, item->finding.text);
     }
     finish(x);

@@ -150,7 +150,7 @@ static bool ties_hold(const struct own_record *a, const struct own_record *b,
         const struct own_name *x = name_of(b, first->name);
         const struct own_name *y = name_of(b, a->name[i].name);
 
-        if (x != NULL && y != NULL && x->parameter != y->parameter) {
+        if (x && y && x->parameter != y->parameter) {
             return own_fail(f,
                             "%s is %s too in the %s model, and another "
                             "parameter in the %s one",
@@ -319,7 +319,7 @@ static bool is_sharded_once(const struct own_set *s, struct own_finding *f)
         n += s->rank[r].n_pieces;
     }
     all = calloc(n + 1, sizeof(*all));
-    if (all == NULL) {
+    if (!all) {
         return own_fail(f, "out of memory");
     }
     for (uint32_t r = 0; r < s->world; r++) {

@@ -23,9 +23,8 @@ static bool find(const struct own_set *s, uint32_t i, uint32_t r,
     f->rank = r;
     *got = own_find_pass(&s->rank[r], step, microbatch, r);
     *want = own_find_pass(&s->unsharded, step, microbatch, r);
-    return (*got != NULL && *want != NULL) ||
-           own_fail(f, "the %s run has no such pass",
-                    *got == NULL ? "sharded" : "unsharded");
+    return (*got && *want) || own_fail(f, "the %s run has no such pass",
+                                       !*got ? "sharded" : "unsharded");
 }
 
 /* One comparison of all passes, in the order of time. */
@@ -60,7 +59,7 @@ static bool spoil_digit(struct own_set *s, size_t at, struct own_spoil *undo)
     struct own_pass *p = last_pass(s);
     char *digit = (char *)p + at;
 
-    if (p == NULL) {
+    if (!p) {
         return false;
     }
     own_damage(undo, digit, 1);
@@ -153,7 +152,7 @@ bool own_loss_spoil(const struct own_requirement *q, struct own_set *s,
     uint32_t bits;
 
     (void)q;
-    if (p == NULL) {
+    if (!p) {
         return false;
     }
     own_damage(undo, &p->loss, sizeof(p->loss));

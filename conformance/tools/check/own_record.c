@@ -69,10 +69,10 @@ static bool read_bits(struct record_json *j, struct record_field at, json_t *v,
     struct own_tensor *t = base;
     const size_t width = 2 * (size_t)own_dtype_bytes(t->dtype);
     const char *text = json_string_value(v);
-    const size_t length = text != NULL ? strlen(text) : 0;
+    const size_t length = text ? strlen(text) : 0;
 
     (void)row;
-    if (text == NULL || width == 0 || length % width != 0 ||
+    if (!text || width == 0 || length % width != 0 ||
         length / width > OWN_SAMPLES ||
         strspn(text, "0123456789abcdef") != length) {
         return record_refuse(j, at,
@@ -395,7 +395,7 @@ int own_parse(const char *text, size_t bytes, const char *file,
 
 void own_record_release(struct own_record *r)
 {
-    for (uint32_t i = 0; r->unit != NULL && i < r->n_units; i++) {
+    for (uint32_t i = 0; r->unit && i < r->n_units; i++) {
         free(r->unit[i].parameter);
     }
     free(r->parameter);
@@ -472,7 +472,7 @@ int own_read(const char *folder, struct own_set *out, struct fsdp_error *error)
     FSDP_TRY(read_one(path, alone, error));
     FSDP_TRY(check_same(alone, alone, OWN_UNSHARDED, 0, path, error));
     out->rank = calloc(alone->world, sizeof(*out->rank));
-    if (out->rank == NULL) {
+    if (!out->rank) {
         return record_fail(error, FSDP_ERR_NOMEM, where, "out of memory");
     }
     out->world = alone->world;

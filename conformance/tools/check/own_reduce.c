@@ -76,7 +76,7 @@ static bool local(const struct own_set *s, const struct own_tensor *reduced,
 
         like.microbatch = b;
         g = own_find(&s->rank[r], &like);
-        if (g != NULL && g->dtype <= OWN_BF16 && sample < g->n_values) {
+        if (g && g->dtype <= OWN_BF16 && sample < g->n_values) {
             const float x = rounded(s->unsharded.reduce,
                                     float_of(g->dtype, g->value[sample]));
 
@@ -200,12 +200,12 @@ static bool tensor_holds(const struct own_set *s, const struct own_tensor *t,
     }
     /* Of more ranks the unsharded run took these over. */
     if (s->world > 2 ||
-        (want != NULL && own_tensors_same(s, t, want, "unsharded", f))) {
+        (want && own_tensors_same(s, t, want, "unsharded", f))) {
         return true;
     }
     (void)snprintf(text, sizeof(text), "%s", f->text);
     return own_fail(f, "reduced gradient: %.300s",
-                    want == NULL ? "the unsharded run has none" : text);
+                    !want ? "the unsharded run has none" : text);
 }
 
 /* What the unsharded run reduced is there. */
@@ -221,7 +221,7 @@ static bool none_missing(const struct own_set *s, struct own_finding *f)
                 if (own_stage_is(t, "reduced") &&
                     rank->piece[k].parameter == t->parameter &&
                     rank->piece[k].first == t->first &&
-                    rank->piece[k].n == t->n && own_find(rank, t) == NULL) {
+                    rank->piece[k].n == t->n && !own_find(rank, t)) {
                     *f = own_nowhere();
                     f->step = t->step;
                     f->rank = r;

@@ -70,7 +70,7 @@ static void say_place(const struct own_set *s, const struct own_finding *f,
     for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++) {
         const char *comma = n > 0 ? ", " : "";
 
-        if (part[i].name != NULL) {
+        if (part[i].name) {
             n += snprintf(text + n, PLACE_BYTES - (size_t)n, "%s%s %s", comma,
                           part[i].word, part[i].name);
         } else if (part[i].number >= 0) {
@@ -198,7 +198,7 @@ static void set_number(json_t *to, const char *key, int64_t n)
 
 static void set_text(json_t *to, const char *key, const char *text)
 {
-    if (text != NULL) {
+    if (text) {
         (void)json_object_set_new(to, key, json_string(text));
     }
 }
@@ -249,7 +249,7 @@ bool own_print_json(const struct own_set *s, const struct own_result *r,
         "added", (json_int_t)r->scope.added, "added_of",
         (json_int_t)r->scope.added_all, "requirements", items, "verdict",
         own_verdict_name(r->verdict));
-    written = root != NULL && json_dumpf(root, stdout, JSON_INDENT(1)) == 0;
+    written = root && json_dumpf(root, stdout, JSON_INDENT(1)) == 0;
     if (written) {
         printf("\n");
     }

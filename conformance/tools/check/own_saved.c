@@ -54,7 +54,7 @@ bool own_saved_holds(const struct own_requirement *q, const struct own_set *s,
             }
             got = other(rank, t, q->with, q->stage);
             place(f, t, r);
-            if (got == NULL) {
+            if (!got) {
                 return own_fail(f, "%s%s%s: it was saved, and is not loaded",
                                 q->words, key[0] ? " " : "", key);
             }
@@ -96,7 +96,7 @@ bool own_frozen_holds(const struct own_requirement *q, const struct own_set *s,
             first.step = 0;
             want = own_find(rank, &first);
             place(f, t, r);
-            if (want == NULL) {
+            if (!want) {
                 return own_fail(f, "it was not there in the beginning");
             }
             if (!own_tensors_same(s, t, want, "in the beginning", f)) {

@@ -37,7 +37,7 @@ static const char *key_of(const struct own_tensor *t)
 {
     const char *point = strchr(t->stage, '.');
 
-    return point != NULL ? point + 1 : "";
+    return point ? point + 1 : "";
 }
 
 static void place(struct own_finding *f, const struct own_tensor *t,
@@ -96,7 +96,7 @@ static bool compare_rank(const struct own_requirement *q,
         }
         want = own_find(&s->unsharded, t);
         place(f, t, r);
-        if (want == NULL) {
+        if (!want) {
             return own_fail(f, "%s: the unsharded run has none", q->words);
         }
         if (!own_tensors_same(s, t, want, "unsharded", f)) {
@@ -112,8 +112,7 @@ static bool compare_rank(const struct own_requirement *q,
 
 static bool has_piece(const struct own_record *rank, const struct own_tensor *t)
 {
-    const bool scalar =
-        strchr(t->stage, '.') != NULL && t->first == 0 && t->n == 1;
+    const bool scalar = strchr(t->stage, '.') && t->first == 0 && t->n == 1;
 
     for (uint32_t i = 0; i < rank->n_pieces; i++) {
         const struct own_piece *p = &rank->piece[i];
@@ -143,7 +142,7 @@ static bool find_missing(const struct own_requirement *q,
         const struct own_tensor *t = &s->unsharded.tensor[i];
 
         if (own_stage_is(t, q->stage) && is_due(&s->rank[r], t) &&
-            own_find(&s->rank[r], t) == NULL) {
+            !own_find(&s->rank[r], t)) {
             place(f, t, r);
             return own_fail(f,
                             "%s%s%s: there is none, and the unsharded run has "

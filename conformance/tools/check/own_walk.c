@@ -54,7 +54,7 @@ bool own_walk_pass(const struct own_set *s, const struct own_event *pass,
     const uint32_t n = s->rank[0].n_units;
     uint8_t *state = calloc(n + 1, sizeof(*state));
 
-    if (state == NULL) {
+    if (!state) {
         return false;
     }
     for (uint32_t i = 0; i < alone->n_events; i++) {
@@ -101,7 +101,7 @@ static bool has_gradient(const struct own_set *s, const struct own_event *pass,
     like.n = s->unsharded.parameter[parameter].n;
     for (like.microbatch = 0; like.microbatch <= pass->microbatch;
          like.microbatch++) {
-        if (own_find(&s->unsharded, &like) != NULL) {
+        if (own_find(&s->unsharded, &like)) {
             return true;
         }
     }
@@ -191,7 +191,7 @@ all_passes(const struct own_set *s, struct own_finding *f,
     const uint32_t passes = s->unsharded.steps * s->unsharded.microbatches;
     struct own_counts *want = calloc(n + 1, sizeof(*want));
     struct own_counts *got = calloc(n + 1, sizeof(*got));
-    bool holds = want != NULL && got != NULL;
+    bool holds = want && got;
 
     *f = own_nowhere();
     if (!holds) {

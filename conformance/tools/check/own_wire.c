@@ -80,7 +80,7 @@ static bool spoil_size(struct own_set *s, struct own_spoil *undo)
 {
     struct own_event *e = first_collective(s);
 
-    if (e == NULL) {
+    if (!e) {
         return false;
     }
     own_damage(undo, &e->n, sizeof(e->n));
@@ -121,21 +121,20 @@ static bool same_place(const struct own_event *first,
                        const struct own_event *mine, uint32_t r,
                        struct own_finding *f)
 {
-    if (first == NULL && mine == NULL) {
+    if (!first && !mine) {
         return true;
     }
-    if (first != NULL && mine != NULL && same_collective(first, mine)) {
+    if (first && mine && same_collective(first, mine)) {
         return true;
     }
-    place(f, mine != NULL ? mine : first);
+    place(f, mine ? mine : first);
     f->rank = r;
-    return own_fail(f,
-                    "%s of %" PRIu64 " elements, rank 0 has %s of %" PRIu64
-                    " at this place",
-                    mine != NULL ? own_event_name(mine->kind) : "nothing",
-                    mine != NULL ? mine->n : 0,
-                    first != NULL ? own_event_name(first->kind) : "nothing",
-                    first != NULL ? first->n : 0);
+    return own_fail(
+        f,
+        "%s of %" PRIu64 " elements, rank 0 has %s of %" PRIu64
+        " at this place",
+        mine ? own_event_name(mine->kind) : "nothing", mine ? mine->n : 0,
+        first ? own_event_name(first->kind) : "nothing", first ? first->n : 0);
 }
 
 bool own_order_holds(const struct own_requirement *q, const struct own_set *s,
@@ -153,7 +152,7 @@ bool own_order_holds(const struct own_requirement *q, const struct own_set *s,
             if (!same_place(first, mine, r, f)) {
                 return false;
             }
-        } while (first != NULL);
+        } while (first);
     }
     return true;
 }

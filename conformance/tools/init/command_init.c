@@ -82,10 +82,10 @@ static int check_folder(const char *path)
         return refuse(EXIT_OUTPUT, path, strerror(errno));
     }
     folder = opendir(path);
-    if (folder == NULL) {
+    if (!folder) {
         return refuse(EXIT_USAGE, path, strerror(errno));
     }
-    while (empty && (entry = readdir(folder)) != NULL) {
+    while (empty && (entry = readdir(folder))) {
         empty =
             strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
     }
@@ -115,7 +115,7 @@ static int write_engine(const struct language *l, const char *engine, FILE *f)
     size_t bytes = 0;
     FILE *memory = open_memstream(&skeleton, &bytes);
 
-    if (memory == NULL) {
+    if (!memory) {
         return -1;
     }
     (void)skeleton_write(text, 0, memory);
@@ -174,7 +174,7 @@ static int write_files(const struct language *l, const char *folder,
         FILE *f = create(folder, name[i]);
         bool failed;
 
-        if (f == NULL) {
+        if (!f) {
             return refuse(EXIT_OUTPUT, folder, strerror(errno));
         }
         failed = write[i](l, engine, f) != 0;
@@ -195,7 +195,7 @@ static bool find_prefix(char prefix[PATH_MAX])
     prefix[n > 0 ? n : 0] = '\0';
     for (int i = 0; i < 2; i++) { /* the program's name, and bin */
         end = strrchr(prefix, '/');
-        if (end == NULL) {
+        if (!end) {
             return false;
         }
         *end = '\0';
@@ -245,13 +245,12 @@ int command_init(int argc, char **argv)
                       "");
     }
     l = find_language(argv[1]);
-    if (l == NULL) {
+    if (!l) {
         return refuse(EXIT_USAGE, argv[1],
                       "no language that there is an engine in; there are c, "
                       "c++ and cuda");
     }
-    if (l->compiler != NULL && getenv(l->variable) == NULL &&
-        !is_on_path(l->compiler)) {
+    if (l->compiler && !getenv(l->variable) && !is_on_path(l->compiler)) {
         fprintf(stderr,
                 "fsdp-cts init: %s needs %s, which is not in PATH; %s names "
                 "another one\n",

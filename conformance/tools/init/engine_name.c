@@ -25,11 +25,11 @@ void engine_name(const char *folder, char name[ENGINE_NAME_BYTES])
     const char *last = realpath(folder, path);
     size_t n;
 
-    last = strrchr(last != NULL ? last : folder, '/');
+    last = strrchr(last ? last : folder, '/');
     (void)snprintf(name, ENGINE_NAME_BYTES, "%s",
-                   last != NULL && last[1] != '\0' ? last + 1 : "engine");
+                   last && last[1] != '\0' ? last + 1 : "engine");
     for (n = 0; name[n] != '\0'; n++) {
-        if (strchr(allowed, name[n]) == NULL) {
+        if (!strchr(allowed, name[n])) {
             name[n] = '-';
         }
     }
@@ -48,7 +48,7 @@ void engine_name_write(const char *text, const char *from, const char *name,
     const char *at;
 
     (void)snprintf(quoted, sizeof(quoted), "\"%s\"", from);
-    while ((at = strstr(text, quoted)) != NULL) {
+    while ((at = strstr(text, quoted))) {
         fprintf(to, "%.*s\"%s\"", (int)(at - text), text, name);
         text = at + strlen(quoted);
     }

@@ -44,7 +44,7 @@ static const char *comment_of(const char *text, const char *mark)
 static int next_place(const char *text, const char *from, struct place *out)
 {
     out->mark = strstr(from, opens);
-    if (out->mark == NULL) {
+    if (!out->mark) {
         return 0;
     }
     out->comment = comment_of(text, out->mark);
@@ -52,7 +52,7 @@ static int next_place(const char *text, const char *from, struct place *out)
     out->name_length = strspn(out->name, "abcdefghijklmnopqrstuvwxyz-");
     out->held = out->mark + strlen(opens);
     out->end = strstr(out->held, closes);
-    if (out->end == NULL || out->name_length == 0 ||
+    if (!out->end || out->name_length == 0 ||
         out->name_length >= SKELETON_NAME_BYTES ||
         out->name[out->name_length] != ':') {
         return -1;
@@ -73,7 +73,7 @@ static void write_comment(const struct place *p, FILE *out)
 {
     const char *end = p->mark;
 
-    while (end > p->comment && strchr(" \n*", end[-1]) != NULL) {
+    while (end > p->comment && strchr(" \n*", end[-1])) {
         end--;
     }
     fprintf(out, "/* TO DO, ");

@@ -68,7 +68,7 @@ int cluster_open(const char *what, struct cluster *out,
     size_t bytes = 0;
     int status;
 
-    if (preset != NULL) {
+    if (preset) {
         return cluster_parse(preset, strlen(preset), what, out, error);
     }
     status = record_read_file(what, &from, &text, &bytes, error);

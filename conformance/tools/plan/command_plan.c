@@ -46,7 +46,7 @@ static int fail(const struct fsdp_error *error, int status)
 
 static int list(void)
 {
-    for (const struct preset *p = preset_models; p->name != NULL; p++) {
+    for (const struct preset *p = preset_models; p->name; p++) {
         struct plan_model m;
         struct fsdp_error error = {0};
         const int status =
@@ -89,7 +89,7 @@ static int show(const struct plan_options *o, const struct plan_shown *s)
     if (o->json) {
         json_t *const root = plan_show_json(s);
 
-        if (root == NULL || json_dumpf(root, stdout, JSON_INDENT(1)) != 0) {
+        if (!root || json_dumpf(root, stdout, JSON_INDENT(1)) != 0) {
             fprintf(stderr, "fsdp-cts: plan: out of memory, or standard output "
                             "is closed\n");
             code = EXIT_BAD_DATA;
@@ -181,8 +181,8 @@ static int write_page(const struct plan_options *o, const struct plan_shown *s)
     ask.c = row->c;
     if (plan_page_write(
             &(struct plan_page){s->model, &ask, row,
-                                s->cluster != NULL ? s->cluster->name : NULL,
-                                o->memory, o->activations},
+                                s->cluster ? s->cluster->name : NULL, o->memory,
+                                o->activations},
             o->page, &error) != FSDP_OK) {
         (void)fail(&error, FSDP_ERR_IO);
         return EXIT_OUTPUT;
@@ -226,8 +226,7 @@ static int plan(struct plan_options *o, const struct plan_model *m,
     struct cluster on = {.host_ranks = 0};
     struct plan_table table = {.n = 0};
     struct fsdp_error error = {0};
-    int status =
-        o->cluster != NULL ? cluster_open(o->cluster, &on, &error) : FSDP_OK;
+    int status = o->cluster ? cluster_open(o->cluster, &on, &error) : FSDP_OK;
     bool fits = true;
     int code = 0;
 
@@ -241,7 +240,7 @@ static int plan(struct plan_options *o, const struct plan_model *m,
         status = plan_table_make(&ask, o->one, on.host_ranks, o->memory,
                                  o->activations, &table, &error);
     }
-    if (status == FSDP_OK && o->cluster != NULL) {
+    if (status == FSDP_OK && o->cluster) {
         status = plan_table_time(&ask, m, &o->batch, &on, &table, &error);
     }
     if (status != FSDP_OK) {
@@ -249,12 +248,12 @@ static int plan(struct plan_options *o, const struct plan_model *m,
     } else if (o->check) {
         code = check(o, &table, &ask);
     } else {
-        const struct plan_shown shown = {
-            m, &ask, &table, o->cluster != NULL ? &on : NULL, &o->batch};
+        const struct plan_shown shown = {m, &ask, &table,
+                                         o->cluster ? &on : NULL, &o->batch};
 
-        code = o->page != NULL ? write_page(o, &shown) : 0;
+        code = o->page ? write_page(o, &shown) : 0;
         code = code == 0 ? show(o, &shown) : code;
-        fits = table.best < table.n || plan_smallest(&table) == NULL;
+        fits = table.best < table.n || !plan_smallest(&table);
     }
     if (code == 0 && o->try_units) {
         bool others = false;

@@ -108,9 +108,9 @@ int description_parse(const char *text, size_t bytes, const char *file,
 
 void description_release(struct description *d)
 {
-    for (uint32_t i = 0; d->part != NULL && i < d->n_parts; i++) {
-        for (uint32_t m = 0;
-             d->part[i].module != NULL && m < d->part[i].n_modules; m++) {
+    for (uint32_t i = 0; d->part && i < d->n_parts; i++) {
+        for (uint32_t m = 0; d->part[i].module && m < d->part[i].n_modules;
+             m++) {
             free(d->part[i].module[m].parameter);
         }
         free(d->part[i].module);

@@ -34,7 +34,7 @@ const struct plan_row *plan_smallest(const struct plan_table *t)
         const struct plan_row *const row = &t->row[i];
 
         if (row->possible &&
-            (best == NULL || row->bytes.peak_sum < best->bytes.peak_sum)) {
+            (!best || row->bytes.peak_sum < best->bytes.peak_sum)) {
             best = row;
         }
     }
@@ -133,8 +133,8 @@ const struct plan_row *plan_fastest(const struct plan_table *t)
     for (uint32_t i = 0; i < t->n; i++) {
         const struct plan_row *const row = &t->row[i];
 
-        if (row->possible && row->fits && row->time.span != NULL &&
-            (best == NULL || row->time.seconds < best->time.seconds)) {
+        if (row->possible && row->fits && row->time.span &&
+            (!best || row->time.seconds < best->time.seconds)) {
             best = row;
         }
     }

@@ -40,7 +40,7 @@ struct counter {
 
 int plan_refuse(struct fsdp_error *error, int status, const char *format, ...)
 {
-    if (error != NULL && error->status == FSDP_OK) {
+    if (error && error->status == FSDP_OK) {
         va_list arguments;
 
         error->status = status;
@@ -80,7 +80,7 @@ static void keep_moment(struct counter *c)
     if (out->n_moments == c->room) {
         c->room = c->room == 0 ? 64 : 2 * c->room;
         moment = realloc(moment, c->room * sizeof(*moment));
-        if (moment == NULL) {
+        if (!moment) {
             c->failed = true;
             c->room = out->n_moments;
             return;

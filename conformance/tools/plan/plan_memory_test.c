@@ -90,10 +90,9 @@ static int train(const struct run *r, struct fsdp_sharded *s)
 static int open_env(const struct run *r, struct fsdp_env *env)
 {
     FSDP_TRY(r->lender->open(env));
-    return env->compute != NULL
-               ? FSDP_OK
-               : env->device->stream_open(env->device->self, "compute",
-                                          &env->compute);
+    return env->compute ? FSDP_OK
+                        : env->device->stream_open(env->device->self, "compute",
+                                                   &env->compute);
 }
 
 /* Bytes that the limit counts, of this process; 0: unknown. */
@@ -104,12 +103,12 @@ static uint64_t data_of_process(void)
     char line[256];
     FILE *const f = fopen("/proc/self/status", "re");
 
-    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+    while (f && fgets(line, sizeof(line), f)) {
         if (strncmp(line, key, sizeof(key) - 1) == 0) {
             kib = strtoull(line + sizeof(key) - 1, NULL, 10);
         }
     }
-    if (f != NULL) {
+    if (f) {
         (void)fclose(f);
     }
     return kib * 1024;

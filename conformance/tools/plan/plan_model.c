@@ -34,7 +34,7 @@ static void spell(char to[ROOM], const char *from, uint32_t i)
 {
     const char *const mark = strstr(from, "{i}");
 
-    if (mark == NULL) {
+    if (!mark) {
         (void)snprintf(to, ROOM, "%s", from);
     } else {
         (void)snprintf(to, ROOM, "%.*s%u%s", (int)(mark - from), from, i,
@@ -163,7 +163,7 @@ static int add_calls(struct maker *k, const struct description *d)
 {
     uint32_t *point = calloc((size_t)d->n_calls + 1, sizeof(*point));
     uint32_t *module = calloc((size_t)d->n_calls + 1, sizeof(*module));
-    int status = point != NULL && module != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    int status = point && module ? FSDP_OK : FSDP_ERR_NOMEM;
 
     for (uint32_t i = 0; status == FSDP_OK && i < d->n_calls; i++) {
         point[i] = d->call[i].point;
@@ -224,8 +224,7 @@ int plan_model_of_description(const struct description *d,
     k.unit = calloc(DESCRIPTION_MAX_MODULES, sizeof(*k.unit));
     out->work = calloc(DESCRIPTION_MAX_MODULES, sizeof(*out->work));
     out->build = model_build_create();
-    if (k.name != NULL && k.unit != NULL && out->work != NULL &&
-        out->build != NULL) {
+    if (k.name && k.unit && out->work && out->build) {
         status = add_parts(&k, d);
     }
     if (status == FSDP_OK && d->n_calls > 0) {
@@ -259,7 +258,7 @@ int plan_model_of_case(const struct run_case *c, struct plan_model *out,
     (void)snprintf(out->name, sizeof(out->name), "%.16s.%.16s", c->workload,
                    c->size);
     out->work = calloc((size_t)out->model.n_modules + 1, sizeof(*out->work));
-    if (out->work == NULL) {
+    if (!out->work) {
         return plan_refuse(error, FSDP_ERR_NOMEM, "out of memory");
     }
     for (uint32_t p = 0; p < out->model.n_parameters; p++) {
@@ -330,13 +329,13 @@ static int open_workload(const char *what, struct run_case *c,
                            .lr = 0.125f,
                            .steps = 1};
     const char *const dot = strchr(what, '.');
-    const size_t n = dot != NULL ? (size_t)(dot - what) : strlen(what);
+    const size_t n = dot ? (size_t)(dot - what) : strlen(what);
     const struct workload *workload;
 
     (void)snprintf(one.workload, sizeof(one.workload), "%.*s",
                    n < sizeof(one.workload) ? (int)n : 0, what);
     workload = workload_find(one.workload);
-    if (workload == NULL) {
+    if (!workload) {
         return plan_refuse(error, FSDP_ERR_INVALID,
                            "%.200s is no file, no record, no model of `plan "
                            "--list` and no workload",
@@ -346,7 +345,7 @@ static int open_workload(const char *what, struct run_case *c,
         one.wrap = CASE_WRAP_DRAWN;
     }
     (void)snprintf(one.size, sizeof(one.size), "%s",
-                   dot != NULL ? dot + 1 : workload->sizes[0]);
+                   dot ? dot + 1 : workload->sizes[0]);
     while ((workload->data_kinds & (1u << one.data)) == 0) {
         one.data++;
     }
@@ -362,7 +361,7 @@ int plan_model_open(const char *what, struct run_case *c, bool *is_record,
 
     memset(out, 0, sizeof(*out));
     *is_record = false;
-    if (preset != NULL) {
+    if (preset) {
         return plan_model_of_text(preset, strlen(preset), what, out, error);
     }
     if (stat(what, &about) == 0) {
@@ -393,7 +392,7 @@ static int merge(const struct plan_model *m, uint32_t n, struct wrap_units *out)
     memset(out, 0, sizeof(*out));
     out->unit_of_module =
         calloc((size_t)m->model.n_modules + 1, sizeof(*out->unit_of_module));
-    if (out->unit_of_module == NULL) {
+    if (!out->unit_of_module) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < m->model.n_modules; i++) {

@@ -56,7 +56,7 @@ static void published_counts(void **state)
     size_t n = 0;
 
     (void)state;
-    while (preset_models[n].name != NULL) {
+    while (preset_models[n].name) {
         n++;
     }
     assert_int_equal(n, sizeof(all) / sizeof(all[0]));
@@ -278,7 +278,7 @@ static void what_is_refused(void **state)
         struct fsdp_error error;
 
         assert_int_equal(parse(all[i].text, &m, &error), all[i].status);
-        if (strstr(error.message, all[i].says) == NULL) {
+        if (!strstr(error.message, all[i].says)) {
             fail_msg("%s: \"%s\" does not say \"%s\"", all[i].text,
                      error.message, all[i].says);
         }

@@ -295,7 +295,7 @@ void plan_options_help(void)
         char left[40];
 
         (void)snprintf(left, sizeof(left), "--%s %s", rows[i].name,
-                       rows[i].value != NULL ? rows[i].value : "");
+                       rows[i].value ? rows[i].value : "");
         printf("  %-24s %s\n", left, rows[i].help);
     }
 }
@@ -310,23 +310,23 @@ static int check_together(const struct plan_options *o)
 {
     const struct run_case *const c = &o->c;
 
-    if (o->model == NULL && !o->list && !o->exercises) {
+    if (!o->model && !o->list && !o->exercises) {
         fprintf(stderr, "fsdp-cts: plan: needs a MODEL; see: fsdp-cts plan "
                         "--help\n");
         return EXIT_USAGE;
     }
     if (o->least_ranks &&
-        ((o->memory == 0 && o->cluster == NULL) || o->json || o->check)) {
+        ((o->memory == 0 && !o->cluster) || o->json || o->check)) {
         fprintf(stderr, "fsdp-cts: plan: --least-ranks needs --memory or "
                         "--cluster, and prints no JSON\n");
         return EXIT_USAGE;
     }
-    if (o->page != NULL && (!o->one || o->check || o->least_ranks)) {
+    if (o->page && (!o->one || o->check || o->least_ranks)) {
         fprintf(stderr, "fsdp-cts: plan: --page needs --strategy, and goes "
                         "with neither --check nor --least-ranks\n");
         return EXIT_USAGE;
     }
-    if (o->try_units && (!o->one || o->cluster == NULL || o->json)) {
+    if (o->try_units && (!o->one || !o->cluster || o->json)) {
         fprintf(stderr, "fsdp-cts: plan: --try-units needs --strategy and "
                         "--cluster, and prints no JSON\n");
         return EXIT_USAGE;
@@ -358,10 +358,9 @@ int plan_options_parse(int argc, char **argv, struct plan_options *out)
     out->units = 1;
     out->batch.sequence = 2048;
     for (int i = 0; i < N_ROWS; i++) {
-        all[i] = (struct option){rows[i].name,
-                                 rows[i].value != NULL ? required_argument
-                                                       : no_argument,
-                                 NULL, FIRST + i};
+        all[i] = (struct option){
+            rows[i].name, rows[i].value ? required_argument : no_argument, NULL,
+            FIRST + i};
     }
     opterr = 0;
     optind = 1;

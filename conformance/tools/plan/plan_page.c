@@ -237,7 +237,7 @@ static void draw(FILE *f, const struct plan_page *p, const struct schedule *s)
         record_dtype_name(p->ask->param_dtype),
         record_dtype_name(p->ask->reduce_dtype), p->row->bytes.sent_sum);
     draw_memory(f, p);
-    if (s != NULL) {
+    if (s) {
         draw_time(f, p, s);
     }
     draw_table(f, p);
@@ -256,7 +256,7 @@ static int write_to(const struct plan_page *p, const struct schedule *s,
         return plan_refuse(error, FSDP_ERR_IO, "%.100s...: too long", path);
     }
     f = fopen(partial, "we");
-    if (f == NULL) {
+    if (!f) {
         return plan_refuse(error, FSDP_ERR_IO, "%.400s cannot be written",
                            path);
     }
@@ -277,11 +277,11 @@ int plan_page_write(const struct plan_page *p, const char *path,
     struct schedule s = {.n = 0};
     int status = FSDP_OK;
 
-    if (p->cluster != NULL) {
+    if (p->cluster) {
         status = schedule_make(p->ask, &s, error);
     }
     if (status == FSDP_OK) {
-        status = write_to(p, p->cluster != NULL ? &s : NULL, path, error);
+        status = write_to(p, p->cluster ? &s : NULL, path, error);
     }
     schedule_release(&s);
     return status;

@@ -172,11 +172,11 @@ void plan_show_text(const struct plan_shown *s)
     if (t->memory > 0) {
         show_advice(t);
     }
-    if (s->cluster != NULL) {
+    if (s->cluster) {
         show_times(s);
         if (t->n == 1 && t->row[0].possible) {
             show_exposed(s);
-        } else if (plan_fastest(t) != NULL) {
+        } else if (plan_fastest(t)) {
             printf("fastest%s: %s\n", t->memory > 0 ? " that fits" : "",
                    case_strategy_name(plan_fastest(t)->c.strategy));
         }
@@ -224,10 +224,10 @@ static json_t *row_json(const struct plan_table *t, const struct plan_row *row)
         "peak_parameters", number(b->peak_parameters), "peak_all",
         number(b->peak_sum), "wire", wire, "binding",
         json_string(plan_term_name(row->binding)));
-    if (o != NULL && t->memory > 0) {
+    if (o && t->memory > 0) {
         (void)json_object_set_new(o, "fits", json_boolean(row->fits));
     }
-    if (o != NULL && row->time.span != NULL) {
+    if (o && row->time.span) {
         const struct plan_time *const time = &row->time;
 
         if (json_object_set_new(

@@ -74,7 +74,7 @@ int plan_durations(const struct plan_ask *ask, const struct plan_model *m,
     double *const d = calloc((size_t)s->n + 1, sizeof(*d));
 
     *out = d;
-    if (d == NULL) {
+    if (!d) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < s->n; i++) {
@@ -153,7 +153,7 @@ int plan_simulate(const struct schedule *s, uint32_t n_units,
     out->span = calloc((size_t)s->n + 1, sizeof(*out->span));
     out->exposed_by_unit =
         calloc((size_t)n_units + 1, sizeof(*out->exposed_by_unit));
-    if (out->span == NULL || out->exposed_by_unit == NULL) {
+    if (!out->span || !out->exposed_by_unit) {
         plan_time_release(out);
         return FSDP_ERR_NOMEM;
     }

@@ -76,7 +76,7 @@ int plan_wraps_make(const struct plan_ask *ask, const struct plan_model *m,
         const struct plan_row *const row = &out->wrap[i].row;
 
         if (row->possible && row->fits &&
-            (best == NULL || row->time.seconds < best->time.seconds)) {
+            (!best || row->time.seconds < best->time.seconds)) {
             best = row;
             out->best = i;
         }

@@ -43,7 +43,7 @@ static int simulate(const struct prefetch *p, uint32_t units,
 
     if (status == FSDP_OK) {
         duration = calloc((size_t)s.n + 1, sizeof(*duration));
-        status = duration != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+        status = duration ? FSDP_OK : FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; status == FSDP_OK && i < s.n; i++) {
         const struct schedule_task *const k = &s.task[i];

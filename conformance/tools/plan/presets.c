@@ -56,7 +56,7 @@ const struct preset preset_clusters[] = {
 
 const char *preset_find(const struct preset *list, const char *name)
 {
-    for (; list->name != NULL; list++) {
+    for (; list->name; list++) {
         if (strcmp(list->name, name) == 0) {
             return list->text;
         }

@@ -45,7 +45,7 @@ static bool make_room(void **array, uint32_t n, uint32_t *room, size_t size)
         return true;
     }
     grown = realloc(*array, (*room == 0 ? 256 : 2 * (size_t)*room) * size);
-    if (grown == NULL) {
+    if (!grown) {
         return false;
     }
     *array = grown;
@@ -252,7 +252,7 @@ static int arrange_all(struct maker *k)
     k->gather = calloc(n, sizeof(*k->gather));
     k->open = calloc(n, sizeof(*k->open));
     k->reduced = calloc((size_t)k->n_events + 1, sizeof(*k->reduced));
-    if (k->gather == NULL || k->open == NULL || k->reduced == NULL) {
+    if (!k->gather || !k->open || !k->reduced) {
         return FSDP_ERR_NOMEM;
     }
     memset(k->gather, 0xff, n * sizeof(*k->gather));

@@ -70,7 +70,7 @@ static bool number(const char **text, const char *stop, uint64_t most,
     errno = 0;
     *out = strtoull(*text, &end, 10);
     *text = end;
-    return errno == 0 && *out <= most && strchr(stop, *end) != NULL;
+    return errno == 0 && *out <= most && strchr(stop, *end);
 }
 
 static bool whole_number(const char *text, uint64_t least, uint64_t most,
@@ -133,7 +133,7 @@ static int parse_also(const char *value, struct probe_expect *e)
     const char *at = strchr(value, ':');
     struct probe_count *c = &e->also[e->n_also];
 
-    if (e->n_also == PROBE_MAX_ALSO || at == NULL ||
+    if (e->n_also == PROBE_MAX_ALSO || !at ||
         !find_name(probe_kind_name, PROBE_N_KINDS, value, (size_t)(at - value),
                    &c->kind) ||
         (at++, !number(&at, ":", (uint64_t)1 << 48, &c->n)) || *at != ':' ||
@@ -158,8 +158,8 @@ static int parse_strategy(const char *value, struct probe_expect *e)
                       "full-shard, shard-grad-op, no-shard, hybrid-shard or "
                       "hybrid-shard-zero2 was expected");
     }
-    e->reshard = strstr(value, "full-shard") != NULL ||
-                 strcmp(value, "hybrid-shard") == 0;
+    e->reshard =
+        strstr(value, "full-shard") || strcmp(value, "hybrid-shard") == 0;
     e->shards = strcmp(value, "no-shard") != 0;
     return 0;
 }
@@ -315,7 +315,7 @@ static int say_json(const struct options *o, const struct probe_logs *logs,
                   findings, "verdict",
                   o->judges || o->peak != PROBE_UNKNOWN ? json_string(verdict)
                                                         : json_null());
-    if (root == NULL || json_dumpf(root, stdout, JSON_INDENT(1)) != 0) {
+    if (!root || json_dumpf(root, stdout, JSON_INDENT(1)) != 0) {
         fprintf(stderr, "fsdp-cts: probe: out of memory, or standard output "
                         "is closed\n");
         code = EXIT_BAD_DATA;
@@ -331,8 +331,8 @@ static int probe(const struct options *o, const char *const *path, uint32_t n)
     struct probe_logs logs;
     struct probe_verdict *verdict = calloc(1, sizeof(*verdict));
     int code = EXIT_BAD_DATA;
-    int status = verdict == NULL ? FSDP_ERR_NOMEM
-                                 : probe_logs_read(path, n, &logs, &error);
+    int status =
+        !verdict ? FSDP_ERR_NOMEM : probe_logs_read(path, n, &logs, &error);
 
     if (status == FSDP_OK) {
         status =
@@ -351,7 +351,7 @@ static int probe(const struct options *o, const char *const *path, uint32_t n)
         fprintf(stderr, "fsdp-cts: %s\n",
                 error.message[0] ? error.message : fsdp_status_text(status));
     }
-    if (verdict != NULL) {
+    if (verdict) {
         probe_logs_release(&logs);
     }
     free(verdict);
@@ -368,7 +368,7 @@ int command_probe(int argc, char **argv)
         free(o);
         return 0;
     }
-    if (o == NULL) {
+    if (!o) {
         fprintf(stderr, "fsdp-cts: out of memory\n");
         return EXIT_BAD_DATA;
     }

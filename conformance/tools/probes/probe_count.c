@@ -52,7 +52,7 @@ int probe_counts_add(struct probe_counts *counts,
         uint32_t room = counts->room == 0 ? 16 : 2 * counts->room;
         struct probe_count *grown =
             realloc(counts->count, room * sizeof(*grown));
-        if (grown == NULL) {
+        if (!grown) {
             return FSDP_ERR_NOMEM;
         }
         counts->count = grown;

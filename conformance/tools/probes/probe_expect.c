@@ -272,7 +272,7 @@ int probe_judge(const struct probe_logs *logs,
         calls += log->source != PROBE_HEAP;
         if (log->source == PROBE_HEAP && peak != PROBE_UNKNOWN) {
             judge_peak(log, peak, v);
-        } else if (log->source != PROBE_HEAP && expect != NULL) {
+        } else if (log->source != PROBE_HEAP && expect) {
             if (shares_process(log)) {
                 find(v, &v->incomplete,
                      "%.100s: several ranks share the process", log->path);
@@ -281,14 +281,13 @@ int probe_judge(const struct probe_logs *logs,
             }
         }
     }
-    if (expect != NULL) {
+    if (expect) {
         judge_ranks(logs, PROBE_MPI, v);
         judge_ranks(logs, PROBE_NCCL, v);
     }
-    if ((expect != NULL && calls == 0) ||
-        (peak != PROBE_UNKNOWN && heaps == 0)) {
+    if ((expect && calls == 0) || (peak != PROBE_UNKNOWN && heaps == 0)) {
         find(v, &v->incomplete, "no log of %s",
-             expect != NULL && calls == 0 ? "collectives" : "a heap");
+             expect && calls == 0 ? "collectives" : "a heap");
     }
     return FSDP_OK;
 }

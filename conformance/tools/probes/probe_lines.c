@@ -227,7 +227,7 @@ static bool check_launch(struct record_json *j, void *base)
         return true;
     }
     c = l->of < log->n_calls ? &log->call[l->of] : NULL;
-    if (c == NULL || c->kind != l->kind || c->n != l->n || c->comm != l->comm) {
+    if (!c || c->kind != l->kind || c->n != l->n || c->comm != l->comm) {
         return record_refuse(j, record_field("of"), "there is no such call");
     }
     c->launches++;

@@ -21,7 +21,7 @@ void *probe_parse_room(struct probe_parse *p, void *array, uint64_t n,
     if (n == *room) {
         size_t more = *room == 0 ? 16 : 2 * *room;
         void *grown = realloc(base, more * bytes);
-        if (grown == NULL) {
+        if (!grown) {
             p->j.status = record_fail(p->j.error, FSDP_ERR_NOMEM, "probe",
                                       "%.150s: %s", p->j.file, "out of memory");
             return NULL;
@@ -39,8 +39,7 @@ static bool read_beside_type(struct probe_parse *p, const char *type,
                              void *to)
 {
     (void)json_object_del(line, "type");
-    return to != NULL &&
-           record_read_fields(&p->j, record_field(type), line, table, to);
+    return to && record_read_fields(&p->j, record_field(type), line, table, to);
 }
 
 static bool parse_header(struct probe_parse *p, json_t *line)
@@ -49,8 +48,8 @@ static bool parse_header(struct probe_parse *p, json_t *line)
     json_t *const v = json_object_get(line, version->key);
 
     /* Before all other fields, which may be others in another version. */
-    return (v == NULL || version->type->read(&p->j, record_field(version->key),
-                                             v, version, p->log)) &&
+    return (!v || version->type->read(&p->j, record_field(version->key), v,
+                                      version, p->log)) &&
            read_beside_type(p, "header", line, &probe_header, p->log);
 }
 
@@ -58,7 +57,7 @@ static bool parse_line(struct probe_parse *p, json_t *line)
 {
     const char *type = json_string_value(json_object_get(line, "type"));
 
-    if (type == NULL) {
+    if (!type) {
         return record_refuse(&p->j, record_field("type"),
                              "an object with this text was expected");
     }
@@ -73,7 +72,7 @@ static bool parse_line(struct probe_parse *p, json_t *line)
         return record_refuse(&p->j, record_field("type"),
                              "nothing follows the end");
     }
-    for (const struct probe_line *l = probe_lines; l->type != NULL; l++) {
+    for (const struct probe_line *l = probe_lines; l->type; l++) {
         if (strcmp(l->type, type) == 0 &&
             (l->sources >> p->log->source & 1) != 0) {
             return read_beside_type(p, l->type, line, l->table, l->begin(p));
@@ -101,7 +100,7 @@ int probe_log_parse(const char *text, size_t bytes, const char *path,
             at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
         (void)snprintf(place, sizeof(place), "%s:%" PRIu64,
                        length > 60 ? path + length - 60 : path, number);
-        if (stop == NULL) {
+        if (!stop) {
             if (!p.begun) {
                 (void)record_refuse(&p.j, record_field("header"),
                                     "there is none: no log, or its disk was "
@@ -113,7 +112,7 @@ int probe_log_parse(const char *text, size_t bytes, const char *path,
             break;
         }
         json_t *line = record_json_load(&p.j, at, (size_t)(stop - at));
-        if (line != NULL) {
+        if (line) {
             (void)parse_line(&p, line);
             json_decref(line);
         }

@@ -41,7 +41,7 @@ static int read_log(const char *path, struct probe_logs *out,
     if (status == FSDP_OK) {
         struct probe_log_file *grown =
             realloc(out->log, (out->n + 1) * sizeof(*grown));
-        if (grown == NULL) {
+        if (!grown) {
             status = record_fail(error, FSDP_ERR_NOMEM, where,
                                  "%.160s: out of memory", path);
         } else {

@@ -200,7 +200,7 @@ static json_t *counts_json(const struct probe_log_file *log)
         json_decref(out);
         out = NULL;
     }
-    for (uint32_t i = 0; out != NULL && i < counts.n; i++) {
+    for (uint32_t i = 0; out && i < counts.n; i++) {
         const struct probe_count *c = &counts.count[i];
         (void)json_array_append_new(
             out,
@@ -243,12 +243,12 @@ json_t *probe_show_json(const struct probe_logs *logs)
             log->ended ? json_string(probe_how_name(log->end.how))
                        : json_null(),
             "marks", marks_json(log), "counts", counts_json(log));
-        if (one != NULL && log->source == PROBE_HEAP) {
+        if (one && log->source == PROBE_HEAP) {
             (void)json_object_del(one, "counts");
             (void)json_object_set_new(one, "peak", known(log->peak));
             (void)json_object_set_new(one, "live", known(log->end.live));
             (void)json_object_set_new(one, "mapped", known(log->end.mapped));
-        } else if (one != NULL) {
+        } else if (one) {
             (void)json_object_set_new(one, "sends", known(log->end.sends));
             (void)json_object_set_new(one, "puts", known(log->end.puts));
         }

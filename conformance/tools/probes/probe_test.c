@@ -53,7 +53,7 @@ static void refused(const char *text, const char *why)
     int status = probe_log_parse(text, strlen(text), "log", &log, &error);
     probe_log_release(&log);
     assert_int_equal(status, FSDP_ERR_FORMAT);
-    if (strstr(error.message, why) == NULL) {
+    if (!strstr(error.message, why)) {
         fail_msg("'%s' is not in '%s'", why, error.message);
     }
 }

@@ -40,7 +40,7 @@ static int read_listed(const char *folder, const char *name,
                        struct fsdp_error *error)
 {
     *text = NULL;
-    if (bundle_files_find(&b->files, name) == NULL) {
+    if (!bundle_files_find(&b->files, name)) {
         return record_fail(error, FSDP_ERR_FORMAT, where,
                            "%s: every bundle has one", name);
     }
@@ -97,7 +97,7 @@ static int check_none_extra(const struct bundle *b, struct fsdp_error *error)
         }
         path += sizeof(prefix) - 1;
         c = case_of(b, path, strcspn(path, "/"));
-        if (c == NULL || c->outcome == JUDGE_NOT_CLAIMED) {
+        if (!c || c->outcome == JUDGE_NOT_CLAIMED) {
             return record_fail(error, FSDP_ERR_FORMAT, where,
                                "records/%.130s: its cases and claims do not "
                                "call for this one",
@@ -132,9 +132,9 @@ int bundle_judge(const char *records, const struct case_list *cases,
             struct run_case *more =
                 realloc(run.c, (run.n + (size_t)1) * sizeof(*more));
 
-            status = more != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
-            run.c = more != NULL ? more : run.c;
-            if (more != NULL) {
+            status = more ? FSDP_OK : FSDP_ERR_NOMEM;
+            run.c = more ? more : run.c;
+            if (more) {
                 run.c[run.n++] = cases->c[i];
             }
         }
@@ -161,9 +161,9 @@ static int judge_records(const char *folder, const struct arguments *a,
 {
     char records[RECORD_PATH_BYTES];
     const char **claims = calloc(b->s.n_claims + (size_t)1, sizeof(*claims));
-    int status = claims != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    int status = claims ? FSDP_OK : FSDP_ERR_NOMEM;
 
-    for (uint32_t i = 0; claims != NULL && i < b->s.n_claims; i++) {
+    for (uint32_t i = 0; claims && i < b->s.n_claims; i++) {
         claims[i] = b->s.claim[i];
     }
     if (status == FSDP_OK) {
@@ -315,7 +315,7 @@ static int load(const char *folder, struct bundle *b, struct fsdp_error *error)
     FSDP_TRY(status);
     FSDP_TRY(check_versions(&b->s, error));
     for (uint32_t i = 0; i < b->files.n; i++) {
-        has = has || strchr(b->files.file[i].path, '/') != NULL;
+        has = has || strchr(b->files.file[i].path, '/');
     }
     if (has != b->s.has_records) {
         return record_fail(error, FSDP_ERR_FORMAT, where,

@@ -56,8 +56,8 @@ static uint64_t most_bytes(const char *path)
     if (strcmp(path, BUNDLE_REPORT) == 0) {
         return REPORT_MAX_BYTES;
     }
-    return strchr(path, '/') != NULL ? (uint64_t)RECORD_MAX_JSON_BYTES
-                                     : (uint64_t)BUNDLE_MAX_JSON_BYTES;
+    return strchr(path, '/') ? (uint64_t)RECORD_MAX_JSON_BYTES
+                             : (uint64_t)BUNDLE_MAX_JSON_BYTES;
 }
 
 static int size_differs(struct fsdp_error *error, const char *path, uint64_t is,
@@ -86,11 +86,11 @@ static int check_size(int fd, const char *path,
                            path, (unsigned long long)s.st_size,
                            (unsigned long long)most_bytes(path));
     }
-    if (listed == NULL) {
+    if (!listed) {
         return FSDP_OK;
     }
     want = bundle_files_find(listed, path);
-    if (want == NULL) {
+    if (!want) {
         return fail_on(error, FSDP_ERR_FORMAT, path, "is not in the manifest");
     }
     return want->bytes == (uint64_t)s.st_size
@@ -114,7 +114,7 @@ static int add_file(int folder, const char *name, const char *path,
         const size_t room = to->out->n == 0 ? 1 : (size_t)to->out->n * 2;
 
         more = realloc(to->out->file, room * sizeof(*more));
-        if (more == NULL) {
+        if (!more) {
             return FSDP_ERR_NOMEM;
         }
         to->out->file = more;
@@ -198,11 +198,11 @@ static int walk(int folder, const char *below, int depth, struct listing *to,
     const struct dirent *entry;
     int status = FSDP_OK;
 
-    if (d == NULL) {
+    if (!d) {
         (void)close(folder);
         return fail_on(error, FSDP_ERR_IO, below, strerror(errno));
     }
-    while (status == FSDP_OK && (entry = readdir(d)) != NULL) {
+    while (status == FSDP_OK && (entry = readdir(d))) {
         if (strcmp(entry->d_name, ".") != 0 &&
             strcmp(entry->d_name, "..") != 0) {
             status = visit(dirfd(d), entry->d_name, below, depth, to, error);

@@ -60,8 +60,7 @@ static bool is_inside(const char *path)
         depth += *p == '/';
     }
     return path[0] != '\0' && path[0] != '/' && depth <= 3 &&
-           strstr(path, "..") == NULL && strstr(path, "//") == NULL &&
-           strlen(path) < 256;
+           !strstr(path, "..") && !strstr(path, "//") && strlen(path) < 256;
 }
 
 static void make(uint8_t kind, const char *name, const uint8_t *p, size_t n)
@@ -70,8 +69,8 @@ static void make(uint8_t kind, const char *name, const uint8_t *p, size_t n)
     int fd;
 
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    for (char *slash = path + strlen(folder) + 1;
-         (slash = strchr(slash, '/')) != NULL; slash++) {
+    for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/'));
+         slash++) {
         *slash = '\0';
         (void)mkdir(path, 0700);
         *slash = '/';
@@ -107,9 +106,9 @@ static void make_all(const uint8_t *data, size_t bytes)
         const uint8_t *to = memchr(data, 0x1e, (size_t)(end - data));
         const uint8_t *name;
 
-        to = to != NULL ? to : end;
+        to = to ? to : end;
         name = memchr(data, '\0', (size_t)(to - data));
-        if (name != NULL && name > data && is_inside((const char *)data + 1)) {
+        if (name && name > data && is_inside((const char *)data + 1)) {
             make(data[0], (const char *)data + 1, name + 1,
                  (size_t)(to - name - 1));
         }
@@ -163,7 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     if (folder[0] == '\0') {
         (void)snprintf(folder, sizeof(folder), "/tmp/bundle-fuzz-XXXXXX");
-        must(mkdtemp(folder) != NULL && atexit(leave) == 0);
+        must(mkdtemp(folder) && atexit(leave) == 0);
     }
     if (bytes < 2) {
         return 0;

@@ -29,8 +29,8 @@ static int write_file(const char *folder, const char *name, const char *text,
 
     FSDP_TRY(record_path(path, folder, name, error));
     f = fopen(path, "wbxe");
-    good = f != NULL && fwrite(text, 1, bytes, f) == bytes;
-    if (f != NULL && fclose(f) != 0) {
+    good = f && fwrite(text, 1, bytes, f) == bytes;
+    if (f && fclose(f) != 0) {
         good = false;
     }
     return good ? FSDP_OK
@@ -67,11 +67,11 @@ static int copy_case(const char *records, const char *bundle, const char *id,
     FSDP_TRY(record_path(to, path, id, error));
     FSDP_TRY(record_make_directory(to, error));
     d = opendir(from);
-    if (d == NULL) {
+    if (!d) {
         return record_fail(error, FSDP_ERR_IO, "submit", "%.150s: %s", from,
                            strerror(errno));
     }
-    while (status == FSDP_OK && (entry = readdir(d)) != NULL) {
+    while (status == FSDP_OK && (entry = readdir(d))) {
         (void)snprintf(path, sizeof(path), BUNDLE_RECORDS "/%s/%.200s", id,
                        entry->d_name);
         if (bundle_path_is_known(path)) {
@@ -107,7 +107,7 @@ static int check_explanations(const struct arguments *a,
     char *text;
     int status;
 
-    if (a->explanations == NULL) {
+    if (!a->explanations) {
         return FSDP_OK;
     }
     FSDP_TRY(bundle_read_given(a->explanations, &text, &bytes, error));
@@ -126,7 +126,7 @@ static int put_explanations(const struct arguments *a, struct fsdp_error *error)
     char *text;
     int status;
 
-    if (a->explanations == NULL) {
+    if (!a->explanations) {
         return FSDP_OK;
     }
     FSDP_TRY(bundle_read_given(a->explanations, &text, &bytes, error));

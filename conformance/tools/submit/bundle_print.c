@@ -33,7 +33,7 @@ static void print_json(const struct bundle *b, int code)
               r->count[JUDGE_TIMEOUT]),
         "blocked", (int)r->count[JUDGE_BLOCKED], "exit", code);
 
-    if (o != NULL) {
+    if (o) {
         (void)json_dumpf(o, stdout, JSON_INDENT(1));
         printf("\n");
         json_decref(o);

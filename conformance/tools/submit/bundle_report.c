@@ -14,7 +14,7 @@ static json_t *load_line(const char *line, size_t bytes)
 {
     json_t *v = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, NULL);
 
-    if (v != NULL && !json_is_object(v)) {
+    if (v && !json_is_object(v)) {
         json_decref(v);
         return NULL;
     }
@@ -28,8 +28,7 @@ static void settle(json_t *line)
                                         "compiler", "records", "started",
                                         "ended",    "rerun",   "milliseconds"};
 
-    for (size_t i = 0; line != NULL && i < sizeof(loose) / sizeof(loose[0]);
-         i++) {
+    for (size_t i = 0; line && i < sizeof(loose) / sizeof(loose[0]); i++) {
         (void)json_object_del(line, loose[i]);
     }
 }
@@ -57,20 +56,19 @@ int bundle_report_same(const char *text, size_t bytes, const char *found,
 
         for (int k = 0; k < 2; k++) {
             line[k] = report_line(&at[k], end[k], &n[k]);
-            v[k] = line[k] != NULL ? load_line(line[k], n[k]) : NULL;
+            v[k] = line[k] ? load_line(line[k], n[k]) : NULL;
             settle(v[k]);
         }
-        if (line[0] == NULL && line[1] == NULL) {
+        if (!line[0] && !line[1]) {
             return FSDP_OK;
         }
-        same = v[0] != NULL && v[1] != NULL && json_equal(v[0], v[1]) == 1;
+        same = v[0] && v[1] && json_equal(v[0], v[1]) == 1;
         json_decref(v[0]);
         json_decref(v[1]);
         if (!same) {
-            return differs(error, i, line[0] != NULL ? line[0] : "nothing",
-                           line[0] != NULL ? n[0] : 7,
-                           line[1] != NULL ? line[1] : "nothing",
-                           line[1] != NULL ? n[1] : 7);
+            return differs(error, i, line[0] ? line[0] : "nothing",
+                           line[0] ? n[0] : 7, line[1] ? line[1] : "nothing",
+                           line[1] ? n[1] : 7);
         }
     }
     return FSDP_OK;

@@ -51,18 +51,18 @@ static int found_cases(const char *records, struct submission *s,
     const struct dirent *entry;
     struct run_case c;
 
-    if (d == NULL) {
+    if (!d) {
         return record_fail(error, FSDP_ERR_IO, "submit", "%.150s: %s", records,
                            strerror(errno));
     }
-    while ((entry = readdir(d)) != NULL) {
+    while ((entry = readdir(d))) {
         char(*more)[CASE_ID_BYTES];
 
         if (!case_of_id(entry->d_name, &c)) {
             continue;
         }
         more = realloc(s->id, (s->n_cases + (size_t)1) * sizeof(*more));
-        if (more == NULL) {
+        if (!more) {
             (void)closedir(d);
             return FSDP_ERR_NOMEM;
         }
@@ -82,7 +82,7 @@ static int found_cases(const char *records, struct submission *s,
 static int set_claims(struct submission *s, const struct judge_result *r)
 {
     s->claim = calloc(r->n_claims + (size_t)1, sizeof(*s->claim));
-    if (s->claim == NULL) {
+    if (!s->claim) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < r->n_claims; i++) {
@@ -242,7 +242,7 @@ int command_submit(int argc, char **argv)
         help();
         return 0;
     }
-    if (a.n_rest != 1 || a.about == NULL || a.bundle == NULL) {
+    if (a.n_rest != 1 || !a.about || !a.bundle) {
         fprintf(stderr,
                 "fsdp-cts submit: needs a folder of records, --about and "
                 "--bundle; see: fsdp-cts submit --help\n");

@@ -190,7 +190,7 @@ static void name_json(const char *file, const char *p, size_t n, bool tensors,
     bool key = false;
 
     for (size_t i = 0; i < n; i++) {
-        if (strchr(" \n", p[i]) != NULL) {
+        if (strchr(" \n", p[i])) {
             to[i] = field_of(file, "(blanks)");
             continue;
         }
@@ -265,11 +265,11 @@ static const char *who(const struct judge_result *r)
 
     for (uint32_t q = 0; q < r->n_requirements; q++) {
         if (is_bad(judge_item_at(r, 0, q)->outcome) &&
-            (first == NULL || r->requirement[q]->level < first->level)) {
+            (!first || r->requirement[q]->level < first->level)) {
             first = r->requirement[q];
         }
     }
-    return first != NULL ? first->id : "INCOMPLETE";
+    return first ? first->id : "INCOMPLETE";
 }
 
 static uint32_t judge_record(const struct judge_scene *s,
@@ -287,14 +287,14 @@ static uint32_t judge_record(const struct judge_scene *s,
     if (judge_scene_judge(&with, r, 1, &result) != FSDP_OK) {
         abort();
     }
-    if (whole == NULL) {
+    if (!whole) {
         n_requirements = result.n_requirements;
         whole = calloc(n_requirements, sizeof(*whole));
-        for (uint32_t q = 0; whole != NULL && q < n_requirements; q++) {
+        for (uint32_t q = 0; whole && q < n_requirements; q++) {
             whole[q] = judge_item_at(&result, 0, q)->outcome;
         }
     }
-    for (uint32_t q = 0; q < n_requirements && whole != NULL; q++) {
+    for (uint32_t q = 0; q < n_requirements && whole; q++) {
         const uint32_t outcome = judge_item_at(&result, 0, q)->outcome;
 
         end = outcome != whole[q] && end == SAME ? (uint32_t)LESS : end;
@@ -355,11 +355,11 @@ static void flip(const struct judge_scene *s, const char *folder,
 
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     if (record_read_file(path, &from, &p, &n, NULL) != FSDP_OK ||
-        (of = calloc(n, sizeof(*of))) == NULL ||
+        !(of = calloc(n, sizeof(*of))) ||
         (fd = open(path, O_WRONLY | O_CLOEXEC)) < 0) {
         abort();
     }
-    if (strstr(name, ".json") != NULL) {
+    if (strstr(name, ".json")) {
         name_json(file, p, n, false, of);
     } else {
         name_tensors(p, n, of);
@@ -406,8 +406,7 @@ static const char *why_harmless(const struct field *f, uint32_t kinds)
 {
     for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
         if (strcmp(harmless[i].file, f->file) == 0 &&
-            (harmless[i].field == NULL ||
-             strcmp(harmless[i].field, f->name) == 0) &&
+            (!harmless[i].field || strcmp(harmless[i].field, f->name) == 0) &&
             (harmless[i].in == ANYWHERE || (harmless[i].in & kinds) != 0)) {
             return harmless[i].why;
         }
@@ -436,9 +435,9 @@ static bool print(uint32_t kinds)
             (void)printf(" %s", f->found[k]);
         }
         if (f->n[LESS] + f->n[SAME] > 0) {
-            (void)printf(" (%s%s)", why != NULL ? "" : "NOBODY SAYS WHY: ",
-                         why != NULL ? why : f->example);
-            well = well && why != NULL;
+            (void)printf(" (%s%s)", why ? "" : "NOBODY SAYS WHY: ",
+                         why ? why : f->example);
+            well = well && why;
         }
         (void)puts(" |");
     }
@@ -484,7 +483,7 @@ int main(int argc, char **argv)
         return 64;
     }
     r = unsharded ? &s.baseline : r;
-    if (mkdtemp(folder) == NULL || judge_record(&s, r, by) != SAME) {
+    if (!mkdtemp(folder) || judge_record(&s, r, by) != SAME) {
         (void)fprintf(stderr, "judge_bits: the record itself is not well\n");
         return 65;
     }

@@ -311,7 +311,7 @@ static void judge_one(const struct judge_scene *s, const struct record *r,
     for (uint32_t q = 0; q < result.n_requirements; q++) {
         const struct judge_item *item = judge_item_at(&result, 0, q);
 
-        must(item->outcome != JUDGE_INCOMPLETE || item->detail == NULL ||
+        must(item->outcome != JUDGE_INCOMPLETE || !item->detail ||
              item->detail->finding.note[0] != '\0');
     }
     must(report_text(&result, &meta, out) == FSDP_OK);
@@ -324,7 +324,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     const struct judge_scene *s;
     struct record r;
 
-    if (out == NULL) {
+    if (!out) {
         load_all();
         out = fopen("/dev/null", "we");
         must(out != NULL);

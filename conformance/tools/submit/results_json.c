@@ -8,7 +8,7 @@ static json_t *requirements_of(const struct judge_result *r)
 {
     json_t *all = json_object();
 
-    for (uint32_t q = 0; q < r->n_requirements && all != NULL; q++) {
+    for (uint32_t q = 0; q < r->n_requirements && all; q++) {
         const char *id = r->requirement[q]->id;
         const struct results_cell cell = results_cell(r, id);
 
@@ -29,7 +29,7 @@ static json_t *failures_of(const struct explanations *x)
 {
     json_t *all = json_array();
 
-    for (uint32_t i = 0; i < x->n && all != NULL; i++) {
+    for (uint32_t i = 0; i < x->n && all; i++) {
         if (json_array_append_new(
                 all, json_pack("{s:s, s:s, s:s, s:s, s:i}", "requirement",
                                x->of[i].requirement, "cases", x->of[i].cases,
@@ -63,7 +63,7 @@ static json_t *entry_of(const struct results_entry *e)
 int results_json(const struct results_entry *entry, uint32_t n, FILE *out)
 {
     json_t *all = json_array();
-    int status = all != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    int status = all ? FSDP_OK : FSDP_ERR_NOMEM;
 
     for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
         if (json_array_append_new(all, entry_of(&entry[i])) != 0) {

@@ -20,7 +20,7 @@ struct results_cell results_cell(const struct judge_result *r,
         cell.pass += item->outcome == JUDGE_PASS;
         cell.fail += explanations_wanted(item->outcome);
         cell.blocked += item->outcome == JUDGE_BLOCKED;
-        if (item->detail != NULL && item->detail->finding.ratio > cell.ratio) {
+        if (item->detail && item->detail->finding.ratio > cell.ratio) {
             cell.ratio = item->detail->finding.ratio;
         }
     }

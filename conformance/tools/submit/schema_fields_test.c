@@ -37,7 +37,7 @@ static json_t *load_schema(const char *name)
     (void)snprintf(path, sizeof(path), FIXTURES_DIR "/schema/%s.schema.json",
                    name);
     schema = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (schema == NULL) {
+    if (!schema) {
         fail_msg("%s: line %d: %s", path, error.line, error.text);
     }
     return schema;
@@ -48,7 +48,7 @@ static const json_t *resolve(const json_t *s)
 {
     const char *ref;
 
-    while ((ref = json_string_value(json_object_get(s, "$ref"))) != NULL) {
+    while ((ref = json_string_value(json_object_get(s, "$ref")))) {
         s = json_object_get(json_object_get(schema, "$defs"),
                             strrchr(ref, '/') + 1);
         assert_non_null(s);
@@ -61,8 +61,8 @@ static const json_t *alternative(const json_t *s, size_t i)
 {
     const json_t *all = json_object_get(s, "anyOf");
 
-    all = all != NULL ? all : json_object_get(s, "oneOf");
-    if (all == NULL) {
+    all = all ? all : json_object_get(s, "oneOf");
+    if (!all) {
         return i == 0 ? s : NULL;
     }
     return i < json_array_size(all) ? resolve(json_array_get(all, i)) : NULL;
@@ -72,7 +72,7 @@ static bool is_type(const json_t *s, const char *type)
 {
     const char *is = json_string_value(json_object_get(s, "type"));
 
-    return is != NULL && strcmp(is, type) == 0;
+    return is && strcmp(is, type) == 0;
 }
 
 /* The alternative of this type. */
@@ -80,7 +80,7 @@ static const json_t *of_type(const char *key, const json_t *s, const char *type)
 {
     const json_t *one;
 
-    for (size_t i = 0; (one = alternative(s, i)) != NULL; i++) {
+    for (size_t i = 0; (one = alternative(s, i)); i++) {
         if (is_type(one, type)) {
             return one;
         }
@@ -95,12 +95,12 @@ static void compare_range(const char *key, const json_t *s, const char *low,
 {
     const json_t *v = json_object_get(s, low);
 
-    if ((v != NULL ? json_integer_value(v) : 0) < least) {
+    if ((v ? json_integer_value(v) : 0) < least) {
         fail_msg("%s: the schema's %s is under %lld", key, low,
                  (long long)least);
     }
     v = json_object_get(s, high);
-    if (most < UINT32_MAX && (v == NULL || json_integer_value(v) > most)) {
+    if (most < UINT32_MAX && (!v || json_integer_value(v) > most)) {
         fail_msg("%s: the schema's %s is over %lld", key, high,
                  (long long)most);
     }
@@ -112,14 +112,13 @@ static void compare_names(const struct record_row *row, const json_t *s)
     const json_t *one;
     uint32_t n = 0;
 
-    for (size_t i = 0; names == NULL && (one = alternative(s, i)) != NULL;
-         i++) {
+    for (size_t i = 0; !names && (one = alternative(s, i)); i++) {
         names = json_object_get(one, "enum");
     }
     for (uint32_t i = 0; i <= 64; i++) {
         const char *name = row->name(i < 64 ? i : UINT32_MAX);
 
-        if (name == NULL) {
+        if (!name) {
             continue;
         }
         if (n >= json_array_size(names) ||
@@ -143,12 +142,12 @@ static void compare_list(const struct record_row *row, const json_t *s)
     const uint64_t most = row->most != 0 ? row->most : UINT32_MAX;
 
     s = of_type(row->key, s, "array");
-    if (row->bounds == NULL) {
+    if (!row->bounds) {
         compare_range(row->key, s, "minItems", "maxItems",
                       (int64_t)(fixed ? row->most : row->least), (int64_t)most);
     }
     s = resolve(json_object_get(s, "items"));
-    if (row->each == NULL) {
+    if (!row->each) {
         compare_table(row->key, row->table, s);
     } else {
         struct record_row each = *row->each;
@@ -164,7 +163,7 @@ static void compare_text(const struct record_row *row, const json_t *s)
     if (row->type == &record_sha256) {
         assert_string_equal(json_string_value(json_object_get(s, "pattern")),
                             "^[0-9a-f]{64}$");
-    } else if (json_object_get(s, "pattern") == NULL) {
+    } else if (!json_object_get(s, "pattern")) {
         compare_range(row->key, s, "minLength", "maxLength",
                       (int64_t)row->least, (int64_t)row->room - 1);
     }
@@ -183,7 +182,7 @@ static void compare_number(const struct record_row *row, const json_t *s)
     } else if (row->type == &record_u64) {
         (void)of_type(row->key, s, "integer");
         (void)of_type(row->key, s, "string");
-    } else if (json_object_get(s, "enum") == NULL) {
+    } else if (!json_object_get(s, "enum")) {
         s = of_type(row->key, s, "integer");
         compare_range(row->key, s, "minimum", "maximum", (int64_t)row->least,
                       (int64_t)most);
@@ -229,9 +228,8 @@ static void compare_tuple(const char *key, const struct record_table *table,
     assert_int_equal(json_integer_value(json_object_get(s, "maxItems")),
                      table->n);
     for (size_t i = 0; i < table->n; i++) {
-        compare_row(&table->row[i], column != NULL
-                                        ? json_array_get(column, i)
-                                        : json_object_get(s, "items"));
+        compare_row(&table->row[i], column ? json_array_get(column, i)
+                                           : json_object_get(s, "items"));
     }
 }
 
@@ -258,7 +256,7 @@ static void compare_object(const char *key, const struct record_table *table,
     for (size_t i = 0; i < table->n; i++) {
         const struct record_row *const row = &table->row[i];
 
-        if (json_object_get(properties, row->key) == NULL ||
+        if (!json_object_get(properties, row->key) ||
             has_text(required, row->key) == row->optional) {
             fail_msg("%s: the schema does not ask, or asks, for \"%s\"", key,
                      row->key);
@@ -330,11 +328,11 @@ static void compare_line(const char *type, const struct record_table *table)
 {
     const json_t *line;
 
-    for (size_t i = 0; (line = alternative(schema, i)) != NULL; i++) {
+    for (size_t i = 0; (line = alternative(schema, i)); i++) {
         const json_t *properties = json_object_get(line, "properties");
 
         if (strcmp(type_of(line), type) == 0 &&
-            json_object_get(properties, table->row[table->n - 1].key) != NULL &&
+            json_object_get(properties, table->row[table->n - 1].key) &&
             json_object_size(properties) == table->n + 1) {
             compare_object(type, table, line, 1);
             return;
@@ -350,7 +348,7 @@ static void schema_of_a_log(void **state)
     (void)state;
     (void)load_schema("probe-log");
     compare_line("header", &probe_header);
-    for (const struct probe_line *l = probe_lines; l->type != NULL; l++) {
+    for (const struct probe_line *l = probe_lines; l->type; l++) {
         compare_line(l->type, l->table);
         n++;
     }

@@ -80,7 +80,7 @@ static bool read_cases(struct record_json *j, struct record_field at, json_t *v,
     struct submission *const out = base;
     const char *const text = json_string_value(v);
 
-    out->whole = text != NULL && strcmp(text, "whole") == 0;
+    out->whole = text && strcmp(text, "whole") == 0;
     if (out->whole) {
         return true;
     }

@@ -70,7 +70,7 @@ static void fuzz_submission(const char *text, size_t bytes)
     }
     if (!s.whole && submission_cases(&s, &cases, &error) == FSDP_OK) {
         for (uint32_t i = 0; i < cases.n; i++) {
-            must(case_check(&cases.c[i]) == NULL);
+            must(!case_check(&cases.c[i]));
         }
         manifest_release(&cases);
     }
@@ -85,8 +85,8 @@ static void fuzz_manifest(const char *text, size_t bytes)
     if (taken(bundle_manifest_parse(text, bytes, "manifest.json", &f, &error),
               &error)) {
         for (uint32_t i = 0; i < f.n; i++) {
-            must(strstr(f.file[i].path, "/..") == NULL &&
-                 f.file[i].path[0] != '/' && f.file[i].path[0] != '.' &&
+            must(!strstr(f.file[i].path, "/..") && f.file[i].path[0] != '/' &&
+                 f.file[i].path[0] != '.' &&
                  bundle_files_find(&f, f.file[i].path) == &f.file[i]);
         }
         bundle_files_release(&f);
@@ -148,7 +148,7 @@ static void fuzz_case(const char *text, size_t bytes)
 
     if (taken(record_parse_case(text, bytes, "case.json", &r, &error),
               &error)) {
-        must(case_check(&r.c) == NULL && r.n_ranks == r.c.ranks);
+        must(!case_check(&r.c) && r.n_ranks == r.c.ranks);
     }
     record_release(&r);
 }

@@ -87,8 +87,8 @@ static void help(FILE *to)
         char left[40];
 
         (void)snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
-                       rows[i].value != NULL ? " " : "",
-                       rows[i].value != NULL ? rows[i].value : "");
+                       rows[i].value ? " " : "",
+                       rows[i].value ? rows[i].value : "");
         fprintf(to, "  %-24s %s\n", left, rows[i].help);
     }
     fprintf(to, "\nexit: 0 no regression, 1 a regression, 64 usage error, 65 "
@@ -151,10 +151,9 @@ static int parse(int argc, char **argv, struct track_options *o)
     int code;
 
     for (int i = 0; i < N_ROWS; i++) {
-        known[i] = (struct option){rows[i].name,
-                                   rows[i].value != NULL ? required_argument
-                                                         : no_argument,
-                                   NULL, 256 + i};
+        known[i] = (struct option){
+            rows[i].name, rows[i].value ? required_argument : no_argument, NULL,
+            256 + i};
     }
     opterr = 0;
     optind = 1;
@@ -178,7 +177,7 @@ static int run_action(int which, const struct track_options *o)
 {
     unsigned needs = actions[which].needs;
 
-    if (needs & NEEDS_HISTORY && (o->history == NULL || !*o->history)) {
+    if (needs & NEEDS_HISTORY && (!o->history || !*o->history)) {
         return usage("which history? --history FILE", "");
     }
     if (needs & NEEDS_ONE && o->n_rest != 1) {

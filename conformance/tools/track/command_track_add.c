@@ -14,7 +14,7 @@
 static int complete(const struct track_options *o, struct results *r,
                     struct fsdp_error *error)
 {
-    if (o->commit != NULL) {
+    if (o->commit) {
         int status = results_set_commit(r, o->commit, "--commit", error);
 
         if (status != FSDP_OK) {
@@ -27,7 +27,7 @@ static int complete(const struct track_options *o, struct results *r,
                        "the results do not say of which commit: --commit SHA");
         return error->status;
     }
-    if (o->date != NULL && !results_date(o->date, &r->date)) {
+    if (o->date && !results_date(o->date, &r->date)) {
         error->status = FSDP_ERR_INVALID;
         (void)snprintf(error->message, sizeof(error->message),
                        "--date '%.60s': 2026-11-21T10:00:00Z, for example, was "
@@ -38,7 +38,7 @@ static int complete(const struct track_options *o, struct results *r,
     if (r->date == 0) {
         r->date = (int64_t)time(NULL);
     }
-    if (!r->has_machine && o->machine != NULL) {
+    if (!r->has_machine && o->machine) {
         (void)snprintf(r->machine.cpu, sizeof(r->machine.cpu), "%s",
                        o->machine);
     } else if (!r->has_machine) {
@@ -95,7 +95,7 @@ int track_command_runs(const struct track_options *o)
         char date[32] = "";
         struct tm tm;
 
-        if (gmtime_r(&t, &tm) != NULL) {
+        if (gmtime_r(&t, &tm)) {
             (void)strftime(date, sizeof(date), "%Y-%m-%d %H:%M", &tm);
         }
         printf("%6" PRId64 "  %-12.12s  %s  %s  %s\n", run[i].id, run[i].commit,

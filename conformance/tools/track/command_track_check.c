@@ -27,15 +27,15 @@ const char *track_run_text(const struct track_verdict *v, int64_t run,
                            char out[TRACK_RUN_BYTES])
 {
     const struct history_run *r = track_run(v, run);
-    time_t t = r != NULL ? (time_t)r->date : 0;
+    time_t t = r ? (time_t)r->date : 0;
     char date[16] = "";
     struct tm tm;
 
-    if (gmtime_r(&t, &tm) != NULL) {
+    if (gmtime_r(&t, &tm)) {
         (void)strftime(date, sizeof(date), "%Y-%m-%d", &tm);
     }
     (void)snprintf(out, TRACK_RUN_BYTES, "%.12s (run %" PRId64 ", %s)",
-                   r != NULL ? r->commit : "?", run, date);
+                   r ? r->commit : "?", run, date);
     return out;
 }
 
@@ -237,7 +237,7 @@ static int check_accept(const struct track_options *o)
     };
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        if (all[i].value == NULL || all[i].value[0] == '\0' ||
+        if (!all[i].value || all[i].value[0] == '\0' ||
             strlen(all[i].value) >= all[i].room) {
             fprintf(stderr,
                     "fsdp-cts track: accept needs %s, of 1 to %zu bytes\n",
@@ -336,7 +336,7 @@ static void hint(const struct track_verdict *v, const struct track_options *o,
 
     printf("last good  %s\n", track_run_text(v, c->good, text));
     printf("first bad  %s\n", track_run_text(v, c->bad, text));
-    if (good == NULL || bad == NULL) {
+    if (!good || !bad) {
         return;
     }
     if (strcmp(good->commit, bad->commit) == 0) {
@@ -345,7 +345,7 @@ static void hint(const struct track_verdict *v, const struct track_options *o,
         return;
     }
     (void)snprintf(range, sizeof(range), "%s..%s", good->commit, bad->commit);
-    if (!ask_git(o->repository != NULL ? o->repository : ".", range)) {
+    if (!ask_git(o->repository ? o->repository : ".", range)) {
         printf("           git log %s\n", range);
     }
 }

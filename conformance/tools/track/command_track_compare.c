@@ -62,7 +62,7 @@ int track_command_compare(const struct track_options *o)
     struct pairs_result *x = NULL;
     uint32_t n = 0;
     uint32_t worse = 0;
-    int status = r != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    int status = r ? FSDP_OK : FSDP_ERR_NOMEM;
 
     error.status = status;
     for (int i = 0; i < o->n_rest && status == FSDP_OK; i++) {
@@ -81,7 +81,7 @@ int track_command_compare(const struct track_options *o)
                o->n_rest / 2);
     }
     free(x);
-    for (int i = 0; r != NULL && i < o->n_rest; i++) {
+    for (int i = 0; r && i < o->n_rest; i++) {
         results_release(&r[i]);
     }
     free(r);

@@ -29,7 +29,7 @@ static int open_output(const char *path, struct output *out,
     (void)snprintf(out->partial, sizeof(out->partial), "%s%s", path,
                    special_file(path) ? "" : ".partial");
     out->f = fopen(out->partial, "we");
-    return out->f != NULL
+    return out->f
                ? FSDP_OK
                : record_fail(error, FSDP_ERR_IO, "track",
                              "cannot write %.120s: %s", path, strerror(errno));
@@ -40,7 +40,7 @@ static int close_output(const char *path, struct output *out, int status,
 {
     int bad;
 
-    if (out->f == NULL) {
+    if (!out->f) {
         return status;
     }
     bad = fflush(out->f) != 0 || ferror(out->f) != 0 ? errno : 0;
@@ -70,8 +70,7 @@ int track_command_export(const struct track_options *o)
     int status;
 
     while (format < TRACK_N_FORMATS &&
-           (o->format == NULL ||
-            strcmp(o->format, track_format_name(format)) != 0)) {
+           (!o->format || strcmp(o->format, track_format_name(format)) != 0)) {
         format++;
     }
     if (format == TRACK_N_FORMATS) {

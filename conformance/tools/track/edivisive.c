@@ -333,7 +333,7 @@ int edivisive_changes(const double *x, uint32_t n,
         }
     }
     *out = calloc((size_t)n + 1, sizeof(**out));
-    if (*out == NULL) {
+    if (!*out) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -103,7 +103,7 @@ void history_text(sqlite3_stmt *q, int column, char *out, size_t room)
 {
     const unsigned char *text = sqlite3_column_text(q, column);
 
-    (void)snprintf(out, room, "%s", text != NULL ? (const char *)text : "");
+    (void)snprintf(out, room, "%s", text ? (const char *)text : "");
 }
 
 static int pragma(struct history *h, const char *sql, int64_t *out,
@@ -168,8 +168,7 @@ static int open_database(struct history *h, const char *path,
      * that may not write can still read. */
     if (sqlite3_open_v2(path, &h->db, flags, NULL) != SQLITE_OK) {
         return record_fail(error, FSDP_ERR_IO, "track", "%s: %s", h->path,
-                           h->db != NULL ? sqlite3_errmsg(h->db)
-                                         : "out of memory");
+                           h->db ? sqlite3_errmsg(h->db) : "out of memory");
     }
     (void)sqlite3_busy_timeout(h->db, WAIT_MS);
     (void)sqlite3_db_config(h->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -189,7 +188,7 @@ int history_open(const char *path, enum history_mode mode, struct history **out,
     int status;
 
     *out = NULL;
-    if (h == NULL) {
+    if (!h) {
         return record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     (void)snprintf(h->path, sizeof(h->path), "%s",
@@ -205,7 +204,7 @@ int history_open(const char *path, enum history_mode mode, struct history **out,
 
 void history_close(struct history *h)
 {
-    if (h != NULL) {
+    if (h) {
         (void)sqlite3_close(h->db); /* rolls back what is open */
         free(h);
     }

@@ -23,7 +23,7 @@ static int grow(struct rows *r, struct fsdp_error *error)
 {
     void *more;
 
-    if (r->array != NULL && (r->n & (r->n - 1)) != 0) {
+    if (r->array && (r->n & (r->n - 1)) != 0) {
         return FSDP_OK;
     }
     if (r->n >= UINT32_C(1) << 30) {
@@ -31,7 +31,7 @@ static int grow(struct rows *r, struct fsdp_error *error)
         return FSDP_ERR_FORMAT;
     }
     more = realloc(r->array, (r->n == 0 ? 1 : 2 * (size_t)r->n) * r->size);
-    if (more == NULL) {
+    if (!more) {
         (void)record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
         return FSDP_ERR_NOMEM;
     }
@@ -236,9 +236,9 @@ int history_bundle(struct history *h, int64_t bundle, struct figures *out,
     if (status == FSDP_OK) {
         const char *text = (const char *)sqlite3_column_text(q, 0);
 
-        text = text != NULL ? text : "";
+        text = text ? text : "";
         o = strict_load(&j, text, strlen(text));
-        status = o != NULL ? figures_read(&j, o, out) : j.status;
+        status = o ? figures_read(&j, o, out) : j.status;
     }
     json_decref(o);
     (void)sqlite3_finalize(q);

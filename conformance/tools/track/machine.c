@@ -17,17 +17,16 @@ static void value_of(const char *path, const char *name, char *out, size_t room)
     FILE *f = fopen(path, "re");
 
     out[0] = '\0';
-    while (f != NULL && out[0] == '\0' &&
-           fgets(line, sizeof(line), f) != NULL) {
+    while (f && out[0] == '\0' && fgets(line, sizeof(line), f)) {
         char *colon = strchr(line, ':');
 
-        if (strncmp(line, name, strlen(name)) == 0 && colon != NULL) {
+        if (strncmp(line, name, strlen(name)) == 0 && colon) {
             colon += 1 + strspn(colon + 1, " \t");
             colon[strcspn(colon, "\n")] = '\0';
             (void)snprintf(out, room, "%s", colon);
         }
     }
-    if (f != NULL) {
+    if (f) {
         (void)fclose(f);
     }
 }

@@ -22,14 +22,14 @@ enum {
 /* The first letters of a commit, as a link if it is known where to. */
 static void commit_link(struct page *page, const char *commit, int letters)
 {
-    if (page->commit_url != NULL) {
+    if (page->commit_url) {
         (void)fputs("<a href=\"", page->f);
         page_escape(page->f, page->commit_url);
         page_escape(page->f, commit);
         (void)fputs("\">", page->f);
     }
     (void)fprintf(page->f, "<code>%.*s</code>", letters, commit);
-    (void)fputs(page->commit_url != NULL ? "</a>" : "", page->f);
+    (void)fputs(page->commit_url ? "</a>" : "", page->f);
 }
 
 static void head(struct page *page)
@@ -80,7 +80,7 @@ static void run_cell(struct page *page, const char *label, int64_t id)
     const struct history_run *r = track_run(&page->v, id);
     char date[PAGE_NUMBER_BYTES];
 
-    if (r == NULL) {
+    if (!r) {
         (void)fprintf(page->f, "<td></td>");
         return;
     }
@@ -284,7 +284,7 @@ static struct page_case *find_cases(const struct page *page, uint32_t *n)
     struct page_case *all = calloc(v->n_series + 1u, sizeof(*all));
 
     *n = 0;
-    for (uint32_t i = 0; all != NULL && i < v->n_series; i++) {
+    for (uint32_t i = 0; all && i < v->n_series; i++) {
         const struct history_series *s = &v->series[i];
 
         if (i > 0 && s[-1].machine == s->machine &&
@@ -295,7 +295,7 @@ static struct page_case *find_cases(const struct page *page, uint32_t *n)
             all[(*n)++] = (struct page_case){.first = i, .n = 1};
         }
     }
-    for (uint32_t i = 0; all != NULL && i < v->n_change; i++) {
+    for (uint32_t i = 0; all && i < v->n_change; i++) {
         struct page_case *c = &all[case_of(all, *n, v->change[i].series)];
 
         /* Changes begin with regressions: if it has one, those count. */
@@ -423,10 +423,10 @@ static uint32_t *order_of(const struct page *page,
     struct order context = {page, cases};
     uint32_t *order = calloc(n + 1u, sizeof(*order));
 
-    for (uint32_t i = 0; order != NULL && i < n; i++) {
+    for (uint32_t i = 0; order && i < n; i++) {
         order[i] = i;
     }
-    if (order != NULL && n > 1) {
+    if (order && n > 1) {
         qsort_r(order, n, sizeof(*order), by_weight, &context);
     }
     return order;
@@ -436,7 +436,7 @@ static int all_cases(struct page *page, const struct page_case *cases,
                      uint32_t n)
 {
     uint32_t *order = order_of(page, cases, n);
-    int status = order != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    int status = order ? FSDP_OK : FSDP_ERR_NOMEM;
     uint32_t open = 0;
     int64_t machine = -1;
 
@@ -466,7 +466,7 @@ static int write_all(struct page *page)
     struct page_case *cases = find_cases(page, &n);
     int status;
 
-    if (cases == NULL) {
+    if (!cases) {
         return record_fail(page->error, FSDP_ERR_NOMEM, "track",
                            "out of memory");
     }

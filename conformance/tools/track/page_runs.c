@@ -29,7 +29,7 @@ static void commit_labels(struct page *page, const struct plot *p,
         uint32_t i = k == 0 ? 0 : k == 1 ? (n - 1) / 2 : n - 1;
         const struct history_run *r = track_run(&page->v, run[i]);
 
-        if (r == NULL || (n < 2 && k > 0) || (n < 5 && k == 1)) {
+        if (!r || (n < 2 && k > 0) || (n < 5 && k == 1)) {
             continue;
         }
         (void)fprintf(p->f, "<text x=\"%s\" y=\"%d\" text-anchor=\"%s\">",
@@ -106,7 +106,7 @@ static int load_memory(struct page *page, const struct history_series *s,
 
     m->run = calloc(m->n + 1u, sizeof(*m->run));
     m->value = calloc(m->n + 1u, sizeof(*m->value));
-    if (status == FSDP_OK && (m->run == NULL || m->value == NULL)) {
+    if (status == FSDP_OK && (!m->run || !m->value)) {
         free(x);
         return record_fail(page->error, FSDP_ERR_NOMEM, "track",
                            "out of memory");
@@ -121,7 +121,7 @@ static int load_memory(struct page *page, const struct history_series *s,
         for (uint32_t k = 0; k < N_LINES && status == FSDP_OK; k++) {
             const uint64_t *v = figures_find(&f, lines[k].figure);
 
-            m->value[i][k] = v != NULL ? (double)*v : 0.0;
+            m->value[i][k] = v ? (double)*v : 0.0;
         }
         figures_release(&f);
     }
@@ -144,7 +144,7 @@ static void memory_mark(struct page *page, const struct plot *p,
                   "%s: %.0f to %.0f bytes at %.12s</title></circle>",
                   now > before ? "worse" : "better", page_at(plot_x(p, i), x),
                   page_at(plot_y(p, now), y), lines[k].name, before, now,
-                  r != NULL ? r->commit : "?");
+                  r ? r->commit : "?");
 }
 
 static void memory_line(struct page *page, const struct plot *p,
@@ -256,7 +256,7 @@ static int load_timed(struct page *page, const struct history_series *s,
     }
     m->run = calloc(m->n + 1u, sizeof(*m->run));
     m->median = calloc(m->n + 1u, sizeof(*m->median));
-    if (m->run == NULL || m->median == NULL) {
+    if (!m->run || !m->median) {
         return record_fail(page->error, FSDP_ERR_NOMEM, "track",
                            "out of memory");
     }
@@ -268,10 +268,10 @@ static int load_timed(struct page *page, const struct history_series *s,
     if (known->known && page->v.newest + 1 == page->v.n_runs) {
         m->n_changes = known->n;
         m->change = calloc(known->n + 1u, sizeof(*m->change));
-        if (m->change != NULL) {
+        if (m->change) {
             memcpy(m->change, known->change, known->n * sizeof(*m->change));
         }
-        status = m->change != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+        status = m->change ? FSDP_OK : FSDP_ERR_NOMEM;
     } else {
         /* The caller releases m: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         status = edivisive_changes(m->median, m->n, &edivisive_defaults,
@@ -410,7 +410,7 @@ static void timed_changes(struct page *page, const struct plot *p,
                       page_at(at, x), PLOT_TOP, PLOT_BOTTOM,
                       page_at(at + (right ? -4 : 4), y), PLOT_TOP + 9,
                       right ? "end" : "start", 100.0 * (after / before - 1.0),
-                      before, after, r != NULL ? r->commit : "?", c->chance);
+                      before, after, r ? r->commit : "?", c->chance);
     }
 }
 

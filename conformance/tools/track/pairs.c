@@ -37,8 +37,7 @@ static bool take_ratios(const struct results *r, uint32_t n,
         const struct timed_result *a = find(&r[i], like);
         const struct timed_result *b = find(&r[i + 1], like);
 
-        if (a == NULL || b == NULL || !(a->median > 0.0) ||
-            !(b->median > 0.0)) {
+        if (!a || !b || !(a->median > 0.0) || !(b->median > 0.0)) {
             return false;
         }
         ratio[i / 2] = b->median / a->median;
@@ -109,7 +108,7 @@ int pairs_compare(const struct results *r, uint32_t n,
                            n, 2 * SIGNED_RANK_MOST);
     }
     *out = calloc(r[0].n_timed + 1u, sizeof(**out));
-    if (*out == NULL) {
+    if (!*out) {
         return record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     for (uint32_t i = 0; i < r[0].n_timed; i++) {

@@ -29,9 +29,9 @@ int results_add_exact(struct results *r, const struct exact_result *x,
 {
     struct exact_result *all = grown(r->exact, r->n_exact, sizeof(*all));
 
-    if (all == NULL || x->text == NULL) {
+    if (!all || !x->text) {
         free(x->text);
-        r->exact = all != NULL ? all : r->exact;
+        r->exact = all ? all : r->exact;
         return record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     r->exact = all;
@@ -46,9 +46,9 @@ int results_add_timed(struct results *r, const struct timed_result *x,
 {
     struct timed_result *all = grown(r->timed, r->n_timed, sizeof(*all));
 
-    if (all == NULL || x->sample == NULL) {
+    if (!all || !x->sample) {
         free(x->sample);
-        r->timed = all != NULL ? all : r->timed;
+        r->timed = all ? all : r->timed;
         return record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     r->timed = all;
@@ -177,7 +177,7 @@ static int read_value(const char *path, json_t *root, char better,
     if (json_is_array(root)) {
         return results_read_custom(path, root, better, r, error);
     }
-    if (format != NULL && strcmp(format, "fsdp-bench") == 0) {
+    if (format && strcmp(format, "fsdp-bench") == 0) {
         return results_read_bench(path, root, r, error);
     }
     return record_fail(error, FSDP_ERR_FORMAT, "track",
@@ -202,8 +202,7 @@ int results_read(const char *path, char better, struct results *r,
         status = results_read_report(path, text, bytes, r, error);
     } else if (status == FSDP_OK) {
         root = strict_load(&j, text, bytes);
-        status =
-            root != NULL ? read_value(path, root, better, r, error) : j.status;
+        status = root ? read_value(path, root, better, r, error) : j.status;
         json_decref(root);
     }
     free(text);

@@ -20,8 +20,8 @@ static bool read_better(struct record_json *j, struct record_field at,
     const char *better = json_string_value(v);
     bool *higher = record_at(row, base);
 
-    *higher = better != NULL && strcmp(better, "higher") == 0;
-    return *higher || (better != NULL && strcmp(better, "lower") == 0) ||
+    *higher = better && strcmp(better, "higher") == 0;
+    return *higher || (better && strcmp(better, "lower") == 0) ||
            record_refuse(j, at, "\"higher\" or \"lower\" was expected");
 }
 
@@ -97,7 +97,7 @@ static const struct record_table bench_table = {RECORD_ROWS(bench_rows),
 /* "step.gpt.full-shard.k2.impl.memory": the engine comes behind the ranks. */
 static void find_engine(struct timed_result *x)
 {
-    for (const char *dot = strchr(x->name, '.'); dot != NULL;
+    for (const char *dot = strchr(x->name, '.'); dot;
          dot = strchr(dot + 1, '.')) {
         size_t digits = strspn(dot + 2, "0123456789");
 
@@ -226,16 +226,16 @@ static bool gather_exact(struct record_json *j, json_t *groups,
 
     (void)snprintf(key, sizeof(key), "%s\n%s", x->engine, x->name);
     group = json_object_get(groups, key);
-    if (group == NULL) {
+    if (!group) {
         group = json_pack("{s:O, s:{}}", "steps", steps, "figures");
-        if (group == NULL || json_object_set_new(groups, key, group) != 0) {
+        if (!group || json_object_set_new(groups, key, group) != 0) {
             j->status =
                 record_fail(j->error, FSDP_ERR_NOMEM, "track", "out of memory");
             return false;
         }
     }
     group = json_object_get(group, "figures");
-    if (json_object_get(group, x->figure) != NULL) {
+    if (json_object_get(group, x->figure)) {
         return record_refuse(j, record_field(x->figure), "a second time");
     }
     if (json_object_set(group, x->figure, value) != 0) {
@@ -253,13 +253,12 @@ static bool read_extra(struct record_json *j, json_t *o, json_t *groups,
     const struct record_field at = record_field("extra");
     struct extra x = {.engine = ""};
 
-    *exact = kind != NULL && strcmp(kind, "exact") == 0;
+    *exact = kind && strcmp(kind, "exact") == 0;
     if (*exact) {
         return record_read_fields(j, at, o, &exact_table, &x) &&
                gather_exact(j, groups, &x, json_object_get(o, "steps"), value);
     }
-    if (json_object_get(o, "kind") != NULL &&
-        (kind == NULL || strcmp(kind, "timed") != 0)) {
+    if (json_object_get(o, "kind") && (!kind || strcmp(kind, "timed") != 0)) {
         return record_refuse(j, at, "of no kind");
     }
     if (!record_read_fields(j, at, o, &timed_table, &x)) {
@@ -279,8 +278,7 @@ static bool load_extra(struct record_json *j, const json_t *entry, json_t **out)
     const char *text = json_string_value(json_object_get(entry, "extra"));
 
     *out = NULL;
-    if (text == NULL ||
-        strncmp(text, extra_mark, sizeof(extra_mark) - 1) != 0) {
+    if (!text || strncmp(text, extra_mark, sizeof(extra_mark) - 1) != 0) {
         return true;
     }
     text += sizeof(extra_mark) - 1;
@@ -302,13 +300,12 @@ static bool read_entry(struct record_json *j, json_t *o, char better,
     }
     x.p10 = x.p90 = x.median;
     x.higher = better == 'h';
-    good =
-        extra != NULL
-            ? read_extra(j, extra, groups, json_object_get(o, "value"), &x,
-                         &exact)
-            : better != 0 || record_refuse(j, record_field(x.name),
-                                           "which is better? --better lower or "
-                                           "--better higher");
+    good = extra ? read_extra(j, extra, groups, json_object_get(o, "value"), &x,
+                              &exact)
+                 : better != 0 ||
+                       record_refuse(j, record_field(x.name),
+                                     "which is better? --better lower or "
+                                     "--better higher");
     json_decref(extra);
     if (!good || exact) {
         return good;
@@ -317,7 +314,7 @@ static bool read_entry(struct record_json *j, json_t *o, char better,
         return false;
     }
     x.sample = malloc(sizeof(*x.sample));
-    if (x.sample != NULL) {
+    if (x.sample) {
         *x.sample = x.median;
     }
     j->status = results_add_timed(r, &x, j->error);
@@ -352,7 +349,7 @@ int results_read_custom(const char *path, json_t *root, char better,
     const size_t n = json_array_size(root);
     bool good = n > 0 && n <= RESULTS_MOST;
 
-    if (groups == NULL) {
+    if (!groups) {
         return record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     if (!good) {

@@ -109,7 +109,7 @@ static bool read_footer(struct report_reader *x, const json_t *o)
     uint64_t date = 0;
 
     x->ended = true;
-    if (ended != NULL &&
+    if (ended &&
         !record_u64.read(&x->j, record_field(row.key), ended, &row, &date)) {
         return false;
     }
@@ -124,7 +124,7 @@ static bool read_line(struct report_reader *x, json_t *o)
     const char *type = json_string_value(json_object_get(o, "type"));
     const struct record_field at = record_field("type");
 
-    if (type == NULL) {
+    if (!type) {
         return record_refuse(&x->j, at, "a string was expected");
     }
     /* Behind a footer there may be the report of another engine. */
@@ -157,12 +157,12 @@ static bool next_line(struct report_reader *x, const char **text,
     json_t *o = NULL;
     bool good;
 
-    if (stop == NULL) {
+    if (!stop) {
         return record_refuse(&x->j, record_field("the end"),
                              "the last line is cut off");
     }
     o = strict_load(&x->j, *text, (size_t)(stop - *text));
-    good = o != NULL && read_line(x, o);
+    good = o && read_line(x, o);
     json_decref(o);
     *text = stop + 1;
     return good;

@@ -105,8 +105,8 @@ static char *replaced(const char *text, const struct fault *x)
     const char *at = strstr(text, x->from);
     char *out = NULL;
 
-    if (at == NULL || asprintf(&out, "%.*s%s%s", (int)(at - text), text, x->to,
-                               at + strlen(x->from)) < 0) {
+    if (!at || asprintf(&out, "%.*s%s%s", (int)(at - text), text, x->to,
+                        at + strlen(x->from)) < 0) {
         return NULL;
     }
     return out;
@@ -122,7 +122,7 @@ static void refuse(struct track_bench *b, const char *text,
         assert_non_null(bad);
         assert_int_equal(read_text(b, bad, strlen(bad), 0, &r),
                          FSDP_ERR_FORMAT);
-        if (strstr(b->error.message, x[i].why) == NULL) {
+        if (!strstr(b->error.message, x[i].why)) {
             fail_msg("%zu: '%s' has no '%s'", i, b->error.message, x[i].why);
         }
         results_release(&r);
@@ -242,7 +242,7 @@ static void damage_does_no_harm(void **state)
 
     make_report(report, sizeof(report));
     for (uint32_t k = 0; k < 3; k++) {
-        const char *good = files[k] != NULL ? files[k] : report;
+        const char *good = files[k] ? files[k] : report;
         size_t n = strlen(good);
 
         for (uint32_t i = 0; i < 300; i++) {

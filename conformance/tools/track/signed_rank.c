@@ -77,7 +77,7 @@ int signed_rank(const double *d, uint32_t n, struct signed_rank *out)
         out->positive += sorted[i] > 0.0 ? 1 : 0;
     }
     chance = calloc(most + 1u, sizeof(*chance));
-    if (chance == NULL) {
+    if (!chance) {
         return FSDP_ERR_NOMEM;
     }
     count(ranks, out->n, chance, most);

@@ -119,7 +119,7 @@ int simulate_step_at(const struct simulation *s,
     const uint32_t first = at > 0 ? at - 1 : s->runs;
     double *x = calloc(s->runs + 1u, sizeof(*x));
     uint32_t *told = calloc(s->runs + 1u, sizeof(*told));
-    int status = x != NULL && told != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    int status = x && told ? FSDP_OK : FSDP_ERR_NOMEM;
     uint32_t sum = 0;
 
     *out = (struct simulation_call){.found = 0};
@@ -156,7 +156,7 @@ int simulate(const struct simulation *s, const struct edivisive_options *o,
              struct simulation_result *out)
 {
     double *x = calloc(s->runs + 1u, sizeof(*x));
-    int status = x != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    int status = x ? FSDP_OK : FSDP_ERR_NOMEM;
 
     memset(out, 0, sizeof(*out));
     if (s->samples > SAMPLES_MOST || s->runs <= EARLIEST + s->within) {

@@ -8,10 +8,10 @@ json_t *strict_load(struct record_json *j, const char *text, size_t bytes)
     json_t *const root =
         json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 
-    if (root == NULL && json_error_code(&error) == json_error_out_of_memory) {
+    if (!root && json_error_code(&error) == json_error_out_of_memory) {
         j->status =
             record_fail(j->error, FSDP_ERR_NOMEM, "track", "out of memory");
-    } else if (root == NULL) {
+    } else if (!root) {
         (void)record_refuse(j, record_field("no JSON"), "%.90s", error.text);
     }
     return root;

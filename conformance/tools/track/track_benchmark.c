@@ -32,7 +32,7 @@ static char *exact_text(uint32_t index, uint32_t run)
     FILE *f = open_memstream(&text, &bytes);
     uint32_t peak = 100000 + 64 * index + 4096 * (run / 97);
 
-    if (f == NULL) {
+    if (!f) {
         return NULL;
     }
     (void)fprintf(f,
@@ -84,7 +84,7 @@ static int make_run(const struct maker *m, uint32_t run, struct results *r)
         t.p10 = 0.97 * t.median;
         t.p90 = 1.03 * t.median;
         t.sample = calloc(t.n_samples, sizeof(*t.sample));
-        for (uint32_t i = 0; t.sample != NULL && i < t.n_samples; i++) {
+        for (uint32_t i = 0; t.sample && i < t.n_samples; i++) {
             t.sample[i] = t.median;
         }
         FSDP_TRY(results_add_exact(r, &x, &error));
@@ -138,7 +138,7 @@ static int copy_file(const char *from, const char *to)
     static char part[1 << 16];
     FILE *in = fopen(from, "re");
     FILE *out = fopen(to, "we");
-    bool ok = in != NULL && out != NULL;
+    bool ok = in && out;
 
     while (ok) {
         size_t n = fread(part, 1, sizeof(part), in);
@@ -148,10 +148,10 @@ static int copy_file(const char *from, const char *to)
             break;
         }
     }
-    if (in != NULL) {
+    if (in) {
         (void)fclose(in);
     }
-    ok = out != NULL && fclose(out) == 0 && ok;
+    ok = out && fclose(out) == 0 && ok;
     return ok ? FSDP_OK : FSDP_ERR_IO;
 }
 
@@ -161,9 +161,9 @@ static double **speeds(uint32_t cases, uint32_t runs)
     double **all = calloc(cases, sizeof(*all));
 
     s.runs = runs;
-    for (uint32_t c = 0; all != NULL && c < cases; c++) {
+    for (uint32_t c = 0; all && c < cases; c++) {
         all[c] = calloc(runs, sizeof(**all));
-        if (all[c] == NULL) {
+        if (!all[c]) {
             while (c-- > 0) {
                 free(all[c]);
             }
@@ -181,12 +181,11 @@ static int write_page(const char *db, const char *path, double *seconds,
     struct history *h = NULL;
     FILE *f = fopen(path, "we");
     double begun = now();
-    int status =
-        f != NULL ? history_open(db, HISTORY_READ, &h, error) : FSDP_ERR_IO;
+    int status = f ? history_open(db, HISTORY_READ, &h, error) : FSDP_ERR_IO;
 
     status = status == FSDP_OK ? page_write(h, 0, NULL, f, error) : status;
     history_close(h);
-    if (f != NULL && fclose(f) != 0) {
+    if (f && fclose(f) != 0) {
         status = FSDP_ERR_IO;
     }
     *seconds = now() - begun;
@@ -254,13 +253,13 @@ int main(int argc, char **argv)
     struct maker m = {.cases = cases, .runs = 500};
     int status;
 
-    if (scratch == NULL || runs == 0 || cases == 0) {
+    if (!scratch || runs == 0 || cases == 0) {
         fprintf(stderr,
                 "usage: track_benchmark FOLDER [RUNS [CASES [SCRATCH]]]\n");
         return 64;
     }
     m.speed = speeds(cases > 200 ? cases : 200, 500);
-    status = m.speed != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
+    status = m.speed ? FSDP_OK : FSDP_ERR_NOMEM;
     if (status == FSDP_OK) {
         status = long_history(argv[1], scratch, &m, runs, &error);
     }

@@ -58,7 +58,7 @@ static int add_custom(struct exporter *x, const struct history_series *s,
                    s->engine[0] != '\0' ? " " : "", s->engine,
                    figure[0] != '\0' ? " " : "", figure);
     json_decref(extra);
-    if (text == NULL || asprintf(&marked, "fsdp-track %s", text) < 0) {
+    if (!text || asprintf(&marked, "fsdp-track %s", text) < 0) {
         free(text);
         json_decref(value);
         return no_memory(x);
@@ -67,8 +67,7 @@ static int add_custom(struct exporter *x, const struct history_series *s,
                   "value", value, "range", range, "extra", marked);
     free(text);
     free(marked);
-    return o != NULL && json_array_append_new(x->root, o) == 0 ? FSDP_OK
-                                                               : no_memory(x);
+    return o && json_array_append_new(x->root, o) == 0 ? FSDP_OK : no_memory(x);
 }
 
 /* A measure's name as Bencher wants it: a-z, 0-9 and -. */
@@ -84,9 +83,8 @@ static void slug(const char *name, char out[FIGURE_NAME_BYTES + 8])
             char c = (char)tolower((unsigned char)*name);
 
             out[n++] =
-                (char)(strchr("abcdefghijklmnopqrstuvwxyz0123456789", c) != NULL
-                           ? c
-                           : '-');
+                (char)(strchr("abcdefghijklmnopqrstuvwxyz0123456789", c) ? c
+                                                                         : '-');
         }
     }
     out[n] = '\0';
@@ -103,7 +101,7 @@ static int add_bencher(struct exporter *x, const struct history_series *s,
                    s->engine[0] != '\0' ? " " : "", s->engine);
     slug(measure, key);
     benchmark = json_object_get(x->root, name);
-    if (benchmark == NULL) {
+    if (!benchmark) {
         benchmark = json_object();
         if (json_object_set_new(x->root, name, benchmark) != 0) {
             json_decref(metric);
@@ -111,7 +109,7 @@ static int add_bencher(struct exporter *x, const struct history_series *s,
         }
         benchmark = json_object_get(x->root, name);
     }
-    return metric != NULL && json_object_set_new(benchmark, key, metric) == 0
+    return metric && json_object_set_new(benchmark, key, metric) == 0
                ? FSDP_OK
                : no_memory(x);
 }
@@ -169,7 +167,7 @@ static int timed_json(struct exporter *x, const struct history_series *s,
  * apostrophe. */
 static void cell(FILE *f, const char *text, char end)
 {
-    bool formula = text[0] != '\0' && strchr("=+-@", text[0]) != NULL;
+    bool formula = text[0] != '\0' && strchr("=+-@", text[0]);
 
     (void)fputc('"', f);
     if (formula) {
@@ -189,16 +187,16 @@ static void csv_head(struct exporter *x, const struct history_series *s,
 {
     const struct history_run *r = track_run(&x->v, id);
     char date[32] = "";
-    time_t t = r != NULL ? (time_t)r->date : 0;
+    time_t t = r ? (time_t)r->date : 0;
     struct tm tm;
 
-    if (gmtime_r(&t, &tm) != NULL) {
+    if (gmtime_r(&t, &tm)) {
         (void)strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &tm);
     }
     (void)fprintf(x->out, "%" PRId64 ",", id);
-    cell(x->out, r != NULL ? r->commit : "", ',');
+    cell(x->out, r ? r->commit : "", ',');
     cell(x->out, date, ',');
-    cell(x->out, r != NULL ? r->machine_text : "", ',');
+    cell(x->out, r ? r->machine_text : "", ',');
     cell(x->out, s->engine, ',');
     cell(x->out, s->name, ',');
 }
@@ -280,13 +278,13 @@ static int export_all(struct exporter *x, int64_t run)
     newest = x->v.n_runs == 0 ? NULL
              : run == 0       ? &x->v.run[x->v.n_runs - 1]
                               : track_run(&x->v, run);
-    if (newest == NULL) {
+    if (!newest) {
         return record_fail(x->error, FSDP_ERR_FORMAT, "track",
                            "the history has no such run");
     }
     x->run = newest->id;
     x->root = x->format == TRACK_BENCHER ? json_object() : json_array();
-    if (x->root == NULL) {
+    if (!x->root) {
         return no_memory(x);
     }
     if (x->format == TRACK_CSV) {

@@ -43,7 +43,7 @@ static void write_file(const char *path, const void *p, size_t n)
 {
     FILE *f = fopen(path, "wbe");
 
-    must(f != NULL && (n == 0 || fwrite(p, 1, n, f) == n) && fclose(f) == 0);
+    must(f && (n == 0 || fwrite(p, 1, n, f) == n) && fclose(f) == 0);
 }
 
 static void leave(void)
@@ -63,7 +63,7 @@ static void make_history(void)
     struct history *h;
 
     (void)snprintf(folder, sizeof(folder), "/tmp/track-fuzz-XXXXXX");
-    must(mkdtemp(folder) != NULL && atexit(leave) == 0);
+    must(mkdtemp(folder) && atexit(leave) == 0);
     (void)snprintf(file, sizeof(file), "%s/results", folder);
     (void)snprintf(database, sizeof(database), "%s/history", folder);
     must(history_open(database, HISTORY_MAKE, &h, &error) == FSDP_OK);
@@ -236,7 +236,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     static void (*const kind[N_KINDS])(const uint8_t *, size_t) = {
         [RESULTS] = fuzz_results, [BYTES] = fuzz_bytes, [VALUES] = fuzz_values};
 
-    if (whole == NULL) {
+    if (!whole) {
         make_history();
     }
     if (bytes > 0) {

@@ -56,7 +56,7 @@ static int append(struct judging *j, const struct track_change *c)
         size_t room = v->n_change == 0 ? 1 : 2 * (size_t)v->n_change;
         struct track_change *more = realloc(v->change, room * sizeof(*more));
 
-        if (more == NULL) {
+        if (!more) {
             return record_fail(j->error, FSDP_ERR_NOMEM, "track",
                                "out of memory");
         }
@@ -120,7 +120,7 @@ static int load_exact(struct judging *j, int64_t series, struct exact_series *x)
     x->which = calloc(x->n, sizeof(*x->which));
     x->bundle = calloc(x->n, sizeof(*x->bundle));
     id = calloc(x->n, sizeof(*id));
-    if (x->which == NULL || x->bundle == NULL || id == NULL) {
+    if (!x->which || !x->bundle || !id) {
         free(id);
         return record_fail(j->error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
@@ -161,7 +161,7 @@ static const uint64_t *level_of(const struct judging *j,
     for (uint32_t i = 0; i < x->n; i++) {
         const uint64_t *value = value_at(x, i, figure);
 
-        if (value != NULL && (level == NULL || x->at[i].run <= accepted)) {
+        if (value && (!level || x->at[i].run <= accepted)) {
             level = value;
         }
     }
@@ -177,7 +177,7 @@ static int judge_figure(struct judging *j, uint32_t series,
     struct track_change c = {.exact = true, .series = series};
     uint64_t value = now->value[f];
 
-    if (level == NULL || value == *level) {
+    if (!level || value == *level) {
         return FSDP_OK;
     }
     c.worse = value > *level;
@@ -191,7 +191,7 @@ static int judge_figure(struct judging *j, uint32_t series,
     for (uint32_t i = x->n; i-- > 0;) {
         const uint64_t *old = value_at(x, i, c.figure);
 
-        if (old != NULL && (c.worse ? *old <= *level : *old >= *level)) {
+        if (old && (c.worse ? *old <= *level : *old >= *level)) {
             c.good = x->at[i].run;
             break;
         }
@@ -311,8 +311,8 @@ static int judge_timed(struct judging *j, uint32_t series)
         j->v->judged += n > 1 ? 1 : 0;
         j->v->began += n == 1 ? 1 : 0;
         median = calloc(n, sizeof(*median));
-        status = median != NULL ? FSDP_OK : FSDP_ERR_NOMEM;
-        for (uint32_t i = 0; i < n && median != NULL; i++) {
+        status = median ? FSDP_OK : FSDP_ERR_NOMEM;
+        for (uint32_t i = 0; i < n && median; i++) {
             median[i] = t[i].median;
         }
         if (status == FSDP_OK) {
@@ -417,7 +417,7 @@ static int judge_all(struct judging *j)
 
     v->gone = calloc(v->n_series + 1u, sizeof(*v->gone));
     v->points = calloc(v->n_series + 1u, sizeof(*v->points));
-    if (v->gone == NULL || v->points == NULL) {
+    if (!v->gone || !v->points) {
         return record_fail(j->error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
     for (uint32_t i = 0; i < v->n_series; i++) {
@@ -451,7 +451,7 @@ int track_judge(struct history *h, int64_t run,
                            "the history has no runs");
     }
     newest = run == 0 ? &out->run[out->n_runs - 1] : track_run(out, run);
-    if (newest == NULL) {
+    if (!newest) {
         return record_fail(error, FSDP_ERR_INVALID, "track",
                            "the history has no run %lld", (long long)run);
     }
@@ -462,7 +462,7 @@ int track_judge(struct history *h, int64_t run,
 
 void track_verdict_release(struct track_verdict *v)
 {
-    for (uint32_t i = 0; v->points != NULL && i < v->n_series; i++) {
+    for (uint32_t i = 0; v->points && i < v->n_series; i++) {
         free(v->points[i].change);
     }
     free(v->points);

@@ -264,7 +264,7 @@ static void refuse(struct track_bench *b, enum history_mode mode, int status,
 
     assert_int_equal(history_open(b->db, mode, &h, &error), status);
     assert_null(h);
-    if (strstr(error.message, why) == NULL) {
+    if (!strstr(error.message, why)) {
         fail_msg("'%s' has no '%s'", error.message, why);
     }
 }

@@ -44,7 +44,7 @@ static void add(struct track_bench *b, uint32_t commit, uint64_t gathers,
 
 static void has(const char *text, const char *what)
 {
-    if (strstr(text, what) == NULL) {
+    if (!strstr(text, what)) {
         fail_msg("there is no '%s'", what);
     }
 }
@@ -53,7 +53,7 @@ static uint32_t times(const char *text, const char *what)
 {
     uint32_t n = 0;
 
-    for (; (text = strstr(text, what)) != NULL; text++) {
+    for (; (text = strstr(text, what)); text++) {
         n++;
     }
     return n;

@@ -13,7 +13,7 @@
 /* Jansson takes a reference in every case; NULL is what allocation failed. */
 static void set(json_t *o, const char *key, json_t *value, int *status)
 {
-    if (value == NULL || json_object_set_new(o, key, value) != 0) {
+    if (!value || json_object_set_new(o, key, value) != 0) {
         *status = FSDP_ERR_NOMEM;
     }
 }
@@ -24,7 +24,7 @@ static json_t *run_object(const struct track_verdict *v, int64_t id,
     const struct history_run *r = track_run(v, id);
     json_t *o = json_object();
 
-    if (r != NULL) {
+    if (r) {
         set(o, "run", json_integer(r->id), status);
         set(o, "commit", json_string(r->commit), status);
     }
@@ -73,7 +73,7 @@ int track_summary_json(const struct track_verdict *v, FILE *out)
     set(o, "compared", json_integer(v->judged), &status);
     set(o, "new", json_integer(v->began), &status);
     set(o, "young", json_integer(v->n_young), &status);
-    for (uint32_t i = 0; i < v->n_change && changes != NULL; i++) {
+    for (uint32_t i = 0; i < v->n_change && changes; i++) {
         if (json_array_append_new(
                 changes, change_object(v, &v->change[i], &status)) != 0) {
             status = FSDP_ERR_NOMEM;
@@ -104,7 +104,7 @@ static void put_run(FILE *out, const struct track_verdict *v, int64_t id)
     const struct history_run *r = track_run(v, id);
 
     (void)fputs(" | ", out);
-    if (r != NULL) {
+    if (r) {
         (void)fprintf(out, "`%.10s` (run %" PRId64 ")", r->commit, r->id);
     }
 }

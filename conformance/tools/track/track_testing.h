@@ -25,12 +25,12 @@ static inline int track_set_up(void **state)
 {
     struct track_bench *b = calloc(1, sizeof(*b));
 
-    if (b == NULL) {
+    if (!b) {
         return -1;
     }
     strcpy(b->folder, "/tmp/track_test.XXXXXX");
     *state = b;
-    if (mkdtemp(b->folder) == NULL) {
+    if (!mkdtemp(b->folder)) {
         return -1;
     }
     (void)snprintf(b->db, sizeof(b->db), "%s/history.db", b->folder);
@@ -69,7 +69,7 @@ static inline void track_make(struct results *r, const struct track_made *m)
     (void)snprintf(r->commit, sizeof(r->commit), "c%07" PRIu32, m->commit);
     r->date = 86400 * (int64_t)m->commit;
     (void)snprintf(r->machine.cpu, sizeof(r->machine.cpu), "%s",
-                   m->machine != NULL ? m->machine : "Machine A");
+                   m->machine ? m->machine : "Machine A");
     if (m->gathers > 0) {
         struct exact_result x = {.engine = "mine", .name = "a.case"};
 
@@ -91,7 +91,7 @@ static inline void track_make(struct results *r, const struct track_made *m)
                                  .n_samples = 1};
 
         x.sample = malloc(sizeof(*x.sample));
-        if (x.sample != NULL) {
+        if (x.sample) {
             *x.sample = m->speed;
         }
         (void)results_add_timed(r, &x, &error);
@@ -111,7 +111,7 @@ static inline int64_t track_add(struct track_bench *b,
         run = -1;
     }
     results_release(&r);
-    if (again != NULL) {
+    if (again) {
         *again = was;
     }
     return run;

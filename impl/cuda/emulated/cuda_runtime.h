@@ -161,7 +161,7 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config,
                   "parameters of a kernel have 4 KiB");
     void *memory = malloc(sizeof(emulated_call<P...>));
 
-    if (memory == NULL) {
+    if (!memory) {
         return cudaErrorMemoryAllocation;
     }
     new (memory) emulated_call<P...>{kernel, std::tuple<P...>(arguments...)};

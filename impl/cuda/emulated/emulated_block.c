@@ -196,11 +196,11 @@ bool emulated_block_make(void)
     struct machine *m;
 
     (void)pthread_once(&once, make_key);
-    if (machine != NULL || !has_key) {
+    if (machine || !has_key) {
         return machine != NULL;
     }
     m = calloc(1, sizeof(*m));
-    if (m == NULL || !take_stacks(m)) {
+    if (!m || !take_stacks(m)) {
         free(m);
         return false;
     }
@@ -231,7 +231,7 @@ void emulated_leave_block(void)
 {
     struct machine *m = machine;
 
-    if (m != NULL && m->running) {
+    if (m && m->running) {
         m->trapped = true;
         emulated_switch(&m->fiber[m->now].context, &m->main);
     }

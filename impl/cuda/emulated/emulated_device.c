@@ -32,17 +32,16 @@ bool emulated_fault(const char *name)
     const char *rank;
     const char *count;
 
-    if (fault == NULL || strncmp(fault, name, n) != 0 ||
-        strchr(":@", fault[n]) == NULL) {
+    if (!fault || strncmp(fault, name, n) != 0 || !strchr(":@", fault[n])) {
         return false;
     }
     rank = strchr(fault, '@');
     count = strchr(fault, ':');
-    if (rank != NULL && strtoul(rank + 1, NULL, 10) != my_rank) {
+    if (rank && strtoul(rank + 1, NULL, 10) != my_rank) {
         return false;
     }
     calls++;
-    return count == NULL || calls == strtoull(count + 1, NULL, 10);
+    return !count || calls == strtoull(count + 1, NULL, 10);
 }
 
 uint32_t emulated_rank(void)
@@ -128,7 +127,7 @@ cudaError_t cudaGetDeviceCount(int *count)
     if (forked) {
         return cudaErrorInitializationError;
     }
-    *count = gpus != NULL ? atoi(gpus) : 8;
+    *count = gpus ? atoi(gpus) : 8;
     if (emulated_fault("old-driver")) {
         return emulated_say(cudaErrorInsufficientDriver);
     }
@@ -163,7 +162,7 @@ cudaError_t cudaSetDevice(int device)
 
 cudaError_t cudaGetDevice(int *device)
 {
-    if (device == NULL) {
+    if (!device) {
         return emulated_say(cudaErrorInvalidValue);
     }
     *device = my_device;

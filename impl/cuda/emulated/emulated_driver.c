@@ -35,11 +35,11 @@ int cublasSgemm_v2(void *handle, int trans_a, int trans_b, int m, int n, int k,
 static int look_up(const char *name, void *function)
 {
     const char *path = getenv("FSDP_EMULATED_PLUGIN");
-    void *plugin = path != NULL ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
-    void *symbol = plugin != NULL ? dlsym(plugin, name) : NULL;
+    void *plugin = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    void *symbol = plugin ? dlsym(plugin, name) : NULL;
 
     memcpy(function, &symbol, sizeof(symbol));
-    return symbol != NULL ? 0 : BAD;
+    return symbol ? 0 : BAD;
 }
 
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
@@ -60,7 +60,7 @@ int cuDeviceGetCount(int *count)
 {
     const char *gpus = getenv("FSDP_EMULATED_GPUS");
 
-    *count = gpus != NULL ? (int)strtol(gpus, NULL, 10) : 8;
+    *count = gpus ? (int)strtol(gpus, NULL, 10) : 8;
     return 0;
 }
 
@@ -85,7 +85,7 @@ int cuDeviceGetName(char *name, int bytes, int device)
 int cublasCreate_v2(void **handle)
 {
     *handle = calloc(1, sizeof(int));
-    return *handle != NULL ? 0 : BAD;
+    return *handle ? 0 : BAD;
 }
 
 int cublasDestroy_v2(void *handle)
@@ -106,8 +106,7 @@ int cublasSgemm_v2(void *handle, int trans_a, int trans_b, int m, int n, int k,
                    int ldb, const float *beta, float *c, int ldc)
 {
     const char *fault = getenv("FSDP_EMULATED_FAULT");
-    double wrong =
-        fault != NULL && strcmp(fault, "cublas-wrong") == 0 ? 1.01 : 1.0;
+    double wrong = fault && strcmp(fault, "cublas-wrong") == 0 ? 1.01 : 1.0;
     void (*open)(void);
     void (*close)(void);
 

@@ -9,19 +9,18 @@
 
 uint64_t emulated_event_recorded(cudaEvent_t event)
 {
-    return event->shared != NULL ? atomic_load(&event->shared->recorded)
-                                 : event->recorded;
+    return event->shared ? atomic_load(&event->shared->recorded)
+                         : event->recorded;
 }
 
 uint64_t emulated_event_done(cudaEvent_t event)
 {
-    return event->shared != NULL ? atomic_load(&event->shared->done)
-                                 : event->done;
+    return event->shared ? atomic_load(&event->shared->done) : event->done;
 }
 
 void emulated_event_reach(cudaEvent_t event, uint64_t number)
 {
-    if (event->shared != NULL) {
+    if (event->shared) {
         atomic_store(&event->shared->done, number);
     } else {
         event->done = number;
@@ -40,7 +39,7 @@ static cudaError_t check(cudaEvent_t event)
     if (emulated_broken() != cudaSuccess) {
         return emulated_broken();
     }
-    if (event == NULL || !event->alive) {
+    if (!event || !event->alive) {
         return emulated_say(cudaErrorInvalidResourceHandle);
     }
     if (event->opened && atomic_load(&event->shared->alive) == 0) {
@@ -58,15 +57,15 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
     struct emulated_event *e;
 
     emulated_turn();
-    if (event == NULL || (flags & ~known) != 0 ||
+    if (!event || (flags & ~known) != 0 ||
         (shared && (flags & cudaEventDisableTiming) == 0)) {
         return emulated_say(cudaErrorInvalidValue);
     }
     e = calloc(1, sizeof(*e));
-    if (e != NULL && shared) {
+    if (e && shared) {
         e->shared = emulated_ipc_event();
     }
-    if (e == NULL || (shared && e->shared == NULL)) {
+    if (!e || (shared && !e->shared)) {
         free(e);
         return emulated_say(cudaErrorMemoryAllocation);
     }
@@ -80,11 +79,11 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
 /* It is kept: queues may still have it. */
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
-    if (event == NULL || !event->alive) {
+    if (!event || !event->alive) {
         return emulated_say(cudaErrorInvalidResourceHandle);
     }
     event->alive = false;
-    if (event->shared != NULL && !event->opened) {
+    if (event->shared && !event->opened) {
         atomic_store(&event->shared->alive, 0);
     }
     return emulated_say(cudaSuccess);
@@ -109,15 +108,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         return status;
     }
     event->stream = stream;
-    if (event->shared != NULL) {
+    if (event->shared) {
         atomic_store(&event->shared->recorded, number);
     } else {
         event->recorded = number;
     }
     /* Where work is late another process cannot make this one work: what it
      * waits for is done by the time that it can know of it. */
-    while (status == cudaSuccess && event->shared != NULL &&
-           emulated_queue_late() &&
+    while (status == cudaSuccess && event->shared && emulated_queue_late() &&
            !emulated_queue_until(stream, event, number)) {
         status = emulated_broken();
     }
@@ -161,7 +159,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     }
     number = emulated_event_recorded(event);
     if (emulated_event_done(event) < number) {
-        if (emulated_queue_late() && event->stream != NULL) {
+        if (emulated_queue_late() && event->stream) {
             (void)emulated_queue_until(event->stream, event, number);
         } else {
             emulated_queue_try();
@@ -186,7 +184,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
     if (status != cudaSuccess) {
         return status;
     }
-    if (ms == NULL) {
+    if (!ms) {
         return emulated_say(cudaErrorInvalidValue);
     }
     if (!start->timed || !end->timed || start->recorded == 0 ||

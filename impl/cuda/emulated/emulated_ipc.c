@@ -47,7 +47,7 @@ static struct board *map_board(int fd)
 static bool have_board(void)
 {
     pthread_mutex_lock(&lock);
-    if (board == NULL) {
+    if (!board) {
         board_fd = memfd_create("emulated-ipc", MFD_CLOEXEC);
         if (board_fd >= 0 && ftruncate(board_fd, sizeof(*board)) == 0) {
             board = map_board(board_fd);
@@ -88,11 +88,11 @@ struct emulated_shared *emulated_ipc_event(void)
 
     if (have_board()) {
         pthread_mutex_lock(&lock);
-        for (int i = 0; i < MOST_EVENTS && e == NULL; i++) {
+        for (int i = 0; i < MOST_EVENTS && !e; i++) {
             e = &board->event[n_events++ % MOST_EVENTS];
             e = atomic_load(&e->alive) == 0 ? e : NULL;
         }
-        if (e != NULL) {
+        if (e) {
             atomic_store(&e->recorded, 0);
             atomic_store(&e->done, 0);
             atomic_store(&e->alive, 1);
@@ -107,11 +107,10 @@ cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle,
 {
     struct event_card card = {getpid(), board_fd, 0};
 
-    if (handle == NULL) {
+    if (!handle) {
         return emulated_say(cudaErrorInvalidValue);
     }
-    if (event == NULL || !event->alive || event->shared == NULL ||
-        event->opened) {
+    if (!event || !event->alive || !event->shared || event->opened) {
         return emulated_say(cudaErrorInvalidResourceHandle);
     }
     card.number = (int)(event->shared - board->event);
@@ -128,18 +127,18 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event,
     cudaEvent_t e;
 
     memcpy(&card, handle.reserved, sizeof(card));
-    if (event == NULL || card.number < 0 || card.number >= MOST_EVENTS) {
+    if (!event || card.number < 0 || card.number >= MOST_EVENTS) {
         return emulated_say(cudaErrorInvalidValue);
     }
     if (card.pid == getpid()) {
         return emulated_say(cudaErrorDeviceUninitialized);
     }
     theirs = open_board(card.pid, card.fd);
-    if (theirs == NULL || atomic_load(&theirs->event[card.number].alive) == 0) {
+    if (!theirs || atomic_load(&theirs->event[card.number].alive) == 0) {
         return emulated_say(cudaErrorInvalidValue);
     }
     e = calloc(1, sizeof(*e));
-    if (e == NULL) {
+    if (!e) {
         return emulated_say(cudaErrorMemoryAllocation);
     }
     e->alive = e->opened = true;
@@ -173,7 +172,7 @@ bool emulated_ipc_opened(size_t at)
 {
     bool any = false;
 
-    for (int i = 0; i < MOST_OPEN && board != NULL; i++) {
+    for (int i = 0; i < MOST_OPEN && board; i++) {
         int pid = atomic_load(&board->opener[i].pid);
 
         any = any || (pid != 0 && atomic_load(&board->opener[i].at) == at &&
@@ -204,7 +203,7 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *p)
     if (emulated_broken() != cudaSuccess) {
         return emulated_broken();
     }
-    if (handle == NULL || !have_board() || !emulated_memory_find(p, &b)) {
+    if (!handle || !have_board() || !emulated_memory_find(p, &b)) {
         return emulated_say(cudaErrorInvalidValue);
     }
     card =
@@ -241,7 +240,7 @@ static cudaError_t open_memory(int i, const struct memory_card *card)
     opened[i].card = *card;
     opened[i].mapped = card->at + card->bytes - from;
     opened[i].theirs = open_board(card->pid, card->board);
-    if (fd < 0 || opened[i].theirs == NULL || !sign(i)) {
+    if (fd < 0 || !opened[i].theirs || !sign(i)) {
         return cudaErrorMapBufferObjectFailed;
     }
     map = mmap(NULL, opened[i].mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
@@ -266,7 +265,7 @@ cudaError_t cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t handle,
     int place = MOST_OPEN;
 
     memcpy(&card, handle.reserved, sizeof(card));
-    if (p == NULL || flags != cudaIpcMemLazyEnablePeerAccess) {
+    if (!p || flags != cudaIpcMemLazyEnablePeerAccess) {
         return emulated_say(cudaErrorInvalidValue);
     }
     if (card.pid == getpid()) {

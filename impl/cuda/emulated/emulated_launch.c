@@ -48,7 +48,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes,
     if (emulated_broken() != cudaSuccess) {
         return emulated_broken();
     }
-    if (attributes == NULL || function == NULL) {
+    if (!attributes || !function) {
         return emulated_say(cudaErrorInvalidValue);
     }
     attributes->numRegs = 0;
@@ -149,7 +149,7 @@ cudaError_t emulated_launch(const cudaLaunchConfig_t *config,
     cudaError_t status = check_launch(config, function);
 
     emulated_turn();
-    if (status == cudaSuccess && k == NULL) {
+    if (status == cudaSuccess && !k) {
         status = cudaErrorMemoryAllocation;
     }
     if (status == cudaSuccess) {
@@ -235,12 +235,12 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
     if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
         return emulated_say(cudaErrorInvalidMemcpyDirection);
     }
-    if (to == NULL || from == NULL || there == EMULATED_NOWHERE ||
-        here == EMULATED_NOWHERE || !kind_fits(kind, there, here)) {
+    if (!to || !from || there == EMULATED_NOWHERE || here == EMULATED_NOWHERE ||
+        !kind_fits(kind, there, here)) {
         return emulated_say(cudaErrorInvalidValue);
     }
     c = malloc(sizeof(*c));
-    if (c == NULL) {
+    if (!c) {
         return emulated_say(cudaErrorMemoryAllocation);
     }
     *c = (struct copy){to, from, bytes};

@@ -97,7 +97,7 @@ static bool map(int fd, size_t at, size_t bytes)
 void emulated_memory_make(void)
 {
     pthread_mutex_lock(&lock);
-    if (base == NULL) {
+    if (!base) {
         memory_fd = memfd_create("emulated-gpu", MFD_CLOEXEC);
         empty_fd = memfd_create("emulated-nothing", MFD_CLOEXEC);
         if (memory_fd >= 0 && empty_fd >= 0 &&
@@ -139,7 +139,7 @@ static size_t taken(void)
 size_t emulated_memory_room(void)
 {
     const char *text = getenv("FSDP_EMULATED_MEMORY");
-    size_t room = text != NULL ? strtoull(text, NULL, 10) : ROOM;
+    size_t room = text ? strtoull(text, NULL, 10) : ROOM;
 
     return room < ROOM ? room : ROOM;
 }
@@ -150,7 +150,7 @@ static cudaError_t allocate(size_t bytes, void **p)
     size_t page;
     size_t i;
 
-    if (base == NULL || taken() + bytes > emulated_memory_room()) {
+    if (!base || taken() + bytes > emulated_memory_room()) {
         return cudaErrorMemoryAllocation;
     }
     i = find(pages, &page);
@@ -174,7 +174,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
     cudaError_t status;
 
     emulated_turn();
-    if (p == NULL) {
+    if (!p) {
         return emulated_say(cudaErrorInvalidValue);
     }
     *p = NULL;
@@ -232,7 +232,7 @@ cudaError_t cudaFree(void *p)
     size_t i;
 
     emulated_turn();
-    if (p == NULL || emulated_broken() != cudaSuccess) {
+    if (!p || emulated_broken() != cudaSuccess) {
         return emulated_broken();
     }
     emulated_wait_for_device();
@@ -288,7 +288,7 @@ static int pin(char *p, size_t bytes)
     int i = 0;
 
     pthread_mutex_lock(&lock);
-    while (i < MOST_BLOCKS && pinned[i].p != NULL) {
+    while (i < MOST_BLOCKS && pinned[i].p) {
         i++;
     }
     if (i < MOST_BLOCKS) {
@@ -309,12 +309,12 @@ cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned int flags)
     if (emulated_broken() != cudaSuccess) {
         return emulated_broken();
     }
-    if (p == NULL || (flags & ~known) != 0) {
+    if (!p || (flags & ~known) != 0) {
         return emulated_say(cudaErrorInvalidValue);
     }
     emulated_wait_for_device();
     *p = emulated_fault("no-pinned") ? NULL : malloc(bytes);
-    if (*p == NULL || pin(*p, bytes) == MOST_BLOCKS) {
+    if (!*p || pin(*p, bytes) == MOST_BLOCKS) {
         free(*p);
         *p = NULL;
         return emulated_say(cudaErrorMemoryAllocation);
@@ -327,7 +327,7 @@ cudaError_t cudaFreeHost(void *p)
 {
     cudaError_t status = cudaErrorInvalidValue;
 
-    if (p == NULL) {
+    if (!p) {
         return emulated_broken();
     }
     emulated_wait_for_device();
@@ -359,7 +359,7 @@ enum emulated_place emulated_place(const void *p, size_t bytes)
         return EMULATED_DEVICE;
     }
     pthread_mutex_lock(&lock);
-    if (base != NULL && inside(p, 0, base, ROOM)) {
+    if (base && inside(p, 0, base, ROOM)) {
         place = EMULATED_NOWHERE;
     }
     for (size_t i = 0; i < n_blocks && place == EMULATED_NOWHERE; i++) {
@@ -368,8 +368,7 @@ enum emulated_place emulated_place(const void *p, size_t bytes)
         }
     }
     for (int i = 0; i < MOST_BLOCKS && place == EMULATED_PAGEABLE; i++) {
-        if (pinned[i].p != NULL &&
-            inside(p, bytes, pinned[i].p, pinned[i].bytes)) {
+        if (pinned[i].p && inside(p, bytes, pinned[i].p, pinned[i].bytes)) {
             place = EMULATED_PINNED;
         }
     }

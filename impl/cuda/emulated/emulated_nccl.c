@@ -102,7 +102,7 @@ static void fold(const struct group *g)
     bool odd = emulated_fault("nccl-channels");
     size_t rings = channels(g);
 
-    for (size_t i = 0; i < g->n && g->heap != NULL; i++) {
+    for (size_t i = 0; i < g->n && g->heap; i++) {
         bool backward = all || (odd && i * rings / g->n % 2 != 0);
         float sum = 0.0f;
 
@@ -144,7 +144,7 @@ static bool reachable(const struct group *g)
         const struct move *m = &g->move[i];
 
         good = good && (emulated_place(m->data, m->bytes) >= EMULATED_PINNED ||
-                        (g->heap != NULL && !m->sends));
+                        (g->heap && !m->sends));
     }
     return good;
 }
@@ -220,11 +220,11 @@ static struct group *take_moves(struct ncclComm *comm)
 {
     struct group *g = calloc(1, sizeof(*g));
 
-    if (g != NULL) {
+    if (g) {
         g->comm = comm;
         g->n_moves = open_group.n;
         g->move = malloc(open_group.n * sizeof(*g->move) + 1);
-        if (g->move == NULL) {
+        if (!g->move) {
             free(g);
             return NULL;
         }
@@ -251,7 +251,7 @@ ncclResult_t ncclGroupEnd(void)
         return ncclSuccess;
     }
     g = take_moves(open_group.move[0].comm);
-    return g != NULL ? enqueue(g, open_group.stream) : ncclSystemError;
+    return g ? enqueue(g, open_group.stream) : ncclSystemError;
 }
 
 static ncclResult_t add(struct ncclComm *comm, bool sends, const void *data,
@@ -319,10 +319,10 @@ static struct group *exchange(struct ncclComm *comm, const char *send,
         size_t i = (size_t)r;
 
         if (r != comm->me) {
-            if (send != NULL) {
+            if (send) {
                 add(comm, true, send + i * send_stride, bytes, r, stream);
             }
-            if (get != NULL) {
+            if (get) {
                 add(comm, false, get + i * get_stride, bytes, r, stream);
             }
         }
@@ -346,7 +346,7 @@ ncclResult_t ncclAllGather(const void *in, void *out, size_t n,
         return ncclInvalidUsage;
     }
     g = exchange(comm, in, 0, out, bytes, bytes, stream);
-    if (g == NULL) {
+    if (!g) {
         return ncclSystemError;
     }
     g->own = in;
@@ -372,12 +372,12 @@ ncclResult_t ncclReduceScatter(const void *in, void *out, size_t n,
         return ncclInvalidUsage;
     }
     heap = malloc((size_t)comm->n * bytes + 1);
-    if (heap == NULL || type != ncclFloat32 || op != ncclSum) {
+    if (!heap || type != ncclFloat32 || op != ncclSum) {
         free(heap);
         return ncclInvalidArgument;
     }
     g = exchange(comm, in, bytes, (char *)heap, bytes, bytes, stream);
-    if (g == NULL) {
+    if (!g) {
         free(heap);
         return ncclSystemError;
     }
@@ -407,7 +407,7 @@ ncclResult_t ncclBroadcast(const void *in, void *out, size_t n,
         open_group.depth--;
         g = take_moves(comm);
     }
-    if (g == NULL) {
+    if (!g) {
         return ncclSystemError;
     }
     g->own = in;

@@ -34,7 +34,7 @@ static struct ncclComm **left_behind(void)
 {
     struct ncclComm **left = &behind[emulated_rank() % MOST_RANKS];
 
-    if (*left != NULL && !(*left)->alive) {
+    if (*left && !(*left)->alive) {
         *left = NULL;
     }
     return left;
@@ -44,7 +44,7 @@ static bool stumbles(const struct ncclComm *comm)
 {
     const struct ncclComm *left = *left_behind();
 
-    if (left == NULL || left == comm) {
+    if (!left || left == comm) {
         return false;
     }
     fprintf(stderr, "emulated NCCL: the group of another communicator has "
@@ -54,7 +54,7 @@ static bool stumbles(const struct ncclComm *comm)
 
 ncclResult_t emulated_comm_ready(struct ncclComm *comm)
 {
-    if (comm == NULL || !comm->alive) {
+    if (!comm || !comm->alive) {
         return ncclInvalidArgument;
     }
     if (comm->error == ncclInProgress) {
@@ -110,7 +110,7 @@ static uint64_t my_place(void)
     const char *host = getenv("NCCL_HOSTID");
     uint64_t h = (uint64_t)emulated_device() + 1;
 
-    for (; host != NULL && *host != '\0'; host++) {
+    for (; host && *host != '\0'; host++) {
         h = (h ^ (unsigned char)*host) * 0x100000001b3u;
     }
     return h;
@@ -127,7 +127,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id,
     memcpy(&a, id.internal, sizeof(a));
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", a.pid, a.fd);
     fd = open(path, O_RDWR | O_CLOEXEC);
-    if (c == NULL || fd < 0 || n > MOST_RANKS || config->blocking != 0 ||
+    if (!c || fd < 0 || n > MOST_RANKS || config->blocking != 0 ||
         emulated_fault("nccl-init") || stumbles(NULL)) {
         free(c);
         return ncclSystemError;
@@ -179,7 +179,7 @@ static bool share_gpu(const struct ncclComm *c)
 /* In progress until all have joined; then for some looks more. */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 {
-    if (comm == NULL || !comm->alive) {
+    if (!comm || !comm->alive) {
         return ncclInvalidArgument;
     }
     if (comm->finalized && comm->users > 1) {
@@ -227,7 +227,7 @@ static ncclResult_t destroy(ncclComm_t comm)
 /* It ends the library's own work, and waits for what lies before that. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-    if (comm == NULL || !comm->alive) {
+    if (!comm || !comm->alive) {
         return ncclInvalidArgument;
     }
     comm->aborted = true;

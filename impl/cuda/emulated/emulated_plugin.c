@@ -68,7 +68,7 @@ int impl_open_device(struct fsdp_env *env)
     struct emulated *e = calloc(1, sizeof(*e));
     int status;
 
-    if (e == NULL) {
+    if (!e) {
         return FSDP_ERR_NOMEM;
     }
     e->exchange = env->exchange;
@@ -90,7 +90,7 @@ void impl_close_device(struct fsdp_env *env)
 {
     struct emulated *e = env->engine;
 
-    if (e != NULL) {
+    if (e) {
         env->exchange = e->exchange;
         env->exchange_self = e->exchange_self;
         env->engine = e->engine;

@@ -36,7 +36,7 @@ static int order(void)
 {
     const char *text = getenv("FSDP_EMULATED_ORDER");
 
-    if (text == NULL || strcmp(text, "late") == 0) {
+    if (!text || strcmp(text, "late") == 0) {
         return LATE;
     }
     return strcmp(text, "early") == 0 ? EARLY : DRAWN;
@@ -56,7 +56,7 @@ static uint64_t draw(void)
     if (state == 0) {
         const char *text = getenv("FSDP_EMULATED_ORDER");
 
-        state = (text != NULL ? strtoull(text, NULL, 10) : 0) * 1000003 +
+        state = (text ? strtoull(text, NULL, 10) : 0) * 1000003 +
                 emulated_rank() + 1;
     }
     x = state += 0x9e3779b97f4a7c15u;
@@ -74,7 +74,7 @@ static unsigned int most_of_a_call(void)
 
     if (draw() % 48 == 0) {
         now = most[draw() % 5];
-        for (cudaStream_t s = streams; s != NULL; s = s->next) {
+        for (cudaStream_t s = streams; s; s = s->next) {
             s->weight = weights[draw() % 4];
         }
     }
@@ -86,17 +86,17 @@ static unsigned int most_of_a_call(void)
 /* `deep`: what another stream has to do first, it does now. */
 static bool do_item(struct emulated_item *item, bool deep)
 {
-    if (item->work.progress != NULL) {
+    if (item->work.progress) {
         bool done = item->work.progress(item->work.argument);
 
-        if (done && item->work.done != NULL) {
+        if (done && item->work.done) {
             item->work.done(item->work.argument);
         }
         return done;
     }
     if (item->waits) {
         return emulated_event_done(item->event) >= item->number ||
-               (deep && item->recorder != NULL &&
+               (deep && item->recorder &&
                 emulated_queue_until(item->recorder, item->event,
                                      item->number));
     }
@@ -109,13 +109,12 @@ static bool step(cudaStream_t stream, bool deep)
 {
     struct emulated_item *item = stream->first;
 
-    if (item == NULL || emulated_broken() != cudaSuccess ||
-        !do_item(item, deep)) {
+    if (!item || emulated_broken() != cudaSuccess || !do_item(item, deep)) {
         return false;
     }
     stream->first = item->next;
     stream->n--;
-    if (stream->first == NULL) {
+    if (!stream->first) {
         stream->last = &stream->first;
     }
     free(item);
@@ -125,13 +124,12 @@ static bool step(cudaStream_t stream, bool deep)
 bool emulated_queue_until(cudaStream_t stream, cudaEvent_t event,
                           uint64_t number)
 {
-    while (stream->first != NULL &&
-           (event == NULL || emulated_event_done(event) < number)) {
+    while (stream->first && (!event || emulated_event_done(event) < number)) {
         if (!step(stream, true)) {
             return false;
         }
     }
-    return event == NULL || emulated_event_done(event) >= number;
+    return !event || emulated_event_done(event) >= number;
 }
 
 /* By weight; one that cannot go on costs its turn. */
@@ -140,15 +138,15 @@ static bool step_drawn(void)
     uint64_t all = 0;
     uint64_t at;
 
-    for (cudaStream_t s = streams; s != NULL; s = s->next) {
-        all += s->first != NULL ? s->weight : 0;
+    for (cudaStream_t s = streams; s; s = s->next) {
+        all += s->first ? s->weight : 0;
     }
     if (all == 0) {
         return false;
     }
     at = draw() % all;
-    for (cudaStream_t s = streams; s != NULL; s = s->next) {
-        uint64_t mine = s->first != NULL ? s->weight : 0;
+    for (cudaStream_t s = streams; s; s = s->next) {
+        uint64_t mine = s->first ? s->weight : 0;
 
         if (at < mine) {
             return step(s, false);
@@ -160,7 +158,7 @@ static bool step_drawn(void)
 
 static bool step_any(void)
 {
-    for (cudaStream_t s = streams; s != NULL; s = s->next) {
+    for (cudaStream_t s = streams; s; s = s->next) {
         if (step(s, false)) {
             return true;
         }
@@ -207,8 +205,8 @@ int emulated_yield(void)
 
 static bool all_empty(void)
 {
-    for (cudaStream_t s = streams; s != NULL; s = s->next) {
-        if (s->first != NULL) {
+    for (cudaStream_t s = streams; s; s = s->next) {
+        if (s->first) {
             return false;
         }
     }
@@ -223,7 +221,7 @@ bool emulated_pending(void)
 bool emulated_flush(void)
 {
     if (order() == LATE) {
-        for (cudaStream_t s = streams; s != NULL; s = s->next) {
+        for (cudaStream_t s = streams; s; s = s->next) {
             (void)emulated_queue_until(s, NULL, 0);
         }
     } else {
@@ -238,7 +236,7 @@ bool emulated_flush(void)
 void emulated_wait(cudaStream_t stream)
 {
     emulated_wait_for_device();
-    while (stream->first != NULL && emulated_broken() == cudaSuccess) {
+    while (stream->first && emulated_broken() == cudaSuccess) {
         if (order() == LATE) {
             (void)emulated_queue_until(stream, NULL, 0);
         } else {
@@ -265,7 +263,7 @@ void emulated_wait_for_device(void)
 
 bool emulated_stream_good(cudaStream_t stream)
 {
-    return stream != NULL && stream->alive;
+    return stream && stream->alive;
 }
 
 /* Who gives a stream more than it holds waits inside of the runtime, while the
@@ -300,7 +298,7 @@ cudaError_t emulated_queue_push(cudaStream_t stream, struct emulated_item item)
         return emulated_broken();
     }
     i = malloc(sizeof(*i));
-    if (i == NULL) {
+    if (!i) {
         return emulated_say(cudaErrorMemoryAllocation);
     }
     *i = item;
@@ -321,7 +319,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
     struct emulated_stream *s;
 
     emulated_turn();
-    if (stream == NULL || (flags & ~cudaStreamNonBlocking) != 0) {
+    if (!stream || (flags & ~cudaStreamNonBlocking) != 0) {
         return emulated_say(cudaErrorInvalidValue);
     }
     if (flags != cudaStreamNonBlocking) {
@@ -331,7 +329,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
      * first kernel that has so many: a process grows by what an engine does in
      * its run. Who only chooses a GPU runs none. */
     s = emulated_block_make() ? calloc(1, sizeof(*s)) : NULL;
-    if (s == NULL) {
+    if (!s) {
         return emulated_say(cudaErrorMemoryAllocation);
     }
     s->alive = true;
@@ -349,14 +347,14 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     if (!emulated_stream_good(stream)) {
         return emulated_say(cudaErrorInvalidResourceHandle);
     }
-    if (stream->first != NULL && emulated_broken() == cudaSuccess) {
+    if (stream->first && emulated_broken() == cudaSuccess) {
         if (order() == LATE) {
             (void)emulated_queue_until(stream, NULL, 0);
         } else {
             emulated_queue_try();
         }
     }
-    if (stream->first != NULL) {
+    if (stream->first) {
         return emulated_say(cudaErrorNotReady);
     }
     emulated_memory_waited();
@@ -372,19 +370,19 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
         return emulated_say(cudaErrorInvalidResourceHandle);
     }
     (void)emulated_queue_until(stream, NULL, 0);
-    while (*link != NULL && *link != stream) {
+    while (*link && *link != stream) {
         link = &(*link)->next;
     }
-    if (*link != NULL) {
+    if (*link) {
         *link = stream->next;
     }
-    while (stream->first != NULL) {
+    while (stream->first) {
         struct emulated_item *item = stream->first;
 
         stream->first = item->next;
-        if (item->work.progress == NULL && !item->waits) {
+        if (!item->work.progress && !item->waits) {
             emulated_event_reach(item->event, item->number);
-        } else if (item->work.done != NULL) {
+        } else if (item->work.done) {
             item->work.done(item->work.argument);
         }
         free(item);

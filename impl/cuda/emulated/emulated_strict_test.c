@@ -78,7 +78,7 @@ static void kernel(void *self)
 {
     const struct poke *poke = self;
 
-    if (poke->p != NULL) {
+    if (poke->p) {
         *poke->p = 1.0f;
     } else {
         emulated_misaligned();

@@ -216,7 +216,7 @@ static int take(struct job *job, struct span *chunk)
     int taken = 0;
 
     pthread_mutex_lock(&job->lock);
-    if (job->spans->check != NULL) {
+    if (job->spans->check) {
         *chunk = *job->spans;
         chunk->first = job->next;
         if (chunk->end - chunk->first > CHUNK) {

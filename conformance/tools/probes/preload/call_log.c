@@ -16,7 +16,7 @@ static void read_step(struct call_log *c)
 {
     const char *text = secure_getenv("FSDP_PROBE_STEP");
     char *end = NULL;
-    if (text == NULL || *text == '\0') {
+    if (!text || *text == '\0') {
         return;
     }
     int kept = errno;
@@ -56,7 +56,7 @@ void call_log_mark(struct call_log *c, const char *name)
     probe_line_u64(&line, "at", c->calls);
     probe_line_text(&line, "name", name);
     probe_log_write(&c->log, &line);
-    if (c->heap_mark != NULL) {
+    if (c->heap_mark) {
         c->heap_mark(name);
     }
 }
@@ -90,7 +90,7 @@ uint64_t call_log_call(struct call_log *c, const struct probe_call *call)
     add_known(&line, "total", call->total);
     add_known(&line, "bytes", call->bytes);
     add_known(&line, "root", call->root);
-    if (call->op == NULL) {
+    if (!call->op) {
         probe_line_null(&line, "op");
     } else {
         probe_line_text(&line, "op", call->op);

@@ -152,7 +152,7 @@ void fsdp_probe_mark(const char *name)
     if (getpid() == self && is_open()) {
         uint64_t now = read_of(&live);
         probe_line_begin(&line, "mark");
-        probe_line_text(&line, "name", name != NULL ? name : "");
+        probe_line_text(&line, "name", name ? name : "");
         probe_line_u64(&line, "live", now);
         probe_line_u64(
             &line, "peak_since",

@@ -82,10 +82,10 @@ static void *map(void *at, size_t bytes, int protection, int flags, int fd,
                  off_t offset)
 {
     static void *(*real)(void *, size_t, int, int, int, off_t);
-    if (real == NULL) {
+    if (!real) {
         *(void **)(void *)&real = dlsym(RTLD_NEXT, "mmap");
     }
-    if (real == NULL) {
+    if (!real) {
         /* Its result is a long, which is an address here.
          * NOLINTNEXTLINE(performance-no-int-to-ptr) */
         return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd,
@@ -137,11 +137,10 @@ PROBE_EXPORT int munmap(void *p, size_t bytes)
 {
     static int (*real)(void *, size_t);
     heap_maps_lock();
-    if (real == NULL) {
+    if (!real) {
         *(void **)(void *)&real = dlsym(RTLD_NEXT, "munmap");
     }
-    int code =
-        real != NULL ? real(p, bytes) : (int)syscall(SYS_munmap, p, bytes);
+    int code = real ? real(p, bytes) : (int)syscall(SYS_munmap, p, bytes);
     if (code == 0) {
         uint64_t taken = take((uintptr_t)p, (uintptr_t)p + page_up(bytes));
         if (taken > 0) {
@@ -163,10 +162,10 @@ PROBE_EXPORT void *mremap(void *p, size_t from, size_t to, int flags, ...)
         va_end(arguments);
     }
     heap_maps_lock();
-    if (real == NULL) {
+    if (!real) {
         *(void **)(void *)&real = dlsym(RTLD_NEXT, "mremap");
     }
-    void *q = real != NULL ? real(p, from, to, flags, at) : MAP_FAILED;
+    void *q = real ? real(p, from, to, flags, at) : MAP_FAILED;
     if (q != MAP_FAILED) {
         uint64_t had = take((uintptr_t)p, (uintptr_t)p + page_up(from));
         uint64_t under = take((uintptr_t)q, (uintptr_t)q + page_up(to));

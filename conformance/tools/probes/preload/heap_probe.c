@@ -81,7 +81,7 @@ static size_t arena_bytes(const void *p)
 static void *next(const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
-    if (found == NULL) {
+    if (!found) {
         probe_complain("the C library has no %s", name);
         abort();
     }
@@ -128,7 +128,7 @@ __attribute__((constructor)) static void at_start(void)
 
 static void *counted(void *p)
 {
-    if (p != NULL) {
+    if (p) {
         heap_grew(real.usable(p));
     }
     return p;
@@ -153,7 +153,7 @@ PROBE_EXPORT void *calloc(size_t n, size_t bytes)
 
 PROBE_EXPORT void free(void *p)
 {
-    if (p == NULL || is_arena(p)) {
+    if (!p || is_arena(p)) {
         return;
     }
     if (ready()) {
@@ -167,13 +167,13 @@ PROBE_EXPORT void free(void *p)
 /* While the C library moves a block both are there; that is not counted. */
 PROBE_EXPORT void *realloc(void *p, size_t bytes)
 {
-    if (p == NULL) {
+    if (!p) {
         return malloc(bytes);
     }
     if (is_arena(p)) {
         size_t had = arena_bytes(p);
         void *q = malloc(bytes);
-        if (q != NULL) {
+        if (q) {
             memcpy(q, p, had < bytes ? had : bytes);
         }
         return q;
@@ -184,7 +184,7 @@ PROBE_EXPORT void *realloc(void *p, size_t bytes)
     }
     size_t before = real.usable(p);
     void *q = real.realloc(p, bytes);
-    if (q != NULL) {
+    if (q) {
         heap_changed(before, real.usable(q));
     } else if (bytes == 0) {
         heap_shrank(before); /* so it was freed */
@@ -226,7 +226,7 @@ PROBE_EXPORT void *pvalloc(size_t bytes)
 
 PROBE_EXPORT size_t malloc_usable_size(void *p)
 {
-    if (p == NULL || !ready()) {
+    if (!p || !ready()) {
         return 0;
     }
     return is_arena(p) ? arena_bytes(p) : real.usable(p);

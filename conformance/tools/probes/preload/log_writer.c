@@ -108,10 +108,10 @@ static void number_or_null(struct probe_line *line, const char *key, int64_t n)
 
 static int64_t first_number(const char *const *name)
 {
-    for (; *name != NULL; name++) {
+    for (; *name; name++) {
         const char *text = getenv(*name);
         char *end = NULL;
-        if (text == NULL || *text < '0' || *text > '9') {
+        if (!text || *text < '0' || *text > '9') {
             continue;
         }
         errno = 0;
@@ -219,7 +219,7 @@ bool probe_log_open(struct probe_log *log, const struct probe_head *head)
     struct stat st;
     log->pid = getpid();
     log->state = PROBE_LOG_OVER;
-    if (where == NULL || *where == '\0') {
+    if (!where || *where == '\0') {
         probe_complain("FSDP_PROBE_LOG is not set: nothing is recorded (it "
                        "names a folder for logs)");
         errno = kept;

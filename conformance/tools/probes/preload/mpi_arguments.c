@@ -54,14 +54,14 @@ static void fill(struct mpi_probe_call *c, uint32_t kind, int64_t n,
     c->call.n = n;
     c->call.total = total;
     c->call.bytes = n * bytes;
-    c->call.in_place = own == NULL ? -1 : own == MPI_IN_PLACE;
+    c->call.in_place = !own ? -1 : own == MPI_IN_PLACE;
 }
 
 /* A buffer of no elements may be NULL, and is not in place. */
 static const void *or_nothing(const void *own)
 {
     static const char nothing;
-    return own != NULL ? own : &nothing;
+    return own ? own : &nothing;
 }
 
 void mpi_probe_even(struct mpi_probe_call *c, uint32_t kind, int count,
@@ -81,7 +81,7 @@ void mpi_probe_parts(struct mpi_probe_call *c, uint32_t even, uint32_t uneven,
 {
     int64_t total = 0;
     bool is_even = true;
-    c->on = c->on && counts != NULL && c->me < c->size;
+    c->on = c->on && counts && c->me < c->size;
     if (!c->on) {
         return;
     }
@@ -97,7 +97,7 @@ void mpi_probe_sum(struct mpi_probe_call *c, uint32_t kind, const int *counts,
                    MPI_Datatype type, const void *own)
 {
     int64_t total = 0;
-    c->on = c->on && counts != NULL;
+    c->on = c->on && counts;
     for (int i = 0; c->on && i < c->size; i++) {
         total += counts[i];
     }
@@ -108,7 +108,7 @@ void mpi_probe_mixed(struct mpi_probe_call *c, const int *counts,
                      const MPI_Datatype *types, const void *own)
 {
     int64_t total = 0;
-    c->on = c->on && counts != NULL && types != NULL;
+    c->on = c->on && counts && types;
     for (int i = 0; c->on && i < c->size; i++) {
         int bytes = 0;
         if (counts[i] > 0 && types[i] != MPI_DATATYPE_NULL) {

@@ -20,7 +20,7 @@ static void add_members(struct probe_line *line, MPI_Comm comm, int size)
     MPI_Group all = MPI_GROUP_NULL;
     struct probe_line runs = {.length = 0};
     bool known = false;
-    if (mine != NULL && PMPI_Comm_group(comm, &group) == MPI_SUCCESS &&
+    if (mine && PMPI_Comm_group(comm, &group) == MPI_SUCCESS &&
         PMPI_Comm_group(MPI_COMM_WORLD, &all) == MPI_SUCCESS) {
         int *rank = mine + size;
         for (int i = 0; i < size; i++) {

@@ -21,7 +21,7 @@ static struct entry *first;
 static struct entry **find(MPI_Request request)
 {
     struct entry **at = &first;
-    while (*at != NULL && (*at)->request != request) {
+    while (*at && (*at)->request != request) {
         at = &(*at)->next;
     }
     return at;
@@ -30,10 +30,10 @@ static struct entry **find(MPI_Request request)
 void mpi_probe_remember(MPI_Request request, const struct mpi_probe_kept *kept)
 {
     struct entry **at = find(request);
-    if (*at == NULL) {
+    if (!*at) {
         *at = calloc(1, sizeof(**at));
     }
-    if (*at == NULL) {
+    if (!*at) {
         probe_complain("out of memory: a persistent call is not logged");
         return;
     }
@@ -44,14 +44,14 @@ void mpi_probe_remember(MPI_Request request, const struct mpi_probe_kept *kept)
 const struct mpi_probe_kept *mpi_probe_recall(MPI_Request request)
 {
     const struct entry *entry = *find(request);
-    return entry != NULL ? &entry->kept : NULL;
+    return entry ? &entry->kept : NULL;
 }
 
 void mpi_probe_drop(MPI_Request request)
 {
     struct entry **at = find(request);
     struct entry *entry = *at;
-    if (entry != NULL) {
+    if (entry) {
         *at = entry->next;
         free(entry);
     }
@@ -75,10 +75,10 @@ static void started(int n, const MPI_Request *request)
     lock();
     for (int i = 0; i < n; i++) {
         const struct mpi_probe_kept *kept = mpi_probe_recall(request[i]);
-        if (kept != NULL && kept->is_message) {
+        if (kept && kept->is_message) {
             mpi_probe_log.sends++;
             mpi_probe_log.send_bytes += (uint64_t)kept->bytes;
-        } else if (kept != NULL && mpi_probe_log.log.state == PROBE_LOG_OPEN) {
+        } else if (kept && mpi_probe_log.log.state == PROBE_LOG_OPEN) {
             (void)call_log_call(&mpi_probe_log, &kept->call.call);
         }
     }

@@ -54,8 +54,7 @@ static uint32_t kind_of(const char *func)
         {"Recv", PROBE_RECV},
     };
 
-    for (size_t i = 0; func != NULL && i < sizeof(known) / sizeof(*known);
-         i++) {
+    for (size_t i = 0; func && i < sizeof(known) / sizeof(*known); i++) {
         if (strcmp(known[i].func, func) == 0) {
             return known[i].kind;
         }
@@ -77,8 +76,7 @@ static uint32_t dtype_of(const char *type)
         {"ncclFloat8e4m3", PROBE_F8}, {"ncclFloat8e5m2", PROBE_F8},
     };
 
-    for (size_t i = 0; type != NULL && i < sizeof(known) / sizeof(*known);
-         i++) {
+    for (size_t i = 0; type && i < sizeof(known) / sizeof(*known); i++) {
         if (strcmp(known[i].type, type) == 0) {
             return known[i].dtype;
         }
@@ -164,7 +162,7 @@ static void *open_comm(uint64_t id, const char *name, int size, int me,
     probe_line_u64(&line, "size", size > 0 ? (uint64_t)size : 0);
     probe_line_u64(&line, "me", me > 0 ? (uint64_t)me : 0);
     probe_line_null(&line, "members");
-    probe_line_text(&line, "name", name != NULL ? name : "");
+    probe_line_text(&line, "name", name ? name : "");
     (void)snprintf(hex, sizeof(hex), "%016llx", (unsigned long long)id);
     probe_line_text(&line, "id", hex);
     probe_log_write(&calls.log, &line);
@@ -183,7 +181,7 @@ static struct probe_call describe(int64_t comm, const char *func,
                   kind == PROBE_GATHER || kind == PROBE_SCATTER;
 
     return (struct probe_call){
-        .call = func != NULL ? func : "",
+        .call = func ? func : "",
         .kind = kind,
         .dtype = dtype,
         .mode = PROBE_ENQUEUED,
@@ -227,8 +225,8 @@ static void log_launch(int64_t call, int64_t comm, const struct nccl_coll *c)
                    in_place < 0    ? "null"
                    : in_place != 0 ? "true"
                                    : "false");
-    probe_line_text(&line, "algo", c->algo != NULL ? c->algo : "");
-    probe_line_text(&line, "proto", c->proto != NULL ? c->proto : "");
+    probe_line_text(&line, "algo", c->algo ? c->algo : "");
+    probe_line_text(&line, "proto", c->proto ? c->proto : "");
     lock();
     probe_log_write(&calls.log, &line);
     unlock();

@@ -177,7 +177,7 @@ static void *launch(void *context, void *of, const char *func, size_t count,
 
 static void stop(void *handle)
 {
-    if (handle != NULL) {
+    if (handle) {
         must(five->stop(handle) == 0, "stop");
     }
 }
@@ -214,12 +214,12 @@ static void disorder(void *comm)
     void *h[16];
     struct event5 odd = {.type = GROUP_API};
     void *group = (void *)1;
-    must(five->start(comm, &group, &odd) == 0 && group == NULL, "a group");
+    must(five->start(comm, &group, &odd) == 0 && !group, "a group");
     odd.type = (uint64_t)1 << 40;
-    must(five->start(comm, &group, &odd) == 0 && group == NULL, "no event");
+    must(five->start(comm, &group, &odd) == 0 && !group, "no event");
     odd.type = PROXY_OP;
-    must(five->start(comm, &group, &odd) == 0 && group == NULL, "a proxy");
-    must(five->start(NULL, &group, &odd) == 0 && group == NULL, "no context");
+    must(five->start(comm, &group, &odd) == 0 && !group, "a proxy");
+    must(five->start(NULL, &group, &odd) == 0 && !group, "no context");
     for (size_t i = 0; i < 16; i++) {
         h[i] = call(comm, "AllReduce", 100 + i, "ncclFloat32");
     }
@@ -310,19 +310,19 @@ static void version4(void)
 static void load(const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
+    if (!library) {
         fprintf(stderr, "nccl_driver: %s\n", dlerror());
         exit(3);
     }
-    must(dlsym(library, "ncclProfiler_v6") == NULL, "version 6 is not ours");
+    must(!dlsym(library, "ncclProfiler_v6"), "version 6 is not ours");
     five = dlsym(library, "ncclProfiler_v5");
     four = dlsym(library, "ncclProfiler_v4");
-    must(five != NULL && four != NULL, "no interface");
-    must(dlsym(library, "probe_log_open") == NULL, "it exports its own");
+    must(five && four, "no interface");
+    must(!dlsym(library, "probe_log_open"), "it exports its own");
     /* NCCL closes it with the last communicator, and may open it again. */
     must(dlclose(library) == 0, "dlclose");
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    must(library != NULL && dlsym(library, "ncclProfiler_v5") == five,
+    must(library && dlsym(library, "ncclProfiler_v5") == five,
          "it did not stay");
 }
 

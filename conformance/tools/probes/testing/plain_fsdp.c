@@ -243,7 +243,7 @@ static void have_child(void)
     pid_t pid = fork();
     if (pid == 0) {
         void *p = malloc(3 << 20);
-        _exit(p == NULL);
+        _exit(!p);
     }
     int status = 0;
     must(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0,
@@ -299,8 +299,8 @@ int main(int argc, char **argv)
         fputs("usage: plain_fsdp UNITS STEPS [WHAT ...]\n", stderr);
         return 64;
     }
-    for (char *word = strtok(argv[1], ",");
-         word != NULL && run.n_units < MOST_UNITS; word = strtok(NULL, ",")) {
+    for (char *word = strtok(argv[1], ","); word && run.n_units < MOST_UNITS;
+         word = strtok(NULL, ",")) {
         run.unit[run.n_units++] = atoi(word);
     }
     run.steps = atoi(argv[2]);

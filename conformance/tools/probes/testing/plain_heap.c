@@ -74,7 +74,7 @@ static void every(void)
     must(posix_memalign(&p[0], 3, 8) == EINVAL, "a wrong alignment");
     volatile size_t too_many = SIZE_MAX / 2;
     errno = 0;
-    must(calloc(too_many, 4) == NULL && errno == ENOMEM, "too much");
+    must(!calloc(too_many, 4) && errno == ENOMEM, "too much");
     free(NULL);
 }
 

@@ -31,9 +31,9 @@ int MPI_Ialltoall(const void *in, int sent, MPI_Datatype type, void *out,
     int x = 0;
     int y = 0;
     (void)PMPI_Comm_rank(comm, &me);
-    if (what != NULL && calls++ == 5 && strcmp(what, "barrier") == 0) {
+    if (what && calls++ == 5 && strcmp(what, "barrier") == 0) {
         (void)NEXT(barrier_of *, "MPI_Barrier")(comm);
-    } else if (what != NULL && calls == 6 && strcmp(what, "message") == 0) {
+    } else if (what && calls == 6 && strcmp(what, "message") == 0) {
         (void)NEXT(sendrecv_of *, "MPI_Sendrecv")(&x, 1, MPI_INT, me, 77, &y, 1,
                                                   MPI_INT, me, 77, comm,
                                                   MPI_STATUS_IGNORE);
