@@ -170,7 +170,7 @@ static void test_ids(void **state)
     uint32_t n = 0;
 
     (void)state;
-    while ((at = strstr(at, "script.2.")) != NULL) {
+    while ((at = strstr(at, "script.2."))) {
         check_id(at);
         at++;
         n++;

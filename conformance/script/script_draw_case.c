@@ -259,7 +259,7 @@ bool draw_world(struct drawer *d, const struct run_case *c,
         *out = (struct script_world){next.ranks, next.replicas, next.strategy,
                                      next.wrap != c->wrap ? next.wrap
                                                           : CASE_N_WRAPS};
-        if (script_same_bits(c, &next) && case_check(&next) == NULL &&
+        if (script_same_bits(c, &next) && !case_check(&next) &&
             has_units(d, &next)) {
             return true;
         }

@@ -32,7 +32,7 @@ static bool is_long(const struct script *s)
     struct script_walk w = script_begin(s);
     uint32_t n = 0;
 
-    while (script_next(&w) != NULL && n < MOST_PLAYED) {
+    while (script_next(&w) && n < MOST_PLAYED) {
         n++;
     }
     return n == MOST_PLAYED;

@@ -12,7 +12,7 @@ uint32_t script_n_played(const struct script *s)
     struct script_walk w = script_begin(s);
     uint32_t n = 0;
 
-    while (n <= CASE_MAX_STEPS && script_next(&w) != NULL) {
+    while (n <= CASE_MAX_STEPS && script_next(&w)) {
         n++;
     }
     return n;

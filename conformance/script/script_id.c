@@ -55,7 +55,7 @@ static bool number(const char **at, uint64_t base, uint64_t *out)
     bool fits = true;
 
     *out = 0;
-    while (*p && (digit = strchr(digits, *p)) != NULL &&
+    while (*p && (digit = strchr(digits, *p)) &&
            (uint64_t)(digit - digits) < base) {
         uint64_t d = (uint64_t)(digit - digits);
 

@@ -16,7 +16,7 @@ uint32_t script_first_illegal(const struct script *s, const uint32_t lengths[2],
 
     *at_end = false;
     script_state_begin(s, lengths, state);
-    while ((a = script_next(&w)) != NULL) {
+    while ((a = script_next(&w))) {
         script_state_take(state, a);
         if (state->why[0]) {
             return w.at - 1;

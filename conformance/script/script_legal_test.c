@@ -18,6 +18,7 @@
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define TREE        "mlp.seed.natural.full-shard.k4.flat.layer.tree.s.sgd"
 #define RANK        "mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd"
+#define HYBRID      "mlp.seed.natural.hybrid-shard.k4r2.flat."
 
 /* A sequence for training has 8 points here, for evaluation 4. */
 static const uint32_t lengths[2] = {8, 4};
@@ -219,6 +220,18 @@ static const struct {
      NULL},
     {"mlp.seed.natural.full-shard.k1.flat.layer.rank.s.sgd", "! shard-frozen",
      "one rank cannot disagree"},
+    /* All units but the first: where there is one alone that is none. */
+    {HYBRID "layer.rank.s.sgd",
+     "set all all-reduce 0; set 0 all-reduce 1; pass 0.0; ! clip-with-partials",
+     NULL},
+    {HYBRID "whole.rank.s.sgd",
+     "set all all-reduce 0; set 0 all-reduce 1; pass 0.0; ! clip-with-partials",
+     "nothing says"},
+    {HYBRID "whole.rank.s.sgd",
+     "set all sync 0; set 0 sync 1; pass 0.0; ! step-with-pending",
+     "nothing says"},
+    {HYBRID "whole.rank.s.sgd",
+     "set all all-reduce 0; pass 0.0; ! step-with-partials", NULL},
 };
 
 static void test_worlds(void **state)

@@ -110,7 +110,7 @@ static bool twenty_steps(const struct script *s)
     const struct script_action *a;
     uint32_t n = 0;
 
-    while ((a = script_next(&w)) != NULL) {
+    while ((a = script_next(&w))) {
         n += a->verb == SCRIPT_STEP;
     }
     return n >= 20;

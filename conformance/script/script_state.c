@@ -48,6 +48,18 @@ static void refuse_if(struct script_state *s, bool wrong, const char *why)
 
 /* ---- Calls that must be refused ---- */
 
+/* Units that this life has for certain: of the bits behind them nothing can be
+ * said. Each model has two layers. */
+static uint64_t sure_units(const struct script_state *s)
+{
+    if (!s->s->has_case) {
+        return UINT64_MAX;
+    }
+    return s->world.wrap == CASE_WRAP_LAYER || s->world.wrap == CASE_WRAP_BLOCK
+               ? 3
+               : 1;
+}
+
 /* Whether one of these units has gradients for certain: not where a unit may
  * have nothing that trains, or that a pass uses. */
 static bool has_some(const struct script_state *s, uint64_t units)
@@ -56,7 +68,7 @@ static bool has_some(const struct script_state *s, uint64_t units)
         !s->s->has_case || (s->s->c.frozen == WORKLOAD_TRAINS_ALL &&
                             strcmp(s->s->c.workload, "graph") != 0);
 
-    return all_have ? units != 0 : units == UINT64_MAX;
+    return all_have ? (units & sure_units(s)) != 0 : units == UINT64_MAX;
 }
 
 /* Which bits of enum script_when hold at rest. */

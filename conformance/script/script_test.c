@@ -228,7 +228,7 @@ static void test_walk(void **state)
     script_test_parse(
         HEAD "repeat 2 { pass i.0; repeat 3 { pass i+5.0 } } pass 9.0", &s);
     w = script_begin(&s);
-    while ((a = script_next(&w)) != NULL) {
+    while ((a = script_next(&w))) {
         assert_int_equal(a->verb, SCRIPT_PASS);
         assert_true(n < N_OF(steps));
         assert_int_equal(script_step(&w, a), steps[n++]);
