@@ -9,6 +9,7 @@
 #include "judge/judge_internal.h"
 
 #include "record/record_copy.h"
+#include "record/record_spill.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -51,7 +52,10 @@ static int prove(struct judge *j, const struct judge_view *v, uint32_t q,
 
     FSDP_TRY(record_copy(v->record, &copy));
     if (requirement_spoil(requirement, &v->expect, &copy)) {
-        if (requirement_holds(requirement, &v->expect, &copy, &f)) {
+        status = record_spill_settle(v->record, &copy);
+        if (status != FSDP_OK) {
+            /* nothing can be told of it */
+        } else if (requirement_holds(requirement, &v->expect, &copy, &f)) {
             status = abandon(j, v, q, "does not notice a spoiled record", item);
         } else if (!says_something(&f)) {
             status = abandon(

@@ -6,6 +6,8 @@
  */
 #include "judge/judge_store.h"
 
+#include "record/record_spill.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,6 +216,7 @@ void judge_store_next(void *context)
 
     while (*at && bytes + (*at)->bytes <= keep_bytes) {
         bytes += (*at)->bytes;
+        record_spill_drop((*at)->record.spill);
         at = &(*at)->next;
     }
     while (*at) {

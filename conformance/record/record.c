@@ -4,6 +4,7 @@
  * things in it are called.
  */
 #include "record/record_internal.h"
+#include "record/record_spill.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -134,7 +135,9 @@ void record_rank_release(struct record_rank *rank)
     free(rank->answer);
     free(rank->flights.flight);
     for (uint32_t i = 0; rank->tensor && i < rank->n_tensors; i++) {
-        free(rank->tensor[i].data);
+        if (!record_spill_has(rank->spill, rank->tensor[i].data)) {
+            free(rank->tensor[i].data);
+        }
     }
     free(rank->tensor);
     memset(rank, 0, sizeof(*rank));
@@ -147,6 +150,7 @@ void record_release(struct record *r)
     }
     free(r->rank);
     free(r->claim);
+    record_spill_close(r->spill);
     memset(r, 0, sizeof(*r));
 }
 
@@ -216,10 +220,12 @@ const struct record_tensor *record_find(const struct record_rank *rank,
                                       .first = first};
     const uint32_t i = not_before(rank, &key);
 
-    return i < rank->n_tensors &&
-                   record_tensor_order(&rank->tensor[i], &key) == 0
-               ? &rank->tensor[i]
-               : NULL;
+    if (i == rank->n_tensors ||
+        record_tensor_order(&rank->tensor[i], &key) != 0) {
+        return NULL;
+    }
+    record_spill_look(rank->spill, &rank->tensor[i]);
+    return &rank->tensor[i];
 }
 
 uint32_t record_parts(const struct record_rank *rank, uint32_t stage,

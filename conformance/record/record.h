@@ -60,8 +60,10 @@ const char *record_stage_name(uint32_t stage); /* "local-gradient" */
 
 /*
  * Every array below is its owner's: malloc'ed by itself, freed by
- * record_rank_release. An array of 0 elements may be NULL.
+ * record_rank_release, but for values that are spilled. An array of 0 elements
+ * may be NULL.
  */
+struct record_spill;
 
 /* Elements [first, first + n) of a parameter. Sorted by (stage, step,
  * microbatch, parameter, first); a rank may own several parts. */
@@ -188,7 +190,8 @@ struct record_rank {
     struct record_change change[RECORD_CHANGES];
     uint32_t n_tensors;
     struct record_tensor *tensor;
-    double seconds; /* for people; never judged */
+    struct record_spill *spill; /* the record's */
+    double seconds;             /* for people; never judged */
 };
 
 struct record {
@@ -202,7 +205,9 @@ struct record {
     uint32_t n_refusals;
     struct record_refusal refusal[RECORD_REFUSALS];
     uint32_t n_ranks;
-    struct record_rank *rank; /* [n_ranks] */
+    struct record_rank *rank;   /* [n_ranks] */
+    struct record_spill *spill; /* where the values of a large record lie, not
+                                   malloc'ed (record_spill.h); else NULL */
 };
 
 /* Makes an empty record for K ranks; NOMEM. `record_release` takes any state,

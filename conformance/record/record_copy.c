@@ -2,9 +2,11 @@
 /*
  * record_copy.c - a deep copy of a record. A requirement's spoil damages the
  * copy, so every array in it is an allocation of its own, as in a record that
- * was read.
+ * was read; values that are spilled are mapped once more.
  */
 #include "record/record_copy.h"
+
+#include "record/record_spill.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +42,13 @@ static void copy_tensors(const struct record_rank *from, struct record_rank *to,
         to->tensor[i].data = NULL;
     }
     for (uint32_t i = 0; i < n; i++) {
+        float *const data = from->tensor[i].data;
+
         to->tensor[i].data =
-            copy_of(from->tensor[i].data, (size_t)from->tensor[i].n,
-                    sizeof(float), status);
+            to->spill && record_spill_has(from->spill, data)
+                ? record_spill_same(from->spill, to->spill, data)
+                : copy_of(data, (size_t)from->tensor[i].n, sizeof(*data),
+                          status);
     }
 }
 
@@ -65,11 +71,13 @@ static void copy_sequences(const struct record_rank *from,
     }
 }
 
-static int copy_rank(const struct record_rank *from, struct record_rank *to)
+static int copy_rank(const struct record_rank *from, struct record_spill *spill,
+                     struct record_rank *to)
 {
     int status = FSDP_OK;
 
     *to = *from;
+    to->spill = spill;
     to->n_sequences = to->n_tensors = 0;
     to->sequence = NULL;
     to->tensor = NULL;
@@ -100,6 +108,7 @@ int record_copy(const struct record *from, struct record *out)
     int status = FSDP_OK;
 
     *out = *from;
+    out->spill = from->spill ? record_spill_again(from->spill) : NULL;
     out->claim =
         copy_of(from->claim, from->n_claims, sizeof(*out->claim), &status);
     out->rank = NULL;
@@ -110,7 +119,7 @@ int record_copy(const struct record *from, struct record *out)
     }
     for (uint32_t i = 0; i < from->n_ranks && status == FSDP_OK; i++) {
         out->n_ranks = i + 1;
-        status = copy_rank(&from->rank[i], &out->rank[i]);
+        status = copy_rank(&from->rank[i], out->spill, &out->rank[i]);
     }
     if (status != FSDP_OK) {
         record_release(out);

@@ -5,6 +5,7 @@
  * before it is used.
  */
 #include "record/record_internal.h"
+#include "record/record_spill.h"
 
 #include "checkpoint/safetensors.h"
 
@@ -191,8 +192,31 @@ static int read_rank(const char *directory, const struct record *all,
     if (status == FSDP_OK) {
         status = read_tensors(path[1], c, n_tensors, r, error);
     }
+    for (uint32_t i = 0; i < r->n_tensors && all->spill; i++) {
+        record_spill_put(all->spill, &r->tensor[i]);
+    }
     r->present = status == FSDP_OK;
     return status;
+}
+
+/* A file for the values, if they are many. 16 bits become 32. */
+static struct record_spill *make_spill(const char *directory,
+                                       const struct record *of)
+{
+    char path[RECORD_PATH_BYTES];
+    uint64_t bytes = 0;
+
+    for (uint32_t r = 0; r < of->n_ranks; r++) {
+        struct stat file;
+
+        if (record_rank_path(path, directory, r, ".safetensors", NULL) ==
+                FSDP_OK &&
+            stat(path, &file) == 0 &&
+            (uint64_t)file.st_size <= RECORD_MAX_TENSORS_BYTES) {
+            bytes += (uint64_t)file.st_size;
+        }
+    }
+    return bytes > RECORD_SPILL_FROM ? record_spill_open(2 * bytes) : NULL;
 }
 
 /* Whether a name is that of a rank's file, and of which rank. */
@@ -252,8 +276,17 @@ int record_read(const char *directory, struct record *out,
     if (status == FSDP_OK) {
         status = check_names(directory, out->n_ranks, error);
     }
+    if (status == FSDP_OK) {
+        out->spill = make_spill(directory, out);
+    }
     for (uint32_t r = 0; r < out->n_ranks && status == FSDP_OK; r++) {
+        out->rank[r].spill = out->spill;
         status = read_rank(directory, out, r, &out->rank[r], error);
+    }
+    if (status == FSDP_OK && record_spill_map(out) != FSDP_OK) {
+        status = record_fail(error, FSDP_ERR_IO, where,
+                             "%s: its values cannot be mapped: %s",
+                             record_path_tail(directory), strerror(errno));
     }
     return status;
 }

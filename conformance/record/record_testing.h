@@ -299,6 +299,7 @@ static inline void assert_same_ranks(const struct record_rank *a,
     x.answer = y.answer = NULL;
     x.flights.flight = y.flights.flight = NULL;
     x.tensor = y.tensor = NULL;
+    x.spill = y.spill = NULL;
     assert_memory_equal(&x, &y, sizeof(x));
 }
 
