@@ -102,7 +102,7 @@ const struct mutant ahead_mutants[] = {
     {.name = "cancel-gathers-ahead",
      .text = "before CANCEL one unit more is gathered than the options say",
      .evidence = "a limit in flight that is not kept",
-     .kills = "comm.all-gather-count",
+     .kills = "comm.all-gather-count memory.prefetch-bound",
      .shows = {.in = cancels_gpt_ahead, .n_cases = 1, .engine = "impl"},
      .options = cancel_gathers_ahead},
     {.name = "prefetch-across-phases",

@@ -148,8 +148,8 @@ enum {
 
 /*
  * Who looks on while the oracle walks what rests, and then a step: what
- * happens, in its order. A function that is NULL is not called. What an engine
- * that runs ahead may add to the peaks is a bound, no moment, and not seen.
+ * happens, in its order. A function that is NULL is not called. What reductions
+ * in flight may add to the peaks is a bound, no moment, and not seen.
  */
 struct expect_watch {
     /* `elements` of a kind become live, or dead: a range, or all of a kind;
@@ -163,6 +163,9 @@ struct expect_watch {
      * a PRE point, the model computes. */
     void (*point)(void *context, uint32_t point, uint32_t module);
     void *context;
+    /* Before `live`: how many elements of unsharded parameters an engine may
+     * have gathered early by then, of windows that come next. */
+    void (*early)(void *context, uint64_t elements);
 };
 
 /*

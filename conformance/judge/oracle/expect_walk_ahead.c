@@ -8,8 +8,7 @@
 
 /* What of a unit counts where an engine runs ahead. */
 enum ahead {
-    AHEAD_GATHERED, /* its unsharded parameters */
-    AHEAD_WIRE,     /* these on the wire */
+    AHEAD_WIRE,     /* its parameters on the wire */
     AHEAD_GRADIENT, /* its unsharded gradient */
     AHEAD_SENT,     /* that as it is reduced, whatever it lies in */
 };
@@ -21,8 +20,6 @@ static uint64_t size_of(const struct expect_unit *x, enum ahead what)
     const uint64_t summed = expect_walk_bytes(d->accumulate, x->grad_padded);
 
     switch (what) {
-    case AHEAD_GATHERED:
-        return expect_walk_bytes(d->param, x->whole);
     case AHEAD_WIRE:
         return expect_walk_bytes(d->param, x->padded);
     case AHEAD_GRADIENT:
@@ -68,23 +65,24 @@ static uint64_t at_most(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* What running ahead may add: the unsharded parameters of the units gathered
- * early, the unsharded gradients and results of the reduces in flight; never
- * more than all units have. Where an engine packs, each of the first two may
- * be on the wire instead. */
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What running ahead may add: the unsharded parameters of units that are
+ * gathered early, as the walk has counted them; the unsharded gradients, never
+ * more than all units have, and the results of the reductions in flight. Where
+ * an engine packs, each of the first two may be on the wire instead. */
 void expect_walk_allow_ahead(const struct expect *e, struct walk *w)
 {
     const struct fsdp_options *o = &e->options;
-    const uint32_t depth = o->prefetch_forward > o->prefetch_backward
-                               ? o->prefetch_forward
-                               : o->prefetch_backward;
+    const uint32_t depth =
+        (uint32_t)larger(o->prefetch_forward, o->prefetch_backward);
     const uint32_t ahead = e->shards > 1 ? depth : 0;
     const uint32_t flying = o->reduces_in_flight;
-    const uint64_t all = largest_units(e, e->units->n_units, AHEAD_GATHERED);
     const uint64_t all_grads =
         largest_units(e, e->units->n_units, AHEAD_GRADIENT);
-    const uint64_t parameters = at_most(largest_units(e, ahead, AHEAD_GATHERED),
-                                        all - w->peak[FSDP_PARAM_FULL]);
     const uint64_t grads = largest_units(e, flying, AHEAD_GRADIENT);
     const uint64_t gathered = largest_units(e, ahead, AHEAD_WIRE);
     const uint64_t sent = largest_units(e, flying, AHEAD_SENT);
@@ -94,13 +92,14 @@ void expect_walk_allow_ahead(const struct expect *e, struct walk *w)
         casts = casts || e->unit[u].dtype.accumulate != e->unit[u].dtype.reduce;
     }
 
-    w->peak[FSDP_PARAM_FULL] += parameters;
-    w->peak_parameters += parameters;
+    w->peak[FSDP_PARAM_FULL] = larger(w->peak[FSDP_PARAM_FULL], w->early_full);
+    w->peak_parameters = larger(w->peak_parameters, w->early_parameters);
     w->peak[FSDP_GRAD_FULL] +=
         at_most(grads, all_grads - w->peak[FSDP_GRAD_FULL]);
     w->peak[FSDP_STAGING] += sent / e->shards;
     w->peak[FSDP_STAGING] += e->packs ? gathered : 0;
     w->peak[FSDP_STAGING] += e->packs || casts ? sent : 0;
-    w->peak_engine += e->packs ? gathered : parameters;
+    w->peak_engine = e->packs ? w->peak_engine + gathered
+                              : larger(w->peak_engine, w->early_engine);
     w->peak_engine += sent + sent / e->shards;
 }

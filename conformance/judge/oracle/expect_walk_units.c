@@ -20,6 +20,13 @@ static void tell(const struct walk *w, uint32_t kind, uint64_t bytes,
     }
 }
 
+static void tell_early(const struct walk *w, uint64_t bytes)
+{
+    if (w->watch && w->watch->early) {
+        w->watch->early(w->watch->context, bytes / sizeof(float));
+    }
+}
+
 uint64_t expect_walk_in_lines(uint64_t bytes)
 {
     return (bytes + LINE - 1) / LINE * LINE;
@@ -30,15 +37,71 @@ uint64_t expect_walk_bytes(uint32_t dtype, uint64_t elements)
     return elements * fsdp_dtype_bytes(dtype);
 }
 
+/* Whether the window that opens at point i is the first of its unit behind the
+ * point that is passed. */
+static bool is_next_of_unit(const struct walk *w, uint32_t i)
+{
+    const uint32_t *const unit = w->e->units->unit_of_module;
+    const struct fsdp_sequence *const s = w->pass.s;
+
+    for (uint32_t j = w->pass.at + 1; j < i; j++) {
+        if ((w->pass.flags[j] & EXPECT_OPENS) != 0 &&
+            unit[s->module[j]] == unit[s->module[i]]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Bytes of the unsharded parameters that may be gathered early at this moment:
+ * of the units whose windows come next in this phase and that are not
+ * unsharded, as many as are allowed. */
+static uint64_t early(const struct walk *w)
+{
+    const struct fsdp_sequence *const s = w->pass.s;
+    const struct fsdp_options *const o = &w->e->options;
+    const uint8_t *const flags = w->pass.flags;
+    uint32_t depth;
+    uint64_t bytes = 0;
+    uint8_t phase;
+
+    if (!s || w->e->shards < 2) {
+        return 0;
+    }
+    phase = flags[w->pass.at] & EXPECT_BACKWARD;
+    depth = phase != 0 ? o->prefetch_backward : o->prefetch_forward;
+    for (uint32_t i = w->pass.at + 1; depth > 0 && i < s->n; i++) {
+        const uint32_t u = w->e->units->unit_of_module[s->module[i]];
+
+        if ((flags[i] & EXPECT_BACKWARD) != phase) {
+            break;
+        }
+        if ((flags[i] & EXPECT_OPENS) != 0 && !w->unit[u].unsharded &&
+            is_next_of_unit(w, i)) {
+            bytes += expect_walk_bytes(w->e->unit[u].dtype.param,
+                                       w->e->unit[u].whole);
+            depth--;
+        }
+    }
+    return bytes;
+}
+
+static void raise_to(uint64_t *peak, uint64_t bytes)
+{
+    *peak = *peak > bytes ? *peak : bytes;
+}
+
 /* By one range. */
 void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
                       uint64_t elements)
 {
     const uint64_t bytes = expect_walk_bytes(dtype, elements);
+    const uint64_t more = early(w);
     uint64_t parameters;
     uint64_t engine = 0;
     uint64_t storage = 0;
 
+    tell_early(w, more);
     tell(w, kind, bytes, true);
     w->live[kind] += bytes;
     w->stored[kind] += expect_walk_in_lines(bytes);
@@ -47,18 +110,13 @@ void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
         storage += w->stored[k];
     }
     parameters = w->live[FSDP_PARAM_SHARD] + w->live[FSDP_PARAM_FULL];
-    if (w->live[kind] > w->peak[kind]) {
-        w->peak[kind] = w->live[kind];
-    }
-    if (parameters > w->peak_parameters) {
-        w->peak_parameters = parameters;
-    }
-    if (engine > w->peak_engine) {
-        w->peak_engine = engine;
-    }
-    if (storage > w->peak_storage) {
-        w->peak_storage = storage;
-    }
+    raise_to(&w->peak[kind], w->live[kind]);
+    raise_to(&w->peak_parameters, parameters);
+    raise_to(&w->peak_engine, engine);
+    raise_to(&w->peak_storage, storage);
+    raise_to(&w->early_full, w->live[FSDP_PARAM_FULL] + more);
+    raise_to(&w->early_parameters, parameters + more);
+    raise_to(&w->early_engine, engine + more);
 }
 
 void expect_walk_shrink(struct walk *w, uint32_t kind, uint32_t dtype,
@@ -288,11 +346,15 @@ int expect_walk_points(struct walk *w, uint32_t index, uint32_t from,
         return FSDP_ERR_NOMEM;
     }
     status = expect_windows(w->e, s, flags);
+    w->pass.s = s;
+    w->pass.flags = flags;
     for (uint32_t i = from; i < to && i < s->n; i++) {
+        w->pass.at = i;
         if (status == FSDP_OK) {
             status = walk_point(w, s->point[i], s->module[i], flags[i], b);
         }
     }
+    w->pass.s = NULL;
     free(flags);
     return status;
 }

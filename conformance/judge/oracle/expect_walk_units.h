@@ -30,6 +30,13 @@ struct walk {
     uint64_t live[FSDP_N_KINDS];   /* bytes, as all that follows */
     uint64_t stored[FSDP_N_KINDS]; /* the same, each range in whole lines */
     uint64_t peak[FSDP_N_KINDS], peak_parameters, peak_engine, peak_storage;
+    /* Of an engine that gathers early, which has `early` bytes more. */
+    uint64_t early_full, early_parameters, early_engine;
+    struct {
+        const struct fsdp_sequence *s; /* NULL: at rest */
+        const uint8_t *flags;          /* enum expect_window of each point */
+        uint32_t at;                   /* the point that is passed */
+    } pass;
     struct record_sequence *out;
     const struct expect_watch *watch; /* NULL: nobody looks on */
 };

@@ -73,8 +73,8 @@ static void see_point(void *context, uint32_t point, uint32_t module)
 static void watch(const struct testing_model *t, const struct run_case *c,
                   struct seen *s, struct expect *e)
 {
-    const struct expect_watch w = {see_live, see_collective, see_window,
-                                   see_point, s};
+    const struct expect_watch w = {
+        see_live, see_collective, see_window, see_point, s, NULL};
 
     memset(s, 0, sizeof(*s));
     assert_int_equal(expect_make_watched(c, &t->model, &t->units, NULL, &w, e),

@@ -31,6 +31,8 @@ struct counter {
     uint64_t live[FSDP_N_KINDS];
     uint64_t plain[FSDP_N_KINDS]; /* elements: as the oracle counts */
     uint64_t plain_peak[FSDP_N_KINDS], plain_peak_sum, plain_peak_parameters;
+    uint64_t early; /* elements that may be gathered early */
+    uint64_t early_peak, plain_early_peak; /* of the sum with these */
     uint64_t fresh;   /* bytes of fresh gradients that are another dtype's */
     uint64_t reduced; /* bytes of a reduction's result in a 16 bit dtype */
     uint32_t room;
@@ -115,6 +117,9 @@ static void look(struct counter *c)
         larger(c->plain_peak_parameters,
                c->plain[FSDP_PARAM_SHARD] + c->plain[FSDP_PARAM_FULL]);
     c->plain_peak_sum = larger(c->plain_peak_sum, sum_of(c->plain));
+    c->plain_early_peak =
+        larger(c->plain_early_peak, sum_of(c->plain) + c->early);
+    c->early_peak = larger(c->early_peak, sum + c->early * c->width_param);
     if (sum > out->peak_sum) {
         out->peak_sum = sum;
         memcpy(out->fullest.live, c->live, sizeof(c->live));
@@ -156,6 +161,13 @@ static void stage_result(struct counter *c, uint32_t kind, uint64_t elements,
         add(c, FSDP_STAGING, c->reduced, false);
         c->reduced = 0;
     }
+}
+
+static void see_early(void *context, uint64_t elements)
+{
+    struct counter *const c = context;
+
+    c->early = elements;
 }
 
 static void see_live(void *context, uint32_t kind, uint64_t elements,
@@ -235,18 +247,19 @@ static void see_window(void *context, uint32_t unit, bool opens, bool backward)
     c->staged = STAGED_REDUCED;
 }
 
-/* What running ahead may add, which nobody sees: the oracle's bound less what
- * was counted in float32. Of unsharded parameters it is in their dtype. */
+/* What running ahead may add: what is gathered early where it has its place,
+ * as it was seen; for the rest the oracle's bound less what was counted in
+ * float32. Of unsharded parameters it is in their dtype. */
 static void allow_for_running_ahead(const struct expect *e,
                                     const struct counter *c)
 {
     struct plan_bytes *const out = c->out;
     const uint64_t parameters =
         e->peak_parameters - STORED * c->plain_peak_parameters;
-    const uint64_t narrower =
-        e->packs ? 0 : parameters / STORED * (STORED - c->width_param);
+    const uint64_t gathered = e->packs ? 0 : c->early_peak - out->peak_sum;
+    const uint64_t plain = e->packs ? c->plain_peak_sum : c->plain_early_peak;
 
-    out->ahead = e->peak_engine - STORED * c->plain_peak_sum - narrower;
+    out->ahead = gathered + e->peak_engine - STORED * plain;
     out->peak_sum += out->ahead;
     out->peak_parameters += parameters / STORED * c->width_param;
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
@@ -358,8 +371,8 @@ int plan_bytes_make(const struct plan_ask *ask, struct plan_bytes *out,
                         .out = out,
                         .width_param = fsdp_dtype_bytes(ask->param_dtype),
                         .width_reduce = fsdp_dtype_bytes(ask->reduce_dtype)};
-    const struct expect_watch watch = {see_live, see_collective, see_window,
-                                       see_point, &c};
+    const struct expect_watch watch = {
+        see_live, see_collective, see_window, see_point, &c, see_early};
     struct expect e = {0};
     int status;
 

@@ -266,8 +266,8 @@ int schedule_make(const struct plan_ask *ask, struct schedule *out,
                   struct fsdp_error *error)
 {
     struct maker k = {.ask = ask, .out = out};
-    const struct expect_watch watch = {NULL, see_collective, see_window,
-                                       see_point, &k};
+    const struct expect_watch watch = {
+        NULL, see_collective, see_window, see_point, &k, NULL};
     struct expect e = {0};
     int status;
 
