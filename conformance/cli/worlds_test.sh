@@ -82,6 +82,29 @@ printf '\001' | dd of="$first" bs=1 seek=9 conv=notrunc 2>/dev/null
 result 'a changed byte shows' "$(
     cmp -s "$first" "$folder/threads/${first#"$folder"/local/}" && echo equal)"
 
+# Hosts have copies of their own: here rank 1 has one that is a byte longer.
+if [ -z "$reason" ]; then
+    { cat "$cts" && printf '\0'; } >"$folder/other"
+    cat >"$folder/mixed" <<'END'
+#!/bin/sh
+if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then
+    shift
+    exec "$(dirname "$0")/other" "$@"
+fi
+exec "$@"
+END
+    chmod +x "$folder/other" "$folder/mixed"
+    "$cts" run --engine ref --world mpi --workload linear --ranks 2 \
+        --launcher "mpirun -n {K} $folder/mixed" --partial-ok \
+        >"$folder/out" 2>"$folder/err"
+    got=$?
+    result 'different builds are refused in a line' "$(
+        [ "$got" -eq 64 ] || echo "exit code $got"
+        [ "$(grep -c . "$folder/err")" -eq 1 ] &&
+            grep -q 'rank 1 on host .* another build of fsdp-cts' \
+                "$folder/err" || cat "$folder/err")"
+fi
+
 echo "$passed passed, $failed failed, $n_cases cases in: $worlds"
 if [ "$failed" -ne 0 ]; then
     exit 1

@@ -13,6 +13,7 @@
 #include "run/engine_load.h"
 #include "run/orphans.h"
 #include "run/process_state.h"
+#include "run/same_build.h"
 #include "run/worker_batch.h"
 #include "run/worker_folder.h"
 #include "run/worker_ranks.h"
@@ -42,6 +43,7 @@ struct worker {
     char loading[PROCESS_STATE_TEXT]; /* what that changed, or "" */
     struct worker_ranks ranks;
     uint32_t mpi_rank, mpi_world;
+    bool different; /* the ranks are not of one build */
     struct fsdp_error error;
 };
 
@@ -308,6 +310,8 @@ static int open_worker(struct worker *w)
     FSDP_TRY(text_load(w->o->text, &w->text, &w->error));
     if (w->o->world == WORLD_MPI) {
         FSDP_TRY(world_mpi_open(&w->mpi_rank, &w->mpi_world, &w->error));
+        FSDP_TRY(
+            same_build(w->o->engine, w->mpi_world, &w->different, &w->error));
     }
     return FSDP_OK;
 }
@@ -420,5 +424,6 @@ int worker_run(const struct worker_options *o)
     if (o->world == WORLD_MPI) {
         world_mpi_close();
     }
-    return status == FSDP_OK ? 0 : 1;
+    /* Where all have refused, mpirun has nothing to add. */
+    return status == FSDP_OK || w.different ? 0 : 1;
 }

@@ -108,5 +108,9 @@ int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
 int world_mpi_open(uint32_t *out_rank, uint32_t *out_world,
                    struct fsdp_error *error);
 void world_mpi_close(void);
+/* Once it is open: all[rank] of every rank, in order. All ranks call it. COMM,
+ * UNSUPPORTED. */
+int world_mpi_exchange(const void *mine, uint32_t bytes, void *all,
+                       struct fsdp_error *error);
 
 #endif

@@ -436,6 +436,16 @@ int world_mpi_open(uint32_t *out_rank, uint32_t *out_world,
     return FSDP_OK;
 }
 
+int world_mpi_exchange(const void *mine, uint32_t bytes, void *all,
+                       struct fsdp_error *error)
+{
+    const int code = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes,
+                                   MPI_BYTE, mpi.control);
+
+    return code == MPI_SUCCESS ? FSDP_OK
+                               : failed(error, code, "MPI_Allgather");
+}
+
 void world_mpi_close(void)
 {
     if (mpi.is_open) {
