@@ -26,6 +26,7 @@ int command_check(int argc, char **argv);
 int command_probe(int argc, char **argv);
 int command_init(int argc, char **argv);
 int command_plan(int argc, char **argv);
+int command_count(int argc, char **argv);
 int command_worker(int argc, char **argv);
 
 /* What `verify` does with a bundle, which tools/submit/ knows: whether the

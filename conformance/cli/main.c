@@ -45,6 +45,8 @@ static const struct command commands[] = {
      "read what probes logged of a program as it is, and judge it"},
     {"plan", command_plan,
      "say what a model would need at any number of ranks, without a run"},
+    {"count", command_count,
+     "count collectives and bytes of an engine at any number of ranks"},
     {"completion", command_completion,
      "print completions for bash, zsh or fish, or the manual page"},
     {"worker", command_worker, NULL},

@@ -140,9 +140,9 @@ static int watch_wire(struct driver *x)
 /* What could not be looked at is not recorded: that is nobody's fault here. */
 static int look(struct driver *x, struct process_view *out)
 {
-    int why = process_look(out);
+    int why = x->d->look_at_process ? process_look(out) : 0;
 
-    if (!x->d->look_at_process || why == 0 || x->error.status != FSDP_OK) {
+    if (why == 0 || x->error.status != FSDP_OK) {
         return FSDP_OK;
     }
     x->error = (struct fsdp_error){.status = FSDP_ERR_IO,
@@ -361,7 +361,11 @@ int drive_rank(void *context, struct world_rank *rank)
     }
     status =
         write_record(d, rank->rank, status, rank->error, now() - began, &out);
-    record_rank_release(&out);
+    if (d->keep) {
+        *d->keep = out;
+    } else {
+        record_rank_release(&out);
+    }
     return status;
 }
 

@@ -31,9 +31,11 @@ struct drive {
     const struct mutant *mutant;
     void (*mutate)(const struct mutant *mutant, struct fsdp_env *env,
                    struct fsdp_engine *engine);
-    const char *directory; /* where the rank's record goes; NULL: nowhere */
-    bool look_at_process;  /* every rank is a process, forked for the case */
-    bool own_process;      /* no other rank is a thread of it */
+    const char *directory;    /* where the rank's record goes; NULL: nowhere */
+    struct record_rank *keep; /* it goes there, too: whoever asks releases it;
+                                 NULL: it does not */
+    bool look_at_process;     /* every rank is a process, forked for the case */
+    bool own_process;         /* no other rank is a thread of it */
     /* What loading the engine has changed in the process; "", or NULL: nothing.
      */
     const char *loading;

@@ -442,8 +442,7 @@ int world_mpi_exchange(const void *mine, uint32_t bytes, void *all,
     const int code = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes,
                                    MPI_BYTE, mpi.control);
 
-    return code == MPI_SUCCESS ? FSDP_OK
-                               : failed(error, code, "MPI_Allgather");
+    return code == MPI_SUCCESS ? FSDP_OK : failed(error, code, "MPI_Allgather");
 }
 
 void world_mpi_close(void)

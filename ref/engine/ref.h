@@ -9,7 +9,7 @@
 #include <fsdp/engine.h>
 
 enum {
-    REF_MAX_RANKS = 512 /* of a world; ref_check refuses more */
+    REF_MAX_RANKS = 4096 /* of a world; ref_check refuses more */
 };
 
 /* Fills env->error, if nobody did before, and returns status. */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * count_case.h - a case of any number of ranks, of which each is played by
+ * itself (count_rank.h); and whether collectives, bytes and memory of all of
+ * them are those that the oracle walks.
+ */
+#ifndef FSDP_CTS_COUNT_CASE_H
+#define FSDP_CTS_COUNT_CASE_H
+
+#include "run/drive.h"
+
+struct count_result {
+    uint64_t collectives, bytes; /* of all ranks, in the whole run */
+    uint32_t asked, failed;      /* requirements */
+    uint32_t unproved; /* of those that hold: do not notice a spoiled record */
+    char first[512];   /* what was wrong first; "": nothing */
+};
+
+/* NOMEM, INVALID: no such model, or the oracle has no rules for it. What the
+ * engine does wrong, or fails in, is in *out. */
+int count_case(const struct run_case *c, const struct fsdp_engine *engine,
+               const struct fsdp_engine *device_engine,
+               const struct mutant *mutant, struct count_result *out,
+               struct fsdp_error *error);
+
+#endif
