@@ -210,8 +210,11 @@ int arguments_take_ranks(const struct option_row *row, char *value,
     (void)snprintf(most, sizeof(most), "%u", (unsigned)row->most);
     for (uint32_t i = 0; i < list.n; i++) {
         if (!arguments_number(row, list.name[i], &out->ranks[out->n_ranks])) {
-            return arguments_usage("--ranks '%s': must be numbers from 1 to %s",
-                                   list.name[i], most);
+            return arguments_usage(
+                "--ranks '%s': must be numbers from 1 to %s, which is "
+                "what a world has room for (more: fsdp-cts "
+                "count, of bytes alone)",
+                list.name[i], most);
         }
         out->n_ranks += out->n_ranks < ARGUMENTS_MAX;
     }

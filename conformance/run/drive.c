@@ -127,9 +127,13 @@ void drive_place(struct driver *x, uint32_t point, uint32_t index)
 static int watch_wire(struct driver *x)
 {
     const struct run_case *c = x->d->c;
-    int status =
-        wire_make(x->model, x->units, c->layout, x->extent[FSDP_DIM_SHARD],
-                  c->recorded_steps > 0, &x->wire);
+    int status;
+
+    if (x->d->without_values) {
+        return FSDP_OK;
+    }
+    status = wire_make(x->model, x->units, c->layout, x->extent[FSDP_DIM_SHARD],
+                       c->recorded_steps > 0, &x->wire);
 
     if (status == FSDP_OK) {
         recorder_watch(x->recorder, &x->wire);

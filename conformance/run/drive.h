@@ -39,6 +39,7 @@ struct drive {
     /* What loading the engine has changed in the process; "", or NULL: nothing.
      */
     const char *loading;
+    bool without_values;     /* tensors have none: nobody looks at the wire */
     bool trace;              /* rank-R.trace.partial is wanted, too */
     const char *checkpoints; /* where they go; names beside it are used too */
 };

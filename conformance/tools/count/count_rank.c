@@ -114,5 +114,6 @@ int count_rank(const struct drive *d, uint32_t rank, struct record_rank *out,
     alone.engine = &engine;
     alone.device_engine = &lender;
     alone.keep = out;
+    alone.without_values = true;
     return drive_rank(&alone, &w);
 }
