@@ -148,13 +148,12 @@ enum {
 
 /*
  * Who looks on while the oracle walks what rests, and then a step: what
- * happens, in its order. A function that is NULL is not called. What reductions
- * in flight may add to the peaks is a bound, no moment, and not seen.
+ * happens, in its order. A function that is NULL is not called. What an engine
+ * that runs ahead may add to the peaks is a bound, no moment, and not seen.
  */
 struct expect_watch {
-    /* `elements` of a kind become live, or dead: a range, or all of a kind;
-     * as many as its bytes hold in float32. */
-    void (*live)(void *context, uint32_t kind, uint64_t elements, bool lives);
+    /* Bytes of a kind become live, or dead: a range, or all of a kind. */
+    void (*live)(void *context, uint32_t kind, uint64_t bytes, bool lives);
     void (*collective)(void *context, const struct record_collective *c);
     /* A unit's window opens, before it is gathered; or closes, and the unit is
      * resharded, before its gradient is reduced. */
@@ -163,9 +162,6 @@ struct expect_watch {
      * a PRE point, the model computes. */
     void (*point)(void *context, uint32_t point, uint32_t module);
     void *context;
-    /* Before `live`: how many elements of unsharded parameters an engine may
-     * have gathered early by then, of windows that come next. */
-    void (*early)(void *context, uint64_t elements);
 };
 
 /*

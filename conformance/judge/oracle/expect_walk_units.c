@@ -16,14 +16,7 @@ static void tell(const struct walk *w, uint32_t kind, uint64_t bytes,
                  bool lives)
 {
     if (w->watch && w->watch->live && bytes > 0) {
-        w->watch->live(w->watch->context, kind, bytes / sizeof(float), lives);
-    }
-}
-
-static void tell_early(const struct walk *w, uint64_t bytes)
-{
-    if (w->watch && w->watch->early) {
-        w->watch->early(w->watch->context, bytes / sizeof(float));
+        w->watch->live(w->watch->context, kind, bytes, lives);
     }
 }
 
@@ -101,7 +94,6 @@ void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
     uint64_t engine = 0;
     uint64_t storage = 0;
 
-    tell_early(w, more);
     tell(w, kind, bytes, true);
     w->live[kind] += bytes;
     w->stored[kind] += expect_walk_in_lines(bytes);

@@ -217,12 +217,8 @@ static int check(const struct plan_options *o, const struct plan_table *t,
 static int plan(struct plan_options *o, const struct plan_model *m,
                 const struct fsdp_units *units)
 {
-    const struct plan_ask ask = {.c = o->c,
-                                 .model = &m->model,
-                                 .units = units,
-                                 .idle = m->idle,
-                                 .param_dtype = o->param_dtype,
-                                 .reduce_dtype = o->reduce_dtype};
+    const struct plan_ask ask = {
+        .c = o->c, .model = &m->model, .units = units, .idle = m->idle};
     struct cluster on = {.host_ranks = 0};
     struct plan_table table = {.n = 0};
     struct fsdp_error error = {0};

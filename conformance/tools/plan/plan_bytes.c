@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan_bytes.c - counts what the oracle shows of a step, each kind by the
- * bytes of its elements.
+ * plan_bytes.c - counts what the oracle shows of a step, in bytes.
  */
 #include "tools/plan/plan_bytes.h"
 
@@ -10,31 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    STORED = 4 /* bytes of an element that rests: float32 */
-};
-
-/* What STAGING holds until the next window, point or collective. */
-enum staged {
-    STAGED_REDUCED,  /* what a reduction reads or leaves */
-    STAGED_GATHERED, /* what arrived and is unpacked */
-    STAGED_FRESH,    /* a gradient beside the sum that it will join */
-};
-
 struct counter {
-    const struct plan_ask *ask;
-    const struct expect_unit *unit;
     struct plan_bytes *out;
-    uint64_t width_param, width_reduce;
-    enum staged staged;
-    uint32_t module; /* of the point that was passed last */
     uint64_t live[FSDP_N_KINDS];
-    uint64_t plain[FSDP_N_KINDS]; /* elements: as the oracle counts */
-    uint64_t plain_peak[FSDP_N_KINDS], plain_peak_sum, plain_peak_parameters;
-    uint64_t early; /* elements that may be gathered early */
-    uint64_t early_peak, plain_early_peak; /* of the sum with these */
-    uint64_t fresh;   /* bytes of fresh gradients that are another dtype's */
-    uint64_t reduced; /* bytes of a reduction's result in a 16 bit dtype */
     uint32_t room;
     bool began;  /* a step: what rests is there */
     bool failed; /* out of memory */
@@ -105,21 +82,13 @@ static void look(struct counter *c)
 {
     struct plan_bytes *const out = c->out;
     const uint64_t sum = sum_of(c->live);
-    const uint64_t parameters =
-        c->live[FSDP_PARAM_SHARD] + c->live[FSDP_PARAM_FULL];
 
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
         out->peak[k] = larger(out->peak[k], c->live[k]);
-        c->plain_peak[k] = larger(c->plain_peak[k], c->plain[k]);
     }
-    out->peak_parameters = larger(out->peak_parameters, parameters);
-    c->plain_peak_parameters =
-        larger(c->plain_peak_parameters,
-               c->plain[FSDP_PARAM_SHARD] + c->plain[FSDP_PARAM_FULL]);
-    c->plain_peak_sum = larger(c->plain_peak_sum, sum_of(c->plain));
-    c->plain_early_peak =
-        larger(c->plain_early_peak, sum_of(c->plain) + c->early);
-    c->early_peak = larger(c->early_peak, sum + c->early * c->width_param);
+    out->peak_parameters =
+        larger(out->peak_parameters,
+               c->live[FSDP_PARAM_SHARD] + c->live[FSDP_PARAM_FULL]);
     if (sum > out->peak_sum) {
         out->peak_sum = sum;
         memcpy(out->fullest.live, c->live, sizeof(c->live));
@@ -127,64 +96,11 @@ static void look(struct counter *c)
     keep_moment(c);
 }
 
-static uint64_t width_of(const struct counter *c, uint32_t kind)
+static void see_live(void *context, uint32_t kind, uint64_t bytes, bool lives)
 {
-    switch (kind) {
-    case FSDP_PARAM_FULL:
-        return c->width_param;
-    case FSDP_GRAD_FULL:
-        return c->width_reduce;
-    case FSDP_STAGING:
-        return c->staged == STAGED_GATHERED ? c->width_param : c->width_reduce;
-    default:
-        return STORED;
-    }
-}
+    struct counter *const c = context;
 
-static void add(struct counter *c, uint32_t kind, uint64_t bytes, bool lives)
-{
     c->live[kind] = lives ? c->live[kind] + bytes : c->live[kind] - bytes;
-}
-
-/* The result of a reduction in 16 bits, which is then widened into the
- * gradient's shard. Dead with what the reduction read. */
-static void stage_result(struct counter *c, uint32_t kind, uint64_t elements,
-                         bool lives)
-{
-    if (c->width_reduce == STORED) {
-        return;
-    }
-    if (kind == FSDP_GRAD_SHARD && lives) {
-        c->reduced = elements * c->width_reduce;
-        add(c, FSDP_STAGING, c->reduced, true);
-    } else if (!lives && c->reduced > 0) {
-        add(c, FSDP_STAGING, c->reduced, false);
-        c->reduced = 0;
-    }
-}
-
-static void see_early(void *context, uint64_t elements)
-{
-    struct counter *const c = context;
-
-    c->early = elements;
-}
-
-static void see_live(void *context, uint32_t kind, uint64_t elements,
-                     bool lives)
-{
-    struct counter *const c = context;
-    const bool fresh = kind == FSDP_STAGING && c->staged == STAGED_FRESH;
-
-    c->plain[kind] =
-        lives ? c->plain[kind] + elements : c->plain[kind] - elements;
-    if (!fresh || c->width_param == c->width_reduce) {
-        add(c, kind, elements * width_of(c, kind), lives);
-    } /* else see_point has counted it */
-    if (kind == FSDP_GRAD_SHARD || kind == FSDP_GRAD_FULL ||
-        kind == FSDP_STAGING) {
-        stage_result(c, kind, elements, lives);
-    }
     look(c);
 }
 
@@ -192,13 +108,10 @@ static void see_collective(void *context, const struct record_collective *c)
 {
     struct counter *const counter = context;
     struct plan_bytes *const out = counter->out;
-    const bool gathers = c->kind == FSDP_ALL_GATHER;
-    const uint64_t bytes =
-        c->n * (gathers ? counter->width_param : counter->width_reduce);
+    const uint64_t bytes = c->n * fsdp_dtype_bytes(c->dtype);
     const uint64_t others =
         c->dim == FSDP_DIM_SHARD ? out->shards - 1u : out->replicas - 1u;
 
-    counter->staged = gathers ? STAGED_GATHERED : STAGED_REDUCED;
     out->collectives[c->kind]++;
     if (c->kind == FSDP_ALL_REDUCE) { /* 2 (R - 1) / R of it, rounded up */
         out->sent[c->kind] += 2 * bytes - 2 * bytes / out->replicas;
@@ -207,69 +120,30 @@ static void see_collective(void *context, const struct record_collective *c)
     }
 }
 
-/* Gradients of a module, in a dtype that is not that of the sums they join. */
-static uint64_t fresh_of(const struct counter *c, uint32_t module)
-{
-    const struct fsdp_model *const model = c->ask->model;
-    uint64_t elements = 0;
-
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        if (model->parameter_module[p] == module &&
-            model->parameter_alias[p] < 0) {
-            elements += fsdp_numel(model, p);
-        }
-    }
-    return elements * c->width_param;
-}
-
 static void see_point(void *context, uint32_t point, uint32_t module)
 {
-    struct counter *const c = context;
-    const bool begins = point == FSDP_PRE_BACKWARD;
-
-    begin(c);
-    c->staged =
-        begins || point == FSDP_POST_BACKWARD ? STAGED_FRESH : STAGED_REDUCED;
-    if (c->staged == STAGED_FRESH && c->width_param != c->width_reduce) {
-        add(c, FSDP_STAGING, fresh_of(c, module), begins);
-        look(c);
-    }
+    (void)point;
+    (void)module;
+    begin(context);
 }
 
 static void see_window(void *context, uint32_t unit, bool opens, bool backward)
 {
-    struct counter *const c = context;
-
     (void)unit;
     (void)opens;
     (void)backward;
-    begin(c);
-    c->staged = STAGED_REDUCED;
+    begin(context);
 }
 
-/* What running ahead may add: what is gathered early where it has its place,
- * as it was seen; for the rest the oracle's bound less what was counted in
- * float32. Of unsharded parameters it is in their dtype. */
+/* What running ahead may add, which nobody sees: the oracle's bound less what
+ * was counted. */
 static void allow_for_running_ahead(const struct expect *e,
-                                    const struct counter *c)
+                                    struct plan_bytes *out)
 {
-    struct plan_bytes *const out = c->out;
-    const uint64_t parameters =
-        e->peak_parameters - STORED * c->plain_peak_parameters;
-    const uint64_t gathered = e->packs ? 0 : c->early_peak - out->peak_sum;
-    const uint64_t plain = e->packs ? c->plain_peak_sum : c->plain_early_peak;
-
-    out->ahead = gathered + e->peak_engine - STORED * plain;
-    out->peak_sum += out->ahead;
-    out->peak_parameters += parameters / STORED * c->width_param;
-    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
-        const uint64_t more = e->peak[k] - STORED * c->plain_peak[k];
-
-        out->peak[k] += more / STORED *
-                        (k == FSDP_PARAM_FULL  ? c->width_param
-                         : k == FSDP_GRAD_FULL ? c->width_reduce
-                                               : STORED);
-    }
+    out->ahead = e->peak_engine - out->peak_sum;
+    out->peak_sum = e->peak_engine;
+    out->peak_parameters = e->peak_parameters;
+    memcpy(out->peak, e->peak, sizeof(out->peak));
 }
 
 static int count_last(const struct expect *e, struct plan_bytes *out)
@@ -319,21 +193,6 @@ static int check(const struct plan_ask *ask, struct fsdp_error *error)
 {
     const struct run_case *const c = &ask->c;
 
-    for (int i = 0; i < 2; i++) {
-        const uint32_t dtype = i == 0 ? ask->param_dtype : ask->reduce_dtype;
-
-        if (dtype != FSDP_DTYPE_F32 && dtype != FSDP_DTYPE_BF16 &&
-            dtype != FSDP_DTYPE_F16) {
-            return plan_refuse(error, FSDP_ERR_INVALID,
-                               "dtypes are f32, bf16 or f16");
-        }
-    }
-    if (c->precision != CASE_F32) {
-        return plan_refuse(error, FSDP_ERR_INVALID,
-                           "a plan's dtypes are its own, not those of a case "
-                           "in %s",
-                           case_precision_name(c->precision));
-    }
     if (c->ranks < 1 || c->ranks > EXPECT_MAX_RANKS || c->replicas < 1 ||
         c->ranks % c->replicas != 0) {
         return plan_refuse(error, FSDP_ERR_INVALID,
@@ -367,12 +226,9 @@ static bool has_uneven_states(const struct expect *e)
 int plan_bytes_make(const struct plan_ask *ask, struct plan_bytes *out,
                     struct fsdp_error *error)
 {
-    struct counter c = {.ask = ask,
-                        .out = out,
-                        .width_param = fsdp_dtype_bytes(ask->param_dtype),
-                        .width_reduce = fsdp_dtype_bytes(ask->reduce_dtype)};
-    const struct expect_watch watch = {
-        see_live, see_collective, see_window, see_point, &c, see_early};
+    struct counter c = {.out = out};
+    const struct expect_watch watch = {see_live, see_collective, see_window,
+                                       see_point, &c};
     struct expect e = {0};
     int status;
 
@@ -392,7 +248,7 @@ int plan_bytes_make(const struct plan_ask *ask, struct plan_bytes *out,
         memcpy(out->rest.live, e.rest.live, sizeof(out->rest.live));
         out->rest_sum = sum_of(out->rest.live);
         out->is_uneven = has_uneven_states(&e);
-        allow_for_running_ahead(&e, &c);
+        allow_for_running_ahead(&e, out);
         for (uint32_t k = 0; k < FSDP_N_COLLECTIVES; k++) {
             out->sent_sum += out->sent[k];
         }

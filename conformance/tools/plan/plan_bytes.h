@@ -16,10 +16,6 @@ struct plan_ask {
     const struct fsdp_model *model;
     const struct fsdp_units *units;
     const uint8_t *idle; /* as expect_make_idle takes it */
-    /* F32, BF16 or F16: of unsharded parameters and of what computes a
-     * gradient; and of gradients as they are summed and sent. What rests is
-     * float32. */
-    uint32_t param_dtype, reduce_dtype;
 };
 
 /* A moment of the step: all that is live, by kind, in bytes. */
@@ -30,8 +26,7 @@ struct plan_moment {
 /*
  * Bytes of one rank. Every rank has the same, as shards are padded; the last
  * one's holds the padding. Running ahead (prefetch, reductions in flight) is
- * in the peaks as the bound that an engine is held to, and in no moment; with
- * 16 bit dtypes that bound may be a little above the least one.
+ * in the peaks as the bound that an engine is held to, and in no moment.
  */
 struct plan_bytes {
     uint64_t elements; /* M */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct plan_ask plan_ask_for(const struct plan_model *m, uint32_t ranks,
-                             uint32_t strategy, uint32_t dtype)
+                             uint32_t strategy, uint32_t precision)
 {
     return (struct plan_ask){
         .c = {.strategy = strategy,
@@ -18,11 +18,10 @@ struct plan_ask plan_ask_for(const struct plan_model *m, uint32_t ranks,
               .optimizer = FSDP_OPTIMIZER_ADAMW,
               .microbatches = 1,
               .sync = {1},
-              .steps = 1},
+              .steps = 1,
+              .precision = precision},
         .model = &m->model,
-        .units = &m->units.units,
-        .param_dtype = dtype,
-        .reduce_dtype = dtype};
+        .units = &m->units.units};
 }
 
 int plan_equal_model(uint64_t elements, uint32_t units, struct plan_model *out,
@@ -57,7 +56,7 @@ int plan_equal_units(uint64_t elements, uint32_t units, uint32_t ranks,
 
     memset(out, 0, sizeof(*out));
     if (status == FSDP_OK) {
-        ask = plan_ask_for(&m, ranks, strategy, FSDP_DTYPE_BF16);
+        ask = plan_ask_for(&m, ranks, strategy, CASE_BF16_REDUCE);
         status = plan_bytes_make(&ask, out, error);
     }
     plan_model_release(&m);

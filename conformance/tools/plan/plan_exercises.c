@@ -79,8 +79,7 @@ static int exercise_2(struct fsdp_error *error)
     printf("Exercise 16.5.2: the wrapping boundary, the miniature at K = 4\n"
            "  units  all-gathers/step  peak full  peak total\n");
     for (size_t i = 0; status == FSDP_OK && i < 3; i++) {
-        struct plan_ask ask =
-            plan_ask_for(&m, 4, CASE_FULL_SHARD, FSDP_DTYPE_F32);
+        struct plan_ask ask = plan_ask_for(&m, 4, CASE_FULL_SHARD, CASE_F32);
         struct wrap_units wrapped = {.unit_of_module = NULL};
         struct plan_bytes b = {.units = 0};
 
@@ -156,7 +155,7 @@ static int named_sizes(struct fsdp_error *error)
     double block;
 
     if (status == FSDP_OK) {
-        ask = plan_ask_for(&m, 8, CASE_FULL_SHARD, FSDP_DTYPE_F32);
+        ask = plan_ask_for(&m, 8, CASE_FULL_SHARD, CASE_F32);
         status = plan_bytes_make(&ask, &b, error);
     }
     block = 2.0 * (PLAN_STATE_PARAMETER) * (double)b.largest;

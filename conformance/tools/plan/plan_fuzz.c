@@ -60,7 +60,8 @@ static void plan(const struct plan_model *m, uint8_t how)
                                       .latency = 1e-5};
     static const struct plan_batch batch = {100, 10, 0.5};
     const struct plan_ask ask = {
-        .c = {.ranks = worlds[(how >> 1) % 6],
+        .c = {.precision = (how >> 4 & 3) < 3 ? how >> 4 & 3 : CASE_UNITS,
+              .ranks = worlds[(how >> 1) % 6],
               .replicas = 1,
               .layout = how >> 6 & 1,
               .keep_root = how >> 5 & 1,
@@ -71,9 +72,7 @@ static void plan(const struct plan_model *m, uint8_t how)
               .prefetch_backward = how >> 3 & 3,
               .reduces_in_flight = how >> 4 & 1},
         .model = &m->model,
-        .units = &m->units.units,
-        .param_dtype = how >> 4 & 1 ? FSDP_DTYPE_BF16 : FSDP_DTYPE_F32,
-        .reduce_dtype = how >> 5 & 1 ? FSDP_DTYPE_BF16 : FSDP_DTYPE_F32};
+        .units = &m->units.units};
     struct plan_table t = {.n = 0};
     struct fsdp_error error = {0};
     int status = plan_table_make(&ask, false, 8, 1 << 20, 0, &t, &error);

@@ -199,7 +199,7 @@ static uint64_t measure(const char *engine, uint32_t ranks, uint64_t unit,
     assert_int_equal(engine_load("ref", &r.lender, &error), FSDP_OK);
     assert_int_equal(plan_equal_model(4 * unit, 4, &m, &error), FSDP_OK);
     m.model.initial = initial;
-    ask = plan_ask_for(&m, ranks, CASE_FULL_SHARD, FSDP_DTYPE_F32);
+    ask = plan_ask_for(&m, ranks, CASE_FULL_SHARD, CASE_F32);
     assert_int_equal(plan_bytes_make(&ask, &b, &error), FSDP_OK);
     *planned = b.peak_sum;
     limit = least_limit(&r, *planned);

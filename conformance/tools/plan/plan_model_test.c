@@ -220,9 +220,7 @@ static void a_large_all_reduce(void **state)
                                      .ranks = 65536,
                                      .replicas = 65536,
                                      .microbatches = 1,
-                                     .sync = {1}},
-                               .param_dtype = FSDP_DTYPE_F32,
-                               .reduce_dtype = FSDP_DTYPE_F32};
+                                     .sync = {1}}};
         struct plan_model m;
         struct plan_bytes b;
         struct fsdp_error error;

@@ -5,6 +5,7 @@
  */
 #include "tools/plan/plan_options.h"
 
+#include "cases/case_precision.h"
 #include "cli/arguments.h"
 #include "judge/oracle/expect.h"
 
@@ -177,6 +178,24 @@ static bool take_share(const struct option_row *row, const char *value,
     return true;
 }
 
+/* What others have and no engine of the suite: an option of its own, so that
+ * nobody takes a plan without it for one with it. */
+static bool take_foreign(const struct option_row *row, const char *value,
+                         struct plan_options *out)
+{
+    (void)value;
+    (void)out;
+    (void)row;
+    return false;
+}
+
+static bool take_precision(const struct option_row *row, const char *value,
+                           struct plan_options *out)
+{
+    out->precision_given = true;
+    return case_value(row->names, value, field_of(row, out));
+}
+
 static bool take_units(const struct option_row *row, const char *value,
                        struct plan_options *out)
 {
@@ -213,7 +232,9 @@ static bool take_sync(const struct option_row *row, const char *value,
     "80GiB (2^30)"
 #define TOKENS_RIGHT "a number from 1 to 2^40 was expected"
 #define DTYPE_RIGHT  "f32, bf16 or f16 was expected"
-#define AHEAD_RIGHT  "a number of units from 0 to 64 was expected"
+#define FOREIGN_RIGHT \
+    "not modelled: a plan is of FSDP and hybrid sharding alone (docs/plan.md)"
+#define AHEAD_RIGHT "a number of units from 0 to 64 was expected"
 
 static const struct option_row rows[] = {
     {"ranks", "K", "ranks, 1 to 65536 (1)", take_ranks, AT(c.ranks), .least = 1,
@@ -235,6 +256,11 @@ static const struct option_row rows[] = {
      take_dtype, AT(param_dtype), .names = float_name, .right = DTYPE_RIGHT},
     {"reduce-dtype", "D", "of gradients, summed and sent (f32)", take_dtype,
      AT(reduce_dtype), .names = float_name, .right = DTYPE_RIGHT},
+    {"precision", "P",
+     "these two and all other dtypes, as a case names them: bf16, bf16r ...",
+     take_precision, AT(c.precision), .names = case_precision_name,
+     .right = "f32, bf16, bf16r, bf16s, r16, bf16a, fp16, fp16r32, units or "
+              "defaults was expected"},
     {"units", "N", "N units of the model as one; whole; or leaf: one each",
      take_units, AT(units), .least = 1, .most = 65536,
      .right = "a number from 1, whole or leaf was expected"},
@@ -281,6 +307,13 @@ static const struct option_row rows[] = {
      AT(list)},
     {"exercises", NULL, "answer the textbook's questions, and no other",
      take_flag, AT(exercises)},
+    {"tensor-parallel", "N", "not modelled", take_foreign, 0,
+     .right = FOREIGN_RIGHT},
+    {"pipeline-parallel", "N", "not modelled", take_foreign, 0,
+     .right = FOREIGN_RIGHT},
+    {"context-parallel", "N", "not modelled", take_foreign, 0,
+     .right = FOREIGN_RIGHT},
+    {"float8", NULL, "not modelled", take_foreign, 0, .right = FOREIGN_RIGHT},
     {"json", NULL, "print JSON", take_flag, AT(json)},
     {"help", NULL, "this text", take_flag, AT(help)},
 };
@@ -303,6 +336,39 @@ void plan_options_help(void)
 static int refuse(const char *what, const char *value, const char *right)
 {
     fprintf(stderr, "fsdp-cts: plan: %s '%.80s': %s\n", what, value, right);
+    return EXIT_USAGE;
+}
+
+/* --param-dtype and --reduce-dtype: the precision that has both. */
+static int find_precision(struct plan_options *o)
+{
+    const bool given = o->param_dtype != 0 || o->reduce_dtype != 0;
+    const uint32_t param =
+        given && o->param_dtype != 0 ? o->param_dtype : FSDP_DTYPE_F32;
+    const uint32_t reduce =
+        given && o->reduce_dtype != 0 ? o->reduce_dtype : FSDP_DTYPE_F32;
+
+    if (given && o->precision_given) {
+        fprintf(stderr, "fsdp-cts: plan: --precision says what --param-dtype "
+                        "and --reduce-dtype do: one or the other\n");
+        return EXIT_USAGE;
+    }
+    if (!given) {
+        return 0;
+    }
+    for (uint32_t p = 0; p < CASE_UNITS; p++) {
+        const struct case_dtypes d =
+            case_dtypes(&(struct run_case){.precision = p});
+
+        if (d.param == param && d.reduce == reduce) {
+            o->c.precision = p;
+            return 0;
+        }
+    }
+    fprintf(stderr,
+            "fsdp-cts: plan: --param-dtype %s and --reduce-dtype %s: no "
+            "precision has both; bf16 goes with bf16 and f32, f16 too\n",
+            record_dtype_name(param), record_dtype_name(reduce));
     return EXIT_USAGE;
 }
 
@@ -354,7 +420,6 @@ int plan_options_parse(int argc, char **argv, struct plan_options *out)
                                .microbatches = 1,
                                .sync = {1},
                                .steps = 1};
-    out->param_dtype = out->reduce_dtype = FSDP_DTYPE_F32;
     out->units = 1;
     out->batch.sequence = 2048;
     for (int i = 0; i < N_ROWS; i++) {
@@ -372,7 +437,7 @@ int plan_options_parse(int argc, char **argv, struct plan_options *out)
         }
         const struct option_row *const row = &rows[code - FIRST];
         if (!row->take(row, optarg, out)) {
-            return refuse(row->name, optarg, row->right);
+            return refuse(row->name, optarg ? optarg : "", row->right);
         }
     }
     if (out->help) {
@@ -385,5 +450,6 @@ int plan_options_parse(int argc, char **argv, struct plan_options *out)
     if (out->batch.tokens == 0) {
         out->batch.tokens = out->batch.sequence;
     }
-    return check_together(out);
+    code = find_precision(out);
+    return code != 0 ? code : check_together(out);
 }

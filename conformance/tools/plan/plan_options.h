@@ -10,7 +10,8 @@
 struct plan_options {
     const char *model; /* NULL: none was named */
     struct run_case c; /* world, strategy, layout, optimizer, sync, ahead */
-    uint32_t param_dtype, reduce_dtype;
+    uint32_t param_dtype, reduce_dtype; /* 0: not given */
+    bool precision_given;
     uint32_t units; /* as plan_units takes it; 1: as described */
     uint64_t memory, activations;
     const char *cluster; /* NULL: no time is asked for */

@@ -219,6 +219,7 @@ static void draw_table(FILE *f, const struct plan_page *p)
 static void draw(FILE *f, const struct plan_page *p, const struct schedule *s)
 {
     const struct run_case *const c = &p->row->c;
+    char dtypes[PLAN_DTYPES_BYTES];
 
     fprintf(f,
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
@@ -226,16 +227,14 @@ static void draw(FILE *f, const struct plan_page *p, const struct schedule *s)
     put(f, p->model->name);
     fprintf(f, "</title>\n%s</head><body>\n<h1>", style);
     put(f, p->model->name);
-    fprintf(
-        f,
-        ", %s</h1>\n<p>%" PRIu64 " parameters in %u units; %u ranks in %u "
-        "replicas; %s, %s; gathered in %s, reduced in %s; a step sends %" PRIu64
-        " bytes a rank.</p>\n",
-        case_strategy_name(c->strategy), p->model->elements,
-        p->ask->units->n_units, c->ranks, c->replicas,
-        case_layout_name(c->layout), case_optimizer_name(c->optimizer),
-        record_dtype_name(p->ask->param_dtype),
-        record_dtype_name(p->ask->reduce_dtype), p->row->bytes.sent_sum);
+    fprintf(f,
+            ", %s</h1>\n<p>%" PRIu64 " parameters in %u units; %u ranks in %u "
+            "replicas; %s, %s; %s; a step sends %" PRIu64
+            " bytes a rank.</p>\n",
+            case_strategy_name(c->strategy), p->model->elements,
+            p->ask->units->n_units, c->ranks, c->replicas,
+            case_layout_name(c->layout), case_optimizer_name(c->optimizer),
+            plan_dtypes(c, dtypes), p->row->bytes.sent_sum);
     draw_memory(f, p);
     if (s) {
         draw_time(f, p, s);

@@ -4,6 +4,8 @@
  */
 #include "tools/plan/plan_show.h"
 
+#include "cases/case_precision.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -25,16 +27,28 @@ const char *plan_size(uint64_t bytes, char text[PLAN_SIZE_BYTES])
     return text;
 }
 
+const char *plan_dtypes(const struct run_case *c, char text[PLAN_DTYPES_BYTES])
+{
+    const struct case_dtypes d = case_dtypes(c);
+
+    if (case_has_units_dtypes(c)) {
+        (void)snprintf(text, PLAN_DTYPES_BYTES, "each unit in its own dtypes");
+    } else {
+        (void)snprintf(text, PLAN_DTYPES_BYTES, "gathered in %s, reduced in %s",
+                       record_dtype_name(d.param), record_dtype_name(d.reduce));
+    }
+    return text;
+}
+
 static void show_head(const struct plan_shown *s)
 {
     const struct run_case *const c = &s->ask->c;
+    char dtypes[PLAN_DTYPES_BYTES];
 
-    printf("%s: %" PRIu64 " parameters in %u units; K = %u, %s, %s, gathered "
-           "in %s, reduced in %s\n",
+    printf("%s: %" PRIu64 " parameters in %u units; K = %u, %s, %s, %s\n",
            s->model->name, s->model->elements, s->ask->units->n_units, c->ranks,
            case_layout_name(c->layout), case_optimizer_name(c->optimizer),
-           record_dtype_name(s->ask->param_dtype),
-           record_dtype_name(s->ask->reduce_dtype));
+           plan_dtypes(c, dtypes));
     if (c->prefetch_forward + c->prefetch_backward + c->reduces_in_flight > 0) {
         printf("running ahead: %u and %u units are gathered early, %u "
                "reductions in flight; peaks are bounds\n",
@@ -246,15 +260,17 @@ static json_t *row_json(const struct plan_table *t, const struct plan_row *row)
 json_t *plan_show_json(const struct plan_shown *s)
 {
     const struct plan_table *const t = s->table;
+    const struct case_dtypes d = case_dtypes(&s->ask->c);
     json_t *const rows = json_array();
     json_t *const o = json_pack(
-        "{s:i, s:s, s:o, s:i, s:i, s:s, s:s, s:s, s:s, s:O}", "version", 1,
+        "{s:i, s:s, s:o, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:O}", "version", 1,
         "model", s->model->name, "parameters", number(s->model->elements),
         "units", (int)s->ask->units->n_units, "ranks", (int)s->ask->c.ranks,
         "layout", case_layout_name(s->ask->c.layout), "optimizer",
-        case_optimizer_name(s->ask->c.optimizer), "param_dtype",
-        record_dtype_name(s->ask->param_dtype), "reduce_dtype",
-        record_dtype_name(s->ask->reduce_dtype), "strategies", rows);
+        case_optimizer_name(s->ask->c.optimizer), "precision",
+        case_precision_name(s->ask->c.precision), "param_dtype",
+        record_dtype_name(d.param), "reduce_dtype", record_dtype_name(d.reduce),
+        "strategies", rows);
 
     for (uint32_t i = 0; i < t->n; i++) {
         if (json_array_append_new(rows, row_json(t, &t->row[i])) != 0) {

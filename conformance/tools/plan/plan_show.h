@@ -26,4 +26,10 @@ enum {
 };
 const char *plan_size(uint64_t bytes, char text[PLAN_SIZE_BYTES]);
 
+/* "gathered in bf16, reduced in f32" */
+enum {
+    PLAN_DTYPES_BYTES = 48
+};
+const char *plan_dtypes(const struct run_case *c, char text[PLAN_DTYPES_BYTES]);
+
 #endif

@@ -12,11 +12,7 @@
 static inline struct plan_ask ask_for(const struct testing_model *t,
                                       const struct run_case *c)
 {
-    return (struct plan_ask){.c = *c,
-                             .model = &t->model,
-                             .units = &t->units,
-                             .param_dtype = FSDP_DTYPE_F32,
-                             .reduce_dtype = FSDP_DTYPE_F32};
+    return (struct plan_ask){.c = *c, .model = &t->model, .units = &t->units};
 }
 
 #endif

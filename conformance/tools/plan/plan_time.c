@@ -55,8 +55,7 @@ static double communicate(const struct plan_ask *ask, const struct cluster *on,
                           const struct schedule_task *t)
 {
     const uint32_t shards = ask->c.ranks / ask->c.replicas;
-    const double element = (double)fsdp_dtype_bytes(
-        t->kind == FSDP_ALL_GATHER ? ask->param_dtype : ask->reduce_dtype);
+    const double element = (double)fsdp_dtype_bytes(t->dtype);
 
     if (t->kind == FSDP_ALL_REDUCE) {
         return 2.0 * cluster_seconds(

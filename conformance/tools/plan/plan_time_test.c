@@ -166,13 +166,10 @@ static void every_case_of_the_manifest(void **state)
     for (uint32_t i = 0; i < list.n; i++) {
         char id[CASE_ID_BYTES];
         struct plan_model m;
-        struct plan_ask ask = {.c = list.c[i],
-                               .param_dtype = FSDP_DTYPE_F32,
-                               .reduce_dtype = FSDP_DTYPE_F32};
+        struct plan_ask ask = {.c = list.c[i]};
         struct schedule s;
 
-        if (list.c[i].scenario != CASE_TRAIN ||
-            list.c[i].precision != CASE_F32) {
+        if (list.c[i].scenario != CASE_TRAIN) {
             continue;
         }
         case_id(&list.c[i], id);
@@ -335,7 +332,7 @@ struct published {
     uint32_t ranks;
     uint64_t tokens, sequence;
     double recompute;
-    uint32_t reduce_dtype;
+    uint32_t precision;
     bool backward; /* prefetches */
 };
 
@@ -353,9 +350,8 @@ static double seconds_of(const struct published *p, double *done)
                                  .sync = {1},
                                  .prefetch_forward = 1,
                                  .prefetch_backward = p->backward,
-                                 .reduces_in_flight = 2},
-                           .param_dtype = FSDP_DTYPE_BF16,
-                           .reduce_dtype = p->reduce_dtype};
+                                 .reduces_in_flight = 2,
+                                 .precision = p->precision}};
     struct plan_time t;
     double seconds;
     bool is_record;
@@ -386,7 +382,7 @@ static double tflops(uint32_t ranks, uint64_t tokens, bool backward)
     double done;
     const double seconds =
         seconds_of(&(struct published){"gpt-175b", ranks, tokens, 2048, 1.0,
-                                       FSDP_DTYPE_BF16, backward},
+                                       CASE_BF16_REDUCE, backward},
                    &done);
 
     return 1e-12 * done / seconds;
@@ -426,11 +422,11 @@ static void torchtitan(void **state)
         struct published p;
         double tokens_a_second;
     } all[] = {
-        {{"llama3-70b", 64, 8192, 8192, 1.0, FSDP_DTYPE_F32, true}, 331},
-        {{"llama2-70b", 64, 8192, 4096, 1.0, FSDP_DTYPE_F32, true}, 353},
-        {{"llama2-13b", 64, 8192, 4096, 0.0, FSDP_DTYPE_F32, true}, 2162},
-        {{"llama2-13b", 64, 8192, 4096, 0.5, FSDP_DTYPE_F32, true}, 1914},
-        {{"llama3-8b", 64, 8192, 8192, 0.5, FSDP_DTYPE_F32, true}, 2904},
+        {{"llama3-70b", 64, 8192, 8192, 1.0, CASE_BF16, true}, 331},
+        {{"llama2-70b", 64, 8192, 4096, 1.0, CASE_BF16, true}, 353},
+        {{"llama2-13b", 64, 8192, 4096, 0.0, CASE_BF16, true}, 2162},
+        {{"llama2-13b", 64, 8192, 4096, 0.5, CASE_BF16, true}, 1914},
+        {{"llama3-8b", 64, 8192, 8192, 0.5, CASE_BF16, true}, 2904},
     };
 
     (void)state;

@@ -74,7 +74,7 @@ int prefetch_simulated(const struct prefetch *p, uint32_t units, double *out,
 
     *out = NAN;
     if (status == FSDP_OK) {
-        ask = plan_ask_for(&m, 2, CASE_FULL_SHARD, FSDP_DTYPE_F32);
+        ask = plan_ask_for(&m, 2, CASE_FULL_SHARD, CASE_F32);
         ask.c.prefetch_forward = 1;
         status = simulate(p, units, &ask, out, error);
     }

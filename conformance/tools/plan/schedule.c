@@ -18,6 +18,7 @@ struct event {
     bool backward;
     uint32_t unit; /* or the module of a point */
     uint32_t kind; /* of a collective, or the point */
+    uint32_t dtype;
     uint64_t elements;
 };
 
@@ -78,6 +79,7 @@ static void see_collective(void *context, const struct record_collective *c)
     note(context, (struct event){.what = COLLECTIVE,
                                  .unit = c->unit,
                                  .kind = c->kind,
+                                 .dtype = c->dtype,
                                  .elements = c->n});
 }
 
@@ -107,39 +109,46 @@ static uint32_t add(struct maker *k, struct schedule_task t)
 }
 
 /* The storage of what is gathered is free once compute has come this far. */
-static void gather(struct maker *k, uint32_t unit, uint64_t elements)
+static void gather(struct maker *k, uint32_t unit, const struct event *e)
 {
     k->gather[unit] =
         add(k, (struct schedule_task){
                    .stream = SCHEDULE_SHARD,
                    .kind = FSDP_ALL_GATHER,
                    .unit = unit,
-                   .elements = elements,
+                   .elements = e->elements,
+                   .dtype = e->dtype,
                    .after = {k->last[SCHEDULE_COMPUTE], SCHEDULE_NONE}});
 }
 
-/* The shard's elements of a unit that some window behind `at` gathers. */
-static bool find_gather(const struct maker *k, uint32_t at, uint32_t unit,
-                        uint64_t *elements)
+/* The gather of a unit in some window behind `at`; NULL: there is none. */
+static const struct event *find_gather(const struct maker *k, uint32_t at,
+                                       uint32_t unit)
 {
     for (uint32_t i = at; i < k->n_events; i++) {
         const struct event *const e = &k->event[i];
 
         if (e->what == COLLECTIVE && e->kind == FSDP_ALL_GATHER &&
             e->unit == unit) {
-            *elements = e->elements;
-            return true;
+            return e;
         }
         if (e->what == CLOSES && e->unit == unit) {
-            return false;
+            return NULL;
         }
     }
-    return false;
+    return NULL;
 }
 
-static bool is_gathered(const struct maker *k, uint32_t unit)
+static void gather_once(struct maker *k, uint32_t at, uint32_t unit)
 {
-    return k->gather[unit] != SCHEDULE_NONE;
+    const struct event *e;
+
+    if (k->gather[unit] == SCHEDULE_NONE) {
+        e = find_gather(k, at, unit);
+        if (e) {
+            gather(k, unit, e);
+        }
+    }
 }
 
 static void gather_ahead(struct maker *k, uint32_t at)
@@ -147,7 +156,6 @@ static void gather_ahead(struct maker *k, uint32_t at)
     const bool backward = k->event[at].backward;
     const struct run_case *const c = &k->ask->c;
     uint32_t depth = backward ? c->prefetch_backward : c->prefetch_forward;
-    uint64_t elements;
 
     for (uint32_t i = at + 1; depth > 0 && i < k->n_events; i++) {
         const struct event *const e = &k->event[i];
@@ -158,9 +166,7 @@ static void gather_ahead(struct maker *k, uint32_t at)
         if (e->what != OPENS || k->open[e->unit]) {
             continue;
         }
-        if (!is_gathered(k, e->unit) && find_gather(k, i, e->unit, &elements)) {
-            gather(k, e->unit, elements);
-        }
+        gather_once(k, i, e->unit);
         depth--;
     }
 }
@@ -168,12 +174,9 @@ static void gather_ahead(struct maker *k, uint32_t at)
 static void open_window(struct maker *k, uint32_t at)
 {
     const uint32_t unit = k->event[at].unit;
-    uint64_t elements;
 
     k->open[unit] = true;
-    if (!is_gathered(k, unit) && find_gather(k, at, unit, &elements)) {
-        gather(k, unit, elements);
-    }
+    gather_once(k, at, unit);
     gather_ahead(k, at);
 }
 
@@ -188,6 +191,7 @@ static void reduce(struct maker *k, const struct event *e)
                .kind = e->kind,
                .unit = e->unit,
                .elements = e->elements,
+               .dtype = e->dtype,
                .after = {k->last[SCHEDULE_COMPUTE],
                          follows ? k->last[SCHEDULE_SHARD] : SCHEDULE_NONE}});
 
@@ -266,8 +270,8 @@ int schedule_make(const struct plan_ask *ask, struct schedule *out,
                   struct fsdp_error *error)
 {
     struct maker k = {.ask = ask, .out = out};
-    const struct expect_watch watch = {
-        NULL, see_collective, see_window, see_point, &k, NULL};
+    const struct expect_watch watch = {NULL, see_collective, see_window,
+                                       see_point, &k};
     struct expect e = {0};
     int status;
 

@@ -30,6 +30,7 @@ struct schedule_task {
     uint32_t point;    /* of compute; FSDP_END: the optimizer's step */
     uint32_t module;   /* of compute */
     uint64_t elements; /* of a collective: a shard's, with padding */
+    uint32_t dtype;    /* of a collective: that of its elements */
     uint32_t after[2]; /* tasks that it waits for, which stand before it in
                           schedule.task; or SCHEDULE_NONE */
 };
