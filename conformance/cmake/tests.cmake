@@ -164,7 +164,8 @@ if(MPI_C_FOUND)
 endif()
 
 # ---- Measurements ----
-foreach(name bench_count_test bench_initial_test bench_report_test shares_test)
+foreach(name bench_cluster_test bench_count_test bench_initial_test
+        bench_report_test shares_test)
     unit(conformance/tools/bench/${name}.c LINK fsdp-bench)
 endforeach()
 add_test(NAME compare.pytorch_shares
@@ -229,6 +230,12 @@ add_test(NAME checkpoint.pytorch
     $<TARGET_FILE:fsdp-cts> ${fixtures}/checkpoints)
 set_tests_properties(checkpoint.pytorch PROPERTIES LABELS conformance
     TIMEOUT 600 SKIP_RETURN_CODE 77)
+
+add_test(NAME plan.pytorch
+    COMMAND ${here}/tools/adapters/pytorch_describe_test.sh
+        $<TARGET_FILE:fsdp-cts>)
+set_tests_properties(plan.pytorch PROPERTIES LABELS conformance TIMEOUT 600
+    SKIP_RETURN_CODE 77)
 
 # For people: how fast, against plain writing and reading.
 add_executable(checkpoint_benchmark ${here}/checkpoint/checkpoint_benchmark.c)

@@ -27,8 +27,10 @@ struct bench_plan {
     uint32_t ranks[BENCH_MAX_RANKS_GIVEN], n_ranks;
     /* Blocks of the largest gpt that fits on GPUs; 0: not known yet. */
     uint32_t largest[BENCH_MAX_ENGINES][BENCH_MAX_RANKS_GIVEN];
-    bool small;                      /* shapes of a GPU, to try the command */
-    bool alone;                      /* engines only, nothing beside them */
+    bool small; /* shapes of a GPU, to try the command */
+    bool alone; /* engines only, nothing beside them */
+    bool mpi;   /* bench_cluster: in the world of MPI that was started */
+    const char *cluster; /* where bench_cluster writes it; NULL: nowhere */
     const struct fsdp_engine *plain; /* the reference, whose device is lent */
     const char *text;
     uint64_t text_bytes;
@@ -65,5 +67,8 @@ int bench_steps(struct bench_plan *plan);
 /* Where the time of those steps, and of those on GPUs, went: shares of matrix
  * products, attention, the rest, communication and nothing at all. */
 int bench_shares(struct bench_plan *plan);
+/* What `plan` wants to know of this machine, and steps of the first engine
+ * there. */
+int bench_cluster(struct bench_plan *plan);
 
 #endif

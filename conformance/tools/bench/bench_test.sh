@@ -137,6 +137,22 @@ measures 'nothing of GPUs, of an engine that has none' 2 '' \
     gpu --engine impl
 measures 'nothing that is not asked for' 2 '' --filter no-such-result
 
+# A cluster that was measured is one that `plan` reads.
+cluster=$folder/cluster.json
+timeout 120 "$cts" bench cluster --engine impl --ranks 2 --samples 9 \
+    --filter cluster.mlp-wide --cluster "$cluster" >"$folder/out" 2>&1
+result 'a cluster is measured' "$(
+    [ "$(grep -c 'step.impl.* us' "$folder/out")" -eq 2 ] ||
+        cat "$folder/out"
+    "$cts" plan mlp --ranks 2 --strategy full-shard --cluster "$cluster" 2>&1 |
+        grep -q '^full-shard .*%$' || cat "$cluster")"
+timeout 120 "$cts" bench cluster --engine ref --ranks 1 --samples 3 \
+    --filter cluster.mlp-wide --cluster "$folder/no/cluster" \
+    >"$folder/out" 2>"$folder/err"
+result 'a cluster that cannot be written' "$([ $? -eq 1 ] &&
+    grep -q 'the cluster cannot be written' "$folder/err" ||
+    cat "$folder/out" "$folder/err")"
+
 refuses 'an unknown part' "no 'everything'" everything
 refuses 'an unknown option' "'--fast'" --fast 1
 refuses 'an option without its value' "'--json'" --json

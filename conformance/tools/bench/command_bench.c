@@ -29,13 +29,12 @@ struct request {
 static const struct {
     const char *name;
     int (*run)(struct bench_plan *plan);
-} parts[] = {{"operators", bench_operators},
-             {"collectives", bench_collectives},
-             {"steps", bench_steps},
-             {"gpu", bench_gpu},
-             {"shares", bench_shares}};
+} parts[] = {{"operators", bench_operators}, {"collectives", bench_collectives},
+             {"steps", bench_steps},         {"gpu", bench_gpu},
+             {"shares", bench_shares},       {"cluster", bench_cluster}};
 enum {
-    N_PARTS = sizeof(parts) / sizeof(parts[0])
+    N_PARTS = sizeof(parts) / sizeof(parts[0]),
+    N_USUAL = N_PARTS - 1 /* who asks for none gets these */
 };
 
 static void help(void)
@@ -45,11 +44,14 @@ static void help(void)
         "[shares]\n"
         "                      [OPTION ...]\n"
         "\n"
-        "Measures; without a part, all five. Everything is measured beside\n"
+        "Measures; without a part, these five. Everything is measured beside\n"
         "something else in turns, so the ratios mean more than the rates.\n"
         "`shares` says where the time of those steps went, of steps of its\n"
         "own, since taking times costs time: attention, gemm, rest,\n"
         "communication that is exposed, idle; and communication in all.\n"
+        "\n"
+        "`fsdp-cts bench cluster` describes this machine as plan's --cluster\n"
+        "wants it, and times steps of the first engine there.\n"
         "\n"
         "example:\n"
         "  fsdp-cts bench steps --engine impl --filter gpt-256 --samples 30\n"
@@ -62,6 +64,8 @@ static void help(void)
         "  --alone            steps: not the model without an engine beside\n"
         "  --small            gpu, shares: small shapes of a GPU, to try it;\n"
         "                     measures nothing\n"
+        "  --cluster FILE     cluster: writes the last one that was measured\n"
+        "  --mpi              cluster: in the world that mpirun has started\n"
         "  --json FILE        writes all samples (docs/performance.md)\n"
         "  --commit TEXT      for the file, instead of what was built\n"
         "  --help\n"
@@ -141,6 +145,8 @@ static int parse_option(const char *name, char *value, struct request *r)
         report->filter = value;
     } else if (strcmp(name, "--without") == 0) {
         report->without = value;
+    } else if (strcmp(name, "--cluster") == 0) {
+        r->plan.cluster = value;
     } else if (strcmp(name, "--json") == 0) {
         r->json = value;
     } else if (strcmp(name, "--commit") == 0) {
@@ -162,11 +168,14 @@ static int parse(int argc, char **argv, struct request *r, bool *chosen)
             chosen[part] = true;
         } else if (strcmp(argv[i], "--alone") == 0) {
             r->plan.alone = true;
+        } else if (strcmp(argv[i], "--mpi") == 0) {
+            r->plan.mpi = true;
         } else if (strcmp(argv[i], "--small") == 0) {
             r->plan.small = true;
         } else if (argv[i][0] != '-') {
             return usage(
-                "there are operators, collectives, steps, gpu and shares, no",
+                "there are operators, collectives, steps, gpu, shares and "
+                "cluster, no",
                 argv[i]);
         } else {
             int code =
@@ -213,7 +222,7 @@ static int measure(struct request *r, const bool *chosen)
     }
     FSDP_TRY(bench_places(&r->plan));
     for (int i = 0; i < N_PARTS; i++) {
-        if (all || chosen[i]) {
+        if ((all && i < N_USUAL) || chosen[i]) {
             bench_failed(&r->plan, &failure, parts[i].run(&r->plan));
         }
     }

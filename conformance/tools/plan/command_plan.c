@@ -271,6 +271,13 @@ static int plan_opened(struct plan_options *o, const struct plan_model *m)
     int status = FSDP_OK;
     int code;
 
+    if (o->units != UINT32_MAX && o->units > m->units.units.n_units) {
+        fprintf(stderr,
+                "fsdp-cts: plan: --units %u: %.60s has %u of them; whole is "
+                "all as one\n",
+                o->units, m->name, m->units.units.n_units);
+        return EXIT_USAGE;
+    }
     if (o->units != 1) {
         status = plan_units(m, o->units, &units);
     }

@@ -240,6 +240,19 @@ int plan_model_of_description(const struct description *d,
                : plan_refuse(error, status, "%s", fsdp_status_text(status));
 }
 
+bool plan_count(struct plan_model *out)
+{
+    out->work = calloc((size_t)out->model.n_modules + 1, sizeof(*out->work));
+    for (uint32_t p = 0; out->work && p < out->model.n_parameters; p++) {
+        const double n = (double)fsdp_numel(&out->model, p);
+
+        out->elements += fsdp_numel(&out->model, p);
+        out->work[out->model.parameter_module[p]].flops +=
+            out->model.parameter_n_dims[p] >= 2 ? 2.0 * n : 0.0;
+    }
+    return out->work != NULL;
+}
+
 int plan_model_of_case(const struct run_case *c, struct plan_model *out,
                        struct fsdp_error *error)
 {
@@ -257,18 +270,9 @@ int plan_model_of_case(const struct run_case *c, struct plan_model *out,
     memset(&out->of_case.units, 0, sizeof(out->of_case.units));
     (void)snprintf(out->name, sizeof(out->name), "%.16s.%.16s", c->workload,
                    c->size);
-    out->work = calloc((size_t)out->model.n_modules + 1, sizeof(*out->work));
-    if (!out->work) {
-        return plan_refuse(error, FSDP_ERR_NOMEM, "out of memory");
-    }
-    for (uint32_t p = 0; p < out->model.n_parameters; p++) {
-        const double n = (double)fsdp_numel(&out->model, p);
-
-        out->elements += fsdp_numel(&out->model, p);
-        out->work[out->model.parameter_module[p]].flops +=
-            out->model.parameter_n_dims[p] >= 2 ? 2.0 * n : 0.0;
-    }
-    return FSDP_OK;
+    return plan_count(out)
+               ? FSDP_OK
+               : plan_refuse(error, FSDP_ERR_NOMEM, "out of memory");
 }
 
 int plan_model_of_text(const char *text, size_t bytes, const char *file,

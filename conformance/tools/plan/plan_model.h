@@ -48,6 +48,9 @@ int plan_model_of_case(const struct run_case *c, struct plan_model *out,
  * *c. As the two above; IO. */
 int plan_model_open(const char *what, struct run_case *c, bool *is_record,
                     struct plan_model *out, struct fsdp_error *error);
+/* The elements of a model, and the work of its modules by their matrices; for
+ * one that nobody describes. False: out of memory. */
+bool plan_count(struct plan_model *out);
 void plan_model_release(struct plan_model *m); /* any state */
 
 /* Other units: of `n` of the model's units that follow each other; 0: one for

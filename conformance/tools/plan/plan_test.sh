@@ -53,6 +53,8 @@ says 'with two moments' \
 says 'in 16 bits all is sent in half as many bytes: exercise 16.5.1' \
     'all-gathers 6528, reduce-scatters 3264, all-reduces 0' mlp --ranks 4 \
     --strategy full-shard --param-dtype bf16 --reduce-dtype bf16
+says 'a precision' 'gathered in bf16, reduced in bf16' mlp --precision bf16s
+says 'each unit its own' 'each unit in its own dtypes' mlp --precision units
 says 'DDP sends two thirds' 'all-reduces 6528' mlp --ranks 4 \
     --strategy no-shard --param-dtype bf16 --reduce-dtype bf16
 says 'units: one for all' 'full-shard 1x4 6528 10880' mlp --ranks 4 \
@@ -219,6 +221,15 @@ refuses 64 'from 1 to 65536' mlp --ranks 65537
 refuses 64 'from 1 to 65536' mlp --ranks 18446744073709551620
 refuses 64 'divide' mlp --ranks 6 --replicas 4
 refuses 64 'f32, bf16 or f16' mlp --param-dtype i32
+refuses 64 'no precision has both' mlp --param-dtype bf16 --reduce-dtype f16
+refuses 64 'one or the other' mlp --param-dtype bf16 --precision bf16
+refuses 64 'bf16r, bf16s' mlp --precision int8
+refuses 64 'has 4 of them' mlp --units 5
+for option in '--tensor-parallel 8' '--pipeline-parallel 4' \
+    '--context-parallel 2' --float8; do
+    # shellcheck disable=SC2086
+    refuses 64 'not modelled' llama3-405b --ranks 128 $option
+done
 refuses 64 'full-shard, shard-grad-op' mlp --strategy all
 refuses 64 's the last' mlp --sync sn
 refuses 64 '80GiB' mlp --memory 80XB
