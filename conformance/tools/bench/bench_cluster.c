@@ -159,7 +159,7 @@ static int find_all(const struct launch *x, struct world_rank *rank,
                  "--samples help");
         return FSDP_ERR_INTERNAL;
     }
-    memcpy(x->found->seconds, seconds, N_TIMES * n * sizeof(*seconds));
+    memcpy(x->found->seconds, seconds, N_TIMES * (size_t)n * sizeof(*seconds));
     return FSDP_OK;
 }
 
@@ -351,7 +351,7 @@ static int note(struct launch *x)
         note_number(x, "cpu-of-links", "share", false, x->found->share);
     }
     for (uint32_t how = 0; how < (x->found->runs_ahead ? HOWS : 1); how++) {
-        double *const sample = x->found->seconds + (STRICT + how) * n;
+        double *const sample = x->found->seconds + (size_t)(STRICT + how) * n;
         char name[BENCH_NAME_BYTES];
 
         for (uint32_t i = 0; i < n; i++) {
@@ -388,7 +388,8 @@ static int run_mpi(struct launch *x, bool *is_first)
 static int measure_world(struct launch *x, uint32_t ranks)
 {
     const size_t bytes =
-        sizeof(*x->found) + HOWS * x->plan->report.samples * sizeof(double);
+        sizeof(*x->found) +
+        N_TIMES * (size_t)x->plan->report.samples * sizeof(double);
     void *const memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     bool is_first = true;
