@@ -96,6 +96,13 @@ static bool freezes(const struct run_case *c, uint32_t value)
            says(c, "! shard-frozen");
 }
 
+static bool thaws(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, "\nfreeze ") || says(c, "\nthaw ") || says(c, "! freeze-") ||
+           says(c, "! load-without-states");
+}
+
 static bool ties(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -321,6 +328,10 @@ const struct claim known_claims[] = {
          "cases in which some parameters are frozen; `frozen.*`; without it "
          "`shard` must refuse them (`error.unclaimed`)",
      .asked_by = freezes},
+    {"thaw", CLAIM_ENGINE,
+     .text = "scripts that freeze and thaw parameters; `thaw.*`, "
+             "`mixed.after-frozen-forward`, `error.freeze`",
+     .asked_by = thaws},
     {"shared", CLAIM_ENGINE,
      .text = "cases with tied parameters; `tied.*`, `error.tied`; without it "
              "`shard` must refuse them (`error.unclaimed`)",

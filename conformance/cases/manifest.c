@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 758;
+const uint32_t manifest_count = 781;
 const char manifest_sha256[] =
-    "d8b28efe53818952594378533a6820ed0b9bb4f4a0fec832f383cbad68f77a7a";
+    "a57ad496135600f4b98b8364ca145444f43986641772e6d85200dba19e344d00";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

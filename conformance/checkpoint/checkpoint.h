@@ -40,11 +40,14 @@ enum {
 /* ---- Tables and slices -------------------------------------------------- */
 
 struct checkpoint_entry {
-    char *name; /* NULL: stored with its original, and left out */
+    char *name; /* NULL: stored with its original, or a state of what is
+                 * frozen, and left out */
     uint32_t n_dims;
     uint64_t shape[FSDP_MAX_DIMS];
     uint64_t numel;
     bool is_state; /* of the optimizer: in files of its own in the full form */
+    char *spare;   /* of a state that is left out as its parameter is frozen:
+                    * its name, in a checkpoint of a run that trained it */
 };
 
 struct checkpoint_table {
@@ -109,6 +112,12 @@ struct checkpoint_state {
     float power[2]; /* running products of beta1, beta2 */
 };
 
+/* Of a parameter that has not taken all of these steps: it was frozen. */
+struct checkpoint_own_steps {
+    const char *parameter;
+    uint64_t step;
+};
+
 struct checkpoint_request {
     const struct fsdp_env *env;
     const struct fsdp_save *save;
@@ -117,6 +126,8 @@ struct checkpoint_request {
     const struct checkpoint_table *table; /* lives until the end */
     struct checkpoint_source source;      /* of the first replica alone */
     struct checkpoint_state state;
+    const struct checkpoint_own_steps *own; /* [n_own]; copied */
+    uint32_t n_own;
 };
 
 struct checkpoint_saving;
@@ -193,8 +204,17 @@ const char *checkpoint_reason(const struct checkpoint *c);
 const struct checkpoint_manifest *
 checkpoint_manifest_of(const struct checkpoint *c);
 struct checkpoint_state checkpoint_state_of(const struct checkpoint *c);
+/* Of a parameter that has a count of its own; false: it has not, and the step
+ * is that of all. */
+bool checkpoint_steps_of(const struct checkpoint *c, const char *parameter,
+                         uint64_t *step);
+/* All that have, as long as it is open. */
+const struct checkpoint_own_steps *
+checkpoint_own_steps(const struct checkpoint *c, uint32_t *n);
 
-/* That it has these tensors and no others. FORMAT. */
+/* That it has these tensors and no others, but for states of what is frozen
+ * now. INVALID: a parameter is trained that was frozen when this was saved, so
+ * that it has no states. FORMAT: all else. */
 int checkpoint_expect(const struct checkpoint *c,
                       const struct checkpoint_table *table, char *why);
 /* Hashes every file i with i % of = part. FORMAT: other bytes. */

@@ -204,6 +204,35 @@ static bool is_whole(const json_t *info, const struct safetensors_tensor *t)
     return true;
 }
 
+/* "optim.step.PARAMETER"; once, as a count that is there twice would be either.
+ */
+static int add_own_steps(struct checkpoint *c, int fd, uint32_t file,
+                         const struct safetensors_tensor *t, uint64_t at,
+                         char *why)
+{
+    const char *name = c->manifest.file[file].name;
+    const char *parameter = t->name + strlen(CHECKPOINT_OWN_STEP);
+    struct checkpoint_own_steps *x;
+    uint64_t step;
+
+    if (t->n_dims != 0 || strcmp(t->dtype, "I64") != 0 ||
+        checkpoint_steps_of(c, parameter, &step)) {
+        return checkpoint_refuse(why, FSDP_ERR_FORMAT,
+                                 "%s: %.80s is no I64, or is there twice", name,
+                                 t->name);
+    }
+    FSDP_TRY(checkpoint_pread(fd, name, at, &step, sizeof(step), why));
+    x = realloc(c->steps, (c->n_steps + (size_t)1) * sizeof(*x));
+    if (!x) {
+        return checkpoint_no_memory(why);
+    }
+    c->steps = x;
+    x += c->n_steps;
+    *x = (struct checkpoint_own_steps){strdup(parameter), step};
+    c->n_steps += x->parameter != NULL;
+    return x->parameter ? FSDP_OK : checkpoint_no_memory(why);
+}
+
 static int add_state(struct checkpoint *c, int fd, uint32_t file,
                      const json_t *info, const struct safetensors_tensor *t,
                      uint64_t at, char *why)
@@ -221,6 +250,10 @@ static int add_state(struct checkpoint *c, int fd, uint32_t file,
     }
     if (strncmp(t->name, "extra.", strlen("extra.")) == 0) {
         return add_own(c, file, t, at, why);
+    }
+    if (strncmp(t->name, CHECKPOINT_OWN_STEP, strlen(CHECKPOINT_OWN_STEP)) ==
+        0) {
+        return add_own_steps(c, fd, file, t, at, why);
     }
     for (uint32_t i = 0; i < 3; i++) {
         if (strcmp(t->name, names[i]) == 0) {
@@ -370,6 +403,10 @@ void checkpoint_forget(struct checkpoint *c)
         free(c->own[i].name);
     }
     free(c->own);
+    for (uint32_t i = 0; i < c->n_steps; i++) {
+        free((char *)c->steps[i].parameter);
+    }
+    free(c->steps);
     free(c->run);
     checkpoint_manifest_release(&c->manifest);
 }

@@ -16,6 +16,7 @@
 #define CHECKPOINT_PREFIX   "checkpoint-"
 #define CHECKPOINT_PARTIAL  ".partial-"
 #define CHECKPOINT_DCP_INFO "DCP_SHARDING_INFO"
+#define CHECKPOINT_OWN_STEP "optim.step."
 
 enum {
     CHECKPOINT_BUFFER = 1 << 16, /* elements that are moved at a time */

@@ -8,6 +8,41 @@
 
 #include <string.h>
 
+#define STATE "optim.state."
+
+/* Whether a state is missing for the reason that its parameter was frozen:
+ * others have theirs. */
+static bool was_frozen(const struct checkpoint *c,
+                       const struct checkpoint_entry *e)
+{
+    const char *kind = strrchr(e->name, '.');
+
+    for (uint32_t i = 0; kind && e->is_state && i < c->manifest.table.n; i++) {
+        const char *name = c->manifest.table.entry[i].name;
+        const char *end = strrchr(name, '.');
+
+        if (strncmp(name, STATE, sizeof(STATE) - 1) == 0 && end &&
+            strcmp(end, kind) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int refuse_missing(const struct checkpoint *c,
+                          const struct checkpoint_entry *e, char *why)
+{
+    return was_frozen(c, e)
+               ? checkpoint_refuse(why, FSDP_ERR_INVALID,
+                                   "no %.80s: it was frozen when this was "
+                                   "saved, and is trained now",
+                                   e->name)
+               : checkpoint_refuse(why, FSDP_ERR_FORMAT,
+                                   CHECKPOINT_MANIFEST
+                                   ": no tensor %.90s, which the model has",
+                                   e->name);
+}
+
 int checkpoint_expect(const struct checkpoint *c,
                       const struct checkpoint_table *table, char *why)
 {
@@ -17,14 +52,13 @@ int checkpoint_expect(const struct checkpoint *c,
         const struct checkpoint_entry *e = &table->entry[i];
         int k = e->name ? checkpoint_entry_of(&c->manifest.table, e->name) : -1;
         if (!e->name) {
+            n += e->spare &&
+                 checkpoint_entry_of(&c->manifest.table, e->spare) >= 0;
             continue;
         }
         n++;
         if (k < 0) {
-            return checkpoint_refuse(why, FSDP_ERR_FORMAT,
-                                     CHECKPOINT_MANIFEST
-                                     ": no tensor %.90s, which the model has",
-                                     e->name);
+            return refuse_missing(c, e, why);
         }
         if (c->manifest.table.entry[k].n_dims != e->n_dims ||
             memcmp(c->manifest.table.entry[k].shape, e->shape,

@@ -39,6 +39,8 @@ struct checkpoint {
     uint32_t n_owns;
     struct checkpoint_state state;
     bool has_state[3];
+    struct checkpoint_own_steps *steps; /* names are its own */
+    uint32_t n_steps;
     int fd; /* of `file`, or -1 */
     uint32_t file;
 };

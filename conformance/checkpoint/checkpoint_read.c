@@ -213,6 +213,25 @@ struct checkpoint_state checkpoint_state_of(const struct checkpoint *c)
     return c->state;
 }
 
+const struct checkpoint_own_steps *
+checkpoint_own_steps(const struct checkpoint *c, uint32_t *n)
+{
+    *n = c->n_steps;
+    return c->steps;
+}
+
+bool checkpoint_steps_of(const struct checkpoint *c, const char *parameter,
+                         uint64_t *step)
+{
+    for (uint32_t i = 0; i < c->n_steps; i++) {
+        if (strcmp(c->steps[i].parameter, parameter) == 0) {
+            *step = c->steps[i].step;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* One descriptor is kept: files are read one after the other. */
 static int open_run_file(struct checkpoint *c, uint32_t file, char *why)
 {

@@ -45,6 +45,7 @@ static int prepare(struct checkpoint_saving *s,
     (void)snprintf(m->layout, sizeof(m->layout), "%s", r->layout);
     (void)snprintf(m->optimizer, sizeof(m->optimizer), "%s", r->optimizer);
     FSDP_TRY(checkpoint_add_extras(s, save));
+    FSDP_TRY(checkpoint_add_own_steps(s, r));
     if (save->form == FSDP_SAVE_FULL) {
         uint64_t most = save->size > offsetof(struct fsdp_save, file_bytes)
                             ? save->file_bytes
@@ -147,6 +148,7 @@ void checkpoint_drop(struct checkpoint_saving *s)
         free(s->extra[i].data);
     }
     free(s->extra);
+    checkpoint_drop_own_steps(s);
     free(s->file);
     free(s->manifest.file);
     free(s);

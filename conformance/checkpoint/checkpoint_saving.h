@@ -14,6 +14,11 @@ struct checkpoint_saved_extra {
     uint64_t bytes;
 };
 
+struct checkpoint_saved_steps {
+    char *name; /* of the tensor: "optim.step.PARAMETER" */
+    uint64_t step;
+};
+
 struct checkpoint_saving {
     struct checkpoint_place place;
     const struct checkpoint_table *table;
@@ -26,6 +31,8 @@ struct checkpoint_saving {
     bool owner; /* of the first replica */
     struct checkpoint_saved_extra *extra;
     uint32_t n_extras;
+    struct checkpoint_saved_steps *own; /* of rank 0 */
+    uint32_t n_own;
     struct checkpoint_file *file; /* that this rank wrote */
     uint32_t n_files;
     int status;
@@ -37,7 +44,11 @@ struct checkpoint_saving {
 /* The caller's own state is copied. */
 int checkpoint_add_extras(struct checkpoint_saving *s,
                           const struct fsdp_save *save);
-/* The caller's own; of rank 0 also the step. */
+/* Counts of single parameters are copied. */
+int checkpoint_add_own_steps(struct checkpoint_saving *s,
+                             const struct checkpoint_request *r);
+void checkpoint_drop_own_steps(struct checkpoint_saving *s);
+/* The caller's own; of rank 0 also the steps. */
 int checkpoint_write_state(struct checkpoint_saving *s);
 
 /* ---- checkpoint_put.c: slices in the files of the full form ---- */

@@ -55,10 +55,39 @@ int checkpoint_add_extras(struct checkpoint_saving *s,
     return FSDP_OK;
 }
 
+int checkpoint_add_own_steps(struct checkpoint_saving *s,
+                             const struct checkpoint_request *r)
+{
+    s->own = calloc(r->n_own + (size_t)1, sizeof(*s->own));
+    for (uint32_t i = 0; s->own && i < r->n_own; i++) {
+        const size_t room =
+            sizeof(CHECKPOINT_OWN_STEP) + strlen(r->own[i].parameter);
+        char *name = malloc(room);
+
+        if (!name) {
+            return checkpoint_no_memory(s->why);
+        }
+        (void)snprintf(name, room, CHECKPOINT_OWN_STEP "%s",
+                       r->own[i].parameter);
+        s->own[s->n_own++] =
+            (struct checkpoint_saved_steps){name, r->own[i].step};
+    }
+    return s->own ? FSDP_OK : checkpoint_no_memory(s->why);
+}
+
+void checkpoint_drop_own_steps(struct checkpoint_saving *s)
+{
+    for (uint32_t i = 0; i < s->n_own; i++) {
+        free(s->own[i].name);
+    }
+    free(s->own);
+}
+
 /* The tensors of the file; the caller's to free. NULL: out of memory. */
 static struct safetensors_tensor *list(struct checkpoint_saving *s, uint32_t *n)
 {
-    struct safetensors_tensor *t = calloc(s->n_extras + (size_t)4, sizeof(*t));
+    struct safetensors_tensor *t =
+        calloc((size_t)s->n_extras + s->n_own + 4, sizeof(*t));
 
     *n = 0;
     if (!t) {
@@ -77,6 +106,12 @@ static struct safetensors_tensor *list(struct checkpoint_saving *s, uint32_t *n)
                                                 .dtype = "F32",
                                                 .data = &s->state.power[1],
                                                 .bytes = 4};
+    }
+    for (uint32_t i = 0; s->rank == 0 && i < s->n_own; i++) {
+        t[(*n)++] = (struct safetensors_tensor){.name = s->own[i].name,
+                                                .dtype = "I64",
+                                                .data = &s->own[i].step,
+                                                .bytes = 8};
     }
     for (uint32_t i = 0; i < s->n_extras; i++) {
         t[(*n)++] = (struct safetensors_tensor){.name = s->extra[i].name,

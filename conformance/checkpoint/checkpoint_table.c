@@ -85,6 +85,7 @@ void checkpoint_table_release(struct checkpoint_table *table)
 {
     for (uint32_t i = 0; i < table->n; i++) {
         free(table->entry[i].name);
+        free(table->entry[i].spare);
     }
     free(table->entry);
     *table = (struct checkpoint_table){0};
@@ -160,6 +161,23 @@ static int check_unique(const struct checkpoint_table *table, char *why)
     return status;
 }
 
+/* That of what is frozen is not there. */
+static int add_state(const struct fsdp_model *model, uint32_t p,
+                     const char *name, struct checkpoint_table *out)
+{
+    const bool frozen = (model->parameter_flags[p] & FSDP_FROZEN) != 0;
+    uint32_t i;
+
+    FSDP_TRY(checkpoint_table_add(out, frozen ? NULL : name,
+                                  model->parameter_n_dims[p],
+                                  model->parameter_shape[p], true, &i));
+    if (frozen && name) {
+        out->entry[i].spare = strdup(name);
+        return out->entry[i].spare ? FSDP_OK : FSDP_ERR_NOMEM;
+    }
+    return FSDP_OK;
+}
+
 static int add_parameter(const struct fsdp_model *model, uint32_t p,
                          uint32_t optimizer, struct checkpoint_table *out)
 {
@@ -180,10 +198,7 @@ static int add_parameter(const struct fsdp_model *model, uint32_t p,
          k++) {
         (void)snprintf(name, room, "optim.state.%s.%s",
                        model->parameter_name[p], state[k]);
-        own = own && !(model->parameter_flags[p] & FSDP_FROZEN);
-        status = checkpoint_table_add(out, own ? name : NULL,
-                                      model->parameter_n_dims[p],
-                                      model->parameter_shape[p], true, NULL);
+        status = add_state(model, p, own ? name : NULL, out);
     }
     free(name);
     return status;

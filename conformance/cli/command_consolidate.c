@@ -82,9 +82,12 @@ static int copy_all(struct checkpoint *c, const struct fsdp_env *env,
                                          .state = checkpoint_state_of(c)};
     struct checkpoint_saving *s;
     float *buffer = malloc(SLICE * sizeof(*buffer));
-    int status = buffer ? checkpoint_begin(&request, &s) : FSDP_ERR_NOMEM;
     struct progress progress;
     int copied = FSDP_OK;
+    int status;
+
+    request.own = checkpoint_own_steps(c, &request.n_own);
+    status = buffer ? checkpoint_begin(&request, &s) : FSDP_ERR_NOMEM;
 
     if (status != FSDP_OK) {
         free(buffer);

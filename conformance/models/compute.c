@@ -257,10 +257,12 @@ int compute_grad(struct compute *c, uint32_t p, float **out)
 {
     struct fsdp_tensor t = {0};
     struct compute_wide *w;
+    const uint32_t *flags =
+        c->access.flags ? c->access.flags : c->model->parameter_flags;
     int status;
 
     *out = NULL;
-    if ((c->model->parameter_flags[p] & FSDP_FROZEN) != 0) {
+    if ((flags[p] & FSDP_FROZEN) != 0) {
         return FSDP_OK;
     }
     status = c->access.grad(c->access.self, p, &t);

@@ -239,6 +239,20 @@ static int norm(struct workload_run *run, uint32_t gamma, const float *x,
                         y, stat);
 }
 
+/* Of two parameters with one operator: both are frozen (NULL), or neither. */
+static int both_grads(struct compute *c, uint32_t p, uint32_t q, float **dp,
+                      float **dq)
+{
+    FSDP_TRY(compute_grad(c, p, dp));
+    FSDP_TRY(compute_grad(c, q, dq));
+    return !*dp == !*dq
+               ? FSDP_OK
+               : batch_fail(c->error, FSDP_ERR_INVALID, "gpt",
+                            "%s and %s are frozen together, or not at all",
+                            c->model->parameter_name[p],
+                            c->model->parameter_name[q]);
+}
+
 /* dn is the gradient of the norm's output; dx its input's. */
 static int norm_backward(struct workload_run *run, uint32_t gamma,
                          const float *x, const float *stat, float *dx)
@@ -249,9 +263,8 @@ static int norm_backward(struct workload_run *run, uint32_t gamma,
     float *dbeta;
 
     FSDP_TRY(compute_param(c, gamma, &g));
-    FSDP_TRY(compute_grad(c, gamma, &dgamma));
-    FSDP_TRY(compute_grad(c, gamma + 1, &dbeta));
-    if (dgamma && dbeta) { /* frozen together, or not */
+    FSDP_TRY(both_grads(c, gamma, gamma + 1, &dgamma, &dbeta));
+    if (dgamma && dbeta) {
         FSDP_TRY(compute_norm_grad(c, run->rows, run->width, x, stat, run->dn,
                                    dgamma, dbeta));
     }
@@ -379,9 +392,8 @@ static int embed_backward(struct workload_run *run)
     float *dwte;
     float *dwpe;
 
-    FSDP_TRY(compute_grad(&run->compute, GPT_WTE, &dwte));
-    FSDP_TRY(compute_grad(&run->compute, GPT_WPE, &dwpe));
-    return !dwte || !dwpe /* frozen together, or not */
+    FSDP_TRY(both_grads(&run->compute, GPT_WTE, GPT_WPE, &dwte, &dwpe));
+    return !dwte || !dwpe
                ? FSDP_OK
                : compute_embedding_grad(&run->compute, &run->embedding, run->id,
                                         run->dh, dwte, dwpe);

@@ -51,6 +51,9 @@ struct workload_access {
     /* What the loss is multiplied by for its backward, read where that begins;
      * the loss that `end` says is not. NULL: 1. */
     const float *loss_scale;
+    /* [n_parameters]: flags of parameters, as they are now. NULL: as the model
+     * says. */
+    const uint32_t *flags;
 };
 
 /* Samples on their way to a program of its own; borrowed. */

@@ -194,6 +194,8 @@ static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
     e->grad = by->grad ? by->grad : e->grad;
     e->set_gradient_sync =
         by->set_gradient_sync ? by->set_gradient_sync : e->set_gradient_sync;
+    e->set_requires_grad =
+        by->set_requires_grad ? by->set_requires_grad : e->set_requires_grad;
     e->clip_grad_norm =
         by->clip_grad_norm ? by->clip_grad_norm : e->clip_grad_norm;
     e->step = by->step ? by->step : e->step;

@@ -235,7 +235,7 @@ static bool sum_of_part(const struct expect *e, const struct record *r,
 
     of.any_nan = compare_any_nan(e);
     return !shows_sum(e, part->step, part->unit) ||
-           !expect_is_trainable(e, part->parameter) ||
+           !expect_is_trainable(expect_at(e, part->step), part->parameter) ||
            compare_equal(e, &of, RECORD_REDUCED,
                          compare_values(r, RECORD_REDUCED, part),
                          compare_baseline(e, RECORD_REDUCED, part), f);
@@ -246,7 +246,7 @@ static uint32_t first_sum(const struct expect *e)
 {
     for (uint32_t i = 0; sets_all_reduce(e) && i < e->n_events; i++) {
         for (uint32_t u = 0; u < e->units->n_units; u++) {
-            if (e->unit[u].trains && shows_sum(e, i, u)) {
+            if (expect_at(e, i)->unit[u].trains && shows_sum(e, i, u)) {
                 return i;
             }
         }
@@ -275,7 +275,8 @@ static bool sum_holds(const struct expect *e, const struct record *r,
 static bool is_sum(const struct expect *e, const struct record_tensor *t)
 {
     return t->stage == RECORD_REDUCED && t->n > 0 && t->data &&
-           t->step < e->n_events && expect_is_trainable(e, t->parameter) &&
+           t->step < e->n_events &&
+           expect_is_trainable(expect_at(e, t->step), t->parameter) &&
            shows_sum(e, t->step, e->unit_of_parameter[t->parameter]);
 }
 

@@ -34,6 +34,8 @@ extern const struct requirement script_answers_requirements[];
 extern const struct requirement script_moves_requirements[];
 extern const struct requirement recompute_requirements[];
 extern const struct requirement frozen_requirements[];
+extern const struct requirement thaw_requirements[];
+extern const struct requirement thaw_moves_requirements[];
 extern const struct requirement tied_requirements[];
 extern const struct requirement scale_requirements[];
 extern const struct requirement control_requirements[];

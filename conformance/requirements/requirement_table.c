@@ -32,6 +32,8 @@ static const struct requirement *const families[] = {
     script_moves_requirements,
     recompute_requirements,
     frozen_requirements,
+    thaw_requirements,
+    thaw_moves_requirements,
     tied_requirements,
     mixed_requirements,
     mixed_sum_requirements,

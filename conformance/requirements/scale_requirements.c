@@ -206,7 +206,7 @@ static bool unscaled_of_part(const struct expect *e, const struct record *r,
     earlier.step = i - 1;
     before = compare_values(r, RECORD_REDUCED, &earlier);
     if (!e->event[part->step].reduced[part->unit] ||
-        !expect_is_trainable(e, part->parameter)) {
+        !expect_is_trainable(expect_at(e, part->step), part->parameter)) {
         return true;
     }
     if (!before || !after) {
@@ -274,7 +274,8 @@ static bool kept_of_part(const struct expect *e, const struct record *r,
 
     earlier.step = part->step - 2;
     own.own = true;
-    for (uint32_t k = 0; k < n_stages(e, part->parameter); k++) {
+    for (uint32_t k = 0;
+         k < n_stages(expect_at(e, part->step), part->parameter); k++) {
         if (!compare_equal(e, &own, stages[k],
                            compare_values(r, stages[k], part),
                            compare_values(r, stages[k], &earlier), f)) {
@@ -327,17 +328,19 @@ static bool next_of_part(const struct expect *e, const struct record *r,
     struct finding ignored = *f;
 
     earlier.step = part->step - 2;
-    if (expect_is_trainable(e, part->parameter) &&
+    if (expect_is_trainable(expect_at(e, part->step), part->parameter) &&
         e->event[earlier.step].reduced[part->unit] &&
         !as_baseline(e, r, &earlier, RECORD_REDUCED, &ignored)) {
         return true; /* script.values finds it */
     }
-    for (uint32_t k = 0; k < n_stages(e, part->parameter); k++) {
+    for (uint32_t k = 0;
+         k < n_stages(expect_at(e, part->step), part->parameter); k++) {
         if (!as_baseline(e, r, &earlier, stages[k], &ignored)) {
             return true;
         }
     }
-    for (uint32_t k = 0; k < n_stages(e, part->parameter); k++) {
+    for (uint32_t k = 0;
+         k < n_stages(expect_at(e, part->step), part->parameter); k++) {
         if (!as_baseline(e, r, part, stages[k], f)) {
             return false;
         }

@@ -182,7 +182,8 @@ const struct requirement script_answers_requirements[] = {
      .needs = "run.completes error.step-scale error.control-in-pass "
               "error.control-arguments error.step-with-partials "
               "error.step-with-unit-pending error.clip-with-partials "
-              "error.reshard-in-window error.by-hand-arguments",
+              "error.reshard-in-window error.by-hand-arguments error.freeze "
+              "error.freeze-arguments error.load-without-states",
      .applies = is_refused,
      .holds = answers_hold,
      .spoil = answers_spoil},

@@ -165,8 +165,8 @@ static bool rest_of_rank(const struct expect *e, const struct record_rank *rank,
         }
         for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
             const uint64_t got = rank->memory.after_step[i].live[kind];
-            const uint64_t want =
-                expect_rest_of(e, k, kind, e->event[i].rest[kind]);
+            const uint64_t want = expect_rest_of(expect_at(e, i), k, kind,
+                                                 e->event[i].rest[kind]);
 
             if (!may_differ(kind, saving) && got != want) {
                 at.stage = compare_kind_of_bytes(kind);
@@ -189,13 +189,14 @@ static bool rest_spoil(const struct expect *e, struct record_rank *rank)
     return true;
 }
 
-/* What saves and loads needs room of its own. */
+/* What saves and loads needs room of its own, and so does what moves states. */
 static bool is_measured(const struct expect *e)
 {
     for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
         const uint32_t verb = e->event[i].action->verb;
 
-        if (verb == SCRIPT_SAVE || verb == SCRIPT_LOAD) {
+        if (verb == SCRIPT_SAVE || verb == SCRIPT_LOAD ||
+            verb == SCRIPT_FREEZE || verb == SCRIPT_THAW) {
             return false;
         }
     }
@@ -229,7 +230,7 @@ const struct requirement script_moves_requirements[] = {
      .needs = "run.shows-every-step control.unit-sync control.all-reduce "
               "control.reshard-forward control.reshard-backward "
               "control.fresh-after-step control.unshard-ahead "
-              "control.next-begin",
+              "control.next-begin thaw.reduces mixed.after-frozen-forward",
      .applies = communicates,
      .check = &check_each_step,
      .step = {.holds = collectives_in_action},
@@ -255,7 +256,7 @@ const struct requirement script_moves_requirements[] = {
      .level = LEVEL_MEMORY,
      .general = true,
      .needs = "run.shows-every-step control.unit-sync control.all-reduce "
-              "control.reshard",
+              "control.reshard thaw.states-rest",
      .claim = "strict-memory",
      .applies = is_strict,
      .check = &check_each_rank,

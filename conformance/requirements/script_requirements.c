@@ -74,7 +74,7 @@ static bool gradient_of_part(const struct expect *e, const struct record *r,
                              const struct compare_part *part, struct finding *f)
 {
     if (e->event[part->step].reduced[part->unit] &&
-        expect_is_trainable(e, part->parameter)) {
+        expect_is_trainable(expect_at(e, part->step), part->parameter)) {
         return as_baseline(e, r, part, RECORD_REDUCED, f);
     }
     return !compare_values(r, RECORD_REDUCED, part) ||
@@ -85,9 +85,10 @@ static bool gradient_of_part(const struct expect *e, const struct record *r,
 static bool look_of_part(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f)
 {
-    const uint32_t optimizer = expect_is_trainable(e, part->parameter)
-                                   ? e->c->optimizer
-                                   : FSDP_OPTIMIZER_SGD; /* no states */
+    const uint32_t optimizer =
+        expect_is_trainable(expect_at(e, part->step), part->parameter)
+            ? e->c->optimizer
+            : FSDP_OPTIMIZER_SGD; /* no states */
 
     return gradient_of_part(e, r, part, f) &&
            as_baseline(e, r, part, RECORD_AFTER, f) &&
@@ -296,7 +297,9 @@ const struct requirement script_requirements[] = {
      .level = LEVEL_STEP,
      .general = true,
      .needs = "run.shows-every-step script.collectives script.norms "
-              "scale.next-step control.partial-sum control.unshard-values",
+              "scale.next-step control.partial-sum control.unshard-values "
+              "thaw.starts thaw.stepped thaw.frozen-keeps thaw.loaded "
+              "thaw.others-stay",
      .profile = PROFILE_BITS,
      .applies = looks,
      .holds = values_hold,

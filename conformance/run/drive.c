@@ -132,7 +132,7 @@ static int watch_wire(struct driver *x)
     if (x->d->without_values) {
         return FSDP_OK;
     }
-    status = wire_make(x->model, x->units, c->layout, x->extent[FSDP_DIM_SHARD],
+    status = wire_make(&x->now, x->units, c->layout, x->extent[FSDP_DIM_SHARD],
                        c->recorded_steps > 0, &x->wire);
 
     if (status == FSDP_OK) {
@@ -287,9 +287,16 @@ static int with_engine(struct driver *x)
     int status;
 
     x->lent = calloc(x->model->n_parameters + 1u, sizeof(*x->lent));
-    if (!x->lent) {
+    x->flags = calloc(x->model->n_parameters + 1u, sizeof(*x->flags));
+    if (!x->lent || !x->flags) {
+        free(x->lent);
+        free(x->flags);
         return FSDP_ERR_NOMEM;
     }
+    memcpy(x->flags, x->model->parameter_flags,
+           x->model->n_parameters * sizeof(*x->flags));
+    x->now = *x->model;
+    x->now.parameter_flags = x->flags;
     status = open_engine(x, &lender);
     device = x->env.device;
     comm = x->env.comm;
@@ -301,6 +308,7 @@ static int with_engine(struct driver *x)
     close_engine(x, &lender);
     wire_release(&x->wire);
     free(x->lent);
+    free(x->flags);
     return status;
 }
 

@@ -62,6 +62,8 @@ struct driver {
     struct fsdp_engine engine; /* a copy: a mutant may have changed it */
     struct fsdp_options options;
     struct fsdp_model told; /* the model as the engine sees it (drive_told.c) */
+    uint32_t *flags;        /* [n_parameters]: as they are now, */
+    struct fsdp_model now;  /* and the model with them */
     struct recorder *recorder;
     struct record_rank *out; /* of the rank that is being played */
     struct fsdp_sharded *sharded;

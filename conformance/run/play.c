@@ -11,6 +11,7 @@ static int begin_life(struct driver *x)
 {
     drive_place(x, RACE_AT_SHARD, 0);
     drive_tell_model(x);
+    FSDP_TRY(play_trains_as_told(x));
     FSDP_TRY(play_shard(x));
     x->living = true;
     x->unscaled = false;
@@ -143,7 +144,9 @@ static int play_action(struct driver *x, const struct script_action *a)
         [SCRIPT_WRONG] = wrong,
         [SCRIPT_SET] = play_set,
         [SCRIPT_UNSHARD_UNIT] = play_unshard_unit,
-        [SCRIPT_RESHARD_UNIT] = play_reshard_unit};
+        [SCRIPT_RESHARD_UNIT] = play_reshard_unit,
+        [SCRIPT_FREEZE] = play_freeze,
+        [SCRIPT_THAW] = play_freeze};
 
     if (a->verb == SCRIPT_PASS && a->ending == SCRIPT_LEFT_OPEN) {
         FSDP_TRY(end_life(x));

@@ -42,6 +42,7 @@ int play_wrong_save(struct driver *x, int *status);
 int play_wrong_save_twice(struct driver *x, int *status);
 int play_wrong_load_missing(struct driver *x, int *status);
 int play_wrong_load_damaged(struct driver *x, int *status);
+int play_wrong_load_stateless(struct driver *x, int *status);
 
 /* play_control.c: of one unit, or of all. */
 int play_set(struct driver *x, const struct script_action *a);
@@ -60,6 +61,13 @@ int play_wrong_reshard(struct driver *x, int *status);
 int play_wrong_unshard_unit(struct driver *x, int *status);
 int play_wrong_reshard_unit(struct driver *x, int *status);
 int play_wrong_reshard_window(struct driver *x, int *status);
+
+/* play_freeze.c: what is trained. A life begins with what the model says. */
+int play_trains_as_told(struct driver *x);
+int play_freeze(struct driver *x, const struct script_action *a);
+int play_wrong_freeze(struct driver *x, int *status);
+int play_wrong_freeze_unknown(struct driver *x, int *status);
+int play_wrong_freeze_by_two(struct driver *x, int *status);
 
 /* play_wrong.c: makes the call, and notes what was answered. */
 int play_wrong(struct driver *x, uint32_t call);

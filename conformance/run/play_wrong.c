@@ -178,7 +178,7 @@ static int grad_of_frozen(struct driver *x, int *status)
          p < x->model->n_parameters && *status == FSDP_ERR_INVALID; p++) {
         const char *name = x->model->parameter_name[p];
 
-        if ((x->model->parameter_flags[p] & FSDP_FROZEN) == 0) {
+        if ((x->flags[p] & FSDP_FROZEN) == 0) {
             continue;
         }
         any = true;
@@ -375,6 +375,13 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_RESHARD_IN_WINDOW] = play_wrong_reshard_window,
     [SCRIPT_CALL_UNSHARD_WHILE_OPEN] = play_wrong_unshard,
     [SCRIPT_CALL_RESHARD_WHILE_OPEN] = play_wrong_reshard,
+    [SCRIPT_CALL_FREEZE_IN_PASS] = play_wrong_freeze,
+    [SCRIPT_CALL_FREEZE_WHILE_OPEN] = play_wrong_freeze,
+    [SCRIPT_CALL_FREEZE_WITH_GRADIENTS] = play_wrong_freeze,
+    [SCRIPT_CALL_FREEZE_WHILE_SAVING] = play_wrong_freeze,
+    [SCRIPT_CALL_FREEZE_UNKNOWN] = play_wrong_freeze_unknown,
+    [SCRIPT_CALL_FREEZE_BY_TWO] = play_wrong_freeze_by_two,
+    [SCRIPT_CALL_LOAD_WITHOUT_STATES] = play_wrong_load_stateless,
     [SCRIPT_CALL_STEP_WITH_PARTIALS] = step,
     [SCRIPT_CALL_CLIP_WITH_PARTIALS] = clip_as_usual,
     [SCRIPT_CALL_CLIP_WITH_PENDING] = clip_as_usual,

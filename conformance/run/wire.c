@@ -142,6 +142,14 @@ static int make_places(const struct wire *w, const struct fsdp_units *units,
     return FSDP_OK;
 }
 
+static void release_places(struct wire_places *at)
+{
+    free(at->block);
+    free(at->begin);
+    free(at->padded);
+    *at = (struct wire_places){0};
+}
+
 int wire_make(const struct fsdp_model *model, const struct fsdp_units *units,
               uint32_t layout, uint32_t shards, bool values, struct wire *out)
 {
@@ -162,11 +170,21 @@ int wire_make(const struct fsdp_model *model, const struct fsdp_units *units,
     return out->aside ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
-static void release_places(struct wire_places *at)
+/* What has to be +0 of a gradient may be more now. */
+int wire_change(struct wire *w, const struct fsdp_units *units, uint32_t layout)
 {
-    free(at->block);
-    free(at->begin);
-    free(at->padded);
+    uint64_t most = 1;
+
+    if (!w->model) { /* nobody looks */
+        return FSDP_OK;
+    }
+    release_places(&w->values);
+    release_places(&w->gradients);
+    FSDP_TRY(make_places(w, units, layout, &w->values, &most));
+    FSDP_TRY(make_places(w, units, layout, &w->gradients, &most));
+    free(w->aside);
+    w->aside = calloc(most, sizeof(*w->aside));
+    return w->aside ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
 void wire_release(struct wire *w)

@@ -47,6 +47,10 @@ struct wire {
  * the first gather of each unit is compared with initial values. */
 int wire_make(const struct fsdp_model *model, const struct fsdp_units *units,
               uint32_t layout, uint32_t shards, bool values, struct wire *out);
+/* The flags of parameters are other ones: places in gradients. NOMEM. Of what
+ * was not made: no effect. */
+int wire_change(struct wire *w, const struct fsdp_units *units,
+                uint32_t layout);
 void wire_release(struct wire *w); /* any state */
 
 /* Looks at `whole`, what all shards give or are given in `c`. A message of

@@ -32,7 +32,7 @@ enum {
     SCRIPT_MAX_ACTIONS = 1 << 20, /* written; what is repeated counts once */
     SCRIPT_MAX_REPEATS = 1000000,
     SCRIPT_WORD_BYTES = 32,
-    SCRIPT_MAX_UNITS = 64, /* that an action can name */
+    SCRIPT_MAX_UNITS = 64, /* that an action can name; parameters, too */
 };
 
 enum script_verb {
@@ -56,6 +56,8 @@ enum script_verb {
     SCRIPT_SET,          /* set: a unit's knob, from the next BEGIN on */
     SCRIPT_UNSHARD_UNIT, /* unshard, and the unit's parameters are read */
     SCRIPT_RESHARD_UNIT, /* reshard */
+    SCRIPT_FREEZE,       /* set_requires_grad, of one parameter or of all */
+    SCRIPT_THAW,
     SCRIPT_N_VERBS,
 };
 
@@ -155,6 +157,8 @@ struct script_action {
     uint32_t unit; /* below SCRIPT_MAX_UNITS, or FSDP_NO_UNIT: of all */
     uint32_t knob; /* enum fsdp_knob */
     float value;
+    /* FREEZE, THAW: below SCRIPT_MAX_UNITS, or SCRIPT_ALL */
+    uint32_t parameter;
     /* WRONG */
     uint32_t call;
     /* REPEAT */
@@ -358,6 +362,13 @@ enum script_call {
     SCRIPT_CALL_RESHARD_IN_WINDOW,
     SCRIPT_CALL_UNSHARD_WHILE_OPEN,
     SCRIPT_CALL_RESHARD_WHILE_OPEN,
+    SCRIPT_CALL_FREEZE_IN_PASS,
+    SCRIPT_CALL_FREEZE_WHILE_OPEN,
+    SCRIPT_CALL_FREEZE_WITH_GRADIENTS,
+    SCRIPT_CALL_FREEZE_WHILE_SAVING,
+    SCRIPT_CALL_FREEZE_UNKNOWN,
+    SCRIPT_CALL_FREEZE_BY_TWO,
+    SCRIPT_CALL_LOAD_WITHOUT_STATES,
     SCRIPT_N_CALLS,
 };
 
@@ -377,6 +388,8 @@ enum script_when {
     SCRIPT_SAVED = 2048,      /* at rest; there is a whole checkpoint */
     SCRIPT_OPEN_ALL = 4096,   /* between unshard_all and reshard_all */
     SCRIPT_PARTIAL = 16384,   /* at rest; sums that replicas have not met for */
+    SCRIPT_STATELESS = 32768, /* at rest; in the whole checkpoint a a parameter
+                                 has no states that is trained now */
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
 };
@@ -394,6 +407,8 @@ struct script_call_row {
     const char *allowed_by; /* the claim that makes it right; NULL: none */
 };
 extern const struct script_call_row script_calls[SCRIPT_N_CALLS];
+/* In a sentence: when one of the bits holds. */
+const char *script_when_text(uint32_t when);
 /* Whether it offers a model to be sharded, so that no life begins for it. */
 bool script_is_offer(const struct script_action *a);
 

@@ -148,6 +148,15 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_RESHARD_IN_WINDOW] = {"reshard-in-window", SCRIPT_IN_PASS},
     [SCRIPT_CALL_UNSHARD_WHILE_OPEN] = {"unshard-while-open", SCRIPT_OPEN_ALL},
     [SCRIPT_CALL_RESHARD_WHILE_OPEN] = {"reshard-while-open", SCRIPT_OPEN_ALL},
+    [SCRIPT_CALL_FREEZE_IN_PASS] = {"freeze-in-pass", SCRIPT_IN_PASS},
+    [SCRIPT_CALL_FREEZE_WHILE_OPEN] = {"freeze-while-open", SCRIPT_OPEN_ALL},
+    [SCRIPT_CALL_FREEZE_WITH_GRADIENTS] = {"freeze-with-gradients",
+                                           SCRIPT_GRADIENTS},
+    [SCRIPT_CALL_FREEZE_WHILE_SAVING] = {"freeze-while-saving", SCRIPT_SAVING},
+    [SCRIPT_CALL_FREEZE_UNKNOWN] = {"freeze-unknown-parameter", SCRIPT_AT_REST},
+    [SCRIPT_CALL_FREEZE_BY_TWO] = {"freeze-by-two", SCRIPT_AT_REST},
+    [SCRIPT_CALL_LOAD_WITHOUT_STATES] = {"load-without-states",
+                                         SCRIPT_STATELESS},
 };
 
 bool script_is_wrong(const struct script_inside *in)
@@ -159,4 +168,38 @@ bool script_is_offer(const struct script_action *a)
 {
     return a->verb == SCRIPT_WRONG &&
            script_calls[a->call].when == SCRIPT_UNTRAINED;
+}
+
+const char *script_when_text(uint32_t when)
+{
+    static const struct {
+        uint32_t when;
+        const char *text;
+    } row[] = {
+        {SCRIPT_UNTRAINED, "before the first life"},
+        {SCRIPT_IN_PASS, "in a pass (`at PLACE ! ...`)"},
+        {SCRIPT_AT_START, "at the start of a pass (`at 0 ! ...`)"},
+        {SCRIPT_IN_FORWARD, "at the first point of a pass (`at 1 ! ...`)"},
+        {SCRIPT_AT_LAST, "at the end of a training pass (`at 1/1 ! ...`)"},
+        {SCRIPT_EARLY, "in a pass that has points left"},
+        {SCRIPT_PENDING, "behind a pass whose gradients are not reduced"},
+        {SCRIPT_PARTIAL, "behind a pass that is reduced, but not across "
+                         "replicas"},
+        {SCRIPT_GRADIENTS, "while there are gradients"},
+        {SCRIPT_SAVING, "between save and wait"},
+        {SCRIPT_IDLE, "at rest, where nothing is being saved"},
+        {SCRIPT_SAVED, "where checkpoint a is whole"},
+        {SCRIPT_STATELESS, "where a parameter is thawed that was frozen when "
+                           "checkpoint a was saved"},
+        {SCRIPT_OPEN_ALL, "between unshard and reshard"},
+        {SCRIPT_NOT_FINITE, "where an edit of all parameters' gradients, inf "
+                            "or nan, has been reduced"},
+    };
+
+    for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        if ((when & row[i].when) != 0) {
+            return row[i].text;
+        }
+    }
+    return "at rest";
 }

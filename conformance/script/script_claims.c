@@ -34,6 +34,7 @@ static const char *claim_of_call(uint32_t call)
         {"clip-", "clip"},
         {"save-", "save-sharded"},
         {"wait-", "save-sharded"},
+        {"load-without-states", "thaw"},
         {"load-", "load"},
         {"unshard-all-", "unshard-all"},
         {"reshard-all-", "unshard-all"},
@@ -46,6 +47,7 @@ static const char *claim_of_call(uint32_t call)
         {"negative-factor-of-unit", "unit-factors"},
         {"grad-of-frozen", "frozen"},
         {"shard-frozen", "frozen"},
+        {"freeze-", "thaw"},
         {"tied-", "shared"},
         {"shard-tied", "shared"},
         {"step-scale-", "loss-scale"},
@@ -107,6 +109,9 @@ static const char *claim_of_verb(const struct script_action *a)
     case SCRIPT_UNSHARD_UNIT:
     case SCRIPT_RESHARD_UNIT:
         return "unit-controls";
+    case SCRIPT_FREEZE:
+    case SCRIPT_THAW:
+        return "thaw";
     case SCRIPT_WRONG:
         return claim_of_call(a->call);
     default:

@@ -203,7 +203,9 @@ static const char *const examples[SCRIPT_N_VERBS] = {
     [SCRIPT_ANEW] = "anew",
     [SCRIPT_SET] = "set 0 sync 0",
     [SCRIPT_UNSHARD_UNIT] = "unshard 0",
-    [SCRIPT_RESHARD_UNIT] = "reshard 0"};
+    [SCRIPT_RESHARD_UNIT] = "reshard 0",
+    [SCRIPT_FREEZE] = "freeze 0",
+    [SCRIPT_THAW] = "thaw 0"};
 
 static bool may_follow(const char *before, const char *action)
 {
@@ -263,6 +265,7 @@ static const struct {
     {SCRIPT_SAVING, "saving"},
     {SCRIPT_IDLE, "not saving"},
     {SCRIPT_SAVED, "checkpoint a is whole"},
+    {SCRIPT_STATELESS, "thawed since checkpoint a"},
     {SCRIPT_OPEN_ALL, "unsharded"},
     {SCRIPT_IN_PASS, "in a pass"},
     {SCRIPT_AT_START, "at its start"},

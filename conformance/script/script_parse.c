@@ -126,6 +126,16 @@ static int take_set(struct reader *r, struct script_action *a)
                                                 : FSDP_OK;
 }
 
+static int take_parameter(struct reader *r, uint32_t *p)
+{
+    if (reader_accept(r, "all")) {
+        *p = SCRIPT_ALL;
+        return FSDP_OK;
+    }
+    return reader_take_count(r, 0, SCRIPT_MAX_UNITS - 1,
+                             "a parameter is a number from 0 to 63, or all", p);
+}
+
 /* Of one unit, if one is named. */
 static int take_one(struct reader *r, struct script_action *a)
 {
@@ -164,6 +174,9 @@ static int take_what_follows(struct reader *r, struct script_action *a)
     case SCRIPT_UNSHARD:
     case SCRIPT_RESHARD:
         return take_one(r, a);
+    case SCRIPT_FREEZE:
+    case SCRIPT_THAW:
+        return take_parameter(r, &a->parameter);
     default:
         return FSDP_OK;
     }
@@ -187,8 +200,8 @@ static int take_action(struct reader *r)
     if (a->verb == SCRIPT_N_VERBS) {
         return reader_fail(
             r, "an action begins with pass, eval, step, zero, clip, "
-               "look, summon, unshard, reshard, sync, set, save, wait, load, "
-               "again, anew, repeat or !");
+               "look, summon, unshard, reshard, sync, set, freeze, thaw, save, "
+               "wait, load, again, anew, repeat or !");
     }
     if (s->n_actions > SCRIPT_MAX_ACTIONS || r->played > MOST_PLAYED) {
         return reader_fail(

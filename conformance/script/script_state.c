@@ -34,6 +34,7 @@ static void begin_life(struct script_state *s)
     s->left_open = s->open_all = false;
     s->no_sync = s->no_all_reduce = 0;
     s->kept = s->keeps = false;
+    s->frozen = s->thawed = 0;
     drop_gradients(s);
     s->hurt_values = false;
     s->saving = NO_SLOT;
@@ -68,6 +69,9 @@ static bool has_some(const struct script_state *s, uint64_t units)
         !s->s->has_case || (s->s->c.frozen == WORKLOAD_TRAINS_ALL &&
                             strcmp(s->s->c.workload, "graph") != 0);
 
+    if (s->frozen != 0) {
+        return units == UINT64_MAX && s->frozen != UINT64_MAX;
+    }
     return all_have ? (units & sure_units(s)) != 0 : units == UINT64_MAX;
 }
 
@@ -84,43 +88,13 @@ static uint32_t when_at_rest(const struct script_state *s)
     now |= s->pending || s->reduced ? SCRIPT_GRADIENTS : 0;
     now |= s->saving != NO_SLOT ? SCRIPT_SAVING : SCRIPT_IDLE;
     now |= (s->saved & 1) != 0 && s->saving == NO_SLOT ? SCRIPT_SAVED : 0;
+    now |= (now & SCRIPT_SAVED) != 0 && script_lacks_states(s, 0)
+               ? SCRIPT_STATELESS
+               : 0;
     now |= s->hurt == SCRIPT_HURT && s->reduced && !s->pending
                ? SCRIPT_NOT_FINITE
                : 0;
     return now;
-}
-
-/* In a sentence: when one of the bits holds. */
-static const char *when_text(uint32_t when)
-{
-    static const struct {
-        uint32_t when;
-        const char *text;
-    } row[] = {
-        {SCRIPT_UNTRAINED, "before the first life"},
-        {SCRIPT_IN_PASS, "in a pass (`at PLACE ! ...`)"},
-        {SCRIPT_AT_START, "at the start of a pass (`at 0 ! ...`)"},
-        {SCRIPT_IN_FORWARD, "at the first point of a pass (`at 1 ! ...`)"},
-        {SCRIPT_AT_LAST, "at the end of a training pass (`at 1/1 ! ...`)"},
-        {SCRIPT_EARLY, "in a pass that has points left"},
-        {SCRIPT_PENDING, "behind a pass whose gradients are not reduced"},
-        {SCRIPT_PARTIAL, "behind a pass that is reduced, but not across "
-                         "replicas"},
-        {SCRIPT_GRADIENTS, "while there are gradients"},
-        {SCRIPT_SAVING, "between save and wait"},
-        {SCRIPT_IDLE, "at rest, where nothing is being saved"},
-        {SCRIPT_SAVED, "where checkpoint a is whole"},
-        {SCRIPT_OPEN_ALL, "between unshard and reshard"},
-        {SCRIPT_NOT_FINITE, "where an edit of all parameters' gradients, inf "
-                            "or nan, has been reduced"},
-    };
-
-    for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-        if ((when & row[i].when) != 0) {
-            return row[i].text;
-        }
-    }
-    return "at rest";
 }
 
 static void check_call(struct script_state *s, uint32_t call, uint32_t now)
@@ -130,7 +104,7 @@ static void check_call(struct script_state *s, uint32_t call, uint32_t now)
     if ((row->when & now) == 0 && !s->why[0]) {
         (void)snprintf(s->why, sizeof(s->why),
                        "nothing says that %s is refused here; it is %s",
-                       row->name, when_text(row->when));
+                       row->name, script_when_text(row->when));
     }
     refuse_if(s,
               s->s->has_case && s->s->c.ranks < 2 &&
@@ -198,7 +172,7 @@ static uint32_t hurt_by(const struct script_state *s,
         bool not_finite =
             e->kind == SCRIPT_EDIT_INF || e->kind == SCRIPT_EDIT_NAN;
 
-        if (not_finite && e->parameter == SCRIPT_ALL) {
+        if (not_finite && e->parameter == SCRIPT_ALL && s->frozen == 0) {
             hurt = SCRIPT_HURT;
         } else if (hurt == SCRIPT_HURT || not_finite ||
                    (e->kind == SCRIPT_EDIT_TIMES && e->exponent > 0)) {
@@ -270,6 +244,8 @@ static void walk_save(struct script_state *s, const struct script_action *a)
     s->slot[a->slot].local = a->form == FSDP_SAVE_LOCAL;
     s->slot[a->slot].wrap = s->world.wrap;
     s->slot[a->slot].degree = case_shard_degree(&s->world);
+    s->slot[a->slot].frozen = s->frozen;
+    s->slot[a->slot].thawed = s->thawed;
 }
 
 static void walk_wait(struct script_state *s, const struct script_action *a)
@@ -299,6 +275,13 @@ static void walk_load(struct script_state *s, const struct script_action *a)
                   (s->slot[a->slot].wrap != s->world.wrap ||
                    s->slot[a->slot].degree != case_shard_degree(&s->world)),
               "the local form loads where wrap and shard degree are the same");
+    refuse_if(s,
+              s->slot[a->slot].local && (s->slot[a->slot].frozen != s->frozen ||
+                                         s->slot[a->slot].thawed != s->thawed),
+              "the local form loads where the same parameters are frozen");
+    refuse_if(s, !script_has_states(s, a->slot),
+              "a parameter is trained now that may have been frozen when this "
+              "was saved, without states: `freeze` comes first");
     drop_gradients(s);
     s->kept = false;
     s->hurt_values = (s->broken >> a->slot & 1) != 0;
@@ -435,6 +418,15 @@ static void walk_life(struct script_state *s, const struct script_action *a)
         break;
     case SCRIPT_SET:
         walk_set(s, a);
+        break;
+    case SCRIPT_FREEZE:
+    case SCRIPT_THAW:
+        refuse_if(s, s->pending || s->reduced,
+                  "it is refused while there are gradients: `zero` drops them");
+        refuse_if(s, s->saving != NO_SLOT,
+                  "it is refused while a save has not been waited for: `wait` "
+                  "comes first");
+        script_freeze(s, a);
         break;
     case SCRIPT_UNSHARD:
         s->open_all = true;

@@ -33,6 +33,9 @@ struct script_state {
     /* A unit may be unsharded at rest; and whether one is kept so behind its
      * backward, as the next BEGIN will find it. */
     bool kept, keeps;
+    /* Parameters, as bits, of which there may be fewer, that were frozen or
+     * thawed last in this life. */
+    uint64_t frozen, thawed;
     bool reduced;           /* gradients that are reduced */
     uint32_t hurt;          /* enum script_hurt */
     bool hurt_values;       /* the same of parameters and moments */
@@ -42,6 +45,7 @@ struct script_state {
     struct {
         bool local; /* loads into the same wrap and shard degree alone */
         uint32_t wrap, degree;
+        uint64_t frozen, thawed;
     } slot[SCRIPT_MAX_SLOTS];
     char why[200]; /* empty: legal so far */
 };
@@ -53,6 +57,12 @@ void script_state_take(struct script_state *state,
                        const struct script_action *a);
 /* The script may end here. */
 void script_state_end(struct script_state *state);
+
+/* script_freeze.c: FREEZE, THAW. Whether what is in a slot, for certain, has no
+ * states of a parameter that is trained now; has those of all that are. */
+void script_freeze(struct script_state *s, const struct script_action *a);
+bool script_lacks_states(const struct script_state *s, uint32_t slot);
+bool script_has_states(const struct script_state *s, uint32_t slot);
 
 /* Whether a life in world b computes what one in world a does, bit for bit. */
 bool script_same_bits(const struct run_case *a, const struct run_case *b);

@@ -187,6 +187,10 @@ static void add_action(FILE *f, const struct script *s,
     case SCRIPT_RESHARD_UNIT:
         add_unit(f, a->unit);
         break;
+    case SCRIPT_FREEZE:
+    case SCRIPT_THAW:
+        add_unit(f, a->parameter); /* or all */
+        break;
     case SCRIPT_WRONG:
         fprintf(f, " %s", script_calls[a->call].name);
         break;

@@ -67,7 +67,7 @@ static uint64_t hash_parameters(uint64_t h, const struct fsdp_sharded *s)
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         const struct impl_parameter *x = &s->parameter[p];
         uint64_t facts[] = {x->unit,
-                            x->group,
+                            x->numbers.group,
                             x->offset,
                             x->numel,
                             x->original,

@@ -32,7 +32,8 @@ struct impl_checkpoints {
     const struct impl_holding *saved;
     float *snapshot;
     pthread_t writer;
-    bool writes; /* the thread is there */
+    bool writes;  /* the thread is there */
+    bool changed; /* what is held: other parameters are trained now */
     struct checkpoint_kept kept;
 };
 

@@ -59,6 +59,9 @@ int impl_turn_knobs(struct fsdp_sharded *s)
         s->all_sync = s->all_sync && knob->sync;
         s->knobs = (s->knobs ^ number_of(knob)) * 16777619u;
     }
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        s->knobs = (s->knobs ^ s->parameter[p].frozen) * 16777619u;
+    }
     return plan_anew(s);
 }
 

@@ -127,7 +127,6 @@ static void place_tied(struct fsdp_sharded *s, struct impl_parameter *x,
     struct impl_parameter *original = &s->parameter[x->original];
 
     x->offset = original->offset;
-    x->group = original->group;
     x->shared = original->shared = true;
     s->unit[x->unit].shares = true;
     x->module_offset = s->module_numel[module];
@@ -163,7 +162,6 @@ static int place_parameters(struct fsdp_sharded *s)
         x->block_at = unit->chunk;
         unit->chunk += x->block;
         place_gradient(s, x, m);
-        x->group = s->options.n_groups ? s->options.group_of_parameter[p] : 0;
     }
     return FSDP_OK;
 }
@@ -322,31 +320,47 @@ static float of_group(const struct fsdp_options *o, const float *own,
     return own && o->n_groups > 0 ? own[group] : option;
 }
 
+/* While the options' arrays are there. */
+static void read_numbers(struct fsdp_sharded *s)
+{
+    const struct fsdp_options *o = &s->options;
+
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        const uint32_t original = s->parameter[p].original;
+        const uint32_t g = o->n_groups ? o->group_of_parameter[original] : 0;
+
+        s->parameter[p].numbers = (struct impl_numbers){
+            .group = g,
+            .momentum = of_group(o, o->momentum_of_group, g, o->momentum),
+            .beta1 = of_group(o, o->beta1_of_group, g, o->beta1),
+            .beta2 = of_group(o, o->beta2_of_group, g, o->beta2),
+            .eps = of_group(o, o->eps_of_group, g, o->eps)};
+    }
+}
+
 static struct impl_span make_span(const struct fsdp_sharded *s, uint32_t p,
                                   bool decays)
 {
     const struct impl_parameter *x = &s->parameter[p];
-    const struct fsdp_options *o = &s->options;
-    uint32_t g = x->group;
 
-    return (struct impl_span){
-        .unit = x->unit,
-        .group = g,
-        .decays = decays,
-        .local = x->local,
-        .grad = x->grad_local,
-        .state = x->state_local,
-        .n = x->n,
-        .momentum = of_group(o, o->momentum_of_group, g, o->momentum),
-        .beta1 = of_group(o, o->beta1_of_group, g, o->beta1),
-        .beta2 = of_group(o, o->beta2_of_group, g, o->beta2),
-        .eps = of_group(o, o->eps_of_group, g, o->eps)};
+    return (struct impl_span){.unit = x->unit,
+                              .group = x->numbers.group,
+                              .decays = decays,
+                              .local = x->local,
+                              .grad = x->grad_local,
+                              .state = x->state_local,
+                              .n = x->n,
+                              .momentum = x->numbers.momentum,
+                              .beta1 = x->numbers.beta1,
+                              .beta2 = x->numbers.beta2,
+                              .eps = x->numbers.eps,
+                              .steps = s->unit[x->unit].steps - x->begun};
 }
 
 static bool follows(const struct impl_span *last, const struct impl_span *next)
 {
     return last->unit == next->unit && last->group == next->group &&
-           last->decays == next->decays &&
+           last->decays == next->decays && last->steps == next->steps &&
            last->local + last->n == next->local &&
            last->grad + last->n == next->grad &&
            last->state + last->n == next->state;
@@ -354,10 +368,12 @@ static bool follows(const struct impl_span *last, const struct impl_span *next)
 
 /* Neighbours to which the same hyperparameters apply become one span; padding
  * is in none, and nothing that is frozen. */
-static int find_spans(struct fsdp_sharded *s)
+int impl_find_spans(struct fsdp_sharded *s)
 {
     struct impl_span *last = NULL;
 
+    free(s->span);
+    s->n_spans = 0;
     s->span = calloc(s->model->n_parameters + (size_t)1, sizeof(*s->span));
     if (!s->span) {
         return impl_out_of_memory(s->env);
@@ -378,6 +394,7 @@ static int find_spans(struct fsdp_sharded *s)
         last = &s->span[s->n_spans++];
         *last = span;
     }
+    impl_settle_powers(s);
     return FSDP_OK;
 }
 
@@ -397,7 +414,22 @@ int impl_lay_out(struct fsdp_sharded *s)
     FSDP_TRY(index_parameters(s, s->model->n_modules, false, &s->of_module));
     FSDP_TRY(size_units(s));
     find_own_parts(s);
-    return find_spans(s);
+    read_numbers(s);
+    return impl_find_spans(s);
+}
+
+int impl_lay_out_again(struct fsdp_sharded *s)
+{
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        struct impl_unit *x = &s->unit[u];
+        x->numel = x->chunk = x->grad_numel = x->grad_chunk = 0;
+        x->has_holes = false;
+    }
+    memset(s->module_numel, 0, s->model->n_modules * sizeof(*s->module_numel));
+    FSDP_TRY(place_parameters(s));
+    FSDP_TRY(size_units(s));
+    find_own_parts(s);
+    return impl_find_spans(s);
 }
 
 void impl_layout_release(struct fsdp_sharded *s)

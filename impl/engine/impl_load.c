@@ -48,12 +48,24 @@ static int remake(void *context)
     return impl_initialise(s);
 }
 
-static void take_state(struct fsdp_sharded *s, const struct checkpoint *c,
-                       struct checkpoint_kept *kept)
+/* Of all, and of what has a count of its own. */
+static int take_steps(struct fsdp_sharded *s, const struct checkpoint *c)
 {
-    struct checkpoint_state state = checkpoint_state_of(c);
+    const struct checkpoint_state state = checkpoint_state_of(c);
 
     impl_set_steps(s, state.step, state.power);
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        uint64_t steps;
+
+        if (checkpoint_steps_of(c, s->model->parameter_name[p], &steps)) {
+            s->parameter[p].begun = state.step - steps;
+        }
+    }
+    return impl_find_spans(s);
+}
+
+static void take_state(struct fsdp_sharded *s, struct checkpoint_kept *kept)
+{
     s->loaded = true;
     s->stepped = true; /* the next all-gather waits for what compute reads */
     checkpoint_kept_release(&s->checkpoints->kept);
@@ -89,8 +101,9 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
         status = checkpoint_replace(s->env, c, &target, &s->torn);
     }
     if (status == FSDP_OK) {
-        take_state(s, c, &kept);
-        status = impl_reshard_kept(s);
+        take_state(s, &kept);
+        status = take_steps(s, c);
+        status = status == FSDP_OK ? impl_reshard_kept(s) : status;
         status = status == FSDP_OK ? impl_drop_gradients(s) : status;
     }
     checkpoint_kept_release(&kept);

@@ -126,24 +126,41 @@ static float product(float beta, uint64_t steps)
     return p;
 }
 
-/* A checkpoint knows the products of the options' betas; those of groups' own
- * betas are made again. */
-void impl_set_steps(struct fsdp_sharded *s, uint64_t steps,
-                    const float power[2])
+/* Of all steps the products of the options' betas are known; others are made
+ * again. */
+void impl_settle_powers(struct fsdp_sharded *s)
 {
     const struct fsdp_options *o = &s->options;
 
+    for (uint32_t i = 0; i < s->n_spans; i++) {
+        struct impl_span *span = &s->span[i];
+        const bool all = span->steps == s->steps;
+
+        span->power[0] = all && span->beta1 == o->beta1
+                             ? s->power[0]
+                             : product(span->beta1, span->steps);
+        span->power[1] = all && span->beta2 == o->beta2
+                             ? s->power[1]
+                             : product(span->beta2, span->steps);
+    }
+}
+
+void impl_set_steps(struct fsdp_sharded *s, uint64_t steps,
+                    const float power[2])
+{
     s->steps = steps;
     s->power[0] = power[0];
     s->power[1] = power[1];
-    for (uint32_t i = 0; i < s->n_spans; i++) {
-        struct impl_span *span = &s->span[i];
-
-        span->power[0] =
-            span->beta1 == o->beta1 ? power[0] : product(span->beta1, steps);
-        span->power[1] =
-            span->beta2 == o->beta2 ? power[1] : product(span->beta2, steps);
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        s->unit[u].steps = steps;
     }
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        s->parameter[p].begun = 0;
+    }
+    for (uint32_t i = 0; i < s->n_spans; i++) {
+        s->span[i].steps = steps;
+    }
+    impl_settle_powers(s);
 }
 
 /* Only what takes part in a step counts it. */
@@ -153,6 +170,7 @@ static void count(struct fsdp_sharded *s)
 
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         changes = changes || s->unit[u].grad_shard;
+        s->unit[u].steps += s->unit[u].grad_shard != NULL;
     }
     for (uint32_t i = 0; i < s->n_spans; i++) {
         struct impl_span *span = &s->span[i];

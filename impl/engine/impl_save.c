@@ -100,17 +100,31 @@ static int hold_flat(struct fsdp_sharded *s, struct impl_holding *h)
     return FSDP_OK;
 }
 
+static void release_holding(struct impl_holding *h)
+{
+    checkpoint_table_release(&h->table);
+    free(h->slice);
+    free(h->at);
+    free(h->in);
+    *h = (struct impl_holding){0};
+}
+
 int impl_checkpoints(struct fsdp_sharded *s)
 {
     char why[CHECKPOINT_WHY_BYTES] = "out of host memory";
     struct impl_checkpoints *c = s->checkpoints;
     int status = FSDP_ERR_NOMEM;
 
-    if (c) {
+    if (c && !c->changed) {
         return FSDP_OK;
     }
-    c = s->checkpoints = calloc(1, sizeof(*c));
+    if (!c) {
+        c = s->checkpoints = calloc(1, sizeof(*c));
+    }
     if (c) {
+        release_holding(&c->named);
+        release_holding(&c->flat);
+        c->changed = false;
         status = hold_named(s, &c->named, why);
     }
     if (status == FSDP_OK) {
@@ -131,14 +145,6 @@ static void end_writing(struct impl_checkpoints *c)
     }
     free(c->snapshot);
     c->snapshot = NULL;
-}
-
-static void release_holding(struct impl_holding *h)
-{
-    checkpoint_table_release(&h->table);
-    free(h->slice);
-    free(h->at);
-    free(h->in);
 }
 
 void impl_checkpoints_release(struct fsdp_sharded *s)
@@ -196,22 +202,63 @@ static void *write_snapshot(void *context)
 
 /* ---- The contract -------------------------------------------------------- */
 
+bool impl_has_gradients(const struct fsdp_sharded *s, uint32_t *unit)
+{
+    for (*unit = 0; *unit < s->units.n_units; (*unit)++) {
+        const struct impl_unit *x = &s->unit[*unit];
+        if (x->grad || x->grad_shard || x->partial) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool impl_is_saving(const struct fsdp_sharded *s)
+{
+    return s->checkpoints && s->checkpoints->saving;
+}
+
+void impl_checkpoints_changed(struct fsdp_sharded *s)
+{
+    if (s->checkpoints) {
+        s->checkpoints->changed = true;
+    }
+}
+
+/* Counts of parameters that have not taken all steps of their unit. */
+static struct checkpoint_own_steps *own_steps(const struct fsdp_sharded *s,
+                                              uint32_t *n)
+{
+    struct checkpoint_own_steps *own =
+        calloc(s->model->n_parameters + (size_t)1, sizeof(*own));
+
+    *n = 0;
+    for (uint32_t p = 0; own && p < s->model->n_parameters; p++) {
+        const struct impl_parameter *x = &s->parameter[p];
+        const uint64_t steps = s->unit[x->unit].steps - x->begun;
+        if (x->original == p && !x->frozen && steps != s->steps) {
+            own[(*n)++] = (struct checkpoint_own_steps){
+                s->model->parameter_name[p], steps};
+        }
+    }
+    return own;
+}
+
 static int check_state(struct fsdp_sharded *s)
 {
+    uint32_t u;
+
     FSDP_TRY(impl_at_rest(s, "impl.save_begin"));
     if (s->checkpoints && s->checkpoints->saving) {
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.save_begin",
                          "another save is under way: save_wait comes first");
     }
-    for (uint32_t u = 0; u < s->units.n_units; u++) {
-        if (s->unit[u].grad || s->unit[u].grad_shard || s->unit[u].partial) {
-            return impl_fail(s->env, FSDP_ERR_INVALID, "impl.save_begin",
-                             "unit %u has gradients, which are no part of a "
-                             "checkpoint: step and zero_grad come first",
-                             u);
-        }
-    }
-    return FSDP_OK;
+    return impl_has_gradients(s, &u)
+               ? impl_fail(s->env, FSDP_ERR_INVALID, "impl.save_begin",
+                           "unit %u has gradients, which are no part of a "
+                           "checkpoint: step and zero_grad come first",
+                           u)
+               : FSDP_OK;
 }
 
 static int begin(struct fsdp_sharded *s, const struct fsdp_save *save)
@@ -229,11 +276,20 @@ static int begin(struct fsdp_sharded *s, const struct fsdp_save *save)
         .optimizer = optimizer[s->options.optimizer],
         .state = {s->steps, {s->power[0], s->power[1]}}};
 
+    struct checkpoint_own_steps *own = own_steps(s, &request.n_own);
+    int status;
+
+    if (!own) {
+        return impl_out_of_memory(s->env);
+    }
+    request.own = own;
     c->saved = save->form == FSDP_SAVE_LOCAL ? &c->flat : &c->named;
     request.table = &c->saved->table;
     request.source = (struct checkpoint_source){c->saved->slice, c->saved->n,
                                                 read_snapshot, c};
-    return checkpoint_begin(&request, &c->saving);
+    status = checkpoint_begin(&request, &c->saving);
+    free(own);
+    return status;
 }
 
 int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)

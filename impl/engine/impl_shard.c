@@ -122,6 +122,22 @@ static void read_known(void *to, uint32_t size, const void *from,
     memcpy(to, from, from_size < size ? from_size : size);
 }
 
+/* The caller's flags say what is trained in the beginning. */
+static int know_model(struct fsdp_sharded *s, const struct fsdp_model *model)
+{
+    const size_t bytes = model->n_parameters * sizeof(*s->flags);
+
+    read_known(&s->known, sizeof(s->known), model, model->size);
+    s->model = &s->known;
+    s->flags = malloc(bytes + 1);
+    if (!s->flags) {
+        return impl_out_of_memory(s->env);
+    }
+    memcpy(s->flags, model->parameter_flags, bytes);
+    s->known.parameter_flags = s->flags;
+    return FSDP_OK;
+}
+
 static int make(struct fsdp_sharded *s)
 {
     s->replicas = s->env->mesh->extent[FSDP_DIM_REPLICATE];
@@ -163,9 +179,9 @@ int impl_shard(const struct fsdp_env *env, const struct fsdp_model *model,
         return impl_out_of_memory(env);
     }
     s->env = env;
-    s->model = model;
     s->units = known;
     s->options = o;
+    FSDP_TRY(know_model(s, model));
     return make(s);
 }
 
@@ -198,10 +214,14 @@ void impl_destroy(struct fsdp_sharded *s)
     (void)s->env->device->sync(s->env->device->self, NULL);
     bury(s);
     close_streams(s);
+    for (uint32_t u = 0; s->unit && u < s->units.n_units; u++) {
+        s->env->device->free(s->env->device->self, s->unit[u].own_states);
+    }
     impl_slots_release(s);
     release_plans(s);
     free(s->plan);
     free(s->in_backward);
+    free(s->flags);
     impl_layout_release(s);
     free(s);
 }

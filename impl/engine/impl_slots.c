@@ -211,6 +211,16 @@ int impl_slots_plan(struct fsdp_sharded *s)
     return s->stages ? make_staging(s, s->stages) : FSDP_OK;
 }
 
+int impl_slots_resize(struct fsdp_sharded *s)
+{
+    s->full_sum = s->grad_sum = s->grad_shard_sum = 0;
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        s->unit[u].trains = false;
+    }
+    place_all(s);
+    return impl_slots_plan(s);
+}
+
 /* ---- A pass begins ----------------------------------------------------- */
 
 /* What this pass will meet that is there already, or is of another dtype. */

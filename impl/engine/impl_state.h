@@ -7,7 +7,8 @@
  * impl_schedule.c (what happens when), impl_place.c and impl_slots.c (where it
  * is stored), impl_trace.c and impl_arena.c (the same if nothing runs ahead),
  * impl_unshard.c, impl_gradient.c, impl_pack.c, impl_reduce.c (the cycle of a
- * unit), impl_controls.c (its knobs), impl_optimizer.c, impl_points.c and
+ * unit), impl_controls.c (its knobs), impl_thaw.c (what trains),
+ * impl_optimizer.c, impl_points.c and
  * impl_between.c (the functions of the contract), impl_save.c,
  * impl_gather_full.c and impl_load.c (checkpoints), impl_shard.c and
  * impl_vtable.c.
@@ -74,7 +75,10 @@ struct impl_unit {
                        * this rank, without padding */
 
     float *shard;        /* [chunk], always */
-    float *state[2];     /* [n_state], always */
+    float *state[2];     /* [n_state], always; in the block of what rests, or
+                          * where it was thawed or frozen in their own */
+    float *own_states;   /* that, or NULL */
+    uint64_t steps;      /* of the optimizer, that it took part in */
     float *grad_shard;   /* [grad_chunk], from the first reduce to zero_grad */
     void *partial;       /* [grad_chunk]: sums over shards that replicas have
                           * not met for yet */
@@ -98,16 +102,24 @@ struct impl_unit {
     uint64_t sent;
 };
 
+/* Of a parameter's group: its own, or the options'. */
+struct impl_numbers {
+    uint32_t group;
+    float momentum, beta1, beta2, eps;
+};
+
 /* What is tied has the places of its original, and is in no index. */
 struct impl_parameter {
-    uint32_t unit, group;
-    uint32_t original; /* its number, or that of what it is tied to */
-    bool shared;       /* has more than one name */
+    uint32_t unit;
+    struct impl_numbers numbers; /* read once: the arrays are the caller's */
+    uint32_t original;           /* its number, or that of what it is tied to */
+    bool shared;                 /* has more than one name */
     uint64_t numel;
     uint64_t offset;          /* in the unit's unsharded copy */
     uint64_t block, block_at; /* per parameter: elements of the rows of a
                                * shard, and where in it they begin */
     bool frozen;
+    uint64_t begun;       /* steps of its unit that it did not take */
     uint64_t grad_offset; /* as offset, in gradients */
     uint64_t grad_block_at;
     uint64_t module_offset;    /* elements, among the gradients of its module */
@@ -129,6 +141,7 @@ struct impl_span {
     uint64_t local, grad, state, n;
     float momentum, beta1, beta2, eps; /* its group's */
     float power[2]; /* running products of the betas, over its unit's steps */
+    uint64_t steps; /* how many those were when spans were made */
 };
 
 /* Numbers of parameters, those of key k at [first[k], first[k + 1]). */
@@ -150,7 +163,9 @@ enum {
 
 struct fsdp_sharded {
     const struct fsdp_env *env;
-    const struct fsdp_model *model;
+    const struct fsdp_model *model; /* `known` */
+    struct fsdp_model known;        /* the caller's, with `flags` for its own */
+    uint32_t *flags;                /* [n_parameters]: as trained now */
     struct fsdp_units units;
     struct fsdp_options options;
     uint32_t shards, replicas; /* S, R */
@@ -194,7 +209,7 @@ struct fsdp_sharded {
     bool turned;             /* a knob, since the last pass began */
     uint32_t said;           /* of sync to all, and of none behind; or MIXED */
     bool any_sync, all_sync; /* of this pass: its units' */
-    uint32_t knobs;          /* all of them, as a number */
+    uint32_t knobs;          /* all of them, and what trains, as a number */
     bool keeps;              /* a unit may be unsharded outside its windows */
     uint32_t *in_backward;   /* [n_modules]: 1 + its point, or 0 */
 
@@ -286,13 +301,20 @@ void *impl_element(const void *array, uint32_t dtype, uint64_t i);
 int impl_agree(const struct fsdp_sharded *s);
 /* ---- impl_layout.c: sizes, offsets, own parts, spans ---- */
 int impl_lay_out(struct fsdp_sharded *s);
+/* Parameters are trained that were not, or the other way round: gradients,
+ * states, spans. */
+int impl_lay_out_again(struct fsdp_sharded *s);
 void impl_layout_release(struct fsdp_sharded *s);
+/* Spans alone: parameters' steps are other ones. NOMEM. */
+int impl_find_spans(struct fsdp_sharded *s);
 /* Per parameter: elements of x that shard k owns, rows of it. */
 uint64_t impl_rows(const struct impl_parameter *x, uint32_t k);
 
 /* ---- impl_slots.c ---- */
 /* The plans are other ones: their places. Nothing is in flight. */
 int impl_slots_plan(struct fsdp_sharded *s);
+/* So are the sizes of gradients, of which there are none. */
+int impl_slots_resize(struct fsdp_sharded *s);
 /* Places all that the plans let live; no storage yet but for what rests. */
 int impl_slots_make(struct fsdp_sharded *s);
 /* Where it is in a block that was made; or NULL. */
@@ -347,6 +369,9 @@ int impl_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value);
 /* INVALID: a unit has a gradient that is not complete. */
 int impl_check_reduced(const struct fsdp_sharded *s, const char *where);
 
+/* ---- impl_thaw.c ---- */
+int impl_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on);
+
 /* ---- impl_reduce.c ---- */
 int impl_reduce(struct fsdp_sharded *s, uint32_t u,
                 const struct impl_life *sum);
@@ -359,8 +384,14 @@ int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how);
 /* After so many steps of every unit: none, or those of a checkpoint. */
 void impl_set_steps(struct fsdp_sharded *s, uint64_t steps,
                     const float power[2]);
+/* Spans' powers, by the steps that each of them took. */
+void impl_settle_powers(struct fsdp_sharded *s);
 
 /* ---- impl_save.c, impl_load.c ---- */
+bool impl_has_gradients(const struct fsdp_sharded *s, uint32_t *unit);
+bool impl_is_saving(const struct fsdp_sharded *s);
+/* What this rank holds is in other places, or has other states. */
+void impl_checkpoints_changed(struct fsdp_sharded *s);
 int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
 int impl_save_wait(struct fsdp_sharded *s);
 int impl_load(struct fsdp_sharded *s, const char *directory);

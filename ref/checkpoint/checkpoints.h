@@ -18,6 +18,7 @@ struct ref_checkpoints {
     struct checkpoint_slice *local_slice; /* of local: whole shards */
     float **at, **local_at;               /* where each of them lies */
     uint32_t n, n_local;
+    bool changed; /* all of these: other parameters are trained now */
     struct checkpoint_saving *saving; /* NULL: none is under way */
     struct checkpoint_kept kept;
 };

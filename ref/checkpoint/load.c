@@ -30,6 +30,21 @@ static int remake(void *context)
     return ref_fill_initial(context);
 }
 
+/* Those of what has a count of its own, too. */
+static void take_steps(struct fsdp_sharded *s, const struct checkpoint *c)
+{
+    const struct checkpoint_state state = checkpoint_state_of(c);
+
+    ref_set_steps(s, state.step, state.power);
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        uint64_t steps;
+
+        if (checkpoint_steps_of(c, s->model->parameter_name[p], &steps)) {
+            ref_set_own_steps(s, p, steps);
+        }
+    }
+}
+
 /* All ranks have found all files whole: what fails now is the system. */
 static int replace(struct fsdp_sharded *s, struct checkpoint *c)
 {
@@ -48,8 +63,7 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
         status = checkpoint_replace(s->env, c, &target, &s->torn);
     }
     if (status == FSDP_OK) {
-        struct checkpoint_state state = checkpoint_state_of(c);
-        ref_set_steps(s, state.step, state.power);
+        take_steps(s, c);
         s->loaded = true;
         ref_reshard_each(s);
         ref_drop_gradients(s);

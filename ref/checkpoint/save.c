@@ -82,20 +82,49 @@ static void list_slices(struct fsdp_sharded *s, struct ref_checkpoints *c)
     }
 }
 
+static void release_tables(struct ref_checkpoints *c)
+{
+    checkpoint_table_release(&c->table);
+    checkpoint_table_release(&c->local);
+    free(c->slice);
+    free(c->local_slice);
+    free(c->at);
+    free(c->local_at);
+    c->slice = c->local_slice = NULL;
+    c->at = c->local_at = NULL;
+    c->n = c->n_local = 0;
+}
+
+bool ref_is_saving(const struct fsdp_sharded *s)
+{
+    return s->checkpoints && s->checkpoints->saving;
+}
+
+void ref_checkpoints_changed(struct fsdp_sharded *s)
+{
+    if (s->checkpoints) {
+        s->checkpoints->changed = true;
+    }
+}
+
 int ref_checkpoints(struct fsdp_sharded *s)
 {
     char why[CHECKPOINT_WHY_BYTES] = "out of memory";
     size_t n = (size_t)(s->n_parts + s->units->n_units) * (1 + s->n_states) + 1;
-    struct ref_checkpoints *c;
+    struct ref_checkpoints *c = s->checkpoints;
     int status;
 
-    if (s->checkpoints) {
+    if (c && !c->changed) {
         return FSDP_OK;
     }
-    c = s->checkpoints = calloc(1, sizeof(*c));
+    if (!c) {
+        c = s->checkpoints = calloc(1, sizeof(*c));
+    }
     if (!c) {
         return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.checkpoint", "%s", why);
     }
+    release_tables(c);
+    c->changed = false;
     c->slice = calloc(n, sizeof(*c->slice));
     c->local_slice = calloc(n, sizeof(*c->local_slice));
     c->at = calloc(n, sizeof(*c->at));
@@ -122,12 +151,7 @@ void ref_checkpoints_release(struct fsdp_sharded *s)
     if (c) {
         checkpoint_drop(c->saving);
         checkpoint_kept_release(&c->kept);
-        checkpoint_table_release(&c->table);
-        checkpoint_table_release(&c->local);
-        free(c->slice);
-        free(c->local_slice);
-        free(c->at);
-        free(c->local_at);
+        release_tables(c);
         free(c);
     }
     s->checkpoints = NULL;
@@ -249,6 +273,17 @@ struct checkpoint_source ref_checkpoint_source(struct fsdp_sharded *s,
                                       local ? read_local : read_slice, s};
 }
 
+bool ref_has_gradients(const struct fsdp_sharded *s)
+{
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        if (s->unit[u].grad_full || s->unit[u].grad_shard ||
+            s->unit[u].partial) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int check_state(struct fsdp_sharded *s)
 {
     FSDP_TRY(ref_at_rest(s, "ref.save_begin"));
@@ -256,15 +291,29 @@ static int check_state(struct fsdp_sharded *s)
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.save_begin",
                         "another save is under way: save_wait comes first");
     }
-    for (uint32_t u = 0; u < s->units->n_units; u++) {
-        if (s->unit[u].grad_full || s->unit[u].grad_shard ||
-            s->unit[u].partial) {
-            return ref_fail(s->env, FSDP_ERR_INVALID, "ref.save_begin",
-                            "there are gradients, which are no part of a "
-                            "checkpoint: step and zero_grad come first");
+    return ref_has_gradients(s)
+               ? ref_fail(s->env, FSDP_ERR_INVALID, "ref.save_begin",
+                          "there are gradients, which are no part of a "
+                          "checkpoint: step and zero_grad come first")
+               : FSDP_OK;
+}
+
+/* A parameter's own count is told where it is not that of all. */
+static struct checkpoint_own_steps *own_steps(const struct fsdp_sharded *s,
+                                              uint32_t *n)
+{
+    struct checkpoint_own_steps *own =
+        calloc(s->model->n_parameters + (size_t)1, sizeof(*own));
+
+    *n = 0;
+    for (uint32_t p = 0; own && p < s->model->n_parameters; p++) {
+        const struct ref_parameter *x = &s->parameter[p];
+        if (x->original == p && !x->frozen && x->steps != s->steps) {
+            own[(*n)++] = (struct checkpoint_own_steps){
+                s->model->parameter_name[p], x->steps};
         }
     }
-    return FSDP_OK;
+    return own;
 }
 
 int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
@@ -274,6 +323,8 @@ int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     struct checkpoint_request request = {.env = s->env, .save = save};
     struct ref_checkpoints *c;
     bool local = save->form == FSDP_SAVE_LOCAL;
+    struct checkpoint_own_steps *own;
+    int status;
 
     FSDP_TRY(check_state(s));
     FSDP_TRY(ref_checkpoints(s));
@@ -290,7 +341,15 @@ int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     request.source = ref_checkpoint_source(s, local);
     request.state =
         (struct checkpoint_state){s->steps, {s->power[0], s->power[1]}};
-    FSDP_TRY(checkpoint_begin(&request, &c->saving));
+    own = own_steps(s, &request.n_own);
+    if (!own) {
+        return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.save_begin",
+                        "out of memory");
+    }
+    request.own = own;
+    status = checkpoint_begin(&request, &c->saving);
+    free(own);
+    FSDP_TRY(status);
     if (save->form == FSDP_SAVE_FULL && save->rank0_only) {
         FSDP_TRY(send_all(s));
     }

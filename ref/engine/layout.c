@@ -148,11 +148,23 @@ static void place_states(struct fsdp_sharded *s)
     }
 }
 
+/* Nothing is anywhere yet. */
+static void clear(struct fsdp_sharded *s)
+{
+    s->n_parts = 0;
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        struct ref_unit *x = &s->unit[u];
+        x->numel = x->chunk = x->grad_numel = x->grad_chunk = 0;
+        x->trains = x->freezes = false;
+    }
+}
+
 void ref_layout(struct fsdp_sharded *s)
 {
     bool flat = s->options.layout == FSDP_LAYOUT_FLAT;
 
     s->packs = !flat && s->shards > 1;
+    clear(s);
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         uint32_t original = fsdp_original(s->model, p);
 

@@ -134,11 +134,21 @@ void ref_set_steps(struct fsdp_sharded *s, uint64_t steps, const float power[2])
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         struct ref_numbers *x = &s->parameter[p].numbers;
 
+        s->parameter[p].steps = steps;
         x->power[0] =
             x->beta1 == o->beta1 ? power[0] : product(x->beta1, steps);
         x->power[1] =
             x->beta2 == o->beta2 ? power[1] : product(x->beta2, steps);
     }
+}
+
+void ref_set_own_steps(struct fsdp_sharded *s, uint32_t p, uint64_t steps)
+{
+    struct ref_parameter *x = &s->parameter[p];
+
+    x->steps = steps;
+    x->numbers.power[0] = product(x->numbers.beta1, steps);
+    x->numbers.power[1] = product(x->numbers.beta2, steps);
 }
 
 int ref_step(struct fsdp_sharded *s, struct fsdp_step *step)
@@ -150,6 +160,7 @@ int ref_step(struct fsdp_sharded *s, struct fsdp_step *step)
 
         if (s->unit[x->unit].grad_shard) { /* it takes part */
             ref_count(&x->numbers);
+            x->steps++;
             changes = true;
         }
     }

@@ -53,6 +53,22 @@ static int check_agreement(const struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
+/* The caller's flags say what is trained in the beginning. */
+static int know_model(struct fsdp_sharded *s, const struct fsdp_model *model)
+{
+    const size_t bytes = model->n_parameters * sizeof(*s->flags);
+
+    s->flags = malloc(bytes + 1);
+    if (!s->flags) {
+        return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard", "out of memory");
+    }
+    memcpy(s->flags, model->parameter_flags, bytes);
+    ref_read(&s->known, sizeof(s->known), model, model->size);
+    s->known.parameter_flags = s->flags;
+    s->model = &s->known;
+    return FSDP_OK;
+}
+
 static int make_arrays(struct fsdp_sharded *s)
 {
     const struct fsdp_model *model = s->model;
@@ -113,13 +129,13 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     }
     *out = s; /* the caller destroys it, also when what follows fails */
     s->env = env;
-    s->model = model;
     s->units = units;
     s->options = known_options;
     s->replicas = env->mesh->extent[FSDP_DIM_REPLICATE];
     s->shards = env->mesh->extent[FSDP_DIM_SHARD];
     s->coordinate = env->rank % s->shards;
     s->n_states = ref_optimizer_states(options->optimizer);
+    FSDP_TRY(know_model(s, model));
     FSDP_TRY(make_arrays(s));
     ref_set_knobs(s, &known_units);
     read_own(s, &known_units);
@@ -154,5 +170,6 @@ void ref_destroy(struct fsdp_sharded *s)
     free(s->part);
     free(s->action);
     free(s->in_backward);
+    free(s->flags);
     free(s);
 }

@@ -4,9 +4,9 @@
  * table of parts, whatever the layout.
  *
  * Read in this order: layout.c (shard), window.c (when), unit.c (unshard,
- * reshard, accumulate), reduce.c, controls.c (a unit's knobs), optimizer.c
- * (step), shard.c and engine.c (the functions of the contract). unsharded.c is
- * the run that nobody shards.
+ * reshard, accumulate), reduce.c, controls.c (a unit's knobs), thaw.c (what is
+ * trained), optimizer.c (step), shard.c and engine.c (the functions of the
+ * contract). unsharded.c is the run that nobody shards.
  */
 #ifndef FSDP_CTS_SHARDED_H
 #define FSDP_CTS_SHARDED_H
@@ -71,6 +71,7 @@ struct ref_parameter {
     bool shared;       /* it is tied, or another one is tied to it */
     uint32_t unit;
     struct ref_numbers numbers;
+    uint64_t steps;         /* of the optimizer, that it took */
     uint64_t numel, offset; /* offset in the unit's unsharded copy */
     uint64_t block, local;  /* per parameter: elements of a shard's rows,
                              * and where in a shard they begin */
@@ -93,7 +94,9 @@ enum {
 
 struct fsdp_sharded {
     const struct fsdp_env *env;
-    const struct fsdp_model *model;
+    const struct fsdp_model *model; /* `known` */
+    struct fsdp_model known;        /* the caller's, with `flags` for its own */
+    uint32_t *flags;                /* [n_parameters]: as trained now */
     const struct fsdp_units *units;
     struct fsdp_options options; /* without arrays: those are the caller's */
     uint32_t shards, replicas;   /* S, R */
@@ -138,7 +141,7 @@ int ref_convert(struct fsdp_sharded *s, uint32_t unit, uint64_t n,
 int ref_add_to(struct fsdp_sharded *s, uint32_t unit, uint64_t n,
                uint32_t dtype, void *sum, uint32_t x_dtype, const void *x);
 
-/* layout.c */
+/* layout.c: anew, if other parameters are trained now. */
 void ref_layout(struct fsdp_sharded *s);
 /* It is stored in unit u, under this name. */
 bool ref_is_in(const struct fsdp_sharded *s, uint32_t p, uint32_t u);
@@ -153,6 +156,8 @@ int ref_initialise(struct fsdp_sharded *s);
 /* After so many steps of every unit: none, or those of a checkpoint. */
 void ref_set_steps(struct fsdp_sharded *s, uint64_t steps,
                    const float power[2]);
+/* After so many of one parameter. */
+void ref_set_own_steps(struct fsdp_sharded *s, uint32_t p, uint64_t steps);
 /* Initial values and zero states, in what is there. */
 int ref_fill_initial(struct fsdp_sharded *s);
 /* window.c */
@@ -188,6 +193,9 @@ void ref_turn_knobs(struct fsdp_sharded *s);
 /* INVALID: a unit has a gradient that is not complete. */
 int ref_check_reduced(const struct fsdp_sharded *s, const char *where);
 
+/* thaw.c */
+int ref_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on);
+
 /* optimizer.c */
 int ref_step(struct fsdp_sharded *s, struct fsdp_step *step);
 
@@ -198,6 +206,13 @@ int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
 int ref_find_inf(struct fsdp_sharded *s, uint32_t *found);
 /* All of this rank's reduced gradients, in place. */
 int ref_scale_gradients(struct fsdp_sharded *s, float factor);
+
+/* save.c: there are gradients, reduced or not. */
+bool ref_has_gradients(const struct fsdp_sharded *s);
+/* save.c: one has not been waited for. */
+bool ref_is_saving(const struct fsdp_sharded *s);
+/* What is this rank's is another table now. */
+void ref_checkpoints_changed(struct fsdp_sharded *s);
 
 /* save.c, load.c */
 int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);

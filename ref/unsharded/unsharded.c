@@ -22,6 +22,22 @@ static int out_of_memory(const struct fsdp_sharded *s)
 
 /* ---- Shard: everything in full ----------------------------------------- */
 
+/* The caller's flags say what is trained in the beginning. */
+static int know_model(struct fsdp_sharded *s, const struct fsdp_model *model)
+{
+    const size_t bytes = model->n_parameters * sizeof(*s->flags);
+
+    s->flags = malloc(bytes + 1);
+    if (!s->flags) {
+        return out_of_memory(s);
+    }
+    memcpy(s->flags, model->parameter_flags, bytes);
+    ref_read(&s->known, sizeof(s->known), model, model->size);
+    s->known.parameter_flags = s->flags;
+    s->model = &s->known;
+    return FSDP_OK;
+}
+
 static int make_arrays(struct fsdp_sharded *s)
 {
     uint32_t n = s->model->n_parameters + 1u;
@@ -100,6 +116,8 @@ static void lay_out(struct fsdp_sharded *s)
 {
     bool by_rows = s->options.layout == FSDP_LAYOUT_PER_PARAMETER;
 
+    s->total = 0;
+    memset(s->chunk, 0, s->units->n_units * sizeof(*s->chunk));
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
         s->start[p] = s->total;
@@ -110,7 +128,6 @@ static void lay_out(struct fsdp_sharded *s)
             (!by_rows || !unsharded_is_frozen(s, p))) {
             s->chunk[u] += by_rows ? s->block[p] : fsdp_numel(s->model, p);
         }
-        s->numbers[p] = ref_numbers(&s->options, p);
     }
     for (uint32_t u = 0; !by_rows && u < s->units->n_units; u++) {
         s->chunk[u] = (s->chunk[u] + s->shards - 1) / s->shards;
@@ -157,16 +174,19 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     }
     *out = s;
     s->env = env;
-    s->model = model;
     s->units = units;
     s->options = known_options;
     s->replicas = env->mesh->extent[FSDP_DIM_REPLICATE];
     s->shards = env->mesh->extent[FSDP_DIM_SHARD];
     s->ranks = s->replicas * s->shards;
+    FSDP_TRY(know_model(s, model));
     FSDP_TRY(make_arrays(s));
     for (uint32_t u = 0; u < units->n_units; u++) {
         s->dtype[u] = ref_dtypes(&known_options, &known_units, u);
         s->factor[u] = ref_factors(&known_options, &known_units, u, s->ranks);
+    }
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        s->numbers[p] = ref_numbers(&s->options, p);
     }
     lay_out(s);
     return fill(s);
@@ -195,6 +215,7 @@ static void destroy(struct fsdp_sharded *s)
     free(s->asked);
     free(s->numbers);
     free(s->in_backward);
+    free(s->flags);
     free(s);
 }
 
@@ -338,6 +359,29 @@ static int zero_grad(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
+/* Its states are as in the beginning, whenever it is trained again. */
+static int set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    const uint32_t original = fsdp_original(s->model, p);
+
+    if (unsharded_is_frozen(s, p) == (on == 0)) {
+        return FSDP_OK;
+    }
+    for (uint32_t q = 0; q < s->model->n_parameters; q++) {
+        if (fsdp_original(s->model, q) == original) {
+            s->flags[q] ^= FSDP_FROZEN;
+        }
+    }
+    s->numbers[original].power[0] = s->numbers[original].power[1] = 1.0f;
+    for (uint32_t i = 0; i < 2 && s->state[i]; i++) {
+        memset(s->state[i] + s->start[original], 0,
+               fsdp_numel(s->model, original) * sizeof(float));
+    }
+    lay_out(s);
+    unsharded_find_trained(s);
+    return FSDP_OK;
+}
+
 static int pieces(struct fsdp_sharded *s,
                   void (*visit)(void *, const struct fsdp_piece *),
                   void *context)
@@ -385,6 +429,7 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
         .param = param,
         .grad = grad,
         .set_gradient_sync = unsharded_set_gradient_sync,
+        .set_requires_grad = set_requires_grad,
         .clip_grad_norm = unsharded_clip_grad_norm,
         .step = step,
         .zero_grad = zero_grad,

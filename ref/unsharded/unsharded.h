@@ -27,7 +27,9 @@ struct rank_gradients {
 
 struct fsdp_sharded {
     const struct fsdp_env *env;
-    const struct fsdp_model *model;
+    const struct fsdp_model *model; /* `known` */
+    struct fsdp_model known;        /* the caller's, with `flags` for its own */
+    uint32_t *flags;                /* [n_parameters]: as trained now */
     const struct fsdp_units *units;
     struct fsdp_options options;
     uint32_t replicas, shards, ranks;
@@ -79,6 +81,8 @@ static inline bool unsharded_is_stepped(const struct fsdp_sharded *s,
 
 /* unsharded_gradients.c: of each rank, as it leaves them behind. */
 int unsharded_make_gradients(struct fsdp_sharded *s);
+/* Which units have something to train. */
+void unsharded_find_trained(struct fsdp_sharded *s);
 void unsharded_free_gradients(struct fsdp_sharded *s);
 void unsharded_drop_gradients(struct fsdp_sharded *s);
 /* What the model left in `fresh` is added up. */

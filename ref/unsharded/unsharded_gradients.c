@@ -27,6 +27,21 @@ static int make_rank(const struct fsdp_sharded *s, struct rank_gradients *x)
     return FSDP_OK;
 }
 
+void unsharded_find_trained(struct fsdp_sharded *s)
+{
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        bool any = false;
+        s->trains[u] = false;
+        for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+            if (unsharded_unit(s, p) == u) {
+                any = true;
+                s->trains[u] = s->trains[u] || !unsharded_is_frozen(s, p);
+            }
+        }
+        s->trains[u] = s->trains[u] || !any;
+    }
+}
+
 int unsharded_make_gradients(struct fsdp_sharded *s)
 {
     const size_t n_u = s->units->n_units + (size_t)1;
@@ -44,16 +59,7 @@ int unsharded_make_gradients(struct fsdp_sharded *s)
         return FSDP_ERR_NOMEM;
     }
     memset(s->next_all_reduce, true, n_u * sizeof(*s->next_all_reduce));
-    for (uint32_t u = 0; u < s->units->n_units; u++) {
-        bool any = false;
-        for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-            if (unsharded_unit(s, p) == u) {
-                any = true;
-                s->trains[u] = s->trains[u] || !unsharded_is_frozen(s, p);
-            }
-        }
-        s->trains[u] = s->trains[u] || !any;
-    }
+    unsharded_find_trained(s);
     for (uint32_t r = 0; r < s->ranks; r++) {
         FSDP_TRY(make_rank(s, &s->rank[r]));
     }

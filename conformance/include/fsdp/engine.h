@@ -288,6 +288,7 @@ struct fsdp_engine {
      *   recompute                      RECOMPUTE points (model.h)
      *   frozen                         parameters with FSDP_FROZEN (model.h);
      *                                  without it they are refused
+     *   thaw                           set_requires_grad; with frozen
      *   groups-betas                   groups with betas, eps and momentum of
      *                                  their own
      *   unit-controls                  `set`, `unshard`, `reshard`
@@ -342,8 +343,14 @@ struct fsdp_engine {
      * load leave it as it is. Local. UNSUPPORTED for off without the claim
      * no-sync. */
     int (*set_gradient_sync)(struct fsdp_sharded *sharded, uint32_t on);
-    /* Freezes or thaws a parameter from the next BEGIN on. Local; every rank
-     * the same. */
+    /* Freezes (on: 0) or thaws (1) a parameter, and what is tied to it, from
+     * the next BEGIN on, whatever its flags are. What is thawed begins as after
+     * shard: its states are there from the call on, +0, and it has taken no
+     * step; those of what is frozen are gone with it. No effect where it is so
+     * already. Local; every rank the same. INVALID, and nothing has changed:
+     * another value than 0 or 1; where a load is; while there are gradients,
+     * pending or reduced, or partial sums; a parameter that is none: the
+     * message has its number. */
     int (*set_requires_grad)(struct fsdp_sharded *sharded, uint32_t p,
                              uint32_t on);
     /* The norm over all parameters' gradients, before clipping: for p = 1 and

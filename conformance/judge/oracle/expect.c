@@ -30,7 +30,7 @@ static uint64_t block_of(const struct expect *e, uint32_t p)
 
 static bool is_frozen(const struct expect *e, uint32_t p)
 {
-    return (e->model->parameter_flags[p] & FSDP_FROZEN) != 0;
+    return e->frozen[p];
 }
 
 uint32_t expect_original(const struct expect *e, uint32_t p)
@@ -46,7 +46,6 @@ static void place_tied(struct expect *e, uint32_t p, uint32_t original)
     e->unit_of_parameter[p] = e->unit_of_parameter[original];
     e->block[p] = e->block[original];
     e->offset[p] = e->offset[original];
-    e->grad_offset[p] = e->grad_offset[original];
     e->shared[p] = e->shared[original] = true;
 }
 
@@ -83,7 +82,24 @@ static void place_parameters(struct expect *e)
         e->offset[p] = flat ? e->unit[u].numel : e->unit[u].chunk;
         e->unit[u].numel += fsdp_numel(e->model, p);
         e->unit[u].chunk += e->block[p];
-        place_gradient(e, p, flat);
+    }
+}
+
+/* Behind the parameters: what of them is trained. */
+static void place_gradients(struct expect *e)
+{
+    const bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
+
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        e->unit[u].grad_numel = e->unit[u].grad_chunk = 0;
+        e->unit[u].freezes = e->unit[u].trains = false;
+    }
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        if (expect_original(e, p) == p) {
+            place_gradient(e, p, flat);
+        } else {
+            e->grad_offset[p] = e->grad_offset[expect_original(e, p)];
+        }
     }
 }
 
@@ -153,6 +169,7 @@ static void lay_out(struct expect *e)
 
     e->packs = !flat && e->shards > 1;
     place_parameters(e);
+    place_gradients(e);
     for (uint32_t u = 0; u < e->units->n_units; u++) {
         struct expect_unit *unit = &e->unit[u];
 
@@ -231,6 +248,7 @@ static void find_states(struct expect *e)
 {
     uint32_t most = 0;
 
+    e->states = 0;
     for (uint32_t s = 1; s < e->shards; s++) {
         most = states_of(e, s) > states_of(e, most) ? s : most;
     }
@@ -281,6 +299,15 @@ uint64_t expect_peak_storage(const struct expect *e, uint32_t k)
 {
     return e->peak_storage - states_stored(e, e->fullest) +
            states_stored(e, k % e->shards);
+}
+
+void expect_lay_out_again(struct expect *e)
+{
+    place_gradients(e);
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        measure(e, &e->unit[u]);
+    }
+    find_states(e);
 }
 
 int expect_make(const struct run_case *c, const struct fsdp_model *model,
@@ -335,15 +362,21 @@ int expect_make_watched(const struct run_case *c,
     out->has_gradient = calloc(n, sizeof(*out->has_gradient));
     out->seen = calloc(n, sizeof(*out->seen));
     out->trained = calloc((size_t)units->n_units + 1, sizeof(*out->trained));
-    if (!out->unit || !out->unit_of_parameter || !out->offset ||
+    out->frozen = calloc(n, sizeof(*out->frozen));
+    if (!out->frozen || !out->unit || !out->unit_of_parameter || !out->offset ||
         !out->grad_offset || !out->stepped || !out->block || !out->shared ||
         !out->backwards || !out->has_gradient || !out->seen || !out->trained) {
         status = FSDP_ERR_NOMEM;
     } else {
+        for (uint32_t p = 0; p < model->n_parameters; p++) {
+            out->frozen[p] = (model->parameter_flags[p] & FSDP_FROZEN) != 0;
+        }
+        out->idle = idle;
         lay_out(out);
         expect_find_uses(out, idle);
         find_states(out);
         status = expect_walk(out, watch);
+        out->idle = NULL;
     }
     if (status != FSDP_OK) {
         expect_release(out);
@@ -353,6 +386,8 @@ int expect_make_watched(const struct run_case *c,
 
 void expect_release(struct expect *e)
 {
+    expect_release_sets(e);
+    free(e->frozen);
     free(e->unit);
     free(e->unit_of_parameter);
     free(e->offset);

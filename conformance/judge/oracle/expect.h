@@ -62,6 +62,7 @@ struct expect_event {
     struct record_sequence ahead; /* and what a cancelled pass may add */
     uint64_t rest[FSDP_N_KINDS];  /* bytes that are live behind it */
     bool *reduced; /* [n_units], of a look: has gradients that were reduced */
+    const struct expect *as; /* what is trained behind it: expect_at */
 };
 
 struct expect {
@@ -128,6 +129,13 @@ struct expect {
     struct script script;
     struct expect_event *event;
     uint32_t n_events;
+    /* Where it freezes or thaws parameters: after each action that does so,
+     * this expect with what depends on what is trained, which is its own;
+     * else there is none. And what is frozen, [n_parameters]. */
+    struct expect **set;
+    uint32_t n_sets;
+    bool *frozen;
+    const uint8_t *idle; /* the caller's, while it is made */
 
     /* The unsharded run with the same key, and other records of this run by
      * case id (NULL if there is none). */
@@ -207,7 +215,11 @@ struct expect_use {
 uint32_t expect_uses(const struct expect *e, uint32_t p, uint32_t b,
                      uint32_t most, struct expect_use *out);
 
-/* Not frozen: it has states. */
+/* What holds behind action i of a script, of all that depends on what is
+ * trained: layouts of gradients, states, uses. */
+const struct expect *expect_at(const struct expect *e, uint32_t i);
+
+/* Not frozen: it has states. In the beginning, of a script that changes it. */
 bool expect_is_trainable(const struct expect *e, uint32_t p);
 /* The same on the wire of a reduction. */
 uint64_t expect_place_of_gradient(const struct expect *e, uint32_t p,

@@ -10,7 +10,6 @@
 void expect_find_uses(struct expect *e, const uint8_t *idle)
 {
     const struct fsdp_sequence *s = e->model->sequence[FSDP_SEQUENCE_TRAIN];
-    const uint8_t all = (1u << CASE_MAX_MICROBATCHES) - 1;
 
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
         const uint32_t module = e->model->parameter_module[p];
@@ -24,6 +23,18 @@ void expect_find_uses(struct expect *e, const uint8_t *idle)
             e->seen[p] = e->seen[p] || (s->point[i] == FSDP_PRE_FORWARD &&
                                         (left & WORKLOAD_UNSEEN) == 0);
         }
+    }
+    expect_find_trained(e, idle);
+}
+
+void expect_find_trained(struct expect *e, const uint8_t *idle)
+{
+    const struct fsdp_sequence *s = e->model->sequence[FSDP_SEQUENCE_TRAIN];
+    const uint8_t all = (1u << CASE_MAX_MICROBATCHES) - 1;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        const uint32_t left = idle ? idle[p] : 0;
+
         if (e->backwards[p] > 0 && expect_is_trainable(e, p)) {
             e->has_gradient[p] = (uint8_t)(~left & all);
         }

@@ -26,18 +26,18 @@ static void say_sync(struct walk *w, bool on)
 }
 
 /* The order in which the driver of a case calls an engine. */
-static int walk_run(struct walk *w)
+static int walk_run(struct walk *w, struct expect *e)
 {
-    const struct run_case *c = w->e->c;
+    const struct run_case *c = e->c;
 
-    w->out = &w->e->step;
+    w->out = &e->step;
     if (c->scenario == CASE_CANCEL) {
         FSDP_TRY(expect_walk_sequence(w, FSDP_SEQUENCE_TRAIN, 5, 0));
-        w->out = &w->e->ahead;
+        w->out = &e->ahead;
         FSDP_TRY(
             expect_walk_ahead(w, FSDP_SEQUENCE_TRAIN,
                               expect_walk_part(w, FSDP_SEQUENCE_TRAIN, 5)));
-        w->out = &w->e->step;
+        w->out = &e->step;
         expect_walk_cancel(w);
     }
     for (uint32_t b = 0; b < c->microbatches; b++) {
@@ -49,8 +49,8 @@ static int walk_run(struct walk *w)
         FSDP_TRY(expect_walk_sequence(w, FSDP_SEQUENCE_EVAL, 8, 0));
     }
     /* Before all units are unsharded at once, which no prefetch adds to. */
-    expect_walk_allow_ahead(w->e, w);
-    w->out = &w->e->end;
+    expect_walk_allow_ahead(e, w);
+    w->out = &e->end;
     return c->scenario == CASE_SUMMON ? walk_summon(w) : FSDP_OK;
 }
 
@@ -124,8 +124,51 @@ static int walk_pass(struct walk *w, const struct script_action *a,
     return FSDP_OK;
 }
 
-static int walk_action(struct walk *w, const struct script_action *a,
-                       struct expect_event *v)
+static uint32_t n_states(const struct expect *e)
+{
+    static const uint32_t states[] = {
+        [FSDP_OPTIMIZER_SGD] = 0,
+        [FSDP_OPTIMIZER_MOMENTUM] = 1,
+        [FSDP_OPTIMIZER_ADAMW] = 2,
+    };
+
+    return states[e->c->optimizer];
+}
+
+/* What is trained from here on: the states of all else are gone. */
+static void train(struct walk *w, const struct expect *now)
+{
+    for (uint32_t u = 0; u < now->units->n_units; u++) {
+        for (uint32_t i = 0; i < n_states(now); i++) {
+            expect_walk_shrink(w, FSDP_OPTIM, FSDP_DTYPE_F32,
+                               w->e->unit[u].state);
+        }
+    }
+    w->e = now;
+    for (uint32_t u = 0; u < now->units->n_units; u++) {
+        for (uint32_t i = 0; i < n_states(now); i++) {
+            expect_walk_grow(w, FSDP_OPTIM, FSDP_DTYPE_F32, now->unit[u].state);
+        }
+    }
+}
+
+static int walk_freeze(struct walk *w, struct expect *base,
+                       const struct script_action *a)
+{
+    const struct expect *now;
+
+    if (a->parameter != SCRIPT_ALL &&
+        a->parameter >= base->model->n_parameters) {
+        return FSDP_ERR_INVALID;
+    }
+    FSDP_TRY(expect_trains_others(base, w->e, a->parameter,
+                                  a->verb == SCRIPT_FREEZE, &now));
+    train(w, now);
+    return FSDP_OK;
+}
+
+static int walk_action(struct walk *w, struct expect *base,
+                       const struct script_action *a, struct expect_event *v)
 {
     w->out = &v->seen;
     switch (a->verb) {
@@ -148,7 +191,11 @@ static int walk_action(struct walk *w, const struct script_action *a,
     case SCRIPT_AGAIN:
         expect_walk_cancel(w); /* none of it outlives a life */
         expect_walk_set_knobs(w);
+        train(w, base);
         return FSDP_OK;
+    case SCRIPT_FREEZE:
+    case SCRIPT_THAW:
+        return walk_freeze(w, base, a);
     case SCRIPT_UNSHARD:
         return walk_summon(w);
     case SCRIPT_SUMMON:
@@ -185,9 +232,8 @@ static int note_event(const struct walk *w, bool living, struct expect_event *v)
     return v->reduced ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
-static int walk_script(struct walk *w)
+static int walk_script(struct walk *w, struct expect *e)
 {
-    struct expect *e = w->e;
     struct script_walk at = script_begin(&e->script);
     const struct script_action *a;
     bool living = false;
@@ -204,7 +250,8 @@ static int walk_script(struct walk *w)
         }
         e->n_events++;
         v->action = a;
-        FSDP_TRY(walk_action(w, a, v));
+        FSDP_TRY(walk_action(w, e, a, v));
+        v->as = w->e;
         living = living || !script_is_offer(a);
         FSDP_TRY(note_event(w, living, v));
     }
@@ -226,11 +273,6 @@ static void store(struct expect *e, const struct walk *w)
 
 int expect_walk(struct expect *e, const struct expect_watch *watch)
 {
-    static const uint32_t states[] = {
-        [FSDP_OPTIMIZER_SGD] = 0,
-        [FSDP_OPTIMIZER_MOMENTUM] = 1,
-        [FSDP_OPTIMIZER_ADAMW] = 2,
-    };
     struct walk w = {.e = e, .watch = watch};
     int status = FSDP_ERR_NOMEM;
 
@@ -242,7 +284,7 @@ int expect_walk(struct expect *e, const struct expect_watch *watch)
         for (uint32_t u = 0; u < e->units->n_units; u++) {
             expect_walk_grow(&w, FSDP_PARAM_SHARD, FSDP_DTYPE_F32,
                              e->unit[u].chunk);
-            for (uint32_t i = 0; i < states[e->c->optimizer]; i++) {
+            for (uint32_t i = 0; i < n_states(e); i++) {
                 expect_walk_grow(&w, FSDP_OPTIM, FSDP_DTYPE_F32,
                                  e->unit[u].state);
             }
@@ -251,8 +293,8 @@ int expect_walk(struct expect *e, const struct expect_watch *watch)
             e->rest.live[k] = w.live[k];
         }
         status = !case_trains(e->c)     ? FSDP_OK
-                 : case_is_script(e->c) ? walk_script(&w)
-                                        : walk_run(&w);
+                 : case_is_script(e->c) ? walk_script(&w, e)
+                                        : walk_run(&w, e);
         store(e, &w);
     }
     free(w.unit);

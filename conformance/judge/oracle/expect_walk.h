@@ -28,6 +28,18 @@ bool expect_is_known(const struct run_case *c, const struct fsdp_model *model,
 /* Which parameters and units a training pass uses. */
 void expect_find_uses(struct expect *e, const uint8_t *idle);
 
+/* Of these, what gets a gradient and is stepped. */
+void expect_find_trained(struct expect *e, const uint8_t *idle);
+/* *out = `from`, but that a parameter (SCRIPT_ALL: each) is frozen or not; it
+ * is base's. NOMEM. */
+int expect_trains_others(struct expect *base, const struct expect *from,
+                         uint32_t parameter, bool frozen,
+                         const struct expect **out);
+
+/* expect.c: other parameters are frozen than before. */
+void expect_lay_out_again(struct expect *e);
+void expect_release_sets(struct expect *e);
+
 /* Fills step, end, rest and all peaks of an expect whose layout is known.
  * `watch` (NULL: nobody) looks on. */
 int expect_walk(struct expect *e, const struct expect_watch *watch);

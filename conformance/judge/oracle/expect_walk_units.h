@@ -24,7 +24,7 @@ struct walk_unit {
 };
 
 struct walk {
-    struct expect *e;
+    const struct expect *e;
     struct walk_unit *unit;        /* [n_units] */
     bool *accumulated;             /* [n_parameters]: in the pending gradient */
     uint64_t live[FSDP_N_KINDS];   /* bytes, as all that follows */

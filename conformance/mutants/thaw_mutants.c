@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * thaw_mutants.c - engines that freeze and thaw parameters wrongly: too late,
+ * with the states or the steps of another time, or whenever they are asked to.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <fsdp/arith/cast.h>
+
+#include <string.h>
+
+enum {
+    MOST_PARAMETERS = 8, /* of the models here */
+    MOST_ELEMENTS = 256, /* of one of them, in a rank's shard */
+    MOST_SENT = 1024,    /* of a unit, on the wire */
+    MOST_SAVES = 8,
+};
+
+static _Thread_local struct {
+    bool waits[MOST_PARAMETERS]; /* for the end of the gradients */
+    uint32_t on[MOST_PARAMETERS];
+    uint32_t asked; /* the parameter that set_requires_grad is about */
+    bool frozen[MOST_PARAMETERS];
+    uint64_t kept[MOST_PARAMETERS]; /* elements of a state of it */
+    float factor;                   /* of a step's decay */
+    uint64_t steps;
+    bool loaded, reduced;
+    uint32_t n_saves;
+    struct {
+        uint64_t hash, steps;
+    } save[MOST_SAVES];
+} now;
+
+static void forget(void)
+{
+    memset(&now, 0, sizeof(now));
+}
+
+static int really(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    return mutant_real.engine.set_requires_grad(s, p, on);
+}
+
+static bool is_small(uint32_t p)
+{
+    return p < MOST_PARAMETERS && p < mutant_real.model->n_parameters;
+}
+
+/* ---- Too late ------------------------------------------------------------ */
+
+static int set_late(struct fsdp_sharded *s, uint32_t p, uint32_t on,
+                    uint32_t late)
+{
+    if (on != late || !is_small(p)) {
+        return really(s, p, on);
+    }
+    now.waits[p] = true;
+    now.on[p] = on;
+    return FSDP_OK;
+}
+
+static int thaw_late(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    return set_late(s, p, on, 1);
+}
+
+static int freeze_late(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    return set_late(s, p, on, 0);
+}
+
+static int zero_turns(struct fsdp_sharded *s)
+{
+    FSDP_TRY(mutant_real.engine.zero_grad(s));
+    for (uint32_t p = 0; p < MOST_PARAMETERS; p++) {
+        if (now.waits[p]) {
+            now.waits[p] = false;
+            FSDP_TRY(really(s, p, now.on[p]));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Storage that nobody reads. */
+static _Thread_local void *spare_room;
+
+static int grad_of_late(struct fsdp_sharded *s, uint32_t p,
+                        struct fsdp_tensor *out)
+{
+    if (!is_small(p) || !now.waits[p]) {
+        return mutant_real.engine.grad(s, p, out);
+    }
+    FSDP_TRY(mutant_real.engine.param(s, p, out));
+    out->data = mutant_room(&spare_room, MOST_SENT * sizeof(float));
+    return out->data ? FSDP_OK : FSDP_ERR_NOMEM;
+}
+
+/* ---- With other states --------------------------------------------------- */
+
+static _Thread_local void *state_room;
+
+static float *state_of(uint32_t p, uint32_t k)
+{
+    float *all = mutant_room(&state_room, sizeof(float) * MOST_PARAMETERS * 2 *
+                                              MOST_ELEMENTS);
+
+    return all ? all + ((size_t)p * 2 + k) * MOST_ELEMENTS : NULL;
+}
+
+static void keep_states(const struct fsdp_piece *piece)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        float *to = state_of(now.asked, k);
+
+        if (piece->parameter == now.asked && piece->state[k] && to &&
+            piece->n <= MOST_ELEMENTS) {
+            (void)mutant_get(NULL, piece->state[k], piece->n, to);
+            now.kept[now.asked] = piece->n;
+        }
+    }
+}
+
+static void bring_states(const struct fsdp_piece *piece)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        const float *from = state_of(now.asked, k);
+
+        if (piece->parameter == now.asked && piece->state[k] && from &&
+            piece->n == now.kept[now.asked]) {
+            (void)mutant_put(NULL, from, piece->n, (void *)piece->state[k]);
+        }
+    }
+}
+
+static int thaw_stale(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    now.asked = is_small(p) ? p : 0;
+    if (on == 0) {
+        FSDP_TRY(mutant_each_piece(s, keep_states));
+    }
+    FSDP_TRY(really(s, p, on));
+    return on == 1 ? mutant_each_piece(s, bring_states) : FSDP_OK;
+}
+
+static void clear_others(const struct fsdp_piece *piece)
+{
+    static const float zero[MOST_ELEMENTS];
+
+    for (uint32_t k = 0; k < 2; k++) {
+        if (piece->parameter != now.asked && piece->state[k] &&
+            mutant_unit(piece->parameter) == mutant_unit(now.asked) &&
+            piece->n <= MOST_ELEMENTS) {
+            (void)mutant_put(NULL, zero, piece->n, (void *)piece->state[k]);
+        }
+    }
+}
+
+static int others_cleared(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    now.asked = p;
+    FSDP_TRY(really(s, p, on));
+    return mutant_each_piece(s, clear_others);
+}
+
+/* Its states are said to be live until the end, somewhere. */
+static int states_left(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    const struct fsdp_device *d = mutant_real.device;
+    void *left;
+
+    now.asked = is_small(p) ? p : 0;
+    if (on == 0) {
+        FSDP_TRY(mutant_each_piece(s, keep_states));
+    }
+    FSDP_TRY(really(s, p, on));
+    if (on == 0 && now.kept[now.asked] > 0) {
+        const uint64_t bytes = now.kept[now.asked] * sizeof(float);
+
+        FSDP_TRY(d->alloc(d->self, bytes, &left));
+        d->live(d->self, NULL, FSDP_OPTIM, mutant_unit(p), left, bytes);
+    }
+    return FSDP_OK;
+}
+
+/* ---- Frozen, and moved --------------------------------------------------- */
+
+static int note_frozen(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    FSDP_TRY(really(s, p, on));
+    if (is_small(p)) {
+        now.frozen[p] = on == 0;
+    }
+    return FSDP_OK;
+}
+
+static void decay(const struct fsdp_piece *piece)
+{
+    float x[MOST_ELEMENTS];
+
+    if (is_small(piece->parameter) && now.frozen[piece->parameter] &&
+        piece->n <= MOST_ELEMENTS &&
+        mutant_get(NULL, piece->value, piece->n, x) == FSDP_OK) {
+        for (uint64_t i = 0; i < piece->n; i++) {
+            x[i] *= now.factor;
+        }
+        (void)mutant_put(NULL, x, piece->n, (void *)piece->value);
+    }
+}
+
+static int step_decays(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(mutant_real.engine.step(s, how));
+    if (!how->weight_decay) {
+        return FSDP_OK;
+    }
+    now.factor = 1.0f - how->lr[0] * how->weight_decay[0];
+    return mutant_each_piece(s, decay);
+}
+
+/* ---- With the steps of all ------------------------------------------------
+ */
+
+static int count_step(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    now.steps++;
+    return mutant_real.engine.step(s, how);
+}
+
+static void by_all_steps(struct fsdp_op *op)
+{
+    if (op->kind == FSDP_OP_ADAMW) {
+        op->f[5] = op->f[6] = 1.0f;
+        for (uint64_t i = 0; i < now.steps; i++) {
+            op->f[5] *= op->f[2];
+            op->f[6] *= op->f[3];
+        }
+    }
+}
+
+static void by_loaded_steps(struct fsdp_op *op)
+{
+    if (now.loaded) {
+        by_all_steps(op);
+    }
+}
+
+static uint64_t name_of(const char *directory)
+{
+    uint64_t h = 0;
+
+    for (; *directory; directory++) {
+        h = h * 31 + (unsigned char)*directory;
+    }
+    return h;
+}
+
+static int note_save(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    if (now.n_saves < MOST_SAVES) {
+        now.save[now.n_saves].hash = name_of(save->directory);
+        now.save[now.n_saves++].steps = now.steps;
+    }
+    return mutant_real.engine.save_begin(s, save);
+}
+
+static int load_all_steps(struct fsdp_sharded *s, const char *directory)
+{
+    FSDP_TRY(mutant_real.engine.load(s, directory));
+    for (uint32_t i = 0; i < now.n_saves; i++) {
+        if (now.save[i].hash == name_of(directory)) {
+            now.steps = now.save[i].steps;
+        }
+    }
+    now.loaded = true;
+    return FSDP_OK;
+}
+
+/* ---- Whenever it is asked for ---------------------------------------------
+ */
+
+static int set_anytime(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    const int status = really(s, p, on);
+
+    return is_small(p) && on <= 1 ? FSDP_OK : status;
+}
+
+static int set_anything(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    return p < mutant_real.model->n_parameters ? really(s, p, on != 0)
+                                               : FSDP_OK;
+}
+
+static int load_anything(struct fsdp_sharded *s, const char *directory)
+{
+    const int status = mutant_real.engine.load(s, directory);
+
+    return status == FSDP_ERR_INVALID && !mutant_now.in_pass ? FSDP_OK : status;
+}
+
+/* ---- Another wire ---------------------------------------------------------
+ */
+
+/* The first pass that has a gradient. */
+static int reduce_wide(void *self, struct fsdp_stream *stream,
+                       const struct fsdp_collective *c)
+{
+    struct fsdp_collective wide = *c;
+    float in[MOST_SENT];
+    float out[MOST_SENT];
+    const uint64_t n = c->n * mutant_real.shards;
+
+    (void)self;
+    if (c->kind != FSDP_REDUCE_SCATTER || c->dtype == FSDP_DTYPE_F32 ||
+        now.reduced || n > MOST_SENT) {
+        return mutant_communicate(stream, c);
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        in[i] = fsdp_load(c->dtype, c->in, i);
+    }
+    wide.dtype = FSDP_DTYPE_F32;
+    wide.sum_dtype = FSDP_DTYPE_NONE;
+    wide.in = in;
+    wide.out = out;
+    FSDP_TRY(mutant_communicate(stream, &wide));
+    for (uint64_t i = 0; i < c->n; i++) {
+        fsdp_store(c->dtype, c->out, i, out[i]);
+    }
+    return FSDP_OK;
+}
+
+static int step_reduced(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    now.reduced = mutant_now.steps > 0; /* all is frozen in the first */
+    return mutant_real.engine.step(s, how);
+}
+
+/* ---- Cases that show them -------------------------------------------------
+ */
+
+static bool plays(const struct run_case *c, const char *script)
+{
+    return strcmp(c->script, script) == 0 && strcmp(c->workload, "mlp") == 0 &&
+           c->prefetch_forward == 0;
+}
+
+static bool thaws(const struct run_case *c)
+{
+    return plays(c, "thaw") && c->optimizer == FSDP_OPTIMIZER_ADAMW &&
+           c->strategy == CASE_FULL_SHARD;
+}
+
+/* Units of which a part is frozen. */
+static bool freezes_parts(const struct run_case *c)
+{
+    return plays(c, "freeze") && c->optimizer == FSDP_OPTIMIZER_ADAMW &&
+           c->wrap == CASE_WRAP_PAIR;
+}
+
+static bool saves(const struct run_case *c)
+{
+    return plays(c, "thaw-saved") && c->optimizer == FSDP_OPTIMIZER_ADAMW;
+}
+
+static bool is_refused(const struct run_case *c)
+{
+    return plays(c, "thaw-refused");
+}
+
+static bool begins_frozen(const struct run_case *c)
+{
+    return plays(c, "thaw-first");
+}
+
+const struct mutant thaw_mutants[] = {
+    {.name = "freeze-anything",
+     .text = "a parameter that is none is frozen, any number thaws, and no "
+             "error",
+     .evidence = "a loop over parameters that finds none",
+     .kills = "error.freeze-arguments",
+     .shows = {.in = is_refused},
+     .calls.set_requires_grad = set_anything},
+    {.name = "freeze-anytime",
+     .text = "what is frozen in a pass, or with gradients, is said to be, and "
+             "is not",
+     .evidence = "requires_grad_() between a forward and its backward",
+     .kills = "error.freeze",
+     .shows = {.in = is_refused},
+     .calls.set_requires_grad = set_anytime},
+    {.name = "freeze-clears-others",
+     .text = "the states of a unit begin anew whenever a parameter of it is "
+             "frozen or thawed",
+     .evidence = "an optimizer that is made again for the new set",
+     .kills = "thaw.others-stay",
+     .shows = {.in = freezes_parts},
+     .calls.set_requires_grad = others_cleared,
+     .forget = forget},
+    {.name = "freeze-decays",
+     .text = "what is frozen later is decayed as before",
+     .evidence = "weight decay that looks at groups, not at gradients",
+     .kills = "thaw.frozen-keeps",
+     .shows = {.in = freezes_parts},
+     .calls = {.set_requires_grad = note_frozen, .step = step_decays},
+     .forget = forget},
+    {.name = "freeze-late",
+     .text = "a parameter is frozen a step later than it is said to be",
+     .evidence = "a flag that is read when gradients are dropped",
+     .kills = "thaw.reduces thaw.states-rest",
+     .shows = {.in = thaws},
+     .calls = {.set_requires_grad = freeze_late, .zero_grad = zero_turns},
+     .forget = forget},
+    {.name = "freeze-leaves-states",
+     .text = "the states of what is frozen stay where they are",
+     .evidence = "torch.optim keeps states of what has no gradient any more",
+     .kills = "run.leaves-nothing thaw.states-rest",
+     .shows = {.in = freezes_parts},
+     .calls.set_requires_grad = states_left,
+     .forget = forget},
+    {.name = "load-counts-all",
+     .text = "a checkpoint has one count of steps, and what was thawed goes on "
+             "with that",
+     .evidence = "an optimizer's step that is saved once",
+     .kills = "thaw.loaded",
+     .shows = {.in = saves},
+     .calls = {.step = count_step,
+               .save_begin = note_save,
+               .load = load_all_steps},
+     .op = by_loaded_steps,
+     .forget = forget},
+    {.name = "load-without-states",
+     .text = "a load that lacks states of what is trained does nothing, and no "
+             "error",
+     .evidence = "strict=False as the only way",
+     .kills = "error.load-without-states",
+     .shows = {.in = saves},
+     .calls.load = load_anything},
+    {.name = "reduce-wide-at-first",
+     .text = "what was frozen in the first forward is reduced in float32 when "
+             "it is reduced for the first time",
+     .evidence = "a reduce dtype that is read from the first gradient",
+     .kills = "mixed.after-frozen-forward",
+     .shows = {.in = begins_frozen, .mixed = true},
+     .calls.step = step_reduced,
+     .comm.run = reduce_wide,
+     .forget = forget},
+    {.name = "thaw-counts-all",
+     .text = "what is thawed is stepped as if it had taken all steps",
+     .evidence = "one step count an optimizer",
+     .kills = "thaw.stepped",
+     .shows = {.in = thaws},
+     .calls.step = count_step,
+     .op = by_all_steps,
+     .forget = forget},
+    {.name = "thaw-late",
+     .text = "a parameter is thawed a step later than it is said to be",
+     .evidence = "a plan of reductions that is made in the first pass",
+     .kills = "thaw.reduces thaw.states-rest",
+     .shows = {.in = thaws},
+     .calls = {.set_requires_grad = thaw_late,
+               .zero_grad = zero_turns,
+               .grad = grad_of_late},
+     .forget = forget},
+    {.name = "thaw-stale",
+     .text = "what is thawed again goes on with the moments that it had",
+     .evidence = "torch.optim keeps states of what has no gradient any more",
+     .kills = "thaw.starts",
+     .shows = {.in = thaws},
+     .calls.set_requires_grad = thaw_stale,
+     .forget = forget},
+    {0},
+};

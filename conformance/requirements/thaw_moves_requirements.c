@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * thaw_moves_requirements.c - parameters that are frozen and thawed while a
+ * model trains: what of them rests, what is reduced, and when that is refused.
+ */
+#include "requirements/families.h"
+#include "requirements/script_action.h"
+
+#include "judge/compare/compare_checks.h"
+
+static const struct script_action *action_at(const struct expect *e, uint32_t i)
+{
+    return e->event[i].action;
+}
+
+static bool turns(const struct script_action *a)
+{
+    return a->verb == SCRIPT_FREEZE || a->verb == SCRIPT_THAW;
+}
+
+static bool changes(const struct expect *e)
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        if (turns(action_at(e, i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- What is reduced, and rests -------------------------------------------
+ */
+
+static bool reduces(const struct record_collective *c)
+{
+    return c->kind == FSDP_REDUCE_SCATTER || c->kind == FSDP_ALL_REDUCE;
+}
+
+static uint32_t count_of(const struct record_sequence *s, uint32_t kind,
+                         uint32_t u)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        n += s->c[i].kind == kind && s->c[i].unit == u;
+    }
+    return n;
+}
+
+static bool reduces_in_action(const struct expect *e,
+                              const struct record_sequence *got,
+                              struct finding at, struct finding *f)
+{
+    static const uint32_t kinds[] = {FSDP_REDUCE_SCATTER, FSDP_ALL_REDUCE};
+    const uint32_t i = (uint32_t)at.step;
+    const struct expect *now = expect_at(e, i);
+
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        at.unit = u;
+        for (uint32_t k = 0; k < 2; k++) {
+            const uint32_t n = count_of(got, kinds[k], u);
+            const uint32_t want = count_of(&e->event[i].seen, kinds[k], u);
+
+            if (n != want && action_at(e, i)->ending != SCRIPT_CANCELLED) {
+                (void)finding_count(f, at, n, want, "reductions of this unit");
+                return script_action_tell(e, i, f);
+            }
+        }
+    }
+    for (uint32_t k = 0; k < got->n; k++) {
+        const uint32_t u = got->c[k].unit;
+
+        at.unit = u;
+        if (reduces(&got->c[k]) && u < e->units->n_units &&
+            got->c[k].n != now->unit[u].grad_chunk) {
+            (void)finding_count(f, at, got->c[k].n, now->unit[u].grad_chunk,
+                                "elements of a reduction, a shard");
+            return script_action_tell(e, i, f);
+        }
+    }
+    return true;
+}
+
+static bool reduces_some(const struct expect *e)
+{
+    for (uint32_t i = 0; changes(e) && i < e->n_events; i++) {
+        for (uint32_t k = 0; k < e->event[i].seen.n; k++) {
+            if (reduces(&e->event[i].seen.c[k])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static struct record_collective *reduction_to_spoil(struct record *r)
+{
+    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+
+    for (uint32_t i = 0; rank && i < rank->n_steps; i++) {
+        struct record_sequence *s = &rank->sequence[rank->step_sequence[i]];
+
+        for (uint32_t k = 0; k < s->n; k++) {
+            if (reduces(&s->c[k])) {
+                return &s->c[k];
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool reduces_spoil(const struct expect *e, struct record *r)
+{
+    struct record_collective *c = reduction_to_spoil(r);
+
+    (void)e;
+    if (c) {
+        c->n++;
+    }
+    return c != NULL;
+}
+
+static bool has_states(const struct expect *e)
+{
+    return changes(e) && e->c->optimizer != FSDP_OPTIMIZER_SGD;
+}
+
+static bool states_of_rank(const struct expect *e,
+                           const struct record_rank *rank, uint32_t k,
+                           struct finding *f)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        const uint64_t want = expect_rest_of(expect_at(e, i), k, FSDP_OPTIM,
+                                             e->event[i].rest[FSDP_OPTIM]);
+        uint64_t got;
+
+        if (!turns(action_at(e, i))) {
+            continue;
+        }
+        if (!rank->memory.after_step || i >= rank->n_steps) {
+            return finding_text(f, finding_at("memory", i, -1, k),
+                                "memory after this action is not recorded");
+        }
+        got = rank->memory.after_step[i].live[FSDP_OPTIM];
+        if (got != want) {
+            (void)finding_bytes(f, finding_at("optimizer state", i, -1, k), got,
+                                want, "live behind this action");
+            return script_action_tell(e, i, f);
+        }
+    }
+    return true;
+}
+
+static bool states_spoil(const struct expect *e, struct record_rank *rank)
+{
+    for (uint32_t i = 0;
+         rank->memory.after_step && i < e->n_events && i < rank->n_steps; i++) {
+        if (turns(action_at(e, i))) {
+            rank->memory.after_step[i].live[FSDP_OPTIM] += sizeof(float);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- The dtype of the wire ------------------------------------------------
+ */
+
+/* Frozen as a whole before it is reduced for the first time. */
+static bool begins_frozen(const struct expect *e)
+{
+    for (uint32_t i = 0; changes(e) && i < e->n_events; i++) {
+        const struct expect *now = expect_at(e, i);
+        bool any = false;
+
+        for (uint32_t u = 0; u < e->units->n_units; u++) {
+            any = any || now->unit[u].trains;
+        }
+        if (action_at(e, i)->verb == SCRIPT_PASS) {
+            return !any && e->c->precision != CASE_F32 && reduces_some(e);
+        }
+    }
+    return false;
+}
+
+static bool dtype_in_action(const struct expect *e,
+                            const struct record_sequence *got,
+                            struct finding at, struct finding *f)
+{
+    for (uint32_t k = 0; k < got->n; k++) {
+        const struct record_collective *c = &got->c[k];
+        const uint32_t want = c->unit < e->units->n_units
+                                  ? e->unit[c->unit].dtype.reduce
+                                  : c->dtype;
+        const struct compare_wording wording = {
+            "moves", record_dtype_name(c->dtype), record_dtype_name(want)};
+
+        if (reduces(c) && c->dtype != want) {
+            (void)finding_collective(e, f, at, c, k, &wording);
+            return script_action_tell(e, (uint32_t)at.step, f);
+        }
+    }
+    return true;
+}
+
+static bool dtype_spoil(const struct expect *e, struct record *r)
+{
+    struct record_collective *c = reduction_to_spoil(r);
+
+    (void)e;
+    if (c) {
+        c->dtype = FSDP_DTYPE_I32;
+    }
+    return c != NULL;
+}
+
+/* ---- Calls that must be refused -------------------------------------------
+ */
+
+static bool asks(const struct expect *e, uint32_t call)
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        if (action_at(e, i)->verb == SCRIPT_WRONG &&
+            action_at(e, i)->call == call) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All of them: of a script that makes one alone, script.answers tells. */
+static bool asks_wrongly(const struct expect *e)
+{
+    return asks(e, SCRIPT_CALL_FREEZE_WITH_GRADIENTS) &&
+           asks(e, SCRIPT_CALL_FREEZE_WHILE_SAVING) &&
+           asks(e, SCRIPT_CALL_FREEZE_WHILE_OPEN);
+}
+
+static bool asks_unknown(const struct expect *e)
+{
+    return asks(e, SCRIPT_CALL_FREEZE_UNKNOWN) &&
+           asks(e, SCRIPT_CALL_FREEZE_BY_TWO);
+}
+
+static bool asks_stateless(const struct expect *e)
+{
+    return asks(e, SCRIPT_CALL_LOAD_WITHOUT_STATES);
+}
+
+const struct requirement thaw_moves_requirements[] = {
+    {.id = "thaw.reduces",
+     .text = "From the next pass on reductions are those of the units that "
+             "have something to train then, and carry what their layout says.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .general = true,
+     .needs = "run.shows-every-step",
+     .claim = "thaw",
+     .applies = reduces_some,
+     .check = &check_each_step,
+     .step = {.holds = reduces_in_action},
+     .spoil = reduces_spoil},
+    {.id = "thaw.states-rest",
+     .text = "States rest for what is trained alone, from a thaw on and up to "
+             "a freeze, to the byte.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_MEMORY,
+     .general = true,
+     .needs = "run.shows-every-step",
+     .claim = "thaw",
+     .applies = has_states,
+     .check = &check_each_rank,
+     .rank = {states_of_rank, states_spoil}},
+    /* Whether a pass is the first one says nothing of the wire. */
+    {.id = "mixed.after-frozen-forward",
+     .text = "The reduce dtype holds from the first reduction on, whatever was "
+             "frozen in the passes before it.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "run.shows-every-step",
+     .claim = "thaw",
+     .applies = begins_frozen,
+     .check = &check_each_step,
+     .step = {.holds = dtype_in_action},
+     .spoil = dtype_spoil},
+    {.id = "error.freeze",
+     .text = "What is trained cannot be changed in a pass, while there are "
+             "gradients, while a save goes on, or while all is unsharded: each "
+             "is refused as INVALID.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "thaw",
+     .applies = asks_wrongly,
+     .check = &check_answers,
+     .answers = {{"freeze-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"freeze-with-gradients", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"freeze-while-saving", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"freeze-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    {.id = "error.freeze-arguments",
+     .text = "A parameter that is none, and another value than 0 or 1, are "
+             "refused as INVALID; of the first the message has the number.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "thaw",
+     .applies = asks_unknown,
+     .check = &check_answers_named,
+     .answers = {{"freeze-unknown-parameter", FSDP_ERR_INVALID,
+                  FSDP_ERR_INVALID},
+                 {"freeze-by-two", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    {.id = "error.load-without-states",
+     .text = "A checkpoint that has no states of what is trained now is "
+             "refused as INVALID, by the parameter's name, and changes "
+             "nothing.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "thaw",
+     .applies = asks_stateless,
+     .check = &check_answers_named,
+     .answers = {{"load-without-states", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    {0},
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_freeze.c - what a script has frozen and thawed, as far as that is
+ * known: of parameters by their numbers, of which there may be fewer; and of
+ * which of them a checkpoint has states.
+ */
+#include "script/script_state.h"
+
+/* Parameters that are trained in a life that begins, as far as it is known. */
+static uint64_t trained_first(const struct script_state *s)
+{
+    return s->s->has_case && s->s->c.frozen == WORKLOAD_TRAINS_ALL ? UINT64_MAX
+                                                                   : 0;
+}
+
+/* Whether what is in a slot has no states, for certain, of a parameter that is
+ * trained now. */
+bool script_lacks_states(const struct script_state *s, uint32_t slot)
+{
+    const bool has_states =
+        !s->s->has_case || s->s->c.optimizer != FSDP_OPTIMIZER_SGD;
+
+    return has_states && !s->slot[slot].local &&
+           (s->slot[slot].frozen & s->thawed) != 0;
+}
+
+/* Whether it has states, for certain, of all that are trained now: what was not
+ * frozen since the life began is trained, or not, as when another one began. */
+bool script_has_states(const struct script_state *s, uint32_t slot)
+{
+    const uint64_t as_begun = ~(s->frozen | s->thawed);
+
+    return ((s->slot[slot].frozen & (as_begun | s->thawed)) |
+            (~s->slot[slot].thawed & s->thawed & ~trained_first(s))) == 0;
+}
+
+void script_freeze(struct script_state *s, const struct script_action *a)
+{
+    const uint64_t of =
+        a->parameter == SCRIPT_ALL ? UINT64_MAX : 1ull << a->parameter;
+    const bool freezes = a->verb == SCRIPT_FREEZE;
+
+    s->frozen = freezes ? s->frozen | of : s->frozen & ~of;
+    s->thawed = freezes ? s->thawed & ~of : s->thawed | of;
+}

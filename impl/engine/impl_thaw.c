@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_thaw.c - parameters are frozen and thawed between passes. The states of
+ * their unit get storage of their own: what trains goes on with what it had,
+ * what is thawed begins with +0. All else that depends on it, sizes, plans,
+ * places of gradients, is made anew.
+ */
+#include "impl_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the parameters, as they were. */
+struct before {
+    bool frozen;
+    uint64_t state_local;
+};
+
+static int check(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    uint32_t u;
+
+    FSDP_TRY(impl_at_rest(s, "impl.set_requires_grad"));
+    if (impl_is_saving(s)) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.set_requires_grad",
+                         "a save is under way: save_wait comes first");
+    }
+    if (impl_has_gradients(s, &u)) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.set_requires_grad",
+                         "unit %u has gradients: zero_grad comes first", u);
+    }
+    return p < s->model->n_parameters && on <= 1
+               ? FSDP_OK
+               : impl_fail(s->env, FSDP_ERR_INVALID, "impl.set_requires_grad",
+                           "parameter %u of %u is set to %u: 0 or 1", p,
+                           s->model->n_parameters, on);
+}
+
+/* One state, from where it was to `to`, as it lies there now. */
+static int move(struct fsdp_sharded *s, uint32_t u, const struct before *before,
+                const float *from, float *to)
+{
+    const struct impl_index *of = &s->of_unit;
+
+    FSDP_TRY(impl_fill_zero(s, s->env->compute, u, FSDP_DTYPE_F32, to,
+                            s->unit[u].n_state));
+    for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
+        const uint32_t p = of->parameter[i];
+        const struct impl_parameter *x = &s->parameter[p];
+
+        if (x->n > 0 && !x->frozen && !before[p].frozen) {
+            FSDP_TRY(impl_cast(
+                s, s->env->compute,
+                &(struct impl_cast){.unit = u,
+                                    .from_dtype = FSDP_DTYPE_F32,
+                                    .to_dtype = FSDP_DTYPE_F32,
+                                    .from = from + before[p].state_local,
+                                    .to = to + x->state_local,
+                                    .n = x->n}));
+        }
+    }
+    return FSDP_OK;
+}
+
+static int move_states(struct fsdp_sharded *s, uint32_t u,
+                       const struct before *before, uint64_t n_before)
+{
+    const struct fsdp_device *d = s->env->device;
+    struct impl_unit *x = &s->unit[u];
+    const uint64_t room = s->n_states * impl_room(x->n_state);
+    void *p = NULL;
+    int status = d->alloc(d->self, room * sizeof(float), &p);
+    float *next = p;
+
+    if (status != FSDP_OK) {
+        return impl_fail(s->env, status, "impl.alloc",
+                         "the device has no %llu bytes for moments",
+                         (unsigned long long)room * sizeof(float));
+    }
+    for (uint32_t i = 0; i < s->n_states && status == FSDP_OK; i++) {
+        float *old = x->state[i];
+
+        x->state[i] = next;
+        next += impl_room(x->n_state);
+        impl_live(s, s->env->compute, FSDP_OPTIM, u, x->state[i], x->n_state);
+        status = move(s, u, before, old, x->state[i]);
+        impl_over(s, s->env->compute, old, n_before);
+    }
+    if (status == FSDP_OK) {
+        status = d->sync(d->self, s->env->compute);
+    }
+    d->free(d->self, x->own_states);
+    x->own_states = p;
+    return status;
+}
+
+static void turn(struct fsdp_sharded *s, uint32_t original, bool frozen)
+{
+    struct impl_parameter *x = &s->parameter[original];
+
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        if (s->parameter[p].original == original) {
+            s->flags[p] &= ~(uint32_t)FSDP_FROZEN;
+            s->flags[p] |= frozen ? FSDP_FROZEN : 0;
+        }
+    }
+    x->begun = s->unit[x->unit].steps;
+}
+
+/* What follows from it, but for states. */
+static int follow(struct fsdp_sharded *s)
+{
+    FSDP_TRY(impl_lay_out_again(s));
+    FSDP_TRY(impl_make_plans(s));
+    FSDP_TRY(impl_slots_resize(s));
+    impl_checkpoints_changed(s);
+    s->turned = true; /* the next step is another one */
+    return FSDP_OK;
+}
+
+int impl_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    const size_t n = s->model->n_parameters;
+    struct before *before;
+    uint64_t n_before;
+    uint32_t u;
+    int status;
+
+    FSDP_TRY(check(s, p, on));
+    if (s->parameter[p].frozen == (on == 0)) {
+        return FSDP_OK;
+    }
+    before = calloc(n + 1, sizeof(*before));
+    if (!before) {
+        return impl_out_of_memory(s->env);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        before[i] = (struct before){s->parameter[i].frozen,
+                                    s->parameter[i].state_local};
+    }
+    u = s->parameter[p].unit;
+    n_before = s->unit[u].n_state;
+    turn(s, s->parameter[p].original, on == 0);
+    status = follow(s);
+    if (status == FSDP_OK && s->n_states > 0) {
+        status = move_states(s, u, before, n_before);
+    }
+    free(before);
+    return status;
+}

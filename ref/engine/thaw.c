@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * thaw.c - what is trained changes between passes. A parameter that is thawed
+ * gets states of +0, one that is frozen loses its own; those of all others in
+ * its unit move to where they lie now.
+ */
+#include "sharded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int check(const struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    FSDP_TRY(ref_at_rest(s, "ref.set_requires_grad"));
+    if (ref_is_saving(s)) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.set_requires_grad",
+                        "a save is under way: save_wait comes first");
+    }
+    if (ref_has_gradients(s)) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.set_requires_grad",
+                        "there are gradients: zero_grad comes first");
+    }
+    if (p >= s->model->n_parameters || on > 1) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.set_requires_grad",
+                        "parameter %u of %u is set to %u: 0 or 1", p,
+                        s->model->n_parameters, on);
+    }
+    return FSDP_OK;
+}
+
+static int copy(struct fsdp_sharded *s, uint32_t u, uint64_t n,
+                const float *from, float *to)
+{
+    return ref_convert(s, u, n, FSDP_DTYPE_F32, from, FSDP_DTYPE_F32, to);
+}
+
+/* One state of the unit, made anew; `old`: the parts, as they were. */
+static int move_state(struct fsdp_sharded *s, uint32_t u, uint32_t k,
+                      const struct ref_part *old)
+{
+    struct ref_unit *x = &s->unit[u];
+    float *before = x->state[k];
+
+    x->state[k] = NULL;
+    FSDP_TRY(
+        ref_take(s, FSDP_OPTIM, u, x->n_states, FSDP_DTYPE_F32, &x->state[k]));
+    FSDP_TRY(ref_fill_zero(s, u, FSDP_DTYPE_F32, x->state[k], x->n_states));
+    for (uint32_t i = 0; i < s->n_parts; i++) {
+        const struct ref_part *part = &s->part[i];
+        if (s->parameter[part->parameter].unit == u && !part->frozen &&
+            !old[i].frozen) {
+            FSDP_TRY(copy(s, u, part->n, before + old[i].state,
+                          x->state[k] + part->state));
+        }
+    }
+    ref_drop(s, &before);
+    return FSDP_OK;
+}
+
+/* It has no gradient, and every name of it is told. */
+static void turn(struct fsdp_sharded *s, uint32_t original, bool frozen)
+{
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        if (s->parameter[p].original == original) {
+            s->flags[p] &= ~(uint32_t)FSDP_FROZEN;
+            s->flags[p] |= frozen ? FSDP_FROZEN : 0;
+        }
+    }
+    ref_layout(s);
+    ref_checkpoints_changed(s);
+    ref_set_own_steps(s, original, 0);
+}
+
+int ref_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    struct ref_part *old;
+    int status = FSDP_OK;
+    uint32_t u;
+
+    FSDP_TRY(check(s, p, on));
+    if (s->parameter[p].frozen == (on == 0)) {
+        return FSDP_OK;
+    }
+    old = malloc((s->n_parts + (size_t)1) * sizeof(*old));
+    if (!old) {
+        return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.set_requires_grad",
+                        "out of memory");
+    }
+    memcpy(old, s->part, s->n_parts * sizeof(*old));
+    u = s->parameter[p].unit;
+    turn(s, s->parameter[p].original, on == 0);
+    for (uint32_t k = 0; k < s->n_states && status == FSDP_OK; k++) {
+        status = move_state(s, u, k, old);
+    }
+    free(old);
+    return status;
+}
