@@ -172,7 +172,7 @@ void folder_close(struct folder *folder)
 
 /* ---- Of each engine ---- */
 
-/* "./build/overlap.so" is "overlap". */
+/* "./build/mine.so" is "mine". */
 static void name_of(const char *engine, char name[ENGINE_NAME_BYTES])
 {
     const char *slash = strrchr(engine, '/');

@@ -187,9 +187,9 @@ unit(conformance/run/race_damage_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
 unit(conformance/run/baseline_scripts_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 # What engines of float32 refuse, those of docs/example as plug-ins.
 unit(conformance/run/plain_engines_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
-add_dependencies(plain_engines_test first overlap)
+add_dependencies(plain_engines_test first grown)
 set_property(TARGET plain_engines_test APPEND PROPERTY COMPILE_DEFINITIONS
-    FIRST_ENGINE="$<TARGET_FILE:first>" OVERLAP_ENGINE="$<TARGET_FILE:overlap>")
+    FIRST_ENGINE="$<TARGET_FILE:first>" GROWN_ENGINE="$<TARGET_FILE:grown>")
 unit(conformance/run/mixed_engine_test.c LINK fsdp-run fsdp-ref fsdp-impl-all m
     WITH ${here}/run/mixed_engine_testing.c ${here}/run/mixed_watch_testing.c)
 unit(conformance/run/between_passes_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
@@ -425,16 +425,16 @@ foreach(level ${levels_here})
         LABELS conformance TIMEOUT 600 PROCESSORS 2
         ENVIRONMENT FSDP_SIMD=${level})
 endforeach()
-# The example for third parties, which runs ahead where ref does not.
+# What the example grows into, which runs ahead where ref does not.
 add_test(NAME conformance.example COMMAND fsdp-cts run
-    --engine $<TARGET_FILE:overlap> --script-seed 1
-    --report ${CMAKE_BINARY_DIR}/records/overlap.jsonl)
+    --engine $<TARGET_FILE:grown> --script-seed 1
+    --report ${CMAKE_BINARY_DIR}/records/grown.jsonl)
 set_tests_properties(conformance.example PROPERTIES LABELS conformance
-    FIXTURES_SETUP report-overlap TIMEOUT 600 PROCESSORS 2)
+    FIXTURES_SETUP report-grown TIMEOUT 600 PROCESSORS 2)
 add_test(NAME conformance.example.report COMMAND fsdp-cts report
-    ${CMAKE_BINARY_DIR}/records/overlap.jsonl)
+    ${CMAKE_BINARY_DIR}/records/grown.jsonl)
 set_tests_properties(conformance.example.report PROPERTIES
-    LABELS conformance FIXTURES_REQUIRED report-overlap TIMEOUT 60
+    LABELS conformance FIXTURES_REQUIRED report-grown TIMEOUT 60
     PASS_REGULAR_EXPRESSION "drawn: 200 scripts, --script-seed 1; 0 fail")
 # Drawn scripts, always the same ones; a whole run by hand draws anew.
 add_test(NAME conformance.drawn COMMAND fsdp-cts run --engine ref,impl

@@ -76,7 +76,7 @@ static uint32_t group_bit(uint32_t group)
 
 static void drop_modules(struct graph *g, uint64_t bits)
 {
-    int32_t now[GRAPH_MODULES];
+    int32_t now[GRAPH_MODULES] = {0}; /* gcc 14 cannot see that it is set */
     uint32_t n = 0;
 
     for (uint32_t m = 0; m < g->n_modules; m++) {

@@ -19,7 +19,7 @@
 #include <string.h>
 
 static const char *const engines[] = {"impl", "ref", "unsharded", FIRST_ENGINE,
-                                      OVERLAP_ENGINE};
+                                      GROWN_ENGINE};
 
 enum {
     N_CLAIM_BF16 = 3, /* of engines[], the first */

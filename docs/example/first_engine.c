@@ -2,7 +2,7 @@
 /*
  * first_engine.c - a first engine, in C that is also C++: Fully Sharded Data
  * Parallel of one flat parameter a unit, all on the model's stream, nothing
- * ahead. overlap_engine.c is what comes after it: streams, prefetch, a pool.
+ * ahead. What it grows into, step by step: steps/.
  *
  * Four places are marked by the level that asks for them, from << to >>.
  * `fsdp-cts init` makes an engine to start from that lacks what is there.
