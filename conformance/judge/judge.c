@@ -228,7 +228,7 @@ int judge(const struct judge_input *in, struct judge_result *out)
     if (stopped) {
         put(out->stopped, sizeof(out->stopped), stopped);
     }
-    judge_settle_harmless(out);
+    judge_settle_beside_training(out);
     judge_settle_general(out);
     judge_conclude(out);
     out->seconds_in_all = judge_seconds() - began;

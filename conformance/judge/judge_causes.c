@@ -5,9 +5,10 @@
  * it, never the reverse. So causes are ordered by time, and by level only
  * where they are of one time.
  *
- * Some requirements say that a wrong call or a cancelled pass did no harm, and
- * compare the run with the unsharded one. A fault of plain arithmetic fails
- * them, too; that it is plain shows in the cases that do nothing but train.
+ * Some requirements ask for something beside plain training (that a wrong call
+ * did no harm, what a load brought back) and compare the run with the unsharded
+ * one. A fault of plain arithmetic fails them, too; that it is plain shows in
+ * the cases that do nothing but train.
  */
 #include "judge/judge_internal.h"
 
@@ -267,9 +268,8 @@ static bool is_of_scenario(const struct run_case *c,
     return !case_is_script(c) && !q->general;
 }
 
-/* Whether case c was compared with the same case without what disturbs it,
- * which this run has, so that nothing else can be at fault. */
-static bool has_companion(const struct judge_result *r, uint32_t c)
+/* The same case without what disturbs it; n_cases: the run has it not. */
+static uint32_t companion_of(const struct judge_result *r, uint32_t c)
 {
     struct run_case plain = r->cases[c].c;
     char id[CASE_ID_BYTES];
@@ -281,10 +281,23 @@ static bool has_companion(const struct judge_result *r, uint32_t c)
                               r->cases[d].outcome != JUDGE_PASS)) {
         d++;
     }
-    return d < r->n_cases;
+    return d;
 }
 
-void judge_settle_harmless(const struct judge_result *r)
+/* Whether what q asks of case c is about what is beside training there, and
+ * about nothing else. */
+static bool is_beside(const struct judge_result *r, uint32_t c, uint32_t q)
+{
+    const uint32_t d = companion_of(r, c);
+    uint32_t wrong;
+
+    if (r->requirement[q]->harmless) {
+        return d < r->n_cases;
+    }
+    return d < r->n_cases && !judge_first_cause_of(r, d, &wrong);
+}
+
+void judge_settle_beside_training(const struct judge_result *r)
 {
     uint32_t by = 0;
 
@@ -295,8 +308,10 @@ void judge_settle_harmless(const struct judge_result *r)
         struct judge_item *items = &r->item[(uint64_t)c * r->n_requirements];
 
         for (uint32_t q = 0; q < r->n_requirements; q++) {
-            if (r->requirement[q]->harmless && judge_is_failure(&items[q]) &&
-                !has_companion(r, c)) {
+            const struct requirement *of = r->requirement[q];
+
+            if (q != by && (of->harmless || of->beside_training) &&
+                judge_is_failure(&items[q]) && !is_beside(r, c, q)) {
                 put_in_place(r, items, q, by);
             }
         }

@@ -244,6 +244,34 @@ static void harm_is_told_of_a_right_engine_alone(void **state)
     judge_release(&r);
 }
 
+/* A wrong sum behind a wrong call, it seems; but training alone is wrong. The
+ * same case without the call, if it is right, tells that it is the call. */
+static void what_is_beside_waits_for_training(void **state)
+{
+    struct table *t = *state;
+    struct judge_result r;
+
+    t->row[EARLY].needs = NULL;
+    t->row[LATE].beside_training = true;
+    t->run.c[1].scenario = t->run.record[1].c.scenario = CASE_MISUSE;
+    lose(t, 1, TESTING_STEPS - 1);
+    r = judged(t);
+    check(&r, 1, LATE, JUDGE_FAIL, JUDGE_NONE);
+    judge_release(&r);
+    lose(t, 0, 0);
+    r = judged(t);
+    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
+    check(&r, 1, LATE, JUDGE_BLOCKED, EARLY);
+    judge_release(&r);
+    /* The plain one is there, and is wrong itself. */
+    t->run.c[1] = t->run.c[0];
+    t->run.c[1].scenario = CASE_MISUSE;
+    t->run.record[1].c = t->run.c[1];
+    r = judged(t);
+    check(&r, 1, LATE, JUDGE_BLOCKED, EARLY);
+    judge_release(&r);
+}
+
 /* What is said of any script waits for what is said of a step. */
 static void the_general_is_told_where_nothing_else_is(void **state)
 {
@@ -282,6 +310,7 @@ int main(void)
         TEST(moments_of_a_step),
         TEST(nothing_failed),
         TEST(harm_is_told_of_a_right_engine_alone),
+        TEST(what_is_beside_waits_for_training),
         TEST(the_general_is_told_where_nothing_else_is),
     };
 

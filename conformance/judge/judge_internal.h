@@ -52,9 +52,9 @@ void judge_block(struct judge_item *item, uint32_t by);
 /* Of all that failed in case c: what needs something that failed in a later
  * step is the cause of that, and of what else failed before it. */
 void judge_settle_causes(const struct judge_result *r, uint32_t c);
-/* Of the whole run: what says that wrong calls and the like did no harm is
- * blocked where the engine is wrong without them. */
-void judge_settle_harmless(const struct judge_result *r);
+/* Of the whole run: what asks for something beside plain training is blocked
+ * where the engine is wrong without it. */
+void judge_settle_beside_training(const struct judge_result *r);
 /* The same of requirements that are general (requirement.h). */
 void judge_settle_general(const struct judge_result *r);
 

@@ -110,9 +110,13 @@ struct requirement {
     const char *needs; /* ids, separated by spaces: a failure there makes this
                           one blocked; NULL: none */
     const char *claim; /* the capability it belongs to; NULL: all engines */
-    /* It says that something beside training did no harm, by a comparison with
-     * the unsharded run. An engine whose training alone is wrong tells nothing
-     * of that: it is then blocked (judge_settle_harmless). */
+    /* It asks for something beside plain training (a load, a clip, partial
+     * sums) by a comparison with the unsharded run. An engine whose plain
+     * training is wrong tells nothing of that: it is then blocked
+     * (judge_settle_beside_training). */
+    bool beside_training;
+    /* The same of something that did no harm, which is compared with the case
+     * that is without it, where there is one: it is never blocked then. */
     bool harmless;
     /* It says of any script what others say more closely of the steps of
      * scenarios. Where one of those fails, in whichever case, this one tells

@@ -129,6 +129,7 @@ const struct requirement checkpoint_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_STEP,
+     .beside_training = true,
      .needs = "layout.chunk-rule",
      .claim = "load",
      .applies = shows_load_of_states,

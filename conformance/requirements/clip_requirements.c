@@ -184,6 +184,7 @@ const struct requirement clip_requirements[] = {
      .since = "1.1",
      .must = 1,
      .level = LEVEL_STEP,
+     .beside_training = true,
      .needs = "clip.norm",
      .claim = "clip",
      .applies = norm_applies,

@@ -386,6 +386,7 @@ const struct requirement control_requirements[] = {
      .since = "1.1",
      .must = 1,
      .level = LEVEL_REDUCE,
+     .beside_training = true,
      .needs = "run.shows-every-step control.all-reduce",
      .claim = "partial-replicas",
      .profile = PROFILE_BITS,

@@ -275,6 +275,7 @@ const struct requirement reduce_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_REDUCE,
+     .beside_training = true,
      .needs = "grad.finite reduce.scale reduce.replicas-equal " REDUCE_ROUNDS,
      .claim = "no-sync",
      .applies = syncs_some,
