@@ -74,7 +74,8 @@ const char *case_layout_name(uint32_t layout)
 
 const char *case_data_name(uint32_t data)
 {
-    static const char *const name[] = {"natural", "exact", "replicated"};
+    static const char *const name[] = {"natural", "exact", "replicated",
+                                       "exact16"};
 
     return data < N_OF(name) ? name[data] : NULL;
 }
@@ -287,7 +288,7 @@ float case_default_lr(const struct run_case *c)
         /* Exact data ask for a power of two. */
         return c->data == WORKLOAD_EXACT ? 0.0625f : mlp[o];
     }
-    return other[o];
+    return c->data == WORKLOAD_EXACT16 ? 0.125f : other[o];
 }
 
 bool case_trains(const struct run_case *c)

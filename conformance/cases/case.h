@@ -82,7 +82,8 @@ enum case_precision {
     CASE_UNITS = 8, /* every third unit float32, every third float16 */
     CASE_DEFAULTS =
         9, /* units of three kinds; what has a default is not said */
-    CASE_N_PRECISIONS = 10,
+    CASE_REDUCE_BF16_PENDING = 10, /* REDUCE_BF16, and pending sums bf16 too */
+    CASE_N_PRECISIONS = 11,
 };
 
 /* What gradients are divided by, and what groups have of their own

@@ -362,6 +362,10 @@ const struct claim known_claims[] = {
              "that "
              "do not keep it)"},
     {"divide-factor", CLAIM_ADAPTER, .text = "another divisor than the world"},
+    {"precision-", CLAIM_ADAPTER,
+     .text = "cases of this [precision](specification.md#mixed-precision) can "
+             "be played, beside `bf16` or `fp16`",
+     .begins = true},
     {"again", CLAIM_ADAPTER, .text = "a second life in the same process"},
     {"live-bytes", CLAIM_ADAPTER,
      .text = "`memory` is measured as the specification says. Without it "

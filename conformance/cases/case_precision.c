@@ -27,6 +27,7 @@ static const struct precision {
     [CASE_FP16_REDUCE_F32] = {"fp16r32", {F16, F16, F32, F32, F32}},
     [CASE_UNITS] = {"units", {BF16, BF16, F32, F32, F32}},
     [CASE_DEFAULTS] = {"defaults", {BF16, NONE, NONE, F32, NONE}},
+    [CASE_REDUCE_BF16_PENDING] = {"r16a", {F32, F32, BF16, BF16, BF16}},
 };
 
 const char *case_precision_name(uint32_t precision)

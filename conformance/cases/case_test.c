@@ -148,7 +148,7 @@ static void names_come_back_as_values(void **state)
         {case_fold_name, 3},
         {case_optimizer_name, 3},
         {case_layout_name, 2},
-        {case_data_name, 3},
+        {case_data_name, 4},
     };
     uint32_t value;
 

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 781;
+const uint32_t manifest_count = 801;
 const char manifest_sha256[] =
-    "a57ad496135600f4b98b8364ca145444f43986641772e6d85200dba19e344d00";
+    "91839448a721f82515b22fb0331892c5b922413b5091f9732d579e5d9954b6b7";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

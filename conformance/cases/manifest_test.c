@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "cases/case_precision.h"
 #include "cases/case_script.h"
 
 #include <openssl/sha.h>
@@ -214,6 +215,27 @@ static void check_exact(const struct case_list *list, uint32_t at_least)
     assert_true(n > at_least);
 }
 
+/* Of exact16 a third is exact where gradients were rounded to bf16 first. */
+static void check_exact16(const struct case_list *list, uint32_t at_least)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct run_case *const c = &list->c[i];
+        const bool power = (c->ranks & (c->ranks - 1)) == 0;
+
+        if (c->data == WORKLOAD_EXACT16) {
+            n++;
+            assert_true(power || (c->ranks == 3 && c->precision != CASE_UNITS &&
+                                  case_uses_dtype(c, FSDP_DTYPE_BF16)));
+            assert_true(c->lr == 0.125f && c->divide_factor == 0.0f);
+            assert_int_equal(c->optimizer, FSDP_OPTIMIZER_SGD);
+            assert_true(c->steps <= 4 && c->precision != CASE_F32);
+        }
+    }
+    assert_true(n >= at_least);
+}
+
 static void exact_data_stay_exact(void **state)
 {
     struct case_list list;
@@ -221,6 +243,7 @@ static void exact_data_stay_exact(void **state)
     (void)state;
     make(&list);
     check_exact(&list, 20);
+    check_exact16(&list, 20);
     manifest_release(&list);
 }
 

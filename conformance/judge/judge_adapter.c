@@ -27,7 +27,7 @@ void judge_adapter_expect(const struct record *r, struct expect *e)
 
 bool judge_profile_asks(const struct requirement *q, const struct expect *e)
 {
-    bool bits = e->profile == EXPECT_F32_FMA || e->c->data == WORKLOAD_EXACT;
+    bool bits = e->profile == EXPECT_F32_FMA || workload_is_exact(e->c->data);
 
     return q->profile == PROFILE_ANY || bits == (q->profile == PROFILE_BITS);
 }
@@ -94,6 +94,12 @@ judge_adapter_claims(const struct run_case *c,
     }
     if (c->divide_factor != 0.0f) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "divide-factor");
+    }
+    if (c->precision != CASE_F32) {
+        const char *precision = case_precision_name(c->precision);
+
+        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "precision-%.16s",
+                       precision != NULL ? precision : "unknown");
     }
     if (c->scenario == CASE_AGAIN) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "again");

@@ -57,11 +57,11 @@ int batch_plan(const struct workload_config *config, uint64_t total,
     if (out->grain_samples == 0) {
         out->grain_samples = 1;
     }
-    while (config->data == WORKLOAD_EXACT &&
+    while (workload_is_exact(config->data) &&
            !is_power_of_two(out->grain_samples)) {
         out->grain_samples &= out->grain_samples - 1;
     }
-    if (config->data == WORKLOAD_EXACT && !is_power_of_two(out->grains)) {
+    if (workload_is_exact(config->data) && !is_power_of_two(out->grains)) {
         return batch_fail(error, FSDP_ERR_INVALID, "workload",
                           "exact data need a power of two of grains a rank, "
                           "not %u",

@@ -12,7 +12,14 @@ enum workload_data {
     WORKLOAD_NATURAL = 0,    /* order matters, and is specified */
     WORKLOAD_EXACT = 1,      /* every order of summation gives the same bits */
     WORKLOAD_REPLICATED = 2, /* every rank has the same batch */
+    WORKLOAD_EXACT16 = 3,    /* as EXACT, for sums over ranks in 16 bits */
 };
+
+/* Whether no sum depends on its order. */
+static inline bool workload_is_exact(unsigned data)
+{
+    return data == WORKLOAD_EXACT || data == WORKLOAD_EXACT16;
+}
 
 /* Of a parameter that a pass leaves alone. The bits below it: no gradient of
  * it is asked for in microbatch 0, 1, ... */

@@ -18,6 +18,7 @@
  * "small" and "large" (A = 1), 8 T + 2^e <= 512 for "tiny" (A = 8).
  */
 #include "compute.h"
+#include "exact16.h"
 #include "layers.h"
 #include "workload_list.h"
 
@@ -78,6 +79,8 @@ static int linear_initial(void *context, uint32_t p, uint64_t first, uint64_t n,
     }
     if (m->base.config.data == WORKLOAD_EXACT) {
         batch_integers(m->base.config.seed, p, first, n, 1, out);
+    } else if (m->base.config.data == WORKLOAD_EXACT16) {
+        exact16_weights(m->base.config.seed, p, first, n, out);
     } else {
         batch_uniform(m->base.config.seed, p, first, n,
                       sqrtf(3.0f / (float)m->size.in[p]), out);
@@ -136,6 +139,14 @@ static void draw(const struct layers_model *m, uint32_t stream, uint32_t step,
 static void draw_all(const struct layers_model *m, uint32_t step,
                      uint64_t first, uint64_t n, float *out)
 {
+    if (m->base.config.data == WORKLOAD_EXACT16) {
+        for (uint32_t u = 0; u < m->size.n; u++) {
+            exact16_inputs(m, u, step, first, n, out);
+            out += n * m->size.in[u];
+        }
+        exact16_coefficients(m, step, first, n, out);
+        return;
+    }
     for (uint32_t u = 0; u < m->size.n; u++) {
         draw(m, BATCH_INPUT + u, step, first, n, m->size.in[u], exact_bound(m),
              LINEAR_NONZERO_X, out);
@@ -345,7 +356,7 @@ const struct workload workload_linear = {
     .summary = "a sum of linear layers; gradients do not depend on weights",
     .sizes = size_names,
     .data_kinds = 1u << WORKLOAD_NATURAL | 1u << WORKLOAD_EXACT |
-                  1u << WORKLOAD_REPLICATED,
+                  1u << WORKLOAD_REPLICATED | 1u << WORKLOAD_EXACT16,
     .freezes = 1u << WORKLOAD_FROZEN_PREFIX | 1u << WORKLOAD_FROZEN_ALTERNATE |
                1u << WORKLOAD_FROZEN_BODY,
     .describe = linear_describe,

@@ -20,6 +20,8 @@
 
 #include "workload_testing.h"
 
+#include <fsdp/arith/cast.h>
+
 /* A sum, watched. */
 struct tally {
     double sum, magnitude;
@@ -299,9 +301,194 @@ static void test_linear_is_exact_for_many_steps(void **state)
     }
 }
 
+/*
+ * Of exact16: the same in 16 bits. A step is played as the specification says,
+ * with every rounding; the ranks' sums must then be exact in the dtype of the
+ * wire, in any order, and so must be the quotient and the product that divide
+ * them.
+ */
+struct narrow {
+    const char *name;
+    uint32_t param, grad, accumulate, reduce;
+};
+
+struct narrow_run {
+    struct trial t;
+    const struct narrow *d;
+    const char *sync;
+    size_t n;
+    float *master, *pending, *kept; /* pending: [world, n] */
+    struct tally *fold;
+    uint32_t ties, lost; /* gradients that a cast moved; sums that were lost */
+};
+
+static void narrow_weights(struct narrow_run *x)
+{
+    const struct fsdp_model *model = &x->t.model->model;
+    size_t at = 0;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        for (uint64_t e = 0; e < fsdp_numel(model, p); e++, at++) {
+            x->t.weight[p][e] = fsdp_round(x->d->param, x->master[at]);
+        }
+    }
+}
+
+static void narrow_pass(struct narrow_run *x, uint32_t rank, uint32_t number,
+                        uint32_t microbatch, bool first)
+{
+    const struct fsdp_model *model = &x->t.model->model;
+    float *pending = x->pending + rank * x->n;
+    size_t at = 0;
+
+    (void)trial_pass(&x->t, FSDP_SEQUENCE_TRAIN, rank, number, microbatch);
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        for (uint64_t e = 0; e < fsdp_numel(model, p); e++, at++) {
+            const float raw = x->t.grad[p][e];
+            const float g = fsdp_round(x->d->grad, raw);
+            const float sum =
+                fsdp_round(x->d->accumulate, first ? g : pending[at] + g);
+
+            x->ties += g != raw || fsdp_round(x->d->reduce, g) != g;
+            x->lost += !first && pending[at] != 0.0f && g != 0.0f && sum == g;
+            pending[at] = sum;
+        }
+    }
+}
+
+/* Adds up what is pending, and what the world makes of it to `kept`. */
+static void narrow_reduce(struct narrow_run *x, float divisor)
+{
+    const double room = x->d->reduce == FSDP_DTYPE_BF16  ? 0x1p8
+                        : x->d->reduce == FSDP_DTYPE_F16 ? 0x1p11
+                                                         : 0x1p24;
+
+    for (size_t at = 0; at < x->n; at++) {
+        struct tally t = nothing;
+        float mean;
+
+        for (uint32_t k = 0; k < x->t.model->config.world; k++) {
+            tally_add(&t, (double)fsdp_round(x->d->reduce,
+                                             x->pending[k * x->n + at]));
+        }
+        assert_true(ldexp(t.magnitude, -t.low) <= room);
+        assert_true(x->d->reduce != FSDP_DTYPE_F16 || t.magnitude < 65504.0);
+        mean = (float)(t.sum / (double)divisor);
+        assert_true((double)mean * (double)divisor == t.sum);
+        assert_true(fsdp_round(x->d->reduce, mean) == mean);
+        assert_true((float)t.sum * (1.0f / divisor) == mean);
+        tally_add(&x->fold[at], (double)mean);
+        tally_check(&x->fold[at], x->kept[at] + mean);
+        x->kept[at] += mean;
+    }
+}
+
+static void narrow_step(struct narrow_run *x, uint32_t number, float divisor)
+{
+    const struct workload_config *config = &x->t.model->config;
+    bool first = true;
+
+    narrow_weights(x);
+    for (size_t at = 0; at < x->n; at++) {
+        x->kept[at] = 0.0f;
+        x->fold[at] = nothing;
+    }
+    for (uint32_t b = 0; b < config->microbatches; b++) {
+        for (uint32_t rank = 0; rank < config->world; rank++) {
+            narrow_pass(x, rank, number, b, first);
+        }
+        first = x->sync[b] == 's';
+        if (first) {
+            narrow_reduce(x, divisor);
+        }
+    }
+    for (size_t at = 0; at < x->n; at++) {
+        struct tally w = nothing;
+
+        tally_add(&w, (double)x->master[at]);
+        tally_add(&w, -0.125 * (double)x->kept[at]);
+        tally_check(&w, (float)w.sum);
+        x->master[at] = (float)w.sum;
+    }
+}
+
+static void check_narrow(const char *size, const struct narrow *d,
+                         const char *sync, uint32_t world)
+{
+    const struct workload_config config = {.size = size,
+                                           .data = WORKLOAD_EXACT16,
+                                           .seed = 1 + world,
+                                           .world = world,
+                                           .microbatches =
+                                               (uint32_t)strlen(sync)};
+    const bool narrow =
+        d->grad == FSDP_DTYPE_BF16 || d->reduce == FSDP_DTYPE_BF16;
+    struct narrow_run x = {.d = d, .sync = sync};
+    const struct fsdp_model *model;
+    size_t at = 0;
+
+    trial_open(&x.t, "linear", &config);
+    plain = x.t.device;
+    x.t.device.run = run_and_check;
+    model = &x.t.model->model;
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        x.n += fsdp_numel(model, p);
+    }
+    x.master = calloc(x.n, sizeof(float));
+    x.pending = calloc(x.n * world, sizeof(float));
+    x.kept = calloc(x.n, sizeof(float));
+    x.fold = calloc(x.n, sizeof(*x.fold));
+    assert_true(x.master && x.pending && x.kept && x.fold);
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        for (uint64_t e = 0; e < fsdp_numel(model, p); e++, at++) {
+            x.master[at] = x.t.weight[p][e];
+        }
+    }
+    for (uint32_t s = 0; s < 4; s++) {
+        narrow_step(&x, s, world == 3 && !narrow ? 4.0f : (float)world);
+    }
+    assert_true(!narrow || x.ties > 0);
+    assert_true(d->accumulate != FSDP_DTYPE_BF16 || strcmp(sync, "nns") != 0 ||
+                x.lost > 0);
+    free(x.master);
+    free(x.pending);
+    free(x.kept);
+    free(x.fold);
+    trial_close(&x.t);
+}
+
+static void test_exact16_is_exact_in_16_bits(void **state)
+{
+    enum {
+        F32 = FSDP_DTYPE_F32,
+        BF16 = FSDP_DTYPE_BF16,
+        F16 = FSDP_DTYPE_F16
+    };
+    static const struct narrow dtypes[] = {
+        {"bf16", BF16, BF16, F32, F32},   {"bf16r", BF16, BF16, BF16, BF16},
+        {"bf16a", BF16, BF16, BF16, F32}, {"r16", F32, F32, F32, BF16},
+        {"r16a", F32, F32, BF16, BF16},   {"fp16", F16, F16, F16, F16},
+        {"fp16r32", F16, F16, F32, F32}};
+    static const char *const syncs[] = {"s", "ns", "ss", "nns", "sns", "sss"};
+    static const uint32_t worlds[] = {1, 2, 3, 4, 8};
+    static const char *const sizes[] = {"small", "tiny"};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * 7 * 6 * 5; i++) {
+        most = i % 210 == 0 ? 0.0 : most;
+        check_narrow(sizes[i / 210], &dtypes[i / 30 % 7], syncs[i / 5 % 6],
+                     worlds[i % 5]);
+        if (i % 210 == 209) {
+            print_message("exact16 linear %s: sums of at most 2^%.1f\n",
+                          sizes[i / 210], log2(most));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exact16_is_exact_in_16_bits),
         cmocka_unit_test(test_mlp_is_exact_for_a_step),
         cmocka_unit_test(test_linear_is_exact_for_many_steps),
     };

@@ -14,7 +14,7 @@
 static bool is_plain(const struct run_case *c, uint32_t precision)
 {
     return c->precision == precision && c->scenario == CASE_TRAIN &&
-           c->frozen == WORKLOAD_TRAINS_ALL;
+           c->data == WORKLOAD_NATURAL && c->frozen == WORKLOAD_TRAINS_ALL;
 }
 
 static bool gathers_bf16(const struct run_case *c)
@@ -40,6 +40,19 @@ static bool accumulates_f32(const struct run_case *c)
 static bool sums_f32(const struct run_case *c)
 {
     return is_plain(c, CASE_BF16_SUM) && c->ranks / c->replicas > 2;
+}
+
+/* Ties, and sums that are lost, are on purpose in exact16 alone. */
+static bool gathers_ties(const struct run_case *c)
+{
+    return c->data == WORKLOAD_EXACT16 && c->precision == CASE_BF16 &&
+           c->scenario == CASE_TRAIN && c->ranks > c->replicas;
+}
+
+static bool loses_sums(const struct run_case *c)
+{
+    return c->data == WORKLOAD_EXACT16 && c->precision == CASE_BF16_REDUCE &&
+           c->microbatches > 2 && c->sync[0] == 0;
 }
 
 static bool is_alone(const struct run_case *c)
@@ -110,6 +123,14 @@ static int cast_upwards(void *self, struct fsdp_stream *stream,
 {
     (void)self;
     return casts_to_bf16(op) ? cast_by(stream, op, 0xffff)
+                             : mutant_run(stream, op);
+}
+
+static int cast_half_away(void *self, struct fsdp_stream *stream,
+                          const struct fsdp_op *op)
+{
+    (void)self;
+    return casts_to_bf16(op) ? cast_by(stream, op, 0x8000)
                              : mutant_run(stream, op);
 }
 
@@ -238,12 +259,24 @@ const struct mutant mixed_mutants[] = {
      .kills = "memory.peak-gradients mixed.accumulate",
      .shows = {.in = accumulates_bf16, .mixed = true},
      .fault = {MUTANT_SETS, MUTANT_OPTION(accumulate_dtype), FSDP_DTYPE_F32}},
+    {.name = "mixed-accumulate-nothing-lost",
+     .text = "3 + 1536 - 1536 is 3 where sums of bf16 were asked for: 0",
+     .evidence = "exact data on which no sum over ranks rounds",
+     .kills = "memory.peak-gradients mixed.accumulate",
+     .shows = {.in = loses_sums, .mixed = true},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(accumulate_dtype), FSDP_DTYPE_F32}},
     {.name = "mixed-alone-computes-f32",
      .text = "a rank that is alone computes in float32",
      .evidence = "a path for one rank that skips the cast with the gather",
      .kills = "memory.peak-parameters mixed.alone-casts",
      .shows = {.in = is_alone, .mixed = true},
      .options = computes_in_f32},
+    {.name = "mixed-cast-half-away",
+     .text = "ties are rounded away from zero",
+     .evidence = "a cast that adds a half before it shifts",
+     .kills = "mixed.cast-of-shard",
+     .shows = {.in = gathers_ties, .mixed = true},
+     .device = {.run = cast_half_away}},
     {.name = "mixed-cast-stale",
      .text = "a unit's cast is that of the first step for good",
      .evidence = "a copy in 16 bits that the optimizer does not renew",

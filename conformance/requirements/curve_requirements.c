@@ -245,7 +245,7 @@ static bool as_baseline(const struct expect *e, uint32_t k, uint32_t t,
     if (!rank || !rank->other_loss || t >= rank->n_other_losses) {
         return finding_missing(f, at, "the baseline has no such evaluation");
     }
-    if (e->profile == EXPECT_OWN && e->c->data != WORKLOAD_EXACT) {
+    if (e->profile == EXPECT_OWN && !workload_is_exact(e->c->data)) {
         return bounds_hold(e, &got, &rank->other_loss[t], 1, t + 1, at, f);
     }
     return fsdp_f32_bits(got) == fsdp_f32_bits(rank->other_loss[t]) ||

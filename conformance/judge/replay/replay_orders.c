@@ -5,6 +5,7 @@
 #include "judge/replay/replay_orders.h"
 
 #include <fsdp/arith/bits.h>
+#include <fsdp/arith/cast.h>
 #include <string.h>
 
 uint32_t orders_count(uint32_t n)
@@ -22,7 +23,7 @@ uint32_t orders_count(uint32_t n)
 }
 
 /* Of m values those at the index-th pair become one. */
-static uint32_t merge(float *x, uint32_t m, uint32_t index)
+static uint32_t merge(uint32_t sum, float *x, uint32_t m, uint32_t index)
 {
     uint32_t a = 0;
 
@@ -30,14 +31,15 @@ static uint32_t merge(float *x, uint32_t m, uint32_t index)
         index -= m - 1 - a;
         a++;
     }
-    x[a] += x[a + 1 + index];
+    x[a] = fsdp_round(sum, x[a] + x[a + 1 + index]);
     for (uint32_t i = a + 1 + index; i + 1 < m; i++) {
         x[i] = x[i + 1];
     }
     return m - 1;
 }
 
-static float fold_pairs(uint32_t index, const float *x, uint32_t n)
+static float fold_pairs(uint32_t index, uint32_t sum, const float *x,
+                        uint32_t n)
 {
     float left[ORDERS_ALL];
 
@@ -47,52 +49,56 @@ static float fold_pairs(uint32_t index, const float *x, uint32_t n)
         uint32_t pair = index % pairs;
 
         index /= pairs;
-        m = merge(left, m, pair);
+        m = merge(sum, left, m, pair);
     }
     return left[0];
 }
 
 /* tree(a, b) of comm.h, which defines it by recursion.
  * NOLINTNEXTLINE(misc-no-recursion) */
-static float fold_tree(const float *x, uint32_t n)
+static float fold_tree(uint32_t sum, const float *x, uint32_t n)
 {
     uint32_t first = n - n / 2;
 
-    return n == 1 ? x[0] : fold_tree(x, first) + fold_tree(x + first, n / 2);
+    return n == 1 ? x[0]
+                  : fsdp_round(sum, fold_tree(sum, x, first) +
+                                        fold_tree(sum, x + first, n / 2));
 }
 
-static float fold_halving(const float *x, uint32_t n)
+static float fold_halving(uint32_t sum, const float *x, uint32_t n)
 {
     float left[WORLD_MAX_RANKS];
 
     memcpy(left, x, n * sizeof(*x));
     for (uint32_t m = n; m > 1; m = m - m / 2) {
         for (uint32_t i = 0; i < m / 2; i++) {
-            left[i] += left[i + (m - m / 2)];
+            left[i] = fsdp_round(sum, left[i] + left[i + (m - m / 2)]);
         }
     }
     return left[0];
 }
 
-static float fold_from(uint32_t first, bool up, const float *x, uint32_t n)
+static float fold_from(uint32_t first, bool up, uint32_t sum, const float *x,
+                       uint32_t n)
 {
-    float sum = x[first];
+    float so_far = x[first];
 
     for (uint32_t i = 1; i < n; i++) {
-        sum += x[up ? (first + i) % n : (first + n - i) % n];
+        so_far = fsdp_round(
+            sum, so_far + x[up ? (first + i) % n : (first + n - i) % n]);
     }
-    return sum;
+    return so_far;
 }
 
-float orders_fold(uint32_t index, const float *x, uint32_t n)
+float orders_fold(uint32_t index, uint32_t sum, const float *x, uint32_t n)
 {
     if (n <= ORDERS_ALL) {
-        return fold_pairs(index, x, n);
+        return fold_pairs(index, sum, x, n);
     }
     if (index < 2 * n) {
-        return fold_from(index % n, index < n, x, n);
+        return fold_from(index % n, index < n, sum, x, n);
     }
-    return index == 2 * n ? fold_tree(x, n) : fold_halving(x, n);
+    return index == 2 * n ? fold_tree(sum, x, n) : fold_halving(sum, x, n);
 }
 
 /* A division that is spread over a reduction: what each value is divided by
@@ -127,31 +133,39 @@ static struct spread spread_of(const struct replay_reduction *x, uint32_t form)
     }
 }
 
-static float divide(float x, float by)
+/* Rounded to the dtype of the wire, where it happens. */
+static float divide(uint32_t wire, float x, float by)
 {
     if (by == 1.0f) {
         return x;
     }
-    return by < 0.0f ? x * (1.0f / -by) : x / by;
+    return fsdp_round(wire, by < 0.0f ? x * (1.0f / -by) : x / by);
 }
 
 /* What the ranks' pending sums become in one order of a mesh. */
-static float reduce(const struct expect *e, const struct spread *spread,
-                    uint32_t order, const float *pending)
+static float reduce(const struct replay_reduction *reduction,
+                    const struct spread *spread, uint32_t order,
+                    const float *pending)
 {
+    const struct expect *e = reduction->e;
+    const uint32_t wire = e->unit[reduction->unit].dtype.reduce;
+    const uint32_t sum = e->unit[reduction->unit].dtype.sum;
     uint32_t in_group = orders_count(e->shards);
     float x[WORLD_MAX_RANKS];
     float replica[WORLD_MAX_RANKS];
 
     for (uint32_t k = 0; k < e->c->ranks; k++) {
-        x[k] = divide(pending[k], spread->before);
+        x[k] = divide(wire, fsdp_round(wire, pending[k]), spread->before);
     }
     for (uint32_t r = 0; r < e->replicas; r++) {
-        replica[r] = divide(
-            orders_fold(order % in_group, x + (size_t)r * e->shards, e->shards),
-            spread->group);
+        const float fold = orders_fold(order % in_group, sum,
+                                       x + (size_t)r * e->shards, e->shards);
+
+        replica[r] = divide(wire, fsdp_round(wire, fold), spread->group);
     }
-    return divide(orders_fold(order / in_group, replica, e->replicas),
+    return divide(wire,
+                  fsdp_round(wire, orders_fold(order / in_group, sum, replica,
+                                               e->replicas)),
                   spread->last);
 }
 
@@ -167,7 +181,7 @@ static float reduced(const struct replay_reduction *reduction,
     for (uint32_t b = 0; b < c->microbatches; b++) {
         replay_accumulate(reduction, b, i, pending, &is_pending);
         if (c->sync[b] != 0) {
-            float g = reduce(reduction->e, spread, order, pending);
+            float g = reduce(reduction, spread, order, pending);
 
             sum = is_sum ? sum + g : g;
             is_sum = true;

@@ -2,8 +2,8 @@
 /*
  * replay_orders.h - the orders in which an undeclared fold may add up. An
  * engine that does not say in which order ranks meet still adds each of them
- * once, in float32, in some order: a sum that no order gives was rounded
- * elsewhere, lost a rank, or has one twice.
+ * once, in some order, each sum rounded as the case's sum_dtype says: a sum
+ * that no order gives was rounded elsewhere, lost a rank, or has one twice.
  *
  * Up to ORDERS_ALL values all orders are known. Beyond, these: one after the
  * other, up or down, from any of them on; the balanced tree of comm.h; and
@@ -18,9 +18,10 @@ enum {
     ORDERS_ALL = 5
 };
 
-/* How many orders of n >= 1 values are tried; what order `index` gives. */
+/* How many orders of n >= 1 values are tried; what order `index` gives, with
+ * each sum rounded to the dtype `sum`. */
 uint32_t orders_count(uint32_t n);
-float orders_fold(uint32_t index, const float *x, uint32_t n);
+float orders_fold(uint32_t index, uint32_t sum, const float *x, uint32_t n);
 
 /* How the division is spread: d is the divide factor. */
 enum orders_form {

@@ -35,9 +35,9 @@ static void all_orders_are_known(void **state)
     assert_int_equal(orders_count(5), 180);
     assert_int_equal(orders_count(6), 14);
     memcpy(x, value, sizeof(x));
-    assert_true(orders_fold(0, x, 3) == (x[0] + x[1]) + x[2]);
-    assert_true(orders_fold(1, x, 3) == (x[0] + x[2]) + x[1]);
-    assert_true(orders_fold(2, x, 3) == (x[1] + x[2]) + x[0]);
+    assert_true(orders_fold(0, FSDP_DTYPE_F32, x, 3) == (x[0] + x[1]) + x[2]);
+    assert_true(orders_fold(1, FSDP_DTYPE_F32, x, 3) == (x[0] + x[2]) + x[1]);
+    assert_true(orders_fold(2, FSDP_DTYPE_F32, x, 3) == (x[1] + x[2]) + x[0]);
 }
 
 /* Each of n values has one bit of its own: an order that left one out, or
@@ -52,7 +52,8 @@ static void every_order_has_every_value_once(void **state)
             x[i] = (float)(1u << i);
         }
         for (uint32_t k = 0; k < orders_count(n); k++) {
-            assert_true(orders_fold(k, x, n) == (float)((1u << n) - 1));
+            assert_true(orders_fold(k, FSDP_DTYPE_F32, x, n) ==
+                        (float)((1u << n) - 1));
         }
     }
 }

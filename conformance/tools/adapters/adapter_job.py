@@ -45,13 +45,19 @@ def read_safetensors(path):
     return out
 
 
+# Of a record's values, which are float32 but for what was seen in 16 bits;
+# bfloat16, which numpy does not have, is uint16 here.
+DTYPE_OF = {"f": "F32", "e": "F16", "H": "BF16"}
+
+
 def write_safetensors(path, tensors):
-    """float32 values by name, as a record's tensors."""
+    """Values by name, as a record's tensors."""
     header = {"__metadata__": {"record-version": str(TENSORS_VERSION)}}
     at = 0
     for name in sorted(tensors):
-        n = tensors[name].size * 4
-        header[name] = {"dtype": "F32", "shape": [tensors[name].size],
+        n = tensors[name].nbytes
+        header[name] = {"dtype": DTYPE_OF[tensors[name].dtype.char],
+                        "shape": [tensors[name].size],
                         "data_offsets": [at, at + n]}
         at += n
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -60,7 +66,7 @@ def write_safetensors(path, tensors):
         f.write(struct.pack("<Q", len(text)))
         f.write(text)
         for name in sorted(tensors):
-            f.write(np.ascontiguousarray(tensors[name], "<f4").tobytes())
+            f.write(np.ascontiguousarray(tensors[name]).tobytes())
     os.rename(path + ".partial", path)
 
 
@@ -95,6 +101,10 @@ class Case:
             return self.__dict__["fields"][name]
         except KeyError as error:
             raise AttributeError(name) from error
+
+    @property
+    def precision(self):
+        return self.fields.get("precision", "f32")
 
     @property
     def shards(self):
@@ -155,7 +165,11 @@ class RankRecord:
         return self.sequences.index(sequence)
 
     def tensor(self, stage, step, microbatch, parameter, first, values):
-        values = np.asarray(values, np.float32).reshape(-1)
+        """`values`: float32; or, of a stage that is seen in its own dtype,
+        float16, or bfloat16 as uint16."""
+        values = np.asarray(values).reshape(-1)
+        if values.dtype.char not in DTYPE_OF:
+            raise TypeError(f"{stage}: values of {values.dtype}")
         if values.size:
             name = f"{stage}.{step}.{microbatch}.{parameter}#{first}"
             self.tensors[name] = values.copy()

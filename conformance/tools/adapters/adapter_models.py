@@ -32,10 +32,10 @@ class Leaf(nn.Module):
                 torch.from_numpy(case.weights[name].copy())))
 
     def take(self, attribute):
-        """A parameter as the forward sees it, seen by the record too."""
-        w = getattr(self, attribute)
-        self.look.weight(self.index[attribute], w)
-        return w
+        """A parameter as the forward sees it, seen by the record too. Models
+        widen what has 16 bits: see the specification, Mixed precision."""
+        w = self.look.weight(self.index[attribute], getattr(self, attribute))
+        return w.float()
 
     def affine(self, x, name):
         return x @ self.take(name + "_weight") + self.take(name + "_bias")

@@ -34,6 +34,13 @@ FAULTS = ("no-average", "same-batch", "no-sync-ignored", "bf16-reduce",
 # ---- What is looked at ------------------------------------------------------
 
 
+def values_of(t):
+    """What a record takes of a tensor: numpy has no bfloat16."""
+    t = t.detach().cpu().clone()
+    return t.view(torch.uint16).numpy() if t.dtype == torch.bfloat16 \
+        else t.numpy()
+
+
 class Look:
     """The eyes of the record: collectives, weights as the forward sees them,
     gradients as the model leaves them."""
@@ -50,18 +57,24 @@ class Look:
         self.stale = {}
 
     def weight(self, p, w):
-        """Parameter p in a forward."""
+        """Parameter p in a forward; what the model is to compute with. In
+        mixed precision that is a view, so that its gradient is seen before
+        anybody casts it: FSDP2 has leaves cast theirs to the dtype that
+        pending sums have (torch's grad_dtype)."""
+        if self.case.precision != "f32":
+            w = w.view_as(w)
         if self.training and self.fault == "stale-weight" and p == 0:
             self.go_stale(p, w)
         if not (self.recording and self.training):
-            return
+            return w
         if self.microbatch == 0:
             self.record.tensor("unsharded", self.step, 0, p, 0,
-                               w.detach().cpu().clone())
+                               values_of(w))
         step, microbatch = self.step, self.microbatch
         self.handles.append(w.register_hook(
             lambda g: self.record.tensor("local-gradient", step, microbatch, p,
-                                         0, g.detach().cpu().clone())))
+                                         0, values_of(g))))
+        return w
 
     def go_stale(self, p, w):
         """The second step's forward has the weights of the first."""
@@ -154,6 +167,25 @@ def watch_collectives(look):
 # ---- A rank -----------------------------------------------------------------
 
 
+F32, BF16, F16 = torch.float32, torch.bfloat16, torch.float16
+
+# Parameters (and their gradients) and reductions of a precision, as the
+# specification names it; what pending sums have is the engine's own, and which
+# precisions it can play says it (claims precision-W).
+PRECISION = {"bf16": (BF16, F32), "bf16r": (BF16, BF16), "bf16a": (BF16, F32),
+             "r16": (F32, BF16), "r16a": (F32, BF16), "fp16": (F16, F16),
+             "fp16r32": (F16, F32)}
+
+
+def dtypes_of(case, unit):
+    """Of a unit's parameters and reductions; None: all float32."""
+    name = case.precision
+    if name == "units":
+        name = (("bf16", "f32", "fp16")[unit % 3] if unit != "none"
+                else "f32")
+    return PRECISION.get(name)
+
+
 class Engine:
     """What engines have in common; an engine has open, shard, pieces, too."""
 
@@ -205,7 +237,7 @@ class Rank:
             values = piece.values(self, stage)
             if values is not None:
                 self.record.tensor(stage, step, 0, piece.p, piece.first,
-                                   values.detach().cpu().clone())
+                                   values_of(values))
 
     def batch(self, step, microbatch):
         rank = self.rank
@@ -255,7 +287,7 @@ class Rank:
         with self.engine.summon(self):
             for p, w in sorted(weights_of(self.model).items()):
                 self.record.tensor("summoned", self.case.steps, 0, p, 0,
-                                   w.detach().cpu().clone())
+                                   values_of(w))
 
     def train(self):
         case, record = self.case, self.record

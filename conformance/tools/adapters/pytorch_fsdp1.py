@@ -6,10 +6,10 @@ import warnings
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
-from torch.distributed.fsdp import ShardingStrategy
+from torch.distributed.fsdp import MixedPrecision, ShardingStrategy
 from torch.distributed.fsdp import _runtime_utils, _unshard_param_utils
 
-from adapter_torch import Engine, Piece, main, pieces_of_flat
+from adapter_torch import Engine, Piece, dtypes_of, main, pieces_of_flat
 
 STRATEGY = {
     "full-shard": ShardingStrategy.FULL_SHARD,
@@ -20,6 +20,16 @@ STRATEGY = {
 }
 WITHOUT_RESHARD = {"full-shard": "shard-grad-op",
                    "hybrid-shard": "hybrid-shard-zero2"}
+
+
+def policy(case):
+    """Inputs are left alone: the models compute in float32."""
+    dtypes = dtypes_of(case, 0)
+    if dtypes is None:
+        return None
+    return MixedPrecision(param_dtype=dtypes[0], reduce_dtype=dtypes[1],
+                          cast_forward_inputs=False,
+                          cast_root_forward_inputs=False)
 
 
 class Fsdp1(Engine):
@@ -33,6 +43,9 @@ class Fsdp1(Engine):
         "unshard-all", "sgd", "momentum", "adamw", "fold-any", "workload-mlp", "workload-linear",
         "workload-gpt", "wrap-whole", "wrap-layer", "wrap-pair", "wrap-size",
         "wrap-block", "wrap-head",
+        # Pending sums have the dtype of parameters.
+        "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
+        "precision-fp16",
     ]
 
     def open(self, life):
@@ -81,7 +94,7 @@ class Fsdp1(Engine):
 
         def wrap(module):
             return Fsdp(module, sharding_strategy=STRATEGY[name],
-                        device_mesh=self.mesh,
+                        device_mesh=self.mesh, mixed_precision=policy(case),
                         use_orig_params=self.keeps_parameters,
                         device_id=torch.device(life.device))
 

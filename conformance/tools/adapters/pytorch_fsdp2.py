@@ -4,12 +4,21 @@
 import contextlib
 
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.fsdp import (
+    FSDPModule, MixedPrecisionPolicy, fully_shard,
+)
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
     FSDPParamGroup,
 )
 
-from adapter_torch import Engine, Piece, main
+from adapter_torch import Engine, Piece, dtypes_of, main
+
+
+def policy(case, unit):
+    """Inputs and outputs are left alone: the models compute in float32."""
+    param, reduce = dtypes_of(case, unit) or (None, None)
+    return MixedPrecisionPolicy(param_dtype=param, reduce_dtype=reduce,
+                                cast_forward_inputs=False)
 
 
 class Fsdp2(Engine):
@@ -22,6 +31,9 @@ class Fsdp2(Engine):
         "no-sync", "eval", "again", "unshard-all", "divide-factor", "sgd",
         "momentum", "adamw", "fold-any", "workload-mlp", "workload-linear", "workload-gpt",
         "wrap-whole", "wrap-layer", "wrap-pair", "wrap-size", "wrap-block", "wrap-head",
+        # Pending sums have the dtype of reductions.
+        "bf16", "fp16", "precision-bf16", "precision-bf16r", "precision-r16a",
+        "precision-fp16", "precision-fp16r32", "precision-units",
     ]
 
     def open(self, life):
@@ -63,7 +75,7 @@ class Fsdp2(Engine):
         for unit in order:
             module = plain.unit_modules[unit]
             keeps = module is plain and case.keep_root
-            fully_shard(module, mesh=self.mesh,
+            fully_shard(module, mesh=self.mesh, mp_policy=policy(case, unit),
                         reshard_after_forward=reshard and not keeps)
             for group in module._get_fsdp_state()._fsdp_param_groups:
                 group.unit = unit

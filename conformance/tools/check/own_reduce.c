@@ -53,7 +53,8 @@ static float mean(uint32_t order, uint32_t form, uint32_t wire, const float *x,
                   : form == FORM_PRODUCT_EACH ? rounded(wire, each[r] * inverse)
                                               : each[r];
     }
-    const float sum = rounded(wire, orders_fold(order, each, n));
+    const float sum =
+        rounded(wire, orders_fold(order, FSDP_DTYPE_F32, each, n));
     return form == FORM_QUOTIENT  ? rounded(wire, sum / k)
            : form == FORM_PRODUCT ? rounded(wire, sum * inverse)
                                   : sum;
