@@ -472,7 +472,7 @@ add_test(NAME fixtures.golden COMMAND fsdp-cts fixtures
 add_test(NAME fixtures.schema COMMAND ${fixtures}/schema/schema_test
     ${fixtures})
 foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
-        deepspeed-zero3)
+        deepspeed-zero3 pytorch-fsdp2-mixed pytorch-fsdp1-mixed)
     add_test(NAME fixtures.records.${engine}
         COMMAND ${here}/tools/adapters/records_test.sh $<TARGET_FILE:fsdp-cts>
         ${fixtures}/records/${engine})
