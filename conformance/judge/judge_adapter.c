@@ -99,7 +99,7 @@ judge_adapter_claims(const struct run_case *c,
         const char *precision = case_precision_name(c->precision);
 
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "precision-%.16s",
-                       precision != NULL ? precision : "unknown");
+                       precision ? precision : "unknown");
     }
     if (c->scenario == CASE_AGAIN) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "again");
