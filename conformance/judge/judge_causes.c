@@ -12,6 +12,7 @@
  */
 #include "judge/judge_internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +167,7 @@ void judge_block(struct judge_item *item, uint32_t by)
 static void put_in_place(const struct judge_result *r, struct judge_item *items,
                          uint32_t p, uint32_t q)
 {
+    assert(p != q); /* nothing is its own cause */
     for (uint32_t i = 0; i < r->n_requirements; i++) {
         if (items[i].outcome == JUDGE_BLOCKED && items[i].blocked_by == p) {
             items[i].blocked_by = q;

@@ -11,6 +11,7 @@
 
 #include "cases/case_precision.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -381,6 +382,7 @@ static void walk_set(struct script_state *s, const struct script_action *a)
                    : a->knob == FSDP_KNOB_ALL_REDUCE  ? &s->no_all_reduce
                                                       : NULL;
 
+    assert(a->unit == FSDP_NO_UNIT || a->unit < SCRIPT_MAX_UNITS);
     if (of) {
         *of = a->value != 0.0f ? *of & ~units : *of | units;
     } else if (a->knob == FSDP_KNOB_RESHARD_AFTER_BACKWARD) {

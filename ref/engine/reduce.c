@@ -6,6 +6,7 @@
  */
 #include "sharded.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 /* A parameter that got no gradient contributes +0; so does the place of a
@@ -189,6 +190,7 @@ int ref_reduce(struct fsdp_sharded *s, uint32_t u)
     if (!x->trains) {
         return FSDP_OK;
     }
+    assert(x->grad_full && !x->wire && !x->reduced);
     FSDP_TRY(fill_missing(s, u));
     FSDP_TRY(predivide(s, u));
     FSDP_TRY(put_on_wire(s, u));

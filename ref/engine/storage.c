@@ -5,6 +5,7 @@
  */
 #include "sharded.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +33,12 @@ int ref_take(struct fsdp_sharded *s, uint32_t kind, uint32_t unit, uint64_t n,
     const struct fsdp_device *d = s->env->device;
     const uint64_t bytes = n * fsdp_dtype_bytes(dtype);
     void *p = NULL;
-    int status = d->alloc(d->self, bytes, &p);
+    void *held;
+    int status;
 
+    memcpy(&held, out, sizeof(held));
+    assert(!held); /* it would be lost */
+    status = d->alloc(d->self, bytes, &p);
     if (status != FSDP_OK) {
         return ref_fail(s->env, status, "ref.alloc",
                         "the device has no %llu bytes for unit %u",

@@ -40,17 +40,17 @@ static int move_state(struct fsdp_sharded *s, uint32_t u, uint32_t k,
 {
     struct ref_unit *x = &s->unit[u];
     float *before = x->state[k];
+    float *after = NULL;
 
-    x->state[k] = NULL;
-    FSDP_TRY(
-        ref_take(s, FSDP_OPTIM, u, x->n_states, FSDP_DTYPE_F32, &x->state[k]));
-    FSDP_TRY(ref_fill_zero(s, u, FSDP_DTYPE_F32, x->state[k], x->n_states));
+    FSDP_TRY(ref_take(s, FSDP_OPTIM, u, x->n_states, FSDP_DTYPE_F32, &after));
+    x->state[k] = after;
+    FSDP_TRY(ref_fill_zero(s, u, FSDP_DTYPE_F32, after, x->n_states));
     for (uint32_t i = 0; i < s->n_parts; i++) {
         const struct ref_part *part = &s->part[i];
         if (s->parameter[part->parameter].unit == u && !part->frozen &&
             !old[i].frozen) {
             FSDP_TRY(copy(s, u, part->n, before + old[i].state,
-                          x->state[k] + part->state));
+                          after + part->state));
         }
     }
     ref_drop(s, &before);

@@ -5,6 +5,7 @@
  */
 #include "sharded.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 int ref_collective(struct fsdp_sharded *s, struct fsdp_collective c)
@@ -53,6 +54,7 @@ int ref_unshard(struct fsdp_sharded *s, uint32_t u, uint32_t dtype)
     if (x->open) {
         return FSDP_OK;
     }
+    assert(!x->full && !x->wire);
     x->full_dtype = dtype;
     if (s->packs) {
         FSDP_TRY(ref_take(s, FSDP_STAGING, u, x->chunk * s->shards, dtype,
@@ -118,6 +120,7 @@ int ref_take_gradients(struct fsdp_sharded *s, uint32_t module)
         if (s->model->parameter_module[p] != module || !x->fresh) {
             continue;
         }
+        assert(u->grad_full); /* it was taken when the window opened */
         sum = ref_at(u->grad_full, dtype, original->grad_offset);
         if (x->staging && original->accumulated) {
             FSDP_TRY(ref_add_to(s, x->unit, x->numel, dtype, sum, u->dtype.grad,

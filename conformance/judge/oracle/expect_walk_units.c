@@ -6,6 +6,7 @@
 #include "judge/oracle/expect_walk_units.h"
 #include "judge/oracle/expect_walk.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -116,6 +117,8 @@ void expect_walk_shrink(struct walk *w, uint32_t kind, uint32_t dtype,
 {
     const uint64_t bytes = expect_walk_bytes(dtype, elements);
 
+    assert(w->live[kind] >= bytes &&
+           w->stored[kind] >= expect_walk_in_lines(bytes));
     tell(w, kind, bytes, false);
     w->live[kind] -= bytes;
     w->stored[kind] -= expect_walk_in_lines(bytes);
