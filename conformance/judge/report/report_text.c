@@ -72,11 +72,16 @@ static void put_case(FILE *f, const struct judge_result *r,
                   c->id);
 }
 
-/* Whether something is off in it. What is not claimed is counted elsewhere. */
-static bool deviates(const struct judge_case *c)
+/* Whether something is off, or failed, in case c. What is not claimed is
+ * counted elsewhere. */
+static bool deviates(const struct judge_result *r, uint32_t c)
 {
-    return c->outcome == JUDGE_PASS ? c->losses_off > 0
-                                    : c->outcome != JUDGE_NOT_CLAIMED;
+    const struct judge_case *const one = &r->cases[c];
+    uint32_t failed;
+
+    return one->outcome == JUDGE_PASS
+               ? one->losses_off > 0 || judge_first_cause_of(r, c, &failed)
+               : one->outcome != JUDGE_NOT_CLAIMED;
 }
 
 /* What stands behind "the engine does not claim: ". */
@@ -131,12 +136,12 @@ static void put_cases(FILE *f, const struct judge_result *r, bool verbose)
         const bool claimed = one->outcome != JUDGE_NOT_CLAIMED;
 
         if (verbose || (few && claimed) ||
-            (deviates(one) && listed < MAX_LISTED)) {
+            (deviates(r, c) && listed < MAX_LISTED)) {
             put_case(f, r, one);
             listed++;
         } else {
-            off += deviates(one);
-            right += claimed && !deviates(one);
+            off += deviates(r, c);
+            right += claimed && !deviates(r, c);
         }
     }
     if (off > 0) {
