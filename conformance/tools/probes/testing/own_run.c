@@ -19,8 +19,9 @@
  * Written here once more, without a line of the world's. Every call of a log
  * must be one of these, in the record's order, on the communicator whose
  * members are the dimension's, or a part of an exchange out of band: an
- * agreement among all ranks, and an all-gather of 1 to 4096 bytes. Beside
- * them each rank sends one message, its farewell, to each other one.
+ * agreement among all ranks, and an all-gather of 1 to 4096 bytes. The first
+ * one of all says which build each rank is of: a host's name and two hashes.
+ * Beside them each rank sends one message, its farewell, to each other one.
  */
 #include "record/record.h"
 #include "tools/probes/probe.h"
@@ -34,6 +35,7 @@ enum {
     AGREEMENT_BYTES = 48,
     TURN_BYTES = 1 << 18,
     EXCHANGE_BYTES = 4096,
+    BUILD_BYTES = 64 + 65 + 65,
     N_GROUPS = 3, /* replicate, shard, world */
 };
 
@@ -190,7 +192,16 @@ static bool follow_sequence(struct follow *f, const struct record_sequence *s)
 static bool follow_rank(struct follow *f, const struct record_rank *r,
                         uint64_t world)
 {
-    bool is_right = follow_sequence(f, &r->sequence[r->shard_sequence]);
+    const struct probe_collective *first = f->log->call;
+    bool is_right;
+
+    if (f->log->n_calls == 0 || first->kind != PROBE_ALL_GATHER ||
+        first->bytes != BUILD_BYTES || first->mode != PROBE_BLOCKING ||
+        first->failed) {
+        return WRONG(f, "the first call does not say of which build it is");
+    }
+    f->at = 1;
+    is_right = follow_sequence(f, &r->sequence[r->shard_sequence]);
     for (uint32_t s = 0; is_right && s < r->n_steps; s++) {
         is_right = follow_sequence(f, &r->sequence[r->step_sequence[s]]);
     }
