@@ -310,6 +310,7 @@ void case_sharded(const struct run_case *c, struct run_case *out)
     out->sync[0] = 1;
     out->optimizer = FSDP_OPTIMIZER_SGD;
     out->precision = CASE_F32; /* what rests is float32 */
+    out->data = c->data == WORKLOAD_EXACT16 ? WORKLOAD_EXACT : c->data;
     out->factors = CASE_USUAL_FACTORS;
     out->lr = case_default_lr(out);
     out->weight_decay = out->divide_factor = 0.0f;

@@ -116,6 +116,29 @@ static void cases_are_well_formed_and_differ(void **state)
     manifest_release(&list);
 }
 
+/* `--level layout` makes these of them. */
+static void each_can_be_sharded_alone(void **state)
+{
+    struct case_list list;
+
+    (void)state;
+    make(&list);
+    for (uint32_t i = 0; i < list.n; i++) {
+        struct run_case c;
+        const char *why;
+
+        case_sharded(&list.c[i], &c);
+        why = case_check(&c);
+        if (why) {
+            char id[CASE_ID_BYTES];
+
+            case_id(&list.c[i], id);
+            fail_msg("%s: %s", id, why);
+        }
+    }
+    manifest_release(&list);
+}
+
 /* A check of arithmetic needs data whose order matters, an odd world and
  * batches that differ: these are natural data of three ranks, or of three
  * in a dimension. */
@@ -392,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_list_is_the_pinned_one),
         cmocka_unit_test(cases_are_well_formed_and_differ),
+        cmocka_unit_test(each_can_be_sharded_alone),
         cmocka_unit_test(every_strategy_has_natural_data_of_three),
         cmocka_unit_test(the_core_is_there),
         cmocka_unit_test(exact_data_stay_exact),
