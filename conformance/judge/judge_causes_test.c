@@ -217,14 +217,13 @@ static void nothing_failed(void **state)
     judge_release(&r);
 }
 
-/* Wrong calls did harm, it seems; but training alone is wrong. */
-static void harm_is_told_of_a_right_engine_alone(void **state)
+/* Something beside training is wrong, it seems; but training alone is. Then
+ * the same case without it is in the run, too, and wrong. */
+static void check_beside(struct table *t, uint32_t outcome, uint32_t blocked_by)
 {
-    struct table *t = *state;
     struct judge_result r;
 
     t->row[EARLY].needs = NULL;
-    t->row[LATE].harmless = true;
     t->run.c[1].scenario = t->run.record[1].c.scenario = CASE_MISUSE;
     lose(t, 1, TESTING_STEPS - 1);
     r = judged(t);
@@ -235,41 +234,30 @@ static void harm_is_told_of_a_right_engine_alone(void **state)
     check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
     check(&r, 1, LATE, JUDGE_BLOCKED, EARLY);
     judge_release(&r);
-    /* The same case without it, in this run, can tell. */
     t->run.c[1] = t->run.c[0];
     t->run.c[1].scenario = CASE_MISUSE;
     t->run.record[1].c = t->run.c[1];
     r = judged(t);
-    check(&r, 1, LATE, JUDGE_FAIL, JUDGE_NONE);
+    check(&r, 1, LATE, outcome, blocked_by);
     judge_release(&r);
 }
 
-/* A wrong sum behind a wrong call, it seems; but training alone is wrong. The
- * same case without the call, if it is right, tells that it is the call. */
+/* With that one it is compared, and can tell. */
+static void harm_is_told_of_a_right_engine_alone(void **state)
+{
+    struct table *t = *state;
+
+    t->row[LATE].harmless = true;
+    check_beside(t, JUDGE_FAIL, JUDGE_NONE);
+}
+
+/* It is compared with the unsharded run, as that one is. */
 static void what_is_beside_waits_for_training(void **state)
 {
     struct table *t = *state;
-    struct judge_result r;
 
-    t->row[EARLY].needs = NULL;
     t->row[LATE].beside_training = true;
-    t->run.c[1].scenario = t->run.record[1].c.scenario = CASE_MISUSE;
-    lose(t, 1, TESTING_STEPS - 1);
-    r = judged(t);
-    check(&r, 1, LATE, JUDGE_FAIL, JUDGE_NONE);
-    judge_release(&r);
-    lose(t, 0, 0);
-    r = judged(t);
-    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
-    check(&r, 1, LATE, JUDGE_BLOCKED, EARLY);
-    judge_release(&r);
-    /* The plain one is there, and is wrong itself. */
-    t->run.c[1] = t->run.c[0];
-    t->run.c[1].scenario = CASE_MISUSE;
-    t->run.record[1].c = t->run.c[1];
-    r = judged(t);
-    check(&r, 1, LATE, JUDGE_BLOCKED, EARLY);
-    judge_release(&r);
+    check_beside(t, JUDGE_BLOCKED, EARLY);
 }
 
 /* What is said of any script waits for what is said of a step. */
