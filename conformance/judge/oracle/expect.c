@@ -259,21 +259,10 @@ static void find_states(struct expect *e)
     e->fullest = most;
 }
 
-static uint32_t n_states(const struct expect *e)
-{
-    static const uint32_t states[] = {
-        [FSDP_OPTIMIZER_SGD] = 0,
-        [FSDP_OPTIMIZER_MOMENTUM] = 1,
-        [FSDP_OPTIMIZER_ADAMW] = 2,
-    };
-
-    return states[e->c->optimizer];
-}
-
 uint64_t expect_states_less(const struct expect *e, uint32_t k)
 {
     return (e->states - states_of(e, k % e->shards)) * sizeof(float) *
-           n_states(e);
+           expect_walk_states(e);
 }
 
 uint64_t expect_rest_of(const struct expect *e, uint32_t k, uint32_t kind,
@@ -292,7 +281,7 @@ static uint64_t states_stored(const struct expect *e, uint32_t s)
     for (uint32_t u = 0; u < e->units->n_units; u++) {
         bytes += expect_walk_in_lines(state_of(e, u, s) * sizeof(float));
     }
-    return bytes * n_states(e);
+    return bytes * expect_walk_states(e);
 }
 
 uint64_t expect_peak_storage(const struct expect *e, uint32_t k)

@@ -124,29 +124,18 @@ static int walk_pass(struct walk *w, const struct script_action *a,
     return FSDP_OK;
 }
 
-static uint32_t n_states(const struct expect *e)
-{
-    static const uint32_t states[] = {
-        [FSDP_OPTIMIZER_SGD] = 0,
-        [FSDP_OPTIMIZER_MOMENTUM] = 1,
-        [FSDP_OPTIMIZER_ADAMW] = 2,
-    };
-
-    return states[e->c->optimizer];
-}
-
 /* What is trained from here on: the states of all else are gone. */
 static void train(struct walk *w, const struct expect *now)
 {
     for (uint32_t u = 0; u < now->units->n_units; u++) {
-        for (uint32_t i = 0; i < n_states(now); i++) {
+        for (uint32_t i = 0; i < expect_walk_states(now); i++) {
             expect_walk_shrink(w, FSDP_OPTIM, FSDP_DTYPE_F32,
                                w->e->unit[u].state);
         }
     }
     w->e = now;
     for (uint32_t u = 0; u < now->units->n_units; u++) {
-        for (uint32_t i = 0; i < n_states(now); i++) {
+        for (uint32_t i = 0; i < expect_walk_states(now); i++) {
             expect_walk_grow(w, FSDP_OPTIM, FSDP_DTYPE_F32, now->unit[u].state);
         }
     }
@@ -284,7 +273,7 @@ int expect_walk(struct expect *e, const struct expect_watch *watch)
         for (uint32_t u = 0; u < e->units->n_units; u++) {
             expect_walk_grow(&w, FSDP_PARAM_SHARD, FSDP_DTYPE_F32,
                              e->unit[u].chunk);
-            for (uint32_t i = 0; i < n_states(e); i++) {
+            for (uint32_t i = 0; i < expect_walk_states(e); i++) {
                 expect_walk_grow(&w, FSDP_OPTIM, FSDP_DTYPE_F32,
                                  e->unit[u].state);
             }

@@ -26,6 +26,17 @@ uint64_t expect_walk_in_lines(uint64_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
+uint32_t expect_walk_states(const struct expect *e)
+{
+    static const uint32_t states[] = {
+        [FSDP_OPTIMIZER_SGD] = 0,
+        [FSDP_OPTIMIZER_MOMENTUM] = 1,
+        [FSDP_OPTIMIZER_ADAMW] = 2,
+    };
+
+    return states[e->c->optimizer];
+}
+
 uint64_t expect_walk_bytes(uint32_t dtype, uint64_t elements)
 {
     return elements * fsdp_dtype_bytes(dtype);

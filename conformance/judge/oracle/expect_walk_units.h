@@ -41,6 +41,8 @@ struct walk {
     const struct expect_watch *watch; /* NULL: nobody looks on */
 };
 
+/* States that the optimizer has of an element. */
+uint32_t expect_walk_states(const struct expect *e);
 /* Bytes of so many elements. */
 uint64_t expect_walk_bytes(uint32_t dtype, uint64_t elements);
 /* Bytes of storage of so many: whole lines. */

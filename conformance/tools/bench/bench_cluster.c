@@ -165,25 +165,12 @@ static int find_all(const struct launch *x, struct world_rank *rank,
 
 /* ---- What is measured --------------------------------------------------- */
 
-/* The slowest rank's, which is the world's. */
-static int slowest(struct world_rank *rank, double *seconds)
-{
-    double all[WORLD_MAX_RANKS];
-
-    FSDP_TRY(
-        rank->exchange(rank->exchange_self, seconds, sizeof(*seconds), all));
-    for (uint32_t r = 0; r < rank->world; r++) {
-        *seconds = all[r] > *seconds ? all[r] : *seconds;
-    }
-    return FSDP_OK;
-}
-
 static int step(struct world_rank *rank, struct bench_life *life, double *out)
 {
     *out = 0.0;
-    FSDP_TRY(slowest(rank, out)); /* all begin */
+    FSDP_TRY(bench_life_slowest(rank, out)); /* all begin */
     FSDP_TRY(bench_life_step(life, out));
-    return slowest(rank, out);
+    return bench_life_slowest(rank, out);
 }
 
 static int optimizer(struct world_rank *rank, const struct bench_life *life,
@@ -195,13 +182,13 @@ static int optimizer(struct world_rank *rank, const struct bench_life *life,
     double begin;
 
     *out = 0.0;
-    FSDP_TRY(slowest(rank, out));
+    FSDP_TRY(bench_life_slowest(rank, out));
     begin = bench_now();
     FSDP_TRY(life->who->engine->step(life->sharded, &how));
     FSDP_TRY(life->who->engine->zero_grad(life->sharded));
     FSDP_TRY(d->sync(d->self, NULL));
     *out = bench_now() - begin;
-    return slowest(rank, out);
+    return bench_life_slowest(rank, out);
 }
 
 static double cpu_now(void)
@@ -230,13 +217,13 @@ static int collective(struct world_rank *rank, uint32_t kind, uint64_t bytes,
     double cpu;
 
     *out = 0.0;
-    FSDP_TRY(slowest(rank, out));
+    FSDP_TRY(bench_life_slowest(rank, out));
     begin = bench_now();
     cpu = cpu_now();
     FSDP_TRY(rank->comm.run(rank->comm.self, NULL, &c));
     *out = bench_now() - begin;
     *share = (cpu_now() - cpu) / *out;
-    return slowest(rank, out);
+    return bench_life_slowest(rank, out);
 }
 
 static int turn(struct world_rank *rank, struct bench_life life[1 + HOWS],

@@ -148,6 +148,18 @@ int bench_life_open(struct bench_life *life, const struct bench_contestant *who,
                                  &life->run);
 }
 
+int bench_life_slowest(struct world_rank *rank, double *seconds)
+{
+    double all[WORLD_MAX_RANKS];
+
+    FSDP_TRY(
+        rank->exchange(rank->exchange_self, seconds, sizeof(*seconds), all));
+    for (uint32_t r = 0; r < rank->world; r++) {
+        *seconds = all[r] > *seconds ? all[r] : *seconds;
+    }
+    return FSDP_OK;
+}
+
 void bench_life_close(struct bench_life *life)
 {
     const struct fsdp_engine *engine = life->who ? life->who->engine : NULL;

@@ -78,6 +78,8 @@ int bench_life_open(struct bench_life *life, const struct bench_contestant *who,
 /* One step, from the first point to the end of all that it has started. The
  * samples are drawn before the clock starts. */
 int bench_life_step(struct bench_life *life, double *seconds);
+/* The slowest rank's time is the world's. */
+int bench_life_slowest(struct world_rank *rank, double *seconds);
 void bench_life_close(struct bench_life *life); /* any state */
 
 /* A life from open to close with one thing done in it, that looks at the

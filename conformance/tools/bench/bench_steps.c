@@ -47,19 +47,6 @@ static double peak_memory(void)
                                                : 0.0;
 }
 
-/* The slowest rank's time is the world's. */
-static int slowest(struct world_rank *rank, double *seconds)
-{
-    double all[WORLD_MAX_RANKS];
-
-    FSDP_TRY(
-        rank->exchange(rank->exchange_self, seconds, sizeof(*seconds), all));
-    for (uint32_t r = 0; r < rank->world; r++) {
-        *seconds = all[r] > *seconds ? all[r] : *seconds;
-    }
-    return FSDP_OK;
-}
-
 static int sample(struct launch *x, struct world_rank *rank,
                   struct bench_life *life, double *out)
 {
@@ -71,7 +58,7 @@ static int sample(struct launch *x, struct world_rank *rank,
         char all[WORLD_MAX_RANKS];
         FSDP_TRY(rank->exchange(rank->exchange_self, &token, 1, all));
         FSDP_TRY(bench_life_step(life, &seconds));
-        FSDP_TRY(slowest(rank, &seconds));
+        FSDP_TRY(bench_life_slowest(rank, &seconds));
         sum += seconds;
     }
     *out = sum / x->repeat;
