@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 801;
+const uint32_t manifest_count = 810;
 const char manifest_sha256[] =
-    "91839448a721f82515b22fb0331892c5b922413b5091f9732d579e5d9954b6b7";
+    "f0071ce55d4965097c38a50240db21427ed819f4e26484b87d141bfe88498b92";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

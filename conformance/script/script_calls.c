@@ -157,6 +157,15 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_FREEZE_BY_TWO] = {"freeze-by-two", SCRIPT_AT_REST},
     [SCRIPT_CALL_LOAD_WITHOUT_STATES] = {"load-without-states",
                                          SCRIPT_STATELESS},
+    [SCRIPT_CALL_SET_DIVIDE_TO_ZERO] = {"set-divide-to-zero", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_DIVIDE_NEGATIVE] = {"set-divide-negative", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_DIVIDE_TO_NAN] = {"set-divide-to-nan", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_PREDIVIDE_TO_ZERO] = {"set-predivide-to-zero",
+                                           SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_PREDIVIDE_INFINITE] = {"set-predivide-infinite",
+                                            SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_PREDIVIDE_TINY] = {"set-predivide-tiny", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_FACTOR_IN_PASS] = {"set-factor-in-pass", SCRIPT_IN_PASS},
 };
 
 bool script_is_wrong(const struct script_inside *in)

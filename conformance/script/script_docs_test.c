@@ -170,10 +170,12 @@ static void test_ids(void **state)
     uint32_t n = 0;
 
     (void)state;
-    while ((at = strstr(at, "script.2."))) {
-        check_id(at);
+    while ((at = strstr(at, "script."))) {
+        if (at[7] >= '0' && at[7] <= '9') {
+            check_id(at);
+            n++;
+        }
         at++;
-        n++;
     }
     assert_int_equal(n, 4);
 }
