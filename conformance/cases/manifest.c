@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 810;
+const uint32_t manifest_count = 812;
 const char manifest_sha256[] =
-    "f0071ce55d4965097c38a50240db21427ed819f4e26484b87d141bfe88498b92";
+    "15467740f6a93d9479de4eabacfe9e53e5cda0da5fed135de074da2d02256815";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
