@@ -184,6 +184,19 @@ static uint32_t one_bit_of(struct chance *d, uint32_t bits)
     return (uint32_t)__builtin_ctz(bits);
 }
 
+/* So that something is trained, whatever is frozen. */
+static void untie_head(struct run_case *c)
+{
+    struct graph g;
+
+    if (case_graph_of(c, &g) &&
+        g.module[g.n_modules - 1].parameter[0].tied >= 0) {
+        memset(c->size, 0, sizeof(c->size));
+        memcpy(c->size, "random", sizeof("random"));
+        fit_units(c);
+    }
+}
+
 static void draw_more(uint64_t seed, struct run_case *out)
 {
     const struct workload *w = workload_find(out->workload);
@@ -197,6 +210,7 @@ static void draw_more(uint64_t seed, struct run_case *out)
     }
     if (w && axis == 0) {
         out->frozen = one_bit_of(&d, w->freezes);
+        untie_head(out);
     } else if (w && axis == 1) {
         out->recompute = one_bit_of(&d, w->recomputes);
     }

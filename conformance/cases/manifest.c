@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 812;
+const uint32_t manifest_count = 813;
 const char manifest_sha256[] =
-    "15467740f6a93d9479de4eabacfe9e53e5cda0da5fed135de074da2d02256815";
+    "9eca1e8068ca7e6df906775717a494f3d14f7dd7b90c5ec2862e1349a687fa05";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -401,6 +401,8 @@ enum script_when {
     SCRIPT_PARTIAL = 16384,   /* at rest; sums that replicas have not met for */
     SCRIPT_STATELESS = 32768, /* at rest; in the whole checkpoint a a parameter
                                  has no states that is trained now */
+    SCRIPT_FREE = 65536,      /* at rest; no gradients, and no save is under
+                                 way: nothing else would be refused */
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
 };

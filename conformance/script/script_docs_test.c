@@ -266,6 +266,7 @@ static const struct {
     {SCRIPT_NOT_FINITE, "reduced, not finite"},
     {SCRIPT_SAVING, "saving"},
     {SCRIPT_IDLE, "not saving"},
+    {SCRIPT_FREE, "no gradients, not saving"},
     {SCRIPT_SAVED, "checkpoint a is whole"},
     {SCRIPT_STATELESS, "thawed since checkpoint a"},
     {SCRIPT_OPEN_ALL, "unsharded"},

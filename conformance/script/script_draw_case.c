@@ -115,7 +115,7 @@ uint32_t draw_parameters(const struct run_case *c)
     uint32_t n = 0;
 
     if (!case_graph_of(c, &g)) {
-        return is_gpt(c) ? 14 : 4;
+        return is_gpt(c) ? 14 : strcmp(c->size, "empty") == 0 ? 2 : 4;
     }
     for (uint32_t m = 0; m < g.n_modules; m++) {
         n += g.module[m].n_parameters;
@@ -123,10 +123,10 @@ uint32_t draw_parameters(const struct run_case *c)
     return n;
 }
 
-/* Of gpt none of a norm, of which both are frozen, or none. */
+/* Of gpt none of a norm or an embedding, of which both are frozen, or none. */
 uint32_t draw_parameter(struct drawer *d)
 {
-    static const uint32_t of_gpt[] = {0, 1, 4, 5, 6, 7, 10, 11, 12, 13};
+    static const uint32_t of_gpt[] = {4, 5, 6, 7, 10, 11, 12, 13};
     const struct run_case *c = &d->s->c;
     const uint32_t n = draw_parameters(c);
     const uint32_t kept = script_original(c, n - 1);

@@ -91,6 +91,7 @@ static uint32_t when_at_rest(const struct script_state *s)
                ? SCRIPT_GRADIENTS
                : 0;
     now |= s->saving != NO_SLOT ? SCRIPT_SAVING : SCRIPT_IDLE;
+    now |= !s->pending && !s->reduced && s->saving == NO_SLOT ? SCRIPT_FREE : 0;
     now |= (s->saved & 1) != 0 && s->saving == NO_SLOT ? SCRIPT_SAVED : 0;
     now |= (now & SCRIPT_SAVED) != 0 && script_lacks_states(s, 0)
                ? SCRIPT_STATELESS
