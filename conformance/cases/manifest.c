@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 813;
+const uint32_t manifest_count = 842;
 const char manifest_sha256[] =
-    "9eca1e8068ca7e6df906775717a494f3d14f7dd7b90c5ec2862e1349a687fa05";
+    "5e2b6e26cf39201de92d6af7e6b4cb668b5269b375f26ef5dbb38be28d13f860";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
