@@ -233,11 +233,12 @@ enum fsdp_knob {
      * `reshard`, unshard_all, a step, a load or a CANCEL: none is used that
      * was there before its shard has changed. */
     FSDP_KNOB_RESHARD_AFTER_BACKWARD = 3,
-    /* The unit's factors (options.h), positive and finite, in place of its own
-     * and of the options', under the claim factor-controls. A reduction is
-     * predivided by that of its own pass, whenever what it sends was summed;
-     * and scaled behind the fold by those of the pass in which replicas meet,
-     * a partial sum, too. What was reduced before stays as it is. */
+    /* The unit's factors (struct fsdp_options), positive and finite, in place
+     * of its own and of the options', under the claim factor-controls. A
+     * reduction is predivided by the factor of its own pass, whenever what it
+     * sends was summed; and it is scaled behind the fold by those of the pass
+     * in which replicas meet, a partial sum, too. What was reduced before stays
+     * as it is. */
     FSDP_KNOB_DIVIDE_FACTOR = 4,
     FSDP_KNOB_PREDIVIDE_FACTOR = 5,
 };
