@@ -64,6 +64,29 @@ result 'without it the record names none' "$(grep -s '"isolation"' \
 result 'and no call is said to be none' "$(
     grep 'run.no-forbidden-call' "$folder/out")"
 
+# A case that is weighed.
+once=$id
+id=mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd.steps40
+run "$right" --isolate --verbose
+if grep -q '"weight"' "$folder/records/$id/case.json"; then
+    result 'what its processes hold is within bounds' "$(
+        [ "$code" = 0 ] || tail -n 3 "$folder/out"
+        for name in private-rest private-peak private-steady private-files \
+            bounded; do
+            grep -Eq "^memory.$name +(MUST|SHOULD) +memory +1 " "$folder/out" ||
+                echo "no memory.$name"
+        done)"
+    run "$right" --verbose
+    result 'without isolation nothing is weighed' "$(
+        grep '"weight"' "$folder/records/$id/case.json"
+        grep -E '^memory.(private-|bounded).* 1 ' "$folder/out")"
+else
+    result 'this kernel does not say what processes hold' ''
+    result 'and nothing is asked of it' "$(
+        grep -E '^memory.(private-|bounded).* 1 ' "$folder/out")"
+fi
+id=$once
+
 cat >"$folder/body" <<'END'
 #include <sys/socket.h>
 #include <unistd.h>
@@ -202,4 +225,4 @@ result 'without its notary a case has no record' "$(
     grep -q 'no record: the process that notes' "$folder/err" ||
         cat "$folder/out" "$folder/err"
     ls "$folder/records/$id/case.json" 2>/dev/null)"
-finish 15
+finish 17

@@ -85,6 +85,8 @@ static int open_engine(struct driver *x, struct fsdp_env *lender)
     }
     *lender = x->env;
     lender->engine = NULL;
+    x->own_device =
+        x->env.device && x->engine.open != x->d->device_engine->open;
     if (status == FSDP_OK && !x->env.device) {
         status = x->d->device_engine->open(lender);
         x->env.device = lender->device;
@@ -129,7 +131,7 @@ static int watch_wire(struct driver *x)
     const struct run_case *c = x->d->c;
     int status;
 
-    if (x->d->without_values) {
+    if (x->d->without_values || x->d->purpose != DRIVE_TO_RECORD) {
         return FSDP_OK;
     }
     status = wire_make(&x->now, x->units, c->layout, x->extent[FSDP_DIM_SHARD],
@@ -223,7 +225,9 @@ static int play_recorded(struct driver *x)
 
     FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
     status = watch_wire(x);
-    if (status == FSDP_OK && !x->serial) {
+    if (x->d->purpose != DRIVE_TO_RECORD) {
+        recorder_hold_nothing(x->recorder);
+    } else if (status == FSDP_OK && !x->serial) {
         status = recorder_watch_races(x->recorder);
         recorder_watch_flights(x->recorder, x->d->c->steps - 1);
         if (status == FSDP_OK && x->d->trace) {
@@ -363,6 +367,7 @@ int drive_rank(void *context, struct world_rank *rank)
     if (d->look_at_process) {
         mallopt(M_MMAP_THRESHOLD, 128 * 1024); /* freed memory goes back */
     }
+    drive_allocate_tightly(d);
     make_env(&x, rank);
     if (status == FSDP_OK) {
         status = with_engine(&x);

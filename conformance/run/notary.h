@@ -2,12 +2,13 @@
 /*
  * notary.h - a process beside the ranks, in which no engine is: the kernel
  * tells it each call that a rank's limits (rank_limits.h) refuse, and it notes
- * it.
+ * it. Where a rank asks for it, it weighs it (scales.h).
  */
 #ifndef FSDP_CTS_NOTARY_H
 #define FSDP_CTS_NOTARY_H
 
 #include "record/record.h"
+#include "run/scales.h"
 
 #include <sys/types.h>
 
@@ -15,17 +16,28 @@ struct notary {
     pid_t pid; /* 0: there is none */
     int hand;  /* where a rank hands over what it is told by; else -1 */
     int words; /* where it says at its end what it has noted; else -1 */
+    int line;  /* of a rank, to the notary (rank_line.h); else -1 */
+    int other; /* end of it, until it is handed over; else -1 */
 };
 
-/* Before the ranks are started. False: there is no room for it. */
-bool notary_start(struct notary *n);
-/* In a rank: `rank` is told by the descriptor `listener`, which is closed here,
- * as is what this process has of the notary. */
+enum {
+    NOTARY_RANKS = SCALES_RANKS /* at most */
+};
+
+/* Before the ranks are started. `folders`: what ranks can write to, up to NULL;
+ * NULL: nobody asks what lies there. False: there is no room for it. */
+bool notary_start(struct notary *n, const char *const *folders);
+/* In a rank, while it still can: makes its line. */
+bool notary_make_line(struct notary *n);
+/* And then: `rank` is told by the descriptor `listener`, which is closed here,
+ * as is what this process has of the notary, but for its line. */
 bool notary_hand_over(struct notary *n, uint32_t rank, int listener);
-/* What ranks were refused, the first ones, in order. */
+/* What ranks were refused, the first ones, in order; and what they weighed
+ * (scales.h), by rank. */
 struct notary_notes {
     uint32_t n;
     struct record_refusal refusal[RECORD_REFUSALS];
+    struct record_weight weight[NOTARY_RANKS];
 };
 
 /* When all ranks have ended. False: it did not come to its end, whoever ended

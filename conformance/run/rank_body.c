@@ -95,6 +95,7 @@ int rank_body_run(void *context, struct world_rank *rank)
         if (!limits_enter(b->notary, rank->rank, b->folders, &why)) {
             return is_not_isolated(rank, why);
         }
+        d.line = b->notary->line;
     }
     if (b->loads && load(b, &d, loading, &error) != FSDP_OK) {
         return drive_unloaded(&d, rank, &error);

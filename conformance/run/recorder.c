@@ -231,6 +231,11 @@ void recorder_rest(const struct recorder *r, struct record_rest *out)
     memcpy(out->live, r->meter.live, sizeof(out->live));
 }
 
+uint64_t recorder_storage(const struct recorder *r)
+{
+    return r->meter.storage;
+}
+
 uint64_t recorder_allocations(struct recorder *r)
 {
     uint64_t n = r->meter.allocations;
@@ -265,6 +270,16 @@ int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
     m->moment = grown;
     m->moment[m->n_moments++] = moment;
     return FSDP_OK;
+}
+
+void recorder_hold_nothing(struct recorder *r)
+{
+    r->meter.holds_nothing = true;
+}
+
+void recorder_give_room(struct recorder *r, bool gives)
+{
+    r->meter.gives_room = gives;
 }
 
 static uint64_t live_now(const struct meter *m)

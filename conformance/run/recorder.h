@@ -52,6 +52,8 @@ int64_t recorder_mark(struct recorder *r);
 int recorder_status(const struct recorder *r);
 /* Live bytes by kind, now. */
 void recorder_rest(const struct recorder *r, struct record_rest *out);
+/* Bytes that the engine has allocated, now. */
+uint64_t recorder_storage(const struct recorder *r);
 /* Allocations by the engine since the last call. */
 uint64_t recorder_allocations(struct recorder *r);
 /* Operators that the engine ran since the last call. */
@@ -60,6 +62,11 @@ uint64_t recorder_launches(struct recorder *r);
  * call. A call with out = NULL only forgets what was before. NOMEM. */
 int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
                     uint32_t module);
+
+/* Freed blocks are not held back any more: each byte counts. */
+void recorder_hold_nothing(struct recorder *r);
+/* RLIMIT_DATA grows and shrinks by what the model allocates and frees. */
+void recorder_give_room(struct recorder *r, bool gives);
 
 /* From here on until recorder_watched_peak: by how many bytes what the engine
  * has live, or has allocated, grows beyond what it was here. */

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 void worker_ranks_open(struct worker_ranks *w, const struct worker_options *o)
@@ -70,6 +71,7 @@ static void note_refusals(struct worker_ranks *w, struct notary *notary)
     if (!notary_stop(notary, &notes, &why)) {
         w->unknown = why;
     }
+    memcpy(w->weight, notes.weight, sizeof(w->weight));
     for (uint32_t i = 0; i < notes.n && w->n_refusals < RECORD_REFUSALS; i++) {
         w->refusal[w->n_refusals++] = notes.refusal[i];
     }
@@ -84,7 +86,7 @@ int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
 
     b->o = w->o;
     b->folders = w->folders;
-    if (w->isolate && !notary_start(&notary)) {
+    if (w->isolate && !notary_start(&notary, w->folders)) {
         (void)snprintf(error->message, sizeof(error->message),
                        "no process could be started beside the ranks");
         return FSDP_ERR_NOMEM;

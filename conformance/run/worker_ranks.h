@@ -22,6 +22,7 @@ struct worker_ranks {
     /* What ranks of this case were refused, the first ones. */
     uint32_t n_refusals;
     struct record_refusal refusal[RECORD_REFUSALS];
+    struct record_weight weight[NOTARY_RANKS]; /* in the last world */
     const char *unknown; /* NULL, or why it is not known what these are */
 };
 
