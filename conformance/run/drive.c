@@ -7,6 +7,7 @@
 #include "run/drive.h"
 #include "judge/oracle/expect.h"
 #include "run/call_guard.h"
+#include "run/crossing.h"
 #include "run/orphans.h"
 #include "run/process.h"
 
@@ -203,7 +204,7 @@ static void write_trace(struct driver *x)
     const struct case_model *m = x->d->model;
     struct expect e = {0};
     int n = snprintf(path, sizeof(path), "%s/rank-%u.trace.partial",
-                     x->d->directory, x->env.rank);
+                     x->d->own ? x->d->own : x->d->directory, x->env.rank);
     const bool known =
         expect_make_idle(x->d->c, &m->model->model, &m->units.units,
                          m->model->idle, &e) == FSDP_OK;
@@ -224,6 +225,7 @@ static int play_recorded(struct driver *x)
     int noted;
 
     FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
+    recorder_cross(x->recorder, x->d->crossing);
     status = watch_wire(x);
     if (x->d->purpose != DRIVE_TO_RECORD) {
         recorder_hold_nothing(x->recorder);
@@ -331,6 +333,13 @@ static int write_record(const struct drive *d, uint32_t rank, int status,
         out->error.status = status;
         snprintf(out->error.message, sizeof(out->error.message), "%s",
                  fsdp_status_text(status));
+    }
+    if (d->crossing) {
+        if (crossing_end(d->crossing, out, &error) && error.status != FSDP_OK) {
+            *why = error;
+            return error.status;
+        }
+        return status; /* what nobody has heard is not there */
     }
     record_sort(out);
     if (d->directory &&

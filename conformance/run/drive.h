@@ -16,6 +16,7 @@
 
 #include <fsdp/scaler.h>
 
+struct crossing;
 struct mutant;
 
 /* What a run is for. */
@@ -39,6 +40,7 @@ struct drive {
     void (*mutate)(const struct mutant *mutant, struct fsdp_env *env,
                    struct fsdp_engine *engine);
     const char *directory;    /* where the rank's record goes; NULL: nowhere */
+    const char *own;          /* where a rank may write what else it has */
     struct record_rank *keep; /* it goes there, too: whoever asks releases it;
                                  NULL: it does not */
     bool look_at_process;     /* every rank is a process, forked for the case */
@@ -53,6 +55,8 @@ struct drive {
     uint64_t room; /* DRIVE_TO_BOUND: bytes that the engine may have above what
                       it has at rest; the model's do not count */
     int line;      /* where a rank that is weighed says so (rank_line.h) */
+    struct crossing *crossing; /* to whom the record is told; NULL: it is
+                                  written here */
 };
 
 /* A rank while it is being driven. */

@@ -7,6 +7,7 @@
 #include "run/rank_calls.h"
 #include "run/rank_line.h"
 #include "run/scales.h"
+#include "run/scribe.h"
 #include "run/whole_io.h"
 
 #include <errno.h>
@@ -29,7 +30,9 @@ enum {
 enum {
     CALLS, /* that it is refused, from the kernel */
     WORDS, /* its own */
-    N_WAYS
+    N_WAYS,
+    PIPE = N_WAYS, /* which nobody waits at */
+    N_HANDED
 };
 
 struct listeners {
@@ -37,9 +40,12 @@ struct listeners {
     uint32_t n;
     struct pollfd hand[1 + N_WAYS * NOTARY_RANKS]; /* 0: the hand itself */
     struct scales scales;
+    const char *record; /* folder, or NULL */
     struct heard {
         uint32_t rank;
         pid_t pid;
+        int pipe;
+        struct scribe scribe;
     } of[NOTARY_RANKS];
 };
 
@@ -68,7 +74,7 @@ static _Noreturn void give_up(void)
 /* A rank hands over its descriptors. False: nobody will any more. */
 static bool take(struct listeners *all)
 {
-    char room[CMSG_SPACE(N_WAYS * sizeof(int))];
+    char room[CMSG_SPACE(N_HANDED * sizeof(int))];
     struct handed by = {.rank = 0};
     struct iovec bytes = {&by, sizeof(by)};
     struct msghdr m = {.msg_iov = &bytes,
@@ -83,14 +89,20 @@ static bool take(struct listeners *all)
         return n < 0 && errno == EINTR;
     }
     if (!c || c->cmsg_type != SCM_RIGHTS || all->n == NOTARY_RANKS ||
-        c->cmsg_len != CMSG_LEN(N_WAYS * sizeof(int))) {
+        c->cmsg_len != CMSG_LEN(N_HANDED * sizeof(int))) {
         give_up();
     }
     for (uint32_t i = 0; i < N_WAYS; i++) {
         p[i] = (struct pollfd){.events = POLLIN};
         memcpy(&p[i].fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
     }
-    all->of[all->n++] = (struct heard){by.rank, by.pid};
+    all->of[all->n] = (struct heard){.rank = by.rank, .pid = by.pid};
+    memcpy(&all->of[all->n].pipe, CMSG_DATA(c) + PIPE * sizeof(int),
+           sizeof(int));
+    if (!scribe_begin(&all->of[all->n].scribe)) {
+        give_up();
+    }
+    all->n++;
     return true;
 }
 
@@ -123,14 +135,37 @@ static void answer(struct listeners *all, uint32_t i)
     (void)ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &said);
 }
 
+static bool write_record(struct listeners *all, uint32_t i, int line)
+{
+    struct fsdp_error error;
+
+    return all->record &&
+           scribe_write(&all->of[i].scribe, all->record, all->of[i].rank,
+                        &error) &&
+           rank_line_answer(line, RANK_LINE_WRITE) &&
+           whole_write(line, &error, sizeof(error));
+}
+
 /* A rank that says what has no meaning is not heard any more. */
-static bool weigh(struct listeners *all, uint32_t i)
+static bool hear_words(struct listeners *all, uint32_t i)
 {
     const int line = all->hand[1 + N_WAYS * i + WORDS].fd;
+    struct heard *const of = &all->of[i];
     struct rank_line_said said;
 
-    return rank_line_hear(line, &said) &&
-           scales_weigh(&all->scales, all->of[i].rank, all->of[i].pid, &said) &&
+    if (!rank_line_hear(line, &said)) {
+        return false;
+    }
+    if (said.word == RANK_LINE_WRITE) {
+        return write_record(all, i, line);
+    }
+    if (said.word == RANK_LINE_DRAIN) {
+        if (!scribe_drain(&of->scribe, of->pipe, said.n)) {
+            give_up();
+        }
+        return !of->scribe.lost && rank_line_answer(line, said.word);
+    }
+    return scales_weigh(&all->scales, of->rank, of->pid, &said) &&
            rank_line_answer(line, said.word);
 }
 
@@ -141,7 +176,8 @@ static void hear(struct listeners *all, uint32_t i)
         bool goes_on = p->revents == 0;
 
         if (p->revents & POLLIN) {
-            goes_on = way == WORDS ? weigh(all, i) : (answer(all, i), true);
+            goes_on =
+                way == WORDS ? hear_words(all, i) : (answer(all, i), true);
         }
         if (!goes_on) { /* its rank has ended, perhaps */
             close(p->fd);
@@ -171,7 +207,8 @@ static void listen_to_all(struct listeners *all, int hand)
     }
 }
 
-static _Noreturn void be_notary(int hand, int words, const char *const *folders)
+static _Noreturn void be_notary(int hand, int words,
+                                const struct notary_task *task)
 {
     struct listeners *all = calloc(1, sizeof(*all));
     struct report *said = calloc(1, sizeof(*said));
@@ -180,7 +217,8 @@ static _Noreturn void be_notary(int hand, int words, const char *const *folders)
         give_up();
     }
     (void)signal(SIGPIPE, SIG_IGN);
-    scales_begin(&all->scales, folders, all->notes.weight);
+    scales_begin(&all->scales, task->folders, all->notes.weight);
+    all->record = task->record;
     listen_to_all(all, hand);
     said->notes = all->notes;
     said->end = THE_END;
@@ -196,12 +234,12 @@ static void close_both(int two[2])
     close(two[1]);
 }
 
-bool notary_start(struct notary *n, const char *const *folders)
+bool notary_start(struct notary *n, const struct notary_task *task)
 {
     int hand[2];
     int words[2];
 
-    *n = (struct notary){.hand = -1, .words = -1, .line = -1, .other = -1};
+    *n = (struct notary){.hand = -1, .words = -1, .line = -1, .pipe = -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand) != 0) {
         return false;
     }
@@ -213,7 +251,7 @@ bool notary_start(struct notary *n, const char *const *folders)
     if (n->pid == 0) {
         close(hand[0]);
         close(words[0]);
-        be_notary(hand[1], words[1], folders);
+        be_notary(hand[1], words[1], task);
     }
     close(hand[1]);
     close(words[1]);
@@ -236,13 +274,19 @@ bool notary_make_line(struct notary *n)
         return false;
     }
     n->line = two[0];
-    n->other = two[1];
+    n->other_line = two[1];
+    if (pipe(two) != 0) {
+        return false;
+    }
+    n->other_pipe = two[0];
+    n->pipe = two[1];
     return true;
 }
 
 bool notary_hand_over(struct notary *n, uint32_t rank, int listener)
 {
-    const int descriptors[N_WAYS] = {[CALLS] = listener, [WORDS] = n->other};
+    const int descriptors[N_HANDED] = {
+        [CALLS] = listener, [WORDS] = n->other_line, [PIPE] = n->other_pipe};
     struct handed by = {rank, getpid()};
     char room[CMSG_SPACE(sizeof(descriptors))];
     struct iovec bytes = {&by, sizeof(by)};
@@ -263,10 +307,10 @@ bool notary_hand_over(struct notary *n, uint32_t rank, int listener)
         sent = sendmsg(n->hand, &m, MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
     close(listener);
-    close(n->other);
+    close(n->other_line);
+    close(n->other_pipe);
     close(n->hand);
     close(n->words);
-    n->other = -1;
     return sent == (ssize_t)sizeof(by);
 }
 

@@ -4,6 +4,7 @@
  * the lives that they are part of.
  */
 #include "run/play.h"
+#include "run/crossing.h"
 #include "run/rank_line.h"
 
 /* ---- A life ------------------------------------------------------------ */
@@ -219,6 +220,9 @@ int play_script(struct driver *x)
         FSDP_TRY(x->serial && is_pass(a) ? play_passes_of_all(x, a)
                                          : play_action(x, a));
         FSDP_TRY(play_note_action(x, a, peek(x)));
+        if (x->d->crossing) {
+            crossing_lists(x->d->crossing, x->out);
+        }
     }
     return end_life(x);
 }

@@ -67,7 +67,7 @@ static const char *try_out(void)
     bool noted;
     pid_t pid;
 
-    if (!notary_start(&n, NULL)) {
+    if (!notary_start(&n, &(struct notary_task){.record = NULL})) {
         return "room for a process";
     }
     pid = fork();

@@ -2,6 +2,7 @@
 /*
  * rank_line.h - what a rank tells the process beside it (notary.h), and waits
  * until that has done what it is told to: a descriptor, which the rank keeps.
+ * What needs no answer goes by another one (crossing.h).
  */
 #ifndef FSDP_CTS_RANK_LINE_H
 #define FSDP_CTS_RANK_LINE_H
@@ -15,6 +16,9 @@ enum rank_line_word {
     RANK_LINE_SHARD,      /* it has been sharded */
     RANK_LINE_OPENED,     /* the model has what it needs */
     RANK_LINE_STEP,       /* a step has ended, all gradients are gone */
+    RANK_LINE_DRAIN,      /* so many bytes have been written to the pipe */
+    RANK_LINE_WRITE,      /* the record is whole: a struct fsdp_error follows
+                             the answer */
     RANK_LINE_N_WORDS
 };
 

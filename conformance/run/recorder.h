@@ -22,6 +22,10 @@ struct expect;
  * filled as the run goes on; recorder and out outlive the engine. NOMEM. */
 int recorder_open(struct fsdp_env *env, struct record_rank *out,
                   struct recorder **recorder);
+/* From now on what is seen crosses to another process (crossing.h), and values
+ * are not kept here. Borrowed. */
+struct crossing;
+void recorder_cross(struct recorder *r, struct crossing *crossing);
 /* From now on looks at what goes over the wire. Borrowed. */
 void recorder_watch(struct recorder *r, struct wire *wire);
 /* From now on follows who is ordered behind whom; without streams there is

@@ -310,13 +310,14 @@ static int run_case(struct worker *w, const struct run_case *c)
     if (w->o->words != 0) {
         worker_folder_renew(w->o->records, folder);
     }
-    worker_ranks_begin(&w->ranks, folder);
+    worker_ranks_begin(&w->ranks, folder, !engine_claims(w->engine, "serial"));
+    d.own = worker_ranks_own(&w->ranks);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
         snprintf(w->error.message, sizeof(w->error.message), "%.180s: %s",
                  folder, strerror(errno));
         return lose_record(w, folder, FSDP_ERR_IO);
     }
-    snprintf(checkpoints, sizeof(checkpoints), "%s/checkpoints", folder);
+    snprintf(checkpoints, sizeof(checkpoints), "%s/checkpoints", d.own);
     if (w->mpi_rank == 0 && case_resumes(c)) {
         drive_clear_checkpoints(checkpoints);
     }
@@ -337,6 +338,7 @@ static int run_case(struct worker *w, const struct run_case *c)
     if (w->mpi_rank == 0 && case_resumes(c)) {
         drive_clear_checkpoints(checkpoints);
     }
+    worker_ranks_collect(&w->ranks);
     if (w->o->words != 0) {
         worker_folder_clean(w->o->records, c,
                             engine_claims(w->engine, "serial"), folder);
