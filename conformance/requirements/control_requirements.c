@@ -216,7 +216,7 @@ static bool has_partial(const struct expect *e, uint32_t i, uint32_t u)
     for (uint32_t k = 0; k <= i; k++) {
         const struct script_action *a = action_at(e, k);
 
-        if (trains(a) && is_trained(e, k, u) &&
+        if (trains(a) && is_trained(e, k, u) && backwards_of(e, u) > 0 &&
             is_on(e, k, u, FSDP_KNOB_GRADIENT_SYNC)) {
             partial = !is_on(e, k, u, FSDP_KNOB_ALL_REDUCE);
         }

@@ -570,7 +570,7 @@ static void test_golden(void **state)
         {2, golden_text,
          "81d38d37293e26684aae4bdf9c580ba8342a8d061cf74338f7bae36879ff16b4"},
         {3, golden_text_3,
-         "1959f14e56a9724003fe671edcf34d5df0c2ba2854bc159e0319d4b34580ef1f"},
+         "2be537527cb14c565922b45ed9890740cbe969a7ced8e274fa869a8c34f061ce"},
     };
 
     (void)state;

@@ -115,7 +115,9 @@ static void check_call(struct script_state *s, uint32_t call, uint32_t now)
               s->s->has_case && s->s->c.ranks < 2 &&
                   script_calls[call].refusal == SCRIPT_IS_A_MISMATCH,
               "one rank cannot disagree: a world of two could");
-    refuse_if(s, call == SCRIPT_CALL_PARAM_AT_REST && s->kept,
+    refuse_if(s,
+              s->kept && (call == SCRIPT_CALL_PARAM_AT_REST ||
+                          call == SCRIPT_CALL_PARAM_AFTER_CANCEL),
               "a unit may be unsharded: `step` ends that");
     if (call == SCRIPT_CALL_LOAD_DAMAGED) {
         s->saved &= ~1u; /* it is what was damaged */

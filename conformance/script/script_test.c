@@ -64,6 +64,7 @@ static void test_canonical(void **state)
         "anew k3 no-shard pair\nanew k2r1 no-shard\n"
         "save a full-rank0\nwait a\nsave b local\nwait b same a\n"
         "load c\nagain\n! load-missing\n"
+        "set 0 divide-factor 3\nset all predivide-factor 0.125\n"
         "pass 5.0 left-open 1\n";
 
     (void)state;
@@ -124,6 +125,11 @@ static const struct {
     {HEAD "anew k4\n", "behind a world is its strategy"},
     {HEAD "anew k4 layer\n", "'layer': behind a world"},
     {HEAD "anew k4 full-shard layers\n", "'layers': nothing more"},
+    {HEAD "set 0 divide-factor 0\n", "a factor is a number from 2^-10"},
+    {HEAD "set all predivide-factor 1025\n", "a factor is a number from"},
+    {HEAD "set 0 divide-factor\n", "a factor is a number from"},
+    {HEAD "set 0 sync 3\n", "such a knob is turned to 0 or 1"},
+    {HEAD "set 0 divide 3\n", "'divide': a knob is sync"},
     {HEAD "zero 1\n", "'1': nothing more"},
     {HEAD "pass\n", "action 1 ends too early: a batch"},
     {HEAD "pass 1\n", "'1': a batch"},

@@ -67,7 +67,7 @@ static bool each_part_spoil(const struct requirement *q, const struct expect *e,
     uint32_t to;
 
     steps_of(q, e, &from, &to);
-    return compare_spoil_stage(r, q->part.stage, from);
+    return compare_spoil_trained(e, r, q->part.stage, from);
 }
 
 const struct requirement_check check_each_part = {.holds = each_part_holds,

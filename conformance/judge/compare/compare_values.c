@@ -340,9 +340,8 @@ struct record_tensor *compare_tensor_to_spoil(struct record *r, uint32_t stage,
     return NULL;
 }
 
-bool compare_spoil_stage(struct record *r, uint32_t stage, uint32_t step)
+static bool spoil_tensor(struct record_tensor *t)
 {
-    struct record_tensor *t = compare_tensor_to_spoil(r, stage, step);
     uint32_t bits;
 
     if (!t) {
@@ -352,4 +351,28 @@ bool compare_spoil_stage(struct record *r, uint32_t stage, uint32_t step)
     bits = isnan(t->data[0]) ? 0 : bits ^ 1u;
     memcpy(t->data, &bits, sizeof(bits));
     return true;
+}
+
+bool compare_spoil_stage(struct record *r, uint32_t stage, uint32_t step)
+{
+    return spoil_tensor(compare_tensor_to_spoil(r, stage, step));
+}
+
+bool compare_spoil_trained(const struct expect *e, struct record *r,
+                           uint32_t stage, uint32_t step)
+{
+    for (uint32_t k = r->n_ranks; k > 0; k--) {
+        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
+
+        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
+            struct record_tensor *t = &rank->tensor[i];
+
+            if (t->stage == stage && t->step >= step && t->n > 0 && t->data &&
+                t->parameter < e->model->n_parameters &&
+                expect_is_trainable(e, t->parameter)) {
+                return spoil_tensor(t);
+            }
+        }
+    }
+    return compare_spoil_stage(r, stage, step);
 }
