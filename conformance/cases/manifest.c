@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 801;
+const uint32_t manifest_count = 845;
 const char manifest_sha256[] =
-    "91839448a721f82515b22fb0331892c5b922413b5091f9732d579e5d9954b6b7";
+    "f04c9dce9bd961e1ec5cd5fff511f9813fb899127e5c6b83c2192270e6d83260";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
