@@ -173,6 +173,13 @@ static bool keeps_partials(const struct run_case *c, uint32_t value)
     return says(c, " all-reduce ") || says(c, "! step-with-partials");
 }
 
+static bool turns_factors(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, "divide-factor ") || says(c, "! set-divide-") ||
+           says(c, "! set-predivide-") || says(c, "! set-factor-");
+}
+
 static bool offers_factors(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -315,6 +322,10 @@ const struct claim known_claims[] = {
              "`control.all-reduce`, `control.partial-sum`, "
              "`error.step-with-partials`",
      .asked_by = keeps_partials},
+    {"factor-controls", CLAIM_ENGINE,
+     .text = "scripts that `set` a unit's divide or predivide factor; "
+             "`control.factor`, `error.control-factors`",
+     .asked_by = turns_factors},
     {"unit-factors", CLAIM_ENGINE,
      .text = "cases with a predivide factor, or units' own factors; "
              "`reduce.predivide`, `reduce.unit-scale`, `error.factors`",

@@ -9,7 +9,7 @@
 #include "cases/case.h"
 
 enum {
-    CASE_MAX_CLAIMS = 24 /* more than a script that does everything needs */
+    CASE_MAX_CLAIMS = 32 /* more than a script that does everything needs */
 };
 
 enum claim_group {

@@ -4,23 +4,30 @@
  * smaller.
  */
 #include "cases/case_graph.h"
+#include "cases/case_script.h"
+#include "models/workload.h"
 
 #include <fsdp/arith/philox.h>
 #include <string.h>
 
 enum {
     CASE_STREAM = 0x11000000, /* of random numbers; the graph has another */
+    MORE_STREAM = 0x11000001, /* of what generator 1 did not draw */
+    SCRIPT_UNITS = 2,         /* that scripts name, */
+    SCRIPT_PARAMETERS = 3,    /* and parameters, */
+    SCRIPT_MICROBATCHES = 3,
 };
 
 struct chance {
     uint64_t seed, at;
+    uint32_t stream;
 };
 
 /* 0 .. n - 1 */
 static uint32_t below(struct chance *c, uint32_t n)
 {
     const struct fsdp_philox_out b =
-        fsdp_random_block(c->seed, CASE_STREAM, c->at / 4);
+        fsdp_random_block(c->seed, c->stream, c->at / 4);
 
     return (uint32_t)(((uint64_t)b.word[c->at++ % 4] * n) >> 32);
 }
@@ -99,12 +106,12 @@ static void fit_units(struct run_case *c)
     at_most(&c->reduces_in_flight, n);
 }
 
-void case_graph_draw(uint64_t seed, struct run_case *out)
+static void draw_first(uint64_t seed, struct run_case *out)
 {
     static const uint32_t scenario[] = {CASE_TRAIN,  CASE_TRAIN,  CASE_TRAIN,
                                         CASE_EVAL,   CASE_EVAL,   CASE_CANCEL,
                                         CASE_MISUSE, CASE_SUMMON, CASE_AGAIN};
-    struct chance d = {.seed = seed};
+    struct chance d = {.seed = seed, .stream = CASE_STREAM};
     const bool ties = seed % 4 == 3;
     bool ahead;
 
@@ -130,6 +137,99 @@ void case_graph_draw(uint64_t seed, struct run_case *out)
     out->reduces_in_flight = below(&d, 3) * ahead;
     out->layout = below(&d, FSDP_LAYOUT_PER_PARAMETER + 1);
     fit_units(out);
+}
+
+/* ---- What came later: ties, frozen, recomputed, single units ------------- */
+
+/* Whether the scripts that are drawn name what it has. */
+static bool has_what_scripts_name(const struct run_case *c)
+{
+    struct graph g;
+    uint32_t parameters = 0;
+
+    if (!case_graph_of(c, &g)) {
+        return false;
+    }
+    for (uint32_t m = 0; m < g.n_modules; m++) {
+        parameters += g.module[m].n_parameters;
+    }
+    return g.n_units >= SCRIPT_UNITS && parameters >= SCRIPT_PARAMETERS &&
+           c->microbatches >= SCRIPT_MICROBATCHES;
+}
+
+static void draw_script(struct chance *d, struct run_case *c)
+{
+    static const char *const name[] = {"kept-copies", "forward-knob",
+                                       "by-hand",     "factors",
+                                       "freeze",      "all-reduce-alone"};
+    const struct case_script *s = case_script_find(name[below(d, 6)]);
+    struct run_case plays = *c;
+
+    while (plays.microbatches < SCRIPT_MICROBATCHES) {
+        plays.sync[plays.microbatches++] = 1;
+    }
+    if (s && has_what_scripts_name(&plays)) {
+        case_play_script(&plays, s);
+        *c = plays;
+    }
+}
+
+static uint32_t one_bit_of(struct chance *d, uint32_t bits)
+{
+    uint32_t i = below(d, (uint32_t)__builtin_popcount(bits));
+
+    while (i-- > 0) {
+        bits &= bits - 1;
+    }
+    return (uint32_t)__builtin_ctz(bits);
+}
+
+/* So that something is trained, whatever is frozen. */
+static void untie_head(struct run_case *c)
+{
+    struct graph g;
+
+    if (case_graph_of(c, &g) &&
+        g.module[g.n_modules - 1].parameter[0].tied >= 0) {
+        memset(c->size, 0, sizeof(c->size));
+        memcpy(c->size, "random", sizeof("random"));
+        fit_units(c);
+    }
+}
+
+static void draw_more(uint64_t seed, struct run_case *out)
+{
+    const struct workload *w = workload_find(out->workload);
+    struct chance d = {.seed = seed, .stream = MORE_STREAM};
+    const uint32_t axis = below(&d, 3);
+
+    if (below(&d, 3) == 0) {
+        memset(out->size, 0, sizeof(out->size));
+        memcpy(out->size, "ties", sizeof("ties"));
+        fit_units(out);
+    }
+    if (w && axis == 0) {
+        out->frozen = one_bit_of(&d, w->freezes);
+        untie_head(out);
+    } else if (w && axis == 1) {
+        out->recompute = one_bit_of(&d, w->recomputes);
+    }
+    if (below(&d, 3) == 0) {
+        draw_script(&d, out);
+    }
+}
+
+void case_graph_draw_by(uint32_t generator, uint64_t seed, struct run_case *out)
+{
+    draw_first(seed, out);
+    if (generator > 1) {
+        draw_more(seed, out);
+    }
+}
+
+void case_graph_draw(uint64_t seed, struct run_case *out)
+{
+    case_graph_draw_by(CASE_GRAPH_GENERATOR, seed, out);
 }
 
 /* ---- Smaller ----------------------------------------------------------- */
@@ -201,8 +301,17 @@ static bool plain_number(float *x)
     return changes;
 }
 
+static bool plain_scenario(struct run_case *c)
+{
+    if (case_is_script(c)) {
+        memset(c->script, 0, sizeof(c->script));
+        c->steps = c->recorded_steps = 2;
+    }
+    return set(&c->scenario, CASE_TRAIN);
+}
+
 enum {
-    SIMPLER = 15
+    SIMPLER = 17
 };
 
 /* The i-th way to simplify the options; false: it changes nothing. */
@@ -210,7 +319,7 @@ static bool simplify(struct run_case *c, uint32_t i)
 {
     switch (i) {
     case 0:
-        return set(&c->scenario, CASE_TRAIN);
+        return plain_scenario(c);
     case 1:
         return full_shard(c);
     case 2:
@@ -237,6 +346,10 @@ static bool simplify(struct run_case *c, uint32_t i)
         return set(&c->reduces_in_flight, 0);
     case 13:
         return set(&c->layout, FSDP_LAYOUT_FLAT);
+    case 14:
+        return set(&c->frozen, WORKLOAD_TRAINS_ALL);
+    case 15:
+        return set(&c->recompute, WORKLOAD_KEEPS);
     default:
         /* Together: each alone says little. */
         return plain_number(&c->weight_decay) | plain_number(&c->divide_factor);
@@ -310,7 +423,8 @@ bool case_graph_smaller(const struct run_case *c, uint32_t *at,
             changed = drop_bit(out, i - n_parts - SIMPLER);
         }
         fit_units(out);
-        if (changed && !case_check(out)) {
+        if (changed && !case_check(out) &&
+            (!case_is_script(out) || has_what_scripts_name(out))) {
             (*at)++;
             return true;
         }

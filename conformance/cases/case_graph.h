@@ -12,7 +12,14 @@
 
 #define CASE_GRAPH "graph"
 
+enum {
+    CASE_GRAPH_GENERATOR = 2 /* what a seed draws; 1: as long ago */
+};
+
 void case_graph_draw(uint64_t seed, struct run_case *out);
+/* As generator 1 or 2 draws it. */
+void case_graph_draw_by(uint32_t generator, uint64_t seed,
+                        struct run_case *out);
 bool case_is_graph(const struct run_case *c);
 /* The random graph of c; false: it is none. */
 bool case_graph_of(const struct run_case *c, struct graph *out);

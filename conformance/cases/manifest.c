@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 845;
+const uint32_t manifest_count = 860;
 const char manifest_sha256[] =
-    "f04c9dce9bd961e1ec5cd5fff511f9813fb899127e5c6b83c2192270e6d83260";
+    "9a08925058415c311ab7a6c0daee24613481913075a5763e07bf6b7fec13077a";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -11,12 +11,17 @@
 #define STATE "optim.state."
 
 /* Whether a state is missing for the reason that its parameter was frozen:
- * others have theirs. */
+ * others have theirs, or would, of the optimizer that saved. */
 static bool was_frozen(const struct checkpoint *c,
                        const struct checkpoint_entry *e)
 {
     const char *kind = strrchr(e->name, '.');
+    const bool adamw = kind && strncmp(kind, ".exp_avg", 8) == 0;
 
+    if (kind && e->is_state &&
+        strcmp(c->manifest.optimizer, adamw ? "adamw" : "momentum") == 0) {
+        return true;
+    }
     for (uint32_t i = 0; kind && e->is_state && i < c->manifest.table.n; i++) {
         const char *name = c->manifest.table.entry[i].name;
         const char *end = strrchr(name, '.');

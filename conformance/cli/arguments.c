@@ -4,6 +4,8 @@
  * option, how its value is read, and where it goes in struct arguments.
  */
 #include "cli/arguments.h"
+
+#include "cases/case_graph.h"
 #include "cli/arguments_internal.h"
 #include "cli/near.h"
 #include "judge/report/special_file.h"
@@ -208,6 +210,9 @@ static const struct option_row rows[] = {
     {"first-seed", "S", TAKES_SELECTION, "the first of their seeds (1)",
      .take = take_first_seed, .at = AT(first_seed), .least = 0,
      .most = UINT32_MAX},
+    {"drawn-by", "N", TAKES_SELECTION,
+     "what such seeds drew with generator N, 1 or 2 (2)", .take = take_number,
+     .at = AT(drawn_by), .least = 1, .most = 2},
     {"scripts", "N", TAKES_SCRIPTS,
      "instead: N scripts that are drawn (docs/scripts.md)", .take = take_number,
      .at = AT(n_scripts), .least = 1, .most = 1000000},
@@ -397,6 +402,7 @@ int arguments_parse(int argc, char **argv, unsigned takes,
                               .level = N_LEVELS,
                               .timeout_ms = ARGUMENTS_TIMEOUT_MS,
                               .first_seed = 1,
+                              .drawn_by = CASE_GRAPH_GENERATOR,
                               .jobs = processors < 1    ? 1
                                       : processors > 64 ? 64
                                                         : (uint32_t)processors};

@@ -49,6 +49,7 @@ struct arguments {
     uint32_t timeout_ms, jobs;
     bool from_a_seed;             /* --first-seed was given */
     uint32_t n_seeds, first_seed; /* random cases; n_seeds 0: the manifest */
+    uint32_t drawn_by;            /* the generator of these */
     uint32_t shard, n_shards;     /* 1..n_shards; n_shards 0: all cases */
     uint32_t seed;                /* of all cases; 0: as in the manifest */
     uint32_t n_scripts;           /* drawn, from `seed` on; 0: none */

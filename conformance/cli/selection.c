@@ -89,7 +89,7 @@ static int append_seeds(const struct arguments *a, struct case_list *to)
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < a->n_seeds; i++) {
-        case_graph_draw((uint64_t)a->first_seed + i, &c);
+        case_graph_draw_by(a->drawn_by, (uint64_t)a->first_seed + i, &c);
         if (selected(a, &c)) {
             to->c[to->n++] = c;
         }

@@ -455,8 +455,10 @@ static int backward_head(struct workload_run *run, uint32_t module)
     const uint64_t w = width(run);
     float *d;
 
-    FSDP_TRY(gradient(run, module, 0, &d)); /* it is never frozen */
-    FSDP_TRY(compute_column_sum(&run->compute, run->rows, w, run->dout, d));
+    FSDP_TRY(gradient(run, module, 0, &d));
+    if (d) { /* it may be frozen in a script, or be tied to what is */
+        FSDP_TRY(compute_column_sum(&run->compute, run->rows, w, run->dout, d));
+    }
     return compute_upload(&run->compute, run->dy, run->dout, run->rows * w);
 }
 

@@ -223,15 +223,17 @@ static bool values_spoil(const struct expect *e, struct record *r)
 /* ---- Calls that must be refused -------------------------------------------
  */
 
-static bool asks_by_hand(const struct expect *e)
+static bool asks_in_windows(const struct expect *e)
 {
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        if (action_at(e, i)->verb == SCRIPT_WRONG &&
-            action_at(e, i)->call == SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT) {
-            return true;
-        }
-    }
-    return false;
+    return script_action_asks(e, SCRIPT_CALL_RESHARD_IN_WINDOW) &&
+           script_action_asks(e, SCRIPT_CALL_UNSHARD_WHILE_OPEN) &&
+           script_action_asks(e, SCRIPT_CALL_RESHARD_WHILE_OPEN);
+}
+
+static bool asks_unknown(const struct expect *e)
+{
+    return script_action_asks(e, SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT) &&
+           script_action_asks(e, SCRIPT_CALL_RESHARD_UNKNOWN_UNIT);
 }
 
 const struct requirement control_copy_requirements[] = {
@@ -327,7 +329,7 @@ const struct requirement control_copy_requirements[] = {
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
      .claim = "unit-controls",
-     .applies = asks_by_hand,
+     .applies = asks_in_windows,
      .check = &check_answers,
      .answers = {{"reshard-in-window", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
                  {"unshard-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
@@ -340,7 +342,7 @@ const struct requirement control_copy_requirements[] = {
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
      .claim = "unit-controls",
-     .applies = asks_by_hand,
+     .applies = asks_unknown,
      .check = &check_answers_named,
      .answers = {{"unshard-unknown-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
                  {"reshard-unknown-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},

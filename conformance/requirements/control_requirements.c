@@ -98,6 +98,12 @@ static bool is_forward(uint32_t point)
     return point == FSDP_PRE_FORWARD || point == FSDP_POST_FORWARD;
 }
 
+/* Whether unit u has something to train in action i. */
+static bool is_trained(const struct expect *e, uint32_t i, uint32_t u)
+{
+    return expect_at(e, i)->unit[u].trains;
+}
+
 /* Backward windows of unit u in a training pass: phases in which one of its
  * modules has a backward point. */
 static uint32_t backwards_of(const struct expect *e, uint32_t u)
@@ -106,7 +112,7 @@ static uint32_t backwards_of(const struct expect *e, uint32_t u)
     uint32_t n = 0;
     bool open = false;
 
-    for (uint32_t i = 0; i < s->n && e->unit[u].trains; i++) {
+    for (uint32_t i = 0; i < s->n; i++) {
         if (is_forward(s->point[i])) {
             open = false;
         } else if (e->units->unit_of_module[s->module[i]] == u && !open) {
@@ -128,7 +134,7 @@ static bool counts_hold(const struct expect *e,
     for (uint32_t u = 0; trains(action_at(e, i)) && u < e->units->n_units;
          u++) {
         const bool on =
-            is_on(e, i, u, FSDP_KNOB_GRADIENT_SYNC) &&
+            is_trained(e, i, u) && is_on(e, i, u, FSDP_KNOB_GRADIENT_SYNC) &&
             (kind != FSDP_ALL_REDUCE || is_on(e, i, u, FSDP_KNOB_ALL_REDUCE));
         const uint32_t want = on ? backwards_of(e, u) : 0;
         uint32_t n = 0;
@@ -210,7 +216,8 @@ static bool has_partial(const struct expect *e, uint32_t i, uint32_t u)
     for (uint32_t k = 0; k <= i; k++) {
         const struct script_action *a = action_at(e, k);
 
-        if (trains(a) && is_on(e, k, u, FSDP_KNOB_GRADIENT_SYNC)) {
+        if (trains(a) && is_trained(e, k, u) &&
+            is_on(e, k, u, FSDP_KNOB_GRADIENT_SYNC)) {
             partial = !is_on(e, k, u, FSDP_KNOB_ALL_REDUCE);
         }
         partial = partial && a->verb != SCRIPT_ZERO && a->verb != SCRIPT_LOAD &&
@@ -246,7 +253,7 @@ static uint32_t first_sum(const struct expect *e)
 {
     for (uint32_t i = 0; sets_all_reduce(e) && i < e->n_events; i++) {
         for (uint32_t u = 0; u < e->units->n_units; u++) {
-            if (expect_at(e, i)->unit[u].trains && shows_sum(e, i, u)) {
+            if (is_trained(e, i, u) && shows_sum(e, i, u)) {
                 return i;
             }
         }
@@ -301,57 +308,40 @@ static bool sum_spoil(const struct expect *e, struct record *r)
 
 /* ---- Calls that must be refused ------------------------------------------ */
 
-static bool asks(const struct expect *e, uint32_t call)
-{
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        const struct script_action *a = action_at(e, i);
-
-        if (a->verb == SCRIPT_WRONG && a->call == call) {
-            return true;
-        }
-        for (uint32_t k = 0; k < a->n_inside; k++) {
-            const struct script_inside *in =
-                &e->script.inside[a->first_inside + k];
-
-            if (script_is_wrong(in) && in->call == call) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /* All of them: of a script that makes one of these calls alone, script.answers
  * tells. */
 static bool asks_in_pass(const struct expect *e)
 {
-    return asks(e, SCRIPT_CALL_SET_IN_PASS) &&
-           asks(e, SCRIPT_CALL_SET_WHILE_OPEN);
+    return script_action_asks(e, SCRIPT_CALL_SET_IN_PASS) &&
+           script_action_asks(e, SCRIPT_CALL_SET_WHILE_OPEN);
 }
 
 static bool asks_unknown(const struct expect *e)
 {
-    return asks(e, SCRIPT_CALL_SET_UNKNOWN_UNIT) &&
-           asks(e, SCRIPT_CALL_SET_UNKNOWN_KNOB) &&
-           asks(e, SCRIPT_CALL_SET_TO_TWO) && asks(e, SCRIPT_CALL_SET_TO_NAN);
+    return script_action_asks(e, SCRIPT_CALL_SET_UNKNOWN_UNIT) &&
+           script_action_asks(e, SCRIPT_CALL_SET_UNKNOWN_KNOB) &&
+           script_action_asks(e, SCRIPT_CALL_SET_TO_TWO) &&
+           script_action_asks(e, SCRIPT_CALL_SET_TO_NAN);
 }
 
 static bool asks_with_partials(const struct expect *e)
 {
-    return e->replicas > 1 && asks(e, SCRIPT_CALL_STEP_WITH_PARTIALS);
+    return e->replicas > 1 &&
+           script_action_asks(e, SCRIPT_CALL_STEP_WITH_PARTIALS);
 }
 
 /* Of one that is, while others are not. */
 static bool asks_with_pending(const struct expect *e)
 {
     return sets(e, FSDP_KNOB_GRADIENT_SYNC) &&
-           asks(e, SCRIPT_CALL_STEP_WITH_PENDING);
+           script_action_asks(e, SCRIPT_CALL_STEP_WITH_PENDING);
 }
 
 static bool clips_incomplete(const struct expect *e)
 {
-    return e->replicas > 1 && asks(e, SCRIPT_CALL_CLIP_WITH_PARTIALS) &&
-           asks(e, SCRIPT_CALL_CLIP_WITH_PENDING);
+    return e->replicas > 1 &&
+           script_action_asks(e, SCRIPT_CALL_CLIP_WITH_PARTIALS) &&
+           script_action_asks(e, SCRIPT_CALL_CLIP_WITH_PENDING);
 }
 
 const struct requirement control_requirements[] = {

@@ -40,5 +40,6 @@ extern const struct requirement tied_requirements[];
 extern const struct requirement scale_requirements[];
 extern const struct requirement control_requirements[];
 extern const struct requirement control_copy_requirements[];
+extern const struct requirement control_factor_requirements[];
 
 #endif

@@ -66,7 +66,7 @@ static bool finite_spoil(const struct expect *e, struct record *r)
 static bool distinct_applies(const struct expect *e)
 {
     return compare_case_staged(e) && e->c->data == WORKLOAD_NATURAL &&
-           e->c->ranks * e->c->microbatches > 1;
+           e->c->ranks * e->c->microbatches > 1 && compare_any_gradient(e);
 }
 
 /* Batch j of a step: rank j % K, microbatch j / K. */

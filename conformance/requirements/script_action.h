@@ -12,4 +12,9 @@
  * its number, from 1, and its text. False, so that a check may return it. */
 bool script_action_tell(const struct expect *e, uint32_t i, struct finding *f);
 
+/* Whether a script makes this call that must be refused, at rest or in a pass.
+ * A requirement that names several is asked of scripts that make them all: of
+ * one alone script.answers tells. */
+bool script_action_asks(const struct expect *e, uint32_t call);
+
 #endif

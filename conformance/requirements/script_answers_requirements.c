@@ -180,7 +180,8 @@ const struct requirement script_answers_requirements[] = {
      .level = LEVEL_ERRORS,
      .general = true,
      .needs = "run.completes error.step-scale error.control-in-pass "
-              "error.control-arguments error.step-with-partials "
+              "error.control-arguments error.control-factors "
+              "error.step-with-partials "
               "error.step-with-unit-pending error.clip-with-partials "
               "error.reshard-in-window error.by-hand-arguments error.freeze "
               "error.freeze-arguments error.load-without-states",

@@ -297,7 +297,8 @@ const struct requirement script_requirements[] = {
      .level = LEVEL_STEP,
      .general = true,
      .needs = "run.shows-every-step script.collectives script.norms "
-              "scale.next-step control.partial-sum control.unshard-values "
+              "scale.next-step control.partial-sum control.factor "
+              "control.unshard-values "
               "thaw.starts thaw.stepped thaw.frozen-keeps thaw.loaded "
               "thaw.others-stay",
      .profile = PROFILE_BITS,

@@ -136,7 +136,8 @@ static bool every_element_changes_holds(const struct expect *e,
     if (!compare_parts(e, r, 0, 1, every_element_changes_of_part, f)) {
         return false;
     }
-    if (e->c->data != WORKLOAD_NATURAL || !(e->c->lr > 0.0f)) {
+    if (e->c->data != WORKLOAD_NATURAL || !(e->c->lr > 0.0f) ||
+        !compare_any_gradient(e)) {
         return true;
     }
     return find_changed(e, &view, &i, &before) ||

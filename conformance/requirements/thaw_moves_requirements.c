@@ -217,34 +217,24 @@ static bool dtype_spoil(const struct expect *e, struct record *r)
 /* ---- Calls that must be refused -------------------------------------------
  */
 
-static bool asks(const struct expect *e, uint32_t call)
-{
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        if (action_at(e, i)->verb == SCRIPT_WRONG &&
-            action_at(e, i)->call == call) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* All of them: of a script that makes one alone, script.answers tells. */
 static bool asks_wrongly(const struct expect *e)
 {
-    return asks(e, SCRIPT_CALL_FREEZE_WITH_GRADIENTS) &&
-           asks(e, SCRIPT_CALL_FREEZE_WHILE_SAVING) &&
-           asks(e, SCRIPT_CALL_FREEZE_WHILE_OPEN);
+    return script_action_asks(e, SCRIPT_CALL_FREEZE_IN_PASS) &&
+           script_action_asks(e, SCRIPT_CALL_FREEZE_WITH_GRADIENTS) &&
+           script_action_asks(e, SCRIPT_CALL_FREEZE_WHILE_SAVING) &&
+           script_action_asks(e, SCRIPT_CALL_FREEZE_WHILE_OPEN);
 }
 
 static bool asks_unknown(const struct expect *e)
 {
-    return asks(e, SCRIPT_CALL_FREEZE_UNKNOWN) &&
-           asks(e, SCRIPT_CALL_FREEZE_BY_TWO);
+    return script_action_asks(e, SCRIPT_CALL_FREEZE_UNKNOWN) &&
+           script_action_asks(e, SCRIPT_CALL_FREEZE_BY_TWO);
 }
 
 static bool asks_stateless(const struct expect *e)
 {
-    return asks(e, SCRIPT_CALL_LOAD_WITHOUT_STATES);
+    return script_action_asks(e, SCRIPT_CALL_LOAD_WITHOUT_STATES);
 }
 
 const struct requirement thaw_moves_requirements[] = {

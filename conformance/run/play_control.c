@@ -123,6 +123,52 @@ int play_wrong_set_to_nan(struct driver *x, int *status)
     return set(x, 0, FSDP_KNOB_ALL_REDUCE, NAN, status);
 }
 
+/* Of the last unit, whose number and knob the message has to say. */
+static int set_factor(struct driver *x, uint32_t knob, float value, int *status)
+{
+    const uint32_t last = x->units->n_units - 1;
+
+    FSDP_TRY(set(x, last, knob, value, status));
+    FSDP_TRY(refused_by_name(x, last, *status));
+    return refused_by_name(x, knob, *status);
+}
+
+int play_wrong_divide_zero(struct driver *x, int *status)
+{
+    return set_factor(x, FSDP_KNOB_DIVIDE_FACTOR, 0.0f, status);
+}
+
+int play_wrong_divide_negative(struct driver *x, int *status)
+{
+    return set_factor(x, FSDP_KNOB_DIVIDE_FACTOR, -2.0f, status);
+}
+
+int play_wrong_divide_nan(struct driver *x, int *status)
+{
+    return set_factor(x, FSDP_KNOB_DIVIDE_FACTOR, NAN, status);
+}
+
+int play_wrong_predivide_zero(struct driver *x, int *status)
+{
+    return set_factor(x, FSDP_KNOB_PREDIVIDE_FACTOR, 0.0f, status);
+}
+
+int play_wrong_predivide_infinite(struct driver *x, int *status)
+{
+    return set_factor(x, FSDP_KNOB_PREDIVIDE_FACTOR, INFINITY, status);
+}
+
+/* Whose inverse is not finite. */
+int play_wrong_predivide_tiny(struct driver *x, int *status)
+{
+    return set_factor(x, FSDP_KNOB_PREDIVIDE_FACTOR, 0x1p-140f, status);
+}
+
+int play_wrong_factor(struct driver *x, int *status)
+{
+    return set(x, FSDP_NO_UNIT, FSDP_KNOB_DIVIDE_FACTOR, 2.0f, status);
+}
+
 static int by_hand(struct driver *x, uint32_t verb, uint32_t unit, int *status)
 {
     *status = play_by_hand(x, verb, unit);

@@ -186,6 +186,7 @@ struct script_scale {
 
 /* Made by script_parse; zeroed, it is empty. */
 struct script {
+    uint32_t generator; /* that drew it; 0: none */
     struct script_scale scale;
     bool has_case;
     struct run_case c; /* of the setting `case`; its scenario is TRAIN */
@@ -231,6 +232,9 @@ bool script_has_own_numbers(const struct script *s);
 /* The case of a life that begins in another world. */
 void script_case_in(const struct run_case *c, const struct script_world *world,
                     struct run_case *out);
+
+/* A SET of a unit's divide or predivide factor. */
+bool script_sets_factor(const struct script_action *a);
 
 /* The parameter group of p among n. */
 uint32_t script_group_of(uint32_t n, uint32_t p);
@@ -369,6 +373,13 @@ enum script_call {
     SCRIPT_CALL_FREEZE_UNKNOWN,
     SCRIPT_CALL_FREEZE_BY_TWO,
     SCRIPT_CALL_LOAD_WITHOUT_STATES,
+    SCRIPT_CALL_SET_DIVIDE_TO_ZERO,
+    SCRIPT_CALL_SET_DIVIDE_NEGATIVE,
+    SCRIPT_CALL_SET_DIVIDE_TO_NAN,
+    SCRIPT_CALL_SET_PREDIVIDE_TO_ZERO,
+    SCRIPT_CALL_SET_PREDIVIDE_INFINITE,
+    SCRIPT_CALL_SET_PREDIVIDE_TINY,
+    SCRIPT_CALL_SET_FACTOR_IN_PASS,
     SCRIPT_N_CALLS,
 };
 
@@ -390,6 +401,8 @@ enum script_when {
     SCRIPT_PARTIAL = 16384,   /* at rest; sums that replicas have not met for */
     SCRIPT_STATELESS = 32768, /* at rest; in the whole checkpoint a a parameter
                                  has no states that is trained now */
+    SCRIPT_FREE = 65536,      /* at rest; no gradients, and no save is under
+                                 way: nothing else would be refused */
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
 };

@@ -153,10 +153,19 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_FREEZE_WITH_GRADIENTS] = {"freeze-with-gradients",
                                            SCRIPT_GRADIENTS},
     [SCRIPT_CALL_FREEZE_WHILE_SAVING] = {"freeze-while-saving", SCRIPT_SAVING},
-    [SCRIPT_CALL_FREEZE_UNKNOWN] = {"freeze-unknown-parameter", SCRIPT_AT_REST},
-    [SCRIPT_CALL_FREEZE_BY_TWO] = {"freeze-by-two", SCRIPT_AT_REST},
+    [SCRIPT_CALL_FREEZE_UNKNOWN] = {"freeze-unknown-parameter", SCRIPT_FREE},
+    [SCRIPT_CALL_FREEZE_BY_TWO] = {"freeze-by-two", SCRIPT_FREE},
     [SCRIPT_CALL_LOAD_WITHOUT_STATES] = {"load-without-states",
                                          SCRIPT_STATELESS},
+    [SCRIPT_CALL_SET_DIVIDE_TO_ZERO] = {"set-divide-to-zero", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_DIVIDE_NEGATIVE] = {"set-divide-negative", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_DIVIDE_TO_NAN] = {"set-divide-to-nan", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_PREDIVIDE_TO_ZERO] = {"set-predivide-to-zero",
+                                           SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_PREDIVIDE_INFINITE] = {"set-predivide-infinite",
+                                            SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_PREDIVIDE_TINY] = {"set-predivide-tiny", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SET_FACTOR_IN_PASS] = {"set-factor-in-pass", SCRIPT_IN_PASS},
 };
 
 bool script_is_wrong(const struct script_inside *in)
@@ -185,6 +194,8 @@ const char *script_when_text(uint32_t when)
         {SCRIPT_PENDING, "behind a pass whose gradients are not reduced"},
         {SCRIPT_PARTIAL, "behind a pass that is reduced, but not across "
                          "replicas"},
+        {SCRIPT_FREE, "at rest, without gradients, where nothing is being "
+                      "saved"},
         {SCRIPT_GRADIENTS, "while there are gradients"},
         {SCRIPT_SAVING, "between save and wait"},
         {SCRIPT_IDLE, "at rest, where nothing is being saved"},

@@ -51,6 +51,9 @@ static const char *claim_of_call(uint32_t call)
         {"tied-", "shared"},
         {"shard-tied", "shared"},
         {"step-scale-", "loss-scale"},
+        {"set-divide-", "factor-controls"},
+        {"set-predivide-", "factor-controls"},
+        {"set-factor-", "factor-controls"},
         {"set-", "unit-controls"},
         {"unshard-unknown-", "unit-controls"},
         {"unshard-while-", "unit-controls"},
@@ -83,9 +86,11 @@ static const char *allowed_by(const struct script_action *a,
     return claim && has(claims, claim) ? claim : NULL;
 }
 
-static const char *claim_of_knob(uint32_t knob)
+static const char *claim_of_knob(const struct script_action *a)
 {
-    return knob == FSDP_KNOB_ALL_REDUCE ? "partial-replicas" : "unit-controls";
+    return script_sets_factor(a)             ? "factor-controls"
+           : a->knob == FSDP_KNOB_ALL_REDUCE ? "partial-replicas"
+                                             : "unit-controls";
 }
 
 /* What the action as such is one of, or NULL. */
@@ -105,7 +110,7 @@ static const char *claim_of_verb(const struct script_action *a)
     case SCRIPT_LOAD:
         return "load";
     case SCRIPT_SET:
-        return claim_of_knob(a->knob);
+        return claim_of_knob(a);
     case SCRIPT_UNSHARD_UNIT:
     case SCRIPT_RESHARD_UNIT:
         return "unit-controls";
@@ -238,6 +243,7 @@ static const struct {
     {"recompute", SCRIPT_PLAIN_RECOMPUTE},
     {"frozen", SCRIPT_PLAIN_FROZEN},
     {"unit-factors", SCRIPT_PLAIN_FACTORS},
+    {"shared", SCRIPT_PLAIN_TIES},
 };
 
 static uint32_t plain_choice(const char *claim)

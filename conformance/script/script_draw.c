@@ -105,15 +105,61 @@ static void draw_anew(struct drawer *d, struct script_action *a)
     }
 }
 
+static float draw_factor(struct drawer *d)
+{
+    static const float factor[] = {1.0f, 2.0f, 3.0f, 7.0f, 0.75f, 1.5f, 0.125f};
+
+    return factor[below(d, N_OF(factor))];
+}
+
+/* Copies are mostly kept where one of these is drawn, for a while. */
+static bool draw_other_knob(struct drawer *d, struct script_action *a)
+{
+    static const uint32_t knob[] = {
+        FSDP_KNOB_RESHARD_AFTER_FORWARD, FSDP_KNOB_RESHARD_AFTER_BACKWARD,
+        FSDP_KNOB_DIVIDE_FACTOR, FSDP_KNOB_PREDIVIDE_FACTOR};
+
+    if (!draw_has_units(d) || one_in(d, 2)) {
+        return false;
+    }
+    a->knob = knob[below(d, N_OF(knob))];
+    a->unit = one_in(d, 3) ? FSDP_NO_UNIT : below(d, draw_units(&d->s->c));
+    a->value = one_in(d, 2) ? 0.0f : 1.0f;
+    if (script_sets_factor(a)) {
+        a->value = draw_factor(d);
+    }
+    return true;
+}
+
 /* More often on than off; partial sums are where there are replicas. */
 static void draw_set(struct drawer *d, struct script_action *a)
 {
-    const uint64_t off = d->state.no_sync | d->state.no_all_reduce;
-
+    if (draw_other_knob(d, a)) {
+        return;
+    }
     a->knob = one_in(d, d->s->c.replicas > 1 ? 2 : 6) ? FSDP_KNOB_ALL_REDUCE
                                                       : FSDP_KNOB_GRADIENT_SYNC;
     a->unit = one_in(d, 3) ? FSDP_NO_UNIT : below(d, draw_units(&d->s->c));
-    a->value = one_in(d, off != 0 ? 4 : 2) ? 0.0f : 1.0f;
+    a->value =
+        one_in(d, (d->state.no_sync | d->state.no_all_reduce) != 0 ? 4 : 2)
+            ? 0.0f
+            : 1.0f;
+}
+
+/* Of one parameter, or of all; mostly what is frozen is thawed. */
+static void draw_freeze(struct drawer *d, struct script_action *a)
+{
+    a->parameter = one_in(d, 6) ? SCRIPT_ALL : draw_parameter(d);
+    if (a->verb == SCRIPT_THAW && one_in(d, 2) && d->state.frozen != 0 &&
+        d->state.frozen != UINT64_MAX) {
+        a->parameter = (uint32_t)__builtin_ctzll(d->state.frozen);
+    }
+}
+
+/* A load of the first checkpoint must be refused. */
+static bool lacks_states(const struct drawer *d)
+{
+    return (d->state.saved & 1) != 0 && script_lacks_states(&d->state, 0);
 }
 
 /* One that is refused where the script stands, if there is one; where a norm is
@@ -124,6 +170,10 @@ static void draw_wrong(struct drawer *d, struct script_action *a)
     if (d->state.hurt == SCRIPT_HURT && !one_in(d, 4)) {
         return;
     }
+    if (draw_has_units(d) && lacks_states(d) && !one_in(d, 4)) {
+        a->call = SCRIPT_CALL_LOAD_WITHOUT_STATES;
+        return;
+    }
     a->call = one_in(d, 2) ? SCRIPT_CALL_STEP_WITH_PARTIALS
                            : SCRIPT_CALL_CLIP_WITH_PARTIALS;
     if (d->state.partial != 0 && one_in(d, 2)) {
@@ -132,7 +182,7 @@ static void draw_wrong(struct drawer *d, struct script_action *a)
     for (uint32_t i = 0; i < MOST_TRIED; i++) {
         struct script_state then = d->state;
 
-        a->call = below(d, SCRIPT_N_DRAWN_CALLS);
+        a->call = draw_any_call(d);
         script_state_take(&then, a);
         if (!then.why[0]) {
             return;
@@ -174,9 +224,28 @@ static void draw_what_follows(struct drawer *d, struct script_action *a)
     case SCRIPT_SET:
         draw_set(d, a);
         break;
+    case SCRIPT_UNSHARD_UNIT:
+    case SCRIPT_RESHARD_UNIT:
+        a->unit = below(d, draw_units(&d->s->c));
+        break;
+    case SCRIPT_FREEZE:
+    case SCRIPT_THAW:
+        draw_freeze(d, a);
+        break;
     default:
         break;
     }
+}
+
+uint32_t draw_any_call(struct drawer *d)
+{
+    static const uint32_t n_first = SCRIPT_N_DRAWN_CALLS;
+    static const uint32_t later = SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT;
+    const uint32_t n_later = SCRIPT_N_CALLS - later;
+    uint32_t call = below(d, draw_has_units(d) ? n_first + n_later : n_first);
+
+    /* What is between says of ties what not every model has. */
+    return call < n_first ? call : call - n_first + later;
 }
 
 /* ---- What follows an action ---- */
@@ -214,6 +283,18 @@ static void draw_next(struct drawer *d, uint32_t verb)
     case SCRIPT_ANEW:
         if (one_in(d, 2)) {
             draw_comes_next(d, SCRIPT_LOAD);
+        }
+        break;
+    case SCRIPT_FREEZE: /* what is thawed later has states before, or none */
+        if (one_in(d, 4)) {
+            draw_comes_next(d, SCRIPT_SAVE);
+            draw_comes_next(d, SCRIPT_WAIT);
+            draw_comes_next(d, SCRIPT_THAW);
+        }
+        break;
+    case SCRIPT_THAW:
+        if (lacks_states(d)) {
+            draw_comes_next(d, SCRIPT_WRONG);
         }
         break;
     default:
@@ -259,28 +340,42 @@ static bool try_verb(struct drawer *d, uint32_t verb)
     return false;
 }
 
+/* But for repeats. */
+static uint32_t any_verb(struct drawer *d)
+{
+    const uint32_t verb =
+        below(d, draw_has_units(d) ? SCRIPT_N_VERBS - 1 : SCRIPT_REPEAT);
+
+    return verb < SCRIPT_REPEAT ? verb : verb + 1;
+}
+
 static uint32_t draw_verb(struct drawer *d)
 {
-    uint32_t weight[SCRIPT_N_VERBS] = {[SCRIPT_PASS] = 40,
-                                       [SCRIPT_EVAL] = 10,
-                                       [SCRIPT_STEP] = 20,
-                                       [SCRIPT_ZERO] = 6,
-                                       [SCRIPT_CLIP] = 5,
-                                       [SCRIPT_LOOK] = 6,
-                                       [SCRIPT_SUMMON] = 3,
-                                       [SCRIPT_UNSHARD] = 2,
-                                       [SCRIPT_RESHARD] = 20,
-                                       [SCRIPT_SYNC] = 3,
-                                       [SCRIPT_SAVE] = 5,
-                                       [SCRIPT_WAIT] = 15,
-                                       [SCRIPT_LOAD] = 4,
-                                       [SCRIPT_AGAIN] = 1,
-                                       [SCRIPT_ANEW] = 2,
-                                       [SCRIPT_WRONG] = 6,
-                                       [SCRIPT_SET] = d->controls ? 12 : 0};
+    uint32_t weight[SCRIPT_N_VERBS] = {
+        [SCRIPT_PASS] = 40,
+        [SCRIPT_EVAL] = 10,
+        [SCRIPT_STEP] = 20,
+        [SCRIPT_ZERO] = 6,
+        [SCRIPT_CLIP] = 5,
+        [SCRIPT_LOOK] = 6,
+        [SCRIPT_SUMMON] = 3,
+        [SCRIPT_UNSHARD] = 2,
+        [SCRIPT_RESHARD] = 20,
+        [SCRIPT_SYNC] = 3,
+        [SCRIPT_SAVE] = 5,
+        [SCRIPT_WAIT] = 15,
+        [SCRIPT_LOAD] = 4,
+        [SCRIPT_AGAIN] = 1,
+        [SCRIPT_ANEW] = 2,
+        [SCRIPT_WRONG] = 6,
+        [SCRIPT_SET] = d->controls ? 12 : 0,
+        [SCRIPT_UNSHARD_UNIT] = d->by_hand ? 8 : 0,
+        [SCRIPT_RESHARD_UNIT] = d->by_hand ? 5 : 0,
+        [SCRIPT_FREEZE] = d->thaws ? 24 : 0,
+        [SCRIPT_THAW] = d->thaws ? 24 : 0};
 
     if (one_in(d, 16)) {
-        return below(d, SCRIPT_REPEAT);
+        return any_verb(d);
     }
     if (d->theme == DRAW_OF_CHECKPOINTS) {
         weight[SCRIPT_SAVE] *= 3;
@@ -419,7 +514,7 @@ static void draw_offers(struct drawer *d)
 
     for (uint32_t i = 0; i < MOST_TRIED && n > 0; i++) {
         struct script_action a = {.verb = SCRIPT_WRONG,
-                                  .call = below(d, SCRIPT_N_DRAWN_CALLS)};
+                                  .call = draw_any_call(d)};
 
         n -= script_calls[a.call].when == SCRIPT_UNTRAINED && take(d, &a);
     }
@@ -481,9 +576,15 @@ static uint32_t draw_theme(struct drawer *d)
 
 int script_draw(uint64_t seed, struct script *out, struct fsdp_error *error)
 {
+    return script_draw_by(SCRIPT_GENERATOR, seed, out, error);
+}
+
+int script_draw_by(uint32_t generator, uint64_t seed, struct script *out,
+                   struct fsdp_error *error)
+{
     struct drawer d = {.chance = {.seed = seed}, .s = out};
 
-    *out = (struct script){.groups = 1};
+    *out = (struct script){.generator = generator, .groups = 1};
     out->action = calloc(SCRIPT_MOST_DRAWN, sizeof(*out->action));
     out->inside = calloc(DRAW_MOST_INSIDE, sizeof(*out->inside));
     out->edit = calloc(DRAW_MOST_EDITS, sizeof(*out->edit));
@@ -494,7 +595,11 @@ int script_draw(uint64_t seed, struct script *out, struct fsdp_error *error)
         return FSDP_ERR_NOMEM;
     }
     d.theme = draw_theme(&d);
-    d.controls = one_in(&d, 4);
+    d.controls = one_in(&d, draw_has_units(&d) ? 3 : 4);
+    if (draw_has_units(&d)) {
+        d.by_hand = one_in(&d, 4);
+        d.thaws = one_in(&d, 4);
+    }
     draw_case(&d);
     d.wanted = SCRIPT_LEAST_DRAWN +
                below(&d, SCRIPT_MOST_DRAWN - SCRIPT_LEAST_DRAWN + 1);

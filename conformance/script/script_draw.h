@@ -10,8 +10,10 @@
 #include "script/script.h"
 
 enum {
-    /* Raised with any change to what a seed draws: ids name it. */
-    SCRIPT_GENERATOR = 2,
+    /* Raised with any change to what a seed draws: ids name it. What earlier
+     * ones drew, from the oldest on, is drawn as ever. */
+    SCRIPT_GENERATOR = 3,
+    SCRIPT_OLDEST_GENERATOR = 2,
     SCRIPT_LEAST_DRAWN = 5, /* actions, as they are written */
     SCRIPT_MOST_DRAWN = 60,
     /* Of these kinds, which every engine claims, are five at least: passes,
@@ -19,8 +21,10 @@ enum {
     SCRIPT_LEAST_CORE = 5,
 };
 
-/* The script that a seed draws. *out is to be released whatever is returned:
- * OK or NOMEM. */
+/* The script that a seed draws; by an earlier generator, too. *out is to be
+ * released whatever is returned: OK or NOMEM. */
 int script_draw(uint64_t seed, struct script *out, struct fsdp_error *error);
+int script_draw_by(uint32_t generator, uint64_t seed, struct script *out,
+                   struct fsdp_error *error);
 
 #endif

@@ -23,6 +23,15 @@ static bool is_hybrid(uint32_t strategy)
     return strategy == CASE_HYBRID_SHARD || strategy == CASE_HYBRID_SHARD_ZERO2;
 }
 
+/* What is tied has to be in one unit. */
+static uint32_t draw_wrap(struct drawer *d, const struct run_case *c)
+{
+    if (case_is_tied(c)) {
+        return chance_one_in(&d->chance, 2) ? CASE_WRAP_WHOLE : CASE_WRAP_BLOCK;
+    }
+    return below(d, CASE_WRAP_DRAWN);
+}
+
 static void draw_model(struct drawer *d, struct run_case *c)
 {
     static const struct {
@@ -30,20 +39,24 @@ static void draw_model(struct drawer *d, struct run_case *c)
     } row[] = {{"mlp", "seed"},     {"mlp", "odd"},  {"mlp", "empty"},
                {"linear", "small"}, {"gpt", "tiny"}, {"gpt", "odd"}};
     static const uint32_t weights[] = {5, 3, 1, 3, 1, 2};
+    const bool ties = draw_has_units(d) && chance_one_in(&d->chance, 3);
     uint32_t i;
 
     c->data = WORKLOAD_NATURAL;
     c->seed = 1 + below(d, 1u << 20);
     if (chance_one_in(&d->chance, 2)) {
         memcpy(c->workload, CASE_GRAPH, sizeof(CASE_GRAPH));
-        memcpy(c->size, "random", sizeof("random"));
+        memcpy(c->size, ties ? "ties" : "random", ties ? 5 : 7);
         c->wrap = CASE_WRAP_DRAWN;
         return;
     }
     i = chance_weighted(&d->chance, weights, N_OF(weights));
     strncpy(c->workload, row[i].workload, sizeof(c->workload) - 1);
     strncpy(c->size, row[i].size, sizeof(c->size) - 1);
-    c->wrap = below(d, CASE_WRAP_DRAWN);
+    if (ties && row[i].workload[0] == 'g') { /* gpt */
+        strncpy(c->size, "tied", sizeof(c->size) - 1);
+    }
+    c->wrap = draw_wrap(d, c);
 }
 
 /* A strategy, and replicas that divide the ranks: two or three. */
@@ -88,6 +101,47 @@ uint32_t draw_units(const struct run_case *c)
         return g.n_units;
     }
     return c->wrap == CASE_WRAP_LAYER || c->wrap == CASE_WRAP_BLOCK ? 2 : 1;
+}
+
+static bool is_gpt(const struct run_case *c)
+{
+    return strcmp(c->workload, "gpt") == 0;
+}
+
+/* Fewer, where not all models are looked into. */
+uint32_t draw_parameters(const struct run_case *c)
+{
+    struct graph g;
+    uint32_t n = 0;
+
+    if (!case_graph_of(c, &g)) {
+        return is_gpt(c) ? 14 : strcmp(c->size, "empty") == 0 ? 2 : 4;
+    }
+    for (uint32_t m = 0; m < g.n_modules; m++) {
+        n += g.module[m].n_parameters;
+    }
+    return n;
+}
+
+/* Of gpt none of a norm or an embedding, of which both are frozen, or none. */
+uint32_t draw_parameter(struct drawer *d)
+{
+    static const uint32_t of_gpt[] = {4, 5, 6, 7, 10, 11, 12, 13};
+    const struct run_case *c = &d->s->c;
+    const uint32_t n = draw_parameters(c);
+    const uint32_t kept = script_original(c, n - 1);
+
+    if (is_gpt(c)) {
+        return of_gpt[below(d, N_OF(of_gpt))];
+    }
+    for (uint32_t i = 0; i < 16; i++) {
+        const uint32_t p = below(d, n);
+
+        if (script_original(c, p) != kept) {
+            return p;
+        }
+    }
+    return SCRIPT_ALL;
 }
 
 static void draw_ahead(struct drawer *d, struct run_case *c)
@@ -234,7 +288,7 @@ static void change(struct drawer *d, struct run_case *c)
     }
     draw_strategy(d, c);
     if (c->wrap != CASE_WRAP_DRAWN && chance_one_in(&d->chance, 2)) {
-        c->wrap = below(d, CASE_WRAP_DRAWN);
+        c->wrap = draw_wrap(d, c);
     }
 }
 

@@ -37,7 +37,15 @@ struct drawer {
     bool loud;                             /* an edit was not finite, or huge */
     bool many;                             /* many steps have been drawn */
     bool controls;                         /* knobs of units are set */
+    bool by_hand;                          /* units are unsharded, resharded */
+    bool thaws;                            /* parameters are frozen, thawed */
 };
+
+/* Generators from 3 on know of single units and parameters, and of ties. */
+static inline bool draw_has_units(const struct drawer *d)
+{
+    return d->s->generator >= 3;
+}
 
 /* script_draw.c: the verb is tried next, behind those that are to come. Of more
  * than DRAW_MOST_NEXT nothing becomes. */
@@ -49,6 +57,12 @@ void draw_case(struct drawer *d);
  * was found. */
 bool draw_world(struct drawer *d, const struct run_case *c,
                 struct script_world *out);
+uint32_t draw_parameters(const struct run_case *c);
+/* One that the model has, of those that the last is not tied to: so there is
+ * always one that is trained, unless all are frozen. */
+uint32_t draw_parameter(struct drawer *d);
+/* script_draw.c: a call that must be refused somewhere. */
+uint32_t draw_any_call(struct drawer *d);
 /* How far an engine may run ahead: at most as many units as there are. */
 uint32_t draw_units(const struct run_case *c);
 

@@ -71,7 +71,7 @@ static bool draw_call(struct drawer *d, uint32_t eighths, bool trains,
                       struct script_inside *out)
 {
     for (uint32_t i = 0; i < 64; i++) {
-        out->call = below(d, SCRIPT_N_DRAWN_CALLS);
+        out->call = draw_any_call(d);
         if (place_of_call(d, script_calls[out->call].when, eighths, trains,
                           &out->place)) {
             return true;
@@ -84,6 +84,21 @@ static bool draw_call(struct drawer *d, uint32_t eighths, bool trains,
 static uint32_t reached(const struct script_inside *in)
 {
     return in->place.b != 0 ? 16 * in->place.a / in->place.b : in->place.a;
+}
+
+/* A unit is resharded before and behind its windows alone. */
+static struct script_inside draw_by_hand(struct drawer *d, uint32_t eighths)
+{
+    const bool reshards = one_in(d, 3);
+    uint32_t at = below(d, eighths + 1);
+
+    if (reshards) {
+        at = at == 8 ? 8 : 0;
+    }
+    return (struct script_inside){.place = eighth(at),
+                                  .by_hand = reshards ? SCRIPT_RESHARD_UNIT
+                                                      : SCRIPT_UNSHARD_UNIT,
+                                  .unit = below(d, draw_units(&d->s->c))};
 }
 
 /* In the order of their places. */
@@ -99,6 +114,9 @@ static void draw_inside(struct drawer *d, struct script_action *a,
         in[n++] = (struct script_inside){
             .place = eighth(below(d, eighths + 1)),
             .sync = one_in(d, 2) ? SCRIPT_SYNC_ON : SCRIPT_SYNC_OFF};
+    }
+    if (d->by_hand && one_in(d, 6)) {
+        in[n++] = draw_by_hand(d, eighths);
     }
     while (n < N_OF(in) && one_in(d, often)) {
         in[n] = (struct script_inside){.sync = SCRIPT_SYNC_UNSAID};

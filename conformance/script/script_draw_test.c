@@ -25,27 +25,38 @@
 
 enum {
     N_DRAWN = 20000,
+    N_KNOBS = FSDP_KNOB_PREDIVIDE_FACTOR + 1,
 };
 
-static void draw(uint64_t seed, struct script *s)
+static void draw_by(uint32_t generator, uint64_t seed, struct script *s)
 {
     struct fsdp_error error = {0};
 
-    if (script_draw(seed, s, &error) != FSDP_OK) {
+    if (script_draw_by(generator, seed, s, &error) != FSDP_OK) {
         fail_msg("%s", error.message);
     }
 }
 
-static char *text_of(uint64_t seed)
+static void draw(uint64_t seed, struct script *s)
+{
+    draw_by(SCRIPT_GENERATOR, seed, s);
+}
+
+static char *text_by(uint32_t generator, uint64_t seed)
 {
     struct script s;
     char *text;
 
-    draw(seed, &s);
+    draw_by(generator, seed, &s);
     text = script_text(&s);
     assert_non_null(text);
     script_release(&s);
     return text;
+}
+
+static char *text_of(uint64_t seed)
+{
+    return text_by(SCRIPT_GENERATOR, seed);
 }
 
 static void assert_legal(const struct script *s, uint64_t seed)
@@ -112,6 +123,7 @@ struct counts {
     uint32_t pair[SCRIPT_N_VERBS][SCRIPT_N_VERBS];
     uint32_t edit[SCRIPT_N_EDITS], call[SCRIPT_N_CALLS];
     uint32_t passes[16]; /* between two steps */
+    uint32_t knob[N_KNOBS], by_hand;
 };
 
 static void count_pass(const struct script *s, const struct script_action *a,
@@ -120,7 +132,8 @@ static void count_pass(const struct script *s, const struct script_action *a,
     for (uint32_t i = 0; i < a->n_inside; i++) {
         const struct script_inside *in = &s->inside[a->first_inside + i];
 
-        n->call[in->call] += in->sync == SCRIPT_SYNC_UNSAID;
+        n->call[in->call] += script_is_wrong(in);
+        n->by_hand += in->by_hand != 0;
     }
     for (uint32_t i = 0; i < a->n_edits; i++) {
         n->edit[s->edit[a->first_edit + i].kind]++;
@@ -137,6 +150,9 @@ static void count(const struct script *s, struct counts *n)
 
         n->verb[a->verb]++;
         n->call[a->call] += a->verb == SCRIPT_WRONG;
+        if (a->verb == SCRIPT_SET) {
+            n->knob[a->knob]++;
+        }
         count_pass(s, a, n);
         passes += a->verb == SCRIPT_PASS && a->ending == SCRIPT_WHOLE;
         if (a->verb == SCRIPT_STEP) {
@@ -158,6 +174,7 @@ static bool may_follow(const char *first, const char *second)
                                          "pass 0.0 n",
                                          "save a full",
                                          "save a full; wait a",
+                                         "thaw 0; save a full; wait a",
                                          "unshard",
                                          "save a full; unshard",
                                          "save a full; wait a; unshard"};
@@ -205,6 +222,11 @@ static const struct {
     {SCRIPT_LOAD, "load a"},
     {SCRIPT_AGAIN, "again"},
     {SCRIPT_ANEW, "anew"},
+    {SCRIPT_WRONG, "! unknown-sequence"},
+    {SCRIPT_UNSHARD_UNIT, "unshard 0"},
+    {SCRIPT_RESHARD_UNIT, "reshard 0"},
+    {SCRIPT_FREEZE, "freeze 0"},
+    {SCRIPT_THAW, "thaw 0"},
     {SCRIPT_WRONG, "! param-at-rest"},
     {SCRIPT_WRONG, "! step-while-open"},
 };
@@ -229,8 +251,8 @@ static void test_occurs(void **state)
         count(&s, &n);
         script_release(&s);
     }
-    for (uint32_t i = 0; i <= SCRIPT_SET; i++) { /* generator 2 has those */
-        for (uint32_t k = 0; k <= SCRIPT_SET; k++) {
+    for (uint32_t i = 0; i < SCRIPT_N_VERBS; i++) {
+        for (uint32_t k = 0; k < SCRIPT_N_VERBS; k++) {
             if (i == SCRIPT_REPEAT || k == SCRIPT_REPEAT) {
                 continue;
             }
@@ -246,11 +268,18 @@ static void test_occurs(void **state)
     for (uint32_t i = 0; i < SCRIPT_N_EDITS; i++) {
         assert_true(n.edit[i] > 100);
     }
-    for (uint32_t i = 0; i < SCRIPT_N_DRAWN_CALLS; i++) {
-        if (n.call[i] < 20) {
+    for (uint32_t i = 0; i < SCRIPT_N_CALLS; i++) {
+        const bool of_ties =
+            i >= SCRIPT_N_DRAWN_CALLS && i < SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT;
+
+        if (of_ties ? n.call[i] > 0 : n.call[i] < 20) {
             fail_msg("! %s: %u times", script_calls[i].name, n.call[i]);
         }
     }
+    for (uint32_t i = 0; i < N_KNOBS; i++) {
+        assert_true(n.knob[i] > 300);
+    }
+    assert_true(n.by_hand > 300);
     for (uint32_t i = 0; i <= 8; i++) {
         assert_true(n.passes[i] > 100);
     }
@@ -413,6 +442,76 @@ static void test_made(void **state)
 
 /* ---- The same on every machine ---- */
 
+static void sum_of(uint32_t generator, char hex[2 * SHA256_DIGEST_LENGTH + 1])
+{
+    unsigned char sum[SHA256_DIGEST_LENGTH];
+    char *all = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&all, &n);
+
+    assert_non_null(f);
+    for (uint64_t seed = 0; seed < 1000; seed++) {
+        char *text = text_by(generator, seed);
+
+        fprintf(f, "%s", text);
+        free(text);
+    }
+    assert_int_equal(fclose(f), 0);
+    assert_non_null(SHA256((unsigned char *)all, n, sum));
+    free(all);
+    for (size_t i = 0; i < sizeof(sum); i++) {
+        snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+    }
+}
+
+static const char golden_text_3[] =
+    "script 1\n"
+    "case graph.random.natural.no-shard.k2.flat.drawn.rank.sss.sgd."
+    "div1.seed64893\n"
+    "--\n"
+    "unshard\n"
+    "! freeze-while-open\n"
+    "reshard\n"
+    "save c full-rank0\n"
+    "pass 0.0 s times 2^8\n"
+    "step lr 0.0125 decay 0.01\n"
+    "zero\n"
+    "set 0 predivide-factor 3\n"
+    "wait c\n"
+    "freeze 0\n"
+    "pass 0.1 s at 1/2 sync on\n"
+    "set all reshard-after-forward 1\n"
+    "unshard\n"
+    "reshard\n"
+    "step lr 0.00625 decay 0\n"
+    "look\n"
+    "step lr 0.05 decay 0.001\n"
+    "look\n"
+    "zero\n"
+    "set 0 all-reduce 1\n"
+    "freeze all\n"
+    "set all reshard-after-forward 1\n"
+    "! step-scale-infinite\n"
+    "load c\n"
+    "look\n"
+    "freeze 0\n"
+    "save c sharded\n"
+    "wait c\n"
+    "thaw 0\n"
+    "pass 0.1 n\n"
+    "pass 0.2 n nan\n"
+    "! step-groups\n"
+    "look\n"
+    "set 0 all-reduce 1\n"
+    "set all divide-factor 0.75\n"
+    "unshard\n"
+    "anew\n"
+    "eval 1.0 at 5/8 sync off\n"
+    "freeze 0\n"
+    "freeze all\n"
+    "sync off\n"
+    "freeze 0\n";
+
 static const char golden_text[] =
     "script 1\n"
     "case "
@@ -460,33 +559,31 @@ static const char golden_text[] =
     "pass 2.3 s\n"
     "set 0 all-reduce 1\n";
 
+/* Of each generator that draws: its third script, all of its first thousand. */
 static void test_golden(void **state)
 {
-    static const char golden[] =
-        "81d38d37293e26684aae4bdf9c580ba8342a8d061cf74338f7bae36879ff16b4";
-    unsigned char sum[SHA256_DIGEST_LENGTH];
-    char hex[2 * SHA256_DIGEST_LENGTH + 1];
-    char *text = text_of(3);
-    char *all = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&all, &n);
+    static const struct {
+        uint32_t generator;
+        const char *text, *sum;
+    } golden[] = {
+        {2, golden_text,
+         "81d38d37293e26684aae4bdf9c580ba8342a8d061cf74338f7bae36879ff16b4"},
+        {3, golden_text_3,
+         "1959f14e56a9724003fe671edcf34d5df0c2ba2854bc159e0319d4b34580ef1f"},
+    };
 
     (void)state;
-    assert_string_equal(text, golden_text);
-    free(text);
-    assert_non_null(f);
-    for (uint64_t seed = 0; seed < 1000; seed++) {
-        text = text_of(seed);
-        fprintf(f, "%s", text);
+    assert_int_equal(golden[0].generator, SCRIPT_OLDEST_GENERATOR);
+    assert_int_equal(golden[N_OF(golden) - 1].generator, SCRIPT_GENERATOR);
+    for (size_t i = 0; i < N_OF(golden); i++) {
+        char hex[2 * SHA256_DIGEST_LENGTH + 1];
+        char *text = text_by(golden[i].generator, 3);
+
+        assert_string_equal(text, golden[i].text);
         free(text);
+        sum_of(golden[i].generator, hex);
+        assert_string_equal(hex, golden[i].sum);
     }
-    assert_int_equal(fclose(f), 0);
-    assert_non_null(SHA256((unsigned char *)all, n, sum));
-    free(all);
-    for (size_t i = 0; i < sizeof(sum); i++) {
-        snprintf(hex + 2 * i, 3, "%02x", sum[i]);
-    }
-    assert_string_equal(hex, golden);
 }
 
 int main(void)

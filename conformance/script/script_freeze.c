@@ -6,6 +6,28 @@
  */
 #include "script/script_state.h"
 
+#include "cases/case_graph.h"
+
+/* Of a graph; another model's ties join a parameter to the first of all. */
+uint32_t script_original(const struct run_case *c, uint32_t p)
+{
+    struct graph g;
+
+    if (!case_is_tied(c) || !case_graph_of(c, &g)) {
+        return p;
+    }
+    for (uint32_t m = 0; m < g.n_modules; m++) {
+        const struct graph_module *x = &g.module[m];
+
+        if (p >= x->first && p - x->first < x->n_parameters) {
+            const int32_t tied = x->parameter[p - x->first].tied;
+
+            return tied >= 0 ? (uint32_t)tied : p;
+        }
+    }
+    return p;
+}
+
 /* Parameters that are trained in a life that begins, as far as it is known. */
 static uint64_t trained_first(const struct script_state *s)
 {
@@ -36,8 +58,10 @@ bool script_has_states(const struct script_state *s, uint32_t slot)
 
 void script_freeze(struct script_state *s, const struct script_action *a)
 {
-    const uint64_t of =
-        a->parameter == SCRIPT_ALL ? UINT64_MAX : 1ull << a->parameter;
+    const uint32_t p = s->s->has_case && a->parameter != SCRIPT_ALL
+                           ? script_original(&s->s->c, a->parameter)
+                           : a->parameter;
+    const uint64_t of = p == SCRIPT_ALL ? UINT64_MAX : 1ull << p;
     const bool freezes = a->verb == SCRIPT_FREEZE;
 
     s->frozen = freezes ? s->frozen | of : s->frozen & ~of;

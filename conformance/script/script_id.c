@@ -35,8 +35,8 @@ void script_id(uint64_t seed, const struct script *drawn,
     struct script_mask all;
     int n;
 
-    n = snprintf(id, SCRIPT_ID_BYTES, "script.%d.%" PRIu64, SCRIPT_GENERATOR,
-                 seed);
+    n = snprintf(id, SCRIPT_ID_BYTES, "script.%" PRIu32 ".%" PRIu64,
+                 drawn->generator, seed);
     script_mask_all(drawn, &all);
     if (!script_mask_same(mask, &all)) {
         less_text(mask, less);
@@ -158,16 +158,16 @@ int script_of_id(const char *id, struct script *out, uint64_t *seed,
         !skip(&at, ".") || !number(&at, 10, &from)) {
         return refuse(id, "a drawn script is script.GENERATOR.SEED", error);
     }
-    if (generator != SCRIPT_GENERATOR) {
+    if (generator < SCRIPT_OLDEST_GENERATOR || generator > SCRIPT_GENERATOR) {
         char why[SCRIPT_ID_BYTES];
 
         (void)snprintf(why, sizeof(why),
-                       "generator %" PRIu64 " drew it, and %d draws here: give "
-                       "the script's text",
-                       generator, SCRIPT_GENERATOR);
+                       "generator %" PRIu64 " drew it, and %d to %d draw here: "
+                       "give the script's text",
+                       generator, SCRIPT_OLDEST_GENERATOR, SCRIPT_GENERATOR);
         return refuse(id, why, error);
     }
-    status = script_draw(from, &drawn, error);
+    status = script_draw_by((uint32_t)generator, from, &drawn, error);
     if (status == FSDP_OK) {
         status =
             read_script(id, at, from, &drawn, out, mask ? mask : &left, error);

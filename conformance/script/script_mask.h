@@ -2,10 +2,10 @@
 /*
  * script_mask.h - what is kept of a drawn script, and its id.
  *
- *     script.2.77                   drawn by generator 2 from the seed 77
- *     script.2.77.9f-2              of its actions those with the numbers 1 to
+ *     script.3.77                   drawn by generator 3 from the seed 77
+ *     script.3.77.9f-2              of its actions those with the numbers 1 to
  *                                   5 and 8; plain: bit 1
- *     script.2.77.9f-2-8            and the first one that is kept says less
+ *     script.3.77.9f-2-8            and the first one that is kept says less
  *
  * What is kept is a mask: which actions, which plain choices in place of the
  * header's, and by how much each action says less. Any mask is of a legal
@@ -46,7 +46,8 @@ enum script_plain {
     SCRIPT_PLAIN_FROZEN = 1u << 20,       /* every parameter is trained */
     SCRIPT_PLAIN_FACTORS = 1u << 21,      /* no predivision, none of a unit */
     SCRIPT_PLAIN_SAME = 1u << 22,         /* groups have the same numbers */
-    SCRIPT_N_PLAIN = 23,
+    SCRIPT_PLAIN_TIES = 1u << 23,         /* nothing is tied */
+    SCRIPT_N_PLAIN = 24,
 };
 
 /* What an action says no more; bits, by verb. Lower ones come first. */

@@ -110,18 +110,26 @@ static int take_unit(struct reader *r, uint32_t *unit)
 
 static int take_set(struct reader *r, struct script_action *a)
 {
-    static const char wanted[] = "such a knob is turned to 0 or 1";
+    static const char on_off[] = "such a knob is turned to 0 or 1";
+    static const char factor[] = "a factor is a number from 2^-10 to 2^10";
+    const char *wanted;
     uint32_t n;
 
     FSDP_TRY(take_unit(r, &a->unit));
     a->knob = reader_which(r, script_knob_words, SCRIPT_N_KNOBS);
     if (a->knob == SCRIPT_N_KNOBS) {
         return reader_fail(r, "a knob is sync, all-reduce, "
-                              "reshard-after-forward or "
-                              "reshard-after-backward");
+                              "reshard-after-forward, reshard-after-backward, "
+                              "divide-factor or predivide-factor");
     }
     reader_next(r);
+    wanted = script_sets_factor(a) ? factor : on_off;
     FSDP_TRY(reader_take_numbers(r, 1, wanted, &n, &a->value));
+    if (script_sets_factor(a)) {
+        return a->value >= 0x1p-10f && a->value <= 0x1p10f
+                   ? FSDP_OK
+                   : reader_fail(r, wanted);
+    }
     return a->value != 0.0f && a->value != 1.0f ? reader_fail(r, wanted)
                                                 : FSDP_OK;
 }

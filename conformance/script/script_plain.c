@@ -61,17 +61,37 @@ static bool same_numbers(struct script *s)
     return changes;
 }
 
-/* Of a model that has fewer units another is meant. */
+static bool names_unit(const struct script_action *a)
+{
+    return a->verb == SCRIPT_SET || a->verb == SCRIPT_UNSHARD_UNIT ||
+           a->verb == SCRIPT_RESHARD_UNIT;
+}
+
+static bool names_parameter(const struct script_action *a)
+{
+    return a->verb == SCRIPT_FREEZE || a->verb == SCRIPT_THAW;
+}
+
+/* Of a model that has fewer units, or parameters, another is meant. */
 static void fit_units(struct script *s)
 {
     const uint32_t units = draw_units(&s->c);
+    const uint32_t parameters = draw_parameters(&s->c);
 
     for (uint32_t i = 0; i < s->n_actions; i++) {
         struct script_action *a = &s->action[i];
 
-        if (a->verb == SCRIPT_SET && a->unit != FSDP_NO_UNIT &&
-            a->unit >= units) {
+        if (names_unit(a) && a->unit != FSDP_NO_UNIT && a->unit >= units) {
             a->unit %= units;
+        }
+        if (names_parameter(a) && a->parameter != SCRIPT_ALL &&
+            a->parameter >= parameters) {
+            a->parameter %= parameters;
+        }
+    }
+    for (uint32_t i = 0; i < s->n_inside; i++) {
+        if (s->inside[i].by_hand != 0 && s->inside[i].unit >= units) {
+            s->inside[i].unit %= units;
         }
     }
 }
@@ -184,7 +204,10 @@ static bool plain_layout(struct script *s)
 
 static bool plain_wrap(struct script *s)
 {
-    return s->c.wrap != CASE_WRAP_DRAWN && set(&s->c.wrap, CASE_WRAP_LAYER);
+    const bool tied = case_is_tied(&s->c); /* within one unit */
+
+    return s->c.wrap != CASE_WRAP_DRAWN &&
+           set(&s->c.wrap, tied ? CASE_WRAP_BLOCK : CASE_WRAP_LAYER);
 }
 
 static bool plain_root(struct script *s)
@@ -275,6 +298,22 @@ static bool usual_factors(struct script *s)
     return set(&s->c.factors, CASE_USUAL_FACTORS);
 }
 
+static bool nothing_tied(struct script *s)
+{
+    uint64_t bits;
+
+    if (!case_is_tied(&s->c)) {
+        return false;
+    }
+    if (case_is_graph(&s->c) && graph_size_bits(s->c.size, &bits)) {
+        graph_size_text(bits & ~((uint64_t)1 << GRAPH_TIES), s->c.size);
+    } else {
+        memset(s->c.size, 0, sizeof(s->c.size));
+        memcpy(s->c.size, "odd", sizeof("odd"));
+    }
+    return true;
+}
+
 uint32_t script_make_plain(struct script *s, uint32_t plain)
 {
     /* In the order of enum script_plain. */
@@ -284,7 +323,7 @@ uint32_t script_make_plain(struct script *s, uint32_t plain)
         plain_strategy, plain_fold,      plain_layout,    plain_wrap,
         plain_root,     plain_divisor,   reduce_all,      one_microbatch,
         plain_seed,     plain_precision, no_scale,        no_recompute,
-        nothing_frozen, usual_factors,   same_numbers};
+        nothing_frozen, usual_factors,   same_numbers,    nothing_tied};
     uint32_t changed = 0;
 
     for (uint32_t i = 0; i < N_OF(make); i++) {

@@ -71,7 +71,8 @@ static bool has_some(const struct script_state *s, uint64_t units)
                             strcmp(s->s->c.workload, "graph") != 0);
 
     if (s->frozen != 0) {
-        return units == UINT64_MAX && s->frozen != UINT64_MAX;
+        return units == UINT64_MAX && s->frozen != UINT64_MAX &&
+               !(s->s->has_case && s->s->c.frozen != WORKLOAD_TRAINS_ALL);
     }
     return all_have ? (units & sure_units(s)) != 0 : units == UINT64_MAX;
 }
@@ -86,8 +87,11 @@ static uint32_t when_at_rest(const struct script_state *s)
     }
     now |= has_some(s, s->unreduced) ? SCRIPT_PENDING : 0;
     now |= has_some(s, s->partial) ? SCRIPT_PARTIAL : 0;
-    now |= s->pending || s->reduced ? SCRIPT_GRADIENTS : 0;
+    now |= (s->pending || s->reduced) && has_some(s, UINT64_MAX)
+               ? SCRIPT_GRADIENTS
+               : 0;
     now |= s->saving != NO_SLOT ? SCRIPT_SAVING : SCRIPT_IDLE;
+    now |= !s->pending && !s->reduced && s->saving == NO_SLOT ? SCRIPT_FREE : 0;
     now |= (s->saved & 1) != 0 && s->saving == NO_SLOT ? SCRIPT_SAVED : 0;
     now |= (now & SCRIPT_SAVED) != 0 && script_lacks_states(s, 0)
                ? SCRIPT_STATELESS

@@ -58,7 +58,9 @@ void script_state_take(struct script_state *state,
 /* The script may end here. */
 void script_state_end(struct script_state *state);
 
-/* script_freeze.c: FREEZE, THAW. Whether what is in a slot, for certain, has no
+/* script_freeze.c: what a parameter of the case's model is another name of. */
+uint32_t script_original(const struct run_case *c, uint32_t p);
+/* FREEZE, THAW. Whether what is in a slot, for certain, has no
  * states of a parameter that is trained now; has those of all that are. */
 void script_freeze(struct script_state *s, const struct script_action *a);
 bool script_lacks_states(const struct script_state *s, uint32_t slot);

@@ -75,6 +75,12 @@ void script_options(const struct script *s, struct fsdp_options *options)
     }
 }
 
+bool script_sets_factor(const struct script_action *a)
+{
+    return a->verb == SCRIPT_SET && (a->knob == FSDP_KNOB_DIVIDE_FACTOR ||
+                                     a->knob == FSDP_KNOB_PREDIVIDE_FACTOR);
+}
+
 bool script_has_own_numbers(const struct script *s)
 {
     const struct script_numbers *n = &s->numbers;

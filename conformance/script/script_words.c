@@ -36,7 +36,9 @@ const char *const script_knob_words[SCRIPT_N_KNOBS] = {
     [FSDP_KNOB_GRADIENT_SYNC] = "sync",
     [FSDP_KNOB_ALL_REDUCE] = "all-reduce",
     [FSDP_KNOB_RESHARD_AFTER_FORWARD] = "reshard-after-forward",
-    [FSDP_KNOB_RESHARD_AFTER_BACKWARD] = "reshard-after-backward"};
+    [FSDP_KNOB_RESHARD_AFTER_BACKWARD] = "reshard-after-backward",
+    [FSDP_KNOB_DIVIDE_FACTOR] = "divide-factor",
+    [FSDP_KNOB_PREDIVIDE_FACTOR] = "predivide-factor"};
 const char *const script_edit_words[SCRIPT_N_EDITS] = {
     [SCRIPT_EDIT_TIMES] = "times", [SCRIPT_EDIT_INF] = "inf",
     [SCRIPT_EDIT_NAN] = "nan",     [SCRIPT_EDIT_ZERO] = "zero",

@@ -14,7 +14,7 @@ extern const char *const script_ending_words[3]; /* of enum script_ending */
 extern const char *const script_form_words[3];   /* of enum fsdp_save_form */
 /* Of enum fsdp_knob. */
 enum {
-    SCRIPT_N_KNOBS = 4
+    SCRIPT_N_KNOBS = 6
 };
 extern const char *const script_knob_words[SCRIPT_N_KNOBS];
 /* Of enum script_edit_kind; those from ZERO on stand behind `set`. */

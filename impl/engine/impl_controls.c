@@ -4,11 +4,28 @@
  */
 #include "impl_state.h"
 
+#include <math.h>
+
+bool impl_has_factors(const struct impl_knobs *knob)
+{
+    return !isinf(1.0f / knob->predivide) &&
+           !isinf(knob->predivide / knob->divide);
+}
+
+void impl_take_factors(struct impl_unit *x)
+{
+    x->prescale = 1.0f / x->knob.predivide;
+    x->scale = x->knob.predivide / x->knob.divide;
+}
+
+/* Factors are what was found with the layout. */
 void impl_set_knobs(struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units.n_units; u++) {
-        s->unit[u].next_knob =
-            (struct impl_knobs){true, true, !s->extent[u].kept, true};
+        struct impl_knobs *next = &s->unit[u].next_knob;
+
+        next->sync = next->all_reduce = next->reshard_backward = true;
+        next->reshard_forward = !s->extent[u].kept;
     }
     s->said = true;
     s->turned = true;
@@ -55,6 +72,7 @@ int impl_turn_knobs(struct fsdp_sharded *s)
         const struct impl_knobs *knob = &s->unit[u].next_knob;
 
         s->unit[u].knob = *knob;
+        impl_take_factors(&s->unit[u]);
         s->any_sync = s->any_sync || knob->sync;
         s->all_sync = s->all_sync && knob->sync;
         s->knobs = (s->knobs ^ number_of(knob)) * 16777619u;
@@ -65,7 +83,7 @@ int impl_turn_knobs(struct fsdp_sharded *s)
     return plan_anew(s);
 }
 
-static bool *knob_of(struct impl_knobs *x, uint32_t knob)
+static bool *switch_of(struct impl_knobs *x, uint32_t knob)
 {
     switch (knob) {
     case FSDP_KNOB_GRADIENT_SYNC:
@@ -79,6 +97,35 @@ static bool *knob_of(struct impl_knobs *x, uint32_t knob)
     }
 }
 
+static bool is_factor(uint32_t knob)
+{
+    return knob == FSDP_KNOB_DIVIDE_FACTOR ||
+           knob == FSDP_KNOB_PREDIVIDE_FACTOR;
+}
+
+static void turn(struct impl_knobs *x, uint32_t knob, float value)
+{
+    if (knob == FSDP_KNOB_DIVIDE_FACTOR) {
+        x->divide = value;
+    } else if (knob == FSDP_KNOB_PREDIVIDE_FACTOR) {
+        x->predivide = value;
+    } else {
+        *switch_of(x, knob) = value != 0.0f;
+    }
+}
+
+/* Whether the unit's knob can be turned so. */
+static bool fits(const struct impl_unit *x, uint32_t knob, float value)
+{
+    struct impl_knobs next = x->next_knob;
+
+    if (!is_factor(knob)) {
+        return value == 0.0f || value == 1.0f;
+    }
+    turn(&next, knob, value);
+    return value > 0.0f && isfinite(value) && impl_has_factors(&next);
+}
+
 static int refuse(const struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                   float value)
 {
@@ -90,16 +137,20 @@ static int refuse(const struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
 int impl_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value)
 {
     const bool all = unit == FSDP_NO_UNIT;
+    const uint32_t first = all ? 0 : unit;
+    const uint32_t end = all ? s->units.n_units : unit + 1;
 
     FSDP_TRY(impl_at_rest(s, "impl.set"));
     if ((!all && unit >= s->units.n_units) ||
-        knob > FSDP_KNOB_RESHARD_AFTER_BACKWARD ||
-        (value != 0.0f && value != 1.0f)) {
+        knob > FSDP_KNOB_PREDIVIDE_FACTOR) {
         return refuse(s, unit, knob, value);
     }
-    for (uint32_t u = all ? 0 : unit; u < (all ? s->units.n_units : unit + 1);
-         u++) {
-        *knob_of(&s->unit[u].next_knob, knob) = value != 0.0f;
+    for (uint32_t u = first; u < end; u++) {
+        FSDP_TRY(fits(&s->unit[u], knob, value) ? FSDP_OK
+                                                : refuse(s, u, knob, value));
+    }
+    for (uint32_t u = first; u < end; u++) {
+        turn(&s->unit[u].next_knob, knob, value);
     }
     s->said = knob == FSDP_KNOB_GRADIENT_SYNC ? IMPL_MIXED_SYNC : s->said;
     s->turned = true;

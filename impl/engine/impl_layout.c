@@ -234,20 +234,6 @@ static int size_units(struct fsdp_sharded *s)
     s->packs = !flat && s->shards > 1;
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
-        float divide =
-            factor_of(s->units.divide_factor, u, s->options.divide_factor,
-                      (float)s->env->world);
-        float before = factor_of(s->units.predivide_factor, u,
-                                 s->options.predivide_factor, 1.0f);
-
-        x->prescale = 1.0f / before;
-        x->scale = before / divide;
-        if (isinf(x->prescale) || isinf(x->scale)) {
-            return impl_fail(s->env, FSDP_ERR_INVALID, "impl.shard",
-                             "unit %u: predivide_factor %g, divide_factor %g: "
-                             "a gradient's factor would not be finite",
-                             u, (double)before, (double)divide);
-        }
         if (flat) {
             x->chunk = x->numel / s->shards + (x->numel % s->shards != 0);
         }
@@ -259,6 +245,30 @@ static int size_units(struct fsdp_sharded *s)
         x->whole = s->packs ? x->numel : x->padded;
         size_gradient(s, u);
         settle_dtypes(s, u);
+    }
+    return FSDP_OK;
+}
+
+/* As gradients are divided until somebody says otherwise. */
+static int find_factors(struct fsdp_sharded *s)
+{
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        struct impl_unit *x = &s->unit[u];
+        struct impl_knobs *knob = &x->next_knob;
+
+        knob->divide =
+            factor_of(s->units.divide_factor, u, s->options.divide_factor,
+                      (float)s->env->world);
+        knob->predivide = factor_of(s->units.predivide_factor, u,
+                                    s->options.predivide_factor, 1.0f);
+        if (!impl_has_factors(knob)) {
+            return impl_fail(s->env, FSDP_ERR_INVALID, "impl.shard",
+                             "unit %u: predivide_factor %g, divide_factor %g: "
+                             "a gradient's factor would not be finite",
+                             u, (double)knob->predivide, (double)knob->divide);
+        }
+        x->knob = *knob;
+        impl_take_factors(x);
     }
     return FSDP_OK;
 }
@@ -413,6 +423,7 @@ int impl_lay_out(struct fsdp_sharded *s)
     FSDP_TRY(index_parameters(s, s->units.n_units, true, &s->of_unit));
     FSDP_TRY(index_parameters(s, s->model->n_modules, false, &s->of_module));
     FSDP_TRY(size_units(s));
+    FSDP_TRY(find_factors(s));
     find_own_parts(s);
     read_numbers(s);
     return impl_find_spans(s);

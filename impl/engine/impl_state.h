@@ -51,6 +51,7 @@ struct impl_knobs {
     bool all_reduce;       /* across replicas, too */
     bool reshard_forward;  /* it is resharded behind its forward window, */
     bool reshard_backward; /* behind its backward one */
+    float divide, predivide;
 };
 
 /* Lengths are in elements. Pointers are NULL while nothing is live there. */
@@ -59,8 +60,8 @@ struct impl_unit {
     uint64_t chunk;  /* of a shard, with its padding */
     uint64_t padded; /* chunk * S: on the wire */
     uint64_t whole;  /* of an unsharded copy: padded, or numel if packed */
-    float prescale;  /* before a reduction: 1 / predivide factor */
-    float scale;     /* behind: predivide factor / divide factor */
+    float prescale;  /* in this pass, before a reduction: 1 / predivide */
+    float scale;     /* behind: predivide / divide */
     bool frozen;     /* of its parameters all are: it has no gradient */
     bool has_holes;  /* its gradient has room for frozen parameters: flat */
     bool shares;     /* a parameter of it has several names */
@@ -359,6 +360,9 @@ int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life);
 
 /* ---- impl_controls.c ---- */
 void impl_set_knobs(struct fsdp_sharded *s); /* as after shard */
+/* Whether what gradients are multiplied by is finite. */
+bool impl_has_factors(const struct impl_knobs *knob);
+void impl_take_factors(struct impl_unit *x); /* those of its knobs hold */
 /* A pass begins: what was set holds. NOMEM: plans are made anew. */
 int impl_turn_knobs(struct fsdp_sharded *s);
 int impl_unshard_unit(struct fsdp_sharded *s, uint32_t unit);

@@ -46,6 +46,7 @@ static const char *const claims[] = {
     "loss-scale",
     "unit-controls",
     "partial-replicas",
+    "factor-controls",
     "save-full",
     "save-sharded",
     "save-local",

@@ -7,8 +7,10 @@
  * result will most likely be faster himself. What nobody has needed by the end
  * of the nap, the thread does. So work that was given gets done without anybody
  * waiting for it, as other ranks and other threads may count on. When a nap
- * ends and there was nothing to do at all, the thread sleeps until it is given
- * something, however little.
+ * ends and others have done all that was given meanwhile, the next one is twice
+ * as long, up to a bound: with many ranks on few cores naps would end more
+ * often than anything is given. When a nap ends and nothing was given at all,
+ * the thread sleeps until it is given something, however little.
  */
 #include "host_stream_state.h"
 
@@ -20,15 +22,16 @@
 #include <time.h>
 
 enum {
-    NAP_NS = 500000
+    NAP_NS = 500000,
+    LONGEST_NAP_NS = 16 * NAP_NS,
 };
 
-static struct timespec end_of_nap(void)
+static struct timespec end_of_nap(int64_t ns)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += NAP_NS;
+    t.tv_nsec += ns;
     t.tv_sec += t.tv_nsec / 1000000000;
     t.tv_nsec %= 1000000000;
     return t;
@@ -38,7 +41,8 @@ static struct timespec end_of_nap(void)
  * nobody is at. */
 static void doze(struct host_stream *s)
 {
-    struct timespec end = end_of_nap();
+    int64_t ns = NAP_NS;
+    struct timespec end = end_of_nap(ns);
     uint64_t given = s->given;
 
     s->rest = HOST_STREAM_NAPPING;
@@ -53,7 +57,8 @@ static void doze(struct host_stream *s)
             s->rest = HOST_STREAM_ASLEEP;
         }
         given = s->given;
-        end = end_of_nap();
+        ns = ns < LONGEST_NAP_NS ? 2 * ns : ns;
+        end = end_of_nap(ns);
     }
     while (s->rest == HOST_STREAM_ASLEEP) {
         pthread_cond_wait(&s->more, &s->lock);

@@ -5,24 +5,28 @@
  */
 #include "sharded.h"
 
+#include <math.h>
 #include <stddef.h>
 
 void ref_set_knobs(struct fsdp_sharded *s, const struct fsdp_units *units)
 {
     for (uint32_t u = 0; u < units->n_units; u++) {
-        s->unit[u].next_knob =
-            (struct ref_knobs){.sync = true,
-                               .all_reduce = true,
-                               .reshard_forward = ref_reshards_after_forward(
-                                   units, &s->options, u),
-                               .reshard_backward = true};
+        s->unit[u].next_knob = (struct ref_knobs){
+            .sync = true,
+            .all_reduce = true,
+            .reshard_forward =
+                ref_reshards_after_forward(units, &s->options, u),
+            .reshard_backward = true,
+            .divisors = ref_divisors(&s->options, units, u, s->env->world)};
     }
 }
 
 void ref_turn_knobs(struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units->n_units; u++) {
-        s->unit[u].knob = s->unit[u].next_knob;
+        struct ref_unit *x = &s->unit[u];
+        x->knob = x->next_knob;
+        x->factor = ref_factors(x->knob.divisors);
     }
 }
 
@@ -49,8 +53,14 @@ static void turn(struct ref_knobs *of, uint32_t knob, float value)
     case FSDP_KNOB_RESHARD_AFTER_FORWARD:
         of->reshard_forward = on;
         break;
-    default:
+    case FSDP_KNOB_RESHARD_AFTER_BACKWARD:
         of->reshard_backward = on;
+        break;
+    case FSDP_KNOB_DIVIDE_FACTOR:
+        of->divisors.divide = value;
+        break;
+    default:
+        of->divisors.predivide = value;
         break;
     }
 }
@@ -64,16 +74,46 @@ static int check_unit(const struct fsdp_sharded *s, uint32_t unit,
                           unit, s->units->n_units);
 }
 
+static bool is_factor(uint32_t knob)
+{
+    return knob == FSDP_KNOB_DIVIDE_FACTOR ||
+           knob == FSDP_KNOB_PREDIVIDE_FACTOR;
+}
+
+/* Of unit u, as it is said next. */
+static int check_factor(const struct fsdp_sharded *s, uint32_t u, uint32_t knob,
+                        float value)
+{
+    struct ref_knobs next = s->unit[u].next_knob;
+    struct ref_factors f;
+
+    turn(&next, knob, value);
+    f = ref_factors(next.divisors);
+    if (!(value > 0.0f) || isinf(value) || isinf(f.before) || isinf(f.behind)) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.set",
+                        "knob %u of unit %u is turned to %g: a factor is "
+                        "positive and finite, and so is what gradients are "
+                        "multiplied by for it",
+                        knob, u, (double)value);
+    }
+    return FSDP_OK;
+}
+
 static int check(const struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                  float value)
 {
     FSDP_TRY(ref_at_rest(s, "ref.set"));
     FSDP_TRY(unit == FSDP_NO_UNIT ? FSDP_OK : check_unit(s, unit, "ref.set"));
-    if (knob > FSDP_KNOB_RESHARD_AFTER_BACKWARD) {
+    if (knob > FSDP_KNOB_PREDIVIDE_FACTOR) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.set",
                         "knob %u is none of engine.h", knob);
     }
-    if (value != 0.0f && value != 1.0f) {
+    for (uint32_t u = 0; is_factor(knob) && u < s->units->n_units; u++) {
+        if (unit == FSDP_NO_UNIT || unit == u) {
+            FSDP_TRY(check_factor(s, u, knob, value));
+        }
+    }
+    if (!is_factor(knob) && value != 0.0f && value != 1.0f) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.set",
                         "knob %u is turned to 0 or 1, not to %g", knob,
                         (double)value);

@@ -310,6 +310,7 @@ static const char *const claims[] = {
     "loss-scale",
     "unit-controls",
     "partial-replicas",
+    "factor-controls",
     "unit-factors",
     "groups-betas",
     NULL,

@@ -170,16 +170,18 @@ static float factor_of(const float *of_unit, uint32_t u, float option,
     return option != 0.0f ? option : usual;
 }
 
-struct ref_factors ref_factors(const struct fsdp_options *o,
-                               const struct fsdp_units *units, uint32_t u,
-                               uint32_t world)
+struct ref_divisors ref_divisors(const struct fsdp_options *o,
+                                 const struct fsdp_units *units, uint32_t u,
+                                 uint32_t world)
 {
-    float divide =
-        factor_of(units->divide_factor, u, o->divide_factor, (float)world);
-    float before =
-        factor_of(units->predivide_factor, u, o->predivide_factor, 1.0f);
+    return (struct ref_divisors){
+        factor_of(units->divide_factor, u, o->divide_factor, (float)world),
+        factor_of(units->predivide_factor, u, o->predivide_factor, 1.0f)};
+}
 
-    return (struct ref_factors){1.0f / before, before / divide};
+struct ref_factors ref_factors(struct ref_divisors d)
+{
+    return (struct ref_factors){1.0f / d.predivide, d.predivide / d.divide};
 }
 
 static int check_dtypes(const struct fsdp_env *env,
@@ -235,7 +237,7 @@ static int check_factors(const struct fsdp_env *env,
         FSDP_TRY(check_factor(env, "predivide_factor of a unit",
                               units->predivide_factor[u]));
     }
-    f = ref_factors(o, units, u, env->world);
+    f = ref_factors(ref_divisors(o, units, u, env->world));
     if (isinf(f.before) || isinf(f.behind)) {
         return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
                         "predivide_factor, divide_factor of unit %u: its "

@@ -34,15 +34,19 @@ struct ref_dtypes {
 };
 struct ref_dtypes ref_dtypes(const struct fsdp_options *options,
                              const struct fsdp_units *units, uint32_t u);
-/* What a unit's gradient is multiplied by: by its own factors, or the
- * options'. Each is rounded once. */
+/* What a unit's gradient is divided by: its own factors, or the options'; and
+ * what it is multiplied by for that. Each is rounded once. */
+struct ref_divisors {
+    float divide, predivide;
+};
+struct ref_divisors ref_divisors(const struct fsdp_options *options,
+                                 const struct fsdp_units *units, uint32_t u,
+                                 uint32_t world);
 struct ref_factors {
     float before; /* the fold: 1 / predivide factor */
     float behind; /* it: predivide factor / divide factor */
 };
-struct ref_factors ref_factors(const struct fsdp_options *options,
-                               const struct fsdp_units *units, uint32_t u,
-                               uint32_t world);
+struct ref_factors ref_factors(struct ref_divisors d);
 /* options.c: refuses what does not fit, and what is not claimed. */
 int ref_check(const struct fsdp_env *env, const struct fsdp_model *model,
               const struct fsdp_units *units,

@@ -101,7 +101,6 @@ static void read_own(struct fsdp_sharded *s, const struct fsdp_units *units)
 
     for (uint32_t u = 0; u < units->n_units; u++) {
         s->unit[u].dtype = ref_dtypes(o, units, u);
-        s->unit[u].factor = ref_factors(o, units, u, s->env->world);
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         s->parameter[p].numbers = ref_numbers(o, p);

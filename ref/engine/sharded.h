@@ -19,14 +19,15 @@ struct ref_knobs {
     bool all_reduce;       /* across replicas, too */
     bool reshard_forward;  /* it is resharded when its forward window ends, */
     bool reshard_backward; /* its backward window */
+    struct ref_divisors divisors; /* of its gradient */
 };
 
 /* A unit and what is live of it. Lengths are in elements. What has no type is
  * of one of the unit's dtypes; what rests is float32. */
 struct ref_unit {
     struct ref_dtypes dtype;
-    struct ref_factors factor;
     struct ref_knobs knob, next_knob; /* of this pass; of the next one */
+    struct ref_factors factor;        /* of this pass */
     uint64_t numel;                   /* m_u: of its parameters */
     uint64_t chunk;                   /* of a shard, with its padding */
     uint64_t whole; /* of an unsharded copy: chunk * S, or numel (packs) */

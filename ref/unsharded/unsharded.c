@@ -47,13 +47,14 @@ static int make_arrays(struct fsdp_sharded *s)
     s->block = calloc(n, sizeof(*s->block));
     s->chunk = calloc(s->units->n_units + 1u, sizeof(*s->chunk));
     s->dtype = calloc(s->units->n_units + 1u, sizeof(*s->dtype));
+    s->divisors = calloc(s->units->n_units + 1u, sizeof(*s->divisors));
     s->factor = calloc(s->units->n_units + 1u, sizeof(*s->factor));
     s->touched = calloc(s->units->n_units + 1u, sizeof(*s->touched));
     s->asked = calloc(n, sizeof(*s->asked));
     s->numbers = calloc(n, sizeof(*s->numbers));
     s->in_backward = calloc(s->model->n_modules + 1u, sizeof(*s->in_backward));
     if (!s->start || !s->offset || !s->block || !s->chunk || !s->dtype ||
-        !s->factor || !s->touched || !s->asked || !s->numbers ||
+        !s->divisors || !s->factor || !s->touched || !s->asked || !s->numbers ||
         !s->in_backward || unsharded_make_gradients(s) != FSDP_OK) {
         return out_of_memory(s);
     }
@@ -183,7 +184,8 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     FSDP_TRY(make_arrays(s));
     for (uint32_t u = 0; u < units->n_units; u++) {
         s->dtype[u] = ref_dtypes(&known_options, &known_units, u);
-        s->factor[u] = ref_factors(&known_options, &known_units, u, s->ranks);
+        s->divisors[u] =
+            ref_divisors(&known_options, &known_units, u, s->ranks);
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         s->numbers[p] = ref_numbers(&s->options, p);
@@ -210,6 +212,7 @@ static void destroy(struct fsdp_sharded *s)
     free(s->block);
     free(s->chunk);
     free(s->dtype);
+    free(s->divisors);
     free(s->factor);
     free(s->touched);
     free(s->asked);

@@ -11,6 +11,7 @@
 struct contribution {
     float *sum;      /* [total]; NULL: there is none */
     bool *completes; /* [n_units]: replicas meet for it, and all before it */
+    struct ref_factors *factor; /* [n_units]: of the pass that closed it */
 };
 
 /* One logical rank: its gradients, since they were folded. */
@@ -43,8 +44,10 @@ struct fsdp_sharded {
     struct ref_numbers *numbers; /* [n_parameters] */
     struct ref_dtypes *dtype;    /* [n_units]; sums and wires are float32 that
                                   * hold rounded values */
-    struct ref_factors *factor;  /* [n_units] */
-    bool *touched;               /* [n_units]: had a backward since zero_grad */
+    /* [n_units]: what was said last; of the pass that is under way */
+    struct ref_divisors *divisors;
+    struct ref_factors *factor;
+    bool *touched; /* [n_units]: had a backward since zero_grad */
     float *value, *reduced, *state[2];
     /* As lent, of the unit's dtype: parameter p lies start[p] float32 behind
      * the beginning, whatever it is made of. */

@@ -64,8 +64,8 @@ static void fold_shards(const struct fsdp_sharded *s, uint32_t p, uint64_t i,
     float x[REF_MAX_RANKS];
 
     for (uint32_t r = 0; r < s->ranks; r++) {
-        float sent =
-            s->rank[r].of[c].sum[s->start[p] + i] * s->factor[u].before;
+        const struct contribution *of = &s->rank[r].of[c];
+        float sent = of->sum[s->start[p] + i] * of->factor[u].before;
         x[r] = fsdp_round(d->reduce, fsdp_round(d->accumulate, sent));
     }
     for (uint32_t r = 0; r < s->replicas; r++) {
@@ -100,12 +100,12 @@ static void fold_parameter(struct fsdp_sharded *s, uint32_t p, uint32_t first,
                            uint32_t last)
 {
     const uint32_t u = unsharded_unit(s, p);
+    const float behind = s->rank[0].of[last].factor[u].behind;
 
     for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
         float *to = &s->reduced[s->start[p] + i];
-        float scaled =
-            fsdp_round(s->dtype[u].reduce, fold_element(s, p, i, first, last) *
-                                               s->factor[u].behind);
+        float scaled = fsdp_round(s->dtype[u].reduce,
+                                  fold_element(s, p, i, first, last) * behind);
         *to = s->folded[u] ? *to + scaled : scaled;
     }
 }

@@ -73,6 +73,7 @@ void unsharded_free_gradients(struct fsdp_sharded *s)
         for (uint32_t c = 0; c < x->room; c++) {
             unsharded_drop(s, &x->of[c].sum);
             free(x->of[c].completes);
+            free(x->of[c].factor);
         }
         free(x->of);
         free(x->has);
@@ -156,6 +157,7 @@ void unsharded_begin_pass(struct fsdp_sharded *s)
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         s->sync[u] = x->sync[u];
         s->all_reduce[u] = s->next_all_reduce[u] || s->replicas == 1;
+        s->factor[u] = ref_factors(s->divisors[u]);
         s->backwards[u] = false;
     }
 }
@@ -163,6 +165,7 @@ void unsharded_begin_pass(struct fsdp_sharded *s)
 /* Room for one contribution more. */
 static int grow(struct fsdp_sharded *s, struct rank_gradients *x)
 {
+    const size_t n_u = s->units->n_units + (size_t)1;
     struct contribution *grown =
         realloc(x->of, (x->room + (size_t)1) * sizeof(*grown));
 
@@ -171,10 +174,10 @@ static int grow(struct fsdp_sharded *s, struct rank_gradients *x)
     }
     x->of = grown;
     grown += x->room;
-    *grown = (struct contribution){
-        .completes = calloc(s->units->n_units + (size_t)1, sizeof(bool))};
-    x->room += grown->completes != NULL;
-    return grown->completes ? FSDP_OK : FSDP_ERR_NOMEM;
+    *grown = (struct contribution){.completes = calloc(n_u, sizeof(bool)),
+                                   .factor = calloc(n_u, sizeof(*s->factor))};
+    x->room++;
+    return grown->completes && grown->factor ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
 /* The unit's part of a contribution begins with +0 everywhere. */
@@ -241,6 +244,7 @@ void unsharded_end_pass(struct fsdp_sharded *s)
 
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         if (s->sync[u] && s->backwards[u] && x->open[u]) {
+            x->of[x->n[u]].factor[u] = s->factor[u];
             x->of[x->n[u]++].completes[u] = s->all_reduce[u];
             x->open[u] = false;
         }
@@ -253,6 +257,7 @@ static void move_unit(const struct fsdp_sharded *s, uint32_t u,
                       const struct contribution *from, struct contribution *to)
 {
     to->completes[u] = from->completes[u];
+    to->factor[u] = from->factor[u];
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         if (unsharded_unit(s, p) == u) {
             memcpy(to->sum + s->start[p], from->sum + s->start[p],
@@ -299,15 +304,20 @@ int unsharded_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
             s->rank[s->env->rank].sync[u] = value != 0.0f;
         } else if (knob == FSDP_KNOB_ALL_REDUCE) {
             s->next_all_reduce[u] = value != 0.0f;
+        } else if (knob == FSDP_KNOB_DIVIDE_FACTOR) {
+            s->divisors[u].divide = value;
+        } else if (knob == FSDP_KNOB_PREDIVIDE_FACTOR) {
+            s->divisors[u].predivide = value;
         }
     }
     return FSDP_OK;
 }
 
-/* Who holds everything has nothing to gather, and no copy that could be old. */
+/* Who holds everything has nothing to gather, and no copy that could be old. In
+ * a pass there is nothing to show: it may be old when the pass has ended. */
 int unsharded_unshard(struct fsdp_sharded *s, uint32_t unit)
 {
-    s->shown[unit] = true;
+    s->shown[unit] = !s->sequence;
     return FSDP_OK;
 }
 

@@ -233,6 +233,13 @@ enum fsdp_knob {
      * `reshard`, unshard_all, a step, a load or a CANCEL: none is used that
      * was there before its shard has changed. */
     FSDP_KNOB_RESHARD_AFTER_BACKWARD = 3,
+    /* The unit's factors (options.h), positive and finite, in place of its own
+     * and of the options', under the claim factor-controls. A reduction is
+     * predivided by that of its own pass, whenever what it sends was summed;
+     * and scaled behind the fold by those of the pass in which replicas meet,
+     * a partial sum, too. What was reduced before stays as it is. */
+    FSDP_KNOB_DIVIDE_FACTOR = 4,
+    FSDP_KNOB_PREDIVIDE_FACTOR = 5,
 };
 
 enum fsdp_save_form {
@@ -293,6 +300,9 @@ struct fsdp_engine {
      *                                  their own
      *   unit-controls                  `set`, `unshard`, `reshard`
      *   partial-replicas               and its FSDP_KNOB_ALL_REDUCE
+     *   factor-controls                and its FSDP_KNOB_DIVIDE_FACTOR and
+     *                                  FSDP_KNOB_PREDIVIDE_FACTOR; with
+     *                                  unit-factors
      *   shared                         tied parameters (model.h); without it
      *                                  they are refused
      *   offload                        nothing asks for it in this version
@@ -419,7 +429,8 @@ struct fsdp_engine {
      * unit, to a value, from the next BEGIN on, until it is turned again: no
      * step, CANCEL or load changes it. Local; every rank the same. INVALID, and
      * nothing has changed: between BEGIN and END, or unshard_all and
-     * reshard_all; a unit, a knob or a value that is none; the message says
+     * reshard_all; a unit, a knob or a value that is none; a factor by which
+     * gradients would be multiplied by what is not finite; the message says
      * which. */
     int (*set)(struct fsdp_sharded *sharded, uint32_t unit, uint32_t knob,
                float value);

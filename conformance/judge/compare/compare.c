@@ -78,6 +78,17 @@ bool compare_case_trains(const struct expect *e)
     return case_trains(e->c) && !case_is_script(e->c);
 }
 
+bool compare_any_gradient(const struct expect *e)
+{
+    bool any = false;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        any = any || (e->stepped[p] && e->has_gradient[p] != 0 &&
+                      fsdp_numel(e->model, p) > 0);
+    }
+    return any;
+}
+
 bool compare_case_shards(const struct expect *e)
 {
     return compare_case_plays(e) || e->c->scenario == CASE_SHARD;

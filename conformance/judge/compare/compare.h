@@ -73,6 +73,9 @@ bool compare_factor_words(double got, double want,
 
 /* The engine is to train to the end: not OPTIONS, not DISAGREE, not SHARD. */
 bool compare_case_trains(const struct expect *e);
+/* Whether any parameter gets a gradient: not where all that have one are
+ * frozen, or tied to what is. */
+bool compare_any_gradient(const struct expect *e);
 /* The same, or plays a script of its own: there are losses. */
 bool compare_case_plays(const struct expect *e);
 /* The engine is to come to the end, whether it trains or not. */

@@ -93,6 +93,26 @@ bool flights_each(const struct expect *e, const struct record *r,
     return true;
 }
 
+/* Whether a window of another unit opens at point j. */
+static bool opens_another(const struct expect *e, uint32_t j, uint32_t unit)
+{
+    const struct fsdp_sequence *q = sequence_of(e);
+    const uint32_t u = e->units->unit_of_module[q->module[j]];
+    uint32_t i = j;
+
+    if (u == FSDP_NO_UNIT || u == unit || !is_pre(q->point[j])) {
+        return false;
+    }
+    while (i > 0 && is_backward(q->point[i - 1]) == is_backward(q->point[j])) {
+        if (e->units->unit_of_module[q->module[--i]] == u) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Where the window before opens and nothing is computed until the unit's own
+ * does, there is nothing to run beside. */
 bool flights_gather(const struct expect *e, const struct record_flight *x,
                     bool backward, uint32_t *opens, uint32_t *meanwhile)
 {
@@ -118,6 +138,9 @@ bool flights_gather(const struct expect *e, const struct record_flight *x,
         if (computes(e, j)) {
             *meanwhile = s.base + j;
             return true;
+        }
+        if (opens_another(e, j, x->unit)) {
+            return false;
         }
     }
     return false;

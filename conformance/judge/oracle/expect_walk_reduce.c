@@ -157,8 +157,10 @@ void expect_walk_set(struct walk *w, uint32_t unit, uint32_t knob, float value)
         case FSDP_KNOB_RESHARD_AFTER_FORWARD:
             of->reshard_forward = value != 0.0f;
             break;
-        default:
+        case FSDP_KNOB_RESHARD_AFTER_BACKWARD:
             of->reshard_backward = value != 0.0f;
+            break;
+        default: /* factors move nothing */
             break;
         }
     }

@@ -25,7 +25,7 @@ class Action:
     decay: list = field(default_factory=list)
     number: int | str | None = None  # of a unit, or a parameter; or ALL
     knob: str = ""
-    value: bool = False
+    value: float = 0.0
 
 
 @dataclass
@@ -94,7 +94,7 @@ def action_of(line, turn):
                       decay=numbers(said.get("decay", "0")))
     if verb == "set":
         return Action(verb, number=number_or_all(words[0]), knob=words[1],
-                      value=words[2] == "1")
+                      value=float(words[2]))
     if verb in ("freeze", "thaw"):
         return Action(verb, number=number_or_all(words[0]))
     if verb in ("unshard", "reshard"):

@@ -486,7 +486,7 @@ class ScriptedRun:
         self.engine.reshard_unit(self.life, a.number)
 
     def play_sync(self, a):
-        self.engine.set_knob(self.life, ALL, "sync", a.sync)
+        self.engine.set_knob(self.life, ALL, "sync", float(a.sync))
 
     def play_set(self, a):
         self.engine.set_knob(self.life, a.number, a.knob, a.value)

@@ -15,6 +15,12 @@ from adapter_script import ALL
 from adapter_torch import Engine, Piece, dtypes_of, main
 
 
+TURN = {"sync": "set_requires_gradient_sync",
+        "all-reduce": "set_requires_all_reduce",
+        "reshard-after-forward": "set_reshard_after_forward",
+        "reshard-after-backward": "set_reshard_after_backward"}
+
+
 def policy(case, unit):
     """Inputs and outputs are left alone: the models compute in float32."""
     param, reduce = dtypes_of(case, unit) or (None, None)
@@ -36,7 +42,7 @@ class Fsdp2(Engine):
         "bf16", "fp16", "precision-bf16", "precision-bf16r", "precision-r16a",
         "precision-fp16", "precision-fp16r32", "precision-units",
         "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale", "unit-controls",
-        "partial-replicas",
+        "partial-replicas", "factor-controls",
     ]
 
     def open(self, life):
@@ -89,9 +95,7 @@ class Fsdp2(Engine):
         if case.divide_factor:
             for module in plain.modules():
                 if isinstance(module, FSDPModule):
-                    # gloo has no PREMUL_SUM
-                    module.set_force_sum_reduction_for_comms(True)
-                    module.set_gradient_divide_factor(case.divide_factor)
+                    self.divide(module, case.divide_factor)
         return plain
 
     @contextlib.contextmanager
@@ -117,16 +121,21 @@ class Fsdp2(Engine):
             if knobs["sync"] and not knobs["all-reduce"]:
                 self.units[unit].set_requires_all_reduce(False, recurse=False)
 
-    def set_knob(self, life, unit, knob, on):
-        turn = {"sync": "set_requires_gradient_sync",
-                "all-reduce": "set_requires_all_reduce",
-                "reshard-after-forward": "set_reshard_after_forward",
-                "reshard-after-backward": "set_reshard_after_backward"}[knob]
+    def set_knob(self, life, unit, knob, value):
         for u, module in self.modules_of(life, unit).items():
-            getattr(module, turn)(on, recurse=False)
+            if knob == "divide-factor":
+                self.divide(module, value)
+                continue
+            getattr(module, TURN[knob])(value != 0, recurse=False)
             if u in self.knobs and knob in self.knobs[u]:
-                self.knobs[u][knob] = on
+                self.knobs[u][knob] = value != 0
         self.set_replicas()
+
+    @staticmethod
+    def divide(module, factor):
+        """gloo has no PREMUL_SUM: ranks add up, and that is divided."""
+        module.set_force_sum_reduction_for_comms(True)
+        module.set_gradient_divide_factor(factor)
 
     def unshard_unit(self, life, unit):
         self.units[unit].unshard()
