@@ -337,6 +337,20 @@ bool case_resumes(const struct run_case *c)
     return c->scenario >= CASE_RESUME && c->scenario <= CASE_SHRINK;
 }
 
+bool case_is_weighed(const struct run_case *c)
+{
+    const bool large = strcmp(c->workload, "gpt") == 0 &&
+                       strcmp(c->size, "small") == 0 && c->steps < 20;
+    const bool lasting = strcmp(c->workload, "mlp") == 0 &&
+                         c->data == WORKLOAD_NATURAL && c->steps == 40 &&
+                         c->ranks == 4 && c->wrap == CASE_WRAP_LAYER;
+
+    return (large || lasting) && c->scenario == CASE_TRAIN &&
+           c->precision == CASE_F32 && c->factors == CASE_USUAL_FACTORS &&
+           c->prefetch_forward == 0 && c->prefetch_backward == 0 &&
+           c->reduces_in_flight == 0;
+}
+
 /* Whoever loads has another mesh and other units; under the wrap by hand also
  * the other layout. */
 bool case_saver(const struct run_case *c, struct run_case *out)

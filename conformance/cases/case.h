@@ -195,6 +195,11 @@ bool case_is_script(const struct run_case *c);
  * one. */
 uint32_t case_losses_a_step(const struct run_case *c);
 
+/* Whether the case is played again for the sake of what its processes hold,
+ * where ranks are isolated: a model that is large enough, in each strategy, and
+ * a run that is long enough. */
+bool case_is_weighed(const struct run_case *c);
+
 /* Whether the scenario saves and loads; it does so after half of the steps. */
 bool case_resumes(const struct run_case *c);
 /* GROW, SHRINK: the case of those who save. False: the case's own ranks. */

@@ -64,6 +64,29 @@ result 'without it the record names none' "$(grep -s '"isolation"' \
 result 'and no call is said to be none' "$(
     grep 'run.no-forbidden-call' "$folder/out")"
 
+# A case that is weighed.
+once=$id
+id=mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd.steps40
+run "$right" --isolate --verbose
+if grep -q '"weight"' "$folder/records/$id/case.json"; then
+    result 'what its processes hold is within bounds' "$(
+        [ "$code" = 0 ] || tail -n 3 "$folder/out"
+        for name in private-rest private-peak private-steady private-files \
+            bounded; do
+            grep -Eq "^memory.$name +(MUST|SHOULD) +memory +1 " "$folder/out" ||
+                echo "no memory.$name"
+        done)"
+    run "$right" --verbose
+    result 'without isolation nothing is weighed' "$(
+        grep '"weight"' "$folder/records/$id/case.json"
+        grep -E '^memory.(private-|bounded).* 1 ' "$folder/out")"
+else
+    result 'this kernel does not say what processes hold' ''
+    result 'and nothing is asked of it' "$(
+        grep -E '^memory.(private-|bounded).* 1 ' "$folder/out")"
+fi
+id=$once
+
 cat >"$folder/body" <<'END'
 #include <sys/socket.h>
 #include <unistd.h>
@@ -150,6 +173,44 @@ result 'a temporary file can be made' "$([ "$code" = 0 ] || tail -n 3 "$folder/o
 
 cat >"$folder/body" <<END
 $in_rank
+#include <fcntl.h>
+__attribute__((constructor)) static void forge(void)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/../$id/rank-9.json", getenv("TMPDIR"));
+    if (is_rank() && open(path, O_WRONLY | O_CREAT, 0666) >= 0)
+        fprintf(stderr, "has made a record\n");
+    if (is_rank() && open("/proc/self/mem", O_RDWR) >= 0)
+        fprintf(stderr, "has opened its memory\n");
+}
+END
+engine forges
+run "$folder/forges.so" --isolate
+result 'no file of a record can be made, nor memory be written by /proc' "$(
+    [ "$code" = 0 ] || tail -n 3 "$folder/out"
+    grep '] has ' "$folder/err"
+    ls "$folder/records/$id/rank-9.json" 2>/dev/null)"
+cat >"$folder/body" <<END
+$in_rank
+#include <sys/socket.h>
+#include <sys/stat.h>
+__attribute__((constructor)) static void babble(void)
+{
+    struct stat s;
+    for (int fd = 3; is_rank() && fd < 64; fd++)
+        if (fstat(fd, &s) == 0 && S_ISFIFO(s.st_mode) &&
+            write(fd, "forged", 6) < 0)
+            continue;
+}
+END
+engine babbles
+run "$folder/babbles.so" --isolate
+result 'who writes to the pipe himself has no record' "$(
+    [ "$code" = 1 ] || echo "exit $code"
+    grep -q '^fail run.ranks-present' "$folder/out" || tail -n 5 "$folder/out")"
+
+cat >"$folder/body" <<END
+$in_rank
 static int none;
 __attribute__((constructor)) static void choose(void)
 {
@@ -202,4 +263,4 @@ result 'without its notary a case has no record' "$(
     grep -q 'no record: the process that notes' "$folder/err" ||
         cat "$folder/out" "$folder/err"
     ls "$folder/records/$id/case.json" 2>/dev/null)"
-finish 15
+finish 19

@@ -399,7 +399,9 @@ foreach(file ${families})
         endif()
     endforeach()
 endforeach()
-list(REMOVE_ITEM ids run.no-forbidden-call) # isolated: command.isolate_test
+# Isolated: command.isolate_test.
+list(FILTER ids EXCLUDE REGEX
+    "^(run\\.no-forbidden-call|memory\\.private-.*|memory\\.bounded)$")
 foreach(id ${ids})
     set(engine ref)
     if(id MATCHES "prefetch|options-ahead|^stream|factors")

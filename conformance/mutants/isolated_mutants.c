@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,6 +64,21 @@ static void map_shared(void)
 static int shares_memory(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     return in_step(s, how, map_shared);
+}
+
+/* Kept there, the whole model would be in no process's private memory. */
+static void make_memory_file(void)
+{
+    const int fd = (int)syscall(SYS_memfd_create, "model", 0);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static int keeps_in_memory_file(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    return in_step(s, how, make_memory_file);
 }
 
 static void ask_parent(void)
@@ -124,6 +140,11 @@ const struct mutant isolated_mutants[] = {
      .evidence = "design: a process holds what its parent must not",
      REFUSED,
      .calls.step = starts_process},
+    {.name = "isolated-keeps-in-memory-file",
+     .text = "each step makes a file in memory, and closes it",
+     .evidence = "design: what is kept there is in no process's heap",
+     REFUSED,
+     .calls.step = keeps_in_memory_file},
     {.name = "isolated-maps-shared",
      .text = "each step maps shared memory, and unmaps it",
      .evidence = "design: memory that a child would have, too",

@@ -158,6 +158,28 @@ enum {
     RECORD_CHANGES = 4 /* the first ones */
 };
 
+/* What a rank held when the case was played again for its sake, with nothing
+ * recorded, as a process beside it was told by the kernel. In bytes; private is
+ * what is resident and neither of a file nor shared. */
+struct record_weight {
+    uint32_t weighed;    /* 0: it was not */
+    uint32_t own_device; /* the engine brings one, with what it needs */
+    int32_t status;      /* what that run ended with */
+    uint32_t steps;      /* at whose ends it was weighed */
+    uint64_t shard;      /* private after shard, beyond what is allocated */
+    uint64_t opened;     /* more, as the model's own was made ready */
+    uint64_t rest;       /* the same after a step and beyond opened, at most */
+    uint64_t peak; /* private at any moment, more than before and opened */
+    uint64_t half, last; /* private at rest after half of the steps and after
+                            all of them, all of it */
+    uint64_t files;      /* in files that ranks can write to, at most */
+    /* And once more, with no more room than this above what rested: how that
+     * ended, and what was said then. */
+    uint64_t room;
+    int32_t bounded;
+    char why[128];
+};
+
 struct record_rank {
     bool present;   /* both files were there and whole */
     int32_t status; /* what the run ended with; never OK if not present */
@@ -188,6 +210,7 @@ struct record_rank {
     struct record_answer *answer;
     uint32_t n_changes; /* of the process, as far as was looked */
     struct record_change change[RECORD_CHANGES];
+    struct record_weight weight; /* from case.json */
     uint32_t n_tensors;
     struct record_tensor *tensor;
     struct record_spill *spill; /* the record's */

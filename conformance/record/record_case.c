@@ -168,6 +168,41 @@ const struct record_table record_run_case = {RECORD_ROWS(run_case_rows),
                                              .prefix = "case.", .line = "\n  ",
                                              .check = check_run_case};
 
+#define AT(member) RECORD_AT(struct record_weight, member)
+static const struct record_row weight_rows[] = {
+    {"weighed", &record_flag, AT(weighed)},
+    {"own_device", &record_flag, AT(own_device)},
+    {"status", &record_i32, AT(status)},
+    {"steps", &record_u32, AT(steps)},
+    {"shard", &record_u64, AT(shard)},
+    {"opened", &record_u64, AT(opened)},
+    {"rest", &record_u64, AT(rest)},
+    {"peak", &record_u64, AT(peak)},
+    {"half", &record_u64, AT(half)},
+    {"last", &record_u64, AT(last)},
+    {"files", &record_u64, AT(files)},
+    {"room", &record_u64, AT(room)},
+    {"bounded", &record_i32, AT(bounded)},
+    {"why", &record_string, AT(why)},
+};
+#undef AT
+
+static bool check_weight(struct record_json *j, void *base)
+{
+    const struct record_weight *const w = base;
+
+    return w->weighed != 0 ||
+           record_refuse(j, record_field("ranks.weight"), "was not weighed");
+}
+
+static const struct record_table weight_table = {
+    RECORD_ROWS(weight_rows), .prefix = "ranks.weight.", .check = check_weight};
+
+static bool is_not_weighed(const void *base)
+{
+    return ((const struct record_rank *)base)->weight.weighed == 0;
+}
+
 #define AT(member) RECORD_AT(struct record_rank, member)
 static const struct record_row end_rows[] = {
     {"end", &record_name, AT(end), .name = record_end_name},
@@ -179,6 +214,8 @@ static const struct record_row end_rows[] = {
      .name = record_collective_name},
     {"last_unit", &record_name_or_number, AT(last_unit),
      .name = record_unit_name},
+    {"weight", &record_object, AT(weight), .table = &weight_table,
+     .optional = true, .absent = is_not_weighed},
 };
 #undef AT
 static const struct record_table end_table = {

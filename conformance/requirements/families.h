@@ -27,6 +27,7 @@ extern const struct requirement comm_step_requirements[];
 extern const struct requirement ahead_requirements[];
 extern const struct requirement memory_requirements[];
 extern const struct requirement memory_peak_requirements[];
+extern const struct requirement private_requirements[];
 extern const struct requirement error_requirements[];
 extern const struct requirement error_options_requirements[];
 extern const struct requirement script_requirements[];

@@ -50,6 +50,9 @@ int case_record_write(const char *folder, const struct run_case *c,
         to->in_collective = ends[k].in_collective;
         to->last_kind = ends[k].last_kind;
         to->last_unit = ends[k].last_unit;
+        if (player->weight) {
+            to->weight = player->weight[k];
+        }
     }
     if (status == FSDP_OK) {
         snprintf(r.engine, sizeof(r.engine), "%s", player->engine);

@@ -7,6 +7,7 @@
 #include "run/drive.h"
 #include "judge/oracle/expect.h"
 #include "run/call_guard.h"
+#include "run/crossing.h"
 #include "run/orphans.h"
 #include "run/process.h"
 
@@ -85,6 +86,8 @@ static int open_engine(struct driver *x, struct fsdp_env *lender)
     }
     *lender = x->env;
     lender->engine = NULL;
+    x->own_device =
+        x->env.device && x->engine.open != x->d->device_engine->open;
     if (status == FSDP_OK && !x->env.device) {
         status = x->d->device_engine->open(lender);
         x->env.device = lender->device;
@@ -129,7 +132,7 @@ static int watch_wire(struct driver *x)
     const struct run_case *c = x->d->c;
     int status;
 
-    if (x->d->without_values) {
+    if (x->d->without_values || x->d->purpose != DRIVE_TO_RECORD) {
         return FSDP_OK;
     }
     status = wire_make(&x->now, x->units, c->layout, x->extent[FSDP_DIM_SHARD],
@@ -201,7 +204,7 @@ static void write_trace(struct driver *x)
     const struct case_model *m = x->d->model;
     struct expect e = {0};
     int n = snprintf(path, sizeof(path), "%s/rank-%u.trace.partial",
-                     x->d->directory, x->env.rank);
+                     x->d->own ? x->d->own : x->d->directory, x->env.rank);
     const bool known =
         expect_make_idle(x->d->c, &m->model->model, &m->units.units,
                          m->model->idle, &e) == FSDP_OK;
@@ -222,8 +225,11 @@ static int play_recorded(struct driver *x)
     int noted;
 
     FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
+    recorder_cross(x->recorder, x->d->crossing);
     status = watch_wire(x);
-    if (status == FSDP_OK && !x->serial) {
+    if (x->d->purpose != DRIVE_TO_RECORD) {
+        recorder_hold_nothing(x->recorder);
+    } else if (status == FSDP_OK && !x->serial) {
         status = recorder_watch_races(x->recorder);
         recorder_watch_flights(x->recorder, x->d->c->steps - 1);
         if (status == FSDP_OK && x->d->trace) {
@@ -328,6 +334,13 @@ static int write_record(const struct drive *d, uint32_t rank, int status,
         snprintf(out->error.message, sizeof(out->error.message), "%s",
                  fsdp_status_text(status));
     }
+    if (d->crossing) {
+        if (crossing_end(d->crossing, out, &error) && error.status != FSDP_OK) {
+            *why = error;
+            return error.status;
+        }
+        return status; /* what nobody has heard is not there */
+    }
     record_sort(out);
     if (d->directory &&
         record_write_rank(d->directory, rank, out, &error) != FSDP_OK) {
@@ -363,6 +376,7 @@ int drive_rank(void *context, struct world_rank *rank)
     if (d->look_at_process) {
         mallopt(M_MMAP_THRESHOLD, 128 * 1024); /* freed memory goes back */
     }
+    drive_allocate_tightly(d);
     make_env(&x, rank);
     if (status == FSDP_OK) {
         status = with_engine(&x);

@@ -16,7 +16,15 @@
 
 #include <fsdp/scaler.h>
 
+struct crossing;
 struct mutant;
+
+/* What a run is for. */
+enum drive_purpose {
+    DRIVE_TO_RECORD,
+    DRIVE_TO_WEIGH, /* what the process holds: nothing is recorded */
+    DRIVE_TO_BOUND, /* the same, and no more can be allocated than `room` */
+};
 
 /* What a driver needs; shared by all ranks and never written by them. */
 struct drive {
@@ -32,6 +40,7 @@ struct drive {
     void (*mutate)(const struct mutant *mutant, struct fsdp_env *env,
                    struct fsdp_engine *engine);
     const char *directory;    /* where the rank's record goes; NULL: nowhere */
+    const char *own;          /* where a rank may write what else it has */
     struct record_rank *keep; /* it goes there, too: whoever asks releases it;
                                  NULL: it does not */
     bool look_at_process;     /* every rank is a process, forked for the case */
@@ -42,6 +51,12 @@ struct drive {
     bool without_values;     /* tensors have none: nobody looks at the wire */
     bool trace;              /* rank-R.trace.partial is wanted, too */
     const char *checkpoints; /* where they go; names beside it are used too */
+    uint32_t purpose;        /* enum drive_purpose */
+    uint64_t room; /* DRIVE_TO_BOUND: bytes that the engine may have above what
+                      it has at rest; the model's do not count */
+    int line;      /* where a rank that is weighed says so (rank_line.h) */
+    struct crossing *crossing; /* to whom the record is told; NULL: it is
+                                  written here */
 };
 
 /* A rank while it is being driven. */
@@ -91,6 +106,8 @@ struct driver {
     bool recording;              /* tensors of this pass are wanted */
     bool forward;                /* the point is a forward one */
     bool watching;               /* this step's timeline is wanted */
+    bool own_device;             /* which is not the suite's */
+    bool bounded;                /* there is a limit to what it allocates */
     bool has_helpers;            /* processes, between steps or at the end */
     struct fsdp_stream *compute; /* that this driver opened */
     struct wire wire;            /* for the recorder */
@@ -121,6 +138,12 @@ int play_script(struct driver *x);
 void play_end_of_run(struct driver *x);
 /* For those who describe what happens: the run stands here. */
 void drive_place(struct driver *x, uint32_t point, uint32_t index);
+
+/* drive_weigh.c: the rank stands at that point (enum rank_line_word), if it is
+ * weighed. OK; IO: it could not be. */
+int drive_weigh(struct driver *x, uint32_t point);
+/* Before anything is allocated that is to be weighed. */
+void drive_allocate_tightly(const struct drive *d);
 
 /* drive_told.c: the model, whose `initial` says in env->error what was wrong
  * with a call that it refuses. */

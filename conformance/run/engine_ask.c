@@ -90,7 +90,7 @@ static int ask(const char *name, struct words *w, struct fsdp_error *error)
     bool heard;
     pid_t pid;
 
-    if (!notary_start(&notary)) {
+    if (!notary_start(&notary, &(struct notary_task){.record = NULL})) {
         return fail(error, FSDP_ERR_NOMEM, "no process could be started");
     }
     if (pipe(two) != 0) {

@@ -12,6 +12,7 @@
 #include <fsdp/op.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum {
     HELD_BYTES = 1 << 20
@@ -62,6 +63,23 @@ static struct meter_block *find_block(struct meter *m, const void *p,
     return NULL;
 }
 
+/* Pages of a block, with what lies around it. */
+static uint64_t room_of(uint64_t bytes)
+{
+    return (bytes + 3 * 4096 - 1) & ~(uint64_t)4095;
+}
+
+static void give_room(const struct meter_handle *h, uint64_t bytes, bool more)
+{
+    struct rlimit limit;
+
+    if (h->is_model && h->meter->gives_room &&
+        getrlimit(RLIMIT_DATA, &limit) == 0) {
+        limit.rlim_cur += more ? room_of(bytes) : -room_of(bytes);
+        (void)setrlimit(RLIMIT_DATA, &limit);
+    }
+}
+
 static int device_alloc(void *self, uint64_t bytes, void **out)
 {
     struct meter_handle *h = self;
@@ -78,8 +96,10 @@ static int device_alloc(void *self, uint64_t bytes, void **out)
         m->block = grown;
         m->block_capacity = capacity;
     }
+    give_room(h, bytes, true);
     status = m->real->alloc(m->real->self, bytes, out);
     if (status != FSDP_OK) {
+        give_room(h, bytes, false);
         return status;
     }
     m->block[m->n_blocks++] = (struct meter_block){*out, bytes, h->is_model};
@@ -95,7 +115,7 @@ static int device_alloc(void *self, uint64_t bytes, void **out)
 /* The oldest block that is held back goes when room is needed. */
 static void hold_back(struct meter *m, void *p, uint64_t bytes)
 {
-    if (bytes > HELD_BYTES) {
+    if (bytes > HELD_BYTES || m->holds_nothing) {
         m->real->free(m->real->self, p);
         return;
     }
@@ -139,6 +159,7 @@ static void device_free(void *self, void *p)
             }
         }
         hold_back(m, p, x.bytes);
+        give_room(h, x.bytes, false);
         return;
     }
     m->bad_ranges += p != NULL; /* freed what was never allocated */

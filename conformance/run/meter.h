@@ -58,6 +58,8 @@ struct meter {
     uint64_t launches;    /* operators that it ran, since last asked */
     /* By kind, when the engine held most since last asked; and how much. */
     uint64_t fullest[FSDP_N_KINDS], fullest_engine;
+    bool holds_nothing; /* of what is freed */
+    bool gives_room;    /* to the model, where there is a limit */
     bool out_of_memory; /* a range could not be followed: no measurement */
 };
 

@@ -5,11 +5,15 @@
  */
 #include "run/notary.h"
 #include "run/rank_calls.h"
+#include "run/rank_line.h"
+#include "run/scales.h"
+#include "run/scribe.h"
 #include "run/whole_io.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,15 +23,36 @@
 #include <unistd.h>
 
 enum {
-    LISTENERS = 128,
     THE_END = 0x656e6421
+};
+
+/* A rank is heard in two ways. */
+enum {
+    CALLS, /* that it is refused, from the kernel */
+    WORDS, /* its own */
+    N_WAYS,
+    PIPE = N_WAYS, /* which nobody waits at */
+    N_HANDED
 };
 
 struct listeners {
     struct notary_notes notes;
     uint32_t n;
-    struct pollfd listener[LISTENERS + 1]; /* 0: the hand */
-    uint32_t rank[LISTENERS + 1];
+    struct pollfd hand[1 + N_WAYS * NOTARY_RANKS]; /* 0: the hand itself */
+    struct scales scales;
+    const char *record; /* folder, or NULL */
+    struct heard {
+        uint32_t rank;
+        pid_t pid;
+        int pipe;
+        struct scribe scribe;
+    } of[NOTARY_RANKS];
+};
+
+/* What a rank says as it hands over its descriptors. */
+struct handed {
+    uint32_t rank;
+    int32_t pid;
 };
 
 /* What it says when it has come to its end, and all of it: nobody takes
@@ -46,36 +71,45 @@ static _Noreturn void give_up(void)
     _exit(EXIT_FAILURE);
 }
 
-/* A rank hands over its descriptor. False: nobody will any more. */
-static bool take(struct listeners *all, int hand)
+/* A rank hands over its descriptors. False: nobody will any more. */
+static bool take(struct listeners *all)
 {
-    char room[CMSG_SPACE(sizeof(int))];
-    uint32_t rank = 0;
-    struct iovec bytes = {&rank, sizeof(rank)};
+    char room[CMSG_SPACE(N_HANDED * sizeof(int))];
+    struct handed by = {.rank = 0};
+    struct iovec bytes = {&by, sizeof(by)};
     struct msghdr m = {.msg_iov = &bytes,
                        .msg_iovlen = 1,
                        .msg_control = room,
                        .msg_controllen = sizeof(room)};
-    ssize_t n = recvmsg(hand, &m, MSG_CMSG_CLOEXEC);
-    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-    struct pollfd *p = &all->listener[all->n + 1];
+    const ssize_t n = recvmsg(all->hand[0].fd, &m, MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+    struct pollfd *const p = &all->hand[1 + N_WAYS * all->n];
 
     if (n <= 0) {
         return n < 0 && errno == EINTR;
     }
-    if (!c || c->cmsg_type != SCM_RIGHTS || all->n == LISTENERS) {
+    if (!c || c->cmsg_type != SCM_RIGHTS || all->n == NOTARY_RANKS ||
+        c->cmsg_len != CMSG_LEN(N_HANDED * sizeof(int))) {
         give_up();
     }
-    *p = (struct pollfd){.events = POLLIN};
-    memcpy(&p->fd, CMSG_DATA(c), sizeof(p->fd));
-    all->rank[++all->n] = rank;
+    for (uint32_t i = 0; i < N_WAYS; i++) {
+        p[i] = (struct pollfd){.events = POLLIN};
+        memcpy(&p[i].fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+    }
+    all->of[all->n] = (struct heard){.rank = by.rank, .pid = by.pid};
+    memcpy(&all->of[all->n].pipe, CMSG_DATA(c) + PIPE * sizeof(int),
+           sizeof(int));
+    if (!scribe_begin(&all->of[all->n].scribe)) {
+        give_up();
+    }
+    all->n++;
     return true;
 }
 
 /* Whoever asked has its answer, also where nothing is noted any more. */
 static void answer(struct listeners *all, uint32_t i)
 {
-    const int fd = all->listener[i].fd;
+    const int fd = all->hand[1 + N_WAYS * i + CALLS].fd;
     struct notary_notes *notes = &all->notes;
     struct seccomp_notif asked;
     struct seccomp_notif_resp said;
@@ -91,7 +125,7 @@ static void answer(struct listeners *all, uint32_t i)
         for (int k = 0; k < 6; k++) {
             argument[k] = asked.data.args[k];
         }
-        r->rank = all->rank[i];
+        r->rank = all->of[i].rank;
         rank_calls_describe(asked.data.arch, asked.data.nr, argument, r->call,
                             sizeof(r->call));
         notes->n++;
@@ -101,33 +135,80 @@ static void answer(struct listeners *all, uint32_t i)
     (void)ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &said);
 }
 
+static bool write_record(struct listeners *all, uint32_t i, int line)
+{
+    struct fsdp_error error;
+
+    return all->record &&
+           scribe_write(&all->of[i].scribe, all->record, all->of[i].rank,
+                        &error) &&
+           rank_line_answer(line, RANK_LINE_WRITE) &&
+           whole_write(line, &error, sizeof(error));
+}
+
+/* A rank that says what has no meaning is not heard any more. */
+static bool hear_words(struct listeners *all, uint32_t i)
+{
+    const int line = all->hand[1 + N_WAYS * i + WORDS].fd;
+    struct heard *const of = &all->of[i];
+    struct rank_line_said said;
+
+    if (!rank_line_hear(line, &said)) {
+        return false;
+    }
+    if (said.word == RANK_LINE_WRITE) {
+        return write_record(all, i, line);
+    }
+    if (said.word == RANK_LINE_DRAIN) {
+        if (!scribe_drain(&of->scribe, of->pipe, said.n)) {
+            give_up();
+        }
+        return !of->scribe.lost && rank_line_answer(line, said.word);
+    }
+    return scales_weigh(&all->scales, of->rank, of->pid, &said) &&
+           rank_line_answer(line, said.word);
+}
+
+static void hear(struct listeners *all, uint32_t i)
+{
+    for (uint32_t way = 0; way < N_WAYS; way++) {
+        struct pollfd *const p = &all->hand[1 + N_WAYS * i + way];
+        bool goes_on = p->revents == 0;
+
+        if (p->revents & POLLIN) {
+            goes_on =
+                way == WORDS ? hear_words(all, i) : (answer(all, i), true);
+        }
+        if (!goes_on) { /* its rank has ended, perhaps */
+            close(p->fd);
+            p->fd = -1;
+        }
+    }
+}
+
 static void listen_to_all(struct listeners *all, int hand)
 {
     bool open = true;
 
-    all->listener[0] = (struct pollfd){.fd = hand, .events = POLLIN};
+    all->hand[0] = (struct pollfd){.fd = hand, .events = POLLIN};
     while (open) {
-        if (poll(all->listener, all->n + 1, -1) < 0) {
+        if (poll(all->hand, 1 + N_WAYS * (nfds_t)all->n, -1) < 0) {
             if (errno != EINTR) {
                 give_up();
             }
             continue;
         }
-        for (uint32_t i = 1; i <= all->n; i++) {
-            if (all->listener[i].revents & POLLIN) {
-                answer(all, i);
-            } else if (all->listener[i].revents != 0) {
-                close(all->listener[i].fd); /* its rank has ended */
-                all->listener[i].fd = -1;
-            }
+        for (uint32_t i = 0; i < all->n; i++) {
+            hear(all, i);
         }
-        if (all->listener[0].revents != 0) {
-            open = take(all, hand);
+        if (all->hand[0].revents != 0) {
+            open = take(all);
         }
     }
 }
 
-static _Noreturn void be_notary(int hand, int words)
+static _Noreturn void be_notary(int hand, int words,
+                                const struct notary_task *task)
 {
     struct listeners *all = calloc(1, sizeof(*all));
     struct report *said = calloc(1, sizeof(*said));
@@ -135,6 +216,9 @@ static _Noreturn void be_notary(int hand, int words)
     if (!all || !said) {
         give_up();
     }
+    (void)signal(SIGPIPE, SIG_IGN);
+    scales_begin(&all->scales, task->folders, all->notes.weight);
+    all->record = task->record;
     listen_to_all(all, hand);
     said->notes = all->notes;
     said->end = THE_END;
@@ -150,12 +234,12 @@ static void close_both(int two[2])
     close(two[1]);
 }
 
-bool notary_start(struct notary *n)
+bool notary_start(struct notary *n, const struct notary_task *task)
 {
     int hand[2];
     int words[2];
 
-    *n = (struct notary){.hand = -1, .words = -1};
+    *n = (struct notary){.hand = -1, .words = -1, .line = -1, .pipe = -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand) != 0) {
         return false;
     }
@@ -167,7 +251,7 @@ bool notary_start(struct notary *n)
     if (n->pid == 0) {
         close(hand[0]);
         close(words[0]);
-        be_notary(hand[1], words[1]);
+        be_notary(hand[1], words[1], task);
     }
     close(hand[1]);
     close(words[1]);
@@ -182,10 +266,30 @@ bool notary_start(struct notary *n)
     return true;
 }
 
+bool notary_make_line(struct notary *n)
+{
+    int two[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, two) != 0) {
+        return false;
+    }
+    n->line = two[0];
+    n->other_line = two[1];
+    if (pipe(two) != 0) {
+        return false;
+    }
+    n->other_pipe = two[0];
+    n->pipe = two[1];
+    return true;
+}
+
 bool notary_hand_over(struct notary *n, uint32_t rank, int listener)
 {
-    char room[CMSG_SPACE(sizeof(int))];
-    struct iovec bytes = {&rank, sizeof(rank)};
+    const int descriptors[N_HANDED] = {
+        [CALLS] = listener, [WORDS] = n->other_line, [PIPE] = n->other_pipe};
+    struct handed by = {rank, getpid()};
+    char room[CMSG_SPACE(sizeof(descriptors))];
+    struct iovec bytes = {&by, sizeof(by)};
     struct msghdr m = {.msg_iov = &bytes,
                        .msg_iovlen = 1,
                        .msg_control = room,
@@ -197,15 +301,17 @@ bool notary_hand_over(struct notary *n, uint32_t rank, int listener)
     c = CMSG_FIRSTHDR(&m);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(listener));
-    memcpy(CMSG_DATA(c), &listener, sizeof(listener));
+    c->cmsg_len = CMSG_LEN(sizeof(descriptors));
+    memcpy(CMSG_DATA(c), descriptors, sizeof(descriptors));
     do {
         sent = sendmsg(n->hand, &m, MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
     close(listener);
+    close(n->other_line);
+    close(n->other_pipe);
     close(n->hand);
     close(n->words);
-    return sent == (ssize_t)sizeof(rank);
+    return sent == (ssize_t)sizeof(by);
 }
 
 bool notary_stop(struct notary *n, struct notary_notes *notes, const char **why)
@@ -215,7 +321,7 @@ bool notary_stop(struct notary *n, struct notary_notes *notes, const char **why)
     bool heard;
     pid_t ended;
 
-    notes->n = 0;
+    *notes = (struct notary_notes){.n = 0};
     if (n->pid == 0) {
         return true;
     }

@@ -4,6 +4,8 @@
  * the lives that they are part of.
  */
 #include "run/play.h"
+#include "run/crossing.h"
+#include "run/rank_line.h"
 
 /* ---- A life ------------------------------------------------------------ */
 
@@ -12,11 +14,15 @@ static int begin_life(struct driver *x)
     drive_place(x, RACE_AT_SHARD, 0);
     drive_tell_model(x);
     FSDP_TRY(play_trains_as_told(x));
+    FSDP_TRY(drive_weigh(x, x->own_device ? RANK_LINE_BEFORE_OWN
+                                          : RANK_LINE_BEFORE));
     FSDP_TRY(play_shard(x));
     x->living = true;
     x->unscaled = false;
     FSDP_TRY(play_note_shard(x));
-    return play_open_run(x);
+    FSDP_TRY(drive_weigh(x, RANK_LINE_SHARD));
+    FSDP_TRY(play_open_run(x));
+    return drive_weigh(x, RANK_LINE_OPENED);
 }
 
 /* What the record says of the end; a pass that is left open comes after it. */
@@ -214,6 +220,9 @@ int play_script(struct driver *x)
         FSDP_TRY(x->serial && is_pass(a) ? play_passes_of_all(x, a)
                                          : play_action(x, a));
         FSDP_TRY(play_note_action(x, a, peek(x)));
+        if (x->d->crossing) {
+            crossing_lists(x->d->crossing, x->out);
+        }
     }
     return end_life(x);
 }

@@ -7,6 +7,7 @@
  */
 #include "run/orphans.h"
 #include "run/play.h"
+#include "run/rank_line.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +102,8 @@ void play_note_begin(struct driver *x, const struct script_action *a)
     if (x->saving) {
         return;
     }
-    x->watching = !x->serial && x->step == (x->d->c->steps > 1 ? 1u : 0u);
+    x->watching = !x->serial && x->d->purpose == DRIVE_TO_RECORD &&
+                  x->step == (x->d->c->steps > 1 ? 1u : 0u);
     if (x->watching) {
         (void)recorder_moment(x->recorder, NULL, 0, 0);
     }
@@ -122,6 +124,7 @@ static int end_step(struct driver *x)
     if (x->d->look_at_process) {
         x->has_helpers = x->has_helpers || orphans_are_there();
     }
+    FSDP_TRY(drive_weigh(x, RANK_LINE_STEP));
     x->out->n_losses = x->by_action ? x->out->n_steps : x->out->n_losses;
     for (uint32_t r = 1; x->serial && r < x->d->c->ranks; r++) {
         x->out[r].n_steps = x->out->n_steps;
@@ -160,8 +163,8 @@ bool play_is_looked_at(const struct driver *x, const struct script_action *a)
     struct script_walk ahead = x->walk;
     const struct script_action *next = a;
 
-    if (x->by_action) {
-        return false; /* what is to be seen is looked at */
+    if (x->by_action || x->d->purpose != DRIVE_TO_RECORD) {
+        return false; /* what is to be seen is looked at; or nothing is */
     }
     if ((a->verb != SCRIPT_PASS && a->verb != SCRIPT_CLIP) ||
         a->ending != SCRIPT_WHOLE) {
@@ -199,7 +202,8 @@ static void visit_piece(void *context, const struct fsdp_piece *piece)
         piece->n > PIECE_MOST) {
         v->status = FSDP_ERR_INVALID; /* no record could hold it */
     }
-    if (v->status == FSDP_OK && data && piece->n) {
+    if (v->status == FSDP_OK && data && piece->n &&
+        v->x->d->purpose == DRIVE_TO_RECORD) {
         v->status = recorder_tensor(v->x->recorder, v->x->out, v->stage,
                                     v->step, 0, piece->parameter, piece->first,
                                     piece->n, FSDP_DTYPE_F32, data);

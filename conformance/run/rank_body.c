@@ -3,6 +3,7 @@
  * rank_body.c - the first lines of a rank.
  */
 #include "run/rank_body.h"
+#include "run/crossing.h"
 #include "run/debug.h"
 #include "run/engine_load.h"
 #include "run/process_state.h"
@@ -87,6 +88,7 @@ int rank_body_run(void *context, struct world_rank *rank)
     const char *why = NULL;
     char loading[PROCESS_STATE_TEXT];
     struct drive d = *b->d;
+    struct crossing crossing = {.pipe = -1};
 
     take_outputs(b->o, rank->rank);
     say_where(b, rank);
@@ -95,6 +97,11 @@ int rank_body_run(void *context, struct world_rank *rank)
         if (!limits_enter(b->notary, rank->rank, b->folders, &why)) {
             return is_not_isolated(rank, why);
         }
+        d.line = b->notary->line;
+        crossing.line = b->notary->line;
+        crossing.pipe = b->notary->pipe;
+        crossing.most = crossing_room(crossing.pipe);
+        d.crossing = b->crosses ? &crossing : NULL;
     }
     if (b->loads && load(b, &d, loading, &error) != FSDP_OK) {
         return drive_unloaded(&d, rank, &error);

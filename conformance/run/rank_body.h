@@ -16,7 +16,9 @@ struct rank_body {
     const struct drive *d;
     int (*drive)(void *context, struct world_rank *rank);
     struct notary *notary;      /* NULL: ranks are not isolated */
-    const char *const *folders; /* that they can write to, up to NULL */
+    const char *const *folders; /* that they can write to, up to NULL; the
+                                   first is theirs for what they leave */
+    bool crosses;               /* what they record does, to the notary */
     bool loads; /* the engine here, behind the limits; else it is in d */
 };
 

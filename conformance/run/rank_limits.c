@@ -18,6 +18,10 @@ bool limits_enter(struct notary *n, uint32_t rank, const char *const *folders,
 {
     int listener;
 
+    *why = "a descriptor";
+    if (!notary_make_line(n)) {
+        return false;
+    }
     *why = "no_new_privs";
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return false;
@@ -63,7 +67,7 @@ static const char *try_out(void)
     bool noted;
     pid_t pid;
 
-    if (!notary_start(&n)) {
+    if (!notary_start(&n, &(struct notary_task){.record = NULL})) {
         return "room for a process";
     }
     pid = fork();

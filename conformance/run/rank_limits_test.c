@@ -99,7 +99,7 @@ static int try_within(long (*attempt)(void), struct notary_notes *notes)
     int came_to;
     pid_t pid;
 
-    assert_true(notary_start(&n));
+    assert_true(notary_start(&n, &(struct notary_task){.record = NULL}));
     pid = fork();
     if (pid == 0) {
         _exit(limits_enter(&n, 0, own, &why) ? judge_attempt(attempt())
@@ -335,12 +335,12 @@ static void a_notary_that_has_died_says_so(void **state)
     const char *why = NULL;
 
     (void)state;
-    assert_true(notary_start(&n));
+    assert_true(notary_start(&n, &(struct notary_task){.record = NULL}));
     assert_int_equal(kill(n.pid, SIGKILL), 0);
     assert_false(notary_stop(&n, &notes, &why));
     assert_non_null(why);
     assert_int_equal(notes.n, 0);
-    assert_true(notary_start(&n));
+    assert_true(notary_start(&n, &(struct notary_task){.record = NULL}));
     assert_true(notary_stop(&n, &notes, &why));
     assert_int_equal(notes.n, 0);
 }

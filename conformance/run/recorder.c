@@ -4,8 +4,10 @@
  * The wrapped device is in meter.c.
  */
 #include "run/recorder.h"
+#include "run/crossing.h"
 #include "run/meter.h"
 #include "run/meter_refusal.h"
+#include "run/sequences.h"
 
 #include <fsdp/arith/cast.h>
 #include <stdlib.h>
@@ -20,8 +22,8 @@ struct recorder {
     const struct fsdp_comm *real_comm;
     struct wire *wire;           /* NULL: messages are not looked at */
     uint64_t before[2], base[2]; /* of recorder_watch_peak: live, storage */
-    struct record_sequence open; /* since the last mark */
-    uint32_t capacity;
+    struct sequences_open open;
+    struct crossing *crossing; /* NULL: nothing crosses */
 };
 
 static uint32_t extent_of(const struct fsdp_env *env, uint32_t dim)
@@ -44,6 +46,14 @@ static void follow(struct recorder *r, struct fsdp_stream *stream,
                     extent, me, c);
 }
 
+static void note(struct recorder *r, struct record_collective c)
+{
+    sequences_add(&r->open, c);
+    if (r->crossing) {
+        crossing_collective(r->crossing, &c);
+    }
+}
+
 /* An engine that was built against earlier headers gives a shorter struct;
  * from here on it is whole. */
 static int run(void *self, struct fsdp_stream *stream,
@@ -63,14 +73,8 @@ static int run(void *self, struct fsdp_stream *stream,
     if (r->wire && c->kind == FSDP_REDUCE_SCATTER) {
         FSDP_TRY(wire_look(r->wire, r->real_device, stream, c, c->in));
     }
-    if (r->open.n == r->capacity) {
-        uint32_t capacity = r->capacity ? 2 * r->capacity : 64;
-        void *grown = realloc(r->open.c, capacity * sizeof(*r->open.c));
-        if (!grown) {
-            return FSDP_ERR_NOMEM;
-        }
-        r->open.c = grown;
-        r->capacity = capacity;
+    if (!sequences_have_room(&r->open)) {
+        return FSDP_ERR_NOMEM;
     }
     event = trace_begin(trace, stream, RACE_COLLECTIVE + c->kind, c->unit,
                         trace_collective_bytes(c, extent_of(r->env, c->dim)));
@@ -80,8 +84,8 @@ static int run(void *self, struct fsdp_stream *stream,
         status = wire_look(r->wire, r->real_device, stream, c, c->out);
     }
     if (status == FSDP_OK) {
-        r->open.c[r->open.n++] = (struct record_collective){
-            c->kind, c->dim, c->dtype, c->fold, c->root, c->unit, c->n};
+        note(r, (struct record_collective){c->kind, c->dim, c->dtype, c->fold,
+                                           c->root, c->unit, c->n});
     }
     return status;
 }
@@ -117,6 +121,11 @@ int recorder_open(struct fsdp_env *env, struct record_rank *out,
     env->device = &r->meter.engine.device;
     env->comm = &r->comm;
     return FSDP_OK;
+}
+
+void recorder_cross(struct recorder *r, struct crossing *crossing)
+{
+    r->crossing = crossing;
 }
 
 void recorder_watch(struct recorder *r, struct wire *wire)
@@ -178,45 +187,12 @@ const struct fsdp_device *recorder_model_device(struct recorder *r)
     return &r->meter.model.device;
 }
 
-static bool same(const struct record_sequence *a,
-                 const struct record_sequence *b)
-{
-    if (a->n != b->n) {
-        return false;
-    }
-    for (uint32_t i = 0; i < a->n; i++) {
-        const struct record_collective *x = &a->c[i];
-        const struct record_collective *y = &b->c[i];
-        if (x->kind != y->kind || x->dim != y->dim || x->dtype != y->dtype ||
-            x->fold != y->fold || x->root != y->root || x->unit != y->unit ||
-            x->n != y->n) {
-            return false;
-        }
-    }
-    return true;
-}
-
 int64_t recorder_mark(struct recorder *r)
 {
-    struct record_rank *out = r->out;
-    struct record_sequence *grown;
-
-    for (uint32_t i = 0; i < out->n_sequences; i++) {
-        if (same(&out->sequence[i], &r->open)) {
-            r->open.n = 0;
-            return i;
-        }
+    if (r->crossing) {
+        crossing_mark(r->crossing);
     }
-    grown = realloc(out->sequence,
-                    (out->n_sequences + 1u) * sizeof(*out->sequence));
-    if (!grown) {
-        return -1;
-    }
-    out->sequence = grown;
-    out->sequence[out->n_sequences] = r->open;
-    r->open = (struct record_sequence){0, NULL};
-    r->capacity = 0;
-    return out->n_sequences++;
+    return sequences_mark(&r->open, r->out);
 }
 
 int recorder_status(const struct recorder *r)
@@ -229,6 +205,11 @@ int recorder_status(const struct recorder *r)
 void recorder_rest(const struct recorder *r, struct record_rest *out)
 {
     memcpy(out->live, r->meter.live, sizeof(out->live));
+}
+
+uint64_t recorder_storage(const struct recorder *r)
+{
+    return r->meter.storage;
 }
 
 uint64_t recorder_allocations(struct recorder *r)
@@ -265,6 +246,16 @@ int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
     m->moment = grown;
     m->moment[m->n_moments++] = moment;
     return FSDP_OK;
+}
+
+void recorder_hold_nothing(struct recorder *r)
+{
+    r->meter.holds_nothing = true;
+}
+
+void recorder_give_room(struct recorder *r, bool gives)
+{
+    r->meter.gives_room = gives;
 }
 
 static uint64_t live_now(const struct meter *m)
@@ -384,7 +375,12 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
     for (uint64_t i = n; dtype != FSDP_DTYPE_F32 && i > 0; i--) {
         t.data[i - 1] = widened(dtype, t.data, i - 1);
     }
-    if (status == FSDP_OK && known && known->n == n) {
+    if (status == FSDP_OK && r->crossing) {
+        crossing_tensor(r->crossing, &t);
+        free(t.data);
+        t.data = NULL;
+    }
+    if (status == FSDP_OK && known && known->n == n && known->data) {
         for (uint64_t i = 0; i < n; i++) {
             known->data[i] = known->data[i] + t.data[i];
         }
@@ -417,7 +413,7 @@ void recorder_close(struct recorder *r)
             r->out->memory.dirty_frozen = r->wire->frozen;
             r->out->memory.misplaced = r->wire->misplaced;
         }
-        free(r->open.c);
+        sequences_release(&r->open);
         free(r);
     }
 }

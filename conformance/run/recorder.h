@@ -22,6 +22,10 @@ struct expect;
  * filled as the run goes on; recorder and out outlive the engine. NOMEM. */
 int recorder_open(struct fsdp_env *env, struct record_rank *out,
                   struct recorder **recorder);
+/* From now on what is seen crosses to another process (crossing.h), and values
+ * are not kept here. Borrowed. */
+struct crossing;
+void recorder_cross(struct recorder *r, struct crossing *crossing);
 /* From now on looks at what goes over the wire. Borrowed. */
 void recorder_watch(struct recorder *r, struct wire *wire);
 /* From now on follows who is ordered behind whom; without streams there is
@@ -52,6 +56,8 @@ int64_t recorder_mark(struct recorder *r);
 int recorder_status(const struct recorder *r);
 /* Live bytes by kind, now. */
 void recorder_rest(const struct recorder *r, struct record_rest *out);
+/* Bytes that the engine has allocated, now. */
+uint64_t recorder_storage(const struct recorder *r);
 /* Allocations by the engine since the last call. */
 uint64_t recorder_allocations(struct recorder *r);
 /* Operators that the engine ran since the last call. */
@@ -60,6 +66,11 @@ uint64_t recorder_launches(struct recorder *r);
  * call. A call with out = NULL only forgets what was before. NOMEM. */
 int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
                     uint32_t module);
+
+/* Freed blocks are not held back any more: each byte counts. */
+void recorder_hold_nothing(struct recorder *r);
+/* RLIMIT_DATA grows and shrinks by what the model allocates and frees. */
+void recorder_give_room(struct recorder *r, bool gives);
 
 /* From here on until recorder_watched_peak: by how many bytes what the engine
  * has live, or has allocated, grows beyond what it was here. */

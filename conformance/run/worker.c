@@ -4,7 +4,9 @@
  */
 #include "run/worker.h"
 #include "cases/case_claims.h"
+#include "cases/case_private.h"
 #include "checkpoint/folder_erase.h"
+#include "judge/oracle/expect.h"
 #include "models/text.h"
 #include "mutants/mutant.h"
 #include "run/case_record.h"
@@ -42,6 +44,7 @@ struct worker {
     int words;                        /* for the supervisor */
     char loading[PROCESS_STATE_TEXT]; /* what that changed, or "" */
     struct worker_ranks ranks;
+    struct record_weight weight[WORLD_MAX_RANKS]; /* of the case */
     uint32_t mpi_rank, mpi_world;
     bool different; /* the ranks are not of one build */
     struct fsdp_error error;
@@ -156,6 +159,87 @@ static int save_first(struct worker *w, const struct drive *d)
     return status;
 }
 
+/* How the ranks of a world ended, in the words of whoever failed first. */
+static void take_end(const struct world_result *end, int32_t *status, char *why,
+                     size_t room)
+{
+    *status = end->end == WORLD_RETURNED ? end->status : FSDP_ERR_INTERNAL;
+    if (why && *status != FSDP_OK) {
+        (void)snprintf(why, room, "%s%s%s",
+                       end->end == WORLD_SIGNALLED ? "a signal"
+                       : end->error.where[0]       ? end->error.where
+                                                   : "",
+                       end->error.message[0] ? ": " : "", end->error.message);
+        for (char *p = why; *p; p++) {
+            *p = *p >= ' ' && *p < 127 ? *p : '?';
+        }
+    }
+}
+
+/* Bytes that the engine needs above what rests, of a rank that has most. */
+static uint64_t room_above_rest(const struct drive *d)
+{
+    const struct case_model *m = d->model;
+    struct expect e = {0};
+    uint64_t rest = 0;
+    uint64_t room = 0;
+
+    if (expect_make_idle(d->c, &m->model->model, &m->units.units,
+                         m->model->idle, &e) == FSDP_OK) {
+        for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+            rest += e.rest.live[k];
+        }
+        room = e.peak_storage - rest;
+    }
+    expect_release(&e);
+    return room;
+}
+
+/* Again, for the sake of what the processes hold: first as it is, then with no
+ * more room than is needed. */
+static int weigh(struct worker *w, const struct drive *d)
+{
+    struct world_result ends[WORLD_MAX_RANKS] = {0};
+    struct drive again = *d;
+
+    again.directory = NULL;
+    again.look_at_process = false;
+    again.trace = false;
+    again.purpose = DRIVE_TO_WEIGH;
+    FSDP_TRY(run_world(w, &again, ends));
+    memcpy(w->weight, w->ranks.weight, sizeof(w->ranks.weight));
+    for (uint32_t k = 0; k < d->c->ranks; k++) {
+        take_end(&ends[k], &w->weight[k].status, NULL, 0);
+    }
+    memset(ends, 0, sizeof(ends));
+    again.purpose = DRIVE_TO_BOUND;
+    again.room = room_above_rest(d);
+    again.room +=
+        w->weight[0].own_device != 0 ? PRIVATE_SLACK_OF_DEVICE : PRIVATE_SLACK;
+    if (w->weight[0].weighed != 0) {
+        FSDP_TRY(run_world(w, &again, ends));
+    }
+    for (uint32_t k = 0; k < d->c->ranks; k++) {
+        w->weight[k].room = again.room;
+        take_end(&ends[k], &w->weight[k].bounded, w->weight[k].why,
+                 sizeof(w->weight[k].why));
+    }
+    return FSDP_OK;
+}
+
+/* Whether there is anything to weigh: a run that came to its end. */
+static bool is_to_be_weighed(const struct worker *w, const struct run_case *c,
+                             const struct world_result *ends)
+{
+    bool well = w->ranks.isolate && case_is_weighed(c) &&
+                c->ranks <= NOTARY_RANKS && !engine_claims(w->engine, "serial");
+
+    for (uint32_t k = 0; well && k < c->ranks; k++) {
+        well = ends[k].end == WORLD_RETURNED && ends[k].status == FSDP_OK;
+    }
+    return well;
+}
+
 /* Without a record there is nothing to judge, whatever the engine did: what
  * there is of it goes, and a line says why. Whether the machine can write again
  * shows with the next worker, who plays the next case or cannot begin. MPI's
@@ -181,7 +265,8 @@ static int finish_record(struct worker *w, const struct run_case *c,
                                        world_names[w->o->world],
                                        w->ranks.isolate ? "limits" : "",
                                        w->ranks.n_refusals,
-                                       w->ranks.refusal};
+                                       w->ranks.refusal,
+                                       w->weight};
     int status = FSDP_OK;
 
     if (!is_written(w, c->ranks, ends)) {
@@ -225,13 +310,14 @@ static int run_case(struct worker *w, const struct run_case *c)
     if (w->o->words != 0) {
         worker_folder_renew(w->o->records, folder);
     }
-    worker_ranks_begin(&w->ranks, folder);
+    worker_ranks_begin(&w->ranks, folder, !engine_claims(w->engine, "serial"));
+    d.own = worker_ranks_own(&w->ranks);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
         snprintf(w->error.message, sizeof(w->error.message), "%.180s: %s",
                  folder, strerror(errno));
         return lose_record(w, folder, FSDP_ERR_IO);
     }
-    snprintf(checkpoints, sizeof(checkpoints), "%s/checkpoints", folder);
+    snprintf(checkpoints, sizeof(checkpoints), "%s/checkpoints", d.own);
     if (w->mpi_rank == 0 && case_resumes(c)) {
         drive_clear_checkpoints(checkpoints);
     }
@@ -245,9 +331,14 @@ static int run_case(struct worker *w, const struct run_case *c)
     if (status == FSDP_OK) {
         status = run_world(w, &d, ends);
     }
+    memset(w->weight, 0, sizeof(w->weight));
+    if (status == FSDP_OK && is_to_be_weighed(w, c, ends)) {
+        status = weigh(w, &d);
+    }
     if (w->mpi_rank == 0 && case_resumes(c)) {
         drive_clear_checkpoints(checkpoints);
     }
+    worker_ranks_collect(&w->ranks);
     if (w->o->words != 0) {
         worker_folder_clean(w->o->records, c,
                             engine_claims(w->engine, "serial"), folder);

@@ -6,8 +6,10 @@
 #include "run/engine_load.h"
 #include "run/orphans.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 void worker_ranks_open(struct worker_ranks *w, const struct worker_options *o)
@@ -20,13 +22,49 @@ void worker_ranks_open(struct worker_ranks *w, const struct worker_options *o)
     }
 }
 
-void worker_ranks_begin(struct worker_ranks *w, const char *folder)
+void worker_ranks_begin(struct worker_ranks *w, const char *folder,
+                        bool crosses)
 {
     (void)snprintf(w->tmp, sizeof(w->tmp), "%s/tmp", w->o->records);
-    w->folders[0] = folder;
-    w->folders[1] = w->o->words != 0 ? w->tmp : NULL;
+    w->record = folder;
+    w->crosses = crosses && w->isolate && w->o->words != 0;
+    w->folders[0] = w->crosses ? w->tmp : folder;
+    w->folders[1] = w->o->words != 0 && !w->crosses ? w->tmp : NULL;
     w->n_refusals = 0;
     w->unknown = NULL;
+}
+
+const char *worker_ranks_own(const struct worker_ranks *w)
+{
+    return w->folders[0];
+}
+
+static bool belongs_to_record(const char *name)
+{
+    const char *end = strchr(name, '.');
+
+    return strncmp(name, "rank-", 5) == 0 && end &&
+           (strcmp(end, ".stack") == 0 || strcmp(end, ".trace.partial") == 0);
+}
+
+void worker_ranks_collect(const struct worker_ranks *w)
+{
+    DIR *d = w->crosses ? opendir(w->tmp) : NULL;
+    const struct dirent *e;
+
+    while (d && (e = readdir(d))) {
+        char from[CASE_FOLDER_BYTES + 272];
+        char to[CASE_FOLDER_BYTES + 272];
+
+        (void)snprintf(from, sizeof(from), "%s/%s", w->tmp, e->d_name);
+        (void)snprintf(to, sizeof(to), "%s/%s", w->record, e->d_name);
+        if (belongs_to_record(e->d_name)) {
+            (void)rename(from, to);
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
 }
 
 /* Any process of the same user can change them; not everybody can change them
@@ -70,6 +108,7 @@ static void note_refusals(struct worker_ranks *w, struct notary *notary)
     if (!notary_stop(notary, &notes, &why)) {
         w->unknown = why;
     }
+    memcpy(w->weight, notes.weight, sizeof(w->weight));
     for (uint32_t i = 0; i < notes.n && w->n_refusals < RECORD_REFUSALS; i++) {
         w->refusal[w->n_refusals++] = notes.refusal[i];
     }
@@ -84,12 +123,15 @@ int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
 
     b->o = w->o;
     b->folders = w->folders;
-    if (w->isolate && !notary_start(&notary)) {
+    if (w->isolate &&
+        !notary_start(&notary, &(struct notary_task){w->folders, w->record})) {
         (void)snprintf(error->message, sizeof(error->message),
                        "no process could be started beside the ranks");
         return FSDP_ERR_NOMEM;
     }
     b->notary = w->isolate ? &notary : NULL;
+    b->crosses =
+        w->crosses && b->d->directory && b->d->purpose == DRIVE_TO_RECORD;
     b->loads = w->isolate && engine_is_path(w->o->engine);
     status =
         world_run(kind, mesh, w->o->timeout_ms, rank_body_run, b, ends, error);

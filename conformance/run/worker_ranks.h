@@ -16,19 +16,30 @@ struct worker_ranks {
     struct rlimit limit[RLIM_NLIMITS]; /* of the worker, when it started */
     bool harmed; /* by a rank or the system: it plays no other case */
     bool isolate;
-    /* That ranks can write to: the case's, and TMPDIR. */
+    /* That ranks can write to: the case's and TMPDIR; or, where what they
+     * record crosses to another process, TMPDIR alone. */
     const char *folders[3];
+    const char *record; /* the case's */
+    bool crosses;
     char tmp[CASE_FOLDER_BYTES + 8];
     /* What ranks of this case were refused, the first ones. */
     uint32_t n_refusals;
     struct record_refusal refusal[RECORD_REFUSALS];
+    struct record_weight weight[NOTARY_RANKS]; /* in the last world */
     const char *unknown; /* NULL, or why it is not known what these are */
 };
 
 /* Before an engine is loaded. */
 void worker_ranks_open(struct worker_ranks *w, const struct worker_options *o);
-/* From here on ranks are those of another case. */
-void worker_ranks_begin(struct worker_ranks *w, const char *folder);
+/* From here on ranks are those of another case. `crosses`: where they are
+ * isolated, what they record does. */
+void worker_ranks_begin(struct worker_ranks *w, const char *folder,
+                        bool crosses);
+/* Where ranks leave what they do not record: stacks, traces, checkpoints. */
+const char *worker_ranks_own(const struct worker_ranks *w);
+/* All ranks of the case have ended: that belongs to the record, but for
+ * checkpoints. */
+void worker_ranks_collect(const struct worker_ranks *w);
 /* As world_run. NOMEM: ranks could not be isolated. */
 int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
                      const struct fsdp_mesh *mesh, struct rank_body *b,

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * crossing.h - what a rank's recorder sees crosses to another process as it
+ * happens, in order (scribe.h): what has crossed is out of the engine's reach.
+ *
+ * It crosses by a pipe that nobody waits at, so that a rank need not stand
+ * still for each collective; where the pipe is full, the rank says so by its
+ * line (rank_line.h) and waits until it is empty.
+ */
+#ifndef FSDP_CTS_CROSSING_H
+#define FSDP_CTS_CROSSING_H
+
+#include "record/record.h"
+
+#include <stddef.h>
+
+/* What comes next in the pipe; `n` elements of it, or a length. */
+struct crossing_head {
+    uint32_t kind;
+    uint32_t list; /* enum crossing_list */
+    uint64_t n;
+};
+enum crossing_kind {
+    CROSSING_COLLECTIVE, /* a struct record_collective */
+    CROSSING_MARK,       /* those since the last one are a sequence */
+    CROSSING_TENSOR,     /* a struct record_tensor, and n floats */
+    CROSSING_GROWN,      /* n more elements of a list */
+    CROSSING_CUT,        /* a list has no more than n elements any more */
+    CROSSING_END         /* a struct record_rank: what is no list of it */
+};
+
+/* The lists of a record that grow as the run goes on. */
+enum crossing_list {
+    CROSSING_LOSS,
+    CROSSING_OTHER_LOSS,
+    CROSSING_STEP_SEQUENCE,
+    CROSSING_AFTER_STEP,
+    CROSSING_ALLOCATIONS,
+    CROSSING_LAUNCHES,
+    CROSSING_MOMENT,
+    CROSSING_ANSWER,
+    CROSSING_FLIGHT,
+    CROSSING_LISTS,
+    CROSSING_TENSORS = CROSSING_LISTS /* in CROSSING_CUT */
+};
+/* Where a list is in a record, its uint32_t length, and its elements' bytes. */
+struct crossing_row {
+    size_t at, count, bytes;
+};
+extern const struct crossing_row crossing_rows[CROSSING_LISTS];
+
+struct crossing {
+    int pipe, line;
+    uint32_t most;    /* bytes that may be in the pipe: crossing_room */
+    uint32_t pending; /* that are */
+    bool broken;      /* nobody hears any more */
+    uint32_t sent[CROSSING_LISTS], tensors;
+};
+
+/* Of a pipe: what it always has room for, whatever it is written in. */
+uint32_t crossing_room(int pipe);
+/* Each is the last one's end where nobody hears it: crossing_end tells. */
+void crossing_collective(struct crossing *c, const struct record_collective *x);
+void crossing_mark(struct crossing *c);
+void crossing_tensor(struct crossing *c, const struct record_tensor *t);
+/* What has grown since the last time, or was given up. */
+void crossing_lists(struct crossing *c, const struct record_rank *r);
+/* All the rest: it is written. False: nobody has heard; else *error is why it
+ * could not be written, or its status is OK. */
+bool crossing_end(struct crossing *c, const struct record_rank *r,
+                  struct fsdp_error *error);
+
+#endif
