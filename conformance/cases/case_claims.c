@@ -109,6 +109,20 @@ static bool ties(const struct run_case *c, uint32_t value)
     return case_is_tied(c) || says(c, "! tied-") || says(c, "! shard-tied");
 }
 
+static bool cuts_modules(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return c->wrap == CASE_WRAP_APART || c->wrap == CASE_WRAP_IGNORE ||
+           says(c, "! parameter-unit-") || says(c, "! shard-parameter-");
+}
+
+static bool ignores(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return c->wrap == CASE_WRAP_IGNORE || says(c, "-of-ignored") ||
+           says(c, "! shard-ignored");
+}
+
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -347,6 +361,17 @@ const struct claim known_claims[] = {
      .text = "cases with tied parameters; `tied.*`, `error.tied`; without it "
              "`shard` must refuse them (`error.unclaimed`)",
      .asked_by = ties},
+    {"parameter-units", CLAIM_ENGINE,
+     .text = "cases in which some parameters of a module have a unit of their "
+             "own, or none; `parameter-units.*`, `error.parameter-units`, "
+             "`error.parameter-units-disagree`; without it `shard` must refuse "
+             "that (`error.unclaimed`)",
+     .asked_by = cuts_modules},
+    {"ignored", CLAIM_ENGINE,
+     .text = "cases in which parameters are ignored; `ignored.*`, "
+             "`error.ignored-disagree`; without it `shard` must refuse that "
+             "(`error.unclaimed`)",
+     .asked_by = ignores},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

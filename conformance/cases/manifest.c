@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 860;
+const uint32_t manifest_count = 889;
 const char manifest_sha256[] =
-    "9a08925058415c311ab7a6c0daee24613481913075a5763e07bf6b7fec13077a";
+    "5927014ed6d665ea29727a8efe7872060dfeab8939fcc3c9c9693fd3fce462d7";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

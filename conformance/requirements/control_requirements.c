@@ -115,7 +115,7 @@ static uint32_t backwards_of(const struct expect *e, uint32_t u)
     for (uint32_t i = 0; i < s->n; i++) {
         if (is_forward(s->point[i])) {
             open = false;
-        } else if (e->units->unit_of_module[s->module[i]] == u && !open) {
+        } else if (!open && expect_is_of(e, s->module[i], u)) {
             open = true;
             n++;
         }
