@@ -403,6 +403,8 @@ const struct claim known_claims[] = {
              "be played, beside `bf16` or `fp16`",
      .begins = true},
     {"again", CLAIM_ADAPTER, .text = "a second life in the same process"},
+    {"in-pass", CLAIM_ADAPTER,
+     .text = "scripts that do something in the middle of a pass (`at`)"},
     {"live-bytes", CLAIM_ADAPTER,
      .text = "`memory` is measured as the specification says. Without it "
              "`memory.*` "
@@ -422,7 +424,8 @@ const struct claim known_claims[] = {
     {"answers", CLAIM_ADAPTER,
      .text = "it makes the wrong calls and records what they are answered "
              "(`misuse`, "
-             "`options`, `disagree`), and the norms that `clip` asks for"},
+             "`options`, `disagree`, `!` in scripts), and the norms that "
+             "`clip` asks for"},
     {.name = NULL},
 };
 

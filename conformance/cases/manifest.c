@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 842;
+const uint32_t manifest_count = 889;
 const char manifest_sha256[] =
-    "5e2b6e26cf39201de92d6af7e6b4cb668b5269b375f26ef5dbb38be28d13f860";
+    "5927014ed6d665ea29727a8efe7872060dfeab8939fcc3c9c9693fd3fce462d7";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -236,6 +236,11 @@ add_test(NAME checkpoint.pytorch
 set_tests_properties(checkpoint.pytorch PROPERTIES LABELS conformance
     TIMEOUT 600 SKIP_RETURN_CODE 77)
 
+# What docs/results.md says of PyTorch and FairScale, outside of the suite.
+add_test(NAME results.shown COMMAND ${here}/tools/adapters/shown_test.sh)
+set_tests_properties(results.shown PROPERTIES LABELS conformance
+    TIMEOUT 900 SKIP_RETURN_CODE 77)
+
 add_test(NAME plan.pytorch
     COMMAND ${here}/tools/adapters/pytorch_describe_test.sh
         $<TARGET_FILE:fsdp-cts>)
@@ -481,7 +486,9 @@ add_test(NAME fixtures.golden COMMAND fsdp-cts fixtures
 add_test(NAME fixtures.schema COMMAND ${fixtures}/schema/schema_test
     ${fixtures})
 foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
-        deepspeed-zero3 pytorch-fsdp2-mixed pytorch-fsdp1-mixed)
+        deepspeed-zero3 pytorch-fsdp2-mixed pytorch-fsdp1-mixed
+        pytorch-fsdp2-more pytorch-fsdp1-more fairscale-fsdp-more
+        deepspeed-zero3-more)
     add_test(NAME fixtures.records.${engine}
         COMMAND ${here}/tools/adapters/records_test.sh $<TARGET_FILE:fsdp-cts>
         ${fixtures}/records/${engine})

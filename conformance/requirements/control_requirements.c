@@ -241,6 +241,7 @@ static bool sum_of_part(const struct expect *e, const struct record *r,
     struct compare_part of = *part;
 
     of.any_nan = compare_any_nan(e);
+    of.any_zero = e->profile == EXPECT_OWN;
     return !shows_sum(e, part->step, part->unit) ||
            !expect_is_trainable(expect_at(e, part->step), part->parameter) ||
            compare_equal(e, &of, RECORD_REDUCED,
