@@ -53,6 +53,7 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"run.no-forbidden-call", "isolated"},
         {"error.", "answers"},
         {"comm.no-private-channel", "process"},
+        {"comm.nothing-exchanged", "answers"},
     };
 
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
