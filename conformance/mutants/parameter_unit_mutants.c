@@ -299,6 +299,22 @@ static int reduced_by_module(struct fsdp_sharded *s, uint32_t point,
     return FSDP_OK;
 }
 
+/* Its modules have opened their own unit alone. */
+static int one_opens(struct fsdp_sharded *s, uint32_t p,
+                     struct fsdp_tensor *out)
+{
+    if (!mutant_now.in_pass || p >= mutant_real.model->n_parameters ||
+        ignores_now(p) || has_module(mutant_unit(p))) {
+        return mutant_real.engine.param(s, p, out);
+    }
+    *out = (struct fsdp_tensor){0};
+    error->status = FSDP_ERR_INVALID;
+    error->rank = (int32_t)mutant_real.rank;
+    strcpy(error->where, "param");
+    strcpy(error->message, "outside its unit's window");
+    return FSDP_ERR_INVALID;
+}
+
 /* ---- Something of what is ignored --------------------------------------- */
 
 /* Its gradient, of which there is none, is reduced with its module's. */
@@ -371,6 +387,13 @@ const struct mutant parameter_unit_mutants[] = {
      .kills = "comm.all-gather-count parameter-units.gathers",
      .shows = {.in = trains_apart},
      .calls.at = gathered_by_module},
+    {.name = "parameter-units-one-opens",
+     .text = "a module opens one of the units that own its parameters",
+     .evidence = "one flat parameter a module, where there are two",
+     .kills = "run.completes",
+     .shows = {.in = trains_apart},
+     .calls.param = one_opens,
+     .change_env = note_error},
     {.name = "parameter-units-reduced-by-module",
      .text = "a frozen unit is reduced where its modules have another that "
              "trains",

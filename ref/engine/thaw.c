@@ -99,6 +99,7 @@ static int change(struct fsdp_sharded *s, uint32_t original, bool frozen,
     }
     ref_set_own_steps(s, original, 0);
     for (uint32_t k = 0; k < s->n_states && status == FSDP_OK; k++) {
+        /* It is taken. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
         status = move_state(s, u, k, old, next[k]);
     }
     return status;
