@@ -56,6 +56,7 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"run.no-forbidden-call", "isolated"},
         {"error.", "answers"},
         {"comm.no-private-channel", "process"},
+        {"comm.nothing-exchanged", "answers"},
         {"script.answers", "answers"},
         {"thaw.states-rest", "live-bytes"},
     };

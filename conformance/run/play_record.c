@@ -49,6 +49,9 @@ int play_note_shard(struct driver *x)
 
 int play_note_end(struct driver *x)
 {
+    if (x->exchanges > 0 && x->d->c->scenario == CASE_TRAIN) {
+        FSDP_TRY(drive_answer_number(x, "exchanges", x->exchanges));
+    }
     return mark(x, &x->out->end_sequence);
 }
 
