@@ -171,9 +171,29 @@ static bool reshard_spoil(const struct expect *e, struct record_rank *rank)
     return false;
 }
 
+/* An action that unshards a unit in which something is. */
+static bool lends(const struct expect *e, uint32_t i)
+{
+    if (action_at(e, i)->verb != SCRIPT_UNSHARD_UNIT) {
+        return false;
+    }
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        if (e->unit_of_parameter[p] == action_at(e, i)->unit &&
+            fsdp_numel(e->model, p) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool unshards(const struct expect *e)
 {
-    return does(e, SCRIPT_UNSHARD_UNIT);
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        if (lends(e, i)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool values_of_rank(const struct expect *e, const struct record *r,
@@ -214,7 +234,7 @@ static bool values_spoil(const struct expect *e, struct record *r)
 {
     uint32_t i = 0;
 
-    while (i < e->n_events && action_at(e, i)->verb != SCRIPT_UNSHARD_UNIT) {
+    while (i < e->n_events && !lends(e, i)) {
         i++;
     }
     return compare_spoil_stage(r, RECORD_SUMMONED, i);

@@ -63,18 +63,24 @@ static uint64_t sure_units(const struct script_state *s)
 }
 
 /* Whether one of these units has gradients for certain: not where a unit may
- * have nothing that trains, or that a pass uses. */
+ * have nothing that trains, or that a pass uses. And a random graph may have
+ * nothing at all that trains, where some of it is frozen in passing, or all but
+ * its head, to which that may be tied. */
 static bool has_some(const struct script_state *s, uint64_t units)
 {
-    const bool all_have =
-        !s->s->has_case || (s->s->c.frozen == WORKLOAD_TRAINS_ALL &&
-                            strcmp(s->s->c.workload, "graph") != 0);
+    const bool drawn = s->s->has_case && strcmp(s->s->c.workload, "graph") == 0;
+    const bool trains_all =
+        !s->s->has_case || s->s->c.frozen == WORKLOAD_TRAINS_ALL;
 
-    if (s->frozen != 0) {
-        return units == UINT64_MAX && s->frozen != UINT64_MAX &&
-               !(s->s->has_case && s->s->c.frozen != WORKLOAD_TRAINS_ALL);
+    if (drawn && (s->frozen != 0 ||
+                  (!trains_all && strcmp(s->s->c.size, "ties") == 0))) {
+        return false;
     }
-    return all_have ? (units & sure_units(s)) != 0 : units == UINT64_MAX;
+    if (s->frozen != 0) {
+        return units == UINT64_MAX && s->frozen != UINT64_MAX && trains_all;
+    }
+    return trains_all && !drawn ? (units & sure_units(s)) != 0
+                                : units == UINT64_MAX;
 }
 
 /* Which bits of enum script_when hold at rest. */
