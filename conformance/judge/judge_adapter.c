@@ -50,6 +50,8 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"frozen.no-state", "live-bytes"},
         {"tied.one-value", "answers"},
         {"tied.saved-once", "answers"},
+        {"buffer.saved-dtype", "answers"},
+        {"buffer.not-persisted", "answers"},
         {"stream.", "streams"},
         {"prefetch.", "streams"},
         {"run.process-kept", "process-state"},

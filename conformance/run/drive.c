@@ -307,10 +307,12 @@ static int with_engine(struct driver *x)
     x->lent = calloc(x->model->n_parameters + 1u, sizeof(*x->lent));
     x->flags = calloc(x->model->n_parameters + 1u, sizeof(*x->flags));
     x->ignored = calloc(x->model->n_parameters + 1u, sizeof(*x->ignored));
-    if (!x->lent || !x->flags || !x->ignored) {
+    x->lent_buffer = calloc(x->model->n_buffers + 1u, sizeof(*x->lent_buffer));
+    if (!x->lent || !x->flags || !x->ignored || !x->lent_buffer) {
         free(x->lent);
         free(x->flags);
         free(x->ignored);
+        free(x->lent_buffer);
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t p = 0; p < x->model->n_parameters; p++) {
@@ -333,6 +335,7 @@ static int with_engine(struct driver *x)
     free(x->lent);
     free(x->flags);
     free(x->ignored);
+    free(x->lent_buffer);
     return status;
 }
 

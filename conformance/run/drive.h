@@ -118,6 +118,7 @@ struct driver {
     struct fsdp_stream *compute; /* that this driver opened */
     struct wire wire;            /* for the recorder */
     struct fsdp_tensor *lent;    /* [n_parameters]: gradients lent, by data */
+    struct fsdp_tensor *lent_buffer; /* [n_buffers]: the same of buffers */
 };
 
 /*
