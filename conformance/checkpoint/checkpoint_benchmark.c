@@ -210,7 +210,7 @@ static void *load_rank(void *context)
                                  .exchange = exchange,
                                  .exchange_self = x};
     const struct checkpoint_target target = {
-        &b->table, {x->slice, TENSORS, give, x}, take, b->remake};
+        &b->table, {x->slice, TENSORS, give, x, NULL, 0}, take, b->remake};
     struct checkpoint *c;
     bool torn;
 
