@@ -35,8 +35,9 @@ const char *case_strategy_name(uint32_t strategy)
 
 const char *case_wrap_name(uint32_t wrap)
 {
-    static const char *const name[] = {"whole", "layer", "pair", "size",
-                                       "block", "head",  "drawn"};
+    static const char *const name[] = {"whole", "layer", "pair",
+                                       "size",  "block", "head",
+                                       "drawn", "apart", "ignore"};
 
     return wrap < N_OF(name) ? name[wrap] : NULL;
 }
@@ -91,9 +92,9 @@ const char *case_recompute_name(uint32_t recompute)
 
 const char *case_frozen_name(uint32_t frozen)
 {
-    static const char *const name[] = {"none", "frozen-prefix",
-                                       "frozen-alternate", "frozen-matrices",
-                                       "frozen-body"};
+    static const char *const name[] = {
+        "none",        "frozen-prefix", "frozen-alternate", "frozen-matrices",
+        "frozen-body", "frozen-base"};
 
     return frozen < N_OF(name) ? name[frozen] : NULL;
 }
@@ -280,7 +281,8 @@ float case_default_lr(const struct run_case *c)
     static const float other[] = {0.25f, 0.25f, 0.03125f};
     const uint32_t o = c->optimizer < N_OF(mlp) ? c->optimizer : 0;
 
-    if (strncmp(c->workload, "gpt", sizeof(c->workload)) == 0) {
+    if (strncmp(c->workload, "gpt", sizeof(c->workload)) == 0 ||
+        strncmp(c->workload, "lora", sizeof(c->workload)) == 0) {
         return gpt[o];
     }
     if (strncmp(c->workload, "mlp", sizeof(c->workload)) == 0 ||
@@ -317,7 +319,9 @@ void case_sharded(const struct run_case *c, struct run_case *out)
     out->prefetch_forward = out->prefetch_backward = 0;
     out->reduces_in_flight = 0;
     out->recompute = WORKLOAD_KEEPS;
-    out->frozen = WORKLOAD_TRAINS_ALL;
+    if (c->wrap != CASE_WRAP_APART && c->wrap != CASE_WRAP_IGNORE) {
+        out->frozen = WORKLOAD_TRAINS_ALL;
+    }
     out->steps = DEFAULT_STEPS;
     out->recorded_steps = DEFAULT_RECORDED_STEPS;
 }
@@ -463,6 +467,7 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
            named(case_data_name(c->data)), (unsigned long long)c->seed,
            c->ranks, c->replicas, named(case_fold_name(c->fold)));
     if (c->fold == FSDP_FOLD_RING || c->wrap == CASE_WRAP_DRAWN ||
+        c->wrap == CASE_WRAP_IGNORE || /* it has no pieces of what is ignored */
         case_has_units_dtypes(c) || c->factors == CASE_UNIT_FACTORS) {
         /* An element is folded in an order that begins after its owner, and
          * who that is depends on the units. And where modules are left out,

@@ -31,7 +31,11 @@ enum case_wrap {
     CASE_WRAP_BLOCK = 4, /* by class "Block" or "Linear"; the rest: root */
     CASE_WRAP_HEAD = 5,  /* by hand: the last leaf alone; the rest: root */
     CASE_WRAP_DRAWN = 6, /* the units that were drawn with the model */
-    CASE_N_WRAPS = 7,
+    /* As BLOCK; each unit's trainable parameters are in one of their own */
+    CASE_WRAP_APART = 7,
+    /* As BLOCK, but that frozen vectors are in no unit: ignored */
+    CASE_WRAP_IGNORE = 8,
+    CASE_N_WRAPS = 9,
 };
 
 /* What the driver does with the engine. */

@@ -104,8 +104,14 @@ static const char *check_numbers(const struct run_case *c)
     if (c->keep_root > 1) {
         return "keep_root is 0 or 1";
     }
-    if (c->frozen != WORKLOAD_TRAINS_ALL && c->recompute != WORKLOAD_KEEPS) {
-        return "what is frozen has no recompute: either, or neither";
+    if (c->frozen != WORKLOAD_TRAINS_ALL && c->frozen != WORKLOAD_FROZEN_BASE &&
+        c->recompute != WORKLOAD_KEEPS) {
+        return "what is frozen has no recompute: either, or neither, or "
+               "frozen-base";
+    }
+    if ((c->wrap == CASE_WRAP_APART || c->wrap == CASE_WRAP_IGNORE) &&
+        c->frozen == WORKLOAD_TRAINS_ALL) {
+        return "the wraps apart and ignore are by what is frozen";
     }
     if (!(c->lr > 0.0f && c->lr <= 1e6f)) {
         return "lr is over 0 and at most 1e6";

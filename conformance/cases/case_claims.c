@@ -109,6 +109,20 @@ static bool ties(const struct run_case *c, uint32_t value)
     return case_is_tied(c) || says(c, "! tied-") || says(c, "! shard-tied");
 }
 
+static bool cuts_modules(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return c->wrap == CASE_WRAP_APART || c->wrap == CASE_WRAP_IGNORE ||
+           says(c, "! parameter-unit-") || says(c, "! shard-parameter-");
+}
+
+static bool ignores(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return c->wrap == CASE_WRAP_IGNORE || says(c, "-of-ignored") ||
+           says(c, "! shard-ignored");
+}
+
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -347,6 +361,17 @@ const struct claim known_claims[] = {
      .text = "cases with tied parameters; `tied.*`, `error.tied`; without it "
              "`shard` must refuse them (`error.unclaimed`)",
      .asked_by = ties},
+    {"parameter-units", CLAIM_ENGINE,
+     .text = "cases in which some parameters of a module have a unit of their "
+             "own, or none; `parameter-units.*`, `error.parameter-units`, "
+             "`error.parameter-units-disagree`; without it `shard` must refuse "
+             "that (`error.unclaimed`)",
+     .asked_by = cuts_modules},
+    {"ignored", CLAIM_ENGINE,
+     .text = "cases in which parameters are ignored; `ignored.*`, "
+             "`error.ignored-disagree`; without it `shard` must refuse that "
+             "(`error.unclaimed`)",
+     .asked_by = ignores},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},
@@ -378,6 +403,8 @@ const struct claim known_claims[] = {
              "be played, beside `bf16` or `fp16`",
      .begins = true},
     {"again", CLAIM_ADAPTER, .text = "a second life in the same process"},
+    {"in-pass", CLAIM_ADAPTER,
+     .text = "scripts that do something in the middle of a pass (`at`)"},
     {"live-bytes", CLAIM_ADAPTER,
      .text = "`memory` is measured as the specification says. Without it "
              "`memory.*` "
@@ -397,7 +424,8 @@ const struct claim known_claims[] = {
     {"answers", CLAIM_ADAPTER,
      .text = "it makes the wrong calls and records what they are answered "
              "(`misuse`, "
-             "`options`, `disagree`), and the norms that `clip` asks for"},
+             "`options`, `disagree`, `!` in scripts), and the norms that "
+             "`clip` asks for"},
     {.name = NULL},
 };
 

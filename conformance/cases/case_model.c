@@ -108,6 +108,12 @@ static int wrap_case(const struct run_case *c,
         return wrap_quarter(model, out);
     case CASE_WRAP_BLOCK:
         return wrap_blocks(model, out);
+    case CASE_WRAP_APART:
+        FSDP_TRY(wrap_blocks(model, out));
+        return wrap_apart(model, out);
+    case CASE_WRAP_IGNORE:
+        FSDP_TRY(wrap_blocks(model, out));
+        return wrap_ignore(model, out);
     case CASE_WRAP_HEAD:
         return wrap_head(model, out);
     default:
@@ -152,7 +158,8 @@ static int describe(const struct run_case *c, const char *text,
                     struct fsdp_error *error)
 {
     const struct workload *const workload = workload_find(c->workload);
-    const bool reads = strcmp(c->workload, "gpt") == 0;
+    const bool reads =
+        strcmp(c->workload, "gpt") == 0 || strcmp(c->workload, "lora") == 0;
     struct workload_config config = {
         .data = c->data,
         .seed = c->seed,

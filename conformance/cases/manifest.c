@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 813;
+const uint32_t manifest_count = 889;
 const char manifest_sha256[] =
-    "9eca1e8068ca7e6df906775717a494f3d14f7dd7b90c5ec2862e1349a687fa05";
+    "5927014ed6d665ea29727a8efe7872060dfeab8939fcc3c9c9693fd3fce462d7";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -40,14 +40,14 @@ enum {
 /* ---- Tables and slices -------------------------------------------------- */
 
 struct checkpoint_entry {
-    char *name; /* NULL: stored with its original, or a state of what is
-                 * frozen, and left out */
+    char *name; /* NULL: stored with its original, a state of what is frozen,
+                 * or ignored, and left out */
     uint32_t n_dims;
     uint64_t shape[FSDP_MAX_DIMS];
     uint64_t numel;
     bool is_state; /* of the optimizer: in files of its own in the full form */
-    char *spare;   /* of a state that is left out as its parameter is frozen:
-                    * its name, in a checkpoint of a run that trained it */
+    char *spare;   /* of what is left out as the parameter is frozen or ignored:
+                    * its name, in a checkpoint of a run that had it */
 };
 
 struct checkpoint_table {
@@ -59,6 +59,7 @@ struct checkpoint_table {
  * states are "optim.state.<parameter>." and momentum_buffer, or exp_avg and
  * exp_avg_sq. INVALID: two tensors have one name. NOMEM. */
 int checkpoint_table_of_model(const struct fsdp_model *model,
+                              const struct fsdp_units *units,
                               uint32_t optimizer, struct checkpoint_table *out,
                               char *why);
 uint32_t checkpoint_states(uint32_t optimizer); /* 0, 1 or 2 */

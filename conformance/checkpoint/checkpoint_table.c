@@ -108,7 +108,7 @@ void checkpoint_unit_name(const struct fsdp_model *model,
 
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         uint64_t numel = fsdp_numel(model, p);
-        if (units->unit_of_module[model->parameter_module[p]] != u ||
+        if (fsdp_unit_of(model, units, p) != u ||
             fsdp_original(model, p) != p) {
             continue;
         }
@@ -161,24 +161,27 @@ static int check_unique(const struct checkpoint_table *table, char *why)
     return status;
 }
 
-/* That of what is frozen is not there. */
-static int add_state(const struct fsdp_model *model, uint32_t p,
-                     const char *name, struct checkpoint_table *out)
+/* What is left out has no name, but a spare one. */
+static int add_entry(const struct fsdp_model *model, uint32_t p,
+                     const char *name, bool left_out, bool is_state,
+                     struct checkpoint_table *out)
 {
-    const bool frozen = (model->parameter_flags[p] & FSDP_FROZEN) != 0;
     uint32_t i;
 
-    FSDP_TRY(checkpoint_table_add(out, frozen ? NULL : name,
+    FSDP_TRY(checkpoint_table_add(out, left_out ? NULL : name,
                                   model->parameter_n_dims[p],
-                                  model->parameter_shape[p], true, &i));
-    if (frozen && name) {
+                                  model->parameter_shape[p], is_state, &i));
+    if (left_out && name) {
         out->entry[i].spare = strdup(name);
         return out->entry[i].spare ? FSDP_OK : FSDP_ERR_NOMEM;
     }
     return FSDP_OK;
 }
 
-static int add_parameter(const struct fsdp_model *model, uint32_t p,
+/* A state of what is frozen is not there; nor is anything of what is ignored.
+ */
+static int add_parameter(const struct fsdp_model *model,
+                         const struct fsdp_units *units, uint32_t p,
                          uint32_t optimizer, struct checkpoint_table *out)
 {
     static const char *const momentum[] = {"momentum_buffer"};
@@ -186,25 +189,28 @@ static int add_parameter(const struct fsdp_model *model, uint32_t p,
     const char *const *state =
         optimizer == FSDP_OPTIMIZER_ADAMW ? adamw : momentum;
     bool own = !model->parameter_alias || model->parameter_alias[p] < 0;
+    const bool ignored = fsdp_unit_of(model, units, p) == FSDP_NO_UNIT;
+    const bool frozen = (model->parameter_flags[p] & FSDP_FROZEN) != 0;
     size_t room = strlen(model->parameter_name[p]) + 48;
     char *name = malloc(room);
     int status =
-        name ? checkpoint_table_add(out, own ? model->parameter_name[p] : NULL,
-                                    model->parameter_n_dims[p],
-                                    model->parameter_shape[p], false, NULL)
+        name ? add_entry(model, p, own ? model->parameter_name[p] : NULL,
+                         ignored, false, out)
              : FSDP_ERR_NOMEM;
 
     for (uint32_t k = 0; status == FSDP_OK && k < checkpoint_states(optimizer);
          k++) {
         (void)snprintf(name, room, "optim.state.%s.%s",
                        model->parameter_name[p], state[k]);
-        status = add_state(model, p, own ? name : NULL, out);
+        status = add_entry(model, p, own ? name : NULL, frozen || ignored, true,
+                           out);
     }
     free(name);
     return status;
 }
 
 int checkpoint_table_of_model(const struct fsdp_model *model,
+                              const struct fsdp_units *units,
                               uint32_t optimizer, struct checkpoint_table *out,
                               char *why)
 {
@@ -212,7 +218,7 @@ int checkpoint_table_of_model(const struct fsdp_model *model,
 
     *out = (struct checkpoint_table){0};
     for (uint32_t p = 0; status == FSDP_OK && p < model->n_parameters; p++) {
-        status = add_parameter(model, p, optimizer, out);
+        status = add_parameter(model, units, p, optimizer, out);
     }
     if (status != FSDP_OK) {
         (void)checkpoint_refuse(why, status, "%s", fsdp_status_text(status));

@@ -181,7 +181,7 @@ set_tests_properties(compare.gpu_bars PROPERTIES LABELS unit TIMEOUT 60)
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/run/*_test.c)
-list(FILTER run_tests EXCLUDE REGEX "/(allocation|baseline_scripts|between_passes|mixed_engine|plain_engines|race_damage|trace)_test\\.c$")
+list(FILTER run_tests EXCLUDE REGEX "/(allocation|baseline_scripts|between_passes|mixed_engine|plain_engines|race_damage|thaw_allocation|trace)_test\\.c$")
 unit(conformance/run/race_damage_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
     WITH ${here}/run/late_testing.c TIMEOUT 300)
 unit(conformance/run/baseline_scripts_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
@@ -200,9 +200,14 @@ endforeach()
 # It makes every allocation of a rank fail in turn.
 unit(conformance/run/allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
     WITH ${here}/run/fault_testing.c TIMEOUT 300)
-target_link_options(allocation_test PRIVATE
-    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
-    -Wl,--wrap=free,--wrap=pthread_create)
+unit(conformance/run/thaw_allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
+    WITH ${here}/run/fault_testing.c TIMEOUT 300)
+foreach(test allocation_test thaw_allocation_test)
+    target_link_options(${test} PRIVATE
+        -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+        -Wl,--wrap=free)
+endforeach()
+target_link_options(allocation_test PRIVATE -Wl,--wrap=pthread_create)
 
 # ---- Checkpoints ----
 file(GLOB checkpoint_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
@@ -230,6 +235,11 @@ add_test(NAME checkpoint.pytorch
     $<TARGET_FILE:fsdp-cts> ${fixtures}/checkpoints)
 set_tests_properties(checkpoint.pytorch PROPERTIES LABELS conformance
     TIMEOUT 600 SKIP_RETURN_CODE 77)
+
+# What docs/results.md says of PyTorch and FairScale, outside of the suite.
+add_test(NAME results.shown COMMAND ${here}/tools/adapters/shown_test.sh)
+set_tests_properties(results.shown PROPERTIES LABELS conformance
+    TIMEOUT 900 SKIP_RETURN_CODE 77)
 
 add_test(NAME plan.pytorch
     COMMAND ${here}/tools/adapters/pytorch_describe_test.sh
@@ -287,7 +297,7 @@ add_test(NAME lint.format COMMAND ${here}/tools/lint/format
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(lint.format PROPERTIES LABELS lint TIMEOUT 120
     SKIP_RETURN_CODE 77)
-foreach(lint requirements_page claims_tables)
+foreach(lint requirements_page claims_tables memory_table)
     add_test(NAME lint.${lint}
         COMMAND ${here}/tools/lint/${lint} $<TARGET_FILE:fsdp-cts> --check
         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
@@ -296,6 +306,8 @@ foreach(lint requirements_page claims_tables)
     set_tests_properties(lint.${lint} lint.${lint}.self-test PROPERTIES
         LABELS lint TIMEOUT 120)
 endforeach()
+# It runs ten cases.
+set_tests_properties(lint.memory_table PROPERTIES TIMEOUT 600)
 
 # ---- Bounds: other arithmetics, and how far they are ----
 add_library(arithmetic MODULE ${here}/cli/arithmetic_testing.c)
@@ -474,7 +486,9 @@ add_test(NAME fixtures.golden COMMAND fsdp-cts fixtures
 add_test(NAME fixtures.schema COMMAND ${fixtures}/schema/schema_test
     ${fixtures})
 foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
-        deepspeed-zero3 pytorch-fsdp2-mixed pytorch-fsdp1-mixed)
+        deepspeed-zero3 pytorch-fsdp2-mixed pytorch-fsdp1-mixed
+        pytorch-fsdp2-more pytorch-fsdp1-more fairscale-fsdp-more
+        deepspeed-zero3-more)
     add_test(NAME fixtures.records.${engine}
         COMMAND ${here}/tools/adapters/records_test.sh $<TARGET_FILE:fsdp-cts>
         ${fixtures}/records/${engine})

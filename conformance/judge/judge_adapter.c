@@ -7,6 +7,8 @@
  */
 #include "judge/judge_adapter.h"
 
+#include "cases/case_script.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -34,12 +36,13 @@ bool judge_profile_asks(const struct requirement *q, const struct expect *e)
 
 const char *judge_adapter_evidence(const struct requirement *q)
 {
-    /* A row is for an id, or for all that begin with it. */
+    /* A row is for an id, or, where it ends in a dot, for a whole area. */
     static const struct {
-        const char *begin, *claim;
+        const char *id, *claim;
     } row[] = {
         {"memory.", "live-bytes"},
         {"run.leaves-nothing", "live-bytes"},
+        {"control.reshard", "live-bytes"},
         {"comm.padding-zero", "wire"},
         {"comm.packing-order", "wire"},
         {"frozen.zeros", "wire"},
@@ -53,10 +56,15 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"run.no-forbidden-call", "isolated"},
         {"error.", "answers"},
         {"comm.no-private-channel", "process"},
+        {"script.answers", "answers"},
+        {"thaw.states-rest", "live-bytes"},
     };
 
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-        if (strncmp(q->id, row[i].begin, strlen(row[i].begin)) == 0) {
+        const size_t n = strlen(row[i].id);
+        const size_t compared = row[i].id[n - 1] == '.' ? n : n + 1;
+
+        if (strncmp(q->id, row[i].id, compared) == 0) {
             return row[i].claim;
         }
     }
@@ -72,6 +80,15 @@ static bool reshards_root(const struct run_case *c)
     return reshards && c->keep_root == 0 &&
            (c->wrap == CASE_WRAP_WHOLE || c->wrap == CASE_WRAP_HEAD ||
             c->wrap == CASE_WRAP_SIZE || c->wrap == CASE_WRAP_BLOCK);
+}
+
+/* Whether the script that the case plays has these words in its text. */
+static bool script_says(const struct run_case *c, const char *words)
+{
+    const struct case_script *s =
+        case_is_script(c) ? case_script_find(c->script) : NULL;
+
+    return s && strstr(s->text, words);
 }
 
 bool judge_any_order(const char *claim)
@@ -101,14 +118,18 @@ judge_adapter_claims(const struct run_case *c,
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "precision-%.16s",
                        precision ? precision : "unknown");
     }
-    if (c->scenario == CASE_AGAIN) {
+    if (c->scenario == CASE_AGAIN || script_says(c, "\nagain") ||
+        script_says(c, "\nanew")) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "again");
     }
     if (case_is_script(c)) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "scripts");
     }
+    if (script_says(c, " at ")) {
+        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "in-pass");
+    }
     if (c->scenario == CASE_MISUSE || c->scenario == CASE_CLIP ||
-        !case_trains(c)) {
+        !case_trains(c) || script_says(c, "! ") || script_says(c, "\nclip ")) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "answers");
     }
     return n;

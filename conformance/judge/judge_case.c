@@ -280,17 +280,14 @@ static void complete_place(const struct expect *e, struct finding *f)
 static void name_places(const struct judge_view *v, struct judge_detail *d)
 {
     const struct fsdp_model *model = v->expect.model;
-    const struct fsdp_units *units = v->expect.units;
+    const char *unit = NULL;
 
     complete_place(&v->expect, &d->finding);
-    for (uint32_t m = model->n_modules; m-- > 0;) {
-        if (d->finding.unit >= 0 &&
-            units->unit_of_module[m] == (uint64_t)d->finding.unit) {
-            const char *name = model->module_name[m];
-
-            (void)snprintf(d->unit, sizeof(d->unit), "%s",
-                           name[0] != '\0' ? name : "(root)");
-        }
+    if (d->finding.unit >= 0 && d->finding.unit < v->expect.units->n_units) {
+        unit = expect_unit_name(&v->expect, (uint32_t)d->finding.unit);
+    }
+    if (unit) {
+        (void)snprintf(d->unit, sizeof(d->unit), "%s", unit);
     }
     if (d->finding.parameter >= 0 &&
         d->finding.parameter < (int64_t)model->n_parameters) {

@@ -168,15 +168,11 @@ static void measure_rank(const struct run_case *c, const struct record_rank *r,
 
 static void name_units(const struct expect *e, struct judge_figures *f)
 {
-    const struct fsdp_model *model = e->model;
+    for (uint32_t u = 0; u < f->n_units; u++) {
+        const char *name = expect_unit_name(e, u);
 
-    for (uint32_t m = model->n_modules; m-- > 0;) {
-        uint32_t u = e->units->unit_of_module[m];
-        const char *name = model->module_name[m];
-
-        if (u < f->n_units) {
-            (void)snprintf(f->unit[u], sizeof(f->unit[u]), "%s",
-                           name[0] != '\0' ? name : "(root)");
+        if (name) {
+            (void)snprintf(f->unit[u], sizeof(f->unit[u]), "%s", name);
         }
     }
 }

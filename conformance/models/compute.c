@@ -11,6 +11,54 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is ignored is the model's own. */
+static int hold_ignored(struct compute *c)
+{
+    const struct fsdp_model *model = c->model;
+    const bool *ignored = c->access.ignored;
+    uint64_t n = 0;
+    int status = FSDP_OK;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        n += ignored[p] ? fsdp_numel(model, p) : 0;
+    }
+    c->held = calloc(model->n_parameters + (size_t)1, sizeof(*c->held));
+    c->initial = calloc(n + 1, sizeof(*c->initial));
+    if (!c->held || !c->initial) {
+        return batch_fail(c->error, FSDP_ERR_NOMEM, "workload",
+                          "no memory for what is ignored");
+    }
+    n = 0;
+    for (uint32_t p = 0; p < model->n_parameters && status == FSDP_OK; p++) {
+        const uint64_t numel = fsdp_numel(model, p);
+
+        if (ignored[p]) {
+            status =
+                model->initial(model->context, p, 0, numel, c->initial + n);
+            n += numel;
+        }
+        if (ignored[p] && status == FSDP_OK) {
+            status = compute_alloc(c, numel, &c->held[p]);
+        }
+    }
+    return status;
+}
+
+/* It is live for a pass, as activations are. */
+static int upload_ignored(struct compute *c)
+{
+    uint64_t n = 0;
+
+    for (uint32_t p = 0; c->held && p < c->model->n_parameters; p++) {
+        if (c->held[p]) {
+            FSDP_TRY(compute_upload(c, c->held[p], c->initial + n,
+                                    fsdp_numel(c->model, p)));
+            n += fsdp_numel(c->model, p);
+        }
+    }
+    return FSDP_OK;
+}
+
 int compute_open(struct compute *c, const struct fsdp_model *model,
                  const struct fsdp_device *device, struct fsdp_stream *stream,
                  const struct workload_access *access, uint64_t grains,
@@ -23,7 +71,8 @@ int compute_open(struct compute *c, const struct fsdp_model *model,
     c->access = *access;
     c->grains = grains;
     c->error = error;
-    return compute_alloc(c, 1, &c->sum);
+    FSDP_TRY(compute_alloc(c, 1, &c->sum));
+    return access->ignored ? hold_ignored(c) : FSDP_OK;
 }
 
 int compute_alloc(struct compute *c, uint64_t n, void *out)
@@ -108,6 +157,8 @@ void compute_close(struct compute *c)
     }
     free(c->buffer);
     free(c->wide);
+    free(c->held);
+    free(c->initial);
     memset(c, 0, sizeof(*c));
 }
 
@@ -120,7 +171,7 @@ int compute_begin(struct compute *c)
     c->live = true;
     c->have_loss = false;
     set_checkpoint(c, 0, true);
-    return FSDP_OK;
+    return upload_ignored(c);
 }
 
 int compute_upload(struct compute *c, void *to, const void *from, uint64_t n)
@@ -221,8 +272,9 @@ static int wide_of(struct compute *c, uint32_t p, bool is_gradient,
     }
     grown = realloc(c->wide, (c->n_wide + 1) * sizeof(*grown));
     if (!grown) {
-        return batch_fail(c->error, FSDP_ERR_NOMEM, "workload",
-                          "no memory for the list of casts");
+        (void)batch_fail(c->error, FSDP_ERR_NOMEM, "workload",
+                         "no memory for the list of casts");
+        return FSDP_ERR_NOMEM;
     }
     c->wide = grown;
     *out = &grown[c->n_wide];
@@ -239,10 +291,14 @@ static int wide_of(struct compute *c, uint32_t p, bool is_gradient,
 int compute_param(struct compute *c, uint32_t p, const float **out)
 {
     struct fsdp_tensor t = {0};
-    const int status = c->access.param(c->access.self, p, &t);
-
     struct compute_wide *w;
+    int status;
 
+    if (c->held && c->held[p]) {
+        *out = c->held[p];
+        return FSDP_OK;
+    }
+    status = c->access.param(c->access.self, p, &t);
     FSDP_TRY(check_tensor(c, p, "param", status, &t));
     *out = t.data;
     if (t.dtype == FSDP_DTYPE_F32) {
@@ -262,7 +318,7 @@ int compute_grad(struct compute *c, uint32_t p, float **out)
     int status;
 
     *out = NULL;
-    if ((flags[p] & FSDP_FROZEN) != 0) {
+    if ((flags[p] & FSDP_FROZEN) != 0 || (c->held && c->held[p])) {
         return FSDP_OK;
     }
     status = c->access.grad(c->access.self, p, &t);
@@ -272,6 +328,7 @@ int compute_grad(struct compute *c, uint32_t p, float **out)
         return FSDP_OK;
     }
     FSDP_TRY(wide_of(c, p, true, &w));
+    /* It is set. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     w->narrow = t.data;
     w->dtype = t.dtype;
     *out = w->wide;

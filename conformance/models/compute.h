@@ -43,6 +43,8 @@ struct compute {
     struct compute_wide
         *wide; /* [n_wide]: of what the engine lends in 16 bit */
     uint32_t n_wide;
+    float **held; /* [n_parameters]: what is ignored, on the device; or NULL */
+    float *initial; /* all of it on the host, one behind the other */
     float *sum;     /* the loss, on the device */
     bool live;      /* between begin and end */
     bool have_loss; /* the pass came as far as the loss */
@@ -76,7 +78,8 @@ int compute_end(struct compute *c, float *out_loss);
 /* The whole of parameter p, or of its gradient: float32, dense. Operators take
  * float32: what the engine lends in 16 bits is widened, and of a gradient it
  * gets, from compute_lent_back on, the float32 one rounded once. A frozen
- * parameter has no gradient: NULL, and nobody is asked. */
+ * parameter has no gradient: NULL, and nobody is asked; nor is anybody for what
+ * is ignored, which is held here, with its initial values. */
 int compute_param(struct compute *c, uint32_t p, const float **out);
 int compute_grad(struct compute *c, uint32_t p, float **out);
 /* A module has computed: its gradients are the engine's. */

@@ -70,7 +70,8 @@ enum workload_frozen {
     WORKLOAD_FROZEN_MATRICES = 3,  /* all but biases, gains: what has one
                                     * dimension */
     WORKLOAD_FROZEN_BODY = 4,      /* all but the last part */
-    WORKLOAD_N_FROZEN = 5,
+    WORKLOAD_FROZEN_BASE = 5,      /* lora's: all but what is beside it */
+    WORKLOAD_N_FROZEN = 6,
 };
 
 /* Whether a parameter of part i of n is. */
@@ -86,6 +87,8 @@ static inline bool workload_is_frozen(unsigned frozen, unsigned i, unsigned n,
         return !is_vector;
     case WORKLOAD_FROZEN_BODY:
         return i + 1 < n;
+    case WORKLOAD_FROZEN_BASE:
+        return true;
     default:
         return false;
     }

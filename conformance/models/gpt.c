@@ -9,6 +9,9 @@
  * at another place at every step: no two of a step are the same, nor of two
  * steps soon after one another. The loss is the mean over positions. There are
  * no exact data: softmax rounds.
+ *
+ * And lora: gpt that is tuned by low-rank matrices beside those of its blocks
+ * (Hu et al., arXiv 2106.09685).
  */
 #include "gpt.h"
 #include "workload_list.h"
@@ -90,6 +93,12 @@ static void gpt_release(struct workload_model *model)
     }
 }
 
+/* A sixteenth of the width, as is usual, but no less than 2. */
+static uint32_t lora_rank(const struct gpt_size *size)
+{
+    return size->width >= 32 ? size->width / 16 : 2;
+}
+
 static int fill(struct gpt_model *m, struct fsdp_error *error)
 {
     struct workload_config *config = &m->base.config;
@@ -108,6 +117,7 @@ static int fill(struct gpt_model *m, struct fsdp_error *error)
                           gpt_size_names[0]);
     }
     m->size = size;
+    m->rank = m->base.workload == &workload_lora ? lora_rank(&size) : 0;
     config->size = size.name;
     if (!config->text) {
         return batch_fail(error, FSDP_ERR_INVALID, "gpt",
@@ -131,8 +141,9 @@ static int fill(struct gpt_model *m, struct fsdp_error *error)
     return FSDP_OK;
 }
 
-static int gpt_describe(const struct workload_config *config,
-                        struct workload_model **out, struct fsdp_error *error)
+static int describe(const struct workload *workload,
+                    const struct workload_config *config,
+                    struct workload_model **out, struct fsdp_error *error)
 {
     struct gpt_model *m = calloc(1, sizeof(*m));
     int status;
@@ -142,7 +153,7 @@ static int gpt_describe(const struct workload_config *config,
         return batch_fail(error, FSDP_ERR_NOMEM, "gpt",
                           "no memory for the description");
     }
-    m->base.workload = &workload_gpt;
+    m->base.workload = workload;
     m->base.config = *config;
     m->base.self = m;
     status = fill(m, error);
@@ -152,6 +163,18 @@ static int gpt_describe(const struct workload_config *config,
     }
     *out = &m->base;
     return FSDP_OK;
+}
+
+static int gpt_describe(const struct workload_config *config,
+                        struct workload_model **out, struct fsdp_error *error)
+{
+    return describe(&workload_gpt, config, out, error);
+}
+
+static int lora_describe(const struct workload_config *config,
+                         struct workload_model **out, struct fsdp_error *error)
+{
+    return describe(&workload_lora, config, out, error);
 }
 
 static uint64_t gpt_digest(const struct workload_model *model, uint32_t rank,
@@ -214,6 +237,26 @@ const struct workload workload_gpt = {
                   1u << WORKLOAD_RECOMPUTE_AROUND |
                   1u << WORKLOAD_RECOMPUTE_PAIR | 1u << WORKLOAD_RECOMPUTE_HALF,
     .describe = gpt_describe,
+    .release = gpt_release,
+    .open = gpt_open,
+    .begin = gpt_begin,
+    .compute = gpt_compute,
+    .end = gpt_end,
+    .close = gpt_close,
+    .digest = gpt_digest,
+    .samples = gpt_samples,
+};
+
+const struct workload workload_lora = {
+    .name = "lora",
+    .summary = "gpt with two small matrices beside each one of its blocks",
+    .sizes = lora_size_names,
+    .data_kinds = 1u << WORKLOAD_NATURAL | 1u << WORKLOAD_REPLICATED,
+    .freezes = 1u << WORKLOAD_FROZEN_BASE,
+    .recomputes = 1u << WORKLOAD_RECOMPUTE_BLOCK |
+                  1u << WORKLOAD_RECOMPUTE_AROUND |
+                  1u << WORKLOAD_RECOMPUTE_PAIR | 1u << WORKLOAD_RECOMPUTE_HALF,
+    .describe = lora_describe,
     .release = gpt_release,
     .open = gpt_open,
     .begin = gpt_begin,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpt.h - what the files of workload gpt share: sizes, and which module and
- * which parameter is which.
+ * gpt.h - what the files of the workloads gpt and lora share: sizes, and which
+ * module and which parameter is which.
  */
 #ifndef FSDP_CTS_GPT_H
 #define FSDP_CTS_GPT_H
@@ -26,6 +26,7 @@ struct gpt_model {
     struct model_build *build;
     struct batch batch; /* samples are windows of the text */
     struct gpt_size size;
+    uint32_t rank; /* lora: of what is beside each matrix of a block; else 0 */
     uint32_t part; /* that is being built: embedding, blocks, what is behind */
 };
 
@@ -45,12 +46,16 @@ enum gpt_part { /* of a block */
     GPT_MLP = 4,
 };
 
-/* Parameters: wte, wpe, twelve a block, the last norm's two, the head's. */
+/* Parameters: wte, wpe, twelve a block, the last norm's two, the head's. In
+ * lora each matrix of a block has two small ones beside it, behind its bias:
+ * down [n_in, rank] and up [rank, n_out]; y = x W + b + (x down) up. */
 enum {
     GPT_WTE = 0,
     GPT_WPE = 1,
     GPT_FIRST_BLOCK_PARAMETER = 2,
     GPT_PARAMETERS_A_BLOCK = 12,
+    GPT_MATRICES_A_BLOCK = 4,
+    GPT_BESIDE = 2, /* behind a matrix */
 };
 enum gpt_parameter { /* of a block */
     GPT_GAMMA1 = 0,
@@ -67,17 +72,24 @@ enum gpt_parameter { /* of a block */
     GPT_DOWN_BIAS = 11,
 };
 
-static inline uint32_t gpt_parameter(uint32_t block, enum gpt_parameter which)
+static inline uint32_t gpt_parameter(const struct gpt_model *m, uint32_t block,
+                                     enum gpt_parameter which)
 {
+    const uint32_t before = which >= GPT_DOWN      ? 3u
+                            : which >= GPT_GAMMA2  ? 2u
+                            : which >= GPT_PROJECT ? 1u
+                                                   : 0u;
+    const uint32_t matrices = before + block * GPT_MATRICES_A_BLOCK;
+
     return GPT_FIRST_BLOCK_PARAMETER + block * GPT_PARAMETERS_A_BLOCK +
-           (uint32_t)which;
+           (uint32_t)which + (m->rank > 0 ? 2 * matrices : 0);
 }
 
 /* The parameter behind the last block's: norm.gamma; + 1: norm.beta; + 2:
  * head.weight, which may be another name of GPT_WTE. */
 static inline uint32_t gpt_last_parameters(const struct gpt_model *m)
 {
-    return gpt_parameter(m->size.blocks, GPT_GAMMA1);
+    return gpt_parameter(m, m->size.blocks, GPT_GAMMA1);
 }
 
 /* The module behind the last block's: "norm"; + 1: "head". */
@@ -88,6 +100,7 @@ static inline uint32_t gpt_last_modules(const struct gpt_model *m)
 
 /* gpt_model.c */
 extern const char *const gpt_size_names[]; /* NULL-ended */
+extern const char *const lora_size_names[];
 /* NULL is the first one's name; "1b-40" is "1b" with 40 blocks. */
 bool gpt_size_find(const char *name, struct gpt_size *out);
 int gpt_build(struct gpt_model *m);

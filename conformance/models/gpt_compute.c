@@ -36,6 +36,8 @@ struct workload_run {
     float *n, *stat; /* the last norm */
     float *logits, *row_loss;
     float *dh, *dn, *d_norm, *d_wide;
+    /* lora: between its two matrices, the gradient there, what they add. */
+    float *low, *d_low, *beside;
 };
 
 static int allocate_attention(struct workload_run *run, struct block *b)
@@ -111,6 +113,11 @@ static int allocate_head(struct workload_run *run)
     FSDP_TRY(compute_alloc(c, n, &run->dh));
     FSDP_TRY(compute_alloc(c, n, &run->dn));
     FSDP_TRY(compute_alloc(c, n, &run->d_norm));
+    if (run->model->rank > 0) {
+        FSDP_TRY(compute_alloc(c, run->rows * run->model->rank, &run->low));
+        FSDP_TRY(compute_alloc(c, run->rows * run->model->rank, &run->d_low));
+        FSDP_TRY(compute_alloc(c, GPT_WIDEN * n, &run->beside));
+    }
     return compute_alloc(c, GPT_WIDEN * n, &run->d_wide);
 }
 
@@ -192,6 +199,55 @@ int gpt_end(struct workload_run *run, float *out_loss)
     return compute_end(&run->compute, out_loss);
 }
 
+/* y += (x down) up, of lora's two matrices behind the bias. */
+static int add_beside(struct workload_run *run, uint32_t weight, uint64_t n_in,
+                      uint64_t n_out, const float *x, float *y)
+{
+    struct compute *c = &run->compute;
+    const uint64_t rank = run->model->rank;
+    const float *down;
+    const float *up;
+
+    FSDP_TRY(compute_param(c, weight + GPT_BESIDE, &down));
+    FSDP_TRY(compute_param(c, weight + GPT_BESIDE + 1, &up));
+    FSDP_TRY(compute_gemm(c, run->rows, rank, n_in, x, down, run->low));
+    FSDP_TRY(
+        compute_gemm(c, run->rows, n_out, rank, run->low, up, run->beside));
+    return compute_add(c, run->rows * n_out, y, run->beside, y);
+}
+
+/* What lies between the two is computed again, not kept. */
+static int beside_backward(struct workload_run *run, uint32_t weight,
+                           uint64_t n_in, uint64_t n_out, const float *x,
+                           const float *dy, float *dx)
+{
+    struct compute *c = &run->compute;
+    const uint64_t rank = run->model->rank;
+    const float *down;
+    const float *up;
+    float *d_down;
+    float *d_up;
+
+    FSDP_TRY(compute_param(c, weight + GPT_BESIDE, &down));
+    FSDP_TRY(compute_param(c, weight + GPT_BESIDE + 1, &up));
+    FSDP_TRY(compute_grad(c, weight + GPT_BESIDE, &d_down));
+    FSDP_TRY(compute_grad(c, weight + GPT_BESIDE + 1, &d_up));
+    FSDP_TRY(compute_gemm(c, run->rows, rank, n_in, x, down, run->low));
+    if (d_up) {
+        FSDP_TRY(
+            compute_gemm_grad(c, rank, n_out, run->rows, run->low, dy, d_up));
+    }
+    FSDP_TRY(
+        compute_gemm_transposed(c, run->rows, rank, n_out, dy, up, run->d_low));
+    if (d_down) {
+        FSDP_TRY(
+            compute_gemm_grad(c, n_in, rank, run->rows, x, run->d_low, d_down));
+    }
+    FSDP_TRY(compute_gemm_transposed(c, run->rows, n_in, rank, run->d_low, down,
+                                     run->beside));
+    return compute_add(c, run->rows * n_in, dx, run->beside, dx);
+}
+
 /* y = x W + b; the bias is the parameter behind the weight. */
 static int affine(struct workload_run *run, uint32_t weight, uint64_t n_in,
                   uint64_t n_out, const float *x, float *y)
@@ -203,7 +259,9 @@ static int affine(struct workload_run *run, uint32_t weight, uint64_t n_in,
     FSDP_TRY(compute_param(c, weight, &w));
     FSDP_TRY(compute_param(c, weight + 1, &bias));
     FSDP_TRY(compute_gemm(c, run->rows, n_out, n_in, x, w, y));
-    return compute_bias(c, run->rows, n_out, y, bias);
+    FSDP_TRY(compute_bias(c, run->rows, n_out, y, bias));
+    return run->model->rank > 0 ? add_beside(run, weight, n_in, n_out, x, y)
+                                : FSDP_OK;
 }
 
 static int affine_backward(struct workload_run *run, uint32_t weight,
@@ -224,7 +282,10 @@ static int affine_backward(struct workload_run *run, uint32_t weight,
     if (dw) {
         FSDP_TRY(compute_gemm_grad(c, n_in, n_out, run->rows, x, dy, dw));
     }
-    return compute_gemm_transposed(c, run->rows, n_in, n_out, dy, w, dx);
+    FSDP_TRY(compute_gemm_transposed(c, run->rows, n_in, n_out, dy, w, dx));
+    return run->model->rank > 0
+               ? beside_backward(run, weight, n_in, n_out, x, dy, dx)
+               : FSDP_OK;
 }
 
 static int norm(struct workload_run *run, uint32_t gamma, const float *x,
@@ -287,9 +348,11 @@ static int attention(struct workload_run *run, uint32_t i, const float *x)
     struct block *b = &run->block[i];
     const uint64_t d = run->width;
 
-    FSDP_TRY(affine(run, gpt_parameter(i, GPT_QKV), d, 3 * d, b->n1, b->qkv));
+    FSDP_TRY(affine(run, gpt_parameter(run->model, i, GPT_QKV), d, 3 * d, b->n1,
+                    b->qkv));
     FSDP_TRY(compute_attention(c, &run->attention, b->qkv, b->o, b->stat_o));
-    FSDP_TRY(affine(run, gpt_parameter(i, GPT_PROJECT), d, d, b->o, b->mid));
+    FSDP_TRY(affine(run, gpt_parameter(run->model, i, GPT_PROJECT), d, d, b->o,
+                    b->mid));
     return compute_add(c, run->rows * d, b->mid, x, b->mid);
 }
 
@@ -298,12 +361,12 @@ static int attention_backward(struct workload_run *run, uint32_t i)
     struct block *b = &run->block[i];
     const uint64_t d = run->width;
 
-    FSDP_TRY(affine_backward(run, gpt_parameter(i, GPT_PROJECT), d, d, b->o,
-                             run->dh, run->dn));
+    FSDP_TRY(affine_backward(run, gpt_parameter(run->model, i, GPT_PROJECT), d,
+                             d, b->o, run->dh, run->dn));
     FSDP_TRY(compute_attention_backward(&run->compute, &run->attention, b->qkv,
                                         b->o, b->stat_o, run->dn, run->d_wide));
-    return affine_backward(run, gpt_parameter(i, GPT_QKV), d, 3 * d, b->n1,
-                           run->d_wide, run->dn);
+    return affine_backward(run, gpt_parameter(run->model, i, GPT_QKV), d, 3 * d,
+                           b->n1, run->d_wide, run->dn);
 }
 
 static int mlp(struct workload_run *run, uint32_t i)
@@ -313,9 +376,11 @@ static int mlp(struct workload_run *run, uint32_t i)
     const uint64_t d = run->width;
     const uint64_t wide = GPT_WIDEN * d;
 
-    FSDP_TRY(affine(run, gpt_parameter(i, GPT_UP), d, wide, b->n2, b->up));
+    FSDP_TRY(affine(run, gpt_parameter(run->model, i, GPT_UP), d, wide, b->n2,
+                    b->up));
     FSDP_TRY(compute_gelu(c, run->rows * wide, b->up, b->act));
-    FSDP_TRY(affine(run, gpt_parameter(i, GPT_DOWN), wide, d, b->act, b->end));
+    FSDP_TRY(affine(run, gpt_parameter(run->model, i, GPT_DOWN), wide, d,
+                    b->act, b->end));
     return compute_add(c, run->rows * d, b->end, b->mid, b->end);
 }
 
@@ -325,12 +390,12 @@ static int mlp_backward(struct workload_run *run, uint32_t i)
     const uint64_t d = run->width;
     const uint64_t wide = GPT_WIDEN * d;
 
-    FSDP_TRY(affine_backward(run, gpt_parameter(i, GPT_DOWN), wide, d, b->act,
-                             run->dh, run->d_wide));
+    FSDP_TRY(affine_backward(run, gpt_parameter(run->model, i, GPT_DOWN), wide,
+                             d, b->act, run->dh, run->d_wide));
     FSDP_TRY(compute_gelu_backward(&run->compute, run->rows * wide, b->up,
                                    run->d_wide));
-    return affine_backward(run, gpt_parameter(i, GPT_UP), d, wide, b->n2,
-                           run->d_wide, run->dn);
+    return affine_backward(run, gpt_parameter(run->model, i, GPT_UP), d, wide,
+                           b->n2, run->d_wide, run->dn);
 }
 
 /* The head's weight is [width, vocabulary], or the embedding's [vocabulary,
@@ -410,8 +475,8 @@ static int block_part(struct workload_run *run, bool back, uint32_t i,
 {
     struct block *b = &run->block[i];
     const float *x = stream_before(run, i);
-    const uint32_t gamma1 = gpt_parameter(i, GPT_GAMMA1);
-    const uint32_t gamma2 = gpt_parameter(i, GPT_GAMMA2);
+    const uint32_t gamma1 = gpt_parameter(run->model, i, GPT_GAMMA1);
+    const uint32_t gamma2 = gpt_parameter(run->model, i, GPT_GAMMA2);
 
     switch (part) {
     case GPT_NORM1:

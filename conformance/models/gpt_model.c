@@ -30,6 +30,7 @@ static const struct gpt_size sizes[] = {
 };
 const char *const gpt_size_names[] = {"odd",   "tiny", "tall",
                                       "small", "tied", NULL};
+const char *const lora_size_names[] = {"odd", "small", NULL};
 
 /* What stands behind "-": a number of blocks. */
 static bool parse_blocks(const char *text, uint32_t *out)
@@ -87,6 +88,23 @@ static void vector(struct gpt_model *m, int32_t module, const char *name,
                           frozen_or(m, true, FSDP_NO_DECAY), 1, &n);
 }
 
+/* Lora's two, which are never frozen with the rest, of a matrix of a block. */
+static void beside(struct gpt_model *m, int32_t module, const char *matrix,
+                   uint64_t n_in, uint64_t n_out)
+{
+    const uint64_t down[] = {n_in, m->rank};
+    const uint64_t up[] = {m->rank, n_out};
+    char name[80];
+
+    if (m->rank > 0) {
+        snprintf(name, sizeof(name), "%s.down", matrix);
+        model_build_parameter(m->build, name, module, FSDP_DTYPE_F32, 0, 2,
+                              down);
+        snprintf(name, sizeof(name), "%s.up", matrix);
+        model_build_parameter(m->build, name, module, FSDP_DTYPE_F32, 0, 2, up);
+    }
+}
+
 static const char *join(char full[64], uint32_t block, const char *name)
 {
     snprintf(full, 64, "blocks.%u%s", (unsigned)block, name);
@@ -108,16 +126,20 @@ static void build_block(struct gpt_model *m, uint32_t b)
     at = model_build_module(build, join(s, b, ".attn"), "Attention", block);
     matrix(m, at, join(s, b, ".attn.qkv.weight"), d, 3 * d);
     vector(m, at, join(s, b, ".attn.qkv.bias"), 3 * d);
+    beside(m, at, join(s, b, ".attn.qkv"), d, 3 * d);
     matrix(m, at, join(s, b, ".attn.project.weight"), d, d);
     vector(m, at, join(s, b, ".attn.project.bias"), d);
+    beside(m, at, join(s, b, ".attn.project"), d, d);
     at = model_build_module(build, join(s, b, ".norm2"), "LayerNorm", block);
     vector(m, at, join(s, b, ".norm2.gamma"), d);
     vector(m, at, join(s, b, ".norm2.beta"), d);
     at = model_build_module(build, join(s, b, ".mlp"), "MLP", block);
     matrix(m, at, join(s, b, ".mlp.up.weight"), d, GPT_WIDEN * d);
     vector(m, at, join(s, b, ".mlp.up.bias"), GPT_WIDEN * d);
+    beside(m, at, join(s, b, ".mlp.up"), d, GPT_WIDEN * d);
     matrix(m, at, join(s, b, ".mlp.down.weight"), GPT_WIDEN * d, d);
     vector(m, at, join(s, b, ".mlp.down.bias"), d);
+    beside(m, at, join(s, b, ".mlp.down"), GPT_WIDEN * d, d);
 }
 
 /* Blocks are recomputed whole, or what is in them. */
@@ -151,6 +173,22 @@ enum gpt_init {
     GPT_INIT_0
 };
 
+/* The second of lora's two: what they add is small in the beginning. */
+static bool is_up(const struct gpt_model *m, uint32_t p)
+{
+    static const enum gpt_parameter matrix[] = {GPT_QKV, GPT_PROJECT, GPT_UP,
+                                                GPT_DOWN};
+
+    for (uint32_t b = 0; m->rank > 0 && b < m->size.blocks; b++) {
+        for (uint32_t i = 0; i < GPT_MATRICES_A_BLOCK; i++) {
+            if (p == gpt_parameter(m, b, matrix[i]) + GPT_BESIDE + 1) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static enum gpt_init init_of(const struct gpt_model *m, uint32_t p)
 {
     const uint32_t last = gpt_last_parameters(m);
@@ -158,14 +196,19 @@ static enum gpt_init init_of(const struct gpt_model *m, uint32_t p)
     if (p == GPT_WTE || p == GPT_WPE) {
         return GPT_INIT_EMBEDDING;
     }
+    if (is_up(m, p)) {
+        return GPT_INIT_0;
+    }
     if (m->base.model.parameter_n_dims[p] == 2) {
         return GPT_INIT_MATRIX;
     }
+    const uint32_t first = gpt_parameter(m, 0, GPT_GAMMA1);
     const uint32_t in_block =
-        (p - GPT_FIRST_BLOCK_PARAMETER) % GPT_PARAMETERS_A_BLOCK;
+        (p - first) % (gpt_parameter(m, 1, GPT_GAMMA1) - first);
 
     return p == last || (p < last &&
-                         (in_block == GPT_GAMMA1 || in_block == GPT_GAMMA2))
+                         (in_block == 0 ||
+                          in_block == gpt_parameter(m, 0, GPT_GAMMA2) - first))
                ? GPT_INIT_ONE
                : GPT_INIT_0;
 }

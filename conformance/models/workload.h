@@ -54,6 +54,9 @@ struct workload_access {
     /* [n_parameters]: flags of parameters, as they are now. NULL: as the model
      * says. */
     const uint32_t *flags;
+    /* [n_parameters]: it is in no unit, and the model's own: it has the initial
+     * values, and its gradient is nobody's. NULL: none is so. */
+    const bool *ignored;
 };
 
 /* Samples on their way to a program of its own; borrowed. */
@@ -117,7 +120,7 @@ struct workload {
                    void *context);
 };
 
-/* NULL-ended: mlp, linear, gpt, graph. */
+/* NULL-ended: mlp, linear, gpt, lora, graph. */
 extern const struct workload *const workloads[];
 const struct workload *workload_find(const char *name); /* NULL: none */
 

@@ -238,6 +238,7 @@ static void test_gpt(void **state)
     check("gpt", "odd", WORKLOAD_NATURAL);
     check("gpt", "tiny", WORKLOAD_NATURAL);
     check("gpt", "tied", WORKLOAD_NATURAL);
+    check("lora", "odd", WORKLOAD_NATURAL);
 }
 
 int main(void)

@@ -10,6 +10,7 @@
 extern const struct workload workload_mlp;
 extern const struct workload workload_linear;
 extern const struct workload workload_gpt;
+extern const struct workload workload_lora;
 extern const struct workload workload_graph;
 
 #endif

@@ -163,6 +163,8 @@ static void test_sizes(void **state)
     check_total("gpt", "odd", 3455);
     check_total("gpt", "tiny", 20720);
     check_total("gpt", "small", 236928);
+    check_total("lora", "odd", 3455 + 2 * 160);
+    check_total("lora", "small", 236928 + 4 * 4096);
 }
 
 /* "tall" is "tiny" with three blocks. */

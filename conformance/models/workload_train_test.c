@@ -74,6 +74,8 @@ static void test_gpt_learns(void **state)
     assert_true(last < 0.9f * first);
     train("gpt", "tiny", 60, 0.5f, &first, &last);
     assert_true(last < 0.7f * first);
+    train("lora", "odd", 60, 0.5f, &first, &last);
+    assert_true(last < 0.9f * first);
 }
 
 static void test_linear_falls(void **state)
@@ -178,6 +180,7 @@ static void test_tree_is_the_same_for_every_world(void **state)
     same_for_every_world("linear", "small");
     same_for_every_world("gpt", "odd");
     same_for_every_world("gpt", "tiny");
+    same_for_every_world("lora", "odd");
 }
 
 /* Evaluation is the forward half: the same loss, and no gradient. */
@@ -282,8 +285,8 @@ static void test_wrong_tensors_are_refused(void **state)
     (void)state;
     for (uint32_t i = 0; i < 4; i++) {
         const struct workload_config config = {.world = 1, .microbatches = 1};
-        struct workload_access access = {lend_wrong, lend_wrong, NULL, NULL,
-                                         NULL};
+        struct workload_access access = {lend_wrong, lend_wrong, NULL,
+                                         NULL,       NULL,       NULL};
         struct workload_run *run;
         const struct workload *w;
         struct trial t;

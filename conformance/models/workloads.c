@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-const struct workload *const workloads[] = {
-    &workload_mlp, &workload_linear, &workload_gpt, &workload_graph, NULL};
+const struct workload *const workloads[] = {&workload_mlp,   &workload_linear,
+                                            &workload_gpt,   &workload_lora,
+                                            &workload_graph, NULL};
 
 const struct workload *workload_find(const char *name)
 {

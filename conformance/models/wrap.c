@@ -89,6 +89,7 @@ void wrap_release(struct wrap_units *units)
     if (units) {
         free(units->unit_of_module);
         free(units->reshard);
+        free(units->unit_of_parameter);
         memset(units, 0, sizeof(*units));
     }
 }
@@ -272,4 +273,78 @@ int wrap_every(const struct fsdp_model *model, uint32_t per_unit,
     }
     free(counts);
     return finish(model, mark, out);
+}
+
+/* ---- Units of parameters ------------------------------------------------ */
+
+/* Each parameter's is that of its module, and may be changed. */
+static int begin_parameters(const struct fsdp_model *model,
+                            struct wrap_units *units)
+{
+    uint32_t *of = calloc((size_t)model->n_parameters + 1, sizeof(*of));
+
+    for (uint32_t p = 0; of && p < model->n_parameters; p++) {
+        of[p] = units->unit_of_module[model->parameter_module[p]];
+    }
+    units->unit_of_parameter = of;
+    units->units.unit_of_parameter = of;
+    return of ? FSDP_OK : FSDP_ERR_NOMEM;
+}
+
+static bool is_frozen(const struct fsdp_model *model, uint32_t p)
+{
+    return (model->parameter_flags[p] & FSDP_FROZEN) != 0;
+}
+
+/* Whether a parameter of unit u is frozen, or one is not. */
+static bool unit_has(const struct fsdp_model *model,
+                     const struct wrap_units *units, uint32_t u, bool frozen)
+{
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        if (units->unit_of_module[model->parameter_module[p]] == u &&
+            is_frozen(model, p) == frozen) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int wrap_apart(const struct fsdp_model *model, struct wrap_units *units)
+{
+    const uint32_t n = units->units.n_units;
+    uint32_t *number = calloc((size_t)n + 1, sizeof(*number));
+    uint32_t next = 0;
+    int status = number ? begin_parameters(model, units) : FSDP_ERR_NOMEM;
+
+    for (uint32_t u = 0; status == FSDP_OK && u < n; u++) {
+        number[u] = next;
+        next += unit_has(model, units, u, true) ? 1 : 0;
+        next += unit_has(model, units, u, false) ? 1 : 0;
+    }
+    for (uint32_t p = 0; status == FSDP_OK && p < model->n_parameters; p++) {
+        const uint32_t u = units->unit_of_parameter[p];
+        const bool behind =
+            !is_frozen(model, p) && unit_has(model, units, u, true);
+
+        units->unit_of_parameter[p] = number[u] + (behind ? 1 : 0);
+    }
+    for (uint32_t m = 0; status == FSDP_OK && m < model->n_modules; m++) {
+        if (units->unit_of_module[m] != FSDP_NO_UNIT) {
+            units->unit_of_module[m] = number[units->unit_of_module[m]];
+        }
+    }
+    units->units.n_units = status == FSDP_OK ? next : n;
+    free(number);
+    return status;
+}
+
+int wrap_ignore(const struct fsdp_model *model, struct wrap_units *units)
+{
+    FSDP_TRY(begin_parameters(model, units));
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        if (is_frozen(model, p) && model->parameter_n_dims[p] < 2) {
+            units->unit_of_parameter[p] = FSDP_NO_UNIT;
+        }
+    }
+    return FSDP_OK;
 }

@@ -17,6 +17,7 @@ struct wrap_units {
     struct fsdp_units units;
     uint32_t *unit_of_module; /* what units.unit_of_module points to */
     uint32_t *reshard; /* what units.reshard_after_forward points to, if any */
+    uint32_t *unit_of_parameter; /* likewise */
 };
 
 /* One unit for everything. */
@@ -48,6 +49,12 @@ int wrap_groups(const struct fsdp_model *model, const char *const *const *group,
  * textbook varies it (cli/textbook.h). */
 int wrap_every(const struct fsdp_model *model, uint32_t per_unit,
                struct wrap_units *out);
+
+/* What is trainable of a unit that has something frozen, too, gets a unit of
+ * its own, behind it. */
+int wrap_apart(const struct fsdp_model *model, struct wrap_units *units);
+/* What is frozen and a vector is in no unit: it is ignored. */
+int wrap_ignore(const struct fsdp_model *model, struct wrap_units *units);
 
 void wrap_release(struct wrap_units *units);
 

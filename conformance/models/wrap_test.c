@@ -231,13 +231,62 @@ static void test_empty_root(void **state)
     model_build_destroy(b);
 }
 
+/* Units of parameters: what is trainable apart, what is frozen and a vector in
+ * none. The second layer has nothing frozen, the third nothing else. */
+static void test_of_parameters(void **state)
+{
+    const uint64_t shape[] = {2, 3};
+    const uint32_t apart[] = {0, 1, 1, 2, 3, 3};
+    const uint32_t ignored[] = {FSDP_NO_UNIT, 0, 0, 1, FSDP_NO_UNIT, 2};
+    struct model_build *b = model_build_create();
+    struct fsdp_model layers;
+    struct wrap_units u;
+
+    (void)state;
+    model_build_module(b, "net", "Net", -1);
+    model_build_module(b, "l0", "Linear", 0);
+    model_build_module(b, "l1", "Linear", 0);
+    model_build_module(b, "l2", "Linear", 0);
+    model_build_parameter(b, "l0.v", 1, FSDP_DTYPE_F32, FSDP_FROZEN, 1, shape);
+    model_build_parameter(b, "l0.w", 1, FSDP_DTYPE_F32, 0, 2, shape);
+    model_build_parameter(b, "l0.b", 1, FSDP_DTYPE_F32, 0, 1, shape);
+    model_build_parameter(b, "l1.b", 2, FSDP_DTYPE_F32, 0, 1, shape);
+    model_build_parameter(b, "l2.v", 3, FSDP_DTYPE_F32, FSDP_FROZEN, 1, shape);
+    model_build_parameter(b, "l2.w", 3, FSDP_DTYPE_F32, FSDP_FROZEN, 2, shape);
+    assert_int_equal(model_build_finish(b, &layers), FSDP_OK);
+    assert_int_equal(wrap_every(&layers, 1, &u), FSDP_OK);
+    assert_int_equal(fsdp_unit_of(&layers, &u.units, 5), 2);
+    assert_int_equal(wrap_apart(&layers, &u), FSDP_OK);
+    assert_int_equal(u.units.n_units, 4);
+    assert_memory_equal(u.units.unit_of_parameter, apart, sizeof(apart));
+    assert_int_equal(u.unit_of_module[0], FSDP_NO_UNIT);
+    assert_int_equal(u.unit_of_module[1], 0);
+    assert_int_equal(u.unit_of_module[2], 2);
+    assert_int_equal(u.unit_of_module[3], 3);
+    wrap_release(&u);
+    assert_int_equal(wrap_every(&layers, 1, &u), FSDP_OK);
+    assert_int_equal(wrap_ignore(&layers, &u), FSDP_OK);
+    assert_int_equal(u.units.n_units, 3);
+    assert_memory_equal(u.units.unit_of_parameter, ignored, sizeof(ignored));
+    assert_int_equal(fsdp_unit_of(&layers, &u.units, 4), FSDP_NO_UNIT);
+    u.units.size = offsetof(struct fsdp_units, unit_of_parameter);
+    assert_int_equal(fsdp_unit_of(&layers, &u.units, 4), 2);
+    wrap_release(&u);
+    model_build_destroy(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),    cmocka_unit_test(test_by_size),
-        cmocka_unit_test(test_by_class), cmocka_unit_test(test_by_callback),
-        cmocka_unit_test(test_by_hand),  cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_every),    cmocka_unit_test(test_empty_root),
+        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_by_size),
+        cmocka_unit_test(test_by_class),
+        cmocka_unit_test(test_by_callback),
+        cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_every),
+        cmocka_unit_test(test_empty_root),
+        cmocka_unit_test(test_of_parameters),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown) != 0;

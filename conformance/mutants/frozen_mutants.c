@@ -24,7 +24,7 @@ static bool unit_has(const struct fsdp_model *model,
                      const struct fsdp_units *units, uint32_t u, bool frozen)
 {
     for (uint32_t p = 0; p < model->n_parameters; p++) {
-        if (units->unit_of_module[model->parameter_module[p]] == u &&
+        if (fsdp_unit_of(model, units, p) == u &&
             ((model->parameter_flags[p] & FSDP_FROZEN) != 0) == frozen) {
             return true;
         }
@@ -126,7 +126,7 @@ static int shard_thawed(const struct fsdp_env *env,
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
-        const uint32_t u = units->unit_of_module[model->parameter_module[p]];
+        const uint32_t u = fsdp_unit_of(model, units, p);
 
         told.flags[p] = model->parameter_flags[p];
         if (unit_has(model, units, u, false) == in_mixed) {

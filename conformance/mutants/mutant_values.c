@@ -98,6 +98,5 @@ uint64_t mutant_block(uint32_t p)
 
 uint32_t mutant_unit(uint32_t p)
 {
-    return mutant_real.units
-        ->unit_of_module[mutant_real.model->parameter_module[p]];
+    return fsdp_unit_of(mutant_real.model, mutant_real.units, p);
 }

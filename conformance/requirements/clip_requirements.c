@@ -40,6 +40,17 @@ static bool leaves_frozen_out(const struct expect *e)
     return norm_applies(e) && freezes;
 }
 
+/* ignored.not-in-norm: the same of a gradient that the model has on its own. */
+static bool ignores_some(const struct expect *e)
+{
+    bool ignores = false;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        ignores = ignores || expect_is_ignored(e, p);
+    }
+    return norm_applies(e) && ignores;
+}
+
 static bool said(const struct expect *e, const struct record *r, uint32_t n,
                  uint32_t step, float want, struct finding *f)
 {
@@ -175,6 +186,16 @@ const struct requirement clip_requirements[] = {
      .needs = "layout.chunk-rule grad.finite reduce.replicas-equal",
      .claim = "frozen",
      .applies = leaves_frozen_out,
+     .holds = norm_holds,
+     .spoil = norm_spoil},
+    {.id = "ignored.not-in-norm",
+     .text = "Clipping knows no gradient of what is ignored.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "layout.chunk-rule grad.finite reduce.replicas-equal",
+     .claim = "ignored",
+     .applies = ignores_some,
      .holds = norm_holds,
      .spoil = norm_spoil},
     {.id = "clip.scale",

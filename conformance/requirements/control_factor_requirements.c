@@ -52,6 +52,7 @@ static bool factor_of_part(const struct expect *e, const struct record *r,
     struct compare_part of = *part;
 
     of.any_nan = compare_any_nan(e);
+    of.any_zero = e->profile == EXPECT_OWN;
     return !got || !want || /* script.values knows of which there are none */
            !shows(e, part->step, part->unit) ||
            !expect_is_trainable(expect_at(e, part->step), part->parameter) ||

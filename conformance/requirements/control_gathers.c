@@ -50,7 +50,7 @@ static bool is_forward(uint32_t point)
 
 static bool is_of(const struct expect *e, uint32_t u, uint32_t module)
 {
-    return e->units->unit_of_module[module] == u;
+    return expect_is_of(e, module, u);
 }
 
 /* Whether the unit has a backward behind point i. */

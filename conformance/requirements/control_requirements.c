@@ -115,7 +115,7 @@ static uint32_t backwards_of(const struct expect *e, uint32_t u)
     for (uint32_t i = 0; i < s->n; i++) {
         if (is_forward(s->point[i])) {
             open = false;
-        } else if (e->units->unit_of_module[s->module[i]] == u && !open) {
+        } else if (!open && expect_is_of(e, s->module[i], u)) {
             open = true;
             n++;
         }
@@ -241,6 +241,7 @@ static bool sum_of_part(const struct expect *e, const struct record *r,
     struct compare_part of = *part;
 
     of.any_nan = compare_any_nan(e);
+    of.any_zero = e->profile == EXPECT_OWN;
     return !shows_sum(e, part->step, part->unit) ||
            !expect_is_trainable(expect_at(e, part->step), part->parameter) ||
            compare_equal(e, &of, RECORD_REDUCED,

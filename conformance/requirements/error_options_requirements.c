@@ -123,6 +123,16 @@ static bool is_disagree_on_ties(const struct expect *e)
     return is_disagree(e) && case_is_tied(e->c);
 }
 
+static bool is_disagree_on_units(const struct expect *e)
+{
+    return is_disagree(e) && e->c->wrap == CASE_WRAP_APART;
+}
+
+static bool is_disagree_on_ignored(const struct expect *e)
+{
+    return is_disagree(e) && e->c->wrap == CASE_WRAP_IGNORE;
+}
+
 static bool is_disagree_on_frozen(const struct expect *e)
 {
     return is_disagree(e) && e->c->frozen != WORKLOAD_TRAINS_ALL;
@@ -178,8 +188,9 @@ const struct requirement error_options_requirements[] = {
      .answers = {{"unclaimed-dtype", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
     {.id = "error.unclaimed",
      .text = "Dtypes that are none, dtypes that an engine does not claim, of "
-             "all units or of one, and a frozen or a tied parameter where it "
-             "does not claim that, are refused when sharding.",
+             "all units or of one, and a frozen, a tied or an ignored "
+             "parameter, or one with a unit of its own, where it does not "
+             "claim that, are refused when sharding.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
@@ -195,7 +206,23 @@ const struct requirement error_options_requirements[] = {
           {"unknown-param-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
           {"unknown-reduce-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
           {"unclaimed-frozen", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
-          {"unclaimed-shared", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
+          {"unclaimed-shared", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-parameter-units", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-ignored", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
+    /* Its parameter would be nobody's, and nobody would know. */
+    {.id = "error.parameter-units",
+     .text = "A parameter's unit that is neither one of the units nor none is "
+             "refused as INVALID when sharding, and the message names the "
+             "parameter.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present error.says-why",
+     .claim = "parameter-units",
+     .applies = is_options,
+     .check = &check_answers_named,
+     .answers = {{"parameter-unit-out-of-range", FSDP_ERR_INVALID,
+                  FSDP_ERR_INVALID}}},
     /* What is stored once cannot be in two units, or be two things. */
     {.id = "error.tied",
      .text = "A parameter that is tied to one of another unit, shape, dtype or "
@@ -266,6 +293,29 @@ const struct requirement error_options_requirements[] = {
      .applies = is_disagree_on_frozen,
      .check = &check_answers,
      .answers = {{"shard-frozen", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+    {.id = "error.parameter-units-disagree",
+     .text = "When a parameter has another unit on rank 0 than on the others, "
+             "shard answers MISMATCH on every rank.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "parameter-units",
+     .applies = is_disagree_on_units,
+     .check = &check_answers,
+     .answers = {{"shard-parameter-units", FSDP_ERR_MISMATCH,
+                  FSDP_ERR_MISMATCH}}},
+    {.id = "error.ignored-disagree",
+     .text = "When rank 0 ignores a parameter that the others do not, shard "
+             "answers MISMATCH on every rank.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "ignored",
+     .applies = is_disagree_on_ignored,
+     .check = &check_answers,
+     .answers = {{"shard-ignored", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
     {.id = "error.tied-disagree",
      .text = "When parameters are tied on the other ranks and on rank 0 are "
              "not, shard answers MISMATCH on every rank.",

@@ -309,17 +309,18 @@ static bool reshards_applies(const struct expect *e)
 
     if (!compare_case_trains(e) || !compare_case_strict(e) || e->shards < 2 ||
         e->options.reshard_after_forward == 0 || e->options.keep_root != 0 ||
-        e->units->reshard_after_forward || e->c->steps == 0) {
+        e->units->reshard_after_forward || e->c->steps == 0 ||
+        e->c->recompute != WORKLOAD_KEEPS) { /* windows begin before */
         return false;
     }
     for (uint32_t i = 0; i < s->n; i++) {
-        const uint32_t u = s->module[i] < e->model->n_modules
-                               ? e->units->unit_of_module[s->module[i]]
-                               : FSDP_NO_UNIT;
-
-        if (s->point[i] == FSDP_PRE_BACKWARD && u != FSDP_NO_UNIT &&
-            e->unit[u].freezes && !e->unit[u].trains) {
-            return true;
+        for (uint32_t u = 0; u < e->units->n_units; u++) {
+            if (s->point[i] == FSDP_PRE_BACKWARD &&
+                s->module[i] < e->model->n_modules &&
+                expect_is_of(e, s->module[i], u) && e->unit[u].freezes &&
+                !e->unit[u].trains) {
+                return true;
+            }
         }
     }
     return false;
@@ -336,7 +337,7 @@ static void add_window(const struct expect *e, uint32_t u,
 
     for (uint32_t i = 0; i < n; i++) {
         if (m[i].module < e->model->n_modules &&
-            e->units->unit_of_module[m[i].module] == u) {
+            expect_is_of(e, m[i].module, u)) {
             first = first == n ? i : first;
             last = i;
         }

@@ -227,7 +227,8 @@ static bool local_holds(const struct expect *e, const struct record *r,
 static bool bound_of_part(const struct expect *e, const struct record *r,
                           const struct compare_part *part, struct finding *f)
 {
-    return bounds_part(e, part, RECORD_LOCAL_GRADIENT,
+    return !expect_is_trainable(e, part->parameter) ||
+           bounds_part(e, part, RECORD_LOCAL_GRADIENT,
                        compare_values(r, RECORD_LOCAL_GRADIENT, part),
                        baseline_gradient(e, part), part->step, f);
 }

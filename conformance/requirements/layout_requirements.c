@@ -187,7 +187,7 @@ static bool covers_once_holds(const struct expect *e, const struct record *r,
 {
     for (uint32_t from = 0; from < e->c->ranks; from += e->shards) {
         for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-            if (e->model->parameter_alias[p] < 0 &&
+            if (e->model->parameter_alias[p] < 0 && !expect_is_ignored(e, p) &&
                 !covers_parameter_once(e, r, from, p, f)) {
                 return false;
             }

@@ -49,10 +49,11 @@ static bool same_in_any_order(const struct record_sequence *least,
     return true;
 }
 
+/* Engines from elsewhere do so unasked. */
 static bool runs_ahead(const struct expect *e)
 {
-    return e->c->prefetch_forward != 0 || e->c->prefetch_backward != 0 ||
-           e->c->reduces_in_flight != 0;
+    return e->profile == EXPECT_OWN || e->c->prefetch_forward != 0 ||
+           e->c->prefetch_backward != 0 || e->c->reduces_in_flight != 0;
 }
 
 /* Running ahead changes the order, and what a cancelled pass may have gathered
@@ -70,6 +71,32 @@ static bool same_collectives(const struct expect *e,
         same = compare_same_collective(&got->c[i], &v->seen.c[i]);
     }
     return same;
+}
+
+/* In any order: the first that is there too often, or too seldom. */
+static bool other_times(const struct expect *e, const struct expect_event *v,
+                        const struct record_sequence *got, struct finding at,
+                        struct finding *f)
+{
+    const struct record_sequence *const in[] = {&v->seen, got};
+
+    for (uint32_t k = 0; k < 2; k++) {
+        for (uint32_t i = 0; i < in[k]->n; i++) {
+            const struct record_collective *c = &in[k]->c[i];
+            const uint32_t is = times(got, c);
+            const uint32_t should = times(&v->seen, c);
+            char words[COMPARE_WORDS_BYTES];
+
+            if (is != should) {
+                compare_collective_words(e, c, words);
+                at.unit = c->unit == FSDP_NO_UNIT ? -1 : (int64_t)c->unit;
+                (void)finding_note(f, at, "%s: %u of them, expected %u", words,
+                                   is, should);
+                return script_action_tell(e, (uint32_t)at.step, f);
+            }
+        }
+    }
+    return script_action_tell(e, (uint32_t)at.step, f);
 }
 
 static bool other_collectives(const struct expect *e,
@@ -107,7 +134,9 @@ static bool collectives_in_action(const struct expect *e,
 {
     const struct expect_event *v = &e->event[at.step];
 
-    return same_collectives(e, v, got) || other_collectives(e, v, got, at, f);
+    return same_collectives(e, v, got) ||
+           (e->profile == EXPECT_OWN ? other_times
+                                     : other_collectives)(e, v, got, at, f);
 }
 
 static bool communicates(const struct expect *e)

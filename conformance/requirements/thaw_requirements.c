@@ -145,6 +145,7 @@ static bool as_baseline(const struct expect *e, const struct record *r,
     struct compare_part of = *part;
 
     of.any_nan = compare_any_nan(e);
+    of.any_zero = e->profile == EXPECT_OWN;
     for (uint32_t k = 0; k < n_stages(e); k++) {
         if (!compare_equal(e, &of, stages[k],
                            compare_values(r, stages[k], part),

@@ -7,6 +7,7 @@
 #include "cases/case_model.h"
 #include "checkpoint/safetensors.h"
 #include "record/record_internal.h"
+#include "script/script.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,13 +48,41 @@ static void add_parameters(struct record_text *t, const struct fsdp_model *m)
             record_text_add(t, "%s%llu", d == 0 ? "" : ", ",
                             (unsigned long long)m->parameter_shape[p][d]);
         }
-        record_text_add(t, "]}");
+        record_text_add(t, "]");
+        if ((m->parameter_flags[p] & FSDP_FROZEN) != 0) {
+            record_text_add(t, ", \"frozen\": true");
+        }
+        if (fsdp_original(m, p) != p) {
+            record_text_add(t, ", \"original\": %u", fsdp_original(m, p));
+        }
+        record_text_add(t, "}");
     }
     record_text_add(t, "]\n}\n");
 }
 
+/* The script that the case plays, in its canonical form, with semicolons for
+ * the ends of lines, as records have it. */
+static int add_script(struct record_text *t, const struct script *script,
+                      struct fsdp_error *error)
+{
+    char *text = script_text(script);
+
+    if (!text) {
+        return record_fail(error, FSDP_ERR_NOMEM, "adapter", "out of memory");
+    }
+    for (char *end = text; (end = strchr(end, '\n'));) {
+        *end = end[1] == '\0' ? '\0' : ';';
+    }
+    record_text_add(t, " \"script\": ");
+    record_text_string(t, text, strlen(text) + 1);
+    record_text_add(t, ",\n");
+    free(text);
+    return FSDP_OK;
+}
+
 static int write_case(const char *folder, const struct run_case *c,
-                      const struct case_model *model, struct fsdp_error *error)
+                      const struct case_model *model,
+                      const struct script *script, struct fsdp_error *error)
 {
     char path[RECORD_PATH_BYTES];
     char id[CASE_ID_BYTES];
@@ -70,6 +99,9 @@ static int write_case(const char *folder, const struct run_case *c,
     record_text_add(&t, " \"case\": ");
     record_write_fields(&t, &record_run_case, c);
     record_text_add(&t, ",\n");
+    if (case_is_script(c)) {
+        FSDP_TRY(add_script(&t, script, error));
+    }
     add_modules(&t, &model->model->model, &model->units.units);
     add_parameters(&t, &model->model->model);
     return record_text_save(&t, path, error);
@@ -224,12 +256,31 @@ static int visit_samples(void *context, const struct workload_samples *s)
     return bundle_add(b, name, s->dtype, s->n_dims, s->shape, data);
 }
 
+/* Of how many steps there are samples. An evaluation looks at those of the
+ * step behind the last; a script says itself whose it wants. */
+static uint32_t steps_of(const struct run_case *c, const struct script *script)
+{
+    struct script_walk walk = script_begin(script);
+    const struct script_action *a;
+    uint32_t steps = 0;
+
+    if (!case_is_script(c)) {
+        return c->steps + (c->scenario == CASE_EVAL ? 1 : 0);
+    }
+    while ((a = script_next(&walk))) {
+        if (a->verb == SCRIPT_PASS || a->verb == SCRIPT_EVAL) {
+            const uint32_t step = script_step(&walk, a);
+
+            steps = step + 1 > steps ? step + 1 : steps;
+        }
+    }
+    return steps;
+}
+
 static int write_batches(const char *folder, const struct run_case *c,
-                         const struct workload_model *m,
+                         const struct workload_model *m, uint32_t steps,
                          struct fsdp_error *error)
 {
-    /* An evaluation looks at the batch of the step behind the last. */
-    uint32_t steps = c->steps + (c->scenario == CASE_EVAL ? 1 : 0);
     struct bundle b = {0};
     int status = FSDP_OK;
 
@@ -254,11 +305,28 @@ static int write_batches(const char *folder, const struct run_case *c,
     return status;
 }
 
+static int read_script(const struct run_case *c, struct script *out,
+                       struct fsdp_error *error)
+{
+    const struct case_script *s = case_script_find(c->script);
+
+    if (!s) {
+        return record_fail(error, FSDP_ERR_INVALID, "adapter",
+                           "there is no script '%s'", c->script);
+    }
+    return script_parse(s->text, out, error);
+}
+
 int adapter_case_write(const char *folder, const struct run_case *c,
                        const struct text *text, struct fsdp_error *error)
 {
     struct case_model model = {0};
+    struct script script = {0};
     int status = record_make_directory(folder, error);
+
+    if (status == FSDP_OK && case_is_script(c)) {
+        status = read_script(c, &script, error);
+    }
 
     if (status == FSDP_OK) {
         status = case_model_make(c, text->bytes, text->n, &model, error);
@@ -267,11 +335,13 @@ int adapter_case_write(const char *folder, const struct run_case *c,
         status = write_weights(folder, &model.model->model, error);
     }
     if (status == FSDP_OK) {
-        status = write_batches(folder, c, model.model, error);
+        status =
+            write_batches(folder, c, model.model, steps_of(c, &script), error);
     }
     if (status == FSDP_OK) { /* last: a folder with it is whole */
-        status = write_case(folder, c, &model, error);
+        status = write_case(folder, c, &model, &script, error);
     }
+    script_release(&script);
     case_model_release(&model);
     if (status == FSDP_ERR_NOMEM) {
         (void)record_fail(error, status, "adapter", "out of memory");

@@ -294,10 +294,15 @@ static int with_engine(struct driver *x)
 
     x->lent = calloc(x->model->n_parameters + 1u, sizeof(*x->lent));
     x->flags = calloc(x->model->n_parameters + 1u, sizeof(*x->flags));
-    if (!x->lent || !x->flags) {
+    x->ignored = calloc(x->model->n_parameters + 1u, sizeof(*x->ignored));
+    if (!x->lent || !x->flags || !x->ignored) {
         free(x->lent);
         free(x->flags);
+        free(x->ignored);
         return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t p = 0; p < x->model->n_parameters; p++) {
+        x->ignored[p] = fsdp_unit_of(x->model, x->units, p) == FSDP_NO_UNIT;
     }
     memcpy(x->flags, x->model->parameter_flags,
            x->model->n_parameters * sizeof(*x->flags));
@@ -315,6 +320,7 @@ static int with_engine(struct driver *x)
     wire_release(&x->wire);
     free(x->lent);
     free(x->flags);
+    free(x->ignored);
     return status;
 }
 

@@ -77,6 +77,7 @@ struct driver {
     struct fsdp_engine engine; /* a copy: a mutant may have changed it */
     struct fsdp_options options;
     struct fsdp_model told; /* the model as the engine sees it (drive_told.c) */
+    bool *ignored;          /* [n_parameters]: it is in no unit */
     uint32_t *flags;        /* [n_parameters]: as they are now, */
     struct fsdp_model now;  /* and the model with them */
     struct recorder *recorder;

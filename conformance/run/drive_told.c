@@ -26,7 +26,9 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
     struct driver *x = context;
     const struct fsdp_model *model = x->model;
     struct fsdp_error *e = x->env.error;
-    int status = model->initial(model->context, p, first, n, out);
+    int status = p < model->n_parameters && x->ignored[p]
+                     ? FSDP_ERR_INVALID /* it is nobody's to ask for */
+                     : model->initial(model->context, p, first, n, out);
 
     for (uint64_t i = 0; status == FSDP_OK && begins_empty(x, p) && i < n;
          i++) {
@@ -38,7 +40,11 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
     e->status = status;
     e->rank = (int32_t)x->env.rank;
     snprintf(e->where, sizeof(e->where), "model");
-    if (p < model->n_parameters) {
+    if (p < model->n_parameters && x->ignored[p]) {
+        snprintf(e->message, sizeof(e->message),
+                 "initial: %.80s is ignored, and the model's own",
+                 model->parameter_name[p]);
+    } else if (p < model->n_parameters) {
         snprintf(e->message, sizeof(e->message),
                  "initial: %" PRIu64 " elements of %.80s from %" PRIu64
                  " on, but it has %" PRIu64,

@@ -73,6 +73,9 @@ static int unshard(struct driver *x, const struct script_action *a)
         FSDP_TRY(x->engine.unshard_all(x->sharded));
     }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
+        if (x->ignored[p]) {
+            continue;
+        }
         FSDP_TRY(x->engine.param(x->sharded, p, &t));
         FSDP_TRY(recorder_finish_compute(x->recorder));
         FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_SUMMONED, step, 0,

@@ -45,7 +45,7 @@ int play_unshard_unit(struct driver *x, const struct script_action *a)
     drive_place(x, RACE_AT_SUMMON, 0);
     FSDP_TRY(play_by_hand(x, SCRIPT_UNSHARD_UNIT, a->unit));
     for (uint32_t p = 0; p < model->n_parameters; p++) {
-        if (x->units->unit_of_module[model->parameter_module[p]] != a->unit) {
+        if (fsdp_unit_of(model, x->units, p) != a->unit) {
             continue;
         }
         FSDP_TRY(x->engine.param(x->sharded, p, &t));

@@ -50,7 +50,8 @@ int play_freeze(struct driver *x, const struct script_action *a)
         return FSDP_ERR_INVALID;
     }
     for (uint32_t p = all ? 0 : a->parameter; p < end; p++) {
-        FSDP_TRY(turn(x, p, a->verb == SCRIPT_FREEZE));
+        FSDP_TRY(all && x->ignored[p] ? FSDP_OK
+                                      : turn(x, p, a->verb == SCRIPT_FREEZE));
     }
     return wire_change(&x->wire, x->units, x->d->c->layout);
 }

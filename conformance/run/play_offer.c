@@ -23,6 +23,7 @@ struct offer {
     uint32_t *n_dims, *dtype;
     uint32_t *of_module;    /* [n_modules], of units */
     uint32_t *of_parameter; /* [n_parameters]: groups */
+    uint32_t *unit_of;      /* [n_parameters], of units */
     uint32_t *of_unit;      /* [n_units], 0: dtypes */
     float *factor_of_unit;  /* [n_units], 0 */
     struct fsdp_options options;
@@ -326,6 +327,70 @@ static void another_wrap(struct driver *x, struct offer *o)
             o->of_module[m]--;
         }
     }
+    for (uint32_t p = 0;
+         x->units->unit_of_parameter && p < x->model->n_parameters; p++) {
+        if (o->unit_of[p] == o->units.n_units) {
+            o->unit_of[p]--;
+        }
+        o->units.unit_of_parameter = o->unit_of;
+    }
+}
+
+/* ---- Units of parameters ------------------------------------------------ */
+
+/* The last one's: another unit, or none. */
+static void move_last(struct driver *x, struct offer *o, uint32_t unit)
+{
+    o->unit_of[x->model->n_parameters - 1] = unit;
+    o->units.unit_of_parameter = o->unit_of;
+}
+
+/* Where there is one alone, it stays. */
+static void move_to_another(struct driver *x, struct offer *o)
+{
+    const uint32_t last = x->model->n_parameters - 1;
+
+    move_last(x, o, (o->unit_of[last] + 1) % x->units->n_units);
+}
+
+static void unclaimed_parameter_units(struct driver *x, struct offer *o)
+{
+    move_to_another(x, o);
+}
+
+static void unclaimed_ignored(struct driver *x, struct offer *o)
+{
+    move_last(x, o, FSDP_NO_UNIT);
+}
+
+static void parameter_unit_out_of_range(struct driver *x, struct offer *o)
+{
+    move_last(x, o, x->units->n_units + 7);
+    o->option = x->model->parameter_name[x->model->n_parameters - 1];
+}
+
+/* On rank 0 alone. */
+static void another_parameter_unit(struct driver *x, struct offer *o)
+{
+    if (x->env.rank == 0) {
+        move_to_another(x, o);
+    }
+}
+
+static void another_ignored(struct driver *x, struct offer *o)
+{
+    if (x->env.rank == 0) {
+        move_last(x, o, FSDP_NO_UNIT);
+    }
+}
+
+/* An engine that was built before there were units of parameters reads none. */
+static bool reads_units(const struct driver *x, uint32_t call)
+{
+    return x->engine.size > offsetof(struct fsdp_engine, reshard) ||
+           (call != SCRIPT_CALL_UNCLAIMED_PARAMETER_UNITS &&
+            call != SCRIPT_CALL_UNCLAIMED_IGNORED &&
+            call != SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE);
 }
 
 /* The last parameter is frozen on rank 0 alone, or everywhere else. */
@@ -374,6 +439,11 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_TIED_OTHER_DTYPE] = tied_other_dtype,
     [SCRIPT_CALL_TIED_OTHER_FLAGS] = tied_other_flags,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_TIES] = another_tie,
+    [SCRIPT_CALL_UNCLAIMED_PARAMETER_UNITS] = unclaimed_parameter_units,
+    [SCRIPT_CALL_UNCLAIMED_IGNORED] = unclaimed_ignored,
+    [SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE] = parameter_unit_out_of_range,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_PARAMETER_UNITS] = another_parameter_unit,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_IGNORED] = another_ignored,
 };
 
 /* ---- The offer ---------------------------------------------------------- */
@@ -397,6 +467,7 @@ static int shard(struct driver *x, const char *name, struct offer *o)
     o->mesh.extent = o->extent;
     o->env.mesh = &o->mesh;
     o->units.unit_of_module = o->of_module;
+    o->units.size = sizeof(o->units);
     o->model.parameter_flags = o->flags;
     o->model.parameter_alias = o->alias;
     o->model.parameter_shape = (const uint64_t(*)[FSDP_MAX_DIMS])o->shape;
@@ -414,6 +485,16 @@ static int shard(struct driver *x, const char *name, struct offer *o)
         FSDP_TRY(drive_answer(x, "unnamed-tie", FSDP_OK));
     }
     return unnamed ? drive_answer(x, "unnamed-option", FSDP_OK) : FSDP_OK;
+}
+
+/* As if it had been refused. */
+static int add_unread(struct driver *x, const char *name)
+{
+    *x->env.error = (struct fsdp_error){.status = FSDP_ERR_UNSUPPORTED,
+                                        .rank = (int32_t)x->env.rank,
+                                        .where = "driver",
+                                        .message = "built before it was"};
+    return drive_answer(x, name, FSDP_ERR_UNSUPPORTED);
 }
 
 /* What of the model an offer may change: n elements of `size` bytes. */
@@ -445,14 +526,21 @@ int play_offer(struct driver *x, uint32_t call)
         .of_module =
             copy(x->units->unit_of_module, m->n_modules, sizeof(*o.of_module)),
         .of_parameter = calloc(n, sizeof(*o.of_parameter)),
+        .unit_of = calloc(n, sizeof(*o.unit_of)),
         .of_unit = calloc(x->units->n_units + 1u, sizeof(*o.of_unit)),
         .factor_of_unit =
             calloc(x->units->n_units + 1u, sizeof(*o.factor_of_unit)),
         .options = x->options};
     int status = FSDP_ERR_NOMEM;
 
-    if (o.flags && o.alias && o.shape && o.n_dims && o.dtype && o.of_module &&
-        o.of_parameter && o.of_unit && o.factor_of_unit) {
+    for (uint32_t p = 0; o.unit_of && p < n; p++) {
+        o.unit_of[p] = fsdp_unit_of(m, x->units, p);
+    }
+    if (!reads_units(x, call)) {
+        status = add_unread(x, script_calls[call].name);
+    } else if (o.flags && o.alias && o.shape && o.n_dims && o.dtype &&
+               o.of_module && o.of_parameter && o.unit_of && o.of_unit &&
+               o.factor_of_unit) {
         offers[call](x, &o);
         status = shard(x, script_calls[call].name, &o);
     }
@@ -463,6 +551,7 @@ int play_offer(struct driver *x, uint32_t call)
     free(o.dtype);
     free(o.of_module);
     free(o.of_parameter);
+    free(o.unit_of);
     free(o.of_unit);
     free(o.factor_of_unit);
     return status;

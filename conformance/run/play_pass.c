@@ -80,8 +80,12 @@ static int access_grad(void *self, uint32_t p, struct fsdp_tensor *out)
 int play_open_run(struct driver *x)
 {
     struct workload_access access = {
-        access_param, access_grad, x,
-        x->d->script->scale.said ? &x->scaler.scale : NULL, x->flags};
+        access_param,
+        access_grad,
+        x,
+        x->d->script->scale.said ? &x->scaler.scale : NULL,
+        x->flags,
+        x->units->unit_of_parameter ? x->ignored : NULL};
 
     return x->workload->open(x->d->model->model,
                              recorder_model_device(x->recorder), x->env.compute,

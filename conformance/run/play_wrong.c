@@ -6,6 +6,7 @@
 #include "run/play.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,6 +194,79 @@ static int grad_of_frozen(struct driver *x, int *status)
     return any ? FSDP_OK : unknown_parameter(x, status);
 }
 
+/* Of every parameter that is ignored; where none is, of one that there is
+ * not. Whoever asks is told which it is; for a gradient, where another's would
+ * be lent. */
+static int of_ignored(struct driver *x,
+                      int (*ask)(struct driver *x, uint32_t p), bool of_grad,
+                      int *status)
+{
+    struct fsdp_error *e = x->env.error;
+    bool any = false;
+
+    *status = FSDP_ERR_INVALID;
+    for (uint32_t p = 0;
+         p < x->model->n_parameters && *status == FSDP_ERR_INVALID; p++) {
+        const char *name = x->model->parameter_name[p];
+
+        if (!x->ignored[p]) {
+            continue;
+        }
+        any = true;
+        *e = (struct fsdp_error){0};
+        *status = ask(x, p);
+        if (*status != FSDP_OK && (!of_grad || in_backward_of(x, p)) &&
+            !memmem(e->message, sizeof(e->message), name,
+                    strnlen(name, sizeof(e->message) / 2))) {
+            FSDP_TRY(add_answer(x->out, "unnamed-parameter", FSDP_OK));
+        }
+    }
+    return any ? FSDP_OK : unknown_parameter(x, status);
+}
+
+static int ask_param(struct driver *x, uint32_t p)
+{
+    struct fsdp_tensor t;
+
+    return x->engine.param(x->sharded, p, &t);
+}
+
+static int ask_grad(struct driver *x, uint32_t p)
+{
+    struct fsdp_tensor t;
+
+    return x->engine.grad(x->sharded, p, &t);
+}
+
+/* Who cannot thaw has nothing to refuse. */
+static int ask_freeze(struct driver *x, uint32_t p)
+{
+    if (x->engine.set_requires_grad) {
+        return x->engine.set_requires_grad(x->sharded, p, 1);
+    }
+    *x->env.error = (struct fsdp_error){.status = FSDP_ERR_INVALID,
+                                        .rank = (int32_t)x->env.rank,
+                                        .where = "driver"};
+    (void)snprintf(x->env.error->message, sizeof(x->env.error->message), "%s",
+                   x->model->parameter_name[p]);
+    return FSDP_ERR_INVALID;
+}
+
+static int param_of_ignored(struct driver *x, int *status)
+{
+    return of_ignored(x, ask_param, false, status);
+}
+
+static int grad_of_ignored(struct driver *x, int *status)
+{
+    return of_ignored(x, ask_grad, true, status);
+}
+
+static int freeze_of_ignored(struct driver *x, int *status)
+{
+    return of_ignored(x, ask_freeze, false, status);
+}
+
 static int step_of(struct driver *x, uint32_t n_groups, float inverse_scale,
                    int *status)
 {
@@ -364,6 +438,9 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_LOAD_WHILE_OPEN] = play_wrong_load_missing,
     [SCRIPT_CALL_UNSHARD_ALL_TWICE] = unshard_all,
     [SCRIPT_CALL_GRAD_OF_FROZEN] = grad_of_frozen,
+    [SCRIPT_CALL_PARAM_OF_IGNORED] = param_of_ignored,
+    [SCRIPT_CALL_GRAD_OF_IGNORED] = grad_of_ignored,
+    [SCRIPT_CALL_FREEZE_OF_IGNORED] = freeze_of_ignored,
     [SCRIPT_CALL_SET_IN_PASS] = play_wrong_set,
     [SCRIPT_CALL_SET_WHILE_OPEN] = play_wrong_set,
     [SCRIPT_CALL_SET_UNKNOWN_UNIT] = play_wrong_set_unit,

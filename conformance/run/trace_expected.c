@@ -50,7 +50,6 @@ struct pass {
     uint32_t n;
     uint32_t *point, *module;
     uint64_t *ns;
-    uint8_t *flags;
     uint64_t *opened; /* [n_units] */
 };
 
@@ -60,21 +59,25 @@ static void put_pass(const struct expect *e, const struct pass *p, FILE *f,
     const struct fsdp_sequence s = {
         .size = sizeof(s), .n = p->n, .point = p->point, .module = p->module};
 
-    /* A pass that was cancelled has a window that never closes. */
-    if (p->n == 0 || expect_windows(e, &s, p->flags) != FSDP_OK) {
-        return;
-    }
-    for (uint32_t i = 0; i < p->n; i++) {
-        const uint32_t u = e->units->unit_of_module[p->module[i]];
+    struct expect_stop *stop = NULL;
+    uint32_t n = 0;
 
-        if ((p->flags[i] & EXPECT_OPENS) != 0) {
-            p->opened[u] = p->ns[i];
+    /* A pass that was cancelled has a window that never closes. */
+    if (p->n == 0 || expect_windows(e, &s, &stop, &n) != FSDP_OK) {
+        n = 0;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t u = stop[i].unit;
+
+        if ((stop[i].flags & EXPECT_OPENS) != 0) {
+            p->opened[u] = p->ns[stop[i].point];
         }
-        if ((p->flags[i] & EXPECT_CLOSES) != 0) {
+        if ((stop[i].flags & EXPECT_CLOSES) != 0) {
             trace_put_slice(f, rank, TRACK_UNITS + u, "whole", "", p->opened[u],
-                            p->ns[i]);
+                            p->ns[stop[i].point]);
         }
     }
+    free(stop);
 }
 
 static void put_windows(const struct trace_marks *m, const struct expect *e,
@@ -84,10 +87,9 @@ static void put_windows(const struct trace_marks *m, const struct expect *e,
     struct pass p = {.point = calloc(n, sizeof(*p.point)),
                      .module = calloc(n, sizeof(*p.module)),
                      .ns = calloc(n, sizeof(*p.ns)),
-                     .flags = calloc(n, sizeof(*p.flags)),
                      .opened =
                          calloc(e->units->n_units + 1u, sizeof(*p.opened))};
-    const bool room = p.point && p.module && p.ns && p.flags && p.opened;
+    const bool room = p.point && p.module && p.ns && p.opened;
 
     for (uint32_t i = 0; i < m->n && room; i++) {
         const struct trace_mark_made *x = &m->mark[i];
@@ -105,7 +107,6 @@ static void put_windows(const struct trace_marks *m, const struct expect *e,
         p.n = 0;
     }
     free(p.opened);
-    free(p.flags);
     free(p.ns);
     free(p.module);
     free(p.point);

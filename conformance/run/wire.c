@@ -37,7 +37,7 @@ static uint64_t block_of(const struct fsdp_model *model, uint32_t p,
 static bool is_in(const struct wire *w, const struct fsdp_units *units,
                   uint32_t p, uint32_t u)
 {
-    return units->unit_of_module[w->model->parameter_module[p]] == u &&
+    return fsdp_unit_of(w->model, units, p) == u &&
            fsdp_original(w->model, p) == p;
 }
 

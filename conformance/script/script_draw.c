@@ -241,7 +241,7 @@ uint32_t draw_any_call(struct drawer *d)
 {
     static const uint32_t n_first = SCRIPT_N_DRAWN_CALLS;
     static const uint32_t later = SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT;
-    const uint32_t n_later = SCRIPT_N_CALLS - later;
+    const uint32_t n_later = SCRIPT_N_DRAWN_LATER - later;
     uint32_t call = below(d, draw_has_units(d) ? n_first + n_later : n_first);
 
     /* What is between says of ties what not every model has. */

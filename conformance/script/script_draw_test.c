@@ -271,8 +271,9 @@ static void test_occurs(void **state)
     for (uint32_t i = 0; i < SCRIPT_N_CALLS; i++) {
         const bool of_ties =
             i >= SCRIPT_N_DRAWN_CALLS && i < SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT;
+        const bool drawn = !of_ties && i < SCRIPT_N_DRAWN_LATER;
 
-        if (of_ties ? n.call[i] > 0 : n.call[i] < 20) {
+        if (drawn ? n.call[i] < 20 : n.call[i] > 0) {
             fail_msg("! %s: %u times", script_calls[i].name, n.call[i]);
         }
     }
@@ -320,7 +321,7 @@ static void test_headers(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         assert_true(fold[i] > 300);
     }
-    for (uint32_t i = 0; i < CASE_N_WRAPS; i++) {
+    for (uint32_t i = 0; i <= CASE_WRAP_DRAWN; i++) {
         assert_true(wrap[i] > 100);
     }
     for (uint32_t i = 1; i <= 5; i++) {

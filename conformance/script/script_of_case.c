@@ -88,6 +88,12 @@ static void write_inside(const struct step *s)
                 fprintf(s->f, " at %u/16 ! grad-of-frozen", i);
             }
         }
+        if (s->c->wrap == CASE_WRAP_IGNORE) {
+            for (uint32_t i = 1; i < 16; i++) {
+                fprintf(s->f, " at %u/16 ! %s-of-ignored", i,
+                        i < 9 ? "param" : "grad");
+            }
+        }
     } else if (is(s, CASE_CLIP)) {
         fprintf(s->f, " at 0 ! clip-in-pass");
     } else if (case_resumes(s->c) && s->recorded) {
@@ -216,9 +222,11 @@ static void write_training(FILE *f, const struct run_case *c)
         fprintf(f, "look\n");
     }
     if (c->scenario == CASE_MISUSE) {
-        fprintf(f, "! point-before-begin\n! param-at-rest\n! grad-at-rest\n"
-                   "! cancel-at-rest\n! end-at-rest\n! unknown-sequence\n"
-                   "! step-groups\n! unknown-parameter\n");
+        fprintf(f,
+                "! point-before-begin\n! param-at-rest\n! grad-at-rest\n"
+                "! cancel-at-rest\n! end-at-rest\n! unknown-sequence\n"
+                "! step-groups\n! unknown-parameter\n%s",
+                c->wrap == CASE_WRAP_IGNORE ? "! freeze-of-ignored\n" : "");
     }
     write_steps(f, c, 0, c->steps);
     if (c->scenario == CASE_SUMMON) {
@@ -297,9 +305,11 @@ static void write_case(FILE *f, const struct run_case *c, bool saves_only)
         }
         break;
     case CASE_DISAGREE:
-        fprintf(f, "! shard\n! shard-units\n%s%s",
+        fprintf(f, "! shard\n! shard-units\n%s%s%s%s",
                 c->frozen != WORKLOAD_TRAINS_ALL ? "! shard-frozen\n" : "",
-                case_is_tied(c) ? "! shard-tied\n" : "");
+                case_is_tied(c) ? "! shard-tied\n" : "",
+                c->wrap == CASE_WRAP_APART ? "! shard-parameter-units\n" : "",
+                c->wrap == CASE_WRAP_IGNORE ? "! shard-ignored\n" : "");
         break;
     case CASE_SHARD:
         fprintf(f, "look\n");

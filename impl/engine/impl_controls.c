@@ -35,6 +35,7 @@ void impl_set_knobs(struct fsdp_sharded *s)
  */
 static int plan_anew(struct fsdp_sharded *s)
 {
+    struct impl_plan *plan;
     bool other = false;
 
     for (uint32_t u = 0; u < s->units.n_units; u++) {
@@ -43,11 +44,12 @@ static int plan_anew(struct fsdp_sharded *s)
         other = other || s->extent[u].kept != kept;
         s->extent[u].kept = kept;
     }
-    if (!other) {
-        return FSDP_OK;
+    s->planned = s->planned && !other;
+    if (!s->planned) {
+        FSDP_TRY(impl_make_plans(s, &plan));
+        impl_take_plans(s, plan);
     }
-    FSDP_TRY(impl_make_plans(s));
-    return impl_slots_plan(s);
+    return FSDP_OK;
 }
 
 static uint32_t number_of(const struct impl_knobs *knob)
@@ -64,7 +66,6 @@ int impl_turn_knobs(struct fsdp_sharded *s)
     if (!s->turned) {
         return FSDP_OK;
     }
-    s->turned = false;
     s->any_sync = false;
     s->all_sync = true;
     s->knobs = 2166136261u; /* FNV-1a */
@@ -80,7 +81,9 @@ int impl_turn_knobs(struct fsdp_sharded *s)
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         s->knobs = (s->knobs ^ s->parameter[p].frozen) * 16777619u;
     }
-    return plan_anew(s);
+    FSDP_TRY(plan_anew(s)); /* or the next BEGIN does */
+    s->turned = false;
+    return FSDP_OK;
 }
 
 static bool *switch_of(struct impl_knobs *x, uint32_t knob)

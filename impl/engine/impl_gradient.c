@@ -45,7 +45,7 @@ static int stage(struct fsdp_sharded *s, uint32_t p)
     const struct impl_plan *plan = &s->plan[s->index];
     uint32_t point = s->in_backward[s->model->parameter_module[p]] - 1;
     uint32_t dtype = s->unit[x->unit].dtype.grad;
-    const void *slot;
+    float *slot;
 
     if (!s->strict && !(s->stages & IMPL_STAGE_FRESH)) {
         return impl_fail(s->env, FSDP_ERR_INTERNAL, "impl.grad",
@@ -57,7 +57,7 @@ static int stage(struct fsdp_sharded *s, uint32_t p)
     return impl_take(
         s, s->env->compute,
         (struct impl_value){FSDP_STAGING, x->unit, dtype, x->numel},
-        impl_element(slot, dtype, x->module_offset), &x->staging);
+        slot ? slot + x->module_at : NULL, &x->staging);
 }
 
 int impl_lend_gradient(struct fsdp_sharded *s, uint32_t p, void **out)

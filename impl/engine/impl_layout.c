@@ -99,38 +99,64 @@ static void shape_tensor(const struct fsdp_sharded *s, uint32_t p)
     }
 }
 
+/* A fresh gradient has its own place among those of its module. */
+static void place_fresh(struct fsdp_sharded *s, struct impl_parameter *x,
+                        uint32_t module)
+{
+    const struct impl_dtypes d =
+        impl_dtypes_of(&s->units, &s->options, x->unit);
+
+    x->module_at = s->module_words[module];
+    s->module_words[module] += x->frozen ? 0 : impl_words(d.grad, x->numel);
+}
+
 /* Equal parts of a flat unit leave no choice: what is frozen has its place in
  * the gradient, too. */
-static void place_gradient(struct fsdp_sharded *s, struct impl_parameter *x,
-                           uint32_t module)
+static void place_gradient(struct fsdp_sharded *s, struct impl_parameter *x)
 {
     struct impl_unit *unit = &s->unit[x->unit];
     bool flat = s->options.layout == FSDP_LAYOUT_FLAT;
 
     x->grad_offset = unit->grad_numel;
     x->grad_block_at = unit->grad_chunk;
-    x->module_offset = s->module_numel[module];
     unit->has_holes = unit->has_holes || (flat && x->frozen);
-    if (!x->frozen) {
-        s->module_numel[module] += x->numel;
-    }
     if (flat || !x->frozen) {
         unit->grad_numel += x->numel;
         unit->grad_chunk += x->block;
     }
 }
 
-/* Another name of what has its place; a fresh gradient has its own. */
-static void place_tied(struct fsdp_sharded *s, struct impl_parameter *x,
-                       uint32_t module)
+/* Another name of what has its place. */
+static void place_tied(struct fsdp_sharded *s, struct impl_parameter *x)
 {
     struct impl_parameter *original = &s->parameter[x->original];
 
     x->offset = original->offset;
     x->shared = original->shared = true;
     s->unit[x->unit].shares = true;
-    x->module_offset = s->module_numel[module];
-    s->module_numel[module] += x->frozen ? 0 : x->numel;
+}
+
+/* What is ignored is in a unit behind the last one, of which nothing is made,
+ * and as frozen as it can be. */
+static uint32_t unit_of(const struct fsdp_sharded *s, uint32_t p)
+{
+    uint32_t u = fsdp_unit_of(s->model, &s->units, p);
+
+    return u == FSDP_NO_UNIT ? s->units.n_units : u;
+}
+
+bool impl_is_ignored(const struct fsdp_sharded *s, uint32_t p)
+{
+    return s->parameter[p].unit == s->units.n_units;
+}
+
+int impl_check_owned(const struct fsdp_sharded *s, uint32_t p,
+                     const char *where)
+{
+    return impl_is_ignored(s, p) ? impl_fail(s->env, FSDP_ERR_INVALID, where,
+                                             "%s is ignored: no unit has it",
+                                             s->model->parameter_name[p])
+                                 : FSDP_OK;
 }
 
 static int place_parameters(struct fsdp_sharded *s)
@@ -140,20 +166,24 @@ static int place_parameters(struct fsdp_sharded *s)
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         struct impl_parameter *x = &s->parameter[p];
         uint32_t m = model->parameter_module[p];
-        struct impl_unit *unit = &s->unit[s->units.unit_of_module[m]];
+        struct impl_unit *unit = &s->unit[unit_of(s, p)];
 
-        x->unit = s->units.unit_of_module[m];
+        x->unit = unit_of(s, p);
         if (!count(model, p, &x->numel) ||
             unit->numel + x->numel > MOST_ELEMENTS) {
             return impl_fail(s->env, FSDP_ERR_INVALID, "impl.shard",
                              "parameter %s is larger than any storage",
                              model->parameter_name[p]);
         }
-        x->frozen = (model->parameter_flags[p] & FSDP_FROZEN) != 0;
+        x->frozen = (model->parameter_flags[p] & FSDP_FROZEN) != 0 ||
+                    impl_is_ignored(s, p);
         x->original = fsdp_original(model, p);
         shape_tensor(s, p);
+        if (!impl_is_ignored(s, p)) {
+            place_fresh(s, x, m);
+        }
         if (x->original != p) {
-            place_tied(s, x, m);
+            place_tied(s, x);
             continue;
         }
         x->offset = unit->numel;
@@ -161,7 +191,7 @@ static int place_parameters(struct fsdp_sharded *s)
         x->block = block_of(s, p);
         x->block_at = unit->chunk;
         unit->chunk += x->block;
-        place_gradient(s, x, m);
+        place_gradient(s, x);
     }
     return FSDP_OK;
 }
@@ -311,7 +341,7 @@ static void place_state(struct fsdp_sharded *s, struct impl_parameter *x)
 static void find_own_parts(struct fsdp_sharded *s)
 {
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        if (s->parameter[p].original != p) {
+        if (s->parameter[p].original != p || impl_is_ignored(s, p)) {
             continue;
         }
         if (s->options.layout == FSDP_LAYOUT_FLAT) {
@@ -382,12 +412,13 @@ int impl_find_spans(struct fsdp_sharded *s)
 {
     struct impl_span *last = NULL;
 
-    free(s->span);
-    s->n_spans = 0;
-    s->span = calloc(s->model->n_parameters + (size_t)1, sizeof(*s->span));
+    if (!s->span) {
+        s->span = calloc(s->model->n_parameters + (size_t)1, sizeof(*s->span));
+    }
     if (!s->span) {
         return impl_out_of_memory(s->env);
     }
+    s->n_spans = 0;
     for (uint32_t i = 0; i < s->of_unit.first[s->units.n_units]; i++) {
         uint32_t p = s->of_unit.parameter[i];
         const struct impl_parameter *x = &s->parameter[p];
@@ -414,13 +445,13 @@ int impl_lay_out(struct fsdp_sharded *s)
     s->extent = calloc(s->units.n_units + (size_t)1, sizeof(*s->extent));
     s->parameter =
         calloc(s->model->n_parameters + (size_t)1, sizeof(*s->parameter));
-    s->module_numel =
-        calloc(s->model->n_modules + (size_t)1, sizeof(*s->module_numel));
-    if (!s->unit || !s->extent || !s->parameter || !s->module_numel) {
+    s->module_words =
+        calloc(s->model->n_modules + (size_t)1, sizeof(*s->module_words));
+    if (!s->unit || !s->extent || !s->parameter || !s->module_words) {
         return impl_out_of_memory(s->env);
     }
     FSDP_TRY(place_parameters(s));
-    FSDP_TRY(index_parameters(s, s->units.n_units, true, &s->of_unit));
+    FSDP_TRY(index_parameters(s, s->units.n_units + 1, true, &s->of_unit));
     FSDP_TRY(index_parameters(s, s->model->n_modules, false, &s->of_module));
     FSDP_TRY(size_units(s));
     FSDP_TRY(find_factors(s));
@@ -431,12 +462,12 @@ int impl_lay_out(struct fsdp_sharded *s)
 
 int impl_lay_out_again(struct fsdp_sharded *s)
 {
-    for (uint32_t u = 0; u < s->units.n_units; u++) {
+    for (uint32_t u = 0; u <= s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
         x->numel = x->chunk = x->grad_numel = x->grad_chunk = 0;
         x->has_holes = false;
     }
-    memset(s->module_numel, 0, s->model->n_modules * sizeof(*s->module_numel));
+    memset(s->module_words, 0, s->model->n_modules * sizeof(*s->module_words));
     FSDP_TRY(place_parameters(s));
     FSDP_TRY(size_units(s));
     find_own_parts(s);
@@ -448,7 +479,7 @@ void impl_layout_release(struct fsdp_sharded *s)
     free(s->unit);
     free(s->extent);
     free(s->parameter);
-    free(s->module_numel);
+    free(s->module_words);
     free(s->of_unit.first);
     free(s->of_unit.parameter);
     free(s->of_module.first);

@@ -341,7 +341,7 @@ static void what_is_tied_takes_no_place(void **unused)
     assert_int_equal(s.of_module.first[1], 4);
     assert_int_equal(s.parameter[3].offset, s.parameter[1].offset);
     assert_int_equal(s.parameter[3].n, 0);
-    assert_int_equal(s.module_numel[0], 17);
+    assert_int_equal(s.module_words[0], 17);
     release(&env, &s);
 }
 

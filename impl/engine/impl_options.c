@@ -64,8 +64,6 @@ static const char *cannot_tie(const struct fsdp_model *model,
                               const struct fsdp_units *units, uint32_t p,
                               uint32_t q)
 {
-    const uint32_t *module = model->parameter_module;
-
     return q >= p                         ? "is not before it"
            : fsdp_original(model, q) != q ? "is tied itself"
            : !has_same_shape(model, p, q) ? "has another shape"
@@ -73,8 +71,7 @@ static const char *cannot_tie(const struct fsdp_model *model,
                ? "has another dtype"
            : model->parameter_flags[p] != model->parameter_flags[q]
                ? "has other flags"
-           : units->unit_of_module[module[p]] !=
-                   units->unit_of_module[module[q]]
+           : fsdp_unit_of(model, units, p) != fsdp_unit_of(model, units, q)
                ? "is in another unit"
                : NULL;
 }
@@ -219,10 +216,16 @@ static int check_units(const struct fsdp_env *env,
     }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         uint32_t m = model->parameter_module[p];
-        if (units->unit_of_module[m] == FSDP_NO_UNIT) {
+        uint32_t u = fsdp_unit_of(model, units, p);
+        if (u == FSDP_NO_UNIT && !units->unit_of_parameter) {
             return impl_fail(env, FSDP_ERR_INVALID, WHERE,
                              "module %s has parameters but no unit",
                              model->module_name[m]);
+        }
+        if (u != FSDP_NO_UNIT && u >= units->n_units) {
+            return impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                             "unit_of_parameter: %s has unit %u of %u",
+                             model->parameter_name[p], u, units->n_units);
         }
     }
     for (uint32_t u = 0; u < units->n_units; u++) {

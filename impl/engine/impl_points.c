@@ -220,6 +220,7 @@ int impl_param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.param",
                          "parameter %u of %u", p, s->model->n_parameters);
     }
+    FSDP_TRY(impl_check_owned(s, p, "impl.param"));
     x = &s->unit[s->parameter[p].unit];
     if (!x->open && (!x->by_hand || s->sequence)) {
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.param",
@@ -248,6 +249,7 @@ int impl_grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                          "backward",
                          p);
     }
+    FSDP_TRY(impl_check_owned(s, p, "impl.grad"));
     if (s->parameter[p].frozen) {
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.grad",
                          "%s is frozen: it has no gradient",

@@ -34,12 +34,15 @@ static int hold_named(struct fsdp_sharded *s, struct impl_holding *h, char *why)
 {
     uint32_t each = 1 + s->n_states;
 
-    FSDP_TRY(checkpoint_table_of_model(s->model, s->options.optimizer,
-                                       &h->table, why));
+    FSDP_TRY(checkpoint_table_of_model(s->model, &s->units,
+                                       s->options.optimizer, &h->table, why));
     FSDP_TRY(make_room(h, s->model->n_parameters * each));
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         const struct impl_parameter *x = &s->parameter[p];
         const struct impl_unit *u = &s->unit[x->unit];
+        if (impl_is_ignored(s, p)) {
+            continue;
+        }
         (void)hold(h, p * each, x->first, x->n, u->shard + x->local);
         for (uint32_t k = 0; k < s->n_states && !x->frozen; k++) {
             (void)hold(h, p * each + 1 + k, x->first, x->n,

@@ -13,7 +13,9 @@
 struct walk {
     const struct impl_schedule *x;
     struct impl_plan *plan;
-    const uint8_t *window; /* [n]: IMPL_BEGINS, ... */
+    const struct impl_stop *stop; /* [n_stops] */
+    uint32_t n_stops;
+    const uint8_t *window; /* [n_stops]: IMPL_BEGINS, ... */
     uint32_t *full;        /* [n_units]: its life, or IMPL_NO_LIFE */
     uint32_t *grad;        /* [n_units]: its life, also while it is sent */
     uint32_t *arrived;     /* [n_units]: life of what is not unpacked yet */
@@ -28,11 +30,6 @@ static void act(struct walk *w, uint32_t what, uint32_t unit, uint32_t life)
 {
     w->plan->action[w->plan->n_actions++] =
         (struct impl_action){what, unit, life};
-}
-
-static uint32_t unit_at(const struct walk *w, uint32_t i)
-{
-    return w->x->units->unit_of_module[w->plan->sequence->module[i]];
 }
 
 /* A life that begins now. */
@@ -91,10 +88,10 @@ static void gather_ahead(struct walk *w, uint32_t at)
     uint32_t depth = backward ? w->x->options->prefetch_backward
                               : w->x->options->prefetch_forward;
 
-    for (uint32_t i = at + 1; depth > 0 && i < w->plan->sequence->n &&
+    for (uint32_t i = at + 1; depth > 0 && i < w->n_stops &&
                               (w->window[i] & IMPL_BACKWARD) == backward;
          i++) {
-        uint32_t u = unit_at(w, i);
+        uint32_t u = w->stop[i].unit;
         if ((w->window[i] & IMPL_BEGINS) && !w->open[u]) {
             if (!is_gathered(w, u)) {
                 gather(w, u);
@@ -122,9 +119,10 @@ static void retire(struct walk *w)
     memmove(w->sent, w->sent + 1, w->n_sent * sizeof(*w->sent));
 }
 
-static void begin_window(struct walk *w, uint32_t at, uint32_t u)
+static void begin_window(struct walk *w, uint32_t at)
 {
     struct impl_plan *plan = w->plan;
+    uint32_t u = w->stop[at].unit;
 
     w->open[u] = 1;
     if (w->x->extent[u].unshards && !is_gathered(w, u)) {
@@ -151,9 +149,10 @@ static void begin_window(struct walk *w, uint32_t at, uint32_t u)
 
 /* Room for one more reduction in flight is made before it is issued, so that
  * compute waits for older ones alone. */
-static void end_window(struct walk *w, uint32_t at, uint32_t u)
+static void end_window(struct walk *w, uint32_t at)
 {
     struct impl_plan *plan = w->plan;
+    uint32_t u = w->stop[at].unit;
     uint32_t most = w->x->options->reduces_in_flight;
 
     act(w, IMPL_RESHARD, u, w->full[u]);
@@ -173,8 +172,10 @@ static void end_window(struct walk *w, uint32_t at, uint32_t u)
     }
     plan->reduces_again = plan->reduces_again || w->reduced[u];
     w->reduced[u] = 1;
-    plan->sum[plan->n_sum] = (struct impl_life){
-        .size = w->x->extent[u].sum, .begin = 2 * at + 1, .end = 2 * at + 2};
+    plan->sum[plan->n_sum] =
+        (struct impl_life){.size = w->x->extent[u].sum,
+                           .begin = 2 * w->stop[at].point + 1,
+                           .end = 2 * w->stop[at].point + 2};
     act(w, IMPL_REDUCE, u, plan->n_sum++);
     w->sent[w->n_sent++] = u;
     if (most == 0) {
@@ -229,6 +230,7 @@ static int find_fresh(struct walk *w, const char **what)
 static void walk(struct walk *w)
 {
     struct impl_plan *plan = w->plan;
+    uint32_t k = 0;
 
     for (uint32_t u = 0; u < w->x->units->n_units; u++) {
         w->full[u] = w->grad[u] = IMPL_NO_LIFE;
@@ -237,10 +239,12 @@ static void walk(struct walk *w)
     }
     for (uint32_t i = 0; i < plan->sequence->n; i++) {
         plan->first[i] = plan->n_actions;
-        if (w->window[i] & IMPL_BEGINS) {
-            begin_window(w, i, unit_at(w, i));
-        } else if (w->window[i] & IMPL_ENDS) {
-            end_window(w, i, unit_at(w, i));
+        for (; k < w->n_stops && w->stop[k].point == i; k++) {
+            if (w->window[k] & IMPL_BEGINS) {
+                begin_window(w, k);
+            } else if (w->window[k] & IMPL_ENDS) {
+                end_window(w, k);
+            }
         }
     }
     plan->first[plan->sequence->n] = plan->n_actions;
@@ -250,10 +254,10 @@ static void walk(struct walk *w)
 }
 
 /* At most nine actions, one of each life, two of those on the wire, and two
- * points a window. */
-static int make_arrays(struct impl_plan *p)
+ * stops a window. A point has one stop at least. */
+static int make_arrays(struct impl_plan *p, uint32_t n_stops)
 {
-    size_t n = p->sequence->n + (size_t)1;
+    size_t n = n_stops + (size_t)1;
 
     p->action = calloc(5 * n, sizeof(*p->action));
     p->first = calloc(n, sizeof(*p->first));
@@ -275,11 +279,11 @@ int impl_plan_make(const struct impl_schedule *x,
                    const char **what)
 {
     size_t n = x->units->n_units + (size_t)1;
-    uint8_t *window = calloc(sequence->n + (size_t)1, 1);
     uint32_t *scratch = calloc(7 * n, sizeof(*scratch));
+    struct impl_stop *stop;
+    uint8_t *window;
     struct walk w = {.x = x,
                      .plan = out,
-                     .window = window,
                      .full = scratch,
                      .grad = scratch + n,
                      .open = scratch + 2 * n,
@@ -287,14 +291,19 @@ int impl_plan_make(const struct impl_schedule *x,
                      .sent = scratch + 4 * n,
                      .arrived = scratch + 5 * n,
                      .packed = scratch + 6 * n};
-    int status = FSDP_ERR_NOMEM;
+    int status = impl_stops(x, sequence, &stop, &w.n_stops, what);
 
     *out = (struct impl_plan){.sequence = sequence};
-    if (window && scratch) {
-        status = make_arrays(out);
+    window = calloc(w.n_stops + (size_t)1, 1);
+    w.stop = stop;
+    w.window = window;
+    if (status == FSDP_OK) {
+        status =
+            window && scratch ? make_arrays(out, w.n_stops) : FSDP_ERR_NOMEM;
     }
     if (status == FSDP_OK) {
-        status = impl_windows(x, sequence, window, scratch, what);
+        status =
+            impl_windows(x, sequence, stop, w.n_stops, window, scratch, what);
     }
     if (status == FSDP_OK) {
         status = find_fresh(&w, what);
@@ -302,6 +311,7 @@ int impl_plan_make(const struct impl_schedule *x,
     if (status == FSDP_OK) {
         walk(&w);
     }
+    free(stop);
     free(window);
     free(scratch);
     return status;

@@ -12,22 +12,15 @@ enum {
     SLICE = 16384
 }; /* elements of initial values at a time: each is a wait for the device */
 
-static void release_plans(struct fsdp_sharded *s)
+void impl_release_plans(const struct fsdp_sharded *s, struct impl_plan *plan)
 {
-    for (uint32_t i = 0; s->plan && i < s->model->n_sequences; i++) {
-        impl_plan_release(&s->plan[i]);
+    for (uint32_t i = 0; plan && i < s->model->n_sequences; i++) {
+        impl_plan_release(&plan[i]);
     }
+    free(plan);
 }
 
-static int make_plan_arrays(struct fsdp_sharded *s)
-{
-    s->plan = calloc(s->model->n_sequences + (size_t)1, sizeof(*s->plan));
-    s->in_backward =
-        calloc(s->model->n_modules + (size_t)1, sizeof(*s->in_backward));
-    return s->plan && s->in_backward ? FSDP_OK : impl_out_of_memory(s->env);
-}
-
-int impl_make_plans(struct fsdp_sharded *s)
+static int make_plans(struct fsdp_sharded *s, struct impl_plan *plan)
 {
     const struct impl_schedule x = {.model = s->model,
                                     .units = &s->units,
@@ -36,11 +29,9 @@ int impl_make_plans(struct fsdp_sharded *s)
                                     .gathers = s->shards > 1,
                                     .packs = s->packs};
 
-    release_plans(s);
     for (uint32_t i = 0; i < s->model->n_sequences; i++) {
         const char *what = "";
-        int status =
-            impl_plan_make(&x, s->model->sequence[i], &s->plan[i], &what);
+        int status = impl_plan_make(&x, s->model->sequence[i], &plan[i], &what);
 
         if (status == FSDP_ERR_NOMEM) {
             return impl_out_of_memory(s->env);
@@ -51,6 +42,32 @@ int impl_make_plans(struct fsdp_sharded *s)
         }
     }
     return FSDP_OK;
+}
+
+int impl_make_plans(struct fsdp_sharded *s, struct impl_plan **out)
+{
+    struct impl_plan *plan =
+        calloc(s->model->n_sequences + (size_t)1, sizeof(*plan));
+    int status = plan ? make_plans(s, plan) : impl_out_of_memory(s->env);
+
+    *out = NULL;
+    if (status == FSDP_OK) {
+        status = impl_place_plans(s, plan);
+    }
+    if (status != FSDP_OK) {
+        impl_release_plans(s, plan);
+        return status;
+    }
+    *out = plan;
+    return FSDP_OK;
+}
+
+void impl_take_plans(struct fsdp_sharded *s, struct impl_plan *plan)
+{
+    impl_release_plans(s, s->plan);
+    s->plan = plan;
+    s->planned = true;
+    s->stages = 0; /* of the plans before */
 }
 
 /* A device without streams has finished on return, all of it in order. */
@@ -100,15 +117,16 @@ int impl_initialise(const struct fsdp_sharded *s)
 
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         const struct impl_parameter *x = &s->parameter[p];
-        float *to = s->unit[x->unit].shard + x->local;
+        float *shard = s->unit[x->unit].shard;
         uint64_t n;
 
         for (uint64_t done = 0; done < x->n; done += n) {
+            float *to = shard + x->local + done;
+
             n = x->n - done < SLICE ? x->n - done : SLICE;
             FSDP_TRY(s->model->initial(s->model->context, p, x->first + done, n,
                                        slice));
-            FSDP_TRY(
-                d->copy(d->self, NULL, to + done, slice, n * sizeof(*slice)));
+            FSDP_TRY(d->copy(d->self, NULL, to, slice, n * sizeof(*slice)));
         }
     }
     return FSDP_OK;
@@ -140,6 +158,8 @@ static int know_model(struct fsdp_sharded *s, const struct fsdp_model *model)
 
 static int make(struct fsdp_sharded *s)
 {
+    struct impl_plan *plan;
+
     s->replicas = s->env->mesh->extent[FSDP_DIM_REPLICATE];
     s->shards = s->env->mesh->extent[FSDP_DIM_SHARD];
     s->coordinate = s->env->rank % s->shards;
@@ -151,8 +171,13 @@ static int make(struct fsdp_sharded *s)
     FSDP_TRY(impl_lay_out(s));
     impl_set_knobs(s);
     impl_set_steps(s, 0, (const float[2]){1.0f, 1.0f});
-    FSDP_TRY(make_plan_arrays(s));
-    FSDP_TRY(impl_make_plans(s));
+    s->in_backward =
+        calloc(s->model->n_modules + (size_t)1, sizeof(*s->in_backward));
+    if (!s->in_backward) {
+        return impl_out_of_memory(s->env);
+    }
+    FSDP_TRY(impl_make_plans(s, &plan));
+    impl_take_plans(s, plan);
     FSDP_TRY(impl_agree(s));
     FSDP_TRY(open_streams(s));
     FSDP_TRY(impl_slots_make(s));
@@ -218,8 +243,7 @@ void impl_destroy(struct fsdp_sharded *s)
         s->env->device->free(s->env->device->self, s->unit[u].own_states);
     }
     impl_slots_release(s);
-    release_plans(s);
-    free(s->plan);
+    impl_release_plans(s, s->plan);
     free(s->in_backward);
     free(s->flags);
     impl_layout_release(s);

@@ -113,21 +113,20 @@ static int place(const struct fsdp_sharded *s, struct impl_life *life,
     return FSDP_OK;
 }
 
-static int place_plans(struct fsdp_sharded *s)
+int impl_place_plans(struct fsdp_sharded *s, struct impl_plan *plan)
 {
     for (uint32_t i = 0; !s->strict && i < s->model->n_sequences; i++) {
-        struct impl_plan *plan = &s->plan[i];
+        struct impl_plan *x = &plan[i];
 
-        FSDP_TRY(place(s, plan->full, plan->n_full, &s->full_room));
-        FSDP_TRY(place(s, plan->grad, plan->n_grad, &s->grad_room));
-        FSDP_TRY(place(s, plan->wire, plan->n_wire, &s->wire_room));
+        FSDP_TRY(place(s, x->full, x->n_full, &s->full_room));
+        FSDP_TRY(place(s, x->grad, x->n_grad, &s->grad_room));
+        FSDP_TRY(place(s, x->wire, x->n_wire, &s->wire_room));
     }
     return FSDP_OK;
 }
 
 int impl_slots_make(struct fsdp_sharded *s)
 {
-    FSDP_TRY(place_plans(s));
     place_all(s);
     return make_rest(s);
 }
@@ -138,16 +137,6 @@ void *impl_slot(const struct impl_block *block, uint64_t at)
 }
 
 /* ---- Staging ----------------------------------------------------------- */
-
-/* All fresh gradients of a module. */
-static uint64_t fresh_words(const struct fsdp_sharded *s, uint32_t m)
-{
-    uint32_t u = s->units.unit_of_module[m];
-
-    return u == FSDP_NO_UNIT
-               ? 0
-               : impl_words(s->unit[u].dtype.grad, s->module_numel[m]);
-}
 
 /* With nothing in flight a contribution is complete within its point and may
  * lie where fresh gradients lie at other times. In flight, contributions lie
@@ -160,7 +149,8 @@ static int place_plan(struct fsdp_sharded *s, struct impl_plan *plan,
     /* fresh[] has room for the sums of the plan: both are at most a half. */
     for (uint32_t i = 0; i < plan->n_fresh; i++) {
         uint32_t m = plan->fresh_module[i];
-        plan->fresh[i].size = stages & IMPL_STAGE_FRESH ? fresh_words(s, m) : 0;
+        plan->fresh[i].size =
+            stages & IMPL_STAGE_FRESH ? s->module_words[m] : 0;
     }
     for (uint32_t i = 0; i < plan->n_sum; i++) {
         plan->fresh[plan->n_fresh + i] = plan->sum[i];
@@ -189,6 +179,7 @@ static int make_staging(struct fsdp_sharded *s, uint32_t stages)
 {
     uint64_t most = 0;
 
+    s->stages = 0; /* until there is room for all of them */
     s->n_sums = s->options.reduces_in_flight == 0 ? 0 : 1;
     if (s->options.reduces_in_flight > 1 && s->reducing != s->last) {
         s->n_sums = 2;
@@ -205,20 +196,13 @@ static int make_staging(struct fsdp_sharded *s, uint32_t stages)
     return FSDP_OK;
 }
 
-int impl_slots_plan(struct fsdp_sharded *s)
-{
-    FSDP_TRY(place_plans(s));
-    return s->stages ? make_staging(s, s->stages) : FSDP_OK;
-}
-
-int impl_slots_resize(struct fsdp_sharded *s)
+void impl_slots_resize(struct fsdp_sharded *s)
 {
     s->full_sum = s->grad_sum = s->grad_shard_sum = 0;
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         s->unit[u].trains = false;
     }
     place_all(s);
-    return impl_slots_plan(s);
 }
 
 /* ---- A pass begins ----------------------------------------------------- */

@@ -123,7 +123,7 @@ struct impl_parameter {
     uint64_t begun;       /* steps of its unit that it did not take */
     uint64_t grad_offset; /* as offset, in gradients */
     uint64_t grad_block_at;
-    uint64_t module_offset;    /* elements, among the gradients of its module */
+    uint64_t module_at;        /* words, among the gradients of its module */
     uint64_t first, n, local;  /* [first, first + n) is this rank's, at local
                                 * in its shard; n = 0: none is */
     uint64_t grad_local;       /* where those are in its gradient's shard, */
@@ -175,13 +175,13 @@ struct fsdp_sharded {
     bool packs;                /* per parameter, S > 1 */
     bool casts;                /* some unit is unsharded in 16 bits */
 
-    struct impl_unit *unit;           /* [n_units] */
+    struct impl_unit *unit;           /* [n_units], and one of nobody's */
     struct impl_parameter *parameter; /* [n_parameters] */
     struct impl_index of_unit, of_module;
     struct impl_span *span;
     uint32_t n_spans;
     struct impl_extent *extent; /* [n_units], for plans */
-    uint64_t *module_numel;     /* [n_modules], of gradients */
+    uint64_t *module_words;     /* [n_modules], of gradients */
     struct impl_plan *plan;     /* [n_sequences] */
 
     bool strict;             /* nothing runs ahead: */
@@ -208,6 +208,7 @@ struct fsdp_sharded {
     uint32_t index, next;                 /* of the sequence, of its points */
     bool all_unsharded;      /* between unshard_all and reshard_all */
     bool turned;             /* a knob, since the last pass began */
+    bool planned;            /* the plans are of units' extents */
     uint32_t said;           /* of sync to all, and of none behind; or MIXED */
     bool any_sync, all_sync; /* of this pass: its units' */
     uint32_t knobs;          /* all of them, and what trains, as a number */
@@ -306,17 +307,22 @@ int impl_lay_out(struct fsdp_sharded *s);
  * states, spans. */
 int impl_lay_out_again(struct fsdp_sharded *s);
 void impl_layout_release(struct fsdp_sharded *s);
+/* No unit has it. */
+bool impl_is_ignored(const struct fsdp_sharded *s, uint32_t p);
+/* INVALID: it is so. */
+int impl_check_owned(const struct fsdp_sharded *s, uint32_t p,
+                     const char *where);
 /* Spans alone: parameters' steps are other ones. NOMEM. */
 int impl_find_spans(struct fsdp_sharded *s);
 /* Per parameter: elements of x that shard k owns, rows of it. */
 uint64_t impl_rows(const struct impl_parameter *x, uint32_t k);
 
 /* ---- impl_slots.c ---- */
-/* The plans are other ones: their places. Nothing is in flight. */
-int impl_slots_plan(struct fsdp_sharded *s);
-/* So are the sizes of gradients, of which there are none. */
-int impl_slots_resize(struct fsdp_sharded *s);
-/* Places all that the plans let live; no storage yet but for what rests. */
+/* Places what plans let live. NOMEM. */
+int impl_place_plans(struct fsdp_sharded *s, struct impl_plan *plan);
+/* The sizes of gradients, of which there are none, are other ones. */
+void impl_slots_resize(struct fsdp_sharded *s);
+/* Places all units at once; no storage yet but for what rests. */
 int impl_slots_make(struct fsdp_sharded *s);
 /* Where it is in a block that was made; or NULL. */
 void *impl_slot(const struct impl_block *block, uint64_t at);
@@ -421,9 +427,12 @@ int impl_unscale(struct fsdp_sharded *s, float inverse_scale);
 /* impl_clip.c */
 int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
                         float *out_norm);
-/* impl_shard.c: plans of what happens when, in place of those that are there.
- */
-int impl_make_plans(struct fsdp_sharded *s);
+/* impl_shard.c: plans of what happens when, as the layout is now, placed; and
+ * these in place of those that are there. Nothing is in flight. NOMEM: those
+ * stay as they are. */
+int impl_make_plans(struct fsdp_sharded *s, struct impl_plan **out);
+void impl_take_plans(struct fsdp_sharded *s, struct impl_plan *plan);
+void impl_release_plans(const struct fsdp_sharded *s, struct impl_plan *plan);
 /* impl_shard.c: initial values, in what is there. */
 int impl_initialise(const struct fsdp_sharded *s);
 int impl_pieces(struct fsdp_sharded *s,

@@ -30,7 +30,7 @@ static int check(struct fsdp_sharded *s, uint32_t p, uint32_t on)
                          "unit %u has gradients: zero_grad comes first", u);
     }
     return p < s->model->n_parameters && on <= 1
-               ? FSDP_OK
+               ? impl_check_owned(s, p, "impl.set_requires_grad")
                : impl_fail(s->env, FSDP_ERR_INVALID, "impl.set_requires_grad",
                            "parameter %u of %u is set to %u: 0 or 1", p,
                            s->model->n_parameters, on);
@@ -62,21 +62,29 @@ static int move(struct fsdp_sharded *s, uint32_t u, const struct before *before,
     return FSDP_OK;
 }
 
+/* Room for all states of the unit as it is laid out now, in no use yet. */
+static int take_room(struct fsdp_sharded *s, uint32_t u, void **out)
+{
+    const struct fsdp_device *d = s->env->device;
+    const uint64_t room =
+        s->n_states * impl_room(s->unit[u].n_state) * sizeof(float);
+    int status = d->alloc(d->self, room, out);
+
+    return status == FSDP_OK
+               ? FSDP_OK
+               : impl_fail(s->env, status, "impl.alloc",
+                           "the device has no %llu bytes for moments",
+                           (unsigned long long)room);
+}
+
 static int move_states(struct fsdp_sharded *s, uint32_t u,
-                       const struct before *before, uint64_t n_before)
+                       const struct before *before, uint64_t n_before, void *p)
 {
     const struct fsdp_device *d = s->env->device;
     struct impl_unit *x = &s->unit[u];
-    const uint64_t room = s->n_states * impl_room(x->n_state);
-    void *p = NULL;
-    int status = d->alloc(d->self, room * sizeof(float), &p);
+    int status = FSDP_OK;
     float *next = p;
 
-    if (status != FSDP_OK) {
-        return impl_fail(s->env, status, "impl.alloc",
-                         "the device has no %llu bytes for moments",
-                         (unsigned long long)room * sizeof(float));
-    }
     for (uint32_t i = 0; i < s->n_states && status == FSDP_OK; i++) {
         float *old = x->state[i];
 
@@ -94,36 +102,57 @@ static int move_states(struct fsdp_sharded *s, uint32_t u,
     return status;
 }
 
-static void turn(struct fsdp_sharded *s, uint32_t original, bool frozen)
+/* Its layout follows; nothing of that is stored anew. */
+static int turn(struct fsdp_sharded *s, uint32_t original, bool frozen)
 {
-    struct impl_parameter *x = &s->parameter[original];
-
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         if (s->parameter[p].original == original) {
             s->flags[p] &= ~(uint32_t)FSDP_FROZEN;
             s->flags[p] |= frozen ? FSDP_FROZEN : 0;
         }
     }
-    x->begun = s->unit[x->unit].steps;
+    s->turned = true; /* the next step is another one */
+    s->planned = false;
+    return impl_lay_out_again(s);
 }
 
-/* What follows from it, but for states. */
-static int follow(struct fsdp_sharded *s)
+/* What is stored comes first: where there is no room, nothing has changed. */
+static int change(struct fsdp_sharded *s, uint32_t original, bool frozen,
+                  const struct before *before)
 {
-    FSDP_TRY(impl_lay_out_again(s));
-    FSDP_TRY(impl_make_plans(s));
-    FSDP_TRY(impl_slots_resize(s));
+    struct impl_parameter *x = &s->parameter[original];
+    const uint32_t u = x->unit;
+    const uint64_t n_before = s->unit[u].n_state;
+    const uint64_t begun = x->begun;
+    struct impl_plan *plan = NULL;
+    void *room = NULL;
+    int status;
+
+    x->begun = s->unit[u].steps;
+    status = turn(s, original, frozen);
+    if (status == FSDP_OK) {
+        status = impl_make_plans(s, &plan);
+    }
+    if (status == FSDP_OK && s->n_states > 0) {
+        status = take_room(s, u, &room);
+    }
+    if (status != FSDP_OK) {
+        impl_release_plans(s, plan);
+        x->begun = begun;
+        (void)turn(s, original, !frozen);
+        return status;
+    }
+    impl_take_plans(s, plan);
+    impl_slots_resize(s);
     impl_checkpoints_changed(s);
-    s->turned = true; /* the next step is another one */
-    return FSDP_OK;
+    return s->n_states > 0 ? move_states(s, u, before, n_before, room)
+                           : FSDP_OK;
 }
 
 int impl_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
     const size_t n = s->model->n_parameters;
     struct before *before;
-    uint64_t n_before;
-    uint32_t u;
     int status;
 
     FSDP_TRY(check(s, p, on));
@@ -138,13 +167,7 @@ int impl_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
         before[i] = (struct before){s->parameter[i].frozen,
                                     s->parameter[i].state_local};
     }
-    u = s->parameter[p].unit;
-    n_before = s->unit[u].n_state;
-    turn(s, s->parameter[p].original, on == 0);
-    status = follow(s);
-    if (status == FSDP_OK && s->n_states > 0) {
-        status = move_states(s, u, before, n_before);
-    }
+    status = change(s, s->parameter[p].original, on == 0, before);
     free(before);
     return status;
 }

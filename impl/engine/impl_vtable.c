@@ -25,6 +25,8 @@ static const char *const claims[] = {
     "frozen",
     "thaw",
     "shared",
+    "parameter-units",
+    "ignored",
     "scripts",
     "sgd",
     "momentum",

@@ -7,16 +7,30 @@
 
 #include "impl_schedule.h"
 
+/* A point of a sequence, for one of the units whose windows it may begin or
+ * end; or FSDP_NO_UNIT, if there is none. */
+struct impl_stop {
+    uint32_t point, unit;
+};
+
 enum {
     IMPL_BEGINS = 1,
     IMPL_ENDS = 2, /* not set where a unit is kept for its backward */
     IMPL_BACKWARD = 4,
 };
 
-/* Writes these bits for each of the sequence's n points. scratch: two
- * numbers a unit. INVALID: see impl_plan_make. */
+/* The stops of a sequence, in its order, those of a point by unit; each point
+ * has one at least. *out is malloc'ed, the caller's. INVALID: see
+ * impl_plan_make. NOMEM. */
+int impl_stops(const struct impl_schedule *x,
+               const struct fsdp_sequence *sequence, struct impl_stop **out,
+               uint32_t *n, const char **what);
+
+/* Writes these bits for each of n stops. scratch: two numbers a unit. INVALID:
+ * see impl_plan_make. */
 int impl_windows(const struct impl_schedule *x,
-                 const struct fsdp_sequence *sequence, uint8_t *window,
+                 const struct fsdp_sequence *sequence,
+                 const struct impl_stop *stop, uint32_t n, uint8_t *window,
                  uint32_t *scratch, const char **what);
 
 #endif

@@ -130,8 +130,8 @@ int ref_checkpoints(struct fsdp_sharded *s)
     c->at = calloc(n, sizeof(*c->at));
     c->local_at = calloc(n, sizeof(*c->local_at));
     status = c->slice && c->local_slice && c->at && c->local_at
-                 ? checkpoint_table_of_model(s->model, s->options.optimizer,
-                                             &c->table, why)
+                 ? checkpoint_table_of_model(
+                       s->model, s->units, s->options.optimizer, &c->table, why)
                  : FSDP_ERR_NOMEM;
     if (status == FSDP_OK) {
         status = local_table(s, c);
@@ -308,7 +308,8 @@ static struct checkpoint_own_steps *own_steps(const struct fsdp_sharded *s,
     *n = 0;
     for (uint32_t p = 0; own && p < s->model->n_parameters; p++) {
         const struct ref_parameter *x = &s->parameter[p];
-        if (x->original == p && !x->frozen && x->steps != s->steps) {
+        bool kept = x->original == p && x->unit != FSDP_NO_UNIT;
+        if (kept && !x->frozen && x->steps != s->steps) {
             own[(*n)++] = (struct checkpoint_own_steps){
                 s->model->parameter_name[p], x->steps};
         }

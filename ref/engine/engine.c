@@ -71,18 +71,23 @@ static int end_window(struct fsdp_sharded *s, uint32_t u, uint8_t action)
     return x->knob.sync ? ref_reduce(s, u) : FSDP_OK;
 }
 
+static int begin_window(struct fsdp_sharded *s, uint32_t u, uint8_t action)
+{
+    FSDP_TRY(ref_unshard(s, u, s->unit[u].dtype.param));
+    s->unit[u].windowed = true;
+    return action & REF_BACKWARD ? ref_open_gradient(s, u) : FSDP_OK;
+}
+
 /* The windows that begin or end at this point of the sequence. */
 static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
 {
-    uint8_t action = s->action[s->sequence_index][s->next];
-    uint32_t u = s->units->unit_of_module[module];
+    const uint32_t n = s->units->n_units;
+    const uint8_t *action = s->action[s->sequence_index] + (size_t)s->next * n;
 
     s->next++;
-    if (action & REF_UNSHARD) {
-        FSDP_TRY(ref_unshard(s, u, s->unit[u].dtype.param));
-        s->unit[u].windowed = true;
-        if (action & REF_BACKWARD) {
-            FSDP_TRY(ref_open_gradient(s, u));
+    for (uint32_t u = 0; u < n; u++) {
+        if (action[u] & REF_UNSHARD) {
+            FSDP_TRY(begin_window(s, u, action[u]));
         }
     }
     if (point == FSDP_PRE_BACKWARD) {
@@ -91,7 +96,12 @@ static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
         FSDP_TRY(ref_take_gradients(s, module));
         s->in_backward[module] = false;
     }
-    return action & REF_RESHARD ? end_window(s, u, action) : FSDP_OK;
+    for (uint32_t u = 0; u < n; u++) {
+        if (action[u] & REF_RESHARD) {
+            FSDP_TRY(end_window(s, u, action[u]));
+        }
+    }
+    return FSDP_OK;
 }
 
 static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
@@ -129,6 +139,7 @@ static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.param",
                         "parameter %u of %u", p, s->model->n_parameters);
     }
+    FSDP_TRY(ref_check_owned(s, p, "ref.param"));
     x = &s->unit[s->parameter[p].unit];
     original = s->parameter[p].original;
     if (!x->open) {
@@ -156,6 +167,7 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                         "backward",
                         p);
     }
+    FSDP_TRY(ref_check_owned(s, p, "ref.grad"));
     x = &s->parameter[p];
     if (x->frozen) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.grad",
@@ -288,6 +300,8 @@ static const char *const claims[] = {
     "frozen",
     "thaw",
     "shared",
+    "parameter-units",
+    "ignored",
     "scripts",
     "sgd",
     "momentum",

@@ -82,10 +82,13 @@ static void place(struct fsdp_sharded *s, uint32_t p, bool flat)
     struct ref_unit *unit;
 
     x->original = p;
-    x->unit = s->units->unit_of_module[s->model->parameter_module[p]];
+    x->unit = fsdp_unit_of(s->model, s->units, p);
     x->numel = fsdp_numel(s->model, p);
     x->block = block_of(s, p);
     x->frozen = (s->model->parameter_flags[p] & FSDP_FROZEN) != 0;
+    if (x->unit == FSDP_NO_UNIT) {
+        return; /* the model's own */
+    }
     unit = &s->unit[x->unit];
     x->offset = unit->numel;
     x->local = unit->chunk;
@@ -113,6 +116,15 @@ static void place_tied(struct fsdp_sharded *s, uint32_t p, uint32_t original)
     x->numel = s->parameter[original].numel;
     x->frozen = s->parameter[original].frozen;
     x->shared = s->parameter[original].shared = true;
+}
+
+int ref_check_owned(const struct fsdp_sharded *s, uint32_t p, const char *where)
+{
+    return s->parameter[p].unit != FSDP_NO_UNIT
+               ? FSDP_OK
+               : ref_fail(s->env, FSDP_ERR_INVALID, where,
+                          "%s is ignored: it is in no unit",
+                          s->model->parameter_name[p]);
 }
 
 bool ref_is_in(const struct fsdp_sharded *s, uint32_t p, uint32_t u)
@@ -182,6 +194,7 @@ void ref_layout(struct fsdp_sharded *s)
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         bool has_part = s->parameter[p].original == p &&
+                        s->parameter[p].unit != FSDP_NO_UNIT &&
                         ref_part(s, p, s->coordinate, &s->part[s->n_parts]);
 
         s->n_parts += has_part ? 1 : 0;

@@ -158,7 +158,8 @@ int ref_step(struct fsdp_sharded *s, struct fsdp_step *step)
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         struct ref_parameter *x = &s->parameter[p];
 
-        if (s->unit[x->unit].grad_shard) { /* it takes part */
+        if (x->unit != FSDP_NO_UNIT &&
+            s->unit[x->unit].grad_shard) { /* it takes part */
             ref_count(&x->numbers);
             x->steps++;
             changes = true;

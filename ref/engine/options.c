@@ -78,7 +78,6 @@ static int check_tied(const struct fsdp_env *env,
                       const struct fsdp_units *units, uint32_t p)
 {
     const char *const *name = model->parameter_name;
-    const uint32_t *module = model->parameter_module;
     uint32_t q = fsdp_original(model, p);
 
     if (q >= model->n_parameters) {
@@ -96,7 +95,7 @@ static int check_tied(const struct fsdp_env *env,
                         "%s is tied to %s, of another shape, dtype or flags",
                         name[p], name[q]);
     }
-    if (units->unit_of_module[module[p]] != units->unit_of_module[module[q]]) {
+    if (fsdp_unit_of(model, units, p) != fsdp_unit_of(model, units, q)) {
         return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
                         "%s is tied to %s, but they are in different units",
                         name[p], name[q]);
@@ -247,6 +246,30 @@ static int check_factors(const struct fsdp_env *env,
     return FSDP_OK;
 }
 
+/* A parameter is in no unit only where that is said of itself. */
+static int check_parameter(const struct fsdp_env *env,
+                           const struct fsdp_model *model,
+                           const struct fsdp_units *units, uint32_t p)
+{
+    uint32_t m = model->parameter_module[p];
+    uint32_t u = fsdp_unit_of(model, units, p);
+
+    if (model->parameter_alias && model->parameter_alias[p] >= 0) {
+        FSDP_TRY(check_tied(env, model, units, p));
+    }
+    if (u == FSDP_NO_UNIT && !units->unit_of_parameter) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "module %s has parameters but no unit",
+                        model->module_name[m]);
+    }
+    if (u != FSDP_NO_UNIT && u >= units->n_units) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "unit_of_parameter: %s has unit %u of %u",
+                        model->parameter_name[p], u, units->n_units);
+    }
+    return FSDP_OK;
+}
+
 static int check_units(const struct fsdp_env *env,
                        const struct fsdp_model *model,
                        const struct fsdp_units *units,
@@ -261,15 +284,7 @@ static int check_units(const struct fsdp_env *env,
         }
     }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
-        uint32_t m = model->parameter_module[p];
-        if (model->parameter_alias && model->parameter_alias[p] >= 0) {
-            FSDP_TRY(check_tied(env, model, units, p));
-        }
-        if (units->unit_of_module[m] == FSDP_NO_UNIT) {
-            return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
-                            "module %s has parameters but no unit",
-                            model->module_name[m]);
-        }
+        FSDP_TRY(check_parameter(env, model, units, p));
     }
     for (uint32_t u = 0; u < units->n_units; u++) {
         FSDP_TRY(check_dtypes(env, o, units, u));

@@ -78,18 +78,22 @@ static int make_arrays(struct fsdp_sharded *s)
     s->parameter = calloc(n_p + 1u, sizeof(*s->parameter));
     s->part = calloc(n_p + 1u, sizeof(*s->part));
     s->action = calloc(model->n_sequences + 1u, sizeof(*s->action));
+    s->uses = calloc((size_t)model->n_modules * s->units->n_units + 1u,
+                     sizeof(*s->uses));
     s->in_backward = calloc(model->n_modules + 1u, sizeof(*s->in_backward));
-    if (!s->unit || !s->parameter || !s->part || !s->action ||
+    if (!s->unit || !s->parameter || !s->part || !s->action || !s->uses ||
         !s->in_backward) {
         return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard", "out of memory");
     }
+    ref_find_uses(model, s->units, s->uses);
     for (uint32_t q = 0; q < model->n_sequences; q++) {
-        s->action[q] = malloc(model->sequence[q]->n + 1u);
+        s->action[q] =
+            malloc((size_t)model->sequence[q]->n * s->units->n_units + 1u);
         if (!s->action[q]) {
             return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard",
                             "out of memory");
         }
-        FSDP_TRY(ref_plan(model->sequence[q], s->units, s->action[q]));
+        ref_plan(s, model->sequence[q], s->action[q]);
     }
     return FSDP_OK;
 }
@@ -168,6 +172,7 @@ void ref_destroy(struct fsdp_sharded *s)
     free(s->parameter);
     free(s->part);
     free(s->action);
+    free(s->uses);
     free(s->in_backward);
     free(s->flags);
     free(s);

@@ -70,7 +70,7 @@ struct ref_part {
 struct ref_parameter {
     uint32_t original; /* itself, or what it is tied to */
     bool shared;       /* it is tied, or another one is tied to it */
-    uint32_t unit;
+    uint32_t unit;     /* FSDP_NO_UNIT: it is ignored, and in none */
     struct ref_numbers numbers;
     uint64_t steps;         /* of the optimizer, that it took */
     uint64_t numel, offset; /* offset in the unit's unsharded copy */
@@ -85,7 +85,7 @@ struct ref_parameter {
                     * or may be, or is of another dtype */
 };
 
-/* What to do at a point of a sequence. */
+/* What to do with a unit at a point of a sequence. */
 enum {
     REF_UNSHARD = 1,  /* a window begins */
     REF_RESHARD = 2,  /* a window ends */
@@ -109,7 +109,8 @@ struct fsdp_sharded {
     struct ref_part *part;           /* [n_parts], parameters ascending */
     uint32_t n_parts;
     uint32_t n_states; /* of the optimizer: 0, 1, 2 */
-    uint8_t **action;  /* [n_sequences][n]: REF_UNSHARD, ... */
+    bool *uses;        /* [n_modules][n_units]: its points are the unit's */
+    uint8_t **action;  /* [n_sequences][n][n_units]: REF_UNSHARD, ... */
     bool *in_backward; /* [n_modules] */
 
     const struct fsdp_sequence *sequence; /* NULL: at rest */
@@ -144,6 +145,9 @@ int ref_add_to(struct fsdp_sharded *s, uint32_t unit, uint64_t n,
 
 /* layout.c: anew, if other parameters are trained now. */
 void ref_layout(struct fsdp_sharded *s);
+/* INVALID: parameter p is ignored. */
+int ref_check_owned(const struct fsdp_sharded *s, uint32_t p,
+                    const char *where);
 /* It is stored in unit u, under this name. */
 bool ref_is_in(const struct fsdp_sharded *s, uint32_t p, uint32_t u);
 /* The part of parameter p that shard `shard` owns, if any. */
@@ -162,8 +166,10 @@ void ref_set_own_steps(struct fsdp_sharded *s, uint32_t p, uint64_t steps);
 /* Initial values and zero states, in what is there. */
 int ref_fill_initial(struct fsdp_sharded *s);
 /* window.c */
-int ref_plan(const struct fsdp_sequence *q, const struct fsdp_units *units,
-             uint8_t *action);
+void ref_find_uses(const struct fsdp_model *model,
+                   const struct fsdp_units *units, bool *uses);
+void ref_plan(const struct fsdp_sharded *s, const struct fsdp_sequence *q,
+              uint8_t *action);
 bool ref_reshards_after_forward(const struct fsdp_units *units,
                                 const struct fsdp_options *options, uint32_t u);
 

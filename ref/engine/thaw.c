@@ -25,7 +25,7 @@ static int check(const struct fsdp_sharded *s, uint32_t p, uint32_t on)
                         "parameter %u of %u is set to %u: 0 or 1", p,
                         s->model->n_parameters, on);
     }
-    return FSDP_OK;
+    return ref_check_owned(s, p, "ref.set_requires_grad");
 }
 
 static int copy(struct fsdp_sharded *s, uint32_t u, uint64_t n,
@@ -34,15 +34,28 @@ static int copy(struct fsdp_sharded *s, uint32_t u, uint64_t n,
     return ref_convert(s, u, n, FSDP_DTYPE_F32, from, FSDP_DTYPE_F32, to);
 }
 
-/* One state of the unit, made anew; `old`: the parts, as they were. */
+/* States of the unit as it is laid out now, in no use yet; or none. */
+static int take_states(struct fsdp_sharded *s, uint32_t u, float *next[2])
+{
+    int status = FSDP_OK;
+
+    for (uint32_t k = 0; k < s->n_states && status == FSDP_OK; k++) {
+        status = ref_take(s, FSDP_OPTIM, u, s->unit[u].n_states, FSDP_DTYPE_F32,
+                          &next[k]);
+    }
+    for (uint32_t k = 0; k < s->n_states && status != FSDP_OK; k++) {
+        ref_drop(s, &next[k]);
+    }
+    return status;
+}
+
+/* One state of the unit, in its new place; `old`: the parts, as they were. */
 static int move_state(struct fsdp_sharded *s, uint32_t u, uint32_t k,
-                      const struct ref_part *old)
+                      const struct ref_part *old, float *after)
 {
     struct ref_unit *x = &s->unit[u];
     float *before = x->state[k];
-    float *after = NULL;
 
-    FSDP_TRY(ref_take(s, FSDP_OPTIM, u, x->n_states, FSDP_DTYPE_F32, &after));
     x->state[k] = after;
     FSDP_TRY(ref_fill_zero(s, u, FSDP_DTYPE_F32, after, x->n_states));
     for (uint32_t i = 0; i < s->n_parts; i++) {
@@ -68,14 +81,34 @@ static void turn(struct fsdp_sharded *s, uint32_t original, bool frozen)
     }
     ref_layout(s);
     ref_checkpoints_changed(s);
+}
+
+/* Storage comes first: where there is none, nothing has changed. */
+static int change(struct fsdp_sharded *s, uint32_t original, bool frozen,
+                  const struct ref_part *old)
+{
+    const uint32_t u = s->parameter[original].unit;
+    float *next[2] = {NULL, NULL};
+    int status;
+
+    turn(s, original, frozen);
+    status = take_states(s, u, next);
+    if (status != FSDP_OK) {
+        turn(s, original, !frozen);
+        return status;
+    }
     ref_set_own_steps(s, original, 0);
+    for (uint32_t k = 0; k < s->n_states && status == FSDP_OK; k++) {
+        /* It is taken. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
+        status = move_state(s, u, k, old, next[k]);
+    }
+    return status;
 }
 
 int ref_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
     struct ref_part *old;
-    int status = FSDP_OK;
-    uint32_t u;
+    int status;
 
     FSDP_TRY(check(s, p, on));
     if (s->parameter[p].frozen == (on == 0)) {
@@ -87,11 +120,7 @@ int ref_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
                         "out of memory");
     }
     memcpy(old, s->part, s->n_parts * sizeof(*old));
-    u = s->parameter[p].unit;
-    turn(s, s->parameter[p].original, on == 0);
-    for (uint32_t k = 0; k < s->n_states && status == FSDP_OK; k++) {
-        status = move_state(s, u, k, old);
-    }
+    status = change(s, s->parameter[p].original, on == 0, old);
     free(old);
     return status;
 }

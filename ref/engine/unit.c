@@ -113,13 +113,15 @@ int ref_take_gradients(struct fsdp_sharded *s, uint32_t module)
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         struct ref_parameter *x = &s->parameter[p];
         struct ref_parameter *original = &s->parameter[x->original];
-        const struct ref_unit *u = &s->unit[x->unit];
-        const uint32_t dtype = u->dtype.accumulate;
+        const struct ref_unit *u;
+        uint32_t dtype;
         void *sum;
 
         if (s->model->parameter_module[p] != module || !x->fresh) {
             continue;
         }
+        u = &s->unit[x->unit];
+        dtype = u->dtype.accumulate;
         assert(u->grad_full); /* it was taken when the window opened */
         sum = ref_at(u->grad_full, dtype, original->grad_offset);
         if (x->staging && original->accumulated) {

@@ -63,7 +63,32 @@ static int make_arrays(struct fsdp_sharded *s)
 
 uint32_t unsharded_unit(const struct fsdp_sharded *s, uint32_t p)
 {
-    return s->units->unit_of_module[s->model->parameter_module[p]];
+    return fsdp_unit_of(s->model, s->units, p);
+}
+
+bool unsharded_is_of(const struct fsdp_sharded *s, uint32_t module, uint32_t u)
+{
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        if (s->model->parameter_module[p] == module &&
+            unsharded_unit(s, p) == u) {
+            return true;
+        }
+    }
+    return s->units->unit_of_module[module] == u;
+}
+
+/* The model's own. */
+static bool is_ignored(const struct fsdp_sharded *s, uint32_t p)
+{
+    return unsharded_unit(s, p) == FSDP_NO_UNIT;
+}
+
+static int check_owned(const struct fsdp_sharded *s, uint32_t p)
+{
+    return is_ignored(s, p) ? ref_fail(s->env, FSDP_ERR_INVALID, "unsharded",
+                                       "%s is ignored: it is in no unit",
+                                       s->model->parameter_name[p])
+                            : FSDP_OK;
 }
 
 /* Storage of [total] elements for a value of `kind`. */
@@ -120,11 +145,14 @@ static void lay_out(struct fsdp_sharded *s)
     s->total = 0;
     memset(s->chunk, 0, s->units->n_units * sizeof(*s->chunk));
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        uint32_t u = s->units->unit_of_module[s->model->parameter_module[p]];
+        uint32_t u = unsharded_unit(s, p);
         s->start[p] = s->total;
+        s->total += fsdp_numel(s->model, p);
+        if (is_ignored(s, p)) {
+            continue;
+        }
         s->offset[p] = s->chunk[u];
         s->block[p] = by_rows ? block_of(s, p) : 0;
-        s->total += fsdp_numel(s->model, p);
         if (fsdp_original(s->model, p) == p &&
             (!by_rows || !unsharded_is_frozen(s, p))) {
             s->chunk[u] += by_rows ? s->block[p] : fsdp_numel(s->model, p);
@@ -143,12 +171,13 @@ static int fill(struct fsdp_sharded *s)
     FSDP_TRY(unsharded_take(s, FSDP_GRAD_SHARD, &s->reduced));
     FSDP_TRY(unsharded_take(s, FSDP_GRAD_FULL, &s->fresh));
     bytes = s->total * sizeof(*s->value);
+    memset(s->value, 0, bytes);
     for (uint32_t i = 0; i < ref_optimizer_states(s->options.optimizer); i++) {
         FSDP_TRY(unsharded_take(s, FSDP_OPTIM, &s->state[i]));
         memset(s->state[i], 0, bytes);
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        if (fsdp_original(s->model, p) == p) {
+        if (fsdp_original(s->model, p) == p && !is_ignored(s, p)) {
             FSDP_TRY(s->model->initial(s->model->context, p, 0,
                                        fsdp_numel(s->model, p),
                                        s->value + s->start[p]));
@@ -226,14 +255,12 @@ static void destroy(struct fsdp_sharded *s)
 
 static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
 {
-    uint32_t u = s->units->unit_of_module[module];
-
     s->next++;
     if (point == FSDP_PRE_BACKWARD) {
         s->in_backward[module] = true;
-        if (u != FSDP_NO_UNIT) {
-            s->touched[u] = true;
-            s->backwards[u] = true;
+        for (uint32_t u = 0; u < s->units->n_units; u++) {
+            s->touched[u] = s->touched[u] || unsharded_is_of(s, module, u);
+            s->backwards[u] = s->backwards[u] || unsharded_is_of(s, module, u);
         }
     } else if (point == FSDP_POST_BACKWARD) {
         s->in_backward[module] = false;
@@ -287,6 +314,7 @@ static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
         return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.param",
                         "parameter %u of %u", p, s->model->n_parameters);
     }
+    FSDP_TRY(check_owned(s, p));
     dtype = s->sequence || s->shown[unsharded_unit(s, p)]
                 ? s->dtype[unsharded_unit(s, p)].param
                 : FSDP_DTYPE_F32;
@@ -312,6 +340,7 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
         return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.grad",
                         "gradient %u outside its module's backward", p);
     }
+    FSDP_TRY(check_owned(s, p));
     if (unsharded_is_frozen(s, p)) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.grad",
                         "%s is frozen: it has no gradient",
@@ -349,7 +378,7 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
         return FSDP_OK;
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        if (s->touched[unsharded_unit(s, p)] && unsharded_is_stepped(s, p)) {
+        if (unsharded_is_stepped(s, p) && s->touched[unsharded_unit(s, p)]) {
             FSDP_TRY(step_parameter(s, p, how));
         }
     }
@@ -367,6 +396,7 @@ static int set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
     const uint32_t original = fsdp_original(s->model, p);
 
+    FSDP_TRY(check_owned(s, p));
     if (unsharded_is_frozen(s, p) == (on == 0)) {
         return FSDP_OK;
     }
@@ -395,7 +425,7 @@ static int pieces(struct fsdp_sharded *s,
                                    .parameter = p,
                                    .n = fsdp_numel(s->model, p),
                                    .value = s->value + s->start[p]};
-        if (fsdp_original(s->model, p) != p) {
+        if (fsdp_original(s->model, p) != p || is_ignored(s, p)) {
             continue;
         }
         if (s->has_reduced && !unsharded_is_frozen(s, p)) {

@@ -72,14 +72,18 @@ struct fsdp_sharded {
 /* unsharded.c: storage of [total] elements for a value of `kind`; and back. */
 int unsharded_take(struct fsdp_sharded *s, uint32_t kind, float **out);
 void unsharded_drop(struct fsdp_sharded *s, float **p);
-/* The unit of a parameter. */
+/* The unit of a parameter, or FSDP_NO_UNIT. */
 uint32_t unsharded_unit(const struct fsdp_sharded *s, uint32_t p);
+/* A module's backward is one of unit u: it is the module's, or a parameter's of
+ * it. */
+bool unsharded_is_of(const struct fsdp_sharded *s, uint32_t module, uint32_t u);
 bool unsharded_is_frozen(const struct fsdp_sharded *s, uint32_t p);
-/* It is no other name of an earlier one, and not frozen. */
+/* It is no other name of an earlier one, not frozen, and not ignored. */
 static inline bool unsharded_is_stepped(const struct fsdp_sharded *s,
                                         uint32_t p)
 {
-    return fsdp_original(s->model, p) == p && !unsharded_is_frozen(s, p);
+    return fsdp_original(s->model, p) == p && !unsharded_is_frozen(s, p) &&
+           unsharded_unit(s, p) != FSDP_NO_UNIT;
 }
 
 /* unsharded_gradients.c: of each rank, as it leaves them behind. */

@@ -23,9 +23,8 @@ int unsharded_reduce_all(struct fsdp_sharded *s, const char *where)
  * its unit took no part in this step. */
 static float *gradient(const struct fsdp_sharded *s, uint32_t p)
 {
-    return s->folded[unsharded_unit(s, p)] &&
-                   s->touched[unsharded_unit(s, p)] &&
-                   unsharded_is_stepped(s, p)
+    return unsharded_is_stepped(s, p) && s->folded[unsharded_unit(s, p)] &&
+                   s->touched[unsharded_unit(s, p)]
                ? s->reduced + s->start[p]
                : NULL;
 }

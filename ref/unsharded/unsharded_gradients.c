@@ -209,22 +209,23 @@ static int open_unit(struct fsdp_sharded *s, struct rank_gradients *x,
 int unsharded_take_gradients(struct fsdp_sharded *s, uint32_t module)
 {
     struct rank_gradients *x = &s->rank[s->env->rank];
-    const uint32_t u = s->units->unit_of_module[module];
-    const struct ref_dtypes *d;
 
-    if (u == FSDP_NO_UNIT || !s->trains[u]) {
-        return FSDP_OK;
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        if (s->trains[u] && !x->open[u] && unsharded_is_of(s, module, u)) {
+            FSDP_TRY(open_unit(s, x, u));
+        }
     }
-    if (!x->open[u]) {
-        FSDP_TRY(open_unit(s, x, u));
-    }
-    d = &s->dtype[u];
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         const uint32_t original = fsdp_original(s->model, p);
-        float *sum = x->of[x->n[u]].sum + s->start[original];
+        const struct ref_dtypes *d;
+        uint32_t u;
+        float *sum;
         if (s->model->parameter_module[p] != module || !s->asked[p]) {
             continue;
         }
+        u = unsharded_unit(s, p);
+        d = &s->dtype[u];
+        sum = x->of[x->n[u]].sum + s->start[original];
         for (uint64_t i = 0; i < fsdp_numel(s->model, p); i++) {
             const float g = fsdp_load(d->grad, s->fresh + s->start[p], i);
             sum[i] =

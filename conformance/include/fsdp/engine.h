@@ -305,6 +305,9 @@ struct fsdp_engine {
      *                                  unit-factors
      *   shared                         tied parameters (model.h); without it
      *                                  they are refused
+     *   parameter-units                unit_of_parameter (model.h); without it
+     *                                  that is refused
+     *   ignored                        FSDP_NO_UNIT in it; likewise
      *   offload                        nothing asks for it in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the

@@ -243,6 +243,11 @@ static inline int fsdp_agree(const struct fsdp_env *env,
     mine = fsdp_kit_hash(mine, bytes + behind, end - behind);
     mine = fsdp_kit_hash(mine, units->unit_of_module,
                          model->n_modules * sizeof(*units->unit_of_module));
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        const uint32_t unit = fsdp_unit_of(model, units, p);
+
+        mine = fsdp_kit_hash(mine, &unit, sizeof(unit));
+    }
     mine = fsdp_kit_hash_own(mine, units);
     if (status == FSDP_OK) {
         status = env->exchange(env->exchange_self, &mine, sizeof(mine), all);
@@ -304,8 +309,8 @@ static inline int fsdp_check_shard(const struct fsdp_env *env,
 /* UNSUPPORTED for all that is beside plain training in float32, by the name of
  * the option: other dtypes, frozen and tied parameters, parameter groups,
  * offload, running ahead, a predivide factor, units that differ from the
- * options in more than their divide factor. Layout, strategy, fold and
- * optimizer are left to the caller. Local. */
+ * options in more than their divide factor, units of parameters. Layout,
+ * strategy, fold and optimizer are left to the caller. Local. */
 static inline int fsdp_check_plain(const struct fsdp_env *env,
                                    const struct fsdp_model *model,
                                    const struct fsdp_units *units,
@@ -344,6 +349,7 @@ static inline int fsdp_check_plain(const struct fsdp_env *env,
         {!o.reduces_in_flight, "reduces_in_flight: only 0 is claimed"},
         {!u.reshard_after_forward,
          "reshard_after_forward of a unit is not claimed"},
+        {!u.unit_of_parameter, "unit_of_parameter is not claimed"},
     };
 
     for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {

@@ -16,6 +16,7 @@
 
 #include <fsdp/status.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -174,8 +175,9 @@ static inline uint32_t fsdp_original(const struct fsdp_model *model, uint32_t p)
  * from 0 in the order in which their first module stands in the model; no
  * unit is without a module. The root unit is that of module 0, if any.
  *
- * The arrays below it are per unit and may be NULL: then the option of the
- * same name holds for all. An entry 0 means the same for that unit.
+ * The arrays below it are per unit, but for the last, and may be NULL: then the
+ * option of the same name holds for all. An entry 0 means the same for that
+ * unit.
  */
 struct fsdp_units {
     uint32_t size;
@@ -192,7 +194,31 @@ struct fsdp_units {
     const uint32_t *accumulate_dtype;      /* of sums over microbatches */
     const uint32_t *sum_dtype;             /* of the sums of a reduction */
     const float *predivide_factor;
+    /* [n_parameters]: the unit that owns a parameter, in place of its module's;
+     * then a unit may have parameters and no module. What is tied is in its
+     * original's. NULL: each is in its module's. A module's points are those of
+     * the units that own one of its parameters, and of its own unit as well: at
+     * a PRE point windows begin, and at a POST point they end, in ascending
+     * order of the units.
+     * FSDP_NO_UNIT: it is ignored, as what is tied to it. The model holds it,
+     * and no engine touches it: `initial` is not asked for it, param, grad and
+     * set_requires_grad refuse it as INVALID, its name in the message, and it
+     * is in no piece, norm, step or checkpoint.
+     * Refused without the claims parameter-units, ignored. */
+    const uint32_t *unit_of_parameter;
 };
+
+/* The unit that owns parameter p, or FSDP_NO_UNIT. */
+static inline uint32_t fsdp_unit_of(const struct fsdp_model *model,
+                                    const struct fsdp_units *units, uint32_t p)
+{
+    const size_t end = offsetof(struct fsdp_units, unit_of_parameter) +
+                       sizeof(units->unit_of_parameter);
+
+    return units->size >= end && units->unit_of_parameter
+               ? units->unit_of_parameter[p]
+               : units->unit_of_module[model->parameter_module[p]];
+}
 
 #ifdef __cplusplus
 }

@@ -184,7 +184,7 @@ bool compare_parts(const struct expect *e, const struct record *r,
                    struct finding *f);
 
 /* Calls `check` for every whole parameter on every rank and microbatch, for
- * steps [from, to): the form of local stages. Only parameters that train. */
+ * steps [from, to): the form of local stages. Ignored and tied ones are not. */
 bool compare_whole(const struct expect *e, const struct record *r,
                    uint32_t from, uint32_t to,
                    bool (*check)(const struct expect *e, const struct record *r,

@@ -218,8 +218,8 @@ static bool names_it(const struct expect *e, const struct record_rank *rank,
                 ? "a message that does not name the option; got: place among "
                   "the answers"
             : strcmp(name, "unnamed-parameter") == 0
-                ? "a message that does not name the frozen parameter; got: "
-                  "place among the answers"
+                ? "a message that does not name the parameter; got: place "
+                  "among the answers"
             : strcmp(name, "unnamed-unit") == 0
                 ? "a message that does not name the unit, or the knob; got: "
                   "place among the answers"

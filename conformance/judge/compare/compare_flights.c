@@ -97,18 +97,21 @@ bool flights_each(const struct expect *e, const struct record *r,
 static bool opens_another(const struct expect *e, uint32_t j, uint32_t unit)
 {
     const struct fsdp_sequence *q = sequence_of(e);
-    const uint32_t u = e->units->unit_of_module[q->module[j]];
-    uint32_t i = j;
 
-    if (u == FSDP_NO_UNIT || u == unit || !is_pre(q->point[j])) {
-        return false;
-    }
-    while (i > 0 && is_backward(q->point[i - 1]) == is_backward(q->point[j])) {
-        if (e->units->unit_of_module[q->module[--i]] == u) {
-            return false;
+    for (uint32_t u = 0; u < e->units->n_units && is_pre(q->point[j]); u++) {
+        bool opens = u != unit && expect_is_of(e, q->module[j], u);
+
+        for (uint32_t i = j;
+             opens && i > 0 &&
+             is_backward(q->point[i - 1]) == is_backward(q->point[j]);
+             i--) {
+            opens = !expect_is_of(e, q->module[i - 1], u);
+        }
+        if (opens) {
+            return true;
         }
     }
-    return true;
+    return false;
 }
 
 /* Where the window before opens and nothing is computed until the unit's own
@@ -124,8 +127,7 @@ bool flights_gather(const struct expect *e, const struct record_flight *x,
         return false;
     }
     for (j = s.i; j < q->n; j++) {
-        if (is_pre(q->point[j]) &&
-            e->units->unit_of_module[q->module[j]] == x->unit) {
+        if (is_pre(q->point[j]) && expect_is_of(e, q->module[j], x->unit)) {
             break;
         }
     }
@@ -158,8 +160,8 @@ bool flights_way(const struct expect *e, const struct record_flight *x,
         return false;
     }
     j = s.i;
-    while (j < q->n && !(is_pre(q->point[j]) &&
-                         e->units->unit_of_module[q->module[j]] == x->unit)) {
+    while (j < q->n &&
+           !(is_pre(q->point[j]) && expect_is_of(e, q->module[j], x->unit))) {
         j++;
     }
     if (j == q->n) {

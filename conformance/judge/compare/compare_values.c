@@ -70,7 +70,7 @@ walk_whole(const struct expect *e, const struct record *r,
         part->unit = e->unit_of_parameter[p];
         part->n = fsdp_numel(m, p);
         if (part->n == 0 || m->parameter_alias[p] >= 0 ||
-            (m->parameter_flags[p] & FSDP_FROZEN) != 0) {
+            expect_is_ignored(e, p)) {
             continue;
         }
         if (!check(e, r, part, f)) {

@@ -38,20 +38,17 @@ const char *compare_parameter_name(const struct expect *e, uint64_t parameter)
 static void unit_words(const struct expect *e, uint32_t unit,
                        char out[COMPARE_WORDS_BYTES])
 {
+    const char *name = expect_unit_name(e, unit);
+
     if (unit == FSDP_NO_UNIT) {
         (void)snprintf(out, COMPARE_WORDS_BYTES, "no unit");
         return;
     }
-    for (uint32_t m = 0; m < e->model->n_modules; m++) {
-        if (e->units->unit_of_module[m] == unit) {
-            const char *name = e->model->module_name[m];
-
-            (void)snprintf(out, COMPARE_WORDS_BYTES, "unit %.28s",
-                           name[0] != '\0' ? name : "(root)");
-            return;
-        }
+    if (name) {
+        (void)snprintf(out, COMPARE_WORDS_BYTES, "unit %.28s", name);
+    } else {
+        (void)snprintf(out, COMPARE_WORDS_BYTES, "unknown unit %" PRIu32, unit);
     }
-    (void)snprintf(out, COMPARE_WORDS_BYTES, "unknown unit %" PRIu32, unit);
 }
 
 void compare_collective_words(const struct expect *e,

@@ -33,6 +33,28 @@ static bool is_frozen(const struct expect *e, uint32_t p)
     return e->frozen[p];
 }
 
+const char *expect_unit_name(const struct expect *e, uint32_t u)
+{
+    for (uint32_t m = 0; m < e->model->n_modules; m++) {
+        if (e->units->unit_of_module[m] == u) {
+            const char *name = e->model->module_name[m];
+
+            return name[0] != '\0' ? name : "(root)";
+        }
+    }
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        if (e->unit_of_parameter[p] == u && u < e->units->n_units) {
+            return e->model->parameter_name[p];
+        }
+    }
+    return NULL;
+}
+
+bool expect_is_ignored(const struct expect *e, uint32_t p)
+{
+    return e->unit_of_parameter[p] == e->units->n_units;
+}
+
 uint32_t expect_original(const struct expect *e, uint32_t p)
 {
     const int32_t original = e->model->parameter_alias[p];
@@ -55,6 +77,9 @@ static void place_gradient(struct expect *e, uint32_t p, bool flat)
 {
     struct expect_unit *unit = &e->unit[e->unit_of_parameter[p]];
 
+    if (expect_is_ignored(e, p)) {
+        return;
+    }
     e->grad_offset[p] = flat ? unit->grad_numel : unit->grad_chunk;
     if (flat || !is_frozen(e, p)) {
         unit->grad_numel += fsdp_numel(e->model, p);
@@ -71,13 +96,17 @@ static void place_parameters(struct expect *e)
     bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
 
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        uint32_t u = e->units->unit_of_module[e->model->parameter_module[p]];
+        const uint32_t u = fsdp_unit_of(e->model, e->units, p);
 
+        e->unit_of_parameter[p] = u == FSDP_NO_UNIT ? e->units->n_units : u;
         if (expect_original(e, p) != p) {
             place_tied(e, p, expect_original(e, p));
             continue;
         }
-        e->unit_of_parameter[p] = u;
+        if (expect_is_ignored(e, p)) {
+            e->frozen[p] = true;
+            continue;
+        }
         e->block[p] = flat ? 0 : block_of(e, p);
         e->offset[p] = flat ? e->unit[u].numel : e->unit[u].chunk;
         e->unit[u].numel += fsdp_numel(e->model, p);
@@ -461,7 +490,7 @@ int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        if (expect_original(e, p) != p) {
+        if (expect_original(e, p) != p || expect_is_ignored(e, p)) {
             continue;
         }
         if (e->options.layout == FSDP_LAYOUT_FLAT) {

@@ -75,8 +75,9 @@ struct expect {
     bool packs; /* per parameter, S > 1: parameters do not lie on the wire as
                  * they do in a unit's unsharded copy */
 
-    struct expect_unit *unit;    /* [n_units] */
-    uint32_t *unit_of_parameter; /* [n_parameters] */
+    struct expect_unit *unit; /* [n_units], and an empty one of nobody's */
+    /* [n_parameters]; of what is ignored: n_units, nobody's */
+    uint32_t *unit_of_parameter;
     /* [n_parameters]: flat, where the parameter begins in its unit's flat
      * parameter; per parameter, where its block begins in a shard, and how
      * long a block is (flat: 0). */
@@ -201,6 +202,15 @@ void expect_release(struct expect *e); /* any state */
  * other, as on the wire: in shard place / chunk, at place % chunk. Flat: in
  * the flat parameter. */
 uint64_t expect_place(const struct expect *e, uint32_t p, uint64_t i);
+
+/* Whether module m's points are those of unit u: its unit, or one that owns a
+ * parameter of it. */
+bool expect_is_of(const struct expect *e, uint32_t module, uint32_t u);
+/* A unit's first module, "(root)" for the root; of one that has none, its first
+ * parameter. NULL: it has neither. */
+const char *expect_unit_name(const struct expect *e, uint32_t u);
+/* Whether p is in no unit: no engine has anything of it. */
+bool expect_is_ignored(const struct expect *e, uint32_t p);
 
 /* The parameter that p is another name of, or p itself. */
 uint32_t expect_original(const struct expect *e, uint32_t p);

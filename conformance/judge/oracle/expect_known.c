@@ -25,8 +25,18 @@ static bool tie_is_known(const struct fsdp_model *model,
     return original < 0 ||
            (original < p && model->parameter_alias[original] < 0 &&
             fsdp_numel(model, (uint32_t)original) == fsdp_numel(model, p) &&
-            units->unit_of_module[model->parameter_module[original]] ==
-                units->unit_of_module[model->parameter_module[p]]);
+            fsdp_unit_of(model, units, (uint32_t)original) ==
+                fsdp_unit_of(model, units, p));
+}
+
+/* In a unit; in none only where that is said of the parameter itself. */
+static bool unit_is_known(const struct fsdp_model *model,
+                          const struct fsdp_units *units, uint32_t p)
+{
+    const uint32_t u = fsdp_unit_of(model, units, p);
+
+    return u < units->n_units ||
+           (u == FSDP_NO_UNIT && units->unit_of_parameter);
 }
 
 static bool model_is_known(const struct fsdp_model *model,
@@ -38,7 +48,7 @@ static bool model_is_known(const struct fsdp_model *model,
         if (m >= model->n_modules || !tie_is_known(model, units, p) ||
             model->parameter_dtype[p] != FSDP_DTYPE_F32 ||
             model->parameter_n_dims[p] > FSDP_MAX_DIMS ||
-            units->unit_of_module[m] >= units->n_units) {
+            !unit_is_known(model, units, p)) {
             return false;
         }
     }

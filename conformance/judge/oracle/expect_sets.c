@@ -74,7 +74,7 @@ int expect_trains_others(struct expect *base, const struct expect *from,
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
         if (parameter == SCRIPT_ALL ||
             expect_original(e, p) == expect_original(e, parameter)) {
-            e->frozen[p] = frozen;
+            e->frozen[p] = frozen || expect_is_ignored(e, p);
         }
     }
     expect_lay_out_again(e);

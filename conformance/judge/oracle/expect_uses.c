@@ -21,6 +21,7 @@ void expect_find_uses(struct expect *e, const uint8_t *idle)
             }
             e->backwards[p] += s->point[i] == FSDP_PRE_BACKWARD;
             e->seen[p] = e->seen[p] || (s->point[i] == FSDP_PRE_FORWARD &&
+                                        !expect_is_ignored(e, p) &&
                                         (left & WORKLOAD_UNSEEN) == 0);
         }
     }
@@ -40,12 +41,13 @@ void expect_find_trained(struct expect *e, const uint8_t *idle)
         }
     }
     for (uint32_t i = 0; i < s->n; i++) {
-        const uint32_t u = s->module[i] < e->model->n_modules
-                               ? e->units->unit_of_module[s->module[i]]
-                               : FSDP_NO_UNIT;
-
-        if (s->point[i] == FSDP_PRE_BACKWARD && u != FSDP_NO_UNIT) {
-            e->trained[u] = e->unit[u].trains;
+        if (s->module[i] >= e->model->n_modules ||
+            s->point[i] != FSDP_PRE_BACKWARD) {
+            continue;
+        }
+        for (uint32_t u = 0; u < e->units->n_units; u++) {
+            e->trained[u] = e->trained[u] || (e->unit[u].trains &&
+                                              expect_is_of(e, s->module[i], u));
         }
     }
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {

@@ -8,7 +8,7 @@
 
 #include "judge/oracle/expect.h"
 
-/* What a point does to its module's unit. */
+/* What a point does to a unit. */
 enum {
     EXPECT_OPENS = 1u,
     EXPECT_CLOSES = 2u,
@@ -16,10 +16,20 @@ enum {
     EXPECT_BACKWARD = 8u,
 };
 
-/* Writes these bits for each of the sequence's n points. INVALID: a point or a
- * module that is none, a window that never closes. */
+/* A point, and a unit whose window it may open or close: its module's, or one
+ * that owns a parameter of that. Of a module that has none, FSDP_NO_UNIT. */
+struct expect_stop {
+    uint32_t point; /* which of the sequence */
+    uint32_t unit;
+    uint8_t flags;
+};
+
+/* The stops of a sequence, in its order, those of a point by unit; each point
+ * has one at least. *out is malloc'ed, the caller's, also where it fails.
+ * INVALID: a point or a module that is none, a window that never closes.
+ * NOMEM. */
 int expect_windows(const struct expect *e, const struct fsdp_sequence *s,
-                   uint8_t *flags);
+                   struct expect_stop **out, uint32_t *n);
 
 /* Whether the oracle has rules for them at all. */
 bool expect_is_known(const struct run_case *c, const struct fsdp_model *model,

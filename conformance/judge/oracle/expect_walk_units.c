@@ -42,16 +42,15 @@ uint64_t expect_walk_bytes(uint32_t dtype, uint64_t elements)
     return elements * fsdp_dtype_bytes(dtype);
 }
 
-/* Whether the window that opens at point i is the first of its unit behind the
- * point that is passed. */
+/* Whether the window that opens at stop i is the first of its unit behind the
+ * stop that is passed. */
 static bool is_next_of_unit(const struct walk *w, uint32_t i)
 {
-    const uint32_t *const unit = w->e->units->unit_of_module;
-    const struct fsdp_sequence *const s = w->pass.s;
+    const struct expect_stop *const stop = w->pass.stop;
 
     for (uint32_t j = w->pass.at + 1; j < i; j++) {
-        if ((w->pass.flags[j] & EXPECT_OPENS) != 0 &&
-            unit[s->module[j]] == unit[s->module[i]]) {
+        if ((stop[j].flags & EXPECT_OPENS) != 0 &&
+            stop[j].unit == stop[i].unit) {
             return false;
         }
     }
@@ -63,25 +62,24 @@ static bool is_next_of_unit(const struct walk *w, uint32_t i)
  * unsharded, as many as are allowed. */
 static uint64_t early(const struct walk *w)
 {
-    const struct fsdp_sequence *const s = w->pass.s;
     const struct fsdp_options *const o = &w->e->options;
-    const uint8_t *const flags = w->pass.flags;
+    const struct expect_stop *const stop = w->pass.stop;
     uint32_t depth;
     uint64_t bytes = 0;
     uint8_t phase;
 
-    if (!s || w->e->shards < 2) {
+    if (!stop || w->e->shards < 2) {
         return 0;
     }
-    phase = flags[w->pass.at] & EXPECT_BACKWARD;
+    phase = stop[w->pass.at].flags & EXPECT_BACKWARD;
     depth = phase != 0 ? o->prefetch_backward : o->prefetch_forward;
-    for (uint32_t i = w->pass.at + 1; depth > 0 && i < s->n; i++) {
-        const uint32_t u = w->e->units->unit_of_module[s->module[i]];
+    for (uint32_t i = w->pass.at + 1; depth > 0 && i < w->pass.n; i++) {
+        const uint32_t u = stop[i].unit;
 
-        if ((flags[i] & EXPECT_BACKWARD) != phase) {
+        if ((stop[i].flags & EXPECT_BACKWARD) != phase) {
             break;
         }
-        if ((flags[i] & EXPECT_OPENS) != 0 && !w->unit[u].unsharded &&
+        if ((stop[i].flags & EXPECT_OPENS) != 0 && !w->unit[u].unsharded &&
             is_next_of_unit(w, i)) {
             bytes += expect_walk_bytes(w->e->unit[u].dtype.param,
                                        w->e->unit[u].whole);
@@ -306,25 +304,36 @@ static int close_window(struct walk *w, uint32_t u, uint32_t flags)
                                             : FSDP_OK;
 }
 
-static int walk_point(struct walk *w, uint32_t point, uint32_t module,
-                      uint32_t flags, uint32_t b)
+static bool closes(const struct walk *w, const struct expect_stop *stop)
 {
-    const uint32_t u = w->e->units->unit_of_module[module];
-    const bool in_unit = u != FSDP_NO_UNIT;
+    return (stop->flags & EXPECT_CLOSES) != 0 &&
+           ((stop->flags & EXPECT_HOLDS) == 0 ||
+            w->unit[stop->unit].knob.reshard_forward);
+}
 
-    if (in_unit && (flags & EXPECT_OPENS) != 0) {
-        FSDP_TRY(open_window(w, u, flags));
+/* Its stops are [first, end). */
+static int walk_point(struct walk *w, uint32_t point, uint32_t module,
+                      uint32_t first, uint32_t end, uint32_t b)
+{
+    const struct expect_stop *stop = w->pass.stop;
+
+    for (uint32_t i = first; i < end; i++) {
+        w->pass.at = i;
+        if ((stop[i].flags & EXPECT_OPENS) != 0) {
+            FSDP_TRY(open_window(w, stop[i].unit, stop[i].flags));
+        }
     }
     if (w->watch && w->watch->point) {
         w->watch->point(w->watch->context, point, module);
     }
-    if (in_unit &&
-        (point == FSDP_PRE_BACKWARD || point == FSDP_POST_BACKWARD)) {
+    if (point == FSDP_PRE_BACKWARD || point == FSDP_POST_BACKWARD) {
         module_backward(w, module, b, point == FSDP_POST_BACKWARD);
     }
-    if (in_unit && (flags & EXPECT_CLOSES) != 0 &&
-        ((flags & EXPECT_HOLDS) == 0 || w->unit[u].knob.reshard_forward)) {
-        return close_window(w, u, flags);
+    for (uint32_t i = first; i < end; i++) {
+        w->pass.at = i;
+        if (closes(w, &stop[i])) {
+            FSDP_TRY(close_window(w, stop[i].unit, stop[i].flags));
+        }
     }
     return FSDP_OK;
 }
@@ -340,28 +349,28 @@ int expect_walk_points(struct walk *w, uint32_t index, uint32_t from,
                        uint32_t to, uint32_t b)
 {
     const struct fsdp_sequence *s;
-    uint8_t *flags = NULL;
-    int status = FSDP_OK;
+    struct expect_stop *stop;
+    uint32_t end = 0;
+    int status;
 
     if (index >= w->e->model->n_sequences) {
         return FSDP_ERR_INVALID;
     }
     s = w->e->model->sequence[index];
-    flags = calloc((size_t)s->n + 1, sizeof(*flags));
-    if (!flags) {
-        return FSDP_ERR_NOMEM;
-    }
-    status = expect_windows(w->e, s, flags);
-    w->pass.s = s;
-    w->pass.flags = flags;
-    for (uint32_t i = from; i < to && i < s->n; i++) {
-        w->pass.at = i;
-        if (status == FSDP_OK) {
-            status = walk_point(w, s->point[i], s->module[i], flags[i], b);
+    status = expect_windows(w->e, s, &stop, &w->pass.n);
+    w->pass.stop = stop;
+    for (uint32_t i = 0; i < to && i < s->n && status == FSDP_OK; i++) {
+        const uint32_t first = end;
+
+        while (end < w->pass.n && stop[end].point == i) {
+            end++;
+        }
+        if (i >= from) {
+            status = walk_point(w, s->point[i], s->module[i], first, end, b);
         }
     }
-    w->pass.s = NULL;
-    free(flags);
+    w->pass.stop = NULL;
+    free(stop);
     return status;
 }
 
@@ -388,8 +397,11 @@ int expect_walk_ahead(struct walk *w, uint32_t index, uint32_t at)
 {
     const struct fsdp_options *o = &w->e->options;
     const struct fsdp_sequence *s;
-    uint8_t *flags;
+    struct expect_stop *stop;
+    uint32_t n;
     uint32_t depth = 0;
+    uint32_t first = 0;
+    uint8_t phase = 0;
     int status;
 
     if (index >= w->e->model->n_sequences ||
@@ -397,24 +409,26 @@ int expect_walk_ahead(struct walk *w, uint32_t index, uint32_t at)
         return FSDP_ERR_INVALID;
     }
     s = w->e->model->sequence[index];
-    flags = calloc((size_t)s->n + 1, sizeof(*flags));
-    status = flags ? expect_windows(w->e, s, flags) : FSDP_ERR_NOMEM;
-    if (status == FSDP_OK && at > 0 && w->e->shards > 1) {
-        depth = (flags[at - 1] & EXPECT_BACKWARD) != 0 ? o->prefetch_backward
-                                                       : o->prefetch_forward;
+    status = expect_windows(w->e, s, &stop, &n);
+    while (status == FSDP_OK && first < n && stop[first].point < at) {
+        first++;
     }
-    for (uint32_t i = at; status == FSDP_OK && depth > 0 && i < s->n; i++) {
-        const uint32_t u = w->e->units->unit_of_module[s->module[i]];
+    if (status == FSDP_OK && first > 0 && w->e->shards > 1) {
+        phase = stop[first - 1].flags & EXPECT_BACKWARD;
+        depth = phase != 0 ? o->prefetch_backward : o->prefetch_forward;
+    }
+    for (uint32_t i = first; status == FSDP_OK && depth > 0 && i < n; i++) {
+        const uint32_t u = stop[i].unit;
 
-        if ((flags[i] & EXPECT_BACKWARD) != (flags[at - 1] & EXPECT_BACKWARD)) {
+        if ((stop[i].flags & EXPECT_BACKWARD) != phase) {
             break;
         }
-        if ((flags[i] & EXPECT_OPENS) != 0 && !w->unit[u].unsharded) {
+        if ((stop[i].flags & EXPECT_OPENS) != 0 && !w->unit[u].unsharded) {
             status = expect_walk_communicate(w, FSDP_ALL_GATHER, FSDP_DIM_SHARD,
                                              u, w->e->unit[u].dtype.param);
             depth--;
         }
     }
-    free(flags);
+    free(stop);
     return status;
 }

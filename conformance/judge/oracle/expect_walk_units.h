@@ -7,7 +7,7 @@
 #ifndef FSDP_CTS_EXPECT_WALK_UNITS_H
 #define FSDP_CTS_EXPECT_WALK_UNITS_H
 
-#include "judge/oracle/expect.h"
+#include "judge/oracle/expect_walk.h"
 
 /* What is said of a unit (enum fsdp_knob). */
 struct walk_knobs {
@@ -33,9 +33,9 @@ struct walk {
     /* Of an engine that gathers early, which has `early` bytes more. */
     uint64_t early_full, early_parameters, early_engine;
     struct {
-        const struct fsdp_sequence *s; /* NULL: at rest */
-        const uint8_t *flags;          /* enum expect_window of each point */
-        uint32_t at;                   /* the point that is passed */
+        const struct expect_stop *stop; /* NULL: at rest */
+        uint32_t n;                     /* of those of its sequence */
+        uint32_t at;                    /* the stop that is passed */
     } pass;
     struct record_sequence *out;
     const struct expect_watch *watch; /* NULL: nobody looks on */

@@ -20,28 +20,29 @@ static bool is_forward(uint32_t point)
     return point == FSDP_PRE_FORWARD || point == FSDP_POST_FORWARD;
 }
 
-/* Marks the windows of one phase, points [begin, end). last[u]: scratch. */
+/* Marks the windows of one phase, stops [begin, end). last[u]: scratch. */
 static int mark_phase(const struct expect *e, const struct fsdp_sequence *s,
-                      uint32_t begin, uint32_t end, uint32_t *last,
-                      uint8_t *flags)
+                      struct expect_stop *stop, uint32_t begin, uint32_t end,
+                      uint32_t *last)
 {
-    uint32_t direction = is_forward(s->point[begin]) ? 0 : EXPECT_BACKWARD;
+    const uint32_t direction =
+        is_forward(s->point[stop[begin].point]) ? 0 : EXPECT_BACKWARD;
 
     for (uint32_t u = 0; u < e->units->n_units; u++) {
         last[u] = UINT32_MAX; /* has no window here yet */
     }
     for (uint32_t i = begin; i < end; i++) {
-        uint32_t u = e->units->unit_of_module[s->module[i]];
+        const uint32_t u = stop[i].unit;
 
-        flags[i] = (uint8_t)direction;
+        stop[i].flags = (uint8_t)direction;
         if (u == FSDP_NO_UNIT) {
             continue;
         }
         if (last[u] == UINT32_MAX) {
-            if (!is_pre(s->point[i])) {
+            if (!is_pre(s->point[stop[i].point])) {
                 return FSDP_ERR_INVALID;
             }
-            flags[i] |= EXPECT_OPENS;
+            stop[i].flags |= EXPECT_OPENS;
         }
         last[u] = i;
     }
@@ -49,61 +50,137 @@ static int mark_phase(const struct expect *e, const struct fsdp_sequence *s,
         if (last[u] == UINT32_MAX) {
             continue;
         }
-        if (is_pre(s->point[last[u]])) {
+        if (is_pre(s->point[stop[last[u]].point])) {
             return FSDP_ERR_INVALID;
         }
-        flags[last[u]] |= EXPECT_CLOSES;
+        stop[last[u]].flags |= EXPECT_CLOSES;
     }
     return FSDP_OK;
 }
 
-static int mark(const struct expect *e, const struct fsdp_sequence *s,
-                uint32_t *last, uint8_t *flags)
+/* From the back: which units have a backward window still to come. */
+static void mark_held(const struct expect *e, struct expect_stop *stop,
+                      uint32_t n, uint32_t *last)
 {
-    uint32_t begin = 0;
-
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (s->point[i] < FSDP_PRE_FORWARD ||
-            s->point[i] > FSDP_POST_RECOMPUTE ||
-            s->module[i] >= e->model->n_modules) {
-            return FSDP_ERR_INVALID;
-        }
-    }
-    for (uint32_t i = 1; i <= s->n; i++) {
-        if (i == s->n ||
-            is_forward(s->point[i]) != is_forward(s->point[begin])) {
-            FSDP_TRY(mark_phase(e, s, begin, i, last, flags));
-            begin = i;
-        }
-    }
-    /* From the back: which units have a backward window still to come. */
     for (uint32_t u = 0; u < e->units->n_units; u++) {
         last[u] = 0;
     }
-    for (uint32_t i = s->n; i-- > 0;) {
-        uint32_t u = e->units->unit_of_module[s->module[i]];
+    for (uint32_t i = n; i-- > 0;) {
+        const uint32_t u = stop[i].unit;
 
         if (u == FSDP_NO_UNIT) {
             continue;
         }
-        if ((flags[i] & EXPECT_BACKWARD) != 0) {
+        if ((stop[i].flags & EXPECT_BACKWARD) != 0) {
             last[u] = 1;
-        } else if ((flags[i] & EXPECT_CLOSES) != 0 && last[u] != 0) {
-            flags[i] |= EXPECT_HOLDS;
+        } else if ((stop[i].flags & EXPECT_CLOSES) != 0 && last[u] != 0) {
+            stop[i].flags |= EXPECT_HOLDS;
         }
     }
+}
+
+static int mark(const struct expect *e, const struct fsdp_sequence *s,
+                struct expect_stop *stop, uint32_t n, uint32_t *last)
+{
+    uint32_t begin = 0;
+
+    for (uint32_t i = 1; i <= n; i++) {
+        if (i == n || is_forward(s->point[stop[i].point]) !=
+                          is_forward(s->point[stop[begin].point])) {
+            FSDP_TRY(mark_phase(e, s, stop, begin, i, last));
+            begin = i;
+        }
+    }
+    mark_held(e, stop, n, last);
     return FSDP_OK;
 }
 
+bool expect_is_of(const struct expect *e, uint32_t module, uint32_t u)
+{
+    if (e->units->unit_of_module[module] == u) {
+        return true;
+    }
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        if (e->model->parameter_module[p] == module &&
+            e->unit_of_parameter[p] == u) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Every module's units: [n_modules][n_units], the caller's. */
+static bool *find_units(const struct expect *e)
+{
+    const size_t n = e->units->n_units;
+    bool *of = calloc(e->model->n_modules * n + 1, sizeof(*of));
+
+    for (uint32_t m = 0; of && m < e->model->n_modules; m++) {
+        if (e->units->unit_of_module[m] != FSDP_NO_UNIT) {
+            of[m * n + e->units->unit_of_module[m]] = true;
+        }
+    }
+    for (uint32_t p = 0; of && p < e->model->n_parameters; p++) {
+        if (!expect_is_ignored(e, p)) {
+            of[e->model->parameter_module[p] * n + e->unit_of_parameter[p]] =
+                true;
+        }
+    }
+    return of;
+}
+
+/* Writes them if there is a place; returns how many there are. */
+static uint32_t list(const struct expect *e, const struct fsdp_sequence *s,
+                     const bool *of, struct expect_stop *stop)
+{
+    const uint32_t n_units = e->units->n_units;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        const bool *own = of + (size_t)s->module[i] * n_units;
+        const uint32_t first = n;
+
+        for (uint32_t u = 0; u <= n_units; u++) {
+            const bool none = u == n_units && n == first;
+
+            if (none || (u < n_units && own[u])) {
+                if (stop) {
+                    stop[n] = (struct expect_stop){
+                        .point = i, .unit = none ? FSDP_NO_UNIT : u};
+                }
+                n++;
+            }
+        }
+    }
+    return n;
+}
+
 int expect_windows(const struct expect *e, const struct fsdp_sequence *s,
-                   uint8_t *flags)
+                   struct expect_stop **out, uint32_t *n)
 {
     uint32_t *last = calloc((size_t)e->units->n_units + 1, sizeof(*last));
-    int status = FSDP_ERR_NOMEM;
+    bool *of = find_units(e);
+    int status = last && of ? FSDP_OK : FSDP_ERR_NOMEM;
 
-    if (last) {
-        status = mark(e, s, last, flags);
+    *out = NULL;
+    *n = 0;
+    for (uint32_t i = 0; i < s->n && status == FSDP_OK; i++) {
+        if (s->point[i] < FSDP_PRE_FORWARD ||
+            s->point[i] > FSDP_POST_RECOMPUTE ||
+            s->module[i] >= e->model->n_modules) {
+            status = FSDP_ERR_INVALID;
+        }
+    }
+    if (status == FSDP_OK) {
+        *n = list(e, s, of, NULL);
+        *out = calloc((size_t)*n + 1, sizeof(**out));
+        status = *out ? FSDP_OK : FSDP_ERR_NOMEM;
+    }
+    if (status == FSDP_OK) {
+        (void)list(e, s, of, *out);
+        status = mark(e, s, *out, *n, last);
     }
     free(last);
+    free(of);
     return status;
 }

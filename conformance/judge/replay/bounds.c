@@ -53,9 +53,44 @@ bool bounds_value(double got, double want, double bound, struct finding at,
     return true;
 }
 
+/* Twice the unit roundoff of a dtype of 16 bits; of others 0. */
+static double eps_of(uint32_t dtype)
+{
+    return dtype == FSDP_DTYPE_BF16  ? 0x1p-8
+           : dtype == FSDP_DTYPE_F16 ? 0x1p-11
+                                     : 0.0;
+}
+
+/* What becomes of a unit's gradient: it is made, added up, sent, summed over
+ * ranks, scaled. */
+static double of_gradient(const struct run_case *c,
+                          const struct expect_dtypes *d)
+{
+    return eps_of(d->grad) + c->microbatches * eps_of(d->accumulate) +
+           2.0 * eps_of(d->reduce) + c->ranks * eps_of(d->sum);
+}
+
+double bounds_narrow(const struct expect *e)
+{
+    double gradient = 0.0;
+    double sum = 0.0;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        const uint32_t u = e->unit_of_parameter[p];
+
+        if (u < e->units->n_units) {
+            sum += 2.0 * eps_of(e->unit[u].dtype.param);
+            gradient = fmax(gradient, of_gradient(e->c, &e->unit[u].dtype));
+        }
+    }
+    return sum + gradient;
+}
+
 double bounds_relative(const struct expect *e, uint32_t steps)
 {
-    return bounds_roundings(e) * eps * (1.0 + steps);
+    double narrow = e->c->precision == CASE_F32 ? 0.0 : bounds_narrow(e);
+
+    return (bounds_roundings(e) * eps + narrow) * (1.0 + steps);
 }
 
 /* Within the bound, and `more` of what an optimizer makes of it. */

@@ -22,7 +22,15 @@
  * microbatches that are added up. */
 double bounds_roundings(const struct expect *e);
 
-/* N eps (1 + steps): of a norm, that many optimizer steps after the start. */
+/* Of mixed precision: eps of 16 bits, 2^-8 or 2^-11, for each rounding to them
+ * that both runs make, at the same places, of values that differ by less: a
+ * parameter before the forward and before the backward, a gradient that is
+ * made, each microbatch that is added up, what is sent, each rank that is added
+ * up, what is scaled. 0: nothing has 16 bits. */
+double bounds_narrow(const struct expect *e);
+
+/* (N eps + bounds_narrow) (1 + steps): of a norm, that many optimizer steps
+ * after the start. */
 double bounds_relative(const struct expect *e, uint32_t steps);
 /* Further apart than that, in the 2-norm of a part's weights: by AdamW
  * (bounds_adamw.c). 0 under another optimizer. */

@@ -264,6 +264,30 @@ static void a_bound_of_nothing_is_zero(void **state)
     assert_true(bounds_hold(&x->e, zero, zero, 0, 0, f, &f));
 }
 
+/* Two units of one parameter each: of the first all is bf16, the second has
+ * float16 parameters, reduced in float32. */
+static void each_rounding_to_16_bits_has_its_eps(void **state)
+{
+    struct fixture *x = *state;
+    const double float32 = bounds_relative(&x->e, 0);
+
+    x->c.precision = CASE_UNITS;
+    assert_true(bounds_narrow(&x->e) == 0.0);
+    assert_true(bounds_relative(&x->e, 3) == 4.0 * float32);
+    x->e.unit[0].dtype = (struct expect_dtypes){
+        FSDP_DTYPE_BF16, FSDP_DTYPE_BF16, FSDP_DTYPE_BF16, FSDP_DTYPE_BF16,
+        FSDP_DTYPE_BF16};
+    x->e.unit[1].dtype =
+        (struct expect_dtypes){FSDP_DTYPE_F16, FSDP_DTYPE_F16, FSDP_DTYPE_F32,
+                               FSDP_DTYPE_F32, FSDP_DTYPE_F32};
+    assert_true(bounds_narrow(&x->e) ==
+                (2.0 + 1.0 + x->c.microbatches + 2.0 + RANKS) * 0x1p-8 +
+                    2.0 * 0x1p-11);
+    assert_true(bounds_relative(&x->e, 0) == float32 + bounds_narrow(&x->e));
+    x->c.precision = CASE_F32;
+    assert_true(bounds_relative(&x->e, 0) == float32);
+}
+
 /* One element through AdamW whose gradient is 0 and was 0 ever since. */
 static void add(struct record *r, uint32_t stage, uint32_t parameter,
                 uint64_t n, float value)
@@ -416,6 +440,7 @@ int main(void)
             an_evaluation_like_training_has_no_bound, setup_alike, teardown),
         TEST(a_curve_that_is_cut_is_no_pass),
         TEST(tensors_that_are_missing_are_no_pass),
+        TEST(each_rounding_to_16_bits_has_its_eps),
         TEST(a_bound_of_nothing_is_zero),
         TEST(an_optimizer_at_rest_has_no_slack),
         TEST(what_only_an_adapter_must_claim),

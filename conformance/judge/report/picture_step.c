@@ -30,31 +30,33 @@ static int put_windows_of_pass(const struct picture *p, uint32_t rank,
     uint32_t *point = calloc(n + 1, sizeof(*point));
     uint32_t *module = calloc(n + 1, sizeof(*module));
     uint32_t *opened = calloc(p->e->units->n_units + 1, sizeof(*opened));
-    uint8_t *flags = calloc(n + 1, sizeof(*flags));
+    struct expect_stop *stop = NULL;
+    uint32_t n_stops = 0;
     struct fsdp_sequence s = {
         .size = sizeof(s), .n = n, .point = point, .module = module};
     int status = FSDP_ERR_NOMEM;
 
-    if (point && module && opened && flags) {
+    if (point && module && opened) {
         for (uint32_t i = 0; i < n; i++) {
             point[i] = p->moment[begin + i].point;
             module[i] = p->moment[begin + i].module;
         }
-        status = expect_windows(p->e, &s, flags);
-        for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
-            const uint32_t u = p->e->units->unit_of_module[module[i]];
+        status = expect_windows(p->e, &s, &stop, &n_stops);
+        for (uint32_t i = 0; i < n_stops && status == FSDP_OK; i++) {
+            const uint32_t u = stop[i].unit;
+            const uint32_t at = begin + stop[i].point;
 
-            if ((flags[i] & EXPECT_OPENS) != 0) {
-                opened[u] = begin + i;
+            if ((stop[i].flags & EXPECT_OPENS) != 0) {
+                opened[u] = at;
             }
-            if ((flags[i] & EXPECT_CLOSES) != 0) {
+            if ((stop[i].flags & EXPECT_CLOSES) != 0) {
                 picture_box(p, "window", opened[u],
-                            (double)(begin + i - opened[u]) + 0.7,
-                            row_y(p, rank, u), BAR);
+                            (double)(at - opened[u]) + 0.7, row_y(p, rank, u),
+                            BAR);
             }
         }
     }
-    free(flags);
+    free(stop);
     free(opened);
     free(module);
     free(point);

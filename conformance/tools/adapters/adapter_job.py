@@ -107,6 +107,26 @@ class Case:
         return self.fields.get("precision", "f32")
 
     @property
+    def recompute(self):
+        return self.fields.get("recompute")
+
+    @property
+    def script_text(self):
+        """Of a case that plays a script of its own; else None."""
+        return self.json.get("script")
+
+    def is_frozen(self, parameter):
+        return self.parameters[parameter].get("frozen", False)
+
+    def original(self, parameter):
+        """The parameter that it is another name of, or itself."""
+        return self.parameters[parameter].get("original", parameter)
+
+    @property
+    def is_tied(self):
+        return any("original" in p for p in self.parameters)
+
+    @property
     def shards(self):
         return self.ranks // self.replicas
 
@@ -122,8 +142,13 @@ class Case:
                 if self.parameters[p]["module"] == module]
 
     def parameters_of(self, unit):
+        """That lie in it: of tied ones the original alone."""
         return [p for p in range(len(self.parameters))
-                if self.unit_of(p) == unit]
+                if self.unit_of(p) == unit and self.original(p) == p]
+
+    def is_mixed(self, unit):
+        """Whether some of it is frozen, and some is not."""
+        return len({self.is_frozen(p) for p in self.parameters_of(unit)}) > 1
 
     def batch(self, step, microbatch, rank):
         """By name; samples that did not change are those of a step before."""
@@ -143,6 +168,7 @@ class RankRecord:
         self.rank = rank
         self.losses = []
         self.other_losses = []
+        self.answers = []
         self.sequences = [[]]
         self.shard_sequence = 0
         self.step_sequences = []
@@ -211,7 +237,7 @@ class RankRecord:
                 "timeline": []},
             "races": {"count": 0, "unfollowed": 0, "first": []},
             "flights": [],  # nor these: the claim streams is not made
-            "answers": [],
+            "answers": self.answers,
             "tensors": len(self.tensors),
             "seconds": seconds,
         }))

@@ -7,29 +7,47 @@ the two that it made, so that no unit hands on a tensor of another. A unit is
 a leaf, a group of consecutive ones, or the root.
 """
 
+import functools
 import math
 
 import torch
 from torch import nn
-from torch.nn import functional
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 NORM_EPS = 1e-5
-HEADS = {"odd": 1, "tiny": 2, "tall": 2, "small": 4}
+HEADS = {"odd": 1, "tied": 1, "tiny": 2, "tall": 2, "small": 4}
+
+
+def part_of(case, module):
+    """Parts are what may be computed again: blocks of gpt, layers of mlp.
+    None: it is in none of them."""
+    of = case.modules[module]
+    if case.workload == "gpt":
+        blocks = [m for m, other in enumerate(case.modules)
+                  if other["class"] == "Block"]
+        return blocks.index(of["parent"]) if of["parent"] in blocks else None
+    return module - 1 if case.workload == "mlp" else None
 
 
 class Leaf(nn.Module):
-    """A module that has parameters: `index` is attribute to parameter."""
+    """A module that has parameters: `index` is attribute to parameter, and
+    `made` are those that are there, by number."""
 
-    def __init__(self, case, module, look):
+    def __init__(self, case, module, look, made):
         super().__init__()
         self.case, self.look, self.index = case, look, {}
+        self.part = part_of(case, module)
         prefix = case.modules[module]["name"] + "."
         for p in case.parameters_of_module(module):
             name = case.parameters[p]["name"]
             attribute = name[len(prefix):].replace(".", "_")
             self.index[attribute] = p
-            setattr(self, attribute, nn.Parameter(
-                torch.from_numpy(case.weights[name].copy())))
+            if case.original(p) not in made:
+                made[p] = nn.Parameter(
+                    torch.from_numpy(case.weights[name].copy()),
+                    requires_grad=not case.is_frozen(p))
+            setattr(self, attribute, made[case.original(p)])
 
     def take(self, attribute):
         """A parameter as the forward sees it, seen by the record too. Models
@@ -53,22 +71,22 @@ class Term(Leaf):
     """linear: what came before + x w, with an x of its own"""
 
     def forward(self, h, n, xs):
-        part = xs[self.index["weight"]] @ self.take("weight")
+        x = xs[self.index["weight"]].float()  # FairScale makes them float16
+        part = x @ self.take("weight")
         return (part if h is None else h + part), None
 
 
 class Embedding(Leaf):
     def forward(self, h, n, xs):
         ids = xs[0]
-        words = functional.embedding(ids, self.take("wte"))
+        words = F.embedding(ids, self.take("wte"))
         return words + self.take("wpe")[:ids.shape[1]], None
 
 
 class Norm(Leaf):
     def forward(self, h, n, xs):
         gamma, beta = self.take("gamma"), self.take("beta")
-        return None, functional.layer_norm(h, gamma.shape, gamma, beta,
-                                           NORM_EPS)
+        return None, F.layer_norm(h, gamma.shape, gamma, beta, NORM_EPS)
 
 
 class Attention(Leaf):
@@ -79,20 +97,23 @@ class Attention(Leaf):
         heads = HEADS[self.case.size]
         q, k, v = (t.view(samples, time, heads, -1).transpose(1, 2)
                    for t in self.affine(n, "qkv").split(width, -1))
-        o = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        o = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         o = o.transpose(1, 2).reshape(samples, time, width)
         return h + self.affine(o, "project"), None
 
 
 class Mlp(Leaf):
     def forward(self, h, n, xs):
-        up = functional.gelu(self.affine(n, "up"), approximate="tanh")
+        up = F.gelu(self.affine(n, "up"), approximate="tanh")
         return h + self.affine(up, "down"), None
 
 
 class Head(Leaf):
+    """Tied, it is the embedding's, which has a row for each word."""
+
     def forward(self, h, n, xs):
-        return None, n @ self.take("weight")
+        w = self.take("weight")
+        return None, n @ (w.t() if self.case.is_tied else w)
 
 
 LEAVES = {
@@ -101,6 +122,21 @@ LEAVES = {
     "gpt": {"Embedding": Embedding, "LayerNorm": Norm, "Linear": Head,
             "Attention": Attention, "MLP": Mlp},
 }
+
+
+def checkpoint_of(case, part):
+    """Parts with the same number are computed again together; None: what the
+    part has computed is kept."""
+    if part is None or case.recompute is None:
+        return None
+    how = case.recompute.removeprefix("recompute-")
+    if how == "pair":
+        return part // 2
+    return None if how == "half" and part % 2 else part
+
+
+def compute_again(function, *args):
+    return checkpoint(function, *args, use_reentrant=False)
 
 
 class Group(nn.Module):
@@ -119,6 +155,12 @@ class Group(nn.Module):
         return made, n
 
 
+def part_is_unit(case, part, unit):
+    """A part of several units is computed again around all of them."""
+    return all(m["unit"] == unit for i, m in enumerate(case.modules)
+               if case.parameters_of_module(i) and part_of(case, i) == part)
+
+
 class Model(nn.Module):
     """The root: units one after the other, and between them the leaves that
     are the root's own. Modules that are units are in `unit_modules`."""
@@ -126,20 +168,29 @@ class Model(nn.Module):
     def __init__(self, case, look):
         super().__init__()
         root_unit = case.modules[0]["unit"]
-        children, self.unit_modules = [], {}
+        children, self.unit_modules, made = [], {}, {}
         for m in range(len(case.modules)):
             if not case.parameters_of_module(m):
                 continue
             module = case.modules[m]
-            leaf = LEAVES[case.workload][module["class"]](case, m, look)
+            leaf = LEAVES[case.workload][module["class"]](case, m, look, made)
             unit = module["unit"]
             if unit == root_unit or not children or children[-1][0] != unit:
                 children.append((unit, [leaf]))
             else:
                 children[-1][1].append(leaf)
-        blocks = []
+        blocks, self.checkpoints = [], []
         for unit, leaves in children:
             block = leaves[0] if len(leaves) == 1 else Group(leaves)
+            parts = {leaf.part for leaf in leaves}
+            part = parts.pop() if len(parts) == 1 else None
+            number = checkpoint_of(case, part)
+            if case.recompute == "recompute-block" and unit != root_unit and \
+                    part_is_unit(case, part, unit):
+                # Inside the unit, whose own hooks see nothing of it.
+                block.forward = functools.partial(compute_again, block.forward)
+                number = None
+            self.checkpoints.append(number)
             if unit != root_unit:
                 if unit in self.unit_modules:
                     raise ValueError(f"unit {unit} is not in one place")
@@ -149,11 +200,24 @@ class Model(nn.Module):
             self.unit_modules[root_unit] = self
         self.blocks = nn.ModuleList(blocks)
 
+    def row(self, first, end, h, n, xs):
+        for i in range(first, end):
+            new, n = self.blocks[i](h, n, xs)
+            h = h if new is None else new
+        return h, n
+
     def forward(self, xs):
         h = n = None
-        for block in self.blocks:
-            new, n = block(h, n, xs)
-            h = h if new is None else new
+        first, total = 0, len(self.blocks)
+        while first < total:
+            number, end = self.checkpoints[first], first + 1
+            while end < total and number is not None and \
+                    self.checkpoints[end] == number:
+                end += 1
+            play = self.row if number is None else functools.partial(
+                compute_again, self.row)
+            h, n = play(first, end, h, n, xs)
+            first = end
         return h if n is None else n
 
 
@@ -175,10 +239,10 @@ def loss_of(case, model, batch, device):
     b = {k: torch.from_numpy(v).to(device) for k, v in batch.items()}
     if case.workload == "gpt":
         logits = model((b["id"],))
-        return functional.cross_entropy(logits.flatten(0, -2),
+        return F.cross_entropy(logits.flatten(0, -2),
                                         b["target"].flatten().long())
     if case.workload == "mlp":
-        return functional.mse_loss(model((b["x"],)), b["target"])
+        return F.mse_loss(model((b["x"],)), b["target"])
     y = model(tuple(b[f"x{i}"] for i in range(len(case.parameters))))
     return (y * b["c"]).sum() / y.shape[0]
 
@@ -189,9 +253,9 @@ def decay_groups(case, model, parameters):
             if not case.parameters[p]["decays"]}
     groups = [
         {"params": [w for w in parameters if id(w) not in kept],
-         "weight_decay": case.weight_decay},
+         "weight_decay": case.weight_decay, "decays": True},
         {"params": [w for w in parameters if id(w) in kept],
-         "weight_decay": 0.0}]
+         "weight_decay": 0.0, "decays": False}]
     return [g for g in groups if g["params"]]
 
 

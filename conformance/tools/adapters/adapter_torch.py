@@ -8,6 +8,7 @@ the processes; the models are in adapter_models.py.
 
 import argparse
 import contextlib
+import importlib
 import json
 import multiprocessing
 import os
@@ -24,6 +25,7 @@ from adapter_job import Case, RankRecord, read_json, write_case, write_text
 from adapter_models import (
     STATES, Model, loss_of, make_optimizer, numel, weights_of,
 )
+from adapter_script import ALL, edited, read_script
 
 SECONDS_A_CASE = 180
 INTERNAL = -11  # status of a rank that raised an exception
@@ -55,26 +57,47 @@ class Look:
         self.inside = False  # a collective that is made of others
         self.handles = []
         self.stale = {}
+        self.agreeing = False
+        self.edits = []  # what a script makes of a pass's local gradients
+        # Gradients are seen before anybody casts them (FSDP2 has leaves cast
+        # theirs to the dtype that pending sums have, torch's grad_dtype), and
+        # each use of a tied parameter by itself: at a view.
+        self.at_views = case.precision != "f32" or case.is_tied
 
     def weight(self, p, w):
-        """Parameter p in a forward; what the model is to compute with. In
-        mixed precision that is a view, so that its gradient is seen before
-        anybody casts it: FSDP2 has leaves cast theirs to the dtype that
-        pending sums have (torch's grad_dtype)."""
-        if self.case.precision != "f32":
+        """Parameter p in a forward; what the model is to compute with."""
+        if self.at_views or self.edits:
             w = w.view_as(w)
         if self.training and self.fault == "stale-weight" and p == 0:
             self.go_stale(p, w)
-        if not (self.recording and self.training):
+        if not self.training:
             return w
-        if self.microbatch == 0:
-            self.record.tensor("unsharded", self.step, 0, p, 0,
-                               values_of(w))
-        step, microbatch = self.step, self.microbatch
-        self.handles.append(w.register_hook(
-            lambda g: self.record.tensor("local-gradient", step, microbatch, p,
-                                         0, values_of(g))))
+        if self.recording and self.microbatch == 0:
+            self.saw_weight(p, w)
+        if w.requires_grad and (self.recording or self.edits):
+            self.follow(p, w)
         return w
+
+    def saw_weight(self, p, w):
+        """In the forward, not where that is computed again."""
+        name = f"unsharded.{self.step}.0.{p}#0"
+        if name not in self.record.tensors:
+            self.record.tensor("unsharded", self.step, 0, p, 0, values_of(w))
+
+    def follow(self, p, w):
+        """What comes as its gradient in the backward of this pass."""
+        step, microbatch, edits = self.step, self.microbatch, self.edits
+        recording = self.recording
+
+        def saw(g):
+            g = edited(g, edits, self.record.rank, self.case.ranks, p,
+                       len(self.case.parameters))
+            if recording:
+                self.record.tensor("local-gradient", step, microbatch, p, 0,
+                                   values_of(g))
+            return g if edits else None
+
+        self.handles.append(w.register_hook(saw))
 
     def go_stale(self, p, w):
         """The second step's forward has the weights of the first."""
@@ -89,7 +112,16 @@ class Look:
             handle.remove()
         self.handles = []
 
+    @contextlib.contextmanager
+    def agreement(self):
+        """What is said here in at most 4 numbers is no collective of a unit."""
+        self.agreeing = True
+        yield
+        self.agreeing = False
+
     def saw(self, kind, group, n, dtype):
+        if self.agreeing and kind == "all-reduce" and n <= 4:
+            return
         dim = self.groups.get(group, "world")
         name = {torch.float32: "f32", torch.bfloat16: "bf16",
                 torch.float16: "f16", torch.int32: "i32", torch.int64: "i64",
@@ -191,6 +223,12 @@ class Engine:
 
     version = None  # PyTorch's
 
+    def add_options(self, parser):
+        """Of its own, of the command line."""
+
+    def take_options(self, a):
+        """What was given of them."""
+
     def optimizer(self, life):
         return make_optimizer(life.case, life.model, life.model.parameters())
 
@@ -202,6 +240,22 @@ class Engine:
 
     def backward(self, life, loss):
         loss.backward()
+
+    # What scripts do, of engines that claim it.
+
+    def scaler(self, life, **options):
+        """Torch's, of a loss."""
+        return torch.amp.GradScaler(life.device, **options)
+
+    def train(self, life, parameters, on):
+        """These are trained from now on, or not. Torch's optimizers keep the
+        states of what is frozen; the specification drops them, and so does
+        whoever drives torch."""
+        for piece in self.pieces(life):
+            if piece.p in parameters:
+                piece.whole.requires_grad_(on)
+                if not on:
+                    life.optimizer.state.pop(piece.whole, None)
 
 
 class Piece:
@@ -219,6 +273,8 @@ class Piece:
         elif stage.startswith("state"):
             state = life.optimizer.state.get(self.whole, {})
             values = state.get(STATES[life.case.optimizer][int(stage[-1])])
+            if values is None and life.scripted and self.whole.requires_grad:
+                values = torch.zeros_like(self.whole)  # torch makes them later
         return None if values is None else self.cut(values.detach())
 
 
@@ -231,6 +287,7 @@ class Rank:
         self.record = RankRecord(rank)
         self.groups = {}
         self.look = Look(case, self.record, fault, self.groups)
+        self.scripted = case.script_text is not None
 
     def show(self, stage, step):
         for piece in self.engine.pieces(self):
@@ -245,24 +302,30 @@ class Rank:
             rank = 0
         return self.case.batch(step, microbatch, rank)
 
-    def microbatch(self, step, b):
+    def forward_backward(self, step, b, sync, scale=lambda loss: loss):
+        """sync None: as it was said last."""
         case, look = self.case, self.look
         look.step, look.microbatch, look.training = step, b, True
-        sync = case.sync[b] == "s" or self.fault == "no-sync-ignored"
-        with self.engine.sync(self, sync):
+        with contextlib.nullcontext() if sync is None \
+                else self.engine.sync(self, sync):
             loss = loss_of(case, self.model, self.batch(step, b), self.device)
-            self.engine.backward(self, loss)
+            if loss.requires_grad:
+                self.engine.backward(self, scale(loss))
         look.end_pass()
         look.training = False
-        self.record.losses.append(loss.item())
+        return loss.item()
 
-    def evaluate(self, step):
+    def microbatch(self, step, b):
+        sync = self.case.sync[b] == "s" or self.fault == "no-sync-ignored"
+        self.record.losses.append(self.forward_backward(step, b, sync))
+
+    def evaluate(self, step, b):
         self.model.eval()
         with torch.no_grad():
-            loss = loss_of(self.case, self.model, self.batch(step + 1, 0),
+            loss = loss_of(self.case, self.model, self.batch(step, b),
                            self.device)
         self.model.train()
-        self.record.other_losses.append(loss.item())
+        return loss.item()
 
     def one_step(self, step):
         case = self.case
@@ -279,37 +342,167 @@ class Rank:
                 self.show(f"state{i}", step)
         self.optimizer.zero_grad()
         if case.scenario == "eval":
-            self.evaluate(step)
+            self.record.other_losses.append(self.evaluate(step + 1, 0))
         self.record.step_sequences.append(self.record.mark())
 
-    def summon(self):
+    def summon(self, step):
         """The whole model at once, outside of a pass."""
         with self.engine.summon(self):
-            for p, w in sorted(weights_of(self.model).items()):
-                self.record.tensor("summoned", self.case.steps, 0, p, 0,
-                                   values_of(w))
+            self.show_whole(step)
+
+    def show_whole(self, step, unit=None):
+        for p, w in sorted(weights_of(self.model).items()):
+            if unit is None or self.case.unit_of(p) == unit:
+                self.record.tensor("summoned", step, 0, p, 0, values_of(w))
+
+    def begin(self):
+        plain = Model(self.case, self.look).to(self.device)
+        self.model = self.engine.shard(self, plain)
+        self.optimizer = self.engine.optimizer(self)
 
     def train(self):
         case, record = self.case, self.record
-        plain = Model(case, self.look).to(self.device)
-        self.model = self.engine.shard(self, plain)
-        self.optimizer = self.engine.optimizer(self)
+        self.begin()
         record.shard_sequence = record.mark()
         if case.recorded_steps:
             self.show("initial", 0)
         for step in range(case.steps):
             self.one_step(step)
         if case.scenario == "summon":
-            self.summon()
+            self.summon(case.steps)
         if case.recorded_steps:
             self.show("final", case.steps)
         record.end_sequence = record.mark()
 
     def live(self):
+        if self.scripted:
+            ScriptedRun(self).play()
+            return
         self.train()
         if self.case.scenario == "again":
             self.record.forget()
             self.train()
+
+
+class ScriptedRun:
+    """A script, action by action: each is a step of the record."""
+
+    def __init__(self, life):
+        self.life, self.engine = life, life.engine
+        self.script = read_script(life.case.script_text)
+        self.at = 0
+        self.scaler = self.make_scaler()
+
+    def play(self):
+        life, record = self.life, self.life.record
+        life.begin()
+        self.set_numbers()
+        record.shard_sequence = record.mark()
+        for self.at, action in enumerate(self.script.actions):
+            loss = getattr(self, "play_" + action.verb)(action)
+            record.losses.append(loss or 0.0)
+            record.step_sequences.append(record.mark())
+        record.end_sequence = record.mark()
+
+    def set_numbers(self):
+        """Of optimizers, where the script says others than cases have."""
+        said = self.script.settings
+        if int(said.get("groups", ["1"])[0]) != 1:
+            raise ValueError("groups are not claimed")
+        for group in self.life.optimizer.param_groups:
+            if "momentum" in said and "momentum" in group:
+                group["momentum"] = float(said["momentum"][0])
+            if "betas" in said and "betas" in group:
+                group["betas"] = tuple(float(x) for x in said["betas"])
+            if "eps" in said and "eps" in group:
+                group["eps"] = float(said["eps"][0])
+
+    def make_scaler(self):
+        said = self.script.settings.get("scale")
+        if not said:
+            return None
+        self.scale = 2.0 ** int(said[0][2:])
+        self.every = int(said[2]) if len(said) > 1 else 0  # 0: it stays
+        return self.engine.scaler(
+            self.life, init_scale=self.scale, growth_factor=2.0,
+            backoff_factor=0.5, growth_interval=self.every or 2 ** 30)
+
+    def scaled_step(self):
+        """That ranks agree on what was found costs one all-reduce of a number,
+        which the profile allows, and which is no unit's."""
+        scaler, optimizer = self.scaler, self.life.optimizer
+        with self.life.look.agreement():
+            scaler.unscale_(optimizer)
+            found = sum(float(f) for f in
+                        scaler._found_inf_per_device(optimizer).values())
+            scaler.step(optimizer)
+            if self.every:
+                scaler.update()
+            else:
+                scaler.update(self.scale)
+        self.life.record.answers.append(
+            [f"found-action-{self.at + 1}", int(found != 0)])
+
+    def play_pass(self, a):
+        look = self.life.look
+        look.edits = a.edits
+        loss = self.life.forward_backward(
+            a.step, a.microbatch, a.sync,
+            *([self.scaler.scale] if self.scaler else []))
+        look.edits = []
+        return loss
+
+    def play_eval(self, a):
+        return self.life.evaluate(a.step, a.microbatch)
+
+    def play_step(self, a):
+        for group in self.life.optimizer.param_groups:
+            group["lr"] = a.lr[0]
+            group["weight_decay"] = a.decay[0] if group["decays"] else 0.0
+        if self.scaler:
+            self.scaled_step()
+        else:
+            self.life.optimizer.step()
+
+    def play_zero(self, a):
+        self.life.optimizer.zero_grad()
+
+    def play_look(self, a):
+        states = STATES[self.life.case.optimizer]
+        for stage in ("after", "reduced",
+                      *(f"state{i}" for i in range(len(states)))):
+            self.life.show(stage, self.at)
+
+    def play_summon(self, a):
+        self.life.summon(self.at)
+
+    def play_unshard(self, a):
+        if a.number == ALL:
+            raise ValueError("unshard_all without its reshard_all")
+        self.engine.unshard_unit(self.life, a.number)
+        self.life.show_whole(self.at, a.number)
+
+    def play_reshard(self, a):
+        self.engine.reshard_unit(self.life, a.number)
+
+    def play_sync(self, a):
+        self.engine.set_knob(self.life, ALL, "sync", float(a.sync))
+
+    def play_set(self, a):
+        self.engine.set_knob(self.life, a.number, a.knob, a.value)
+
+    def play_freeze(self, a, on=False):
+        n = len(self.life.case.parameters)
+        which = range(n) if a.number == ALL else [a.number]
+        self.engine.train(
+            self.life, {self.life.case.original(p) for p in which}, on)
+
+    def play_thaw(self, a):
+        self.play_freeze(a, True)
+
+    def play_again(self, a):
+        self.life.begin()
+        self.set_numbers()
 
 
 def cut_flat(first, n, shape=None):
@@ -414,15 +607,19 @@ def main(engine):
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--fault", choices=FAULTS,
                         help="be wrong in this way, for a test of the suite")
+    engine.add_options(parser)
     parser.add_argument("verb", choices=("claims", "run"))
     parser.add_argument("job")
     a = parser.parse_args()
+    engine.take_options(a)
     engine.version = engine.version or torch.__version__.split("+")[0]
     if a.verb == "claims":
         write_text(os.path.join(a.job, "claims.json"), json.dumps({
             "version": 1, "engine": engine.name,
             "engine_version": engine.version, "claims": engine.claims}))
         return
+    # Optimizers and units want it; else each rank imports it for a second.
+    importlib.import_module("torch._dynamo")
     job = read_json(os.path.join(a.job, "cases.json"))
     for name in job["cases"]:
         run_case(engine, Case(os.path.join(a.job, name)), job["records"],

@@ -14,6 +14,7 @@ import os
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
 
 import deepspeed
+import torch
 from deepspeed.runtime.zero.partitioned_param_coordinator import (
     PartitionedParameterCoordinator as Coordinator,
 )
@@ -22,11 +23,11 @@ from deepspeed.runtime.zero.stage3 import (
 )
 from deepspeed.utils import (
     safe_get_local_fp32_param, safe_get_local_grad,
-    safe_get_local_optimizer_state,
+    safe_get_local_optimizer_state, safe_set_local_fp32_param,
 )
 
 from adapter_models import STATES, make_optimizer, numel, weights_of
-from adapter_torch import Engine, Piece, main
+from adapter_torch import Engine, Piece, dtypes_of, main
 
 
 class Part(Piece):
@@ -38,8 +39,10 @@ class Part(Piece):
         elif stage.startswith("state"):
             key = STATES[life.case.optimizer][int(stage[-1])]
             values = safe_get_local_optimizer_state(self.whole, key)
-        else:
+        elif self.whole.requires_grad:
             values = safe_get_local_fp32_param(self.whole)
+        else:
+            values = self.whole.ds_tensor  # what is frozen has no master
         return None if values is None else self.cut(values.detach())
 
 
@@ -56,6 +59,20 @@ class Step:
         pass
 
 
+DTYPE = {torch.float32: "fp32", torch.bfloat16: "bf16"}
+
+
+def precision_of(case):
+    """What is sent, and what sums of shards have. Parameters and gradients are
+    bf16: float16 it does not play on a CPU."""
+    dtypes = dtypes_of(case, 0)
+    if dtypes is None:
+        return {}
+    return {"bf16": {"enabled": True},
+            "communication_data_type": DTYPE[dtypes[1]],
+            "data_types": {"grad_accum_dtype": "fp32"}}
+
+
 class Zero3(Engine):
     """DeepSpeed ZeRO-3."""
 
@@ -64,6 +81,8 @@ class Zero3(Engine):
     claims = [
         "flat", "full-shard", "eval", "again", "sgd", "momentum", "adamw",
         "fold-any", "workload-mlp", "workload-linear", "wrap-layer",
+        "frozen", "recompute",
+        "bf16", "precision-bf16", "precision-bf16r",
     ]
 
     def open(self, life):
@@ -109,6 +128,7 @@ class Zero3(Engine):
                 "zero_allow_untested_optimizer": True,
                 "zero_force_ds_cpu_optimizer": False,
                 "gradient_clipping": 0.0,
+                **precision_of(case),
                 "zero_optimization": {
                     "stage": 3,
                     "overlap_comm": False,
@@ -121,7 +141,21 @@ class Zero3(Engine):
                 }})
         for w in self.weights.values():
             life.groups[w.ds_process_group] = "shard"
+        if dtypes_of(case, 0) is not None:
+            self.fill_masters(life)
         return engine
+
+    def fill_masters(self, life):
+        """DeepSpeed casts a model to 16 bits first, and makes its float32
+        masters of that. They are given what the model had, by its own
+        function."""
+        for piece in self.pieces(life):
+            name = life.case.parameters[piece.p]["name"]
+            values = torch.from_numpy(life.case.weights[name]).reshape(-1)
+            part = torch.zeros(piece.whole.ds_tensor.numel())
+            own = values[piece.first:piece.first + part.numel()]
+            part[:own.numel()] = own
+            safe_set_local_fp32_param(piece.whole, part)
 
     def optimizer(self, life):
         return Step(life.model)

@@ -13,7 +13,7 @@ import fairscale
 import torch
 from fairscale.nn import FullyShardedDataParallel as Fsdp
 
-from adapter_torch import Engine, main, pieces_of_flat
+from adapter_torch import Engine, dtypes_of, main, pieces_of_flat
 
 
 class NoStream:
@@ -53,6 +53,9 @@ class FairScale(Engine):
         "no-sync", "eval", "again", "unshard-all", "sgd", "momentum", "adamw", "fold-any",
         "workload-mlp", "workload-linear", "workload-gpt", "wrap-whole",
         "wrap-layer", "wrap-pair", "wrap-size", "wrap-block", "wrap-head",
+        "frozen", "thaw", "shared", "recompute", "scripts",
+        # Pending sums have the dtype of parameters.
+        "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-fp16",
     ]
 
     def open(self, life):
@@ -79,9 +82,13 @@ class FairScale(Engine):
     def shard(self, life, plain):
         case = life.case
         reshard = case.reshards and life.fault != "no-reshard"
+        dtypes = dtypes_of(case, 0)
+        mixed = {} if dtypes is None else {
+            "mixed_precision": True, "compute_dtype": dtypes[0],
+            "fp32_reduce_scatter": dtypes[1] == torch.float32}
 
         def wrap(module, unit):
-            wrapped = Fsdp(module, reshard_after_forward=reshard,
+            wrapped = Fsdp(module, reshard_after_forward=reshard, **mixed,
                            disable_reshard_on_root=case.keep_root,
                            bucket_cap_mb=0,  # a reduction for each unit
                            compute_device=torch.device(life.device))

@@ -4,10 +4,12 @@
 import warnings
 
 import torch
+import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
 from torch.distributed.fsdp import MixedPrecision, ShardingStrategy
 from torch.distributed.fsdp import _runtime_utils, _unshard_param_utils
+from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 
 from adapter_torch import Engine, Piece, dtypes_of, main, pieces_of_flat
 
@@ -46,6 +48,7 @@ class Fsdp1(Engine):
         # Pending sums have the dtype of parameters.
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
+        "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale",
     ]
 
     def open(self, life):
@@ -78,17 +81,31 @@ class Fsdp1(Engine):
             if hasattr(_unshard_param_utils, function):
                 setattr(_unshard_param_utils, function, call)
 
-    @staticmethod
-    def some_decay(case):
-        """An optimizer that must tell the parameters of a unit apart needs
-        what they were (use_orig_params)."""
+    def tells_apart(self, case):
+        """An optimizer that must tell the parameters of a unit apart, and a
+        unit of which a part is frozen, or may be, need what they were
+        (use_orig_params); others do as the option says."""
         kinds = {p["decays"] for p in case.parameters}
-        return case.weight_decay != 0 and len(kinds) > 1
+        units = {m["unit"] for m in case.modules if m["unit"] != "none"}
+        turns = case.script_text and "freeze" in case.script_text and \
+            "freeze all" not in case.script_text
+        mixed = any(case.is_mixed(u) or turns and
+                    len(case.parameters_of(u)) > 1 for u in units)
+        return self.use_orig_params == "always" or \
+            self.use_orig_params == "where-needed" and (
+                mixed or case.weight_decay != 0 and len(kinds) > 1)
+
+    def add_options(self, parser):
+        parser.add_argument("--use-orig-params", default="where-needed",
+                            choices=("where-needed", "always", "never"))
+
+    def take_options(self, a):
+        self.use_orig_params = a.use_orig_params
 
     def shard(self, life, plain):
         case = life.case
         name = case.strategy
-        self.keeps_parameters = self.some_decay(case)
+        self.keeps_parameters = self.tells_apart(case)
         if life.fault == "no-reshard":
             name = WITHOUT_RESHARD.get(name, name)
 
@@ -131,6 +148,11 @@ class Fsdp1(Engine):
 
     def summon(self, life):
         return Fsdp.summon_full_params(life.model, writeback=False)
+
+    def scaler(self, life, **options):
+        """GradScaler alone lets ranks disagree about infinities."""
+        return ShardedGradScaler(life.device, process_group=dist.group.WORLD,
+                                 **options)
 
     def pieces(self, life):
         handles = {m._handle.unit: m._handle for m in life.model.modules()

@@ -11,7 +11,14 @@ from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
     FSDPParamGroup,
 )
 
+from adapter_script import ALL
 from adapter_torch import Engine, Piece, dtypes_of, main
+
+
+TURN = {"sync": "set_requires_gradient_sync",
+        "all-reduce": "set_requires_all_reduce",
+        "reshard-after-forward": "set_reshard_after_forward",
+        "reshard-after-backward": "set_reshard_after_backward"}
 
 
 def policy(case, unit):
@@ -34,6 +41,8 @@ class Fsdp2(Engine):
         # Pending sums have the dtype of reductions.
         "bf16", "fp16", "precision-bf16", "precision-bf16r", "precision-r16a",
         "precision-fp16", "precision-fp16r32", "precision-units",
+        "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale", "unit-controls",
+        "partial-replicas", "factor-controls",
     ]
 
     def open(self, life):
@@ -71,6 +80,8 @@ class Fsdp2(Engine):
         case = life.case
         reshard = case.reshards and life.fault != "no-reshard"
         self.units = plain.unit_modules
+        self.knobs = {unit: {"sync": True, "all-reduce": True}
+                      for unit in self.units}
         order = sorted(plain.unit_modules, reverse=True)  # the root is last
         for unit in order:
             module = plain.unit_modules[unit]
@@ -84,15 +95,53 @@ class Fsdp2(Engine):
         if case.divide_factor:
             for module in plain.modules():
                 if isinstance(module, FSDPModule):
-                    # gloo has no PREMUL_SUM
-                    module.set_force_sum_reduction_for_comms(True)
-                    module.set_gradient_divide_factor(case.divide_factor)
+                    self.divide(module, case.divide_factor)
         return plain
 
     @contextlib.contextmanager
     def sync(self, life, on):
         life.model.set_requires_gradient_sync(on)
+        for knobs in self.knobs.values():
+            knobs["sync"] = on
+        self.set_replicas()
         yield
+
+    def modules_of(self, life, unit):
+        """What FSDP2 shards by itself: a unit, or all of them."""
+        if unit != ALL:
+            return {unit: self.units[unit]}
+        root = {"none": life.model} if life.model not in \
+            self.units.values() else {}
+        return {**self.units, **root}
+
+    def set_replicas(self):
+        """Turning a unit's sync on or off does the same to its all-reduce;
+        here the two are knobs of their own."""
+        for unit, knobs in self.knobs.items():
+            if knobs["sync"] and not knobs["all-reduce"]:
+                self.units[unit].set_requires_all_reduce(False, recurse=False)
+
+    def set_knob(self, life, unit, knob, value):
+        for u, module in self.modules_of(life, unit).items():
+            if knob == "divide-factor":
+                self.divide(module, value)
+                continue
+            getattr(module, TURN[knob])(value != 0, recurse=False)
+            if u in self.knobs and knob in self.knobs[u]:
+                self.knobs[u][knob] = value != 0
+        self.set_replicas()
+
+    @staticmethod
+    def divide(module, factor):
+        """gloo has no PREMUL_SUM: ranks add up, and that is divided."""
+        module.set_force_sum_reduction_for_comms(True)
+        module.set_gradient_divide_factor(factor)
+
+    def unshard_unit(self, life, unit):
+        self.units[unit].unshard()
+
+    def reshard_unit(self, life, unit):
+        self.units[unit].reshard()
 
     @contextlib.contextmanager
     def summon(self, life):

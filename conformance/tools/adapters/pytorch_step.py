@@ -7,6 +7,7 @@ FSDP2 (fully_shard) on the CPU: gloo, one thread a rank, float32, AdamW. With
 usage: pytorch_step.py TEXT [--ranks K] [--samples N] [--json FILE]
                        [--size gpt-256|gpt-124m|gpt-1b] [--gpu] [--shares]
                        [--size gpt-largest --blocks N]
+                       [--precision f32,bf16,bf16-wire]
 
 The model is that of conformance/models/gpt*.c: bytes, learned positions,
 blocks with the norms in front, tanh GELU, a head of its own. A step is 8
@@ -16,6 +17,10 @@ set since torch was imported, on a GPU the peak that torch has reserved there;
 and the peak that tensors had of it (.memory-tensors), and what the driver has
 given since the process group and its communicator are there (.memory-driver),
 which is what `fsdp-cts bench gpu` calls memory.
+--precision f32,bf16,bf16-wire: of what steps are, in turns, in one process:
+float32; bf16 parameters and gradients, reduced in float32, and computed in bf16
+(MixedPrecisionPolicy); the same on the wire, but the model widens parameters
+and computes in float32, as the suite's models do. Memory is then all of it.
 --shares: then as many steps again under torch.profiler, and where their time
 went (pytorch_shares.py), the ranks' mean. A profiler that fails leaves the
 speed.
@@ -109,6 +114,45 @@ def make_model(torch):
     return Gpt()
 
 
+def widen(torch, model):
+    """Layers that compute in float32 with parameters of 16 bits."""
+    nn, F = torch.nn, torch.nn.functional
+
+    def of(layer):
+        weight = lambda: layer.weight.float()
+        bias = lambda: None if layer.bias is None else layer.bias.float()
+        if isinstance(layer, nn.Linear):
+            return lambda x: F.linear(x, weight(), bias())
+        if isinstance(layer, nn.LayerNorm):
+            return lambda x: F.layer_norm(x, layer.normalized_shape, weight(),
+                                          bias(), layer.eps)
+        return lambda ids: F.embedding(ids, layer.weight).float()
+
+    for layer in model.modules():
+        if isinstance(layer, (nn.Linear, nn.LayerNorm, nn.Embedding)):
+            layer.forward = of(layer)
+
+
+def sharded(torch, mesh, precision):
+    """The model of a precision."""
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    torch.manual_seed(1)
+    with torch.device(mesh.device_type):  # a CPU takes minutes to draw billions
+        model = make_model(torch)
+    policy = MixedPrecisionPolicy()
+    if precision != "f32":
+        policy = MixedPrecisionPolicy(
+            param_dtype=torch.bfloat16, reduce_dtype=torch.float32,
+            cast_forward_inputs=precision == "bf16")
+    if precision == "bf16-wire":
+        widen(torch, model)
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh, mp_policy=policy)
+    fully_shard(model, mesh=mesh, mp_policy=policy)
+    return model
+
+
 def draw(torch, text, step, rank, ranks):
     """This rank's windows of a step, at other places at every step."""
     part = (len(text) - TIME - 1) // WINDOWS
@@ -124,7 +168,6 @@ def draw(torch, text, step, rank, ranks):
 def train(rank, arguments, port, results):
     import torch
     import torch.distributed as dist
-    from torch.distributed.fsdp import fully_shard
 
     choose(arguments.size, arguments.blocks)
     torch.set_num_threads(1)
@@ -147,21 +190,20 @@ def train(rank, arguments, port, results):
     mesh = dist.device_mesh.init_device_mesh(kind, (arguments.ranks,))
     dist.barrier()
     taken = driver_taken(torch, arguments.gpu)
-    torch.manual_seed(1)
-    with torch.device(kind):  # a CPU takes minutes to draw billions
-        model = make_model(torch)
-    for block in model.blocks:
-        fully_shard(block, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=1e-3, weight_decay=0.0, fused=arguments.fused
-    )
+    models = [sharded(torch, mesh, p) for p in arguments.precision]
+    optimizers = [
+        torch.optim.AdamW(
+            model.parameters(), lr=1e-3, weight_decay=0.0,
+            fused=arguments.fused)
+        for model in models
+    ]
     with open(arguments.text, "rb") as f:
         text = f.read()
-    losses = []
+    all_losses = [[] for _ in models]
 
-    def one_step(record=contextlib.nullcontext):
-        """This rank's seconds; of the slowest where several ask."""
+    def one_step(record=contextlib.nullcontext, i=0):
+        """This rank's seconds, of model i; of the slowest where several ask."""
+        model, optimizer, losses = models[i], optimizers[i], all_losses[i]
         ids, targets = draw(torch, text, len(losses), rank, arguments.ranks)
         ids, targets = ids.to(kind), targets.to(kind)
         dist.barrier()
@@ -183,12 +225,14 @@ def train(rank, arguments, port, results):
         dist.all_reduce(mine, how)
         return mine.tolist()
 
+    turns = range(len(models))
     for _ in range(WARM):
-        one_step()
-    seconds = [
-        of_all([one_step()], dist.ReduceOp.MAX)[0]
-        for _ in range(arguments.samples)
-    ]
+        for i in turns:
+            one_step(i=i)
+    seconds = [[] for _ in models]
+    for _ in range(arguments.samples):
+        for i in turns:
+            seconds[i] += of_all([one_step(i=i)], dist.ReduceOp.MAX)
     grown = [peak_bytes() - before]
     if arguments.gpu:
         grown = [
@@ -208,10 +252,11 @@ def train(rank, arguments, port, results):
         slowest = of_all([took], dist.ReduceOp.MAX)
         if i > 0:  # the first one opens the profiler
             traced.append([x / arguments.ranks for x in sums] + slowest)
-    assert all(math.isfinite(x) for x in losses)
+    assert all(math.isfinite(x) for losses in all_losses for x in losses)
     dist.destroy_process_group()
     if rank == 0:
-        results.put((seconds, memory, traced, losses[0], losses[-1]))
+        results.put((seconds, memory, traced,
+                     [(losses[0], losses[-1]) for losses in all_losses]))
 
 
 def driver_taken(torch, gpu):
@@ -310,7 +355,11 @@ def main():
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--shares", action="store_true")
     parser.add_argument("--no-fused", dest="fused", action="store_false")
+    parser.add_argument("--precision", default="f32")
     arguments = parser.parse_args()
+    arguments.precision = arguments.precision.split(",")
+    if set(arguments.precision) - {"f32", "bf16", "bf16-wire"}:
+        parser.error("--precision: f32, bf16, bf16-wire")
     choose(arguments.size, arguments.blocks)
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
@@ -329,13 +378,17 @@ def main():
         process.join()
     if any(process.exitcode != 0 for process in ranks):
         raise SystemExit("a rank has failed")
-    seconds, memory, traced, first, last = results.get()
-    tokens = [WINDOWS * TIME / s for s in seconds]
+    seconds, memory, traced, ends = results.get()
     name = f"step.{arguments.size}.fsdp2.k{arguments.ranks}.pytorch"
     rows = [
         row(name + what, "MiB", "lower", [value / 2**20])
         for what, value in zip(MEMORY, memory)
     ] + share_rows(name, traced)
+    speeds = []
+    for precision, taken in zip(arguments.precision, seconds):
+        suffix = "" if precision == "f32" else "." + precision
+        speeds.append(row(name + suffix, "tokens/s", "higher",
+                          [WINDOWS * TIME / s for s in taken]))
     document = {
         "format": "fsdp-bench",
         "version": 1,
@@ -347,7 +400,7 @@ def main():
             torch.cuda.get_device_name(0) if arguments.gpu else None
         ),
         "results": [
-            row(name, "tokens/s", "higher", tokens),
+            *speeds,
             *rows,
         ],
     }
@@ -356,10 +409,11 @@ def main():
             json.dump(document, f, indent=1)
     for r in rows:
         print(f"{r['name']:<52} {r['median']:10.3f} {r['unit']}")
-    print(
-        f"{name} {statistics.median(tokens):.1f} tokens/s, "
-        f"{memory[0] / 2**20:.1f} MiB, loss {first:.3f} -> {last:.3f}"
-    )
+    for r, (first, last) in zip(speeds, ends):
+        print(
+            f"{r['name']} {r['median']:.1f} tokens/s, "
+            f"{memory[0] / 2**20:.1f} MiB, loss {first:.3f} -> {last:.3f}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parameter_unit_mutants.c - engines that go by modules where some parameters
+ * of a module have a unit of their own, and engines that have something of what
+ * is ignored.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_PARAMETERS = 128
+};
+
+static bool is_ignored(const struct fsdp_model *model,
+                       const struct fsdp_units *units, uint32_t p)
+{
+    return fsdp_unit_of(model, units, p) == FSDP_NO_UNIT;
+}
+
+static bool ignores_now(uint32_t p)
+{
+    return p < mutant_real.model->n_parameters &&
+           is_ignored(mutant_real.model, mutant_real.units, p);
+}
+
+/* ---- Which cases show it ------------------------------------------------ */
+
+static bool trains(const struct run_case *c)
+{
+    return c->scenario == CASE_TRAIN && c->strategy == CASE_FULL_SHARD &&
+           c->layout == FSDP_LAYOUT_FLAT && c->microbatches == 1 &&
+           c->precision == CASE_F32 && c->recompute == WORKLOAD_KEEPS;
+}
+
+static bool trains_apart(const struct run_case *c)
+{
+    return trains(c) && c->wrap == CASE_WRAP_APART;
+}
+
+static bool trains_ignoring(const struct run_case *c)
+{
+    return trains(c) && c->wrap == CASE_WRAP_IGNORE;
+}
+
+static bool misuses_ignored(const struct run_case *c)
+{
+    return c->scenario == CASE_MISUSE && c->wrap == CASE_WRAP_IGNORE;
+}
+
+static bool clips_ignoring(const struct run_case *c)
+{
+    return c->scenario == CASE_CLIP && c->wrap == CASE_WRAP_IGNORE;
+}
+
+static bool disagrees_on_units(const struct run_case *c)
+{
+    return c->scenario == CASE_DISAGREE && c->wrap == CASE_WRAP_APART;
+}
+
+static bool disagrees_on_ignored(const struct run_case *c)
+{
+    return c->scenario == CASE_DISAGREE && c->wrap == CASE_WRAP_IGNORE;
+}
+
+/* ---- It is sharded as something else ------------------------------------ */
+
+static _Thread_local struct {
+    struct fsdp_units units;
+    struct fsdp_model model;
+    uint32_t unit[MOST_PARAMETERS], flags[MOST_PARAMETERS];
+} told;
+
+/* As told, but what is to be changed still. */
+static bool tell(const struct fsdp_model *model, const struct fsdp_units *units)
+{
+    if (model->n_parameters > MOST_PARAMETERS) {
+        return false;
+    }
+    told.units = *units;
+    told.model = *model;
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        told.unit[p] = fsdp_unit_of(model, units, p);
+        told.flags[p] = model->parameter_flags[p];
+    }
+    told.units.unit_of_parameter = told.unit;
+    told.model.parameter_flags = told.flags;
+    return true;
+}
+
+static int shard_told(const struct fsdp_env *env,
+                      const struct fsdp_options *options,
+                      struct fsdp_sharded **out)
+{
+    return mutant_real.engine.shard(env, &told.model, &told.units, options,
+                                    out);
+}
+
+/* By modules; units without one are empty. */
+static int units_ignored(const struct fsdp_env *env,
+                         const struct fsdp_model *model,
+                         const struct fsdp_units *units,
+                         const struct fsdp_options *options,
+                         struct fsdp_sharded **out)
+{
+    *out = NULL;
+    if (!tell(model, units)) {
+        return FSDP_ERR_NOMEM;
+    }
+    told.units.unit_of_parameter = NULL;
+    return shard_told(env, options, out);
+}
+
+/* Into its module's unit, frozen as it is, or trained. */
+static int shard_ignored(const struct fsdp_env *env,
+                         const struct fsdp_model *model,
+                         const struct fsdp_units *units,
+                         const struct fsdp_options *options,
+                         struct fsdp_sharded **out, bool trained)
+{
+    *out = NULL;
+    if (!tell(model, units)) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        if (is_ignored(model, units, p)) {
+            told.unit[p] = units->unit_of_module[model->parameter_module[p]];
+            told.flags[p] &= trained ? ~(uint32_t)FSDP_FROZEN : UINT32_MAX;
+        }
+    }
+    return shard_told(env, options, out);
+}
+
+static int ignored_takes_place(const struct fsdp_env *env,
+                               const struct fsdp_model *model,
+                               const struct fsdp_units *units,
+                               const struct fsdp_options *options,
+                               struct fsdp_sharded **out)
+{
+    return shard_ignored(env, model, units, options, out, false);
+}
+
+static int ignored_stepped(const struct fsdp_env *env,
+                           const struct fsdp_model *model,
+                           const struct fsdp_units *units,
+                           const struct fsdp_options *options,
+                           struct fsdp_sharded **out)
+{
+    return shard_ignored(env, model, units, options, out, true);
+}
+
+/* Nobody has told it what it has in that place. */
+static int initial_of_all(void *context, uint32_t p, uint64_t first, uint64_t n,
+                          void *out)
+{
+    if (!ignores_now(p)) {
+        return mutant_initial(context, p, first, n, out);
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        ((float *)out)[i] = 0.5f;
+    }
+    return FSDP_OK;
+}
+
+/* One beyond the units is the last one's. */
+static int unit_accepted(const struct fsdp_env *env,
+                         const struct fsdp_model *model,
+                         const struct fsdp_units *units,
+                         const struct fsdp_options *options,
+                         struct fsdp_sharded **out)
+{
+    if (!units->unit_of_parameter || !tell(model, units)) {
+        return mutant_real.engine.shard(env, model, units, options, out);
+    }
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        if (told.unit[p] != FSDP_NO_UNIT && told.unit[p] >= units->n_units) {
+            told.unit[p] = units->n_units - 1;
+        }
+    }
+    return shard_told(env, options, out);
+}
+
+static _Thread_local struct fsdp_error *error; /* of those that name nothing */
+
+static void note_error(struct fsdp_env *env)
+{
+    error = env->error;
+}
+
+static int unit_unnamed(const struct fsdp_env *env,
+                        const struct fsdp_model *model,
+                        const struct fsdp_units *units,
+                        const struct fsdp_options *options,
+                        struct fsdp_sharded **out)
+{
+    const int status =
+        mutant_real.engine.shard(env, model, units, options, out);
+
+    if (status != FSDP_OK && units->unit_of_parameter) {
+        strcpy(error->message, "a parameter's unit is none");
+    }
+    return status;
+}
+
+/* Where the last parameter is, the last rank says. */
+static int units_disagreed(const struct fsdp_env *env,
+                           const struct fsdp_model *model,
+                           const struct fsdp_units *units,
+                           const struct fsdp_options *options,
+                           struct fsdp_sharded **out)
+{
+    const uint32_t last = model->n_parameters - 1;
+    uint32_t all[CASE_MAX_RANKS];
+
+    *out = NULL;
+    if (!tell(model, units)) {
+        return FSDP_ERR_NOMEM;
+    }
+    FSDP_TRY(env->exchange(env->exchange_self, &told.unit[last],
+                           sizeof(told.unit[last]), all));
+    told.unit[last] = all[env->world - 1];
+    return shard_told(env, options, out);
+}
+
+/* ---- It is gathered, or reduced, by modules ----------------------------- */
+
+/* Whether a unit has a module. */
+static bool has_module(uint32_t u)
+{
+    for (uint32_t m = 0; m < mutant_real.model->n_modules; m++) {
+        if (mutant_real.units->unit_of_module[m] == u) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A collective over the chunks of unit u, once more. */
+static int meet(uint32_t kind, uint32_t u)
+{
+    const struct fsdp_device *d = mutant_real.device;
+    const uint32_t shards = mutant_real.shards;
+    struct fsdp_collective c = {.size = sizeof(c),
+                                .kind = kind,
+                                .dim = FSDP_DIM_SHARD,
+                                .dtype = FSDP_DTYPE_F32,
+                                .fold = FSDP_FOLD_RANK,
+                                .unit = u};
+    uint64_t n = 0;
+    void *all = NULL;
+    int status;
+
+    for (uint32_t p = 0; p < mutant_real.model->n_parameters; p++) {
+        n += mutant_unit(p) == u ? fsdp_numel(mutant_real.model, p) : 0;
+    }
+    c.n = n / shards + (n % shards != 0);
+    FSDP_TRY(d->alloc(d->self, c.n * (shards + 1) * sizeof(float), &all));
+    memset(all, 0, c.n * (shards + 1) * sizeof(float));
+    c.in = kind == FSDP_ALL_GATHER ? all : (float *)all + c.n;
+    c.out = kind == FSDP_ALL_GATHER ? (float *)all + c.n : all;
+    status = mutant_communicate(NULL, &c);
+    d->free(d->self, all);
+    return status;
+}
+
+/* Of a unit without a module, in each one that has a parameter of it. */
+static int gathered_by_module(struct fsdp_sharded *s, uint32_t point,
+                              uint32_t index)
+{
+    for (uint32_t p = 0;
+         point == FSDP_PRE_FORWARD && p < mutant_real.model->n_parameters;
+         p++) {
+        if (mutant_real.model->parameter_module[p] == index &&
+            !ignores_now(p) && !has_module(mutant_unit(p))) {
+            FSDP_TRY(meet(FSDP_ALL_GATHER, mutant_unit(p)));
+            break;
+        }
+    }
+    return mutant_real.engine.at(s, point, index);
+}
+
+/* That of the modules: frozen as it is, others of theirs are trained. */
+static int reduced_by_module(struct fsdp_sharded *s, uint32_t point,
+                             uint32_t index)
+{
+    const bool own = point == FSDP_POST_BACKWARD &&
+                     mutant_real.units->unit_of_module[index] != FSDP_NO_UNIT;
+
+    FSDP_TRY(mutant_real.engine.at(s, point, index));
+    for (uint32_t p = 0; own && p < mutant_real.model->n_parameters; p++) {
+        if (mutant_real.model->parameter_module[p] == index &&
+            !has_module(mutant_unit(p))) {
+            return meet(FSDP_REDUCE_SCATTER,
+                        mutant_real.units->unit_of_module[index]);
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Its modules have opened their own unit alone. */
+static int one_opens(struct fsdp_sharded *s, uint32_t p,
+                     struct fsdp_tensor *out)
+{
+    if (!mutant_now.in_pass || p >= mutant_real.model->n_parameters ||
+        ignores_now(p) || has_module(mutant_unit(p))) {
+        return mutant_real.engine.param(s, p, out);
+    }
+    *out = (struct fsdp_tensor){0};
+    error->status = FSDP_ERR_INVALID;
+    error->rank = (int32_t)mutant_real.rank;
+    strcpy(error->where, "param");
+    strcpy(error->message, "outside its unit's window");
+    return FSDP_ERR_INVALID;
+}
+
+/* ---- Something of what is ignored --------------------------------------- */
+
+/* Its gradient, of which there is none, is reduced with its module's. */
+static int ignored_reduced(struct fsdp_sharded *s, uint32_t point,
+                           uint32_t index)
+{
+    FSDP_TRY(mutant_real.engine.at(s, point, index));
+    for (uint32_t p = 0;
+         point == FSDP_POST_BACKWARD && p < mutant_real.model->n_parameters;
+         p++) {
+        if (mutant_real.model->parameter_module[p] == index && ignores_now(p)) {
+            return meet(FSDP_REDUCE_SCATTER,
+                        mutant_real.units->unit_of_module[index]);
+        }
+    }
+    return FSDP_OK;
+}
+
+static _Thread_local float lent[1 << 12];
+
+static int ignored_lent(struct fsdp_sharded *s, uint32_t p,
+                        struct fsdp_tensor *out)
+{
+    const int status = mutant_real.engine.param(s, p, out);
+
+    if (status == FSDP_ERR_INVALID && ignores_now(p)) {
+        out->data = lent;
+        return FSDP_OK;
+    }
+    return status;
+}
+
+static int ignored_unnamed(struct fsdp_sharded *s, uint32_t p,
+                           struct fsdp_tensor *out)
+{
+    const int status = mutant_real.engine.param(s, p, out);
+
+    if (status == FSDP_ERR_INVALID && ignores_now(p)) {
+        strcpy(error->message, "a parameter is ignored");
+    }
+    return status;
+}
+
+/* Each rank's own. */
+static int ignored_in_norm(struct fsdp_sharded *s, const struct fsdp_clip *how,
+                           float *out_norm)
+{
+    const float own = 1.0f + (float)mutant_real.rank;
+
+    FSDP_TRY(mutant_real.engine.clip_grad_norm(s, how, out_norm));
+    *out_norm = how->p == 1.0f   ? *out_norm + own
+                : how->p == 2.0f ? sqrtf(*out_norm * *out_norm + own * own)
+                                 : fmaxf(*out_norm, own);
+    return FSDP_OK;
+}
+
+const struct mutant parameter_unit_mutants[] = {
+    {.name = "parameter-units-ignored",
+     .text = "parameters are in their modules' units, whatever is said of them",
+     .evidence =
+         "FullyShardedDataParallel: at most one flat parameter a module",
+     .kills = "comm.all-gather-count comm.message-size frozen.no-reduce "
+              "frozen.no-state frozen.reshards layout.chunk-rule "
+              "memory.rest-after-shard parameter-units.gathers",
+     .shows = {.in = trains_apart},
+     .calls.shard = units_ignored},
+    {.name = "parameter-units-by-module",
+     .text = "a unit of parameters is gathered for each module that uses it",
+     .evidence = "hooks of each module that know nothing of the others",
+     .kills = "comm.all-gather-count parameter-units.gathers",
+     .shows = {.in = trains_apart},
+     .calls.at = gathered_by_module},
+    {.name = "parameter-units-one-opens",
+     .text = "a module opens one of the units that own its parameters",
+     .evidence = "one flat parameter a module, where there are two",
+     .kills = "run.completes",
+     .shows = {.in = trains_apart},
+     .calls.param = one_opens,
+     .change_env = note_error},
+    {.name = "parameter-units-reduced-by-module",
+     .text = "a frozen unit is reduced where its modules have another that "
+             "trains",
+     .evidence = "a hook that asks whether its module has a gradient",
+     .kills = "comm.message-size comm.reduce-scatter-count "
+              "frozen.no-reduce memory.storage-total "
+              "parameter-units.gathers",
+     .shows = {.in = trains_apart},
+     .calls.at = reduced_by_module},
+    {.name = "parameter-units-accepted",
+     .text = "a parameter's unit that is none is taken for the last one",
+     .evidence = "an index that is clamped",
+     .kills = "error.parameter-units",
+     .shows = {.in = mutant_bad_options},
+     .calls.shard = unit_accepted},
+    {.name = "parameter-units-unnamed",
+     .text = "a parameter's unit that is none is refused, and not said whose",
+     .evidence = "FlatParameter requires uniform requires_grad: not which",
+     .kills = "error.parameter-units",
+     .shows = {.in = mutant_bad_options},
+     .calls.shard = unit_unnamed,
+     .change_env = note_error},
+    {.name = "parameter-units-disagreed",
+     .text = "units of parameters are not among what ranks compare",
+     .evidence = "PyTorch compares nothing: the first collective aborts",
+     .kills = "error.parameter-units-disagree",
+     .shows = {.in = disagrees_on_units},
+     .calls.shard = units_disagreed},
+    {.name = "parameter-units-unclaimed",
+     .text = "units of parameters are not claimed, and taken all the same",
+     .evidence = "a field that is read, and nowhere promised",
+     .kills = "error.unclaimed",
+     .shows = {.in = mutant_bad_options},
+     .drops = "parameter-units ignored"},
+    {.name = "ignored-takes-place",
+     .text = "what is ignored has its place in its module's unit",
+     .evidence = "an ignored parameter that is flattened all the same",
+     .kills = "comm.message-size frozen.no-state frozen.reduce-size "
+              "frozen.reshards ignored.untouched layout.chunk-rule "
+              "memory.rest-after-shard",
+     .shows = {.in = trains_ignoring},
+     .initial = initial_of_all,
+     .calls.shard = ignored_takes_place},
+    {.name = "ignored-stepped",
+     .text = "what is ignored is sharded, and stepped, as all else",
+     .evidence =
+         "an optimizer that is made of all parameters, ignored ones too",
+     .kills = "comm.message-size comm.reduce-scatter-count "
+              "frozen.no-reduce frozen.no-state frozen.reduce-size "
+              "frozen.reshards ignored.untouched layout.chunk-rule "
+              "memory.rest-after-shard parameter-units.gathers",
+     .shows = {.in = trains_ignoring},
+     .initial = initial_of_all,
+     .calls.shard = ignored_stepped},
+    {.name = "ignored-reduced",
+     .text = "a module of which something is ignored is reduced once more",
+     .evidence = "a hook on each parameter that requires a gradient",
+     .kills = "comm.message-size comm.reduce-scatter-count "
+              "frozen.no-reduce memory.storage-total "
+              "parameter-units.gathers",
+     .shows = {.in = trains_ignoring},
+     .calls.at = ignored_reduced},
+    {.name = "ignored-lent",
+     .text = "what is ignored can be asked for",
+     .evidence = "storage that nobody trains",
+     .kills = "ignored.refused",
+     .shows = {.in = misuses_ignored},
+     .calls.param = ignored_lent},
+    {.name = "ignored-unnamed",
+     .text = "what is ignored is refused, and not said which it is",
+     .evidence = "an error that names no parameter",
+     .kills = "frozen.no-gradient ignored.refused",
+     .shows = {.in = misuses_ignored},
+     .calls.param = ignored_unnamed,
+     .change_env = note_error},
+    {.name = "ignored-in-norm",
+     .text = "the norm counts what is ignored, each rank its own",
+     .evidence = "FullyShardedDataParallel.clip_grad_norm_: ignored gradients "
+                 "of each rank's own",
+     .kills = "clip.norm frozen.not-in-norm ignored.not-in-norm",
+     .shows = {.in = clips_ignoring},
+     .calls.clip_grad_norm = ignored_in_norm},
+    {.name = "ignored-disagreed",
+     .text = "what is ignored is not among what ranks compare",
+     .evidence = "PyTorch compares nothing: the first collective aborts",
+     .kills = "error.ignored-disagree",
+     .shows = {.in = disagrees_on_ignored},
+     .calls.shard = units_disagreed},
+    {0},
+};

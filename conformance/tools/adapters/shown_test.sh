@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# shown_test.sh - the scripts of shown/, each of which shows outside of the suite
+# what docs/results.md says of an implementation: it prints what it found, and
+# fails where it found something else.
+#
+# usage: shown_test.sh [SCRIPT ...]
+set -uo pipefail
+
+python=${FSDP_PYTHON:-python3}
+cd "$(dirname "${BASH_SOURCE[0]}")/shown" || exit 1
+"$python" -c 'import torch' 2>/dev/null || {
+    echo "skip: $python has no torch (set FSDP_PYTHON)"
+    exit 77
+}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+bad=0
+[ $# -gt 0 ] || set -- fsdp*.py keeps*.py fairscale*.py
+for script; do
+    if [[ $script = fairscale* ]] &&
+        ! "$python" -c 'import fairscale' 2>/dev/null; then
+        echo "$script: left out, $python has no fairscale"
+    elif "$python" -W ignore "$script" >"$log" 2>&1; then
+        echo "$script: $(tail -n 1 "$log")"
+    else
+        echo "FAIL $script:"
+        cat "$log"
+        bad=1
+    fi
+done
+exit $bad
