@@ -416,6 +416,11 @@ void case_norm_name(uint32_t n, uint32_t step, char name[CASE_NORM_BYTES])
                    word[n < CASE_N_NORMS ? n : CASE_N_NORMS], step);
 }
 
+bool case_has_buffers(const struct run_case *c)
+{
+    return strcmp(c->workload, "mlp") == 0 && strcmp(c->size, "track") == 0;
+}
+
 bool case_is_tied(const struct run_case *c)
 {
     return (strcmp(c->workload, "gpt") == 0 && strcmp(c->size, "tied") == 0) ||
@@ -451,6 +456,7 @@ void case_options(const struct run_case *c, struct fsdp_options *out)
         out->accumulate_dtype = d.accumulate;
         out->reduce_dtype = d.reduce;
         out->sum_dtype = d.sum;
+        out->buffer_dtype = case_buffer_dtype(c, d.param);
     }
     out->prefetch_forward = c->prefetch_forward;
     out->prefetch_backward = c->prefetch_backward;

@@ -249,6 +249,9 @@ uint32_t case_shard_degree(const struct run_case *c);
 /* Whether parameters of its model are tied. */
 bool case_is_tied(const struct run_case *c);
 
+/* Whether its model has buffers. */
+bool case_has_buffers(const struct run_case *c);
+
 /* The options that an engine is given for c. (The extents of its mesh are
  * {replicas, case_shard_degree}.) */
 void case_options(const struct run_case *c, struct fsdp_options *out);

@@ -123,6 +123,13 @@ static bool ignores(const struct run_case *c, uint32_t value)
            says(c, "! shard-ignored");
 }
 
+static bool has_buffers(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return case_has_buffers(c) || says(c, "! unknown-buffer\n") ||
+           says(c, "! unknown-buffer ");
+}
+
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -372,6 +379,12 @@ const struct claim known_claims[] = {
              "`error.ignored-disagree`; without it `shard` must refuse that "
              "(`error.unclaimed`)",
      .asked_by = ignores},
+    {"buffers", CLAIM_ENGINE,
+     .text =
+         "cases of models that have buffers; `buffer.*`, "
+         "`memory.buffers`, `error.unknown-buffer`; without it `shard` must "
+         "refuse them (`error.unclaimed`)",
+     .asked_by = has_buffers},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

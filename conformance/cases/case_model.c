@@ -213,7 +213,7 @@ static int set_dtypes(const struct run_case *c, struct case_model *m)
     if (!case_has_units_dtypes(c)) {
         return FSDP_OK;
     }
-    m->dtypes = calloc(5 * (size_t)n + 1, sizeof(*m->dtypes));
+    m->dtypes = calloc(6 * (size_t)n + 1, sizeof(*m->dtypes));
     if (!m->dtypes) {
         return FSDP_ERR_NOMEM;
     }
@@ -224,6 +224,7 @@ static int set_dtypes(const struct run_case *c, struct case_model *m)
             m->dtypes[2 * n + u] = d.accumulate;
             m->dtypes[3 * n + u] = d.reduce;
             m->dtypes[4 * n + u] = d.sum;
+            m->dtypes[5 * n + u] = case_buffer_dtype(c, d.param);
         }
     }
     m->units.units.param_dtype = m->dtypes;
@@ -231,6 +232,9 @@ static int set_dtypes(const struct run_case *c, struct case_model *m)
     m->units.units.accumulate_dtype = m->dtypes + 2 * n;
     m->units.units.reduce_dtype = m->dtypes + 3 * n;
     m->units.units.sum_dtype = m->dtypes + 4 * n;
+    if (case_has_buffers(c)) {
+        m->units.units.buffer_dtype = m->dtypes + 5 * n;
+    }
     return FSDP_OK;
 }
 

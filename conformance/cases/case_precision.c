@@ -80,6 +80,11 @@ bool case_uses_dtype(const struct run_case *c, uint32_t dtype)
     return false;
 }
 
+uint32_t case_buffer_dtype(const struct run_case *c, uint32_t param)
+{
+    return case_has_buffers(c) && c->precision != CASE_DEFAULTS ? param : NONE;
+}
+
 bool case_sums_wide(const struct run_case *c)
 {
     const struct case_dtypes d = case_dtypes(c);

@@ -10,7 +10,8 @@
 
 #include "cases/case.h"
 
-/* P, G, A, Rd and the sums' of a unit. */
+/* P, G, A, Rd and the sums' of a unit. Its buffers are in P; under `defaults`
+ * nothing is said of them. */
 struct case_dtypes {
     uint32_t param, grad, accumulate, reduce, sum;
 };
@@ -24,6 +25,8 @@ bool case_dtypes_of_unit(const struct run_case *c, uint32_t unit,
                          struct case_dtypes *out);
 /* Whether any of a case's units is to use the dtype. */
 bool case_uses_dtype(const struct run_case *c, uint32_t dtype);
+/* What is said of buffers where parameters are in a dtype. */
+uint32_t case_buffer_dtype(const struct run_case *c, uint32_t param);
 /* Whether sums are float32 where the wire is not. */
 bool case_sums_wide(const struct run_case *c);
 

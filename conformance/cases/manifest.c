@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 889;
+const uint32_t manifest_count = 905;
 const char manifest_sha256[] =
-    "5927014ed6d665ea29727a8efe7872060dfeab8939fcc3c9c9693fd3fce462d7";
+    "d878b88ff7f56be0391021467258dbcd51c26a870309d50001a5df1d5ce109d7";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -9,10 +9,11 @@
  * name, flushed, given a manifest with sizes and SHA-256, and renamed last. So
  * whatever has such a name is whole, and one that was interrupted has not.
  *
- * Everything is float32 and named: a table lists the tensors with their global
- * shapes; a slice is elements [first, first + n) of one of them, flattened in
- * C order. Layouts, world sizes and wrap policies are all sets of slices, so
- * that whoever loads asks for its own and needs to know nothing of who saved.
+ * Everything is named, and float32 but for buffers: a table lists the tensors
+ * with their global shapes; a slice is elements [first, first + n) of one of
+ * them, flattened in C order. Layouts, world sizes and wrap policies are all
+ * sets of slices, so that whoever loads asks for its own and needs to know
+ * nothing of who saved.
  *
  * WHY is a buffer of CHECKPOINT_WHY_BYTES: a failure says there what is wrong
  * in which file, and what was expected. Functions marked collective must be
@@ -48,6 +49,7 @@ struct checkpoint_entry {
     bool is_state; /* of the optimizer: in files of its own in the full form */
     char *spare;   /* of what is left out as the parameter is frozen or ignored:
                     * its name, in a checkpoint of a run that had it */
+    uint32_t dtype; /* of a buffer; NONE: F32 */
 };
 
 struct checkpoint_table {
@@ -67,6 +69,11 @@ uint32_t checkpoint_states(uint32_t optimizer); /* 0, 1 or 2 */
 int checkpoint_table_add(struct checkpoint_table *table, const char *name,
                          uint32_t n_dims, const uint64_t *shape, bool is_state,
                          uint32_t *out);
+/* Appends the model's buffers, as checkpoint_table_of_model has them behind all
+ * else: one each, without a name where it is not persisted. */
+int checkpoint_table_add_buffers(const struct fsdp_model *model,
+                                 struct checkpoint_table *table);
+uint64_t checkpoint_element_bytes(const struct checkpoint_entry *e);
 /* What the flat shards of unit u are called in the local form: k = 0, or state
  * k - 1. It has a hash of layout, names and sizes of the unit's parameters, so
  * that shards that were cut otherwise are not taken for these. */
@@ -84,12 +91,21 @@ struct checkpoint_slice {
     uint64_t first, n;
 };
 
+/* All of an entry, in host memory, in its dtype: a buffer. */
+struct checkpoint_whole {
+    uint32_t entry;
+    const void *data;
+};
+
 /* What is written. `read` gives elements [at, at + n) of slice i. */
 struct checkpoint_source {
     const struct checkpoint_slice *slice;
     uint32_t n;
     int (*read)(void *context, uint32_t i, uint64_t at, uint64_t n, float *to);
     void *context;
+    const struct checkpoint_whole *whole; /* of rank 0, of a save; copied when
+                                           * it begins */
+    uint32_t n_whole;
 };
 
 /* A box of a tensor: what a chunk of DCP's form can say. */
@@ -141,7 +157,7 @@ int checkpoint_add_extra(struct checkpoint_saving *s, uint32_t rank,
                          const char *name, const void *data, uint64_t bytes);
 /* The full form only, rank 0 or the owner: a slice goes into its file. */
 int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
-                   uint64_t n, const float *data);
+                   uint64_t n, const void *data);
 /* Writes and flushes what the source has. Local; touches files only, so that
  * another thread may do it. A failure is kept for checkpoint_finish. */
 void checkpoint_write(struct checkpoint_saving *s);
@@ -224,9 +240,9 @@ int checkpoint_verify(struct checkpoint *c, uint32_t part, uint32_t of,
 /* That all files are still those that were opened, and have not been written to
  * since. FORMAT. */
 int checkpoint_unchanged(const struct checkpoint *c, char *why);
-/* Elements [first, first + n) of the entry of that name. */
+/* Elements [first, first + n) of the entry of that name, in its dtype. */
 int checkpoint_read(struct checkpoint *c, const char *name, uint64_t first,
-                    uint64_t n, float *to, char *why);
+                    uint64_t n, void *to, char *why);
 
 /* What a rank's own state is: item i; false past the last. */
 struct checkpoint_extra {

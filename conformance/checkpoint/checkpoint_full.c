@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_full.c - the full form: whole tensors, parameters in
- * model.safetensors, states in optimizer.safetensors; or several files with
- * the Hugging Face index, where one would be too large. The files are made at
- * their full length, and whoever owns a slice writes it to its place.
+ * checkpoint_full.c - the full form: whole tensors, parameters and
+ * buffers in model.safetensors, states in optimizer.safetensors; or several
+ * files with the Hugging Face index, where one would be too large. The files
+ * are made at their full length, and whoever owns a slice writes it to its
+ * place.
  */
 #include "checkpoint_internal.h"
 
@@ -55,7 +56,7 @@ static uint32_t deal(const struct checkpoint_table *table,
 
     *total = 0;
     for (uint32_t i = 0; i < n_sorted; i++) {
-        uint64_t bytes = sorted[i]->numel * sizeof(float);
+        uint64_t bytes = sorted[i]->numel * checkpoint_element_bytes(sorted[i]);
         if (sorted[i]->is_state != states) {
             continue;
         }
@@ -93,10 +94,10 @@ static int plan_file(struct checkpoint_full *f, uint32_t k,
             entry[x->n] = i;
             x->tensor[x->n] = (struct safetensors_tensor){
                 .name = e->name,
-                .dtype = "F32",
+                .dtype = checkpoint_dtype_name(e->dtype),
                 .n_dims = e->n_dims,
                 .data = &nothing, /* it comes slice by slice */
-                .bytes = e->numel * sizeof(float)};
+                .bytes = e->numel * checkpoint_element_bytes(e)};
             memcpy(x->tensor[x->n++].shape, e->shape, sizeof(e->shape));
         }
     }

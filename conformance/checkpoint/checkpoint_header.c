@@ -124,10 +124,10 @@ static int add_tensor(struct checkpoint *c, uint32_t file, const json_t *info,
                                  name, t->name);
     }
     e = &c->manifest.table.entry[i];
-    if (strcmp(t->dtype, "F32") != 0) {
-        return checkpoint_refuse(why, FSDP_ERR_FORMAT,
-                                 "%s: tensor %.80s is %s, F32 was expected",
-                                 name, t->name, t->dtype);
+    if (strcmp(t->dtype, checkpoint_dtype_name(e->dtype)) != 0) {
+        return checkpoint_refuse(
+            why, FSDP_ERR_FORMAT, "%s: tensor %.80s is %s, %s was expected",
+            name, t->name, t->dtype, checkpoint_dtype_name(e->dtype));
     }
     if (t->n_dims != e->n_dims ||
         !read_offsets(info, t->name, t->n_dims, offset) ||

@@ -22,6 +22,10 @@ enum {
     CHECKPOINT_BUFFER = 1 << 16, /* elements that are moved at a time */
 };
 
+/* As safetensors spell it; NULL: no dtype. And back; NONE: none of them. */
+const char *checkpoint_dtype_name(uint32_t dtype);
+uint32_t checkpoint_dtype_of_name(const char *name);
+
 /* errno, in words, behind "FILE: WHAT: ". */
 int checkpoint_refuse_system(char *why, const char *file, const char *what);
 static inline int checkpoint_no_memory(char *why)

@@ -65,6 +65,13 @@ int checkpoint_expect(const struct checkpoint *c,
         if (k < 0) {
             return refuse_missing(c, e, why);
         }
+        if (c->manifest.table.entry[k].dtype != e->dtype) {
+            return checkpoint_refuse(
+                why, FSDP_ERR_FORMAT,
+                CHECKPOINT_MANIFEST ": %.70s is %s, %s was expected", e->name,
+                checkpoint_dtype_name(c->manifest.table.entry[k].dtype),
+                checkpoint_dtype_name(e->dtype));
+        }
         if (c->manifest.table.entry[k].n_dims != e->n_dims ||
             memcmp(c->manifest.table.entry[k].shape, e->shape,
                    sizeof(e->shape)) != 0) {

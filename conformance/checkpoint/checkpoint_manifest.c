@@ -36,6 +36,10 @@ static json_t *tensors_json(const struct checkpoint_table *table)
                 return NULL;
             }
         }
+        if (e->dtype != FSDP_DTYPE_NONE) {
+            shape = json_pack("{s:s, s:o}", "dtype",
+                              checkpoint_dtype_name(e->dtype), "shape", shape);
+        }
         if (json_object_set_new(all, e->name, shape) != 0) {
             json_decref(all);
             return NULL;
@@ -163,6 +167,21 @@ static bool read_count(const json_t *object, const char *key, uint64_t most,
     return true;
 }
 
+/* What is not F32 is an object that says so; *shape is that of either. */
+static bool read_dtype(const json_t **shape, uint32_t *dtype)
+{
+    const json_t *o = *shape;
+    const char *name = json_string_value(json_object_get(o, "dtype"));
+
+    *dtype = FSDP_DTYPE_NONE;
+    if (!json_is_object(o)) {
+        return true;
+    }
+    *shape = json_object_get(o, "shape");
+    *dtype = name ? checkpoint_dtype_of_name(name) : FSDP_DTYPE_NONE;
+    return json_object_size(o) == 2 && *dtype > FSDP_DTYPE_F32;
+}
+
 static int read_tensors(const json_t *all, struct checkpoint_table *out,
                         char *why)
 {
@@ -176,8 +195,16 @@ static int read_tensors(const json_t *all, struct checkpoint_table *out,
         const char *name = json_object_iter_key(i);
         const json_t *v = json_object_iter_value(i);
         uint64_t shape[FSDP_MAX_DIMS] = {0};
-        size_t n = json_array_size(v);
+        uint32_t dtype;
+        uint32_t k;
+        size_t n;
         int status;
+
+        if (!read_dtype(&v, &dtype)) {
+            return malformed(why, "a tensor's dtype is none but F32, or has "
+                                  "no shape");
+        }
+        n = json_array_size(v);
         if (!json_is_array(v) || n > FSDP_MAX_DIMS) {
             return malformed(why, "a tensor's shape is no list of up to 4");
         }
@@ -189,13 +216,14 @@ static int read_tensors(const json_t *all, struct checkpoint_table *out,
             shape[d] = (uint64_t)json_integer_value(x);
         }
         status = checkpoint_table_add(out, name, (uint32_t)n, shape,
-                                      strncmp(name, "optim.", 6) == 0, NULL);
+                                      strncmp(name, "optim.", 6) == 0, &k);
         if (status == FSDP_ERR_INVALID) {
             return malformed(why, "a shape's product has over 60 bits");
         }
         if (status != FSDP_OK) {
             return checkpoint_refuse(why, status, "out of memory");
         }
+        out->entry[k].dtype = dtype;
     }
     return FSDP_OK;
 }

@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
-                   uint64_t n, const float *data)
+                   uint64_t n, const void *data)
 {
+    const uint64_t bytes = checkpoint_element_bytes(&s->table->entry[entry]);
     const struct checkpoint_full_file *f;
     int fd;
 
@@ -21,10 +22,10 @@ int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
     f = &s->full.file[s->full.file_of[entry]];
     fd = openat(s->place.directory, f->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     s->status =
-        fd < 0 ? checkpoint_refuse_system(s->why, f->name, "cannot open")
-               : checkpoint_pwrite(fd, f->name,
-                                   s->full.at[entry] + first * sizeof(*data),
-                                   data, n * sizeof(*data), s->why);
+        fd < 0
+            ? checkpoint_refuse_system(s->why, f->name, "cannot open")
+            : checkpoint_pwrite(fd, f->name, s->full.at[entry] + first * bytes,
+                                data, n * bytes, s->why);
     if (fd >= 0 && close(fd) != 0 && s->status == FSDP_OK) {
         s->status = checkpoint_refuse_system(s->why, f->name, "cannot close");
     }
@@ -56,6 +57,15 @@ void checkpoint_put_slices(struct checkpoint_saving *s)
         }
     }
     free(buffer);
+}
+
+void checkpoint_put_wholes(struct checkpoint_saving *s)
+{
+    for (uint32_t i = 0; i < s->source.n_whole; i++) {
+        const struct checkpoint_whole *x = &s->source.whole[i];
+        (void)checkpoint_put(s, x->entry, 0, s->table->entry[x->entry].numel,
+                             x->data);
+    }
 }
 
 /* Every rank wrote to these files; whoever flushes one, flushes its own. */

@@ -251,18 +251,21 @@ static int open_run_file(struct checkpoint *c, uint32_t file, char *why)
 }
 
 int checkpoint_read(struct checkpoint *c, const char *name, uint64_t first,
-                    uint64_t n, float *to, char *why)
+                    uint64_t n, void *to, char *why)
 {
     int i = checkpoint_entry_of(&c->manifest.table, name);
     uint64_t end = first + n;
     uint32_t low = 0;
     uint32_t high = c->n_runs;
+    unsigned char *p = to;
+    uint64_t bytes;
 
     if (i < 0 || end < first || end > c->manifest.table.entry[i].numel) {
         return checkpoint_refuse(why, FSDP_ERR_INVALID,
                                  "%.80s has no elements up to %llu", name,
                                  (unsigned long long)end);
     }
+    bytes = checkpoint_element_bytes(&c->manifest.table.entry[i]);
     while (low < high) { /* the first run that ends behind `first` */
         uint32_t k = low + (high - low) / 2;
         if (c->run[k].entry < (uint32_t)i ||
@@ -279,9 +282,8 @@ int checkpoint_read(struct checkpoint *c, const char *name, uint64_t first,
         uint64_t m = x->n - from < end - first ? x->n - from : end - first;
         FSDP_TRY(open_run_file(c, x->file, why));
         FSDP_TRY(checkpoint_pread(c->fd, c->manifest.file[x->file].name,
-                                  x->at + from * sizeof(*to), to,
-                                  m * sizeof(*to), why));
-        to += m;
+                                  x->at + from * bytes, p, m * bytes, why));
+        p += m * bytes;
         first += m;
     }
     return FSDP_OK;

@@ -15,6 +15,29 @@ enum {
 };
 #define FILE_BYTES_MOST ((uint64_t)5000000000)
 
+/* What is whole is the caller's until the save has begun. */
+static int copy_wholes(struct checkpoint_saving *s)
+{
+    const struct checkpoint_whole *from = s->source.whole;
+    const uint32_t n = s->source.n_whole;
+
+    s->source.n_whole = 0;
+    s->source.whole = s->whole = calloc(n + (size_t)1, sizeof(*s->whole));
+    for (uint32_t i = 0; s->whole && i < n; i++) {
+        const struct checkpoint_entry *e = &s->table->entry[from[i].entry];
+        const uint64_t bytes = e->numel * checkpoint_element_bytes(e);
+        void *data = malloc(bytes + 1);
+
+        if (!data) {
+            return checkpoint_no_memory(s->why);
+        }
+        memcpy(data, from[i].data, bytes);
+        s->whole[i] = (struct checkpoint_whole){from[i].entry, data};
+        s->source.n_whole++;
+    }
+    return s->whole ? FSDP_OK : checkpoint_no_memory(s->why);
+}
+
 static int prepare(struct checkpoint_saving *s,
                    const struct checkpoint_request *r)
 {
@@ -44,6 +67,7 @@ static int prepare(struct checkpoint_saving *s,
     (void)snprintf(m->form, sizeof(m->form), "%s", form[save->form]);
     (void)snprintf(m->layout, sizeof(m->layout), "%s", r->layout);
     (void)snprintf(m->optimizer, sizeof(m->optimizer), "%s", r->optimizer);
+    FSDP_TRY(copy_wholes(s));
     FSDP_TRY(checkpoint_add_extras(s, save));
     FSDP_TRY(checkpoint_add_own_steps(s, r));
     if (save->form == FSDP_SAVE_FULL) {
@@ -117,10 +141,13 @@ void checkpoint_write(struct checkpoint_saving *s)
         if (s->owner && !s->alone) {
             checkpoint_put_slices(s);
         }
+        if (s->rank == 0) {
+            checkpoint_put_wholes(s);
+        }
         if (s->owner) {
             checkpoint_flush_full(s);
         }
-    } else if (s->owner && s->source.n > 0) {
+    } else if (s->owner && s->source.n + s->source.n_whole > 0) {
         s->status = checkpoint_write_shards(s->place.directory, s->table,
                                             &s->source, s->shard, s->file,
                                             OWN_FILES - 1, &s->n_files, s->why);
@@ -149,6 +176,10 @@ void checkpoint_drop(struct checkpoint_saving *s)
     }
     free(s->extra);
     checkpoint_drop_own_steps(s);
+    for (uint32_t i = 0; i < s->source.n_whole; i++) {
+        free((void *)s->whole[i].data);
+    }
+    free(s->whole);
     free(s->file);
     free(s->manifest.file);
     free(s);

@@ -23,6 +23,7 @@ struct checkpoint_saving {
     struct checkpoint_place place;
     const struct checkpoint_table *table;
     struct checkpoint_source source;
+    struct checkpoint_whole *whole;      /* of the source, and their data */
     struct checkpoint_manifest manifest; /* but for tensors and files */
     struct checkpoint_state state;
     struct checkpoint_full full;
@@ -53,8 +54,10 @@ int checkpoint_write_state(struct checkpoint_saving *s);
 
 /* ---- checkpoint_put.c: slices in the files of the full form ---- */
 
-/* All slices of the source; a failure is left in s->status. */
+/* All slices of the source, and what is whole there; a failure is left in
+ * s->status. */
 void checkpoint_put_slices(struct checkpoint_saving *s);
+void checkpoint_put_wholes(struct checkpoint_saving *s);
 void checkpoint_flush_full(struct checkpoint_saving *s);
 /* All slices are in their places: each rank hashes its share of the files. */
 int checkpoint_hash_full(struct checkpoint_saving *s);

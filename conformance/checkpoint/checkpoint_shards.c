@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A box, and the slice that it is part of. */
+/* A box, and the slice that it is part of; behind slices come what is whole. */
 struct chunk {
     uint32_t entry, slice;
     uint32_t file; /* of this rank, from 0 */
@@ -42,8 +42,11 @@ static int compare_chunk(const void *a, const void *b)
 /* Chunk k of its tensor, by size, goes into file k. */
 static int make_chunks(struct shards *x, char *why)
 {
-    x->chunk = calloc((size_t)x->source->n * CHECKPOINT_MAX_BOXES + 1,
-                      sizeof(*x->chunk));
+    const struct checkpoint_source *from = x->source;
+
+    x->chunk =
+        calloc((size_t)from->n * CHECKPOINT_MAX_BOXES + from->n_whole + 1,
+               sizeof(*x->chunk));
     if (!x->chunk) {
         return checkpoint_no_memory(why);
     }
@@ -56,6 +59,14 @@ static int make_chunks(struct shards *x, char *why)
                     : 0;
         for (uint32_t k = 0; k < n; k++) {
             x->chunk[x->n++] = (struct chunk){s->entry, i, 0, box[k]};
+        }
+    }
+    for (uint32_t i = 0; i < from->n_whole; i++) {
+        const uint32_t entry = from->whole[i].entry;
+        const uint64_t n = x->table->entry[entry].numel;
+        if (n > 0) {
+            x->chunk[x->n++] =
+                (struct chunk){entry, from->n + i, 0, {.shape = {n}, .n = n}};
         }
     }
     qsort(x->chunk, x->n, sizeof(*x->chunk), compare_chunk);
@@ -104,11 +115,19 @@ char *checkpoint_sharding_info(const struct safetensors_tensor *t, uint32_t n,
 static int add_chunk(struct shards *x, const struct chunk *c,
                      struct checkpoint_stream *stream, char *why)
 {
-    uint64_t from = c->box.first - x->source->slice[c->slice].first;
+    uint64_t from;
 
+    if (c->slice >= x->source->n) {
+        return checkpoint_stream_add(
+            stream, x->source->whole[c->slice - x->source->n].data,
+            c->box.n * checkpoint_element_bytes(&x->table->entry[c->entry]),
+            why);
+    }
+    from = c->box.first - x->source->slice[c->slice].first;
     for (uint64_t done = 0; done < c->box.n;) {
         size_t room;
-        /* Heads are multiples of 8 bytes: floats are aligned. */
+        /* Heads are multiples of 8 bytes, and wider elements come first: floats
+         * are aligned. */
         void *to = checkpoint_stream_room(stream, &room);
         uint64_t n = room / sizeof(float);
         int status;
@@ -172,11 +191,12 @@ static int plan_file(const struct shards *x, uint32_t file, struct planned *out,
         if (c->file != file) {
             continue;
         }
-        *t = (struct safetensors_tensor){.name = e->name,
-                                         .dtype = "F32",
-                                         .n_dims = e->n_dims,
-                                         .data = x, /* it comes later */
-                                         .bytes = c->box.n * sizeof(float)};
+        *t = (struct safetensors_tensor){
+            .name = e->name,
+            .dtype = checkpoint_dtype_name(e->dtype),
+            .n_dims = e->n_dims,
+            .data = x, /* it comes later */
+            .bytes = c->box.n * checkpoint_element_bytes(e)};
         memcpy(t->shape, c->box.shape, sizeof(c->box.shape));
         out->box[out->n] = &c->box;
         out->chunk_of[out->n++] = i;

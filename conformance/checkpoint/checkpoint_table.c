@@ -81,6 +81,49 @@ int checkpoint_table_add(struct checkpoint_table *table, const char *name,
     return FSDP_OK;
 }
 
+static const char *const dtype_name[] = {
+    [FSDP_DTYPE_NONE] = "F32",  [FSDP_DTYPE_F32] = "F32",
+    [FSDP_DTYPE_BF16] = "BF16", [FSDP_DTYPE_F16] = "F16",
+    [FSDP_DTYPE_I32] = "I32",   [FSDP_DTYPE_I64] = "I64",
+    [FSDP_DTYPE_U8] = "U8"};
+
+const char *checkpoint_dtype_name(uint32_t dtype)
+{
+    return dtype <= FSDP_DTYPE_U8 ? dtype_name[dtype] : NULL;
+}
+
+uint32_t checkpoint_dtype_of_name(const char *name)
+{
+    uint32_t dtype = FSDP_DTYPE_U8;
+
+    while (dtype > FSDP_DTYPE_NONE && strcmp(dtype_name[dtype], name) != 0) {
+        dtype--;
+    }
+    return dtype;
+}
+
+uint64_t checkpoint_element_bytes(const struct checkpoint_entry *e)
+{
+    return fsdp_dtype_bytes(e->dtype == FSDP_DTYPE_NONE ? FSDP_DTYPE_F32
+                                                        : e->dtype);
+}
+
+int checkpoint_table_add_buffers(const struct fsdp_model *model,
+                                 struct checkpoint_table *table)
+{
+    for (uint32_t b = 0; b < model->n_buffers; b++) {
+        const bool kept = (model->buffer_flags[b] & FSDP_NOT_PERSISTED) == 0;
+        const uint32_t dtype = model->buffer_dtype[b];
+        uint32_t i;
+
+        FSDP_TRY(checkpoint_table_add(table,
+                                      kept ? model->buffer_name[b] : NULL, 1,
+                                      &model->buffer_numel[b], false, &i));
+        table->entry[i].dtype = dtype == FSDP_DTYPE_F32 ? 0 : dtype;
+    }
+    return FSDP_OK;
+}
+
 void checkpoint_table_release(struct checkpoint_table *table)
 {
     for (uint32_t i = 0; i < table->n; i++) {
@@ -134,7 +177,7 @@ static int compare_name(const void *a, const void *b)
     return strcmp(*left, *right);
 }
 
-/* A parameter may be called as another one's state is. */
+/* A parameter may be called as another one's state is, or as a buffer. */
 static int check_unique(const struct checkpoint_table *table, char *why)
 {
     const char **name = calloc(table->n + (size_t)1, sizeof(*name));
@@ -219,6 +262,9 @@ int checkpoint_table_of_model(const struct fsdp_model *model,
     *out = (struct checkpoint_table){0};
     for (uint32_t p = 0; status == FSDP_OK && p < model->n_parameters; p++) {
         status = add_parameter(model, units, p, optimizer, out);
+    }
+    if (status == FSDP_OK) {
+        status = checkpoint_table_add_buffers(model, out);
     }
     if (status != FSDP_OK) {
         (void)checkpoint_refuse(why, status, "%s", fsdp_status_text(status));

@@ -33,7 +33,7 @@ static int exchange(void *self, const void *mine, uint64_t bytes, void *all)
 }
 
 static int copy_tensor(struct checkpoint *c, struct checkpoint_saving *s,
-                       uint32_t i, float *buffer, char *why)
+                       uint32_t i, void *buffer, char *why)
 {
     const struct checkpoint_entry *e =
         &checkpoint_manifest_of(c)->table.entry[i];
@@ -81,7 +81,7 @@ static int copy_all(struct checkpoint *c, const struct fsdp_env *env,
                                          .table = &m->table,
                                          .state = checkpoint_state_of(c)};
     struct checkpoint_saving *s;
-    float *buffer = malloc(SLICE * sizeof(*buffer));
+    void *buffer = malloc(SLICE * sizeof(uint64_t)); /* of any dtype */
     struct progress progress;
     int copied = FSDP_OK;
     int status;

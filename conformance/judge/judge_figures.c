@@ -94,6 +94,7 @@ const char *judge_figure_name(uint32_t figure)
         "peak.optim",
         "peak.staging",
         "peak.activation",
+        "peak.buffer",
         "peak.parameters",
         "peak.engine",
         "peak.storage",

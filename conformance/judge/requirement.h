@@ -84,7 +84,7 @@ struct compare_answer {
     int32_t want, or_want; /* either status is right */
 };
 enum {
-    REQUIREMENT_MAX_ANSWERS = 12 /* of one row */
+    REQUIREMENT_MAX_ANSWERS = 16 /* of one row */
 };
 
 /* Of which steps the parts are checked. */

@@ -7,6 +7,7 @@
 
 #include "batch.h"
 
+#include <fsdp/arith/cast.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,17 +257,16 @@ static int check_tensor(struct compute *c, uint32_t p, const char *what,
     return FSDP_OK;
 }
 
-/* The float32 in the place of what is lent. They are made when they are first
- * needed, and kept as all activations are. */
-static int wide_of(struct compute *c, uint32_t p, bool is_gradient,
+/* The float32 in the place of n elements that are lent. They are made when they
+ * are first needed, and kept as all activations are. */
+static int wide_of(struct compute *c, uint32_t index, uint32_t what, uint64_t n,
                    struct compute_wide **out)
 {
-    const uint64_t n = fsdp_numel(c->model, p);
     struct compute_wide *grown;
 
     for (uint32_t i = 0; i < c->n_wide; i++) {
         *out = &c->wide[i];
-        if ((*out)->parameter == p && (*out)->is_gradient == is_gradient) {
+        if ((*out)->index == index && (*out)->what == what) {
             return FSDP_OK;
         }
     }
@@ -278,8 +278,7 @@ static int wide_of(struct compute *c, uint32_t p, bool is_gradient,
     }
     c->wide = grown;
     *out = &grown[c->n_wide];
-    **out = (struct compute_wide){
-        .parameter = p, .is_gradient = is_gradient, .n = n};
+    **out = (struct compute_wide){.index = index, .what = what, .n = n};
     FSDP_TRY(compute_alloc(c, n, &(*out)->wide));
     c->n_wide++;
     if (c->live) {
@@ -304,7 +303,7 @@ int compute_param(struct compute *c, uint32_t p, const float **out)
     if (t.dtype == FSDP_DTYPE_F32) {
         return FSDP_OK;
     }
-    FSDP_TRY(wide_of(c, p, false, &w));
+    FSDP_TRY(wide_of(c, p, COMPUTE_PARAM, fsdp_numel(c->model, p), &w));
     *out = w->wide;
     return compute_cast(c, w->n, t.dtype, t.data, FSDP_DTYPE_F32, w->wide);
 }
@@ -327,12 +326,78 @@ int compute_grad(struct compute *c, uint32_t p, float **out)
     if (t.dtype == FSDP_DTYPE_F32) {
         return FSDP_OK;
     }
-    FSDP_TRY(wide_of(c, p, true, &w));
+    FSDP_TRY(wide_of(c, p, COMPUTE_GRAD, fsdp_numel(c->model, p), &w));
     /* It is set. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     w->narrow = t.data;
     w->dtype = t.dtype;
     *out = w->wide;
     return FSDP_OK;
+}
+
+static int lend_buffer(struct compute *c, uint32_t b, struct fsdp_tensor *out)
+{
+    int status;
+
+    memset(out, 0, sizeof(*out));
+    if (!c->access.buffer) {
+        return FSDP_OK;
+    }
+    status = c->access.buffer(c->access.self, b, out);
+    return status == FSDP_OK
+               ? FSDP_OK
+               : batch_fail(c->error, status, "workload", "buffer %s: %s",
+                            c->model->buffer_name[b], fsdp_status_text(status));
+}
+
+int compute_buffer(struct compute *c, uint32_t b, void **out)
+{
+    struct fsdp_tensor t;
+
+    FSDP_TRY(lend_buffer(c, b, &t));
+    *out = t.dtype == c->model->buffer_dtype[b] ? t.data : NULL;
+    return FSDP_OK;
+}
+
+int compute_float_buffer(struct compute *c, uint32_t b, float **out)
+{
+    struct compute_wide *w = NULL;
+    struct fsdp_tensor t;
+
+    FSDP_TRY(lend_buffer(c, b, &t));
+    *out = t.dtype == FSDP_DTYPE_F32 ? t.data : NULL;
+    if (!t.data || *out || !fsdp_is_float(t.dtype)) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(wide_of(c, b, COMPUTE_BUFFER, c->model->buffer_numel[b], &w));
+    if (!w) {
+        return FSDP_ERR_INTERNAL; /* it has just been found, or made */
+    }
+    w->narrow = t.data;
+    w->dtype = t.dtype;
+    *out = w->wide;
+    return compute_cast(c, w->n, t.dtype, t.data, FSDP_DTYPE_F32, w->wide);
+}
+
+int compute_fetch(struct compute *c, void *to, const void *from, uint64_t bytes)
+{
+    FSDP_TRY(compute_store(c, to, from, bytes));
+    return c->device->sync(c->device->self, c->stream);
+}
+
+int compute_store(struct compute *c, void *to, const void *from, uint64_t bytes)
+{
+    const int status =
+        c->device->copy(c->device->self, c->stream, to, from, bytes);
+
+    return status == FSDP_OK ? FSDP_OK
+                             : batch_fail(c->error, status, "workload",
+                                          "a buffer was not copied: %s",
+                                          fsdp_status_text(status));
+}
+
+int compute_copy(struct compute *c, uint64_t n, const float *x, float *y)
+{
+    return compute_store(c, y, x, n * sizeof(*y));
 }
 
 int compute_lent_back(struct compute *c)

@@ -20,10 +20,17 @@ struct compute_buffer {
     bool live;
 };
 
-/* A parameter of 16 bits, or its gradient, as float32. */
+/* What of a model is lent in 16 bits. */
+enum compute_lent {
+    COMPUTE_PARAM = 0,
+    COMPUTE_GRAD = 1,
+    COMPUTE_BUFFER = 2,
+};
+
+/* A parameter of 16 bits, its gradient, or a buffer, as float32. */
 struct compute_wide {
-    uint32_t parameter;
-    bool is_gradient;
+    uint32_t index; /* of the parameter, or the buffer */
+    uint32_t what;  /* enum compute_lent */
     float *wide;    /* [n] */
     void *narrow;   /* what the engine lent last, until it is written */
     uint32_t dtype; /* of that */
@@ -82,8 +89,20 @@ int compute_end(struct compute *c, float *out_loss);
  * is ignored, which is held here, with its initial values. */
 int compute_param(struct compute *c, uint32_t p, const float **out);
 int compute_grad(struct compute *c, uint32_t p, float **out);
-/* A module has computed: its gradients are the engine's. */
+/* Buffer b as it is lent, NULL if it is left alone. And one of floating point,
+ * in float32: what is lent in 16 bits is widened, and gets, from
+ * compute_lent_back on, the float32 one rounded once. */
+int compute_buffer(struct compute *c, uint32_t b, void **out);
+int compute_float_buffer(struct compute *c, uint32_t b, float **out);
+/* A module has computed: its gradients and buffers are the engine's. */
 int compute_lent_back(struct compute *c);
+/* To host memory, for which it waits; and from there, where `from` stays as it
+ * is until compute_end. */
+int compute_fetch(struct compute *c, void *to, const void *from,
+                  uint64_t bytes);
+int compute_store(struct compute *c, void *to, const void *from,
+                  uint64_t bytes);
+int compute_copy(struct compute *c, uint64_t n, const float *x, float *y);
 
 /* Operators, see op.h. */
 int compute_scale(struct compute *c, uint64_t n, float factor,

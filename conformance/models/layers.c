@@ -8,6 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void build_buffers(struct layers_model *m)
+{
+    const struct layers_size *size = &m->size;
+    char name[32];
+
+    model_build_buffer(m->build, "count", 0, FSDP_DTYPE_I64, 0, 1);
+    for (uint32_t u = 0; u < size->n; u++) {
+        const int32_t module = (int32_t)u + 1;
+
+        snprintf(name, sizeof(name), "layers.%u.running_mean", (unsigned)u);
+        model_build_buffer(m->build, name, module,
+                           u % 2 == 0 ? FSDP_DTYPE_F32 : FSDP_DTYPE_BF16, 0,
+                           size->out[u]);
+        snprintf(name, sizeof(name), "layers.%u.last_mean", (unsigned)u);
+        model_build_buffer(m->build, name, module, FSDP_DTYPE_F32,
+                           FSDP_NOT_PERSISTED, size->out[u]);
+    }
+}
+
 static int build(struct layers_model *m, const char *root_class)
 {
     const struct layers_size *size = &m->size;
@@ -28,6 +47,9 @@ static int build(struct layers_model *m, const char *root_class)
                 : 0,
             2, shape);
         checkpoint[u + 1] = workload_checkpoint(m->base.config.recompute, u);
+    }
+    if (size->tracks) {
+        build_buffers(m);
     }
     if (m->base.config.recompute != WORKLOAD_KEEPS) {
         FSDP_TRY(model_build_recompute(m->build, checkpoint));

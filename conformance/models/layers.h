@@ -18,6 +18,7 @@ struct layers_size {
     const char *name;
     uint32_t n;
     uint32_t in[LAYERS_MAX], out[LAYERS_MAX];
+    bool tracks; /* it has buffers, which its forwards write */
 };
 
 /* What a workload_model of mlp and of linear is. */
@@ -36,6 +37,19 @@ int layers_describe(const struct workload *workload, const char *root_class,
                     int (*initial)(void *context, uint32_t p, uint64_t first,
                                    uint64_t n, void *out),
                     struct workload_model **out, struct fsdp_error *error);
+
+/*
+ * Buffers, of a size that tracks: how many forwards there were; and of each
+ * layer a running mean of its outputs, and their mean in the last forward,
+ * which is not persisted. The odd layers' running means are stored in bf16.
+ */
+enum {
+    LAYERS_COUNT = 0,
+    LAYERS_MEAN = 1, /* + 2 u, of layer u */
+    LAYERS_LAST = 2
+};
+/* Where the count begins: no float32 and no int32 is this number. */
+#define LAYERS_FIRST_COUNT (((int64_t)1 << 40) + 5)
 void layers_release(struct workload_model *model);
 
 /* Whether parameter p has elements [first, first + n). */

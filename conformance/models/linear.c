@@ -36,9 +36,9 @@ enum {
 /* All layers have the same outputs. "tiny" has units with fewer than 8
  * elements, "large" 4.2 million elements in units of unequal size. */
 static const struct layers_size sizes[] = {
-    {"small", 4, {7, 12, 5, 9}, {6, 6, 6, 6}},
-    {"tiny", 3, {1, 2, 3}, {2, 2, 2}},
-    {"large", 4, {2048, 1024, 640, 384}, {1024, 1024, 1024, 1024}},
+    {"small", 4, {7, 12, 5, 9}, {6, 6, 6, 6}, false},
+    {"tiny", 3, {1, 2, 3}, {2, 2, 2}, false},
+    {"large", 4, {2048, 1024, 640, 384}, {1024, 1024, 1024, 1024}, false},
 };
 static const char *const size_names[] = {"small", "tiny", "large", NULL};
 

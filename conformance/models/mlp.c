@@ -5,6 +5,11 @@
  * Its size "seed" is that of the book: 16-32-32-16-8, 2176 parameters, 256
  * samples that are the same at every step.
  *
+ * Its size "track" keeps buffers beside its weights, which each forward writes,
+ * an evaluation's too: how many there were, and of each layer the mean of its
+ * outputs, over the samples of the rank's first grain, so that rank 0 has the
+ * same in worlds that have the same grains. The loss depends on none of them.
+ *
  * Natural data: inputs are uniform, targets are what one random layer with a
  * ReLU makes of them. Initial weights of the last layer are not negative, as
  * its ReLU would keep an output dead for ever that starts so.
@@ -23,25 +28,30 @@
 #include "layers.h"
 #include "workload_list.h"
 
+#include <fsdp/arith/cast.h>
 #include <fsdp/arith/philox.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
-    MLP_SAMPLES = 256, /* a step */
-    MLP_BAND = 3,      /* exact weights: terms of a sum */
-    MLP_TEACHER = 128  /* inputs times outputs, at most */
+    MLP_SAMPLES = 256,      /* a step */
+    MLP_BAND = 3,           /* exact weights: terms of a sum */
+    MLP_TEACHER = 128,      /* inputs times outputs, at most */
+    MLP_BUFFER = 0x10000000 /* + b: the stream of its initial values */
 };
 
 /* "empty" has units with fewer elements than ranks; "wide" units of 8, 192,
  * 4608 and 192 elements. */
 static const struct layers_size sizes[] = {
-    {"seed", 4, {16, 32, 32, 16}, {32, 32, 16, 8}},
-    {"odd", 3, {5, 7, 3}, {7, 3, 2}},
-    {"empty", 2, {3, 1}, {1, 2}},
-    {"wide", 4, {4, 2, 96, 48}, {2, 96, 48, 4}},
+    {"seed", 4, {16, 32, 32, 16}, {32, 32, 16, 8}, false},
+    {"odd", 3, {5, 7, 3}, {7, 3, 2}, false},
+    {"empty", 2, {3, 1}, {1, 2}, false},
+    {"wide", 4, {4, 2, 96, 48}, {2, 96, 48, 4}, false},
+    {"track", 3, {5, 7, 3}, {7, 3, 2}, true},
 };
-static const char *const size_names[] = {"seed", "odd", "empty", "wide", NULL};
+static const char *const size_names[] = {"seed", "odd",   "empty",
+                                         "wide", "track", NULL};
 
 struct workload_run {
     const struct layers_model *model;
@@ -52,6 +62,8 @@ struct workload_run {
     float *dy[2];             /* gradient of layer u's output: dy[u % 2] */
     float *target;
     float *row_loss;
+    float *mean;   /* of a layer's outputs; of a size that tracks */
+    int64_t count; /* of forwards, on its way */
 };
 
 static int mlp_initial(void *context, uint32_t p, uint64_t first, uint64_t n,
@@ -82,6 +94,33 @@ static int mlp_initial(void *context, uint32_t p, uint64_t first, uint64_t n,
         } else {
             w[e] *= sqrtf(3.0f / (float)inputs);
         }
+    }
+    return FSDP_OK;
+}
+
+static int mlp_initial_buffer(void *context, uint32_t b, uint64_t first,
+                              uint64_t n, void *out)
+{
+    const struct layers_model *m = context;
+    const struct fsdp_model *model = &m->base.model;
+    float mean[MLP_TEACHER];
+
+    if (b >= model->n_buffers || first > model->buffer_numel[b] ||
+        n > model->buffer_numel[b] - first || n > MLP_TEACHER) {
+        return FSDP_ERR_INVALID;
+    }
+    if (b == LAYERS_COUNT) {
+        const int64_t count = LAYERS_FIRST_COUNT;
+
+        memcpy(out, &count, n * sizeof(count));
+        return FSDP_OK;
+    }
+    batch_uniform(m->base.config.seed, MLP_BUFFER + b, first, n, 1.0f, mean);
+    if (first == 0 && n > 0) { /* another bf16, if it is a float16 before */
+        mean[0] = 1.0f + 0x1p-8f + 0x1p-12f;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        fsdp_store(model->buffer_dtype[b], out, i, mean[i]);
     }
     return FSDP_OK;
 }
@@ -148,9 +187,11 @@ static void draw(const struct layers_model *m, uint64_t first, uint64_t n,
 static int mlp_describe(const struct workload_config *config,
                         struct workload_model **out, struct fsdp_error *error)
 {
-    return layers_describe(&workload_mlp, "MLP", sizes,
-                           sizeof(sizes) / sizeof(sizes[0]), MLP_SAMPLES,
-                           config, mlp_initial, out, error);
+    FSDP_TRY(layers_describe(&workload_mlp, "MLP", sizes,
+                             sizeof(sizes) / sizeof(sizes[0]), MLP_SAMPLES,
+                             config, mlp_initial, out, error));
+    (*out)->model.initial_buffer = mlp_initial_buffer;
+    return FSDP_OK;
 }
 
 /* The checkpoint that layer u is in; 0: it keeps what it computes. And whether
@@ -210,6 +251,9 @@ static int allocate(struct workload_run *run)
     FSDP_TRY(compute_alloc(&run->compute, widest, &run->dy[1]));
     FSDP_TRY(compute_alloc(&run->compute, rows * outputs_of(run->model),
                            &run->target));
+    if (run->model->size.tracks) {
+        FSDP_TRY(compute_alloc(&run->compute, widest, &run->mean));
+    }
     return compute_alloc(&run->compute, rows, &run->row_loss);
 }
 
@@ -307,6 +351,45 @@ static int backward(struct workload_run *run, uint32_t u)
                                    size->out[u], dy, w, run->dy[(u + 1) % 2]);
 }
 
+/* It is counted on the host, which waits for what was there. */
+static int count_forward(struct workload_run *run)
+{
+    struct compute *c = &run->compute;
+    void *at;
+
+    FSDP_TRY(compute_buffer(c, LAYERS_COUNT, &at));
+    if (!at) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(compute_fetch(c, &run->count, at, sizeof(run->count)));
+    run->count++;
+    return compute_store(c, at, &run->count, sizeof(run->count));
+}
+
+/* mean := 7/8 mean + 1/8 of what it is now. */
+static int track(struct workload_run *run, uint32_t u)
+{
+    const uint64_t rows = run->model->batch.grain_samples;
+    const uint64_t n = run->model->size.out[u];
+    struct compute *c = &run->compute;
+    float *running;
+    float *last;
+
+    FSDP_TRY(compute_column_sum(c, rows, n, run->x[u + 1], run->mean));
+    FSDP_TRY(compute_scale(c, n, 1.0f / (float)rows, run->mean));
+    FSDP_TRY(compute_float_buffer(c, LAYERS_LAST + 2 * u, &last));
+    if (last) {
+        FSDP_TRY(compute_copy(c, n, run->mean, last));
+    }
+    FSDP_TRY(compute_float_buffer(c, LAYERS_MEAN + 2 * u, &running));
+    if (running) {
+        FSDP_TRY(compute_scale(c, n, 0.125f, run->mean));
+        FSDP_TRY(compute_scale(c, n, 0.875f, running));
+        FSDP_TRY(compute_add(c, n, running, run->mean, running));
+    }
+    return FSDP_OK;
+}
+
 /* A layer's part of a pass, and what is live of its checkpoint around that. */
 static int compute_module(struct workload_run *run, uint32_t point,
                           uint32_t module)
@@ -314,7 +397,11 @@ static int compute_module(struct workload_run *run, uint32_t point,
     const uint32_t layers = run->model->size.n;
     const bool back = point == FSDP_PRE_BACKWARD;
     const uint32_t u = module - 1;
+    const bool tracks = run->model->size.tracks && point == FSDP_PRE_FORWARD;
 
+    if (tracks && module == 0) {
+        return count_forward(run);
+    }
     if (module == 0 || module > layers ||
         (!back && point != FSDP_PRE_FORWARD && point != FSDP_PRE_RECOMPUTE)) {
         return FSDP_OK;
@@ -323,6 +410,9 @@ static int compute_module(struct workload_run *run, uint32_t point,
         compute_enter(&run->compute, checkpoint_of(run, u));
     }
     FSDP_TRY(back ? backward(run, u) : forward(run, u));
+    if (tracks) {
+        FSDP_TRY(track(run, u));
+    }
     if (point == FSDP_PRE_FORWARD && u + 1 == layers) {
         FSDP_TRY(loss(run)); /* it is never recomputed */
     }

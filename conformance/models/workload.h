@@ -57,6 +57,9 @@ struct workload_access {
     /* [n_parameters]: it is in no unit, and the model's own: it has the initial
      * values, and its gradient is nobody's. NULL: none is so. */
     const bool *ignored;
+    /* As fsdp_engine.buffer. What is not whole, the model leaves alone: data is
+     * NULL then. NULL: buffers are left alone. */
+    int (*buffer)(void *self, uint32_t b, struct fsdp_tensor *out);
 };
 
 /* Samples on their way to a program of its own; borrowed. */

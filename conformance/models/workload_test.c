@@ -157,6 +157,7 @@ static void test_sizes(void **state)
     check_total("mlp", "odd", 62);
     check_total("mlp", "empty", 5);
     check_total("mlp", "wide", 5000);
+    check_total("mlp", "track", 62);
     check_total("linear", "small", 198);
     check_total("linear", "tiny", 12);
     check_total("linear", "large", 4194304);

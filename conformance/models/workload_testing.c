@@ -117,8 +117,8 @@ int trial_try(struct trial *t, const char *workload,
               const struct workload_config *config, uint32_t fail_after)
 {
     const struct workload *w = workload_find(workload);
-    const struct workload_access access = {give_param, give_grad, t,
-                                           NULL,       NULL,      NULL};
+    const struct workload_access access = {
+        .param = give_param, .grad = give_grad, .self = t};
     const struct fsdp_model *model;
 
     assert_non_null(w);

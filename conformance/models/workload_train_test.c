@@ -285,8 +285,8 @@ static void test_wrong_tensors_are_refused(void **state)
     (void)state;
     for (uint32_t i = 0; i < 4; i++) {
         const struct workload_config config = {.world = 1, .microbatches = 1};
-        struct workload_access access = {lend_wrong, lend_wrong, NULL,
-                                         NULL,       NULL,       NULL};
+        struct workload_access access = {.param = lend_wrong,
+                                         .grad = lend_wrong};
         struct workload_run *run;
         const struct workload *w;
         struct trial t;

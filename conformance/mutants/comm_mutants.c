@@ -27,6 +27,25 @@ static int broadcast_extra(struct fsdp_sharded *s, struct fsdp_step *how)
     return mutant_communicate(NULL, &c);
 }
 
+static _Thread_local struct fsdp_env *given_env;
+
+static void note_env(struct fsdp_env *env)
+{
+    given_env = env;
+}
+
+/* Out of band: no collective. */
+static int exchange_in_step(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    float all[64];
+
+    if (mutant_real.world <= 64) {
+        FSDP_TRY(given_env->exchange(given_env->exchange_self, how->lr,
+                                     sizeof(*all), all));
+    }
+    return mutant_real.engine.step(s, how);
+}
+
 static void gather_as_integers(struct fsdp_collective *x)
 {
     if (x->kind == FSDP_ALL_GATHER) {
@@ -237,6 +256,13 @@ const struct mutant comm_mutants[] = {
      .kills = "comm.nothing-else",
      .shows = {.in = mutant_plain},
      .calls.step = broadcast_extra},
+    {.name = "exchange-in-step",
+     .text = "each step tells all ranks something through exchange",
+     .evidence = "design: what goes out of band is in no sequence",
+     .kills = "comm.nothing-exchanged",
+     .shows = {.in = mutant_plain},
+     .calls.step = exchange_in_step,
+     .change_env = note_env},
     /* Parameters travel as integers: the same bytes by another name. */
     {.name = "gather-as-integers",
      .text = "all-gathers are declared as int32",

@@ -212,6 +212,7 @@ static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
     e->set = by->set ? by->set : e->set;
     e->unshard = by->unshard ? by->unshard : e->unshard;
     e->reshard = by->reshard ? by->reshard : e->reshard;
+    e->buffer = by->buffer ? by->buffer : e->buffer;
 }
 
 static void replace_device(const struct mutant *m, struct fsdp_device *d)

@@ -16,9 +16,10 @@
 const char *record_stage_name(uint32_t stage)
 {
     static const char *const name[] = {
-        "initial", "unsharded", "local-gradient", "reduced", "before",
-        "after",   "state0",    "state1",         "final",   "summoned",
-        "loaded",  "loaded0",   "loaded1",        "clipped"};
+        "initial",     "unsharded",   "local-gradient", "reduced", "before",
+        "after",       "state0",      "state1",         "final",   "summoned",
+        "loaded",      "loaded0",     "loaded1",        "clipped", "buffer",
+        "buffer-seen", "buffer-left", "buffer-loaded"};
 
     return stage < N_OF(name) ? name[stage] : NULL;
 }
@@ -57,7 +58,7 @@ const char *record_kind_name(uint32_t kind)
 {
     static const char *const name[] = {
         "param-shard", "param-full", "grad-shard", "grad-full",
-        "optim",       "staging",    "activation"};
+        "optim",       "staging",    "activation", "buffer"};
 
     return kind < N_OF(name) ? name[kind] : NULL;
 }

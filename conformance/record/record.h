@@ -54,7 +54,14 @@ enum record_stage {
     RECORD_LOADED1 = 12,
     /* Pieces' gradients after clip_grad_norm. */
     RECORD_CLIPPED = 13,
-    RECORD_N_STAGES = 14,
+    /* Buffers, by their index in a parameter's place: at rest, step = the steps
+     * that were made (of a script, its action); as a forward found them, and as
+     * its module left them; after a load, the step that follows. */
+    RECORD_BUFFER = 14,
+    RECORD_BUFFER_SEEN = 15,
+    RECORD_BUFFER_LEFT = 16,
+    RECORD_BUFFER_LOADED = 17,
+    RECORD_N_STAGES = 18,
 };
 const char *record_stage_name(uint32_t stage); /* "local-gradient" */
 
@@ -65,13 +72,28 @@ const char *record_stage_name(uint32_t stage); /* "local-gradient" */
  */
 struct record_spill;
 
+/* How many float32 of a tensor's data an element is: one, or of an integer with
+ * more than 16 bits one for each 16 of them, the lowest first; 0: no dtype. */
+static inline uint32_t record_digits(uint32_t dtype)
+{
+    switch (dtype) {
+    case FSDP_DTYPE_I64:
+        return 4;
+    case FSDP_DTYPE_I32:
+        return 2;
+    default:
+        return fsdp_dtype_bytes(dtype) != 0;
+    }
+}
+
 /* Elements [first, first + n) of a parameter. Sorted by (stage, step,
  * microbatch, parameter, first); a rank may own several parts. */
 struct record_tensor {
     uint32_t stage, step, microbatch, parameter;
     uint64_t first, n;
     float *data;
-    uint32_t dtype; /* of what was seen, widened here; NONE counts as F32 */
+    uint32_t dtype; /* of what was seen, widened here; NONE counts as F32. Of
+                       integers n counts data (record_digits) */
 };
 
 struct record_collective {
@@ -84,6 +106,12 @@ struct record_collective {
 struct record_sequence {
     uint32_t n;
     struct record_collective *c;
+};
+
+/* Kinds that records have always had; of one behind them that nothing is live
+ * of, nothing is written. */
+enum {
+    RECORD_KINDS = FSDP_ACTIVATION + 1
 };
 
 /* Live bytes at rest, by kind. */

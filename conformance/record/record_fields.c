@@ -265,10 +265,11 @@ static bool read_array(struct record_json *j, struct record_field at, json_t *v,
 {
     char *const to = record_at(row, base);
 
-    if (!check_length(j, at, v, row->most, row->most)) {
+    if (!check_length(j, at, v, row->least > 0 ? row->least : row->most,
+                      row->most)) {
         return false;
     }
-    for (size_t i = 0; i < row->most; i++) {
+    for (size_t i = 0; i < json_array_size(v); i++) {
         if (!read_element(j, at, json_array_get(v, i), row,
                           to + i * element_size(row))) {
             return false;
@@ -323,10 +324,26 @@ static void write_short_list(struct record_text *t,
     write_elements(t, row, record_at(row, base), count_of(row, base));
 }
 
+static bool is_zero(const char *p, size_t bytes)
+{
+    while (bytes > 0 && p[bytes - 1] == 0) {
+        bytes--;
+    }
+    return bytes == 0;
+}
+
 static void write_array(struct record_text *t, const struct record_row *row,
                         const void *base)
 {
-    write_elements(t, row, record_at(row, base), row->most);
+    const char *const from = record_at(row, base);
+    const size_t size = element_size(row);
+    uint64_t n = row->most;
+
+    while (row->least > 0 && n > row->least &&
+           is_zero(from + (n - 1) * size, size)) {
+        n--;
+    }
+    write_elements(t, row, from, n);
 }
 
 const struct record_type record_list = {read_list, write_list};

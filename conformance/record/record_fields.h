@@ -88,7 +88,9 @@ extern const struct record_type record_object;
 extern const struct record_type record_list;
 /* The same, but the elements lie in the struct. */
 extern const struct record_type record_short_list;
-/* `most` elements, all of them in the struct. */
+/* `most` elements, all of them in the struct. Where `least` is not 0, those
+ * behind so many may be missing, and are not written where all that follow are
+ * 0. */
 extern const struct record_type record_array;
 
 /* A field. What a type does not need is left out. */

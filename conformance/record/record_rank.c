@@ -180,6 +180,7 @@ static const struct record_row number = {.type = &record_u64,
                                          .room = sizeof(uint64_t)};
 static const struct record_row rest = {.type = &record_array,
                                        .room = sizeof(struct record_rest),
+                                       .least = RECORD_KINDS,
                                        .most = FSDP_N_KINDS,
                                        .each = &number};
 
@@ -187,7 +188,8 @@ static const struct record_row rest = {.type = &record_array,
 static const struct record_row moment_rows[] = {
     {"point", &record_name, AT(point), .name = record_point_name},
     {"module", &record_u32, AT(module)},
-    {"live", &record_array, AT(live), .most = FSDP_N_KINDS, .each = &number},
+    {"live", &record_array, AT(live), .least = RECORD_KINDS,
+     .most = FSDP_N_KINDS, .each = &number},
 };
 #undef AT
 static const struct record_table moment_table = {
@@ -202,8 +204,8 @@ static bool freezes_cleanly(const void *base)
 #define AT(member)      RECORD_AT(struct record_rank, member)
 #define LIST(member, n) RECORD_LIST(struct record_rank, member, n)
 static const struct record_row memory_rows[] = {
-    {"peak", &record_array, AT(memory.peak), .most = FSDP_N_KINDS,
-     .each = &number},
+    {"peak", &record_array, AT(memory.peak), .least = RECORD_KINDS,
+     .most = FSDP_N_KINDS, .each = &number},
     {"peak_parameters", &record_u64, AT(memory.peak_parameters)},
     {"peak_engine", &record_u64, AT(memory.peak_engine)},
     {"peak_storage", &record_u64, AT(memory.peak_storage)},
@@ -218,7 +220,7 @@ static const struct record_row memory_rows[] = {
     {"process_growth", &record_u64, AT(memory.process_growth)},
     {"new_channels", &record_u32, AT(memory.new_channels)},
     {"after_shard", &record_array, AT(memory.after_shard.live),
-     .most = FSDP_N_KINDS, .each = &number},
+     .least = RECORD_KINDS, .most = FSDP_N_KINDS, .each = &number},
     {"after_step", &record_list, LIST(memory.after_step, n_steps),
      .bounds = as_many_as_steps, .each = &rest, .line = "\n   "},
     {"allocations", &record_list, LIST(memory.allocations, n_steps),

@@ -41,9 +41,9 @@ static uint32_t dtype_of(const struct safetensors_tensor *t)
     static const struct {
         const char *name;
         uint32_t dtype;
-    } known[] = {{"F32", FSDP_DTYPE_F32},
-                 {"BF16", FSDP_DTYPE_BF16},
-                 {"F16", FSDP_DTYPE_F16}};
+    } known[] = {{"F32", FSDP_DTYPE_F32}, {"BF16", FSDP_DTYPE_BF16},
+                 {"F16", FSDP_DTYPE_F16}, {"I32", FSDP_DTYPE_I32},
+                 {"I64", FSDP_DTYPE_I64}, {"U8", FSDP_DTYPE_U8}};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strcmp(t->dtype, known[i].name) == 0) {
@@ -53,17 +53,24 @@ static uint32_t dtype_of(const struct safetensors_tensor *t)
     return FSDP_DTYPE_NONE;
 }
 
-/* What is in a file lies anywhere. */
+static bool is_of_buffer(uint32_t stage)
+{
+    return stage >= RECORD_BUFFER && stage <= RECORD_BUFFER_LOADED;
+}
+
+/* What is in a file lies anywhere. Of an integer, 16 bits. */
 static float element(uint32_t dtype, const void *data, uint64_t i)
 {
-    const uint64_t bytes = fsdp_dtype_bytes(dtype);
+    const uint64_t bytes = fsdp_is_float(dtype)     ? fsdp_dtype_bytes(dtype)
+                           : dtype == FSDP_DTYPE_U8 ? 1
+                                                    : sizeof(uint16_t);
     union {
         float wide;
         uint16_t narrow;
     } x = {0.0f};
 
     memcpy(&x, (const char *)data + i * bytes, bytes);
-    return fsdp_load(dtype, &x, 0);
+    return fsdp_is_float(dtype) ? fsdp_load(dtype, &x, 0) : x.narrow;
 }
 
 static int take_tensor(const char *path, const struct safetensors_tensor *t,
@@ -79,10 +86,12 @@ static int take_tensor(const char *path, const struct safetensors_tensor *t,
                              error);
     }
     got.dtype = dtype_of(t);
-    if (got.dtype == FSDP_DTYPE_NONE || t->n_dims != 1) {
+    if (got.dtype == FSDP_DTYPE_NONE || t->n_dims != 1 ||
+        (!fsdp_is_float(got.dtype) && !is_of_buffer(got.stage))) {
         return refuse_tensor(path, t,
                              "F32, or BF16 or F16 of what is lent in a pass, "
-                             "of one dimension was expected",
+                             "or an integer of a buffer, of one dimension "
+                             "was expected",
                              error);
     }
     if (got.step > c->steps || got.microbatch >= c->microbatches ||
@@ -92,7 +101,7 @@ static int take_tensor(const char *path, const struct safetensors_tensor *t,
                              "of range",
                              error);
     }
-    got.n = t->shape[0];
+    got.n = t->shape[0] * record_digits(got.dtype);
     got.data = malloc(got.n * sizeof(*got.data) + 1);
     if (!got.data) {
         return record_fail(error, FSDP_ERR_NOMEM, where, "%s: out of memory",

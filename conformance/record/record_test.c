@@ -88,6 +88,54 @@ static void many_answers_are_read_back(void **state)
     record_release(&back);
 }
 
+/* Integers of buffers, of each width, come back to the last bit; and a kind of
+ * bytes that older records do not have. */
+static void buffers_are_read_back(void **state)
+{
+    static const uint32_t dtypes[] = {FSDP_DTYPE_U8, FSDP_DTYPE_I32,
+                                      FSDP_DTYPE_I64, FSDP_DTYPE_BF16};
+    static const float digits[] = {255.0f, 1.0f, 128.0f, 3.0f,
+                                   5.0f,   0.0f, 254.0f, 2.0f};
+    struct record_rank *rank;
+    struct record r;
+    struct record back;
+
+    make_record(&r);
+    rank = &r.rank[0];
+    rank->tensor =
+        realloc(rank->tensor, (rank->n_tensors + 4) * sizeof(*rank->tensor));
+    assert_non_null(rank->tensor);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct record_tensor *t = &rank->tensor[rank->n_tensors++];
+
+        *t = (struct record_tensor){.stage = RECORD_BUFFER + i % 4,
+                                    .parameter = i,
+                                    .n = 8,
+                                    .dtype = dtypes[i]};
+        t->data = malloc(sizeof(digits));
+        assert_non_null(t->data);
+        memcpy(t->data, digits, sizeof(digits));
+    }
+    record_sort(rank);
+    rank->memory.after_shard.live[FSDP_BUFFER] = 2;
+    rank->memory.peak[FSDP_BUFFER] = 2;
+    write_record(*state, &r);
+    assert_int_equal(record_read(*state, &back, NULL), FSDP_OK);
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct record_tensor *t =
+            record_find(&back.rank[0], RECORD_BUFFER + i, 0, 0, i, 0);
+
+        assert_non_null(t);
+        assert_int_equal(t->dtype, dtypes[i]);
+        assert_int_equal(t->n, 8);
+        assert_memory_equal(t->data, digits, sizeof(digits));
+    }
+    assert_int_equal(back.rank[0].memory.after_shard.live[FSDP_BUFFER], 2);
+    assert_int_equal(back.rank[1].memory.after_shard.live[FSDP_BUFFER], 0);
+    record_release(&r);
+    record_release(&back);
+}
+
 static void a_rank_without_files_is_not_present(void **state)
 {
     static const char *const lost[] = {"rank-1.json", "rank-1.safetensors"};
@@ -235,7 +283,7 @@ static const struct edit edits[] = {
      "step_sequences[1]: a number from 0 to 2"},
     {"rank-0.json", "\"step_sequences\": [1, ", "\"step_sequences\": [",
      "step_sequences: 2 elements, 3 to 3"},
-    {"rank-0.json", "\"peak\": [", "\"peak\": [1, ", "memory.peak: 8 elements"},
+    {"rank-0.json", "\"peak\": [", "\"peak\": [1, ", "memory.peak: 9 elements"},
     {"rank-0.json", "\"18446744073709551615\"", "\"18446744073709551616\"",
      "2^53"},
     {"rank-0.json", "\"18446744073709551615\"", "\"1\"", "2^53"},
@@ -243,8 +291,8 @@ static const struct edit edits[] = {
      "memory.allocations: 4 elements"},
     {"rank-0.json", "\"launches\": [", "\"launches\": [7, ",
      "memory.launches: 4 elements"},
-    {"rank-0.json", "\"zero-grad\", 0, [", "\"zero-grad\", 0, [1, ",
-     "memory.timeline[1]: 8 elements"},
+    {"rank-0.json", "\"zero-grad\", 0, [", "\"zero-grad\", 0, [1, 1, ",
+     "memory.timeline[1]: 9 elements"},
     {"rank-0.json", "\"zero-grad\"", "\"zero\"",
      "memory.timeline[1]: \"zero\""},
     {"rank-0.json", "\"zero-grad\"", "10",
@@ -499,6 +547,7 @@ int main(void)
         TEST(a_record_comes_back_bit_for_bit),
         TEST(writing_what_was_read_gives_the_same_bytes),
         TEST(many_answers_are_read_back),
+        TEST(buffers_are_read_back),
         TEST(a_rank_without_files_is_not_present),
         TEST(a_rank_that_failed_at_once_is_written),
         TEST(a_folder_without_a_case_is_no_record),

@@ -51,20 +51,33 @@ static const char *check_rank(const struct record_rank *r)
     }
     for (uint32_t i = 0; i < r->n_tensors; i++) {
         if (!record_stage_name(r->tensor[i].stage) ||
+            r->tensor[i].dtype > FSDP_DTYPE_U8 ||
             (r->tensor[i].n != 0 && !r->tensor[i].data)) {
-            return "a tensor of no stage, or without data";
+            return "a tensor of no stage or dtype, or without data";
         }
     }
     return NULL;
 }
 
-/* What was seen in 16 bits, so again: every value fits. */
-static uint16_t *narrowed(const struct record_tensor *t)
+static const char *const dtype_name[] = {
+    [FSDP_DTYPE_NONE] = "F32",  [FSDP_DTYPE_F32] = "F32",
+    [FSDP_DTYPE_BF16] = "BF16", [FSDP_DTYPE_F16] = "F16",
+    [FSDP_DTYPE_I32] = "I32",   [FSDP_DTYPE_I64] = "I64",
+    [FSDP_DTYPE_U8] = "U8"};
+
+/* What was seen in 16 bits, or of integers, so again: every value fits. */
+static void *narrowed(const struct record_tensor *t)
 {
     uint16_t *const to = malloc(t->n * sizeof(*to) + 1);
 
     for (uint64_t i = 0; to && i < t->n; i++) {
-        fsdp_store(t->dtype, to, i, t->data[i]);
+        if (fsdp_is_float(t->dtype)) {
+            fsdp_store(t->dtype, to, i, t->data[i]);
+        } else if (t->dtype == FSDP_DTYPE_U8) {
+            ((uint8_t *)to)[i] = (uint8_t)t->data[i];
+        } else {
+            to[i] = (uint16_t)t->data[i];
+        }
     }
     return to;
 }
@@ -72,10 +85,10 @@ static uint16_t *narrowed(const struct record_tensor *t)
 /* How a tensor is written; false: out of memory. Where it is not float32,
  * *own is what has to be freed. */
 static bool describe(const struct record_tensor *t, const char *name,
-                     uint16_t **own, struct safetensors_tensor *out)
+                     void **own, struct safetensors_tensor *out)
 {
-    const bool is_narrow =
-        t->dtype == FSDP_DTYPE_BF16 || t->dtype == FSDP_DTYPE_F16;
+    const bool is_wide =
+        t->dtype == FSDP_DTYPE_NONE || t->dtype == FSDP_DTYPE_F32;
 
     *out = (struct safetensors_tensor){.name = name,
                                        .dtype = "F32",
@@ -83,13 +96,14 @@ static bool describe(const struct record_tensor *t, const char *name,
                                        .shape = {t->n},
                                        .data = t->data,
                                        .bytes = t->n * sizeof(float)};
-    if (is_narrow) {
+    if (!is_wide) {
         *own = narrowed(t);
-        out->dtype = t->dtype == FSDP_DTYPE_BF16 ? "BF16" : "F16";
+        out->dtype = dtype_name[t->dtype];
+        out->shape[0] = t->n / record_digits(t->dtype);
         out->data = *own;
-        out->bytes = t->n * sizeof(**own);
+        out->bytes = out->shape[0] * fsdp_dtype_bytes(t->dtype);
     }
-    return !is_narrow || *own;
+    return is_wide || *own;
 }
 
 static int write_tensors(const char *directory, uint32_t rank,
@@ -101,7 +115,7 @@ static int write_tensors(const char *directory, uint32_t rank,
     char why[200] = "";
     char(*name)[RECORD_TENSOR_NAME_BYTES];
     struct safetensors_tensor *t;
-    uint16_t **own;
+    void **own;
     bool good = true;
     int status;
 

@@ -80,6 +80,46 @@ static bool no_private_channel_spoil(const struct expect *e, struct record *r)
 }
 
 /*
+ * comm.nothing-exchanged: what goes out of band is in no sequence. A save, a
+ * clip and a step that asks for found_inf may need it; plain training does not.
+ */
+static bool trains_plainly(const struct expect *e)
+{
+    return e->c->scenario == CASE_TRAIN && compare_case_communicates(e);
+}
+
+static bool nothing_exchanged_of_rank(const struct expect *e,
+                                      const struct record_rank *rank,
+                                      uint32_t k, struct finding *f)
+{
+    (void)e;
+    for (uint32_t i = 0; i < rank->n_answers; i++) {
+        if (strcmp(rank->answer[i].name, "exchanges") == 0) {
+            return finding_count(f, finding_at("run", -1, -1, k),
+                                 (uint32_t)rank->answer[i].status, 0,
+                                 "calls of exchange after shard");
+        }
+    }
+    return true;
+}
+
+static bool nothing_exchanged_spoil(const struct expect *e,
+                                    struct record_rank *rank)
+{
+    static const struct record_answer one = {"exchanges", 1};
+    struct record_answer *grown =
+        realloc(rank->answer, (rank->n_answers + 1u) * sizeof(*rank->answer));
+
+    (void)e;
+    if (!grown) {
+        return false;
+    }
+    rank->answer = grown;
+    rank->answer[rank->n_answers++] = one;
+    return true;
+}
+
+/*
  * comm.nothing-else: a barrier or a broadcast in the loop costs every rank,
  * every step.
  */
@@ -300,6 +340,16 @@ const struct requirement comm_requirements[] = {
      .holds = nothing_else_holds,
      .check = &check_each_collective,
      .collective = {.spoil = nothing_else_spoil}},
+    {.id = "comm.nothing-exchanged",
+     .text = "From the end of shard to that of plain training nothing goes "
+             "through `exchange`.",
+     .since = "1.0",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "run.completes",
+     .applies = trains_plainly,
+     .check = &check_each_rank,
+     .rank = {nothing_exchanged_of_rank, nothing_exchanged_spoil}},
     {.id = "comm.dims",
      .text = "All-gather and reduce-scatter run over the shard dimension, "
              "all-reduce over the replicate dimension.",

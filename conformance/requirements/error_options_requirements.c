@@ -31,7 +31,7 @@ static const struct requirement_check check_unclaimed = {
     .holds = unclaimed_holds, .spoil = unclaimed_spoil};
 
 /* error.unclaimed: dtypes of the options, or of a unit alone; a model of which
- * a parameter is frozen, or tied. */
+ * a parameter is frozen, or tied, or that has a buffer. */
 
 /* Which claim makes one of them right; NULL: none does. */
 static const char *claim_that_allows(const char *answer)
@@ -187,10 +187,11 @@ const struct requirement error_options_requirements[] = {
      .check = &check_unclaimed,
      .answers = {{"unclaimed-dtype", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
     {.id = "error.unclaimed",
-     .text = "Dtypes that are none, dtypes that an engine does not claim, of "
-             "all units or of one, and a frozen, a tied or an ignored "
-             "parameter, or one with a unit of its own, where it does not "
-             "claim that, are refused when sharding.",
+     .text =
+         "Dtypes that are none, dtypes that an engine does not claim, of "
+         "all units or of one, and a frozen, a tied or an ignored "
+         "parameter, one with a unit of its own, or a buffer, where it does "
+         "not claim that, are refused when sharding.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
@@ -208,7 +209,9 @@ const struct requirement error_options_requirements[] = {
           {"unclaimed-frozen", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unclaimed-shared", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unclaimed-parameter-units", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
-          {"unclaimed-ignored", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
+          {"unclaimed-ignored", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-buffers", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unknown-buffer-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED}}},
     /* Its parameter would be nobody's, and nobody would know. */
     {.id = "error.parameter-units",
      .text = "A parameter's unit that is neither one of the units nor none is "

@@ -39,6 +39,7 @@ extern const struct requirement thaw_requirements[];
 extern const struct requirement thaw_moves_requirements[];
 extern const struct requirement tied_requirements[];
 extern const struct requirement parameter_unit_requirements[];
+extern const struct requirement buffer_requirements[];
 extern const struct requirement scale_requirements[];
 extern const struct requirement control_requirements[];
 extern const struct requirement control_copy_requirements[];

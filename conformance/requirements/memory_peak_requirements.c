@@ -345,7 +345,7 @@ const struct requirement memory_peak_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_MEMORY,
-     .needs = "memory.peak-parameters memory.peak-gradients "
+     .needs = "memory.buffers memory.peak-parameters memory.peak-gradients "
               "memory.live-within-storage",
      .claim = "strict-memory",
      .applies = compare_case_strict,

@@ -37,6 +37,7 @@ static const struct requirement *const families[] = {
     thaw_moves_requirements,
     tied_requirements,
     parameter_unit_requirements,
+    buffer_requirements,
     mixed_requirements,
     mixed_sum_requirements,
     scale_requirements,

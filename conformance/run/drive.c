@@ -49,6 +49,16 @@ static struct driver driver_of(const struct drive *d, struct record_rank *out)
                            .out = out};
 }
 
+/* What goes out of band is no collective, and none is due in a step. */
+static int count_exchange(void *self, const void *mine, uint64_t bytes,
+                          void *all)
+{
+    struct driver *x = self;
+
+    x->exchanges += x->living && !x->ended;
+    return x->exchange(x->exchange_self, mine, bytes, all);
+}
+
 static void make_env(struct driver *x, struct world_rank *rank)
 {
     static const char *const names[] = {"replicate", "shard"};
@@ -65,8 +75,10 @@ static void make_env(struct driver *x, struct world_rank *rank)
                                .mesh = &x->mesh,
                                .comm = &rank->comm,
                                .error = &x->error,
-                               .exchange = rank->exchange,
-                               .exchange_self = rank->exchange_self};
+                               .exchange = count_exchange,
+                               .exchange_self = x};
+    x->exchange = rank->exchange;
+    x->exchange_self = rank->exchange_self;
     x->shared = rank->shared;
     x->shared_bytes = rank->shared_bytes;
 }
@@ -295,10 +307,12 @@ static int with_engine(struct driver *x)
     x->lent = calloc(x->model->n_parameters + 1u, sizeof(*x->lent));
     x->flags = calloc(x->model->n_parameters + 1u, sizeof(*x->flags));
     x->ignored = calloc(x->model->n_parameters + 1u, sizeof(*x->ignored));
-    if (!x->lent || !x->flags || !x->ignored) {
+    x->lent_buffer = calloc(x->model->n_buffers + 1u, sizeof(*x->lent_buffer));
+    if (!x->lent || !x->flags || !x->ignored || !x->lent_buffer) {
         free(x->lent);
         free(x->flags);
         free(x->ignored);
+        free(x->lent_buffer);
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t p = 0; p < x->model->n_parameters; p++) {
@@ -321,6 +335,7 @@ static int with_engine(struct driver *x)
     free(x->lent);
     free(x->flags);
     free(x->ignored);
+    free(x->lent_buffer);
     return status;
 }
 

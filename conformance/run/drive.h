@@ -85,6 +85,11 @@ struct driver {
     struct fsdp_sharded *sharded;
     struct workload_run *run;
 
+    /* The world's, and how often the engine has called it since it sharded. */
+    int (*exchange)(void *self, const void *mine, uint64_t bytes, void *all);
+    void *exchange_self;
+    uint64_t exchanges;
+
     bool alone;                /* in a world of one: no collective shows
                                   that the run gets on */
     uint32_t rank;             /* the record's, whatever env says */
@@ -113,6 +118,7 @@ struct driver {
     struct fsdp_stream *compute; /* that this driver opened */
     struct wire wire;            /* for the recorder */
     struct fsdp_tensor *lent;    /* [n_parameters]: gradients lent, by data */
+    struct fsdp_tensor *lent_buffer; /* [n_buffers]: the same of buffers */
 };
 
 /*

@@ -57,10 +57,27 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
     return status;
 }
 
+/* What is persisted begins with other values in a life that begins with a load:
+ * what is not loaded has the wrong bits. */
+static int initial_buffer(void *context, uint32_t b, uint64_t first, uint64_t n,
+                          void *out)
+{
+    struct driver *x = context;
+    const struct fsdp_model *model = x->model;
+    const int status = model->initial_buffer(model->context, b, first, n, out);
+
+    if (status == FSDP_OK && x->reborn && !x->serial &&
+        (model->buffer_flags[b] & FSDP_NOT_PERSISTED) == 0) {
+        memset(out, 0, n * fsdp_dtype_bytes(model->buffer_dtype[b]));
+    }
+    return status;
+}
+
 void drive_tell_model(struct driver *x)
 {
     x->told = *x->model;
     x->told.initial = initial;
+    x->told.initial_buffer = x->model->initial_buffer ? initial_buffer : NULL;
     x->told.context = x;
 }
 

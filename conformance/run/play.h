@@ -76,6 +76,16 @@ int play_wrong_freeze(struct driver *x, int *status);
 int play_wrong_freeze_unknown(struct driver *x, int *status);
 int play_wrong_freeze_by_two(struct driver *x, int *status);
 
+/* play_buffers.c: what the model asks for in a forward; what its module has
+ * left there, before the engine is told; and what rests, in a stage of the
+ * record. */
+int play_lend_buffer(void *self, uint32_t b, struct fsdp_tensor *out);
+int play_buffers_left(struct driver *x);
+int play_look_at_buffers(struct driver *x, uint32_t stage, uint32_t step);
+/* What was saved in a folder has of them; answers say so. */
+int play_saved_buffers(struct driver *x, const char *path);
+int play_wrong_buffer(struct driver *x, int *status);
+
 /* play_wrong.c: makes the call, and notes what was answered. */
 int play_wrong(struct driver *x, uint32_t call);
 /* INVALID if all parameters are refused so; else the first other answer. */

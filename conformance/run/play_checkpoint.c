@@ -251,6 +251,12 @@ int play_wait(struct driver *x, const struct script_action *a)
     if (case_is_tied(x->d->c) && !x->serial && !x->by_action) {
         FSDP_TRY(check_ties(x, a));
     }
+    if (case_has_buffers(x->d->c) && !x->serial && !x->by_action) {
+        char path[PATH_BYTES];
+
+        name_path(x, a->slot, path);
+        FSDP_TRY(play_saved_buffers(x, path));
+    }
     if (a->same && !x->serial) {
         FSDP_TRY(check_same(x, a));
     }

@@ -137,6 +137,41 @@ static void unclaimed_frozen(struct driver *x, struct offer *o)
     o->flags[x->model->n_parameters - 1] |= FSDP_FROZEN;
 }
 
+static int no_initial_buffer(void *context, uint32_t b, uint64_t first,
+                             uint64_t n, void *out)
+{
+    (void)context;
+    (void)b;
+    (void)first;
+    memset(out, 0, n * sizeof(float));
+    return FSDP_OK;
+}
+
+/* The model has one, of one element. */
+static void unclaimed_buffers(struct driver *x, struct offer *o)
+{
+    static const char *const name[] = {"offered"};
+    static const uint32_t module[] = {0};
+    static const uint32_t dtype[] = {FSDP_DTYPE_F32};
+    static const uint32_t flags[] = {0};
+    static const uint64_t numel[] = {1};
+
+    (void)x;
+    o->model.n_buffers = 1;
+    o->model.buffer_name = name;
+    o->model.buffer_module = module;
+    o->model.buffer_dtype = dtype;
+    o->model.buffer_flags = flags;
+    o->model.buffer_numel = numel;
+    o->model.initial_buffer = no_initial_buffer;
+}
+
+static void unknown_buffer_dtype(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.buffer_dtype = 99;
+}
+
 /* All of it is one unit, if two parameters are not in one. */
 static void join(struct driver *x, struct offer *o, uint32_t p, uint32_t q)
 {
@@ -444,6 +479,8 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE] = parameter_unit_out_of_range,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_PARAMETER_UNITS] = another_parameter_unit,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_IGNORED] = another_ignored,
+    [SCRIPT_CALL_UNCLAIMED_BUFFERS] = unclaimed_buffers,
+    [SCRIPT_CALL_UNKNOWN_BUFFER_DTYPE] = unknown_buffer_dtype,
 };
 
 /* ---- The offer ---------------------------------------------------------- */
@@ -508,6 +545,24 @@ static void *copy(const void *from, uint64_t n, size_t size)
     return to;
 }
 
+/* Who was built before models had buffers to be asked for is given none. */
+static bool is_too_old(const struct driver *x, uint32_t call)
+{
+    return call == SCRIPT_CALL_UNCLAIMED_BUFFERS &&
+           x->engine.size <
+               offsetof(struct fsdp_engine, buffer) + sizeof(x->engine.buffer);
+}
+
+static int refuse_for(struct driver *x, uint32_t call)
+{
+    *x->env.error =
+        (struct fsdp_error){.status = FSDP_ERR_UNSUPPORTED,
+                            .rank = (int32_t)x->env.rank,
+                            .where = "driver",
+                            .message = "the engine has no `buffer`"};
+    return drive_answer(x, script_calls[call].name, FSDP_ERR_UNSUPPORTED);
+}
+
 int play_offer(struct driver *x, uint32_t call)
 {
     const struct fsdp_model *m = x->model;
@@ -536,7 +591,9 @@ int play_offer(struct driver *x, uint32_t call)
     for (uint32_t p = 0; o.unit_of && p < n; p++) {
         o.unit_of[p] = fsdp_unit_of(m, x->units, p);
     }
-    if (!reads_units(x, call)) {
+    if (is_too_old(x, call)) {
+        status = refuse_for(x, call);
+    } else if (!reads_units(x, call)) {
         status = add_unread(x, script_calls[call].name);
     } else if (o.flags && o.alias && o.shape && o.n_dims && o.dtype &&
                o.of_module && o.of_parameter && o.unit_of && o.of_unit &&

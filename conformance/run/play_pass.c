@@ -80,12 +80,13 @@ static int access_grad(void *self, uint32_t p, struct fsdp_tensor *out)
 int play_open_run(struct driver *x)
 {
     struct workload_access access = {
-        access_param,
-        access_grad,
-        x,
-        x->d->script->scale.said ? &x->scaler.scale : NULL,
-        x->flags,
-        x->units->unit_of_parameter ? x->ignored : NULL};
+        .param = access_param,
+        .grad = access_grad,
+        .self = x,
+        .loss_scale = x->d->script->scale.said ? &x->scaler.scale : NULL,
+        .flags = x->flags,
+        .ignored = x->units->unit_of_parameter ? x->ignored : NULL,
+        .buffer = play_lend_buffer};
 
     return x->workload->open(x->d->model->model,
                              recorder_model_device(x->recorder), x->env.compute,
@@ -159,6 +160,7 @@ static int pass_point(struct driver *x, const struct script_action *a,
     if (point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD ||
         point == FSDP_PRE_RECOMPUTE) {
         FSDP_TRY(x->workload->compute(x->run, point, module));
+        FSDP_TRY(play_buffers_left(x));
     }
     return FSDP_OK;
 }

@@ -49,6 +49,9 @@ int play_note_shard(struct driver *x)
 
 int play_note_end(struct driver *x)
 {
+    if (x->exchanges > 0 && x->d->c->scenario == CASE_TRAIN) {
+        FSDP_TRY(drive_answer_number(x, "exchanges", x->exchanges));
+    }
     return mark(x, &x->out->end_sequence);
 }
 
@@ -210,6 +213,23 @@ static void visit_piece(void *context, const struct fsdp_piece *piece)
     }
 }
 
+/* The same of buffers, which rest behind as many steps. */
+static int look_at_buffers(struct driver *x, uint32_t stage, uint32_t step)
+{
+    if (x->model->n_buffers == 0) {
+        return FSDP_OK;
+    }
+    drive_place(x, RACE_AT_PIECES, 0);
+    if (stage == RECORD_LOADED) {
+        return play_look_at_buffers(x, RECORD_BUFFER_LOADED, step);
+    }
+    return stage == RECORD_REDUCED || stage == RECORD_CLIPPED
+               ? FSDP_OK
+               : play_look_at_buffers(
+                     x, RECORD_BUFFER,
+                     stage == RECORD_AFTER && !x->by_action ? step + 1 : step);
+}
+
 /* The stages of the record that a look fills, by what it follows. */
 static const uint32_t stages[SCRIPT_N_VERBS][4] = {
     [SCRIPT_AGAIN] = {1, RECORD_INITIAL},
@@ -244,5 +264,5 @@ int play_look(struct driver *x, const struct script_action *a)
         FSDP_TRY(x->engine.pieces(x->sharded, visit_piece, &v));
         FSDP_TRY(v.status);
     }
-    return FSDP_OK;
+    return look_at_buffers(x, stage[1], step);
 }

@@ -466,6 +466,7 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_SET_PREDIVIDE_INFINITE] = play_wrong_predivide_infinite,
     [SCRIPT_CALL_SET_PREDIVIDE_TINY] = play_wrong_predivide_tiny,
     [SCRIPT_CALL_SET_FACTOR_IN_PASS] = play_wrong_factor,
+    [SCRIPT_CALL_UNKNOWN_BUFFER] = play_wrong_buffer,
     [SCRIPT_CALL_STEP_WITH_PARTIALS] = step,
     [SCRIPT_CALL_CLIP_WITH_PARTIALS] = clip_as_usual,
     [SCRIPT_CALL_CLIP_WITH_PENDING] = clip_as_usual,

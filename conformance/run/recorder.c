@@ -313,23 +313,25 @@ static void note_read(struct recorder *r, uint32_t stage, const void *p,
                       uint64_t bytes)
 {
     bool seen = stage == RECORD_UNSHARDED || stage == RECORD_LOCAL_GRADIENT ||
-                stage == RECORD_SUMMONED;
+                stage == RECORD_SUMMONED || stage == RECORD_BUFFER_SEEN ||
+                stage == RECORD_BUFFER_LEFT;
 
     if (r->meter.race) {
         race_record(r->meter.race, seen, p, bytes);
     }
 }
 
-/* Element i of 16 bit values that lie where float32 ones will; the last comes
- * first. */
+/* Element i, or 16 bits of an integer, of what lies where float32 will; the
+ * last comes first. */
 static float widened(uint32_t dtype, const void *data, uint64_t i)
 {
     uint16_t bits;
-    float wide;
 
+    if (dtype == FSDP_DTYPE_U8) {
+        return ((const uint8_t *)data)[i];
+    }
     memcpy(&bits, (const char *)data + i * sizeof(bits), sizeof(bits));
-    wide = fsdp_load(dtype, &bits, 0);
-    return wide;
+    return fsdp_is_float(dtype) ? fsdp_load(dtype, &bits, 0) : bits;
 }
 
 bool recorder_has(const struct record_rank *out, uint32_t stage, uint32_t step,
@@ -350,13 +352,14 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
                     const void *device_data)
 {
     const struct fsdp_device *d = r->real_device;
+    const uint64_t digits = n * record_digits(dtype);
     struct record_tensor t = {stage,
                               step,
                               microbatch,
                               parameter,
                               first,
-                              n,
-                              malloc(n * sizeof(float) + 1),
+                              digits,
+                              malloc(digits * sizeof(float) + 1),
                               dtype};
     struct record_tensor *known = find_tensor(out, &t);
     struct record_tensor *grown;
@@ -365,14 +368,14 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
     if (!t.data) {
         return FSDP_ERR_NOMEM;
     }
-    if (!fsdp_is_float(dtype)) {
+    if (record_digits(dtype) == 0) {
         free(t.data);
         return FSDP_ERR_INVALID;
     }
     note_read(r, stage, device_data, n * fsdp_dtype_bytes(dtype));
     status = d->copy(d->self, NULL, t.data, device_data,
                      n * fsdp_dtype_bytes(dtype));
-    for (uint64_t i = n; dtype != FSDP_DTYPE_F32 && i > 0; i--) {
+    for (uint64_t i = digits; dtype != FSDP_DTYPE_F32 && i > 0; i--) {
         t.data[i - 1] = widened(dtype, t.data, i - 1);
     }
     if (status == FSDP_OK && r->crossing) {
@@ -380,8 +383,8 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
         free(t.data);
         t.data = NULL;
     }
-    if (status == FSDP_OK && known && known->n == n && known->data) {
-        for (uint64_t i = 0; i < n; i++) {
+    if (status == FSDP_OK && known && known->n == digits && known->data) {
+        for (uint64_t i = 0; i < digits; i++) {
             known->data[i] = known->data[i] + t.data[i];
         }
     }

@@ -83,7 +83,7 @@ bool recorder_has(const struct record_rank *out, uint32_t stage, uint32_t step,
                   uint32_t microbatch, uint32_t parameter, uint64_t first);
 /* Copies n elements of a dtype from the device and appends them, widened, as a
  * tensor; adds to it if the tensor is already there (a piece that is shown
- * twice). INVALID: no dtype of floating point. */
+ * twice); integers as record_digits says. INVALID: no dtype. */
 int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
                     uint32_t step, uint32_t microbatch, uint32_t parameter,
                     uint64_t first, uint64_t n, uint32_t dtype,

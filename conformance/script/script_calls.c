@@ -185,6 +185,13 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
                                       SCRIPT_AT_REST | SCRIPT_IN_PASS},
     [SCRIPT_CALL_GRAD_OF_IGNORED] = {"grad-of-ignored", SCRIPT_IN_PASS},
     [SCRIPT_CALL_FREEZE_OF_IGNORED] = {"freeze-of-ignored", SCRIPT_FREE},
+    [SCRIPT_CALL_UNKNOWN_BUFFER] = {"unknown-buffer",
+                                    SCRIPT_AT_REST | SCRIPT_IN_PASS},
+    [SCRIPT_CALL_UNCLAIMED_BUFFERS] = {"unclaimed-buffers", SCRIPT_UNTRAINED,
+                                       SCRIPT_IS_UNSUPPORTED, "buffers"},
+    [SCRIPT_CALL_UNKNOWN_BUFFER_DTYPE] = {"unknown-buffer-dtype",
+                                          SCRIPT_UNTRAINED,
+                                          SCRIPT_IS_UNSUPPORTED},
 };
 
 bool script_is_wrong(const struct script_inside *in)

@@ -67,6 +67,8 @@ static const char *claim_of_call(uint32_t call)
         {"reshard-while-", "unit-controls"},
         {"reshard-in-window", "unit-controls"},
         {"step-with-partials", "partial-replicas"},
+        {"unknown-buffer-dtype", NULL},
+        {"unknown-buffer", "buffers"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {

@@ -83,6 +83,9 @@ static void write_inside(const struct step *s)
                       " at 0 ! unshard-all-in-pass at 1 ! unknown-parameter"
                       " at 1 ! grad-in-forward at 1/1 ! point-after-last"
                       " at 1/1 ! end-of-another at 1/1 ! grad-after-backward");
+        if (case_has_buffers(s->c)) {
+            fprintf(s->f, " at 3 ! unknown-buffer");
+        }
         if (s->c->frozen != WORKLOAD_TRAINS_ALL) {
             for (uint32_t i = 9; i < 16; i++) { /* of the backward */
                 fprintf(s->f, " at %u/16 ! grad-of-frozen", i);
@@ -225,8 +228,9 @@ static void write_training(FILE *f, const struct run_case *c)
         fprintf(f,
                 "! point-before-begin\n! param-at-rest\n! grad-at-rest\n"
                 "! cancel-at-rest\n! end-at-rest\n! unknown-sequence\n"
-                "! step-groups\n! unknown-parameter\n%s",
-                c->wrap == CASE_WRAP_IGNORE ? "! freeze-of-ignored\n" : "");
+                "! step-groups\n! unknown-parameter\n%s%s",
+                c->wrap == CASE_WRAP_IGNORE ? "! freeze-of-ignored\n" : "",
+                case_has_buffers(c) ? "! unknown-buffer\n" : "");
     }
     write_steps(f, c, 0, c->steps);
     if (c->scenario == CASE_SUMMON) {

@@ -6,6 +6,8 @@
  */
 #include "impl_checkpoint.h"
 
+#include <stdlib.h>
+
 /* What a load replaces, of the one form or of the other. */
 struct replaced {
     struct fsdp_sharded *s;
@@ -80,25 +82,59 @@ static int rest(struct fsdp_sharded *s)
     return s->env->device->sync(s->env->device->self, NULL);
 }
 
-static int replace(struct fsdp_sharded *s, struct checkpoint *c)
+/* What is loaded of buffers waits in host memory until all else is there. */
+static int fetch_buffers(struct fsdp_sharded *s, struct checkpoint *c,
+                         void **stored, char *why)
+{
+    for (uint32_t b = 0; b < s->model->n_buffers; b++) {
+        if (!impl_persists(s, b)) {
+            continue;
+        }
+        stored[b] = impl_stored_buffer(s, b);
+        if (!stored[b]) {
+            return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        }
+        FSDP_TRY(checkpoint_read(c, s->model->buffer_name[b], 0,
+                                 s->model->buffer_numel[b], stored[b], why));
+    }
+    return FSDP_OK;
+}
+
+static int take_buffers(struct fsdp_sharded *s, void **stored)
+{
+    for (uint32_t b = 0; b < s->model->n_buffers; b++) {
+        if (stored[b]) {
+            FSDP_TRY(impl_write_buffer(s, b, stored[b]));
+        }
+    }
+    return FSDP_OK;
+}
+
+static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **stored)
 {
     const struct impl_checkpoints *own = s->checkpoints;
     char why[CHECKPOINT_WHY_BYTES] = "the device does not come to rest";
     struct replaced x = {s, checkpoint_is_local(c) ? &own->flat : &own->named};
     const struct checkpoint_target target = {
         &x.h->table,
-        {x.h->slice, x.h->n, read_held, &x},
+        {.slice = x.h->slice, .n = x.h->n, .read = read_held, .context = &x},
         write_held,
         s->steps == 0 && !s->loaded ? remake : NULL};
     struct checkpoint_kept kept = {0};
     int status = rest(s);
 
     if (status == FSDP_OK) {
+        status = fetch_buffers(s, c, stored, why);
+    }
+    if (status == FSDP_OK) {
         status = checkpoint_keep(c, s->env->rank, s->env->world, &kept, why);
     }
     status = checkpoint_agree(s->env, "impl.load", status, why);
     if (status == FSDP_OK) {
         status = checkpoint_replace(s->env, c, &target, &s->torn);
+    }
+    if (status == FSDP_OK) {
+        status = take_buffers(s, stored);
     }
     if (status == FSDP_OK) {
         take_state(s, &kept);
@@ -113,6 +149,7 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
 int impl_load(struct fsdp_sharded *s, const char *directory)
 {
     struct checkpoint *c;
+    void **stored;
     int status;
 
     if (s->sequence || s->all_unsharded ||
@@ -124,7 +161,12 @@ int impl_load(struct fsdp_sharded *s, const char *directory)
     FSDP_TRY(checkpoint_load_open(s->env, directory,
                                   &s->checkpoints->named.table,
                                   &s->checkpoints->flat.table, &c));
-    status = replace(s, c);
+    stored = calloc(s->model->n_buffers + (size_t)1, sizeof(*stored));
+    status = stored ? replace(s, c, stored) : impl_out_of_memory(s->env);
+    for (uint32_t b = 0; stored && b < s->model->n_buffers; b++) {
+        free(stored[b]);
+    }
+    free(stored);
     checkpoint_close(c);
     return status;
 }

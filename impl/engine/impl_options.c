@@ -6,6 +6,7 @@
 #include "impl_state.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +32,25 @@ static int check_mesh(const struct fsdp_env *env)
     return FSDP_OK;
 }
 
+static int check_buffer(const struct fsdp_env *env,
+                        const struct fsdp_model *model, uint32_t b)
+{
+    const bool begins =
+        model->size >= offsetof(struct fsdp_model, initial_buffer) +
+                           sizeof(model->initial_buffer) &&
+        model->initial_buffer;
+
+    return begins && model->buffer_module[b] < model->n_modules &&
+                   fsdp_dtype_bytes(model->buffer_dtype[b]) > 0
+               ? FSDP_OK
+               : impl_fail(env, FSDP_ERR_INVALID, WHERE,
+                           "buffer %s: module %u of %u, dtype %u, %s",
+                           model->buffer_name[b], model->buffer_module[b],
+                           model->n_modules, model->buffer_dtype[b],
+                           begins ? "with initial values"
+                                  : "without initial_buffer");
+}
+
 static int check_model(const struct fsdp_env *env,
                        const struct fsdp_model *model)
 {
@@ -47,6 +67,9 @@ static int check_model(const struct fsdp_env *env,
             return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
                              "parameter %s is not float32", name);
         }
+    }
+    for (uint32_t b = 0; b < model->n_buffers; b++) {
+        FSDP_TRY(check_buffer(env, model, b));
     }
     return FSDP_OK;
 }
@@ -168,7 +191,7 @@ static int check_unit(const struct fsdp_env *env,
         {"reduce_dtype", units->reduce_dtype, FSDP_DTYPE_F16},
         {"sum_dtype", units->sum_dtype, FSDP_DTYPE_F16},
         {"output_dtype", units->output_dtype, FSDP_DTYPE_F32},
-        {"buffer_dtype", units->buffer_dtype, FSDP_DTYPE_F32},
+        {"buffer_dtype", units->buffer_dtype, FSDP_DTYPE_F16},
     };
 
     snprintf(of, sizeof(of), " of unit %u", u);
@@ -280,7 +303,7 @@ static int check_claims(const struct fsdp_env *env,
         {"reduce_dtype", o->reduce_dtype, FSDP_DTYPE_F16},
         {"sum_dtype", o->sum_dtype, FSDP_DTYPE_F16},
         {"output_dtype", o->output_dtype, FSDP_DTYPE_F32},
-        {"buffer_dtype", o->buffer_dtype, FSDP_DTYPE_F32},
+        {"buffer_dtype", o->buffer_dtype, FSDP_DTYPE_F16},
     };
 
     for (uint32_t i = 0; i < sizeof(dtype) / sizeof(dtype[0]); i++) {

@@ -100,7 +100,7 @@ static int hold_flat(struct fsdp_sharded *s, struct impl_holding *h)
                        k > 0 ? x->state[k - 1] : x->shard);
         }
     }
-    return FSDP_OK;
+    return checkpoint_table_add_buffers(s->model, &h->table);
 }
 
 static void release_holding(struct impl_holding *h)
@@ -264,6 +264,53 @@ static int check_state(struct fsdp_sharded *s)
                : FSDP_OK;
 }
 
+/* Those that persist, of rank 0: buffers stand last in any table. */
+static int take_buffers(struct fsdp_sharded *s, uint32_t n_entries,
+                        struct checkpoint_whole *whole, uint32_t *n)
+{
+    const uint32_t first = n_entries - s->model->n_buffers;
+
+    *n = 0;
+    for (uint32_t b = 0; s->env->rank == 0 && b < s->model->n_buffers; b++) {
+        void *stored = impl_persists(s, b) ? impl_stored_buffer(s, b) : NULL;
+
+        if (!impl_persists(s, b)) {
+            continue;
+        }
+        if (!stored) {
+            return impl_out_of_memory(s->env);
+        }
+        whole[(*n)++] = (struct checkpoint_whole){first + b, stored};
+        FSDP_TRY(impl_read_buffer(s, b, stored));
+    }
+    return FSDP_OK;
+}
+
+/* Rank 0 may be alone with a failure, and the others would wait for it. */
+static int begin_with(struct fsdp_sharded *s,
+                      struct checkpoint_request *request)
+{
+    struct impl_checkpoints *const c = s->checkpoints;
+    struct checkpoint_whole *whole =
+        calloc(s->model->n_buffers + (size_t)1, sizeof(*whole));
+    uint32_t n = 0;
+    int status =
+        whole ? take_buffers(s, request->table->n, whole, &n) : FSDP_ERR_NOMEM;
+
+    status = checkpoint_agree(s->env, "impl.save_begin", status,
+                              "the device does not give a buffer");
+    if (status == FSDP_OK) {
+        request->source.whole = whole;
+        request->source.n_whole = n;
+        status = checkpoint_begin(request, &c->saving);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        free((void *)whole[i].data);
+    }
+    free(whole);
+    return status;
+}
+
 static int begin(struct fsdp_sharded *s, const struct fsdp_save *save)
 {
     static const char *const layout[] = {"flat", "per-parameter"};
@@ -288,9 +335,11 @@ static int begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     request.own = own;
     c->saved = save->form == FSDP_SAVE_LOCAL ? &c->flat : &c->named;
     request.table = &c->saved->table;
-    request.source = (struct checkpoint_source){c->saved->slice, c->saved->n,
-                                                read_snapshot, c};
-    status = checkpoint_begin(&request, &c->saving);
+    request.source = (struct checkpoint_source){.slice = c->saved->slice,
+                                                .n = c->saved->n,
+                                                .read = read_snapshot,
+                                                .context = c};
+    status = begin_with(s, &request);
     free(own);
     return status;
 }

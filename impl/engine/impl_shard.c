@@ -181,7 +181,8 @@ static int make(struct fsdp_sharded *s)
     FSDP_TRY(impl_agree(s));
     FSDP_TRY(open_streams(s));
     FSDP_TRY(impl_slots_make(s));
-    return impl_initialise(s);
+    FSDP_TRY(impl_initialise(s));
+    return impl_make_buffers(s);
 }
 
 int impl_shard(const struct fsdp_env *env, const struct fsdp_model *model,
@@ -243,6 +244,7 @@ void impl_destroy(struct fsdp_sharded *s)
         s->env->device->free(s->env->device->self, s->unit[u].own_states);
     }
     impl_slots_release(s);
+    impl_release_buffers(s);
     impl_release_plans(s, s->plan);
     free(s->in_backward);
     free(s->flags);

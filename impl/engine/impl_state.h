@@ -8,7 +8,7 @@
  * is stored), impl_trace.c and impl_arena.c (the same if nothing runs ahead),
  * impl_unshard.c, impl_gradient.c, impl_pack.c, impl_reduce.c (the cycle of a
  * unit), impl_controls.c (its knobs), impl_thaw.c (what trains),
- * impl_optimizer.c, impl_points.c and
+ * impl_buffers.c, impl_optimizer.c, impl_points.c and
  * impl_between.c (the functions of the contract), impl_save.c,
  * impl_gather_full.c and impl_load.c (checkpoints), impl_shard.c and
  * impl_vtable.c.
@@ -156,6 +156,12 @@ struct impl_block {
     uint64_t room; /* words */
 };
 
+/* A buffer of the model, at rest. */
+struct impl_buffer {
+    uint32_t dtype;
+    void *p;
+};
+
 /* What staging holds besides nothing. */
 enum {
     IMPL_STAGE_FRESH = 1, /* gradients that meet older ones */
@@ -180,6 +186,7 @@ struct fsdp_sharded {
     struct impl_index of_unit, of_module;
     struct impl_span *span;
     uint32_t n_spans;
+    struct impl_buffer *buffer; /* [n_buffers] */
     struct impl_extent *extent; /* [n_units], for plans */
     uint64_t *module_words;     /* [n_modules], of gradients */
     struct impl_plan *plan;     /* [n_sequences] */
@@ -378,6 +385,17 @@ int impl_reshard_kept(struct fsdp_sharded *s);
 int impl_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value);
 /* INVALID: a unit has a gradient that is not complete. */
 int impl_check_reduced(const struct fsdp_sharded *s, const char *where);
+
+/* ---- impl_buffers.c ---- */
+int impl_make_buffers(struct fsdp_sharded *s); /* with initial values */
+void impl_release_buffers(struct fsdp_sharded *s);
+int impl_buffer(struct fsdp_sharded *s, uint32_t b, struct fsdp_tensor *out);
+/* A checkpoint has it. Host memory for it there, the caller's to free; and what
+ * rests, to that memory and from it. */
+bool impl_persists(const struct fsdp_sharded *s, uint32_t b);
+void *impl_stored_buffer(struct fsdp_sharded *s, uint32_t b);
+int impl_read_buffer(struct fsdp_sharded *s, uint32_t b, void *stored);
+int impl_write_buffer(struct fsdp_sharded *s, uint32_t b, void *stored);
 
 /* ---- impl_thaw.c ---- */
 int impl_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on);

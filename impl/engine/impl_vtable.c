@@ -27,6 +27,7 @@ static const char *const claims[] = {
     "shared",
     "parameter-units",
     "ignored",
+    "buffers",
     "scripts",
     "sgd",
     "momentum",
@@ -85,7 +86,8 @@ const struct fsdp_engine *fsdp_impl_engine(void)
         .loaded_extra = impl_loaded_extra,
         .set = impl_set,
         .unshard = impl_unshard_unit,
-        .reshard = impl_reshard_unit};
+        .reshard = impl_reshard_unit,
+        .buffer = impl_buffer};
 
     return &engine;
 }

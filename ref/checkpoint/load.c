@@ -5,6 +5,8 @@
  */
 #include "checkpoints.h"
 
+#include <stdlib.h>
+
 static int write_slice(void *context, uint32_t i, uint64_t at, uint64_t n,
                        const float *from)
 {
@@ -45,8 +47,40 @@ static void take_steps(struct fsdp_sharded *s, const struct checkpoint *c)
     }
 }
 
+/* What the checkpoint has of each buffer, in host memory; of what is not
+ * persisted nothing. */
+static int read_buffers(struct fsdp_sharded *s, struct checkpoint *c,
+                        void **value, char *why)
+{
+    const struct fsdp_model *model = s->model;
+
+    for (uint32_t b = 0; b < model->n_buffers; b++) {
+        uint64_t n = model->buffer_numel[b];
+        if (model->buffer_flags[b] & FSDP_NOT_PERSISTED) {
+            continue;
+        }
+        value[b] = malloc(n * fsdp_dtype_bytes(model->buffer_dtype[b]) + 1);
+        if (!value[b]) {
+            return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        }
+        FSDP_TRY(
+            checkpoint_read(c, model->buffer_name[b], 0, n, value[b], why));
+    }
+    return FSDP_OK;
+}
+
+static int take_buffers(struct fsdp_sharded *s, void *const *value)
+{
+    for (uint32_t b = 0; b < s->model->n_buffers; b++) {
+        if (value[b]) {
+            FSDP_TRY(ref_write_buffer(s, b, value[b]));
+        }
+    }
+    return FSDP_OK;
+}
+
 /* All ranks have found all files whole: what fails now is the system. */
-static int replace(struct fsdp_sharded *s, struct checkpoint *c)
+static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **value)
 {
     char why[CHECKPOINT_WHY_BYTES] = "";
     bool local = checkpoint_is_local(c);
@@ -55,12 +89,17 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
         ref_checkpoint_source(s, local), local ? write_local : write_slice,
         s->steps == 0 && !s->loaded ? remake : NULL};
     struct checkpoint_kept kept = {0};
-    int status = checkpoint_agree(
-        s->env, "ref.load",
-        checkpoint_keep(c, s->env->rank, s->env->world, &kept, why), why);
+    int status = read_buffers(s, c, value, why);
 
     if (status == FSDP_OK) {
+        status = checkpoint_keep(c, s->env->rank, s->env->world, &kept, why);
+    }
+    status = checkpoint_agree(s->env, "ref.load", status, why);
+    if (status == FSDP_OK) {
         status = checkpoint_replace(s->env, c, &target, &s->torn);
+    }
+    if (status == FSDP_OK) {
+        status = take_buffers(s, value);
     }
     if (status == FSDP_OK) {
         take_steps(s, c);
@@ -78,6 +117,7 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c)
 int ref_load(struct fsdp_sharded *s, const char *directory)
 {
     struct checkpoint *c;
+    void **value = NULL;
     int status;
 
     if (s->sequence || s->all_unsharded ||
@@ -91,8 +131,15 @@ int ref_load(struct fsdp_sharded *s, const char *directory)
     /* Work may still read or write what is replaced. */
     status = s->env->device->sync(s->env->device->self, NULL);
     if (status == FSDP_OK) {
-        status = replace(s, c);
+        value = calloc(s->model->n_buffers + (size_t)1, sizeof(*value));
+        status = value ? replace(s, c, value)
+                       : ref_fail(s->env, FSDP_ERR_NOMEM, "ref.load",
+                                  "out of memory");
     }
+    for (uint32_t b = 0; value && b < s->model->n_buffers; b++) {
+        free(value[b]);
+    }
+    free(value);
     checkpoint_close(c);
     return status;
 }

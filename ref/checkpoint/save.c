@@ -55,7 +55,41 @@ static int local_table(struct fsdp_sharded *s, struct ref_checkpoints *c)
                                           &n, k > 0, NULL));
         }
     }
-    return FSDP_OK;
+    return checkpoint_table_add_buffers(s->model, &c->local);
+}
+
+/* What rank 0 has of buffers is what is saved. */
+static int keep_buffers(struct fsdp_sharded *s, uint32_t first,
+                        struct checkpoint_whole **out, uint32_t *n)
+{
+    struct checkpoint_whole *all =
+        calloc(s->model->n_buffers + (size_t)1, sizeof(*all));
+
+    *n = 0;
+    *out = all;
+    for (uint32_t b = 0; all && s->env->rank == 0 && b < s->model->n_buffers;
+         b++) {
+        uint32_t dtype = s->model->buffer_dtype[b];
+        void *data;
+        if (s->model->buffer_flags[b] & FSDP_NOT_PERSISTED) {
+            continue;
+        }
+        data = malloc(s->buffer[b].numel * fsdp_dtype_bytes(dtype) + 1);
+        if (!data) {
+            return FSDP_ERR_NOMEM;
+        }
+        all[(*n)++] = (struct checkpoint_whole){first + b, data};
+        FSDP_TRY(ref_read_buffer(s, b, data));
+    }
+    return all ? FSDP_OK : FSDP_ERR_NOMEM;
+}
+
+static void forget_buffers(struct checkpoint_whole *all, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        free((void *)all[i].data);
+    }
+    free(all);
 }
 
 static void list_slices(struct fsdp_sharded *s, struct ref_checkpoints *c)
@@ -268,9 +302,11 @@ struct checkpoint_source ref_checkpoint_source(struct fsdp_sharded *s,
 {
     const struct ref_checkpoints *c = s->checkpoints;
 
-    return (struct checkpoint_source){local ? c->local_slice : c->slice,
-                                      local ? c->n_local : c->n,
-                                      local ? read_local : read_slice, s};
+    return (struct checkpoint_source){.slice =
+                                          local ? c->local_slice : c->slice,
+                                      .n = local ? c->n_local : c->n,
+                                      .read = local ? read_local : read_slice,
+                                      .context = s};
 }
 
 bool ref_has_gradients(const struct fsdp_sharded *s)
@@ -325,6 +361,7 @@ int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     struct ref_checkpoints *c;
     bool local = save->form == FSDP_SAVE_LOCAL;
     struct checkpoint_own_steps *own;
+    struct checkpoint_whole *whole = NULL;
     int status;
 
     FSDP_TRY(check_state(s));
@@ -348,7 +385,13 @@ int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
                         "out of memory");
     }
     request.own = own;
-    status = checkpoint_begin(&request, &c->saving);
+    status = keep_buffers(s, request.table->n - s->model->n_buffers, &whole,
+                          &request.source.n_whole);
+    request.source.whole = whole;
+    if (status == FSDP_OK) {
+        status = checkpoint_begin(&request, &c->saving);
+    }
+    forget_buffers(whole, request.source.n_whole);
     free(own);
     FSDP_TRY(status);
     if (save->form == FSDP_SAVE_FULL && save->rank0_only) {

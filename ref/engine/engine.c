@@ -302,6 +302,7 @@ static const char *const claims[] = {
     "shared",
     "parameter-units",
     "ignored",
+    "buffers",
     "scripts",
     "sgd",
     "momentum",
@@ -359,7 +360,8 @@ const struct fsdp_engine *fsdp_ref_engine(void)
         .loaded_extra = ref_loaded_extra,
         .set = ref_set,
         .unshard = ref_unshard_unit,
-        .reshard = ref_reshard_unit};
+        .reshard = ref_reshard_unit,
+        .buffer = ref_buffer};
 
     return &engine;
 }

@@ -45,6 +45,26 @@ static int check_mesh(const struct fsdp_env *env)
     return FSDP_OK;
 }
 
+static int check_buffer(const struct fsdp_env *env,
+                        const struct fsdp_model *model, uint32_t b)
+{
+    const char *name = model->buffer_name[b];
+
+    if (model->buffer_module[b] >= model->n_modules ||
+        fsdp_dtype_bytes(model->buffer_dtype[b]) == 0) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "buffer %s has module %u of %u, dtype %u", name,
+                        model->buffer_module[b], model->n_modules,
+                        model->buffer_dtype[b]);
+    }
+    if (model->size <= offsetof(struct fsdp_model, initial_buffer) ||
+        !model->initial_buffer) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "buffer %s has no initial_buffer", name);
+    }
+    return FSDP_OK;
+}
+
 static int check_model(const struct fsdp_env *env,
                        const struct fsdp_model *model)
 {
@@ -54,6 +74,9 @@ static int check_model(const struct fsdp_env *env,
                             "parameter %s is not float32",
                             model->parameter_name[p]);
         }
+    }
+    for (uint32_t b = 0; b < model->n_buffers; b++) {
+        FSDP_TRY(check_buffer(env, model, b));
     }
     return FSDP_OK;
 }
@@ -159,6 +182,20 @@ struct ref_dtypes ref_dtypes(const struct fsdp_options *o,
     return d;
 }
 
+/* Integers are never cast. */
+uint32_t ref_buffer_dtype(const struct fsdp_options *o,
+                          const struct fsdp_units *units,
+                          const struct fsdp_model *model, uint32_t b)
+{
+    uint32_t u = units->unit_of_module[model->buffer_module[b]];
+    uint32_t stored = model->buffer_dtype[b];
+    uint32_t asked = u == FSDP_NO_UNIT
+                         ? o->buffer_dtype
+                         : own(units->buffer_dtype, u, o->buffer_dtype);
+
+    return stored > FSDP_DTYPE_F16 ? stored : or_else(asked, stored);
+}
+
 /* A factor of a unit, or of the options, or what it is by default. */
 static float factor_of(const float *of_unit, uint32_t u, float option,
                        float usual)
@@ -200,7 +237,7 @@ static int check_dtypes(const struct fsdp_env *env,
         {"reduce_dtype", o->reduce_dtype, units->reduce_dtype, FSDP_DTYPE_F16},
         {"sum_dtype", o->sum_dtype, units->sum_dtype, FSDP_DTYPE_F16},
         {"output_dtype", o->output_dtype, units->output_dtype, FSDP_DTYPE_F32},
-        {"buffer_dtype", o->buffer_dtype, units->buffer_dtype, FSDP_DTYPE_F32},
+        {"buffer_dtype", o->buffer_dtype, units->buffer_dtype, FSDP_DTYPE_F16},
     };
     struct ref_dtypes d;
 

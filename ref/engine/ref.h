@@ -47,6 +47,10 @@ struct ref_factors {
     float behind; /* it: predivide factor / divide factor */
 };
 struct ref_factors ref_factors(struct ref_divisors d);
+/* Of a buffer: as it rests. */
+uint32_t ref_buffer_dtype(const struct fsdp_options *options,
+                          const struct fsdp_units *units,
+                          const struct fsdp_model *model, uint32_t b);
 /* options.c: refuses what does not fit, and what is not claimed. */
 int ref_check(const struct fsdp_env *env, const struct fsdp_model *model,
               const struct fsdp_units *units,
@@ -76,6 +80,11 @@ struct ref_hyper ref_hyper(uint32_t optimizer,
 struct fsdp_op ref_optimizer_op(const struct ref_hyper *h, uint64_t n,
                                 const float *g, float *w, float *const *state);
 uint32_t ref_optimizer_states(uint32_t optimizer); /* 0, 1 or 2 */
+
+/* buffers.c: n elements in host memory, each rounded once, or widened; of equal
+ * dtypes, of integers too, the same bytes. */
+void ref_convert_host(uint64_t n, uint32_t from, const void *x, uint32_t to,
+                      void *y);
 
 /* tensor.c: data of a dtype in the shape of parameter p. */
 struct fsdp_tensor ref_tensor(const struct fsdp_env *env,

@@ -41,6 +41,12 @@ static int check_agreement(const struct fsdp_sharded *s)
         mine = hash(mine, &s->parameter[p].frozen, sizeof(bool));
         mine = hash(mine, &s->parameter[p].numbers, sizeof(struct ref_numbers));
     }
+    for (uint32_t b = 0; b < model->n_buffers; b++) {
+        mine = hash(mine, model->buffer_name[b], strlen(model->buffer_name[b]));
+        mine = hash(mine, &model->buffer_numel[b], sizeof(uint64_t));
+        mine = hash(mine, &model->buffer_dtype[b], sizeof(uint32_t));
+        mine = hash(mine, &model->buffer_flags[b], sizeof(uint32_t));
+    }
     FSDP_TRY(env->exchange(env->exchange_self, &mine, sizeof(mine), all));
     for (uint32_t r = 0; r < env->world; r++) {
         if (all[r] != all[0]) {
@@ -145,7 +151,8 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     ref_set_steps(s, 0, (const float[2]){1.0f, 1.0f});
     ref_layout(s);
     FSDP_TRY(check_agreement(s));
-    return ref_initialise(s);
+    FSDP_TRY(ref_initialise(s));
+    return ref_make_buffers(s, &known_units);
 }
 
 void ref_destroy(struct fsdp_sharded *s)
@@ -165,6 +172,7 @@ void ref_destroy(struct fsdp_sharded *s)
         ref_drop(s, &s->unit[u].state[0]);
         ref_drop(s, &s->unit[u].state[1]);
     }
+    ref_drop_buffers(s);
     for (uint32_t q = 0; s->action && q < s->model->n_sequences; q++) {
         free(s->action[q]);
     }

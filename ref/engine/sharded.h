@@ -5,8 +5,8 @@
  *
  * Read in this order: layout.c (shard), window.c (when), unit.c (unshard,
  * reshard, accumulate), reduce.c, controls.c (a unit's knobs), thaw.c (what is
- * trained), optimizer.c (step), shard.c and engine.c (the functions of the
- * contract). unsharded.c is the run that nobody shards.
+ * trained), optimizer.c (step), buffers.c, shard.c and engine.c (the functions
+ * of the contract). unsharded.c is the run that nobody shards.
  */
 #ifndef FSDP_CTS_SHARDED_H
 #define FSDP_CTS_SHARDED_H
@@ -85,6 +85,13 @@ struct ref_parameter {
                     * or may be, or is of another dtype */
 };
 
+/* A buffer, where it rests. */
+struct ref_buffer {
+    uint32_t dtype;
+    uint64_t numel;
+    void *data;
+};
+
 /* What to do with a unit at a point of a sequence. */
 enum {
     REF_UNSHARD = 1,  /* a window begins */
@@ -107,6 +114,7 @@ struct fsdp_sharded {
     struct ref_unit *unit;           /* [n_units] */
     struct ref_parameter *parameter; /* [n_parameters] */
     struct ref_part *part;           /* [n_parts], parameters ascending */
+    struct ref_buffer *buffer;       /* [n_buffers] */
     uint32_t n_parts;
     uint32_t n_states; /* of the optimizer: 0, 1, 2 */
     bool *uses;        /* [n_modules][n_units]: its points are the unit's */
@@ -199,6 +207,14 @@ void ref_set_knobs(struct fsdp_sharded *s, const struct fsdp_units *units);
 void ref_turn_knobs(struct fsdp_sharded *s);
 /* INVALID: a unit has a gradient that is not complete. */
 int ref_check_reduced(const struct fsdp_sharded *s, const char *where);
+
+/* buffers.c: with initial values; and back. */
+int ref_make_buffers(struct fsdp_sharded *s, const struct fsdp_units *units);
+void ref_drop_buffers(struct fsdp_sharded *s);
+int ref_buffer(struct fsdp_sharded *s, uint32_t b, struct fsdp_tensor *out);
+/* From, and to, host memory, in the dtype that it is stored in. */
+int ref_write_buffer(struct fsdp_sharded *s, uint32_t b, const void *stored);
+int ref_read_buffer(struct fsdp_sharded *s, uint32_t b, void *stored);
 
 /* thaw.c */
 int ref_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on);

@@ -220,7 +220,8 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
         s->numbers[p] = ref_numbers(&s->options, p);
     }
     lay_out(s);
-    return fill(s);
+    FSDP_TRY(fill(s));
+    return unsharded_make_buffers(s, &known_units);
 }
 
 static void destroy(struct fsdp_sharded *s)
@@ -236,6 +237,7 @@ static void destroy(struct fsdp_sharded *s)
     unsharded_drop(s, &s->lent);
     unsharded_drop(s, &s->state[0]);
     unsharded_drop(s, &s->state[1]);
+    unsharded_free_buffers(s);
     free(s->start);
     free(s->offset);
     free(s->block);
@@ -473,7 +475,8 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
         .destroy = destroy,
         .set = unsharded_set,
         .unshard = unsharded_unshard,
-        .reshard = unsharded_reshard};
+        .reshard = unsharded_reshard,
+        .buffer = unsharded_buffer};
 
     return &engine;
 }

@@ -67,6 +67,9 @@ struct fsdp_sharded {
     bool *sync, *all_reduce, *backwards;
     bool *next_all_reduce; /* [n_units] */
     struct kept *saving;   /* not waited for yet */
+    char *buffers; /* [ranks][buffer_room]: buffers, one behind the other */
+    uint64_t buffer_room;
+    uint32_t *buffer_dtype; /* [n_buffers]: as they rest */
 };
 
 /* unsharded.c: storage of [total] elements for a value of `kind`; and back. */
@@ -112,6 +115,17 @@ int unsharded_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                   float value);
 int unsharded_unshard(struct fsdp_sharded *s, uint32_t unit);
 int unsharded_reshard(struct fsdp_sharded *s, uint32_t unit);
+
+/* unsharded_buffers.c: of each rank; and what is kept of them, in the dtypes
+ * that they are stored in: that of the first rank, which all then have. */
+int unsharded_make_buffers(struct fsdp_sharded *s,
+                           const struct fsdp_units *units);
+void unsharded_free_buffers(struct fsdp_sharded *s);
+int unsharded_buffer(struct fsdp_sharded *s, uint32_t b,
+                     struct fsdp_tensor *out);
+uint64_t unsharded_kept_bytes(const struct fsdp_sharded *s);
+int unsharded_keep_buffers(struct fsdp_sharded *s, char *to);
+int unsharded_take_buffers(struct fsdp_sharded *s, const char *from);
 
 /* unsharded_fold.c: folds what sync has closed, in order, adds it to what was
  * folded before, and forgets it. */

@@ -18,6 +18,8 @@ struct kept {
     uint32_t n_parameters;
     float *data;       /* [3][total]: values, states */
     float (*power)[2]; /* [n_parameters] */
+    char *buffers;
+    uint64_t buffer_bytes;
 };
 
 /* Stands in env->engine, from open to close. */
@@ -32,6 +34,7 @@ static void release(struct kept *k)
         free(k->directory);
         free(k->data);
         free(k->power);
+        free(k->buffers);
     }
     free(k);
 }
@@ -81,7 +84,7 @@ static int refuse(const struct fsdp_sharded *s, const char *why)
                     why);
 }
 
-static struct kept *make(const struct fsdp_sharded *s, const char *directory)
+static struct kept *make(struct fsdp_sharded *s, const char *directory)
 {
     struct kept *k = calloc(1, sizeof(*k));
     const float *from[] = {s->value, s->state[0], s->state[1]};
@@ -94,7 +97,10 @@ static struct kept *make(const struct fsdp_sharded *s, const char *directory)
     k->directory = strdup(directory);
     k->data = calloc(3 * s->total + 1, sizeof(*k->data));
     k->power = calloc(k->n_parameters + 1u, sizeof(*k->power));
-    if (!k->directory || !k->data || !k->power) {
+    k->buffer_bytes = unsharded_kept_bytes(s);
+    k->buffers = malloc(k->buffer_bytes + 1);
+    if (!k->directory || !k->data || !k->power || !k->buffers ||
+        unsharded_keep_buffers(s, k->buffers) != FSDP_OK) {
         release(k);
         return NULL;
     }
@@ -150,7 +156,8 @@ int unsharded_load(struct fsdp_sharded *s, const char *directory)
         return refuse(s, "in a pass, or while saving");
     }
     if (!k || k->total != s->total ||
-        k->n_parameters != s->model->n_parameters) {
+        k->n_parameters != s->model->n_parameters ||
+        k->buffer_bytes != unsharded_kept_bytes(s)) {
         return refuse(s, "nothing of this model was saved there");
     }
     for (uint32_t i = 0; i < 3 && to[i]; i++) {
@@ -160,5 +167,5 @@ int unsharded_load(struct fsdp_sharded *s, const char *directory)
         memcpy(s->numbers[p].power, k->power[p], sizeof(*k->power));
     }
     unsharded_drop_gradients(s);
-    return FSDP_OK;
+    return unsharded_take_buffers(s, k->buffers);
 }

@@ -40,7 +40,8 @@ enum fsdp_kind {
     FSDP_OPTIM = 4,
     FSDP_STAGING = 5, /* packing, reduce inputs and outputs, fresh gradients */
     FSDP_ACTIVATION = 6,
-    FSDP_N_KINDS = 7,
+    FSDP_BUFFER = 7, /* a model's buffer (model.h) */
+    FSDP_N_KINDS = 8,
 };
 
 enum fsdp_place {

@@ -124,7 +124,8 @@ struct fsdp_options {
     uint32_t param_dtype;  /* of unsharded copies; default: F32 */
     uint32_t reduce_dtype; /* of gradients on the wire; default: F32 */
     uint32_t output_dtype;
-    uint32_t buffer_dtype;
+    uint32_t buffer_dtype; /* of buffers of floating point, F32, BF16 or F16,
+                              as the claims say; default: their own */
     uint32_t offload; /* 1: shards, gradients and moments rest on the host */
 
     /* How much an engine may run ahead. 0, 0, 0 is the strict profile: a
@@ -233,11 +234,12 @@ enum fsdp_knob {
      * `reshard`, unshard_all, a step, a load or a CANCEL: none is used that
      * was there before its shard has changed. */
     FSDP_KNOB_RESHARD_AFTER_BACKWARD = 3,
-    /* The unit's factors (options.h), positive and finite, in place of its own
-     * and of the options', under the claim factor-controls. A reduction is
-     * predivided by that of its own pass, whenever what it sends was summed;
-     * and scaled behind the fold by those of the pass in which replicas meet,
-     * a partial sum, too. What was reduced before stays as it is. */
+    /* The unit's factors (struct fsdp_options), positive and finite, in place
+     * of its own and of the options', under the claim factor-controls. A
+     * reduction is predivided by the factor of its own pass, whenever what it
+     * sends was summed; and it is scaled behind the fold by those of the pass
+     * in which replicas meet, a partial sum, too. What was reduced before stays
+     * as it is. */
     FSDP_KNOB_DIVIDE_FACTOR = 4,
     FSDP_KNOB_PREDIVIDE_FACTOR = 5,
 };
@@ -308,6 +310,9 @@ struct fsdp_engine {
      *   parameter-units                unit_of_parameter (model.h); without it
      *                                  that is refused
      *   ignored                        FSDP_NO_UNIT in it; likewise
+     *   buffers                        a model's buffers (model.h): `buffer`,
+     *                                  and saves; without it models that have
+     *                                  any are refused
      *   offload                        nothing asks for it in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the
@@ -450,6 +455,17 @@ struct fsdp_engine {
      * as well where it stays unsharded from its forward to its backward; as of
      * unshard. */
     int (*reshard)(struct fsdp_sharded *sharded, uint32_t unit);
+
+    /* Buffer b, whole, in one dimension: the same memory from shard until
+     * destroy. What is in it is the model's, which may write it between BEGIN
+     * and END, on env->compute; no collective is ever made of it, and nothing
+     * but a load changes it. A checkpoint has, of each buffer without
+     * FSDP_NOT_PERSISTED, what rank 0 had at save_begin, in its own dtype:
+     * widened, or rounded once. A load gives that to every rank, rounded once
+     * to the buffer dtype, and leaves those with the flag as they are. Local,
+     * any time. INVALID: a buffer that is none; the message has its number. */
+    int (*buffer)(struct fsdp_sharded *sharded, uint32_t b,
+                  struct fsdp_tensor *out);
 };
 
 /* The one symbol of a plug-in. Static storage; never fails. */

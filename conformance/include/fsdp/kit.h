@@ -307,9 +307,9 @@ static inline int fsdp_check_shard(const struct fsdp_env *env,
 }
 
 /* UNSUPPORTED for all that is beside plain training in float32, by the name of
- * the option: other dtypes, frozen and tied parameters, parameter groups,
- * offload, running ahead, a predivide factor, units that differ from the
- * options in more than their divide factor, units of parameters. Layout,
+ * the option: other dtypes, frozen and tied parameters, buffers, parameter
+ * groups, offload, running ahead, a predivide factor, units that differ from
+ * the options in more than their divide factor, units of parameters. Layout,
  * strategy, fold and optimizer are left to the caller. Local. */
 static inline int fsdp_check_plain(const struct fsdp_env *env,
                                    const struct fsdp_model *model,
@@ -365,6 +365,10 @@ static inline int fsdp_check_plain(const struct fsdp_env *env,
             return fsdp_fail(env, FSDP_ERR_UNSUPPORTED, "shard",
                              "a parameter is frozen, tied, or not float32");
         }
+    }
+    if (model->n_buffers > 0) {
+        return fsdp_fail(env, FSDP_ERR_UNSUPPORTED, "shard",
+                         "buffers are not claimed");
     }
     return FSDP_OK;
 }

@@ -129,11 +129,16 @@ struct fsdp_model {
      * own; they add up in the order of the POST_BACKWARD points. */
     const int32_t *parameter_alias;
 
-    const char *const *buffer_name;
+    /* What the model keeps besides its parameters: counters, running means.
+     * Whole on every rank, in one dimension, from shard until destroy; ranks
+     * may come to have different values. Of floating point a buffer is in the
+     * buffer dtype of its module's unit, or of the options; of integers, or
+     * where none is said, in its own. */
+    const char *const *buffer_name; /* unique, dotted, no parameter's */
     const uint32_t *buffer_module;
     const uint64_t *buffer_numel;
-    const uint32_t *buffer_dtype;
-    const uint32_t *buffer_flags;
+    const uint32_t *buffer_dtype; /* of the stored value, as it is saved */
+    const uint32_t *buffer_flags; /* FSDP_NOT_PERSISTED, or 0 */
 
     const struct fsdp_sequence *const *sequence;
 
@@ -146,6 +151,10 @@ struct fsdp_model {
     int (*initial)(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out);
     void *context;
+    /* The same of elements [first, first + n) of buffer b, in its own dtype.
+     * NULL only if there are no buffers. */
+    int (*initial_buffer)(void *context, uint32_t b, uint64_t first, uint64_t n,
+                          void *out);
 };
 
 /* Elements of parameter p; 1 for a scalar, 0 if a dimension is 0. */

@@ -223,6 +223,9 @@ static bool names_it(const struct expect *e, const struct record_rank *rank,
             : strcmp(name, "unnamed-unit") == 0
                 ? "a message that does not name the unit, or the knob; got: "
                   "place among the answers"
+            : strcmp(name, "unnamed-buffer") == 0
+                ? "a message without the number of the buffer; got: place "
+                  "among the answers"
                 : NULL;
 
         if (what) {

@@ -23,6 +23,7 @@ static const struct {
     const char *name;
 } piled[] = {
     {FSDP_PARAM_SHARD, "shards"},
+    {FSDP_BUFFER, "buffers"},
     {FSDP_OPTIM, "optimizer"},
     {FSDP_GRAD_SHARD, "sharded gradients"},
     {FSDP_PARAM_FULL, "unsharded units"},

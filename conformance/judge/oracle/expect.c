@@ -164,6 +164,23 @@ static float own_factor(const float *own, uint32_t u, float option, float usual)
     return factor != 0.0f ? factor : usual;
 }
 
+uint32_t expect_buffer_dtype(const struct expect *e, uint32_t b)
+{
+    const uint32_t own = e->model->buffer_dtype[b];
+    const uint32_t u = e->units->unit_of_module[e->model->buffer_module[b]];
+    const uint32_t *of_unit = e->units->buffer_dtype;
+
+    if (own == FSDP_DTYPE_I32 || own == FSDP_DTYPE_I64 ||
+        own == FSDP_DTYPE_U8) {
+        return own;
+    }
+    if (of_unit && u != FSDP_NO_UNIT && of_unit[u] != FSDP_DTYPE_NONE) {
+        return of_unit[u];
+    }
+    return e->options.buffer_dtype != FSDP_DTYPE_NONE ? e->options.buffer_dtype
+                                                      : own;
+}
+
 static void find_factors(const struct expect *e, uint32_t u,
                          struct expect_unit *unit)
 {

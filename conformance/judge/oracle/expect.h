@@ -225,6 +225,9 @@ struct expect_use {
 uint32_t expect_uses(const struct expect *e, uint32_t p, uint32_t b,
                      uint32_t most, struct expect_use *out);
 
+/* The dtype that buffer b rests in: its own, if that is of integers. */
+uint32_t expect_buffer_dtype(const struct expect *e, uint32_t b);
+
 /* What holds behind action i of a script, of all that depends on what is
  * trained: layouts of gradients, states, uses. */
 const struct expect *expect_at(const struct expect *e, uint32_t i);

@@ -278,6 +278,10 @@ int expect_walk(struct expect *e, const struct expect_watch *watch)
                                  e->unit[u].state);
             }
         }
+        for (uint32_t b = 0; b < e->model->n_buffers; b++) {
+            expect_walk_grow(&w, FSDP_BUFFER, expect_buffer_dtype(e, b),
+                             e->model->buffer_numel[b]);
+        }
         for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
             e->rest.live[k] = w.live[k];
         }

@@ -66,8 +66,8 @@ static const struct record_row bytes_of_kind = {.type = &record_u64,
 static const struct record_row moment_rows[] = {
     {"point", &record_name, AT(point), .name = record_point_name},
     {"unit", &unit, AT(unit)},
-    {"live", &record_array, AT(live), .most = FSDP_N_KINDS,
-     .each = &bytes_of_kind},
+    {"live", &record_array, AT(live), .least = RECORD_KINDS,
+     .most = FSDP_N_KINDS, .each = &bytes_of_kind},
 };
 #undef AT
 static const struct record_table moment_table = {

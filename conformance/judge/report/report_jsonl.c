@@ -176,7 +176,8 @@ static json_t *moment(const struct judge_moment *m, int *status)
 
     append(o, text(record_point_name(m->point)), status);
     append(o, m->unit == JUDGE_NONE ? json_null() : number(m->unit), status);
-    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+    for (uint32_t k = 0; k < RECORD_KINDS || (k < FSDP_N_KINDS && m->live[k]);
+         k++) {
         append(live, number(m->live[k]), status);
     }
     append(o, live, status);

@@ -123,8 +123,8 @@ int bench_life_open(struct bench_life *life, const struct bench_contestant *who,
                     uint64_t text_bytes, struct world_rank *rank)
 {
     static const char *const names[] = {"replicate", "shard"};
-    struct workload_access access = {access_param, access_grad, life,
-                                     NULL,         NULL,        NULL};
+    struct workload_access access = {
+        .param = access_param, .grad = access_grad, .self = life};
 
     memset(life, 0, sizeof(*life));
     life->who = who;

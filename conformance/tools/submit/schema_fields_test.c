@@ -143,8 +143,10 @@ static void compare_list(const struct record_row *row, const json_t *s)
 
     s = of_type(row->key, s, "array");
     if (!row->bounds) {
-        compare_range(row->key, s, "minItems", "maxItems",
-                      (int64_t)(fixed ? row->most : row->least), (int64_t)most);
+        compare_range(
+            row->key, s, "minItems", "maxItems",
+            (int64_t)(fixed && row->least == 0 ? row->most : row->least),
+            (int64_t)most);
     }
     s = resolve(json_object_get(s, "items"));
     if (!row->each) {

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * impl_buffers.c - the model's buffers: on every rank a place of its own for
+ * each, which no stream but the model's ever uses. Host memory has them in the
+ * dtypes that they are stored in: where they come from, and where a checkpoint
+ * has them.
+ */
+#include "impl_state.h"
+
+#include <fsdp/arith/cast.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_float(uint32_t dtype)
+{
+    return dtype >= FSDP_DTYPE_F32 && dtype <= FSDP_DTYPE_F16;
+}
+
+static uint32_t resting_dtype(const struct fsdp_sharded *s, uint32_t b)
+{
+    const uint32_t stored = s->model->buffer_dtype[b];
+    const uint32_t u = s->units.unit_of_module[s->model->buffer_module[b]];
+    uint32_t asked = s->options.buffer_dtype;
+
+    if (u != FSDP_NO_UNIT && s->units.buffer_dtype &&
+        s->units.buffer_dtype[u] != FSDP_DTYPE_NONE) {
+        asked = s->units.buffer_dtype[u];
+    }
+    return is_float(stored) && asked != FSDP_DTYPE_NONE ? asked : stored;
+}
+
+static uint64_t stored_bytes(const struct fsdp_sharded *s, uint32_t b)
+{
+    return s->model->buffer_numel[b] *
+           fsdp_dtype_bytes(s->model->buffer_dtype[b]);
+}
+
+static uint64_t resting_bytes(const struct fsdp_sharded *s, uint32_t b)
+{
+    return s->model->buffer_numel[b] * fsdp_dtype_bytes(s->buffer[b].dtype);
+}
+
+static void cast(uint64_t n, uint32_t from, const void *x, uint32_t to, void *y)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        fsdp_store(to, y, i, fsdp_load(from, x, i));
+    }
+}
+
+/* The same bytes, if both are one dtype; else cast in host memory. */
+static int move(struct fsdp_sharded *s, uint32_t b, void *stored, bool out)
+{
+    const struct fsdp_device *d = s->env->device;
+    const struct impl_buffer *x = &s->buffer[b];
+    const uint32_t dtype = s->model->buffer_dtype[b];
+    const uint64_t n = s->model->buffer_numel[b];
+    void *between = stored;
+    int status = FSDP_OK;
+
+    if (x->dtype != dtype) {
+        between = malloc(resting_bytes(s, b) + 1);
+        if (!between) {
+            return impl_out_of_memory(s->env);
+        }
+    }
+    if (between != stored && !out) {
+        cast(n, dtype, stored, x->dtype, between);
+    }
+    /* What the model wrote last may still be on its way. */
+    status = d->copy(d->self, s->env->compute, out ? between : x->p,
+                     out ? x->p : between, resting_bytes(s, b));
+    if (status == FSDP_OK) {
+        status = d->sync(d->self, s->env->compute);
+    }
+    if (status == FSDP_OK && between != stored && out) {
+        cast(n, x->dtype, between, dtype, stored);
+    }
+    if (between != stored) {
+        free(between);
+    }
+    return status;
+}
+
+static int make(struct fsdp_sharded *s, uint32_t b)
+{
+    const struct fsdp_model *model = s->model;
+    const struct fsdp_device *d = s->env->device;
+    const uint64_t bytes = resting_bytes(s, b);
+    void *stored = malloc(stored_bytes(s, b) + 1);
+    int status = stored ? d->alloc(d->self, bytes, &s->buffer[b].p)
+                        : impl_out_of_memory(s->env);
+
+    if (status == FSDP_OK) {
+        d->live(d->self, NULL, FSDP_BUFFER,
+                s->units.unit_of_module[model->buffer_module[b]],
+                s->buffer[b].p, bytes);
+        status = model->initial_buffer(model->context, b, 0,
+                                       model->buffer_numel[b], stored);
+    }
+    if (status == FSDP_OK) {
+        status = move(s, b, stored, false);
+    }
+    free(stored);
+    return status;
+}
+
+int impl_make_buffers(struct fsdp_sharded *s)
+{
+    s->buffer = calloc(s->model->n_buffers + (size_t)1, sizeof(*s->buffer));
+    if (!s->buffer) {
+        return impl_out_of_memory(s->env);
+    }
+    for (uint32_t b = 0; b < s->model->n_buffers; b++) {
+        s->buffer[b].dtype = resting_dtype(s, b);
+        FSDP_TRY(make(s, b));
+    }
+    return FSDP_OK;
+}
+
+void impl_release_buffers(struct fsdp_sharded *s)
+{
+    const struct fsdp_device *d = s->env->device;
+
+    for (uint32_t b = 0; s->buffer && b < s->model->n_buffers; b++) {
+        if (s->buffer[b].p && s->model->buffer_numel[b] > 0) {
+            d->dead(d->self, NULL, s->buffer[b].p);
+        }
+        d->free(d->self, s->buffer[b].p);
+    }
+    free(s->buffer);
+}
+
+int impl_buffer(struct fsdp_sharded *s, uint32_t b, struct fsdp_tensor *out)
+{
+    memset(out, 0, sizeof(*out));
+    if (b >= s->model->n_buffers) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.buffer",
+                         "there is no buffer %u: the model has %u", b,
+                         s->model->n_buffers);
+    }
+    out->data = s->buffer[b].p;
+    out->dtype = s->buffer[b].dtype;
+    out->place = s->env->device->place;
+    out->n_dims = 1;
+    out->shape[0] = s->model->buffer_numel[b];
+    out->stride[0] = 1;
+    return FSDP_OK;
+}
+
+/* ---- Checkpoints -------------------------------------------------------- */
+
+bool impl_persists(const struct fsdp_sharded *s, uint32_t b)
+{
+    return (s->model->buffer_flags[b] & FSDP_NOT_PERSISTED) == 0;
+}
+
+void *impl_stored_buffer(struct fsdp_sharded *s, uint32_t b)
+{
+    return malloc(stored_bytes(s, b) + 1);
+}
+
+int impl_read_buffer(struct fsdp_sharded *s, uint32_t b, void *stored)
+{
+    return move(s, b, stored, true);
+}
+
+int impl_write_buffer(struct fsdp_sharded *s, uint32_t b, void *stored)
+{
+    return move(s, b, stored, false);
+}
