@@ -146,12 +146,13 @@ static void draw_set(struct drawer *d, struct script_action *a)
             : 1.0f;
 }
 
-/* Of one parameter, or of all; mostly what is frozen is thawed. */
+/* Of one parameter, or of all; mostly what was frozen by itself is thawed. The
+ * last bit is of no parameter: it is there where all were frozen at once. */
 static void draw_freeze(struct drawer *d, struct script_action *a)
 {
     a->parameter = one_in(d, 6) ? SCRIPT_ALL : draw_parameter(d);
     if (a->verb == SCRIPT_THAW && one_in(d, 2) && d->state.frozen != 0 &&
-        d->state.frozen != UINT64_MAX) {
+        d->state.frozen >> 63 == 0) {
         a->parameter = (uint32_t)__builtin_ctzll(d->state.frozen);
     }
 }
