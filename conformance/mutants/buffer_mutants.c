@@ -559,7 +559,7 @@ const struct mutant buffer_mutants[] = {
     {.name = "buffer-broadcast-unseen",
      .text = "at BEGIN buffers become the first rank's, out of band",
      .evidence = "DistributedDataParallel's broadcast_buffers",
-     .kills = "buffer.writes-stay",
+     .kills = "buffer.writes-stay comm.nothing-exchanged",
      .shows = {.in = trains},
      .calls.at = buffer_broadcast_unseen,
      .change_env = note_env},
