@@ -570,7 +570,7 @@ static void test_golden(void **state)
         {2, golden_text,
          "81d38d37293e26684aae4bdf9c580ba8342a8d061cf74338f7bae36879ff16b4"},
         {3, golden_text_3,
-         "0d36eb954930f24e4163ec34a08791ba1a496341a036d2d4d70703d7e1a95028"},
+         "cb6cb7351763b179577de5cc3a965ca70cd7aac47c382a1cece28dbc4bf46c9f"},
     };
 
     (void)state;
