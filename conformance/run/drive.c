@@ -55,8 +55,19 @@ static int count_exchange(void *self, const void *mine, uint64_t bytes,
 {
     struct driver *x = self;
 
-    x->exchanges += x->living && !x->ended;
+    x->exchanges += x->living && !x->ended && !x->asks;
     return x->exchange(x->exchange_self, mine, bytes, all);
+}
+
+int drive_exchange(struct driver *x, const void *mine, uint64_t bytes,
+                   void *all)
+{
+    int status;
+
+    x->asks = true;
+    status = x->env.exchange(x->env.exchange_self, mine, bytes, all);
+    x->asks = false;
+    return status;
 }
 
 static void make_env(struct driver *x, struct world_rank *rank)

@@ -89,6 +89,7 @@ struct driver {
     int (*exchange)(void *self, const void *mine, uint64_t bytes, void *all);
     void *exchange_self;
     uint64_t exchanges;
+    bool asks; /* the driver calls it, not the engine */
 
     bool alone;                /* in a world of one: no collective shows
                                   that the run gets on */
@@ -145,6 +146,9 @@ int play_script(struct driver *x);
 void play_end_of_run(struct driver *x);
 /* For those who describe what happens: the run stands here. */
 void drive_place(struct driver *x, uint32_t point, uint32_t index);
+/* env.exchange, for the driver's own sake: no call of the engine's. */
+int drive_exchange(struct driver *x, const void *mine, uint64_t bytes,
+                   void *all);
 
 /* drive_weigh.c: the rank stands at that point (enum rank_line_word), if it is
  * weighed. OK; IO: it could not be. */

@@ -321,7 +321,7 @@ int play_wrong_load_damaged(struct driver *x, int *status)
     if (x->env.rank == 0) {
         FSDP_TRY(checkpoint_files_damage(path));
     }
-    FSDP_TRY(x->env.exchange(x->env.exchange_self, &mine, sizeof(mine), all));
+    FSDP_TRY(drive_exchange(x, &mine, sizeof(mine), all));
     *status = x->engine.load(x->sharded, path);
     return FSDP_OK;
 }

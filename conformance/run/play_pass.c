@@ -208,7 +208,7 @@ static int show_progress(struct driver *x)
     uint64_t all[WORLD_MAX_RANKS];
 
     return x->alone || x->env.comm->place != FSDP_PLACE_HOST
-               ? x->env.exchange(x->env.exchange_self, &mine, sizeof(mine), all)
+               ? drive_exchange(x, &mine, sizeof(mine), all)
                : FSDP_OK;
 }
 
