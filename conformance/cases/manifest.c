@@ -18,7 +18,7 @@
 
 const uint32_t manifest_count = 905;
 const char manifest_sha256[] =
-    "d878b88ff7f56be0391021467258dbcd51c26a870309d50001a5df1d5ce109d7";
+    "ab0306006a940c1d01177796cd729eb680dc0e750ae1f78e90cb2b6e765dd1cb";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
