@@ -82,7 +82,7 @@ static void good_files(void **state)
     assert_int_equal(r.n_exact, 1);
     assert_string_equal(r.exact[0].engine, "ref");
     assert_string_equal(r.exact[0].name, "a.b");
-    assert_non_null(strstr(r.exact[0].text, "\"launches\":17},\"bound\":9"));
+    assert_non_null(strstr(r.exact[0].text, "\"launches\":18},\"bound\":9"));
     /* The same once more is the same thing twice. */
     assert_int_equal(read_text(b, report, strlen(report), 0, &r),
                      FSDP_ERR_FORMAT);
@@ -170,11 +170,11 @@ static void bad_reports(void **state)
         {"\"case\":\"a.b\",\"steps\"", "\"case\":\"a.c\",\"steps\"",
          "another case"},
         {"\"peak.engine\":", "\"peak.engines\":", "\"peak.engine\" is missing"},
-        {"\"launches\":17", "\"launches\":17,\"more\":1", "19 of them"},
-        {"\"launches\":17", "\"launches\":-17", "launches"},
-        {"\"launches\":17", "\"launches\":1.5", "launches"},
-        {"\"launches\":17", "\"launches\":\"17\"", "launches"},
-        {"\"launches\":17", "\"launches\":17,\"<b>\":1", "is no name"},
+        {"\"launches\":18", "\"launches\":18,\"more\":1", "20 of them"},
+        {"\"launches\":18", "\"launches\":-18", "launches"},
+        {"\"launches\":18", "\"launches\":1.5", "launches"},
+        {"\"launches\":18", "\"launches\":\"18\"", "launches"},
+        {"\"launches\":18", "\"launches\":18,\"<b>\":1", "is no name"},
         {"\"bound\":9,", "", "a bound"},
         {"\"begin\"", "\"start\"", "moments[0]: \"start\" is not"},
         {"\"step\",0,", "\"step\",1,", "unit"},
