@@ -733,6 +733,7 @@ const struct requirement buffer_requirements[] = {
      .level = LEVEL_STEP,
      .needs = "buffer.dtype",
      .claim = "buffers",
+     .beside_training = true,
      .applies = shows_load,
      .holds = saved_holds,
      .spoil = saved_spoil},
