@@ -310,7 +310,8 @@ static bool reshards_applies(const struct expect *e)
     if (!compare_case_trains(e) || !compare_case_strict(e) || e->shards < 2 ||
         e->options.reshard_after_forward == 0 || e->options.keep_root != 0 ||
         e->units->reshard_after_forward || e->c->steps == 0 ||
-        e->c->recompute != WORKLOAD_KEEPS) { /* windows begin before */
+        e->c->recompute != WORKLOAD_KEEPS || /* windows begin before */
+        e->c->scenario == CASE_CANCEL) {     /* or are cut off */
         return false;
     }
     for (uint32_t i = 0; i < s->n; i++) {
