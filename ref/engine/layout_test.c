@@ -260,6 +260,22 @@ static void what_is_tied_takes_no_place(void **state)
     assert_false(ref_is_in(&x.s, 3, 0));
 }
 
+/* The first and the last parameter are each the only one of a unit. */
+static void a_module_uses_the_units_of_its_parameters(void **state)
+{
+    static const uint32_t unit_of_parameter[PARAMETERS] = {1, 0, 0, 2};
+    const struct fsdp_units of_parameters = {.size = sizeof(of_parameters),
+                                             .n_units = 3,
+                                             .unit_of_module = unit_of_module,
+                                             .unit_of_parameter =
+                                                 unit_of_parameter};
+    bool uses[3] = {false};
+
+    (void)state;
+    ref_find_uses(&model, &of_parameters, uses);
+    assert_true(uses[0] && uses[1] && uses[2]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +286,7 @@ int main(void)
         cmocka_unit_test(what_is_all_frozen_has_no_gradient),
         cmocka_unit_test(what_is_packed_comes_back),
         cmocka_unit_test(what_is_tied_takes_no_place),
+        cmocka_unit_test(a_module_uses_the_units_of_its_parameters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
