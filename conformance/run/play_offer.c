@@ -3,6 +3,7 @@
  * play_offer.c - models that are offered to be sharded in a way that must be
  * refused: options that do not fit, and ranks that do not agree.
  */
+#include "run/engine_load.h"
 #include "run/play.h"
 
 #include <math.h>
@@ -401,7 +402,10 @@ static void unclaimed_ignored(struct driver *x, struct offer *o)
 static void parameter_unit_out_of_range(struct driver *x, struct offer *o)
 {
     move_last(x, o, x->units->n_units + 7);
-    o->option = x->model->parameter_name[x->model->n_parameters - 1];
+    /* Who claims none refuses any, whatever its number is. */
+    if (engine_claims(&x->engine, "parameter-units")) {
+        o->option = x->model->parameter_name[x->model->n_parameters - 1];
+    }
 }
 
 /* On rank 0 alone. */
