@@ -167,13 +167,3 @@ int engine_load(const char *name, const struct fsdp_engine **out,
                   "unknown engine '%.60s'; there are: %sor the path of a .so",
                   name, known);
 }
-
-bool engine_claims(const struct fsdp_engine *engine, const char *claim)
-{
-    for (const char *const *c = engine->claims; *c; c++) {
-        if (strcmp(*c, claim) == 0) {
-            return true;
-        }
-    }
-    return false;
-}

@@ -31,6 +31,4 @@ int engine_load(const char *name, const struct fsdp_engine **out,
 int engine_trains(const char *name, const struct fsdp_engine *engine,
                   struct fsdp_error *error);
 
-bool engine_claims(const struct fsdp_engine *engine, const char *claim);
-
 #endif

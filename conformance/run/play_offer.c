@@ -3,7 +3,7 @@
  * play_offer.c - models that are offered to be sharded in a way that must be
  * refused: options that do not fit, and ranks that do not agree.
  */
-#include "run/engine_load.h"
+#include "run/engine_claims.h"
 #include "run/play.h"
 
 #include <math.h>

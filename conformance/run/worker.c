@@ -12,6 +12,7 @@
 #include "run/case_record.h"
 #include "run/drive.h"
 #include "run/engine_ask.h"
+#include "run/engine_claims.h"
 #include "run/engine_load.h"
 #include "run/orphans.h"
 #include "run/process_state.h"

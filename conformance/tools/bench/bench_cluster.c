@@ -8,6 +8,7 @@
  */
 #include "tools/bench/bench_cluster.h"
 
+#include "run/engine_claims.h"
 #include "tools/bench/bench_life.h"
 
 #include <jansson.h>
@@ -251,7 +252,7 @@ static int open_all(const struct launch *x, struct world_rank *rank,
                     struct bench_life life[1 + HOWS])
 {
     const uint32_t n =
-        bench_claims(x->engine->engine, "prefetch") ? 1 + HOWS : HOWS;
+        engine_claims(x->engine->engine, "prefetch") ? 1 + HOWS : HOWS;
 
     for (uint32_t i = 0; i < n; i++) {
         FSDP_TRY(bench_life_open(&life[i], &who[i], x->model, x->plan->text,

@@ -6,6 +6,7 @@
 #include "tools/bench/bench_initial.h"
 
 #include "models/workload_list.h"
+#include "run/engine_claims.h"
 #include "tools/bench/bench_report.h"
 
 #include <math.h>
@@ -22,16 +23,6 @@ const struct bench_model bench_models[] = {
     {"mlp-wide", &workload_mlp, "wide", "samples/s", 256, false},
     {NULL, NULL, NULL, NULL, 0, false},
 };
-
-bool bench_claims(const struct fsdp_engine *engine, const char *claim)
-{
-    for (const char *const *c = engine->claims; *c; c++) {
-        if (strcmp(*c, claim) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* ---- Open and close ---------------------------------------------------- */
 
@@ -97,7 +88,7 @@ static int access_grad(void *self, uint32_t p, struct fsdp_tensor *out)
 static int shard(struct bench_life *life)
 {
     const struct fsdp_engine *engine = life->who->engine;
-    bool ahead = !life->who->strict && bench_claims(engine, "prefetch");
+    bool ahead = !life->who->strict && engine_claims(engine, "prefetch");
     struct fsdp_options options = {.size = sizeof(options),
                                    .layout = FSDP_LAYOUT_FLAT,
                                    .fold = FSDP_FOLD_RANK,

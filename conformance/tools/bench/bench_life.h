@@ -64,8 +64,6 @@ int bench_life_world(uint32_t ranks,
                      int (*body)(void *context, struct world_rank *rank),
                      void *context, struct fsdp_error *error);
 
-bool bench_claims(const struct fsdp_engine *engine, const char *claim);
-
 /* The bare model: parameters, gradients and an optimizer in one piece each,
  * and nothing that an engine does. In a world of more than one every rank
  * trains alone. */

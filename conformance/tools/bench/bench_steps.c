@@ -6,6 +6,7 @@
  * what else the machine does falls on all alike. Worlds of different sizes
  * cannot: they are started in turns, several times.
  */
+#include "run/engine_claims.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_life.h"
 
@@ -230,7 +231,7 @@ static int measure_half(const struct subject *s, uint32_t ranks)
     int status;
 
     name_of(s, "full-shard", ranks, ".bf16", name);
-    if (ranks == 1 || !bench_claims(s->engine->engine, "bf16") ||
+    if (ranks == 1 || !engine_claims(s->engine->engine, "bf16") ||
         !bench_wants(report, name)) {
         return FSDP_OK;
     }
@@ -414,7 +415,7 @@ static int measure_overhead(struct bench_plan *plan,
     static const struct bench_model empty = {
         "empty", &bench_empty, "empty", "steps/s", 1, false};
     struct subject s = {plan, &empty, engine};
-    bool runs_ahead = bench_claims(engine->engine, "prefetch");
+    bool runs_ahead = engine_claims(engine->engine, "prefetch");
 
     if (!bench_wants(&plan->report, "overhead.unit")) {
         return FSDP_OK;

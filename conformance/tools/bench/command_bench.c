@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/version.h"
 #include "models/text.h"
+#include "run/engine_claims.h"
 #include "run/engine_load.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_life.h"
@@ -201,7 +202,7 @@ static int load(struct request *r)
         FSDP_TRY(
             engine_trains(r->engines[e], plan->engine[e].engine, &plan->error));
         plan->engine[e].label = plan->engine[e].engine->name;
-        if (bench_claims(plan->engine[e].engine, "serial")) {
+        if (engine_claims(plan->engine[e].engine, "serial")) {
             snprintf(plan->error.message, sizeof(plan->error.message),
                      "engine %.60s plays all ranks in one process: there is "
                      "nothing to compare",

@@ -6,6 +6,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "mutants/mutant.h"
+#include "run/engine_claims.h"
 #include "run/engine_load.h"
 #include "tools/count/count_case.h"
 

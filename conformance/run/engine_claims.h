@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine_claims.h - what an engine says of itself.
+ */
+#ifndef FSDP_CTS_ENGINE_CLAIMS_H
+#define FSDP_CTS_ENGINE_CLAIMS_H
+
+#include <fsdp/engine.h>
+
+/* Whether the claim's name is in the engine's list. */
+bool engine_claims(const struct fsdp_engine *engine, const char *claim);
+
+#endif
