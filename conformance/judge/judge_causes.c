@@ -270,6 +270,13 @@ static bool is_of_scenario(const struct run_case *c,
     return !case_is_script(c) && !q->general;
 }
 
+/* It says of what the values are that are wrong. */
+static bool is_of_values(const struct run_case *c, const struct requirement *q)
+{
+    (void)c;
+    return q->level <= LEVEL_STEP && !q->general;
+}
+
 /* The same case without what disturbs it; n_cases: the run has it not. */
 static uint32_t companion_of(const struct judge_result *r, uint32_t c)
 {
@@ -320,21 +327,80 @@ void judge_settle_beside_training(const struct judge_result *r)
     }
 }
 
-void judge_settle_general(const struct judge_result *r)
+/* Which of the requirements that name something failed first in case c, and
+ * no later than the first one that is general; JUDGE_NONE: none did. */
+static uint32_t named_in_case(const struct judge_result *r, uint32_t c)
+{
+    uint32_t first, named = JUDGE_NONE;
+
+    if (!judge_first_cause_of(r, c, &first) ||
+        !r->requirement[first]->general) {
+        return JUDGE_NONE;
+    }
+    for (uint32_t q = 0; q < r->n_requirements; q++) {
+        const struct judge_item *item = judge_item_at(r, c, q);
+
+        if (r->reported[q] && r->requirement[q]->must != 0 &&
+            !r->requirement[q]->general && judge_is_failure(item) &&
+            step_in_order(item, r->requirement[q]->level) <=
+                step_in_order(judge_item_at(r, c, first),
+                              r->requirement[first]->level) &&
+            (named == JUDGE_NONE || comes_before(r, c, q, c, named))) {
+            named = q;
+        }
+    }
+    return named;
+}
+
+/* What is general fails in the same step as what names it, and would come
+ * before it. */
+static void settle_general_in_case(const struct judge_result *r, uint32_t c)
+{
+    struct judge_item *items = &r->item[(uint64_t)c * r->n_requirements];
+    const uint32_t by = named_in_case(r, c);
+
+    for (uint32_t q = 0; by != JUDGE_NONE && q < r->n_requirements; q++) {
+        if (r->requirement[q]->general && judge_is_failure(&items[q])) {
+            put_in_place(r, items, q, by);
+        }
+    }
+}
+
+/* What is general, up to level `most`, waits for the first cause of the cases
+ * that `counts`, unless that one is of a higher level. */
+static void settle_general(const struct judge_result *r,
+                           bool (*counts)(const struct run_case *c,
+                                          const struct requirement *q),
+                           uint32_t most)
 {
     uint32_t by = 0;
 
-    if (!is_wrong(r, is_of_scenario, &by)) {
+    if (!is_wrong(r, counts, &by)) {
         return;
     }
     for (uint32_t c = 0; c < r->n_cases; c++) {
         struct judge_item *items = &r->item[(uint64_t)c * r->n_requirements];
 
         for (uint32_t q = 0; q < r->n_requirements; q++) {
-            if (r->requirement[q]->general && judge_is_failure(&items[q]) &&
-                r->requirement[by]->level <= r->requirement[q]->level) {
+            const struct requirement *of = r->requirement[q];
+
+            if (of->general && of->level <= most &&
+                r->requirement[by]->level <= of->level &&
+                judge_is_failure(&items[q])) {
                 put_in_place(r, items, q, by);
             }
         }
     }
+}
+
+/* What moved and what is live tells of itself which action was wrong. Values
+ * are what came of something: a script that says of what is to be looked at
+ * before one that does not, in whichever case. */
+void judge_settle_general(const struct judge_result *r)
+{
+    for (uint32_t c = 0; c < r->n_cases; c++) {
+        settle_general_in_case(r, c);
+    }
+    settle_general(r, is_of_scenario, LEVEL_ERRORS);
+    settle_general(r, is_of_values, LEVEL_STEP);
 }

@@ -285,6 +285,32 @@ static void the_general_is_told_where_nothing_else_is(void **state)
     judge_release(&r);
 }
 
+/* In one step of one case what is named is told, and not what is general;
+ * what is named only later came of it. */
+static void the_named_is_told_of_one_step(void **state)
+{
+    struct table *t = *state;
+    struct judge_result r;
+
+    t->row[EARLY].needs = NULL;
+    t->row[EARLY].general = true;
+    t->row[EARLY].level = LEVEL_GRADIENT;
+    t->row[LATE].level = LEVEL_STEP;
+    lose(t, 0, 0);
+    lose(t, 0, TESTING_STEPS - 1);
+    r = judged(t);
+    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
+    check(&r, 0, LATE, JUDGE_FAIL, JUDGE_NONE);
+    check_first(&r, 0, EARLY);
+    judge_release(&r);
+    t->row[LATE].holds = t->row[EARLY].holds;
+    r = judged(t);
+    check(&r, 0, EARLY, JUDGE_BLOCKED, LATE);
+    check(&r, 0, LATE, JUDGE_FAIL, JUDGE_NONE);
+    check_first(&r, 0, LATE);
+    judge_release(&r);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -300,6 +326,7 @@ int main(void)
         TEST(harm_is_told_of_a_right_engine_alone),
         TEST(what_is_beside_waits_for_training),
         TEST(the_general_is_told_where_nothing_else_is),
+        TEST(the_named_is_told_of_one_step),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
