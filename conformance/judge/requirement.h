@@ -119,8 +119,9 @@ struct requirement {
      * that is without it, where there is one: it is never blocked then. */
     bool harmless;
     /* It says of any script what others say more closely of the steps of
-     * scenarios. Where one of those fails, in whichever case, this one tells
-     * nothing more: it is then blocked (judge_settle_general). */
+     * scenarios. Where one of those fails, in whichever case, or no later in
+     * the same case, this one tells nothing more: it is then blocked
+     * (judge_settle_general). */
     bool general;
     uint32_t profile; /* enum requirement_profile */
     /* Whether the requirement says anything about this case. */
