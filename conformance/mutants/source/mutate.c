@@ -11,6 +11,7 @@
 
 #include <ctype.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,10 +298,44 @@ static void print_short(const char *text, size_t n)
     printf("%s", shown == 60 ? "..." : "");
 }
 
+/* FNV-1a over n bytes, blanks left out. */
+static uint32_t hash(uint32_t h, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isspace((unsigned char)text[i])) {
+            h = (h ^ (unsigned char)text[i]) * 16777619u;
+        }
+    }
+    return h;
+}
+
+/*
+ * A number that stays when other lines come or go: a hash of the mutation, its
+ * line up to it and from it on, and the line before. The mutations with the
+ * lowest of these are a sample that an edit of the source hardly changes.
+ */
+static uint32_t key_of(const struct source *s, const struct mutation *m,
+                       size_t line_before, size_t line_begin)
+{
+    size_t rest = strcspn(s->text + m->begin, "\n");
+    uint32_t h = 2166136261u;
+
+    h = hash(h, s->text + line_before, line_begin - line_before);
+    h = hash(h, s->text + line_begin, m->begin - line_begin);
+    h = hash(h, m->rule, strlen(m->rule) + 1);
+    h = hash(h, s->text + m->begin, rest);
+    h = hash(h, m->to, strlen(m->to) + 1);
+    /* Of FNV the low bits are good, and the lowest numbers are taken. */
+    h = (h ^ h >> 16) * 2246822507u;
+    h = (h ^ h >> 13) * 3266489909u;
+    return h ^ h >> 16;
+}
+
 static void list(const struct source *s)
 {
     size_t i = 0;
     size_t line = 1;
+    size_t line_before = 0;
     size_t line_begin = 0;
 
     for (size_t k = 0; k < s->n_mutations; k++) {
@@ -308,11 +343,13 @@ static void list(const struct source *s)
         for (; i < m->begin; i++) {
             if (s->text[i] == '\n') {
                 line++;
+                line_before = line_begin;
                 line_begin = i + 1;
             }
         }
-        printf("%zu %zu:%zu %s ", k + 1, line, m->begin - line_begin + 1,
-               m->rule);
+        printf("%zu %08x %zu:%zu %s ", k + 1,
+               (unsigned)key_of(s, m, line_before, line_begin), line,
+               m->begin - line_begin + 1, m->rule);
         print_short(s->text + m->begin, m->end - m->begin);
         printf(" -> %s\n", m->to[0] ? m->to : "(nothing)");
     }
@@ -333,7 +370,7 @@ static void print_mutant(const struct source *s, const struct mutation *m)
 
 static int usage(void)
 {
-    fputs("usage: mutate --list FILE    one line a mutation\n"
+    fputs("usage: mutate --list FILE    N KEY LINE:COLUMN RULE FROM -> TO\n"
           "       mutate FILE N         FILE with mutation N\n",
           stderr);
     return 64;
