@@ -103,6 +103,13 @@ uint32_t host_range_dtype(const struct fsdp_op *op, uint32_t range)
     return dtype != FSDP_DTYPE_NONE ? dtype : FSDP_DTYPE_F32;
 }
 
+/* The ranges of all other operators are float32. */
+static bool says_dtypes(uint32_t kind)
+{
+    return kind == FSDP_OP_CAST || kind == FSDP_OP_FILL ||
+           kind == FSDP_OP_SCALE || kind == FSDP_OP_ADD;
+}
+
 static uint64_t word_bytes(const struct fsdp_op *op, const char *word,
                            uint64_t element)
 {
@@ -136,7 +143,10 @@ static uint64_t range_bytes(const struct fsdp_op *op, uint32_t i,
     if (op->kind == FSDP_OP_COPY_2D) {
         return span(op->dim[0], op->dim[1], op->dim[i == 0 ? 3 : 2]);
     }
-    return word_bytes(op, word, fsdp_dtype_bytes(host_range_dtype(op, i)));
+    return word_bytes(op, word,
+                      says_dtypes(op->kind)
+                          ? fsdp_dtype_bytes(host_range_dtype(op, i))
+                          : sizeof(float));
 }
 
 static bool range_fits(uint64_t want, const void *p, uint64_t bytes)
@@ -199,9 +209,11 @@ static bool placed_well(const struct fsdp_op *op, const struct shape *shape,
         bool over = (shape->over[o] >> i & 1) != 0;
         bool same = in->p == out->p && in->bytes == out->bytes;
 
-        if ((shape->in_place && over && !same) ||
-            (overlap(in->p, in->bytes, out->p, out->bytes) &&
-             !(over && same))) {
+        if (over && same) {
+            continue;
+        }
+        if ((over && shape->in_place) ||
+            overlap(in->p, in->bytes, out->p, out->bytes)) {
             return false;
         }
     }
@@ -247,7 +259,9 @@ static bool ids_fit(const struct fsdp_op *op, const struct shape *shape)
 /* Of the operators that say dtypes, are these float32 or 16 bits? */
 static bool dtypes_supported(const struct fsdp_op *op)
 {
-    for (uint32_t i = 0; i < op->n_in + op->n_out && i < 3; i++) {
+    uint32_t n = says_dtypes(op->kind) ? op->n_in + op->n_out : 0;
+
+    for (uint32_t i = 0; i < n && i < 3; i++) {
         uint32_t dtype = host_range_dtype(op, i);
 
         if (dtype != FSDP_DTYPE_F32 && dtype != FSDP_DTYPE_BF16 &&
