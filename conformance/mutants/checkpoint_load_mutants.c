@@ -15,9 +15,12 @@ static _Thread_local float *before; /* of checkpoint_load_elsewhere */
 static _Thread_local uint64_t n_read, n_used;
 static _Thread_local float begun[2]; /* products at the load; 0: none yet */
 static _Thread_local bool loaded;
+static _Thread_local unsigned char first_extra[64];
+static _Thread_local uint64_t first_bytes; /* 0: none has come */
 
 static void load_forget(void)
 {
+    first_bytes = 0;
     loaded = false;
     begun[0] = begun[1] = 0.0f;
 }
@@ -48,6 +51,30 @@ static int checkpoint_empty_lost(struct fsdp_sharded *s, const char *directory)
     FSDP_TRY(mutant_each_piece(s, count_piece));
     return n_pieces < mutant_real.world ? mutant_each_piece(s, lose_moment)
                                         : FSDP_OK;
+}
+
+/* What the caller saved of its own comes back from the first load for good. */
+static int checkpoint_extra_first(struct fsdp_sharded *s, const char *name,
+                                  const void **data, uint64_t *bytes)
+{
+    int status = mutant_real.engine.loaded_extra(s, name, data, bytes);
+
+    if (status != FSDP_OK || strcmp(name, "position") != 0 ||
+        *bytes > sizeof(first_extra)) {
+        return status;
+    }
+    if (first_bytes == 0) {
+        first_bytes = *bytes;
+        memcpy(first_extra, *data, *bytes);
+    }
+    *data = first_extra;
+    *bytes = first_bytes;
+    return FSDP_OK;
+}
+
+static bool loads_twice(const struct run_case *c)
+{
+    return strcmp(c->script, "worn-out") == 0;
 }
 
 static bool loads_empty_shards(const struct run_case *c)
@@ -268,6 +295,14 @@ const struct mutant checkpoint_load_mutants[] = {
      .kills = "checkpoint.canonical checkpoint.moments",
      .shows = {.in = loads_empty_shards},
      .calls.load = checkpoint_empty_lost},
+    {.name = "checkpoint-extra-first",
+     .text = "behind a second load, what the caller saved of its own is that "
+             "of the first",
+     .evidence = "no report: state of the caller's that is read once a life",
+     .kills = "checkpoint.extra",
+     .shows = {.in = loads_twice},
+     .calls.loaded_extra = checkpoint_extra_first,
+     .forget = load_forget},
     /* A load has the whole model in memory before it shards it. */
     {.name = "checkpoint-gathers-all",
      .text = "a load needs memory for more than what a rank owns",

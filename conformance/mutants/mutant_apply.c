@@ -208,6 +208,7 @@ static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
     e->save_begin = by->save_begin ? by->save_begin : e->save_begin;
     e->save_wait = by->save_wait ? by->save_wait : e->save_wait;
     e->load = by->load ? by->load : m->loaded ? changing_load : e->load;
+    e->loaded_extra = by->loaded_extra ? by->loaded_extra : e->loaded_extra;
     e->destroy = by->destroy ? by->destroy : e->destroy;
     e->set = by->set ? by->set : e->set;
     e->unshard = by->unshard ? by->unshard : e->unshard;

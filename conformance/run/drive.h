@@ -107,6 +107,8 @@ struct driver {
     uint32_t clips;            /* calls of this step */
     struct fsdp_scaler scaler; /* of the loss, where the script has one */
     struct fsdp_scaler kept[SCRIPT_MAX_SLOTS]; /* with each checkpoint */
+    uint32_t saved_step[SCRIPT_MAX_SLOTS];     /* where the curve stood */
+    bool saved_alone[SCRIPT_MAX_SLOTS];        /* by rank 0 alone */
     bool unscaled; /* what is reduced was multiplied by its inverse */
     uint32_t step, microbatch;   /* now */
     uint32_t point, index;       /* where the run stands: enum race_point */

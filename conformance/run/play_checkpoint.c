@@ -144,12 +144,11 @@ static int check_extra(struct driver *x, const char *name, const void *want,
  * form in which one rank writes has that rank's alone. */
 static int check_extras(struct driver *x, uint32_t slot)
 {
-    const struct script *s = x->d->script;
-    bool given = (s->given >> slot & 1) != 0;
-    bool alone = !given && first_save(s)->rank0_only;
+    bool given = (x->d->script->given >> slot & 1) != 0;
+    bool alone = !given && x->saved_alone[slot];
     bool own = !given && !alone;
     struct position want = {x->d->c->seed, own ? x->env.rank : 0,
-                            x->out->n_steps};
+                            given ? x->out->n_steps : x->saved_step[slot]};
     int status = FSDP_OK;
 
     if (!alone || x->env.rank == 0) {
@@ -183,6 +182,8 @@ int play_save(struct driver *x, const struct script_action *a)
 
     x->saving = true;
     x->kept[a->slot] = x->scaler;
+    x->saved_step[a->slot] = x->out->n_steps;
+    x->saved_alone[a->slot] = a->rank0_only;
     recorder_watch_peak(x->recorder);
     status = save(x, a, a->slot);
     above = recorder_watched_peak(x->recorder);
@@ -265,6 +266,7 @@ int play_wait(struct driver *x, const struct script_action *a)
 
 int play_load(struct driver *x, const struct script_action *a)
 {
+    const bool given = (x->d->script->given >> a->slot & 1) != 0;
     char path[PATH_BYTES];
     uint64_t above;
     int status;
@@ -278,12 +280,12 @@ int play_load(struct driver *x, const struct script_action *a)
     if (x->kept[a->slot].scale != 0.0f) {
         x->scaler = x->kept[a->slot];
     }
-    if (x->serial || x->by_action) { /* there a load may be of any moment */
-        return play_note_outside(x);
+    if (!x->serial && !x->by_action) { /* there a load may be of any moment */
+        FSDP_TRY(drive_answer_number(x, "load-above-rest", above));
     }
-    FSDP_TRY(drive_answer_number(x, "load-above-rest", above));
     FSDP_TRY(play_note_outside(x));
-    return check_extras(x, a->slot);
+    return x->serial || (x->by_action && given) ? FSDP_OK
+                                                : check_extras(x, a->slot);
 }
 
 /* ---- Wrong calls --------------------------------------------------------- */
