@@ -37,7 +37,7 @@ const char *case_wrap_name(uint32_t wrap)
 {
     static const char *const name[] = {"whole", "layer", "pair",
                                        "size",  "block", "head",
-                                       "drawn", "apart", "ignore"};
+                                       "drawn", "apart", "ignore", "scatter"};
 
     return wrap < N_OF(name) ? name[wrap] : NULL;
 }

@@ -35,7 +35,9 @@ enum case_wrap {
     CASE_WRAP_APART = 7,
     /* As BLOCK, but that frozen vectors are in no unit: ignored */
     CASE_WRAP_IGNORE = 8,
-    CASE_N_WRAPS = 9,
+    /* As LAYER, or DRAWN; some parameters are in the unit behind */
+    CASE_WRAP_SCATTER = 9,
+    CASE_N_WRAPS = 10,
 };
 
 /* What the driver does with the engine. */

@@ -113,7 +113,8 @@ static bool cuts_modules(const struct run_case *c, uint32_t value)
 {
     (void)value;
     return c->wrap == CASE_WRAP_APART || c->wrap == CASE_WRAP_IGNORE ||
-           says(c, "! parameter-unit-") || says(c, "! shard-parameter-");
+           c->wrap == CASE_WRAP_SCATTER || says(c, "! parameter-unit-") ||
+           says(c, "! shard-parameter-");
 }
 
 static bool ignores(const struct run_case *c, uint32_t value)

@@ -114,6 +114,11 @@ static int wrap_case(const struct run_case *c,
     case CASE_WRAP_IGNORE:
         FSDP_TRY(wrap_blocks(model, out));
         return wrap_ignore(model, out);
+    case CASE_WRAP_SCATTER:
+        FSDP_TRY(described->workload->wrap
+                     ? described->workload->wrap(described, out)
+                     : wrap_every(model, 1, out));
+        return wrap_scatter(model, out);
     case CASE_WRAP_HEAD:
         return wrap_head(model, out);
     default:

@@ -338,6 +338,24 @@ int wrap_apart(const struct fsdp_model *model, struct wrap_units *units)
     return status;
 }
 
+/* What is tied has the unit of its original. */
+int wrap_scatter(const struct fsdp_model *model, struct wrap_units *units)
+{
+    FSDP_TRY(begin_parameters(model, units));
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        uint32_t *u = &units->unit_of_parameter[p];
+
+        if (*u != FSDP_NO_UNIT && (p % 8 == 2 || p % 8 >= 5)) {
+            *u = (*u + 1) % units->units.n_units;
+        }
+    }
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        units->unit_of_parameter[p] =
+            units->unit_of_parameter[fsdp_original(model, p)];
+    }
+    return FSDP_OK;
+}
+
 int wrap_ignore(const struct fsdp_model *model, struct wrap_units *units)
 {
     FSDP_TRY(begin_parameters(model, units));
