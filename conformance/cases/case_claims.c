@@ -127,7 +127,7 @@ static bool has_buffers(const struct run_case *c, uint32_t value)
 {
     (void)value;
     return case_has_buffers(c) || says(c, "! unknown-buffer\n") ||
-           says(c, "! unknown-buffer ");
+           says(c, "! unknown-buffer ") || says(c, "! shard-buffers");
 }
 
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
@@ -206,7 +206,8 @@ static bool offers_factors(const struct run_case *c, uint32_t value)
     (void)value;
     return case_predivide(c) != 0.0f || c->factors == CASE_UNIT_FACTORS ||
            says(c, "! infinite-") || says(c, "! negative-predivide-") ||
-           says(c, "! nan-predivide-") || says(c, "! negative-factor-of-unit");
+           says(c, "! nan-predivide-") ||
+           says(c, "! negative-factor-of-unit") || says(c, "! shard-factors");
 }
 
 /* Whether a setting of the case's script has a number for each group. */

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 905;
+const uint32_t manifest_count = 907;
 const char manifest_sha256[] =
-    "ab0306006a940c1d01177796cd729eb680dc0e750ae1f78e90cb2b6e765dd1cb";
+    "78372c941b2ee67e8ea8855b132ebe339b9eac5ad71f9c769eef46f3f6e4d8b4";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -218,6 +218,11 @@ static int no_decay_ignored(const struct fsdp_env *env,
     return mutant_real.engine.shard(env, &decaying, units, options, out);
 }
 
+static bool disagrees(const struct run_case *c)
+{
+    return c->scenario == CASE_DISAGREE && c->factors == CASE_UNIT_FACTORS;
+}
+
 const struct mutant factor_mutants[] = {
     {.name = "groups-betas-of-first",
      .text = "every group has the betas, eps and momentum of the first",
@@ -288,6 +293,12 @@ const struct mutant factor_mutants[] = {
      .shows = {.in = predivides, .factors = true},
      .options = note_factors,
      .device = {.run = predivide_twice}},
+    {.name = "unit-factors-disagreed",
+     .text = "ranks do not compare what each unit is divided by",
+     .evidence = "a hash over the options alone",
+     .kills = "error.factors-disagree",
+     .shows = {.in = disagrees, .factors = true},
+     .calls = {.shard = unit_factors_ignored}},
     {.name = "unit-factors-ignored",
      .text = "every unit is divided as the options say",
      .evidence = "pytorch/pytorch#167178",

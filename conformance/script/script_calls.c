@@ -192,6 +192,12 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_UNKNOWN_BUFFER_DTYPE] = {"unknown-buffer-dtype",
                                           SCRIPT_UNTRAINED,
                                           SCRIPT_IS_UNSUPPORTED},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS] = {"shard-factors",
+                                               SCRIPT_UNTRAINED,
+                                               SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS] = {"shard-buffers",
+                                               SCRIPT_UNTRAINED,
+                                               SCRIPT_IS_A_MISMATCH},
 };
 
 bool script_is_wrong(const struct script_inside *in)

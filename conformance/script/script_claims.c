@@ -56,6 +56,8 @@ static const char *claim_of_call(uint32_t call)
         {"grad-of-ignored", "ignored"},
         {"tied-", "shared"},
         {"shard-tied", "shared"},
+        {"shard-factors", "unit-factors"},
+        {"shard-buffers", "buffers"},
         {"step-scale-", "loss-scale"},
         {"set-divide-", "factor-controls"},
         {"set-predivide-", "factor-controls"},

@@ -284,7 +284,7 @@ static void test_calls(void **state)
 
     (void)state;
     for (size_t i = 0; i < N_OF(places); i++) {
-        char row[1024];
+        char row[2048];
         int n = snprintf(row, sizeof(row), "\n| %s |", places[i].where);
         const char *comma = "";
 
