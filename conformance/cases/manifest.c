@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 907;
+const uint32_t manifest_count = 908;
 const char manifest_sha256[] =
-    "78372c941b2ee67e8ea8855b132ebe339b9eac5ad71f9c769eef46f3f6e4d8b4";
+    "4797e9acea057c50742e4051621774e047b93d272b524433c5bb8a1ff50e76a8";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
