@@ -175,10 +175,11 @@ static bool scales_loss(const struct run_case *c, uint32_t value)
 static bool controls_units(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    static const char *const words[] = {
-        "\nset ",         "! set-",           "unshard-unknown-",
-        "unshard-while-", "reshard-unknown-", "reshard-while-",
-        "reshard-in-",    "nshard 0",         "reshard 0"};
+    static const char *const words[] = {"\nset ",           "! set-",
+                                        "unshard-unknown-", "unshard-while-",
+                                        "reshard-unknown-", "reshard-while-",
+                                        "reshard-in-",      "reshard-kept",
+                                        "nshard 0",         "reshard 0"};
 
     for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (says(c, words[i])) {

@@ -18,7 +18,7 @@
 
 const uint32_t manifest_count = 908;
 const char manifest_sha256[] =
-    "4797e9acea057c50742e4051621774e047b93d272b524433c5bb8a1ff50e76a8";
+    "0ed21c1bfbf82dfce18d1d9f398cf461fdffc9f1754ee68d628ea8db0d880f8a";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -195,6 +195,7 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS] = {"shard-factors",
                                                SCRIPT_UNTRAINED,
                                                SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_RESHARD_KEPT] = {"reshard-kept", SCRIPT_HOLDS},
     [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS] = {"shard-buffers",
                                                SCRIPT_UNTRAINED,
                                                SCRIPT_IS_A_MISMATCH},
@@ -235,6 +236,8 @@ const char *script_when_text(uint32_t when)
         {SCRIPT_STATELESS, "where a parameter is thawed that was frozen when "
                            "checkpoint a was saved"},
         {SCRIPT_OPEN_ALL, "between unshard and reshard"},
+        {SCRIPT_HOLDS, "half way through a training pass (`at 1/2 ! ...`) that "
+                       "`set all reshard-after-forward 0` holds for"},
         {SCRIPT_NOT_FINITE, "where an edit of all parameters' gradients, inf "
                             "or nan, has been reduced"},
     };

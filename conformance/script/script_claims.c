@@ -68,6 +68,7 @@ static const char *claim_of_call(uint32_t call)
         {"reshard-unknown-", "unit-controls"},
         {"reshard-while-", "unit-controls"},
         {"reshard-in-window", "unit-controls"},
+        {"reshard-kept", "unit-controls"},
         {"step-with-partials", "partial-replicas"},
         {"unknown-buffer-dtype", NULL},
         {"unknown-buffer", "buffers"},

@@ -275,6 +275,7 @@ static const struct {
     {SCRIPT_IN_FORWARD, "at its first point"},
     {SCRIPT_EARLY, "before its end"},
     {SCRIPT_AT_LAST, "at the end of a training pass"},
+    {SCRIPT_HOLDS, "half way, where all units stay"},
 };
 
 /* In the order of script_calls. */
