@@ -128,7 +128,7 @@ static bool has_buffers(const struct run_case *c, uint32_t value)
 {
     (void)value;
     return case_has_buffers(c) || says(c, "! unknown-buffer\n") ||
-           says(c, "! unknown-buffer ");
+           says(c, "! unknown-buffer ") || says(c, "! shard-buffers");
 }
 
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
@@ -176,10 +176,11 @@ static bool scales_loss(const struct run_case *c, uint32_t value)
 static bool controls_units(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    static const char *const words[] = {
-        "\nset ",         "! set-",           "unshard-unknown-",
-        "unshard-while-", "reshard-unknown-", "reshard-while-",
-        "reshard-in-",    "nshard 0",         "reshard 0"};
+    static const char *const words[] = {"\nset ",           "! set-",
+                                        "unshard-unknown-", "unshard-while-",
+                                        "reshard-unknown-", "reshard-while-",
+                                        "reshard-in-",      "reshard-kept",
+                                        "nshard 0",         "reshard 0"};
 
     for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (says(c, words[i])) {
@@ -207,7 +208,8 @@ static bool offers_factors(const struct run_case *c, uint32_t value)
     (void)value;
     return case_predivide(c) != 0.0f || c->factors == CASE_UNIT_FACTORS ||
            says(c, "! infinite-") || says(c, "! negative-predivide-") ||
-           says(c, "! nan-predivide-") || says(c, "! negative-factor-of-unit");
+           says(c, "! nan-predivide-") ||
+           says(c, "! negative-factor-of-unit") || says(c, "! shard-factors");
 }
 
 /* Whether a setting of the case's script has a number for each group. */

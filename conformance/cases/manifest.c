@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 905;
+const uint32_t manifest_count = 912;
 const char manifest_sha256[] =
-    "ab0306006a940c1d01177796cd729eb680dc0e750ae1f78e90cb2b6e765dd1cb";
+    "1d9c27a2f1407bef8f11a9f9eae4d5fc5339dcb50fc8f9fc4c4efe5bb61f8b7e";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

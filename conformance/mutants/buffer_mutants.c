@@ -543,6 +543,29 @@ static int buffer_unnamed(struct fsdp_sharded *s, uint32_t b,
     return status;
 }
 
+static bool disagrees(const struct run_case *c)
+{
+    return c->scenario == CASE_DISAGREE && case_has_buffers(c);
+}
+
+/* Each is called as its module is, on all ranks. */
+static int buffer_names_unread(const struct fsdp_env *env,
+                               const struct fsdp_model *model,
+                               const struct fsdp_units *units,
+                               const struct fsdp_options *options,
+                               struct fsdp_sharded **out)
+{
+    static _Thread_local struct fsdp_model unnamed; /* is borrowed */
+    static _Thread_local const char *name[MOST_BUFFERS];
+
+    unnamed = *model;
+    for (uint32_t b = 0; b < model->n_buffers && b < MOST_BUFFERS; b++) {
+        name[b] = model->module_name[model->buffer_module[b]];
+    }
+    unnamed.buffer_name = name;
+    return mutant_real.engine.shard(env, &unnamed, units, options, out);
+}
+
 const struct mutant buffer_mutants[] = {
     {.name = "buffer-beyond",
      .text = "a buffer that there is not is the first one",
@@ -620,6 +643,12 @@ const struct mutant buffer_mutants[] = {
      .kills = "memory.buffers memory.rest-after-shard",
      .shows = {.in = trains},
      .fault = {MUTANT_MISNAMES, FSDP_BUFFER, FSDP_PARAM_SHARD}},
+    {.name = "buffer-names-unread",
+     .text = "ranks do not compare how buffers are called",
+     .evidence = "a hash over parameters alone",
+     .kills = "error.buffers-disagree",
+     .shows = {.in = disagrees},
+     .calls.shard = buffer_names_unread},
     {.name = "buffer-not-persisted-saved",
      .text = "a save has what is not persisted, and a load gives it back",
      .evidence = "a state dict of named_buffers()",

@@ -146,6 +146,17 @@ static int reshard_anything(struct fsdp_sharded *s, uint32_t unit)
                                                                    : status;
 }
 
+/* No module is computing: it is at the point behind its forward. */
+static int reshard_kept(struct fsdp_sharded *s, uint32_t unit)
+{
+    int status = mutant_real.engine.reshard(s, unit);
+
+    return mutant_now.in_pass && mutant_now.point == FSDP_POST_FORWARD &&
+                   unit < mutant_real.units->n_units
+               ? FSDP_OK
+               : status;
+}
+
 static int unshard_anything(struct fsdp_sharded *s, uint32_t unit)
 {
     return unit < mutant_real.units->n_units
@@ -213,6 +224,13 @@ const struct mutant copy_mutants[] = {
      .kills = "error.reshard-in-window",
      .shows = {.in = goes_by_hand_wrongly},
      .calls.reshard = reshard_anything},
+    {.name = "reshard-kept",
+     .text = "a unit that stays from its forward to its backward is resharded "
+             "in between, and no error",
+     .evidence = "a window that ends with each forward",
+     .kills = "error.reshard-in-window",
+     .shows = {.in = goes_by_hand_wrongly},
+     .calls.reshard = reshard_kept},
     {.name = "reshard-nothing",
      .text = "what is resharded by hand at rest stays live",
      .evidence = "a reshard that waits for the next window",

@@ -6,6 +6,8 @@
  */
 #include "mutants/mutant_kit.h"
 
+#include <math.h>
+
 /* Cases that only train, in float32. */
 static bool is_plain(const struct run_case *c, uint32_t factors)
 {
@@ -201,6 +203,49 @@ static void products_of_options(struct fsdp_op *op)
     }
 }
 
+/* Of the steps that have been taken, and of those that were when it was saved.
+ */
+static _Thread_local struct {
+    uint32_t steps, saved;
+} count;
+
+static void forget_steps(void)
+{
+    count.steps = count.saved = 0;
+}
+
+static int step_counted(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    count.steps++;
+    return mutant_real.engine.step(s, how);
+}
+
+static int save_counted(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    count.saved = count.steps;
+    return mutant_real.engine.save_begin(s, save);
+}
+
+static int load_counted(struct fsdp_sharded *s, const char *directory)
+{
+    count.steps = count.saved;
+    return mutant_real.engine.load(s, directory);
+}
+
+static void products_by_power(struct fsdp_op *op)
+{
+    if (op->kind == FSDP_OP_ADAMW) {
+        op->f[5] = powf(op->f[2], (float)count.steps);
+        op->f[6] = powf(op->f[3], (float)count.steps);
+    }
+}
+
+static bool loads_own_groups(const struct run_case *c)
+{
+    return c->factors == CASE_EMPTY_GROUP && c->scenario == CASE_RESUME &&
+           c->recorded_steps == 4;
+}
+
 static _Thread_local struct fsdp_model decaying; /* is borrowed */
 static _Thread_local uint32_t flags[MOST];
 
@@ -216,6 +261,25 @@ static int no_decay_ignored(const struct fsdp_env *env,
     }
     decaying.parameter_flags = flags;
     return mutant_real.engine.shard(env, &decaying, units, options, out);
+}
+
+static bool predivides_bf16(const struct run_case *c)
+{
+    return c->factors == CASE_PRE2 && c->precision == CASE_BF16_REDUCE;
+}
+
+/* What is exact is thought to change nothing. */
+static void predivide_of_two_left_out(struct fsdp_op *op)
+{
+    if (op->kind == FSDP_OP_SCALE && op->aux[0] == FSDP_DTYPE_BF16 &&
+        op->f[0] == 0.5f) {
+        op->f[0] = 1.0f;
+    }
+}
+
+static bool disagrees(const struct run_case *c)
+{
+    return c->scenario == CASE_DISAGREE && c->factors == CASE_UNIT_FACTORS;
 }
 
 const struct mutant factor_mutants[] = {
@@ -249,6 +313,16 @@ const struct mutant factor_mutants[] = {
      .kills = "groups.no-decay",
      .shows = {.in = has_no_decay, .factors = true},
      .calls = {.shard = no_decay_ignored}},
+    {.name = "groups-products-by-power",
+     .text = "products of betas are powers, rounded once, not running products",
+     .evidence = "microsoft/DeepSpeed#7820",
+     .kills = "checkpoint.step groups.betas",
+     .shows = {.in = loads_own_groups, .factors = true},
+     .calls = {.step = step_counted,
+               .save_begin = save_counted,
+               .load = load_counted},
+     .op = products_by_power,
+     .forget = forget_steps},
     {.name = "groups-products-shared",
      .text = "all groups have the products of the options' betas",
      .evidence = "a count of steps whose products are kept once",
@@ -274,6 +348,12 @@ const struct mutant factor_mutants[] = {
      .kills = "reduce.predivide",
      .shows = {.in = predivides, .factors = true},
      .fault = {MUTANT_SETS, MUTANT_OPTION(predivide_factor), 0}},
+    {.name = "predivide-of-two-left-out",
+     .text = "sums in bf16 are not predivided by a power of two",
+     .evidence = "pytorch/pytorch#190745",
+     .kills = "reduce.predivide",
+     .shows = {.in = predivides_bf16, .mixed = true, .factors = true},
+     .op = predivide_of_two_left_out},
     {.name = "predivide-pending",
      .text = "what is pending is predivided with each microbatch",
      .evidence = "a sum that is scaled in place and added to again",
@@ -288,6 +368,12 @@ const struct mutant factor_mutants[] = {
      .shows = {.in = predivides, .factors = true},
      .options = note_factors,
      .device = {.run = predivide_twice}},
+    {.name = "unit-factors-disagreed",
+     .text = "ranks do not compare what each unit is divided by",
+     .evidence = "a hash over the options alone",
+     .kills = "error.factors-disagree",
+     .shows = {.in = disagrees, .factors = true},
+     .calls = {.shard = unit_factors_ignored}},
     {.name = "unit-factors-ignored",
      .text = "every unit is divided as the options say",
      .evidence = "pytorch/pytorch#167178",

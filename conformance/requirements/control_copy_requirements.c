@@ -246,6 +246,7 @@ static bool values_spoil(const struct expect *e, struct record *r)
 static bool asks_in_windows(const struct expect *e)
 {
     return script_action_asks(e, SCRIPT_CALL_RESHARD_IN_WINDOW) &&
+           script_action_asks(e, SCRIPT_CALL_RESHARD_KEPT) &&
            script_action_asks(e, SCRIPT_CALL_UNSHARD_WHILE_OPEN) &&
            script_action_asks(e, SCRIPT_CALL_RESHARD_WHILE_OPEN);
 }
@@ -342,8 +343,9 @@ const struct requirement control_copy_requirements[] = {
      .holds = values_hold,
      .spoil = values_spoil},
     {.id = "error.reshard-in-window",
-     .text = "A unit that is resharded by hand in a window of its own is "
-             "refused as INVALID.",
+     .text = "A unit that is resharded by hand in a window of its own, or "
+             "between its forward and its backward where it stays unsharded, "
+             "is refused as INVALID.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
@@ -352,6 +354,7 @@ const struct requirement control_copy_requirements[] = {
      .applies = asks_in_windows,
      .check = &check_answers,
      .answers = {{"reshard-in-window", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"reshard-kept", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
                  {"unshard-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
                  {"reshard-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
     {.id = "error.by-hand-arguments",

@@ -133,6 +133,16 @@ static bool is_disagree_on_ignored(const struct expect *e)
     return is_disagree(e) && e->c->wrap == CASE_WRAP_IGNORE;
 }
 
+static bool is_disagree_on_factors(const struct expect *e)
+{
+    return is_disagree(e) && e->c->factors == CASE_UNIT_FACTORS;
+}
+
+static bool is_disagree_on_buffers(const struct expect *e)
+{
+    return is_disagree(e) && case_has_buffers(e->c);
+}
+
 static bool is_disagree_on_frozen(const struct expect *e)
 {
     return is_disagree(e) && e->c->frozen != WORKLOAD_TRAINS_ALL;
@@ -319,6 +329,29 @@ const struct requirement error_options_requirements[] = {
      .applies = is_disagree_on_ignored,
      .check = &check_answers,
      .answers = {{"shard-ignored", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+    /* What one unit is divided by is no part of the options. */
+    {.id = "error.factors-disagree",
+     .text = "When a unit has another divide factor on rank 0 than on the "
+             "others, shard answers MISMATCH on every rank.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "unit-factors",
+     .applies = is_disagree_on_factors,
+     .check = &check_answers,
+     .answers = {{"shard-factors", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+    {.id = "error.buffers-disagree",
+     .text = "When a buffer has another name on rank 0 than on the others, "
+             "shard answers MISMATCH on every rank.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "buffers",
+     .applies = is_disagree_on_buffers,
+     .check = &check_answers,
+     .answers = {{"shard-buffers", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
     {.id = "error.tied-disagree",
      .text = "When parameters are tied on the other ranks and on rank 0 are "
              "not, shard answers MISMATCH on every rank.",

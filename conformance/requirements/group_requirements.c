@@ -11,6 +11,7 @@
 #include "judge/replay/replay.h"
 
 #include <fsdp/arith/bits.h>
+#include <math.h>
 
 static bool is_same(float a, float b)
 {
@@ -68,7 +69,8 @@ static struct replay_optimizer as_in(const struct expect *e, uint32_t parameter,
     return o;
 }
 
-/* Numbers of another group, or of the options; then their products alone. */
+/* Numbers of another group, or of the options; then their products alone, and
+ * their eps alone. At last products that nobody has kept, but made anew. */
 static bool other_betas(const struct expect *e, uint32_t parameter,
                         uint32_t step, uint32_t k, struct replay_optimizer *out)
 {
@@ -76,17 +78,20 @@ static bool other_betas(const struct expect *e, uint32_t parameter,
     const uint32_t from = k % n + 1 == n ? REPLAY_OPTIONS : k % n;
     const struct replay_optimizer own = replay_optimizer_at(e, parameter, step);
 
-    *out = own;
-    replay_numbers(e, from, step, out);
-    if (k >= n) {
-        const float p1 = out->p1;
-        const float p2 = out->p2;
+    struct replay_optimizer other = own;
 
-        *out = own;
-        out->p1 = p1;
-        out->p2 = p2;
+    replay_numbers(e, from, step, &other);
+    *out = k < n ? other : own;
+    if (k >= n && k < 2 * n) {
+        out->p1 = other.p1;
+        out->p2 = other.p2;
+    } else if (k >= 2 * n && k < 3 * n) {
+        out->eps = other.eps;
+    } else if (k == 3 * n) {
+        out->p1 = powf(own.beta1, (float)step + 1.0f);
+        out->p2 = powf(own.beta2, (float)step + 1.0f);
     }
-    return k < 2 * n;
+    return k <= 3 * n;
 }
 
 /* Groups are counted without the empty ones. */
@@ -172,7 +177,8 @@ static bool betas_of_part(const struct expect *e, const struct record *r,
 {
     return is_not(e, r, part, other_betas,
                   "all of this part was stepped by the betas, eps or momentum "
-                  "of another group, or of the options",
+                  "of another group, or of the options, or by other products "
+                  "of the betas",
                   f);
 }
 

@@ -27,6 +27,7 @@ struct offer {
     uint32_t *unit_of;      /* [n_parameters], of units */
     uint32_t *of_unit;      /* [n_units], 0: dtypes */
     float *factor_of_unit;  /* [n_units], 0 */
+    const char **buffer;    /* [n_buffers]: names */
     struct fsdp_options options;
     const char *option;  /* NULL, or what the refusal must name */
     const char *tied[2]; /* the same of two parameters */
@@ -440,6 +441,33 @@ static void another_frozen(struct driver *x, struct offer *o)
     }
 }
 
+/* The last unit's divide factor on rank 0 is none that another has. */
+static void another_factor(struct driver *x, struct offer *o)
+{
+    const float *of = x->units->divide_factor;
+    const uint32_t n = x->units->n_units;
+
+    if (x->env.rank == 0) {
+        for (uint32_t u = 0; of && u < n; u++) {
+            o->factor_of_unit[u] = of[u];
+        }
+        o->factor_of_unit[n - 1] += 3.0f;
+        o->units.divide_factor = o->factor_of_unit;
+    }
+}
+
+/* The last buffer has another name on rank 0. Where there is none, its fold is
+ * another. */
+static void another_buffer(struct driver *x, struct offer *o)
+{
+    if (o->model.n_buffers == 0) {
+        another_fold(x, o);
+    } else if (x->env.rank == 0) {
+        o->buffer[o->model.n_buffers - 1] = "of rank 0";
+        o->model.buffer_name = o->buffer;
+    }
+}
+
 static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_UNKNOWN_LAYOUT] = unknown_layout,
     [SCRIPT_CALL_UNKNOWN_OPTIMIZER] = unknown_optimizer,
@@ -485,6 +513,8 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_RANKS_DISAGREE_ON_IGNORED] = another_ignored,
     [SCRIPT_CALL_UNCLAIMED_BUFFERS] = unclaimed_buffers,
     [SCRIPT_CALL_UNKNOWN_BUFFER_DTYPE] = unknown_buffer_dtype,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS] = another_factor,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS] = another_buffer,
 };
 
 /* ---- The offer ---------------------------------------------------------- */
@@ -589,6 +619,7 @@ int play_offer(struct driver *x, uint32_t call)
         .of_unit = calloc(x->units->n_units + 1u, sizeof(*o.of_unit)),
         .factor_of_unit =
             calloc(x->units->n_units + 1u, sizeof(*o.factor_of_unit)),
+        .buffer = copy(m->buffer_name, m->n_buffers, sizeof(*o.buffer)),
         .options = x->options};
     int status = FSDP_ERR_NOMEM;
 
@@ -601,7 +632,7 @@ int play_offer(struct driver *x, uint32_t call)
         status = add_unread(x, script_calls[call].name);
     } else if (o.flags && o.alias && o.shape && o.n_dims && o.dtype &&
                o.of_module && o.of_parameter && o.unit_of && o.of_unit &&
-               o.factor_of_unit) {
+               o.factor_of_unit && o.buffer) {
         offers[call](x, &o);
         status = shard(x, script_calls[call].name, &o);
     }
@@ -615,5 +646,6 @@ int play_offer(struct driver *x, uint32_t call)
     free(o.unit_of);
     free(o.of_unit);
     free(o.factor_of_unit);
+    free(o.buffer);
     return status;
 }

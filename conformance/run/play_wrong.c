@@ -450,6 +450,7 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT] = play_wrong_unshard_unit,
     [SCRIPT_CALL_RESHARD_UNKNOWN_UNIT] = play_wrong_reshard_unit,
     [SCRIPT_CALL_RESHARD_IN_WINDOW] = play_wrong_reshard_window,
+    [SCRIPT_CALL_RESHARD_KEPT] = play_wrong_reshard,
     [SCRIPT_CALL_UNSHARD_WHILE_OPEN] = play_wrong_unshard,
     [SCRIPT_CALL_RESHARD_WHILE_OPEN] = play_wrong_reshard,
     [SCRIPT_CALL_FREEZE_IN_PASS] = play_wrong_freeze,

@@ -392,6 +392,9 @@ enum script_call {
     SCRIPT_CALL_UNKNOWN_BUFFER,
     SCRIPT_CALL_UNCLAIMED_BUFFERS,
     SCRIPT_CALL_UNKNOWN_BUFFER_DTYPE,
+    SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS,
+    SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS,
+    SCRIPT_CALL_RESHARD_KEPT,
     SCRIPT_N_CALLS,
 };
 
@@ -417,6 +420,9 @@ enum script_when {
                                  way: nothing else would be refused */
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
+    SCRIPT_HOLDS = 131072,    /* half way through a training pass in which all
+                                 units stay from their forward to their
+                                 backward */
 };
 /* Statuses with which a call may be refused. */
 enum script_refusal {

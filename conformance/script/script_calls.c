@@ -192,6 +192,13 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_UNKNOWN_BUFFER_DTYPE] = {"unknown-buffer-dtype",
                                           SCRIPT_UNTRAINED,
                                           SCRIPT_IS_UNSUPPORTED},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS] = {"shard-factors",
+                                               SCRIPT_UNTRAINED,
+                                               SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_RESHARD_KEPT] = {"reshard-kept", SCRIPT_HOLDS},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS] = {"shard-buffers",
+                                               SCRIPT_UNTRAINED,
+                                               SCRIPT_IS_A_MISMATCH},
 };
 
 bool script_is_wrong(const struct script_inside *in)
@@ -229,6 +236,8 @@ const char *script_when_text(uint32_t when)
         {SCRIPT_STATELESS, "where a parameter is thawed that was frozen when "
                            "checkpoint a was saved"},
         {SCRIPT_OPEN_ALL, "between unshard and reshard"},
+        {SCRIPT_HOLDS, "half way through a training pass (`at 1/2 ! ...`) that "
+                       "`set all reshard-after-forward 0` holds for"},
         {SCRIPT_NOT_FINITE, "where an edit of all parameters' gradients, inf "
                             "or nan, has been reduced"},
     };

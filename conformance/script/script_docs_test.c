@@ -275,6 +275,7 @@ static const struct {
     {SCRIPT_IN_FORWARD, "at its first point"},
     {SCRIPT_EARLY, "before its end"},
     {SCRIPT_AT_LAST, "at the end of a training pass"},
+    {SCRIPT_HOLDS, "half way, where all units stay"},
 };
 
 /* In the order of script_calls. */
@@ -284,7 +285,7 @@ static void test_calls(void **state)
 
     (void)state;
     for (size_t i = 0; i < N_OF(places); i++) {
-        char row[1024];
+        char row[2048];
         int n = snprintf(row, sizeof(row), "\n| %s |", places[i].where);
         const char *comma = "";
 

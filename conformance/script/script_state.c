@@ -34,7 +34,7 @@ static void begin_life(struct script_state *s)
     s->living = true;
     s->left_open = s->open_all = false;
     s->no_sync = s->no_all_reduce = 0;
-    s->kept = s->keeps = false;
+    s->kept = s->keeps = s->holds = false;
     s->frozen = s->thawed = 0;
     drop_gradients(s);
     s->hurt_values = false;
@@ -137,6 +137,13 @@ static void say_sync(struct script_state *s, uint32_t said)
     s->no_sync = said == SCRIPT_SYNC_ON ? 0 : UINT64_MAX;
 }
 
+/* Whether a training pass is a forward of all, and then a backward of all. */
+static bool is_halved(const struct script_state *s)
+{
+    return !s->s->has_case || (s->s->c.recompute == WORKLOAD_KEEPS &&
+                               strcmp(s->s->c.workload, "graph") != 0);
+}
+
 static void walk_inside(struct script_state *s, const struct script_inside *in,
                         uint32_t points, uint32_t length, bool trains)
 {
@@ -150,6 +157,8 @@ static void walk_inside(struct script_state *s, const struct script_inside *in,
     now |= at == 1 ? SCRIPT_IN_FORWARD : 0;
     now |= at < length ? SCRIPT_EARLY : 0;
     now |= at == length && trains ? SCRIPT_AT_LAST : 0;
+    now |= s->holds && trains && 2 * at == length && is_halved(s) ? SCRIPT_HOLDS
+                                                                  : 0;
     if (in->sync != SCRIPT_SYNC_UNSAID) {
         say_sync(s, in->sync);
     } else if (in->by_hand != 0) {
@@ -399,6 +408,8 @@ static void walk_set(struct script_state *s, const struct script_action *a)
         *of = a->value != 0.0f ? *of & ~units : *of | units;
     } else if (a->knob == FSDP_KNOB_RESHARD_AFTER_BACKWARD) {
         s->keeps = a->value == 0.0f || (s->keeps && a->unit != FSDP_NO_UNIT);
+    } else if (a->knob == FSDP_KNOB_RESHARD_AFTER_FORWARD) {
+        s->holds = a->value == 0.0f && (s->holds || a->unit == FSDP_NO_UNIT);
     }
 }
 

@@ -33,6 +33,8 @@ struct script_state {
     /* A unit may be unsharded at rest; and whether one is kept so behind its
      * backward, as the next BEGIN will find it. */
     bool kept, keeps;
+    /* Every unit stays from its forward to its backward, for certain. */
+    bool holds;
     /* Parameters, as bits, of which there may be fewer, that were frozen or
      * thawed last in this life. */
     uint64_t frozen, thawed;

@@ -104,6 +104,17 @@ static uint64_t hash_units(uint64_t h, const struct fsdp_sharded *s)
                 s->model->n_modules * sizeof(*s->units.unit_of_module));
 }
 
+static uint64_t hash_buffers(uint64_t h, const struct fsdp_model *model)
+{
+    for (uint32_t b = 0; b < model->n_buffers; b++) {
+        uint64_t facts[] = {model->buffer_module[b], model->buffer_dtype[b],
+                            model->buffer_flags[b], model->buffer_numel[b]};
+        h = hash(h, model->buffer_name[b], strlen(model->buffer_name[b]));
+        h = hash(h, facts, sizeof(facts));
+    }
+    return h;
+}
+
 static uint64_t hash_sequences(uint64_t h, const struct fsdp_model *model)
 {
     for (uint32_t i = 0; i < model->n_sequences; i++) {
@@ -127,6 +138,7 @@ int impl_agree(const struct fsdp_sharded *s)
     mine = hash_parameters(mine, s);
     mine = hash_buffers(mine, s->model);
     mine = hash_units(mine, s);
+    mine = hash_buffers(mine, s->model);
     mine = hash_sequences(mine, s->model);
     if (!all) {
         return impl_out_of_memory(env);

@@ -30,7 +30,8 @@ static int check_agreement(const struct fsdp_sharded *s)
     mine = hash(mine, &s->options, sizeof(s->options));
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         mine = hash(mine, &s->unit[u].dtype, sizeof(s->unit[u].dtype));
-        mine = hash(mine, &s->unit[u].factor, sizeof(s->unit[u].factor));
+        mine = hash(mine, &s->unit[u].next_knob.divisors,
+                    sizeof(s->unit[u].next_knob.divisors));
     }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         mine = hash(mine, model->parameter_name[p],
