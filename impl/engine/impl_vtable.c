@@ -87,7 +87,8 @@ const struct fsdp_engine *fsdp_impl_engine(void)
         .set = impl_set,
         .unshard = impl_unshard_unit,
         .reshard = impl_reshard_unit,
-        .buffer = impl_buffer};
+        .buffer = impl_buffer,
+        .set_step = impl_set_step};
 
     return &engine;
 }
