@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 905;
+const uint32_t manifest_count = 917;
 const char manifest_sha256[] =
-    "ab0306006a940c1d01177796cd729eb680dc0e750ae1f78e90cb2b6e765dd1cb";
+    "36f28b8ecddd5f7057cb53fa3863069f3a7d24bada9e709164538bf4e2ccf131";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -50,6 +50,7 @@ static const char *const claims[] = {
     "unit-controls",
     "partial-replicas",
     "factor-controls",
+    "step-in-backward",
     "save-full",
     "save-sharded",
     "save-local",

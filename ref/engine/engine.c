@@ -332,6 +332,7 @@ static const char *const claims[] = {
     "factor-controls",
     "unit-factors",
     "groups-betas",
+    "step-in-backward",
     NULL,
 };
 

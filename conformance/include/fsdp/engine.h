@@ -313,6 +313,7 @@ struct fsdp_engine {
      *   buffers                        a model's buffers (model.h): `buffer`,
      *                                  and saves; without it models that have
      *                                  any are refused
+     *   step-in-backward               `set_step`
      *   offload                        nothing asks for it in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the
