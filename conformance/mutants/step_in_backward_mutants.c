@@ -14,11 +14,12 @@ enum {
 };
 
 static _Thread_local struct {
-    bool set;    /* for the next pass, or this one */
-    bool given;  /* some time in this life */
-    bool behind; /* the last pass had one */
-    bool brings; /* kept weights back */
-    uint64_t at; /* of those that are kept */
+    bool set;         /* for the next pass, or this one */
+    bool given;       /* some time in this life */
+    bool behind;      /* the last pass had one */
+    bool keeps, kept; /* copies behind backwards; in the last pass */
+    bool brings;      /* kept weights back */
+    uint64_t at;      /* of those that are kept */
     struct fsdp_step last;
     float lr[MOST_GROUPS];
 } now;
@@ -44,6 +45,7 @@ static int note_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     FSDP_TRY(mutant_real.engine.at(s, point, index));
     if (point == FSDP_END || point == FSDP_CANCEL) {
         now.behind = now.set;
+        now.kept = now.set && now.keeps;
         now.set = false;
     }
     return FSDP_OK;
@@ -142,6 +144,26 @@ static int undo(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     return undoes ? mutant_each_piece(s, keep_or_bring) : FSDP_OK;
 }
 
+/* ---- By old weights ------------------------------------------------------ */
+
+static int note_knob(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                     float value)
+{
+    FSDP_TRY(mutant_real.engine.set(s, unit, knob, value));
+    if (knob == FSDP_KNOB_RESHARD_AFTER_BACKWARD) {
+        now.keeps = value == 0.0f;
+    }
+    return FSDP_OK;
+}
+
+/* In the forward behind such a pass, which was to keep copies. */
+static bool finds_copies(void)
+{
+    return now.kept && mutant_now.in_pass &&
+           (mutant_now.point == FSDP_PRE_FORWARD ||
+            mutant_now.point == FSDP_POST_FORWARD);
+}
+
 /* ---- Whenever it is asked for -------------------------------------------- */
 
 static int set_anyway(struct fsdp_sharded *s, const struct fsdp_step *step)
@@ -212,6 +234,17 @@ const struct mutant step_in_backward_mutants[] = {
      .shows = {.in = steps},
      .calls = {.set_step = note_set, .at = note_at},
      .comm.run = step_by_own,
+     .forget = forget},
+    {.name = "backward-step-keeps-copy",
+     .text = "a copy that is kept behind a backward outlives the step of its "
+             "unit in that backward",
+     .evidence = "set_reshard_after_backward(False), and an optimizer in "
+                 "backward",
+     .kills = "control.fresh-after-step",
+     .shows = {.in = cancels},
+     .calls = {.set_step = note_set, .at = note_at, .set = note_knob},
+     .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, .of = FSDP_ALL_GATHER},
+     .when = finds_copies,
      .forget = forget},
     {.name = "backward-step-keeps-gradient",
      .text = "what a unit was stepped by in a pass stays until the pass ends",
