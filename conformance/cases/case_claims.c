@@ -64,7 +64,7 @@ static bool has_scenario(const struct run_case *c, uint32_t scenario)
         [CASE_CANCEL] = {" until "},
         [CASE_SUMMON] = {"\nsummon", "\nunshard\n", "! unshard-all-",
                          "! reshard-all-"},
-        [CASE_CLIP] = {"\nclip ", "! clip-"},
+        [CASE_CLIP] = {"\nclip ", "! clip-", "-then-clip"},
         [CASE_GROUPS] = {"\ngroups "},
         [CASE_RESUME_FULL] = {" full\n", " full-rank0"},
         [CASE_RESUME_LOCAL] = {" local\n"}};
@@ -129,6 +129,12 @@ static bool has_buffers(const struct run_case *c, uint32_t value)
     (void)value;
     return case_has_buffers(c) || says(c, "! unknown-buffer\n") ||
            says(c, "! unknown-buffer ") || says(c, "! shard-buffers");
+}
+
+static bool steps_in_backward(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, "backward-step");
 }
 
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
@@ -388,6 +394,10 @@ const struct claim known_claims[] = {
          "`memory.buffers`, `error.unknown-buffer`; without it `shard` must "
          "refuse them (`error.unclaimed`)",
      .asked_by = has_buffers},
+    {"step-in-backward", CLAIM_ENGINE,
+     .text = "scripts that give a pass its step ahead; `step-in-backward.*`, "
+             "`error.step-in-backward`, `error.step-in-backward-windows`",
+     .asked_by = steps_in_backward},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

@@ -214,6 +214,7 @@ static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
     e->unshard = by->unshard ? by->unshard : e->unshard;
     e->reshard = by->reshard ? by->reshard : e->reshard;
     e->buffer = by->buffer ? by->buffer : e->buffer;
+    e->set_step = by->set_step ? by->set_step : e->set_step;
 }
 
 static void replace_device(const struct mutant *m, struct fsdp_device *d)

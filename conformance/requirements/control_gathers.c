@@ -159,15 +159,22 @@ static enum control_why take_pass(const struct expect *e,
 
 /* What action `a` does with the unit, and how often it is gathered there. Once
  * it was unsharded inside a pass this is not known, until all of it ends. */
-static enum control_why take(const struct expect *e,
-                             const struct script_action *a, struct unit *x,
+static enum control_why take(const struct expect *e, uint32_t i, struct unit *x,
                              uint32_t *n)
 {
+    const struct script_action *a = action_at(e, i);
+    const bool *stepped = e->event[i].stepped;
+    enum control_why why;
+
     *n = 0;
     switch (a->verb) {
     case SCRIPT_PASS:
     case SCRIPT_EVAL:
-        return take_pass(e, a, x, n);
+        why = take_pass(e, a, x, n);
+        if (stepped && stepped[x->u]) {
+            end_copy(x, true);
+        }
+        return why;
     case SCRIPT_SET:
         take_set(x, a);
         return CONTROL_BY_USUAL;
@@ -212,7 +219,7 @@ enum control_why control_gathers(const struct expect *e, uint32_t i, uint32_t u,
     for (uint32_t k = 0; k <= i; k++) {
         const struct script_action *a = action_at(e, k);
 
-        why = take(e, a, &x, n);
+        why = take(e, k, &x, n);
         known = (known && !(is_pass(a) && why == CONTROL_BY_UNKNOWN)) ||
                 a->verb == SCRIPT_STEP || a->verb == SCRIPT_AGAIN;
     }

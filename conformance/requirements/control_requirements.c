@@ -227,12 +227,13 @@ static bool has_partial(const struct expect *e, uint32_t i, uint32_t u)
     return partial;
 }
 
-/* A look behind a pass in which replicas meet for what they had not. */
+/* A look behind a pass in which replicas meet for what they had not, and which
+ * has left the gradient there. */
 static bool shows_sum(const struct expect *e, uint32_t i, uint32_t u)
 {
     return i > 1 && action_at(e, i)->verb == SCRIPT_LOOK &&
            trains(action_at(e, i - 1)) && has_partial(e, i - 2, u) &&
-           !has_partial(e, i - 1, u);
+           !has_partial(e, i - 1, u) && e->event[i].reduced[u];
 }
 
 static bool sum_of_part(const struct expect *e, const struct record *r,

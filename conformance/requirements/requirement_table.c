@@ -35,6 +35,7 @@ static const struct requirement *const families[] = {
     frozen_requirements,
     thaw_requirements,
     thaw_moves_requirements,
+    step_in_backward_requirements,
     tied_requirements,
     parameter_unit_requirements,
     buffer_requirements,

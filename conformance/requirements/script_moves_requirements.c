@@ -271,7 +271,8 @@ const struct requirement script_moves_requirements[] = {
      .must = 1,
      .level = LEVEL_MEMORY,
      .general = true,
-     .needs = "script.rest control.reshard-forward",
+     .needs = "script.rest control.reshard-forward "
+              "step-in-backward.gradient-peak",
      .claim = "strict-memory",
      .applies = is_measured,
      .check = &check_each_rank,

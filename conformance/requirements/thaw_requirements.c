@@ -67,7 +67,7 @@ static int64_t since_thaw(const struct expect *e, uint32_t i, uint32_t p)
             n = NEVER;
         } else if (!before) {
             n = 0;
-        } else if (verb == SCRIPT_STEP && n != NEVER) {
+        } else if (e->event[k].steps && n != NEVER) {
             n++;
         }
     }
@@ -103,7 +103,7 @@ static bool is_other(const struct expect *e, uint32_t i, uint32_t p)
         } else if (steps == NEVER) {
             steps = turns(a) ? 0 : NEVER;
         } else {
-            steps += a->verb == SCRIPT_STEP;
+            steps += e->event[k].steps;
         }
     }
     return (steps == 0 || steps == 1) && trains(e, i, p) &&

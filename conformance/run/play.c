@@ -155,7 +155,8 @@ static int play_action(struct driver *x, const struct script_action *a)
         [SCRIPT_UNSHARD_UNIT] = play_unshard_unit,
         [SCRIPT_RESHARD_UNIT] = play_reshard_unit,
         [SCRIPT_FREEZE] = play_freeze,
-        [SCRIPT_THAW] = play_freeze};
+        [SCRIPT_THAW] = play_freeze,
+        [SCRIPT_BACKWARD_STEP] = play_backward_step};
 
     if (a->verb == SCRIPT_PASS && a->ending == SCRIPT_LEFT_OPEN) {
         FSDP_TRY(end_life(x));

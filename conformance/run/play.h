@@ -29,6 +29,12 @@ void play_begin_scale(struct driver *x); /* as the script says */
 float play_inverse_scale(const struct driver *x);
 int play_step(struct driver *x, const struct script_action *a);
 int play_zero(struct driver *x, const struct script_action *a);
+/* The step of the next pass is given ahead. Calls of it that must be refused,
+ * and that it makes so; *status is what the engine answered. */
+int play_backward_step(struct driver *x, const struct script_action *a);
+int play_wrong_backward_step(struct driver *x, int *status);
+int play_wrong_backward_groups(struct driver *x, int *status);
+int play_wrong_backward_scaled(struct driver *x, int *status);
 int play_clip(struct driver *x, const struct script_action *a);
 
 /* play_checkpoint.c. False: the script saves or loads, and the engine cannot,

@@ -7,8 +7,13 @@
 #include "run/play.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    MOST_SEQUENCES = 8 /* of a model that is offered */
+};
 
 /* What is offered; an offer changes something in its copies. */
 struct offer {
@@ -31,6 +36,11 @@ struct offer {
     struct fsdp_options options;
     const char *option;  /* NULL, or what the refusal must name */
     const char *tied[2]; /* the same of two parameters */
+    /* The training sequence, with four points more; and those of the model, of
+     * which it is one. */
+    struct fsdp_sequence trains;
+    uint32_t *point, *module;
+    const struct fsdp_sequence *sequence[MOST_SEQUENCES];
 };
 
 /* ---- What is wrong ------------------------------------------------------ */
@@ -433,6 +443,33 @@ static bool reads_units(const struct driver *x, uint32_t call)
             call != SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE);
 }
 
+/* Behind the last point of the training sequence the module of the last
+ * parameter has another forward and another backward: its unit has two backward
+ * windows. */
+static void two_windows(struct driver *x, struct offer *o)
+{
+    static const uint32_t more[] = {FSDP_PRE_FORWARD, FSDP_POST_FORWARD,
+                                    FSDP_PRE_BACKWARD, FSDP_POST_BACKWARD};
+    const struct fsdp_sequence *q = x->model->sequence[FSDP_SEQUENCE_TRAIN];
+
+    memcpy(o->point, q->point, q->n * sizeof(*o->point));
+    memcpy(o->module, q->module, q->n * sizeof(*o->module));
+    for (uint32_t i = 0; i < 4; i++) {
+        o->point[q->n + i] = more[i];
+        o->module[q->n + i] =
+            x->model->parameter_module[x->model->n_parameters - 1];
+    }
+    o->trains = *q;
+    o->trains.n = q->n + 4;
+    o->trains.point = o->point;
+    o->trains.module = o->module;
+    for (uint32_t i = 0; i < x->model->n_sequences && i < MOST_SEQUENCES; i++) {
+        o->sequence[i] =
+            i == FSDP_SEQUENCE_TRAIN ? &o->trains : x->model->sequence[i];
+    }
+    o->model.sequence = o->sequence;
+}
+
 /* The last parameter is frozen on rank 0 alone, or everywhere else. */
 static void another_frozen(struct driver *x, struct offer *o)
 {
@@ -515,6 +552,7 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_UNKNOWN_BUFFER_DTYPE] = unknown_buffer_dtype,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS] = another_factor,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS] = another_buffer,
+    [SCRIPT_CALL_BACKWARD_STEP_WINDOWS] = two_windows,
 };
 
 /* ---- The offer ---------------------------------------------------------- */
@@ -523,6 +561,40 @@ static bool names(const struct fsdp_error *e, const char *what)
 {
     return memmem(e->message, sizeof(e->message), what,
                   strnlen(what, sizeof(e->message) / 2)) != NULL;
+}
+
+/* The units of the last parameter's module. */
+static bool names_unit(const struct driver *x)
+{
+    const uint32_t p = x->model->n_parameters - 1;
+    const uint32_t unit[] = {
+        fsdp_unit_of(x->model, x->units, p),
+        x->units->unit_of_module[x->model->parameter_module[p]]};
+    const struct fsdp_error *e = x->env.error;
+    char text[16];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        (void)snprintf(text, sizeof(text), "%u", unit[i]);
+        if (memmem(e->message, strnlen(e->message, sizeof(e->message)), text,
+                   strlen(text))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What can be sharded, and not be given a step of a pass. */
+static int offer_step(struct driver *x, const char *name,
+                      struct fsdp_sharded *sharded)
+{
+    const float lr[SCRIPT_MAX_GROUPS] = {x->d->c->lr};
+    const struct fsdp_step step = {
+        .size = sizeof(step), .n_groups = x->options.n_groups, .lr = lr};
+    const int status = x->engine.set_step(sharded, &step);
+    const bool named = status == FSDP_OK || names_unit(x);
+
+    FSDP_TRY(drive_answer(x, name, status));
+    return drive_answer_number(x, "backward-step-unit", named);
 }
 
 /* Shards, asks for the answer, destroys. */
@@ -549,6 +621,11 @@ static int shard(struct driver *x, const char *name, struct offer *o)
     unnamed = status != FSDP_OK && o->option && !names(e, o->option);
     for (uint32_t i = 0; i < 2 && status != FSDP_OK && o->tied[i]; i++) {
         untied = untied || !names(e, o->tied[i]);
+    }
+    if (status == FSDP_OK && o->trains.n > 0) {
+        status = offer_step(x, name, sharded);
+        x->engine.destroy(sharded);
+        return status;
     }
     x->engine.destroy(sharded);
     FSDP_TRY(drive_answer(x, name, status));
@@ -601,6 +678,7 @@ int play_offer(struct driver *x, uint32_t call)
 {
     const struct fsdp_model *m = x->model;
     const uint32_t n = m->n_parameters;
+    const uint32_t trained = m->sequence[FSDP_SEQUENCE_TRAIN]->n;
     struct offer o = {
         .env = x->env,
         .mesh = x->mesh,
@@ -620,19 +698,23 @@ int play_offer(struct driver *x, uint32_t call)
         .factor_of_unit =
             calloc(x->units->n_units + 1u, sizeof(*o.factor_of_unit)),
         .buffer = copy(m->buffer_name, m->n_buffers, sizeof(*o.buffer)),
+        .point = calloc(trained + 4u, sizeof(*o.point)),
+        .module = calloc(trained + 4u, sizeof(*o.module)),
         .options = x->options};
     int status = FSDP_ERR_NOMEM;
 
     for (uint32_t p = 0; o.unit_of && p < n; p++) {
         o.unit_of[p] = fsdp_unit_of(m, x->units, p);
     }
-    if (is_too_old(x, call)) {
+    if (call == SCRIPT_CALL_BACKWARD_STEP_WINDOWS && !x->engine.set_step) {
+        status = FSDP_OK; /* there is nothing to ask */
+    } else if (is_too_old(x, call)) {
         status = refuse_for(x, call);
     } else if (!reads_units(x, call)) {
         status = add_unread(x, script_calls[call].name);
     } else if (o.flags && o.alias && o.shape && o.n_dims && o.dtype &&
                o.of_module && o.of_parameter && o.unit_of && o.of_unit &&
-               o.factor_of_unit && o.buffer) {
+               o.factor_of_unit && o.buffer && o.point && o.module) {
         offers[call](x, &o);
         status = shard(x, script_calls[call].name, &o);
     }
@@ -647,5 +729,7 @@ int play_offer(struct driver *x, uint32_t call)
     free(o.of_unit);
     free(o.factor_of_unit);
     free(o.buffer);
+    free(o.point);
+    free(o.module);
     return status;
 }

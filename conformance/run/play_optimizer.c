@@ -142,26 +142,91 @@ static int take_found(struct driver *x, uint32_t found_inf)
 
 /* ---- Steps -------------------------------------------------------------- */
 
+/* What a script says of one, with its arrays. */
+struct said_step {
+    float lr[SCRIPT_MAX_GROUPS + 1], decay[SCRIPT_MAX_GROUPS];
+    struct fsdp_step step;
+};
+
+static void say_step(const struct driver *x, const struct script_action *a,
+                     struct said_step *out)
+{
+    const uint32_t groups = x->d->script->groups;
+
+    out->step =
+        (struct fsdp_step){.size = sizeof(out->step),
+                           .n_groups = groups,
+                           .lr = out->lr,
+                           .weight_decay = a->n_decay > 0 ? out->decay : NULL,
+                           .inverse_scale = play_inverse_scale(x),
+                           .found_inf = 1};
+    spread(a->n_lr, a->lr, groups, out->lr);
+    spread(a->n_decay, a->decay, groups, out->decay);
+}
+
 int play_step(struct driver *x, const struct script_action *a)
 {
-    float lr[SCRIPT_MAX_GROUPS];
-    float decay[SCRIPT_MAX_GROUPS];
-    struct fsdp_step step = {.size = sizeof(step),
-                             .n_groups = x->d->script->groups,
-                             .lr = lr,
-                             .weight_decay = a->n_decay > 0 ? decay : NULL,
-                             .inverse_scale = play_inverse_scale(x),
-                             .found_inf = 1};
+    struct said_step said;
+    struct fsdp_step *step = &said.step;
 
-    spread(a->n_lr, a->lr, step.n_groups, lr);
-    spread(a->n_decay, a->decay, step.n_groups, decay);
+    say_step(x, a, &said);
     drive_place(x, RACE_AT_STEP, 0);
-    FSDP_TRY(x->engine.step(x->sharded, &step));
+    FSDP_TRY(x->engine.step(x->sharded, step));
     x->stepped = true;
-    FSDP_TRY(take_found(x, step.found_inf));
+    FSDP_TRY(take_found(x, step->found_inf));
     FSDP_TRY(play_note_moment(x, RECORD_POINT_STEP, 0));
-    return a->finite ? drive_answer(x, "found-inf", (int)step.found_inf)
+    return a->finite ? drive_answer(x, "found-inf", (int)step->found_inf)
                      : FSDP_OK;
+}
+
+/* What was given is gone with the call: who still reads it is wrong. */
+static int set_step(struct driver *x, struct said_step *said)
+{
+    const int status = x->engine.set_step
+                           ? x->engine.set_step(x->sharded, &said->step)
+                           : FSDP_ERR_INVALID; /* it is claimed */
+
+    memset(said, 0xff, sizeof(*said));
+    return status;
+}
+
+int play_backward_step(struct driver *x, const struct script_action *a)
+{
+    struct said_step said;
+
+    say_step(x, a, &said);
+    drive_place(x, RACE_AT_STEP, 0);
+    return set_step(x, &said);
+}
+
+/* One of the case's own rate, but for what is wrong with it. */
+static int set_wrong_step(struct driver *x, uint32_t more_groups,
+                          float inverse_scale, int *status)
+{
+    const struct script_action usual = {.n_lr = 1, .lr = {x->d->c->lr}};
+    struct said_step said;
+
+    say_step(x, &usual, &said);
+    said.step.n_groups += more_groups;
+    said.lr[said.step.n_groups - 1] = x->d->c->lr;
+    said.step.inverse_scale = inverse_scale;
+    *status = set_step(x, &said);
+    return FSDP_OK;
+}
+
+int play_wrong_backward_step(struct driver *x, int *status)
+{
+    return set_wrong_step(x, 0, 0.0f, status);
+}
+
+int play_wrong_backward_groups(struct driver *x, int *status)
+{
+    return set_wrong_step(x, 1, 0.0f, status);
+}
+
+int play_wrong_backward_scaled(struct driver *x, int *status)
+{
+    return set_wrong_step(x, 0, 1.0f, status);
 }
 
 int play_zero(struct driver *x, const struct script_action *a)

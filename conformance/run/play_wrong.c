@@ -471,6 +471,12 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_STEP_WITH_PARTIALS] = step,
     [SCRIPT_CALL_CLIP_WITH_PARTIALS] = clip_as_usual,
     [SCRIPT_CALL_CLIP_WITH_PENDING] = clip_as_usual,
+    [SCRIPT_CALL_BACKWARD_STEP_IN_PASS] = play_wrong_backward_step,
+    [SCRIPT_CALL_BACKWARD_STEP_WHILE_OPEN] = play_wrong_backward_step,
+    [SCRIPT_CALL_BACKWARD_STEP_GROUPS] = play_wrong_backward_groups,
+    [SCRIPT_CALL_BACKWARD_STEP_SCALED] = play_wrong_backward_scaled,
+    [SCRIPT_CALL_BACKWARD_STEP_THEN_STEP] = step,
+    [SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP] = clip_as_usual,
 };
 
 /* Who plays all ranks is asked for numbers alone. */

@@ -58,6 +58,8 @@ enum script_verb {
     SCRIPT_RESHARD_UNIT, /* reshard */
     SCRIPT_FREEZE,       /* set_requires_grad, of one parameter or of all */
     SCRIPT_THAW,
+    SCRIPT_N_DRAWN_VERBS, /* the generator draws those above */
+    SCRIPT_BACKWARD_STEP = SCRIPT_N_DRAWN_VERBS, /* set_step */
     SCRIPT_N_VERBS,
 };
 
@@ -138,7 +140,8 @@ struct script_action {
     struct script_place until;
     uint32_t first_inside, n_inside;
     uint32_t first_edit, n_edits;
-    /* STEP: one number a group, or one for all; no decay is NULL */
+    /* STEP, BACKWARD_STEP: one number a group, or one for all; no decay is NULL
+     */
     uint32_t n_lr, n_decay;
     float lr[SCRIPT_MAX_GROUPS], decay[SCRIPT_MAX_GROUPS];
     bool finite; /* found_inf is noted among the answers */
@@ -395,6 +398,13 @@ enum script_call {
     SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS,
     SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS,
     SCRIPT_CALL_RESHARD_KEPT,
+    SCRIPT_CALL_BACKWARD_STEP_IN_PASS,
+    SCRIPT_CALL_BACKWARD_STEP_WHILE_OPEN,
+    SCRIPT_CALL_BACKWARD_STEP_GROUPS,
+    SCRIPT_CALL_BACKWARD_STEP_SCALED,
+    SCRIPT_CALL_BACKWARD_STEP_THEN_STEP,
+    SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP,
+    SCRIPT_CALL_BACKWARD_STEP_WINDOWS,
     SCRIPT_N_CALLS,
 };
 
@@ -418,6 +428,7 @@ enum script_when {
                                  has no states that is trained now */
     SCRIPT_FREE = 65536,      /* at rest; no gradients, and no save is under
                                  way: nothing else would be refused */
+    SCRIPT_STEP_SET = 131072, /* at rest; the next pass has been given a step */
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
     SCRIPT_HOLDS = 131072,    /* half way through a training pass in which all

@@ -199,6 +199,20 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS] = {"shard-buffers",
                                                SCRIPT_UNTRAINED,
                                                SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_BACKWARD_STEP_IN_PASS] = {"backward-step-in-pass",
+                                           SCRIPT_IN_PASS},
+    [SCRIPT_CALL_BACKWARD_STEP_WHILE_OPEN] = {"backward-step-while-open",
+                                              SCRIPT_OPEN_ALL},
+    [SCRIPT_CALL_BACKWARD_STEP_GROUPS] = {"backward-step-groups",
+                                          SCRIPT_AT_REST},
+    [SCRIPT_CALL_BACKWARD_STEP_SCALED] = {"backward-step-scaled",
+                                          SCRIPT_AT_REST},
+    [SCRIPT_CALL_BACKWARD_STEP_THEN_STEP] = {"backward-step-then-step",
+                                             SCRIPT_STEP_SET},
+    [SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP] = {"backward-step-then-clip",
+                                             SCRIPT_STEP_SET},
+    [SCRIPT_CALL_BACKWARD_STEP_WINDOWS] = {"backward-step-windows",
+                                           SCRIPT_UNTRAINED},
 };
 
 bool script_is_wrong(const struct script_inside *in)
@@ -238,6 +252,7 @@ const char *script_when_text(uint32_t when)
         {SCRIPT_OPEN_ALL, "between unshard and reshard"},
         {SCRIPT_HOLDS, "half way through a training pass (`at 1/2 ! ...`) that "
                        "`set all reshard-after-forward 0` holds for"},
+        {SCRIPT_STEP_SET, "between `backward-step` and its pass"},
         {SCRIPT_NOT_FINITE, "where an edit of all parameters' gradients, inf "
                             "or nan, has been reduced"},
     };

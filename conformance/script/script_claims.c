@@ -72,6 +72,7 @@ static const char *claim_of_call(uint32_t call)
         {"step-with-partials", "partial-replicas"},
         {"unknown-buffer-dtype", NULL},
         {"unknown-buffer", "buffers"},
+        {"backward-step-", "step-in-backward"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -128,6 +129,8 @@ static const char *claim_of_verb(const struct script_action *a)
     case SCRIPT_FREEZE:
     case SCRIPT_THAW:
         return "thaw";
+    case SCRIPT_BACKWARD_STEP:
+        return "step-in-backward";
     case SCRIPT_WRONG:
         return claim_of_call(a->call);
     default:

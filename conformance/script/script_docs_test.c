@@ -207,7 +207,8 @@ static const char *const examples[SCRIPT_N_VERBS] = {
     [SCRIPT_UNSHARD_UNIT] = "unshard 0",
     [SCRIPT_RESHARD_UNIT] = "reshard 0",
     [SCRIPT_FREEZE] = "freeze 0",
-    [SCRIPT_THAW] = "thaw 0"};
+    [SCRIPT_THAW] = "thaw 0",
+    [SCRIPT_BACKWARD_STEP] = "backward-step lr 1"};
 
 static bool may_follow(const char *before, const char *action)
 {
@@ -239,7 +240,8 @@ static void test_follows(void **state)
             continue;
         }
         n = snprintf(row, sizeof(row), "\n| `%s%s` |", script_verb_words[verb],
-                     verb > SCRIPT_SET ? " N" : "");
+                     verb > SCRIPT_SET && verb < SCRIPT_BACKWARD_STEP ? " N"
+                                                                      : "");
         for (size_t i = 0; i < N_OF(columns); i++) {
             n += snprintf(row + n, sizeof(row) - (size_t)n, " %s |",
                           may_follow(columns[i].before, examples[verb]) ? "yes"
@@ -269,6 +271,7 @@ static const struct {
     {SCRIPT_FREE, "no gradients, not saving"},
     {SCRIPT_SAVED, "checkpoint a is whole"},
     {SCRIPT_STATELESS, "thawed since checkpoint a"},
+    {SCRIPT_STEP_SET, "a step is set"},
     {SCRIPT_OPEN_ALL, "unsharded"},
     {SCRIPT_IN_PASS, "in a pass"},
     {SCRIPT_AT_START, "at its start"},

@@ -345,7 +345,7 @@ static bool try_verb(struct drawer *d, uint32_t verb)
 static uint32_t any_verb(struct drawer *d)
 {
     const uint32_t verb =
-        below(d, draw_has_units(d) ? SCRIPT_N_VERBS - 1 : SCRIPT_REPEAT);
+        below(d, draw_has_units(d) ? SCRIPT_N_DRAWN_VERBS - 1 : SCRIPT_REPEAT);
 
     return verb < SCRIPT_REPEAT ? verb : verb + 1;
 }

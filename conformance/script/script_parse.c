@@ -29,7 +29,7 @@ static int take_step(struct reader *r, struct script_action *a)
         FSDP_TRY(reader_take_numbers(r, r->s->groups, wanted, &a->n_decay,
                                      a->decay));
     }
-    a->finite = reader_accept(r, "finite");
+    a->finite = a->verb == SCRIPT_STEP && reader_accept(r, "finite");
     if ((a->n_lr != 1 && a->n_lr != r->s->groups) ||
         (a->n_decay > 1 && a->n_decay != r->s->groups)) {
         return reader_fail(r, wanted);
@@ -162,6 +162,7 @@ static int take_what_follows(struct reader *r, struct script_action *a)
     case SCRIPT_EVAL:
         return parse_pass(r, a);
     case SCRIPT_STEP:
+    case SCRIPT_BACKWARD_STEP:
         return take_step(r, a);
     case SCRIPT_CLIP:
         return take_clip(r, a);
@@ -209,7 +210,7 @@ static int take_action(struct reader *r)
         return reader_fail(
             r, "an action begins with pass, eval, step, zero, clip, "
                "look, summon, unshard, reshard, sync, set, freeze, thaw, save, "
-               "wait, load, again, anew, repeat or !");
+               "wait, load, again, anew, backward-step, repeat or !");
     }
     if (s->n_actions > SCRIPT_MAX_ACTIONS || r->played > MOST_PLAYED) {
         return reader_fail(

@@ -36,6 +36,7 @@ static void begin_life(struct script_state *s)
     s->no_sync = s->no_all_reduce = 0;
     s->kept = s->keeps = s->holds = false;
     s->frozen = s->thawed = 0;
+    s->step_set = false;
     drop_gradients(s);
     s->hurt_values = false;
     s->saving = NO_SLOT;
@@ -96,6 +97,7 @@ static uint32_t when_at_rest(const struct script_state *s)
     now |= (s->pending || s->reduced) && has_some(s, UINT64_MAX)
                ? SCRIPT_GRADIENTS
                : 0;
+    now |= s->step_set ? SCRIPT_STEP_SET : 0;
     now |= s->saving != NO_SLOT ? SCRIPT_SAVING : SCRIPT_IDLE;
     now |= !s->pending && !s->reduced && s->saving == NO_SLOT ? SCRIPT_FREE : 0;
     now |= (s->saved & 1) != 0 && s->saving == NO_SLOT ? SCRIPT_SAVED : 0;
@@ -204,6 +206,14 @@ static uint32_t hurt_by(const struct script_state *s,
     return hurt;
 }
 
+/* By what hurts, values are hurt; under a scale a step by infinities is
+ * skipped. */
+static void take_step(struct script_state *s)
+{
+    s->hurt_values = s->hurt_values || s->hurt == SCRIPT_MAYBE_HURT ||
+                     (s->hurt == SCRIPT_HURT && !s->s->scale.said);
+}
+
 /* Where there is one replica alone, all of it is reduced. */
 static void end_training_pass(struct script_state *s,
                               const struct script_action *a, uint64_t no_sync)
@@ -216,7 +226,13 @@ static void end_training_pass(struct script_state *s,
     s->unreduced = no_sync;
     s->partial = (s->partial & no_sync) | apart;
     s->pending = (s->unreduced | s->partial) != 0;
-    s->reduced = s->reduced || (no_sync | apart) != UINT64_MAX;
+    if (!s->step_set) {
+        s->reduced = s->reduced || (no_sync | apart) != UINT64_MAX;
+    } else if ((no_sync | apart) != UINT64_MAX) { /* that is stepped */
+        take_step(s);
+        s->reduced = s->reduced && s->pending;
+        s->hurt = s->pending ? s->hurt : SCRIPT_UNHURT;
+    }
 }
 
 static void walk_pass(struct script_state *s, const struct script_action *a)
@@ -240,8 +256,16 @@ static void walk_pass(struct script_state *s, const struct script_action *a)
         walk_inside(s, &s->s->inside[a->first_inside + i], points, length,
                     trains);
     }
+    refuse_if(s, s->step_set && a->ending == SCRIPT_LEFT_OPEN,
+              "a pass that is left open steps for nobody");
     s->kept = (s->kept || s->keeps) && a->ending != SCRIPT_CANCELLED;
     if (a->ending == SCRIPT_CANCELLED) {
+        if (s->step_set) { /* what has closed by then is stepped */
+            const uint32_t hurt = hurt_by(s, a);
+
+            s->hurt = hurt > s->hurt ? hurt : s->hurt;
+            take_step(s);
+        }
         drop_gradients(s);
     } else if (a->ending == SCRIPT_LEFT_OPEN) {
         refuse_if(s, s->saving != NO_SLOT,
@@ -250,6 +274,7 @@ static void walk_pass(struct script_state *s, const struct script_action *a)
     } else if (trains) {
         end_training_pass(s, a, no_sync);
     }
+    s->step_set = false;
 }
 
 /* ---- Checkpoints ---- */
@@ -371,11 +396,12 @@ static void walk_optimizer(struct script_state *s,
               "it is refused while gradients are pending that sync has not "
               "reduced, or not across replicas: a pass with `s` and all-reduce "
               "1 reduces them, `zero` drops them");
+    refuse_if(s, s->step_set,
+              "the next pass has been given a step: it comes first");
     if (a->verb == SCRIPT_STEP) {
         s->kept = false;
-        s->hurt_values = s->hurt_values || s->hurt == SCRIPT_MAYBE_HURT ||
-                         (s->hurt == SCRIPT_HURT && !s->s->scale.said);
-        return; /* under a scale a step by infinities is skipped */
+        take_step(s);
+        return;
     }
     refuse_if(s, !(a->max_norm > 0.0f), "the largest norm is above 0");
     refuse_if(s, a->p != 1.0f && a->p != 2.0f && !isinf(a->p),
@@ -434,6 +460,11 @@ static void walk_life(struct script_state *s, const struct script_action *a)
     case SCRIPT_STEP:
     case SCRIPT_CLIP:
         walk_optimizer(s, a);
+        break;
+    case SCRIPT_BACKWARD_STEP:
+        refuse_if(s, s->s->scale.said,
+                  "who scales its loss steps behind the pass: `step`");
+        s->step_set = true;
         break;
     case SCRIPT_ZERO:
         drop_gradients(s);

@@ -30,6 +30,7 @@ struct script_state {
      * have not met for. Whether there is one of either. */
     uint64_t unreduced, partial;
     bool pending;
+    bool step_set; /* the next pass has been given a step */
     /* A unit may be unsharded at rest; and whether one is kept so behind its
      * backward, as the next BEGIN will find it. */
     bool kept, keeps;

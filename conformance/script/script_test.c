@@ -56,6 +56,7 @@ static void test_canonical(void **state)
         "}\n"
         "step lr 0.1 decay 0,0.25,1e-30 finite\n"
         "step lr 0.1,0.2,0.3\n"
+        "backward-step lr 0.1 decay 0,0.25,1e-30\n"
         "}\n"
         "clip inf p 2 strict\n"
         "clip 0.5 p inf\n"
@@ -145,6 +146,7 @@ static const struct {
     {HEAD "eval 0.0 s\n", "'s': nothing more"},
     {HEAD "step 0.1\n", "'0.1': a step says"},
     {HEAD "step lr nan\n", "'nan': numbers"},
+    {HEAD "backward-step lr 1 finite\n", "nothing more belongs"},
     {HEAD "step lr 0x1\n", "'0x1': numbers"},
     {HEAD "step lr 1e99\n", "'1e99': numbers"},
     {HEAD "step lr 0.1,0.2\n", "numbers, one for all groups"},

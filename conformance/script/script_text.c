@@ -162,6 +162,7 @@ static void add_action(FILE *f, const struct script *s,
         add_pass(f, s, a);
         break;
     case SCRIPT_STEP:
+    case SCRIPT_BACKWARD_STEP:
         add_step(f, a);
         break;
     case SCRIPT_CLIP:

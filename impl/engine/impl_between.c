@@ -49,15 +49,9 @@ int impl_check_scale(const struct fsdp_sharded *s, const char *where,
 
 static int check_step(const struct fsdp_sharded *s, const struct fsdp_step *how)
 {
-    uint32_t groups = s->options.n_groups ? s->options.n_groups : 1;
-
     FSDP_TRY(impl_at_rest(s, "impl.step"));
-    if ((how->n_groups ? how->n_groups : 1) != groups || !how->lr) {
-        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.step",
-                         "%u parameter groups, but the options have %u, each "
-                         "with a learning rate",
-                         how->n_groups, groups);
-    }
+    FSDP_TRY(impl_check_unset(s, "impl.step"));
+    FSDP_TRY(impl_check_groups(s, how, "impl.step"));
     FSDP_TRY(impl_check_scale(s, "impl.step", how->inverse_scale));
     return impl_check_reduced(s, "impl.step");
 }

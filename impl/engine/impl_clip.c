@@ -22,6 +22,7 @@ struct scratch {
 static int check(const struct fsdp_sharded *s, const struct fsdp_clip *clip)
 {
     FSDP_TRY(impl_at_rest(s, "impl.clip_grad_norm"));
+    FSDP_TRY(impl_check_unset(s, "impl.clip_grad_norm"));
     if (!(clip->max_norm > 0.0f) || !(clip->p == 1.0f || clip->p == 2.0f ||
                                       (isinf(clip->p) && clip->p > 0.0f))) {
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.clip_grad_norm",

@@ -183,6 +183,7 @@ int impl_unshard_unit(struct fsdp_sharded *s, uint32_t unit)
     if (x->open || x->full || x->arrived) {
         return FSDP_OK;
     }
+    FSDP_TRY(impl_early_settle(s));
     s->keeps = true;
     if (s->shards == 1) {
         FSDP_TRY(s->extent[unit].unshards ? impl_cast_alone(s, unit, NULL)

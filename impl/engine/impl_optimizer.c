@@ -164,44 +164,52 @@ void impl_set_steps(struct fsdp_sharded *s, uint64_t steps,
 }
 
 /* Only what takes part in a step counts it. */
-static void count(struct fsdp_sharded *s)
+static void count(struct fsdp_sharded *s, uint32_t u, bool first)
 {
-    bool changes = false;
-
-    for (uint32_t u = 0; u < s->units.n_units; u++) {
-        changes = changes || s->unit[u].grad_shard;
-        s->unit[u].steps += s->unit[u].grad_shard != NULL;
-    }
-    for (uint32_t i = 0; i < s->n_spans; i++) {
-        struct impl_span *span = &s->span[i];
-
-        if (s->unit[span->unit].grad_shard) {
-            span->power[0] *= span->beta1;
-            span->power[1] *= span->beta2;
-        }
-    }
-    if (changes) {
+    if (first) {
         s->power[0] *= s->options.beta1;
         s->power[1] *= s->options.beta2;
         s->steps++;
     }
+    s->unit[u].steps++;
+    for (uint32_t i = 0; i < s->n_spans; i++) {
+        struct impl_span *span = &s->span[i];
+
+        if (span->unit == u) {
+            span->power[0] *= span->beta1;
+            span->power[1] *= span->beta2;
+        }
+    }
 }
 
-int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how)
+int impl_optimize_unit(struct fsdp_sharded *s, struct fsdp_stream *stream,
+                       uint32_t u, const struct fsdp_step *how, bool first)
 {
     uint32_t next;
 
-    count(s);
-    s->stepped = true;
+    count(s, u, first);
     for (uint32_t i = 0; i < s->n_spans; i = next) {
         const struct impl_span *span = &s->span[i];
         struct hyper h;
         uint64_t n;
 
         next = gather_spans(s, i, how, &h, &n);
-        if (s->unit[span->unit].grad_shard) { /* it took part in this step */
-            FSDP_TRY(impl_run(s, s->env->compute,
-                              make_op(s, span->unit, &h, span, n)));
+        if (span->unit == u) {
+            FSDP_TRY(impl_run(s, stream, make_op(s, u, &h, span, n)));
+        }
+    }
+    return FSDP_OK;
+}
+
+int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how)
+{
+    bool first = true;
+
+    s->stepped = true;
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        if (s->unit[u].grad_shard) { /* it takes part in this step */
+            FSDP_TRY(impl_optimize_unit(s, s->env->compute, u, how, first));
+            first = false;
         }
     }
     return FSDP_OK;

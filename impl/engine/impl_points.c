@@ -25,6 +25,7 @@ static int begin(struct fsdp_sharded *s, uint32_t index)
     }
     FSDP_TRY(impl_retire_all(s));
     FSDP_TRY(impl_turn_knobs(s));
+    impl_early_begin(s);
     FSDP_TRY(impl_slots_begin(s, index));
     FSDP_TRY(impl_mark(s, s->env->compute, &s->begun));
     s->sequence = s->model->sequence[index];
@@ -39,6 +40,7 @@ static int end(struct fsdp_sharded *s, uint32_t index)
         return refuse(s, "END before the last point of its sequence");
     }
     s->sequence = NULL;
+    FSDP_TRY(impl_early_end(s));
     impl_arena_end(&s->arena, false);
     return impl_arena_settle(&s->arena);
 }
@@ -52,6 +54,7 @@ static int cancel(struct fsdp_sharded *s)
     memset(s->in_backward, 0, s->model->n_modules * sizeof(*s->in_backward));
     FSDP_TRY(impl_reshard_each(s));
     FSDP_TRY(impl_retire_all(s));
+    FSDP_TRY(impl_early_end(s));
     impl_arena_end(&s->arena, true);
     return impl_drop_gradients(s);
 }
@@ -132,7 +135,8 @@ static int close(struct fsdp_sharded *s, uint32_t u, struct impl_life *life,
     uint64_t died;
 
     s->unit[u].windowed = false;
-    if (backward && !s->unit[u].knob.reshard_backward) {
+    if (backward && !s->unit[u].knob.reshard_backward &&
+        !impl_steps_early(s, u)) {
         s->keeps = true;
         return skip(s, life);
     }

@@ -122,8 +122,9 @@ static int keep(struct fsdp_sharded *s, uint32_t u, const void *what)
                                          .n = x->grad_chunk});
 }
 
-/* Storage of a contribution, in staging until it is kept. */
-static int begin_sum(struct fsdp_sharded *s, uint32_t u,
+/* Storage of a contribution, in staging until it is kept; or of a gradient that
+ * is over as soon. */
+static int begin_sum(struct fsdp_sharded *s, uint32_t u, uint32_t kind,
                      const struct impl_life *life, void **sum)
 {
     struct impl_unit *x = &s->unit[u];
@@ -140,7 +141,7 @@ static int begin_sum(struct fsdp_sharded *s, uint32_t u,
     }
     return impl_take(
         s, s->reducing,
-        (struct impl_value){FSDP_STAGING, u, x->dtype.reduce, x->grad_chunk},
+        (struct impl_value){kind, u, x->dtype.reduce, x->grad_chunk},
         impl_slot(&s->staging, at), sum);
 }
 
@@ -159,7 +160,7 @@ static int reduce_to_staging(struct fsdp_sharded *s, uint32_t u,
 {
     void *sum = NULL;
 
-    FSDP_TRY(begin_sum(s, u, life, &sum));
+    FSDP_TRY(begin_sum(s, u, FSDP_STAGING, life, &sum));
     FSDP_TRY(fold(s, u, sum));
     FSDP_TRY(scale(s, u, sum));
     FSDP_TRY(keep(s, u, sum));
@@ -192,7 +193,7 @@ static int add_to_partial(struct fsdp_sharded *s, uint32_t u,
         FSDP_TRY(take_partial(s, u));
         return fold_shards(s, u, x->partial);
     }
-    FSDP_TRY(begin_sum(s, u, life, &sum));
+    FSDP_TRY(begin_sum(s, u, FSDP_STAGING, life, &sum));
     FSDP_TRY(fold_shards(s, u, sum));
     FSDP_TRY(impl_add(s, s->last,
                       &(struct impl_sum){.unit = u,
@@ -223,18 +224,28 @@ static int complete_partial(struct fsdp_sharded *s, uint32_t u)
 
 /* ---- ------------------------------------------------------------------- */
 
-int impl_reduce(struct fsdp_sharded *s, uint32_t u, const struct impl_life *sum)
+/* The gradient is no more than the sum: it is over as soon as it is used. */
+static int reduce_and_step(struct fsdp_sharded *s, uint32_t u,
+                           const struct impl_life *life)
+{
+    struct impl_unit *x = &s->unit[u];
+    void *sum = NULL;
+
+    FSDP_TRY(begin_sum(s, u, FSDP_GRAD_SHARD, life, &sum));
+    x->grad_shard = sum;
+    FSDP_TRY(fold(s, u, sum));
+    FSDP_TRY(scale(s, u, sum));
+    FSDP_TRY(impl_step_early(s, u));
+    x->grad_shard = NULL;
+    return end_sum(s, u, &sum);
+}
+
+static int reduce(struct fsdp_sharded *s, uint32_t u,
+                  const struct impl_life *sum)
 {
     struct impl_unit *x = &s->unit[u];
     const bool stays = s->replicas > 1 && !x->knob.all_reduce;
 
-    if (!x->repacks) { /* what is packed is complete */
-        FSDP_TRY(impl_complete(s, u));
-    }
-    FSDP_TRY(impl_wait(s, s->reducing, s->env->compute, 0,
-                       s->shards > 1 ? "compute->reduce-scatter"
-                                     : "compute->all-reduce"));
-    x->in_flight = true;
     if (x->partial || stays) {
         FSDP_TRY(add_to_partial(s, u, sum));
         return stays ? FSDP_OK : complete_partial(s, u);
@@ -245,6 +256,31 @@ int impl_reduce(struct fsdp_sharded *s, uint32_t u, const struct impl_life *sum)
     FSDP_TRY(take_shard(s, u, s->reducing));
     FSDP_TRY(fold(s, u, x->grad_shard));
     return scale(s, u, x->grad_shard);
+}
+
+int impl_reduce(struct fsdp_sharded *s, uint32_t u, const struct impl_life *sum)
+{
+    struct impl_unit *x = &s->unit[u];
+    const bool steps = impl_steps_early(s, u);
+
+    if (!x->repacks) { /* what is packed is complete */
+        FSDP_TRY(impl_complete(s, u));
+    }
+    FSDP_TRY(impl_wait(s, s->reducing, s->env->compute, 0,
+                       s->shards > 1 ? "compute->reduce-scatter"
+                                     : "compute->all-reduce"));
+    x->in_flight = true;
+    if (steps && !x->grad_shard && !x->partial &&
+        x->dtype.reduce == FSDP_DTYPE_F32) {
+        return reduce_and_step(s, u, sum);
+    }
+    FSDP_TRY(reduce(s, u, sum));
+    if (steps) {
+        FSDP_TRY(impl_step_early(s, u));
+        impl_over(s, s->last, x->grad_shard, x->grad_chunk);
+        x->grad_shard = NULL;
+    }
+    return FSDP_OK;
 }
 
 /* With nothing in flight the whole reduction has to end here. */

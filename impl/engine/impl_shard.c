@@ -248,6 +248,7 @@ void impl_destroy(struct fsdp_sharded *s)
     impl_release_plans(s, s->plan);
     free(s->in_backward);
     free(s->flags);
+    free(s->early.numbers);
     impl_layout_release(s);
     free(s);
 }

@@ -222,7 +222,8 @@ static uint32_t stages_of(const struct fsdp_sharded *s,
             continue;
         }
         stages |= x->grad || casts || x->shares ? IMPL_STAGE_FRESH : 0;
-        stages |= x->knob.sync && (x->grad_shard || x->partial || widens)
+        stages |= x->knob.sync && (x->grad_shard || x->partial || widens ||
+                                   impl_steps_early(s, u))
                       ? IMPL_STAGE_SUM
                       : 0;
     }
@@ -232,13 +233,27 @@ static uint32_t stages_of(const struct fsdp_sharded *s,
     return stages;
 }
 
+/* Whether this pass leaves a gradient shard, or widens one where it rests. */
+static bool keeps_gradients(const struct fsdp_sharded *s)
+{
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        const struct impl_unit *x = &s->unit[u];
+
+        if (x->knob.sync &&
+            (!impl_steps_early(s, u) || x->dtype.reduce != FSDP_DTYPE_F32)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence)
 {
     const struct impl_plan *plan = &s->plan[sequence];
     uint32_t stages;
 
     if (s->strict) {
-        return impl_arena_begin(&s->arena, sequence, s->knobs);
+        return impl_arena_begin(&s->arena, sequence, s->knobs + s->early.on);
     }
     if (s->shards > 1 || s->casts) {
         FSDP_TRY(ensure(s, &s->full, s->full_room, "unsharded parameters"));
@@ -252,7 +267,7 @@ int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence)
     s->resident = s->resident || !s->all_sync;
     FSDP_TRY(ensure(s, &s->grads, s->resident ? s->grad_sum : s->grad_room,
                     "unsharded gradients"));
-    if (s->any_sync) {
+    if (keeps_gradients(s)) {
         FSDP_TRY(
             ensure(s, &s->grad_shards, s->grad_shard_sum, "gradient shards"));
     }

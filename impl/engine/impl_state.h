@@ -8,10 +8,10 @@
  * is stored), impl_trace.c and impl_arena.c (the same if nothing runs ahead),
  * impl_unshard.c, impl_gradient.c, impl_pack.c, impl_reduce.c (the cycle of a
  * unit), impl_controls.c (its knobs), impl_thaw.c (what trains),
- * impl_buffers.c, impl_optimizer.c, impl_points.c and
- * impl_between.c (the functions of the contract), impl_save.c,
- * impl_gather_full.c and impl_load.c (checkpoints), impl_shard.c and
- * impl_vtable.c.
+ * impl_buffers.c, impl_optimizer.c, impl_early.c (step in backward),
+ * impl_points.c and impl_between.c (the functions of the contract),
+ * impl_save.c, impl_gather_full.c and impl_load.c (checkpoints), impl_shard.c
+ * and impl_vtable.c.
  *
  * Streams. Compute is the model's; gathers, reductions within the shard
  * dimension and those over replicas have one each. Each crossing is a wait
@@ -27,6 +27,7 @@
  *   reduce->reuse               a gradient was sent before its end
  *   reduce->optimizer           gradient shards are complete before they are
  *                               used, or dropped
+ *   step->compute               units that were stepped in a pass are used
  *   dead->free                  an allocation of its own was used to the end
  *   stream->communicator        a communicator without streams reads at once
  */
@@ -150,6 +151,15 @@ struct impl_index {
     uint32_t *first, *parameter;
 };
 
+/* The step of the next pass, as set_step gives it, with its own arrays. */
+struct impl_early {
+    bool set;     /* for the next pass; */
+    bool on;      /* in this pass */
+    bool counted; /* as a step: a unit was stepped */
+    struct fsdp_step how;
+    float *numbers; /* rates, then decays: [n_groups] each */
+};
+
 /* One allocation, made when first needed. */
 struct impl_block {
     float *p;      /* NULL: not made */
@@ -222,6 +232,7 @@ struct fsdp_sharded {
     bool keeps;              /* a unit may be unsharded outside its windows */
     uint32_t *in_backward;   /* [n_modules]: 1 + its point, or 0 */
 
+    struct impl_early early;
     uint64_t steps; /* of the optimizer, of those that changed anything */
     bool loaded;    /* the values are those of a checkpoint */
     bool torn;      /* a load failed half way: only another one helps */
@@ -409,11 +420,31 @@ int impl_retire_all(struct fsdp_sharded *s);
 /* ---- impl_optimizer.c ---- */
 uint32_t impl_n_states(uint32_t optimizer);
 int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how);
+/* One unit, on a stream; `first`: no other one before, in this step. */
+int impl_optimize_unit(struct fsdp_sharded *s, struct fsdp_stream *stream,
+                       uint32_t u, const struct fsdp_step *how, bool first);
 /* After so many steps of every unit: none, or those of a checkpoint. */
 void impl_set_steps(struct fsdp_sharded *s, uint64_t steps,
                     const float power[2]);
 /* Spans' powers, by the steps that each of them took. */
 void impl_settle_powers(struct fsdp_sharded *s);
+
+/* ---- impl_early.c ---- */
+int impl_set_step(struct fsdp_sharded *s, const struct fsdp_step *step);
+/* INVALID, from `where`: other groups than the options have, or no rates. */
+int impl_check_groups(const struct fsdp_sharded *s, const struct fsdp_step *how,
+                      const char *where);
+/* INVALID, from `where`: a step is set for the next pass. */
+int impl_check_unset(const struct fsdp_sharded *s, const char *where);
+/* A pass begins; and ends, or is cancelled: what is set for it is over. */
+void impl_early_begin(struct fsdp_sharded *s);
+int impl_early_end(struct fsdp_sharded *s);
+/* In this pass the unit is stepped where it is reduced. */
+bool impl_steps_early(const struct fsdp_sharded *s, uint32_t u);
+/* It has been, on the last stream: the step, there. */
+int impl_step_early(struct fsdp_sharded *s, uint32_t u);
+/* What was stepped in this pass is about to be used in it. */
+int impl_early_settle(struct fsdp_sharded *s);
 
 /* ---- impl_save.c, impl_load.c ---- */
 bool impl_has_gradients(const struct fsdp_sharded *s, uint32_t *unit);

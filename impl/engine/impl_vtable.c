@@ -50,6 +50,7 @@ static const char *const claims[] = {
     "unit-controls",
     "partial-replicas",
     "factor-controls",
+    "step-in-backward",
     "save-full",
     "save-sharded",
     "save-local",
@@ -87,7 +88,8 @@ const struct fsdp_engine *fsdp_impl_engine(void)
         .set = impl_set,
         .unshard = impl_unshard_unit,
         .reshard = impl_reshard_unit,
-        .buffer = impl_buffer};
+        .buffer = impl_buffer,
+        .set_step = impl_set_step};
 
     return &engine;
 }

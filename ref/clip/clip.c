@@ -12,6 +12,7 @@
 static int check(const struct fsdp_sharded *s, const struct fsdp_clip *clip)
 {
     FSDP_TRY(ref_at_rest(s, "ref.clip_grad_norm"));
+    FSDP_TRY(ref_check_unset(s, "ref.clip_grad_norm"));
     FSDP_TRY(ref_check_reduced(s, "ref.clip_grad_norm"));
     return ref_check_clip(s->env, clip);
 }

@@ -25,6 +25,16 @@ static int begin(struct fsdp_sharded *s, uint32_t sequence)
     s->sequence_index = sequence;
     s->next = 0;
     ref_turn_knobs(s);
+    s->early.on = s->early.set;
+    s->early.counted = false;
+    return FSDP_OK;
+}
+
+/* The pass is over, and what was set for it. */
+static int leave(struct fsdp_sharded *s)
+{
+    s->early.set = s->early.on = false;
+    s->sequence = NULL;
     return FSDP_OK;
 }
 
@@ -36,8 +46,7 @@ static int end(struct fsdp_sharded *s, uint32_t sequence)
                         "END at point %u of %u", s->next,
                         s->sequence ? s->sequence->n : 0);
     }
-    s->sequence = NULL;
-    return FSDP_OK;
+    return leave(s);
 }
 
 static int cancel(struct fsdp_sharded *s)
@@ -49,8 +58,7 @@ static int cancel(struct fsdp_sharded *s)
     ref_reshard_each(s);
     ref_drop_gradients(s);
     memset(s->in_backward, 0, s->model->n_modules * sizeof(*s->in_backward));
-    s->sequence = NULL;
-    return FSDP_OK;
+    return leave(s);
 }
 
 static int end_window(struct fsdp_sharded *s, uint32_t u, uint8_t action)
@@ -65,10 +73,11 @@ static int end_window(struct fsdp_sharded *s, uint32_t u, uint8_t action)
         ref_reshard(s, u);
         return FSDP_OK;
     }
-    if (x->knob.reshard_backward) {
+    if (x->knob.reshard_backward || ref_steps_early(s, u)) {
         ref_reshard(s, u);
     }
-    return x->knob.sync ? ref_reduce(s, u) : FSDP_OK;
+    FSDP_TRY(x->knob.sync ? ref_reduce(s, u) : FSDP_OK);
+    return ref_steps_early(s, u) ? ref_step_early(s, u) : FSDP_OK;
 }
 
 static int begin_window(struct fsdp_sharded *s, uint32_t u, uint8_t action)
@@ -207,14 +216,9 @@ int ref_at_rest(const struct fsdp_sharded *s, const char *where)
 
 static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
-    uint32_t groups = s->options.n_groups ? s->options.n_groups : 1;
-
     FSDP_TRY(ref_at_rest(s, "ref.step"));
-    if ((how->n_groups ? how->n_groups : 1) != groups) {
-        return ref_fail(s->env, FSDP_ERR_INVALID, "ref.step",
-                        "%u parameter groups, but the options have %u",
-                        how->n_groups, groups);
-    }
+    FSDP_TRY(ref_check_unset(s, "ref.step"));
+    FSDP_TRY(ref_check_groups(s, how, "ref.step"));
     FSDP_TRY(ref_check_scale(s->env, "ref.step", how->inverse_scale));
     FSDP_TRY(ref_check_reduced(s, "ref.step"));
     ref_reshard_each(s); /* copies that were kept are of other weights now */
@@ -328,6 +332,7 @@ static const char *const claims[] = {
     "factor-controls",
     "unit-factors",
     "groups-betas",
+    "step-in-backward",
     NULL,
 };
 
@@ -361,7 +366,8 @@ const struct fsdp_engine *fsdp_ref_engine(void)
         .set = ref_set,
         .unshard = ref_unshard_unit,
         .reshard = ref_reshard_unit,
-        .buffer = ref_buffer};
+        .buffer = ref_buffer,
+        .set_step = ref_set_step};
 
     return &engine;
 }

@@ -99,7 +99,7 @@ static int step_part(struct fsdp_sharded *s, const struct ref_part *part,
                   s->model->parameter_flags[part->parameter], step);
     float *state[2] = {NULL, NULL};
 
-    if (!x->grad_shard || part->frozen) {
+    if (part->frozen) {
         return FSDP_OK;
     }
     for (uint32_t i = 0; i < s->n_states; i++) {
@@ -151,27 +151,40 @@ void ref_set_own_steps(struct fsdp_sharded *s, uint32_t p, uint64_t steps)
     x->numbers.power[1] = product(x->numbers.beta2, steps);
 }
 
-int ref_step(struct fsdp_sharded *s, struct fsdp_step *step)
+int ref_step_unit(struct fsdp_sharded *s, uint32_t u,
+                  const struct fsdp_step *step, bool first)
 {
-    bool changes = false;
-
-    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        struct ref_parameter *x = &s->parameter[p];
-
-        if (x->unit != FSDP_NO_UNIT &&
-            s->unit[x->unit].grad_shard) { /* it takes part */
-            ref_count(&x->numbers);
-            x->steps++;
-            changes = true;
-        }
-    }
-    if (changes) {
+    if (first) {
         s->power[0] *= s->options.beta1;
         s->power[1] *= s->options.beta2;
         s->steps++;
     }
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        struct ref_parameter *x = &s->parameter[p];
+
+        if (x->unit == u) {
+            ref_count(&x->numbers);
+            x->steps++;
+        }
+    }
     for (uint32_t i = 0; i < s->n_parts; i++) {
-        FSDP_TRY(step_part(s, &s->part[i], step));
+        if (s->parameter[s->part[i].parameter].unit == u) {
+            FSDP_TRY(step_part(s, &s->part[i], step));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* What has a gradient takes part. */
+int ref_step(struct fsdp_sharded *s, const struct fsdp_step *step)
+{
+    bool first = true;
+
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        if (s->unit[u].grad_shard) {
+            FSDP_TRY(ref_step_unit(s, u, step, first));
+            first = false;
+        }
     }
     return FSDP_OK;
 }

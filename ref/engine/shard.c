@@ -184,5 +184,6 @@ void ref_destroy(struct fsdp_sharded *s)
     free(s->uses);
     free(s->in_backward);
     free(s->flags);
+    ref_early_release(&s->early);
     free(s);
 }

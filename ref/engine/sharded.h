@@ -5,8 +5,9 @@
  *
  * Read in this order: layout.c (shard), window.c (when), unit.c (unshard,
  * reshard, accumulate), reduce.c, controls.c (a unit's knobs), thaw.c (what is
- * trained), optimizer.c (step), buffers.c, shard.c and engine.c (the functions
- * of the contract). unsharded.c is the run that nobody shards.
+ * trained), optimizer.c (step), early.c (step in backward), buffers.c, shard.c
+ * and engine.c (the functions of the contract). unsharded.c is the run that
+ * nobody shards.
  */
 #ifndef FSDP_CTS_SHARDED_H
 #define FSDP_CTS_SHARDED_H
@@ -130,6 +131,7 @@ struct fsdp_sharded {
     uint64_t steps;     /* how many these are */
     bool loaded;        /* the values are those of a checkpoint */
     bool torn;          /* a load failed half way: only another one helps */
+    struct ref_early early;              /* a step that is made in a pass */
     struct ref_checkpoints *checkpoints; /* from the first save or load on */
 };
 
@@ -219,8 +221,22 @@ int ref_read_buffer(struct fsdp_sharded *s, uint32_t b, void *stored);
 /* thaw.c */
 int ref_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on);
 
-/* optimizer.c */
-int ref_step(struct fsdp_sharded *s, struct fsdp_step *step);
+/* optimizer.c: of all units. Or of one: whether it is the first of a step. */
+int ref_step(struct fsdp_sharded *s, const struct fsdp_step *step);
+int ref_step_unit(struct fsdp_sharded *s, uint32_t u,
+                  const struct fsdp_step *step, bool first);
+
+/* early.c */
+int ref_set_step(struct fsdp_sharded *s, const struct fsdp_step *step);
+/* INVALID, from `where`: a step is set for the next pass. */
+int ref_check_unset(const struct fsdp_sharded *s, const char *where);
+/* INVALID, from `where`: as many groups as the options have. */
+int ref_check_groups(const struct fsdp_sharded *s, const struct fsdp_step *step,
+                     const char *where);
+/* Its backward window closes in this pass, and it will be stepped then. */
+bool ref_steps_early(const struct fsdp_sharded *s, uint32_t u);
+/* It has been reduced: it is stepped, and its gradient is over. */
+int ref_step_early(struct fsdp_sharded *s, uint32_t u);
 
 /* clip.c */
 int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,

@@ -29,7 +29,8 @@ static int know_model(struct fsdp_sharded *s, const struct fsdp_model *model)
 
     s->flags = malloc(bytes + 1);
     if (!s->flags) {
-        return out_of_memory(s);
+        (void)out_of_memory(s);
+        return FSDP_ERR_NOMEM;
     }
     memcpy(s->flags, model->parameter_flags, bytes);
     ref_read(&s->known, sizeof(s->known), model, model->size);
@@ -250,7 +251,41 @@ static void destroy(struct fsdp_sharded *s)
     free(s->numbers);
     free(s->in_backward);
     free(s->flags);
+    ref_early_release(&s->early);
     free(s);
+}
+
+/* ---- One full step ------------------------------------------------------ */
+
+static int step_parameter(struct fsdp_sharded *s, uint32_t p,
+                          const struct fsdp_step *how)
+{
+    float *state[2] = {s->state[0] + s->start[p], s->state[1] + s->start[p]};
+    struct ref_hyper h;
+    struct fsdp_op op;
+
+    ref_count(&s->numbers[p]);
+    h = ref_hyper(s->options.optimizer, &s->numbers[p],
+                  s->model->parameter_flags[p], how);
+    op = ref_optimizer_op(&h, fsdp_numel(s->model, p), s->reduced + s->start[p],
+                          s->value + s->start[p], state);
+    op.size = sizeof(op);
+    return s->env->device->run(s->env->device->self, NULL, &op);
+}
+
+static int step(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(unsharded_reduce_all(s, "unsharded.step"));
+    FSDP_TRY(unsharded_unscale(s, how));
+    if (how->found_inf) {
+        return FSDP_OK;
+    }
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        if (unsharded_is_stepped(s, p) && s->touched[unsharded_unit(s, p)]) {
+            FSDP_TRY(step_parameter(s, p, how));
+        }
+    }
+    return FSDP_OK;
 }
 
 /* ---- Points: only gradients matter ------------------------------------- */
@@ -271,6 +306,84 @@ static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
     return FSDP_OK;
 }
 
+/* What is behind the last backward of a unit, in this pass, is reduced. */
+static bool has_closed(const struct fsdp_sharded *s, uint32_t u)
+{
+    const struct fsdp_sequence *q = s->sequence;
+    bool closed = s->backwards[u];
+
+    for (uint32_t i = s->next; i < q->n; i++) {
+        const bool forward =
+            q->point[i] == FSDP_PRE_FORWARD || q->point[i] == FSDP_POST_FORWARD;
+
+        closed = closed && (forward || !unsharded_is_of(s, q->module[i], u));
+    }
+    return closed;
+}
+
+/* All ranks have gone through a pass that was given its step, or as far as it
+ * was cancelled: what they reduced is stepped, behind it, which is to be the
+ * same. */
+static int step_behind(struct fsdp_sharded *s)
+{
+    FSDP_TRY(unsharded_reduce(s));
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        const uint32_t u = unsharded_unit(s, p);
+
+        if (unsharded_is_stepped(s, p) && s->backwards[u] && s->sync[u] &&
+            s->all_reduce[u]) {
+            FSDP_TRY(step_parameter(s, p, &s->early.how));
+        }
+    }
+    s->has_reduced = false;
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        if (s->backwards[u] && s->sync[u] && s->all_reduce[u]) {
+            s->folded[u] = s->touched[u] = false;
+        }
+        s->has_reduced = s->has_reduced || s->folded[u];
+    }
+    s->early.set = false;
+    return FSDP_OK;
+}
+
+static bool is_last(const struct fsdp_sharded *s)
+{
+    return s->env->rank + 1 == s->ranks;
+}
+
+static int end(struct fsdp_sharded *s)
+{
+    unsharded_end_pass(s);
+    s->sequence = NULL;
+    return s->early.set && is_last(s) ? step_behind(s) : FSDP_OK;
+}
+
+/* What has not closed has had no backward. What ranks have closed is there
+ * until the last one has come as far. */
+static int cancel(struct fsdp_sharded *s)
+{
+    const bool steps = s->early.set;
+
+    for (uint32_t u = 0; u < s->units->n_units; u++) {
+        s->backwards[u] = has_closed(s, u);
+    }
+    if (steps) {
+        FSDP_TRY(end(s));
+    }
+    if (!steps || is_last(s)) {
+        unsharded_drop_gradients(s);
+    }
+    memset(s->asked, 0, s->model->n_parameters * sizeof(*s->asked));
+    memset(s->in_backward, 0, s->model->n_modules * sizeof(*s->in_backward));
+    s->sequence = NULL;
+    return FSDP_OK;
+}
+
+static int set_step(struct fsdp_sharded *s, const struct fsdp_step *step)
+{
+    return ref_keep_step(s->env, step, &s->early);
+}
+
 static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     const struct fsdp_sequence *q = s->sequence;
@@ -284,16 +397,10 @@ static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     }
     if (point == FSDP_END && q && index == s->sequence_index &&
         s->next == q->n) {
-        unsharded_end_pass(s);
-        s->sequence = NULL;
-        return FSDP_OK;
+        return end(s);
     }
     if (point == FSDP_CANCEL && q) {
-        unsharded_drop_gradients(s);
-        memset(s->in_backward, 0,
-               s->model->n_modules * sizeof(*s->in_backward));
-        s->sequence = NULL;
-        return FSDP_OK;
+        return cancel(s);
     }
     if (!q || s->next >= q->n || q->point[s->next] != point ||
         q->module[s->next] != index) {
@@ -354,38 +461,7 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
     return FSDP_OK;
 }
 
-/* ---- One full step ------------------------------------------------------ */
-
-static int step_parameter(struct fsdp_sharded *s, uint32_t p,
-                          const struct fsdp_step *how)
-{
-    float *state[2] = {s->state[0] + s->start[p], s->state[1] + s->start[p]};
-    struct ref_hyper h;
-    struct fsdp_op op;
-
-    ref_count(&s->numbers[p]);
-    h = ref_hyper(s->options.optimizer, &s->numbers[p],
-                  s->model->parameter_flags[p], how);
-    op = ref_optimizer_op(&h, fsdp_numel(s->model, p), s->reduced + s->start[p],
-                          s->value + s->start[p], state);
-    op.size = sizeof(op);
-    return s->env->device->run(s->env->device->self, NULL, &op);
-}
-
-static int step(struct fsdp_sharded *s, struct fsdp_step *how)
-{
-    FSDP_TRY(unsharded_reduce_all(s, "unsharded.step"));
-    FSDP_TRY(unsharded_unscale(s, how));
-    if (how->found_inf) {
-        return FSDP_OK;
-    }
-    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        if (unsharded_is_stepped(s, p) && s->touched[unsharded_unit(s, p)]) {
-            FSDP_TRY(step_parameter(s, p, how));
-        }
-    }
-    return FSDP_OK;
-}
+/* ---- Between passes ---------------------------------------------------- */
 
 static int zero_grad(struct fsdp_sharded *s)
 {
@@ -476,7 +552,8 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
         .set = unsharded_set,
         .unshard = unsharded_unshard,
         .reshard = unsharded_reshard,
-        .buffer = unsharded_buffer};
+        .buffer = unsharded_buffer,
+        .set_step = set_step};
 
     return &engine;
 }

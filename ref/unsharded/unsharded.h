@@ -65,8 +65,9 @@ struct fsdp_sharded {
     /* Of the pass that is under way, [n_units]: whether it is reduced, and
      * across replicas; whether it has come to a backward of it. */
     bool *sync, *all_reduce, *backwards;
-    bool *next_all_reduce; /* [n_units] */
-    struct kept *saving;   /* not waited for yet */
+    bool *next_all_reduce;  /* [n_units] */
+    struct kept *saving;    /* not waited for yet */
+    struct ref_early early; /* a step of the next pass, of all ranks */
     char *buffers; /* [ranks][buffer_room]: buffers, one behind the other */
     uint64_t buffer_room;
     uint32_t *buffer_dtype; /* [n_buffers]: as they rest */

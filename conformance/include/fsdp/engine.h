@@ -313,6 +313,7 @@ struct fsdp_engine {
      *   buffers                        a model's buffers (model.h): `buffer`,
      *                                  and saves; without it models that have
      *                                  any are refused
+     *   step-in-backward               `set_step`
      *   offload                        nothing asks for it in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the
@@ -466,6 +467,27 @@ struct fsdp_engine {
      * any time. INVALID: a buffer that is none; the message has its number. */
     int (*buffer)(struct fsdp_sharded *sharded, uint32_t b,
                   struct fsdp_tensor *out);
+
+    /* The step of the next pass, from its BEGIN to its END or CANCEL, whatever
+     * its sequence is: where the pass has reduced a unit, and replicas have
+     * met, the unit is stepped as `step` would, with all that earlier passes
+     * left of its gradient, and that is dead. So the gradient shards of all
+     * units are never there at once, and no number is another than with a step
+     * behind the pass, which counts as one. What the pass does not reduce keeps
+     * its gradient, for `step`. A unit's window ends before it is stepped, with
+     * any unsharded copy of it, whatever its knobs are. CANCEL does not undo
+     * the steps of units whose backward windows have closed, on every rank
+     * those. `step` and its arrays ([n_groups], as for `step`) are read during
+     * the call only, found_inf is neither read nor written, and a later call
+     * before BEGIN takes the place of this one. Local; every rank the same.
+     * INVALID, and nothing has changed: between BEGIN and END, or unshard_all
+     * and reshard_all; another number of groups; an inverse_scale that is not
+     * 0, as whether all gradients are finite is not known in time; a unit with
+     * two backward windows in one sequence, which would compute with weights of
+     * before and behind the step, and which the message names by its number.
+     * From this call until BEGIN `step` and `clip_grad_norm`, which needs all
+     * gradients at once, are INVALID. */
+    int (*set_step)(struct fsdp_sharded *sharded, const struct fsdp_step *step);
 };
 
 /* The one symbol of a plug-in. Static storage; never fails. */

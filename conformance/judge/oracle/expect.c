@@ -441,6 +441,7 @@ void expect_release(struct expect *e)
         free(e->event[i].seen.c);
         free(e->event[i].ahead.c);
         free(e->event[i].reduced);
+        free(e->event[i].stepped);
     }
     free(e->event);
     script_release(&e->script);

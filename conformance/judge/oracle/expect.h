@@ -62,6 +62,10 @@ struct expect_event {
     struct record_sequence ahead; /* and what a cancelled pass may add */
     uint64_t rest[FSDP_N_KINDS];  /* bytes that are live behind it */
     bool *reduced; /* [n_units], of a look: has gradients that were reduced */
+    /* A step, or a pass that was given one and has reduced something; of such a
+     * pass [n_units], which it has stepped; else NULL. */
+    bool steps;
+    bool *stepped;
     const struct expect *as; /* what is trained behind it: expect_at */
 };
 

@@ -167,6 +167,9 @@ static int walk_action(struct walk *w, struct expect *base,
     case SCRIPT_SYNC:
         take_sync(w, a->sync);
         return FSDP_OK;
+    case SCRIPT_BACKWARD_STEP:
+        w->step_set = true;
+        return FSDP_OK;
     case SCRIPT_SET:
         expect_walk_set(w, a->unit, a->knob, a->value);
         return FSDP_OK;
@@ -179,6 +182,7 @@ static int walk_action(struct walk *w, struct expect *base,
         return FSDP_OK;
     case SCRIPT_AGAIN:
         expect_walk_cancel(w); /* none of it outlives a life */
+        w->step_set = false;
         expect_walk_set_knobs(w);
         train(w, base);
         return FSDP_OK;
@@ -203,6 +207,12 @@ static int walk_action(struct walk *w, struct expect *base,
     }
 }
 
+static int note_units(uint32_t n, bool **of)
+{
+    *of = calloc((size_t)n + 1, sizeof(**of));
+    return *of ? FSDP_OK : FSDP_ERR_NOMEM;
+}
+
 /* What is left behind an action: nothing before the first life. */
 static int note_event(const struct walk *w, bool living, struct expect_event *v)
 {
@@ -211,14 +221,21 @@ static int note_event(const struct walk *w, bool living, struct expect_event *v)
     for (uint32_t k = 0; living && k < FSDP_N_KINDS; k++) {
         v->rest[k] = w->live[k];
     }
-    if (v->action->verb != SCRIPT_LOOK) {
-        return FSDP_OK;
+    v->steps = v->action->verb == SCRIPT_STEP;
+    if (v->action->verb == SCRIPT_PASS && w->steps) {
+        FSDP_TRY(note_units(n, &v->stepped));
+        for (uint32_t u = 0; u < n; u++) {
+            v->stepped[u] = w->unit[u].stepped;
+            v->steps = v->steps || w->unit[u].stepped;
+        }
     }
-    v->reduced = calloc((size_t)n + 1, sizeof(*v->reduced));
-    for (uint32_t u = 0; v->reduced && u < n; u++) {
-        v->reduced[u] = w->unit[u].reduced;
+    if (v->action->verb == SCRIPT_LOOK) {
+        FSDP_TRY(note_units(n, &v->reduced));
+        for (uint32_t u = 0; u < n; u++) {
+            v->reduced[u] = w->unit[u].reduced;
+        }
     }
-    return v->reduced ? FSDP_OK : FSDP_ERR_NOMEM;
+    return FSDP_OK;
 }
 
 static int walk_script(struct walk *w, struct expect *e)

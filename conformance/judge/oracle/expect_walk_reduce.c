@@ -91,6 +91,25 @@ static int fold(struct walk *w, uint32_t u)
     return stays ? FSDP_OK : complete_partial(w, u);
 }
 
+bool expect_walk_steps(const struct walk *w, uint32_t u)
+{
+    const struct walk_knobs *knob = &w->unit[u].knob;
+
+    return w->steps && w->e->unit[u].trains && knob->sync &&
+           (w->e->replicas == 1 || knob->all_reduce);
+}
+
+/* With a step its gradient shard is over. */
+static void step(struct walk *w, uint32_t u)
+{
+    if (expect_walk_steps(w, u)) {
+        expect_walk_shrink(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32,
+                           w->e->unit[u].grad_chunk);
+        w->unit[u].reduced = false;
+        w->unit[u].stepped = true;
+    }
+}
+
 /* The unit's backward window closes under sync. The reduction needs a place
  * while what it reads still lives: the unsharded gradient, or that packed. */
 int expect_walk_reduce(struct walk *w, uint32_t u)
@@ -113,6 +132,7 @@ int expect_walk_reduce(struct walk *w, uint32_t u)
     } else {
         expect_walk_shrink(w, FSDP_GRAD_FULL, d->accumulate, x->grad_whole);
     }
+    step(w, u);
     return FSDP_OK;
 }
 

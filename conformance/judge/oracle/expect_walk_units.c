@@ -297,7 +297,8 @@ static int close_window(struct walk *w, uint32_t u, uint32_t flags)
     const bool backward = (flags & EXPECT_BACKWARD) != 0;
 
     tell_window(w, u, flags & ~(uint32_t)EXPECT_OPENS);
-    if (!backward || w->unit[u].knob.reshard_backward) {
+    if (!backward || w->unit[u].knob.reshard_backward ||
+        expect_walk_steps(w, u)) {
         expect_walk_reshard(w, u);
     }
     return backward && w->unit[u].knob.sync ? expect_walk_reduce(w, u)
@@ -340,8 +341,11 @@ static int walk_point(struct walk *w, uint32_t point, uint32_t module,
 
 void expect_walk_begin(struct walk *w)
 {
+    w->steps = w->step_set;
+    w->step_set = false;
     for (uint32_t u = 0; u < w->e->units->n_units; u++) {
         w->unit[u].knob = w->unit[u].next_knob;
+        w->unit[u].stepped = false;
     }
 }
 

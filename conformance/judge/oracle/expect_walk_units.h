@@ -20,6 +20,7 @@ struct walk_unit {
     uint32_t dtype; /* of what is unsharded */
     bool pending;   /* has an unsharded gradient that is live */
     bool reduced;   /* has a gradient shard that is live */
+    bool stepped;   /* in this pass, or the last one */
     bool partial;   /* has a sum over shards that replicas did not meet for */
 };
 
@@ -37,6 +38,7 @@ struct walk {
         uint32_t n;                     /* of those of its sequence */
         uint32_t at;                    /* the stop that is passed */
     } pass;
+    bool step_set, steps; /* the next pass, this pass has been given a step */
     struct record_sequence *out;
     const struct expect_watch *watch; /* NULL: nobody looks on */
 };
@@ -62,8 +64,11 @@ int expect_walk_communicate(struct walk *w, uint32_t kind, uint32_t dim,
 int expect_walk_unshard(struct walk *w, uint32_t u, uint32_t dtype);
 void expect_walk_reshard(struct walk *w, uint32_t u);
 void expect_walk_reshard_each(struct walk *w);
-/* Its backward window closes, and it is reduced. NOMEM. */
+/* Its backward window closes, and it is reduced, and stepped, if this pass was
+ * given a step. NOMEM. */
 int expect_walk_reduce(struct walk *w, uint32_t u);
+/* Whether it will be: replicas meet for it, too. */
+bool expect_walk_steps(const struct walk *w, uint32_t u);
 
 /* As after shard; and what `set` changes, of one unit or of all. */
 void expect_walk_set_knobs(struct walk *w);

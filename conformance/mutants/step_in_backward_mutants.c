@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step_in_backward_mutants.c - engines that are given the step of a pass, and
+ * step too soon, twice, in other passes as well, or keep what they stepped by;
+ * and engines that take it whenever they are asked to.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <string.h>
+
+enum {
+    MOST_SENT = 1024, /* of a unit's shard */
+    MOST_GROUPS = 8
+};
+
+static _Thread_local struct {
+    bool set;         /* for the next pass, or this one */
+    bool given;       /* some time in this life */
+    bool behind;      /* the last pass had one */
+    bool keeps, kept; /* copies behind backwards; in the last pass */
+    bool brings;      /* kept weights back */
+    uint64_t at;      /* of those that are kept */
+    struct fsdp_step last;
+    float lr[MOST_GROUPS];
+} now;
+
+static void forget(void)
+{
+    memset(&now, 0, sizeof(now));
+}
+
+static int note_set(struct fsdp_sharded *s, const struct fsdp_step *step)
+{
+    FSDP_TRY(mutant_real.engine.set_step(s, step));
+    now.set = now.given = true;
+    now.last = *step;
+    memcpy(now.lr, step->lr, sizeof(*now.lr));
+    now.last.lr = now.lr;
+    now.last.weight_decay = NULL;
+    return FSDP_OK;
+}
+
+static int note_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    FSDP_TRY(mutant_real.engine.at(s, point, index));
+    if (point == FSDP_END || point == FSDP_CANCEL) {
+        now.behind = now.set;
+        now.kept = now.set && now.keeps;
+        now.set = false;
+    }
+    return FSDP_OK;
+}
+
+/* ---- Too soon ------------------------------------------------------------ */
+
+/* Ranks meet, and each steps by what it has itself. */
+static int step_by_own(void *self, struct fsdp_stream *stream,
+                       const struct fsdp_collective *c)
+{
+    float own[MOST_SENT];
+    const uint64_t first = (mutant_real.rank % mutant_real.shards) * c->n;
+
+    (void)self;
+    FSDP_TRY(mutant_communicate(stream, c));
+    if (c->kind != FSDP_REDUCE_SCATTER || !now.set || c->n > MOST_SENT) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(mutant_get(stream, (const float *)c->in + first, c->n, own));
+    return mutant_put(stream, own, c->n, c->out);
+}
+
+/* ---- Again --------------------------------------------------------------- */
+
+static bool is_in_pass(void)
+{
+    return mutant_now.in_pass;
+}
+
+static void decay(const struct fsdp_piece *piece)
+{
+    float x[MOST_SENT];
+
+    if (piece->n <= MOST_SENT &&
+        mutant_get(NULL, piece->value, piece->n, x) == FSDP_OK) {
+        for (uint64_t i = 0; i < piece->n; i++) {
+            x[i] *= 0.875f;
+        }
+        (void)mutant_put(NULL, x, piece->n, (void *)piece->value);
+    }
+}
+
+static int step_decays_again(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(mutant_real.engine.step(s, how));
+    return now.behind ? mutant_each_piece(s, decay) : FSDP_OK;
+}
+
+/* ---- In other passes ----------------------------------------------------- */
+
+static int steps_always(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    if (point == FSDP_BEGIN && now.given && !now.set && !mutant_now.in_pass) {
+        FSDP_TRY(mutant_real.engine.set_step(s, &now.last));
+    }
+    return note_at(s, point, index);
+}
+
+/* ---- Undone -------------------------------------------------------------- */
+
+static _Thread_local void *kept_room;
+
+enum {
+    MOST_KEPT = 4096, /* elements of all shards of a rank */
+};
+
+static void keep_or_bring(const struct fsdp_piece *piece)
+{
+    float *kept = mutant_room(&kept_room, MOST_KEPT * sizeof(*kept));
+
+    if (!kept || now.at + piece->n > MOST_KEPT) {
+        return;
+    }
+    if (now.brings) {
+        (void)mutant_put(NULL, kept + now.at, piece->n, (void *)piece->value);
+    } else {
+        (void)mutant_get(NULL, piece->value, piece->n, kept + now.at);
+    }
+    now.at += piece->n;
+}
+
+/* Weights, as they were before the pass. */
+static int undo(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    const bool undoes = point == FSDP_CANCEL && now.set;
+
+    if (point == FSDP_BEGIN && now.set && !mutant_now.in_pass) {
+        now.at = 0;
+        now.brings = false;
+        FSDP_TRY(mutant_each_piece(s, keep_or_bring));
+    }
+    FSDP_TRY(note_at(s, point, index));
+    now.at = 0;
+    now.brings = true;
+    return undoes ? mutant_each_piece(s, keep_or_bring) : FSDP_OK;
+}
+
+/* ---- By old weights ------------------------------------------------------ */
+
+static int note_knob(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                     float value)
+{
+    FSDP_TRY(mutant_real.engine.set(s, unit, knob, value));
+    if (knob == FSDP_KNOB_RESHARD_AFTER_BACKWARD) {
+        now.keeps = value == 0.0f;
+    }
+    return FSDP_OK;
+}
+
+/* In the forward behind such a pass, which was to keep copies. */
+static bool finds_copies(void)
+{
+    return now.kept && mutant_now.in_pass &&
+           (mutant_now.point == FSDP_PRE_FORWARD ||
+            mutant_now.point == FSDP_POST_FORWARD);
+}
+
+/* ---- Whenever it is asked for -------------------------------------------- */
+
+static int set_anyway(struct fsdp_sharded *s, const struct fsdp_step *step)
+{
+    const int status = mutant_real.engine.set_step(s, step);
+
+    return status == FSDP_ERR_INVALID ? FSDP_OK : status;
+}
+
+/* ---- Which cases show it ------------------------------------------------- */
+
+static bool plays(const struct run_case *c, const char *script)
+{
+    return strcmp(c->script, script) == 0 && strcmp(c->workload, "mlp") == 0 &&
+           c->prefetch_forward == 0 && c->strategy == CASE_FULL_SHARD;
+}
+
+static bool steps(const struct run_case *c)
+{
+    return plays(c, "backward-step") && c->frozen == WORKLOAD_TRAINS_ALL;
+}
+
+static bool steps_by_adamw(const struct run_case *c)
+{
+    return steps(c) && c->optimizer == FSDP_OPTIMIZER_ADAMW;
+}
+
+static bool steps_ahead(const struct run_case *c)
+{
+    return strcmp(c->script, "backward-step") == 0 && c->reduces_in_flight > 0;
+}
+
+static bool lives(const struct run_case *c)
+{
+    return plays(c, "backward-step-life");
+}
+
+static bool cancels(const struct run_case *c)
+{
+    return strcmp(c->script, "backward-step-units") == 0;
+}
+
+static bool is_refused(const struct run_case *c)
+{
+    return plays(c, "backward-step-refused");
+}
+
+const struct mutant step_in_backward_mutants[] = {
+    {.name = "backward-step-again",
+     .text = "a step behind a pass that was given its own decays what has no "
+             "gradient",
+     .evidence = "decay in a loop over parameters, whatever their gradient is",
+     .kills = "step-in-backward.once",
+     .shows = {.in = steps},
+     .calls = {.set_step = note_set, .at = note_at, .step = step_decays_again},
+     .forget = forget},
+    {.name = "backward-step-anytime",
+     .text = "a step that is given to no pass that could use it is taken, and "
+             "no error",
+     .evidence = "a hook that is set without a look at the state",
+     .kills = "error.step-in-backward",
+     .shows = {.in = is_refused},
+     .calls.set_step = set_anyway},
+    {.name = "backward-step-before-reduced",
+     .text = "a unit is stepped by each rank's own gradient, before ranks meet",
+     .evidence = "register_post_accumulate_grad_hook in front of the reduction",
+     .kills = "step-in-backward.same-bits",
+     .shows = {.in = steps},
+     .calls = {.set_step = note_set, .at = note_at},
+     .comm.run = step_by_own,
+     .forget = forget},
+    {.name = "backward-step-keeps-copy",
+     .text = "a copy that is kept behind a backward outlives the step of its "
+             "unit in that backward",
+     .evidence = "set_reshard_after_backward(False), and an optimizer in "
+                 "backward",
+     .kills = "control.fresh-after-step",
+     .shows = {.in = cancels},
+     .calls = {.set_step = note_set, .at = note_at, .set = note_knob},
+     .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, .of = FSDP_ALL_GATHER},
+     .when = finds_copies,
+     .forget = forget},
+    {.name = "backward-step-keeps-gradient",
+     .text = "what a unit was stepped by in a pass stays until the pass ends",
+     .evidence = "an optimizer in backward that frees gradients in zero_grad",
+     .kills = "step-in-backward.gradient-peak",
+     .shows = {.in = steps},
+     .fault = {MUTANT_HOLDS, .of = FSDP_GRAD_SHARD, .to = FSDP_END}},
+    {.name = "backward-step-outlives",
+     .text = "what was given for one pass is used in all that follow",
+     .evidence = "a hook that nobody removes",
+     .kills = "script.rest step-in-backward.same-bits thaw.loaded",
+     .shows = {.in = lives},
+     .calls = {.set_step = note_set, .at = steps_always},
+     .forget = forget},
+    {.name = "backward-step-twice",
+     .text = "in a pass that was given its step each unit takes two",
+     .evidence = "a hook of a unit and one of its module",
+     .kills = "step-in-backward.same-bits",
+     .shows = {.in = steps_by_adamw},
+     .fault = {MUTANT_REPEATS_OP, .of = FSDP_OP_ADAMW},
+     .when = is_in_pass},
+    {.name = "backward-step-undone",
+     .text = "a pass that is cancelled takes back the weights of what it has "
+             "stepped, and not the states",
+     .evidence = "a copy of weights that is kept for a pass that fails",
+     .kills = "step-in-backward.same-bits",
+     .shows = {.in = cancels},
+     .calls = {.set_step = note_set, .at = undo},
+     .forget = forget},
+    {.name = "no-wait-step-compute",
+     .text = "what comes behind a pass does not wait for the steps in it",
+     .evidence = "deepspeedai/DeepSpeed#5216, of a step on another stream",
+     .kills = "stream.no-race",
+     .shows = {.in = steps_ahead, .engine = "impl"},
+     .forgets = "step->compute"},
+    {.name = "second-use-sees-new",
+     .text = "a step is given to passes in which a unit has two backward "
+             "windows, of which the second sees the first one's step",
+     .evidence = "a module that is used twice, with an optimizer in backward",
+     .kills = "error.step-in-backward-windows",
+     .shows = {.in = mutant_bad_options},
+     .calls.set_step = set_anyway},
+    {0},
+};

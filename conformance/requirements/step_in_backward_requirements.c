@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step_in_backward_requirements.c - a pass that is given its step ahead
+ * (`set_step`): each unit is stepped where it is reduced, once, by the numbers
+ * of a step behind the pass, and its gradient is no longer there.
+ */
+#include "requirements/families.h"
+#include "requirements/script_action.h"
+
+#include "judge/compare/compare_checks.h"
+
+#include <fsdp/arith/bits.h>
+
+static const struct script_action *action_at(const struct expect *e, uint32_t i)
+{
+    return e->event[i].action;
+}
+
+static bool looks_at(const struct expect *e, uint32_t i)
+{
+    return action_at(e, i)->verb == SCRIPT_LOOK;
+}
+
+/* A pass that steps what it reduces. */
+static bool steps_early(const struct expect *e, uint32_t i)
+{
+    return e->event[i].steps && action_at(e, i)->verb == SCRIPT_PASS;
+}
+
+/* ---- Values -------------------------------------------------------------- */
+
+static const uint32_t stages[] = {RECORD_AFTER, RECORD_STATE0, RECORD_STATE1};
+
+/* Weights, and as many states as the parameter has there. */
+static uint32_t n_stages(const struct expect *e,
+                         const struct compare_part *part)
+{
+    if (!expect_is_trainable(expect_at(e, part->step), part->parameter)) {
+        return 1;
+    }
+    return e->c->optimizer == FSDP_OPTIMIZER_ADAMW      ? 3
+           : e->c->optimizer == FSDP_OPTIMIZER_MOMENTUM ? 2
+                                                        : 1;
+}
+
+/* Whether the last step before look i was made in a pass. */
+static bool is_behind(const struct expect *e, uint32_t i)
+{
+    for (uint32_t k = i; k-- > 0;) {
+        const uint32_t verb = action_at(e, k)->verb;
+
+        if (e->event[k].steps || verb == SCRIPT_LOAD || verb == SCRIPT_AGAIN ||
+            verb == SCRIPT_ANEW) {
+            return steps_early(e, k);
+        }
+    }
+    return false;
+}
+
+/* The look behind such a pass that comes before a step that look i comes
+ * behind; i: there is none. */
+static uint32_t look_before(const struct expect *e, uint32_t i)
+{
+    uint32_t look = i;
+    uint32_t k = i;
+
+    while (k > 0 && looks_at(e, k - 1)) {
+        k--;
+    }
+    if (k == 0 || action_at(e, k - 1)->verb != SCRIPT_STEP) {
+        return i;
+    }
+    for (k--; k > 0 && looks_at(e, k - 1); k--) {
+        look = k - 1;
+    }
+    return look < i && k > 0 && steps_early(e, k - 1) ? look : i;
+}
+
+static bool same_of_part(const struct expect *e, const struct record *r,
+                         const struct compare_part *part, struct finding *f)
+{
+    struct compare_part of = *part;
+
+    of.any_nan = compare_any_nan(e);
+    of.any_zero = e->profile == EXPECT_OWN;
+    for (uint32_t k = 0; k < n_stages(e, part); k++) {
+        if (!compare_equal(e, &of, stages[k],
+                           compare_values(r, stages[k], part),
+                           compare_baseline(e, stages[k], part), f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool once_of_part(const struct expect *e, const struct record *r,
+                         const struct compare_part *part, struct finding *f)
+{
+    struct compare_part before = *part;
+
+    before.step = look_before(e, part->step);
+    for (uint32_t k = 0; k < n_stages(e, part); k++) {
+        if (!compare_equal(e, part, stages[k],
+                           compare_values(r, stages[k], part),
+                           compare_values(r, stages[k], &before), f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_stepped_again(const struct expect *e, uint32_t i)
+{
+    return look_before(e, i) < i;
+}
+
+/* Of every such look. */
+static bool
+looks_hold(const struct expect *e, const struct record *r,
+           bool (*is)(const struct expect *e, uint32_t i),
+           bool (*of_part)(const struct expect *e, const struct record *r,
+                           const struct compare_part *part, struct finding *f),
+           struct finding *f)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        if (looks_at(e, i) && is(e, i) &&
+            !compare_parts(e, r, i, i + 1, of_part, f)) {
+            return script_action_tell(e, i, f);
+        }
+    }
+    return true;
+}
+
+/* The first such look that shows a weight. */
+static bool spoil_look(const struct expect *e, struct record *r,
+                       bool (*is)(const struct expect *e, uint32_t i))
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        if (looks_at(e, i) && is(e, i) &&
+            compare_spoil_stage(r, RECORD_AFTER, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool shows(const struct expect *e,
+                  bool (*is)(const struct expect *e, uint32_t i))
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        if (looks_at(e, i) && is(e, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool bits_apply(const struct expect *e)
+{
+    return shows(e, is_behind);
+}
+
+static bool bits_hold(const struct expect *e, const struct record *r,
+                      struct finding *f)
+{
+    return looks_hold(e, r, is_behind, same_of_part, f);
+}
+
+static bool bits_spoil(const struct expect *e, struct record *r)
+{
+    return spoil_look(e, r, is_behind);
+}
+
+static bool once_applies(const struct expect *e)
+{
+    return shows(e, is_stepped_again);
+}
+
+static bool once_holds(const struct expect *e, const struct record *r,
+                       struct finding *f)
+{
+    return looks_hold(e, r, is_stepped_again, once_of_part, f);
+}
+
+static bool once_spoil(const struct expect *e, struct record *r)
+{
+    return spoil_look(e, r, is_stepped_again);
+}
+
+/* ---- Memory -------------------------------------------------------------- */
+
+static bool peak_applies(const struct expect *e)
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        if (steps_early(e, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* With reductions in flight as many units more, at the most. */
+static uint64_t most_of_gradients(const struct expect *e)
+{
+    uint64_t largest = 0;
+
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        const uint64_t bytes = e->unit[u].grad_chunk * sizeof(float);
+
+        largest = bytes > largest ? bytes : largest;
+    }
+    return e->peak[FSDP_GRAD_SHARD] + e->c->reduces_in_flight * largest;
+}
+
+static bool peak_of_rank(const struct expect *e, const struct record_rank *rank,
+                         uint32_t k, struct finding *f)
+{
+    const uint64_t got = rank->memory.peak[FSDP_GRAD_SHARD];
+    const uint64_t most = most_of_gradients(e);
+
+    return got <= most ||
+           finding_peak(f, finding_at("gradient shard", -1, -1, k), got, most,
+                        "gradient shards at once, at the most", &rank->memory);
+}
+
+static bool peak_spoil(const struct expect *e, struct record_rank *rank)
+{
+    rank->memory.peak[FSDP_GRAD_SHARD] = most_of_gradients(e) + 1;
+    return true;
+}
+
+/* ---- Calls that must be refused ------------------------------------------ */
+
+static bool is_options(const struct expect *e)
+{
+    return e->c->scenario == CASE_OPTIONS;
+}
+
+static bool asks_wrongly(const struct expect *e)
+{
+    return script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_IN_PASS) &&
+           script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_WHILE_OPEN) &&
+           script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_GROUPS) &&
+           script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_SCALED) &&
+           script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_THEN_STEP) &&
+           script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP);
+}
+
+const struct requirement step_in_backward_requirements[] = {
+    {.id = "step-in-backward.same-bits",
+     .text = "Behind a pass that was given its step, weights and states are "
+             "those of a step behind the pass, bit for bit.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .general = true,
+     .needs = "run.shows-every-step script.collectives step-in-backward.once",
+     .claim = "step-in-backward",
+     .profile = PROFILE_BITS,
+     .applies = bits_apply,
+     .holds = bits_hold,
+     .spoil = bits_spoil},
+    /* A gradient that is left there is used again. */
+    {.id = "step-in-backward.once",
+     .text = "A step behind a pass that was given its step finds no gradient, "
+             "and moves nothing.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step",
+     .claim = "step-in-backward",
+     .applies = once_applies,
+     .holds = once_holds,
+     .spoil = once_spoil},
+    {.id = "step-in-backward.gradient-peak",
+     .text = "Where passes are given their steps no more gradient shards are "
+             "live at once than those of one unit, those in flight, and those "
+             "that other passes leave.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_MEMORY,
+     .needs = "run.shows-every-step",
+     .claim = "step-in-backward",
+     .applies = peak_applies,
+     .check = &check_each_rank,
+     .rank = {peak_of_rank, peak_spoil}},
+    {.id = "error.step-in-backward",
+     .text = "A step is given to no pass that has begun, not while all is "
+             "unsharded, not for other groups and not with a scale, and until "
+             "its pass there is no other step and no clip: each is refused as "
+             "INVALID.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "step-in-backward",
+     .applies = asks_wrongly,
+     .check = &check_answers,
+     .answers =
+         {{"backward-step-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"backward-step-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"backward-step-groups", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"backward-step-scaled", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"backward-step-then-step", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+          {"backward-step-then-clip", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* Its second window would see the weights that the first has left. */
+    {.id = "error.step-in-backward-windows",
+     .text = "Where a unit has two backward windows in a pass, a step in "
+             "backward is refused as INVALID, and the message has the unit's "
+             "number.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present error.says-why",
+     .claim = "step-in-backward",
+     .applies = is_options,
+     .check = &check_answers,
+     .answers = {{"backward-step-windows", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"backward-step-unit", 1, 1}}},
+    {0},
+};
