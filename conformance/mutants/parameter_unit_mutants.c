@@ -182,6 +182,22 @@ static int unit_accepted(const struct fsdp_env *env,
     return shard_told(env, options, out);
 }
 
+/* The unit of a tie is that of its original, whatever is said of it. */
+static int tie_ignored(const struct fsdp_env *env,
+                       const struct fsdp_model *model,
+                       const struct fsdp_units *units,
+                       const struct fsdp_options *options,
+                       struct fsdp_sharded **out)
+{
+    if (!units->unit_of_parameter || !tell(model, units)) {
+        return mutant_real.engine.shard(env, model, units, options, out);
+    }
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        told.unit[p] = told.unit[fsdp_original(model, p)];
+    }
+    return shard_told(env, options, out);
+}
+
 static _Thread_local struct fsdp_error *error; /* of those that name nothing */
 
 static void note_error(struct fsdp_env *env)
@@ -428,6 +444,14 @@ const struct mutant parameter_unit_mutants[] = {
      .kills = "error.unclaimed",
      .shows = {.in = mutant_bad_options},
      .drops = "parameter-units ignored"},
+    {.name = "ignored-tie-accepted",
+     .text = "a tied parameter that is ignored has its original's unit all the "
+             "same",
+     .evidence =
+         "facebookresearch/lingua#75: ties across wraps, taken silently",
+     .kills = "ignored.tied",
+     .shows = {.in = mutant_bad_options},
+     .calls.shard = tie_ignored},
     {.name = "ignored-takes-place",
      .text = "what is ignored has its place in its module's unit",
      .evidence = "an ignored parameter that is flattened all the same",

@@ -77,6 +77,22 @@ static void recompute_forget(void)
     copy = NULL;
 }
 
+static int lends_gradient(struct fsdp_sharded *s, uint32_t p,
+                          struct fsdp_tensor *out)
+{
+    int status = mutant_real.engine.grad(s, p, out);
+
+    return in_recompute() && p < mutant_real.model->n_parameters &&
+                   mutant_real.model->parameter_module[p] == mutant_now.index
+               ? FSDP_OK
+               : status;
+}
+
+static bool misuses(const struct run_case *c)
+{
+    return c->scenario == CASE_MISUSE && c->recompute != WORKLOAD_KEEPS;
+}
+
 static int keeps_a_copy(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     const struct fsdp_device *d = mutant_real.device;
@@ -117,6 +133,12 @@ const struct mutant recompute_mutants[] = {
      .shows = {.in = recomputes, .n_cases = 2},
      .calls.at = keeps_a_copy,
      .forget = recompute_forget},
+    {.name = "recompute-lends-gradients",
+     .text = "a gradient is lent while its module is recomputed",
+     .evidence = "no report: a recomputed forward that counts as backward",
+     .kills = "recompute.no-gradient",
+     .shows = {.in = misuses, .n_cases = 1},
+     .calls.grad = lends_gradient},
     {.name = "recompute-stale",
      .text = "a recompute is given the weights of the first step",
      .evidence = "a copy that outlives the step it was gathered in",

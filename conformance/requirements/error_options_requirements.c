@@ -254,6 +254,18 @@ const struct requirement error_options_requirements[] = {
                  {"tied-other-shape", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
                  {"tied-other-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
                  {"tied-other-flags", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    {.id = "ignored.tied",
+     .text = "A tie of which one name is ignored and the other is in a unit is "
+             "refused as INVALID, or as UNSUPPORTED by who has no ties.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "ignored",
+     .applies = is_options,
+     .check = &check_answers,
+     .answers = {{"tied-name-ignored", FSDP_ERR_INVALID,
+                  FSDP_ERR_UNSUPPORTED}}},
     /* A gradient that is divided by no number is none. */
     {.id = "error.factors",
      .text = "Divide and predivide factors that are negative or not finite, of "

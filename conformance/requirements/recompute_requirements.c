@@ -148,6 +148,11 @@ static bool activations_fall_spoil(const struct expect *e,
     return true;
 }
 
+static bool misuses(const struct expect *e)
+{
+    return e->c->scenario == CASE_MISUSE && e->c->recompute != WORKLOAD_KEEPS;
+}
+
 const struct requirement recompute_requirements[] = {
     {.id = "recompute.same-curve",
      .text = "Activations that are computed again give the curve of those that "
@@ -181,5 +186,17 @@ const struct requirement recompute_requirements[] = {
      .applies = activations_fall_applies,
      .check = &check_each_rank,
      .rank = {activations_fall_of_rank, activations_fall_spoil}},
+    /* A recomputed forward is no backward yet. */
+    {.id = "recompute.no-gradient",
+     .text = "A gradient of a module that is being recomputed, and is not in "
+             "its backward, is refused as INVALID.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "recompute",
+     .applies = misuses,
+     .check = &check_answers,
+     .answers = {{"grad-in-recompute", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
     {0},
 };

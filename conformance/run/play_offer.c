@@ -419,6 +419,14 @@ static void parameter_unit_out_of_range(struct driver *x, struct offer *o)
     }
 }
 
+/* Of what is stored once, one name is in a unit and the other is not. */
+static void tied_to_ignored(struct driver *x, struct offer *o)
+{
+    join_and_tie(x, o);
+    o->unit_of[0] = o->of_module[x->model->parameter_module[0]];
+    move_last(x, o, FSDP_NO_UNIT);
+}
+
 /* On rank 0 alone. */
 static void another_parameter_unit(struct driver *x, struct offer *o)
 {
@@ -440,6 +448,7 @@ static bool reads_units(const struct driver *x, uint32_t call)
     return x->engine.size > offsetof(struct fsdp_engine, reshard) ||
            (call != SCRIPT_CALL_UNCLAIMED_PARAMETER_UNITS &&
             call != SCRIPT_CALL_UNCLAIMED_IGNORED &&
+            call != SCRIPT_CALL_TIED_TO_IGNORED &&
             call != SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE);
 }
 
@@ -553,6 +562,7 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS] = another_factor,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS] = another_buffer,
     [SCRIPT_CALL_BACKWARD_STEP_WINDOWS] = two_windows,
+    [SCRIPT_CALL_TIED_TO_IGNORED] = tied_to_ignored,
 };
 
 /* ---- The offer ---------------------------------------------------------- */

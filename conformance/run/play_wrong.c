@@ -194,6 +194,25 @@ static int grad_of_frozen(struct driver *x, int *status)
     return any ? FSDP_OK : unknown_parameter(x, status);
 }
 
+/* Of every parameter of a module that is being recomputed; elsewhere, of one
+ * that there is not. */
+static int grad_in_recompute(struct driver *x, int *status)
+{
+    struct fsdp_tensor t;
+
+    *status = FSDP_ERR_INVALID;
+    if (x->point != FSDP_PRE_RECOMPUTE) {
+        return unknown_parameter(x, status);
+    }
+    for (uint32_t p = 0;
+         p < x->model->n_parameters && *status == FSDP_ERR_INVALID; p++) {
+        if (x->model->parameter_module[p] == x->index) {
+            *status = x->engine.grad(x->sharded, p, &t);
+        }
+    }
+    return FSDP_OK;
+}
+
 /* Of every parameter that is ignored; where none is, of one that there is
  * not. Whoever asks is told which it is; for a gradient, where another's would
  * be lent. */
@@ -471,6 +490,7 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_STEP_WITH_PARTIALS] = step,
     [SCRIPT_CALL_CLIP_WITH_PARTIALS] = clip_as_usual,
     [SCRIPT_CALL_CLIP_WITH_PENDING] = clip_as_usual,
+    [SCRIPT_CALL_GRAD_IN_RECOMPUTE] = grad_in_recompute,
     [SCRIPT_CALL_BACKWARD_STEP_IN_PASS] = play_wrong_backward_step,
     [SCRIPT_CALL_BACKWARD_STEP_WHILE_OPEN] = play_wrong_backward_step,
     [SCRIPT_CALL_BACKWARD_STEP_GROUPS] = play_wrong_backward_groups,

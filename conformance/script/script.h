@@ -405,6 +405,8 @@ enum script_call {
     SCRIPT_CALL_BACKWARD_STEP_THEN_STEP,
     SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP,
     SCRIPT_CALL_BACKWARD_STEP_WINDOWS,
+    SCRIPT_CALL_TIED_TO_IGNORED,
+    SCRIPT_CALL_GRAD_IN_RECOMPUTE,
     SCRIPT_N_CALLS,
 };
 
@@ -428,7 +430,7 @@ enum script_when {
                                  has no states that is trained now */
     SCRIPT_FREE = 65536,      /* at rest; no gradients, and no save is under
                                  way: nothing else would be refused */
-    SCRIPT_STEP_SET = 131072, /* at rest; the next pass has been given a step */
+    SCRIPT_STEP_SET = 262144, /* at rest; the next pass has been given a step */
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
     SCRIPT_HOLDS = 131072,    /* half way through a training pass in which all

@@ -213,6 +213,8 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
                                              SCRIPT_STEP_SET},
     [SCRIPT_CALL_BACKWARD_STEP_WINDOWS] = {"backward-step-windows",
                                            SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_TIED_TO_IGNORED] = {"tied-name-ignored", SCRIPT_UNTRAINED},
+    [SCRIPT_CALL_GRAD_IN_RECOMPUTE] = {"grad-in-recompute", SCRIPT_IN_PASS},
 };
 
 bool script_is_wrong(const struct script_inside *in)

@@ -54,6 +54,7 @@ static const char *claim_of_call(uint32_t call)
         {"shard-ignored", "ignored"},
         {"param-of-ignored", "ignored"},
         {"grad-of-ignored", "ignored"},
+        {"tied-name-ignored", "ignored"},
         {"tied-", "shared"},
         {"shard-tied", "shared"},
         {"shard-factors", "unit-factors"},

@@ -91,6 +91,11 @@ static void write_inside(const struct step *s)
                 fprintf(s->f, " at %u/16 ! grad-of-frozen", i);
             }
         }
+        if (s->c->recompute != WORKLOAD_KEEPS) {
+            for (uint32_t i = 9; i < 16; i++) {
+                fprintf(s->f, " at %u/16 ! grad-in-recompute", i);
+            }
+        }
         if (s->c->wrap == CASE_WRAP_IGNORE) {
             for (uint32_t i = 1; i < 16; i++) {
                 fprintf(s->f, " at %u/16 ! %s-of-ignored", i,

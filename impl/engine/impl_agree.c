@@ -80,17 +80,6 @@ static uint64_t hash_parameters(uint64_t h, const struct fsdp_sharded *s)
     return h;
 }
 
-static uint64_t hash_buffers(uint64_t h, const struct fsdp_model *model)
-{
-    for (uint32_t b = 0; b < model->n_buffers; b++) {
-        uint64_t facts[] = {model->buffer_numel[b], model->buffer_dtype[b],
-                            model->buffer_flags[b]};
-        h = hash(h, model->buffer_name[b], strlen(model->buffer_name[b]));
-        h = hash(h, facts, sizeof(facts));
-    }
-    return h;
-}
-
 static uint64_t hash_units(uint64_t h, const struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units.n_units; u++) {
@@ -136,7 +125,6 @@ int impl_agree(const struct fsdp_sharded *s)
     mine = hash_options(0xcbf29ce484222325u, &s->options);
     mine = hash(mine, env->mesh->extent, 2 * sizeof(*env->mesh->extent));
     mine = hash_parameters(mine, s);
-    mine = hash_buffers(mine, s->model);
     mine = hash_units(mine, s);
     mine = hash_buffers(mine, s->model);
     mine = hash_sequences(mine, s->model);
