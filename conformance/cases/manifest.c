@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 908;
+const uint32_t manifest_count = 909;
 const char manifest_sha256[] =
-    "0ed21c1bfbf82dfce18d1d9f398cf461fdffc9f1754ee68d628ea8db0d880f8a";
+    "1adf18754a0a14742d00eb4747462d7f18e877c180e8288c282e37e89c6427d4";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

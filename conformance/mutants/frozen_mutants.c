@@ -224,6 +224,20 @@ static void restart(const struct fsdp_piece *piece)
     }
 }
 
+/* ---- They are gathered once more ----------------------------------------- */
+
+static bool recomputes_some(const struct run_case *c)
+{
+    return c->frozen != WORKLOAD_TRAINS_ALL && c->scenario == CASE_TRAIN &&
+           c->recompute == WORKLOAD_RECOMPUTE_AROUND;
+}
+
+static bool in_frozen_recompute(void)
+{
+    return mutant_now.point == FSDP_PRE_RECOMPUTE &&
+           is_frozen_unit(mutant_real.units->unit_of_module[mutant_now.index]);
+}
+
 /* ---- They have states --------------------------------------------------- */
 
 static _Thread_local void *states;
@@ -400,6 +414,14 @@ const struct mutant frozen_mutants[] = {
      .kills = "frozen.zeros",
      .shows = {.in = has_mixed_units},
      .collective = frozen_garbage},
+    {.name = "frozen-gathered-again",
+     .text = "a frozen unit is gathered for its recomputation, and again for "
+             "its backward",
+     .evidence = "microsoft/DeepSpeed#8130",
+     .kills = "comm.all-gather-count parameter-units.gathers",
+     .shows = {.in = recomputes_some},
+     .fault = {MUTANT_REPEATS_COLLECTIVE, FSDP_ALL_GATHER},
+     .when = in_frozen_recompute},
     {.name = "frozen-in-norm",
      .text = "the norm counts a gradient in the place of a frozen parameter",
      .evidence = "facebookresearch/fairscale#1167, ahrefs/ocannl#673",

@@ -20,11 +20,12 @@ static _Thread_local struct {
     bool waits[MOST_PARAMETERS]; /* for the end of the gradients */
     uint32_t on[MOST_PARAMETERS];
     uint32_t asked; /* the parameter that set_requires_grad is about */
-    bool frozen[MOST_PARAMETERS];
+    bool decays[MOST_PARAMETERS];   /* more than it should */
     uint64_t kept[MOST_PARAMETERS]; /* elements of a state of it */
     float factor;                   /* of a step's decay */
     uint64_t steps;
     bool loaded, reduced;
+    bool apart; /* all-reduce is off */
     uint32_t n_saves;
     struct {
         uint64_t hash, steps;
@@ -188,7 +189,18 @@ static int note_frozen(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
     FSDP_TRY(really(s, p, on));
     if (is_small(p)) {
-        now.frozen[p] = on == 0;
+        now.decays[p] = on == 0;
+    }
+    return FSDP_OK;
+}
+
+/* What must not decay. */
+static int note_thawed(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    FSDP_TRY(really(s, p, on));
+    if (is_small(p)) {
+        now.decays[p] = on == 1 && (mutant_real.model->parameter_flags[p] &
+                                    FSDP_NO_DECAY) != 0;
     }
     return FSDP_OK;
 }
@@ -197,7 +209,7 @@ static void decay(const struct fsdp_piece *piece)
 {
     float x[MOST_ELEMENTS];
 
-    if (is_small(piece->parameter) && now.frozen[piece->parameter] &&
+    if (is_small(piece->parameter) && now.decays[piece->parameter] &&
         piece->n <= MOST_ELEMENTS &&
         mutant_get(NULL, piece->value, piece->n, x) == FSDP_OK) {
         for (uint64_t i = 0; i < piece->n; i++) {
@@ -285,6 +297,21 @@ static int set_anytime(struct fsdp_sharded *s, uint32_t p, uint32_t on)
     return is_small(p) && on <= 1 ? FSDP_OK : status;
 }
 
+/* ---- While there are partial sums ----------------------------------------
+ */
+
+static int note_apart(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                      float value)
+{
+    now.apart = knob == FSDP_KNOB_ALL_REDUCE ? value == 0.0f : now.apart;
+    return mutant_real.engine.set(s, unit, knob, value);
+}
+
+static int set_apart(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    return now.apart && !mutant_now.in_pass ? FSDP_OK : really(s, p, on);
+}
+
 static int set_anything(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
     return p < mutant_real.model->n_parameters ? really(s, p, on != 0)
@@ -296,6 +323,34 @@ static int load_anything(struct fsdp_sharded *s, const char *directory)
     const int status = mutant_real.engine.load(s, directory);
 
     return status == FSDP_ERR_INVALID && !mutant_now.in_pass ? FSDP_OK : status;
+}
+
+/* ---- As it was sharded ---------------------------------------------------
+ */
+
+/* What is frozen as a whole when it is sharded sends what it computes with. */
+static int wire_of_frozen(const struct fsdp_env *env,
+                          const struct fsdp_model *model,
+                          const struct fsdp_units *units,
+                          const struct fsdp_options *options,
+                          struct fsdp_sharded **out)
+{
+    static _Thread_local struct fsdp_units told; /* is borrowed */
+    static _Thread_local uint32_t dtype[MOST_PARAMETERS];
+
+    told = *units;
+    memset(dtype, 0, sizeof(dtype));
+    for (uint32_t u = 0; u < units->n_units && u < MOST_PARAMETERS; u++) {
+        bool all = true;
+
+        for (uint32_t p = 0; p < model->n_parameters; p++) {
+            all = all && (fsdp_unit_of(model, units, p) != u ||
+                          (model->parameter_flags[p] & FSDP_FROZEN) != 0);
+        }
+        dtype[u] = all ? options->param_dtype : FSDP_DTYPE_NONE;
+    }
+    told.reduce_dtype = told.sum_dtype = dtype;
+    return mutant_real.engine.shard(env, model, &told, options, out);
 }
 
 /* ---- Another wire ---------------------------------------------------------
@@ -372,6 +427,24 @@ static bool begins_frozen(const struct run_case *c)
     return plays(c, "thaw-first");
 }
 
+static bool thaws_what_decays_not(const struct run_case *c)
+{
+    return strcmp(c->script, "thaw-parts") == 0 && c->prefetch_forward == 0;
+}
+
+static bool is_refused_apart(const struct run_case *c)
+{
+    return plays(c, "thaw-partial");
+}
+
+/* Units that are frozen as a whole when they are sharded. */
+static bool thaws_units(const struct run_case *c)
+{
+    return strcmp(c->script, "thaw-exact") == 0 &&
+           c->frozen != WORKLOAD_TRAINS_ALL &&
+           c->precision == CASE_BF16_ACCUMULATE;
+}
+
 const struct mutant thaw_mutants[] = {
     {.name = "freeze-anything",
      .text = "a parameter that is none is frozen, any number thaws, and no "
@@ -416,6 +489,14 @@ const struct mutant thaw_mutants[] = {
      .shows = {.in = freezes_parts},
      .calls.set_requires_grad = states_left,
      .forget = forget},
+    {.name = "freeze-with-partials",
+     .text = "while there is a partial sum what is frozen is said to be, and "
+             "is not",
+     .evidence = "a check of gradients that looks at those of all replicas",
+     .kills = "error.freeze",
+     .shows = {.in = is_refused_apart},
+     .calls = {.set = note_apart, .set_requires_grad = set_apart},
+     .forget = forget},
     {.name = "load-counts-all",
      .text = "a checkpoint has one count of steps, and what was thawed goes on "
              "with that",
@@ -451,6 +532,13 @@ const struct mutant thaw_mutants[] = {
      .calls.step = count_step,
      .op = by_all_steps,
      .forget = forget},
+    {.name = "thaw-decays",
+     .text = "what must not decay does once it has been frozen and thawed",
+     .evidence = "flags that are written anew when one of them changes",
+     .kills = "script.norms thaw.stepped",
+     .shows = {.in = thaws_what_decays_not},
+     .calls = {.set_requires_grad = note_thawed, .step = step_decays},
+     .forget = forget},
     {.name = "thaw-late",
      .text = "a parameter is thawed a step later than it is said to be",
      .evidence = "a plan of reductions that is made in the first pass",
@@ -460,6 +548,13 @@ const struct mutant thaw_mutants[] = {
                .zero_grad = zero_turns,
                .grad = grad_of_late},
      .forget = forget},
+    {.name = "thaw-sends-param-dtype",
+     .text = "a unit that was frozen as a whole when it was sharded is reduced "
+             "in its parameter dtype once it is thawed",
+     .evidence = "pytorch/pytorch#186998",
+     .kills = "mixed.after-frozen-forward",
+     .shows = {.in = thaws_units, .mixed = true},
+     .calls.shard = wire_of_frozen},
     {.name = "thaw-stale",
      .text = "what is thawed again goes on with the moments that it had",
      .evidence = "torch.optim keeps states of what has no gradient any more",

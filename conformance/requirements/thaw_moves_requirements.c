@@ -166,18 +166,19 @@ static bool states_spoil(const struct expect *e, struct record_rank *rank)
 /* ---- The dtype of the wire ------------------------------------------------
  */
 
-/* Frozen as a whole before it is reduced for the first time. */
+/* A unit that has something to train is frozen as a whole before it is reduced
+ * for the first time. */
 static bool begins_frozen(const struct expect *e)
 {
     for (uint32_t i = 0; changes(e) && i < e->n_events; i++) {
         const struct expect *now = expect_at(e, i);
-        bool any = false;
+        bool all = true;
 
         for (uint32_t u = 0; u < e->units->n_units; u++) {
-            any = any || now->unit[u].trains;
+            all = all && now->unit[u].trains;
         }
         if (action_at(e, i)->verb == SCRIPT_PASS) {
-            return !any && e->c->precision != CASE_F32 && reduces_some(e);
+            return !all && e->c->precision != CASE_F32 && reduces_some(e);
         }
     }
     return false;
