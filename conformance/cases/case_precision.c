@@ -26,7 +26,7 @@ static const struct precision {
     [CASE_FP16] = {"fp16", {F16, F16, F16, F16, F16}},
     [CASE_FP16_REDUCE_F32] = {"fp16r32", {F16, F16, F32, F32, F32}},
     [CASE_UNITS] = {"units", {BF16, BF16, F32, F32, F32}},
-    [CASE_DEFAULTS] = {"defaults", {BF16, NONE, NONE, F32, NONE}},
+    [CASE_DEFAULTS] = {"defaults", {BF16, NONE, NONE, NONE, NONE}},
     [CASE_REDUCE_BF16_PENDING] = {"r16a", {F32, F32, BF16, BF16, BF16}},
 };
 
@@ -53,8 +53,8 @@ bool case_dtypes_of_unit(const struct run_case *c, uint32_t unit,
 {
     static const uint32_t of[] = {CASE_UNITS, CASE_F32, CASE_FP16};
 
-    static const struct case_dtypes less[] = {{BF16, NONE, NONE, F32, NONE},
-                                              {F32, NONE, NONE, BF16, NONE},
+    static const struct case_dtypes less[] = {{BF16, NONE, NONE, NONE, NONE},
+                                              {F32, NONE, NONE, F16, NONE},
                                               {F16, NONE, NONE, F16, NONE}};
 
     *out = case_dtypes(c);

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 909;
+const uint32_t manifest_count = 912;
 const char manifest_sha256[] =
-    "1adf18754a0a14742d00eb4747462d7f18e877c180e8288c282e37e89c6427d4";
+    "1d9c27a2f1407bef8f11a9f9eae4d5fc5339dcb50fc8f9fc4c4efe5bb61f8b7e";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

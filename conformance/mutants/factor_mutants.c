@@ -263,6 +263,20 @@ static int no_decay_ignored(const struct fsdp_env *env,
     return mutant_real.engine.shard(env, &decaying, units, options, out);
 }
 
+static bool predivides_bf16(const struct run_case *c)
+{
+    return c->factors == CASE_PRE2 && c->precision == CASE_BF16_REDUCE;
+}
+
+/* What is exact is thought to change nothing. */
+static void predivide_of_two_left_out(struct fsdp_op *op)
+{
+    if (op->kind == FSDP_OP_SCALE && op->aux[0] == FSDP_DTYPE_BF16 &&
+        op->f[0] == 0.5f) {
+        op->f[0] = 1.0f;
+    }
+}
+
 static bool disagrees(const struct run_case *c)
 {
     return c->scenario == CASE_DISAGREE && c->factors == CASE_UNIT_FACTORS;
@@ -334,6 +348,12 @@ const struct mutant factor_mutants[] = {
      .kills = "reduce.predivide",
      .shows = {.in = predivides, .factors = true},
      .fault = {MUTANT_SETS, MUTANT_OPTION(predivide_factor), 0}},
+    {.name = "predivide-of-two-left-out",
+     .text = "sums in bf16 are not predivided by a power of two",
+     .evidence = "pytorch/pytorch#190745",
+     .kills = "reduce.predivide",
+     .shows = {.in = predivides_bf16, .mixed = true, .factors = true},
+     .op = predivide_of_two_left_out},
     {.name = "predivide-pending",
      .text = "what is pending is predivided with each microbatch",
      .evidence = "a sum that is scaled in place and added to again",

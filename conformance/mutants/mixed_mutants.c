@@ -10,6 +10,7 @@
 
 #include <fsdp/arith/bits.h>
 #include <fsdp/arith/cast.h>
+#include <string.h>
 
 static bool is_plain(const struct run_case *c, uint32_t precision)
 {
@@ -158,6 +159,37 @@ static int cast_stale(void *self, struct fsdp_stream *stream,
     return put_narrow(stream, op);
 }
 
+static bool plays_huge(const struct run_case *c)
+{
+    return c->precision == CASE_DEFAULTS && strcmp(c->script, "huge-tiny") == 0;
+}
+
+/* To float16, what is too large becomes its largest number. */
+static int cast_saturating(void *self, struct fsdp_stream *stream,
+                           const struct fsdp_op *op)
+{
+    const struct fsdp_device *d = mutant_real.device;
+    const uint16_t infinity = 0x7c00;
+    bool any = false;
+
+    (void)self;
+    FSDP_TRY(mutant_run(stream, op));
+    if (op->kind != FSDP_OP_CAST || op->aux[1] != FSDP_DTYPE_F16 ||
+        op->dim[0] > MOST) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(d->copy(d->self, stream, narrow, op->out[0].p,
+                     op->dim[0] * sizeof(*narrow)));
+    FSDP_TRY(d->sync(d->self, stream));
+    for (uint64_t i = 0; i < op->dim[0]; i++) {
+        if ((narrow[i] & 0x7fff) == infinity) {
+            narrow[i]--;
+            any = true;
+        }
+    }
+    return any ? put_narrow(stream, op) : FSDP_OK;
+}
+
 /* ---- The reduction -------------------------------------------------------*/
 
 static float rounded(float x)
@@ -241,6 +273,18 @@ static void computes_in_f32(struct fsdp_options *o)
     o->param_dtype = FSDP_DTYPE_F32;
 }
 
+static bool has_defaults(const struct run_case *c)
+{
+    return is_plain(c, CASE_DEFAULTS);
+}
+
+static void reduces_in_param_dtype(struct fsdp_options *o)
+{
+    if (o->reduce_dtype == FSDP_DTYPE_NONE) {
+        o->reduce_dtype = o->param_dtype;
+    }
+}
+
 static void reduces_in_bf16(struct fsdp_options *o)
 {
     o->reduce_dtype = FSDP_DTYPE_BF16;
@@ -277,6 +321,12 @@ const struct mutant mixed_mutants[] = {
      .kills = "mixed.cast-of-shard",
      .shows = {.in = gathers_ties, .mixed = true},
      .device = {.run = cast_half_away}},
+    {.name = "mixed-cast-saturating",
+     .text = "what is too large for float16 is cast to its largest number",
+     .evidence = "Transformer Engine: saturating casts",
+     .kills = "mixed.overflow",
+     .shows = {.in = plays_huge, .mixed = true},
+     .device = {.run = cast_saturating}},
     {.name = "mixed-cast-stale",
      .text = "a unit's cast is that of the first step for good",
      .evidence = "a copy in 16 bits that the optimizer does not renew",
@@ -319,6 +369,12 @@ const struct mutant mixed_mutants[] = {
      .kills = "mixed.padding-zero",
      .shows = {.in = has_padding, .mixed = true},
      .op = padding_not_zero},
+    {.name = "mixed-reduce-defaults-to-param",
+     .text = "where no dtype of the reduction is said it is that of parameters",
+     .evidence = "pytorch/pytorch#186998",
+     .kills = "memory.peak-gradients mixed.reduce-dtype",
+     .shows = {.in = has_defaults, .mixed = true},
+     .options = reduces_in_param_dtype},
     {.name = "mixed-reduce-in-param-dtype",
      .text = "gradients are reduced in bf16 where float32 was asked for",
      .evidence = "pytorch/pytorch#106395",

@@ -6,8 +6,10 @@
  * of rounding has its own name.
  */
 #include "requirements/families.h"
+#include "requirements/script_action.h"
 
 #include "cases/case_precision.h"
+#include "cases/case_script.h"
 #include "judge/compare/compare_checks.h"
 #include "judge/replay/replay_mixed.h"
 
@@ -16,6 +18,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    EXPONENT =
+        32 /* 2 to this, times any gradient of a model here, is too large */
+};
 
 static bool is_mixed(const struct expect *e)
 {
@@ -344,6 +351,84 @@ static bool fresh_spoil(const struct expect *e, struct record *r)
     return changed;
 }
 
+/*
+ * mixed.overflow: a gradient that a script makes larger than float16 goes. Of
+ * scripts that are drawn script.values tells.
+ */
+static bool makes_huge(const struct expect *e)
+{
+    const struct case_script *own =
+        case_is_script(e->c) ? case_script_find(e->c->script) : NULL;
+    bool any = false;
+
+    for (uint32_t i = 0; own && !own->given && i < e->script.n_edits; i++) {
+        const struct script_edit *edit = &e->script.edit[i];
+
+        any = any ||
+              (edit->kind == SCRIPT_EDIT_TIMES && edit->exponent >= EXPONENT);
+    }
+    return any;
+}
+
+static bool overflows(const struct expect *e)
+{
+    return case_uses_dtype(e->c, FSDP_DTYPE_F16) && makes_huge(e);
+}
+
+static bool overflow_of_part(const struct expect *e, const struct record *r,
+                             const struct compare_part *part, struct finding *f)
+{
+    const float *got = compare_values(r, RECORD_REDUCED, part);
+    const float *want = compare_baseline(e, RECORD_REDUCED, part);
+
+    for (uint64_t i = 0; got && want && i < part->n; i++) {
+        if (isinf(want[i]) && isfinite(got[i])) {
+            struct finding at =
+                finding_at("reduced", part->step, -1, part->rank);
+
+            at.parameter = part->parameter;
+            at.unit = part->unit;
+            at.element = (int64_t)(part->first + i);
+            return finding_bits(f, at, got[i], want[i],
+                                "too large for float16, and not an infinity");
+        }
+    }
+    return true;
+}
+
+static bool overflow_holds(const struct expect *e, const struct record *r,
+                           struct finding *f)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        if (e->event[i].action->verb == SCRIPT_LOOK &&
+            !compare_parts(e, r, i, i + 1, overflow_of_part, f)) {
+            return script_action_tell(e, i, f);
+        }
+    }
+    return true;
+}
+
+static bool overflow_spoil(const struct expect *e, struct record *r)
+{
+    (void)e;
+    for (uint32_t k = 0; k < r->n_ranks; k++) {
+        struct record_rank *rank = compare_rank_to_spoil(r, k);
+
+        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
+            struct record_tensor *t = &rank->tensor[i];
+
+            for (uint64_t n = 0;
+                 t->stage == RECORD_REDUCED && t->data && n < t->n; n++) {
+                if (isinf(t->data[n])) {
+                    t->data[n] = 65504.0f; /* the largest of float16 */
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
 const struct requirement mixed_requirements[] = {
     {.id = "mixed.units",
      .text = "A unit's own dtypes come before those of the options.",
@@ -405,5 +490,15 @@ const struct requirement mixed_requirements[] = {
      .applies = is_mixed,
      .check = &check_each_rank,
      .rank = {gradient_dtype_of_rank, gradient_dtype_spoil}},
+    {.id = "mixed.overflow",
+     .text = "What is too large for float16 is cast to an infinity, not to the "
+             "largest number.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_REDUCE,
+     .needs = "run.shows-every-step",
+     .applies = overflows,
+     .holds = overflow_holds,
+     .spoil = overflow_spoil},
     {0},
 };

@@ -301,7 +301,7 @@ const struct requirement script_requirements[] = {
               "scale.next-step control.partial-sum control.factor "
               "control.unshard-values "
               "thaw.starts thaw.stepped thaw.frozen-keeps thaw.loaded "
-              "thaw.others-stay",
+              "thaw.others-stay mixed.overflow",
      .profile = PROFILE_BITS,
      .applies = looks,
      .holds = values_hold,
