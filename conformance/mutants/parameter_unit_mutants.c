@@ -214,8 +214,12 @@ static int unit_unnamed(const struct fsdp_env *env,
     const int status =
         mutant_real.engine.shard(env, model, units, options, out);
 
-    if (status != FSDP_OK && units->unit_of_parameter) {
-        strcpy(error->message, "a parameter's unit is none");
+    for (uint32_t p = 0; status != FSDP_OK && p < model->n_parameters; p++) {
+        const uint32_t u = fsdp_unit_of(model, units, p);
+
+        if (u != FSDP_NO_UNIT && u >= units->n_units) {
+            strcpy(error->message, "a parameter's unit is none");
+        }
     }
     return status;
 }

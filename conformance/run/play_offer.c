@@ -423,7 +423,9 @@ static void parameter_unit_out_of_range(struct driver *x, struct offer *o)
 static void tied_to_ignored(struct driver *x, struct offer *o)
 {
     join_and_tie(x, o);
-    o->unit_of[0] = o->of_module[x->model->parameter_module[0]];
+    for (uint32_t p = 0; p < x->model->n_parameters; p++) {
+        o->unit_of[p] = o->of_module[x->model->parameter_module[p]];
+    }
     move_last(x, o, FSDP_NO_UNIT);
 }
 
