@@ -25,6 +25,19 @@ TURN = {"sync": "set_requires_gradient_sync",
         "reshard-after-backward": "set_reshard_after_backward"}
 
 
+# Where FSDP2 makes and gives back what it holds. A release that does it
+# elsewhere, or has no such depths, claims nothing of it. In a backward one unit
+# is prefetched and one reduction's input waits; in a forward one gather's
+# output is kept for a copy to end.
+WATCHED = ("unshard", "wait_for_unshard", "reshard", "post_backward",
+           "finalize_backward")
+DEPTHS = ("set_modules_to_forward_prefetch", "set_modules_to_backward_prefetch",
+          "set_reduce_scatter_max_input_buffers")
+MEASURED = ["live-bytes", "late-states", "prefetch", "ahead-1"] if \
+    all(hasattr(FSDPParamGroup, name) for name in WATCHED) and \
+    all(hasattr(FSDPModule, name) for name in DEPTHS) else []
+
+
 def policy(case, unit):
     """Inputs and outputs are left alone: the models compute in float32."""
     param, reduce = dtypes_of(case, unit) or (None, None)
@@ -43,10 +56,8 @@ def owned_by(group):
             there = gathered.untyped_storage().size() > 0 or \
                 param.sharded_state == ShardedState.UNSHARDED
             yield FULL, gathered, n if there else 0
-        for g in (getattr(whole, "grad", None),
-                  getattr(param, "_unsharded_accumulated_grad", None)):
-            if g is not None:
-                yield GRAD_FULL, g, g.nbytes
+        if whole is not None and whole.grad is not None:
+            yield GRAD_FULL, whole.grad, whole.grad.nbytes
         if param.sharded_param.grad is not None:
             g = local(param.sharded_param.grad)
             yield GRAD_SHARD, g, g.nbytes
@@ -80,9 +91,7 @@ class Fsdp2(Engine):
         "precision-fp16", "precision-fp16r32", "precision-units",
         "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale", "unit-controls",
         "partial-replicas", "factor-controls",
-        # Of a backward it prefetches one unit and has one reduction's input
-        # waiting; that much of a forward's gathers is kept for a copy to end.
-        "live-bytes", "late-states", "prefetch", "ahead-1",
+        *MEASURED,
     ]
 
     def open(self, life):
@@ -211,8 +220,7 @@ class Fsdp2(Engine):
     # What of it is live.
 
     def watch(self, memory):
-        for method in ("unshard", "wait_for_unshard", "reshard",
-                       "post_backward", "finalize_backward"):
+        for method in WATCHED:
             setattr(FSDPParamGroup, method,
                     memory.inside(getattr(FSDPParamGroup, method)))
 
