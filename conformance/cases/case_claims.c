@@ -435,6 +435,17 @@ const struct claim known_claims[] = {
      .text = "`memory` is measured as the specification says. Without it "
              "`memory.*` "
              "and `run.leaves-nothing` are not claimed"},
+    {"late-states", CLAIM_ADAPTER,
+     .text = "optimizer states are live from the first step on, and under the "
+             "per-parameter layout without padding; else from `shard` on, "
+             "with it. `thaw.states-rest` is then not asked"},
+    {"ahead-", CLAIM_ADAPTER,
+     .text =
+         "whatever a case asks for, it runs ahead by no less than W, 1 to 9 "
+         "(units gathered early in either phase, and reductions in "
+         "flight); with `prefetch`, `memory.prefetch-bound` is asked in "
+         "all cases",
+     .begins = true},
     {"wire", CLAIM_ADAPTER,
      .text = "`dirty_padding`, `dirty_frozen` and `misplaced` are measured"},
     {"process", CLAIM_ADAPTER, .text = "`new_channels` is measured"},

@@ -161,6 +161,8 @@ struct judge_case {
     uint32_t n_losses, losses_off; /* losses_off: bits differ from the
                                       unsharded run's */
     uint64_t peak, peak_expected;  /* parameters, bytes; worst rank */
+    uint64_t textbook;             /* M/K + the largest unit, bytes */
+    uint64_t grown;                /* what a process took; worst rank */
     uint32_t collectives, collectives_expected; /* of step 0, rank 0 */
     double seconds;                /* that it was played; 0: nobody knows */
     struct judge_figures *figures; /* NULL: not all ranks ran to the end */

@@ -17,6 +17,11 @@ bool judge_is_adapter(const struct record *r)
     return strncmp(r->world, JUDGE_ADAPTER_WORLD, sizeof(r->world)) == 0;
 }
 
+static uint32_t at_least(uint32_t n, uint32_t least)
+{
+    return n < least ? least : n;
+}
+
 void judge_adapter_expect(const struct record *r, struct expect *e)
 {
     bool is_adapter = judge_is_adapter(r);
@@ -25,6 +30,25 @@ void judge_adapter_expect(const struct record *r, struct expect *e)
                                                             : EXPECT_F32_FMA;
     e->any_fold = is_adapter && record_claims(r, "fold-any") &&
                   !record_claims(r, "fold-rank");
+    e->late_states = is_adapter && record_claims(r, "late-states");
+    for (uint32_t i = 0; i < e->n_sets; i++) {
+        e->set[i]->late_states = e->late_states;
+    }
+}
+
+void judge_adapter_runs_ahead(const char *claim, struct run_case *c)
+{
+    static const char begin[] = "ahead-";
+    uint32_t depth = 0;
+
+    if (strncmp(claim, begin, sizeof(begin) - 1) == 0 &&
+        claim[sizeof(begin)] == '\0' && claim[sizeof(begin) - 1] >= '1' &&
+        claim[sizeof(begin) - 1] <= '9') {
+        depth = (uint32_t)(claim[sizeof(begin) - 1] - '0');
+    }
+    c->prefetch_forward = at_least(c->prefetch_forward, depth);
+    c->prefetch_backward = at_least(c->prefetch_backward, depth);
+    c->reduces_in_flight = at_least(c->reduces_in_flight, depth);
 }
 
 bool judge_profile_asks(const struct requirement *q, const struct expect *e)

@@ -13,8 +13,12 @@
 
 bool judge_is_adapter(const struct record *r);
 
-/* Sets what a record says of its arithmetic and its fold. */
+/* Sets what a record says of its arithmetic, its fold and its states. */
 void judge_adapter_expect(const struct record *r, struct expect *e);
+
+/* How the engine plays a case, where it claims to run ahead by itself: by no
+ * less than that, whatever the case asks for. */
+void judge_adapter_runs_ahead(const char *claim, struct run_case *c);
 
 /* Whether a requirement speaks of the profile and the data of the case. */
 bool judge_profile_asks(const struct requirement *q, const struct expect *e);

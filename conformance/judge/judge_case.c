@@ -111,6 +111,7 @@ static bool is_stopped(const struct judge *j, struct judge_view *v,
 
 static void describe(struct judge *j, struct judge_view *v)
 {
+    struct run_case played = v->summary->c;
     struct fsdp_error error = {0};
     int status = j->in->describe(j->in->model_context, &v->summary->c,
                                  &v->model, &error);
@@ -124,10 +125,17 @@ static void describe(struct judge *j, struct judge_view *v)
         return;
     }
     v->described = true;
-    if (expect_make_idle(&v->summary->c, v->model.model, v->model.units,
-                         v->model.idle, &v->expect) != FSDP_OK) {
+    for (uint32_t i = 0; is_adapter(j->out) && i < j->out->n_claims; i++) {
+        judge_adapter_runs_ahead(j->out->claim[i], &played);
+    }
+    if (expect_make_idle(&played, v->model.model, v->model.units, v->model.idle,
+                         &v->expect) != FSDP_OK) {
         settle(v, JUDGE_SKIP, "the oracle has no rules for this case", "");
         return;
+    }
+    v->expect.c = &v->summary->c;
+    for (uint32_t i = 0; i < v->expect.n_sets; i++) {
+        v->expect.set[i]->c = v->expect.c;
     }
     v->expected = true;
     v->expect.lookup = lookup;

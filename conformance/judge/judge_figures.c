@@ -69,11 +69,15 @@ void judge_summarise(struct judge_view *v)
         if (rank->present && rank->memory.peak_parameters > s->peak) {
             s->peak = rank->memory.peak_parameters;
         }
+        if (rank->present && rank->memory.process_growth > s->grown) {
+            s->grown = rank->memory.process_growth;
+        }
         if (rank->present && rank->seconds > s->seconds) {
             s->seconds = rank->seconds;
         }
     }
     s->peak_expected = v->expect.peak_parameters;
+    s->textbook = 4 * v->expect.resting + v->expect.largest_bytes;
     s->collectives_expected = v->expect.step.n;
     if (first->present && first->n_steps > 0 &&
         first->step_sequence[0] < first->n_sequences) {

@@ -123,8 +123,8 @@ static bool unchanged_spoil(const struct expect *e, struct record *r)
 
 /*
  * frozen.no-state: what fine-tuning is frozen for. In closed form: by rows, the
- * blocks of what is trainable; flat, what of it lies in the rank's shard, with
- * the padding where all of a unit is.
+ * blocks of what is trainable (late states have no padding); flat, what of it
+ * lies in the rank's shard, with the padding where all of a unit is.
  */
 static bool no_state_applies(const struct expect *e)
 {
@@ -134,17 +134,18 @@ static bool no_state_applies(const struct expect *e)
 /* Elements of one state on rank k. */
 static bool states_of_rank(const struct expect *e, uint32_t k, uint64_t *out)
 {
+    const bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
     struct expect_part *part = NULL;
     uint32_t n = 0;
 
     *out = 0;
-    if (e->options.layout == FSDP_LAYOUT_PER_PARAMETER) {
+    if (!flat && !e->late_states) {
         for (uint32_t p = 0; p < e->model->n_parameters; p++) {
             *out += is_own(e, p) && expect_is_trainable(e, p) ? e->block[p] : 0;
         }
         return true;
     }
-    for (uint32_t u = 0; u < e->units->n_units; u++) {
+    for (uint32_t u = 0; flat && u < e->units->n_units; u++) {
         *out += e->unit[u].freezes ? 0 : e->unit[u].chunk;
     }
     if (expect_parts(e, k % e->shards, &part, &n) != FSDP_OK) {
@@ -153,7 +154,7 @@ static bool states_of_rank(const struct expect *e, uint32_t k, uint64_t *out)
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t p = part[i].parameter;
 
-        if (e->unit[e->unit_of_parameter[p]].freezes &&
+        if ((!flat || e->unit[e->unit_of_parameter[p]].freezes) &&
             expect_is_trainable(e, p)) {
             *out += part[i].n;
         }
@@ -168,14 +169,14 @@ static bool no_state_of_rank(const struct expect *e,
 {
     const uint64_t bytes =
         sizeof(float) * (e->c->optimizer == FSDP_OPTIMIZER_ADAMW ? 2 : 1);
-    uint64_t want;
+    uint64_t later;
 
-    if (!states_of_rank(e, k, &want)) {
+    if (!states_of_rank(e, k, &later)) {
         return finding_missing(f, finding_at("memory", -1, -1, k),
                                "no memory to list what this rank owns");
     }
-    want *= bytes;
     for (uint32_t t = 0; t <= e->c->steps; t++) {
+        const uint64_t want = t == 0 && e->late_states ? 0 : later * bytes;
         const struct finding at =
             finding_at("optimizer state", (int64_t)t - 1, -1, k);
         const struct record_rest *got = &rank->memory.after_shard;

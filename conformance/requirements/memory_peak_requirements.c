@@ -157,7 +157,11 @@ static bool peak_bound_spoil(const struct expect *e, struct record_rank *rank)
 /* memory.prefetch-bound: running ahead costs memory, and how much is agreed. */
 static bool prefetch_bound_applies(const struct expect *e)
 {
-    return compare_case_trains(e) && !compare_case_strict(e);
+    const struct fsdp_options *o = &e->options;
+
+    return compare_case_trains(e) &&
+           (o->prefetch_forward != 0 || o->prefetch_backward != 0 ||
+            o->reduces_in_flight != 0);
 }
 
 static bool prefetch_bound_of_rank(const struct expect *e,
@@ -379,7 +383,8 @@ const struct requirement memory_peak_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_MEMORY,
-     .needs = "memory.rest-after-step memory.live-within-storage",
+     .needs = "memory.rest-after-step memory.live-within-storage "
+              "memory.single-rank",
      .claim = "prefetch",
      .applies = prefetch_bound_applies,
      .holds = prefetch_bound_holds,

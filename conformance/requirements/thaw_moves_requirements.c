@@ -120,9 +120,11 @@ static bool reduces_spoil(const struct expect *e, struct record *r)
     return c != NULL;
 }
 
+/* Late ones come with a step, not with the thaw. */
 static bool has_states(const struct expect *e)
 {
-    return changes(e) && e->c->optimizer != FSDP_OPTIMIZER_SGD;
+    return changes(e) && e->c->optimizer != FSDP_OPTIMIZER_SGD &&
+           !e->late_states;
 }
 
 static bool states_of_rank(const struct expect *e,

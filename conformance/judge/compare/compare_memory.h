@@ -35,7 +35,7 @@ const char *compare_kind_of_bytes(uint32_t kind);
 
 /* Whether the live bytes of each kind are those at rest. Activations are the
  * model's, and another requirement's. `at` is the place; its stage
- * becomes the kind. */
+ * becomes the kind, and without a step it is that after `shard`. */
 bool compare_rest(const struct expect *e, const struct record_rest *got,
                   struct finding at, struct finding *f);
 

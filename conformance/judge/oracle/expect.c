@@ -252,7 +252,22 @@ static void cut_flat(const struct expect *e, uint32_t p, uint32_t s,
     part->local = begin - shard_begin;
 }
 
-/* Elements of parameter p that shard s of a flat unit has. */
+/* torch.chunk: blocks of equal size for as long as there are elements. */
+static void cut_rows(const struct expect *e, uint32_t p, uint32_t s,
+                     struct expect_part *part)
+{
+    uint64_t numel = fsdp_numel(e->model, p);
+    uint64_t begin = s * e->block[p];
+    uint64_t end = begin + e->block[p];
+
+    end = end > numel ? numel : end;
+    part->parameter = p;
+    part->first = begin;
+    part->n = begin < end ? end - begin : 0;
+    part->local = e->offset[p];
+}
+
+/* Elements of parameter p that shard s of a flat unit has; or of rows. */
 static uint64_t flat_share(const struct expect *e, uint32_t p, uint32_t s)
 {
     struct expect_part part;
@@ -261,18 +276,27 @@ static uint64_t flat_share(const struct expect *e, uint32_t p, uint32_t s)
     return part.n;
 }
 
+static uint64_t rows_share(const struct expect *e, uint32_t p, uint32_t s)
+{
+    struct expect_part part;
+
+    cut_rows(e, p, s, &part);
+    return part.n;
+}
+
 /* A state of unit u in shard s. */
 static uint64_t state_of(const struct expect *e, uint32_t u, uint32_t s)
 {
+    const bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
     uint64_t n = 0;
 
-    if (!e->unit[u].has_holes) {
+    if (!e->unit[u].has_holes && (flat || !e->late_states)) {
         return e->unit[u].grad_chunk;
     }
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
         if (e->unit_of_parameter[p] == u && !is_frozen(e, p) &&
             expect_original(e, p) == p) {
-            n += flat_share(e, p, s);
+            n += flat ? flat_share(e, p, s) : rows_share(e, p, s);
         }
     }
     return n;
@@ -475,21 +499,6 @@ uint64_t expect_place_of_gradient(const struct expect *e, uint32_t p,
 {
     return place(e, p, i, e->grad_offset[p],
                  e->unit[e->unit_of_parameter[p]].grad_chunk);
-}
-
-/* torch.chunk: blocks of equal size for as long as there are elements. */
-static void cut_rows(const struct expect *e, uint32_t p, uint32_t s,
-                     struct expect_part *part)
-{
-    uint64_t numel = fsdp_numel(e->model, p);
-    uint64_t begin = s * e->block[p];
-    uint64_t end = begin + e->block[p];
-
-    end = end > numel ? numel : end;
-    part->parameter = p;
-    part->first = begin;
-    part->n = begin < end ? end - begin : 0;
-    part->local = e->offset[p];
 }
 
 int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,

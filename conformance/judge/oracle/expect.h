@@ -151,6 +151,7 @@ struct expect {
     /* Of the record, set by the caller. */
     uint32_t profile; /* enum expect_profile */
     bool any_fold;    /* ranks may meet in any order: none is declared */
+    bool late_states; /* they come with the first step, and have no padding */
 };
 
 enum {

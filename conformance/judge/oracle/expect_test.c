@@ -341,6 +341,51 @@ static void a_unit_that_is_mixed(void **state)
     }
 }
 
+/* Elements that shard s owns. */
+static uint64_t owned(const struct expect *e, uint32_t s)
+{
+    struct expect_part *part;
+    uint64_t sum = 0;
+    uint32_t n;
+
+    assert_int_equal(expect_parts(e, s, &part, &n), FSDP_OK);
+    for (uint32_t i = 0; i < n; i++) {
+        sum += part[i].n;
+    }
+    free(part);
+    return sum;
+}
+
+/* Packed, they have what the rank owns, without padding; flat, all of it. */
+static void late_states_have_no_padding(void **state)
+{
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 3, 1);
+    struct expect e;
+
+    (void)state;
+    c.optimizer = FSDP_OPTIMIZER_ADAMW;
+    testing_mlp(&t);
+    for (uint32_t layout = 0; layout < 2; layout++) {
+        bool less = false;
+
+        c.layout = layout;
+        assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
+        for (uint32_t k = 0; k < 3; k++) {
+            assert_int_equal(expect_states_less(&e, k), 0);
+        }
+        e.late_states = true;
+        for (uint32_t k = 0; k < 3; k++) {
+            const uint64_t padding = layout ? e.resting - owned(&e, k) : 0;
+
+            assert_int_equal(expect_states_less(&e, k), padding * 4 * 2);
+            less = less || padding > 0;
+        }
+        assert_int_equal(less, layout);
+        expect_release(&e);
+    }
+}
+
 static void sequences_that_are_none(void **state)
 {
     struct testing_model t;
@@ -375,6 +420,7 @@ int main(void)
         cmocka_unit_test(what_it_has_no_rules_for),
         cmocka_unit_test(a_unit_that_is_frozen),
         cmocka_unit_test(a_unit_that_is_mixed),
+        cmocka_unit_test(late_states_have_no_padding),
         cmocka_unit_test(sequences_that_are_none),
         cmocka_unit_test(ties_take_no_place),
     };

@@ -428,6 +428,35 @@ static void bits_are_claimed_or_bounded(void **state)
     assert_false(x->e.any_fold);
 }
 
+/* What an adapter says of memory: its states, and how far it runs ahead. */
+static void memory_is_as_it_is_claimed(void **state)
+{
+    static const char *const none[] = {"ahead-",  "ahead-0",  "ahead-10",
+                                       "ahead-x", "aheads-3", "prefetch"};
+    struct fixture *x = *state;
+
+    x->r.claim = calloc(1, sizeof(*x->r.claim));
+    assert_non_null(x->r.claim);
+    x->r.n_claims = 1;
+    (void)snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "late-states");
+    judge_adapter_expect(&x->r, &x->e);
+    assert_false(x->e.late_states); /* no adapter */
+    (void)snprintf(x->r.world, sizeof(x->r.world), JUDGE_ADAPTER_WORLD);
+    judge_adapter_expect(&x->r, &x->e);
+    assert_true(x->e.late_states);
+
+    x->c.prefetch_backward = 3;
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        judge_adapter_runs_ahead(none[i], &x->c);
+        assert_int_equal(x->c.prefetch_forward, 0);
+        assert_int_equal(x->c.reduces_in_flight, 0);
+    }
+    judge_adapter_runs_ahead("ahead-2", &x->c);
+    assert_int_equal(x->c.prefetch_forward, 2);
+    assert_int_equal(x->c.prefetch_backward, 3);
+    assert_int_equal(x->c.reduces_in_flight, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,6 +474,7 @@ int main(void)
         TEST(an_optimizer_at_rest_has_no_slack),
         TEST(what_only_an_adapter_must_claim),
         TEST(bits_are_claimed_or_bounded),
+        TEST(memory_is_as_it_is_claimed),
 #undef TEST
     };
 

@@ -177,6 +177,7 @@ class RankRecord:
         self.pending = []  # collectives since the last mark
         self.entered = 0
         self.last = None
+        self.memory = {}  # what was measured of it (claim live-bytes)
 
     def collective(self, kind, dim, dtype, unit, n):
         self.pending.append([kind, dim, dtype, "rank", 0, unit, n])
@@ -224,7 +225,7 @@ class RankRecord:
             "shard_sequence": self.shard_sequence,
             "step_sequences": self.step_sequences,
             "end_sequence": self.end_sequence,
-            "memory": {  # nobody measures it: the claim live-bytes is not made
+            "memory": {  # 0: nobody measures it
                 "peak": [0] * KINDS, "peak_parameters": 0, "peak_engine": 0,
                 "peak_storage": 0, "peak_live_over_storage": 0,
                 "dirty_padding": 0, "misplaced": 0, "bad_ranges": 0,
@@ -234,7 +235,8 @@ class RankRecord:
                 "after_step": [[0] * KINDS] * steps,
                 "allocations": [0] * steps,
                 "launches": [0] * steps,
-                "timeline": []},
+                "timeline": [],
+                **self.memory},
             "races": {"count": 0, "unfollowed": 0, "first": []},
             "flights": [],  # nor these: the claim streams is not made
             "answers": self.answers,

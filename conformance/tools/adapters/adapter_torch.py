@@ -8,6 +8,7 @@ the processes; the models are in adapter_models.py.
 
 import argparse
 import contextlib
+import gc
 import importlib
 import json
 import multiprocessing
@@ -22,6 +23,7 @@ import torch
 import torch.distributed as dist
 
 from adapter_job import Case, RankRecord, read_json, write_case, write_text
+from adapter_memory import Memory, Unmeasured
 from adapter_models import (
     STATES, Model, loss_of, make_optimizer, numel, weights_of,
 )
@@ -222,6 +224,7 @@ class Engine:
     """What engines have in common; an engine has open, shard, pieces, too."""
 
     version = None  # PyTorch's
+    faults = {}  # of its own: what makes it wrong
 
     def add_options(self, parser):
         """Of its own, of the command line."""
@@ -240,6 +243,18 @@ class Engine:
 
     def backward(self, life, loss):
         loss.backward()
+
+    # Of engines that claim live-bytes.
+
+    def watch(self, memory):
+        """What an engine makes is its own: before anything is sharded."""
+
+    def owned(self, life):
+        """(kind, tensor, live bytes) of all that it owns."""
+        return ()
+
+    def leave(self):
+        """Forgets the model."""
 
     # What scripts do, of engines that claim it.
 
@@ -288,6 +303,10 @@ class Rank:
         self.groups = {}
         self.look = Look(case, self.record, fault, self.groups)
         self.scripted = case.script_text is not None
+        self.memory = Unmeasured()
+        if "live-bytes" in engine.claims and device == "cpu":
+            self.memory = Memory(lambda: engine.owned(self))
+        self.model = self.optimizer = None
 
     def show(self, stage, step):
         for piece in self.engine.pieces(self):
@@ -335,12 +354,14 @@ class Rank:
         if self.look.recording:
             self.show("reduced", step)
             self.show("before", step)
-        self.optimizer.step()
+        with self.memory.engine():
+            self.optimizer.step()
         if self.look.recording:
             self.show("after", step)
             for i in range(len(STATES[case.optimizer])):
                 self.show(f"state{i}", step)
         self.optimizer.zero_grad()
+        self.memory.stepped()
         if case.scenario == "eval":
             self.record.other_losses.append(self.evaluate(step + 1, 0))
         self.record.step_sequences.append(self.record.mark())
@@ -356,14 +377,22 @@ class Rank:
                 self.record.tensor("summoned", step, 0, p, 0, values_of(w))
 
     def begin(self):
+        self.end()  # of a life before
         plain = Model(self.case, self.look).to(self.device)
-        self.model = self.engine.shard(self, plain)
+        with self.memory.engine():
+            self.model = self.engine.shard(self, plain)
         self.optimizer = self.engine.optimizer(self)
+
+    def end(self):
+        self.model = self.optimizer = None
+        self.engine.leave()
+        gc.collect()  # modules and what shards them know each other
 
     def train(self):
         case, record = self.case, self.record
         self.begin()
         record.shard_sequence = record.mark()
+        self.memory.sharded()
         if case.recorded_steps:
             self.show("initial", 0)
         for step in range(case.steps):
@@ -375,13 +404,16 @@ class Rank:
         record.end_sequence = record.mark()
 
     def live(self):
+        self.memory.begin(self.engine)
         if self.scripted:
             ScriptedRun(self).play()
-            return
-        self.train()
-        if self.case.scenario == "again":
-            self.record.forget()
+        else:
             self.train()
+            if self.case.scenario == "again":
+                self.record.forget()
+                self.train()
+        self.end()
+        self.record.memory = self.memory.end()
 
 
 class ScriptedRun:
@@ -398,10 +430,12 @@ class ScriptedRun:
         life.begin()
         self.set_numbers()
         record.shard_sequence = record.mark()
+        life.memory.sharded()
         for self.at, action in enumerate(self.script.actions):
             loss = getattr(self, "play_" + action.verb)(action)
             record.losses.append(loss or 0.0)
             record.step_sequences.append(record.mark())
+            life.memory.stepped()
         record.end_sequence = record.mark()
 
     def set_numbers(self):
@@ -459,10 +493,11 @@ class ScriptedRun:
         for group in self.life.optimizer.param_groups:
             group["lr"] = a.lr[0]
             group["weight_decay"] = a.decay[0] if group["decays"] else 0.0
-        if self.scaler:
-            self.scaled_step()
-        else:
-            self.life.optimizer.step()
+        with self.life.memory.engine():
+            if self.scaler:
+                self.scaled_step()
+            else:
+                self.life.optimizer.step()
 
     def play_zero(self, a):
         self.life.optimizer.zero_grad()
@@ -542,6 +577,7 @@ def rank_process(engine, case, rank, folder, store, device, fault):
                                 world_size=case.ranks)
         life = Rank(engine, case, rank, device, fault)
         engine.open(life)
+        engine.faults.get(fault, tuple)()
         watch_collectives(life.look)
         life.live()
     except Exception:  # whatever an engine raises is a record of it
@@ -605,13 +641,20 @@ def run_case(engine, case, records, device, fault):
 def main(engine):
     parser = argparse.ArgumentParser(description=engine.__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--fault", choices=FAULTS,
-                        help="be wrong in this way, for a test of the suite")
+    parser.add_argument(
+        "--fault", action="append", default=[], metavar="FAULT[@CASE]",
+        help="be wrong in this way, for a test of the suite; in that case "
+        f"alone, or in all: {', '.join((*FAULTS, *engine.faults))}")
     engine.add_options(parser)
     parser.add_argument("verb", choices=("claims", "run"))
     parser.add_argument("job")
     a = parser.parse_args()
     engine.take_options(a)
+    faults = {case: fault for fault, _, case in
+              (f.partition("@") for f in a.fault)}
+    for fault in faults.values():
+        if fault not in FAULTS and fault not in engine.faults:
+            parser.error(f"no such fault: {fault}")
     engine.version = engine.version or torch.__version__.split("+")[0]
     if a.verb == "claims":
         write_text(os.path.join(a.job, "claims.json"), json.dumps({
@@ -623,4 +666,4 @@ def main(engine):
     job = read_json(os.path.join(a.job, "cases.json"))
     for name in job["cases"]:
         run_case(engine, Case(os.path.join(a.job, name)), job["records"],
-                 a.device, a.fault)
+                 a.device, faults.get(name, faults.get("")))

@@ -3,22 +3,39 @@
 
 import contextlib
 
+import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import (
     FSDPModule, MixedPrecisionPolicy, fully_shard,
 )
+from torch.distributed.fsdp._fully_shard._fsdp_param import ShardedState
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
     FSDPParamGroup,
 )
 
+from adapter_memory import FULL, GRAD_FULL, GRAD_SHARD, OPTIM, SHARD, local
 from adapter_script import ALL
-from adapter_torch import Engine, Piece, dtypes_of, main
+from adapter_torch import STATES, Engine, Piece, dtypes_of, main
+from fsdp2_faults import FAULTS
 
 
 TURN = {"sync": "set_requires_gradient_sync",
         "all-reduce": "set_requires_all_reduce",
         "reshard-after-forward": "set_reshard_after_forward",
         "reshard-after-backward": "set_reshard_after_backward"}
+
+
+# Where FSDP2 makes and gives back what it holds. A release that does it
+# elsewhere, or has no such depths, claims nothing of it. In a backward one unit
+# is prefetched and one reduction's input waits; in a forward one gather's
+# output is kept for a copy to end.
+WATCHED = ("unshard", "wait_for_unshard", "reshard", "post_backward",
+           "finalize_backward")
+DEPTHS = ("set_modules_to_forward_prefetch", "set_modules_to_backward_prefetch",
+          "set_reduce_scatter_max_input_buffers")
+MEASURED = ["live-bytes", "late-states", "prefetch", "ahead-1"] if \
+    all(hasattr(FSDPParamGroup, name) for name in WATCHED) and \
+    all(hasattr(FSDPModule, name) for name in DEPTHS) else []
 
 
 def policy(case, unit):
@@ -28,10 +45,41 @@ def policy(case, unit):
                                 cast_forward_inputs=False)
 
 
+def owned_by(group):
+    """Of a parameter group: (kind, tensor, live bytes)."""
+    for param in group.fsdp_params:
+        shard, whole = param._sharded_param_data, param._unsharded_param \
+            if hasattr(param, "_unsharded_param") else None
+        yield SHARD, shard, shard.nbytes
+        for gathered in param.all_gather_outputs:
+            n = param._orig_size.numel() * gathered.itemsize
+            there = gathered.untyped_storage().size() > 0 or \
+                param.sharded_state == ShardedState.UNSHARDED
+            yield FULL, gathered, n if there else 0
+        if whole is not None and whole.grad is not None:
+            yield GRAD_FULL, whole.grad, whole.grad.nbytes
+        if param.sharded_param.grad is not None:
+            g = local(param.sharded_param.grad)
+            yield GRAD_SHARD, g, g.nbytes
+    if group._partial_reduce_output is not None:
+        g = group._partial_reduce_output
+        yield GRAD_SHARD, g, g.nbytes
+
+
+def states_of(life):
+    """A count of steps is no state, but allocated."""
+    for state in life.optimizer.state.values():
+        for name, value in state.items():
+            if isinstance(value, torch.Tensor):
+                is_state = name in STATES[life.case.optimizer]
+                yield OPTIM, value, local(value).nbytes if is_state else 0
+
+
 class Fsdp2(Engine):
     """PyTorch FSDP2 (fully_shard)."""
 
     name = "pytorch-fsdp2"
+    faults = FAULTS
     claims = [
         "per-parameter", "full-shard", "shard-grad-op", "no-shard",
         "hybrid-shard", "hybrid-shard-zero2", "keep-root", "reshard-root",
@@ -43,6 +91,7 @@ class Fsdp2(Engine):
         "precision-fp16", "precision-fp16r32", "precision-units",
         "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale", "unit-controls",
         "partial-replicas", "factor-controls",
+        *MEASURED,
     ]
 
     def open(self, life):
@@ -92,11 +141,27 @@ class Fsdp2(Engine):
                 group.unit = unit
         if plain not in plain.unit_modules.values():
             fully_shard(plain, mesh=self.mesh, reshard_after_forward=reshard)
+        self.run_ahead(case)
         if case.divide_factor:
             for module in plain.modules():
                 if isinstance(module, FSDPModule):
                     self.divide(module, case.divide_factor)
         return plain
+
+    def run_ahead(self, case):
+        """To the depth that the case asks for; where it asks for none, as
+        FSDP2 does by itself."""
+        units = [self.units[unit] for unit in sorted(self.units)]
+        for i, module in enumerate(units):
+            if case.prefetch_forward:
+                module.set_modules_to_forward_prefetch(
+                    units[i + 1:i + 1 + case.prefetch_forward])
+            if case.prefetch_backward:
+                module.set_modules_to_backward_prefetch(
+                    units[max(0, i - case.prefetch_backward):i][::-1])
+            if case.reduces_in_flight:
+                module.set_reduce_scatter_max_input_buffers(
+                    case.reduces_in_flight)
 
     @contextlib.contextmanager
     def sync(self, life, on):
@@ -151,6 +216,26 @@ class Fsdp2(Engine):
         yield
         for _, module in units:
             module.reshard()
+
+    # What of it is live.
+
+    def watch(self, memory):
+        for method in WATCHED:
+            setattr(FSDPParamGroup, method,
+                    memory.inside(getattr(FSDPParamGroup, method)))
+
+    def owned(self, life):
+        """Padding is counted where the specification counts it: in shards."""
+        modules = life.model.modules() if life.model is not None else ()
+        for module in modules:
+            if isinstance(module, FSDPModule):
+                for group in module._get_fsdp_state()._fsdp_param_groups:
+                    yield from owned_by(group)
+        if life.optimizer is not None:
+            yield from states_of(life)
+
+    def leave(self):
+        self.units = self.knobs = None
 
     def pieces(self, life):
         """Rows of each parameter, from what stays sharded."""

@@ -272,8 +272,9 @@ static void edit(struct record *r, const uint8_t *p)
 static void claim(struct record *r, uint8_t how)
 {
     static const char *const extra[] = {
-        "fold-any", "live-bytes",   "streams",         "wire",      "process",
-        "answers",  "workload-mlp", "workload-linear", "wrap-layer"};
+        "fold-any",   "live-bytes", "streams",      "wire",
+        "process",    "answers",    "workload-mlp", "workload-linear",
+        "wrap-layer", "prefetch",   "ahead-2",      "late-states"};
     const uint32_t n = sizeof(extra) / sizeof(extra[0]);
     char(*more)[32];
 

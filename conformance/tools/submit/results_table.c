@@ -27,8 +27,7 @@ struct results_cell results_cell(const struct judge_result *r,
     return cell;
 }
 
-/* Text of a stranger in a cell of a table. */
-static void put_text(FILE *f, const char *s)
+void results_put_text(FILE *f, const char *s)
 {
     for (; *s != '\0'; s++) {
         if (*s == '|') {
@@ -60,7 +59,7 @@ static void put_verdict(FILE *f, const struct judge_result *r)
     (void)fputs(judge_verdict_name(r->verdict), f);
     if (r->verdict == JUDGE_UNDECIDED && r->reason[0] != '\0') {
         (void)fputs(": ", f);
-        put_text(f, r->reason);
+        results_put_text(f, r->reason);
     }
 }
 
@@ -74,9 +73,9 @@ static void put_implementations(FILE *f, const struct results_entry *entry,
         const struct judge_result *r = entry[i].r;
 
         (void)fputs("| ", f);
-        put_text(f, entry[i].s->about.name);
+        results_put_text(f, entry[i].s->about.name);
         (void)fputs(" | ", f);
-        put_text(f, entry[i].s->about.release);
+        results_put_text(f, entry[i].s->about.release);
         (void)fprintf(f, " | %u%s | %u | %u | %u | ", r->executed,
                       entry[i].s->whole ? "" : " (a selection)",
                       r->count[JUDGE_PASS],
@@ -94,18 +93,18 @@ static void put_how(FILE *f, const struct results_entry *entry, uint32_t n)
         const struct submission_about *a = &entry[i].s->about;
 
         (void)fputs("\n- ", f);
-        put_text(f, a->column);
+        results_put_text(f, a->column);
         (void)fputs(": ", f);
-        put_text(f, a->hardware);
+        results_put_text(f, a->hardware);
         for (uint32_t k = 0; k < a->n_software; k++) {
             (void)fputs(k == 0 ? "; " : ", ", f);
-            put_text(f, a->software[k]);
+            results_put_text(f, a->software[k]);
         }
         (void)fprintf(f, "; %s: ", a->made);
         put_code(f, a->command);
         if (a->notes[0] != '\0') {
             (void)fputs(". ", f);
-            put_text(f, a->notes);
+            results_put_text(f, a->notes);
         }
     }
     (void)fputs("\n", f);
@@ -126,14 +125,14 @@ static void put_failures(FILE *f, const struct results_entry *entry, uint32_t n)
                             f);
             }
             (void)fputs("| ", f);
-            put_text(f, entry[i].s->about.column);
+            results_put_text(f, entry[i].s->about.column);
             (void)fputs(" | ", f);
             put_code(f, x->requirement);
             (void)fputs(": ", f);
             put_code(f, x->cases);
             (void)fprintf(f, " (%u) | %s | ", x->n,
                           explanation_whose_text(x->whose));
-            put_text(f, x->why);
+            results_put_text(f, x->why);
             (void)fputs(" |\n", f);
         }
     }
@@ -190,12 +189,13 @@ int results_markdown(const struct results_entry *entry, uint32_t n, FILE *out)
     put_implementations(out, entry, n);
     put_how(out, entry, n);
     put_failures(out, entry, n);
+    results_memory(entry, n, out);
     (void)fputs("\n## By requirement\n\nCases passed; in brackets the greatest "
                 "error over its bound.\n\n| requirement |",
                 out);
     for (uint32_t i = 0; i < n; i++) {
         (void)fputs(" ", out);
-        put_text(out, entry[i].s->about.column);
+        results_put_text(out, entry[i].s->about.column);
         (void)fputs(" |", out);
     }
     (void)fputs("\n|---|", out);

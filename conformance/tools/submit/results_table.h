@@ -23,6 +23,11 @@ int results_page(const struct results_entry *entry, uint32_t n, FILE *out);
 /* For programs: an array, an object for each submission. NOMEM, IO. */
 int results_json(const struct results_entry *entry, uint32_t n, FILE *out);
 
+/* Text of a stranger in a cell of a table. */
+void results_put_text(FILE *f, const char *s);
+/* The table of memory, of those that measured it; nothing, if none did. */
+void results_memory(const struct results_entry *entry, uint32_t n, FILE *out);
+
 /* What came of a requirement over all cases. */
 struct results_cell {
     uint32_t pass, fail, blocked;
