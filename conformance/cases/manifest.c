@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 912;
+const uint32_t manifest_count = 942;
 const char manifest_sha256[] =
-    "1d9c27a2f1407bef8f11a9f9eae4d5fc5339dcb50fc8f9fc4c4efe5bb61f8b7e";
+    "0c40d7ed9238f01a982ddf711e25571df609d5513e1c8f11569c98269e159b46";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -19,7 +19,7 @@ static bool trains_ties(const struct run_case *c)
     return case_is_tied(c) && c->scenario == CASE_TRAIN &&
            c->strategy == CASE_FULL_SHARD && c->microbatches == 1 &&
            c->precision == CASE_F32 && c->frozen == WORKLOAD_TRAINS_ALL &&
-           c->recompute == WORKLOAD_KEEPS;
+           c->recompute == WORKLOAD_KEEPS && c->wrap != CASE_WRAP_SCATTER;
 }
 
 static bool clips_ties(const struct run_case *c)
