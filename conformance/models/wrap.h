@@ -54,8 +54,8 @@ int wrap_every(const struct fsdp_model *model, uint32_t per_unit,
  * its own, behind it. */
 int wrap_apart(const struct fsdp_model *model, struct wrap_units *units);
 /* Of each eight parameters the third and the last three are in the unit behind
- * that of their module; behind the last is the first. So a module has parameters
- * of two units, or none of its own unit's. */
+ * that of their module; behind the last is the first. So a module has
+ * parameters of two units, or none of its own unit's. */
 int wrap_scatter(const struct fsdp_model *model, struct wrap_units *units);
 /* What is frozen and a vector is in no unit: it is ignored. */
 int wrap_ignore(const struct fsdp_model *model, struct wrap_units *units);
