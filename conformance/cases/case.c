@@ -35,9 +35,9 @@ const char *case_strategy_name(uint32_t strategy)
 
 const char *case_wrap_name(uint32_t wrap)
 {
-    static const char *const name[] = {"whole", "layer", "pair",
-                                       "size",  "block", "head",
-                                       "drawn", "apart", "ignore", "scatter"};
+    static const char *const name[] = {"whole",  "layer",  "pair",  "size",
+                                       "block",  "head",   "drawn", "apart",
+                                       "ignore", "scatter"};
 
     return wrap < N_OF(name) ? name[wrap] : NULL;
 }
