@@ -406,6 +406,19 @@ static bool follows(const struct impl_span *last, const struct impl_span *next)
            last->state + last->n == next->state;
 }
 
+/* They lie in the order of units. */
+static void index_spans(struct fsdp_sharded *s)
+{
+    uint32_t i = 0;
+
+    for (uint32_t u = 0; u <= s->units.n_units; u++) {
+        s->unit[u].first_span = i;
+        while (i < s->n_spans && s->span[i].unit == u) {
+            i++;
+        }
+    }
+}
+
 /* Neighbours to which the same hyperparameters apply become one span; padding
  * is in none, and nothing that is frozen. */
 int impl_find_spans(struct fsdp_sharded *s)
@@ -435,6 +448,7 @@ int impl_find_spans(struct fsdp_sharded *s)
         last = &s->span[s->n_spans++];
         *last = span;
     }
+    index_spans(s);
     impl_settle_powers(s);
     return FSDP_OK;
 }

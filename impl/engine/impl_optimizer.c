@@ -172,13 +172,10 @@ static void count(struct fsdp_sharded *s, uint32_t u, bool first)
         s->steps++;
     }
     s->unit[u].steps++;
-    for (uint32_t i = 0; i < s->n_spans; i++) {
-        struct impl_span *span = &s->span[i];
-
-        if (span->unit == u) {
-            span->power[0] *= span->beta1;
-            span->power[1] *= span->beta2;
-        }
+    for (uint32_t i = s->unit[u].first_span; i < s->unit[u + 1].first_span;
+         i++) {
+        s->span[i].power[0] *= s->span[i].beta1;
+        s->span[i].power[1] *= s->span[i].beta2;
     }
 }
 
@@ -188,15 +185,13 @@ int impl_optimize_unit(struct fsdp_sharded *s, struct fsdp_stream *stream,
     uint32_t next;
 
     count(s, u, first);
-    for (uint32_t i = 0; i < s->n_spans; i = next) {
-        const struct impl_span *span = &s->span[i];
+    for (uint32_t i = s->unit[u].first_span; i < s->unit[u + 1].first_span;
+         i = next) {
         struct hyper h;
         uint64_t n;
 
         next = gather_spans(s, i, how, &h, &n);
-        if (span->unit == u) {
-            FSDP_TRY(impl_run(s, stream, make_op(s, u, &h, span, n)));
-        }
+        FSDP_TRY(impl_run(s, stream, make_op(s, u, &h, &s->span[i], n)));
     }
     return FSDP_OK;
 }

@@ -80,6 +80,7 @@ struct impl_unit {
     float *state[2];     /* [n_state], always; in the block of what rests, or
                           * where it was thawed or frozen in their own */
     float *own_states;   /* that, or NULL */
+    uint32_t first_span; /* up to that of the unit behind; also of n_units */
     uint64_t steps;      /* of the optimizer, that it took part in */
     float *grad_shard;   /* [grad_chunk], from the first reduce to zero_grad */
     void *partial;       /* [grad_chunk]: sums over shards that replicas have
