@@ -104,8 +104,10 @@ static void every_case_has_a_model_and_units(void **state)
         if (c->wrap == CASE_WRAP_WHOLE) {
             assert_int_equal(m.units.units.n_units, 1);
         }
-        /* Where units are drawn the first module may have none. */
-        if (c->keep_root != 0 && c->wrap != CASE_WRAP_DRAWN) {
+        /* Where units are drawn the first module may have none; scattered, it
+         * has none: then no unit is to be kept. */
+        if (c->keep_root != 0 && c->wrap != CASE_WRAP_DRAWN &&
+            c->wrap != CASE_WRAP_SCATTER) {
             assert_true(m.units.unit_of_module[0] != FSDP_NO_UNIT);
             assert_true(unit_numel(&m, m.units.unit_of_module[0]) > 0);
             n_kept++;
