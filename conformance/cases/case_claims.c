@@ -121,7 +121,7 @@ static bool ignores(const struct run_case *c, uint32_t value)
 {
     (void)value;
     return c->wrap == CASE_WRAP_IGNORE || says(c, "-of-ignored") ||
-           says(c, "! shard-ignored");
+           says(c, "! shard-ignored") || says(c, "! tied-name-ignored");
 }
 
 static bool has_buffers(const struct run_case *c, uint32_t value)

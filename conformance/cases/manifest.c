@@ -18,7 +18,7 @@
 
 const uint32_t manifest_count = 942;
 const char manifest_sha256[] =
-    "0c40d7ed9238f01a982ddf711e25571df609d5513e1c8f11569c98269e159b46";
+    "1aabd51ad333e9e5fbc47ca88c24a3d74ba4b7f60c93391ce22a44460e6e4885";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
