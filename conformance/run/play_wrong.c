@@ -199,18 +199,18 @@ static int grad_of_frozen(struct driver *x, int *status)
 static int grad_in_recompute(struct driver *x, int *status)
 {
     struct fsdp_tensor t;
+    bool any = false;
 
     *status = FSDP_ERR_INVALID;
-    if (x->point != FSDP_PRE_RECOMPUTE) {
-        return unknown_parameter(x, status);
-    }
     for (uint32_t p = 0;
          p < x->model->n_parameters && *status == FSDP_ERR_INVALID; p++) {
-        if (x->model->parameter_module[p] == x->index) {
+        if (x->point == FSDP_PRE_RECOMPUTE &&
+            x->model->parameter_module[p] == x->index) {
+            any = true;
             *status = x->engine.grad(x->sharded, p, &t);
         }
     }
-    return FSDP_OK;
+    return any ? FSDP_OK : unknown_parameter(x, status);
 }
 
 /* Of every parameter that is ignored; where none is, of one that there is
