@@ -517,9 +517,9 @@ foreach(name ${mutants})
 endforeach()
 
 # ---- Source mutation: a sample of all small changes to ref's source ----
-# A third of what kill_rate takes by itself; 79.1 % of these were killed.
+# A third of what kill_rate takes by itself; 83.6 % of these were killed.
 add_test(NAME mutation.source COMMAND ${here}/mutants/source/kill_rate
-    ${CMAKE_BINARY_DIR} --sample 80 --floor 76)
+    ${CMAKE_BINARY_DIR} --sample 80 --floor 80)
 set_tests_properties(mutation.source PROPERTIES LABELS mutant TIMEOUT 1200
     PROCESSORS 2)
 
