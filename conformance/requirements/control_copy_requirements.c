@@ -204,7 +204,8 @@ static bool values_of_rank(const struct expect *e, const struct record *r,
                                           .step = i,
                                           .parameter = p,
                                           .unit = e->unit_of_parameter[p],
-                                          .n = fsdp_numel(e->model, p)};
+                                          .n = fsdp_numel(e->model, p),
+                                          .any_nan = compare_any_nan(e)};
 
         if (part.unit == action_at(e, i)->unit && part.n > 0 &&
             !compare_equal(e, &part, RECORD_SUMMONED,
