@@ -123,6 +123,9 @@ int compute_bias(struct compute *c, uint64_t rows, uint64_t n, float *y,
                  const float *b); /* in place */
 int compute_column_sum(struct compute *c, uint64_t rows, uint64_t n,
                        const float *x, float *s);
+/* Of the rows of one grain, whatever there are in the batch. */
+int compute_column_mean(struct compute *c, uint64_t rows, uint64_t n,
+                        const float *x, float *mean);
 int compute_relu(struct compute *c, uint64_t n, const float *x, float *y);
 int compute_relu_backward(struct compute *c, uint64_t n, const float *x,
                           float *dy); /* in place */

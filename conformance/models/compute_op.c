@@ -135,17 +135,30 @@ int compute_bias(struct compute *c, uint64_t rows, uint64_t n, float *y,
     return run(c, &op);
 }
 
-int compute_column_sum(struct compute *c, uint64_t rows, uint64_t n,
-                       const float *x, float *s)
+static int column_sum(struct compute *c, uint64_t rows, uint64_t n,
+                      uint64_t grains, const float *x, float *s)
 {
     struct fsdp_op op = start(FSDP_OP_COLUMN_SUM);
 
     op.dim[0] = rows;
     op.dim[1] = n;
-    op.dim[2] = c->grains;
+    op.dim[2] = grains;
     in(&op, x, rows * n);
     out(&op, s, n);
     return run(c, &op);
+}
+
+int compute_column_sum(struct compute *c, uint64_t rows, uint64_t n,
+                       const float *x, float *s)
+{
+    return column_sum(c, rows, n, c->grains, x, s);
+}
+
+int compute_column_mean(struct compute *c, uint64_t rows, uint64_t n,
+                        const float *x, float *mean)
+{
+    FSDP_TRY(column_sum(c, rows, n, 1, x, mean));
+    return compute_scale(c, n, 1.0f / (float)rows, mean);
 }
 
 int compute_loss(struct compute *c, float *row_loss, uint64_t rows, float scale)

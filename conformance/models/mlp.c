@@ -375,8 +375,7 @@ static int track(struct workload_run *run, uint32_t u)
     float *running;
     float *last;
 
-    FSDP_TRY(compute_column_sum(c, rows, n, run->x[u + 1], run->mean));
-    FSDP_TRY(compute_scale(c, n, 1.0f / (float)rows, run->mean));
+    FSDP_TRY(compute_column_mean(c, rows, n, run->x[u + 1], run->mean));
     FSDP_TRY(compute_float_buffer(c, LAYERS_LAST + 2 * u, &last));
     if (last) {
         FSDP_TRY(compute_copy(c, n, run->mean, last));
