@@ -638,9 +638,13 @@ static bool bytes_of_rank(const struct expect *e,
                              "live as buffers after sharding");
     }
     for (uint32_t t = 0; m->after_step && t < rank->n_steps; t++) {
-        if (m->after_step[t].live[FSDP_BUFFER] != want) {
+        /* A script has actions before its first life. */
+        const uint64_t then =
+            t < e->n_events ? e->event[t].rest[FSDP_BUFFER] : want;
+
+        if (m->after_step[t].live[FSDP_BUFFER] != then) {
             return finding_bytes(f, finding_at("buffer", t, -1, k),
-                                 m->after_step[t].live[FSDP_BUFFER], want,
+                                 m->after_step[t].live[FSDP_BUFFER], then,
                                  "live as buffers after this step");
         }
     }
