@@ -437,10 +437,17 @@ static void another_parameter_unit(struct driver *x, struct offer *o)
     }
 }
 
+/* With what it is tied to: ranks disagree, and neither is wrong by itself. */
 static void another_ignored(struct driver *x, struct offer *o)
 {
-    if (x->env.rank == 0) {
-        move_last(x, o, FSDP_NO_UNIT);
+    const uint32_t last = x->model->n_parameters - 1;
+    const uint32_t kept = fsdp_original(x->model, last);
+
+    for (uint32_t p = 0; p <= last && x->env.rank == 0; p++) {
+        if (fsdp_original(x->model, p) == kept) {
+            o->unit_of[p] = FSDP_NO_UNIT;
+            o->units.unit_of_parameter = o->unit_of;
+        }
     }
 }
 
