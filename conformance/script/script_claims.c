@@ -259,6 +259,8 @@ static const struct {
     {"frozen", SCRIPT_PLAIN_FROZEN},
     {"unit-factors", SCRIPT_PLAIN_FACTORS},
     {"shared", SCRIPT_PLAIN_TIES},
+    {"parameter-units", SCRIPT_PLAIN_WRAP},
+    {"buffers", SCRIPT_PLAIN_MODEL},
 };
 
 static uint32_t plain_choice(const char *claim)

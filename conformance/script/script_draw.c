@@ -164,7 +164,7 @@ static bool lacks_states(const struct drawer *d)
 }
 
 /* One that is refused where the script stands, if there is one; where a norm is
- * not finite, or replicas have not met, mostly one of these. */
+ * not finite, a step is set, or replicas have not met, mostly one of these. */
 static void draw_wrong(struct drawer *d, struct script_action *a)
 {
     a->call = SCRIPT_CALL_CLIP_NONFINITE;
@@ -173,6 +173,11 @@ static void draw_wrong(struct drawer *d, struct script_action *a)
     }
     if (draw_has_units(d) && lacks_states(d) && !one_in(d, 4)) {
         a->call = SCRIPT_CALL_LOAD_WITHOUT_STATES;
+        return;
+    }
+    if (d->state.step_set) {
+        a->call = one_in(d, 2) ? SCRIPT_CALL_BACKWARD_STEP_THEN_STEP
+                               : SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP;
         return;
     }
     a->call = one_in(d, 2) ? SCRIPT_CALL_STEP_WITH_PARTIALS
@@ -199,6 +204,7 @@ static void draw_what_follows(struct drawer *d, struct script_action *a)
         draw_pass(d, a);
         break;
     case SCRIPT_STEP:
+    case SCRIPT_BACKWARD_STEP:
         draw_step(d, a);
         break;
     case SCRIPT_CLIP:
@@ -242,11 +248,32 @@ uint32_t draw_any_call(struct drawer *d)
 {
     static const uint32_t n_first = SCRIPT_N_DRAWN_CALLS;
     static const uint32_t later = SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT;
-    const uint32_t n_later = SCRIPT_N_DRAWN_LATER - later;
-    uint32_t call = below(d, draw_has_units(d) ? n_first + n_later : n_first);
+    static const uint32_t of_steps[] = {SCRIPT_CALL_UNCLAIMED_PARAMETER_UNITS,
+                                        SCRIPT_CALL_UNCLAIMED_IGNORED,
+                                        SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE,
+                                        SCRIPT_CALL_RANKS_DISAGREE_ON_IGNORED,
+                                        SCRIPT_CALL_UNKNOWN_BUFFER,
+                                        SCRIPT_CALL_UNCLAIMED_BUFFERS,
+                                        SCRIPT_CALL_UNKNOWN_BUFFER_DTYPE,
+                                        SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS,
+                                        SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS,
+                                        SCRIPT_CALL_BACKWARD_STEP_IN_PASS,
+                                        SCRIPT_CALL_BACKWARD_STEP_WHILE_OPEN,
+                                        SCRIPT_CALL_BACKWARD_STEP_GROUPS,
+                                        SCRIPT_CALL_BACKWARD_STEP_SCALED,
+                                        SCRIPT_CALL_BACKWARD_STEP_THEN_STEP,
+                                        SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP};
+    const uint32_t n_units =
+        draw_has_units(d) ? SCRIPT_N_DRAWN_LATER - later : 0;
+    const uint32_t n_steps = draw_has_steps(d) ? N_OF(of_steps) : 0;
+    uint32_t call = below(d, n_first + n_units + n_steps);
 
-    /* What is between says of ties what not every model has. */
-    return call < n_first ? call : call - n_first + later;
+    /* What is between, and what the list lacks, needs what not every model
+     * has: a tie, something ignored, a second unit. */
+    if (call < n_first + n_units) {
+        return call < n_first ? call : call - n_first + later;
+    }
+    return of_steps[call - n_first - n_units];
 }
 
 /* ---- What follows an action ---- */
@@ -268,6 +295,15 @@ static void draw_next(struct drawer *d, uint32_t verb)
         }
         if (verb == SCRIPT_STEP && !one_in(d, 3)) {
             draw_comes_next(d, SCRIPT_ZERO);
+        }
+        break;
+    case SCRIPT_BACKWARD_STEP:
+        if (one_in(d, 8)) {
+            draw_comes_next(d, SCRIPT_WRONG);
+        }
+        if (!one_in(d, 8)) {
+            draw_comes_next(d, SCRIPT_PASS);
+            draw_comes_next(d, SCRIPT_LOOK);
         }
         break;
     case SCRIPT_LOAD:
@@ -341,11 +377,19 @@ static bool try_verb(struct drawer *d, uint32_t verb)
     return false;
 }
 
+/* Units of a graph may have two backward windows. */
+static bool may_step_early(const struct drawer *d)
+{
+    return draw_has_steps(d) && d->s->c.wrap != CASE_WRAP_DRAWN;
+}
+
 /* But for repeats. */
 static uint32_t any_verb(struct drawer *d)
 {
-    const uint32_t verb =
-        below(d, draw_has_units(d) ? SCRIPT_N_DRAWN_VERBS - 1 : SCRIPT_REPEAT);
+    const uint32_t n = may_step_early(d)   ? SCRIPT_N_VERBS - 1
+                       : draw_has_units(d) ? SCRIPT_N_DRAWN_VERBS - 1
+                                           : SCRIPT_REPEAT;
+    const uint32_t verb = below(d, n);
 
     return verb < SCRIPT_REPEAT ? verb : verb + 1;
 }
@@ -373,7 +417,8 @@ static uint32_t draw_verb(struct drawer *d)
         [SCRIPT_UNSHARD_UNIT] = d->by_hand ? 8 : 0,
         [SCRIPT_RESHARD_UNIT] = d->by_hand ? 5 : 0,
         [SCRIPT_FREEZE] = d->thaws ? 24 : 0,
-        [SCRIPT_THAW] = d->thaws ? 24 : 0};
+        [SCRIPT_THAW] = d->thaws ? 24 : 0,
+        [SCRIPT_BACKWARD_STEP] = d->steps_early ? 20 : 0};
 
     if (one_in(d, 16)) {
         return any_verb(d);
@@ -602,6 +647,9 @@ int script_draw_by(uint32_t generator, uint64_t seed, struct script *out,
         d.thaws = one_in(&d, 4);
     }
     draw_case(&d);
+    /* Units of a graph may have two windows. */
+    d.steps_early =
+        draw_has_steps(&d) && out->c.wrap != CASE_WRAP_DRAWN && one_in(&d, 3);
     d.wanted = SCRIPT_LEAST_DRAWN +
                below(&d, SCRIPT_MOST_DRAWN - SCRIPT_LEAST_DRAWN + 1);
     script_state_begin(out, NULL, &d.state);

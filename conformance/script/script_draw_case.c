@@ -26,6 +26,9 @@ static bool is_hybrid(uint32_t strategy)
 /* What is tied has to be in one unit. */
 static uint32_t draw_wrap(struct drawer *d, const struct run_case *c)
 {
+    if (draw_has_steps(d) && chance_one_in(&d->chance, 6)) {
+        return CASE_WRAP_SCATTER;
+    }
     if (case_is_tied(c)) {
         return chance_one_in(&d->chance, 2) ? CASE_WRAP_WHOLE : CASE_WRAP_BLOCK;
     }
@@ -37,8 +40,9 @@ static void draw_model(struct drawer *d, struct run_case *c)
     static const struct {
         const char *workload, *size;
     } row[] = {{"mlp", "seed"},     {"mlp", "odd"},  {"mlp", "empty"},
-               {"linear", "small"}, {"gpt", "tiny"}, {"gpt", "odd"}};
-    static const uint32_t weights[] = {5, 3, 1, 3, 1, 2};
+               {"linear", "small"}, {"gpt", "tiny"}, {"gpt", "odd"},
+               {"mlp", "track"}}; /* from generator 4 on */
+    static const uint32_t weights[] = {5, 3, 1, 3, 1, 2, 3};
     const bool ties = draw_has_units(d) && chance_one_in(&d->chance, 3);
     uint32_t i;
 
@@ -50,7 +54,8 @@ static void draw_model(struct drawer *d, struct run_case *c)
         c->wrap = CASE_WRAP_DRAWN;
         return;
     }
-    i = chance_weighted(&d->chance, weights, N_OF(weights));
+    i = chance_weighted(&d->chance, weights,
+                        N_OF(weights) - (draw_has_steps(d) ? 0 : 1));
     strncpy(c->workload, row[i].workload, sizeof(c->workload) - 1);
     strncpy(c->size, row[i].size, sizeof(c->size) - 1);
     if (ties && row[i].workload[0] == 'g') { /* gpt */
@@ -100,7 +105,10 @@ uint32_t draw_units(const struct run_case *c)
     if (case_graph_of(c, &g)) {
         return g.n_units;
     }
-    return c->wrap == CASE_WRAP_LAYER || c->wrap == CASE_WRAP_BLOCK ? 2 : 1;
+    return c->wrap == CASE_WRAP_LAYER || c->wrap == CASE_WRAP_BLOCK ||
+                   c->wrap == CASE_WRAP_SCATTER
+               ? 2
+               : 1;
 }
 
 static bool is_gpt(const struct run_case *c)

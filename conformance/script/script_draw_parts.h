@@ -39,12 +39,19 @@ struct drawer {
     bool controls;                         /* knobs of units are set */
     bool by_hand;                          /* units are unsharded, resharded */
     bool thaws;                            /* parameters are frozen, thawed */
+    bool steps_early;                      /* passes are given their steps */
 };
 
 /* Generators from 3 on know of single units and parameters, and of ties. */
 static inline bool draw_has_units(const struct drawer *d)
 {
     return d->s->generator >= 3;
+}
+
+/* From 4 on of steps in backward, units of parameters and buffers. */
+static inline bool draw_has_steps(const struct drawer *d)
+{
+    return d->s->generator >= 4;
 }
 
 /* script_draw.c: the verb is tried next, behind those that are to come. Of more

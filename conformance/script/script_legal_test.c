@@ -290,8 +290,9 @@ static void test_worlds(void **state)
 }
 
 /* A step that is skipped leaves finite values: a strict clip is told so. The
- * scale itself is kept in this process. */
-static void test_scale(void **state)
+ * scale itself is kept in this process. A step in backward is made where the
+ * unsharded run can follow. */
+static void test_settings(void **state)
 {
     static const struct {
         const char *settings, *actions, *why;
@@ -309,6 +310,11 @@ static void test_scale(void **state)
         {"scale 2^4 every 9\n", "pass 0.0; clip 1 p 2 strict", "is not known"},
         {"scale 2^4\n", "zero; again; zero", NULL},
         {"scale 2^4\n", "zero; anew; zero", "keeps the scale"},
+        {"case mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd\n",
+         "backward-step lr 1; pass 0.0 until 1/2", NULL},
+        {"case mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd."
+         "recompute-half\n",
+         "backward-step lr 1; pass 0.0 until 1/2", "is recomputed is whole"},
     };
 
     (void)state;
@@ -357,7 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_legal),           cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_worlds),          cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_worlds),          cmocka_unit_test(test_settings),
         cmocka_unit_test(test_unknown_lengths),
     };
 

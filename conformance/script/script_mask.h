@@ -2,10 +2,10 @@
 /*
  * script_mask.h - what is kept of a drawn script, and its id.
  *
- *     script.3.77                   drawn by generator 3 from the seed 77
- *     script.3.77.9f-2              of its actions those with the numbers 1 to
+ *     script.4.77                   drawn by generator 4 from the seed 77
+ *     script.4.77.9f-2              of its actions those with the numbers 1 to
  *                                   5 and 8; plain: bit 1
- *     script.3.77.9f-2-8            and the first one that is kept says less
+ *     script.4.77.9f-2-8            and the first one that is kept says less
  *
  * What is kept is a mask: which actions, which plain choices in place of the
  * header's, and by how much each action says less. Any mask is of a legal

@@ -143,7 +143,7 @@ static const struct fault {
 } faults[] = {
     {"cancel, then eval", cancel_then_eval, 2},
     {"three steps", three_steps, 3},
-    {"load over gradients", load_over_gradients, 5},
+    {"load over gradients", load_over_gradients, 6},
     {"decay of four groups", four_groups_decay, 1},
     {"tiny gradients", tiny_gradients_in_two_ranks, 1},
     {"twenty steps", twenty_steps, 2},

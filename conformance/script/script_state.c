@@ -258,6 +258,11 @@ static void walk_pass(struct script_state *s, const struct script_action *a)
     }
     refuse_if(s, s->step_set && a->ending == SCRIPT_LEFT_OPEN,
               "a pass that is left open steps for nobody");
+    /* The unsharded run recomputes nothing, and would stop at another point. */
+    refuse_if(s,
+              s->step_set && a->ending == SCRIPT_CANCELLED && s->s->has_case &&
+                  s->s->c.recompute != 0,
+              "a pass that has its step and is recomputed is whole");
     s->kept = (s->kept || s->keeps) && a->ending != SCRIPT_CANCELLED;
     if (a->ending == SCRIPT_CANCELLED) {
         if (s->step_set) { /* what has closed by then is stepped */
