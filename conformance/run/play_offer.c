@@ -437,14 +437,19 @@ static void another_parameter_unit(struct driver *x, struct offer *o)
     }
 }
 
-/* With what it is tied to: ranks disagree, and neither is wrong by itself. */
+/* What is one with the last parameter: where ranks are to disagree, none of
+ * them is to be wrong by itself. */
+static bool is_last(const struct driver *x, uint32_t p)
+{
+    const struct fsdp_model *m = x->model;
+
+    return fsdp_original(m, p) == fsdp_original(m, m->n_parameters - 1);
+}
+
 static void another_ignored(struct driver *x, struct offer *o)
 {
-    const uint32_t last = x->model->n_parameters - 1;
-    const uint32_t kept = fsdp_original(x->model, last);
-
-    for (uint32_t p = 0; p <= last && x->env.rank == 0; p++) {
-        if (fsdp_original(x->model, p) == kept) {
+    for (uint32_t p = 0; p < x->model->n_parameters; p++) {
+        if (x->env.rank == 0 && is_last(x, p)) {
             o->unit_of[p] = FSDP_NO_UNIT;
             o->units.unit_of_parameter = o->unit_of;
         }
@@ -491,8 +496,8 @@ static void two_windows(struct driver *x, struct offer *o)
 /* The last parameter is frozen on rank 0 alone, or everywhere else. */
 static void another_frozen(struct driver *x, struct offer *o)
 {
-    if (x->env.rank == 0) {
-        o->flags[x->model->n_parameters - 1] ^= FSDP_FROZEN;
+    for (uint32_t p = 0; p < x->model->n_parameters; p++) {
+        o->flags[p] ^= x->env.rank == 0 && is_last(x, p) ? FSDP_FROZEN : 0;
     }
 }
 
