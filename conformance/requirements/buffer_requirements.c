@@ -1,206 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * buffer_requirements.c - what a model keeps besides its parameters: whole on
- * every rank, in its dtype, the model's own from shard to destroy, and in
- * checkpoints as rank 0 had it.
+ * every rank, in its dtype, the model's own from shard to destroy.
  */
+#include "requirements/buffer_moments.h"
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
 #include "judge/compare/compare_memory.h"
 
 #include <fsdp/arith/cast.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_buffers(const struct expect *e)
-{
-    return e->model->n_buffers > 0;
-}
-
-/* ---- Where buffers are recorded ----------------------------------------- */
-
-struct moment {
-    uint32_t stage, step, microbatch;
-};
-
-static bool shows_initial(const struct expect *e)
-{
-    const bool mistakes =
-        e->c->recorded_steps > 0 &&
-        (e->c->scenario == CASE_CANCEL || e->c->scenario == CASE_MISUSE);
-
-    return has_buffers(e) && (mistakes || compare_case_initial(e));
-}
-
-static bool shows_load(const struct expect *e)
-{
-    return has_buffers(e) && case_resumes(e->c) &&
-           e->c->recorded_steps > e->c->steps / 2;
-}
-
-/* Steps of which passes are recorded. */
-static uint32_t steps_of(const struct expect *e)
-{
-    return compare_case_trains(e) && !case_is_script(e->c)
-               ? compare_recorded_steps(e)
-               : 0;
-}
-
-/* The looks of a script. */
-static bool look_at(const struct expect *e, uint32_t i, struct moment *m)
-{
-    for (uint32_t k = 0; k < e->n_events; k++) {
-        if (e->event[k].action->verb == SCRIPT_LOOK && i-- == 0) {
-            *m = (struct moment){RECORD_BUFFER, k, 0};
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Behind the recorded steps: the last one of all, and a load. */
-static bool past_steps(const struct expect *e, uint32_t i, struct moment *m)
-{
-    const bool ends = steps_of(e) < e->c->steps;
-
-    if (ends && i == 0) {
-        *m = (struct moment){RECORD_BUFFER, e->c->steps, 0};
-        return true;
-    }
-    *m = (struct moment){RECORD_BUFFER_LOADED, e->c->steps / 2, 0};
-    return i == (ends ? 1 : 0) && shows_load(e);
-}
-
-/* Moment i at which buffers must be recorded; false: past the last. */
-static bool moment_at(const struct expect *e, uint32_t i, struct moment *m)
-{
-    const uint32_t passes = 2 * e->c->microbatches;
-    const uint32_t step = i > 0 ? (i - 1) / (passes + 1) : 0;
-    const uint32_t at = i > 0 ? (i - 1) % (passes + 1) : 0;
-
-    if (case_is_script(e->c)) {
-        return look_at(e, i, m);
-    }
-    if (i == 0) {
-        *m = (struct moment){RECORD_BUFFER, 0, 0};
-        return shows_initial(e);
-    }
-    if (step < steps_of(e)) {
-        *m = at == passes  ? (struct moment){RECORD_BUFFER, step + 1, 0}
-             : at % 2 == 0 ? (struct moment){RECORD_BUFFER_SEEN, step, at / 2}
-                           : (struct moment){RECORD_BUFFER_LEFT, step, at / 2};
-        return true;
-    }
-    return steps_of(e) > 0 &&
-           past_steps(e, i - 1 - steps_of(e) * (passes + 1), m);
-}
-
 static bool shows_any(const struct expect *e)
 {
-    struct moment m;
+    struct buffer_moment m;
 
-    return has_buffers(e) && moment_at(e, 0, &m);
-}
-
-static const struct record_tensor *tensor_at(const struct record_rank *rank,
-                                             const struct moment *m, uint32_t b)
-{
-    return record_find(rank, m->stage, m->step, m->microbatch, b, 0);
-}
-
-static struct finding finding_of(const struct moment *m, uint32_t k)
-{
-    return finding_at(record_stage_name(m->stage), m->step,
-                      m->stage == RECORD_BUFFER_SEEN ||
-                              m->stage == RECORD_BUFFER_LEFT
-                          ? (int64_t)m->microbatch
-                          : -1,
-                      k);
-}
-
-/* ---- What is compared --------------------------------------------------- */
-
-/* Data of an element of a dtype, as records have it. */
-static void put_digits(uint32_t dtype, const void *from, uint64_t i, float *to)
-{
-    const uint32_t digits = record_digits(dtype);
-
-    if (fsdp_is_float(dtype)) {
-        to[i] = fsdp_load(dtype, from, i);
-        return;
-    }
-    for (uint32_t k = 0; k < digits; k++) {
-        to[i * digits + k] =
-            dtype == FSDP_DTYPE_U8
-                ? (float)((const uint8_t *)from)[i]
-                : (float)((const uint16_t *)from)[i * digits + k];
-    }
-}
-
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof(bits));
-    return bits;
-}
-
-static bool same_bits(const float *a, const float *b, uint64_t n, uint64_t *at)
-{
-    for (*at = 0; *at < n; (*at)++) {
-        if (bits_of(a[*at]) != bits_of(b[*at])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* What is recorded at a moment, as it should be. */
-static bool compare(const struct expect *e, const struct record_rank *rank,
-                    uint32_t k, const struct moment *m, uint32_t b,
-                    const float *want, const char *words, struct finding *f)
-{
-    const struct record_tensor *got = tensor_at(rank, m, b);
-    const char *name = e->model->buffer_name[b];
-    const uint64_t n =
-        e->model->buffer_numel[b] * record_digits(expect_buffer_dtype(e, b));
-    struct finding at = finding_of(m, k);
-    uint64_t i;
-
-    if (!got || got->n != n) {
-        return finding_note(f, at, "buffer %.60s is not recorded as a whole",
-                            name);
-    }
-    if (same_bits(got->data, want, n, &i)) {
-        return true;
-    }
-    at.element = (int64_t)i;
-    (void)finding_bits(f, at, got->data[i], want[i], "");
-    (void)snprintf(f->note, sizeof(f->note), "buffer %.60s, %s", name, words);
-    return false;
+    return buffer_any(e) && buffer_moment_at(e, 0, &m);
 }
 
 /* ---- buffer.whole, buffer.dtype ----------------------------------------- */
 
 static bool whole_at(const struct expect *e, const struct record_rank *rank,
-                     uint32_t k, const struct moment *m, struct finding *f)
+                     uint32_t k, const struct buffer_moment *m,
+                     struct finding *f)
 {
     for (uint32_t b = 0; b < e->model->n_buffers; b++) {
-        const struct record_tensor *t = tensor_at(rank, m, b);
+        const struct record_tensor *t = buffer_tensor_at(rank, m, b);
         const uint64_t numel = e->model->buffer_numel[b];
         const char *name = e->model->buffer_name[b];
 
         if (numel > 0 && !t) {
-            return finding_note(f, finding_of(m, k),
+            return finding_note(f, buffer_finding(m, k),
                                 "buffer %.60s is not lent, or not dense in one "
                                 "dimension",
                                 name);
         }
         if (numel > 0 && t->n != numel * record_digits(t->dtype)) {
             return finding_note(
-                f, finding_of(m, k),
+                f, buffer_finding(m, k),
                 "buffer %.60s has %llu elements, %llu were expected", name,
                 (unsigned long long)(t->n / (record_digits(t->dtype)
                                                  ? record_digits(t->dtype)
@@ -212,10 +51,11 @@ static bool whole_at(const struct expect *e, const struct record_rank *rank,
 }
 
 static bool dtype_at(const struct expect *e, const struct record_rank *rank,
-                     uint32_t k, const struct moment *m, struct finding *f)
+                     uint32_t k, const struct buffer_moment *m,
+                     struct finding *f)
 {
     for (uint32_t b = 0; b < e->model->n_buffers; b++) {
-        const struct record_tensor *t = tensor_at(rank, m, b);
+        const struct record_tensor *t = buffer_tensor_at(rank, m, b);
         const uint32_t want = expect_buffer_dtype(e, b);
         const uint32_t got = t && t->dtype == FSDP_DTYPE_NONE ? FSDP_DTYPE_F32
                              : t                              ? t->dtype
@@ -223,7 +63,7 @@ static bool dtype_at(const struct expect *e, const struct record_rank *rank,
 
         if (got != want) {
             return finding_note(
-                f, finding_of(m, k), "buffer %.60s is %s, %s was expected",
+                f, buffer_finding(m, k), "buffer %.60s is %s, %s was expected",
                 e->model->buffer_name[b], record_dtype_name(got),
                 record_dtype_name(want));
         }
@@ -235,12 +75,12 @@ static bool each_moment(const struct expect *e, const struct record_rank *rank,
                         uint32_t k, struct finding *f,
                         bool (*holds)(const struct expect *e,
                                       const struct record_rank *rank,
-                                      uint32_t k, const struct moment *m,
+                                      uint32_t k, const struct buffer_moment *m,
                                       struct finding *f))
 {
-    struct moment m;
+    struct buffer_moment m;
 
-    for (uint32_t i = 0; moment_at(e, i, &m); i++) {
+    for (uint32_t i = 0; buffer_moment_at(e, i, &m); i++) {
         if (!holds(e, rank, k, &m, f)) {
             return false;
         }
@@ -300,11 +140,28 @@ static bool dtype_spoil(const struct expect *e, struct record_rank *rank)
 
 /* ---- buffer.initial ----------------------------------------------------- */
 
+/* Data of an element of a dtype, as records have it. */
+static void put_digits(uint32_t dtype, const void *from, uint64_t i, float *to)
+{
+    const uint32_t digits = record_digits(dtype);
+
+    if (fsdp_is_float(dtype)) {
+        to[i] = fsdp_load(dtype, from, i);
+        return;
+    }
+    for (uint32_t k = 0; k < digits; k++) {
+        to[i * digits + k] =
+            dtype == FSDP_DTYPE_U8
+                ? (float)((const uint8_t *)from)[i]
+                : (float)((const uint16_t *)from)[i * digits + k];
+    }
+}
+
 static bool initial_of(const struct expect *e, const struct record_rank *rank,
                        uint32_t k, uint32_t b, struct finding *f)
 {
     const struct fsdp_model *m = e->model;
-    const struct moment first = {RECORD_BUFFER, 0, 0};
+    const struct buffer_moment first = {RECORD_BUFFER, 0, 0};
     const uint32_t stored = m->buffer_dtype[b];
     const uint32_t rests = expect_buffer_dtype(e, b);
     const uint64_t n = m->buffer_numel[b];
@@ -314,7 +171,7 @@ static bool initial_of(const struct expect *e, const struct record_rank *rank,
 
     if (!value || !want ||
         m->initial_buffer(m->context, b, 0, n, value) != FSDP_OK) {
-        (void)finding_text(f, finding_of(&first, k),
+        (void)finding_text(f, buffer_finding(&first, k),
                            "the judge cannot make the initial values");
     } else {
         for (uint64_t i = 0; i < n; i++) {
@@ -323,10 +180,11 @@ static bool initial_of(const struct expect *e, const struct record_rank *rank,
                 want[i] = fsdp_round(rests, want[i]);
             }
         }
-        well = compare(e, rank, k, &first, b, want,
-                       "its initial value, rounded once to its dtype, was "
-                       "expected",
-                       f);
+        well =
+            buffer_compare(e, rank, k, &first, b, want,
+                           "its initial value, rounded once to its dtype, was "
+                           "expected",
+                           f);
     }
     free(value);
     free(want);
@@ -345,19 +203,6 @@ static bool initial_of_rank(const struct expect *e,
     return true;
 }
 
-/* A bit of the first element. */
-static bool flip(struct record_tensor *t)
-{
-    uint32_t bits;
-
-    if (!t) {
-        return false;
-    }
-    bits = bits_of(t->data[0]) ^ 1u << 16; /* 16 bit values have it, too */
-    memcpy(t->data, &bits, sizeof(bits));
-    return true;
-}
-
 static bool initial_spoil(const struct expect *e, struct record_rank *rank)
 {
     (void)e;
@@ -365,7 +210,7 @@ static bool initial_spoil(const struct expect *e, struct record_rank *rank)
         struct record_tensor *t = &rank->tensor[i];
 
         if (t->stage == RECORD_BUFFER && t->step == 0 && t->n > 0) {
-            return flip(t);
+            return buffer_flip(t);
         }
     }
     return false;
@@ -375,7 +220,7 @@ static bool initial_spoil(const struct expect *e, struct record_rank *rank)
 
 static bool shows_writes(const struct expect *e)
 {
-    return has_buffers(e) && steps_of(e) > 0 && shows_initial(e);
+    return buffer_any(e) && buffer_steps(e) > 0 && buffer_shows_initial(e);
 }
 
 /* What happens between steps that the record does not show. */
@@ -386,44 +231,45 @@ static bool has_other_passes(const struct expect *e)
 
 /* What a moment must show is what the one before it did, unless that is of
  * passes that are not recorded: `before` is the stage of that, or N_STAGES. */
-static uint32_t follows(const struct expect *e, const struct moment *m,
-                        struct moment *before)
+static uint32_t follows(const struct expect *e, const struct buffer_moment *m,
+                        struct buffer_moment *before)
 {
-    *before = (struct moment){RECORD_N_STAGES, 0, 0};
-    if (m->stage == RECORD_BUFFER && m->step > steps_of(e)) {
+    *before = (struct buffer_moment){RECORD_N_STAGES, 0, 0};
+    if (m->stage == RECORD_BUFFER && m->step > buffer_steps(e)) {
         return before->stage; /* passes of steps that are not recorded */
     }
     if (m->stage == RECORD_BUFFER && m->step > 0) {
-        *before = (struct moment){RECORD_BUFFER_LEFT, m->step - 1,
-                                  e->c->microbatches - 1};
+        *before = (struct buffer_moment){RECORD_BUFFER_LEFT, m->step - 1,
+                                         e->c->microbatches - 1};
     } else if (m->stage == RECORD_BUFFER_SEEN && m->microbatch > 0) {
-        *before =
-            (struct moment){RECORD_BUFFER_LEFT, m->step, m->microbatch - 1};
+        *before = (struct buffer_moment){RECORD_BUFFER_LEFT, m->step,
+                                         m->microbatch - 1};
     } else if (m->stage == RECORD_BUFFER_SEEN && case_resumes(e->c) &&
                m->step == e->c->steps / 2) {
-        *before = (struct moment){RECORD_BUFFER_LOADED, m->step, 0};
+        *before = (struct buffer_moment){RECORD_BUFFER_LOADED, m->step, 0};
     } else if (m->stage == RECORD_BUFFER_SEEN && !has_other_passes(e)) {
-        *before = (struct moment){RECORD_BUFFER, m->step, 0};
+        *before = (struct buffer_moment){RECORD_BUFFER, m->step, 0};
     }
     return before->stage;
 }
 
 static bool stays_at(const struct expect *e, const struct record_rank *rank,
-                     uint32_t k, const struct moment *m, struct finding *f)
+                     uint32_t k, const struct buffer_moment *m,
+                     struct finding *f)
 {
-    struct moment before;
+    struct buffer_moment before;
 
     if (follows(e, m, &before) == RECORD_N_STAGES) {
         return true;
     }
     for (uint32_t b = 0; b < e->model->n_buffers; b++) {
-        const struct record_tensor *left = tensor_at(rank, &before, b);
+        const struct record_tensor *left = buffer_tensor_at(rank, &before, b);
 
         if (e->model->buffer_numel[b] > 0 &&
-            (!left || !compare(e, rank, k, m, b, left->data,
-                               "what was left there was expected", f))) {
+            (!left || !buffer_compare(e, rank, k, m, b, left->data,
+                                      "what was left there was expected", f))) {
             return left ? false
-                        : finding_note(f, finding_of(&before, k),
+                        : finding_note(f, buffer_finding(&before, k),
                                        "buffer %.60s is not recorded",
                                        e->model->buffer_name[b]);
         }
@@ -441,7 +287,7 @@ static bool stays_of_rank(const struct expect *e,
 static bool stays_spoil(const struct expect *e, struct record_rank *rank)
 {
     (void)e;
-    return flip(last_of(rank, RECORD_BUFFER_LEFT));
+    return buffer_flip(last_of(rank, RECORD_BUFFER_LEFT));
 }
 
 /* ---- buffer.as-unsharded ------------------------------------------------ */
@@ -451,30 +297,32 @@ static bool stays_spoil(const struct expect *e, struct record_rank *rank)
  * passes: none is cancelled there but by a script. */
 static bool compares_unsharded(const struct expect *e)
 {
-    return shows_any(e) && (case_is_script(e->c) ||
-                            (e->c->scenario == CASE_EVAL && steps_of(e) > 0));
+    return shows_any(e) &&
+           (case_is_script(e->c) ||
+            (e->c->scenario == CASE_EVAL && buffer_steps(e) > 0));
 }
 
 static bool unsharded_at(const struct expect *e, const struct record_rank *rank,
-                         uint32_t k, const struct moment *m, struct finding *f)
+                         uint32_t k, const struct buffer_moment *m,
+                         struct finding *f)
 {
     const struct record_rank *other =
         e->baseline ? compare_rank(e->baseline, k) : NULL;
 
     for (uint32_t b = 0; b < e->model->n_buffers; b++) {
         const struct record_tensor *want =
-            other ? tensor_at(other, m, b) : NULL;
+            other ? buffer_tensor_at(other, m, b) : NULL;
 
         if (e->model->buffer_numel[b] == 0) {
             continue;
         }
         if (!want) {
-            return finding_missing(f, finding_of(m, k),
+            return finding_missing(f, buffer_finding(m, k),
                                    "the unsharded run does not show buffers");
         }
-        if (!compare(e, rank, k, m, b, want->data,
-                     "that of the same rank in the unsharded run was expected",
-                     f)) {
+        if (!buffer_compare(
+                e, rank, k, m, b, want->data,
+                "that of the same rank in the unsharded run was expected", f)) {
             return false;
         }
     }
@@ -490,139 +338,14 @@ static bool unsharded_of_rank(const struct expect *e,
 
 static bool unsharded_spoil(const struct expect *e, struct record_rank *rank)
 {
-    return e->baseline && flip(last_of(rank, RECORD_BUFFER));
-}
-
-/* ---- buffer.saved, buffer.not-loaded ------------------------------------ */
-
-static bool is_persisted(const struct expect *e, uint32_t b)
-{
-    return (e->model->buffer_flags[b] & FSDP_NOT_PERSISTED) == 0;
-}
-
-/* What rank 0 had when it was saved; another world's rank 0 had what the
- * unsharded run's has. */
-static const struct record_tensor *
-saved_by_rank_0(const struct expect *e, const struct record *r, uint32_t b)
-{
-    const bool own =
-        e->c->scenario != CASE_GROW && e->c->scenario != CASE_SHRINK;
-    const struct record *who = own ? r : e->baseline;
-    const struct record_rank *rank = who ? compare_rank(who, 0) : NULL;
-    const struct moment then = {RECORD_BUFFER, e->c->steps / 2, 0};
-
-    return rank ? tensor_at(rank, &then, b) : NULL;
-}
-
-/* Rounded as it is saved, and loaded. */
-static bool saved_of(const struct expect *e, const struct record_rank *rank,
-                     uint32_t k, uint32_t b, const struct record_tensor *saved,
-                     struct finding *f)
-{
-    const struct moment loaded = {RECORD_BUFFER_LOADED, e->c->steps / 2, 0};
-    const uint32_t stored = e->model->buffer_dtype[b];
-    const uint32_t rests = expect_buffer_dtype(e, b);
-    float *want = calloc(saved->n + 1, sizeof(*want));
-    bool well;
-
-    if (!want) {
-        return finding_text(f, finding_of(&loaded, k),
-                            "the judge has no memory");
-    }
-    for (uint64_t i = 0; i < saved->n; i++) {
-        want[i] = fsdp_is_float(stored)
-                      ? fsdp_round(rests, fsdp_round(stored, saved->data[i]))
-                      : saved->data[i];
-    }
-    well = compare(e, rank, k, &loaded, b, want,
-                   "what rank 0 had when the save began was expected", f);
-    free(want);
-    return well;
-}
-
-static bool saved_holds(const struct expect *e, const struct record *r,
-                        struct finding *f)
-{
-    for (uint32_t k = 0; k < e->c->ranks; k++) {
-        const struct record_rank *rank = compare_rank(r, k);
-
-        for (uint32_t b = 0; b < e->model->n_buffers; b++) {
-            const struct record_tensor *saved = saved_by_rank_0(e, r, b);
-
-            if (!is_persisted(e, b) || e->model->buffer_numel[b] == 0) {
-                continue;
-            }
-            if (!rank || !saved) {
-                return finding_missing(f,
-                                       finding_at("buffer-loaded", -1, -1, k),
-                                       "what rank 0 had is not recorded");
-            }
-            if (!saved_of(e, rank, k, b, saved, f)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static bool spoil_loaded(const struct expect *e, struct record *r,
-                         bool persisted)
-{
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
-
-    for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
-        struct record_tensor *t = &rank->tensor[i];
-
-        if (t->stage == RECORD_BUFFER_LOADED && t->n > 0 &&
-            t->parameter < e->model->n_buffers &&
-            is_persisted(e, t->parameter) == persisted) {
-            return flip(t);
-        }
-    }
-    return false;
-}
-
-static bool saved_spoil(const struct expect *e, struct record *r)
-{
-    return spoil_loaded(e, r, true);
-}
-
-/* The life that loads has just begun. */
-static bool not_loaded_of_rank(const struct expect *e,
-                               const struct record_rank *rank, uint32_t k,
-                               struct finding *f)
-{
-    const struct moment loaded = {RECORD_BUFFER_LOADED, e->c->steps / 2, 0};
-    const struct moment first = {RECORD_BUFFER, 0, 0};
-
-    for (uint32_t b = 0; b < e->model->n_buffers; b++) {
-        const struct record_tensor *begun = tensor_at(rank, &first, b);
-
-        if (!is_persisted(e, b) && begun &&
-            !compare(e, rank, k, &loaded, b, begun->data,
-                     "its initial value was expected: no save has it", f)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool not_loaded_spoil(const struct expect *e, struct record *r)
-{
-    return spoil_loaded(e, r, false);
-}
-
-static bool looks_into_saves(const struct expect *e)
-{
-    return has_buffers(e) && e->c->scenario >= CASE_RESUME &&
-           e->c->scenario <= CASE_RESUME_LOCAL;
+    return e->baseline && buffer_flip(last_of(rank, RECORD_BUFFER));
 }
 
 /* ---- memory.buffers ----------------------------------------------------- */
 
 static bool rests(const struct expect *e)
 {
-    return has_buffers(e) && compare_case_shards(e);
+    return buffer_any(e) && compare_case_shards(e);
 }
 
 static bool bytes_of_rank(const struct expect *e,
@@ -664,9 +387,8 @@ static bool bytes_spoil(const struct expect *e, struct record_rank *rank)
 
 static bool asks_wrongly(const struct expect *e)
 {
-    return has_buffers(e) && e->c->scenario == CASE_MISUSE;
+    return buffer_any(e) && e->c->scenario == CASE_MISUSE;
 }
-
 const struct requirement buffer_requirements[] = {
     {.id = "buffer.whole",
      .text = "Each buffer is lent whole on every rank, dense and in one "
@@ -699,7 +421,7 @@ const struct requirement buffer_requirements[] = {
      .level = LEVEL_LAYOUT,
      .needs = "buffer.dtype",
      .claim = "buffers",
-     .applies = shows_initial,
+     .applies = buffer_shows_initial,
      .check = &check_each_rank,
      .rank = {initial_of_rank, initial_spoil}},
     {.id = "buffer.writes-stay",
@@ -728,51 +450,6 @@ const struct requirement buffer_requirements[] = {
      .applies = compares_unsharded,
      .check = &check_each_rank,
      .rank = {unsharded_of_rank, unsharded_spoil}},
-    {.id = "buffer.saved",
-     .text = "After a load every rank has of each persisted buffer what rank 0 "
-             "had when the save began, rounded once to the stored dtype and "
-             "once to its own.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
-     .needs = "buffer.dtype",
-     .claim = "buffers",
-     .beside_training = true,
-     .applies = shows_load,
-     .holds = saved_holds,
-     .spoil = saved_spoil},
-    {.id = "buffer.saved-dtype",
-     .text = "A save in safetensors has each persisted buffer in the dtype "
-             "that the model stores it in.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
-     .needs = "run.survives run.ranks-present",
-     .claim = "buffers",
-     .applies = looks_into_saves,
-     .check = &check_answers,
-     .answers = {{"saved-buffer-dtype", FSDP_OK, FSDP_OK}}},
-    {.id = "buffer.not-persisted",
-     .text = "A save in safetensors has no buffer that is not persisted.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
-     .needs = "run.survives run.ranks-present",
-     .claim = "buffers",
-     .applies = looks_into_saves,
-     .check = &check_answers,
-     .answers = {{"saved-transient", FSDP_OK, FSDP_OK}}},
-    {.id = "buffer.not-loaded",
-     .text = "A load leaves buffers that are not persisted as they are.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
-     .needs = "buffer.initial",
-     .claim = "buffers",
-     .applies = shows_load,
-     .check = &check_each_rank,
-     .rank = {.holds = not_loaded_of_rank},
-     .spoil = not_loaded_spoil},
     {.id = "memory.buffers",
      .text = "From sharding to destroy exactly the bytes of all buffers, whole "
              "and in their dtypes, are live as such.",

@@ -41,6 +41,7 @@ extern const struct requirement step_in_backward_requirements[];
 extern const struct requirement tied_requirements[];
 extern const struct requirement parameter_unit_requirements[];
 extern const struct requirement buffer_requirements[];
+extern const struct requirement buffer_save_requirements[];
 extern const struct requirement scale_requirements[];
 extern const struct requirement control_requirements[];
 extern const struct requirement control_copy_requirements[];
