@@ -511,7 +511,7 @@ static void another_factor(struct driver *x, struct offer *o)
         for (uint32_t u = 0; of && u < n; u++) {
             o->factor_of_unit[u] = of[u];
         }
-        o->factor_of_unit[n - 1] += 3.0f;
+        o->factor_of_unit[n - 1] += 0.625f; /* no world, no option is that */
         o->units.divide_factor = o->factor_of_unit;
     }
 }
