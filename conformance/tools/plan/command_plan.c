@@ -102,33 +102,46 @@ static int show(const struct plan_options *o, const struct plan_shown *s)
     return code;
 }
 
-/* For each strategy the least power of two of ranks whose memory is enough. */
-static int least_ranks(const struct plan_options *o, struct plan_ask ask)
+/* The least power of two of ranks of which the memory is enough; 0: none. */
+static int find_least(const struct plan_options *o, struct plan_ask ask,
+                      uint32_t strategy, uint32_t *out,
+                      struct fsdp_error *error)
+{
+    int status = FSDP_OK;
+
+    *out = 0;
+    ask.c.strategy = strategy;
+    ask.c.replicas = 1;
+    for (uint32_t k = 1;
+         status == FSDP_OK && *out == 0 && k <= EXPECT_MAX_RANKS; k *= 2) {
+        struct plan_table t;
+
+        ask.c.ranks = k;
+        status = plan_table_make(&ask, true, 0, o->memory, o->activations, &t,
+                                 error);
+        if (status == FSDP_OK && t.row[0].possible && t.row[0].fits) {
+            *out = k;
+        }
+        plan_table_release(&t);
+    }
+    return status;
+}
+
+static int least_ranks(const struct plan_options *o, const struct plan_ask *ask)
 {
     struct fsdp_error error = {0};
     uint32_t found[CASE_N_STRATEGIES] = {0};
     bool any = false;
 
-    for (uint32_t k = 1; k <= EXPECT_MAX_RANKS; k *= 2) {
-        struct plan_table t;
-        int status;
+    for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
+        const int status = o->one && s != o->c.strategy
+                               ? FSDP_OK
+                               : find_least(o, *ask, s, &found[s], &error);
 
-        ask.c.ranks = k;
-        ask.c.replicas = 1;
-        status = plan_table_make(&ask, o->one, 0, o->memory, o->activations, &t,
-                                 &error);
-        for (uint32_t i = 0; status == FSDP_OK && i < t.n; i++) {
-            const uint32_t s = t.row[i].c.strategy;
-
-            if (t.row[i].possible && t.row[i].fits && found[s] == 0) {
-                found[s] = k;
-                any = true;
-            }
-        }
-        plan_table_release(&t);
         if (status != FSDP_OK) {
             return fail(&error, status);
         }
+        any = any || found[s] > 0;
     }
     for (uint32_t i = 0; any && i < CASE_N_STRATEGIES; i++) {
         const uint32_t s = plan_order[i];
@@ -230,7 +243,7 @@ static int plan(struct plan_options *o, const struct plan_model *m,
         o->memory = on.memory;
     }
     if (status == FSDP_OK && o->least_ranks) {
-        return least_ranks(o, ask);
+        return least_ranks(o, &ask);
     }
     if (status == FSDP_OK) {
         status = plan_table_make(&ask, o->one, on.host_ranks, o->memory,
