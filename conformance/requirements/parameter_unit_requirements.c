@@ -6,9 +6,7 @@
  */
 #include "requirements/families.h"
 
-#include "cases/case_claims.h"
 #include "judge/compare/compare_checks.h"
-#include "judge/judge_adapter.h"
 
 /* The same case, with units of modules. */
 static void wrap_by_modules(struct run_case *c)
@@ -16,26 +14,9 @@ static void wrap_by_modules(struct run_case *c)
     c->wrap = CASE_WRAP_BLOCK;
 }
 
-/* A bundle has no records of cases that are not claimed: elsewhere, too, they
- * are compared with nothing. */
-static bool is_claimed(const struct record *r)
-{
-    const char *list[CASE_MAX_CLAIMS];
-    const uint32_t n = case_claims(&r->c, list);
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (!record_claims(r, list[i]) && !judge_any_order(list[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool has_twin(const struct expect *e)
 {
-    const struct record *other = compare_companion(e, wrap_by_modules);
-
-    return compare_case_trains(e) && other && is_claimed(other);
+    return compare_case_trains(e) && compare_twin(e, wrap_by_modules);
 }
 
 static bool is_apart_with_twin(const struct expect *e)
@@ -187,37 +168,14 @@ static bool shows_nothing(const struct expect *e,
     return true;
 }
 
-/* A shard of a unit, of what is in it. */
-static uint64_t shard_of(const struct expect *e, uint32_t u)
-{
-    uint64_t numel = 0;
-    uint64_t blocks = 0;
-
-    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        if (fsdp_unit_of(e->model, e->units, p) == u &&
-            expect_original(e, p) == p) {
-            numel += fsdp_numel(e->model, p);
-            blocks += e->block[p];
-        }
-    }
-    return e->options.layout == FSDP_LAYOUT_FLAT
-               ? numel / e->shards + (numel % e->shards != 0)
-               : blocks;
-}
-
 static bool travels_without(const struct expect *e,
                             const struct record_collective *c, uint32_t index,
                             struct finding at, struct finding *f)
 {
     (void)index;
-    if (c->kind != FSDP_ALL_GATHER || c->unit >= e->units->n_units) {
-        return true;
-    }
-    at.unit = c->unit;
-    return c->n == shard_of(e, c->unit) ||
-           finding_count(f, at, c->n, shard_of(e, c->unit),
-                         "elements of an all-gather, a shard without what is "
-                         "ignored");
+    return compare_gather_of_shard(
+        e, c, at, "elements of an all-gather, a shard without what is ignored",
+        f);
 }
 
 static bool untouched_holds(const struct expect *e, const struct record *r,

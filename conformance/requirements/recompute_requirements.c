@@ -6,9 +6,7 @@
  */
 #include "requirements/families.h"
 
-#include "cases/case_claims.h"
 #include "judge/compare/compare_checks.h"
-#include "judge/judge_adapter.h"
 
 /* The same case, but nothing is dropped. */
 static void keep_activations(struct run_case *c)
@@ -30,27 +28,9 @@ static const struct record_rank *rank_that_keeps(const struct expect *e,
     return other ? compare_rank(other, k) : NULL;
 }
 
-/* A bundle has no records of cases that are not claimed: elsewhere, too, they
- * are compared with nothing. */
-static bool is_claimed(const struct record *r)
-{
-    const char *list[CASE_MAX_CLAIMS];
-    const uint32_t n = case_claims(&r->c, list);
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (!record_claims(r, list[i]) && !judge_any_order(list[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool has_twin(const struct expect *e)
 {
-    const struct record *other =
-        recomputes(e) ? compare_companion(e, keep_activations) : NULL;
-
-    return other && is_claimed(other);
+    return recomputes(e) && compare_twin(e, keep_activations);
 }
 
 /*

@@ -111,36 +111,14 @@ static bool has_no_piece(const struct expect *e, const struct record_rank *rank,
     return true;
 }
 
-/* Elements of the shard of a unit, each parameter counted once. */
-static uint64_t shard_of(const struct expect *e, uint32_t u)
-{
-    uint64_t numel = 0;
-    uint64_t blocks = 0;
-
-    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        if (e->unit_of_parameter[p] == u && expect_original(e, p) == p) {
-            numel += fsdp_numel(e->model, p);
-            blocks += e->block[p];
-        }
-    }
-    return e->options.layout == FSDP_LAYOUT_FLAT
-               ? numel / e->shards + (numel % e->shards != 0)
-               : blocks;
-}
-
 static bool travels_once(const struct expect *e,
                          const struct record_collective *c, uint32_t index,
                          struct finding at, struct finding *f)
 {
     (void)index;
-    if (c->kind != FSDP_ALL_GATHER || c->unit >= e->units->n_units) {
-        return true;
-    }
-    at.unit = c->unit;
-    return c->n == shard_of(e, c->unit) ||
-           finding_count(f, at, c->n, shard_of(e, c->unit),
-                         "elements of an all-gather, a shard; what is tied "
-                         "counts once");
+    return compare_gather_of_shard(
+        e, c, at,
+        "elements of an all-gather, a shard; what is tied counts once", f);
 }
 
 static bool counted_once_holds(const struct expect *e, const struct record *r,

@@ -128,6 +128,12 @@ bool compare_collectives(const struct expect *e, const struct record *r,
                                        uint32_t index, struct finding at,
                                        struct finding *f),
                          struct finding *f);
+/* An all-gather of a unit is of the shards of what it owns, each parameter
+ * once: flat, or a block of each. `words` say so. Others hold. */
+bool compare_gather_of_shard(const struct expect *e,
+                             const struct record_collective *c,
+                             struct finding at, const char *words,
+                             struct finding *f);
 
 /* Sequence `index` of a rank, or NULL if there is none or it is malformed. */
 const struct record_sequence *compare_sequence(const struct record_rank *rank,
@@ -283,6 +289,9 @@ bool compare_undisturbed(const struct expect *e, const struct record *r,
  */
 const struct record *compare_companion(const struct expect *e,
                                        void (*change)(struct run_case *c));
+/* Whether there is one, of a case that its engine claims: a bundle has no
+ * others, and elsewhere, too, they are compared with nothing. */
+bool compare_twin(const struct expect *e, void (*change)(struct run_case *c));
 /* The record of this case on one rank, whatever its wrap and strategy, or
  * NULL. */
 const struct record *compare_companion_single(const struct expect *e);

@@ -92,6 +92,35 @@ bool compare_collectives(const struct expect *e, const struct record *r,
     return true;
 }
 
+static uint64_t shard_of(const struct expect *e, uint32_t u)
+{
+    uint64_t numel = 0;
+    uint64_t blocks = 0;
+
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        if (e->unit_of_parameter[p] == u && expect_original(e, p) == p) {
+            numel += fsdp_numel(e->model, p);
+            blocks += e->block[p];
+        }
+    }
+    return e->options.layout == FSDP_LAYOUT_FLAT
+               ? numel / e->shards + (numel % e->shards != 0)
+               : blocks;
+}
+
+bool compare_gather_of_shard(const struct expect *e,
+                             const struct record_collective *c,
+                             struct finding at, const char *words,
+                             struct finding *f)
+{
+    if (c->kind != FSDP_ALL_GATHER || c->unit >= e->units->n_units) {
+        return true;
+    }
+    at.unit = c->unit;
+    return c->n == shard_of(e, c->unit) ||
+           finding_count(f, at, c->n, shard_of(e, c->unit), words);
+}
+
 uint64_t compare_count(const struct record_sequence *sequence, uint32_t kind)
 {
     uint64_t n = 0;
