@@ -193,7 +193,9 @@ static int make_staging(struct fsdp_sharded *s, uint32_t stages)
     }
     FSDP_TRY(ensure(s, &s->staging, most, "staging"));
     s->stages = stages;
-    return FSDP_OK;
+    /* Places have changed: what the last reductions have there may lie where
+     * compute will write next, and later reductions follow compute. */
+    return impl_wait(s, s->env->compute, s->last, 0, "reduce->reuse");
 }
 
 void impl_slots_resize(struct fsdp_sharded *s)
