@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 942;
+const uint32_t manifest_count = 943;
 const char manifest_sha256[] =
-    "1aabd51ad333e9e5fbc47ca88c24a3d74ba4b7f60c93391ce22a44460e6e4885";
+    "053720f01a941adf5a767d46e15d0c9eaf275932f825810b92239adde72a1483";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
