@@ -63,9 +63,9 @@ again "what JUnit's form says" \
     "$(sed -n "/^rerun: /{s///;s/&#39;/'/g;s/<.*//p;q;}" kept.xml)"
 
 # Each engine's own, and a mutant.
-"$cts" run --engine ref,impl --mutant groups-ignored --workload mlp --ranks 2 \
+"$cts" run --engine ref,impl --mutant groups-ignored --workload mlp --ranks 2 --strategy no-shard \
     --records both --record-only >out 2>err
-"$cts" verify both --workload mlp --ranks 2 >out 2>err
+"$cts" verify both --workload mlp --ranks 2 --strategy no-shard >out 2>err
 result 'two engines are told apart' "$(
     grep -o 'rerun  .*--case' out | sort -u >got
     printf 'rerun  fsdp-cts run --engine %s --mutant groups-ignored --case\n' \
@@ -152,7 +152,7 @@ result 'the file of a script, from anywhere' "$(
 )"
 
 # ---- How ranks were kept ----
-"$cts" run --engine ref --mutant groups-ignored --workload mlp --ranks 2 \
+"$cts" run --engine ref --mutant groups-ignored --workload mlp --ranks 2 --strategy no-shard \
     --isolate --timeout 40 --records kept-alone --report alone.jsonl >out 2>err
 result '--isolate and --timeout' "$(
     # Where the kernel cannot, that was said, and there was none.
@@ -162,7 +162,8 @@ result '--isolate and --timeout' "$(
     "fsdp-cts run --engine ref$how --mutant groups-ignored --case "*) ;;
     *) first_rerun out ;;
     esac
-    "$cts" verify kept-alone --workload mlp --ranks 2 >verified 2>&1
+    "$cts" verify kept-alone --workload mlp --ranks 2 --strategy no-shard \
+        >verified 2>&1
     [ "$(first_rerun verified)" = "$(first_rerun out)" ] ||
         first_rerun verified
 )"
