@@ -542,7 +542,7 @@ static void test_golden(void **state)
     } golden[] = {
         {2, "81d38d37293e26684aae4bdf9c580ba8342a8d061cf74338f7bae36879ff16b4"},
         {3, "cb6cb7351763b179577de5cc3a965ca70cd7aac47c382a1cece28dbc4bf46c9f"},
-        {4, "5d6538fcc538e5b4c2fec29636386a30c352f836612ec0a22f2e4c6d461fb77f"},
+        {4, "9976b3874ecf04676bb2217ce270f0d8b99fa9dda7a49866b2a3eaa1f2e07228"},
     };
 
     char *text = text_by(SCRIPT_OLDEST_GENERATOR, 3);

@@ -184,6 +184,14 @@ static bool may_overflow(const struct script_state *s)
            (s->s->has_case && case_uses_dtype(&s->s->c, FSDP_DTYPE_F16));
 }
 
+/* Of a random graph the parameters that train may have no gradient. What
+ * generators drew that did not know stays as it is. */
+static bool may_train_nothing(const struct script *s)
+{
+    return s->generator != 2 && s->generator != 3 && s->has_case &&
+           s->c.frozen != 0 && s->c.wrap == CASE_WRAP_DRAWN;
+}
+
 /* What the edits of a whole training pass do to the gradients. */
 static uint32_t hurt_by(const struct script_state *s,
                         const struct script_action *a)
@@ -196,7 +204,8 @@ static uint32_t hurt_by(const struct script_state *s,
         bool not_finite =
             e->kind == SCRIPT_EDIT_INF || e->kind == SCRIPT_EDIT_NAN;
 
-        if (not_finite && e->parameter == SCRIPT_ALL && s->frozen == 0) {
+        if (not_finite && e->parameter == SCRIPT_ALL && s->frozen == 0 &&
+            !may_train_nothing(s->s)) {
             hurt = SCRIPT_HURT;
         } else if (hurt == SCRIPT_HURT || not_finite ||
                    (e->kind == SCRIPT_EDIT_TIMES && e->exponent > 0)) {
