@@ -27,7 +27,8 @@ from deepspeed.utils import (
 )
 
 from adapter_models import STATES, make_optimizer, numel, weights_of
-from adapter_torch import Engine, Piece, dtypes_of, main
+from adapter_ranks import main
+from adapter_torch import Engine, Piece, dtypes_of
 
 
 class Part(Piece):

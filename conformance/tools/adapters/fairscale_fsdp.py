@@ -13,7 +13,9 @@ import fairscale
 import torch
 from fairscale.nn import FullyShardedDataParallel as Fsdp
 
-from adapter_torch import Engine, dtypes_of, main, pieces_of_flat
+from adapter_ranks import main
+from adapter_torch import Engine, dtypes_of, pieces_of_flat
+
 
 
 class NoStream:

@@ -11,7 +11,9 @@ from torch.distributed.fsdp import MixedPrecision, ShardingStrategy
 from torch.distributed.fsdp import _runtime_utils, _unshard_param_utils
 from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 
-from adapter_torch import Engine, Piece, dtypes_of, main, pieces_of_flat
+from adapter_ranks import main
+from adapter_torch import Engine, Piece, dtypes_of, pieces_of_flat
+
 
 STRATEGY = {
     "full-shard": ShardingStrategy.FULL_SHARD,

@@ -14,8 +14,9 @@ from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
 )
 
 from adapter_memory import FULL, GRAD_FULL, GRAD_SHARD, OPTIM, SHARD, local
+from adapter_ranks import main
 from adapter_script import ALL
-from adapter_torch import STATES, Engine, Piece, dtypes_of, main
+from adapter_torch import STATES, Engine, Piece, dtypes_of
 from fsdp2_faults import FAULTS
 
 
