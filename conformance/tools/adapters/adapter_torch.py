@@ -205,7 +205,8 @@ class Rank:
     def end(self):
         self.model = self.optimizer = None
         self.engine.leave()
-        gc.collect()  # modules and what shards them know each other
+        for _ in range(2):  # modules and what shards them know each other,
+            gc.collect()  # partly by autograd's nodes, which go last
 
     def train(self):
         case, record = self.case, self.record
