@@ -463,6 +463,9 @@ const struct claim known_claims[] = {
              "(`misuse`, "
              "`options`, `disagree`, `!` in scripts), and the norms that "
              "`clip` asks for"},
+    {"timeline", CLAIM_ADAPTER,
+     .text = "`timeline` is recorded. Without it `frozen.reshards` is not "
+             "claimed"},
     {.name = NULL},
 };
 

@@ -241,11 +241,14 @@ add_test(NAME results.shown COMMAND ${here}/tools/adapters/shown_test.sh)
 set_tests_properties(results.shown PROPERTIES LABELS conformance
     TIMEOUT 900 SKIP_RETURN_CODE 77)
 
-# What FSDP2 holds, and FSDP2 that holds more.
-add_test(NAME results.memory COMMAND ${here}/tools/adapters/memory_test.sh
-    $<TARGET_FILE:fsdp-cts>)
-set_tests_properties(results.memory PROPERTIES LABELS conformance
-    TIMEOUT 900 SKIP_RETURN_CODE 77)
+# What others hold, and others that hold more.
+foreach(engine pytorch_fsdp2 pytorch_fsdp1 fairscale_fsdp)
+    add_test(NAME results.memory.${engine}
+        COMMAND ${here}/tools/adapters/memory_test.sh $<TARGET_FILE:fsdp-cts>
+            ${engine})
+    set_tests_properties(results.memory.${engine} PROPERTIES
+        LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77)
+endforeach()
 
 add_test(NAME plan.pytorch
     COMMAND ${here}/tools/adapters/pytorch_describe_test.sh

@@ -72,6 +72,7 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"frozen.zeros", "wire"},
         {"frozen.no-gradient", "answers"},
         {"frozen.no-state", "live-bytes"},
+        {"frozen.reshards", "timeline"},
         {"tied.one-value", "answers"},
         {"tied.saved-once", "answers"},
         {"buffer.saved-dtype", "answers"},

@@ -12,6 +12,7 @@ are not tensors, and not seen. What the whole process took is beside it.
 
 import contextlib
 import functools
+import time
 import weakref
 
 import torch
@@ -19,15 +20,42 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from adapter_job import KINDS
+from adapter_models import STATES
 
 SHARD, FULL, GRAD_SHARD, GRAD_FULL, OPTIM, STAGING, ACTIVATION = \
     range(KINDS)
+TURN = 0.001  # how long a thread is waited for
 NOBODYS = KINDS  # it was there before: batches, a mesh's table of ranks
 
 
 def local(tensor):
     """The tensor that this process has of it, without an operator."""
     return getattr(tensor, "_local_tensor", tensor)
+
+
+def states_of(life, optimizer=None):
+    """A count of steps is no state, but allocated."""
+    optimizer = optimizer or life.optimizer
+    for state in optimizer.state.values() if optimizer else ():
+        for name, value in state.items():
+            if isinstance(value, torch.Tensor):
+                is_state = name in STATES[life.case.optimizer]
+                yield OPTIM, value, local(value).nbytes if is_state else 0
+
+
+def owned_by_flat(flat, shard, cast, wholes, is_reduced):
+    """Of a flat parameter: (kind, tensor, live bytes). `wholes` are where it is
+    gathered to, `cast` (kind, tensor) what of the shard goes there."""
+    yield SHARD, shard, shard.nbytes
+    for kind, tensor in (cast, *((FULL, whole) for whole in wholes)):
+        if tensor is not None:
+            yield kind, tensor, tensor.untyped_storage().size()
+    saved = getattr(flat, "_saved_grad_shard", None)
+    if saved is not None:
+        yield GRAD_SHARD, saved, saved.nbytes
+    if flat.grad is not None:
+        yield GRAD_SHARD if is_reduced(flat.grad) else GRAD_FULL, \
+            flat.grad, flat.grad.nbytes
 
 
 def status_of_process(field):
@@ -189,24 +217,46 @@ class Memory(TorchDispatchMode):
                 self.over = max(self.over, entry.live - entry.bytes)
         return total, stored
 
-    def count(self):
+    def settled(self, turns, is_settled):
+        """A thread of gloo's holds on to what a collective was about until it
+        has its turn, some time after that has ended."""
         total, stored = self.live()
+        for _ in range(turns):
+            if is_settled(total, stored):
+                break
+            time.sleep(TURN)
+            total, stored = self.live()
+        return total, stored
+
+    def is_no_peak(self, total, stored):
+        return stored <= self.peak_storage and \
+            all(n <= peak for n, peak in zip(total, self.peak)) and \
+            total[SHARD] + total[FULL] <= self.peak_parameters and \
+            sum(total) - total[ACTIVATION] <= self.peak_engine
+
+    def count(self):
+        total, stored = self.settled(1, self.is_no_peak)
         engine = sum(total) - total[ACTIVATION]
         self.peak = [max(p) for p in zip(self.peak, total)]
         self.peak_parameters = max(self.peak_parameters,
                                    total[SHARD] + total[FULL])
         self.peak_engine = max(self.peak_engine, engine)
         self.peak_storage = max(self.peak_storage, stored)
-        return total
+
+    def rest(self):
+        """By kind; outside of passes."""
+        self.count()
+        return self.settled(20, lambda total, _: not any(
+            total[kind] for kind in (FULL, GRAD_SHARD, GRAD_FULL, STAGING)))[0]
 
     def sharded(self):
         """The same moment of each life of a process."""
         self.after_step, self.allocations = [], []
-        self.after_shard = self.count()
+        self.after_shard = self.rest()
         self.allocated = 0
 
     def stepped(self):
-        self.after_step.append(self.count())
+        self.after_step.append(self.rest())
         self.allocations.append(self.allocated)
         self.allocated = 0
 

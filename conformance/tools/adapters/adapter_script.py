@@ -9,6 +9,8 @@ here.
 import math
 from dataclasses import dataclass, field
 
+from adapter_models import STATES
+
 ALL = "all"
 
 
@@ -162,3 +164,127 @@ def edited(gradient, edits, rank, ranks, parameter, n_parameters):
             flat.fill_({"inf": math.inf, "nan": math.nan, "zero": 0.0,
                         "subnormal": 2.0 ** -140}[e.kind])
     return out
+
+
+class ScriptedRun:
+    """A script, action by action: each is a step of the record."""
+
+    def __init__(self, life):
+        self.life, self.engine = life, life.engine
+        self.script = read_script(life.case.script_text)
+        self.at = 0
+        self.scaler = self.make_scaler()
+
+    def play(self):
+        life, record = self.life, self.life.record
+        life.begin()
+        self.set_numbers()
+        record.shard_sequence = record.mark()
+        life.memory.sharded()
+        for self.at, action in enumerate(self.script.actions):
+            loss = getattr(self, "play_" + action.verb)(action)
+            record.losses.append(loss or 0.0)
+            record.step_sequences.append(record.mark())
+            life.memory.stepped()
+        record.end_sequence = record.mark()
+
+    def set_numbers(self):
+        """Of optimizers, where the script says others than cases have."""
+        said = self.script.settings
+        if int(said.get("groups", ["1"])[0]) != 1:
+            raise ValueError("groups are not claimed")
+        for group in self.life.optimizer.param_groups:
+            if "momentum" in said and "momentum" in group:
+                group["momentum"] = float(said["momentum"][0])
+            if "betas" in said and "betas" in group:
+                group["betas"] = tuple(float(x) for x in said["betas"])
+            if "eps" in said and "eps" in group:
+                group["eps"] = float(said["eps"][0])
+
+    def make_scaler(self):
+        said = self.script.settings.get("scale")
+        if not said:
+            return None
+        self.scale = 2.0 ** int(said[0][2:])
+        self.every = int(said[2]) if len(said) > 1 else 0  # 0: it stays
+        return self.engine.scaler(
+            self.life, init_scale=self.scale, growth_factor=2.0,
+            backoff_factor=0.5, growth_interval=self.every or 2 ** 30)
+
+    def scaled_step(self):
+        """That ranks agree on what was found costs one all-reduce of a number,
+        which the profile allows, and which is no unit's."""
+        scaler, optimizer = self.scaler, self.life.optimizer
+        with self.life.look.agreement():
+            scaler.unscale_(optimizer)
+            found = sum(float(f) for f in
+                        scaler._found_inf_per_device(optimizer).values())
+            scaler.step(optimizer)
+            if self.every:
+                scaler.update()
+            else:
+                scaler.update(self.scale)
+        self.life.record.answers.append(
+            [f"found-action-{self.at + 1}", int(found != 0)])
+
+    def play_pass(self, a):
+        look = self.life.look
+        look.edits = a.edits
+        loss = self.life.forward_backward(
+            a.step, a.microbatch, a.sync,
+            *([self.scaler.scale] if self.scaler else []))
+        look.edits = []
+        return loss
+
+    def play_eval(self, a):
+        return self.life.evaluate(a.step, a.microbatch)
+
+    def play_step(self, a):
+        for group in self.life.optimizer.param_groups:
+            group["lr"] = a.lr[0]
+            group["weight_decay"] = a.decay[0] if group["decays"] else 0.0
+        with self.life.memory.engine():
+            if self.scaler:
+                self.scaled_step()
+            else:
+                self.life.optimizer.step()
+
+    def play_zero(self, a):
+        self.life.optimizer.zero_grad()
+
+    def play_look(self, a):
+        states = STATES[self.life.case.optimizer]
+        for stage in ("after", "reduced",
+                      *(f"state{i}" for i in range(len(states)))):
+            self.life.show(stage, self.at)
+
+    def play_summon(self, a):
+        self.life.summon(self.at)
+
+    def play_unshard(self, a):
+        if a.number == ALL:
+            raise ValueError("unshard_all without its reshard_all")
+        self.engine.unshard_unit(self.life, a.number)
+        self.life.show_whole(self.at, a.number)
+
+    def play_reshard(self, a):
+        self.engine.reshard_unit(self.life, a.number)
+
+    def play_sync(self, a):
+        self.engine.set_knob(self.life, ALL, "sync", float(a.sync))
+
+    def play_set(self, a):
+        self.engine.set_knob(self.life, a.number, a.knob, a.value)
+
+    def play_freeze(self, a, on=False):
+        n = len(self.life.case.parameters)
+        which = range(n) if a.number == ALL else [a.number]
+        self.engine.train(
+            self.life, {self.life.case.original(p) for p in which}, on)
+
+    def play_thaw(self, a):
+        self.play_freeze(a, True)
+
+    def play_again(self, a):
+        self.life.begin()
+        self.set_numbers()

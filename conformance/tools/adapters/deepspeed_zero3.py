@@ -18,6 +18,7 @@ import torch
 from deepspeed.runtime.zero.partitioned_param_coordinator import (
     PartitionedParameterCoordinator as Coordinator,
 )
+from deepspeed.runtime.zero.partition_parameters import ZeroParamStatus
 from deepspeed.runtime.zero.stage3 import (
     DeepSpeedZeroOptimizer_Stage3 as Stage3,
 )
@@ -26,8 +27,57 @@ from deepspeed.utils import (
     safe_get_local_optimizer_state, safe_set_local_fp32_param,
 )
 
+from adapter_memory import FULL, GRAD_FULL, GRAD_SHARD, SHARD, states_of
 from adapter_models import STATES, make_optimizer, numel, weights_of
-from adapter_torch import Engine, Piece, dtypes_of, main
+from adapter_ranks import main
+from adapter_torch import Engine, Piece, dtypes_of
+
+
+# Where ZeRO-3 makes and gives back what it holds. It runs ahead where its
+# buckets say so, which are turned off.
+WATCHED = ((Coordinator, "fetch_sub_module"),
+           (Coordinator, "release_sub_module"),
+           (Stage3, "backward_prologue"),
+           (Stage3, "reduce_ready_partitions_and_remove_grads"),
+           (Stage3, "independent_gradient_partition_epilogue"),
+           (Stage3, "backward_epilogue"),
+           (Stage3, "step"))
+MEASURED = ["live-bytes", "late-states"] if \
+    all(hasattr(owner, name) for owner, name in WATCHED) else []
+
+
+def owned_by(stage3, weights):
+    """(kind, tensor, live bytes). Masters are the shards themselves, unless
+    those have 16 bits; gradients have a buffer at all times, which is live from
+    the first reduction on until a step."""
+    shards = [w.ds_tensor for w in weights]
+    storages = {shard.untyped_storage() for shard in shards}
+    masters = [w for w in stage3.fp32_partitioned_groups_flat
+               if w.untyped_storage() not in storages]
+    for shard in shards + masters:
+        yield SHARD, shard, shard.nbytes
+    for w in weights:
+        if w.ds_status == ZeroParamStatus.AVAILABLE:
+            yield FULL, w.data, w.nbytes
+        if w.grad is not None:
+            yield GRAD_FULL, w.grad, w.grad.nbytes
+    buffer = stage3.grad_partitions_flat_buffer
+    yield GRAD_SHARD, buffer, buffer.nbytes if stage3.has_gradients else 0
+    for w in stage3.fp32_partitioned_groups_flat:
+        if w.grad is not None:
+            yield GRAD_SHARD, w.grad, w.grad.nbytes
+
+
+def follow_gradients():
+    Stage3.has_gradients = False
+    for name, value in (("partition_grads", True), ("step", False)):
+
+        def call(self, *args, real=getattr(Stage3, name), value=value, **named):
+            result = real(self, *args, **named)
+            self.has_gradients = value
+            return result
+
+        setattr(Stage3, name, call)
 
 
 class Part(Piece):
@@ -83,7 +133,9 @@ class Zero3(Engine):
         "fold-any", "workload-mlp", "workload-linear", "wrap-layer",
         "frozen", "recompute",
         "bf16", "precision-bf16", "precision-bf16r",
+        *MEASURED,
     ]
+    engine = inner = weights = None
 
     def open(self, life):
         deepspeed.utils.logger.setLevel(logging.ERROR)
@@ -121,7 +173,7 @@ class Zero3(Engine):
         self.weights = weights_of(plain)
         for p, w in self.weights.items():
             w.unit = case.unit_of(p)
-        engine, self.inner, _, _ = deepspeed.initialize(
+        self.engine, self.inner, _, _ = deepspeed.initialize(
             model=plain, optimizer=inner, dist_init_required=False, config={
                 "train_micro_batch_size_per_gpu": samples,
                 "gradient_accumulation_steps": len(case.sync),
@@ -143,7 +195,7 @@ class Zero3(Engine):
             life.groups[w.ds_process_group] = "shard"
         if dtypes_of(case, 0) is not None:
             self.fill_masters(life)
-        return engine
+        return self.engine
 
     def fill_masters(self, life):
         """DeepSpeed casts a model to 16 bits first, and makes its float32
@@ -168,6 +220,23 @@ class Zero3(Engine):
         life.model.backward(loss, scale_wrt_gas=False)
         if life.look.microbatch + 1 < len(life.case.sync):
             life.model.step()  # it counts microbatches by these
+
+    # What of it is live.
+
+    def watch(self, memory):
+        follow_gradients()
+        for owner, name in WATCHED:
+            setattr(owner, name, memory.inside(getattr(owner, name)))
+
+    def owned(self, life):
+        if life.model is not None:
+            yield from owned_by(self.inner, self.weights.values())
+            yield from states_of(life, self.inner.optimizer)
+
+    def leave(self):
+        if self.engine is not None:
+            self.engine.destroy()
+        self.engine = self.inner = self.weights = None
 
     def pieces(self, life):
         case = life.case

@@ -13,7 +13,27 @@ import fairscale
 import torch
 from fairscale.nn import FullyShardedDataParallel as Fsdp
 
-from adapter_torch import Engine, dtypes_of, main, pieces_of_flat
+from adapter_memory import STAGING, owned_by_flat, states_of
+from adapter_ranks import main
+from adapter_torch import Engine, dtypes_of, pieces_of_flat
+from flat_faults import FlatFaults
+
+
+
+# Where FairScale makes and gives back what it holds. It never runs ahead.
+WATCHED = ("_lazy_init", "_rebuild_full_params", "_free_full_params",
+           "_prep_grads_for_backward", "_post_backward_hook",
+           "_wait_for_post_backward")
+MEASURED = ["live-bytes", "late-states", "strict-memory"] if \
+    all(hasattr(Fsdp, name) for name in WATCHED) else []
+
+
+def owned_by(flat):
+    shard = getattr(flat, "_fp32_shard", flat)  # from its first forward on
+    return owned_by_flat(
+        flat, shard, (STAGING, getattr(flat, "_fp16_shard", None)),
+        [getattr(flat, "_full_param_padded", None)],
+        lambda grad: grad.numel() == shard.numel())
 
 
 class NoStream:
@@ -48,6 +68,11 @@ class FairScale(Engine):
 
     name = "fairscale-fsdp"
     version = fairscale.__version__
+    faults = FlatFaults(
+        flats=lambda module, *_: module.params,
+        free=(Fsdp, "_free_full_params"), end=(Fsdp, "_wait_for_post_backward"),
+        reduce=(Fsdp, "_post_backward_hook"),
+        shard=(Fsdp, "_shard_parameters_")).all()
     claims = [
         "flat", "full-shard", "shard-grad-op", "keep-root", "reshard-root",
         "no-sync", "eval", "again", "unshard-all", "sgd", "momentum", "adamw", "fold-any",
@@ -56,6 +81,7 @@ class FairScale(Engine):
         "frozen", "thaw", "shared", "recompute", "scripts",
         # Pending sums have the dtype of parameters.
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-fp16",
+        *MEASURED,
     ]
 
     def open(self, life):
@@ -105,6 +131,20 @@ class FairScale(Engine):
 
     def summon(self, life):
         return life.model.summon_full_params()
+
+    # What of it is live.
+
+    def watch(self, memory):
+        for name in WATCHED:
+            setattr(Fsdp, name, memory.inside(getattr(Fsdp, name)))
+
+    def owned(self, life):
+        modules = life.model.modules() if life.model is not None else ()
+        for module in modules:
+            if isinstance(module, Fsdp):
+                for flat in module.params:
+                    yield from owned_by(flat)
+        yield from states_of(life)
 
     def pieces(self, life):
         found = []

@@ -10,7 +10,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.parallel.distributed import _BucketCapacityConfig
 
 from adapter_models import numel, weights_of
-from adapter_torch import Engine, Piece, main
+from adapter_ranks import main
+from adapter_torch import Engine, Piece
 
 
 class Ddp(Engine):

@@ -2,6 +2,7 @@
 """PyTorch FSDP1 (FullyShardedDataParallel) as an engine of the suite."""
 
 import warnings
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -9,9 +10,14 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
 from torch.distributed.fsdp import MixedPrecision, ShardingStrategy
 from torch.distributed.fsdp import _runtime_utils, _unshard_param_utils
+from torch.distributed.fsdp import fully_sharded_data_parallel
+from torch.distributed.fsdp._flat_param import FlatParamHandle
 from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 
-from adapter_torch import Engine, Piece, dtypes_of, main, pieces_of_flat
+from adapter_memory import FULL, STAGING, owned_by_flat, states_of
+from adapter_ranks import main
+from adapter_torch import Engine, Piece, dtypes_of, pieces_of_flat
+from flat_faults import FlatFaults
 
 STRATEGY = {
     "full-shard": ShardingStrategy.FULL_SHARD,
@@ -24,6 +30,32 @@ WITHOUT_RESHARD = {"full-shard": "shard-grad-op",
                    "hybrid-shard": "hybrid-shard-zero2"}
 
 
+# Where FSDP1 makes and gives back what it holds. In a backward one unit is
+# prefetched (BACKWARD_PRE); in a forward another one, where a case asks for it.
+WATCHED = ("_root_pre_forward", "_pre_forward", "_post_forward", "_unshard",
+           "_reshard", "_pre_backward_hook", "_post_backward_hook",
+           "_post_backward_reshard_only_hook", "_post_backward_final_callback",
+           "_reduce_grad_no_shard")
+MEASURED = ["live-bytes", "late-states", "prefetch", "ahead-1"] if \
+    all(hasattr(_runtime_utils, name) for name in WATCHED) else []
+
+
+def owned_by(handle):
+    flat, sharded = handle.flat_param, handle.uses_sharded_strategy
+    shard = getattr(flat, "_local_shard", flat)  # from its first forward on
+
+    def is_reduced(grad):
+        return grad.numel() == shard.numel() if sharded else \
+            handle.reduced() is grad.untyped_storage()
+
+    return owned_by_flat(
+        flat, shard,
+        (STAGING if sharded else FULL, getattr(flat, "_mp_shard", None)),
+        [getattr(flat, name, None)
+         for name in ("_full_param_padded", "_full_prec_full_param_padded")],
+        is_reduced)
+
+
 def policy(case):
     """Inputs are left alone: the models compute in float32."""
     dtypes = dtypes_of(case, 0)
@@ -34,11 +66,27 @@ def policy(case):
                           cast_root_forward_inputs=False)
 
 
+def reduced_in_place(reduce):
+    """Of what is not sharded the gradient is one thing before it is reduced
+    and another behind that."""
+    def call(state, handle):
+        reduce(state, handle)
+        handle.reduced = weakref.ref(handle.flat_param.grad.untyped_storage())
+
+    return call
+
+
 class Fsdp1(Engine):
     """PyTorch FSDP1 (FullyShardedDataParallel)."""
 
     # The root is never resharded after its forward: no claim reshard-root.
     name = "pytorch-fsdp1"
+    faults = FlatFaults(
+        flats=lambda *args: [args[-1].flat_param],  # the last is a handle
+        free=(FlatParamHandle, "_free_unsharded_flat_param"),
+        end=(_runtime_utils, "_post_backward_final_callback"),
+        reduce=(_runtime_utils, "_reduce_grad"),
+        shard=(FlatParamHandle, "shard")).all()
     claims = [
         "flat", "full-shard", "shard-grad-op", "no-shard", "hybrid-shard",
         "hybrid-shard-zero2", "keep-root", "no-sync", "eval", "again",
@@ -49,6 +97,7 @@ class Fsdp1(Engine):
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
         "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale",
+        *MEASURED,
     ]
 
     def open(self, life):
@@ -113,6 +162,7 @@ class Fsdp1(Engine):
             return Fsdp(module, sharding_strategy=STRATEGY[name],
                         device_mesh=self.mesh, mixed_precision=policy(case),
                         use_orig_params=self.keeps_parameters,
+                        forward_prefetch=case.prefetch_forward > 0,
                         device_id=torch.device(life.device))
 
         for unit, module in plain.unit_modules.items():
@@ -153,6 +203,26 @@ class Fsdp1(Engine):
         """GradScaler alone lets ranks disagree about infinities."""
         return ShardedGradScaler(life.device, process_group=dist.group.WORLD,
                                  **options)
+
+    # What of it is live.
+
+    def watch(self, memory):
+        FlatParamHandle.reduced = tuple  # of none
+        _runtime_utils._reduce_grad_no_shard = reduced_in_place(
+            _runtime_utils._reduce_grad_no_shard)
+        for name in WATCHED:
+            watched = memory.inside(getattr(_runtime_utils, name))
+            for module in (_runtime_utils, _unshard_param_utils,
+                           fully_sharded_data_parallel):
+                if hasattr(module, name):
+                    setattr(module, name, watched)
+
+    def owned(self, life):
+        modules = life.model.modules() if life.model is not None else ()
+        for module in modules:
+            if isinstance(module, Fsdp) and module._handle is not None:
+                yield from owned_by(module._handle)
+        yield from states_of(life)
 
     def pieces(self, life):
         handles = {m._handle.unit: m._handle for m in life.model.modules()

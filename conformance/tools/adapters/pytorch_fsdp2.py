@@ -13,9 +13,12 @@ from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
     FSDPParamGroup,
 )
 
-from adapter_memory import FULL, GRAD_FULL, GRAD_SHARD, OPTIM, SHARD, local
+from adapter_memory import (
+    FULL, GRAD_FULL, GRAD_SHARD, SHARD, local, states_of,
+)
+from adapter_ranks import main
 from adapter_script import ALL
-from adapter_torch import STATES, Engine, Piece, dtypes_of, main
+from adapter_torch import Engine, Piece, dtypes_of
 from fsdp2_faults import FAULTS
 
 
@@ -64,15 +67,6 @@ def owned_by(group):
     if group._partial_reduce_output is not None:
         g = group._partial_reduce_output
         yield GRAD_SHARD, g, g.nbytes
-
-
-def states_of(life):
-    """A count of steps is no state, but allocated."""
-    for state in life.optimizer.state.values():
-        for name, value in state.items():
-            if isinstance(value, torch.Tensor):
-                is_state = name in STATES[life.case.optimizer]
-                yield OPTIM, value, local(value).nbytes if is_state else 0
 
 
 class Fsdp2(Engine):
@@ -231,8 +225,7 @@ class Fsdp2(Engine):
             if isinstance(module, FSDPModule):
                 for group in module._get_fsdp_state()._fsdp_param_groups:
                     yield from owned_by(group)
-        if life.optimizer is not None:
-            yield from states_of(life)
+        yield from states_of(life)
 
     def leave(self):
         self.units = self.knobs = None

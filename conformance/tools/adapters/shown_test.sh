@@ -17,11 +17,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/shown" || exit 1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 bad=0
-[ $# -gt 0 ] || set -- fsdp*.py keeps*.py fairscale*.py
+[ $# -gt 0 ] || set -- fsdp*.py keeps*.py fairscale*.py zero3*.py
 for script; do
-    if [[ $script = fairscale* ]] &&
-        ! "$python" -c 'import fairscale' 2>/dev/null; then
-        echo "$script: left out, $python has no fairscale"
+    case $script in
+    fairscale*) needs=fairscale ;;
+    zero3*) needs=deepspeed ;;
+    *) needs=torch ;;
+    esac
+    if ! "$python" -c "import importlib.util as u, sys
+sys.exit(u.find_spec('$needs') is None)"; then
+        echo "$script: left out, $python has no $needs"
     elif "$python" -W ignore "$script" >"$log" 2>&1; then
         echo "$script: $(tail -n 1 "$log")"
     else

@@ -14,7 +14,7 @@ IN_A_COLLECTIVE = ", in a collective"
 
 class Player:
     """Plays passes, and records what it sees. The watcher of collectives
-    (adapter_torch.watch_collectives) calls its saw()."""
+    (adapter_look.watch_collectives) calls its saw()."""
 
     fault = None
 

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from adapter_torch import watch_collectives
+from adapter_look import watch_collectives
 from check_play import Player
 from check_record import Record
 from check_wraps import Piece, describe, named, whole, wrap_of

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""adapter_look.py - what is looked at while a rank computes: collectives,
+weights as the forward sees them, gradients as the model leaves them."""
+
+import contextlib
+
+import torch
+import torch.distributed as dist
+
+from adapter_script import edited
+
+
+def values_of(t):
+    """What a record takes of a tensor: numpy has no bfloat16."""
+    t = t.detach().cpu().clone()
+    return t.view(torch.uint16).numpy() if t.dtype == torch.bfloat16 \
+        else t.numpy()
+
+
+class Look:
+    """The eyes of the record: collectives, weights as the forward sees them,
+    gradients as the model leaves them."""
+
+    def __init__(self, case, record, fault, groups):
+        self.case, self.record, self.fault = case, record, fault
+        self.groups = groups  # process group -> "shard", "replicate"
+        self.unit = "none"  # whose collective comes next
+        self.step = self.microbatch = 0
+        self.recording = False
+        self.training = False
+        self.inside = False  # a collective that is made of others
+        self.handles = []
+        self.stale = {}
+        self.agreeing = False
+        self.edits = []  # what a script makes of a pass's local gradients
+        # Gradients are seen before anybody casts them (FSDP2 has leaves cast
+        # theirs to the dtype that pending sums have, torch's grad_dtype), and
+        # each use of a tied parameter by itself: at a view.
+        self.at_views = case.precision != "f32" or case.is_tied
+
+    def weight(self, p, w):
+        """Parameter p in a forward; what the model is to compute with."""
+        if self.at_views or self.edits:
+            w = w.view_as(w)
+        if self.training and self.fault == "stale-weight" and p == 0:
+            self.go_stale(p, w)
+        if not self.training:
+            return w
+        if self.recording and self.microbatch == 0:
+            self.saw_weight(p, w)
+        if w.requires_grad and (self.recording or self.edits):
+            self.follow(p, w)
+        return w
+
+    def saw_weight(self, p, w):
+        """In the forward, not where that is computed again."""
+        name = f"unsharded.{self.step}.0.{p}#0"
+        if name not in self.record.tensors:
+            self.record.tensor("unsharded", self.step, 0, p, 0, values_of(w))
+
+    def follow(self, p, w):
+        """What comes as its gradient in the backward of this pass."""
+        step, microbatch, edits = self.step, self.microbatch, self.edits
+        recording = self.recording
+
+        def saw(g):
+            g = edited(g, edits, self.record.rank, self.case.ranks, p,
+                       len(self.case.parameters))
+            if recording:
+                self.record.tensor("local-gradient", step, microbatch, p, 0,
+                                   values_of(g))
+            return g if edits else None
+
+        self.handles.append(w.register_hook(saw))
+
+    def go_stale(self, p, w):
+        """The second step's forward has the weights of the first."""
+        if self.step == 0:
+            self.stale[p] = w.detach().clone()
+        elif self.step == 1:
+            with torch.no_grad():
+                w.data.copy_(self.stale[p])
+
+    def end_pass(self):
+        for handle in self.handles:
+            handle.remove()
+        self.handles = []
+
+    @contextlib.contextmanager
+    def agreement(self):
+        """What is said here in at most 4 numbers is no collective of a unit."""
+        self.agreeing = True
+        yield
+        self.agreeing = False
+
+    def saw(self, kind, group, n, dtype):
+        if self.agreeing and kind == "all-reduce" and n <= 4:
+            return
+        dim = self.groups.get(group, "world")
+        name = {torch.float32: "f32", torch.bfloat16: "bf16",
+                torch.float16: "f16", torch.int32: "i32", torch.int64: "i64",
+                torch.uint8: "u8"}.get(dtype, "none")
+        self.record.collective(kind, dim, name, self.unit, n)
+
+    def spoil_input(self, t):
+        if self.fault == "bf16-reduce":
+            t.copy_(t.to(torch.bfloat16).to(t.dtype))
+
+    def spoil_output(self, t, group):
+        if self.fault == "no-average":
+            t.mul_(dist.get_world_size(group))
+
+
+def watch_collectives(look):
+    """Puts a look in front of torch.distributed's collectives, under all names
+    that versions of it have. Asynchronous ones that are spoiled are waited
+    for."""
+
+    def replaced(name, kind, pick):
+        real = getattr(dist, name, None)
+        if real is None:
+            return
+
+        def call(*args, **kwargs):
+            if look.inside:
+                return real(*args, **kwargs)
+            group = kwargs.get("group")
+            output, source, n = pick(args, kwargs)
+            look.saw(kind, group, n, source.dtype)
+            look.inside = True
+            try:
+                if kind != "all-gather":
+                    look.spoil_input(source)
+                work = real(*args, **kwargs)
+                if kind != "all-gather" and look.fault == "no-average":
+                    if work is not None:
+                        work.wait()
+                    look.spoil_output(output, group)
+                return work
+            finally:
+                look.inside = False
+
+        setattr(dist, name, call)
+
+    def argument(args, kwargs, i, *names):
+        for name in names:
+            if name in kwargs:
+                return kwargs[name]
+        return args[i]
+
+    def gather(args, kwargs):
+        source = argument(args, kwargs, 1, "input_tensor", "input", "tensor")
+        return None, source, source.numel()
+
+    def scatter(args, kwargs):
+        output = argument(args, kwargs, 0, "output", "output_tensor")
+        source = argument(args, kwargs, 1, "input", "input_tensor")
+        return output, source, output.numel()
+
+    def reduce(args, kwargs):
+        tensor = argument(args, kwargs, 0, "tensor")
+        return tensor, tensor, tensor.numel()
+
+    for name in ("all_gather_single", "all_gather_into_tensor", "all_gather",
+                 "_all_gather_base"):
+        replaced(name, "all-gather", gather)
+    for name in ("reduce_scatter_single", "reduce_scatter_tensor",
+                 "_reduce_scatter_base"):
+        replaced(name, "reduce-scatter", scatter)
+    replaced("all_reduce", "all-reduce", reduce)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""adapter_ranks.py - the processes of a case, a rank each, and the command line
+of an adapter for PyTorch."""
+
+import argparse
+import importlib
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+
+import torch
+import torch.distributed as dist
+
+from adapter_job import Case, RankRecord, read_json, write_case, write_text
+from adapter_look import watch_collectives
+from adapter_torch import Rank
+
+SECONDS_A_CASE = 180
+INTERNAL = -11  # status of a rank that raised an exception
+FAULTS = ("no-average", "same-batch", "no-sync-ignored", "bf16-reduce",
+          "no-reshard", "stale-weight")
+
+
+def rank_process(engine, case, rank, folder, store, device, fault):
+    began = time.monotonic()
+    torch.set_num_threads(1)
+    status, message, life = 0, "", None
+    try:
+        if device == "cuda":
+            torch.cuda.set_device(rank % torch.cuda.device_count())
+            torch.backends.cuda.matmul.allow_tf32 = False
+        dist.init_process_group("nccl" if device == "cuda" else "gloo",
+                                init_method=f"file://{store}", rank=rank,
+                                world_size=case.ranks)
+        life = Rank(engine, case, rank, device, fault)
+        engine.open(life)
+        engine.faults.get(fault, tuple)()
+        watch_collectives(life.look)
+        life.live()
+    except Exception:  # whatever an engine raises is a record of it
+        traceback.print_exc()
+        status, message = INTERNAL, traceback.format_exc(limit=-1)[-180:]
+    record = life.record if life else RankRecord(rank)
+    record.write(folder, status, message.replace("\n", " "),
+                 time.monotonic() - began)
+    with open(os.path.join(folder, f"entered-{rank}"), "w") as f:
+        json.dump([record.entered, record.last], f)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0 if status == 0 else 1)  # gloo's threads would be waited for
+
+
+def end_of(process, folder, rank):
+    code = process.exitcode
+    end = {"end": "returned", "exit_status": 0, "signal": 0, "collectives": 0,
+           "in_collective": False, "last_kind": "all-gather",
+           "last_unit": "none"}
+    note = os.path.join(folder, f"entered-{rank}")
+    if os.path.exists(note):
+        entered, last = read_json(note)
+        os.unlink(note)
+        end["collectives"] = entered
+        if last:
+            end["last_kind"], end["last_unit"] = last
+        end["exit_status"] = 0 if code == 0 else INTERNAL
+    elif code is None or code == -signal.SIGKILL:
+        end["end"] = "timed-out"
+    elif code < 0:
+        end["end"], end["signal"] = "signalled", -code
+    else:
+        end["end"], end["exit_status"] = "exited", code
+    return end
+
+
+def run_case(engine, case, records, device, fault):
+    folder = os.path.join(records, case.id)
+    os.makedirs(folder, exist_ok=True)
+    context = multiprocessing.get_context("fork")
+    with tempfile.TemporaryDirectory() as scratch:
+        store = os.path.join(scratch, "store")
+        ranks = [context.Process(target=rank_process,
+                                 args=(engine, case, r, folder, store, device,
+                                       fault))
+                 for r in range(case.ranks)]
+        for r in ranks:
+            r.start()
+        until = time.monotonic() + SECONDS_A_CASE
+        for r in ranks:
+            r.join(max(0.0, until - time.monotonic()))
+        for r in ranks:
+            if r.is_alive():
+                r.kill()
+                r.join()
+        write_case(folder, case, engine,
+                   [end_of(p, folder, i) for i, p in enumerate(ranks)])
+
+
+def main(engine):
+    parser = argparse.ArgumentParser(description=engine.__doc__)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument(
+        "--fault", action="append", default=[], metavar="FAULT[@CASE]",
+        help="be wrong in this way, for a test of the suite; in that case "
+        f"alone, or in all: {', '.join((*FAULTS, *engine.faults))}")
+    engine.add_options(parser)
+    parser.add_argument("verb", choices=("claims", "run"))
+    parser.add_argument("job")
+    a = parser.parse_args()
+    engine.take_options(a)
+    faults = {case: fault for fault, _, case in
+              (f.partition("@") for f in a.fault)}
+    for fault in faults.values():
+        if fault not in FAULTS and fault not in engine.faults:
+            parser.error(f"no such fault: {fault}")
+    engine.version = engine.version or torch.__version__.split("+")[0]
+    if a.verb == "claims":
+        write_text(os.path.join(a.job, "claims.json"), json.dumps({
+            "version": 1, "engine": engine.name,
+            "engine_version": engine.version, "claims": engine.claims}))
+        return
+    # Optimizers and units want it; else each rank imports it for a second.
+    importlib.import_module("torch._dynamo")
+    job = read_json(os.path.join(a.job, "cases.json"))
+    for name in job["cases"]:
+        run_case(engine, Case(os.path.join(a.job, name)), job["records"],
+                 a.device, faults.get(name, faults.get("")))
