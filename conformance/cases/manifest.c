@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 942;
+const uint32_t manifest_count = 977;
 const char manifest_sha256[] =
-    "1aabd51ad333e9e5fbc47ca88c24a3d74ba4b7f60c93391ce22a44460e6e4885";
+    "e7718592de66182e534f16608de4f368b6a24913bd838f1aaab79bac1adf5515";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
