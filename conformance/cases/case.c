@@ -99,6 +99,15 @@ const char *case_frozen_name(uint32_t frozen)
     return frozen < N_OF(name) ? name[frozen] : NULL;
 }
 
+const char *case_offload_name(uint32_t offload)
+{
+    static const char *const name[] = {
+        "none",           "offload",      "offload-optimizer",
+        "offload-params", "offload-less", "offload-some"};
+
+    return offload < N_OF(name) ? name[offload] : NULL;
+}
+
 bool case_value(const char *(*name)(uint32_t), const char *text, uint32_t *out)
 {
     for (uint32_t i = 0; name(i); i++) {
@@ -223,6 +232,9 @@ static void id_add_what_is_special(struct id *id, const struct run_case *c)
     if (c->factors != CASE_USUAL_FACTORS) {
         id_add(id, ".%s", named(case_factors_name(c->factors)));
     }
+    if (c->offload != CASE_NOT_OFFLOADED) {
+        id_add(id, ".%s", named(case_offload_name(c->offload)));
+    }
     if (c->keep_root != 0) {
         id_add(id, ".keep-root");
     }
@@ -314,6 +326,7 @@ void case_sharded(const struct run_case *c, struct run_case *out)
     out->precision = CASE_F32; /* what rests is float32 */
     out->data = c->data == WORKLOAD_EXACT16 ? WORKLOAD_EXACT : c->data;
     out->factors = CASE_USUAL_FACTORS;
+    out->offload = CASE_NOT_OFFLOADED;
     out->lr = case_default_lr(out);
     out->weight_decay = out->divide_factor = 0.0f;
     out->prefetch_forward = out->prefetch_backward = 0;
@@ -351,8 +364,8 @@ bool case_is_weighed(const struct run_case *c)
 
     return (large || lasting) && c->scenario == CASE_TRAIN &&
            c->precision == CASE_F32 && c->factors == CASE_USUAL_FACTORS &&
-           c->prefetch_forward == 0 && c->prefetch_backward == 0 &&
-           c->reduces_in_flight == 0;
+           c->offload == CASE_NOT_OFFLOADED && c->prefetch_forward == 0 &&
+           c->prefetch_backward == 0 && c->reduces_in_flight == 0;
 }
 
 /* Whoever loads has another mesh and other units; under the wrap by hand also
@@ -427,6 +440,20 @@ bool case_is_tied(const struct run_case *c)
            (strcmp(c->workload, "graph") == 0 && c->size[0] == 't');
 }
 
+uint32_t case_offload_of_unit(const struct run_case *c, uint32_t unit)
+{
+    static const uint32_t less[] = {0, 2,
+                                    FSDP_OFFLOAD_OWN | FSDP_OFFLOAD_OPTIMIZER,
+                                    FSDP_OFFLOAD_OWN | FSDP_OFFLOAD_PARAMS};
+    static const uint32_t some[] = {
+        1, 0, FSDP_OFFLOAD_OWN | FSDP_OFFLOAD_PARAMS,
+        FSDP_OFFLOAD_OWN | FSDP_OFFLOAD_ALL | FSDP_OFFLOAD_OPTIMIZER};
+
+    return c->offload == CASE_OFFLOAD_LESS   ? less[unit % N_OF(less)]
+           : c->offload == CASE_OFFLOAD_SOME ? some[unit % N_OF(some)]
+                                             : 0;
+}
+
 uint32_t case_shard_degree(const struct run_case *c)
 {
     return c->replicas != 0 ? c->ranks / c->replicas : 0;
@@ -434,9 +461,16 @@ uint32_t case_shard_degree(const struct run_case *c)
 
 void case_options(const struct run_case *c, struct fsdp_options *out)
 {
+    static const uint32_t offload[CASE_N_OFFLOADS] = {
+        [CASE_OFFLOAD_ALL] = FSDP_OFFLOAD_ALL,
+        [CASE_OFFLOAD_OPTIMIZER] = FSDP_OFFLOAD_OPTIMIZER,
+        [CASE_OFFLOAD_PARAMS] = FSDP_OFFLOAD_PARAMS,
+        [CASE_OFFLOAD_LESS] = FSDP_OFFLOAD_OPTIMIZER | FSDP_OFFLOAD_PARAMS};
+
     memset(out, 0, sizeof(*out));
     out->size = sizeof(*out);
     out->layout = c->layout;
+    out->offload = c->offload < CASE_N_OFFLOADS ? offload[c->offload] : 0;
     out->fold = c->fold;
     out->reshard_after_forward =
         c->strategy == CASE_FULL_SHARD || c->strategy == CASE_HYBRID_SHARD;

@@ -105,13 +105,24 @@ enum case_factors {
     CASE_N_FACTORS = 7,
 };
 
+/* What units have on the host. Ids leave out nothing. */
+enum case_offload {
+    CASE_NOT_OFFLOADED = 0,
+    CASE_OFFLOAD_ALL = 1,
+    CASE_OFFLOAD_OPTIMIZER = 2,
+    CASE_OFFLOAD_PARAMS = 3,
+    CASE_OFFLOAD_LESS = 4, /* all, but for what three of four units say */
+    CASE_OFFLOAD_SOME = 5, /* nothing, but for what three of four units say */
+    CASE_N_OFFLOADS = 6,
+};
+
 enum {
     CASE_MAX_MICROBATCHES = 4,
     CASE_MAX_RANKS = 512,
     /* A world of more has the cases of large_worlds.txt alone. */
     CASE_USUAL_RANKS = 64,
     CASE_MAX_STEPS = 100000,
-    CASE_SCRIPT_NAME_BYTES = 24,
+    CASE_SCRIPT_NAME_BYTES = 28,
     CASE_MAX_AHEAD = 64, /* of the three options that let an engine run ahead */
     /* Of a microbatch under FSDP_FOLD_TREE: 8 in the worlds that divide them,
      * and otherwise 64 (case_grains). */
@@ -143,6 +154,7 @@ struct run_case {
     uint32_t precision; /* enum case_precision */
     uint32_t frozen;    /* enum workload_frozen */
     uint32_t factors;   /* enum case_factors */
+    uint32_t offload;   /* enum case_offload */
     uint32_t steps;
     uint32_t recorded_steps; /* tensors are recorded for steps [0, this) */
     /* SCRIPT: which; else empty. It stands in ids in the scenario's place. */
@@ -172,6 +184,7 @@ const char *case_recompute_name(uint32_t recompute);
 const char *case_frozen_name(uint32_t frozen);
 const char *case_precision_name(uint32_t precision);
 const char *case_factors_name(uint32_t factors);
+const char *case_offload_name(uint32_t offload);
 
 /* The value that one of the functions above gives this name to. */
 bool case_value(const char *(*name)(uint32_t), const char *text, uint32_t *out);
@@ -253,6 +266,10 @@ bool case_is_tied(const struct run_case *c);
 
 /* Whether its model has buffers. */
 bool case_has_buffers(const struct run_case *c);
+
+/* What a unit says of its offload (model.h); 0: nothing, as all say where units
+ * do not differ. */
+uint32_t case_offload_of_unit(const struct run_case *c, uint32_t unit);
 
 /* The options that an engine is given for c. (The extents of its mesh are
  * {replicas, case_shard_degree}.) */

@@ -331,7 +331,8 @@ bool axes_pick(const struct case_axes *axes, const struct run_case *c,
 {
     char word[AXIS_WORD_BYTES];
 
-    if (c->precision != CASE_F32 || c->factors != CASE_USUAL_FACTORS) {
+    if (c->precision != CASE_F32 || c->factors != CASE_USUAL_FACTORS ||
+        c->offload != CASE_NOT_OFFLOADED) {
         return false; /* crossed by hand: it is no axis of pairs */
     }
     for (uint32_t a = 0; a < N_AXES; a++) {

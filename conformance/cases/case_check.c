@@ -35,9 +35,11 @@ static const char *check_names(const struct run_case *c)
         !case_wrap_name(c->wrap) || !case_fold_name(c->fold) ||
         !case_optimizer_name(c->optimizer) ||
         !case_recompute_name(c->recompute) || !case_frozen_name(c->frozen) ||
-        !case_precision_name(c->precision) || !case_factors_name(c->factors)) {
+        !case_precision_name(c->precision) || !case_factors_name(c->factors) ||
+        !case_offload_name(c->offload)) {
         return "data, scenario, strategy, layout, wrap, fold, optimizer, "
-               "recompute, precision, factors or frozen is not in its list";
+               "recompute, precision, factors, offload or frozen is not in "
+               "its list";
     }
     return NULL;
 }

@@ -251,11 +251,14 @@ static bool sums_wide(const struct run_case *c, uint32_t value)
     return case_sums_wide(c);
 }
 
+static bool offloads(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return c->offload != CASE_NOT_OFFLOADED || says(c, "! shard-offload");
+}
+
 static const char core[] =
     "core: its cases are not claimed, and the verdict is INCOMPLETE";
-static const char nothing[] =
-    "nothing: no case or requirement of this version asks for it, so that "
-    "claiming it proves nothing";
 
 const struct claim known_claims[] = {
     {"flat", CLAIM_CORE, .text = core, .asked_by = has_layout,
@@ -401,7 +404,11 @@ const struct claim known_claims[] = {
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},
-    {"offload", CLAIM_ENGINE, .text = nothing},
+    {"offload", CLAIM_ENGINE,
+     .text = "cases in which shards, gradients or states rest on the host; "
+             "`offload.*`, `error.offload`, `error.offload-no-host`; without "
+             "it `shard` must refuse that (`error.unclaimed`)",
+     .asked_by = offloads},
     {"loss-scale", CLAIM_ENGINE,
      .text = "scripts that scale the loss; `scale.*`", .asked_by = scales_loss},
     {"f32-fma", CLAIM_ENGINE,

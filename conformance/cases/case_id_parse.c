@@ -166,6 +166,7 @@ static bool read_count(struct reading *r, struct run_case *c)
     }
     return case_value(case_precision_name, word, &c->precision) ||
            case_value(case_factors_name, word, &c->factors) ||
+           case_value(case_offload_name, word, &c->offload) ||
            read_scenario(word, c);
 }
 

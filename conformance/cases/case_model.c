@@ -266,6 +266,21 @@ static int set_factors(const struct run_case *c, struct case_model *m)
     return FSDP_OK;
 }
 
+static int set_offload(const struct run_case *c, struct case_model *m)
+{
+    const uint32_t n = m->units.units.n_units;
+
+    if (c->offload < CASE_OFFLOAD_LESS) {
+        return FSDP_OK;
+    }
+    m->offload = calloc((size_t)n + 1, sizeof(*m->offload));
+    for (uint32_t u = 0; m->offload && u < n; u++) {
+        m->offload[u] = case_offload_of_unit(c, u);
+    }
+    m->units.units.offload = m->offload;
+    return m->offload ? FSDP_OK : FSDP_ERR_NOMEM;
+}
+
 int case_model_make(const struct run_case *c, const char *text,
                     uint64_t text_bytes, struct case_model *out,
                     struct fsdp_error *error)
@@ -282,6 +297,7 @@ int case_model_make(const struct run_case *c, const char *text,
         status = wrap_case(c, out->model, &out->units);
         status = status == FSDP_OK ? set_dtypes(c, out) : status;
         status = status == FSDP_OK ? set_factors(c, out) : status;
+        status = status == FSDP_OK ? set_offload(c, out) : status;
         if (status != FSDP_OK) {
             (void)refuse(error, status, "%s cannot be wrapped by %s: %s",
                          c->workload, case_wrap_name(c->wrap),
@@ -299,6 +315,7 @@ void case_model_release(struct case_model *m)
     wrap_release(&m->units);
     free(m->dtypes);
     free(m->factors);
+    free(m->offload);
     if (m->model) {
         m->model->workload->release(m->model);
     }

@@ -16,6 +16,7 @@ struct case_model {
     struct wrap_units units;
     uint32_t *dtypes; /* that units point to, if any has its own */
     float *factors;   /* likewise */
+    uint32_t *offload;
 };
 
 /* INVALID: unknown workload or size, or a config that does not fit (says what

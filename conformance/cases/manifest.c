@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 943;
+const uint32_t manifest_count = 978;
 const char manifest_sha256[] =
-    "053720f01a941adf5a767d46e15d0c9eaf275932f825810b92239adde72a1483";
+    "8f9dee8af6b694ee46e0b1402bc5c792f8923a10918e868d524edce6f4c2ca57";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

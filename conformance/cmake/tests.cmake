@@ -40,6 +40,7 @@ foreach(name arith_test half_test)
         LINK fsdp-api ${MPFR_LIBRARY} ${GMP_LIBRARY} m)
 endforeach()
 unit(conformance/include/fsdp/scaler_test.c LINK fsdp-api)
+unit(conformance/include/fsdp/kit_test.c LINK fsdp-api)
 add_executable(arith_exhaustive
     ${here}/include/fsdp/arith/arith_exhaustive.c)
 target_link_libraries(arith_exhaustive PRIVATE house fsdp-api

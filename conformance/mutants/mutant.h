@@ -79,6 +79,7 @@ struct mutant {
         const char *engine;
         bool mixed;    /* of the cases in mixed precision; else of the others */
         bool factors;  /* of those with factors; else of the others */
+        bool offload;  /* of those that are offloaded; else of the others */
         bool isolated; /* where the kernel limits what ranks may do */
     } shows;
 

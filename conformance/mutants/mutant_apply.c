@@ -225,6 +225,7 @@ static void replace_device(const struct mutant *m, struct fsdp_device *d)
     d->free = by->free ? by->free : d->free;
     d->live = by->live ? by->live : d->live;
     d->dead = by->dead ? by->dead : d->dead;
+    d->copy = by->copy ? by->copy : d->copy;
     d->run = by->run ? by->run : m->op ? changing_op : d->run;
     d->wait = by->wait ? by->wait : d->wait;
     d->sync = by->sync ? by->sync : d->sync;

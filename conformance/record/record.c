@@ -132,6 +132,7 @@ void record_rank_release(struct record_rank *rank)
     free(rank->memory.after_step);
     free(rank->memory.allocations);
     free(rank->memory.launches);
+    free(rank->memory.hosted);
     free(rank->memory.moment);
     free(rank->answer);
     free(rank->flights.flight);

@@ -111,12 +111,15 @@ struct record_sequence {
 /* Kinds that records have always had; of one behind them that nothing is live
  * of, nothing is written. */
 enum {
-    RECORD_KINDS = FSDP_ACTIVATION + 1
+    RECORD_KINDS = FSDP_ACTIVATION + 1,
+    /* Behind those of the device the same of the host: RECORD_HOST + kind. */
+    RECORD_HOST = FSDP_N_KINDS,
+    RECORD_N_KINDS = 2 * FSDP_N_KINDS,
 };
 
 /* Live bytes at rest, by kind. */
 struct record_rest {
-    uint64_t live[FSDP_N_KINDS];
+    uint64_t live[RECORD_N_KINDS];
 };
 
 /* A moment of the timeline: the fullest one from the point before to the end
@@ -124,7 +127,7 @@ struct record_rest {
 struct record_moment {
     uint32_t point;  /* enum fsdp_point, or one of those below */
     uint32_t module; /* of a point of a module; else 0 */
-    uint64_t live[FSDP_N_KINDS];
+    uint64_t live[RECORD_N_KINDS];
 };
 enum {
     RECORD_POINT_STEP = 9,      /* fsdp_engine.step */
@@ -132,11 +135,20 @@ enum {
 };
 const char *record_point_name(uint32_t point); /* "pre-forward" */
 
+/* What an engine did with the host that it was given: how often, and how much,
+ * it copied between the storage of its device and that of the host, and how
+ * many elements its optimizer has stepped on either. */
+struct record_hosted {
+    uint64_t to_device, to_device_bytes;
+    uint64_t to_host, to_host_bytes;
+    uint64_t stepped_on_device, stepped_on_host;
+};
+
 struct record_memory {
-    uint64_t peak[FSDP_N_KINDS]; /* bytes live at once, of each kind alone */
-    uint64_t peak_parameters;    /* PARAM_SHARD + PARAM_FULL */
-    uint64_t peak_engine;        /* all kinds but ACTIVATION */
-    uint64_t peak_storage;       /* allocated by the engine */
+    uint64_t peak[RECORD_N_KINDS]; /* bytes live at once, of each kind alone */
+    uint64_t peak_parameters;      /* PARAM_SHARD + PARAM_FULL */
+    uint64_t peak_engine;          /* all kinds of the device but ACTIVATION */
+    uint64_t peak_storage;         /* allocated by the engine there */
     uint64_t peak_live_over_storage; /* most that live exceeded storage by */
     uint64_t dirty_padding; /* elements of padding on the wire that were not
                                +0 */
@@ -151,6 +163,7 @@ struct record_memory {
     uint64_t left_live, left_storage; /* after destroy and close */
     uint64_t *allocations;            /* [n_steps], by the engine */
     uint64_t *launches;               /* [n_steps]: operators it ran */
+    struct record_hosted *hosted;     /* [n_steps]; NULL: there were none */
     /* Of the second step, or of the first if it is the only one. Records that
      * were made earlier have it of rank 0 alone, adapters' have none. */
     uint32_t n_moments;

@@ -15,10 +15,11 @@
 static bool within(struct record_json *j, struct record_field at,
                    const struct record_memory *m, const uint64_t *live)
 {
-    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+    for (uint32_t k = 0; k < RECORD_N_KINDS; k++) {
         if (live[k] > m->peak[k]) {
-            return record_refuse(j, at, "more %s than the peak of that kind",
-                                 record_kind_name(k));
+            return record_refuse(j, at, "more %s%s than the peak of that kind",
+                                 record_kind_name(k % FSDP_N_KINDS),
+                                 k < RECORD_HOST ? "" : " on the host");
         }
     }
     return true;

@@ -73,6 +73,11 @@ static bool is_usual(const void *base)
     return ((const struct run_case *)base)->factors == CASE_USUAL_FACTORS;
 }
 
+static bool is_not_offloaded(const void *base)
+{
+    return ((const struct run_case *)base)->offload == CASE_NOT_OFFLOADED;
+}
+
 static bool read_script(struct record_json *j, struct record_field at,
                         json_t *v, const struct record_row *row, void *base)
 {
@@ -160,6 +165,8 @@ static const struct record_row run_case_rows[] = {
      .optional = true, .absent = is_f32},
     {"factors", &record_name, AT(factors), .name = case_factors_name,
      .optional = true, .absent = is_usual},
+    {"offload", &record_name, AT(offload), .name = case_offload_name,
+     .optional = true, .absent = is_not_offloaded},
     {"script", &script_text_or_name, AT(script), .optional = true,
      .absent = plays_none},
 };

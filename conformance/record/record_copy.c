@@ -92,6 +92,10 @@ static int copy_rank(const struct record_rank *from, struct record_spill *spill,
                                      sizeof(*to->memory.allocations), &status);
     to->memory.launches = copy_of(from->memory.launches, from->n_steps,
                                   sizeof(*to->memory.launches), &status);
+    if (from->memory.hosted) {
+        to->memory.hosted = copy_of(from->memory.hosted, from->n_steps,
+                                    sizeof(*to->memory.hosted), &status);
+    }
     to->memory.moment = copy_of(from->memory.moment, from->memory.n_moments,
                                 sizeof(*to->memory.moment), &status);
     to->answer =

@@ -181,7 +181,7 @@ static const struct record_row number = {.type = &record_u64,
 static const struct record_row rest = {.type = &record_array,
                                        .room = sizeof(struct record_rest),
                                        .least = RECORD_KINDS,
-                                       .most = FSDP_N_KINDS,
+                                       .most = RECORD_N_KINDS,
                                        .each = &number};
 
 #define AT(member) RECORD_AT(struct record_moment, member)
@@ -189,12 +189,40 @@ static const struct record_row moment_rows[] = {
     {"point", &record_name, AT(point), .name = record_point_name},
     {"module", &record_u32, AT(module)},
     {"live", &record_array, AT(live), .least = RECORD_KINDS,
-     .most = FSDP_N_KINDS, .each = &number},
+     .most = RECORD_N_KINDS, .each = &number},
 };
 #undef AT
 static const struct record_table moment_table = {
     RECORD_ROWS(moment_rows), .size = sizeof(struct record_moment),
     .tuple = true};
+
+#define AT(member) RECORD_AT(struct record_hosted, member)
+static const struct record_row hosted_rows[] = {
+    {"to_device", &record_u64, AT(to_device)},
+    {"to_device_bytes", &record_u64, AT(to_device_bytes)},
+    {"to_host", &record_u64, AT(to_host)},
+    {"to_host_bytes", &record_u64, AT(to_host_bytes)},
+    {"stepped_on_device", &record_u64, AT(stepped_on_device)},
+    {"stepped_on_host", &record_u64, AT(stepped_on_host)},
+};
+#undef AT
+static const struct record_table hosted_table = {
+    RECORD_ROWS(hosted_rows), .size = sizeof(struct record_hosted),
+    .tuple = true};
+
+static bool hosts_nothing(const void *base)
+{
+    const struct record_rank *const r = base;
+
+    for (uint32_t t = 0; r->memory.hosted && t < r->n_steps; t++) {
+        const struct record_hosted *const h = &r->memory.hosted[t];
+
+        if (h->to_device || h->to_host || h->stepped_on_host) {
+            return false;
+        }
+    }
+    return true;
+}
 
 static bool freezes_cleanly(const void *base)
 {
@@ -205,7 +233,7 @@ static bool freezes_cleanly(const void *base)
 #define LIST(member, n) RECORD_LIST(struct record_rank, member, n)
 static const struct record_row memory_rows[] = {
     {"peak", &record_array, AT(memory.peak), .least = RECORD_KINDS,
-     .most = FSDP_N_KINDS, .each = &number},
+     .most = RECORD_N_KINDS, .each = &number},
     {"peak_parameters", &record_u64, AT(memory.peak_parameters)},
     {"peak_engine", &record_u64, AT(memory.peak_engine)},
     {"peak_storage", &record_u64, AT(memory.peak_storage)},
@@ -220,13 +248,16 @@ static const struct record_row memory_rows[] = {
     {"process_growth", &record_u64, AT(memory.process_growth)},
     {"new_channels", &record_u32, AT(memory.new_channels)},
     {"after_shard", &record_array, AT(memory.after_shard.live),
-     .least = RECORD_KINDS, .most = FSDP_N_KINDS, .each = &number},
+     .least = RECORD_KINDS, .most = RECORD_N_KINDS, .each = &number},
     {"after_step", &record_list, LIST(memory.after_step, n_steps),
      .bounds = as_many_as_steps, .each = &rest, .line = "\n   "},
     {"allocations", &record_list, LIST(memory.allocations, n_steps),
      .bounds = as_many_as_steps, .each = &number},
     {"launches", &record_list, LIST(memory.launches, n_steps),
      .bounds = as_many_as_steps, .each = &number},
+    {"hosted", &record_list, LIST(memory.hosted, n_steps),
+     .bounds = as_many_as_steps, .table = &hosted_table, .line = "\n   ",
+     .optional = true, .absent = hosts_nothing},
     {"timeline", &record_list, LIST(memory.moment, memory.n_moments),
      .most = RECORD_MAX_MOMENTS, .table = &moment_table, .line = "\n   "},
 };

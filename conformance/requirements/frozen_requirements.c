@@ -186,9 +186,12 @@ static bool no_state_of_rank(const struct expect *e,
                                 "memory after this step is not recorded");
         }
         got = t > 0 ? &rank->memory.after_step[t - 1] : got;
-        if (got->live[FSDP_OPTIM] != want) {
-            return finding_bytes(f, at, got->live[FSDP_OPTIM], want,
-                                 "live at rest; states of what is trainable");
+        if (got->live[FSDP_OPTIM] + got->live[RECORD_HOST + FSDP_OPTIM] !=
+            want) {
+            return finding_bytes(
+                f, at,
+                got->live[FSDP_OPTIM] + got->live[RECORD_HOST + FSDP_OPTIM],
+                want, "live at rest; states of what is trainable");
         }
     }
     return true;

@@ -312,7 +312,8 @@ const struct requirement memory_peak_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_MEMORY,
-     .needs = "memory.rest-after-shard memory.rest-after-step",
+     .needs = "offload.device-rest offload.units memory.rest-after-shard "
+              "memory.rest-after-step",
      .claim = "strict-memory",
      .applies = is_strict_and_sharded,
      .check = &check_peak,
@@ -337,7 +338,7 @@ const struct requirement memory_peak_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_MEMORY,
-     .needs = "memory.rest-after-step",
+     .needs = "offload.device-rest offload.units memory.rest-after-step",
      .claim = "strict-memory",
      .applies = compare_case_strict,
      .check = &check_peak,
@@ -383,7 +384,8 @@ const struct requirement memory_peak_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_MEMORY,
-     .needs = "memory.rest-after-step memory.live-within-storage "
+     .needs = "offload.device-rest offload.units memory.rest-after-step "
+              "memory.live-within-storage "
               "memory.single-rank",
      .claim = "prefetch",
      .applies = prefetch_bound_applies,

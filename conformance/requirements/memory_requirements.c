@@ -10,8 +10,19 @@
 #include <stddef.h>
 #include <string.h>
 
+/* Nothing rests elsewhere: of the rest offload_requirements.c speaks. */
+static bool is_resident(const struct expect *e)
+{
+    return compare_case_trains(e) && !expect_is_offloaded(e);
+}
+
 static bool is_one_shard(const struct expect *e)
 {
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        if (e->unit[u].shard_on_host) {
+            return false; /* what compute sees is a copy */
+        }
+    }
     return compare_case_trains(e) && e->shards == 1 &&
            e->c->precision == CASE_F32;
 }
@@ -347,7 +358,7 @@ const struct requirement memory_requirements[] = {
      .must = 1,
      .level = LEVEL_MEMORY,
      .needs = "memory.ranges-valid",
-     .applies = compare_case_trains,
+     .applies = is_resident,
      .check = &check_each_rank,
      .rank = {rest_after_shard_of_rank, rest_after_shard_spoil}},
     {.id = "memory.rest-after-step",
@@ -357,7 +368,7 @@ const struct requirement memory_requirements[] = {
      .must = 1,
      .level = LEVEL_MEMORY,
      .needs = "memory.rest-after-shard run.shows-every-step",
-     .applies = compare_case_trains,
+     .applies = is_resident,
      .check = &check_each_rank,
      .rank = {rest_after_step_of_rank, rest_after_step_spoil}},
     {.id = "memory.no-activations-by-engine",

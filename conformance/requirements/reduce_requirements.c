@@ -162,15 +162,33 @@ static bool syncs_last(const struct expect *e)
            compare_synced_early(e) == 0;
 }
 
+/* Some unit's reduced gradients meet there. */
+static bool adds_up_on_host(const struct expect *e)
+{
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        if (e->unit[u].step_on_host && compare_synced_early(e) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool accumulates_on_host(const struct expect *e)
+{
+    return compare_case_staged(e) && adds_up_on_host(e);
+}
+
 static bool syncs_all(const struct expect *e)
 {
-    return compare_case_staged(e) && e->c->microbatches > 1 &&
+    return compare_case_staged(e) && !adds_up_on_host(e) &&
+           e->c->microbatches > 1 &&
            compare_synced_early(e) == e->c->microbatches - 1;
 }
 
 static bool syncs_some(const struct expect *e)
 {
-    return compare_case_staged(e) && compare_synced_early(e) > 0 &&
+    return compare_case_staged(e) && !adds_up_on_host(e) &&
+           compare_synced_early(e) > 0 &&
            compare_synced_early(e) < e->c->microbatches - 1;
 }
 
@@ -281,6 +299,17 @@ const struct requirement reduce_requirements[] = {
      .applies = syncs_some,
      .holds = replay_reduced_holds,
      .spoil = replay_spoil_reduced},
+    {.id = "offload.accumulates",
+     .text = "Where gradients are on the host what is reduced later in a step "
+             "is added to what is there, in order.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_REDUCE,
+     .needs = "grad.finite reduce.scale reduce.replicas-equal " REDUCE_ROUNDS,
+     .claim = "offload",
+     .applies = accumulates_on_host,
+     .holds = replay_reduced_holds,
+     .spoil = replay_spoil_reduced},
     {.id = "reduce.baseline",
      .text = "From the baseline's weights the reduced gradient equals the "
              "baseline's, bit for bit.",
@@ -288,7 +317,7 @@ const struct requirement reduce_requirements[] = {
      .must = 1,
      .level = LEVEL_REDUCE,
      .needs = "grad.local reduce.fold accumulate.no-sync accumulate.synced "
-              "accumulate.interleaved",
+              "accumulate.interleaved offload.accumulates",
      .profile = PROFILE_BITS,
      .applies = compare_case_staged,
      .holds = baseline_holds,

@@ -192,7 +192,7 @@ static bool rest_of_rank(const struct expect *e, const struct record_rank *rank,
             return finding_text(f, at,
                                 "memory after this action is not recorded");
         }
-        for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
+        for (uint32_t kind = 0; kind < RECORD_N_KINDS; kind++) {
             const uint64_t got = rank->memory.after_step[i].live[kind];
             const uint64_t want = expect_rest_of(expect_at(e, i), k, kind,
                                                  e->event[i].rest[kind]);

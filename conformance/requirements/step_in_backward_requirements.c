@@ -209,13 +209,15 @@ static uint64_t most_of_gradients(const struct expect *e)
 
         largest = bytes > largest ? bytes : largest;
     }
-    return e->peak[FSDP_GRAD_SHARD] + e->c->reduces_in_flight * largest;
+    return e->peak[FSDP_GRAD_SHARD] + e->peak[RECORD_HOST + FSDP_GRAD_SHARD] +
+           e->c->reduces_in_flight * largest;
 }
 
 static bool peak_of_rank(const struct expect *e, const struct record_rank *rank,
                          uint32_t k, struct finding *f)
 {
-    const uint64_t got = rank->memory.peak[FSDP_GRAD_SHARD];
+    const uint64_t got = rank->memory.peak[FSDP_GRAD_SHARD] +
+                         rank->memory.peak[RECORD_HOST + FSDP_GRAD_SHARD];
     const uint64_t most = most_of_gradients(e);
 
     return got <= most ||

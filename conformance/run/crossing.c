@@ -20,6 +20,7 @@ const struct crossing_row crossing_rows[CROSSING_LISTS] = {
     [CROSSING_AFTER_STEP] = LIST(memory.after_step, n_steps),
     [CROSSING_ALLOCATIONS] = LIST(memory.allocations, n_steps),
     [CROSSING_LAUNCHES] = LIST(memory.launches, n_steps),
+    [CROSSING_HOSTED] = LIST(memory.hosted, n_steps),
     [CROSSING_MOMENT] = LIST(memory.moment, memory.n_moments),
     [CROSSING_ANSWER] = LIST(answer, n_answers),
     [CROSSING_FLIGHT] = LIST(flights.flight, flights.n),

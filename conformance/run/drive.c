@@ -32,9 +32,11 @@ static int make_record(const struct run_case *c, struct record_rank *out)
     out->memory.allocations =
         calloc(c->steps + 1u, sizeof(*out->memory.allocations));
     out->memory.launches = calloc(c->steps + 1u, sizeof(*out->memory.launches));
+    out->memory.hosted = calloc(c->steps + 1u, sizeof(*out->memory.hosted));
     return out->sequence && out->loss && out->other_loss &&
                    out->step_sequence && out->memory.after_step &&
-                   out->memory.allocations && out->memory.launches
+                   out->memory.allocations && out->memory.launches &&
+                   out->memory.hosted
                ? FSDP_OK
                : FSDP_ERR_NOMEM;
 }
@@ -94,8 +96,9 @@ static void make_env(struct driver *x, struct world_rank *rank)
     x->shared_bytes = rank->shared_bytes;
 }
 
-/* The engine's own device and communicator, or the suite's device; and the
- * model's stream. `lender` lends the device to an engine that has none. */
+/* The engine's own device and communicator, or the suite's device; with it the
+ * host, which is a second one; and the model's stream. `lender` lends devices
+ * to an engine that has none. */
 static int open_engine(struct driver *x, struct fsdp_env *lender)
 {
     int status = FSDP_OK;
@@ -114,6 +117,7 @@ static int open_engine(struct driver *x, struct fsdp_env *lender)
     if (status == FSDP_OK && !x->env.device) {
         status = x->d->device_engine->open(lender);
         x->env.device = lender->device;
+        x->env.host = x->env.host ? x->env.host : lender->host;
     }
     if (status == FSDP_OK && !x->env.compute) {
         status = x->env.device->stream_open(x->env.device->self, "compute",
@@ -131,6 +135,7 @@ static void close_engine(struct driver *x, struct fsdp_env *lender)
     if (lender->engine) {
         x->d->device_engine->close(lender);
         x->env.device = NULL;
+        x->env.host = NULL;
     }
     if (x->d->engine->close) {
         x->d->engine->close(&x->env);
@@ -312,6 +317,7 @@ static int with_engine(struct driver *x)
 {
     struct fsdp_env lender = {.engine = NULL};
     const struct fsdp_device *device;
+    const struct fsdp_device *host;
     const struct fsdp_comm *comm;
     int status;
 
@@ -335,11 +341,13 @@ static int with_engine(struct driver *x)
     x->now.parameter_flags = x->flags;
     status = open_engine(x, &lender);
     device = x->env.device;
+    host = x->env.host;
     comm = x->env.comm;
     if (status == FSDP_OK) {
         status = play_recorded(x);
     }
     x->env.device = device; /* not the recorder's or the mutant's */
+    x->env.host = host;
     x->env.comm = comm;
     close_engine(x, &lender);
     wire_release(&x->wire);

@@ -289,6 +289,24 @@ static struct trace *trace_of(void *self)
     return ((struct meter_handle *)self)->meter->trace;
 }
 
+/* From storage of the one to storage of the other. */
+static void count_copy(struct meter *m, const void *to, const void *from,
+                       uint64_t bytes)
+{
+    struct meter *device = m->is_host ? m->beside : m;
+    struct meter *host = m->is_host ? m : m->beside;
+
+    if (host && find_block(device, to, bytes) &&
+        find_block(host, from, bytes)) {
+        device->hosted.to_device++;
+        device->hosted.to_device_bytes += bytes;
+    } else if (host && find_block(host, to, bytes) &&
+               find_block(device, from, bytes)) {
+        device->hosted.to_host++;
+        device->hosted.to_host_bytes += bytes;
+    }
+}
+
 static int device_copy(void *self, struct fsdp_stream *stream, void *to,
                        const void *from, uint64_t bytes)
 {
@@ -304,10 +322,30 @@ static int device_copy(void *self, struct fsdp_stream *stream, void *to,
     event = trace_begin(trace_of(self), stream, RACE_COPY, FSDP_NO_UNIT, bytes);
     status = real(self)->copy(real(self)->self, stream, to, from, bytes);
     trace_end(trace_of(self), stream, event);
+    if (status == FSDP_OK && !h->is_model && bytes > 0) {
+        count_copy(h->meter, to, from, bytes);
+    }
     if (status == FSDP_ERR_INVALID) {
         refusal_of_copy(h->meter, h->is_model, to, from, bytes);
     }
     return status;
+}
+
+/* One element of the optimizer after the other. */
+static void count_step(const struct meter_handle *h, const struct fsdp_op *op)
+{
+    struct meter *m = h->meter;
+
+    if (h->is_model ||
+        (op->kind != FSDP_OP_SGD && op->kind != FSDP_OP_MOMENTUM &&
+         op->kind != FSDP_OP_ADAMW)) {
+        return;
+    }
+    if (m->is_host) {
+        m->beside->hosted.stepped_on_host += op->dim[0];
+    } else {
+        m->hosted.stepped_on_device += op->dim[0];
+    }
 }
 
 static int device_run(void *self, struct fsdp_stream *stream,
@@ -319,6 +357,7 @@ static int device_run(void *self, struct fsdp_stream *stream,
     int status;
 
     h->meter->launches += !h->is_model;
+    count_step(h, op);
     FSDP_TRY(refusal_of_operator_ranges(h->meter, h->is_model, op));
     if (race) {
         race_operator(race, stream, op);
@@ -417,11 +456,21 @@ void meter_open(struct meter *m, const struct fsdp_device *real_device)
     open_handle(m, &m->model, true);
 }
 
+void meter_beside(struct meter *device, struct meter *host)
+{
+    device->beside = host;
+    host->beside = device;
+    host->is_host = true;
+}
+
 /* What is live at an address. */
 static void look_up(void *self, uintptr_t p, uint32_t *kind, uint32_t *unit)
 {
     const struct meter *m = self;
 
+    if (!m->is_host && m->beside) {
+        look_up(m->beside, p, kind, unit);
+    }
     for (uint32_t i = 0; i < m->n_ranges; i++) {
         const struct meter_range *x = &m->range[i];
         if (p - (uintptr_t)x->p < x->bytes) {
@@ -442,16 +491,9 @@ int meter_watch_races(struct meter *m, struct fsdp_stream *compute)
     return FSDP_OK;
 }
 
-void meter_close(struct meter *m, struct record_memory *out)
+/* What is still there, and what was held back. */
+static void give_back(struct meter *m, struct record_memory *out)
 {
-    memcpy(out->peak, m->peak, sizeof(out->peak));
-    out->peak_parameters = m->peak_parameters;
-    out->peak_engine = m->peak_engine;
-    out->peak_storage = m->peak_storage;
-    out->peak_live_over_storage = m->peak_over;
-    out->bad_ranges = m->bad_ranges;
-    out->left_live = 0;
-    out->left_storage = 0;
     for (uint32_t i = 0; i < m->n_ranges; i++) {
         out->left_live += m->range[i].bytes;
     }
@@ -459,11 +501,32 @@ void meter_close(struct meter *m, struct record_memory *out)
         out->left_storage += m->block[i].bytes;
         m->real->free(m->real->self, m->block[i].p);
     }
-    for (uint32_t i = 0; i < METER_HELD; i++) {
+    for (uint32_t i = 0; i < METER_HELD && m->real; i++) {
         m->real->free(m->real->self, m->held[i]);
     }
     free(m->block);
     free(m->range);
+}
+
+void meter_close_host(struct meter *m, struct record_memory *out)
+{
+    memcpy(out->peak + RECORD_HOST, m->peak, sizeof(m->peak));
+    raise_to(&out->peak_live_over_storage, m->peak_over);
+    out->bad_ranges += m->bad_ranges;
+    give_back(m, out);
+}
+
+void meter_close(struct meter *m, struct record_memory *out)
+{
+    memcpy(out->peak, m->peak, sizeof(m->peak));
+    out->peak_parameters = m->peak_parameters;
+    out->peak_engine = m->peak_engine;
+    out->peak_storage = m->peak_storage;
+    out->peak_live_over_storage = m->peak_over;
+    out->bad_ranges = m->bad_ranges;
+    out->left_live = 0;
+    out->left_storage = 0;
+    give_back(m, out);
     trace_close(m->trace);
     race_close(m->race);
 }

@@ -2,7 +2,8 @@
 /*
  * meter.h - the wrapped device: storage, live bytes by kind, poison.
  *
- * One meter serves two handles of the same device, the engine's and the
+ * There is one of the device, and one of the host that lies beside it. A meter
+ * serves two handles of the same device, the engine's and the
  * model's, so that ranges of both are checked against each other.
  */
 #ifndef FSDP_CTS_METER_H
@@ -58,17 +59,26 @@ struct meter {
     uint64_t launches;    /* operators that it ran, since last asked */
     /* By kind, when the engine held most since last asked; and how much. */
     uint64_t fullest[FSDP_N_KINDS], fullest_engine;
-    bool holds_nothing; /* of what is freed */
-    bool gives_room;    /* to the model, where there is a limit */
-    bool out_of_memory; /* a range could not be followed: no measurement */
+    bool holds_nothing;   /* of what is freed */
+    bool gives_room;      /* to the model, where there is a limit */
+    bool out_of_memory;   /* a range could not be followed: no measurement */
+    struct meter *beside; /* of the other memory: the host's, or the device's;
+                             NULL: there is none */
+    bool is_host;
+    /* Of the device's: what was copied between the two by the engine. */
+    struct record_hosted hosted;
 };
 
 void meter_open(struct meter *m, const struct fsdp_device *real);
+/* Copies between the two are counted. */
+void meter_beside(struct meter *device, struct meter *host);
 /* Live bytes by kind at the fullest moment since the last call; the next
  * interval begins with what is live now. */
 void meter_fullest(struct meter *m, uint64_t out[FSDP_N_KINDS]);
 /* From now on follows the order of streams, too. NOMEM. */
 int meter_watch_races(struct meter *m, struct fsdp_stream *compute);
 void meter_close(struct meter *m, struct record_memory *out);
+/* The same of the host's, after that. */
+void meter_close_host(struct meter *m, struct record_memory *out);
 
 #endif

@@ -184,6 +184,44 @@ static void unknown_buffer_dtype(struct driver *x, struct offer *o)
     o->options.buffer_dtype = 99;
 }
 
+static void offload(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.offload = FSDP_OFFLOAD_ALL;
+}
+
+/* Of the last unit only. */
+static void offload_of_unit(struct driver *x, struct offer *o)
+{
+    o->of_unit[x->units->n_units - 1] = FSDP_OFFLOAD_ALL;
+    o->units.offload = o->of_unit;
+}
+
+static void unknown_offload(struct driver *x, struct offer *o)
+{
+    (void)x;
+    o->options.offload = 1u << 9;
+}
+
+/* Not its own, and no other number that a unit may say. */
+static void unknown_offload_of_unit(struct driver *x, struct offer *o)
+{
+    offload_of_unit(x, o);
+    o->of_unit[x->units->n_units - 1] = FSDP_OFFLOAD_PARAMS;
+}
+
+static void offload_no_host(struct driver *x, struct offer *o)
+{
+    offload(x, o);
+    o->env.host = NULL;
+}
+
+static void offload_of_unit_no_host(struct driver *x, struct offer *o)
+{
+    offload_of_unit(x, o);
+    o->env.host = NULL;
+}
+
 /* All of it is one unit, if two parameters are not in one. */
 static void join(struct driver *x, struct offer *o, uint32_t p, uint32_t q)
 {
@@ -576,6 +614,12 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS] = another_factor,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS] = another_buffer,
     [SCRIPT_CALL_BACKWARD_STEP_WINDOWS] = two_windows,
+    [SCRIPT_CALL_UNCLAIMED_OFFLOAD] = offload,
+    [SCRIPT_CALL_UNCLAIMED_OFFLOAD_OF_UNIT] = offload_of_unit,
+    [SCRIPT_CALL_UNKNOWN_OFFLOAD] = unknown_offload,
+    [SCRIPT_CALL_UNKNOWN_OFFLOAD_OF_UNIT] = unknown_offload_of_unit,
+    [SCRIPT_CALL_OFFLOAD_NO_HOST] = offload_no_host,
+    [SCRIPT_CALL_OFFLOAD_OF_UNIT_NO_HOST] = offload_of_unit_no_host,
     [SCRIPT_CALL_TIED_TO_IGNORED] = tied_to_ignored,
 };
 

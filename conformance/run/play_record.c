@@ -31,6 +31,7 @@ int play_note_outside(struct driver *x)
     uint32_t ignored;
 
     (void)recorder_allocations(x->recorder);
+    (void)recorder_hosted(x->recorder);
     return mark(x, &ignored);
 }
 
@@ -44,6 +45,7 @@ int play_note_shard(struct driver *x)
     recorder_rest(x->recorder, &x->out->memory.after_shard);
     (void)recorder_allocations(x->recorder);
     (void)recorder_launches(x->recorder);
+    (void)recorder_hosted(x->recorder);
     return FSDP_OK;
 }
 
@@ -124,6 +126,7 @@ static int end_step(struct driver *x)
     recorder_rest(x->recorder, &m->after_step[x->step]);
     m->allocations[x->step] = recorder_allocations(x->recorder);
     m->launches[x->step] = recorder_launches(x->recorder);
+    m->hosted[x->step] = recorder_hosted(x->recorder);
     if (x->d->look_at_process) {
         x->has_helpers = x->has_helpers || orphans_are_there();
     }

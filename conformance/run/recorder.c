@@ -17,6 +17,7 @@ struct recorder {
     struct record_rank *out;
     const struct fsdp_env *env;
     struct meter meter;
+    struct meter host; /* of env->host; unused if there is none */
     const struct fsdp_device *real_device;
     struct fsdp_comm comm;
     const struct fsdp_comm *real_comm;
@@ -119,6 +120,12 @@ int recorder_open(struct fsdp_env *env, struct record_rank *out,
     meter_open(&r->meter, env->device);
     r->meter.env = env;
     env->device = &r->meter.engine.device;
+    if (env->host) {
+        meter_open(&r->host, env->host);
+        meter_beside(&r->meter, &r->host);
+        r->host.env = env;
+        env->host = &r->host.engine.device;
+    }
     env->comm = &r->comm;
     return FSDP_OK;
 }
@@ -135,7 +142,9 @@ void recorder_watch(struct recorder *r, struct wire *wire)
 
 int recorder_watch_races(struct recorder *r)
 {
-    return meter_watch_races(&r->meter, r->env->compute);
+    FSDP_TRY(meter_watch_races(&r->meter, r->env->compute));
+    r->host.race = r->meter.race;
+    return FSDP_OK;
 }
 
 int recorder_watch_time(struct recorder *r)
@@ -199,33 +208,44 @@ int recorder_status(const struct recorder *r)
 {
     bool followed = !r->meter.race || !r->meter.race->out_of_memory;
 
-    return r->meter.out_of_memory || !followed ? FSDP_ERR_NOMEM : FSDP_OK;
+    return r->meter.out_of_memory || r->host.out_of_memory || !followed
+               ? FSDP_ERR_NOMEM
+               : FSDP_OK;
 }
 
 void recorder_rest(const struct recorder *r, struct record_rest *out)
 {
-    memcpy(out->live, r->meter.live, sizeof(out->live));
+    memcpy(out->live, r->meter.live, sizeof(r->meter.live));
+    memcpy(out->live + RECORD_HOST, r->host.live, sizeof(r->host.live));
 }
 
 uint64_t recorder_storage(const struct recorder *r)
 {
-    return r->meter.storage;
+    return r->meter.storage + r->host.storage;
 }
 
 uint64_t recorder_allocations(struct recorder *r)
 {
-    uint64_t n = r->meter.allocations;
+    uint64_t n = r->meter.allocations + r->host.allocations;
 
-    r->meter.allocations = 0;
+    r->meter.allocations = r->host.allocations = 0;
     return n;
 }
 
 uint64_t recorder_launches(struct recorder *r)
 {
-    uint64_t n = r->meter.launches;
+    uint64_t n = r->meter.launches + r->host.launches;
 
-    r->meter.launches = 0;
+    r->meter.launches = r->host.launches = 0;
     return n;
+}
+
+struct record_hosted recorder_hosted(struct recorder *r)
+{
+    const struct record_hosted since = r->meter.hosted;
+
+    r->meter.hosted = (struct record_hosted){0};
+    return since;
 }
 
 int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
@@ -236,6 +256,7 @@ int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
     struct record_moment *grown;
 
     meter_fullest(&r->meter, moment.live);
+    meter_fullest(&r->host, moment.live + RECORD_HOST);
     if (!m) {
         return FSDP_OK;
     }
@@ -250,7 +271,7 @@ int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
 
 void recorder_hold_nothing(struct recorder *r)
 {
-    r->meter.holds_nothing = true;
+    r->meter.holds_nothing = r->host.holds_nothing = true;
 }
 
 void recorder_give_room(struct recorder *r, bool gives)
@@ -411,6 +432,7 @@ void recorder_close(struct recorder *r)
             r->meter.race->flights = (struct record_flights){0, NULL};
         }
         meter_close(&r->meter, &r->out->memory);
+        meter_close_host(&r->host, &r->out->memory);
         if (r->wire) {
             r->out->memory.dirty_padding = r->wire->dirty;
             r->out->memory.dirty_frozen = r->wire->frozen;

@@ -17,9 +17,10 @@
 struct recorder;
 struct expect;
 
-/* Wraps env->device and env->comm in place. `engine` storage and the model's
- * are told apart: recorder_model_device is the model's own handle. `out` is
- * filled as the run goes on; recorder and out outlive the engine. NOMEM. */
+/* Wraps env->device, env->host and env->comm in place. `engine` storage and the
+ * model's are told apart: recorder_model_device is the model's own handle.
+ * `out` is filled as the run goes on; recorder and out outlive the engine.
+ * NOMEM. */
 int recorder_open(struct fsdp_env *env, struct record_rank *out,
                   struct recorder **recorder);
 /* From now on what is seen crosses to another process (crossing.h), and values
@@ -62,6 +63,8 @@ uint64_t recorder_storage(const struct recorder *r);
 uint64_t recorder_allocations(struct recorder *r);
 /* Operators that the engine ran since the last call. */
 uint64_t recorder_launches(struct recorder *r);
+/* Copies between device and host by the engine since the last call. */
+struct record_hosted recorder_hosted(struct recorder *r);
 /* Appends to the timeline: live bytes at the fullest moment since the last
  * call. A call with out = NULL only forgets what was before. NOMEM. */
 int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,

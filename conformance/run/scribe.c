@@ -191,7 +191,8 @@ static void take_end(struct scribe *s, const unsigned char *p)
         s->r.races.n > RECORD_RACES ||
         s->length[CROSSING_AFTER_STEP] != s->length[CROSSING_STEP_SEQUENCE] ||
         s->length[CROSSING_ALLOCATIONS] != s->length[CROSSING_STEP_SEQUENCE] ||
-        s->length[CROSSING_LAUNCHES] != s->length[CROSSING_STEP_SEQUENCE];
+        s->length[CROSSING_LAUNCHES] != s->length[CROSSING_STEP_SEQUENCE] ||
+        s->length[CROSSING_HOSTED] != s->length[CROSSING_STEP_SEQUENCE];
     s->ended = true;
 }
 

@@ -222,8 +222,8 @@ static int send_slice(struct fsdp_sharded *s, uint32_t root,
     int status = FSDP_OK;
 
     if (s->coordinate != root) {
-        FSDP_TRY(ref_take(s, FSDP_STAGING, FSDP_NO_UNIT, x->n, FSDP_DTYPE_F32,
-                          &staging));
+        FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_STAGING, FSDP_NO_UNIT, x->n,
+                          FSDP_DTYPE_F32, &staging));
         p = staging;
     }
     if (s->shards > 1) {
@@ -245,7 +245,7 @@ static int send_slice(struct fsdp_sharded *s, uint32_t root,
     if (status == FSDP_OK) {
         status = put(s, x->entry, x->first, p, x->n);
     }
-    ref_drop(s, &staging);
+    ref_drop(s, REF_DEVICE, &staging);
     return status;
 }
 

@@ -82,7 +82,8 @@ int ref_scale_gradients(struct fsdp_sharded *s, float factor)
 
         if (g) {
             FSDP_TRY(ref_run(
-                s, ref_scale_op(FSDP_NO_UNIT, g, s->part[i].n, factor)));
+                s, s->unit[s->parameter[s->part[i].parameter].unit].step_at,
+                ref_scale_op(FSDP_NO_UNIT, g, s->part[i].n, factor)));
         }
     }
     return FSDP_OK;

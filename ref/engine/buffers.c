@@ -77,7 +77,7 @@ static int make(struct fsdp_sharded *s, uint32_t b)
     if (!value) {
         return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.buffer", "out of memory");
     }
-    status = ref_take(s, FSDP_BUFFER,
+    status = ref_take(s, REF_DEVICE, FSDP_BUFFER,
                       s->units->unit_of_module[model->buffer_module[b]],
                       x->numel, x->dtype, &x->data);
     if (status == FSDP_OK) {
@@ -111,7 +111,7 @@ int ref_make_buffers(struct fsdp_sharded *s, const struct fsdp_units *units)
 void ref_drop_buffers(struct fsdp_sharded *s)
 {
     for (uint32_t b = 0; s->buffer && b < s->model->n_buffers; b++) {
-        ref_drop(s, &s->buffer[b].data);
+        ref_drop(s, REF_DEVICE, &s->buffer[b].data);
     }
     free(s->buffer);
 }

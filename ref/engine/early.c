@@ -122,6 +122,6 @@ int ref_step_early(struct fsdp_sharded *s, uint32_t u)
 {
     FSDP_TRY(ref_step_unit(s, u, &s->early.how, !s->early.counted));
     s->early.counted = true;
-    ref_drop(s, &s->unit[u].grad_shard);
+    ref_drop(s, s->unit[u].step_at, &s->unit[u].grad_shard);
     return FSDP_OK;
 }

@@ -187,8 +187,8 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
     /* Two modules that share one may be in their backward at once. */
     apart = x->accumulated || x->shared || u->dtype.grad != u->dtype.accumulate;
     if (apart && !x->staging) {
-        FSDP_TRY(ref_take(s, FSDP_STAGING, x->unit, x->numel, u->dtype.grad,
-                          &x->staging));
+        FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_STAGING, x->unit, x->numel,
+                          u->dtype.grad, &x->staging));
     }
     x->fresh = true;
     *out = ref_tensor(
@@ -333,6 +333,7 @@ static const char *const claims[] = {
     "unit-factors",
     "groups-betas",
     "step-in-backward",
+    "offload",
     NULL,
 };
 

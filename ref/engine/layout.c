@@ -229,10 +229,11 @@ static int copy_parts(struct fsdp_sharded *s, uint32_t u, const struct way *w)
             lies =
                 ref_at(w->whole, w->whole_dtype,
                        (w->unpack ? x->offset : x->grad_offset) + part.first);
-            FSDP_TRY(w->unpack ? ref_convert(s, u, part.n, w->wire_dtype, sent,
-                                             w->whole_dtype, lies)
-                               : ref_convert(s, u, part.n, w->whole_dtype, lies,
-                                             w->wire_dtype, sent));
+            FSDP_TRY(w->unpack
+                         ? ref_convert(s, REF_DEVICE, u, part.n, w->wire_dtype,
+                                       sent, w->whole_dtype, lies)
+                         : ref_convert(s, REF_DEVICE, u, part.n, w->whole_dtype,
+                                       lies, w->wire_dtype, sent));
         }
     }
     return FSDP_OK;
@@ -244,7 +245,7 @@ int ref_pack(struct fsdp_sharded *s, uint32_t u)
     const struct way way = {x->grad_full, x->wire, x->dtype.accumulate,
                             x->dtype.reduce, false};
 
-    FSDP_TRY(ref_fill_zero(s, u, x->dtype.reduce, x->wire,
+    FSDP_TRY(ref_fill_zero(s, REF_DEVICE, u, x->dtype.reduce, x->wire,
                            x->grad_chunk * s->shards));
     return copy_parts(s, u, &way);
 }
@@ -262,11 +263,11 @@ int ref_initialise(struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         struct ref_unit *x = &s->unit[u];
-        FSDP_TRY(ref_take(s, FSDP_PARAM_SHARD, u, x->chunk, FSDP_DTYPE_F32,
-                          &x->shard));
+        FSDP_TRY(ref_take(s, x->shard_at, FSDP_PARAM_SHARD, u, x->chunk,
+                          FSDP_DTYPE_F32, &x->shard));
         for (uint32_t i = 0; i < s->n_states; i++) {
-            FSDP_TRY(ref_take(s, FSDP_OPTIM, u, x->n_states, FSDP_DTYPE_F32,
-                              &x->state[i]));
+            FSDP_TRY(ref_take(s, x->step_at, FSDP_OPTIM, u, x->n_states,
+                              FSDP_DTYPE_F32, &x->state[i]));
         }
     }
     return ref_fill_initial(s);
@@ -278,10 +279,11 @@ int ref_fill_initial(struct fsdp_sharded *s)
 
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         struct ref_unit *x = &s->unit[u];
-        FSDP_TRY(ref_fill_zero(s, u, FSDP_DTYPE_F32, x->shard, x->chunk));
+        FSDP_TRY(ref_fill_zero(s, x->shard_at, u, FSDP_DTYPE_F32, x->shard,
+                               x->chunk));
         for (uint32_t i = 0; i < s->n_states; i++) {
-            FSDP_TRY(
-                ref_fill_zero(s, u, FSDP_DTYPE_F32, x->state[i], x->n_states));
+            FSDP_TRY(ref_fill_zero(s, x->step_at, u, FSDP_DTYPE_F32,
+                                   x->state[i], x->n_states));
         }
     }
     FSDP_TRY(d->wait(d->self, NULL, s->env->compute, 0, "fill->copy"));

@@ -204,9 +204,9 @@ static void what_is_packed_comes_back(void **state)
         back[i] = -1.0f;
     }
     assert_int_equal(ref_open(&x.env), FSDP_OK);
-    assert_int_equal(
-        ref_take(&x.s, FSDP_STAGING, 0, 24, FSDP_DTYPE_F32, &x.unit.wire),
-        FSDP_OK);
+    assert_int_equal(ref_take(&x.s, REF_DEVICE, FSDP_STAGING, 0, 24,
+                              FSDP_DTYPE_F32, &x.unit.wire),
+                     FSDP_OK);
     memset(x.unit.wire, 0xff, sizeof(wire));
     x.unit.dtype.accumulate = x.unit.dtype.reduce = FSDP_DTYPE_F32;
     x.unit.grad_full = whole;
@@ -224,7 +224,7 @@ static void what_is_packed_comes_back(void **state)
         assert_true(fsdp_load(FSDP_DTYPE_BF16, x.unit.wire, (uint64_t)i) ==
                     wire[i]);
     }
-    ref_drop(&x.s, &x.unit.wire);
+    ref_drop(&x.s, REF_DEVICE, &x.unit.wire);
     ref_close(&x.env);
 }
 

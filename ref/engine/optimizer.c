@@ -105,8 +105,11 @@ static int step_part(struct fsdp_sharded *s, const struct ref_part *part,
     for (uint32_t i = 0; i < s->n_states; i++) {
         state[i] = x->state[i] + part->state;
     }
-    return ref_run(s, ref_optimizer_op(&h, part->n, x->grad_shard + part->grad,
-                                       x->shard + part->local, state));
+    return ref_run(
+        s, x->step_at,
+        ref_optimizer_op(&h, part->n, x->grad_shard + part->grad,
+                         (x->brought ? x->brought : x->shard) + part->local,
+                         state));
 }
 
 /* Of a beta over so many steps, until it stays what it is: a checkpoint may
@@ -151,6 +154,32 @@ void ref_set_own_steps(struct fsdp_sharded *s, uint32_t p, uint64_t steps)
     x->numbers.power[1] = product(x->numbers.beta2, steps);
 }
 
+/* A shard is where its step is made; and back where it rests. */
+static int bring_shard(struct fsdp_sharded *s, uint32_t u)
+{
+    struct ref_unit *x = &s->unit[u];
+
+    if (x->shard_at == x->step_at) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(ref_take(s, x->step_at, FSDP_STAGING, u, x->chunk, FSDP_DTYPE_F32,
+                      &x->brought));
+    return ref_cross(s, x->step_at, x->chunk * sizeof(*x->shard), x->shard,
+                     x->brought);
+}
+
+static int return_shard(struct fsdp_sharded *s, uint32_t u)
+{
+    struct ref_unit *x = &s->unit[u];
+
+    if (x->brought) {
+        FSDP_TRY(ref_cross(s, x->shard_at, x->chunk * sizeof(*x->shard),
+                           x->brought, x->shard));
+    }
+    ref_drop(s, x->step_at, &x->brought);
+    return FSDP_OK;
+}
+
 int ref_step_unit(struct fsdp_sharded *s, uint32_t u,
                   const struct fsdp_step *step, bool first)
 {
@@ -167,12 +196,13 @@ int ref_step_unit(struct fsdp_sharded *s, uint32_t u,
             x->steps++;
         }
     }
+    FSDP_TRY(bring_shard(s, u));
     for (uint32_t i = 0; i < s->n_parts; i++) {
         if (s->parameter[s->part[i].parameter].unit == u) {
             FSDP_TRY(step_part(s, &s->part[i], step));
         }
     }
-    return FSDP_OK;
+    return return_shard(s, u);
 }
 
 /* What has a gradient takes part. */

@@ -9,6 +9,11 @@
 #include <stddef.h>
 #include <string.h>
 
+/* Of a unit or of the options. */
+#define OFFLOAD_BITS                                        \
+    ((uint32_t)(FSDP_OFFLOAD_ALL | FSDP_OFFLOAD_OPTIMIZER | \
+                FSDP_OFFLOAD_PARAMS))
+
 void ref_read(void *to, uint64_t bytes, const void *from, uint32_t size)
 {
     memset(to, 0, bytes);
@@ -220,6 +225,42 @@ struct ref_factors ref_factors(struct ref_divisors d)
     return (struct ref_factors){1.0f / d.predivide, d.predivide / d.divide};
 }
 
+/* What a unit says, if it says anything, as bits. */
+static uint32_t own_offload(uint32_t said)
+{
+    return said & FSDP_OFFLOAD_OWN ? said & ~(uint32_t)FSDP_OFFLOAD_OWN
+           : said == 1             ? FSDP_OFFLOAD_ALL
+                                   : 0;
+}
+
+uint32_t ref_offload(const struct fsdp_options *o,
+                     const struct fsdp_units *units, uint32_t u)
+{
+    const uint32_t said = units->offload ? units->offload[u] : 0;
+    const uint32_t bits = said ? own_offload(said) : o->offload;
+
+    return bits & FSDP_OFFLOAD_ALL
+               ? FSDP_OFFLOAD_OPTIMIZER | FSDP_OFFLOAD_PARAMS
+               : bits;
+}
+
+static int check_offload(const struct fsdp_env *env,
+                         const struct fsdp_options *o,
+                         const struct fsdp_units *units, uint32_t u)
+{
+    const uint32_t said = units->offload ? units->offload[u] : 0;
+
+    if (said > 2 &&
+        (!(said & FSDP_OFFLOAD_OWN) || (own_offload(said) & ~OFFLOAD_BITS))) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "offload %u of unit %u is none of model.h", said, u);
+    }
+    return !ref_offload(o, units, u) || fsdp_host_of(env)
+               ? FSDP_OK
+               : ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
+                          "offload of unit %u, but there is no host device", u);
+}
+
 static int check_dtypes(const struct fsdp_env *env,
                         const struct fsdp_options *o,
                         const struct fsdp_units *units, uint32_t u)
@@ -326,10 +367,7 @@ static int check_units(const struct fsdp_env *env,
     for (uint32_t u = 0; u < units->n_units; u++) {
         FSDP_TRY(check_dtypes(env, o, units, u));
         FSDP_TRY(check_factors(env, o, units, u));
-        if (units->offload && units->offload[u] == 1) {
-            return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
-                            "offload of unit %u is not claimed", u);
-        }
+        FSDP_TRY(check_offload(env, o, units, u));
     }
     return FSDP_OK;
 }
@@ -354,12 +392,12 @@ static int check_numbers(const struct fsdp_env *env,
                         o->optimizer);
     }
     FSDP_TRY(check_factor(env, "divide_factor", o->divide_factor));
-    FSDP_TRY(check_factor(env, "predivide_factor", o->predivide_factor));
-    if (o->offload) {
-        return ref_fail(env, FSDP_ERR_UNSUPPORTED, "ref.shard",
-                        "offload is not claimed");
+    if (o->offload & ~OFFLOAD_BITS) {
+        return ref_fail(env, FSDP_ERR_INVALID, "ref.shard",
+                        "offload %u has a bit that is none of engine.h",
+                        o->offload);
     }
-    return FSDP_OK;
+    return check_factor(env, "predivide_factor", o->predivide_factor);
 }
 
 int ref_check(const struct fsdp_env *env, const struct fsdp_model *model,

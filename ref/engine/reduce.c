@@ -20,7 +20,7 @@ static int fill_missing(struct fsdp_sharded *s, uint32_t u)
         bool has_place = !x->frozen || s->unit[u].has_holes;
         if (ref_is_in(s, p, u) && !x->accumulated && has_place) {
             FSDP_TRY(ref_fill_zero(
-                s, u, dtype,
+                s, REF_DEVICE, u, dtype,
                 ref_at(s->unit[u].grad_full, dtype, x->grad_offset), x->numel));
         }
         if (x->unit == u) {
@@ -35,15 +35,16 @@ static int scale(struct fsdp_sharded *s, uint32_t u, uint64_t n, uint32_t dtype,
 {
     const uint64_t bytes = n * fsdp_dtype_bytes(dtype);
 
-    return ref_run(s, (struct fsdp_op){.kind = FSDP_OP_SCALE,
-                                       .unit = u,
-                                       .aux = {dtype},
-                                       .dim = {n},
-                                       .f = {factor},
-                                       .n_in = 1,
-                                       .in = {{p, bytes}},
-                                       .n_out = 1,
-                                       .out = {{p, bytes}}});
+    return ref_run(s, REF_DEVICE,
+                   (struct fsdp_op){.kind = FSDP_OP_SCALE,
+                                    .unit = u,
+                                    .aux = {dtype},
+                                    .dim = {n},
+                                    .f = {factor},
+                                    .n_in = 1,
+                                    .in = {{p, bytes}},
+                                    .n_out = 1,
+                                    .out = {{p, bytes}}});
 }
 
 /* In place: whatever is pending is complete now. */
@@ -67,15 +68,15 @@ static int put_on_wire(struct fsdp_sharded *s, uint32_t u)
     if (!s->packs && d->accumulate == d->reduce) {
         return FSDP_OK;
     }
-    FSDP_TRY(ref_take(s, FSDP_STAGING, u, x->grad_chunk * s->shards, d->reduce,
-                      &x->wire));
+    FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_STAGING, u, x->grad_chunk * s->shards,
+                      d->reduce, &x->wire));
     if (s->packs) {
         FSDP_TRY(ref_pack(s, u));
     } else {
-        FSDP_TRY(ref_convert(s, u, x->grad_whole, d->accumulate, x->grad_full,
-                             d->reduce, x->wire));
+        FSDP_TRY(ref_convert(s, REF_DEVICE, u, x->grad_whole, d->accumulate,
+                             x->grad_full, d->reduce, x->wire));
     }
-    ref_drop(s, &x->grad_full);
+    ref_drop(s, REF_DEVICE, &x->grad_full);
     return FSDP_OK;
 }
 
@@ -100,9 +101,9 @@ static int fold_shards(struct fsdp_sharded *s, uint32_t u, void *to)
     c.dim = FSDP_DIM_SHARD;
     c.in = x->wire ? x->wire : x->grad_full;
     c.out = to;
-    return s->shards > 1
-               ? ref_collective(s, c)
-               : ref_convert(s, u, x->grad_chunk, dtype, c.in, dtype, to);
+    return s->shards > 1 ? ref_collective(s, c)
+                         : ref_convert(s, REF_DEVICE, u, x->grad_chunk, dtype,
+                                       c.in, dtype, to);
 }
 
 /* Across replicas; then it is scaled, once. All of it in the dtype of the
@@ -128,40 +129,64 @@ static int add_to_partial(struct fsdp_sharded *s, uint32_t u)
     const uint32_t dtype = x->dtype.reduce;
 
     if (!x->partial) {
-        FSDP_TRY(
-            ref_take(s, FSDP_GRAD_SHARD, u, x->grad_chunk, dtype, &x->partial));
+        FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_GRAD_SHARD, u, x->grad_chunk,
+                          dtype, &x->partial));
         return fold_shards(s, u, x->partial);
     }
-    FSDP_TRY(ref_take(s, FSDP_STAGING, u, x->grad_chunk, dtype, &x->reduced));
+    FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_STAGING, u, x->grad_chunk, dtype,
+                      &x->reduced));
     FSDP_TRY(fold_shards(s, u, x->reduced));
-    FSDP_TRY(
-        ref_add_to(s, u, x->grad_chunk, dtype, x->partial, dtype, x->reduced));
-    ref_drop(s, &x->reduced);
+    FSDP_TRY(ref_add_to(s, REF_DEVICE, u, x->grad_chunk, dtype, x->partial,
+                        dtype, x->reduced));
+    ref_drop(s, REF_DEVICE, &x->reduced);
     return FSDP_OK;
+}
+
+/* Whether what a reduction makes lies where it is to be. */
+static bool is_kept(const struct ref_unit *x)
+{
+    return !x->grad_shard && x->dtype.reduce == FSDP_DTYPE_F32;
+}
+
+/* From the device to the host. */
+static int land(struct fsdp_sharded *s, uint32_t u, const void *sum)
+{
+    struct ref_unit *x = &s->unit[u];
+    const uint32_t dtype = x->dtype.reduce;
+
+    FSDP_TRY(ref_take(s, REF_HOST, is_kept(x) ? FSDP_GRAD_SHARD : FSDP_STAGING,
+                      u, x->grad_chunk, dtype, &x->landed));
+    return ref_cross(s, REF_HOST, x->grad_chunk * fsdp_dtype_bytes(dtype), sum,
+                     x->landed);
 }
 
 /* What is made of a sum over shards: the first result of a step is kept, and of
  * float32 it lies in its place already; a later one is added. Only the new
  * contribution is divided, never the sum. */
-static int complete(struct fsdp_sharded *s, uint32_t u, void **sum)
+static int complete(struct fsdp_sharded *s, uint32_t u, void **folded)
 {
     struct ref_unit *x = &s->unit[u];
     const uint32_t dtype = x->dtype.reduce;
+    void **sum = x->step_at == REF_HOST ? &x->landed : folded;
 
-    FSDP_TRY(fold_replicas(s, u, *sum));
+    FSDP_TRY(fold_replicas(s, u, *folded));
+    if (x->step_at == REF_HOST) {
+        FSDP_TRY(land(s, u, *folded));
+    }
     if (x->grad_shard) {
-        FSDP_TRY(ref_add_to(s, u, x->grad_chunk, FSDP_DTYPE_F32, x->grad_shard,
-                            dtype, *sum));
+        FSDP_TRY(ref_add_to(s, x->step_at, u, x->grad_chunk, FSDP_DTYPE_F32,
+                            x->grad_shard, dtype, *sum));
     } else if (dtype == FSDP_DTYPE_F32) {
         x->grad_shard = *sum;
         *sum = NULL;
     } else {
-        FSDP_TRY(ref_take(s, FSDP_GRAD_SHARD, u, x->grad_chunk, FSDP_DTYPE_F32,
-                          &x->grad_shard));
-        FSDP_TRY(ref_convert(s, u, x->grad_chunk, dtype, *sum, FSDP_DTYPE_F32,
-                             x->grad_shard));
+        FSDP_TRY(ref_take(s, x->step_at, FSDP_GRAD_SHARD, u, x->grad_chunk,
+                          FSDP_DTYPE_F32, &x->grad_shard));
+        FSDP_TRY(ref_convert(s, x->step_at, u, x->grad_chunk, dtype, *sum,
+                             FSDP_DTYPE_F32, x->grad_shard));
     }
-    ref_drop(s, sum);
+    ref_drop(s, x->step_at, sum);
+    ref_drop(s, REF_DEVICE, folded);
     return FSDP_OK;
 }
 
@@ -169,15 +194,15 @@ static int reduce_and_add(struct fsdp_sharded *s, uint32_t u)
 {
     struct ref_unit *x = &s->unit[u];
     const uint32_t dtype = x->dtype.reduce;
-    const bool in_place = !x->grad_shard && dtype == FSDP_DTYPE_F32;
+    const bool in_place = is_kept(x) && x->step_at == REF_DEVICE;
     const bool stays = s->replicas > 1 && !x->knob.all_reduce;
 
     if (x->partial || stays) {
         FSDP_TRY(add_to_partial(s, u));
         return stays ? FSDP_OK : complete(s, u, &x->partial);
     }
-    FSDP_TRY(ref_take(s, in_place ? FSDP_GRAD_SHARD : FSDP_STAGING, u,
-                      x->grad_chunk, dtype, &x->reduced));
+    FSDP_TRY(ref_take(s, REF_DEVICE, in_place ? FSDP_GRAD_SHARD : FSDP_STAGING,
+                      u, x->grad_chunk, dtype, &x->reduced));
     FSDP_TRY(fold_shards(s, u, x->reduced));
     return complete(s, u, &x->reduced);
 }
@@ -195,8 +220,9 @@ int ref_reduce(struct fsdp_sharded *s, uint32_t u)
     FSDP_TRY(predivide(s, u));
     FSDP_TRY(put_on_wire(s, u));
     status = reduce_and_add(s, u);
-    ref_drop(s, &x->reduced);
-    ref_drop(s, &x->wire);
-    ref_drop(s, &x->grad_full);
+    ref_drop(s, REF_DEVICE, &x->reduced);
+    ref_drop(s, REF_HOST, &x->landed);
+    ref_drop(s, REF_DEVICE, &x->wire);
+    ref_drop(s, REF_DEVICE, &x->grad_full);
     return status;
 }

@@ -47,6 +47,9 @@ struct ref_factors {
     float behind; /* it: predivide factor / divide factor */
 };
 struct ref_factors ref_factors(struct ref_divisors d);
+/* What of a unit is offloaded: FSDP_OFFLOAD_OPTIMIZER, FSDP_OFFLOAD_PARAMS. */
+uint32_t ref_offload(const struct fsdp_options *options,
+                     const struct fsdp_units *units, uint32_t u);
 /* Of a buffer: as it rests. */
 uint32_t ref_buffer_dtype(const struct fsdp_options *options,
                           const struct fsdp_units *units,

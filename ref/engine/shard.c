@@ -32,6 +32,8 @@ static int check_agreement(const struct fsdp_sharded *s)
         mine = hash(mine, &s->unit[u].dtype, sizeof(s->unit[u].dtype));
         mine = hash(mine, &s->unit[u].next_knob.divisors,
                     sizeof(s->unit[u].next_knob.divisors));
+        mine = hash(mine, &s->unit[u].shard_at, sizeof(uint32_t));
+        mine = hash(mine, &s->unit[u].step_at, sizeof(uint32_t));
     }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         mine = hash(mine, model->parameter_name[p],
@@ -111,7 +113,12 @@ static void read_own(struct fsdp_sharded *s, const struct fsdp_units *units)
     struct fsdp_options *o = &s->options;
 
     for (uint32_t u = 0; u < units->n_units; u++) {
+        const uint32_t offload = ref_offload(o, units, u);
         s->unit[u].dtype = ref_dtypes(o, units, u);
+        s->unit[u].shard_at =
+            offload & FSDP_OFFLOAD_PARAMS ? REF_HOST : REF_DEVICE;
+        s->unit[u].step_at =
+            offload & FSDP_OFFLOAD_OPTIMIZER ? REF_HOST : REF_DEVICE;
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         s->parameter[p].numbers = ref_numbers(o, p);
@@ -142,6 +149,7 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     s->units = units;
     s->options = known_options;
     s->replicas = env->mesh->extent[FSDP_DIM_REPLICATE];
+    s->host = fsdp_host_of(env);
     s->shards = env->mesh->extent[FSDP_DIM_SHARD];
     s->coordinate = env->rank % s->shards;
     s->n_states = ref_optimizer_states(options->optimizer);
@@ -166,12 +174,14 @@ void ref_destroy(struct fsdp_sharded *s)
         ref_drop_gradients(s);
     }
     for (uint32_t u = 0; s->unit && u < s->units->n_units; u++) {
-        ref_drop(s, &s->unit[u].full);
-        ref_drop(s, &s->unit[u].wire);
-        ref_drop(s, &s->unit[u].reduced);
-        ref_drop(s, &s->unit[u].shard);
-        ref_drop(s, &s->unit[u].state[0]);
-        ref_drop(s, &s->unit[u].state[1]);
+        ref_drop(s, REF_DEVICE, &s->unit[u].full);
+        ref_drop(s, REF_DEVICE, &s->unit[u].wire);
+        ref_drop(s, REF_DEVICE, &s->unit[u].reduced);
+        ref_drop(s, REF_HOST, &s->unit[u].landed);
+        ref_drop(s, !s->unit[u].shard_at, &s->unit[u].brought);
+        ref_drop(s, s->unit[u].shard_at, &s->unit[u].shard);
+        ref_drop(s, s->unit[u].step_at, &s->unit[u].state[0]);
+        ref_drop(s, s->unit[u].step_at, &s->unit[u].state[1]);
     }
     ref_drop_buffers(s);
     for (uint32_t q = 0; s->action && q < s->model->n_sequences; q++) {

@@ -23,19 +23,27 @@ struct ref_knobs {
     struct ref_divisors divisors; /* of its gradient */
 };
 
+/* Where it is: on env->device, or on env->host, where it is offloaded. */
+enum ref_where {
+    REF_DEVICE = 0,
+    REF_HOST = 1,
+};
+
 /* A unit and what is live of it. Lengths are in elements. What has no type is
  * of one of the unit's dtypes; what rests is float32. */
 struct ref_unit {
     struct ref_dtypes dtype;
     struct ref_knobs knob, next_knob; /* of this pass; of the next one */
     struct ref_factors factor;        /* of this pass */
-    uint64_t numel;                   /* m_u: of its parameters */
-    uint64_t chunk;                   /* of a shard, with its padding */
-    uint64_t whole; /* of an unsharded copy: chunk * S, or numel (packs) */
-    bool freezes;   /* a parameter of it is frozen */
-    bool trains;    /* not all of them are: else what follows is 0, and it
-                     * has no gradient */
-    bool has_holes; /* its gradient has room for what is frozen: flat */
+    uint32_t shard_at;                /* enum ref_where: its shard; */
+    uint32_t step_at; /* its states and its reduced gradient, so its step */
+    uint64_t numel;   /* m_u: of its parameters */
+    uint64_t chunk;   /* of a shard, with its padding */
+    uint64_t whole;   /* of an unsharded copy: chunk * S, or numel (packs) */
+    bool freezes;     /* a parameter of it is frozen */
+    bool trains;      /* not all of them are: else what follows is 0, and it
+                       * has no gradient */
+    bool has_holes;   /* its gradient has room for what is frozen: flat */
     /* The same of its gradient; per parameter, of trainable ones only. */
     uint64_t grad_numel, grad_chunk, grad_whole;
     uint64_t n_states;   /* elements of a state: grad_chunk; with holes, the
@@ -47,13 +55,15 @@ struct ref_unit {
     void *grad_full;     /* [grad_whole] of accumulate, from backward to
                           * reduce */
     float *grad_shard;   /* [grad_chunk] from the first reduce to zero_grad */
-    void *wire;    /* [chunk * S], or of a gradient, in a collective, where it
-                    * packs or casts */
-    void *reduced; /* [grad_chunk] of reduce, until it is in grad_shard */
-    void *partial; /* the same: the sum over shards of what replicas have not
-                    * met for yet */
-    bool open;     /* unsharded */
-    bool windowed; /* a window of it has begun, and has not ended */
+    void *wire;     /* [chunk * S], or of a gradient, in a collective, where it
+                     * packs or casts */
+    void *reduced;  /* [grad_chunk] of reduce, until it is in grad_shard */
+    void *partial;  /* the same: the sum over shards of what replicas have not
+                     * met for yet */
+    void *landed;   /* the same, copied to the host */
+    float *brought; /* [chunk]: the shard, where it does not rest */
+    bool open;      /* unsharded */
+    bool windowed;  /* a window of it has begun, and has not ended */
 };
 
 /* Elements [first, first + n) of a parameter, at `local` in this rank's shard
@@ -103,6 +113,7 @@ enum {
 
 struct fsdp_sharded {
     const struct fsdp_env *env;
+    const struct fsdp_device *host; /* NULL: there is none */
     const struct fsdp_model *model; /* `known` */
     struct fsdp_model known;        /* the caller's, with `flags` for its own */
     uint32_t *flags;                /* [n_parameters]: as trained now */
@@ -135,23 +146,28 @@ struct fsdp_sharded {
     struct ref_checkpoints *checkpoints; /* from the first save or load on */
 };
 
-/* One line each around the device: storage of n elements with a kind, and
- * back. `out` and `p` point to a pointer to elements. */
-int ref_take(struct fsdp_sharded *s, uint32_t kind, uint32_t unit, uint64_t n,
-             uint32_t dtype, void *out);
-void ref_drop(struct fsdp_sharded *s, void *p);
+/* One line each around the device, or the host (enum ref_where): storage of n
+ * elements with a kind, and back. `out` and `p` point to a pointer to elements.
+ */
+int ref_take(struct fsdp_sharded *s, uint32_t where, uint32_t kind,
+             uint32_t unit, uint64_t n, uint32_t dtype, void *out);
+void ref_drop(struct fsdp_sharded *s, uint32_t where, void *p);
+/* From the one to the other. */
+int ref_cross(struct fsdp_sharded *s, uint32_t to_where, uint64_t bytes,
+              const void *from, void *to);
 /* Element i of what has elements of a dtype. */
 void *ref_at(void *p, uint32_t dtype, uint64_t i);
 /* op with `size` filled in, on the model's stream. */
-int ref_run(struct fsdp_sharded *s, struct fsdp_op op);
-int ref_fill_zero(struct fsdp_sharded *s, uint32_t unit, uint32_t dtype,
-                  void *p, uint64_t n);
+int ref_run(struct fsdp_sharded *s, uint32_t where, struct fsdp_op op);
+int ref_fill_zero(struct fsdp_sharded *s, uint32_t where, uint32_t unit,
+                  uint32_t dtype, void *p, uint64_t n);
 /* n elements are rounded, or widened; or, of equal dtypes, copied. */
-int ref_convert(struct fsdp_sharded *s, uint32_t unit, uint64_t n,
-                uint32_t from, const void *x, uint32_t to, void *y);
+int ref_convert(struct fsdp_sharded *s, uint32_t where, uint32_t unit,
+                uint64_t n, uint32_t from, const void *x, uint32_t to, void *y);
 /* sum[n] = sum + x, of dtypes of their own, one rounding each. */
-int ref_add_to(struct fsdp_sharded *s, uint32_t unit, uint64_t n,
-               uint32_t dtype, void *sum, uint32_t x_dtype, const void *x);
+int ref_add_to(struct fsdp_sharded *s, uint32_t where, uint32_t unit,
+               uint64_t n, uint32_t dtype, void *sum, uint32_t x_dtype,
+               const void *x);
 
 /* layout.c: anew, if other parameters are trained now. */
 void ref_layout(struct fsdp_sharded *s);

@@ -27,10 +27,23 @@ int ref_fail(const struct fsdp_env *env, int32_t status, const char *where,
     return status;
 }
 
-int ref_take(struct fsdp_sharded *s, uint32_t kind, uint32_t unit, uint64_t n,
-             uint32_t dtype, void *out)
+/* What is given to it, and on which stream: on the host each call finishes. */
+static const struct fsdp_device *device_of(const struct fsdp_sharded *s,
+                                           uint32_t where)
 {
-    const struct fsdp_device *d = s->env->device;
+    return where == REF_HOST ? s->host : s->env->device;
+}
+
+static struct fsdp_stream *stream_of(const struct fsdp_sharded *s,
+                                     uint32_t where)
+{
+    return where == REF_HOST ? NULL : s->env->compute;
+}
+
+int ref_take(struct fsdp_sharded *s, uint32_t where, uint32_t kind,
+             uint32_t unit, uint64_t n, uint32_t dtype, void *out)
+{
+    const struct fsdp_device *d = device_of(s, where);
     const uint64_t bytes = n * fsdp_dtype_bytes(dtype);
     void *p = NULL;
     void *held;
@@ -41,23 +54,25 @@ int ref_take(struct fsdp_sharded *s, uint32_t kind, uint32_t unit, uint64_t n,
     status = d->alloc(d->self, bytes, &p);
     if (status != FSDP_OK) {
         return ref_fail(s->env, status, "ref.alloc",
-                        "the device has no %llu bytes for unit %u",
+                        "the %s has no %llu bytes for unit %u",
+                        where == REF_HOST ? "host" : "device",
                         (unsigned long long)bytes, unit);
     }
-    d->live(d->self, s->env->compute, kind, unit, p, bytes);
+    d->live(d->self, stream_of(s, where), kind, unit, p, bytes);
     memcpy(out, &p, sizeof(p));
     return FSDP_OK;
 }
 
-void ref_drop(struct fsdp_sharded *s, void *p)
+void ref_drop(struct fsdp_sharded *s, uint32_t where, void *p)
 {
-    const struct fsdp_device *d = s->env->device;
+    const struct fsdp_device *d = device_of(s, where);
+    struct fsdp_stream *stream = stream_of(s, where);
     void *what;
 
     memcpy(&what, p, sizeof(what));
     if (what) {
-        d->dead(d->self, s->env->compute, what);
-        (void)d->wait(d->self, NULL, s->env->compute, 0, "dead->free");
+        d->dead(d->self, stream, what);
+        (void)d->wait(d->self, NULL, stream, 0, "dead->free");
         d->free(d->self, what);
         what = NULL;
         memcpy(p, &what, sizeof(what));
@@ -69,16 +84,30 @@ void *ref_at(void *p, uint32_t dtype, uint64_t i)
     return p ? (char *)p + i * fsdp_dtype_bytes(dtype) : NULL;
 }
 
-int ref_run(struct fsdp_sharded *s, struct fsdp_op op)
+int ref_run(struct fsdp_sharded *s, uint32_t where, struct fsdp_op op)
 {
+    const struct fsdp_device *d = device_of(s, where);
+
     op.size = sizeof(op);
-    return s->env->device->run(s->env->device->self, s->env->compute, &op);
+    return d->run(d->self, stream_of(s, where), &op);
 }
 
-int ref_fill_zero(struct fsdp_sharded *s, uint32_t unit, uint32_t dtype,
-                  void *p, uint64_t n)
+/* Either is finished on return: the host goes on with what was copied to it,
+ * or may write what was copied from it. */
+int ref_cross(struct fsdp_sharded *s, uint32_t to_where, uint64_t bytes,
+              const void *from, void *to)
 {
-    return ref_run(s,
+    const struct fsdp_device *d = s->env->device;
+
+    FSDP_TRY(d->copy(d->self, s->env->compute, to, from, bytes));
+    return d->wait(d->self, NULL, s->env->compute, 0,
+                   to_where == REF_HOST ? "device->host" : "host->device");
+}
+
+int ref_fill_zero(struct fsdp_sharded *s, uint32_t where, uint32_t unit,
+                  uint32_t dtype, void *p, uint64_t n)
+{
+    return ref_run(s, where,
                    (struct fsdp_op){.kind = FSDP_OP_FILL,
                                     .unit = unit,
                                     .aux = {dtype},
@@ -88,31 +117,33 @@ int ref_fill_zero(struct fsdp_sharded *s, uint32_t unit, uint32_t dtype,
                                     .out = {{p, n * fsdp_dtype_bytes(dtype)}}});
 }
 
-int ref_convert(struct fsdp_sharded *s, uint32_t unit, uint64_t n,
-                uint32_t from, const void *x, uint32_t to, void *y)
+int ref_convert(struct fsdp_sharded *s, uint32_t where, uint32_t unit,
+                uint64_t n, uint32_t from, const void *x, uint32_t to, void *y)
 {
-    const struct fsdp_device *d = s->env->device;
+    const struct fsdp_device *d = device_of(s, where);
 
     if (from == to) {
-        return d->copy(d->self, s->env->compute, y, x,
+        return d->copy(d->self, stream_of(s, where), y, x,
                        n * fsdp_dtype_bytes(to));
     }
-    return ref_run(s, (struct fsdp_op){.kind = FSDP_OP_CAST,
-                                       .unit = unit,
-                                       .aux = {from, to},
-                                       .dim = {n},
-                                       .n_in = 1,
-                                       .in = {{x, n * fsdp_dtype_bytes(from)}},
-                                       .n_out = 1,
-                                       .out = {{y, n * fsdp_dtype_bytes(to)}}});
+    return ref_run(s, where,
+                   (struct fsdp_op){.kind = FSDP_OP_CAST,
+                                    .unit = unit,
+                                    .aux = {from, to},
+                                    .dim = {n},
+                                    .n_in = 1,
+                                    .in = {{x, n * fsdp_dtype_bytes(from)}},
+                                    .n_out = 1,
+                                    .out = {{y, n * fsdp_dtype_bytes(to)}}});
 }
 
-int ref_add_to(struct fsdp_sharded *s, uint32_t unit, uint64_t n,
-               uint32_t dtype, void *sum, uint32_t x_dtype, const void *x)
+int ref_add_to(struct fsdp_sharded *s, uint32_t where, uint32_t unit,
+               uint64_t n, uint32_t dtype, void *sum, uint32_t x_dtype,
+               const void *x)
 {
     const uint64_t bytes = n * fsdp_dtype_bytes(dtype);
 
-    return ref_run(s,
+    return ref_run(s, where,
                    (struct fsdp_op){
                        .kind = FSDP_OP_ADD,
                        .unit = unit,

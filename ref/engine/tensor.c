@@ -36,7 +36,7 @@ int ref_open(struct fsdp_env *env)
         free(device);
         return ref_fail(env, FSDP_ERR_NOMEM, "ref.open", "out of memory");
     }
-    env->device = device;
+    env->device = env->host = device; /* the same memory */
     env->engine = device;
     return FSDP_OK;
 }
@@ -47,6 +47,6 @@ void ref_close(struct fsdp_env *env)
         ref_device_close(env->engine);
         free(env->engine);
         env->engine = NULL;
-        env->device = NULL;
+        env->device = env->host = NULL;
     }
 }

@@ -31,7 +31,8 @@ static int check(const struct fsdp_sharded *s, uint32_t p, uint32_t on)
 static int copy(struct fsdp_sharded *s, uint32_t u, uint64_t n,
                 const float *from, float *to)
 {
-    return ref_convert(s, u, n, FSDP_DTYPE_F32, from, FSDP_DTYPE_F32, to);
+    return ref_convert(s, s->unit[u].step_at, u, n, FSDP_DTYPE_F32, from,
+                       FSDP_DTYPE_F32, to);
 }
 
 /* States of the unit as it is laid out now, in no use yet; or none. */
@@ -40,11 +41,11 @@ static int take_states(struct fsdp_sharded *s, uint32_t u, float *next[2])
     int status = FSDP_OK;
 
     for (uint32_t k = 0; k < s->n_states && status == FSDP_OK; k++) {
-        status = ref_take(s, FSDP_OPTIM, u, s->unit[u].n_states, FSDP_DTYPE_F32,
-                          &next[k]);
+        status = ref_take(s, s->unit[u].step_at, FSDP_OPTIM, u,
+                          s->unit[u].n_states, FSDP_DTYPE_F32, &next[k]);
     }
     for (uint32_t k = 0; k < s->n_states && status != FSDP_OK; k++) {
-        ref_drop(s, &next[k]);
+        ref_drop(s, s->unit[u].step_at, &next[k]);
     }
     return status;
 }
@@ -57,7 +58,8 @@ static int move_state(struct fsdp_sharded *s, uint32_t u, uint32_t k,
     float *before = x->state[k];
 
     x->state[k] = after;
-    FSDP_TRY(ref_fill_zero(s, u, FSDP_DTYPE_F32, after, x->n_states));
+    FSDP_TRY(
+        ref_fill_zero(s, x->step_at, u, FSDP_DTYPE_F32, after, x->n_states));
     for (uint32_t i = 0; i < s->n_parts; i++) {
         const struct ref_part *part = &s->part[i];
         if (s->parameter[part->parameter].unit == u && !part->frozen &&
@@ -66,7 +68,7 @@ static int move_state(struct fsdp_sharded *s, uint32_t u, uint32_t k,
                           after + part->state));
         }
     }
-    ref_drop(s, &before);
+    ref_drop(s, x->step_at, &before);
     return FSDP_OK;
 }
 

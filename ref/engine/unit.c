@@ -24,29 +24,53 @@ int ref_collective(struct fsdp_sharded *s, struct fsdp_collective c)
     return comm->run(comm->self, s->env->compute, &c);
 }
 
+/* This rank's shard, rounded to the dtype, on the device. */
+static int put_shard(struct fsdp_sharded *s, uint32_t u, uint32_t dtype,
+                     void *to)
+{
+    struct ref_unit *x = &s->unit[u];
+    const uint64_t bytes = x->chunk * sizeof(*x->shard);
+    const float *from = x->shard;
+    int status;
+
+    if (x->shard_at == REF_HOST && dtype == FSDP_DTYPE_F32) {
+        return ref_cross(s, REF_DEVICE, bytes, x->shard, to);
+    }
+    if (x->shard_at == REF_HOST) {
+        FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_STAGING, u, x->chunk,
+                          FSDP_DTYPE_F32, &x->brought));
+        FSDP_TRY(ref_cross(s, REF_DEVICE, bytes, x->shard, x->brought));
+        from = x->brought;
+    }
+    status = ref_convert(s, REF_DEVICE, u, x->chunk, FSDP_DTYPE_F32, from,
+                         dtype, to);
+    ref_drop(s, REF_DEVICE, &x->brought);
+    return status;
+}
+
 /* The shards of all ranks, each rounded to the dtype, one behind the other in
- * `to`. A shard that is rounded is so in its own place there. */
+ * `to`. A shard that is rounded, or copied from the host, is so in its own
+ * place there. */
 static int gather(struct fsdp_sharded *s, uint32_t u, uint32_t dtype, void *to)
 {
     const struct ref_unit *x = &s->unit[u];
     void *mine = ref_at(to, dtype, s->coordinate * x->chunk);
-    const bool casts = dtype != FSDP_DTYPE_F32;
+    const bool moves = dtype != FSDP_DTYPE_F32 || x->shard_at == REF_HOST;
 
-    if (casts) {
-        FSDP_TRY(
-            ref_convert(s, u, x->chunk, FSDP_DTYPE_F32, x->shard, dtype, mine));
+    if (moves) {
+        FSDP_TRY(put_shard(s, u, dtype, mine));
     }
     return ref_collective(
         s, (struct fsdp_collective){.kind = FSDP_ALL_GATHER,
                                     .dim = FSDP_DIM_SHARD,
                                     .dtype = dtype,
                                     .unit = u,
-                                    .in = casts ? mine : x->shard,
+                                    .in = moves ? mine : x->shard,
                                     .out = to});
 }
 
 /* With S = 1 the shard is the whole: nothing to gather, and no copy unless it
- * is one of another dtype. */
+ * is one of another dtype, or on the host. */
 int ref_unshard(struct fsdp_sharded *s, uint32_t u, uint32_t dtype)
 {
     struct ref_unit *x = &s->unit[u];
@@ -57,19 +81,21 @@ int ref_unshard(struct fsdp_sharded *s, uint32_t u, uint32_t dtype)
     assert(!x->full && !x->wire);
     x->full_dtype = dtype;
     if (s->packs) {
-        FSDP_TRY(ref_take(s, FSDP_STAGING, u, x->chunk * s->shards, dtype,
-                          &x->wire));
+        FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_STAGING, u, x->chunk * s->shards,
+                          dtype, &x->wire));
         FSDP_TRY(gather(s, u, dtype, x->wire));
-        FSDP_TRY(ref_take(s, FSDP_PARAM_FULL, u, x->whole, dtype, &x->full));
+        FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_PARAM_FULL, u, x->whole, dtype,
+                          &x->full));
         FSDP_TRY(ref_unpack(s, u, dtype));
-        ref_drop(s, &x->wire);
+        ref_drop(s, REF_DEVICE, &x->wire);
     } else if (s->shards > 1) {
-        FSDP_TRY(ref_take(s, FSDP_PARAM_FULL, u, x->whole, dtype, &x->full));
+        FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_PARAM_FULL, u, x->whole, dtype,
+                          &x->full));
         FSDP_TRY(gather(s, u, dtype, x->full));
-    } else if (dtype != FSDP_DTYPE_F32) {
-        FSDP_TRY(ref_take(s, FSDP_PARAM_FULL, u, x->whole, dtype, &x->full));
-        FSDP_TRY(ref_convert(s, u, x->numel, FSDP_DTYPE_F32, x->shard, dtype,
-                             x->full));
+    } else if (dtype != FSDP_DTYPE_F32 || x->shard_at == REF_HOST) {
+        FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_PARAM_FULL, u, x->whole, dtype,
+                          &x->full));
+        FSDP_TRY(put_shard(s, u, dtype, x->full));
     }
     x->open = true;
     return FSDP_OK;
@@ -77,7 +103,7 @@ int ref_unshard(struct fsdp_sharded *s, uint32_t u, uint32_t dtype)
 
 void ref_reshard(struct fsdp_sharded *s, uint32_t u)
 {
-    ref_drop(s, &s->unit[u].full);
+    ref_drop(s, REF_DEVICE, &s->unit[u].full);
     s->unit[u].open = s->unit[u].windowed = false;
 }
 
@@ -98,9 +124,9 @@ int ref_open_gradient(struct fsdp_sharded *s, uint32_t u)
     if (x->grad_full || !x->trains) {
         return FSDP_OK;
     }
-    FSDP_TRY(
-        ref_take(s, FSDP_GRAD_FULL, u, x->grad_whole, dtype, &x->grad_full));
-    return ref_fill_zero(s, u, dtype,
+    FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_GRAD_FULL, u, x->grad_whole, dtype,
+                      &x->grad_full));
+    return ref_fill_zero(s, REF_DEVICE, u, dtype,
                          ref_at(x->grad_full, dtype, x->grad_numel),
                          x->grad_whole - x->grad_numel);
 }
@@ -125,13 +151,13 @@ int ref_take_gradients(struct fsdp_sharded *s, uint32_t module)
         assert(u->grad_full); /* it was taken when the window opened */
         sum = ref_at(u->grad_full, dtype, original->grad_offset);
         if (x->staging && original->accumulated) {
-            FSDP_TRY(ref_add_to(s, x->unit, x->numel, dtype, sum, u->dtype.grad,
-                                x->staging));
+            FSDP_TRY(ref_add_to(s, REF_DEVICE, x->unit, x->numel, dtype, sum,
+                                u->dtype.grad, x->staging));
         } else if (x->staging) {
-            FSDP_TRY(ref_convert(s, x->unit, x->numel, u->dtype.grad,
-                                 x->staging, dtype, sum));
+            FSDP_TRY(ref_convert(s, REF_DEVICE, x->unit, x->numel,
+                                 u->dtype.grad, x->staging, dtype, sum));
         }
-        ref_drop(s, &x->staging);
+        ref_drop(s, REF_DEVICE, &x->staging);
         x->fresh = false;
         original->accumulated = true;
     }
@@ -142,12 +168,12 @@ int ref_take_gradients(struct fsdp_sharded *s, uint32_t module)
 void ref_drop_gradients(struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units->n_units; u++) {
-        ref_drop(s, &s->unit[u].grad_full);
-        ref_drop(s, &s->unit[u].grad_shard);
-        ref_drop(s, &s->unit[u].partial);
+        ref_drop(s, REF_DEVICE, &s->unit[u].grad_full);
+        ref_drop(s, s->unit[u].step_at, &s->unit[u].grad_shard);
+        ref_drop(s, REF_DEVICE, &s->unit[u].partial);
     }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        ref_drop(s, &s->parameter[p].staging);
+        ref_drop(s, REF_DEVICE, &s->parameter[p].staging);
         s->parameter[p].fresh = false;
         s->parameter[p].accumulated = false;
     }

@@ -64,6 +64,7 @@
 
 #include <fsdp/comm.h>
 #include <fsdp/op.h>
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -94,7 +95,22 @@ struct fsdp_env {
                     void *all);
     void *exchange_self;
     void *engine; /* what `open` keeps; the driver leaves it alone */
+    /* A second device, of place HOST, for what is offloaded; `open` may set it,
+     * and has to where it sets `device`. NULL: there is none, and offload is
+     * UNSUPPORTED. Its storage is what
+     * `device` copies from and to, on a stream of its own, under the edges
+     * "host->device" and "device->host"; what its operators are given without a
+     * stream has finished on return. */
+    const struct fsdp_device *host;
 };
+
+/* NULL where a driver is older than that. */
+static inline const struct fsdp_device *fsdp_host_of(const struct fsdp_env *env)
+{
+    return env->size >= offsetof(struct fsdp_env, host) + sizeof(env->host)
+               ? env->host
+               : NULL;
+}
 
 enum fsdp_layout {
     FSDP_LAYOUT_FLAT = 0,          /* one flat parameter a unit (FSDP1) */
@@ -105,6 +121,25 @@ enum fsdp_optimizer {
     FSDP_OPTIMIZER_SGD = 0,
     FSDP_OPTIMIZER_MOMENTUM = 1,
     FSDP_OPTIMIZER_ADAMW = 2,
+};
+
+/*
+ * What of a unit rests on env->host, and not on the device: bits, added up. No
+ * number is another for it.
+ *
+ * A step is made where states are. A shard that rests elsewhere is copied
+ * there, whole, and back. A window copies a shard that rests on the host to
+ * the device, once, into staging, or where it is needed if it is not cast; with
+ * S = 1 into an unsharded copy. A reduction ends on the device, in the dtype of
+ * the wire, and is copied to the host, once, where it is added to what is there
+ * (partial sums stay on the device). Buffers are never offloaded.
+ */
+enum fsdp_offload {
+    FSDP_OFFLOAD_ALL = 1,       /* both that follow */
+    FSDP_OFFLOAD_OPTIMIZER = 2, /* reduced gradients and states */
+    FSDP_OFFLOAD_PARAMS = 4,    /* shards */
+    /* Of a unit alone: the bits beside it, or none, are its own (model.h). */
+    FSDP_OFFLOAD_OWN = 8,
 };
 
 /* Zeroed fields mean what the comment calls the default. */
@@ -126,7 +161,8 @@ struct fsdp_options {
     uint32_t output_dtype;
     uint32_t buffer_dtype; /* of buffers of floating point, F32, BF16 or F16,
                               as the claims say; default: their own */
-    uint32_t offload; /* 1: shards, gradients and moments rest on the host */
+    uint32_t offload; /* bits of enum fsdp_offload; default: none. Another bit
+                         is INVALID under the claim offload */
 
     /* How much an engine may run ahead. 0, 0, 0 is the strict profile: a
      * unit is gathered at its window's first point and nothing is in flight
@@ -173,9 +209,10 @@ struct fsdp_tensor {
 
 /*
  * A part of one parameter that this rank owns, without padding: elements
- * [first, first + n). Device pointers, valid until the next call but for
- * another `pieces`. grad is NULL while there is none; a state the optimizer
- * lacks is NULL. All are float32. The same form for every layout.
+ * [first, first + n). Device pointers, or the host's of what is offloaded,
+ * valid until the next call but for another `pieces`. grad is NULL while there
+ * is none; a state the optimizer lacks is NULL. All are float32. The same form
+ * for every layout.
  */
 struct fsdp_piece {
     uint32_t size;
@@ -314,7 +351,8 @@ struct fsdp_engine {
      *                                  and saves; without it models that have
      *                                  any are refused
      *   step-in-backward               `set_step`
-     *   offload                        nothing asks for it in this version
+     *   offload                        shards, gradients and states on
+     *                                  env->host; without it that is refused
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the
      *                                  driver sets env->rank between passes

@@ -394,6 +394,39 @@ static inline int fsdp_initialise(const struct fsdp_env *env,
     return FSDP_OK;
 }
 
+/* ---- What is offloaded ---- */
+
+/* Says of each unit whether it is offloaded (fsdp_units.offload): all of it, or
+ * nothing. The largest come first, and of equal ones the first; what does not
+ * fit into what is left of the budget stays. So never more bytes are offloaded
+ * than that, and never fewer by a larger budget. Returns the bytes that are; 0
+ * for a budget of 0, too, for which nothing is said: `offload` stays as it is.
+ * Local. */
+static inline uint64_t fsdp_offload_by_budget(uint32_t n_units,
+                                              const uint64_t *unit_bytes,
+                                              uint64_t budget,
+                                              uint32_t *offload)
+{
+    uint64_t left = budget;
+
+    for (uint32_t u = 0; budget > 0 && u < n_units; u++) {
+        offload[u] = 0;
+    }
+    for (uint32_t i = 0; budget > 0 && i < n_units; i++) {
+        uint32_t next = n_units;
+
+        for (uint32_t u = 0; u < n_units; u++) {
+            if (offload[u] == 0 &&
+                (next == n_units || unit_bytes[u] > unit_bytes[next])) {
+                next = u;
+            }
+        }
+        offload[next] = unit_bytes[next] <= left ? 1 : 2;
+        left -= offload[next] == 1 ? unit_bytes[next] : 0;
+    }
+    return budget - left;
+}
+
 /* ---- Where the model stands ---- */
 
 /* Zeroed, it is at rest. */

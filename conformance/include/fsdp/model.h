@@ -197,7 +197,10 @@ struct fsdp_units {
     const uint32_t *output_dtype;
     const uint32_t *buffer_dtype;
     const float *divide_factor;
-    const uint32_t *offload; /* 1: shards rest in host memory, 2: they don't */
+    /* 1: all that can be offloaded is; 2: nothing is; FSDP_OFFLOAD_OWN and the
+     * bits of enum fsdp_offload (engine.h) beside it: that. Another value is
+     * INVALID under the claim offload. */
+    const uint32_t *offload;
     const uint32_t *reshard_after_forward; /* 1: yes, 2: no */
     const uint32_t *grad_dtype;            /* of a lent gradient */
     const uint32_t *accumulate_dtype;      /* of sums over microbatches */

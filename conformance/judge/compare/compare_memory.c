@@ -75,11 +75,23 @@ bool compare_spoil_peak(const struct expect *e, struct record *r, uint32_t peak)
 
 const char *compare_kind_of_bytes(uint32_t kind)
 {
-    static const char *const kinds[FSDP_N_KINDS] = {
-        "parameter shard", "unsharded parameter",
-        "gradient shard",  "unsharded gradient",
-        "optimizer state", "staging",
-        "activation",      "buffer"};
+    static const char *const kinds[RECORD_N_KINDS] = {
+        "parameter shard",
+        "unsharded parameter",
+        "gradient shard",
+        "unsharded gradient",
+        "optimizer state",
+        "staging",
+        "activation",
+        "buffer",
+        "parameter shard on the host",
+        "unsharded parameter on the host",
+        "gradient shard on the host",
+        "unsharded gradient on the host",
+        "optimizer state on the host",
+        "staging on the host",
+        "activation on the host",
+        "buffer on the host"};
 
     return kinds[kind];
 }

@@ -209,6 +209,33 @@ static struct expect_dtypes dtypes_of(const struct expect *e, uint32_t u)
     return d;
 }
 
+/* A unit's own bits hold in place of the option's; one of the three is both
+ * others. */
+static void find_offload(const struct expect *e, uint32_t u,
+                         struct expect_unit *unit)
+{
+    const uint32_t own = e->units->offload ? e->units->offload[u] : 0;
+    uint32_t bits = e->options.offload;
+
+    if (own & FSDP_OFFLOAD_OWN) {
+        bits = own;
+    } else if (own != 0) {
+        bits = own == 1 ? FSDP_OFFLOAD_ALL : 0;
+    }
+    unit->shard_on_host = bits & (FSDP_OFFLOAD_ALL | FSDP_OFFLOAD_PARAMS);
+    unit->step_on_host = bits & (FSDP_OFFLOAD_ALL | FSDP_OFFLOAD_OPTIMIZER);
+}
+
+bool expect_is_offloaded(const struct expect *e)
+{
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        if (e->unit[u].shard_on_host || e->unit[u].step_on_host) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void lay_out(struct expect *e)
 {
     bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
@@ -222,6 +249,7 @@ static void lay_out(struct expect *e)
         measure(e, unit);
         unit->dtype = dtypes_of(e, u);
         find_factors(e, u, unit);
+        find_offload(e, u, unit);
         e->total += unit->numel;
         e->resting += unit->chunk;
         if (unit->whole > e->largest) {
@@ -313,6 +341,20 @@ static uint64_t states_of(const struct expect *e, uint32_t s)
     return n;
 }
 
+/* Of those whose states are on the host, or of those whose are not: elements
+ * that shard s has less than the one that has most of all. */
+static uint64_t less_of(const struct expect *e, uint32_t s, bool host)
+{
+    uint64_t less = 0;
+
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        if (e->unit[u].step_on_host == host) {
+            less += e->unit[u].state - state_of(e, u, s);
+        }
+    }
+    return less;
+}
+
 /* Those of the shard that has most of all units together. */
 static void find_states(struct expect *e)
 {
@@ -331,25 +373,32 @@ static void find_states(struct expect *e)
 
 uint64_t expect_states_less(const struct expect *e, uint32_t k)
 {
-    return (e->states - states_of(e, k % e->shards)) * sizeof(float) *
+    return less_of(e, k % e->shards, false) * sizeof(float) *
            expect_walk_states(e);
 }
 
 uint64_t expect_rest_of(const struct expect *e, uint32_t k, uint32_t kind,
                         uint64_t most)
 {
-    const bool any = kind == FSDP_OPTIM && most > 0; /* a life has begun */
+    const bool host = kind == RECORD_HOST + FSDP_OPTIM;
+    const bool any =
+        (kind == FSDP_OPTIM || host) && most > 0; /* a life has begun */
 
-    return any ? most - expect_states_less(e, k) : most;
+    return any ? most - less_of(e, k % e->shards, host) * sizeof(float) *
+                            expect_walk_states(e)
+               : most;
 }
 
-/* Of all states of shard s: bytes, each state of a unit in whole lines. */
+/* Of all states of shard s on the device: bytes, each state of a unit in whole
+ * lines. */
 static uint64_t states_stored(const struct expect *e, uint32_t s)
 {
     uint64_t bytes = 0;
 
     for (uint32_t u = 0; u < e->units->n_units; u++) {
-        bytes += expect_walk_in_lines(state_of(e, u, s) * sizeof(float));
+        bytes += e->unit[u].step_on_host
+                     ? 0
+                     : expect_walk_in_lines(state_of(e, u, s) * sizeof(float));
     }
     return bytes * expect_walk_states(e);
 }

@@ -43,9 +43,10 @@ struct expect_unit {
     /* A state's elements: grad_chunk; flat, with a frozen parameter, those that
      * are trainable, and of the rank that has most of them. */
     uint64_t state;
-    bool has_holes; /* that case */
-    bool freezes;   /* a parameter of it is frozen */
-    bool trains;    /* not all of them are */
+    bool has_holes;                   /* that case */
+    bool freezes;                     /* a parameter of it is frozen */
+    bool trains;                      /* not all of them are */
+    bool shard_on_host, step_on_host; /* what of it is offloaded */
 };
 
 /* Elements [first, first + n) of a parameter, owned by shard `shard` at
@@ -58,9 +59,10 @@ struct expect_part {
 /* What an action of a script must show. */
 struct expect_event {
     const struct script_action *action;
-    struct record_sequence seen;  /* collectives, in order */
-    struct record_sequence ahead; /* and what a cancelled pass may add */
-    uint64_t rest[FSDP_N_KINDS];  /* bytes that are live behind it */
+    struct record_sequence seen;   /* collectives, in order */
+    struct record_sequence ahead;  /* and what a cancelled pass may add */
+    uint64_t rest[RECORD_N_KINDS]; /* bytes that are live behind it */
+    struct record_hosted hosted;   /* copies */
     bool *reduced; /* [n_units], of a look: has gradients that were reduced */
     /* A step, or a pass that was given one and has reduced something; of such a
      * pass [n_units], which it has stepped; else NULL. */
@@ -119,15 +121,16 @@ struct expect {
     /* Bytes, over the whole run. Exact for the strict profile (no prefetch,
      * nothing in flight); with prefetch they are the bound, and `step` says
      * which collectives there are, not their order. */
-    uint64_t peak[FSDP_N_KINDS]; /* of each kind alone */
-    uint64_t peak_parameters;    /* PARAM_SHARD + PARAM_FULL */
-    uint64_t peak_full;          /* PARAM_FULL alone */
-    uint64_t peak_grads;         /* GRAD_FULL alone */
-    uint64_t peak_engine;        /* all kinds but ACTIVATION */
+    uint64_t peak[RECORD_N_KINDS]; /* of each kind alone */
+    uint64_t peak_parameters;      /* PARAM_SHARD + PARAM_FULL */
+    uint64_t peak_full;            /* PARAM_FULL alone */
+    uint64_t peak_grads;           /* GRAD_FULL alone */
+    uint64_t peak_engine;          /* all kinds of the device but ACTIVATION */
     /* The same with each range in whole lines of 64 bytes, which is as storage
      * is aligned. Of the strict profile alone. */
     uint64_t peak_storage;
-    struct record_rest rest; /* after shard and after every step */
+    struct record_rest rest;     /* after shard and after every step */
+    struct record_hosted hosted; /* copies of one step, as `step` */
 
     /* Of a case that plays a script of its own: its actions, as many as the
      * case has steps. Then there is no `step`, `end` and `ahead`. */
@@ -242,8 +245,10 @@ bool expect_is_trainable(const struct expect *e, uint32_t p);
 /* The same on the wire of a reduction. */
 uint64_t expect_place_of_gradient(const struct expect *e, uint32_t p,
                                   uint64_t i);
-/* Bytes of states that rank k has less than what all the peaks and `rest` say,
- * which are of the rank that has most. */
+/* Whether anything of the case is offloaded. */
+bool expect_is_offloaded(const struct expect *e);
+/* Bytes of states, of the device, that rank k has less than what all the peaks
+ * and `rest` say, which are of the rank that has most. */
 uint64_t expect_states_less(const struct expect *e, uint32_t k);
 /* Bytes of a kind that rank k has live between actions, where that rank has
  * `most`. */

@@ -29,8 +29,10 @@ static void say_sync(struct walk *w, bool on)
 static int walk_run(struct walk *w, struct expect *e)
 {
     const struct run_case *c = e->c;
+    struct record_hosted behind = {0};
 
     w->out = &e->step;
+    w->hosted = &e->hosted;
     if (c->scenario == CASE_CANCEL) {
         FSDP_TRY(expect_walk_sequence(w, FSDP_SEQUENCE_TRAIN, 5, 0));
         w->out = &e->ahead;
@@ -44,6 +46,7 @@ static int walk_run(struct walk *w, struct expect *e)
         say_sync(w, c->sync[b] != 0);
         FSDP_TRY(expect_walk_sequence(w, FSDP_SEQUENCE_TRAIN, 8, b));
     }
+    expect_walk_step(w);
     expect_walk_drop_gradients(w);
     if (c->scenario == CASE_EVAL) {
         FSDP_TRY(expect_walk_sequence(w, FSDP_SEQUENCE_EVAL, 8, 0));
@@ -51,6 +54,7 @@ static int walk_run(struct walk *w, struct expect *e)
     /* Before all units are unsharded at once, which no prefetch adds to. */
     expect_walk_allow_ahead(e, w);
     w->out = &e->end;
+    w->hosted = &behind;
     return c->scenario == CASE_SUMMON ? walk_summon(w) : FSDP_OK;
 }
 
@@ -129,14 +133,17 @@ static void train(struct walk *w, const struct expect *now)
 {
     for (uint32_t u = 0; u < now->units->n_units; u++) {
         for (uint32_t i = 0; i < expect_walk_states(now); i++) {
-            expect_walk_shrink(w, FSDP_OPTIM, FSDP_DTYPE_F32,
-                               w->e->unit[u].state);
+            expect_walk_shrink(
+                w, expect_walk_at(now->unit[u].step_on_host, FSDP_OPTIM),
+                FSDP_DTYPE_F32, w->e->unit[u].state);
         }
     }
     w->e = now;
     for (uint32_t u = 0; u < now->units->n_units; u++) {
         for (uint32_t i = 0; i < expect_walk_states(now); i++) {
-            expect_walk_grow(w, FSDP_OPTIM, FSDP_DTYPE_F32, now->unit[u].state);
+            expect_walk_grow(
+                w, expect_walk_at(now->unit[u].step_on_host, FSDP_OPTIM),
+                FSDP_DTYPE_F32, now->unit[u].state);
         }
     }
 }
@@ -160,6 +167,7 @@ static int walk_action(struct walk *w, struct expect *base,
                        const struct script_action *a, struct expect_event *v)
 {
     w->out = &v->seen;
+    w->hosted = &v->hosted;
     switch (a->verb) {
     case SCRIPT_PASS:
     case SCRIPT_EVAL:
@@ -195,8 +203,11 @@ static int walk_action(struct walk *w, struct expect *base,
         FSDP_TRY(walk_summon(w));
         expect_walk_reshard_each(w);
         return FSDP_OK;
-    case SCRIPT_RESHARD:
     case SCRIPT_STEP: /* copies that were kept are of other weights now */
+        expect_walk_reshard_each(w);
+        expect_walk_step(w);
+        return FSDP_OK;
+    case SCRIPT_RESHARD:
         expect_walk_reshard_each(w);
         return FSDP_OK;
     case SCRIPT_UNSHARD_UNIT:
@@ -218,7 +229,7 @@ static int note_event(const struct walk *w, bool living, struct expect_event *v)
 {
     const uint32_t n = w->e->units->n_units;
 
-    for (uint32_t k = 0; living && k < FSDP_N_KINDS; k++) {
+    for (uint32_t k = 0; living && k < RECORD_N_KINDS; k++) {
         v->rest[k] = w->live[k];
     }
     v->steps = v->action->verb == SCRIPT_STEP;
@@ -267,7 +278,7 @@ static int walk_script(struct walk *w, struct expect *e)
 
 static void store(struct expect *e, const struct walk *w)
 {
-    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+    for (uint32_t k = 0; k < RECORD_N_KINDS; k++) {
         e->peak[k] = w->peak[k];
     }
     e->peak_full = e->peak[FSDP_PARAM_FULL];
@@ -288,18 +299,22 @@ int expect_walk(struct expect *e, const struct expect_watch *watch)
     if (w.unit && w.accumulated) {
         expect_walk_set_knobs(&w);
         for (uint32_t u = 0; u < e->units->n_units; u++) {
-            expect_walk_grow(&w, FSDP_PARAM_SHARD, FSDP_DTYPE_F32,
-                             e->unit[u].chunk);
+            const struct expect_unit *x = &e->unit[u];
+
+            expect_walk_grow(&w,
+                             expect_walk_at(x->shard_on_host, FSDP_PARAM_SHARD),
+                             FSDP_DTYPE_F32, x->chunk);
             for (uint32_t i = 0; i < expect_walk_states(e); i++) {
-                expect_walk_grow(&w, FSDP_OPTIM, FSDP_DTYPE_F32,
-                                 e->unit[u].state);
+                expect_walk_grow(&w,
+                                 expect_walk_at(x->step_on_host, FSDP_OPTIM),
+                                 FSDP_DTYPE_F32, x->state);
             }
         }
         for (uint32_t b = 0; b < e->model->n_buffers; b++) {
             expect_walk_grow(&w, FSDP_BUFFER, expect_buffer_dtype(e, b),
                              e->model->buffer_numel[b]);
         }
-        for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        for (uint32_t k = 0; k < RECORD_N_KINDS; k++) {
             e->rest.live[k] = w.live[k];
         }
         status = !case_trains(e->c)     ? FSDP_OK

@@ -40,21 +40,46 @@ static int add_to_partial(struct walk *w, uint32_t u)
     return FSDP_OK;
 }
 
-/* It becomes the gradient shard if it is the first, and of float32. */
-static int complete_partial(struct walk *w, uint32_t u)
+/* It becomes the gradient shard if it is the first, and of float32; else that
+ * is made of it. */
+static bool is_kept(const struct walk *w, uint32_t u)
+{
+    return !w->unit[u].reduced && w->e->unit[u].dtype.reduce == FSDP_DTYPE_F32;
+}
+
+/* What all ranks have met for lies where `kind` says; or it is copied to the
+ * host. */
+static void keep(struct walk *w, uint32_t u, uint32_t kind)
 {
     const struct expect_unit *x = &w->e->unit[u];
-    const bool wide = x->dtype.reduce == FSDP_DTYPE_F32;
+    const uint32_t reduce = x->dtype.reduce;
+    const bool kept = is_kept(w, u);
+    uint32_t at = kind;
 
-    FSDP_TRY(fold_replicas(w, u));
-    if (!w->unit[u].reduced && !wide) {
-        expect_walk_grow(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32, x->grad_chunk);
+    if (x->step_on_host) {
+        at = RECORD_HOST + (kept ? FSDP_GRAD_SHARD : FSDP_STAGING);
+        expect_walk_grow(w, at, reduce, x->grad_chunk);
+        w->hosted->to_host++;
+        w->hosted->to_host_bytes += expect_walk_bytes(reduce, x->grad_chunk);
     }
-    if (w->unit[u].reduced || !wide) {
-        expect_walk_shrink(w, FSDP_GRAD_SHARD, x->dtype.reduce, x->grad_chunk);
+    if (!w->unit[u].reduced && !kept) {
+        expect_walk_grow(w, expect_walk_at(x->step_on_host, FSDP_GRAD_SHARD),
+                         FSDP_DTYPE_F32, x->grad_chunk);
     }
-    w->unit[u].partial = false;
+    if (!kept) {
+        expect_walk_shrink(w, at, reduce, x->grad_chunk);
+    }
+    if (x->step_on_host) {
+        expect_walk_shrink(w, kind, reduce, x->grad_chunk);
+    }
     w->unit[u].reduced = true;
+}
+
+static int complete_partial(struct walk *w, uint32_t u)
+{
+    FSDP_TRY(fold_replicas(w, u));
+    keep(w, u, FSDP_GRAD_SHARD);
+    w->unit[u].partial = false;
     return FSDP_OK;
 }
 
@@ -62,21 +87,13 @@ static int complete_partial(struct walk *w, uint32_t u)
 static int fold_all(struct walk *w, uint32_t u)
 {
     const struct expect_unit *x = &w->e->unit[u];
-    const struct expect_dtypes *d = &x->dtype;
-    const bool first = !w->unit[u].reduced;
-    const bool wide = d->reduce == FSDP_DTYPE_F32;
+    const uint32_t kind =
+        is_kept(w, u) && !x->step_on_host ? FSDP_GRAD_SHARD : FSDP_STAGING;
 
-    expect_walk_grow(w, first && wide ? FSDP_GRAD_SHARD : FSDP_STAGING,
-                     d->reduce, x->grad_chunk);
+    expect_walk_grow(w, kind, x->dtype.reduce, x->grad_chunk);
     FSDP_TRY(fold_shards(w, u));
     FSDP_TRY(fold_replicas(w, u));
-    if (first && !wide) {
-        expect_walk_grow(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32, x->grad_chunk);
-    }
-    if (!first || !wide) {
-        expect_walk_shrink(w, FSDP_STAGING, d->reduce, x->grad_chunk);
-    }
-    w->unit[u].reduced = true;
+    keep(w, u, kind);
     return FSDP_OK;
 }
 
@@ -99,12 +116,40 @@ bool expect_walk_steps(const struct walk *w, uint32_t u)
            (w->e->replicas == 1 || knob->all_reduce);
 }
 
+static void step_unit(struct walk *w, uint32_t u)
+{
+    const struct expect_unit *x = &w->e->unit[u];
+    const uint32_t at = expect_walk_at(x->step_on_host, FSDP_STAGING);
+    const uint64_t bytes = expect_walk_bytes(FSDP_DTYPE_F32, x->chunk);
+
+    if (x->shard_on_host != x->step_on_host) {
+        expect_walk_grow(w, at, FSDP_DTYPE_F32, x->chunk);
+        w->hosted->to_host++;
+        w->hosted->to_host_bytes += bytes;
+        w->hosted->to_device++;
+        w->hosted->to_device_bytes += bytes;
+        expect_walk_shrink(w, at, FSDP_DTYPE_F32, x->chunk);
+    }
+}
+
+void expect_walk_step(struct walk *w)
+{
+    for (uint32_t u = 0; u < w->e->units->n_units; u++) {
+        if (w->unit[u].reduced) {
+            step_unit(w, u);
+        }
+    }
+}
+
 /* With a step its gradient shard is over. */
 static void step(struct walk *w, uint32_t u)
 {
+    const struct expect_unit *x = &w->e->unit[u];
+
     if (expect_walk_steps(w, u)) {
-        expect_walk_shrink(w, FSDP_GRAD_SHARD, FSDP_DTYPE_F32,
-                           w->e->unit[u].grad_chunk);
+        step_unit(w, u);
+        expect_walk_shrink(w, expect_walk_at(x->step_on_host, FSDP_GRAD_SHARD),
+                           FSDP_DTYPE_F32, x->grad_chunk);
         w->unit[u].reduced = false;
         w->unit[u].stepped = true;
     }

@@ -506,6 +506,54 @@ static void assert_storage(const struct testing_model *t,
     expect_release(&e);
 }
 
+/* What is where, and copies of a step: how many, and of how many elements. */
+static const struct offload_row {
+    uint32_t offload;
+    uint64_t device, host; /* elements at rest */
+    uint64_t staging;      /* on the host, at once */
+    uint64_t to_device, to_device_n, to_host, to_host_n;
+} offload_rows[] = {
+    {CASE_NOT_OFFLOADED, 3 * 544, 0, 0, 0, 0, 0, 0},
+    {CASE_OFFLOAD_ALL, 0, 3 * 544, 0, 8, 2 * 544, 4, 544},
+    /* A step moves each shard there and back. */
+    {CASE_OFFLOAD_OPTIMIZER, 544, 2 * 544, 256, 4, 544, 8, 2 * 544},
+    {CASE_OFFLOAD_PARAMS, 2 * 544, 544, 0, 12, 3 * 544, 4, 544},
+};
+
+/* Four units of 128, 256, 128 and 32 elements a shard, with AdamW. */
+static void what_rests_on_the_host(void **state)
+{
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+
+    (void)state;
+    testing_mlp(&t);
+    c.optimizer = FSDP_OPTIMIZER_ADAMW;
+    for (size_t i = 0; i < sizeof(offload_rows) / sizeof(*offload_rows); i++) {
+        const struct offload_row *row = &offload_rows[i];
+        const uint64_t *live;
+        struct expect e;
+
+        c.offload = row->offload;
+        assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
+        live = e.rest.live;
+        assert_int_equal(live[FSDP_PARAM_SHARD] + live[FSDP_OPTIM],
+                         4 * row->device);
+        assert_int_equal(live[RECORD_HOST + FSDP_PARAM_SHARD] +
+                             live[RECORD_HOST + FSDP_OPTIM],
+                         4 * row->host);
+        assert_int_equal(e.peak[RECORD_HOST + FSDP_STAGING], 4 * row->staging);
+        assert_int_equal(e.peak[FSDP_GRAD_SHARD] +
+                             e.peak[RECORD_HOST + FSDP_GRAD_SHARD],
+                         4 * 544);
+        assert_int_equal(e.hosted.to_device, row->to_device);
+        assert_int_equal(e.hosted.to_device_bytes, 4 * row->to_device_n);
+        assert_int_equal(e.hosted.to_host, row->to_host);
+        assert_int_equal(e.hosted.to_host_bytes, 4 * row->to_host_n);
+        expect_release(&e);
+    }
+}
+
 /* 5 elements, 8 padded, a shard of 2: each is a line of 16. */
 static void storage_is_in_whole_lines(void **state)
 {
@@ -539,6 +587,7 @@ int main(void)
         cmocka_unit_test(a_script_that_no_pass_is_as_long_as),
         cmocka_unit_test(a_layout_that_packs),
         cmocka_unit_test(what_a_pass_leaves_alone),
+        cmocka_unit_test(what_rests_on_the_host),
         cmocka_unit_test(storage_is_in_whole_lines),
         BY_HAND(whole_model_as_one_unit),
         BY_HAND(cancel_in_the_middle_of_a_window),

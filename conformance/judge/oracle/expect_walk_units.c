@@ -16,7 +16,7 @@ enum {
 static void tell(const struct walk *w, uint32_t kind, uint64_t bytes,
                  bool lives)
 {
-    if (w->watch && w->watch->live && bytes > 0) {
+    if (w->watch && w->watch->live && bytes > 0 && kind < RECORD_HOST) {
         w->watch->live(w->watch->context, kind, bytes, lives);
     }
 }
@@ -35,6 +35,11 @@ uint32_t expect_walk_states(const struct expect *e)
     };
 
     return states[e->c->optimizer];
+}
+
+uint32_t expect_walk_at(bool host, uint32_t kind)
+{
+    return host ? RECORD_HOST + kind : kind;
 }
 
 uint64_t expect_walk_bytes(uint32_t dtype, uint64_t elements)
@@ -170,12 +175,30 @@ int expect_walk_communicate(struct walk *w, uint32_t kind, uint32_t dim,
     return FSDP_OK;
 }
 
-/* One shard is all of it, and copied only into another dtype. */
+/* A shard that rests on the host is copied to its place, or, where it is cast,
+ * into staging. */
+static void land_shard(struct walk *w, uint32_t u, uint32_t dtype)
+{
+    const struct expect_unit *x = &w->e->unit[u];
+
+    if (!x->shard_on_host) {
+        return;
+    }
+    w->hosted->to_device++;
+    w->hosted->to_device_bytes += expect_walk_bytes(FSDP_DTYPE_F32, x->chunk);
+    if (dtype != FSDP_DTYPE_F32) {
+        expect_walk_grow(w, FSDP_STAGING, FSDP_DTYPE_F32, x->chunk);
+        expect_walk_shrink(w, FSDP_STAGING, FSDP_DTYPE_F32, x->chunk);
+    }
+}
+
+/* One shard is all of it, and copied only into another dtype, or from the
+ * host. */
 int expect_walk_unshard(struct walk *w, uint32_t u, uint32_t dtype)
 {
     const struct expect_unit *x = &w->e->unit[u];
 
-    if ((w->e->shards == 1 && dtype == FSDP_DTYPE_F32) ||
+    if ((w->e->shards == 1 && dtype == FSDP_DTYPE_F32 && !x->shard_on_host) ||
         w->unit[u].unsharded) {
         return FSDP_OK;
     }
@@ -187,8 +210,12 @@ int expect_walk_unshard(struct walk *w, uint32_t u, uint32_t dtype)
     w->unit[u].dtype = dtype;
     if (w->e->packs) { /* what arrives is unpacked, and then not needed */
         expect_walk_grow(w, FSDP_STAGING, dtype, x->padded);
+        land_shard(w, u, dtype);
     }
     expect_walk_grow(w, FSDP_PARAM_FULL, dtype, x->whole);
+    if (!w->e->packs) {
+        land_shard(w, u, dtype);
+    }
     if (w->e->packs) {
         expect_walk_shrink(w, FSDP_STAGING, dtype, x->padded);
     }
@@ -258,6 +285,7 @@ static void module_backward(struct walk *w, uint32_t module, uint32_t b,
 void expect_walk_drop_gradients(struct walk *w)
 {
     clear(w, FSDP_GRAD_SHARD);
+    clear(w, RECORD_HOST + FSDP_GRAD_SHARD);
     clear(w, FSDP_GRAD_FULL);
     for (uint32_t u = 0; u < w->e->units->n_units; u++) {
         w->unit[u].pending = false;

@@ -28,9 +28,9 @@ struct walk {
     const struct expect *e;
     struct walk_unit *unit;        /* [n_units] */
     bool *accumulated;             /* [n_parameters]: in the pending gradient */
-    uint64_t live[FSDP_N_KINDS];   /* bytes, as all that follows */
-    uint64_t stored[FSDP_N_KINDS]; /* the same, each range in whole lines */
-    uint64_t peak[FSDP_N_KINDS], peak_parameters, peak_engine, peak_storage;
+    uint64_t live[RECORD_N_KINDS]; /* bytes, as all that follows */
+    uint64_t stored[RECORD_N_KINDS]; /* the same, each range in whole lines */
+    uint64_t peak[RECORD_N_KINDS], peak_parameters, peak_engine, peak_storage;
     /* Of an engine that gathers early, which has `early` bytes more. */
     uint64_t early_full, early_parameters, early_engine;
     struct {
@@ -40,6 +40,7 @@ struct walk {
     } pass;
     bool step_set, steps; /* the next pass, this pass has been given a step */
     struct record_sequence *out;
+    struct record_hosted *hosted;
     const struct expect_watch *watch; /* NULL: nobody looks on */
 };
 
@@ -50,6 +51,8 @@ uint64_t expect_walk_bytes(uint32_t dtype, uint64_t elements);
 /* Bytes of storage of so many: whole lines. */
 uint64_t expect_walk_in_lines(uint64_t bytes);
 
+/* The kind, where it is: on the host, or not. */
+uint32_t expect_walk_at(bool host, uint32_t kind);
 /* A range of so many elements comes to be live. */
 void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
                       uint64_t elements);
@@ -69,6 +72,10 @@ void expect_walk_reshard_each(struct walk *w);
 int expect_walk_reduce(struct walk *w, uint32_t u);
 /* Whether it will be: replicas meet for it, too. */
 bool expect_walk_steps(const struct walk *w, uint32_t u);
+
+/* All that has a gradient is stepped: a shard that rests elsewhere is brought
+ * to where that is done, and back. */
+void expect_walk_step(struct walk *w);
 
 /* As after shard; and what `set` changes, of one unit or of all. */
 void expect_walk_set_knobs(struct walk *w);

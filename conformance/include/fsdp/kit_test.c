@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kit_test.c - what a budget of bytes offloads: the properties that PyTorch's
+ * selector of parameters to offload is tested for.
+ */
+#include "kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum {
+    UNITS = 6
+};
+
+static const uint64_t bytes[UNITS] = {40, 100, 60, 100, 0, 10};
+
+static uint64_t choose(uint64_t budget, uint32_t offload[UNITS])
+{
+    return fsdp_offload_by_budget(UNITS, bytes, budget, offload);
+}
+
+static void assert_chosen(uint64_t budget, const uint32_t want[UNITS])
+{
+    uint32_t got[UNITS] = {0};
+
+    choose(budget, got);
+    assert_memory_equal(got, want, sizeof(got));
+}
+
+static void test_largest_first(void **state)
+{
+    static const uint32_t want[UNITS] = {2, 1, 1, 2, 1, 2};
+
+    (void)state;
+    assert_chosen(160, want); /* 100, not again 100, 60 */
+}
+
+static void test_ties_by_index(void **state)
+{
+    static const uint32_t want[UNITS] = {2, 1, 2, 2, 1, 2};
+
+    (void)state;
+    assert_chosen(100, want);
+}
+
+static void test_smaller_ones_fill_up(void **state)
+{
+    static const uint32_t want[UNITS] = {1, 2, 2, 2, 1, 1};
+
+    (void)state;
+    assert_chosen(50, want);
+}
+
+static void test_all_fit(void **state)
+{
+    static const uint32_t want[UNITS] = {1, 1, 1, 1, 1, 1};
+    uint32_t got[UNITS];
+
+    (void)state;
+    assert_chosen(310, want);
+    assert_chosen(UINT64_MAX, want);
+    assert_int_equal(choose(UINT64_MAX, got), 310);
+}
+
+static void test_never_beyond(void **state)
+{
+    (void)state;
+    for (uint64_t budget = 0; budget < 400; budget++) {
+        uint32_t got[UNITS] = {0};
+        const uint64_t said = choose(budget, got);
+        uint64_t sum = 0;
+
+        for (uint32_t u = 0; u < UNITS; u++) {
+            sum += got[u] == 1 ? bytes[u] : 0;
+        }
+        assert_true(sum <= budget);
+        assert_int_equal(sum, said);
+    }
+}
+
+static void test_more_by_more(void **state)
+{
+    uint64_t before = 0;
+
+    (void)state;
+    for (uint64_t budget = 1; budget < 400; budget++) {
+        uint32_t got[UNITS];
+        const uint64_t now = choose(budget, got);
+
+        assert_true(now >= before);
+        before = now;
+    }
+}
+
+static void test_same_again(void **state)
+{
+    (void)state;
+    for (uint64_t budget = 1; budget < 400; budget++) {
+        uint32_t one[UNITS] = {9, 9, 9, 9, 9, 9};
+        uint32_t two[UNITS] = {0};
+
+        choose(budget, one);
+        choose(budget, two);
+        assert_memory_equal(one, two, sizeof(one));
+    }
+}
+
+static void test_zero_says_nothing(void **state)
+{
+    static const uint32_t want[UNITS] = {7, 7, 7, 7, 7, 7};
+    uint32_t got[UNITS] = {7, 7, 7, 7, 7, 7};
+
+    (void)state;
+    assert_int_equal(choose(0, got), 0);
+    assert_memory_equal(got, want, sizeof(got));
+    assert_int_equal(fsdp_offload_by_budget(0, bytes, 10, got), 0);
+    assert_memory_equal(got, want, sizeof(got));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_largest_first),
+        cmocka_unit_test(test_ties_by_index),
+        cmocka_unit_test(test_smaller_ones_fill_up),
+        cmocka_unit_test(test_all_fit),
+        cmocka_unit_test(test_never_beyond),
+        cmocka_unit_test(test_more_by_more),
+        cmocka_unit_test(test_same_again),
+        cmocka_unit_test(test_zero_says_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
