@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch FSDP1 (FullyShardedDataParallel) as an engine of the suite."""
 
+import inspect
+import sys
 import warnings
 
 import torch
 import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
-from torch.distributed.fsdp import MixedPrecision, ShardingStrategy
-from torch.distributed.fsdp import _runtime_utils, _unshard_param_utils
-from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+try:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
+    from torch.distributed.fsdp import MixedPrecision, ShardingStrategy
+    from torch.distributed.fsdp import _runtime_utils, _unshard_param_utils
+    from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+except ImportError as lacks:
+    sys.exit(f"pytorch-fsdp1: PyTorch {torch.__version__}: {lacks}")
 
 from adapter_torch import Engine, Piece, dtypes_of, main, pieces_of_flat
 
@@ -22,6 +28,11 @@ STRATEGY = {
 }
 WITHOUT_RESHARD = {"full-shard": "shard-grad-op",
                    "hybrid-shard": "hybrid-shard-zero2"}
+
+
+# Earlier scalers of a loss are CUDA's alone: nothing is claimed of them.
+SCALED = ["loss-scale"] if \
+    "device" in inspect.signature(ShardedGradScaler).parameters else []
 
 
 def policy(case):
@@ -48,7 +59,7 @@ class Fsdp1(Engine):
         # Pending sums have the dtype of parameters.
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
-        "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale",
+        "frozen", "thaw", "shared", "recompute", "scripts", *SCALED,
     ]
 
     def open(self, life):
