@@ -93,9 +93,9 @@ enum {
     TAKES_REPORT = 8192,       /* --report */
     TAKES_REPORT_ONLY = 16384, /* --report-only */
     TAKES_SUBMIT = 65536,
-    TAKES_DRAW = 131072,     /* --draw --seed, of scripts */
-    TAKES_PAGE = 262144,     /* --against --records, of a report's page */
-    TAKES_HTML = 524288,     /* --html */
+    TAKES_DRAW = 131072,      /* --draw --seed, of scripts */
+    TAKES_PAGE = 262144,      /* --against --records, of a report's page */
+    TAKES_HTML = 524288,      /* --html */
     TAKES_SCRIPTS = 1048576,  /* --scripts */
     TAKES_RELEASES = 2097152, /* --releases */
 };
