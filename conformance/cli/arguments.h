@@ -59,7 +59,7 @@ struct arguments {
     bool failed, last_failed, dry_run, fail_fast;
     const struct case_list *among; /* only these; NULL: any. Not owned */
     const char *about, *bundle, *explanations;
-    bool partial, without_records;
+    bool partial, without_records, releases;
     bool partial_ok, strict, record_only, report_only, json, quiet, help,
         verbose;
     bool times;
@@ -93,10 +93,11 @@ enum {
     TAKES_REPORT = 8192,       /* --report */
     TAKES_REPORT_ONLY = 16384, /* --report-only */
     TAKES_SUBMIT = 65536,
-    TAKES_DRAW = 131072,     /* --draw --seed, of scripts */
-    TAKES_PAGE = 262144,     /* --against --records, of a report's page */
-    TAKES_HTML = 524288,     /* --html */
-    TAKES_SCRIPTS = 1048576, /* --scripts */
+    TAKES_DRAW = 131072,      /* --draw --seed, of scripts */
+    TAKES_PAGE = 262144,      /* --against --records, of a report's page */
+    TAKES_HTML = 524288,      /* --html */
+    TAKES_SCRIPTS = 1048576,  /* --scripts */
+    TAKES_RELEASES = 2097152, /* --releases */
 };
 
 /* Returns 0; or, after a line on stderr, EXIT_USAGE, or EXIT_OUTPUT: a file

@@ -508,7 +508,14 @@ endforeach()
 # Their bundles, and the page that is made of them.
 add_test(NAME results.page COMMAND ${here}/tools/adapters/results_page
     $<TARGET_FILE:fsdp-cts> --check)
-set_tests_properties(results.page PROPERTIES LABELS conformance TIMEOUT 300)
+add_test(NAME results.releases COMMAND ${here}/tools/adapters/results_page
+    $<TARGET_FILE:fsdp-cts> --check --releases)
+set_tests_properties(results.page results.releases PROPERTIES
+    LABELS conformance TIMEOUT 300)
+add_test(NAME releases.stand-ins
+    COMMAND ${here}/tools/adapters/releases/stand_ins_test.sh)
+set_tests_properties(releases.stand-ins PROPERTIES LABELS conformance
+    TIMEOUT 300 SKIP_RETURN_CODE 77)
 set_tests_properties(fixtures.golden fixtures.schema PROPERTIES
     LABELS conformance TIMEOUT 300 SKIP_RETURN_CODE 77)
 

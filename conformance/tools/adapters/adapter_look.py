@@ -13,8 +13,8 @@ from adapter_script import edited
 def values_of(t):
     """What a record takes of a tensor: numpy has no bfloat16."""
     t = t.detach().cpu().clone()
-    return t.view(torch.uint16).numpy() if t.dtype == torch.bfloat16 \
-        else t.numpy()
+    return t.view(torch.int16).numpy().view("uint16") \
+        if t.dtype == torch.bfloat16 else t.numpy()
 
 
 class Look:

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch FSDP1 (FullyShardedDataParallel) as an engine of the suite."""
 
+import inspect
+import sys
 import warnings
 import weakref
 
 import torch
 import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
-from torch.distributed.fsdp import MixedPrecision, ShardingStrategy
-from torch.distributed.fsdp import _runtime_utils, _unshard_param_utils
-from torch.distributed.fsdp import fully_sharded_data_parallel
-from torch.distributed.fsdp._flat_param import FlatParamHandle
-from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+try:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
+    from torch.distributed.fsdp import MixedPrecision, ShardingStrategy
+    from torch.distributed.fsdp import _runtime_utils, _unshard_param_utils
+    from torch.distributed.fsdp import fully_sharded_data_parallel
+    from torch.distributed.fsdp._flat_param import FlatParamHandle
+    from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+except ImportError as lacks:
+    sys.exit(f"pytorch-fsdp1: PyTorch {torch.__version__}: {lacks}")
 
 from adapter_memory import FULL, STAGING, owned_by_flat, states_of
 from adapter_ranks import main
@@ -29,6 +35,10 @@ STRATEGY = {
 WITHOUT_RESHARD = {"full-shard": "shard-grad-op",
                    "hybrid-shard": "hybrid-shard-zero2"}
 
+
+# Earlier scalers of a loss are CUDA's alone: nothing is claimed of them.
+SCALED = ["loss-scale"] if \
+    "device" in inspect.signature(ShardedGradScaler).parameters else []
 
 # Where FSDP1 makes and gives back what it holds. In a backward one unit is
 # prefetched (BACKWARD_PRE); in a forward another one, where a case asks for it.
@@ -96,7 +106,7 @@ class Fsdp1(Engine):
         # Pending sums have the dtype of parameters.
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
-        "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale",
+        "frozen", "thaw", "shared", "recompute", "scripts", *SCALED,
         *MEASURED,
     ]
 

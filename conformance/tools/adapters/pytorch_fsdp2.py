@@ -2,16 +2,21 @@
 """PyTorch FSDP2 (fully_shard) as an engine of the suite."""
 
 import contextlib
+import sys
 
 import torch
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import (
-    FSDPModule, MixedPrecisionPolicy, fully_shard,
-)
-from torch.distributed.fsdp._fully_shard._fsdp_param import ShardedState
-from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
-    FSDPParamGroup,
-)
+
+try:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import (
+        FSDPModule, MixedPrecisionPolicy, fully_shard,
+    )
+    from torch.distributed.fsdp._fully_shard._fsdp_param import ShardedState
+    from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
+        FSDPParamGroup,
+    )
+except ImportError as lacks:
+    sys.exit(f"pytorch-fsdp2: PyTorch {torch.__version__}: {lacks}")
 
 from adapter_memory import (
     FULL, GRAD_FULL, GRAD_SHARD, SHARD, local, states_of,
@@ -39,6 +44,22 @@ DEPTHS = ("set_modules_to_forward_prefetch", "set_modules_to_backward_prefetch",
 MEASURED = ["live-bytes", "late-states", "prefetch", "ahead-1"] if \
     all(hasattr(FSDPParamGroup, name) for name in WATCHED) and \
     all(hasattr(FSDPModule, name) for name in DEPTHS) else []
+
+
+# What a release has no method for is not claimed.
+DIVIDES = ("set_force_sum_reduction_for_comms", "set_gradient_divide_factor")
+DIVIDED = ["divide-factor", "factor-controls"] if \
+    all(hasattr(FSDPModule, name) for name in DIVIDES) else []
+TURNED = ["unit-controls"] if \
+    all(hasattr(FSDPModule, name) for name in TURN.values()) else []
+
+
+def groups_of(module):
+    """Parameter groups of a module: releases have one, or none, or a list."""
+    state = module._get_fsdp_state()
+    if hasattr(state, "_fsdp_param_groups"):
+        return state._fsdp_param_groups
+    return [state._fsdp_param_group] if state._fsdp_param_group else []
 
 
 def policy(case, unit):
@@ -77,16 +98,21 @@ class Fsdp2(Engine):
     claims = [
         "per-parameter", "full-shard", "shard-grad-op", "no-shard",
         "hybrid-shard", "hybrid-shard-zero2", "keep-root", "reshard-root",
-        "no-sync", "eval", "again", "unshard-all", "divide-factor", "sgd",
+        "no-sync", "eval", "again", "unshard-all", "sgd",
         "momentum", "adamw", "fold-any", "workload-mlp", "workload-linear", "workload-gpt",
         "wrap-whole", "wrap-layer", "wrap-pair", "wrap-size", "wrap-block", "wrap-head",
         # Pending sums have the dtype of reductions.
         "bf16", "fp16", "precision-bf16", "precision-bf16r", "precision-r16a",
         "precision-fp16", "precision-fp16r32", "precision-units",
-        "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale", "unit-controls",
-        "partial-replicas", "factor-controls",
-        *MEASURED,
+        "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale",
+        "partial-replicas",
+        *DIVIDED, *TURNED, *MEASURED,
     ]
+
+    def take_options(self, a):
+        if a.device == "cpu" and not hasattr(torch.cpu.Stream, "record_event"):
+            sys.exit(f"{self.name}: PyTorch {torch.__version__}: on a CPU its "
+                     "streams have no record_event")
 
     def open(self, life):
         """Process groups, before anything is looked at."""
@@ -131,7 +157,7 @@ class Fsdp2(Engine):
             keeps = module is plain and case.keep_root
             fully_shard(module, mesh=self.mesh, mp_policy=policy(case, unit),
                         reshard_after_forward=reshard and not keeps)
-            for group in module._get_fsdp_state()._fsdp_param_groups:
+            for group in groups_of(module):
                 group.unit = unit
         if plain not in plain.unit_modules.values():
             fully_shard(plain, mesh=self.mesh, reshard_after_forward=reshard)
@@ -223,7 +249,7 @@ class Fsdp2(Engine):
         modules = life.model.modules() if life.model is not None else ()
         for module in modules:
             if isinstance(module, FSDPModule):
-                for group in module._get_fsdp_state()._fsdp_param_groups:
+                for group in groups_of(module):
                     yield from owned_by(group)
         yield from states_of(life)
 
@@ -236,7 +262,7 @@ class Fsdp2(Engine):
         of_weight = {}
         for module in life.model.modules():
             if isinstance(module, FSDPModule):
-                for group in module._get_fsdp_state()._fsdp_param_groups:
+                for group in groups_of(module):
                     for param in group.fsdp_params:
                         info = param._module_info
                         p = info.module.index[info.param_name]

@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    TAKES = TAKES_TEXT | TAKES_JSON | TAKES_HTML
+    TAKES = TAKES_TEXT | TAKES_JSON | TAKES_HTML | TAKES_RELEASES
 };
 
 static void help(void)
@@ -25,7 +25,9 @@ static void help(void)
            "Checks and judges bundles of 'fsdp-cts submit' and prints, as a "
            "part of a Markdown\npage: their verdicts, what fails in them and "
            "why, and what came of each\nrequirement. A bundle needs records, "
-           "and explanations of all that fails.\n\n"
+           "and explanations of all that fails.\nWith --releases: a table of "
+           "releases and implementations, with what fails; there\n"
+           "nothing needs an explanation.\n\n"
            "example:\n"
            "  fsdp-cts results bundles/* --html results.html\n"
            "\n");
@@ -48,7 +50,7 @@ static int take(const char *folder, const struct arguments *a,
         fprintf(stderr, "fsdp-cts results: %.200s: no records\n", folder);
         return EXIT_BAD_DATA;
     }
-    if (!b->has_explanations &&
+    if (!b->has_explanations && !a->releases &&
         explanations_match(&b->explanations, &b->judged.r, &error) != FSDP_OK) {
         fprintf(stderr, "fsdp-cts results: %.200s: %s\n", folder,
                 bundle_plain(error.message));
@@ -82,6 +84,22 @@ static int write_page(const char *path, const struct results_entry *entry,
     return status;
 }
 
+static int print_page(const struct arguments *a,
+                      const struct results_entry *entry, uint32_t n)
+{
+    struct fsdp_error error = {0};
+    const int status = a->releases ? results_releases(entry, n, stdout, &error)
+                       : a->html   ? write_page(a->html, entry, n)
+                       : a->json   ? results_json(entry, n, stdout)
+                                   : results_markdown(entry, n, stdout);
+
+    if (status == FSDP_ERR_FORMAT) {
+        fprintf(stderr, "fsdp-cts results: %s\n", bundle_plain(error.message));
+        return EXIT_BAD_DATA;
+    }
+    return status == FSDP_OK ? 0 : EXIT_INCOMPLETE;
+}
+
 static int print_all(const struct arguments *a, const struct text *text)
 {
     const uint32_t n = (uint32_t)a->n_rest;
@@ -93,10 +111,7 @@ static int print_all(const struct arguments *a, const struct text *text)
         code = take(a->rest[i], a, text, &b[i], &entry[i]);
     }
     if (code == 0) {
-        const int status = a->html   ? write_page(a->html, entry, n)
-                           : a->json ? results_json(entry, n, stdout)
-                                     : results_markdown(entry, n, stdout);
-        code = status == FSDP_OK ? 0 : EXIT_INCOMPLETE;
+        code = print_page(a, entry, n);
     }
     for (uint32_t i = 0; i < n && b; i++) {
         bundle_release(&b[i]);
@@ -124,6 +139,11 @@ int command_results(int argc, char **argv)
     if (a.n_rest == 0) {
         fprintf(stderr, "fsdp-cts results: needs bundles; see: fsdp-cts "
                         "results --help\n");
+        return EXIT_USAGE;
+    }
+    if (a.releases && (a.json || a.html)) {
+        fprintf(stderr, "fsdp-cts results: --releases is without --json and "
+                        "--html\n");
         return EXIT_USAGE;
     }
     a.quiet = true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * results_table.h - what several submissions came to, side by side: who has
- * which verdict, what fails and why, and each requirement.
+ * which verdict, what fails and why, and each requirement; or release by
+ * release.
  */
 #ifndef FSDP_CTS_RESULTS_TABLE_H
 #define FSDP_CTS_RESULTS_TABLE_H
@@ -18,6 +19,10 @@ struct results_entry {
 
 /* As a part of a Markdown page; IO. */
 int results_markdown(const struct results_entry *entry, uint32_t n, FILE *out);
+/* Instead: a row for each release, a column for each implementation, and what
+ * fails where, explained or not. FORMAT: a place of the table has two; IO. */
+int results_releases(const struct results_entry *entry, uint32_t n, FILE *out,
+                     struct fsdp_error *error);
 /* As a page for a browser, which needs no other file; IO. */
 int results_page(const struct results_entry *entry, uint32_t n, FILE *out);
 /* For programs: an array, an object for each submission. NOMEM, IO. */

@@ -329,6 +329,14 @@ result 'what fails is one requirement' "$([ "$(cut -d' ' -f1 "$folder/fails" |
     sort -u)" = reduce.scale ] || cat "$folder/fails")"
 explain reduce.scale '*' ours
 result 'explained' "$([ $code = 0 ] || cat "$folder/err")"
+want 'of releases' 0 '\*\*fail\*\* 2 of 2: `reduce.scale`' \
+    results --releases "$folder/wrong-bundle"
+want 'two of one release' 65 'two bundles of' results --releases \
+    "$folder/wrong-bundle" "$folder/explained"
+want 'of releases, a broken one' 65 'bare: report.jsonl' results --releases \
+    "$folder/good" "$folder/bare"
+want 'of releases, for programs' 64 'without --json' results --releases \
+    "$folder/good" --json
 want 'on the page' 0 'a \\| b' results "$folder/explained"
 want 'without HTML' 0 '&lt;i>' results "$folder/explained"
 want 'that is a failure' 0 '\*\*2 fail\*\*' results "$folder/explained" \
