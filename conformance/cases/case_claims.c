@@ -137,6 +137,12 @@ static bool steps_in_backward(const struct run_case *c, uint32_t value)
     return says(c, "backward-step");
 }
 
+static bool assigns(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, "\nassign ") || says(c, "! assign-");
+}
+
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -398,6 +404,10 @@ const struct claim known_claims[] = {
      .text = "scripts that give a pass its step ahead; `step-in-backward.*`, "
              "`error.step-in-backward`, `error.step-in-backward-windows`",
      .asked_by = steps_in_backward},
+    {"assign", CLAIM_ENGINE,
+     .text = "scripts that assign values; `assign.*`, `error.assign-in-pass`, "
+             "`error.assign-range`",
+     .asked_by = assigns},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

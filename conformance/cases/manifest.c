@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 942;
+const uint32_t manifest_count = 954;
 const char manifest_sha256[] =
-    "1aabd51ad333e9e5fbc47ca88c24a3d74ba4b7f60c93391ce22a44460e6e4885";
+    "3e775b00a392ebd0091d237cdf29c0a213f0715d32000f6d3c1d73c94cad5723";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

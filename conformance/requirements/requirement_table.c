@@ -36,6 +36,7 @@ static const struct requirement *const families[] = {
     thaw_requirements,
     thaw_moves_requirements,
     step_in_backward_requirements,
+    assign_requirements,
     tied_requirements,
     parameter_unit_requirements,
     buffer_requirements,

@@ -302,7 +302,8 @@ const struct requirement script_requirements[] = {
               "control.unshard-values "
               "thaw.starts thaw.stepped thaw.frozen-keeps thaw.loaded "
               "thaw.others-stay mixed.overflow "
-              "step-in-backward.same-bits",
+              "step-in-backward.same-bits assign.own-part "
+              "assign.states-stay",
      .profile = PROFILE_BITS,
      .applies = looks,
      .holds = values_hold,

@@ -32,7 +32,8 @@ enum {
     SCRIPT_MAX_ACTIONS = 1 << 20, /* written; what is repeated counts once */
     SCRIPT_MAX_REPEATS = 1000000,
     SCRIPT_WORD_BYTES = 32,
-    SCRIPT_MAX_UNITS = 64, /* that an action can name; parameters, too */
+    SCRIPT_MAX_UNITS = 64,     /* that an action can name; parameters, too */
+    SCRIPT_MOST_NUMBER = 9999, /* of values that are assigned; of elements */
 };
 
 enum script_verb {
@@ -60,6 +61,7 @@ enum script_verb {
     SCRIPT_THAW,
     SCRIPT_N_DRAWN_VERBS, /* the generator draws those above */
     SCRIPT_BACKWARD_STEP = SCRIPT_N_DRAWN_VERBS, /* set_step */
+    SCRIPT_ASSIGN, /* assign, of one parameter or of all; drawn from 4 on */
     SCRIPT_N_VERBS,
 };
 
@@ -119,6 +121,17 @@ struct script_edit {
     uint32_t rank, parameter, element;
 };
 
+/* What a parameter is assigned. */
+enum script_source {
+    SCRIPT_OF_NUMBER = 0, /* script_value of a number */
+    SCRIPT_INITIAL,       /* what it began with */
+    SCRIPT_SUMMONED,      /* what it had when all was unsharded last */
+    SCRIPT_N_SOURCES,
+};
+/* Element i of parameter p, of a number: a multiple of 2^-10 between -1/8 and
+ * 1/8. */
+float script_value(uint32_t number, uint32_t p, uint64_t i);
+
 /* Of the life that begins. */
 struct script_world {
     uint32_t ranks; /* 0: all is as before */
@@ -160,8 +173,10 @@ struct script_action {
     uint32_t unit; /* below SCRIPT_MAX_UNITS, or FSDP_NO_UNIT: of all */
     uint32_t knob; /* enum fsdp_knob */
     float value;
-    /* FREEZE, THAW: below SCRIPT_MAX_UNITS, or SCRIPT_ALL */
+    /* FREEZE, THAW, ASSIGN: below SCRIPT_MAX_UNITS, or SCRIPT_ALL */
     uint32_t parameter;
+    /* ASSIGN: elements of a call; 0: all of a parameter's */
+    uint32_t source, number, slice;
     /* WRONG */
     uint32_t call;
     /* REPEAT */
@@ -407,6 +422,12 @@ enum script_call {
     SCRIPT_CALL_BACKWARD_STEP_WINDOWS,
     SCRIPT_CALL_TIED_TO_IGNORED,
     SCRIPT_CALL_GRAD_IN_RECOMPUTE,
+    SCRIPT_CALL_ASSIGN_IN_PASS, /* from here on generator 4 draws them */
+    SCRIPT_CALL_ASSIGN_WHILE_OPEN,
+    SCRIPT_CALL_ASSIGN_BEYOND,
+    SCRIPT_CALL_ASSIGN_FAR,
+    SCRIPT_CALL_ASSIGN_UNKNOWN,
+    SCRIPT_CALL_ASSIGN_OF_IGNORED,
     SCRIPT_N_CALLS,
 };
 

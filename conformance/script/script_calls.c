@@ -215,6 +215,12 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
                                            SCRIPT_UNTRAINED},
     [SCRIPT_CALL_TIED_TO_IGNORED] = {"tied-name-ignored", SCRIPT_UNTRAINED},
     [SCRIPT_CALL_GRAD_IN_RECOMPUTE] = {"grad-in-recompute", SCRIPT_IN_PASS},
+    [SCRIPT_CALL_ASSIGN_IN_PASS] = {"assign-in-pass", SCRIPT_IN_PASS},
+    [SCRIPT_CALL_ASSIGN_WHILE_OPEN] = {"assign-while-open", SCRIPT_OPEN_ALL},
+    [SCRIPT_CALL_ASSIGN_BEYOND] = {"assign-beyond", SCRIPT_AT_REST},
+    [SCRIPT_CALL_ASSIGN_FAR] = {"assign-far", SCRIPT_AT_REST},
+    [SCRIPT_CALL_ASSIGN_UNKNOWN] = {"assign-unknown-parameter", SCRIPT_AT_REST},
+    [SCRIPT_CALL_ASSIGN_OF_IGNORED] = {"assign-of-ignored", SCRIPT_AT_REST},
 };
 
 bool script_is_wrong(const struct script_inside *in)

@@ -74,6 +74,8 @@ static const char *claim_of_call(uint32_t call)
         {"unknown-buffer-dtype", NULL},
         {"unknown-buffer", "buffers"},
         {"backward-step-", "step-in-backward"},
+        {"assign-of-ignored", "ignored"},
+        {"assign-", "assign"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -132,6 +134,8 @@ static const char *claim_of_verb(const struct script_action *a)
         return "thaw";
     case SCRIPT_BACKWARD_STEP:
         return "step-in-backward";
+    case SCRIPT_ASSIGN:
+        return "assign";
     case SCRIPT_WRONG:
         return claim_of_call(a->call);
     default:

@@ -208,7 +208,8 @@ static const char *const examples[SCRIPT_N_VERBS] = {
     [SCRIPT_RESHARD_UNIT] = "reshard 0",
     [SCRIPT_FREEZE] = "freeze 0",
     [SCRIPT_THAW] = "thaw 0",
-    [SCRIPT_BACKWARD_STEP] = "backward-step lr 1"};
+    [SCRIPT_BACKWARD_STEP] = "backward-step lr 1",
+    [SCRIPT_ASSIGN] = "assign 0 1"};
 
 static bool may_follow(const char *before, const char *action)
 {

@@ -157,6 +157,20 @@ static void draw_freeze(struct drawer *d, struct script_action *a)
     }
 }
 
+/* Of all, or of one; what was summoned, where it was, as often as not. */
+static void draw_assign(struct drawer *d, struct script_action *a)
+{
+    a->parameter = one_in(d, 3) ? SCRIPT_ALL : draw_parameter(d);
+    a->source = one_in(d, 4) ? SCRIPT_INITIAL : SCRIPT_OF_NUMBER;
+    if (d->state.summoned && one_in(d, 2)) {
+        a->source = SCRIPT_SUMMONED;
+    }
+    if (a->source == SCRIPT_OF_NUMBER) {
+        a->number = below(d, 100);
+    }
+    a->slice = one_in(d, 3) ? 1 + below(d, 16) : 0;
+}
+
 /* A load of the first checkpoint must be refused. */
 static bool lacks_states(const struct drawer *d)
 {
@@ -233,6 +247,9 @@ static void draw_what_follows(struct drawer *d, struct script_action *a)
     case SCRIPT_THAW:
         draw_freeze(d, a);
         break;
+    case SCRIPT_ASSIGN:
+        draw_assign(d, a);
+        break;
     default:
         break;
     }
@@ -242,11 +259,16 @@ uint32_t draw_any_call(struct drawer *d)
 {
     static const uint32_t n_first = SCRIPT_N_DRAWN_CALLS;
     static const uint32_t later = SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT;
+    static const uint32_t last = SCRIPT_CALL_ASSIGN_IN_PASS;
     const uint32_t n_later = SCRIPT_N_DRAWN_LATER - later;
-    uint32_t call = below(d, draw_has_units(d) ? n_first + n_later : n_first);
+    const uint32_t n_last = draw_assigns(d) ? SCRIPT_N_CALLS - last : 0;
+    uint32_t call =
+        below(d, draw_has_units(d) ? n_first + n_later + n_last : n_first);
 
-    /* What is between says of ties what not every model has. */
-    return call < n_first ? call : call - n_first + later;
+    /* What is between says of ties, and more, what not every model has. */
+    return call < n_first             ? call
+           : call - n_first < n_later ? call - n_first + later
+                                      : call - n_first - n_later + last;
 }
 
 /* ---- What follows an action ---- */
@@ -291,6 +313,11 @@ static void draw_next(struct drawer *d, uint32_t verb)
             draw_comes_next(d, SCRIPT_SAVE);
             draw_comes_next(d, SCRIPT_WAIT);
             draw_comes_next(d, SCRIPT_THAW);
+        }
+        break;
+    case SCRIPT_ASSIGN:
+        if (!one_in(d, 3)) {
+            draw_comes_next(d, SCRIPT_LOOK);
         }
         break;
     case SCRIPT_THAW:
@@ -344,10 +371,11 @@ static bool try_verb(struct drawer *d, uint32_t verb)
 /* But for repeats. */
 static uint32_t any_verb(struct drawer *d)
 {
-    const uint32_t verb =
-        below(d, draw_has_units(d) ? SCRIPT_N_DRAWN_VERBS - 1 : SCRIPT_REPEAT);
+    const uint32_t n =
+        draw_has_units(d) ? SCRIPT_N_DRAWN_VERBS - 1 : SCRIPT_REPEAT;
+    const uint32_t verb = below(d, draw_assigns(d) ? n + 1 : n);
 
-    return verb < SCRIPT_REPEAT ? verb : verb + 1;
+    return verb == n ? SCRIPT_ASSIGN : verb < SCRIPT_REPEAT ? verb : verb + 1;
 }
 
 static uint32_t draw_verb(struct drawer *d)
@@ -373,7 +401,8 @@ static uint32_t draw_verb(struct drawer *d)
         [SCRIPT_UNSHARD_UNIT] = d->by_hand ? 8 : 0,
         [SCRIPT_RESHARD_UNIT] = d->by_hand ? 5 : 0,
         [SCRIPT_FREEZE] = d->thaws ? 24 : 0,
-        [SCRIPT_THAW] = d->thaws ? 24 : 0};
+        [SCRIPT_THAW] = d->thaws ? 24 : 0,
+        [SCRIPT_ASSIGN] = draw_assigns(d) ? 4 : 0};
 
     if (one_in(d, 16)) {
         return any_verb(d);

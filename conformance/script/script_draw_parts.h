@@ -47,6 +47,12 @@ static inline bool draw_has_units(const struct drawer *d)
     return d->s->generator >= 3;
 }
 
+/* From 4 on they assign. */
+static inline bool draw_assigns(const struct drawer *d)
+{
+    return d->s->generator >= 4;
+}
+
 /* script_draw.c: the verb is tried next, behind those that are to come. Of more
  * than DRAW_MOST_NEXT nothing becomes. */
 void draw_comes_next(struct drawer *d, uint32_t verb);

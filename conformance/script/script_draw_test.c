@@ -227,6 +227,7 @@ static const struct {
     {SCRIPT_RESHARD_UNIT, "reshard 0"},
     {SCRIPT_FREEZE, "freeze 0"},
     {SCRIPT_THAW, "thaw 0"},
+    {SCRIPT_ASSIGN, "assign 0 1"},
     {SCRIPT_WRONG, "! param-at-rest"},
     {SCRIPT_WRONG, "! step-while-open"},
 };
@@ -251,9 +252,13 @@ static void test_occurs(void **state)
         count(&s, &n);
         script_release(&s);
     }
-    for (uint32_t i = 0; i < SCRIPT_N_DRAWN_VERBS; i++) {
-        for (uint32_t k = 0; k < SCRIPT_N_DRAWN_VERBS; k++) {
-            if (i == SCRIPT_REPEAT || k == SCRIPT_REPEAT) {
+    for (uint32_t i = 0; i < SCRIPT_N_VERBS; i++) {
+        if (i == SCRIPT_BACKWARD_STEP) {
+            continue;
+        }
+        for (uint32_t k = 0; k < SCRIPT_N_VERBS; k++) {
+            if (i == SCRIPT_REPEAT || k == SCRIPT_REPEAT ||
+                k == SCRIPT_BACKWARD_STEP) {
                 continue;
             }
             pairs += legal[i][k];
@@ -271,7 +276,8 @@ static void test_occurs(void **state)
     for (uint32_t i = 0; i < SCRIPT_N_CALLS; i++) {
         const bool of_ties =
             i >= SCRIPT_N_DRAWN_CALLS && i < SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT;
-        const bool drawn = !of_ties && i < SCRIPT_N_DRAWN_LATER;
+        const bool drawn = (!of_ties && i < SCRIPT_N_DRAWN_LATER) ||
+                           i >= SCRIPT_CALL_ASSIGN_IN_PASS;
 
         if (drawn ? n.call[i] < 20 : n.call[i] > 0) {
             fail_msg("! %s: %u times", script_calls[i].name, n.call[i]);
@@ -560,6 +566,54 @@ static const char golden_text[] =
     "pass 2.3 s\n"
     "set 0 all-reduce 1\n";
 
+static const char golden_text_4[] =
+    "script 1\n"
+    "case "
+    "graph.random.natural.no-shard.k2.flat.drawn.rank.sss.sgd.div1.seed64893\n"
+    "--\n"
+    "unshard\n"
+    "! unshard-all-twice\n"
+    "anew k2 no-shard\n"
+    "set 0 all-reduce 0\n"
+    "thaw 0\n"
+    "! assign-beyond\n"
+    "look\n"
+    "pass 0.0 s\n"
+    "pass 0.1 s\n"
+    "pass 0.2 n set zero set tie param 2\n"
+    "reshard 0\n"
+    "eval 1.0\n"
+    "pass 0.0\n"
+    "set 0 divide-factor 2\n"
+    "pass 1.1 s set zero set tie param 1\n"
+    "pass 1.2 n\n"
+    "! step-with-pending\n"
+    "pass 2.0 n times 2^-136\n"
+    "eval 2.1 at 0 sync off until 0\n"
+    "pass 2.2 s\n"
+    "assign 0 initial\n"
+    "look\n"
+    "pass 3.0 n times 2^-133 until 3/8\n"
+    "set 0 all-reduce 1\n"
+    "freeze all\n"
+    "set all reshard-after-forward 1\n"
+    "! set-unknown-knob\n"
+    "assign all 27\n"
+    "look\n"
+    "freeze 0\n"
+    "pass 3.1 s until 1/1\n"
+    "freeze 0\n"
+    "eval 3.2 at 1/8 ! assign-in-pass until 3/4\n"
+    "freeze 0\n"
+    "assign 0 62 by 7\n"
+    "look\n"
+    "pass 4.0 s\n"
+    "step lr 0.0125 decay 0.001\n"
+    "look\n"
+    "zero\n"
+    "! point-before-begin\n"
+    "pass 4.1 n nan param 3 element 3\n";
+
 /* Of each generator that draws: its third script, all of its first thousand. */
 static void test_golden(void **state)
 {
@@ -571,6 +625,8 @@ static void test_golden(void **state)
          "81d38d37293e26684aae4bdf9c580ba8342a8d061cf74338f7bae36879ff16b4"},
         {3, golden_text_3,
          "cb6cb7351763b179577de5cc3a965ca70cd7aac47c382a1cece28dbc4bf46c9f"},
+        {4, golden_text_4,
+         "d0162929b7efe05ff25b20c6f429b1bfb1787f02472bdb061d25a5945d84a45c"},
     };
 
     (void)state;

@@ -133,7 +133,7 @@ static const char *const refused[][2] = {
     {"script.1", "a drawn script is"},
     {"script.2.", "a drawn script is"},
     {"script.2.x", "a drawn script is"},
-    {"script.1.7", "generator 1 drew it, and 2 to 3 draw here"},
+    {"script.1.7", "generator 1 drew it, and 2 to 4 draw here"},
     {"script.2.18446744073709551616", "a drawn script is"},
     {"script.2.07", "what it keeps is that of script.2.7"},
     {"script.2.7 ", "behind the seed is .ACTIONS-PLAIN"},

@@ -36,7 +36,7 @@ static void begin_life(struct script_state *s)
     s->no_sync = s->no_all_reduce = 0;
     s->kept = s->keeps = s->holds = false;
     s->frozen = s->thawed = 0;
-    s->step_set = false;
+    s->step_set = s->summoned = false;
     drop_gradients(s);
     s->hurt_values = false;
     s->saving = NO_SLOT;
@@ -485,10 +485,16 @@ static void walk_life(struct script_state *s, const struct script_action *a)
         script_freeze(s, a);
         break;
     case SCRIPT_UNSHARD:
-        s->open_all = true;
+        s->open_all = s->summoned = true;
         s->kept = false;
         break;
     case SCRIPT_SUMMON:
+        s->summoned = true;
+        s->kept = false;
+        break;
+    case SCRIPT_ASSIGN:
+        refuse_if(s, a->source == SCRIPT_SUMMONED && !s->summoned,
+                  "nothing was summoned in this life: `summon` comes first");
         s->kept = false;
         break;
     case SCRIPT_UNSHARD_UNIT:

@@ -31,6 +31,7 @@ struct script_state {
     uint64_t unreduced, partial;
     bool pending;
     bool step_set; /* the next pass has been given a step */
+    bool summoned; /* all was unsharded in this life */
     /* A unit may be unsharded at rest; and whether one is kept so behind its
      * backward, as the next BEGIN will find it. */
     bool kept, keeps;

@@ -9,9 +9,9 @@
  * impl_unshard.c, impl_gradient.c, impl_pack.c, impl_reduce.c (the cycle of a
  * unit), impl_controls.c (its knobs), impl_thaw.c (what trains),
  * impl_buffers.c, impl_optimizer.c, impl_early.c (step in backward),
- * impl_points.c and impl_between.c (the functions of the contract),
- * impl_save.c, impl_gather_full.c and impl_load.c (checkpoints), impl_shard.c
- * and impl_vtable.c.
+ * impl_assign.c, impl_points.c and impl_between.c (the functions of the
+ * contract), impl_save.c, impl_gather_full.c and impl_load.c (checkpoints),
+ * impl_shard.c and impl_vtable.c.
  *
  * Streams. Compute is the model's; gathers, reductions within the shard
  * dimension and those over replicas have one each. Each crossing is a wait
@@ -446,6 +446,10 @@ bool impl_steps_early(const struct fsdp_sharded *s, uint32_t u);
 int impl_step_early(struct fsdp_sharded *s, uint32_t u);
 /* What was stepped in this pass is about to be used in it. */
 int impl_early_settle(struct fsdp_sharded *s);
+
+/* ---- impl_assign.c ---- */
+int impl_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
+                const void *host);
 
 /* ---- impl_save.c, impl_load.c ---- */
 bool impl_has_gradients(const struct fsdp_sharded *s, uint32_t *unit);

@@ -333,6 +333,7 @@ static const char *const claims[] = {
     "unit-factors",
     "groups-betas",
     "step-in-backward",
+    "assign",
     NULL,
 };
 
@@ -367,7 +368,8 @@ const struct fsdp_engine *fsdp_ref_engine(void)
         .unshard = ref_unshard_unit,
         .reshard = ref_reshard_unit,
         .buffer = ref_buffer,
-        .set_step = ref_set_step};
+        .set_step = ref_set_step,
+        .assign = ref_assign};
 
     return &engine;
 }

@@ -5,9 +5,9 @@
  *
  * Read in this order: layout.c (shard), window.c (when), unit.c (unshard,
  * reshard, accumulate), reduce.c, controls.c (a unit's knobs), thaw.c (what is
- * trained), optimizer.c (step), early.c (step in backward), buffers.c, shard.c
- * and engine.c (the functions of the contract). unsharded.c is the run that
- * nobody shards.
+ * trained), optimizer.c (step), early.c (step in backward), buffers.c,
+ * assign.c, shard.c and engine.c (the functions of the contract). unsharded.c
+ * is the run that nobody shards.
  */
 #ifndef FSDP_CTS_SHARDED_H
 #define FSDP_CTS_SHARDED_H
@@ -237,6 +237,10 @@ int ref_check_groups(const struct fsdp_sharded *s, const struct fsdp_step *step,
 bool ref_steps_early(const struct fsdp_sharded *s, uint32_t u);
 /* It has been reduced: it is stepped, and its gradient is over. */
 int ref_step_early(struct fsdp_sharded *s, uint32_t u);
+
+/* assign.c */
+int ref_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
+               const void *host);
 
 /* clip.c */
 int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,

@@ -196,6 +196,7 @@ static int walk_action(struct walk *w, struct expect *base,
         expect_walk_reshard_each(w);
         return FSDP_OK;
     case SCRIPT_RESHARD:
+    case SCRIPT_ASSIGN:
     case SCRIPT_STEP: /* copies that were kept are of other weights now */
         expect_walk_reshard_each(w);
         return FSDP_OK;
