@@ -235,7 +235,7 @@ struct fsdp_sharded {
 
     struct impl_early early;
     uint64_t steps; /* of the optimizer, of those that changed anything */
-    bool loaded;    /* the values are those of a checkpoint */
+    bool loaded;    /* or assigned: the values are not the initial ones */
     bool torn;      /* a load failed half way: only another one helps */
     struct impl_checkpoints *checkpoints; /* from the first save or load on */
 };

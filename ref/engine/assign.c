@@ -42,6 +42,7 @@ int ref_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
     if (begin >= end) {
         return FSDP_OK;
     }
+    s->loaded = true; /* a load that fails brings these back */
     /* Work may still read what is replaced. */
     FSDP_TRY(d->sync(d->self, NULL));
     return d->copy(

@@ -129,7 +129,7 @@ struct fsdp_sharded {
     float power[2];     /* products of the options' betas over all steps that
                          * changed anything */
     uint64_t steps;     /* how many these are */
-    bool loaded;        /* the values are those of a checkpoint */
+    bool loaded;        /* or assigned: the values are not the initial ones */
     bool torn;          /* a load failed half way: only another one helps */
     struct ref_early early;              /* a step that is made in a pass */
     struct ref_checkpoints *checkpoints; /* from the first save or load on */
