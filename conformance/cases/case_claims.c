@@ -143,6 +143,12 @@ static bool assigns(const struct run_case *c, uint32_t value)
     return says(c, "\nassign ") || says(c, "! assign-");
 }
 
+static bool defers(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, "\ndeferred\n");
+}
+
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -408,6 +414,10 @@ const struct claim known_claims[] = {
      .text = "scripts that assign values; `assign.*`, `error.assign-in-pass`, "
              "`error.assign-range`",
      .asked_by = assigns},
+    {"deferred", CLAIM_ENGINE,
+     .text = "scripts of models that begin without values; `deferred.*`, "
+             "`error.deferred`",
+     .asked_by = defers},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

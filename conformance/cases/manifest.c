@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 954;
+const uint32_t manifest_count = 959;
 const char manifest_sha256[] =
-    "3e775b00a392ebd0091d237cdf29c0a213f0715d32000f6d3c1d73c94cad5723";
+    "de701c0c372246abf8e9552fc17dc2ac5aa6ffae4a61efd2dcde2a82c3a03cb5";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

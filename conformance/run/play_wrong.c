@@ -424,6 +424,46 @@ static int wait(struct driver *x, int *status)
     return FSDP_OK;
 }
 
+/* What is refused for want of values names a parameter. */
+static int deferred(struct driver *x, int (*call)(struct driver *, int *),
+                    int *status)
+{
+    const struct fsdp_error *e = x->env.error;
+    bool named = false;
+
+    *x->env.error = (struct fsdp_error){0};
+    FSDP_TRY(call(x, status));
+    for (uint32_t p = 0; p < x->model->n_parameters; p++) {
+        const char *name = x->model->parameter_name[p];
+
+        named = named || memmem(e->message, sizeof(e->message), name,
+                                strnlen(name, sizeof(e->message) / 2));
+    }
+    return *status == FSDP_OK || named
+               ? FSDP_OK
+               : add_answer(x->out, "unnamed-parameter", FSDP_OK);
+}
+
+static int deferred_begin(struct driver *x, int *status)
+{
+    return deferred(x, begin, status);
+}
+
+static int deferred_save(struct driver *x, int *status)
+{
+    return deferred(x, play_wrong_save, status);
+}
+
+static int deferred_unshard_all(struct driver *x, int *status)
+{
+    return deferred(x, unshard_all, status);
+}
+
+static int deferred_pieces(struct driver *x, int *status)
+{
+    return deferred(x, pieces, status);
+}
+
 static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_POINT_BEFORE_BEGIN] = first_point,
     [SCRIPT_CALL_PARAM_AT_REST] = param,
@@ -520,6 +560,10 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_ASSIGN_FAR] = play_wrong_assign_far,
     [SCRIPT_CALL_ASSIGN_UNKNOWN] = play_wrong_assign_unknown,
     [SCRIPT_CALL_ASSIGN_OF_IGNORED] = assign_of_ignored,
+    [SCRIPT_CALL_DEFERRED_BEGIN] = deferred_begin,
+    [SCRIPT_CALL_DEFERRED_SAVE] = deferred_save,
+    [SCRIPT_CALL_DEFERRED_UNSHARD_ALL] = deferred_unshard_all,
+    [SCRIPT_CALL_DEFERRED_PIECES] = deferred_pieces,
 };
 
 /* Who plays all ranks is asked for numbers alone. */

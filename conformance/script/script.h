@@ -210,6 +210,7 @@ struct script {
     struct run_case c; /* of the setting `case`; its scenario is TRAIN */
     struct script_numbers numbers;
     uint32_t groups; /* parameter groups, 1 to SCRIPT_MAX_GROUPS */
+    bool deferred;   /* lives begin without values */
     uint32_t given;  /* slots (bits) that another world has saved before */
     uint32_t n_actions, n_inside, n_edits;
     struct script_action *action;
@@ -428,6 +429,11 @@ enum script_call {
     SCRIPT_CALL_ASSIGN_FAR,
     SCRIPT_CALL_ASSIGN_UNKNOWN,
     SCRIPT_CALL_ASSIGN_OF_IGNORED,
+    SCRIPT_N_DRAWN_LAST, /* up to those above */
+    SCRIPT_CALL_DEFERRED_BEGIN = SCRIPT_N_DRAWN_LAST,
+    SCRIPT_CALL_DEFERRED_SAVE,
+    SCRIPT_CALL_DEFERRED_UNSHARD_ALL,
+    SCRIPT_CALL_DEFERRED_PIECES,
     SCRIPT_N_CALLS,
 };
 
@@ -454,6 +460,8 @@ enum script_when {
     SCRIPT_STEP_SET = 262144, /* at rest; the next pass has been given a step */
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
+    SCRIPT_EMPTY = 524288,    /* at rest; parameters have no values for certain
+                               */
     SCRIPT_HOLDS = 131072,    /* half way through a training pass in which all
                                  units stay from their forward to their
                                  backward */

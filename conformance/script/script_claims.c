@@ -75,6 +75,9 @@ static const char *claim_of_call(uint32_t call)
         {"unknown-buffer", "buffers"},
         {"backward-step-", "step-in-backward"},
         {"assign-of-ignored", "ignored"},
+        {"deferred-save", "save-sharded"},
+        {"deferred-unshard-all", "unshard-all"},
+        {"deferred-", "deferred"},
         {"assign-", "assign"},
     };
 
@@ -228,6 +231,9 @@ const char *script_unclaimed(const struct script *s, const char *const *claims)
     }
     if (!claim && script_has_own_numbers(s)) {
         claim = lacking("groups-betas", claims);
+    }
+    if (!claim && s->deferred) {
+        claim = lacking("deferred", claims);
     }
     if (!claim && s->scale.said) {
         claim = lacking("loss-scale", claims);

@@ -272,6 +272,7 @@ static const struct {
     {SCRIPT_FREE, "no gradients, not saving"},
     {SCRIPT_SAVED, "checkpoint a is whole"},
     {SCRIPT_STATELESS, "thawed since checkpoint a"},
+    {SCRIPT_EMPTY, "without values"},
     {SCRIPT_STEP_SET, "a step is set"},
     {SCRIPT_OPEN_ALL, "unsharded"},
     {SCRIPT_IN_PASS, "in a pass"},

@@ -261,7 +261,7 @@ uint32_t draw_any_call(struct drawer *d)
     static const uint32_t later = SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT;
     static const uint32_t last = SCRIPT_CALL_ASSIGN_IN_PASS;
     const uint32_t n_later = SCRIPT_N_DRAWN_LATER - later;
-    const uint32_t n_last = draw_assigns(d) ? SCRIPT_N_CALLS - last : 0;
+    const uint32_t n_last = draw_assigns(d) ? SCRIPT_N_DRAWN_LAST - last : 0;
     uint32_t call =
         below(d, draw_has_units(d) ? n_first + n_later + n_last : n_first);
 

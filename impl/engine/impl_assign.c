@@ -41,7 +41,9 @@ int impl_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
     }
     s->loaded = true; /* what a load that fails must bring back */
     FSDP_TRY(d->sync(d->self, NULL));
-    return d->copy(
+    FSDP_TRY(d->copy(
         d->self, NULL, s->unit[x->unit].shard + x->local + (begin - x->first),
-        (const float *)host + (begin - first), (end - begin) * sizeof(float));
+        (const float *)host + (begin - first), (end - begin) * sizeof(float)));
+    impl_has_values(s, x->unit, x->local + (begin - x->first), end - begin);
+    return FSDP_OK;
 }

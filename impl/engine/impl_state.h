@@ -77,6 +77,7 @@ struct impl_unit {
                        * this rank, without padding */
 
     float *shard;        /* [chunk], always */
+    uint64_t *lacks;     /* a bit an element: it has no value; NULL: all have */
     float *state[2];     /* [n_state], always; in the block of what rests, or
                           * where it was thawed or frozen in their own */
     float *own_states;   /* that, or NULL */
@@ -236,6 +237,7 @@ struct fsdp_sharded {
     struct impl_early early;
     uint64_t steps; /* of the optimizer, of those that changed anything */
     bool loaded;    /* or assigned: the values are not the initial ones */
+    bool deferred;  /* some rank may lack values */
     bool torn;      /* a load failed half way: only another one helps */
     struct impl_checkpoints *checkpoints; /* from the first save or load on */
 };
@@ -446,6 +448,15 @@ bool impl_steps_early(const struct fsdp_sharded *s, uint32_t u);
 int impl_step_early(struct fsdp_sharded *s, uint32_t u);
 /* What was stepped in this pass is about to be used in it. */
 int impl_early_settle(struct fsdp_sharded *s);
+
+/* ---- impl_deferred.c ---- */
+/* Without initial values all is lacking; until values are given. */
+int impl_defer(struct fsdp_sharded *s);
+void impl_has_values(struct fsdp_sharded *s, uint32_t u, uint64_t first,
+                     uint64_t n);
+/* INVALID, from `where`: a parameter lacks values, here or, which is
+ * collective, on any rank. */
+int impl_check_filled(struct fsdp_sharded *s, const char *where, bool any_rank);
 
 /* ---- impl_assign.c ---- */
 int impl_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,

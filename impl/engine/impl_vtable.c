@@ -52,6 +52,7 @@ static const char *const claims[] = {
     "factor-controls",
     "step-in-backward",
     "assign",
+    "deferred",
     "save-full",
     "save-sharded",
     "save-local",

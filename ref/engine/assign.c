@@ -45,8 +45,11 @@ int ref_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
     s->loaded = true; /* a load that fails brings these back */
     /* Work may still read what is replaced. */
     FSDP_TRY(d->sync(d->self, NULL));
-    return d->copy(
+    FSDP_TRY(d->copy(
         d->self, NULL,
         s->unit[s->parameter[p].unit].shard + part.local + (begin - part.first),
-        (const float *)host + (begin - first), (end - begin) * sizeof(float));
+        (const float *)host + (begin - first), (end - begin) * sizeof(float)));
+    ref_has_values(s, s->parameter[p].unit, part.local + (begin - part.first),
+                   end - begin);
+    return FSDP_OK;
 }

@@ -315,6 +315,8 @@ struct fsdp_engine {
      *                                  any are refused
      *   step-in-backward               `set_step`
      *   assign                         `assign`
+     *   deferred                       models without initial values (model.h);
+     *                                  with assign
      *   offload                        nothing asks for it in this version
      *   save-full, save-sharded, save-local, load
      *   serial                         plays all ranks in one process: the
