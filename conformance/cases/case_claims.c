@@ -57,13 +57,13 @@ static bool says(const struct run_case *c, const char *words)
 static bool has_scenario(const struct run_case *c, uint32_t scenario)
 {
     enum {
-        MOST = 4
+        MOST = 5
     };
     static const char *const words[CASE_N_SCENARIOS][MOST] = {
         [CASE_EVAL] = {"\neval ", "! end-of-another"},
         [CASE_CANCEL] = {" until "},
         [CASE_SUMMON] = {"\nsummon", "\nunshard\n", "! unshard-all-",
-                         "! reshard-all-"},
+                         "! reshard-all-", "! deferred-unshard-all"},
         [CASE_CLIP] = {"\nclip ", "! clip-", "-then-clip"},
         [CASE_GROUPS] = {"\ngroups "},
         [CASE_RESUME_FULL] = {" full\n", " full-rank0"},
@@ -137,6 +137,18 @@ static bool steps_in_backward(const struct run_case *c, uint32_t value)
     return says(c, "backward-step");
 }
 
+static bool assigns(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, "\nassign ") || says(c, "! assign-");
+}
+
+static bool defers(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, "\ndeferred\n") || says(c, "! deferred-");
+}
+
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
 {
     (void)value;
@@ -155,6 +167,7 @@ static bool saves_shards(const struct run_case *c, uint32_t value)
 {
     (void)value;
     return says(c, " sharded") || says(c, "! save-") || says(c, "! wait-") ||
+           says(c, "! deferred-save") ||
            (case_resumes(c) && c->scenario != CASE_RESUME_FULL &&
             c->scenario != CASE_RESUME_LOCAL);
 }
@@ -401,6 +414,14 @@ const struct claim known_claims[] = {
      .text = "scripts that give a pass its step ahead; `step-in-backward.*`, "
              "`error.step-in-backward`, `error.step-in-backward-windows`",
      .asked_by = steps_in_backward},
+    {"assign", CLAIM_ENGINE,
+     .text = "scripts that assign values; `assign.*`, `error.assign-in-pass`, "
+             "`error.assign-range`",
+     .asked_by = assigns},
+    {"deferred", CLAIM_ENGINE,
+     .text = "scripts of models that begin without values; `deferred.*`, "
+             "`error.deferred`",
+     .asked_by = defers},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 978;
+const uint32_t manifest_count = 995;
 const char manifest_sha256[] =
-    "8f9dee8af6b694ee46e0b1402bc5c792f8923a10918e868d524edce6f4c2ca57";
+    "74f313f42fc2f0d95ef6483b8ea49f245b56c3d01f5632c67fb4329ed081d6c6";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -173,9 +173,32 @@ static void find_file(const struct scene *s)
     globfree(&found);
 }
 
-/* Saved by 3 ranks, to be loaded by 2 of engine i, that have been sharded just
- * now or, trained, have loaded another one. */
-static struct scene *make_scene(uint32_t i, bool trained)
+/* What is held before a load. */
+enum held {
+    HELD_INITIAL,
+    HELD_TRAINED, /* another checkpoint was loaded */
+    HELD_ASSIGNED,
+    N_HELD
+};
+
+static int assign(const struct fsdp_engine *e, struct fsdp_sharded *sharded)
+{
+    static const float value[7] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f};
+    int status = FSDP_OK;
+
+    for (uint32_t p = 0; p < testing.model->n_parameters; p++) {
+        const uint64_t numel = fsdp_numel(testing.model, p);
+
+        for (uint64_t at = 0; at < numel && status == FSDP_OK; at += 7) {
+            status = e->assign(sharded, p, at, numel - at < 7 ? numel - at : 7,
+                               value);
+        }
+    }
+    return status;
+}
+
+/* Saved by 3 ranks, to be loaded by 2 of engine i. */
+static struct scene *make_scene(uint32_t i, enum held held)
 {
     struct scene *s = &scene;
     struct arrangement from = {
@@ -187,6 +210,7 @@ static struct scene *make_scene(uint32_t i, bool trained)
     testing.form = FSDP_SAVE_SHARDED;
     testing.then = NULL;
     testing.first = NULL;
+    testing.before = NULL;
     testing.armed = arm;
     (void)strcpy(s->directory, "/tmp/checkpoint_replace_test.XXXXXX");
     (void)strcpy(s->other, "/tmp/checkpoint_replace_test.XXXXXX");
@@ -196,7 +220,8 @@ static struct scene *make_scene(uint32_t i, bool trained)
     find_file(s);
     s->to = (struct arrangement){
         .engine = engine(i), .ranks = 2, .wrap = CASE_WRAP_LAYER};
-    if (trained) {
+    testing.before = held == HELD_ASSIGNED ? assign : NULL;
+    if (held == HELD_TRAINED) {
         testing_write(&s->to, "odd", s->other, &s->held);
         testing.first = s->other;
     } else {
@@ -213,6 +238,7 @@ static void end_scene(struct scene *s)
     set_fault(HARM_NONE, 0);
     testing.then = NULL;
     testing.first = NULL;
+    testing.before = NULL;
     shown_release(&s->saved);
     shown_release(&s->held);
     folder_erase(s->directory);
@@ -254,8 +280,8 @@ static bool all_or_nothing(struct scene *s, enum harm harm, unsigned nth)
 
 static void each_read(enum harm harm)
 {
-    for (uint32_t i = 0; i < 4; i++) {
-        struct scene *s = make_scene(i / 2, i % 2 == 1);
+    for (uint32_t i = 0; i < 2 * N_HELD; i++) {
+        struct scene *s = make_scene(i / N_HELD, i % N_HELD);
         unsigned nth = 1;
 
         while (nth < MAX_READS && all_or_nothing(s, harm, nth)) {
@@ -318,7 +344,7 @@ static int is_torn_and_loads(const struct fsdp_engine *e, struct fsdp_env *env,
 static void torn_at_worst(enum harm harm)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        struct scene *s = make_scene(i, true);
+        struct scene *s = make_scene(i, HELD_TRAINED);
         int status = FSDP_ERR_IO;
 
         testing.then = is_torn_and_loads;
@@ -354,7 +380,7 @@ static void no_place(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < 2; i++) {
-        struct scene *s = make_scene(i, true);
+        struct scene *s = make_scene(i, HELD_TRAINED);
 
         for (enum harm harm = HARM_NO_PLACE; harm <= HARM_FULL; harm++) {
             struct fsdp_error why;

@@ -49,6 +49,9 @@ struct testing {
     /* Is loaded before; then rank 0 calls `armed`. NULL: nothing is. */
     const char *first;
     void (*armed)(void);
+    /* What is done once a model has been sharded; NULL: nothing. */
+    int (*before)(const struct fsdp_engine *engine,
+                  struct fsdp_sharded *sharded);
     /* What is done after a load that was refused; its status is the answer. */
     int (*then)(const struct fsdp_engine *engine, struct fsdp_env *env,
                 struct fsdp_sharded *sharded, const char *directory);
@@ -222,6 +225,9 @@ static inline int load_with(const struct loader *l, struct fsdp_env *env)
     o.optimizer = l->optimizer;
     status = l->engine->shard(env, &l->model->model->model,
                               &l->model->units.units, &o, &sharded);
+    if (status == FSDP_OK && testing.before) {
+        status = testing.before(l->engine, sharded);
+    }
     if (status == FSDP_OK && testing.first) {
         status = l->engine->load(sharded, testing.first);
         if (env->rank == 0) {

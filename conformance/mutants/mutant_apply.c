@@ -215,6 +215,7 @@ static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
     e->reshard = by->reshard ? by->reshard : e->reshard;
     e->buffer = by->buffer ? by->buffer : e->buffer;
     e->set_step = by->set_step ? by->set_step : e->set_step;
+    e->assign = by->assign ? by->assign : e->assign;
 }
 
 static void replace_device(const struct mutant *m, struct fsdp_device *d)

@@ -285,8 +285,8 @@ const struct requirement control_copy_requirements[] = {
      .spoil = backward_spoil},
     /* The usual way to train with weights of the step before. */
     {.id = "control.fresh-after-step",
-     .text = "No window behind a step sees a copy from before it: each unit is "
-             "gathered anew.",
+     .text = "No window behind a step, or an assign, sees a copy from before "
+             "it: each unit is gathered anew.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_COMM,

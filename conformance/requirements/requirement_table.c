@@ -37,6 +37,8 @@ static const struct requirement *const families[] = {
     thaw_moves_requirements,
     step_in_backward_requirements,
     offload_requirements,
+    assign_requirements,
+    deferred_requirements,
     tied_requirements,
     parameter_unit_requirements,
     buffer_requirements,

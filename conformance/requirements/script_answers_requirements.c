@@ -185,7 +185,8 @@ const struct requirement script_answers_requirements[] = {
               "error.step-with-unit-pending error.clip-with-partials "
               "error.reshard-in-window error.by-hand-arguments error.freeze "
               "error.freeze-arguments error.load-without-states "
-              "error.step-in-backward",
+              "error.step-in-backward error.assign-in-pass "
+              "error.assign-range deferred.named error.deferred",
      .applies = is_refused,
      .holds = answers_hold,
      .spoil = answers_spoil},

@@ -272,7 +272,7 @@ const struct requirement script_moves_requirements[] = {
      .level = LEVEL_MEMORY,
      .general = true,
      .needs = "script.rest control.reshard-forward "
-              "step-in-backward.gradient-peak",
+              "step-in-backward.gradient-peak deferred.peak",
      .claim = "strict-memory",
      .applies = is_measured,
      .check = &check_each_rank,

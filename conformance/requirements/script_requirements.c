@@ -56,6 +56,17 @@ static bool losses_spoil(const struct expect *e, struct record *r)
     return false;
 }
 
+/* A life that begins without values, and has a pass. */
+static bool trains_deferred(const struct expect *e)
+{
+    for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
+        if (e->event[i].action->verb == SCRIPT_PASS) {
+            return e->script.deferred;
+        }
+    }
+    return false;
+}
+
 /* ---- script.values ------------------------------------------------------ */
 
 static bool as_baseline(const struct expect *e, const struct record *r,
@@ -265,6 +276,19 @@ static bool norms_spoil(const struct expect *e, struct record_rank *rank)
 }
 
 const struct requirement script_requirements[] = {
+    {.id = "deferred.same-curve",
+     .text = "A model that began without values, and was given them, has the "
+             "losses of the unsharded run, which began with them, bit for bit.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step script.collectives assign.own-part "
+              "assign.states-stay",
+     .claim = "deferred",
+     .profile = PROFILE_BITS,
+     .applies = trains_deferred,
+     .holds = losses_hold,
+     .spoil = losses_spoil},
     {.id = "script.losses",
      .text = "The folded loss of each pass of a script equals the unsharded "
              "run's, bit for bit.",
@@ -272,7 +296,7 @@ const struct requirement script_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .general = true,
-     .needs = "run.shows-every-step script.values",
+     .needs = "run.shows-every-step script.values deferred.same-curve",
      .profile = PROFILE_BITS,
      .applies = is_script,
      .holds = losses_hold,
@@ -302,7 +326,8 @@ const struct requirement script_requirements[] = {
               "control.unshard-values "
               "thaw.starts thaw.stepped thaw.frozen-keeps thaw.loaded "
               "thaw.others-stay mixed.overflow "
-              "step-in-backward.same-bits",
+              "step-in-backward.same-bits assign.own-part "
+              "assign.states-stay deferred.same-curve",
      .profile = PROFILE_BITS,
      .applies = looks,
      .holds = values_hold,

@@ -256,7 +256,8 @@ const struct requirement step_in_backward_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .general = true,
-     .needs = "run.shows-every-step script.collectives step-in-backward.once",
+     .needs = "run.shows-every-step script.collectives step-in-backward.once "
+              "assign.own-part assign.states-stay",
      .claim = "step-in-backward",
      .profile = PROFILE_BITS,
      .applies = bits_apply,

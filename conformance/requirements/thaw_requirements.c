@@ -118,7 +118,7 @@ static uint32_t frozen_since(const struct expect *e, uint32_t i, uint32_t p)
     for (uint32_t k = i; k-- > 0 && !trains(e, k, p);) {
         const uint32_t verb = action_at(e, k)->verb;
 
-        if (ends_life(verb) || verb == SCRIPT_LOAD) {
+        if (ends_life(verb) || verb == SCRIPT_LOAD || verb == SCRIPT_ASSIGN) {
             break;
         }
         look = verb == SCRIPT_LOOK ? k : look;
@@ -334,7 +334,8 @@ const struct requirement thaw_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .general = true,
-     .needs = "run.shows-every-step thaw.reduces",
+     .needs = "run.shows-every-step thaw.reduces assign.own-part "
+              "assign.states-stay",
      .claim = "thaw",
      .applies = kept_applies,
      .holds = kept_holds,
@@ -346,7 +347,8 @@ const struct requirement thaw_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .general = true,
-     .needs = "run.shows-every-step thaw.reduces",
+     .needs = "run.shows-every-step thaw.reduces assign.own-part "
+              "assign.states-stay",
      .claim = "thaw",
      .profile = PROFILE_BITS,
      .applies = others_applies,
@@ -361,7 +363,8 @@ const struct requirement thaw_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .general = true,
-     .needs = "run.shows-every-step thaw.reduces",
+     .needs = "run.shows-every-step thaw.reduces assign.own-part "
+              "assign.states-stay",
      .claim = "thaw",
      .profile = PROFILE_BITS,
      .applies = loaded_applies,

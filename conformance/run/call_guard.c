@@ -187,6 +187,10 @@ GUARDED(set, true,
         (s, unit, knob, value))
 GUARDED(unshard, true, (struct fsdp_sharded * s, uint32_t unit), (s, unit))
 GUARDED(reshard, true, (struct fsdp_sharded * s, uint32_t unit), (s, unit))
+GUARDED(assign, true,
+        (struct fsdp_sharded * s, uint32_t p, uint64_t first, uint64_t n,
+         const void *host),
+        (s, p, first, n, host))
 
 static void guarded_destroy(struct fsdp_sharded *s)
 {
@@ -217,6 +221,7 @@ void call_guard_wrap(struct fsdp_engine *e)
     WRAP(set);
     WRAP(unshard);
     WRAP(reshard);
+    WRAP(assign);
     WRAP(destroy);
 #undef WRAP
 }

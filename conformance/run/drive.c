@@ -325,7 +325,10 @@ static int with_engine(struct driver *x)
     x->flags = calloc(x->model->n_parameters + 1u, sizeof(*x->flags));
     x->ignored = calloc(x->model->n_parameters + 1u, sizeof(*x->ignored));
     x->lent_buffer = calloc(x->model->n_buffers + 1u, sizeof(*x->lent_buffer));
-    if (!x->lent || !x->flags || !x->ignored || !x->lent_buffer) {
+    x->summoned = calloc(x->model->n_parameters + 1u, sizeof(*x->summoned));
+    if (!x->lent || !x->flags || !x->ignored || !x->lent_buffer ||
+        !x->summoned) {
+        free(x->summoned);
         free(x->lent);
         free(x->flags);
         free(x->ignored);
@@ -351,6 +354,10 @@ static int with_engine(struct driver *x)
     x->env.comm = comm;
     close_engine(x, &lender);
     wire_release(&x->wire);
+    for (uint32_t p = 0; p < x->model->n_parameters; p++) {
+        free(x->summoned[p]);
+    }
+    free(x->summoned);
     free(x->lent);
     free(x->flags);
     free(x->ignored);

@@ -122,6 +122,7 @@ struct driver {
     struct wire wire;            /* for the recorder */
     struct fsdp_tensor *lent;    /* [n_parameters]: gradients lent, by data */
     struct fsdp_tensor *lent_buffer; /* [n_buffers]: the same of buffers */
+    float **summoned; /* [n_parameters]: for who assigns it again, or NULL */
 };
 
 /*

@@ -76,7 +76,7 @@ static int initial_buffer(void *context, uint32_t b, uint64_t first, uint64_t n,
 void drive_tell_model(struct driver *x)
 {
     x->told = *x->model;
-    x->told.initial = initial;
+    x->told.initial = x->d->script->deferred && !x->serial ? NULL : initial;
     x->told.initial_buffer = x->model->initial_buffer ? initial_buffer : NULL;
     x->told.context = x;
 }

@@ -80,6 +80,7 @@ static int unshard(struct driver *x, const struct script_action *a)
         FSDP_TRY(recorder_finish_compute(x->recorder));
         FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_SUMMONED, step, 0,
                                  p, 0, fsdp_numel(model, p), t.dtype, t.data));
+        FSDP_TRY(play_keep_summoned(x, p, &t));
     }
     return FSDP_OK;
 }
@@ -156,7 +157,8 @@ static int play_action(struct driver *x, const struct script_action *a)
         [SCRIPT_RESHARD_UNIT] = play_reshard_unit,
         [SCRIPT_FREEZE] = play_freeze,
         [SCRIPT_THAW] = play_freeze,
-        [SCRIPT_BACKWARD_STEP] = play_backward_step};
+        [SCRIPT_BACKWARD_STEP] = play_backward_step,
+        [SCRIPT_ASSIGN] = play_assign};
 
     if (a->verb == SCRIPT_PASS && a->ending == SCRIPT_LEFT_OPEN) {
         FSDP_TRY(end_life(x));

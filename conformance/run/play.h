@@ -82,6 +82,16 @@ int play_wrong_freeze(struct driver *x, int *status);
 int play_wrong_freeze_unknown(struct driver *x, int *status);
 int play_wrong_freeze_by_two(struct driver *x, int *status);
 
+/* play_assign.c: values are given to parameters; and what was summoned is kept
+ * for that, where a script says so. Calls that must be refused. */
+int play_keep_summoned(struct driver *x, uint32_t p,
+                       const struct fsdp_tensor *t);
+int play_assign(struct driver *x, const struct script_action *a);
+int play_wrong_assign(struct driver *x, int *status);
+int play_wrong_assign_beyond(struct driver *x, int *status);
+int play_wrong_assign_far(struct driver *x, int *status);
+int play_wrong_assign_unknown(struct driver *x, int *status);
+
 /* play_buffers.c: what the model asks for in a forward; what its module has
  * left there, before the engine is told; and what rests, in a stage of the
  * record. */

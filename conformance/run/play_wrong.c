@@ -257,18 +257,30 @@ static int ask_grad(struct driver *x, uint32_t p)
     return x->engine.grad(x->sharded, p, &t);
 }
 
-/* Who cannot thaw has nothing to refuse. */
-static int ask_freeze(struct driver *x, uint32_t p)
+/* Who cannot do it has nothing to refuse. */
+static int refuse_of(struct driver *x, uint32_t p)
 {
-    if (x->engine.set_requires_grad) {
-        return x->engine.set_requires_grad(x->sharded, p, 1);
-    }
     *x->env.error = (struct fsdp_error){.status = FSDP_ERR_INVALID,
                                         .rank = (int32_t)x->env.rank,
                                         .where = "driver"};
     (void)snprintf(x->env.error->message, sizeof(x->env.error->message), "%s",
                    x->model->parameter_name[p]);
     return FSDP_ERR_INVALID;
+}
+
+static int ask_freeze(struct driver *x, uint32_t p)
+{
+    return x->engine.set_requires_grad
+               ? x->engine.set_requires_grad(x->sharded, p, 1)
+               : refuse_of(x, p);
+}
+
+static int ask_assign(struct driver *x, uint32_t p)
+{
+    const float value = 0.0f;
+
+    return x->engine.assign ? x->engine.assign(x->sharded, p, 0, 1, &value)
+                            : refuse_of(x, p);
 }
 
 static int param_of_ignored(struct driver *x, int *status)
@@ -284,6 +296,11 @@ static int grad_of_ignored(struct driver *x, int *status)
 static int freeze_of_ignored(struct driver *x, int *status)
 {
     return of_ignored(x, ask_freeze, false, status);
+}
+
+static int assign_of_ignored(struct driver *x, int *status)
+{
+    return of_ignored(x, ask_assign, false, status);
 }
 
 static int step_of(struct driver *x, uint32_t n_groups, float inverse_scale,
@@ -407,6 +424,46 @@ static int wait(struct driver *x, int *status)
     return FSDP_OK;
 }
 
+/* What is refused for want of values names a parameter. */
+static int deferred(struct driver *x, int (*call)(struct driver *, int *),
+                    int *status)
+{
+    const struct fsdp_error *e = x->env.error;
+    bool named = false;
+
+    *x->env.error = (struct fsdp_error){0};
+    FSDP_TRY(call(x, status));
+    for (uint32_t p = 0; p < x->model->n_parameters; p++) {
+        const char *name = x->model->parameter_name[p];
+
+        named = named || memmem(e->message, sizeof(e->message), name,
+                                strnlen(name, sizeof(e->message) / 2));
+    }
+    return *status == FSDP_OK || named
+               ? FSDP_OK
+               : add_answer(x->out, "unnamed-parameter", FSDP_OK);
+}
+
+static int deferred_begin(struct driver *x, int *status)
+{
+    return deferred(x, begin, status);
+}
+
+static int deferred_save(struct driver *x, int *status)
+{
+    return deferred(x, play_wrong_save, status);
+}
+
+static int deferred_unshard_all(struct driver *x, int *status)
+{
+    return deferred(x, unshard_all, status);
+}
+
+static int deferred_pieces(struct driver *x, int *status)
+{
+    return deferred(x, pieces, status);
+}
+
 static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_POINT_BEFORE_BEGIN] = first_point,
     [SCRIPT_CALL_PARAM_AT_REST] = param,
@@ -497,6 +554,16 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_BACKWARD_STEP_SCALED] = play_wrong_backward_scaled,
     [SCRIPT_CALL_BACKWARD_STEP_THEN_STEP] = step,
     [SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP] = clip_as_usual,
+    [SCRIPT_CALL_ASSIGN_IN_PASS] = play_wrong_assign,
+    [SCRIPT_CALL_ASSIGN_WHILE_OPEN] = play_wrong_assign,
+    [SCRIPT_CALL_ASSIGN_BEYOND] = play_wrong_assign_beyond,
+    [SCRIPT_CALL_ASSIGN_FAR] = play_wrong_assign_far,
+    [SCRIPT_CALL_ASSIGN_UNKNOWN] = play_wrong_assign_unknown,
+    [SCRIPT_CALL_ASSIGN_OF_IGNORED] = assign_of_ignored,
+    [SCRIPT_CALL_DEFERRED_BEGIN] = deferred_begin,
+    [SCRIPT_CALL_DEFERRED_SAVE] = deferred_save,
+    [SCRIPT_CALL_DEFERRED_UNSHARD_ALL] = deferred_unshard_all,
+    [SCRIPT_CALL_DEFERRED_PIECES] = deferred_pieces,
 };
 
 /* Who plays all ranks is asked for numbers alone. */

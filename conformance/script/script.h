@@ -32,7 +32,8 @@ enum {
     SCRIPT_MAX_ACTIONS = 1 << 20, /* written; what is repeated counts once */
     SCRIPT_MAX_REPEATS = 1000000,
     SCRIPT_WORD_BYTES = 32,
-    SCRIPT_MAX_UNITS = 64, /* that an action can name; parameters, too */
+    SCRIPT_MAX_UNITS = 64,     /* that an action can name; parameters, too */
+    SCRIPT_MOST_NUMBER = 9999, /* of values that are assigned; of elements */
 };
 
 enum script_verb {
@@ -60,6 +61,7 @@ enum script_verb {
     SCRIPT_THAW,
     SCRIPT_N_DRAWN_VERBS, /* the generator draws those above */
     SCRIPT_BACKWARD_STEP = SCRIPT_N_DRAWN_VERBS, /* set_step */
+    SCRIPT_ASSIGN, /* assign, of one parameter or of all; drawn from 4 on */
     SCRIPT_N_VERBS,
 };
 
@@ -119,6 +121,17 @@ struct script_edit {
     uint32_t rank, parameter, element;
 };
 
+/* What a parameter is assigned. */
+enum script_source {
+    SCRIPT_OF_NUMBER = 0, /* script_value of a number */
+    SCRIPT_INITIAL,       /* what it began with */
+    SCRIPT_SUMMONED,      /* what it had when all was unsharded last */
+    SCRIPT_N_SOURCES,
+};
+/* Element i of parameter p, of a number: a multiple of 2^-10 between -1/8 and
+ * 1/8. */
+float script_value(uint32_t number, uint32_t p, uint64_t i);
+
 /* Of the life that begins. */
 struct script_world {
     uint32_t ranks; /* 0: all is as before */
@@ -160,8 +173,10 @@ struct script_action {
     uint32_t unit; /* below SCRIPT_MAX_UNITS, or FSDP_NO_UNIT: of all */
     uint32_t knob; /* enum fsdp_knob */
     float value;
-    /* FREEZE, THAW: below SCRIPT_MAX_UNITS, or SCRIPT_ALL */
+    /* FREEZE, THAW, ASSIGN: below SCRIPT_MAX_UNITS, or SCRIPT_ALL */
     uint32_t parameter;
+    /* ASSIGN: elements of a call; 0: all of a parameter's */
+    uint32_t source, number, slice;
     /* WRONG */
     uint32_t call;
     /* REPEAT */
@@ -195,6 +210,7 @@ struct script {
     struct run_case c; /* of the setting `case`; its scenario is TRAIN */
     struct script_numbers numbers;
     uint32_t groups; /* parameter groups, 1 to SCRIPT_MAX_GROUPS */
+    bool deferred;   /* lives begin without values */
     uint32_t given;  /* slots (bits) that another world has saved before */
     uint32_t n_actions, n_inside, n_edits;
     struct script_action *action;
@@ -413,6 +429,17 @@ enum script_call {
     SCRIPT_CALL_UNKNOWN_OFFLOAD_OF_UNIT,
     SCRIPT_CALL_OFFLOAD_NO_HOST,
     SCRIPT_CALL_OFFLOAD_OF_UNIT_NO_HOST,
+    SCRIPT_CALL_ASSIGN_IN_PASS, /* from here on generator 4 draws them */
+    SCRIPT_CALL_ASSIGN_WHILE_OPEN,
+    SCRIPT_CALL_ASSIGN_BEYOND,
+    SCRIPT_CALL_ASSIGN_FAR,
+    SCRIPT_CALL_ASSIGN_UNKNOWN,
+    SCRIPT_CALL_ASSIGN_OF_IGNORED,
+    SCRIPT_N_DRAWN_LAST, /* up to those above */
+    SCRIPT_CALL_DEFERRED_BEGIN = SCRIPT_N_DRAWN_LAST,
+    SCRIPT_CALL_DEFERRED_SAVE,
+    SCRIPT_CALL_DEFERRED_UNSHARD_ALL,
+    SCRIPT_CALL_DEFERRED_PIECES,
     SCRIPT_N_CALLS,
 };
 
@@ -439,6 +466,8 @@ enum script_when {
     SCRIPT_STEP_SET = 262144, /* at rest; the next pass has been given a step */
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
+    SCRIPT_EMPTY = 524288,    /* at rest; parameters have no values for certain
+                               */
     SCRIPT_HOLDS = 131072,    /* half way through a training pass in which all
                                  units stay from their forward to their
                                  backward */

@@ -231,6 +231,16 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
                                            SCRIPT_UNTRAINED},
     [SCRIPT_CALL_TIED_TO_IGNORED] = {"tied-name-ignored", SCRIPT_UNTRAINED},
     [SCRIPT_CALL_GRAD_IN_RECOMPUTE] = {"grad-in-recompute", SCRIPT_IN_PASS},
+    [SCRIPT_CALL_ASSIGN_IN_PASS] = {"assign-in-pass", SCRIPT_IN_PASS},
+    [SCRIPT_CALL_ASSIGN_WHILE_OPEN] = {"assign-while-open", SCRIPT_OPEN_ALL},
+    [SCRIPT_CALL_ASSIGN_BEYOND] = {"assign-beyond", SCRIPT_AT_REST},
+    [SCRIPT_CALL_ASSIGN_FAR] = {"assign-far", SCRIPT_AT_REST},
+    [SCRIPT_CALL_ASSIGN_UNKNOWN] = {"assign-unknown-parameter", SCRIPT_AT_REST},
+    [SCRIPT_CALL_ASSIGN_OF_IGNORED] = {"assign-of-ignored", SCRIPT_AT_REST},
+    [SCRIPT_CALL_DEFERRED_BEGIN] = {"deferred-begin", SCRIPT_EMPTY},
+    [SCRIPT_CALL_DEFERRED_SAVE] = {"deferred-save", SCRIPT_EMPTY},
+    [SCRIPT_CALL_DEFERRED_UNSHARD_ALL] = {"deferred-unshard-all", SCRIPT_EMPTY},
+    [SCRIPT_CALL_DEFERRED_PIECES] = {"deferred-pieces", SCRIPT_EMPTY},
 };
 
 bool script_is_wrong(const struct script_inside *in)
@@ -270,6 +280,8 @@ const char *script_when_text(uint32_t when)
         {SCRIPT_OPEN_ALL, "between unshard and reshard"},
         {SCRIPT_HOLDS, "half way through a training pass (`at 1/2 ! ...`) that "
                        "`set all reshard-after-forward 0` holds for"},
+        {SCRIPT_EMPTY, "in a life that begins without values (`deferred`), "
+                       "before `assign all` and `load`"},
         {SCRIPT_STEP_SET, "between `backward-step` and its pass"},
         {SCRIPT_NOT_FINITE, "where an edit of all parameters' gradients, inf "
                             "or nan, has been reduced"},

@@ -74,6 +74,11 @@ static const char *claim_of_call(uint32_t call)
         {"unknown-buffer-dtype", NULL},
         {"unknown-buffer", "buffers"},
         {"backward-step-", "step-in-backward"},
+        {"assign-of-ignored", "ignored"},
+        {"deferred-save", "save-sharded"},
+        {"deferred-unshard-all", "unshard-all"},
+        {"deferred-", "deferred"},
+        {"assign-", "assign"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -132,6 +137,8 @@ static const char *claim_of_verb(const struct script_action *a)
         return "thaw";
     case SCRIPT_BACKWARD_STEP:
         return "step-in-backward";
+    case SCRIPT_ASSIGN:
+        return "assign";
     case SCRIPT_WRONG:
         return claim_of_call(a->call);
     default:
@@ -224,6 +231,9 @@ const char *script_unclaimed(const struct script *s, const char *const *claims)
     }
     if (!claim && script_has_own_numbers(s)) {
         claim = lacking("groups-betas", claims);
+    }
+    if (!claim && s->deferred) {
+        claim = lacking("deferred", claims);
     }
     if (!claim && s->scale.said) {
         claim = lacking("loss-scale", claims);

@@ -208,7 +208,8 @@ static const char *const examples[SCRIPT_N_VERBS] = {
     [SCRIPT_RESHARD_UNIT] = "reshard 0",
     [SCRIPT_FREEZE] = "freeze 0",
     [SCRIPT_THAW] = "thaw 0",
-    [SCRIPT_BACKWARD_STEP] = "backward-step lr 1"};
+    [SCRIPT_BACKWARD_STEP] = "backward-step lr 1",
+    [SCRIPT_ASSIGN] = "assign 0 1"};
 
 static bool may_follow(const char *before, const char *action)
 {
@@ -271,6 +272,7 @@ static const struct {
     {SCRIPT_FREE, "no gradients, not saving"},
     {SCRIPT_SAVED, "checkpoint a is whole"},
     {SCRIPT_STATELESS, "thawed since checkpoint a"},
+    {SCRIPT_EMPTY, "without values"},
     {SCRIPT_STEP_SET, "a step is set"},
     {SCRIPT_OPEN_ALL, "unsharded"},
     {SCRIPT_IN_PASS, "in a pass"},

@@ -157,6 +157,20 @@ static void draw_freeze(struct drawer *d, struct script_action *a)
     }
 }
 
+/* Of all, or of one; what was summoned, where it was, as often as not. */
+static void draw_assign(struct drawer *d, struct script_action *a)
+{
+    a->parameter = one_in(d, 3) ? SCRIPT_ALL : draw_parameter(d);
+    a->source = one_in(d, 4) ? SCRIPT_INITIAL : SCRIPT_OF_NUMBER;
+    if (d->state.summoned && one_in(d, 2)) {
+        a->source = SCRIPT_SUMMONED;
+    }
+    if (a->source == SCRIPT_OF_NUMBER) {
+        a->number = below(d, 100);
+    }
+    a->slice = one_in(d, 3) ? 1 + below(d, 16) : 0;
+}
+
 /* A load of the first checkpoint must be refused. */
 static bool lacks_states(const struct drawer *d)
 {
@@ -239,6 +253,9 @@ static void draw_what_follows(struct drawer *d, struct script_action *a)
     case SCRIPT_THAW:
         draw_freeze(d, a);
         break;
+    case SCRIPT_ASSIGN:
+        draw_assign(d, a);
+        break;
     default:
         break;
     }
@@ -265,15 +282,20 @@ uint32_t draw_any_call(struct drawer *d)
                                         SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP};
     const uint32_t n_units =
         draw_has_units(d) ? SCRIPT_N_DRAWN_LATER - later : 0;
+    const uint32_t n_assigns =
+        draw_has_steps(d) ? SCRIPT_N_DRAWN_LAST - SCRIPT_CALL_ASSIGN_IN_PASS
+                          : 0;
     const uint32_t n_steps = draw_has_steps(d) ? N_OF(of_steps) : 0;
-    uint32_t call = below(d, n_first + n_units + n_steps);
+    uint32_t call = below(d, n_first + n_units + n_steps + n_assigns);
 
     /* What is between, and what the list lacks, needs what not every model
      * has: a tie, something ignored, a second unit. */
     if (call < n_first + n_units) {
         return call < n_first ? call : call - n_first + later;
     }
-    return of_steps[call - n_first - n_units];
+    call -= n_first + n_units;
+    return call < n_steps ? of_steps[call]
+                          : call - n_steps + SCRIPT_CALL_ASSIGN_IN_PASS;
 }
 
 /* ---- What follows an action ---- */
@@ -327,6 +349,11 @@ static void draw_next(struct drawer *d, uint32_t verb)
             draw_comes_next(d, SCRIPT_SAVE);
             draw_comes_next(d, SCRIPT_WAIT);
             draw_comes_next(d, SCRIPT_THAW);
+        }
+        break;
+    case SCRIPT_ASSIGN:
+        if (!one_in(d, 3)) {
+            draw_comes_next(d, SCRIPT_LOOK);
         }
         break;
     case SCRIPT_THAW:
@@ -386,10 +413,14 @@ static bool may_step_early(const struct drawer *d)
 /* But for repeats. */
 static uint32_t any_verb(struct drawer *d)
 {
-    const uint32_t n = may_step_early(d)   ? SCRIPT_N_VERBS - 1
-                       : draw_has_units(d) ? SCRIPT_N_DRAWN_VERBS - 1
-                                           : SCRIPT_REPEAT;
-    const uint32_t verb = below(d, n);
+    const uint32_t drawn =
+        draw_has_units(d) ? SCRIPT_N_DRAWN_VERBS - 1 : SCRIPT_REPEAT;
+    const uint32_t more = may_step_early(d) ? 2 : draw_has_steps(d) ? 1 : 0;
+    const uint32_t verb = below(d, drawn + more);
+
+    if (verb >= drawn) {
+        return verb == drawn ? SCRIPT_ASSIGN : SCRIPT_BACKWARD_STEP;
+    }
 
     return verb < SCRIPT_REPEAT ? verb : verb + 1;
 }
@@ -418,7 +449,8 @@ static uint32_t draw_verb(struct drawer *d)
         [SCRIPT_RESHARD_UNIT] = d->by_hand ? 5 : 0,
         [SCRIPT_FREEZE] = d->thaws ? 24 : 0,
         [SCRIPT_THAW] = d->thaws ? 24 : 0,
-        [SCRIPT_BACKWARD_STEP] = d->steps_early ? 20 : 0};
+        [SCRIPT_BACKWARD_STEP] = d->steps_early ? 20 : 0,
+        [SCRIPT_ASSIGN] = draw_has_steps(d) ? 4 : 0};
 
     if (one_in(d, 16)) {
         return any_verb(d);

@@ -48,7 +48,8 @@ static inline bool draw_has_units(const struct drawer *d)
     return d->s->generator >= 3;
 }
 
-/* From 4 on of steps in backward, units of parameters and buffers. */
+/* From 4 on of steps in backward, units of parameters, buffers and assigned
+ * values. */
 static inline bool draw_has_steps(const struct drawer *d)
 {
     return d->s->generator >= 4;

@@ -144,6 +144,25 @@ static int take_parameter(struct reader *r, uint32_t *p)
                              "a parameter is a number from 0 to 63, or all", p);
 }
 
+static int take_assign(struct reader *r, struct script_action *a)
+{
+    FSDP_TRY(take_parameter(r, &a->parameter));
+    if (reader_accept(r, script_source_words[SCRIPT_INITIAL])) {
+        a->source = SCRIPT_INITIAL;
+    } else if (reader_accept(r, script_source_words[SCRIPT_SUMMONED])) {
+        a->source = SCRIPT_SUMMONED;
+    } else {
+        FSDP_TRY(reader_take_count(r, 0, SCRIPT_MOST_NUMBER,
+                                   "values are initial, summoned, or those of "
+                                   "a number from 0 to 9999",
+                                   &a->number));
+    }
+    return !reader_accept(r, "by")
+               ? FSDP_OK
+               : reader_take_count(r, 1, SCRIPT_MOST_NUMBER,
+                                   "a slice has 1 to 9999 elements", &a->slice);
+}
+
 /* Of one unit, if one is named. */
 static int take_one(struct reader *r, struct script_action *a)
 {
@@ -186,6 +205,8 @@ static int take_what_follows(struct reader *r, struct script_action *a)
     case SCRIPT_FREEZE:
     case SCRIPT_THAW:
         return take_parameter(r, &a->parameter);
+    case SCRIPT_ASSIGN:
+        return take_assign(r, a);
     default:
         return FSDP_OK;
     }
@@ -210,7 +231,7 @@ static int take_action(struct reader *r)
         return reader_fail(
             r, "an action begins with pass, eval, step, zero, clip, "
                "look, summon, unshard, reshard, sync, set, freeze, thaw, save, "
-               "wait, load, again, anew, backward-step, repeat or !");
+               "wait, load, again, anew, backward-step, assign, repeat or !");
     }
     if (s->n_actions > SCRIPT_MAX_ACTIONS || r->played > MOST_PLAYED) {
         return reader_fail(

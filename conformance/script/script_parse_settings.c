@@ -156,8 +156,12 @@ static int take_setting(struct reader *r)
     if (reader_accept(r, "scale")) {
         return take_scale(r);
     }
+    if (reader_accept(r, "deferred")) {
+        r->s->deferred = true;
+        return FSDP_OK;
+    }
     return reader_fail(r, "settings are case, betas, eps, momentum, groups, "
-                          "scale and given; then comes --");
+                          "scale, deferred and given; then comes --");
 }
 
 int parse_settings(struct reader *r)

@@ -36,7 +36,9 @@ static void begin_life(struct script_state *s)
     s->no_sync = s->no_all_reduce = 0;
     s->kept = s->keeps = s->holds = false;
     s->frozen = s->thawed = 0;
-    s->step_set = false;
+    s->step_set = s->summoned = false;
+    s->empty = s->s->deferred;
+    s->values = 0;
     drop_gradients(s);
     s->hurt_values = false;
     s->saving = NO_SLOT;
@@ -98,6 +100,8 @@ static uint32_t when_at_rest(const struct script_state *s)
                ? SCRIPT_GRADIENTS
                : 0;
     now |= s->step_set ? SCRIPT_STEP_SET : 0;
+    /* Each model has two parameters. */
+    now |= s->empty && (s->values & 3) != 3 ? SCRIPT_EMPTY : 0;
     now |= s->saving != NO_SLOT ? SCRIPT_SAVING : SCRIPT_IDLE;
     now |= !s->pending && !s->reduced && s->saving == NO_SLOT ? SCRIPT_FREE : 0;
     now |= (s->saved & 1) != 0 && s->saving == NO_SLOT ? SCRIPT_SAVED : 0;
@@ -344,7 +348,7 @@ static void walk_load(struct script_state *s, const struct script_action *a)
               "a parameter is trained now that may have been frozen when this "
               "was saved, without states: `freeze` comes first");
     drop_gradients(s);
-    s->kept = false;
+    s->kept = s->empty = false;
     s->hurt_values = (s->broken >> a->slot & 1) != 0;
 }
 
@@ -453,6 +457,13 @@ static void walk_set(struct script_state *s, const struct script_action *a)
     }
 }
 
+static bool needs_values(uint32_t verb)
+{
+    return verb == SCRIPT_PASS || verb == SCRIPT_EVAL || verb == SCRIPT_LOOK ||
+           verb == SCRIPT_SUMMON || verb == SCRIPT_UNSHARD ||
+           verb == SCRIPT_UNSHARD_UNIT || verb == SCRIPT_SAVE;
+}
+
 static void walk_life(struct script_state *s, const struct script_action *a)
 {
     if (!s->living) {
@@ -466,6 +477,9 @@ static void walk_life(struct script_state *s, const struct script_action *a)
               "who scales its loss keeps the scale in this process: `again`");
     refuse_if(s, s->open_all && !is_for_open(a),
               "everything is unsharded: `reshard` comes first");
+    refuse_if(s, s->empty && needs_values(a->verb),
+              "parameters have no values yet: `assign all` or `load` comes "
+              "first");
     switch (a->verb) {
     case SCRIPT_PASS:
     case SCRIPT_EVAL:
@@ -499,11 +513,19 @@ static void walk_life(struct script_state *s, const struct script_action *a)
         script_freeze(s, a);
         break;
     case SCRIPT_UNSHARD:
-        s->open_all = true;
+        s->open_all = s->summoned = true;
         s->kept = false;
         break;
     case SCRIPT_SUMMON:
+        s->summoned = true;
         s->kept = false;
+        break;
+    case SCRIPT_ASSIGN:
+        refuse_if(s, a->source == SCRIPT_SUMMONED && !s->summoned,
+                  "nothing was summoned in this life: `summon` comes first");
+        s->kept = false;
+        s->empty = s->empty && a->parameter != SCRIPT_ALL;
+        s->values |= a->parameter < 64 ? 1ull << a->parameter : 0;
         break;
     case SCRIPT_UNSHARD_UNIT:
         s->kept = true;

@@ -30,7 +30,10 @@ struct script_state {
      * have not met for. Whether there is one of either. */
     uint64_t unreduced, partial;
     bool pending;
-    bool step_set; /* the next pass has been given a step */
+    bool step_set;   /* the next pass has been given a step */
+    bool empty;      /* not all parameters have values for certain; */
+    uint64_t values; /* those that have, as bits, were it so */
+    bool summoned;   /* all was unsharded in this life */
     /* A unit may be unsharded at rest; and whether one is kept so behind its
      * backward, as the next BEGIN will find it. */
     bool kept, keeps;

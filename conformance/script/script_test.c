@@ -57,6 +57,9 @@ static void test_canonical(void **state)
         "step lr 0.1 decay 0,0.25,1e-30 finite\n"
         "step lr 0.1,0.2,0.3\n"
         "backward-step lr 0.1 decay 0,0.25,1e-30\n"
+        "assign 3 initial\n"
+        "assign all summoned by 7\n"
+        "assign all 9999\n"
         "}\n"
         "clip inf p 2 strict\n"
         "clip 0.5 p inf\n"
@@ -147,6 +150,10 @@ static const struct {
     {HEAD "step 0.1\n", "'0.1': a step says"},
     {HEAD "step lr nan\n", "'nan': numbers"},
     {HEAD "backward-step lr 1 finite\n", "nothing more belongs"},
+    {HEAD "assign 0\n", "values are initial, summoned"},
+    {HEAD "assign 64 1\n", "'64': a parameter"},
+    {HEAD "assign all 10000\n", "'10000': values are"},
+    {HEAD "assign all 1 by 0\n", "'0': a slice has"},
     {HEAD "step lr 0x1\n", "'0x1': numbers"},
     {HEAD "step lr 1e99\n", "'1e99': numbers"},
     {HEAD "step lr 0.1,0.2\n", "numbers, one for all groups"},

@@ -152,6 +152,18 @@ static void add_unit(FILE *f, uint32_t unit)
     }
 }
 
+static void add_source(FILE *f, const struct script_action *a)
+{
+    if (a->source == SCRIPT_OF_NUMBER) {
+        fprintf(f, " %u", a->number);
+    } else {
+        fprintf(f, " %s", script_source_words[a->source]);
+    }
+    if (a->slice > 0) {
+        fprintf(f, " by %u", a->slice);
+    }
+}
+
 static void add_action(FILE *f, const struct script *s,
                        const struct script_action *a)
 {
@@ -191,6 +203,10 @@ static void add_action(FILE *f, const struct script *s,
     case SCRIPT_FREEZE:
     case SCRIPT_THAW:
         add_unit(f, a->parameter); /* or all */
+        break;
+    case SCRIPT_ASSIGN:
+        add_unit(f, a->parameter);
+        add_source(f, a);
         break;
     case SCRIPT_WRONG:
         fprintf(f, " %s", script_calls[a->call].name);
@@ -239,6 +255,9 @@ static void add_settings(FILE *f, const struct script *s)
             fprintf(f, " every %u", s->scale.every);
         }
         fprintf(f, "\n");
+    }
+    if (s->deferred) {
+        fprintf(f, "deferred\n");
     }
     for (uint32_t k = 0; k < SCRIPT_MAX_SLOTS; k++) {
         if ((s->given >> k & 1) != 0) {

@@ -27,7 +27,8 @@ const char *const script_verb_words[SCRIPT_N_VERBS] = {
     [SCRIPT_RESHARD_UNIT] = "reshard",
     [SCRIPT_FREEZE] = "freeze",
     [SCRIPT_THAW] = "thaw",
-    [SCRIPT_BACKWARD_STEP] = "backward-step"};
+    [SCRIPT_BACKWARD_STEP] = "backward-step",
+    [SCRIPT_ASSIGN] = "assign"};
 const char *const script_sync_words[3] = {"", "on", "off"};
 const char *const script_ending_words[3] = {"", "until", "left-open"};
 const char *const script_form_words[3] = {[FSDP_SAVE_FULL] = "full",
@@ -40,6 +41,10 @@ const char *const script_knob_words[SCRIPT_N_KNOBS] = {
     [FSDP_KNOB_RESHARD_AFTER_BACKWARD] = "reshard-after-backward",
     [FSDP_KNOB_DIVIDE_FACTOR] = "divide-factor",
     [FSDP_KNOB_PREDIVIDE_FACTOR] = "predivide-factor"};
+const char *const script_source_words[SCRIPT_N_SOURCES] = {
+    [SCRIPT_OF_NUMBER] = "",
+    [SCRIPT_INITIAL] = "initial",
+    [SCRIPT_SUMMONED] = "summoned"};
 const char *const script_edit_words[SCRIPT_N_EDITS] = {
     [SCRIPT_EDIT_TIMES] = "times", [SCRIPT_EDIT_INF] = "inf",
     [SCRIPT_EDIT_NAN] = "nan",     [SCRIPT_EDIT_ZERO] = "zero",

@@ -17,6 +17,8 @@ enum {
     SCRIPT_N_KNOBS = 6
 };
 extern const char *const script_knob_words[SCRIPT_N_KNOBS];
+/* Of enum script_source; a number stands for itself. */
+extern const char *const script_source_words[SCRIPT_N_SOURCES];
 /* Of enum script_edit_kind; those from ZERO on stand behind `set`. */
 extern const char *const script_edit_words[SCRIPT_N_EDITS];
 

@@ -127,6 +127,7 @@ int impl_agree(const struct fsdp_sharded *s)
     mine = hash_parameters(mine, s);
     mine = hash_units(mine, s);
     mine = hash_buffers(mine, s->model);
+    mine = hash(mine, &s->deferred, sizeof(s->deferred));
     mine = hash_sequences(mine, s->model);
     if (!all) {
         return impl_out_of_memory(env);

@@ -102,6 +102,7 @@ int impl_pieces(struct fsdp_sharded *s,
                 void (*visit)(void *, const struct fsdp_piece *), void *context)
 {
     FSDP_TRY(impl_at_rest(s, "impl.pieces"));
+    FSDP_TRY(impl_check_filled(s, "impl.pieces", false));
     FSDP_TRY(impl_retire_all(s));
     FSDP_TRY(s->env->device->sync(s->env->device->self, NULL));
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
@@ -129,6 +130,7 @@ int impl_pieces(struct fsdp_sharded *s,
 int impl_unshard_all(struct fsdp_sharded *s)
 {
     FSDP_TRY(impl_at_rest(s, "impl.unshard_all"));
+    FSDP_TRY(impl_check_filled(s, "impl.unshard_all", true));
     FSDP_TRY(impl_reshard_kept(s));
     if (s->packs) { /* what is sent may lie where units arrive */
         FSDP_TRY(impl_retire_all(s));

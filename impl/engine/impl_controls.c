@@ -179,6 +179,7 @@ int impl_unshard_unit(struct fsdp_sharded *s, uint32_t unit)
     struct impl_unit *x;
 
     FSDP_TRY(check(s, unit, "impl.unshard"));
+    FSDP_TRY(impl_check_filled(s, "impl.unshard", true));
     x = &s->unit[unit];
     if (x->open || x->full || x->arrived) {
         return FSDP_OK;

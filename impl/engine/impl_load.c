@@ -69,6 +69,9 @@ static int take_steps(struct fsdp_sharded *s, const struct checkpoint *c)
 static void take_state(struct fsdp_sharded *s, struct checkpoint_kept *kept)
 {
     s->loaded = true;
+    for (uint32_t u = 0; u < s->units.n_units; u++) {
+        impl_has_values(s, u, 0, s->unit[u].chunk);
+    }
     s->stepped = true; /* the next all-gather waits for what compute reads */
     checkpoint_kept_release(&s->checkpoints->kept);
     s->checkpoints->kept = *kept;
@@ -119,7 +122,7 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **stored)
         &x.h->table,
         {.slice = x.h->slice, .n = x.h->n, .read = read_held, .context = &x},
         write_held,
-        s->steps == 0 && !s->loaded ? remake : NULL};
+        s->steps == 0 && !s->loaded && s->model->initial ? remake : NULL};
     struct checkpoint_kept kept = {0};
     int status = rest(s);
 

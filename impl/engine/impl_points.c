@@ -23,6 +23,7 @@ static int begin(struct fsdp_sharded *s, uint32_t index)
     if (index >= s->model->n_sequences) {
         return refuse(s, "BEGIN of a sequence that the model does not have");
     }
+    FSDP_TRY(impl_check_filled(s, "impl.at", true));
     FSDP_TRY(impl_retire_all(s));
     FSDP_TRY(impl_turn_knobs(s));
     impl_early_begin(s);

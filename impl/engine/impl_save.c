@@ -351,6 +351,7 @@ int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     bool owner = s->env->rank < s->shards; /* of the first replica */
 
     FSDP_TRY(check_state(s));
+    FSDP_TRY(impl_check_filled(s, "impl.save_begin", true));
     FSDP_TRY(impl_checkpoints(s));
     c = s->checkpoints;
     if (!c) {

@@ -115,7 +115,7 @@ int impl_initialise(const struct fsdp_sharded *s)
     const struct fsdp_device *d = s->env->device;
     float slice[SLICE];
 
-    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+    for (uint32_t p = 0; s->model->initial && p < s->model->n_parameters; p++) {
         const struct impl_parameter *x = &s->parameter[p];
         float *shard = s->unit[x->unit].shard;
         uint64_t n;
@@ -178,6 +178,7 @@ static int make(struct fsdp_sharded *s)
     }
     FSDP_TRY(impl_make_plans(s, &plan));
     impl_take_plans(s, plan);
+    FSDP_TRY(impl_defer(s));
     FSDP_TRY(impl_agree(s));
     FSDP_TRY(open_streams(s));
     FSDP_TRY(impl_slots_make(s));
@@ -242,6 +243,9 @@ void impl_destroy(struct fsdp_sharded *s)
     close_streams(s);
     for (uint32_t u = 0; s->unit && u < s->units.n_units; u++) {
         s->env->device->free(s->env->device->self, s->unit[u].own_states);
+    }
+    for (uint32_t u = 0; s->unit && u < s->units.n_units; u++) {
+        free(s->unit[u].lacks);
     }
     impl_slots_release(s);
     impl_release_buffers(s);

@@ -9,9 +9,9 @@
  * impl_unshard.c, impl_gradient.c, impl_pack.c, impl_reduce.c (the cycle of a
  * unit), impl_controls.c (its knobs), impl_thaw.c (what trains),
  * impl_buffers.c, impl_optimizer.c, impl_early.c (step in backward),
- * impl_points.c and impl_between.c (the functions of the contract),
- * impl_save.c, impl_gather_full.c and impl_load.c (checkpoints), impl_shard.c
- * and impl_vtable.c.
+ * impl_assign.c, impl_points.c and impl_between.c (the functions of the
+ * contract), impl_save.c, impl_gather_full.c and impl_load.c (checkpoints),
+ * impl_shard.c and impl_vtable.c.
  *
  * Streams. Compute is the model's; gathers, reductions within the shard
  * dimension and those over replicas have one each. Each crossing is a wait
@@ -77,6 +77,7 @@ struct impl_unit {
                        * this rank, without padding */
 
     float *shard;        /* [chunk], always */
+    uint64_t *lacks;     /* a bit an element: it has no value; NULL: all have */
     float *state[2];     /* [n_state], always; in the block of what rests, or
                           * where it was thawed or frozen in their own */
     float *own_states;   /* that, or NULL */
@@ -235,7 +236,8 @@ struct fsdp_sharded {
 
     struct impl_early early;
     uint64_t steps; /* of the optimizer, of those that changed anything */
-    bool loaded;    /* the values are those of a checkpoint */
+    bool loaded;    /* or assigned: the values are not the initial ones */
+    bool deferred;  /* some rank may lack values */
     bool torn;      /* a load failed half way: only another one helps */
     struct impl_checkpoints *checkpoints; /* from the first save or load on */
 };
@@ -446,6 +448,19 @@ bool impl_steps_early(const struct fsdp_sharded *s, uint32_t u);
 int impl_step_early(struct fsdp_sharded *s, uint32_t u);
 /* What was stepped in this pass is about to be used in it. */
 int impl_early_settle(struct fsdp_sharded *s);
+
+/* ---- impl_deferred.c ---- */
+/* Without initial values all is lacking; until values are given. */
+int impl_defer(struct fsdp_sharded *s);
+void impl_has_values(struct fsdp_sharded *s, uint32_t u, uint64_t first,
+                     uint64_t n);
+/* INVALID, from `where`: a parameter lacks values, here or, which is
+ * collective, on any rank. */
+int impl_check_filled(struct fsdp_sharded *s, const char *where, bool any_rank);
+
+/* ---- impl_assign.c ---- */
+int impl_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
+                const void *host);
 
 /* ---- impl_save.c, impl_load.c ---- */
 bool impl_has_gradients(const struct fsdp_sharded *s, uint32_t *unit);

@@ -51,6 +51,8 @@ static const char *const claims[] = {
     "partial-replicas",
     "factor-controls",
     "step-in-backward",
+    "assign",
+    "deferred",
     "save-full",
     "save-sharded",
     "save-local",
@@ -89,7 +91,8 @@ const struct fsdp_engine *fsdp_impl_engine(void)
         .unshard = impl_unshard_unit,
         .reshard = impl_reshard_unit,
         .buffer = impl_buffer,
-        .set_step = impl_set_step};
+        .set_step = impl_set_step,
+        .assign = impl_assign};
 
     return &engine;
 }

@@ -87,7 +87,7 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **value)
     const struct checkpoint_target target = {
         local ? &s->checkpoints->local : &s->checkpoints->table,
         ref_checkpoint_source(s, local), local ? write_local : write_slice,
-        s->steps == 0 && !s->loaded ? remake : NULL};
+        s->steps == 0 && !s->loaded && s->model->initial ? remake : NULL};
     struct checkpoint_kept kept = {0};
     int status = read_buffers(s, c, value, why);
 
@@ -104,6 +104,9 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **value)
     if (status == FSDP_OK) {
         take_steps(s, c);
         s->loaded = true;
+        for (uint32_t u = 0; u < s->units->n_units; u++) {
+            ref_has_values(s, u, 0, s->unit[u].chunk);
+        }
         ref_reshard_each(s);
         ref_drop_gradients(s);
         checkpoint_kept_release(&s->checkpoints->kept);

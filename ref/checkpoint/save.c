@@ -365,6 +365,7 @@ int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     int status;
 
     FSDP_TRY(check_state(s));
+    FSDP_TRY(ref_check_filled(s, "ref.save_begin", true));
     FSDP_TRY(ref_checkpoints(s));
     c = s->checkpoints;
     if (!c) {

@@ -145,6 +145,7 @@ static int check_call(const struct fsdp_sharded *s, uint32_t unit,
 int ref_unshard_unit(struct fsdp_sharded *s, uint32_t unit)
 {
     FSDP_TRY(check_call(s, unit, "ref.unshard"));
+    FSDP_TRY(ref_check_filled(s, "ref.unshard", true));
     return ref_unshard(s, unit, s->unit[unit].dtype.param);
 }
 

@@ -21,6 +21,7 @@ static int begin(struct fsdp_sharded *s, uint32_t sequence)
                         "BEGIN of sequence %u: of %u, and only at rest",
                         sequence, s->model->n_sequences);
     }
+    FSDP_TRY(ref_check_filled(s, "ref.at", true));
     s->sequence = s->model->sequence[sequence];
     s->sequence_index = sequence;
     s->next = 0;
@@ -245,6 +246,7 @@ static int pieces(struct fsdp_sharded *s,
                   void *context)
 {
     FSDP_TRY(ref_at_rest(s, "ref.pieces"));
+    FSDP_TRY(ref_check_filled(s, "ref.pieces", false));
     FSDP_TRY(s->env->device->sync(s->env->device->self, NULL));
     for (uint32_t i = 0; i < s->n_parts; i++) {
         const struct ref_part *part = &s->part[i];
@@ -268,6 +270,7 @@ static int pieces(struct fsdp_sharded *s,
 static int unshard_all(struct fsdp_sharded *s)
 {
     FSDP_TRY(ref_at_rest(s, "ref.unshard_all"));
+    FSDP_TRY(ref_check_filled(s, "ref.unshard_all", true));
     ref_reshard_each(s);
     s->all_unsharded = true;
     for (uint32_t u = 0; u < s->units->n_units; u++) {
@@ -334,6 +337,8 @@ static const char *const claims[] = {
     "groups-betas",
     "step-in-backward",
     "offload",
+    "assign",
+    "deferred",
     NULL,
 };
 
@@ -368,7 +373,8 @@ const struct fsdp_engine *fsdp_ref_engine(void)
         .unshard = ref_unshard_unit,
         .reshard = ref_reshard_unit,
         .buffer = ref_buffer,
-        .set_step = ref_set_step};
+        .set_step = ref_set_step,
+        .assign = ref_assign};
 
     return &engine;
 }

@@ -287,7 +287,7 @@ int ref_fill_initial(struct fsdp_sharded *s)
         }
     }
     FSDP_TRY(d->wait(d->self, NULL, s->env->compute, 0, "fill->copy"));
-    for (uint32_t i = 0; i < s->n_parts; i++) {
+    for (uint32_t i = 0; s->model->initial && i < s->n_parts; i++) {
         const struct ref_part *part = &s->part[i];
         float slice[1024];
         for (uint64_t done = 0; done < part->n;) {

@@ -44,6 +44,7 @@ static int check_agreement(const struct fsdp_sharded *s)
         mine = hash(mine, &s->parameter[p].frozen, sizeof(bool));
         mine = hash(mine, &s->parameter[p].numbers, sizeof(struct ref_numbers));
     }
+    mine = hash(mine, &(bool){model->initial != NULL}, sizeof(bool));
     for (uint32_t b = 0; b < model->n_buffers; b++) {
         mine = hash(mine, model->buffer_name[b], strlen(model->buffer_name[b]));
         mine = hash(mine, &model->buffer_numel[b], sizeof(uint64_t));
@@ -160,6 +161,7 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     ref_set_steps(s, 0, (const float[2]){1.0f, 1.0f});
     ref_layout(s);
     FSDP_TRY(check_agreement(s));
+    FSDP_TRY(ref_defer(s));
     FSDP_TRY(ref_initialise(s));
     return ref_make_buffers(s, &known_units);
 }
@@ -182,6 +184,9 @@ void ref_destroy(struct fsdp_sharded *s)
         ref_drop(s, s->unit[u].shard_at, &s->unit[u].shard);
         ref_drop(s, s->unit[u].step_at, &s->unit[u].state[0]);
         ref_drop(s, s->unit[u].step_at, &s->unit[u].state[1]);
+    }
+    for (uint32_t u = 0; s->unit && u < s->units->n_units; u++) {
+        free(s->unit[u].lacks);
     }
     ref_drop_buffers(s);
     for (uint32_t q = 0; s->action && q < s->model->n_sequences; q++) {

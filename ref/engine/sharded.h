@@ -5,9 +5,9 @@
  *
  * Read in this order: layout.c (shard), window.c (when), unit.c (unshard,
  * reshard, accumulate), reduce.c, controls.c (a unit's knobs), thaw.c (what is
- * trained), optimizer.c (step), early.c (step in backward), buffers.c, shard.c
- * and engine.c (the functions of the contract). unsharded.c is the run that
- * nobody shards.
+ * trained), optimizer.c (step), early.c (step in backward), buffers.c,
+ * assign.c, shard.c and engine.c (the functions of the contract). unsharded.c
+ * is the run that nobody shards.
  */
 #ifndef FSDP_CTS_SHARDED_H
 #define FSDP_CTS_SHARDED_H
@@ -49,6 +49,7 @@ struct ref_unit {
     uint64_t n_states;   /* elements of a state: grad_chunk; with holes, the
                           * trainable ones of this rank's shard */
     float *shard;        /* [chunk], always */
+    bool *lacks;         /* [chunk]: no value was given; NULL: all have one */
     float *state[2];     /* [n_states], as the optimizer needs */
     void *full;          /* [whole] while unsharded, if S > 1 or it is cast */
     uint32_t full_dtype; /* param, or F32 between unshard_all, reshard_all */
@@ -140,7 +141,8 @@ struct fsdp_sharded {
     float power[2];     /* products of the options' betas over all steps that
                          * changed anything */
     uint64_t steps;     /* how many these are */
-    bool loaded;        /* the values are those of a checkpoint */
+    bool loaded;        /* or assigned: the values are not the initial ones */
+    bool deferred;      /* some rank may lack values */
     bool torn;          /* a load failed half way: only another one helps */
     struct ref_early early;              /* a step that is made in a pass */
     struct ref_checkpoints *checkpoints; /* from the first save or load on */
@@ -253,6 +255,18 @@ int ref_check_groups(const struct fsdp_sharded *s, const struct fsdp_step *step,
 bool ref_steps_early(const struct fsdp_sharded *s, uint32_t u);
 /* It has been reduced: it is stepped, and its gradient is over. */
 int ref_step_early(struct fsdp_sharded *s, uint32_t u);
+
+/* deferred.c: without initial values all is lacking; values have been given.
+ * INVALID, from `where`: a parameter lacks some, on this rank, or on any, which
+ * is collective. */
+int ref_defer(struct fsdp_sharded *s);
+void ref_has_values(struct fsdp_sharded *s, uint32_t u, uint64_t first,
+                    uint64_t n);
+int ref_check_filled(struct fsdp_sharded *s, const char *where, bool any_rank);
+
+/* assign.c */
+int ref_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
+               const void *host);
 
 /* clip.c */
 int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,

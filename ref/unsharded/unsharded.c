@@ -493,6 +493,15 @@ static int set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
     return FSDP_OK;
 }
 
+static int assign(struct fsdp_sharded *s, uint32_t p, uint64_t first,
+                  uint64_t n, const void *host)
+{
+    FSDP_TRY(check_owned(s, p));
+    memcpy(s->value + s->start[fsdp_original(s->model, p)] + first, host,
+           n * sizeof(*s->value));
+    return FSDP_OK;
+}
+
 static int pieces(struct fsdp_sharded *s,
                   void (*visit)(void *, const struct fsdp_piece *),
                   void *context)
@@ -553,7 +562,8 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
         .unshard = unsharded_unshard,
         .reshard = unsharded_reshard,
         .buffer = unsharded_buffer,
-        .set_step = set_step};
+        .set_step = set_step,
+        .assign = assign};
 
     return &engine;
 }

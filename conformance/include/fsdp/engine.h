@@ -351,6 +351,9 @@ struct fsdp_engine {
      *                                  and saves; without it models that have
      *                                  any are refused
      *   step-in-backward               `set_step`
+     *   assign                         `assign`
+     *   deferred                       models without initial values (model.h);
+     *                                  with assign
      *   offload                        shards, gradients and states on
      *                                  env->host; without it that is refused
      *   save-full, save-sharded, save-local, load
@@ -526,6 +529,19 @@ struct fsdp_engine {
      * From this call until BEGIN `step` and `clip_grad_norm`, which needs all
      * gradients at once, are INVALID. */
     int (*set_step)(struct fsdp_sharded *sharded, const struct fsdp_step *step);
+
+    /* Parameter p takes n values, from element `first` on, from host memory, in
+     * its stored dtype, which is read during the call only: what of them a rank
+     * owns becomes those bits there, and all else stays as it is, gradients and
+     * states too. No unsharded copy is used afterwards that was there before.
+     * Nothing is communicated: every rank calls it, and gives the same, at
+     * least of what it owns. Whatever name of a tied parameter is used, they
+     * are the same values. INVALID, and nothing has changed: between BEGIN and
+     * END, or unshard_all and reshard_all; a range that does not lie in the
+     * parameter; a parameter that is none, or ignored: the message has its
+     * number or its name. Local. */
+    int (*assign)(struct fsdp_sharded *sharded, uint32_t p, uint64_t first,
+                  uint64_t n, const void *host);
 };
 
 /* The one symbol of a plug-in. Static storage; never fails. */

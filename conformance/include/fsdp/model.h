@@ -147,6 +147,11 @@ struct fsdp_model {
      * the parameter's dtype, to host memory. A function of (p, element) and
      * the model's seed alone: the same on every rank, and never more than a
      * slice has to be resident. Local; any rank's engine thread.
+     * NULL on every rank, under the claim deferred: parameters begin without
+     * values, and until each element was assigned or loaded BEGIN, pieces,
+     * save_begin, unshard_all and unshard are INVALID: the message names the
+     * first parameter that lacks some, on any rank, or, of pieces, which is
+     * local, on this one. On some ranks alone: MISMATCH.
      */
     int (*initial)(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out);

@@ -208,6 +208,7 @@ static int walk_action(struct walk *w, struct expect *base,
         expect_walk_step(w);
         return FSDP_OK;
     case SCRIPT_RESHARD:
+    case SCRIPT_ASSIGN:
         expect_walk_reshard_each(w);
         return FSDP_OK;
     case SCRIPT_UNSHARD_UNIT:

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deferred_mutants.c - engines that go on without values, lose those that they
+ * were given, or hold a whole model to take them.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <string.h>
+
+static _Thread_local bool begun; /* a pass, in this life */
+
+static void forget(void)
+{
+    begun = false;
+}
+
+/* ---- Without values ------------------------------------------------------ */
+
+static int zeros(void *context, uint32_t p, uint64_t first, uint64_t n,
+                 void *out)
+{
+    (void)context;
+    (void)p;
+    (void)first;
+    memset(out, 0, n * sizeof(float));
+    return FSDP_OK;
+}
+
+/* Once the first parameter has values, all others are said to have some. */
+static int first_only(struct fsdp_sharded *s, uint32_t p, uint64_t first,
+                      uint64_t n, const void *host)
+{
+    const float zero = 0.0f;
+
+    FSDP_TRY(mutant_real.engine.assign(s, p, first, n, host));
+    for (uint32_t q = 1;
+         p == 0 && !begun && q < mutant_real.model->n_parameters; q++) {
+        for (uint64_t i = 0; i < fsdp_numel(mutant_real.model, q); i++) {
+            FSDP_TRY(mutant_real.engine.assign(s, q, i, 1, &zero));
+        }
+    }
+    begun = true;
+    return FSDP_OK;
+}
+
+static int begins_anyway(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    const int status = mutant_real.engine.at(s, point, index);
+
+    return point == FSDP_BEGIN && status == FSDP_ERR_INVALID ? FSDP_OK : status;
+}
+
+/* ---- Lost ---------------------------------------------------------------- */
+
+static void clear(const struct fsdp_piece *piece)
+{
+    const float zero = 0.0f;
+
+    (void)mutant_put(NULL, &zero, 1, (void *)piece->value);
+}
+
+static int cleared_at_first(struct fsdp_sharded *s, uint32_t point,
+                            uint32_t index)
+{
+    if (point == FSDP_BEGIN && !begun) {
+        FSDP_TRY(mutant_each_piece(s, clear));
+        begun = true;
+    }
+    return mutant_real.engine.at(s, point, index);
+}
+
+/* ---- Whole --------------------------------------------------------------- */
+
+static int whole(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
+                 const void *host)
+{
+    const struct fsdp_device *d = mutant_real.device;
+    uint64_t bytes = 0;
+    void *all;
+
+    for (uint32_t q = 0; q < mutant_real.model->n_parameters; q++) {
+        bytes += fsdp_numel(mutant_real.model, q) * sizeof(float);
+    }
+    FSDP_TRY(d->alloc(d->self, bytes, &all));
+    d->live(d->self, NULL, FSDP_PARAM_FULL, 0, all, bytes);
+    FSDP_TRY(mutant_real.engine.assign(s, p, first, n, host));
+    d->dead(d->self, NULL, all);
+    d->free(d->self, all);
+    return FSDP_OK;
+}
+
+/* ---- Which cases show it ------------------------------------------------- */
+
+static bool is_deferred(const struct run_case *c)
+{
+    return strcmp(c->script, "deferred") == 0 &&
+           c->strategy == CASE_FULL_SHARD && c->ranks == 2;
+}
+
+static bool only_fills(const struct run_case *c)
+{
+    return strcmp(c->script, "deferred-fill") == 0;
+}
+
+const struct mutant deferred_mutants[] = {
+    {.name = "deferred-begins",
+     .text = "a pass without values is said to begin, and does not",
+     .evidence = "a check that only warns",
+     .kills = "error.deferred",
+     .shows = {.in = only_fills},
+     .calls.at = begins_anyway},
+    {.name = "deferred-check-first-only",
+     .text = "where the first parameter has values, all are said to have some",
+     .evidence = "next(model.parameters()).is_meta",
+     .kills = "deferred.named",
+     .shows = {.in = is_deferred},
+     .calls.assign = first_only,
+     .forget = forget},
+    {.name = "deferred-cleared",
+     .text = "when the first pass begins values that were given are 0 again",
+     .evidence = "to_empty() behind a load",
+     .kills = "deferred.same-curve",
+     .shows = {.in = is_deferred},
+     .calls.at = cleared_at_first,
+     .forget = forget},
+    {.name = "deferred-whole",
+     .text = "the whole model is unsharded while it is given values",
+     .evidence = "a full state dict that every rank loads",
+     .kills = "deferred.peak",
+     .shows = {.in = only_fills},
+     .calls.assign = whole},
+    {.name = "deferred-zeros",
+     .text = "a model without values begins with zeros, and no error",
+     .evidence = "to_empty() of memory that is new",
+     .kills = "deferred.named",
+     .shows = {.in = is_deferred},
+     .initial = zeros},
+    {0},
+};

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * assign_requirements.c - values that are given to parameters at rest: each
+ * rank has what it owns of them, and nothing else has changed.
+ */
+#include "requirements/families.h"
+#include "requirements/script_action.h"
+
+#include "judge/compare/compare_checks.h"
+
+#include <fsdp/arith/bits.h>
+#include <string.h>
+
+enum {
+    SLICE = 64 /* values at a time */
+};
+
+static const struct script_action *action_at(const struct expect *e, uint32_t i)
+{
+    return e->event[i].action;
+}
+
+static bool is_look(const struct expect *e, uint32_t i)
+{
+    return action_at(e, i)->verb == SCRIPT_LOOK;
+}
+
+/* Nothing else comes between an assign and the looks that show it, or before
+ * it. */
+static bool leaves_all(const struct expect *e, uint32_t i)
+{
+    const uint32_t verb = action_at(e, i)->verb;
+
+    return verb == SCRIPT_LOOK || verb == SCRIPT_ASSIGN ||
+           verb == SCRIPT_WRONG || verb == SCRIPT_SUMMON;
+}
+
+/* Whether action i gives values to p, and by which name: of several the first,
+ * which is given last. */
+static bool gives(const struct expect *e, uint32_t i, uint32_t p, uint32_t *by)
+{
+    const struct script_action *a = action_at(e, i);
+
+    *by = a->parameter == SCRIPT_ALL ? p : a->parameter;
+    return a->verb == SCRIPT_ASSIGN && *by < e->model->n_parameters &&
+           expect_original(e, *by) == p;
+}
+
+/* The last assign before look i that gives values to p, with nothing between;
+ * i: there is none. */
+static uint32_t given_at(const struct expect *e, uint32_t i, uint32_t p,
+                         uint32_t *by)
+{
+    for (uint32_t k = i; k > 0 && leaves_all(e, k - 1); k--) {
+        if (gives(e, k - 1, p, by)) {
+            return k - 1;
+        }
+    }
+    return i;
+}
+
+/* The last look before an assign that look i comes behind; i: none. */
+static uint32_t look_before(const struct expect *e, uint32_t i)
+{
+    bool assigns = false;
+
+    for (uint32_t k = i; k > 0 && leaves_all(e, k - 1); k--) {
+        assigns = assigns || action_at(e, k - 1)->verb == SCRIPT_ASSIGN;
+        if (assigns && is_look(e, k - 1)) {
+            return k - 1;
+        }
+    }
+    return i;
+}
+
+/* ---- assign.own-part ----------------------------------------------------- */
+
+/* Where all was unsharded last before action i. */
+static uint32_t summoned_at(const struct expect *e, uint32_t i)
+{
+    while (i > 0 && action_at(e, i)->verb != SCRIPT_SUMMON &&
+           action_at(e, i)->verb != SCRIPT_UNSHARD) {
+        i--;
+    }
+    return i;
+}
+
+/* n values from element `first` on that action i gives by that name. What the
+ * record has of them is a rank's own. */
+static bool want(const struct expect *e, const struct record *r,
+                 struct compare_part part, uint32_t i, uint32_t by, float *out)
+{
+    const struct script_action *a = action_at(e, i);
+    const float *own;
+
+    if (a->source == SCRIPT_INITIAL) {
+        return e->model->initial(e->model->context, by, part.first, part.n,
+                                 out) == FSDP_OK;
+    }
+    if (a->source == SCRIPT_SUMMONED) {
+        part.step = summoned_at(e, i);
+        part.parameter = by;
+        own = compare_values_in_whole(e, r, part.rank, RECORD_SUMMONED, &part);
+        if (own) {
+            memcpy(out, own, part.n * sizeof(*out));
+        }
+        return own != NULL;
+    }
+    for (uint64_t k = 0; k < part.n; k++) {
+        out[k] = script_value(a->number, by, part.first + k);
+    }
+    return true;
+}
+
+static bool own_of_part(const struct expect *e, const struct record *r,
+                        const struct compare_part *part, struct finding *f)
+{
+    uint32_t by;
+    const uint32_t i = given_at(e, part->step, part->parameter, &by);
+    const float *got = compare_values(r, RECORD_AFTER, part);
+
+    if (i == part->step) {
+        return true;
+    }
+    if (!got) {
+        return compare_missing(part, RECORD_AFTER, f);
+    }
+    for (uint64_t at = 0; at < part->n; at += SLICE) {
+        struct compare_part some = *part;
+        float value[SLICE];
+
+        some.first += at;
+        some.n = part->n - at < SLICE ? part->n - at : SLICE;
+        if (!want(e, r, some, i, by, value)) {
+            return compare_missing(part, RECORD_SUMMONED, f);
+        }
+        for (uint64_t k = 0; k < some.n; k++) {
+            if (fsdp_f32_bits(got[at + k]) != fsdp_f32_bits(value[k])) {
+                return compare_element(e, part, RECORD_AFTER, at + k,
+                                       got[at + k], value[k], f);
+            }
+        }
+    }
+    return true;
+}
+
+/* ---- assign.states-stay -------------------------------------------------- */
+
+/* There before and behind, with the same bits, or neither. */
+static bool same(const struct expect *e, const struct record *r,
+                 const struct compare_part *part, uint32_t before,
+                 uint32_t stage, struct finding *f)
+{
+    struct compare_part own = *part;
+    struct compare_part earlier;
+    const float *got = compare_values(r, stage, part);
+    const float *was;
+
+    own.own = true;
+    earlier = own;
+    earlier.step = before;
+    was = compare_values(r, stage, &earlier);
+    return (!got && !was && stage != RECORD_AFTER) ||
+           compare_equal(e, &own, stage, got, was, f);
+}
+
+/* Whether p is given no value from look `before` to look i. */
+static bool is_other(const struct expect *e, uint32_t i, uint32_t p,
+                     uint32_t before)
+{
+    uint32_t by;
+    const uint32_t at = given_at(e, i, p, &by);
+
+    return at == i || at < before;
+}
+
+static bool stays_of_part(const struct expect *e, const struct record *r,
+                          const struct compare_part *part, struct finding *f)
+{
+    static const uint32_t stages[] = {RECORD_REDUCED, RECORD_STATE0,
+                                      RECORD_STATE1};
+    const uint32_t before = look_before(e, part->step);
+
+    if (before == part->step) {
+        return true;
+    }
+    for (uint32_t k = 0; k < 3; k++) {
+        if (!same(e, r, part, before, stages[k], f)) {
+            return false;
+        }
+    }
+    return !is_other(e, part->step, part->parameter, before) ||
+           same(e, r, part, before, RECORD_AFTER, f);
+}
+
+/* ---- Of every look ------------------------------------------------------- */
+
+static bool
+looks_hold(const struct expect *e, const struct record *r,
+           bool (*of_part)(const struct expect *e, const struct record *r,
+                           const struct compare_part *part, struct finding *f),
+           struct finding *f)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        if (is_look(e, i) && !compare_parts(e, r, i, i + 1, of_part, f)) {
+            return script_action_tell(e, i, f);
+        }
+    }
+    return true;
+}
+
+static bool own_holds(const struct expect *e, const struct record *r,
+                      struct finding *f)
+{
+    return looks_hold(e, r, own_of_part, f);
+}
+
+static bool stays_hold(const struct expect *e, const struct record *r,
+                       struct finding *f)
+{
+    return looks_hold(e, r, stays_of_part, f);
+}
+
+/* Look i shows a value of p at that stage which one of the two is about. */
+static bool is_given(const struct expect *e, uint32_t i, uint32_t p,
+                     uint32_t stage)
+{
+    uint32_t by;
+
+    return stage == RECORD_AFTER && given_at(e, i, p, &by) < i;
+}
+
+static bool stays(const struct expect *e, uint32_t i, uint32_t p,
+                  uint32_t stage)
+{
+    const uint32_t before = look_before(e, i);
+
+    return before < i && (stage == RECORD_AFTER
+                              ? is_other(e, i, p, before)
+                              : stage == RECORD_STATE0 &&
+                                    e->c->optimizer != FSDP_OPTIMIZER_SGD &&
+                                    expect_is_trainable(expect_at(e, i), p));
+}
+
+static bool shows(const struct expect *e,
+                  bool (*is)(const struct expect *e, uint32_t i, uint32_t p,
+                             uint32_t stage))
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        for (uint32_t p = 0; is_look(e, i) && p < e->model->n_parameters; p++) {
+            if (e->unit_of_parameter[p] != FSDP_NO_UNIT &&
+                expect_original(e, p) == p && fsdp_numel(e->model, p) > 0 &&
+                (is(e, i, p, RECORD_AFTER) || is(e, i, p, RECORD_STATE0))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool spoil(const struct expect *e, struct record *r,
+                  bool (*is)(const struct expect *e, uint32_t i, uint32_t p,
+                             uint32_t stage))
+{
+    for (uint32_t k = r->n_ranks; k > 0; k--) {
+        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
+
+        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
+            struct record_tensor *t = &rank->tensor[i];
+
+            if (t->n > 0 && t->data && t->step < e->n_events &&
+                is_look(e, t->step) && is(e, t->step, t->parameter, t->stage)) {
+                t->data[0] =
+                    t->data[0] < 0.0f || t->data[0] > 0.0f ? -t->data[0] : 1.0f;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool own_applies(const struct expect *e)
+{
+    return shows(e, is_given);
+}
+
+static bool own_spoil(const struct expect *e, struct record *r)
+{
+    return spoil(e, r, is_given);
+}
+
+static bool stays_apply(const struct expect *e)
+{
+    return shows(e, stays);
+}
+
+static bool stays_spoil(const struct expect *e, struct record *r)
+{
+    return spoil(e, r, stays);
+}
+
+/* ---- assign.padding-zero ------------------------------------------------- */
+
+/* And a pass behind it sends what is there. */
+static bool sends(const struct expect *e)
+{
+    bool assigns = false;
+
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        if (assigns && action_at(e, i)->verb == SCRIPT_PASS && e->shards > 1) {
+            return true;
+        }
+        assigns = assigns || action_at(e, i)->verb == SCRIPT_ASSIGN;
+    }
+    return false;
+}
+
+/* ---- Calls that must be refused ------------------------------------------ */
+
+static bool asks_in_pass(const struct expect *e)
+{
+    return script_action_asks(e, SCRIPT_CALL_ASSIGN_IN_PASS) &&
+           script_action_asks(e, SCRIPT_CALL_ASSIGN_WHILE_OPEN);
+}
+
+static bool asks_beyond(const struct expect *e)
+{
+    return script_action_asks(e, SCRIPT_CALL_ASSIGN_BEYOND) &&
+           script_action_asks(e, SCRIPT_CALL_ASSIGN_FAR) &&
+           script_action_asks(e, SCRIPT_CALL_ASSIGN_UNKNOWN);
+}
+
+const struct requirement assign_requirements[] = {
+    {.id = "assign.own-part",
+     .text = "Behind an assign every rank has what it owns of the values that "
+             "were given, bit for bit.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step",
+     .claim = "assign",
+     .applies = own_applies,
+     .holds = own_holds,
+     .spoil = own_spoil},
+    {.id = "assign.states-stay",
+     .text = "An assign changes no state, no gradient, and no weight that it "
+             "gives no value to.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step assign.own-part",
+     .claim = "assign",
+     .applies = stays_apply,
+     .holds = stays_hold,
+     .spoil = stays_spoil},
+    {.id = "assign.padding-zero",
+     .text = "Padding stays +0 behind an assign: no value that is given lies "
+             "in it.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "run.completes stream.no-race script.collectives",
+     .claim = "assign",
+     .applies = sends,
+     .check = &check_zero,
+     .zero = {offsetof(struct record_memory, dirty_padding), FINDING_COUNT, -1,
+              "wire",
+              "elements of padding in all-gathers and reduce-scatters that "
+              "were not +0"}},
+    {.id = "error.assign-in-pass",
+     .text = "An assign between BEGIN and END, or while all is unsharded, is "
+             "refused as INVALID.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "assign",
+     .applies = asks_in_pass,
+     .check = &check_answers,
+     .answers = {{"assign-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"assign-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    {.id = "error.assign-range",
+     .text = "An assign of elements that a parameter does not have is refused "
+             "as INVALID, and so is one of a parameter that is none, by its "
+             "number.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "assign",
+     .applies = asks_beyond,
+     .check = &check_answers_named,
+     .answers = {{"assign-beyond", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"assign-far", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"assign-unknown-parameter", FSDP_ERR_INVALID,
+                  FSDP_ERR_INVALID}}},
+    {0},
+};
