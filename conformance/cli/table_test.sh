@@ -11,7 +11,7 @@ set -uo pipefail
 
 # shellcheck source=conformance/cli/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
-kept=$(realpath "$2/../../fixtures/records/pytorch-fsdp1")
+kept=$(realpath "$2/../../fixtures/records/pytorch-ddp")
 cd "$folder" || exit 1
 
 "$cts" run --engine ref --workload mlp --ranks 3 --verbose >out 2>err

@@ -66,16 +66,21 @@ static int assign(struct driver *x, uint32_t p, uint64_t first, uint64_t n,
                             : FSDP_ERR_INVALID; /* it is claimed */
 }
 
-/* In slices, the last one first. What was given is gone with each call. */
+/* In slices, the last one first; where there is no element, none of them. What
+ * was given is gone with each call. */
 static int give(struct driver *x, const struct script_action *a, uint32_t p)
 {
     const uint64_t all = fsdp_numel(x->model, p);
     const uint64_t most = a->slice > 0 && a->slice < all ? a->slice : all;
     float *host = malloc(most * sizeof(*host) + 1);
-    int status = host ? FSDP_OK : FSDP_ERR_NOMEM;
+    uint64_t end = all;
+    int status;
 
-    for (uint64_t end = all; end > 0 && status == FSDP_OK;) {
-        const uint64_t n = (end - 1) % most + 1;
+    if (!host) {
+        return FSDP_ERR_NOMEM;
+    }
+    do {
+        const uint64_t n = end > 0 ? (end - 1) % most + 1 : 0;
 
         end -= n;
         status = values(x, a, p, end, n, host);
@@ -83,7 +88,7 @@ static int give(struct driver *x, const struct script_action *a, uint32_t p)
             status = assign(x, p, end, n, host);
         }
         memset(host, 0xff, n * sizeof(*host));
-    }
+    } while (status == FSDP_OK && end > 0);
     free(host);
     return status;
 }
