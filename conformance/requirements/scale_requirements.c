@@ -322,24 +322,36 @@ static bool as_baseline(const struct expect *e, const struct record *r,
                          compare_baseline(e, stage, part), f);
 }
 
-/* From where the two runs were alike one step makes the same. */
-static bool next_of_part(const struct expect *e, const struct record *r,
-                         const struct compare_part *part, struct finding *f)
+/* Whether the two runs were alike in front of the step. Where they were not,
+ * script.values finds it. */
+static bool was_alike(const struct expect *e, const struct record *r,
+                      const struct compare_part *part, struct finding *f)
 {
     struct compare_part earlier = *part;
-    struct finding ignored = *f;
 
     earlier.step = part->step - 2;
     if (expect_is_trainable(expect_at(e, part->step), part->parameter) &&
         e->event[earlier.step].reduced[part->unit] &&
-        !as_baseline(e, r, &earlier, RECORD_REDUCED, &ignored)) {
-        return true; /* script.values finds it */
+        !as_baseline(e, r, &earlier, RECORD_REDUCED, f)) {
+        return false;
     }
     for (uint32_t k = 0;
          k < n_stages(expect_at(e, part->step), part->parameter); k++) {
-        if (!as_baseline(e, r, &earlier, stages[k], &ignored)) {
-            return true;
+        if (!as_baseline(e, r, &earlier, stages[k], f)) {
+            return false;
         }
+    }
+    return true;
+}
+
+/* From there one step makes the same. */
+static bool next_of_part(const struct expect *e, const struct record *r,
+                         const struct compare_part *part, struct finding *f)
+{
+    struct finding ignored = *f;
+
+    if (!was_alike(e, r, part, &ignored)) {
+        return true;
     }
     for (uint32_t k = 0;
          k < n_stages(expect_at(e, part->step), part->parameter); k++) {
@@ -377,8 +389,11 @@ static bool next_step_holds(const struct expect *e, const struct record *r,
 static bool next_step_spoil(const struct expect *e, struct record *r)
 {
     const uint32_t i = next_step(e);
+    struct finding ignored = {0};
 
-    return i < e->n_events && compare_spoil_stage(r, RECORD_AFTER, i + 1);
+    return i < e->n_events &&
+           compare_parts(e, r, i + 1, i + 2, was_alike, &ignored) &&
+           compare_spoil_stage(r, RECORD_AFTER, i + 1);
 }
 
 /* ---- error.step-scale ---------------------------------------------------- */
