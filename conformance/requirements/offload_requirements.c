@@ -207,14 +207,23 @@ static bool copies_of_rank(const struct expect *e,
     return each_step(e, rank, k, copies_in_step, f);
 }
 
+/* Of the last step; NULL: nothing was copied or stepped. */
+static struct record_hosted *last_of(struct record_rank *rank)
+{
+    return rank->memory.hosted && rank->n_steps > 0
+               ? &rank->memory.hosted[rank->n_steps - 1]
+               : NULL;
+}
+
 static bool copies_spoil(const struct expect *e, struct record_rank *rank)
 {
+    struct record_hosted *last = last_of(rank);
+
     (void)e;
-    if (!rank->memory.hosted || rank->n_steps == 0) {
-        return false;
+    if (last) {
+        last->to_device++;
     }
-    rank->memory.hosted[rank->n_steps - 1].to_device++;
-    return true;
+    return last != NULL;
 }
 
 /* ---- The step ------------------------------------------------------------ */
@@ -273,13 +282,14 @@ static bool step_of_rank(const struct expect *e, const struct record_rank *rank,
 
 static bool step_spoil(const struct expect *e, struct record_rank *rank)
 {
+    struct record_hosted *last = last_of(rank);
+
     (void)e;
-    if (!rank->memory.hosted || rank->n_steps == 0) {
-        return false;
+    if (last) {
+        last->stepped_on_device++;
+        last->stepped_on_host++;
     }
-    rank->memory.hosted[rank->n_steps - 1].stepped_on_device++;
-    rank->memory.hosted[rank->n_steps - 1].stepped_on_host++;
-    return true;
+    return last != NULL;
 }
 
 /* ---- Refusals ------------------------------------------------------------ */

@@ -122,10 +122,11 @@ static uint32_t any_parameter(const struct driver *x)
     return p;
 }
 
-int play_wrong_assign(struct driver *x, int *status)
+/* From its first element on, so many more than it has. */
+static int assign_zeros(struct driver *x, uint64_t more, int *status)
 {
     const uint32_t p = any_parameter(x);
-    const uint64_t n = fsdp_numel(x->model, p);
+    const uint64_t n = fsdp_numel(x->model, p) + more;
     float *host = calloc(n + 1, sizeof(*host));
 
     if (!host) {
@@ -136,19 +137,14 @@ int play_wrong_assign(struct driver *x, int *status)
     return FSDP_OK;
 }
 
-/* One element more than there are, of which the first is there. */
+int play_wrong_assign(struct driver *x, int *status)
+{
+    return assign_zeros(x, 0, status);
+}
+
 int play_wrong_assign_beyond(struct driver *x, int *status)
 {
-    const uint32_t p = any_parameter(x);
-    const uint64_t n = fsdp_numel(x->model, p);
-    float *host = calloc(n + 1, sizeof(*host));
-
-    if (!host) {
-        return FSDP_ERR_NOMEM;
-    }
-    *status = assign(x, p, 0, n + 1, host);
-    free(host);
-    return FSDP_OK;
+    return assign_zeros(x, 1, status);
 }
 
 /* A range whose end lies in the parameter, if 2^64 is 0. */

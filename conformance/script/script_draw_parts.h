@@ -14,6 +14,8 @@ enum {
     DRAW_MOST_INSIDE = 2 * SCRIPT_MOST_DRAWN,
     DRAW_MOST_EDITS = 2 * SCRIPT_MOST_DRAWN,
     DRAW_MOST_NEXT = 4,
+    /* Actions, before one that is always legal is taken. */
+    DRAW_MOST_TRIED = 200,
 };
 
 /* What there is more of in a script. */
@@ -69,10 +71,17 @@ uint32_t draw_parameters(const struct run_case *c);
 /* One that the model has, of those that the last is not tied to: so there is
  * always one that is trained, unless all are frozen. */
 uint32_t draw_parameter(struct drawer *d);
-/* script_draw.c: a call that must be refused somewhere. */
-uint32_t draw_any_call(struct drawer *d);
 /* How far an engine may run ahead: at most as many units as there are. */
 uint32_t draw_units(const struct run_case *c);
+
+/* script_draw_action.c: all that stands behind the verb. */
+void draw_what_it_says(struct drawer *d, struct script_action *a);
+/* Rates and decays: one number for all groups, or one for each. */
+void draw_step(struct drawer *d, struct script_action *a);
+/* A load of the first checkpoint must be refused. */
+bool draw_lacks_states(const struct drawer *d);
+/* A call that must be refused somewhere. */
+uint32_t draw_any_call(struct drawer *d);
 
 /* script_draw_pass.c: a pass that is whole or not, of either sequence. */
 void draw_pass(struct drawer *d, struct script_action *a);

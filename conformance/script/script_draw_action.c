@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_draw_action.c - what an action of a drawn script says, but for passes:
+ * its numbers, slots, units, parameters, the call that must be refused.
+ */
+#include "script/script_draw_parts.h"
+
+#include <math.h>
+
+#define N_OF(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
+
+static uint32_t below(struct drawer *d, uint32_t n)
+{
+    return chance_below(&d->chance, n);
+}
+
+static bool one_in(struct drawer *d, uint32_t n)
+{
+    return chance_one_in(&d->chance, n);
+}
+
+static float draw_lr(struct drawer *d)
+{
+    static const float part[] = {0.125f, 0.25f, 0.5f, 0.75f,
+                                 1.0f,   1.25f, 1.5f, 2.0f};
+
+    return case_default_lr(&d->s->c) * part[below(d, N_OF(part))];
+}
+
+static float draw_decay(struct drawer *d)
+{
+    static const float decay[] = {0.0f, 0.001f, 0.01f, 0.1f, 0.25f};
+
+    return decay[below(d, N_OF(decay))];
+}
+
+void draw_step(struct drawer *d, struct script_action *a)
+{
+    const uint32_t groups = d->s->groups;
+
+    a->n_lr = one_in(d, 3) ? 1 : groups;
+    for (uint32_t g = 0; g < a->n_lr; g++) {
+        a->lr[g] = draw_lr(d);
+    }
+    if (one_in(d, 2)) {
+        a->n_decay = one_in(d, 3) ? 1 : groups;
+        for (uint32_t g = 0; g < a->n_decay; g++) {
+            a->decay[g] = draw_decay(d);
+        }
+    }
+}
+
+static void draw_clip(struct drawer *d, struct script_action *a)
+{
+    static const float norm[] = {0.5f, 1.0f, 0x1p-6f, 0.001f, 100.0f, 0x1p40f};
+    static const float p[] = {1.0f, 2.0f, INFINITY};
+
+    a->max_norm = one_in(d, 3) ? INFINITY : norm[below(d, N_OF(norm))];
+    a->p = p[below(d, N_OF(p))];
+    /* Over many steps a curve may diverge. */
+    a->strict = d->state.hurt == SCRIPT_UNHURT && !d->state.hurt_values &&
+                !d->many && one_in(d, 3);
+}
+
+static void draw_save(struct drawer *d, struct script_action *a)
+{
+    static const uint32_t form[] = {FSDP_SAVE_FULL, FSDP_SAVE_SHARDED,
+                                    FSDP_SAVE_SHARDED, FSDP_SAVE_LOCAL};
+
+    a->slot = below(d, SCRIPT_MAX_SLOTS);
+    a->form = form[below(d, N_OF(form))];
+    a->rank0_only = a->form == FSDP_SAVE_FULL && one_in(d, 2);
+}
+
+/* One that has been saved, if there is one. */
+static uint32_t draw_saved(struct drawer *d)
+{
+    uint32_t slot = below(d, SCRIPT_MAX_SLOTS);
+
+    for (uint32_t i = 0; i < SCRIPT_MAX_SLOTS; i++) {
+        if ((d->state.saved >> (slot + i) % SCRIPT_MAX_SLOTS & 1) != 0) {
+            return (slot + i) % SCRIPT_MAX_SLOTS;
+        }
+    }
+    return slot;
+}
+
+static void draw_anew(struct drawer *d, struct script_action *a)
+{
+    a->world = (struct script_world){.wrap = CASE_N_WRAPS};
+    if (one_in(d, 2) && !draw_world(d, &d->state.world, &a->world)) {
+        a->world = (struct script_world){.wrap = CASE_N_WRAPS};
+    }
+}
+
+static float draw_factor(struct drawer *d)
+{
+    static const float factor[] = {1.0f, 2.0f, 3.0f, 7.0f, 0.75f, 1.5f, 0.125f};
+
+    return factor[below(d, N_OF(factor))];
+}
+
+/* Copies are mostly kept where one of these is drawn, for a while. */
+static bool draw_other_knob(struct drawer *d, struct script_action *a)
+{
+    static const uint32_t knob[] = {
+        FSDP_KNOB_RESHARD_AFTER_FORWARD, FSDP_KNOB_RESHARD_AFTER_BACKWARD,
+        FSDP_KNOB_DIVIDE_FACTOR, FSDP_KNOB_PREDIVIDE_FACTOR};
+
+    if (!draw_has_units(d) || one_in(d, 2)) {
+        return false;
+    }
+    a->knob = knob[below(d, N_OF(knob))];
+    a->unit = one_in(d, 3) ? FSDP_NO_UNIT : below(d, draw_units(&d->s->c));
+    a->value = one_in(d, 2) ? 0.0f : 1.0f;
+    if (script_sets_factor(a)) {
+        a->value = draw_factor(d);
+    }
+    return true;
+}
+
+/* More often on than off; partial sums are where there are replicas. */
+static void draw_set(struct drawer *d, struct script_action *a)
+{
+    if (draw_other_knob(d, a)) {
+        return;
+    }
+    a->knob = one_in(d, d->s->c.replicas > 1 ? 2 : 6) ? FSDP_KNOB_ALL_REDUCE
+                                                      : FSDP_KNOB_GRADIENT_SYNC;
+    a->unit = one_in(d, 3) ? FSDP_NO_UNIT : below(d, draw_units(&d->s->c));
+    a->value =
+        one_in(d, (d->state.no_sync | d->state.no_all_reduce) != 0 ? 4 : 2)
+            ? 0.0f
+            : 1.0f;
+}
+
+/* Of one parameter, or of all; mostly what was frozen by itself is thawed. The
+ * last bit is of no parameter: it is there where all were frozen at once. */
+static void draw_freeze(struct drawer *d, struct script_action *a)
+{
+    a->parameter = one_in(d, 6) ? SCRIPT_ALL : draw_parameter(d);
+    if (a->verb == SCRIPT_THAW && one_in(d, 2) && d->state.frozen != 0 &&
+        d->state.frozen >> 63 == 0) {
+        a->parameter = (uint32_t)__builtin_ctzll(d->state.frozen);
+    }
+}
+
+/* Of all, or of one; what was summoned, where it was, as often as not. */
+static void draw_assign(struct drawer *d, struct script_action *a)
+{
+    a->parameter = one_in(d, 3) ? SCRIPT_ALL : draw_parameter(d);
+    a->source = one_in(d, 4) ? SCRIPT_INITIAL : SCRIPT_OF_NUMBER;
+    if (d->state.summoned && one_in(d, 2)) {
+        a->source = SCRIPT_SUMMONED;
+    }
+    if (a->source == SCRIPT_OF_NUMBER) {
+        a->number = below(d, 100);
+    }
+    a->slice = one_in(d, 3) ? 1 + below(d, 16) : 0;
+}
+
+bool draw_lacks_states(const struct drawer *d)
+{
+    return (d->state.saved & 1) != 0 && script_lacks_states(&d->state, 0);
+}
+
+/* One that is refused where the script stands, if there is one; where a norm is
+ * not finite, a step is set, or replicas have not met, mostly one of these. */
+static void draw_wrong(struct drawer *d, struct script_action *a)
+{
+    a->call = SCRIPT_CALL_CLIP_NONFINITE;
+    if (d->state.hurt == SCRIPT_HURT && !one_in(d, 4)) {
+        return;
+    }
+    if (draw_has_units(d) && draw_lacks_states(d) && !one_in(d, 4)) {
+        a->call = SCRIPT_CALL_LOAD_WITHOUT_STATES;
+        return;
+    }
+    if (d->state.step_set) {
+        a->call = one_in(d, 2) ? SCRIPT_CALL_BACKWARD_STEP_THEN_STEP
+                               : SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP;
+        return;
+    }
+    a->call = one_in(d, 2) ? SCRIPT_CALL_STEP_WITH_PARTIALS
+                           : SCRIPT_CALL_CLIP_WITH_PARTIALS;
+    if (d->state.partial != 0 && one_in(d, 2)) {
+        return;
+    }
+    for (uint32_t i = 0; i < DRAW_MOST_TRIED; i++) {
+        struct script_state then = d->state;
+
+        a->call = draw_any_call(d);
+        script_state_take(&then, a);
+        if (!then.why[0]) {
+            return;
+        }
+    }
+}
+
+void draw_what_it_says(struct drawer *d, struct script_action *a)
+{
+    switch (a->verb) {
+    case SCRIPT_PASS:
+    case SCRIPT_EVAL:
+        draw_pass(d, a);
+        break;
+    case SCRIPT_STEP:
+    case SCRIPT_BACKWARD_STEP:
+        draw_step(d, a);
+        break;
+    case SCRIPT_CLIP:
+        draw_clip(d, a);
+        break;
+    case SCRIPT_SYNC:
+        a->sync = one_in(d, 2) ? SCRIPT_SYNC_ON : SCRIPT_SYNC_OFF;
+        break;
+    case SCRIPT_SAVE:
+        draw_save(d, a);
+        break;
+    case SCRIPT_WAIT:
+        a->slot = d->state.saving % SCRIPT_MAX_SLOTS;
+        break;
+    case SCRIPT_LOAD:
+        a->slot = draw_saved(d);
+        break;
+    case SCRIPT_ANEW:
+        draw_anew(d, a);
+        break;
+    case SCRIPT_WRONG:
+        draw_wrong(d, a);
+        break;
+    case SCRIPT_SET:
+        draw_set(d, a);
+        break;
+    case SCRIPT_UNSHARD_UNIT:
+    case SCRIPT_RESHARD_UNIT:
+        a->unit = below(d, draw_units(&d->s->c));
+        break;
+    case SCRIPT_FREEZE:
+    case SCRIPT_THAW:
+        draw_freeze(d, a);
+        break;
+    case SCRIPT_ASSIGN:
+        draw_assign(d, a);
+        break;
+    default:
+        break;
+    }
+}
+
+uint32_t draw_any_call(struct drawer *d)
+{
+    static const uint32_t n_first = SCRIPT_N_DRAWN_CALLS;
+    static const uint32_t later = SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT;
+    static const uint32_t of_steps[] = {SCRIPT_CALL_UNCLAIMED_PARAMETER_UNITS,
+                                        SCRIPT_CALL_UNCLAIMED_IGNORED,
+                                        SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE,
+                                        SCRIPT_CALL_RANKS_DISAGREE_ON_IGNORED,
+                                        SCRIPT_CALL_UNKNOWN_BUFFER,
+                                        SCRIPT_CALL_UNCLAIMED_BUFFERS,
+                                        SCRIPT_CALL_UNKNOWN_BUFFER_DTYPE,
+                                        SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS,
+                                        SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS,
+                                        SCRIPT_CALL_BACKWARD_STEP_IN_PASS,
+                                        SCRIPT_CALL_BACKWARD_STEP_WHILE_OPEN,
+                                        SCRIPT_CALL_BACKWARD_STEP_GROUPS,
+                                        SCRIPT_CALL_BACKWARD_STEP_SCALED,
+                                        SCRIPT_CALL_BACKWARD_STEP_THEN_STEP,
+                                        SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP};
+    const uint32_t n_units =
+        draw_has_units(d) ? SCRIPT_N_DRAWN_LATER - later : 0;
+    const uint32_t n_assigns =
+        draw_has_steps(d) ? SCRIPT_N_DRAWN_LAST - SCRIPT_CALL_ASSIGN_IN_PASS
+                          : 0;
+    const uint32_t n_steps = draw_has_steps(d) ? N_OF(of_steps) : 0;
+    uint32_t call = below(d, n_first + n_units + n_steps + n_assigns);
+
+    /* What is between, and what the list lacks, needs what not every model
+     * has: a tie, something ignored, a second unit. */
+    if (call < n_first + n_units) {
+        return call < n_first ? call : call - n_first + later;
+    }
+    call -= n_first + n_units;
+    return call < n_steps ? of_steps[call]
+                          : call - n_steps + SCRIPT_CALL_ASSIGN_IN_PASS;
+}
