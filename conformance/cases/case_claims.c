@@ -44,37 +44,14 @@ static bool has_optimizer(const struct run_case *c, uint32_t optimizer)
     return trains_with(c, c->optimizer, optimizer);
 }
 
-/* Whether the case plays a script of its own with these words in its text. */
-static bool says(const struct run_case *c, const char *words)
+static bool plays(const struct run_case *c, uint32_t scenario)
 {
-    const struct case_script *s =
-        case_is_script(c) ? case_script_find(c->script) : NULL;
-
-    return s && strstr(s->text, words);
+    return c->scenario == scenario;
 }
 
-/* Or a script does the same, or makes a call of it that must be refused. */
-static bool has_scenario(const struct run_case *c, uint32_t scenario)
+static bool has_groups(const struct run_case *c, uint32_t scenario)
 {
-    enum {
-        MOST = 5
-    };
-    static const char *const words[CASE_N_SCENARIOS][MOST] = {
-        [CASE_EVAL] = {"\neval ", "! end-of-another"},
-        [CASE_CANCEL] = {" until "},
-        [CASE_SUMMON] = {"\nsummon", "\nunshard\n", "! unshard-all-",
-                         "! reshard-all-", "! deferred-unshard-all"},
-        [CASE_CLIP] = {"\nclip ", "! clip-", "-then-clip"},
-        [CASE_GROUPS] = {"\ngroups "},
-        [CASE_RESUME_FULL] = {" full\n", " full-rank0"},
-        [CASE_RESUME_LOCAL] = {" local\n"}};
-
-    for (uint32_t i = 0; i < MOST && words[scenario][i]; i++) {
-        if (says(c, words[scenario][i])) {
-            return true;
-        }
-    }
-    return c->scenario == scenario;
+    return c->scenario == scenario || case_groups(c) > 1;
 }
 
 static bool keeps_root(const struct run_case *c, uint32_t value)
@@ -92,61 +69,38 @@ static bool recomputes(const struct run_case *c, uint32_t value)
 static bool freezes(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return c->frozen != WORKLOAD_TRAINS_ALL || says(c, "! grad-of-frozen") ||
-           says(c, "! shard-frozen");
-}
-
-static bool thaws(const struct run_case *c, uint32_t value)
-{
-    (void)value;
-    return says(c, "\nfreeze ") || says(c, "\nthaw ") || says(c, "! freeze-") ||
-           says(c, "! load-without-states");
+    return c->frozen != WORKLOAD_TRAINS_ALL;
 }
 
 static bool ties(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return case_is_tied(c) || says(c, "! tied-") || says(c, "! shard-tied");
+    return case_is_tied(c);
 }
 
 static bool cuts_modules(const struct run_case *c, uint32_t value)
 {
     (void)value;
     return c->wrap == CASE_WRAP_APART || c->wrap == CASE_WRAP_IGNORE ||
-           c->wrap == CASE_WRAP_SCATTER || says(c, "! parameter-unit-") ||
-           says(c, "! shard-parameter-");
+           c->wrap == CASE_WRAP_SCATTER;
 }
 
 static bool ignores(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return c->wrap == CASE_WRAP_IGNORE || says(c, "-of-ignored") ||
-           says(c, "! shard-ignored") || says(c, "! tied-name-ignored");
+    return c->wrap == CASE_WRAP_IGNORE;
 }
 
 static bool has_buffers(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return case_has_buffers(c) || says(c, "! unknown-buffer\n") ||
-           says(c, "! unknown-buffer ") || says(c, "! shard-buffers");
+    return case_has_buffers(c);
 }
 
-static bool steps_in_backward(const struct run_case *c, uint32_t value)
+static bool offloads(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return says(c, "backward-step");
-}
-
-static bool assigns(const struct run_case *c, uint32_t value)
-{
-    (void)value;
-    return says(c, "\nassign ") || says(c, "! assign-");
-}
-
-static bool defers(const struct run_case *c, uint32_t value)
-{
-    (void)value;
-    return says(c, "\ndeferred\n") || says(c, "! deferred-");
+    return c->offload != CASE_NOT_OFFLOADED;
 }
 
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
@@ -158,99 +112,34 @@ static bool leaves_unreduced(const struct run_case *c, uint32_t value)
             return true;
         }
     }
-    return says(c, " n\n") || says(c, " n at ") || says(c, "sync off") ||
-           says(c, " sync 0");
+    return false;
 }
 
 /* Scenarios that resume save shards, unless they are about another form. */
 static bool saves_shards(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return says(c, " sharded") || says(c, "! save-") || says(c, "! wait-") ||
-           says(c, "! deferred-save") ||
-           (case_resumes(c) && c->scenario != CASE_RESUME_FULL &&
-            c->scenario != CASE_RESUME_LOCAL);
+    return case_resumes(c) && c->scenario != CASE_RESUME_FULL &&
+           c->scenario != CASE_RESUME_LOCAL;
 }
 
 static bool loads(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return case_resumes(c) || says(c, "\nload ") || says(c, "! load-");
+    return case_resumes(c);
 }
 
 static bool runs_ahead(const struct run_case *c, uint32_t value)
 {
     (void)value;
     return c->prefetch_forward != 0 || c->prefetch_backward != 0 ||
-           c->reduces_in_flight != 0 || says(c, "! prefetch-") ||
-           says(c, "! reduces-beyond");
-}
-
-static bool scales_loss(const struct run_case *c, uint32_t value)
-{
-    (void)value;
-    return says(c, "\nscale ") || says(c, "! step-scale-");
-}
-
-static bool controls_units(const struct run_case *c, uint32_t value)
-{
-    (void)value;
-    static const char *const words[] = {"\nset ",           "! set-",
-                                        "unshard-unknown-", "unshard-while-",
-                                        "reshard-unknown-", "reshard-while-",
-                                        "reshard-in-",      "reshard-kept",
-                                        "nshard 0",         "reshard 0"};
-
-    for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (says(c, words[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool keeps_partials(const struct run_case *c, uint32_t value)
-{
-    (void)value;
-    return says(c, " all-reduce ") || says(c, "! step-with-partials");
-}
-
-static bool turns_factors(const struct run_case *c, uint32_t value)
-{
-    (void)value;
-    return says(c, "divide-factor ") || says(c, "! set-divide-") ||
-           says(c, "! set-predivide-") || says(c, "! set-factor-");
+           c->reduces_in_flight != 0;
 }
 
 static bool offers_factors(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return case_predivide(c) != 0.0f || c->factors == CASE_UNIT_FACTORS ||
-           says(c, "! infinite-") || says(c, "! negative-predivide-") ||
-           says(c, "! nan-predivide-") ||
-           says(c, "! negative-factor-of-unit") || says(c, "! shard-factors");
-}
-
-/* Whether a setting of the case's script has a number for each group. */
-static bool says_each(const struct run_case *c, const char *setting)
-{
-    const struct case_script *s =
-        case_is_script(c) ? case_script_find(c->script) : NULL;
-    const char *at = s ? strstr(s->text, setting) : NULL;
-
-    return at && memchr(at, ',', strcspn(at + 1, "\n") + 1);
-}
-
-static bool has_numbers(const struct run_case *c, uint32_t value)
-{
-    (void)value;
-    return case_has_numbers(c) || says_each(c, "\nbetas ") ||
-           says_each(c, "\neps ") || says_each(c, "\nmomentum ");
-}
-
-static bool has_groups(const struct run_case *c, uint32_t scenario)
-{
-    return has_scenario(c, scenario) || case_groups(c) > 1;
+    return case_predivide(c) != 0.0f || c->factors == CASE_UNIT_FACTORS;
 }
 
 static bool has_dtype(const struct run_case *c, uint32_t dtype)
@@ -264,10 +153,29 @@ static bool sums_wide(const struct run_case *c, uint32_t value)
     return case_sums_wide(c);
 }
 
-static bool offloads(const struct run_case *c, uint32_t value)
+/* NULL: the case plays no script of its own. */
+static const char *text_of(const struct run_case *c)
+{
+    const struct case_script *s =
+        case_is_script(c) ? case_script_find(c->script) : NULL;
+
+    return s ? s->text : NULL;
+}
+
+/* Whether a setting of the case's script has a number for each group. */
+static bool says_each(const struct run_case *c, const char *setting)
+{
+    const char *text = text_of(c);
+    const char *at = text ? strstr(text, setting) : NULL;
+
+    return at && memchr(at, ',', strcspn(at + 1, "\n") + 1);
+}
+
+static bool has_numbers(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return c->offload != CASE_NOT_OFFLOADED || says(c, "! shard-offload");
+    return case_has_numbers(c) || says_each(c, "\nbetas ") ||
+           says_each(c, "\neps ") || says_each(c, "\nmomentum ");
 }
 
 static const char core[] =
@@ -306,36 +214,42 @@ const struct claim known_claims[] = {
     {"keep-root", CLAIM_ENGINE, .text = "cases that keep the root",
      .asked_by = keeps_root},
     {"no-sync", CLAIM_ENGINE, .text = "cases that leave a microbatch unreduced",
-     .asked_by = leaves_unreduced},
-    {"eval", CLAIM_ENGINE, .text = "cases that evaluate",
-     .asked_by = has_scenario, .value = CASE_EVAL},
+     .asked_by = leaves_unreduced,
+     .says = {" n\n", " n at ", "sync off", " sync 0"}},
+    {"eval", CLAIM_ENGINE, .text = "cases that evaluate", .asked_by = plays,
+     .value = CASE_EVAL, .says = {"\neval ", "! end-of-another"}},
     {"cancel", CLAIM_ENGINE, .text = "cases that cancel a pass",
-     .asked_by = has_scenario, .value = CASE_CANCEL},
+     .asked_by = plays, .value = CASE_CANCEL, .says = {" until "}},
     {"unshard-all", CLAIM_ENGINE, .text = "cases that summon all parameters",
-     .asked_by = has_scenario, .value = CASE_SUMMON},
+     .asked_by = plays, .value = CASE_SUMMON,
+     .says = {"\nsummon", "\nunshard\n", "! unshard-all-", "! reshard-all-",
+              "! deferred-unshard-all"}},
     {"clip", CLAIM_ENGINE,
      .text = "cases that clip gradients; `clip.*` and `error.clip-arguments`",
-     .asked_by = has_scenario, .value = CASE_CLIP},
+     .asked_by = plays, .value = CASE_CLIP,
+     .says = {"\nclip ", "! clip-", "-then-clip"}},
     {"groups", CLAIM_ENGINE,
      .text = "cases with several parameter groups; `step.*` goes by the "
              "numbers of each",
-     .asked_by = has_groups, .value = CASE_GROUPS},
+     .asked_by = has_groups, .value = CASE_GROUPS, .says = {"\ngroups "}},
     {"save-full", CLAIM_ENGINE,
      .text = "cases that save everything gathered, and resume",
-     .asked_by = has_scenario, .value = CASE_RESUME_FULL},
+     .asked_by = plays, .value = CASE_RESUME_FULL,
+     .says = {" full\n", " full-rank0"}},
     {"save-local", CLAIM_ENGINE,
      .text = "cases that save flat shards as they are, and resume",
-     .asked_by = has_scenario, .value = CASE_RESUME_LOCAL},
+     .asked_by = plays, .value = CASE_RESUME_LOCAL, .says = {" local\n"}},
     {"save-sharded", CLAIM_ENGINE, .text = "cases that save shards, and resume",
-     .asked_by = saves_shards},
+     .asked_by = saves_shards,
+     .says = {" sharded", "! save-", "! wait-", "! deferred-save"}},
     {"load", CLAIM_ENGINE,
      .text = "all cases that resume, and the requirements of checkpoints",
-     .asked_by = loads},
+     .asked_by = loads, .says = {"\nload ", "! load-"}},
     {"prefetch", CLAIM_ENGINE,
      .text = "cases that ask for running ahead, `memory.prefetch-bound`, "
              "`prefetch.*` "
              "and `error.options-ahead`",
-     .asked_by = runs_ahead},
+     .asked_by = runs_ahead, .says = {"! prefetch-", "! reduces-beyond"}},
     {"strict-memory", CLAIM_ENGINE,
      .text = "the requirements that measure the strict profile to the byte "
              "(`memory.peak-*`, `comm.order`, ...); no case"},
@@ -362,20 +276,25 @@ const struct claim known_claims[] = {
     {"unit-controls", CLAIM_ENGINE,
      .text = "scripts that `set` what holds of a unit; `control.*`, "
              "`error.control-in-pass`, `error.control-arguments`",
-     .asked_by = controls_units},
+     .says = {"\nset ", "! set-", "unshard-unknown-", "unshard-while-",
+              "reshard-unknown-", "reshard-while-", "reshard-in-",
+              "reshard-kept", "nshard 0", "reshard 0"}},
     {"partial-replicas", CLAIM_ENGINE,
      .text = "scripts in which replicas do not meet in every pass; "
              "`control.all-reduce`, `control.partial-sum`, "
              "`error.step-with-partials`",
-     .asked_by = keeps_partials},
+     .says = {" all-reduce ", "! step-with-partials"}},
     {"factor-controls", CLAIM_ENGINE,
      .text = "scripts that `set` a unit's divide or predivide factor; "
              "`control.factor`, `error.control-factors`",
-     .asked_by = turns_factors},
+     .says = {"divide-factor ", "! set-divide-", "! set-predivide-",
+              "! set-factor-"}},
     {"unit-factors", CLAIM_ENGINE,
      .text = "cases with a predivide factor, or units' own factors; "
              "`reduce.predivide`, `reduce.unit-scale`, `error.factors`",
-     .asked_by = offers_factors},
+     .asked_by = offers_factors,
+     .says = {"! infinite-", "! negative-predivide-", "! nan-predivide-",
+              "! negative-factor-of-unit", "! shard-factors"}},
     {"groups-betas", CLAIM_ENGINE,
      .text = "cases with groups that have their own betas, eps and momentum; "
              "`groups.*`",
@@ -384,44 +303,47 @@ const struct claim known_claims[] = {
      .text =
          "cases in which some parameters are frozen; `frozen.*`; without it "
          "`shard` must refuse them (`error.unclaimed`)",
-     .asked_by = freezes},
+     .asked_by = freezes, .says = {"! grad-of-frozen", "! shard-frozen"}},
     {"thaw", CLAIM_ENGINE,
      .text = "scripts that freeze and thaw parameters; `thaw.*`, "
              "`mixed.after-frozen-forward`, `error.freeze`",
-     .asked_by = thaws},
+     .says = {"\nfreeze ", "\nthaw ", "! freeze-", "! load-without-states"}},
     {"shared", CLAIM_ENGINE,
      .text = "cases with tied parameters; `tied.*`, `error.tied`; without it "
              "`shard` must refuse them (`error.unclaimed`)",
-     .asked_by = ties},
+     .asked_by = ties, .says = {"! tied-", "! shard-tied"}},
     {"parameter-units", CLAIM_ENGINE,
      .text = "cases in which some parameters of a module have a unit of their "
              "own, or none; `parameter-units.*`, `error.parameter-units`, "
              "`error.parameter-units-disagree`; without it `shard` must refuse "
              "that (`error.unclaimed`)",
-     .asked_by = cuts_modules},
+     .asked_by = cuts_modules,
+     .says = {"! parameter-unit-", "! shard-parameter-"}},
     {"ignored", CLAIM_ENGINE,
      .text = "cases in which parameters are ignored; `ignored.*`, "
              "`error.ignored-disagree`; without it `shard` must refuse that "
              "(`error.unclaimed`)",
-     .asked_by = ignores},
+     .asked_by = ignores,
+     .says = {"-of-ignored", "! shard-ignored", "! tied-name-ignored"}},
     {"buffers", CLAIM_ENGINE,
      .text =
          "cases of models that have buffers; `buffer.*`, "
          "`memory.buffers`, `error.unknown-buffer`; without it `shard` must "
          "refuse them (`error.unclaimed`)",
-     .asked_by = has_buffers},
+     .asked_by = has_buffers,
+     .says = {"! unknown-buffer\n", "! unknown-buffer ", "! shard-buffers"}},
     {"step-in-backward", CLAIM_ENGINE,
      .text = "scripts that give a pass its step ahead; `step-in-backward.*`, "
              "`error.step-in-backward`, `error.step-in-backward-windows`",
-     .asked_by = steps_in_backward},
+     .says = {"backward-step"}},
     {"assign", CLAIM_ENGINE,
      .text = "scripts that assign values; `assign.*`, `error.assign-in-pass`, "
              "`error.assign-range`",
-     .asked_by = assigns},
+     .says = {"\nassign ", "! assign-"}},
     {"deferred", CLAIM_ENGINE,
      .text = "scripts of models that begin without values; `deferred.*`, "
              "`error.deferred`",
-     .asked_by = defers},
+     .says = {"\ndeferred\n", "! deferred-"}},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},
@@ -429,9 +351,10 @@ const struct claim known_claims[] = {
      .text = "cases in which shards, gradients or states rest on the host; "
              "`offload.*`, `error.offload`, `error.offload-no-host`; without "
              "it `shard` must refuse that (`error.unclaimed`)",
-     .asked_by = offloads},
+     .asked_by = offloads, .says = {"! shard-offload"}},
     {"loss-scale", CLAIM_ENGINE,
-     .text = "scripts that scale the loss; `scale.*`", .asked_by = scales_loss},
+     .text = "scripts that scale the loss; `scale.*`",
+     .says = {"\nscale ", "! step-scale-"}},
     {"f32-fma", CLAIM_ENGINE,
      .text = "nothing of an engine in the suite's process: bits are compared "
              "in any "
@@ -497,13 +420,24 @@ const struct claim known_claims[] = {
     {.name = NULL},
 };
 
+static bool says(const char *text, const char *const words[])
+{
+    for (uint32_t i = 0; text && i < CLAIM_MOST_WORDS && words[i]; i++) {
+        if (strstr(text, words[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint32_t case_claims(const struct run_case *c,
                      const char *list[CASE_MAX_CLAIMS])
 {
+    const char *text = text_of(c);
     uint32_t n = 0;
 
     for (const struct claim *q = known_claims; q->name; q++) {
-        if (q->asked_by && q->asked_by(c, q->value)) {
+        if ((q->asked_by && q->asked_by(c, q->value)) || says(text, q->says)) {
             list[n++] = q->name;
         }
     }

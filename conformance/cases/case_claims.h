@@ -9,7 +9,8 @@
 #include "cases/case.h"
 
 enum {
-    CASE_MAX_CLAIMS = 32 /* more than a script that does everything needs */
+    CASE_MAX_CLAIMS = 32, /* more than a script that does everything needs */
+    CLAIM_MOST_WORDS = 10
 };
 
 enum claim_group {
@@ -25,10 +26,13 @@ struct claim {
     const char *text; /* for the tables of the docs: of an adapter's claim what
                          it says; of the others what is not tested without */
     bool begins;      /* a claim begins with `name`; what follows is open */
-    /* Whether a case as a whole needs it; NULL: no case does. `value` tells
-     * rows with the same function apart. */
+    /* Whether a case as a whole needs it, whatever it does; NULL: none does.
+     * `value` tells rows with the same function apart. */
     bool (*asked_by)(const struct run_case *c, uint32_t value);
     uint32_t value;
+    /* Or the script that a case plays does, or makes a call of it that must be
+     * refused: one of these is in its text. */
+    const char *says[CLAIM_MOST_WORDS];
 };
 
 extern const struct claim known_claims[]; /* ended by a name of NULL */
