@@ -187,6 +187,11 @@ GUARDED(set, true,
         (s, unit, knob, value))
 GUARDED(unshard, true, (struct fsdp_sharded * s, uint32_t unit), (s, unit))
 GUARDED(reshard, true, (struct fsdp_sharded * s, uint32_t unit), (s, unit))
+GUARDED(buffer, false,
+        (struct fsdp_sharded * s, uint32_t b, struct fsdp_tensor *out),
+        (s, b, out))
+GUARDED(set_step, true, (struct fsdp_sharded * s, const struct fsdp_step *how),
+        (s, how))
 GUARDED(assign, true,
         (struct fsdp_sharded * s, uint32_t p, uint64_t first, uint64_t n,
          const void *host),
@@ -221,6 +226,8 @@ void call_guard_wrap(struct fsdp_engine *e)
     WRAP(set);
     WRAP(unshard);
     WRAP(reshard);
+    WRAP(buffer);
+    WRAP(set_step);
     WRAP(assign);
     WRAP(destroy);
 #undef WRAP

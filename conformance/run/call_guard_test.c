@@ -150,6 +150,37 @@ static void test_nothing(void **state)
     assert_int_equal(out.n_changes, 0);
 }
 
+static int unguarded(struct fsdp_sharded *s)
+{
+    (void)s;
+    return FSDP_OK;
+}
+
+/* All that follows `shard` in the engine is a function. */
+static void test_every_function(void **state)
+{
+    enum {
+        FIRST = offsetof(struct fsdp_engine, shard) / sizeof(void *),
+        ALL = sizeof(struct fsdp_engine) / sizeof(void *)
+    };
+    int (*const one)(struct fsdp_sharded *) = unguarded;
+    union {
+        struct fsdp_engine engine;
+        int (*function[ALL])(struct fsdp_sharded *);
+    } u = {.engine = {0}};
+
+    (void)state;
+    for (size_t i = FIRST; i < ALL; i++) {
+        u.function[i] = one;
+    }
+    call_guard_wrap(&u.engine);
+    for (size_t i = FIRST; i < ALL; i++) {
+        if (u.function[i] == one) {
+            fail_msg("function %zu is called without a guard", i - FIRST);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_later_call),
         cmocka_unit_test(test_what_is_always_asked),
         cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_every_function),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
