@@ -184,7 +184,7 @@ static void release(struct cuda *c)
 /* A driver that is older has no place for it. */
 static void put_host(struct fsdp_env *env, const struct fsdp_device *host)
 {
-    if (env->size >= offsetof(struct fsdp_env, host) + sizeof(env->host)) {
+    if (env->size > offsetof(struct fsdp_env, host)) {
         env->host = host;
     }
 }

@@ -51,7 +51,7 @@ static int exchange_in_order(void *self, const void *mine, uint64_t bytes,
 /* A driver that is older has no place for it. */
 static void put_host(struct fsdp_env *env, const struct fsdp_device *host)
 {
-    if (env->size >= offsetof(struct fsdp_env, host) + sizeof(env->host)) {
+    if (env->size > offsetof(struct fsdp_env, host)) {
         env->host = host;
     }
 }
