@@ -121,7 +121,7 @@ static bool is_kept(const struct impl_unit *x)
     return !x->grad_shard && x->dtype.reduce == FSDP_DTYPE_F32;
 }
 
-static int take_gradient(struct fsdp_sharded *s, uint32_t u)
+static int take_gradient(struct fsdp_sharded *s, uint32_t u, void *slot)
 {
     struct impl_unit *x = &s->unit[u];
     void *p;
@@ -129,33 +129,50 @@ static int take_gradient(struct fsdp_sharded *s, uint32_t u)
     FSDP_TRY(impl_take(s, NULL,
                        (struct impl_value){FSDP_GRAD_SHARD, u, FSDP_DTYPE_F32,
                                            x->grad_chunk, true},
-                       impl_slot(&s->host_grads, x->own_grad_shard), &p));
+                       slot, &p));
     x->grad_shard = p;
     return FSDP_OK;
 }
 
-/* As many as are in flight lie side by side. */
-static int take_landed(struct fsdp_sharded *s, uint32_t u)
+static void *gradient_slot(const struct fsdp_sharded *s, uint32_t u)
 {
-    struct impl_unit *x = &s->unit[u];
+    return impl_slot(&s->host_grads, s->unit[u].own_grad_shard);
+}
+
+/* As many as are in flight lie side by side. */
+static void *next_slot(struct fsdp_sharded *s)
+{
     const uint32_t most = s->options.reduces_in_flight;
     const uint64_t at = s->borrowed_room + s->next_landed * s->landed_room;
 
     s->next_landed = s->next_landed + 1 < most ? s->next_landed + 1 : 0;
-    return impl_take(s, NULL,
-                     (struct impl_value){FSDP_STAGING, u, x->dtype.reduce,
-                                         x->grad_chunk, true},
-                     impl_slot(&s->host_staging, at), &x->landed);
+    return impl_slot(&s->host_staging, at);
+}
+
+/* Where it is copied to: a gradient that is stepped as soon as it is there
+ * needs no place for longer than what is added to another one. */
+static int take_landed(struct fsdp_sharded *s, uint32_t u)
+{
+    struct impl_unit *x = &s->unit[u];
+
+    if (!is_kept(x)) {
+        return impl_take(s, NULL,
+                         (struct impl_value){FSDP_STAGING, u, x->dtype.reduce,
+                                             x->grad_chunk, true},
+                         next_slot(s), &x->landed);
+    }
+    return take_gradient(
+        s, u, impl_steps_early(s, u) ? next_slot(s) : gradient_slot(s, u));
 }
 
 int impl_land(struct fsdp_sharded *s, uint32_t u, void **sum)
 {
     struct impl_unit *x = &s->unit[u];
-    const bool kept = is_kept(x);
 
-    FSDP_TRY(kept ? take_gradient(s, u) : take_landed(s, u));
+    FSDP_TRY(take_landed(s, u));
     FSDP_TRY(impl_wait(s, s->landing, s->last, 0, "reduce->copy"));
-    FSDP_TRY(impl_copy(s, s->landing, kept ? x->grad_shard : x->landed, *sum,
+    FSDP_TRY(impl_copy(s, s->landing, x->landed ? x->landed : x->grad_shard,
+                       *sum,
                        x->grad_chunk * fsdp_dtype_bytes(x->dtype.reduce)));
     impl_dead(s, s->landing, sum, x->grad_chunk);
     x->landing = true;
@@ -178,7 +195,7 @@ static int add_landed(struct fsdp_sharded *s, uint32_t u)
                                              .n = x->grad_chunk,
                                              .on_host = true}));
     } else {
-        FSDP_TRY(take_gradient(s, u));
+        FSDP_TRY(take_gradient(s, u, gradient_slot(s, u)));
         FSDP_TRY(impl_cast(s, NULL,
                            &(struct impl_cast){.unit = u,
                                                .from_dtype = x->dtype.reduce,

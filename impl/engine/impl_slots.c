@@ -282,13 +282,14 @@ static uint32_t stages_of(const struct fsdp_sharded *s,
     return stages;
 }
 
-/* Whether this pass leaves a gradient shard, or widens one where it rests. */
-static bool keeps_gradients(const struct fsdp_sharded *s)
+/* Whether this pass leaves a gradient shard, or widens one where it rests, on
+ * the host or on the device. */
+static bool keeps_gradients(const struct fsdp_sharded *s, bool on_host)
 {
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         const struct impl_unit *x = &s->unit[u];
 
-        if (x->knob.sync && !x->step_on_host &&
+        if (x->knob.sync && x->step_on_host == on_host &&
             (!impl_steps_early(s, u) || x->dtype.reduce != FSDP_DTYPE_F32)) {
             return true;
         }
@@ -302,8 +303,10 @@ static int begin_on_host(struct fsdp_sharded *s)
     const uint32_t f = s->options.reduces_in_flight;
     const uint64_t staging = s->borrowed_room + (f ? f : 1) * s->landed_room;
 
-    FSDP_TRY(ensure(s, &s->host_grads, s->host_grad_sum,
-                    "gradient shards on the host"));
+    if (keeps_gradients(s, true)) {
+        FSDP_TRY(ensure(s, &s->host_grads, s->host_grad_sum,
+                        "gradient shards on the host"));
+    }
     return ensure(s, &s->host_staging, staging, "staging on the host");
 }
 
@@ -334,7 +337,7 @@ int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence)
     s->resident = s->resident || !s->all_sync;
     FSDP_TRY(ensure(s, &s->grads, s->resident ? s->grad_sum : s->grad_room,
                     "unsharded gradients"));
-    if (keeps_gradients(s)) {
+    if (keeps_gradients(s, false)) {
         FSDP_TRY(
             ensure(s, &s->grad_shards, s->grad_shard_sum, "gradient shards"));
     }
