@@ -144,6 +144,19 @@ static int begin_stages(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     return FSDP_OK;
 }
 
+/* What windows to come would bring one after the other. */
+static int begin_brings(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    if (point == FSDP_END || point == FSDP_CANCEL) {
+        drop_extra(mutant_real.device);
+    }
+    FSDP_TRY(mutant_real.engine.at(s, point, index));
+    while (point == FSDP_BEGIN && host.n_extra < MOST_EXTRA) {
+        FSDP_TRY(add_extra(mutant_real.device, NULL, FSDP_STAGING));
+    }
+    return FSDP_OK;
+}
+
 static void destroy_leaks(struct fsdp_sharded *s)
 {
     drop_extra(host.real);
@@ -298,6 +311,14 @@ static bool adds_up(const struct run_case *c)
            c->sync[0] != 0;
 }
 
+/* As far as it may, with nothing else in flight. */
+static bool ahead(const struct run_case *c)
+{
+    return c->offload == CASE_OFFLOAD_ALL && c->scenario == CASE_TRAIN &&
+           c->strategy == CASE_FULL_SHARD && c->prefetch_forward > 0 &&
+           c->reduces_in_flight == 0;
+}
+
 static bool of_units(const struct run_case *c)
 {
     return is_plain(c, CASE_OFFLOAD_LESS) || is_plain(c, CASE_OFFLOAD_SOME);
@@ -310,6 +331,15 @@ const struct mutant offload_mutants[] = {
      .kills = "error.offload",
      .shows = {.in = mutant_bad_options},
      .calls.shard = shard_known_bits},
+    {.name = "offload-brings-all-ahead",
+     .text =
+         "where shards are copied ahead, those of all units are staged when "
+         "a pass begins",
+     .evidence = "a prefetch of the host's that no limit in flight holds back",
+     .kills = "memory.prefetch-bound",
+     .shows = {.in = ahead, .offload = true, .engine = "impl"},
+     .calls.at = begin_brings,
+     .forget = forget},
     {.name = "offload-copies-in-parts",
      .text = "reduced gradients are copied to the host in two parts",
      .evidence = "a copy for each parameter, where there is one buffer of them",
@@ -333,6 +363,12 @@ const struct mutant offload_mutants[] = {
      .shows = {.in = all, .offload = true},
      .calls = {.shard = shard_keeps_copy, .destroy = destroy_copy},
      .forget = forget},
+    {.name = "offload-gather-before-copy",
+     .text = "a shard is cast or sent before it has been copied to the device",
+     .evidence = "pytorch/pytorch#198020, in the other direction",
+     .kills = "stream.no-race",
+     .shows = {.in = ahead, .offload = true, .engine = "impl"},
+     .forgets = "host->device"},
     {.name = "offload-host-leak",
      .text = "each step leaves something on the host",
      .evidence = "pinned buffers that are allocated anew",

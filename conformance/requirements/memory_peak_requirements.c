@@ -168,6 +168,9 @@ static bool prefetch_bound_of_rank(const struct expect *e,
                                    const struct record_rank *rank, uint32_t k,
                                    struct finding *f)
 {
+    const uint32_t staging = RECORD_HOST + FSDP_STAGING;
+    const uint64_t on_host = rank->memory.peak[staging];
+
     for (uint32_t peak = 0; peak < COMPARE_N_PEAKS; peak++) {
         uint64_t got = compare_peak_recorded(&rank->memory, peak);
         uint64_t most = compare_peak_expected(e, peak);
@@ -178,7 +181,10 @@ static bool prefetch_bound_of_rank(const struct expect *e,
                 "at once; the bound");
         }
     }
-    return true;
+    return on_host <= e->peak[staging] ||
+           finding_bytes(f,
+                         finding_at(compare_kind_of_bytes(staging), -1, -1, k),
+                         on_host, e->peak[staging], "at once; the bound");
 }
 
 static bool prefetch_bound_holds(const struct expect *e, const struct record *r,

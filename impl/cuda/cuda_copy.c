@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_copy.c - copies between host and GPU go through pinned memory of ours.
- * From memory that is not pinned the runtime may block the caller until the
- * stream has come that far, in a place where nobody looks around.
+ * cuda_copy.c - copies between host and GPU go through pinned memory of ours,
+ * unless the host's is pinned itself: then they are the stream's, like any
+ * other. From memory that is not pinned the runtime may block the caller until
+ * the stream has come that far, in a place where nobody looks around.
  *
  * From the host: a piece is put into a free slot and is on its way. To the
  * host: the stream has come that far before the copy begins, and the copy has
@@ -67,14 +68,22 @@ void cuda_copies_forget(struct cuda_copies *c, const struct fsdp_stream *stream)
     }
 }
 
-static int on_gpu(struct cuda_copies *c, const void *p, bool *is)
+enum place {
+    PAGEABLE,
+    PINNED,
+    GPU,
+};
+
+static int find_place(struct cuda_copies *c, const void *p, enum place *out)
 {
     struct cudaPointerAttributes attributes;
 
     FSDP_TRY(cuda_device_check(c->device,
                                cudaPointerGetAttributes(&attributes, p),
                                "cudaPointerGetAttributes"));
-    *is = attributes.type == cudaMemoryTypeDevice;
+    *out = attributes.type == cudaMemoryTypeDevice ? GPU
+           : attributes.type == cudaMemoryTypeHost ? PINNED
+                                                   : PAGEABLE;
     return FSDP_OK;
 }
 
@@ -145,19 +154,20 @@ int cuda_copies_run(struct cuda_copies *c, struct fsdp_stream *stream, void *to,
                     const void *from, uint64_t bytes)
 {
     struct cuda_target target;
-    bool gpu_to;
-    bool gpu_from;
+    enum place there;
+    enum place here;
 
-    FSDP_TRY(on_gpu(c, to, &gpu_to));
-    FSDP_TRY(on_gpu(c, from, &gpu_from));
+    FSDP_TRY(find_place(c, to, &there));
+    FSDP_TRY(find_place(c, from, &here));
     stream = cuda_device_stream(c->device, stream, &target);
-    if (gpu_to && gpu_from) {
+    if (here != PAGEABLE && there != PAGEABLE &&
+        (here == GPU || there == GPU)) {
         return copy(c, &target, to, from, bytes);
     }
-    if (gpu_to) {
+    if (there == GPU) {
         return from_host(c, stream, &target, to, from, bytes);
     }
-    if (gpu_from) {
+    if (here == GPU) {
         return to_host(c, stream, &target, to, from, bytes);
     }
     FSDP_TRY(cuda_device_finish(c->device, stream));

@@ -116,6 +116,60 @@ static void test_copies(void **state)
     free(back);
 }
 
+static float *take_pinned(void)
+{
+    void *p = NULL;
+
+    assert_int_equal(cuda_env.host->alloc(cuda_env.host->self, N * 4, &p),
+                     FSDP_OK);
+    assert_non_null(p);
+    return p;
+}
+
+/* Copies of pinned memory are the stream's, in order with what it is given
+ * before and after; the CPU's operators have finished on return. */
+static void test_host(void **state)
+{
+    const struct fsdp_device *d = cuda_env.device;
+    const struct fsdp_device *h = cuda_env.host;
+    struct fsdp_stream *s = open_stream();
+    struct fsdp_stream *none = s;
+    float *from = take_pinned();
+    float *to = take_pinned();
+    float *x = take(N);
+    struct fsdp_op op = {.size = sizeof(op),
+                         .kind = FSDP_OP_FILL,
+                         .dim = {N},
+                         .f = {2.0f},
+                         .n_out = 1,
+                         .out = {{from, N * 4}}};
+
+    (void)state;
+    assert_int_equal(h->place, FSDP_PLACE_HOST);
+    assert_string_equal(h->profile, "f32-fma");
+    assert_int_equal(h->run(h->self, NULL, &op), FSDP_OK);
+    assert_true(from[N - 1] == 2.0f);
+    assert_int_equal(copy(s, x, from, N), FSDP_OK);
+    assert_int_equal(run_scale(s, x, N, 3.0f), FSDP_OK);
+    assert_int_equal(copy(s, from, x, N), FSDP_OK);
+    assert_int_equal(run_scale(s, x, N, 3.0f), FSDP_OK);
+    assert_int_equal(copy(s, x, from, N), FSDP_OK);
+    assert_int_equal(copy(s, to, x, N), FSDP_OK);
+    assert_int_equal(d->sync(d->self, s), FSDP_OK);
+    for (int i = 0; i < N; i++) {
+        assert_true(from[i] == 6.0f && to[i] == 6.0f);
+    }
+    assert_int_equal(h->run(h->self, s, &op), FSDP_ERR_INVALID);
+    assert_int_equal(h->stream_open(h->self, "none", &none),
+                     FSDP_ERR_UNSUPPORTED);
+    assert_null(none);
+    d->stream_close(d->self, s);
+    give(x);
+    h->free(h->self, from);
+    h->free(h->self, to);
+    h->free(h->self, NULL);
+}
+
 /* Two streams take turns; without the waits the emulation would do nothing
  * of the other one's work. */
 static void test_order(void **state)
@@ -284,6 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_place),
         cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_host),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_tickets),
         cmocka_unit_test(test_no_memory),

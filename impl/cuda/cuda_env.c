@@ -10,8 +10,10 @@
 #include "cuda_env.h"
 
 #include "cuda_comm.h"
+#include "cuda_host.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +26,10 @@ struct cuda {
     struct cuda_watch *watch;
     struct fsdp_device device;
     struct fsdp_comm comm;
+    struct fsdp_device host;
     /* What they replace. */
     const struct fsdp_device *real_device;
+    const struct fsdp_device *real_host;
     const struct fsdp_comm *real_comm;
 };
 
@@ -171,14 +175,24 @@ static int choose(const struct fsdp_env *env, const struct cuda_watch *watch,
 static void release(struct cuda *c)
 {
     cuda_comm_close(&c->comm);
+    cuda_host_close(&c->host);
     cuda_device_close(&c->device);
     cuda_watch_close(c->watch);
     free(c);
 }
 
+/* A driver that is older has no place for it. */
+static void put_host(struct fsdp_env *env, const struct fsdp_device *host)
+{
+    if (env->size > offsetof(struct fsdp_env, host)) {
+        env->host = host;
+    }
+}
+
 int cuda_open(struct fsdp_env *env)
 {
     struct cuda *c = calloc(1, sizeof(*c));
+    char why[128] = "the GPU could not be opened";
     bool shares = false;
     int ordinal = 0;
     int status;
@@ -197,13 +211,19 @@ int cuda_open(struct fsdp_env *env)
         status = cuda_comm_open(env, cuda_device_of(&c->device), c->watch,
                                 shares, &c->comm);
     }
+    if (status == FSDP_OK) {
+        status = cuda_host_open(cuda_device_of(&c->device), &c->host, why,
+                                sizeof(why));
+    }
     if (status != FSDP_OK) {
         release(c);
-        return fail(env, status, 0, "the GPU could not be opened");
+        return fail(env, status, 0, "%s", why);
     }
     c->real_device = env->device;
+    c->real_host = fsdp_host_of(env);
     c->real_comm = env->comm;
     env->device = &c->device;
+    put_host(env, &c->host);
     env->comm = &c->comm;
     env->engine = c;
     return FSDP_OK;
@@ -215,6 +235,7 @@ void cuda_close(struct fsdp_env *env)
 
     if (c) {
         env->device = c->real_device;
+        put_host(env, c->real_host);
         env->comm = c->real_comm;
         env->engine = NULL;
         release(c);

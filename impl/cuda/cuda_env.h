@@ -7,9 +7,10 @@
 
 #include <fsdp/engine.h>
 
-/* Replaces env->device by one on this rank's GPU and env->comm by one that
- * takes its streams; keeps what it needs in env->engine. Collective. Changes
- * nothing if it fails; env->error says why. */
+/* Replaces env->device by one on this rank's GPU, env->host by its host's
+ * pinned memory, and env->comm by one that takes the GPU's streams; keeps what
+ * it needs in env->engine. Collective. Changes nothing if it fails; env->error
+ * says why. */
 int cuda_open(struct fsdp_env *env);
 
 /* Undoes cuda_open; no effect if that has failed. */

@@ -83,7 +83,8 @@ static uint64_t hash_parameters(uint64_t h, const struct fsdp_sharded *s)
 static uint64_t hash_units(uint64_t h, const struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units.n_units; u++) {
-        uint64_t facts[] = {u, s->unit[u].chunk, s->extent[u].kept};
+        uint64_t facts[] = {u, s->unit[u].chunk, s->extent[u].kept,
+                            s->unit[u].shard_on_host, s->unit[u].step_on_host};
         h = hash(h, facts, sizeof(facts));
         h = hash(h, &s->unit[u].prescale, sizeof(s->unit[u].prescale));
         h = hash(h, &s->unit[u].scale, sizeof(s->unit[u].scale));

@@ -60,8 +60,10 @@ int impl_unscale(struct fsdp_sharded *s, float inverse_scale)
 {
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
-        const struct impl_value all = {
-            .unit = u, .dtype = FSDP_DTYPE_F32, .n = x->grad_chunk};
+        const struct impl_value all = {.unit = u,
+                                       .dtype = FSDP_DTYPE_F32,
+                                       .n = x->grad_chunk,
+                                       .on_host = x->step_on_host};
 
         if (x->grad_shard) {
             FSDP_TRY(impl_scale(s, s->env->compute, &all, x->grad_shard,
@@ -135,7 +137,7 @@ int impl_unshard_all(struct fsdp_sharded *s)
     if (s->packs) { /* what is sent may lie where units arrive */
         FSDP_TRY(impl_retire_all(s));
     }
-    if (s->shards > 1) {
+    if (s->shards > 1 || s->brings) {
         FSDP_TRY(impl_slots_unshard_all(s));
     }
     s->all_unsharded = true;
@@ -143,7 +145,7 @@ int impl_unshard_all(struct fsdp_sharded *s)
         void *full = impl_slot(&s->full, s->unit[u].own_full);
 
         s->unit[u].arrived_life = NULL;
-        if (s->shards > 1) {
+        if (s->shards > 1 || s->unit[u].shard_on_host) {
             FSDP_TRY(impl_gather(s, u, FSDP_DTYPE_F32,
                                  s->packs ? (void *)s->wire.p : full, 0));
         }

@@ -19,8 +19,9 @@
 struct impl_holding {
     struct checkpoint_table table;
     struct checkpoint_slice *slice;
-    float **at;   /* where each slice lies, on the device */
-    uint64_t *in; /* where each slice begins in a snapshot */
+    float **at;    /* where each slice lies, */
+    bool *on_host; /* there, or on the device */
+    uint64_t *in;  /* where each slice begins in a snapshot */
     uint32_t n;
     uint64_t sum; /* elements of all slices */
 };

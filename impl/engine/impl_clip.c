@@ -82,15 +82,16 @@ static int scale(const struct fsdp_sharded *s, float factor)
 
         if (g) {
             g += span->grad;
-            FSDP_TRY(impl_run(s, s->env->compute,
-                              (struct fsdp_op){.kind = FSDP_OP_SCALE,
-                                               .unit = span->unit,
-                                               .dim = {span->n},
-                                               .f = {factor},
-                                               .n_in = 1,
-                                               .in = {{g, bytes}},
-                                               .n_out = 1,
-                                               .out = {{g, bytes}}}));
+            FSDP_TRY(impl_run_at(s, s->unit[span->unit].step_on_host,
+                                 s->env->compute,
+                                 (struct fsdp_op){.kind = FSDP_OP_SCALE,
+                                                  .unit = span->unit,
+                                                  .dim = {span->n},
+                                                  .f = {factor},
+                                                  .n_in = 1,
+                                                  .in = {{g, bytes}},
+                                                  .n_out = 1,
+                                                  .out = {{g, bytes}}}));
         }
     }
     return FSDP_OK;

@@ -187,8 +187,9 @@ int impl_unshard_unit(struct fsdp_sharded *s, uint32_t unit)
     FSDP_TRY(impl_early_settle(s));
     s->keeps = true;
     if (s->shards == 1) {
-        FSDP_TRY(s->extent[unit].unshards ? impl_cast_alone(s, unit, NULL)
-                                          : FSDP_OK);
+        FSDP_TRY(s->extent[unit].unshards
+                     ? impl_gather(s, unit, x->dtype.param, NULL, 0)
+                     : FSDP_OK);
         return impl_open(s, unit);
     }
     if (s->packs) { /* what is sent may lie where units arrive */

@@ -30,21 +30,27 @@ int impl_out_of_memory(const struct fsdp_env *env)
     return impl_fail(env, FSDP_ERR_NOMEM, "impl.shard", "out of host memory");
 }
 
+const struct fsdp_device *impl_place_of(const struct fsdp_sharded *s,
+                                        bool on_host)
+{
+    return on_host ? fsdp_host_of(s->env) : s->env->device;
+}
+
 /* An empty range is never live: another one may begin at its address. */
 void impl_live(const struct fsdp_sharded *s, struct fsdp_stream *stream,
-               uint32_t kind, uint32_t unit, float *p, uint64_t n)
+               const struct impl_value *what, void *p)
 {
-    const struct fsdp_device *d = s->env->device;
+    const struct fsdp_device *d = impl_place_of(s, what->on_host);
 
-    if (n > 0) {
-        d->live(d->self, stream, kind, unit, p, n * sizeof(*p));
+    if (what->n > 0) {
+        d->live(d->self, what->on_host ? NULL : stream, what->kind, what->unit,
+                p, what->n * fsdp_dtype_bytes(what->dtype));
     }
 }
 
 int impl_take(struct fsdp_sharded *s, struct fsdp_stream *stream,
               struct impl_value what, void *slot, void **out)
 {
-    const struct fsdp_device *d = s->env->device;
     float *own = s->rest.p; /* empty ranges are anywhere */
 
     if (!slot && what.n > 0) {
@@ -52,10 +58,7 @@ int impl_take(struct fsdp_sharded *s, struct fsdp_stream *stream,
             impl_arena_take(&s->arena, impl_words(what.dtype, what.n), &own));
     }
     *out = slot ? slot : own;
-    if (what.n > 0) {
-        d->live(d->self, stream, what.kind, what.unit, *out,
-                what.n * fsdp_dtype_bytes(what.dtype));
-    }
+    impl_live(s, stream, &what, *out);
     return FSDP_OK;
 }
 
@@ -67,6 +70,18 @@ void impl_over(struct fsdp_sharded *s, struct fsdp_stream *stream, void *p,
     if (p && n > 0) {
         d->dead(d->self, stream, p);
         impl_arena_give(&s->arena, stream, p);
+    }
+}
+
+void impl_over_at(struct fsdp_sharded *s, bool on_host,
+                  struct fsdp_stream *stream, void *p, uint64_t n)
+{
+    const struct fsdp_device *host = fsdp_host_of(s->env);
+
+    if (!on_host) {
+        impl_over(s, stream, p, n);
+    } else if (p && n > 0) {
+        host->dead(host->self, NULL, p);
     }
 }
 
@@ -94,11 +109,27 @@ int impl_mark(const struct fsdp_sharded *s, struct fsdp_stream *stream,
     return s->env->device->mark(s->env->device->self, stream, ticket);
 }
 
+int impl_run_at(const struct fsdp_sharded *s, bool on_host,
+                struct fsdp_stream *stream, struct fsdp_op op)
+{
+    const struct fsdp_device *d = impl_place_of(s, on_host);
+
+    op.size = sizeof(op);
+    return d->run(d->self, on_host ? NULL : stream, &op);
+}
+
 int impl_run(const struct fsdp_sharded *s, struct fsdp_stream *stream,
              struct fsdp_op op)
 {
-    op.size = sizeof(op);
-    return s->env->device->run(s->env->device->self, stream, &op);
+    return impl_run_at(s, false, stream, op);
+}
+
+int impl_copy(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+              void *to, const void *from, uint64_t bytes)
+{
+    const struct fsdp_device *d = s->env->device;
+
+    return d->copy(d->self, stream, to, from, bytes);
 }
 
 /* Operators that have said nothing of dtypes are of float32. */
@@ -107,21 +138,30 @@ static uint32_t aux_of(uint32_t dtype)
     return dtype != FSDP_DTYPE_F32 ? dtype : FSDP_DTYPE_NONE;
 }
 
+int impl_fill_zero_at(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+                      const struct impl_value *what, void *p)
+{
+    uint64_t bytes = what->n * fsdp_dtype_bytes(what->dtype);
+
+    if (what->n == 0) {
+        return FSDP_OK;
+    }
+    return impl_run_at(s, what->on_host, stream,
+                       (struct fsdp_op){.kind = FSDP_OP_FILL,
+                                        .unit = what->unit,
+                                        .aux = {aux_of(what->dtype)},
+                                        .dim = {what->n},
+                                        .f = {0.0f},
+                                        .n_out = 1,
+                                        .out = {{p, bytes}}});
+}
+
 int impl_fill_zero(const struct fsdp_sharded *s, struct fsdp_stream *stream,
                    uint32_t unit, uint32_t dtype, void *p, uint64_t n)
 {
-    if (n == 0) {
-        return FSDP_OK;
-    }
-    return impl_run(
-        s, stream,
-        (struct fsdp_op){.kind = FSDP_OP_FILL,
-                         .unit = unit,
-                         .aux = {aux_of(dtype)},
-                         .dim = {n},
-                         .f = {0.0f},
-                         .n_out = 1,
-                         .out = {{p, n * fsdp_dtype_bytes(dtype)}}});
+    return impl_fill_zero_at(
+        s, stream, &(struct impl_value){.unit = unit, .dtype = dtype, .n = n},
+        p);
 }
 
 int impl_cast(const struct fsdp_sharded *s, struct fsdp_stream *stream,
@@ -132,8 +172,8 @@ int impl_cast(const struct fsdp_sharded *s, struct fsdp_stream *stream,
     if (c->n == 0) {
         return FSDP_OK;
     }
-    return impl_run(
-        s, stream,
+    return impl_run_at(
+        s, c->on_host, stream,
         (struct fsdp_op){
             .kind = FSDP_OP_CAST,
             .unit = c->unit,
@@ -151,8 +191,8 @@ int impl_add(const struct fsdp_sharded *s, struct fsdp_stream *stream,
     uint64_t bytes = x->n * fsdp_dtype_bytes(x->to_dtype);
     uint64_t what_bytes = x->n * fsdp_dtype_bytes(x->dtype);
 
-    return impl_run(
-        s, stream,
+    return impl_run_at(
+        s, x->on_host, stream,
         (struct fsdp_op){.kind = FSDP_OP_ADD,
                          .unit = x->unit,
                          .aux = {aux_of(x->to_dtype), aux_of(x->dtype)},
@@ -171,16 +211,16 @@ int impl_scale(const struct fsdp_sharded *s, struct fsdp_stream *stream,
     if (factor == 1.0f || what->n == 0) {
         return FSDP_OK;
     }
-    return impl_run(s, stream,
-                    (struct fsdp_op){.kind = FSDP_OP_SCALE,
-                                     .unit = what->unit,
-                                     .aux = {aux_of(what->dtype)},
-                                     .dim = {what->n},
-                                     .f = {factor},
-                                     .n_in = 1,
-                                     .in = {{p, bytes}},
-                                     .n_out = 1,
-                                     .out = {{p, bytes}}});
+    return impl_run_at(s, what->on_host, stream,
+                       (struct fsdp_op){.kind = FSDP_OP_SCALE,
+                                        .unit = what->unit,
+                                        .aux = {aux_of(what->dtype)},
+                                        .dim = {what->n},
+                                        .f = {factor},
+                                        .n_in = 1,
+                                        .in = {{p, bytes}},
+                                        .n_out = 1,
+                                        .out = {{p, bytes}}});
 }
 
 int impl_collective(const struct fsdp_sharded *s, struct fsdp_stream *stream,

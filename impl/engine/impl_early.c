@@ -123,6 +123,7 @@ int impl_step_early(struct fsdp_sharded *s, uint32_t u)
 
 int impl_early_settle(struct fsdp_sharded *s)
 {
+    FSDP_TRY(impl_landed_all(s));
     if (s->early.on && s->early.counted) {
         FSDP_TRY(impl_wait(s, s->env->compute, s->last, 0, "step->compute"));
         s->stepped = true; /* gathers wait for compute */

@@ -66,18 +66,25 @@ static int put(struct fsdp_sharded *s, const struct checkpoint_slice *x,
 static int move(struct fsdp_sharded *s, uint32_t root, uint32_t i,
                 const struct checkpoint_slice *x, float *host)
 {
+    const struct impl_holding *h = &s->checkpoints->named;
+    const bool owns = s->coordinate == root;
     void *staging = NULL;
     float *p;
-    int status;
+    int status = FSDP_OK;
 
-    if (s->coordinate != root) {
+    if (!owns || h->on_host[i]) { /* the device sends, and receives */
         FSDP_TRY(impl_take(s, NULL,
                            (struct impl_value){FSDP_STAGING, FSDP_NO_UNIT,
-                                               FSDP_DTYPE_F32, x->n},
+                                               FSDP_DTYPE_F32, x->n, false},
                            NULL, &staging));
     }
-    p = staging ? staging : s->checkpoints->named.at[i];
-    status = broadcast(s, root, p, x->n);
+    p = staging ? staging : h->at[i];
+    if (owns && staging) {
+        status = impl_copy(s, NULL, p, h->at[i], x->n * sizeof(*p));
+    }
+    if (status == FSDP_OK) {
+        status = broadcast(s, root, p, x->n);
+    }
     if (status == FSDP_OK) {
         status = put(s, x, p, host);
     }

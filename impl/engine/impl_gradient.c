@@ -17,7 +17,7 @@ int impl_open_gradient(struct fsdp_sharded *s, uint32_t u,
     FSDP_TRY(impl_take(
         s, s->env->compute,
         (struct impl_value){FSDP_GRAD_FULL, u, x->dtype.accumulate,
-                            x->grad_whole},
+                            x->grad_whole, false},
         impl_slot(&s->grads, s->resident ? x->own_grad : life->offset),
         &x->grad));
     return impl_fill_zero(
@@ -56,7 +56,7 @@ static int stage(struct fsdp_sharded *s, uint32_t p)
         impl_slot(&s->staging, plan->fresh[plan->fresh_of_point[point]].offset);
     return impl_take(
         s, s->env->compute,
-        (struct impl_value){FSDP_STAGING, x->unit, dtype, x->numel},
+        (struct impl_value){FSDP_STAGING, x->unit, dtype, x->numel, false},
         slot ? slot + x->module_at : NULL, &x->staging);
 }
 
@@ -145,7 +145,8 @@ int impl_drop_gradients(struct fsdp_sharded *s)
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
         impl_dead(s, s->env->compute, &x->grad, x->grad_whole);
-        impl_over(s, s->env->compute, x->grad_shard, x->grad_chunk);
+        impl_over_at(s, x->step_on_host, s->env->compute, x->grad_shard,
+                     x->grad_chunk);
         x->grad_shard = NULL;
         impl_dead(s, s->env->compute, &x->partial, x->grad_chunk);
     }

@@ -219,11 +219,17 @@ static void settle_dtypes(struct fsdp_sharded *s, uint32_t u)
 {
     struct impl_unit *x = &s->unit[u];
     const struct impl_dtypes d = impl_dtypes_of(&s->units, &s->options, u);
-    bool casts = d.param != FSDP_DTYPE_F32;
+    const uint32_t offload = impl_offload_of(&s->units, &s->options, u);
+    bool copies;
 
+    x->shard_on_host = (offload & FSDP_OFFLOAD_PARAMS) != 0;
+    x->step_on_host = (offload & FSDP_OFFLOAD_OPTIMIZER) != 0;
+    copies = d.param != FSDP_DTYPE_F32 || x->shard_on_host;
     x->dtype = d;
     x->repacks = s->packs || d.accumulate != d.reduce;
-    s->casts = s->casts || casts;
+    s->copies = s->copies || copies;
+    s->brings = s->brings || x->shard_on_host;
+    s->lands = s->lands || x->step_on_host;
     s->extent[u] =
         (struct impl_extent){.full = impl_words(d.param, x->whole),
                              .arrived = impl_words(d.param, x->padded),
@@ -231,7 +237,7 @@ static void settle_dtypes(struct fsdp_sharded *s, uint32_t u)
                              .packed = impl_words(d.reduce, x->grad_padded),
                              .sum = impl_words(d.reduce, x->grad_chunk),
                              .kept = is_kept(s, u),
-                             .unshards = s->shards > 1 || casts,
+                             .unshards = s->shards > 1 || copies,
                              .repacks = x->repacks,
                              .frozen = x->frozen};
 }

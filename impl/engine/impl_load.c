@@ -40,11 +40,14 @@ static int remake(void *context)
 
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         const struct impl_unit *unit = &s->unit[u];
-        FSDP_TRY(impl_fill_zero(s, NULL, u, FSDP_DTYPE_F32, unit->shard,
-                                unit->chunk));
+        const struct impl_value shard = {FSDP_PARAM_SHARD, u, FSDP_DTYPE_F32,
+                                         unit->chunk, unit->shard_on_host};
+        const struct impl_value state = {FSDP_OPTIM, u, FSDP_DTYPE_F32,
+                                         unit->n_state, unit->step_on_host};
+
+        FSDP_TRY(impl_fill_zero_at(s, NULL, &shard, unit->shard));
         for (uint32_t k = 0; k < s->n_states; k++) {
-            FSDP_TRY(impl_fill_zero(s, NULL, u, FSDP_DTYPE_F32, unit->state[k],
-                                    unit->n_state));
+            FSDP_TRY(impl_fill_zero_at(s, NULL, &state, unit->state[k]));
         }
     }
     return impl_initialise(s);

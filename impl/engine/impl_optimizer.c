@@ -61,16 +61,17 @@ static struct fsdp_op make_op(const struct fsdp_sharded *s, uint32_t u,
                                     [FSDP_OPTIMIZER_ADAMW] = FSDP_OP_ADAMW};
     const struct fsdp_options *o = &s->options;
     const struct impl_unit *x = &s->unit[u];
-    uint64_t bytes = n * sizeof(*x->shard);
-    struct fsdp_op op = {.kind = kind[o->optimizer],
-                         .unit = u,
-                         .dim = {n},
-                         .f = {h->lr, h->weight_decay},
-                         .n_in = 2,
-                         .in = {{x->shard + span->local, bytes},
-                                {x->grad_shard + span->grad, bytes}},
-                         .n_out = 1,
-                         .out = {{x->shard + span->local, bytes}}};
+    float *shard = (x->borrowed ? x->borrowed : x->shard) + span->local;
+    uint64_t bytes = n * sizeof(*shard);
+    struct fsdp_op op = {
+        .kind = kind[o->optimizer],
+        .unit = u,
+        .dim = {n},
+        .f = {h->lr, h->weight_decay},
+        .n_in = 2,
+        .in = {{shard, bytes}, {x->grad_shard + span->grad, bytes}},
+        .n_out = 1,
+        .out = {{shard, bytes}}};
 
     if (o->optimizer == FSDP_OPTIMIZER_MOMENTUM) {
         op.f[2] = h->momentum;
@@ -185,15 +186,17 @@ int impl_optimize_unit(struct fsdp_sharded *s, struct fsdp_stream *stream,
     uint32_t next;
 
     count(s, u, first);
+    FSDP_TRY(impl_borrow(s, stream, u));
     for (uint32_t i = s->unit[u].first_span; i < s->unit[u + 1].first_span;
          i = next) {
         struct hyper h;
         uint64_t n;
 
         next = gather_spans(s, i, how, &h, &n);
-        FSDP_TRY(impl_run(s, stream, make_op(s, u, &h, &s->span[i], n)));
+        FSDP_TRY(impl_run_at(s, s->unit[u].step_on_host, stream,
+                             make_op(s, u, &h, &s->span[i], n)));
     }
-    return FSDP_OK;
+    return impl_return(s, stream, u);
 }
 
 int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how)
@@ -201,6 +204,10 @@ int impl_optimize(struct fsdp_sharded *s, const struct fsdp_step *how)
     bool first = true;
 
     s->stepped = true;
+    if (s->lands) { /* all-gathers, too, are over by then */
+        FSDP_TRY(
+            impl_wait(s, s->bringing, s->env->compute, 0, "compute->copy"));
+    }
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         if (s->unit[u].grad_shard) { /* it takes part in this step */
             FSDP_TRY(impl_optimize_unit(s, s->env->compute, u, how, first));

@@ -203,10 +203,6 @@ static int check_unit(const struct fsdp_env *env,
             FSDP_TRY(check_dtype(env, &own, of));
         }
     }
-    if (units->offload && units->offload[u] == 1) {
-        return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
-                         "offload of unit %u is not claimed", u);
-    }
     if (units->divide_factor) {
         FSDP_TRY(
             check_factor(env, "divide_factor", units->divide_factor[u], of));
@@ -309,10 +305,6 @@ static int check_claims(const struct fsdp_env *env,
     for (uint32_t i = 0; i < sizeof(dtype) / sizeof(dtype[0]); i++) {
         FSDP_TRY(check_dtype(env, &dtype[i], ""));
     }
-    if (o->offload) {
-        return impl_fail(env, FSDP_ERR_UNSUPPORTED, WHERE,
-                         "offload is not claimed");
-    }
     return FSDP_OK;
 }
 
@@ -342,5 +334,6 @@ int impl_check(const struct fsdp_env *env, const struct fsdp_model *model,
     FSDP_TRY(check_model(env, model));
     FSDP_TRY(check_ties(env, model, units));
     FSDP_TRY(check_units(env, model, units, o));
+    FSDP_TRY(impl_offload_check(env, units, o));
     return check_groups(env, model, o);
 }

@@ -162,8 +162,8 @@ int impl_unpack(struct fsdp_sharded *s, uint32_t u, void *slot)
 
     FSDP_TRY(impl_take(
         s, s->env->compute,
-        (struct impl_value){FSDP_PARAM_FULL, u, x->full_dtype, x->whole}, slot,
-        &x->full));
+        (struct impl_value){FSDP_PARAM_FULL, u, x->full_dtype, x->whole, false},
+        slot, &x->full));
     for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
         FSDP_TRY(unpack(s, &s->parameter[of->parameter[i]]));
     }
@@ -192,10 +192,10 @@ int impl_pack(struct fsdp_sharded *s, uint32_t u, struct impl_life *life)
 
     FSDP_TRY(impl_complete(s, u));
     x->packed_life = life;
-    FSDP_TRY(impl_take(
-        s, s->env->compute,
-        (struct impl_value){FSDP_STAGING, u, x->dtype.reduce, x->grad_padded},
-        impl_slot(&s->wire, life->offset), &x->packed));
+    FSDP_TRY(impl_take(s, s->env->compute,
+                       (struct impl_value){FSDP_STAGING, u, x->dtype.reduce,
+                                           x->grad_padded, false},
+                       impl_slot(&s->wire, life->offset), &x->packed));
     FSDP_TRY(s->packs ? pack_each(s, u)
                       : cast_range(s, u, 0, 0, x->grad_padded));
     impl_dead(s, s->env->compute, &x->grad, x->grad_whole);

@@ -75,9 +75,6 @@ static int gather(struct fsdp_sharded *s, struct impl_plan *plan,
                      ? impl_slot(block, life->offset)
                      : NULL;
 
-    if (s->shards == 1) {
-        return impl_cast_alone(s, a->unit, slot);
-    }
     if (depth > 0) {
         free_at = life->after != IMPL_NO_LIFE ? of[life->after].died : s->begun;
     }
@@ -110,8 +107,7 @@ static int open(struct fsdp_sharded *s, uint32_t u)
 
     x->windowed = true;
     if (s->extent[u].unshards && !x->full && !x->arrived) {
-        FSDP_TRY(s->shards > 1 ? impl_gather(s, u, x->dtype.param, NULL, 0)
-                               : impl_cast_alone(s, u, NULL));
+        FSDP_TRY(impl_gather(s, u, x->dtype.param, NULL, 0));
     }
     return impl_open(s, u);
 }

@@ -90,10 +90,10 @@ static int take_shard(struct fsdp_sharded *s, uint32_t u,
     struct impl_unit *x = &s->unit[u];
     void *p;
 
-    FSDP_TRY(impl_take(
-        s, stream,
-        (struct impl_value){FSDP_GRAD_SHARD, u, FSDP_DTYPE_F32, x->grad_chunk},
-        impl_slot(&s->grad_shards, x->own_grad_shard), &p));
+    FSDP_TRY(impl_take(s, stream,
+                       (struct impl_value){FSDP_GRAD_SHARD, u, FSDP_DTYPE_F32,
+                                           x->grad_chunk, false},
+                       impl_slot(&s->grad_shards, x->own_grad_shard), &p));
     x->grad_shard = p;
     return FSDP_OK;
 }
@@ -136,25 +136,40 @@ static int begin_sum(struct fsdp_sharded *s, uint32_t u, uint32_t kind,
                          "no staging was planned for unit %u", u);
     }
     if (s->sum_done[k] > 0) {
-        FSDP_TRY(impl_wait(s, s->reducing, s->last, s->sum_done[k],
-                           "all-reduce->reuse"));
+        FSDP_TRY(impl_wait(s, s->reducing, s->sum_by[k], s->sum_done[k],
+                           s->sum_by[k] == s->last ? "all-reduce->reuse"
+                                                   : "device->host"));
     }
     return impl_take(
         s, s->reducing,
-        (struct impl_value){kind, u, x->dtype.reduce, x->grad_chunk},
+        (struct impl_value){kind, u, x->dtype.reduce, x->grad_chunk, false},
         impl_slot(&s->staging, at), sum);
 }
 
-static int end_sum(struct fsdp_sharded *s, uint32_t u, void **sum)
+/* Read to the end on `stream`. */
+static int end_sum(struct fsdp_sharded *s, uint32_t u,
+                   struct fsdp_stream *stream, void **sum)
 {
     uint32_t k = s->next_sum;
 
-    impl_dead(s, s->last, sum, s->unit[u].grad_chunk);
+    impl_dead(s, stream, sum, s->unit[u].grad_chunk);
     s->next_sum = k + 1 < s->n_sums ? k + 1 : 0;
-    return impl_mark(s, s->last, &s->sum_done[k]);
+    s->sum_by[k] = stream;
+    return impl_mark(s, stream, &s->sum_done[k]);
 }
 
-/* What is not the gradient as it is. */
+/* To where it is stepped; it is dead then. */
+static int hand_over(struct fsdp_sharded *s, uint32_t u, void **sum)
+{
+    if (s->unit[u].step_on_host) {
+        return impl_land(s, u, sum);
+    }
+    FSDP_TRY(keep(s, u, *sum));
+    impl_dead(s, s->last, sum, s->unit[u].grad_chunk);
+    return FSDP_OK;
+}
+
+/* What is not the gradient as it is, or where it is. */
 static int reduce_to_staging(struct fsdp_sharded *s, uint32_t u,
                              const struct impl_life *life)
 {
@@ -163,23 +178,31 @@ static int reduce_to_staging(struct fsdp_sharded *s, uint32_t u,
     FSDP_TRY(begin_sum(s, u, FSDP_STAGING, life, &sum));
     FSDP_TRY(fold(s, u, sum));
     FSDP_TRY(scale(s, u, sum));
-    FSDP_TRY(keep(s, u, sum));
-    return end_sum(s, u, &sum);
+    FSDP_TRY(hand_over(s, u, &sum));
+    return end_sum(s, u, s->unit[u].step_on_host ? s->landing : s->last, &sum);
 }
 
 /* ---- Replicas meet later ------------------------------------------------ */
+
+/* A result is the gradient as it is, and where it is. */
+static bool is_in_place(const struct impl_unit *x)
+{
+    return !x->grad_shard && !x->step_on_host &&
+           x->dtype.reduce == FSDP_DTYPE_F32;
+}
 
 /* Where the gradient shard will lie, if that is what becomes of it. */
 static int take_partial(struct fsdp_sharded *s, uint32_t u)
 {
     struct impl_unit *x = &s->unit[u];
-    const bool in_place = !x->grad_shard && x->dtype.reduce == FSDP_DTYPE_F32;
+    const bool in_place = is_in_place(x);
 
-    return impl_take(
-        s, s->reducing,
-        (struct impl_value){FSDP_GRAD_SHARD, u, x->dtype.reduce, x->grad_chunk},
-        in_place ? impl_slot(&s->grad_shards, x->own_grad_shard) : NULL,
-        &x->partial);
+    return impl_take(s, s->reducing,
+                     (struct impl_value){FSDP_GRAD_SHARD, u, x->dtype.reduce,
+                                         x->grad_chunk, false},
+                     in_place ? impl_slot(&s->grad_shards, x->own_grad_shard)
+                              : NULL,
+                     &x->partial);
 }
 
 /* The first sum over shards is kept, a later one is added. */
@@ -202,7 +225,7 @@ static int add_to_partial(struct fsdp_sharded *s, uint32_t u,
                                          .to = x->partial,
                                          .what = sum,
                                          .n = x->grad_chunk}));
-    return end_sum(s, u, &sum);
+    return end_sum(s, u, s->last, &sum);
 }
 
 /* They meet for all of it. */
@@ -212,14 +235,12 @@ static int complete_partial(struct fsdp_sharded *s, uint32_t u)
 
     FSDP_TRY(fold_replicas(s, u, x->partial, x->partial));
     FSDP_TRY(scale(s, u, x->partial));
-    if (!x->grad_shard && x->dtype.reduce == FSDP_DTYPE_F32) {
+    if (is_in_place(x)) {
         x->grad_shard = x->partial;
         x->partial = NULL;
         return FSDP_OK;
     }
-    FSDP_TRY(keep(s, u, x->partial));
-    impl_dead(s, s->last, &x->partial, x->grad_chunk);
-    return FSDP_OK;
+    return hand_over(s, u, &x->partial);
 }
 
 /* ---- ------------------------------------------------------------------- */
@@ -237,7 +258,7 @@ static int reduce_and_step(struct fsdp_sharded *s, uint32_t u,
     FSDP_TRY(scale(s, u, sum));
     FSDP_TRY(impl_step_early(s, u));
     x->grad_shard = NULL;
-    return end_sum(s, u, &sum);
+    return end_sum(s, u, s->last, &sum);
 }
 
 static int reduce(struct fsdp_sharded *s, uint32_t u,
@@ -250,7 +271,7 @@ static int reduce(struct fsdp_sharded *s, uint32_t u,
         FSDP_TRY(add_to_partial(s, u, sum));
         return stays ? FSDP_OK : complete_partial(s, u);
     }
-    if (x->grad_shard || x->dtype.reduce != FSDP_DTYPE_F32) {
+    if (!is_in_place(x)) {
         return reduce_to_staging(s, u, sum);
     }
     FSDP_TRY(take_shard(s, u, s->reducing));
@@ -270,12 +291,11 @@ int impl_reduce(struct fsdp_sharded *s, uint32_t u, const struct impl_life *sum)
                        s->shards > 1 ? "compute->reduce-scatter"
                                      : "compute->all-reduce"));
     x->in_flight = true;
-    if (steps && !x->grad_shard && !x->partial &&
-        x->dtype.reduce == FSDP_DTYPE_F32) {
+    if (steps && !x->partial && is_in_place(x)) {
         return reduce_and_step(s, u, sum);
     }
     FSDP_TRY(reduce(s, u, sum));
-    if (steps) {
+    if (steps && !x->step_on_host) { /* or when it is there */
         FSDP_TRY(impl_step_early(s, u));
         impl_over(s, s->last, x->grad_shard, x->grad_chunk);
         x->grad_shard = NULL;
@@ -291,6 +311,7 @@ int impl_retire(struct fsdp_sharded *s, uint32_t u)
     if (!x->in_flight) {
         return FSDP_OK;
     }
+    FSDP_TRY(impl_landed(s, u));
     if (s->options.reduces_in_flight == 0) {
         FSDP_TRY(
             impl_wait(s, s->env->compute, s->last, 0, "reduce->optimizer"));

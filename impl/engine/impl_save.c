@@ -10,12 +10,15 @@
 
 /* ---- What this rank holds ------------------------------------------------ */
 
-static bool hold(struct impl_holding *h, uint32_t entry, uint64_t first,
-                 uint64_t n, float *at)
+static bool hold(struct impl_holding *h, const struct checkpoint_slice *slice,
+                 float *at, bool on_host)
 {
+    const uint64_t n = slice->n;
+
     if (n > 0) {
-        h->slice[h->n] = (struct checkpoint_slice){entry, first, n};
+        h->slice[h->n] = *slice;
         h->at[h->n] = at;
+        h->on_host[h->n] = on_host;
         h->in[h->n++] = h->sum;
         h->sum += n;
     }
@@ -27,7 +30,8 @@ static int make_room(struct impl_holding *h, uint32_t n)
     h->slice = calloc(n + (size_t)1, sizeof(*h->slice));
     h->at = calloc(n + (size_t)1, sizeof(*h->at));
     h->in = calloc(n + (size_t)1, sizeof(*h->in));
-    return h->slice && h->at && h->in ? FSDP_OK : FSDP_ERR_NOMEM;
+    h->on_host = calloc(n + (size_t)1, sizeof(*h->on_host));
+    return h->slice && h->at && h->in && h->on_host ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
 static int hold_named(struct fsdp_sharded *s, struct impl_holding *h, char *why)
@@ -43,10 +47,12 @@ static int hold_named(struct fsdp_sharded *s, struct impl_holding *h, char *why)
         if (impl_is_ignored(s, p)) {
             continue;
         }
-        (void)hold(h, p * each, x->first, x->n, u->shard + x->local);
+        (void)hold(h, &(struct checkpoint_slice){p * each, x->first, x->n},
+                   u->shard + x->local, u->shard_on_host);
         for (uint32_t k = 0; k < s->n_states && !x->frozen; k++) {
-            (void)hold(h, p * each + 1 + k, x->first, x->n,
-                       u->state[k] + x->state_local);
+            (void)hold(
+                h, &(struct checkpoint_slice){p * each + 1 + k, x->first, x->n},
+                u->state[k] + x->state_local, u->step_on_host);
         }
     }
     return FSDP_OK;
@@ -95,9 +101,12 @@ static int hold_flat(struct fsdp_sharded *s, struct impl_holding *h)
                                  name);
             FSDP_TRY(
                 checkpoint_table_add(&h->table, name, 1, &n, k > 0, &entry));
-            (void)hold(h, entry, shard_begins(s, u, k > 0, s->coordinate),
-                       k > 0 ? x->n_state : x->chunk,
-                       k > 0 ? x->state[k - 1] : x->shard);
+            (void)hold(h,
+                       &(struct checkpoint_slice){
+                           entry, shard_begins(s, u, k > 0, s->coordinate),
+                           k > 0 ? x->n_state : x->chunk},
+                       k > 0 ? x->state[k - 1] : x->shard,
+                       k > 0 ? x->step_on_host : x->shard_on_host);
         }
     }
     return checkpoint_table_add_buffers(s->model, &h->table);
@@ -109,6 +118,7 @@ static void release_holding(struct impl_holding *h)
     free(h->slice);
     free(h->at);
     free(h->in);
+    free(h->on_host);
     *h = (struct impl_holding){0};
 }
 

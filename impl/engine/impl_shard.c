@@ -95,6 +95,10 @@ static int open_streams(struct fsdp_sharded *s)
     if (!s->last) {
         s->last = s->reducing;
     }
+    if (s->brings || s->lands) {
+        FSDP_TRY(d->stream_open(d->self, "host->device", &s->bringing));
+        FSDP_TRY(d->stream_open(d->self, "device->host", &s->landing));
+    }
     return FSDP_OK;
 }
 
@@ -107,6 +111,8 @@ static void close_streams(struct fsdp_sharded *s)
     }
     d->stream_close(d->self, s->replicating);
     d->stream_close(d->self, s->gathering);
+    d->stream_close(d->self, s->bringing);
+    d->stream_close(d->self, s->landing);
 }
 
 /* Slice by slice: no rank ever holds a whole model. */
@@ -217,10 +223,13 @@ static void bury(struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; s->unit && u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
-        impl_over(s, NULL, x->shard, x->chunk);
-        impl_over(s, NULL, x->state[0], x->n_state);
-        impl_over(s, NULL, x->state[1], x->n_state);
-        impl_over(s, NULL, x->grad_shard, x->grad_chunk);
+        impl_over_at(s, x->shard_on_host, NULL, x->shard, x->chunk);
+        impl_over_at(s, x->step_on_host, NULL, x->state[0], x->n_state);
+        impl_over_at(s, x->step_on_host, NULL, x->state[1], x->n_state);
+        impl_over_at(s, x->step_on_host, NULL, x->grad_shard, x->grad_chunk);
+        impl_over_at(s, true, NULL, x->landed, x->grad_chunk);
+        impl_over_at(s, x->step_on_host, NULL, x->borrowed, x->chunk);
+        impl_dead(s, NULL, &x->brought, x->chunk);
         impl_dead(s, NULL, &x->partial, x->grad_chunk);
         impl_dead(s, NULL, &x->full, x->whole);
         impl_dead(s, NULL, &x->grad, x->grad_whole);
@@ -242,7 +251,9 @@ void impl_destroy(struct fsdp_sharded *s)
     bury(s);
     close_streams(s);
     for (uint32_t u = 0; s->unit && u < s->units.n_units; u++) {
-        s->env->device->free(s->env->device->self, s->unit[u].own_states);
+        const struct fsdp_device *d = impl_place_of(s, s->unit[u].step_on_host);
+
+        d->free(d->self, s->unit[u].own_states);
     }
     for (uint32_t u = 0; s->unit && u < s->units.n_units; u++) {
         free(s->unit[u].lacks);

@@ -13,69 +13,107 @@
 
 static void drop(struct fsdp_sharded *s, struct impl_block *block)
 {
-    s->env->device->free(s->env->device->self, block->p);
-    *block = (struct impl_block){0};
+    const struct fsdp_device *d = impl_place_of(s, block->on_host);
+
+    if (block->p) { /* or it was not made, and there may be no host */
+        d->free(d->self, block->p);
+    }
+    *block = (struct impl_block){.on_host = block->on_host};
 }
 
 /* At least `room` words; what the block held before is gone. */
 static int ensure(struct fsdp_sharded *s, struct impl_block *block,
                   uint64_t room, const char *what)
 {
-    const struct fsdp_device *d = s->env->device;
+    const struct fsdp_device *d = impl_place_of(s, block->on_host);
     void *p = NULL;
     int status;
 
     if (block->p && block->room >= room) {
         return FSDP_OK;
     }
-    if (block->p) {
-        FSDP_TRY(d->sync(d->self, NULL)); /* streams may still use it */
+    if (block->p) { /* streams may still use it */
+        FSDP_TRY(s->env->device->sync(s->env->device->self, NULL));
         drop(s, block);
     }
     status = d->alloc(d->self, room * sizeof(*block->p), &p);
     if (status != FSDP_OK) {
         return impl_fail(s->env, status, "impl.alloc",
-                         "the device has no %llu bytes for %s",
+                         "the %s has no %llu bytes for %s",
+                         block->on_host ? "host" : "device",
                          (unsigned long long)room * sizeof(*block->p), what);
     }
-    *block = (struct impl_block){p, room};
+    *block = (struct impl_block){p, room, block->on_host};
     return FSDP_OK;
 }
 
 /* ---- At rest ----------------------------------------------------------- */
 
+/* Behind the others, live, and +0. */
+static int begin_rest(struct fsdp_sharded *s, const struct impl_value *what,
+                      float **next, float **out)
+{
+    *out = *next;
+    *next += impl_room(what->n);
+    impl_live(s, NULL, what, *out);
+    return impl_fill_zero_at(s, NULL, what, *out);
+}
+
 static int make_rest(struct fsdp_sharded *s)
 {
-    uint64_t room = 0;
-    float *next;
+    uint64_t room[2] = {0, 0}; /* on the device, on the host */
+    float *next[2];
 
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         const struct impl_unit *x = &s->unit[u];
 
-        room += impl_room(x->chunk) + s->n_states * impl_room(x->n_state);
+        room[x->shard_on_host] += impl_room(x->chunk);
+        room[x->step_on_host] += s->n_states * impl_room(x->n_state);
     }
-    FSDP_TRY(ensure(s, &s->rest, room, "shards and moments"));
-    next = s->rest.p;
+    FSDP_TRY(ensure(s, &s->rest, room[0], "shards and moments"));
+    if (s->brings || s->lands) {
+        FSDP_TRY(ensure(s, &s->host_rest, room[1], "shards and moments"));
+    }
+    next[0] = s->rest.p;
+    next[1] = s->host_rest.p;
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
+        const struct impl_value shard = {FSDP_PARAM_SHARD, u, FSDP_DTYPE_F32,
+                                         x->chunk, x->shard_on_host};
+        const struct impl_value state = {FSDP_OPTIM, u, FSDP_DTYPE_F32,
+                                         x->n_state, x->step_on_host};
 
-        x->shard = next;
-        next += impl_room(x->chunk);
-        impl_live(s, NULL, FSDP_PARAM_SHARD, u, x->shard, x->chunk);
-        FSDP_TRY(
-            impl_fill_zero(s, NULL, u, FSDP_DTYPE_F32, x->shard, x->chunk));
+        FSDP_TRY(begin_rest(s, &shard, &next[shard.on_host], &x->shard));
         for (uint32_t i = 0; i < s->n_states; i++) {
-            x->state[i] = next;
-            next += impl_room(x->n_state);
-            impl_live(s, NULL, FSDP_OPTIM, u, x->state[i], x->n_state);
-            FSDP_TRY(impl_fill_zero(s, NULL, u, FSDP_DTYPE_F32, x->state[i],
-                                    x->n_state));
+            FSDP_TRY(begin_rest(s, &state, &next[state.on_host], &x->state[i]));
         }
     }
     return FSDP_OK;
 }
 
 /* ---- Places ------------------------------------------------------------ */
+
+static void raise_to(uint64_t *room, uint64_t words)
+{
+    *room = impl_room(words) > *room ? impl_room(words) : *room;
+}
+
+/* What is copied from the host or to it lies in staging for a while. */
+static void measure_copies(struct fsdp_sharded *s, uint32_t u)
+{
+    const struct impl_unit *x = &s->unit[u];
+
+    if (x->shard_on_host && x->dtype.param != FSDP_DTYPE_F32) {
+        raise_to(&s->brought_room[0], x->chunk);
+    }
+    if (x->shard_on_host != x->step_on_host) {
+        raise_to(x->step_on_host ? &s->borrowed_room : &s->brought_room[1],
+                 x->chunk);
+    }
+    if (x->step_on_host && x->trains) {
+        raise_to(&s->landed_room, s->extent[u].sum);
+    }
+}
 
 /* Where units lie when all live at once: of a kind, one behind the other.
  * Those that unshard_all unshards are of float32. */
@@ -91,12 +129,16 @@ static void place_all(struct fsdp_sharded *s)
     }
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         struct impl_unit *x = &s->unit[u];
+        uint64_t *sum =
+            x->step_on_host ? &s->host_grad_sum : &s->grad_shard_sum;
+
         x->own_full = s->full_sum;
         x->own_grad = s->grad_sum;
-        x->own_grad_shard = s->grad_shard_sum;
+        x->own_grad_shard = *sum;
         s->full_sum += impl_room(x->whole);
         s->grad_sum += x->trains ? impl_room(s->extent[u].grad) : 0;
-        s->grad_shard_sum += x->trains ? impl_room(x->grad_chunk) : 0;
+        *sum += x->trains ? impl_room(x->grad_chunk) : 0;
+        measure_copies(s, u);
     }
 }
 
@@ -127,6 +169,8 @@ int impl_place_plans(struct fsdp_sharded *s, struct impl_plan *plan)
 
 int impl_slots_make(struct fsdp_sharded *s)
 {
+    s->host_rest.on_host = s->host_grads.on_host = true;
+    s->host_staging.on_host = true;
     place_all(s);
     return make_rest(s);
 }
@@ -181,7 +225,8 @@ static int make_staging(struct fsdp_sharded *s, uint32_t stages)
 
     s->stages = 0; /* until there is room for all of them */
     s->n_sums = s->options.reduces_in_flight == 0 ? 0 : 1;
-    if (s->options.reduces_in_flight > 1 && s->reducing != s->last) {
+    if (s->options.reduces_in_flight > 1 &&
+        (s->reducing != s->last || s->lands)) {
         s->n_sums = 2;
     }
     for (uint32_t i = 0; i < s->model->n_sequences; i++) {
@@ -200,7 +245,9 @@ static int make_staging(struct fsdp_sharded *s, uint32_t stages)
 
 void impl_slots_resize(struct fsdp_sharded *s)
 {
-    s->full_sum = s->grad_sum = s->grad_shard_sum = 0;
+    s->full_sum = s->grad_sum = s->grad_shard_sum = s->host_grad_sum = 0;
+    s->borrowed_room = s->landed_room = 0;
+    s->brought_room[0] = s->brought_room[1] = 0;
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         s->unit[u].trains = false;
     }
@@ -225,7 +272,7 @@ static uint32_t stages_of(const struct fsdp_sharded *s,
         }
         stages |= x->grad || casts || x->shares ? IMPL_STAGE_FRESH : 0;
         stages |= x->knob.sync && (x->grad_shard || x->partial || widens ||
-                                   impl_steps_early(s, u))
+                                   x->step_on_host || impl_steps_early(s, u))
                       ? IMPL_STAGE_SUM
                       : 0;
     }
@@ -235,13 +282,14 @@ static uint32_t stages_of(const struct fsdp_sharded *s,
     return stages;
 }
 
-/* Whether this pass leaves a gradient shard, or widens one where it rests. */
-static bool keeps_gradients(const struct fsdp_sharded *s)
+/* Whether this pass leaves a gradient shard, or widens one where it rests, on
+ * the host or on the device. */
+static bool keeps_gradients(const struct fsdp_sharded *s, bool on_host)
 {
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         const struct impl_unit *x = &s->unit[u];
 
-        if (x->knob.sync &&
+        if (x->knob.sync && x->step_on_host == on_host &&
             (!impl_steps_early(s, u) || x->dtype.reduce != FSDP_DTYPE_F32)) {
             return true;
         }
@@ -249,16 +297,36 @@ static bool keeps_gradients(const struct fsdp_sharded *s)
     return false;
 }
 
+/* In any profile: what the host is to have of gradients. */
+static int begin_on_host(struct fsdp_sharded *s)
+{
+    const uint32_t f = s->options.reduces_in_flight;
+    const uint64_t staging = s->borrowed_room + (f ? f : 1) * s->landed_room;
+
+    if (keeps_gradients(s, true)) {
+        FSDP_TRY(ensure(s, &s->host_grads, s->host_grad_sum,
+                        "gradient shards on the host"));
+    }
+    return ensure(s, &s->host_staging, staging, "staging on the host");
+}
+
 int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence)
 {
     const struct impl_plan *plan = &s->plan[sequence];
     uint32_t stages;
 
+    if (s->lands && plan->has_backward) {
+        FSDP_TRY(begin_on_host(s));
+    }
     if (s->strict) {
         return impl_arena_begin(&s->arena, sequence, s->knobs + s->early.on);
     }
-    if (s->shards > 1 || s->casts) {
+    if (s->shards > 1 || s->copies) {
         FSDP_TRY(ensure(s, &s->full, s->full_room, "unsharded parameters"));
+    }
+    if (s->brings) {
+        FSDP_TRY(ensure(s, &s->brought, s->brought_room[0] + s->brought_room[1],
+                        "shards from the host"));
     }
     if (s->packs || s->wire_room > 0) {
         FSDP_TRY(ensure(s, &s->wire, s->wire_room, "what is packed"));
@@ -269,7 +337,7 @@ int impl_slots_begin(struct fsdp_sharded *s, uint32_t sequence)
     s->resident = s->resident || !s->all_sync;
     FSDP_TRY(ensure(s, &s->grads, s->resident ? s->grad_sum : s->grad_room,
                     "unsharded gradients"));
-    if (keeps_gradients(s)) {
+    if (keeps_gradients(s, false)) {
         FSDP_TRY(
             ensure(s, &s->grad_shards, s->grad_shard_sum, "gradient shards"));
     }
@@ -305,8 +373,10 @@ int impl_slots_reshard_all(struct fsdp_sharded *s)
 
 void impl_slots_release(struct fsdp_sharded *s)
 {
-    struct impl_block *block[] = {&s->rest,  &s->grad_shards, &s->full,
-                                  &s->grads, &s->staging,     &s->wire};
+    struct impl_block *block[] = {
+        &s->rest,         &s->grad_shards, &s->full,      &s->grads,
+        &s->staging,      &s->wire,        &s->host_rest, &s->host_grads,
+        &s->host_staging, &s->brought};
 
     for (uint32_t i = 0; i < sizeof(block) / sizeof(block[0]); i++) {
         drop(s, block[i]);

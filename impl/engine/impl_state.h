@@ -7,15 +7,16 @@
  * impl_schedule.c (what happens when), impl_place.c and impl_slots.c (where it
  * is stored), impl_trace.c and impl_arena.c (the same if nothing runs ahead),
  * impl_unshard.c, impl_gradient.c, impl_pack.c, impl_reduce.c (the cycle of a
- * unit), impl_controls.c (its knobs), impl_thaw.c (what trains),
+ * unit), impl_offload.c (what of it is on the host), impl_controls.c (its
+ * knobs), impl_thaw.c (what trains),
  * impl_buffers.c, impl_optimizer.c, impl_early.c (step in backward),
  * impl_assign.c, impl_points.c and impl_between.c (the functions of the
  * contract), impl_save.c, impl_gather_full.c and impl_load.c (checkpoints),
  * impl_shard.c and impl_vtable.c.
  *
  * Streams. Compute is the model's; gathers, reductions within the shard
- * dimension and those over replicas have one each. Each crossing is a wait
- * with a name:
+ * dimension and those over replicas have one each, and so have copies from the
+ * host and those to it. Each crossing is a wait with a name:
  *
  *   optimizer->all-gather       shards are updated before they are sent
  *   dead->reuse                 what lay there before was read to the end
@@ -30,6 +31,17 @@
  *   step->compute               units that were stepped in a pass are used
  *   dead->free                  an allocation of its own was used to the end
  *   stream->communicator        a communicator without streams reads at once
+ *   optimizer->copy             the same as to all-gathers, of shards that rest
+ *                               on the host
+ *   host->device                it is there before it is cast, sent, used; what
+ *                               was copied may be written again
+ *   cast->reuse                 a copy of a shard was cast before the next one
+ *   reduce->copy                a result is complete before it is copied
+ *   device->host                and is there before the host goes on, or
+ *                               something else lies where it was
+ *   compute->copy               a shard was read before it is copied over
+ *
+ * The host works on no stream: what it does is done when the next call is made.
  */
 #ifndef FSDP_CTS_IMPL_STATE_H
 #define FSDP_CTS_IMPL_STATE_H
@@ -72,6 +84,8 @@ struct impl_unit {
     struct impl_knobs knob, next_knob; /* of this pass; of the next one */
     /* The same of its gradient; per parameter, of trainable ones alone. */
     uint64_t grad_numel, grad_chunk, grad_padded, grad_whole;
+    /* What rests on the host: the shard; states and reduced gradients. */
+    bool shard_on_host, step_on_host;
     uint64_t n_state; /* elements of a state: grad_chunk; with frozen
                        * parameters in a flat unit, the trainable ones of
                        * this rank, without padding */
@@ -92,9 +106,14 @@ struct impl_unit {
     void *grad;          /* [grad_whole], from backward until it was sent */
     void *arrived;       /* [padded], gathered and not unpacked yet */
     void *packed;        /* [grad_padded], while it is sent for grad */
+    void *brought;       /* [chunk], its shard, copied, until it is cast */
+    float *borrowed;     /* [chunk], its shard, where it is stepped, while it
+                          * is, if it rests elsewhere */
+    void *landed;        /* [grad_chunk], on the host, a copy of a result that
+                          * is not the gradient as it is */
     struct impl_life *arrived_life, *packed_life; /* or NULL */
     uint64_t own_grad;                            /* places in their storage */
-    uint64_t own_grad_shard;
+    uint64_t own_grad_shard; /* of the device's, or of the host's */
     uint64_t own_full;
 
     uint64_t gathered;           /* ticket of its all-gather */
@@ -104,6 +123,10 @@ struct impl_unit {
     bool in_flight;              /* grad, or packed, is being sent */
     struct fsdp_stream *sent_by; /* and has been, at this ticket */
     uint64_t sent;
+    uint64_t brought_at; /* ticket of the last copy of its shard, or 0 */
+    bool landing;        /* a result is being copied, */
+    uint64_t landed_at;  /* and has been, at this ticket; */
+    bool steps_landed;   /* then the unit is stepped */
 };
 
 /* Of a parameter's group: its own, or the options'. */
@@ -166,6 +189,7 @@ struct impl_early {
 struct impl_block {
     float *p;      /* NULL: not made */
     uint64_t room; /* words */
+    bool on_host;
 };
 
 /* A buffer of the model, at rest. */
@@ -191,7 +215,8 @@ struct fsdp_sharded {
     uint32_t coordinate;       /* of this rank in "shard" */
     uint32_t n_states;         /* of the optimizer: 0, 1, 2 */
     bool packs;                /* per parameter, S > 1 */
-    bool casts;                /* some unit is unsharded in 16 bits */
+    bool copies;               /* some unit is unsharded though it is whole */
+    bool brings, lands;        /* some shard, some states rest on the host */
 
     struct impl_unit *unit;           /* [n_units], and one of nobody's */
     struct impl_parameter *parameter; /* [n_parameters] */
@@ -210,13 +235,25 @@ struct fsdp_sharded {
     struct impl_block rest, grad_shards, full, grads, staging, wire;
     uint64_t full_room, grad_room, wire_room;    /* as planned */
     uint64_t grad_sum, grad_shard_sum, full_sum; /* all units at once */
+    /* On the host all has places of its own, in the strict profile, too. */
+    struct impl_block host_rest, host_grads, host_staging;
+    struct impl_block brought; /* shards that are cast, that are stepped */
+    uint64_t brought_room[2];  /* of either, words */
+    uint64_t host_grad_sum;    /* all units at once */
+    uint64_t landed_room;      /* of one result */
+    uint64_t borrowed_room;    /* of a shard that is stepped on the host */
+    uint32_t next_landed;      /* result, of those in flight */
+    uint64_t brought_done;     /* ticket of the last cast, by this stream */
+    struct fsdp_stream *brought_by;
     bool resident;        /* each unit's gradient has its own place */
     uint32_t stages;      /* IMPL_STAGE_... that staging has */
     uint64_t sum_at[2];   /* in staging, if in flight */
-    uint64_t sum_done[2]; /* tickets of the last stream */
+    uint64_t sum_done[2]; /* tickets of these streams */
+    struct fsdp_stream *sum_by[2];
     uint32_t n_sums, next_sum;
 
     struct fsdp_stream *gathering, *reducing, *replicating; /* or NULL */
+    struct fsdp_stream *bringing, *landing; /* from the host, to it; or NULL */
     struct fsdp_stream *last; /* of those, on which reductions end */
     uint64_t begun;           /* ticket of compute, at BEGIN */
     bool stepped;             /* shards changed since the last all-gather */
@@ -249,16 +286,20 @@ __attribute__((format(printf, 4, 5))) int impl_fail(const struct fsdp_env *env,
                                                     const char *where,
                                                     const char *format, ...);
 int impl_out_of_memory(const struct fsdp_env *env);
-/* n elements of float32 are live. */
-void impl_live(const struct fsdp_sharded *s, struct fsdp_stream *stream,
-               uint32_t kind, uint32_t unit, float *p, uint64_t n);
+/* The device, or the host; which takes no stream. */
+const struct fsdp_device *impl_place_of(const struct fsdp_sharded *s,
+                                        bool on_host);
 /* What is to be live: n elements of a dtype, of a kind and a unit. */
 struct impl_value {
     uint32_t kind, unit, dtype;
     uint64_t n;
+    bool on_host;
 };
+/* It is, at p. */
+void impl_live(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+               const struct impl_value *what, void *p);
 /* Place for it, live from here on: that in a slot, or what the arena has if
- * the slot is NULL. */
+ * the slot is NULL. On the host there is a slot. */
 int impl_take(struct fsdp_sharded *s, struct fsdp_stream *stream,
               struct impl_value what, void *slot, void **out);
 /* n elements were live at p, and their place is free. p may be NULL. */
@@ -267,15 +308,25 @@ void impl_over(struct fsdp_sharded *s, struct fsdp_stream *stream, void *p,
 /* The same, and *p = NULL. */
 void impl_dead(struct fsdp_sharded *s, struct fsdp_stream *stream, void **p,
                uint64_t n);
+/* The same as impl_over, of what may be on the host. */
+void impl_over_at(struct fsdp_sharded *s, bool on_host,
+                  struct fsdp_stream *stream, void *p, uint64_t n);
 int impl_wait(const struct fsdp_sharded *s, struct fsdp_stream *later,
               struct fsdp_stream *earlier, uint64_t ticket, const char *edge);
 int impl_mark(const struct fsdp_sharded *s, struct fsdp_stream *stream,
               uint64_t *ticket);
-/* `op` with its size filled in. */
+/* `op` with its size filled in; on the host without a stream. */
 int impl_run(const struct fsdp_sharded *s, struct fsdp_stream *stream,
              struct fsdp_op op);
+int impl_run_at(const struct fsdp_sharded *s, bool on_host,
+                struct fsdp_stream *stream, struct fsdp_op op);
 int impl_fill_zero(const struct fsdp_sharded *s, struct fsdp_stream *stream,
                    uint32_t unit, uint32_t dtype, void *p, uint64_t n);
+int impl_fill_zero_at(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+                      const struct impl_value *what, void *p);
+/* From anywhere to anywhere. */
+int impl_copy(const struct fsdp_sharded *s, struct fsdp_stream *stream,
+              void *to, const void *from, uint64_t bytes);
 /* n elements of a unit at `from` become those at `to`. */
 struct impl_cast {
     uint32_t unit;
@@ -283,6 +334,7 @@ struct impl_cast {
     const void *from;
     void *to;
     uint64_t n;
+    bool on_host;
 };
 int impl_cast(const struct fsdp_sharded *s, struct fsdp_stream *stream,
               const struct impl_cast *cast);
@@ -293,6 +345,7 @@ struct impl_sum {
     void *to;
     const void *what;
     uint64_t n;
+    bool on_host;
 };
 int impl_add(const struct fsdp_sharded *s, struct fsdp_stream *stream,
              const struct impl_sum *sum);
@@ -357,11 +410,10 @@ void impl_slots_release(struct fsdp_sharded *s); /* any state */
 /* ---- impl_unshard.c ---- */
 /* To where it is whole or, if units are packed, to where it arrives. What lay
  * there must be dead by `free_at`, a ticket of compute; 0: all that compute
- * was given. */
+ * was given. With one shard it is a copy, of a unit that is computed with in 16
+ * bits, or rests on the host. */
 int impl_gather(struct fsdp_sharded *s, uint32_t u, uint32_t dtype, void *slot,
                 uint64_t free_at);
-/* With one shard: the same of a unit that is computed with in 16 bits. */
-int impl_cast_alone(struct fsdp_sharded *s, uint32_t u, void *slot);
 int impl_open(struct fsdp_sharded *s, uint32_t u);
 /* *died: ticket of compute, if it was unsharded. */
 int impl_reshard(struct fsdp_sharded *s, uint32_t u, uint64_t *died);
@@ -419,6 +471,28 @@ int impl_reduce(struct fsdp_sharded *s, uint32_t u,
                 const struct impl_life *sum);
 int impl_retire(struct fsdp_sharded *s, uint32_t u);
 int impl_retire_all(struct fsdp_sharded *s);
+
+/* ---- impl_offload.c ---- */
+/* Bits of enum fsdp_offload without the first. */
+uint32_t impl_offload_of(const struct fsdp_units *units,
+                         const struct fsdp_options *o, uint32_t u);
+int impl_offload_check(const struct fsdp_env *env,
+                       const struct fsdp_units *units,
+                       const struct fsdp_options *o);
+/* The shard of a unit that rests on the host, as it is computed with, to `to`,
+ * on `stream`, or complete before what that is given next. */
+int impl_bring(struct fsdp_sharded *s, struct fsdp_stream *stream, uint32_t u,
+               uint32_t dtype, void *to);
+/* The result of a reduction, complete on the last stream, to the host: it is
+ * dead then. */
+int impl_land(struct fsdp_sharded *s, uint32_t u, void **sum);
+/* It is there, and added up; and stepped, if that is due. */
+int impl_landed(struct fsdp_sharded *s, uint32_t u);
+int impl_landed_all(struct fsdp_sharded *s);
+/* The shard is where it is stepped, before and after; on a stream if that is
+ * the device. */
+int impl_borrow(struct fsdp_sharded *s, struct fsdp_stream *stream, uint32_t u);
+int impl_return(struct fsdp_sharded *s, struct fsdp_stream *stream, uint32_t u);
 
 /* ---- impl_optimizer.c ---- */
 uint32_t impl_n_states(uint32_t optimizer);

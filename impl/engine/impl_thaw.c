@@ -42,8 +42,10 @@ static int move(struct fsdp_sharded *s, uint32_t u, const struct before *before,
 {
     const struct impl_index *of = &s->of_unit;
 
-    FSDP_TRY(impl_fill_zero(s, s->env->compute, u, FSDP_DTYPE_F32, to,
-                            s->unit[u].n_state));
+    const struct impl_value all = {FSDP_OPTIM, u, FSDP_DTYPE_F32,
+                                   s->unit[u].n_state, s->unit[u].step_on_host};
+
+    FSDP_TRY(impl_fill_zero_at(s, s->env->compute, &all, to));
     for (uint32_t i = of->first[u]; i < of->first[u + 1]; i++) {
         const uint32_t p = of->parameter[i];
         const struct impl_parameter *x = &s->parameter[p];
@@ -56,7 +58,8 @@ static int move(struct fsdp_sharded *s, uint32_t u, const struct before *before,
                                     .to_dtype = FSDP_DTYPE_F32,
                                     .from = from + before[p].state_local,
                                     .to = to + x->state_local,
-                                    .n = x->n}));
+                                    .n = x->n,
+                                    .on_host = all.on_host}));
         }
     }
     return FSDP_OK;
@@ -65,7 +68,7 @@ static int move(struct fsdp_sharded *s, uint32_t u, const struct before *before,
 /* Room for all states of the unit as it is laid out now, in no use yet. */
 static int take_room(struct fsdp_sharded *s, uint32_t u, void **out)
 {
-    const struct fsdp_device *d = s->env->device;
+    const struct fsdp_device *d = impl_place_of(s, s->unit[u].step_on_host);
     const uint64_t room =
         s->n_states * impl_room(s->unit[u].n_state) * sizeof(float);
     int status = d->alloc(d->self, room, out);
@@ -73,15 +76,18 @@ static int take_room(struct fsdp_sharded *s, uint32_t u, void **out)
     return status == FSDP_OK
                ? FSDP_OK
                : impl_fail(s->env, status, "impl.alloc",
-                           "the device has no %llu bytes for moments",
+                           "the %s has no %llu bytes for moments",
+                           s->unit[u].step_on_host ? "host" : "device",
                            (unsigned long long)room);
 }
 
 static int move_states(struct fsdp_sharded *s, uint32_t u,
                        const struct before *before, uint64_t n_before, void *p)
 {
-    const struct fsdp_device *d = s->env->device;
     struct impl_unit *x = &s->unit[u];
+    const struct fsdp_device *d = impl_place_of(s, x->step_on_host);
+    const struct impl_value state = {FSDP_OPTIM, u, FSDP_DTYPE_F32, x->n_state,
+                                     x->step_on_host};
     int status = FSDP_OK;
     float *next = p;
 
@@ -90,12 +96,12 @@ static int move_states(struct fsdp_sharded *s, uint32_t u,
 
         x->state[i] = next;
         next += impl_room(x->n_state);
-        impl_live(s, s->env->compute, FSDP_OPTIM, u, x->state[i], x->n_state);
+        impl_live(s, s->env->compute, &state, x->state[i]);
         status = move(s, u, before, old, x->state[i]);
-        impl_over(s, s->env->compute, old, n_before);
+        impl_over_at(s, x->step_on_host, s->env->compute, old, n_before);
     }
     if (status == FSDP_OK) {
-        status = d->sync(d->self, s->env->compute);
+        status = s->env->device->sync(s->env->device->self, s->env->compute);
     }
     d->free(d->self, x->own_states);
     x->own_states = p;

@@ -2,18 +2,23 @@
 /*
  * impl_unshard.c - unshard and reshard. An all-gather is issued on a stream
  * of its own, as early as the plan says, and waits for no more than the end of
- * what lay in its place; compute waits for it when the unit's window begins.
+ * what lay in its place; compute waits for it when the unit's window begins. So
+ * is the copy of a shard that rests on the host, before it.
  */
 #include "impl_state.h"
 
 /* The first all-gather after a step follows it; later ones are behind. */
 static int wait_for_optimizer(struct fsdp_sharded *s)
 {
-    if (s->stepped) {
+    if (s->stepped && s->shards > 1) {
         FSDP_TRY(impl_wait(s, s->gathering, s->env->compute, 0,
                            "optimizer->all-gather"));
-        s->stepped = false;
     }
+    if (s->stepped && s->brings) {
+        FSDP_TRY(
+            impl_wait(s, s->bringing, s->env->compute, 0, "optimizer->copy"));
+    }
+    s->stepped = false;
     return FSDP_OK;
 }
 
@@ -36,6 +41,11 @@ int impl_gather(struct fsdp_sharded *s, uint32_t u, uint32_t dtype, void *slot,
                 uint64_t free_at)
 {
     struct impl_unit *x = &s->unit[u];
+    struct fsdp_stream *stream = s->shards > 1 ? s->gathering : s->env->compute;
+    const bool casts = dtype != FSDP_DTYPE_F32;
+    /* What is copied from the host, and not cast, is so to its place. */
+    struct fsdp_stream *first =
+        x->shard_on_host && !casts ? s->bringing : stream;
     void **to = s->packs ? &x->arrived : &x->full;
     struct impl_call call = {.kind = FSDP_ALL_GATHER,
                              .dim = FSDP_DIM_SHARD,
@@ -44,35 +54,29 @@ int impl_gather(struct fsdp_sharded *s, uint32_t u, uint32_t dtype, void *slot,
                              .in = x->shard};
 
     FSDP_TRY(wait_for_optimizer(s));
+    FSDP_TRY(impl_wait(s, first, s->env->compute, free_at, "dead->reuse"));
+    if (s->strict && x->shard_on_host && casts) { /* it lies anywhere */
+        FSDP_TRY(impl_wait(s, s->bringing, s->env->compute, 0, "dead->reuse"));
+    }
     FSDP_TRY(
-        impl_wait(s, s->gathering, s->env->compute, free_at, "dead->reuse"));
-    FSDP_TRY(
-        impl_take(s, s->gathering,
+        impl_take(s, first,
                   (struct impl_value){s->packs ? FSDP_STAGING : FSDP_PARAM_FULL,
-                                      u, dtype, x->padded},
+                                      u, dtype, x->padded, false},
                   slot, to));
     x->full_dtype = dtype;
     call.out = *to;
-    if (dtype != FSDP_DTYPE_F32) {
+    if (casts || x->shard_on_host) {
         void *own = impl_element(*to, dtype, s->coordinate * x->chunk);
 
-        FSDP_TRY(cast_shard(s, s->gathering, u, dtype, own));
+        FSDP_TRY(x->shard_on_host ? impl_bring(s, stream, u, dtype, own)
+                                  : cast_shard(s, stream, u, dtype, own));
         call.in = own;
     }
-    FSDP_TRY(impl_collective(s, s->gathering, &call));
-    return impl_mark(s, s->gathering, &x->gathered);
-}
-
-int impl_cast_alone(struct fsdp_sharded *s, uint32_t u, void *slot)
-{
-    struct impl_unit *x = &s->unit[u];
-
-    FSDP_TRY(impl_take(
-        s, s->env->compute,
-        (struct impl_value){FSDP_PARAM_FULL, u, x->dtype.param, x->whole}, slot,
-        &x->full));
-    x->full_dtype = x->dtype.param;
-    return cast_shard(s, s->env->compute, u, x->full_dtype, x->full);
+    if (s->shards == 1) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(impl_collective(s, stream, &call));
+    return impl_mark(s, stream, &x->gathered);
 }
 
 /* Compute waits for this unit's all-gather alone, not for those ahead. */

@@ -53,6 +53,7 @@ static const char *const claims[] = {
     "step-in-backward",
     "assign",
     "deferred",
+    "offload",
     "save-full",
     "save-sharded",
     "save-local",

@@ -10,6 +10,7 @@
 #include "host_comm.h"
 #include "host_device.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,6 +19,7 @@ struct host {
     struct fsdp_comm comm;
     /* What they replace. */
     const struct fsdp_device *real_device;
+    const struct fsdp_device *real_host;
     const struct fsdp_comm *real_comm;
     int (*exchange)(void *self, const void *mine, uint64_t bytes, void *all);
     void *exchange_self;
@@ -44,6 +46,14 @@ static int exchange_in_order(void *self, const void *mine, uint64_t bytes,
 
     (void)host_comm_drain(&h->comm);
     return h->exchange(h->exchange_self, mine, bytes, all);
+}
+
+/* A driver that is older has no place for it. */
+static void put_host(struct fsdp_env *env, const struct fsdp_device *host)
+{
+    if (env->size > offsetof(struct fsdp_env, host)) {
+        env->host = host;
+    }
 }
 
 int host_open(struct fsdp_env *env)
@@ -74,10 +84,12 @@ int host_open(struct fsdp_env *env)
                         : "no memory for the host device");
     }
     h->real_device = env->device;
+    h->real_host = fsdp_host_of(env);
     h->real_comm = env->comm;
     h->exchange = env->exchange;
     h->exchange_self = env->exchange_self;
     env->device = &h->device;
+    put_host(env, &h->device); /* the same memory */
     env->comm = &h->comm;
     env->exchange = exchange_in_order;
     env->exchange_self = h;
@@ -94,6 +106,7 @@ void host_close(struct fsdp_env *env)
     }
     host_device_close(&h->device); /* first: its streams may run collectives */
     env->device = h->real_device;
+    put_host(env, h->real_host);
     env->comm = h->real_comm;
     env->exchange = h->exchange;
     env->exchange_self = h->exchange_self;

@@ -7,10 +7,10 @@
 
 #include <fsdp/engine.h>
 
-/* Replaces env->device by the host's, with the instructions that FSDP_SIMD of
- * the environment names, and env->comm by one that takes its streams; keeps
- * what it needs in env->engine. Changes nothing if it fails; env->error says
- * why. */
+/* Replaces env->device and env->host by the host's, with the instructions that
+ * FSDP_SIMD of the environment names, and env->comm by one that takes its
+ * streams; keeps what it needs in env->engine. Changes nothing if it fails;
+ * env->error says why. */
 int host_open(struct fsdp_env *env);
 
 /* Undoes host_open; no effect if that has failed. */

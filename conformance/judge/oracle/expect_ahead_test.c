@@ -50,6 +50,46 @@ static void running_ahead(void **state)
     testing_check(&t, &c, &want);
 }
 
+/* Elements of float32 that are staged at once, on the device and on the host.
+ */
+static void assert_staged(const struct testing_model *t,
+                          const struct run_case *c, uint64_t device,
+                          uint64_t host)
+{
+    struct expect e;
+
+    assert_int_equal(expect_make(c, &t->model, &t->units, &e), FSDP_OK);
+    assert_int_equal(e.peak[FSDP_STAGING], 4 * device);
+    assert_int_equal(e.peak[RECORD_HOST + FSDP_STAGING], 4 * host);
+    expect_release(&e);
+}
+
+/* Four shards of 128, 256, 128 and 32 elements, on the host. */
+static void running_ahead_of_the_host(void **state)
+{
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
+
+    (void)state;
+    testing_mlp(&t);
+    c.offload = CASE_OFFLOAD_ALL;
+    /* A result before it is copied, and as it is added on the host. */
+    assert_staged(&t, &c, 256, 0);
+    c.microbatches = 2;
+    c.sync[1] = 1;
+    assert_staged(&t, &c, 256, 256);
+    c.prefetch_forward = 2; /* shards are copied to their places */
+    assert_staged(&t, &c, 256, 256);
+    c.reduces_in_flight = 2;
+    assert_staged(&t, &c, 256 + 256 + 128, 256 + 256 + 128);
+    /* What is cast is staged; and fresh gradients are of 16 bits, anyway. */
+    c.reduces_in_flight = 0;
+    c.precision = CASE_BF16;
+    assert_staged(&t, &c, 512 + 256 + 128, 256);
+    c.offload = CASE_OFFLOAD_OPTIMIZER;
+    assert_staged(&t, &c, 512, 256);
+}
+
 static void check_ahead(const struct testing_model *t, const struct run_case *c,
                         const char *wanted)
 {
@@ -108,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(running_ahead),
+        cmocka_unit_test(running_ahead_of_the_host),
         cmocka_unit_test(a_cancel_while_running_ahead),
     };
 

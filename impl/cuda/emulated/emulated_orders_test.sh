@@ -14,7 +14,10 @@ shift 2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export FSDP_CUDA_STAGING=4096
-case=gpt.tiny.natural.full-shard.k3.flat.layer.rank.s.sgd.pf2.pb1.rif1
+plain=gpt.tiny.natural.full-shard.k3.flat.layer.rank.s.sgd.pf2.pb1.rif1
+# Copies from the host and to it have streams of their own.
+full=mlp.odd.natural.full-shard.k3
+offloaded=$full.per-parameter.layer.rank.ss.adamw.bf16.offload.pf1.pb1.rif1
 
 # run NAME [OPTION ...]: the losses of all ranks, with their bits.
 run()
@@ -29,18 +32,30 @@ run()
     rm -rf "${folder:?}/$name"
 }
 
-for order; do
-    for gpus in 8 1; do
-        FSDP_EMULATED_GPUS=$gpus FSDP_EMULATED_ORDER=$order run "$order-$gpus"
-        if ! grep -q PASSED "$folder/$order-$gpus.said"; then
-            echo "order $order, $gpus GPUs:" >&2
-            cat "$folder/$order-$gpus.said" >&2
-            exit 1
-        fi
-        cmp "$folder/$1-8.losses" "$folder/$order-$gpus.losses"
-        echo "order $order, $gpus GPUs: ok"
+# orders NAME ORDER ...: of the case, on eight GPUs and on one.
+orders()
+{
+    local name=$1
+    shift
+    for order; do
+        for gpus in 8 1; do
+            local this=$name$order-$gpus
+            FSDP_EMULATED_GPUS=$gpus FSDP_EMULATED_ORDER=$order run "$this"
+            if ! grep -q PASSED "$folder/$this.said"; then
+                echo "order $order, $gpus GPUs:" >&2
+                cat "$folder/$this.said" >&2
+                exit 1
+            fi
+            cmp "$folder/$name$1-8.losses" "$folder/$this.losses"
+            echo "${name}order $order, $gpus GPUs: ok"
+        done
     done
-done
+}
+
+case=$offloaded
+orders 'offloaded, ' "$@"
+case=$plain
+orders '' "$@"
 if [ "$(grep -c 0x "$folder/$1-8.losses")" -lt 12 ]; then
     echo 'there are too few losses' >&2
     exit 1
