@@ -49,6 +49,10 @@ done
 result 'a seed by itself' "$why"
 ends 'by its id' 0 'ref, 1 of 1 cases judged' --engine ref --case "$case" \
     --partial-ok
+unlisted=linear.tiny.exact16.no-shard.k2.per-parameter.layer.rank.s.sgd.fp16.div4
+"$cts" run --engine ref --partial-ok --case "$unlisted" >out 2>err
+result 'a case that no list has, by its id' \
+    "$(grep -qF '1 of 1 cases judged' out || cat out err)"
 
 # The unit before the next one has no elements, and still its turn.
 id=graph.random.natural.hybrid-shard.k4r2.per-parameter.drawn
@@ -85,4 +89,4 @@ case "$rerun" in
     ;;
 esac
 
-finish 8
+finish 9

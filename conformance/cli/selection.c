@@ -97,16 +97,13 @@ static int append_seeds(const struct arguments *a, struct case_list *to)
     return FSDP_OK;
 }
 
-/* A random case that was asked for by its id is in no list, nor is one that
- * plays a script of its own, or in which a model is sharded alone. */
+/* A case that was asked for by its id need not be in a list: its id says all
+ * that it is. */
 static int append_by_id(const struct arguments *a, struct case_list *to)
 {
     for (uint32_t i = 0; i < a->cases.n; i++) {
         struct run_case c;
-        bool known = !case_of_id(a->cases.name[i], &c) ||
-                     !(case_is_graph(&c) || case_is_script(&c) ||
-                       c.scenario == CASE_SHARD) ||
-                     !selected(a, &c);
+        bool known = !case_of_id(a->cases.name[i], &c) || !selected(a, &c);
 
         for (uint32_t k = 0; k < to->n && !known; k++) {
             char id[CASE_ID_BYTES];

@@ -234,7 +234,7 @@ add_test(NAME checkpoint.pytorch
 set_tests_properties(checkpoint.pytorch PROPERTIES LABELS conformance
     TIMEOUT 600 SKIP_RETURN_CODE 77)
 
-# What docs/results.md says of PyTorch and FairScale, outside of the suite.
+# What docs/results.md and docs/faults.md say, outside of the suite.
 add_test(NAME results.shown COMMAND ${here}/tools/adapters/shown_test.sh)
 set_tests_properties(results.shown PROPERTIES LABELS conformance
     TIMEOUT 900 SKIP_RETURN_CODE 77)
@@ -507,7 +507,9 @@ add_test(NAME results.page COMMAND ${here}/tools/adapters/results_page
     $<TARGET_FILE:fsdp-cts> --check)
 add_test(NAME results.releases COMMAND ${here}/tools/adapters/results_page
     $<TARGET_FILE:fsdp-cts> --check --releases)
-set_tests_properties(results.page results.releases PROPERTIES
+add_test(NAME results.faults COMMAND ${here}/tools/adapters/faults_page
+    $<TARGET_FILE:fsdp-cts> --check)
+set_tests_properties(results.page results.releases results.faults PROPERTIES
     LABELS conformance TIMEOUT 300)
 add_test(NAME releases.stand-ins
     COMMAND ${here}/tools/adapters/releases/stand_ins_test.sh)

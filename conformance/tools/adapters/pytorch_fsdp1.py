@@ -115,7 +115,7 @@ class Fsdp1(Engine):
         case = life.case
         warnings.simplefilter("ignore")
         self.mesh = None
-        if case.strategy.startswith("hybrid"):
+        if self.strategy_of(case).startswith("hybrid"):
             self.mesh = init_device_mesh(
                 life.device, (case.replicas, case.shards),
                 mesh_dim_names=("replicate", "shard"))
@@ -154,16 +154,29 @@ class Fsdp1(Engine):
             self.use_orig_params == "where-needed" and (
                 mixed or case.weight_decay != 0 and len(kinds) > 1)
 
+    def strategy_of(self, case):
+        return self.replicas_by if case.strategy == "no-shard" \
+            else case.strategy
+
     def add_options(self, parser):
         parser.add_argument("--use-orig-params", default="where-needed",
                             choices=("where-needed", "always", "never"))
+        parser.add_argument("--replicas-by", default="no-shard",
+                            choices=("no-shard", "hybrid-shard",
+                                     "hybrid-shard-zero2"),
+                            help="how cases of no-shard are played: with one "
+                            "shard a replica these are the same")
+        parser.add_argument("--tie-over-wrappers", action="store_true",
+                            help="a tied head is wrapped by itself")
 
     def take_options(self, a):
         self.use_orig_params = a.use_orig_params
+        self.replicas_by = a.replicas_by
+        self.tie_over_wrappers = a.tie_over_wrappers
 
     def shard(self, life, plain):
         case = life.case
-        name = case.strategy
+        name = self.strategy_of(case)
         self.keeps_parameters = self.tells_apart(case)
         if life.fault == "no-reshard":
             name = WITHOUT_RESHARD.get(name, name)
@@ -182,6 +195,8 @@ class Fsdp1(Engine):
                 if block is module:
                     plain.blocks[i] = wrap(module)
                     plain.blocks[i]._handle.unit = unit
+        if self.tie_over_wrappers and case.is_tied:
+            plain.blocks[-1] = wrap(plain.blocks[-1])
         model = wrap(plain)
         if model._handle is not None:
             model._handle.unit = case.modules[0]["unit"]
@@ -236,7 +251,7 @@ class Fsdp1(Engine):
 
     def pieces(self, life):
         handles = {m._handle.unit: m._handle for m in life.model.modules()
-                   if isinstance(m, Fsdp) and m._handle is not None}
+                   if isinstance(m, Fsdp) and hasattr(m._handle, "unit")}
         found = []
         for unit, handle in handles.items():
             flat = handle.flat_param

@@ -109,7 +109,15 @@ class Fsdp2(Engine):
         *DIVIDED, *TURNED, *MEASURED,
     ]
 
+    def add_options(self, parser):
+        parser.add_argument("--divide", default="sum",
+                            choices=("sum", "premultiplied"),
+                            help="with another divisor ranks add up and that "
+                            "is divided, or as FSDP2 does by itself, which "
+                            "gloo refuses where more than one rank shards")
+
     def take_options(self, a):
+        self.sums = a.divide == "sum"
         if a.device == "cpu" and not hasattr(torch.cpu.Stream, "record_event"):
             sys.exit(f"{self.name}: PyTorch {torch.__version__}: on a CPU its "
                      "streams have no record_event")
@@ -216,10 +224,9 @@ class Fsdp2(Engine):
                 self.knobs[u][knob] = value != 0
         self.set_replicas()
 
-    @staticmethod
-    def divide(module, factor):
+    def divide(self, module, factor):
         """gloo has no PREMUL_SUM: ranks add up, and that is divided."""
-        module.set_force_sum_reduction_for_comms(True)
+        module.set_force_sum_reduction_for_comms(self.sums)
         module.set_gradient_divide_factor(factor)
 
     def unshard_unit(self, life, unit):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # shown_test.sh - the scripts of shown/, each of which shows outside of the suite
-# what docs/results.md says of an implementation: it prints what it found, and
-# fails where it found something else.
+# what docs/results.md and docs/faults.md say of an implementation: it prints what
+# it found, and fails where it found something else.
 #
 # usage: shown_test.sh [SCRIPT ...]
 set -uo pipefail
@@ -17,7 +17,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/shown" || exit 1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 bad=0
-[ $# -gt 0 ] || set -- fsdp*.py keeps*.py fairscale*.py zero3*.py
+[ $# -gt 0 ] || set -- dcp*.py fsdp*.py keeps*.py fairscale*.py zero3*.py
 for script; do
     case $script in
     fairscale*) needs=fairscale ;;

@@ -61,7 +61,11 @@ class Sharded:
         model = self.task.call("model")
         stream_of(self.task, self.rank)
         model = self.task.call("shard", model) or model
-        return model, self.task.call("optimizer", model)
+        optimizer = self.task.call("optimizer", model)
+        for module in model.modules():
+            if hasattr(module, "reshard"):  # what a forward has left whole
+                module.reshard()
+        return model, optimizer
 
     def live(self):
         task, player, record = self.task, self.player, self.record

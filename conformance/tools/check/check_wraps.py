@@ -175,10 +175,10 @@ def dtype_name(name, p):
 
 
 def wrap_of(model, names):
-    from torch.distributed.fsdp import FSDPModule
-    if any(isinstance(m, FSDPModule) for m in model.modules()):
-        return FullyShard(model, names)
     if isinstance(model, torch.nn.parallel.DistributedDataParallel):
         return Replicated(model, names)
+    from torch.distributed.fsdp import FSDPModule # not before 2.6
+    if any(isinstance(m, FSDPModule) for m in model.modules()):
+        return FullyShard(model, names)
     raise BadModel("shard() left a model that nothing shards: neither "
                    "fully_shard nor DistributedDataParallel")
