@@ -17,7 +17,7 @@ set(fixtures ${CMAKE_SOURCE_DIR}/fixtures)
 
 # unit(FILE libraries... [WITH sources...]): FILE_test.c beside its code.
 function(unit file)
-    cmake_parse_arguments(UNIT "" "" "LINK;WITH" ${ARGN})
+    cmake_parse_arguments(UNIT "" "TIMEOUT" "LINK;WITH" ${ARGN})
     get_filename_component(name ${file} NAME_WE)
     add_executable(${name} ${CMAKE_SOURCE_DIR}/${file} ${UNIT_WITH})
     target_link_libraries(${name} PRIVATE house PkgConfig::CMOCKA ${UNIT_LINK})
@@ -25,10 +25,13 @@ function(unit file)
     target_compile_definitions(${name} PRIVATE FIXTURES_DIR="${fixtures}")
     set_target_properties(${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    if(NOT UNIT_TIMEOUT)
+        set(UNIT_TIMEOUT 300)
+    endif()
     add_test(NAME unit.${name} COMMAND ${name}
         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(unit.${name} PROPERTIES LABELS unit
-        TIMEOUT 300 SKIP_RETURN_CODE 77)
+        TIMEOUT ${UNIT_TIMEOUT} SKIP_RETURN_CODE 77)
 endfunction()
 
 # ---- Arithmetic ----
