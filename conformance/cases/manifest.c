@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 995;
+const uint32_t manifest_count = 1008;
 const char manifest_sha256[] =
-    "74f313f42fc2f0d95ef6483b8ea49f245b56c3d01f5632c67fb4329ed081d6c6";
+    "1ec5e3216cdd1d66a2258d584a00ae96dcc035401bba5870afdaf63661ce0468";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
