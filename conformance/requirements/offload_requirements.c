@@ -395,6 +395,8 @@ const struct requirement offload_requirements[] = {
      .check = &check_answers,
      .answers = {{"unknown-offload", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
                  {"unknown-offload-of-unit", FSDP_ERR_INVALID,
+                  FSDP_ERR_INVALID},
+                 {"unknown-offload-bit-of-unit", FSDP_ERR_INVALID,
                   FSDP_ERR_INVALID}}},
     /* A device that is not there is no host. */
     {.id = "error.offload-no-host",

@@ -40,8 +40,8 @@ struct offer {
     struct fsdp_options options;
     const char *option;  /* NULL, or what the refusal must name */
     const char *tied[2]; /* the same of two parameters */
-    /* The training sequence, with four points more; and those of the model, of
-     * which it is one. */
+    /* The training sequence, with four points more; and those of the model,
+     * behind which it is one more. */
     struct fsdp_sequence trains;
     uint32_t *point, *module;
     const struct fsdp_sequence *sequence[OFFER_MOST_SEQUENCES];

@@ -105,14 +105,17 @@ static void tied_to_ignored(struct driver *x, struct offer *o)
     offer_move_last(x, o, FSDP_NO_UNIT);
 }
 
-/* Behind the last point of the training sequence the module of the last
- * parameter has another forward and another backward: its unit has two backward
- * windows. */
+/* In a sequence more, which begins as the training one does, the module of the
+ * last parameter has another forward and another backward behind that: its unit
+ * has two backward windows. */
 static void two_windows(struct driver *x, struct offer *o)
 {
     static const uint32_t more[] = {FSDP_PRE_FORWARD, FSDP_POST_FORWARD,
                                     FSDP_PRE_BACKWARD, FSDP_POST_BACKWARD};
     const struct fsdp_sequence *q = x->model->sequence[FSDP_SEQUENCE_TRAIN];
+    const uint32_t n = x->model->n_sequences < OFFER_MOST_SEQUENCES
+                           ? x->model->n_sequences
+                           : OFFER_MOST_SEQUENCES - 1;
 
     memcpy(o->point, q->point, q->n * sizeof(*o->point));
     memcpy(o->module, q->module, q->n * sizeof(*o->module));
@@ -125,11 +128,12 @@ static void two_windows(struct driver *x, struct offer *o)
     o->trains.n = q->n + 4;
     o->trains.point = o->point;
     o->trains.module = o->module;
-    for (uint32_t i = 0; i < x->model->n_sequences && i < OFFER_MOST_SEQUENCES;
-         i++) {
-        o->sequence[i] =
-            i == FSDP_SEQUENCE_TRAIN ? &o->trains : x->model->sequence[i];
+    o->trains.name = "again";
+    for (uint32_t i = 0; i < n; i++) {
+        o->sequence[i] = x->model->sequence[i];
     }
+    o->sequence[n] = &o->trains;
+    o->model.n_sequences = n + 1;
     o->model.sequence = o->sequence;
 }
 

@@ -57,6 +57,9 @@ static const struct wrong_number {
     /* Not its own, and no other number that a unit may say. */
     [SCRIPT_CALL_UNKNOWN_OFFLOAD_OF_UNIT] = {UNIT(offload),
                                              .u = FSDP_OFFLOAD_PARAMS},
+    /* Its own, and none of those that there are. */
+    [SCRIPT_CALL_UNKNOWN_BIT_OF_UNIT] = {UNIT(offload),
+                                         .u = FSDP_OFFLOAD_OWN | 1u << 4},
     [SCRIPT_CALL_OFFLOAD_NO_HOST] = {OPTION(offload), .u = FSDP_OFFLOAD_ALL},
     [SCRIPT_CALL_OFFLOAD_OF_UNIT_NO_HOST] = {UNIT(offload),
                                              .u = FSDP_OFFLOAD_ALL},

@@ -241,6 +241,9 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_DEFERRED_SAVE] = {"deferred-save", SCRIPT_EMPTY},
     [SCRIPT_CALL_DEFERRED_UNSHARD_ALL] = {"deferred-unshard-all", SCRIPT_EMPTY},
     [SCRIPT_CALL_DEFERRED_PIECES] = {"deferred-pieces", SCRIPT_EMPTY},
+    [SCRIPT_CALL_UNKNOWN_BIT_OF_UNIT] = {"unknown-offload-bit-of-unit",
+                                         SCRIPT_UNTRAINED,
+                                         SCRIPT_IS_UNSUPPORTED},
 };
 
 bool script_is_wrong(const struct script_inside *in)
