@@ -146,7 +146,14 @@ static bool assigns(const struct run_case *c, uint32_t value)
 static bool defers(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return says(c, "\ndeferred\n") || says(c, "! deferred-");
+    return says(c, "\ndeferred\n") || says(c, "! deferred-") ||
+           says(c, "! shard-values");
+}
+
+static bool sends_initial(const struct run_case *c, uint32_t value)
+{
+    (void)value;
+    return says(c, "\nrank0\n");
 }
 
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
@@ -419,9 +426,13 @@ const struct claim known_claims[] = {
              "`error.assign-range`",
      .asked_by = assigns},
     {"deferred", CLAIM_ENGINE,
-     .text = "scripts of models that begin without values; `deferred.*`, "
-             "`error.deferred`",
+     .text = "scripts of models that begin without values, and of ranks that "
+             "do not agree who has some; `deferred.*`, `error.deferred`, "
+             "`error.values-disagree`",
      .asked_by = defers},
+    {"rank0-initial", CLAIM_ENGINE,
+     .text = "scripts in which rank 0 alone has initial values; `rank0.*`",
+     .asked_by = sends_initial},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

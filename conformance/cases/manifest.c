@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 995;
+const uint32_t manifest_count = 1003;
 const char manifest_sha256[] =
-    "74f313f42fc2f0d95ef6483b8ea49f245b56c3d01f5632c67fb4329ed081d6c6";
+    "879a153c7cf7ebaa883f4f3f12acaa9d4817ce4dbc563959a68208180c1a195e";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -566,6 +566,28 @@ static void another_buffer(struct driver *x, struct offer *o)
     }
 }
 
+/* Who plays all ranks has them in any case. */
+static void give_values(struct driver *x, struct offer *o, bool has)
+{
+    o->model.initial = has || x->serial ? x->model->initial : NULL;
+    o->option = "initial";
+}
+
+static void values_of_last(struct driver *x, struct offer *o)
+{
+    give_values(x, o, x->env.rank == x->env.world - 1);
+}
+
+/* All but the last rank have initial values; of two ranks the second one. */
+static void another_values(struct driver *x, struct offer *o)
+{
+    if (x->env.world == 2) {
+        values_of_last(x, o);
+    } else {
+        give_values(x, o, x->env.rank != x->env.world - 1);
+    }
+}
+
 static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_UNKNOWN_LAYOUT] = unknown_layout,
     [SCRIPT_CALL_UNKNOWN_OPTIMIZER] = unknown_optimizer,
@@ -621,6 +643,8 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_OFFLOAD_NO_HOST] = offload_no_host,
     [SCRIPT_CALL_OFFLOAD_OF_UNIT_NO_HOST] = offload_of_unit_no_host,
     [SCRIPT_CALL_TIED_TO_IGNORED] = tied_to_ignored,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES] = another_values,
+    [SCRIPT_CALL_LAST_RANK_HAS_VALUES] = values_of_last,
 };
 
 /* ---- The offer ---------------------------------------------------------- */

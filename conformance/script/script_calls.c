@@ -241,6 +241,11 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_DEFERRED_SAVE] = {"deferred-save", SCRIPT_EMPTY},
     [SCRIPT_CALL_DEFERRED_UNSHARD_ALL] = {"deferred-unshard-all", SCRIPT_EMPTY},
     [SCRIPT_CALL_DEFERRED_PIECES] = {"deferred-pieces", SCRIPT_EMPTY},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES] = {"shard-values", SCRIPT_UNTRAINED,
+                                              SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_LAST_RANK_HAS_VALUES] = {"shard-values-of-last",
+                                          SCRIPT_UNTRAINED,
+                                          SCRIPT_IS_A_MISMATCH},
 };
 
 bool script_is_wrong(const struct script_inside *in)

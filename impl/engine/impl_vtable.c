@@ -53,6 +53,7 @@ static const char *const claims[] = {
     "step-in-backward",
     "assign",
     "deferred",
+    "rank0-initial",
     "save-full",
     "save-sharded",
     "save-local",

@@ -354,6 +354,8 @@ struct fsdp_engine {
      *   assign                         `assign`
      *   deferred                       models without initial values (model.h);
      *                                  with assign
+     *   rank0-initial                  initial values on rank 0 alone
+     *                                  (model.h); with deferred
      *   offload                        shards, gradients and states on
      *                                  env->host; without it that is refused
      *   save-full, save-sharded, save-local, load
