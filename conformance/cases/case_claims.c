@@ -428,7 +428,8 @@ const struct claim known_claims[] = {
     {"deferred", CLAIM_ENGINE,
      .text = "scripts of models that begin without values, and of ranks that "
              "do not agree who has some; `deferred.*`, `error.deferred`, "
-             "`error.values-disagree`",
+             "`error.values-disagree`; without it `shard` must refuse a model "
+             "without values (`error.unclaimed`)",
      .asked_by = defers},
     {"rank0-initial", CLAIM_ENGINE,
      .text = "scripts in which rank 0 alone has initial values; `rank0.*`",

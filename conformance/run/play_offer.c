@@ -494,9 +494,13 @@ static void another_ignored(struct driver *x, struct offer *o)
     }
 }
 
-/* An engine that was built before there were units of parameters reads none. */
-static bool reads_units(const struct driver *x, uint32_t call)
+/* An engine that was built before there were units of parameters reads none,
+ * and one from before `assign` calls an `initial` that is NULL. */
+static bool reads_it(const struct driver *x, uint32_t call)
 {
+    if (call == SCRIPT_CALL_UNCLAIMED_DEFERRED) {
+        return x->engine.size > offsetof(struct fsdp_engine, assign);
+    }
     return x->engine.size > offsetof(struct fsdp_engine, reshard) ||
            (call != SCRIPT_CALL_UNCLAIMED_PARAMETER_UNITS &&
             call != SCRIPT_CALL_UNCLAIMED_IGNORED &&
@@ -570,12 +574,17 @@ static void another_buffer(struct driver *x, struct offer *o)
 static void give_values(struct driver *x, struct offer *o, bool has)
 {
     o->model.initial = has || x->serial ? x->model->initial : NULL;
-    o->option = "initial";
+}
+
+static void unclaimed_deferred(struct driver *x, struct offer *o)
+{
+    give_values(x, o, false);
 }
 
 static void values_of_last(struct driver *x, struct offer *o)
 {
     give_values(x, o, x->env.rank == x->env.world - 1);
+    o->option = "initial";
 }
 
 /* All but the last rank have initial values; of two ranks the second one. */
@@ -585,6 +594,7 @@ static void another_values(struct driver *x, struct offer *o)
         values_of_last(x, o);
     } else {
         give_values(x, o, x->env.rank != x->env.world - 1);
+        o->option = "initial";
     }
 }
 
@@ -645,6 +655,7 @@ static void (*const offers[SCRIPT_N_CALLS])(struct driver *, struct offer *) = {
     [SCRIPT_CALL_TIED_TO_IGNORED] = tied_to_ignored,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES] = another_values,
     [SCRIPT_CALL_LAST_RANK_HAS_VALUES] = values_of_last,
+    [SCRIPT_CALL_UNCLAIMED_DEFERRED] = unclaimed_deferred,
 };
 
 /* ---- The offer ---------------------------------------------------------- */
@@ -802,7 +813,7 @@ int play_offer(struct driver *x, uint32_t call)
         status = FSDP_OK; /* there is nothing to ask */
     } else if (is_too_old(x, call)) {
         status = refuse_for(x, call);
-    } else if (!reads_units(x, call)) {
+    } else if (!reads_it(x, call)) {
         status = add_unread(x, script_calls[call].name);
     } else if (o.flags && o.alias && o.shape && o.n_dims && o.dtype &&
                o.of_module && o.of_parameter && o.unit_of && o.of_unit &&

@@ -246,6 +246,8 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_LAST_RANK_HAS_VALUES] = {"shard-values-of-last",
                                           SCRIPT_UNTRAINED,
                                           SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_UNCLAIMED_DEFERRED] = {"unclaimed-deferred", SCRIPT_UNTRAINED,
+                                        SCRIPT_IS_UNSUPPORTED, "deferred"},
 };
 
 bool script_is_wrong(const struct script_inside *in)
