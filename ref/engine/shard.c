@@ -96,14 +96,14 @@ static int know_model(struct fsdp_sharded *s, const struct fsdp_model *model)
 {
     const size_t bytes = model->n_parameters * sizeof(*s->flags);
 
+    ref_read(&s->known, sizeof(s->known), model, model->size);
+    s->model = &s->known;
     s->flags = malloc(bytes + 1);
     if (!s->flags) {
         return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard", "out of memory");
     }
     memcpy(s->flags, model->parameter_flags, bytes);
-    ref_read(&s->known, sizeof(s->known), model, model->size);
     s->known.parameter_flags = s->flags;
-    s->model = &s->known;
     return FSDP_OK;
 }
 
