@@ -341,9 +341,14 @@ const struct claim known_claims[] = {
              "`error.assign-range`",
      .says = {"\nassign ", "! assign-"}},
     {"deferred", CLAIM_ENGINE,
-     .text = "scripts of models that begin without values; `deferred.*`, "
-             "`error.deferred`",
-     .says = {"\ndeferred\n", "! deferred-"}},
+     .text = "scripts of models that begin without values, and of ranks that "
+             "do not agree who has some; `deferred.*`, `error.deferred`, "
+             "`error.values-disagree`; without it `shard` must refuse a model "
+             "without values (`error.unclaimed`)",
+     .says = {"\ndeferred\n", "! deferred-", "! shard-values"}},
+    {"rank0-initial", CLAIM_ENGINE,
+     .text = "scripts in which rank 0 alone has initial values; `rank0.*`",
+     .says = {"\nrank0\n"}},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

@@ -178,6 +178,7 @@ enum held {
     HELD_INITIAL,
     HELD_TRAINED, /* another checkpoint was loaded */
     HELD_ASSIGNED,
+    HELD_SENT, /* by rank 0, which alone had it */
     N_HELD
 };
 
@@ -211,6 +212,7 @@ static struct scene *make_scene(uint32_t i, enum held held)
     testing.then = NULL;
     testing.first = NULL;
     testing.before = NULL;
+    testing.rank0_has = false;
     testing.armed = arm;
     (void)strcpy(s->directory, "/tmp/checkpoint_replace_test.XXXXXX");
     (void)strcpy(s->other, "/tmp/checkpoint_replace_test.XXXXXX");
@@ -221,6 +223,7 @@ static struct scene *make_scene(uint32_t i, enum held held)
     s->to = (struct arrangement){
         .engine = engine(i), .ranks = 2, .wrap = CASE_WRAP_LAYER};
     testing.before = held == HELD_ASSIGNED ? assign : NULL;
+    testing.rank0_has = held == HELD_SENT;
     if (held == HELD_TRAINED) {
         testing_write(&s->to, "odd", s->other, &s->held);
         testing.first = s->other;
@@ -239,6 +242,7 @@ static void end_scene(struct scene *s)
     testing.then = NULL;
     testing.first = NULL;
     testing.before = NULL;
+    testing.rank0_has = false;
     shown_release(&s->saved);
     shown_release(&s->held);
     folder_erase(s->directory);

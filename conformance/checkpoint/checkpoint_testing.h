@@ -52,6 +52,7 @@ struct testing {
     /* What is done once a model has been sharded; NULL: nothing. */
     int (*before)(const struct fsdp_engine *engine,
                   struct fsdp_sharded *sharded);
+    bool rank0_has; /* the initial values, and no other rank */
     /* What is done after a load that was refused; its status is the answer. */
     int (*then)(const struct fsdp_engine *engine, struct fsdp_env *env,
                 struct fsdp_sharded *sharded, const char *directory);
@@ -217,14 +218,18 @@ struct loader {
 static inline int load_with(const struct loader *l, struct fsdp_env *env)
 {
     struct fsdp_sharded *sharded = NULL;
+    struct fsdp_model model = l->model->model->model;
     struct fsdp_options o;
     int status;
     int shown;
 
     case_options(l->c, &o);
     o.optimizer = l->optimizer;
-    status = l->engine->shard(env, &l->model->model->model,
-                              &l->model->units.units, &o, &sharded);
+    if (testing.rank0_has && env->rank > 0) {
+        model.initial = NULL;
+    }
+    status =
+        l->engine->shard(env, &model, &l->model->units.units, &o, &sharded);
     if (status == FSDP_OK && testing.before) {
         status = testing.before(l->engine, sharded);
     }

@@ -286,6 +286,7 @@ foreach(name plan_bytes_test plan_model_test plan_time_test
         WITH ${here}/judge/oracle/expect_testing.c)
 endforeach()
 unit(conformance/tools/plan/plan_memory_test.c LINK fsdp-plan TIMEOUT 600)
+unit(conformance/tools/plan/plan_larger_test.c LINK fsdp-plan TIMEOUT 300)
 foreach(name edivisive_test results_test track_judge_test track_page_test)
     unit(conformance/tools/track/${name}.c LINK fsdp-track)
 endforeach()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * deferred_mutants.c - engines that go on without values, lose those that they
- * were given, or hold a whole model to take them.
+ * were given or sent, or hold a whole model to take them.
  */
 #include "mutants/mutant_kit.h"
 
@@ -71,22 +71,82 @@ static int cleared_at_first(struct fsdp_sharded *s, uint32_t point,
 
 /* ---- Whole --------------------------------------------------------------- */
 
-static int whole(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
-                 const void *host)
+static int take_whole(void **all)
 {
     const struct fsdp_device *d = mutant_real.device;
     uint64_t bytes = 0;
-    void *all;
 
     for (uint32_t q = 0; q < mutant_real.model->n_parameters; q++) {
         bytes += fsdp_numel(mutant_real.model, q) * sizeof(float);
     }
-    FSDP_TRY(d->alloc(d->self, bytes, &all));
-    d->live(d->self, NULL, FSDP_PARAM_FULL, 0, all, bytes);
-    FSDP_TRY(mutant_real.engine.assign(s, p, first, n, host));
+    FSDP_TRY(d->alloc(d->self, bytes, all));
+    d->live(d->self, NULL, FSDP_PARAM_FULL, 0, *all, bytes);
+    return FSDP_OK;
+}
+
+static void drop_whole(void *all)
+{
+    const struct fsdp_device *d = mutant_real.device;
+
     d->dead(d->self, NULL, all);
     d->free(d->self, all);
+}
+
+static int whole(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
+                 const void *host)
+{
+    void *all;
+
+    FSDP_TRY(take_whole(&all));
+    FSDP_TRY(mutant_real.engine.assign(s, p, first, n, host));
+    drop_whole(all);
     return FSDP_OK;
+}
+
+/* ---- Sent ---------------------------------------------------------------- */
+
+static int whole_sent(void *self, struct fsdp_stream *stream,
+                      const struct fsdp_collective *c)
+{
+    void *all;
+
+    (void)self;
+    if (c->kind != FSDP_BROADCAST) {
+        return mutant_communicate(stream, c);
+    }
+    FSDP_TRY(take_whole(&all));
+    FSDP_TRY(mutant_communicate(stream, c));
+    drop_whole(all);
+    return FSDP_OK;
+}
+
+/* What is broadcast reaches nobody but its root. */
+static int not_received(void *self, struct fsdp_stream *stream,
+                        const struct fsdp_collective *c)
+{
+    const float zero = 0.0f;
+
+    (void)self;
+    FSDP_TRY(mutant_communicate(stream, c));
+    if (c->kind != FSDP_BROADCAST || mutant_real.rank == 0) {
+        return FSDP_OK;
+    }
+    for (uint64_t i = 0; i < c->n; i++) {
+        FSDP_TRY(mutant_put(stream, &zero, 1, (float *)c->out + i));
+    }
+    return FSDP_OK;
+}
+
+static int shards_anyway(const struct fsdp_env *env,
+                         const struct fsdp_model *model,
+                         const struct fsdp_units *units,
+                         const struct fsdp_options *options,
+                         struct fsdp_sharded **out)
+{
+    const int status =
+        mutant_real.engine.shard(env, model, units, options, out);
+
+    return status == FSDP_ERR_MISMATCH ? FSDP_OK : status;
 }
 
 /* ---- Which cases show it ------------------------------------------------- */
@@ -100,6 +160,21 @@ static bool is_deferred(const struct run_case *c)
 static bool only_fills(const struct run_case *c)
 {
     return strcmp(c->script, "deferred-fill") == 0;
+}
+
+static bool is_rank0(const struct run_case *c)
+{
+    return strcmp(c->script, "rank0") == 0 && c->ranks == 2;
+}
+
+static bool only_sends(const struct run_case *c)
+{
+    return strcmp(c->script, "rank0-fill") == 0;
+}
+
+static bool disagrees(const struct run_case *c)
+{
+    return strcmp(c->script, "values-disagree") == 0;
 }
 
 const struct mutant deferred_mutants[] = {
@@ -123,6 +198,12 @@ const struct mutant deferred_mutants[] = {
      .shows = {.in = is_deferred},
      .calls.at = cleared_at_first,
      .forget = forget},
+    {.name = "deferred-unclaimed",
+     .text = "a model without values is taken, and its claim is not made",
+     .evidence = "a claim that was forgotten",
+     .kills = "error.unclaimed",
+     .shows = {.in = mutant_bad_options},
+     .drops = "deferred rank0-initial"},
     {.name = "deferred-whole",
      .text = "the whole model is unsharded while it is given values",
      .evidence = "a full state dict that every rank loads",
@@ -135,5 +216,29 @@ const struct mutant deferred_mutants[] = {
      .kills = "deferred.named",
      .shows = {.in = is_deferred},
      .initial = zeros},
+    {.name = "rank0-not-received",
+     .text = "what rank 0 sends of its values no other rank takes",
+     .evidence = "sync_module_states of a copy",
+     .kills = "rank0.same-values",
+     .shows = {.in = is_rank0},
+     .comm.run = not_received},
+    {.name = "rank0-sent-twice",
+     .text = "rank 0's values are sent twice",
+     .evidence = "a broadcast of each name of what is shared",
+     .kills = "rank0.sent-once",
+     .shows = {.in = is_rank0},
+     .fault = {MUTANT_REPEATS_COLLECTIVE, FSDP_BROADCAST}},
+    {.name = "rank0-whole",
+     .text = "the whole model is unsharded while rank 0 sends its values",
+     .evidence = "a module that every rank materializes, then broadcasts into",
+     .kills = "rank0.peak",
+     .shows = {.in = only_sends},
+     .comm.run = whole_sent},
+    {.name = "values-disagree-unseen",
+     .text = "ranks that do not agree on who has initial values shard",
+     .evidence = "a check of rank 0 alone",
+     .kills = "error.values-disagree",
+     .shows = {.in = disagrees},
+     .calls.shard = shards_anyway},
     {0},
 };

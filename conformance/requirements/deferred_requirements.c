@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deferred_requirements.c - models that begin without values: nothing is done
- * with them before all are there, and giving them takes no room. What they
- * train like is script_requirements.c's to ask.
+ * deferred_requirements.c - models that begin without values, or with those
+ * that rank 0 has: nothing is done with them before all are there, and giving
+ * or sending them takes no room. What they train like is
+ * script_requirements.c's to ask.
  */
 #include "requirements/families.h"
 #include "requirements/script_action.h"
 
 #include "judge/compare/compare_checks.h"
 
-/* ---- deferred.peak ------------------------------------------------------- */
+/* ---- deferred.peak, rank0.peak ------------------------------------------- */
 
 static bool computes(uint32_t verb)
 {
@@ -26,7 +27,17 @@ static bool only_fills(const struct expect *e)
             return false;
         }
     }
-    return case_is_script(e->c) && e->script.deferred;
+    return case_is_script(e->c);
+}
+
+static bool only_assigns(const struct expect *e)
+{
+    return only_fills(e) && e->script.deferred;
+}
+
+static bool only_sends(const struct expect *e)
+{
+    return only_fills(e) && e->script.rank0;
 }
 
 static uint64_t most(const struct expect *e)
@@ -59,7 +70,70 @@ static bool peak_spoil(const struct expect *e, struct record_rank *rank)
     return true;
 }
 
+/* ---- rank0.sent-once ----------------------------------------------------- */
+
+static bool sends(const struct expect *e)
+{
+    return case_is_script(e->c) && e->script.rank0 && e->c->ranks > 1;
+}
+
+/* Of one unit or of several, one behind the other, padded or not. */
+static bool sent_by_rank(const struct expect *e, const struct record_rank *rank,
+                         uint32_t k, struct finding *f)
+{
+    const struct record_sequence *s =
+        compare_sequence(rank, rank->shard_sequence);
+    struct finding at = finding_at("shard", -1, -1, k);
+    uint64_t least = 0;
+    uint64_t most = 0;
+    uint64_t sent = 0;
+
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        least += e->unit[u].numel;
+        most += e->unit[u].padded;
+    }
+    for (uint32_t i = 0; s && i < s->n; i++) {
+        const struct record_collective *c = &s->c[i];
+
+        at.unit = c->unit == FSDP_NO_UNIT ? -1 : (int64_t)c->unit;
+        if (c->kind != FSDP_BROADCAST || c->dim != FSDP_DIM_WORLD ||
+            c->root != 0 || c->dtype != FSDP_DTYPE_F32) {
+            return finding_note(f, at,
+                                "collective %u of shard is no broadcast of "
+                                "rank 0's values to the world",
+                                i + 1);
+        }
+        sent += c->n;
+    }
+    at.unit = -1;
+    return (sent >= least && sent <= most) ||
+           finding_count(f, at, sent, most,
+                         "elements that are broadcast while sharding");
+}
+
+static bool sent_spoil(const struct expect *e, struct record_rank *rank)
+{
+    struct record_sequence *s = rank->shard_sequence < rank->n_sequences
+                                    ? &rank->sequence[rank->shard_sequence]
+                                    : NULL;
+
+    if (!s || s->n == 0) {
+        return false;
+    }
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        s->c[0].n += e->unit[u].padded;
+    }
+    return true;
+}
+
 /* ---- Calls that must be refused ------------------------------------------ */
+
+/* Of which ranks have values. */
+static bool disagrees(const struct expect *e)
+{
+    return script_action_asks(e, SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES) &&
+           script_action_asks(e, SCRIPT_CALL_LAST_RANK_HAS_VALUES);
+}
 
 static bool asks_pieces(const struct expect *e)
 {
@@ -94,7 +168,7 @@ const struct requirement deferred_requirements[] = {
      .level = LEVEL_MEMORY,
      .needs = "run.shows-every-step",
      .claim = "deferred",
-     .applies = only_fills,
+     .applies = only_assigns,
      .check = &check_each_rank,
      .rank = {peak_of_rank, peak_spoil}},
     {.id = "error.deferred",
@@ -110,5 +184,42 @@ const struct requirement deferred_requirements[] = {
      .answers = {{"deferred-begin", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
                  {"deferred-save", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
                  {"deferred-unshard-all", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* Who has none would wait for values, or begin with what was in memory. */
+    {.id = "error.values-disagree",
+     .text = "When some ranks have initial values and others have none, shard "
+             "answers MISMATCH on every rank, and the message names `initial`; "
+             "but for rank 0 alone.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "deferred",
+     .applies = disagrees,
+     .check = &check_answers_named,
+     .answers = {{"shard-values", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
+                 {"shard-values-of-last", FSDP_ERR_MISMATCH,
+                  FSDP_ERR_MISMATCH}}},
+    {.id = "rank0.peak",
+     .text = "While rank 0 sends its values no rank has more unsharded or "
+             "staged at once than the largest unit is.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_MEMORY,
+     .needs = "run.shows-every-step",
+     .claim = "rank0-initial",
+     .applies = only_sends,
+     .check = &check_each_rank,
+     .rank = {peak_of_rank, peak_spoil}},
+    {.id = "rank0.sent-once",
+     .text = "Values that rank 0 alone has are sent once: sharding broadcasts "
+             "them from there to the world, and communicates nothing else.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "run.shows-every-step",
+     .claim = "rank0-initial",
+     .applies = sends,
+     .check = &check_each_rank,
+     .rank = {sent_by_rank, sent_spoil}},
     {0},
 };

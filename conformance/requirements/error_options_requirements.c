@@ -200,8 +200,9 @@ const struct requirement error_options_requirements[] = {
      .text =
          "Dtypes that are none, dtypes that an engine does not claim, of "
          "all units or of one, and a frozen, a tied or an ignored "
-         "parameter, one with a unit of its own, a buffer, or offload, where "
-         "it does not claim that, are refused when sharding.",
+         "parameter, one with a unit of its own, a buffer, offload, or a model "
+         "without initial values, where it does not claim that, are refused "
+         "when sharding.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
@@ -223,6 +224,7 @@ const struct requirement error_options_requirements[] = {
           {"unclaimed-buffers", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unclaimed-offload", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unclaimed-offload-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
+          {"unclaimed-deferred", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unknown-buffer-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED}}},
     /* Its parameter would be nobody's, and nobody would know. */
     {.id = "error.parameter-units",

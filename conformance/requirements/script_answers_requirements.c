@@ -186,7 +186,8 @@ const struct requirement script_answers_requirements[] = {
               "error.reshard-in-window error.by-hand-arguments error.freeze "
               "error.freeze-arguments error.load-without-states "
               "error.step-in-backward error.assign-in-pass "
-              "error.assign-range deferred.named error.deferred",
+              "error.assign-range deferred.named error.deferred "
+              "error.values-disagree",
      .applies = is_refused,
      .holds = answers_hold,
      .spoil = answers_spoil},

@@ -218,7 +218,8 @@ static bool rest_spoil(const struct expect *e, struct record_rank *rank)
     return true;
 }
 
-/* What saves and loads needs room of its own, and so does what moves states. */
+/* What saves and loads needs room of its own, and so do what moves states, and
+ * values that rank 0 sends. */
 static bool is_measured(const struct expect *e)
 {
     for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
@@ -229,7 +230,7 @@ static bool is_measured(const struct expect *e)
             return false;
         }
     }
-    return is_strict(e);
+    return is_strict(e) && !e->script.rank0;
 }
 
 static bool peak_of_rank(const struct expect *e, const struct record_rank *rank,

@@ -110,6 +110,47 @@ static bool look_of_part(const struct expect *e, const struct record *r,
             as_baseline(e, r, part, RECORD_STATE1, f));
 }
 
+/* ---- rank0.same-values --------------------------------------------------- */
+
+/* In the first life: the look that follows sharding, and nothing but calls that
+ * are refused; n_events: there is none. */
+static uint32_t first_look(const struct expect *e)
+{
+    uint32_t i = 0;
+
+    while (i < e->n_events && e->event[i].action->verb == SCRIPT_WRONG) {
+        i++;
+    }
+    return i < e->n_events && e->event[i].action->verb == SCRIPT_LOOK
+               ? i
+               : e->n_events;
+}
+
+static bool looks_at_rank0(const struct expect *e)
+{
+    return is_script(e) && e->script.rank0 && first_look(e) < e->n_events;
+}
+
+static bool value_of_part(const struct expect *e, const struct record *r,
+                          const struct compare_part *part, struct finding *f)
+{
+    return as_baseline(e, r, part, RECORD_AFTER, f);
+}
+
+static bool rank0_holds(const struct expect *e, const struct record *r,
+                        struct finding *f)
+{
+    const uint32_t i = first_look(e);
+
+    return compare_parts(e, r, i, i + 1, value_of_part, f) ||
+           script_action_tell(e, i, f);
+}
+
+static bool rank0_spoil(const struct expect *e, struct record *r)
+{
+    return compare_spoil_stage(r, RECORD_AFTER, first_look(e));
+}
+
 static bool summons(uint32_t verb)
 {
     return verb == SCRIPT_SUMMON || verb == SCRIPT_UNSHARD ||
@@ -289,6 +330,17 @@ const struct requirement script_requirements[] = {
      .applies = trains_deferred,
      .holds = losses_hold,
      .spoil = losses_spoil},
+    {.id = "rank0.same-values",
+     .text = "With initial values on rank 0 alone every rank begins with them, "
+             "bit for bit.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_LAYOUT,
+     .needs = "run.shows-every-step",
+     .claim = "rank0-initial",
+     .applies = looks_at_rank0,
+     .holds = rank0_holds,
+     .spoil = rank0_spoil},
     {.id = "script.losses",
      .text = "The folded loss of each pass of a script equals the unsharded "
              "run's, bit for bit.",
@@ -296,7 +348,8 @@ const struct requirement script_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .general = true,
-     .needs = "run.shows-every-step script.values deferred.same-curve",
+     .needs = "run.shows-every-step script.values deferred.same-curve "
+              "rank0.same-values",
      .profile = PROFILE_BITS,
      .applies = is_script,
      .holds = losses_hold,
@@ -308,7 +361,7 @@ const struct requirement script_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .general = true,
-     .needs = "run.shows-every-step",
+     .needs = "run.shows-every-step rank0.same-values",
      .claim = "clip",
      .profile = PROFILE_BITS,
      .applies = clips,
@@ -327,7 +380,7 @@ const struct requirement script_requirements[] = {
               "thaw.starts thaw.stepped thaw.frozen-keeps thaw.loaded "
               "thaw.others-stay mixed.overflow "
               "step-in-backward.same-bits assign.own-part "
-              "assign.states-stay deferred.same-curve",
+              "assign.states-stay deferred.same-curve rank0.same-values",
      .profile = PROFILE_BITS,
      .applies = looks,
      .holds = values_hold,

@@ -73,10 +73,18 @@ static int initial_buffer(void *context, uint32_t b, uint64_t first, uint64_t n,
     return status;
 }
 
+/* Who plays all ranks has what any of them has. */
+static bool has_values(const struct driver *x)
+{
+    const struct script *s = x->d->script;
+
+    return x->serial || !(s->deferred || (s->rank0 && x->env.rank > 0));
+}
+
 void drive_tell_model(struct driver *x)
 {
     x->told = *x->model;
-    x->told.initial = x->d->script->deferred && !x->serial ? NULL : initial;
+    x->told.initial = has_values(x) ? initial : NULL;
     x->told.initial_buffer = x->model->initial_buffer ? initial_buffer : NULL;
     x->told.context = x;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offer_disagree.c - rank 0 is told something else than the other ranks.
+ * offer_disagree.c - rank 0 is told something else than the other ranks, or has
+ * no initial values, as all or some of them.
  */
 #include "run/offer.h"
 
@@ -120,6 +121,34 @@ static void another_buffer(struct driver *x, struct offer *o)
     }
 }
 
+/* Who plays all ranks has them in any case. */
+static void give_values(struct driver *x, struct offer *o, bool has)
+{
+    o->model.initial = has || x->serial ? x->model->initial : NULL;
+}
+
+static void no_values(struct driver *x, struct offer *o)
+{
+    give_values(x, o, false);
+}
+
+static void values_of_last(struct driver *x, struct offer *o)
+{
+    give_values(x, o, x->env.rank == x->env.world - 1);
+    o->option = "initial";
+}
+
+/* All but the last rank have initial values; of two ranks the second one. */
+static void another_values(struct driver *x, struct offer *o)
+{
+    if (x->env.world == 2) {
+        values_of_last(x, o);
+    } else {
+        give_values(x, o, x->env.rank != x->env.world - 1);
+        o->option = "initial";
+    }
+}
+
 offer_change *const offer_disagree[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD] = another_fold,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_UNITS] = another_wrap,
@@ -129,4 +158,7 @@ offer_change *const offer_disagree[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_RANKS_DISAGREE_ON_IGNORED] = another_ignored,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS] = another_factor,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS] = another_buffer,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES] = another_values,
+    [SCRIPT_CALL_LAST_RANK_HAS_VALUES] = values_of_last,
+    [SCRIPT_CALL_UNCLAIMED_DEFERRED] = no_values,
 };

@@ -126,9 +126,13 @@ static int refuse_for(struct driver *x, uint32_t call)
     return drive_answer(x, script_calls[call].name, FSDP_ERR_UNSUPPORTED);
 }
 
-/* An engine that was built before there were units of parameters reads none. */
-static bool reads_units(const struct driver *x, uint32_t call)
+/* An engine that was built before there were units of parameters reads none,
+ * and one from before `assign` calls an `initial` that is NULL. */
+static bool reads_it(const struct driver *x, uint32_t call)
 {
+    if (call == SCRIPT_CALL_UNCLAIMED_DEFERRED) {
+        return x->engine.size > offsetof(struct fsdp_engine, assign);
+    }
     return x->engine.size > offsetof(struct fsdp_engine, reshard) ||
            (call != SCRIPT_CALL_UNCLAIMED_PARAMETER_UNITS &&
             call != SCRIPT_CALL_UNCLAIMED_IGNORED &&
@@ -182,7 +186,7 @@ int play_offer(struct driver *x, uint32_t call)
         status = FSDP_OK; /* there is nothing to ask */
     } else if (is_too_old(x, call)) {
         status = refuse_for(x, call);
-    } else if (!reads_units(x, call)) {
+    } else if (!reads_it(x, call)) {
         status = add_unread(x, script_calls[call].name);
     } else if (o.flags && o.alias && o.shape && o.n_dims && o.dtype &&
                o.of_module && o.of_parameter && o.unit_of && o.of_unit &&

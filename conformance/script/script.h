@@ -210,7 +210,8 @@ struct script {
     struct run_case c; /* of the setting `case`; its scenario is TRAIN */
     struct script_numbers numbers;
     uint32_t groups; /* parameter groups, 1 to SCRIPT_MAX_GROUPS */
-    bool deferred;   /* lives begin without values */
+    bool deferred;   /* lives begin without values, */
+    bool rank0;      /* or with those that rank 0 has */
     uint32_t given;  /* slots (bits) that another world has saved before */
     uint32_t n_actions, n_inside, n_edits;
     struct script_action *action;
@@ -441,6 +442,9 @@ enum script_call {
     SCRIPT_CALL_DEFERRED_UNSHARD_ALL,
     SCRIPT_CALL_DEFERRED_PIECES,
     SCRIPT_CALL_UNKNOWN_BIT_OF_UNIT,
+    SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES,
+    SCRIPT_CALL_LAST_RANK_HAS_VALUES,
+    SCRIPT_CALL_UNCLAIMED_DEFERRED,
     SCRIPT_N_CALLS,
 };
 

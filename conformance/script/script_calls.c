@@ -244,6 +244,13 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_UNKNOWN_BIT_OF_UNIT] = {"unknown-offload-bit-of-unit",
                                          SCRIPT_UNTRAINED,
                                          SCRIPT_IS_UNSUPPORTED},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES] = {"shard-values", SCRIPT_UNTRAINED,
+                                              SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_LAST_RANK_HAS_VALUES] = {"shard-values-of-last",
+                                          SCRIPT_UNTRAINED,
+                                          SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_UNCLAIMED_DEFERRED] = {"unclaimed-deferred", SCRIPT_UNTRAINED,
+                                        SCRIPT_IS_UNSUPPORTED, "deferred"},
 };
 
 bool script_is_wrong(const struct script_inside *in)

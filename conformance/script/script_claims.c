@@ -78,6 +78,7 @@ static const char *claim_of_call(uint32_t call)
         {"deferred-save", "save-sharded"},
         {"deferred-unshard-all", "unshard-all"},
         {"deferred-", "deferred"},
+        {"shard-values", "deferred"},
         {"assign-", "assign"},
     };
 
@@ -234,6 +235,9 @@ const char *script_unclaimed(const struct script *s, const char *const *claims)
     }
     if (!claim && s->deferred) {
         claim = lacking("deferred", claims);
+    }
+    if (!claim && s->rank0) {
+        claim = lacking("rank0-initial", claims);
     }
     if (!claim && s->scale.said) {
         claim = lacking("loss-scale", claims);

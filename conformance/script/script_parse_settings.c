@@ -110,6 +110,11 @@ static int end_settings(struct reader *r)
                               "all groups, or one each: `groups N` says how "
                               "many there are");
     }
+    if (r->s->deferred && r->s->rank0) {
+        (void)snprintf(r->word, sizeof(r->word), "--");
+        return reader_fail(r, "values are on no rank (`deferred`), or on rank "
+                              "0 (`rank0`)");
+    }
     return FSDP_OK;
 }
 
@@ -160,8 +165,12 @@ static int take_setting(struct reader *r)
         r->s->deferred = true;
         return FSDP_OK;
     }
+    if (reader_accept(r, "rank0")) {
+        r->s->rank0 = true;
+        return FSDP_OK;
+    }
     return reader_fail(r, "settings are case, betas, eps, momentum, groups, "
-                          "scale, deferred and given; then comes --");
+                          "scale, deferred, rank0 and given; then comes --");
 }
 
 int parse_settings(struct reader *r)

@@ -42,7 +42,8 @@ static void test_canonical(void **state)
 {
     static const char all[] =
         "script 1\ncase " TREE "\nbetas 0.5 0.75,0.5,0.25\neps 1e-05\n"
-        "momentum 0.99,0,0.5\ngroups 3\nscale 2^-126 every 7\ngiven c\n--\n"
+        "momentum 0.99,0,0.5\ngroups 3\nscale 2^-126 every 7\n"
+        "rank0\ngiven c\n--\n"
         "pass 0.0\n"
         "pass 12.3 n at 0 sync off at 1/2 ! begin-twice until 5/8\n"
         "eval 1.0 until 3\n"
@@ -163,6 +164,7 @@ static const struct {
     {"script 1\nscale 2^127\n--\nzero\n", "a loss is scaled by"},
     {"script 1\nscale 2^-127\n--\nzero\n", "a loss is scaled by"},
     {"script 1\nscale 2^9 every 0\n--\nzero\n", "'0': `every N` steps"},
+    {"script 1\ndeferred\nrank0\n--\nzero\n", "'--': values are on no rank"},
     {"script 1\nscale 2^9 often\n--\nzero\n", "settings are a line each"},
     {HEAD "clip 1\n", "clip says"},
     {HEAD "sync maybe\n", "'maybe': sync is"},

@@ -259,6 +259,9 @@ static void add_settings(FILE *f, const struct script *s)
     if (s->deferred) {
         fprintf(f, "deferred\n");
     }
+    if (s->rank0) {
+        fprintf(f, "rank0\n");
+    }
     for (uint32_t k = 0; k < SCRIPT_MAX_SLOTS; k++) {
         if ((s->given >> k & 1) != 0) {
             fprintf(f, "given %c\n", 'a' + (int)k);

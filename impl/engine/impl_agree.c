@@ -116,10 +116,39 @@ static uint64_t hash_sequences(uint64_t h, const struct fsdp_model *model)
     return h;
 }
 
-int impl_agree(const struct fsdp_sharded *s)
+/* What each rank tells all others. */
+struct told {
+    uint64_t hash;
+    uint64_t has_values; /* `initial` is not NULL */
+};
+
+static int agree_on_values(struct fsdp_sharded *s, const struct told *all)
+{
+    uint32_t same = 1; /* ranks from 1 on that are as rank 1 is */
+
+    while (same < s->env->world && all[same].has_values == all[1].has_values) {
+        same++;
+    }
+    if (same < s->env->world) {
+        return impl_fail(s->env, FSDP_ERR_MISMATCH, "impl.shard",
+                         "initial is there on one of ranks 1 and %u alone",
+                         same);
+    }
+    if (s->env->world == 1 || all[0].has_values == all[1].has_values) {
+        return FSDP_OK;
+    }
+    s->rank0 = all[0].has_values;
+    return s->rank0
+               ? FSDP_OK
+               : impl_fail(s->env, FSDP_ERR_MISMATCH, "impl.shard",
+                           "initial is there on rank 1, and not on rank 0");
+}
+
+int impl_agree(struct fsdp_sharded *s)
 {
     const struct fsdp_env *env = s->env;
-    uint64_t *all = calloc(env->world, sizeof(*all));
+    struct told *all = calloc(env->world, sizeof(*all));
+    struct told told = {.has_values = s->model->initial != NULL};
     uint64_t mine;
     int status;
 
@@ -128,19 +157,22 @@ int impl_agree(const struct fsdp_sharded *s)
     mine = hash_parameters(mine, s);
     mine = hash_units(mine, s);
     mine = hash_buffers(mine, s->model);
-    mine = hash(mine, &s->deferred, sizeof(s->deferred));
     mine = hash_sequences(mine, s->model);
     if (!all) {
         return impl_out_of_memory(env);
     }
-    status = env->exchange(env->exchange_self, &mine, sizeof(mine), all);
+    told.hash = mine;
+    status = env->exchange(env->exchange_self, &told, sizeof(told), all);
     for (uint32_t r = 0; r < env->world && status == FSDP_OK; r++) {
-        if (all[r] != all[0]) {
+        if (all[r].hash != all[0].hash) {
             status = impl_fail(env, FSDP_ERR_MISMATCH, "impl.shard",
                                "rank %u shards another model, or with other "
                                "options or units, than rank 0",
                                r);
         }
+    }
+    if (status == FSDP_OK) {
+        status = agree_on_values(s, all);
     }
     free(all);
     return status;

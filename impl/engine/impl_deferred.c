@@ -13,7 +13,7 @@ enum {
 
 int impl_defer(struct fsdp_sharded *s)
 {
-    if (s->model->initial) {
+    if (s->model->initial || s->rank0) {
         return FSDP_OK;
     }
     s->deferred = true;

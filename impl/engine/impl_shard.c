@@ -116,23 +116,31 @@ static void close_streams(struct fsdp_sharded *s)
 }
 
 /* Slice by slice: no rank ever holds a whole model. */
-int impl_initialise(const struct fsdp_sharded *s)
+int impl_read_initial(const struct fsdp_sharded *s, uint32_t p, uint64_t first,
+                      uint64_t n, float *to)
 {
     const struct fsdp_device *d = s->env->device;
     float slice[SLICE];
 
+    for (uint64_t done = 0; done < n; done += SLICE) {
+        const uint64_t some = n - done < SLICE ? n - done : SLICE;
+
+        FSDP_TRY(
+            s->model->initial(s->model->context, p, first + done, some, slice));
+        FSDP_TRY(
+            d->copy(d->self, NULL, to + done, slice, some * sizeof(*slice)));
+    }
+    return FSDP_OK;
+}
+
+int impl_initialise(const struct fsdp_sharded *s)
+{
     for (uint32_t p = 0; s->model->initial && p < s->model->n_parameters; p++) {
         const struct impl_parameter *x = &s->parameter[p];
-        float *shard = s->unit[x->unit].shard;
-        uint64_t n;
 
-        for (uint64_t done = 0; done < x->n; done += n) {
-            float *to = shard + x->local + done;
-
-            n = x->n - done < SLICE ? x->n - done : SLICE;
-            FSDP_TRY(s->model->initial(s->model->context, p, x->first + done, n,
-                                       slice));
-            FSDP_TRY(d->copy(d->self, NULL, to, slice, n * sizeof(*slice)));
+        if (x->n > 0) {
+            FSDP_TRY(impl_read_initial(s, p, x->first, x->n,
+                                       s->unit[x->unit].shard + x->local));
         }
     }
     return FSDP_OK;
@@ -184,11 +192,11 @@ static int make(struct fsdp_sharded *s)
     }
     FSDP_TRY(impl_make_plans(s, &plan));
     impl_take_plans(s, plan);
-    FSDP_TRY(impl_defer(s));
     FSDP_TRY(impl_agree(s));
+    FSDP_TRY(impl_defer(s));
     FSDP_TRY(open_streams(s));
     FSDP_TRY(impl_slots_make(s));
-    FSDP_TRY(impl_initialise(s));
+    FSDP_TRY(s->rank0 ? impl_send_initial(s) : impl_initialise(s));
     return impl_make_buffers(s);
 }
 

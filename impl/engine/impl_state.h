@@ -273,7 +273,8 @@ struct fsdp_sharded {
 
     struct impl_early early;
     uint64_t steps; /* of the optimizer, of those that changed anything */
-    bool loaded;    /* or assigned: the values are not the initial ones */
+    bool loaded;    /* or assigned, or sent: not to be made here again */
+    bool rank0;     /* no other rank has the initial values */
     bool deferred;  /* some rank may lack values */
     bool torn;      /* a load failed half way: only another one helps */
     struct impl_checkpoints *checkpoints; /* from the first save or load on */
@@ -374,7 +375,7 @@ uint64_t impl_words(uint32_t dtype, uint64_t n);
 /* Element i of an array; NULL has none. */
 void *impl_element(const void *array, uint32_t dtype, uint64_t i);
 /* ---- impl_agree.c: every rank shards the same. Collective. ---- */
-int impl_agree(const struct fsdp_sharded *s);
+int impl_agree(struct fsdp_sharded *s);
 /* ---- impl_layout.c: sizes, offsets, own parts, spans ---- */
 int impl_lay_out(struct fsdp_sharded *s);
 /* Parameters are trained that were not, or the other way round: gradients,
@@ -574,6 +575,13 @@ void impl_take_plans(struct fsdp_sharded *s, struct impl_plan *plan);
 void impl_release_plans(const struct fsdp_sharded *s, struct impl_plan *plan);
 /* impl_shard.c: initial values, in what is there. */
 int impl_initialise(const struct fsdp_sharded *s);
+/* Elements [first, first + n) of parameter p, to the device. */
+int impl_read_initial(const struct fsdp_sharded *s, uint32_t p, uint64_t first,
+                      uint64_t n, float *to);
+
+/* ---- impl_rank0.c ---- */
+/* Rank 0's initial values, to all ranks. Collective. */
+int impl_send_initial(struct fsdp_sharded *s);
 int impl_pieces(struct fsdp_sharded *s,
                 void (*visit)(void *, const struct fsdp_piece *),
                 void *context);

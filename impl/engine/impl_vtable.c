@@ -54,6 +54,7 @@ static const char *const claims[] = {
     "assign",
     "deferred",
     "offload",
+    "rank0-initial",
     "save-full",
     "save-sharded",
     "save-local",

@@ -9,7 +9,7 @@
 
 int ref_defer(struct fsdp_sharded *s)
 {
-    if (s->model->initial) {
+    if (s->model->initial || s->rank0) {
         return FSDP_OK;
     }
     s->deferred = true;

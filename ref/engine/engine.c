@@ -339,6 +339,7 @@ static const char *const claims[] = {
     "offload",
     "assign",
     "deferred",
+    "rank0-initial",
     NULL,
 };
 

@@ -273,6 +273,22 @@ int ref_initialise(struct fsdp_sharded *s)
     return ref_fill_initial(s);
 }
 
+int ref_read_initial(struct fsdp_sharded *s, uint32_t p, uint64_t first,
+                     uint64_t n, float *to)
+{
+    const struct fsdp_device *d = s->env->device;
+    float slice[1024];
+
+    for (uint64_t done = 0; done < n;) {
+        uint64_t some = least(n - done, 1024);
+        FSDP_TRY(
+            s->model->initial(s->model->context, p, first + done, some, slice));
+        FSDP_TRY(d->copy(d->self, NULL, to + done, slice, some * sizeof(*to)));
+        done += some;
+    }
+    return FSDP_OK;
+}
+
 int ref_fill_initial(struct fsdp_sharded *s)
 {
     const struct fsdp_device *d = s->env->device;
@@ -287,18 +303,14 @@ int ref_fill_initial(struct fsdp_sharded *s)
         }
     }
     FSDP_TRY(d->wait(d->self, NULL, s->env->compute, 0, "fill->copy"));
+    if (s->rank0) {
+        return ref_send_initial(s);
+    }
     for (uint32_t i = 0; s->model->initial && i < s->n_parts; i++) {
         const struct ref_part *part = &s->part[i];
-        float slice[1024];
-        for (uint64_t done = 0; done < part->n;) {
-            uint64_t n = least(part->n - done, 1024);
-            float *to = s->unit[s->parameter[part->parameter].unit].shard +
-                        part->local + done;
-            FSDP_TRY(s->model->initial(s->model->context, part->parameter,
-                                       part->first + done, n, slice));
-            FSDP_TRY(d->copy(d->self, NULL, to, slice, n * sizeof(*to)));
-            done += n;
-        }
+        FSDP_TRY(ref_read_initial(
+            s, part->parameter, part->first, part->n,
+            s->unit[s->parameter[part->parameter].unit].shard + part->local));
     }
     return FSDP_OK;
 }

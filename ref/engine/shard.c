@@ -18,13 +18,41 @@ static uint64_t hash(uint64_t h, const void *bytes, uint64_t n)
     return h;
 }
 
+/* What a rank tells the others when it shards. */
+struct told {
+    uint64_t hash; /* of all that they must agree on */
+    uint64_t has_values;
+};
+
+/* Initial values are on all ranks, on none, or on rank 0 alone. */
+static int find_values(struct fsdp_sharded *s, const struct told *all)
+{
+    uint32_t n = 0;
+
+    for (uint32_t r = 0; r < s->env->world; r++) {
+        n += all[r].has_values != 0;
+    }
+    s->rank0 = n == 1 && all[0].has_values != 0 && s->env->world > 1;
+    for (uint32_t r = 1; !s->rank0 && r < s->env->world; r++) {
+        if (all[r].has_values != all[0].has_values) {
+            return ref_fail(s->env, FSDP_ERR_MISMATCH, "ref.shard",
+                            "initial: rank %u has %s, and rank 0 has %s; all "
+                            "ranks have values, or none, or rank 0 alone",
+                            r, all[r].has_values ? "values" : "none",
+                            all[0].has_values ? "some" : "none");
+        }
+    }
+    return FSDP_OK;
+}
+
 /* All ranks must shard the same model in the same way: collectives of equal
  * size between ranks that disagree would mix parameters silently. */
-static int check_agreement(const struct fsdp_sharded *s)
+static int check_agreement(struct fsdp_sharded *s)
 {
     const struct fsdp_env *env = s->env;
     const struct fsdp_model *model = s->model;
-    uint64_t all[REF_MAX_RANKS];
+    struct told all[REF_MAX_RANKS];
+    struct told told = {.has_values = model->initial != NULL};
     uint64_t mine = 0xcbf29ce484222325u;
 
     mine = hash(mine, &s->options, sizeof(s->options));
@@ -44,23 +72,23 @@ static int check_agreement(const struct fsdp_sharded *s)
         mine = hash(mine, &s->parameter[p].frozen, sizeof(bool));
         mine = hash(mine, &s->parameter[p].numbers, sizeof(struct ref_numbers));
     }
-    mine = hash(mine, &(bool){model->initial != NULL}, sizeof(bool));
     for (uint32_t b = 0; b < model->n_buffers; b++) {
         mine = hash(mine, model->buffer_name[b], strlen(model->buffer_name[b]));
         mine = hash(mine, &model->buffer_numel[b], sizeof(uint64_t));
         mine = hash(mine, &model->buffer_dtype[b], sizeof(uint32_t));
         mine = hash(mine, &model->buffer_flags[b], sizeof(uint32_t));
     }
-    FSDP_TRY(env->exchange(env->exchange_self, &mine, sizeof(mine), all));
+    told.hash = mine;
+    FSDP_TRY(env->exchange(env->exchange_self, &told, sizeof(told), all));
     for (uint32_t r = 0; r < env->world; r++) {
-        if (all[r] != all[0]) {
+        if (all[r].hash != all[0].hash) {
             return ref_fail(env, FSDP_ERR_MISMATCH, "ref.shard",
                             "rank %u shards another model, or with other "
                             "options or units, than rank 0",
                             r);
         }
     }
-    return FSDP_OK;
+    return find_values(s, all);
 }
 
 /* The caller's flags say what is trained in the beginning. */
@@ -68,14 +96,14 @@ static int know_model(struct fsdp_sharded *s, const struct fsdp_model *model)
 {
     const size_t bytes = model->n_parameters * sizeof(*s->flags);
 
+    ref_read(&s->known, sizeof(s->known), model, model->size);
+    s->model = &s->known;
     s->flags = malloc(bytes + 1);
     if (!s->flags) {
         return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.shard", "out of memory");
     }
     memcpy(s->flags, model->parameter_flags, bytes);
-    ref_read(&s->known, sizeof(s->known), model, model->size);
     s->known.parameter_flags = s->flags;
-    s->model = &s->known;
     return FSDP_OK;
 }
 

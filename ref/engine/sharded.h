@@ -141,7 +141,9 @@ struct fsdp_sharded {
     float power[2];     /* products of the options' betas over all steps that
                          * changed anything */
     uint64_t steps;     /* how many these are */
-    bool loaded;        /* or assigned: the values are not the initial ones */
+    bool loaded;        /* or assigned, or sent by rank 0: this rank cannot
+                         * make the values again */
+    bool rank0;         /* no other rank has initial values */
     bool deferred;      /* some rank may lack values */
     bool torn;          /* a load failed half way: only another one helps */
     struct ref_early early;              /* a step that is made in a pass */
@@ -263,6 +265,12 @@ int ref_defer(struct fsdp_sharded *s);
 void ref_has_values(struct fsdp_sharded *s, uint32_t u, uint64_t first,
                     uint64_t n);
 int ref_check_filled(struct fsdp_sharded *s, const char *where, bool any_rank);
+
+/* layout.c: elements [first, first + n) of parameter p, to the device. */
+int ref_read_initial(struct fsdp_sharded *s, uint32_t p, uint64_t first,
+                     uint64_t n, float *to);
+/* rank0.c: rank 0's initial values, to all ranks. Collective. */
+int ref_send_initial(struct fsdp_sharded *s);
 
 /* assign.c */
 int ref_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,

@@ -353,7 +353,9 @@ struct fsdp_engine {
      *   step-in-backward               `set_step`
      *   assign                         `assign`
      *   deferred                       models without initial values (model.h);
-     *                                  with assign
+     *                                  with assign; without it they are refused
+     *   rank0-initial                  initial values on rank 0 alone
+     *                                  (model.h); with deferred
      *   offload                        shards, gradients and states on
      *                                  env->host; without it that is refused
      *   save-full, save-sharded, save-local, load

@@ -370,6 +370,10 @@ static inline int fsdp_check_plain(const struct fsdp_env *env,
         return fsdp_fail(env, FSDP_ERR_UNSUPPORTED, "shard",
                          "buffers are not claimed");
     }
+    if (!model->initial) {
+        return fsdp_fail(env, FSDP_ERR_UNSUPPORTED, "shard",
+                         "initial is NULL: deferred is not claimed");
+    }
     return FSDP_OK;
 }
 

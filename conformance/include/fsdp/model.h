@@ -151,7 +151,11 @@ struct fsdp_model {
      * values, and until each element was assigned or loaded BEGIN, pieces,
      * save_begin, unshard_all and unshard are INVALID: the message names the
      * first parameter that lacks some, on any rank, or, of pieces, which is
-     * local, on this one. On some ranks alone: MISMATCH.
+     * local, on this one. On rank 0 it may be given and on all others NULL,
+     * under the claim rank0-initial: shard sends each element once, by
+     * broadcasts of float32 over the world, and no rank has more of it staged
+     * than the largest unit is, padded. On other ranks alone: MISMATCH, on
+     * every rank, and the message says `initial`.
      */
     int (*initial)(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out);
