@@ -68,7 +68,7 @@ while read -r id _; do
     77) skipped=$((skipped + 1)) ;;
     *) red="$red $id" ;;
     esac
-done < <(sed -n 's/^\([a-z-]*\.[a-z.-]*\) .*/\1/p' all)
+done < <(sed -n 's/^\([a-z0-9-]*\.[a-z.-]*\) .*/\1/p' all)
 result 'one fault is one red' "$([ "$red" = ' reduce.scale' ] || echo "$red"
     [ "$skipped" -gt 5 ] || echo "$skipped skipped")"
 ends 'what is blocked' 77 report bad.jsonl --requirement step.sgd

@@ -23,7 +23,7 @@ result 'one requirement' "$(
 "$cts" explain '*' >all 2>err
 "$cts" list requirements --json >listed
 grep -o '"id": *"[^"]*"' listed | sed 's/.*"\(.*\)"/\1/' | sort >wanted
-sed -n 's/^\([a-z-]*\.[a-z.-]*\)  [MS].*/\1/p' all | sort >got
+sed -n 's/^\([a-z0-9-]*\.[a-z.-]*\)  [MS].*/\1/p' all | sort >got
 result 'each of them' "$(diff wanted got)"
 
 # Every mutant is named below each requirement that it is killed by.

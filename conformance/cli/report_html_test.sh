@@ -59,7 +59,7 @@ for name in right divide-twice both; do
     got=$(grep -c '<details class="case"' "$name.html")
     result "$name: cases" "$([ "$got" = "$cases" ] || echo "$got of $cases")"
     # What is asked has all that the program asks.
-    "$cts" list requirements | grep -oE '^[a-z-]+\.[a-z0-9.-]+' | sort >asked
+    "$cts" list requirements | grep -oE '^[a-z0-9-]+\.[a-z0-9.-]+' | sort >asked
     got=$(grep -oE 'id="r-[^"]*"' "$name.html" | sed 's/id="r-//; s/"//' |
         sort | comm -3 - asked)
     result "$name: what is asked" "$got"
