@@ -11,10 +11,6 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 
 try:
-    from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
-    from torch.distributed.checkpoint.optimizer import (
-        load_sharded_optimizer_state_dict,
-    )
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
     from torch.distributed.fsdp import (
@@ -28,6 +24,15 @@ try:
     from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 except ImportError as lacks:
     sys.exit(f"pytorch-fsdp1: PyTorch {torch.__version__}: {lacks}")
+
+try:
+    from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+    from torch.distributed.checkpoint.optimizer import (
+        load_sharded_optimizer_state_dict,
+    )
+    SAVED = ["save-full", "save-sharded", "save-local", "load"]
+except ImportError:  # an earlier release: nothing is claimed of saves
+    SAVED = []
 
 from adapter_checkpoint import by_parameter
 from adapter_memory import FULL, STAGING, owned_by_flat, states_of
@@ -222,8 +227,7 @@ class Fsdp1(Engine):
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
         "frozen", "thaw", "shared", "recompute", "scripts", *SCALED,
-        "save-full", "save-sharded", "save-local", "load",
-        *MEASURED,
+        *SAVED, *MEASURED,
     ]
 
     def open(self, life):

@@ -9,11 +9,6 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 
 try:
-    from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
-    from torch.distributed.checkpoint.state_dict import (
-        StateDictOptions, get_state_dict, set_model_state_dict,
-        set_optimizer_state_dict, set_state_dict,
-    )
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import (
         FSDPModule, MixedPrecisionPolicy, fully_shard,
@@ -24,6 +19,16 @@ try:
     )
 except ImportError as lacks:
     sys.exit(f"pytorch-fsdp2: PyTorch {torch.__version__}: {lacks}")
+
+try:
+    from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+    from torch.distributed.checkpoint.state_dict import (
+        StateDictOptions, get_state_dict, set_model_state_dict,
+        set_optimizer_state_dict, set_state_dict,
+    )
+    SAVED = ["save-sharded", "save-full", "load"]
+except ImportError:  # an earlier release: nothing is claimed of saves
+    SAVED = []
 
 from adapter_checkpoint import by_parameter
 from adapter_memory import (
@@ -180,7 +185,7 @@ class Fsdp2(Engine):
         "bf16", "fp16", "precision-bf16", "precision-bf16r", "precision-r16a",
         "precision-fp16", "precision-fp16r32", "precision-units",
         "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale",
-        "partial-replicas", "save-sharded", "save-full", "load",
+        "partial-replicas", *SAVED,
         *DIVIDED, *TURNED, *MEASURED,
     ]
 
