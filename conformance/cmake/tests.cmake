@@ -251,6 +251,15 @@ foreach(engine pytorch_fsdp2 pytorch_fsdp1 fairscale_fsdp)
         LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77)
 endforeach()
 
+# What others save, and others that save something else.
+foreach(engine pytorch_fsdp2 pytorch_fsdp1)
+    add_test(NAME results.saved.${engine}
+        COMMAND ${here}/tools/adapters/saved_test.sh $<TARGET_FILE:fsdp-cts>
+            ${engine})
+    set_tests_properties(results.saved.${engine} PROPERTIES
+        LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77)
+endforeach()
+
 add_test(NAME plan.pytorch
     COMMAND ${here}/tools/adapters/pytorch_describe_test.sh
         $<TARGET_FILE:fsdp-cts>)
@@ -499,7 +508,8 @@ add_test(NAME fixtures.schema COMMAND ${fixtures}/schema/schema_test
 foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
         deepspeed-zero3 pytorch-fsdp2-mixed pytorch-fsdp1-mixed
         pytorch-fsdp2-more pytorch-fsdp1-more fairscale-fsdp-more
-        deepspeed-zero3-more)
+        deepspeed-zero3-more pytorch-fsdp2-saved pytorch-fsdp2-through
+        pytorch-fsdp1-saved pytorch-fsdp1-through)
     add_test(NAME fixtures.records.${engine}
         COMMAND ${here}/tools/adapters/records_test.sh $<TARGET_FILE:fsdp-cts>
         ${fixtures}/records/${engine})

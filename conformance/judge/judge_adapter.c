@@ -64,6 +64,7 @@ const char *judge_adapter_evidence(const struct requirement *q)
     static const struct {
         const char *id, *claim;
     } row[] = {
+        {"memory.checkpoint-bound", "answers"},
         {"memory.", "live-bytes"},
         {"run.leaves-nothing", "live-bytes"},
         {"control.reshard", "live-bytes"},
@@ -81,6 +82,8 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"prefetch.", "streams"},
         {"run.process-kept", "process-state"},
         {"run.no-forbidden-call", "isolated"},
+        {"checkpoint.extra", "answers"},
+        {"checkpoint.canonical", "answers"},
         {"error.", "answers"},
         {"comm.no-private-channel", "process"},
         {"comm.nothing-exchanged", "answers"},

@@ -125,6 +125,48 @@ static int checkpoint_snapshot_late_wait(struct fsdp_sharded *s)
     return mutant_real.engine.save_wait(s);
 }
 
+static float negated(float x)
+{
+    return -x;
+}
+
+static void negate_piece(const struct fsdp_piece *piece)
+{
+    (void)mutant_each(NULL, (void *)piece->value, piece->n, negated);
+}
+
+/* What is written has the other sign; who loads it turns it back. */
+static int checkpoint_own_reader(struct fsdp_sharded *s,
+                                 const struct fsdp_save *save)
+{
+    int status;
+
+    FSDP_TRY(mutant_each_piece(s, negate_piece));
+    status = mutant_real.engine.save_begin(s, save);
+    FSDP_TRY(mutant_each_piece(s, negate_piece));
+    return status;
+}
+
+static int checkpoint_disturbs_step(struct fsdp_sharded *s,
+                                    const struct fsdp_save *save)
+{
+    int status = mutant_real.engine.save_begin(s, save);
+
+    saving = saving || status == FSDP_OK;
+    return status;
+}
+
+static int checkpoint_disturbs_step_wait(struct fsdp_sharded *s)
+{
+    saving = false;
+    return mutant_real.engine.save_wait(s);
+}
+
+static float other_while_saving(float x)
+{
+    return saving ? x * 1.5f : x;
+}
+
 const struct mutant checkpoint_save_mutants[] = {
     {.name = "checkpoint-dated",
      .text = "equal states are saved as different files",
@@ -132,6 +174,17 @@ const struct mutant checkpoint_save_mutants[] = {
      .kills = "checkpoint.canonical",
      .shows = {.in = mutant_resume},
      .calls.save_begin = checkpoint_dated,
+     .forget = save_forget},
+    /* Who writes the shards and who trains share a buffer. */
+    {.name = "checkpoint-disturbs-step",
+     .text = "what is gathered while a checkpoint is written is not what it "
+             "should be",
+     .evidence = "pytorch/pytorch#144657, the other way round",
+     .kills = "checkpoint.same-curve",
+     .shows = {.in = mutant_resume},
+     .calls.save_begin = checkpoint_disturbs_step,
+     .calls.save_wait = checkpoint_disturbs_step_wait,
+     .gathered = other_while_saving,
      .forget = save_forget},
     /* A save is taken whenever it is asked for, also in the middle of an
      * all-gather. */
@@ -150,6 +203,14 @@ const struct mutant checkpoint_save_mutants[] = {
      .kills = "checkpoint.extra",
      .shows = {.in = mutant_resume},
      .calls.save_begin = checkpoint_key_of_some},
+    /* Its own load does not notice. */
+    {.name = "checkpoint-own-reader",
+     .text = "what is saved can be read by its own load alone",
+     .evidence = "no report: a load that undoes what its save did",
+     .kills = "checkpoint.peer-values",
+     .shows = {.in = mutant_resume},
+     .loaded = negate_piece,
+     .calls.save_begin = checkpoint_own_reader},
     /* A save is a promise: what is written is what is there when it is waited
      * for. */
     {.name = "checkpoint-snapshot-late",

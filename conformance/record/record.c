@@ -19,7 +19,8 @@ const char *record_stage_name(uint32_t stage)
         "initial",     "unsharded",   "local-gradient", "reduced", "before",
         "after",       "state0",      "state1",         "final",   "summoned",
         "loaded",      "loaded0",     "loaded1",        "clipped", "buffer",
-        "buffer-seen", "buffer-left", "buffer-loaded"};
+        "buffer-seen", "buffer-left", "buffer-loaded",  "peer",    "peer0",
+        "peer1"};
 
     return stage < N_OF(name) ? name[stage] : NULL;
 }

@@ -61,7 +61,12 @@ enum record_stage {
     RECORD_BUFFER_SEEN = 15,
     RECORD_BUFFER_LEFT = 16,
     RECORD_BUFFER_LOADED = 17,
-    RECORD_N_STAGES = 18,
+    /* What a checkpoint has of a rank's pieces under the parameters' names, as
+     * another reader finds it; the step that follows the load. */
+    RECORD_PEER = 18,
+    RECORD_PEER0 = 19,
+    RECORD_PEER1 = 20,
+    RECORD_N_STAGES = 21,
 };
 const char *record_stage_name(uint32_t stage); /* "local-gradient" */
 

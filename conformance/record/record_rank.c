@@ -54,6 +54,11 @@ static void other_losses(const struct record_json *j, uint64_t *least,
     const struct run_case *const c = ((const struct rank_file *)j->context)->c;
     const uint64_t steps = steps_of(j);
 
+    if (case_resumes(c)) { /* of steps that were trained beside a save */
+        *least = 0;
+        *most = (steps - steps / 2) * c->microbatches;
+        return;
+    }
     so_many(j,
             c->scenario == CASE_EVAL    ? steps
             : c->scenario == CASE_AGAIN ? steps * c->microbatches

@@ -7,7 +7,9 @@
 #include "judge/compare/compare_checks.h"
 #include "judge/replay/replay.h"
 
+#include <fsdp/arith/bits.h>
 #include <math.h>
+#include <string.h>
 
 static bool shows_load(const struct expect *e)
 {
@@ -65,6 +67,86 @@ static bool moments_of_part(const struct expect *e, const struct record *r,
 }
 
 /*
+ * checkpoint.peer-values: a load that undoes what its save did wrong is right
+ * all the same, and nobody else can read what was saved.
+ */
+static bool peer_values_of_part(const struct expect *e, const struct record *r,
+                                const struct compare_part *part,
+                                struct finding *f)
+{
+    const bool trains = expect_is_trainable(e, part->parameter);
+    const uint32_t optimizer = e->c->optimizer;
+
+    return as_saved(e, r, part, RECORD_PEER, RECORD_AFTER, f) &&
+           (!trains || optimizer == FSDP_OPTIMIZER_SGD ||
+            as_saved(e, r, part, RECORD_PEER0, RECORD_STATE0, f)) &&
+           (!trains || optimizer != FSDP_OPTIMIZER_ADAMW ||
+            as_saved(e, r, part, RECORD_PEER1, RECORD_STATE1, f));
+}
+
+static bool has_peers(const struct record *r)
+{
+    bool has = false;
+
+    for (uint32_t k = 0; k < r->n_ranks; k++) {
+        for (uint32_t i = 0; i < r->rank[k].n_tensors; i++) {
+            has = has || r->rank[k].tensor[i].stage == RECORD_PEER;
+        }
+    }
+    return has;
+}
+
+/*
+ * checkpoint.same-curve: a save is no reason to train otherwise, neither while
+ * it is written nor behind the load. An adapter plays all of the steps twice.
+ */
+static bool saves(const struct expect *e)
+{
+    return e->c->scenario >= CASE_RESUME && e->c->scenario <= CASE_RESUME_LOCAL;
+}
+
+static bool same_curve_of_rank(const struct expect *e,
+                               const struct record_rank *rank, uint32_t k,
+                               struct finding *f)
+{
+    const uint32_t from = e->c->steps / 2 * e->c->microbatches;
+
+    if (!rank->other_loss || rank->n_other_losses == 0 || !rank->loss ||
+        rank->n_losses < from + rank->n_other_losses) {
+        return finding_count(f, finding_at("loss", -1, -1, k),
+                             rank->n_other_losses, e->c->microbatches,
+                             "losses of steps beside the save recorded");
+    }
+    for (uint32_t i = 0; i < rank->n_other_losses; i++) {
+        const float got = rank->loss[from + i];
+
+        if (fsdp_f32_bits(got) != fsdp_f32_bits(rank->other_loss[i])) {
+            return finding_bits(
+                f,
+                finding_at("loss", (from + i) / e->c->microbatches,
+                           (from + i) % e->c->microbatches, k),
+                got, rank->other_loss[i],
+                "differs from the same step without the load (want)");
+        }
+    }
+    return true;
+}
+
+static bool same_curve_spoil(const struct expect *e, struct record_rank *rank)
+{
+    uint32_t bits;
+
+    (void)e;
+    if (!rank->other_loss || rank->n_other_losses == 0) {
+        return false;
+    }
+    memcpy(&bits, &rank->other_loss[0], sizeof(bits));
+    bits ^= 1;
+    memcpy(&rank->other_loss[0], &bits, sizeof(bits));
+    return true;
+}
+
+/*
  * frozen.saved: the life that loads began with no values of what is frozen
  * (run/drive_told.c).
  */
@@ -106,11 +188,6 @@ static bool frozen_spoil(const struct expect *e, struct record *r)
     return false;
 }
 
-static bool saves(const struct expect *e)
-{
-    return e->c->scenario >= CASE_RESUME && e->c->scenario <= CASE_RESUME_LOCAL;
-}
-
 /* A script asks behind each load of what it has saved itself. */
 static bool asks_for_extra(const struct expect *e)
 {
@@ -149,6 +226,31 @@ const struct requirement checkpoint_requirements[] = {
      .applies = shows_load_of_states,
      .check = &check_each_part,
      .part = {moments_of_part, RECORD_LOADED0, STEPS_LOADED}},
+    {.id = "checkpoint.peer-values",
+     .text = "What a checkpoint has under the names of parameters, as another "
+             "reads it, is what they and their states were when the save "
+             "began, bit for bit.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "checkpoint.parameters checkpoint.moments",
+     .claim = "load",
+     .applies = shows_load,
+     .looked_at = has_peers,
+     .check = &check_each_part,
+     .part = {peer_values_of_part, RECORD_PEER, STEPS_LOADED}},
+    {.id = "checkpoint.same-curve",
+     .text = "Steps that were trained beside a save have the losses of the "
+             "same steps after a load, bit for bit.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "checkpoint.parameters checkpoint.moments",
+     .claim = "load",
+     .beside_training = true,
+     .applies = saves,
+     .check = &check_each_rank,
+     .rank = {same_curve_of_rank, same_curve_spoil}},
     {.id = "frozen.saved",
      .text = "A save has frozen parameters, too: a load gives them the bits "
              "that were saved, whatever the life before it began with.",

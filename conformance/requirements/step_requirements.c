@@ -333,7 +333,8 @@ const struct requirement step_requirements[] = {
      .since = "1.1",
      .must = 1,
      .level = LEVEL_STEP,
-     .needs = "step.every-element-changes step.weights-untouched",
+     .needs = "step.every-element-changes step.weights-untouched "
+              "checkpoint.moments",
      .profile = PROFILE_BOUND,
      .applies = compare_case_staged,
      .spoil = bound_spoil,

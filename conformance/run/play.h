@@ -43,6 +43,9 @@ bool play_can_save(const struct driver *x);
 int play_save(struct driver *x, const struct script_action *a);
 int play_wait(struct driver *x, const struct script_action *a);
 int play_load(struct driver *x, const struct script_action *a);
+/* What was loaded, as who knows the files finds it by name: where they are of
+ * the suite's own format, and not of its local form. */
+int play_look_into_save(struct driver *x, uint32_t step);
 /* Calls that must be refused; *status is what the engine answered. */
 int play_wrong_save(struct driver *x, int *status);
 int play_wrong_save_twice(struct driver *x, int *status);

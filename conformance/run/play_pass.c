@@ -271,6 +271,9 @@ static float *loss_of(struct driver *x, const struct script_action *a)
         x->out->n_other_losses = x->step + 1;
         return &x->out->other_loss[x->step];
     }
+    if (x->saving && !x->serial) { /* the same step is played again */
+        return &x->out->other_loss[x->out->n_other_losses++];
+    }
     x->out->n_losses = i + 1;
     return &x->out->loss[i];
 }

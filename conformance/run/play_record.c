@@ -267,5 +267,8 @@ int play_look(struct driver *x, const struct script_action *a)
         FSDP_TRY(x->engine.pieces(x->sharded, visit_piece, &v));
         FSDP_TRY(v.status);
     }
+    if (stage[1] == RECORD_LOADED && !x->serial) {
+        FSDP_TRY(play_look_into_save(x, step));
+    }
     return look_at_buffers(x, stage[1], step);
 }

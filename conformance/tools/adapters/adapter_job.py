@@ -5,6 +5,7 @@ A job is read, a record is written (docs/adapters.md, docs/formats.md).
 Nothing here knows an engine.
 """
 
+import copy
 import json
 import math
 import os
@@ -101,6 +102,15 @@ class Case:
             return self.__dict__["fields"][name]
         except KeyError as error:
             raise AttributeError(name) from error
+
+    def of_world(self, ranks):
+        """The same, of so many ranks that share all as one unit."""
+        other = copy.copy(self)
+        other.id = f"{self.id}-{ranks}"
+        other.fields = {**self.fields, "ranks": ranks, "replicas": 1,
+                        "strategy": "full-shard", "wrap": "whole"}
+        other.modules = [{**m, "unit": 0} for m in self.modules]
+        return other
 
     @property
     def precision(self):

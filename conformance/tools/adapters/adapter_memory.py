@@ -84,6 +84,9 @@ class Unmeasured:
     def engine(self):
         return contextlib.nullcontext()
 
+    def paused(self):
+        return contextlib.nullcontext()
+
     def sharded(self):
         pass
 
@@ -111,6 +114,7 @@ class Memory(TorchDispatchMode):
         self.owned = owned
         self.seen = {}  # a storage's address in C++ -> (Storage, reference)
         self.depth = 0  # of calls of the engine
+        self.pauses = False
         self.peak = [0] * KINDS
         self.peak_parameters = self.peak_engine = self.peak_storage = 0
         self.over = self.bad = self.allocated = 0
@@ -131,6 +135,8 @@ class Memory(TorchDispatchMode):
         def resized(storage, size):
             before = storage.size()
             self.resize(storage, size)
+            if self.pauses:
+                return
             self.saw(storage, self.kind())
             if size > before and self.depth:
                 self.allocated += 1
@@ -143,6 +149,8 @@ class Memory(TorchDispatchMode):
         if any(hasattr(t, "to_local") for t in types):  # a DTensor
             return NotImplemented  # its local operators come by themselves
         kwargs = kwargs or {}
+        if self.pauses:
+            return func(*args, **kwargs)
         for storage in storages((args, kwargs)):
             self.saw(storage, NOBODYS)
         made = func(*args, **kwargs)
@@ -171,6 +179,13 @@ class Memory(TorchDispatchMode):
     def gone(self, key, entry, _):
         if key in self.seen and self.seen[key][0] is entry:
             del self.seen[key]
+
+    @contextlib.contextmanager
+    def paused(self):
+        """What is made in here counts if somebody owns it later."""
+        self.pauses = True
+        yield
+        self.pauses = False
 
     @contextlib.contextmanager
     def engine(self):
@@ -235,6 +250,8 @@ class Memory(TorchDispatchMode):
             sum(total) - total[ACTIVATION] <= self.peak_engine
 
     def count(self):
+        if self.pauses:
+            return
         total, stored = self.settled(1, self.is_no_peak)
         engine = sum(total) - total[ACTIVATION]
         self.peak = [max(p) for p in zip(self.peak, total)]

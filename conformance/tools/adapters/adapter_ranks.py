@@ -16,32 +16,57 @@ import traceback
 import torch
 import torch.distributed as dist
 
+from adapter_checkpoint import FAULTS as CHECKPOINT_FAULTS
+from adapter_checkpoint import Resume
 from adapter_job import Case, RankRecord, read_json, write_case, write_text
 from adapter_look import watch_collectives
-from adapter_torch import Rank
+from adapter_torch import RESUMES, Rank
 
 SECONDS_A_CASE = 180
 INTERNAL = -11  # status of a rank that raised an exception
 FAULTS = ("no-average", "same-batch", "no-sync-ignored", "bf16-reduce",
-          "no-reshard", "stale-weight")
+          "no-reshard", "stale-weight", *CHECKPOINT_FAULTS)
 
 
-def rank_process(engine, case, rank, folder, store, device, fault):
-    began = time.monotonic()
+def begin_rank(engine, case, rank, scratch, device, fault):
+    """Its process is one of a world."""
     torch.set_num_threads(1)
+    if device == "cuda":
+        torch.cuda.set_device(rank % torch.cuda.device_count())
+        torch.backends.cuda.matmul.allow_tf32 = False
+    dist.init_process_group(
+        "nccl" if device == "cuda" else "gloo", rank=rank,
+        init_method=f"file://{os.path.join(scratch, f'store-{case.id}')}",
+        world_size=case.ranks)
+    life = Rank(engine, case, rank, device, fault)
+    engine.open(life)
+    return life
+
+
+def passing_process(engine, case, rank, scratch, device):
+    """Of the other world that a checkpoint goes through."""
+    status = 1
+    try:
+        life = begin_rank(engine, case.of_world(engine.through), rank, scratch,
+                          device, "")
+        life.built_as = case
+        Resume(life, scratch).pass_on()
+        status = 0
+    except Exception:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def rank_process(engine, case, rank, folder, scratch, device, fault):
+    began = time.monotonic()
     status, message, life = 0, "", None
     try:
-        if device == "cuda":
-            torch.cuda.set_device(rank % torch.cuda.device_count())
-            torch.backends.cuda.matmul.allow_tf32 = False
-        dist.init_process_group("nccl" if device == "cuda" else "gloo",
-                                init_method=f"file://{store}", rank=rank,
-                                world_size=case.ranks)
-        life = Rank(engine, case, rank, device, fault)
-        engine.open(life)
+        life = begin_rank(engine, case, rank, scratch, device, fault)
         engine.faults.get(fault, tuple)()
         watch_collectives(life.look)
-        life.live()
+        life.live(scratch)
     except Exception:  # whatever an engine raises is a record of it
         traceback.print_exc()
         status, message = INTERNAL, traceback.format_exc(limit=-1)[-180:]
@@ -82,17 +107,20 @@ def run_case(engine, case, records, device, fault):
     os.makedirs(folder, exist_ok=True)
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as scratch:
-        store = os.path.join(scratch, "store")
+        others = [context.Process(target=passing_process,
+                                  args=(engine, case, r, scratch, device))
+                  for r in range(engine.through)
+                  if case.scenario in RESUMES]
         ranks = [context.Process(target=rank_process,
-                                 args=(engine, case, r, folder, store, device,
-                                       fault))
+                                 args=(engine, case, r, folder, scratch,
+                                       device, fault))
                  for r in range(case.ranks)]
-        for r in ranks:
+        for r in ranks + others:
             r.start()
         until = time.monotonic() + SECONDS_A_CASE
         for r in ranks:
             r.join(max(0.0, until - time.monotonic()))
-        for r in ranks:
+        for r in ranks + others:
             if r.is_alive():
                 r.kill()
                 r.join()
@@ -107,11 +135,16 @@ def main(engine):
         "--fault", action="append", default=[], metavar="FAULT[@CASE]",
         help="be wrong in this way, for a test of the suite; in that case "
         f"alone, or in all: {', '.join((*FAULTS, *engine.faults))}")
+    parser.add_argument(
+        "--through", type=int, default=0, metavar="RANKS",
+        help="a world of so many, with one unit, loads what is saved and saves "
+        "it again before it is loaded")
     engine.add_options(parser)
     parser.add_argument("verb", choices=("claims", "run"))
     parser.add_argument("job")
     a = parser.parse_args()
     engine.take_options(a)
+    engine.through = a.through
     faults = {case: fault for fault, _, case in
               (f.partition("@") for f in a.fault)}
     for fault in faults.values():

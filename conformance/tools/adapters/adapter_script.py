@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """adapter_script.py - scripts, as adapters play them.
 
-docs/formats.md has the grammar. What an adapter does not claim (saves, loads,
-calls that must be refused, what happens in the middle of a pass) never gets
-here.
+docs/formats.md has the grammar. What an adapter does not claim (calls that must
+be refused, what happens in the middle of a pass) never gets here.
 """
 
 import math
+import os
 from dataclasses import dataclass, field
+
+import torch.distributed as dist
 
 from adapter_models import STATES
 
@@ -28,6 +30,8 @@ class Action:
     number: int | str | None = None  # of a unit, or a parameter; or ALL
     knob: str = ""
     value: float = 0.0
+    slot: str = ""
+    form: str = ""
 
 
 @dataclass
@@ -101,6 +105,8 @@ def action_of(line, turn):
         return Action(verb, number=number_or_all(words[0]))
     if verb in ("unshard", "reshard"):
         return Action(verb, number=int(words[0]) if words else ALL)
+    if verb in ("save", "wait", "load"):
+        return Action(verb, slot=words[0], form=" ".join(words[1:]))
     if verb == "sync":
         return Action(verb, sync=words[0] == "on")
     if verb in ("zero", "look", "summon", "again"):
@@ -166,14 +172,36 @@ def edited(gradient, edits, rank, ranks, parameter, n_parameters):
     return out
 
 
+class Slot:
+    """Of a save."""
+
+    def __init__(self, life, exchange, a):
+        self.life, self.form = life, life.engine.form(a.form)
+        self.folder = os.path.join(exchange, f"slot-{a.slot}")
+
+    def save(self, scaler):
+        self.scale = scaler.state_dict() if scaler else None
+        self.end = self.form.begin(self.life, self.folder)
+
+    def wait(self):
+        self.end()
+        dist.barrier()
+
+    def load(self, scaler):
+        self.form.load(self.life, self.folder)
+        if scaler:
+            scaler.load_state_dict(self.scale)
+
+
 class ScriptedRun:
     """A script, action by action: each is a step of the record."""
 
-    def __init__(self, life):
-        self.life, self.engine = life, life.engine
+    def __init__(self, life, exchange):
+        self.life, self.engine, self.exchange = life, life.engine, exchange
         self.script = read_script(life.case.script_text)
         self.at = 0
         self.scaler = self.make_scaler()
+        self.slots = {}  # what was saved
 
     def play(self):
         life, record = self.life, self.life.record
@@ -286,5 +314,20 @@ class ScriptedRun:
         self.play_freeze(a, True)
 
     def play_again(self, a):
-        self.life.begin()
+        """What is loaded at once begins with nothing."""
+        following = self.script.actions[self.at + 1:self.at + 2]
+        self.life.begin(blank=[f.verb for f in following] == ["load"])
         self.set_numbers()
+
+    def play_save(self, a):
+        with self.life.aside():
+            self.slots[a.slot] = Slot(self.life, self.exchange, a)
+            self.slots[a.slot].save(self.scaler)
+
+    def play_wait(self, a):
+        with self.life.aside():
+            self.slots[a.slot].wait()
+
+    def play_load(self, a):
+        with self.life.aside():
+            self.slots[a.slot].load(self.scaler)

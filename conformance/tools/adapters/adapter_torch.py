@@ -9,9 +9,11 @@ and the command line in adapter_ranks.py, the models in adapter_models.py.
 
 import contextlib
 import gc
+import math
 
 import torch
 
+from adapter_checkpoint import Resume, names_of
 from adapter_job import RankRecord
 from adapter_look import Look, values_of
 from adapter_memory import Memory, Unmeasured
@@ -20,6 +22,7 @@ from adapter_models import (
 )
 from adapter_script import ScriptedRun
 
+RESUMES = ("resume", "resume-full", "resume-local")
 F32, BF16, F16 = torch.float32, torch.bfloat16, torch.float16
 
 # Parameters (and their gradients) and reductions of a precision, as the
@@ -44,6 +47,10 @@ class Engine:
 
     version = None  # PyTorch's
     faults = {}  # of its own: what makes it wrong
+
+    def form(self, kind):
+        """Its own, of an engine that claims load (adapter_checkpoint.py); of
+        the suite's it is sharded, full, full-rank0 or local."""
 
     def add_options(self, parser):
         """Of its own, of the command line."""
@@ -104,7 +111,7 @@ class Piece:
         values = self.whole
         if stage == "reduced":
             values = self.whole.grad
-        elif stage.startswith("state"):
+        elif stage[-1] in "01":  # state0, loaded1
             state = life.optimizer.state.get(self.whole, {})
             values = state.get(STATES[life.case.optimizer][int(stage[-1])])
             if values is None and life.scripted and self.whole.requires_grad:
@@ -117,6 +124,7 @@ class Rank:
 
     def __init__(self, engine, case, rank, device, fault):
         self.engine, self.case, self.rank = engine, case, rank
+        self.built_as = case  # whose modules it has
         self.device, self.fault = device, fault
         self.record = RankRecord(rank)
         self.groups = {}
@@ -165,6 +173,20 @@ class Rank:
         self.model.train()
         return loss.item()
 
+    @contextlib.contextmanager
+    def aside(self):
+        """What happens here is neither recorded nor measured."""
+        self.look.recording, self.look.inside = False, True
+        with self.memory.paused():
+            yield
+        self.look.inside = False
+
+    def bare_step(self, step):
+        for b in range(len(self.case.sync)):
+            self.microbatch(step, b)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
     def one_step(self, step):
         case = self.case
         self.look.recording = step < case.recorded_steps
@@ -195,9 +217,15 @@ class Rank:
             if unit is None or self.case.unit_of(p) == unit:
                 self.record.tensor("summoned", step, 0, p, 0, values_of(w))
 
-    def begin(self):
+    def begin(self, blank=False):
+        """Blank: what is not loaded then is no number."""
         self.end()  # of a life before
-        plain = Model(self.case, self.look).to(self.device)
+        plain = Model(self.built_as, self.look).to(self.device)
+        if self.built_as is not self.case:
+            plain.unit_modules = {0: plain}
+        for w in plain.parameters() if blank else ():
+            w.data.fill_(math.nan)
+        self.names = names_of(plain)
         with self.memory.engine():
             self.model = self.engine.shard(self, plain)
         self.optimizer = self.engine.optimizer(self)
@@ -223,10 +251,13 @@ class Rank:
             self.show("final", case.steps)
         record.end_sequence = record.mark()
 
-    def live(self):
+    def live(self, exchange):
+        """`exchange`: the folder in which checkpoints lie, and the like."""
         self.memory.begin(self.engine)
         if self.scripted:
-            ScriptedRun(self).play()
+            ScriptedRun(self, exchange).play()
+        elif self.case.scenario in RESUMES:
+            Resume(self, exchange).play()
         else:
             self.train()
             if self.case.scenario == "again":

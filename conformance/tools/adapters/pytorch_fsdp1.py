@@ -8,11 +8,16 @@ import weakref
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 
 try:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
-    from torch.distributed.fsdp import MixedPrecision, ShardingStrategy
+    from torch.distributed.fsdp import (
+        FullOptimStateDictConfig, FullStateDictConfig, LocalStateDictConfig,
+        MixedPrecision, ShardedOptimStateDictConfig, ShardedStateDictConfig,
+        ShardingStrategy, StateDictType,
+    )
     from torch.distributed.fsdp import _runtime_utils, _unshard_param_utils
     from torch.distributed.fsdp import fully_sharded_data_parallel
     from torch.distributed.fsdp._flat_param import FlatParamHandle
@@ -20,6 +25,16 @@ try:
 except ImportError as lacks:
     sys.exit(f"pytorch-fsdp1: PyTorch {torch.__version__}: {lacks}")
 
+try:
+    from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+    from torch.distributed.checkpoint.optimizer import (
+        load_sharded_optimizer_state_dict,
+    )
+    SAVED = ["save-full", "save-sharded", "save-local", "load"]
+except ImportError:  # an earlier release: nothing is claimed of saves
+    SAVED = []
+
+from adapter_checkpoint import by_parameter
 from adapter_memory import FULL, STAGING, owned_by_flat, states_of
 from adapter_ranks import main
 from adapter_torch import Engine, Piece, dtypes_of, pieces_of_flat
@@ -86,6 +101,111 @@ def reduced_in_place(reduce):
     return call
 
 
+class Full:
+    """FULL_STATE_DICT, and the optimizer's by FSDP.optim_state_dict: gathered
+    on all ranks, or on rank 0 alone, in host memory, whose optimizer's state is
+    scattered again by FSDP.scatter_full_optim_state_dict."""
+
+    def __init__(self, rank0):
+        self.rank0 = rank0
+        self.name = "full-rank0-offload" if rank0 else "full"
+
+    def typed(self, life, rank0):
+        both = {"offload_to_cpu": rank0, "rank0_only": rank0}
+        return Fsdp.state_dict_type(
+            life.model, StateDictType.FULL_STATE_DICT,
+            FullStateDictConfig(**both), FullOptimStateDictConfig(**both))
+
+    def begin(self, life, folder):
+        with self.typed(life, self.rank0):
+            state = (life.model.state_dict(),
+                     Fsdp.optim_state_dict(life.model, life.optimizer))
+        if life.rank == 0:
+            torch.save(state, folder)
+        return lambda: None
+
+    def load(self, life, folder):
+        model, optimizer = torch.load(folder, weights_only=False)
+        with self.typed(life, False):
+            life.model.load_state_dict(model)
+            if self.rank0:
+                state = Fsdp.scatter_full_optim_state_dict(
+                    optimizer if life.rank == 0 else None, life.model,
+                    optim=life.optimizer)
+            else:
+                state = Fsdp.optim_state_dict_to_load(
+                    life.model, life.optimizer, optimizer)
+        life.optimizer.load_state_dict(state)
+
+    def read(self, life, folder):
+        model, optimizer = torch.load(folder, weights_only=False)
+        return by_parameter(life, model, optimizer["state"])
+
+
+class Sharded:
+    """SHARDED_STATE_DICT, through torch.distributed.checkpoint."""
+
+    name = "sharded-dcp"
+
+    @staticmethod
+    def typed(life):
+        return Fsdp.state_dict_type(
+            life.model, StateDictType.SHARDED_STATE_DICT,
+            ShardedStateDictConfig(), ShardedOptimStateDictConfig())
+
+    def begin(self, life, folder):
+        with self.typed(life):
+            dcp.save({"model": life.model.state_dict(),
+                      "optimizer": Fsdp.optim_state_dict(
+                          life.model, life.optimizer)}, checkpoint_id=folder)
+        return lambda: None
+
+    def load(self, life, folder):
+        with self.typed(life):
+            state = {"model": life.model.state_dict()}
+            dcp.load(state, checkpoint_id=folder)
+            life.model.load_state_dict(state["model"])
+            optimizer = load_sharded_optimizer_state_dict(
+                state["model"], "optimizer", dcp.FileSystemReader(folder))
+            life.optimizer.load_state_dict(Fsdp.optim_state_dict_to_load(
+                life.model, life.optimizer, optimizer["optimizer"]))
+
+    def read(self, life, folder):
+        """Its own tool makes one file of it."""
+        whole = f"{folder}-whole-{life.rank}"
+        dcp_to_torch_save(folder, whole)
+        state = torch.load(whole, weights_only=False)
+        return by_parameter(life, state["model"], state["optimizer"]["state"])
+
+
+class Local:
+    """LOCAL_STATE_DICT: a file for each rank, of its shards as they are, and
+    of its optimizer's states of them."""
+
+    name = "local"
+
+    @staticmethod
+    def typed(life):
+        return Fsdp.state_dict_type(
+            life.model, StateDictType.LOCAL_STATE_DICT, LocalStateDictConfig())
+
+    def begin(self, life, folder):
+        with self.typed(life):
+            torch.save((life.model.state_dict(), life.optimizer.state_dict()),
+                       f"{folder}-{life.rank}")
+        return lambda: None
+
+    def load(self, life, folder):
+        with self.typed(life):
+            model, optimizer = torch.load(f"{folder}-{life.rank}",
+                                          weights_only=False)
+            life.model.load_state_dict(model)
+            life.optimizer.load_state_dict(optimizer)
+
+    def read(self, life, folder):
+        return {}  # it has no names of parameters
+
+
 class Fsdp1(Engine):
     """PyTorch FSDP1 (FullyShardedDataParallel)."""
 
@@ -107,7 +227,7 @@ class Fsdp1(Engine):
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
         "frozen", "thaw", "shared", "recompute", "scripts", *SCALED,
-        *MEASURED,
+        *SAVED, *MEASURED,
     ]
 
     def open(self, life):
@@ -168,6 +288,11 @@ class Fsdp1(Engine):
                             "shard a replica these are the same")
         parser.add_argument("--tie-over-wrappers", action="store_true",
                             help="a tied head is wrapped by itself")
+
+    def form(self, kind):
+        if kind == "sharded":
+            return Sharded()
+        return Local() if kind == "local" else Full(kind == "full-rank0")
 
     def take_options(self, a):
         self.use_orig_params = a.use_orig_params

@@ -5,6 +5,8 @@ import contextlib
 import sys
 
 import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 
 try:
     from torch.distributed.device_mesh import init_device_mesh
@@ -18,6 +20,17 @@ try:
 except ImportError as lacks:
     sys.exit(f"pytorch-fsdp2: PyTorch {torch.__version__}: {lacks}")
 
+try:
+    from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+    from torch.distributed.checkpoint.state_dict import (
+        StateDictOptions, get_state_dict, set_model_state_dict,
+        set_optimizer_state_dict, set_state_dict,
+    )
+    SAVED = ["save-sharded", "save-full", "load"]
+except ImportError:  # an earlier release: nothing is claimed of saves
+    SAVED = []
+
+from adapter_checkpoint import by_parameter
 from adapter_memory import (
     FULL, GRAD_FULL, GRAD_SHARD, SHARD, local, states_of,
 )
@@ -90,6 +103,73 @@ def owned_by(group):
         yield GRAD_SHARD, g, g.nbytes
 
 
+class Dcp:
+    """Shards, through torch.distributed.checkpoint."""
+
+    name = "dcp"
+
+    @staticmethod
+    def state_of(life):
+        return dict(zip(("model", "optimizer"),
+                        get_state_dict(life.model, life.optimizer)))
+
+    def begin(self, life, folder):
+        dcp.save(self.state_of(life), checkpoint_id=folder)
+        return lambda: None
+
+    def load(self, life, folder):
+        state = self.state_of(life)
+        dcp.load(state, checkpoint_id=folder)
+        set_state_dict(life.model, life.optimizer,
+                       model_state_dict=state["model"],
+                       optim_state_dict=state["optimizer"])
+
+    def read(self, life, folder):
+        """Its own tool makes one file of it."""
+        whole = f"{folder}-whole-{life.rank}"
+        dcp_to_torch_save(folder, whole)
+        state = torch.load(whole)
+        return by_parameter(life, state["model"], state["optimizer"]["state"])
+
+
+class DcpAsync(Dcp):
+    """Written by a thread while training goes on: ranks agree in it about what
+    each writes, which needs a group of processes that nobody else uses."""
+
+    name = "dcp-async"
+
+    def begin(self, life, folder):
+        return dcp.async_save(self.state_of(life), checkpoint_id=folder,
+                              process_group=dist.new_group()).result
+
+
+class FullDict(Dcp):
+    """Gathered to rank 0, which writes one file, and is the only one to read
+    it. (set_state_dict, which does both, takes an empty dictionary for no
+    model: ranks other than 0 do not come to its broadcast.)"""
+
+    name = "full-broadcast"
+
+    def begin(self, life, folder):
+        options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+        state = get_state_dict(life.model, life.optimizer, options=options)
+        if life.rank == 0:
+            torch.save(state, folder)
+        return lambda: None
+
+    def load(self, life, folder):
+        model, optimizer = torch.load(folder) if life.rank == 0 else ({}, {})
+        options = StateDictOptions(full_state_dict=True,
+                                   broadcast_from_rank0=True)
+        set_model_state_dict(life.model, model, options=options)
+        set_optimizer_state_dict(life.model, life.optimizer, optimizer,
+                                 options=options)
+
+    def read(self, life, folder):
+        model, optimizer = torch.load(folder)
+        return by_parameter(life, model, optimizer["state"])
+
+
 class Fsdp2(Engine):
     """PyTorch FSDP2 (fully_shard)."""
 
@@ -105,7 +185,7 @@ class Fsdp2(Engine):
         "bf16", "fp16", "precision-bf16", "precision-bf16r", "precision-r16a",
         "precision-fp16", "precision-fp16r32", "precision-units",
         "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale",
-        "partial-replicas",
+        "partial-replicas", *SAVED,
         *DIVIDED, *TURNED, *MEASURED,
     ]
 
@@ -115,9 +195,17 @@ class Fsdp2(Engine):
                             help="with another divisor ranks add up and that "
                             "is divided, or as FSDP2 does by itself, which "
                             "gloo refuses where more than one rank shards")
+        parser.add_argument("--wait-for-saves", action="store_true",
+                            help="dcp.save in place of dcp.async_save")
+
+    def form(self, kind):
+        if kind == "sharded":
+            return Dcp() if self.waits else DcpAsync()
+        return FullDict()
 
     def take_options(self, a):
         self.sums = a.divide == "sum"
+        self.waits = a.wait_for_saves
         if a.device == "cpu" and not hasattr(torch.cpu.Stream, "record_event"):
             sys.exit(f"{self.name}: PyTorch {torch.__version__}: on a CPU its "
                      "streams have no record_event")

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# saved_test.sh - what an implementation saves in its own form comes back, and
+# one that saves or loads something else is found by the requirement that says
+# so, and by no other. Skips (77) where Python has it not: FSDP_PYTHON names one
+# that has.
+#
+# usage: saved_test.sh FSDP-CTS pytorch_fsdp2|pytorch_fsdp1
+set -uo pipefail
+
+cts=$(realpath "$1")
+engine=$2
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+python=${FSDP_PYTHON:-python3}
+
+# Each fault in a case of its own, so that PyTorch is imported once for all; and
+# what fails as it is (docs/results.md).
+begin=mlp.odd.natural.full-shard
+case $engine in
+pytorch_fsdp2)
+    import='from torch.distributed.fsdp import fully_shard'
+    known=nothing
+    cases=("$begin.k4.per-parameter.pair.rank.s.adamw.resume.rec4"
+        "$begin.k4.per-parameter.pair.rank.s.adamw.resume-full.rec4"
+        "$begin.k3.per-parameter.pair.rank.s.adamw.resume-full.frozen-alternate.rec4")
+    ;;
+pytorch_fsdp1)
+    import='from torch.distributed.fsdp import FullyShardedDataParallel'
+    known='memory.rest-after-step run.leaves-nothing'
+    cases=("$begin.k3.flat.layer.rank.s.adamw.resume.rec4"
+        "$begin.k3.flat.layer.rank.s.adamw.resume-full.rec4"
+        "$begin.k2.flat.pair.rank.s.adamw.resume-local.rec4")
+    ;;
+*)
+    sed -n 's/^# usage/usage/p' "$0" >&2
+    exit 64
+    ;;
+esac
+fault=(late-save shard-twice moments-swapped)
+want=('checkpoint.moments checkpoint.parameters' checkpoint.parameters
+    checkpoint.moments)
+if ! why=$("$python" -W ignore -c "$import" 2>&1); then
+    echo "skip: $python: ${why##*$'\n'} (set FSDP_PYTHON)"
+    exit 77
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+adapter="$python -W ignore $here/$engine.py"
+for i in "${!fault[@]}"; do
+    adapter="$adapter --fault ${fault[i]}@${cases[i]}"
+done
+"$cts" run --adapter "$adapter" --case "$(IFS=,; echo "${cases[*]}")" \
+    --partial-ok --quiet --report "$folder/report" >"$folder/out" 2>&1
+bad=0
+for i in "${!fault[@]}"; do
+    failed=$(sed -n "s/.*\"requirement\":\"\([^\"]*\)\",\"case\":\"${cases[i]}\".*\"outcome\":\"\(fail\|error\|timeout\|incomplete\)\".*/\1/p" \
+        "$folder/report" 2>/dev/null | sort -u |
+        grep -vxF "$(printf '%s\n' $known)" | paste -sd' ')
+    if [ "$failed" = "${want[i]}" ]; then
+        echo "${fault[i]}: $failed"
+    else
+        bad=1
+        echo "FAIL ${fault[i]}: found '$failed', not '${want[i]}'"
+        tail -n 3 "$folder/out"
+    fi
+done
+exit $bad
