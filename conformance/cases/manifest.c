@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1008;
+const uint32_t manifest_count = 1029;
 const char manifest_sha256[] =
-    "96f83d370ec809f8cc793d68acb5b28eecceb1782c7f589128137403062d11f7";
+    "f15a2fd0e8db893b2cd2888b08108897f79a4dd6daf70783955b28906b2c4d97";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
