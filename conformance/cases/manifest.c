@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1029;
+const uint32_t manifest_count = 1030;
 const char manifest_sha256[] =
-    "f15a2fd0e8db893b2cd2888b08108897f79a4dd6daf70783955b28906b2c4d97";
+    "5c4a408c1a9da64b94a45af1be87d155e358bbda02e20acd2d3df2e4c29750f7";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -219,7 +219,7 @@ bool impl_has_gradients(const struct fsdp_sharded *s, uint32_t *unit)
 {
     for (*unit = 0; *unit < s->units.n_units; (*unit)++) {
         const struct impl_unit *x = &s->unit[*unit];
-        if (x->grad || x->grad_shard || x->partial) {
+        if ((x->grad && !x->in_flight) || x->grad_shard || x->partial) {
             return true;
         }
     }
@@ -266,12 +266,13 @@ static int check_state(struct fsdp_sharded *s)
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.save_begin",
                          "another save is under way: save_wait comes first");
     }
-    return impl_has_gradients(s, &u)
-               ? impl_fail(s->env, FSDP_ERR_INVALID, "impl.save_begin",
-                           "unit %u has gradients, which are no part of a "
-                           "checkpoint: step and zero_grad come first",
-                           u)
-               : FSDP_OK;
+    if (impl_has_gradients(s, &u)) {
+        return impl_fail(s->env, FSDP_ERR_INVALID, "impl.save_begin",
+                         "unit %u has gradients, which are no part of a "
+                         "checkpoint: step and zero_grad come first",
+                         u);
+    }
+    return impl_retire_all(s);
 }
 
 /* Those that persist, of rank 0: buffers stand last in any table. */

@@ -538,6 +538,7 @@ int impl_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
                 const void *host);
 
 /* ---- impl_save.c, impl_load.c ---- */
+/* One that is being reduced is none any more: it is kept until then only. */
 bool impl_has_gradients(const struct fsdp_sharded *s, uint32_t *unit);
 bool impl_is_saving(const struct fsdp_sharded *s);
 /* What this rank holds is in other places, or has other states. */

@@ -162,6 +162,7 @@ int impl_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
     int status;
 
     FSDP_TRY(check(s, p, on));
+    FSDP_TRY(impl_retire_all(s));
     if (s->parameter[p].frozen == (on == 0)) {
         return FSDP_OK;
     }
