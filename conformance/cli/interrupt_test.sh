@@ -78,6 +78,19 @@ until_gone()
     return 1
 }
 
+# until_listens PID: waits until the run has said what becomes of SIGINT, for 10 s
+# at most. A shell starts programs in the background with that signal ignored.
+until_listens()
+{
+    for _ in $(seq 500); do
+        if [ "/proc/$1/exe" -ef "$cts" ] &&
+            grep -q '^SigCgt:.*[2367abef]$' "/proc/$1/status"; then
+            return
+        fi
+        sleep 0.02
+    done
+}
+
 # no_moment CODE SIGNAL: the run whose words are in $folder/out and $folder/err
 # was not there to be ended. It had said its verdict and nothing else: between
 # that and its parent's wait() it can still be sent a signal. Or it had not yet
@@ -110,6 +123,7 @@ moment()
         "$cts" run "$@" >"$folder/out" 2>"$folder/err" &
     fi
     pid=$!
+    until_listens "$pid"
     begun=$(date +%s%N)
     sleep "$seconds"
     kill -s "$signal" "$pid" 2>/dev/null

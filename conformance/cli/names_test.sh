@@ -45,7 +45,9 @@ refused "did you mean 'divide-twice'?" mutants divide_twice
 refused "did you mean 'memory.peak-bound'?" run --requirement memory.peak
 refused "did you mean 'threads'?" run --world thread
 refused "did you mean 'layout'?" run --level layuot
-refused "did you mean '$case'?" run --case "${case/seed/sead}"
+refused "did you mean '$case'?" run --case "${case/layer/layre}"
+# What an id describes can be played, in no list though it is.
+refused 'workload mlp has no size "sead"; its first is "seed"' run --case "${case/seed/sead}"
 # Nothing is near: nothing is said.
 refused 'see: fsdp-cts list workloads' run --workload resnet
 refused 'see: fsdp-cts list --help' list xyz
@@ -114,4 +116,4 @@ if command -v "${CC:-cc}" >/dev/null; then
     )"
 fi
 
-finish 28
+finish 30

@@ -3,7 +3,8 @@
 #
 # faults_test.sh - engines from elsewhere that are wrong in one way, by a flag
 # of their adapters: each is found, by the requirement that one would name, and
-# by no other.
+# by no other, but for what fails of the engine as it is: FSDP1 frees no model
+# (docs/results.md).
 #
 # usage: faults_test.sh FSDP-CTS PYTHON
 set -uo pipefail
@@ -26,7 +27,12 @@ expect() # ADAPTER FAULT CASE REQUIREMENT
         --partial-ok --quiet --records "$folder/records" \
         --report "$folder/report" >"$folder/out" 2>&1
     got=$(sed -n 's/.*"requirement":"\([^"]*\)".*"outcome":"\(fail\|error\|timeout\)".*/\1/p' \
-        "$folder/report" 2>/dev/null | sort -u | paste -sd' ')
+        "$folder/report" 2>/dev/null | sort -u |
+        if [ "$1" = pytorch_fsdp1 ]; then
+            grep -vx 'run.leaves-nothing'
+        else
+            cat
+        fi | paste -sd' ')
     if [ "$got" = "$4" ]; then
         passed=$((passed + 1))
         echo "$1 $2: $got"
