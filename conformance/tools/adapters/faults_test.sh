@@ -3,8 +3,8 @@
 #
 # faults_test.sh - engines from elsewhere that are wrong in one way, by a flag
 # of their adapters: each is found, by the requirement that one would name, and
-# by no other, but for what fails of the engine as it is: FSDP1 frees no model
-# (docs/results.md).
+# by no other, but for the memory that it takes by being so, and for what fails
+# of the engine as it is: FSDP1 frees no model (docs/results.md).
 #
 # usage: faults_test.sh FSDP-CTS PYTHON
 set -uo pipefail
@@ -55,8 +55,10 @@ for model in mlp gpt; do
         expect $engine no-sync-ignored "$late" \
             'accumulate.no-sync comm.reduce-scatter-count'
         expect $engine bf16-reduce "$late" accumulate.no-sync
-        expect $engine no-reshard "$once" comm.all-gather-count
-        expect $engine stale-weight "$late" gather.sees-updated-weights
+        expect $engine no-reshard "$once" \
+            'comm.all-gather-count memory.prefetch-bound'
+        expect $engine stale-weight "$late" \
+            'gather.sees-updated-weights memory.no-activations-by-engine'
     done
     late=$model.odd.natural.no-shard.k3.flat.layer.rank.ns
     [ $model = mlp ] && late=$late.sgd || late=$late.adamw
