@@ -242,21 +242,14 @@ add_test(NAME results.shown COMMAND ${here}/tools/adapters/shown_test.sh)
 set_tests_properties(results.shown PROPERTIES LABELS conformance
     TIMEOUT 900 SKIP_RETURN_CODE 77)
 
-# What others hold, and others that hold more.
-foreach(engine pytorch_fsdp2 pytorch_fsdp1 fairscale_fsdp)
-    add_test(NAME results.memory.${engine}
-        COMMAND ${here}/tools/adapters/memory_test.sh $<TARGET_FILE:fsdp-cts>
-            ${engine})
-    set_tests_properties(results.memory.${engine} PROPERTIES
-        LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77)
-endforeach()
-
-# What others save, and others that save something else.
-foreach(engine pytorch_fsdp2 pytorch_fsdp1)
-    add_test(NAME results.saved.${engine}
-        COMMAND ${here}/tools/adapters/saved_test.sh $<TARGET_FILE:fsdp-cts>
-            ${engine})
-    set_tests_properties(results.saved.${engine} PROPERTIES
+# What others hold and save, and others that hold more or save something else.
+foreach(row memory.pytorch_fsdp2 memory.pytorch_fsdp1 memory.fairscale_fsdp
+        saved.pytorch_fsdp2 saved.pytorch_fsdp1)
+    string(REGEX MATCH "^(.*)[.](.*)$" of ${row})
+    add_test(NAME results.${row}
+        COMMAND ${here}/tools/adapters/${CMAKE_MATCH_1}_test.sh
+            $<TARGET_FILE:fsdp-cts> ${CMAKE_MATCH_2})
+    set_tests_properties(results.${row} PROPERTIES
         LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77)
 endforeach()
 
