@@ -200,6 +200,9 @@ static const struct option_row rows[] = {
     {"case", "ID,...", TAKES_SELECTION,
      "only these cases, or of this form: mlp.*.k2.*",
      .take = arguments_take_list, .at = AT(cases)},
+    {"cover", NULL, TAKES_SELECTION,
+     "of these, so few that each part of their ids is in one",
+     .take = take_flag, .at = AT(cover)},
     {"script", "TEXT|FILE", TAKES_SELECTION,
      "instead: this script (docs/formats.md), on the case that it names, or a "
      "selected one",

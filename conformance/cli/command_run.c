@@ -305,7 +305,7 @@ static int check_scripts(const struct arguments *a)
                  a->requirements.n >
              0 ||
          a->records || a->report || a->junit || a->trace || a->pictures ||
-         a->record_only || a->dry_run || a->world == WORLD_MPI)) {
+         a->record_only || a->dry_run || a->cover || a->world == WORLD_MPI)) {
         fprintf(stderr, "fsdp-cts run: --scripts N draws cases of its own, and "
                         "keeps nothing: of the other options it takes "
                         "--engine, --mutant, --seed, --jobs, --timeout, --text "

@@ -5,6 +5,7 @@
 #include "cli/selection.h"
 #include "cases/case_graph.h"
 #include "cli/near.h"
+#include "cli/selection_cover.h"
 #include "cli/selection_script.h"
 
 #include <stdio.h>
@@ -278,6 +279,9 @@ int selection_make(const struct arguments *a, struct case_list *out)
         if (!case_is_graph(&out->c[i])) { /* there it says which model */
             out->c[i].seed = a->seed;
         }
+    }
+    if (a->cover && out->n && selection_cover(out) != FSDP_OK) {
+        return out_of_memory();
     }
     if (a->n_shards > out->n) {
         fprintf(stderr, "fsdp-cts: %u cases have no %u parts\n", out->n,

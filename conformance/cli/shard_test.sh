@@ -111,4 +111,24 @@ if [ -w $memory ] && [ -x $memory ]; then
     rm -rf "$old" "$new" "$used"
     result "what a killed run left in memory is removed" "$why"
 fi
-finish 17
+# ---- --cover ----
+# Each part of an id of the list stays; nothing new comes; what stays is in the
+# order of the list.
+parts() # FILE
+{
+    tr . '\n' <"$1" | sort -u
+}
+"$cts" run --workload mlp --ranks 2,3 --dry-run >"$folder/list"
+"$cts" run --workload mlp --ranks 2,3 --dry-run --cover >"$folder/cover"
+why=$(diff <(parts "$folder/list") <(parts "$folder/cover"))
+n=$(wc -l <"$folder/cover")
+[ "$n" -gt 20 ] && [ $((n * 3)) -lt "$(wc -l <"$folder/list")" ] ||
+    why="$n cases"
+grep -xFf "$folder/cover" "$folder/list" | cmp -s - "$folder/cover" ||
+    why="another order, or other cases"
+result "--cover: few cases, each part of their ids" "$why"
+"$cts" run --case "$(head -1 "$folder/list")" --dry-run --cover \
+    >"$folder/out" 2>&1
+result "--cover of one case is that case" "$(head -1 "$folder/list" |
+    diff - "$folder/out")"
+finish 19
