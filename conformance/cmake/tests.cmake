@@ -436,7 +436,7 @@ foreach(id ${ids})
 endforeach()
 # The same engine through the plug-in seam.
 add_test(NAME conformance.plugin COMMAND fsdp-cts run
-    --engine $<TARGET_FILE:fsdp-ref-plugin> --ranks 3,4 --partial-ok)
+    --engine $<TARGET_FILE:fsdp-ref-plugin> --ranks 3,4 --cover --partial-ok)
 set_tests_properties(conformance.plugin PROPERTIES LABELS conformance
     TIMEOUT 300 PROCESSORS 2)
 # The optimized engine at each level of instructions.
@@ -447,7 +447,7 @@ if(avx2)
 endif()
 foreach(level ${levels_here})
     add_test(NAME conformance.impl.${level} COMMAND fsdp-cts run
-        --engine impl --workload mlp,gpt --ranks 3,4 --partial-ok)
+        --engine impl --workload mlp,gpt --ranks 3,4 --cover --partial-ok)
     set_tests_properties(conformance.impl.${level} PROPERTIES
         LABELS conformance TIMEOUT 600 PROCESSORS 2
         ENVIRONMENT FSDP_SIMD=${level})

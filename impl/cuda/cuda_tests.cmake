@@ -84,29 +84,31 @@ add_test(NAME cuda.find_nccl COMMAND
     ${CMAKE_SOURCE_DIR}/impl/cuda/find_nccl_test.sh ${CMAKE_COMMAND})
 set_tests_properties(cuda.find_nccl PROPERTIES LABELS unit TIMEOUT 60)
 
-# The engine on the emulated GPU: a selection that has every operator, every
-# strategy and every fold, K = 1 to 4.
+# The engine on the emulated GPU: cases that have every operator, every
+# strategy and every fold, K = 1 to 4. Staging is small, so that folds take
+# several chunks.
 if(TARGET fsdp-impl-cuda-emulated)
     set(emulated $<TARGET_FILE:fsdp-impl-cuda-emulated>)
-    set(script ${CMAKE_SOURCE_DIR}/impl/cuda/emulated/emulated_conformance.sh)
-    add_test(NAME conformance.cuda-emulated.mlp COMMAND ${script}
-        $<TARGET_FILE:fsdp-cts> ${emulated}
-        "mlp.(seed|odd|empty|wide)|linear.(small|tiny)")
-    add_test(NAME conformance.cuda-emulated.gpt COMMAND ${script}
-        $<TARGET_FILE:fsdp-cts> ${emulated} gpt.tiny)
+    # on_emulated(NAME CASES [OPTION...])
+    function(on_emulated name cases)
+        add_test(NAME conformance.cuda-emulated.${name} COMMAND fsdp-cts run
+            --engine ${emulated} --case ${cases} --ranks 1,2,3,4 --cover
+            --timeout 120 --partial-ok ${ARGN})
+        set_tests_properties(conformance.cuda-emulated.${name} PROPERTIES
+            ENVIRONMENT FSDP_CUDA_STAGING=4096)
+    endfunction()
+    on_emulated(mlp "mlp.seed.*,mlp.empty.*,linear.small.*,linear.tiny.*")
+    on_emulated(gpt "gpt.tiny.*")
     add_test(NAME unit.cuda_emulated_mixed COMMAND mixed_engine_test
         ${emulated})
     set_tests_properties(unit.cuda_emulated_mixed PROPERTIES LABELS unit
         TIMEOUT 300)
     # All ranks on one GPU: CUDA IPC in place of NCCL.
-    add_test(NAME conformance.cuda-emulated.ipc COMMAND ${script}
-        $<TARGET_FILE:fsdp-cts> ${emulated} "mlp.(odd|wide)|linear.tiny")
-    add_test(NAME conformance.cuda-emulated.threads COMMAND ${script}
-        $<TARGET_FILE:fsdp-cts> ${emulated} mlp.odd --world threads)
+    on_emulated(ipc "mlp.odd.*,mlp.wide.*,linear.tiny.*")
+    on_emulated(threads "mlp.odd.*" --world threads)
     # The model beside which the rest of a process is small, its reductions in
     # thousands of chunks.
-    add_test(NAME conformance.cuda-emulated.large COMMAND ${script}
-        $<TARGET_FILE:fsdp-cts> ${emulated} linear.large)
+    on_emulated(large "linear.large.*")
     set_tests_properties(conformance.cuda-emulated.large PROPERTIES
         ENVIRONMENT FSDP_CUDA_STAGING=16384)
     # NCCL's ring is tried in the middle of a step, where a dimension has three
@@ -121,7 +123,7 @@ if(TARGET fsdp-impl-cuda-emulated)
         PROPERTIES LABELS conformance TIMEOUT 900 PROCESSORS 2
         FAIL_REGULAR_EXPRESSION "where nobody looks around")
     set_tests_properties(conformance.cuda-emulated.ipc PROPERTIES
-        ENVIRONMENT FSDP_EMULATED_GPUS=1)
+        ENVIRONMENT "FSDP_CUDA_STAGING=4096;FSDP_EMULATED_GPUS=1")
     foreach(what trace races orders)
         add_test(NAME command.cuda_${what} COMMAND
             ${CMAKE_SOURCE_DIR}/impl/cuda/emulated/emulated_${what}_test.sh

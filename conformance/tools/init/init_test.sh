@@ -45,7 +45,7 @@ filled()
 ask()
 {
     timeout 120 "$cts" run --engine "$2" --level "$1" --workload mlp,linear \
-        --ranks 1,2 --partial-ok >out 2>err
+        --ranks 1,2 --cover --partial-ok >out 2>err
     echo $?
 }
 
