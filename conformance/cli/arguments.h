@@ -56,7 +56,7 @@ struct arguments {
     uint32_t script_seed;         /* of a whole run's; 0: any */
     const char *write, *check, *fixtures;
     const char *from; /* a report, whose cases are meant */
-    bool cover; /* of these, as few as have each part of the ids */
+    bool cover;       /* of these, as few as have each part of the ids */
     bool failed, last_failed, dry_run, fail_fast;
     const struct case_list *among; /* only these; NULL: any. Not owned */
     const char *about, *bundle, *explanations;
