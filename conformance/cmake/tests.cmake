@@ -502,7 +502,8 @@ foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
         deepspeed-zero3 pytorch-fsdp2-mixed pytorch-fsdp1-mixed
         pytorch-fsdp2-more pytorch-fsdp1-more fairscale-fsdp-more
         deepspeed-zero3-more pytorch-fsdp2-saved pytorch-fsdp2-through
-        pytorch-fsdp1-saved pytorch-fsdp1-through)
+        pytorch-fsdp1-saved pytorch-fsdp1-through fairscale-fsdp-saved
+        fairscale-fsdp-through deepspeed-zero3-saved deepspeed-zero3-through)
     add_test(NAME fixtures.records.${engine}
         COMMAND ${here}/tools/adapters/records_test.sh $<TARGET_FILE:fsdp-cts>
         ${fixtures}/records/${engine})
