@@ -244,7 +244,8 @@ set_tests_properties(results.shown PROPERTIES LABELS conformance
 
 # What others hold and save, and others that hold more or save something else.
 foreach(row memory.pytorch_fsdp2 memory.pytorch_fsdp1 memory.fairscale_fsdp
-        saved.pytorch_fsdp2 saved.pytorch_fsdp1)
+        memory.deepspeed_zero3 saved.pytorch_fsdp2 saved.pytorch_fsdp1
+        saved.fairscale_fsdp saved.deepspeed_zero3)
     string(REGEX MATCH "^(.*)[.](.*)$" of ${row})
     add_test(NAME results.${row}
         COMMAND ${here}/tools/adapters/${CMAKE_MATCH_1}_test.sh

@@ -34,10 +34,13 @@ from deepspeed.utils.zero_to_fp32 import (
 )
 
 from adapter_checkpoint import by_parameter
-from adapter_memory import FULL, GRAD_FULL, GRAD_SHARD, SHARD, states_of
+from adapter_memory import (
+    FULL, GRAD_FULL, GRAD_SHARD, SHARD, STAGING, states_of,
+)
 from adapter_models import STATES, make_optimizer, numel, weights_of
 from adapter_ranks import main
 from adapter_torch import Engine, Piece, dtypes_of
+from zero3_faults import FAULTS
 
 
 # Where ZeRO-3 makes and gives back what it holds. It runs ahead where its
@@ -73,6 +76,14 @@ def owned_by(stage3, weights):
     for w in stage3.fp32_partitioned_groups_flat:
         if w.grad is not None:
             yield GRAD_SHARD, w.grad, w.grad.nbytes
+
+
+def numbers_of(*owners):
+    """What they know of a step (a flag, a norm) is allocated, and no state."""
+    for owner in owners:
+        for value in vars(owner).values():
+            if isinstance(value, torch.Tensor) and value.numel() == 1:
+                yield STAGING, value, 0
 
 
 def follow_gradients():
@@ -199,6 +210,7 @@ class Zero3(Engine):
 
     name = "deepspeed-zero3"
     version = deepspeed.__version__
+    faults = FAULTS
     claims = [
         "flat", "full-shard", "eval", "again", "sgd", "momentum", "adamw",
         "fold-any", "workload-mlp", "workload-linear", "wrap-layer",
@@ -310,6 +322,7 @@ class Zero3(Engine):
     def owned(self, life):
         if life.model is not None:
             yield from owned_by(self.inner, self.weights.values())
+            yield from numbers_of(self.inner, self.engine)
             yield from states_of(life, self.inner.optimizer)
 
     def leave(self):
