@@ -244,7 +244,8 @@ set_tests_properties(results.shown PROPERTIES LABELS conformance
 
 # What others hold and save, and others that hold more or save something else.
 foreach(row memory.pytorch_fsdp2 memory.pytorch_fsdp1 memory.fairscale_fsdp
-        saved.pytorch_fsdp2 saved.pytorch_fsdp1)
+        memory.deepspeed_zero3 saved.pytorch_fsdp2 saved.pytorch_fsdp1
+        saved.fairscale_fsdp saved.deepspeed_zero3)
     string(REGEX MATCH "^(.*)[.](.*)$" of ${row})
     add_test(NAME results.${row}
         COMMAND ${here}/tools/adapters/${CMAKE_MATCH_1}_test.sh
@@ -502,7 +503,8 @@ foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
         deepspeed-zero3 pytorch-fsdp2-mixed pytorch-fsdp1-mixed
         pytorch-fsdp2-more pytorch-fsdp1-more fairscale-fsdp-more
         deepspeed-zero3-more pytorch-fsdp2-saved pytorch-fsdp2-through
-        pytorch-fsdp1-saved pytorch-fsdp1-through)
+        pytorch-fsdp1-saved pytorch-fsdp1-through fairscale-fsdp-saved
+        fairscale-fsdp-through deepspeed-zero3-saved deepspeed-zero3-through)
     add_test(NAME fixtures.records.${engine}
         COMMAND ${here}/tools/adapters/records_test.sh $<TARGET_FILE:fsdp-cts>
         ${fixtures}/records/${engine})

@@ -103,13 +103,16 @@ class Case:
         except KeyError as error:
             raise AttributeError(name) from error
 
-    def of_world(self, ranks):
-        """The same, of so many ranks that share all as one unit."""
+    def of_world(self, ranks, rewraps):
+        """The same, of so many ranks, who share all as one unit or each unit
+        as it is."""
         other = copy.copy(self)
         other.id = f"{self.id}-{ranks}"
         other.fields = {**self.fields, "ranks": ranks, "replicas": 1,
-                        "strategy": "full-shard", "wrap": "whole"}
-        other.modules = [{**m, "unit": 0} for m in self.modules]
+                        "strategy": "full-shard"}
+        if rewraps:
+            other.fields["wrap"] = "whole"
+            other.modules = [{**m, "unit": 0} for m in self.modules]
         return other
 
     @property

@@ -47,8 +47,8 @@ def passing_process(engine, case, rank, scratch, device):
     """Of the other world that a checkpoint goes through."""
     status = 1
     try:
-        life = begin_rank(engine, case.of_world(engine.through), rank, scratch,
-                          device, "")
+        other = case.of_world(engine.through, engine.rewraps)
+        life = begin_rank(engine, other, rank, scratch, device, "")
         life.built_as = case
         Resume(life, scratch).pass_on()
         status = 0

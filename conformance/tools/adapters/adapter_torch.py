@@ -47,6 +47,7 @@ class Engine:
 
     version = None  # PyTorch's
     faults = {}  # of its own: what makes it wrong
+    rewraps = True  # in another world one unit loads what others were saved of
 
     def form(self, kind):
         """Its own, of an engine that claims load (adapter_checkpoint.py); of
@@ -221,7 +222,7 @@ class Rank:
         """Blank: what is not loaded then is no number."""
         self.end()  # of a life before
         plain = Model(self.built_as, self.look).to(self.device)
-        if self.built_as is not self.case:
+        if self.built_as.modules is not self.case.modules:
             plain.unit_modules = {0: plain}
         for w in plain.parameters() if blank else ():
             w.data.fill_(math.nan)

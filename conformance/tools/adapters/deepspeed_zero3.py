@@ -7,6 +7,7 @@ are not claimed. Gathering ahead, keeping small parameters and buckets of
 several gradients are turned off by its own settings.
 """
 
+import argparse
 import contextlib
 import logging
 import os
@@ -15,6 +16,8 @@ os.environ.setdefault("DS_ACCELERATOR", "cpu")
 
 import deepspeed
 import torch
+import torch.distributed as dist
+from deepspeed.checkpoint import ds_to_universal
 from deepspeed.runtime.zero.partitioned_param_coordinator import (
     PartitionedParameterCoordinator as Coordinator,
 )
@@ -26,11 +29,18 @@ from deepspeed.utils import (
     safe_get_local_fp32_param, safe_get_local_grad,
     safe_get_local_optimizer_state, safe_set_local_fp32_param,
 )
+from deepspeed.utils.zero_to_fp32 import (
+    convert_zero_checkpoint_to_fp32_state_dict,
+)
 
-from adapter_memory import FULL, GRAD_FULL, GRAD_SHARD, SHARD, states_of
+from adapter_checkpoint import by_parameter
+from adapter_memory import (
+    FULL, GRAD_FULL, GRAD_SHARD, SHARD, STAGING, states_of,
+)
 from adapter_models import STATES, make_optimizer, numel, weights_of
 from adapter_ranks import main
 from adapter_torch import Engine, Piece, dtypes_of
+from zero3_faults import FAULTS
 
 
 # Where ZeRO-3 makes and gives back what it holds. It runs ahead where its
@@ -68,6 +78,14 @@ def owned_by(stage3, weights):
             yield GRAD_SHARD, w.grad, w.grad.nbytes
 
 
+def numbers_of(*owners):
+    """What they know of a step (a flag, a norm) is allocated, and no state."""
+    for owner in owners:
+        for value in vars(owner).values():
+            if isinstance(value, torch.Tensor) and value.numel() == 1:
+                yield STAGING, value, 0
+
+
 def follow_gradients():
     Stage3.has_gradients = False
     for name, value in (("partition_grads", True), ("step", False)):
@@ -86,7 +104,7 @@ class Part(Piece):
     def values(self, life, stage):
         if stage == "reduced":
             values = safe_get_local_grad(self.whole)
-        elif stage.startswith("state"):
+        elif stage[-1] in "01":  # state0, loaded1
             key = STATES[life.case.optimizer][int(stage[-1])]
             values = safe_get_local_optimizer_state(self.whole, key)
         elif self.whole.requires_grad:
@@ -123,19 +141,90 @@ def precision_of(case):
             "data_types": {"grad_accum_dtype": "fp32"}}
 
 
+def make_universal(native, folder):
+    """By its own tool: a folder for each parameter that is trained, and in it
+    a file of its values and of each moment."""
+    ds_to_universal.main(argparse.Namespace(
+        input_folder=native, output_folder=folder, num_extract_workers=1,
+        num_merge_workers=1, keep_temp_folder=False, strict=True,
+        inject_missing_state=False))
+
+
+def read_universal(life, folder):
+    found = {}
+    for name, p in life.names.items():
+        path = os.path.join(folder, "zero", name)
+        if os.path.isdir(path):
+            found[p] = [torch.load(os.path.join(path, f"{key}.pt"))
+                        for key in ("fp32", *STATES["adamw"])]
+    return found
+
+
+class Native:
+    """Its own: a file of the model and one of the optimizer for each rank. What
+    is read of it are the consolidated float32 weights that its own tool makes,
+    and moments, which these have not, from what another tool makes."""
+
+    name = "native"
+
+    def begin(self, life, folder):
+        life.model.save_checkpoint(folder, tag="step")
+        return lambda: None
+
+    def load(self, life, folder):
+        life.model.load_checkpoint(folder, tag="step")
+
+    def read(self, life, folder):
+        whole = f"{folder}-whole-{life.rank}"
+        convert_zero_checkpoint_to_fp32_state_dict(
+            folder, whole, max_shard_size=None, tag="step")
+        weights = by_parameter(life, torch.load(
+            os.path.join(whole, "pytorch_model.bin")), {})
+        make_universal(os.path.join(folder, "step"), f"{whole}-universal")
+        moments = read_universal(life, f"{whole}-universal")
+        return {p: own + moments.get(p, [])[1:] for p, own in weights.items()}
+
+
+class Universal(Native):
+    """What rank 0 makes universal of the native one; it knows no world."""
+
+    name = "universal"
+
+    def begin(self, life, folder):
+        super().begin(life, folder)
+        if life.rank == 0:
+            make_universal(os.path.join(folder, "step"),
+                           os.path.join(folder, "universal"))
+        dist.barrier()
+        return lambda: None
+
+    def load(self, life, folder):
+        life.model.load_checkpoint(folder, tag="universal")
+
+    def read(self, life, folder):
+        return read_universal(life, os.path.join(folder, "universal"))
+
+
 class Zero3(Engine):
     """DeepSpeed ZeRO-3."""
 
     name = "deepspeed-zero3"
     version = deepspeed.__version__
+    faults = FAULTS
     claims = [
         "flat", "full-shard", "eval", "again", "sgd", "momentum", "adamw",
         "fold-any", "workload-mlp", "workload-linear", "wrap-layer",
         "frozen", "recompute",
         "bf16", "precision-bf16", "precision-bf16r",
+        "save-sharded", "save-full", "load",
         *MEASURED,
     ]
     engine = inner = weights = None
+
+    def form(self, kind):
+        """What another world loads is universal."""
+        return Universal() if kind.startswith("full") or self.through \
+            else Native()
 
     def open(self, life):
         deepspeed.utils.logger.setLevel(logging.ERROR)
@@ -169,6 +258,7 @@ class Zero3(Engine):
         case = life.case
         samples = next(iter(case.batch(0, 0, life.rank).values())).shape[0]
         keep = life.fault == "no-reshard"
+        universal = self.through > 0 or case.scenario == "resume-full"
         inner = make_optimizer(case, plain, plain.parameters())
         self.weights = weights_of(plain)
         for p, w in self.weights.items():
@@ -180,6 +270,7 @@ class Zero3(Engine):
                 "zero_allow_untested_optimizer": True,
                 "zero_force_ds_cpu_optimizer": False,
                 "gradient_clipping": 0.0,
+                "checkpoint": {"load_universal": universal},
                 **precision_of(case),
                 "zero_optimization": {
                     "stage": 3,
@@ -231,6 +322,7 @@ class Zero3(Engine):
     def owned(self, life):
         if life.model is not None:
             yield from owned_by(self.inner, self.weights.values())
+            yield from numbers_of(self.inner, self.engine)
             yield from states_of(life, self.inner.optimizer)
 
     def leave(self):

@@ -7,13 +7,16 @@ is in order anyway; all else is its own.
 """
 
 import contextlib
+import copy
 import warnings
 
 import fairscale
 import torch
 from fairscale.nn import FullyShardedDataParallel as Fsdp
 
+from adapter_checkpoint import by_parameter, kind_of
 from adapter_memory import STAGING, owned_by_flat, states_of
+from adapter_models import STATES
 from adapter_ranks import main
 from adapter_torch import Engine, dtypes_of, pieces_of_flat
 from flat_faults import FlatFaults
@@ -63,6 +66,79 @@ def lend_streams():
     Fsdp._setup_streams = setup
 
 
+class Copied:
+    """An optimizer whose counts of steps stay tensors, without which Adam steps
+    no more: gather_full_optim_state_dict makes numbers of those that it is
+    handed (shown/fairscale_saves.py)."""
+
+    def __init__(self, optimizer):
+        self.state_dict = lambda: copy.deepcopy(optimizer.state_dict())
+
+
+class Full:
+    """state_dict of all ranks, or of rank 0 alone, and the optimizer's by
+    gather_full_optim_state_dict, which rank 0 has."""
+
+    def __init__(self, rank0):
+        self.name = "full-rank0" if rank0 else "full"
+
+    def begin(self, life, folder):
+        state = (life.model.state_dict(),
+                 life.model.gather_full_optim_state_dict(
+                     Copied(life.optimizer)))
+        if life.rank == 0:
+            torch.save(state, folder)
+        return lambda: None
+
+    def load(self, life, folder):
+        model, optimizer = torch.load(folder, weights_only=False)
+        life.model.load_state_dict(model)
+        life.optimizer.load_state_dict(
+            life.model.get_shard_from_optim_state_dict(optimizer))
+
+    def read(self, life, folder):
+        """States are in the order of parameters."""
+        model, optimizer = torch.load(folder, weights_only=False)
+        return by_parameter(life, model,
+                            dict(zip(model, optimizer["state"].values())))
+
+
+class Local:
+    """A file for each rank: local_state_dict, what its shards are of, and the
+    optimizer's states of them. What is read is consolidated by its own tool:
+    weights, and states, which lie in the same way."""
+
+    name = "local"
+
+    def begin(self, life, folder):
+        torch.save((life.model.local_state_dict(),
+                    life.model.local_metadata_dict(),
+                    life.optimizer.state_dict()), f"{folder}-{life.rank}")
+        return lambda: None
+
+    def load(self, life, folder):
+        model, _, optimizer = torch.load(f"{folder}-{life.rank}",
+                                         weights_only=False)
+        with life.model.summon_full_params():
+            pass  # without, units fail that were never gathered
+        life.model.load_local_state_dict(model)
+        life.optimizer.load_state_dict(optimizer)
+
+    def read(self, life, folder):
+        models, metadata, optimizers = zip(*(
+            torch.load(f"{folder}-{rank}", weights_only=False)
+            for rank in range(life.case.ranks)))
+        wholes = [models, *(
+            [{name: state[key] for name, state in
+              zip(model, optimizer["state"].values())}
+             for model, optimizer in zip(models, optimizers)]
+            for key in STATES[life.case.optimizer])]
+        wholes = [Fsdp.consolidate_shard_weights(whole, metadata)
+                  for whole in wholes]
+        return {p: [whole[name] for whole in wholes]
+                for name, p in life.names.items()}
+
+
 class FairScale(Engine):
     """FairScale FullyShardedDataParallel."""
 
@@ -81,8 +157,14 @@ class FairScale(Engine):
         "frozen", "thaw", "shared", "recompute", "scripts",
         # Pending sums have the dtype of parameters.
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-fp16",
+        "save-full", "save-local", "load",
         *MEASURED,
     ]
+
+    rewraps = False  # a state that is gathered wants the same units
+
+    def form(self, kind):
+        return Local() if kind == "local" else Full(kind == "full-rank0")
 
     def open(self, life):
         warnings.simplefilter("ignore")
@@ -108,6 +190,7 @@ class FairScale(Engine):
     def shard(self, life, plain):
         case = life.case
         reshard = case.reshards and life.fault != "no-reshard"
+        rank0 = kind_of(case) == "full-rank0"
         dtypes = dtypes_of(case, 0)
         mixed = {} if dtypes is None else {
             "mixed_precision": True, "compute_dtype": dtypes[0],
@@ -117,6 +200,7 @@ class FairScale(Engine):
             wrapped = Fsdp(module, reshard_after_forward=reshard, **mixed,
                            disable_reshard_on_root=case.keep_root,
                            bucket_cap_mb=0,  # a reduction for each unit
+                           state_dict_on_rank_0_only=rank0,
                            compute_device=torch.device(life.device))
             wrapped.unit = unit
             life.groups[wrapped.process_group] = "shard"

@@ -5,7 +5,8 @@
 # more is found by the requirement that says so, and by no other. Skips (77)
 # where Python has it not: FSDP_PYTHON names one that has.
 #
-# usage: memory_test.sh FSDP-CTS pytorch_fsdp2|pytorch_fsdp1|fairscale_fsdp
+# usage: memory_test.sh FSDP-CTS ENGINE
+# ENGINE: pytorch_fsdp2, pytorch_fsdp1, fairscale_fsdp or deepspeed_zero3
 set -uo pipefail
 
 cts=$(realpath "$1")
@@ -14,18 +15,23 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 python=${FSDP_PYTHON:-python3}
 
 # Where it is in Python; what fails as it is (docs/results.md), what bounds its
-# peaks, what finds a copy that is kept, and a case without a second life.
+# peaks, what finds a copy that is kept (if anything does), and cases: as it is,
+# for a unit that is kept, and without a second life.
 layout=flat
 known=run.leaves-nothing
 bound=memory.prefetch-bound
 copies=memory.prefetch-bound
 once=k3.flat.layer.rank.s.sgd
+as_it_is=k2.$layout.layer.rank.ns.momentum
+unit=k3.$layout.layer.rank.ns.momentum
 case $engine in
 pytorch_fsdp2)
     import='from torch.distributed.fsdp import fully_shard'
     layout=per-parameter
     known=
     once=k2.per-parameter.layer.rank.s.sgd.again
+    as_it_is=${as_it_is/flat/$layout}
+    unit=${unit/flat/$layout}
     ;;
 pytorch_fsdp1)
     import='from torch.distributed.fsdp import FullyShardedDataParallel'
@@ -35,6 +41,14 @@ fairscale_fsdp)
     known='memory.peak-gradients run.leaves-nothing'
     bound=memory.peak-bound
     copies=memory.peak-unsharded
+    ;;
+deepspeed_zero3)
+    import='import deepspeed'
+    known='comm.nothing-else run.leaves-nothing'
+    bound=memory.rest-after-step # it claims no bounds of peaks
+    copies=
+    as_it_is=k2.flat.layer.rank.ss.adamw
+    unit=k3.flat.layer.rank.s.momentum
     ;;
 *)
     sed -n 's/^# usage/usage/p' "$0" >&2
@@ -51,14 +65,18 @@ trap 'rm -rf "$folder"' EXIT
 # Each fault in a case of its own, so that PyTorch is imported once for all.
 plain=mlp.odd.natural.full-shard
 end=$layout.layer.rank
-as_it_is=$plain.k2.$end.ns.momentum
-fault=("unit-kept@$plain.k3.$end.ns.momentum"
-    "copy-kept@$plain.k2.$end.ss.adamw"
+as_it_is=$plain.$as_it_is
+fault=("unit-kept@$plain.$unit"
     "gradients-kept@$plain.k3.$end.ss.adamw"
     "whole-kept@$plain.$once")
-want=(memory.rest-after-step "$copies" memory.rest-after-step
-    memory.rest-after-shard)
+want=(memory.rest-after-step memory.rest-after-step memory.rest-after-shard)
 adapter="$python $here/$engine.py"
+if [ -n "$copies" ]; then
+    fault+=("copy-kept@$plain.k2.$end.ss.adamw")
+    want+=("$copies")
+else # ZeRO-3 as it means to be: as it is nothing else would be found
+    adapter="$adapter --fault one-copy@$as_it_is"
+fi
 cases=$as_it_is
 for f in "${fault[@]}"; do
     adapter="$adapter --fault $f"

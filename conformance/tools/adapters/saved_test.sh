@@ -6,7 +6,8 @@
 # so, and by no other. Skips (77) where Python has it not: FSDP_PYTHON names one
 # that has.
 #
-# usage: saved_test.sh FSDP-CTS pytorch_fsdp2|pytorch_fsdp1
+# usage: saved_test.sh FSDP-CTS ENGINE
+# ENGINE: pytorch_fsdp2, pytorch_fsdp1, fairscale_fsdp or deepspeed_zero3
 set -uo pipefail
 
 cts=$(realpath "$1")
@@ -31,6 +32,20 @@ pytorch_fsdp1)
     cases=("$begin.k3.flat.layer.rank.s.adamw.resume.rec4"
         "$begin.k3.flat.layer.rank.s.adamw.resume-full.rec4"
         "$begin.k2.flat.pair.rank.s.adamw.resume-local.rec4")
+    ;;
+fairscale_fsdp) # a full state of Adam is wrong as it is
+    import='import fairscale'
+    known='memory.rest-after-step run.leaves-nothing'
+    cases=("$begin.k2.flat.pair.rank.s.adamw.resume-local.rec4"
+        "mlp.seed.natural.full-shard.k2.flat.whole.rank.s.momentum.resume-full.rec4"
+        "${begin/full-shard/shard-grad-op}.k2.flat.pair.rank.s.adamw.resume-local.rec4")
+    ;;
+deepspeed_zero3)
+    import='import deepspeed'
+    known='comm.nothing-else frozen.no-state memory.rest-after-shard run.leaves-nothing'
+    cases=("$begin.k3.flat.layer.rank.s.adamw.resume.rec4"
+        "$begin.k3.flat.layer.rank.s.adamw.resume-full.rec4"
+        "$begin.k3.flat.layer.rank.s.adamw.resume.frozen-alternate.rec4")
     ;;
 *)
     sed -n 's/^# usage/usage/p' "$0" >&2
