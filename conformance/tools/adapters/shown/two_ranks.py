@@ -62,8 +62,9 @@ def one(rank, function, ranks, store):
 def play(function, ranks=2):
     with tempfile.TemporaryDirectory() as folder:
         # Forked, so that PyTorch is imported once.
-        mp.start_processes(one, (function, ranks, os.path.join(folder, "store")),
-                           ranks, start_method="fork")
+        mp.start_processes(
+            one, (function, ranks, os.path.join(folder, "store")), ranks,
+            start_method="fork")
 
 
 def layers(n=3, width=4):
